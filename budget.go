@@ -1,0 +1,171 @@
+package convo
+
+import (
+	"fmt"
+	"math"
+	"sync"
+)
+
+// Limits say how large a request may be. All figures are tokens of the whole
+// request, and are compared with [Estimate].Upper. Low < Soft <= High <=
+// Window - Reserve and MinFree <= Soft - Low must hold, after the defaults.
+type Limits struct {
+	Window   int // of the model; 0: no limit
+	Reserve  int // kept free for the answer; 0: an eighth of Window, at most 16,000; negative: none
+	Overhead int // what a request carries beside the messages (tool schemas), a first guess; usage reports take its place
+	High     int // above it CompactIfNeeded starts; 0: Window - Reserve; may be set without a Window
+	Low      int // down to it a compaction works; 0: half of High
+	Soft     int // above it CompactInBackground starts; 0: midway between Low and High
+	MinFree  int // least that is worth a compaction; 0: a quarter of High - Low, 1,000 without a High
+}
+
+// limit is what a request may weigh, 0 without a Window.
+func (l Limits) limit() int { return l.Window - l.Reserve }
+
+// withDefaults returns l with every default in place, Reserve never negative,
+// and all that is wrong with it.
+func (l Limits) withDefaults() (Limits, []error) {
+	var faults []error
+	fault := func(name string, value int, want string, args ...any) {
+		faults = append(faults, &ValueError{Name: "Limits." + name, Value: value, Want: fmt.Sprintf(want, args...)})
+	}
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"Window", l.Window}, {"Overhead", l.Overhead}, {"High", l.High}, {"Low", l.Low}, {"Soft", l.Soft}, {"MinFree", l.MinFree}} {
+		if f.value < 0 {
+			fault(f.name, f.value, "0 or more")
+		}
+	}
+	if len(faults) > 0 {
+		return l, faults
+	}
+
+	switch {
+	case l.Reserve < 0 || l.Window == 0:
+		l.Reserve = 0
+	case l.Reserve == 0:
+		l.Reserve = min(l.Window/8, 16_000)
+	case l.Reserve >= l.Window:
+		fault("Reserve", l.Reserve, "less than Window, %d", l.Window)
+		return l, faults
+	}
+	if l.High == 0 {
+		l.High = l.limit()
+	}
+	if l.High == 0 { // nothing sets a mark
+		for _, f := range []struct {
+			name  string
+			value int
+		}{{"Low", l.Low}, {"Soft", l.Soft}} {
+			if f.value != 0 {
+				fault(f.name, f.value, "0 without a Window or High")
+			}
+		}
+		l.MinFree = orDefault(l.MinFree, 1000)
+		return l, faults
+	}
+	if l.Window > 0 && l.High > l.limit() {
+		fault("High", l.High, "at most Window - Reserve, %d", l.limit())
+	}
+	l.Low = orDefault(l.Low, l.High/2)
+	l.Soft = orDefault(l.Soft, l.Low+(l.High-l.Low+1)/2)
+	l.MinFree = orDefault(l.MinFree, (l.High-l.Low)/4)
+	if l.Soft <= l.Low {
+		fault("Soft", l.Soft, "more than Low, %d", l.Low)
+	}
+	if l.Soft > l.High {
+		fault("Soft", l.Soft, "at most High, %d", l.High)
+	}
+	if l.Soft > l.Low && l.MinFree > l.Soft-l.Low {
+		fault("MinFree", l.MinFree, "at most Soft - Low, %d", l.Soft-l.Low)
+	}
+	return l, faults
+}
+
+// A Budget is a pool of tokens that several histories or sub-agents draw on.
+// Each [History] that has it in its options is charged what its next request
+// weighs at most; others hold a [Reservation]. It is safe for concurrent use.
+//
+// Reservations never overcommit the pool. The charge of a History follows its
+// estimate and may overdraw the pool: then nothing is free until a reduction,
+// a rollback, a Release or a Close pays back.
+type Budget struct {
+	mu    sync.Mutex
+	total int64
+	used  int64 // sum of all live reservations and charges
+}
+
+// NewBudget makes a pool of so many tokens; of none, when it is negative.
+func NewBudget(tokens int) *Budget {
+	return &Budget{total: int64(max(tokens, 0))}
+}
+
+// Total returns the size of the pool.
+func (b *Budget) Total() int { return clampInt(b.total) }
+
+// Used returns what is reserved and charged. It is more than Total when the
+// pool is overdrawn.
+func (b *Budget) Used() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return clampInt(b.used)
+}
+
+// Free returns what can be reserved, never less than 0.
+func (b *Budget) Free() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return clampInt(b.free())
+}
+
+func (b *Budget) free() int64 { return max(b.total-b.used, 0) }
+
+// A Reservation is a share of a [Budget], held until Release. It is safe for
+// concurrent use.
+type Reservation struct {
+	budget *Budget
+	tokens int
+	once   sync.Once
+}
+
+// Reserve takes n tokens out of the pool, all or none. It returns a
+// [*BudgetError] when fewer are free, and a [*ValueError] for a negative n;
+// 0 can always be reserved.
+func (b *Budget) Reserve(n int) (*Reservation, error) {
+	if n < 0 {
+		return nil, &ValueError{Name: "Reserve", Value: n, Want: "0 or more tokens"}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if int64(n) > b.free() {
+		return nil, &BudgetError{Need: n, Free: clampInt(b.free())}
+	}
+	b.used += int64(n)
+	return &Reservation{budget: b, tokens: n}, nil
+}
+
+// Tokens returns how many tokens were reserved.
+func (r *Reservation) Tokens() int { return r.tokens }
+
+// Release gives the tokens back to the pool. It does so once, however often it
+// is called.
+func (r *Reservation) Release() {
+	r.once.Do(func() {
+		if r.budget == nil {
+			return
+		}
+		r.budget.mu.Lock()
+		defer r.budget.mu.Unlock()
+		r.budget.used -= int64(r.tokens)
+	})
+}
+
+// follow moves a charge to what it should be now.
+func (b *Budget) follow(charge *int64, now int64) {
+	now = min(now, math.MaxInt64/1024) // no sum of charges overflows
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used += now - *charge
+	*charge = now
+}

@@ -1,0 +1,81 @@
+package convo
+
+import "slices"
+
+// Pin keeps the exchanges of the given entries in the view, word for word,
+// through any number of reductions: all of them, or none when an ID is not in
+// the view ([ErrNotFound]). Any entry stands for its exchange, results yet to
+// come included. System entries need no pin. A pin costs as much as there are
+// pins, one on the newest exchange costs nothing.
+func (h *History) Pin(ids ...ID) error { return h.setPins(ids, withPin) }
+
+// Unpin takes the pins of the given entries' exchanges away, all or none. An
+// exchange that is not pinned stays so.
+func (h *History) Unpin(ids ...ID) error { return h.setPins(ids, withoutPin) }
+
+// PinLast pins the newest exchange. It returns [ErrNotFound] when there is
+// none.
+func (h *History) PinLast() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended() {
+		return ErrClosed
+	}
+	if len(h.list) == 0 {
+		return ErrNotFound
+	}
+	h.change()
+	h.pins = withPin(h.pins, h.list[len(h.list)-1].head)
+	return nil
+}
+
+// Pinned returns the IDs of all entries of pinned exchanges, ascending.
+func (h *History) Pinned() []ID {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pinned()
+}
+
+func (h *History) setPins(ids []ID, set func(pins []ID, heads ...ID) []ID) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended() {
+		return ErrClosed
+	}
+	heads := make([]ID, 0, len(ids))
+	for _, id := range ids {
+		e := h.find(id)
+		if e == nil {
+			return &IDError{ID: id}
+		}
+		if e.msg.Role != RoleSystem {
+			heads = append(heads, e.head)
+		}
+	}
+	if len(heads) == 0 {
+		return nil
+	}
+	h.change()
+	h.pins = set(h.pins, heads...)
+	return nil
+}
+
+// withPin returns pins with heads. It may write behind the end of pins, where
+// no snapshot looks, and never into it.
+func withPin(pins []ID, heads ...ID) []ID {
+	if len(heads) == 1 && (len(pins) == 0 || pins[len(pins)-1] < heads[0]) {
+		return append(pins, heads[0])
+	}
+	all := slices.Concat(pins, heads)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// withoutPin returns pins without heads, in a slice of its own.
+func withoutPin(pins []ID, heads ...ID) []ID {
+	slices.Sort(heads)
+	return slices.DeleteFunc(slices.Clone(pins), func(p ID) bool {
+		_, gone := slices.BinarySearch(heads, p)
+		return gone
+	})
+}
