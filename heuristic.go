@@ -16,7 +16,7 @@ type Heuristic struct{}
 const (
 	one          = 256
 	wordCost     = 235
-	afterAccent  = 120
+	afterAccent  = 100
 	longLetter   = 22 // each letter past 4
 	longerLetter = 60 // each letter past 9, beside longLetter
 	upperLetter  = 20
@@ -187,7 +187,7 @@ func runeCost(r rune) int64 {
 	case r == utf8.RuneError: // invalid
 		return 256
 	case r < 0x250: // accented Latin
-		return 150
+		return 105
 	case r < 0x370: // phonetic, combining
 		return 256
 	case r < 0x530: // Greek, Cyrillic
