@@ -3,6 +3,7 @@ package convo
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Errors of a History.
@@ -157,10 +158,11 @@ type SnapshotError struct {
 }
 
 func (e *SnapshotError) Error() string {
+	cause := strings.TrimPrefix(fmt.Sprint(e.Err), "convo: ")
 	if e.Index < 0 {
-		return fmt.Sprintf("convo: snapshot: %v", e.Err)
+		return "convo: snapshot: " + cause
 	}
-	return fmt.Sprintf("convo: snapshot entry %d (ID %d): %v", e.Index, e.ID, e.Err)
+	return fmt.Sprintf("convo: snapshot entry %d (ID %d): %s", e.Index, e.ID, cause)
 }
 
 func (e *SnapshotError) Unwrap() error { return e.Err }

@@ -1,0 +1,218 @@
+package convo_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// newTrip is a conversation of three turns.
+func newTrip(opts *convo.Options) *convo.History {
+	h, err := convo.New(opts)
+	if err != nil {
+		panic(err)
+	}
+	call := convo.ToolCall{ID: "c1", Name: "search", Arguments: `{"to":"Rome"}`}
+	_, err = h.Append(
+		convo.System("You are a travel agent."),
+		convo.User("Flights to Rome?"),
+		convo.Assistant("", call),
+		convo.Result(call, strings.Repeat("09:10 ", 100)),
+		convo.Assistant("Many."),
+		convo.User("In the morning?"),
+		convo.Assistant("At 09:10."),
+		convo.User("Book it."),
+	)
+	if err != nil {
+		panic(err)
+	}
+	return h
+}
+
+// A snapshot never changes.
+func ExampleHistory_Snapshot() {
+	h := newTrip(nil)
+	s := h.Snapshot()
+	h.Append(convo.Assistant("Done."))
+	fmt.Println(s.Len(), h.Len())
+	for x := range s.Exchanges() {
+		if len(x.IDs()) > 1 || x.Floor {
+			fmt.Println(x.IDs(), "floor:", x.Floor)
+		}
+	}
+	// Output:
+	// 8 9
+	// [1] floor: true
+	// [3 4] floor: false
+	// [8] floor: true
+}
+
+// Any entry stands for its exchange.
+func ExampleHistory_Pin() {
+	h := newTrip(nil)
+	fmt.Println(h.Pin(4), h.Pinned())
+	fmt.Println(h.Pin(99))
+	dropped, _ := h.SplicePrefix(h.Snapshot(), 7, "")
+	fmt.Println(dropped, h.Pinned())
+	// Output:
+	// <nil> [3 4]
+	// convo: entry 99: not in the view
+	// 4 [3 4]
+}
+
+// An edit that breaks a rule is refused whole; one that keeps them is applied
+// although messages were appended since.
+func ExampleHistory_Apply() {
+	h := newTrip(nil)
+	at := h.Snapshot()
+	_, err := h.Apply(at, convo.Edit{Drop: []convo.ID{3}})
+	fmt.Println(err)
+
+	h.Append(convo.Assistant("Done."))
+	report, err := h.Apply(at, convo.Edit{
+		Clear: []convo.Clear{{ID: 4}},
+		Drop:  []convo.ID{2},
+	})
+	fmt.Println(report.Outcome, report.Dropped, report.Cleared, err)
+	e, _ := h.Snapshot().Find(4)
+	fmt.Println(e.Message.Text())
+	// Output:
+	// convo: edit: drops half an exchange (entry 3)
+	// applied [2] [4] <nil>
+	// [result of search cleared: 600 bytes]
+}
+
+// With shows what an edit would leave.
+func ExampleSnapshot_With() {
+	s := newTrip(nil).Snapshot()
+	next, err := s.With(convo.Edit{Drop: []convo.ID{2, 3, 4, 5}, Summary: &convo.Summary{Text: "There are flights."}})
+	fmt.Println(s.Len(), next.Len(), err)
+	sum, _ := next.Summary()
+	fmt.Println(sum.Text, sum.Covers)
+	// Output:
+	// 8 4 <nil>
+	// There are flights. [{2 5}]
+}
+
+// A summary that took long replaces what it was made of; what came meanwhile
+// stays, and what was pinned meanwhile too.
+func ExampleHistory_SplicePrefix() {
+	h := newTrip(nil)
+	at := h.Snapshot()
+	h.Append(convo.Assistant("Done."))
+	h.Pin(2)
+	dropped, err := h.SplicePrefix(at, 7, "Flights to Rome were looked up.")
+	fmt.Println(dropped, err)
+	for _, m := range h.Snapshot().Messages()[2:] {
+		fmt.Println(m)
+	}
+	// Output:
+	// 5 <nil>
+	// user: Flights to Rome?
+	// user: Book it.
+	// assistant: Done.
+}
+
+// A rollback takes back what came since, and opens calls again.
+func ExampleHistory_Rollback() {
+	h := newTrip(nil)
+	call := convo.ToolCall{ID: "c2", Name: "book", Arguments: `{}`}
+	h.Append(convo.Assistant("", call))
+	at := h.Snapshot()
+	h.Append(convo.Result(call, "booked"), convo.Assistant("Done."))
+	err := h.Rollback(at)
+	fmt.Println(err, h.Len(), h.Status().OpenCalls)
+	// Output:
+	// <nil> 9 1
+}
+
+// After a request that failed, the user message is taken back.
+func ExampleHistory_Rewind() {
+	h := newTrip(nil)
+	taken, err := h.Rewind(1)
+	fmt.Println(taken, err, h.Len())
+	// Output:
+	// 1 <nil> 7
+}
+
+// A tool round that was given up is answered.
+func ExampleHistory_AnswerOpenCalls() {
+	h := newTrip(nil)
+	h.Append(convo.Assistant("", convo.ToolCall{ID: "c2", Name: "book"}, convo.ToolCall{ID: "c3", Name: "mail"}))
+	answered, err := h.AnswerOpenCalls("timed out")
+	fmt.Println(answered, err)
+	_, err = h.Append(convo.Assistant("That did not work."))
+	fmt.Println(err)
+	// Output:
+	// 2 <nil>
+	// <nil>
+}
+
+// The system prompt is replaced as a set, at any time.
+func ExampleHistory_SetSystem() {
+	h := newTrip(nil)
+	err := h.SetSystem(convo.System("You are a pirate."), convo.System("Today is Monday."))
+	first, _ := h.Snapshot().At(0)
+	fmt.Println(err, first.ID, h.Status().System)
+	// Output:
+	// <nil> 9 2
+}
+
+// Ephemeral messages stand before the newest turn, and are never saved.
+func ExampleHistory_SetEphemeral() {
+	h := newTrip(nil)
+	h.SetEphemeral(convo.User("The time is 08:30."))
+	msgs := h.Snapshot().Messages()
+	fmt.Println(msgs[len(msgs)-2])
+	fmt.Println(msgs[len(msgs)-1])
+	fmt.Println(h.Len())
+	// Output:
+	// user: The time is 08:30.
+	// user: Book it.
+	// 8
+}
+
+// Snapshots are JSON both ways. Restore is also the way to fork.
+func ExampleRestore() {
+	h := newTrip(nil)
+	h.Pin(2)
+	data, _ := json.Marshal(h.Snapshot())
+
+	var s convo.Snapshot
+	err := json.Unmarshal(data, &s)
+	again, err2 := convo.Restore(&s, nil)
+	fmt.Println(err, err2, again.Len(), again.Pinned())
+
+	fork, _ := convo.Restore(h.Snapshot(), nil)
+	fork.Append(convo.Assistant("In the fork."))
+	fmt.Println(fork.Len(), h.Len())
+	// Output:
+	// <nil> <nil> 8 [2]
+	// 9 8
+}
+
+// A conversation from elsewhere says what is wrong with it, or is mended.
+func ExampleNewSnapshot() {
+	imported := convo.NewSnapshot([]convo.Message{
+		convo.User("Find it."),
+		convo.Assistant("", convo.ToolCall{ID: "c1", Name: "find"}),
+		convo.User("Still there?"),
+	})
+	_, err := convo.Restore(imported, nil)
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, convo.ErrOpenCalls))
+
+	h, err := convo.Restore(imported, &convo.Options{Repair: func(f convo.Fault) {
+		fmt.Println(f.ID, f.NewID, f.Mended)
+	}})
+	fmt.Println(h.Len(), err)
+	// Output:
+	// convo: snapshot entry 2 (ID 3): message 2: a call is still open (id "c1", tool "find")
+	// true
+	// 0 4 answered with an error result
+	// 3 5 new ID
+	// 4 <nil>
+}
