@@ -213,7 +213,7 @@ func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 
 func (h *History) prepareEdit(now *Snapshot, j *judgement) (p *prepared, err error) {
 	defer catch(&err, "Options.Tokenizer")
-	return h.id.prepare(&now.state, j, h.spill), nil
+	return h.ident.prepare(&now.state, j, h.spill), nil
 }
 
 // commit performs a judged and prepared edit, or says that it must be
@@ -278,7 +278,7 @@ func (h *History) fits() bool {
 // tell gives a report to the observer and the log. No lock is held; a panic
 // is dropped.
 func (h *History) tell(r Report) {
-	if r.Outcome == NotNeeded || h.id == nil {
+	if r.Outcome == NotNeeded || h.ident == nil {
 		return
 	}
 	if h.opts.OnCompaction != nil {

@@ -71,52 +71,52 @@ func checkCallIDs(parts []Part) error {
 // admitPart returns p with valid UTF-8, or why a message of role may not hold
 // it.
 func admitPart(p Part, role Role) (_ Part, reason string) {
-	switch p := p.(type) {
+	switch q := p.(type) {
 	case Text:
 		if role == RoleTool {
 			return nil, "text in a tool message stands inside a ToolResult"
 		}
-		if !utf8.ValidString(string(p)) {
-			return Text(validText(string(p))), ""
+		if !utf8.ValidString(string(q)) {
+			return Text(validText(string(q))), ""
 		}
-		return p, "" // as it came: no new allocation
+		return p, "" // as it came: boxing it again would allocate
 	case Reasoning:
 		if role != RoleAssistant {
 			return nil, "reasoning belongs in an assistant message"
 		}
-		p.ID, p.Text = validText(p.ID), validText(p.Text)
-		p.Signature, p.Encrypted = validText(p.Signature), validText(p.Encrypted)
-		return p, ""
+		q.ID, q.Text = validText(q.ID), validText(q.Text)
+		q.Signature, q.Encrypted = validText(q.Signature), validText(q.Encrypted)
+		return q, ""
 	case ToolCall:
 		if role != RoleAssistant {
 			return nil, "a tool call belongs in an assistant message"
 		}
-		p.ID, p.Name, p.Arguments = validText(p.ID), validText(p.Name), validText(p.Arguments)
-		if p.Name == "" {
+		q.ID, q.Name, q.Arguments = validText(q.ID), validText(q.Name), validText(q.Arguments)
+		if q.Name == "" {
 			return nil, "a tool call without a name"
 		}
-		if !isArguments(p.Arguments) {
+		if !isArguments(q.Arguments) {
 			return nil, "arguments of a tool call are not a JSON object"
 		}
-		if p.ID == "" {
-			p.ID, p.Minted = newCallID(), true
+		if q.ID == "" {
+			q.ID, q.Minted = newCallID(), true
 		}
-		return p, ""
+		return q, ""
 	case ToolResult:
 		if role != RoleTool {
 			return nil, "a tool result belongs in a tool message"
 		}
-		return admitResult(p)
+		return admitResult(q)
 	case Media:
 		if role != RoleUser && role != RoleAssistant {
 			return nil, "media belongs in a user or assistant message or in a ToolResult"
 		}
-		return admitMedia(p)
+		return admitMedia(q)
 	case Opaque:
 		if role == RoleTool {
 			return nil, "an opaque block in a tool message stands inside a ToolResult"
 		}
-		return admitOpaque(p)
+		return admitOpaque(q)
 	case nil:
 		return nil, "nil part"
 	default:

@@ -72,6 +72,7 @@ type Options struct {
 type History struct {
 	// Fixed at creation.
 	opts            Options
+	ident           *identity // state.id, to read without the lock
 	interruptTokens int64 // of interruptReason
 
 	mu sync.Mutex
@@ -132,10 +133,11 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	h = &History{opts: o, limits: limits}
-	h.id = newIdentity(newCounter(o.Tokenizer, o.Overheads), from)
+	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from)
+	h.id = h.ident
 	h.cal = h.startingCalibration()
 	defer catch(&err, "Options.Tokenizer")
-	h.interruptTokens = h.id.text(interruptReason)
+	h.interruptTokens = h.ident.text(interruptReason)
 	return h, nil
 }
 
@@ -145,7 +147,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 // against what comes before ([*RoleError]), results against calls
 // ([*PairError]).
 func (h *History) Append(msgs ...Message) (ID, error) {
-	if h.id == nil {
+	if h.ident == nil {
 		return 0, ErrClosed
 	}
 	var few [2]arrival // room for most batches
@@ -187,11 +189,11 @@ func (h *History) admit(batch []arrival, msgs []Message) (_ []arrival, err error
 		if err != nil {
 			return nil, atIndex(err, i)
 		}
-		e.tokens = h.id.message(&e.msg, h.id.key)
+		e.tokens = h.ident.message(&e.msg, h.ident.key)
 		a := arrival{entry: e}
 		if m.Role == RoleAssistant {
 			a.calls = newCalls(0, &e.msg)
-			a.calls.count(h.id.counter)
+			a.calls.count(h.ident.counter)
 		}
 		if h.opts.Pin != nil {
 			if a.pin, err = h.wantsPin(e.msg.clone()); err != nil {
@@ -348,7 +350,7 @@ func (h *History) answers(reason string, tokens int64) (made []*entry, answered 
 			head:   c.head,
 			at:     now,
 			turn:   h.turn,
-			tokens: int64(h.id.over.Message+h.id.over.Result) + k.idTokens + k.nameTokens + tokens,
+			tokens: int64(h.ident.over.Message+h.ident.over.Result) + k.idTokens + k.nameTokens + tokens,
 		}
 		e.inline[0] = ToolResult{CallID: k.id, Name: k.name, Parts: []Part{Text(reason)}, IsError: true}
 		e.msg = Message{Role: RoleTool, Parts: e.inline[:]}
@@ -364,7 +366,7 @@ func (h *History) answers(reason string, tokens int64) (made []*entry, answered 
 // reason ("no result" when it is empty), and returns how many there were. Use
 // it when a tool round was given up.
 func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
-	if h.id == nil {
+	if h.ident == nil {
 		return 0, ErrClosed
 	}
 	if reason = validText(reason); reason == "" {
@@ -395,7 +397,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 // countText counts one text; no lock is held.
 func (h *History) countText(s string) (n int64, err error) {
 	defer catch(&err, "Options.Tokenizer")
-	return h.id.text(s), nil
+	return h.ident.text(s), nil
 }
 
 // newestRole is the role of what a new message would follow.
@@ -423,7 +425,7 @@ func (h *History) settle() {
 }
 
 // ended reports whether changes are refused. The zero History is ended.
-func (h *History) ended() bool { return h.closed || h.id == nil }
+func (h *History) ended() bool { return h.closed || h.ident == nil }
 
 // owns says why a snapshot may not be used for a change; nil when it may.
 func (h *History) owns(at *Snapshot) error {

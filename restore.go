@@ -63,7 +63,7 @@ func (h *History) load(s *Snapshot) (err error) {
 	h.model, h.learned = s.model, s.learned
 	h.cal = h.startingCalibration()
 	if s.slot != nil {
-		h.slot = &slot{sum: s.slot.sum, raw: h.id.summaryTokens(s.slot.sum.Text)}
+		h.slot = &slot{sum: s.slot.sum, raw: h.ident.summaryTokens(s.slot.sum.Text)}
 		h.slot.sum.Tokens = clampInt(h.slot.raw)
 	}
 
@@ -77,13 +77,13 @@ func (h *History) load(s *Snapshot) (err error) {
 		h.calls = l.calls
 	}
 	h.sysRaw, h.listRaw, h.turns = rawOf(h.sys), rawOf(h.list), countTurns(h.list)
-	h.calls.count(h.id.counter)
+	h.calls.count(h.ident.counter)
 
 	switch {
 	case h.calls.openCalls() == 0:
 	case h.opts.OnLoad == OnLoadClose:
 		const reason = "no result"
-		made, _ := h.answers(reason, h.id.text(reason))
+		made, _ := h.answers(reason, h.ident.text(reason))
 		for _, e := range made {
 			h.push(e)
 			h.last = e.id
@@ -103,7 +103,7 @@ func (h *History) load(s *Snapshot) (err error) {
 // order and counted alike: those of another History with default counting. The
 // list is clipped, so that neither History can write what the other sees.
 func (h *History) share(s *Snapshot) bool {
-	if s.owner == nil || !s.id.isDefault || !h.id.isDefault {
+	if s.owner == nil || !s.id.isDefault || !h.ident.isDefault {
 		return false
 	}
 	prev := &entry{}
@@ -256,7 +256,7 @@ func (l *loader) hoist(i int, old, e *entry) error {
 	}
 	e.id = l.newID()
 	e.head, e.turn = e.id, 0
-	e.tokens = l.h.id.message(&e.msg, l.h.id.key)
+	e.tokens = l.h.ident.message(&e.msg, l.h.ident.key)
 	l.h.sys = append(l.h.sys, e)
 	return l.tell(Fault{Index: i, ID: old.id, NewID: e.id, Err: err, Mended: "moved to the front"})
 }
@@ -314,7 +314,7 @@ func (l *loader) answerOpen(i int, old *entry) error {
 		l.calls.answer(i)
 		e := &entry{id: l.newID(), head: l.calls.head, at: newest.at, turn: newest.turn}
 		e.msg = ResultError(ToolCall{ID: k.id, Name: k.name}, errors.New("no result"))
-		e.tokens = l.h.id.message(&e.msg, l.h.id.key)
+		e.tokens = l.h.ident.message(&e.msg, l.h.ident.key)
 		l.h.list = append(l.h.list, e)
 		if err := l.tell(Fault{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
 			return err
@@ -336,7 +336,7 @@ func (l *loader) take(i int, old, e *entry) error {
 	case l.calls != nil:
 		l.calls.head = e.id
 	}
-	e.tokens = l.h.id.message(&e.msg, l.h.id.key)
+	e.tokens = l.h.ident.message(&e.msg, l.h.ident.key)
 	l.prev = e.msg.Role
 	if e.msg.Role == RoleSystem {
 		l.h.sys = append(l.h.sys, e)

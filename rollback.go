@@ -59,7 +59,7 @@ func (h *History) Rollback(at *Snapshot) (err error) {
 func (h *History) countedCalls(list []*entry) (c *calls, err error) {
 	defer catch(&err, "Options.Tokenizer")
 	c = callsOf(list)
-	c.count(h.id.counter)
+	c.count(h.ident.counter)
 	return c, nil
 }
 

@@ -64,7 +64,7 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 
 // admitAll admits messages that must all be of one role.
 func (h *History) admitAll(msgs []Message, role Role, reason string) ([]arrival, error) {
-	if h.id == nil {
+	if h.ident == nil {
 		return nil, ErrClosed
 	}
 	for i, m := range msgs {
