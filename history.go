@@ -321,10 +321,10 @@ func (h *History) push(e *entry) {
 		h.sys = append(h.sys, e)
 		h.sysRaw += e.tokens
 	} else {
-		if e.turn > h.turn {
-			h.turn = e.turn
+		if n := len(h.list); e.turn > 0 && (n == 0 || h.list[n-1].turn < e.turn) {
 			h.turns++
 		}
+		h.turn = e.turn
 		h.list = append(h.list, e)
 		h.listRaw += e.tokens
 	}

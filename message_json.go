@@ -206,13 +206,14 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	default:
 		return &MessageError{Role: in.Role, Part: -1, Reason: "unknown role"}
 	}
-	*m = Message{Role: in.Role, Author: in.Author, Origin: in.Origin, Meta: in.Meta}
+	next := Message{Role: in.Role, Author: in.Author, Origin: in.Origin, Meta: in.Meta}
 	for i, p := range in.Parts {
 		if p.Part == nil { // JSON null
 			return &MessageError{Role: in.Role, Part: i, Reason: "nil part"}
 		}
-		m.Parts = append(m.Parts, p.Part)
+		next.Parts = append(next.Parts, p.Part)
 	}
+	*m = next
 	return nil
 }
 
