@@ -73,7 +73,7 @@ type History struct {
 	// Fixed at creation.
 	opts            Options
 	ident           *identity // state.id, to read without the lock
-	interruptTokens int64 // of interruptReason
+	interruptTokens int64     // of interruptReason
 
 	mu sync.Mutex
 	// Protects following.

@@ -205,7 +205,11 @@ func (d *driver) compareNumbers() {
 
 // oldSnapshots looks whether the snapshots that were kept have changed.
 func (d *driver) oldSnapshots() {
-	for _, s := range d.snaps {
+	snaps := d.snaps
+	if d.other != nil {
+		snaps = append(snaps[:len(snaps):len(snaps)], d.other)
+	}
+	for _, s := range snaps {
 		if got := printOf(s.real); got != s.print {
 			d.fail("snapshot %d has changed from\n%s\nto\n%s", s.seq, s.print, got)
 		}

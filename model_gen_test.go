@@ -18,10 +18,12 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // byteLen is a tokenizer whose sums anyone can check.
 var byteLen = convo.TokenizerFunc(func(s string) int { return len(s) })
 
-// wrapperBytes is what stands around a summary. Keys have a fixed length.
-var wrapperBytes = func() int {
+// wrapperText is what stands around a summary. The key of another History is
+// of the same length, and all letters.
+var wrapperText = func() [2]string {
 	s, _ := convo.NewSnapshot(nil).With(convo.Edit{Summary: &convo.Summary{Text: "x"}})
-	return len(s.Messages()[0].Text()) - 1
+	open, end, _ := strings.Cut(s.Messages()[0].Text(), "\nx\n")
+	return [2]string{open + "\n", "\n" + end}
 }()
 
 // hard counts what makes the cases of a run hard.
@@ -63,6 +65,7 @@ type driver struct {
 	log   []string
 	hard  *hard
 	opts  convo.Options
+	other *mSnap // of a History that this one was forked from, and that went on
 }
 
 // n returns a number below limit.
@@ -105,7 +108,11 @@ func checkModel(t testing.TB, data []byte, rng *rand.Rand, ops int, count *hard)
 	count.begin()
 	relaxed, pinFirst := d.n(2) == 1, d.n(3) == 0
 	d.m = newModel(relaxed, pinFirst)
-	d.opts = convo.Options{Tokenizer: byteLen, PinFirstUser: pinFirst}
+	d.opts = convo.Options{PinFirstUser: pinFirst}
+	modelCount = convo.Heuristic{}.CountTokens
+	if d.n(2) == 0 {
+		d.opts.Tokenizer, modelCount = byteLen, byteLen
+	}
 	if relaxed {
 		d.opts.Roles = convo.Relaxed()
 	}
@@ -204,6 +211,28 @@ func (d *driver) takeBack() {
 		d.rewind()
 	} else {
 		d.rollback()
+	}
+	if d.n(2) == 0 {
+		d.dropNewFloor()
+	}
+}
+
+// dropNewFloor applies an edit of an old snapshot to what a rollback has made
+// floor again.
+func (d *driver) dropNewFloor() {
+	for _, at := range d.snaps {
+		for _, x := range d.m.list {
+			old, ok := at.view.find(x.id)
+			if !ok || !d.m.hardFloor(x) || at.view.hardFloor(old) || at.view.pinned(old) {
+				continue
+			}
+			e := mEditOf{drop: at.view.exchange(x.head)}
+			_, kind := d.m.apply(at, e)
+			d.hard.sawStale = d.hard.sawStale || kind == "stale"
+			_, err := d.h.Apply(at.real, convo.Edit{Drop: e.drop})
+			d.want(fmt.Sprintf("drop new floor %v of %d", e.drop, at.seq), err, kind)
+			return
+		}
 	}
 }
 
@@ -615,11 +644,18 @@ func (d *driver) reload() {
 			d.fail("unmarshal: %v\n%s", err, data)
 		}
 	}
+	d.oldSnapshots()
 	opts := d.opts
 	opts.Limits.Overhead = d.m.guess
 	h, err := convo.Restore(s, &opts)
 	d.want("reload", err, "")
-	d.oldSnapshots()
+	if batch := d.sensible(); d.m.mView.accepts(d.m, batch) {
+		// The old one goes on by itself; neither must see the other.
+		if _, err := d.h.Append(batch[0].real()); err != nil {
+			d.fail("append before a fork went on: %v", err)
+		}
+	}
+	d.other = &mSnap{real: d.h.Snapshot(), print: printOf(d.h.Snapshot())}
 	d.snaps = nil
 	d.h = h
 	d.m.edits, d.m.gone, d.m.sent = nil, map[convo.ID]bool{}, nil

@@ -41,14 +41,17 @@ const (
 
 func toolOf(id string) string { return "tool_" + id }
 
-// tokens counts one token for each byte, and the overheads.
+// modelCount is how the run at hand counts a text.
+var modelCount func(string) int
+
+// tokens counts every text by itself, and the overheads.
 func (m mMsg) tokens() int {
-	n := mMessage + len(m.text)
+	n := mMessage + modelCount(m.text)
 	for _, id := range m.calls {
-		n += mCall + len(id) + len(toolOf(id)) + len(mArgs)
+		n += mCall + modelCount(id) + modelCount(toolOf(id)) + modelCount(mArgs)
 	}
 	for _, r := range m.results {
-		n += mRes + len(r.id) + len(toolOf(r.id)) + len(r.text)
+		n += mRes + modelCount(r.id) + modelCount(toolOf(r.id)) + modelCount(r.text)
 	}
 	return n
 }
@@ -86,13 +89,13 @@ func (v mView) sumTokens() int {
 	if v.sum == "" {
 		return 0
 	}
-	return mMessage + wrapperBytes + len(v.sum)
+	return mMessage + modelCount(wrapperText[0]) + modelCount(v.sum) + modelCount(wrapperText[1])
 }
 
 func (v mView) ephTokens() int {
 	n := 0
 	for _, t := range v.eph {
-		n += mMessage + len(t)
+		n += mMessage + modelCount(t)
 	}
 	return n
 }
@@ -329,6 +332,13 @@ func (m *model) append(batch []mMsg) (kind string) {
 	}
 	m.mView, m.turn = next, turn
 	return ""
+}
+
+// accepts reports whether the first message of a batch could be appended.
+func (v mView) accepts(m *model, batch []mMsg) bool {
+	c := *m
+	c.mView = v.copy()
+	return c.append(batch[:1]) == ""
 }
 
 func (m *model) pin(ids []convo.ID, on bool) (kind string) {
