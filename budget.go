@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sync"
@@ -37,6 +38,9 @@ func (l Limits) withDefaults() (Limits, []error) {
 			fault(f.name, f.value, "0 or more")
 		}
 	}
+	if l.Window > 0 && l.Reserve >= l.Window {
+		fault("Reserve", l.Reserve, "less than Window, %d", l.Window)
+	}
 	if len(faults) > 0 {
 		return l, faults
 	}
@@ -46,9 +50,6 @@ func (l Limits) withDefaults() (Limits, []error) {
 		l.Reserve = 0
 	case l.Reserve == 0:
 		l.Reserve = min(l.Window/8, 16_000)
-	case l.Reserve >= l.Window:
-		fault("Reserve", l.Reserve, "less than Window, %d", l.Window)
-		return l, faults
 	}
 	if l.High == 0 {
 		l.High = l.limit()
@@ -62,15 +63,15 @@ func (l Limits) withDefaults() (Limits, []error) {
 				fault(f.name, f.value, "0 without a Window or High")
 			}
 		}
-		l.MinFree = orDefault(l.MinFree, 1000)
+		l.MinFree = cmp.Or(l.MinFree, 1000)
 		return l, faults
 	}
 	if l.Window > 0 && l.High > l.limit() {
 		fault("High", l.High, "at most Window - Reserve, %d", l.limit())
 	}
-	l.Low = orDefault(l.Low, l.High/2)
-	l.Soft = orDefault(l.Soft, l.Low+(l.High-l.Low+1)/2)
-	l.MinFree = orDefault(l.MinFree, (l.High-l.Low)/4)
+	l.Low = cmp.Or(l.Low, l.High/2)
+	l.Soft = cmp.Or(l.Soft, l.Low+(l.High-l.Low+1)/2)
+	l.MinFree = cmp.Or(l.MinFree, (l.High-l.Low)/4)
 	if l.Soft <= l.Low {
 		fault("Soft", l.Soft, "more than Low, %d", l.Low)
 	}

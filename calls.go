@@ -25,29 +25,28 @@ type call struct {
 // manyCalls is where looking through the list would begin to cost.
 const manyCalls = 32
 
-// newCalls returns the calls of an assistant message, nil when it has none.
-func newCalls(head ID, m *Message) *calls {
+// newCalls returns the calls of an assistant message, all open and counted, nil
+// when it has none.
+func newCalls(m *Message, by *counter) *calls {
 	var list []call
 	for _, p := range m.Parts {
 		if p, ok := p.(ToolCall); ok {
-			list = append(list, call{id: p.ID, name: p.Name})
+			list = append(list, call{id: p.ID, name: p.Name, idTokens: by.text(p.ID), nameTokens: by.text(p.Name)})
 		}
 	}
 	if list == nil {
 		return nil
 	}
-	return &calls{head: head, list: list, open: len(list)}
+	return &calls{list: list, open: len(list)}
 }
 
-// count counts ids and names, for results that come without them.
-func (c *calls) count(by *counter) {
-	if c == nil {
-		return
+// begin returns the calls of the entry, all open, to be answered: e keeps its
+// own as they are.
+func (e *entry) begin() *calls {
+	if e.calls == nil {
+		return nil
 	}
-	for i := range c.list {
-		k := &c.list[i]
-		k.idTokens, k.nameTokens = by.text(k.id), by.text(k.name)
-	}
+	return &calls{head: e.id, list: slices.Clone(e.calls.list), open: len(e.calls.list)}
 }
 
 // openCalls returns how many calls are open; none for nil.
@@ -176,7 +175,7 @@ func callsOf(list []*entry) *calls {
 		return nil
 	}
 	from, to := exchangeAt(list, len(list)-1)
-	c := newCalls(list[from].id, &list[from].msg)
+	c := list[from].begin()
 	for _, e := range list[from+1 : to] {
 		for _, p := range e.msg.Parts {
 			if r, ok := p.(ToolResult); ok {

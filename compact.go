@@ -135,7 +135,7 @@ func (h *History) SplicePrefix(at *Snapshot, n int, summary string) (dropped int
 	if err != nil {
 		return 0, err
 	}
-	n = min(n-len(at.sys), len(at.list))
+	n = min(max(n, 0)-len(at.sys), len(at.list))
 	if n > 0 && n < len(at.list) {
 		n, _ = exchangeAt(at.list, n)
 	}

@@ -29,6 +29,7 @@ type entry struct {
 	tokens int64
 	at     int64 // Unix nanoseconds
 	turn   int
+	calls  *calls  // those of an assistant message, never answered here; nil: none
 	inline [1]Part // backs msg.Parts where there is only one
 }
 

@@ -170,8 +170,7 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 // list.
 type arrival struct {
 	*entry
-	calls *calls
-	pin   bool
+	pin bool
 }
 
 // admit checks, copies and counts messages. It runs code of the caller, so no
@@ -192,8 +191,7 @@ func (h *History) admit(batch []arrival, msgs []Message) (_ []arrival, err error
 		e.tokens = h.ident.message(&e.msg, h.ident.key)
 		a := arrival{entry: e}
 		if m.Role == RoleAssistant {
-			a.calls = newCalls(0, &e.msg)
-			a.calls.count(h.ident.counter)
+			e.calls = newCalls(&e.msg, h.ident.counter)
 		}
 		if h.opts.Pin != nil {
 			if a.pin, err = h.wantsPin(e.msg.clone()); err != nil {
@@ -288,10 +286,7 @@ func (h *History) place(batch []arrival) (ID, error) {
 			a.pin = a.pin || turn == 1 && h.opts.PinFirstUser
 		}
 		if role != RoleTool {
-			open = a.calls
-			if open != nil {
-				open.head = id
-			}
+			open = a.begin()
 		}
 		if role != RoleSystem {
 			a.turn, others = turn, true

@@ -30,7 +30,7 @@ var mutants = []struct {
 	{"apply without the pins of now", "edit.go", "			case floor.pinned(i):\n				done.kept = append(done.kept, e.id)\n", "			case floor.pinned(i) && false:\n"},
 	{"a pin of one entry only", "pin.go", "			heads = append(heads, e.head)", "			heads = append(heads, e.id)"},
 	{"usage stamped on the present list", "usage.go", "at.raw())\n	h.learned", "h.raw())\n	h.learned"},
-	{"an older figure applied", "usage.go", "h.sent != nil && at.version < h.sent.version", "false"},
+	{"an older figure applied", "usage.go", "at.version < h.learned.version(at.model)", "false"},
 	{
 		"splice by count", "compact.go",
 		"	r, err := h.Apply(at, e)\n	if err != nil {\n		return 0, err\n	}\n	return len(r.Dropped)",
@@ -39,7 +39,7 @@ var mutants = []struct {
 	{"next ID from the largest present", "history.go", "	open, id, turn := h.calls, h.last, h.turn\n", "	open, id, turn := h.calls, h.last, h.turn\n	if n := len(h.list); n > 0 {\n		id = h.list[n-1].id\n	}\n"},
 	{"a batch append not atomic", "history.go", "			h.calls.reopen(answered)\n", ""},
 	{"ephemeral counted twice", "snapshot.go", "s.slot.tokens() + s.eph.tokens()\n", "s.slot.tokens() + 2*s.eph.tokens()\n"},
-	{"Restore without pairs", "restore.go", "	h.calls.count(h.ident.counter)\n\n", "	h.calls = nil\n\n"},
+	{"Restore without pairs", "restore.go", "	h.calls = callsOf(h.list)\n", ""},
 	{"edits always stay", "rollback.go", "		if h.edits[i].newest > at.last {\n			return false\n		}\n", ""},
 	{"a rollback forgets what it took", "rollback.go", "	h.rollbacks = append(h.rollbacks, rollbackMark{h.version, last})\n", ""},
 	{"a second summary", "edit.go", "	if j.sum != nil && s.slot != j.slot {\n		return done, ErrStale\n	}\n", ""},

@@ -60,7 +60,7 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 func (h *History) load(s *Snapshot) (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	h.last, h.turn, h.touched, h.appended = s.last, s.turn, s.touched, s.appended
-	h.model, h.learned = s.model, s.learned
+	h.model, h.learned = s.model, s.learned.afresh()
 	h.cal = h.startingCalibration()
 	if s.slot != nil {
 		h.slot = &slot{sum: s.slot.sum, raw: h.ident.summaryTokens(s.slot.sum.Text)}
@@ -74,11 +74,9 @@ func (h *History) load(s *Snapshot) (err error) {
 				return err
 			}
 		}
-		h.calls = l.calls
 	}
+	h.calls = callsOf(h.list)
 	h.sysRaw, h.listRaw, h.turns = rawOf(h.sys), rawOf(h.list), countTurns(h.list)
-	h.calls.count(h.ident.counter)
-
 	switch {
 	case h.calls.openCalls() == 0:
 	case h.opts.OnLoad == OnLoadClose:
@@ -94,7 +92,6 @@ func (h *History) load(s *Snapshot) (err error) {
 			n--
 		}
 		h.cut(n, h.list[n].id-1)
-		h.calls = callsOf(h.list)
 	}
 	return nil
 }
@@ -103,7 +100,7 @@ func (h *History) load(s *Snapshot) (err error) {
 // order and counted alike: those of another History with default counting. The
 // list is clipped, so that neither History can write what the other sees.
 func (h *History) share(s *Snapshot) bool {
-	if s.owner == nil || !s.id.isDefault || !h.ident.isDefault {
+	if s.owner == nil || s.id == nil || !s.id.isDefault || !h.ident.isDefault {
 		return false
 	}
 	prev := &entry{}
@@ -119,7 +116,6 @@ func (h *History) share(s *Snapshot) bool {
 	}
 	c := s.state.clipped()
 	h.sys, h.list, h.pins = c.sys, c.list, c.pins
-	h.calls = callsOf(h.list)
 	return true
 }
 
@@ -177,7 +173,8 @@ func (l *loader) entry(i int, old *entry) error {
 		}
 	}
 	if role != RoleSystem {
-		l.calls = newCalls(0, &e.msg)
+		e.calls = newCalls(&e.msg, l.h.ident.counter)
+		l.calls = nil
 	}
 	return l.take(i, old, e)
 }
@@ -333,8 +330,8 @@ func (l *loader) take(i int, old, e *entry) error {
 	switch {
 	case e.msg.Role == RoleTool:
 		e.head = l.calls.head
-	case l.calls != nil:
-		l.calls.head = e.id
+	case e.calls != nil:
+		l.calls = e.begin()
 	}
 	e.tokens = l.h.ident.message(&e.msg, l.h.ident.key)
 	l.prev = e.msg.Role

@@ -27,13 +27,7 @@ type rollbackMark struct {
 //
 // It returns [ErrStale] for a snapshot that this History did not make, and for
 // one of which a rollback has taken entries back.
-func (h *History) Rollback(at *Snapshot) (err error) {
-	var open *calls
-	if at != nil && at.owner == h {
-		if open, err = h.countedCalls(at.list); err != nil {
-			return err
-		}
-	}
+func (h *History) Rollback(at *Snapshot) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.owns(at); err != nil {
@@ -49,18 +43,8 @@ func (h *History) Rollback(at *Snapshot) (err error) {
 	} else {
 		return nil
 	}
-	h.calls = open
 	h.settle()
 	return nil
-}
-
-// countedCalls are the calls of the newest exchange of a list. No lock is
-// held: counting runs code of the caller.
-func (h *History) countedCalls(list []*entry) (c *calls, err error) {
-	defer catch(&err, "Options.Tokenizer")
-	c = callsOf(list)
-	c.count(h.ident.counter)
-	return c, nil
 }
 
 // Rewind takes back the newest turns, whole, pinned or not, and tells how many
@@ -86,7 +70,6 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 		return 0, nil
 	}
 	h.cut(n, h.list[n].id-1)
-	h.calls = callsOf(h.list)
 	h.settle()
 	return taken, nil
 }
@@ -168,6 +151,7 @@ func (h *History) tookBack(last ID) {
 	h.change()
 	n := sort.Search(len(h.pins), func(i int) bool { return h.pins[i] > last })
 	h.pins = h.pins[:n:n]
+	h.calls = callsOf(h.list)
 	h.turn = h.touched
 	if n := len(h.list); n > 0 {
 		h.turn = max(h.turn, h.list[n-1].turn)

@@ -43,12 +43,13 @@ func (o Overheads) withDefaults() Overheads {
 	return o
 }
 
-// orDefault is value, or def when value is zero, or 0 when it is negative.
+// orDefault is value, or def when value is zero, or 0 when it is negative; at
+// most what one text may count.
 func orDefault(value, def int) int {
 	if value == 0 {
 		return def
 	}
-	return max(value, 0)
+	return min(max(value, 0), maxTextTokens)
 }
 
 func defaultMediaTokens(m Media) int {

@@ -19,12 +19,12 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	if err := h.owns(at); err != nil {
 		return err
 	}
-	if u.Input == 0 || h.sent != nil && at.version < h.sent.version {
+	if u.Input == 0 || at.version < h.learned.version(at.model) {
 		return nil
 	}
 	h.change()
 	learned := calibrate(min(int64(u.Input), maxTotal), at.raw())
-	h.learned = h.learned.with(at.model, learned)
+	h.learned = h.learned.with(modelCalibration{at.model, learned, at.version})
 	if at.model == h.model {
 		h.cal, h.sent = learned, at
 		h.measured = h.rawSharedWith(at)
@@ -131,6 +131,7 @@ type learned []modelCalibration
 type modelCalibration struct {
 	Model string `json:"model"`
 	calibration
+	version uint64 // of the snapshot it was measured on, in this History
 }
 
 func (l learned) of(model string) (calibration, bool) {
@@ -142,12 +143,32 @@ func (l learned) of(model string) (calibration, bool) {
 	return calibration{}, false
 }
 
-func (l learned) with(model string, c calibration) learned {
+// version is that of the newest snapshot which a figure for the model was
+// applied to.
+func (l learned) version(model string) uint64 {
+	for _, c := range l {
+		if c.Model == model {
+			return c.version
+		}
+	}
+	return 0
+}
+
+// afresh is what was learned, for another History.
+func (l learned) afresh() learned {
+	l = slices.Clone(l)
+	for i := range l {
+		l[i].version = 0
+	}
+	return l
+}
+
+func (l learned) with(c modelCalibration) learned {
 	out := make(learned, 0, len(l)+1)
 	for _, m := range l {
-		if m.Model != model {
+		if m.Model != c.Model {
 			out = append(out, m)
 		}
 	}
-	return append(out, modelCalibration{model, c})
+	return append(out, c)
 }

@@ -1,0 +1,224 @@
+package convo_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// A report on the request that was on its way while a compaction landed must
+// not raise the estimate to what it was before.
+func TestRecordUsage_B1_StaleUsageDoesNotRaiseTheEstimateAgain(t *testing.T) {
+	h := historyOf(t, bare())
+	for range 40 {
+		mustAppend(t, h, convo.User(strings.Repeat("u", 1000)), convo.Assistant(strings.Repeat("a", 1000)))
+	}
+	sent := h.Snapshot()
+	_, err := h.SplicePrefix(sent, 78, "what went")
+	require.NoError(t, err)
+	spliced := h.Tokens().Tokens
+	require.Less(t, spliced, 3000)
+	require.NoError(t, h.RecordUsage(sent, convo.Usage{Input: 80_500}))
+	assert.Equal(t, spliced+500, h.Tokens().Tokens)
+	assert.Equal(t, 2000+500, h.Tokens().Measured, "two entries are still as they were sent")
+}
+
+// What was appended after the request was made stays counted.
+func TestRecordUsage_B2_WhatCameAfterTheSnapshotStaysCounted(t *testing.T) {
+	h := historyOf(t, bare(), convo.User(strings.Repeat("u", 900)))
+	sent := h.Snapshot()
+	mustAppend(t, h, convo.Assistant(strings.Repeat("a", 10_000)))
+	require.NoError(t, h.RecordUsage(sent, convo.Usage{Input: 1000}))
+	assert.Equal(t, convo.Estimate{Tokens: 11_000, Upper: 12_375, Measured: 1000}, h.Tokens())
+}
+
+func TestRecordUsage_Calibrates(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		usage convo.Usage
+		want  int // with 100 raw tokens measured and 50 after them
+	}{
+		{"more is overhead", convo.Usage{Input: 130}, 180},
+		{"just so", convo.Usage{Input: 100}, 150},
+		{"less is a ratio", convo.Usage{Input: 80}, 120},
+		{"cached ones are part of Input", convo.Usage{Input: 130, CacheRead: 100, CacheWrite: 20, Output: 77}, 180},
+		{"zero is ignored", convo.Usage{Output: 5}, 150},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := historyOf(t, bare(), convo.User(strings.Repeat("u", 100)))
+			sent := h.Snapshot()
+			mustAppend(t, h, convo.Assistant(strings.Repeat("a", 50)))
+			require.NoError(t, h.RecordUsage(sent, tt.usage))
+			assert.Equal(t, tt.want, h.Tokens().Tokens)
+			assert.Equal(t, (tt.want*9+7)/8, h.Tokens().Upper)
+			assert.Equal(t, tt.usage.Input, h.Tokens().Measured)
+			assert.Equal(t, 150, h.Snapshot().Tokens(), "the raw total stays")
+		})
+	}
+}
+
+func TestRecordUsage_MeasuredFollows(t *testing.T) {
+	const overhead = 1000
+	var h *convo.History
+	var sent *convo.Snapshot
+	for _, tt := range []struct {
+		name   string
+		change func(t *testing.T)
+		want   int // raw tokens still there of the 100 + 100 + 30 + 30 + 7
+	}{
+		{"nothing", func(*testing.T) {}, 267},
+		{"append", func(t *testing.T) { mustAppend(t, h, convo.Assistant("x")) }, 267},
+		{"drop", func(t *testing.T) { apply(t, h, convo.Edit{Drop: []convo.ID{2}}) }, 167},
+		{"summary", func(t *testing.T) { apply(t, h, convo.Edit{Drop: []convo.ID{2}, Summary: &convo.Summary{Text: "s"}}) }, 167},
+		{"rewind", func(t *testing.T) { rewind(t, h) }, 237},
+		{"append and rewind", func(t *testing.T) {
+			mustAppend(t, h, convo.Assistant("x"), convo.User("y"))
+			rewind(t, h)
+		}, 267},
+		{"rewind and append", func(t *testing.T) { rewind(t, h); mustAppend(t, h, convo.User("y")) }, 237},
+		{"append, edit and rollback", func(t *testing.T) {
+			mustAppend(t, h, convo.Assistant("x"), convo.User("y"), convo.Assistant("z"))
+			apply(t, h, convo.Edit{Drop: []convo.ID{2, 4}})
+			require.NoError(t, h.Rollback(sent))
+		}, 267},
+		{"system", func(t *testing.T) { require.NoError(t, h.SetSystem(convo.System("s"))) }, 260},
+		{"system twice", func(t *testing.T) {
+			require.NoError(t, h.SetSystem(convo.System("s")))
+			require.NoError(t, h.SetSystem(convo.System("t")))
+		}, 260},
+		{"ephemeral", func(t *testing.T) {
+			require.NoError(t, h.SetEphemeral(convo.User("other")))
+			require.NoError(t, h.SetEphemeral(convo.User("again")))
+		}, 237},
+		{"report again", func(t *testing.T) {
+			apply(t, h, convo.Edit{Drop: []convo.ID{2}})
+			require.NoError(t, h.RecordUsage(sent, convo.Usage{Input: 267 + overhead}))
+		}, 167},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h = historyOf(t, bare(), convo.System("1234567"), convo.User(strings.Repeat("u", 100)), convo.Assistant(strings.Repeat("a", 100)), convo.User(strings.Repeat("v", 30)))
+			require.NoError(t, h.SetEphemeral(convo.User(strings.Repeat("e", 30))))
+			sent = h.Snapshot()
+			require.NoError(t, h.RecordUsage(sent, convo.Usage{Input: 267 + overhead}))
+			tt.change(t)
+			assert.Equal(t, tt.want+overhead, h.Tokens().Measured)
+			assert.Equal(t, h.Snapshot().Tokens()+overhead, h.Tokens().Tokens)
+		})
+	}
+}
+
+func TestRecordUsage_OlderFigureIsIgnored(t *testing.T) {
+	h := tour(t, bare())
+	older := h.Snapshot()
+	mustAppend(t, h, convo.Assistant("x"))
+	newer := h.Snapshot()
+	require.NoError(t, h.RecordUsage(newer, convo.Usage{Input: newer.Tokens() + 10}))
+	unchanged(t, h, func() { require.NoError(t, h.RecordUsage(older, convo.Usage{Input: 9999})) })
+	require.NoError(t, h.RecordUsage(newer, convo.Usage{Input: newer.Tokens() + 20}))
+	assert.Equal(t, h.Snapshot().Tokens()+20, h.Tokens().Tokens, "one for the same request counts")
+}
+
+// It stays older when another model was used in between.
+func TestRecordUsage_OlderFigureIsIgnoredAfterAnotherModel(t *testing.T) {
+	h := tour(t, bare())
+	older := h.Snapshot()
+	mustAppend(t, h, convo.Assistant("x"))
+	newer := h.Snapshot()
+	require.NoError(t, h.RecordUsage(newer, convo.Usage{Input: newer.Tokens() + 10}))
+	require.NoError(t, h.SetModel("b"))
+	require.NoError(t, h.SetModel(""))
+	require.NoError(t, h.RecordUsage(older, convo.Usage{Input: 9999}))
+	assert.Equal(t, h.Snapshot().Tokens()+10, h.Tokens().Tokens)
+}
+
+func TestRecordUsage_Refuses(t *testing.T) {
+	h := tour(t, nil)
+	at := h.Snapshot()
+	for name, u := range map[string]convo.Usage{
+		"Usage.Input": {Input: -1}, "Usage.CacheRead": {Input: 5, CacheRead: -1},
+		"Usage.CacheWrite": {Input: 5, CacheWrite: math.MinInt}, "Usage.Output": {Input: 5, Output: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unchanged(t, h, func() { assert.Equal(t, []string{name}, valueErrors(t, h.RecordUsage(at, u))) })
+		})
+	}
+	other := tour(t, nil)
+	imported := convo.NewSnapshot([]convo.Message{convo.User("u")})
+	for name, s := range map[string]*convo.Snapshot{"foreign": other.Snapshot(), "nil": nil, "zero": {}, "imported": imported} {
+		t.Run(name, func(t *testing.T) {
+			unchanged(t, h, func() { assert.ErrorIs(t, h.RecordUsage(s, convo.Usage{Input: 5}), convo.ErrStale) })
+		})
+	}
+}
+
+func TestRecordUsage_Largest(t *testing.T) {
+	h := tour(t, nil)
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: math.MaxInt}))
+	e := h.Tokens()
+	assert.Positive(t, e.Tokens)
+	assert.GreaterOrEqual(t, e.Upper, e.Tokens)
+	mustAppend(t, h, convo.Assistant("x"))
+	assert.GreaterOrEqual(t, h.Tokens().Upper, e.Upper)
+}
+
+func TestRecordUsage_OnAnEmptyView(t *testing.T) {
+	h := historyOf(t, bare())
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 300}))
+	mustAppend(t, h, convo.User("12345"))
+	assert.Equal(t, convo.Estimate{Tokens: 305, Upper: 344, Measured: 300}, h.Tokens())
+}
+
+func TestSetModel_KeepsCalibrationsApart(t *testing.T) {
+	opts := bare()
+	opts.Limits.Overhead = 20
+	h := tour(t, opts)
+	raw := h.Snapshot().Tokens()
+	ofFirst := h.Snapshot()
+	require.NoError(t, h.RecordUsage(ofFirst, convo.Usage{Input: raw + 300}))
+	require.NoError(t, h.SetModel("b"))
+	assert.Equal(t, raw+20, h.Tokens().Tokens, "a new one starts from the prior")
+	assert.Zero(t, h.Tokens().Measured)
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: raw + 50}))
+	assert.Equal(t, raw+50, h.Tokens().Tokens)
+	require.NoError(t, h.SetModel(""))
+	assert.Equal(t, raw+300, h.Tokens().Tokens, "a known one from what was learned")
+	require.NoError(t, h.SetModel("b"))
+	assert.Equal(t, raw+50, h.Tokens().Tokens)
+	unchanged(t, h, func() { require.NoError(t, h.SetModel("b")) })
+
+	fork, err := convo.Restore(h.Snapshot(), bare())
+	require.NoError(t, err)
+	assert.Equal(t, raw+50, fork.Tokens().Tokens, "kept through Restore")
+	require.NoError(t, fork.SetModel(""))
+	assert.Equal(t, raw+300, fork.Tokens().Tokens)
+}
+
+// A figure that comes after the switch belongs to the model that was asked.
+func TestRecordUsage_ForThePreviousModel(t *testing.T) {
+	h := tour(t, bare())
+	raw, sent := h.Snapshot().Tokens(), h.Snapshot()
+	require.NoError(t, h.SetModel("b"))
+	require.NoError(t, h.RecordUsage(sent, convo.Usage{Input: raw + 300}))
+	assert.Equal(t, raw, h.Tokens().Tokens)
+	require.NoError(t, h.SetModel(""))
+	assert.Equal(t, raw+300, h.Tokens().Tokens)
+}
+
+func TestSetLimits_Overhead(t *testing.T) {
+	opts := bare()
+	opts.Limits.Overhead = 20
+	h := tour(t, opts)
+	raw := h.Snapshot().Tokens()
+	assert.Equal(t, raw+20, h.Tokens().Tokens)
+	require.NoError(t, h.SetLimits(convo.Limits{Overhead: 70}))
+	assert.Equal(t, raw+70, h.Tokens().Tokens)
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: raw + 300}))
+	require.NoError(t, h.SetLimits(convo.Limits{Overhead: 5}))
+	assert.Equal(t, raw+300, h.Tokens().Tokens, "a measured one takes the place of the guess")
+	assert.Equal(t, raw+300, h.Tokens().Measured)
+}
