@@ -93,6 +93,9 @@ func TestAppend_AllOrNothing(t *testing.T) {
 				unchanged(t, h, func() {
 					_, err := h.Append(convo.Result(list[2], "y"), convo.Result(list[0], "y"), m)
 					require.Error(t, err)
+					byName := resultOf(convo.ToolResult{Name: "tool"})
+					_, err = h.Append(byName, byName, m)
+					require.Error(t, err)
 					_, err = h.Append(m)
 					require.Error(t, err)
 				})
@@ -104,9 +107,10 @@ func TestAppend_AllOrNothing(t *testing.T) {
 				_, err := h.Append(two)
 				require.ErrorIs(t, err, convo.ErrAnswered)
 			})
-			// With neither id nor name the first open call is meant: c0, c2, c3.
+			// By name, or with neither id nor name, the first open call is
+			// meant: c0, c2, c3.
 			for i := range n - 1 {
-				id := mustAppend(t, h, resultOf(convo.ToolResult{}))
+				id := mustAppend(t, h, resultOf(convo.ToolResult{Name: []string{"tool", ""}[i%2]}))
 				e, _ := h.Snapshot().Find(id)
 				want := "c0"
 				if i > 0 {

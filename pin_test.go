@@ -1,6 +1,7 @@
 package convo_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -124,8 +125,11 @@ func TestPin_GoneWithRollback(t *testing.T) {
 	require.NoError(t, h.PinLast())
 	assert.Equal(t, []convo.ID{2, 6, 12}, h.Pinned())
 	assert.Equal(t, []convo.ID{2, 6, 10, 11}, held.Pinned(), "the snapshot stays")
+	data, err := json.Marshal(h.Snapshot())
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, new(convo.Snapshot)), "no pin is left behind of what went")
 
-	_, err := h.Rewind(1)
+	_, err = h.Rewind(1)
 	require.NoError(t, err)
 	assert.Equal(t, []convo.ID{2, 6}, h.Pinned(), "a pin does not hold a turn against Rewind")
 }

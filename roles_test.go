@@ -238,3 +238,14 @@ func TestAppend_KeepEmpty(t *testing.T) {
 		})
 	}
 }
+
+// The user message stands behind the answers, not behind the calls.
+func TestAppend_InterruptUnderACustomTable(t *testing.T) {
+	roles := convo.RolePolicy{UserAfter: []convo.Role{convo.RoleNone, convo.RoleTool}, Interrupt: true}
+	h := historyOf(t, &convo.Options{Roles: roles}, convo.User("u"), convo.Assistant("", callOf("a")))
+	mustAppend(t, h, convo.User("stop"))
+	assert.Equal(t, []convo.ID{1, 2, 3, 4}, idsOf(h.Snapshot()))
+	mustAppend(t, h, convo.Assistant("stopped"))
+	_, err := h.Append(convo.User("more"))
+	require.Error(t, err, "there was nothing to answer")
+}

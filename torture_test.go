@@ -43,7 +43,7 @@ func (g *gone) report(r convo.Report) {
 
 // checkPairs looks whether a view is one that Append could have led to, but
 // for what reductions took.
-func checkPairs(t *testing.T, s *convo.Snapshot) {
+func checkPairs(t testing.TB, s *convo.Snapshot) {
 	last := convo.ID(0)
 	var open []string
 	for _, e := range s.All() {
