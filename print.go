@@ -22,7 +22,7 @@ func abbreviate(s string) string {
 // String shows the role, the author and the beginning of each part.
 func (m Message) String() string {
 	var b strings.Builder
-	b.WriteString(string(m.Role))
+	b.WriteString(abbreviate(string(m.Role)))
 	if m.Author != "" {
 		fmt.Fprintf(&b, " %q", abbreviate(m.Author))
 	}
@@ -43,7 +43,7 @@ func (m Message) LogValue() slog.Value {
 	for i, p := range m.Parts {
 		sizes[i] = partSize(p)
 	}
-	return slog.GroupValue(slog.String("role", string(m.Role)), slog.String("author", m.Author),
+	return slog.GroupValue(slog.String("role", abbreviate(string(m.Role))), slog.String("author", abbreviate(m.Author)),
 		slog.String("parts", strings.Join(sizes, ", ")))
 }
 
