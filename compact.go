@@ -139,9 +139,10 @@ func (h *History) SplicePrefix(at *Snapshot, n int, summary string) (dropped int
 	if n > 0 && n < len(at.list) {
 		n, _ = exchangeAt(at.list, n)
 	}
-	var e Edit
+	n = max(n, 0)
+	e := Edit{Drop: make([]ID, 0, n)}
 	floor := at.floor()
-	for i := range max(n, 0) {
+	for i := range n {
 		if !floor.has(i) {
 			e.Drop = append(e.Drop, at.list[i].id)
 		}

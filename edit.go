@@ -38,7 +38,9 @@ func (c *clearing) matches(callID string) *Clear {
 
 func judge(at *state, e *Edit) (*judgement, error) {
 	j := &judgement{drop: slices.Clone(e.Drop), slot: at.slot}
-	slices.Sort(j.drop)
+	if !slices.IsSorted(j.drop) {
+		slices.Sort(j.drop)
+	}
 	j.drop = slices.Compact(j.drop)
 	if err := j.judgeDrop(at); err != nil {
 		return nil, err
@@ -272,6 +274,7 @@ func (s *state) perform(j *judgement, p *prepared) (performed, error) {
 func (s *state) rewrite(j *judgement, p *prepared, done *performed) error {
 	drop, clears := j.drop, j.clears
 	list := make([]*entry, 0, len(s.list)-len(drop)+min(len(drop), 64))
+	done.dropped = make([]ID, 0, len(drop))
 	floor := s.floor()
 	turn := 0
 	s.turns, s.listRaw = 0, 0

@@ -170,7 +170,7 @@ func (e *SnapshotError) Unwrap() error { return e.Err }
 // A PanicError is what a panic of the caller's code (a tokenizer, Options.Pin,
 // Options.Spill) becomes.
 type PanicError struct {
-	In    string // the option whose code panicked
+	In    string // the option whose code panicked; Options.Tokenizer for all that counts
 	Value any    // what was given to panic
 }
 

@@ -150,6 +150,9 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 	if h.ident == nil {
 		return 0, ErrClosed
 	}
+	if h.opts.Spill != nil && h.isClosed() {
+		return 0, ErrClosed // and nothing is spilled
+	}
 	var few [2]arrival // room for most batches
 	batch, err := h.admit(few[:0], msgs)
 	if err != nil {
@@ -417,6 +420,12 @@ func (h *History) settle() {
 	if h.opts.Budget != nil {
 		h.opts.Budget.follow(&h.charge, upper(h.cal.apply(h.raw())))
 	}
+}
+
+func (h *History) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ended()
 }
 
 // ended reports whether changes are refused. The zero History is ended.
