@@ -2,6 +2,7 @@ package convo_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -154,7 +155,7 @@ func TestTorture_NoMessageIsLost(t *testing.T) {
 // what is left in the end is what was acknowledged and not taken.
 func TestTorture_Everything(t *testing.T) {
 	lost := &gone{ids: map[convo.ID]int{}}
-	pool := convo.NewBudget(1 << 40)
+	pool := convo.NewBudget(math.MaxInt32)
 	h, err := convo.New(&convo.Options{Roles: convo.Relaxed(), OnCompaction: lost.report, Budget: pool})
 	require.NoError(t, err)
 	done := &acks{text: map[convo.ID]string{}}
