@@ -271,7 +271,7 @@ func TestApply_SpillKeepsWhatIsCleared(t *testing.T) {
 
 func TestApply_SummarySlot(t *testing.T) {
 	h := tour(t, nil)
-	for i := 0; i < 3; i++ {
+	for range 3 {
 		mustAppend(t, h, convo.Assistant("x"), convo.User("y"))
 	}
 	apply(t, h, convo.Edit{Drop: []convo.ID{2, 6}, Summary: &convo.Summary{Text: "one", Usage: convo.Usage{Input: 5}, Stop: convo.StopLength}})
