@@ -194,7 +194,10 @@ func (id *identity) cleared(from *entry, c *clearing, spill func(ToolResult) (st
 	to.msg = from.msg.clone()
 	changed := false
 	for i, part := range to.msg.Parts {
-		r := part.(ToolResult)
+		r, ok := part.(ToolResult)
+		if !ok {
+			continue // in a snapshot that nobody has checked
+		}
 		t := c.matches(r.CallID)
 		if t == nil || t.Text == "" && r.Cleared {
 			continue

@@ -255,6 +255,9 @@ func cloneParts(parts []Part) []Part {
 	return parts
 }
 
+// isTagged reports whether the model is told who speaks.
+func (m Message) isTagged() bool { return m.Author != "" && m.Role != RoleTool }
+
 // isEmpty reports whether m holds nothing but empty text.
 func (m Message) isEmpty() bool {
 	for _, p := range m.Parts {

@@ -264,3 +264,28 @@ func TestSnapshotJSON_DecodesOnlyIntoEmpty(t *testing.T) {
 	_, ok := errors.AsType[*convo.SnapshotError](json.Unmarshal(data, s))
 	assert.True(t, ok)
 }
+
+// A snapshot that nobody has checked is safe to read and to plan with.
+func TestNewSnapshot_IsSafeToRead(t *testing.T) {
+	text := convo.Text("t")
+	s := convo.NewSnapshot([]convo.Message{
+		convo.User("u"), convo.Assistant("", toolC),
+		{Role: convo.RoleTool, Parts: []convo.Part{text, convo.ToolResult{CallID: "c"}, &text, nil}},
+		{Role: "robot", Parts: []convo.Part{foreignPart{text}}}, convo.System("s"), convo.User("v"),
+		convo.Assistant("", toolC),
+	})
+	_ = printOf(s)
+	next, err := s.With(convo.Edit{Clear: []convo.Clear{{ID: 3}}})
+	require.NoError(t, err)
+	_ = printOf(next)
+	open := false
+	for x := range s.Exchanges() {
+		open = x.Open
+	}
+	assert.True(t, open, "the newest exchange")
+	h, err := convo.Restore(s, &convo.Options{Repair: func(convo.Fault) {}})
+	require.NoError(t, err)
+	checkPairs(t, h.Snapshot())
+	assert.Equal(t, 1, h.Status().OpenCalls)
+	reload(t, h, nil)
+}

@@ -125,6 +125,7 @@ func NewSnapshot(msgs []Message) *Snapshot {
 	for i, m := range msgs {
 		e := &entry{msg: m.clone(), id: ID(i + 1), at: now}
 		e.tokens = s.id.message(&e.msg, s.id.key)
+		e.calls = newCalls(&e.msg, s.id.counter)
 		if m.Role == RoleUser && prev != RoleUser {
 			s.turn++
 			s.turns++
@@ -255,7 +256,7 @@ func (s *state) key() string {
 // shown is m as the model sees it.
 func (s *state) shown(m Message) Message {
 	m = m.clone()
-	if m.Author == "" || m.Role == RoleTool {
+	if !m.isTagged() {
 		return m
 	}
 	open, end := authorTags(s.key(), m.Author)

@@ -219,6 +219,7 @@ func (in *snapshotJSON) entries(s *state, read []entryJSON, first int, system bo
 		}
 		e.head = e.id
 		e.tokens = s.id.message(&e.msg, s.id.key)
+		e.calls = newCalls(&e.msg, s.id.counter)
 		list = append(list, e)
 		prev = e
 	}

@@ -162,7 +162,7 @@ func clampTokens(n int) int64 { return min(max(int64(n), 0), maxTextTokens) }
 // message counts m with the tags that name its author.
 func (c *counter) message(m *Message, key string) int64 {
 	n := int64(c.over.Message)
-	if m.Author != "" {
+	if m.isTagged() {
 		open, end := authorTags(key, m.Author)
 		n += c.text(open) + c.text(end)
 	}
