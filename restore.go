@@ -182,7 +182,9 @@ func (l *loader) entry(i int, old *entry) error {
 // admit makes e of an entry of the snapshot. It leaves e without a role when
 // nothing of it can be kept.
 func (l *loader) admit(i int, old, e *entry) error {
-	l.renamed = renamedUnless(old.msg.Role != RoleTool, l.renamed)
+	if old.msg.Role != RoleTool {
+		l.renamed = nil // the exchange is over
+	}
 	var err error
 	if e.msg, err = old.msg.admit(&e.inline); err == nil && e.msg.isEmpty() && !l.h.opts.Roles.KeepEmpty {
 		err = &MessageError{Role: old.msg.Role, Part: -1, Reason: "empty message"}
@@ -199,14 +201,6 @@ func (l *loader) admit(i int, old, e *entry) error {
 		return l.tell(Fault{Index: i, ID: old.id, Err: err, Mended: "dropped"})
 	}
 	return l.tell(Fault{Index: i, ID: old.id, NewID: old.id, Err: err, Mended: "what it may not hold was taken out"})
-}
-
-// renamedUnless forgets the names of an exchange that is over.
-func renamedUnless(over bool, names map[string][]string) map[string][]string {
-	if over {
-		return nil
-	}
-	return names
 }
 
 // mended returns what a History can keep of a message, without a role when
