@@ -256,7 +256,7 @@ func cloneParts(parts []Part) []Part {
 }
 
 // isTagged reports whether the model is told who speaks.
-func (m Message) isTagged() bool { return m.Author != "" && m.Role != RoleTool }
+func (m *Message) isTagged() bool { return m.Author != "" && m.Role != RoleTool }
 
 // isEmpty reports whether m holds nothing but empty text.
 func (m Message) isEmpty() bool {

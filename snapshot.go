@@ -214,24 +214,75 @@ func (s *Snapshot) Messages() []Message {
 	if users == len(s.list) || s.list[users].msg.Role != RoleUser {
 		users = 0 // the newest turn has no user messages
 	}
-	out := make([]Message, 0, s.messages())
+	v := viewer{key: s.key(), out: make([]Message, 0, s.messages()), parts: make([]Part, 0, s.shownParts())}
 	for _, e := range s.sys {
-		out = append(out, s.shown(e.msg))
+		v.show(&e.msg)
 	}
 	if s.slot != nil {
-		out = append(out, summaryMessage(s.key(), s.slot))
+		v.out = append(v.out, summaryMessage(v.key, s.slot))
 	}
 	for i := 0; i <= len(s.list); i++ {
 		if i == users && s.eph != nil {
-			for _, m := range s.eph.msgs {
-				out = append(out, s.shown(m))
+			for j := range s.eph.msgs {
+				v.show(&s.eph.msgs[j])
 			}
 		}
 		if i < len(s.list) {
-			out = append(out, s.shown(s.list[i].msg))
+			v.show(&s.list[i].msg)
 		}
 	}
-	return out
+	return v.out
+}
+
+// A viewer collects messages as the model sees them. All their parts share one
+// piece of memory.
+type viewer struct {
+	key   string
+	out   []Message
+	parts []Part
+}
+
+func (v *viewer) show(m *Message) {
+	from := len(v.parts)
+	if m.isTagged() {
+		open, end := authorTags(v.key, m.Author)
+		v.parts = append(append(append(v.parts, Text(open)), m.Parts...), Text(end))
+	} else {
+		v.parts = append(v.parts, m.Parts...)
+	}
+	to := len(v.parts)
+	shown := *m
+	shown.Parts = v.parts[from:to:to]
+	for i, p := range shown.Parts {
+		if r, ok := p.(ToolResult); ok && len(r.Parts) > 0 {
+			r.Parts = slices.Clone(r.Parts)
+			shown.Parts[i] = r
+		}
+	}
+	v.out = append(v.out, shown)
+}
+
+// shownParts is how many parts show needs room for.
+func (s *state) shownParts() int {
+	n := 0
+	count := func(m *Message) {
+		n += len(m.Parts)
+		if m.isTagged() {
+			n += 2
+		}
+	}
+	for _, e := range s.sys {
+		count(&e.msg)
+	}
+	for _, e := range s.list {
+		count(&e.msg)
+	}
+	if s.eph != nil {
+		for i := range s.eph.msgs {
+			count(&s.eph.msgs[i])
+		}
+	}
+	return n
 }
 
 // messages is how many messages the model sees.
@@ -251,17 +302,6 @@ func (s *state) key() string {
 		return ""
 	}
 	return s.id.key
-}
-
-// shown is m as the model sees it.
-func (s *state) shown(m Message) Message {
-	m = m.clone()
-	if !m.isTagged() {
-		return m
-	}
-	open, end := authorTags(s.key(), m.Author)
-	m.Parts = append(append([]Part{Text(open)}, m.Parts...), Text(end))
-	return m
 }
 
 // authorTags stand around what an author says. No text can forge them: the
