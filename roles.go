@@ -43,8 +43,8 @@ func Strict() RolePolicy {
 // Relaxed lets user and assistant messages come in any order, answers open
 // calls when the user interrupts, and keeps empty messages.
 func Relaxed() RolePolicy {
-	any := []Role{RoleNone, RoleSystem, RoleUser, RoleAssistant, RoleTool}
-	return RolePolicy{UserAfter: any, AssistantAfter: slices.Clone(any), Interrupt: true, KeepEmpty: true}
+	all := []Role{RoleNone, RoleSystem, RoleUser, RoleAssistant, RoleTool}
+	return RolePolicy{UserAfter: all, AssistantAfter: slices.Clone(all), Interrupt: true, KeepEmpty: true}
 }
 
 func (p RolePolicy) withDefaults() RolePolicy {
