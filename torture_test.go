@@ -89,7 +89,7 @@ func TestTorture_NoMessageIsLost(t *testing.T) {
 	require.NoError(t, err)
 	done := &acks{text: map[convo.ID]string{}}
 
-	const appenders, each = 4, 1000
+	const appenders, each = 4, 1500
 	var running atomic.Int32
 	running.Store(appenders)
 	var wg sync.WaitGroup
@@ -109,7 +109,8 @@ func TestTorture_NoMessageIsLost(t *testing.T) {
 	}
 	for range 2 {
 		wg.Go(func() {
-			for running.Load() > 0 {
+			for last := false; !last; {
+				last = running.Load() == 0 // once more when all is there
 				at := h.Snapshot()
 				_, err := h.SplicePrefix(at, at.Len()/2, "summary")
 				if err != nil {
