@@ -122,12 +122,13 @@ func (b *Budget) Free() int {
 
 func (b *Budget) free() int64 { return max(b.total-b.used, 0) }
 
-// A Reservation is a share of a [Budget], held until Release. It is safe for
-// concurrent use.
+// A Reservation is a share of a [Budget], or of the window of a [History],
+// held until Release. It is safe for concurrent use.
 type Reservation struct {
-	budget *Budget
-	tokens int
-	once   sync.Once
+	budget  *Budget
+	history *History
+	tokens  int
+	once    sync.Once
 }
 
 // Reserve takes n tokens out of the pool, all or none. It returns a
@@ -149,17 +150,44 @@ func (b *Budget) Reserve(n int) (*Reservation, error) {
 // Tokens returns how many tokens were reserved.
 func (r *Reservation) Tokens() int { return r.tokens }
 
-// Release gives the tokens back to the pool. It does so once, however often it
-// is called.
+// Release gives the tokens back. It does so once, however often it is called;
+// on nil it does nothing.
 func (r *Reservation) Release() {
+	if r == nil {
+		return
+	}
 	r.once.Do(func() {
-		if r.budget == nil {
-			return
+		if b := r.budget; b != nil {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.used -= int64(r.tokens)
 		}
-		r.budget.mu.Lock()
-		defer r.budget.mu.Unlock()
-		r.budget.used -= int64(r.tokens)
+		if h := r.history; h != nil {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.fitted -= r.tokens
+		}
 	})
+}
+
+// exchange moves a charge to what it is now and takes n tokens, both or
+// neither.
+func (b *Budget) exchange(charge *int64, now int64, n int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if free := max(b.total-b.used+*charge-now, 0); int64(n) > free {
+		return &BudgetError{Need: n, Free: clampInt(free)}
+	}
+	b.used += now - *charge + int64(n)
+	*charge = now
+	return nil
+}
+
+// deficit is how many tokens short the pool is of n, below 0 when it has more.
+func (b *Budget) deficit(n int) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return int64(n) - b.total + b.used
 }
 
 // follow moves a charge to what it should be now.

@@ -2,331 +2,207 @@ package convo
 
 import (
 	"context"
-	"errors"
-	"log/slog"
-	"slices"
-	"strings"
-	"time"
+	"math"
 )
 
-// An Edit is a plan: entries to drop, results to clear, the summary to put in
-// the slot. It is made of a [Snapshot] and judged by [History.Apply]. The zero
-// Edit declines.
-type Edit struct {
-	// Drop names entries that go, in whole exchanges, in any order.
-	Drop []ID
-
-	// Clear names results whose content goes. One in an entry that is dropped
-	// too is ignored.
-	Clear []Clear
-
-	// Summary goes into the slot. Nil leaves the slot as it is, &Summary{}
-	// empties it.
-	Summary *Summary
-}
-
-// A Clear replaces the content of a tool result by a text. Call, result and
-// error flag stay.
-type Clear struct {
-	ID     ID     // the entry
-	CallID string // which of its results; empty: each
-	Text   string // empty: a marker that names the tool, the size, and where Options.Spill kept the original
-}
-
-func (e Edit) isZero() bool { return len(e.Drop) == 0 && len(e.Clear) == 0 && e.Summary == nil }
-
-// An Outcome says how a compaction ended.
-type Outcome uint8
-
-// Outcomes. With Failed and Stale comes an error, and nothing has changed.
-const (
-	NotNeeded Outcome = iota
-	Applied
-	Declined
-	Failed
-	Stale
-)
-
-func (o Outcome) String() string {
-	return nameOf(o, "not needed", "applied", "declined", "failed", "stale")
-}
-
-// A Reason says why a compaction was asked for.
-type Reason uint8
-
-// Reasons. ReasonManual is that of every edit made by hand.
-const (
-	ReasonManual Reason = iota
-	ReasonHigh
-	ReasonSoft
-	ReasonTrigger
-	ReasonFit
-	ReasonOverflow
-)
-
-func (r Reason) String() string {
-	return nameOf(r, "manual", "high", "soft", "trigger", "fit", "overflow")
-}
-
-// A Report says what an edit did. Tokens are upper bounds, as
-// [Estimate].Upper.
-type Report struct {
-	Outcome Outcome
-	Reason  Reason
-
-	// Cause is why nothing was applied, also where the error is nil, or which
-	// results could not be cleared.
-	Cause error
-
-	// Fits tells whether the next request is within the limit; always, without
-	// a window.
-	Fits bool
-
-	// What the model sees, summary and ephemeral messages included.
-	MessagesBefore, MessagesAfter int
-	TokensBefore, TokensAfter     int
-
-	// Entries by ID, ascending: gone with no summary, gone into the summary,
-	// cleared, and kept because they were pinned meanwhile.
-	Dropped, Summarised, Cleared, Kept []ID
-
-	Duration time.Duration
-	Usage    Usage // of the summarizer
-
-	// PrefixKept is the share, from 0 to 1, of what was last sent that the
-	// next request begins with again. Sent is the snapshot last given to
-	// RecordUsage, or else the view before the edit.
-	PrefixKept float64
-}
-
-// Apply applies an edit that was made of the snapshot at, in one step or not
-// at all.
+// Prepare compacts if needed, and returns the snapshot to send. It returns the
+// snapshot beside every error too:
 //
-// It returns an [*EditError] when the edit breaks a rule by the snapshot it
-// was made of: it names an entry that is not there, half an exchange, or
-// floor; and [ErrStale] when what it names has changed since: an entry left
-// the view or became floor, or another summary is in the slot. What was pinned
-// since is kept and named in the report. Appends, SetSystem, SetEphemeral,
-// SetLimits and RecordUsage never make an edit stale.
-func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
-	start := time.Now()
-	r, err := h.apply(at, e)
-	r.Duration = time.Since(start)
-	if err != nil {
+//	snap, report, err := h.Prepare(ctx)
+//	if err != nil && !report.Fits {
+//		return err // the request would be too long
+//	}
+func (h *History) Prepare(ctx context.Context) (*Snapshot, Report, error) {
+	r, err := h.CompactIfNeeded(ctx)
+	return h.Snapshot(), r, err
+}
+
+// CompactIfNeeded runs the strategy when the next request weighs more than
+// high water, or the strategy's [Trigger] is due, and applies what it plans.
+// Otherwise it returns NotNeeded at once, at the same cost for any length.
+//
+// When another compaction of h is under way it waits for its end, under ctx,
+// and looks again. A compaction that was declined is no error while the
+// request fits. When it does not fit, there is always an error: a
+// [*FloorError], a [*LimitError], what the strategy failed with, or why ctx
+// ended; so this is all a caller has to ask:
+//
+//	if err != nil && !report.Fits {
+//		return err
+//	}
+//
+// A call from inside a strategy or summarizer, with its ctx, is
+// [ErrReentrant].
+func (h *History) CompactIfNeeded(ctx context.Context) (Report, error) {
+	if h.ident == nil {
+		return Report{}, ErrClosed
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if h.isInside(ctx) {
+		return h.ungone(ErrReentrant)
+	}
+	reason, r, err := h.check(false)
+	switch {
+	case err == nil && reason == notDue:
+		return r, nil
+	case err == ErrClosed:
 		r.Outcome, r.Cause = Failed, err
-		if errors.Is(err, ErrStale) {
-			r.Outcome = Stale
+		return r, err
+	}
+	return h.fly(ctx, func(f *flight) (Report, error) { return f.compactIfDue(false) })
+}
+
+// Compact runs the strategy now, down to low water, and at least to half of
+// what there is. What the strategy's summary should dwell on is the focus; it
+// may be empty.
+//
+// It returns NotNeeded when nothing was appended since the last applied edit;
+// with a focus, since the last one that was applied for the same focus. An
+// edit need not free MinFree, only something. Waiting and errors are those of
+// CompactIfNeeded.
+func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
+	focus = validText(focus)
+	return h.compactAsked(ctx, func(f *flight) (Report, error) {
+		n := need{reason: ReasonManual, focus: focus, asked: true}
+		h.mu.Lock()
+		total := h.cal.weigh(h.raw())
+		n.target = min(h.marks().low, total/2)
+		idle := h.isIdle(focus) && h.fits()
+		h.mu.Unlock()
+		if idle {
+			return h.present(), nil
+		}
+		return f.try(n)
+	})
+}
+
+// compactAsked boards a flight for a compaction that was asked for.
+func (h *History) compactAsked(ctx context.Context, work func(*flight) (Report, error)) (Report, error) {
+	if h.ident == nil {
+		return Report{Outcome: Failed, Cause: ErrClosed}, ErrClosed
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if h.isInside(ctx) {
+		return h.ungone(ErrReentrant)
+	}
+	return h.fly(ctx, work)
+}
+
+// isIdle reports whether nothing was appended since the last edit that was
+// applied for the focus, or for any when that is empty.
+func (h *History) isIdle(focus string) bool {
+	if focus == "" {
+		return h.appended == 0 && (h.lastEdit != 0 || h.touched > 0 || h.slot != nil)
+	}
+	return h.focused.has(focus, h.appendedEver)
+}
+
+// notDue is no reason to compact.
+const notDue = Reason(math.MaxUint8)
+
+// due tells why a compaction is due now; soft also looks at the soft mark.
+func (h *History) due(soft bool) (Reason, error) {
+	reason, _, err := h.check(soft)
+	return reason, err
+}
+
+// check is due, with the report of the case that nothing is.
+func (h *History) check(soft bool) (reason Reason, r Report, err error) {
+	h.mu.Lock()
+	h.measureBefore(&r)
+	m := h.marks()
+	total := int64(r.TokensBefore)
+	var status Status
+	warn := false
+	reason = notDue
+	switch {
+	case h.ended():
+		err = ErrClosed
+	case h.compacted == h.version && total <= m.limit:
+	case total > m.high:
+		reason = ReasonHigh
+	case soft && total > m.soft:
+		reason = ReasonSoft
+	case h.trigger != nil:
+		status = h.status()
+		reason = ReasonTrigger // to be asked
+	case m.high == noMark && !h.warned:
+		h.warned, warn = true, true
+	}
+	h.mu.Unlock()
+	if reason == ReasonTrigger {
+		var due bool
+		if due, err = isDue(h.trigger, status); !due {
+			reason = notDue
 		}
 	}
-	h.tell(r)
+	if warn {
+		h.warnEndless()
+	}
+	return reason, r, err
+}
+
+// warnEndless tells the log, once, that nothing bounds this conversation.
+func (h *History) warnEndless() {
+	defer func() { _ = recover() }()
+	h.opts.Logger.Warn("convo: nothing will ever be compacted: Limits set neither Window nor High, and the strategy is no Trigger")
+}
+
+// A need says why a compaction is wanted, and how far.
+type need struct {
+	reason Reason
+	focus  string
+	target int64 // of the whole request
+	asked  bool  // MinFree and the breaker do not bind
+
+	// For Fit: what is to be kept free, the limit it leaves, and what reserves
+	// it, under the lock and last of all.
+	room    int64
+	limit   int64
+	reserve func(next *state) error
+}
+
+// maxRounds bounds how often one call compacts, while others append faster
+// than it can.
+const maxRounds = 8
+
+// compactIfDue compacts as long as something is due and the request does not
+// fit.
+func (f *flight) compactIfDue(soft bool) (r Report, err error) {
+	for range maxRounds {
+		reason, now, err := f.h.check(soft)
+		if err != nil {
+			return f.fail(now, err)
+		}
+		if reason == notDue {
+			if r.Outcome == Applied { // in the round before
+				r.Fits = now.Fits
+				return r, nil
+			}
+			return now, nil
+		}
+		n := need{reason: reason}
+		if reason != ReasonTrigger {
+			f.h.mu.Lock()
+			n.target = f.h.marks().low
+			f.h.mu.Unlock()
+		}
+		if r, err = f.try(n); r.Outcome != Applied || r.Fits {
+			return r, err
+		}
+	}
 	return r, err
 }
 
-// SplicePrefix drops the first n entries of at, counted as at.All gives them,
-// and puts a summary in the slot. It returns how many entries went.
-//
-// n is clamped, and moved back to the start of the exchange it falls into.
-// What is floor stays and is not counted. When nothing goes, or the summary
-// is blank, the slot is left as it is. Errors are those of [History.Apply].
-func (h *History) SplicePrefix(at *Snapshot, n int, summary string) (dropped int, err error) {
-	h.mu.Lock()
-	err = h.owns(at)
-	h.mu.Unlock()
-	if err != nil {
-		return 0, err
+// fail reports an error from before an attempt.
+func (f *flight) fail(r Report, err error) (Report, error) {
+	r.Outcome, r.Cause = Failed, err
+	if err != ErrClosed {
+		f.reports = append(f.reports, r)
 	}
-	n = min(max(n, 0)-len(at.sys), len(at.list))
-	if n > 0 && n < len(at.list) {
-		n, _ = exchangeAt(at.list, n)
-	}
-	n = max(n, 0)
-	e := Edit{Drop: make([]ID, 0, n)}
-	floor := at.floor()
-	for i := range n {
-		if !floor.has(i) {
-			e.Drop = append(e.Drop, at.list[i].id)
-		}
-	}
-	if len(e.Drop) == 0 {
-		return 0, nil
-	}
-	if strings.TrimSpace(summary) != "" {
-		e.Summary = &Summary{Text: summary}
-	}
-	r, err := h.Apply(at, e)
-	if err != nil {
-		return 0, err
-	}
-	return len(r.Dropped) + len(r.Summarised), nil
-}
-
-// With returns the view as an edit would leave it. Nothing else changes, and
-// Options.Spill is not asked: the result belongs to no History. Errors are
-// those of [History.Apply].
-func (s *Snapshot) With(e Edit) (_ *Snapshot, err error) {
-	defer catch(&err, "Options.Tokenizer")
-	j, err := judge(&s.state, &e)
-	if err != nil {
-		return nil, err
-	}
-	next := s.state.clipped()
-	if next.id == nil {
-		next.id = newIdentity(newCounter(nil, Overheads{}), nil)
-	}
-	p := next.id.prepare(&s.state, j, nil)
-	if _, err := next.perform(j, p); err != nil {
-		return nil, err
-	}
-	next.version++
-	return &Snapshot{state: next}, nil
-}
-
-func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
-	r := Report{Reason: ReasonManual}
-	h.mu.Lock()
-	err := h.owns(at)
-	h.measureBefore(&r)
-	h.mu.Unlock()
-	if err != nil {
-		return r, err
-	}
-	if e.isZero() {
-		r.Outcome = Declined
-		return r, nil
-	}
-	j, err := judge(&at.state, &e)
-	if err != nil {
-		return r, err
-	}
-	for {
-		now := h.Snapshot()
-		p, err := h.prepareEdit(now, j)
-		if err != nil {
-			return r, err
-		}
-		again, err := h.commit(j, p, &r)
-		if err != nil || !again {
-			return r, err
-		}
-		// A result was cleared meanwhile by another edit: once more.
-	}
-}
-
-func (h *History) prepareEdit(now *Snapshot, j *judgement) (p *prepared, err error) {
-	defer catch(&err, "Options.Tokenizer")
-	return h.ident.prepare(&now.state, j, h.spill), nil
-}
-
-// commit performs a judged and prepared edit, or says that it must be
-// prepared again.
-func (h *History) commit(j *judgement, p *prepared, r *Report) (again bool, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ended() {
-		return false, ErrClosed
-	}
-	h.measureBefore(r)
-	before := h.state.clipped()
-	next := before
-	done, err := next.perform(j, p)
-	if err != nil || done.again {
-		return done.again, err
-	}
-	r.Kept, r.Cause = done.kept, errors.Join(p.unspilled...)
-	if !done.changed {
-		r.Outcome = Declined
-		return false, nil
-	}
-	next.version++
-	h.snap = nil
-	h.state = next
-	h.rewritten = h.version
-	h.edits = append(h.edits, editMark{h.version, done.newest})
-	if h.sent != nil {
-		h.measured = h.rawSharedWith(h.sent)
-	}
-	h.appended, h.lastEdit = 0, time.Now().UnixNano()
-	h.settle()
-
-	r.Outcome = Applied
-	r.Cleared = done.cleared
-	if p.slot != nil {
-		r.Summarised, r.Usage = done.dropped, p.slot.sum.Usage
-	} else {
-		r.Dropped = done.dropped
-	}
-	r.MessagesAfter, r.TokensAfter = h.messages(), h.estimate().Upper
-	r.Fits = h.fits()
-	sent := &before
-	if h.sent != nil {
-		sent = &h.sent.state
-	}
-	r.PrefixKept = prefixKept(sent, &h.state)
-	return false, nil
-}
-
-func (h *History) measureBefore(r *Report) {
-	r.MessagesBefore, r.TokensBefore = h.messages(), h.estimate().Upper
-	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
-	r.Fits = h.fits()
-}
-
-// fits reports whether the next request is within the limit.
-func (h *History) fits() bool {
-	return h.limits.Window == 0 || h.estimate().Upper <= h.limits.limit()
-}
-
-// tell gives a report to the observer and the log. No lock is held; a panic
-// is dropped.
-func (h *History) tell(r Report) {
-	if r.Outcome == NotNeeded || h.ident == nil {
-		return
-	}
-	if h.opts.OnCompaction != nil {
-		func() {
-			defer func() { _ = recover() }()
-			own := r
-			own.Dropped, own.Summarised = slices.Clone(r.Dropped), slices.Clone(r.Summarised)
-			own.Cleared, own.Kept = slices.Clone(r.Cleared), slices.Clone(r.Kept)
-			h.opts.OnCompaction(own)
-		}()
-	}
-	level := slog.LevelDebug
-	switch r.Outcome {
-	case Applied:
-		level = slog.LevelInfo
-	case Failed:
-		level = slog.LevelWarn
-	}
-	defer func() { _ = recover() }()
-	h.opts.Logger.Log(context.Background(), level, "convo: compaction "+r.Outcome.String(),
-		"reason", r.Reason.String(), "cause", r.Cause, "tokens_before", r.TokensBefore, "tokens_after", r.TokensAfter,
-		"dropped", len(r.Dropped), "summarised", len(r.Summarised), "cleared", len(r.Cleared), "kept", len(r.Kept),
-		"fits", r.Fits, "duration", r.Duration)
-}
-
-// prefixKept is the share of the raw tokens of sent, ephemeral messages apart,
-// that next begins with again.
-func prefixKept(sent, next *state) float64 {
-	total := sent.raw() - sent.eph.tokens()
-	if total == 0 {
-		return 1
-	}
-	same, all := samePrefix(sent.sys, next.sys)
-	if all && sent.slot == next.slot {
-		list, _ := samePrefix(sent.list, next.list)
-		same += sent.slot.tokens() + list
-	}
-	return float64(same) / float64(total)
-}
-
-// samePrefix returns the raw tokens of the entries that both lists begin with,
-// and whether that is all of both.
-func samePrefix(a, b []*entry) (raw int64, all bool) {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		raw += a[n].tokens
-		n++
-	}
-	return raw, n == len(a) && n == len(b)
+	return r, err
 }

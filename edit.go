@@ -17,6 +17,7 @@ type judgement struct {
 	drop   []ID       // ascending
 	clears []clearing // ascending by entry, none of a dropped one
 	sum    *Summary   // nil: leave the slot
+	read   []ID       // of drop, what sum stands for; nil: all
 	slot   *slot      // what the snapshot shows
 }
 
@@ -37,7 +38,7 @@ func (c *clearing) matches(callID string) *Clear {
 }
 
 func judge(at *state, e *Edit) (*judgement, error) {
-	j := &judgement{drop: slices.Clone(e.Drop), slot: at.slot}
+	j := &judgement{drop: slices.Clone(e.Drop), read: e.read, slot: at.slot}
 	if !slices.IsSorted(j.drop) {
 		slices.Sort(j.drop)
 	}
@@ -235,7 +236,8 @@ type performed struct {
 	changed                bool
 	again                  bool // prepare once more
 	dropped, cleared, kept []ID
-	newest                 ID // the newest entry that was dropped or cleared
+	read                   []ID // dropped, and in the summary
+	newest                 ID   // the newest entry that was dropped or cleared
 }
 
 // perform applies an edit to s, which must have slices of its own. On an
@@ -258,10 +260,13 @@ func (s *state) perform(j *judgement, p *prepared) (performed, error) {
 		s.slot = nil
 		return done, nil
 	}
+	if done.split(j.read); len(done.read) == 0 && len(j.drop) > 0 {
+		return done, nil // all that it stands for was pinned meanwhile
+	}
 	sum := &p.slot.sum
 	covers := j.sum.Covers
 	if covers == nil {
-		covers = rangesOf(done.dropped)
+		covers = rangesOf(done.read)
 	}
 	sum.Updates, sum.Time = 0, time.Now()
 	if s.slot != nil {
@@ -271,6 +276,23 @@ func (s *state) perform(j *judgement, p *prepared) (performed, error) {
 	sum.Covers = joinRanges(slices.Clone(covers)...)
 	s.slot, done.changed = p.slot, true
 	return done, nil
+}
+
+// split parts what was dropped into what the summary stands for and the rest.
+func (done *performed) split(read []ID) {
+	if read == nil {
+		done.read, done.dropped = done.dropped, nil
+		return
+	}
+	var rest []ID
+	for _, id := range done.dropped {
+		if _, ok := slices.BinarySearch(read, id); ok {
+			done.read = append(done.read, id)
+		} else {
+			rest = append(rest, id)
+		}
+	}
+	done.dropped = rest
 }
 
 // rewrite drops and clears in the list.

@@ -28,6 +28,21 @@ var (
 	ErrBudget = errors.New("convo: budget exhausted")
 )
 
+// Errors of a compaction.
+var (
+	// ErrReentrant is returned when a strategy or summarizer asks the History
+	// that called it for another compaction, or waits for one.
+	ErrReentrant = errors.New("convo: compaction inside a compaction")
+
+	// ErrNoGain is the cause when a compaction was declined because it could
+	// free too little to be worth it. A strategy returns it to decline.
+	ErrNoGain = errors.New("convo: too little to gain")
+
+	// ErrBreaker is the cause when a summarizer was not called because it
+	// failed a short while ago. A strategy returns it to decline.
+	ErrBreaker = errors.New("convo: summarizer failed a short while ago")
+)
+
 // Rules of pairing, in a [PairError].
 var (
 	// ErrDuplicateCall: two calls of one assistant message have the same ID.
@@ -148,6 +163,43 @@ func (e *BudgetError) Error() string {
 // Is reports whether target is [ErrBudget].
 func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
 
+// A FloorError says that what no reduction may take is more than the limit: a
+// larger window, fewer pins or less to be kept free are the only ways out. No
+// strategy was run. Tokens are upper bounds; the shares add up to Floor.
+type FloorError struct {
+	Floor int // what stays at least
+	Room  int // what Fit was to keep free beside it
+	Limit int // of both together
+
+	System, Newest, Users, Pinned, Ephemeral, Overhead int // Newest: the newest exchange; Users: of the newest turn
+}
+
+func (e *FloorError) Error() string {
+	room := ""
+	if e.Room > 0 {
+		room = fmt.Sprintf(", with %d to be kept free,", e.Room)
+	}
+	return fmt.Sprintf("convo: floor of %d tokens%s above the limit of %d (system %d, newest exchange %d, user messages of the newest turn %d, pinned %d, ephemeral %d, overhead %d)",
+		e.Floor, room, e.Limit, e.System, e.Newest, e.Users, e.Pinned, e.Ephemeral, e.Overhead)
+}
+
+// A LimitError says that a compaction would not have brought the request under
+// the limit, and was not applied. Tokens are upper bounds.
+type LimitError struct {
+	Need  int // what the request would weigh after it
+	Limit int
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("convo: request of %d tokens after compaction, above the limit of %d", e.Need, e.Limit)
+}
+
+// A RefusedError says why what a strategy or a summarizer returned was not
+// used.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return "convo: refused: " + e.Reason }
+
 // A SnapshotError says what is wrong in a snapshot's JSON, or in a snapshot
 // that [Restore] was given, and where. It unwraps to the cause, such as a
 // [PairError].
@@ -167,10 +219,10 @@ func (e *SnapshotError) Error() string {
 
 func (e *SnapshotError) Unwrap() error { return e.Err }
 
-// A PanicError is what a panic of the caller's code (a tokenizer, Options.Pin,
-// Options.Spill) becomes.
+// A PanicError is what a panic of the caller's code (a strategy, a tokenizer,
+// Options.Pin) becomes.
 type PanicError struct {
-	In    string // the option whose code panicked; Options.Tokenizer for all that counts
+	In    string // the option or interface whose code panicked; Options.Tokenizer for all that counts
 	Value any    // what was given to panic
 }
 

@@ -23,6 +23,14 @@ type Options struct {
 	// Overheads are what messages weigh beside their texts.
 	Overheads Overheads
 
+	// Strategy decides what a compaction gives up. Nil:
+	// Chain(ClearToolResults{}, Truncate{}).
+	Strategy CompactionStrategy
+
+	// IsOverflow tells Recover whether a provider's error means that the
+	// request was too long. It runs without a lock. Nil: the function IsOverflow.
+	IsOverflow func(error) bool
+
 	// Budget is charged what the next request weighs at most, all the time
 	// until Close. Nil: none.
 	Budget *Budget
@@ -53,8 +61,9 @@ type Options struct {
 	// fault. Nil: a fault is an error.
 	Repair func(Fault)
 
-	// OnCompaction is told of every edit that was applied or failed. It runs
-	// without a lock on the goroutine that made the edit; a panic is dropped.
+	// OnCompaction is told of every compaction and edit that was applied,
+	// declined or failed. It runs afterwards, without a lock, on the goroutine
+	// that made the edit; a panic is dropped. It must not call Wait.
 	OnCompaction func(Report)
 
 	// Logger is told the same. Nil: silence.
@@ -72,8 +81,11 @@ type Options struct {
 type History struct {
 	// Fixed at creation.
 	opts            Options
-	ident           *identity // state.id, to read without the lock
-	interruptTokens int64     // of interruptReason
+	ident           *identity     // state.id, to read without the lock
+	interruptTokens int64         // of interruptReason
+	trigger         Trigger       // of opts.Strategy; nil: never due early
+	seat            chan struct{} // holds one token while a flight is under way
+	done            chan struct{} // closed by Close
 
 	mu sync.Mutex
 	// Protects following.
@@ -83,6 +95,7 @@ type History struct {
 	limits Limits    // with defaults
 	closed bool
 	charge int64 // to opts.Budget
+	fitted int   // reserved out of the window by Fit
 
 	// What the last usage report said.
 	sent     *Snapshot // it was measured on this; nil: no report for the model
@@ -95,6 +108,15 @@ type History struct {
 
 	lastAppend int64 // Unix nanoseconds, 0: never
 	lastEdit   int64
+
+	// What compactions left behind.
+	appendedEver int64   // raw tokens, those taken back included
+	compacted    uint64  // version that the last one made; noVersion: none did
+	breaker      breaker // after a summarizer failed
+	focused      focused // by Compact
+	current      *flight // the one that holds the seat, or the last that did
+	background   *background
+	warned       bool // that nothing will ever be compacted
 }
 
 // interruptReason answers the calls that a user message interrupts.
@@ -132,7 +154,17 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	h = &History{opts: o, limits: limits}
+	if o.Strategy == nil {
+		o.Strategy = Chain(ClearToolResults{}, Truncate{})
+	}
+	h = &History{
+		opts:      o,
+		trigger:   triggerOf(o.Strategy),
+		limits:    limits,
+		seat:      make(chan struct{}, 1),
+		done:      make(chan struct{}),
+		compacted: noVersion,
+	}
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from)
 	h.id = h.ident
 	h.cal = h.startingCalibration()
@@ -327,6 +359,7 @@ func (h *History) push(e *entry) {
 		h.listRaw += e.tokens
 	}
 	h.appended += e.tokens
+	h.appendedEver += e.tokens
 }
 
 // answers makes error results for all open calls, marks the calls answered,
@@ -447,6 +480,10 @@ func (h *History) owns(at *Snapshot) error {
 func (h *History) Snapshot() *Snapshot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.snapshot()
+}
+
+func (h *History) snapshot() *Snapshot {
 	if h.snap == nil {
 		h.snap = &Snapshot{owner: h, state: h.state.clipped()}
 	}
@@ -482,21 +519,6 @@ func (h *History) SetLimits(l Limits) error {
 	h.limits = limits
 	h.cal = h.startingCalibration()
 	h.settle()
-	return nil
-}
-
-// Close ends h: reading works afterwards, every change is [ErrClosed]. What
-// was charged to a Budget is released. Closing twice is fine.
-func (h *History) Close() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		return nil
-	}
-	h.closed = true
-	if h.opts.Budget != nil {
-		h.opts.Budget.follow(&h.charge, 0)
-	}
 	return nil
 }
 

@@ -32,7 +32,7 @@ var mutants = []struct {
 	{"usage stamped on the present list", "usage.go", "at.raw())\n	h.learned", "h.raw())\n	h.learned"},
 	{"an older figure applied", "usage.go", "at.version < h.learned.version(at.model)", "false"},
 	{
-		"splice by count", "compact.go",
+		"splice by count", "apply.go",
 		"	r, err := h.Apply(at, e)\n	if err != nil {\n		return 0, err\n	}\n	return len(r.Dropped)",
 		"	now := h.Snapshot()\n	for i := range e.Drop {\n		e.Drop[i] = now.list[min(i, len(now.list)-1)].id\n	}\n	r, err := h.Apply(now, e)\n	if err != nil {\n		return 0, err\n	}\n	return len(r.Dropped)",
 	},

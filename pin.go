@@ -24,8 +24,7 @@ func (h *History) PinLast() error {
 	if len(h.list) == 0 {
 		return ErrNotFound
 	}
-	h.change()
-	h.pins = withPin(h.pins, h.list[len(h.list)-1].head)
+	h.changePins(withPin(h.pins, h.list[len(h.list)-1].head))
 	return nil
 }
 
@@ -55,9 +54,19 @@ func (h *History) setPins(ids []ID, set func(pins []ID, heads ...ID) []ID) error
 	if len(heads) == 0 {
 		return nil
 	}
-	h.change()
-	h.pins = set(h.pins, heads...)
+	h.changePins(set(h.pins, heads...))
 	return nil
+}
+
+// changePins puts other pins in force. More of them give a compaction nothing
+// to do that it had not before.
+func (h *History) changePins(pins []ID) {
+	settled := h.compacted == h.version && len(pins) >= len(h.pins)
+	h.change()
+	h.pins = pins
+	if settled {
+		h.compacted = h.version
+	}
 }
 
 // withPin returns pins with heads. It may write behind the end of pins, where

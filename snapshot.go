@@ -304,6 +304,22 @@ func (s *state) key() string {
 	return s.id.key
 }
 
+// counter counts as the History of s does.
+func (s *state) counter() *counter {
+	if s.id == nil {
+		return newCounter(nil, Overheads{})
+	}
+	return s.id.counter
+}
+
+// frameTokens is what a summary weighs beside its text.
+func (s *state) frameTokens() int64 {
+	if s.id == nil {
+		return newIdentity(s.counter(), nil).summaryTokens("")
+	}
+	return s.id.summaryTokens("")
+}
+
 // authorTags stand around what an author says. No text can forge them: the
 // key is not known to who writes it.
 func authorTags(key, author string) (open, end string) {

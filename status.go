@@ -11,7 +11,8 @@ type Status struct {
 	Tokens    int // as in Estimate
 	Upper     int
 
-	// The limits in force, see [Limits]. Without a Window, Limit is 0.
+	// The limits in force, see [Limits]; less by what Fit has reserved. What
+	// does not exist, such as a Limit without a Window, is 0.
 	Window, Limit, High, Low, Soft, MinFree int
 
 	Appended   int       // raw tokens since the last applied edit
@@ -23,7 +24,11 @@ type Status struct {
 func (h *History) Status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := h.estimate()
+	return h.status()
+}
+
+func (h *History) status() Status {
+	e, marks := h.estimate(), h.marks()
 	return Status{
 		Entries:    h.state.len(),
 		System:     len(h.sys),
@@ -32,14 +37,28 @@ func (h *History) Status() Status {
 		Tokens:     e.Tokens,
 		Upper:      e.Upper,
 		Window:     h.limits.Window,
-		Limit:      h.limits.limit(),
-		High:       h.limits.High,
-		Low:        h.limits.Low,
-		Soft:       h.limits.Soft,
+		Limit:      orZero(marks.limit),
+		High:       orZero(marks.high),
+		Low:        orZero(marks.low),
+		Soft:       orZero(marks.soft),
 		MinFree:    h.limits.MinFree,
 		Appended:   clampInt(h.appended),
 		LastAppend: timeOf(h.lastAppend),
 		LastEdit:   timeOf(h.lastEdit),
+	}
+}
+
+// status is what a snapshot alone can tell.
+func (s *Snapshot) status() Status {
+	raw := clampInt(s.raw())
+	return Status{
+		Entries:   s.len(),
+		System:    len(s.sys),
+		Turns:     s.turns,
+		OpenCalls: callsOf(s.list).openCalls(),
+		Tokens:    raw,
+		Upper:     raw,
+		Appended:  clampInt(s.appended),
 	}
 }
 

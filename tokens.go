@@ -79,6 +79,15 @@ func (u Usage) fault() error {
 	return nil
 }
 
+func (u Usage) plus(v Usage) Usage {
+	return Usage{
+		Input:      u.Input + v.Input,
+		CacheRead:  u.CacheRead + v.CacheRead,
+		CacheWrite: u.CacheWrite + v.CacheWrite,
+		Output:     u.Output + v.Output,
+	}
+}
+
 // An Estimate is what the next request weighs, in tokens, overhead included.
 type Estimate struct {
 	Tokens   int // the best guess

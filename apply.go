@@ -1,0 +1,228 @@
+package convo
+
+import (
+	"errors"
+	"strings"
+	"time"
+)
+
+// An Edit is a plan: entries to drop, results to clear, the summary to put in
+// the slot. It is made of a [Snapshot] and judged by [History.Apply]. The zero
+// Edit declines.
+type Edit struct {
+	// Drop names entries that go, in whole exchanges, in any order.
+	Drop []ID
+
+	// Clear names results whose content goes. One in an entry that is dropped
+	// too is ignored.
+	Clear []Clear
+
+	// Summary goes into the slot. Nil leaves the slot as it is, &Summary{}
+	// empties it.
+	Summary *Summary
+
+	read []ID // of Drop, what the summary stands for, ascending; nil: all
+}
+
+// A Clear replaces the content of a tool result by a text. Call, result and
+// error flag stay.
+type Clear struct {
+	ID     ID     // the entry
+	CallID string // which of its results; empty: each
+	Text   string // empty: a marker that names the tool, the size, and where Options.Spill kept the original
+}
+
+func (e Edit) isZero() bool { return len(e.Drop) == 0 && len(e.Clear) == 0 && e.Summary == nil }
+
+// Apply applies an edit that was made of the snapshot at, in one step or not
+// at all.
+//
+// It returns an [*EditError] when the edit breaks a rule by the snapshot it
+// was made of: it names an entry that is not there, half an exchange, or
+// floor; and [ErrStale] when what it names has changed since: an entry left
+// the view or became floor, or another summary is in the slot. What was pinned
+// since is kept and named in the report. Appends, SetSystem, SetEphemeral,
+// SetLimits and RecordUsage never make an edit stale.
+func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
+	start := time.Now()
+	r, err := h.apply(at, e)
+	r.Duration = time.Since(start)
+	if err != nil {
+		r.Outcome, r.Cause = Failed, err
+		if errors.Is(err, ErrStale) {
+			r.Outcome = Stale
+		}
+	}
+	h.tell(r)
+	return r, err
+}
+
+// SplicePrefix drops the first n entries of at, counted as at.All gives them,
+// and puts a summary in the slot. It returns how many entries went.
+//
+// n is clamped, and moved back to the start of the exchange it falls into.
+// What is floor stays and is not counted. When nothing goes, or the summary
+// is blank, the slot is left as it is. Errors are those of [History.Apply].
+func (h *History) SplicePrefix(at *Snapshot, n int, summary string) (dropped int, err error) {
+	h.mu.Lock()
+	err = h.owns(at)
+	h.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	n = min(max(n, 0)-len(at.sys), len(at.list))
+	if n > 0 && n < len(at.list) {
+		n, _ = exchangeAt(at.list, n)
+	}
+	n = max(n, 0)
+	e := Edit{Drop: make([]ID, 0, n)}
+	floor := at.floor()
+	for i := range n {
+		if !floor.has(i) {
+			e.Drop = append(e.Drop, at.list[i].id)
+		}
+	}
+	if len(e.Drop) == 0 {
+		return 0, nil
+	}
+	if strings.TrimSpace(summary) != "" {
+		e.Summary = &Summary{Text: summary}
+	}
+	r, err := h.Apply(at, e)
+	if err != nil {
+		return 0, err
+	}
+	return len(r.Dropped) + len(r.Summarised), nil
+}
+
+// With returns the view as an edit would leave it. Nothing else changes, and
+// Options.Spill is not asked: the result belongs to no History. Errors are
+// those of [History.Apply].
+func (s *Snapshot) With(e Edit) (_ *Snapshot, err error) {
+	defer catch(&err, "Options.Tokenizer")
+	j, err := judge(&s.state, &e)
+	if err != nil {
+		return nil, err
+	}
+	next := s.state.clipped()
+	if next.id == nil {
+		next.id = newIdentity(newCounter(nil, Overheads{}), nil)
+	}
+	p := next.id.prepare(&s.state, j, nil)
+	if _, err := next.perform(j, p); err != nil {
+		return nil, err
+	}
+	next.version++
+	return &Snapshot{state: next}, nil
+}
+
+func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
+	r := Report{Reason: ReasonManual}
+	h.mu.Lock()
+	err := h.owns(at)
+	h.measureBefore(&r)
+	h.mu.Unlock()
+	if err != nil {
+		return r, err
+	}
+	if e.isZero() {
+		r.Outcome = Declined
+		return r, nil
+	}
+	return r, h.carryOut(at, &e, &r, nil)
+}
+
+// An acceptance looks at what an edit has made of the view, under the lock and
+// before it is in force; its error keeps the History as it was.
+type acceptance func(before, next *state) error
+
+// carryOut brings an edit into force, or says why not.
+func (h *History) carryOut(at *Snapshot, e *Edit, r *Report, accept acceptance) error {
+	j, err := judge(&at.state, e)
+	if err != nil {
+		return err
+	}
+	for {
+		now := h.Snapshot()
+		p, err := h.prepareEdit(now, j)
+		if err != nil {
+			return err
+		}
+		again, err := h.commit(j, p, r, accept)
+		if err != nil || !again {
+			return err
+		}
+		// A result was cleared meanwhile by another edit: once more.
+	}
+}
+
+func (h *History) prepareEdit(now *Snapshot, j *judgement) (p *prepared, err error) {
+	defer catch(&err, "Options.Tokenizer")
+	return h.ident.prepare(&now.state, j, h.spill), nil
+}
+
+// commit performs a judged and prepared edit, or says that it must be
+// prepared again.
+func (h *History) commit(j *judgement, p *prepared, r *Report, accept acceptance) (again bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended() {
+		return false, ErrClosed
+	}
+	h.measureBefore(r)
+	before := h.state.clipped()
+	next := before
+	done, err := next.perform(j, p)
+	if err != nil || done.again {
+		return done.again, err
+	}
+	r.Kept, r.Cause = done.kept, errors.Join(p.unspilled...)
+	if !done.changed {
+		r.Outcome = Declined
+		return false, nil
+	}
+	if accept != nil {
+		if err := accept(&before, &next); err != nil {
+			return false, err
+		}
+	}
+	next.version++
+	h.snap = nil
+	h.state = next
+	h.rewritten = h.version
+	h.edits = append(h.edits, editMark{h.version, done.newest})
+	if h.sent != nil {
+		h.measured = h.rawSharedWith(h.sent)
+	}
+	h.appended, h.lastEdit = 0, time.Now().UnixNano()
+	if accept != nil {
+		h.compacted = h.version
+	}
+	h.settle()
+
+	r.Outcome = Applied
+	r.Cleared, r.Dropped, r.Summarised = done.cleared, done.dropped, done.read
+	r.SummaryDropped = before.slot != nil && next.slot == nil
+	if p.slot != nil && r.Usage == (Usage{}) {
+		r.Usage = p.slot.sum.Usage
+	}
+	r.MessagesAfter, r.TokensAfter = h.messages(), h.estimate().Upper
+	r.Fits = h.fits()
+	sent := &before
+	if h.sent != nil {
+		sent = &h.sent.state
+	}
+	r.PrefixKept = prefixKept(sent, &h.state)
+	return false, nil
+}
+
+func (h *History) measureBefore(r *Report) {
+	r.MessagesBefore, r.TokensBefore = h.messages(), h.estimate().Upper
+	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
+	r.Fits = h.fits()
+}
+
+// fits reports whether the next request is within the limit.
+func (h *History) fits() bool {
+	return int64(h.estimate().Upper) <= h.marks().limit
+}

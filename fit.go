@@ -1,0 +1,89 @@
+package convo
+
+import "context"
+
+// Fit makes room for n more tokens and reserves them in one step, or says
+// exactly why it cannot and has deleted and reserved nothing. Use it before
+// something large comes in, or to set a share of the window aside.
+//
+// With Options.Budget the tokens come out of the pool; without one out of the
+// window: the limit is lower by n until Release. When there is room enough,
+// nothing is compacted and the report says NotNeeded; otherwise the strategy
+// works down to low water, or further where n needs it. When floor and n
+// together are too much, the error is a [*FloorError], and no strategy runs. A
+// negative n is a [*ValueError].
+func (h *History) Fit(ctx context.Context, n int) (*Reservation, Report, error) {
+	if n < 0 {
+		err := &ValueError{Name: "Fit", Value: n, Want: "0 or more tokens"}
+		r, _ := h.ungone(err)
+		return nil, r, err
+	}
+	if h.ident == nil {
+		return nil, Report{Outcome: Failed, Cause: ErrClosed}, ErrClosed
+	}
+	if res, r, err := h.takeRoom(n); res != nil || err != nil {
+		return res, r, err
+	}
+	var res *Reservation
+	r, err := h.compactAsked(ctx, func(f *flight) (r Report, err error) {
+		if res, r, err = h.takeRoom(n); res != nil || err != nil {
+			return r, err
+		}
+		return f.try(h.needRoom(n, &res))
+	})
+	return res, r, err
+}
+
+// takeRoom reserves n tokens when they are free; it returns nil when they are
+// not.
+func (h *History) takeRoom(n int) (res *Reservation, r Report, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended() {
+		return nil, Report{Outcome: Failed, Cause: ErrClosed}, ErrClosed
+	}
+	limit := h.marks().limit
+	total := h.cal.weigh(h.raw())
+	switch {
+	case total > limit:
+	case h.opts.Budget != nil:
+		res, _ = h.opts.Budget.Reserve(n)
+	case limit == noMark || int64(n) <= limit-total:
+		res = h.takeWindow(n)
+	}
+	h.measureBefore(&r)
+	return res, r, nil
+}
+
+// takeWindow lowers the limit by n until Release.
+func (h *History) takeWindow(n int) *Reservation {
+	h.fitted += n
+	return &Reservation{history: h, tokens: n}
+}
+
+// needRoom says what it takes to reserve n tokens. The reservation is put into
+// res in the step that makes the room.
+func (h *History) needRoom(n int, res **Reservation) need {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.marks()
+	pool := h.opts.Budget
+	want := need{reason: ReasonFit, asked: true, room: int64(n)}
+	want.limit = m.limit - want.room
+	want.reserve = func(*state) error {
+		*res = h.takeWindow(n)
+		return nil
+	}
+	if pool != nil {
+		want.limit = min(m.limit, h.charge-pool.deficit(n))
+		want.reserve = func(next *state) error {
+			if err := pool.exchange(&h.charge, h.cal.weigh(next.raw()), n); err != nil {
+				return err
+			}
+			*res = &Reservation{budget: pool, tokens: n}
+			return nil
+		}
+	}
+	want.target = min(m.low, want.limit)
+	return want
+}

@@ -1,0 +1,72 @@
+package convo
+
+import "context"
+
+// ClearToolResults is a [CompactionStrategy] that clears old tool results: a
+// marker that names the tool and the size takes the place of the content, call
+// and error flag stay. It works inside one long turn too.
+//
+// To keep the provider's prompt cache, it clears as much as it can at once, and
+// nothing when that frees too little. With Options.Spill, the originals are
+// kept and the markers say where.
+type ClearToolResults struct {
+	KeepLast int // the newest exchanges with calls keep their results; 0: 3, negative: none but the floor
+	MinFreed int // raw tokens; 0: Goal.MinFree, negative: whatever it is
+}
+
+// Name returns "clear-tool-results".
+func (ClearToolResults) Name() string { return "clear-tool-results" }
+
+// Compact plans what to clear.
+func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error) {
+	keep := c.KeepLast
+	if keep == 0 {
+		keep = 3
+	}
+	counter := s.counter()
+	atoms, _ := atomsOf(s)
+	var e Edit
+	var freed int64
+	for i := len(atoms) - 1; i >= 0; i-- {
+		a := &atoms[i]
+		if s.list[a.from].msg.Role != RoleAssistant || !hasCalls(&s.list[a.from].msg) {
+			continue
+		}
+		if keep > 0 {
+			keep--
+			continue
+		}
+		if a.floor {
+			continue
+		}
+		for _, entry := range s.list[a.from+1 : a.to] {
+			freed += e.clearIn(entry, counter)
+		}
+	}
+	least := int64(max(c.MinFreed, 1))
+	if c.MinFreed == 0 {
+		least = int64(max(g.MinFree, 1))
+	}
+	if freed < least {
+		return Edit{}, ErrNoGain
+	}
+	return e, nil
+}
+
+// clearIn adds the results of an entry that are worth it, and returns what that
+// frees.
+func (e *Edit) clearIn(in *entry, counter *counter) (freed int64) {
+	for _, p := range in.msg.Parts {
+		r, ok := p.(ToolResult)
+		if !ok || r.Cleared {
+			continue
+		}
+		gain := counter.parts(r.Parts) - counter.text(markerText(&r, ""))
+		if gain <= 0 {
+			continue
+		}
+		freed += gain
+		e.Clear = append(e.Clear, Clear{ID: in.id, CallID: r.CallID})
+	}
+	return freed
+}
