@@ -126,7 +126,7 @@ func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 		return r, err
 	}
 	if e.isZero() {
-		r.Outcome = Declined
+		r.Outcome, r.Cause = Declined, ErrNoGain
 		return r, nil
 	}
 	return r, h.carryOut(at, &e, &r, nil)
@@ -179,6 +179,9 @@ func (h *History) commit(j *judgement, p *prepared, r *Report, accept acceptance
 	r.Kept, r.Cause = done.kept, errors.Join(p.unspilled...)
 	if !done.changed {
 		r.Outcome = Declined
+		if r.Cause == nil {
+			r.Cause = ErrNoGain
+		}
 		return false, nil
 	}
 	if accept != nil {
@@ -190,7 +193,7 @@ func (h *History) commit(j *judgement, p *prepared, r *Report, accept acceptance
 	h.snap = nil
 	h.state = next
 	h.rewritten = h.version
-	h.edits = append(h.edits, editMark{h.version, done.newest})
+	h.edits = append(h.edits, editMark{h.version, done.touched})
 	if h.sent != nil {
 		h.measured = h.rawSharedWith(h.sent)
 	}

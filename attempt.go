@@ -33,7 +33,8 @@ func (f *flight) try(n need) (Report, error) {
 		r, err = f.attempt(n)
 	}
 	if err == nil && !r.Fits {
-		err = &LimitError{Need: r.TokensAfter, Limit: f.h.Status().Limit}
+		s := f.h.Status()
+		err = &LimitError{Need: s.Upper, Limit: s.Limit}
 	}
 	return r, err
 }
@@ -209,14 +210,10 @@ func (a *attempt) conclude(err error) error {
 	if isDecline(err) {
 		r.Outcome, r.Cause, err = Declined, err, nil
 	}
-	if err != nil || r.Outcome != Declined || a.total <= a.limit {
+	if err != nil || r.Outcome != Declined || a.total <= a.limit || a.reserve == nil && r.Fits {
 		return err
 	}
-	tooLong := &LimitError{Need: clampInt(a.total), Limit: clampInt(a.limit)}
-	if r.Cause == nil {
-		return tooLong
-	}
-	return fmt.Errorf("%w (%w)", tooLong, r.Cause)
+	return fmt.Errorf("%w (%w)", &LimitError{Need: clampInt(a.total), Limit: clampInt(a.limit)}, r.Cause)
 }
 
 // focused remembers for what Compact was applied since the newest append.
@@ -259,10 +256,14 @@ func (b *breaker) isOpen(h *History) bool {
 	return h.cal.part(h.appendedEver-b.appended) < wait
 }
 
-// remember keeps what an attempt says about the summarizer.
+// remember keeps what an attempt says about the summarizer, and looks whether
+// the request fits by now.
 func (h *History) remember(a *attempt, err error, failed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if a.report.Outcome != Applied {
+		a.report.Fits = h.fits()
+	}
 	switch {
 	case errors.Is(err, ErrStale), errors.Is(err, ErrClosed):
 	case a.f.ctx.Err() == context.Canceled && a.report.Outcome != Applied:

@@ -237,7 +237,7 @@ type performed struct {
 	again                  bool // prepare once more
 	dropped, cleared, kept []ID
 	read                   []ID // dropped, and in the summary
-	newest                 ID   // the newest entry that was dropped or cleared
+	touched                []Range
 }
 
 // perform applies an edit to s, which must have slices of its own. On an
@@ -350,6 +350,10 @@ func (s *state) rewrite(j *judgement, p *prepared, done *performed) error {
 
 func (s *state) touch(e *entry, done *performed) {
 	done.changed = true
-	done.newest = e.id
+	if n := len(done.touched); n > 0 && done.touched[n-1].Last+1 == e.id {
+		done.touched[n-1].Last = e.id
+	} else {
+		done.touched = append(done.touched, Range{e.id, e.id})
+	}
 	s.touched = max(s.touched, e.turn)
 }

@@ -29,7 +29,18 @@ func (h *History) Fit(ctx context.Context, n int) (*Reservation, Report, error) 
 		if res, r, err = h.takeRoom(n); res != nil || err != nil {
 			return r, err
 		}
-		return f.try(h.needRoom(n, &res))
+		want := h.needRoom(n, &res)
+		if r, err = f.try(want); res != nil {
+			return r, err
+		}
+		var now Report
+		if res, now, _ = h.takeRoom(n); res != nil { // room came from elsewhere meanwhile
+			return now, nil
+		}
+		if err == nil {
+			err = &LimitError{Need: now.TokensAfter, Limit: clampInt(want.limit)}
+		}
+		return r, err
 	})
 	return res, r, err
 }

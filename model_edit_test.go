@@ -2,6 +2,7 @@ package convo_test
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -19,6 +20,9 @@ type mEditOf struct {
 	clear  []convo.Clear
 	sum    string
 	setSum bool
+
+	covers      []convo.ID // of the new summary, where the model cannot know
+	coversKnown bool
 }
 
 func (m *model) apply(at *mSnap, e mEditOf) (r mReport, kind string) {
@@ -45,6 +49,9 @@ func (m *model) apply(at *mSnap, e mEditOf) (r mReport, kind string) {
 		if !slices.ContainsFunc(x.msg.results, func(r mResult) bool { return c.CallID == "" || c.CallID == r.id }) {
 			return r, "edit"
 		}
+	}
+	if e.sum != "" && strings.TrimSpace(e.sum) == "" {
+		return r, "edit"
 	}
 	// By the rules of now.
 	if e.setSum && (m.sum != "") != (at.view.sum != "") || e.setSum && m.sum != "" && m.sumUID != at.view.sumUID {
@@ -95,6 +102,9 @@ func (m *model) apply(at *mSnap, e mEditOf) (r mReport, kind string) {
 		switch {
 		case e.sum != "":
 			next.covers = slices.Concat(next.covers, r.gone)
+			if e.coversKnown {
+				next.covers = slices.Clone(e.covers)
+			}
 			slices.Sort(next.covers)
 			next.covers = slices.Compact(next.covers)
 			if next.sum != "" {

@@ -65,6 +65,14 @@ type driver struct {
 	hard  *hard
 	opts  convo.Options
 	other *mSnap // of a History that this one was forked from, and that went on
+
+	// Of compactions.
+	strategy scripted
+	limits   convo.Limits
+	attempts []planned // of the flight under way
+	told     []convo.Report
+	calls    int // of the strategy, ever
+	runs     int // of the strategy, in the flight under way
 }
 
 // n returns a number below limit.
@@ -115,6 +123,9 @@ func checkModel(t testing.TB, data []byte, rng *rand.Rand, ops int, count *hard)
 	if relaxed {
 		d.opts.Roles = convo.Relaxed()
 	}
+	d.strategy = scripted{d: d, inner: convo.Truncate{}}
+	d.opts.Strategy = &d.strategy
+	d.opts.OnCompaction = func(r convo.Report) { d.told = append(d.told, r) }
 	h, err := convo.New(&d.opts)
 	if err != nil {
 		t.Fatal(err)
@@ -126,6 +137,7 @@ func checkModel(t testing.TB, data []byte, rng *rand.Rand, ops int, count *hard)
 		count.ops++
 		d.compare()
 	}
+	d.landHeld()
 	d.oldSnapshots()
 	if err := d.h.Close(); err != nil {
 		d.fail("Close: %v", err)
@@ -170,7 +182,27 @@ func (d *driver) want(op string, err error, kind string) {
 }
 
 func (d *driver) step() {
-	switch op := d.n(64); {
+	switch op := d.n(68); {
+	case op < 52:
+		d.act(op)
+	case op < 53:
+		d.landHeld()
+		d.reload()
+	case op < 56:
+		if d.strategy.held == nil {
+			d.compact()
+		}
+	case op < 57:
+		d.background()
+	default:
+		d.append(d.sensible())
+		d.append(d.sensible())
+	}
+}
+
+// act does what may be done at any time.
+func (d *driver) act(op int) {
+	switch {
 	case op < 20:
 		d.append(d.sensible())
 	case op < 30:
@@ -195,13 +227,8 @@ func (d *driver) step() {
 		d.answerOpen()
 	case op < 51:
 		d.usage()
-	case op < 52:
-		d.model()
-	case op < 53:
-		d.reload()
 	default:
-		d.append(d.sensible())
-		d.append(d.sensible())
+		d.model()
 	}
 }
 

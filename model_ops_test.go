@@ -258,7 +258,8 @@ func (d *driver) usage() {
 func (d *driver) model() {
 	if d.n(2) == 0 {
 		d.m.guess = d.n(500)
-		d.want("set limits", d.h.SetLimits(convo.Limits{Overhead: d.m.guess}), "")
+		d.limits = convo.Limits{Overhead: d.m.guess}
+		d.want("set limits", d.h.SetLimits(d.limits), "")
 		return
 	}
 	name := []string{"", "large", "small"}[d.n(3)]
@@ -286,7 +287,8 @@ func (d *driver) reload() {
 	}
 	d.oldSnapshots()
 	opts := d.opts
-	opts.Limits.Overhead = d.m.guess
+	d.limits = convo.Limits{Overhead: d.m.guess}
+	opts.Limits = d.limits
 	h, err := convo.Restore(s, &opts)
 	d.want("reload", err, "")
 	if batch := d.sensible(); d.m.mView.accepts(d.m, batch) {

@@ -40,7 +40,7 @@ var mutants = []struct {
 	{"a batch append not atomic", "history.go", "			h.calls.reopen(answered)\n", ""},
 	{"ephemeral counted twice", "snapshot.go", "s.slot.tokens() + s.eph.tokens()\n", "s.slot.tokens() + 2*s.eph.tokens()\n"},
 	{"Restore without pairs", "restore.go", "	h.calls = callsOf(h.list)\n", ""},
-	{"edits always stay", "rollback.go", "		if h.edits[i].newest > at.last {\n			return false\n		}\n", ""},
+	{"edits always stay", "rollback.go", "		if !at.holdsAll(h.edits[i].touched) {\n			return false\n		}\n", ""},
 	{"a rollback forgets what it took", "rollback.go", "	h.rollbacks = append(h.rollbacks, rollbackMark{h.version, last})\n", ""},
 	{"a second summary", "edit.go", "	if j.sum != nil && s.slot != j.slot {\n		return done, ErrStale\n	}\n", ""},
 	{"pins outlive their entries", "rollback.go", "	h.pins = h.pins[:n:n]\n", "	_ = n\n"},

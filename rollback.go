@@ -4,8 +4,8 @@ import "sort"
 
 // An editMark remembers an applied edit that no rollback has undone.
 type editMark struct {
-	version uint64 // that it made
-	newest  ID     // the newest entry it dropped or cleared
+	version uint64  // that it made
+	touched []Range // the entries it dropped or cleared
 }
 
 // A rollbackMark remembers that all entries newer than last were taken back.
@@ -85,7 +85,7 @@ func (h *History) tookFrom(at *Snapshot) bool {
 func (h *History) editsStay(at *Snapshot) bool {
 	edited := false
 	for i := len(h.edits) - 1; i >= 0 && h.edits[i].version > at.version; i-- {
-		if h.edits[i].newest > at.last {
+		if !at.holdsAll(h.edits[i].touched) {
 			return false
 		}
 		edited = true
@@ -96,6 +96,18 @@ func (h *History) editsStay(at *Snapshot) bool {
 	newest, _ := exchangeAt(at.list, len(at.list)-1)
 	from, to := turnUsers(at.list)
 	return h.holds(at.list[newest:]) && h.holds(at.list[from:to])
+}
+
+// holdsAll reports whether the list has entries with all of these IDs.
+func (s *state) holdsAll(ids []Range) bool {
+	for _, r := range ids {
+		i, ok := index(s.list, r.First)
+		last := i + int(r.Last-r.First)
+		if !ok || last >= len(s.list) || s.list[last].id != r.Last {
+			return false
+		}
+	}
+	return true
 }
 
 // holds reports whether all of these very entries are in the view.

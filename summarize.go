@@ -41,7 +41,10 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, erro
 			w.max = maxSummary(clampInt(g.run.low))
 		}
 	}
-	if w.window == 0 && g.run != nil {
+	switch {
+	case !z.callsModel():
+		w.window = -1
+	case w.window == 0 && g.run != nil:
 		w.window = g.run.window
 	}
 	frame := s.frameTokens()

@@ -1,0 +1,218 @@
+package convotest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// A conversation is a case that strategies are tried on.
+type conversation struct {
+	name string
+	fill func(*filler)
+}
+
+// history makes a History that holds the conversation.
+func (c conversation) history(opts convo.Options) (*convo.History, error) {
+	opts.Roles = convo.Relaxed()
+	h, err := convo.New(&opts)
+	if err != nil {
+		return nil, err
+	}
+	f := filler{h: h}
+	c.fill(&f)
+	if f.err != nil {
+		return nil, fmt.Errorf("convotest: case %q: %w", c.name, f.err)
+	}
+	return h, nil
+}
+
+// A filler fills a History until the first error.
+type filler struct {
+	h      *convo.History
+	err    error
+	rounds int
+}
+
+func (f *filler) append(msgs ...convo.Message) {
+	if f.err == nil {
+		_, f.err = f.h.Append(msgs...)
+	}
+}
+
+func (f *filler) do(change func(h *convo.History) error) {
+	if f.err == nil {
+		f.err = change(f.h)
+	}
+}
+
+func (f *filler) pin() { f.do((*convo.History).PinLast) }
+
+// turns appends turns of one question and one answer.
+func (f *filler) turns(n int) {
+	for range n {
+		f.rounds++
+		f.append(
+			convo.User(fmt.Sprintf("Question %d: %s", f.rounds, strings.Repeat("how far is it from here to there? ", 6))),
+			convo.Assistant(fmt.Sprintf("Answer %d: %s", f.rounds, strings.Repeat("it is some way along the river. ", 8))),
+		)
+	}
+}
+
+// tools appends rounds of so many parallel calls each, answered in the
+// opposite order.
+func (f *filler) tools(rounds, parallel int) {
+	for range rounds {
+		f.rounds++
+		var calls []convo.ToolCall
+		for i := range parallel {
+			calls = append(calls, toolCall(fmt.Sprintf("c%d-%d", f.rounds, i)))
+		}
+		f.append(convo.Assistant(fmt.Sprintf("Round %d.", f.rounds), calls...))
+		for i := range calls {
+			f.append(convo.Result(calls[parallel-1-i], strings.Repeat(fmt.Sprintf("src/main_%d.go: ok. ", f.rounds), 20)))
+		}
+	}
+}
+
+func toolCall(id string) convo.ToolCall {
+	return convo.ToolCall{ID: id, Name: "search", Arguments: `{"path":"src/main.go"}`}
+}
+
+// recalled is the ephemeral message of the case that has one.
+const recalled = "Recalled: the user lives by the river."
+
+var errNoFile = errors.New("no such file: src/main.go")
+
+// conversations returns all cases.
+func conversations() []conversation {
+	system := convo.System("You are a guide.")
+	return []conversation{
+		{"empty", func(*filler) {}},
+		{"system messages alone", func(f *filler) { f.append(system, system) }},
+		{"one user message", func(f *filler) { f.append(convo.User("Where am I?")) }},
+		{"only floor", func(f *filler) {
+			f.append(system, convo.User(strings.Repeat("Window seats only. ", 100)))
+			f.pin()
+			f.append(convo.Assistant("Noted."))
+			f.pin()
+			f.append(convo.User("Where to?"), convo.User("And when?"))
+		}},
+		{"many turns", func(f *filler) {
+			f.append(system)
+			f.turns(16)
+		}},
+		{"tool rounds", func(f *filler) {
+			f.append(system, convo.User("Find it, and do not stop before."))
+			f.tools(14, 1)
+		}},
+		{"parallel calls", func(f *filler) {
+			f.append(system)
+			for range 4 {
+				f.turns(1)
+				f.append(convo.User("Look there too."))
+				f.tools(2, 3)
+			}
+			f.append(convo.Assistant("Nothing."))
+		}},
+		{"pinned exchanges", func(f *filler) {
+			f.append(system)
+			f.turns(4)
+			f.pin()
+			f.append(convo.User("Look again."))
+			f.tools(3, 2)
+			f.pin()
+			f.tools(3, 1)
+			f.turns(4)
+		}},
+		{"standing summary", func(f *filler) {
+			f.append(system)
+			f.turns(12)
+			f.do(func(h *convo.History) error {
+				_, err := h.SplicePrefix(h.Snapshot(), 9, "They spoke about the way to the river. "+strings.Repeat("It is far. ", 20))
+				return err
+			})
+			f.turns(3)
+		}},
+		{"summary beside the floor", func(f *filler) {
+			f.turns(3)
+			f.do(func(h *convo.History) error {
+				s := h.Snapshot()
+				_, err := h.SplicePrefix(s, s.Len(), strings.Repeat("They spoke about the way. ", 30))
+				return err
+			})
+		}},
+		{"open calls", func(f *filler) {
+			f.append(system)
+			f.turns(6)
+			f.tools(4, 1)
+			a, b := toolCall("open-a"), toolCall("open-b")
+			f.append(convo.Assistant("", a, b), convo.Result(b, strings.Repeat("found. ", 40)))
+		}},
+		{"empty results", func(f *filler) {
+			f.append(convo.User("Find it."))
+			for i := range 10 {
+				c := toolCall(fmt.Sprint("e", i))
+				f.append(convo.Assistant("", c), convo.Result(c, ""))
+				f.append(convo.Assistant("", c), convo.ResultError(c, errNoFile))
+				f.append(convo.Assistant(""), convo.User(""))
+			}
+			f.turns(2)
+		}},
+		{"reused call ids", func(f *filler) {
+			f.append(system)
+			c := toolCall("same")
+			for i := range 4 {
+				f.append(convo.User(fmt.Sprint("Find number ", i)))
+				for range 4 {
+					f.append(convo.Assistant("", c), convo.Result(c, strings.Repeat("a line of the file. ", 30)))
+				}
+			}
+		}},
+		{"cleared results", func(f *filler) {
+			f.append(system, convo.User("Find it."))
+			f.tools(10, 2)
+			f.do(func(h *convo.History) error {
+				var e convo.Edit
+				s := h.Snapshot()
+				for i, entry := range s.All() {
+					if i < s.Len()/2 && entry.Message.Role == convo.RoleTool {
+						e.Clear = append(e.Clear, convo.Clear{ID: entry.ID})
+					}
+				}
+				_, err := h.Apply(s, e)
+				return err
+			})
+			f.turns(1)
+		}},
+		{"ephemeral messages", func(f *filler) {
+			f.append(system)
+			f.turns(10)
+			f.tools(3, 1)
+			f.do(func(h *convo.History) error { return h.SetEphemeral(convo.User(recalled)) })
+		}},
+		{"system messages", func(f *filler) {
+			f.append(system)
+			f.turns(10)
+			f.do(func(h *convo.History) error {
+				return h.SetSystem(system, convo.System("You speak French."), convo.System(strings.Repeat("Be kind. ", 50)))
+			})
+			f.turns(1)
+		}},
+		{"speakers and reasoning", func(f *filler) {
+			for i := range 6 {
+				u, a := convo.User(strings.Repeat("What do you all say? ", 10)), convo.Assistant(strings.Repeat("I do not know. ", 20))
+				u.Author, a.Author = "Ann", "Bob"
+				f.append(u, convo.User("Well?"), a, a)
+				f.append(convo.User("See.", convo.Media{MIME: "image/png", URL: fmt.Sprint("https://example.com/", i)}), convo.Assistant("I see."))
+			}
+			c := toolCall("signed")
+			signed := convo.Assistant("", c)
+			signed.Parts = append([]convo.Part{convo.Reasoning{Text: "Let me look.", Signature: "sig"}}, signed.Parts...)
+			f.append(convo.User("Think."), signed, convo.Result(c, strings.Repeat("a leaf, ", 50)))
+			f.tools(8, 1)
+		}},
+	}
+}

@@ -1,0 +1,102 @@
+package convotest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
+)
+
+// oldest drops the oldest exchange that is not floor.
+type oldest struct{}
+
+func (oldest) Name() string { return "oldest" }
+
+func (oldest) Compact(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+	for x := range s.Exchanges() {
+		if !x.Floor {
+			return convo.Edit{Drop: x.IDs()}, nil
+		}
+	}
+	return convo.Edit{}, convo.ErrNoGain
+}
+
+// results drops tool results, and leaves the calls.
+type results struct{}
+
+func (results) Name() string { return "results" }
+
+func (results) Compact(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+	var e convo.Edit
+	for x := range s.Exchanges() {
+		if !x.Floor && x.First != x.Last {
+			e.Drop = append(e.Drop, x.IDs()[1:]...)
+		}
+	}
+	return e, nil
+}
+
+func ExampleCheckStrategy() {
+	fmt.Println(convotest.CheckStrategy(oldest{}))
+	fmt.Println(convotest.CheckStrategy(results{}))
+	// Output:
+	// <nil>
+	// strategy "results": drops half an exchange (case "tool rounds", goal "tight", entry 4)
+}
+
+func ExampleCheckSummarizer() {
+	// It keeps the beginning of the last message: of one that says nothing,
+	// nothing.
+	last := convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+		return convo.Summary{Text: fmt.Sprintf("%.40s", req.Messages[len(req.Messages)-1].Text())}, nil
+	})
+	fmt.Println(convotest.CheckSummarizer(last))
+	fmt.Println(convotest.CheckSummarizer(convotest.Echo{}))
+	// Output:
+	// summarizer: returns a blank text (request "errors and empty results")
+	// <nil>
+}
+
+// A summarizer that fails does no harm: the conversation stays as it was.
+func ExampleFailing() {
+	h, err := convo.New(&convo.Options{Strategy: convo.Summarize{With: convotest.Failing{}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 50 {
+		if _, err := h.Append(convo.User("How far is it from here to there?"), convo.Assistant("It is some way along the river.")); err != nil {
+			log.Fatal(err)
+		}
+	}
+	report, err := h.Compact(context.Background(), "")
+	fmt.Println(report.Outcome, h.Len(), errors.Is(err, convotest.ErrFake))
+	// Output: failed 100 true
+}
+
+// A Recorder shows what a summarizer was asked.
+func ExampleRecorder() {
+	rec := &convotest.Recorder{With: convotest.Canned{Text: "They spoke about the way."}}
+	h, err := convo.New(&convo.Options{Strategy: convo.Summarize{With: rec}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 50 {
+		if _, err := h.Append(convo.User("How far is it from here to there?"), convo.Assistant("It is some way along the river.")); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if _, err := h.Compact(context.Background(), "distances"); err != nil {
+		log.Fatal(err)
+	}
+	sum, _ := h.Snapshot().Summary()
+	fmt.Println(sum.Text)
+	for _, req := range rec.Requests() {
+		fmt.Println(req.Focus, req.MaxTokens, req.Messages[0].Text())
+	}
+	// Output:
+	// They spoke about the way.
+	// distances 500 How far is it from here to there?
+}

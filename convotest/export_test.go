@@ -1,0 +1,55 @@
+package convotest
+
+import (
+	"context"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// ViewFault is viewFault.
+func ViewFault(msgs []convo.Message) string { return viewFault(msgs) }
+
+// FloorFault is floorFault.
+func FloorFault(before, after *convo.Snapshot) string { return floorFault(before, after) }
+
+// CompactFault returns what the kit says of a compaction of h by f.
+func CompactFault(h *convo.History, f func() (convo.Report, error)) error {
+	c := strategyCheck{}
+	c.compact(h, nil, func(context.Context) result {
+		r, err := f()
+		return result{r, err}
+	})
+	return c.err()
+}
+
+// Views returns a snapshot of each built-in conversation, by name.
+func Views() (map[string]*convo.Snapshot, error) {
+	views := make(map[string]*convo.Snapshot)
+	for _, conv := range conversations() {
+		h, err := conv.history(convo.Options{})
+		if err != nil {
+			return nil, err
+		}
+		views[conv.name] = h.Snapshot()
+	}
+	return views, nil
+}
+
+// Floor returns the entries of s that are floor, as the kit sees it.
+func Floor(s *convo.Snapshot) map[convo.ID]bool {
+	floor := make(map[convo.ID]bool)
+	for id, x := range exchangesOf(s) {
+		floor[id] = x.floor != ""
+	}
+	return floor
+}
+
+// Requests returns the built-in requests, by name.
+func Requests() (map[string]convo.SummaryRequest, error) {
+	all, err := requests()
+	byName := make(map[string]convo.SummaryRequest)
+	for _, r := range all {
+		byName[r.name] = r.SummaryRequest
+	}
+	return byName, err
+}

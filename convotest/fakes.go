@@ -1,0 +1,250 @@
+package convotest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// ErrFake is what [Failing] and [Flaky] return when they are given no error.
+var ErrFake = errors.New("convotest: the summarizer fails")
+
+const cannedText = "This is what went before."
+
+// Canned always returns the same summary, at once. It looks neither at the
+// request nor at ctx.
+type Canned struct {
+	Text  string // empty: a short sentence
+	Stop  convo.Stop
+	Usage convo.Usage
+}
+
+// Summarize returns the summary.
+func (c Canned) Summarize(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+	if c.Text == "" {
+		c.Text = cannedText
+	}
+	return convo.Summary{Text: c.Text, Stop: c.Stop, Usage: c.Usage}, nil
+}
+
+// Echo repeats the previous summary and the texts of the messages, one below
+// the other, cut to MaxTokens of the request. The same request gives the same
+// text.
+type Echo struct{}
+
+// Summarize repeats the messages.
+func (Echo) Summarize(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+	said := []string{req.Previous}
+	for _, m := range req.Messages {
+		said = append(said, m.Text())
+	}
+	text := strings.TrimSpace(strings.Join(said, "\n"))
+	if text == "" {
+		text = "Nothing was said."
+	}
+	count := req.Count
+	if count == nil {
+		count = convo.Heuristic{}.CountTokens
+	}
+	for req.MaxTokens > 0 && count(text) > req.MaxTokens {
+		n := len(text) * 7 / 8
+		for n > 0 && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		text = strings.TrimSpace(text[:n])
+	}
+	return convo.Summary{Text: text}, nil
+}
+
+// Slow waits before it asks another summarizer. When ctx ends first it returns
+// the cause of that.
+type Slow struct {
+	For  time.Duration // 0: until ctx ends
+	With convo.Summarizer
+}
+
+// Summarize waits, and asks.
+func (s Slow) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+	var over <-chan time.Time
+	if s.For > 0 {
+		timer := time.NewTimer(s.For)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-over:
+		return or(s.With).Summarize(ctx, req)
+	case <-ctx.Done():
+		return convo.Summary{}, context.Cause(ctx)
+	}
+}
+
+// Failing always returns an error.
+type Failing struct {
+	Err error // nil: ErrFake
+}
+
+// Summarize returns the error.
+func (f Failing) Summarize(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+	if f.Err == nil {
+		f.Err = ErrFake
+	}
+	return convo.Summary{}, f.Err
+}
+
+// Flaky fails some of its calls, and has another summarizer answer the rest.
+// With First and Every 0 every second call fails.
+type Flaky struct {
+	First int   // so many calls fail at first
+	Every int   // of those after them, each so-manyth fails; 0: none
+	Err   error // nil: ErrFake
+	With  convo.Summarizer
+
+	calls atomic.Int64
+}
+
+// Summarize fails, or asks.
+func (f *Flaky) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+	n, first, every := f.calls.Add(1), int64(f.First), int64(f.Every)
+	if first <= 0 && every <= 0 {
+		every = 2
+	}
+	if n <= first || every > 0 && (n-max(first, 0))%every == 0 {
+		return Failing{f.Err}.Summarize(ctx, req)
+	}
+	return or(f.With).Summarize(ctx, req)
+}
+
+// Panicking always panics.
+type Panicking struct {
+	Value any // nil: a text
+}
+
+// Summarize panics.
+func (p Panicking) Summarize(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+	if p.Value == nil {
+		p.Value = "convotest: the summarizer panics"
+	}
+	panic(p.Value)
+}
+
+// Empty always returns a summary without text, and no error.
+type Empty struct{}
+
+// Summarize returns the empty summary.
+func (Empty) Summarize(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+	return convo.Summary{}, nil
+}
+
+// CutOff always returns a summary that says it stopped for its length.
+type CutOff struct{}
+
+// Summarize returns the beginning of a summary.
+func (CutOff) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+	return Canned{Text: "This is what went", Stop: convo.StopLength}.Summarize(ctx, req)
+}
+
+// Growing returns a longer summary each time, by fifty words, whatever the
+// request allows.
+type Growing struct{ calls atomic.Int64 }
+
+// Summarize returns the next summary.
+func (g *Growing) Summarize(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+	return convo.Summary{Text: strings.TrimSpace(strings.Repeat("more ", 50*int(g.calls.Add(1))))}, nil
+}
+
+// Deaf blocks until Release, whatever ctx does, and then has another
+// summarizer answer. It breaks the rule that Summarize returns soon after ctx
+// has ended.
+type Deaf struct {
+	With convo.Summarizer // given a ctx that does not end
+
+	made, closed sync.Once
+	released     chan struct{}
+}
+
+// Release lets all calls go on, those to come too. Calling it again does
+// nothing.
+func (d *Deaf) Release() { d.closed.Do(func() { close(d.gate()) }) }
+
+// Summarize blocks, and asks.
+func (d *Deaf) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+	<-d.gate()
+	return or(d.With).Summarize(context.WithoutCancel(ctx), req)
+}
+
+func (d *Deaf) gate() chan struct{} {
+	d.made.Do(func() { d.released = make(chan struct{}) })
+	return d.released
+}
+
+// Recorder keeps a copy of each request, and has another summarizer answer it.
+type Recorder struct {
+	With convo.Summarizer
+
+	mu sync.Mutex
+	// Protects following.
+	requests []convo.SummaryRequest
+}
+
+// Summarize keeps the request, and asks.
+func (r *Recorder) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+	own := cloneRequest(req)
+	r.mu.Lock()
+	r.requests = append(r.requests, own)
+	r.mu.Unlock()
+	return or(r.With).Summarize(ctx, req)
+}
+
+// Requests returns copies of the requests so far, in the order they came; of
+// calls that are under way too.
+func (r *Recorder) Requests() []convo.SummaryRequest {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]convo.SummaryRequest, len(r.requests))
+	for i, req := range r.requests {
+		all[i] = cloneRequest(req)
+	}
+	return all
+}
+
+// Calls returns how many requests came so far.
+func (r *Recorder) Calls() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.requests)
+}
+
+func or(s convo.Summarizer) convo.Summarizer {
+	if s == nil {
+		return Canned{}
+	}
+	return s
+}
+
+func cloneRequest(req convo.SummaryRequest) convo.SummaryRequest {
+	req.Messages, req.Pinned = cloneMessages(req.Messages), cloneMessages(req.Pinned)
+	return req
+}
+
+func cloneMessages(msgs []convo.Message) []convo.Message {
+	msgs = slices.Clone(msgs)
+	for i := range msgs {
+		parts := slices.Clone(msgs[i].Parts)
+		for k, p := range parts {
+			if r, ok := p.(convo.ToolResult); ok {
+				r.Parts = slices.Clone(r.Parts)
+				parts[k] = r
+			}
+		}
+		msgs[i].Parts = parts
+	}
+	return msgs
+}

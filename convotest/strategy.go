@@ -1,0 +1,329 @@
+package convotest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// TestStrategy fails t once for each rule that [CheckStrategy] finds broken.
+func TestStrategy(t testing.TB, s convo.CompactionStrategy) {
+	t.Helper()
+	report(t, CheckStrategy(s))
+}
+
+// CheckStrategy tries a strategy on built-in conversations, with snapshots and
+// through a History, and returns the rules that it breaks, joined. The rules:
+//
+//   - Name is not blank, and always the same.
+//   - An edit names entries of the snapshot, and results that are there; it
+//     drops whole exchanges, and drops and clears nothing of the floor.
+//   - A summary is not blank and not cut off, and the edit that brings it frees
+//     at least Goal.MinFree.
+//   - The view does not grow.
+//   - The same snapshot and goal give an edit of the same entries. Texts of
+//     summaries may differ; where they do in length, so may the entries.
+//   - The snapshot stays as it was.
+//   - Compact returns soon after its ctx has ended.
+//   - Nothing panics, and no call ends its goroutine.
+//   - Declining ([convo.ErrNoGain], [convo.ErrBreaker], the zero Edit) is always
+//     allowed, and so is failing: but not to fail at times and never to make
+//     an edit.
+//   - A [convo.Trigger] gives one answer for one Status, at once.
+//   - In a History no edit is refused for its entries, and what is left is a
+//     conversation in order, with all of the floor. This is looked at when
+//     nothing else is broken.
+//
+// When Compact does not return, the rest is not tried, and the goroutine it
+// was called on stays behind.
+func CheckStrategy(s convo.CompactionStrategy) error {
+	if s == nil {
+		return errors.New("strategy: is nil")
+	}
+	c := strategyCheck{s: s}
+	c.of = "strategy"
+	if c.checkName(); len(c.list) > 0 {
+		return c.err()
+	}
+	if err := c.all(); err != nil {
+		return err
+	}
+	c.checkName()
+	return c.err()
+}
+
+// Rules of a strategy.
+const (
+	ruleName     = "has a blank name"
+	ruleSameName = "changes its name"
+	ruleBlank    = "brings a blank summary"
+	ruleCutOff   = "brings a summary that is cut off"
+	ruleMinFree  = "brings a summary and frees less than Goal.MinFree"
+	ruleGrows    = "makes the view grow"
+	ruleSame     = "gives up other entries the second time"
+	ruleSnapshot = "changes the snapshot"
+	ruleFails    = "fails, and never makes an edit"
+	ruleEdit     = "makes an edit that is refused"
+	ruleDue      = "is due and not due for one Status"
+	ruleDueWaits = "waits in Due"
+)
+
+type strategyCheck struct {
+	findings
+	s    convo.CompactionStrategy
+	name *string
+
+	edits   int   // how many were made
+	failure error // the first
+	stuck   bool  // going on would take for ever
+}
+
+func (c *strategyCheck) checkName() {
+	name, end := finish(func(context.Context) string { return c.s.Name() })
+	switch {
+	case end.rule != "":
+		c.add(end.rule, end.where("in Name")...)
+	case c.name == nil && strings.TrimSpace(name) == "":
+		c.add(ruleName)
+	case c.name == nil:
+		c.name = &name
+		c.of = fmt.Sprintf("strategy %q", name)
+	case *c.name != name:
+		c.add(ruleSameName, fmt.Sprintf("to %q", name))
+	}
+}
+
+// all tries everything.
+func (c *strategyCheck) all() error {
+	cases := conversations()
+	views := make([]*convo.Snapshot, len(cases))
+	statuses := []convo.Status{{}, {Entries: 1 << 20, Turns: 1 << 20, Tokens: 1 << 30, Upper: 1 << 30, Appended: 1 << 30}}
+	for i, conv := range cases {
+		h, err := conv.history(convo.Options{})
+		if err != nil {
+			return err
+		}
+		views[i] = h.Snapshot()
+		statuses = append(statuses, h.Status())
+	}
+	for i, conv := range cases {
+		if c.end(views[i], conv.name); c.stuck {
+			return nil
+		}
+	}
+	for i, conv := range cases {
+		before, data := pictureOf(views[i]), jsonOf(views[i])
+		for _, g := range goals(views[i]) {
+			if c.try(views[i], before, g, place(conv.name, g.name)); c.stuck {
+				return nil
+			}
+		}
+		if jsonOf(views[i]) != data {
+			c.add(ruleSnapshot, fmt.Sprintf("case %q", conv.name))
+		}
+	}
+	if c.edits == 0 && c.failure != nil {
+		c.add(ruleFails, fmt.Sprintf("%.300q", c.failure))
+	}
+	if trigger, ok := c.s.(convo.Trigger); ok {
+		for _, status := range statuses {
+			c.due(trigger, status)
+		}
+	}
+	if len(c.list) > 0 {
+		return nil
+	}
+	for _, conv := range cases {
+		if err := c.through(conv); err != nil || c.stuck {
+			return err
+		}
+	}
+	return nil
+}
+
+func place(name, goal string) []string {
+	return []string{fmt.Sprintf("case %q", name), fmt.Sprintf("goal %q", goal)}
+}
+
+type goal struct {
+	name string
+	convo.Goal
+}
+
+// goals returns what is asked for of a view.
+func goals(s *convo.Snapshot) []goal {
+	total := s.Tokens()
+	list := []goal{
+		{"tight", convo.Goal{Target: total / 4, MinFree: total / 16, Reason: convo.ReasonHigh}},
+		{"loose", convo.Goal{Target: total * 3 / 4, MinFree: total / 32, Reason: convo.ReasonSoft}},
+		{"target 0", convo.Goal{Reason: convo.ReasonManual, MinFree: 1, Focus: "the river"}},
+		{"trigger", convo.Goal{Reason: convo.ReasonTrigger, MinFree: 1}},
+		{"no model", convo.Goal{Target: total / 4, MinFree: 1, NoModel: true, Reason: convo.ReasonHigh}},
+		{"no model and target 0", convo.Goal{NoModel: true, Reason: convo.ReasonOverflow}},
+		{"fit", convo.Goal{Target: total / 2, MinFree: total / 8, Reason: convo.ReasonFit}},
+		{"overflow", convo.Goal{Target: total / 2, MinFree: 1, Reason: convo.ReasonOverflow}},
+		{"more to free than there is", convo.Goal{Target: total / 2, MinFree: total + 1, Reason: convo.ReasonHigh}},
+		{"reached already", convo.Goal{Target: total, MinFree: 1, Reason: convo.ReasonManual}},
+	}
+	for i := range list {
+		list[i].Count = convo.Heuristic{}.CountTokens
+	}
+	return list
+}
+
+// A planned is what Compact returned.
+type planned struct {
+	edit convo.Edit
+	err  error
+}
+
+func (c *strategyCheck) plan(s *convo.Snapshot, g convo.Goal) func(context.Context) planned {
+	return func(ctx context.Context) planned {
+		e, err := c.s.Compact(ctx, s, g)
+		return planned{e, err}
+	}
+}
+
+// end looks at what the end of a ctx does.
+func (c *strategyCheck) end(s *convo.Snapshot, name string) {
+	own, g := *s, goals(s)[0]
+	if end := stop(c.plan(&own, g.Goal)); end.rule != "" {
+		c.add(end.rule, end.where(place(name, g.name)...)...)
+		c.stuck = end.isStuck()
+	}
+}
+
+// try has one edit made twice, and looks at it. What s shows is before.
+func (c *strategyCheck) try(s *convo.Snapshot, before picture, g goal, where []string) {
+	var plans [2]planned
+	own := *s // a strategy that writes to it is found out, and spoils no other case
+	for i := range plans {
+		got, end := finish(c.plan(&own, g.Goal))
+		if end.rule != "" {
+			c.add(end.rule, end.where(where...)...)
+			c.stuck = end.isStuck()
+			return
+		}
+		plans[i] = got
+	}
+	if !pictureOf(&own).is(before) {
+		c.add(ruleSnapshot, where...)
+		return
+	}
+	for _, p := range plans {
+		switch {
+		case p.err == nil && !isZero(p.edit):
+			c.edits++
+			c.judge(s, p.edit, g.Goal, where)
+		case p.err != nil && !declines(p.err) && c.failure == nil:
+			c.failure = p.err
+		}
+	}
+	if !alike(plans[0], plans[1], g.Count) {
+		c.add(ruleSame, where...)
+	}
+}
+
+func declines(err error) bool {
+	return errors.Is(err, convo.ErrNoGain) || errors.Is(err, convo.ErrBreaker)
+}
+
+func isZero(e convo.Edit) bool { return len(e.Drop) == 0 && len(e.Clear) == 0 && e.Summary == nil }
+
+// judge looks at one edit.
+func (c *strategyCheck) judge(s *convo.Snapshot, e convo.Edit, g convo.Goal, where []string) {
+	where = slices.Clip(where)
+	wrong := entryFaults(s, e)
+	for _, f := range wrong {
+		c.add(f.rule, append(where, fmt.Sprintf("entry %d", f.id))...)
+	}
+	sum := e.Summary
+	switch {
+	case sum == nil || sum.Text == "" && sum.Stop == convo.StopDone: // stays, or goes
+		sum = nil
+	case sum.Stop != convo.StopDone:
+		c.add(ruleCutOff, append(where, fmt.Sprintf("Stop is %q", sum.Stop.String()))...)
+		return
+	case strings.TrimSpace(sum.Text) == "":
+		c.add(ruleBlank, where...)
+		return
+	}
+	if len(wrong) > 0 {
+		return
+	}
+	next, err := s.With(e)
+	if err != nil {
+		c.add(ruleEdit, append(where, fmt.Sprintf("%.300q", err))...)
+		return
+	}
+	freed := s.Tokens() - next.Tokens()
+	switch {
+	case freed < 0:
+		c.add(ruleGrows, append(where, fmt.Sprintf("by %d tokens", -freed))...)
+	case sum != nil && freed < g.MinFree:
+		c.add(ruleMinFree, append(where, fmt.Sprintf("%d of %d tokens", freed, g.MinFree))...)
+	}
+}
+
+// alike reports whether two plans for the same view give up the same entries.
+// Where a summarizer failed once, or wrote more the second time, what else a
+// strategy does may differ.
+func alike(a, b planned, count func(string) int) bool {
+	failed := func(p planned) bool { return p.err != nil && !declines(p.err) }
+	length := func(p planned) int {
+		if p.err != nil || p.edit.Summary == nil {
+			return -1
+		}
+		return count(p.edit.Summary.Text)
+	}
+	if failed(a) || failed(b) || length(a) != length(b) {
+		return true
+	}
+	if (a.err != nil || isZero(a.edit)) != (b.err != nil || isZero(b.edit)) {
+		return false
+	}
+	return a.err != nil || b.err != nil || slices.Equal(dropped(a.edit), dropped(b.edit)) && slices.Equal(cleared(a.edit), cleared(b.edit))
+}
+
+func dropped(e convo.Edit) []convo.ID {
+	return slices.Compact(slices.Sorted(slices.Values(e.Drop)))
+}
+
+func cleared(e convo.Edit) []convo.Clear {
+	list := slices.Clone(e.Clear)
+	for i := range list {
+		list[i].Text = ""
+	}
+	slices.SortFunc(list, func(a, b convo.Clear) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.CallID, b.CallID))
+	})
+	return slices.Compact(list)
+}
+
+// due asks a trigger twice.
+func (c *strategyCheck) due(t convo.Trigger, s convo.Status) {
+	var answers [2]bool
+	for i := range answers {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		got, end := call(ended, func(context.Context) bool { return t.Due(s) })
+		switch {
+		case end.isStuck():
+			c.add(ruleDueWaits)
+			return
+		case end.rule != "":
+			c.add(end.rule, end.where("in Due")...)
+			return
+		}
+		answers[i] = got
+	}
+	if answers[0] != answers[1] {
+		c.add(ruleDue, fmt.Sprintf("of %d entries", s.Entries))
+	}
+}

@@ -1,0 +1,273 @@
+package convotest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
+)
+
+// A bubble fails when a goroutine outlives it.
+func TestCheckStrategy_Good(t *testing.T) {
+	with := func(s convo.Summarizer) convo.CompactionStrategy { return convo.Summarize{With: s} }
+	good := map[string]convo.CompactionStrategy{
+		"truncate":            convo.Truncate{},
+		"sliding window":      convo.SlidingWindow{},
+		"sliding window of 6": convo.SlidingWindow{Keep: 6, TriggerAt: 10},
+		"clear tool results":  convo.ClearToolResults{},
+		"clear all results":   convo.ClearToolResults{KeepLast: -1, MinFreed: -1},
+		"summarize, extract":  convo.Summarize{},
+		"summarize, short":    convo.Summarize{KeepTokens: -1, MaxTokens: 80, Window: 2000},
+		"summarize, canned":   with(convotest.Canned{}),
+		"summarize, echo":     with(convotest.Echo{}),
+		"summarize, slow":     with(convotest.Slow{For: time.Second, With: convotest.Echo{}}),
+		"summarize, flaky":    with(&convotest.Flaky{With: convotest.Echo{}}),
+		"summarize, recorder": with(&convotest.Recorder{}),
+		"default":             convo.Chain(convo.ClearToolResults{}, convo.Truncate{}),
+		"ladder":              convo.Chain(convo.ClearToolResults{}, convo.Summarize{}, convo.Truncate{}),
+		"ladder, flaky":       convo.Chain(convo.ClearToolResults{}, with(&convotest.Flaky{Every: 3}), convo.Truncate{}),
+		"ladder, failing":     convo.Chain(with(convotest.Failing{}), convo.SlidingWindow{Keep: 4}),
+		"ladder, panicking":   convo.Chain(with(convotest.Panicking{}), convo.Truncate{}),
+		"ladder, growing":     convo.Chain(with(&convotest.Growing{}), convo.Truncate{}),
+		"nested":              convo.Chain(convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{}), convo.Truncate{}),
+		"empty chain":         convo.Chain(),
+		"declines":            convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return convo.Edit{}, nil }),
+	}
+	for name, s := range good {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { convotest.TestStrategy(t, s) })
+		})
+	}
+}
+
+// compact is a strategy with the name "bad".
+type compact func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error)
+
+func (compact) Name() string { return "bad" }
+
+func (f compact) Compact(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+	return f(ctx, s, g)
+}
+
+type named func() string
+
+func (f named) Name() string { return f() }
+
+func (named) Compact(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+	return convo.Edit{}, nil
+}
+
+type trigger struct {
+	compact
+	due func(convo.Status) bool
+}
+
+func (t trigger) Due(s convo.Status) bool { return t.due(s) }
+
+// each makes an edit of each entry that fits.
+func each(fits func(s *convo.Snapshot, e convo.Entry) bool, edit func(s *convo.Snapshot, e convo.Entry) convo.Edit) compact {
+	return func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+		var all convo.Edit
+		for _, e := range s.All() {
+			if fits(s, e) {
+				one := edit(s, e)
+				all.Drop, all.Clear = append(all.Drop, one.Drop...), append(all.Clear, one.Clear...)
+			}
+		}
+		return all, nil
+	}
+}
+
+func drop(_ *convo.Snapshot, e convo.Entry) convo.Edit { return convo.Edit{Drop: []convo.ID{e.ID}} }
+
+func wipe(_ *convo.Snapshot, e convo.Entry) convo.Edit {
+	return convo.Edit{Clear: []convo.Clear{{ID: e.ID}}}
+}
+
+func isRole(r convo.Role) func(*convo.Snapshot, convo.Entry) bool {
+	return func(_ *convo.Snapshot, e convo.Entry) bool { return e.Message.Role == r }
+}
+
+func isPinned(_ *convo.Snapshot, e convo.Entry) bool { return e.Pinned }
+
+func isPinnedResult(_ *convo.Snapshot, e convo.Entry) bool {
+	return e.Pinned && e.Message.Role == convo.RoleTool
+}
+
+func isNewest(s *convo.Snapshot, e convo.Entry) bool {
+	newest, _ := s.At(s.Len() - 1)
+	return e.ID == newest.ID && e.Message.Role != convo.RoleUser
+}
+
+func isNewestResult(s *convo.Snapshot, e convo.Entry) bool {
+	return isNewest(s, e) && e.Message.Role == convo.RoleTool
+}
+
+func isNewestUser(s *convo.Snapshot, e convo.Entry) bool {
+	newest, _ := s.At(s.Len() - 1)
+	return e.Turn == newest.Turn && e.ID != newest.ID && e.Message.Role == convo.RoleUser
+}
+
+// truncated is what Truncate gives up.
+func truncated(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+	return convo.Truncate{}.Compact(ctx, s, g)
+}
+
+// summarized is what Truncate gives up, with a summary.
+func summarized(sum convo.Summary) compact {
+	return func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		e, err := truncated(ctx, s, g)
+		e.Summary = &sum
+		return e, err
+	}
+}
+
+// goesOn reports whether a conversation is one inside a History that went on
+// after the first compactions.
+func goesOn(s *convo.Snapshot) bool {
+	for _, m := range s.Messages() {
+		if m.Text() == "And then?" {
+			return true
+		}
+	}
+	return false
+}
+
+func TestCheckStrategy_Bad(t *testing.T) {
+	release := make(chan struct{})
+	calls := 0
+	names := 0
+	tests := []struct {
+		name string
+		s    convo.CompactionStrategy
+		want string
+	}{
+		{"nil", nil, `strategy: is nil`},
+		{"blank name", named(func() string { return " " }), `strategy: has a blank name`},
+		{"names", named(func() string { names++; return fmt.Sprint("n", names) }), `strategy "n1": changes its name`},
+		{"panic in Name", named(func() string { panic("boom") }), `strategy: panics (in Name, "boom")`},
+
+		{"unknown entry", compact(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+			return convo.Edit{Drop: []convo.ID{99999}}, nil
+		}), `strategy "bad": names an entry that the snapshot does not hold (case "empty", goal "tight", entry 99999)`},
+		{"unknown entry to clear", compact(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+			return convo.Edit{Clear: []convo.Clear{{ID: 99999}}}, nil
+		}), `names an entry that the snapshot does not hold`},
+		{"half", each(isRole(convo.RoleTool), drop), `drops half an exchange (case "tool rounds", goal "tight", entry 4)`},
+		{"other half", each(func(s *convo.Snapshot, e convo.Entry) bool { return len(e.Message.ToolCalls()) > 0 }, drop), `drops half an exchange`},
+		{"drops system", each(isRole(convo.RoleSystem), drop), `drops a system entry`},
+		{"drops pinned", each(isPinned, drop), `drops a pinned exchange (case "only floor"`},
+		{"drops newest", each(isNewest, drop), `drops the newest exchange`},
+		{"drops newest users", each(isNewestUser, drop), `drops a user message of the newest turn`},
+		{"clears pinned", each(isPinnedResult, wipe), `clears a pinned exchange (case "pinned exchanges"`},
+		{"clears newest", each(isNewestResult, wipe), `clears the newest exchange`},
+		{"clears system", each(isRole(convo.RoleSystem), wipe), `clears a system entry`},
+		{"clears no result", each(isRole(convo.RoleAssistant), wipe), `clears a result that is not there`},
+		{"clears another result", each(isRole(convo.RoleTool), func(_ *convo.Snapshot, e convo.Entry) convo.Edit {
+			return convo.Edit{Clear: []convo.Clear{{ID: e.ID, CallID: "other"}}}
+		}), `clears a result that is not there`},
+
+		{"blank summary", summarized(convo.Summary{Text: " \n"}), `brings a blank summary`},
+		{"cut off", summarized(convo.Summary{Text: "They", Stop: convo.StopLength}), `brings a summary that is cut off (case "many turns", goal "tight", Stop is "length")`},
+		{"refused and no text", summarized(convo.Summary{Stop: convo.StopRefused}), `brings a summary that is cut off`},
+		{"too little for a summary", compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			g.MinFree = 0
+			return convo.Summarize{}.Compact(ctx, s, g)
+		}), `brings a summary and frees less than Goal.MinFree (case "many turns", goal "more to free than there is"`},
+		{"covers", summarized(convo.Summary{Text: "They spoke.", Covers: []convo.Range{{First: 1, Last: 1 << 40}}}), `makes an edit that is refused`},
+		{"grows", each(func(s *convo.Snapshot, e convo.Entry) bool {
+			return e.Message.Role == convo.RoleTool && !convotest.Floor(s)[e.ID]
+		}, func(_ *convo.Snapshot, e convo.Entry) convo.Edit {
+			return convo.Edit{Clear: []convo.Clear{{ID: e.ID, Text: strings.Repeat("gone ", 1000)}}}
+		}), `makes the view grow`},
+		{"grows by a summary", summarized(convo.Summary{Text: strings.Repeat("gone ", 10000)}), `makes the view grow`},
+
+		{"not the same", compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			e, err := truncated(ctx, s, g)
+			if calls++; calls%2 == 0 && len(e.Drop) > 4 && s.Len() > 20 {
+				e = convo.Edit{}
+			}
+			return e, err
+		}), `gives up other entries the second time`},
+		{"changes the snapshot", compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			e, err := truncated(ctx, s, g)
+			if err == nil {
+				next, _ := s.With(e)
+				*s = *next
+			}
+			return e, err
+		}), `changes the snapshot`},
+
+		{"deaf", compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			<-release
+			return truncated(ctx, s, g)
+		}), `does not return after ctx has ended (case "empty", goal "tight", ctx had ended before the call)`},
+		{"deaf once it is at work", compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			if ctx.Err() == nil {
+				<-release
+			}
+			return convo.Edit{}, ctx.Err()
+		}), `does not return after ctx has ended (case "empty", goal "tight", ctx ended during the call)`},
+		{"never done", convo.Summarize{With: convotest.Slow{}}, `does not return within a minute`},
+
+		{"panics", compact(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { panic("boom") }), `panics (case "empty", goal "tight", "boom"`},
+		{"panics at an open call", compact(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+			for x := range s.Exchanges() {
+				if x.Open {
+					panic(errors.New("open"))
+				}
+			}
+			return convo.Edit{}, nil
+		}), `panics (case "open calls", goal "tight", "open"`},
+		{"ends the goroutine", compact(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+			if s.Len() > 10 {
+				runtime.Goexit() // as FailNow of a test does
+			}
+			return convo.Edit{}, nil
+		}), `ends the goroutine that it is called on`},
+		{"fails", convo.Summarize{With: convotest.Failing{}}, `fails, and never makes an edit ("convo: summarizer: convotest: the summarizer fails")`},
+		{"too long each time", convo.Summarize{With: &convotest.Growing{}}, `fails, and never makes an edit`},
+		{"cut off each time", convo.Summarize{With: convotest.CutOff{}}, `fails, and never makes an edit`},
+
+		{"due and not due", trigger{truncated, func(convo.Status) bool { calls++; return calls%2 == 0 }}, `is due and not due for one Status`},
+		{"panics in Due", trigger{truncated, func(s convo.Status) bool { return 1/s.Entries > 0 }}, `panics (in Due, "runtime error: integer divide by zero")`},
+		{"waits in Due", trigger{truncated, func(convo.Status) bool { <-release; return false }}, `waits in Due`},
+
+		{"refused in a History", compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			if goesOn(s) {
+				return convo.Edit{Drop: []convo.ID{99999}}, nil
+			}
+			return truncated(ctx, s, g)
+		}), `makes an edit that a History refuses (case "empty", in a History`},
+		{"panics in a History", compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			if goesOn(s) {
+				panic("boom")
+			}
+			return truncated(ctx, s, g)
+		}), `panics (case "empty", in a History`},
+		{"stuck in a History", compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			if goesOn(s) {
+				<-release
+			}
+			return truncated(ctx, s, g)
+		}), `does not return after ctx has ended (case "empty", in a History`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release = make(chan struct{}) // of this bubble
+				defer close(release)
+				require.ErrorContains(t, convotest.CheckStrategy(tt.s), tt.want)
+			})
+		})
+	}
+}

@@ -1,0 +1,159 @@
+package convotest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// TestSummarizer fails t once for each rule that [CheckSummarizer] finds
+// broken.
+func TestSummarizer(t testing.TB, s convo.Summarizer) {
+	t.Helper()
+	report(t, CheckSummarizer(s))
+}
+
+// CheckSummarizer has a summarizer answer built-in requests, two dozen times,
+// and returns the rules that it breaks, joined. The rules:
+//
+//   - The text is not blank, and has no more tokens than MaxTokens of the
+//     request, as its Count counts; some requests allow 500, one allows 64.
+//   - Stop is StopDone, or there is an error.
+//   - No figure of the usage is negative.
+//   - Messages and Pinned of the request stay as they were: who wraps a
+//     summarizer may need them once more.
+//   - Summarize returns soon after its ctx has ended, with an error or without.
+//   - Nothing panics, and no call ends its goroutine.
+//   - Several goroutines may call it at once. Run the test with -race.
+//   - Failing is allowed, but not at every request.
+//
+// The requests are those that a [convo.History] makes: short and long, with
+// tool calls, with texts that imitate tags, in Chinese, with and without a
+// previous summary, pinned messages, a focus, and Sent. When Summarize does
+// not return, the rest is not tried, and the goroutine it was called on stays
+// behind.
+func CheckSummarizer(s convo.Summarizer) error {
+	if s == nil {
+		return errors.New("summarizer: is nil")
+	}
+	all, err := requests()
+	if err != nil {
+		return err
+	}
+	c := summarizerCheck{s: s}
+	c.of = "summarizer"
+	c.all(all)
+	return c.err()
+}
+
+// Rules of a summarizer.
+const (
+	ruleText     = "returns a blank text"
+	ruleLength   = "returns a text longer than MaxTokens"
+	ruleStop     = "returns a text that is not finished, and no error"
+	ruleUsage    = "reports a negative usage figure"
+	ruleMessages = "changes the messages of the request"
+	ruleEachTime = "fails at every request"
+	ruleAtOnce   = "breaks a rule when several goroutines call it: "
+)
+
+// A summary is what Summarize returned.
+type summary struct {
+	convo.Summary
+	err error
+}
+
+type summarizerCheck struct {
+	findings
+	s convo.Summarizer
+}
+
+func (c *summarizerCheck) all(reqs []request) {
+	for _, r := range reqs[:2] {
+		end := stop(func(ctx context.Context) summary { return c.ask(ctx, cloneRequest(r.SummaryRequest)) })
+		if end.rule != "" {
+			c.add(end.rule, end.where(r.place())...)
+		}
+		if end.isStuck() {
+			return
+		}
+	}
+	var failure error
+	good := 0
+	for _, r := range reqs {
+		broken, err := c.try(r)
+		for _, end := range broken {
+			c.add(end.rule, end.where(r.place())...)
+			if end.isStuck() {
+				return
+			}
+		}
+		if err == nil {
+			good++
+		} else if failure == nil {
+			failure = err
+		}
+	}
+	if good == 0 && failure != nil {
+		c.add(ruleEachTime, fmt.Sprintf("%.300q", failure))
+	}
+	if len(c.list) == 0 {
+		c.atOnce(reqs)
+	}
+}
+
+func (c *summarizerCheck) ask(ctx context.Context, req convo.SummaryRequest) summary {
+	sum, err := c.s.Summarize(ctx, req)
+	return summary{sum, err}
+}
+
+// try makes one call, and returns the rules it broke, or its error.
+func (c *summarizerCheck) try(r request) (broken []ending, err error) {
+	given := cloneRequest(r.SummaryRequest)
+	got, end := finish(func(ctx context.Context) summary { return c.ask(ctx, given) })
+	if end.rule != "" {
+		return []ending{end}, nil
+	}
+	if !reflect.DeepEqual(given.Messages, r.Messages) || !reflect.DeepEqual(given.Pinned, r.Pinned) {
+		broken = append(broken, ending{rule: ruleMessages})
+	}
+	u := got.Usage
+	if min(u.Input, u.CacheRead, u.CacheWrite, u.Output) < 0 {
+		broken = append(broken, ending{ruleUsage, fmt.Sprintf("%+v", u)})
+	}
+	if got.err != nil {
+		return broken, got.err
+	}
+	text := strings.TrimSpace(strings.ToValidUTF8(got.Text, "\uFFFD"))
+	switch n := r.Count(text); {
+	case got.Stop != convo.StopDone:
+		broken = append(broken, ending{ruleStop, fmt.Sprintf("Stop is %q", got.Stop.String())})
+	case text == "":
+		broken = append(broken, ending{rule: ruleText})
+	case n > r.MaxTokens:
+		broken = append(broken, ending{ruleLength, fmt.Sprintf("%d of %d tokens", n, r.MaxTokens)})
+	}
+	return broken, nil
+}
+
+// atOnce makes several calls at once, two of each request.
+func (c *summarizerCheck) atOnce(reqs []request) {
+	reqs = append(reqs[:4:4], reqs[:4]...)
+	broken := make([][]ending, len(reqs))
+	var wg sync.WaitGroup
+	for i, r := range reqs {
+		wg.Go(func() { broken[i], _ = c.try(r) })
+	}
+	wg.Wait()
+	for i, r := range reqs {
+		for _, end := range broken[i] {
+			c.add(ruleAtOnce+end.rule, end.where(r.place())...)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package convotest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// Rules of a strategy inside a History.
+const (
+	ruleRefused = "makes an edit that a History refuses"
+	ruleView    = "leaves a conversation that is out of order"
+	ruleFloor   = "takes something of the floor"
+	ruleOutcome = "ends with an outcome that is none"
+	ruleFits    = "leaves a request that is too long, without an error"
+	ruleChanged = "changes the conversation although nothing was applied"
+)
+
+// A result is what a compaction returned.
+type result struct {
+	report convo.Report
+	err    error
+}
+
+// through tries a conversation inside a History, with several limits. After
+// the first compactions the conversation goes on, for the next ones.
+func (c *strategyCheck) through(conv conversation) error {
+	plain, err := conv.history(convo.Options{})
+	if err != nil {
+		return err
+	}
+	upper := max(plain.Tokens().Upper, 120)
+	for _, setup := range []struct {
+		name   string
+		limits convo.Limits
+	}{
+		{"no limits", convo.Limits{}},
+		{"above high water", convo.Limits{Window: upper * 4, Reserve: -1, High: upper * 2 / 3}},
+		{"above the limit", convo.Limits{Window: upper * 2 / 3, Reserve: -1}},
+		{"far above the limit", convo.Limits{Window: upper / 4, Reserve: -1}},
+	} {
+		h, err := conv.history(convo.Options{Limits: setup.limits, Strategy: c.s})
+		if err != nil {
+			return err
+		}
+		where := []string{fmt.Sprintf("case %q", conv.name), "in a History " + setup.name}
+		if setup.name == "no limits" {
+			where[1] = "in a History without limits"
+		}
+		err = c.inside(h, where)
+		if c.stuck {
+			return nil // h.Close might not return either
+		}
+		if err := errors.Join(err, h.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *strategyCheck) inside(h *convo.History, where []string) error {
+	where = slices.Clip(where)
+	for range 2 {
+		c.compact(h, append(where, "CompactIfNeeded"), func(ctx context.Context) result {
+			r, err := h.CompactIfNeeded(ctx)
+			return result{r, err}
+		})
+		if c.stuck {
+			return nil
+		}
+		c.compact(h, append(where, "Compact"), func(ctx context.Context) result {
+			r, err := h.Compact(ctx, "the river")
+			return result{r, err}
+		})
+		if c.stuck {
+			return nil
+		}
+		if _, err := h.AnswerOpenCalls("given up"); err != nil {
+			return err
+		}
+		f := filler{h: h}
+		f.turns(3)
+		f.append(convo.User("And then?"))
+		f.tools(2, 2)
+		if f.err != nil {
+			return f.err
+		}
+	}
+	return nil
+}
+
+// compact makes one compaction, and looks at what is left.
+func (c *strategyCheck) compact(h *convo.History, where []string, f func(context.Context) result) {
+	before := *h.Snapshot() // a copy, out of the strategy's reach
+	got, end := finish(f)
+	if end.rule != "" {
+		c.add(end.rule, end.where(where...)...)
+		c.stuck = end.isStuck()
+		return
+	}
+	if rule, detail := reportFault(got.report, got.err); rule != "" {
+		c.add(rule, append(where, detail)...)
+		return
+	}
+	after := h.Snapshot()
+	if got.report.Outcome != convo.Applied {
+		if !pictureOf(after).is(pictureOf(&before)) {
+			c.add(ruleChanged, where...)
+		}
+		return
+	}
+	if fault := viewFault(after.Messages()); fault != "" {
+		c.add(ruleView, append(where, fault)...)
+	}
+	if fault := floorFault(&before, after); fault != "" {
+		c.add(ruleFloor, append(where, fault)...)
+	}
+}
+
+// reportFault returns the rule that a report shows broken.
+func reportFault(r convo.Report, err error) (rule, detail string) {
+	all := errors.Join(err, r.Cause)
+	if e, ok := errors.AsType[*convo.EditError](all); ok {
+		return ruleRefused, fmt.Sprintf("%.300q", e)
+	}
+	if e, ok := errors.AsType[*convo.PanicError](all); ok && (e.In == "CompactionStrategy" || e.In == "Trigger") {
+		return rulePanics, fmt.Sprintf("%.200q", fmt.Sprint(e.Value))
+	}
+	switch {
+	case r.Outcome > convo.Stale:
+		return ruleOutcome, r.Outcome.String()
+	case !r.Fits && err == nil:
+		return ruleFits, r.Outcome.String()
+	}
+	return "", ""
+}
