@@ -109,7 +109,7 @@ func TestCompactIfNeeded_FloorLeavesTooLittle(t *testing.T) {
 	calls := 0
 	summarizer := convo.Summarize{With: broken(&calls)}
 	h := toolTurn(t, windowOf(0, convo.Chain(summarizer, convo.Truncate{})), 8) // 840 bytes
-	require.NoError(t, h.Pin(4, 6, 8, 10, 12, 14))                             // 610 of them
+	require.NoError(t, h.Pin(4, 6, 8, 10, 12, 14))                              // 610 of them
 
 	// Within the limit there is too little to gain, and nothing runs.
 	require.NoError(t, h.SetLimits(convo.Limits{Window: 2000, Reserve: -1, High: 900, Low: 400, MinFree: 300, Soft: 800}))

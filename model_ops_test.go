@@ -63,6 +63,7 @@ func (d *driver) keep() {
 	}
 	d.snaps = append(d.snaps, s)
 	d.say("keep snapshot %d", s.seq)
+	d.m.seq++ // what comes next is later, also within one step
 }
 
 // snapshot is a kept snapshot, or one of now.

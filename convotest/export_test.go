@@ -6,15 +6,18 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// ViewFault is viewFault.
-func ViewFault(msgs []convo.Message) string { return viewFault(msgs) }
-
-// FloorFault is floorFault.
-func FloorFault(before, after *convo.Snapshot) string { return floorFault(before, after) }
+// LeftFault returns what the kit says of what a compaction has left.
+func LeftFault(before, after *convo.Snapshot) error {
+	var c strategyCheck
+	c.of = "strategy"
+	c.left(before, after, nil)
+	return c.err()
+}
 
 // CompactFault returns what the kit says of a compaction of h by f.
 func CompactFault(h *convo.History, f func() (convo.Report, error)) error {
-	c := strategyCheck{}
+	var c strategyCheck
+	c.of = "strategy"
 	c.compact(h, nil, func(context.Context) result {
 		r, err := f()
 		return result{r, err}

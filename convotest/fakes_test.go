@@ -3,6 +3,7 @@ package convotest_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -92,16 +93,16 @@ func TestFlaky(t *testing.T) {
 		{"first, then every second", &convotest.Flaky{First: 1, Every: 2}, "-+-+-+"},
 		{"every one", &convotest.Flaky{Every: 1}, "------"},
 	} {
-		got := ""
+		var got strings.Builder
 		for range tt.want {
 			if _, err := ask(t, tt.f, convo.SummaryRequest{}); err != nil {
 				require.ErrorIs(t, err, convotest.ErrFake)
-				got += "-"
+				got.WriteByte('-')
 			} else {
-				got += "+"
+				got.WriteByte('+')
 			}
 		}
-		require.Equal(t, tt.want, got, tt.name)
+		require.Equal(t, tt.want, got.String(), tt.name)
 	}
 }
 

@@ -3,6 +3,7 @@ package convotest_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -49,16 +50,16 @@ func TestCheckSummarizer_Bad(t *testing.T) {
 	tests := []struct {
 		name string
 		s    convo.Summarizer
-		want string
+		want string // how what follows the name begins
 	}{
-		{"nil", nil, `summarizer: is nil`},
-		{"empty", convotest.Empty{}, `summarizer: returns a blank text (request "short")`},
+		{"nil", nil, `is nil`},
+		{"empty", convotest.Empty{}, `returns a blank text (request "short")`},
 		{"blank", always(convo.Summary{Text: " \n\t"}), `returns a blank text`},
 		{"too long", always(convo.Summary{Text: strings.Repeat("more ", 1000)}), `returns a text longer than MaxTokens (request "short", `},
 		{"too long for few tokens", always(convo.Summary{Text: strings.Repeat("more ", 90)}), `returns a text longer than MaxTokens (request "few tokens", `},
 		{"growing", &convotest.Growing{}, `returns a text longer than MaxTokens`},
 		{"cut off", convotest.CutOff{}, `returns a text that is not finished, and no error (request "short", Stop is "length")`},
-		{"tool call", always(convo.Summary{Text: "x", Stop: convo.StopToolCall}), `Stop is "tool call"`},
+		{"tool call", always(convo.Summary{Text: "x", Stop: convo.StopToolCall}), `returns a text that is not finished, and no error (request "short", Stop is "tool call")`},
 		{"no text and refused", always(convo.Summary{Stop: convo.StopRefused}), `returns a text that is not finished, and no error`},
 		{"usage", convotest.Canned{Usage: convo.Usage{Output: -1}}, `reports a negative usage figure`},
 		{"usage beside an error", convo.SummarizerFunc(func(_ context.Context, r req) (convo.Summary, error) {
@@ -105,7 +106,9 @@ func TestCheckSummarizer_Bad(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				require.ErrorContains(t, convotest.CheckSummarizer(tt.s), tt.want)
+				err := convotest.CheckSummarizer(tt.s)
+				require.Error(t, err)
+				require.Regexp(t, `(?m)^summarizer: `+regexp.QuoteMeta(tt.want), err.Error())
 			})
 		})
 	}

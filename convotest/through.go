@@ -112,10 +112,15 @@ func (c *strategyCheck) compact(h *convo.History, where []string, f func(context
 		}
 		return
 	}
+	c.left(&before, after, where)
+}
+
+// left looks at what a compaction that was applied has left.
+func (c *strategyCheck) left(before, after *convo.Snapshot, where []string) {
 	if fault := viewFault(after.Messages()); fault != "" {
 		c.add(ruleView, append(where, fault)...)
 	}
-	if fault := floorFault(&before, after); fault != "" {
+	if fault := floorFault(before, after); fault != "" {
 		c.add(ruleFloor, append(where, fault)...)
 	}
 }

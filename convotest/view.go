@@ -141,10 +141,10 @@ func floorFault(before, after *convo.Snapshot) string {
 		was, _ := before.Find(id)
 		is, ok := after.Find(id)
 		if !ok {
-			return fmt.Sprintf("entry %d of %s is gone", id, x.floor)
+			return fmt.Sprintf("entry %d, %s, is gone", id, x.floor)
 		}
 		if !reflect.DeepEqual(was.Message, is.Message) {
-			return fmt.Sprintf("entry %d of %s has changed", id, x.floor)
+			return fmt.Sprintf("entry %d, %s, has changed", id, x.floor)
 		}
 	}
 	if shows(before, recalled) && !shows(after, recalled) {

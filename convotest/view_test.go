@@ -20,7 +20,7 @@ func TestViews(t *testing.T) {
 	require.Zero(t, views["empty"].Len())
 	has := make(map[string]bool)
 	for name, s := range views {
-		require.Empty(t, convotest.ViewFault(s.Messages()), name)
+		require.NoError(t, convotest.LeftFault(s, s), name)
 		floor := convotest.Floor(s)
 		seen := make(map[string]bool)
 		for x := range s.Exchanges() {
@@ -54,7 +54,8 @@ func TestViews(t *testing.T) {
 	}
 }
 
-func TestViewFault(t *testing.T) {
+func TestLeftFault_Order(t *testing.T) {
+	const rule = "strategy: leaves a conversation that is out of order "
 	a, b := convo.ToolCall{ID: "a", Name: "t"}, convo.ToolCall{ID: "b", Name: "t"}
 	for _, tt := range []struct {
 		name string
@@ -64,29 +65,43 @@ func TestViewFault(t *testing.T) {
 		{"nothing", nil, ""},
 		{"open at the end", []convo.Message{convo.User("x"), convo.Assistant("", a, b), convo.Result(b, "")}, ""},
 		{"reused", []convo.Message{convo.Assistant("", a), convo.Result(a, ""), convo.Assistant("", a), convo.Result(a, "")}, ""},
-		{"system behind", []convo.Message{convo.User("x"), convo.System("s")}, "message 1 is a system message behind others"},
-		{"orphan", []convo.Message{convo.User("x"), convo.Result(a, "")}, "message 1 has a result for no open call"},
-		{"second result", []convo.Message{convo.Assistant("", a), convo.Result(a, ""), convo.Result(a, "")}, "message 2 has a result for no open call"},
-		{"between", []convo.Message{convo.Assistant("", a), convo.User("x"), convo.Result(a, "")}, "message 1 stands between calls and their results"},
+		{"system behind", []convo.Message{convo.User("x"), convo.System("s")}, rule + "(message 1 is a system message behind others)"},
+		{"orphan", []convo.Message{convo.User("x"), convo.Result(a, "")}, rule + "(message 1 has a result for no open call)"},
+		{"second result", []convo.Message{convo.Assistant("", a), convo.Result(a, ""), convo.Result(a, "")}, rule + "(message 2 has a result for no open call)"},
+		{"between", []convo.Message{convo.Assistant("", a), convo.User("x"), convo.Result(a, "")}, rule + "(message 1 stands between calls and their results)"},
 	} {
-		require.Equal(t, tt.want, convotest.ViewFault(tt.msgs), tt.name)
+		requireFault(t, convotest.LeftFault(&convo.Snapshot{}, convo.NewSnapshot(tt.msgs)), tt.want, tt.name)
 	}
 }
 
-func TestFloorFault(t *testing.T) {
-	before := convo.NewSnapshot([]convo.Message{convo.System("s"), convo.User("old"), convo.Assistant("older"), convo.User("new")})
-	for _, tt := range []struct {
-		name string
-		msgs []convo.Message
-		want string
-	}{
-		{"the same", []convo.Message{convo.System("s"), convo.User("old"), convo.Assistant("older"), convo.User("new")}, ""},
-		{"gone", []convo.Message{convo.System("s"), convo.User("old"), convo.Assistant("older")}, "entry 4 of the newest exchange is gone"},
-		{"changed", []convo.Message{convo.System("s"), convo.User("old"), convo.Assistant("older"), convo.User("news")}, "entry 4 of the newest exchange has changed"},
-		{"system", []convo.Message{convo.System("t"), convo.User("old"), convo.Assistant("older"), convo.User("new")}, "entry 1 of a system entry has changed"},
-	} {
-		require.Equal(t, tt.want, convotest.FloorFault(before, convo.NewSnapshot(tt.msgs)), tt.name)
+func TestLeftFault_Floor(t *testing.T) {
+	const rule = "strategy: takes something of the floor "
+	list := func(last ...convo.Message) *convo.Snapshot {
+		return convo.NewSnapshot(append([]convo.Message{convo.System("s"), convo.User("old"), convo.Assistant("older")}, last...))
 	}
+	before := list(convo.User("new"))
+	for _, tt := range []struct {
+		name  string
+		after *convo.Snapshot
+		want  string
+	}{
+		{"the same", list(convo.User("new")), ""},
+		{"gone", list(), rule + "(entry 4, the newest exchange, is gone)"},
+		{"changed", list(convo.User("news")), rule + "(entry 4, the newest exchange, has changed)"},
+		{"system", convo.NewSnapshot([]convo.Message{convo.System("t"), convo.User("x"), convo.User("x"), convo.User("new")}), rule + "(entry 1, a system entry, has changed)"},
+	} {
+		requireFault(t, convotest.LeftFault(before, tt.after), tt.want, tt.name)
+	}
+}
+
+// requireFault wants an error with the text want, none when that is empty.
+func requireFault(t *testing.T, err error, want, name string) {
+	t.Helper()
+	if want == "" {
+		require.NoError(t, err, name)
+		return
+	}
+	require.ErrorContains(t, err, want, name)
 }
 
 // No strategy can make a History break these; the kit would say so.
@@ -120,11 +135,7 @@ func TestCompactFault(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, h.SetEphemeral(convo.User("Recalled: the user lives by the river.")))
 		err = convotest.CompactFault(h, func() (convo.Report, error) { return tt.f(h) })
-		if tt.want == "" {
-			require.NoError(t, err, tt.name)
-			continue
-		}
-		require.ErrorContains(t, err, tt.want, tt.name)
+		requireFault(t, err, tt.want, tt.name)
 	}
 }
 
