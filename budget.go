@@ -17,7 +17,7 @@ type Limits struct {
 	High     int // above it CompactIfNeeded starts; 0: Window - Reserve; may be set without a Window
 	Low      int // down to it a compaction works; 0: half of High
 	Soft     int // above it CompactInBackground starts; 0: midway between Low and High
-	MinFree  int // least that is worth a compaction; 0: a quarter of High - Low, 1,000 without a High
+	MinFree  int // least that is worth a compaction; 0: a quarter of High - Low, at most Soft - Low; 1,000 without a High
 }
 
 // limit is what a request may weigh, 0 without a Window.
@@ -71,7 +71,7 @@ func (l Limits) withDefaults() (Limits, []error) {
 	}
 	l.Low = cmp.Or(l.Low, l.High/2)
 	l.Soft = cmp.Or(l.Soft, l.Low+(l.High-l.Low+1)/2)
-	l.MinFree = cmp.Or(l.MinFree, (l.High-l.Low)/4)
+	l.MinFree = cmp.Or(l.MinFree, min((l.High-l.Low)/4, max(l.Soft-l.Low, 0)))
 	if l.Soft <= l.Low {
 		fault("Soft", l.Soft, "more than Low, %d", l.Low)
 	}

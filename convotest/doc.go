@@ -18,9 +18,9 @@
 // The kits use no network and no model of their own. What they are given is
 // called many times, a strategy some hundreds of times, so a strategy should
 // be tested with a fake summarizer. No clock decides a verdict, with one
-// exception: a call that goes on for a minute after its context has ended
-// counts as one that does not return. Inside a testing/synctest bubble that
-// minute takes no time.
+// exception: a call that goes on for a minute, or for a minute after its
+// context has ended, counts as one that does not return. Inside a
+// testing/synctest bubble that minute takes no time.
 //
 // # Fakes
 //

@@ -30,7 +30,7 @@ func TestStrategy(t testing.TB, s convo.CompactionStrategy) {
 //   - The same snapshot and goal give an edit of the same entries. Texts of
 //     summaries may differ; where they do in length, so may the entries.
 //   - The snapshot stays as it was.
-//   - Compact returns soon after its ctx has ended.
+//   - Compact returns within a minute, and soon after its ctx has ended.
 //   - Nothing panics, and no call ends its goroutine.
 //   - Declining ([convo.ErrNoGain], [convo.ErrBreaker], the zero Edit) is always
 //     allowed, and so is failing: but not to fail at times and never to make

@@ -28,7 +28,8 @@ func TestSummarizer(t testing.TB, s convo.Summarizer) {
 //   - No figure of the usage is negative.
 //   - Messages and Pinned of the request stay as they were: who wraps a
 //     summarizer may need them once more.
-//   - Summarize returns soon after its ctx has ended, with an error or without.
+//   - Summarize returns within a minute, and soon after its ctx has ended, with
+//     an error or without.
 //   - Nothing panics, and no call ends its goroutine.
 //   - Several goroutines may call it at once. Run the test with -race.
 //   - Failing is allowed, but not at every request.

@@ -134,17 +134,18 @@ func viewFault(msgs []convo.Message) string {
 // floorFault says what of the floor of before is gone or changed, empty when
 // all of it is there.
 func floorFault(before, after *convo.Snapshot) string {
-	for id, x := range exchangesOf(before) {
+	of := exchangesOf(before)
+	for _, was := range before.All() {
+		x := of[was.ID]
 		if x.floor == "" {
 			continue
 		}
-		was, _ := before.Find(id)
-		is, ok := after.Find(id)
+		is, ok := after.Find(was.ID)
 		if !ok {
-			return fmt.Sprintf("entry %d, %s, is gone", id, x.floor)
+			return fmt.Sprintf("entry %d, %s, is gone", was.ID, x.floor)
 		}
 		if !reflect.DeepEqual(was.Message, is.Message) {
-			return fmt.Sprintf("entry %d, %s, has changed", id, x.floor)
+			return fmt.Sprintf("entry %d, %s, has changed", was.ID, x.floor)
 		}
 	}
 	if shows(before, recalled) && !shows(after, recalled) {
