@@ -78,7 +78,8 @@ func (a *attempt) make() error {
 		a.report.Outcome, a.report.Cause = Declined, ErrNoGain
 		return nil
 	}
-	name, e, err := plan(a.f.ctx, a.f.h.opts.Strategy, a.at, a.goal)
+	own := *a.at // what the strategy does to it stays with the strategy
+	name, e, err := plan(a.f.ctx, a.f.h.opts.Strategy, &own, a.goal)
 	a.report.Strategy = name
 	failed := a.run.told(&a.report)
 	if err == nil {

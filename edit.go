@@ -298,7 +298,7 @@ func (done *performed) split(read []ID) {
 // rewrite drops and clears in the list.
 func (s *state) rewrite(j *judgement, p *prepared, done *performed) error {
 	drop, clears := j.drop, j.clears
-	list := make([]*entry, 0, len(s.list)-len(drop)+min(len(drop), 64))
+	list := make([]*entry, 0, max(len(s.list)-len(drop), 0)+min(len(drop), 64))
 	done.dropped = make([]ID, 0, len(drop))
 	floor := s.floor()
 	turn := 0

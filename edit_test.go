@@ -496,3 +496,19 @@ func TestWith_IsPure(t *testing.T) {
 	_, err = zero.With(convo.Edit{Summary: &convo.Summary{Text: "s"}})
 	require.NoError(t, err)
 }
+
+// More is to go than the view holds by now.
+func TestHistory_ApplyAfterALongRollback(t *testing.T) {
+	h := toolTurn(t, nil, 0)
+	early := h.Snapshot()
+	for range 100 {
+		mustAppend(t, h, convo.User("and"), convo.Assistant("so"))
+	}
+	at := h.Snapshot()
+	ids := idsOf(at)
+	require.NoError(t, h.Rollback(early))
+	unchanged(t, h, func() {
+		_, err := h.Apply(at, convo.Edit{Drop: ids[3 : len(ids)-2]})
+		require.ErrorIs(t, err, convo.ErrStale)
+	})
+}

@@ -138,7 +138,8 @@ func (w *writer) prepare(entries []*entry, sent *Snapshot) {
 		}
 	}
 	if shown == len(entries) {
-		w.sent = sent
+		own := *sent
+		w.sent = &own
 	}
 }
 

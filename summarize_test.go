@@ -65,7 +65,7 @@ func TestSummarize_Request(t *testing.T) {
 	require.Equal(t, convo.Applied, r.Outcome)
 	req = rec.requests[1]
 	assert.Equal(t, "summary 1", req.Previous)
-	assert.Same(t, sent, req.Sent)
+	assert.Equal(t, sent.Version(), req.Sent.Version())
 	assert.Contains(t, req.Prompt, "<previous-summary key=")
 	assert.Contains(t, req.Instruction, convo.DefaultPrompt)
 	assert.NotContains(t, req.Instruction, "<transcript")

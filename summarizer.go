@@ -10,7 +10,8 @@ import (
 // A Summarizer writes summaries: most of the time, a call of a model.
 //
 // Summarize runs with no lock held, on the goroutine that asked for the
-// compaction, and never twice at once for one History. It must return soon
+// compaction, and never twice at once for one History; one that several
+// histories share is called by several goroutines at once. It must return soon
 // after ctx has ended; what it returns later is thrown away. It returns the
 // text, why the model stopped, and what the call used; the History refuses a
 // text that is empty, cut off or too long, and stays as it was.
