@@ -34,8 +34,8 @@ func (f SummarizerFunc) Summarize(ctx context.Context, req SummaryRequest) (Summ
 	return f(ctx, req)
 }
 
-// A SummaryRequest is what a [Summarizer] works from. It belongs to the
-// Summarizer.
+// A SummaryRequest is what a [Summarizer] works from. Its messages are copies;
+// leave them as they are, for who wraps a Summarizer may need them again.
 //
 // Send Prompt as the one user message of a request of its own; it holds all
 // that is needed. Or, where Sent is not nil, send Sent again with Instruction
