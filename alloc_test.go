@@ -1,6 +1,7 @@
 package convo_test
 
 import (
+	"context"
 	"runtime"
 	"testing"
 
@@ -43,5 +44,21 @@ func TestReading_DoesNotAllocate(t *testing.T) {
 		"Tokens":   func() { h.Tokens() },
 	} {
 		assert.Zero(t, testing.AllocsPerRun(100, f), name)
+	}
+}
+
+// The check before each request allocates nothing while nothing is due.
+func TestCompactIfNeeded_DoesNotAllocate(t *testing.T) {
+	for name, opts := range map[string]*convo.Options{
+		"a window":  {Limits: convo.Limits{Window: 1 << 30}},
+		"no limit":  nil,
+		"a trigger": {Strategy: convo.Chain(convo.SlidingWindow{Keep: 1 << 30}, convo.Truncate{})},
+	} {
+		h := historyOf(t, opts, convo.User("hello"), convo.Assistant("hi"))
+		ctx := context.WithValue(t.Context(), ctxKey{}, "a value")
+		h.Snapshot()
+		assert.Zero(t, testing.AllocsPerRun(100, func() { h.CompactIfNeeded(ctx) }), name)
+		assert.Zero(t, testing.AllocsPerRun(100, func() { h.Prepare(ctx) }), name)
+		assert.Zero(t, testing.AllocsPerRun(100, func() { h.CompactInBackground(ctx) }), name)
 	}
 }

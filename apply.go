@@ -219,13 +219,16 @@ func (h *History) commit(j *judgement, p *prepared, r *Report, accept acceptance
 	return false, nil
 }
 
+// measureBefore puts the numbers of now into a report.
 func (h *History) measureBefore(r *Report) {
-	r.MessagesBefore, r.TokensBefore = h.messages(), h.estimate().Upper
+	h.measure(r, h.cal.weigh(h.raw()), h.marks().limit)
+}
+
+func (h *History) measure(r *Report, total, limit int64) {
+	r.MessagesBefore, r.TokensBefore = h.messages(), clampInt(total)
 	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
-	r.Fits = h.fits()
+	r.Fits = total <= limit
 }
 
 // fits reports whether the next request is within the limit.
-func (h *History) fits() bool {
-	return int64(h.estimate().Upper) <= h.marks().limit
-}
+func (h *History) fits() bool { return h.cal.weigh(h.raw()) <= h.marks().limit }

@@ -33,9 +33,9 @@ func (h *History) Prepare(ctx context.Context) (*Snapshot, Report, error) {
 //
 // A call from inside a strategy or summarizer, with its ctx, is
 // [ErrReentrant].
-func (h *History) CompactIfNeeded(ctx context.Context) (Report, error) {
+func (h *History) CompactIfNeeded(ctx context.Context) (r Report, err error) {
 	if h.ident == nil {
-		return Report{}, ErrClosed
+		return r, ErrClosed
 	}
 	if ctx == nil {
 		ctx = context.Background()
@@ -43,7 +43,7 @@ func (h *History) CompactIfNeeded(ctx context.Context) (Report, error) {
 	if h.isInside(ctx) {
 		return h.ungone(ErrReentrant)
 	}
-	reason, r, err := h.check(false)
+	reason, err := h.check(false, &r)
 	switch {
 	case err == nil && reason == notDue:
 		return r, nil
@@ -51,8 +51,10 @@ func (h *History) CompactIfNeeded(ctx context.Context) (Report, error) {
 		r.Outcome, r.Cause = Failed, err
 		return r, err
 	}
-	return h.fly(ctx, func(f *flight) (Report, error) { return f.compactIfDue(false) })
+	return h.fly(ctx, flyIfDue)
 }
+
+func flyIfDue(f *flight) (Report, error) { return f.compactIfDue(false) }
 
 // Compact runs the strategy now, down to low water, and at least to half of
 // what there is. What the strategy's summary should dwell on is the focus; it
@@ -104,18 +106,13 @@ func (h *History) isIdle(focus string) bool {
 // notDue is no reason to compact.
 const notDue = Reason(math.MaxUint8)
 
-// due tells why a compaction is due now; soft also looks at the soft mark.
-func (h *History) due(soft bool) (Reason, error) {
-	reason, _, err := h.check(soft)
-	return reason, err
-}
-
-// check is due, with the report of the case that nothing is.
-func (h *History) check(soft bool) (reason Reason, r Report, err error) {
+// check tells why a compaction is due now; soft also looks at the soft mark.
+// It puts the numbers of now into r.
+func (h *History) check(soft bool, r *Report) (reason Reason, err error) {
 	h.mu.Lock()
-	h.measureBefore(&r)
 	m := h.marks()
-	total := int64(r.TokensBefore)
+	total := h.cal.weigh(h.raw())
+	h.measure(r, total, m.limit)
 	var status Status
 	warn := false
 	reason = notDue
@@ -143,7 +140,7 @@ func (h *History) check(soft bool) (reason Reason, r Report, err error) {
 	if warn {
 		h.warnEndless()
 	}
-	return reason, r, err
+	return reason, err
 }
 
 // warnEndless tells the log, once, that nothing bounds this conversation.
@@ -174,7 +171,8 @@ const maxRounds = 8
 // fit.
 func (f *flight) compactIfDue(soft bool) (r Report, err error) {
 	for range maxRounds {
-		reason, now, err := f.h.check(soft)
+		var now Report
+		reason, err := f.h.check(soft, &now)
 		if err != nil {
 			return f.fail(now, err)
 		}

@@ -4,10 +4,9 @@ package convo
 // a place in the list, but for the user messages of the turn that it falls
 // into.
 type cut struct {
-	s     *Snapshot
-	drop  []ID
-	kept  int64 // raw tokens of the view when drop is gone, the summary included
-	floor int64 // raw tokens of the floor
+	s    *Snapshot
+	drop []ID
+	kept int64 // raw tokens of the view when drop is gone, the summary included
 }
 
 // An atom is an exchange in the list, as the planning of a cut sees it.
@@ -20,29 +19,61 @@ type atom struct {
 	last     bool // to be given up last: see signedFirst
 }
 
+// A walker goes over the atoms of a list, from the oldest on.
+type walker struct {
+	list   []*entry
+	floor  *floor
+	signed *entry
+	at     int  // where the next atom begins
+	turn   int  // of the one before
+	begins bool // only user messages so far in the turn
+}
+
+func walk(s *state) *walker {
+	return &walker{list: s.list, floor: s.floor(), signed: signedFirst(s.list), turn: -1}
+}
+
+// next returns the next atom, and whether there is one.
+func (w *walker) next() (a atom, ok bool) {
+	if w.at == len(w.list) {
+		return a, false
+	}
+	e := w.list[w.at]
+	w.begins = (w.begins || e.turn != w.turn) && e.msg.Role == RoleUser
+	w.turn = e.turn
+	a = atom{from: w.at, turn: e.turn, floor: w.floor.has(w.at), user: w.begins, last: e == w.signed}
+	for w.at < len(w.list) && w.list[w.at].head == e.head {
+		a.tokens += w.list[w.at].tokens
+		w.at++
+	}
+	a.to = w.at
+	return a, true
+}
+
 // cutTo plans a cut after which the view weighs no more than target, summary
 // included; where that is not possible, everything outside the floor goes. The
 // tail is what is kept beside floor and summary: with a bound, it holds no
 // more than that either.
 func cutTo(s *Snapshot, target int64, tail int64) cut {
-	atoms, floor := atomsOf(s)
-	c := cut{s: s, floor: floor + s.sysRaw + s.eph.tokens()}
-	c.kept = s.raw()
-	budget := max(target-c.floor-s.slot.tokens(), 0)
+	floor := s.floorWeight().total()
+	c := cut{s: s, kept: s.raw()}
+	budget := max(target-floor-s.slot.tokens(), 0)
 	if tail > 0 {
 		budget = min(budget, tail)
 	}
 
 	// Walk forward until what is left is small enough. Users of the turn that
 	// the place is in are held back until the next turn begins.
-	left := c.kept - c.floor - s.slot.tokens()
+	left := c.kept - floor - s.slot.tokens()
 	place, held := 0, int64(0)
-	for ; place < len(atoms) && left > budget; place++ {
-		a := &atoms[place]
-		if place > 0 && a.turn != atoms[place-1].turn {
+	w := walk(&s.state)
+	for left > budget {
+		turn := w.turn
+		a, ok := w.next()
+		if !ok || a.turn != turn {
 			left -= held
 			held = 0
-			if left <= budget {
+			if !ok || left <= budget {
 				break
 			}
 		}
@@ -53,85 +84,57 @@ func cutTo(s *Snapshot, target int64, tail int64) cut {
 		default:
 			left -= a.tokens
 		}
+		place = a.to
 	}
-	if place == len(atoms) {
-		left -= held
-	}
-	place = forward(atoms, place, budget/4)
-	c.take(atoms, place, left > budget)
+	c.take(forward(s, place, budget/4), left > budget)
 	return c
 }
 
 // forward moves a cut inside a turn to where the next one begins, when that is
 // near: within so many tokens.
-func forward(atoms []atom, place int, near int64) int {
-	if place == 0 || place >= len(atoms) || atoms[place].turn != atoms[place-1].turn {
+func forward(s *Snapshot, place int, near int64) int {
+	if !s.isInside(place) {
 		return place
 	}
+	turn := s.list[place].turn
+	floor := s.floor()
 	var between int64
-	for i := place; i < len(atoms); i++ {
-		if atoms[i].turn != atoms[place].turn {
+	for i := place; i < len(s.list); i++ {
+		if s.list[i].turn != turn {
 			return i
 		}
-		if !atoms[i].floor {
-			between += atoms[i].tokens
+		if !floor.has(i) {
+			between += s.list[i].tokens
 		}
 		if between > near {
-			return place
+			break
 		}
 	}
 	return place
 }
 
+// isInside reports whether a place in the list has entries of one turn before
+// and behind it.
+func (s *state) isInside(place int) bool {
+	return place > 0 && place < len(s.list) && s.list[place-1].turn == s.list[place].turn
+}
+
 // take collects what goes: all before place, and, when that is everything and
 // still too little, what is to be given up last.
-func (c *cut) take(atoms []atom, place int, tooLittle bool) {
-	inside := 0 // the turn that the place is in the middle of
-	if place > 0 && place < len(atoms) && atoms[place].turn == atoms[place-1].turn {
-		inside = atoms[place].turn
-	}
-	n := 0
-	for i := range atoms[:place] {
-		n += atoms[i].to - atoms[i].from
-	}
-	c.drop = make([]ID, 0, n)
-	for i := range atoms[:place] {
-		a := &atoms[i]
-		if a.floor || a.user && inside != 0 && a.turn == inside || a.last && !(tooLittle && place == len(atoms)) {
+func (c *cut) take(place int, tooLittle bool) {
+	list := c.s.list
+	inside := c.s.isInside(place)
+	c.drop = make([]ID, 0, place)
+	for w := walk(&c.s.state); w.at < place; {
+		a, _ := w.next()
+		if a.floor || a.user && inside && a.turn == list[place].turn || a.last && !(tooLittle && place == len(list)) {
 			continue
 		}
 		c.kept -= a.tokens
-		for _, e := range c.s.list[a.from:a.to] {
+		for _, e := range list[a.from:a.to] {
 			c.drop = append(c.drop, e.id)
 		}
 	}
-}
-
-// atomsOf returns the exchanges of the list, and the tokens of those that are
-// floor.
-func atomsOf(s *Snapshot) (atoms []atom, floorTokens int64) {
-	floor := s.floor()
-	atoms = make([]atom, 0, len(s.list))
-	signed := signedFirst(s.list)
-	begins := true // only user messages so far in the turn
-	for from := 0; from < len(s.list); {
-		e := s.list[from]
-		if from > 0 && s.list[from-1].turn != e.turn {
-			begins = true
-		}
-		begins = begins && e.msg.Role == RoleUser
-		a := atom{from: from, to: from, turn: e.turn, floor: floor.has(from), user: begins, last: e == signed}
-		for a.to < len(s.list) && s.list[a.to].head == e.head {
-			a.tokens += s.list[a.to].tokens
-			a.to++
-		}
-		if a.floor {
-			floorTokens += a.tokens
-		}
-		atoms = append(atoms, a)
-		from = a.to
-	}
-	return atoms, floorTokens
 }
 
 // signedFirst returns the first assistant message of the newest turn when its

@@ -295,15 +295,21 @@ func (done *performed) split(read []ID) {
 	done.dropped = rest
 }
 
-// rewrite drops and clears in the list.
+// rewrite drops and clears in the list. What comes after the last entry that
+// is named is copied unseen.
 func (s *state) rewrite(j *judgement, p *prepared, done *performed) error {
 	drop, clears := j.drop, j.clears
 	list := make([]*entry, 0, max(len(s.list)-len(drop), 0)+min(len(drop), 64))
 	done.dropped = make([]ID, 0, len(drop))
 	floor := s.floor()
-	turn := 0
-	s.turns, s.listRaw = 0, 0
-	for i, e := range s.list {
+	turn, kept := 0, true // the turn at hand, and whether an entry of it stays
+	i := 0
+	for ; i < len(s.list) && len(drop)+len(clears) > 0; i++ {
+		e := s.list[i]
+		if e.turn != turn {
+			s.lose(kept)
+			turn, kept = e.turn, e.turn == 0
+		}
 		named := len(drop) > 0 && drop[0] == e.id
 		if named {
 			drop = drop[1:]
@@ -322,6 +328,7 @@ func (s *state) rewrite(j *judgement, p *prepared, done *performed) error {
 				return ErrStale
 			case r == nil:
 				done.dropped = append(done.dropped, e.id)
+				s.listRaw -= e.tokens
 				s.touch(e, done)
 				continue
 			case r.from == nil: // nothing to clear, or no place for the original
@@ -330,22 +337,27 @@ func (s *state) rewrite(j *judgement, p *prepared, done *performed) error {
 				return nil
 			default:
 				done.cleared = append(done.cleared, e.id)
+				s.listRaw += r.to.tokens - e.tokens
 				e = r.to
 				s.touch(e, done)
 			}
 		}
-		if e.turn > turn {
-			turn = e.turn
-			s.turns++
-		}
-		s.listRaw += e.tokens
+		kept = true
 		list = append(list, e)
 	}
 	if len(drop) > 0 || len(clears) > 0 {
 		return ErrStale // it left the view
 	}
-	s.list = list
+	s.lose(kept || i < len(s.list) && s.list[i].turn == turn)
+	s.list = append(list, s.list[i:]...)
 	return nil
+}
+
+// lose counts a turn of which nothing was kept.
+func (s *state) lose(kept bool) {
+	if !kept {
+		s.turns--
+	}
 }
 
 func (s *state) touch(e *entry, done *performed) {

@@ -157,7 +157,8 @@ func (h *History) CompactInBackground(ctx context.Context) bool {
 	if h.isInside(ctx) {
 		return false
 	}
-	if reason, err := h.due(true); reason == notDue && err == nil {
+	var r Report
+	if reason, err := h.check(true, &r); reason == notDue && err == nil {
 		return false
 	}
 	select {

@@ -9,51 +9,69 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 var runMutants = flag.Bool("convo.mutants", false, "break the code on purpose and see the model test fail")
 
-// Each mutant breaks one rule. The model test must see every one of them.
+// Each mutant breaks one rule. The test that it names, or else the model test,
+// must see it.
 var mutants = []struct {
 	name, file, old, new string
+	test                 string
 }{
 	{
-		"pairing by id over the whole list", "calls.go",
-		"	return 0, notFound(id != \"\" && answered)\n}\n\nfunc (c *calls) lookUp",
-		"	if id != \"\" && c.open > 0 {\n\t\treturn c.first, nil\n\t}\n\treturn 0, notFound(id != \"\" && answered)\n}\n\nfunc (c *calls) lookUp",
+		name: "pairing by id over the whole list", file: "calls.go",
+		old: "	return 0, notFound(id != \"\" && answered)\n}\n\nfunc (c *calls) lookUp",
+		new: "	if id != \"\" && c.open > 0 {\n\t\treturn c.first, nil\n\t}\n\treturn 0, notFound(id != \"\" && answered)\n}\n\nfunc (c *calls) lookUp",
 	},
-	{"no clip in Rollback", "rollback.go", "	h.list = h.list[:n:n]\n", "	h.list = h.list[:n]\n"},
-	{"no clip in Restore", "snapshot.go", "c.sys, c.list, c.pins = slices.Clip(s.sys), slices.Clip(s.list), slices.Clip(s.pins)", "c.pins = slices.Clip(s.pins)"},
-	{"apply without the floor of now", "edit.go", "			case floor.has(i):\n				return ErrStale\n", ""},
-	{"apply without the pins of now", "edit.go", "			case floor.pinned(i):\n				done.kept = append(done.kept, e.id)\n", "			case floor.pinned(i) && false:\n"},
-	{"a pin of one entry only", "pin.go", "			heads = append(heads, e.head)", "			heads = append(heads, e.id)"},
-	{"usage stamped on the present list", "usage.go", "at.raw())\n	h.learned", "h.raw())\n	h.learned"},
-	{"an older figure applied", "usage.go", "at.version < h.learned.version(at.model)", "false"},
+	{name: "no clip in Rollback", file: "rollback.go", old: "	h.list = h.list[:n:n]\n", new: "	h.list = h.list[:n]\n"},
+	{name: "no clip in Restore", file: "snapshot.go", old: "c.sys, c.list, c.pins = slices.Clip(s.sys), slices.Clip(s.list), slices.Clip(s.pins)", new: "c.pins = slices.Clip(s.pins)"},
+	{name: "apply without the floor of now", file: "edit.go", old: "			case floor.has(i):\n				return ErrStale\n", new: ""},
+	{name: "apply without the pins of now", file: "edit.go", old: "			case floor.pinned(i):\n				done.kept = append(done.kept, e.id)\n", new: "			case floor.pinned(i) && false:\n"},
+	{name: "a pin of one entry only", file: "pin.go", old: "			heads = append(heads, e.head)", new: "			heads = append(heads, e.id)"},
+	{name: "usage stamped on the present list", file: "usage.go", old: "at.raw())\n	h.learned", new: "h.raw())\n	h.learned"},
+	{name: "an older figure applied", file: "usage.go", old: "at.version < h.learned.version(at.model)", new: "false"},
 	{
-		"splice by count", "apply.go",
-		"	r, err := h.Apply(at, e)\n	if err != nil {\n		return 0, err\n	}\n	return len(r.Dropped)",
-		"	now := h.Snapshot()\n	for i := range e.Drop {\n		e.Drop[i] = now.list[min(i, len(now.list)-1)].id\n	}\n	r, err := h.Apply(now, e)\n	if err != nil {\n		return 0, err\n	}\n	return len(r.Dropped)",
+		name: "splice by count", file: "apply.go",
+		old: "	r, err := h.Apply(at, e)\n	if err != nil {\n		return 0, err\n	}\n	return len(r.Dropped)",
+		new: "	now := h.Snapshot()\n	for i := range e.Drop {\n		e.Drop[i] = now.list[min(i, len(now.list)-1)].id\n	}\n	r, err := h.Apply(now, e)\n	if err != nil {\n		return 0, err\n	}\n	return len(r.Dropped)",
 	},
-	{"next ID from the largest present", "history.go", "	open, id, turn := h.calls, h.last, h.turn\n", "	open, id, turn := h.calls, h.last, h.turn\n	if n := len(h.list); n > 0 {\n		id = h.list[n-1].id\n	}\n"},
-	{"a batch append not atomic", "history.go", "			h.calls.reopen(answered)\n", ""},
-	{"ephemeral counted twice", "snapshot.go", "s.slot.tokens() + s.eph.tokens()\n", "s.slot.tokens() + 2*s.eph.tokens()\n"},
-	{"Restore without pairs", "restore.go", "	h.calls = callsOf(h.list)\n", ""},
-	{"edits always stay", "rollback.go", "		if !at.holdsAll(h.edits[i].touched) {\n			return false\n		}\n", ""},
-	{"a rollback forgets what it took", "rollback.go", "	h.rollbacks = append(h.rollbacks, rollbackMark{h.version, last})\n", ""},
-	{"a second summary", "edit.go", "	if j.sum != nil && s.slot != j.slot {\n		return done, ErrStale\n	}\n", ""},
-	{"pins outlive their entries", "rollback.go", "	h.pins = h.pins[:n:n]\n", "	_ = n\n"},
-	{"rewind past a reduction", "rollback.go", "h.list[n-1].turn > h.touched {", "h.list[n-1].turn > 0 {"},
+	{name: "next ID from the largest present", file: "history.go", old: "	open, id, turn := h.calls, h.last, h.turn\n", new: "	open, id, turn := h.calls, h.last, h.turn\n	if n := len(h.list); n > 0 {\n		id = h.list[n-1].id\n	}\n"},
+	{name: "a batch append not atomic", file: "history.go", old: "			h.calls.reopen(answered)\n", new: ""},
+	{name: "ephemeral counted twice", file: "snapshot.go", old: "s.slot.tokens() + s.eph.tokens()\n", new: "s.slot.tokens() + 2*s.eph.tokens()\n"},
+	{name: "Restore without pairs", file: "restore.go", old: "	h.calls = callsOf(h.list)\n", new: ""},
+	{name: "edits always stay", file: "rollback.go", old: "		if !at.holdsAll(h.edits[i].touched) {\n			return false\n		}\n", new: ""},
+	{name: "a rollback forgets what it took", file: "rollback.go", old: "	h.rollbacks = append(h.rollbacks, rollbackMark{h.version, last})\n", new: ""},
+	{name: "a second summary", file: "edit.go", old: "	if j.sum != nil && s.slot != j.slot {\n		return done, ErrStale\n	}\n", new: ""},
+	{name: "pins outlive their entries", file: "rollback.go", old: "	h.pins = h.pins[:n:n]\n", new: "	_ = n\n"},
+	{name: "too little above the limit is applied", file: "attempt.go", old: "	case a.total > a.limit && weight > a.limit:\n", new: "	case a.total > a.limit && weight > 1<<60:\n"},
+	{name: "compacting twice", file: "compact.go", old: "	case h.compacted == h.version && total <= m.limit:\n", new: "	case h.compacted == h.version && total < 0:\n"},
+	{name: "the floor is not looked at first", file: "attempt.go", old: "	if a.cal.weigh(w.total()) <= a.limit {\n", new: "	if a.cal.weigh(w.total()) >= 0 {\n"},
+	{name: "half a turn without its user", file: "cut.go", old: "a.user && inside && a.turn == list[place].turn", new: "a.user && inside && a.turn < 0", test: "TestTruncate"},
+	{name: "a waiter that frees the slot", file: "flight.go", old: "		case <-ctx.Done():\n			r, err := h.ungone", new: "		case <-ctx.Done():\n			<-h.seat\n			r, err := h.ungone", test: "TestFlight_WaitsUnderItsOwnContext"},
+	{name: "a late result is applied", file: "flight.go", old: "	if !f.stop() {\n", new: "	if !f.stop() && false {\n", test: "TestFlight_DeafStrategy"},
+	{name: "what ignores its context keeps the slot", file: "flight.go", old: "context.AfterFunc(f.ctx, f.leave)", new: "context.AfterFunc(f.ctx, func() {})", test: "TestFlight_DeafStrategy"},
+	{name: "the background tries again", file: "attempt.go", old: "r.Outcome == Stale && !f.unattended", new: "r.Outcome == Stale", test: "TestFlight_Stale"},
+	{name: "no second try", file: "attempt.go", old: "r.Outcome == Stale && !f.unattended", new: "false", test: "TestFlight_Stale"},
+	{name: "no second look", file: "compact.go", old: "r.Outcome != Applied || r.Fits {\n", new: "true {\n", test: "TestFlight_LooksAgain"},
+	{name: "no breaker", file: "attempt.go", old: "	if b.failures == 0 {\n", new: "	if b.failures >= 0 {\n", test: "TestBreaker$|TestAttempts"},
+	{name: "a breaker that never closes", file: "attempt.go", old: "		h.breaker = breaker{}\n", new: "", test: "TestBreaker_Resets"},
+	{name: "a summary that frees too little", file: "attempt.go", old: "a.summary.fit(freed, int64(a.goal.MinFree))", new: "a.summary.fit(freed, 0)", test: "TestSummarize_FreesTooLittle"},
+	{name: "a summarizer that reads placeholders", file: "summarize.go", old: "	w.prepare(entriesOf(base, c.drop), sent)\n", new: "	_ = base\n	w.prepare(entriesOf(s, c.drop), sent)\n", test: "TestChain"},
+	{name: "tags of a conversation stay tags", file: "prompt.go", old: "		if s[i] != '<' || !beginsTag(s[i+1:]) {\n", new: "		if s[i] != '<' || !beginsTag(s[i+1:]) || true {\n", test: "TestSummarize_Injection"},
+	{name: "a snapshot in a strategy's hands", file: "attempt.go", old: "a.f.h.opts.Strategy, &own, a.goal)", new: "a.f.h.opts.Strategy, a.at, a.goal)\n	_ = own", test: "TestHostile_KeepsAndChanges"},
+	{name: "rewind past a reduction", file: "rollback.go", old: "h.list[n-1].turn > h.touched {", new: "h.list[n-1].turn > 0 {"},
 }
 
 func TestMutants(t *testing.T) {
 	if !*runMutants {
 		t.Skip("builds and runs the tests once for each mutant; run with -convo.mutants, as .ci/run does")
 	}
-	seedLine := regexp.MustCompile(`seed \d+`)
+	caught := regexp.MustCompile(`seed \d+|--- FAIL: \S+|panic: .*`)
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			copyPackage(t, dir)
 			path := filepath.Join(dir, m.file)
@@ -62,27 +80,29 @@ func TestMutants(t *testing.T) {
 			require.Equal(t, 1, strings.Count(string(source), m.old), "the mutant must find its place in %s", m.file)
 			require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600))
 
-			cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-run", "TestHistory_Model$", "-convo.ops=20000", ".")
+			run := m.test
+			if run == "" {
+				run = "TestHistory_Model$"
+			}
+			cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-timeout=60s", "-run", run, "-convo.ops=20000", ".")
 			cmd.Dir = dir
 			out, err := cmd.CombinedOutput()
-			require.Error(t, err, "the model test did not see it")
+			require.Error(t, err, "no test saw it")
 			require.NotContains(t, string(out), "[build failed]")
-			assert.Contains(t, string(out), "TestHistory_Model")
-			t.Logf("caught at %s", seedLine.FindString(string(out)))
+			require.NotContains(t, string(out), "no tests to run")
+			t.Logf("caught: %s", caught.FindString(string(out)))
 		})
 	}
 }
 
-// copyPackage copies the root package with the files its model test needs.
+// copyPackage copies the root package and convotest, with their tests.
 func copyPackage(t *testing.T, dir string) {
 	t.Helper()
-	for _, pattern := range []string{"*.go", "go.mod", "go.sum"} {
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "convotest"), 0o700))
+	for _, pattern := range []string{"*.go", "go.mod", "go.sum", "convotest/*.go"} {
 		names, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, name := range names {
-			if strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "model_") {
-				continue
-			}
 			data, err := os.ReadFile(name)
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))

@@ -23,14 +23,12 @@ func (w SlidingWindow) Due(s Status) bool {
 
 // Compact plans what to drop.
 func (w SlidingWindow) Compact(_ context.Context, s *Snapshot, _ Goal) (Edit, error) {
-	atoms, _ := atomsOf(s)
-	place, held := len(atoms), 0
-	for place > 0 && held < max(w.Keep, 1) {
-		place--
-		held += atoms[place].to - atoms[place].from
+	place := max(len(s.list)-max(w.Keep, 1), 0)
+	if place < len(s.list) {
+		place, _ = exchangeAt(s.list, place)
 	}
 	c := cut{s: s}
-	c.take(atoms, place, false)
+	c.take(place, false)
 	if len(c.drop) == 0 {
 		return Edit{}, ErrNoGain
 	}

@@ -23,24 +23,25 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 	if keep == 0 {
 		keep = 3
 	}
-	counter := s.counter()
-	atoms, _ := atomsOf(s)
+	var rounds []atom
+	for w := walk(&s.state); ; {
+		a, ok := w.next()
+		if !ok {
+			break
+		}
+		if hasCalls(&s.list[a.from].msg) {
+			rounds = append(rounds, a)
+		}
+	}
 	var e Edit
 	var freed int64
-	for i := len(atoms) - 1; i >= 0; i-- {
-		a := &atoms[i]
-		if s.list[a.from].msg.Role != RoleAssistant || !hasCalls(&s.list[a.from].msg) {
-			continue
-		}
-		if keep > 0 {
-			keep--
-			continue
-		}
+	counter := s.counter()
+	for _, a := range rounds[:max(len(rounds)-max(keep, 0), 0)] {
 		if a.floor {
 			continue
 		}
-		for _, entry := range s.list[a.from+1 : a.to] {
-			freed += e.clearIn(entry, counter)
+		for _, result := range s.list[a.from+1 : a.to] {
+			freed += e.clearIn(result, counter)
 		}
 	}
 	least := int64(max(c.MinFreed, 1))

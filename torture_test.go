@@ -1,6 +1,9 @@
 package convo_test
 
 import (
+	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -8,11 +11,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // acks are the messages whose Append returned nil, by the last ID of their
@@ -120,14 +125,19 @@ func TestTorture_NoMessageIsLost(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	assert.Len(t, done.text, appenders*each)
+	checkNothingLost(t, h.Snapshot(), done, lost)
+}
 
-	s := h.Snapshot()
+// checkNothingLost looks whether each message is in the view as it was, once
+// and in order, or was reported gone into the summary, once.
+func checkNothingLost(t *testing.T, s *convo.Snapshot, done *acks, lost *gone) {
+	t.Helper()
 	checkPairs(t, s)
 	there := map[convo.ID]string{}
 	for _, e := range s.All() {
 		there[e.ID] = e.Message.Text()
 	}
-	assert.Len(t, done.text, appenders*each)
 	for id, text := range done.text {
 		got, present := there[id]
 		if present == (lost.ids[id] == 1) || lost.ids[id] > 1 {
@@ -152,12 +162,75 @@ func TestTorture_NoMessageIsLost(t *testing.T) {
 	}
 }
 
+var tortureAppends = flag.Int("convo.appends", 40_000, "appends of TestTorture_Background")
+
+// Appenders run against compactions in the background, whose summaries are
+// slow, and against those that a full window asks for.
+func TestTorture_Background(t *testing.T) {
+	lost := &gone{ids: map[convo.ID]int{}}
+	var applied atomic.Int64
+	with := convo.SummarizerFunc(func(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+		return convotest.Slow{For: 2 * time.Millisecond, With: &convotest.Flaky{Every: 5}}.Summarize(ctx, req)
+	})
+	h, err := convo.New(&convo.Options{
+		Roles:    convo.Relaxed(),
+		Limits:   convo.Limits{Window: 60_000, Reserve: -1, High: 50_000, Low: 2_000, Soft: 5_000},
+		Strategy: convo.Summarize{With: with, Window: -1},
+		OnCompaction: func(r convo.Report) {
+			if lost.report(r); r.Outcome == convo.Applied {
+				applied.Add(1)
+			}
+		},
+	})
+	require.NoError(t, err)
+	done := &acks{text: map[convo.ID]string{}}
+
+	const appenders = 4
+	var running atomic.Int32
+	running.Store(appenders)
+	var wg sync.WaitGroup
+	for a := range appenders {
+		wg.Go(func() {
+			defer running.Add(-1)
+			for i := range *tortureAppends / appenders {
+				text := fmt.Sprintf("%d/%d", a, i)
+				id, err := appendOne(h, text, i%5 == 0)
+				if err != nil {
+					t.Errorf("append: %v", err)
+					return
+				}
+				done.add(id, text)
+				if i%10 == 0 {
+					h.CompactInBackground(t.Context())
+				}
+				if r, err := h.CompactIfNeeded(t.Context()); err != nil && !r.Fits {
+					t.Errorf("compact: %v", err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	_, _ = h.Wait(t.Context())
+	t.Logf("%d appends, %d compactions, %d entries left", len(done.text), applied.Load(), h.Len())
+	assert.Len(t, done.text, *tortureAppends/appenders*appenders)
+	assert.Positive(t, applied.Load())
+	checkNothingLost(t, h.Snapshot(), done, lost)
+	require.NoError(t, h.Close())
+}
+
 // Everything runs together. Snapshots stay as they were, views stay valid, and
 // what is left in the end is what was acknowledged and not taken.
 func TestTorture_Everything(t *testing.T) {
 	lost := &gone{ids: map[convo.ID]int{}}
 	pool := convo.NewBudget(math.MaxInt32)
-	h, err := convo.New(&convo.Options{Roles: convo.Relaxed(), OnCompaction: lost.report, Budget: pool})
+	h, err := convo.New(&convo.Options{
+		Roles:        convo.Relaxed(),
+		Limits:       convo.Limits{Window: 4000, Reserve: -1},
+		Strategy:     convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{With: &convotest.Flaky{}, Window: -1}, convo.Truncate{}),
+		OnCompaction: lost.report,
+		Budget:       pool,
+	})
 	require.NoError(t, err)
 	done := &acks{text: map[convo.ID]string{}}
 	const each = 450
@@ -226,7 +299,32 @@ func TestTorture_Everything(t *testing.T) {
 		assert.NoError(t, err)
 		_ = h.Status()
 	})
-	worker(5, func(*rand.Rand) { // readers
+	worker(5, func(rng *rand.Rand) { // compactions
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.IntN(2000))*time.Microsecond)
+		defer cancel()
+		var r convo.Report
+		var err error
+		switch rng.IntN(6) {
+		case 0:
+			h.CompactInBackground(ctx)
+			r, err = h.Wait(ctx)
+		case 1:
+			r, err = h.Compact(ctx, "")
+		case 2:
+			var res *convo.Reservation
+			res, r, err = h.Fit(ctx, 1000)
+			res.Release()
+		case 3:
+			_, _, _ = h.Recover(ctx, h.Snapshot(), errors.New("prompt is too long"))
+			return
+		default:
+			_, r, err = h.Prepare(ctx)
+		}
+		if !r.Fits && err == nil {
+			t.Errorf("does not fit, and no error: %+v", r)
+		}
+	})
+	worker(6, func(*rand.Rand) { // readers
 		s := h.Snapshot()
 		before := printOf(s)
 		checkPairs(t, s)

@@ -1,0 +1,154 @@
+package convo_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
+)
+
+// BenchmarkCompactIfNeeded measures the check with nothing to do, beside an
+// uncontended Lock and Unlock in the same run.
+func BenchmarkCompactIfNeeded(b *testing.B) {
+	ctx := context.Background()
+	for _, c := range []struct {
+		name string
+		opts convo.Options
+	}{
+		{"window", convo.Options{Limits: convo.Limits{Window: 1 << 40}}},
+		{"no limit", convo.Options{}},
+		{"trigger", convo.Options{Strategy: convo.SlidingWindow{Keep: 1 << 40}}},
+	} {
+		for _, n := range []int{10, 1_000_000} {
+			b.Run(fmt.Sprintf("%s/n=%d", c.name, n), func(b *testing.B) {
+				h, err := convo.Restore(sized(n).Snapshot(), &c.opts)
+				if err != nil {
+					b.Fatal(err)
+				}
+				h.Append(userMsg)
+				var mu sync.Mutex
+				var check, lock time.Duration
+				const batch = 10_000
+				b.ReportAllocs()
+				for b.Loop() {
+					start := time.Now()
+					for range batch {
+						h.CompactIfNeeded(ctx)
+					}
+					check += time.Since(start)
+					start = time.Now()
+					for range batch {
+						mu.Lock()
+						mu.Unlock() //nolint:staticcheck // it is what is measured
+					}
+					lock += time.Since(start)
+				}
+				b.ReportMetric(float64(check.Nanoseconds())/float64(b.N)/batch, "ns/check")
+				b.ReportMetric(float64(check)/float64(lock), "x-lock")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// rounds returns a history of n exchanges: three tool rounds to each user
+// message, made once.
+var rounds = func() func(n int) *convo.History {
+	made := map[int]*convo.History{}
+	return func(n int) *convo.History {
+		if made[n] != nil {
+			return made[n]
+		}
+		h, _ := convo.New(nil)
+		result := strings.Repeat("a line of what the tool said\n", 8)
+		var batch []convo.Message
+		for i := range n {
+			switch c := callOf(fmt.Sprint("c", i)); i % 5 {
+			case 0:
+				batch = append(batch, convo.User("and the next one, please"))
+			case 4:
+				batch = append(batch, convo.Assistant("here it is"))
+			default:
+				batch = append(batch, convo.Assistant("", c), convo.Result(c, result))
+			}
+		}
+		if _, err := h.Append(batch...); err != nil {
+			panic(err)
+		}
+		made[n] = h
+		return h
+	}
+}()
+
+// compactHalf compacts a fork to half and returns how long that took.
+func compactHalf(b *testing.B, h *convo.History, c convo.CompactionStrategy) time.Duration {
+	f, err := convo.Restore(h.Snapshot(), &convo.Options{Strategy: c})
+	if err != nil {
+		b.Fatal(err)
+	}
+	runtime.GC() // what making the fork left behind
+	start := time.Now()
+	r, err := f.Compact(context.Background(), "")
+	took := time.Since(start)
+	if err != nil || r.Outcome != convo.Applied {
+		b.Fatal(r.Outcome, err)
+	}
+	return took
+}
+
+// BenchmarkTruncateHalf truncates 32k and 64k exchanges to half, and copies
+// 32k pointers and counts, in turns in one run.
+func BenchmarkTruncateHalf(b *testing.B) {
+	const n = 32 << 10
+	var half, twice, bare time.Duration
+	list, counts := make([]*floorEntry, n), make([]int, n)
+	for b.Loop() {
+		half += compactHalf(b, sized(n), convo.Truncate{})
+		twice += compactHalf(b, sized(2*n), convo.Truncate{})
+		start := time.Now()
+		for range 10 {
+			own, sums := make([]*floorEntry, n), make([]int, n)
+			copy(own, list)
+			copy(sums, counts)
+			list, counts = own, sums
+		}
+		bare += time.Since(start) / 10
+	}
+	b.ReportMetric(float64(half.Microseconds())/float64(b.N), "us/32k")
+	b.ReportMetric(float64(twice)/float64(half), "x-64k-to-32k")
+	b.ReportMetric(float64(half)/float64(bare), "x-copy")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkStrategies compacts 1k to 64k exchanges to half, each size four
+// times the one before, and reports how much longer each takes: 4 is linear.
+func BenchmarkStrategies(b *testing.B) {
+	strategies := plainStrategies()
+	strategies["window"] = convo.SlidingWindow{Keep: 500}
+	strategies["echo"] = convo.Summarize{With: convotest.Canned{}, Window: -1}
+	strategies["fold"] = convo.Summarize{With: convotest.Canned{}, Window: 30_000, MaxTokens: 500}
+	for _, name := range slices.Sorted(maps.Keys(strategies)) {
+		b.Run(name, func(b *testing.B) {
+			sizes := []int{1 << 10, 4 << 10, 16 << 10, 64 << 10}
+			took := make([]time.Duration, len(sizes))
+			for b.Loop() {
+				for i, n := range sizes {
+					took[i] += compactHalf(b, rounds(n), strategies[name])
+				}
+			}
+			b.ReportMetric(float64(took[3].Microseconds())/float64(b.N)/1000, "ms/64k")
+			for i := range took[1:] {
+				b.ReportMetric(float64(took[i+1])/float64(took[i]), fmt.Sprintf("x-%dk-to-%dk", sizes[i+1]>>10, sizes[i]>>10))
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
