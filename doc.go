@@ -1,15 +1,25 @@
 // Package convo keeps an LLM conversation inside its context window.
 //
 // Everything turns around one type, [History]. Agent code appends messages to
-// it, takes a [Snapshot] to send, and gives up old messages by edits that
-// cannot break the conversation.
+// it and asks it to prepare each request; when the request would be too long,
+// a strategy decides what to give up, and nothing it does can break the
+// conversation.
 //
 //	h, err := convo.New(&convo.Options{
-//		Limits: convo.Limits{Window: 128_000, Reserve: 16_000},
+//		Limits:   convo.Limits{Window: 128_000, Reserve: 16_000},
+//		Strategy: convo.Chain(convo.ClearToolResults{}, convo.Summarize{With: s}, convo.Truncate{}),
 //	})
 //	_, err = h.Append(convo.System("You are a travel agent."))
 //	id, err := h.Append(convo.User("Window seats only, I am tall."))
 //	err = h.Pin(id)
+//
+//	snap, report, err := h.Prepare(ctx) // compacts if needed
+//	if err != nil && !report.Fits {
+//		return err
+//	}
+//	reply, usage := send(snap.Messages()) // with the SDK you already use
+//	err = h.RecordUsage(snap, usage)
+//	_, err = h.Append(reply)
 //
 // # Messages
 //
@@ -40,12 +50,30 @@
 //
 // # Giving up
 //
-// An [Edit] names entries to drop, results to clear, and the summary that
-// stands for what went. [History.Apply] applies it, all or nothing;
-// [History.SplicePrefix] is the short form. An edit made of a snapshot may be
-// applied later, while messages were appended: they stay. What must not go is
-// the floor: system entries, pinned exchanges, the user messages of the newest
-// turn, the newest exchange, ephemeral messages. A [Report] says what went.
+// What no reduction takes is the floor: system entries, pinned exchanges, the
+// user messages of the newest turn, the newest exchange, ephemeral messages.
+// The rest goes, oldest first, in whole exchanges, when the request weighs more
+// than high water, and down to low water in one step: rarely, so that the
+// provider's prompt cache stays good in between. See [Limits].
+//
+// [History.Prepare] and [History.CompactIfNeeded] look before each request, at
+// the cost of a few nanoseconds. [History.Compact] works at once, with a focus.
+// [History.CompactInBackground] begins at the soft mark and lets the
+// conversation go on; [History.Wait] gives its outcome. [History.Fit] makes room
+// and reserves it. [History.Recover] is for the moment when a provider answers
+// that the request is too long. All return a [Report] that says what went.
+//
+// A [CompactionStrategy] reads a snapshot and returns an [Edit]: entries to
+// drop, results to clear, the summary that stands for what went. [Truncate],
+// [SlidingWindow], [ClearToolResults], [Summarize] and [Chain] are there; one of
+// your own is a [StrategyFunc]. The edit is judged by the rules of the moment in
+// which it is applied, all or nothing: what was appended meanwhile stays, what
+// was pinned meanwhile is kept. [History.Apply] and [History.SplicePrefix] take
+// an edit made by hand.
+//
+// [Summarize] has a [Summarizer] write the summary: a function that calls a
+// model, or [Extract], which needs none. The summary is a slot of the view, not
+// an entry; the next one updates it.
 //
 // [History.Pin] keeps an exchange word for word. [History.Rollback] goes back
 // to a snapshot, [History.Rewind] takes whole turns back,
@@ -86,15 +114,21 @@
 // # Costs
 //
 // Append is amortised constant; the first one after a rollback or an edit
-// copies the pointers of the view. Snapshot, Len, Status, Tokens and pinning
-// the newest exchange are constant; any other pin costs as much as there are
-// pins. Rollback and Rewind cost what they take back, an edit costs the view.
+// copies the pointers of the view. Snapshot, Len, Status, Tokens, pinning the
+// newest exchange, and Prepare with nothing to do are constant; any other pin
+// costs as much as there are pins. Rollback and Rewind cost what they take
+// back, an edit and a compaction cost the view.
 //
 // # Concurrency
 //
 // All methods of History, Snapshot, Budget and Reservation may be called by
-// several goroutines at once. No lock is held while code of yours runs
-// (tokenizer, Pin, Spill, Repair, OnCompaction, Logger), so it may call back;
-// a panic in it becomes the operation's [*PanicError]. There are no globals,
-// no goroutines and no network.
+// several goroutines at once. One compaction of a History is under way at a
+// time: others wait for it under their own ctx, and look again. Strategies and
+// summarizers run on the goroutine of the caller; when its ctx ends, others can
+// begin at once, and what comes back later is thrown away.
+//
+// No lock is held while code of yours runs (strategy, summarizer, tokenizer,
+// Pin, Spill, Repair, OnCompaction, Logger), so it may call back; a panic in it
+// becomes the operation's [*PanicError]. There are no globals, no network, and
+// no goroutine but that of CompactInBackground, which Close ends.
 package convo

@@ -1,6 +1,7 @@
 package convo_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
@@ -8,6 +9,84 @@ import (
 )
 
 func Example() {
+	ctx := context.Background()
+	h, err := convo.New(&convo.Options{
+		Limits: convo.Limits{Window: 128_000, Reserve: 16_000},
+		Strategy: convo.Chain(
+			convo.ClearToolResults{},
+			convo.Summarize{With: convo.SummarizerFunc(func(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+				text, err := complete(ctx, req.Prompt)
+				return convo.Summary{Text: text}, err
+			})},
+			convo.Truncate{},
+		),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer h.Close()
+
+	id, err := h.Append(
+		convo.System("You are a travel agent."),
+		convo.User("Window seats only, I am tall. Flights to Rome?"),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := h.Pin(id); err != nil { // stays word for word, whatever goes
+		log.Fatal(err)
+	}
+
+	for done := false; !done; {
+		snap, report, err := h.Prepare(ctx) // compacts if needed
+		if err != nil && !report.Fits {
+			log.Fatal(err)
+		}
+		reply, usage, err := send(ctx, snap.Messages())
+		if err != nil {
+			log.Fatal(err)
+		}
+		if err := h.RecordUsage(snap, usage); err != nil {
+			log.Fatal(err)
+		}
+		if _, err := h.Append(reply); err != nil {
+			log.Fatal(err)
+		}
+		for _, call := range reply.ToolCalls() {
+			if _, err := h.Append(convo.Result(call, search(call.Arguments))); err != nil {
+				log.Fatal(err)
+			}
+		}
+		done = len(reply.ToolCalls()) == 0
+	}
+	for _, e := range h.Snapshot().All() {
+		fmt.Println(e)
+	}
+	// Output:
+	// 1 system: You are a travel agent.
+	// 2 user: Window seats only, I am tall. Flights to Rome?
+	// 3 assistant: call search({"to":"Rome"})
+	// 4 tool: result of search(09:10 and 13:45)
+	// 5 assistant: At 09:10 and 13:45.
+}
+
+// send stands for a call of a model.
+func send(_ context.Context, msgs []convo.Message) (convo.Message, convo.Usage, error) {
+	usage := convo.Usage{Input: 100 + 20*len(msgs), Output: 20}
+	if msgs[len(msgs)-1].Role == convo.RoleTool {
+		return convo.Assistant("At 09:10 and 13:45."), usage, nil
+	}
+	return convo.Assistant("", convo.ToolCall{ID: "c1", Name: "search", Arguments: `{"to":"Rome"}`}), usage, nil
+}
+
+// complete stands for a call of a small model.
+func complete(context.Context, string) (string, error) { return "The user looked at flights.", nil }
+
+// search stands for a tool.
+func search(string) string { return "09:10 and 13:45" }
+
+// Without a strategy, old messages are given up by hand.
+func Example_byHand() {
 	h, err := convo.New(&convo.Options{
 		Limits: convo.Limits{Window: 128_000, Reserve: 16_000},
 	})

@@ -139,8 +139,8 @@ func TestSeeds_S1_5_TheAnswerIsPlain(t *testing.T) {
 		outcome  convo.Outcome
 		reserved bool
 	}{
-		{"it fits", 100, convo.NotNeeded, true},
-		{"room was made", 3000, convo.Applied, true},
+		{"it just fits", 2862, convo.NotNeeded, true},
+		{"room was made", 2863, convo.Applied, true},
 		{"it cannot fit", 4900, convo.Failed, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

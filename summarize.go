@@ -7,8 +7,8 @@ import (
 )
 
 // Summarize is a [CompactionStrategy] that puts a summary in the place of the
-// oldest exchanges. It cuts as [Truncate] does. The summary that stands is
-// updated, never summarised by itself.
+// oldest exchanges. It cuts as [Truncate] does, and so deep that the edit frees
+// Goal.MinFree. The summary that stands is updated, never summarised by itself.
 //
 // What does not fit the summarizer's window is summarised in several calls,
 // one after the other, each updating what the one before wrote; long tool
@@ -51,12 +51,12 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, erro
 	if s.raw() <= target {
 		return Edit{}, ErrNoGain
 	}
-	c := z.cut(s, target, int64(w.max)+frame)
+	free := int64(max(g.MinFree, 1))
+	c := z.cut(s, min(target, s.raw()-free), int64(w.max)+frame)
 	if len(c.drop) == 0 {
 		return Edit{}, ErrNoGain
 	}
 	folded := s.raw() - c.kept
-	free := int64(max(g.MinFree, 1))
 	room := folded + s.slot.tokens() - frame - free
 	if room < int64(min(w.max, leastSummary)) {
 		return Edit{}, ErrNoGain

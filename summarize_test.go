@@ -392,6 +392,16 @@ func TestChain(t *testing.T) {
 		assert.Equal(t, []convo.Link{{Strategy: "sliding-window", Outcome: convo.Applied}}, r.Links)
 		assert.Equal(t, convo.ReasonTrigger, r.Reason)
 	})
+	t.Run("a summary goes deeper rather than leave the rest to be dropped unread", func(t *testing.T) {
+		h := toolTurn(t, windowOf(2000, convo.Chain(convo.ClearToolResults{KeepLast: 6}, convo.Summarize{With: canned("x"), MaxTokens: 100, Window: -1}, convo.Truncate{})), 20)
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "summarize", r.Links[len(r.Links)-1].Strategy, "%v", r.Links)
+		assert.NotEmpty(t, r.Cleared)
+		assert.NotEmpty(t, r.Summarised)
+		assert.Empty(t, r.Dropped)
+		assert.LessOrEqual(t, r.TokensAfter, h.Status().Low)
+	})
 	t.Run("hostile links", func(t *testing.T) {
 		bad := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 			return convo.Edit{Drop: []convo.ID{4}}, nil // half an exchange

@@ -1,10 +1,11 @@
-// Quickstart shows the heart of convo: it keeps a conversation with tool calls,
-// pins a message, gives up old ones for a summary while a new question comes
-// in, and saves and loads the rest. It needs no network.
+// Quickstart runs an agent through forty turns with tool calls in a window that
+// holds a few of them. A fake model answers, a fake tool finds flights, and
+// convo keeps each request inside the window: old tool results are cleared,
+// then old turns give way to a summary. It needs no network.
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -20,84 +21,83 @@ func main() {
 }
 
 func run(out io.Writer) error {
-	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 8_000, Reserve: 1_000}})
+	turn := 0
+	h, err := convo.New(&convo.Options{
+		Limits: convo.Limits{Window: 4_000, Reserve: 500},
+		Strategy: convo.Chain(
+			convo.ClearToolResults{KeepLast: 1},
+			convo.Summarize{With: convo.SummarizerFunc(summarize), MaxTokens: 250},
+			convo.Truncate{},
+		),
+		OnCompaction: func(r convo.Report) { table(out, turn, r) },
+	})
 	if err != nil {
 		return err
 	}
 	defer h.Close()
 
-	// The task, and a wish that must never be forgotten.
-	if _, err := h.Append(convo.System("You are a travel agent.")); err != nil {
-		return err
-	}
-	wish, err := h.Append(convo.User("Window seats only, I am tall."))
+	// The task, and what must never be forgotten.
+	id, err := h.Append(
+		convo.System("You are a travel agent."),
+		convo.User("Window seats only, I am tall. And nothing before 9 o'clock."),
+		convo.Assistant("Noted. Where to?"),
+	)
 	if err != nil {
 		return err
 	}
-	if err := h.Pin(wish); err != nil {
-		return err
-	}
-	if _, err := h.Append(convo.Assistant("Noted. Where to?")); err != nil {
+	if err := h.Pin(id - 1); err != nil {
 		return err
 	}
 
-	// Turns with tool calls.
-	for i, city := range []string{"Lisbon", "Oslo", "Rome"} {
-		call := convo.ToolCall{
-			ID:        fmt.Sprintf("call_%d", i),
-			Name:      "flights",
-			Arguments: fmt.Sprintf(`{"to":%q}`, city),
-		}
-		if _, err := h.Append(
-			convo.User("How about "+city+"?"),
-			convo.Assistant("", call),
-			convo.Result(call, "09:10, 13:45 and 18:30, seats 12A and 30F are free"),
-			convo.Assistant("Three flights to "+city+" a day, and there is a window seat."),
-		); err != nil {
+	ctx := context.Background()
+	requests := 0
+	for turn = 1; turn <= 40; turn++ {
+		if _, err := h.Append(convo.User("How about " + city(turn) + "?")); err != nil {
 			return err
 		}
-	}
-
-	// What does not fit is refused, and nothing changes.
-	_, err = h.Append(convo.Result(convo.ToolCall{ID: "call_9"}, "?"))
-	fmt.Fprintln(out, "refused:", err)
-
-	// Somebody writes a summary of the first eleven entries; meanwhile the user
-	// goes on.
-	sent := h.Snapshot()
-	if _, err := h.Append(convo.User("Rome it is. Book it.")); err != nil {
-		return err
-	}
-	before := h.Tokens()
-	dropped, err := h.SplicePrefix(sent, 11, "The user looked at flights to Lisbon and Oslo.")
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "%d entries gave way to a summary: %d tokens before, %d after\n\n", dropped, before.Tokens, h.Tokens().Tokens)
-
-	// What the model is to see now. The pinned wish is still there.
-	for _, e := range h.Snapshot().All() {
-		pin := " "
-		if e.Pinned {
-			pin = "*"
+		for answered := false; !answered; requests++ {
+			// Before each request: compact if needed.
+			snap, report, err := h.Prepare(ctx)
+			if err != nil && !report.Fits {
+				return err
+			}
+			reply, usage := model(snap)
+			if err := h.RecordUsage(snap, usage); err != nil {
+				return err
+			}
+			if _, err := h.Append(reply); err != nil {
+				return err
+			}
+			for _, call := range reply.ToolCalls() {
+				if _, err := h.Append(convo.Result(call, flights(call))); err != nil {
+					return err
+				}
+			}
+			answered = len(reply.ToolCalls()) == 0
 		}
-		fmt.Fprintf(out, "%s %v\n", pin, e)
 	}
 
-	// Save and load. IDs and pins stay.
-	saved, err := json.Marshal(h.Snapshot())
-	if err != nil {
-		return err
+	s := h.Snapshot()
+	fmt.Fprintf(out, "\n%d requests, none above %d tokens. What the model sees at the end:\n\n", requests, h.Status().Limit)
+	for _, m := range s.Messages() {
+		fmt.Fprintf(out, "  %v\n", m)
 	}
-	var s convo.Snapshot
-	if err := json.Unmarshal(saved, &s); err != nil {
-		return err
+	fmt.Fprintln(out, "\nPinned, and still there word for word:")
+	for _, id := range s.Pinned() {
+		e, _ := s.Find(id)
+		fmt.Fprintf(out, "  %v\n", e)
 	}
-	again, err := convo.Restore(&s, nil)
-	if err != nil {
-		return err
-	}
-	defer again.Close()
-	fmt.Fprintf(out, "\nloaded: %d entries, pinned %v\n", again.Len(), again.Pinned())
 	return nil
+}
+
+// table shows what a compaction did.
+func table(out io.Writer, turn int, r convo.Report) {
+	fmt.Fprintf(out, "\nturn %d: %v, because of %v\n", turn, r.Outcome, r.Reason)
+	fmt.Fprintf(out, "             before  after\n")
+	fmt.Fprintf(out, "  tokens     %6d %6d\n", r.TokensBefore, r.TokensAfter)
+	fmt.Fprintf(out, "  messages   %6d %6d\n", r.MessagesBefore, r.MessagesAfter)
+	fmt.Fprintf(out, "  results cleared %d, entries summarised %d, dropped %d\n", len(r.Cleared), len(r.Summarised), len(r.Dropped))
+	for _, link := range r.Links {
+		fmt.Fprintf(out, "  %-18s %v\n", link.Strategy, link.Outcome)
+	}
 }

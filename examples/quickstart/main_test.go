@@ -11,7 +11,9 @@ import (
 func TestRun(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, run(&out))
-	assert.Contains(t, out.String(), "refused: convo: message 0: result for no open call")
-	assert.Contains(t, out.String(), "* 2 user: Window seats only, I am tall.")
-	assert.Contains(t, out.String(), "loaded: 7 entries, pinned [2]")
+	assert.Contains(t, out.String(), "turn 8: applied, because of high")
+	assert.Contains(t, out.String(), "summarize          applied")
+	assert.NotContains(t, out.String(), "failed")
+	assert.Contains(t, out.String(), "80 requests, none above 3500 tokens.")
+	assert.True(t, strings.HasSuffix(out.String(), "\n  2 user: Window seats only, I am tall. And nothing before 9 o'clock.\n"))
 }

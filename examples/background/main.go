@@ -1,0 +1,86 @@
+// Background shows a conversation that goes on while a slow model writes the
+// summary of its older part. It needs no network.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"time"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+func main() {
+	if err := run(os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(out io.Writer) error {
+	start := time.Now()
+	say := func(format string, args ...any) {
+		fmt.Fprintf(out, "%4.1fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
+	}
+	h, err := convo.New(&convo.Options{
+		// Above 1,000 tokens a summary is begun, above 2,000 a request waits.
+		Limits: convo.Limits{Window: 2_000, Reserve: -1, Soft: 1_000, Low: 500},
+		Strategy: convo.Chain(
+			convo.Summarize{With: convo.SummarizerFunc(slowModel), MaxTokens: 100, Window: 100_000},
+			convo.Truncate{},
+		),
+	})
+	if err != nil {
+		return err
+	}
+	defer h.Close() // ends what is still under way
+
+	ctx := context.Background()
+	for turn := 1; turn <= 30; turn++ {
+		_, report, err := h.Prepare(ctx)
+		if err != nil && !report.Fits {
+			return err
+		}
+		if _, err := h.Append(
+			convo.User(fmt.Sprintf("Question %d: what about the next town on the way, and the one after it?", turn)),
+			convo.Assistant("It has an old bridge, a market on Tuesdays, and two inns that take guests late at night."),
+		); err != nil {
+			return err
+		}
+		if h.CompactInBackground(ctx) {
+			say("turn %d: %d tokens, a summary is being written", turn, h.Tokens().Upper)
+		}
+		time.Sleep(50 * time.Millisecond) // the user reads
+		say("turn %d: %d messages, %d tokens", turn, h.Len(), h.Tokens().Upper)
+	}
+
+	report, err := h.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	say("the last one: %v, %d messages went into the summary, %d tokens are now %d",
+		report.Outcome, len(report.Summarised), report.TokensBefore, report.TokensAfter)
+	sum, _ := h.Snapshot().Summary()
+	say("it stands for messages %d to %d and was updated %d times", sum.Covers[0].First, sum.Covers[0].Last, sum.Updates)
+	say("the newest message is still %d of 60", newest(h))
+	return nil
+}
+
+// slowModel is where a call of a model goes, with req.Prompt as the user
+// message.
+func slowModel(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+	select {
+	case <-time.After(300 * time.Millisecond):
+		return convo.Summary{Text: fmt.Sprintf("The user asks about towns; %d more messages were about that.", len(req.Messages))}, nil
+	case <-ctx.Done():
+		return convo.Summary{}, ctx.Err()
+	}
+}
+
+func newest(h *convo.History) convo.ID {
+	s := h.Snapshot()
+	e, _ := s.At(s.Len() - 1)
+	return e.ID
+}
