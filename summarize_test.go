@@ -393,7 +393,7 @@ func TestChain(t *testing.T) {
 		assert.Equal(t, convo.ReasonTrigger, r.Reason)
 	})
 	t.Run("a summary goes deeper rather than leave the rest to be dropped unread", func(t *testing.T) {
-		h := toolTurn(t, windowOf(2000, convo.Chain(convo.ClearToolResults{KeepLast: 6}, convo.Summarize{With: canned("x"), MaxTokens: 100, Window: -1}, convo.Truncate{})), 20)
+		h := toolTurn(t, windowOf(2000, convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{With: canned("x"), MaxTokens: 50, Window: -1}, convo.Truncate{})), 20)
 		r, err := h.CompactIfNeeded(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "summarize", r.Links[len(r.Links)-1].Strategy, "%v", r.Links)
