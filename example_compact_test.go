@@ -1,0 +1,189 @@
+package convo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// longTrip is a conversation that weighs some 1,600 tokens.
+func longTrip(opts *convo.Options) *convo.History {
+	h, err := convo.New(opts)
+	if err != nil {
+		panic(err)
+	}
+	h.Append(convo.System("You are a travel agent."))
+	for i := range 10 {
+		call := convo.ToolCall{ID: fmt.Sprint("c", i), Name: "search", Arguments: `{}`}
+		h.Append(
+			convo.User(fmt.Sprintf("And day %d?", i+1)),
+			convo.Assistant("", call),
+			convo.Result(call, strings.Repeat("A train at nine, a bus at ten. ", 12)),
+			convo.Assistant("There is a train."),
+		)
+	}
+	return h
+}
+
+func ExampleHistory_Prepare() {
+	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 1_500, Reserve: 300}})
+	snap, report, err := h.Prepare(context.Background())
+	if err != nil && !report.Fits {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(report.Outcome, "because of", report.Reason)
+	for _, link := range report.Links {
+		fmt.Println(link.Strategy, link.Outcome)
+	}
+	fmt.Println(report.MessagesBefore, "messages, now", len(snap.Messages()))
+	// Output:
+	// applied because of high
+	// clear-tool-results applied
+	// truncate applied
+	// 41 messages, now 17
+}
+
+func ExampleSummarize() {
+	model := convo.SummarizerFunc(func(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+		text, err := complete(ctx, req.Prompt) // your model
+		return convo.Summary{Text: text}, err
+	})
+	h := longTrip(&convo.Options{
+		Limits:   convo.Limits{Window: 1_500, Reserve: 300},
+		Strategy: convo.Chain(convo.Summarize{With: model, MaxTokens: 100, Window: 200_000}, convo.Truncate{}),
+	})
+	report, err := h.CompactIfNeeded(context.Background())
+	fmt.Println(report.Outcome, len(report.Summarised), "entries, error:", err)
+	sum, _ := h.Snapshot().Summary()
+	fmt.Println(sum.Text, sum.Covers)
+	// Output:
+	// applied 32 entries, error: <nil>
+	// The user looked at flights. [{2 33}]
+}
+
+// A focus says what the summary should dwell on.
+func ExampleHistory_Compact() {
+	model := convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+		return convo.Summary{Text: "About " + req.Focus + ": there are trains."}, nil
+	})
+	h := longTrip(&convo.Options{Strategy: convo.Summarize{With: model, MaxTokens: 100}})
+	report, err := h.Compact(context.Background(), "trains")
+	fmt.Println(report.Outcome, err)
+	report, err = h.Compact(context.Background(), "trains")
+	fmt.Println(report.Outcome, err)
+	sum, _ := h.Snapshot().Summary()
+	fmt.Println(sum.Text)
+	// Output:
+	// applied <nil>
+	// not needed <nil>
+	// About trains: there are trains.
+}
+
+func ExampleHistory_CompactInBackground() {
+	ctx := context.Background()
+	h := longTrip(&convo.Options{
+		Limits:   convo.Limits{Window: 4_000, Reserve: -1, Soft: 1_000, Low: 500},
+		Strategy: convo.Summarize{},
+	})
+	fmt.Println("started:", h.CompactInBackground(ctx))
+	h.Append(convo.User("And then?")) // the conversation goes on
+	report, err := h.Wait(ctx)
+	fmt.Println(report.Outcome, "because of", report.Reason, err)
+	e, _ := h.Snapshot().At(h.Len() - 1)
+	fmt.Println(e)
+	// Output:
+	// started: true
+	// applied because of soft <nil>
+	// 42 user: And then?
+}
+
+func ExampleHistory_Fit() {
+	ctx := context.Background()
+	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 2_500, Reserve: 300}})
+	room, report, err := h.Fit(ctx, 1_000) // a long document is about to come in
+	fmt.Println(report.Outcome, room.Tokens(), err)
+	room.Release()
+
+	_, _, err = h.Fit(ctx, 5_000)
+	var floor *convo.FloorError
+	if errors.As(err, &floor) {
+		fmt.Println("only", floor.Limit-floor.Floor, "can be made free")
+	}
+	// Output:
+	// applied 1000 <nil>
+	// only 2169 can be made free
+}
+
+func ExampleHistory_Recover() {
+	ctx := context.Background()
+	h := longTrip(nil) // nobody told it the window
+	send := func(s *convo.Snapshot) error {
+		if s.Tokens() > 1_000 {
+			return errors.New("400: prompt is too long: 1500 tokens > 1000 maximum")
+		}
+		return nil
+	}
+	for {
+		snap := h.Snapshot()
+		err := send(snap)
+		if err == nil {
+			fmt.Println("sent")
+			break
+		}
+		retry, report, err := h.Recover(ctx, snap, err)
+		fmt.Println("retry:", retry, report.Outcome, err)
+		if !retry {
+			break
+		}
+	}
+	// Output:
+	// retry: true applied <nil>
+	// sent
+}
+
+// A strategy of your own reads a snapshot and returns an edit. This one keeps
+// the newest three turns.
+func ExampleStrategyFunc() {
+	threeTurns := convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+		newest, _ := s.At(s.Len() - 1)
+		var e convo.Edit
+		for x := range s.Exchanges() {
+			if !x.Floor && x.Turn <= newest.Turn-3 {
+				e.Drop = append(e.Drop, x.IDs()...)
+			}
+		}
+		return e, nil // with nothing in it, it declines
+	})
+	h := longTrip(&convo.Options{Strategy: threeTurns})
+	report, err := h.Compact(context.Background(), "")
+	fmt.Println(report.Outcome, err, h.Status().Turns, "turns")
+	// Output:
+	// applied <nil> 3 turns
+}
+
+func ExampleSlidingWindow() {
+	h := longTrip(&convo.Options{Strategy: convo.SlidingWindow{Keep: 10, TriggerAt: 40}})
+	report, err := h.CompactIfNeeded(context.Background())
+	fmt.Println(report.Outcome, "because of", report.Reason, err)
+	fmt.Println(h.Len())
+	// Output:
+	// applied because of trigger <nil>
+	// 13
+}
+
+func ExampleExtract() {
+	h := longTrip(nil)
+	sum, err := h.Summarize(context.Background(), convo.Extract{}, "") // for a handoff
+	fmt.Println(err)
+	fmt.Println(sum.Text[strings.Index(sum.Text, "Tools"):])
+	// Output:
+	// <nil>
+	// Tools called:
+	// - search 10
+	// Last answer:
+	// - There is a train.
+}
