@@ -63,7 +63,8 @@ type Options struct {
 
 	// OnCompaction is told of every compaction and edit that was applied,
 	// declined or failed. It runs afterwards, without a lock, on the goroutine
-	// that made the edit; a panic is dropped. It must not call Wait.
+	// that made the edit; calls may overlap. A panic is dropped. It must not
+	// call Wait.
 	OnCompaction func(Report)
 
 	// Logger is told the same. Nil: silence.

@@ -136,7 +136,7 @@ func TestSeeds_S5_D2_TheTailIsNeverEmpty(t *testing.T) {
 				require.Equal(t, convo.Applied, r.Outcome)
 				texts := textsOf(h.Snapshot())
 				assert.Equal(t, newest, texts[len(texts)-len(newest):])
-				checkOrder(t, h.Snapshot())
+				checkPairs(t, h.Snapshot())
 			}
 			compact(append([]string{"PROMPT", ""}, slices.Repeat([]string{strings.Repeat("r", 100)}, 11)...)...)
 			assert.Equal(t, 1, h.Status().OpenCalls)

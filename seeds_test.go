@@ -189,7 +189,7 @@ func TestSeeds_S1_6_7_RolesAndPairsAfterEveryCut(t *testing.T) {
 					applied++
 				}
 				s := h.Snapshot()
-				checkOrder(t, s)
+				checkPairs(t, s)
 				again := historyOf(t, nil)
 				for _, e := range s.All() { // as a new conversation, under Strict
 					if _, err := again.Append(e.Message); err != nil {

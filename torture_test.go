@@ -50,30 +50,9 @@ func (g *gone) report(r convo.Report) {
 // checkPairs looks whether a view is one that Append could have led to, but
 // for what reductions took.
 func checkPairs(t testing.TB, s *convo.Snapshot) {
-	last := convo.ID(0)
-	var open []string
-	for _, e := range s.All() {
-		if e.Message.Role == convo.RoleSystem {
-			continue
-		}
-		if e.ID <= last {
-			t.Errorf("entry %d after %d", e.ID, last)
-		}
-		last = e.ID
-		for _, r := range e.Message.ToolResults() {
-			i := slices.Index(open, r.CallID)
-			if i < 0 {
-				t.Errorf("entry %d: orphan result %q", e.ID, r.CallID)
-				return
-			}
-			open = slices.Delete(open, i, i+1)
-		}
-		if e.Message.Role != convo.RoleTool && len(open) > 0 {
-			t.Errorf("entry %d comes while %v are open", e.ID, open)
-		}
-		for _, c := range e.Message.ToolCalls() {
-			open = append(open, c.ID)
-		}
+	t.Helper()
+	if fault := orderFault(s); fault != "" {
+		t.Errorf("%s in %v", fault, s)
 	}
 }
 
