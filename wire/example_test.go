@@ -1,0 +1,107 @@
+package wire_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// trip is a short conversation with a tool round.
+func trip() *convo.Snapshot {
+	call := convo.ToolCall{ID: "call_1", Name: "search", Arguments: `{"to":"Rome","max":1.0}`}
+	h, _ := convo.New(nil)
+	h.Append(
+		convo.System("You are a travel agent."),
+		convo.User("Flights to Rome?"),
+		convo.Assistant("I will look.", call),
+		convo.Result(call, "09:10 and 13:45"),
+		convo.Assistant("At 09:10 and 13:45."),
+		convo.User("The first one."),
+	)
+	return h.Snapshot()
+}
+
+func show(r wire.Request, err error) {
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if r.System != nil {
+		fmt.Printf("%s\n", r.System)
+	}
+	for _, m := range r.Messages {
+		fmt.Printf("%s\n", m)
+	}
+}
+
+func ExampleOpenAIChat() {
+	show(wire.OpenAIChat{}.Encode(trip()))
+	// Output:
+	// {"role":"system","content":"You are a travel agent."}
+	// {"role":"user","content":"Flights to Rome?"}
+	// {"role":"assistant","content":"I will look.","tool_calls":[{"id":"call_1","type":"function","function":{"name":"search","arguments":"{\"to\":\"Rome\",\"max\":1.0}"}}]}
+	// {"role":"tool","tool_call_id":"call_1","content":"09:10 and 13:45"}
+	// {"role":"assistant","content":"At 09:10 and 13:45."}
+	// {"role":"user","content":"The first one."}
+}
+
+// Mistral takes ids of nine letters and digits; Ollama wants arguments as an
+// object.
+func ExampleOpenAIChat_dialects() {
+	for _, d := range []wire.Dialect{wire.Mistral, wire.Ollama} {
+		r, _ := wire.OpenAIChat{Dialect: d}.Encode(trip())
+		fmt.Printf("%s\n", r.Messages[2])
+	}
+	// Output:
+	// {"role":"assistant","content":"I will look.","tool_calls":[{"id":"tEAszH9by","type":"function","function":{"name":"search","arguments":"{\"to\":\"Rome\",\"max\":1.0}"}}]}
+	// {"role":"assistant","content":"I will look.","tool_calls":[{"id":"call_1","function":{"name":"search","arguments":{"to":"Rome","max":1.0}}}]}
+}
+
+// Check says why the provider refuses a request, whoever made it.
+func ExampleOpenAIChat_Check() {
+	body := []byte(`{"model": "gpt-5", "messages": [
+		{"role": "user", "content": "Flights?"},
+		{"role": "assistant", "content": null, "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "search", "arguments": "{}"}}]},
+		{"role": "user", "content": "Hello?"}]}`)
+	for _, f := range (wire.OpenAIChat{}).Check(body) {
+		fmt.Println(f)
+		fmt.Println(f.Error)
+	}
+	// Output:
+	// unanswered-call at messages[1].tool_calls[0]: send a result for it directly after the assistant message
+	// An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: call_1
+}
+
+// A response is read into messages for Append, with its usage for RecordUsage.
+func ExampleOpenAIChat_Decode() {
+	in, err := wire.OpenAIChat{}.Decode([]byte(`{"model": "gpt-5", "choices": [{"message": {"role": "assistant", "content": "At 09:10."}}],
+		"usage": {"prompt_tokens": 120, "completion_tokens": 6, "prompt_tokens_details": {"cached_tokens": 64}}}`))
+	fmt.Println(in.Messages[0], err)
+	fmt.Printf("%+v\n", in.Usage)
+
+	_, err = wire.OpenAIChat{}.Decode([]byte(`{"choices": [{"message": {"role": "robot"}}]}`))
+	var wrong *wire.DecodeError
+	fmt.Println(errors.As(err, &wrong), err)
+	// Output:
+	// assistant: At 09:10. <nil>
+	// {Input:120 CacheRead:64 CacheWrite:0 Output:6}
+	// true wire: choices[0].message.role: unknown role "robot"
+}
+
+// How much of the last request the provider's cache can use again.
+func ExamplePrefixShare() {
+	h, _ := convo.Restore(trip(), nil)
+	before, _ := wire.OpenAIChat{}.Encode(h.Snapshot())
+	h.Append(convo.Assistant("Booked."), convo.User("Thanks."))
+	after, _ := wire.OpenAIChat{}.Encode(h.Snapshot())
+	fmt.Println(wire.PrefixShare(before, after))
+
+	h.SplicePrefix(h.Snapshot(), 5, "Flights to Rome were looked up.")
+	cut, _ := wire.OpenAIChat{}.Encode(h.Snapshot())
+	fmt.Printf("%.2f\n", wire.PrefixShare(after, cut))
+	// Output:
+	// 1
+	// 0.10
+}

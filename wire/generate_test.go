@@ -1,0 +1,156 @@
+package wire_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// A generator makes random conversations with what is hard for providers:
+// parallel calls, ids that come again, are huge or odd, calls without ids,
+// empty results, open calls, reasoning of this and that maker, media, blank
+// text, odd names, authors.
+type generator struct {
+	rng     *rand.Rand
+	h       *convo.History
+	origins []convo.Origin
+}
+
+func (g *generator) n(n int) int { return g.rng.IntN(n) }
+
+func (g *generator) pick(list ...string) string { return list[g.n(len(list))] }
+
+func (g *generator) text() string {
+	return g.pick("hello", "", " ", "\n\n", "done. ", "a \"quoted\" \\ text\n", "</from> <b>", "日本語", "\x00\x01", "bad \xff utf8",
+		strings.Repeat("long ", 20), "null", "{\"a\":1}", "trailing \t\n")
+}
+
+func (g *generator) callID(i int) string {
+	return g.pick("", "c1", "c2", fmt.Sprint("call_", i), strings.Repeat("x", 70)+fmt.Sprint(i), "a b/c.d:"+fmt.Sprint(i), "日本"+fmt.Sprint(i), fmt.Sprintf("abcdefgh%d", i%10), "toolu_"+fmt.Sprint(i))
+}
+
+func (g *generator) name() string {
+	return g.pick("search", "get_weather", "odd name!", "日本", strings.Repeat("n", 80), "mcp.server.tool", "-")
+}
+
+func (g *generator) arguments() string {
+	return g.pick("", "{}", `{"n": 1.0, "big": 12345678901234567890}`, `{ "q" : "a\u0041" }`, `{"nested":{"list":[1,2,{"x":null}]}}`)
+}
+
+func (g *generator) media() convo.Part {
+	return convo.Media{
+		MIME: g.pick("image/png", "image/jpeg", "application/pdf", "audio/wav", "text/plain", "application/x-unknown", "video/mp4"),
+		Data: "aGVsbG8=",
+	}
+}
+
+func (g *generator) mediaURL() convo.Part {
+	return convo.Media{MIME: g.pick("", "image/png", "application/pdf"), URL: "https://example.com/a"}
+}
+
+func (g *generator) opaque() convo.Part {
+	o := g.origins[g.n(len(g.origins))]
+	switch o.Format {
+	case "anthropic":
+		return convo.Opaque{Format: o.Format, JSON: `{"type":"container_upload","file_id":"f1"}`}
+	default:
+		return convo.Opaque{Format: "elsewhere", JSON: `{"type":"thing"}`}
+	}
+}
+
+func (g *generator) user() convo.Message {
+	m := convo.User(g.text())
+	for range g.n(3) {
+		m.Parts = append(m.Parts, convo.Text(g.text()))
+	}
+	switch g.n(8) {
+	case 0:
+		m.Parts = append(m.Parts, g.media())
+	case 1:
+		m.Parts = append(m.Parts, g.mediaURL())
+	case 2:
+		m.Author = g.pick("Eve", "Bob <x>", "日本")
+	case 3:
+		m.Parts = append(m.Parts, g.opaque())
+	}
+	return m
+}
+
+func (g *generator) assistant(calls int) convo.Message {
+	m := convo.Message{Role: convo.RoleAssistant, Origin: g.origins[g.n(len(g.origins))]}
+	reason := func() {
+		r := convo.Reasoning{Text: g.pick("hm", "", "let me think\n")}
+		switch g.n(3) {
+		case 0:
+			r.Signature = "c2lnbmF0dXJl"
+		case 1:
+			r.ID, r.Encrypted = fmt.Sprint("rs_", g.n(1000)), "ZW5jcnlwdGVk"
+		}
+		m.Parts = append(m.Parts, r)
+	}
+	if g.n(3) == 0 {
+		reason()
+	}
+	if calls == 0 || g.n(2) == 0 {
+		m.Parts = append(m.Parts, convo.Text(g.text()))
+	}
+	if g.n(6) == 0 {
+		m.Author = g.pick("guest", "the other one")
+	}
+	for i := range calls {
+		if g.n(8) == 0 {
+			reason()
+		}
+		m.Parts = append(m.Parts, convo.ToolCall{ID: g.callID(i), Name: g.name(), Arguments: g.arguments()})
+		if g.n(8) == 0 {
+			m.Parts = append(m.Parts, convo.Text(g.text())) // text after a call
+		}
+	}
+	if g.n(20) == 0 {
+		m.Parts = append(m.Parts, g.media())
+	}
+	return m
+}
+
+func (g *generator) result(c convo.ToolCall) convo.Message {
+	r := convo.ToolResult{CallID: c.ID, Name: c.Name, IsError: g.n(4) == 0}
+	for range g.n(3) {
+		r.Parts = append(r.Parts, convo.Text(g.text()))
+	}
+	if g.n(6) == 0 {
+		r.Parts = append(r.Parts, g.media())
+	}
+	return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{r}}
+}
+
+// step appends something that fits; what the History refuses is left out.
+func (g *generator) step() {
+	s := g.h.Snapshot()
+	if g.h.Status().OpenCalls > 0 {
+		// Answer some, in any order; now and then the user comes in between.
+		var calls []convo.ToolCall
+		for i := s.Len() - 1; i >= 0; i-- {
+			e, _ := s.At(i)
+			if calls = e.Message.ToolCalls(); len(calls) > 0 {
+				break
+			}
+		}
+		g.rng.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
+		for _, c := range calls {
+			if g.n(12) > 0 {
+				g.h.Append(g.result(c))
+			}
+		}
+		return
+	}
+	switch g.n(10) {
+	case 0, 1, 2:
+		g.h.Append(g.user())
+	case 3, 4:
+		g.h.Append(g.assistant(0))
+	default:
+		g.h.Append(g.assistant(1 + g.n(3)))
+	}
+}

@@ -1,0 +1,409 @@
+package wire
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// Decode reads a request, a response, a list of messages or one message.
+// System and developer messages are system messages.
+func (f OpenAIChat) Decode(data []byte) (Transcript, error) {
+	d := decoder{format: f.format(), names: map[string]string{}}
+	if err := f.decode(&d, data); err != nil {
+		return Transcript{}, err
+	}
+	return d.out, nil
+}
+
+// A decoder collects what a Decode reads.
+type decoder struct {
+	format string
+	model  string
+	names  map[string]string // of tools, by call id
+	out    Transcript
+}
+
+func (d *decoder) origin() convo.Origin { return convo.Origin{Format: d.format, Model: d.model} }
+
+func (d *decoder) lose(path, what string) { d.out.Lost = append(d.out.Lost, Loss{path, what}) }
+
+// loseRest names the fields that nobody has read; nulls say nothing.
+func (d *decoder) loseRest(path string, rest map[string]json.RawMessage, known ...string) {
+	var lost []string
+	for key, value := range rest {
+		if !slices.Contains(known, key) && !isNull(value) {
+			lost = append(lost, key)
+		}
+	}
+	slices.Sort(lost)
+	for _, key := range lost {
+		d.lose(at(path, key), "no place for this field")
+	}
+}
+
+func (d *decoder) add(m convo.Message) {
+	for _, c := range m.ToolCalls() {
+		d.names[c.ID] = c.Name
+	}
+	d.out.Messages = append(d.out.Messages, m)
+}
+
+// arguments returns a call's arguments as convo keeps them: a JSON object.
+func (d *decoder) arguments(path, text string) string {
+	if strings.TrimSpace(text) == "" {
+		return ""
+	}
+	if kindOf(json.RawMessage(text)) == '{' && json.Valid([]byte(text)) {
+		return text
+	}
+	d.lose(path, "not a JSON object; kept as the text of a field \"arguments\"")
+	return string(append(appendString([]byte(`{"arguments":`), text), '}'))
+}
+
+func (f OpenAIChat) decode(d *decoder, data []byte) error {
+	if kindOf(data) == '[' {
+		return f.decodeList(d, "", data)
+	}
+	all, err := fields("", data)
+	if err != nil {
+		return err
+	}
+	if raw := all["model"]; kindOf(raw) == '"' {
+		if err := read("model", "a string", raw, &d.model); err != nil {
+			return err
+		}
+	}
+	switch {
+	case all["messages"] != nil:
+		return f.decodeList(d, "messages", all["messages"])
+	case all["choices"] != nil:
+		return f.decodeChoices(d, all)
+	case all["message"] != nil: // of Ollama, or one choice
+		if err := f.decodeUsage(d, all); err != nil {
+			return err
+		}
+		return f.decodeMessage(d, "message", all["message"])
+	case all["role"] != nil:
+		return f.decodeMessage(d, "", data)
+	}
+	return &DecodeError{Reason: "neither a request, a response nor a message: want messages, choices or role"}
+}
+
+func (f OpenAIChat) decodeList(d *decoder, path string, data []byte) error {
+	var list []json.RawMessage
+	if err := read(path, "an array of messages", data, &list); err != nil {
+		return err
+	}
+	for i, raw := range list {
+		if err := f.decodeMessage(d, atIndex(path, i), raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) error {
+	var choices []map[string]json.RawMessage
+	if err := read("choices", "an array of objects", all["choices"], &choices); err != nil {
+		return err
+	}
+	if err := f.decodeUsage(d, all); err != nil {
+		return err
+	}
+	for i, c := range choices {
+		path := atIndex("choices", i) + ".message"
+		if i > 0 {
+			d.lose(path, "another choice than the first")
+			continue
+		}
+		if isNull(c["message"]) {
+			return &DecodeError{Path: path, Reason: "no message"}
+		}
+		if err := f.decodeMessage(d, path, c["message"]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f OpenAIChat) decodeUsage(d *decoder, all map[string]json.RawMessage) error {
+	var u struct {
+		Prompt     int `json:"prompt_tokens"`
+		Completion int `json:"completion_tokens"`
+		Hit        int `json:"prompt_cache_hit_tokens"`
+		Details    struct {
+			Cached int `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+	}
+	if raw := all["usage"]; !isNull(raw) {
+		if err := read("usage", "an object of numbers", raw, &u); err != nil {
+			return err
+		}
+	}
+	for key, to := range map[string]*int{"prompt_eval_count": &u.Prompt, "eval_count": &u.Completion} {
+		if raw := all[key]; f.Dialect == Ollama && !isNull(raw) {
+			if err := read(key, "a number", raw, to); err != nil {
+				return err
+			}
+		}
+	}
+	d.out.Usage = usageOf(u.Prompt, max(u.Hit, u.Details.Cached), 0, u.Completion)
+	return nil
+}
+
+// usageOf leaves out what cannot be.
+func usageOf(input, read, write, output int) convo.Usage {
+	return convo.Usage{Input: max(input, 0), CacheRead: max(read, 0), CacheWrite: max(write, 0), Output: max(output, 0)}
+}
+
+func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
+	all, err := fields(path, data)
+	if err != nil {
+		return err
+	}
+	var role string
+	if err := read(at(path, "role"), "a string", all["role"], &role); err != nil {
+		return err
+	}
+	m := convo.Message{}
+	if raw := all["name"]; !isNull(raw) && role != "tool" {
+		if err := read(at(path, "name"), "a string", raw, &m.Author); err != nil {
+			return err
+		}
+	}
+	switch role {
+	case "system", "developer":
+		m.Role = convo.RoleSystem
+	case "user":
+		m.Role = convo.RoleUser
+	case "assistant":
+		m.Role, m.Origin = convo.RoleAssistant, d.origin()
+		if err := f.decodeReasoning(path, all, &m); err != nil {
+			return err
+		}
+	case "tool":
+		return f.decodeResult(d, path, all)
+	default:
+		return &DecodeError{Path: at(path, "role"), Reason: "unknown role " + quote(role)}
+	}
+	if m.Parts, err = d.chatContent(path, all["content"], m.Parts, m.Role); err != nil {
+		return err
+	}
+	known := []string{"role", "content", "name"}
+	if m.Role == convo.RoleAssistant {
+		known = append(known, "tool_calls", "reasoning_content", "reasoning", "thinking", "prefix")
+		if err := f.decodeCalls(d, path, all["tool_calls"], &m); err != nil {
+			return err
+		}
+		if raw := all["refusal"]; !isNull(raw) {
+			m.Parts = append(m.Parts, convo.Opaque{Format: d.format, JSON: `{"type":"refusal","refusal":` + compact(raw) + `}`})
+			known = append(known, "refusal")
+		}
+	}
+	if raw := all["images"]; f.Dialect == Ollama && !isNull(raw) {
+		var images []string
+		if err := read(at(path, "images"), "an array of strings", raw, &images); err != nil {
+			return err
+		}
+		for _, data := range images {
+			m.Parts = append(m.Parts, convo.Media{MIME: "image/png", Data: data})
+		}
+		known = append(known, "images")
+	}
+	d.loseRest(path, all, known...)
+	d.add(m)
+	return nil
+}
+
+// decodeReasoning reads what the model thought, which others than OpenAI give
+// as a text beside the content.
+func (f OpenAIChat) decodeReasoning(path string, all map[string]json.RawMessage, m *convo.Message) error {
+	for _, key := range []string{"reasoning_content", "reasoning", "thinking"} {
+		if raw := all[key]; kindOf(raw) == '"' {
+			var text string
+			if err := read(at(path, key), "a string", raw, &text); err != nil {
+				return err
+			}
+			if text != "" {
+				m.Parts = append(m.Parts, convo.Reasoning{Text: text})
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+func (f OpenAIChat) decodeResult(d *decoder, path string, all map[string]json.RawMessage) error {
+	var r convo.ToolResult
+	for _, field := range []struct {
+		key string
+		to  *string
+	}{{"tool_call_id", &r.CallID}, {"name", &r.Name}, {"tool_name", &r.Name}} {
+		if raw := all[field.key]; !isNull(raw) {
+			if err := read(at(path, field.key), "a string", raw, field.to); err != nil {
+				return err
+			}
+		}
+	}
+	if name := d.names[r.CallID]; name != "" {
+		r.Name = name
+	}
+	var err error
+	if r.Parts, err = d.chatContent(path, all["content"], nil, convo.RoleTool); err != nil {
+		return err
+	}
+	d.loseRest(path, all, "role", "content", "tool_call_id", "name", "tool_name")
+	d.add(convo.Message{Role: convo.RoleTool, Parts: []convo.Part{r}})
+	return nil
+}
+
+func (f OpenAIChat) decodeCalls(d *decoder, path string, data json.RawMessage, m *convo.Message) error {
+	if isNull(data) {
+		return nil
+	}
+	path = at(path, "tool_calls")
+	var calls []json.RawMessage
+	if err := read(path, "an array of calls", data, &calls); err != nil {
+		return err
+	}
+	for i, raw := range calls {
+		call, err := d.chatCall(atIndex(path, i), raw)
+		if err != nil {
+			return err
+		}
+		m.Parts = append(m.Parts, call)
+	}
+	return nil
+}
+
+func (d *decoder) chatCall(path string, data []byte) (c convo.ToolCall, err error) {
+	all, err := fields(path, data)
+	if err != nil {
+		return c, err
+	}
+	if raw := all["id"]; !isNull(raw) {
+		if err := read(at(path, "id"), "a string", raw, &c.ID); err != nil {
+			return c, err
+		}
+	}
+	var function map[string]json.RawMessage
+	if raw := all["function"]; !isNull(raw) {
+		if function, err = fields(at(path, "function"), raw); err != nil {
+			return c, err
+		}
+	}
+	if raw := function["name"]; !isNull(raw) {
+		if err := read(at(path, "function.name"), "a string", raw, &c.Name); err != nil {
+			return c, err
+		}
+	}
+	if c.Name == "" {
+		return c, &DecodeError{Path: path, Reason: "a call without a function name"}
+	}
+	text := ""
+	switch raw := function["arguments"]; {
+	case kindOf(raw) == '"':
+		if err := read(at(path, "function.arguments"), "a string", raw, &text); err != nil {
+			return c, err
+		}
+	case !isNull(raw):
+		text = string(raw)
+	}
+	c.Arguments = d.arguments(at(path, "function.arguments"), text)
+	return c, nil
+}
+
+// chatContent reads content: a string, a list of parts, or nothing. Parts that
+// nobody else knows are opaque.
+func (d *decoder) chatContent(path string, data json.RawMessage, parts []convo.Part, role convo.Role) ([]convo.Part, error) {
+	path = at(path, "content")
+	switch {
+	case isNull(data):
+		return parts, nil
+	case kindOf(data) == '"':
+		var text string
+		if err := read(path, "a string", data, &text); err != nil {
+			return nil, err
+		}
+		if text != "" {
+			parts = append(parts, convo.Text(text))
+		}
+		return parts, nil
+	}
+	var list []json.RawMessage
+	if err := read(path, "a string or an array of parts", data, &list); err != nil {
+		return nil, err
+	}
+	for i, raw := range list {
+		p, err := d.chatPart(atIndex(path, i), raw, role)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+func (d *decoder) chatPart(path string, data json.RawMessage, role convo.Role) (convo.Part, error) {
+	if kindOf(data) == '"' {
+		var text string
+		err := read(path, "a string", data, &text)
+		return convo.Text(text), err
+	}
+	if kindOf(data) != '{' {
+		return nil, &DecodeError{Path: path, Reason: "want a part, an object"}
+	}
+	all, err := fields(path, data)
+	if err != nil {
+		return nil, err
+	}
+	var kind string
+	if raw := all["type"]; kindOf(raw) == '"' {
+		if err := read(at(path, "type"), "a string", raw, &kind); err != nil {
+			return nil, err
+		}
+	}
+	if kind == "" {
+		return nil, &DecodeError{Path: path, Reason: "a part without a type"}
+	}
+	if raw := all["text"]; kind == "text" && kindOf(raw) == '"' {
+		var text string
+		err := read(at(path, "text"), "a string", raw, &text)
+		return convo.Text(text), err
+	}
+	opaque := convo.Opaque{Format: d.format, JSON: compact(data)}
+	if role != convo.RoleUser && role != convo.RoleTool {
+		return opaque, nil
+	}
+	var m convo.Media
+	switch kind {
+	case "image_url":
+		m = mediaOf(inner(all["image_url"], "url"), "")
+	case "input_audio":
+		m = convo.Media{MIME: "audio/" + inner(all["input_audio"], "format"), Data: inner(all["input_audio"], "data")}
+	case "file":
+		if url := inner(all["file"], "file_data"); strings.HasPrefix(url, "data:") {
+			m = mediaOf(url, "")
+		}
+	case "document_url":
+		var url string
+		if read(path, "a string", all["document_url"], &url) == nil {
+			m = convo.Media{MIME: "application/pdf", URL: url}
+		}
+	}
+	if m.Data == "" && m.URL == "" || !isBase64(m.Data) {
+		return opaque, nil
+	}
+	return m, nil
+}
+
+// inner returns a string inside an object, empty when there is none.
+func inner(data json.RawMessage, key string) (s string) {
+	if all, err := fields("-", data); err == nil && kindOf(all[key]) == '"' {
+		_ = read("", "a string", all[key], &s)
+	}
+	return s
+}

@@ -1,0 +1,520 @@
+package wire_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// chats are the recorded files of this format, with their dialects.
+var chats = map[string]wire.OpenAIChat{
+	"openai_chat": {}, "openrouter": {}, "groq": {}, "cerebras": {}, "cohere": {},
+	"mistral": {Dialect: wire.Mistral}, "deepseek": {Dialect: wire.DeepSeek},
+}
+
+// eachChat calls f with each recorded request of this format.
+func eachChat(t *testing.T, f func(t *testing.T, format wire.OpenAIChat, r recording)) {
+	for _, name := range slices.Sorted(maps.Keys(chats)) {
+		t.Run(name, func(t *testing.T) {
+			eachRecording(t, name, func(r recording) {
+				var body struct{ Messages json.RawMessage }
+				require.NoError(t, json.Unmarshal(r.Request, &body))
+				if body.Messages != nil { // else of another format
+					f(t, chats[name], r)
+				}
+			})
+		})
+	}
+}
+
+// restored makes a History of what was decoded.
+func restored(t testing.TB, in wire.Transcript) *convo.Snapshot {
+	t.Helper()
+	roles := convo.Relaxed()
+	roles.KeepEmpty = true
+	h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: roles, Repair: func(convo.Fault) {}})
+	require.NoError(t, err)
+	return h.Snapshot()
+}
+
+// Recorded requests that were accepted: Check finds nothing, and what Decode
+// reads of them is written again as an equivalent request.
+func TestOpenAIChat_Recorded(t *testing.T) {
+	accepted, refused, named := 0, 0, 0
+	eachChat(t, func(t *testing.T, f wire.OpenAIChat, r recording) {
+		found := f.Check(r.Request)
+		if r.Status != 200 {
+			refused++
+			for text, rule := range map[string]string{
+				"Content blocks are expected to be either text or image_url type": "audio-model",
+				"does not support 'developer' with this model":                    "system-model",
+				"does not support 'system' with this model":                       "system-model",
+			} {
+				if strings.Contains(string(r.Error), text) {
+					named++
+					require.Len(t, found, 1, r.ID)
+					assert.Equal(t, rule, found[0].Rule)
+					assert.Contains(t, string(r.Error), found[0].Error)
+					return
+				}
+			}
+			assert.Empty(t, found, r.ID)
+			t.Logf("%d %s: %.160s", r.Status, r.ID, r.Error)
+			return
+		}
+		accepted++
+		assert.Empty(t, found, r.ID)
+		in, err := f.Decode(r.Request)
+		require.NoError(t, err, r.ID)
+		out, err := f.Encode(restored(t, in))
+		require.NoError(t, err, r.ID)
+		assert.Empty(t, f.Check(out.Body()), "%s: %s", r.ID, out.Body())
+		assert.Equal(t, chatCanon(t, r.Request), chatCanon(t, out.Body()), r.ID)
+	})
+	t.Logf("%d accepted; %d refused, %d of them for what the messages hold, which Check names", accepted, refused, named)
+}
+
+// chatCanon is what of a request must come back. It may differ in: ids, renamed
+// one for one; content as a string or as a list of texts, null, empty or
+// absent; a call's type and index, prefix: false; where the results of one
+// message stand among themselves; where system messages stand; reasoning_content
+// that is empty; the file name; details of an image beside its address.
+func chatCanon(t *testing.T, body []byte) []string {
+	t.Helper()
+	var all struct{ Messages []map[string]any }
+	require.NoError(t, json.Unmarshal(body, &all))
+	ids := map[string]string{}
+	id := func(v any) string {
+		s, _ := v.(string)
+		if ids[s] == "" {
+			ids[s] = fmt.Sprint("id", len(ids))
+		}
+		return ids[s]
+	}
+	var out, results []string
+	flush := func() {
+		slices.Sort(results)
+		out = append(out, results...)
+		results = nil
+	}
+	for _, m := range all.Messages {
+		line := fmt.Sprint(m["role"], ": ", contentCanon(m["content"]))
+		if m["role"] == "tool" {
+			results = append(results, id(m["tool_call_id"])+" "+line)
+			continue
+		}
+		flush()
+		if r, ok := m["reasoning_content"].(string); ok && r != "" {
+			line += " thought " + r
+		}
+		calls, _ := m["tool_calls"].([]any)
+		for _, c := range calls {
+			c := c.(map[string]any)
+			fn := c["function"].(map[string]any)
+			line += fmt.Sprint(" call ", id(c["id"]), " ", fn["name"], " ", fn["arguments"])
+		}
+		out = append(out, line)
+	}
+	flush()
+	slices.SortStableFunc(out, func(a, b string) int { return cmp.Compare(notSystem(a), notSystem(b)) })
+	return out
+}
+
+func notSystem(line string) int {
+	if strings.HasPrefix(line, "system") || strings.HasPrefix(line, "developer") {
+		return 0
+	}
+	return 1
+}
+
+func contentCanon(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []any:
+		var parts []string
+		for _, p := range v {
+			p := p.(map[string]any)
+			switch p["type"] {
+			case "text":
+				parts = append(parts, p["text"].(string))
+			case "image_url":
+				parts = append(parts, fmt.Sprint("image ", p["image_url"].(map[string]any)["url"]))
+			case "file":
+				f := p["file"].(map[string]any)
+				parts = append(parts, fmt.Sprint("file ", f["file_data"], f["file_id"]))
+			default:
+				data, _ := json.Marshal(p)
+				parts = append(parts, string(data))
+			}
+		}
+		return strings.Join(parts, "\n")
+	}
+	return ""
+}
+
+// A mutant is a request with one thing wrong.
+type mutant struct {
+	rule  string
+	spoil func(msgs []any) ([]any, bool) // false: not possible with these messages
+	of    []wire.Dialect
+}
+
+func role(m any) string { s, _ := m.(map[string]any)["role"].(string); return s }
+
+func callsOf(m any) []any { c, _ := m.(map[string]any)["tool_calls"].([]any); return c }
+
+// firstCalls returns the index of the first message with calls, -1: none.
+func firstCalls(msgs []any) int {
+	return slices.IndexFunc(msgs, func(m any) bool { return len(callsOf(m)) > 0 })
+}
+
+// with changes the first message with calls.
+func withCalls(change func(m map[string]any, calls []any)) func([]any) ([]any, bool) {
+	return func(msgs []any) ([]any, bool) {
+		i := firstCalls(msgs)
+		if i < 0 {
+			return nil, false
+		}
+		m := msgs[i].(map[string]any)
+		change(m, callsOf(m))
+		return msgs, true
+	}
+}
+
+func function(call any) map[string]any {
+	return call.(map[string]any)["function"].(map[string]any)
+}
+
+var chatMutants = []mutant{
+	{rule: "messages-empty", spoil: func([]any) ([]any, bool) { return []any{}, true }},
+	{rule: "role", spoil: func(msgs []any) ([]any, bool) {
+		i := slices.IndexFunc(msgs, func(m any) bool { return role(m) == "user" })
+		if i < 0 {
+			return nil, false
+		}
+		msgs[i].(map[string]any)["role"] = "human"
+		return msgs, true
+	}},
+	{rule: "unanswered-call", spoil: func(msgs []any) ([]any, bool) {
+		i := slices.IndexFunc(msgs, func(m any) bool { return role(m) == "tool" })
+		if i < 0 {
+			return nil, false
+		}
+		return slices.Delete(msgs, i, i+1), true
+	}},
+	{rule: "orphan-result", spoil: func(msgs []any) ([]any, bool) {
+		i := slices.IndexFunc(msgs, func(m any) bool { return role(m) == "tool" })
+		if i < 0 {
+			return nil, false
+		}
+		more := maps.Clone(msgs[i].(map[string]any))
+		more["tool_call_id"] = "nobody00x"
+		return slices.Insert(msgs, i+1, any(more)), true
+	}},
+	{rule: "duplicate-result", spoil: func(msgs []any) ([]any, bool) {
+		i := slices.IndexFunc(msgs, func(m any) bool { return role(m) == "tool" })
+		if i < 0 {
+			return nil, false
+		}
+		return slices.Insert(msgs, i+1, msgs[i]), true
+	}},
+	{rule: "content-missing", spoil: func(msgs []any) ([]any, bool) {
+		delete(msgs[0].(map[string]any), "content")
+		return msgs, role(msgs[0]) != "assistant"
+	}},
+	{rule: "calls-empty", of: []wire.Dialect{wire.OpenAI, wire.DeepSeek}, spoil: func(msgs []any) ([]any, bool) {
+		return append(msgs, map[string]any{"role": "assistant", "content": "x", "tool_calls": []any{}}), true
+	}},
+	{rule: "id-missing", spoil: func(msgs []any) ([]any, bool) {
+		i := firstCalls(msgs)
+		if i < 0 {
+			return nil, false
+		}
+		id := callsOf(msgs[i])[0].(map[string]any)["id"]
+		callsOf(msgs[i])[0].(map[string]any)["id"] = ""
+		for _, m := range msgs[i+1:] {
+			if m := m.(map[string]any); m["tool_call_id"] == id {
+				m["tool_call_id"] = ""
+				break
+			}
+		}
+		return msgs, true
+	}},
+	{rule: "id-length", of: []wire.Dialect{wire.OpenAI}, spoil: renamed(strings.Repeat("x", 41))},
+	{rule: "id-pattern", of: []wire.Dialect{wire.Mistral}, spoil: renamed("not-nine-c")},
+	{rule: "name-pattern", spoil: withCalls(func(_ map[string]any, calls []any) { function(calls[0])["name"] = "odd name" })},
+	{rule: "author-pattern", spoil: func(msgs []any) ([]any, bool) {
+		msgs[0].(map[string]any)["name"] = "a b"
+		return msgs, true
+	}},
+	{rule: "arguments", spoil: withCalls(func(_ map[string]any, calls []any) { function(calls[0])["arguments"] = []any{} })},
+	{rule: "result-content", of: []wire.Dialect{wire.OpenAI, wire.DeepSeek}, spoil: func(msgs []any) ([]any, bool) {
+		i := slices.IndexFunc(msgs, func(m any) bool { return role(m) == "tool" })
+		if i < 0 {
+			return nil, false
+		}
+		msgs[i].(map[string]any)["content"] = []any{map[string]any{"type": "input_audio"}}
+		return msgs, true
+	}},
+	{rule: "reasoning-missing", of: []wire.Dialect{wire.DeepSeek}, spoil: withCalls(func(m map[string]any, _ []any) { delete(m, "reasoning_content") })},
+	{rule: "order", of: []wire.Dialect{wire.Mistral}, spoil: func(msgs []any) ([]any, bool) {
+		return append(msgs, map[string]any{"role": "user", "content": "x"}), role(msgs[len(msgs)-1]) == "tool"
+	}},
+	{rule: "last-role", of: []wire.Dialect{wire.Mistral}, spoil: func(msgs []any) ([]any, bool) {
+		return append(msgs, map[string]any{"role": "assistant", "content": "x"}), true
+	}},
+	{rule: "shape", spoil: func(msgs []any) ([]any, bool) {
+		msgs[0].(map[string]any)["content"] = 7
+		return msgs, role(msgs[0]) != "assistant"
+	}},
+}
+
+// renamed gives the first call, and its result, another id.
+func renamed(to string) func([]any) ([]any, bool) {
+	return func(msgs []any) ([]any, bool) {
+		i := firstCalls(msgs)
+		if i < 0 {
+			return nil, false
+		}
+		call := callsOf(msgs[i])[0].(map[string]any)
+		for _, m := range msgs[i+1:] {
+			if m := m.(map[string]any); m["tool_call_id"] == call["id"] {
+				m["tool_call_id"] = to
+				break
+			}
+		}
+		call["id"] = to
+		return msgs, true
+	}
+}
+
+// Each rule broken in each recorded request that lets it be broken: Check names
+// it, and hardly ever another beside it.
+func TestOpenAIChat_Mutants(t *testing.T) {
+	made, named, alone := map[string]int{}, map[string]int{}, map[string]int{}
+	eachChat(t, func(t *testing.T, f wire.OpenAIChat, r recording) {
+		for _, m := range chatMutants {
+			if r.Status != 200 || m.of != nil && !slices.Contains(m.of, f.Dialect) {
+				continue
+			}
+			var body map[string]any
+			require.NoError(t, json.Unmarshal(r.Request, &body))
+			msgs, ok := m.spoil(body["messages"].([]any))
+			if model, _ := body["model"].(string); !ok || m.rule == "id-length" && strings.Contains(model, "/") {
+				continue
+			}
+			body["messages"] = msgs
+			data, err := json.Marshal(body)
+			require.NoError(t, err)
+			made[m.rule]++
+			found := f.Check(data)
+			rules := map[string]bool{}
+			for _, x := range found {
+				rules[x.Rule] = true
+				assert.NotEmpty(t, x.Path)
+				assert.NotEmpty(t, x.Error)
+				assert.NotEmpty(t, x.Fix)
+			}
+			if rules[m.rule] {
+				named[m.rule]++
+			} else {
+				t.Errorf("%s: %s is not named: %v", r.ID, m.rule, found)
+			}
+			if len(rules) == 1 {
+				alone[m.rule]++
+			}
+		}
+	})
+	if len(made) == 0 {
+		t.Skip("no recorded requests")
+	}
+	total, only := 0, 0
+	for _, m := range chatMutants {
+		t.Logf("%-18s %3d made, %3d named, %3d alone", m.rule, made[m.rule], named[m.rule], alone[m.rule])
+		assert.Positive(t, made[m.rule], m.rule)
+		total += made[m.rule]
+		only += alone[m.rule]
+	}
+	t.Logf("%d of %d with nothing else named", only, total)
+	assert.GreaterOrEqual(t, float64(only), 0.95*float64(total))
+}
+
+func TestOpenAIChat_Encode(t *testing.T) {
+	call := convo.ToolCall{ID: "c1", Name: "odd name", Arguments: `{"n": 1.0}`}
+	thought := convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: "deepseek", Model: "r1"},
+		Parts: []convo.Part{convo.Reasoning{Text: "hm"}, call}}
+	msgs := []convo.Message{
+		convo.System("Be brief."), convo.System("Be kind."),
+		convo.User("Hi", convo.Text(" "), convo.NewMedia("image/png", []byte("x"))),
+		thought,
+		{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: "c1", IsError: true, Parts: []convo.Part{convo.Text("no"), convo.NewMedia("image/png", []byte("y"))}}}},
+		convo.User("\n"),
+		convo.User("So?"),
+	}
+	for _, tt := range []struct {
+		f    wire.OpenAIChat
+		want string
+	}{
+		{wire.OpenAIChat{}, `{"role":"system","content":"Be brief."}
+{"role":"system","content":"Be kind."}
+{"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}
+{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"odd_name","arguments":"{\"n\": 1.0}"}}]}
+{"role":"tool","tool_call_id":"c1","content":"Error: no\n[image/png, not shown]"}
+{"role":"user","content":[{"type":"text","text":"[image/png of the result of odd name]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eQ=="}}]}
+{"role":"user","content":"So?"}`},
+		{wire.OpenAIChat{Developer: true, Dialect: wire.DeepSeek, Model: "r1"}, `{"role":"developer","content":"Be brief."}
+{"role":"developer","content":"Be kind."}
+{"role":"user","content":"Hi\n[image/png, not shown]"}
+{"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[{"id":"c1","type":"function","function":{"name":"odd_name","arguments":"{\"n\": 1.0}"}}]}
+{"role":"tool","tool_call_id":"c1","content":"Error: no\n[image/png, not shown]"}
+{"role":"user","content":"So?"}`},
+		{wire.OpenAIChat{Dialect: wire.Mistral}, `{"role":"system","content":"Be brief.\n\nBe kind."}
+{"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}
+{"role":"assistant","content":null,"tool_calls":[{"id":"eaibd0fSL","type":"function","function":{"name":"odd_name","arguments":"{\"n\": 1.0}"}}]}
+{"role":"tool","tool_call_id":"eaibd0fSL","content":"Error: no\n[image/png, not shown]"}
+{"role":"assistant","content":"[No answer.]"}
+{"role":"user","content":"So?"}`},
+		{wire.OpenAIChat{Dialect: wire.Ollama}, `{"role":"system","content":"Be brief.\n\nBe kind."}
+{"role":"user","content":"Hi","images":["eA=="]}
+{"role":"assistant","content":"","tool_calls":[{"id":"c1","function":{"name":"odd_name","arguments":{"n": 1.0}}}]}
+{"role":"tool","tool_call_id":"c1","tool_name":"odd name","content":"Error: no\n[image/png, not shown]"}
+{"role":"user","content":"So?"}`},
+		{wire.OpenAIChat{Dialect: wire.StrictAlternation}, `{"role":"system","content":"Be brief.\n\nBe kind."}
+{"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}
+{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"odd_name","arguments":"{\"n\": 1.0}"}}]}
+{"role":"tool","tool_call_id":"c1","content":"Error: no\n[image/png, not shown]"}
+{"role":"assistant","content":[{"type":"text","text":"[No answer.]"}]}
+{"role":"user","content":[{"type":"text","text":"So?"}]}`},
+	} {
+		r, err := tt.f.Encode(convo.NewSnapshot(msgs))
+		require.NoError(t, err)
+		var lines []string
+		for _, m := range r.Messages {
+			lines = append(lines, string(m))
+		}
+		assert.Equal(t, tt.want, strings.Join(lines, "\n"), "%+v", tt.f)
+		assert.True(t, r.NeedsTools)
+		assert.Empty(t, tt.f.Check(r.Body()))
+	}
+	_, err := wire.OpenAIChat{}.Encode(nil)
+	require.ErrorIs(t, err, wire.ErrEmpty)
+	_, err = wire.OpenAIChat{}.Encode(convo.NewSnapshot([]convo.Message{convo.User(" ")}))
+	require.ErrorIs(t, err, wire.ErrEmpty)
+}
+
+func TestOpenAIChat_Decode(t *testing.T) {
+	in, err := wire.OpenAIChat{}.Decode([]byte(`{"id":"x","model":"gpt-5","choices":[{"index":0,"message":{"role":"assistant","content":"Hm.","refusal":null,
+		"annotations":[{"type":"url_citation"}],"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"n\":1.0}"}},
+		{"id":"c2","type":"function","function":{"name":"g","arguments":"oops"}}]}}],
+		"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":64}}}`))
+	require.NoError(t, err)
+	assert.Equal(t, convo.Usage{Input: 100, CacheRead: 64, Output: 7}, in.Usage)
+	require.Len(t, in.Messages, 1)
+	m := in.Messages[0]
+	assert.Equal(t, convo.Origin{Format: "openai-chat", Model: "gpt-5"}, m.Origin)
+	assert.Equal(t, "Hm.", m.Text())
+	assert.Equal(t, []convo.ToolCall{{ID: "c1", Name: "f", Arguments: `{"n":1.0}`}, {ID: "c2", Name: "g", Arguments: `{"arguments":"oops"}`}}, m.ToolCalls())
+	assert.Equal(t, []wire.Loss{
+		{Path: "choices[0].message.tool_calls[1].function.arguments", What: `not a JSON object; kept as the text of a field "arguments"`},
+		{Path: "choices[0].message.annotations", What: "no place for this field"},
+	}, in.Lost)
+
+	in, err = wire.OpenAIChat{Dialect: wire.Ollama}.Decode([]byte(`{"model":"qwen3","message":{"role":"assistant","content":"","thinking":"hm","tool_calls":[{"function":{"name":"f","arguments":{"n":1.0}}}]},"prompt_eval_count":9,"eval_count":2}`))
+	require.NoError(t, err)
+	assert.Equal(t, convo.Usage{Input: 9, Output: 2}, in.Usage)
+	assert.Equal(t, []convo.Part{convo.Reasoning{Text: "hm"}, convo.ToolCall{Name: "f", Arguments: `{"n":1.0}`}}, in.Messages[0].Parts)
+
+	for input, want := range map[string]string{
+		``:                              "wire: not JSON: unexpected end of JSON input",
+		`{`:                             "wire: at byte 1: not JSON: unexpected end of JSON input",
+		`null`:                          "wire: want a JSON object, got null",
+		`{}`:                            "wire: neither a request, a response nor a message",
+		`{"messages":7}`:                "wire: messages: want an array of messages",
+		`{"messages":[7]}`:              "wire: messages[0]: want a JSON object",
+		`{"messages":[{"role":"x"}]}`:   `wire: messages[0].role: unknown role "x"`,
+		`{"role":"user","content":7}`:   "wire: content: want a string or an array of parts",
+		`{"role":"user","content":[7]}`: "wire: content[0]: want a part, an object",
+		`{"role":"assistant","tool_calls":[{"function":{"name":""}}]}`: "wire: tool_calls[0]: a call without a function name",
+		`{"choices":[{}]}`: "wire: choices[0].message: no message",
+	} {
+		in, err := wire.OpenAIChat{}.Decode([]byte(input))
+		var de *wire.DecodeError
+		require.True(t, errors.As(err, &de), input)
+		assert.True(t, strings.HasPrefix(err.Error(), want), "%s: %v", input, err)
+		assert.Zero(t, in)
+	}
+}
+
+// Rules of templates, which no recording shows.
+func TestOpenAIChat_CheckTemplates(t *testing.T) {
+	const user, assistant, calls, result, system = `{"role":"user","content":"a"}`, `{"role":"assistant","content":"b"}`,
+		`{"role":"assistant","content":"c","tool_calls":[{"id":"abcdefghi","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+		`{"role":"tool","tool_call_id":"abcdefghi","content":"d"}`, `{"role":"system","content":"e"}`
+	native := strings.Replace(calls, `"{}"`, `{}`, 1)
+	for _, tt := range []struct {
+		dialect wire.Dialect
+		msgs    []string
+		want    []string
+	}{
+		{wire.StrictAlternation, []string{system, user, assistant, user}, nil},
+		{wire.StrictAlternation, []string{system, user, calls, result, assistant, user}, nil},
+		{wire.StrictAlternation, []string{user, user}, []string{"alternation"}},
+		{wire.StrictAlternation, []string{user, assistant, assistant}, []string{"alternation"}},
+		{wire.StrictAlternation, []string{user, calls, result, user}, []string{"alternation"}},
+		{wire.StrictAlternation, []string{assistant, user}, []string{"user-first"}},
+		{wire.StrictAlternation, []string{user, system, user}, []string{"system-first", "alternation"}},
+		{wire.StrictAlternation, []string{system, system, user}, []string{"system-first"}},
+		{wire.Ollama, []string{user, native, result}, nil},
+		{wire.Ollama, []string{user, calls, result}, []string{"arguments"}},
+		{wire.OpenAI, []string{user, native, result}, []string{"arguments"}},
+		{wire.OpenAI, []string{assistant, assistant, user, user, calls, result, user}, nil},
+		{wire.Mistral, []string{user, calls, result, user}, []string{"order"}},
+		{wire.Mistral, []string{user, user, assistant, user}, nil},
+	} {
+		var rules []string
+		for _, x := range (wire.OpenAIChat{Dialect: tt.dialect}).Check([]byte(`{"messages":[` + strings.Join(tt.msgs, ",") + `]}`)) {
+			rules = append(rules, x.Rule)
+		}
+		assert.Equal(t, tt.want, rules, "dialect %d: %v", tt.dialect, tt.msgs)
+	}
+}
+
+func FuzzOpenAIChat_Decode(f *testing.F) {
+	f.Add(byte(0), []byte(`{"messages":[{"role":"system","content":"a"},{"role":"user","content":[{"type":"text","text":"b"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"d"}]}`))
+	f.Add(byte(3), []byte(`{"message":{"role":"assistant","content":"a","images":["eA=="],"thinking":"b"}}`))
+	f.Add(byte(1), []byte(`{"choices":[{"message":{"role":"assistant","reasoning_content":"a","content":"b"}}],"usage":{"prompt_tokens":1}}`))
+	f.Fuzz(func(t *testing.T, dialect byte, data []byte) {
+		format := wire.OpenAIChat{Dialect: wire.Dialect(dialect % 5)}
+		in, err := format.Decode(data)
+		if err != nil {
+			return
+		}
+		r, err := format.Encode(restored(t, in))
+		if errors.Is(err, wire.ErrEmpty) {
+			return
+		}
+		require.NoError(t, err)
+		require.Empty(t, format.Check(r.Body()), "%s", r.Body())
+	})
+}
+
+func FuzzOpenAIChat_Check(f *testing.F) {
+	f.Add(byte(0), []byte(`{"messages":[{"role":"tool","tool_call_id":"c","content":[{"type":"image_url"}]},{"role":"assistant","tool_calls":[{"id":7}]}]}`))
+	f.Fuzz(func(t *testing.T, dialect byte, data []byte) {
+		for _, x := range (wire.OpenAIChat{Dialect: wire.Dialect(dialect % 5)}).Check(data) {
+			require.NotEmpty(t, x.Rule)
+		}
+	})
+}

@@ -1,0 +1,116 @@
+package wire_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// transcripts is where real conversations lie beside the repository, one in a
+// line, as OpenAI chat messages. They are other people's and not part of it.
+const transcripts = "../../shared/data/transcripts"
+
+// eachTranscript calls f with each real conversation, mended where it was
+// aborted.
+func eachTranscript(t testing.TB, f func(h *convo.History)) {
+	names, _ := filepath.Glob(filepath.Join(transcripts, "*.jsonl"))
+	if len(names) == 0 {
+		t.Skipf("no conversations in %s", transcripts)
+	}
+	for _, name := range names {
+		file, err := os.Open(name)
+		require.NoError(t, err)
+		defer file.Close()
+		lines := bufio.NewScanner(file)
+		lines.Buffer(nil, 64<<20)
+		for lines.Scan() {
+			var line struct{ Messages json.RawMessage }
+			require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
+			in, err := wire.OpenAIChat{}.Decode(line.Messages)
+			require.NoError(t, err, name)
+			h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed(), Repair: func(convo.Fault) {}})
+			require.NoError(t, err, name)
+			f(h)
+		}
+		require.NoError(t, lines.Err())
+	}
+}
+
+// Real conversations, in full and after every strategy, in every format; what
+// one format wrote and another reads and writes again.
+func TestFormats_Transcripts(t *testing.T) {
+	names := slices.Sorted(maps.Keys(formats))
+	conversations, total, switched := 0, 0, 0
+	eachTranscript(t, func(h *convo.History) {
+		conversations++
+		snaps := []*convo.Snapshot{h.Snapshot()}
+		for _, c := range strategies {
+			f, err := convo.Restore(h.Snapshot(), &convo.Options{Roles: convo.Relaxed(), Strategy: c})
+			require.NoError(t, err)
+			if r, _ := f.Compact(t.Context(), ""); r.Outcome == convo.Applied {
+				snaps = append(snaps, f.Snapshot())
+			}
+		}
+		for k, s := range snaps {
+			for i, name := range names {
+				r, err := formats[name].Encode(s)
+				require.NoError(t, err)
+				total++
+				if found := formats[name].Check(r.Body()); len(found) > 0 {
+					t.Fatalf("conversation %d, %s: %v", conversations, name, found[0])
+				}
+				if k > 0 {
+					continue
+				}
+				// Another provider goes on with what this one was sent.
+				in, err := formats[name].Decode(r.Body())
+				require.NoError(t, err, name)
+				other := names[(i+conversations)%len(names)]
+				g, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed(), Repair: func(convo.Fault) {}})
+				require.NoError(t, err, name)
+				r, err = formats[other].Encode(g.Snapshot())
+				require.NoError(t, err)
+				switched++
+				if found := formats[other].Check(r.Body()); len(found) > 0 {
+					t.Fatalf("conversation %d, %s to %s: %v", conversations, name, other, found[0])
+				}
+			}
+		}
+	})
+	t.Logf("%d conversations, %d requests, %d of them read and written for another format: none refused", conversations, total, switched)
+	assert.Positive(t, switched)
+}
+
+// The same format gives back what it wrote.
+func TestFormats_DecodeEncode(t *testing.T) {
+	names := slices.Sorted(maps.Keys(formats))
+	n := 0
+	eachTranscript(t, func(h *convo.History) {
+		if n++; n%5 != 0 {
+			return
+		}
+		for _, name := range names {
+			r, err := formats[name].Encode(h.Snapshot())
+			if errors.Is(err, wire.ErrEmpty) {
+				continue
+			}
+			require.NoError(t, err)
+			in, err := formats[name].Decode(r.Body())
+			require.NoError(t, err)
+			again, err := formats[name].Encode(convo.NewSnapshot(in.Messages))
+			require.NoError(t, err)
+			require.Equal(t, string(r.Body()), string(again.Body()), name)
+		}
+	})
+}
