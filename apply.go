@@ -129,28 +129,30 @@ func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 		r.Outcome, r.Cause = Declined, ErrNoGain
 		return r, nil
 	}
-	return r, h.carryOut(at, &e, &r, nil)
+	_, err = h.carryOut(at, &e, &r, nil)
+	return r, err
 }
 
 // An acceptance looks at what an edit has made of the view, under the lock and
 // before it is in force; its error keeps the History as it was.
 type acceptance func(before, next *state) error
 
-// carryOut brings an edit into force, or says why not.
-func (h *History) carryOut(at *Snapshot, e *Edit, r *Report, accept acceptance) error {
+// carryOut brings an edit into force, or says why not. It returns the results
+// that were not cleared because their originals found no place.
+func (h *History) carryOut(at *Snapshot, e *Edit, r *Report, accept acceptance) ([]Clear, error) {
 	j, err := judge(&at.state, e)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for {
 		now := h.Snapshot()
 		p, err := h.prepareEdit(now, j)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		again, err := h.commit(j, p, r, accept)
 		if err != nil || !again {
-			return err
+			return p.kept, err
 		}
 		// A result was cleared meanwhile by another edit: once more.
 	}
@@ -158,7 +160,40 @@ func (h *History) carryOut(at *Snapshot, e *Edit, r *Report, accept acceptance) 
 
 func (h *History) prepareEdit(now *Snapshot, j *judgement) (p *prepared, err error) {
 	defer catch(&err, "Options.Tokenizer")
-	return h.ident.prepare(&now.state, j, h.spill), nil
+	return h.ident.prepare(&now.state, j, h.spillOnce), nil
+}
+
+// A spilled result is one whose original is kept, for an edit that is not yet
+// in force.
+type spilled struct {
+	in     *entry
+	callID string
+}
+
+// spillOnce is spill, and remembers where originals are until the next edit is
+// applied: one that is refused, and planned again, asks no second time.
+func (h *History) spillOnce(e *entry, r ToolResult) (string, error) {
+	if h.opts.Spill == nil {
+		return "", nil
+	}
+	key := spilled{e, r.CallID}
+	h.mu.Lock()
+	ref, ok := h.spilled[key]
+	h.mu.Unlock()
+	if ok {
+		return ref, nil
+	}
+	ref, err := h.spill(r)
+	if err != nil {
+		return "", err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.spilled == nil {
+		h.spilled = make(map[spilled]string)
+	}
+	h.spilled[key] = ref
+	return ref, nil
 }
 
 // commit performs a judged and prepared edit, or says that it must be
@@ -193,6 +228,7 @@ func (h *History) commit(j *judgement, p *prepared, r *Report, accept acceptance
 	h.snap = nil
 	h.state = next
 	h.rewritten = h.version
+	clear(h.spilled)
 	h.edits = append(h.edits, editMark{h.version, done.touched})
 	if h.sent != nil {
 		h.measured = h.rawSharedWith(h.sent)
@@ -227,7 +263,7 @@ func (h *History) measureBefore(r *Report) {
 func (h *History) measure(r *Report, total, limit int64) {
 	r.MessagesBefore, r.TokensBefore = h.messages(), clampInt(total)
 	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
-	r.Fits = total <= limit
+	r.Fits, r.PrefixKept = total <= limit, 1
 }
 
 // fits reports whether the next request is within the limit.

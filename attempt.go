@@ -23,14 +23,20 @@ type attempt struct {
 	goal    Goal
 	run     run
 	summary *Summary // of the edit
+
+	unspilled []Clear // results whose originals found no place
 }
 
 // try makes one attempt, in the foreground a second one when the first went
-// stale.
+// stale, and another one when it failed because results could not be cleared:
+// without them.
 func (f *flight) try(n need) (Report, error) {
-	r, err := f.attempt(n)
+	r, kept, err := f.attempt(n, nil)
 	if r.Outcome == Stale && !f.unattended && f.ctx.Err() == nil {
-		r, err = f.attempt(n)
+		r, kept, err = f.attempt(n, nil)
+	}
+	if r.Outcome != Applied && len(kept) > 0 && f.ctx.Err() == nil {
+		r, _, err = f.attempt(n, kept)
 	}
 	if err == nil && !r.Fits {
 		s := f.h.Status()
@@ -39,13 +45,15 @@ func (f *flight) try(n need) (Report, error) {
 	return r, err
 }
 
-// attempt makes one attempt, and keeps its report.
-func (f *flight) attempt(n need) (Report, error) {
+// attempt makes one attempt, without clearing what is to be kept, and keeps its
+// report. It returns the results that could not be cleared.
+func (f *flight) attempt(n need, keep []Clear) (Report, []Clear, error) {
 	start := time.Now()
 	if f.disarmed {
 		f.arm()
 	}
 	a := attempt{f: f, need: n}
+	a.run.kept = keep
 	a.report.Reason = n.reason
 	err := a.make()
 	r := a.report
@@ -62,7 +70,7 @@ func (f *flight) attempt(n need) (Report, error) {
 	if r.Outcome != NotNeeded && err != ErrClosed {
 		f.reports = append(f.reports, r)
 	}
-	return r, err
+	return r, a.unspilled, err
 }
 
 func (a *attempt) make() error {
@@ -84,7 +92,7 @@ func (a *attempt) make() error {
 	failed := a.run.told(&a.report)
 	if err == nil {
 		a.summary = e.Summary
-		err = a.f.h.carryOut(a.at, &e, &a.report, a.accept)
+		a.unspilled, err = a.f.h.carryOut(a.at, &e, &a.report, a.accept)
 	}
 	if a.report.Outcome != Applied && a.f.ctx.Err() != nil {
 		err = endOf(a.f.ctx)
@@ -124,8 +132,8 @@ func (a *attempt) checkFloor(w floorWeight) error {
 	}
 	e := &FloorError{
 		Floor:    clampInt(a.cal.weigh(w.total())),
-		Room:     clampInt(a.room),
-		Limit:    clampInt(a.limit + a.room),
+		Room:     clampInt(a.keep),
+		Limit:    clampInt(a.limit + a.keep),
 		Overhead: clampInt(a.cal.weigh(0)),
 	}
 	raw, weight := int64(0), a.cal.weigh(0)
@@ -136,6 +144,10 @@ func (a *attempt) checkFloor(w floorWeight) error {
 		raw += share.raw
 		*share.to = clampInt(a.cal.weigh(raw) - weight)
 		weight = a.cal.weigh(raw)
+	}
+	if pool := a.f.h.opts.Budget; a.reserve != nil && pool != nil && a.limit < a.marks.limit {
+		free := max(a.room+a.limit-a.cal.weigh(w.total()), 0) // when all else is given up
+		return fmt.Errorf("%w (%w)", &BudgetError{Need: clampInt(a.room), Free: clampInt(free)}, e)
 	}
 	return e
 }
@@ -178,20 +190,21 @@ func (a *attempt) aim(floor int64, blocked bool) bool {
 // and after nil the edit is in force.
 func (a *attempt) accept(before, next *state) error {
 	freed := before.raw() - next.raw()
-	weight := a.cal.weigh(a.at.raw() - freed) // of the request it was made for
+	weight, limit := a.cal.weigh(a.at.raw()-freed), a.limit // of the request it was made for
 	if a.reserve != nil {
-		weight = a.f.h.cal.weigh(next.raw())
+		weight, limit = a.f.h.cal.weigh(next.raw()), min(a.limit, a.f.h.marks().limit-a.keep) // of now
 	}
 	switch {
 	case freed < 0:
 		return &RefusedError{Reason: fmt.Sprintf("the view would grow by %d tokens", -freed)}
-	case a.total > a.limit && weight > a.limit:
-		return &LimitError{Need: clampInt(weight), Limit: clampInt(a.limit)}
-	case freed == 0 && a.reason != ReasonTrigger:
-		return ErrNoGain
+	case a.total > a.limit && weight > limit:
+		return &LimitError{Need: clampInt(weight), Limit: clampInt(limit)}
 	}
 	if err := a.summary.fit(freed, int64(a.goal.MinFree)); err != nil {
 		return err
+	}
+	if freed == 0 && a.reason != ReasonTrigger {
+		return ErrNoGain
 	}
 	if err := a.f.disarm(); err != nil {
 		return err

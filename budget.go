@@ -94,7 +94,8 @@ func (l Limits) withDefaults() (Limits, []error) {
 type Budget struct {
 	mu    sync.Mutex
 	total int64
-	used  int64 // sum of all live reservations and charges
+
+	reserved, charged int64 // sums of live reservations, never above total, and of charges
 }
 
 // NewBudget makes a pool of so many tokens; of none, when it is negative.
@@ -110,7 +111,7 @@ func (b *Budget) Total() int { return clampInt(b.total) }
 func (b *Budget) Used() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return clampInt(b.used)
+	return clampInt(b.reserved + min(b.charged, math.MaxInt64-b.reserved))
 }
 
 // Free returns what can be reserved, never less than 0.
@@ -120,7 +121,7 @@ func (b *Budget) Free() int {
 	return clampInt(b.free())
 }
 
-func (b *Budget) free() int64 { return max(b.total-b.used, 0) }
+func (b *Budget) free() int64 { return max(b.total-b.reserved-b.charged, 0) }
 
 // A Reservation is a share of a [Budget], or of the window of a [History],
 // held until Release. It is safe for concurrent use.
@@ -128,6 +129,7 @@ type Reservation struct {
 	budget  *Budget
 	history *History
 	tokens  int
+	held    int64 // of the history's window
 	once    sync.Once
 }
 
@@ -143,7 +145,7 @@ func (b *Budget) Reserve(n int) (*Reservation, error) {
 	if int64(n) > b.free() {
 		return nil, &BudgetError{Need: n, Free: clampInt(b.free())}
 	}
-	b.used += int64(n)
+	b.reserved += int64(n)
 	return &Reservation{budget: b, tokens: n}, nil
 }
 
@@ -160,12 +162,12 @@ func (r *Reservation) Release() {
 		if b := r.budget; b != nil {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			b.used -= int64(r.tokens)
+			b.reserved -= int64(r.tokens)
 		}
 		if h := r.history; h != nil {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			h.fitted -= r.tokens
+			h.fitted -= r.held
 		}
 	})
 }
@@ -175,10 +177,11 @@ func (r *Reservation) Release() {
 func (b *Budget) exchange(charge *int64, now int64, n int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if free := max(b.total-b.used+*charge-now, 0); int64(n) > free {
+	if free := max(b.total-b.reserved-(b.charged-*charge+now), 0); int64(n) > free {
 		return &BudgetError{Need: n, Free: clampInt(free)}
 	}
-	b.used += now - *charge + int64(n)
+	b.reserved += int64(n)
+	b.charged += now - *charge
 	*charge = now
 	return nil
 }
@@ -187,7 +190,7 @@ func (b *Budget) exchange(charge *int64, now int64, n int) error {
 func (b *Budget) deficit(n int) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return int64(n) - b.total + b.used
+	return min(int64(n)-(b.total-b.reserved), math.MaxInt64-b.charged) + b.charged
 }
 
 // follow moves a charge to what it should be now.
@@ -195,6 +198,6 @@ func (b *Budget) follow(charge *int64, now int64) {
 	now = min(now, math.MaxInt64/1024) // no sum of charges overflows
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.used += now - *charge
+	b.charged += now - *charge
 	*charge = now
 }

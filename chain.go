@@ -91,7 +91,8 @@ func (c chain) climb(ctx context.Context, link CompactionStrategy, view *Snapsho
 		g.run.link("nil", err)
 		return nil, err
 	}
-	name, e, err := plan(ctx, link, view, g)
+	own := *view // what the link does to it stays with the link
+	name, e, err := plan(ctx, link, &own, g)
 	if err == nil {
 		next, err = view.with(e, g)
 	}

@@ -13,8 +13,31 @@ import (
 //		return err // the request would be too long
 //	}
 func (h *History) Prepare(ctx context.Context) (*Snapshot, Report, error) {
+	for range maxRounds - 1 {
+		r, err := h.CompactIfNeeded(ctx)
+		s, late := h.lateFor(&r)
+		if err != nil || late == nil {
+			return s, r, err
+		}
+	}
 	r, err := h.CompactIfNeeded(ctx)
-	return h.Snapshot(), r, err
+	s, late := h.lateFor(&r)
+	if err == nil && late != nil {
+		err = late
+	}
+	return s, r, err
+}
+
+// lateFor returns the snapshot of now, and an error when it is too long because
+// of what was appended since r.
+func (h *History) lateFor(r *Report) (*Snapshot, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ident == nil || !r.Fits || h.fits() {
+		return h.snapshot(), nil
+	}
+	r.Fits = false
+	return h.snapshot(), &LimitError{Need: clampInt(h.cal.weigh(h.raw())), Limit: clampInt(h.marks().limit)}
 }
 
 // CompactIfNeeded runs the strategy when the next request weighs more than
@@ -35,23 +58,22 @@ func (h *History) Prepare(ctx context.Context) (*Snapshot, Report, error) {
 // [ErrReentrant].
 func (h *History) CompactIfNeeded(ctx context.Context) (r Report, err error) {
 	if h.ident == nil {
-		return r, ErrClosed
+		return h.ungone(ReasonHigh, ErrClosed)
 	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	if h.isInside(ctx) {
-		return h.ungone(ErrReentrant)
+		return h.ungone(ReasonHigh, ErrReentrant)
 	}
 	reason, err := h.check(false, &r)
 	switch {
 	case err == nil && reason == notDue:
 		return r, nil
 	case err == ErrClosed:
-		r.Outcome, r.Cause = Failed, err
-		return r, err
+		return h.ungone(ReasonHigh, err)
 	}
-	return h.fly(ctx, flyIfDue)
+	return h.fly(ctx, min(reason, ReasonTrigger), flyIfDue)
 }
 
 func flyIfDue(f *flight) (Report, error) { return f.compactIfDue(false) }
@@ -66,7 +88,7 @@ func flyIfDue(f *flight) (Report, error) { return f.compactIfDue(false) }
 // CompactIfNeeded.
 func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
 	focus = validText(focus)
-	return h.compactAsked(ctx, func(f *flight) (Report, error) {
+	return h.compactAsked(ctx, ReasonManual, func(f *flight) (Report, error) {
 		n := need{reason: ReasonManual, focus: focus, asked: true}
 		h.mu.Lock()
 		total := h.cal.weigh(h.raw())
@@ -81,17 +103,17 @@ func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
 }
 
 // compactAsked boards a flight for a compaction that was asked for.
-func (h *History) compactAsked(ctx context.Context, work func(*flight) (Report, error)) (Report, error) {
+func (h *History) compactAsked(ctx context.Context, why Reason, work func(*flight) (Report, error)) (Report, error) {
 	if h.ident == nil {
-		return Report{Outcome: Failed, Cause: ErrClosed}, ErrClosed
+		return h.ungone(why, ErrClosed)
 	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	if h.isInside(ctx) {
-		return h.ungone(ErrReentrant)
+		return h.ungone(why, ErrReentrant)
 	}
-	return h.fly(ctx, work)
+	return h.fly(ctx, why, work)
 }
 
 // isIdle reports whether nothing was appended since the last edit that was
@@ -133,7 +155,7 @@ func (h *History) check(soft bool, r *Report) (reason Reason, err error) {
 	h.mu.Unlock()
 	if reason == ReasonTrigger {
 		var due bool
-		if due, err = isDue(h.trigger, status); !due {
+		if due, err = isDue(h.trigger, status); !due && err == nil {
 			reason = notDue
 		}
 	}
@@ -156,9 +178,11 @@ type need struct {
 	target int64 // of the whole request
 	asked  bool  // MinFree and the breaker do not bind
 
-	// For Fit: what is to be kept free, the limit it leaves, and what reserves
-	// it, under the lock and last of all.
+	// For Fit: what is asked for, how much of it comes out of the window, the
+	// limit that this leaves, and what reserves it, under the lock and last of
+	// all.
 	room    int64
+	keep    int64
 	limit   int64
 	reserve func(next *state) error
 }
@@ -174,6 +198,7 @@ func (f *flight) compactIfDue(soft bool) (r Report, err error) {
 		var now Report
 		reason, err := f.h.check(soft, &now)
 		if err != nil {
+			now.Reason = min(reason, ReasonTrigger)
 			return f.fail(now, err)
 		}
 		if reason == notDue {

@@ -59,6 +59,32 @@ func BenchmarkCompactIfNeeded(b *testing.B) {
 	}
 }
 
+// BenchmarkPrepareNothingCanGo appends and prepares with every message pinned
+// above high water, and reports how much longer twice as many take: 2 is
+// linear.
+func BenchmarkPrepareNothingCanGo(b *testing.B) {
+	run := func(n int) time.Duration {
+		h, err := convo.New(&convo.Options{Limits: convo.Limits{High: 1000}, Pin: func(convo.Message) bool { return true }})
+		if err != nil {
+			b.Fatal(err)
+		}
+		start := time.Now()
+		for range n {
+			h.Append(convo.User("a question"), convo.Assistant("an answer"))
+			h.Prepare(context.Background())
+		}
+		return time.Since(start)
+	}
+	var once, twice time.Duration
+	for b.Loop() {
+		once += run(8_000)
+		twice += run(16_000)
+	}
+	b.ReportMetric(float64(once.Milliseconds())/float64(b.N), "ms/8k")
+	b.ReportMetric(float64(twice)/float64(once), "x-16k-to-8k")
+	b.ReportMetric(0, "ns/op")
+}
+
 // rounds returns a history of n exchanges: three tool rounds to each user
 // message, made once.
 var rounds = func() func(n int) *convo.History {

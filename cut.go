@@ -186,16 +186,15 @@ func (s *state) floorWeight() floorWeight {
 		return w
 	}
 	newest, _ := exchangeAt(s.list, len(s.list)-1)
-	w.newest = rawOf(s.list[newest:])
+	w.newest, w.pinned = rawOf(s.list[newest:]), s.pinRaw
+	if s.isPinned(s.list[newest].head) {
+		w.pinned -= w.newest
+	}
 	from, to := turnUsers(s.list)
-	w.users = rawOf(s.list[from:min(to, newest)])
-	for _, head := range s.pins {
-		i, ok := index(s.list, head)
-		if !ok || i >= newest || from <= i && i < to {
-			continue
-		}
-		for ; i < newest && s.list[i].head == head; i++ {
-			w.pinned += s.list[i].tokens
+	for _, e := range s.list[from:max(min(to, newest), from)] {
+		w.users += e.tokens
+		if s.isPinned(e.head) {
+			w.pinned -= e.tokens
 		}
 	}
 	return w

@@ -63,6 +63,9 @@ func judge(at *state, e *Edit) (*judgement, error) {
 		}
 	}
 	sum.Covers = slices.Clone(sum.Covers)
+	if sum.Usage.fault() != nil {
+		sum.Usage = Usage{}
+	}
 	j.sum = &sum
 	return j, nil
 }
@@ -159,13 +162,17 @@ type prepared struct {
 	clears    []replacement // beside judgement.clears
 	slot      *slot         // nil: none
 	unspilled []error
+	kept      []Clear // results whose originals found no place
 }
+
+// A spiller keeps the original of a result of an entry, and says where.
+type spiller func(*entry, ToolResult) (ref string, err error)
 
 // A replacement is an entry with results cleared. Where from is nil there is
 // nothing to do.
 type replacement struct{ from, to *entry }
 
-func (id *identity) prepare(now *state, j *judgement, spill func(ToolResult) (string, error)) *prepared {
+func (id *identity) prepare(now *state, j *judgement, spill spiller) *prepared {
 	p := &prepared{clears: make([]replacement, len(j.clears))}
 	for i := range j.clears {
 		c := &j.clears[i]
@@ -190,7 +197,7 @@ func (id *identity) prepare(now *state, j *judgement, spill func(ToolResult) (st
 
 // cleared returns a copy of an entry with results cleared, nil when there is
 // nothing to clear.
-func (id *identity) cleared(from *entry, c *clearing, spill func(ToolResult) (string, error), p *prepared) *entry {
+func (id *identity) cleared(from *entry, c *clearing, spill spiller, p *prepared) *entry {
 	to := *from
 	to.msg = from.msg.clone()
 	changed := false
@@ -206,14 +213,19 @@ func (id *identity) cleared(from *entry, c *clearing, spill func(ToolResult) (st
 		text := t.Text
 		if text == "" {
 			ref := ""
+			var err error
 			if spill != nil {
-				var err error
-				if ref, err = spill(r); err != nil {
-					p.unspilled = append(p.unspilled, err)
-					continue
-				}
+				ref, err = spill(from, r)
 			}
 			text = markerText(&r, ref)
+			if err == nil && ref != "" && id.text(text) >= id.parts(r.Parts) {
+				err = fmt.Errorf("convo: clear result of call %q: the reference that Spill returned is no shorter", r.CallID)
+			}
+			if err != nil {
+				p.unspilled = append(p.unspilled, err)
+				p.kept = append(p.kept, Clear{ID: from.id, CallID: r.CallID})
+				continue
+			}
 		}
 		r.Parts, r.Cleared = textParts(text), true
 		to.msg.Parts[i] = r

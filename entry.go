@@ -3,6 +3,7 @@ package convo
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -79,10 +80,7 @@ func turnUsers(list []*entry) (from, to int) {
 		return 0, 0
 	}
 	turn := list[len(list)-1].turn
-	from = len(list)
-	for from > 0 && list[from-1].turn == turn {
-		from--
-	}
+	from = sort.Search(len(list), func(i int) bool { return list[i].turn >= turn })
 	to = from
 	for to < len(list) && list[to].msg.Role == RoleUser {
 		to++

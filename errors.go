@@ -31,7 +31,8 @@ var (
 // Errors of a compaction.
 var (
 	// ErrReentrant is returned when a strategy or summarizer asks the History
-	// that called it for another compaction, or waits for one.
+	// that called it for another compaction, or waits for one, with its ctx or
+	// one made of it; also later, when it has kept that ctx.
 	ErrReentrant = errors.New("convo: compaction inside a compaction")
 
 	// ErrNoGain is the cause when a compaction was declined because it could
@@ -222,7 +223,7 @@ func (e *SnapshotError) Unwrap() error { return e.Err }
 // A PanicError is what a panic of the caller's code (a strategy, a tokenizer,
 // Options.Pin) becomes.
 type PanicError struct {
-	In    string // the option or interface whose code panicked; Options.Tokenizer for all that counts
+	In    string // the option or interface whose code panicked, as far as it is known: Options.Tokenizer for all that counts, CompactionStrategy for all that it calls
 	Value any    // what was given to panic
 }
 

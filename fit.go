@@ -15,17 +15,18 @@ import "context"
 func (h *History) Fit(ctx context.Context, n int) (*Reservation, Report, error) {
 	if n < 0 {
 		err := &ValueError{Name: "Fit", Value: n, Want: "0 or more tokens"}
-		r, _ := h.ungone(err)
+		r, _ := h.ungone(ReasonFit, err)
 		return nil, r, err
 	}
 	if h.ident == nil {
-		return nil, Report{Outcome: Failed, Cause: ErrClosed}, ErrClosed
+		r, err := h.ungone(ReasonFit, ErrClosed)
+		return nil, r, err
 	}
 	if res, r, err := h.takeRoom(n); res != nil || err != nil {
 		return res, r, err
 	}
 	var res *Reservation
-	r, err := h.compactAsked(ctx, func(f *flight) (r Report, err error) {
+	r, err := h.compactAsked(ctx, ReasonFit, func(f *flight) (r Report, err error) {
 		if res, r, err = h.takeRoom(n); res != nil || err != nil {
 			return r, err
 		}
@@ -50,8 +51,11 @@ func (h *History) Fit(ctx context.Context, n int) (*Reservation, Report, error) 
 func (h *History) takeRoom(n int) (res *Reservation, r Report, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	r.Reason = ReasonFit
 	if h.ended() {
-		return nil, Report{Outcome: Failed, Cause: ErrClosed}, ErrClosed
+		h.measureBefore(&r)
+		r.Outcome, r.Cause = Failed, ErrClosed
+		return nil, r, ErrClosed
 	}
 	limit := h.marks().limit
 	total := h.cal.weigh(h.raw())
@@ -68,8 +72,9 @@ func (h *History) takeRoom(n int) (res *Reservation, r Report, err error) {
 
 // takeWindow lowers the limit by n until Release.
 func (h *History) takeWindow(n int) *Reservation {
-	h.fitted += n
-	return &Reservation{history: h, tokens: n}
+	held := min(int64(n), maxTotal) // no sum of them overflows
+	h.fitted += held
+	return &Reservation{history: h, tokens: n, held: held}
 }
 
 // needRoom says what it takes to reserve n tokens. The reservation is put into
@@ -80,12 +85,14 @@ func (h *History) needRoom(n int, res **Reservation) need {
 	m := h.marks()
 	pool := h.opts.Budget
 	want := need{reason: ReasonFit, asked: true, room: int64(n)}
+	want.keep = want.room
 	want.limit = m.limit - want.room
 	want.reserve = func(*state) error {
 		*res = h.takeWindow(n)
 		return nil
 	}
 	if pool != nil {
+		want.keep = 0
 		want.limit = min(m.limit, h.charge-pool.deficit(n))
 		want.reserve = func(next *state) error {
 			if err := pool.exchange(&h.charge, h.cal.weigh(next.raw()), n); err != nil {

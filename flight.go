@@ -31,23 +31,23 @@ func (h *History) isInside(ctx context.Context) bool { return ctx.Value(flightKe
 
 // fly waits for the seat, runs work, and tells what came of it when the seat
 // is free again.
-func (h *History) fly(ctx context.Context, work func(*flight) (Report, error)) (Report, error) {
+func (h *History) fly(ctx context.Context, why Reason, work func(*flight) (Report, error)) (Report, error) {
 	select {
 	case h.seat <- struct{}{}:
 	default:
 		select {
 		case h.seat <- struct{}{}:
 		case <-h.done:
-			return h.ungone(ErrClosed)
+			return h.ungone(why, ErrClosed)
 		case <-ctx.Done():
-			r, err := h.ungone(endOf(ctx))
+			r, err := h.ungone(why, endOf(ctx))
 			h.tell(r)
 			return r, err
 		}
 	}
 	f := h.board(ctx)
 	if f == nil {
-		return h.ungone(ErrClosed)
+		return h.ungone(why, ErrClosed)
 	}
 	defer f.land() // also when the caller's code ends the goroutine
 	r, err := work(f)
@@ -116,9 +116,9 @@ func endOf(ctx context.Context) error {
 }
 
 // ungone is the report of a compaction that has not begun.
-func (h *History) ungone(cause error) (Report, error) {
+func (h *History) ungone(why Reason, cause error) (Report, error) {
 	r := h.present()
-	r.Outcome, r.Cause = Failed, cause
+	r.Outcome, r.Reason, r.Cause = Failed, why, cause
 	return r, cause
 }
 
@@ -126,9 +126,7 @@ func (h *History) ungone(cause error) (Report, error) {
 func (h *History) present() (r Report) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ident != nil {
-		h.measureBefore(&r)
-	}
+	h.measureBefore(&r)
 	return r
 }
 
@@ -143,7 +141,7 @@ type background struct {
 // CompactInBackground starts a compaction on a goroutine of its own when the
 // soft mark is passed or the strategy's [Trigger] is due, and tells whether it
 // did. It does nothing while another compaction of h is under way, nor when
-// nothing has changed since the last one.
+// nothing has changed since the last one that was applied.
 //
 // The conversation goes on meanwhile: what is appended stays, in order. The
 // strategy gets the values of ctx, not its end; [History.Close] ends it.
@@ -187,7 +185,7 @@ func (b *background) run(f *flight) {
 	defer f.land()
 	defer func() {
 		if b.report.Outcome == NotNeeded && b.err != nil { // the goroutine was ended
-			b.report, _ = f.h.ungone(b.err)
+			b.report, _ = f.h.ungone(ReasonSoft, b.err)
 			f.reports = append(f.reports, b.report)
 		}
 	}()
@@ -196,13 +194,14 @@ func (b *background) run(f *flight) {
 
 // Wait returns the outcome of the newest compaction in the background: when it
 // is over, at once if it is already. NotNeeded when there was none. When ctx
-// ends first its error is returned, and the compaction goes on.
+// ends first its error is returned, and the compaction goes on; when h is
+// closed first, [ErrClosed].
 func (h *History) Wait(ctx context.Context) (Report, error) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	if h.isInside(ctx) {
-		return h.ungone(ErrReentrant)
+		return h.ungone(ReasonSoft, ErrReentrant)
 	}
 	h.mu.Lock()
 	b := h.background
@@ -218,15 +217,18 @@ func (h *History) Wait(ctx context.Context) (Report, error) {
 	select {
 	case <-b.over:
 		return b.report, b.err
+	case <-h.done:
+		return h.ungone(ReasonSoft, ErrClosed)
 	case <-ctx.Done():
-		return h.present(), endOf(ctx)
+		return h.ungone(ReasonSoft, endOf(ctx))
 	}
 }
 
 // Close ends h: reading works afterwards, every change is [ErrClosed]. What
 // was charged to a Budget is released. A compaction under way is cancelled;
 // Close waits for one in the background to end, so a strategy or summarizer
-// must not call it. Closing twice is fine.
+// must not call it. An OnCompaction may: when the outcome is already being told,
+// Close does not wait. Closing twice is fine.
 func (h *History) Close() error {
 	h.mu.Lock()
 	if !h.closed {

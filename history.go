@@ -96,7 +96,7 @@ type History struct {
 	limits Limits    // with defaults
 	closed bool
 	charge int64 // to opts.Budget
-	fitted int   // reserved out of the window by Fit
+	fitted int64 // reserved out of the window by Fit
 
 	// What the last usage report said.
 	sent     *Snapshot // it was measured on this; nil: no report for the model
@@ -118,6 +118,7 @@ type History struct {
 	current      *flight // the one that holds the seat, or the last that did
 	background   *background
 	warned       bool // that nothing will ever be compacted
+	spilled      map[spilled]string
 }
 
 // interruptReason answers the calls that a user message interrupts.
@@ -337,7 +338,7 @@ func (h *History) place(batch []arrival) (ID, error) {
 	for i := range batch {
 		h.push(batch[i].entry)
 		if batch[i].pin {
-			h.pins = withPin(h.pins, batch[i].head)
+			h.pin(batch[i].head)
 		}
 	}
 	h.calls, h.last = open, id
@@ -358,6 +359,9 @@ func (h *History) push(e *entry) {
 		h.turn = e.turn
 		h.list = append(h.list, e)
 		h.listRaw += e.tokens
+		if h.isPinned(e.head) {
+			h.pinRaw += e.tokens
+		}
 	}
 	h.appended += e.tokens
 	h.appendedEver += e.tokens

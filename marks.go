@@ -17,7 +17,7 @@ const (
 func (h *History) marks() marks {
 	m := marks{noMark, noMark, noMark, noMark}
 	if h.limits.Window > 0 {
-		m.limit = int64(max(h.limits.limit()-h.fitted, 0))
+		m.limit = max(int64(h.limits.limit())-h.fitted, 0)
 	}
 	m.high, m.soft, m.low = m.limit, m.limit, m.limit
 	if h.limits.High > 0 {

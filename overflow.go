@@ -65,4 +65,9 @@ var overflowTexts = [...][2]string{
 	{"model_context_window_exceeded", ""},
 	{"greater than the context length", ""},
 	{"greater than", "n_ctx"},
+	{"`inputs` must have less than", "tokens"},
+	{"`inputs` tokens + `max_new_tokens`", "must be"},
+	{"range of input length should be", ""},
+	{"exceeded model token limit", ""},
+	{"tokens_limit_reached", ""},
 }

@@ -7,11 +7,24 @@ import "slices"
 // the view ([ErrNotFound]). Any entry stands for its exchange, results yet to
 // come included. System entries need no pin. A pin costs as much as there are
 // pins, one on the newest exchange costs nothing.
-func (h *History) Pin(ids ...ID) error { return h.setPins(ids, withPin) }
+func (h *History) Pin(ids ...ID) error {
+	return h.setPins(ids, func(heads []ID) { h.changePins(heads...) })
+}
 
 // Unpin takes the pins of the given entries' exchanges away, all or none. An
 // exchange that is not pinned stays so.
-func (h *History) Unpin(ids ...ID) error { return h.setPins(ids, withoutPin) }
+func (h *History) Unpin(ids ...ID) error {
+	return h.setPins(ids, func(heads []ID) {
+		h.change()
+		slices.Sort(heads)
+		for _, head := range slices.Compact(heads) {
+			if h.isPinned(head) {
+				h.pinRaw -= h.exchangeRaw(head)
+			}
+		}
+		h.pins = withoutPin(h.pins, heads...)
+	})
+}
 
 // PinLast pins the newest exchange. It returns [ErrNotFound] when there is
 // none.
@@ -24,7 +37,7 @@ func (h *History) PinLast() error {
 	if len(h.list) == 0 {
 		return ErrNotFound
 	}
-	h.changePins(withPin(h.pins, h.list[len(h.list)-1].head))
+	h.changePins(h.list[len(h.list)-1].head)
 	return nil
 }
 
@@ -35,7 +48,7 @@ func (h *History) Pinned() []ID {
 	return h.pinned()
 }
 
-func (h *History) setPins(ids []ID, set func(pins []ID, heads ...ID) []ID) error {
+func (h *History) setPins(ids []ID, set func(heads []ID)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ended() {
@@ -54,18 +67,60 @@ func (h *History) setPins(ids []ID, set func(pins []ID, heads ...ID) []ID) error
 	if len(heads) == 0 {
 		return nil
 	}
-	h.changePins(set(h.pins, heads...))
+	set(heads)
 	return nil
 }
 
-// changePins puts other pins in force. More of them give a compaction nothing
-// to do that it had not before.
-func (h *History) changePins(pins []ID) {
-	settled := h.compacted == h.version && len(pins) >= len(h.pins)
+// changePins adds pins. They give a compaction nothing to do that it had not
+// before.
+func (h *History) changePins(heads ...ID) {
+	settled := h.compacted == h.version
 	h.change()
-	h.pins = pins
+	h.pin(heads...)
 	if settled {
 		h.compacted = h.version
+	}
+}
+
+// pin adds pins.
+func (s *state) pin(heads ...ID) {
+	if len(heads) > 1 {
+		slices.Sort(heads)
+		heads = slices.Compact(heads)
+	}
+	for _, head := range heads {
+		if !s.isPinned(head) {
+			s.pinRaw += s.exchangeRaw(head)
+		}
+	}
+	if len(heads) != 1 || !s.isPinned(heads[0]) {
+		s.pins = withPin(s.pins, heads...)
+	}
+}
+
+func (s *state) isPinned(head ID) bool {
+	if n := len(s.pins); n > 0 && s.pins[n-1] < head {
+		return false // as most appended entries
+	}
+	_, pinned := slices.BinarySearch(s.pins, head)
+	return pinned
+}
+
+// exchangeRaw returns the tokens of the exchange that begins with an entry.
+func (s *state) exchangeRaw(head ID) (raw int64) {
+	i, ok := index(s.list, head)
+	for ok && i < len(s.list) && s.list[i].head == head {
+		raw += s.list[i].tokens
+		i++
+	}
+	return raw
+}
+
+// sumPins counts the tokens of pinned exchanges afresh.
+func (s *state) sumPins() {
+	s.pinRaw = 0
+	for _, head := range s.pins {
+		s.pinRaw += s.exchangeRaw(head)
 	}
 }
 

@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ const (
 )
 
 func newPrompter(w *writer) *prompter {
-	p := &prompter{w: w, key: w.s.key()}
+	p := &prompter{w: w, key: promptKey(w.s.key())}
 	p.ask = w.prompt
 	if p.ask == "" {
 		p.ask = DefaultPrompt
@@ -69,6 +70,17 @@ func newPrompter(w *writer) *prompter {
 		p.pinned, _ = cutMiddle(p.pinned, w.window/4, w.count)
 	}
 	return p
+}
+
+// promptKey makes the key of prompts out of that of a History, so that no
+// summarizer learns the one that marks what the model sees.
+func promptKey(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	out := make([]byte, keyLen)
+	for i := range out {
+		out[i] = 'a' + sum[i]%26
+	}
+	return string(out)
 }
 
 // instruction asks for the summary of the messages before it.
@@ -177,7 +189,7 @@ func (p *prompter) fold(room, total int) ([]chunk, error) {
 // prefixOf returns how many bytes of text, at least one rune, weigh no more
 // than so many tokens; weight is that of all.
 func prefixOf(text string, tokens, weight int, count func(string) int) int {
-	n := len(text)
+	n, tokens := len(text), max(tokens, 0)
 	if weight > tokens {
 		n = int(int64(n) * int64(tokens) / int64(weight))
 	}
@@ -216,7 +228,7 @@ func renderMessage(m *Message, body string, continued bool) string {
 	var b strings.Builder
 	b.WriteString("<message role=" + quote(string(m.Role)))
 	if m.Author != "" {
-		b.WriteString(" author=" + quote(m.Author))
+		b.WriteString(" author=" + quote(shorten(m.Author, 200)))
 	}
 	if continued {
 		b.WriteString(` continued="true"`)
@@ -305,7 +317,7 @@ func escapeTags(s string) string {
 }
 
 func beginsTag(s string) bool {
-	s = strings.TrimLeft(s[:min(len(s), 64)], " \t\r\n/")
+	s = strings.TrimLeft(s, " \t\r\n/")
 	return slices.ContainsFunc(tagNames[:], func(name string) bool {
 		return len(s) >= len(name) && strings.EqualFold(s[:len(name)], name)
 	})

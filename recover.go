@@ -30,38 +30,43 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	overflow, err := h.isOverflow(cause)
 	switch {
 	case err != nil:
-		r, _ := h.ungone(err)
+		r, _ := h.ungone(ReasonOverflow, err)
 		return false, r, fmt.Errorf("%w: %w", err, cause)
 	case !overflow:
-		return false, h.present(), cause
+		r := h.present()
+		r.Reason = ReasonOverflow
+		return false, r, cause
 	}
 	h.mu.Lock()
 	err = h.owns(at)
 	h.mu.Unlock()
 	if err != nil {
-		r, _ := h.ungone(err)
+		r, _ := h.ungone(ReasonOverflow, err)
 		return false, r, fmt.Errorf("%w: %w", err, cause)
 	}
-	report, err = h.compactAsked(ctx, func(f *flight) (Report, error) {
+	report, err = h.compactAsked(ctx, ReasonOverflow, func(f *flight) (Report, error) {
 		n := need{reason: ReasonOverflow, asked: true}
 		h.mu.Lock()
 		total := h.cal.weigh(h.raw())
 		n.target = min(h.marks().low, h.cal.weigh(at.raw())/2)
 		h.mu.Unlock()
 		if total <= n.target {
-			return h.present(), nil
+			r := h.present()
+			r.Reason = ReasonOverflow
+			return r, nil
 		}
 		return f.try(n)
 	})
 	h.mu.Lock()
 	retry = !h.ended() && h.raw() < at.raw()
+	weight, refused := h.cal.weigh(h.raw()), h.cal.weigh(at.raw())
 	h.mu.Unlock()
 	if retry {
 		return true, report, err
 	}
 	if err == nil {
-		if err = report.Cause; err == nil {
-			err = ErrNoGain
+		if err = report.Cause; err == nil { // more was appended meanwhile than went
+			err = &LimitError{Need: clampInt(weight), Limit: clampInt(refused - 1)}
 		}
 	}
 	return false, report, fmt.Errorf("%w: %w", err, cause)

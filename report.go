@@ -68,11 +68,11 @@ type Report struct {
 
 	Duration time.Duration
 	Usage    Usage // of the summarizer, failed calls included
-	Unread   int   // raw tokens of what went that no summarizer was shown
+	Unread   int   // raw tokens of what went into the summary that no summarizer was shown
 
 	// PrefixKept is the share, from 0 to 1, of what was last sent that the
-	// next request begins with again. Sent is the snapshot last given to
-	// RecordUsage, or else the view before the edit.
+	// next request begins with again after the edit; 1 where none was applied.
+	// Sent is the snapshot last given to RecordUsage, or else the view before.
 	PrefixKept float64
 }
 

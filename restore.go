@@ -77,6 +77,7 @@ func (h *History) load(s *Snapshot) (err error) {
 	}
 	h.calls = callsOf(h.list)
 	h.sysRaw, h.listRaw, h.turns = rawOf(h.sys), rawOf(h.list), countTurns(h.list)
+	h.sumPins()
 	switch {
 	case h.calls.openCalls() == 0:
 	case h.opts.OnLoad == OnLoadClose:

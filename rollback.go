@@ -127,7 +127,13 @@ func (h *History) cut(n int, last ID) {
 	if h.sent != nil {
 		h.measured -= rawShared(gone, h.sent.list[firstAfter(h.sent.list, last):])
 	}
-	raw := rawOf(gone)
+	raw := int64(0)
+	for _, e := range gone {
+		raw += e.tokens
+		if h.isPinned(e.head) {
+			h.pinRaw -= e.tokens
+		}
+	}
 	turn := 0
 	if n > 0 {
 		turn = h.list[n-1].turn
@@ -151,7 +157,9 @@ func (h *History) restore(at *Snapshot) {
 	for len(h.edits) > 0 && h.edits[len(h.edits)-1].version > at.version {
 		h.edits = h.edits[:len(h.edits)-1]
 	}
+	h.focused = focused{}
 	h.tookBack(at.last)
+	h.sumPins()
 	h.rewritten = h.version
 	if h.sent != nil {
 		h.measured = h.rawSharedWith(h.sent)

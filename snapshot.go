@@ -27,6 +27,7 @@ type state struct {
 	sys, list       []*entry // system entries, the others
 	sysRaw, listRaw int64    // their tokens
 	pins            []ID     // heads of pinned exchanges, ascending
+	pinRaw          int64    // tokens of pinned exchanges
 	slot            *slot    // the summary; nil: none
 	eph             *ephemeral
 	version         uint64

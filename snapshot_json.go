@@ -147,6 +147,7 @@ func (in *snapshotJSON) state() (state, error) {
 		}
 	}
 	s.sysRaw, s.listRaw, s.turns = rawOf(s.sys), rawOf(s.list), countTurns(s.list)
+	s.sumPins()
 	if in.Summary != nil {
 		sum := in.Summary
 		s.slot = &slot{sum: Summary{Text: sum.Text, Covers: sum.Covers, Updates: sum.Updates, Time: sum.Time}}

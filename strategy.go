@@ -9,8 +9,9 @@ import (
 // A CompactionStrategy decides what a History gives up.
 //
 // A History calls Compact with no lock held, on the goroutine that asked for
-// the compaction, and never twice at once. Compact must return soon after ctx
-// has ended; what it returns later is thrown away. It may append to the
+// the compaction, and not twice at once, unless a call has not returned after
+// its ctx ended. Compact must return soon after ctx has ended; what it returns
+// later is thrown away. It may append to the
 // History and read it; a compaction of the same History with ctx, or a context
 // made of it, is [ErrReentrant].
 type CompactionStrategy interface {
@@ -92,10 +93,11 @@ type run struct {
 	base   *Snapshot // before any link
 	sent   *Snapshot // last given to RecordUsage; nil: none
 	status Status
-	low    int64 // raw tokens at low water, 0: none
-	limit  int64 // raw tokens that a request may hold, 0: no limit
-	window int   // of the History
-	noGain bool  // NoModel because the floor leaves too little
+	low    int64   // raw tokens at low water, 0: none
+	limit  int64   // raw tokens that a request may hold, 0: no limit
+	window int     // of the History
+	noGain bool    // NoModel because the floor leaves too little
+	kept   []Clear // results that could not be cleared a moment ago
 
 	mu sync.Mutex
 	// Protects following.

@@ -16,7 +16,7 @@ import (
 type Summarize struct {
 	With       Summarizer // nil: Extract{}
 	KeepTokens int        // how much of the newest messages stays, beside the floor; 0: as much as the goal allows, negative: nothing
-	MaxTokens  int        // a longer summary is refused; 0 and less: an eighth of low water, at least 500
+	MaxTokens  int        // a longer summary is refused; 0 and less: an eighth of low water, at least 500, and at most an eighth of the summarizer's window
 	Window     int        // of the summarizer's model; 0: the History's, negative: no bound
 	Prompt     string     // what to ask for; empty: DefaultPrompt
 }
@@ -46,6 +46,9 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, erro
 		w.window = -1
 	case w.window == 0 && g.run != nil:
 		w.window = g.run.window
+	}
+	if w.window > 0 && z.MaxTokens <= 0 {
+		w.max = min(w.max, max(w.window/8, leastChunk))
 	}
 	frame := s.frameTokens()
 	if s.raw() <= target {
@@ -116,6 +119,8 @@ type writer struct {
 	run    *run
 	count  func(string) int
 
+	handoff bool // nothing stays beside the summary
+
 	entries []*entry
 	pinned  []Message
 	sent    *Snapshot
@@ -126,7 +131,9 @@ type writer struct {
 func (w *writer) prepare(entries []*entry, sent *Snapshot) {
 	w.entries = entries
 	for _, id := range w.s.pinned() {
-		w.pinned = append(w.pinned, w.s.find(id).msg.clone())
+		if !w.handoff {
+			w.pinned = append(w.pinned, w.s.find(id).msg.clone())
+		}
 	}
 	if sent == nil || sent.slot != w.s.slot {
 		return
@@ -137,7 +144,7 @@ func (w *writer) prepare(entries []*entry, sent *Snapshot) {
 			shown++
 		}
 	}
-	if shown == len(entries) {
+	if shown == len(entries) && (w.window <= 0 || sent.raw()+int64(w.max) <= int64(w.window-w.window/windowShare)) {
 		own := *sent
 		w.sent = &own
 	}

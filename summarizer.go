@@ -10,9 +10,10 @@ import (
 // A Summarizer writes summaries: most of the time, a call of a model.
 //
 // Summarize runs with no lock held, on the goroutine that asked for the
-// compaction, and never twice at once for one History; one that several
-// histories share is called by several goroutines at once. It must return soon
-// after ctx has ended; what it returns later is thrown away. It returns the
+// compaction, and not twice at once for one History, unless a call has not
+// returned after its ctx ended; one that several histories share is called by
+// several goroutines at once. It must return soon after ctx has ended; what it
+// returns later is thrown away. It returns the
 // text, why the model stopped, and what the call used; the History refuses a
 // text that is empty, cut off or too long, and stays as it was.
 //
@@ -111,12 +112,13 @@ func (h *History) Summarize(ctx context.Context, with Summarizer, focus string) 
 		return Summary{}, ErrNoGain
 	}
 	w := writer{
-		with:   with,
-		window: limits.Window,
-		max:    maxSummary(limits.Low),
-		focus:  focus,
-		s:      s,
-		count:  func(text string) int { return clampInt(h.ident.text(text)) },
+		with:    with,
+		window:  limits.Window,
+		max:     maxSummary(limits.Low),
+		focus:   focus,
+		handoff: true,
+		s:       s,
+		count:   func(text string) int { return clampInt(h.ident.text(text)) },
 	}
 	w.prepare(s.list, sent)
 	sum, err := w.write(ctx)

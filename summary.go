@@ -3,6 +3,7 @@ package convo
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -81,7 +82,16 @@ func (s *Snapshot) Summary() (Summary, bool) {
 // wrapper no text can forge.
 func summaryMessage(key string, s *slot) Message {
 	open, end := summaryTags(key)
-	return User(open + s.sum.Text + end)
+	return User(open + shownSummary(key, s.sum.Text) + end)
+}
+
+// shownSummary is the text of a summary as the model sees it: what imitates our
+// tags, key and all, stays text.
+func shownSummary(key, text string) string {
+	if strings.Contains(text, key) {
+		return escapeTags(text)
+	}
+	return text
 }
 
 func summaryTags(key string) (open, end string) {
@@ -92,7 +102,7 @@ func summaryTags(key string) (open, end string) {
 // summaryTokens counts a summary with its wrapper.
 func (id *identity) summaryTokens(text string) int64 {
 	open, end := summaryTags(id.key)
-	return int64(id.over.Message) + id.text(open) + id.text(text) + id.text(end)
+	return int64(id.over.Message) + id.text(open) + id.text(shownSummary(id.key, text)) + id.text(end)
 }
 
 // joinRanges returns what any of the ranges covers: ascending, apart.

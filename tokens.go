@@ -76,16 +76,27 @@ func (u Usage) fault() error {
 			return &ValueError{Name: f.name, Value: f.value, Want: "0 or more"}
 		}
 	}
+	if u.Input > 0 && (u.CacheRead > u.Input || u.CacheWrite > u.Input-u.CacheRead) {
+		return &ValueError{Name: "Usage.Input", Value: u.Input, Want: "all tokens of the request, cached ones included"}
+	}
 	return nil
 }
 
 func (u Usage) plus(v Usage) Usage {
 	return Usage{
-		Input:      u.Input + v.Input,
-		CacheRead:  u.CacheRead + v.CacheRead,
-		CacheWrite: u.CacheWrite + v.CacheWrite,
-		Output:     u.Output + v.Output,
+		Input:      addClamped(u.Input, v.Input),
+		CacheRead:  addClamped(u.CacheRead, v.CacheRead),
+		CacheWrite: addClamped(u.CacheWrite, v.CacheWrite),
+		Output:     addClamped(u.Output, v.Output),
 	}
+}
+
+// addClamped adds figures that are not negative.
+func addClamped(a, b int) int {
+	if a > math.MaxInt-b {
+		return math.MaxInt
+	}
+	return a + b
 }
 
 // An Estimate is what the next request weighs, in tokens, overhead included.

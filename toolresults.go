@@ -1,6 +1,9 @@
 package convo
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // ClearToolResults is a [CompactionStrategy] that clears old tool results: a
 // marker that names the tool and the size takes the place of the content, call
@@ -41,7 +44,7 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 			continue
 		}
 		for _, result := range s.list[a.from+1 : a.to] {
-			freed += e.clearIn(result, counter)
+			freed += e.clearIn(result, counter, g.run)
 		}
 	}
 	least := int64(max(c.MinFreed, 1))
@@ -56,10 +59,10 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 
 // clearIn adds the results of an entry that are worth it, and returns what that
 // frees.
-func (e *Edit) clearIn(in *entry, counter *counter) (freed int64) {
+func (e *Edit) clearIn(in *entry, counter *counter, run *run) (freed int64) {
 	for _, p := range in.msg.Parts {
 		r, ok := p.(ToolResult)
-		if !ok || r.Cleared {
+		if !ok || r.Cleared || run != nil && slices.Contains(run.kept, Clear{ID: in.id, CallID: r.CallID}) {
 			continue
 		}
 		gain := counter.parts(r.Parts) - counter.text(markerText(&r, ""))
