@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -219,9 +220,9 @@ func TestHostile_Tokenizers(t *testing.T) {
 func TestHostile_NeverReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forever := make(chan struct{})
-		calls := 0
+		var calls atomic.Int32
 		h := toolTurn(t, windowOf(1000, convo.Chain(convo.Summarize{With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
-			if calls++; calls == 1 {
+			if calls.Add(1) == 1 {
 				<-forever
 			}
 			return convo.Summary{Text: "late"}, nil
