@@ -110,8 +110,11 @@ func squeeze(t *testing.T, s *convo.Snapshot, c convo.CompactionStrategy, policy
 		}
 		t.Fatalf("an error of no known type: %v", err)
 	}
-	require.Equal(t, convo.Applied, r.Outcome)
 	require.True(t, r.Fits)
+	if r.TokensBefore <= h.Status().Limit {
+		return "fits" // of a few tokens
+	}
+	require.Equal(t, convo.Applied, r.Outcome)
 	switch c.(type) {
 	case convo.SlidingWindow, convo.ClearToolResults:
 	default:

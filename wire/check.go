@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -19,7 +21,13 @@ func (c *checker) shape(path, want string) {
 // body reads a request and returns the fields of it.
 func (c *checker) body(data []byte) map[string]any {
 	var all map[string]any
-	if err := json.Unmarshal(data, &all); err != nil || all == nil {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber() // no number is too large
+	err := d.Decode(&all)
+	if err == nil && d.More() {
+		err = errors.New("more than one value")
+	}
+	if err != nil || all == nil {
 		c.add(Finding{Rule: "json", Error: "We could not parse the JSON body of your request.", Fix: fmt.Sprintf("send a JSON object: %v", err)})
 		return nil
 	}

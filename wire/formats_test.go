@@ -27,6 +27,13 @@ var formats = map[string]wire.Format{
 	"mistral":     wire.OpenAIChat{Dialect: wire.Mistral},
 	"ollama":      wire.OpenAIChat{Dialect: wire.Ollama},
 	"strict":      wire.OpenAIChat{Dialect: wire.StrictAlternation},
+	"responses":   wire.OpenAIResponses{},
+	"anthropic":   wire.Anthropic{},
+	"gemini":      wire.Gemini{},
+	"gemini m1":   wire.Gemini{Model: "m1"},
+	"gemini 3":    wire.Gemini{Model: "gemini-3-x"},
+	"converse":    wire.Converse{},
+	"converse 2":  wire.Converse{Model: "m1", ResultsAlone: true, Cache: true},
 }
 
 var requests = flag.Int("wire.requests", 30_000, "requests that TestFormats_Random encodes")
