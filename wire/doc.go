@@ -14,9 +14,9 @@
 //   - tool call ids that the provider does not take, or that came before in the
 //     request, are replaced, no two by the same; the conversation keeps its own;
 //   - system text goes where the provider wants it;
-//   - reasoning, signatures and opaque blocks go only to the format that made
-//     them, and, where Model is set, to that model; for others they are left
-//     out;
+//   - reasoning and signatures go only to the format that made them, and, where
+//     Model is set, to that model; opaque blocks go to their format; for others
+//     they are left out;
 //   - arguments keep their bytes.
 //
 // # Cache stability
@@ -26,6 +26,7 @@
 // was open and no ephemeral message was set, and nothing was compacted in
 // between, the blocks of the earlier one are the first blocks of the later one,
 // byte for byte. [PrefixShare] measures it. The one exception: where a provider
-// wants a user turn last and the conversation ends with an assistant message,
-// a marker stands at the end.
+// wants a user turn last and the conversation has none there, because it ends
+// with an assistant message or is system text alone, a marker stands at the
+// end.
 package wire

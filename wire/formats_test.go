@@ -21,19 +21,22 @@ import (
 // formats are all of the package, with the settings that differ in what they
 // write.
 var formats = map[string]wire.Format{
-	"openai chat": wire.OpenAIChat{},
-	"developer":   wire.OpenAIChat{Developer: true},
-	"deepseek":    wire.OpenAIChat{Dialect: wire.DeepSeek},
-	"mistral":     wire.OpenAIChat{Dialect: wire.Mistral},
-	"ollama":      wire.OpenAIChat{Dialect: wire.Ollama},
-	"strict":      wire.OpenAIChat{Dialect: wire.StrictAlternation},
-	"responses":   wire.OpenAIResponses{},
-	"anthropic":   wire.Anthropic{},
-	"gemini":      wire.Gemini{},
-	"gemini m1":   wire.Gemini{Model: "m1"},
-	"gemini 3":    wire.Gemini{Model: "gemini-3-x"},
-	"converse":    wire.Converse{},
-	"converse 2":  wire.Converse{Model: "m1", ResultsAlone: true, Cache: true},
+	"openai chat":   wire.OpenAIChat{},
+	"openai chat 2": wire.OpenAIChat{Developer: true, Audio: true},
+	"deepseek":      wire.OpenAIChat{Dialect: wire.DeepSeek},
+	"mistral":       wire.OpenAIChat{Dialect: wire.Mistral},
+	"ollama":        wire.OpenAIChat{Dialect: wire.Ollama},
+	"strict":        wire.OpenAIChat{Dialect: wire.StrictAlternation},
+	"responses":     wire.OpenAIResponses{},
+	"responses 2":   wire.OpenAIResponses{Developer: true, Model: "m1"},
+	"responses 3":   wire.OpenAIResponses{Plain: true},
+	"anthropic":     wire.Anthropic{},
+	"anthropic 2":   wire.Anthropic{Model: "m1", Cache: true, UserLast: true},
+	"gemini":        wire.Gemini{},
+	"gemini 2":      wire.Gemini{Model: "m1"},
+	"gemini 3":      wire.Gemini{Model: "gemini-3-x"},
+	"converse":      wire.Converse{},
+	"converse 2":    wire.Converse{Model: "m1", ResultsAlone: true, Cache: true},
 }
 
 var requests = flag.Int("wire.requests", 30_000, "requests that TestFormats_Random encodes")

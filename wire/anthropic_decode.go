@@ -1,0 +1,370 @@
+package wire
+
+import (
+	"encoding/base64"
+	"encoding/json"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// Decode reads a request, a response, a list of messages or one message. The
+// results that begin a user message are a tool message; assistant messages that
+// follow each other with calls are one, as they are for the API. Messages of
+// role system among the others are opaque parts of user messages.
+func (f Anthropic) Decode(data []byte) (Transcript, error) {
+	d := anthropicDecoder{decoder{format: anthropicFormat, names: map[string]string{}}}
+	if err := d.decode(data); err != nil {
+		return Transcript{}, err
+	}
+	return d.out, nil
+}
+
+type anthropicDecoder struct{ decoder }
+
+func (d *anthropicDecoder) decode(data []byte) error {
+	if kindOf(data) == '[' {
+		return d.messages("", data)
+	}
+	all, err := fields("", data)
+	if err != nil {
+		return err
+	}
+	d.model = stringOf(all["model"])
+	switch {
+	case all["messages"] != nil:
+		if err := d.system(all["system"]); err != nil {
+			return err
+		}
+		return d.messages("messages", all["messages"])
+	case all["role"] != nil:
+		if err := d.usage(all["usage"]); err != nil {
+			return err
+		}
+		return d.message("", data)
+	}
+	return &DecodeError{Reason: "neither a request, a response nor a message: want messages or role"}
+}
+
+func (d *anthropicDecoder) usage(raw json.RawMessage) error {
+	var u struct {
+		Input  int `json:"input_tokens"`
+		Read   int `json:"cache_read_input_tokens"`
+		Write  int `json:"cache_creation_input_tokens"`
+		Output int `json:"output_tokens"`
+	}
+	if isNull(raw) {
+		return nil
+	}
+	if err := read("usage", "an object of numbers", raw, &u); err != nil {
+		return err
+	}
+	u.Input, u.Read, u.Write = max(u.Input, 0), max(u.Read, 0), max(u.Write, 0)
+	d.out.Usage = usageOf(u.Input+u.Read+u.Write, u.Read, u.Write, u.Output)
+	return nil
+}
+
+func (d *anthropicDecoder) system(raw json.RawMessage) error {
+	if isNull(raw) {
+		return nil
+	}
+	m := convo.Message{Role: convo.RoleSystem}
+	err := d.blocks("system", raw, func(path string, raw json.RawMessage) error {
+		return d.block(path, raw, &m)
+	})
+	if err == nil && len(m.Parts) > 0 {
+		d.add(m)
+	}
+	return err
+}
+
+func (d *anthropicDecoder) messages(path string, data []byte) error {
+	var list []json.RawMessage
+	if err := read(path, "an array of messages", data, &list); err != nil {
+		return err
+	}
+	for i, raw := range list {
+		if err := d.message(atIndex(path, i), raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *anthropicDecoder) message(path string, data []byte) error {
+	all, err := fields(path, data)
+	if err != nil {
+		return err
+	}
+	var role string
+	if err := read(at(path, "role"), "a string", all["role"], &role); err != nil {
+		return err
+	}
+	content := at(path, "content")
+	switch role {
+	case "system":
+		return d.systemMessage(path, data)
+	case "user":
+		err = d.user(content, all["content"])
+	case "assistant":
+		err = d.assistant(content, all["content"])
+	default:
+		return &DecodeError{Path: at(path, "role"), Reason: "unknown role " + quote(role)}
+	}
+	d.loseRest(path, all, "role", "content", "type", "id", "model", "stop_reason", "stop_sequence", "usage")
+	return err
+}
+
+// systemMessage keeps a system message among the others as it is.
+func (d *anthropicDecoder) systemMessage(path string, data []byte) error {
+	if _, ok := anthropicSystemMessage(string(data)); !ok {
+		return &DecodeError{Path: at(path, "content"), Reason: "want text or blocks, none of them blank"}
+	}
+	raw, lost := unmarked(string(data))
+	for _, l := range lost {
+		d.lose(at(path, l), lostMark)
+	}
+	d.add(convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Opaque{Format: d.format, JSON: raw}}})
+	return nil
+}
+
+// blocks calls f with each block of content; a string is a text block.
+func (d *anthropicDecoder) blocks(path string, raw json.RawMessage, f func(string, json.RawMessage) error) error {
+	var list []json.RawMessage
+	switch kindOf(raw) {
+	case '"':
+		return f(path, append(append([]byte(`{"type":"text","text":`), raw...), '}'))
+	case '[':
+		if err := read(path, "an array of blocks", raw, &list); err != nil {
+			return err
+		}
+	default:
+		return &DecodeError{Path: path, Reason: "want a string or an array of blocks"}
+	}
+	for i, raw := range list {
+		if err := f(atIndex(path, i), raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// user reads a user message: each run of results is a tool message.
+func (d *anthropicDecoder) user(path string, raw json.RawMessage) error {
+	var list []convo.Message
+	err := d.blocks(path, raw, func(path string, raw json.RawMessage) error {
+		all, err := fields(path, raw)
+		if err != nil {
+			return err
+		}
+		role := convo.RoleUser
+		if stringOf(all["type"]) == "tool_result" {
+			role = convo.RoleTool
+		}
+		if n := len(list); n == 0 || list[n-1].Role != role {
+			list = append(list, convo.Message{Role: role})
+		}
+		m := &list[len(list)-1]
+		if role == convo.RoleTool {
+			return d.result(path, all, m)
+		}
+		return d.block(path, raw, m)
+	})
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		list = append(list, convo.Message{Role: convo.RoleUser})
+	}
+	for _, m := range list {
+		d.add(m)
+	}
+	return nil
+}
+
+func (d *anthropicDecoder) assistant(path string, raw json.RawMessage) error {
+	m := convo.Message{Role: convo.RoleAssistant, Origin: d.origin()}
+	err := d.blocks(path, raw, func(path string, raw json.RawMessage) error {
+		return d.block(path, raw, &m)
+	})
+	if err != nil {
+		return err
+	}
+	if n := len(d.out.Messages); n > 0 {
+		// The results come after the whole turn.
+		if last := &d.out.Messages[n-1]; last.Role == convo.RoleAssistant && len(last.ToolCalls()) > 0 {
+			m.Parts = append(last.Parts, m.Parts...)
+			d.out.Messages = d.out.Messages[:n-1]
+		}
+	}
+	d.add(m)
+	return nil
+}
+
+const (
+	lostMark     = "a cache mark"
+	lostCitation = "the citations of a text"
+)
+
+// block reads a block of any message, but no result.
+func (d *anthropicDecoder) block(path string, raw json.RawMessage, m *convo.Message) error {
+	all, err := fields(path, raw)
+	if err != nil {
+		return err
+	}
+	kind := stringOf(all["type"])
+	if kind == "" {
+		return &DecodeError{Path: at(path, "type"), Reason: "no type of the block"}
+	}
+	assistant := m.Role == convo.RoleAssistant
+	switch kind {
+	case "text":
+		text, err := d.string(path, all, "text")
+		if err != nil {
+			return err
+		}
+		if text != "" {
+			m.Parts = append(m.Parts, convo.Text(text))
+		}
+		if raw := compact(all["citations"]); !isNull(all["citations"]) && raw != "[]" {
+			d.lose(at(path, "citations"), lostCitation)
+		}
+		d.loseMark(path, all)
+		d.loseRest(path, all, "type", "text", "citations", "cache_control")
+		return nil
+	case "tool_use", "thinking", "redacted_thinking":
+		if !assistant {
+			return &DecodeError{Path: path, Reason: "a block of type " + kind + " outside of an assistant message"}
+		}
+		return d.own(path, kind, all, m)
+	case "tool_result":
+		return &DecodeError{Path: path, Reason: "a block of type tool_result outside of a user message"}
+	case "image", "document":
+		if media, ok := mediaBlock(kind, all); ok && m.Role != convo.RoleSystem {
+			d.loseMark(path, all)
+			m.Parts = append(m.Parts, media)
+			return nil
+		}
+	}
+	block, lost := unmarked(string(raw))
+	for _, l := range lost {
+		d.lose(at(path, l), lostMark)
+	}
+	m.Parts = append(m.Parts, convo.Opaque{Format: d.format, JSON: block})
+	return nil
+}
+
+// own reads a block that only assistant messages have.
+func (d *anthropicDecoder) own(path, kind string, all map[string]json.RawMessage, m *convo.Message) (err error) {
+	var r convo.Reasoning
+	switch kind {
+	case "thinking":
+		if r.Text, err = d.string(path, all, "thinking"); err != nil {
+			return err
+		}
+		if !isNull(all["signature"]) {
+			r.Signature, err = d.string(path, all, "signature")
+		}
+		m.Parts = append(m.Parts, r)
+		d.loseMark(path, all)
+		d.loseRest(path, all, "type", "thinking", "signature", "cache_control")
+		return err
+	case "redacted_thinking":
+		r.Encrypted, err = d.string(path, all, "data")
+		m.Parts = append(m.Parts, r)
+		d.loseMark(path, all)
+		d.loseRest(path, all, "type", "data", "cache_control")
+		return err
+	}
+	var c convo.ToolCall
+	if c.ID, err = d.string(path, all, "id"); err != nil {
+		return err
+	}
+	if c.Name, err = d.string(path, all, "name"); err != nil {
+		return err
+	}
+	if c.ID == "" || c.Name == "" {
+		return &DecodeError{Path: path, Reason: "a call without an id or a name"}
+	}
+	if input := all["input"]; !isNull(input) {
+		c.Arguments = d.arguments(at(path, "input"), string(input))
+	}
+	m.Parts = append(m.Parts, c)
+	d.loseMark(path, all)
+	d.loseRest(path, all, "type", "id", "name", "input", "cache_control")
+	return nil
+}
+
+func (d *anthropicDecoder) result(path string, all map[string]json.RawMessage, m *convo.Message) (err error) {
+	var r convo.ToolResult
+	if r.CallID, err = d.string(path, all, "tool_use_id"); err != nil {
+		return err
+	}
+	r.Name = d.names[r.CallID]
+	if raw := all["is_error"]; !isNull(raw) {
+		if err := read(at(path, "is_error"), "true or false", raw, &r.IsError); err != nil {
+			return err
+		}
+	}
+	if raw := all["content"]; !isNull(raw) {
+		in := convo.Message{Role: convo.RoleUser}
+		err := d.blocks(at(path, "content"), raw, func(path string, raw json.RawMessage) error {
+			return d.block(path, raw, &in)
+		})
+		if err != nil {
+			return err
+		}
+		r.Parts = in.Parts
+	}
+	m.Parts = append(m.Parts, r)
+	d.loseMark(path, all)
+	d.loseRest(path, all, "type", "tool_use_id", "content", "is_error", "cache_control")
+	return nil
+}
+
+// string reads a field that must be there.
+func (d *anthropicDecoder) string(path string, all map[string]json.RawMessage, key string) (string, error) {
+	var s string
+	if kindOf(all[key]) != '"' {
+		return "", &DecodeError{Path: at(path, key), Reason: "want a string"}
+	}
+	return s, read(at(path, key), "a string", all[key], &s)
+}
+
+func (d *anthropicDecoder) loseMark(path string, all map[string]json.RawMessage) {
+	if !isNull(all["cache_control"]) {
+		d.lose(at(path, "cache_control"), lostMark)
+	}
+}
+
+// mediaBlock reads an image or a document, where it is nothing but its source
+// and is written the same way again.
+func mediaBlock(kind string, all map[string]json.RawMessage) (m convo.Media, ok bool) {
+	for key, raw := range all {
+		if key != "type" && key != "source" && key != "cache_control" && !isNull(raw) {
+			return m, false
+		}
+	}
+	source, err := fields("", all["source"])
+	if err != nil {
+		return m, false
+	}
+	for key := range source {
+		if key != "type" && key != "media_type" && key != "data" && key != "url" {
+			return m, false
+		}
+	}
+	mime, data := stringOf(source["media_type"]), stringOf(source["data"])
+	switch from := stringOf(source["type"]); {
+	case from == "base64" && data != "":
+		m.MIME, m.Data = mime, data
+	case from == "url":
+		m.URL = stringOf(source["url"])
+		if kind == "document" {
+			m.MIME = "application/pdf"
+		}
+	case from == "text" && mime == "text/plain":
+		m.MIME, m.Data = mime, base64.StdEncoding.EncodeToString([]byte(data))
+	}
+	_, as := anthropicMedia(m)
+	return m, as == kind
+}

@@ -1,0 +1,58 @@
+package wire_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// The conversation is cut short while a tool runs: in the request its call is
+// answered, and the user's text comes after the answer.
+func ExampleAnthropic() {
+	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	call := convo.ToolCall{ID: "toolu_1", Name: "weather", Arguments: `{"city":"Rome","days":1.0}`}
+	answer := convo.Assistant("Let me look.", call)
+	answer.Origin = convo.Origin{Format: "anthropic", Model: "claude-opus-4-8"}
+	answer.Parts = append([]convo.Part{convo.Reasoning{Text: "They need the forecast.", Signature: "c2ln"}}, answer.Parts...)
+	for _, m := range []convo.Message{convo.System("Be brief."), convo.User("Will it rain in Rome?"), answer, convo.User("Never mind, in Oslo?")} {
+		if _, err := h.Append(m); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	req, err := wire.Anthropic{Model: "claude-opus-4-8", UserLast: true}.Encode(h.Snapshot())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("system   %s\n", req.System)
+	for _, m := range req.Messages {
+		fmt.Printf("message  %s\n", m)
+	}
+	fmt.Println("tools", req.NeedsTools, "- without thinking", req.NoThinking)
+	// Output:
+	// system   [{"type":"text","text":"Be brief."}]
+	// message  {"role":"user","content":[{"type":"text","text":"Will it rain in Rome?"}]}
+	// message  {"role":"assistant","content":[{"type":"thinking","thinking":"They need the forecast.","signature":"c2ln"},{"type":"text","text":"Let me look."},{"type":"tool_use","id":"toolu_1","name":"weather","input":{"city":"Rome","days":1.0}}]}
+	// message  {"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"interrupted by the user","is_error":true},{"type":"text","text":"Never mind, in Oslo?"}]}
+	// tools true - without thinking false
+}
+
+// Why was this request refused?
+func ExampleAnthropic_Check() {
+	request := `{"messages":[
+		{"role":"user","content":"Will it rain in Rome?"},
+		{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"weather","input":{}}]},
+		{"role":"user","content":"Never mind."}]}`
+	for _, f := range (wire.Anthropic{}).Check([]byte(request)) {
+		fmt.Println(f)
+		fmt.Println(f.Error)
+	}
+	// Output:
+	// unanswered-call at messages[1].content[0]: send a result for it at the start of the next user message
+	// messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1. Each `tool_use` block must have a corresponding `tool_result` block in the next message.
+}

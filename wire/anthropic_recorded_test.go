@@ -1,0 +1,348 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// Recorded requests that were accepted: Check finds nothing, and what Decode
+// reads of them is written again as an equivalent request. Nothing but cache
+// marks is lost.
+func TestAnthropic_Recorded(t *testing.T) {
+	accepted, refused, named := 0, 0, 0
+	eachRecording(t, "anthropic", func(r recording) {
+		if r.Status != 200 {
+			refused++
+			found := wire.Anthropic{}.Check(r.Request)
+			if len(found) > 0 {
+				named++
+			}
+			t.Logf("%d %s: %v %.160s", r.Status, r.ID, found, r.Error)
+			return
+		}
+		accepted++
+		var body struct{ Model string }
+		require.NoError(t, json.Unmarshal(r.Request, &body))
+		want := anthropicCanon(t, r.Request)
+		for _, f := range []wire.Anthropic{{}, {Model: body.Model, Cache: true, UserLast: true}} {
+			assert.Empty(t, f.Check(r.Request), r.ID)
+			in, err := f.Decode(r.Request)
+			require.NoError(t, err, r.ID)
+			for _, l := range in.Lost {
+				assert.Equal(t, "a cache mark", l.What, r.ID)
+			}
+			h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
+			require.NoError(t, err, r.ID)
+			out, err := f.Encode(h.Snapshot())
+			require.NoError(t, err, r.ID)
+			assert.Empty(t, f.Check(out.Body()), "%s: %s", r.ID, out.Body())
+			assert.False(t, out.NoThinking, r.ID)
+			assert.Equal(t, want, anthropicCanon(t, out.Body()), r.ID)
+		}
+	})
+	t.Logf("%d accepted; %d refused, %d of them for a rule of Check", accepted, refused, named)
+}
+
+// anthropicCanon is what of a request must come back. It may differ in: ids,
+// renamed one for one; neighbours of one role, which the API makes one; content
+// and system as a string or as one text block, and of a result as nothing or
+// an empty list; is_error: false; cache marks; the order of fields; space at
+// the end of an assistant message, and blank text.
+func anthropicCanon(t *testing.T, request []byte) []string {
+	t.Helper()
+	all := readJSON(t, request)
+	ids, n := map[any]string{}, 0
+	lines := []string{}
+	say := func(role string, b map[string]any) {
+		delete(b, "cache_control")
+		switch b["type"] {
+		case "text":
+			if strings.TrimSpace(b["text"].(string)) == "" {
+				return
+			}
+		case "tool_use":
+			ids[b["id"]] = fmt.Sprint("id", n)
+			n++
+			b["id"] = ids[b["id"]]
+		case "tool_result":
+			b["tool_use_id"] = ids[b["tool_use_id"]]
+			if b["is_error"] == false {
+				delete(b, "is_error")
+			}
+			switch list := contentList(b["content"]); len(list) {
+			case 0:
+				delete(b, "content")
+			default:
+				b["content"] = list
+			}
+		}
+		raw, err := json.Marshal(b)
+		require.NoError(t, err)
+		lines = append(lines, role+" "+string(raw))
+	}
+	for _, b := range contentList(all["system"]) {
+		say("system", b.(map[string]any))
+	}
+	for _, m := range all["messages"].([]any) {
+		m := m.(map[string]any)
+		list := contentList(m["content"])
+		if last := len(list) - 1; m["role"] == "assistant" && last >= 0 {
+			if b := list[last].(map[string]any); b["type"] == "text" {
+				b["text"] = strings.TrimSpace("." + b["text"].(string))[1:]
+			}
+		}
+		for _, b := range list {
+			say(m["role"].(string), b.(map[string]any))
+		}
+	}
+	return lines
+}
+
+func contentList(content any) []any {
+	switch content := content.(type) {
+	case []any:
+		return content
+	case string:
+		return []any{map[string]any{"type": "text", "text": content}}
+	}
+	return nil
+}
+
+func readJSON(t testing.TB, data []byte) map[string]any {
+	t.Helper()
+	var all map[string]any
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	require.NoError(t, dec.Decode(&all))
+	return all
+}
+
+// anthropicMutants break one rule each in a request that is fine, and say
+// whether they could.
+var anthropicMutants = map[string]func(r *mutable) bool{
+	"shape":          func(r *mutable) bool { r.msgs[0]["content"] = 5; return true },
+	"messages-empty": func(r *mutable) bool { r.msgs = nil; return true },
+	"role":           func(r *mutable) bool { return r.append("tool", "x") },
+	"content-empty": func(r *mutable) bool {
+		r.msgs = slices.Insert(r.msgs, 0, map[string]any{"role": "user", "content": []any{}})
+		return true
+	},
+	"blank-text":  func(r *mutable) bool { return r.userSays(map[string]any{"type": "text", "text": " \n"}) },
+	"system-type": func(r *mutable) bool { r.all["system"] = []any{map[string]any{"type": "image"}}; return true },
+	"system-place": func(r *mutable) bool {
+		r.msgs = slices.Insert(r.msgs, 0, map[string]any{"role": "system", "content": "x"})
+		return true
+	},
+	"block-place": func(r *mutable) bool {
+		return r.userSays(map[string]any{"type": "thinking", "thinking": "x", "signature": "x"})
+	},
+	"id-missing": func(r *mutable) bool { return r.rename("") },
+	"id-pattern": func(r *mutable) bool { return r.rename("a b") },
+	"name-pattern": func(r *mutable) bool {
+		_, _, b := r.find("tool_use")
+		return b != nil && set(b, "name", "a b")
+	},
+	"input": func(r *mutable) bool {
+		_, _, b := r.find("tool_use")
+		return b != nil && set(b, "input", "x")
+	},
+	"unanswered-call": func(r *mutable) bool {
+		m, i, b := r.find("tool_result")
+		if b == nil {
+			return false
+		}
+		list := slices.Delete(slices.Clone(contentList(m["content"])), i, i+1)
+		if len(list) == 0 {
+			list = contentList("x")
+		}
+		return set(m, "content", list)
+	},
+	"orphan-result": func(r *mutable) bool {
+		m := r.msgs[0]
+		return set(m, "content", slices.Insert(contentList(m["content"]), 0, any(map[string]any{"type": "tool_result", "tool_use_id": "x"})))
+	},
+	"duplicate-result": func(r *mutable) bool { return r.double("tool_result") },
+	"duplicate-call":   func(r *mutable) bool { return r.double("tool_use") },
+	"result-order": func(r *mutable) bool {
+		m, _, b := r.find("tool_result")
+		return b != nil && set(m, "content", append(contentList("x"), contentList(m["content"])...))
+	},
+	"text-after-call": func(r *mutable) bool {
+		m, _, b := r.find("tool_use")
+		return b != nil && set(m, "content", append(contentList(m["content"]), contentList("x")...))
+	},
+	"error-result": func(r *mutable) bool {
+		_, _, b := r.find("tool_result")
+		return b != nil && set(b, "is_error", true) && set(b, "content", []any{})
+	},
+	"orphan-server-result": func(r *mutable) bool {
+		for _, kind := range []string{"web_search", "web_fetch", "bash_code_execution", "tool_search", "advisor"} {
+			if _, _, b := r.find(kind + "_tool_result"); b != nil {
+				return set(b, "tool_use_id", "x")
+			}
+		}
+		return false
+	},
+	"media-type": func(r *mutable) bool {
+		return r.userSays(map[string]any{"type": "image", "source": map[string]any{"type": "base64", "media_type": "image/tiff", "data": "eA=="}})
+	},
+	"thinking-signature": func(r *mutable) bool {
+		_, _, b := r.find("thinking")
+		delete(b, "signature")
+		return b != nil
+	},
+	"thinking-last": func(r *mutable) bool {
+		for i, m := range r.msgs {
+			if m["role"] == "assistant" && (i+1 == len(r.msgs) || r.msgs[i+1]["role"] != "assistant") {
+				return set(m, "content", append(contentList(m["content"]), map[string]any{"type": "redacted_thinking", "data": "x"}))
+			}
+		}
+		return false
+	},
+	"thinking-first": func(r *mutable) bool {
+		first := -1
+		for i := len(r.msgs) - 1; i >= 0; i-- {
+			list := contentList(r.msgs[i]["content"])
+			if r.msgs[i]["role"] == "assistant" {
+				first = i
+			} else if slices.ContainsFunc(list, func(b any) bool { return b.(map[string]any)["type"] != "tool_result" }) {
+				break
+			}
+		}
+		if first < 0 {
+			return false
+		}
+		r.all["thinking"] = map[string]any{"type": "enabled", "budget_tokens": 1024}
+		m := r.msgs[first]
+		return set(m, "content", slices.DeleteFunc(contentList(m["content"]), func(b any) bool { return b.(map[string]any)["type"] == "thinking" }))
+	},
+	"cache-place": func(r *mutable) bool {
+		_, _, b := r.find("thinking")
+		return b != nil && set(b, "cache_control", map[string]any{"type": "ephemeral"})
+	},
+	"cache-count": func(r *mutable) bool {
+		for range 5 {
+			r.userSays(map[string]any{"type": "text", "text": "x", "cache_control": map[string]any{"type": "ephemeral"}})
+		}
+		return true
+	},
+	"trailing-space": func(r *mutable) bool { return r.all["thinking"] == nil && r.append("assistant", "x ") },
+	"last-role":      func(r *mutable) bool { return r.all["thinking"] == nil && r.append("assistant", "x") },
+}
+
+// A mutable is a request to be broken.
+type mutable struct {
+	all  map[string]any
+	msgs []map[string]any
+}
+
+func set(m map[string]any, key string, value any) bool { m[key] = value; return true }
+
+func (r *mutable) append(role, text string) bool {
+	r.msgs = append(r.msgs, map[string]any{"role": role, "content": text})
+	return true
+}
+
+// userSays appends a block to the last user message.
+func (r *mutable) userSays(b map[string]any) bool {
+	for _, m := range slices.Backward(r.msgs) {
+		if m["role"] == "user" {
+			return set(m, "content", append(contentList(m["content"]), b))
+		}
+	}
+	return false
+}
+
+// find returns the first block of a type, and where it is.
+func (r *mutable) find(kind string) (map[string]any, int, map[string]any) {
+	for _, m := range r.msgs {
+		for i, b := range contentList(m["content"]) {
+			if b := b.(map[string]any); b["type"] == kind {
+				return m, i, b
+			}
+		}
+	}
+	return nil, 0, nil
+}
+
+func (r *mutable) double(kind string) bool {
+	m, i, b := r.find(kind)
+	return b != nil && set(m, "content", slices.Insert(slices.Clone(contentList(m["content"])), i, any(b)))
+}
+
+// rename gives the first call, and all with its id, another id.
+func (r *mutable) rename(to string) bool {
+	_, _, b := r.find("tool_use")
+	if b == nil {
+		return false
+	}
+	from := b["id"]
+	for _, m := range r.msgs {
+		for _, b := range contentList(m["content"]) {
+			b := b.(map[string]any)
+			for _, key := range []string{"id", "tool_use_id"} {
+				if b[key] == from {
+					b[key] = to
+				}
+			}
+		}
+	}
+	return true
+}
+
+// Each rule is broken in each recorded request in which it can be: Check names
+// it, and nothing else.
+func TestAnthropic_Mutants(t *testing.T) {
+	var good []recording
+	eachRecording(t, "anthropic", func(r recording) {
+		if r.Status == 200 {
+			good = append(good, r)
+		}
+	})
+	all, alone := 0, 0
+	for _, rule := range slices.Sorted(maps.Keys(anthropicMutants)) {
+		n, only := 0, 0
+		for _, r := range good {
+			m := &mutable{all: readJSON(t, r.Request)}
+			for _, msg := range m.all["messages"].([]any) {
+				m.msgs = append(m.msgs, msg.(map[string]any))
+			}
+			if !anthropicMutants[rule](m) {
+				continue
+			}
+			m.all["messages"] = append(make([]map[string]any, 0), m.msgs...)
+			body, err := json.Marshal(m.all)
+			require.NoError(t, err)
+			found := wire.Anthropic{UserLast: rule == "last-role"}.Check(body)
+			rules := map[string]bool{}
+			for _, f := range found {
+				rules[f.Rule] = true
+				assert.NotEmpty(t, f.Error, f)
+				assert.NotEmpty(t, f.Fix, f)
+			}
+			require.Contains(t, rules, rule, "%s: %v", r.ID, found)
+			n++
+			if len(rules) == 1 {
+				only++
+			} else {
+				t.Logf("%s, %s: %v", rule, r.ID, found)
+			}
+		}
+		t.Logf("%-20s %3d mutants, %3d with no other rule", rule, n, only)
+		assert.Positive(t, n, rule)
+		assert.GreaterOrEqual(t, float64(only), 0.95*float64(n), rule)
+		all, alone = all+n, alone+only
+	}
+	t.Logf("%d mutants, all named, %d with no other rule", all, alone)
+}

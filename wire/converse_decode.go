@@ -1,0 +1,453 @@
+package wire
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// Decode reads a request, a response, a list of messages or one message. What
+// the user says beside results comes after them. A response does not name its
+// model: assistant messages get that of the field modelId, or else f.Model.
+func (f Converse) Decode(data []byte) (Transcript, error) {
+	d := converseDecoder{decoder{format: converseFormat, model: f.Model, names: map[string]string{}}}
+	if err := d.decode(data); err != nil {
+		return Transcript{}, err
+	}
+	return d.out, nil
+}
+
+type converseDecoder struct{ decoder }
+
+func (d *converseDecoder) decode(data []byte) error {
+	if kindOf(data) == '[' {
+		return d.list("", data)
+	}
+	all, err := fields("", data)
+	if err != nil {
+		return err
+	}
+	if raw := all["modelId"]; !isNull(raw) {
+		if err := read("modelId", "a string", raw, &d.model); err != nil {
+			return err
+		}
+	}
+	switch {
+	case all["messages"] != nil:
+		if err := d.system(all["system"]); err != nil {
+			return err
+		}
+		return d.list("messages", all["messages"])
+	case all["output"] != nil:
+		output, err := fields("output", all["output"])
+		if err != nil {
+			return err
+		}
+		if isNull(output["message"]) {
+			return &DecodeError{Path: "output.message", Reason: "no message"}
+		}
+		if err := d.usage(all["usage"]); err != nil {
+			return err
+		}
+		return d.message("output.message", output["message"])
+	case all["role"] != nil:
+		return d.message("", data)
+	}
+	return &DecodeError{Reason: "neither a request, a response nor a message: want messages, output or role"}
+}
+
+// usage reads what a response has used. Its input does not count what was
+// cached.
+func (d *converseDecoder) usage(data json.RawMessage) error {
+	if isNull(data) {
+		return nil
+	}
+	var u struct {
+		Input  int `json:"inputTokens"`
+		Output int `json:"outputTokens"`
+		Read   int `json:"cacheReadInputTokens"`
+		Write  int `json:"cacheWriteInputTokens"`
+	}
+	if err := read("usage", "an object of numbers", data, &u); err != nil {
+		return err
+	}
+	d.out.Usage = usageOf(max(u.Input, 0)+max(u.Read, 0)+max(u.Write, 0), u.Read, u.Write, u.Output)
+	return nil
+}
+
+func (d *converseDecoder) system(data json.RawMessage) error {
+	blocks, err := converseBlocks("system", data)
+	if err != nil {
+		return err
+	}
+	m := convo.Message{Role: convo.RoleSystem}
+	for _, b := range blocks {
+		p, err := d.common(b)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			m.Parts = append(m.Parts, p)
+		}
+	}
+	if len(m.Parts) > 0 {
+		d.add(m)
+	}
+	return nil
+}
+
+func (d *converseDecoder) list(path string, data []byte) error {
+	var list []json.RawMessage
+	if err := read(path, "an array of messages", data, &list); err != nil {
+		return err
+	}
+	for i, raw := range list {
+		if err := d.message(atIndex(path, i), raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *converseDecoder) message(path string, data []byte) error {
+	all, err := fields(path, data)
+	if err != nil {
+		return err
+	}
+	var role string
+	if err := read(at(path, "role"), "a string", all["role"], &role); err != nil {
+		return err
+	}
+	if role != "user" && role != "assistant" {
+		return &DecodeError{Path: at(path, "role"), Reason: "unknown role " + quote(role)}
+	}
+	blocks, err := converseBlocks(at(path, "content"), all["content"])
+	if err != nil {
+		return err
+	}
+	d.loseRest(path, all, "role", "content")
+	if role == "assistant" {
+		return d.assistant(blocks)
+	}
+	return d.user(blocks)
+}
+
+// A converseBlock is one element of a content: an object of one field.
+type converseBlock struct {
+	path  string // to the block
+	kind  string // its key
+	value json.RawMessage
+	raw   json.RawMessage
+}
+
+func (b *converseBlock) valuePath() string { return b.path + "." + b.kind }
+
+func (b *converseBlock) opaque() convo.Part {
+	return convo.Opaque{Format: converseFormat, JSON: compact(b.raw)}
+}
+
+func converseBlocks(path string, data json.RawMessage) ([]converseBlock, error) {
+	if isNull(data) {
+		return nil, nil
+	}
+	var list []json.RawMessage
+	if err := read(path, "an array of blocks", data, &list); err != nil {
+		return nil, err
+	}
+	blocks := make([]converseBlock, 0, len(list))
+	for i, raw := range list {
+		b := converseBlock{path: atIndex(path, i), raw: raw}
+		all, err := fields(b.path, raw)
+		if err != nil {
+			return nil, err
+		}
+		for key, value := range all {
+			if isNull(value) {
+				delete(all, key)
+				continue
+			}
+			b.kind, b.value = key, value
+		}
+		if len(all) != 1 {
+			return nil, &DecodeError{Path: b.path, Reason: "want a block, an object of one field"}
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks, nil
+}
+
+// common reads a block that means the same everywhere: text, or one that
+// nobody else knows. It returns nil for one that says nothing.
+func (d *converseDecoder) common(b converseBlock) (convo.Part, error) {
+	switch b.kind {
+	case "text":
+		var text string
+		if err := read(b.valuePath(), "a string", b.value, &text); err != nil || text == "" {
+			return nil, err
+		}
+		return convo.Text(text), nil
+	case "cachePoint":
+		d.lose(b.path, "a cache mark")
+		return nil, nil
+	}
+	return b.opaque(), nil
+}
+
+func (d *converseDecoder) user(blocks []converseBlock) error {
+	var results, said []convo.Part
+	for _, b := range blocks {
+		var p convo.Part
+		var err error
+		switch b.kind {
+		case "toolResult":
+			if p, err = d.result(b); err == nil {
+				results = append(results, p)
+			}
+			p = nil
+		case "toolUse", "reasoningContent":
+			err = &DecodeError{Path: b.path, Reason: "a " + b.kind + " block in a user message"}
+		default:
+			p, err = d.media(b)
+		}
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			said = append(said, p)
+		}
+	}
+	if len(results) > 0 {
+		d.add(convo.Message{Role: convo.RoleTool, Parts: results})
+	}
+	if len(said) > 0 || len(results) == 0 {
+		d.add(convo.Message{Role: convo.RoleUser, Parts: said})
+	}
+	return nil
+}
+
+// media reads an image, a document or a video; other blocks as common does.
+func (d *converseDecoder) media(b converseBlock) (convo.Part, error) {
+	switch b.kind {
+	case "image", "document", "video":
+	default:
+		return d.common(b)
+	}
+	all, err := fields(b.valuePath(), b.value)
+	if err != nil {
+		return nil, err
+	}
+	var m convo.Media
+	var format string
+	_ = json.Unmarshal(all["format"], &format)
+	for _, f := range converseFormats {
+		if f.kind == b.kind && f.format == format {
+			m.MIME = f.mime
+			break
+		}
+	}
+	var source map[string]json.RawMessage
+	_ = json.Unmarshal(all["source"], &source)
+	if len(source) == 1 && source["bytes"] != nil {
+		_ = json.Unmarshal(source["bytes"], &m.Data)
+	} else if len(source) == 1 {
+		var location map[string]json.RawMessage
+		_ = json.Unmarshal(source["s3Location"], &location)
+		if len(location) == 1 {
+			_ = json.Unmarshal(location["uri"], &m.URL)
+		}
+	}
+	known := []string{"format", "source"}
+	if b.kind == "document" {
+		known = append(known, "name")
+	}
+	for key := range all {
+		if !slices.Contains(known, key) {
+			m.MIME = "" // it has more to it than Media keeps
+		}
+	}
+	if kind, _ := converseMedia(m); kind != b.kind || !isBase64(m.Data) {
+		return b.opaque(), nil
+	}
+	if !isNull(all["name"]) {
+		d.lose(b.valuePath()+".name", "documents have no names")
+	}
+	return m, nil
+}
+
+func (d *converseDecoder) result(b converseBlock) (convo.Part, error) {
+	path := b.valuePath()
+	all, err := fields(path, b.value)
+	if err != nil {
+		return nil, err
+	}
+	var r convo.ToolResult
+	var status string
+	if err := readString(path, "toolUseId", all, &r.CallID); err != nil {
+		return nil, err
+	}
+	if err := readString(path, "status", all, &status); err != nil {
+		return nil, err
+	}
+	r.Name, r.IsError = d.names[r.CallID], status == "error"
+	blocks, err := converseBlocks(path+".content", all["content"])
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range blocks {
+		p, err := d.media(b)
+		if err != nil {
+			return nil, err
+		}
+		if b.kind == "json" {
+			p = convo.Text(compact(b.value)) // so that others can read it too
+		}
+		if p != nil {
+			r.Parts = append(r.Parts, p)
+		}
+	}
+	d.loseRest(path, all, "toolUseId", "status", "content")
+	return r, nil
+}
+
+// readString reads a field that may be missing.
+func readString(path, key string, all map[string]json.RawMessage, to *string) error {
+	if isNull(all[key]) {
+		return nil
+	}
+	return read(path+"."+key, "a string", all[key], to)
+}
+
+func (d *converseDecoder) assistant(blocks []converseBlock) error {
+	tools := make([]converseTool, len(blocks))
+	for i, b := range blocks {
+		if b.kind != "toolUse" && b.kind != "toolResult" {
+			continue
+		}
+		all, err := fields(b.valuePath(), b.value)
+		if err != nil {
+			return err
+		}
+		var kind string
+		if err := readString(b.valuePath(), "toolUseId", all, &tools[i].id); err != nil {
+			return err
+		}
+		if err := readString(b.valuePath(), "type", all, &kind); err != nil {
+			return err
+		}
+		tools[i].use, tools[i].result = b.kind == "toolUse", b.kind == "toolResult"
+		tools[i].server = tools[i].use && kind == serverToolUse
+	}
+	if i := serverTools(tools); i >= 0 {
+		return &DecodeError{Path: blocks[i].path, Reason: "a result in an assistant message, of no call in it"}
+	}
+	m := convo.Message{Role: convo.RoleAssistant, Origin: d.origin()}
+	for i, b := range blocks {
+		var p convo.Part
+		var err error
+		switch {
+		case tools[i].use && !tools[i].server:
+			p, err = d.call(b)
+		case b.kind == "reasoningContent":
+			p, err = d.reasoning(b)
+		default:
+			p, err = d.common(b)
+		}
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			m.Parts = append(m.Parts, p)
+		}
+	}
+	d.add(m)
+	return nil
+}
+
+// serverToolUse is the type of a call that the provider runs itself.
+const serverToolUse = "server_tool_use"
+
+// A converseTool is what a block of an assistant message has to do with tools.
+type converseTool struct {
+	use, result, server bool
+	id                  string
+}
+
+// serverTools marks the calls that the provider has run itself: those whose
+// results follow in the same message. It returns the index of a result without
+// such a call, or -1.
+func serverTools(tools []converseTool) int {
+	open := map[string][]int{}
+	for i, t := range tools {
+		switch {
+		case t.use:
+			open[t.id] = append(open[t.id], i)
+		case t.result:
+			uses := open[t.id]
+			if len(uses) == 0 {
+				return i
+			}
+			tools[uses[len(uses)-1]].server = true
+			open[t.id] = uses[:len(uses)-1]
+		}
+	}
+	return -1
+}
+
+func (d *converseDecoder) call(b converseBlock) (convo.Part, error) {
+	path := b.valuePath()
+	all, err := fields(path, b.value)
+	if err != nil {
+		return nil, err
+	}
+	var c convo.ToolCall
+	if err := readString(path, "toolUseId", all, &c.ID); err != nil {
+		return nil, err
+	}
+	if err := readString(path, "name", all, &c.Name); err != nil {
+		return nil, err
+	}
+	if c.Name == "" {
+		return nil, &DecodeError{Path: path, Reason: "a call without a name"}
+	}
+	if !isNull(all["input"]) {
+		c.Arguments = d.arguments(path+".input", string(all["input"]))
+	}
+	d.loseRest(path, all, "toolUseId", "name", "input", "type")
+	return c, nil
+}
+
+func (d *converseDecoder) reasoning(b converseBlock) (convo.Part, error) {
+	path := b.valuePath()
+	all, err := fields(path, b.value)
+	if err != nil {
+		return nil, err
+	}
+	var r convo.Reasoning
+	text, redacted := all["reasoningText"], all["redactedContent"]
+	switch {
+	case !isNull(text) && !isNull(redacted):
+		return nil, &DecodeError{Path: path, Reason: "both reasoningText and redactedContent"}
+	case !isNull(redacted):
+		if err := readString(path, "redactedContent", all, &r.Encrypted); err != nil {
+			return nil, err
+		}
+		d.loseRest(path, all, "redactedContent")
+		return r, nil
+	case isNull(text):
+		return b.opaque(), nil
+	}
+	d.loseRest(path, all, "reasoningText")
+	path += ".reasoningText"
+	if all, err = fields(path, text); err != nil {
+		return nil, err
+	}
+	if err := readString(path, "text", all, &r.Text); err != nil {
+		return nil, err
+	}
+	if err := readString(path, "signature", all, &r.Signature); err != nil {
+		return nil, err
+	}
+	d.loseRest(path, all, "text", "signature")
+	return r, nil
+}

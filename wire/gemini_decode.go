@@ -1,0 +1,232 @@
+package wire
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// Decode reads a request, a response, a list of contents or one content, with
+// keys in camelCase or snake_case. Contents of the model that follow one
+// another are one message when they hold calls. A response object that is not
+// one text under output, result or error is a text itself, as JSON.
+func (f Gemini) Decode(data []byte) (Transcript, error) {
+	d := geminiDecoder{decoder: decoder{format: geminiFormat, model: f.model()}}
+	if err := d.decode(data); err != nil {
+		return Transcript{}, err
+	}
+	return d.out, nil
+}
+
+type geminiDecoder struct {
+	decoder
+	calls []convo.ToolCall // of the newest assistant message
+	open  geminiOpen       // by what they are called in the document
+}
+
+// pick returns a field under its name in camelCase or else in snake_case, and
+// the name it has.
+func pick[V any](m map[string]V, key string) (string, V) {
+	if v, ok := m[key]; ok {
+		return key, v
+	}
+	other := snake(key)
+	if v, ok := m[other]; ok {
+		return other, v
+	}
+	var none V
+	return key, none
+}
+
+// pickRaw is pick for a value that is not null, else nothing.
+func pickRaw(m map[string]json.RawMessage, path, key string) (string, json.RawMessage) {
+	key, raw := pick(m, key)
+	if isNull(raw) {
+		raw = nil
+	}
+	return at(path, key), raw
+}
+
+func snake(key string) string {
+	b := make([]byte, 0, len(key)+2)
+	for i := range len(key) {
+		if c := key[i]; 'A' <= c && c <= 'Z' {
+			b = append(b, '_', c|0x20)
+		} else {
+			b = append(b, c)
+		}
+	}
+	return string(b)
+}
+
+func (d *geminiDecoder) decode(data []byte) error {
+	if kindOf(data) == '[' {
+		return d.contents("", data)
+	}
+	all, err := fields("", data)
+	if err != nil {
+		return err
+	}
+	if path, raw := pickRaw(all, "", "contents"); raw != nil {
+		if kindOf(all["model"]) == '"' {
+			if err := read("model", "a string", all["model"], &d.model); err != nil {
+				return err
+			}
+			d.model = strings.TrimPrefix(d.model, "models/")
+		}
+		if path, raw := pickRaw(all, "", "cachedContent"); raw != nil {
+			d.lose(path, "what stands in a cache")
+		}
+		if path, raw := pickRaw(all, "", "systemInstruction"); raw != nil {
+			if err := d.content(path, raw, convo.RoleSystem); err != nil {
+				return err
+			}
+		}
+		return d.contents(path, raw)
+	}
+	if path, raw := pickRaw(all, "", "modelVersion"); kindOf(raw) == '"' && d.model == "" {
+		if err := read(path, "a string", raw, &d.model); err != nil {
+			return err
+		}
+	}
+	if err := d.usage(all); err != nil {
+		return err
+	}
+	switch {
+	case !isNull(all["candidates"]):
+		return d.candidates(all["candidates"])
+	case !isNull(all["content"]): // one candidate
+		return d.content("content", all["content"], convo.RoleAssistant)
+	case !isNull(all["parts"]):
+		return d.content("", data, convo.RoleUser)
+	}
+	return &DecodeError{Reason: "neither a request, a response nor a content: want contents, candidates or parts"}
+}
+
+// geminiList reads an array, or one value in the place of one.
+func geminiList(path, want string, data json.RawMessage) ([]json.RawMessage, error) {
+	if kindOf(data) == '{' {
+		return []json.RawMessage{data}, nil
+	}
+	var list []json.RawMessage
+	err := read(path, want, data, &list)
+	return list, err
+}
+
+func (d *geminiDecoder) contents(path string, data []byte) error {
+	list, err := geminiList(path, "an array of contents", data)
+	if err != nil {
+		return err
+	}
+	for i, raw := range list {
+		if err := d.content(atIndex(path, i), raw, convo.RoleUser); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *geminiDecoder) candidates(data json.RawMessage) error {
+	list, err := geminiList("candidates", "an array of candidates", data)
+	if err != nil {
+		return err
+	}
+	for i, raw := range list {
+		path := atIndex("candidates", i)
+		if i > 0 {
+			d.lose(path, "another candidate than the first")
+			continue
+		}
+		c, err := fields(path, raw)
+		if err != nil {
+			return err
+		}
+		if isNull(c["content"]) {
+			return &DecodeError{Path: at(path, "content"), Reason: "no content"}
+		}
+		if err := d.content(at(path, "content"), c["content"], convo.RoleAssistant); err != nil {
+			return err
+		}
+		d.loseRest(path, c, "content", "index", "finishReason", "finishMessage", "safetyRatings", "tokenCount", "avgLogprobs", "logprobsResult")
+	}
+	if len(list) == 0 {
+		return &DecodeError{Path: "candidates", Reason: "no candidate"}
+	}
+	return nil
+}
+
+func (d *geminiDecoder) usage(all map[string]json.RawMessage) error {
+	path, raw := pickRaw(all, "", "usageMetadata")
+	if raw == nil {
+		return nil
+	}
+	u, err := fields(path, raw)
+	if err != nil {
+		return err
+	}
+	var n [4]int
+	for i, key := range []string{"promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount", "thoughtsTokenCount"} {
+		if path, raw := pickRaw(u, path, key); raw != nil {
+			if err := read(path, "a number", raw, &n[i]); err != nil {
+				return err
+			}
+		}
+	}
+	d.out.Usage = usageOf(n[0], n[1], 0, max(n[2], 0)+max(n[3], 0))
+	return nil
+}
+
+// content reads a content; role is that of one which does not say.
+func (d *geminiDecoder) content(path string, data json.RawMessage, role convo.Role) error {
+	all, err := fields(path, data)
+	if err != nil {
+		return err
+	}
+	if raw := all["role"]; !isNull(raw) && role != convo.RoleSystem {
+		var name string
+		if err := read(at(path, "role"), "a string", raw, &name); err != nil {
+			return err
+		}
+		switch name {
+		case "model":
+			role = convo.RoleAssistant
+		case "user", "function":
+			role = convo.RoleUser
+		case "":
+		default:
+			return &DecodeError{Path: at(path, "role"), Reason: "unknown role " + quote(name)}
+		}
+	}
+	var list []json.RawMessage
+	if raw := all["parts"]; !isNull(raw) {
+		if list, err = geminiList(at(path, "parts"), "an array of parts", raw); err != nil {
+			return err
+		}
+	}
+	d.loseRest(path, all, "role", "parts")
+	n := len(d.out.Messages)
+	goesOn := role == convo.RoleAssistant && n > 0 && d.out.Messages[n-1].Role == role && len(d.calls) > 0
+	m, answers := convo.Message{Role: role}, convo.Message{Role: convo.RoleTool}
+	switch {
+	case goesOn:
+		m = d.out.Messages[n-1]
+	case role == convo.RoleAssistant:
+		m.Origin, d.calls, d.open = d.origin(), nil, geminiOpen{}
+	}
+	for i, raw := range list {
+		if err := d.part(at(path, atIndex("parts", i)), raw, &m, &answers); err != nil {
+			return err
+		}
+	}
+	if len(answers.Parts) > 0 {
+		d.out.Messages = append(d.out.Messages, answers)
+	}
+	switch {
+	case goesOn: // results of its calls are still to come, and stand behind it all
+		d.out.Messages[n-1] = m
+	case len(m.Parts) > 0, role != convo.RoleSystem && len(answers.Parts) == 0:
+		d.out.Messages = append(d.out.Messages, m)
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+package wire
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// An assistantWriter writes the items of one assistant message. Calls come
+// last; reasoning stays with the text or call that it led to.
+type assistantWriter struct {
+	*responsesWriter
+	turn  *turn
+	calls []convo.Part // with wire ids, yet to come
+
+	front, back []responsesItem
+	thoughts    []convo.Part // that nothing has come after so far
+	fields      responsesFields
+	run         []convo.Part // of one message
+	runID       string
+	runPhase    string
+}
+
+func (w *responsesWriter) assistant(parts []convo.Part, t *turn) {
+	a := assistantWriter{responsesWriter: w, turn: t, calls: t.calls()}
+	for _, part := range parts {
+		a.part(part)
+	}
+	a.flush()
+	for _, it := range append(a.front, a.back...) {
+		w.add(it)
+	}
+}
+
+func (a *assistantWriter) part(part convo.Part) {
+	switch part := part.(type) {
+	case convo.Text:
+		if !isBlank(string(part)) {
+			a.say(part)
+		}
+	case convo.Media:
+		a.say(convo.Text(mediaText(part)))
+	case convo.Reasoning:
+		a.thoughts = append(a.thoughts, part)
+	case convo.ToolCall:
+		a.call()
+	case convo.Opaque:
+		if part.Format == responsesFormat {
+			a.opaque(part)
+		}
+	}
+}
+
+// say adds to what the assistant says. Thoughts and fields begin a new message.
+func (a *assistantWriter) say(p convo.Part) {
+	if len(a.thoughts) > 0 || a.fields.Type != "" {
+		a.flush()
+		var thoughts []responsesItem
+		thoughts, a.runID = a.lead("msg_", "")
+		a.front = append(a.front, thoughts...)
+		a.runPhase = a.fields.Phase
+		a.fields = responsesFields{}
+	}
+	a.run = append(a.run, p)
+}
+
+// flush writes what the assistant said.
+func (a *assistantWriter) flush() {
+	if len(a.run) == 0 {
+		return
+	}
+	raw := false
+	for _, p := range a.run {
+		if _, ok := p.(convo.Opaque); ok {
+			raw = true
+		}
+	}
+	b := []byte{'{'}
+	if a.runID != "" || raw {
+		b = appendStringField(b, "type", "message")
+	}
+	if a.runID != "" {
+		b = appendStringField(b, "id", a.runID)
+	}
+	b = appendStringField(b, "role", "assistant")
+	if itemID.MatchString(a.runPhase) {
+		b = appendStringField(b, "phase", a.runPhase)
+	}
+	if a.runID == "" && !raw {
+		b = appendStringField(b, "content", joinTexts(a.run, "\n"))
+	} else {
+		b = append(appendField(b, "content"), '[')
+		for _, p := range a.run {
+			switch p := p.(type) {
+			case convo.Text:
+				b = appendPart(b, `"output_text"`, "text", string(p))
+				b = append(b[:len(b)-1], `,"annotations":[]}`...)
+			case convo.Opaque:
+				b = appendElement(b, p.JSON)
+			}
+		}
+		b = append(b, ']')
+		if a.runID != "" {
+			b = appendStringField(b, "status", "completed")
+		}
+	}
+	a.front = append(a.front, responsesItem{kind: "assistant", id: a.runID, raw: append(b, '}')})
+	a.run, a.runID, a.runPhase = nil, "", ""
+}
+
+// call writes the next call, with the thoughts that led to it.
+func (a *assistantWriter) call() {
+	a.flush()
+	call := a.calls[0].(convo.ToolCall)
+	a.calls = a.calls[1:]
+	thoughts, id := a.lead("fc_", "")
+	b := []byte(`{"type":"function_call"`)
+	if id != "" {
+		b = appendStringField(b, "id", id)
+	}
+	b = appendStringField(b, "call_id", call.ID)
+	b = appendStringField(b, "name", toolName(call.Name))
+	if ns := a.fields.Namespace; ns != "" && toolName(ns) == ns {
+		b = appendStringField(b, "namespace", ns)
+	}
+	b = appendStringField(b, "arguments", object(call.Arguments))
+	a.fields = responsesFields{}
+	it := responsesItem{kind: "function_call", id: id, raw: append(b, '}')}
+	if a.f.Plain {
+		a.front = append(a.front, thoughts...) // where calls pair by position, nothing stands between them
+		a.back = append(a.back, it)
+		return
+	}
+	a.back = append(append(a.back, thoughts...), it)
+}
+
+func (a *assistantWriter) opaque(o convo.Opaque) {
+	var f responsesFields
+	if strings.Contains(o.JSON, fieldsType) && json.Unmarshal([]byte(o.JSON), &f) == nil && f.Type == fieldsType {
+		a.fields = f
+		return
+	}
+	it, content, ok := a.responsesWriter.opaque(o, "assistant")
+	switch {
+	case !ok:
+	case content:
+		a.say(o)
+	case it.kind == "reasoning":
+		a.thoughts = append(a.thoughts, o)
+	case it.kind == "compaction" && !a.turn.own: // only its maker reads it
+	case it.id != "" && a.ids[it.id]: // a second time
+	default:
+		a.flush()
+		thoughts, _ := a.lead("", it.id)
+		a.fields = responsesFields{}
+		a.front = append(a.front, thoughts...)
+		if it.id != "" {
+			a.ids[it.id] = true
+		}
+		a.front = append(a.front, it)
+	}
+}
+
+// lead writes the thoughts before an item. It returns the id that the item is
+// to have, one with the prefix; itemID is the one it has already. Thoughts that
+// cannot go are items without content, so that others know.
+func (a *assistantWriter) lead(prefix, itemID string) (items []responsesItem, id string) {
+	thoughts := a.thoughts
+	a.thoughts = nil
+	for i, p := range thoughts {
+		it := responsesItem{kind: "reasoning"}
+		if a.turn.own && (a.f.Plain || i == len(thoughts)-1) { // where they are encrypted, one leads to one
+			switch p := p.(type) {
+			case convo.Reasoning:
+				it.raw, id = a.thought(p, prefix, itemID)
+			case convo.Opaque:
+				it.raw, id = a.wholeThought(p, prefix, itemID)
+			}
+			it.next = cmp.Or(id, itemID)
+		}
+		items = append(items, it)
+	}
+	return items, id
+}
+
+func (a *assistantWriter) thought(r convo.Reasoning, prefix, itemID string) (raw json.RawMessage, id string) {
+	b := []byte(`{"type":"reasoning"`)
+	if a.f.Plain == (r.Encrypted != "") {
+		return nil, ""
+	}
+	if a.f.Plain {
+		if isBlank(r.Text) {
+			return nil, ""
+		}
+		if isItemID(r.ID, "") && a.use(r.ID) {
+			b = appendStringField(b, "id", r.ID)
+		}
+		b = append(b, `,"summary":[],"content":[`...)
+		b = appendPart(b, `"reasoning_text"`, "text", r.Text)
+		return append(b, "]}"...), ""
+	}
+	follows := itemID != "" || prefix != "" && isItemID(r.Signature, prefix) && !a.ids[r.Signature]
+	switch {
+	case follows && isItemID(r.ID, "rs_") && r.ID != itemID && a.use(r.ID):
+		b = appendStringField(b, "id", r.ID)
+		if itemID == "" && a.use(r.Signature) {
+			id = r.Signature
+		}
+	case itemID != "": // the item asks for reasoning by an id
+		return nil, ""
+	}
+	b = append(appendField(b, "summary"), '[')
+	for text := range strings.SplitSeq(r.Text, summarySep) {
+		if text != "" {
+			b = appendPart(b, `"summary_text"`, "text", text)
+		}
+	}
+	b = append(b, ']')
+	return append(appendStringField(b, "encrypted_content", r.Encrypted), '}'), id
+}
+
+// wholeThought writes reasoning that is kept as it came.
+func (a *assistantWriter) wholeThought(o convo.Opaque, prefix, itemID string) (raw json.RawMessage, id string) {
+	var m map[string]any
+	if json.Unmarshal([]byte(o.JSON), &m) != nil {
+		return nil, ""
+	}
+	own := str(m["id"])
+	switch {
+	case own != "" && (a.ids[own] || own == itemID):
+		return nil, ""
+	case isPlainThought(m) != a.f.Plain:
+		return nil, ""
+	case a.f.Plain:
+	case own != "" && itemID == "":
+		if id = a.fields.ID; prefix == "" || !isItemID(id, prefix) || id == own || !a.use(id) {
+			return nil, ""
+		}
+	case str(m["encrypted_content"]) == "", own == "" && itemID != "":
+		return nil, ""
+	}
+	if own != "" {
+		a.ids[own] = true
+	}
+	return json.RawMessage(o.JSON), id
+}
+
+// isPlainThought reports whether reasoning is plain text, which pairs with
+// nothing.
+func isPlainThought(m map[string]any) bool {
+	content, _ := m["content"].([]any)
+	return len(content) > 0 && str(m["encrypted_content"]) == ""
+}
+
+// summarySep stands between the summaries of one thought.
+const summarySep = "\n\n\n"
+
+// mayFollow reports whether items of a kind come after the reasoning that led
+// to them.
+func mayFollow(kind string) bool {
+	return kind == "assistant" || strings.HasSuffix(kind, "_call") || kind == "item_reference" || kind == "mcp_list_tools" || kind == "mcp_approval_request"
+}
+
+// needsOutput reports whether calls of a kind must be answered.
+func needsOutput(kind string) bool {
+	switch kind {
+	case "function_call", "custom_tool_call", "shell_call", "apply_patch_call", "computer_call":
+		return true
+	}
+	return false
+}

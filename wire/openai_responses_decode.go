@@ -1,0 +1,484 @@
+package wire
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// Decode reads a request, a response, a list of items or one item; also the
+// event that ends a stream, with the response in it. What the model put out
+// between two inputs is one assistant message, but for texts that directly
+// follow one another in a request; results stand behind their calls. A result
+// without its call, which is of a previous response, is named in Lost.
+func (f OpenAIResponses) Decode(data []byte) (Transcript, error) {
+	d := responsesDecoder{decoder: decoder{format: responsesFormat, names: map[string]string{}}}
+	if err := d.decode("", data); err != nil {
+		return Transcript{}, err
+	}
+	return d.out, nil
+}
+
+// A responsesDecoder reads items.
+type responsesDecoder struct {
+	decoder
+	items []inputItem
+	at    int            // the item at hand
+	cur   *convo.Message // of the assistant, being read
+	one   bool           // the items are of one response
+}
+
+// An inputItem is an item as it came.
+type inputItem struct {
+	path   string
+	raw    json.RawMessage
+	all    map[string]json.RawMessage
+	kind   string
+	role   string
+	id     string
+	callID string
+	used   bool // a result that stands behind its call already
+}
+
+func (d *responsesDecoder) decode(path string, data []byte) error {
+	if kindOf(data) == '[' {
+		return d.decodeItems(path, data)
+	}
+	all, err := fields(path, data)
+	if err != nil {
+		return err
+	}
+	switch {
+	case path == "" && kindOf(all["response"]) == '{':
+		return d.decode(at(path, "response"), all["response"])
+	case !isNull(all["type"]):
+		return d.decodeItems(path, append(append([]byte{'['}, data...), ']'))
+	}
+	if raw := all["model"]; kindOf(raw) == '"' {
+		if err := read(at(path, "model"), "a string", raw, &d.model); err != nil {
+			return err
+		}
+	}
+	switch {
+	case all["output"] != nil:
+		if err := d.decodeUsage(at(path, "usage"), all["usage"]); err != nil {
+			return err
+		}
+		for _, key := range []string{"error", "incomplete_details"} {
+			if !isNull(all[key]) {
+				d.lose(at(path, key), "why the response ended")
+			}
+		}
+		d.one = true
+		return d.decodeItems(at(path, "output"), all["output"])
+	case all["input"] != nil, all["instructions"] != nil:
+		return d.decodeRequest(path, all)
+	case all["role"] != nil:
+		return d.decodeItems(path, append(append([]byte{'['}, data...), ']'))
+	}
+	return &DecodeError{Path: path, Reason: "neither a request, a response nor an item: want input, output, type or role"}
+}
+
+func (d *responsesDecoder) decodeRequest(path string, all map[string]json.RawMessage) error {
+	for _, key := range []string{"previous_response_id", "conversation"} {
+		if !isNull(all[key]) {
+			d.lose(at(path, key), "what came before is not in the request")
+		}
+	}
+	var text string
+	if raw := all["instructions"]; !isNull(raw) {
+		if err := read(at(path, "instructions"), "a string", raw, &text); err != nil {
+			return err
+		}
+		if text != "" {
+			d.add(convo.System(text))
+		}
+	}
+	switch raw := all["input"]; {
+	case isNull(raw):
+	case kindOf(raw) == '"':
+		if err := read(at(path, "input"), "a string", raw, &text); err != nil {
+			return err
+		}
+		d.add(convo.User(text))
+	default:
+		return d.decodeItems(at(path, "input"), raw)
+	}
+	return nil
+}
+
+func (d *responsesDecoder) decodeUsage(path string, data json.RawMessage) error {
+	var u struct {
+		Input   int `json:"input_tokens"`
+		Output  int `json:"output_tokens"`
+		Details struct {
+			Cached int `json:"cached_tokens"`
+		} `json:"input_tokens_details"`
+	}
+	if !isNull(data) {
+		if err := read(path, "an object of numbers", data, &u); err != nil {
+			return err
+		}
+	}
+	d.out.Usage = usageOf(u.Input, u.Details.Cached, 0, u.Output)
+	return nil
+}
+
+// decodeItems reads a list of items. Of an item that is the whole document the
+// path is that of the document.
+func (d *responsesDecoder) decodeItems(path string, data []byte) error {
+	var list []json.RawMessage
+	if err := read(path, "an array of items", data, &list); err != nil {
+		return err
+	}
+	for i, raw := range list {
+		it := inputItem{path: atIndex(path, i), raw: raw}
+		if path == "" && len(list) == 1 {
+			it.path = ""
+		}
+		var err error
+		if it.all, err = fields(it.path, raw); err != nil {
+			return err
+		}
+		for _, field := range []struct {
+			key string
+			to  *string
+		}{{"type", &it.kind}, {"role", &it.role}, {"id", &it.id}, {"call_id", &it.callID}} {
+			if raw := it.all[field.key]; !isNull(raw) {
+				if err := read(at(it.path, field.key), "a string", raw, field.to); err != nil {
+					return err
+				}
+			}
+		}
+		d.items = append(d.items, it)
+	}
+	for d.at = range d.items {
+		if err := d.item(&d.items[d.at]); err != nil {
+			return err
+		}
+	}
+	return d.flush()
+}
+
+func (d *responsesDecoder) item(it *inputItem) error {
+	switch it.kind {
+	case "", "message":
+		return d.message(it)
+	case "function_call":
+		return d.call(it)
+	case "function_call_output":
+		if err := d.flush(); err != nil {
+			return err
+		}
+		if !it.used {
+			d.lose(it.path, "a result whose call is not here")
+		}
+		return nil
+	case "reasoning":
+		part, err := d.reasoning(it)
+		if err == nil {
+			m := d.assistant()
+			m.Parts = append(m.Parts, part)
+		}
+		return err
+	}
+	part := convo.Opaque{Format: d.format, JSON: compact(it.raw)}
+	isOutput := strings.HasSuffix(it.kind, "_output")
+	if it.role != "" && it.role != "assistant" || it.kind == "mcp_approval_response" || isOutput && d.cur == nil {
+		return d.input(convo.Message{Role: convo.RoleUser, Parts: []convo.Part{part}})
+	}
+	m := d.assistant()
+	m.Parts = append(m.Parts, part)
+	return nil
+}
+
+// input adds a message that is not of the assistant.
+func (d *responsesDecoder) input(m convo.Message) error {
+	if err := d.flush(); err != nil {
+		return err
+	}
+	d.add(m)
+	return nil
+}
+
+// assistant returns the message that output goes into.
+func (d *responsesDecoder) assistant() *convo.Message {
+	if d.cur == nil {
+		d.cur = &convo.Message{Role: convo.RoleAssistant, Origin: d.origin()}
+	}
+	return d.cur
+}
+
+// flush adds the assistant message that was read, and the results of its
+// calls, wherever they stand.
+func (d *responsesDecoder) flush() error {
+	if d.cur == nil {
+		return nil
+	}
+	m := *d.cur
+	d.cur = nil
+	d.add(m)
+	for _, c := range m.ToolCalls() {
+		for i := d.at; i < len(d.items); i++ {
+			if it := &d.items[i]; it.kind == "function_call_output" && it.callID == c.ID && !it.used {
+				it.used = true
+				if err := d.result(it, c.Name); err != nil {
+					return err
+				}
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func (d *responsesDecoder) message(it *inputItem) error {
+	switch it.role {
+	case "user", "system", "developer":
+		m := convo.Message{Role: convo.RoleUser}
+		if it.role != "user" {
+			m.Role = convo.RoleSystem
+		}
+		var err error
+		if m.Parts, err = d.content(at(it.path, "content"), it.all["content"], it.role); err != nil {
+			return err
+		}
+		d.loseRest(it.path, it.all, "type", "role", "content", "id", "status")
+		return d.input(m)
+	case "assistant":
+		parts, err := d.content(at(it.path, "content"), it.all["content"], it.role)
+		if err != nil {
+			return err
+		}
+		f := responsesFields{ID: it.id}
+		if raw := it.all["phase"]; !isNull(raw) {
+			if err := read(at(it.path, "phase"), "a string", raw, &f.Phase); err != nil {
+				return err
+			}
+		}
+		if !d.one && f.Phase == "" && d.cur != nil && len(d.cur.Parts) > 0 {
+			if _, ok := d.cur.Parts[len(d.cur.Parts)-1].(convo.Text); ok { // texts of one message would be one item
+				if err := d.flush(); err != nil {
+					return err
+				}
+			}
+		}
+		m := d.assistant()
+		if len(parts) > 0 {
+			d.follow(m, f)
+		}
+		m.Parts = append(m.Parts, parts...)
+		d.loseRest(it.path, it.all, "type", "role", "content", "id", "status", "phase")
+		return nil
+	}
+	return &DecodeError{Path: at(it.path, "role"), Reason: "unknown role " + quote(it.role)}
+}
+
+// follow keeps the fields of the item that comes next, where something needs
+// them: its id if reasoning stands before it.
+func (d *responsesDecoder) follow(m *convo.Message, f responsesFields) {
+	id := f.ID
+	f.ID = ""
+	if n := len(m.Parts); n > 0 && id != "" {
+		switch p := m.Parts[n-1].(type) {
+		case convo.Reasoning:
+			p.Signature = id
+			m.Parts[n-1] = p
+		case convo.Opaque:
+			if strings.Contains(p.JSON, `"encrypted_content"`) {
+				f.ID = id
+			}
+		}
+	}
+	if f == (responsesFields{}) {
+		return
+	}
+	b := appendStringField([]byte{'{'}, "type", fieldsType)
+	for _, field := range []struct{ key, value string }{{"id", f.ID}, {"phase", f.Phase}, {"namespace", f.Namespace}} {
+		if field.value != "" {
+			b = appendStringField(b, field.key, field.value)
+		}
+	}
+	m.Parts = append(m.Parts, convo.Opaque{Format: d.format, JSON: string(append(b, '}'))})
+}
+
+func (d *responsesDecoder) call(it *inputItem) error {
+	call := convo.ToolCall{ID: it.callID}
+	f := responsesFields{ID: it.id}
+	for _, field := range []struct {
+		key string
+		to  *string
+	}{{"name", &call.Name}, {"namespace", &f.Namespace}} {
+		if raw := it.all[field.key]; !isNull(raw) {
+			if err := read(at(it.path, field.key), "a string", raw, field.to); err != nil {
+				return err
+			}
+		}
+	}
+	if call.Name == "" {
+		return &DecodeError{Path: at(it.path, "name"), Reason: "a call without a name"}
+	}
+	raw := it.all["arguments"]
+	text := string(raw)
+	if kindOf(raw) == '"' {
+		if err := read(at(it.path, "arguments"), "a string", raw, &text); err != nil {
+			return err
+		}
+	} else if isNull(raw) {
+		text = ""
+	}
+	call.Arguments = d.arguments(at(it.path, "arguments"), text)
+	if d.cur != nil && slices.ContainsFunc(d.cur.ToolCalls(), func(c convo.ToolCall) bool { return c.ID == call.ID && c.ID != "" }) {
+		if err := d.flush(); err != nil { // an id is used once in a message
+			return err
+		}
+	}
+	m := d.assistant()
+	d.follow(m, f)
+	m.Parts = append(m.Parts, call)
+	d.loseRest(it.path, it.all, "type", "id", "call_id", "name", "namespace", "arguments", "status")
+	return nil
+}
+
+func (d *responsesDecoder) result(it *inputItem, name string) error {
+	r := convo.ToolResult{CallID: it.callID, Name: name}
+	var err error
+	if r.Parts, err = d.content(at(it.path, "output"), it.all["output"], "result"); err != nil {
+		return err
+	}
+	d.loseRest(it.path, it.all, "type", "id", "call_id", "output", "status")
+	d.add(convo.Message{Role: convo.RoleTool, Parts: []convo.Part{r}})
+	return nil
+}
+
+// reasoning reads what the model thought; whole, if it has more to it than the
+// fields can hold.
+func (d *responsesDecoder) reasoning(it *inputItem) (convo.Part, error) {
+	type part struct {
+		Type string
+		Text *string
+	}
+	r := convo.Reasoning{ID: it.id}
+	var summary, content []part
+	for _, field := range []struct {
+		key, want string
+		to        any
+	}{{"summary", "an array of texts", &summary}, {"content", "an array of texts", &content}, {"encrypted_content", "a string", &r.Encrypted}} {
+		if raw := it.all[field.key]; !isNull(raw) {
+			if err := read(at(it.path, field.key), field.want, raw, field.to); err != nil {
+				return nil, err
+			}
+		}
+	}
+	exact := true
+	for key, raw := range it.all {
+		exact = exact && (isNull(raw) || slices.Contains([]string{"type", "id", "summary", "content", "encrypted_content", "status"}, key))
+	}
+	parts, kind := summary, "summary_text"
+	switch {
+	case r.Encrypted == "" && len(content) == 1 && len(summary) == 0:
+		parts, kind = content, "reasoning_text"
+	case len(content) > 0:
+		exact = false
+	}
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		if p.Type != kind || p.Text == nil || *p.Text == "" {
+			exact = false
+			continue
+		}
+		texts[i] = *p.Text
+	}
+	r.Text = strings.Join(texts, summarySep)
+	if kind == "summary_text" && len(texts) > 0 {
+		exact = exact && slices.Equal(strings.Split(r.Text, summarySep), texts)
+	}
+	if !exact {
+		return convo.Opaque{Format: d.format, JSON: compact(it.raw)}, nil
+	}
+	return r, nil
+}
+
+// content reads content, or the output of a tool, which has the role "result".
+func (d *responsesDecoder) content(path string, data json.RawMessage, role string) ([]convo.Part, error) {
+	if kindOf(data) != '[' {
+		if isNull(data) {
+			return nil, nil
+		}
+		var text string
+		if err := read(path, "a string or an array of parts", data, &text); err != nil || text == "" {
+			return nil, err
+		}
+		return []convo.Part{convo.Text(text)}, nil
+	}
+	var list []json.RawMessage
+	if err := read(path, "an array of parts", data, &list); err != nil {
+		return nil, err
+	}
+	var parts []convo.Part
+	for i, raw := range list {
+		p, err := d.part(atIndex(path, i), raw, role)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+func (d *responsesDecoder) part(path string, data json.RawMessage, role string) (convo.Part, error) {
+	all, err := fields(path, data)
+	if err != nil {
+		return nil, err
+	}
+	var p struct {
+		Type        string
+		Text        *string
+		Annotations []json.RawMessage
+		Image       string `json:"image_url"`
+		Detail      string
+		Data        string `json:"file_data"`
+		URL         string `json:"file_url"`
+	}
+	opaque := convo.Opaque{Format: d.format, JSON: compact(data)}
+	known := json.Unmarshal(data, &p) == nil
+	media := role == "user" || role == "result"
+	switch {
+	case known && p.Text != nil && (p.Type == "input_text" || p.Type == "output_text" || p.Type == "text"):
+		if len(p.Annotations) > 0 {
+			d.lose(at(path, "annotations"), "no place for citations")
+		}
+		return convo.Text(*p.Text), nil
+	case known && media && p.Type == "input_image" && p.Image != "":
+		m := mediaOf(p.Image, "")
+		if strings.HasPrefix(m.URL, "data:") || responsesMedia(m) != "image" || !isBase64(m.Data) || !isNull(all["file_id"]) {
+			return opaque, nil
+		}
+		if p.Detail != "" && p.Detail != "auto" {
+			d.lose(at(path, "detail"), "no place for this field")
+		}
+		return m, nil
+	case known && media && p.Type == "input_file" && (p.Data == "") != (p.URL == "") && isNull(all["file_id"]):
+		m := mediaOf(p.Data, "")
+		if p.URL != "" {
+			m = convo.Media{MIME: "application/octet-stream", URL: p.URL}
+			if strings.HasSuffix(strings.ToLower(p.URL), ".pdf") {
+				m.MIME = "application/pdf"
+			}
+		}
+		if strings.HasPrefix(m.URL, "data:") || responsesMedia(m) != "file" || !isBase64(m.Data) {
+			return opaque, nil
+		}
+		if !isNull(all["filename"]) {
+			d.lose(at(path, "filename"), "no place for this field")
+		}
+		return m, nil
+	case !isContentType(p.Type) && role != "result":
+		// Inside a message, a block of this kind is not told from an item.
+		b := appendStringField([]byte(`{"type":"message"`), "role", role)
+		opaque.JSON = string(append(b, `,"content":[`+opaque.JSON+"]}"...))
+	}
+	return opaque, nil
+}

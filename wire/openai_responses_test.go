@@ -1,0 +1,557 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// eachResponses calls f with each recorded request of this format.
+func eachResponses(t *testing.T, f func(t *testing.T, format wire.OpenAIResponses, r recording)) {
+	for _, file := range []struct {
+		name   string
+		format wire.OpenAIResponses
+	}{{"openai_responses", wire.OpenAIResponses{}}, {"deepseek", wire.OpenAIResponses{Plain: true}}} {
+		t.Run(file.name, func(t *testing.T) {
+			eachRecording(t, file.name, func(r recording) {
+				var body struct{ Input json.RawMessage }
+				require.NoError(t, json.Unmarshal(r.Request, &body))
+				if body.Input != nil { // else of another format
+					f(t, file.format, r)
+				}
+			})
+		})
+	}
+}
+
+// Recorded requests that were accepted: Check finds nothing, and what Decode
+// reads of them is written again as an equivalent request.
+func TestOpenAIResponses_Recorded(t *testing.T) {
+	accepted, refused, named, lost := 0, 0, 0, map[string]int{}
+	eachResponses(t, func(t *testing.T, f wire.OpenAIResponses, r recording) {
+		found := f.Check(r.Request)
+		if r.Status != 200 {
+			refused++
+			for text, rule := range map[string]string{
+				"was provided without its required following item": "reasoning-item",
+				"Invalid file data": "media-type",
+			} {
+				if strings.Contains(string(r.Error), text) {
+					named++
+					require.Len(t, found, 1, r.ID)
+					assert.Equal(t, rule, found[0].Rule)
+					assert.Contains(t, string(r.Error), found[0].Error)
+					return
+				}
+			}
+			assert.Empty(t, found, r.ID)
+			t.Logf("%d %s: %.160s", r.Status, r.ID, r.Error)
+			return
+		}
+		accepted++
+		assert.Empty(t, found, r.ID)
+		in, err := f.Decode(r.Request)
+		require.NoError(t, err, r.ID)
+		for _, l := range in.Lost {
+			lost[l.Path[strings.LastIndexByte(l.Path, '.')+1:]+": "+l.What]++
+		}
+		_, err = convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
+		if late := new(convo.RoleError); !errors.As(err, &late) || late.Attempted != convo.RoleSystem {
+			require.NoError(t, err, r.ID) // system messages further on want Repair
+		}
+		out, err := f.Encode(restored(t, in))
+		require.NoError(t, err, r.ID)
+		assert.Empty(t, f.Check(out.Body()), "%s: %s", r.ID, out.Body())
+		assert.Equal(t, responsesCanon(t, r.Request), responsesCanon(t, out.Body()), r.ID)
+	})
+	t.Logf("%d accepted; %d refused, %d of them for what the items hold, which Check names; lost: %v", accepted, refused, named, lost)
+}
+
+// responsesCanon is what of a request must come back. It may differ in: system
+// messages, which move into the instructions; the type of a message, its
+// content as a string or as a list of texts; empty messages; ids and status of
+// messages, calls and results, except of what stands behind reasoning with an
+// id; where the results of a message stand among calls and other items; the
+// name of a file, annotations, null fields.
+func responsesCanon(t *testing.T, body []byte) []string {
+	t.Helper()
+	var all struct {
+		Instructions string
+		Input        []map[string]any
+	}
+	require.NoError(t, json.Unmarshal(body, &all))
+	system := all.Instructions
+	var out []string
+	paired := false
+	for _, m := range all.Input {
+		kind, _ := m["type"].(string)
+		role, _ := m["role"].(string)
+		line := ""
+		if paired {
+			line = fmt.Sprint(m["id"], " ")
+		}
+		id, _ := m["id"].(string)
+		content, _ := m["content"].([]any)
+		paired = kind == "reasoning" && id != "" && len(content) == 0
+		switch {
+		case kind == "" || kind == "message":
+			text := responsesText(m["content"])
+			switch {
+			case text == "":
+			case role == "system" || role == "developer":
+				system = strings.TrimPrefix(system+"\n\n"+text, "\n\n")
+			default:
+				out = append(out, fmt.Sprint(line, role, " ", m["phase"], ": ", text))
+			}
+		case kind == "function_call":
+			out = append(out, fmt.Sprint(line, kind, " ", m["call_id"], " ", m["namespace"], " ", m["name"], " ", m["arguments"]))
+		case kind == "function_call_output":
+			out = append(out, fmt.Sprint(kind, " ", m["call_id"], " ", responsesText(m["output"])))
+		default: // all of it
+			if m["encrypted_content"] == nil {
+				delete(m, "encrypted_content")
+			}
+			data, err := json.Marshal(m)
+			require.NoError(t, err)
+			out = append(out, string(data))
+		}
+	}
+	return append([]string{"system: " + system}, out...)
+}
+
+func responsesText(v any) string {
+	list, ok := v.([]any)
+	if !ok {
+		s, _ := v.(string)
+		return s
+	}
+	var parts []string
+	for _, p := range list {
+		p := p.(map[string]any)
+		if text, ok := p["text"].(string); ok {
+			parts = append(parts, text)
+			continue
+		}
+		delete(p, "filename")
+		data, _ := json.Marshal(p)
+		parts = append(parts, string(data))
+	}
+	return strings.Join(parts, "\n")
+}
+
+// A responsesMutant is a request with one thing wrong.
+type responsesMutant struct {
+	rule  string
+	spoil func(items []any, body map[string]any) ([]any, bool) // false: not possible with these items
+}
+
+func typeOf(item any) string { s, _ := item.(map[string]any)["type"].(string); return s }
+
+// withItem changes the first item that fits, in the list and itself.
+func withItem(fits func(m map[string]any) bool, change func(list []any, i int, m map[string]any) []any) func([]any, map[string]any) ([]any, bool) {
+	return func(items []any, _ map[string]any) ([]any, bool) {
+		i := slices.IndexFunc(items, func(it any) bool { return fits(it.(map[string]any)) })
+		if i < 0 {
+			return nil, false
+		}
+		return change(items, i, items[i].(map[string]any)), true
+	}
+}
+
+// set changes one field of the first item that fits.
+func setItem(fits func(m map[string]any) bool, key string, value any) func([]any, map[string]any) ([]any, bool) {
+	return withItem(fits, func(list []any, i int, m map[string]any) []any {
+		m[key] = value
+		return list
+	})
+}
+
+func ofType(kind string) func(m map[string]any) bool {
+	return func(m map[string]any) bool { return typeOf(m) == kind }
+}
+
+func isUser(m map[string]any) bool { return role(m) == "user" }
+
+func isEncrypted(m map[string]any) bool {
+	s, _ := m["encrypted_content"].(string)
+	return typeOf(m) == "reasoning" && s != ""
+}
+
+func hasID(m map[string]any) bool { s, _ := m["id"].(string); return s != "" }
+
+var responsesMutants = []responsesMutant{
+	{"input-empty", func([]any, map[string]any) ([]any, bool) { return []any{}, true }},
+	{"role", setItem(isUser, "role", "human")},
+	{"shape", func(items []any, _ map[string]any) ([]any, bool) {
+		return append(items, map[string]any{"text": "x"}), typeOf(items[len(items)-1]) != "reasoning"
+	}},
+	{"content-missing", setItem(isUser, "content", nil)},
+	{"content-type", setItem(isUser, "content", []any{map[string]any{"type": "output_text", "text": "x"}})},
+	{"content-type", setItem(func(m map[string]any) bool { return role(m) == "assistant" && typeOf(m) != "reasoning" }, "content", []any{map[string]any{"type": "input_text", "text": "x"}})},
+	{"media-type", setItem(isUser, "content", []any{map[string]any{"type": "input_image", "image_url": "data:image/tiff;base64,eA=="}})},
+	{"media-type", setItem(ofType("function_call_output"), "output", []any{map[string]any{"type": "input_file", "file_data": "data:audio/mpeg;base64,eA=="}})},
+	{"item-id", func(items []any, body map[string]any) ([]any, bool) {
+		return setItem(func(m map[string]any) bool { return typeOf(m) == "function_call" }, "id", "call_x")(items, body)
+	}},
+	{"item-id", setItem(isEncrypted, "id", strings.Repeat("rs_x", 20))},
+	{"duplicate-item", withItem(func(m map[string]any) bool {
+		return hasID(m) && (role(m) == "assistant" || typeOf(m) == "web_search_call")
+	}, func(list []any, i int, m map[string]any) []any {
+		return slices.Insert(list, i+1, any(m))
+	})},
+	{"id-missing", func(items []any, _ map[string]any) ([]any, bool) {
+		return append(items, map[string]any{"type": "function_call", "name": "f", "arguments": "{}"}), true
+	}},
+	{"id-length", renamedItem(strings.Repeat("x", 65))},
+	{"name-pattern", setItem(ofType("function_call"), "name", "odd name")},
+	{"arguments", setItem(ofType("function_call"), "arguments", map[string]any{})},
+	{"orphan-result", withItem(ofType("function_call_output"), func(list []any, i int, m map[string]any) []any {
+		return slices.Insert(list, i+1, any(map[string]any{"type": "function_call_output", "call_id": "nobody", "output": ""}))
+	})},
+	{"orphan-result", func(items []any, body map[string]any) ([]any, bool) { // the call is cut off
+		i := slices.IndexFunc(items, func(it any) bool { return typeOf(it) == "function_call" })
+		if i < 0 || i > 0 && typeOf(items[i-1]) == "reasoning" {
+			return nil, false
+		}
+		return slices.Delete(items, i, i+1), true
+	}},
+	{"unanswered-call", withItem(ofType("function_call_output"), func(list []any, i int, _ map[string]any) []any {
+		return slices.Delete(list, i, i+1)
+	})},
+	{"duplicate-call", withItem(ofType("function_call"), func(list []any, i int, m map[string]any) []any {
+		return slices.Insert(list, i+1, any(map[string]any{"type": "function_call", "call_id": m["call_id"], "name": "f", "arguments": "{}"}))
+	})},
+	{"duplicate-result", withItem(ofType("function_call_output"), func(list []any, i int, m map[string]any) []any {
+		return slices.Insert(list, i+1, any(map[string]any{"type": "function_call_output", "call_id": m["call_id"], "output": "x"}))
+	})},
+	{"between-calls", func(items []any, body map[string]any) ([]any, bool) {
+		i := slices.IndexFunc(items, func(it any) bool { return typeOf(it) == "function_call" })
+		if model, _ := body["model"].(string); i < 0 || !strings.HasPrefix(model, "deepseek") {
+			return nil, false
+		}
+		return slices.Insert(items, i+1, any(map[string]any{"role": "assistant", "content": "x"})), true
+	}},
+	{"reasoning-alone", withItem(isEncrypted, func(list []any, i int, _ map[string]any) []any {
+		return slices.Insert(list, i+1, any(map[string]any{"role": "user", "content": "x"}))
+	})},
+	{"reasoning-alone", withItem(isEncrypted, func(list []any, i int, _ map[string]any) []any { // at the end
+		return append(list, map[string]any{"type": "reasoning", "id": "rs_new", "summary": []any{}, "encrypted_content": "x"})
+	})},
+	{"reasoning-item", withItem(isEncrypted, func(list []any, i int, _ map[string]any) []any {
+		delete(list[i+1].(map[string]any), "id")
+		return list
+	})},
+	{"not-stored", func(items []any, body map[string]any) ([]any, bool) {
+		i := slices.IndexFunc(items, func(it any) bool { return isEncrypted(it.(map[string]any)) })
+		if i < 0 {
+			return nil, false
+		}
+		delete(items[i].(map[string]any), "encrypted_content")
+		body["store"] = false
+		return items, true
+	}},
+}
+
+// renamedItem gives the first call, and its result, another id.
+func renamedItem(to string) func([]any, map[string]any) ([]any, bool) {
+	return withItem(ofType("function_call"), func(list []any, _ int, m map[string]any) []any {
+		from := m["call_id"]
+		for _, it := range list {
+			if it := it.(map[string]any); it["call_id"] == from {
+				it["call_id"] = to
+			}
+		}
+		return list
+	})
+}
+
+// Each rule broken in each recorded request that lets it be broken: Check names
+// it, and hardly ever another beside it.
+func TestOpenAIResponses_Mutants(t *testing.T) {
+	made, named, alone := map[string]int{}, map[string]int{}, map[string]int{}
+	eachResponses(t, func(t *testing.T, f wire.OpenAIResponses, r recording) {
+		for _, m := range responsesMutants {
+			var body map[string]any
+			require.NoError(t, json.Unmarshal(r.Request, &body))
+			items, ok := m.spoil(body["input"].([]any), body)
+			if r.Status != 200 || !ok || body["conversation"] != nil && (m.rule == "input-empty" || m.rule == "orphan-result") {
+				continue
+			}
+			body["input"] = items
+			data, err := json.Marshal(body)
+			require.NoError(t, err)
+			made[m.rule]++
+			found := f.Check(data)
+			rules := map[string]bool{}
+			for _, x := range found {
+				rules[x.Rule] = true
+				assert.NotEmpty(t, x.Path)
+				assert.NotEmpty(t, x.Error)
+				assert.NotEmpty(t, x.Fix)
+			}
+			if rules[m.rule] {
+				named[m.rule]++
+			} else {
+				t.Errorf("%s: %s is not named: %v", r.ID, m.rule, found)
+			}
+			if len(rules) == 1 {
+				alone[m.rule]++
+			} else {
+				t.Logf("%s: %s: %v", r.ID, m.rule, found)
+			}
+		}
+	})
+	if len(made) == 0 {
+		t.Skip("no recorded requests")
+	}
+	total, only := 0, 0
+	for i, m := range responsesMutants {
+		if i > 0 && responsesMutants[i-1].rule == m.rule {
+			continue
+		}
+		t.Logf("%-18s %3d made, %3d named, %3d alone", m.rule, made[m.rule], named[m.rule], alone[m.rule])
+		assert.Positive(t, made[m.rule], m.rule)
+		total += made[m.rule]
+		only += alone[m.rule]
+	}
+	t.Logf("%d of %d with nothing else named", only, total)
+	assert.GreaterOrEqual(t, float64(only), 0.95*float64(total))
+}
+
+func own(parts ...convo.Part) convo.Message {
+	return convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: "openai-responses", Model: "gpt-5"}, Parts: parts}
+}
+
+func item(json string) convo.Part { return convo.Opaque{Format: "openai-responses", JSON: json} }
+
+func TestOpenAIResponses_Encode(t *testing.T) {
+	thought := convo.Reasoning{ID: "rs_1", Text: "**A**\n\na\n\n\n**B**", Encrypted: "e1", Signature: "msg_1"}
+	bare := convo.Reasoning{ID: "rs_2", Encrypted: "e2"}
+	plain := convo.Reasoning{ID: "7-a", Text: "hm"}
+	call := convo.ToolCall{ID: "c1", Name: "odd name", Arguments: `{"n": 1.0}`}
+	long := convo.ToolCall{ID: strings.Repeat("x", 65), Name: "f"}
+	const (
+		sent   = `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"**A**\n\na"},{"type":"summary_text","text":"**B**"}],"encrypted_content":"e1"}`
+		noID   = `{"type":"reasoning","summary":[],"encrypted_content":"e2"}`
+		c1     = `{"type":"function_call","call_id":"c1","name":"odd_name","arguments":"{\"n\": 1.0}"}`
+		r1     = `{"type":"function_call_output","call_id":"c1","output":"no result"}`
+		r1err  = `{"type":"function_call_output","call_id":"c1","output":"Error: no result"}`
+		search = `{"type":"web_search_call","id":"ws_1","status":"completed"}`
+	)
+	png := convo.NewMedia("image/png", []byte("x"))
+	result := func(parts ...convo.Part) convo.Message {
+		return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: "c1", Parts: parts}}}
+	}
+	for _, tt := range []struct {
+		name string
+		f    wire.OpenAIResponses
+		msgs []convo.Message
+		want string
+	}{
+		{"system text", wire.OpenAIResponses{}, []convo.Message{convo.System("Be brief."), convo.System("Be kind."), convo.User("Hi")},
+			`"Be brief.\n\nBe kind."` + "\n" + `{"role":"user","content":"Hi"}`},
+		{"developer messages", wire.OpenAIResponses{Developer: true}, []convo.Message{convo.System("Be brief."), convo.System("Be kind."), convo.User("Hi")},
+			`{"role":"developer","content":"Be brief."}` + "\n" + `{"role":"developer","content":"Be kind."}` + "\n" + `{"role":"user","content":"Hi"}`},
+		{"only system text", wire.OpenAIResponses{}, []convo.Message{convo.System("Be brief.")},
+			`"Be brief."` + "\n" + `{"role":"user","content":"[Continue.]"}`},
+		{"media", wire.OpenAIResponses{}, []convo.Message{convo.User("Hi", convo.Text(" "), png, convo.NewMedia("application/pdf", []byte("y")), convo.NewMedia("audio/wav", []byte("z")),
+			convo.Media{URL: "https://x/a.png"}, convo.Media{MIME: "application/pdf", URL: "https://x/a.pdf"})},
+			`{"role":"user","content":[{"type":"input_text","text":"Hi"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,eA=="},` +
+				`{"type":"input_file","filename":"file.pdf","file_data":"data:application/pdf;base64,eQ=="},{"type":"input_text","text":"[audio/wav, not shown]"},` +
+				`{"type":"input_image","detail":"auto","image_url":"https://x/a.png"},{"type":"input_file","file_url":"https://x/a.pdf"}]}`},
+		{"results with media", wire.OpenAIResponses{}, []convo.Message{own(call), result(convo.Text("see"), png, item(`{"type":"input_image","file_id":"file-1"}`), item(`{"type":"thing"}`))},
+			c1 + "\n" + `{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"see"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,eA=="},{"type":"input_image","file_id":"file-1"}]}`},
+		{"an id too long; calls before results", wire.OpenAIResponses{}, []convo.Message{own(call, long), result(convo.Text("no result"))},
+			c1 + "\n" + `{"type":"function_call","call_id":"call_INgQ7dxJkjO1H8HByO6r7HY3","name":"f","arguments":"{}"}` + "\n" + r1 + "\n" + `{"type":"function_call_output","call_id":"call_INgQ7dxJkjO1H8HByO6r7HY3","output":"Error: no result"}`},
+		{"reasoning with the item it led to", wire.OpenAIResponses{Model: "gpt-5"}, []convo.Message{convo.User("Hi"), own(thought, convo.Text("Hm."), bare, call)},
+			`{"role":"user","content":"Hi"}` + "\n" + sent + "\n" + `{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"Hm.","annotations":[]}],"status":"completed"}` + "\n" + noID + "\n" + c1 + "\n" + r1err},
+		{"reasoning of a model that is not asked", wire.OpenAIResponses{Model: "gpt-6"}, []convo.Message{own(thought, convo.Text("Hm."), bare, call)},
+			`{"role":"assistant","content":"Hm."}` + "\n" + c1 + "\n" + r1err},
+		{"reasoning that leads to nothing", wire.OpenAIResponses{}, []convo.Message{own(convo.Text("Hm."), bare), own(bare, thought, convo.Text("\n")), own(convo.Text("So."))},
+			`{"role":"assistant","content":"Hm."}` + "\n" + `{"role":"assistant","content":"So."}`},
+		{"reasoning that led to reasoning", wire.OpenAIResponses{}, []convo.Message{own(thought, bare, call)},
+			noID + "\n" + c1 + "\n" + r1err},
+		{"reasoning twice", wire.OpenAIResponses{}, []convo.Message{own(thought, convo.Text("a")), own(thought, convo.Text("b"))},
+			sent + "\n" + `{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"a","annotations":[]}],"status":"completed"}` + "\n" + strings.Replace(sent, `"id":"rs_1",`, "", 1) + "\n" + `{"role":"assistant","content":"b"}`},
+		{"text behind a call", wire.OpenAIResponses{}, []convo.Message{own(bare, call, convo.Text("a"), convo.Text("b"))},
+			`{"role":"assistant","content":"a\nb"}` + "\n" + noID + "\n" + c1 + "\n" + r1err},
+		{"plain reasoning", wire.OpenAIResponses{Plain: true}, []convo.Message{own(plain, call)},
+			`{"type":"reasoning","id":"7-a","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]}` + "\n" + c1 + "\n" + r1err},
+		{"plain reasoning, not sent elsewhere", wire.OpenAIResponses{}, []convo.Message{own(plain, call)}, c1 + "\n" + r1err},
+		{"other items", wire.OpenAIResponses{}, []convo.Message{own(convo.Reasoning{ID: "rs_1", Encrypted: "e1"}, item(search), convo.Text("Found.")), {Role: convo.RoleUser, Parts: []convo.Part{item(`{"type":"additional_tools","role":"developer","tools":[]}`)}}},
+			`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"e1"}` + "\n" + search + "\n" + `{"role":"assistant","content":"Found."}` + "\n" + `{"type":"additional_tools","role":"developer","tools":[]}`},
+		{"items whose reasoning is gone, outputs without calls, and the other way round", wire.OpenAIResponses{Model: "gpt-6"}, []convo.Message{
+			own(convo.Reasoning{ID: "rs_1", Encrypted: "e1"}, item(search), convo.Text("Found."), item(`{"type":"custom_tool_call","call_id":"k1","name":"f","input":""}`)),
+			{Role: convo.RoleUser, Parts: []convo.Part{item(`{"type":"custom_tool_call_output","call_id":"k2","output":""}`), item(`{"type":"function_call_output","call_id":"k3","output":""}`), item(`[1]`), item(`{"type":"reasoning","summary":[],"encrypted_content":"e"}`)}}},
+			`{"role":"assistant","content":"Found."}`},
+		{"fields that no part has", wire.OpenAIResponses{}, []convo.Message{own(item(`{"type":"convo_fields","phase":"commentary"}`), convo.Text("I look."), item(`{"type":"convo_fields","namespace":"ns"}`), call)},
+			`{"role":"assistant","phase":"commentary","content":"I look."}` + "\n" + strings.Replace(c1, `"arguments"`, `"namespace":"ns","arguments"`, 1) + "\n" + r1err},
+		{"a refusal", wire.OpenAIResponses{}, []convo.Message{own(item(`{"type":"refusal","refusal":"No."}`))},
+			`{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"No."}]}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := tt.f.Encode(convo.NewSnapshot(tt.msgs))
+			require.NoError(t, err)
+			var lines []string
+			if r.System != nil {
+				lines = append(lines, string(r.System))
+			}
+			for _, m := range r.Messages {
+				lines = append(lines, string(m))
+			}
+			assert.Equal(t, tt.want, strings.Join(lines, "\n"))
+			assert.Empty(t, tt.f.Check(r.Body()))
+			assert.Equal(t, strings.Contains(tt.want, `"function_call"`), r.NeedsTools)
+		})
+	}
+	_, err := wire.OpenAIResponses{}.Encode(nil)
+	require.ErrorIs(t, err, wire.ErrEmpty)
+	_, err = wire.OpenAIResponses{}.Encode(convo.NewSnapshot([]convo.Message{own(convo.Reasoning{Text: "hm"})}))
+	require.ErrorIs(t, err, wire.ErrEmpty)
+}
+
+func TestOpenAIResponses_DecodeResponse(t *testing.T) {
+	const response = `{"id":"resp_1","object":"response","model":"gpt-5","instructions":["x"],"usage":{"input_tokens":120,"input_tokens_details":{"cached_tokens":64},"output_tokens":6},"output":[
+		{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}],"encrypted_content":"e1","status":null},
+		{"type":"message","id":"msg_1","role":"assistant","status":"completed","phase":"commentary","content":[{"type":"output_text","text":"I look.","annotations":[{"type":"url_citation"}]}]},
+		{"type":"web_search_call","id":"ws_1","action": {"n": 1.0}},
+		{"type":"function_call","id":"fc_1","call_id":"c1","name":"f","namespace":"ns","arguments":"{\"n\":1.0}","caller":{"x":1}}]}`
+	want := own(
+		convo.Reasoning{ID: "rs_1", Text: "a\n\n\nb", Encrypted: "e1", Signature: "msg_1"},
+		item(`{"type":"convo_fields","phase":"commentary"}`), convo.Text("I look."),
+		item(`{"type":"web_search_call","id":"ws_1","action":{"n":1.0}}`),
+		item(`{"type":"convo_fields","namespace":"ns"}`), convo.ToolCall{ID: "c1", Name: "f", Arguments: `{"n":1.0}`})
+	for _, body := range []string{response, `{"type":"response.completed","response":` + response + `}`} {
+		in, err := wire.OpenAIResponses{}.Decode([]byte(body))
+		require.NoError(t, err)
+		assert.Equal(t, []convo.Message{want}, in.Messages)
+		assert.Equal(t, convo.Usage{Input: 120, CacheRead: 64, Output: 6}, in.Usage)
+		require.Len(t, in.Lost, 2)
+		assert.Contains(t, in.Lost[0].Path, "output[1].content[0].annotations")
+		assert.Contains(t, in.Lost[1].Path, "output[3].caller")
+	}
+	in, err := wire.OpenAIResponses{}.Decode([]byte(response))
+	require.NoError(t, err)
+	r, err := wire.OpenAIResponses{Model: "gpt-5"}.Encode(convo.NewSnapshot(in.Messages))
+	require.NoError(t, err)
+	assert.Equal(t, `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}],"encrypted_content":"e1"}`, string(r.Messages[0]))
+	assert.Equal(t, `{"type":"message","id":"msg_1","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"I look.","annotations":[]}],"status":"completed"}`, string(r.Messages[1]))
+	assert.Equal(t, `{"type":"function_call","call_id":"c1","name":"f","namespace":"ns","arguments":"{\"n\":1.0}"}`, string(r.Messages[3]))
+}
+
+func TestOpenAIResponses_DecodeRequest(t *testing.T) {
+	in, err := wire.OpenAIResponses{}.Decode([]byte(`{"previous_response_id":"resp_0","input":[
+		{"role":"developer","content":"Be brief."},
+		{"role":"user","content":[{"type":"input_text","text":"Hi"},{"type":"input_image","image_url":"data:image/png;base64,eA==","detail":"high"},{"type":"input_file","file_id":"file-1"},{"type":"odd"}]},
+		{"type":"function_call_output","call_id":"c0","output":"of before"},
+		{"type":"function_call","call_id":"c1","name":"f","arguments":"oops"},
+		{"type":"custom_tool_call","call_id":"k1","name":"g","input":"x"},
+		{"type":"custom_tool_call_output","call_id":"k1","output":"y"},
+		{"type":"function_call","call_id":"c2","name":"g","arguments":""},
+		{"type":"function_call_output","call_id":"c2","output":[{"type":"input_text","text":"two"},{"type":"input_image","file_id":"file-1"}]},
+		{"role":"user","content":"And?"},
+		{"type":"function_call_output","call_id":"c1","output":"one"},
+		{"type":"item_reference","id":"msg_7"},
+		{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"a\n\n\nb"}],"encrypted_content":"e"},
+		{"type":"message","id":"msg_8","role":"assistant","content":[{"type":"output_text","text":"1"}]},
+		{"role":"assistant","content":"2"}]}`))
+	require.NoError(t, err)
+	origin := convo.Origin{Format: "openai-responses"}
+	want := []convo.Message{
+		convo.System("Be brief."),
+		{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("Hi"), convo.NewMedia("image/png", []byte("x")), item(`{"type":"input_file","file_id":"file-1"}`), item(`{"type":"message","role":"user","content":[{"type":"odd"}]}`)}},
+		{Role: convo.RoleAssistant, Origin: origin, Parts: []convo.Part{convo.ToolCall{ID: "c1", Name: "f", Arguments: `{"arguments":"oops"}`},
+			item(`{"type":"custom_tool_call","call_id":"k1","name":"g","input":"x"}`), item(`{"type":"custom_tool_call_output","call_id":"k1","output":"y"}`),
+			convo.ToolCall{ID: "c2", Name: "g"}}},
+		{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: "c1", Name: "f", Parts: []convo.Part{convo.Text("one")}}}},
+		{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: "c2", Name: "g", Parts: []convo.Part{convo.Text("two"), item(`{"type":"input_image","file_id":"file-1"}`)}}}},
+		convo.User("And?"),
+		{Role: convo.RoleAssistant, Origin: origin, Parts: []convo.Part{item(`{"type":"item_reference","id":"msg_7"}`),
+			item(`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"a\n\n\nb"}],"encrypted_content":"e"}`), item(`{"type":"convo_fields","id":"msg_8"}`), convo.Text("1")}},
+		{Role: convo.RoleAssistant, Origin: origin, Parts: []convo.Part{convo.Text("2")}},
+	}
+	assert.Equal(t, want, in.Messages)
+	var lost []string
+	for _, l := range in.Lost {
+		lost = append(lost, l.Path)
+	}
+	assert.Equal(t, []string{"previous_response_id", "input[1].content[1].detail", "input[2]", "input[3].arguments"}, lost)
+	_, err = convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
+	require.NoError(t, err)
+	r, err := wire.OpenAIResponses{}.Encode(convo.NewSnapshot(in.Messages))
+	require.NoError(t, err)
+	assert.Empty(t, wire.OpenAIResponses{}.Check([]byte(strings.Replace(string(r.Body()), `{"type":"odd"}`, "", 1))))
+}
+
+func TestOpenAIResponses_DecodeOthers(t *testing.T) {
+	for body, want := range map[string]convo.Message{
+		`{"input":"Hi"}`:                                       convo.User("Hi"),
+		`[{"role":"user","content":"Hi"}]`:                     convo.User("Hi"),
+		`{"type":"message","role":"user","content":"Hi"}`:      convo.User("Hi"),
+		`{"role":"user","content":"Hi"}`:                       convo.User("Hi"),
+		`{"instructions":"Hi","input":[]}`:                     convo.System("Hi"),
+		`{"type":"additional_tools","role":"developer","n":1}`: {Role: convo.RoleUser, Parts: []convo.Part{item(`{"type":"additional_tools","role":"developer","n":1}`)}},
+		`{"type":"reasoning","id":"7","summary":[],"content":[{"type":"reasoning_text","text":"hm"}],"encrypted_content":null}`: {Role: convo.RoleAssistant, Origin: convo.Origin{Format: "openai-responses"}, Parts: []convo.Part{convo.Reasoning{ID: "7", Text: "hm"}}},
+	} {
+		in, err := wire.OpenAIResponses{}.Decode([]byte(body))
+		require.NoError(t, err, body)
+		assert.Equal(t, []convo.Message{want}, in.Messages, body)
+		assert.Empty(t, in.Lost, body)
+	}
+	for body, path := range map[string]string{
+		`{`:                           "",
+		`{}`:                          "",
+		`7`:                           "",
+		`{"input":7}`:                 "input",
+		`{"input":[7]}`:               "input[0]",
+		`{"input":[{"role":"tool"}]}`: "input[0].role",
+		`{"input":[{"type":7}]}`:      "input[0].type",
+		`{"input":[{"role":"user","content":[{"type":"input_text","text":"x"},7]}]}`:                                             "input[0].content[1]",
+		`{"output":[{"type":"function_call","call_id":"c"}]}`:                                                                    "output[0].name",
+		`{"output":[],"usage":{"input_tokens":"x"}}`:                                                                             "usage",
+		`{"type":"response.completed","response":{"output":[{"type":"reasoning","summary":7}]}}`:                                 "response.output[0].summary",
+		`{"input":[{"type":"function_call","call_id":"c","name":"f"},{"type":"function_call_output","call_id":"c","output":7}]}`: "input[1].output",
+	} {
+		in, err := wire.OpenAIResponses{}.Decode([]byte(body))
+		var wrong *wire.DecodeError
+		require.ErrorAs(t, err, &wrong, body)
+		assert.Equal(t, path, wrong.Path, body)
+		assert.Empty(t, in, body)
+	}
+}
+
+// Requests that go on from what the provider keeps may hold results alone.
+func TestOpenAIResponses_CheckLinked(t *testing.T) {
+	const input = `"input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`
+	for _, body := range []string{`{"previous_response_id":"r",` + input, `{"conversation":"c",` + input, `{"conversation":{"id":"c"},"input":[]}`, `{"input":"Hi"}`,
+		`{"input":[{"type":"item_reference","id":"fc_1"},{"type":"function_call_output","call_id":"c1","output":"x"}]}`,
+		`{"input":[{"type":"local_shell_call","call_id":"c1","id":"lsh_1"},{"type":"function_call_output","call_id":"c1","output":"x"}]}`,
+		`{"store":false,"input":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"e"},{"role":"assistant","content":"x"}]}`} {
+		assert.Empty(t, wire.OpenAIResponses{}.Check([]byte(body)), body)
+	}
+	found := wire.OpenAIResponses{}.Check([]byte("{" + input))
+	require.Len(t, found, 1)
+	assert.Equal(t, "No tool call found for function call output with call_id c1.", found[0].Error)
+	for body, rule := range map[string]string{
+		`[]`: "json", `{`: "json", `{}`: "input-empty", `{"input":7}`: "shape", `{"input":[7]}`: "shape",
+		`{"store":false,"input":[{"type":"item_reference","id":"msg_1"}]}`:               "not-stored",
+		`{"input":[{"type":"custom_tool_call","call_id":"c","name":"f","input":""}]}`:    "unanswered-call",
+		`{"input":[{"type":"custom_tool_call_output","call_id":"c","output":""}]}`:       "orphan-result",
+		`{"input":[{"type":"reasoning","id":"x","summary":[],"encrypted_content":"e"}]}`: "item-id",
+		`{"input":[{"role":"user","content":[{"type":"input_image"}]}]}`:                 "shape",
+		`{"input":[{"role":"user","content":[{"type":"input_file"}]}]}`:                  "shape",
+	} {
+		found := wire.OpenAIResponses{}.Check([]byte(body))
+		require.NotEmpty(t, found, body)
+		assert.Equal(t, rule, found[0].Rule, body)
+	}
+}
