@@ -23,9 +23,9 @@ func BenchmarkCompactIfNeeded(b *testing.B) {
 		name string
 		opts convo.Options
 	}{
-		{"window", convo.Options{Limits: convo.Limits{Window: 1 << 40}}},
+		{"window", convo.Options{Limits: convo.Limits{Window: 1 << 30}}},
 		{"no limit", convo.Options{}},
-		{"trigger", convo.Options{Strategy: convo.SlidingWindow{Keep: 1 << 40}}},
+		{"trigger", convo.Options{Strategy: convo.SlidingWindow{Keep: 1 << 30}}},
 	} {
 		for _, n := range []int{10, 1_000_000} {
 			b.Run(fmt.Sprintf("%s/n=%d", c.name, n), func(b *testing.B) {

@@ -79,6 +79,8 @@
 // to a snapshot, [History.Rewind] takes whole turns back,
 // [History.AnswerOpenCalls] ends a tool round that was given up.
 //
+// Package wire writes a snapshot in the formats of the providers.
+//
 // # Tokens
 //
 // A message is counted once, when it arrives, by a [Tokenizer]; [Heuristic] is

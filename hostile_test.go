@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -203,7 +204,7 @@ func TestHostile_Tokenizers(t *testing.T) {
 	})
 	for name, bad := range map[string]func(string) int{
 		"negative": func(string) int { return -1 },
-		"huge":     func(string) int { return 1 << 62 },
+		"huge":     func(string) int { return math.MaxInt },
 		"growing":  func() func(string) int { n := 0; return func(string) int { n += 1000; return n } }(),
 	} {
 		count = bad

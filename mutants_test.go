@@ -45,7 +45,7 @@ var mutants = []struct {
 	{name: "a rollback forgets what it took", file: "rollback.go", old: "	h.rollbacks = append(h.rollbacks, rollbackMark{h.version, last})\n", new: ""},
 	{name: "a second summary", file: "edit.go", old: "	if j.sum != nil && s.slot != j.slot {\n		return done, ErrStale\n	}\n", new: ""},
 	{name: "pins outlive their entries", file: "rollback.go", old: "	h.pins = h.pins[:n:n]\n", new: "	_ = n\n"},
-	{name: "too little above the limit is applied", file: "attempt.go", old: "	case a.total > a.limit && weight > a.limit:\n", new: "	case a.total > a.limit && weight > 1<<60:\n"},
+	{name: "too little above the limit is applied", file: "attempt.go", old: "	case a.total > a.limit && weight > limit:\n", new: "	case a.total > a.limit && weight > 1<<60:\n"},
 	{name: "compacting twice", file: "compact.go", old: "	case h.compacted == h.version && total <= m.limit:\n", new: "	case h.compacted == h.version && total < 0:\n"},
 	{name: "the floor is not looked at first", file: "attempt.go", old: "	if a.cal.weigh(w.total()) <= a.limit {\n", new: "	if a.cal.weigh(w.total()) >= 0 {\n"},
 	{name: "half a turn without its user", file: "cut.go", old: "a.user && inside && a.turn == list[place].turn", new: "a.user && inside && a.turn < 0", test: "TestTruncate"},

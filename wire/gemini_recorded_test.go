@@ -88,7 +88,7 @@ func geminiCanon(t testing.TB, body []byte) []string {
 }
 
 func geminiPartsCanon(content map[string]any) string {
-	line := ""
+	var line strings.Builder
 	for _, p := range content["parts"].([]any) {
 		p := p.(map[string]any)
 		sign, _ := p["thoughtSignature"].(string)
@@ -109,21 +109,21 @@ func geminiPartsCanon(content map[string]any) string {
 			if p["thought"] == true {
 				text = "(thought) " + text
 			}
-			line += " text " + text + sign
+			line.WriteString(" text " + text + sign)
 		case call != nil:
 			args, _ := json.Marshal(call["args"])
-			line += fmt.Sprintf(" call %v %v %s%s", call["id"], call["name"], args, sign)
+			line.WriteString(fmt.Sprintf(" call %v %v %s%s", call["id"], call["name"], args, sign))
 		case result != nil:
-			line += fmt.Sprintf(" result %v %v %s", result["id"], result["name"], geminiResponseCanon(result["response"].(map[string]any)))
+			line.WriteString(fmt.Sprintf(" result %v %v %s", result["id"], result["name"], geminiResponseCanon(result["response"].(map[string]any))))
 			if inside, ok := result["parts"]; ok {
-				line += geminiPartsCanon(map[string]any{"parts": inside})
+				line.WriteString(geminiPartsCanon(map[string]any{"parts": inside}))
 			}
 		default:
 			raw, _ := json.Marshal(p)
-			line += " " + strings.NewReplacer("-", "+", "_", "/", "=", "").Replace(string(raw)) + sign
+			line.WriteString(" " + strings.NewReplacer("-", "+", "_", "/", "=", "").Replace(string(raw)) + sign)
 		}
 	}
-	return line
+	return line.String()
 }
 
 func geminiResponseCanon(r map[string]any) string {

@@ -65,7 +65,7 @@ func project(s *convo.Snapshot, p profile) (projection, error) {
 	}
 	msgs := s.Messages()
 	ids := p.ids.assigner()
-	for i := 0; i < len(msgs); i++ {
+	for i := range msgs {
 		m := &msgs[i]
 		switch m.Role {
 		case convo.RoleSystem:
