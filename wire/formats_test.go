@@ -39,7 +39,7 @@ var formats = map[string]wire.Format{
 	"converse 2":    wire.Converse{Model: "m1", ResultsAlone: true, Cache: true},
 }
 
-var requests = flag.Int("wire.requests", 30_000, "requests that TestFormats_Random encodes")
+var requests = flag.Int("wire.requests", 16_000, "requests that TestFormats_Random encodes")
 
 var origins = []convo.Origin{
 	{}, {Format: "openai-chat", Model: "m1"}, {Format: "deepseek", Model: "m1"}, {Format: "ollama", Model: "m1"}, {Format: "mistral"},
