@@ -102,7 +102,7 @@ func sources() []source {
 				return err
 			})
 		}},
-		{name: "pinned", fill: func(f *filler) {
+		{name: "pinned", max: 500, fill: func(f *filler) {
 			f.append(convo.User("Window seats only, I am tall."))
 			f.pin()
 			f.append(convo.Assistant("Noted."))
