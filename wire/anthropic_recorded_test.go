@@ -310,39 +310,19 @@ func TestAnthropic_Mutants(t *testing.T) {
 			good = append(good, r)
 		}
 	})
-	all, alone := 0, 0
-	for _, rule := range slices.Sorted(maps.Keys(anthropicMutants)) {
-		n, only := 0, 0
+	c := tally{}
+	rules := slices.Sorted(maps.Keys(anthropicMutants))
+	for _, rule := range rules {
 		for _, r := range good {
 			m := &mutable{all: readJSON(t, r.Request)}
 			for _, msg := range m.all["messages"].([]any) {
 				m.msgs = append(m.msgs, msg.(map[string]any))
 			}
-			if !anthropicMutants[rule](m) {
-				continue
-			}
-			m.all["messages"] = append(make([]map[string]any, 0), m.msgs...)
-			body, err := json.Marshal(m.all)
-			require.NoError(t, err)
-			found := wire.Anthropic{UserLast: rule == "last-role"}.Check(body)
-			rules := map[string]bool{}
-			for _, f := range found {
-				rules[f.Rule] = true
-				assert.NotEmpty(t, f.Error, f)
-				assert.NotEmpty(t, f.Fix, f)
-			}
-			require.Contains(t, rules, rule, "%s: %v", r.ID, found)
-			n++
-			if len(rules) == 1 {
-				only++
-			} else {
-				t.Logf("%s, %s: %v", rule, r.ID, found)
+			if anthropicMutants[rule](m) {
+				m.all["messages"] = append(make([]map[string]any, 0), m.msgs...)
+				c.look(t, wire.Anthropic{UserLast: rule == "last-role"}, rule, r.ID, m.all)
 			}
 		}
-		t.Logf("%-20s %3d mutants, %3d with no other rule", rule, n, only)
-		assert.Positive(t, n, rule)
-		assert.GreaterOrEqual(t, float64(only), 0.95*float64(n), rule)
-		all, alone = all+n, alone+only
 	}
-	t.Logf("%d mutants, all named, %d with no other rule", all, alone)
+	c.verdict(t, rules...)
 }

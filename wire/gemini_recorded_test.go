@@ -348,7 +348,7 @@ var geminiMutants = []geminiMutant{
 // Each rule broken in each recorded request that lets it be broken: Check names
 // it, and hardly ever another beside it.
 func TestGemini_Mutants(t *testing.T) {
-	made, named, alone := map[string]int{}, map[string]int{}, map[string]int{}
+	c := tally{}
 	eachRecording(t, "gemini", func(r recording) {
 		f := geminiOf(r)
 		for _, m := range geminiMutants {
@@ -362,38 +362,12 @@ func TestGemini_Mutants(t *testing.T) {
 				continue
 			}
 			body["contents"] = contents
-			data, err := json.Marshal(body)
-			require.NoError(t, err)
-			made[m.rule]++
-			found := f.Check(data)
-			rules := map[string]bool{}
-			for _, x := range found {
-				rules[x.Rule] = true
-				assert.NotEmpty(t, x.Path)
-				assert.NotEmpty(t, x.Error)
-				assert.NotEmpty(t, x.Fix)
-			}
-			if rules[m.rule] {
-				named[m.rule]++
-			} else {
-				t.Errorf("%s: %s is not named: %v", r.ID, m.rule, found)
-			}
-			if len(rules) == 1 {
-				alone[m.rule]++
-			} else {
-				t.Logf("%s: %s: %v", r.ID, m.rule, found)
-			}
+			c.look(t, f, m.rule, r.ID, body)
 		}
 	})
-	total, only := 0, 0
-	for _, rule := range slices.Sorted(maps.Keys(made)) {
-		t.Logf("%-18s %3d made, %3d named, %3d alone", rule, made[rule], named[rule], alone[rule])
-		total += made[rule]
-		only += alone[rule]
-	}
+	var rules []string
 	for _, m := range geminiMutants {
-		assert.Positive(t, made[m.rule], m.rule)
+		rules = append(rules, m.rule)
 	}
-	t.Logf("%d of %d with nothing else named", only, total)
-	assert.GreaterOrEqual(t, float64(only), 0.95*float64(total))
+	c.verdict(t, rules...)
 }

@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // recordings is where recorded requests lie beside the repository. They are
@@ -37,4 +41,56 @@ func eachRecording(t *testing.T, name string, f func(recording)) {
 		f(r)
 	}
 	require.NoError(t, lines.Err())
+}
+
+// A tally counts how Check names the rules that mutants break.
+type tally map[string]*struct{ made, named, alone int }
+
+// look has a mutant of a recorded request checked, in which one rule is broken.
+func (c tally) look(t *testing.T, f wire.Format, rule, id string, body any) {
+	t.Helper()
+	data, err := json.Marshal(body)
+	require.NoError(t, err)
+	if c[rule] == nil {
+		c[rule] = new(struct{ made, named, alone int })
+	}
+	c[rule].made++
+	found := f.Check(data)
+	rules := map[string]bool{}
+	for _, x := range found {
+		rules[x.Rule] = true
+		assert.NotEmpty(t, x.Error, x)
+		assert.NotEmpty(t, x.Fix, x)
+	}
+	if rules[rule] {
+		c[rule].named++
+	} else {
+		t.Errorf("%s: %s is not named: %v", id, rule, found)
+	}
+	if len(rules) == 1 {
+		c[rule].alone++
+	} else {
+		t.Logf("%s: %s: %v", id, rule, found)
+	}
+}
+
+// verdict wants every rule to have been broken, named each time, and hardly
+// ever another beside it.
+func (c tally) verdict(t *testing.T, rules ...string) {
+	t.Helper()
+	if len(c) == 0 {
+		t.Skip("no recorded requests")
+	}
+	made, alone := 0, 0
+	for _, rule := range slices.Compact(slices.Sorted(slices.Values(rules))) {
+		n := c[rule]
+		if n == nil {
+			t.Errorf("%s was never broken", rule)
+			continue
+		}
+		t.Logf("%-20s %3d made, %3d named, %3d alone", rule, n.made, n.named, n.alone)
+		made, alone = made+n.made, alone+n.alone
+	}
+	t.Logf("%d of %d with nothing else named", alone, made)
+	assert.GreaterOrEqual(t, float64(alone), 0.95*float64(made))
 }
