@@ -78,16 +78,7 @@ func (d *anthropicDecoder) system(raw json.RawMessage) error {
 }
 
 func (d *anthropicDecoder) messages(path string, data []byte) error {
-	var list []json.RawMessage
-	if err := read(path, "an array of messages", data, &list); err != nil {
-		return err
-	}
-	for i, raw := range list {
-		if err := d.message(atIndex(path, i), raw); err != nil {
-			return err
-		}
-	}
-	return nil
+	return elements(path, "an array of messages", data, func(path string, raw json.RawMessage) error { return d.message(path, raw) })
 }
 
 func (d *anthropicDecoder) message(path string, data []byte) error {

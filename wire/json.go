@@ -330,6 +330,21 @@ func decodeError(path, want string, err error) error {
 	return &DecodeError{Path: path, Reason: "want " + want + ": " + strings.TrimPrefix(err.Error(), "json: ")}
 }
 
+// elements reads an array, and hands its elements on with where they stand,
+// until an error.
+func elements(path, want string, data []byte, f func(path string, raw json.RawMessage) error) error {
+	var list []json.RawMessage
+	if err := read(path, want, data, &list); err != nil {
+		return err
+	}
+	for i, raw := range list {
+		if err := f(atIndex(path, i), raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func isNull(data json.RawMessage) bool {
 	return len(data) == 0 || bytes.Equal(bytes.TrimSpace(data), []byte("null"))
 }

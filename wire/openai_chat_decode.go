@@ -93,16 +93,9 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 }
 
 func (f OpenAIChat) decodeList(d *decoder, path string, data []byte) error {
-	var list []json.RawMessage
-	if err := read(path, "an array of messages", data, &list); err != nil {
-		return err
-	}
-	for i, raw := range list {
-		if err := f.decodeMessage(d, atIndex(path, i), raw); err != nil {
-			return err
-		}
-	}
-	return nil
+	return elements(path, "an array of messages", data, func(path string, raw json.RawMessage) error {
+		return f.decodeMessage(d, path, raw)
+	})
 }
 
 func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) error {
