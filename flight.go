@@ -93,6 +93,11 @@ func (f *flight) leave() { f.once.Do(func() { <-f.h.seat }) }
 
 // land ends a flight.
 func (f *flight) land() {
+	f.h.mu.Lock()
+	if f.h.current == f {
+		f.h.current = nil // nor the ctx of its caller
+	}
+	f.h.mu.Unlock()
 	f.leave()
 	f.stop()
 	f.cancel(nil)

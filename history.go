@@ -115,7 +115,7 @@ type History struct {
 	compacted    uint64  // version that the last one made; noVersion: none did
 	breaker      breaker // after a summarizer failed
 	focused      focused // by Compact
-	current      *flight // the one that holds the seat, or the last that did
+	current      *flight // the newest one that has not landed; nil: none
 	background   *background
 	warned       bool // that nothing will ever be compacted
 	spilled      map[spilled]string
