@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
 // Writing. The output is compact JSON with keys in a fixed order.
@@ -17,6 +19,26 @@ func appendKey(b []byte, key string) []byte {
 	b = append(b, '"')
 	b = append(b, key...)
 	return append(b, `":`...)
+}
+
+// begin begins an object that will hold so much text.
+func begin(text int) []byte { return append(make([]byte, 0, text+text/16+128), '{') }
+
+// sizeOf returns how many bytes the texts and arguments of parts have.
+func sizeOf(parts []convo.Part) (n int) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case convo.Text:
+			n += len(p) + 32
+		case convo.ToolCall:
+			n += len(p.ID) + len(p.Name) + len(p.Arguments) + 96
+		case convo.Media:
+			n += len(p.Data) + 96
+		case convo.Reasoning:
+			n += len(p.Text) + len(p.Signature) + len(p.Encrypted) + 96
+		}
+	}
+	return n
 }
 
 // appendField appends a comma where one is due, and the key.

@@ -136,7 +136,7 @@ func (f OpenAIChat) appendSystem(list []json.RawMessage, parts []convo.Part) []j
 func (f OpenAIChat) appendTurn(list []json.RawMessage, t *turn) []json.RawMessage {
 	switch t.role {
 	case convo.RoleUser:
-		b := appendStringField([]byte{'{'}, "role", "user")
+		b := appendStringField(begin(sizeOf(t.parts)), "role", "user")
 		return append(list, append(f.appendContent(b, t.parts), '}'))
 	case convo.RoleAssistant:
 		return append(list, f.assistant(t))
@@ -144,7 +144,7 @@ func (f OpenAIChat) appendTurn(list []json.RawMessage, t *turn) []json.RawMessag
 	var media []convo.Part
 	for i := range t.results {
 		r := &t.results[i]
-		b := appendStringField([]byte{'{'}, "role", "tool")
+		b := appendStringField(begin(sizeOf(r.Parts)), "role", "tool")
 		b = appendStringField(b, "tool_call_id", r.CallID)
 		if f.Dialect == Ollama {
 			b = appendStringField(b, "tool_name", r.Name)
@@ -179,7 +179,7 @@ func resultText(r *convo.ToolResult) string {
 }
 
 func (f OpenAIChat) assistant(t *turn) json.RawMessage {
-	b := appendStringField([]byte{'{'}, "role", "assistant")
+	b := appendStringField(begin(sizeOf(t.parts)), "role", "assistant")
 	said, calls := t.said(), t.calls()
 	var texts, thoughts []convo.Part
 	raw := false
