@@ -12,7 +12,7 @@ import (
 // follow each other with calls are one, as they are for the API. Messages of
 // role system among the others are opaque parts of user messages.
 func (f Anthropic) Decode(data []byte) (Transcript, error) {
-	d := anthropicDecoder{decoder{format: anthropicFormat, names: map[string]string{}}}
+	d := anthropicDecoder{decoder{format: anthropicFormat, own: f.Model, names: map[string]string{}}}
 	if err := d.decode(data); err != nil {
 		return Transcript{}, err
 	}
@@ -37,6 +37,7 @@ func (d *anthropicDecoder) decode(data []byte) error {
 		}
 		return d.messages("messages", all["messages"])
 	case all["role"] != nil:
+		d.answer()
 		if err := d.usage(all["usage"]); err != nil {
 			return err
 		}

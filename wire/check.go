@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 )
 
 // A checker collects findings. Rules are looked at on JSON that was read into
@@ -24,8 +25,8 @@ func (c *checker) body(data []byte) map[string]any {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber() // no number is too large
 	err := d.Decode(&all)
-	if err == nil && d.More() {
-		err = errors.New("more than one value")
+	if _, more := d.Token(); err == nil && more != io.EOF {
+		err = errors.New("something behind the object")
 	}
 	if err != nil || all == nil {
 		c.add(Finding{Rule: "json", Error: "We could not parse the JSON body of your request.", Fix: fmt.Sprintf("send a JSON object: %v", err)})

@@ -54,7 +54,7 @@ const (
 // tools and the reasoning is gone that its first answer began with: Claude then
 // refuses to think.
 func (f Converse) Encode(s *convo.Snapshot) (Request, error) {
-	to := profile{format: converseFormat, model: f.Model, ids: converseIDs}
+	to := profile{format: converseFormat, model: f.Model, ids: converseIDs, knows: isConverseBlock}
 	p, err := project(s, to)
 	if err != nil {
 		return Request{}, err
@@ -190,6 +190,18 @@ func (p profile) lostThinking(s *convo.Snapshot) bool {
 		}
 	}
 	return head.ID > e.ID+1 || !own && origin != (convo.Origin{})
+}
+
+// isConverseBlock reports whether an opaque block has a kind, and is no text
+// without any.
+func isConverseBlock(o convo.Opaque) bool {
+	kind := opaqueKind(o)
+	if kind == "text" {
+		all, err := fields("-", []byte(o.JSON))
+		var text string
+		return err == nil && json.Unmarshal(all["text"], &text) == nil && !isBlank(text)
+	}
+	return kind != ""
 }
 
 // opaqueKind returns what a block calls itself: its first key.

@@ -17,17 +17,21 @@ type idRule struct {
 // the same. An id that may stay stays, the first time it comes; what another
 // is given depends on it and on the calls before it alone, so that a request
 // begins as the one before it did.
-func (r idRule) assigner() *idAssigner { return &idAssigner{rule: r, used: make(map[string]bool)} }
+func (r idRule) assigner() *idAssigner {
+	return &idAssigner{rule: r, used: make(map[string]bool), next: make(map[string]uint64)}
+}
 
 type idAssigner struct {
 	rule idRule
 	used map[string]bool
+	next map[string]uint64 // for ids that came before: how often they were replaced
 }
 
 func (a *idAssigner) assign(id string) string {
 	out := id
-	for n := uint64(0); out == "" || a.used[out] || !a.rule.valid(out); n++ {
-		out = a.rule.derive(id, n)
+	for out == "" || a.used[out] || !a.rule.valid(out) {
+		out = a.rule.derive(id, a.next[id])
+		a.next[id]++
 	}
 	a.used[out] = true
 	return out

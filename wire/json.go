@@ -100,12 +100,16 @@ func appendString(b []byte, s string) []byte {
 }
 
 // object returns arguments as a JSON object: their own bytes, {} where there
-// are none.
+// are none. Those of a snapshot that nobody has checked may be anything; what
+// is no object becomes the text of a field.
 func object(arguments string) string {
 	if strings.TrimSpace(arguments) == "" {
 		return "{}"
 	}
-	return arguments
+	if kindOf(json.RawMessage(arguments)) == '{' && json.Valid([]byte(arguments)) && utf8.ValidString(arguments) {
+		return arguments
+	}
+	return string(append(appendString([]byte(`{"arguments":`), arguments), '}'))
 }
 
 // Reading. A document is looked through once for whether it is JSON at all;

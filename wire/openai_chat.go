@@ -59,7 +59,7 @@ func (f OpenAIChat) Encode(s *convo.Snapshot) (Request, error) {
 		ids = mistralIDs
 	}
 	thinks := f.Dialect == DeepSeek || f.Dialect == Ollama
-	p, err := project(s, profile{format: f.format(), model: f.Model, ids: ids, noReasoning: !thinks})
+	p, err := project(s, profile{format: f.format(), model: f.Model, ids: ids, noReasoning: !thinks, knows: hasType})
 	if err != nil {
 		return Request{}, err
 	}
@@ -73,6 +73,12 @@ func (f OpenAIChat) Encode(s *convo.Snapshot) (Request, error) {
 		r.Messages = f.appendTurn(r.Messages, &t)
 	}
 	return r, nil
+}
+
+// hasType reports whether a block names its type.
+func hasType(o convo.Opaque) bool {
+	all, err := fields("-", []byte(o.JSON))
+	return err == nil && kindOf(all["type"]) == '"' && string(all["type"]) != `""`
 }
 
 // onlyThinks reports whether an assistant turn has neither content nor calls.
@@ -147,7 +153,7 @@ func (f OpenAIChat) appendTurn(list []json.RawMessage, t *turn) []json.RawMessag
 		b := appendStringField(begin(sizeOf(r.Parts)), "role", "tool")
 		b = appendStringField(b, "tool_call_id", r.CallID)
 		if f.Dialect == Ollama {
-			b = appendStringField(b, "tool_name", r.Name)
+			b = appendStringField(b, "tool_name", toolName(r.Name))
 		}
 		b = appendStringField(b, "content", resultText(r))
 		list = append(list, append(b, '}'))

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -11,7 +12,7 @@ import (
 // Decode reads a request, a response, a list of messages or one message.
 // System and developer messages are system messages.
 func (f OpenAIChat) Decode(data []byte) (Transcript, error) {
-	d := decoder{format: f.format(), names: map[string]string{}}
+	d := decoder{format: f.format(), own: f.Model, names: map[string]string{}}
 	if err := f.decode(&d, data); err != nil {
 		return Transcript{}, err
 	}
@@ -21,12 +22,24 @@ func (f OpenAIChat) Decode(data []byte) (Transcript, error) {
 // A decoder collects what a Decode reads.
 type decoder struct {
 	format string
-	model  string
+	model  string            // that the request goes to, as it says
+	own    string            // that the format is set to: who answers, by whatever name
 	names  map[string]string // of tools, by call id
 	out    Transcript
 }
 
-func (d *decoder) origin() convo.Origin { return convo.Origin{Format: d.format, Model: d.model} }
+func (d *decoder) origin() convo.Origin {
+	return convo.Origin{Format: d.format, Model: cmp.Or(d.model, d.own)}
+}
+
+// answer says that what is read is an answer. Providers name their models in
+// answers by longer names than in requests; the name that counts is the one
+// that the format is set to.
+func (d *decoder) answer() {
+	if d.own != "" {
+		d.model = d.own
+	}
+}
 
 func (d *decoder) lose(path, what string) { d.out.Lost = append(d.out.Lost, Loss{path, what}) }
 
@@ -80,8 +93,10 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 	case all["messages"] != nil:
 		return f.decodeList(d, "messages", all["messages"])
 	case all["choices"] != nil:
+		d.answer()
 		return f.decodeChoices(d, all)
 	case all["message"] != nil: // of Ollama, or one choice
+		d.answer()
 		if err := f.decodeUsage(d, all); err != nil {
 			return err
 		}
@@ -174,7 +189,7 @@ func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 		m.Role = convo.RoleUser
 	case "assistant":
 		m.Role, m.Origin = convo.RoleAssistant, d.origin()
-		if err := f.decodeReasoning(path, all, &m); err != nil {
+		if err := d.decodeReasoning(path, all, &m); err != nil {
 			return err
 		}
 	case "tool":
@@ -213,9 +228,15 @@ func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 
 // decodeReasoning reads what the model thought, which others than OpenAI give
 // as a text beside the content.
-func (f OpenAIChat) decodeReasoning(path string, all map[string]json.RawMessage, m *convo.Message) error {
+func (d *decoder) decodeReasoning(path string, all map[string]json.RawMessage, m *convo.Message) error {
+	found := false
 	for _, key := range []string{"reasoning_content", "reasoning", "thinking"} {
-		if raw := all[key]; kindOf(raw) == '"' {
+		switch raw := all[key]; {
+		case isNull(raw):
+		case found || kindOf(raw) != '"':
+			d.lose(at(path, key), "other reasoning than one text")
+		default:
+			found = true
 			var text string
 			if err := read(at(path, key), "a string", raw, &text); err != nil {
 				return err
@@ -223,7 +244,6 @@ func (f OpenAIChat) decodeReasoning(path string, all map[string]json.RawMessage,
 			if text != "" {
 				m.Parts = append(m.Parts, convo.Reasoning{Text: text})
 			}
-			return nil
 		}
 	}
 	return nil
@@ -241,7 +261,7 @@ func (f OpenAIChat) decodeResult(d *decoder, path string, all map[string]json.Ra
 			}
 		}
 	}
-	if name := d.names[r.CallID]; name != "" {
+	if name := d.names[r.CallID]; name != "" && r.CallID != "" {
 		r.Name = name
 	}
 	var err error
@@ -306,6 +326,8 @@ func (d *decoder) chatCall(path string, data []byte) (c convo.ToolCall, err erro
 		text = string(raw)
 	}
 	c.Arguments = d.arguments(at(path, "function.arguments"), text)
+	d.loseRest(path, all, "id", "type", "function", "index")
+	d.loseRest(at(path, "function"), function, "name", "arguments", "index")
 	return c, nil
 }
 
@@ -363,6 +385,7 @@ func (d *decoder) chatPart(path string, data json.RawMessage, role convo.Role) (
 		return nil, &DecodeError{Path: path, Reason: "a part without a type"}
 	}
 	if raw := all["text"]; kind == "text" && kindOf(raw) == '"' {
+		d.loseRest(path, all, "type", "text")
 		var text string
 		err := read(at(path, "text"), "a string", raw, &text)
 		return convo.Text(text), err
@@ -389,6 +412,10 @@ func (d *decoder) chatPart(path string, data json.RawMessage, role convo.Role) (
 	}
 	if m.Data == "" && m.URL == "" || !isBase64(m.Data) {
 		return opaque, nil
+	}
+	d.loseRest(path, all, "type", kind)
+	if inside, err := fields("-", all[kind]); err == nil {
+		d.loseRest(at(path, kind), inside, "url", "format", "data", "file_data")
 	}
 	return m, nil
 }

@@ -364,7 +364,7 @@ func TestOpenAIChat_Encode(t *testing.T) {
 		{wire.OpenAIChat{Dialect: wire.Ollama}, `{"role":"system","content":"Be brief.\n\nBe kind."}
 {"role":"user","content":"Hi","images":["eA=="]}
 {"role":"assistant","content":"","tool_calls":[{"id":"c1","function":{"name":"odd_name","arguments":{"n": 1.0}}}]}
-{"role":"tool","tool_call_id":"c1","tool_name":"odd name","content":"Error: no\n[image/png, not shown]"}
+{"role":"tool","tool_call_id":"c1","tool_name":"odd_name","content":"Error: no\n[image/png, not shown]"}
 {"role":"user","content":"So?"}`},
 		{wire.OpenAIChat{Dialect: wire.StrictAlternation}, `{"role":"system","content":"Be brief.\n\nBe kind."}
 {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}

@@ -14,7 +14,7 @@ import (
 // follow one another in a request; results stand behind their calls. A result
 // without its call, which is of a previous response, is named in Lost.
 func (f OpenAIResponses) Decode(data []byte) (Transcript, error) {
-	d := responsesDecoder{decoder: decoder{format: responsesFormat, names: map[string]string{}}}
+	d := responsesDecoder{decoder: decoder{format: responsesFormat, own: f.Model, names: map[string]string{}}}
 	if err := d.decode("", data); err != nil {
 		return Transcript{}, err
 	}
@@ -63,6 +63,7 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 	}
 	switch {
 	case all["output"] != nil:
+		d.answer()
 		if err := d.decodeUsage(at(path, "usage"), all["usage"]); err != nil {
 			return err
 		}

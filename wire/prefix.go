@@ -37,6 +37,9 @@ func blocksOf(r Request) [][]byte {
 			Content json.RawMessage
 			Parts   json.RawMessage
 			Calls   json.RawMessage `json:"tool_calls"`
+			Images  json.RawMessage // of Ollama
+			Thought json.RawMessage `json:"reasoning_content"`
+			Thinks  json.RawMessage `json:"thinking"`
 			ID      json.RawMessage `json:"tool_call_id"`
 		}
 		if json.Unmarshal(m, &f) != nil || f.Role == nil {
@@ -44,7 +47,7 @@ func blocksOf(r Request) [][]byte {
 			continue
 		}
 		head := append(bytes.Clone(f.Role), f.ID...)
-		for _, content := range []json.RawMessage{f.Content, f.Parts, f.Calls} {
+		for _, content := range []json.RawMessage{f.Thought, f.Thinks, f.Content, f.Images, f.Parts, f.Calls} {
 			if !isNull(content) {
 				blocks = appendBlocks(blocks, head, content)
 			}

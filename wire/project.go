@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -18,7 +20,8 @@ type profile struct {
 	model  string // the request goes to; empty: unknown
 	ids    idRule
 
-	noReasoning bool // the format carries none
+	noReasoning bool                    // the format carries none
+	knows       func(convo.Opaque) bool // whether a block is one at all; nil: each is
 }
 
 // A turn is one message of the projection.
@@ -123,7 +126,7 @@ func (p *profile) keep(m *convo.Message, own bool) []convo.Part {
 		case convo.ToolCall:
 			calls = append(calls, part)
 		case convo.Opaque:
-			if part.Format == p.format {
+			if p.isBlock(part) {
 				parts = append(parts, part)
 			}
 		default:
@@ -147,14 +150,21 @@ func (p *profile) answers(after []convo.Message, calls []convo.Part, ids *idAssi
 		}
 		given = append(given, after[i].ToolResults()...)
 	}
+	waiting := make(map[resultKey][]int, len(given)) // positions, by what they answer
+	for k, r := range given {
+		waiting[keyOf(r.CallID, r.Name)] = append(waiting[keyOf(r.CallID, r.Name)], k)
+	}
 	results := make([]convo.ToolResult, len(calls))
 	for i, part := range calls {
 		call := part.(convo.ToolCall)
-		k := slices.IndexFunc(given, func(r convo.ToolResult) bool { return r.CallID == call.ID })
-		if k >= 0 {
-			results[i] = given[k]
-			results[i].Parts = p.keepResult(given[k].Parts)
-			given = slices.Delete(given, k, k+1)
+		key := keyOf(call.ID, call.Name)
+		if len(waiting[key]) == 0 && call.ID == "" {
+			key.name = "" // of no name either
+		}
+		if mine := waiting[key]; len(mine) > 0 {
+			waiting[key] = mine[1:]
+			results[i] = given[mine[0]]
+			results[i].Parts = p.keepResult(results[i].Parts)
 		} else {
 			results[i] = convo.ToolResult{Parts: []convo.Part{convo.Text(noResult)}, IsError: true}
 		}
@@ -163,6 +173,17 @@ func (p *profile) answers(after []convo.Message, calls []convo.Part, ids *idAssi
 		calls[i] = call
 	}
 	return results
+}
+
+// A resultKey says which call a result answers: the one with its id, or, where
+// nobody has given ids, the next of its name.
+type resultKey struct{ id, name string }
+
+func keyOf(id, name string) resultKey {
+	if id != "" {
+		name = ""
+	}
+	return resultKey{id, name}
 }
 
 func (p *profile) keepResult(parts []convo.Part) []convo.Part {
@@ -174,7 +195,7 @@ func (p *profile) keepResult(parts []convo.Part) []convo.Part {
 				kept = append(kept, part)
 			}
 		case convo.Opaque:
-			if part.Format == p.format {
+			if p.isBlock(part) {
 				kept = append(kept, part)
 			}
 		default:
@@ -184,22 +205,38 @@ func (p *profile) keepResult(parts []convo.Part) []convo.Part {
 	return kept
 }
 
+// isBlock reports whether an opaque part can be a block of this format: it is
+// a JSON object that says what it is.
+func (p *profile) isBlock(o convo.Opaque) bool {
+	if o.Format != p.format || kindOf(json.RawMessage(o.JSON)) != '{' || !json.Valid([]byte(o.JSON)) || !utf8.ValidString(o.JSON) {
+		return false
+	}
+	return p.knows == nil || p.knows(o)
+}
+
 func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // merged returns the turns with neighbours of one role made one. Results stay
 // turns of their own.
 func (out *projection) merged() []turn {
 	var turns []turn
-	for _, t := range out.turns {
-		if n := len(turns); n > 0 && turns[n-1].role == t.role && t.role != convo.RoleTool {
-			last := &turns[n-1]
-			calls := slices.Clone(last.calls())
-			last.parts = slices.Concat(last.said(), t.said(), calls, t.calls())
-			last.own = last.own && t.own
-			continue
+	for i := 0; i < len(out.turns); {
+		t := out.turns[i]
+		end := i + 1
+		for end < len(out.turns) && out.turns[end].role == t.role && t.role != convo.RoleTool {
+			end++
+		}
+		if group := out.turns[i:end]; len(group) > 1 {
+			var said, calls []convo.Part
+			for k := range group {
+				said, calls = append(said, group[k].said()...), append(calls, group[k].calls()...)
+				t.own = t.own && group[k].own
+			}
+			t.parts = append(said, calls...)
 		}
 		t.parts = slices.Clip(t.parts)
 		turns = append(turns, t)
+		i = end
 	}
 	return turns
 }
