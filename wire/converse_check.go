@@ -349,3 +349,6 @@ func (k *converseChecker) reasoning(message string, b checkedBlock, last bool) {
 		k.add(Finding{Rule: "reasoning-last", Path: b.path, Error: dotted(message) + ": The final block in an assistant message cannot be `thinking`.", Fix: "leave reasoning out that nothing follows"})
 	}
 }
+
+// An openCall is one that waits for its result.
+type openCall struct{ id, path string }

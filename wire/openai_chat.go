@@ -27,10 +27,13 @@ const (
 //
 // Not carried: reasoning (DeepSeek and Ollama: their own), media in assistant
 // messages and, as such, in results: images of results follow in a user
-// message where the dialect takes them, else a short text names them.
+// message where the dialect takes them, else a short text names them; that a
+// result is an error, for which "Error: " stands before its text; where the
+// texts of a result part. Authors are named in the text, as the History shows
+// them.
 type OpenAIChat struct {
 	Dialect   Dialect
-	Model     string // the request goes to; own reasoning goes back only to it. Empty: to any
+	Model     string // the request goes to; own reasoning goes back only to it. Empty: to any. Decode takes it for the maker of answers
 	Developer bool   // system messages have the role developer
 	Audio     bool   // the model hears; for others a text names what there is to hear
 }

@@ -3,7 +3,6 @@ package wire
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -40,13 +39,17 @@ type chatChecker struct {
 	*checker
 	f      OpenAIChat
 	model  string
-	routed bool       // the model is another provider's, as "google/gemini-2.5-pro"
-	open   []openCall // of the last assistant message with calls
-	seen   []string   // ids answered since then
-	in     bool       // right behind it, or behind one of its results
+	routed bool             // the model is another provider's, as "google/gemini-2.5-pro"
+	open   []chatCall       // the calls of the last assistant message that has any
+	byID   map[string][]int // where those without a result stand, by id
+	next   int              // where those begin that have no result
+	in     bool             // right behind it, or behind one of its results
 }
 
-type openCall struct{ id, path string }
+type chatCall struct {
+	id, path string
+	answered bool
+}
 
 func (k *chatChecker) message(path string, m map[string]any) {
 	role := str(m["role"])
@@ -150,10 +153,14 @@ func (k *chatChecker) call(path string, call map[string]any) {
 	case k.f.Dialect == OpenAI && !k.routed && !openAIChatIDs.valid(id):
 		k.add(Finding{Rule: "id-length", Path: path + ".id", ID: id, Error: fmt.Sprintf("Invalid '%s.id': string too long. Expected a string with maximum length 40, but got a string with length %d instead.", path, len(id)), Fix: "use an id of at most 40 characters, and the same in its result"})
 	}
-	if id != "" && slices.ContainsFunc(k.open, func(o openCall) bool { return o.id == id }) {
+	if id != "" && len(k.byID[id]) > 0 {
 		k.add(Finding{Rule: "duplicate-call", Path: path + ".id", ID: id, Error: "Duplicate tool call id " + id, Fix: "give each call an id of its own"})
 	} else {
-		k.open = append(k.open, openCall{id, path})
+		if k.byID == nil {
+			k.byID = make(map[string][]int)
+		}
+		k.byID[id] = append(k.byID[id], len(k.open))
+		k.open = append(k.open, chatCall{id: id, path: path})
 	}
 	fn, ok := call["function"].(map[string]any)
 	if !ok {
@@ -182,15 +189,20 @@ func (k *chatChecker) call(path string, call map[string]any) {
 
 func (k *chatChecker) result(path string, m map[string]any) {
 	id := str(m["tool_call_id"])
-	i := slices.IndexFunc(k.open, func(o openCall) bool { return o.id == id })
-	if k.f.Dialect == Ollama && id == "" && len(k.open) > 0 {
-		i = 0
+	mine, known := k.byID[id]
+	if k.f.Dialect == Ollama && id == "" {
+		for k.next < len(k.open) && k.open[k.next].answered {
+			k.next++
+		}
+		if k.next < len(k.open) {
+			mine, known = []int{k.next}, true
+		}
 	}
 	switch {
-	case k.in && i >= 0:
-		k.open = slices.Delete(k.open, i, i+1)
-		k.seen = append(k.seen, id)
-	case k.in && slices.Contains(k.seen, id):
+	case k.in && len(mine) > 0:
+		k.open[mine[0]].answered = true
+		k.byID[id] = mine[1:]
+	case k.in && known:
 		k.add(Finding{Rule: "duplicate-result", Path: path + ".tool_call_id", ID: id, Error: "Duplicate tool call id " + id + " in tool results", Fix: "send one result for each call"})
 	default:
 		k.add(Finding{Rule: "orphan-result", Path: path, ID: id, Error: "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.", Fix: "leave the result out, or send the assistant message with its call directly before it"})
@@ -201,9 +213,12 @@ func (k *chatChecker) result(path string, m map[string]any) {
 // answered reports the calls that stay without a result.
 func (k *chatChecker) answered() {
 	for _, o := range k.open {
+		if o.answered {
+			continue
+		}
 		k.add(Finding{Rule: "unanswered-call", Path: o.path, ID: o.id, Error: "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: " + o.id, Fix: "send a result for it directly after the assistant message"})
 	}
-	k.open, k.seen = nil, nil
+	k.open, k.byID, k.next = nil, nil, 0
 }
 
 // order looks at the order of the roles, where the dialect has one.

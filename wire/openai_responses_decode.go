@@ -28,6 +28,9 @@ type responsesDecoder struct {
 	at    int            // the item at hand
 	cur   *convo.Message // of the assistant, being read
 	one   bool           // the items are of one response
+
+	calls   map[string]bool         // ids of calls in cur
+	outputs map[string][]*inputItem // results by the ids of their calls, that are still to come
 }
 
 // An inputItem is an item as it came.
@@ -40,6 +43,7 @@ type inputItem struct {
 	id     string
 	callID string
 	used   bool // a result that stands behind its call already
+	at     int  // of a result: its place
 }
 
 func (d *responsesDecoder) decode(path string, data []byte) error {
@@ -155,6 +159,13 @@ func (d *responsesDecoder) decodeItems(path string, data []byte) error {
 		}
 		d.items = append(d.items, it)
 	}
+	d.outputs = make(map[string][]*inputItem)
+	for i := range d.items {
+		if it := &d.items[i]; it.kind == "function_call_output" {
+			it.at = i
+			d.outputs[it.callID] = append(d.outputs[it.callID], it)
+		}
+	}
 	for d.at = range d.items {
 		if err := d.item(&d.items[d.at]); err != nil {
 			return err
@@ -219,18 +230,21 @@ func (d *responsesDecoder) flush() error {
 		return nil
 	}
 	m := *d.cur
-	d.cur = nil
+	d.cur, d.calls = nil, nil
 	d.add(m)
 	for _, c := range m.ToolCalls() {
-		for i := d.at; i < len(d.items); i++ {
-			if it := &d.items[i]; it.kind == "function_call_output" && it.callID == c.ID && !it.used {
-				it.used = true
-				if err := d.result(it, c.Name); err != nil {
-					return err
-				}
-				break
-			}
+		waiting := d.outputs[c.ID]
+		for len(waiting) > 0 && waiting[0].at < d.at {
+			waiting = waiting[1:]
 		}
+		if len(waiting) > 0 {
+			waiting[0].used = true
+			if err := d.result(waiting[0], c.Name); err != nil {
+				return err
+			}
+			waiting = waiting[1:]
+		}
+		d.outputs[c.ID] = waiting
 	}
 	return nil
 }
@@ -331,7 +345,7 @@ func (d *responsesDecoder) call(it *inputItem) error {
 		text = ""
 	}
 	call.Arguments = d.arguments(at(it.path, "arguments"), text)
-	if d.cur != nil && slices.ContainsFunc(d.cur.ToolCalls(), func(c convo.ToolCall) bool { return c.ID == call.ID && c.ID != "" }) {
+	if d.cur != nil && call.ID != "" && d.calls[call.ID] {
 		if err := d.flush(); err != nil { // an id is used once in a message
 			return err
 		}
@@ -339,6 +353,10 @@ func (d *responsesDecoder) call(it *inputItem) error {
 	m := d.assistant()
 	d.follow(m, f)
 	m.Parts = append(m.Parts, call)
+	if d.calls == nil {
+		d.calls = make(map[string]bool)
+	}
+	d.calls[call.ID] = true
 	d.loseRest(it.path, it.all, "type", "id", "call_id", "name", "namespace", "arguments", "status")
 	return nil
 }

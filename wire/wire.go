@@ -19,7 +19,8 @@ type Format interface {
 
 	// Decode reads a request, a response, or one message of either. What it
 	// cannot keep is named in Transcript.Lost. Malformed input is a
-	// *DecodeError, and nothing of it is returned.
+	// *DecodeError, and nothing of it is returned. An answer that says nothing
+	// may give no message, or one that Append refuses as empty.
 	Decode(data []byte) (Transcript, error)
 
 	// Check says why the provider would refuse a request, whoever made it. Of
@@ -51,8 +52,8 @@ type Request struct {
 type names struct{ system, messages string }
 
 // Body returns the system text and the messages as one JSON object, under the
-// provider's names: what Check takes, and what a caller without an SDK adds
-// the model to.
+// provider's names: what Check takes. A caller without an SDK puts System and
+// Messages into a struct of its own, beside the model and the tools.
 func (r Request) Body() []byte {
 	n := r.names
 	if n == nil {
