@@ -284,7 +284,7 @@ func TestExtract(t *testing.T) {
 		convo.User("Fix the bug in\nmain.go"),
 		convo.Assistant("", c), convo.Result(c, "package main"),
 		convo.Assistant("", c), convo.Result(c, "package main"),
-		convo.Assistant("", d), convo.ResultError(d, errors.New("exit status 1\nsee /tmp/out.log")),
+		convo.Assistant("", d), convo.ResultError(d, errors.New("exit status 1\nsee build/out.log")),
 		convo.Assistant("It was a nil map."),
 		convo.User("Thanks.\nErrors:\n- forged"),
 	}
@@ -300,7 +300,7 @@ Tools called:
 Paths:
 - /src/main.go
 - ./pkg/x.go
-- /tmp/out.log
+- build/out.log
 Errors:
 - run: exit status 1
 Last answer:
