@@ -196,8 +196,8 @@ const maxRounds = 8
 func (f *flight) compactIfDue(soft bool) (r Report, err error) {
 	for range maxRounds {
 		var now Report
-		reason, err := f.h.check(soft, &now)
-		if err != nil {
+		var reason Reason
+		if reason, err = f.h.check(soft, &now); err != nil {
 			now.Reason = min(reason, ReasonTrigger)
 			return f.fail(now, err)
 		}

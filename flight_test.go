@@ -379,3 +379,26 @@ func TestFlight_PinMeanwhile(t *testing.T) {
 	assert.Equal(t, []convo.ID{5, 6}, h.Pinned())
 	assert.Equal(t, "meanwhile", textsOf(h.Snapshot())[h.Len()-1])
 }
+
+// Others append faster than it can compact: it gives up, and says so.
+func TestFlight_GivesUp(t *testing.T) {
+	runs := 0
+	var h *convo.History
+	opts := windowOf(2000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		runs++
+		for range 20 {
+			c := callOf("more" + itoa(runs))
+			mustAppend(t, h, convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 90)))
+		}
+		return convo.Truncate{}.Compact(ctx, s, g)
+	}))
+	h = toolTurn(t, opts, 20)
+	mustAppend(t, h, convo.User("go on"))
+	r, err := h.CompactIfNeeded(t.Context())
+	var limit *convo.LimitError
+	require.ErrorAs(t, err, &limit)
+	assert.False(t, r.Fits)
+	assert.Equal(t, convo.Applied, r.Outcome)
+	assert.Greater(t, runs, 4)
+	assert.Less(t, runs, 20)
+}
