@@ -261,7 +261,7 @@ func FuzzHistory_Model(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		data = data[:min(len(data), 1200)] // longer than a case needs to be
+		data = data[:min(len(data), 4000)] // longer than a case needs to be
 		checkModel(t, data, nil, 0, new(hard))
 	})
 }
