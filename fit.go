@@ -10,8 +10,9 @@ import "context"
 // window: the limit is lower by n until Release. When there is room enough,
 // nothing is compacted and the report says NotNeeded; otherwise the strategy
 // works down to low water, or further where n needs it. When floor and n
-// together are too much, the error is a [*FloorError], and no strategy runs. A
-// negative n is a [*ValueError].
+// together are too much, the error is a [*FloorError], and a [*BudgetError] too
+// where it is the pool that is short, and no strategy runs. A negative n is a
+// [*ValueError].
 func (h *History) Fit(ctx context.Context, n int) (*Reservation, Report, error) {
 	if n < 0 {
 		err := &ValueError{Name: "Fit", Value: n, Want: "0 or more tokens"}

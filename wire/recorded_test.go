@@ -59,6 +59,7 @@ func (c tally) look(t *testing.T, f wire.Format, rule, id string, body any) {
 	rules := map[string]bool{}
 	for _, x := range found {
 		rules[x.Rule] = true
+		assert.NotEmpty(t, x.Path, x)
 		assert.NotEmpty(t, x.Error, x)
 		assert.NotEmpty(t, x.Fix, x)
 	}
@@ -78,8 +79,8 @@ func (c tally) look(t *testing.T, f wire.Format, rule, id string, body any) {
 // ever another beside it.
 func (c tally) verdict(t *testing.T, rules ...string) {
 	t.Helper()
-	if len(c) == 0 {
-		t.Skip("no recorded requests")
+	if _, err := os.Stat(recordings); err != nil {
+		t.Skipf("no recorded requests: %v", err)
 	}
 	made, alone := 0, 0
 	for _, rule := range slices.Compact(slices.Sorted(slices.Values(rules))) {
@@ -89,8 +90,8 @@ func (c tally) verdict(t *testing.T, rules ...string) {
 			continue
 		}
 		t.Logf("%-20s %3d made, %3d named, %3d alone", rule, n.made, n.named, n.alone)
+		assert.GreaterOrEqual(t, float64(n.alone), 0.95*float64(n.made), rule)
 		made, alone = made+n.made, alone+n.alone
 	}
 	t.Logf("%d of %d with nothing else named", alone, made)
-	assert.GreaterOrEqual(t, float64(alone), 0.95*float64(made))
 }
