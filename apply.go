@@ -219,20 +219,20 @@ func (h *History) commit(j *judgement, p *prepared, r *Report, accept acceptance
 		}
 		return false, nil
 	}
+	next.version++
+	if next.cal != nil {
+		next.measured = next.sharedWith(next.cal.at, true)
+	}
 	if accept != nil {
 		if err := accept(&before, &next); err != nil {
 			return false, err
 		}
 	}
-	next.version++
 	h.snap = nil
 	h.state = next
 	h.rewritten = h.version
 	clear(h.spilled)
 	h.edits = append(h.edits, editMark{h.version, done.touched})
-	if h.sent != nil {
-		h.measured = h.rawSharedWith(h.sent)
-	}
 	h.appended, h.lastEdit = 0, time.Now().UnixNano()
 	if accept != nil {
 		h.compacted = h.version
@@ -257,7 +257,7 @@ func (h *History) commit(j *judgement, p *prepared, r *Report, accept acceptance
 
 // measureBefore puts the numbers of now into a report.
 func (h *History) measureBefore(r *Report) {
-	h.measure(r, h.cal.weigh(h.raw()), h.marks().limit)
+	h.measure(r, h.upper(), h.marks.limit)
 }
 
 func (h *History) measure(r *Report, total, limit int64) {
@@ -267,4 +267,4 @@ func (h *History) measure(r *Report, total, limit int64) {
 }
 
 // fits reports whether the next request is within the limit.
-func (h *History) fits() bool { return h.cal.weigh(h.raw()) <= h.marks().limit }
+func (h *History) fits() bool { return h.upper() <= h.marks.limit }

@@ -16,7 +16,7 @@ type attempt struct {
 	report Report
 
 	at      *Snapshot
-	cal     calibration // of that moment
+	scale   scale // of that moment
 	marks   marks
 	total   int64 // what the request weighs
 	minFree int64 // of tokens, at least
@@ -82,7 +82,7 @@ func (a *attempt) make() error {
 	if err := a.checkFloor(floor); err != nil {
 		return err
 	}
-	if !a.aim(a.cal.weigh(floor.total()), blocked) {
+	if !a.aim(a.scale.weigh(floor.total()), blocked) {
 		a.report.Outcome, a.report.Cause = Declined, ErrNoGain
 		return nil
 	}
@@ -111,8 +111,8 @@ func (a *attempt) begin() (blocked bool, err error) {
 		return false, ErrClosed
 	}
 	h.measureBefore(&a.report)
-	a.at, a.cal, a.marks = h.snapshot(), h.cal, h.marks()
-	a.total = a.cal.weigh(a.at.raw())
+	a.at, a.scale, a.marks = h.snapshot(), h.scale(), h.marks
+	a.total = a.scale.upper()
 	if a.reserve == nil {
 		a.limit = a.marks.limit
 	}
@@ -127,26 +127,26 @@ func (a *attempt) begin() (blocked bool, err error) {
 
 // checkFloor refuses to try when what no reduction may take is too much.
 func (a *attempt) checkFloor(w floorWeight) error {
-	if a.cal.weigh(w.total()) <= a.limit {
+	if a.scale.weigh(w.total()) <= a.limit {
 		return nil
 	}
 	e := &FloorError{
-		Floor:    clampInt(a.cal.weigh(w.total())),
+		Floor:    clampInt(a.scale.weigh(w.total())),
 		Room:     clampInt(a.keep),
 		Limit:    clampInt(a.limit + a.keep),
-		Overhead: clampInt(a.cal.weigh(0)),
+		Overhead: clampInt(a.scale.weigh(0)),
 	}
-	raw, weight := int64(0), a.cal.weigh(0)
+	raw, weight := int64(0), a.scale.weigh(0)
 	for _, share := range []struct {
 		raw int64
 		to  *int
 	}{{w.system, &e.System}, {w.newest, &e.Newest}, {w.users, &e.Users}, {w.pinned, &e.Pinned}, {w.ephemeral, &e.Ephemeral}} {
 		raw += share.raw
-		*share.to = clampInt(a.cal.weigh(raw) - weight)
-		weight = a.cal.weigh(raw)
+		*share.to = clampInt(a.scale.weigh(raw) - weight)
+		weight = a.scale.weigh(raw)
 	}
 	if pool := a.f.h.opts.Budget; a.reserve != nil && pool != nil && a.limit < a.marks.limit {
-		free := max(a.room+a.limit-a.cal.weigh(w.total()), 0) // when all else is given up
+		free := max(a.room+a.limit-a.scale.weigh(w.total()), 0) // when all else is given up
 		return fmt.Errorf("%w (%w)", &BudgetError{Need: clampInt(a.room), Free: clampInt(free)}, e)
 	}
 	return e
@@ -174,14 +174,14 @@ func (a *attempt) aim(floor int64, blocked bool) bool {
 	}
 	a.goal.NoModel = blocked || a.run.noGain
 	if a.reason != ReasonTrigger {
-		a.goal.Target = clampInt(max(a.cal.holds(a.target), 0))
+		a.goal.Target = clampInt(max(a.scale.holds(a.target), 0))
 	}
-	a.goal.MinFree = clampInt(a.cal.frees(a.at.raw(), a.minFree))
+	a.goal.MinFree = clampInt(a.scale.frees(a.minFree))
 	if a.marks.low != noMark {
-		a.run.low = max(a.cal.holds(a.marks.low), 1)
+		a.run.low = max(a.scale.holds(a.marks.low), 1)
 	}
 	if a.limit != noMark {
-		a.run.limit = max(a.cal.holds(a.limit), 1)
+		a.run.limit = max(a.scale.holds(a.limit), 1)
 	}
 	return true
 }
@@ -190,9 +190,10 @@ func (a *attempt) aim(floor int64, blocked bool) bool {
 // and after nil the edit is in force.
 func (a *attempt) accept(before, next *state) error {
 	freed := before.raw() - next.raw()
-	weight, limit := a.cal.weigh(a.at.raw()-freed), a.limit // of the request it was made for
+	now := a.f.h.scaleOf(next)
+	weight, limit := now.without(before.raw()-a.at.raw()).upper(), a.limit // of the request it was made for
 	if a.reserve != nil {
-		weight, limit = a.f.h.cal.weigh(next.raw()), min(a.limit, a.f.h.marks().limit-a.keep) // of now
+		weight, limit = now.upper(), min(a.limit, a.f.h.marks.limit-a.keep)
 	}
 	switch {
 	case freed < 0:
@@ -267,7 +268,7 @@ func (b *breaker) isOpen(h *History) bool {
 	for range min(b.failures-1, 62) {
 		wait = min(wait*2, most)
 	}
-	return h.cal.part(h.appendedEver-b.appended) < wait
+	return h.scale().part(h.appendedEver-b.appended) < wait
 }
 
 // remember keeps what an attempt says about the summarizer, and looks whether

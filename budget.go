@@ -23,6 +23,14 @@ type Limits struct {
 // limit is what a request may weigh, 0 without a Window.
 func (l Limits) limit() int { return l.Window - l.Reserve }
 
+// most is what a request may weigh by any limit, 0 for no bound.
+func (l Limits) most() int64 {
+	if l.Window > 0 {
+		return int64(l.limit())
+	}
+	return int64(l.High)
+}
+
 // withDefaults returns l with every default in place, Reserve never negative,
 // and all that is wrong with it.
 func (l Limits) withDefaults() (Limits, []error) {
@@ -168,6 +176,7 @@ func (r *Reservation) Release() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.fitted -= r.held
+			h.mark()
 		}
 	})
 }

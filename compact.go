@@ -37,7 +37,7 @@ func (h *History) lateFor(r *Report) (*Snapshot, error) {
 		return h.snapshot(), nil
 	}
 	r.Fits = false
-	return h.snapshot(), &LimitError{Need: clampInt(h.cal.weigh(h.raw())), Limit: clampInt(h.marks().limit)}
+	return h.snapshot(), &LimitError{Need: clampInt(h.upper()), Limit: clampInt(h.marks.limit)}
 }
 
 // CompactIfNeeded runs the strategy when the next request weighs more than
@@ -91,8 +91,8 @@ func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
 	return h.compactAsked(ctx, ReasonManual, func(f *flight) (Report, error) {
 		n := need{reason: ReasonManual, focus: focus, asked: true}
 		h.mu.Lock()
-		total := h.cal.weigh(h.raw())
-		n.target = min(h.marks().low, total/2)
+		total := h.upper()
+		n.target = min(h.marks.low, total/2)
 		idle := h.isIdle(focus) && h.fits()
 		h.mu.Unlock()
 		if idle {
@@ -132,8 +132,8 @@ const notDue = Reason(math.MaxUint8)
 // It puts the numbers of now into r.
 func (h *History) check(soft bool, r *Report) (reason Reason, err error) {
 	h.mu.Lock()
-	m := h.marks()
-	total := h.cal.weigh(h.raw())
+	m := h.marks
+	total := h.upper()
 	h.measure(r, total, m.limit)
 	var status Status
 	warn := false
@@ -211,7 +211,7 @@ func (f *flight) compactIfDue(soft bool) (r Report, err error) {
 		n := need{reason: reason}
 		if reason != ReasonTrigger {
 			f.h.mu.Lock()
-			n.target = f.h.marks().low
+			n.target = f.h.marks.low
 			f.h.mu.Unlock()
 		}
 		if r, err = f.try(n); r.Outcome != Applied || r.Fits {

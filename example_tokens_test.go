@@ -30,7 +30,7 @@ func ExampleHistory_RecordUsage() {
 	err := h.RecordUsage(sent, convo.Usage{Input: 1003}) // 1,000 of tool schemas
 	fmt.Printf("%v %+v\n", err, h.Tokens())
 	// Output:
-	// <nil> {Tokens:1005 Upper:1131 Measured:1003}
+	// <nil> {Tokens:1005 Upper:1007 Measured:1003}
 }
 
 // Calibration is kept apart by model.

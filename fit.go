@@ -58,8 +58,8 @@ func (h *History) takeRoom(n int) (res *Reservation, r Report, err error) {
 		r.Outcome, r.Cause = Failed, ErrClosed
 		return nil, r, ErrClosed
 	}
-	limit := h.marks().limit
-	total := h.cal.weigh(h.raw())
+	limit := h.marks.limit
+	total := h.upper()
 	switch {
 	case total > limit:
 	case h.opts.Budget != nil:
@@ -75,6 +75,7 @@ func (h *History) takeRoom(n int) (res *Reservation, r Report, err error) {
 func (h *History) takeWindow(n int) *Reservation {
 	held := min(int64(n), maxTotal) // no sum of them overflows
 	h.fitted += held
+	h.mark()
 	return &Reservation{history: h, tokens: n, held: held}
 }
 
@@ -83,7 +84,7 @@ func (h *History) takeWindow(n int) *Reservation {
 func (h *History) needRoom(n int, res **Reservation) need {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	m := h.marks()
+	m := h.marks
 	pool := h.opts.Budget
 	want := need{reason: ReasonFit, asked: true, room: int64(n)}
 	want.keep = want.room
@@ -96,7 +97,7 @@ func (h *History) needRoom(n int, res **Reservation) need {
 		want.keep = 0
 		want.limit = min(m.limit, h.charge-pool.deficit(n))
 		want.reserve = func(next *state) error {
-			if err := pool.exchange(&h.charge, h.cal.weigh(next.raw()), n); err != nil {
+			if err := pool.exchange(&h.charge, h.scaleOf(next).upper(), n); err != nil {
 				return err
 			}
 			*res = &Reservation{budget: pool, tokens: n}

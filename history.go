@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +23,11 @@ type Options struct {
 
 	// Overheads are what messages weigh beside their texts.
 	Overheads Overheads
+
+	// Priors say what is assumed of models until usage is reported, by the
+	// beginning of the name given to SetModel; the longest that fits counts,
+	// and "" fits all. None: tokens are as the Tokenizer counts them.
+	Priors map[string]Prior
 
 	// Strategy decides what a compaction gives up. Nil:
 	// Chain(ClearToolResults{}, Truncate{}).
@@ -94,13 +100,17 @@ type History struct {
 	calls  *calls    // of the newest exchange
 	snap   *Snapshot // of the state as it is; nil after a change
 	limits Limits    // with defaults
+	marks  marks     // as the limits and fitted say
 	closed bool
 	charge int64 // to opts.Budget
 	fitted int64 // reserved out of the window by Fit
 
 	// What the last usage report said.
-	sent     *Snapshot // it was measured on this; nil: no report for the model
-	measured int64     // raw tokens of the view that are in sent too
+	sent  *Snapshot // it was measured on this; nil: no report for the model
+	prior Prior     // of the model
+
+	weight  int64  // what the next request weighs at most,
+	weighed uint64 // as of the version before this one
 
 	// What was done to entries other than appending.
 	edits     []editMark
@@ -143,6 +153,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	}
 	limits, faults := o.Limits.withDefaults()
 	faults = append(faults, o.Roles.faults()...)
+	faults = append(faults, priorFaults(o.Priors)...)
 	if o.MaxResult != 0 && o.MaxResult < minMaxResult {
 		faults = append(faults, &ValueError{Name: "Options.MaxResult", Value: o.MaxResult, Want: "0, or at least 256 bytes"})
 	}
@@ -153,6 +164,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 		return nil, errors.Join(faults...)
 	}
 	o.Roles = o.Roles.withDefaults()
+	o.Priors = maps.Clone(o.Priors)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -169,7 +181,8 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	}
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from)
 	h.id = h.ident
-	h.cal = h.startingCalibration()
+	h.prior = o.prior("")
+	h.mark()
 	defer catch(&err, "Options.Tokenizer")
 	h.interruptTokens = h.ident.text(interruptReason)
 	return h, nil
@@ -456,7 +469,7 @@ func (h *History) change() {
 // settle ends a change: the charge follows the estimate.
 func (h *History) settle() {
 	if h.opts.Budget != nil {
-		h.opts.Budget.follow(&h.charge, upper(h.cal.apply(h.raw())))
+		h.opts.Budget.follow(&h.charge, h.upper())
 	}
 }
 
@@ -522,7 +535,7 @@ func (h *History) SetLimits(l Limits) error {
 	}
 	h.change()
 	h.limits = limits
-	h.cal = h.startingCalibration()
+	h.mark()
 	h.settle()
 	return nil
 }

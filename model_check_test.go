@@ -197,9 +197,9 @@ func (d *driver) compareNumbers() {
 		d.fail("status %+v, want %d entries, %d system, %d turns, %d open, %d appended", st, m.lenAll(), len(m.sys), m.turns(), len(m.open()), m.appended)
 	}
 	e := d.h.Tokens()
-	want := m.cal().apply(m.raw())
-	if e.Tokens != want || e.Upper != want+(want+7)/8 || e.Measured != m.measured() || st.Tokens != e.Tokens || st.Upper != e.Upper {
-		d.fail("estimate %+v, want %d, measured %d", e, want, m.measured())
+	w := m.scale(d.limits)
+	if e.Tokens != w.tokens() || e.Upper != w.upper() || e.Measured != m.measured(d.limits) || st.Tokens != e.Tokens || st.Upper != e.Upper {
+		d.fail("estimate %+v, want %d, at most %d, measured %d", e, w.tokens(), w.upper(), m.measured(d.limits))
 	}
 }
 

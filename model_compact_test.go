@@ -55,7 +55,7 @@ type planned struct {
 	err  error
 
 	// As they were when it was planned.
-	cal   mCal
+	upper int
 	limit int
 }
 
@@ -149,7 +149,7 @@ func (d *driver) during(ctx context.Context, s *convo.Snapshot, g convo.Goal) (c
 		d.fail("the strategy sees %d tokens, want %d", got, want)
 	}
 	at := &mSnap{real: s, print: printOf(s), view: d.m.mView.copy(), seq: d.m.seq, model: d.m.model}
-	p := planned{at: at, cal: d.m.cal(), limit: d.limit()}
+	p := planned{at: at, upper: d.upper(d.m), limit: d.limit()}
 	d.interleave(ctx)
 	e, err := d.strategy.inner.Compact(ctx, s, g)
 	if err == nil {
@@ -267,7 +267,8 @@ func (d *driver) resolve(r convo.Report, err error) {
 		return
 	}
 	e := modelEdit(p.edit)
-	before := d.m.mView.copy()
+	before := *d.m
+	before.mView = d.m.mView.copy()
 	trial := *d.m
 	trial.mView = d.m.mView.copy()
 	trial.edits = slices.Clone(d.m.edits)
@@ -293,15 +294,15 @@ func (d *driver) resolve(r convo.Report, err error) {
 		if freed < 0 {
 			d.fail("the view grew by %d", -freed)
 		}
-		if r.TokensBefore != d.weigh(before.raw()) || r.TokensAfter != d.weigh(trial.raw()) {
-			d.fail("%d tokens before and %d after, want %d and %d", r.TokensBefore, r.TokensAfter, d.weigh(before.raw()), d.weigh(trial.raw()))
+		if r.TokensBefore != d.upper(&before) || r.TokensAfter != d.upper(&trial) {
+			d.fail("%d tokens before and %d after, want %d and %d", r.TokensBefore, r.TokensAfter, d.upper(&before), d.upper(&trial))
 		}
-		was := p.at.view.raw()
-		if left := p.cal.weigh(was - freed); p.limit > 0 && p.cal.weigh(was) > p.limit && left > p.limit {
+		since := before.raw() - p.at.view.raw()
+		if left := trial.scale(d.limits).without(since).upper(); p.limit > 0 && p.upper > p.limit && left > p.limit {
 			d.fail("an edit made above the limit that leaves %d of %d", left, p.limit)
 		}
 		*d.m = trial
-		d.note(before, did, kind)
+		d.note(before.mView, did, kind)
 	case convo.Stale:
 		if kind != "stale" {
 			d.fail("stale, and the model says %q", kind)
@@ -321,12 +322,8 @@ func (d *driver) resolve(r convo.Report, err error) {
 // limit is the limit in force, 0 for none.
 func (d *driver) limit() int { return d.limits.Window }
 
-func (c mCal) weigh(raw int) int {
-	n := c.apply(raw)
-	return n + (n+7)/8
-}
-
-func (d *driver) weigh(raw int) int { return d.m.cal().weigh(raw) }
+// upper is what a request weighs at most.
+func (d *driver) upper(m *model) int { return m.scale(d.limits).upper() }
 
 func (d *driver) floorRaw() int {
 	n := d.m.ephTokens()
@@ -349,7 +346,7 @@ func (d *driver) checkReport(r convo.Report, err error, room int) {
 		d.fail("does not fit, and no error: %+v", r)
 	}
 	limit := d.limit()
-	upper := d.weigh(d.m.raw())
+	upper := d.upper(d.m)
 	if room == 0 && limit > 0 && r.Fits != (upper <= limit) {
 		d.fail("fits %v, at %d of %d", r.Fits, upper, limit)
 	}
@@ -357,7 +354,7 @@ func (d *driver) checkReport(r convo.Report, err error, room int) {
 		d.fail("made room for %d at %d of %d", room, upper, limit)
 	}
 	if floor, ok := errors.AsType[*convo.FloorError](err); ok && limit > 0 {
-		if want := d.weigh(d.floorRaw()); floor.Floor != want || floor.Limit != limit || floor.Room != room || want+room <= limit {
+		if want := d.m.scale(d.limits).weigh(d.floorRaw()); floor.Floor != want || floor.Limit != limit || floor.Room != room || want+room <= limit {
 			d.fail("%v, want %d", floor, want)
 		}
 		if sum := floor.System + floor.Newest + floor.Users + floor.Pinned + floor.Ephemeral + floor.Overhead; sum != floor.Floor {

@@ -245,15 +245,8 @@ func (d *driver) usage() {
 	if input == 0 || at.real.Version() < d.m.reported[at.model] {
 		return
 	}
-	raw := at.view.raw()
-	cal := mCal{input - raw, 1}
-	if input < raw {
-		cal = mCal{0, float64(input) / float64(raw)}
-	}
-	d.m.cals[at.model], d.m.reported[at.model] = cal, at.real.Version()
-	if at.model == d.m.model {
-		d.m.sent = at
-	}
+	d.m.report(at, input)
+	d.m.reported[at.model] = at.real.Version()
 }
 
 func (d *driver) model() {
@@ -267,6 +260,7 @@ func (d *driver) model() {
 	d.want("set model "+name, d.h.SetModel(name), "")
 	if name != d.m.model {
 		d.m.model, d.m.sent = name, nil
+		d.m.anchor()
 	}
 }
 
@@ -301,6 +295,7 @@ func (d *driver) reload() {
 	d.other = &mSnap{real: d.h.Snapshot(), print: printOf(d.h.Snapshot())}
 	d.snaps = nil
 	d.h = h
+	known := d.m.carried()
 	d.m.edits, d.m.gone, d.m.sent = nil, map[convo.ID]bool{}, nil
 	d.m.eph, d.m.reported = nil, map[string]uint64{}
 	for _, list := range [][]mEntry{d.m.sys, d.m.list} {
@@ -309,5 +304,6 @@ func (d *driver) reload() {
 		}
 	}
 	d.m.sumUID = d.m.newUID()
+	d.m.resume(known)
 	d.hard.sawReload = true
 }

@@ -1,7 +1,6 @@
 package convo_test
 
 import (
-	"math"
 	"slices"
 
 	"github.com/seed-c1b73e60/convo"
@@ -192,13 +191,6 @@ type mEdit struct {
 	touched []convo.ID
 }
 
-type mCal struct {
-	overhead int
-	ratio    float64
-}
-
-func (c mCal) apply(raw int) int { return c.overhead + int(math.Round(c.ratio*float64(raw))) }
-
 // A model is a History of plain slices.
 type model struct {
 	mView
@@ -209,45 +201,18 @@ type model struct {
 	edits    []mEdit
 	gone     map[convo.ID]bool // taken back by rollbacks
 	model    string
-	cals     map[string]mCal
-	reported map[string]uint64 // version of the newest snapshot reported on, by model
+	known    map[string]*mKnown // by model
+	now      *mKnown            // of the present one
+	reported map[string]uint64  // version of the newest snapshot reported on, by model
 	guess    int
 	sent     *mSnap
 }
 
 func newModel(relaxed, pinFirst bool) *model {
-	return &model{relaxed: relaxed, pinFirst: pinFirst, gone: map[convo.ID]bool{}, cals: map[string]mCal{}, reported: map[string]uint64{}}
+	return &model{relaxed: relaxed, pinFirst: pinFirst, gone: map[convo.ID]bool{}, known: map[string]*mKnown{}, reported: map[string]uint64{}}
 }
 
 func (m *model) newUID() int { m.uid++; return m.uid }
-
-func (m *model) cal() mCal {
-	if c, ok := m.cals[m.model]; ok {
-		return c
-	}
-	return mCal{m.guess, 1}
-}
-
-// measured is what of the view was in the snapshot last reported on.
-func (m *model) measured() int {
-	if m.sent == nil {
-		return 0
-	}
-	n := 0
-	old := slices.Concat(m.sent.view.sys, m.sent.view.list)
-	for _, e := range slices.Concat(m.sys, m.list) {
-		if slices.ContainsFunc(old, func(o mEntry) bool { return o.uid == e.uid }) {
-			n += e.msg.tokens()
-		}
-	}
-	if m.sum != "" && m.sent.view.sum != "" && m.sumUID == m.sent.view.sumUID {
-		n += m.sumTokens()
-	}
-	if len(m.eph) > 0 && m.ephUID == m.sent.view.ephUID {
-		n += m.ephTokens()
-	}
-	return m.cal().apply(n)
-}
 
 // append returns the kind of error, and where it is nil changes m.
 func (m *model) append(batch []mMsg) (kind string) {

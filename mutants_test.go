@@ -30,7 +30,8 @@ var mutants = []struct {
 	{name: "apply without the floor of now", file: "edit.go", old: "			case floor.has(i):\n				return ErrStale\n", new: ""},
 	{name: "apply without the pins of now", file: "edit.go", old: "			case floor.pinned(i):\n				done.kept = append(done.kept, e.id)\n", new: "			case floor.pinned(i) && false:\n"},
 	{name: "a pin of one entry only", file: "pin.go", old: "			heads = append(heads, e.head)", new: "			heads = append(heads, e.id)"},
-	{name: "usage stamped on the present list", file: "usage.go", old: "at.raw())\n	h.learned", new: "h.raw())\n	h.learned"},
+	{name: "usage stamped on the present list", file: "usage.go", old: "h.opts.prior(at.model), at, shared", new: "h.opts.prior(at.model), h.snapshot(), shared"},
+	{name: "what went with a document stays", file: "calibration.go", old: "		w.overhead = min(w.overhead, max(guess, limit/2))\n", new: ""},
 	{name: "an older figure applied", file: "usage.go", old: "at.version < h.learned.version(at.model)", new: "false"},
 	{
 		name: "splice by count", file: "apply.go",
@@ -47,7 +48,7 @@ var mutants = []struct {
 	{name: "pins outlive their entries", file: "rollback.go", old: "	h.pins = h.pins[:n:n]\n", new: "	_ = n\n"},
 	{name: "too little above the limit is applied", file: "attempt.go", old: "	case a.total > a.limit && weight > limit:\n", new: "	case a.total > a.limit && weight > 1<<60:\n"},
 	{name: "compacting twice", file: "compact.go", old: "	case h.compacted == h.version && total <= m.limit:\n", new: "	case h.compacted == h.version && total < 0:\n"},
-	{name: "the floor is not looked at first", file: "attempt.go", old: "	if a.cal.weigh(w.total()) <= a.limit {\n", new: "	if a.cal.weigh(w.total()) >= 0 {\n"},
+	{name: "the floor is not looked at first", file: "attempt.go", old: "	if a.scale.weigh(w.total()) <= a.limit {\n", new: "	if a.scale.weigh(w.total()) >= 0 {\n"},
 	{name: "half a turn without its user", file: "cut.go", old: "a.user && inside && a.turn == list[place].turn", new: "a.user && inside && a.turn < 0", test: "TestTruncate"},
 	{name: "a waiter that frees the slot", file: "flight.go", old: "		case <-ctx.Done():\n			r, err := h.ungone", new: "		case <-ctx.Done():\n			<-h.seat\n			r, err := h.ungone", test: "TestFlight_WaitsUnderItsOwnContext"},
 	{name: "a late result is applied", file: "flight.go", old: "	if !f.stop() {\n", new: "	if !f.stop() && false {\n", test: "TestFlight_DeafStrategy"},

@@ -47,8 +47,9 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	report, err = h.compactAsked(ctx, ReasonOverflow, func(f *flight) (Report, error) {
 		n := need{reason: ReasonOverflow, asked: true}
 		h.mu.Lock()
-		total := h.cal.weigh(h.raw())
-		n.target = min(h.marks().low, h.cal.weigh(at.raw())/2)
+		now := h.scale()
+		total := now.upper()
+		n.target = min(h.marks.low, now.weigh(at.raw())/2)
 		h.mu.Unlock()
 		if total <= n.target {
 			r := h.present()
@@ -59,7 +60,8 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	})
 	h.mu.Lock()
 	retry = !h.ended() && h.raw() < at.raw()
-	weight, refused := h.cal.weigh(h.raw()), h.cal.weigh(at.raw())
+	now := h.scale()
+	weight, refused := now.upper(), now.weigh(at.raw())
 	h.mu.Unlock()
 	if retry {
 		return true, report, err

@@ -124,8 +124,9 @@ func (h *History) holds(entries []*entry) bool {
 // last. The list is clipped, so that no append writes what a snapshot sees.
 func (h *History) cut(n int, last ID) {
 	gone := h.list[n:]
-	if h.sent != nil {
-		h.measured -= rawShared(gone, h.sent.list[firstAfter(h.sent.list, last):])
+	if h.cal != nil {
+		was := h.cal.at.list
+		h.measured -= rawShared(gone, was[firstAfter(was, last):])
 	}
 	raw := int64(0)
 	for _, e := range gone {
@@ -161,9 +162,7 @@ func (h *History) restore(at *Snapshot) {
 	h.tookBack(at.last)
 	h.sumPins()
 	h.rewritten = h.version
-	if h.sent != nil {
-		h.measured = h.rawSharedWith(h.sent)
-	}
+	h.sumMeasured()
 }
 
 // tookBack ends a rollback of all entries newer than last.

@@ -37,8 +37,9 @@ type state struct {
 	touched         int   // the newest turn that a reduction took anything of
 	appended        int64 // raw tokens since the last applied edit
 	model           string
-	cal             calibration
-	learned         learned // by model
+	cal             *calibration // of the model; nil: no report
+	measured        int64        // raw tokens that are also in the view last reported on
+	learned         learned      // by model
 }
 
 // An identity is what marks everything of one conversation and how it is
@@ -120,7 +121,6 @@ func (s *state) find(id ID) *entry {
 // yet; Restore says what is wrong, or mends it.
 func NewSnapshot(msgs []Message) *Snapshot {
 	s := &Snapshot{state: state{id: newIdentity(newCounter(nil, Overheads{}), nil)}}
-	s.cal.Ratio = 1
 	now := time.Now().UnixNano()
 	prev := RoleNone
 	for i, m := range msgs {

@@ -66,7 +66,7 @@ const maxID = 1 << 53
 func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	out := snapshotJSON{
 		Version: snapshotVersion, Key: s.key(), Last: s.last, Turn: s.turn, Touched: s.touched,
-		Appended: s.appended, Model: s.model, Learned: s.learned, Pins: s.pins,
+		Appended: s.appended, Model: s.model, Learned: s.carried(), Pins: s.pins,
 	}
 	if s.slot != nil {
 		sum := &s.slot.sum
@@ -124,10 +124,6 @@ func (in *snapshotJSON) state() (state, error) {
 		return s, &SnapshotError{Index: -1, Err: err}
 	}
 	s.id = &identity{counter: newCounter(nil, Overheads{}), key: in.Key}
-	s.cal = calibration{Ratio: 1}
-	if c, ok := s.learned.of(s.model); ok {
-		s.cal = c
-	}
 	var err error
 	if s.sys, err = in.entries(&s, in.System, 0, true); err != nil {
 		return s, err
@@ -177,7 +173,7 @@ func (in *snapshotJSON) check() error {
 	}
 	for _, c := range in.Learned {
 		if !c.valid() {
-			return fmt.Errorf("calibration of model %.40q out of range", c.Model)
+			return errors.New("calibration out of range")
 		}
 	}
 	if in.Summary == nil {

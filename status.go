@@ -28,7 +28,7 @@ func (h *History) Status() Status {
 }
 
 func (h *History) status() Status {
-	e, marks := h.estimate(), h.marks()
+	e, marks := h.estimate(), h.marks
 	return Status{
 		Entries:    h.state.len(),
 		System:     len(h.sys),

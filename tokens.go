@@ -20,7 +20,8 @@ type TokenizerFunc func(text string) int
 func (f TokenizerFunc) CountTokens(text string) int { return f(text) }
 
 // Overheads are the tokens that messages weigh beside their texts. Zero is the
-// stated default, a negative value is none.
+// stated default, a negative value is none. Overheads of package wire returns
+// those of a model, by the rules of its provider.
 type Overheads struct {
 	Message int // each message, for its role and frame; 0: 4
 	Call    int // each tool call, beside its id, name and arguments; 0: 8
@@ -100,48 +101,13 @@ func addClamped(a, b int) int {
 }
 
 // An Estimate is what the next request weighs, in tokens, overhead included.
+// Before any usage report Upper is Tokens and an eighth, or as [Prior] says;
+// afterwards only what came or went since the last one is in doubt, by as much
+// as reports have differed from estimates.
 type Estimate struct {
 	Tokens   int // the best guess
-	Upper    int // a bound that the true count should stay under, Tokens and an eighth; limits go by it
+	Upper    int // a bound that the true count should stay under; limits go by it
 	Measured int // how much of Tokens the last usage report covers
-}
-
-// upperPrior is the stated prior of Estimate.Upper: Tokens and an eighth. Of
-// 361 real conversations in English and Chinese the o200k count was above that
-// for one, and nowhere above 1.15 times what Heuristic said.
-const upperPrior = 8
-
-// A calibration says how raw counts become an estimate: overhead + ratio *
-// raw. It is learned from usage reports, one for each model.
-type calibration struct {
-	Overhead int64   `json:"overhead"`
-	Ratio    float64 `json:"ratio"`
-}
-
-// calibrate returns the calibration under which a view of raw tokens weighs
-// just what was measured. More than the raw count is overhead; less means
-// that the tokenizer counts too much.
-func calibrate(measured, raw int64) calibration {
-	if measured >= raw {
-		return calibration{Overhead: measured - raw, Ratio: 1}
-	}
-	return calibration{Ratio: float64(measured) / float64(raw)}
-}
-
-func (c calibration) valid() bool {
-	return c.Overhead >= 0 && c.Overhead <= maxTotal && c.Ratio >= 0 && c.Ratio <= 1
-}
-
-// apply returns overhead + ratio * raw.
-func (c calibration) apply(raw int64) int64 {
-	return c.Overhead + c.share(raw)
-}
-
-func (c calibration) share(raw int64) int64 {
-	if c.Ratio == 1 {
-		return raw
-	}
-	return int64(math.Round(c.Ratio * float64(raw)))
 }
 
 // Bounds that keep sums from overflowing: tokens of one text, and any total

@@ -8,6 +8,13 @@ import "slices"
 // is one without input tokens; one for another model than the present is kept
 // for that model. Do not report what a summarizer's own request used.
 //
+// What is new after a report is weighed by a ratio learned from the
+// differences between reports, in which all that a request carries beside its
+// messages cancels out; [Estimate].Upper is above Tokens by what earlier
+// reports were off, for what is new or has gone. What is learned survives
+// compactions, is kept apart by model ([History.SetModel]), and is saved with
+// a [Snapshot].
+//
 // It returns [ErrStale] for a snapshot that this History did not make, and a
 // [*ValueError] for a negative figure.
 func (h *History) RecordUsage(at *Snapshot, u Usage) error {
@@ -23,11 +30,19 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 		return nil
 	}
 	h.change()
-	learned := calibrate(min(int64(u.Input), maxTotal), at.raw())
-	h.learned = h.learned.with(modelCalibration{at.model, learned, at.version})
+	last := h.learned.of(at.model)
 	if at.model == h.model {
-		h.cal, h.sent = learned, at
-		h.measured = h.rawSharedWith(at)
+		last = h.cal
+	}
+	shared := int64(0)
+	if last != nil && last.at != nil {
+		shared = at.sharedWith(last.at, h.rewritten > last.at.version)
+	}
+	next := last.learn(h.opts.prior(at.model), at, shared, min(int64(u.Input), maxTotal))
+	h.learned = h.learned.with(next)
+	if at.model == h.model {
+		h.cal, h.sent = next, at
+		h.sumMeasured()
 	}
 	h.settle()
 	return nil
@@ -42,7 +57,7 @@ func (h *History) Tokens() Estimate {
 }
 
 // SetModel names the model that the next requests go to. Calibration is kept
-// apart by model: a new name starts from the prior, a known one from what was
+// apart by model: a new name starts from its [Prior], a known one from what was
 // learned. The name is empty at first.
 func (h *History) SetModel(name string) error {
 	name = validText(name)
@@ -55,55 +70,77 @@ func (h *History) SetModel(name string) error {
 		return nil
 	}
 	h.change()
-	h.model = name
-	h.cal = h.startingCalibration()
-	h.sent, h.measured = nil, 0
+	h.model, h.sent = name, nil
+	h.anchor()
 	h.settle()
 	return nil
 }
 
-// startingCalibration is what was learned of the model, or the prior.
-func (h *History) startingCalibration() calibration {
-	if c, ok := h.learned.of(h.model); ok {
-		return c
+// anchor takes what is known of the model for the view as it is.
+func (h *History) anchor() {
+	h.prior = h.opts.prior(h.model)
+	h.cal, h.measured = h.learned.of(h.model), 0
+	switch {
+	case h.cal == nil:
+	case h.cal.at != nil:
+		h.sumMeasured()
+	default: // measured in another History, on another view
+		raw := h.raw()
+		was := scale{known: h.cal, overhead: h.cal.overhead(), old: raw}
+		h.cal = h.cal.moved(was, raw)
+		h.cal.Doubt = h.cal.Tokens
+		h.cal.at = h.reported()
+		h.measured = raw
 	}
-	return calibration{Overhead: min(int64(h.limits.Overhead), maxTotal), Ratio: 1}
+}
+
+// resume goes on with what was learned of the view in another History.
+func (h *History) resume() {
+	if c := h.learned.of(h.model); c != nil {
+		c.Raw = h.raw()
+		c.at = h.reported()
+	}
+	h.anchor()
 }
 
 // estimate is overhead + calibrated total.
 func (h *History) estimate() Estimate {
-	tokens := h.cal.apply(h.raw())
-	e := Estimate{Tokens: clampInt(tokens), Upper: clampInt(upper(tokens))}
+	w := h.scale()
+	e := Estimate{Tokens: clampInt(w.tokens()), Upper: clampInt(w.upper())}
 	if h.sent != nil {
-		e.Measured = clampInt(h.cal.apply(h.measured))
+		e.Measured = clampInt(w.measured())
 	}
 	return e
 }
 
-// upper is the bound for an estimate.
-func upper(tokens int64) int64 { return tokens + (tokens+upperPrior-1)/upperPrior }
-
-// rawSharedWith returns the raw tokens of what is both in the view and in at.
-func (h *History) rawSharedWith(at *Snapshot) int64 {
-	n := rawShared(h.sys, at.sys)
-	if h.slot == at.slot {
-		n += h.slot.tokens()
+// sharedWith returns the raw tokens of what is both in s and in an older view.
+// rewritten: more than the tail has changed since.
+func (s *state) sharedWith(old *reported, rewritten bool) int64 {
+	n := rawShared(s.sys, old.sys)
+	if s.slot == old.slot {
+		n += s.slot.tokens()
 	}
-	if h.eph == at.eph {
-		n += h.eph.tokens()
+	if s.eph == old.eph {
+		n += s.eph.tokens()
 	}
-	if h.rewritten > at.version {
-		return n + rawShared(h.list, at.list)
+	if rewritten {
+		return n + rawShared(s.list, old.list)
 	}
-	// Nothing but the tail has changed: all up to at's last ID is shared.
-	n += h.listRaw
-	for _, e := range slices.Backward(h.list) {
-		if e.id <= at.last {
+	n += s.listRaw // all up to old's last ID is shared
+	for _, e := range slices.Backward(s.list) {
+		if e.id <= old.last {
 			break
 		}
 		n -= e.tokens
 	}
 	return n
+}
+
+// sumMeasured sums anew what of the view was measured.
+func (h *History) sumMeasured() {
+	if h.cal != nil {
+		h.measured = h.sharedWith(h.cal.at, h.rewritten > h.cal.at.version)
+	}
 }
 
 // rawShared returns the raw tokens of the entries that are in both lists.
@@ -126,44 +163,28 @@ func rawShared(a, b []*entry) int64 {
 }
 
 // learned holds calibrations by model. It is never changed, only replaced.
-type learned []modelCalibration
+type learned []*calibration
 
-type modelCalibration struct {
-	Model string `json:"model"`
-	calibration
-	version uint64 // of the snapshot it was measured on, in this History
-}
-
-func (l learned) of(model string) (calibration, bool) {
+// of returns what is known of the model, nil when that is nothing.
+func (l learned) of(model string) *calibration {
 	for _, c := range l {
 		if c.Model == model {
-			return c.calibration, true
+			return c
 		}
 	}
-	return calibration{}, false
+	return nil
 }
 
 // version is that of the newest snapshot which a figure for the model was
 // applied to.
 func (l learned) version(model string) uint64 {
-	for _, c := range l {
-		if c.Model == model {
-			return c.version
-		}
+	if c := l.of(model); c != nil {
+		return c.version
 	}
 	return 0
 }
 
-// afresh is what was learned, for another History.
-func (l learned) afresh() learned {
-	l = slices.Clone(l)
-	for i := range l {
-		l[i].version = 0
-	}
-	return l
-}
-
-func (l learned) with(c modelCalibration) learned {
+func (l learned) with(c *calibration) learned {
 	out := make(learned, 0, len(l)+1)
 	for _, m := range l {
 		if m.Model != c.Model {
@@ -171,4 +192,32 @@ func (l learned) with(c modelCalibration) learned {
 		}
 	}
 	return append(out, c)
+}
+
+// carried is what was learned, for another History that begins with this view.
+func (s *state) carried() learned {
+	if len(s.learned) == 0 {
+		return nil
+	}
+	out := make(learned, len(s.learned))
+	for i, c := range s.learned {
+		own := *c
+		if c.Model == s.model && s.cal != nil {
+			left := s.withoutEphemeral()
+			own = *s.cal.moved(left.scale(), left.raw())
+		}
+		own.at, own.version = nil, 0
+		out[i] = &own
+	}
+	return out
+}
+
+// withoutEphemeral is s as it is saved.
+func (s *state) withoutEphemeral() state {
+	left := *s
+	if s.eph != nil && s.cal != nil && s.cal.at.eph == s.eph {
+		left.measured -= s.eph.tokens()
+	}
+	left.eph = nil
+	return left
 }

@@ -1,0 +1,229 @@
+package convo_test
+
+import (
+	"math"
+	"slices"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// A mKnown is what reports have taught the model of one model.
+type mKnown struct {
+	ratio, weight, spread, seen float64
+	tokens, raw, doubt          int
+	smallTokens, smallRaw       int
+	at                          *mView // nil: of another history
+}
+
+func (k *mKnown) overhead() int {
+	if k.raw == 0 {
+		return k.tokens
+	}
+	small := k.smallTokens - mRound(k.ratio*float64(k.smallRaw))
+	return max(min(small, k.tokens-mRound(k.ratio/2*float64(k.raw))), 0)
+}
+
+// A mScale weighs a view: old of it was measured, fresh was not, gone was and
+// is there no longer.
+type mScale struct {
+	k                *mKnown
+	overhead         int
+	old, gone, fresh int
+}
+
+func mRound(x float64) int { return int(math.Round(x)) }
+
+func (w mScale) ratios() (old, fresh float64) {
+	switch {
+	case w.k == nil:
+		return 1, 1
+	case w.k.raw == 0:
+		return w.k.ratio, w.k.ratio
+	}
+	return float64(w.k.tokens-w.overhead) / float64(w.k.raw), w.k.ratio
+}
+
+func (w mScale) tokens() int {
+	old, fresh := w.ratios()
+	return w.overhead + mRound(old*float64(w.old)+fresh*float64(w.fresh))
+}
+
+func (w mScale) drift() float64 {
+	old, fresh := w.ratios()
+	d := fresh*float64(w.fresh) + old*float64(min(w.gone, w.old))
+	if w.k != nil {
+		d += float64(w.k.doubt)
+	}
+	return d
+}
+
+func (w mScale) upper() int {
+	if w.k == nil {
+		return w.tokens() + (w.tokens()+7)/8
+	}
+	old, fresh := w.ratios()
+	kappa := min(max(3.5*math.Sqrt(w.k.spread), 0.02), 0.45)
+	n := old*float64(w.old) + fresh*float64(w.fresh) + kappa*(w.drift()+min(w.drift(), 400))
+	return w.overhead + int(math.Ceil(n-1e-6))
+}
+
+// weigh weighs a view of so many raw tokens, of which the oldest went.
+func (w mScale) weigh(raw int) int {
+	for w.old+w.fresh > raw && w.old > 0 {
+		w.old--
+		w.gone++
+	}
+	w.fresh = raw - w.old
+	return w.upper()
+}
+
+// without is w before so many raw tokens were appended.
+func (w mScale) without(raw int) mScale {
+	for ; raw > 0 && w.fresh > 0; raw-- {
+		w.fresh--
+	}
+	w.old = max(w.old-max(raw, 0), 0)
+	return w
+}
+
+// shared is the raw tokens that two views share.
+func (v *mView) shared(old *mView) int {
+	n := 0
+	was := slices.Concat(old.sys, old.list)
+	for _, e := range slices.Concat(v.sys, v.list) {
+		if slices.ContainsFunc(was, func(o mEntry) bool { return o.uid == e.uid }) {
+			n += e.msg.tokens()
+		}
+	}
+	if v.sum != "" && old.sum != "" && v.sumUID == old.sumUID {
+		n += v.sumTokens()
+	}
+	if len(v.eph) > 0 && v.ephUID == old.ephUID {
+		n += v.ephTokens()
+	}
+	return n
+}
+
+// plain weighs a view by what was learned alone.
+func (k *mKnown) plain(v *mView) mScale {
+	raw := v.raw()
+	if k == nil {
+		return mScale{fresh: raw}
+	}
+	old := v.shared(k.at)
+	return mScale{k: k, overhead: k.overhead(), old: old, gone: k.raw - old, fresh: raw - old}
+}
+
+// scale weighs the view under the limits in force.
+func (m *model) scale(l convo.Limits) mScale {
+	w := m.now.plain(&m.mView)
+	if m.now == nil {
+		w.overhead = m.guess
+		return w
+	}
+	if most := max(l.Window, l.High); most > 0 && m.now.raw > 0 {
+		if l.Window > 0 {
+			most = l.Window
+		}
+		w.overhead = min(w.overhead, max(m.guess, most/2))
+	}
+	return w
+}
+
+func (m *model) measured(l convo.Limits) int {
+	if m.sent == nil {
+		return 0
+	}
+	w := m.scale(l)
+	w.fresh = 0
+	return w.tokens()
+}
+
+// report takes in a usage report on at.
+func (m *model) report(at *mSnap, input int) {
+	last := m.known[at.model]
+	if at.model == m.model {
+		last = m.now
+	}
+	raw := at.view.raw()
+	next := mKnown{ratio: 1, weight: 150, spread: 0.0875 * 0.0875, seen: 1, smallRaw: math.MaxInt}
+	if last != nil {
+		next = *last
+	}
+	if last != nil && last.at != nil {
+		w := last.plain(&at.view)
+		residual := float64(input - w.tokens())
+		if d := w.drift(); d > 0 {
+			z := min(max(residual/(d+min(d, 400)), -0.5), 0.5)
+			next.seen = next.seen*0.95 + 1
+			next.spread = (next.spread*(next.seen-1) + z*z) / next.seen
+		}
+		if w.fresh > 0 && w.gone <= w.fresh/10 {
+			sample, weight := next.ratio+residual/float64(w.fresh), float64(w.fresh)
+			if sample < next.ratio/2.5 || sample > next.ratio*2.5 {
+				sample, weight = min(max(sample, next.ratio/2.5), next.ratio*2.5), min(weight, 300)
+			}
+			old := max(next.weight*0.97, 150)
+			next.weight = old + weight
+			next.ratio = min(max((next.ratio*old+sample*weight)/(old+weight), 0.25), 4)
+		}
+	}
+	if raw > 0 {
+		next.ratio = max(min(next.ratio, float64(input)/float64(raw)), 0.25)
+	}
+	if raw/2 <= next.smallRaw {
+		next.smallTokens, next.smallRaw = input, raw
+	}
+	view := at.view.copy()
+	next.tokens, next.raw, next.doubt, next.at = input, raw, 0, &view
+	m.known[at.model] = &next
+	if at.model == m.model {
+		m.now, m.sent = &next, at
+	}
+}
+
+// moved is k for a history that begins with the view that w weighs.
+func (k *mKnown) moved(w mScale, raw int) *mKnown {
+	next := *k
+	next.tokens, next.raw, next.doubt = w.tokens(), raw, mRound(w.drift())
+	return &next
+}
+
+// anchor takes what is known of the model for the view as it is.
+func (m *model) anchor() {
+	m.now = m.known[m.model]
+	if m.now == nil || m.now.at != nil {
+		return
+	}
+	raw := m.raw()
+	m.now = m.now.moved(mScale{k: m.now, overhead: m.now.overhead(), old: raw}, raw)
+	m.now.doubt = m.now.tokens
+	view := m.mView.copy()
+	m.now.at = &view
+}
+
+// carried is what is known, for another history that begins with the view.
+func (m *model) carried() map[string]*mKnown {
+	out := map[string]*mKnown{}
+	for name, k := range m.known {
+		own := *k
+		if name == m.model && m.now != nil {
+			view := m.mView.copy()
+			view.eph = nil
+			own = *m.now.moved(m.now.plain(&view), view.raw())
+		}
+		own.at = nil
+		out[name] = &own
+	}
+	return out
+}
+
+// resume goes on with what was carried; the entries have new uids.
+func (m *model) resume(known map[string]*mKnown) {
+	m.known = known
+	if k := known[m.model]; k != nil {
+		view := m.mView.copy()
+		k.raw, k.at = m.raw(), &view
+	}
+	m.anchor()
+}
