@@ -113,6 +113,7 @@ func (s *Snapshot) With(e Edit) (_ *Snapshot, err error) {
 		return nil, err
 	}
 	next.version++
+	next.sumMeasured(true)
 	return &Snapshot{state: next}, nil
 }
 
@@ -220,9 +221,7 @@ func (h *History) commit(j *judgement, p *prepared, r *Report, accept acceptance
 		return false, nil
 	}
 	next.version++
-	if next.cal != nil {
-		next.measured = next.sharedWith(next.cal.at, true)
-	}
+	next.sumMeasured(true)
 	if accept != nil {
 		if err := accept(&before, &next); err != nil {
 			return false, err

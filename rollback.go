@@ -162,7 +162,7 @@ func (h *History) restore(at *Snapshot) {
 	h.tookBack(at.last)
 	h.sumPins()
 	h.rewritten = h.version
-	h.sumMeasured()
+	h.sumMeasured(true)
 }
 
 // tookBack ends a rollback of all entries newer than last.

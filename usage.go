@@ -36,13 +36,13 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	}
 	shared := int64(0)
 	if last != nil && last.at != nil {
-		shared = at.sharedWith(last.at, h.rewritten > last.at.version)
+		shared = at.sharedWith(last.at, h.isRewritten(last.at))
 	}
 	next := last.learn(h.opts.prior(at.model), at, shared, min(int64(u.Input), maxTotal))
 	h.learned = h.learned.with(next)
 	if at.model == h.model {
 		h.cal, h.sent = next, at
-		h.sumMeasured()
+		h.sumMeasured(h.isRewritten(next.at))
 	}
 	h.settle()
 	return nil
@@ -83,7 +83,7 @@ func (h *History) anchor() {
 	switch {
 	case h.cal == nil:
 	case h.cal.at != nil:
-		h.sumMeasured()
+		h.sumMeasured(h.isRewritten(h.cal.at))
 	default: // measured in another History, on another view
 		raw := h.raw()
 		was := scale{known: h.cal, overhead: h.cal.overhead(), old: raw}
@@ -137,10 +137,16 @@ func (s *state) sharedWith(old *reported, rewritten bool) int64 {
 }
 
 // sumMeasured sums anew what of the view was measured.
-func (h *History) sumMeasured() {
-	if h.cal != nil {
-		h.measured = h.sharedWith(h.cal.at, h.rewritten > h.cal.at.version)
+// rewritten: more than the tail has changed since.
+func (s *state) sumMeasured(rewritten bool) {
+	if s.cal != nil {
+		s.measured = s.sharedWith(s.cal.at, rewritten)
 	}
+}
+
+// isRewritten reports whether more than the tail has changed since a view.
+func (h *History) isRewritten(since *reported) bool {
+	return since != nil && h.rewritten > since.version
 }
 
 // rawShared returns the raw tokens of the entries that are in both lists.
