@@ -13,7 +13,7 @@ import (
 type Limits struct {
 	Window   int // of the model; 0: no limit
 	Reserve  int // kept free for the answer; 0: an eighth of Window, at most 16,000; negative: none
-	Overhead int // what a request carries beside the messages (tool schemas), a first guess; usage reports take its place
+	Overhead int // what a request carries beside the messages (tool schemas; package wire has ToolTokens), a first guess until usage is reported
 	High     int // above it CompactIfNeeded starts; 0: Window - Reserve; may be set without a Window
 	Low      int // down to it a compaction works; 0: half of High
 	Soft     int // above it CompactInBackground starts; 0: midway between Low and High

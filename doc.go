@@ -83,18 +83,35 @@
 //
 // # Tokens
 //
-// A message is counted once, when it arrives, by a [Tokenizer]; [Heuristic] is
-// the default. [History.RecordUsage] corrects the estimate by what the
-// provider reported, bound to the snapshot that was sent. [History.Tokens] and
-// [History.Status] cost the same at any length. A [Budget] is a pool that
-// several histories draw on.
+// A message is counted once, when it arrives, by a [Tokenizer]: [Heuristic],
+// the default, which needs no vocabulary; [Tiktoken], exact for OpenAI's
+// models, offline; or a [TokenizerFunc] of yours. [Overheads] weigh what is not
+// text; package wire has the rules of the providers.
+//
+// [History.RecordUsage] corrects the estimate by what the provider reported,
+// bound to the snapshot that was sent:
+//
+//	snap, _, err := h.Prepare(ctx)
+//	...                                          // send it
+//	h.RecordUsage(snap, convo.Usage{Input: 5210})
+//	h.Tokens()                                   // {Tokens:5210 Upper:5210 Measured:5210}
+//	h.Append(convo.User("And the trains?"))
+//	h.Tokens()                                   // {Tokens:5218 Upper:5223 Measured:5210}
+//
+// From then on only what is new is an estimate, at a ratio learned from report
+// to report, and Upper is a bound for it, learned from what reports were off.
+// Every limit is compared with Upper. A [Prior] says what to assume of a model
+// before its first report. [History.Tokens] and [History.Status] cost the same
+// at any length. A [Budget] is a pool that several histories draw on.
 //
 // # Saving
 //
 // A Snapshot is JSON both ways, with IDs, pins, summary and calibration:
 //
 //	{"version": 1, "key": "abcdefgh", "last_id": 2, "turn": 1,
-//	 "touched_turn": 0, "appended": 0, "model": "", "calibration": [],
+//	 "touched_turn": 0, "appended": 0, "model": "", "calibration": [
+//	   {"model": "", "ratio": 1, "weight": 0, "spread": 0, "seen": 0, "tokens": 0, "raw": 0,
+//	    "doubt": 0, "small_tokens": 0, "small_raw": 0}],
 //	 "summary": {"text": "", "covers": [{"first": 1, "last": 1}], "updates": 0, "time": ""},
 //	 "pins": [2], "system": [], "entries": [{"id": 2, "turn": 1, "time": "", "message": {}}]}
 //

@@ -19,6 +19,11 @@
 //     they are left out;
 //   - arguments keep their bytes.
 //
+// # Tokens
+//
+// [Overheads] and [ToolTokens] have the providers' rules for what a request
+// weighs beside its text: messages, images, documents, sound and tool schemas.
+//
 // # Cache stability
 //
 // Providers cache the beginning of a request. Split two requests of one

@@ -1,0 +1,273 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/imagesize"
+)
+
+// What media weigh that no rule speaks of, and what is taken for granted of
+// media that do not say how large they are.
+const (
+	otherTokens   = 3000
+	imageTokens   = 1600
+	unknownWidth  = 2000
+	unknownHeight = 1500
+	unknownPages  = 5
+	unknownTime   = 60 // seconds
+
+	pageBytes  = 50_000  // of a PDF whose pages are hidden
+	soundBytes = 12_000  // a second, 96 kbit/s
+	videoBytes = 250_000 // a second, 2 Mbit/s
+
+	maxPages = 1000
+	minPage  = 64       // bytes: no page takes less, whatever the file says
+	minTime  = 500      // bytes: no second takes less
+	maxScan  = 16 << 20 // bytes looked at for pages and text; the rest counts as much as they do
+)
+
+// media weighs an image, a sound or a document.
+func (r *modelRules) media(m convo.Media) int {
+	return int(min(max(r.weigh(m), 1), math.MaxInt32))
+}
+
+func (r *modelRules) weigh(m convo.Media) int64 {
+	mime, _, _ := strings.Cut(m.MIME, ";")
+	mime = strings.ToLower(strings.TrimSpace(mime))
+	switch {
+	case strings.HasPrefix(mime, "image/"):
+		if r.image == nil {
+			return imageTokens
+		}
+		if w, h, ok := imagesize.Of(m.Data); ok {
+			return r.image(int64(w), int64(h))
+		}
+		return r.image(unknownWidth, unknownHeight)
+	case mime == "application/pdf" && r.page > 0:
+		return r.page * pdfPages(m.Data)
+	case strings.HasPrefix(mime, "audio/") && r.sound > 0:
+		return r.sound * seconds(m.Data, soundBytes)
+	case strings.HasPrefix(mime, "video/") && r.video > 0:
+		return r.video * seconds(m.Data, videoBytes)
+	case isTextType(mime) && m.Data != "":
+		return textTokens(m.Data)
+	}
+	return otherTokens
+}
+
+func isTextType(mime string) bool {
+	if strings.HasPrefix(mime, "text/") {
+		return true
+	}
+	for _, end := range []string{"/json", "+json", "/xml", "+xml", "yaml", "javascript"} {
+		if strings.HasSuffix(mime, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// textTokens counts a text document, piece by piece.
+func textTokens(data string) int64 {
+	size := imagesize.Len(data)
+	var piece [12 << 10]byte
+	var n, done int64
+	for done < maxScan {
+		got := imagesize.Read(data, int(done), piece[:])
+		if got == 0 {
+			break
+		}
+		n += int64(convo.Heuristic{}.CountTokens(string(piece[:got])))
+		done += int64(got)
+	}
+	return extrapolate(n, done, int64(size))
+}
+
+// extrapolate returns what all of a file has of what a part of it has n.
+func extrapolate(n, part, all int64) int64 {
+	if part < maxScan || part >= all {
+		return n
+	}
+	return int64(float64(n) * float64(all) / float64(part))
+}
+
+// pdfPages counts the pages of a PDF: its page objects, what a linearized file
+// says at its beginning, or, where compression hides both, one for each 50 kB.
+func pdfPages(data string) int64 {
+	if data == "" {
+		return unknownPages
+	}
+	const ahead = 32 // bytes that a page object needs to be known by
+	size := int64(imagesize.Len(data))
+	var buf [8 << 10]byte
+	var n, done int64
+	kept := 0
+	for done < maxScan {
+		got := imagesize.Read(data, int(done), buf[kept:])
+		b := buf[:kept+got]
+		if done == 0 {
+			if pages := linearizedPages(b[:min(len(b), 1024)]); pages > 0 {
+				return min(pages, maxPages, size/minPage+1)
+			}
+		}
+		end := len(b) - ahead
+		if got == 0 {
+			end = len(b)
+		}
+		for i := 0; i < end; {
+			k := bytes.Index(b[i:], []byte("/Type"))
+			if k < 0 || i+k >= end {
+				break
+			}
+			if i += k + len("/Type"); isPage(b[i:]) {
+				n++
+			}
+		}
+		if got == 0 {
+			break
+		}
+		done += int64(got)
+		kept = copy(buf[:], b[max(end, 0):])
+	}
+	if n == 0 {
+		n = ceilDiv(size, pageBytes)
+	} else {
+		n = extrapolate(n, done, size)
+	}
+	return min(max(n, 1), maxPages, size/minPage+1)
+}
+
+// isPage reports whether the type that b states is Page, and not Pages.
+func isPage(b []byte) bool {
+	b, ok := bytes.CutPrefix(bytes.TrimLeft(b, " \t\r\n\f\x00"), []byte("/Page"))
+	return ok && (len(b) == 0 || !isNameByte(b[0]))
+}
+
+// linearizedPages returns the number of pages that a file made for the web
+// states in its first object.
+func linearizedPages(b []byte) int64 {
+	i := bytes.Index(b, []byte("/Linearized"))
+	if i < 0 {
+		return 0
+	}
+	b, _, _ = bytes.Cut(b[i:], []byte(">>"))
+	for {
+		_, rest, found := bytes.Cut(b, []byte("/N"))
+		if !found {
+			return 0
+		}
+		if digits := bytes.TrimLeft(rest, " \t\r\n"); len(digits) < len(rest) {
+			var n int64
+			for _, c := range digits[:min(len(digits), 6)] {
+				if !isDigit(c) {
+					break
+				}
+				n = 10*n + int64(c-'0')
+			}
+			return n
+		}
+		b = rest
+	}
+}
+
+// seconds returns how long a sound or a video is, at least 1.
+func seconds(data string, bytesPerSecond int64) int64 {
+	if data == "" {
+		return unknownTime
+	}
+	size := float64(imagesize.Len(data))
+	n, ok := wavSeconds(data)
+	if !ok {
+		n, ok = mp4Seconds(data)
+	}
+	if !ok {
+		n = size / float64(bytesPerSecond)
+	}
+	return int64(math.Ceil(max(min(n, size/minTime), 1)))
+}
+
+// maxChunks bounds the walk through the parts of a file.
+const maxChunks = 256
+
+func wavSeconds(data string) (float64, bool) {
+	var b [16]byte
+	if imagesize.Read(data, 0, b[:12]) < 12 || string(b[:4]) != "RIFF" || string(b[8:12]) != "WAVE" {
+		return 0, false
+	}
+	size := int64(imagesize.Len(data))
+	var rate int64
+	at := int64(12)
+	for range maxChunks {
+		if at > size || imagesize.Read(data, int(at), b[:8]) < 8 {
+			break
+		}
+		n := int64(binary.LittleEndian.Uint32(b[4:]))
+		switch string(b[:4]) {
+		case "fmt ":
+			if imagesize.Read(data, int(at)+8, b[:12]) < 12 {
+				return 0, false
+			}
+			rate = int64(binary.LittleEndian.Uint32(b[8:]))
+		case "data":
+			if left := size - at - 8; n == 0 || n > left { // a stream that had no end yet
+				n = left
+			}
+			return float64(n) / float64(rate), rate > 0
+		}
+		at += 8 + n + n&1
+	}
+	return 0, false
+}
+
+// mp4Seconds reads the movie header of an MP4 or QuickTime file.
+func mp4Seconds(data string) (float64, bool) {
+	from, to, ok := box(data, 0, int64(imagesize.Len(data)), "moov")
+	if !ok {
+		return 0, false
+	}
+	if from, _, ok = box(data, from, to, "mvhd"); !ok {
+		return 0, false
+	}
+	var b [32]byte
+	n := imagesize.Read(data, int(from), b[:])
+	var scale uint32
+	var length uint64
+	switch {
+	case n >= 20 && b[0] == 0:
+		scale, length = binary.BigEndian.Uint32(b[12:]), uint64(binary.BigEndian.Uint32(b[16:]))
+	case n >= 32 && b[0] == 1:
+		scale, length = binary.BigEndian.Uint32(b[20:]), binary.BigEndian.Uint64(b[24:])
+	}
+	return float64(length) / float64(scale), scale > 0 && length > 0
+}
+
+// box returns where the content of a box begins and ends, among those between
+// from and to.
+func box(data string, from, to int64, name string) (begin, end int64, ok bool) {
+	for range maxChunks {
+		var b [16]byte
+		n := imagesize.Read(data, int(from), b[:])
+		if n < 8 {
+			return 0, 0, false
+		}
+		size, head := int64(binary.BigEndian.Uint32(b[:])), int64(8)
+		switch {
+		case size == 0:
+			size = to - from
+		case size == 1 && n == 16:
+			size, head = int64(min(binary.BigEndian.Uint64(b[8:]), 1<<60)), 16
+		}
+		if size < head || size > to-from {
+			return 0, 0, false
+		}
+		if string(b[4:8]) == name {
+			return from + head, from + size, true
+		}
+		from += size
+	}
+	return 0, 0, false
+}
