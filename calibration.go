@@ -81,7 +81,7 @@ func (p Prior) upper(tokens int64) int64 {
 
 // spread is the mean square residual that the prior stands for.
 func (p Prior) spread() float64 {
-	s := 0.7 * float64(p.margin()) / 1000
+	s := 0.6 * float64(p.margin()) / 1000
 	return s * s
 }
 

@@ -234,7 +234,7 @@ func (id *identity) cleared(from *entry, c *clearing, spill spiller, p *prepared
 	if !changed {
 		return nil
 	}
-	to.tokens = id.message(&to.msg, id.key)
+	to.tokens = id.message(&to.msg)
 	return &to
 }
 

@@ -238,7 +238,7 @@ func (h *History) admit(batch []arrival, msgs []Message) (_ []arrival, err error
 		if err != nil {
 			return nil, atIndex(err, i)
 		}
-		e.tokens = h.ident.message(&e.msg, h.ident.key)
+		e.tokens = h.ident.message(&e.msg)
 		a := arrival{entry: e}
 		if m.Role == RoleAssistant {
 			e.calls = newCalls(&e.msg, h.ident.counter)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,11 +18,12 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // byteLen is a tokenizer whose sums anyone can check.
 var byteLen = convo.TokenizerFunc(func(s string) int { return len(s) })
 
-// wrapperText is what stands around a summary. The key of another History is
-// of the same length, and all letters.
+// wrapperText is what stands around a summary, with the key that is counted in
+// place of the History's.
 var wrapperText = func() [2]string {
 	s, _ := convo.NewSnapshot(nil).With(convo.Edit{Summary: &convo.Summary{Text: "x"}})
-	open, end, _ := strings.Cut(s.Messages()[0].Text(), "\nx\n")
+	text := regexp.MustCompile(`key="\w+"`).ReplaceAllString(s.Messages()[0].Text(), `key="qmzvkrtx"`)
+	open, end, _ := strings.Cut(text, "\nx\n")
 	return [2]string{open + "\n", "\n" + end}
 }()
 

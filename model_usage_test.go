@@ -146,7 +146,7 @@ func (m *model) report(at *mSnap, input int) {
 		last = m.now
 	}
 	raw := at.view.raw()
-	next := mKnown{ratio: 1, weight: 150, spread: 0.0875 * 0.0875, seen: 1, smallRaw: math.MaxInt}
+	next := mKnown{ratio: 1, weight: 150, spread: 0.075 * 0.075, seen: 1, smallRaw: math.MaxInt}
 	if last != nil {
 		next = *last
 	}

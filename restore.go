@@ -248,7 +248,7 @@ func (l *loader) hoist(i int, old, e *entry) error {
 	}
 	e.id = l.newID()
 	e.head, e.turn = e.id, 0
-	e.tokens = l.h.ident.message(&e.msg, l.h.ident.key)
+	e.tokens = l.h.ident.message(&e.msg)
 	l.h.sys = append(l.h.sys, e)
 	return l.tell(Fault{Index: i, ID: old.id, NewID: e.id, Err: err, Mended: "moved to the front"})
 }
@@ -306,7 +306,7 @@ func (l *loader) answerOpen(i int, old *entry) error {
 		l.calls.answer(i)
 		e := &entry{id: l.newID(), head: l.calls.head, at: newest.at, turn: newest.turn}
 		e.msg = ResultError(ToolCall{ID: k.id, Name: k.name}, errors.New("no result"))
-		e.tokens = l.h.ident.message(&e.msg, l.h.ident.key)
+		e.tokens = l.h.ident.message(&e.msg)
 		l.h.list = append(l.h.list, e)
 		if err := l.tell(Fault{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
 			return err
@@ -328,7 +328,7 @@ func (l *loader) take(i int, old, e *entry) error {
 	case e.calls != nil:
 		l.calls = e.begin()
 	}
-	e.tokens = l.h.ident.message(&e.msg, l.h.ident.key)
+	e.tokens = l.h.ident.message(&e.msg)
 	l.prev = e.msg.Role
 	if e.msg.Role == RoleSystem {
 		l.h.sys = append(l.h.sys, e)

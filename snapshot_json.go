@@ -215,7 +215,7 @@ func (in *snapshotJSON) entries(s *state, read []entryJSON, first int, system bo
 			return nil, &SnapshotError{Index: first + i, ID: e.id, Err: errors.New(fault)}
 		}
 		e.head = e.id
-		e.tokens = s.id.message(&e.msg, s.id.key)
+		e.tokens = s.id.message(&e.msg)
 		e.calls = newCalls(&e.msg, s.id.counter)
 		list = append(list, e)
 		prev = e

@@ -101,7 +101,7 @@ func summaryTags(key string) (open, end string) {
 
 // summaryTokens counts a summary with its wrapper.
 func (id *identity) summaryTokens(text string) int64 {
-	open, end := summaryTags(id.key)
+	open, end := summaryTags(typicalKey)
 	return int64(id.over.Message) + id.text(open) + id.text(shownSummary(id.key, text)) + id.text(end)
 }
 

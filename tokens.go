@@ -146,10 +146,10 @@ func (c *counter) text(s string) int64 {
 func clampTokens(n int) int64 { return min(max(int64(n), 0), maxTextTokens) }
 
 // message counts m with the tags that name its author.
-func (c *counter) message(m *Message, key string) int64 {
+func (c *counter) message(m *Message) int64 {
 	n := int64(c.over.Message)
 	if m.isTagged() {
-		open, end := authorTags(key, m.Author)
+		open, end := authorTags(typicalKey, m.Author)
 		n += c.text(open) + c.text(end)
 	}
 	return n + c.parts(m.Parts)
