@@ -120,7 +120,7 @@ func (a *attempt) begin() (blocked bool, err error) {
 	if !a.asked {
 		a.minFree = max(int64(h.limits.MinFree), 1)
 	}
-	a.run.base, a.run.sent = a.at, h.sent
+	a.run.base, a.run.sent = a.at, h.lastSent()
 	a.run.status, a.run.window = h.status(), h.limits.Window
 	return !a.asked && h.breaker.isOpen(h), nil
 }

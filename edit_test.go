@@ -244,7 +244,7 @@ func TestApply_DropSwallowsClear(t *testing.T) {
 func TestApply_SpillKeepsWhatIsCleared(t *testing.T) {
 	full := errors.New("disk full")
 	var kept []string
-	h := tour(t, &convo.Options{Spill: func(r convo.ToolResult) (string, error) {
+	h := tour(t, &convo.Options{Tokenizer: byBytes, Spill: func(r convo.ToolResult) (string, error) {
 		if r.CallID == "c2" {
 			return "", full
 		}

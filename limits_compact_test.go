@@ -199,10 +199,10 @@ func TestSummarize_SentFitsTheWindow(t *testing.T) {
 	for _, tt := range []struct {
 		window int
 		sent   bool
-	}{{-1, true}, {50_000, true}, {4000, false}} {
+	}{{-1, true}, {50_000, true}, {20_000, true}, {4000, false}} {
 		rec := new(recorder)
 		h := toolTurn(t, windowOf(0, convo.Summarize{With: rec, MaxTokens: 100, Window: tt.window}), 60)
-		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 100}))
+		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 5000}))
 		_, err := h.Compact(t.Context(), "")
 		require.NoError(t, err)
 		assert.Equal(t, tt.sent, rec.requests[0].Sent != nil, "window %d", tt.window)
@@ -302,4 +302,24 @@ func TestSummarize_SmallWindow(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, convo.Applied, r.Outcome)
 	assert.Equal(t, 1024, rec.requests[0].MaxTokens, "a share of the summarizer's window")
+}
+
+// With limits left to their defaults the request that filled the window has
+// room for the instruction and the summary: it can be sent again, and rides
+// the provider's cache.
+func TestSummarize_RidesWithDefaultLimits(t *testing.T) {
+	for _, window := range []int{16_000, 128_000} {
+		rec := new(recorder)
+		h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: window}, Strategy: convo.Summarize{With: rec}})
+		require.NoError(t, err)
+		for len(rec.requests) == 0 {
+			mustAppend(t, h, convo.User(strings.Repeat("Where does it go? ", 20)))
+			s, _, err := h.Prepare(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, h.RecordUsage(s, convo.Usage{Input: s.Tokens()}))
+			mustAppend(t, h, convo.Assistant(strings.Repeat("To the left, and on. ", 40)))
+		}
+		require.Len(t, rec.requests, 1)
+		assert.NotNil(t, rec.requests[0].Sent)
+	}
 }

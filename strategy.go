@@ -91,7 +91,7 @@ func (g *Goal) target(s *Snapshot) int64 {
 // tell about it. Its methods work on nil.
 type run struct {
 	base   *Snapshot // before any link
-	sent   *Snapshot // last given to RecordUsage; nil: none
+	sent   sent
 	status Status
 	low    int64   // raw tokens at low water, 0: none
 	limit  int64   // raw tokens that a request may hold, 0: no limit

@@ -66,11 +66,11 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, erro
 	}
 	w.max = min(w.max, clampInt(room))
 
-	var sent, base *Snapshot
-	if base = s; g.run != nil {
-		sent, base = g.run.sent, g.run.base
+	base := s
+	if g.run != nil {
+		base, w.sent = g.run.base, g.run.sent
 	}
-	w.prepare(entriesOf(base, c.drop), sent)
+	w.prepare(entriesOf(base, c.drop))
 	sum, err := w.write(ctx)
 	if err != nil {
 		return Edit{}, err
@@ -123,31 +123,55 @@ type writer struct {
 
 	entries []*entry
 	pinned  []Message
-	sent    *Snapshot
+	sent    sent
 	unread  int // tokens that were cut out of results
 }
 
-// prepare says what to fold. Sent is used when it shows the same.
-func (w *writer) prepare(entries []*entry, sent *Snapshot) {
+// prepare says what to fold.
+func (w *writer) prepare(entries []*entry) {
 	w.entries = entries
 	for _, id := range w.s.pinned() {
 		if !w.handoff {
 			w.pinned = append(w.pinned, w.s.find(id).msg.clone())
 		}
 	}
-	if sent == nil || sent.slot != w.s.slot {
-		return
+}
+
+// A sent is the snapshot last given to RecordUsage, nil when there is none, and
+// what its request weighed.
+type sent struct {
+	at     *Snapshot
+	tokens int64
+}
+
+func (h *History) lastSent() sent {
+	if h.sent == nil {
+		return sent{}
+	}
+	return sent{h.sent, h.cal.Tokens}
+}
+
+// rides returns what was last sent, when it shows all that is to be folded and
+// the window has room for an instruction and a summary behind it.
+func (w *writer) rides(instruction string) *Snapshot {
+	last := w.sent.at
+	if last == nil || last.slot != w.s.slot {
+		return nil
+	}
+	if w.window > 0 && w.sent.tokens+int64(w.count(instruction))+int64(w.max) > int64(w.window) {
+		return nil
 	}
 	shown := 0
-	for _, e := range sent.list {
-		if shown < len(entries) && entries[shown] == e {
+	for _, e := range last.list {
+		if shown < len(w.entries) && w.entries[shown] == e {
 			shown++
 		}
 	}
-	if shown == len(entries) && (w.window <= 0 || sent.raw()+int64(w.max) <= int64(w.window-w.window/windowShare)) {
-		own := *sent
-		w.sent = &own
+	if shown < len(w.entries) {
+		return nil
 	}
+	own := *last
+	return &own
 }
 
 // write calls the summarizer, and returns a summary that is fit, with the
@@ -179,7 +203,7 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 			Count:       w.count,
 		}
 		if len(chunks) == 1 {
-			req.Sent = w.sent
+			req.Sent = w.rides(req.Instruction)
 		}
 		sum, err = w.ask(ctx, req)
 		used = used.plus(sum.Usage)

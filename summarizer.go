@@ -106,7 +106,7 @@ func (h *History) Summarize(ctx context.Context, with Summarizer, focus string) 
 	}
 	s := h.Snapshot()
 	h.mu.Lock()
-	limits, sent := h.limits, h.sent
+	limits, sent := h.limits, h.lastSent()
 	h.mu.Unlock()
 	if len(s.list) == 0 && s.slot == nil {
 		return Summary{}, ErrNoGain
@@ -118,9 +118,10 @@ func (h *History) Summarize(ctx context.Context, with Summarizer, focus string) 
 		focus:   focus,
 		handoff: true,
 		s:       s,
+		sent:    sent,
 		count:   func(text string) int { return clampInt(h.ident.text(text)) },
 	}
-	w.prepare(s.list, sent)
+	w.prepare(s.list)
 	sum, err := w.write(ctx)
 	if err != nil {
 		return Summary{}, err
