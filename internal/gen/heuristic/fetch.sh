@@ -1,0 +1,57 @@
+#!/bin/sh
+# fetch.sh DIR: fetches the packages that sources.txt lists and unpacks them
+# into DIR, for: go run . -packages DIR
+#
+# It needs Debian 12 (apt-get, dpkg-deb) with the package lists up to date, npm,
+# go, unzip and diff.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1/packed" "$1/go/diffs"
+dir=$(cd "$1" && pwd)
+cd "$dir/packed"
+
+check() { # check FILE SHA256
+	echo "$2  $1" | sha256sum -c --quiet -
+}
+
+grep -v '^#' "$here/sources.txt" | while read -r kind name version sum; do
+	case $kind in
+	deb)
+		file=$(apt-get download --print-uris "$name=$version" | awk '{print $2}')
+		[ -f "$file" ] || apt-get -q download "$name=$version"
+		check "$file" "$sum"
+		mkdir -p "$dir/$name"
+		dpkg-deb -x "$file" "$dir/$name"
+		;;
+	npm)
+		file=$(echo "$name-$version.tgz" | sed 's/^@//; s,/,-,')
+		[ -f "$file" ] || npm pack --silent "$name@$version"
+		check "$file" "$sum"
+		to="$dir/npm-$(echo "$name" | sed 's/^@//; s,/,-,')"
+		mkdir -p "$to"
+		tar -xzf "$file" -C "$to"
+		;;
+	esac
+done
+
+# Language packs of Firefox are archives in an archive.
+for pack in "$dir"/firefox-esr-l10n-*; do
+	mkdir -p "$pack/xpi"
+	find "$pack/usr" -name '*.xpi' -exec unzip -qo {} -d "$pack/xpi" \;
+done
+
+# Of the Go modules the newer versions are text, and what came with them a diff.
+cd "$dir"
+modules=$(go env GOMODCACHE)
+for module in $(awk '$1 == "go" {print $2 "@" $3}' "$here/sources.txt"); do
+	go mod download "$module"
+done
+take() { # take MODULE OLD NEW NAME
+	rm -rf "go/$4"
+	cp -r "$modules/$1@$3" "go/$4"
+	chmod -R u+w "go/$4"
+	[ "$2" = none ] || (cd "$modules" && diff -ru "$1@$2" "$1@$3" || true) >"go/diffs/$4.diff"
+}
+take github.com/cli/cli/v2 v2.62.0 v2.63.0 cli
+take github.com/prometheus/prometheus v0.300.0 v0.301.0 prometheus
+take github.com/gohugoio/hugo none v0.139.0 hugo

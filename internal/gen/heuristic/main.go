@@ -1,0 +1,71 @@
+// Command heuristic fits the table of the default token estimator: how likely
+// a token of o200k starts at a byte, given the byte before it. The README
+// beside it says of which text, and how to get it.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	log.SetFlags(0)
+	from := flag.String("packages", "", "directory of the unpacked packages, as fetch.sh leaves it")
+	to := flag.String("o", "heuristic.bin", "file to write the table to")
+	heldOut := flag.String("heldout", "", "directory to write the held-out text to, one directory for each class")
+	flag.Parse()
+	if *from == "" {
+		log.Fatal("-packages is missing")
+	}
+	docs, err := collect(*from)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if *heldOut != "" {
+		if err := write(*heldOut, docs); err != nil {
+			log.Fatal(err)
+		}
+	}
+	report(docs)
+	table := fit(label(docs))
+	if err := os.WriteFile(*to, append(table[:], runs()...), 0o644); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// write stores the held-out documents.
+func write(dir string, docs []document) error {
+	for i, d := range docs {
+		if !d.held {
+			continue
+		}
+		path := filepath.Join(dir, d.class, fmt.Sprintf("%06d.txt", i))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(d.text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report prints how much text each class has.
+func report(docs []document) {
+	for len(docs) > 0 {
+		class := docs[0].class
+		var bytes [2]int
+		for len(docs) > 0 && docs[0].class == class {
+			if docs[0].held {
+				bytes[1] += len(docs[0].text)
+			} else {
+				bytes[0] += len(docs[0].text)
+			}
+			docs = docs[1:]
+		}
+		fmt.Printf("%-16s %9d bytes to fit, %8d held out\n", class, bytes[0], bytes[1])
+	}
+}
