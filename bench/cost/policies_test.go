@@ -1,0 +1,296 @@
+package cost
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+func conversation(t *testing.T, msgs []convo.Message) *Conversation {
+	c, err := NewConversation("test", msgs)
+	require.NoError(t, err)
+	return c
+}
+
+// mixed is a conversation of each kind with a limit that is hit often.
+func mixed(t *testing.T) map[*Conversation]Setup {
+	return map[*Conversation]Setup{
+		conversation(t, Chat(7, 120)):    limited(5_000),
+		conversation(t, React(7, 20)):    limited(16_000),
+		conversation(t, AgentRun(7, 60)): limited(40_000),
+	}
+}
+
+// spy keeps the requests of a run.
+type spy struct {
+	Run
+	views [][]Item
+}
+
+func (s *spy) Request() ([]Item, error) {
+	view, err := s.Run.Request()
+	s.views = append(s.views, view)
+	return view, err
+}
+
+// watch replays with a spy.
+func watch(t *testing.T, c *Conversation, p Policy, s Setup) (Tally, [][]Item) {
+	var seen *spy
+	start := p.Start
+	p.Start = func(c *Conversation, s Setup, m *Meter) (Run, error) {
+		run, err := start(c, s, m)
+		seen = &spy{Run: run}
+		return seen, err
+	}
+	tally, err := Replay(c, p, s)
+	require.NoError(t, err, p.Name)
+	return tally, seen.views
+}
+
+// What is made of (cut, cleared) weighs what tokens says, and every request of
+// a policy of the class is one of those, neither number ever less than before.
+func TestClass(t *testing.T) {
+	for c, s := range mixed(t) {
+		l := c.plan
+		for _, p := range append(policies([]*Conversation{c}), either("either", 30), byGrowth(1), low(75)) {
+			if !p.Cuts {
+				continue
+			}
+			tally, views := watch(t, c, p, s)
+			assert.Zero(t, tally.Over, p.Name)
+			assert.Positive(t, tally.Rewrites, p.Name)
+			require.Len(t, views, len(l.requests), p.Name)
+			cut, cleared := 0, 0
+			for i, view := range views {
+				cut, cleared = find(l, l.requests[i], view, cut, cleared)
+				require.NotEqual(t, -1, cut, "%s: %s: request %d", p.Name, c.Name, i)
+			}
+		}
+	}
+}
+
+// find returns which cut and how many cleared results, from the given ones on,
+// make a view; -1 when none do.
+func find(l *layout, r request, view []Item, cut, cleared int) (int, int) {
+	for to := cut; to <= r.newest; to++ {
+		for k := max(cleared, l.clear[to]); k <= r.clears; k++ {
+			if l.atoms[to].canCut && l.tokens(r.atoms, to, k) == sum(view) && same(l.view(r.atoms, to, k), view) {
+				return to, k
+			}
+		}
+	}
+	return -1, -1
+}
+
+func same(a, b []Item) bool {
+	n, _, _ := compare(a, b)
+	return n == len(a) && n == len(b)
+}
+
+// Nobody in the class is below the bound for what they retain, however they go
+// about it, and the plan that the bound comes with retains enough.
+func TestNobodyIsBelowTheBound(t *testing.T) {
+	tried := 0
+	for c, s := range mixed(t) {
+		for _, cached := range []Clock{{}, pauses} {
+			s.Clock, s.Cache.TTL = cached, 5*time.Minute
+			study := newStudy(scenario{name: "mixed", cs: []*Conversation{c}, setup: s})
+			for n := range uint64(40) {
+				r := rand.New(rand.NewPCG(n, 3))
+				p := ruled(fmt.Sprint("random ", n), func(l *layout, now request, limit, cut, cleared int) (int, int) {
+					if r.IntN(10) == 0 {
+						cleared = max(cleared, r.IntN(now.clears+1))
+					}
+					target := limit
+					if r.IntN(15) == 0 {
+						target = r.IntN(limit)
+					}
+					if l.tokens(now.atoms, cut, max(cleared, l.clear[cut])) > limit {
+						target = limit * (2 + r.IntN(8)) / 10
+					}
+					return cutTo(l, now, target, cut, cleared)
+				})
+				tally, err := study.run(p)
+				require.NoError(t, err)
+				if tally.Over > 0 {
+					continue
+				}
+				tried++
+				b := study.optimum(tally, Profiles()[0], true)
+				assert.GreaterOrEqual(t, tally.Units(Profiles()[0]), b.Lower)
+				assert.GreaterOrEqual(t, b.Upper, b.Lower)
+				assert.GreaterOrEqual(t, b.Tokens, float64(tally.Input))
+			}
+		}
+	}
+	assert.Greater(t, tried, 200)
+}
+
+// What a tally says is what was sent.
+func TestTally(t *testing.T) {
+	for c, s := range mixed(t) {
+		output := 0
+		for _, r := range c.plan.requests {
+			output += r.output
+		}
+		for _, p := range policies([]*Conversation{c}) {
+			tally, views := watch(t, c, p, s)
+			all, rewrites, shared, over := 0, 0, 0, 0
+			for i, view := range views {
+				n := sum(view)
+				all += n
+				if n > s.Limit() {
+					over++
+				}
+				if i == 0 {
+					continue
+				}
+				alike := 0
+				for j, it := range view {
+					if j == len(views[i-1]) || views[i-1][j].Key != it.Key {
+						break
+					}
+					shared += it.Tokens
+					alike++
+				}
+				if alike < len(views[i-1]) {
+					rewrites++
+				}
+			}
+			assert.Equal(t, int64(all), tally.Input, p.Name)
+			assert.Equal(t, tally.Input, tally.Read+tally.Write+tally.Uncached, p.Name)
+			assert.Equal(t, int64(output), tally.Output, p.Name)
+			assert.Equal(t, int64(shared), tally.Shared, p.Name)
+			assert.Equal(t, rewrites, tally.Rewrites, p.Name)
+			assert.Equal(t, over, tally.Over, p.Name)
+			assert.Equal(t, len(views), tally.Requests, p.Name)
+			assert.InDelta(t, float64(all)/float64(len(views)), tally.Mean(), 1e-6, p.Name)
+			if p.Kind == Real && !p.Cuts {
+				continue
+			}
+			assert.Zero(t, tally.Side, p.Name)
+		}
+	}
+}
+
+func TestWhatMustBe(t *testing.T) {
+	anthropic, openai := Profiles()[0], Profiles()[1]
+	for c, s := range mixed(t) {
+		units := func(p Policy) float64 {
+			tally, err := Replay(c, p, s)
+			require.NoError(t, err)
+			assert.GreaterOrEqual(t, tally.Units(anthropic), tally.Units(openai), p.Name)
+			return tally.Units(anthropic)
+		}
+		all, err := Replay(c, never(), s)
+		require.NoError(t, err)
+		assert.Zero(t, all.Rewrites)
+		assert.InDelta(t, 1, float64(all.Shared+int64(sum(c.plan.full)))/float64(all.Later), 0.05)
+		assert.Positive(t, all.Over)
+
+		assert.Greater(t, units(trim(100)), 2*units(trim(50)), "the low-water mark is what counts")
+		assert.Greater(t, units(trim(90)), units(trim(50)))
+		assert.Greater(t, units(rolling(10)), units(Default()))
+		apart := units(summarized("apart", false))
+		assert.Greater(t, apart, units(summarized("riding", true)))
+
+		p := &problem{cs: []*Conversation{c}, setup: s, prices: anthropic, clears: true}
+		before := p.solve(0)
+		for _, earns := range []float64{0.05, 0.1, 0.2, 0.5, 2} {
+			now := p.solve(earns)
+			assert.GreaterOrEqual(t, now.tokens, before.tokens)
+			assert.GreaterOrEqual(t, now.cost, before.cost-1e-6)
+			before = now
+		}
+		fewer := &problem{cs: []*Conversation{c}, setup: s, prices: anthropic}
+		tally, err := Replay(c, Default(), s)
+		require.NoError(t, err)
+		both, cuts := p.least(float64(tally.Input)), fewer.least(float64(tally.Input))
+		assert.LessOrEqual(t, both.Lower, cuts.Upper+1e-6)
+		assert.LessOrEqual(t, both.Lower, tally.Units(anthropic))
+		assert.LessOrEqual(t, cuts.Lower, cuts.Upper)
+	}
+}
+
+// The targets on generated runs. They are counts: the same on every machine.
+func TestTargets(t *testing.T) {
+	all, err := generated(false)
+	require.NoError(t, err)
+	require.Len(t, all, 4)
+	for _, sc := range all {
+		t.Run(sc.name, func(t *testing.T) {
+			if testing.Short() && sc.setup.Limit() > 20_000 {
+				t.Skip("-short: only the chat is replayed")
+			}
+			sc.cs = sc.cs[:1]
+			s := newStudy(sc)
+			tally, err := s.run(Default())
+			require.NoError(t, err)
+			assert.Zero(t, tally.Over)
+			assert.Greater(t, tally.Rewrites, 2)
+			least := s.optimum(tally, Profiles()[0], true).Lower
+			assert.LessOrEqual(t, tally.Units(Profiles()[0]), 1.1*least)
+			if sc.setup.Limit() == 20_000 {
+				assert.Equal(t, 400, tally.Requests)
+				assert.GreaterOrEqual(t, tally.Reuse(), 0.97)
+			}
+		})
+	}
+}
+
+// folderOfTranscripts is where real conversations lie beside the repository.
+// They are other people's and not part of it.
+const folderOfTranscripts = "../../../shared/data/transcripts"
+
+func TestTargetsOnTranscripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: transcripts are not replayed")
+	}
+	all, err := transcripts(folder(folderOfTranscripts))
+	require.NoError(t, err)
+	if len(all) == 0 {
+		t.Skipf("no conversations in %s", folderOfTranscripts)
+	}
+	for _, sc := range all {
+		t.Run(sc.name, func(t *testing.T) {
+			s := newStudy(sc)
+			tally, err := s.run(Default())
+			require.NoError(t, err)
+			assert.Zero(t, tally.Over)
+			least := s.optimum(tally, Profiles()[0], true).Lower
+			assert.LessOrEqual(t, tally.Units(Profiles()[0]), 1.1*least)
+		})
+	}
+}
+
+// A host that lets the library compact while the cache is cold pays less for
+// as many tokens.
+func TestWhenCold(t *testing.T) {
+	c := conversation(t, Chat(1, 400))
+	s := limited(20_000)
+	s.Cache.TTL, s.Clock = 5*time.Minute, pauses
+	study := newStudy(scenario{name: "chat", cs: []*Conversation{c}, setup: s})
+	cold, err := study.run(whenCold(50))
+	require.NoError(t, err)
+	fixed, err := study.run(Default())
+	require.NoError(t, err)
+	p := Profiles()[0]
+	assert.Zero(t, cold.Over)
+	assert.Less(t, cold.Units(p), fixed.Units(p))
+	assert.Less(t, cold.Units(p), 1.03*study.optimum(cold, p, true).Lower)
+	assert.Greater(t, fixed.Units(p), 1.05*study.optimum(fixed, p, true).Lower)
+
+	warm, err := Replay(c, Default(), limited(20_000))
+	require.NoError(t, err)
+	unpaused := limited(20_000)
+	unpaused.Cache.TTL = time.Hour
+	same, err := Replay(c, whenCold(50), unpaused)
+	require.NoError(t, err)
+	assert.Equal(t, warm, same)
+}

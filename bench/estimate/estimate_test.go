@@ -1,0 +1,49 @@
+package estimate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The targets: what the mean over the classes, of the mean and of the 95th
+// percentile of a message's error, and of a conversation's error, may be.
+func TestTargets(t *testing.T) {
+	for _, tt := range []struct {
+		name                string
+		classes             []class
+		atLeast             int
+		mean, p95, talk     float64
+		worstMean, worstP95 float64 // of any class
+	}{
+		{"at hand", atHand(256 << 10), 12, 0.06, 0.15, 0.05, 0.12, 0.3},
+		{"languages", languages(), 12, 0.1, 0.2, 0.1, 0.3, 0.45},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			all := results(tt.classes)
+			require.GreaterOrEqual(t, len(all), tt.atLeast)
+			assert.Less(t, average(all, 0, errors.mean), tt.mean)
+			assert.Less(t, average(all, 0, errors.p95), tt.p95)
+			assert.Less(t, average(all, 0, errors.talkMean), tt.talk)
+			for _, r := range all {
+				e := r.rules[0]
+				assert.Less(t, e.mean(), tt.worstMean, r.class)
+				assert.Less(t, e.p95(), tt.worstP95, r.class)
+				t.Logf("%-30s %5d messages, error %.1f %%, 95th percentile %.0f %%, ratio %.2f", r.class, r.messages, 100*e.mean(), 100*e.p95(), e.ratio)
+			}
+			for i, rule := range rules[1:] {
+				assert.Less(t, 2*average(all, 0, errors.mean), average(all, i+1, errors.mean), rule.name)
+			}
+		})
+	}
+}
+
+func TestWrite(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, Write(&out, true))
+	assert.Contains(t, out.String(), "| Go, standard library |")
+	assert.Contains(t, out.String(), "| Cyrillic |")
+	assert.NotContains(t, out.String(), "NaN")
+}

@@ -1,0 +1,164 @@
+package ops
+
+import (
+	"context"
+
+	"github.com/cloudwego/eino/adk"
+	"github.com/cloudwego/eino/adk/middlewares/reduction"
+	"github.com/cloudwego/eino/adk/middlewares/summarization"
+	"github.com/cloudwego/eino/components/model"
+	"github.com/cloudwego/eino/schema"
+
+	"github.com/seed-c1b73e60/convo/bench/internal/measure"
+)
+
+// cannedModel answers every request with one summary.
+type cannedModel struct{ calls int }
+
+func (m *cannedModel) Generate(context.Context, []*schema.Message, ...model.Option) (*schema.Message, error) {
+	m.calls++
+	return schema.AssistantMessage(text, nil), nil
+}
+
+func (m *cannedModel) Stream(ctx context.Context, in []*schema.Message, opts ...model.Option) (*schema.StreamReader[*schema.Message], error) {
+	msg, err := m.Generate(ctx, in, opts...)
+	return schema.StreamReaderFromArray([]*schema.Message{msg}), err
+}
+
+// einoSummaries is its summarization with a model that answers at once. The
+// summary is all that stays: the default keeps up to 30,000 tokens of user
+// messages beside it, more than the small limits here.
+func einoSummaries(limit int) (adk.ChatModelAgentMiddleware, *cannedModel, error) {
+	m := new(cannedModel)
+	mw, err := summarization.New(context.Background(), &summarization.Config{
+		Model:   m,
+		Trigger: &summarization.TriggerCondition{ContextTokens: limit},
+		Finalize: func(_ context.Context, _ []*schema.Message, summary *schema.Message) ([]*schema.Message, error) {
+			return []*schema.Message{schema.UserMessage(summary.Content)}, nil
+		},
+	})
+	return mw, m, err
+}
+
+// einoClearing is its clearing of tool results, by len/4.
+func einoClearing(limit int) (adk.ChatModelAgentMiddleware, error) {
+	return reduction.New(context.Background(), &reduction.Config{
+		SkipTruncation:    true,
+		MaxTokensForClear: int64(limit),
+		TokenCounter: func(_ context.Context, list []*schema.Message, _ []*schema.ToolInfo) (int64, error) {
+			n := 0
+			for _, m := range list {
+				n += einoWeight(m)
+			}
+			return int64(n), nil
+		},
+	})
+}
+
+func einoWeight(m *schema.Message) int {
+	n := lenFour(m.Content)
+	for _, c := range m.ToolCalls {
+		n += lenFour(c.ID) + lenFour(c.Function.Name) + lenFour(c.Function.Arguments)
+	}
+	return n + lenFour(m.ToolCallID)
+}
+
+// einoMessages makes n messages; the last answer carries the provider's usage
+// if usage is set.
+func einoMessages(n int, usage bool) []*schema.Message {
+	list := make([]*schema.Message, n)
+	for i := range list {
+		if isUser(i) {
+			list[i] = schema.UserMessage(text)
+			continue
+		}
+		list[i] = schema.AssistantMessage(text, nil)
+		if usage && i >= n-2 {
+			list[i].ResponseMeta = &schema.ResponseMeta{Usage: &schema.TokenUsage{TotalTokens: (i + 1) * perMessage}}
+		}
+	}
+	return list
+}
+
+func einoAppend(n int) measure.Case {
+	user, reply := schema.UserMessage(text), schema.AssistantMessage(text, nil)
+	return measure.Case{Units: n, Max: 1 + 1_000_000/n, New: func(k int) (func(int) error, error) {
+		fresh := make([]adk.ChatModelAgentState, k)
+		return func(i int) error {
+			for j := range n {
+				m := user
+				if !isUser(j) {
+					m = reply
+				}
+				fresh[i].Messages = append(fresh[i].Messages, m)
+			}
+			return nil
+		}, nil
+	}}
+}
+
+func einoCheck(n int, usage bool) measure.Case {
+	return measure.Case{New: func(int) (func(int) error, error) {
+		mw, m, err := einoSummaries((n + 1) * perMessage)
+		return einoPass(mw, einoMessages(n, usage), func() bool { return m.calls > 0 }), err
+	}}
+}
+
+func einoCheckClearing(n int) measure.Case {
+	return measure.Case{New: func(int) (func(int) error, error) {
+		mw, err := einoClearing((n + 1) * perMessage)
+		return einoPass(mw, einoMessages(n, false), func() bool { return false }), err
+	}}
+}
+
+func einoPass(mw adk.ChatModelAgentMiddleware, list []*schema.Message, over func() bool) func(int) error {
+	ctx := context.Background()
+	state := &adk.ChatModelAgentState{Messages: list}
+	return func(int) error {
+		_, after, err := mw.BeforeModelRewriteState(ctx, state, nil)
+		if err == nil && (over() || len(after.Messages) != len(list)) {
+			err = errOver
+		}
+		return err
+	}
+}
+
+// einoStep is one turn: the user's message, the middleware, the answer.
+func einoStep(n int) measure.Case {
+	return measure.Case{Step: max(n/2, 1), New: func(k int) (func(int) error, error) {
+		mw, m, err := einoSummaries(n * perMessage)
+		ctx := context.Background()
+		state := &adk.ChatModelAgentState{Messages: einoMessages(n, false)}
+		return func(i int) error {
+			state.Messages = append(state.Messages, schema.UserMessage(text))
+			_, after, err := mw.BeforeModelRewriteState(ctx, state, nil)
+			if err != nil {
+				return err
+			}
+			state = after
+			state.Messages = append(state.Messages, schema.AssistantMessage(text, nil))
+			if i == k-1 && k > n && m.calls == 0 {
+				return errIdle
+			}
+			return nil
+		}, err
+	}}
+}
+
+// einoTrim has everything replaced by a summary: there is no part of it that
+// keeps a half.
+func einoTrim(n int) measure.Case {
+	return measure.Case{New: func(int) (func(int) error, error) {
+		mw, m, err := einoSummaries(n * perMessage / 2)
+		ctx := context.Background()
+		state := &adk.ChatModelAgentState{Messages: einoMessages(n, false)}
+		return func(int) error {
+			before := m.calls
+			_, after, err := mw.BeforeModelRewriteState(ctx, state, nil)
+			if err == nil && (m.calls != before+1 || len(after.Messages) != 1) {
+				err = errIdle
+			}
+			return err
+		}, err
+	}}
+}
