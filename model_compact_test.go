@@ -148,6 +148,9 @@ func (d *driver) during(ctx context.Context, s *convo.Snapshot, g convo.Goal) (c
 	if got, want := s.Tokens(), d.m.raw(); got != want {
 		d.fail("the strategy sees %d tokens, want %d", got, want)
 	}
+	if floor := d.m.scale(d.limits).weigh(d.floorRaw()); d.limit() > 0 && floor > d.limit() {
+		d.fail("the strategy runs, with a floor of %d", floor)
+	}
 	at := &mSnap{real: s, print: printOf(s), view: d.m.mView.copy(), seq: d.m.seq, model: d.m.model}
 	p := planned{at: at, upper: d.upper(d.m), limit: d.limit()}
 	d.interleave(ctx)
