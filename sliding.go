@@ -7,6 +7,10 @@ import "context"
 //
 // It keeps the newest exchanges that together hold at least Keep entries, the
 // floor, and the user messages of the turn that the window begins in.
+//
+// Each edit moves the beginning of the requests, and the provider's prompt cache
+// with it. With a TriggerAt of twice Keep that happens every Keep entries, and a
+// conversation costs about a quarter of what it does with the default.
 type SlidingWindow struct {
 	Keep      int // less than 1: 1
 	TriggerAt int // due at so many entries; Keep or less: Keep + 1
