@@ -120,9 +120,6 @@ func summarized(name string, ride bool, before ...convo.CompactionStrategy) Poli
 			return convo.Summary{Text: text}, nil
 		}
 		sum := convo.Summarize{With: convo.SummarizerFunc(write)}
-		if ride {
-			sum.Window = -1 // or there is no room for the request that was sent, see the package comment
-		}
 		links := append(before[:len(before):len(before)], sum, convo.Truncate{})
 		o.Strategy = convo.Chain(links...)
 	}})
