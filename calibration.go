@@ -2,6 +2,7 @@ package convo
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -33,9 +34,10 @@ const (
 	minKappa, maxKappa = 0.02, 0.45
 )
 
-// faults says what is wrong with the priors.
+// priorFaults says what is wrong with the priors.
 func priorFaults(priors map[string]Prior) (faults []error) {
-	for model, p := range priors {
+	for _, model := range slices.Sorted(maps.Keys(priors)) {
+		p := priors[model]
 		if p.Ratio != 0 && (p.Ratio < 100*minRatio || p.Ratio > 100*maxRatio) {
 			faults = append(faults, &ValueError{Name: fmt.Sprintf("Options.Priors[%q].Ratio", model), Value: p.Ratio, Want: "0, or 25 to 400 percent"})
 		}

@@ -90,3 +90,22 @@ func ExampleBudget() {
 	// true
 	// 1000
 }
+
+// What is assumed of a model until its first report, by the beginning of its
+// name.
+func ExampleOptions_priors() {
+	words := convo.TokenizerFunc(func(text string) int { return len(strings.Fields(text)) })
+	h, _ := convo.New(&convo.Options{
+		Tokenizer: words,
+		Overheads: convo.Overheads{Message: -1},
+		Priors:    map[string]convo.Prior{"claude-": {Ratio: 120, Margin: 25}},
+	})
+	h.Append(convo.User(strings.Repeat("word ", 1000)))
+	for _, model := range []string{"gpt-4o", "claude-opus-4-5"} {
+		h.SetModel(model)
+		fmt.Printf("%s %+v\n", model, h.Tokens())
+	}
+	// Output:
+	// gpt-4o {Tokens:1000 Upper:1125 Measured:0}
+	// claude-opus-4-5 {Tokens:1200 Upper:1500 Measured:0}
+}
