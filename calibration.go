@@ -230,9 +230,14 @@ func (h *History) scale() scale { return h.scaleOf(&h.state) }
 // upper is what the next request weighs at most. It is worked out once after a
 // change.
 func (h *History) upper() int64 {
-	if h.weighed != h.version+1 {
-		h.weight, h.weighed = h.scale().upper(), h.version+1
+	if h.weighed == h.version+1 {
+		return h.weight
 	}
+	return h.weighAnew()
+}
+
+func (h *History) weighAnew() int64 {
+	h.weight, h.weighed = h.scale().upper(), h.version+1
 	return h.weight
 }
 
