@@ -159,7 +159,7 @@ func (c *calibration) kappa() float64 {
 // are at's raw tokens that the last view reported on has too. c may be nil.
 func (c *calibration) learn(p Prior, at *Snapshot, shared, tokens int64) *calibration {
 	next := calibration{
-		Model: at.model, Ratio: p.ratio(), Weight: priorWeight, Spread: p.spread(), Seen: 1,
+		Model: at.known().model, Ratio: p.ratio(), Weight: priorWeight, Spread: p.spread(), Seen: 1,
 		SmallRaw: math.MaxInt64,
 	}
 	if c != nil {
@@ -261,11 +261,11 @@ func (h *History) scaleOf(s *state) scale {
 // scale weighs s by what was learned alone.
 func (s *state) scale() scale {
 	raw := s.raw()
-	if s.cal == nil {
+	if s.known().cal == nil {
 		return scale{fresh: raw}
 	}
-	old := min(s.measured, raw, s.cal.Raw)
-	return scale{known: s.cal, overhead: s.cal.overhead(), old: old, gone: s.cal.Raw - old, fresh: raw - old}
+	old := min(s.measured, raw, s.known().cal.Raw)
+	return scale{known: s.known().cal, overhead: s.known().cal.overhead(), old: old, gone: s.known().cal.Raw - old, fresh: raw - old}
 }
 
 // ratios returns the tokens for a raw token of what was measured and of what

@@ -60,7 +60,6 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 func (h *History) load(s *Snapshot) (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	h.last, h.turn, h.touched, h.appended = s.last, s.turn, s.touched, s.appended
-	h.model, h.learned = s.model, s.carried()
 	if s.slot != nil {
 		h.slot = &slot{sum: s.slot.sum, raw: h.ident.summaryTokens(s.slot.sum.Text)}
 		h.slot.sum.Tokens = clampInt(h.slot.raw)
@@ -77,7 +76,7 @@ func (h *History) load(s *Snapshot) (err error) {
 	h.calls = callsOf(h.list)
 	h.sysRaw, h.listRaw, h.turns = rawOf(h.sys), rawOf(h.list), countTurns(h.list)
 	h.sumPins()
-	h.resume()
+	h.resume(s)
 	switch {
 	case h.calls.openCalls() == 0:
 	case h.opts.OnLoad == OnLoadClose:

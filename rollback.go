@@ -124,8 +124,8 @@ func (h *History) holds(entries []*entry) bool {
 // last. The list is clipped, so that no append writes what a snapshot sees.
 func (h *History) cut(n int, last ID) {
 	gone := h.list[n:]
-	if h.cal != nil {
-		was := h.cal.at.list
+	if h.known().cal != nil {
+		was := h.known().cal.at.list
 		h.measured -= rawShared(gone, was[firstAfter(was, last):])
 	}
 	raw := int64(0)

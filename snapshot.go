@@ -31,15 +31,13 @@ type state struct {
 	slot            *slot    // the summary; nil: none
 	eph             *ephemeral
 	version         uint64
-	last            ID    // the last one ever given
-	turn            int   // the newest one, or the newest that a reduction took from
-	turns           int   // how many are in list
-	touched         int   // the newest turn that a reduction took anything of
-	appended        int64 // raw tokens since the last applied edit
-	model           string
-	cal             *calibration // of the model; nil: no report
-	measured        int64        // raw tokens that are also in the view last reported on
-	learned         learned      // by model
+	last            ID         // the last one ever given
+	turn            int        // the newest one, or the newest that a reduction took from
+	turns           int        // how many are in list
+	touched         int        // the newest turn that a reduction took anything of
+	appended        int64      // raw tokens since the last applied edit
+	measured        int64      // raw tokens that are also in the view last reported on
+	knowledge       *knowledge // nil: nothing
 }
 
 // An identity is what marks everything of one conversation and how it is

@@ -66,7 +66,7 @@ const maxID = 1 << 53
 func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	out := snapshotJSON{
 		Version: snapshotVersion, Key: s.key(), Last: s.last, Turn: s.turn, Touched: s.touched,
-		Appended: s.appended, Model: s.model, Learned: s.carried(), Pins: s.pins,
+		Appended: s.appended, Model: s.known().model, Learned: s.carried(), Pins: s.pins,
 	}
 	if s.slot != nil {
 		sum := &s.slot.sum
@@ -119,7 +119,8 @@ func (s *Snapshot) UnmarshalJSON(data []byte) error {
 
 // state checks what was read and makes a state of it.
 func (in *snapshotJSON) state() (state, error) {
-	s := state{last: in.Last, turn: in.Turn, touched: in.Touched, appended: in.Appended, model: validText(in.Model), learned: in.Learned, pins: in.Pins}
+	s := state{last: in.Last, turn: in.Turn, touched: in.Touched, appended: in.Appended, pins: in.Pins}
+	s.knowledge = &knowledge{model: validText(in.Model), learned: in.Learned}
 	if err := in.check(); err != nil {
 		return s, &SnapshotError{Index: -1, Err: err}
 	}

@@ -148,7 +148,7 @@ func (h *History) lastSent() sent {
 	if h.sent == nil {
 		return sent{}
 	}
-	return sent{h.sent, h.cal.Tokens}
+	return sent{h.sent, h.known().cal.Tokens}
 }
 
 // rides returns what was last sent, when it shows all that is to be folded and

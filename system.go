@@ -22,8 +22,8 @@ func (h *History) SetSystem(msgs ...Message) error {
 		a.id, a.head, a.at = h.last, h.last, now
 		sys[i] = a.entry
 	}
-	if h.cal != nil {
-		h.measured -= rawShared(h.sys, h.cal.at.sys)
+	if h.known().cal != nil {
+		h.measured -= rawShared(h.sys, h.known().cal.at.sys)
 	}
 	h.sys, h.sysRaw = sys, rawOf(sys)
 	h.settle()
@@ -54,7 +54,7 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 		}
 	}
 	h.change()
-	if h.cal != nil && h.cal.at.eph == h.eph {
+	if h.known().cal != nil && h.known().cal.at.eph == h.eph {
 		h.measured -= h.eph.tokens()
 	}
 	h.eph = eph

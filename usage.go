@@ -26,22 +26,24 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	if err := h.owns(at); err != nil {
 		return err
 	}
-	if u.Input == 0 || at.version < h.learned.version(at.model) {
+	if u.Input == 0 || at.version < h.known().learned.version(at.known().model) {
 		return nil
 	}
 	h.change()
-	last := h.learned.of(at.model)
-	if at.model == h.model {
-		last = h.cal
+	last := h.known().learned.of(at.known().model)
+	if at.known().model == h.known().model {
+		last = h.known().cal
 	}
 	shared := int64(0)
 	if last != nil && last.at != nil {
 		shared = at.sharedWith(last.at, h.isRewritten(last.at))
 	}
-	next := last.learn(h.opts.prior(at.model), at, shared, min(int64(u.Input), maxTotal))
-	h.learned = h.learned.with(next)
-	if at.model == h.model {
-		h.cal, h.sent = next, at
+	next := last.learn(h.opts.prior(at.known().model), at, shared, min(int64(u.Input), maxTotal))
+	k := *h.known()
+	k.learned = k.learned.with(next)
+	h.knowledge = &k
+	if at.known().model == k.model {
+		k.cal, h.sent = next, at
 		h.sumMeasured(h.isRewritten(next.at))
 	}
 	h.settle()
@@ -66,41 +68,41 @@ func (h *History) SetModel(name string) error {
 	if h.ended() {
 		return ErrClosed
 	}
-	if name == h.model {
+	if name == h.known().model {
 		return nil
 	}
 	h.change()
-	h.model, h.sent = name, nil
-	h.anchor()
+	h.sent = nil
+	h.anchor(name, h.known().learned)
 	h.settle()
 	return nil
 }
 
-// anchor takes what is known of the model for the view as it is.
-func (h *History) anchor() {
-	h.prior = h.opts.prior(h.model)
-	h.cal, h.measured = h.learned.of(h.model), 0
-	switch {
-	case h.cal == nil:
-	case h.cal.at != nil:
-		h.sumMeasured(h.isRewritten(h.cal.at))
-	default: // measured in another History, on another view
+// anchor takes what was learned of the model for the view as it is.
+func (h *History) anchor(model string, l learned) {
+	h.prior = h.opts.prior(model)
+	c := l.of(model)
+	if c != nil && c.at == nil { // measured in another History, on another view
 		raw := h.raw()
-		was := scale{known: h.cal, overhead: h.cal.overhead(), old: raw}
-		h.cal = h.cal.moved(was, raw)
-		h.cal.Doubt = h.cal.Tokens
-		h.cal.at = h.reported()
-		h.measured = raw
+		c = c.moved(scale{known: c, overhead: c.overhead(), old: raw}, raw)
+		c.Doubt = c.Tokens
+		c.at = h.reported()
+	}
+	h.knowledge = &knowledge{model: model, cal: c, learned: l}
+	h.measured = 0
+	if c != nil {
+		h.sumMeasured(h.isRewritten(c.at))
 	}
 }
 
-// resume goes on with what was learned of the view in another History.
-func (h *History) resume() {
-	if c := h.learned.of(h.model); c != nil {
+// resume goes on with what was learned of the view s in another History.
+func (h *History) resume(s *Snapshot) {
+	model, l := s.known().model, s.carried()
+	if c := l.of(model); c != nil {
 		c.Raw = h.raw()
 		c.at = h.reported()
 	}
-	h.anchor()
+	h.anchor(model, l)
 }
 
 // estimate is overhead + calibrated total.
@@ -139,8 +141,8 @@ func (s *state) sharedWith(old *reported, rewritten bool) int64 {
 // sumMeasured sums anew what of the view was measured.
 // rewritten: more than the tail has changed since.
 func (s *state) sumMeasured(rewritten bool) {
-	if s.cal != nil {
-		s.measured = s.sharedWith(s.cal.at, rewritten)
+	if s.known().cal != nil {
+		s.measured = s.sharedWith(s.known().cal.at, rewritten)
 	}
 }
 
@@ -166,6 +168,22 @@ func rawShared(a, b []*entry) int64 {
 		}
 	}
 	return n
+}
+
+// knowledge is what is known of models. It is never changed, only replaced.
+type knowledge struct {
+	model   string       // that of the next requests
+	cal     *calibration // of it; nil: no report
+	learned learned      // of all
+}
+
+var nothing knowledge
+
+func (s *state) known() *knowledge {
+	if s.knowledge == nil {
+		return &nothing
+	}
+	return s.knowledge
 }
 
 // learned holds calibrations by model. It is never changed, only replaced.
@@ -202,15 +220,15 @@ func (l learned) with(c *calibration) learned {
 
 // carried is what was learned, for another History that begins with this view.
 func (s *state) carried() learned {
-	if len(s.learned) == 0 {
+	if len(s.known().learned) == 0 {
 		return nil
 	}
-	out := make(learned, len(s.learned))
-	for i, c := range s.learned {
+	out := make(learned, len(s.known().learned))
+	for i, c := range s.known().learned {
 		own := *c
-		if c.Model == s.model && s.cal != nil {
+		if c.Model == s.known().model && s.known().cal != nil {
 			left := s.withoutEphemeral()
-			own = *s.cal.moved(left.scale(), left.raw())
+			own = *s.known().cal.moved(left.scale(), left.raw())
 		}
 		own.at, own.version = nil, 0
 		out[i] = &own
@@ -221,7 +239,7 @@ func (s *state) carried() learned {
 // withoutEphemeral is s as it is saved.
 func (s *state) withoutEphemeral() state {
 	left := *s
-	if s.eph != nil && s.cal != nil && s.cal.at.eph == s.eph {
+	if s.eph != nil && s.known().cal != nil && s.known().cal.at.eph == s.eph {
 		left.measured -= s.eph.tokens()
 	}
 	left.eph = nil
