@@ -2,13 +2,15 @@ module github.com/seed-c1b73e60/convo/internal/gen
 
 go 1.26
 
-require github.com/seed-c1b73e60/convo v0.0.0
+require (
+	github.com/pkoukk/tiktoken-go-loader v0.0.2
+	github.com/seed-c1b73e60/convo v0.0.0
+	github.com/stretchr/testify v1.11.1
+)
 
 require (
 	github.com/davecgh/go-spew v1.1.1 // indirect
-	github.com/pkoukk/tiktoken-go-loader v0.0.2 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
-	github.com/stretchr/testify v1.11.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
 
