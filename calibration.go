@@ -30,6 +30,8 @@ const (
 	outlierWeight      = 300     // the most raw tokens that it stands for
 	maxResidual        = 0.5     // of the drift
 	deviations         = 3.5     // how many of them Upper is above Tokens
+	someTools          = 4000    // tokens that a first report may be too high before it tells of the ratio
+	largeView          = 30_000  // raw tokens of a first view where half of the rest is taken for overhead
 	smallDrift         = 400     // tokens of drift that are twice as uncertain as the rest
 	minKappa, maxKappa = 0.02, 0.45
 )
@@ -141,13 +143,24 @@ func (c *calibration) valid() bool {
 	return ok
 }
 
-// overhead is what requests carry beside the view.
-func (c *calibration) overhead() int64 {
+// overhead is what requests carry beside the view, at most so much.
+func (c *calibration) overhead(most int64) int64 {
+	if most == 0 {
+		most = maxTotal
+	}
 	if c.Raw == 0 {
-		return c.Tokens
+		return min(c.Tokens, most)
 	}
 	small := c.SmallTokens - round(c.Ratio*float64(c.SmallRaw))
-	return max(min(small, c.Tokens-round(c.Ratio/2*float64(c.Raw))), 0)
+	return max(min(small, c.Tokens-round(c.Ratio/2*float64(c.Raw)), most), 0)
+}
+
+// recount turns raw tokens into those of a tokenizer that makes so many times
+// as many.
+func (c *calibration) recount(times float64) {
+	c.Ratio = min(max(c.Ratio/times, minRatio), maxRatio)
+	c.Raw = min(round(float64(c.Raw)*times), maxTotal)
+	c.SmallRaw = min(round(float64(c.SmallRaw)*times), maxTotal)
 }
 
 // kappa is which part of the drift Upper adds to Tokens.
@@ -156,8 +169,9 @@ func (c *calibration) kappa() float64 {
 }
 
 // learn returns what is known after a report of so many tokens for at. shared
-// are at's raw tokens that the last view reported on has too. c may be nil.
-func (c *calibration) learn(p Prior, at *Snapshot, shared, tokens int64) *calibration {
+// are at's raw tokens that the last view reported on has too, guess is the
+// overhead to begin with, most the most of it. c may be nil.
+func (c *calibration) learn(p Prior, guess, most int64, at *Snapshot, shared, tokens int64) *calibration {
 	next := calibration{
 		Model: at.known().model, Ratio: p.ratio(), Weight: priorWeight, Spread: p.spread(), Seen: 1,
 		SmallRaw: math.MaxInt64,
@@ -167,7 +181,12 @@ func (c *calibration) learn(p Prior, at *Snapshot, shared, tokens int64) *calibr
 	}
 	raw := at.raw()
 	if c != nil && c.at != nil {
-		next.compare(scale{known: c, overhead: c.overhead(), old: shared, gone: c.Raw - shared, fresh: raw - shared}, tokens)
+		next.compare(scale{known: c, overhead: c.overhead(most), old: shared, gone: c.Raw - shared, fresh: raw - shared}, tokens)
+	}
+	if excess := float64(tokens-guess-someTools) - next.Ratio*float64(raw); c == nil && excess > 0 && raw > 0 {
+		// The larger the view, the more of what was not expected is its own.
+		part := float64(raw) / math.Hypot(float64(raw), largeView)
+		next.Ratio = min(next.Ratio+float64(part*part*excess)/float64(raw), 2*next.Ratio, maxRatio)
 	}
 	if raw > 0 { // the overhead is not negative
 		next.Ratio = max(min(next.Ratio, float64(tokens)/float64(raw)), minRatio)
@@ -241,19 +260,12 @@ func (h *History) weighAnew() int64 {
 	return h.weight
 }
 
-// scaleOf weighs a view under the limits of now.
+// scaleOf weighs a view of the History.
 func (h *History) scaleOf(s *state) scale {
 	w := s.scale()
 	w.prior = h.prior
-	guess := min(int64(h.limits.Overhead), maxTotal)
 	if w.known == nil {
-		w.overhead = guess
-		return w
-	}
-	// A large overhead that is none, but the weight of a document that was
-	// counted as little, must not outlive the document.
-	if limit := h.limits.most(); limit > 0 && w.known.Raw > 0 {
-		w.overhead = min(w.overhead, max(guess, limit/2))
+		w.overhead = h.guess()
 	}
 	return w
 }
@@ -261,11 +273,12 @@ func (h *History) scaleOf(s *state) scale {
 // scale weighs s by what was learned alone.
 func (s *state) scale() scale {
 	raw := s.raw()
-	if s.known().cal == nil {
+	c := s.known().cal
+	if c == nil {
 		return scale{fresh: raw}
 	}
-	old := min(s.measured, raw, s.known().cal.Raw)
-	return scale{known: s.known().cal, overhead: s.known().cal.overhead(), old: old, gone: s.known().cal.Raw - old, fresh: raw - old}
+	old := min(s.measured, raw, c.Raw)
+	return scale{known: c, overhead: c.overhead(s.known().cap), old: old, gone: c.Raw - old, fresh: raw - old}
 }
 
 // ratios returns the tokens for a raw token of what was measured and of what

@@ -68,7 +68,7 @@ func TestHeuristic_LongRuns(t *testing.T) {
 		for _, n := range []int{16, 17, 100, 1000, 5000} {
 			text := "to" + strings.Repeat(string(rune(c)), n) + "be"
 			exact := len(bpe.O200k().Append(nil, text))
-			assert.InDelta(t, exact, convo.Heuristic{}.CountTokens(text), 5+0.1*float64(exact), "%d of %q", n, c)
+			assert.InDelta(t, exact, convo.Heuristic{}.CountTokens(text), 3+0.05*float64(exact), "%d of %q", n, c)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestHeuristic_HeldOutLanguages(t *testing.T) {
 		n++
 	}
 	require.Equal(t, 57, n)
-	assert.Less(t, sum/float64(n), 0.06)
+	assert.Less(t, sum/float64(n), 0.057)
 }
 
 func TestHeuristic_EmptyIsNothing(t *testing.T) {

@@ -106,8 +106,9 @@ type History struct {
 	fitted int64 // reserved out of the window by Fit
 
 	// What the last usage report said.
-	sent  *Snapshot // it was measured on this; nil: no report for the model
-	prior Prior     // of the model
+	sent    *Snapshot // it was measured on this; nil: no report for the model
+	prior   Prior     // of the model
+	doubted *doubted  // the last figure, when it cannot be; nil: it could
 
 	weight  int64  // what the next request weighs at most,
 	weighed uint64 // as of the version before this one
@@ -183,6 +184,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	h.id = h.ident
 	h.prior = o.prior("")
 	h.mark()
+	h.knowledge = &knowledge{cap: overheadCap(limits)}
 	defer catch(&err, "Options.Tokenizer")
 	h.interruptTokens = h.ident.text(interruptReason)
 	return h, nil
@@ -536,6 +538,9 @@ func (h *History) SetLimits(l Limits) error {
 	h.change()
 	h.limits = limits
 	h.mark()
+	k := *h.known()
+	k.cap = overheadCap(limits)
+	h.knowledge = &k
 	h.settle()
 	return nil
 }

@@ -220,7 +220,7 @@ var modelOps = flag.Int("convo.ops", 20_000, "operations of TestHistory_Model")
 
 // opsPerHistory makes histories of a length that is hard and still quick to
 // compare whole after each operation.
-const opsPerHistory = 190
+const opsPerHistory = 220
 
 func TestHistory_Model(t *testing.T) {
 	var count hard

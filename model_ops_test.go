@@ -245,8 +245,9 @@ func (d *driver) usage() {
 	if input == 0 || at.real.Version() < d.m.reported[at.model] {
 		return
 	}
-	d.m.report(at, input)
-	d.m.reported[at.model] = at.real.Version()
+	if d.m.report(at, input, d.limits) {
+		d.m.reported[at.model] = at.real.Version()
+	}
 }
 
 func (d *driver) model() {
@@ -260,7 +261,7 @@ func (d *driver) model() {
 	d.want("set model "+name, d.h.SetModel(name), "")
 	if name != d.m.model {
 		d.m.model, d.m.sent = name, nil
-		d.m.anchor()
+		d.m.anchor(d.limits)
 	}
 }
 
@@ -282,6 +283,7 @@ func (d *driver) reload() {
 	}
 	d.oldSnapshots()
 	opts := d.opts
+	known := d.m.carried(d.limits)
 	d.limits = convo.Limits{Overhead: d.m.guess}
 	opts.Limits = d.limits
 	h, err := convo.Restore(s, &opts)
@@ -295,15 +297,14 @@ func (d *driver) reload() {
 	d.other = &mSnap{real: d.h.Snapshot(), print: printOf(d.h.Snapshot())}
 	d.snaps = nil
 	d.h = h
-	known := d.m.carried()
 	d.m.edits, d.m.gone, d.m.sent = nil, map[convo.ID]bool{}, nil
-	d.m.eph, d.m.reported = nil, map[string]uint64{}
+	d.m.eph, d.m.reported, d.m.doubted = nil, map[string]uint64{}, nil
 	for _, list := range [][]mEntry{d.m.sys, d.m.list} {
 		for i := range list {
 			list[i].uid = d.m.newUID()
 		}
 	}
 	d.m.sumUID = d.m.newUID()
-	d.m.resume(known)
+	d.m.resume(known, d.limits)
 	d.hard.sawReload = true
 }

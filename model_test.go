@@ -203,6 +203,8 @@ type model struct {
 	model    string
 	known    map[string]*mKnown // by model
 	now      *mKnown            // of the present one
+	order    []string           // of models, by their newest report
+	doubted  *mSnap             // reported on with a figure that cannot be
 	reported map[string]uint64  // version of the newest snapshot reported on, by model
 	guess    int
 	sent     *mSnap

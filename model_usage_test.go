@@ -15,12 +15,23 @@ type mKnown struct {
 	at                          *mView // nil: of another history
 }
 
-func (k *mKnown) overhead() int {
+func (k *mKnown) overhead(most int) int {
 	if k.raw == 0 {
-		return k.tokens
+		return min(k.tokens, most)
 	}
 	small := k.smallTokens - mRound(k.ratio*float64(k.smallRaw))
-	return max(min(small, k.tokens-mRound(k.ratio/2*float64(k.raw))), 0)
+	return max(min(small, k.tokens-mRound(k.ratio/2*float64(k.raw)), most), 0)
+}
+
+// mostOverhead is the most that is taken for overhead under the limits.
+func mostOverhead(l convo.Limits) int {
+	if l.Window > 0 {
+		return max(l.Overhead, l.Window/2)
+	}
+	if l.High > 0 {
+		return max(l.Overhead, l.High/2)
+	}
+	return math.MaxInt / 16
 }
 
 // A mScale weighs a view: old of it was measured, fresh was not, gone was and
@@ -104,28 +115,21 @@ func (v *mView) shared(old *mView) int {
 	return n
 }
 
-// plain weighs a view by what was learned alone.
-func (k *mKnown) plain(v *mView) mScale {
+// scale weighs a view.
+func (k *mKnown) scale(v *mView, most int) mScale {
 	raw := v.raw()
 	if k == nil {
 		return mScale{fresh: raw}
 	}
 	old := v.shared(k.at)
-	return mScale{k: k, overhead: k.overhead(), old: old, gone: k.raw - old, fresh: raw - old}
+	return mScale{k: k, overhead: k.overhead(most), old: old, gone: k.raw - old, fresh: raw - old}
 }
 
 // scale weighs the view under the limits in force.
 func (m *model) scale(l convo.Limits) mScale {
-	w := m.now.plain(&m.mView)
+	w := m.now.scale(&m.mView, mostOverhead(l))
 	if m.now == nil {
 		w.overhead = m.guess
-		return w
-	}
-	if most := max(l.Window, l.High); most > 0 && m.now.raw > 0 {
-		if l.Window > 0 {
-			most = l.Window
-		}
-		w.overhead = min(w.overhead, max(m.guess, most/2))
 	}
 	return w
 }
@@ -139,8 +143,20 @@ func (m *model) measured(l convo.Limits) int {
 	return w.tokens()
 }
 
-// report takes in a usage report on at.
-func (m *model) report(at *mSnap, input int) {
+// report takes in a usage report on at, unless it cannot be.
+func (m *model) report(at *mSnap, input int, l convo.Limits) bool {
+	most := mostOverhead(l)
+	input = max(input, at.view.raw()/4)
+	bounded := l.Window > 0 || l.High > 0
+	if bounded && (input > most+4*at.view.raw() || l.Window > 0 && input > l.Window) {
+		first := m.doubted == nil || m.doubted.model != at.model || m.doubted.real.Version() == at.real.Version()
+		if first {
+			m.doubted = at
+			return false
+		}
+	} else if m.doubted != nil && m.doubted.model == at.model {
+		m.doubted = nil
+	}
 	last := m.known[at.model]
 	if at.model == m.model {
 		last = m.now
@@ -151,7 +167,7 @@ func (m *model) report(at *mSnap, input int) {
 		next = *last
 	}
 	if last != nil && last.at != nil {
-		w := last.plain(&at.view)
+		w := last.scale(&at.view, most)
 		residual := float64(input - w.tokens())
 		if d := w.drift(); d > 0 {
 			z := min(max(residual/(d+min(d, 400)), -0.5), 0.5)
@@ -168,6 +184,10 @@ func (m *model) report(at *mSnap, input int) {
 			next.ratio = min(max((next.ratio*old+sample*weight)/(old+weight), 0.25), 4)
 		}
 	}
+	if excess := float64(input-m.guess-4000) - float64(raw); last == nil && excess > 0 && raw > 0 {
+		part := float64(raw) / math.Hypot(float64(raw), 30_000)
+		next.ratio = min(1+part*part*excess/float64(raw), 2)
+	}
 	if raw > 0 {
 		next.ratio = max(min(next.ratio, float64(input)/float64(raw)), 0.25)
 	}
@@ -177,9 +197,17 @@ func (m *model) report(at *mSnap, input int) {
 	view := at.view.copy()
 	next.tokens, next.raw, next.doubt, next.at = input, raw, 0, &view
 	m.known[at.model] = &next
+	m.order = slices.DeleteFunc(m.order, func(name string) bool { return name == at.model })
+	if n := len(m.order); n > 1 {
+		older := *m.known[m.order[n-2]]
+		older.at = nil
+		m.known[m.order[n-2]] = &older
+	}
+	m.order = append(m.order, at.model)
 	if at.model == m.model {
 		m.now, m.sent = &next, at
 	}
+	return true
 }
 
 // moved is k for a history that begins with the view that w weighs.
@@ -190,27 +218,27 @@ func (k *mKnown) moved(w mScale, raw int) *mKnown {
 }
 
 // anchor takes what is known of the model for the view as it is.
-func (m *model) anchor() {
+func (m *model) anchor(l convo.Limits) {
 	m.now = m.known[m.model]
 	if m.now == nil || m.now.at != nil {
 		return
 	}
 	raw := m.raw()
-	m.now = m.now.moved(mScale{k: m.now, overhead: m.now.overhead(), old: raw}, raw)
+	m.now = m.now.moved(mScale{k: m.now, overhead: m.now.overhead(mostOverhead(l)), old: raw}, raw)
 	m.now.doubt = m.now.tokens
 	view := m.mView.copy()
 	m.now.at = &view
 }
 
 // carried is what is known, for another history that begins with the view.
-func (m *model) carried() map[string]*mKnown {
+func (m *model) carried(l convo.Limits) map[string]*mKnown {
 	out := map[string]*mKnown{}
 	for name, k := range m.known {
 		own := *k
 		if name == m.model && m.now != nil {
 			view := m.mView.copy()
 			view.eph = nil
-			own = *m.now.moved(m.now.plain(&view), view.raw())
+			own = *m.now.moved(m.now.scale(&view, mostOverhead(l)), view.raw())
 		}
 		own.at = nil
 		out[name] = &own
@@ -219,11 +247,11 @@ func (m *model) carried() map[string]*mKnown {
 }
 
 // resume goes on with what was carried; the entries have new uids.
-func (m *model) resume(known map[string]*mKnown) {
+func (m *model) resume(known map[string]*mKnown, l convo.Limits) {
 	m.known = known
 	if k := known[m.model]; k != nil {
 		view := m.mView.copy()
 		k.raw, k.at = m.raw(), &view
 	}
-	m.anchor()
+	m.anchor(l)
 }

@@ -30,8 +30,8 @@ var mutants = []struct {
 	{name: "apply without the floor of now", file: "edit.go", old: "			case floor.has(i):\n				return ErrStale\n", new: ""},
 	{name: "apply without the pins of now", file: "edit.go", old: "			case floor.pinned(i):\n				done.kept = append(done.kept, e.id)\n", new: "			case floor.pinned(i) && false:\n"},
 	{name: "a pin of one entry only", file: "pin.go", old: "			heads = append(heads, e.head)", new: "			heads = append(heads, e.id)"},
-	{name: "usage stamped on the present list", file: "usage.go", old: "h.opts.prior(at.known().model), at, shared", new: "h.opts.prior(at.known().model), h.snapshot(), shared"},
-	{name: "what went with a document stays", file: "calibration.go", old: "		w.overhead = min(w.overhead, max(guess, limit/2))\n", new: ""},
+	{name: "usage stamped on the present list", file: "usage.go", old: "h.known().cap, at, shared, tokens", new: "h.known().cap, h.snapshot(), shared, tokens"},
+	{name: "what went with a document stays", file: "usage.go", old: "	return max(min(int64(l.Overhead), maxTotal), l.most()/2)\n", new: "	return maxTotal\n"},
 	{name: "an older figure applied", file: "usage.go", old: "at.version < h.known().learned.version(at.known().model)", new: "false"},
 	{
 		name: "splice by count", file: "apply.go",

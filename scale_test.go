@@ -17,7 +17,7 @@ func TestScale(t *testing.T) {
 		if r.IntN(4) > 0 {
 			k := &calibration{Ratio: 0.25 + 3.75*r.Float64(), Spread: r.Float64() * r.Float64() * r.Float64(), Raw: upTo(200_000), Tokens: upTo(300_000), Doubt: upTo(5000)}
 			k.SmallRaw, k.SmallTokens = upTo(k.Raw+1), upTo(k.Tokens+1)
-			w.known, w.overhead, w.old = k, k.overhead(), upTo(k.Raw+1)
+			w.known, w.overhead, w.old = k, k.overhead(0), upTo(k.Raw+1)
 			w.gone = k.Raw - w.old
 		}
 		raw := w.old + w.fresh

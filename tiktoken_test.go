@@ -29,7 +29,7 @@ func TestTiktoken_Models(t *testing.T) {
 			"chatgpt-4o-latest", "o1", "o1-preview", "o3", "o3-mini", "o3-pro", "o4-mini", "gpt-oss-120b",
 			"ft:gpt-4o-mini:org::id", "ft:gpt-4.1-2025-04-14:org:my/name:id",
 			"openai/gpt-4o", "openrouter/openai/gpt-5", "openai/gpt-4o:extended", "gpt-oss:20b",
-			"openai/ft:gpt-4o:org::id",
+			"openai/ft:gpt-4o:org::id", "ft:openai/gpt-4o:x", "openai.gpt-oss-20b-1:0", "openai:gpt-5", "GPT-4o",
 		},
 		cl100k: {
 			"gpt-4", "gpt-4-turbo", "gpt-4-0613", "gpt-4-32k", "gpt-4-1106-preview",
@@ -51,7 +51,7 @@ func TestTiktoken_UnknownModel(t *testing.T) {
 	for _, model := range []string{
 		"", "gpt", "gpt-", "gpt-2", "davinci", "text-davinci-003", "text-embedding-30", "claude-3", "anthropic/claude-sonnet-4",
 		"gemini-2.5-pro", "gpt-40x", "gpt-4ox", "gpt-4.2", "gpt-50", "gpt-6", "o100", "o", "o2", "ft:", "ft:claude:org", "openai/", "p50k_base",
-		"cl100k_base-2", "GPT-4O",
+		"cl100k_base-2", "openai:", "ft:ft:", "openai.", "claude:gpt-4o",
 	} {
 		tok, err := convo.Tiktoken(model)
 		assert.Nil(t, tok, model)
@@ -63,6 +63,13 @@ func TestTiktoken_UnknownModel(t *testing.T) {
 			assert.ErrorContains(t, err, "TokenizerFunc")
 		}
 	}
+}
+
+// A name of any length is quoted in few words.
+func TestTiktoken_LongName(t *testing.T) {
+	_, err := convo.Tiktoken(strings.Repeat("é", 3<<20))
+	require.Error(t, err)
+	assert.Less(t, len(err.Error()), 500)
 }
 
 func TestTiktoken_Counts(t *testing.T) {

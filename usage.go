@@ -8,6 +8,12 @@ import "slices"
 // is one without input tokens; one for another model than the present is kept
 // for that model. Do not report what a summarizer's own request used.
 //
+// A figure that cannot be that of one request, because it is above the window,
+// or above four times what was counted and half of the limit beside, is left
+// aside, once: when the next one cannot be either, it is believed. One below a
+// quarter of what was counted, as it is where cached tokens were left out, is
+// taken as a quarter.
+//
 // What is new after a report is weighed by a ratio learned from the
 // differences between reports, in which all that a request carries beside its
 // messages cancels out; [Estimate].Upper is above Tokens by what earlier
@@ -29,25 +35,65 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	if u.Input == 0 || at.version < h.known().learned.version(at.known().model) {
 		return nil
 	}
+	model, tokens := at.known().model, max(min(int64(u.Input), maxTotal), at.raw()/maxRatio)
+	if h.doubts(model, at, tokens) {
+		return nil
+	}
 	h.change()
-	last := h.known().learned.of(at.known().model)
-	if at.known().model == h.known().model {
+	last := h.known().learned.of(model)
+	if model == h.known().model {
 		last = h.known().cal
 	}
 	shared := int64(0)
 	if last != nil && last.at != nil {
 		shared = at.sharedWith(last.at, h.isRewritten(last.at))
 	}
-	next := last.learn(h.opts.prior(at.known().model), at, shared, min(int64(u.Input), maxTotal))
+	next := last.learn(h.opts.prior(model), h.guess(), h.known().cap, at, shared, tokens)
 	k := *h.known()
 	k.learned = k.learned.with(next)
 	h.knowledge = &k
-	if at.known().model == k.model {
+	if model == k.model {
 		k.cal, h.sent = next, at
 		h.sumMeasured(h.isRewritten(next.at))
 	}
 	h.settle()
 	return nil
+}
+
+// A doubted figure cannot be that of one request.
+type doubted struct {
+	model   string
+	version uint64 // of the snapshot that it was reported for
+}
+
+// doubts reports whether a figure is to be left aside.
+func (h *History) doubts(model string, at *Snapshot, tokens int64) bool {
+	window := int64(h.limits.Window)
+	same := h.doubted != nil && h.doubted.model == model
+	switch {
+	case h.limits.most() == 0, tokens <= overheadCap(h.limits)+maxRatio*at.raw() && (window == 0 || tokens <= window):
+		if same {
+			h.doubted = nil
+		}
+		return false
+	case same && h.doubted.version != at.version:
+		return false // the second in a row
+	}
+	h.doubted = &doubted{model, at.version}
+	return true
+}
+
+// guess is the overhead that the limits state.
+func (h *History) guess() int64 { return min(int64(h.limits.Overhead), maxTotal) }
+
+// overheadCap is the most that is taken for overhead. A large one that is none,
+// but the weight of a document that was counted as little, must not outlive the
+// document.
+func overheadCap(l Limits) int64 {
+	if l.most() == 0 {
+		return maxTotal
+	}
+	return max(min(int64(l.Overhead), maxTotal), l.most()/2)
 }
 
 // Tokens returns what the next request weighs. It costs the same at any
@@ -84,11 +130,11 @@ func (h *History) anchor(model string, l learned) {
 	c := l.of(model)
 	if c != nil && c.at == nil { // measured in another History, on another view
 		raw := h.raw()
-		c = c.moved(scale{known: c, overhead: c.overhead(), old: raw}, raw)
+		c = c.moved(scale{known: c, overhead: c.overhead(overheadCap(h.limits)), old: raw}, raw)
 		c.Doubt = c.Tokens
 		c.at = h.reported()
 	}
-	h.knowledge = &knowledge{model: model, cal: c, learned: l}
+	h.knowledge = &knowledge{model: model, cal: c, learned: l, cap: overheadCap(h.limits)}
 	h.measured = 0
 	if c != nil {
 		h.sumMeasured(h.isRewritten(c.at))
@@ -99,6 +145,11 @@ func (h *History) anchor(model string, l learned) {
 func (h *History) resume(s *Snapshot) {
 	model, l := s.known().model, s.carried()
 	if c := l.of(model); c != nil {
+		if was, is := c.Raw, h.raw(); was > 0 && is > 0 && was != is { // counted by another tokenizer
+			for _, c := range l {
+				c.recount(float64(is) / float64(was))
+			}
+		}
 		c.Raw = h.raw()
 		c.at = h.reported()
 	}
@@ -175,6 +226,7 @@ type knowledge struct {
 	model   string       // that of the next requests
 	cal     *calibration // of it; nil: no report
 	learned learned      // of all
+	cap     int64        // the most that is taken for overhead; 0: maxTotal
 }
 
 var nothing knowledge
@@ -215,8 +267,16 @@ func (l learned) with(c *calibration) learned {
 			out = append(out, m)
 		}
 	}
-	return append(out, c)
+	// Few models have the view they were last reported on, and few are known.
+	if n := len(out); n > 1 && out[n-2].at != nil {
+		own := *out[n-2]
+		own.at = nil
+		out[n-2] = &own
+	}
+	return append(out[max(len(out)-maxModels+1, 0):], c)
 }
+
+const maxModels = 32
 
 // carried is what was learned, for another History that begins with this view.
 func (s *state) carried() learned {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
@@ -231,6 +232,9 @@ func ReadMessages(r io.Reader) ([][]convo.Message, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
+		if len(in.Messages) == 0 {
+			return nil, fmt.Errorf("line %d: no messages: want a conversation on each line, a list of messages or {\"messages\": [...]}", n)
+		}
 		var msgs []convo.Message
 		for i := range in.Messages {
 			m, err := in.Messages[i].message()
@@ -240,6 +244,9 @@ func ReadMessages(r io.Reader) ([][]convo.Message, error) {
 			msgs = append(msgs, m)
 		}
 		all = append(all, msgs)
+	}
+	if len(all) == 0 && lines.Err() == nil {
+		return nil, errors.New("no conversation in it")
 	}
 	return all, lines.Err()
 }

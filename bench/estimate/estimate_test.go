@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The targets: what the mean over the classes, of the mean and of the 95th
-// percentile of a message's error, and of a conversation's error, may be.
+// What the mean over the classes, of the mean and of the 95th percentile of a
+// message's error, and of a conversation's error, may be: what was measured
+// and a tenth; more for the text at hand, which differs by version of Go and
+// by what the module cache holds.
 func TestTargets(t *testing.T) {
 	for _, tt := range []struct {
 		name                string
@@ -18,8 +20,8 @@ func TestTargets(t *testing.T) {
 		mean, p95, talk     float64
 		worstMean, worstP95 float64 // of any class
 	}{
-		{"at hand", atHand(256 << 10), 12, 0.06, 0.15, 0.05, 0.12, 0.3},
-		{"languages", languages(), 12, 0.1, 0.2, 0.1, 0.3, 0.45},
+		{"at hand", atHand(256 << 10), 12, 0.04, 0.09, 0.03, 0.09, 0.2},
+		{"languages", languages(), 12, 0.066, 0.141, 0.047, 0.16, 0.4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			all := results(tt.classes)

@@ -31,7 +31,7 @@ func main() {
 func run(args []string, out, messages io.Writer) error {
 	flags := flag.NewFlagSet("replay", flag.ContinueOnError)
 	flags.SetOutput(messages)
-	file := flags.String("file", "", "JSONL of OpenAI chat messages")
+	file := flags.String("file", "", `JSONL of OpenAI chat messages, one conversation a line: [...] or {"messages": [...]}`)
 	limit := flags.Int("limit", 100_000, "tokens that a request may weigh")
 	chain := flags.Int("chain", 1, "join so many conversations into one")
 	anthropic := cost.Profiles()[0]

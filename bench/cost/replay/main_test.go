@@ -20,6 +20,9 @@ func TestRun(t *testing.T) {
 	assert.Contains(t, out.String(), "x.jsonl × 1, limit 2,000")
 	assert.Contains(t, out.String(), "convo, defaults")
 
+	wrong, empty := filepath.Join(t.TempDir(), "wrong"), filepath.Join(t.TempDir(), "empty")
+	require.NoError(t, os.WriteFile(wrong, []byte(`{"role":"user","content":"x"}`), 0o600))
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	for _, bad := range []struct {
 		args []string
 		want string
@@ -29,6 +32,8 @@ func TestRun(t *testing.T) {
 		{[]string{"-file", file, "more"}, `unexpected "more"`},
 		{[]string{"-file", file + "x"}, "x.jsonlx"},
 		{[]string{"-nothing"}, "not defined"},
+		{[]string{"-file", wrong}, "no messages"},
+		{[]string{"-file", empty}, "no conversation"},
 	} {
 		assert.ErrorContains(t, run(bad.args, &out, &out), bad.want)
 	}

@@ -5,6 +5,7 @@
 # It needs Debian 12 (apt-get, dpkg-deb) with the package lists up to date, npm,
 # go, unzip and diff.
 set -eu
+export LC_ALL=C # the order and the words of diff
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1/packed" "$1/go/diffs"
 dir=$(cd "$1" && pwd)
@@ -17,8 +18,9 @@ check() { # check FILE SHA256
 grep -v '^#' "$here/sources.txt" | while read -r kind name version sum; do
 	case $kind in
 	deb)
-		file=$(apt-get download --print-uris "$name=$version" | awk '{print $2}')
-		[ -f "$file" ] || apt-get -q download "$name=$version"
+		pattern="${name}_$(echo "$version" | sed 's/:/%3a/')_*.deb"
+		[ -n "$(find . -name "$pattern")" ] || apt-get -q download "$name=$version"
+		file=$(find . -name "$pattern")
 		check "$file" "$sum"
 		mkdir -p "$dir/$name"
 		dpkg-deb -x "$file" "$dir/$name"
@@ -50,7 +52,10 @@ take() { # take MODULE OLD NEW NAME
 	rm -rf "go/$4"
 	cp -r "$modules/$1@$3" "go/$4"
 	chmod -R u+w "go/$4"
-	[ "$2" = none ] || (cd "$modules" && diff -ru "$1@$2" "$1@$3" || true) >"go/diffs/$4.diff"
+	[ "$2" = none ] && return
+	# Without the times of the files, which are those of unpacking.
+	(cd "$modules" && diff -ru "$1@$2" "$1@$3" || true) |
+		sed "s/^\(--- [^	]*\)	.*/\1/; s/^\(+++ [^	]*\)	.*/\1/" >"go/diffs/$4.diff"
 }
 take github.com/cli/cli/v2 v2.62.0 v2.63.0 cli
 take github.com/prometheus/prometheus v0.300.0 v0.301.0 prometheus
