@@ -232,7 +232,7 @@ func ReadMessages(r io.Reader) ([][]convo.Message, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		if len(in.Messages) == 0 {
+		if in.Messages == nil {
 			return nil, fmt.Errorf("line %d: no messages: want a conversation on each line, a list of messages or {\"messages\": [...]}", n)
 		}
 		var msgs []convo.Message
