@@ -54,9 +54,13 @@ func (c *Cell) plus(d Cell) {
 	c.Error, c.Slack = c.Error+d.Error, c.Slack+d.Slack
 }
 
-// MeanError, Coverage and MeanSlack are in percent.
+// MeanError is by how many percent of the true size the estimate was off.
 func (c Cell) MeanError() float64 { return 100 * c.Error / float64(max(c.N, 1)) }
-func (c Cell) Coverage() float64  { return 100 - 100*float64(c.Above)/float64(max(c.N, 1)) }
+
+// Coverage is in how many percent of the requests the bound held.
+func (c Cell) Coverage() float64 { return 100 - 100*float64(c.Above)/float64(max(c.N, 1)) }
+
+// MeanSlack is by how many percent of the true size the bound was above it.
 func (c Cell) MeanSlack() float64 { return 100 * c.Slack / float64(max(c.N, 1)) }
 
 // Reports is up to how many reports cells are kept; the last one holds all

@@ -48,7 +48,7 @@
 // Figures are for the first of the [Profiles], on 361 real conversations
 // chained into 12 long ones (five sets) and 12 generated ones (four kinds),
 // with limits of 8,000 to 100,000 tokens. The defaults are 0.8 to 6.5 % above
-// the optimum on the nine, 1.0 to 8.9 % in half the window, 0.2 to 3.2 % in
+// the optimum on the nine, 1.0 to 8.0 % in half the window, 0.2 to 3.2 % in
 // twice the window; less with the other profiles. In a chat of 400 turns within
 // 20,000 tokens 97.3 % of each request is a prefix of the one before.
 //
