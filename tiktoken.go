@@ -35,7 +35,7 @@ func Tiktoken(model string) (Tokenizer, error) {
 	name := baseName(model)
 	switch {
 	case name == "o200k_base", name == "o200k_harmony",
-		isModel(name, "gpt-5", "gpt-4.5", "gpt-4.1", "gpt-4o", "chatgpt-4o", "o1", "o3", "o4", "gpt-oss"),
+		isModel(name, "gpt-5", "gpt-4.5", "gpt-4-5", "gpt-4.1", "gpt-4-1", "gpt-4o", "chatgpt-4o", "o1", "o3", "o4", "gpt-oss"),
 		strings.HasPrefix(name, "gpt-5."):
 		return o200k, nil
 	case name == "cl100k_base",

@@ -29,7 +29,7 @@ func TestTiktoken_Models(t *testing.T) {
 			"chatgpt-4o-latest", "o1", "o1-preview", "o3", "o3-mini", "o3-pro", "o4-mini", "gpt-oss-120b",
 			"ft:gpt-4o-mini:org::id", "ft:gpt-4.1-2025-04-14:org:my/name:id",
 			"openai/gpt-4o", "openrouter/openai/gpt-5", "openai/gpt-4o:extended", "gpt-oss:20b",
-			"openai/ft:gpt-4o:org::id", "ft:openai/gpt-4o:x", "openai.gpt-oss-20b-1:0", "openai:gpt-5", "GPT-4o",
+			"openai/ft:gpt-4o:org::id", "ft:openai/gpt-4o:x", "openai.gpt-oss-20b-1:0", "openai:gpt-5", "GPT-4o", "gpt-4-1-mini", "gpt-4-5-preview",
 		},
 		cl100k: {
 			"gpt-4", "gpt-4-turbo", "gpt-4-0613", "gpt-4-32k", "gpt-4-1106-preview",
