@@ -14,9 +14,9 @@ import (
 // with o200k; gpt-4, gpt-3.5, gpt-35, text-embedding-3, text-embedding-ada-002,
 // davinci-002 and babbage-002 with cl100k. What follows begins with "-" or ":".
 // A fine-tuned model ("ft:gpt-4o:...") goes by its base; a host's prefix
-// ("openai/", "openai.") and capitals do not matter. Any other name is a [*ValueError]: [Heuristic] is for
-// models whose tokenizer is not public, [TokenizerFunc] for a counter of your
-// own.
+// ("openai/", "openai.") and capitals do not matter. Any other name is a
+// [*ValueError]: [Heuristic] is for models whose tokenizer is not public,
+// [TokenizerFunc] for a counter of your own.
 //
 // Counts are of the text alone. What spells a special token is ordinary text,
 // as it must be in what users write. A byte that is not part of valid UTF-8 is
