@@ -51,9 +51,11 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	next := last.learn(h.opts.prior(model), h.guess(), h.known().cap, at, shared, tokens)
 	k := *h.known()
 	k.learned = k.learned.with(next)
-	h.knowledge = &k
 	if model == k.model {
 		k.cal, h.sent = next, at
+	}
+	h.knowledge = &k
+	if k.cal == next {
 		h.sumMeasured(h.isRewritten(next.at))
 	}
 	h.settle()
@@ -145,7 +147,7 @@ func (h *History) anchor(model string, l learned) {
 func (h *History) resume(s *Snapshot) {
 	model, l := s.known().model, s.carried()
 	if c := l.of(model); c != nil {
-		if was, is := c.Raw, h.raw(); was > 0 && is > 0 && was != is { // counted by another tokenizer
+		if was, is := c.Raw, h.raw(); was > 0 && is > 0 && was != is { // another tokenizer counted
 			for _, c := range l {
 				c.recount(float64(is) / float64(was))
 			}
@@ -189,8 +191,7 @@ func (s *state) sharedWith(old *reported, rewritten bool) int64 {
 	return n
 }
 
-// sumMeasured sums anew what of the view was measured.
-// rewritten: more than the tail has changed since.
+// sumMeasured sums anew what of the view was measured; rewritten: more than the tail has changed since.
 func (s *state) sumMeasured(rewritten bool) {
 	if s.known().cal != nil {
 		s.measured = s.sharedWith(s.known().cal.at, rewritten)
@@ -267,7 +268,8 @@ func (l learned) with(c *calibration) learned {
 			out = append(out, m)
 		}
 	}
-	// Few models have the view they were last reported on, and few are known.
+	// But for the newest two, models let go of the views they were reported on,
+	// and the oldest of many are forgotten.
 	if n := len(out); n > 1 && out[n-2].at != nil {
 		own := *out[n-2]
 		own.at = nil
