@@ -1,79 +1,85 @@
 package convo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A Builder assembles an assistant message from the deltas of a stream. The
-// zero Builder is empty and ready. It is not safe for concurrent use.
+// zero Builder is empty and ready to use. It is not safe for concurrent use.
 //
-// Text and reasoning are appended in the order they come. A tool call is found
-// by its index in the stream: id and name overwrite, arguments append. Calls
-// that never got a name are dropped.
+// Parts are in the order in which their first deltas arrive. Successive deltas
+// of text are one part, and so are successive deltas of reasoning. The deltas
+// of a tool call are told apart by the call's index in the stream. Calls that
+// never got a name are dropped.
 type Builder struct {
 	origin Origin
-	parts  []*building
-	calls  map[int]*building
+	parts  []*partBuilder
+	calls  map[int]*partBuilder
 }
 
-// building is a part that grows.
-type building struct {
-	part Part // Text, Reasoning or ToolCall, without the text
-	text strings.Builder
+// A partBuilder is a part whose text is not complete yet.
+type partBuilder struct {
+	part Part            // Text, Reasoning or ToolCall, without what text holds; any other part whole
+	text strings.Builder // the text, or the arguments of a call
 }
 
-// Origin sets what produces the message.
+// Origin sets the Origin of the message.
 func (b *Builder) Origin(o Origin) { b.origin = o }
 
-// Text appends to the text.
+// Text appends delta to the text of the message.
 func (b *Builder) Text(delta string) {
 	if delta != "" {
-		b.growing(Text("")).text.WriteString(delta)
+		b.lastOrNew(Text("")).text.WriteString(delta)
 	}
 }
 
-// Reasoning appends to the reasoning: the text grows, an ID, a signature or an
-// encrypted form that is not empty overwrites. After a signature or an
-// encrypted form a new block begins.
+// Reasoning adds delta to the reasoning: Text is appended; ID, Signature and
+// Encrypted replace the earlier values if they are not empty. A signature or an
+// encrypted form ends a block, so the next delta begins another one.
 func (b *Builder) Reasoning(delta Reasoning) {
 	if delta == (Reasoning{}) {
 		return
 	}
-	g := b.growing(Reasoning{})
-	r := g.part.(Reasoning)
-	if sealed := r.Signature != "" || r.Encrypted != ""; sealed {
-		g = b.begin(Reasoning{})
+	pb := b.lastOrNew(Reasoning{})
+	r := pb.part.(Reasoning)
+	if ended := r.Signature != "" || r.Encrypted != ""; ended {
+		pb = b.add(Reasoning{})
 		r = Reasoning{}
 	}
-	g.text.WriteString(delta.Text)
-	r.ID = overwrite(r.ID, delta.ID)
-	r.Signature = overwrite(r.Signature, delta.Signature)
-	r.Encrypted = overwrite(r.Encrypted, delta.Encrypted)
-	g.part = r
+	pb.text.WriteString(delta.Text)
+	r.ID = cmp.Or(delta.ID, r.ID)
+	r.Signature = cmp.Or(delta.Signature, r.Signature)
+	r.Encrypted = cmp.Or(delta.Encrypted, r.Encrypted)
+	pb.part = r
 }
 
-// ToolCall adds a delta to the call with this index: ID and Name overwrite
-// when they are not empty, Arguments append.
+// ToolCall adds delta to the call with this index in the stream: Arguments are
+// appended; ID and Name replace the earlier values if they are not empty.
 func (b *Builder) ToolCall(index int, delta ToolCall) {
-	g := b.calls[index]
-	if g == nil {
-		g = b.begin(ToolCall{})
+	pb := b.calls[index]
+	if pb == nil {
+		pb = b.add(ToolCall{})
 		if b.calls == nil {
-			b.calls = make(map[int]*building)
+			b.calls = make(map[int]*partBuilder)
 		}
-		b.calls[index] = g
+		b.calls[index] = pb
 	}
-	c := g.part.(ToolCall)
-	c.ID = overwrite(c.ID, delta.ID)
-	c.Name = overwrite(c.Name, delta.Name)
-	g.part = c
-	g.text.WriteString(delta.Arguments)
+	c := pb.part.(ToolCall)
+	c.ID = cmp.Or(delta.ID, c.ID)
+	c.Name = cmp.Or(delta.Name, c.Name)
+	pb.part = c
+	pb.text.WriteString(delta.Arguments)
 }
 
-// Part adds a part that came whole: media, an opaque block.
+// Part adds a part that is complete, such as [Media] or an [Opaque] block.
+// [Text] and [Reasoning] are added as deltas; a [ToolCall] is a call of its
+// own.
 func (b *Builder) Part(p Part) {
 	switch p := p.(type) {
 	case Text:
@@ -83,45 +89,46 @@ func (b *Builder) Part(p Part) {
 	case ToolCall:
 		b.ToolCall(-1-len(b.parts), p) // an index that no stream has
 	default:
-		b.begin(p)
+		b.add(p)
 	}
 }
 
-// Reset makes b empty, for the next round.
+// Reset makes b empty, for the next message.
 func (b *Builder) Reset() { *b = Builder{} }
 
-// Messages returns what to append, nothing when the round was empty: the
-// assistant message and, for each call whose arguments are no JSON object, an
-// error result that holds at most 1 KiB of what came; such a call is recorded
-// with empty arguments. A call without an id, or with one that an earlier call
-// of the message has, is left for [History.Append] to name.
+// Messages returns the messages to append: the assistant message, followed by
+// an error result for each call whose arguments are not a JSON object. Such a
+// call gets the arguments {}, and its result quotes at most 1 KiB of what the
+// model wrote. A call without an ID, or with the ID of an earlier call, gets a
+// new one and is marked as Minted. Messages returns nil if the message would be
+// empty.
 //
-// Run the calls of the first message that the other messages do not answer,
-// and append their results after these.
+// Run the calls that these messages do not answer, and append their results
+// after them. Messages does not change b, and returns copies.
 func (b *Builder) Messages() []Message {
 	m := Message{Role: RoleAssistant, Origin: b.origin}
 	var results []Message
 	seen := make(map[string]bool)
-	for _, g := range b.parts {
-		text := validText(g.text.String())
-		switch p := g.part.(type) {
+	for _, pb := range b.parts {
+		content := text.Valid(pb.text.String())
+		switch p := pb.part.(type) {
 		case Text:
-			m.Parts = append(m.Parts, Text(text))
+			m.Parts = append(m.Parts, Text(content))
 		case Reasoning:
-			p.Text = text
+			p.Text = content
 			m.Parts = append(m.Parts, p)
 		case ToolCall:
 			if p.Name == "" {
 				continue
 			}
-			if p.ID = validText(p.ID); p.ID == "" || seen[p.ID] {
+			if p.ID = text.Valid(p.ID); p.ID == "" || seen[p.ID] {
 				p.ID, p.Minted = newCallID(), true
 			}
 			seen[p.ID] = true
-			p.Arguments = text
-			if !isArguments(text) {
+			p.Arguments = content
+			if !isArguments(content) {
 				p.Arguments = "{}"
-				results = append(results, ResultError(p, badArguments(text)))
+				results = append(results, ResultError(p, badArguments(content)))
 			}
 			m.Parts = append(m.Parts, p)
 		default:
@@ -134,19 +141,23 @@ func (b *Builder) Messages() []Message {
 	return slices.Insert(results, 0, m)
 }
 
-// maxBadArguments is how much is shown of arguments that are no JSON object.
+// maxBadArguments is how many bytes an error result quotes of arguments that
+// are not a JSON object.
 const maxBadArguments = 1024
 
-func badArguments(text string) error {
-	shown := text[:runeStart(text, maxBadArguments)]
-	if shown == text {
-		return fmt.Errorf("arguments are not a JSON object: %s", text)
+// badArguments returns the error that the model sees for arguments that are not
+// a JSON object.
+func badArguments(args string) error {
+	quoted := args[:text.Floor(args, maxBadArguments)]
+	if quoted == args {
+		return fmt.Errorf("arguments are not a JSON object: %s", args)
 	}
-	return errors.New("arguments are not a JSON object; they begin: " + shown)
+	return errors.New("arguments are not a JSON object; they begin: " + quoted)
 }
 
-// growing returns the last part when it is of the kind of p, or begins one.
-func (b *Builder) growing(p Part) *building {
+// lastOrNew returns the last part if it is text or reasoning like p, and
+// otherwise adds p.
+func (b *Builder) lastOrNew(p Part) *partBuilder {
 	if n := len(b.parts); n > 0 {
 		last := b.parts[n-1]
 		switch last.part.(type) {
@@ -160,18 +171,11 @@ func (b *Builder) growing(p Part) *building {
 			}
 		}
 	}
-	return b.begin(p)
+	return b.add(p)
 }
 
-func (b *Builder) begin(p Part) *building {
-	g := &building{part: p}
-	b.parts = append(b.parts, g)
-	return g
-}
-
-func overwrite(old, new string) string {
-	if new == "" {
-		return old
-	}
-	return new
+func (b *Builder) add(p Part) *partBuilder {
+	pb := &partBuilder{part: p}
+	b.parts = append(b.parts, pb)
+	return pb
 }

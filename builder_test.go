@@ -69,7 +69,8 @@ func TestBuilder(t *testing.T) {
 	}
 }
 
-// A call that cannot be run is a valid pair all the same.
+// A call whose arguments are no JSON object is still stored as a valid call, and
+// can be answered.
 func TestBuilder_ArgumentsThatAreNoObject(t *testing.T) {
 	for _, raw := range []string{`{"a":`, `[1]`, `null`, "x", strings.Repeat("é", 3000)} {
 		var b convo.Builder
@@ -99,7 +100,7 @@ func TestBuilder_ArgumentsThatAreNoObject(t *testing.T) {
 	}
 }
 
-// Ids that are missing or come twice are made unique.
+// Call ids that are missing or used twice are made unique.
 func TestBuilder_NamesCalls(t *testing.T) {
 	var b convo.Builder
 	for i, id := range []string{"a", "a", ""} {
@@ -112,29 +113,61 @@ func TestBuilder_NamesCalls(t *testing.T) {
 	assert.NotEqual(t, calls[1].ID, calls[2].ID)
 }
 
-func TestMessage_Constructors(t *testing.T) {
-	call := convo.ToolCall{ID: "c", Name: "f"}
-	assert.Empty(t, convo.User("").Parts)
-	assert.Empty(t, convo.System("").Parts)
-	assert.Equal(t, []convo.Part{call}, convo.Assistant("", call).Parts, "no empty text beside calls")
-	assert.Equal(t, []convo.Part{convo.ToolResult{CallID: "c", Name: "f"}}, convo.Result(call, "").Parts)
-	assert.Equal(t, "unknown error", convo.ResultError(call, nil).Text())
-	assert.True(t, convo.ResultError(call, assert.AnError).ToolResults()[0].IsError)
-	assert.Equal(t, convo.Media{MIME: "a/b", Data: "AQI="}, convo.NewMedia("a/b", []byte{1, 2}))
+// Whatever the deltas are, Append accepts the message that is built from them.
+func FuzzBuilder(f *testing.F) {
+	f.Add([]byte("\x00hello\x01\x02c1\x02{}"))
+	f.Add([]byte{3, 0, 3, 1, 2, 2, 2, 0, 1, 255, 4, 4})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var b convo.Builder
+		for len(data) >= 3 {
+			op, index, size := data[0]%6, int(data[1]%4), int(data[2]%9)
+			data = data[3:]
+			size = min(size, len(data))
+			text := string(data[:size])
+			data = data[size:]
+			switch op {
+			case 0:
+				b.Text(text)
+			case 1:
+				b.Reasoning(convo.Reasoning{Text: text})
+			case 2:
+				b.Reasoning(convo.Reasoning{Signature: text, ID: text})
+			case 3:
+				b.ToolCall(index, convo.ToolCall{Name: text})
+			case 4:
+				b.ToolCall(index, convo.ToolCall{ID: text, Arguments: text})
+			case 5:
+				b.ToolCall(index, convo.ToolCall{ID: text, Name: text, Arguments: `{"a":`})
+			}
+		}
+		msgs := b.Messages()
+		if len(msgs) == 0 {
+			return
+		}
+		h, err := convo.New(nil)
+		require.NoError(t, err)
+		_, err = h.Append(convo.User("u"))
+		require.NoError(t, err)
+		_, err = h.Append(msgs...)
+		require.NoError(t, err, "%v", msgs)
+		checkPairs(t, h.Snapshot())
+	})
 }
 
-func TestMessage_Accessors(t *testing.T) {
-	call := convo.ToolCall{ID: "c", Name: "f"}
-	m := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{
-		convo.Reasoning{Text: "r1"}, convo.Text("a"), call, convo.Reasoning{Signature: "s"}, convo.Text("b"), convo.Reasoning{Text: "r2"},
-	}}
-	assert.Equal(t, "a\nb", m.Text())
-	assert.Equal(t, "r1\nr2", m.Reasoning())
-	assert.Equal(t, []convo.ToolCall{call}, m.ToolCalls())
-	assert.Empty(t, m.ToolResults())
-	two := convo.Message{Role: convo.RoleTool, Parts: []convo.Part{
-		convo.ToolResult{Parts: []convo.Part{convo.Text("x"), convo.NewMedia("a/b", nil), convo.Text("y")}}, convo.ToolResult{}, convo.ToolResult{Parts: []convo.Part{convo.Text("z")}},
-	}}
-	assert.Equal(t, "x\ny\nz", two.Text())
-	assert.Len(t, two.ToolResults(), 3)
+// A call that comes whole is never taken for one of a stream.
+func TestBuilder_WholeAndStreamedCalls(t *testing.T) {
+	var b convo.Builder
+	b.ToolCall(0, convo.ToolCall{ID: "s0", Name: "streamed", Arguments: "{"})
+	b.Part(convo.ToolCall{ID: "w0", Name: "whole", Arguments: "{}"})
+	b.ToolCall(1, convo.ToolCall{ID: "s1", Name: "streamed", Arguments: "{"})
+	b.Part(convo.ToolCall{ID: "w1", Name: "whole", Arguments: "{}"})
+	b.ToolCall(0, convo.ToolCall{Arguments: "}"})
+	b.ToolCall(1, convo.ToolCall{Arguments: "}"})
+	msgs := b.Messages()
+	require.Len(t, msgs, 1)
+	var got []string
+	for _, c := range msgs[0].ToolCalls() {
+		got = append(got, c.ID+" "+c.Name+" "+c.Arguments)
+	}
+	assert.Equal(t, []string{"s0 streamed {}", "w0 whole {}", "s1 streamed {}", "w1 whole {}"}, got)
 }

@@ -1,389 +1,269 @@
 package convo
 
 import (
-	"fmt"
-	"maps"
-	"math"
 	"slices"
-	"strings"
+	"sort"
+
+	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
-// A Prior is what is assumed of a family of models before any usage report.
-type Prior struct {
-	// Ratio is how many tokens the model makes of text that the Tokenizer
-	// counts as 100; 25 to 400. 0: 100.
-	Ratio int
-
-	// Margin is by how many percent Estimate.Upper is above Estimate.Tokens
-	// until usage is reported; at most 100. It is also what the margin learned
-	// from reports starts from. 0: 12.5; negative: none.
-	Margin int
-}
-
-const (
-	minRatio, maxRatio = 0.25, 4 // what a tokenizer may be off by
-	priorWeight        = 150     // raw tokens that the ratio of the prior stands for
-	priorMargin        = 125     // of 1,000, Prior.Margin's default
-	ratioMemory        = 0.97    // what the weight of older samples is multiplied by
-	spreadMemory       = 0.95    // the same, for residuals
-	outlier            = 2.5     // a sample so many times the ratio, or less than its inverse, says little
-	outlierWeight      = 300     // the most raw tokens that it stands for
-	maxResidual        = 0.5     // of the drift
-	deviations         = 3.5     // how many of them Upper is above Tokens
-	someTools          = 4000    // tokens that a first report may be too high before it tells of the ratio
-	largeView          = 30_000  // raw tokens of a first view where half of the rest is taken for overhead
-	smallDrift         = 400     // tokens of drift that are twice as uncertain as the rest
-	minKappa, maxKappa = 0.02, 0.45
-)
-
-// priorFaults says what is wrong with the priors.
-func priorFaults(priors map[string]Prior) (faults []error) {
-	for _, model := range slices.Sorted(maps.Keys(priors)) {
-		p := priors[model]
-		if p.Ratio != 0 && (p.Ratio < 100*minRatio || p.Ratio > 100*maxRatio) {
-			faults = append(faults, &ValueError{Name: fmt.Sprintf("Options.Priors[%q].Ratio", model), Value: p.Ratio, Want: "0, or 25 to 400 percent"})
-		}
-		if p.Margin > 100 {
-			faults = append(faults, &ValueError{Name: fmt.Sprintf("Options.Priors[%q].Margin", model), Value: p.Margin, Want: "at most 100 percent"})
-		}
-	}
-	return faults
-}
-
-// prior returns the one for a model: that of the longest name it begins with.
-func (o *Options) prior(model string) Prior {
-	var found Prior
-	length := -1
-	for name, p := range o.Priors {
-		if len(name) > length && strings.HasPrefix(model, name) {
-			found, length = p, len(name)
-		}
-	}
-	return found
-}
-
-// ratio is how many tokens a raw token is.
-func (p Prior) ratio() float64 {
-	if p.Ratio == 0 {
-		return 1
-	}
-	return float64(p.Ratio) / 100
-}
-
-// margin is in thousandths.
-func (p Prior) margin() int64 {
-	if p.Margin == 0 {
-		return priorMargin
-	}
-	return 10 * int64(max(p.Margin, 0))
-}
-
-// upper is the bound for so many tokens.
-func (p Prior) upper(tokens int64) int64 {
-	return tokens + tokens/1000*p.margin() + (tokens%1000*p.margin()+999)/1000
-}
-
-// spread is the mean square residual that the prior stands for.
-func (p Prior) spread() float64 {
-	s := 0.6 * float64(p.margin()) / 1000
-	return s * s
-}
-
-// A calibration is what usage reports have taught of one model. It never
-// changes, a report makes a new one.
-//
-// The view of the last report weighs what was measured. What came since weighs
-// Ratio, learned from the differences between reports, in which the overhead
-// cancels out. Of what went, the measured weight goes, in proportion to the
-// raw tokens, but for the overhead, which is seen best in the smallest view
-// that was ever measured.
+// A calibration is what usage reports have shown about one model. It never
+// changes; a report makes a new one.
 type calibration struct {
 	Model string `json:"model"`
+	calibrate.Calibration
 
-	Ratio  float64 `json:"ratio"`  // tokens for a raw token of what is new
-	Weight float64 `json:"weight"` // raw tokens that it is learned from
-	Spread float64 `json:"spread"` // mean square of the residuals, as parts of the drift
-	Seen   float64 `json:"seen"`   // how many residuals
-
-	Tokens int64 `json:"tokens"`          // measured, of the last view reported on
-	Raw    int64 `json:"raw"`             // its raw tokens
-	Doubt  int64 `json:"doubt,omitempty"` // tokens of it that are an estimate
-
-	SmallTokens int64 `json:"small_tokens"` // the same, of the smallest view
-	SmallRaw    int64 `json:"small_raw"`
-
-	at      *reported // the last view; nil: not of this History
-	version uint64    // of it; 0: not of this History
+	at      *reported // the view of the last report; nil if another History made that view
+	version uint64    // of that view; 0 if another History made it
 }
 
-// reported is the view that a report was about. It holds no calibration, so
-// that not all earlier views are kept.
+// valid reports whether all figures of c are within the bounds that usage
+// reports keep.
+func (c *calibration) valid() bool { return c != nil && c.Calibration.Valid() }
+
+// figures returns the numbers of c, or nil if c is nil.
+func (c *calibration) figures() *calibrate.Calibration {
+	if c == nil {
+		return nil
+	}
+	return &c.Calibration
+}
+
+// A reported is a view that a usage report was about. It does not hold that
+// view's calibration, which would keep all earlier views in memory.
 type reported struct {
-	sys, list []*entry
-	slot      *slot
+	sys, list shown
+	raw       int64 // raw tokens of all but the ephemeral messages
+	summary   *placedSummary
 	eph       *ephemeral
 	last      ID
 	version   uint64
 }
 
+// reported returns the view of s for a calibration.
 func (s *state) reported() *reported {
-	return &reported{sys: slices.Clip(s.sys), list: slices.Clip(s.list), slot: s.slot, eph: s.eph, last: s.last, version: s.version}
+	return &reported{
+		sys: shown{entries: slices.Clip(s.sys)}, list: shown{entries: slices.Clip(s.list)},
+		raw: s.raw() - s.eph.tokens(), summary: s.summary, eph: s.eph, last: s.last, version: s.version,
+	}
 }
 
-func (c *calibration) valid() bool {
-	if c == nil {
-		return false
+// light returns c. But if the view of c has an entry newer than after, it
+// returns a copy with traces in place of the view's entries, so that these can
+// leave memory.
+func (c *calibration) light(after ID) *calibration {
+	if c == nil || c.at == nil || c.at.list.entries == nil || c.at.list.newerThan(after).len() == 0 {
+		return c
 	}
-	within := func(x, low, high float64) bool { return low <= x && x <= high }
-	ok := within(c.Ratio, minRatio, maxRatio) && within(c.Weight, 0, maxTotal) &&
-		within(c.Spread, 0, 1) && within(c.Seen, 0, 1000)
-	for _, n := range []int64{c.Tokens, c.Raw, c.Doubt, c.SmallTokens, c.SmallRaw} {
-		ok = ok && 0 <= n && n <= maxTotal
-	}
-	return ok
+	own, at := *c, *c.at
+	at.sys, at.list = at.sys.light(), at.list.light()
+	own.at = &at
+	return &own
 }
 
-// overhead is what requests carry beside the view, at most so much.
-func (c *calibration) overhead(most int64) int64 {
-	if most == 0 {
-		most = maxTotal
-	}
-	if c.Raw == 0 {
-		return min(c.Tokens, most)
-	}
-	small := c.SmallTokens - round(c.Ratio*float64(c.SmallRaw))
-	return max(min(small, c.Tokens-round(c.Ratio/2*float64(c.Raw)), most), 0)
+// A shown is a list of entries that an earlier view showed: either the entries
+// themselves, or a trace of each.
+type shown struct {
+	entries []*entry
+	traces  []trace
 }
 
-// recount turns raw tokens into those of a tokenizer that makes so many times
-// as many.
-func (c *calibration) recount(times float64) {
-	c.Ratio = min(max(c.Ratio/times, minRatio), maxRatio)
-	c.Raw = min(round(float64(c.Raw)*times), maxTotal)
-	c.SmallRaw = min(round(float64(c.SmallRaw)*times), maxTotal)
+// A trace is what it takes to recognise an entry, without its message.
+type trace struct {
+	id     ID
+	tokens int64
+	edit   *edited
 }
 
-// kappa is which part of the drift Upper adds to Tokens.
-func (c *calibration) kappa() float64 {
-	return min(max(deviations*math.Sqrt(c.Spread), minKappa), maxKappa)
+func (e *entry) trace() trace { return trace{e.id, e.tokens, e.edit} }
+
+func (v shown) len() int { return max(len(v.entries), len(v.traces)) }
+
+func (v shown) at(i int) trace {
+	if v.entries != nil {
+		return v.entries[i].trace()
+	}
+	return v.traces[i]
 }
 
-// learn returns what is known after a report of so many tokens for at. shared
-// are at's raw tokens that the last view reported on has too, guess is the
-// overhead to begin with, most the most of it. c may be nil.
-func (c *calibration) learn(p Prior, guess, most int64, at *Snapshot, shared, tokens int64) *calibration {
-	next := calibration{
-		Model: at.known().model, Ratio: p.ratio(), Weight: priorWeight, Spread: p.spread(), Seen: 1,
-		SmallRaw: math.MaxInt64,
+// light returns v with traces in place of entries.
+func (v shown) light() shown {
+	if v.entries == nil {
+		return v
 	}
-	if c != nil {
-		next = *c
+	traces := make([]trace, len(v.entries))
+	for i, e := range v.entries {
+		traces[i] = e.trace()
 	}
-	raw := at.raw()
-	if c != nil && c.at != nil {
-		next.compare(scale{known: c, overhead: c.overhead(most), old: shared, gone: c.Raw - shared, fresh: raw - shared}, tokens)
-	}
-	if excess := float64(tokens-guess-someTools) - next.Ratio*float64(raw); c == nil && excess > 0 && raw > 0 {
-		// The larger the view, the more of what was not expected is its own.
-		part := float64(raw) / math.Hypot(float64(raw), largeView)
-		next.Ratio = min(next.Ratio+float64(part*part*excess)/float64(raw), 2*next.Ratio, maxRatio)
-	}
-	if raw > 0 { // the overhead is not negative
-		next.Ratio = max(min(next.Ratio, float64(tokens)/float64(raw)), minRatio)
-	}
-	if raw/2 <= next.SmallRaw {
-		next.SmallTokens, next.SmallRaw = tokens, raw
-	}
-	next.Tokens, next.Raw, next.Doubt = tokens, raw, 0
-	next.at, next.version = at.reported(), at.version
-	return &next
+	return shown{traces: traces}
 }
 
-// compare learns from what was expected of a view and what was measured.
-func (c *calibration) compare(was scale, tokens int64) {
-	residual := float64(tokens - was.tokens())
-	if drift := was.drift(); drift > 0 {
-		z := residual / (drift + min(drift, smallDrift))
-		z = min(max(z, -maxResidual), maxResidual)
-		seen := float64(c.Seen*spreadMemory) + 1
-		c.Spread = float64(float64(c.Spread*(seen-1))+float64(z*z)) / seen
-		c.Seen = seen
+// newerThan returns the entries with an ID above last.
+func (v shown) newerThan(last ID) shown {
+	n := sort.Search(v.len(), func(i int) bool { return v.at(i).id > last })
+	if v.entries != nil {
+		return shown{entries: v.entries[n:]}
 	}
-	if was.fresh <= 0 || was.gone > was.fresh/10 {
-		return
-	}
-	fresh := float64(was.fresh)
-	sample := c.Ratio + residual/fresh
-	weight := fresh
-	if low, high := c.Ratio/outlier, c.Ratio*outlier; sample < low || sample > high {
-		sample, weight = min(max(sample, low), high), min(fresh, outlierWeight)
-	}
-	old := max(float64(c.Weight*ratioMemory), priorWeight)
-	c.Weight = min(old+weight, maxTotal)
-	c.Ratio = float64(float64(c.Ratio*old)+float64(sample*weight)) / (old + weight)
-	c.Ratio = min(max(c.Ratio, minRatio), maxRatio)
+	return shown{traces: v.traces[n:]}
 }
 
-// moved is c for a History that begins with view s, which was was in the old
-// one: what was estimated of it stands for a measured figure, in doubt.
-func (c *calibration) moved(was scale, raw int64) *calibration {
-	next := *c
-	next.Tokens, next.Raw = min(max(was.tokens(), 0), maxTotal), raw
-	next.Doubt = min(round(was.drift()), maxTotal)
-	return &next
-}
-
-// A scale weighs a view in tokens, at one moment.
-type scale struct {
-	known    *calibration // nil: the prior holds
-	overhead int64        // beside the view
-	old      int64        // raw tokens of what was measured
-	gone     int64        // of what was measured, and is in the view no longer
-	fresh    int64        // of what was not measured
-	prior    Prior
-}
-
-// scale weighs the view as it is.
-func (h *History) scale() scale { return h.scaleOf(&h.state) }
-
-// upper is what the next request weighs at most. It is worked out once after a
-// change.
-func (h *History) upper() int64 {
-	if h.weighed == h.version+1 {
-		return h.weight
-	}
-	return h.weighAnew()
-}
-
-func (h *History) weighAnew() int64 {
-	h.weight, h.weighed = h.scale().upper(), h.version+1
-	return h.weight
-}
-
-// scaleOf weighs a view of the History.
-func (h *History) scaleOf(s *state) scale {
-	w := s.scale()
-	w.prior = h.prior
-	if w.known == nil {
-		w.overhead = h.guess()
-	}
-	return w
-}
-
-// scale weighs s by what was learned alone.
-func (s *state) scale() scale {
+// scale returns the scale of s as far as usage reports say. The caller sets
+// Prior, and Overhead if nothing was reported.
+func (s *state) scale() calibrate.Scale {
 	raw := s.raw()
 	c := s.known().cal
 	if c == nil {
-		return scale{fresh: raw}
+		return calibrate.Scale{Fresh: raw}
 	}
 	old := min(s.measured, raw, c.Raw)
-	return scale{known: c, overhead: c.overhead(s.known().cap), old: old, gone: c.Raw - old, fresh: raw - old}
-}
-
-// ratios returns the tokens for a raw token of what was measured and of what
-// was not.
-func (w *scale) ratios() (old, fresh float64) {
-	if w.known == nil {
-		return 1, w.prior.ratio()
+	return calibrate.Scale{
+		Known: &c.Calibration, Overhead: c.Overhead(s.known().cap),
+		Old: old, Gone: c.Raw - old, Fresh: raw - old,
 	}
-	if w.known.Raw == 0 {
-		return w.known.Ratio, w.known.Ratio
+}
+
+// sharedWith returns the raw tokens of what is both in s and in an older view.
+// rewritten says whether more than the end of the list has changed since.
+func (s *state) sharedWith(old *reported, rewritten bool) int64 {
+	n := rawShared(s.sys, old.sys)
+	if s.summary == old.summary {
+		n += s.summary.tokens()
 	}
-	return float64(w.known.Tokens-w.overhead) / float64(w.known.Raw), w.known.Ratio
-}
-
-// tokens is the best guess.
-func (w scale) tokens() int64 {
-	old, fresh := w.ratios()
-	return w.overhead + round(float64(old*float64(w.old))+float64(fresh*float64(w.fresh)))
-}
-
-// drift is in how many tokens the view differs from the one that was measured.
-func (w scale) drift() float64 {
-	old, fresh := w.ratios()
-	d := float64(fresh*float64(w.fresh)) + float64(old*float64(min(w.gone, w.old)))
-	if w.known != nil {
-		d += float64(w.known.Doubt)
+	if s.eph == old.eph {
+		n += s.eph.tokens()
 	}
-	return d
-}
-
-// upper is what limits are compared with: a bound that the true count should
-// stay under.
-func (w scale) upper() int64 {
-	if w.known == nil {
-		return w.prior.upper(w.tokens())
+	if rewritten {
+		return n + rawShared(s.list, old.list)
 	}
-	old, fresh := w.ratios()
-	d := w.drift()
-	n := float64(old*float64(w.old)) + float64(fresh*float64(w.fresh)) + float64(w.known.kappa()*(d+min(d, smallDrift)))
-	return w.overhead + int64(math.Ceil(n-1e-6))
-}
-
-// measured is which part of tokens was measured.
-func (w scale) measured() int64 {
-	w.fresh = 0
-	return w.tokens()
-}
-
-// holding is the scale of a view of so many raw tokens: what was measured goes
-// first, for it is older, and what comes was not measured.
-func (w scale) holding(raw int64) scale {
-	more := raw - w.old - w.fresh
-	if more >= 0 {
-		w.fresh += more
-		return w
+	n += s.listRaw // everything up to old.last is shared
+	for _, e := range slices.Backward(s.list) {
+		if e.id <= old.last {
+			break
+		}
+		n -= e.tokens
 	}
-	cut := min(-more, w.old)
-	w.old -= cut
-	w.gone += cut
-	w.fresh = max(w.fresh+more+cut, 0)
-	return w
+	return n
 }
 
-// without takes back what came last.
-func (w scale) without(raw int64) scale {
-	raw = max(raw, 0)
-	cut := min(raw, w.fresh)
-	w.fresh -= cut
-	w.old = max(w.old-(raw-cut), 0)
-	return w
-}
-
-// weigh returns what a request weighs at most whose view has so many raw
-// tokens.
-func (w scale) weigh(raw int64) int64 { return w.holding(raw).upper() }
-
-// part returns what so many raw tokens of something new weigh at most before
-// any of it is measured.
-func (w scale) part(raw int64) int64 {
-	_, fresh := w.ratios()
-	return w.prior.upper(round(fresh * float64(raw)))
-}
-
-// holds returns the most raw tokens that a view may have to weigh no more than
-// so much, -1 when that is too little for an empty one.
-func (w scale) holds(tokens int64) int64 {
-	if w.weigh(0) > tokens {
-		return -1
+// sumMeasured computes measured, the raw tokens of the view that the last
+// report measured. rewritten says whether more than the end of the list has
+// changed since that report.
+func (s *state) sumMeasured(rewritten bool) {
+	if s.known().cal != nil {
+		s.measured = s.sharedWith(s.known().cal.at, rewritten)
 	}
-	low, high := int64(0), int64(maxTotal) // it is in between
-	for low < high {
-		mid := low + (high-low+1)/2
-		if w.weigh(mid) > tokens {
-			high = mid - 1
-		} else {
-			low = mid
+}
+
+// rawShared returns the raw tokens of the entries that are both in a list and
+// in an older one.
+func rawShared(list []*entry, old shown) (n int64) {
+	for i, k := 0, 0; i < len(list) && k < old.len(); {
+		seen := old.at(k)
+		switch {
+		case list[i].id < seen.id:
+			i++
+		case list[i].id > seen.id:
+			k++
+		default:
+			if list[i].trace() == seen {
+				n += seen.tokens
+			}
+			i, k = i+1, k+1
 		}
 	}
-	return low
+	return n
 }
 
-// frees returns how many raw tokens must go from a view for it to weigh so
-// much less.
-func (w scale) frees(tokens int64) int64 {
-	return w.old + w.fresh - w.holds(w.upper()-tokens)
+// A knowledge is what usage reports have shown about models. It is replaced,
+// never changed.
+type knowledge struct {
+	model   string       // the model of the next requests
+	cal     *calibration // of that model; nil before its first report
+	learned learned      // the calibrations of all models
+	cap     int64        // the largest overhead to assume; 0 means maxTotal
 }
 
-func round(x float64) int64 { return int64(math.Round(x)) }
+var noKnowledge knowledge
+
+// known returns the knowledge of s. It is not nil.
+func (s *state) known() *knowledge {
+	if s.knowledge == nil {
+		return &noKnowledge
+	}
+	return s.knowledge
+}
+
+// A learned is a list of calibrations, at most one for each model, the one with
+// the newest report last. It is replaced, never changed.
+type learned []*calibration
+
+// of returns the calibration of the model, or nil if there is none.
+func (l learned) of(model string) *calibration {
+	for _, c := range l {
+		if c.Model == model {
+			return c
+		}
+	}
+	return nil
+}
+
+// version returns the version of the newest snapshot that a report for the
+// model was applied to, 0 if there is none.
+func (l learned) version(model string) uint64 {
+	if c := l.of(model); c != nil {
+		return c.version
+	}
+	return 0
+}
+
+// with returns l with c in place of its model's calibration.
+func (l learned) with(c *calibration) learned {
+	out := make(learned, 0, len(l)+1)
+	for _, m := range l {
+		if m.Model != c.Model {
+			out = append(out, m)
+		}
+	}
+	// Only the two newest calibrations keep the views of their reports, and
+	// only the newest maxModels are kept at all.
+	if n := len(out); n > 1 && out[n-2].at != nil {
+		own := *out[n-2]
+		own.at = nil
+		out[n-2] = &own
+	}
+	return append(out[max(len(out)-maxModels+1, 0):], c)
+}
+
+// maxModels is how many models a History keeps calibrations of.
+const maxModels = 32
+
+// carried returns the calibrations for another History that begins with the
+// view of s.
+func (s *state) carried() learned {
+	if len(s.known().learned) == 0 {
+		return nil
+	}
+	out := make(learned, len(s.known().learned))
+	for i, c := range s.known().learned {
+		own := *c
+		if c.Model == s.known().model && s.known().cal != nil {
+			saved := s.withoutEphemeral()
+			own = *s.known().cal
+			own.Calibration = own.Moved(saved.scale(), saved.raw())
+		}
+		own.at, own.version = nil, 0
+		out[i] = &own
+	}
+	return out
+}
+
+// withoutEphemeral returns s without its ephemeral messages, which are not
+// saved.
+func (s *state) withoutEphemeral() state {
+	out := *s
+	if s.eph != nil && s.known().cal != nil && s.known().cal.at.eph == s.eph {
+		out.measured -= s.eph.tokens()
+	}
+	out.eph = nil
+	return out
+}

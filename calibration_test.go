@@ -2,7 +2,9 @@ package convo_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -12,7 +14,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// A provider stands for one whose tokenizer and overhead are its own.
+// A provider counts tokens in its own way, with its own overhead.
 type provider struct {
 	overhead int
 	ratio    float64 // of what bare counts
@@ -22,8 +24,8 @@ func (p provider) weigh(s *convo.Snapshot) int {
 	return p.overhead + int(math.Round(p.ratio*float64(s.Tokens())))
 }
 
-// talk goes on for so many turns, with a report on each request, and returns
-// how far off the last expectation was.
+// talk holds a conversation of the given number of turns, reports the usage of
+// each request, and returns how far off the last estimate was.
 func (p provider) talk(t *testing.T, h *convo.History, turns int) (off float64) {
 	for range turns {
 		mustAppend(t, h, convo.User(strings.Repeat("u", 300)))
@@ -35,7 +37,8 @@ func (p provider) talk(t *testing.T, h *convo.History, turns int) (off float64) 
 	return off
 }
 
-// The ratio is learned from differences, in which the overhead cancels out.
+// The ratio is learned from the differences between reports, where the overhead
+// cancels out.
 func TestCalibration_LearnsTheRatio(t *testing.T) {
 	for name, p := range map[string]provider{
 		"as counted": {0, 1}, "tools": {5000, 1}, "more": {0, 1.4}, "more, tools": {5000, 1.4}, "less": {0, 0.7}, "less, tools": {5000, 0.7}, "much more": {1000, 3},
@@ -59,7 +62,8 @@ func TestCalibration_LearnsTheRatio(t *testing.T) {
 	}
 }
 
-// What is new is in doubt as far as reports were off; what was measured is not.
+// Upper leaves room for as much as reports were off, but only for what is new:
+// what was measured is exact.
 func TestCalibration_Upper(t *testing.T) {
 	h := historyOf(t, bare(), convo.User(strings.Repeat("u", 10_000)))
 	e := h.Tokens()
@@ -82,8 +86,8 @@ func TestCalibration_Upper(t *testing.T) {
 	assert.Greater(t, rough, 2*calm)
 }
 
-// A report that cannot be text alone, such as one on a document that was
-// counted as little, teaches nothing about text.
+// A report on something that is not text, such as a document that was counted as
+// little, does not change the ratio of text.
 func TestCalibration_Outlier(t *testing.T) {
 	p := provider{500, 1}
 	h := historyOf(t, bare())
@@ -102,16 +106,15 @@ func TestCalibration_Outlier(t *testing.T) {
 	assert.InEpsilon(t, p.weigh(h.Snapshot()), h.Tokens().Tokens, 0.01, "and the next report says the rest")
 }
 
-// One large report must not lock a History: what was measured as a document's
-// weight goes with the document.
+// One large report must not make a History unusable: the weight of a document
+// leaves with the document.
 func TestCalibration_LargeReportDoesNotLock(t *testing.T) {
 	for name, input := range map[string]int{"within the limit": 105_000, "above it": 120_000} {
 		t.Run(name, func(t *testing.T) {
 			h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 128_000, Reserve: 16_000}})
 			require.NoError(t, err)
 			mustAppend(t, h, convo.System("guide"), convo.User("read this", convo.NewMedia("application/pdf", []byte("%PDF"))))
-			s, _, err := h.Prepare(t.Context())
-			require.NoError(t, err)
+			s := prepare(t, h)
 			require.NoError(t, h.RecordUsage(s, convo.Usage{Input: input}))
 			_, err = h.Rewind(1)
 			require.NoError(t, err)
@@ -155,8 +158,8 @@ func TestPriors_Faults(t *testing.T) {
 	assert.ElementsMatch(t, []string{`Options.Priors["m"].Ratio`, `Options.Priors["m"].Margin`, `Options.Priors["n"].Ratio`, `Options.Priors["o"].Ratio`}, valueErrors(t, err))
 }
 
-// What was learned goes on in a fork and after a load: the same estimate, and
-// the same ratio for what is new.
+// A fork, and a History that is loaded, go on with the same estimate, and the
+// same ratio for what is new.
 func TestCalibration_GoesOn(t *testing.T) {
 	p := provider{2000, 1.5}
 	h := historyOf(t, bare())
@@ -186,7 +189,7 @@ func TestCalibration_GoesOn(t *testing.T) {
 	}
 }
 
-// Calibrations of two models stay apart when they take turns.
+// Two models that take turns keep separate calibrations.
 func TestCalibration_ModelsTakeTurns(t *testing.T) {
 	small, large := provider{100, 0.8}, provider{4000, 1.6}
 	h := historyOf(t, bare())
@@ -202,7 +205,8 @@ func TestCalibration_ModelsTakeTurns(t *testing.T) {
 	assert.GreaterOrEqual(t, h.Tokens().Upper, small.weigh(h.Snapshot()))
 }
 
-// What a summarizer's own request used is in the report, and teaches nothing.
+// The usage of a summarizer's own request is in the report and does not change
+// the ratio.
 func TestCalibration_IgnoresTheSummarizer(t *testing.T) {
 	h := historyOf(t, bare())
 	provider{0, 1}.talk(t, h, 6)
@@ -217,4 +221,193 @@ func TestCalibration_IgnoresTheSummarizer(t *testing.T) {
 	r := apply(t, h, convo.Edit{Drop: drop, Summary: &convo.Summary{Text: "s", Usage: convo.Usage{Input: 99_999, Output: 77}}})
 	assert.Equal(t, 99_999, r.Usage.Input)
 	assert.Equal(t, before-(s.Tokens()-h.Snapshot().Tokens()), h.Tokens().Tokens)
+}
+
+// turns appends n turns of a thousand bytes each.
+func turns(t *testing.T, h *convo.History, n int) {
+	t.Helper()
+	for range n {
+		mustAppend(t, h, convo.User(strings.Repeat("u", 300)), convo.Assistant(strings.Repeat("a", 700)))
+	}
+}
+
+func bounded(window int) *convo.Options {
+	opts := bare()
+	opts.Limits = convo.Limits{Window: window, Reserve: -1}
+	return opts
+}
+
+// A usage report without the cached tokens must not make a full window look
+// empty.
+func TestRecordUsage_TooSmall(t *testing.T) {
+	h := historyOf(t, bounded(128_000))
+	turns(t, h, 100)
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 4}))
+	assert.Equal(t, 25_000, h.Tokens().Tokens, "a quarter of what was counted")
+	for range 500 {
+		turns(t, h, 1)
+		mustAppend(t, h, convo.User("u"))
+		s, r, err := h.Prepare(t.Context())
+		require.NoError(t, err)
+		require.True(t, r.Fits)
+		require.Less(t, s.Tokens(), 4*128_000)
+		_, err = h.Rewind(1)
+		require.NoError(t, err)
+	}
+}
+
+// A plausible report starts the count anew: the next implausible one is ignored
+// again.
+func TestRecordUsage_TooLargeAgain(t *testing.T) {
+	h := historyOf(t, bounded(128_000), convo.System("guide"))
+	turns(t, h, 20)
+	record := func(input int) {
+		t.Helper()
+		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: input}))
+		turns(t, h, 1)
+	}
+	record(600_000)
+	record(25_000)
+	before := h.Tokens().Tokens
+	record(600_000)
+	assert.InDelta(t, before, h.Tokens().Tokens, 2000)
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 600_000}))
+	assert.Greater(t, h.Tokens().Tokens, 500_000, "two in a row are believed")
+}
+
+// An implausible report is ignored once; if the next is implausible too, it is
+// accepted.
+func TestRecordUsage_TooLarge(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		turns int
+		input int
+	}{{"some turns", 20, 600_000}, {"summed up over a run", 20, 150_000}, {"nothing yet", 0, 200_000}, {"two words", 0, 100_000}} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := historyOf(t, bounded(128_000), convo.System("guide"))
+			if tt.name == "nothing yet" {
+				h = historyOf(t, bounded(128_000))
+			}
+			turns(t, h, tt.turns)
+			before := h.Tokens()
+			unchanged(t, h, func() { require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: tt.input})) })
+			require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: tt.input}), "once more for the same request")
+			assert.Equal(t, before, h.Tokens())
+			mustAppend(t, h, convo.User("u"))
+			s, r, err := h.Prepare(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
+
+			require.NoError(t, h.RecordUsage(s, convo.Usage{Input: tt.input}))
+			assert.GreaterOrEqual(t, h.Tokens().Tokens, 64_000)
+			_, err = h.Rewind(1)
+			require.NoError(t, err)
+			turns(t, h, 1)
+			mustAppend(t, h, convo.User("u"))
+			s = h.Snapshot()
+			for range 2 { // the truth, and twice is not needed
+				require.NoError(t, h.RecordUsage(s, convo.Usage{Input: s.Tokens()}))
+				assert.Equal(t, s.Tokens(), h.Tokens().Tokens)
+			}
+		})
+	}
+}
+
+// An imported conversation that weighs more than was estimated is cut only down
+// to the target.
+func TestRecordUsage_FirstOnALargeView(t *testing.T) {
+	for _, ratio := range []float64{1.2, 1.5, 1.9} {
+		t.Run(fmt.Sprint(ratio), func(t *testing.T) {
+			p := provider{3000, ratio}
+			h := historyOf(t, bounded(200_000))
+			turns(t, h, int(140_000/ratio)/1000)
+			require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: p.weigh(h.Snapshot())}))
+			for r := (convo.Report{}); r.Outcome != convo.OutcomeApplied; {
+				turns(t, h, 1)
+				mustAppend(t, h, convo.User("u"))
+				var err error
+				_, r, err = h.Prepare(t.Context())
+				require.NoError(t, err)
+				mustAppend(t, h, convo.Assistant("a"))
+			}
+			left := p.weigh(h.Snapshot())
+			assert.Greater(t, left, 70_000)
+			assert.Less(t, left, 105_000, "low water")
+		})
+	}
+}
+
+// Saving and loading changes no estimate.
+func TestCalibration_TheSameAfterRestore(t *testing.T) {
+	h := historyOf(t, bounded(128_000), convo.System("guide"))
+	id := mustAppend(t, h, convo.User("read", convo.NewMedia("application/pdf", []byte("%PDF"))))
+	for range 2 {
+		mustAppend(t, h, convo.Assistant("a"))
+		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 90_000}))
+		mustAppend(t, h, convo.User("u"))
+	}
+	apply(t, h, convo.Edit{Drop: []convo.ID{id}})
+	again, err := convo.Restore(h.Snapshot(), bounded(128_000))
+	require.NoError(t, err)
+	assert.InDelta(t, h.Tokens().Tokens, again.Tokens().Tokens, 1)
+	assert.InDelta(t, h.Tokens().Upper, again.Tokens().Upper, 1)
+}
+
+// A ratio applies only to the tokenizer that it was learned with.
+func TestCalibration_AnotherTokenizer(t *testing.T) {
+	h := historyOf(t, bare())
+	p := provider{500, 0.25}
+	p.talk(t, h, 12)
+	quarters := bare()
+	quarters.Tokenizer = convo.TokenizerFunc(func(text string) int { return (len(text) + 3) / 4 })
+	again, err := convo.Restore(h.Snapshot(), quarters)
+	require.NoError(t, err)
+	assert.Equal(t, h.Tokens().Tokens, again.Tokens().Tokens)
+	before := again.Tokens().Tokens
+	mustAppend(t, again, convo.User(strings.Repeat("u", 40_000)))
+	assert.InDelta(t, 10_000, again.Tokens().Tokens-before, 800)
+}
+
+// Dropped entries are freed, even if they were reported on for a model that is
+// no longer used.
+func TestCalibration_ModelsKeepNoViews(t *testing.T) {
+	inUse := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := inUse()
+	h := historyOf(t, bare())
+	for i := range 100 {
+		require.NoError(t, h.SetModel(fmt.Sprint("model ", i)))
+		mustAppend(t, h, convo.User(strings.Repeat("u", 1<<20)), convo.Assistant("a"))
+		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: h.Snapshot().Tokens()}))
+		_, err := h.SplicePrefix(h.Snapshot(), h.Len()-2, "")
+		require.NoError(t, err)
+	}
+	assert.Less(t, inUse()-before, int64(12<<20))
+	require.NoError(t, h.SetModel("model 3"))
+	assert.Positive(t, h.Tokens().Tokens)
+	runtime.KeepAlive(h)
+}
+
+// A first report on a few bytes that is mostly tool schemas does not make all that
+// follows look a hundred times too large, and a report counts by its size.
+func TestCalibration_SmallReportsTeachLittle(t *testing.T) {
+	h := historyOf(t, bare(), convo.User(strings.Repeat("u", 20)))
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 3000}))
+	mustAppend(t, h, convo.Assistant(strings.Repeat("a", 100_000)))
+	assert.Equal(t, 103_000-20+20, h.Tokens().Tokens)
+	at := h.Snapshot()
+	for _, input := range []int{0, 0, 0} { // no figure, not a ratio of 0
+		require.NoError(t, h.RecordUsage(at, convo.Usage{Input: input}))
+	}
+	assert.Equal(t, 103_000, h.Tokens().Tokens)
+	require.NoError(t, h.RecordUsage(at, convo.Usage{Input: 53_000}))
+	assert.Equal(t, 53_000, h.Tokens().Tokens)
+	mustAppend(t, h, convo.User("hi"))
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 53_007}))
+	mustAppend(t, h, convo.Assistant(strings.Repeat("b", 100_000)))
+	assert.InDelta(t, 103_000, h.Tokens().Tokens, 3500, "two bytes of seven tokens change little")
 }

@@ -2,18 +2,17 @@ package convo
 
 import "slices"
 
-// calls are the tool calls of the newest exchange and which of them are
-// answered. Pairing is by occurrence: a result answers the first unanswered
-// call with its id.
+// calls are the tool calls of an exchange, with a note of which are answered.
+// Calls and results pair by occurrence: a result answers the first open call
+// with its ID.
 type calls struct {
-	head  ID
-	list  []call
-	open  int // how many are not answered
-	first int // none before it is open
+	head ID // of the exchange
+	list []call
+	open int // how many have no result yet
 
-	// Positions by id and by name, for messages with many calls; what is
-	// answered is taken from the front as it is met.
-	byID, byName map[string][]int
+	// The open calls: all in order, by ID, and by name. These are nil unless
+	// there are more than manyCalls.
+	inOrder, byID, byName *ring
 }
 
 type call struct {
@@ -22,11 +21,12 @@ type call struct {
 	answered             bool
 }
 
-// manyCalls is where looking through the list would begin to cost.
+// manyCalls is the number of calls up to which find searches the list. Beyond
+// it, rings keep the time to answer all calls linear.
 const manyCalls = 32
 
-// newCalls returns the calls of an assistant message, all open and counted, nil
-// when it has none.
+// newCalls returns the calls of a message, all of them open, or nil if it has
+// none. by counts the tokens of their IDs and names.
 func newCalls(m *Message, by *counter) *calls {
 	var list []call
 	for _, p := range m.Parts {
@@ -40,16 +40,22 @@ func newCalls(m *Message, by *counter) *calls {
 	return &calls{list: list, open: len(list)}
 }
 
-// begin returns the calls of the entry, all open, to be answered: e keeps its
-// own as they are.
+// begin returns a copy of the calls of e, all of them open, for results to
+// answer. It returns nil if e has none.
 func (e *entry) begin() *calls {
 	if e.calls == nil {
 		return nil
 	}
-	return &calls{head: e.id, list: slices.Clone(e.calls.list), open: len(e.calls.list)}
+	c := &calls{head: e.id, list: slices.Clone(e.calls.list), open: len(e.calls.list)}
+	if len(c.list) > manyCalls {
+		c.inOrder = newRing(c.list, func(*call) string { return "" })
+		c.byID = newRing(c.list, func(k *call) string { return k.id })
+		c.byName = newRing(c.list, func(k *call) string { return k.name })
+	}
+	return c
 }
 
-// openCalls returns how many calls are open; none for nil.
+// openCalls returns how many calls are open. c may be nil.
 func (c *calls) openCalls() int {
 	if c == nil {
 		return 0
@@ -57,61 +63,97 @@ func (c *calls) openCalls() int {
 	return c.open
 }
 
-// find returns the call that a result with this id and name answers.
+// find returns the index of the call that a result with this call ID and tool
+// name answers. Either may be empty; see [ToolResult]. c may be nil.
 func (c *calls) find(id, name string) (int, error) {
 	if c == nil {
 		return 0, ErrNoOpenCall
 	}
-	for c.first < len(c.list) && c.list[c.first].answered {
-		c.first++
-	}
-	if id == "" && name == "" {
-		if c.first == len(c.list) {
-			return 0, ErrNoOpenCall
-		}
-		return c.first, nil
-	}
-	if len(c.list) > manyCalls {
+	if c.inOrder != nil {
 		return c.lookUp(id, name)
 	}
 	answered := false
 	for i := range c.list {
-		if k := &c.list[i]; id != "" && k.id == id || id == "" && k.name == name {
-			if !k.answered {
-				return i, nil
-			}
-			answered = true
+		k := &c.list[i]
+		if id != "" && k.id != id || id == "" && name != "" && k.name != name {
+			continue
 		}
+		if !k.answered {
+			return i, nil
+		}
+		answered = true
 	}
 	return 0, notFound(id != "" && answered)
 }
 
+// lookUp does the same as find with the rings, in constant time.
 func (c *calls) lookUp(id, name string) (int, error) {
-	if c.byID == nil {
-		c.byID, c.byName = make(map[string][]int), make(map[string][]int)
-		for i := range c.list {
-			k := &c.list[i]
-			c.byID[k.id] = append(c.byID[k.id], i)
-			c.byName[k.name] = append(c.byName[k.name], i)
-		}
+	open, key := c.inOrder, ""
+	switch {
+	case id != "":
+		open, key = c.byID, id
+	case name != "":
+		open, key = c.byName, name
 	}
-	positions, key := c.byID, id
-	if id == "" {
-		positions, key = c.byName, name
-	}
-	list, known := positions[key]
-	for len(list) > 0 && c.list[list[0]].answered {
-		list = list[1:]
-	}
-	if known {
-		positions[key] = list
-	}
-	if len(list) == 0 {
+	i, known := open.first(key)
+	if i < 0 {
 		return 0, notFound(id != "" && known)
 	}
-	return list[0], nil
+	return i, nil
 }
 
+// A ring holds the open calls with each key, in order. For each key it is a
+// circular doubly linked list with a head; its elements are indices of calls. A
+// removed call keeps its links, so that it can be put back in its place.
+type ring struct {
+	heads      map[string]int // the head of each key's list
+	next, prev []int          // the links: first those of the calls, then those of the heads
+}
+
+// newRing returns a ring of the calls, all of them open, by the given key.
+func newRing(list []call, key func(*call) string) *ring {
+	r := &ring{heads: make(map[string]int), next: make([]int, len(list)), prev: make([]int, len(list))}
+	for i := range list {
+		k := key(&list[i])
+		head, ok := r.heads[k]
+		if !ok {
+			head = len(r.next)
+			r.heads[k] = head
+			r.next, r.prev = append(r.next, head), append(r.prev, head)
+		}
+		last := r.prev[head]
+		r.next[last], r.prev[i], r.next[i], r.prev[head] = i, last, head, i
+	}
+	return r
+}
+
+// first returns the first open call with a key, -1 if there is none, and
+// whether any call has that key, open or not.
+func (r *ring) first(key string) (i int, known bool) {
+	head, known := r.heads[key]
+	if !known || r.next[head] == head {
+		return -1, known
+	}
+	return r.next[head], true
+}
+
+// remove removes a call from r, which may be nil.
+func (r *ring) remove(i int) {
+	if r != nil {
+		r.next[r.prev[i]], r.prev[r.next[i]] = r.next[i], r.prev[i]
+	}
+}
+
+// putBack puts a removed call back. Calls must be put back in the reverse order
+// of their removal. r may be nil.
+func (r *ring) putBack(i int) {
+	if r != nil {
+		r.next[r.prev[i]], r.prev[r.next[i]] = i, i
+	}
+}
+
+// notFound returns the error for a result without an open call. answered says
+// whether a call with its ID has a result already.
 func notFound(answered bool) error {
 	if answered {
 		return ErrAnswered
@@ -119,33 +161,37 @@ func notFound(answered bool) error {
 	return ErrNoOpenCall
 }
 
+// answer marks a call as answered.
 func (c *calls) answer(i int) {
 	c.list[i].answered = true
 	c.open--
+	c.inOrder.remove(i)
+	c.byID.remove(i)
+	c.byName.remove(i)
 }
 
-// reopen takes answers back.
+// reopen marks the calls that were answered last as open again. answered lists
+// them in the order in which they were answered.
 func (c *calls) reopen(answered []int) {
-	if len(answered) == 0 {
-		return
-	}
-	for _, i := range answered {
+	for _, i := range slices.Backward(answered) {
 		c.list[i].answered = false
-		c.first = min(c.first, i)
+		c.open++
+		c.inOrder.putBack(i)
+		c.byID.putBack(i)
+		c.byName.putBack(i)
 	}
-	c.open += len(answered)
-	c.byID, c.byName = nil, nil
 }
 
-// firstOpen returns the first open call; there must be one.
+// firstOpen returns the first open call. There must be one.
 func (c *calls) firstOpen() *call {
-	i := slices.IndexFunc(c.list[c.first:], func(k call) bool { return !k.answered })
-	return &c.list[c.first+i]
+	i, _ := c.find("", "")
+	return &c.list[i]
 }
 
-// pair finds the call that each result in e answers, marks it answered, and
-// fills in the id and name that a result came without. answered collects the
-// positions for reopen. On an error the results before it stay marked.
+// pair finds the call that each result in e answers, marks it as answered, and
+// fills in a result's ID and name if they are empty. It appends the calls to
+// answered, for reopen. After an error, the calls of the results before the
+// faulty one remain answered.
 func (c *calls) pair(e *entry, answered *[]int) error {
 	for i, p := range e.msg.Parts {
 		r := p.(ToolResult)
@@ -168,8 +214,8 @@ func (c *calls) pair(e *entry, answered *[]int) error {
 	return nil
 }
 
-// callsOf finds the calls of the newest exchange of a list and marks those
-// that its results answer.
+// callsOf returns the calls of the newest exchange of a list, those with a
+// result marked as answered. It returns nil if the exchange has no calls.
 func callsOf(list []*entry) *calls {
 	if len(list) == 0 {
 		return nil

@@ -7,16 +7,19 @@ import (
 	"slices"
 )
 
-// Chain makes one strategy of several, a ladder: each link gets the view as
-// the links before it would leave it, until the goal is reached. What they
-// give up is one edit, applied in one step. A link that declines or fails adds
-// nothing and is named in [Report].Links; the chain fails only when no link
-// added anything.
+// Chain returns a strategy that runs several strategies, its links, one after the
+// other until Goal.Target is reached. Each link sees the view as the links before
+// it would leave it. Their edits are combined into one, which is applied in one
+// step.
 //
-// A Chain is a [Trigger] that is due when a link is; then only the links that
-// are due run, each once. In the background a link that fails ends the ladder:
-// there is still room, and what the next link would drop unread can be
-// summarised later.
+// A link that declines or fails adds nothing to the edit; [Report].Links says why.
+// The chain returns an error only if no link added anything or ctx has ended. A
+// link that is nil fails with a [*ValueError].
+//
+// A Chain is due as a [Trigger] when one of its links is. A compaction started
+// that way runs only the links that are due, each once. In the background, a link
+// that fails or returns [ErrBreaker] ends the chain: there is still room, so it is
+// better to summarise later what the next link would drop unread.
 func Chain(links ...CompactionStrategy) CompactionStrategy {
 	return chain(slices.Clone(links))
 }
@@ -34,20 +37,31 @@ func (c chain) Due(s Status) bool {
 	})
 }
 
-// Compact asks the links.
-func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
-	if g.run == nil {
-		g.run = &run{base: s, status: s.status()}
+// trigger returns c if one of its links is a Trigger, and nil otherwise.
+func (c chain) trigger() Trigger {
+	if slices.ContainsFunc(c, func(link CompactionStrategy) bool { return triggerOf(link) != nil }) {
+		return c
 	}
-	var sum sumOfEdits
+	return nil
+}
+
+// Compact runs the links and returns their combined edit.
+func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
+	if g.Status == (Status{}) {
+		g.Status = s.status()
+	}
+	if g.Original == nil {
+		g.Original = s.original
+	}
+	combined := combinedEdit{e: Edit{Work: new(Work)}}
 	var failed, declined []error
 	view := s
-	for _, link := range c {
+	for i, link := range c {
 		if ctx.Err() != nil {
-			return Edit{}, context.Cause(ctx)
+			return Edit{Work: combined.e.Work}, context.Cause(ctx)
 		}
 		if g.Reason == ReasonTrigger {
-			if due, err := isDue(triggerOf(link), g.run.status); err != nil {
+			if due, err := isDue(triggerOf(link), g.Status); err != nil {
 				failed = append(failed, err)
 				continue
 			} else if !due {
@@ -56,7 +70,7 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 		} else if view.raw() <= int64(g.Target) {
 			break
 		}
-		next, err := c.climb(ctx, link, view, g, &sum)
+		next, err := combined.run(ctx, i, link, view, g)
 		switch {
 		case err == nil:
 			view = next
@@ -72,48 +86,61 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	}
 	switch {
 	case view != s:
-		return sum.edit(), nil
+		return combined.edit(), nil
 	case len(failed) > 0:
-		return Edit{}, errors.Join(failed...)
+		return Edit{Work: combined.e.Work}, errors.Join(failed...)
 	case len(declined) > 0:
-		return Edit{}, errors.Join(declined...)
+		return Edit{Work: combined.e.Work}, errors.Join(declined...)
 	}
-	return Edit{}, ErrNoGain
+	return Edit{Work: combined.e.Work}, ErrNoGain
 }
 
-// onlyNoGain reports whether a link ended with nothing but ErrNoGain.
+// onlyNoGain reports whether a link declined, and not because of the breaker.
 func onlyNoGain(err error) bool { return isDecline(err) && !errors.Is(err, ErrBreaker) }
 
-// climb asks one link, and returns the view with its edit.
-func (c chain) climb(ctx context.Context, link CompactionStrategy, view *Snapshot, g Goal, sum *sumOfEdits) (next *Snapshot, err error) {
+// run runs the i-th link of a chain, counted from 0, and adds what it did. It
+// returns the view with the link's edit.
+func (c *combinedEdit) run(ctx context.Context, i int, link CompactionStrategy, view *Snapshot, g Goal) (next *Snapshot, err error) {
 	if link == nil {
-		err := &ValueError{Name: "Chain", Value: link, Want: "links that are not nil"}
-		g.run.link("nil", err)
+		err := &ValueError{Name: fmt.Sprintf("link %d of Chain", i), Value: link, Want: "a strategy"}
+		c.addLink(Link{Strategy: "nil", Outcome: OutcomeFailed, Cause: err})
 		return nil, err
 	}
-	own := *view // what the link does to it stays with the link
+	own := *view // so that a link that writes to its snapshot changes only its own copy
 	name, e, err := plan(ctx, link, &own, g)
 	if err == nil {
-		next, err = view.with(e, g)
+		next, err = view.withChecked(e, g)
 	}
 	if err == nil && next.raw() >= view.raw() && g.Reason != ReasonTrigger {
 		err = ErrNoGain
 	}
-	if _, nested := link.(chain); !nested || err != nil {
-		if err != nil && !isDecline(err) {
-			err = fmt.Errorf("%s: %w", name, err)
-		}
-		g.run.link(name, err)
+	c.addWork(e.Work)
+	l := Link{Strategy: name, Outcome: OutcomeApplied, Calls: e.Work.Calls}
+	switch {
+	case err == nil:
+	case isDecline(err):
+		l.Outcome = OutcomeDeclined
+	default:
+		l.Outcome = OutcomeFailed
+		err = fmt.Errorf("convo: strategy %s: %w", name, err)
+	}
+	l.Cause = err
+	if e.Work.Links == nil {
+		c.addLink(l)
+	} else if err != nil {
+		l.Calls = 0 // they are counted in its own links
+		c.addLink(l)
 	}
 	if err != nil {
 		return nil, err
 	}
-	sum.add(e)
+	c.addEdit(e)
 	return next, nil
 }
 
-// with is With for an edit that a strategy made: its summary must be fit.
-func (s *Snapshot) with(e Edit, g Goal) (*Snapshot, error) {
+// withChecked returns s with the edit of a link. It returns an error if the edit
+// makes the view larger, or if its summary may not be used.
+func (s *Snapshot) withChecked(e Edit, g Goal) (*Snapshot, error) {
 	next, err := s.With(e)
 	if err != nil {
 		return nil, err
@@ -125,45 +152,49 @@ func (s *Snapshot) with(e Edit, g Goal) (*Snapshot, error) {
 	return next, e.Summary.fit(freed, int64(g.MinFree))
 }
 
-// A sumOfEdits is what links that ran one after the other do together.
-type sumOfEdits struct {
-	e        Edit
-	read     []ID    // dropped by links that brought a summary
-	explicit []Range // what summaries said themselves that they cover
+// A combinedEdit collects the edits and the work of the links of a chain.
+type combinedEdit struct {
+	e      Edit
+	covers []Range // what the summary stands for
 }
 
-func (sum *sumOfEdits) add(e Edit) {
-	sum.e.Drop = append(sum.e.Drop, e.Drop...)
-	sum.e.Clear = append(sum.e.Clear, e.Clear...)
+// addLink adds how a link did.
+func (c *combinedEdit) addLink(l Link) { c.e.Work.Links = append(c.e.Work.Links, l) }
+
+// addWork adds the work of a link.
+func (c *combinedEdit) addWork(w *Work) {
+	c.e.Work.Calls += w.Calls
+	c.e.Work.Usage = c.e.Work.Usage.plus(w.Usage)
+	c.e.Work.Links = append(c.e.Work.Links, w.Links...)
+}
+
+// addEdit adds the edit of a link.
+func (c *combinedEdit) addEdit(e Edit) {
+	c.e.Drop = append(c.e.Drop, e.Drop...)
+	c.e.Clear = append(c.e.Clear, e.Clear...)
+	c.e.Work.Unread = addClamped(c.e.Work.Unread, e.Work.Unread)
 	if e.Summary == nil {
 		return
 	}
-	text := *e.Summary
-	sum.e.Summary = &text
+	own := *e.Summary
+	c.e.Summary = &own
 	switch {
-	case text.Text == "":
-		sum.read, sum.explicit = nil, nil
-	case text.Covers != nil:
-		sum.explicit = append(sum.explicit, text.Covers...)
-	case e.read != nil:
-		sum.read = append(sum.read, e.read...)
+	case own.Text == "":
+		c.covers = nil
+	case own.Covers != nil:
+		c.covers = append(c.covers, own.Covers...)
 	default:
-		sum.read = append(sum.read, e.Drop...)
+		dropped := slices.Clone(e.Drop)
+		slices.Sort(dropped)
+		c.covers = append(c.covers, rangesOf(dropped)...)
 	}
 }
 
-func (sum *sumOfEdits) edit() Edit {
-	e := sum.e
-	if e.Summary == nil || e.Summary.Text == "" {
-		return e
+// edit returns the combined edit. If it has a summary, Covers lists what the
+// summary stands for, which excludes what other links dropped.
+func (c *combinedEdit) edit() Edit {
+	if c.e.hasSummary() {
+		c.e.Summary.Covers = append([]Range{}, c.covers...)
 	}
-	e.read = slices.Clone(sum.read)
-	if e.read == nil {
-		e.read = []ID{}
-	}
-	slices.Sort(e.read)
-	if sum.explicit != nil {
-		e.Summary.Covers = slices.Concat(sum.explicit, rangesOf(e.read))
-	}
-	return e
+	return c.e
 }

@@ -1,208 +1,232 @@
 package convo
 
 import (
+	"cmp"
 	"context"
-	"math"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// Prepare compacts if needed, and returns the snapshot to send. It returns the
-// snapshot beside every error too:
+// Prepare compacts if needed, as [History.CompactIfNeeded] does, and returns the
+// snapshot to send:
 //
 //	snap, report, err := h.Prepare(ctx)
-//	if err != nil && !report.Fits {
-//		return err // the request would be too long
+//	if err != nil {
+//		return err // the request would be too long, or h is closed
 //	}
+//
+// It returns an error in the same cases as CompactIfNeeded. The snapshot is
+// never nil, not even when there is an error.
 func (h *History) Prepare(ctx context.Context) (*Snapshot, Report, error) {
 	for range maxRounds - 1 {
 		r, err := h.CompactIfNeeded(ctx)
-		s, late := h.lateFor(&r)
-		if err != nil || late == nil {
+		s, tooLong := h.snapshotToSend(&r)
+		if err != nil || tooLong == nil {
 			return s, r, err
 		}
 	}
 	r, err := h.CompactIfNeeded(ctx)
-	s, late := h.lateFor(&r)
-	if err == nil && late != nil {
-		err = late
+	s, tooLong := h.snapshotToSend(&r)
+	if err == nil && tooLong != nil {
+		err = tooLong
 	}
 	return s, r, err
 }
 
-// lateFor returns the snapshot of now, and an error when it is too long because
-// of what was appended since r.
-func (h *History) lateFor(r *Report) (*Snapshot, error) {
+// snapshotToSend returns the current snapshot. It also returns an error, and
+// clears r.Fits, when r says that the request fits but messages appended since
+// have made it too long.
+func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ident == nil || !r.Fits || h.fits() {
-		return h.snapshot(), nil
+	if h.ident == nil || !r.Fits || h.fitsLocked() {
+		return h.snapshotLocked(), nil
 	}
 	r.Fits = false
-	return h.snapshot(), &LimitError{Need: clampInt(h.upper()), Limit: clampInt(h.marks.limit)}
+	return h.snapshotLocked(), &LimitError{Need: clampInt(h.upperLocked()), Limit: clampInt(h.marks.limit)}
 }
 
-// CompactIfNeeded runs the strategy when the next request weighs more than
-// high water, or the strategy's [Trigger] is due, and applies what it plans.
-// Otherwise it returns NotNeeded at once, at the same cost for any length.
+// CompactIfNeeded runs the strategy if the next request is larger than
+// Limits.High, or if the strategy's [Trigger] is due, and applies the edit that
+// the strategy returns. Otherwise it does nothing and reports OutcomeNotNeeded;
+// that check takes the same short time however long the conversation is.
 //
-// When another compaction of h is under way it waits for its end, under ctx,
-// and looks again. A compaction that was declined is no error while the
-// request fits. When it does not fit, there is always an error: a
-// [*FloorError], a [*LimitError], what the strategy failed with, or why ctx
-// ended; so this is all a caller has to ask:
+// If another compaction of h is running, CompactIfNeeded waits until it has
+// ended, or until ctx ends, and then checks again. A nil ctx never ends.
 //
-//	if err != nil && !report.Fits {
-//		return err
-//	}
+// It returns an error exactly when the request must not be sent:
+//   - The request does not fit. The error is a [*FloorError], a [*LimitError],
+//     or whatever made the compaction fail, such as the strategy's own error or
+//     the end of ctx.
+//   - h is closed: [ErrClosed].
+//   - The call came from inside a compaction of h, with the ctx of that
+//     compaction: [ErrReentrant].
 //
-// A call from inside a strategy or summarizer, with its ctx, is
-// [ErrReentrant].
+// Any other failure leaves the request within the limit. It is reported in
+// Report.Outcome and Report.Cause, logged as a warning, and passed to
+// Options.OnCompaction, but it is not returned as an error.
 func (h *History) CompactIfNeeded(ctx context.Context) (r Report, err error) {
-	if h.ident == nil {
-		return h.ungone(ReasonHigh, ErrClosed)
+	if ctx, err = h.callerContext(ctx); err != nil {
+		return h.notStarted(ReasonHigh, err)
 	}
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	if h.isInside(ctx) {
-		return h.ungone(ReasonHigh, ErrReentrant)
-	}
-	reason, err := h.check(false, &r)
+	reason, due, err := h.check(false, &r)
 	switch {
-	case err == nil && reason == notDue:
-		return r, nil
 	case err == ErrClosed:
-		return h.ungone(ReasonHigh, err)
+		return h.notStarted(ReasonHigh, err)
+	case err == nil && !due:
+		return r, nil
 	}
-	return h.fly(ctx, min(reason, ReasonTrigger), flyIfDue)
+	if r, err = h.withSlot(ctx, reason, compactIfDue); r.Fits {
+		return r, nil
+	}
+	return r, err
 }
 
-func flyIfDue(f *flight) (Report, error) { return f.compactIfDue(false) }
+func compactIfDue(f *flight) (Report, error) { return f.compactIfDue(false) }
 
-// Compact runs the strategy now, down to low water, and at least to half of
-// what there is. What the strategy's summary should dwell on is the focus; it
-// may be empty.
+// Compact runs the strategy, whether a compaction is needed or not. It works
+// down to Limits.Low or to half of the present size, whichever is less. The
+// focus says what a summary should concentrate on; it may be empty.
 //
-// It returns NotNeeded when nothing was appended since the last applied edit;
-// with a focus, since the last one that was applied for the same focus. An
-// edit need not free MinFree, only something. Waiting and errors are those of
-// CompactIfNeeded.
+// Limits.MinFree does not apply: any edit that frees something is accepted.
+// Summarizers are called even shortly after a failure. If another compaction of
+// h is running, Compact first waits until it has ended, or until ctx ends. A nil
+// ctx never ends.
+//
+// If nothing was appended since the last edit, Compact does nothing and reports
+// OutcomeNotNeeded, unless the request does not fit, or focus is not empty and
+// differs from the focus of that edit.
+//
+// The error is nil if an edit was applied or nothing had to be done, even if the
+// request is still too long; Report.Fits says whether it is. The error matches
+// [ErrNoGain] if the strategy found nothing to remove. Otherwise it says what
+// failed.
 func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
-	focus = validText(focus)
-	return h.compactAsked(ctx, ReasonManual, func(f *flight) (Report, error) {
-		n := need{reason: ReasonManual, focus: focus, asked: true}
+	focus = text.Valid(focus)
+	r, err := h.compactOnRequest(ctx, ReasonManual, func(f *flight) (Report, error) {
+		n := need{reason: ReasonManual, focus: focus, requested: true}
 		h.mu.Lock()
-		total := h.upper()
+		total := h.upperLocked()
 		n.target = min(h.marks.low, total/2)
-		idle := h.isIdle(focus) && h.fits()
+		idle := h.isIdleLocked(focus) && h.fitsLocked()
 		h.mu.Unlock()
 		if idle {
-			return h.present(), nil
+			return h.notNeededReport(), nil
 		}
 		return f.try(n)
 	})
+	switch r.Outcome {
+	case OutcomeApplied, OutcomeNotNeeded:
+		return r, nil
+	case OutcomeDeclined:
+		return r, cmp.Or(err, r.Cause)
+	}
+	return r, err
 }
 
-// compactAsked boards a flight for a compaction that was asked for.
-func (h *History) compactAsked(ctx context.Context, why Reason, work func(*flight) (Report, error)) (Report, error) {
-	if h.ident == nil {
-		return h.ungone(why, ErrClosed)
+// compactOnRequest runs work for a compaction that the caller requested, when
+// the slot is free.
+func (h *History) compactOnRequest(ctx context.Context, reason Reason, work func(*flight) (Report, error)) (Report, error) {
+	ctx, err := h.callerContext(ctx)
+	if err != nil {
+		return h.notStarted(reason, err)
 	}
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	if h.isInside(ctx) {
-		return h.ungone(why, ErrReentrant)
-	}
-	return h.fly(ctx, why, work)
+	return h.withSlot(ctx, reason, work)
 }
 
-// isIdle reports whether nothing was appended since the last edit that was
-// applied for the focus, or for any when that is empty.
-func (h *History) isIdle(focus string) bool {
-	if focus == "" {
-		return h.appended == 0 && (h.lastEdit != 0 || h.touched > 0 || h.slot != nil)
+// callerContext returns the context for a compaction that was called with ctx,
+// which may be nil. It returns an error if no compaction may start with ctx.
+func (h *History) callerContext(ctx context.Context) (context.Context, error) {
+	switch {
+	case h.ident == nil:
+		return ctx, ErrClosed
+	case ctx == nil:
+		return context.Background(), nil
+	case h.isInside(ctx):
+		return ctx, ErrReentrant
 	}
-	return h.focused.has(focus, h.appendedEver)
+	return ctx, nil
 }
 
-// notDue is no reason to compact.
-const notDue = Reason(math.MaxUint8)
+// isIdleLocked reports whether nothing was appended since the last edit, and
+// focus is empty or the focus of that edit.
+func (h *History) isIdleLocked(focus string) bool {
+	edited := h.lastEdit != 0 || h.touched > 0 || h.summary != nil
+	return h.appended == 0 && edited && (focus == "" || focus == h.lastFocus)
+}
 
-// check tells why a compaction is due now; soft also looks at the soft mark.
-// It puts the numbers of now into r.
-func (h *History) check(soft bool, r *Report) (reason Reason, err error) {
+// check reports whether a compaction is due, and why. With soft, it compares the
+// request with the soft mark too. It writes the current figures into r. The
+// error is ErrClosed, or a panic of the Trigger; in both cases nothing is due.
+func (h *History) check(soft bool, r *Report) (reason Reason, due bool, err error) {
 	h.mu.Lock()
 	m := h.marks
-	total := h.upper()
-	h.measure(r, total, m.limit)
+	total := h.upperLocked()
+	h.measureLocked(r, total, m.limit)
 	var status Status
-	warn := false
-	reason = notDue
+	askTrigger, warn := false, false
 	switch {
-	case h.ended():
+	case h.endedLocked():
 		err = ErrClosed
 	case h.compacted == h.version && total <= m.limit:
 	case total > m.high:
-		reason = ReasonHigh
+		reason, due = ReasonHigh, true
 	case soft && total > m.soft:
-		reason = ReasonSoft
+		reason, due = ReasonSoft, true
 	case h.trigger != nil:
-		status = h.status()
-		reason = ReasonTrigger // to be asked
+		status, askTrigger = h.statusLocked(), true
 	case m.high == noMark && !h.warned:
 		h.warned, warn = true, true
 	}
 	h.mu.Unlock()
-	if reason == ReasonTrigger {
-		var due bool
-		if due, err = isDue(h.trigger, status); !due && err == nil {
-			reason = notDue
-		}
+	if askTrigger {
+		reason = ReasonTrigger
+		due, err = isDue(h.trigger, status)
 	}
 	if warn {
-		h.warnEndless()
+		h.warnUnbounded()
 	}
-	return reason, err
+	return reason, due, err
 }
 
-// warnEndless tells the log, once, that nothing bounds this conversation.
-func (h *History) warnEndless() {
+// warnUnbounded logs that this conversation will never be compacted.
+func (h *History) warnUnbounded() {
 	defer func() { _ = recover() }()
-	h.opts.Logger.Warn("convo: nothing will ever be compacted: Limits set neither Window nor High, and the strategy is no Trigger")
+	h.opts.Logger.Warn("convo: this conversation will never be compacted: set Limits.Window or Limits.High, or a strategy that is a Trigger")
 }
 
-// A need says why a compaction is wanted, and how far.
+// A need says why to compact, and how far. Sizes are upper bounds, in tokens of
+// the whole request.
 type need struct {
-	reason Reason
-	focus  string
-	target int64 // of the whole request
-	asked  bool  // MinFree and the breaker do not bind
+	reason    Reason
+	focus     string
+	target    int64
+	requested bool // by Compact, Fit or Recover: MinFree and the breaker do not apply
 
-	// For Fit: what is asked for, how much of it comes out of the window, the
-	// limit that this leaves, and what reserves it, under the lock and last of
-	// all.
-	room    int64
-	keep    int64
-	limit   int64
-	reserve func(next *state) error
+	// For Fit; reserve is nil otherwise.
+	room       int64                   // the tokens to reserve
+	fromWindow int64                   // how many of them come out of the window and not out of a Budget
+	limit      int64                   // what the request may weigh when they are reserved
+	reserve    func(next *state) error // reserves them; called last, with the lock held
 }
 
-// maxRounds bounds how often one call compacts, while others append faster
-// than it can.
+// maxRounds is how often one call compacts at most. It takes more than one round
+// only if others append faster than the strategy removes.
 const maxRounds = 8
 
-// compactIfDue compacts as long as something is due and the request does not
-// fit.
+// compactIfDue compacts until nothing is due, the request fits, or an attempt
+// applied no edit. With soft, a request above the soft mark is due too.
 func (f *flight) compactIfDue(soft bool) (r Report, err error) {
 	for range maxRounds {
 		var now Report
 		var reason Reason
-		if reason, err = f.h.check(soft, &now); err != nil {
-			now.Reason = min(reason, ReasonTrigger)
+		var due bool
+		if reason, due, err = f.h.check(soft, &now); err != nil {
+			now.Reason = reason
 			return f.fail(now, err)
 		}
-		if reason == notDue {
-			if r.Outcome == Applied { // in the round before
+		if !due {
+			if r.Outcome == OutcomeApplied { // by the previous round
 				r.Fits = now.Fits
 				return r, nil
 			}
@@ -214,18 +238,20 @@ func (f *flight) compactIfDue(soft bool) (r Report, err error) {
 			n.target = f.h.marks.low
 			f.h.mu.Unlock()
 		}
-		if r, err = f.try(n); r.Outcome != Applied || r.Fits {
+		if r, err = f.try(n); r.Outcome != OutcomeApplied || r.Fits {
 			return r, err
 		}
 	}
 	return r, err
 }
 
-// fail reports an error from before an attempt.
+// fail reports an error that happened before an attempt was made.
 func (f *flight) fail(r Report, err error) (Report, error) {
-	r.Outcome, r.Cause = Failed, err
-	if err != ErrClosed {
-		f.reports = append(f.reports, r)
+	r.Outcome, r.Cause = OutcomeFailed, err
+	if err == ErrClosed {
+		r.Fits = false // nothing may be sent
+		return r, err
 	}
+	f.reports = append(f.reports, r)
 	return r, err
 }

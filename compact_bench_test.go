@@ -126,7 +126,7 @@ func compactHalf(b *testing.B, h *convo.History, c convo.CompactionStrategy) tim
 	start := time.Now()
 	r, err := f.Compact(context.Background(), "")
 	took := time.Since(start)
-	if err != nil || r.Outcome != convo.Applied {
+	if err != nil || r.Outcome != convo.OutcomeApplied {
 		b.Fatal(r.Outcome, err)
 	}
 	return took

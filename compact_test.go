@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,9 +15,9 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// windowOf is bare with a window of so many tokens, none of it reserved. With
-// bare's counting an empty view weighs nothing; weights are bytes and an
-// eighth.
+// windowOf returns the options of bare with a window of so many tokens, none of
+// it reserved, and a strategy. As bare counts, an empty view weighs nothing, and
+// Upper is the bytes and an eighth.
 func windowOf(window int, c convo.CompactionStrategy) *convo.Options {
 	opts := bare()
 	opts.Limits = convo.Limits{Window: window, Reserve: -1}
@@ -25,19 +25,50 @@ func windowOf(window int, c convo.CompactionStrategy) *convo.Options {
 	return opts
 }
 
-// canned is a summarizer that always writes the same.
+// canned returns a summarizer that always writes the same.
 func canned(text string) convo.Summarizer {
 	return convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
 		return convo.Summary{Text: text, Usage: convo.Usage{Input: 100, Output: 10}}, nil
 	})
 }
 
-// broken is a summarizer that always fails, and counts how often.
+// broken returns a summarizer that always fails, and counts its calls.
 func broken(calls *int) convo.Summarizer {
 	return convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
 		*calls++
 		return convo.Summary{}, errors.New("model is down")
 	})
+}
+
+// requireNoFailure checks what a compaction returned: no error, and a report of
+// one that was applied, declined or not needed.
+func requireNoFailure(t testing.TB) func(convo.Report, error) {
+	return func(r convo.Report, err error) {
+		t.Helper()
+		require.NoError(t, err)
+		require.NotContains(t, []convo.Outcome{convo.OutcomeFailed, convo.OutcomeStale}, r.Outcome, "%v", r.Cause)
+	}
+}
+
+// requireFailed checks what CompactIfNeeded returned when the compaction failed
+// and the request fits all the same: no error, and a report that says why.
+func requireFailed(t testing.TB) func(convo.Report, error) convo.Report {
+	return func(r convo.Report, err error) convo.Report {
+		t.Helper()
+		require.NoError(t, err, "the request may be sent")
+		require.True(t, r.Fits)
+		require.Equal(t, convo.OutcomeFailed, r.Outcome)
+		require.Error(t, r.Cause)
+		return r
+	}
+}
+
+// prepare returns the snapshot to send, when it fits and no compaction failed.
+func prepare(t testing.TB, h *convo.History) *convo.Snapshot {
+	t.Helper()
+	s, r, err := h.Prepare(t.Context())
+	requireNoFailure(t)(r, err)
+	return s
 }
 
 func TestCompactIfNeeded_Marks(t *testing.T) {
@@ -48,14 +79,14 @@ func TestCompactIfNeeded_Marks(t *testing.T) {
 		limits convo.Limits
 		want   convo.Outcome
 	}{
-		{"no limit", convo.Limits{}, convo.NotNeeded},
-		{"just as much fits", convo.Limits{Window: total, Reserve: -1}, convo.NotNeeded},
-		{"one less does not", convo.Limits{Window: total - 1, Reserve: -1}, convo.Applied},
-		{"the reserve counts", convo.Limits{Window: total + 100, Reserve: 101}, convo.Applied},
-		{"the overhead counts", convo.Limits{Window: total, Reserve: -1, Overhead: 10}, convo.Applied},
-		{"above high", convo.Limits{Window: 2 * total, Reserve: -1, High: total - 1}, convo.Applied},
-		{"high without a window", convo.Limits{High: total - 1}, convo.Applied},
-		{"at high", convo.Limits{High: total}, convo.NotNeeded},
+		{"no limit", convo.Limits{}, convo.OutcomeNotNeeded},
+		{"just as much fits", convo.Limits{Window: total, Reserve: -1}, convo.OutcomeNotNeeded},
+		{"one less does not", convo.Limits{Window: total - 1, Reserve: -1}, convo.OutcomeApplied},
+		{"the reserve counts", convo.Limits{Window: total + 100, Reserve: 101}, convo.OutcomeApplied},
+		{"the overhead counts", convo.Limits{Window: total, Reserve: -1, Tools: 10}, convo.OutcomeApplied},
+		{"above high", convo.Limits{Window: 2 * total, Reserve: -1, High: total - 1}, convo.OutcomeApplied},
+		{"high without a window", convo.Limits{High: total - 1}, convo.OutcomeApplied},
+		{"at high", convo.Limits{High: total}, convo.OutcomeNotNeeded},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			fork, err := convo.Restore(h.Snapshot(), &convo.Options{Tokenizer: byBytes, Overheads: bare().Overheads, Limits: tt.limits, Strategy: convo.Truncate{}})
@@ -65,7 +96,7 @@ func TestCompactIfNeeded_Marks(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, r.Outcome)
 			assert.True(t, r.Fits)
-			if tt.want == convo.Applied {
+			if tt.want == convo.OutcomeApplied {
 				assert.Equal(t, convo.ReasonHigh, r.Reason)
 				assert.Equal(t, "truncate", r.Strategy)
 				assert.LessOrEqual(t, r.TokensAfter, status.Low, "down to low water in one step")
@@ -74,7 +105,7 @@ func TestCompactIfNeeded_Marks(t *testing.T) {
 				assert.Equal(t, len(r.Dropped), r.MessagesBefore-r.MessagesAfter)
 				again, err := fork.CompactIfNeeded(t.Context())
 				require.NoError(t, err)
-				assert.Equal(t, convo.NotNeeded, again.Outcome)
+				assert.Equal(t, convo.OutcomeNotNeeded, again.Outcome)
 			}
 		})
 	}
@@ -85,10 +116,10 @@ func TestPrepare(t *testing.T) {
 	snap, r, err := h.Prepare(t.Context())
 	require.NoError(t, err)
 	assert.Same(t, h.Snapshot(), snap)
-	assert.Equal(t, convo.Applied, r.Outcome)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, "chain", r.Strategy)
 	assert.Equal(t, "clear-tool-results", r.Links[0].Strategy)
-	assert.Equal(t, convo.Applied, r.Links[0].Outcome)
+	assert.Equal(t, convo.OutcomeApplied, r.Links[0].Outcome)
 	assert.LessOrEqual(t, snap.Tokens()*9/8, 1000)
 
 	mustAppend(t, h, convo.User(strings.Repeat("long ", 200)))
@@ -97,12 +128,12 @@ func TestPrepare(t *testing.T) {
 	require.ErrorAs(t, err, &floor)
 	assert.NotNil(t, snap, "beside an error too")
 	assert.False(t, r.Fits)
-	assert.Equal(t, convo.Failed, r.Outcome)
+	assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 	assert.Empty(t, r.Strategy, "none ran")
 	assert.Equal(t, (1000+5)*9/8+1, floor.Floor)
 	assert.Equal(t, floor.Floor, floor.System+floor.Newest)
 	assert.Equal(t, 1000, floor.Limit)
-	require.EqualError(t, err, "convo: floor of 1131 tokens above the limit of 1000 (system 6, newest exchange 1125, user messages of the newest turn 0, pinned 0, ephemeral 0, overhead 0)")
+	require.EqualError(t, err, "convo: cannot fit: 1131 protected tokens exceed limit 1000 (protected: system 6, newest exchange 1125); raise Limits.Window, or take the newest turn back with Rewind")
 }
 
 func TestCompactIfNeeded_FloorLeavesTooLittle(t *testing.T) {
@@ -116,7 +147,7 @@ func TestCompactIfNeeded_FloorLeavesTooLittle(t *testing.T) {
 	unchanged(t, h, func() {
 		r, err := h.CompactIfNeeded(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, convo.Declined, r.Outcome)
+		assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
 		assert.Equal(t, convo.ErrNoGain, r.Cause)
 		assert.Empty(t, r.Strategy)
 		assert.True(t, r.Fits)
@@ -126,10 +157,10 @@ func TestCompactIfNeeded_FloorLeavesTooLittle(t *testing.T) {
 	require.NoError(t, h.SetLimits(convo.Limits{Window: 900, Reserve: -1, Low: 400, MinFree: 300, Soft: 800}))
 	r, err := h.CompactIfNeeded(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, convo.Applied, r.Outcome)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, []convo.Link{
-		{Strategy: "summarize", Outcome: convo.Declined, Cause: convo.ErrNoGain},
-		{Strategy: "truncate", Outcome: convo.Applied},
+		{Strategy: "summarize", Outcome: convo.OutcomeDeclined, Cause: convo.ErrNoGain},
+		{Strategy: "truncate", Outcome: convo.OutcomeApplied},
 	}, r.Links)
 	assert.Zero(t, calls, "no model was called")
 }
@@ -148,7 +179,7 @@ func TestCompactIfNeeded_AboveTheLimit(t *testing.T) {
 		require.ErrorAs(t, err, &limit)
 		assert.Equal(t, 500, limit.Limit)
 		assert.Equal(t, (5+8+4+9*106+10*108)*9/8+1, limit.Need)
-		assert.Equal(t, convo.Failed, r.Outcome)
+		assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 		assert.False(t, r.Fits)
 	})
 
@@ -159,7 +190,7 @@ func TestCompactIfNeeded_AboveTheLimit(t *testing.T) {
 		var limit *convo.LimitError
 		require.ErrorAs(t, err, &limit)
 		require.ErrorIs(t, err, convo.ErrNoGain)
-		assert.Equal(t, convo.Failed, r.Outcome)
+		assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 	})
 
 	// By hand nothing is asked of an edit.
@@ -182,14 +213,14 @@ func TestCompact_ByHand(t *testing.T) {
 		require.NoError(t, err)
 		return r.Outcome
 	}
-	assert.Equal(t, convo.Applied, compact(""))
+	assert.Equal(t, convo.OutcomeApplied, compact(""))
 	assert.LessOrEqual(t, h.Status().Upper, total/2, "half of what there was, with no marks")
-	assert.Equal(t, convo.NotNeeded, compact(""), "nothing appended since")
-	assert.Equal(t, convo.Applied, compact("the map"), "another focus")
-	assert.Equal(t, convo.NotNeeded, compact("the map"))
-	assert.Equal(t, convo.NotNeeded, compact(""))
+	assert.Equal(t, convo.OutcomeNotNeeded, compact(""), "nothing appended since")
+	assert.Equal(t, convo.OutcomeApplied, compact("the map"), "another focus")
+	assert.Equal(t, convo.OutcomeNotNeeded, compact("the map"))
+	assert.Equal(t, convo.OutcomeNotNeeded, compact(""))
 	mustAppend(t, h, convo.User("and"), convo.Assistant("so"), convo.User("then"), convo.Assistant("yes"))
-	assert.Equal(t, convo.Applied, compact("the map"))
+	assert.Equal(t, convo.OutcomeApplied, compact("the map"))
 	assert.Equal(t, []string{"", "the map", "the map"}, focuses)
 
 	require.NoError(t, h.Close())
@@ -206,20 +237,20 @@ func TestCompact_Nil(t *testing.T) {
 		"Compact":         func() error { _, err := zero.Compact(ctx, ""); return err },
 		"Fit":             func() error { _, _, err := zero.Fit(ctx, 1); return err },
 		"Recover":         func() error { _, _, err := zero.Recover(ctx, nil, errors.New("prompt is too long")); return err },
-		"Summarize":       func() error { _, err := zero.Summarize(ctx, nil, ""); return err },
+		"Handoff":         func() error { _, err := zero.Handoff(ctx, nil, ""); return err },
 	} {
 		require.ErrorIs(t, call(), convo.ErrClosed, name)
 	}
 	assert.False(t, zero.CompactInBackground(ctx))
 	r, err := zero.Wait(ctx)
 	require.NoError(t, err)
-	assert.Equal(t, convo.NotNeeded, r.Outcome)
+	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 	require.NoError(t, zero.Close())
 
 	h := toolTurn(t, windowOf(500, nil), 20)
 	r, err = h.CompactIfNeeded(ctx)
 	require.NoError(t, err, "a nil context is context.Background")
-	assert.Equal(t, convo.Applied, r.Outcome)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 }
 
 func TestCompactIfNeeded_EndedContext(t *testing.T) {
@@ -229,18 +260,18 @@ func TestCompactIfNeeded_EndedContext(t *testing.T) {
 	h := toolTurn(t, windowOf(5000, nil), 20)
 	r, err := h.CompactIfNeeded(ended)
 	require.NoError(t, err, "nothing is due")
-	assert.Equal(t, convo.NotNeeded, r.Outcome)
+	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 
 	h = toolTurn(t, windowOf(500, convo.Summarize{}), 20)
 	unchanged(t, h, func() {
 		r, err := h.CompactIfNeeded(ended)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, "user pressed escape")
-		assert.Equal(t, convo.Failed, r.Outcome)
+		assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 	})
 	r, err = h.CompactIfNeeded(t.Context())
 	require.NoError(t, err, "an ended call leaves nothing behind")
-	assert.Equal(t, convo.Applied, r.Outcome)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 }
 
 func TestCompactIfNeeded_NothingWillEver(t *testing.T) {
@@ -249,10 +280,9 @@ func TestCompactIfNeeded_NothingWillEver(t *testing.T) {
 	opts.Logger = slog.New(slog.NewTextHandler(&out, nil))
 	h := tour(t, opts)
 	for range 3 {
-		_, err := h.CompactIfNeeded(t.Context())
-		require.NoError(t, err)
+		requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
 	}
-	assert.Equal(t, 1, strings.Count(out.String(), "nothing will ever be compacted"), out.String())
+	assert.Equal(t, 1, strings.Count(out.String(), "this conversation will never be compacted"), out.String())
 
 	for name, change := range map[string]func(*convo.Options){
 		"a window":  func(o *convo.Options) { o.Limits.Window = 10_000 },
@@ -261,78 +291,220 @@ func TestCompactIfNeeded_NothingWillEver(t *testing.T) {
 	} {
 		out.Reset()
 		change(opts)
-		_, err := tour(t, opts).CompactIfNeeded(t.Context())
-		require.NoError(t, err)
+		requireNoFailure(t)(tour(t, opts).CompactIfNeeded(t.Context()))
 		assert.Empty(t, out.String(), name)
 		opts.Limits, opts.Strategy = convo.Limits{}, nil
 	}
 }
 
-func TestReport_ToldOnce(t *testing.T) {
-	var told []convo.Report
-	var out bytes.Buffer
-	opts := windowOf(500, convo.Chain(convo.Summarize{With: canned("short"), Window: -1}, convo.Truncate{}))
-	opts.OnCompaction = func(r convo.Report) { told = append(told, r) }
-	opts.Logger = slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	h := toolTurn(t, opts, 20)
-	r, err := h.CompactIfNeeded(t.Context())
-	require.NoError(t, err)
-	require.Len(t, told, 1)
-	assert.Equal(t, r, told[0])
-	assert.Equal(t, convo.Usage{Input: 100, Output: 10}, r.Usage)
-	assert.NotEmpty(t, r.Summarised)
-	assert.Empty(t, r.Dropped)
-	assert.Contains(t, out.String(), "level=INFO msg=\"convo: compaction applied\" reason=high strategy=chain")
-	assert.Positive(t, r.Duration)
-
-	_, err = h.CompactIfNeeded(t.Context())
-	require.NoError(t, err)
-	assert.Len(t, told, 1, "what is not needed is only returned")
-
-	mustAppend(t, h, convo.User(strings.Repeat("x", 1000)))
-	out.Reset()
-	_, err = h.CompactIfNeeded(t.Context())
-	require.Error(t, err)
-	require.Len(t, told, 2)
-	assert.Equal(t, convo.Failed, told[1].Outcome)
-	assert.Contains(t, out.String(), "level=WARN")
+// The check before each request allocates nothing while nothing is due.
+func TestCompactIfNeeded_DoesNotAllocate(t *testing.T) {
+	for name, opts := range map[string]*convo.Options{
+		"a window":  {Limits: convo.Limits{Window: 1 << 30}},
+		"no limit":  nil,
+		"a trigger": {Strategy: convo.Chain(convo.SlidingWindow{Keep: 1 << 30}, convo.Truncate{})},
+	} {
+		h := historyOf(t, opts, convo.User("hello"), convo.Assistant("hi"))
+		ctx := context.WithValue(t.Context(), ctxKey{}, "a value")
+		h.Snapshot()
+		assert.Zero(t, testing.AllocsPerRun(100, func() { h.CompactIfNeeded(ctx) }), name)
+		assert.Zero(t, testing.AllocsPerRun(100, func() { h.Prepare(ctx) }), name)
+		assert.Zero(t, testing.AllocsPerRun(100, func() { h.CompactInBackground(ctx) }), name)
+	}
 }
 
-func TestReport_PrefixKept(t *testing.T) {
-	h := toolTurn(t, windowOf(0, convo.ClearToolResults{KeepLast: 3}), 20)
-	sent := h.Snapshot()
-	require.NoError(t, h.RecordUsage(sent, convo.Usage{Input: sent.Tokens()}))
-	require.NoError(t, h.Pin(4, 6, 8))
-	r, err := h.Compact(t.Context(), "")
+// The snapshot that Prepare returns was checked against the limit, even if
+// OnCompaction appends.
+func TestPrepare_AppendedMeanwhile(t *testing.T) {
+	var h *convo.History
+	times := 1
+	opts := windowOf(2000, convo.Truncate{})
+	opts.Roles = convo.Relaxed()
+	opts.OnCompaction = func(convo.Report) {
+		if times > 0 {
+			times--
+			mustAppend(t, h, convo.User(strings.Repeat("x", 500)), convo.Assistant("I see."), convo.User(strings.Repeat("x", 900)), convo.Assistant("so"))
+		}
+	}
+	h = toolTurn(t, opts, 20)
+	snap, r, err := h.Prepare(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, convo.Applied, r.Outcome)
-	assert.InDelta(t, float64(5+8+3*106+8)/float64(sent.Tokens()), r.PrefixKept, 0.0001, "up to the first result cleared")
+	assert.True(t, r.Fits)
+	assert.LessOrEqual(t, snap.Tokens()*9/8, 2000, "it has looked again")
+
+	times = 1000
+	mustAppend(t, h, convo.User(strings.Repeat("x", 900)), convo.Assistant("x"), convo.User(strings.Repeat("x", 600)))
+	snap, r, err = h.Prepare(t.Context())
+	if snap.Tokens()*9/8 > 2000 {
+		require.Error(t, err)
+		assert.False(t, r.Fits)
+	}
 }
 
-func TestTrigger(t *testing.T) {
-	// A trigger by time, as a user would write it.
-	now := time.Now()
-	idle := idleTrigger{Truncate: convo.Truncate{}, now: func() time.Time { return now }}
-	h := toolTurn(t, windowOf(0, idle), 20)
-	before := h.Len()
-	r, err := h.CompactIfNeeded(t.Context())
+func TestCompact_FocusAfterRollback(t *testing.T) {
+	h := toolTurn(t, windowOf(0, convo.Truncate{}), 5)
+	at := h.Snapshot()
+	for range 10 {
+		mustAppend(t, h, convo.User("and"), convo.Assistant(strings.Repeat("so ", 100)))
+	}
+	r, err := h.Compact(t.Context(), "x")
 	require.NoError(t, err)
-	assert.Equal(t, convo.NotNeeded, r.Outcome)
-	now = now.Add(time.Hour)
-	r, err = h.CompactIfNeeded(t.Context())
+	require.Equal(t, convo.OutcomeApplied, r.Outcome)
+	require.NoError(t, h.Rollback(at))
+	r, err = h.Compact(t.Context(), "x")
 	require.NoError(t, err)
-	assert.Equal(t, convo.Applied, r.Outcome)
-	assert.Equal(t, convo.ReasonTrigger, r.Reason)
-	assert.Less(t, h.Len(), before)
-	r, err = h.CompactIfNeeded(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, convo.NotNeeded, r.Outcome, "due again, and nothing has changed")
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome, "the rollback has undone the first")
 }
 
-// idleTrigger drops the older half when nothing was said for long.
-type idleTrigger struct {
-	convo.Truncate
-	now func() time.Time
+// A compaction after the final answer, failed or not, puts nothing behind it: it is
+// still the user's turn.
+func TestCompact_FinalAnswerStaysNewest(t *testing.T) {
+	for name, with := range map[string]convo.Summarizer{"applied": canned("short"), "failed": broken(new(int))} {
+		t.Run(name, func(t *testing.T) {
+			h := toolTurn(t, windowOf(0, convo.Summarize{With: with, MaxTokens: 100, Window: -1}), 20)
+			before := h.Snapshot()
+			final, _ := before.At(before.Len() - 1)
+			r, err := h.Compact(t.Context(), "")
+			assert.Equal(t, name, r.Outcome.String())
+			assert.Equal(t, name == "failed", err != nil)
+			now := h.Snapshot()
+			newest, _ := now.At(now.Len() - 1)
+			assert.Equal(t, final, newest)
+			for _, e := range now.All() {
+				_, there := before.Find(e.ID)
+				assert.True(t, there, "entry %d was put in", e.ID)
+			}
+			_, err = h.Append(convo.Assistant("again"))
+			require.Error(t, err, "it is not the model's turn")
+			mustAppend(t, h, convo.User("thanks"))
+		})
+	}
 }
 
-func (i idleTrigger) Due(s convo.Status) bool { return i.now().Sub(s.LastAppend) > 30*time.Minute }
+// Messages are told apart by ID, not by content: of equal ones none is lost.
+func TestCompact_EqualMessagesAllStay(t *testing.T) {
+	h := historyOf(t, windowOf(3000, convo.Summarize{With: canned("short"), MaxTokens: 100, Window: -1}))
+	gone := 0
+	for i := range 200 {
+		mustAppend(t, h, convo.User("continue"), convo.Assistant("continue"))
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		gone += len(r.Summarised)
+		require.Equal(t, 2*i+2, h.Len()+gone)
+	}
+	require.Positive(t, gone)
+	again := reload(t, h, bare())
+	assert.Equal(t, idsOf(h.Snapshot()), idsOf(again.Snapshot()))
+}
+
+// In a long conversation, few requests change what the one before has sent, so that
+// the provider's prompt cache stays good.
+func TestPrepare_SeldomRewritesWhatWasSent(t *testing.T) {
+	for name, tt := range map[string]struct {
+		c    convo.CompactionStrategy
+		most int // rewrites of 400 turns
+	}{
+		"drop":    {convo.Truncate{}, 16},
+		"default": {nil, 16},
+		"clear":   {convo.Chain(convo.ClearToolResults{KeepLast: 10}, convo.Truncate{}), 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := historyOf(t, windowOf(40_000, tt.c), convo.System("guide"))
+			var last []string
+			rewrites, sent, same := 0, 0, 0
+			for i := range 500 {
+				call := callOf("c" + itoa(i))
+				mustAppend(t, h, convo.User("go on "+itoa(i)), convo.Assistant("", call), convo.Result(call, strings.Repeat("x", 400)), convo.Assistant("ok"))
+				s := prepare(t, h)
+				texts := textsOf(s)
+				shared := 0
+				for shared < min(len(texts), len(last)) && texts[shared] == last[shared] {
+					shared++
+				}
+				if i >= 100 { // the window is full
+					if shared < len(last) {
+						rewrites++
+					}
+					sent += len(strings.Join(texts, ""))
+					same += len(strings.Join(texts[:shared], ""))
+				}
+				last = texts
+			}
+			assert.Positive(t, rewrites)
+			assert.LessOrEqual(t, rewrites, tt.most)
+			assert.Greater(t, float64(same)/float64(sent), 0.93)
+		})
+	}
+}
+
+// Through twenty compactions the first instruction, the rules and the pins stay where
+// they are, and there is never more than one summary.
+func TestCompact_WhatStaysThroughManyCompactions(t *testing.T) {
+	for name, c := range map[string]convo.CompactionStrategy{
+		"summary": convo.Summarize{With: new(recorder), MaxTokens: 200, Window: -1},
+		"default": nil,
+		"window":  convo.SlidingWindow{Keep: 6, TriggerAt: 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := windowOf(4000, c)
+			opts.PinFirstUser = true
+			h := historyOf(t, opts, convo.System("rules"), convo.User("the task: never delete"), convo.Assistant("I see"))
+			call := callOf("c")
+			pinned := mustAppend(t, h, convo.User("read it"), convo.Assistant("", call), convo.Result(call, "the key is 7"))
+			require.NoError(t, h.Pin(pinned))
+			mustAppend(t, h, convo.Assistant("read"))
+			applied := 0
+			for i := 0; applied < 20 && i < 2000; i++ {
+				mustAppend(t, h, convo.User("question "+itoa(i)), convo.Assistant(strings.Repeat("a", 300)))
+				r, err := h.CompactIfNeeded(t.Context())
+				require.NoError(t, err)
+				if r.Outcome != convo.OutcomeApplied {
+					continue
+				}
+				applied++
+				msgs := h.Snapshot().Messages()
+				index := func(text string) int {
+					return slices.IndexFunc(msgs, func(m convo.Message) bool { return m.Text() == text })
+				}
+				order := []int{index("rules"), index("the task: never delete"), index("the key is 7"), index("question " + itoa(i))}
+				require.Zero(t, order[0])
+				require.True(t, slices.IsSorted(order), "%v", order)
+				require.Positive(t, order[1])
+				require.Equal(t, "c", msgs[order[2]-1].ToolCalls()[0].ID, "with its call")
+				summaries := 0
+				for _, m := range msgs {
+					if strings.Contains(m.Text(), "<summary key=") {
+						summaries++
+						require.Equal(t, convo.RoleUser, m.Role)
+					}
+				}
+				require.LessOrEqual(t, summaries, 1)
+				require.Equal(t, name == "summary", summaries == 1)
+			}
+			assert.Equal(t, 20, applied)
+		})
+	}
+}
+
+// A request below the marks is left alone, and nothing is counted for the check.
+func TestPrepare_DoesNothingBelowTheMarks(t *testing.T) {
+	for name, c := range plainStrategies() {
+		if name == "window" { // goes by count
+			continue
+		}
+		counted := 0
+		opts := windowOf(1_000_000, c)
+		opts.Tokenizer = convo.TokenizerFunc(func(s string) int { counted++; return len(s) })
+		h := hardTalk(t, opts, 16)
+		mustAppend(t, h, convo.Assistant("", callOf("open")))
+		counted = 0
+		unchanged(t, h, func() {
+			s, r, err := h.Prepare(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
+			assert.Equal(t, h.Len(), s.Len())
+			assert.False(t, h.CompactInBackground(t.Context()))
+		})
+		assert.Zero(t, counted, "the check counts nothing anew")
+	}
+}

@@ -1,9 +1,9 @@
 // Package convo keeps an LLM conversation inside its context window.
 //
-// Everything turns around one type, [History]. Agent code appends messages to
-// it and asks it to prepare each request; when the request would be too long,
-// a strategy decides what to give up, and nothing it does can break the
-// conversation.
+// A [History] holds one conversation. Agent code appends messages to it and asks
+// it to prepare each request. When the request would be too long, a strategy
+// decides which old parts to remove; whatever it decides, the conversation stays
+// valid for the provider.
 //
 //	h, err := convo.New(&convo.Options{
 //		Limits:   convo.Limits{Window: 128_000, Reserve: 16_000},
@@ -11,11 +11,11 @@
 //	})
 //	_, err = h.Append(convo.System("You are a travel agent."))
 //	id, err := h.Append(convo.User("Window seats only, I am tall."))
-//	err = h.Pin(id)
+//	err = h.Pin(id) // stays word for word
 //
 //	snap, report, err := h.Prepare(ctx) // compacts if needed
-//	if err != nil && !report.Fits {
-//		return err
+//	if err != nil {
+//		return err // the request must not be sent
 //	}
 //	reply, usage := send(snap.Messages()) // with the SDK you already use
 //	err = h.RecordUsage(snap, usage)
@@ -25,71 +25,82 @@
 //
 // A [Message] has a role and ordered parts: [Text], [Reasoning], [ToolCall],
 // [ToolResult], [Media], [Opaque]. [System], [User], [Assistant], [Result] and
-// [ResultError] make the usual ones, [Builder] assembles one from the deltas
-// of a stream. At the door, which is [History.Append], text is made valid
-// UTF-8, calls without an id are given one, and what no provider would take is
-// refused. Tool arguments and opaque blocks keep their bytes.
+// [ResultError] make the usual ones; [Builder] assembles one from the deltas of a
+// stream. [History.Append] copies a message, replaces invalid UTF-8, gives an id
+// to a call without one, and refuses what no provider would take. Tool arguments
+// and opaque blocks keep their bytes.
 //
 // # Order
 //
-// Append checks roles against a [RolePolicy], [Strict] or [Relaxed] or a table
-// of yours, and pairs results with calls by occurrence: a result answers the
-// first unanswered call with its id in the newest exchange. Ids may be used
-// again in later exchanges, and results may be empty. What does not fit is a
+// Append checks roles against a [RolePolicy]: [Strict], [Relaxed] or a table of
+// yours. It pairs results with calls by occurrence: a result answers the first
+// unanswered call with its id in the newest exchange. Ids may come again in later
+// exchanges, and results may be empty. A message that does not fit is a
 // [*RoleError], a [*PairError] or a [*MessageError], and nothing is appended.
 //
 // An assistant message with tool calls and the results that answer them are an
-// exchange: they stay or go together. A user message, or several in a row,
-// begins a turn.
+// exchange: they stay or go together. A user message, or several in a row, begins
+// a turn.
 //
 // # Reading
 //
-// [History.Snapshot] returns a picture of the view that never changes, whatever
-// happens to the History; it costs one small allocation after a change and
-// nothing otherwise. [Snapshot.Messages] is what the model is to see.
+// [History.Snapshot] returns a picture of the view, which is what the next request
+// carries. A [Snapshot] never changes, whatever happens to the History. It costs
+// one small allocation after a change and nothing otherwise.
+// [Snapshot.Messages] is what the model is to see.
 //
-// # Giving up
+// # Compaction
 //
-// What no reduction takes is the floor: system entries, pinned exchanges, the
-// user messages of the newest turn, the newest exchange, ephemeral messages.
-// The rest goes, oldest first, in whole exchanges, when the request weighs more
-// than high water, and down to low water in one step: rarely, so that the
-// provider's prompt cache stays good in between. See [Limits].
+// The floor is what no compaction removes: system entries, pinned exchanges, the
+// user messages of the newest turn, the newest exchange, ephemeral messages. The
+// rest is removed oldest first, in whole exchanges. A compaction starts when the
+// request weighs more than the mark high, and brings it down to the mark low in
+// one step: rarely, so that the provider's prompt cache stays useful in between.
+// See [Limits].
 //
-// [History.Prepare] and [History.CompactIfNeeded] look before each request, at
-// the cost of a few nanoseconds. [History.Compact] works at once, with a focus.
-// [History.CompactInBackground] begins at the soft mark and lets the
-// conversation go on; [History.Wait] gives its outcome. [History.Fit] makes room
-// and reserves it. [History.Recover] is for the moment when a provider answers
-// that the request is too long. All return a [Report] that says what went.
+// [History.Prepare] and [History.CompactIfNeeded] look before each request, at the
+// cost of a few nanoseconds. [History.Compact] works at once, with a focus.
+// [History.CompactInBackground] starts at the mark soft and lets the conversation
+// go on; [History.Wait] returns its report. [History.Fit] makes room and reserves
+// it. [History.Recover] is for the moment when a provider answers that the
+// request is too long. All return a [Report] that says what was removed.
 //
-// A [CompactionStrategy] reads a snapshot and returns an [Edit]: entries to
-// drop, results to clear, the summary that stands for what went. [Truncate],
-// [SlidingWindow], [ClearToolResults], [Summarize] and [Chain] are there; one of
-// your own is a [StrategyFunc]. The edit is judged by the rules of the moment in
-// which it is applied, all or nothing: what was appended meanwhile stays, what
-// was pinned meanwhile is kept. [History.Apply] and [History.SplicePrefix] take
-// an edit made by hand.
+// A [CompactionStrategy] reads a snapshot and returns an [Edit]: entries to drop,
+// results to clear, a summary that stands for entries that were dropped. There
+// are [Truncate], [SlidingWindow], [ClearToolResults], [Summarize] and [Chain];
+// one of your own is a [StrategyFunc]. The edit is checked against the
+// conversation as it is when it is applied, and takes effect as a whole or not at
+// all: what was appended meanwhile stays, and what was pinned meanwhile is kept.
+// [History.Apply] and [History.SplicePrefix] take an edit made by hand.
 //
-// [Summarize] has a [Summarizer] write the summary: a function that calls a
-// model, or [Extract], which needs none. The summary is a slot of the view, not
-// an entry; the next one updates it.
+// [Summarize] has a [Summarizer] write the summary: a function that calls a model,
+// or [Extract], which needs none. The summary is not an entry. There is at most
+// one, and the next one updates it.
 //
-// [History.Pin] keeps an exchange word for word. [History.Rollback] goes back
-// to a snapshot, [History.Rewind] takes whole turns back,
-// [History.AnswerOpenCalls] ends a tool round that was given up.
+// [History.Pin] keeps an exchange word for word. [History.Rollback] goes back to a
+// snapshot, [History.Rewind] takes whole turns back, [History.AnswerOpenCalls]
+// ends a tool round that was given up.
 //
 // Package wire writes a snapshot in the formats of the providers.
 //
+// # Errors
+//
+// An error means that what was asked for is not so, and nothing else does.
+// Prepare and CompactIfNeeded return one exactly when the request must not be
+// sent: it does not fit, the History is closed, or the call came from inside a
+// compaction. Whatever else went wrong while the request fits, such as a
+// summarizer that failed, is in [Report].Outcome and Report.Cause, in the log as a
+// warning, and given to Options.OnCompaction.
+//
 // # Tokens
 //
-// A message is counted once, when it arrives, by a [Tokenizer]: [Heuristic],
-// the default, which needs no vocabulary; [Tiktoken], exact for OpenAI's
-// models, offline; or a [TokenizerFunc] of yours. [Overheads] weigh what is not
-// text; package wire has the rules of the providers.
+// A message is counted once, when it is appended, by a [Tokenizer]: [Heuristic],
+// the default, which needs no vocabulary; [Tiktoken], exact for OpenAI's models,
+// offline; or a [TokenizerFunc] of yours. [Overheads] weigh what is not text;
+// package wire has the rules of the providers.
 //
-// [History.RecordUsage] corrects the estimate by what the provider reported,
-// bound to the snapshot that was sent:
+// [History.RecordUsage] corrects the estimate by what the provider reported for
+// the snapshot that was sent:
 //
 //	snap, _, err := h.Prepare(ctx)
 //	...                                          // send it
@@ -98,20 +109,20 @@
 //	h.Append(convo.Assistant("At 09:10 and 13:45."))
 //	h.Tokens()                                   // {Tokens:5223 Upper:5231 Measured:5210}
 //
-// From then on only what is new is an estimate, at a ratio learned from report
-// to report, and Upper is a bound for it, learned from what reports were off.
+// From then on only what is new is an estimate, at a ratio learned from report to
+// report, and Upper is a bound for it, learned from how far estimates were off.
 // Every limit is compared with Upper. A [Prior] says what to assume of a model
-// before its first report. [History.Tokens] and [History.Status] cost the same
-// at any length. A [Budget] is a pool that several histories draw on.
+// before its first report. A [Budget] is a pool of tokens that several histories
+// draw on.
 //
 // # Saving
 //
 // A Snapshot is JSON both ways, with IDs, pins, summary and calibration:
 //
-//	{"version": 1, "key": "abcdefgh", "last_id": 2, "turn": 1,
-//	 "touched_turn": 0, "appended": 0, "model": "", "calibration": [
+//	{"version": 1, "key": "abcdefgh", "last_id": 2, "turn": 1, "touched_turn": 0, "appended": 0,
+//	 "calibration": {"model": "", "models": [
 //	   {"model": "", "ratio": 1, "weight": 0, "spread": 0, "seen": 0, "tokens": 0, "raw": 0,
-//	    "doubt": 0, "small_tokens": 0, "small_raw": 0}],
+//	    "doubt": 0, "small_tokens": 0, "small_raw": 0}]},
 //	 "summary": {"text": "", "covers": [{"first": 1, "last": 1}], "updates": 0, "time": ""},
 //	 "pins": [2], "system": [], "entries": [{"id": 2, "turn": 1, "time": "", "message": {}}]}
 //
@@ -125,29 +136,34 @@
 //	  {"type": "media", "mime": "", "data": "", "url": ""},
 //	  {"type": "opaque", "format": "", "json": "{}"}]}
 //
-// Empty fields are left out; unknown fields and types are errors. Arguments
-// and opaque blocks are strings, so that their bytes stay. [Restore] makes a
-// History of a snapshot, checks it, and mends it when Options.Repair is set;
-// it is also the way to fork, and, with [NewSnapshot], to import.
+// Empty fields are left out. Unknown fields and types, and a key that stands twice
+// in one object, are errors. Arguments and opaque blocks are strings, so that
+// their bytes stay. The calibration may be left out or ignored: it only makes
+// estimates better. What a History writes, [Restore] reads: it makes a History of
+// a snapshot, checks it, and repairs it when Options.Repair is set. It is also the
+// way to fork, and, with [NewSnapshot], to import.
 //
 // # Costs
 //
-// Append is amortised constant; the first one after a rollback or an edit
-// copies the pointers of the view. Snapshot, Len, Status, Tokens, pinning the
-// newest exchange, and Prepare with nothing to do are constant; any other pin
-// costs as much as there are pins. Rollback and Rewind cost what they take
-// back, an edit and a compaction cost the view.
+// Append is amortised constant; the first one after a rollback or an edit copies
+// the pointers of the view. Snapshot, Len, Status, Tokens, pinning the newest
+// exchange, and Prepare with nothing to do are constant; any other pin costs as
+// much as there are pins. Rollback and Rewind cost what they take back, and a copy
+// of the pointers where a snapshot sees what they take; an edit and a compaction
+// cost the view. What is removed is freed, unless a snapshot that you keep shares
+// memory with it.
 //
 // # Concurrency
 //
 // All methods of History, Snapshot, Budget and Reservation may be called by
-// several goroutines at once. One compaction of a History is under way at a
-// time: others wait for it under their own ctx, and look again. Strategies and
-// summarizers run on the goroutine of the caller; when its ctx ends, others can
-// begin at once, and what comes back later is thrown away.
+// several goroutines at once. One compaction of a History runs at a time: others
+// wait for it under their own ctx, and look again. Strategies and summarizers run
+// on the goroutine of the caller; when its ctx ends, another compaction can start
+// at once, and what comes back later is thrown away.
 //
-// No lock is held while code of yours runs (strategy, summarizer, tokenizer,
-// Pin, Spill, Repair, OnCompaction, Logger), so it may call back; a panic in it
-// becomes the operation's [*PanicError]. There are no globals, no network, and
-// no goroutine but that of CompactInBackground, which Close ends.
+// No lock is held while code of yours runs (strategy, summarizer, tokenizer, Pin,
+// Spill, Repair, OnCompaction, Logger), so it may call back; a panic in it becomes
+// the operation's [*PanicError]. There are no globals, no network, and no
+// goroutine but that of CompactInBackground, which Close cancels and Wait waits
+// for.
 package convo

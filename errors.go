@@ -8,21 +8,23 @@ import (
 
 // Errors of a History.
 var (
-	// ErrClosed is returned by every change of a closed History.
+	// ErrClosed is returned by every operation that would change a closed
+	// [History].
 	ErrClosed = errors.New("convo: history is closed")
 
-	// ErrNotFound is matched by an [IDError], and returned by PinLast when there
-	// is nothing to pin.
+	// ErrNotFound is matched by an [IDError]. [History.PinLast] returns it when
+	// there is no exchange to pin.
 	ErrNotFound = errors.New("convo: not found")
 
-	// ErrStale is returned when a snapshot no longer fits the History: it is
-	// of another one or of none, a rollback has taken entries of it back, or
-	// what an edit names has changed since.
+	// ErrStale is returned when a [Snapshot] does not match the [History] that
+	// it is given to: another History or none made it, a rollback has since
+	// removed an entry or undone an edit that it shows, or something that an
+	// edit names has changed. Take a new snapshot and start from that.
 	ErrStale = errors.New("convo: stale snapshot")
 
-	// ErrVersion is returned for data in a format that this version of the
-	// package does not know.
-	ErrVersion = errors.New("convo: unknown version")
+	// ErrVersion is returned for saved data in a format that this version of
+	// the package cannot read.
+	ErrVersion = errors.New("convo: unknown format version")
 
 	// ErrBudget is matched by a [BudgetError].
 	ErrBudget = errors.New("convo: budget exhausted")
@@ -30,54 +32,67 @@ var (
 
 // Errors of a compaction.
 var (
-	// ErrReentrant is returned when a strategy or summarizer asks the History
-	// that called it for another compaction, or waits for one, with its ctx or
-	// one made of it; also later, when it has kept that ctx.
-	ErrReentrant = errors.New("convo: compaction inside a compaction")
+	// ErrReentrant is returned when code that runs inside a compaction of a
+	// [History], such as a strategy or a summarizer, starts another compaction
+	// of the same History or waits for one. Such a call is recognised by its
+	// ctx: the one that the code was given, or one derived from it, even after
+	// the compaction has ended.
+	ErrReentrant = errors.New("convo: compaction called from inside a compaction")
 
-	// ErrNoGain is the cause when a compaction was declined because it could
-	// free too little to be worth it. A strategy returns it to decline.
-	ErrNoGain = errors.New("convo: too little to gain")
+	// ErrNoGain says that a compaction was declined because it would free too
+	// few tokens to be worth it. [History.Apply] returns it for an edit that
+	// changed nothing. A strategy returns it to decline.
+	ErrNoGain = errors.New("convo: compaction would free too little")
 
-	// ErrBreaker is the cause when a summarizer was not called because it
-	// failed a short while ago. A strategy returns it to decline.
-	ErrBreaker = errors.New("convo: summarizer failed a short while ago")
+	// ErrBreaker is the cause when a summarizer was not called because it has
+	// recently failed: it returned an error, panicked, ended its goroutine,
+	// took longer than its ctx allowed, or wrote a summary that could not be
+	// used. It is called again when MinFree/2 new tokens have been appended, a
+	// number that doubles with each further failure in a row. Compact, Fit and
+	// Recover call it at any time. A strategy returns ErrBreaker to decline.
+	ErrBreaker = errors.New("convo: summarizer is backing off after failures")
 )
 
-// Rules of pairing, in a [PairError].
+// Errors that a [PairError] unwraps to.
 var (
-	// ErrDuplicateCall: two calls of one assistant message have the same ID.
-	ErrDuplicateCall = errors.New("two calls with one id in one message")
+	// ErrDuplicateCall says that two calls of one assistant message have the
+	// same ID. A call with an empty ID is given one by [History.Append].
+	ErrDuplicateCall = errors.New("convo: two calls in one message have the same ID")
 
-	// ErrNoOpenCall: a result answers no call of the newest exchange.
-	ErrNoOpenCall = errors.New("result for no open call")
+	// ErrNoOpenCall says that a result answers no call of the newest exchange.
+	ErrNoOpenCall = errors.New("convo: result answers no call of the newest exchange")
 
-	// ErrAnswered: a second result answers a call of the newest exchange.
-	ErrAnswered = errors.New("second result for one call")
+	// ErrAnswered says that a result answers a call that already has one.
+	ErrAnswered = errors.New("convo: call already has a result")
 
-	// ErrOpenCalls: a message other than a result comes while calls are open.
-	// Answer them, or see [History.AnswerOpenCalls].
-	ErrOpenCalls = errors.New("a call is still open")
+	// ErrOpenCalls says that a message other than a result was appended while
+	// calls were open. Append their results first, or give the calls up with
+	// [History.AnswerOpenCalls].
+	ErrOpenCalls = errors.New("convo: a call has no result yet")
 )
 
-// A ValueError says that a plain value (an option, a limit, a usage figure)
-// is out of its range.
+// A ValueError says that an option, a limit, an argument or a reported figure
+// is out of range.
 type ValueError struct {
 	Name  string // such as "Limits.High"
-	Value any
-	Want  string
+	Value any    // the value that was given
+	Want  string // what is allowed, in words
 }
 
 func (e *ValueError) Error() string {
-	return fmt.Sprintf("convo: %s is %v, want %s", e.Name, e.Value, e.Want)
+	format := "convo: %s is %v, want %s"
+	if _, ok := e.Value.(string); ok {
+		format = "convo: %s is %q, want %s"
+	}
+	return fmt.Sprintf(format, e.Name, e.Value, e.Want)
 }
 
-// A MessageError says what is wrong inside one message.
+// A MessageError says what is wrong with the content of one message.
 type MessageError struct {
-	Index  int  // position in the batch or list, from 0
-	Role   Role // of the message
-	Part   int  // position among its parts, -1 when it is about the message
-	Reason string
+	Index  int    // position in the batch or list, from 0
+	Role   Role   // of the message
+	Part   int    // position among its parts; -1 if the error is about the whole message
+	Reason string // in words
 }
 
 func (e *MessageError) Error() string {
@@ -87,57 +102,74 @@ func (e *MessageError) Error() string {
 	return fmt.Sprintf("convo: message %d (%s), part %d: %s", e.Index, roleName(e.Role), e.Part, e.Reason)
 }
 
-// A RoleError says that a message may not stand where it was to be put.
+// A RoleError says that the [RolePolicy] does not allow a message in its place.
 type RoleError struct {
-	Attempted   Role
-	Previous    Role // RoleNone when HasPrevious is false
-	HasPrevious bool // false: no message came before
-	Index       int  // position in the batch or list, from 0
+	Attempted Role // of the message
+	Previous  Role // of the message before it; RoleNone if there is none
+	Index     int  // position in the batch or list, from 0
 }
 
 func (e *RoleError) Error() string {
-	s := fmt.Sprintf("convo: message %d: %s first", e.Index, e.Attempted)
-	if e.HasPrevious {
-		s = fmt.Sprintf("convo: message %d: %s after %s", e.Index, e.Attempted, e.Previous)
-	}
+	remedy := "see Options.Roles"
 	switch {
 	case e.Attempted == RoleSystem:
-		s += "; system messages stand in front, SetSystem replaces them"
+		remedy = "system messages come first, and SetSystem replaces them"
 	case e.Attempted == RoleUser && e.Previous == RoleUser:
-		s += "; after a failed request Rewind(1) takes the user message back"
+		remedy = "after a failed request, call Rewind(1) to take back the unanswered message"
 	}
-	return s
+	return fmt.Sprintf("convo: message %d: %s; %s", e.Index, e.fault(), remedy)
 }
 
-// A PairError says that calls and results do not pair. It unwraps to
+// fault returns what is wrong, without the position and the remedy.
+func (e *RoleError) fault() string {
+	if e.Previous == RoleNone {
+		return fmt.Sprintf("role %s may not come first", e.Attempted)
+	}
+	return fmt.Sprintf("role %s may not follow %s", e.Attempted, e.Previous)
+}
+
+// A PairError says that a tool call and a result do not match. It unwraps to
 // [ErrDuplicateCall], [ErrNoOpenCall], [ErrAnswered] or [ErrOpenCalls].
 type PairError struct {
 	Err    error
-	CallID string // the call or result at fault; the first open call for ErrOpenCalls
-	Name   string // of the tool, as far as known
+	CallID string // of the call or result at fault; for ErrOpenCalls, of the first open call
+	Name   string // of the tool; may be empty
 	Index  int    // position in the batch or list, from 0
 }
 
 func (e *PairError) Error() string {
-	return fmt.Sprintf("convo: message %d: %v (id %q, tool %q)", e.Index, e.Err, e.CallID, e.Name)
+	s := fmt.Sprintf("convo: message %d: %s", e.Index, e.fault())
+	switch e.Err {
+	case ErrOpenCalls:
+		s += "; append its result first, or give it up with AnswerOpenCalls"
+	case ErrDuplicateCall:
+		s += "; leave the ID empty to have one made"
+	}
+	return s
 }
 
+// fault returns what is wrong, without the position and the remedy.
+func (e *PairError) fault() string {
+	return fmt.Sprintf("%s (id %q, tool %q)", strings.TrimPrefix(fmt.Sprint(e.Err), "convo: "), e.CallID, e.Name)
+}
+
+// Unwrap returns e.Err.
 func (e *PairError) Unwrap() error { return e.Err }
 
 // An IDError says that no entry of the view has the ID. It matches
 // [ErrNotFound].
 type IDError struct{ ID ID }
 
-func (e *IDError) Error() string { return fmt.Sprintf("convo: entry %d: not in the view", e.ID) }
+func (e *IDError) Error() string { return fmt.Sprintf("convo: entry %d is not in the view", e.ID) }
 
 // Is reports whether target is [ErrNotFound].
 func (e *IDError) Is(target error) bool { return target == ErrNotFound }
 
-// An EditError says that an [Edit] breaks a rule. Nothing was applied.
+// An EditError says that an [Edit] breaks a rule. Nothing of it was applied.
 type EditError struct {
-	Rule   string // in words
-	ID     ID     // the entry at fault, 0 when it is none
-	CallID string // the result at fault, for a Clear
+	Rule   string // what the edit does against the rules, in words
+	ID     ID     // of the entry at fault; 0 if no entry is
+	CallID string // of the result at fault, for a Clear
 }
 
 func (e *EditError) Error() string {
@@ -151,62 +183,92 @@ func (e *EditError) Error() string {
 	return s
 }
 
-// A BudgetError says that a [Budget] has too little left. It matches
+// A BudgetError says that a [Budget] has too few tokens left. It matches
 // [ErrBudget].
 type BudgetError struct {
 	Need, Free int // tokens
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("convo: budget: need %d tokens, %d are free", e.Need, e.Free)
+	return fmt.Sprintf("convo: budget exhausted: need %d tokens, %d are free; release a Reservation or compact a History that uses the budget", e.Need, e.Free)
 }
 
 // Is reports whether target is [ErrBudget].
 func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
 
-// A FloorError says that what no reduction may take is more than the limit: a
-// larger window, fewer pins or less to be kept free are the only ways out. No
-// strategy was run. Tokens are upper bounds; the shares add up to Floor.
+// A FloorError says that the floor, which no compaction removes, exceeds the
+// limit, so no strategy was run. Use a larger window, reserve less, unpin
+// entries, or take messages back with [History.Rewind].
+//
+// All figures are upper bounds in tokens. The shares add up to Floor; an entry
+// that belongs to several is counted in one.
 type FloorError struct {
-	Floor int // what stays at least
-	Room  int // what Fit was to keep free beside it
-	Limit int // of both together
+	Floor int // the size of the floor
+	Room  int // what Fit was asked to reserve beside it
+	Limit int // for both together
 
-	System, Newest, Users, Pinned, Ephemeral, Overhead int // Newest: the newest exchange; Users: of the newest turn
+	// The shares of Floor: system messages, the newest exchange, the user
+	// messages of the newest turn, pinned exchanges, ephemeral messages, and
+	// tool definitions with whatever else a request carries beside messages.
+	System, Newest, Users, Pinned, Ephemeral, Tools int
 }
 
 func (e *FloorError) Error() string {
-	room := ""
-	if e.Room > 0 {
-		room = fmt.Sprintf(", with %d to be kept free,", e.Room)
+	var shares []string // those that are not 0
+	for _, share := range []struct {
+		tokens int
+		name   string
+	}{
+		{e.System, "system"}, {e.Newest, "newest exchange"}, {e.Users, "user messages of the newest turn"},
+		{e.Pinned, "pinned"}, {e.Ephemeral, "ephemeral"}, {e.Tools, "tools"},
+	} {
+		if share.tokens != 0 {
+			shares = append(shares, fmt.Sprintf("%s %d", share.name, share.tokens))
+		}
 	}
-	return fmt.Sprintf("convo: floor of %d tokens%s above the limit of %d (system %d, newest exchange %d, user messages of the newest turn %d, pinned %d, ephemeral %d, overhead %d)",
-		e.Floor, room, e.Limit, e.System, e.Newest, e.Users, e.Pinned, e.Ephemeral, e.Overhead)
+	s, remedies := fmt.Sprintf("convo: cannot fit: %d protected", e.Floor), []string{"raise Limits.Window"}
+	if e.Room > 0 {
+		s += fmt.Sprintf(" + %d reserved", e.Room)
+		remedies = append(remedies, "reserve less")
+	}
+	s += fmt.Sprintf(" tokens exceed limit %d", e.Limit)
+	if len(shares) > 0 {
+		s += " (protected: " + strings.Join(shares, ", ") + ")"
+	}
+	if e.Pinned > 0 {
+		remedies = append(remedies, "unpin entries")
+	}
+	if e.Newest+e.Users > 0 {
+		remedies = append(remedies, "take the newest turn back with Rewind")
+	}
+	return s + "; " + strings.Join(remedies, ", or ")
 }
 
-// A LimitError says that a compaction would not have brought the request under
-// the limit, and was not applied. Tokens are upper bounds.
+// A LimitError says that a compaction would have left the request above the
+// limit, and was not applied. Figures are upper bounds in tokens.
 type LimitError struct {
-	Need  int // what the request would weigh after it
+	Need  int // the size of the request after the compaction
 	Limit int
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("convo: request of %d tokens after compaction, above the limit of %d", e.Need, e.Limit)
+	return fmt.Sprintf("convo: cannot fit: %d tokens after compaction exceed limit %d; end the strategy with Truncate in a Chain, or raise Limits.Window", e.Need, e.Limit)
 }
 
-// A RefusedError says why what a strategy or a summarizer returned was not
+// A RefusedError says why the result of a strategy or a summarizer was not
 // used.
-type RefusedError struct{ Reason string }
+type RefusedError struct {
+	Reason string // in words
+}
 
 func (e *RefusedError) Error() string { return "convo: refused: " + e.Reason }
 
-// A SnapshotError says what is wrong in a snapshot's JSON, or in a snapshot
-// that [Restore] was given, and where. It unwraps to the cause, such as a
+// A SnapshotError says what is wrong with a snapshot's JSON, or with a snapshot
+// given to [Restore], and where. It unwraps to the cause, such as a
 // [PairError].
 type SnapshotError struct {
-	Index int // position as Snapshot.At counts, -1 when it is about the whole
-	ID    ID  // of the entry, 0 when unknown
+	Index int // the entry's index, as in Snapshot.At; -1 if the error is about the whole snapshot
+	ID    ID  // of the entry; 0 if it is not known
 	Err   error
 }
 
@@ -215,33 +277,49 @@ func (e *SnapshotError) Error() string {
 	if e.Index < 0 {
 		return "convo: snapshot: " + cause
 	}
+	const repair = "; set Options.Repair to mend it" // Restore mends these
+	switch err := e.Err.(type) {
+	case *PairError:
+		cause = err.fault() + repair
+	case *RoleError:
+		cause = err.fault() + repair
+	case *MessageError:
+		cause += repair
+	}
 	return fmt.Sprintf("convo: snapshot entry %d (ID %d): %s", e.Index, e.ID, cause)
 }
 
+// Unwrap returns e.Err.
 func (e *SnapshotError) Unwrap() error { return e.Err }
 
-// A PanicError is what a panic of the caller's code (a strategy, a tokenizer,
-// Options.Pin) becomes.
+// A PanicError reports a panic in code of the caller's, such as a strategy, a
+// tokenizer or Options.Pin.
 type PanicError struct {
-	In    string // the option or interface whose code panicked, as far as it is known: Options.Tokenizer for all that counts, CompactionStrategy for all that it calls
-	Value any    // what was given to panic
+	// In names the option or the interface whose code panicked, as far as that
+	// is known. It is Options.Tokenizer for all code that counts tokens, and
+	// CompactionStrategy for a strategy and all that it calls.
+	In string
+
+	Value any // the argument of panic
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("convo: panic in %s: %v", e.In, e.Value) }
 
-// Unwrap returns the value of the panic when it is an error.
+// Unwrap returns Value if it is an error, and nil otherwise.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// catch turns a panic of the caller's code into an error. It is deferred.
+// catch, when deferred, turns a panic in the caller's code into a
+// [*PanicError].
 func catch(err *error, in string) {
 	if v := recover(); v != nil {
 		*err = &PanicError{In: in, Value: v}
 	}
 }
 
+// roleName returns r as an error quotes it.
 func roleName(r Role) string {
 	if r == RoleNone {
 		return "no role"

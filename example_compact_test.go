@@ -9,7 +9,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// longTrip is a conversation that weighs some 1,600 tokens.
+// longTrip returns a conversation of some 1,600 tokens.
 func longTrip(opts *convo.Options) *convo.History {
 	h, err := convo.New(opts)
 	if err != nil {
@@ -31,7 +31,7 @@ func longTrip(opts *convo.Options) *convo.History {
 func ExampleHistory_Prepare() {
 	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 1_500, Reserve: 300}})
 	snap, report, err := h.Prepare(context.Background())
-	if err != nil && !report.Fits {
+	if err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -177,7 +177,7 @@ func ExampleSlidingWindow() {
 
 func ExampleExtract() {
 	h := longTrip(nil)
-	sum, err := h.Summarize(context.Background(), convo.Extract{}, "") // for a handoff
+	sum, err := h.Handoff(context.Background(), convo.Extract{}, "") // for a handoff
 	fmt.Println(err)
 	fmt.Println(sum.Text[strings.Index(sum.Text, "Tools"):])
 	// Output:

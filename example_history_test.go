@@ -50,7 +50,7 @@ func ExampleHistory_Snapshot() {
 	// [8] floor: true
 }
 
-// Any entry stands for its exchange.
+// Pinning any entry of an exchange pins the whole exchange.
 func ExampleHistory_Pin() {
 	h := newTrip(nil)
 	fmt.Println(h.Pin(4), h.Pinned())
@@ -59,12 +59,12 @@ func ExampleHistory_Pin() {
 	fmt.Println(dropped, h.Pinned())
 	// Output:
 	// <nil> [3 4]
-	// convo: entry 99: not in the view
+	// convo: entry 99 is not in the view
 	// 4 [3 4]
 }
 
-// An edit that breaks a rule is refused whole; one that keeps them is applied
-// although messages were appended since.
+// An edit that breaks a rule is refused as a whole. One that breaks none is
+// applied even if messages were appended since.
 func ExampleHistory_Apply() {
 	h := newTrip(nil)
 	at := h.Snapshot()
@@ -85,7 +85,7 @@ func ExampleHistory_Apply() {
 	// [result of search cleared: 600 bytes]
 }
 
-// With shows what an edit would leave.
+// With returns the view that an edit would leave.
 func ExampleSnapshot_With() {
 	s := newTrip(nil).Snapshot()
 	next, err := s.With(convo.Edit{Drop: []convo.ID{2, 3, 4, 5}, Summary: &convo.Summary{Text: "There are flights."}})
@@ -97,8 +97,8 @@ func ExampleSnapshot_With() {
 	// There are flights. [{2 5}]
 }
 
-// A summary that took long replaces what it was made of; what came meanwhile
-// stays, and what was pinned meanwhile too.
+// A summary that took long to write replaces the entries that it was made of.
+// What was appended or pinned meanwhile stays.
 func ExampleHistory_SplicePrefix() {
 	h := newTrip(nil)
 	at := h.Snapshot()
@@ -116,7 +116,8 @@ func ExampleHistory_SplicePrefix() {
 	// assistant: Done.
 }
 
-// A rollback takes back what came since, and opens calls again.
+// A rollback takes back what was appended since the snapshot. Calls that were
+// open then are open again.
 func ExampleHistory_Rollback() {
 	h := newTrip(nil)
 	call := convo.ToolCall{ID: "c2", Name: "book", Arguments: `{}`}
@@ -129,7 +130,7 @@ func ExampleHistory_Rollback() {
 	// <nil> 9 1
 }
 
-// After a request that failed, the user message is taken back.
+// After a request that failed, Rewind takes the user message back.
 func ExampleHistory_Rewind() {
 	h := newTrip(nil)
 	taken, err := h.Rewind(1)
@@ -138,7 +139,7 @@ func ExampleHistory_Rewind() {
 	// 1 <nil> 7
 }
 
-// A tool round that was given up is answered.
+// AnswerOpenCalls answers the calls of a tool round that was given up.
 func ExampleHistory_AnswerOpenCalls() {
 	h := newTrip(nil)
 	h.Append(convo.Assistant("", convo.ToolCall{ID: "c2", Name: "book"}, convo.ToolCall{ID: "c3", Name: "mail"}))
@@ -151,7 +152,7 @@ func ExampleHistory_AnswerOpenCalls() {
 	// <nil>
 }
 
-// The system prompt is replaced as a set, at any time.
+// SetSystem replaces all system messages, at any time.
 func ExampleHistory_SetSystem() {
 	h := newTrip(nil)
 	err := h.SetSystem(convo.System("You are a pirate."), convo.System("Today is Monday."))
@@ -175,7 +176,7 @@ func ExampleHistory_SetEphemeral() {
 	// 8
 }
 
-// Snapshots are JSON both ways. Restore is also the way to fork.
+// A Snapshot can be written to JSON and read again. Restore also makes forks.
 func ExampleRestore() {
 	h := newTrip(nil)
 	h.Pin(2)
@@ -194,7 +195,8 @@ func ExampleRestore() {
 	// 9 8
 }
 
-// A conversation from elsewhere says what is wrong with it, or is mended.
+// Restore says what is wrong with a conversation that comes from elsewhere, or
+// repairs it.
 func ExampleNewSnapshot() {
 	imported := convo.NewSnapshot([]convo.Message{
 		convo.User("Find it."),
@@ -210,9 +212,47 @@ func ExampleNewSnapshot() {
 	}})
 	fmt.Println(h.Len(), err)
 	// Output:
-	// convo: snapshot entry 2 (ID 3): message 2: a call is still open (id "c1", tool "find")
+	// convo: snapshot entry 2 (ID 3): a call has no result yet (id "c1", tool "find"); set Options.Repair to mend it
 	// true
 	// 0 4 answered with an error result
 	// 3 5 new ID
 	// 4 <nil>
+}
+
+// Messages can be pinned as they are appended: the task, and those that begin
+// with a mark.
+func ExampleOptions_pin() {
+	h, _ := convo.New(&convo.Options{
+		PinFirstUser: true,
+		Pin:          func(m convo.Message) bool { return strings.HasPrefix(m.Text(), "Remember:") },
+	})
+	h.Append(convo.User("Plan a trip."), convo.Assistant("Where to?"), convo.User("Remember: no flights."), convo.Assistant("Sure."))
+	fmt.Println(h.Pinned())
+	// Output:
+	// [1 3]
+}
+
+// OnCompaction is given the report of every edit, also of those made by hand.
+func ExampleOptions_onCompaction() {
+	h := newTrip(&convo.Options{OnCompaction: func(r convo.Report) {
+		fmt.Println(r.Outcome, r.Summarised, r.MessagesBefore, "to", r.MessagesAfter)
+	}})
+	h.SplicePrefix(h.Snapshot(), 5, "Flights were looked up.")
+	// Output:
+	// applied [2 3 4 5] 8 to 5
+}
+
+// Calls that were open when a conversation was saved may stay open, be
+// answered, or be taken back with their turn.
+func ExampleOnLoad() {
+	h := newTrip(nil)
+	h.Append(convo.Assistant("", convo.ToolCall{ID: "c2", Name: "book"}))
+	for _, way := range []convo.OnLoad{convo.OnLoadKeep, convo.OnLoadClose, convo.OnLoadDrop} {
+		again, err := convo.Restore(h.Snapshot(), &convo.Options{OnLoad: way})
+		fmt.Println(way, again.Len(), again.Status().OpenCalls, err)
+	}
+	// Output:
+	// keep 9 1 <nil>
+	// close 10 0 <nil>
+	// drop 7 0 <nil>
 }

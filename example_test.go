@@ -38,8 +38,8 @@ func Example() {
 	}
 
 	for done := false; !done; {
-		snap, report, err := h.Prepare(ctx) // compacts if needed
-		if err != nil && !report.Fits {
+		snap, _, err := h.Prepare(ctx) // compacts if needed
+		if err != nil {
 			log.Fatal(err)
 		}
 		reply, usage, err := send(ctx, snap.Messages())
@@ -85,7 +85,7 @@ func complete(context.Context, string) (string, error) { return "The user looked
 // search stands for a tool.
 func search(string) string { return "09:10 and 13:45" }
 
-// Without a strategy, old messages are given up by hand.
+// Without a strategy, old messages can be dropped by hand.
 func Example_byHand() {
 	h, err := convo.New(&convo.Options{
 		Limits: convo.Limits{Window: 128_000, Reserve: 16_000},
@@ -133,7 +133,7 @@ func Example_byHand() {
 		fmt.Println(e)
 	}
 	// Output:
-	// convo: message 0: a call is still open (id "c1", tool "search")
+	// convo: message 0: a call has no result yet (id "c1", tool "search"); append its result first, or give it up with AnswerOpenCalls
 	// 3 entries went
 	// 1 system: You are a travel agent.
 	// 2 user: Window seats only, I am tall. Flights to Rome?

@@ -6,21 +6,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// Extract is a [Summarizer] without a model: what the user asked, the tools
-// with counts, the paths and errors met, and the last answer. It is quick,
-// needs no network, gives the same text for the same messages, and is never
-// longer than asked for.
+// Extract is a [Summarizer] that calls no model. Its summary lists what the user
+// said, the tools that were called and how often, the paths and errors that came
+// up, and the last answer. It is quick, needs no network, returns the same text
+// for the same messages, and never exceeds SummaryRequest.MaxTokens.
 type Extract struct{}
 
-// Summarize takes the summary out of the messages.
+// Summarize extracts a summary from req.Messages, and adds it to req.Previous. If
+// req.MaxTokens is not positive, the summary has at most 500 tokens; if req.Count
+// is nil, [Heuristic] counts them. The only error is the reason why ctx ended.
 func (Extract) Summarize(ctx context.Context, req SummaryRequest) (Summary, error) {
 	if ctx.Err() != nil {
 		return Summary{}, context.Cause(ctx)
 	}
 	var n notes
-	n.recall(req.Previous)
+	n.readPrevious(req.Previous)
 	for i := range req.Messages {
 		n.read(&req.Messages[i])
 	}
@@ -32,38 +36,39 @@ func (Extract) Summarize(ctx context.Context, req SummaryRequest) (Summary, erro
 	if limit <= 0 {
 		limit = maxSummary(0)
 	}
-	// Each round says less, until it fits.
-	text := ""
+	// Shorten the text until it fits.
+	summary := ""
 	for lines, width := 40, 400; ; lines, width = lines/2, max(width*2/3, 24) {
-		text = n.text(lines, width)
-		if count(text) <= limit {
+		summary = n.text(lines, width)
+		if count(summary) <= limit {
 			break
 		}
 		if lines == 0 {
-			text = text[:prefixOf(text, limit, count(text), count)]
+			summary = summary[:text.Prefix(summary, limit, count(summary), count)]
 			break
 		}
 	}
-	return Summary{Text: text}, nil
+	return Summary{Text: summary}, nil
 }
 
-// notes is what Extract keeps, under the headings of its text.
+// notes is what Extract notes down, one field for each heading of its text.
 type notes struct {
-	before string   // a summary that Extract has not written
-	asked  []string // by the user
-	tools  []tally
+	before string   // a summary that was not written by Extract
+	asked  []string // what the user said
+	tools  []toolCount
 	paths  []string
 	errs   []string
 	answer string // the last one
 }
 
-type tally struct {
-	name string
-	n    int
+// A toolCount says how often a tool was called.
+type toolCount struct {
+	name  string
+	calls int
 }
 
-// Headings of the text. A line of a message never stands at the start of a
-// line there, so none can imitate them.
+// Headings of the text. Text from a message always follows "- " there, so it
+// cannot be mistaken for a heading.
 const (
 	headBefore = "Before:"
 	headAsked  = "The user said:"
@@ -75,6 +80,7 @@ const (
 
 var headings = [...]string{headBefore, headAsked, headTools, headPaths, headErrs, headAnswer}
 
+// read notes what a message says.
 func (n *notes) read(m *Message) {
 	switch m.Role {
 	case RoleUser:
@@ -89,43 +95,43 @@ func (n *notes) read(m *Message) {
 			n.answer = line
 		}
 		for _, c := range m.ToolCalls() {
-			n.called(oneLine(c.Name), 1)
-			n.find(c.Arguments)
+			n.addCalls(oneLine(c.Name), 1)
+			n.findPaths(c.Arguments)
 		}
 	case RoleTool:
 		for _, r := range m.ToolResults() {
-			text := r.Text()
+			content := r.Text()
 			if r.IsError {
-				n.errs = appendNew(n.errs, oneLine(r.Name)+": "+oneLine(firstLine(text)))
+				n.errs = appendNew(n.errs, oneLine(r.Name)+": "+oneLine(firstLine(content)))
 			}
-			n.find(text)
+			n.findPaths(content)
 		}
 	}
 }
 
-func (n *notes) called(name string, times int) {
+// addCalls notes that a tool was called a number of times.
+func (n *notes) addCalls(name string, calls int) {
 	for i := range n.tools {
 		if n.tools[i].name == name {
-			n.tools[i].n += times
+			n.tools[i].calls += calls
 			return
 		}
 	}
 	if len(n.tools) < mostNoted {
-		n.tools = append(n.tools, tally{name, times})
+		n.tools = append(n.tools, toolCount{name, calls})
 	}
 }
 
-// Bounds of the work: how many bytes of one text are searched for paths, and
-// how many different tools, paths and errors are noted.
+// These bound the work that Extract does.
 const (
-	mostSearched = 64 << 10
-	mostNoted    = 500
+	mostSearched = 64 << 10 // bytes of one text that are searched for paths
+	mostNoted    = 500      // different tools, and likewise paths and errors
 )
 
-// find collects what looks like a path: words with a slash and a dot in the
-// last part, or with two slashes.
-func (n *notes) find(text string) {
-	words := strings.FieldsFuncSeq(text[:runeStart(text, min(len(text), mostSearched))], func(r rune) bool {
+// findPaths notes the words of a text that look like paths: those with a slash and
+// a dot after the last slash, or with two slashes.
+func (n *notes) findPaths(s string) {
+	words := strings.FieldsFuncSeq(s[:text.Floor(s, mostSearched)], func(r rune) bool {
 		return r <= ' ' || strings.ContainsRune("\"'`()[]{}<>,;|=*\\", r) || r == '\uFFFD'
 	})
 	for word := range words {
@@ -137,8 +143,9 @@ func (n *notes) find(text string) {
 	}
 }
 
-// recall reads what an earlier Extract wrote; any other text is kept as it is.
-func (n *notes) recall(previous string) {
+// readPrevious reads a summary that Extract wrote earlier. It notes any other text
+// as it is.
+func (n *notes) readPrevious(previous string) {
 	heading := ""
 	var before []string
 	for line := range strings.Lines(previous) {
@@ -155,9 +162,9 @@ func (n *notes) recall(previous string) {
 		case heading == headAsked:
 			n.asked = append(n.asked, item)
 		case heading == headTools:
-			name, times, _ := cutLast(item, " ")
-			if count, err := strconv.Atoi(times); err == nil {
-				n.called(name, count)
+			name, calls, _ := cutLast(item, " ")
+			if count, err := strconv.Atoi(calls); err == nil {
+				n.addCalls(name, count)
 			}
 		case heading == headPaths:
 			n.paths = appendNew(n.paths, item)
@@ -170,8 +177,9 @@ func (n *notes) recall(previous string) {
 	n.before = oneLine(strings.Join(before, " "))
 }
 
-// text renders the notes with so many lines under each heading, each so long.
-// The first and the newest stay longest.
+// text renders the notes with at most the given number of lines under a heading,
+// beside the first line, and at most width bytes in each. If there are more lines,
+// the first and the newest stay. With 0 lines, only what the user said is left.
 func (n *notes) text(lines, width int) string {
 	var b strings.Builder
 	section := func(heading string, items []string) {
@@ -192,7 +200,7 @@ func (n *notes) text(lines, width int) string {
 	section(headAsked, n.asked)
 	var tools []string
 	for _, t := range n.tools {
-		tools = append(tools, fmt.Sprintf("%s %d", t.name, t.n))
+		tools = append(tools, fmt.Sprintf("%s %d", t.name, t.calls))
 	}
 	section(headTools, tools)
 	section(headPaths, n.paths)
@@ -206,6 +214,8 @@ func (n *notes) text(lines, width int) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// appendNew appends s to a list that does not hold it yet, unless s is empty or the
+// list is full.
 func appendNew(list []string, s string) []string {
 	if s == "" || len(list) == mostNoted || slices.Contains(list, s) {
 		return list
@@ -213,21 +223,24 @@ func appendNew(list []string, s string) []string {
 	return append(list, s)
 }
 
+// oneLine returns s on one line, shortened to about 4 kB.
 func oneLine(s string) string { return strings.Join(strings.Fields(shorten(s, 4<<10)), " ") }
 
+// firstLine returns the first line of s that is not blank.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	return s
 }
 
+// shorten cuts s to at most width bytes, and adds "..." if something was cut.
 func shorten(s string, width int) string {
 	if len(s) <= width {
 		return s
 	}
-	return s[:runeStart(s, width)] + "..."
+	return s[:text.Floor(s, width)] + "..."
 }
 
-// cutLast cuts s around the last sep.
+// cutLast is strings.Cut, but around the last sep.
 func cutLast(s, sep string) (before, after string, found bool) {
 	i := strings.LastIndex(s, sep)
 	if i < 0 {

@@ -2,41 +2,49 @@ package convo
 
 import "context"
 
-// Fit makes room for n more tokens and reserves them in one step, or says
-// exactly why it cannot and has deleted and reserved nothing. Use it before
-// something large comes in, or to set a share of the window aside.
+// Fit makes room for n more tokens and reserves them, in one step. Use it before
+// something large is appended, or to keep a part of the window free. Call
+// [Reservation.Release] when the tokens are no longer needed.
 //
-// With Options.Budget the tokens come out of the pool; without one out of the
-// window: the limit is lower by n until Release. When there is room enough,
-// nothing is compacted and the report says NotNeeded; otherwise the strategy
-// works down to low water, or further where n needs it. When floor and n
-// together are too much, the error is a [*FloorError], and a [*BudgetError] too
-// where it is the pool that is short, and no strategy runs. A negative n is a
-// [*ValueError].
+// With Options.Budget, the tokens come out of that pool. Without it they come
+// out of the window: until Release, the limit is lower by n.
+//
+// If there is enough room, Fit removes nothing and reports OutcomeNotNeeded.
+// Otherwise the strategy works down to Limits.Low, or further if n requires it.
+// As for [History.Compact], Limits.MinFree does not apply, and summarizers are
+// called even shortly after a failure.
+// If another compaction of h is running, Fit first waits until it has ended, or
+// until ctx ends. A nil ctx never ends.
+//
+// On an error the reservation is nil. If the floor and n together are too large,
+// no strategy runs and the error is a [*FloorError]; it also matches [ErrBudget]
+// if the pool is what is too small. A negative n is a [*ValueError]. Other
+// errors say why the compaction failed or was not enough.
 func (h *History) Fit(ctx context.Context, n int) (*Reservation, Report, error) {
 	if n < 0 {
 		err := &ValueError{Name: "Fit", Value: n, Want: "0 or more tokens"}
-		r, _ := h.ungone(ReasonFit, err)
+		r, _ := h.notStarted(ReasonFit, err)
 		return nil, r, err
 	}
-	if h.ident == nil {
-		r, err := h.ungone(ReasonFit, ErrClosed)
+	ctx, err := h.callerContext(ctx)
+	if err != nil {
+		r, _ := h.notStarted(ReasonFit, err)
 		return nil, r, err
 	}
-	if res, r, err := h.takeRoom(n); res != nil || err != nil {
+	if res, r, err := h.reserveIfFree(n); res != nil || err != nil {
 		return res, r, err
 	}
 	var res *Reservation
-	r, err := h.compactAsked(ctx, ReasonFit, func(f *flight) (r Report, err error) {
-		if res, r, err = h.takeRoom(n); res != nil || err != nil {
+	r, err := h.compactOnRequest(ctx, ReasonFit, func(f *flight) (r Report, err error) {
+		if res, r, err = h.reserveIfFree(n); res != nil || err != nil {
 			return r, err
 		}
-		want := h.needRoom(n, &res)
+		want := h.needFor(n, &res)
 		if r, err = f.try(want); res != nil {
 			return r, err
 		}
 		var now Report
-		if res, now, _ = h.takeRoom(n); res != nil { // room came from elsewhere meanwhile
+		if res, now, _ = h.reserveIfFree(n); res != nil { // something else has freed the room meanwhile
 			return now, nil
 		}
 		if err == nil {
@@ -47,61 +55,63 @@ func (h *History) Fit(ctx context.Context, n int) (*Reservation, Report, error) 
 	return res, r, err
 }
 
-// takeRoom reserves n tokens when they are free; it returns nil when they are
-// not.
-func (h *History) takeRoom(n int) (res *Reservation, r Report, err error) {
+// reserveIfFree reserves n tokens if they are free. Otherwise the reservation is
+// nil. The only error is ErrClosed.
+func (h *History) reserveIfFree(n int) (res *Reservation, r Report, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r.Reason = ReasonFit
-	if h.ended() {
-		h.measureBefore(&r)
-		r.Outcome, r.Cause = Failed, ErrClosed
+	if h.endedLocked() {
+		h.measureBeforeLocked(&r)
+		r.Outcome, r.Cause, r.Fits = OutcomeFailed, ErrClosed, false
 		return nil, r, ErrClosed
 	}
 	limit := h.marks.limit
-	total := h.upper()
+	total := h.upperLocked()
 	switch {
 	case total > limit:
 	case h.opts.Budget != nil:
 		res, _ = h.opts.Budget.Reserve(n)
 	case limit == noMark || int64(n) <= limit-total:
-		res = h.takeWindow(n)
+		res = h.reserveWindowLocked(n)
 	}
-	h.measureBefore(&r)
+	h.measureBeforeLocked(&r)
 	return res, r, nil
 }
 
-// takeWindow lowers the limit by n until Release.
-func (h *History) takeWindow(n int) *Reservation {
-	held := min(int64(n), maxTotal) // no sum of them overflows
-	h.fitted += held
-	h.mark()
-	return &Reservation{history: h, tokens: n, held: held}
+// reserveWindowLocked lowers the limit by n until Release.
+func (h *History) reserveWindowLocked(n int) *Reservation {
+	h.fitted.add(int64(n))
+	h.markLocked()
+	return &Reservation{tokens: n, release: func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.fitted.sub(int64(n))
+		h.markLocked()
+	}}
 }
 
-// needRoom says what it takes to reserve n tokens. The reservation is put into
-// res in the step that makes the room.
-func (h *History) needRoom(n int, res **Reservation) need {
+// needFor returns the need of a Fit for n tokens. The step that makes the room
+// also stores the reservation in res.
+func (h *History) needFor(n int, res **Reservation) need {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.marks
 	pool := h.opts.Budget
-	want := need{reason: ReasonFit, asked: true, room: int64(n)}
-	want.keep = want.room
+	want := need{reason: ReasonFit, requested: true, room: int64(n)}
+	want.fromWindow = want.room
 	want.limit = m.limit - want.room
 	want.reserve = func(*state) error {
-		*res = h.takeWindow(n)
+		*res = h.reserveWindowLocked(n)
 		return nil
 	}
 	if pool != nil {
-		want.keep = 0
+		want.fromWindow = 0
 		want.limit = min(m.limit, h.charge-pool.deficit(n))
 		want.reserve = func(next *state) error {
-			if err := pool.exchange(&h.charge, h.scaleOf(next).upper(), n); err != nil {
-				return err
-			}
-			*res = &Reservation{budget: pool, tokens: n}
-			return nil
+			var err error
+			*res, err = pool.exchange(&h.charge, h.scaleOfLocked(next).Upper(), n)
+			return err
 		}
 	}
 	want.target = min(m.low, want.limit)

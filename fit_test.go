@@ -2,8 +2,7 @@ package convo_test
 
 import (
 	"context"
-	"errors"
-	"strings"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,7 +17,7 @@ func TestFit_Window(t *testing.T) {
 
 	res, r, err := h.Fit(t.Context(), 1000)
 	require.NoError(t, err)
-	assert.Equal(t, convo.NotNeeded, r.Outcome, "room enough")
+	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome, "room enough")
 	assert.Equal(t, 1000, res.Tokens())
 	assert.Equal(t, total, h.Status().Upper)
 	assert.Equal(t, 3000, h.Status().Limit, "the limit is lower until Release")
@@ -26,7 +25,7 @@ func TestFit_Window(t *testing.T) {
 
 	second, r, err := h.Fit(t.Context(), 2000)
 	require.NoError(t, err)
-	assert.Equal(t, convo.Applied, r.Outcome)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, convo.ReasonFit, r.Reason)
 	assert.LessOrEqual(t, h.Status().Upper, 1000, "further than low water, where n needs it")
 	assert.Equal(t, 1000, h.Status().Limit)
@@ -62,12 +61,12 @@ func TestFit_Fails(t *testing.T) {
 				assert.Equal(t, 20, floor.Floor)
 				assert.Equal(t, 3990, floor.Room)
 				assert.Equal(t, 4000, floor.Limit)
-				assert.ErrorContains(t, err, "floor of 20 tokens, with 3990 to be kept free, above the limit of 4000")
+				assert.ErrorContains(t, err, "cannot fit: 20 protected + 3990 reserved tokens exceed limit 4000")
 			}},
 		} {
 			res, r, err := h.Fit(t.Context(), tt.n)
 			assert.Nil(t, res)
-			assert.Equal(t, convo.Failed, r.Outcome)
+			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 			tt.check(err)
 		}
 	})
@@ -91,7 +90,7 @@ func TestFit_NoLimit(t *testing.T) {
 	h := tour(t, nil)
 	res, r, err := h.Fit(t.Context(), 1<<30)
 	require.NoError(t, err)
-	assert.Equal(t, convo.NotNeeded, r.Outcome)
+	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 	res.Release()
 }
 
@@ -104,7 +103,7 @@ func TestFit_Budget(t *testing.T) {
 
 	res, r, err := h.Fit(t.Context(), 1000)
 	require.NoError(t, err)
-	assert.Equal(t, convo.NotNeeded, r.Outcome)
+	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 	assert.Equal(t, charge+1000, pool.Used())
 	assert.Zero(t, h.Status().Limit, "out of the pool, not of the window")
 
@@ -112,7 +111,7 @@ func TestFit_Budget(t *testing.T) {
 	require.NoError(t, err)
 	big, r, err := h.Fit(t.Context(), 2000)
 	require.NoError(t, err)
-	assert.Equal(t, convo.Applied, r.Outcome)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, 4000+h.Status().Upper, pool.Used())
 	assert.LessOrEqual(t, pool.Used(), 5000)
 
@@ -129,123 +128,252 @@ func TestFit_Budget(t *testing.T) {
 	assert.Zero(t, pool.Used())
 }
 
-func TestRecover(t *testing.T) {
-	tooLong := errors.New(`400: {"error":{"message":"prompt is too long: 203000 tokens > 200000 maximum"}}`)
-	h := toolTurn(t, windowOf(50_000, convo.Truncate{}), 20)
-	at := h.Snapshot()
-
-	unchanged(t, h, func() {
-		other := errors.New("connection reset")
-		retry, r, err := h.Recover(t.Context(), at, other)
-		assert.False(t, retry)
-		assert.Equal(t, convo.NotNeeded, r.Outcome)
-		assert.Same(t, other, err, "what is not about length comes back as it is")
-		retry, _, err = h.Recover(t.Context(), at, nil)
-		assert.False(t, retry)
-		require.NoError(t, err)
-
-		for _, foreign := range []*convo.Snapshot{nil, new(convo.Snapshot), tour(t, nil).Snapshot()} {
-			retry, r, err = h.Recover(t.Context(), foreign, tooLong)
-			assert.False(t, retry)
-			require.ErrorIs(t, err, convo.ErrStale)
-			require.ErrorIs(t, err, tooLong)
-			assert.Equal(t, convo.Failed, r.Outcome)
-		}
-	})
-
-	retry, r, err := h.Recover(t.Context(), at, tooLong)
-	require.NoError(t, err)
-	assert.True(t, retry)
-	assert.Equal(t, convo.Applied, r.Outcome)
-	assert.Equal(t, convo.ReasonOverflow, r.Reason)
-	assert.LessOrEqual(t, h.Snapshot().Tokens(), at.Tokens()/2)
-
-	// It is still too long: once more, though nothing was appended.
-	at = h.Snapshot()
-	retry, _, err = h.Recover(t.Context(), at, tooLong)
-	require.NoError(t, err)
-	assert.True(t, retry)
-	assert.LessOrEqual(t, h.Snapshot().Tokens(), at.Tokens()/2)
-
-	for retry {
-		at = h.Snapshot()
-		retry, _, err = h.Recover(t.Context(), at, tooLong)
-	}
-	require.ErrorIs(t, err, tooLong, "down to the floor: the error says both")
-	require.ErrorIs(t, err, convo.ErrNoGain)
-	assert.Equal(t, []convo.ID{1, 2, 43}, idsOf(h.Snapshot()))
-}
-
-// Somebody else has made room meanwhile: a retry makes sense at once.
-func TestRecover_RoomFromElsewhere(t *testing.T) {
-	h := toolTurn(t, windowOf(50_000, convo.Truncate{}), 20)
-	at := h.Snapshot()
-	_, err := h.SplicePrefix(at, 30, "")
-	require.NoError(t, err)
-	retry, r, err := h.Recover(t.Context(), at, errors.New("context_length_exceeded"))
-	require.NoError(t, err)
-	assert.True(t, retry)
-	assert.Equal(t, convo.NotNeeded, r.Outcome)
-}
-
-func TestRecover_OwnClassification(t *testing.T) {
-	opts := windowOf(50_000, convo.Truncate{})
-	opts.IsOverflow = func(err error) bool {
-		if strings.Contains(err.Error(), "boom") {
-			panic("boom")
-		}
-		return strings.Contains(err.Error(), "zu lang")
-	}
+// Free tokens in the pool do not help a request that does not fit the window.
+func TestFit_AboveTheLimitWithABudget(t *testing.T) {
+	pool := convo.NewBudget(100_000)
+	opts := windowOf(1000, convo.Truncate{})
+	opts.Budget = pool
 	h := toolTurn(t, opts, 20)
-	at := h.Snapshot()
-	retry, _, err := h.Recover(t.Context(), at, errors.New("prompt is too long"))
-	assert.False(t, retry)
-	require.EqualError(t, err, "prompt is too long")
-	retry, _, err = h.Recover(t.Context(), at, errors.New("boom"))
-	assert.False(t, retry)
-	var p *convo.PanicError
-	require.ErrorAs(t, err, &p)
-	assert.Equal(t, "Options.IsOverflow", p.In)
-	retry, _, err = h.Recover(t.Context(), at, errors.New("zu lang"))
+	require.Greater(t, h.Status().Upper, 1000)
+	res, r, err := h.Fit(t.Context(), 10)
 	require.NoError(t, err)
-	assert.True(t, retry)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.True(t, r.Fits)
+	assert.LessOrEqual(t, h.Status().Upper, 1000)
+	assert.Equal(t, h.Status().Upper+10, pool.Used())
+	res.Release()
+	assert.Equal(t, h.Status().Upper, pool.Used())
 }
 
-func TestIsOverflow(t *testing.T) {
-	for _, text := range []string{
-		"This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
-		`{"error":{"code":"context_length_exceeded"}}`,
-		"Your input exceeds the context window of this model. Please adjust your input and try again.",
-		"prompt is too long: 228307 tokens > 200000 maximum",
-		"input length and `max_tokens` exceed context limit: 170636 + 34048 > 200000",
-		"The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
-		"prompt token count of 130000 exceeds the limit of 128000",
-		"Input is too long for requested model.",
-		"Input length 131393 exceeds the maximum allowed input length of 131040 tokens.",
-		"Input length (265330) exceeds model's maximum context length (262144).",
-		"The input (263000 tokens) is longer than the model's context length (262144 tokens).",
-		"Requested token count exceeds the model's maximum context length of 262144 tokens.",
-		"the request exceeds the available context size, try increasing it",
-		`{"error":{"type":"exceed_context_size_error"}}`,
-		"Prompt too long: 5152 tokens exceeds max_seq_len 2048",
-		"This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
-		"Please reduce the length of the messages or completion.",
-		"tokens to keep from the initial prompt is greater than the context length",
-		"Prompt contains 300000 tokens, too large for model with 262144 maximum context length",
-		"stop reason: model_context_window_exceeded",
+// The room that Fit made was taken while its strategy ran.
+func TestFit_RoomTakenMeanwhile(t *testing.T) {
+	for name, take := range map[string]func(h *convo.History){
+		"by another Fit": func(h *convo.History) {
+			_, _, err := h.Fit(context.Background(), 700)
+			assert.NoError(t, err)
+		},
+		"by other limits": func(h *convo.History) {
+			assert.NoError(t, h.SetLimits(convo.Limits{Window: 1000, Reserve: -1}))
+		},
 	} {
-		assert.True(t, convo.IsOverflow(errors.New(text)), text)
+		t.Run(name, func(t *testing.T) {
+			var h *convo.History
+			once := false
+			h = toolTurn(t, windowOf(4000, convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+				if !once {
+					once = true
+					take(h)
+				}
+				// It would have been enough, had the room not been taken.
+				return convo.Edit{Drop: []convo.ID{3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}, nil
+			})), 20)
+			entries := h.Len()
+			res, r, err := h.Fit(t.Context(), 2000)
+			var limit *convo.LimitError
+			require.ErrorAs(t, err, &limit)
+			assert.Nil(t, res)
+			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+			assert.Equal(t, entries, h.Len())
+		})
 	}
-	for _, text := range []string{
-		"", "connection reset by peer", "invalid api key", "model not found",
-		"Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000.",
-		"ThrottlingException: Too many tokens, please wait before trying again.",
-		"429: This request would exceed your organization's rate limit of 30,000 input tokens per minute",
-		"You exceeded your current quota",
-		"Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40",
-		"max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens",
+}
+
+func TestFit_PoolTooSmall(t *testing.T) {
+	pool := convo.NewBudget(1000)
+	opts := windowOf(0, convo.Truncate{})
+	opts.Budget = pool
+	h := toolTurn(t, opts, 0)
+	held, err := pool.Reserve(900)
+	require.NoError(t, err)
+	_, _, err = h.Fit(t.Context(), 500)
+	require.ErrorIs(t, err, convo.ErrBudget, "another holder's Release would help")
+	var short *convo.BudgetError
+	require.ErrorAs(t, err, &short)
+	assert.Equal(t, convo.BudgetError{Need: 500, Free: 80}, *short)
+	held.Release()
+	res, _, err := h.Fit(t.Context(), 500)
+	require.NoError(t, err)
+	res.Release()
+
+	pool = convo.NewBudget(math.MaxInt)
+	_, err = pool.Reserve(math.MaxInt)
+	require.NoError(t, err)
+	toolTurn(t, &convo.Options{Budget: pool}, 1)
+	assert.Equal(t, math.MaxInt, pool.Used())
+	assert.Zero(t, pool.Free())
+}
+
+// However much is reserved and charged, no sum overflows, and releasing gives
+// all of it back.
+func TestFit_NoSumOverflows(t *testing.T) {
+	h := toolTurn(t, windowOf(0, nil), 0)
+	var held []*convo.Reservation
+	for range 2100 {
+		res, _, err := h.Fit(t.Context(), math.MaxInt)
+		require.NoError(t, err)
+		held = append(held, res)
+	}
+	require.NoError(t, h.SetLimits(convo.Limits{Window: 1000, Reserve: -1}))
+	for _, res := range held {
+		require.Zero(t, h.Status().Limit)
+		res.Release()
+	}
+	assert.Equal(t, 1000, h.Status().Limit)
+}
+
+// A history that is too large is truncated whether or not anybody reserved tokens
+// for its messages: its size is what counts.
+func TestFit_TruncatesByTheSizeOfTheHistory(t *testing.T) {
+	h := chatOf(t, windowOf(10_000, convo.Truncate{}), 200, 1000)
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.LessOrEqual(t, h.Status().Upper, h.Status().Low)
+
+	pool := convo.NewBudget(10_000)
+	opts := windowOf(0, convo.Truncate{})
+	opts.Budget = pool
+	h = chatOf(t, opts, 200, 1000)
+	_, r, err = h.Fit(t.Context(), 1000)
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.Equal(t, h.Tokens().Upper+1000, pool.Used())
+	assert.LessOrEqual(t, pool.Used(), 10_000)
+}
+
+// Dropping entries gives back what the history itself was charged, and nothing that
+// others have reserved in the same pool.
+func TestFit_LeavesReservationsOfOthers(t *testing.T) {
+	pool := convo.NewBudget(10_000)
+	others, err := pool.Reserve(9000)
+	require.NoError(t, err)
+	opts := windowOf(0, convo.Truncate{})
+	opts.Budget = pool
+	h := chatOf(t, opts, 20, 100)
+	require.Greater(t, pool.Used(), pool.Total(), "overdrawn")
+
+	res, r, err := h.Fit(t.Context(), 100)
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.Equal(t, 9000+100+h.Tokens().Upper, pool.Used())
+	_, err = h.SplicePrefix(h.Snapshot(), h.Len(), "")
+	require.NoError(t, err)
+	assert.Equal(t, 9000+100+h.Tokens().Upper, pool.Used())
+	require.NoError(t, h.Close())
+	res.Release()
+	res.Release()
+	assert.Equal(t, others.Tokens(), pool.Used())
+}
+
+// Asking for more than there is at all drops nothing and reserves nothing.
+func TestFit_MoreThanTheTotalDropsNothing(t *testing.T) {
+	for _, withPool := range []bool{false, true} {
+		opts := windowOf(50_000, convo.Truncate{})
+		if withPool {
+			opts = windowOf(0, convo.Truncate{})
+			opts.Budget = convo.NewBudget(50_000)
+		}
+		h := chatOf(t, opts, 20, 1000)
+		unchanged(t, h, func() {
+			res, r, err := h.Fit(t.Context(), 50_001)
+			var floor *convo.FloorError
+			require.ErrorAs(t, err, &floor)
+			assert.Nil(t, res)
+			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+		})
+		assert.Equal(t, 39, h.Len())
+	}
+}
+
+// Room is reserved when the very last entry that can go makes it.
+func TestFit_CountsTheLastDrop(t *testing.T) {
+	h := chatOf(t, windowOf(400, convo.Truncate{}), 2, 100) // the newest weighs 113
+	unchanged(t, h, func() {
+		_, _, err := h.Fit(t.Context(), 400-113+1)
+		require.Error(t, err)
+	})
+	res, _, err := h.Fit(t.Context(), 400-113)
+	require.NoError(t, err)
+	assert.Equal(t, []convo.ID{3}, idsOf(h.Snapshot()), "all that could go went")
+	assert.Equal(t, 287, res.Tokens())
+	assert.Equal(t, 113, h.Status().Limit)
+}
+
+// Fit tells apart: there was room, room was made, and there can be no room. Each
+// reservation is handed over, to be released.
+func TestFit_SaysWhetherItReserved(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		n        int
+		outcome  convo.Outcome
+		reserved bool
+	}{
+		{"it just fits", 2862, convo.OutcomeNotNeeded, true},
+		{"room was made", 2863, convo.OutcomeApplied, true},
+		{"it cannot fit", 4900, convo.OutcomeFailed, false},
 	} {
-		assert.False(t, convo.IsOverflow(errors.New(text)), text)
+		t.Run(tt.name, func(t *testing.T) {
+			h := chatOf(t, windowOf(5000, convo.Truncate{}), 10, 100)
+			res, r, err := h.Fit(t.Context(), tt.n)
+			assert.Equal(t, tt.outcome, r.Outcome)
+			assert.Equal(t, tt.reserved, res != nil)
+			assert.Equal(t, tt.reserved, err == nil)
+			assert.Equal(t, tt.outcome == convo.OutcomeApplied, len(r.Dropped) > 0)
+		})
 	}
-	assert.False(t, convo.IsOverflow(nil))
+
+	h := chatOf(t, windowOf(5000, convo.Truncate{}), 2, 100)
+	var held []*convo.Reservation
+	for range 5 {
+		res, _, err := h.Fit(t.Context(), 100)
+		require.NoError(t, err)
+		held = append(held, res)
+	}
+	assert.Equal(t, 4500, h.Status().Limit)
+	for _, res := range held {
+		assert.Equal(t, 100, res.Tokens())
+		res.Release()
+	}
+	assert.Equal(t, 5000, h.Status().Limit)
+}
+
+// When somebody else takes the room in the pool that a compaction makes, nothing is
+// dropped and the error is ErrBudget.
+func TestFit_RoomTakenByAnotherReserver(t *testing.T) {
+	pool := convo.NewBudget(5000)
+	var other *convo.Reservation
+	opts := windowOf(0, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		if other == nil {
+			var err error
+			other, err = pool.Reserve(pool.Free())
+			require.NoError(t, err)
+		}
+		return convo.Truncate{}.Compact(ctx, s, g)
+	}))
+	opts.Budget = pool
+	h := toolTurn(t, opts, 20)
+	unchanged(t, h, func() {
+		res, _, err := h.Fit(t.Context(), 3000)
+		require.ErrorIs(t, err, convo.ErrBudget)
+		assert.Nil(t, res)
+	})
+	assert.Equal(t, other.Tokens()+h.Tokens().Upper, pool.Used())
+	other.Release()
+	res, _, err := h.Fit(t.Context(), 3000)
+	require.NoError(t, err)
+	assert.Equal(t, 3000+h.Tokens().Upper, pool.Used())
+	res.Release()
+}
+
+func TestFit_SaysWhy(t *testing.T) {
+	h := toolTurn(t, windowOf(4000, convo.Truncate{}), 20)
+	for _, n := range []int{-1, 0, 10, 2000, 10_000} {
+		_, r, _ := h.Fit(t.Context(), n)
+		assert.Equal(t, convo.ReasonFit, r.Reason, "%d", n)
+	}
+	require.NoError(t, h.Close())
+	_, r, err := h.Fit(t.Context(), 1)
+	require.ErrorIs(t, err, convo.ErrClosed)
+	assert.Equal(t, convo.ReasonFit, r.Reason)
+	assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 }

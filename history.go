@@ -1,152 +1,171 @@
 package convo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/calibrate"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// Options configure a [History]. Nil and the zero value work.
+// Options configures a [History]. Nil and the zero value work. [New] and
+// [Restore] copy it.
+//
+// No lock is held while a function in it runs, so it may call back into the
+// History. If it panics, the panic becomes a [*PanicError], unless the field says
+// otherwise.
 type Options struct {
-	// Limits say how large a request may be. Zero: no limit.
+	// Limits says how large a request may be. Zero: there is no limit.
 	Limits Limits
 
 	// Roles says which role may follow which. Zero: as Strict.
 	Roles RolePolicy
 
-	// Tokenizer counts texts. Nil: Heuristic.
+	// Tokenizer counts the tokens of a text. Nil: Heuristic.
 	Tokenizer Tokenizer
 
-	// Overheads are what messages weigh beside their texts.
+	// Overheads says how many tokens messages weigh beside their text.
 	Overheads Overheads
 
-	// Priors say what is assumed of models until usage is reported, by the
-	// beginning of the name given to SetModel; the longest that fits counts,
-	// and "" fits all. None: tokens are as the Tokenizer counts them.
+	// Priors says what to assume about models before usage is reported. A key
+	// is the beginning of a name that SetModel is given. The longest key that
+	// matches counts, and "" matches every name. Where none matches, the zero
+	// Prior holds.
 	Priors map[string]Prior
 
-	// Strategy decides what a compaction gives up. Nil:
+	// Strategy decides what a compaction removes. Nil:
 	// Chain(ClearToolResults{}, Truncate{}).
 	Strategy CompactionStrategy
 
-	// IsOverflow tells Recover whether a provider's error means that the
-	// request was too long. It runs without a lock. Nil: the function IsOverflow.
+	// IsOverflow reports whether a provider's error means that the request was
+	// too long. Recover calls it. Nil: the function IsOverflow.
 	IsOverflow func(error) bool
 
-	// Budget is charged what the next request weighs at most, all the time
-	// until Close. Nil: none.
+	// Budget is a pool of tokens shared with others. Until Close, it is
+	// charged the upper bound of the next request. Nil: none.
 	Budget *Budget
 
-	// MaxResult is how many bytes of text a tool result may hold; Append cuts
-	// the middle out of a longer one and puts a marker there. 0: no bound;
-	// otherwise at least 256.
+	// MaxResult is how many tokens the text of a tool result may have, as the
+	// Tokenizer counts them. Append cuts the middle out of a longer one and
+	// puts a marker in its place. 0: no bound; otherwise at least 64.
 	MaxResult int
 
-	// Spill keeps the original of a tool result that is about to be cut or
-	// cleared and returns where, for the marker. Its error is Append's; a
-	// result that could not be kept is not cleared. It must not wait, and runs
-	// without a lock on the goroutine of the caller.
-	Spill func(ToolResult) (ref string, err error)
+	// Spill stores the original of a tool result that is about to be cut or
+	// cleared, and returns a reference, which the marker mentions. It runs on
+	// the goroutine that appends or compacts, and must not block. Its ctx is
+	// that of the compaction; for Append and Apply it is one that never ends.
+	//
+	// An error from Spill makes Append fail. In an edit, it only keeps the
+	// result from being cleared, and after three errors the edit calls Spill
+	// no more. After an edit for which every call failed, Prepare,
+	// CompactIfNeeded and CompactInBackground clear no results until MinFree/2
+	// new tokens have been appended, and twice as many after each further such
+	// edit in a row. Compact, Fit and Recover call Spill anyway.
+	Spill func(ctx context.Context, r ToolResult) (ref string, err error)
 
-	// Pin says of an appended message whether its exchange is pinned. It must
-	// not wait, and runs without a lock on the goroutine of the caller, before
-	// the message is known to be accepted.
+	// Pin reports whether to pin the exchange of a message that is being
+	// appended. It runs on the goroutine that appends, and must not block. The
+	// message may still be refused afterwards.
 	Pin func(Message) bool
 
-	// PinFirstUser pins the first user message: the task, most of the time.
+	// PinFirstUser pins the first user message, which usually states the task.
 	PinFirstUser bool
 
-	// OnLoad says what Restore does with tool calls that are open.
+	// OnLoad says what Restore does with open tool calls. Zero: OnLoadKeep.
 	OnLoad OnLoad
 
-	// Repair lets Restore mend a faulty conversation, and is told of each
-	// fault. Nil: a fault is an error.
+	// Repair lets Restore repair a faulty conversation, and is called for each
+	// repair. Nil: Restore returns an error instead.
 	Repair func(Fault)
 
-	// OnCompaction is told of every compaction and edit that was applied,
-	// declined or failed. It runs afterwards, without a lock, on the goroutine
-	// that made the edit; calls may overlap. A panic is dropped. It must not
-	// call Wait.
+	// OnCompaction is called after each compaction or edit that was applied
+	// or declined, or that failed. It runs on the goroutine that made the edit,
+	// and several calls may overlap. It must not call Wait. If it panics, the
+	// panic is ignored.
 	OnCompaction func(Report)
 
-	// Logger is told the same. Nil: silence.
+	// Logger gets a line for each report that OnCompaction would get. Nil:
+	// nothing is logged.
 	Logger *slog.Logger
 }
 
-// A History is a conversation that keeps inside its context window. It holds
+// A History holds one conversation and keeps it inside a context window. It has
 // system entries, at most one summary, and the other entries in ascending ID
-// order; tool calls and their results always pair.
+// order. Tool calls and their results always pair.
 //
 // All methods may be called by several goroutines at once. No lock is held
-// while code of the caller runs: it may call back. An operation that returns
-// an error has changed nothing that a [Snapshot] shows. Make one with [New]
-// or [Restore]; the zero History is empty and closed.
+// while the caller's code runs, so that code may call back. An operation that
+// returns an error has changed nothing that a [Snapshot] shows, unless its
+// documentation says otherwise. Create a History with [New] or [Restore]; the
+// zero History is empty and closed.
 type History struct {
-	// Fixed at creation.
+	// These do not change after creation.
 	opts            Options
-	ident           *identity     // state.id, to read without the lock
-	interruptTokens int64         // of interruptReason
-	trigger         Trigger       // of opts.Strategy; nil: never due early
-	seat            chan struct{} // holds one token while a flight is under way
+	ident           *identity     // state.id, to be read without the lock
+	interruptTokens int64         // tokens of interruptReason
+	trigger         Trigger       // of opts.Strategy; nil: it has none
+	slot            chan struct{} // holds one value while a compaction runs
 	done            chan struct{} // closed by Close
 
 	mu sync.Mutex
 	// Protects following.
 	state
+	seen   int       // snapshots may share list[:seen], so it must not be written
 	calls  *calls    // of the newest exchange
-	snap   *Snapshot // of the state as it is; nil after a change
+	snap   *Snapshot // of the current version; nil: not made yet
 	limits Limits    // with defaults
-	marks  marks     // as the limits and fitted say
+	marks  marks     // limits less what Fit has reserved
 	closed bool
-	charge int64 // to opts.Budget
-	fitted int64 // reserved out of the window by Fit
+	charge int64  // what opts.Budget is charged
+	fitted sum128 // what Fit has reserved in the window
 
-	// What the last usage report said.
-	sent    *Snapshot // it was measured on this; nil: no report for the model
-	prior   Prior     // of the model
-	doubted *doubted  // the last figure, when it cannot be; nil: it could
+	// What is known from usage reports.
+	heard       bool            // usage was reported for the current model
+	sent        *Snapshot       // of the last report; nil: none, or an entry of it has left the view
+	prior       calibrate.Prior // of the current model
+	implausible *implausible    // the last report, if it was implausible and ignored
 
-	weight  int64  // what the next request weighs at most,
-	weighed uint64 // as of the version before this one
+	weight  int64  // upper bound of the next request
+	weighed uint64 // the version that weight is of
 
-	// What was done to entries other than appending.
-	edits     []editMark
-	rollbacks []rollbackMark
-	rewritten uint64 // version of the last change of entries that sent may hold
+	// Changes of entries other than by appending.
+	rollbacks []rollbackRecord
+	undone    []span // versions made by edits that a rollback has undone; ascending, and none touches another
+	rewritten uint64 // version of the last edit, or rollback of an edit
 
-	lastAppend int64 // Unix nanoseconds, 0: never
-	lastEdit   int64
+	lastAppend int64 // Unix nanoseconds; 0: never
+	lastEdit   int64 // Unix nanoseconds; 0: never
 
-	// What compactions left behind.
-	appendedEver int64   // raw tokens, those taken back included
-	compacted    uint64  // version that the last one made; noVersion: none did
-	breaker      breaker // after a summarizer failed
-	focused      focused // by Compact
-	current      *flight // the newest one that has not landed; nil: none
+	// State of compactions.
+	appendedEver int64   // raw tokens ever appended, including those taken back
+	compacted    uint64  // the version that the last compaction made; noVersion: none
+	breaker      breaker // for summarizers
+	spillBreaker breaker // for opts.Spill
+	lastFocus    string  // focus of the compaction that made the last edit; empty: none
+	current      *flight // the compaction that started last; nil: it has ended
 	background   *background
-	warned       bool // that nothing will ever be compacted
-	spilled      map[spilled]string
+	warned       bool                // the log says that nothing will ever be compacted
+	spilled      map[spillKey]string // references that Spill returned for edits that were not applied yet
 }
 
-// interruptReason answers the calls that a user message interrupts.
-const interruptReason = "interrupted by the user"
-
-// New makes an empty History. Every fault of the options is reported at once,
-// each as a [*ValueError].
+// New returns an empty History. If options are out of range, the error joins a
+// [*ValueError] for each of them.
 func New(opts *Options) (*History, error) {
 	h, err := newHistory(opts, nil)
 	if err != nil {
 		return nil, err
 	}
-	h.settle()
+	h.updateChargeLocked()
 	return h, nil
 }
 
-// newHistory makes an empty History, with the key of another identity.
+// newHistory returns an empty History. If from is not nil, it takes over the key
+// of that identity.
 func newHistory(opts *Options, from *identity) (h *History, err error) {
 	var o Options
 	if opts != nil {
@@ -156,10 +175,10 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	faults = append(faults, o.Roles.faults()...)
 	faults = append(faults, priorFaults(o.Priors)...)
 	if o.MaxResult != 0 && o.MaxResult < minMaxResult {
-		faults = append(faults, &ValueError{Name: "Options.MaxResult", Value: o.MaxResult, Want: "0, or at least 256 bytes"})
+		faults = append(faults, &ValueError{Name: "Options.MaxResult", Value: o.MaxResult, Want: "0, or at least 64 tokens"})
 	}
 	if o.OnLoad < OnLoadKeep || o.OnLoad > OnLoadDrop {
-		faults = append(faults, &ValueError{Name: "Options.OnLoad", Value: int(o.OnLoad), Want: "a known way"})
+		faults = append(faults, &ValueError{Name: "Options.OnLoad", Value: int(o.OnLoad), Want: "OnLoadKeep, OnLoadClose or OnLoadDrop"})
 	}
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
@@ -176,318 +195,48 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 		opts:      o,
 		trigger:   triggerOf(o.Strategy),
 		limits:    limits,
-		seat:      make(chan struct{}, 1),
+		slot:      make(chan struct{}, 1),
 		done:      make(chan struct{}),
 		compacted: noVersion,
+		weighed:   noVersion,
 	}
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from)
 	h.id = h.ident
-	h.prior = o.prior("")
-	h.mark()
+	h.prior = o.prior("").arithmetic()
+	h.markLocked()
 	h.knowledge = &knowledge{cap: overheadCap(limits)}
 	defer catch(&err, "Options.Tokenizer")
 	h.interruptTokens = h.ident.text(interruptReason)
 	return h, nil
 }
 
-// Append adds messages at the end, all or none, with consecutive IDs, and
-// returns the last one; of no messages it returns 0. The messages are copied,
-// made valid UTF-8, and checked: each for itself ([*MessageError]), their roles
-// against what comes before ([*RoleError]), results against calls
-// ([*PairError]).
-func (h *History) Append(msgs ...Message) (ID, error) {
-	if h.ident == nil {
-		return 0, ErrClosed
-	}
-	if h.opts.Spill != nil && h.isClosed() {
-		return 0, ErrClosed // and nothing is spilled
-	}
-	var few [2]arrival // room for most batches
-	batch, err := h.admit(few[:0], msgs)
-	if err != nil {
-		return 0, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ended() {
-		return 0, ErrClosed
-	}
-	if len(batch) == 0 {
-		return 0, nil
-	}
-	return h.place(batch)
-}
-
-// An arrival is a message that was checked and counted, on its way into the
-// list.
-type arrival struct {
-	*entry
-	pin bool
-}
-
-// admit checks, copies and counts messages. It runs code of the caller, so no
-// lock is held.
-func (h *History) admit(batch []arrival, msgs []Message) (_ []arrival, err error) {
-	defer catch(&err, "Options.Tokenizer")
-	for i, m := range msgs {
-		e := new(entry)
-		if e.msg, err = m.admit(&e.inline); err == nil && !h.opts.Roles.KeepEmpty && m.isEmpty() {
-			err = &MessageError{Role: m.Role, Part: -1, Reason: "empty message"}
-		}
-		if err == nil && h.opts.MaxResult > 0 && m.Role == RoleTool {
-			err = h.cutResults(e.msg.Parts)
-		}
-		if err != nil {
-			return nil, atIndex(err, i)
-		}
-		e.tokens = h.ident.message(&e.msg)
-		a := arrival{entry: e}
-		if m.Role == RoleAssistant {
-			e.calls = newCalls(&e.msg, h.ident.counter)
-		}
-		if h.opts.Pin != nil {
-			if a.pin, err = h.wantsPin(e.msg.clone()); err != nil {
-				return nil, err
-			}
-		}
-		batch = append(batch, a)
-	}
-	return batch, nil
-}
-
-func (h *History) wantsPin(m Message) (pin bool, err error) {
-	defer catch(&err, "Options.Pin")
-	return h.opts.Pin(m), nil
-}
-
-// cutResults cuts the results that are longer than Options.MaxResult.
-func (h *History) cutResults(parts []Part) error {
-	for i, p := range parts {
-		r := p.(ToolResult)
-		size := textSize(r.Parts)
-		if size <= h.opts.MaxResult {
-			continue
-		}
-		ref, err := h.spill(r)
-		if err != nil {
-			return err
-		}
-		marker := cutMarker(size, ref)
-		if len(marker) > h.opts.MaxResult {
-			return &MessageError{Role: RoleTool, Part: i, Reason: "the reference that Spill returned is longer than MaxResult"}
-		}
-		parts[i] = cutResult(r, h.opts.MaxResult, marker)
-	}
-	return nil
-}
-
-// spill hands the original of a result to Options.Spill.
-func (h *History) spill(r ToolResult) (ref string, err error) {
-	if h.opts.Spill == nil {
-		return "", nil
-	}
-	defer catch(&err, "Options.Spill")
-	r.Parts = slices.Clone(r.Parts)
-	ref, err = h.opts.Spill(r)
-	if err != nil {
-		return "", fmt.Errorf("convo: spill result of call %q: %w", r.CallID, err)
-	}
-	return validText(ref), nil
-}
-
-// place puts a batch behind what is there, or says why it may not stand there
-// and leaves everything as it was. The lock is held.
-func (h *History) place(batch []arrival) (ID, error) {
-	var answered []int // calls of h.calls that this batch answers
-	open, id, turn := h.calls, h.last, h.turn
-	now := time.Now().UnixNano()
-
-	var interrupted []*entry
-	if batch[0].msg.Role == RoleUser && h.opts.Roles.Interrupt {
-		interrupted, answered = h.answers(interruptReason, h.interruptTokens)
-		id += ID(len(interrupted))
-	}
-	prev := h.newestRole()
-	if len(interrupted) > 0 {
-		prev = RoleTool
-	}
-	others := len(h.list) > 0
-	for i := range batch {
-		a := &batch[i]
-		id++
-		a.id, a.head, a.at = id, id, now
-		role := a.msg.Role
-		var err error
-		switch {
-		case role == RoleTool && open == h.calls:
-			err = open.pair(a.entry, &answered)
-		case role == RoleTool:
-			err = open.pair(a.entry, new([]int))
-		case open.openCalls() > 0:
-			k := open.firstOpen()
-			err = &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
-		case role == RoleSystem && others, role != RoleSystem && !h.opts.Roles.allows(prev, role):
-			err = &RoleError{Attempted: role, Previous: prev, HasPrevious: prev != RoleNone}
-		}
-		if err != nil {
-			h.calls.reopen(answered)
-			return 0, atIndex(err, i)
-		}
-		if role == RoleUser && prev != RoleUser {
-			turn++
-			a.pin = a.pin || turn == 1 && h.opts.PinFirstUser
-		}
-		if role != RoleTool {
-			open = a.begin()
-		}
-		if role != RoleSystem {
-			a.turn, others = turn, true
-		}
-		prev = role
-	}
-
-	h.change()
-	for _, e := range interrupted {
-		h.push(e)
-	}
-	for i := range batch {
-		h.push(batch[i].entry)
-		if batch[i].pin {
-			h.pin(batch[i].head)
-		}
-	}
-	h.calls, h.last = open, id
-	h.lastAppend = now
-	h.settle()
-	return id, nil
-}
-
-// push adds one entry that was found to be in order.
-func (h *History) push(e *entry) {
-	if e.msg.Role == RoleSystem {
-		h.sys = append(h.sys, e)
-		h.sysRaw += e.tokens
-	} else {
-		if n := len(h.list); e.turn > 0 && (n == 0 || h.list[n-1].turn < e.turn) {
-			h.turns++
-		}
-		h.turn = e.turn
-		h.list = append(h.list, e)
-		h.listRaw += e.tokens
-		if h.isPinned(e.head) {
-			h.pinRaw += e.tokens
-		}
-	}
-	h.appended += e.tokens
-	h.appendedEver += e.tokens
-}
-
-// answers makes error results for all open calls, marks the calls answered,
-// and returns their positions. IDs follow the last one given; the lock is
-// held, so the reason comes counted.
-func (h *History) answers(reason string, tokens int64) (made []*entry, answered []int) {
-	c := h.calls
-	if c.openCalls() == 0 {
-		return nil, nil
-	}
-	now := time.Now().UnixNano()
-	for i := range c.list {
-		k := &c.list[i]
-		if k.answered {
-			continue
-		}
-		e := &entry{
-			id:     h.last + ID(len(made)+1),
-			head:   c.head,
-			at:     now,
-			turn:   h.turn,
-			tokens: int64(h.ident.over.Message+h.ident.over.Result) + k.idTokens + k.nameTokens + tokens,
-		}
-		e.inline[0] = ToolResult{CallID: k.id, Name: k.name, Parts: []Part{Text(reason)}, IsError: true}
-		e.msg = Message{Role: RoleTool, Parts: e.inline[:]}
-		made, answered = append(made, e), append(answered, i)
-	}
-	for _, i := range answered {
-		c.answer(i)
-	}
-	return made, answered
-}
-
-// AnswerOpenCalls answers every open call with an error result that gives the
-// reason ("no result" when it is empty), and returns how many there were. Use
-// it when a tool round was given up.
-func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
-	if h.ident == nil {
-		return 0, ErrClosed
-	}
-	if reason = validText(reason); reason == "" {
-		reason = "no result"
-	}
-	tokens, err := h.countText(reason)
-	if err != nil {
-		return 0, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ended() {
-		return 0, ErrClosed
-	}
-	made, _ := h.answers(reason, tokens)
-	if len(made) == 0 {
-		return 0, nil
-	}
-	h.change()
-	for _, e := range made {
-		h.push(e)
-		h.last, h.lastAppend = e.id, e.at
-	}
-	h.settle()
-	return len(made), nil
-}
-
-// countText counts one text; no lock is held.
-func (h *History) countText(s string) (n int64, err error) {
-	defer catch(&err, "Options.Tokenizer")
-	return h.ident.text(s), nil
-}
-
-// newestRole is the role of what a new message would follow.
-func (h *History) newestRole() Role {
-	switch {
-	case len(h.list) > 0:
-		return h.list[len(h.list)-1].msg.Role
-	case len(h.sys) > 0:
-		return RoleSystem
-	}
-	return RoleNone
-}
-
-// change begins a change: what was handed out stays as it was.
-func (h *History) change() {
+// newVersionLocked is called once in each change. The next snapshot is a new one.
+func (h *History) newVersionLocked() {
 	h.version++
 	h.snap = nil
 }
 
-// settle ends a change: the charge follows the estimate.
-func (h *History) settle() {
+// updateChargeLocked charges opts.Budget the upper bound of the next request.
+// It is called at the end of each change.
+func (h *History) updateChargeLocked() {
 	if h.opts.Budget != nil {
-		h.opts.Budget.follow(&h.charge, h.upper())
+		h.opts.Budget.follow(&h.charge, h.upperLocked())
 	}
 }
 
 func (h *History) isClosed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.ended()
+	return h.endedLocked()
 }
 
-// ended reports whether changes are refused. The zero History is ended.
-func (h *History) ended() bool { return h.closed || h.ident == nil }
+// endedLocked reports whether h is closed. The zero History is.
+func (h *History) endedLocked() bool { return h.closed || h.ident == nil }
 
-// owns says why a snapshot may not be used for a change; nil when it may.
-func (h *History) owns(at *Snapshot) error {
+// ownsLocked returns an error if h is closed or the snapshot is not one of h.
+func (h *History) ownsLocked(at *Snapshot) error {
 	switch {
-	case h.ended():
+	case h.endedLocked():
 		return ErrClosed
 	case at == nil || at.owner != h:
 		return ErrStale
@@ -495,36 +244,39 @@ func (h *History) owns(at *Snapshot) error {
 	return nil
 }
 
-// Snapshot returns a picture of the view as it is. It costs nothing when
-// nothing has changed since the last one, and one small allocation otherwise.
+// Snapshot returns an immutable picture of the view as it is. It allocates one
+// small object after a change, and nothing otherwise. It also works after Close.
 func (h *History) Snapshot() *Snapshot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.snapshot()
+	return h.snapshotLocked()
 }
 
-func (h *History) snapshot() *Snapshot {
+func (h *History) snapshotLocked() *Snapshot {
 	if h.snap == nil {
 		h.snap = &Snapshot{owner: h, state: h.state.clipped()}
+		h.seen = len(h.list)
 	}
 	return h.snap
 }
 
-// Len returns how many entries are in the view, system entries included.
+// Len returns the number of entries in the view, including system entries.
 func (h *History) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.state.len()
 }
 
-// String says what h is, in a few words.
+// String describes h in a few words, without any text of the conversation.
 func (h *History) String() string {
 	s := h.Status()
 	return fmt.Sprintf("History(%d entries, %d turns, %d tokens)", s.Entries, s.Turns, s.Tokens)
 }
 
-// SetLimits puts other limits in force. A fault is a [*ValueError], and all of
-// them are reported at once.
+// SetLimits replaces the limits. It removes nothing: call Prepare or
+// CompactIfNeeded to compact to the new limits. If limits are out of
+// range or clash, nothing changes, and the error joins a [*ValueError] for each
+// fault.
 func (h *History) SetLimits(l Limits) error {
 	limits, faults := l.withDefaults()
 	if len(faults) > 0 {
@@ -532,28 +284,201 @@ func (h *History) SetLimits(l Limits) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ended() {
+	if h.endedLocked() {
 		return ErrClosed
 	}
-	h.change()
+	h.newVersionLocked()
 	h.limits = limits
-	h.mark()
+	h.markLocked()
 	k := *h.known()
 	k.cap = overheadCap(limits)
 	h.knowledge = &k
-	h.settle()
+	h.updateChargeLocked()
 	return nil
 }
 
-// atIndex puts the position in the batch into an error.
-func atIndex(err error, i int) error {
-	switch err := err.(type) {
-	case *MessageError:
-		err.Index = i
-	case *RoleError:
-		err.Index = i
-	case *PairError:
-		err.Index = i
+// Status is what a status line may show of a [History] at one moment. Sizes are
+// in tokens.
+type Status struct {
+	Entries   int // including system entries
+	System    int // system entries
+	Turns     int // with at least one entry in the view
+	OpenCalls int // tool calls without a result
+	Tokens    int // as in Estimate
+	Upper     int // as in Estimate
+
+	// The limits with their defaults, less what Fit has reserved, see
+	// [Limits]. Limit is Window - Reserve. A limit that does not exist is 0,
+	// such as Limit without a Window.
+	Window, Limit, High, Low, Soft, MinFree int
+
+	Appended   int       // raw tokens since the last applied edit
+	LastAppend time.Time // zero: never
+	LastEdit   time.Time // when an edit was last applied; zero: never
+}
+
+// Status returns the current numbers of h. It costs the same however long the
+// conversation is.
+func (h *History) Status() Status {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.statusLocked()
+}
+
+func (h *History) statusLocked() Status {
+	e, marks := h.estimateLocked(), h.marks
+	return Status{
+		Entries:    h.state.len(),
+		System:     len(h.sys),
+		Turns:      h.turns,
+		OpenCalls:  h.calls.openCalls(),
+		Tokens:     e.Tokens,
+		Upper:      e.Upper,
+		Window:     h.limits.Window,
+		Limit:      orZero(marks.limit),
+		High:       orZero(marks.high),
+		Low:        orZero(marks.low),
+		Soft:       orZero(marks.soft),
+		MinFree:    h.limits.MinFree,
+		Appended:   clampInt(h.appended),
+		LastAppend: timeOf(h.lastAppend),
+		LastEdit:   timeOf(h.lastEdit),
 	}
-	return err
+}
+
+// timeOf returns the time of Unix nanoseconds, where 0 stands for never.
+func timeOf(nanos int64) time.Time {
+	if nanos == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, nanos)
+}
+
+// SetSystem replaces all system entries by the given system messages, which get
+// new IDs; without messages it removes them. It may be called at any time, even
+// while tool calls are open.
+//
+// Messages are copied and checked as by [History.Append]. One that is wrong, or
+// has another role, is a [*MessageError], and nothing changes.
+func (h *History) SetSystem(msgs ...Message) error {
+	batch, err := h.newEntriesOf(RoleSystem, msgs, "SetSystem takes system messages only; see Append")
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return ErrClosed
+	}
+	if err := inRange(h.last+ID(len(batch)), h.turn); err != nil {
+		return err
+	}
+	h.newVersionLocked()
+	now := time.Now().UnixNano()
+	sys := make([]*entry, len(batch))
+	for i, a := range batch {
+		h.last++
+		a.id, a.head, a.at = h.last, h.last, now
+		sys[i] = a.entry
+	}
+	if h.known().cal != nil {
+		h.measured -= rawShared(h.sys, h.known().cal.at.sys)
+	}
+	h.replace(sys, h.list, h.listRaw, h.turns, h.turn)
+	h.updateChargeLocked()
+	return nil
+}
+
+// SetEphemeral replaces all ephemeral messages by the given user messages;
+// without messages it removes them. They are for facts about the moment, such as
+// recalled memories or the state of the environment. The model sees them right
+// before the user messages of the newest turn. They are counted, but have no IDs
+// and are neither saved nor restored.
+//
+// Messages are copied and checked as by [History.Append]. One that is wrong, or
+// has another role, is a [*MessageError], and nothing changes.
+func (h *History) SetEphemeral(msgs ...Message) error {
+	batch, err := h.newEntriesOf(RoleUser, msgs, "SetEphemeral takes user messages only; make this one with User")
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return ErrClosed
+	}
+	var eph *ephemeral
+	if len(batch) > 0 {
+		eph = new(ephemeral)
+		for _, a := range batch {
+			eph.msgs = append(eph.msgs, a.msg)
+			eph.raw += a.tokens
+		}
+	}
+	h.newVersionLocked()
+	if h.known().cal != nil && h.known().cal.at.eph == h.eph {
+		h.measured -= h.eph.tokens()
+	}
+	h.eph = eph
+	h.updateChargeLocked()
+	return nil
+}
+
+// newEntriesOf is newEntries for messages that must all be of one role. reason is
+// what is wrong with any other.
+func (h *History) newEntriesOf(role Role, msgs []Message, reason string) ([]pendingEntry, error) {
+	if h.ident == nil {
+		return nil, ErrClosed
+	}
+	for i, m := range msgs {
+		if m.Role != role {
+			return nil, &MessageError{Index: i, Role: m.Role, Part: -1, Reason: reason}
+		}
+	}
+	return h.newEntries(nil, msgs)
+}
+
+// SetModel names the model that the next requests go to. The name is empty at
+// first. What usage reports teach is kept separately for each model: a new name
+// starts from its [Prior], a known one from what was learned about it.
+func (h *History) SetModel(name string) error {
+	name = text.Valid(name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return ErrClosed
+	}
+	if name == h.known().model {
+		return nil
+	}
+	h.newVersionLocked()
+	h.sent, h.heard = nil, false
+	h.useModelLocked(name, h.known().learned)
+	h.updateChargeLocked()
+	return nil
+}
+
+// Close closes h. Afterwards h can still be read, and every change returns
+// [ErrClosed]. What was charged to a Budget is given back.
+//
+// Close cancels a running compaction but does not wait for it, so it may be
+// called from anywhere; [History.Wait] waits for one in the background. Close
+// may be called more than once, and always returns nil.
+func (h *History) Close() error {
+	h.mu.Lock()
+	if !h.closed {
+		h.closed = true
+		if h.opts.Budget != nil {
+			h.opts.Budget.follow(&h.charge, 0)
+		}
+		if h.done != nil {
+			close(h.done)
+		}
+	}
+	f := h.current
+	h.mu.Unlock()
+	if f != nil {
+		f.cancel(ErrClosed)
+	}
+	return nil
 }

@@ -37,8 +37,8 @@ func appendN(n int, each func(*convo.History)) *convo.History {
 	return h
 }
 
-// A floorList is the least that Append could be: a mutex, an append of a
-// pointer to a new entry, the same estimate and a UTF-8 check.
+// A floorList does the least that Append has to do: it locks a mutex, appends a
+// pointer to a new entry, makes the same estimate and checks UTF-8.
 type floorList struct {
 	mu    sync.Mutex
 	list  []*floorEntry

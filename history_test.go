@@ -1,12 +1,19 @@
 package convo_test
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log"
+	"log/slog"
 	"math"
-	"slices"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,246 +21,8 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// resultOf makes a tool message with one result as given.
-func resultOf(r convo.ToolResult) convo.Message {
-	return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{r}}
-}
-
-func TestAppend_IDs(t *testing.T) {
-	h := historyOf(t, nil)
-	id, err := h.Append()
-	require.NoError(t, err)
-	assert.Zero(t, id)
-	assert.EqualValues(t, 3, mustAppend(t, h, convo.System("s"), convo.User("u"), convo.Assistant("a")))
-	assert.EqualValues(t, 4, mustAppend(t, h, convo.User("v")))
-	_, err = h.Append(convo.User("w"))
-	require.Error(t, err)
-	assert.EqualValues(t, 5, mustAppend(t, h, convo.Assistant("b")), "a refused message uses no ID up")
-	assert.Equal(t, []convo.ID{1, 2, 3, 4, 5}, idsOf(h.Snapshot()))
-}
-
-func TestAppend_PairErrors(t *testing.T) {
-	a, b := callOf("a"), callOf("b")
-	named := convo.ToolCall{ID: "n", Name: "other"}
-	user := convo.User("u")
-	done := []convo.Message{user, convo.Assistant("", a), convo.Result(a, "1")}
-	open := []convo.Message{user, convo.Assistant("", a, b)}
-	for _, tt := range []struct {
-		name   string
-		before []convo.Message
-		batch  []convo.Message
-		want   convo.PairError
-	}{
-		{"two calls with one id", nil, []convo.Message{user, convo.Assistant("", a, b, a)}, convo.PairError{Err: convo.ErrDuplicateCall, CallID: "a", Name: "tool", Index: 1}},
-		{"result first of all", nil, []convo.Message{convo.Result(a, "x")}, convo.PairError{Err: convo.ErrNoOpenCall, CallID: "a", Name: "tool"}},
-		{"result after a user", []convo.Message{user}, []convo.Message{convo.Result(a, "x")}, convo.PairError{Err: convo.ErrNoOpenCall, CallID: "a", Name: "tool"}},
-		{"unknown id", open, []convo.Message{convo.Result(a, "x"), convo.Result(callOf("z"), "x")}, convo.PairError{Err: convo.ErrNoOpenCall, CallID: "z", Name: "tool", Index: 1}},
-		{"unknown name", open, []convo.Message{resultOf(convo.ToolResult{Name: "other"})}, convo.PairError{Err: convo.ErrNoOpenCall, Name: "other"}},
-		{"second result", open, []convo.Message{convo.Result(a, "x"), convo.Result(a, "y")}, convo.PairError{Err: convo.ErrAnswered, CallID: "a", Name: "tool", Index: 1}},
-		{"second result later", done, []convo.Message{convo.Result(a, "y")}, convo.PairError{Err: convo.ErrAnswered, CallID: "a", Name: "tool"}},
-		{"all answered, no id, no name", done, []convo.Message{resultOf(convo.ToolResult{})}, convo.PairError{Err: convo.ErrNoOpenCall}},
-		{"earlier exchange", append(done[:3:3], convo.Assistant("", b)), []convo.Message{convo.Result(a, "y")}, convo.PairError{Err: convo.ErrNoOpenCall, CallID: "a", Name: "tool"}},
-		{"user while open", open, []convo.Message{convo.Result(a, "x"), user}, convo.PairError{Err: convo.ErrOpenCalls, CallID: "b", Name: "tool", Index: 1}},
-		{"assistant while open", open, []convo.Message{convo.Assistant("x")}, convo.PairError{Err: convo.ErrOpenCalls, CallID: "a", Name: "tool"}},
-		{"system while open", open, []convo.Message{convo.System("x")}, convo.PairError{Err: convo.ErrOpenCalls, CallID: "a", Name: "tool"}},
-		{"open within the batch", nil, []convo.Message{user, convo.Assistant("", named), convo.Assistant("x")}, convo.PairError{Err: convo.ErrOpenCalls, CallID: "n", Name: "other", Index: 2}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			h := historyOf(t, nil, tt.before...)
-			unchanged(t, h, func() {
-				id, err := h.Append(tt.batch...)
-				assert.Zero(t, id)
-				var pair *convo.PairError
-				require.ErrorAs(t, err, &pair)
-				assert.Equal(t, tt.want, *pair)
-				for _, kind := range []error{convo.ErrDuplicateCall, convo.ErrNoOpenCall, convo.ErrAnswered, convo.ErrOpenCalls} {
-					assert.Equal(t, kind == tt.want.Err, errors.Is(err, kind), "%v", kind)
-				}
-			})
-		})
-	}
-}
-
-// What a refused batch had answered is open again, and in the same order.
-func TestAppend_AllOrNothing(t *testing.T) {
-	for _, n := range []int{4, 100} { // below and above the number that is looked up
-		t.Run(fmt.Sprint(n, " calls"), func(t *testing.T) {
-			var list []convo.ToolCall
-			for i := range n {
-				list = append(list, callOf(fmt.Sprint("c", i)))
-			}
-			h := historyOf(t, nil, convo.User("u"), convo.Assistant("", list...))
-			mustAppend(t, h, convo.Result(list[1], "x"))
-			bad := []convo.Message{
-				convo.System("s"), convo.Result(list[1], "again"), convo.Result(callOf("z"), ""),
-				convo.Assistant("early"), {Role: "robot"}, {Role: convo.RoleUser, Parts: []convo.Part{nil}},
-				convo.Assistant("", callOf("d"), callOf("d")),
-			}
-			for _, m := range bad {
-				unchanged(t, h, func() {
-					_, err := h.Append(convo.Result(list[2], "y"), convo.Result(list[0], "y"), m)
-					require.Error(t, err)
-					byName := resultOf(convo.ToolResult{Name: "tool"})
-					_, err = h.Append(byName, byName, m)
-					require.Error(t, err)
-					_, err = h.Append(m)
-					require.Error(t, err)
-				})
-			}
-			two := convo.Message{Role: convo.RoleTool, Parts: []convo.Part{
-				convo.ToolResult{CallID: "c0"}, convo.ToolResult{CallID: "c1"},
-			}}
-			unchanged(t, h, func() {
-				_, err := h.Append(two)
-				require.ErrorIs(t, err, convo.ErrAnswered)
-			})
-			// By name, or with neither id nor name, the first open call is
-			// meant: c0, c2, c3.
-			for i := range n - 1 {
-				id := mustAppend(t, h, resultOf(convo.ToolResult{Name: []string{"tool", ""}[i%2]}))
-				e, _ := h.Snapshot().Find(id)
-				want := "c0"
-				if i > 0 {
-					want = fmt.Sprint("c", i+1)
-				}
-				require.Equal(t, want, e.Message.ToolResults()[0].CallID)
-			}
-			require.Zero(t, h.Status().OpenCalls)
-			mustAppend(t, h, convo.Assistant("done"))
-		})
-	}
-}
-
-func TestAppend_ReusedCallIDs(t *testing.T) {
-	c := callOf("call_0")
-	h := historyOf(t, nil, convo.User("u"))
-	for i := range 5 {
-		mustAppend(t, h, convo.Assistant("", c), convo.Result(c, fmt.Sprint("round ", i)))
-	}
-	assert.Equal(t, 11, h.Len())
-	var got []string
-	for x := range h.Snapshot().Exchanges() {
-		for _, id := range x.IDs()[1:] {
-			e, _ := h.Snapshot().Find(id)
-			got = append(got, e.Message.Text())
-		}
-	}
-	assert.Equal(t, []string{"round 0", "round 1", "round 2", "round 3", "round 4"}, got)
-}
-
-func TestAppend_ResultsFindTheirCall(t *testing.T) {
-	x1, x2, y := convo.ToolCall{ID: "1", Name: "x"}, convo.ToolCall{ID: "2", Name: "x"}, convo.ToolCall{ID: "3", Name: "y"}
-	for _, tt := range []struct {
-		name    string
-		results []convo.ToolResult
-		want    []string // ids
-	}{
-		{"in order", []convo.ToolResult{{CallID: "1"}, {CallID: "2"}, {CallID: "3"}}, []string{"1", "2", "3"}},
-		{"in any order", []convo.ToolResult{{CallID: "3"}, {CallID: "1"}, {CallID: "2"}}, []string{"3", "1", "2"}},
-		{"by name", []convo.ToolResult{{Name: "y"}, {Name: "x"}, {Name: "x"}}, []string{"3", "1", "2"}},
-		{"by first open call", []convo.ToolResult{{}, {}, {}}, []string{"1", "2", "3"}},
-		{"mixed", []convo.ToolResult{{CallID: "1"}, {Name: "x"}, {}}, []string{"1", "2", "3"}},
-		{"the id counts before the name", []convo.ToolResult{{CallID: "3", Name: "x"}, {Name: "x"}, {}}, []string{"3", "1", "2"}},
-	} {
-		for _, together := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, together %v", tt.name, together), func(t *testing.T) {
-				h := historyOf(t, nil, convo.User("u"), convo.Assistant("", x1, x2, y))
-				m := convo.Message{Role: convo.RoleTool}
-				for _, r := range tt.results {
-					if m.Parts = append(m.Parts, r); !together {
-						mustAppend(t, h, resultOf(r))
-					}
-				}
-				if together {
-					mustAppend(t, h, m)
-				}
-				var got []string
-				for _, e := range h.Snapshot().All() {
-					for _, r := range e.Message.ToolResults() {
-						got = append(got, r.CallID)
-						assert.NotEmpty(t, r.Name)
-					}
-				}
-				assert.Equal(t, tt.want, got)
-				assert.Zero(t, h.Status().OpenCalls)
-			})
-		}
-	}
-}
-
-func TestAppend_EmptyResultIsAnAnswer(t *testing.T) {
-	c := callOf("c")
-	h := historyOf(t, nil, convo.User("u"), convo.Assistant("", c), convo.Result(c, ""))
-	assert.Zero(t, h.Status().OpenCalls)
-	mustAppend(t, h, convo.Assistant("nothing came"))
-}
-
-// 20,000 calls of one message answered from the last to the first: looking
-// through them all for each result would take minutes.
-func TestAppend_ManyCallsAnsweredInReverse(t *testing.T) {
-	const n = 20_000
-	list := make([]convo.ToolCall, n)
-	for i := range list {
-		list[i] = convo.ToolCall{ID: fmt.Sprint("c", i), Name: "t"}
-	}
-	h := historyOf(t, bare(), convo.User("u"), convo.Assistant("", list...))
-	for _, c := range slices.Backward(list[n/2:]) {
-		mustAppend(t, h, convo.Result(c, "x"))
-	}
-	batch := make([]convo.Message, 0, n/2)
-	for _, c := range slices.Backward(list[:n/2]) {
-		batch = append(batch, convo.Result(c, "x"))
-	}
-	mustAppend(t, h, batch...)
-	assert.Zero(t, h.Status().OpenCalls)
-	assert.Equal(t, n+2, h.Len())
-	exchanges := 0
-	for range h.Snapshot().Exchanges() {
-		exchanges++
-	}
-	assert.Equal(t, 2, exchanges)
-}
-
-func TestAppend_CopiesWhatItIsGiven(t *testing.T) {
-	m := convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("one"), convo.Text("two")}}
-	inner := []convo.Part{convo.Text("result")}
-	c := callOf("c")
-	h := historyOf(t, nil, m, convo.Assistant("", c), resultOf(convo.ToolResult{CallID: "c", Parts: inner}))
-	before := stateOf(t, h)
-	m.Parts[0], inner[0] = convo.Text("changed"), convo.Text("changed")
-	e, _ := h.Snapshot().At(0)
-	e.Message.Parts[1] = convo.Text("changed")
-	h.Snapshot().Messages()[2].Parts[0].(convo.ToolResult).Parts[0] = convo.Text("changed")
-	assert.Equal(t, before, stateOf(t, h))
-}
-
-func TestAnswerOpenCalls(t *testing.T) {
-	a, b, c := callOf("a"), callOf("b"), callOf("c")
-	for _, tt := range []struct{ name, reason, want string }{
-		{"with a reason", "timed out", "timed out"},
-		{"without", "", "no result"},
-		{"invalid UTF-8", "bad \xff", "bad \uFFFD"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			h := historyOf(t, nil, convo.User("u"), convo.Assistant("", a, b, c), convo.Result(b, "ok"))
-			n, err := h.AnswerOpenCalls(tt.reason)
-			require.NoError(t, err)
-			assert.Equal(t, 2, n)
-			e, _ := h.Snapshot().Find(5)
-			r := e.Message.ToolResults()[0]
-			assert.Equal(t, convo.ToolResult{CallID: "c", Name: "tool", Parts: []convo.Part{convo.Text(tt.want)}, IsError: true}, r)
-			unchanged(t, h, func() {
-				n, err = h.AnswerOpenCalls("again")
-				require.NoError(t, err)
-				assert.Zero(t, n)
-			})
-			mustAppend(t, h, convo.Assistant("on"))
-		})
-	}
-}
-
-// changesOf are all the ways to change a History; each is valid for one that
-// is open and holds entry 1.
+// changesOf returns all ways to change a History. Each is valid for one that is
+// open and holds entry 1.
 func changesOf(h *convo.History) map[string]func() error {
 	at := h.Snapshot()
 	return map[string]func() error{
@@ -308,7 +77,8 @@ func TestHistory_Closed(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// Each way that runs code of the caller, and what becomes of a panic there.
+// A panic in any code of the caller is returned as a PanicError, and changes
+// nothing.
 func TestHistory_PanicsChangeNothing(t *testing.T) {
 	boom := errors.New("boom")
 	armed := false
@@ -347,8 +117,8 @@ func TestHistory_PanicsChangeNothing(t *testing.T) {
 			_, err := convo.Restore(h.Snapshot(), &convo.Options{Tokenizer: count})
 			return err
 		}},
-		{"spill, Append", convo.Options{MaxResult: 256, Spill: func(convo.ToolResult) (string, error) { fuse(); return "", nil }}, func(h *convo.History) error {
-			_, err := h.Append(convo.Assistant("", callOf("c")), convo.Result(callOf("c"), strings.Repeat("x", 300)))
+		{"spill, Append", convo.Options{MaxResult: 256, Spill: func(context.Context, convo.ToolResult) (string, error) { fuse(); return "", nil }}, func(h *convo.History) error {
+			_, err := h.Append(convo.Assistant("", callOf("c")), convo.Result(callOf("c"), strings.Repeat("word ", 500)))
 			return err
 		}},
 	} {
@@ -392,7 +162,7 @@ func TestHistory_CallbacksMayCallBack(t *testing.T) {
 	opts := &convo.Options{
 		Tokenizer:    convo.TokenizerFunc(func(s string) int { read(); return len(s) }),
 		Pin:          func(convo.Message) bool { read(); return false },
-		Spill:        func(convo.ToolResult) (string, error) { read(); return "ref", nil },
+		Spill:        func(context.Context, convo.ToolResult) (string, error) { read(); return "ref", nil },
 		Overheads:    convo.Overheads{Media: func(convo.Media) int { read(); return 1 }},
 		OnCompaction: func(convo.Report) { read() },
 	}
@@ -424,7 +194,7 @@ func TestHistory_StrangeCounts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			opts := &convo.Options{
 				Tokenizer: convo.TokenizerFunc(func(string) int { return tt.count }), Overheads: tt.over,
-				Limits: convo.Limits{Window: 1000, Overhead: math.MaxInt}, Budget: convo.NewBudget(100),
+				Limits: convo.Limits{Window: 1000, Tools: math.MaxInt}, Budget: convo.NewBudget(100),
 			}
 			h := tour(t, opts)
 			last := h.Status()
@@ -441,4 +211,340 @@ func TestHistory_StrangeCounts(t *testing.T) {
 			assert.Zero(t, opts.Budget.Used())
 		})
 	}
+}
+
+func TestNew_ReportsAllFaultsAtOnce(t *testing.T) {
+	h, err := convo.New(&convo.Options{
+		Limits:    convo.Limits{Window: -1, Soft: -1},
+		Roles:     convo.RolePolicy{UserAfter: []convo.Role{"robot"}},
+		MaxResult: 63,
+		OnLoad:    99,
+	})
+	assert.Nil(t, h)
+	assert.ElementsMatch(t, []string{"Limits.Window", "Limits.Soft", "Options.Roles.UserAfter", "Options.MaxResult", "Options.OnLoad"}, valueErrors(t, err))
+}
+
+func TestNew_KeepsNoHoldOfTheOptions(t *testing.T) {
+	opts := bare()
+	h := historyOf(t, opts)
+	opts.Tokenizer, opts.Roles = nil, convo.Relaxed()
+	mustAppend(t, h, convo.User("12345"))
+	assert.Equal(t, 5, h.Tokens().Tokens)
+	_, err := h.Append(convo.User("12345"))
+	assert.Error(t, err)
+	assert.Zero(t, opts.Limits)
+}
+
+func TestStatus(t *testing.T) {
+	opts := bare()
+	opts.Limits = convo.Limits{Window: 1000, Reserve: 100, High: 800, Low: 300, Soft: 500, MinFree: 50}
+	h := historyOf(t, opts)
+	assert.Equal(t, convo.Status{Window: 1000, Limit: 900, High: 800, Low: 300, Soft: 500, MinFree: 50}, h.Status())
+
+	start := time.Now()
+	c, d := callOf("c"), callOf("d")
+	mustAppend(t, h, convo.System("sys"), convo.User("12345"), convo.Assistant("", c, d), convo.Result(c, "12"))
+	s := h.Status()
+	assert.Equal(t, []int{4, 1, 1, 1}, []int{s.Entries, s.System, s.Turns, s.OpenCalls})
+	assert.Equal(t, h.Snapshot().Tokens(), s.Appended)
+	assert.WithinDuration(t, start, s.LastAppend, time.Minute)
+	assert.True(t, s.LastEdit.IsZero())
+
+	mustAppend(t, h, convo.Result(d, "12"), convo.User("v"), convo.Assistant("a"), convo.User("w"))
+	assert.Equal(t, []int{8, 3, 0}, []int{h.Status().Entries, h.Status().Turns, h.Status().OpenCalls})
+	_, err := h.SplicePrefix(h.Snapshot(), 5, "s")
+	require.NoError(t, err)
+	s = h.Status()
+	assert.Equal(t, []int{4, 2, 0}, []int{s.Entries, s.Turns, s.Appended})
+	assert.False(t, s.LastEdit.IsZero())
+
+	mustAppend(t, h, convo.Assistant("1234567"), convo.User("123"))
+	assert.Equal(t, 10, h.Status().Appended)
+	rewind(t, h)
+	assert.Equal(t, 7, h.Status().Appended, "what was taken back was not appended")
+	require.NoError(t, h.SetEphemeral(convo.User("e")))
+	assert.Equal(t, 7, h.Status().Appended)
+	e := h.Tokens()
+	assert.Equal(t, []int{e.Tokens, e.Upper}, []int{h.Status().Tokens, h.Status().Upper})
+}
+
+// A run of user messages is one turn, and a compaction never merges two turns.
+func TestStatus_Turns(t *testing.T) {
+	h := historyOf(t, &convo.Options{Roles: convo.Relaxed()},
+		convo.Assistant("before"), convo.User("u"), convo.User("v"), convo.Assistant("a"), convo.User("w"), convo.Assistant("b"), convo.User("x"))
+	turns := func() (list []int) {
+		for _, e := range h.Snapshot().All() {
+			list = append(list, e.Turn)
+		}
+		return list
+	}
+	assert.Equal(t, []int{0, 1, 1, 1, 2, 2, 3}, turns())
+	assert.Equal(t, 3, h.Status().Turns)
+	mustAppend(t, h, convo.User("still the same"))
+	assert.Equal(t, 3, h.Status().Turns)
+	apply(t, h, convo.Edit{Drop: []convo.ID{4, 6}})
+	assert.Equal(t, []int{0, 1, 1, 2, 3, 3}, turns())
+	assert.Equal(t, 3, h.Status().Turns)
+	apply(t, h, convo.Edit{Drop: []convo.ID{5}})
+	assert.Equal(t, 2, h.Status().Turns)
+}
+
+func TestHistory_StringIsShort(t *testing.T) {
+	h := historyOf(t, nil, convo.User(strings.Repeat("secret ", 1000)))
+	for _, s := range []string{h.String(), h.Snapshot().String(), h.Snapshot().LogValue().String()} {
+		assert.NotEmpty(t, s)
+		assert.Less(t, len(s), 100)
+		assert.NotContains(t, s, "secret")
+	}
+}
+
+func TestSetSystem_ReplacesTheSet(t *testing.T) {
+	h := tour(t, bare())
+	old := h.Snapshot()
+	require.NoError(t, h.SetSystem(convo.System("one"), convo.System("two")))
+	assert.Equal(t, []convo.ID{10, 11, 2, 3, 4, 5, 6, 7, 8, 9}, idsOf(h.Snapshot()))
+	assert.Equal(t, []string{"one", "two"}, textsOf(h.Snapshot())[:2])
+	assert.Equal(t, old.Tokens()-len("guide")+len("onetwo"), h.Snapshot().Tokens())
+	assert.Equal(t, 2, h.Status().System)
+
+	require.NoError(t, h.SetSystem())
+	assert.Zero(t, h.Status().System)
+	assert.EqualValues(t, 2, idsOf(h.Snapshot())[0])
+	assert.EqualValues(t, 12, mustAppend(t, h, convo.Assistant("ok")))
+	assert.Equal(t, 9, old.Len(), "the snapshot stays")
+}
+
+func TestSetSystem_WhileCallsAreOpen(t *testing.T) {
+	c := callOf("c")
+	h := historyOf(t, nil, convo.User("u"), convo.Assistant("", c))
+	require.NoError(t, h.SetSystem(convo.System("s")))
+	assert.Equal(t, 1, h.Status().OpenCalls)
+	mustAppend(t, h, convo.Result(c, "r"), convo.Assistant("a"))
+	assert.Equal(t, []convo.ID{3, 1, 2, 4, 5}, idsOf(h.Snapshot()))
+}
+
+func TestSetSystem_OlderSnapshotsStayGood(t *testing.T) {
+	t.Run("Rollback", func(t *testing.T) {
+		h := tour(t, nil)
+		at := h.Snapshot()
+		mustAppend(t, h, convo.Assistant("a"))
+		require.NoError(t, h.SetSystem(convo.System("new")))
+		require.NoError(t, h.Rollback(at))
+		assert.Equal(t, []convo.ID{11, 2, 3, 4, 5, 6, 7, 8, 9}, idsOf(h.Snapshot()), "system entries stay as they are now")
+	})
+	t.Run("Apply", func(t *testing.T) {
+		h := tour(t, nil)
+		at := h.Snapshot()
+		require.NoError(t, h.SetSystem(convo.System("new")))
+		r, err := h.Apply(at, convo.Edit{Drop: []convo.ID{2}, Summary: &convo.Summary{Text: "s"}})
+		require.NoError(t, err)
+		assert.Equal(t, []convo.ID{2}, r.Summarised)
+	})
+	t.Run("SplicePrefix counts by the snapshot", func(t *testing.T) {
+		h := tour(t, nil)
+		at := h.Snapshot()
+		require.NoError(t, h.SetSystem(convo.System("new"), convo.System("more")))
+		n, err := h.SplicePrefix(at, 2, "s")
+		require.NoError(t, err)
+		assert.Equal(t, 1, n)
+		assert.Equal(t, []convo.ID{10, 11, 3, 4, 5, 6, 7, 8, 9}, idsOf(h.Snapshot()))
+	})
+	t.Run("RecordUsage", func(t *testing.T) {
+		h := tour(t, bare())
+		at := h.Snapshot()
+		require.NoError(t, h.SetSystem(convo.System("a longer guide")))
+		require.NoError(t, h.RecordUsage(at, convo.Usage{Input: at.Tokens() + 100}))
+		assert.Equal(t, h.Snapshot().Tokens()+100, h.Tokens().Tokens)
+	})
+}
+
+func TestSetSystem_Refuses(t *testing.T) {
+	h := tour(t, nil)
+	for name, msgs := range map[string][]convo.Message{
+		"user":  {convo.System("s"), convo.User("u")},
+		"empty": {convo.System("s"), convo.System("")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unchanged(t, h, func() {
+				err := h.SetSystem(msgs...)
+				var fault *convo.MessageError
+				require.ErrorAs(t, err, &fault)
+				assert.Equal(t, 1, fault.Index)
+			})
+		})
+	}
+}
+
+func TestSetEphemeral_Placement(t *testing.T) {
+	c := callOf("c")
+	for _, tt := range []struct {
+		name string
+		msgs []convo.Message
+		edit func(h *convo.History)
+		want []string
+	}{
+		{name: "empty", want: []string{"E", "F"}},
+		{name: "system alone", msgs: []convo.Message{convo.System("s")}, want: []string{"s", "E", "F"}},
+		{name: "newest is the user", msgs: []convo.Message{convo.System("s"), convo.User("u"), convo.Assistant("a"), convo.User("v")}, want: []string{"s", "u", "a", "E", "F", "v"}},
+		{name: "run of users", msgs: []convo.Message{convo.User("u"), convo.Assistant("a"), convo.User("v"), convo.User("w")}, want: []string{"u", "a", "E", "F", "v", "w"}},
+		{name: "in a tool round", msgs: []convo.Message{convo.User("u"), convo.Assistant("a"), convo.User("v"), convo.Assistant("b", c), convo.Result(c, "r")}, want: []string{"u", "a", "E", "F", "v", "b", "r"}},
+		{name: "no user at all", msgs: []convo.Message{convo.System("s"), convo.Assistant("a"), convo.Assistant("b")}, want: []string{"s", "E", "F", "a", "b"}},
+		{name: "behind the summary", msgs: []convo.Message{convo.System("s"), convo.User("u"), convo.Assistant("a"), convo.User("v")},
+			edit: func(h *convo.History) { _, _ = h.SplicePrefix(h.Snapshot(), 3, "sum") }, want: []string{"s", "sum", "E", "F", "v"}},
+		{name: "newest turn has no user left", msgs: []convo.Message{convo.Assistant("x"), convo.User("u"), convo.Assistant("a")},
+			edit: func(h *convo.History) { _, _ = h.Rewind(1) }, want: []string{"E", "F", "x"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := historyOf(t, &convo.Options{Roles: convo.Relaxed()}, tt.msgs...)
+			require.NoError(t, h.SetEphemeral(convo.User("E"), convo.User("F")))
+			if tt.edit != nil {
+				tt.edit(h)
+			}
+			got := textsOf(h.Snapshot())
+			for i, text := range got {
+				if strings.Contains(text, "\nsum\n") {
+					got[i] = "sum"
+				}
+			}
+			assert.Equal(t, tt.want, got)
+		})
+	}
+}
+
+func TestSetEphemeral_IsCountedAndNotSaved(t *testing.T) {
+	h := tour(t, bare())
+	before, length := h.Snapshot(), h.Len()
+	data, err := json.Marshal(before)
+	require.NoError(t, err)
+	require.NoError(t, h.SetEphemeral(convo.User("rain"), convo.User("wind")))
+	now := h.Snapshot()
+	assert.Equal(t, before.Tokens()+8, now.Tokens())
+	assert.Equal(t, now.Tokens(), h.Tokens().Tokens)
+	assert.Equal(t, length, h.Len())
+	assert.Equal(t, idsOf(before), idsOf(now))
+	again, err := json.Marshal(now)
+	require.NoError(t, err)
+	assert.JSONEq(t, string(data), string(again))
+	fork, err := convo.Restore(now, bare())
+	require.NoError(t, err)
+	assert.Equal(t, before.Tokens(), fork.Snapshot().Tokens())
+
+	mustAppend(t, h, convo.Assistant("a"))
+	require.NoError(t, h.Rollback(before))
+	assert.Contains(t, textsOf(h.Snapshot()), "wind", "untouched by rollback")
+	_, err = h.Rewind(99)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"guide", "rain", "wind"}, textsOf(h.Snapshot()))
+
+	require.NoError(t, h.SetEphemeral(convo.User("sun")))
+	assert.Equal(t, []string{"guide", "sun"}, textsOf(h.Snapshot()), "replaced as a set")
+	require.NoError(t, h.SetEphemeral())
+	assert.Equal(t, len("guide"), h.Tokens().Tokens)
+	assert.Contains(t, textsOf(now), "wind", "the snapshot stays")
+}
+
+func TestSetEphemeral_Refuses(t *testing.T) {
+	h := tour(t, nil)
+	for name, m := range map[string]convo.Message{
+		"system": convo.System("s"), "assistant": convo.Assistant("a"), "tool": convo.Result(callOf("c"), "r"), "empty": convo.User(""),
+		"a call": {Role: convo.RoleUser, Parts: []convo.Part{callOf("c")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unchanged(t, h, func() {
+				var fault *convo.MessageError
+				assert.ErrorAs(t, h.SetEphemeral(convo.User("ok"), m), &fault)
+			})
+		})
+	}
+}
+
+// However many ephemeral messages come and go, every real message is saved, and
+// rolling back takes back the real messages alone.
+func TestSetEphemeral_HidesNoMessage(t *testing.T) {
+	for _, tt := range []struct{ before, now int }{{3, 1}, {2, 0}, {0, 3}, {5, 5}} {
+		t.Run(fmt.Sprintf("%d then %d", tt.before, tt.now), func(t *testing.T) {
+			inject := func(h *convo.History, n int) {
+				var set []convo.Message
+				for i := range n {
+					set = append(set, convo.User("recalled "+itoa(i)))
+				}
+				require.NoError(t, h.SetEphemeral(set...))
+			}
+			h := historyOf(t, nil)
+			inject(h, tt.before)
+			mustAppend(t, h, convo.User("first"), convo.Assistant("one"))
+			run := h.Snapshot()
+			inject(h, tt.now)
+			mustAppend(t, h, convo.User("second"))
+			failed := h.Snapshot()
+			mustAppend(t, h, convo.Assistant("two"))
+
+			saved := textsOf(reload(t, h, nil).Snapshot())
+			assert.Equal(t, []string{"first", "one", "second", "two"}, saved)
+			assert.Len(t, h.Snapshot().Messages(), 4+tt.now)
+			require.NoError(t, h.Rollback(failed))
+			require.NoError(t, h.Rollback(run))
+			assert.Equal(t, []string{"first", "one"}, textsOf(reload(t, h, nil).Snapshot()))
+		})
+	}
+}
+
+// What was dropped is neither kept in memory nor saved.
+func TestHistory_FreesWhatWasDropped(t *testing.T) {
+	const size = 100_000
+	inUse := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := inUse()
+	h := historyOf(t, windowOf(20*size, convo.Truncate{}))
+	for range 300 {
+		mustAppend(t, h, convo.User(strings.Repeat("u", size)), convo.Assistant(strings.Repeat("a", size)))
+		s := prepare(t, h)
+		require.NoError(t, h.RecordUsage(s, convo.Usage{Input: s.Tokens()}))
+	}
+	assert.Less(t, inUse()-before, int64(60*size), "600 of them were appended")
+	data, err := json.Marshal(h.Snapshot())
+	require.NoError(t, err)
+	assert.Less(t, len(data), 21*size)
+	runtime.KeepAlive(h)
+}
+
+// Without Options.Logger nothing is written to the process's own log.
+func TestHistory_SilentWithoutALogger(t *testing.T) {
+	var out bytes.Buffer
+	logger, flags, writer := slog.Default(), log.Flags(), log.Writer()
+	defer func() {
+		slog.SetDefault(logger)
+		log.SetFlags(flags)
+		log.SetOutput(writer)
+	}()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	log.Print("heard")
+	require.Contains(t, out.String(), "heard")
+	out.Reset()
+
+	h := toolTurn(t, windowOf(1000, convo.Chain(convo.Summarize{With: broken(new(int)), Window: -1}, convo.Truncate{})), 20)
+	requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+	_, err := h.Append(convo.Assistant("refused"))
+	require.Error(t, err)
+	_, _ = toolTurn(t, windowOf(0, nil), 2).CompactIfNeeded(t.Context()) // nothing will ever be compacted
+	assert.Empty(t, out.String())
+}
+
+func TestStatus_Times(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := tour(t, nil)
+		appended := time.Now()
+		assert.True(t, h.Status().LastAppend.Equal(appended))
+		assert.True(t, h.Status().LastEdit.IsZero())
+		last, _ := h.Snapshot().Find(9)
+		assert.True(t, last.Time.Equal(appended))
+		time.Sleep(time.Hour)
+		apply(t, h, convo.Edit{Drop: []convo.ID{2}})
+		assert.True(t, h.Status().LastAppend.Equal(appended))
+		assert.True(t, h.Status().LastEdit.Equal(appended.Add(time.Hour)))
+	})
 }

@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/modeltest"
 )
 
 // TestMain fails when a goroutine that runs code of this module outlives the
@@ -59,7 +63,7 @@ func Test_leakedGoroutines(t *testing.T) {
 	<-ended
 }
 
-// byBytes counts a token for each byte, so that sums are plain to see.
+// byBytes counts a token for each byte, so that sums are easy to check.
 var byBytes = convo.TokenizerFunc(func(s string) int { return len(s) })
 
 // bare counts bytes and nothing beside them.
@@ -119,7 +123,7 @@ func textsOf(s *convo.Snapshot) []string {
 	return texts
 }
 
-// pictureOf shows all that a snapshot shows, to compare.
+// pictureOf returns all that a snapshot shows, as a text to compare.
 func pictureOf(t testing.TB, s *convo.Snapshot) string {
 	t.Helper()
 	data, err := json.Marshal(s)
@@ -133,13 +137,14 @@ func pictureOf(t testing.TB, s *convo.Snapshot) string {
 	return fmt.Sprintf("%s\n%s\n%v %v %d", data, msgs, s.Pinned(), tokens, s.Tokens())
 }
 
-// stateOf shows all that can be read of a History, to compare.
+// stateOf returns all that can be read of a History, as a text to compare.
 func stateOf(t testing.TB, h *convo.History) string {
 	t.Helper()
 	return fmt.Sprintf("%s\n%+v\n%+v", pictureOf(t, h.Snapshot()), h.Status(), h.Tokens())
 }
 
-// unchanged runs change and checks that nothing can be read of it.
+// unchanged runs change and checks that it leaves everything that can be read of
+// h as it was.
 func unchanged(t testing.TB, h *convo.History, change func()) {
 	t.Helper()
 	before, version := stateOf(t, h), h.Snapshot().Version()
@@ -147,3 +152,122 @@ func unchanged(t testing.TB, h *convo.History, change func()) {
 	require.Equal(t, before, stateOf(t, h))
 	require.Equal(t, version, h.Snapshot().Version())
 }
+
+// measureAllocs returns allocations and bytes for each of n steps.
+func measureAllocs(n int, f func()) (allocs, bytes float64) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return float64(after.Mallocs-before.Mallocs) / float64(n), float64(after.TotalAlloc-before.TotalAlloc) / float64(n)
+}
+
+// toolTurn returns a conversation of one user message and n tool rounds of two
+// entries each, with an answer at the end.
+func toolTurn(t testing.TB, opts *convo.Options, n int) *convo.History {
+	t.Helper()
+	h := historyOf(t, opts, convo.System("guide"), convo.User("the task"))
+	for i := range n {
+		c := callOf(fmt.Sprintf("c%d", i))
+		mustAppend(t, h, convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 92)))
+	}
+	mustAppend(t, h, convo.Assistant("done"))
+	return h
+}
+
+// hardTalk returns a conversation of the given number of turns with all that is
+// hard in tool rounds: ids that are used again in each, parallel calls answered
+// in reverse, empty results, errors, signed reasoning. The last user message is
+// not answered yet.
+func hardTalk(t testing.TB, opts *convo.Options, turns int) *convo.History {
+	t.Helper()
+	h := historyOf(t, opts, convo.System("guide"), convo.System("rules"))
+	c, d := callOf("call_0"), callOf("call_1")
+	for i := range turns {
+		mustAppend(t, h, convo.User("task "+itoa(i)))
+		for j := range i % 4 {
+			thought := convo.Reasoning{Text: "think " + itoa(i), Signature: "sig " + itoa(j)}
+			calls := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{thought, c, d}}
+			mustAppend(t, h, calls, convo.Result(d, ""), convo.Result(c, strings.Repeat("x", 100+10*i)))
+			mustAppend(t, h, convo.Assistant("", c), convo.ResultError(c, errors.New("no route")))
+		}
+		mustAppend(t, h, convo.Assistant("answer "+itoa(i)))
+	}
+	mustAppend(t, h, convo.User("now this"))
+	return h
+}
+
+// chatOf returns a conversation of n user messages, all but the last answered,
+// with size bytes in each message.
+func chatOf(t testing.TB, opts *convo.Options, n, size int) *convo.History {
+	t.Helper()
+	h := historyOf(t, opts)
+	for range n - 1 {
+		mustAppend(t, h, convo.User(strings.Repeat("u", size)), convo.Assistant(strings.Repeat("a", size)))
+	}
+	mustAppend(t, h, convo.User(strings.Repeat("u", size)))
+	return h
+}
+
+// A watched text is one of which a test can tell whether its memory was freed.
+type watched = weak.Pointer[byte]
+
+// watch returns a text of n bytes and a weak pointer to it.
+func watch(n int) (string, watched) {
+	text := strings.Repeat("word and ", n/9+1)[:n]
+	return text, weak.Make(unsafe.StringData(text))
+}
+
+// appendWatched appends a message for each of n texts of 10,000 bytes.
+func appendWatched(t *testing.T, h *convo.History, n int, message func(i int, text string) convo.Message) []watched {
+	t.Helper()
+	var all []watched
+	for i := range n {
+		text, w := watch(10_000)
+		mustAppend(t, h, message(i, text))
+		all = append(all, w)
+	}
+	return all
+}
+
+// inMemory returns how many of the texts have not been freed.
+func inMemory(all []watched) (n int) {
+	runtime.GC()
+	runtime.GC()
+	for _, w := range all {
+		if w.Value() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// turnsOf returns the i-th message of a conversation in which user and assistant
+// take turns.
+func turnsOf(i int, text string) convo.Message {
+	if i%2 == 0 {
+		return convo.User(text)
+	}
+	return convo.Assistant(text)
+}
+
+// decoded returns a History made of the JSON of another.
+func decoded(t *testing.T, h *convo.History) *convo.History {
+	t.Helper()
+	data, err := json.Marshal(h.Snapshot())
+	require.NoError(t, err)
+	var s convo.Snapshot
+	require.NoError(t, json.Unmarshal(data, &s))
+	f, err := convo.Restore(&s, nil)
+	require.NoError(t, err)
+	return f
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// printOf shows all that a snapshot shows, to compare.
+func printOf(s *convo.Snapshot) string { return modeltest.Print(s) }
+
+// printMessage shows the role, the texts, the calls and the results of a message.
+func printMessage(m convo.Message) string { return modeltest.PrintMessage(m) }

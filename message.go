@@ -1,17 +1,23 @@
 package convo
 
 import (
+	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A Role says who a message is from.
 type Role string
 
-// The roles. RoleNone stands for "no message" where a [RolePolicy] or a
-// [RoleError] speaks of what comes before the first one.
+// The roles of messages. No message has RoleNone: in a [RolePolicy] and a
+// [RoleError] it stands for the place before the first message.
 const (
 	RoleNone      Role = ""
 	RoleSystem    Role = "system"
@@ -22,40 +28,43 @@ const (
 
 // A Message is what the model sees: a role and ordered parts.
 //
-// A Message is a plain value and is not safe for concurrent change. A
-// [History] copies what it is given and hands out copies, so neither side
-// can change the other's.
+// A Message is a plain value without a lock: do not change it while another
+// goroutine uses it. A [History] copies the messages it is given and returns
+// copies, so changing one never changes the other.
 type Message struct {
 	Role Role
 
-	// Author says who speaks when it is not the one user or the one
-	// assistant: the writer of a user message in a group, a guest agent on an
-	// assistant message. The model is told, in a form that no text can forge.
+	// Author names the speaker where the role alone does not: the writer of a
+	// user message in a group chat, or a guest agent behind an assistant
+	// message. The model sees the name in a tag that no text can forge; see
+	// [Snapshot.Messages]. Tool messages are shown without it.
 	Author string
 
-	// Origin is the model and format that produced an assistant message.
+	// Origin names the wire format and the model that produced an assistant
+	// message. It is zero when they are not known.
 	Origin Origin
 
-	// Parts are the content, in order. Which parts a role may hold:
-	// system: Text, Opaque; user: Text, Media, Opaque; assistant: all but
-	// ToolResult; tool: one or more ToolResult and nothing else.
+	// Parts are the content, in order. A system message may hold Text and
+	// Opaque; a user message Text, Media and Opaque; an assistant message
+	// everything but ToolResult; a tool message holds one or more ToolResults
+	// and nothing else.
 	Parts []Part
 
-	// Meta belongs to the host: saved with the message, never sent to a
-	// model, never counted.
+	// Meta is for the application. It is saved with the message, but never
+	// sent to a model and never counted.
 	Meta string
 }
 
 // An Origin names what produced an assistant message, so that reasoning and
-// signatures are replayed only to the provider and model that made them.
+// signatures are sent back only to the provider and the model that made them.
 type Origin struct {
-	Format string `json:"format,omitempty"` // a wire format, such as "anthropic"
-	Model  string `json:"model,omitempty"`
+	Format string `json:"format,omitempty"` // the wire format, such as "anthropic"
+	Model  string `json:"model,omitempty"`  // the model's name, as the provider spells it
 }
 
-// A Part is a piece of a message: [Text], [Reasoning], [ToolCall],
-// [ToolResult], [Media] or [Opaque], as a value, not a pointer. No other type
-// is accepted.
+// A Part is a piece of a message's content: a [Text], [Reasoning], [ToolCall],
+// [ToolResult], [Media] or [Opaque], as a value and not a pointer. A [History]
+// refuses a part of any other type.
 type Part interface {
 	part()
 }
@@ -63,60 +72,63 @@ type Part interface {
 // Text is plain text.
 type Text string
 
-// Reasoning is what a model thought before or between its answers. Providers
-// want it back byte for byte, together with its signature.
+// Reasoning is what a model wrote while it was thinking, before or between its
+// answers. Providers want it back byte for byte, together with its signature.
 type Reasoning struct {
 	ID        string // the provider's name for the block, if it has one
-	Text      string
-	Signature string // proves to the provider that the text is its own
-	Encrypted string // the whole block in a form that only the provider reads
+	Text      string // the reasoning, or the provider's summary of it
+	Signature string // proves to the provider that it wrote the text
+	Encrypted string // the whole block in a form that only the provider can read
 }
 
-// A ToolCall is a request of the model to run a tool.
+// A ToolCall is a model's request to run a tool.
 type ToolCall struct {
-	// ID names the call within its message. One that is empty is given a
-	// value by Append, and Minted is set.
+	// ID identifies the call within its message. Append fills in an ID that
+	// is empty, and sets Minted.
 	ID   string
-	Name string
+	Name string // of the tool
 
 	// Arguments is a JSON object as the model wrote it. Its bytes are kept:
 	// 1.0 stays 1.0 and keys keep their order. Empty means no arguments.
 	Arguments string
 
-	// Minted says that ID was made by this package, not by a provider.
+	// Minted reports that ID was made by this package and not by a provider.
 	Minted bool
 }
 
 // A ToolResult answers a [ToolCall].
 type ToolResult struct {
-	// CallID is the ID of the call. One that is empty answers the first open
-	// call named Name, or with no Name either the first open call; Append
-	// fills both in.
+	// CallID is the ID of the call that the result answers, and Name is the
+	// name of its tool. Without a CallID, the result answers the first open
+	// call of the tool Name; without either, the first open call. Append
+	// fills in what is empty.
 	CallID string
 	Name   string
 
-	// Parts are the content: Text, Media and Opaque. None is legal.
+	// Parts are the content: Text, Media and Opaque. They may be empty.
 	Parts []Part
 
+	// IsError reports that the tool failed and Parts say why.
 	IsError bool
 
-	// Cleared says that the content was given up and Parts hold a marker.
+	// Cleared reports that a compaction or an edit has removed the content,
+	// and that Parts hold a marker in its place.
 	Cleared bool
 }
 
-// Media is an image, a sound, a document or another file, by its content or
-// by its address.
+// Media is an image, a sound, a document or another file, given by its content
+// or by its address.
 type Media struct {
-	MIME string
-	Data string // base64, standard encoding; see [NewMedia]
-	URL  string // used when Data is empty
+	MIME string // such as "image/png"
+	Data string // the content, in standard base64; see [NewMedia]
+	URL  string // the address, used when Data is empty
 }
 
-// Opaque is a block that only one wire format knows. It is kept byte for byte
-// and sent only in that format.
+// Opaque is a block of JSON that only one wire format understands. Its bytes
+// are kept, and it is sent in that format only.
 type Opaque struct {
-	Format string
-	JSON   string
+	Format string // the wire format, such as "anthropic"
+	JSON   string // the block
 }
 
 func (Text) part()       {}
@@ -126,23 +138,25 @@ func (ToolResult) part() {}
 func (Media) part()      {}
 func (Opaque) part()     {}
 
-// NewMedia makes a [Media] of raw bytes.
+// NewMedia returns a [Media] with the given content, which it encodes in
+// base64.
 func NewMedia(mime string, data []byte) Media {
 	return Media{MIME: mime, Data: base64.StdEncoding.EncodeToString(data)}
 }
 
-// System makes a system message.
+// System returns a system message.
 func System(text string) Message {
 	return Message{Role: RoleSystem, Parts: textParts(text)}
 }
 
-// User makes a user message of a text and further parts, such as [Media].
+// User returns a user message: the text, if it is not empty, followed by other
+// parts, such as [Media].
 func User(text string, more ...Part) Message {
 	return Message{Role: RoleUser, Parts: append(textParts(text), more...)}
 }
 
-// Assistant makes an assistant message: the text, if there is any, then the
-// calls.
+// Assistant returns an assistant message: the text, if it is not empty,
+// followed by the calls.
 func Assistant(text string, calls ...ToolCall) Message {
 	parts := textParts(text)
 	for _, c := range calls {
@@ -151,14 +165,14 @@ func Assistant(text string, calls ...ToolCall) Message {
 	return Message{Role: RoleAssistant, Parts: parts}
 }
 
-// Result makes the tool message that answers call with text. An empty text is
-// legal.
+// Result returns the tool message that answers call with text, which may be
+// empty.
 func Result(call ToolCall, text string) Message {
 	return resultMessage(call, text, false)
 }
 
-// ResultError makes the tool message that answers call with an error. A nil
-// err reads as "unknown error".
+// ResultError returns the tool message that answers call with the text of err.
+// For a nil err the text is "unknown error".
 func ResultError(call ToolCall, err error) Message {
 	if err == nil {
 		err = errors.New("unknown error")
@@ -183,7 +197,7 @@ func textParts(text string) []Part {
 }
 
 // Text returns the text parts of m, joined by newlines. For a tool message it
-// is the text of its results.
+// returns the text of the results.
 func (m Message) Text() string {
 	var texts []string
 	for _, p := range m.Parts {
@@ -237,8 +251,7 @@ func (r ToolResult) Text() string {
 	return strings.Join(texts, "\n")
 }
 
-// clone returns m with part slices of its own. What parts hold are strings,
-// which nobody can change.
+// clone returns a copy of m that shares no slices with it.
 func (m Message) clone() Message {
 	m.Parts = cloneParts(m.Parts)
 	return m
@@ -255,7 +268,7 @@ func cloneParts(parts []Part) []Part {
 	return parts
 }
 
-// isTagged reports whether the model is told who speaks.
+// isTagged reports whether the model sees m with tags that name its author.
 func (m *Message) isTagged() bool { return m.Author != "" && m.Role != RoleTool }
 
 // isEmpty reports whether m holds nothing but empty text.
@@ -266,4 +279,179 @@ func (m Message) isEmpty() bool {
 		}
 	}
 	return true
+}
+
+// An ID identifies an entry of a [History]. IDs start at 1, grow with every
+// append, and are never used again, not even after a rollback. 0 identifies no
+// entry. The largest ID is 1<<53; an operation that would need a larger one
+// returns a [*ValueError].
+type ID int64
+
+// maxPrinted is how many bytes of a text the String methods print.
+const maxPrinted = 64
+
+func abbreviate(s string) string {
+	if len(s) <= maxPrinted {
+		return s
+	}
+	return fmt.Sprintf("%s… (%d bytes)", s[:text.Floor(s, maxPrinted)], len(s))
+}
+
+// String returns the role, the author and the beginning of each part.
+func (m Message) String() string {
+	var b strings.Builder
+	b.WriteString(abbreviate(string(m.Role)))
+	if m.Author != "" {
+		fmt.Fprintf(&b, " %q", abbreviate(m.Author))
+	}
+	b.WriteString(":")
+	for _, p := range m.Parts {
+		b.WriteByte(' ')
+		b.WriteString(partString(p))
+	}
+	return b.String()
+}
+
+// GoString returns the same as String, because a message may be too long to
+// print whole.
+func (m Message) GoString() string { return m.String() }
+
+// LogValue returns the role, the author, and the kind and size of each part,
+// but none of the content.
+func (m Message) LogValue() slog.Value {
+	sizes := make([]string, len(m.Parts))
+	for i, p := range m.Parts {
+		sizes[i] = partSize(p)
+	}
+	return slog.GroupValue(slog.String("role", abbreviate(string(m.Role))), slog.String("author", abbreviate(m.Author)),
+		slog.String("parts", strings.Join(sizes, ", ")))
+}
+
+// String returns the beginning of the text.
+// String returns the beginning of the text.
+func (r Reasoning) String() string {
+	return fmt.Sprintf("reasoning(%s)", abbreviate(r.Text))
+}
+
+// String returns the name of the tool and the beginning of the arguments.
+// String returns the name of the tool and the beginning of the arguments.
+func (c ToolCall) String() string {
+	return fmt.Sprintf("call %s(%s)", abbreviate(c.Name), abbreviate(c.Arguments))
+}
+
+// String returns the name of the tool and the beginning of each part.
+// String returns the name of the tool and the beginning of each part.
+func (r ToolResult) String() string {
+	kind := "result"
+	if r.IsError {
+		kind = "error"
+	}
+	var parts []string
+	for _, p := range r.Parts {
+		if _, nested := p.(ToolResult); !nested {
+			parts = append(parts, partString(p))
+		}
+	}
+	return fmt.Sprintf("%s of %s(%s)", kind, abbreviate(r.Name), strings.Join(parts, " "))
+}
+
+// String returns the MIME type, and the size or the address.
+// String returns the MIME type, and the size or the address.
+func (m Media) String() string {
+	if m.Data == "" {
+		return fmt.Sprintf("media(%s %s)", abbreviate(m.MIME), abbreviate(m.URL))
+	}
+	return fmt.Sprintf("media(%s, %d bytes)", abbreviate(m.MIME), len(m.Data)/4*3)
+}
+
+// String returns the format and the size.
+// String returns the format and the size.
+func (o Opaque) String() string {
+	return fmt.Sprintf("opaque(%s, %d bytes)", abbreviate(o.Format), len(o.JSON))
+}
+
+// GoString returns the same as String.
+func (r Reasoning) GoString() string { return r.String() }
+
+// GoString returns the same as String.
+func (c ToolCall) GoString() string { return c.String() }
+
+// GoString returns the same as String.
+func (r ToolResult) GoString() string { return r.String() }
+
+// GoString returns the same as String.
+func (m Media) GoString() string { return m.String() }
+
+// GoString returns the same as String.
+func (o Opaque) GoString() string { return o.String() }
+
+// LogValue returns the size, but none of the text.
+func (r Reasoning) LogValue() slog.Value { return slog.StringValue(partSize(r)) }
+
+// LogValue returns the name of the tool and the size of the arguments.
+func (c ToolCall) LogValue() slog.Value { return slog.StringValue(partSize(c)) }
+
+// LogValue returns the name of the tool and the size of the text.
+func (r ToolResult) LogValue() slog.Value { return slog.StringValue(partSize(r)) }
+
+// LogValue returns the MIME type and the size.
+func (m Media) LogValue() slog.Value { return slog.StringValue(partSize(m)) }
+
+// LogValue returns the size.
+func (o Opaque) LogValue() slog.Value { return slog.StringValue(partSize(o)) }
+
+func partString(p Part) string {
+	switch p := p.(type) {
+	case Text:
+		return abbreviate(string(p))
+	case Reasoning, ToolCall, ToolResult, Media, Opaque:
+		return p.(fmt.Stringer).String()
+	}
+	return fmt.Sprintf("%T", p) // a type that a History refuses
+}
+
+// partSize returns the kind of a part and its size in bytes.
+func partSize(p Part) string {
+	switch p := p.(type) {
+	case Text:
+		return fmt.Sprintf("text %d", len(p))
+	case Reasoning:
+		return fmt.Sprintf("reasoning %d", len(p.Text)+len(p.Signature)+len(p.Encrypted))
+	case ToolCall:
+		return fmt.Sprintf("call %s %d", abbreviate(p.Name), len(p.Arguments))
+	case ToolResult:
+		return fmt.Sprintf("result of %s %d", abbreviate(p.Name), textSize(p.Parts))
+	case Media:
+		return fmt.Sprintf("%s %d", abbreviate(p.MIME), len(p.Data)/4*3)
+	case Opaque:
+		return fmt.Sprintf("opaque %d", len(p.JSON))
+	}
+	return fmt.Sprintf("%T", p)
+}
+
+func textSize(parts []Part) int {
+	n := 0
+	for _, p := range parts {
+		if t, ok := p.(Text); ok {
+			n += len(t)
+		}
+	}
+	return n
+}
+
+// isArguments reports whether s is empty or a JSON object.
+func isArguments(s string) bool {
+	return s == "" || strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") && json.Valid([]byte(s))
+}
+
+// newCallID returns a random ID, for a call that has none.
+func newCallID() string { return "call_" + rand.Text()[:16] }
+
+// nameOf returns the name of a constant of an enumeration. names are those of
+// the constants 0, 1, 2 and so on.
+func nameOf[N ~uint8](n N, names ...string) string {
+	if int(n) < len(names) {
+		return names[n]
+	}
+	return fmt.Sprintf("%T(%d)", n, uint8(n))
 }

@@ -3,7 +3,11 @@ package convo
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // The JSON of a message:
@@ -17,17 +21,18 @@ import (
 //	  {"type": "opaque", "format": "", "json": "{}"}]}
 //
 // Empty fields are left out. Arguments and opaque blocks are strings, so that
-// their bytes stay. Unknown fields and types are errors.
+// their bytes are kept. Unknown fields, unknown types and duplicate keys are
+// errors.
 
 type messageJSON struct {
-	Role   Role      `json:"role"`
-	Author string    `json:"author,omitempty"`
-	Origin Origin    `json:"origin,omitzero"`
-	Meta   string    `json:"meta,omitempty"`
-	Parts  []outPart `json:"parts,omitempty"`
+	Role   Role          `json:"role"`
+	Author string        `json:"author,omitempty"`
+	Origin Origin        `json:"origin,omitzero"`
+	Meta   string        `json:"meta,omitempty"`
+	Parts  []messagePart `json:"parts,omitempty"`
 }
 
-// partJSON has the fields of all parts but the parts of a result.
+// partJSON has the fields of every kind of part, except a result's own parts.
 type partJSON struct {
 	Type      string  `json:"type"`
 	ID        string  `json:"id,omitempty"`
@@ -47,29 +52,29 @@ type partJSON struct {
 	JSON      string  `json:"json,omitempty"`
 }
 
-// outPart is a part of a message, inPart one of a result. They are two types,
-// so that no input can nest deeper.
+// A messagePart is a part of a message, a resultPart one of a tool result. They
+// are two types so that input cannot nest any deeper.
 type (
-	outPart struct{ Part }
-	inPart  struct{ Part }
+	messagePart struct{ Part }
+	resultPart  struct{ Part }
 )
 
-type outPartJSON struct {
+type messagePartJSON struct {
 	partJSON
-	Parts []inPart `json:"parts,omitempty"`
+	Parts []resultPart `json:"parts,omitempty"`
 }
 
-func (p outPart) MarshalJSON() ([]byte, error) {
-	out := outPartJSON{partJSON: fieldsOf(p.Part)}
+func (p messagePart) MarshalJSON() ([]byte, error) {
+	out := messagePartJSON{partJSON: fieldsOf(p.Part)}
 	if r, ok := p.Part.(ToolResult); ok {
 		for _, q := range r.Parts {
-			out.Parts = append(out.Parts, inPart{q})
+			out.Parts = append(out.Parts, resultPart{q})
 		}
 	}
 	return marshalPart(out.Type, p.Part, out)
 }
 
-func (p inPart) MarshalJSON() ([]byte, error) {
+func (p resultPart) MarshalJSON() ([]byte, error) {
 	out := fieldsOf(p.Part)
 	if out.Type == typeResult || out.Type == typeCall || out.Type == typeReasoning {
 		out.Type = ""
@@ -77,15 +82,17 @@ func (p inPart) MarshalJSON() ([]byte, error) {
 	return marshalPart(out.Type, p.Part, out)
 }
 
+// marshalPart encodes v, which holds the fields of p. kind is the type of the
+// part, empty if p is not allowed in its place.
 func marshalPart(kind string, p Part, v any) ([]byte, error) {
 	if kind == "" {
-		return nil, fmt.Errorf("convo: encode message: a part of type %T may not stand here", p)
+		return nil, fmt.Errorf("convo: encode message: a part of type %T is not allowed here", p)
 	}
 	return json.Marshal(v)
 }
 
-func (p *outPart) UnmarshalJSON(data []byte) error {
-	var in outPartJSON
+func (p *messagePart) UnmarshalJSON(data []byte) error {
+	var in messagePartJSON
 	if err := decodeStrict(data, &in); err != nil {
 		return err
 	}
@@ -96,7 +103,7 @@ func (p *outPart) UnmarshalJSON(data []byte) error {
 	r, ok := p.Part.(ToolResult)
 	if !ok {
 		if in.Parts != nil {
-			return fmt.Errorf("part of type %q with parts of its own", in.Type)
+			return fmt.Errorf("part of type %q has parts, which only a %s may have", in.Type, typeResult)
 		}
 		return nil
 	}
@@ -107,14 +114,14 @@ func (p *outPart) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func (p *inPart) UnmarshalJSON(data []byte) error {
+func (p *resultPart) UnmarshalJSON(data []byte) error {
 	var in partJSON
 	if err := decodeStrict(data, &in); err != nil {
 		return err
 	}
 	switch in.Type {
 	case typeResult, typeCall, typeReasoning:
-		return fmt.Errorf("part of type %q inside a tool result", in.Type)
+		return fmt.Errorf("part of type %q is not allowed inside a %s", in.Type, typeResult)
 	}
 	var err error
 	p.Part, err = in.part()
@@ -130,30 +137,31 @@ const (
 	typeOpaque    = "opaque"
 )
 
-// fieldsOf returns the fields of a part, with no Type for a part of no known
-// type.
+// fieldsOf returns the fields of a part. Their Type is empty when the package
+// does not know the part's type.
 func fieldsOf(p Part) partJSON {
 	switch p := p.(type) {
 	case Text:
-		return partJSON{Type: typeText, Text: new(validText(string(p)))}
+		return partJSON{Type: typeText, Text: new(text.Valid(string(p)))}
 	case Reasoning:
-		out := partJSON{Type: typeReasoning, ID: validText(p.ID), Signature: validText(p.Signature), Encrypted: validText(p.Encrypted)}
+		out := partJSON{Type: typeReasoning, ID: text.Valid(p.ID), Signature: text.Valid(p.Signature), Encrypted: text.Valid(p.Encrypted)}
 		if p.Text != "" {
-			out.Text = new(validText(p.Text))
+			out.Text = new(text.Valid(p.Text))
 		}
 		return out
 	case ToolCall:
-		return partJSON{Type: typeCall, ID: validText(p.ID), Name: validText(p.Name), Arguments: validText(p.Arguments), Minted: p.Minted}
+		return partJSON{Type: typeCall, ID: text.Valid(p.ID), Name: text.Valid(p.Name), Arguments: text.Valid(p.Arguments), Minted: p.Minted}
 	case ToolResult:
-		return partJSON{Type: typeResult, CallID: validText(p.CallID), Name: validText(p.Name), IsError: p.IsError, Cleared: p.Cleared}
+		return partJSON{Type: typeResult, CallID: text.Valid(p.CallID), Name: text.Valid(p.Name), IsError: p.IsError, Cleared: p.Cleared}
 	case Media:
-		return partJSON{Type: typeMedia, MIME: validText(p.MIME), Data: validText(p.Data), URL: validText(p.URL)}
+		return partJSON{Type: typeMedia, MIME: text.Valid(p.MIME), Data: text.Valid(p.Data), URL: text.Valid(p.URL)}
 	case Opaque:
-		return partJSON{Type: typeOpaque, Format: validText(p.Format), JSON: validText(p.JSON)}
+		return partJSON{Type: typeOpaque, Format: text.Valid(p.Format), JSON: text.Valid(p.JSON)}
 	}
 	return partJSON{}
 }
 
+// part returns the part that the fields describe.
 func (f *partJSON) part() (Part, error) {
 	text := ""
 	if f.Text != nil {
@@ -173,32 +181,41 @@ func (f *partJSON) part() (Part, error) {
 	case typeOpaque:
 		return Opaque{Format: f.Format, JSON: f.JSON}, nil
 	}
-	return nil, fmt.Errorf("part of unknown type %.40q", f.Type)
+	return nil, fmt.Errorf("unknown part type %.40q", f.Type)
 }
 
-// MarshalJSON writes m in the package's own stable form, which is described in
-// the package documentation. Arguments and opaque blocks keep their bytes.
+// MarshalJSON encodes m in the stable form that the package documentation
+// describes. Arguments and opaque blocks keep their bytes; invalid UTF-8 is
+// replaced by U+FFFD. It returns an error for a part of an unknown type, and
+// for a tool result that holds anything but [Text], [Media] and [Opaque].
 func (m Message) MarshalJSON() ([]byte, error) {
 	out := messageJSON{
-		Role:   Role(validText(string(m.Role))),
-		Author: validText(m.Author),
-		Origin: Origin{Format: validText(m.Origin.Format), Model: validText(m.Origin.Model)},
-		Meta:   validText(m.Meta),
+		Role:   Role(text.Valid(string(m.Role))),
+		Author: text.Valid(m.Author),
+		Origin: Origin{Format: text.Valid(m.Origin.Format), Model: text.Valid(m.Origin.Model)},
+		Meta:   text.Valid(m.Meta),
 	}
 	for _, p := range m.Parts {
-		out.Parts = append(out.Parts, outPart{p})
+		out.Parts = append(out.Parts, messagePart{p})
 	}
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. An unknown field, part or role is
-// a [*MessageError], and m stays as it was.
+// UnmarshalJSON decodes what MarshalJSON has written. It returns a
+// [*MessageError], and leaves m unchanged, when a field, a part's type or the
+// role is unknown, when a key occurs twice in one object, and when data
+// continues after the message. Whether the role may hold the parts is checked
+// by [History.Append].
 func (m *Message) UnmarshalJSON(data []byte) error {
 	if isNull(data) {
 		return nil
 	}
 	var in messageJSON
-	if err := decodeStrict(data, &in); err != nil {
+	err := decodeStrict(data, &in)
+	if err == nil {
+		err = checkKeys(data)
+	}
+	if err != nil {
 		return &MessageError{Role: in.Role, Part: -1, Reason: err.Error()}
 	}
 	switch in.Role {
@@ -209,7 +226,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	next := Message{Role: in.Role, Author: in.Author, Origin: in.Origin, Meta: in.Meta}
 	for i, p := range in.Parts {
 		if p.Part == nil { // JSON null
-			return &MessageError{Role: in.Role, Part: i, Reason: "nil part"}
+			return &MessageError{Role: in.Role, Part: i, Reason: "part is null"}
 		}
 		next.Parts = append(next.Parts, p.Part)
 	}
@@ -217,10 +234,85 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// decodeStrict decodes data into v. It returns an error for a field that v does
+// not have, and for anything after the first value.
 func decodeStrict(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	return d.Decode(v)
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("unexpected data after the JSON value")
+	}
+	return nil
 }
 
-func isNull(data []byte) bool { return string(bytes.TrimSpace(data)) == "null" }
+// checkKeys returns an error for a key that occurs twice in one object, and for
+// one that differs from its field's name in case; decodeStrict accepts both.
+// data is valid JSON.
+func checkKeys(data []byte) error {
+	type object struct {
+		keys [][]byte // the keys so far; nil for an array
+		key  bool     // whether the next string is a key
+	}
+	var open []object // the objects and arrays around the current byte
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '{':
+			open = append(open, object{keys: make([][]byte, 0, 4), key: true})
+		case '[':
+			open = append(open, object{})
+		case '}', ']':
+			open = open[:len(open)-1]
+		case ',':
+			top := &open[len(open)-1]
+			top.key = top.keys != nil
+		case '"':
+			from := i
+			for i++; data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
+			if len(open) == 0 || !open[len(open)-1].key {
+				continue
+			}
+			top := &open[len(open)-1]
+			top.key = false
+			key, err := keyOf(data[from : i+1])
+			if err != nil {
+				return err
+			}
+			for _, k := range top.keys {
+				if bytes.Equal(k, key) {
+					return fmt.Errorf("duplicate key %q", key)
+				}
+			}
+			top.keys = append(top.keys, key)
+		}
+	}
+	return nil
+}
+
+// keyOf returns a key without its quotes. It returns an error for a key that
+// holds anything but lower-case letters and underscores, since no field's name
+// does.
+func keyOf(quoted []byte) ([]byte, error) {
+	key := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(key, '\\') >= 0 {
+		var s string
+		if err := json.Unmarshal(quoted, &s); err != nil {
+			return nil, err
+		}
+		key = []byte(s)
+	}
+	for _, c := range key {
+		if c != '_' && (c < 'a' || c > 'z') {
+			return nil, fmt.Errorf("unknown field %q", key)
+		}
+	}
+	return key, nil
+}
+
+func isNull(data []byte) bool { return string(bytes.Trim(data, " \t\r\n")) == "null" }

@@ -192,3 +192,18 @@ func TestPinFirstUser(t *testing.T) {
 		})
 	}
 }
+
+// A provider may give each round the same call id. A pin holds one exchange, not all
+// with that id.
+func TestPin_OfAReusedCallID(t *testing.T) {
+	h := historyOf(t, bare(), convo.User("u"))
+	c := callOf("call_0")
+	for range 5 {
+		mustAppend(t, h, convo.Assistant("", c), convo.Result(c, "r"))
+	}
+	require.NoError(t, h.Pin(7))
+	assert.Equal(t, []convo.ID{6, 7}, h.Pinned())
+	_, err := h.SplicePrefix(h.Snapshot(), 100, "s")
+	require.NoError(t, err)
+	assert.Equal(t, []convo.ID{1, 6, 7, 10, 11}, idsOf(h.Snapshot()))
+}

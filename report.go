@@ -7,96 +7,107 @@ import (
 	"time"
 )
 
-// An Outcome says how a compaction ended.
+// An Outcome says how a compaction or an edit ended.
 type Outcome uint8
 
-// Outcomes. With Failed and Stale comes an error, and nothing has changed.
+// Outcomes. With all but OutcomeApplied, nothing has changed.
 const (
-	NotNeeded Outcome = iota
-	Applied
-	Declined
-	Failed
-	Stale
+	OutcomeNotNeeded Outcome = iota // nothing was due, or nothing was new
+	OutcomeApplied                  // an edit was applied
+	OutcomeDeclined                 // nothing was worth removing; Cause says why
+	OutcomeFailed                   // Cause says what failed
+	OutcomeStale                    // the conversation changed meanwhile, so that the edit no longer fitted
 )
 
+// String returns the outcome in lower case, such as "not needed".
 func (o Outcome) String() string {
 	return nameOf(o, "not needed", "applied", "declined", "failed", "stale")
 }
 
-// A Reason says why a compaction was asked for.
+// A Reason says why a compaction was started.
 type Reason uint8
 
-// Reasons. ReasonManual is that of every edit made by hand.
+// Reasons to start a compaction.
 const (
-	ReasonManual Reason = iota
-	ReasonHigh
-	ReasonSoft
-	ReasonTrigger
-	ReasonFit
-	ReasonOverflow
+	ReasonManual   Reason = iota // Compact was called, or an edit was made by hand
+	ReasonHigh                   // the request was larger than Limits.High
+	ReasonSoft                   // the request was larger than Limits.Soft
+	ReasonTrigger                // the strategy's Trigger was due
+	ReasonFit                    // Fit was called
+	ReasonOverflow               // Recover was called
 )
 
+// String returns the reason in lower case, such as "manual".
 func (r Reason) String() string {
 	return nameOf(r, "manual", "high", "soft", "trigger", "fit", "overflow")
 }
 
-// A Report says what a compaction or an edit did. Tokens are upper bounds, as
-// [Estimate].Upper.
+// A Report says what a compaction or an edit did. Sizes are in tokens. Those of
+// requests are upper bounds, as [Estimate].Upper.
 type Report struct {
 	Outcome  Outcome
 	Reason   Reason
-	Strategy string // its name; empty for an edit made by hand, and where none ran
-	Links    []Link // how the links of a Chain did, in order
+	Strategy string // its name; empty: none ran, or the edit was made by hand
+	Links    []Link // what each link of a Chain did, in order
 
-	// Cause is why nothing was applied, also where the error is nil, or which
-	// results could not be cleared.
+	// Cause says why no edit was applied, even if the error is nil. If an edit
+	// was applied, it says why some results could not be cleared. Nil:
+	// nothing went wrong.
 	Cause error
 
-	// Fits tells whether the next request is within the limit; always, without
-	// a window.
+	// Fits reports whether the next request is within the limit. Without a
+	// Window it always is.
 	Fits bool
 
-	// What the model sees, summary and ephemeral messages included.
+	// The next request before and after. Messages are counted as the model
+	// sees them, including the summary and ephemeral messages.
 	MessagesBefore, MessagesAfter int
 	TokensBefore, TokensAfter     int
 
-	// Entries by ID, ascending: gone with no summary, gone into the summary,
-	// cleared, and kept because they were pinned meanwhile.
+	// IDs of entries, in ascending order: dropped without being summarised,
+	// dropped and summarised, cleared, and kept because they were pinned after
+	// the edit was planned.
 	Dropped, Summarised, Cleared, Kept []ID
 
-	SummaryDropped bool // the summary was given up, with nothing in its place
+	SummaryDropped bool // the summary was removed, and no other took its place
 
 	Duration time.Duration
-	Usage    Usage // of the summarizer, failed calls included
-	Unread   int   // raw tokens of what went into the summary that no summarizer was shown
+	Calls    int   // calls of models, including those that failed
+	Usage    Usage // of these calls
+	Unread   int   // raw tokens of summarised entries that no summarizer was shown
 
-	// PrefixKept is the share, from 0 to 1, of what was last sent that the
-	// next request begins with again after the edit; 1 where none was applied.
-	// Sent is the snapshot last given to RecordUsage, or else the view before.
+	// PrefixKept is the fraction, from 0 to 1, of the last sent request that
+	// the next one still starts with, and so may hit the prompt cache. It is 1
+	// if no edit was applied. The last sent request is that of the snapshot
+	// last given to RecordUsage, or without one, the view before the edit.
 	PrefixKept float64
 }
 
-// tell gives a report to the observer and the log. No lock is held; a panic
-// is dropped.
+// clone returns a copy that shares no slices with r.
+func (r Report) clone() Report {
+	r.Dropped, r.Summarised = slices.Clone(r.Dropped), slices.Clone(r.Summarised)
+	r.Cleared, r.Kept = slices.Clone(r.Cleared), slices.Clone(r.Kept)
+	r.Links = slices.Clone(r.Links)
+	return r
+}
+
+// tell gives a report to Options.OnCompaction and to the log. No lock may be held.
+// A panic is ignored.
 func (h *History) tell(r Report) {
-	if r.Outcome == NotNeeded || h.ident == nil {
+	if r.Outcome == OutcomeNotNeeded || h.ident == nil {
 		return
 	}
 	if h.opts.OnCompaction != nil {
 		func() {
 			defer func() { _ = recover() }()
-			own := r
-			own.Dropped, own.Summarised = slices.Clone(r.Dropped), slices.Clone(r.Summarised)
-			own.Cleared, own.Kept = slices.Clone(r.Cleared), slices.Clone(r.Kept)
-			own.Links = slices.Clone(r.Links)
-			h.opts.OnCompaction(own)
+			h.opts.OnCompaction(r.clone())
 		}()
 	}
 	level := slog.LevelDebug
 	switch r.Outcome {
-	case Applied:
+	case OutcomeApplied:
 		level = slog.LevelInfo
-	case Failed:
+	case OutcomeFailed:
 		level = slog.LevelWarn
 	}
 	defer func() { _ = recover() }()
@@ -106,28 +117,66 @@ func (h *History) tell(r Report) {
 		"unread", r.Unread, "fits", r.Fits, "duration", r.Duration)
 }
 
-// prefixKept is the share of the raw tokens of sent, ephemeral messages apart,
-// that next begins with again.
-func prefixKept(sent, next *state) float64 {
-	total := sent.raw() - sent.eph.tokens()
+// prefixKept returns the fraction of the raw tokens of sent with which next still
+// starts. Ephemeral messages do not count.
+func prefixKept(sent *reported, next *state) float64 {
+	total := sent.raw
 	if total == 0 {
 		return 1
 	}
 	same, all := samePrefix(sent.sys, next.sys)
-	if all && sent.slot == next.slot {
+	if all && sent.summary == next.summary {
 		list, _ := samePrefix(sent.list, next.list)
-		same += sent.slot.tokens() + list
+		same += sent.summary.tokens() + list
 	}
 	return float64(same) / float64(total)
 }
 
-// samePrefix returns the raw tokens of the entries that both lists begin with,
-// and whether that is all of both.
-func samePrefix(a, b []*entry) (raw int64, all bool) {
+// samePrefix returns the raw tokens of the entries with which both lists start,
+// and whether the lists are the same.
+func samePrefix(a shown, b []*entry) (raw int64, all bool) {
 	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		raw += a[n].tokens
+	for n < a.len() && n < len(b) && a.at(n) == b[n].trace() {
+		raw += b[n].tokens
 		n++
 	}
-	return raw, n == len(a) && n == len(b)
+	return raw, n == a.len() && n == len(b)
+}
+
+// measureBeforeLocked sets the sizes in a report to those of the current view.
+func (h *History) measureBeforeLocked(r *Report) {
+	h.measureLocked(r, h.upperLocked(), h.marks.limit)
+}
+
+// measureLocked is measureBeforeLocked for a given upper bound of the next request
+// and a given limit.
+func (h *History) measureLocked(r *Report, total, limit int64) {
+	r.MessagesBefore, r.TokensBefore = h.messages(), clampInt(total)
+	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
+	r.Fits, r.PrefixKept = total <= limit, 1
+}
+
+// fitsLocked reports whether the next request is within the limit.
+func (h *History) fitsLocked() bool { return h.upperLocked() <= h.marks.limit }
+
+// A Link says what one strategy of a [Chain] did.
+type Link struct {
+	Strategy string  // its name
+	Outcome  Outcome // OutcomeApplied, OutcomeDeclined or OutcomeFailed
+	Cause    error   // why it contributed nothing; nil: it did
+	Calls    int     // calls of models, including those that failed
+}
+
+// Work says what it took to plan an edit. It is used even if the strategy also
+// returns an error.
+type Work struct {
+	Calls  int    // calls of models, including those that failed
+	Usage  Usage  // of all calls
+	Unread int    // raw tokens of summarised entries that no summarizer was shown
+	Links  []Link // what each link of a Chain did, in order
+}
+
+// failed reports whether a link called a model and contributed nothing.
+func (w *Work) failed() bool {
+	return slices.ContainsFunc(w.Links, func(l Link) bool { return l.Calls > 0 && l.Outcome != OutcomeApplied })
 }

@@ -5,45 +5,58 @@ import (
 	"slices"
 )
 
-// OnLoad says what [Restore] does with tool calls that are open in the newest
-// exchange.
+// OnLoad says what [Restore] does with open tool calls.
 type OnLoad uint8
 
-// Ways to treat open calls.
+// What Restore may do with open tool calls. The zero value is OnLoadKeep.
 const (
-	OnLoadKeep  OnLoad = iota // they stay open: their results are still to come
-	OnLoadClose               // each is answered with an error result, "no result"
-	OnLoadDrop                // the newest turn is taken back
+	OnLoadKeep  OnLoad = iota // leave them open, because their results are still to come
+	OnLoadClose               // answer each with an error result, "no result"
+	OnLoadDrop                // take the newest turn back
 )
 
+// String returns "keep", "close" or "drop".
 func (o OnLoad) String() string { return nameOf(o, "keep", "close", "drop") }
 
-// A Fault is something wrong in a conversation that [Restore] has mended.
+// A Fault is something wrong in a snapshot that [Restore] has repaired, or an
+// entry that got another ID because of a repair.
 type Fault struct {
-	Index  int   // position of the entry as Snapshot.At counts; -1 for one that was put in
-	ID     ID    // of the entry in the snapshot; 0 for one that was put in
-	NewID  ID    // its ID now; 0 when it is gone
-	Err    error // what was wrong: *MessageError, *RoleError or *PairError; nil when only the ID moved
-	Mended string
+	Index  int    // of the entry, as in Snapshot.At; -1: Restore has inserted it
+	ID     ID     // of the entry in the snapshot; 0: Restore has inserted it
+	NewID  ID     // of the entry in the History; 0: Restore has dropped it
+	Err    error  // what was wrong: *MessageError, *RoleError or *PairError; nil: only the ID changed
+	Mended string // what Restore did, in words
 }
 
-// Restore makes a new History of a snapshot, with the same entries, IDs, pins,
-// summary, key and calibration, and the same last ID ever given. It is also
-// the way to fork: the snapshot may be of a History that lives on. Ephemeral
-// messages stay behind. Tokens are counted as the options say.
+// Restore returns a new History with what a snapshot holds: entries, IDs, pins,
+// summary, key and calibration. The first ID it gives follows the last one that
+// was given before the snapshot was made. Ephemeral messages are left out. Tokens
+// are counted as the options say. The snapshot may also be one of a History that
+// is still in use: that is how to fork a conversation.
 //
-// Structure is checked always, role order only between entries whose IDs
-// follow one another directly, for a reduction may leave others as neighbours.
-// A fault is a [*SnapshotError] that says where. With Options.Repair it is
-// mended instead, and told: calls left open before the newest exchange are
-// answered with error results, orphan results are dropped, a system message
-// further on is moved to the front, what a message may not hold is taken out
-// of it, and neighbours that the policy does not allow stay. Where a new entry
-// takes a place in between, or neighbours stay, that entry and those after it
-// get new IDs, and each move is told.
+// Restore checks the snapshot. Roles are checked only between entries with
+// consecutive IDs, since a compaction may leave others next to each other.
+// Without Options.Repair, the first fault is a [*SnapshotError] that says where
+// it is. Options out of range are reported as by [New].
+//
+// With Options.Repair, Restore repairs what is wrong and calls Repair for each
+// repair:
+//
+//   - Calls left open before the newest exchange are answered with error results.
+//   - Results that answer no call are dropped.
+//   - System messages behind other entries are moved to the front.
+//   - Parts that a message cannot hold are removed, and so are messages of which
+//     nothing remains. Invalid arguments of a call become {}, and an ID that two
+//     calls of a message share is replaced in the second one.
+//   - Messages whose roles may not follow one another stay, but get IDs that are
+//     not consecutive.
+//
+// An inserted entry, and such a message, get new IDs, and so do all entries behind
+// them. Repair is called for each new ID. Gaps between IDs remain. A repaired
+// History can be saved and restored without Repair.
 func Restore(s *Snapshot, opts *Options) (*History, error) {
 	if s == nil {
-		return nil, &SnapshotError{Index: -1, Err: errors.New("nil snapshot")}
+		return nil, &SnapshotError{Index: -1, Err: errors.New("it is nil; New makes an empty History")}
 	}
 	h, err := newHistory(opts, s.id)
 	if err != nil {
@@ -52,17 +65,17 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 	if err := h.load(s); err != nil {
 		return nil, err
 	}
-	h.settle()
+	h.updateChargeLocked()
 	return h, nil
 }
 
-// load fills a new History that nobody else has yet.
+// load fills an empty History. No lock is needed, since nobody else has h yet.
 func (h *History) load(s *Snapshot) (err error) {
 	defer catch(&err, "Options.Tokenizer")
-	h.last, h.turn, h.touched, h.appended = s.last, s.turn, s.touched, s.appended
-	if s.slot != nil {
-		h.slot = &slot{sum: s.slot.sum, raw: h.ident.summaryTokens(s.slot.sum.Text)}
-		h.slot.sum.Tokens = clampInt(h.slot.raw)
+	h.last, h.touched, h.appended = s.last, s.touched, s.appended
+	if s.summary != nil {
+		h.summary = &placedSummary{sum: s.summary.sum, raw: h.ident.summaryTokens(s.summary.sum.Text)}
+		h.summary.sum.Tokens = clampInt(h.summary.raw)
 	}
 
 	if !h.share(s) {
@@ -72,18 +85,18 @@ func (h *History) load(s *Snapshot) (err error) {
 				return err
 			}
 		}
+		h.pins = l.pins
+		h.state.load(l.sys, l.list, s.turn)
 	}
 	h.calls = callsOf(h.list)
-	h.sysRaw, h.listRaw, h.turns = rawOf(h.sys), rawOf(h.list), countTurns(h.list)
-	h.sumPins()
-	h.resume(s)
+	h.adoptCalibrationLocked(s)
 	switch {
 	case h.calls.openCalls() == 0:
 	case h.opts.OnLoad == OnLoadClose:
 		const reason = "no result"
-		made, _ := h.answers(reason, h.ident.text(reason))
-		for _, e := range made {
-			h.push(e)
+		results, _ := h.answerOpenCallsLocked(reason, h.ident.text(reason))
+		for _, e := range results {
+			h.pushLocked(e)
 			h.last = e.id
 		}
 	case h.opts.OnLoad == OnLoadDrop:
@@ -91,14 +104,18 @@ func (h *History) load(s *Snapshot) (err error) {
 		for turn := h.list[n-1].turn; n > 0 && h.list[n-1].turn == turn; {
 			n--
 		}
-		h.cut(n, h.list[n].id-1)
+		h.takeBackLocked(n, h.list[n].id-1)
+	}
+	if err := inRange(h.last, h.turn); err != nil {
+		return &SnapshotError{Index: -1, Err: err}
 	}
 	return nil
 }
 
-// share takes the very entries of a snapshot, when they are known to be in
-// order and counted alike: those of another History with default counting. The
-// list is clipped, so that neither History can write what the other sees.
+// share makes h share the entries of a snapshot, and reports whether it could. It
+// can if they come from a History, so that they were checked, and if both
+// Histories count tokens by default. The list is clipped, so that neither History
+// writes to memory that the other reads.
 func (h *History) share(s *Snapshot) bool {
 	if s.owner == nil || s.id == nil || !s.id.isDefault || !h.ident.isDefault {
 		return false
@@ -115,13 +132,15 @@ func (h *History) share(s *Snapshot) bool {
 		prev = e
 	}
 	c := s.state.clipped()
-	h.sys, h.list, h.pins = c.sys, c.list, c.pins
+	h.pins = c.pins
+	h.state.load(c.sys, c.list, s.turn)
+	h.seen = len(h.list)
 	return true
 }
 
-// direct reports whether an entry was appended right behind another, or as the
-// first of all when that is 0. Behind system entries it is known only while
-// they are those that came first.
+// direct reports whether the entry with the ID was appended right after the entry
+// before, or as the first entry of all if before is 0. After system entries it can
+// say so only if these are the original ones.
 func (s *state) direct(before, id ID) bool {
 	if n := len(s.sys); n > 0 && before == s.sys[n-1].id && s.sys[0].id != 1 {
 		return false
@@ -129,91 +148,95 @@ func (s *state) direct(before, id ID) bool {
 	return id == before+1
 }
 
-// A loader walks over the entries of a snapshot and takes copies of them into
-// a History.
+// A loader checks the entries of a snapshot one after the other, repairs them if
+// Options.Repair is set, and collects copies for a new History.
 type loader struct {
 	h    *History
 	from *Snapshot
 
-	calls   *calls // of the newest exchange
-	prev    Role
-	prevID  ID                  // of the entry before, in the snapshot
-	moving  bool                // from here on entries get new IDs
-	renamed map[string][]string // new IDs of doubled calls of the newest exchange
+	sys, list []*entry
+	pins      []ID
+
+	calls   *calls              // of the newest exchange
+	prev    Role                // of the entry added last
+	prevID  ID                  // of the entry added last, in the snapshot
+	moving  bool                // entries get new IDs from here on
+	renamed map[string][]string // new IDs of calls in the newest exchange that had the same one
 }
 
+// entry checks the i-th entry of the snapshot and adds a copy.
 func (l *loader) entry(i int, old *entry) error {
 	e := &entry{id: old.id, at: old.at, turn: old.turn}
-	if err := l.admit(i, old, e); err != nil || e.msg.Role == RoleNone {
+	if err := l.check(i, old, e); err != nil || e.msg.Role == RoleNone {
 		return err
 	}
-	direct := l.from.direct(l.prevID, old.id)
-	l.prevID = old.id
-
 	role := e.msg.Role
 	switch {
 	case role == RoleTool:
 		return l.results(i, old, e)
-	case role == RoleSystem && len(l.h.list) > 0:
-		return l.hoist(i, old, e)
+	case role == RoleSystem && len(l.list) > 0:
+		return l.moveToFront(i, old, e)
 	case l.calls.openCalls() > 0:
 		if err := l.answerOpen(i, old); err != nil {
 			return err
 		}
 	}
+	direct := l.from.direct(l.prevID, old.id)
 	if role != RoleSystem && direct && !l.h.opts.Roles.allows(l.prev, role) {
-		err := &RoleError{Attempted: role, Previous: l.prev, HasPrevious: l.prev != RoleNone, Index: i}
-		if err := l.fault(i, old, err); err != nil {
+		err := &RoleError{Attempted: role, Previous: l.prev, Index: i}
+		if err := l.refuse(i, old, err); err != nil {
 			return err
 		}
-		l.moving = true
-		l.h.last++ // a gap: they no longer follow one another directly
-		if err := l.tell(Fault{Index: i, ID: old.id, NewID: l.h.last + 1, Err: err, Mended: "stays as it is"}); err != nil {
+		l.moving, direct = true, false // with a gap between their IDs, the next Restore accepts them
+		if err := l.report(Fault{Index: i, ID: old.id, NewID: l.h.last + 2, Err: err, Mended: "kept, with a gap before its ID"}); err != nil {
 			return err
 		}
+	}
+	if l.moving && !direct {
+		l.h.last++ // skip an ID, so that gaps between IDs remain
 	}
 	if role != RoleSystem {
 		e.calls = newCalls(&e.msg, l.h.ident.counter)
 		l.calls = nil
 	}
-	return l.take(i, old, e)
+	return l.add(i, old, e)
 }
 
-// admit makes e of an entry of the snapshot. It leaves e without a role when
-// nothing of it can be kept.
-func (l *loader) admit(i int, old, e *entry) error {
+// check sets e.msg to a checked copy of the message of old, repaired if need be.
+// The role of e.msg is RoleNone if the whole message was dropped.
+func (l *loader) check(i int, old, e *entry) error {
 	if old.msg.Role != RoleTool {
-		l.renamed = nil // the exchange is over
+		l.renamed = nil // this is another exchange
 	}
 	var err error
-	if e.msg, err = old.msg.admit(&e.inline); err == nil && e.msg.isEmpty() && !l.h.opts.Roles.KeepEmpty {
-		err = &MessageError{Role: old.msg.Role, Part: -1, Reason: "empty message"}
+	if e.msg, err = old.msg.checked(&e.inline); err == nil && e.msg.isEmpty() && !l.h.opts.Roles.KeepEmpty {
+		err = &MessageError{Role: old.msg.Role, Part: -1, Reason: "empty message; RolePolicy.KeepEmpty allows it"}
 	}
 	if err == nil {
 		return nil
 	}
 	err = atIndex(err, i)
-	if err := l.fault(i, old, err); err != nil {
+	if err := l.refuse(i, old, err); err != nil {
 		return err
 	}
-	e.msg = l.mended(old.msg)
+	e.msg = l.repaired(old.msg)
 	if e.msg.Role == RoleNone {
-		return l.tell(Fault{Index: i, ID: old.id, Err: err, Mended: "dropped"})
+		return l.report(Fault{Index: i, ID: old.id, Err: err, Mended: "dropped"})
 	}
-	return l.tell(Fault{Index: i, ID: old.id, NewID: old.id, Err: err, Mended: "what it may not hold was taken out"})
+	return l.report(Fault{Index: i, ID: old.id, NewID: old.id, Err: err, Mended: "invalid parts removed"})
 }
 
-// mended returns what a History can keep of a message, without a role when
-// that is nothing.
-func (l *loader) mended(m Message) Message {
+// repaired returns m with only what a History can hold. Its role is RoleNone if
+// nothing remains.
+func (l *loader) repaired(m Message) Message {
 	parts := m.Parts
 	m.Parts = nil
 	seen := make(map[string]bool)
 	for _, p := range parts {
-		own, reason := admitPart(p, m.Role)
+		own, reason := checkPart(p, m.Role)
 		if c, ok := p.(ToolCall); ok && reason != "" {
 			c.Arguments = "{}"
-			own, reason = admitPart(c, m.Role)
+			own, reason = checkPart(c, m.Role)
 		}
 		if reason != "" {
 			continue
@@ -223,38 +246,38 @@ func (l *loader) mended(m Message) Message {
 				if l.renamed == nil {
 					l.renamed = make(map[string][]string)
 				}
-				doubled := c.ID
+				oldID := c.ID
 				c.ID, c.Minted = newCallID(), true
-				l.renamed[doubled] = append(l.renamed[doubled], c.ID)
+				l.renamed[oldID] = append(l.renamed[oldID], c.ID)
 				own = c
 			}
 			seen[c.ID] = true
 		}
 		m.Parts = append(m.Parts, own)
 	}
-	m, err := m.admit(new([1]Part))
+	m, err := m.checked(new([1]Part))
 	if err != nil || m.isEmpty() && !l.h.opts.Roles.KeepEmpty {
 		return Message{}
 	}
 	return m
 }
 
-// hoist moves a system message that stands further on to the front.
-func (l *loader) hoist(i int, old, e *entry) error {
-	err := &RoleError{Attempted: RoleSystem, Previous: l.prev, HasPrevious: true, Index: i}
-	if err := l.fault(i, old, err); err != nil {
+// moveToFront adds a system message that comes after other entries.
+func (l *loader) moveToFront(i int, old, e *entry) error {
+	err := &RoleError{Attempted: RoleSystem, Previous: l.prev, Index: i}
+	if err := l.refuse(i, old, err); err != nil {
 		return err
 	}
 	e.id = l.newID()
 	e.head, e.turn = e.id, 0
 	e.tokens = l.h.ident.message(&e.msg)
-	l.h.sys = append(l.h.sys, e)
-	return l.tell(Fault{Index: i, ID: old.id, NewID: e.id, Err: err, Mended: "moved to the front"})
+	l.sys = append(l.sys, e)
+	return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Err: err, Mended: "moved to the front"})
 }
 
-// results takes a tool message in, or what of it answers open calls.
+// results adds a tool message. Results that answer no open call are dropped.
 func (l *loader) results(i int, old, e *entry) error {
-	var kept []Part
+	var matched []Part
 	for _, p := range e.msg.Parts {
 		r := p.(ToolResult)
 		k, err := l.calls.find(r.CallID, r.Name)
@@ -264,10 +287,10 @@ func (l *loader) results(i int, old, e *entry) error {
 		}
 		if err != nil {
 			err := &PairError{Err: err, CallID: r.CallID, Name: r.Name, Index: i}
-			if err := l.fault(i, old, err); err != nil {
+			if err := l.refuse(i, old, err); err != nil {
 				return err
 			}
-			if err := l.tell(Fault{Index: i, ID: old.id, Err: err, Mended: "orphan result dropped"}); err != nil {
+			if err := l.report(Fault{Index: i, ID: old.id, Err: err, Mended: "dropped a result that answers no call"}); err != nil {
 				return err
 			}
 			continue
@@ -279,24 +302,25 @@ func (l *loader) results(i int, old, e *entry) error {
 		if r.Name == "" {
 			r.Name = l.calls.list[k].name
 		}
-		kept = append(kept, r)
+		matched = append(matched, r)
 	}
-	if len(kept) == 0 {
+	if len(matched) == 0 {
 		return nil
 	}
-	e.msg.Parts = kept
-	return l.take(i, old, e)
+	e.msg.Parts = matched
+	return l.add(i, old, e)
 }
 
-// answerOpen answers the calls that are open before the i-th entry.
+// answerOpen adds an error result for each call that is open before the i-th
+// entry.
 func (l *loader) answerOpen(i int, old *entry) error {
 	k := l.calls.firstOpen()
 	err := &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: i}
-	if err := l.fault(i, old, err); err != nil {
+	if err := l.refuse(i, old, err); err != nil {
 		return err
 	}
 	l.moving = true
-	newest := l.h.list[len(l.h.list)-1]
+	newest := l.list[len(l.list)-1]
 	for i := range l.calls.list {
 		k := &l.calls.list[i]
 		if k.answered {
@@ -306,8 +330,8 @@ func (l *loader) answerOpen(i int, old *entry) error {
 		e := &entry{id: l.newID(), head: l.calls.head, at: newest.at, turn: newest.turn}
 		e.msg = ResultError(ToolCall{ID: k.id, Name: k.name}, errors.New("no result"))
 		e.tokens = l.h.ident.message(&e.msg)
-		l.h.list = append(l.h.list, e)
-		if err := l.tell(Fault{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
+		l.list = append(l.list, e)
+		if err := l.report(Fault{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
 			return err
 		}
 	}
@@ -315,8 +339,8 @@ func (l *loader) answerOpen(i int, old *entry) error {
 	return nil
 }
 
-// take puts an entry in its place, with a new ID where IDs move.
-func (l *loader) take(i int, old, e *entry) error {
+// add adds an entry, with a new ID if one before it got one.
+func (l *loader) add(i int, old, e *entry) error {
 	if l.moving {
 		e.id = l.newID()
 	}
@@ -324,40 +348,44 @@ func (l *loader) take(i int, old, e *entry) error {
 	switch {
 	case e.msg.Role == RoleTool:
 		e.head = l.calls.head
+		e.turn = l.list[len(l.list)-1].turn
+	case e.msg.Role == RoleSystem:
+		e.turn = 0
 	case e.calls != nil:
 		l.calls = e.begin()
 	}
 	e.tokens = l.h.ident.message(&e.msg)
-	l.prev = e.msg.Role
+	l.prev, l.prevID = e.msg.Role, old.id
 	if e.msg.Role == RoleSystem {
-		l.h.sys = append(l.h.sys, e)
+		l.sys = append(l.sys, e)
 	} else {
-		l.h.list = append(l.h.list, e)
+		l.list = append(l.list, e)
 	}
 	if _, pinned := slices.BinarySearch(l.from.pins, old.id); pinned {
-		l.h.pins = withPin(l.h.pins, e.head)
+		l.pins = withPin(l.pins, e.head)
 	}
 	if e.id != old.id {
-		return l.tell(Fault{Index: i, ID: old.id, NewID: e.id, Mended: "new ID"})
+		return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Mended: "new ID"})
 	}
 	return nil
 }
 
+// newID gives the next ID.
 func (l *loader) newID() ID {
 	l.h.last++
 	return l.h.last
 }
 
-// fault makes an error of a fault, or nil when it is to be mended.
-func (l *loader) fault(i int, old *entry, err error) error {
+// refuse returns the error for a fault, or nil if faults are to be repaired.
+func (l *loader) refuse(i int, old *entry, err error) error {
 	if l.h.opts.Repair != nil {
 		return nil
 	}
 	return &SnapshotError{Index: i, ID: old.id, Err: err}
 }
 
-// tell tells of a fault that was mended.
-func (l *loader) tell(f Fault) (err error) {
+// report calls Options.Repair.
+func (l *loader) report(f Fault) (err error) {
 	defer catch(&err, "Options.Repair")
 	l.h.opts.Repair(f)
 	return nil

@@ -3,6 +3,7 @@ package convo_test
 import (
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -93,8 +94,8 @@ func TestRestore_OfNothing(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// Each fault is an error that says where; with Repair it is mended and told,
-// and what comes out loads without Repair.
+// Restore returns an error that says where each fault is. With Repair the fault
+// is mended and reported, and the result loads without Repair.
 func TestRestore_Faults(t *testing.T) {
 	twice := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{toolC, toolC}}
 	for _, tt := range []struct {
@@ -143,6 +144,7 @@ func TestRestore_Faults(t *testing.T) {
 			checkPairs(t, h.Snapshot())
 			for _, f := range told {
 				if f.NewID != 0 {
+					assert.True(t, ids[f.NewID], "not in the view: %+v", f)
 					assert.True(t, f.NewID == f.ID || f.NewID > convo.ID(len(tt.msgs)), "an ID given before: %+v", f)
 				}
 				assert.NotEmpty(t, f.Mended)
@@ -152,8 +154,51 @@ func TestRestore_Faults(t *testing.T) {
 	}
 }
 
-// Role order is not checked where a reduction has left a gap, nor behind
-// system entries that were replaced.
+// A History that was repaired can be saved, and loaded without Repair.
+func TestRestore_RepairedIsSaved(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		msgs  []convo.Message
+		ids   []convo.ID
+		turns []int
+	}{
+		{"a system message behind one that is dropped", []convo.Message{convo.User(""), convo.System("s"), convo.User("u")},
+			[]convo.ID{2, 3}, []int{0, 2}},
+		{"a gap where IDs move", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.User("v"), convo.Assistant("a"), convo.User(""), convo.Assistant("b")},
+			[]convo.ID{1, 2, 7, 8, 9, 11}, []int{1, 1, 1, 2, 2, 3}},
+		{"a gap behind results that were put in", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.Assistant(""), convo.User("v")},
+			[]convo.ID{1, 2, 5, 7}, []int{1, 1, 1, 2}},
+		{"a gap that an orphan result leaves", []convo.Message{convo.User("u"), convo.Assistant("a"), convo.Result(toolC, "r"), convo.Assistant("b")},
+			[]convo.ID{1, 2, 4}, []int{1, 1, 1}},
+		{"a gap that a system message leaves", []convo.Message{convo.User("u"), convo.System("s"), convo.User("v")},
+			[]convo.ID{4, 1, 3}, []int{0, 1, 2}},
+		{"a gap at the beginning", []convo.Message{convo.Result(toolC, "r"), convo.Assistant("a")},
+			[]convo.ID{2}, []int{0}},
+		{"a result in a turn of its own", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.User(""), convo.Result(toolC, "r"), convo.User("v")},
+			[]convo.ID{1, 2, 4, 5}, []int{1, 1, 1, 3}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var faults []error
+			h, err := convo.Restore(convo.NewSnapshot(tt.msgs), &convo.Options{Repair: func(f convo.Fault) { faults = append(faults, f.Err) }})
+			require.NoError(t, err)
+			var turns []int
+			for _, e := range h.Snapshot().All() {
+				turns = append(turns, e.Turn)
+			}
+			assert.Equal(t, tt.ids, idsOf(h.Snapshot()))
+			assert.Equal(t, tt.turns, turns)
+			checkSaved(t, h, nil)
+			for _, err := range faults {
+				if role, ok := errors.AsType[*convo.RoleError](err); ok {
+					assert.Equal(t, convo.RoleSystem, role.Attempted, "no fault across a gap")
+				}
+			}
+		})
+	}
+}
+
+// Role order is not checked where a compaction has left a gap, nor behind system
+// entries that were replaced.
 func TestRestore_RoleOrderOnlyBetweenDirectNeighbours(t *testing.T) {
 	h, err := convo.New(nil)
 	require.NoError(t, err)
@@ -189,6 +234,97 @@ func TestRestore_OnLoad(t *testing.T) {
 	assert.Equal(t, 5, h.Len())
 }
 
+// A view that was compacted before it was saved is not compacted again by
+// Compact until something is appended.
+func TestRestore_CompactAfterAnEdit(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		edit convo.Edit
+		want convo.Outcome
+	}{
+		{"not edited", convo.Edit{}, convo.OutcomeApplied},
+		{"entries dropped", convo.Edit{Drop: []convo.ID{3, 4}}, convo.OutcomeNotNeeded},
+		{"a result cleared", convo.Edit{Clear: []convo.Clear{{ID: 4}}}, convo.OutcomeNotNeeded},
+		{"a summary put in", convo.Edit{Summary: &convo.Summary{Text: "s"}}, convo.OutcomeNotNeeded},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			opts := windowOf(0, convo.Truncate{})
+			h := toolTurn(t, opts, 20)
+			if _, err := h.Apply(h.Snapshot(), tt.edit); tt.name == "not edited" {
+				require.Equal(t, convo.ErrNoGain, err)
+			} else {
+				require.NoError(t, err)
+			}
+			for _, again := range []*convo.History{reload(t, h, opts), forkOf(t, h, opts)} {
+				r, err := again.Compact(t.Context(), "")
+				require.NoError(t, err)
+				assert.Equal(t, tt.want, r.Outcome)
+				mustAppend(t, again, convo.User("and"), convo.Assistant("so"))
+				r, err = again.Compact(t.Context(), "")
+				require.NoError(t, err)
+				assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+			}
+		})
+	}
+}
+
+// An imported conversation has never been compacted.
+func TestRestore_CompactAfterAnImport(t *testing.T) {
+	msgs := toolTurn(t, nil, 20).Snapshot().Messages()
+	h, err := convo.Restore(convo.NewSnapshot(msgs), windowOf(0, convo.Truncate{}))
+	require.NoError(t, err)
+	r, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+}
+
+// Restore shares the entries of another History only if they are valid under the
+// new role policy.
+func TestRestore_RelaxedIntoStrict(t *testing.T) {
+	relaxed := &convo.Options{Roles: convo.Relaxed()}
+	for _, tt := range []struct {
+		name string
+		msgs []convo.Message
+		want any
+	}{
+		{"users one after the other", []convo.Message{convo.User("u"), convo.User("v")}, new(*convo.RoleError)},
+		{"an assistant first", []convo.Message{convo.Assistant("a")}, new(*convo.RoleError)},
+		{"an empty user message", []convo.Message{convo.User("u"), convo.Assistant("a"), convo.User("")}, new(*convo.MessageError)},
+		{"an empty assistant message", []convo.Message{convo.User("u"), convo.Assistant("")}, new(*convo.MessageError)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := historyOf(t, relaxed, tt.msgs...).Snapshot()
+			_, err := convo.Restore(s, nil)
+			require.ErrorAs(t, err, tt.want)
+			again, err := convo.Restore(s, relaxed)
+			require.NoError(t, err)
+			assert.Equal(t, textsOf(s), textsOf(again.Snapshot()))
+			mended, err := convo.Restore(s, &convo.Options{Repair: func(convo.Fault) {}})
+			require.NoError(t, err)
+			reload(t, mended, nil)
+		})
+	}
+}
+
+// A call that was renamed, because its id was used twice in its message, has
+// that name in its own exchange only.
+func TestRestore_RenamedCallsEndWithTheirExchange(t *testing.T) {
+	twice := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{toolC, toolC}}
+	var told []convo.Fault
+	h, err := convo.Restore(convo.NewSnapshot([]convo.Message{
+		convo.User("u"),
+		twice, convo.Result(toolC, "1"), // the other one is still open
+		twice, convo.Result(toolC, "2"), convo.Result(toolC, "3"),
+		convo.Assistant("a"),
+	}), &convo.Options{Repair: func(f convo.Fault) { told = append(told, f) }})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"u", "", "1", "no result", "", "2", "3", "a"}, textsOf(h.Snapshot()))
+	checkPairs(t, h.Snapshot())
+	for _, f := range told {
+		assert.NotEqual(t, "orphan result dropped", f.Mended)
+	}
+}
+
 func forkOf(t *testing.T, h *convo.History, opts *convo.Options) *convo.History {
 	t.Helper()
 	f, err := convo.Restore(h.Snapshot(), opts)
@@ -204,88 +340,173 @@ func TestRestore_RepairMayPanic(t *testing.T) {
 	assert.Equal(t, "Options.Repair", p.In)
 }
 
-// Each check of the format has a case, and a failed decode leaves the snapshot
-// empty.
-func TestSnapshotJSON_Refuses(t *testing.T) {
-	user := `{"role":"user","parts":[{"type":"text","text":"u"}]}`
-	with := func(rest string) string {
-		return `{"version":1,"key":"abcdefgh","last_id":9,"turn":3,` + rest + `}`
-	}
-	one := with(`"entries":[{"id":2,"turn":1,"message":` + user + `}]`)
-	require.NoError(t, json.Unmarshal([]byte(one), new(convo.Snapshot)))
-	for name, data := range map[string]string{
-		"key":                 `{"version":1,"key":"<\"quote","last_id":9}`,
-		"short key":           `{"version":1,"key":"abc","last_id":9}`,
-		"last_id":             `{"version":1,"key":"abcdefgh","last_id":-1}`,
-		"last_id too large":   `{"version":1,"key":"abcdefgh","last_id":9007199254740993}`,
-		"touched after turn":  with(`"touched_turn":4`),
-		"appended":            with(`"appended":-1`),
-		"unknown field":       with(`"extra":1`),
-		"ID beyond last":      with(`"entries":[{"id":10,"turn":1,"message":` + user + `}]`),
-		"ID 0":                with(`"entries":[{"id":0,"turn":1,"message":` + user + `}]`),
-		"no message":          with(`"entries":[{"id":1,"turn":1}]`),
-		"IDs twice":           with(`"entries":[{"id":2,"turn":1,"message":` + user + `},{"id":2,"turn":1,"message":` + user + `}]`),
-		"system among others": with(`"entries":[{"id":2,"message":{"role":"system"}}]`),
-		"other among system":  with(`"system":[{"id":2,"message":` + user + `}]`),
-		"one ID in both":      with(`"system":[{"id":2,"message":{"role":"system"}}],"entries":[{"id":2,"turn":1,"message":` + user + `}]`),
-		"turn beyond":         with(`"entries":[{"id":2,"turn":4,"message":` + user + `}]`),
-		"user without a turn": with(`"entries":[{"id":2,"message":` + user + `}]`),
-		"turns descend":       with(`"entries":[{"id":2,"turn":2,"message":` + user + `},{"id":3,"turn":1,"message":` + user + `}]`),
-		"pin of nothing":      with(`"pins":[1],"entries":[{"id":2,"turn":1,"message":` + user + `}]`),
-		"pins unsorted":       with(`"pins":[2,1]`),
-		"empty summary":       with(`"summary":{"text":""}`),
-		"covers the future":   with(`"summary":{"text":"s","covers":[{"first":1,"last":10}]}`),
-		"covers backwards":    with(`"summary":{"text":"s","covers":[{"first":3,"last":2}]}`),
-		"calibration":         with(`"calibration":[{"model":"m","overhead":-1,"ratio":1}]`),
-		"ratio":               with(`"calibration":[{"model":"m","overhead":0,"ratio":7}]`),
-		"deep":                strings.Repeat("[", 100_000),
-		"deep inside":         with(`"entries":` + strings.Repeat(`[`, 100_000)),
-		"a long list of {}":   with(`"entries":[` + strings.Repeat(`{},`, 1_000_000) + `{}]`),
-		"no JSON":             `{`,
-	} {
-		var s convo.Snapshot
-		err := json.Unmarshal([]byte(data), &s)
-		if assert.Error(t, err, name) && json.Valid([]byte(data)) {
-			_, ok := errors.AsType[*convo.SnapshotError](err)
-			assert.True(t, ok, "%s: %T %v", name, err, err)
+// messagesOf returns messages of all kinds, valid and invalid, and options.
+func messagesOf(data []byte) (msgs []convo.Message, roles convo.RolePolicy, load convo.OnLoad) {
+	next := func() int {
+		if len(data) == 0 {
+			return 0
 		}
-		assert.Zero(t, s.Len(), name)
+		b := data[0]
+		data = data[1:]
+		return int(b)
 	}
-	err := json.Unmarshal([]byte(`{"version":2,"entries":"of another shape"}`), new(convo.Snapshot))
-	assert.ErrorIs(t, err, convo.ErrVersion, "the version is read first")
+	roles = []convo.RolePolicy{convo.Strict(), convo.Relaxed(), {AssistantAfter: []convo.Role{convo.RoleUser}}}[next()%3]
+	load = convo.OnLoad(next() % 3)
+	for len(data) > 0 {
+		b := next()
+		c1 := convo.ToolCall{ID: string(rune('a' + b%3)), Name: "n"}
+		c2 := convo.ToolCall{ID: string(rune('a' + b/3%3)), Name: "n"}
+		switch b % 17 {
+		case 0, 1, 2:
+			msgs = append(msgs, convo.User("u"))
+		case 3:
+			msgs = append(msgs, convo.User(""))
+		case 4, 5:
+			msgs = append(msgs, convo.Assistant("a"))
+		case 6:
+			msgs = append(msgs, convo.Assistant(""))
+		case 7, 8:
+			msgs = append(msgs, convo.Assistant("", c1))
+		case 9:
+			msgs = append(msgs, convo.Assistant("t", c1, c2))
+		case 10, 11, 12:
+			msgs = append(msgs, convo.Result(c1, "r"))
+		case 13:
+			two := convo.Result(c1, "r")
+			two.Parts = append(two.Parts, convo.Result(c2, "").Parts...)
+			msgs = append(msgs, two)
+		case 14:
+			msgs = append(msgs, convo.System("s"))
+		case 15:
+			msgs = append(msgs, convo.System(""))
+		case 16:
+			c1.Arguments = "{"
+			msgs = append(msgs, convo.Assistant("", c1), convo.Message{Role: convo.RoleTool}, convo.User("u", nil))
+		}
+	}
+	return msgs, roles, load
 }
 
-func TestSnapshotJSON_DecodesOnlyIntoEmpty(t *testing.T) {
-	h, err := convo.New(nil)
-	require.NoError(t, err)
-	s := h.Snapshot()
-	data, err := json.Marshal(s)
-	require.NoError(t, err)
-	_, ok := errors.AsType[*convo.SnapshotError](json.Unmarshal(data, s))
-	assert.True(t, ok)
-}
-
-// A snapshot that nobody has checked is safe to read and to plan with.
-func TestNewSnapshot_IsSafeToRead(t *testing.T) {
-	text := convo.Text("t")
-	s := convo.NewSnapshot([]convo.Message{
-		convo.User("u"), convo.Assistant("", toolC),
-		{Role: convo.RoleTool, Parts: []convo.Part{text, convo.ToolResult{CallID: "c"}, &text, nil}},
-		{Role: "robot", Parts: []convo.Part{foreignPart{text}}}, convo.System("s"), convo.User("v"),
-		convo.Assistant("", toolC),
-	})
-	_ = printOf(s)
-	next, err := s.With(convo.Edit{Clear: []convo.Clear{{ID: 3}}})
-	require.NoError(t, err)
-	_ = printOf(next)
-	open := false
-	for x := range s.Exchanges() {
-		open = x.Open
+// checkImport checks that messages which Repair has mended can be saved and
+// loaded, also after more was appended.
+func checkImport(t *testing.T, data []byte) {
+	msgs, roles, load := messagesOf(data)
+	s := convo.NewSnapshot(msgs)
+	opts := &convo.Options{Roles: roles, OnLoad: load}
+	if h, err := convo.Restore(s, opts); err == nil {
+		checkSaved(t, h, opts)
 	}
-	assert.True(t, open, "the newest exchange")
-	h, err := convo.Restore(s, &convo.Options{Repair: func(convo.Fault) {}})
+	opts.Repair = func(convo.Fault) {}
+	h, err := convo.Restore(s, opts)
 	require.NoError(t, err)
 	checkPairs(t, h.Snapshot())
-	assert.Equal(t, 1, h.Status().OpenCalls)
-	reload(t, h, nil)
+	checkSaved(t, h, opts)
+	at := h.Snapshot()
+	_, err = h.AnswerOpenCalls("late")
+	require.NoError(t, err)
+	if _, err := h.Append(convo.User("next"), convo.Assistant("answer")); err != nil {
+		_, _ = h.Append(convo.Assistant("answer"))
+	}
+	if n := at.Len(); n > 0 {
+		e, _ := at.At(n / 2)
+		require.NoError(t, h.Pin(e.ID))
+	}
+	_, err = h.SplicePrefix(h.Snapshot(), at.Len()*2/3, "sum")
+	require.NoError(t, err)
+	checkSaved(t, h, opts)
+	require.NoError(t, h.Rollback(at))
+	checkSaved(t, h, opts)
+	_, err = h.Rewind(1)
+	require.NoError(t, err)
+	checkSaved(t, h, opts)
+}
+
+func TestImport_IsSaved(t *testing.T) {
+	for seed := range uint64(500) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		data := make([]byte, 2+rng.IntN(14))
+		for i := range data {
+			data[i] = byte(rng.Uint32())
+		}
+		checkImport(t, data)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+func FuzzImport_IsSaved(f *testing.F) {
+	f.Add([]byte{0, 0, 3, 14, 0})
+	f.Add([]byte{0, 0, 0, 7, 0, 4, 3, 4})
+	f.Add([]byte{1, 1, 0, 9, 10, 3, 10, 0, 16, 14})
+	f.Fuzz(func(t *testing.T, data []byte) { checkImport(t, data[:min(len(data), 200)]) })
+}
+
+func checkRestored(t *testing.T, h *convo.History) {
+	checkPairs(t, h.Snapshot())
+	total := 0
+	for x := range h.Snapshot().Exchanges() {
+		total += x.Tokens
+	}
+	if sum, ok := h.Snapshot().Summary(); ok {
+		total += sum.Tokens
+	}
+	require.Equal(t, h.Snapshot().Tokens(), total)
+	if h.Status().OpenCalls > 0 {
+		_, err := h.AnswerOpenCalls("late")
+		require.NoError(t, err)
+	}
+	if _, err := h.Append(convo.User("next")); err != nil {
+		_, err = h.Append(convo.Assistant("answer"))
+		require.NoError(t, err)
+	}
+	checkPairs(t, h.Snapshot())
+}
+
+// The author of each message is saved with it.
+func TestRestore_KeepsAuthors(t *testing.T) {
+	say := func(role convo.Role, who string) convo.Message {
+		return convo.Message{Role: role, Author: who, Parts: []convo.Part{convo.Text("hello")}}
+	}
+	h := historyOf(t, nil, say(convo.RoleUser, "Ada"), say(convo.RoleAssistant, "guest"))
+	again := reload(t, h, nil)
+	assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages())
+	for i, want := range []string{"Ada", "guest"} {
+		e, _ := again.Snapshot().At(i)
+		assert.Equal(t, want, e.Message.Author)
+	}
+}
+
+// What is wrong with one part is no reason to touch another.
+func TestRestore_RepairKeepsGoodParts(t *testing.T) {
+	c := convo.ToolCall{ID: "c", Name: "f", Arguments: `{"x": 1.0}`}
+	h, err := convo.Restore(convo.NewSnapshot([]convo.Message{
+		convo.User("u"), {Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("t"), nil, c, convo.ToolCall{ID: "d", Name: "f", Arguments: "{"}}},
+		convo.Result(c, "r"), convo.Result(convo.ToolCall{ID: "d"}, "s"),
+	}), &convo.Options{Repair: func(convo.Fault) {}})
+	require.NoError(t, err)
+	e, _ := h.Snapshot().At(1)
+	assert.Equal(t, []convo.Part{convo.Text("t"), c, convo.ToolCall{ID: "d", Name: "f", Arguments: "{}"}}, e.Message.Parts)
+}
+
+func TestRestore_FaultyOptions(t *testing.T) {
+	for _, s := range []*convo.Snapshot{new(convo.Snapshot), tour(t, nil).Snapshot()} {
+		h, err := convo.Restore(s, &convo.Options{MaxResult: 1})
+		var value *convo.ValueError
+		require.ErrorAs(t, err, &value)
+		assert.Equal(t, "Options.MaxResult", value.Name)
+		assert.Nil(t, h)
+	}
+}
+
+// A system message that is moved to the front is another entry there.
+func TestRestore_MovedSystemMessageGetsAnID(t *testing.T) {
+	var told []convo.Fault
+	h, err := convo.Restore(convo.NewSnapshot([]convo.Message{convo.User("u"), convo.System("s"), convo.Assistant("a")}),
+		&convo.Options{Repair: func(f convo.Fault) { told = append(told, f) }})
+	require.NoError(t, err)
+	require.NotEmpty(t, told)
+	assert.EqualValues(t, 2, told[0].ID)
+	assert.Greater(t, told[0].NewID, convo.ID(3))
+	assert.Equal(t, told[0].NewID, idsOf(h.Snapshot())[0])
 }

@@ -2,37 +2,38 @@ package convo
 
 import "slices"
 
-// A RolePolicy is a table of allowed neighbours: which role may follow which
-// when a message is appended. The zero value is [Strict]'s table.
+// A RolePolicy says which role may follow which when a message is appended. The
+// zero RolePolicy is the same as [Strict].
 //
-// Some rules are not its business and hold under every policy: system
-// messages stand in front of all others; a tool message holds results, only
-// for open calls of the newest exchange and one for each; nothing but results
-// follows while a call is open. The summary and the ephemeral messages are
-// nobody's neighbours.
+// These rules hold under every policy: system messages come before all others;
+// a tool message answers open calls of the newest exchange, each at most once;
+// while a call is open, only tool messages may follow. The summary and the
+// ephemeral messages do not count as messages here.
 type RolePolicy struct {
-	// UserAfter and AssistantAfter list the roles after which a user and an
-	// assistant message may come; RoleNone lets it come first. Nil: as in
-	// Strict. Empty and not nil: after none.
+	// UserAfter and AssistantAfter list the roles that a user message and an
+	// assistant message may follow; RoleNone allows it as the first message.
+	// Nil means the same as in Strict. An empty list that is not nil allows
+	// none.
 	UserAfter      []Role
 	AssistantAfter []Role
 
-	// Interrupt lets a user message that begins an Append answer the calls
-	// left open before it, each with an error result that reads "interrupted
-	// by the user". The answers are entries of their own, in the same step,
-	// with IDs right before those of the batch.
+	// Interrupt allows a user message as the first message of an Append while
+	// calls are open. Append then answers each open call with an error result
+	// that reads "interrupted by the user". These results are entries, with IDs
+	// just before those of the appended messages.
 	Interrupt bool
 
-	// KeepEmpty keeps a message without content in the History. A request
-	// leaves it out.
+	// KeepEmpty accepts messages without content. They are kept in the History,
+	// but package wire leaves them out of requests. Without KeepEmpty they are
+	// refused with a [*MessageError].
 	KeepEmpty bool
 }
 
-// Strict is the default policy: a user message follows nothing, a system
-// message, an assistant message or a finished tool round; an assistant message
-// follows a user message or a finished tool round; no message is empty. After
-// a request that failed, [History.Rewind] takes the unanswered user message
-// back.
+// Strict returns the default policy. A user message may come first, or follow a
+// system message, an assistant message or a tool message. An assistant message
+// may follow a user message or a tool message. Empty messages are refused.
+// After a failed request, [History.Rewind] takes back the user message that was
+// not answered.
 func Strict() RolePolicy {
 	return RolePolicy{
 		UserAfter:      []Role{RoleNone, RoleSystem, RoleAssistant, RoleTool},
@@ -40,8 +41,8 @@ func Strict() RolePolicy {
 	}
 }
 
-// Relaxed lets user and assistant messages come in any order, answers open
-// calls when the user interrupts, and keeps empty messages.
+// Relaxed returns a policy that allows user and assistant messages in any
+// order, lets a user message interrupt open calls, and keeps empty messages.
 func Relaxed() RolePolicy {
 	all := []Role{RoleNone, RoleSystem, RoleUser, RoleAssistant, RoleTool}
 	return RolePolicy{UserAfter: all, AssistantAfter: slices.Clone(all), Interrupt: true, KeepEmpty: true}
@@ -60,11 +61,12 @@ func (p RolePolicy) withDefaults() RolePolicy {
 	return p
 }
 
+// faults returns an error for each role in p that does not exist.
 func (p RolePolicy) faults() (faults []error) {
 	check := func(name string, after []Role) {
 		for _, r := range after {
 			if !slices.Contains([]Role{RoleNone, RoleSystem, RoleUser, RoleAssistant, RoleTool}, r) {
-				faults = append(faults, &ValueError{Name: "Options.Roles." + name, Value: string(r), Want: "a known role"})
+				faults = append(faults, &ValueError{Name: "Options.Roles." + name, Value: string(r), Want: "system, user, assistant, tool or RoleNone"})
 			}
 		}
 	}
@@ -73,8 +75,8 @@ func (p RolePolicy) faults() (faults []error) {
 	return faults
 }
 
-// allows reports whether a message of role next may follow one of role prev.
-// Only user and assistant messages are asked about.
+// allows reports whether a message of role next, which is RoleUser or
+// RoleAssistant, may follow one of role prev.
 func (p RolePolicy) allows(prev, next Role) bool {
 	if next == RoleUser {
 		return slices.Contains(p.UserAfter, prev)

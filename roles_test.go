@@ -1,6 +1,7 @@
 package convo_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,7 +10,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// after makes a History whose newest message has the role.
+// after returns a History whose newest message has the role.
 func after(t *testing.T, role convo.Role, roles convo.RolePolicy) *convo.History {
 	t.Helper()
 	c := callOf("c")
@@ -69,7 +70,7 @@ func TestAppend_Neighbours(t *testing.T) {
 						}
 						var role *convo.RoleError
 						require.ErrorAs(t, err, &role)
-						assert.Equal(t, convo.RoleError{Attempted: next, Previous: prev, HasPrevious: prev != n}, *role)
+						assert.Equal(t, convo.RoleError{Attempted: next, Previous: prev}, *role)
 					})
 				})
 			}
@@ -98,7 +99,7 @@ func TestAppend_RoleErrorNamesThePlaceInTheBatch(t *testing.T) {
 	_, err := h.Append(convo.System("s"), convo.User("u"), convo.Assistant("a"), convo.Assistant("b"))
 	var role *convo.RoleError
 	require.ErrorAs(t, err, &role)
-	assert.Equal(t, convo.RoleError{Attempted: convo.RoleAssistant, Previous: convo.RoleAssistant, HasPrevious: true, Index: 3}, *role)
+	assert.Equal(t, convo.RoleError{Attempted: convo.RoleAssistant, Previous: convo.RoleAssistant, Index: 3}, *role)
 	assert.Zero(t, h.Len())
 }
 
@@ -128,7 +129,8 @@ func TestNew_UnknownRolesInATable(t *testing.T) {
 	assert.ElementsMatch(t, []string{"Options.Roles.UserAfter", "Options.Roles.AssistantAfter"}, valueErrors(t, err))
 }
 
-// An interrupting user message answers the open calls in the same step.
+// A user message that interrupts a tool round answers the open calls in the same
+// step.
 func TestAppend_Interrupt(t *testing.T) {
 	a, b, c := callOf("a"), callOf("b"), callOf("c")
 	h := historyOf(t, &convo.Options{Roles: convo.Relaxed()},
@@ -239,7 +241,8 @@ func TestAppend_KeepEmpty(t *testing.T) {
 	}
 }
 
-// The user message stands behind the answers, not behind the calls.
+// A user message that interrupts a tool round is checked behind the answers: a
+// table that allows it only there, and not behind the calls, accepts it.
 func TestAppend_InterruptUnderACustomTable(t *testing.T) {
 	roles := convo.RolePolicy{UserAfter: []convo.Role{convo.RoleNone, convo.RoleTool}, Interrupt: true}
 	h := historyOf(t, &convo.Options{Roles: roles}, convo.User("u"), convo.Assistant("", callOf("a")))
@@ -248,4 +251,12 @@ func TestAppend_InterruptUnderACustomTable(t *testing.T) {
 	mustAppend(t, h, convo.Assistant("stopped"))
 	_, err := h.Append(convo.User("more"))
 	require.Error(t, err, "there was nothing to answer")
+}
+
+// Each call of Relaxed returns a table of its own.
+func TestRelaxed_TablesAreApart(t *testing.T) {
+	p := convo.Relaxed()
+	want := slices.Clone(p.AssistantAfter)
+	clear(p.UserAfter)
+	assert.Equal(t, want, p.AssistantAfter)
 }

@@ -1,62 +1,66 @@
 package convo
 
-import "sort"
+import (
+	"maps"
+	"slices"
+	"sort"
+)
 
-// An editMark remembers an applied edit that no rollback has undone.
-type editMark struct {
-	version uint64  // that it made
-	touched []Range // the entries it dropped or cleared
-}
-
-// A rollbackMark remembers that all entries newer than last were taken back.
-// Marks ascend in both, for an older one that took no more says nothing.
-type rollbackMark struct {
-	version uint64
+// A rollbackRecord says that a rollback took back all entries newer than last.
+// Records ascend in both fields: an older one with the same or a higher last is
+// removed, since it tells nothing more.
+type rollbackRecord struct {
+	version uint64 // that the rollback made
 	last    ID
 }
 
-// Rollback takes back every entry newer than the snapshot, system entries
-// apart. Calls that were open in it are open again.
+// A span holds the versions from first to end, excluding end.
+type span struct{ first, end uint64 }
+
+// Rollback takes back every entry that is newer than the snapshot, except system
+// entries. Calls that were open in the snapshot are open again.
 //
-// Edits applied since stay, and the summary as it is now, when all of them
-// touched only entries that the snapshot holds and left its newest exchange
-// and its newest turn's user messages in the view, uncleared. Otherwise the
-// entries and the summary are exactly the snapshot's again. System entries,
-// pins of entries that remain, ephemeral messages, limits and calibration stay
-// as they are now.
+// Edits that were applied since, and the current summary, stay if each of these
+// edits dropped and cleared only entries that the snapshot holds, and none of
+// them touched its newest exchange or the user messages of its newest turn.
+// Otherwise the entries and the summary become exactly those of the snapshot.
+// System entries, ephemeral messages, limits, calibration, and the pins of
+// entries that remain do not change.
 //
-// It returns [ErrStale] for a snapshot that this History did not make, and for
-// one of which a rollback has taken entries back.
+// Rollback returns [ErrStale] and changes nothing if the snapshot is not one of
+// this History, or if it shows an entry or an edit that another rollback has
+// taken back.
 func (h *History) Rollback(at *Snapshot) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.owns(at); err != nil {
+	if err := h.ownsLocked(at); err != nil {
 		return err
 	}
-	if h.tookFrom(at) {
+	if h.showsTakenBackLocked(at) || h.showsUndoneLocked(at) {
 		return ErrStale
 	}
-	if !h.editsStay(at) {
-		h.restore(at)
+	if !h.editsStayLocked(at) {
+		h.revertLocked(at)
 	} else if n := firstAfter(h.list, at.last); n < len(h.list) {
-		h.cut(n, at.last)
+		h.takeBackLocked(n, at.last)
 	} else {
 		return nil
 	}
-	h.settle()
+	h.updateChargeLocked()
 	return nil
 }
 
-// Rewind takes back the newest turns, whole, pinned or not, and tells how many
-// went. It stops before a turn of which a reduction took anything, so it never
-// goes past the summary. A negative number is a [*ValueError].
+// Rewind takes back the newest turns as a whole, pinned or not, and returns how
+// many it took back. It stops before a turn from which an edit has dropped or
+// cleared anything, so it never goes past the summary. A negative number is a
+// [*ValueError].
 func (h *History) Rewind(turns int) (taken int, err error) {
 	if turns < 0 {
 		return 0, &ValueError{Name: "Rewind", Value: turns, Want: "0 or more turns"}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ended() {
+	if h.endedLocked() {
 		return 0, ErrClosed
 	}
 	n := len(h.list)
@@ -69,49 +73,62 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 	if taken == 0 {
 		return 0, nil
 	}
-	h.cut(n, h.list[n].id-1)
-	h.settle()
+	h.takeBackLocked(n, h.list[n].id-1)
+	h.updateChargeLocked()
 	return taken, nil
 }
 
-// tookFrom reports whether a rollback has taken entries of at back.
-func (h *History) tookFrom(at *Snapshot) bool {
+// showsTakenBackLocked reports whether at shows an entry that a rollback has
+// taken back since.
+func (h *History) showsTakenBackLocked(at *Snapshot) bool {
 	since := sort.Search(len(h.rollbacks), func(i int) bool { return h.rollbacks[i].version > at.version })
 	return since < len(h.rollbacks) && len(at.list) > 0 && at.list[len(at.list)-1].id > h.rollbacks[since].last
 }
 
-// editsStay reports whether all edits applied since at may outlive a rollback
-// to it.
-func (h *History) editsStay(at *Snapshot) bool {
-	edited := false
-	for i := len(h.edits) - 1; i >= 0 && h.edits[i].version > at.version; i-- {
-		if !at.holdsAll(h.edits[i].touched) {
-			return false
-		}
-		edited = true
+// showsUndoneLocked reports whether at shows an edit that a rollback has undone
+// since.
+func (h *History) showsUndoneLocked(at *Snapshot) bool {
+	shown := at.lastEdit()
+	i := sort.Search(len(h.undone), func(i int) bool { return h.undone[i].end > shown })
+	return i < len(h.undone) && h.undone[i].first <= shown
+}
+
+// lastEdit returns the version that the newest edit in the view has made, or 0 if
+// there is none.
+func (s *state) lastEdit() uint64 {
+	if n := len(s.edits); n > 0 {
+		return s.edits[n-1].version
 	}
-	if !edited || len(at.list) == 0 {
+	return 0
+}
+
+// editsStayLocked reports whether the edits applied since at stay in place in a
+// rollback to it. It is enough to compare IDs with at.last: an entry that is no
+// newer was in the view until an edit touched it, so at holds it.
+func (h *History) editsStayLocked(at *Snapshot) bool {
+	since := sort.Search(len(h.edits), func(i int) bool { return h.edits[i].version > at.version })
+	switch {
+	case since == len(h.edits):
+		return true
+	case h.edits[since].newest > at.last:
+		return false
+	case len(at.list) == 0:
 		return true
 	}
 	newest, _ := exchangeAt(at.list, len(at.list)-1)
 	from, to := turnUsers(at.list)
-	return h.holds(at.list[newest:]) && h.holds(at.list[from:to])
+	return h.holdsLocked(at.list[newest:]) && h.holdsLocked(at.list[from:to])
 }
 
-// holdsAll reports whether the list has entries with all of these IDs.
-func (s *state) holdsAll(ids []Range) bool {
-	for _, r := range ids {
-		i, ok := index(s.list, r.First)
-		last := i + int(r.Last-r.First)
-		if !ok || last >= len(s.list) || s.list[last].id != r.Last {
-			return false
-		}
-	}
-	return true
+// recordEditLocked records the edit that has just made the current version. newest
+// is the newest entry that it dropped or cleared.
+func (h *History) recordEditLocked(newest ID) {
+	n := sort.Search(len(h.edits), func(i int) bool { return h.edits[i].newest <= newest })
+	h.edits = append(slices.Clip(h.edits[:n]), editMark{h.version, newest})
 }
 
-// holds reports whether all of these very entries are in the view.
-func (h *History) holds(entries []*entry) bool {
+// holdsLocked reports whether all of these entries are in the view, unchanged.
+func (h *History) holdsLocked(entries []*entry) bool {
 	for _, e := range entries {
 		if i, ok := index(h.list, e.id); !ok || h.list[i] != e {
 			return false
@@ -120,69 +137,71 @@ func (h *History) holds(entries []*entry) bool {
 	return true
 }
 
-// cut takes back the entries from the n-th on, which are those newer than
-// last. The list is clipped, so that no append writes what a snapshot sees.
-func (h *History) cut(n int, last ID) {
-	gone := h.list[n:]
+// takeBackLocked takes back list[n:], which are the entries newer than last.
+func (h *History) takeBackLocked(n int, last ID) {
 	if h.known().cal != nil {
-		was := h.known().cal.at.list
-		h.measured -= rawShared(gone, was[firstAfter(was, last):])
+		h.measured -= rawShared(h.list[n:], h.known().cal.at.list.newerThan(last))
 	}
-	raw := int64(0)
-	for _, e := range gone {
-		raw += e.tokens
-		if h.isPinned(e.head) {
-			h.pinRaw -= e.tokens
-		}
+	seen := n < h.seen
+	h.cutTail(n, seen)
+	if seen {
+		h.seen = 0
 	}
-	turn := 0
-	if n > 0 {
-		turn = h.list[n-1].turn
-	}
-	for _, e := range gone {
-		if e.turn > turn {
-			turn = e.turn
-			h.turns--
-		}
-	}
-	h.list = h.list[:n:n]
-	h.listRaw -= raw
-	h.appended = max(h.appended-raw, 0)
-	h.tookBack(last)
+	h.finishRollbackLocked(last)
 }
 
-// restore makes entries and summary exactly the snapshot's again.
-func (h *History) restore(at *Snapshot) {
-	h.list, h.listRaw = at.list, at.listRaw
-	h.slot, h.turns, h.touched, h.appended = at.slot, at.turns, at.touched, at.appended
-	for len(h.edits) > 0 && h.edits[len(h.edits)-1].version > at.version {
-		h.edits = h.edits[:len(h.edits)-1]
+// revertLocked makes the entries and the summary exactly those of the snapshot.
+// Since the snapshot shows no edit that was undone, it holds every entry of the
+// view that is no newer, so the pins of these entries stay valid.
+func (h *History) revertLocked(at *Snapshot) {
+	h.touched = at.touched
+	h.replace(h.sys, slices.Clone(at.list), at.listRaw, at.turns, max(at.touched, at.newestTurn()))
+	h.seen = 0
+	h.releaseViewsLocked(0)
+	h.summary, h.appended = at.summary, at.appended
+	h.edits = at.edits
+	first := at.lastEdit() + 1 // the first version that an undone edit may have made
+	h.lastFocus = ""
+	h.finishRollbackLocked(at.last)
+	for len(h.undone) > 0 && h.undone[len(h.undone)-1].first >= first {
+		h.undone = h.undone[:len(h.undone)-1]
 	}
-	h.focused = focused{}
-	h.tookBack(at.last)
+	h.undone = append(h.undone, span{first, h.version})
+	if len(h.undone) > maxRecords {
+		h.undone[1].first = h.undone[0].first
+		h.undone = slices.Delete(h.undone, 0, 1)
+	}
 	h.sumPins()
 	h.rewritten = h.version
 	h.sumMeasured(true)
 }
 
-// tookBack ends a rollback of all entries newer than last.
-func (h *History) tookBack(last ID) {
-	h.change()
+// finishRollbackLocked updates everything else that depends on the entries, after
+// those newer than last were taken back.
+func (h *History) finishRollbackLocked(last ID) {
+	h.newVersionLocked()
 	n := sort.Search(len(h.pins), func(i int) bool { return h.pins[i] > last })
 	h.pins = h.pins[:n:n]
+	maps.DeleteFunc(h.spilled, func(s spillKey, _ string) bool { return !h.holdsLocked([]*entry{s.in}) })
+	h.releaseViewsLocked(last)
 	h.calls = callsOf(h.list)
-	h.turn = h.touched
-	if n := len(h.list); n > 0 {
-		h.turn = max(h.turn, h.list[n-1].turn)
-	}
 	for len(h.rollbacks) > 0 && h.rollbacks[len(h.rollbacks)-1].last >= last {
 		h.rollbacks = h.rollbacks[:len(h.rollbacks)-1]
 	}
-	h.rollbacks = append(h.rollbacks, rollbackMark{h.version, last})
+	h.rollbacks = append(h.rollbacks, rollbackRecord{h.version, last})
+	if len(h.rollbacks) > maxRecords {
+		h.rollbacks[1].last = h.rollbacks[0].last
+		h.rollbacks = slices.Delete(h.rollbacks, 0, 1)
+	}
 }
 
-// firstAfter returns how many entries of an ascending list have an ID up to
-// last.
+// maxRecords bounds what is remembered of rollbacks. Beyond it the two oldest
+// records are joined into one that covers at least as much, so a very old snapshot
+// may be refused with ErrStale although it need not be.
+const maxRecords = 1000
+
+// firstAfter returns the index of the first entry with an ID above last. The list
+// is in ascending order.
 func firstAfter(list []*entry, last ID) int {
 	return sort.Search(len(list), func(i int) bool { return list[i].id > last })
 }

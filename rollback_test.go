@@ -1,7 +1,10 @@
 package convo_test
 
 import (
+	"context"
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -74,7 +77,8 @@ func TestRollback_OpenCallsAreOpenAgain(t *testing.T) {
 	}
 }
 
-// A result without id and name weighs the same after a rollback.
+// A result without id and name counts the same number of tokens after a
+// rollback.
 func TestRollback_ResultsWithoutIDWeighTheSame(t *testing.T) {
 	h := historyOf(t, bare(), convo.User("u"), convo.Assistant("", callOf("long call id")))
 	at := h.Snapshot()
@@ -85,9 +89,9 @@ func TestRollback_ResultsWithoutIDWeighTheSame(t *testing.T) {
 	assert.Equal(t, want, h.Snapshot().Tokens())
 }
 
-// Length 20 is remembered, a compaction of the same turn shrinks the list to
-// 3, the failed prompt comes after: cutting at 20 would leave it.
-func TestRollback_B4_RememberedLengthAfterACompaction(t *testing.T) {
+// A rollback to a snapshot of 20 entries takes back what was appended since, also
+// when a compaction has left only 3 of them.
+func TestRollback_AfterACompaction(t *testing.T) {
 	h := historyOf(t, nil)
 	for i := range 10 {
 		mustAppend(t, h, convo.User(fmt.Sprint("u", i)), convo.Assistant(fmt.Sprint("a", i)))
@@ -104,9 +108,8 @@ func TestRollback_B4_RememberedLengthAfterACompaction(t *testing.T) {
 	assert.Equal(t, "what went", sum.Text)
 }
 
-// A rollback during a flight must not let its summary speak of what was taken
-// back.
-func TestRollback_B4_DuringAFlight(t *testing.T) {
+// A summary of entries that a rollback takes back is refused.
+func TestRollback_DuringACompaction(t *testing.T) {
 	h := historyOf(t, nil)
 	empty := h.Snapshot()
 	mustAppend(t, h, convo.User("u"), convo.Assistant("a"), convo.User("v"))
@@ -116,27 +119,6 @@ func TestRollback_B4_DuringAFlight(t *testing.T) {
 		_, err := h.SplicePrefix(flight, 2, "they spoke")
 		require.ErrorIs(t, err, convo.ErrStale)
 	})
-}
-
-// Two writers splice by the same snapshot: the second would take what the
-// first left.
-func TestSplicePrefix_B5_TwoWriters(t *testing.T) {
-	for _, summary := range []string{"second", ""} {
-		h := historyOf(t, nil)
-		for range 7 {
-			mustAppend(t, h, convo.User("u"), convo.Assistant("a"))
-		}
-		at := h.Snapshot()
-		mustAppend(t, h, convo.User("new"), convo.Assistant("newer"))
-		n, err := h.SplicePrefix(at, 12, "first")
-		require.NoError(t, err)
-		require.Equal(t, 12, n)
-		unchanged(t, h, func() {
-			_, err := h.SplicePrefix(at, 12, summary)
-			require.ErrorIs(t, err, convo.ErrStale)
-		})
-		assert.Equal(t, []convo.ID{13, 14, 15, 16}, idsOf(h.Snapshot()))
-	}
 }
 
 func TestRollback_EditsThatStay(t *testing.T) {
@@ -181,6 +163,45 @@ func TestRollback_EditsThatStay(t *testing.T) {
 			assert.ErrorIs(t, h.Rollback(edited), convo.ErrStale)
 		})
 	}
+}
+
+// The entries that an edit dropped need not stand next to each other: those
+// between them had left the view before the snapshot was made. The edit stays.
+func TestRollback_EditWithAHoleStays(t *testing.T) {
+	h := toolTurn(t, bare(), 6)
+	mustAppend(t, h, convo.User("thanks"))
+	apply(t, h, convo.Edit{Drop: []convo.ID{5, 6}})
+	at := h.Snapshot()
+	mustAppend(t, h, convo.Assistant("gladly"))
+	apply(t, h, convo.Edit{Drop: []convo.ID{3, 4, 7, 8}})
+	mustAppend(t, h, convo.User("more"))
+	require.NoError(t, h.Rollback(at))
+	assert.Equal(t, []convo.ID{1, 2, 9, 10, 11, 12, 13, 14, 15, 16}, idsOf(h.Snapshot()), "the edit stays")
+	assert.Equal(t, rawTotal(h.Snapshot()), h.Snapshot().Tokens())
+}
+
+// A snapshot that lacks entries in the middle of what an edit touched does not
+// hold them all: it is restored exactly, or refused.
+func TestRollback_SnapshotWithAHole(t *testing.T) {
+	h := toolTurn(t, bare(), 6)
+	early := h.Snapshot()
+	mustAppend(t, h, convo.User("and"), convo.Assistant("so"))
+	apply(t, h, convo.Edit{Drop: []convo.ID{5, 6, 15}})
+	rewind(t, h)
+	at := h.Snapshot()
+	require.Equal(t, []convo.ID{1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14}, idsOf(at))
+	require.NoError(t, h.Rollback(early)) // brings 5, 6 and 15 back
+	mustAppend(t, h, convo.User("more"))
+	apply(t, h, convo.Edit{Drop: []convo.ID{3, 4, 5, 6, 7, 8}})
+	mustAppend(t, h, convo.Assistant("gladly"))
+	now := idsOf(h.Snapshot())
+	if err := h.Rollback(at); err != nil {
+		require.ErrorIs(t, err, convo.ErrStale)
+		assert.Equal(t, now, idsOf(h.Snapshot()))
+		return
+	}
+	assert.Equal(t, idsOf(at), idsOf(h.Snapshot()))
+	assert.Equal(t, rawTotal(h.Snapshot()), h.Snapshot().Tokens())
 }
 
 // rawTotal sums up what is in the view but the ephemeral messages.
@@ -282,40 +303,60 @@ func TestRollback_SnapshotsNeverChange(t *testing.T) {
 	}
 }
 
-// A snapshot made after an edit that a later rollback undid: whatever that
-// means for the entries, calls and results still pair.
-func TestRollback_AcrossAnUndoneEditKeepsPairs(t *testing.T) {
-	c := callOf("c")
-	h := historyOf(t, nil, convo.User("u"), convo.Assistant("a"), convo.User("v"), convo.Assistant("", c))
+// A snapshot that shows an edit which an earlier rollback undid is stale, even
+// if all of its entries are in the view again.
+func TestRollback_ToAnUndoneEditIsStale(t *testing.T) {
+	h := historyOf(t, nil, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("4"))
 	at := h.Snapshot()
-	mustAppend(t, h, convo.Result(c, "r"), convo.User("w"))
-	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{4, 5}})
+	mustAppend(t, h, convo.User("5"))
+	before := h.Snapshot()
+	_, err := h.Apply(before, convo.Edit{Drop: []convo.ID{1, 2, 4}})
 	require.NoError(t, err)
 	taken, err := h.Rewind(1)
 	require.NoError(t, err)
 	require.Equal(t, 1, taken)
-	between := h.Snapshot()
-	require.Equal(t, []convo.ID{1, 2, 3}, idsOf(between))
+	undone := h.Snapshot()
+	require.Equal(t, []convo.ID{3}, idsOf(undone))
 	require.NoError(t, h.Rollback(at))
-	require.Equal(t, []convo.ID{1, 2, 3, 4}, idsOf(h.Snapshot()))
-	mustAppend(t, h, convo.Result(c, "r2"))
+	unchanged(t, h, func() { require.ErrorIs(t, h.Rollback(undone), convo.ErrStale) })
 
-	if err := h.Rollback(between); err != nil {
-		require.ErrorIs(t, err, convo.ErrStale)
+	require.NoError(t, h.Pin(1))
+	mustAppend(t, h, convo.User("6"))
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2}})
+	require.NoError(t, err)
+	edited := h.Snapshot()
+	unchanged(t, h, func() { require.ErrorIs(t, h.Rollback(undone), convo.ErrStale) })
+	checkSaved(t, h, nil)
+
+	require.NoError(t, h.Rollback(at), "made before the edit that was undone")
+	require.Equal(t, []convo.ID{1, 3, 4}, idsOf(h.Snapshot()))
+	mustAppend(t, h, convo.User("7"))
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{4}})
+	require.NoError(t, err)
+	require.NoError(t, h.Rollback(at), "again")
+	for name, s := range map[string]*convo.Snapshot{"before": before, "undone": undone, "edited": edited} {
+		unchanged(t, h, func() { require.ErrorIs(t, h.Rollback(s), convo.ErrStale, name) })
 	}
-	open := 0
-	for x := range h.Snapshot().Exchanges() {
-		if x.Open {
-			open++
-		}
+	require.NoError(t, h.Rollback(h.Snapshot()), "made after all that was undone")
+	checkSaved(t, h, nil)
+}
+
+// The last edit is undone, then the one before it.
+func TestRollback_UndoneOneAfterTheOther(t *testing.T) {
+	h := historyOf(t, nil, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("4"))
+	first := h.Snapshot()
+	_, err := h.Apply(first, convo.Edit{Drop: []convo.ID{2}})
+	require.NoError(t, err)
+	second := h.Snapshot()
+	for _, at := range []*convo.Snapshot{second, first} {
+		mustAppend(t, h, convo.User("more"))
+		_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{4}})
+		require.NoError(t, err)
+		require.NoError(t, h.Rollback(at))
+		require.Equal(t, idsOf(at), idsOf(h.Snapshot()))
 	}
-	assert.Equal(t, open, h.Status().OpenCalls)
-	_, err = h.Append(convo.Assistant("x"))
-	if open > 0 {
-		assert.ErrorIs(t, err, convo.ErrOpenCalls)
-	} else {
-		assert.NoError(t, err)
-	}
+	unchanged(t, h, func() { require.ErrorIs(t, h.Rollback(second), convo.ErrStale) })
+	checkSaved(t, h, nil)
 }
 
 func TestRewind(t *testing.T) {
@@ -361,7 +402,7 @@ func TestRewind_TakesAnOpenRoundAlong(t *testing.T) {
 	mustAppend(t, h, convo.User("again"))
 }
 
-// It stops before a turn of which a reduction took anything.
+// Rewind stops before a turn from which a compaction took anything.
 func TestRewind_StopsAtWhatWasReduced(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -388,4 +429,149 @@ func TestRewind_StopsAtWhatWasReduced(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a rollback takes back is freed at once.
+func TestRollback_FreesWhatItTakes(t *testing.T) {
+	for name, work := range map[string]func(t *testing.T, h *convo.History){
+		"nobody looked": func(*testing.T, *convo.History) {},
+		"a snapshot":    func(_ *testing.T, h *convo.History) { h.Snapshot() },
+		"a report": func(t *testing.T, h *convo.History) {
+			require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 5000}))
+		},
+		"a fork": func(t *testing.T, h *convo.History) {
+			f, err := convo.Restore(h.Snapshot(), nil)
+			require.NoError(t, err)
+			rewind(t, f)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Run("Rewind", func(t *testing.T) {
+				h := historyOf(t, nil)
+				texts := appendWatched(t, h, 6, turnsOf)
+				work(t, h)
+				rewind(t, h)
+				assert.Zero(t, inMemory(texts[4:]), "taken")
+				work(t, h)
+				rewind(t, h)
+				assert.Zero(t, inMemory(texts[2:]), "taken")
+				assert.Equal(t, 2, inMemory(texts))
+				assert.Equal(t, 2, h.Len())
+				runtime.KeepAlive(h)
+			})
+			t.Run("Rollback", func(t *testing.T) {
+				h := historyOf(t, nil)
+				texts := appendWatched(t, h, 4, turnsOf)
+				at := h.Snapshot()
+				texts = append(texts, appendWatched(t, h, 2, turnsOf)...)
+				work(t, h)
+				require.NoError(t, h.Rollback(at))
+				at = nil
+				assert.Zero(t, inMemory(texts[4:]), "taken")
+				assert.Equal(t, 4, inMemory(texts))
+				assert.Equal(t, 4, h.Len())
+				runtime.KeepAlive(h)
+			})
+			t.Run("Rollback that undoes an edit", func(t *testing.T) {
+				h := historyOf(t, nil)
+				texts := appendWatched(t, h, 6, turnsOf)
+				at := h.Snapshot()
+				texts = append(texts, appendWatched(t, h, 4, turnsOf)...)
+				apply(t, h, convo.Edit{Drop: []convo.ID{1, 7, 8}})
+				work(t, h)
+				require.NoError(t, h.Rollback(at))
+				at = nil
+				assert.Zero(t, inMemory(texts[6:]), "taken")
+				assert.Equal(t, 6, inMemory(texts))
+				assert.Equal(t, 6, h.Len())
+				runtime.KeepAlive(h)
+			})
+		})
+	}
+}
+
+// The text that stood in place of a result is freed when the edit is undone.
+func TestRollback_FreesTheTextOfAnEditThatItUndoes(t *testing.T) {
+	h := historyOf(t, nil, convo.User("go"), convo.Assistant("", callOf("c")), convo.Result(callOf("c"), "sunny"), convo.Assistant("done"))
+	at := h.Snapshot()
+	mustAppend(t, h, convo.User("more"))
+	text, w := watch(10_000)
+	apply(t, h, convo.Edit{Drop: []convo.ID{4}, Clear: []convo.Clear{{ID: 3, Text: text}}})
+	text = ""
+	rewind(t, h)
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 3000}))
+	require.NoError(t, h.Rollback(at))
+	assert.Zero(t, inMemory([]watched{w}), text)
+	runtime.KeepAlive(h)
+}
+
+// Originals that were spilled for an edit that was then refused are freed with
+// their entries.
+func TestRewind_FreesWhatWasSpilled(t *testing.T) {
+	h := historyOf(t, &convo.Options{
+		Limits: convo.Limits{High: 100, Low: 50},
+		Spill:  func(context.Context, convo.ToolResult) (string, error) { return "kept", nil },
+		Strategy: convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+			return convo.Edit{Clear: []convo.Clear{{ID: 3}}, Summary: &convo.Summary{Text: strings.Repeat("too long ", 10_000)}}, nil
+		}),
+	}, convo.User("go"))
+	texts := appendWatched(t, h, 2, func(i int, text string) convo.Message {
+		if i == 0 {
+			return convo.Assistant("", callOf("c"))
+		}
+		return convo.Result(callOf("c"), text)
+	})[1:]
+	mustAppend(t, h, convo.Assistant("done"))
+	r := requireFailed(t)(h.CompactIfNeeded(t.Context()))
+	var refused *convo.RefusedError
+	require.ErrorAs(t, r.Cause, &refused)
+	rewind(t, h)
+	assert.Zero(t, inMemory(texts))
+	runtime.KeepAlive(h)
+}
+
+// Rollbacks one after the other cost the same at any length, and so does an
+// append after each: the list is copied once.
+func TestRewind_CopiesTheListOnce(t *testing.T) {
+	const n = 50_000
+	h := appendN(n, nil)
+	h.Snapshot()
+	_, bytes := measureAllocs(1, func() {
+		for range 1000 {
+			rewind(t, h)
+			mustAppend(t, h, userMsg, replyMsg)
+			rewind(t, h)
+		}
+	})
+	t.Logf("%.0f bytes for 2,000 rewinds", bytes)
+	assert.Less(t, bytes, 4.0*8*n+1000*5000)
+	assert.Equal(t, n-2000, h.Len())
+}
+
+// A snapshot stays as it is, whatever is taken back and appended after it.
+func TestRewind_LeavesSnapshotsAlone(t *testing.T) {
+	h := historyOf(t, nil)
+	var all []*convo.Snapshot
+	var want [][]string
+	for i := range 40 {
+		mustAppend(t, h, convo.User(strings.Repeat("u", i+1)), convo.Assistant("a"))
+		if i%3 > 0 {
+			s := h.Snapshot()
+			all, want = append(all, s), append(want, printMessages(s))
+		}
+		if i%4 == 3 {
+			rewind(t, h)
+			rewind(t, h)
+		}
+	}
+	for i, s := range all {
+		assert.Equal(t, want[i], printMessages(s))
+	}
+}
+
+func rewind(t *testing.T, h *convo.History) {
+	t.Helper()
+	taken, err := h.Rewind(1)
+	require.NoError(t, err)
+	require.Equal(t, 1, taken)
 }

@@ -1,7 +1,7 @@
 package convo
 
 import (
-	"crypto/rand"
+	"context"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -9,178 +9,50 @@ import (
 	"time"
 )
 
-// A Snapshot is a picture of a view at one moment. It never changes and is
-// safe for concurrent use. The zero Snapshot is empty.
+// A Snapshot is the view of a conversation at one moment. It never changes and
+// is safe for concurrent use. The zero Snapshot is empty.
 //
-// A snapshot belongs to the one [History] that made it, and is what its
-// Apply, SplicePrefix, Rollback and RecordUsage take. What With, JSON or
-// NewSnapshot gave belongs to none.
+// A snapshot belongs to the [History] that made it. Apply, SplicePrefix,
+// Rollback and RecordUsage accept only snapshots of their own History, and
+// return [ErrStale] for others. Snapshots from [NewSnapshot], [Snapshot.With]
+// and JSON belong to no History.
 type Snapshot struct {
 	owner *History
 	state
 }
 
-// state is the view with all that belongs to it. A History changes its own; a
-// snapshot has a copy whose slices are clipped.
-type state struct {
-	id              *identity
-	sys, list       []*entry // system entries, the others
-	sysRaw, listRaw int64    // their tokens
-	pins            []ID     // heads of pinned exchanges, ascending
-	pinRaw          int64    // tokens of pinned exchanges
-	slot            *slot    // the summary; nil: none
-	eph             *ephemeral
-	version         uint64
-	last            ID         // the last one ever given
-	turn            int        // the newest one, or the newest that a reduction took from
-	turns           int        // how many are in list
-	touched         int        // the newest turn that a reduction took anything of
-	appended        int64      // raw tokens since the last applied edit
-	measured        int64      // raw tokens that are also in the view last reported on
-	knowledge       *knowledge // nil: nothing
-}
-
-// An identity is what marks everything of one conversation and how it is
-// counted.
-type identity struct {
-	*counter
-	key string // makes wrappers and tags unforgeable
-}
-
-// newIdentity keeps the key of another identity.
-func newIdentity(c *counter, from *identity) *identity {
-	if from != nil {
-		return &identity{counter: c, key: from.key}
-	}
-	return &identity{counter: c, key: newKey()}
-}
-
-const keyLen = 8
-
-// typicalKey is counted in place of the key, so that histories of the same
-// content weigh the same.
-const typicalKey = "qmzvkrtx"
-
-// newKey returns a short random key.
-func newKey() string {
-	var key [keyLen]byte
-	rand.Read(key[:])
-	for i := range key {
-		key[i] = 'a' + key[i]%26
-	}
-	return string(key[:])
-}
-
-// ephemeral is the set of ephemeral messages. It never changes.
-type ephemeral struct {
-	msgs []Message
-	raw  int64
-}
-
-func (e *ephemeral) tokens() int64 {
-	if e == nil {
-		return 0
-	}
-	return e.raw
-}
-
-func (s *state) len() int { return len(s.sys) + len(s.list) }
-
-// raw is the sum over all that is in the view.
-func (s *state) raw() int64 {
-	return s.sysRaw + s.listRaw + s.slot.tokens() + s.eph.tokens()
-}
-
-// clipped returns s with slices that no append can write beyond.
-func (s *state) clipped() state {
-	c := *s
-	c.sys, c.list, c.pins = slices.Clip(s.sys), slices.Clip(s.list), slices.Clip(s.pins)
-	return c
-}
-
-// at returns the i-th entry; i must be in range.
-func (s *state) at(i int) *entry {
-	if i < len(s.sys) {
-		return s.sys[i]
-	}
-	return s.list[i-len(s.sys)]
-}
-
-// find returns the entry with the ID, nil when it is not in the view.
-func (s *state) find(id ID) *entry {
-	if i, ok := index(s.list, id); ok {
-		return s.list[i]
-	}
-	if i, ok := index(s.sys, id); ok {
-		return s.sys[i]
-	}
-	return nil
-}
-
-// NewSnapshot makes a snapshot of messages from elsewhere, for [Restore]: the
-// way to import a conversation. IDs are 1, 2, 3 and so on. Nothing is checked
-// yet; Restore says what is wrong, or mends it.
+// NewSnapshot returns a snapshot of copies of msgs, with the IDs 1, 2, 3 and so
+// on. Give it to [Restore] to import a conversation. NewSnapshot checks
+// nothing; Restore returns an error for a message that a [History] does not
+// accept, or mends it.
 func NewSnapshot(msgs []Message) *Snapshot {
 	s := &Snapshot{state: state{id: newIdentity(newCounter(nil, Overheads{}), nil)}}
 	now := time.Now().UnixNano()
-	prev := RoleNone
+	prev, turn := RoleNone, 0
+	list := make([]*entry, 0, len(msgs))
 	for i, m := range msgs {
 		e := &entry{msg: m.clone(), id: ID(i + 1), at: now}
 		e.tokens = s.id.message(&e.msg)
 		e.calls = newCalls(&e.msg, s.id.counter)
 		if m.Role == RoleUser && prev != RoleUser {
-			s.turn++
-			s.turns++
+			turn++
 		}
 		prev = m.Role
-		e.turn = s.turn
-		s.list = append(s.list, e)
+		e.turn = turn
+		list = append(list, e)
 	}
 	s.last = ID(len(msgs))
-	s.setHeads()
-	s.hoistSystem()
+	setHeads(list)
+	sys, list := splitSystem(list)
+	s.load(sys, list, turn)
 	return s
 }
 
-// setHeads finds the exchanges of a list that nobody has checked: a tool
-// message belongs to the assistant message with calls before it.
-func (s *state) setHeads() {
-	head := ID(0)
-	for _, e := range s.list {
-		switch {
-		case e.msg.Role == RoleTool && head != 0:
-			e.head = head
-			continue
-		case e.msg.Role == RoleAssistant && hasCalls(&e.msg):
-			head = e.id
-		default:
-			head = 0
-		}
-		e.head = e.id
-	}
-}
-
-func hasCalls(m *Message) bool {
-	return slices.ContainsFunc(m.Parts, func(p Part) bool { _, ok := p.(ToolCall); return ok })
-}
-
-// hoistSystem moves the system entries in front of list to where they belong,
-// and sums up.
-func (s *state) hoistSystem() {
-	n := 0
-	for n < len(s.list) && s.list[n].msg.Role == RoleSystem {
-		s.list[n].turn = 0
-		n++
-	}
-	s.sys, s.list = slices.Clip(s.list[:n]), s.list[n:]
-	s.sysRaw, s.listRaw = rawOf(s.sys), rawOf(s.list)
-}
-
-// Len returns how many entries there are, system entries included; the
-// summary and the ephemeral messages are none.
+// Len returns the number of entries, including system entries. The summary and
+// the ephemeral messages are not entries.
 func (s *Snapshot) Len() int { return s.len() }
 
-// At returns the i-th entry, counted from 0, and whether there is one.
+// At returns the entry with index i, counted from 0, and whether there is one.
 func (s *Snapshot) At(i int) (Entry, bool) {
 	if i < 0 || i >= s.len() {
 		return Entry{}, false
@@ -188,7 +60,7 @@ func (s *Snapshot) At(i int) (Entry, bool) {
 	return s.at(i).export(s.pins), true
 }
 
-// All iterates over the entries, system entries first.
+// All returns an iterator over the indices and entries, system entries first.
 func (s *Snapshot) All() iter.Seq2[int, Entry] {
 	return func(yield func(int, Entry) bool) {
 		for i := range s.len() {
@@ -199,7 +71,7 @@ func (s *Snapshot) All() iter.Seq2[int, Entry] {
 	}
 }
 
-// Find returns the entry with the ID, and whether it is in the view.
+// Find returns the entry with the ID, and whether the view has one.
 func (s *Snapshot) Find(id ID) (Entry, bool) {
 	e := s.find(id)
 	if e == nil {
@@ -208,20 +80,36 @@ func (s *Snapshot) Find(id ID) (Entry, bool) {
 	return e.export(s.pins), true
 }
 
-// Messages returns what the model is to see: the system messages, the summary
-// as a user message, and the others with the ephemeral messages among them.
-// Messages with an Author carry tags that name the speaker.
+// Messages returns the messages that the model is to see, as copies: the system
+// messages, the summary as a user message, and the other messages, with the
+// ephemeral messages behind the user messages of the newest turn. A message
+// with an Author begins and ends with tags that name the author.
+//
+// The tags around a summary and around what an author says contain a random
+// key. No text can forge them, even if its writer has seen the key: in a text
+// that contains the key, *** replaces the key, and "&lt;" the "<" of each tag.
+// This applies to the text of users, assistants, results and the summary, to
+// names of authors, and to the type and address of media. The letters of the
+// key are recognised in upper and lower case, and with white space and
+// invisible characters between them. If they are spread over several parts or
+// messages, those in the last one are replaced. Letters of other alphabets that
+// look alike, other encodings, and text inside media are not recognised.
+//
+// Everything else is shown byte for byte: text without the key, system
+// messages, tool names, IDs and arguments, opaque blocks, the data of media,
+// and reasoning that has an ID, a signature or an encrypted form.
 func (s *Snapshot) Messages() []Message {
 	users, _ := turnUsers(s.list)
 	if users == len(s.list) || s.list[users].msg.Role != RoleUser {
-		users = 0 // the newest turn has no user messages
+		users = 0 // the newest turn begins with no user message
 	}
-	v := viewer{key: s.key(), out: make([]Message, 0, s.messages()), parts: make([]Part, 0, s.shownParts())}
+	key := s.key()
+	v := viewer{key: key, masker: newMasker(key), out: make([]Message, 0, s.messages()), parts: make([]Part, 0, s.shownParts())}
 	for _, e := range s.sys {
 		v.show(&e.msg)
 	}
-	if s.slot != nil {
-		v.out = append(v.out, summaryMessage(v.key, s.slot))
+	if s.summary != nil {
+		v.out = append(v.out, summaryMessage(key, s.summary))
 	}
 	for i := 0; i <= len(s.list); i++ {
 		if i == users && s.eph != nil {
@@ -236,21 +124,31 @@ func (s *Snapshot) Messages() []Message {
 	return v.out
 }
 
-// A viewer collects messages as the model sees them. All their parts share one
-// piece of memory.
+// A viewer collects messages as the model sees them.
 type viewer struct {
-	key   string
-	out   []Message
-	parts []Part
+	key    string
+	masker masker // for all but system messages
+	out    []Message
+	parts  []Part // those of all messages in out
 }
 
+// show adds m to v.out.
 func (v *viewer) show(m *Message) {
 	from := len(v.parts)
-	if m.isTagged() {
-		open, end := authorTags(v.key, m.Author)
-		v.parts = append(append(append(v.parts, Text(open)), m.Parts...), Text(end))
-	} else {
-		v.parts = append(v.parts, m.Parts...)
+	parts, tagged := m.Parts, m.isTagged()
+	var open, end string
+	if tagged { // no key can extend across a tag, so masking starts anew behind each
+		open, end = authorTags(v.key, quotedName(v.key, m.Author))
+		v.parts = append(v.parts, Text(open))
+		v.masker = newMasker(v.key)
+	}
+	if m.Role != RoleSystem {
+		parts, _ = v.masker.parts(parts)
+	}
+	v.parts = append(v.parts, parts...)
+	if tagged {
+		v.parts = append(v.parts, Text(end))
+		v.masker = newMasker(v.key)
 	}
 	to := len(v.parts)
 	shown := *m
@@ -264,7 +162,7 @@ func (v *viewer) show(m *Message) {
 	v.out = append(v.out, shown)
 }
 
-// shownParts is how many parts show needs room for.
+// shownParts returns an upper bound for the number of parts that show makes.
 func (s *state) shownParts() int {
 	n := 0
 	count := func(m *Message) {
@@ -287,91 +185,49 @@ func (s *state) shownParts() int {
 	return n
 }
 
-// messages is how many messages the model sees.
-func (s *state) messages() int {
-	n := s.len()
-	if s.slot != nil {
-		n++
-	}
-	if s.eph != nil {
-		n += len(s.eph.msgs)
-	}
-	return n
-}
-
-func (s *state) key() string {
-	if s.id == nil {
-		return ""
-	}
-	return s.id.key
-}
-
-// counter counts as the History of s does.
-func (s *state) counter() *counter {
-	if s.id == nil {
-		return newCounter(nil, Overheads{})
-	}
-	return s.id.counter
-}
-
-// frameTokens is what a summary weighs beside its text.
-func (s *state) frameTokens() int64 {
-	if s.id == nil {
-		return newIdentity(s.counter(), nil).summaryTokens("")
-	}
-	return s.id.summaryTokens("")
-}
-
-// authorTags stand around what an author says. No text can forge them: the
-// key is not known to who writes it.
-func authorTags(key, author string) (open, end string) {
-	return fmt.Sprintf("<from key=%q name=%q>", key, author), fmt.Sprintf("</from key=%q>", key)
-}
-
-// Tokens returns the raw tokens of the view: all entries, the summary and the
-// ephemeral messages, as the tokenizer counts, without the overhead.
+// Tokens returns the raw tokens of the view, that is of all entries, the
+// summary and the ephemeral messages: as counted locally, neither corrected by
+// usage reports nor with what a request carries beside its messages.
 func (s *Snapshot) Tokens() int { return clampInt(s.raw()) }
 
-// Version grows with every change of the History.
+// SummaryTokens returns how many raw tokens a summary with this text would have
+// in the view, including the tags that mark it for the model.
+func (s *Snapshot) SummaryTokens(text string) int {
+	if s.id == nil {
+		return clampInt(newIdentity(s.counter(), nil).summaryTokens(text))
+	}
+	return clampInt(s.id.summaryTokens(text))
+}
+
+// Version returns the version of the view. It grows with every change of the
+// [History].
 func (s *Snapshot) Version() uint64 { return s.version }
 
 // Pinned returns the IDs of all entries of pinned exchanges, ascending.
 func (s *Snapshot) Pinned() []ID { return s.pinned() }
 
-func (s *state) pinned() []ID {
-	var ids []ID
-	for _, head := range s.pins {
-		i, ok := index(s.list, head)
-		for ok && i < len(s.list) && s.list[i].head == head {
-			ids = append(ids, s.list[i].id)
-			i++
-		}
-	}
-	return ids
-}
-
-// String says what s is, in a few words.
+// String returns the version, the number of entries and the raw tokens.
 func (s *Snapshot) String() string {
 	return fmt.Sprintf("Snapshot(version %d, %d entries, %d tokens)", s.version, s.len(), s.raw())
 }
 
-// LogValue is what slog prints.
+// LogValue returns the same as String.
 func (s *Snapshot) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// An Exchange is the atom of every reduction: an assistant message with tool
-// calls together with the results that answer them, or any other message
-// alone.
+// An Exchange is an assistant message with tool calls together with the results
+// that answer them, or any other single message. A compaction keeps or drops
+// all of it.
 type Exchange struct {
-	First, Last ID
-	Tokens      int  // raw
-	Floor       bool // no reduction may take it
-	Open        bool // a call has no result yet
-	Turn        int
+	First, Last ID   // of its entries
+	Tokens      int  // raw tokens
+	Floor       bool // whether it holds an entry that no compaction may drop or clear
+	Open        bool // whether one of its calls has no result yet
+	Turn        int  // of its entries; see [Entry]
 
 	entries []*entry
 }
 
-// IDs returns the IDs of all entries of x, for [Edit].Drop.
+// IDs returns the IDs of all entries of x, as [Edit].Drop needs them.
 func (x Exchange) IDs() []ID {
 	ids := make([]ID, len(x.entries))
 	for i, e := range x.entries {
@@ -380,7 +236,7 @@ func (x Exchange) IDs() []ID {
 	return ids
 }
 
-// Exchanges iterates over the exchanges, system entries first.
+// Exchanges returns an iterator over the exchanges, system entries first.
 func (s *Snapshot) Exchanges() iter.Seq[Exchange] {
 	return func(yield func(Exchange) bool) {
 		for _, e := range s.sys {
@@ -412,33 +268,43 @@ func (s *Snapshot) Exchanges() iter.Seq[Exchange] {
 	}
 }
 
-// A floor tells which entries of a list no reduction may take.
-type floor struct {
-	s                  *state
-	usersFrom, usersTo int // user messages of the newest turn
-	newest             int // start of the newest exchange
-	nextPin            int // pins below the entry last asked about
+// An Entry is a message inside a [History].
+type Entry struct {
+	ID      ID
+	Message Message   // a copy, which may be changed
+	Tokens  int       // raw tokens: as counted locally, not corrected by usage reports
+	Turn    int       // counted from 1; 0 for system entries and before the first user message
+	Pinned  bool      // whether its exchange is pinned
+	Time    time.Time // when it was appended; zero if that is not known
 }
 
-func (s *state) floor() *floor {
-	f := &floor{s: s}
-	f.usersFrom, f.usersTo = turnUsers(s.list)
-	if len(s.list) > 0 {
-		f.newest, _ = exchangeAt(s.list, len(s.list)-1)
+// export returns e as an Entry. pins are those of its view.
+func (e *entry) export(pins []ID) Entry {
+	_, pinned := slices.BinarySearch(pins, e.head)
+	return Entry{
+		ID:      e.id,
+		Message: e.msg.clone(),
+		Tokens:  clampInt(e.tokens),
+		Turn:    e.turn,
+		Pinned:  pinned,
+		Time:    e.time(),
 	}
-	return f
 }
 
-// has reports whether the i-th entry of the list is floor. It is asked in
-// ascending order.
-func (f *floor) has(i int) bool {
-	return i >= f.newest || f.usersFrom <= i && i < f.usersTo || f.pinned(i)
+// String returns the ID and the beginning of the message.
+func (e Entry) String() string { return fmt.Sprintf("%d %v", e.ID, e.Message) }
+
+// GoString returns the same as String.
+func (e Entry) GoString() string { return e.String() }
+
+// LogValue returns the ID and the LogValue of the message.
+func (e Entry) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int64("id", int64(e.ID)), slog.Any("message", e.Message))
 }
 
-func (f *floor) pinned(i int) bool {
-	head := f.s.list[i].head
-	for f.nextPin < len(f.s.pins) && f.s.pins[f.nextPin] < head {
-		f.nextPin++
-	}
-	return f.nextPin < len(f.s.pins) && f.s.pins[f.nextPin] == head
+// original returns the message of an entry as s shows it. It is the
+// Goal.Original of a strategy that is given s itself.
+func (s *Snapshot) original(_ context.Context, id ID) (Message, bool) {
+	e, ok := s.Find(id)
+	return e.Message, ok
 }

@@ -3,29 +3,34 @@ package convo
 import (
 	"context"
 	"errors"
-	"sync"
+	"slices"
 )
 
-// A CompactionStrategy decides what a History gives up.
+// A CompactionStrategy decides what to remove from a conversation.
 //
-// A History calls Compact with no lock held, on the goroutine that asked for
-// the compaction, and not twice at once, unless a call has not returned after
-// its ctx ended. Compact must return soon after ctx has ended; what it returns
-// later is thrown away. It may append to the
-// History and read it; a compaction of the same History with ctx, or a context
-// made of it, is [ErrReentrant].
+// A History calls Compact without holding a lock, on the goroutine that asked
+// for the compaction. It makes one call at a time; only when a call has not
+// returned although its ctx ended may the next one start beside it. Compact
+// must return soon after ctx ends; a result that arrives later is discarded.
+//
+// Compact may read the History and append to it. Asking the same History for
+// another compaction with ctx, or with a context derived from it, fails with
+// [ErrReentrant].
 type CompactionStrategy interface {
-	// Name is short and always the same; it appears in reports.
+	// Name returns a short name, always the same, that identifies the strategy
+	// in reports.
 	Name() string
 
-	// Compact returns what to give up of s, in whole exchanges and nothing of
-	// the floor; the History refuses anything else and stays as it was. The
-	// zero Edit declines, and so do the errors ErrNoGain and ErrBreaker, which
-	// say why.
+	// Compact returns an edit of s that brings it down to g.Target. The edit
+	// may only drop whole exchanges, and must leave the floor alone; the
+	// History refuses any other edit and stays as it was. To decline, Compact
+	// returns the zero Edit, ErrNoGain or ErrBreaker. Any other error means
+	// that the compaction failed. Compact must not change what s and g refer
+	// to.
 	Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error)
 }
 
-// StrategyFunc makes a function a [CompactionStrategy] with the name "func".
+// StrategyFunc adapts a function to a [CompactionStrategy] named "func".
 type StrategyFunc func(ctx context.Context, s *Snapshot, g Goal) (Edit, error)
 
 // Name returns "func".
@@ -36,156 +41,167 @@ func (f StrategyFunc) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, e
 	return f(ctx, s, g)
 }
 
-// A Trigger is a [CompactionStrategy] that may be due before the request is too
-// large: by count, turns or time.
+// A Trigger is an optional interface of a [CompactionStrategy]. It can start a
+// compaction before the request is too large, for example by the number of
+// entries or turns, or by time.
 type Trigger interface {
-	// Due is asked at every check that finds the request small enough. It must
-	// be quick and must not wait, and runs without a lock on the goroutine of
-	// the caller.
+	// Due reports whether to compact. It is called by every check that finds
+	// the request small enough, on the goroutine of the caller and without a
+	// lock held, possibly by several goroutines at once. It must be quick and
+	// must not block.
 	Due(Status) bool
 }
 
-// A Goal is what a compaction is to reach. Its figures are raw tokens, to be
-// compared with Exchange.Tokens, Snapshot.Tokens and Count as they are.
+// A Goal tells a strategy what a compaction should reach. It carries everything
+// that the strategies of this package use, so a strategy written elsewhere can
+// do the same.
+//
+// All sizes are raw tokens, so they can be compared directly with
+// Exchange.Tokens, Snapshot.Tokens and the results of Count. In a Goal made by
+// hand, any field may be left at its zero value.
 type Goal struct {
-	Target  int  // the view should weigh no more; 0 with ReasonTrigger: the strategy decides
-	MinFree int  // an edit with a summary must free at least this
-	NoModel bool // call no model now: decline, or do without
-	Reason  Reason
-	Focus   string           // what a summary should dwell on, from Compact
-	Count   func(string) int // raw tokens of a text
+	// Target is the size that the view should have at most. It is 0 when Reason
+	// is ReasonTrigger; the strategy then decides itself how far to go.
+	Target int
 
-	run *run // nil outside of a History
+	// MinFree is the least that an edit with a summary must free. The History
+	// refuses one that frees less.
+	MinFree int
+
+	// Limit is the size above which the view does not fit. 0 means no limit.
+	Limit int
+
+	// Low is the size of a view whose request weighs Limits.Low. 0 means that
+	// there is no such mark.
+	Low int
+
+	// Reason says why the compaction was started.
+	Reason Reason
+
+	// Focus is what a summary should concentrate on, as passed to
+	// [History.Compact]. It may be empty.
+	Focus string
+
+	// NoModel, if not nil, forbids calling a model and says why. A strategy
+	// that needs a model returns it as its error.
+	NoModel error
+
+	// NoClear, if not nil, forbids clearing tool results and says why:
+	// Options.Spill failed a short while ago.
+	NoClear error
+
+	// Unclearable lists results that must not be cleared, because
+	// Options.Spill failed for them a moment ago.
+	Unclearable []Clear
+
+	// Count returns the raw tokens of a text. If it is nil, count as the
+	// snapshot does.
+	Count func(string) int
+
+	// Window is Limits.Window, for a summarizer that has no window of its own.
+	Window int
+
+	// Sent is the snapshot last passed to RecordUsage. It is nil if there is
+	// none, or if something in it has left the view since.
+	Sent *Snapshot
+
+	// SentTokens is the number of tokens in the request that was made of Sent.
+	SentTokens int
+
+	// Status is the status of the History when the compaction began. A strategy
+	// that holds others passes it to their triggers.
+	Status Status
+
+	// Original returns the message of an entry as it was before this
+	// compaction, and whether the entry was in the view then. A result that an
+	// earlier link of a Chain cleared is still complete there. If Original is
+	// nil, use the messages of the snapshot.
+	Original func(ctx context.Context, id ID) (Message, bool)
 }
 
-// A Link says how one strategy of a [Chain] did.
-type Link struct {
-	Strategy string
-	Outcome  Outcome // Applied, Declined or Failed
-	Cause    error   // why it added nothing
-}
-
-// count is Count, or how the snapshot counts where there is none.
+// count returns g.Count, or the counter of s if g has none.
 func (g *Goal) count(s *Snapshot) func(string) int {
-	switch {
-	case g.Count != nil:
+	if g.Count != nil {
 		return g.Count
-	case s.id != nil:
-		return func(text string) int { return clampInt(s.id.text(text)) }
 	}
-	return Heuristic{}.CountTokens
+	counter := s.counter()
+	return func(text string) int { return clampInt(counter.text(text)) }
 }
 
-// target is how far a strategy goes that has no measure of its own.
+// target returns the size that a strategy aims at when it has no measure of its
+// own: Target, or for a trigger Low, or half of the view.
 func (g *Goal) target(s *Snapshot) int64 {
 	switch {
 	case g.Reason != ReasonTrigger || g.Target > 0:
 		return int64(max(g.Target, 0))
-	case g.run != nil && g.run.low > 0:
-		return g.run.low
+	case g.Low > 0:
+		return int64(g.Low)
 	}
 	return s.raw() / 2
 }
 
-// A run is what one attempt knows beside its goal, and what the strategies
-// tell about it. Its methods work on nil.
-type run struct {
-	base   *Snapshot // before any link
-	sent   sent
-	status Status
-	low    int64   // raw tokens at low water, 0: none
-	limit  int64   // raw tokens that a request may hold, 0: no limit
-	window int     // of the History
-	noGain bool    // NoModel because the floor leaves too little
-	kept   []Clear // results that could not be cleared a moment ago
-
-	mu sync.Mutex
-	// Protects following.
-	links  []Link
-	usage  Usage
-	unread int64
-	failed bool // a summarizer failed, or what it wrote was refused
-}
-
-func (r *run) link(name string, err error) {
-	if r == nil {
-		return
+// original returns the message that entry id had before the compaction. The
+// entry must be in s.
+func (g *Goal) original(ctx context.Context, s *Snapshot, id ID) Message {
+	if g.Original != nil {
+		if m, ok := g.Original(ctx, id); ok {
+			return m
+		}
 	}
-	l := Link{Strategy: name, Outcome: Applied, Cause: err}
-	switch {
-	case isDecline(err):
-		l.Outcome = Declined
-	case err != nil:
-		l.Outcome = Failed
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.links = append(r.links, l)
+	return s.find(id).msg
 }
 
-// summarized tells what a call cost and how it ended.
-func (r *run) summarized(u Usage, err error) {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.usage = r.usage.plus(u)
-	r.failed = r.failed || err != nil
-}
-
-func (r *run) skipped(tokens int64) {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.unread += tokens
-}
-
-// told puts what was told into a report.
-func (r *run) told(to *Report) (failed bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	to.Links = append([]Link(nil), r.links...)
-	to.Usage, to.Unread = r.usage, clampInt(r.unread)
-	return r.failed
-}
-
-// without says why no model may be called.
-func (r *run) without() error {
-	if r != nil && r.noGain {
-		return ErrNoGain
-	}
-	return ErrBreaker
-}
-
-// plan asks a strategy. What it panics with is the error.
+// plan asks strategy c for an edit, unless ctx has ended already. A panic of the
+// strategy becomes the error. The Work of the returned edit is never nil.
 func plan(ctx context.Context, c CompactionStrategy, s *Snapshot, g Goal) (name string, e Edit, err error) {
+	if ctx.Err() != nil {
+		return "", Edit{Work: &Work{}}, context.Cause(ctx)
+	}
+	name, e, err = callStrategy(ctx, c, s, g)
+	if err != nil {
+		e = Edit{Work: e.Work}
+	}
+	if e.Work == nil {
+		e.Work = new(Work)
+		if g.NoModel == nil && (err != nil && !isDecline(err) || e.hasSummary()) {
+			e.Work.Calls = 1
+		}
+		return name, e, err
+	}
+	work := *e.Work
+	work.Calls, work.Unread, work.Links = max(work.Calls, 0), max(work.Unread, 0), slices.Clone(work.Links)
+	if work.Usage.fault() != nil {
+		work.Usage = Usage{}
+	}
+	e.Work = &work
+	return name, e, err
+}
+
+// callStrategy calls c, and turns a panic and an empty edit into errors.
+func callStrategy(ctx context.Context, c CompactionStrategy, s *Snapshot, g Goal) (name string, e Edit, err error) {
 	defer catch(&err, "CompactionStrategy")
 	name = c.Name()
 	e, err = c.Compact(ctx, s, g)
 	if err == nil && e.isZero() {
 		err = ErrNoGain
 	}
-	if err != nil {
-		e = Edit{}
-	}
 	return name, e, err
 }
 
-// isDecline reports whether a strategy's error says nothing but that there is
-// nothing to do.
+// isDecline reports whether a strategy's error only means that the strategy
+// declined. A panic or the error of a summarizer is never a decline, whatever it
+// wraps.
 func isDecline(err error) bool {
 	switch e := err.(type) {
-	case nil:
+	case nil, *PanicError, *summarizerError:
 		return false
 	case interface{ Unwrap() []error }:
-		all := true
 		for _, err := range e.Unwrap() {
-			all = all && isDecline(err)
+			if !isDecline(err) {
+				return false
+			}
 		}
-		return all
+		return true
 	}
 	if wrapped := errors.Unwrap(err); wrapped != nil {
 		return isDecline(wrapped)
@@ -193,25 +209,34 @@ func isDecline(err error) bool {
 	return err == ErrNoGain || err == ErrBreaker
 }
 
-// triggerOf returns what may be due early in a strategy, nil when nothing is.
+// triggerOf returns the Trigger of a strategy, or nil if it has none.
 func triggerOf(c CompactionStrategy) Trigger {
-	if links, ok := c.(chain); ok {
-		for _, link := range links {
-			if triggerOf(link) != nil {
-				return links
-			}
-		}
-		return nil
+	if c, ok := c.(interface{ trigger() Trigger }); ok { // a Chain is a Trigger only if one of its links is
+		return c.trigger()
 	}
 	t, _ := c.(Trigger)
 	return t
 }
 
-// isDue asks a trigger.
+// isDue calls t.Due, and turns a panic into an error. A nil t is never due.
 func isDue(t Trigger, s Status) (due bool, err error) {
 	if t == nil {
 		return false, nil
 	}
 	defer catch(&err, "Trigger")
 	return t.Due(s), nil
+}
+
+// status returns as much of a Status as can be read from a snapshot alone.
+func (s *Snapshot) status() Status {
+	raw := clampInt(s.raw())
+	return Status{
+		Entries:   s.len(),
+		System:    len(s.sys),
+		Turns:     s.turns,
+		OpenCalls: callsOf(s.list).openCalls(),
+		Tokens:    raw,
+		Upper:     raw,
+		Appended:  clampInt(s.appended),
+	}
 }

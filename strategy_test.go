@@ -2,10 +2,11 @@ package convo_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,8 +14,8 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// planOf is what a strategy makes of a snapshot: the IDs that are left, and
-// which of them are cleared.
+// planOf returns what a strategy leaves of a snapshot: the IDs that stay, with a
+// mark at those that are cleared.
 func planOf(t *testing.T, c convo.CompactionStrategy, s *convo.Snapshot, g convo.Goal) (string, *convo.Snapshot) {
 	t.Helper()
 	e, err := c.Compact(t.Context(), s, g)
@@ -39,231 +40,7 @@ func planOf(t *testing.T, c convo.CompactionStrategy, s *convo.Snapshot, g convo
 	return strings.TrimSpace(b.String()), next
 }
 
-// Of the tour, in bytes: 1 system 5 | 2 user 8 | 3, 4, 5 a tool round 134 |
-// 6 assistant 5 || 7 user 7 | 8 assistant 6 || 9 user 9.
-func TestTruncate(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		target int
-		pin    []convo.ID
-		want   string
-	}{
-		{"small enough", 174, nil, "convo: too little to gain"},
-		{"a turn that begins soon after is where the cut goes", 40, nil, "1 7 8 9"},
-		{"nothing but the newest turn", 20, nil, "1 9"},
-		{"the floor stays", 0, nil, "1 9"},
-		{"a pin stays", 0, []convo.ID{8}, "1 8 9"},
-		{"a pin of a result keeps its exchange", 0, []convo.ID{5}, "1 3 4 5 9"},
-		{"a pin and the user of its turn", 150, []convo.ID{5}, "1 3 4 5 9"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			h := tour(t, bare())
-			require.NoError(t, h.Pin(tt.pin...))
-			s := h.Snapshot()
-			got, next := planOf(t, convo.Truncate{}, s, convo.Goal{Target: tt.target})
-			assert.Equal(t, tt.want, got)
-			if next != s && next.Tokens() > tt.target {
-				for x := range next.Exchanges() {
-					assert.True(t, x.Floor, "above the target, and %d is not floor", x.First)
-				}
-			}
-		})
-	}
-}
-
-// toolTurn is one user message and n tool rounds, each of two entries, with an
-// answer at the end.
-func toolTurn(t testing.TB, opts *convo.Options, n int) *convo.History {
-	t.Helper()
-	h := historyOf(t, opts, convo.System("guide"), convo.User("the task"))
-	for i := range n {
-		c := callOf(fmt.Sprintf("c%d", i))
-		mustAppend(t, h, convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 92)))
-	}
-	mustAppend(t, h, convo.Assistant("done"))
-	return h
-}
-
-func TestTruncate_InsideOneTurn(t *testing.T) {
-	h := toolTurn(t, bare(), 20)
-	got, next := planOf(t, convo.Truncate{}, h.Snapshot(), convo.Goal{Target: 500})
-	assert.Equal(t, "1 2 35 36 37 38 39 40 41 42 43", got)
-	assert.LessOrEqual(t, next.Tokens(), 500)
-
-	// And one message later the turn is not the newest any more: its user
-	// message stays all the same while part of the turn does.
-	mustAppend(t, h, convo.User("thanks"))
-	got, _ = planOf(t, convo.Truncate{}, h.Snapshot(), convo.Goal{Target: 500})
-	assert.Equal(t, "1 2 35 36 37 38 39 40 41 42 43 44", got)
-	got, _ = planOf(t, convo.Truncate{}, h.Snapshot(), convo.Goal{Target: 150})
-	assert.Equal(t, "1 2 41 42 43 44", got)
-	got, _ = planOf(t, convo.Truncate{}, h.Snapshot(), convo.Goal{Target: 100})
-	assert.Equal(t, "1 44", got, "the next turn begins soon after the cut")
-}
-
-func TestTruncate_SignedReasoning(t *testing.T) {
-	signed := func(c convo.ToolCall) convo.Message {
-		m := convo.Assistant("", c)
-		m.Parts = append([]convo.Part{convo.Reasoning{Text: "hm", Signature: "sig"}}, m.Parts...)
-		return m
-	}
-	make := func(second func(convo.ToolCall) convo.Message) *convo.Snapshot {
-		c1, c2, c3 := callOf("c1"), callOf("c2"), callOf("c3")
-		return historyOf(t, bare(), convo.User("the task"),
-			signed(c1), convo.Result(c1, strings.Repeat("x", 50)),
-			second(c2), convo.Result(c2, strings.Repeat("x", 50)),
-			convo.Assistant("", c3), convo.Result(c3, strings.Repeat("x", 50)),
-		).Snapshot()
-	}
-	unsigned := func(c convo.ToolCall) convo.Message { return convo.Assistant("", c) }
-
-	got, _ := planOf(t, convo.Truncate{}, make(unsigned), convo.Goal{Target: 150})
-	assert.Equal(t, "1 2 3 6 7", got, "the signed one goes last of the turn")
-	got, _ = planOf(t, convo.Truncate{}, make(unsigned), convo.Goal{Target: 80})
-	assert.Equal(t, "1 6 7", got, "and goes when all else is not enough")
-	got, _ = planOf(t, convo.Truncate{}, make(signed), convo.Goal{Target: 150})
-	assert.Equal(t, "1 4 5 6 7", got, "another reasoning later takes its place")
-}
-
-func TestTruncate_SummaryGoesLast(t *testing.T) {
-	opts := bare()
-	opts.Strategy = convo.Truncate{}
-	h := tour(t, opts)
-	_, err := h.SplicePrefix(h.Snapshot(), 6, "what was said "+strings.Repeat("and said ", 20))
-	require.NoError(t, err)
-	sum, _ := h.Snapshot().Summary()
-
-	// There is more to drop than the summary: it stays.
-	got, _ := planOf(t, convo.Truncate{}, h.Snapshot(), convo.Goal{Target: 0})
-	assert.Equal(t, "sum[{2 6}] 1 9", got)
-
-	// The request fits only without it.
-	require.NoError(t, h.SetLimits(convo.Limits{Window: 100, Reserve: -1}))
-	require.Greater(t, sum.Tokens, 100)
-	r, err := h.CompactIfNeeded(t.Context())
-	require.NoError(t, err)
-	assert.True(t, r.SummaryDropped)
-	assert.True(t, r.Fits)
-	_, ok := h.Snapshot().Summary()
-	assert.False(t, ok)
-}
-
-func TestSlidingWindow(t *testing.T) {
-	for _, tt := range []struct {
-		keep int
-		pin  []convo.ID
-		want string
-	}{
-		{0, nil, "1 9"},
-		{2, nil, "1 7 8 9"}, // 7 is the user message of the turn that the window begins in
-		{3, nil, "1 7 8 9"},
-		{4, nil, "1 2 6 7 8 9"},
-		{5, nil, "1 2 3 4 5 6 7 8 9"},
-		{2, []convo.ID{4}, "1 3 4 5 7 8 9"},
-		{100, nil, "convo: too little to gain"},
-	} {
-		h := tour(t, bare())
-		require.NoError(t, h.Pin(tt.pin...))
-		got, _ := planOf(t, convo.SlidingWindow{Keep: tt.keep}, h.Snapshot(), convo.Goal{})
-		if tt.keep == 5 {
-			assert.Equal(t, "convo: too little to gain", got)
-			continue
-		}
-		assert.Equal(t, tt.want, got, "keep %d, pinned %v", tt.keep, tt.pin)
-	}
-}
-
-func TestSlidingWindow_Due(t *testing.T) {
-	for _, tt := range []struct{ keep, at, entries, due int }{
-		{keep: 5, at: 0, entries: 5},
-		{keep: 5, at: 0, entries: 6, due: 1},
-		{keep: 5, at: 10, entries: 9},
-		{keep: 5, at: 10, entries: 10, due: 1},
-		{keep: 5, at: 3, entries: 5}, // never with nothing to drop
-		{keep: 0, at: 0, entries: 1},
-		{keep: 0, at: 0, entries: 2, due: 1},
-	} {
-		w := convo.SlidingWindow{Keep: tt.keep, TriggerAt: tt.at}
-		assert.Equal(t, tt.due == 1, w.Due(convo.Status{Entries: tt.entries + 2, System: 2}), "%+v", tt)
-	}
-	opts := bare()
-	opts.Strategy = convo.SlidingWindow{Keep: 3, TriggerAt: 6}
-	h := tour(t, opts) // eight entries that are not system entries
-	r, err := h.CompactIfNeeded(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, convo.Applied, r.Outcome)
-	assert.Equal(t, convo.ReasonTrigger, r.Reason)
-	assert.Equal(t, []convo.ID{1, 7, 8, 9}, idsOf(h.Snapshot()))
-}
-
-func TestClearToolResults(t *testing.T) {
-	h := toolTurn(t, bare(), 6) // results 4, 6, 8, 10, 12, 14; the answer is the newest exchange
-	all := "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15"
-	for _, tt := range []struct {
-		name string
-		c    convo.ClearToolResults
-		g    convo.Goal
-		want string
-	}{
-		{"three keep theirs", convo.ClearToolResults{}, convo.Goal{}, "1 2 3 4c 5 6c 7 8c 9 10 11 12 13 14 15"},
-		{"one keeps its", convo.ClearToolResults{KeepLast: 1}, convo.Goal{}, "1 2 3 4c 5 6c 7 8c 9 10c 11 12c 13 14 15"},
-		{"all but the floor", convo.ClearToolResults{KeepLast: -1}, convo.Goal{}, "1 2 3 4c 5 6c 7 8c 9 10c 11 12c 13 14c 15"},
-		{"too little by the goal", convo.ClearToolResults{}, convo.Goal{MinFree: 1000}, "convo: too little to gain"},
-		{"too little by its own", convo.ClearToolResults{MinFreed: 1000}, convo.Goal{}, "convo: too little to gain"},
-		{"its own counts, not the goal's", convo.ClearToolResults{MinFreed: -1}, convo.Goal{MinFree: 1000}, "1 2 3 4c 5 6c 7 8c 9 10 11 12 13 14 15"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s := h.Snapshot()
-			got, next := planOf(t, tt.c, s, tt.g)
-			assert.Equal(t, tt.want, got)
-			if next != s {
-				again, _ := planOf(t, tt.c, next, convo.Goal{})
-				assert.Equal(t, "convo: too little to gain", again, "the second time there is nothing to do")
-			}
-			for _, e := range next.All() {
-				for _, r := range e.Message.ToolResults() {
-					if r.Cleared {
-						assert.Equal(t, "[result of tool cleared: 92 bytes]", r.Text())
-					}
-				}
-			}
-		})
-	}
-	assert.Equal(t, all, strings.Trim(fmt.Sprint(idsOf(h.Snapshot())), "[]"))
-
-	small := toolTurn(t, nil, 0)
-	c := callOf("c")
-	mustAppend(t, small, convo.User("and"), convo.Assistant("", c), convo.Result(c, "ok"), convo.Assistant("so"))
-	got, _ := planOf(t, convo.ClearToolResults{KeepLast: -1, MinFreed: -1}, small.Snapshot(), convo.Goal{})
-	assert.Equal(t, "convo: too little to gain", got, "a marker longer than the result frees nothing")
-}
-
-func TestClearToolResults_Spill(t *testing.T) {
-	kept := map[string]string{}
-	opts := bare()
-	opts.Strategy = convo.ClearToolResults{KeepLast: 2}
-	opts.Limits = convo.Limits{Window: 700, Reserve: -1}
-	opts.Spill = func(r convo.ToolResult) (string, error) {
-		if r.CallID == "c1" {
-			return "", errors.New("disk full")
-		}
-		kept[r.CallID] = r.Text()
-		return "file-" + r.CallID, nil
-	}
-	h := toolTurn(t, opts, 6)
-	r, err := h.CompactIfNeeded(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, convo.Applied, r.Outcome)
-	assert.Equal(t, []convo.ID{4, 8, 10}, r.Cleared)
-	require.ErrorContains(t, r.Cause, "disk full")
-	assert.Equal(t, strings.Repeat("x", 92), kept["c0"])
-	e, _ := h.Snapshot().Find(4)
-	assert.Equal(t, "[result of tool cleared: 92 bytes, kept at file-c0]", e.Message.ToolResults()[0].Text())
-	e, _ = h.Snapshot().Find(6)
-	assert.Len(t, e.Message.ToolResults()[0].Text(), 92, "what could not be kept stays")
-}
-
-// plainStrategies are those without a model, by name.
+// plainStrategies returns strategies that need no model, by name.
 func plainStrategies() map[string]convo.CompactionStrategy {
 	return map[string]convo.CompactionStrategy{
 		"truncate":     convo.Truncate{},
@@ -290,4 +67,295 @@ func TestStrategies_EndedContextAndEmpty(t *testing.T) {
 			assert.Nil(t, e.Summary, "%s summarises after the end", name)
 		}
 	}
+}
+
+// A strategy may use the Goal it was given after the compaction is over.
+func TestGoal_IsOfUseLater(t *testing.T) {
+	var kept convo.Goal
+	h := toolTurn(t, windowOf(0, convo.StrategyFunc(func(_ context.Context, _ *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		kept = g
+		return convo.Edit{}, nil
+	})), 20)
+	r, err := h.Compact(t.Context(), "")
+	require.ErrorIs(t, err, convo.ErrNoGain)
+	kept.Target = 500
+	e, err := convo.Chain(convo.Summarize{}, convo.Truncate{}).Compact(t.Context(), h.Snapshot(), kept)
+	require.NoError(t, err)
+	assert.NotEmpty(t, e.Drop)
+	assert.Empty(t, r.Links)
+}
+
+func TestTrigger(t *testing.T) {
+	// A trigger by time, as a user would write it.
+	now := time.Now()
+	idle := idleTrigger{Truncate: convo.Truncate{}, now: func() time.Time { return now }}
+	h := toolTurn(t, windowOf(0, idle), 20)
+	before := h.Len()
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
+	now = now.Add(time.Hour)
+	r, err = h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.Equal(t, convo.ReasonTrigger, r.Reason)
+	assert.Less(t, h.Len(), before)
+	r, err = h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome, "due again, and nothing has changed")
+}
+
+// idleTrigger drops the older half when nothing was appended for half an hour.
+type idleTrigger struct {
+	convo.Truncate
+	now func() time.Time
+}
+
+func (i idleTrigger) Due(s convo.Status) bool { return i.now().Sub(s.LastAppend) > 30*time.Minute }
+
+// Whatever a strategy cuts, what stays could be appended again message by message
+// under Strict, no tool round is split, and the newest user message is there.
+func TestStrategies_LeaveValidRolesAndPairs(t *testing.T) {
+	for name, c := range plainStrategies() {
+		t.Run(name, func(t *testing.T) {
+			whole := hardTalk(t, windowOf(0, c), 16)
+			applied := 0
+			for window := 300; window < 9000; window += 150 {
+				opts := windowOf(window, c)
+				h, err := convo.Restore(whole.Snapshot(), opts)
+				require.NoError(t, err)
+				r, err := h.CompactIfNeeded(t.Context())
+				if err != nil {
+					assert.False(t, r.Fits)
+					assert.Equal(t, whole.Len(), h.Len())
+					continue
+				}
+				if r.Outcome == convo.OutcomeApplied {
+					applied++
+				}
+				s := h.Snapshot()
+				checkPairs(t, s)
+				again := historyOf(t, nil)
+				for _, e := range s.All() { // as a new conversation, under Strict
+					if _, err := again.Append(e.Message); err != nil {
+						t.Fatalf("window %d: %v leaves %v", window, err, idsOf(s))
+					}
+				}
+				first, _ := s.At(s.Len() - 1)
+				assert.Equal(t, "now this", first.Message.Text(), "the newest user message")
+			}
+			assert.Positive(t, applied)
+		})
+	}
+}
+
+// A turn that alone is too long is cut between its tool rounds, and what it is about
+// stays. Each compaction makes room for many rounds.
+func TestStrategies_CutInsideALongTurn(t *testing.T) {
+	for name, c := range map[string]func(*recorder) convo.CompactionStrategy{
+		"summary": func(rec *recorder) convo.CompactionStrategy {
+			return convo.Summarize{With: rec, MaxTokens: 500, Window: -1}
+		},
+		"truncate": func(*recorder) convo.CompactionStrategy { return convo.Truncate{} },
+		"default":  func(*recorder) convo.CompactionStrategy { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			rec := new(recorder)
+			h := historyOf(t, windowOf(50_000, c(rec)), convo.User("hi"), convo.Assistant("hello"), convo.User("do it all"))
+			applied := 0
+			prepare := func() {
+				s, r, err := h.Prepare(t.Context())
+				require.NoError(t, err)
+				if r.Outcome == convo.OutcomeApplied {
+					applied++
+				}
+				require.LessOrEqual(t, h.Status().Upper, 50_000)
+				require.Contains(t, textsOf(s), "do it all")
+			}
+			for i := range 200 {
+				call := callOf("c" + itoa(i))
+				mustAppend(t, h, convo.Assistant("", call))
+				prepare()
+				mustAppend(t, h, convo.Result(call, strings.Repeat("x", 1000)))
+				prepare()
+			}
+			assert.Positive(t, applied)
+			assert.LessOrEqual(t, applied, 10, "of 225,000 tokens, 25,000 go each time")
+			for _, req := range rec.requests {
+				assert.Greater(t, len(req.Messages), 20)
+			}
+		})
+	}
+}
+
+// A strategy is told how far to go, and a history twice too large keeps half of its
+// tokens.
+func TestGoal_SaysHowFarToCut(t *testing.T) {
+	var goal convo.Goal
+	own := convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		goal = g
+		var e convo.Edit
+		left := s.Tokens()
+		for x := range s.Exchanges() {
+			if !x.Floor && left > g.Target {
+				e.Drop = append(e.Drop, x.IDs()...)
+				left -= x.Tokens
+			}
+		}
+		return e, nil
+	})
+	for name, c := range map[string]convo.CompactionStrategy{"own": own, "truncate": convo.Truncate{}} {
+		h := toolTurn(t, windowOf(20_000, c), 200)
+		requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+		assert.LessOrEqual(t, h.Status().Upper, 10_000, name)
+		assert.Greater(t, h.Status().Upper, 10_000-130, "%s goes further than the next exchange", name)
+	}
+	assert.Equal(t, convo.ReasonHigh, goal.Reason)
+	assert.Equal(t, 10_000*8/9, goal.Target)
+	assert.Positive(t, goal.MinFree)
+	assert.Equal(t, 3, goal.Count("abc"))
+}
+
+// The newest user message and the round that follows it stay, with more parallel
+// results than the tail is to hold, and with a call that was never answered.
+func TestStrategies_KeepTheNewestPrompt(t *testing.T) {
+	var calls []convo.ToolCall
+	for i := range 12 {
+		calls = append(calls, callOf("c"+itoa(i)))
+	}
+	for name, c := range map[string]convo.CompactionStrategy{
+		"summary": convo.Summarize{With: canned("short"), MaxTokens: 100, Window: -1, KeepTokens: -1},
+		"window":  convo.SlidingWindow{Keep: 1},
+		"drop":    convo.Truncate{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := windowOf(0, c)
+			opts.Roles = convo.Relaxed()
+			h := historyOf(t, opts, convo.System("SYS"), convo.User("old"), convo.Assistant(strings.Repeat("a", 2000)),
+				convo.User("PROMPT"), convo.Assistant("", calls...))
+			for _, call := range calls[:11] {
+				mustAppend(t, h, convo.Result(call, strings.Repeat("r", 100)))
+			}
+			compact := func(newest ...string) {
+				t.Helper()
+				r, err := h.Compact(t.Context(), "")
+				require.NoError(t, err)
+				require.Equal(t, convo.OutcomeApplied, r.Outcome)
+				texts := textsOf(h.Snapshot())
+				assert.Equal(t, newest, texts[len(texts)-len(newest):])
+				checkPairs(t, h.Snapshot())
+			}
+			compact(append([]string{"PROMPT", ""}, slices.Repeat([]string{strings.Repeat("r", 100)}, 11)...)...)
+			assert.Equal(t, 1, h.Status().OpenCalls)
+
+			mustAppend(t, h, convo.User("NEWER PROMPT")) // the open call is answered by that
+			compact("NEWER PROMPT")
+		})
+	}
+}
+
+// Calls and results stay together where call ids are reused, and a result without
+// text is an answer like any other.
+func TestStrategies_ReusedCallIDsAndEmptyResults(t *testing.T) {
+	for name, c := range plainStrategies() {
+		t.Run(name, func(t *testing.T) {
+			h := historyOf(t, windowOf(0, c), convo.User("the task"))
+			for i := range 40 {
+				call := convo.ToolCall{ID: "call_0", Name: "tool", Arguments: fmt.Sprintf(`{"i":%d}`, i)}
+				text := "" // of every third, and of the newest
+				if i%3 > 0 {
+					text = call.Arguments + strings.Repeat("x", 200)
+				}
+				mustAppend(t, h, convo.Assistant("", call), convo.Result(call, text))
+			}
+			r, err := h.Compact(t.Context(), "")
+			require.NoError(t, err)
+			require.Equal(t, convo.OutcomeApplied, r.Outcome)
+			args := ""
+			rounds := 0
+			for _, e := range h.Snapshot().All() {
+				for _, call := range e.Message.ToolCalls() {
+					require.Empty(t, args, "a call without its result")
+					args = call.Arguments
+				}
+				for _, res := range e.Message.ToolResults() {
+					require.NotEmpty(t, args, "a result without its call")
+					if text := res.Text(); text != "" && !res.Cleared {
+						assert.True(t, strings.HasPrefix(text, args), "%s answers %s", text[:10], args)
+					}
+					args = ""
+					rounds++
+				}
+			}
+			assert.Empty(t, args)
+			assert.Positive(t, rounds)
+			newest, _ := h.Snapshot().At(h.Len() - 1)
+			assert.EqualValues(t, 81, newest.ID, "the newest message, an empty result")
+		})
+	}
+}
+
+// A call whose tool is still running, or waits for an approval, stays with its round.
+func TestStrategies_LeaveOpenCalls(t *testing.T) {
+	for name, c := range plainStrategies() {
+		t.Run(name, func(t *testing.T) {
+			h := toolTurn(t, windowOf(2000, c), 20)
+			mustAppend(t, h, convo.User("deploy it"))
+			a, b := callOf("approve"), callOf("build")
+			mustAppend(t, h, convo.Assistant("wait", a, b), convo.Result(b, strings.Repeat("b", 300)))
+			open := idsOf(h.Snapshot())[h.Len()-3:]
+			r, err := h.CompactIfNeeded(t.Context()) // in the middle of the round
+			require.NoError(t, err)
+			require.Equal(t, convo.OutcomeApplied, r.Outcome)
+			ids := idsOf(h.Snapshot())
+			assert.Equal(t, open, ids[len(ids)-3:])
+			assert.Equal(t, 1, h.Status().OpenCalls)
+			newest, _ := h.Snapshot().Find(open[2])
+			assert.False(t, newest.Message.ToolResults()[0].Cleared)
+			mustAppend(t, h, convo.Result(a, "approved"), convo.Assistant("deployed"))
+			checkPairs(t, h.Snapshot())
+		})
+	}
+}
+
+// An assistant message that stays is exactly as it was, its signed reasoning and its
+// calls included.
+func TestStrategies_KeepReasoningWordForWord(t *testing.T) {
+	for name, c := range plainStrategies() {
+		t.Run(name, func(t *testing.T) {
+			whole := hardTalk(t, windowOf(0, c), 30)
+			h, err := convo.Restore(whole.Snapshot(), windowOf(8000, c))
+			require.NoError(t, err)
+			r, err := h.CompactIfNeeded(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, convo.OutcomeApplied, r.Outcome)
+			signed := 0
+			for _, e := range h.Snapshot().All() {
+				if e.Message.Role != convo.RoleAssistant {
+					continue
+				}
+				before, _ := whole.Snapshot().Find(e.ID)
+				require.Equal(t, before.Message, e.Message)
+				if e.Message.Reasoning() != "" {
+					signed++
+				}
+			}
+			if name != "summary only" && name != "window" {
+				assert.Positive(t, signed)
+			}
+		})
+	}
+}
+
+func TestClearToolResults_SeveralInOneMessage(t *testing.T) {
+	long := strings.Repeat("x", 92)
+	result := func(id, text string, cleared bool) convo.Part {
+		return convo.ToolResult{CallID: id, Cleared: cleared, Parts: []convo.Part{convo.Text(text)}}
+	}
+	h := historyOf(t, bare(), convo.User("the task"), convo.Assistant("", callOf("a"), callOf("b"), callOf("c"), callOf("d")),
+		convo.Message{Role: convo.RoleTool, Parts: []convo.Part{result("a", "short", false), result("b", long, true), result("c", long, false), result("d", long, false)}},
+		convo.Assistant("done"))
+	e, err := convo.ClearToolResults{KeepLast: -1}.Compact(t.Context(), h.Snapshot(), convo.Goal{})
+	require.NoError(t, err)
+	assert.Equal(t, convo.Edit{Clear: []convo.Clear{{ID: 3, CallID: "c"}, {ID: 3, CallID: "d"}}}, e)
 }

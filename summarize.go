@@ -1,180 +1,185 @@
 package convo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// Summarize is a [CompactionStrategy] that puts a summary in the place of the
-// oldest exchanges. It cuts as [Truncate] does, and so deep that the edit frees
-// Goal.MinFree. The summary that stands is updated, never summarised by itself.
+// Summarize is a [CompactionStrategy] that replaces the oldest exchanges by a
+// summary. It cuts where [Truncate] does, deep enough for the edit to free
+// Goal.MinFree. If there is a summary already, the summarizer updates it.
 //
-// What does not fit the summarizer's window is summarised in several calls,
-// one after the other, each updating what the one before wrote; long tool
-// results are cut first, and the report says how much went unread.
+// If the messages to summarise do not fit the summarizer's window, they are
+// summarised in several calls, each of which updates the summary that the call
+// before it wrote. Long tool results are then cut in the middle, and
+// Report.Unread says how much no summarizer has read.
 type Summarize struct {
-	With       Summarizer // nil: Extract{}
-	KeepTokens int        // how much of the newest messages stays, beside the floor; 0: as much as the goal allows, negative: nothing
-	MaxTokens  int        // a longer summary is refused; 0 and less: an eighth of low water, at least 500, and at most an eighth of the summarizer's window
-	Window     int        // of the summarizer's model; 0: the History's, negative: no bound
-	Prompt     string     // what to ask for; empty: DefaultPrompt
+	// With writes the summary. Nil means Extract{}, which calls no model.
+	With Summarizer
+
+	// KeepTokens is how many raw tokens of the newest messages to keep, beside
+	// the floor. 0 means as many as the goal allows, a negative value none.
+	KeepTokens int
+
+	// MaxTokens is how long a summary may be, in raw tokens; a longer one is
+	// refused. 0 or less, or as much as the summarizer's window or more, means an
+	// eighth of Limits.Low, at least 500, but at most an eighth of that window.
+	// The bound is lowered to half of
+	// Goal.Target (but not below 500), and to what the edit leaves room for.
+	MaxTokens int
+
+	// Window is the context window of the summarizer's model, in tokens. 0 means
+	// Limits.Window of the History. With a negative value, or where neither is
+	// set, everything is summarised in one call.
+	Window int
+
+	// Prompt is the instruction for the model. Empty means DefaultPrompt.
+	Prompt string
 }
 
 // Name returns "summarize".
 func (Summarize) Name() string { return "summarize" }
 
-// leastSummary is the room below which no summary is asked for: whatever came
-// would be refused or say nothing.
+// leastSummary is the room, in tokens, below which no summary is requested: the
+// answer would be refused, or say nothing.
 const leastSummary = 64
 
-// Compact plans what to drop, and has the summary written.
-func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
-	if g.NoModel && z.callsModel() {
-		return Edit{}, g.run.without()
+// Compact returns an edit that drops the oldest exchanges and brings a summary of
+// them, which it requests from the summarizer. It returns [ErrNoGain] if that
+// would free too little, and g.NoModel if it is set and the summarizer calls a
+// model. It returns a [*RefusedError] for a summary that it does not accept, a
+// [*ValueError] if the summarizer's window is too small for the prompt, and
+// otherwise the error of the summarizer. The Work of the edit is set even if
+// there is an error.
+func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, err error) {
+	w := writer{
+		with: z.With, prompt: z.Prompt, window: z.Window, windowName: "Summarize.Window", maxTokens: z.MaxTokens, focus: g.Focus,
+		s: s, sent: g.Sent, sentTokens: g.SentTokens, count: g.count(s),
 	}
-	w := writer{with: z.With, prompt: z.Prompt, window: z.Window, max: z.MaxTokens, focus: g.Focus, s: s, run: g.run, count: g.count(s)}
+	e.Work = &w.work // also returned with every error
+	defer catch(&err, "Options.Tokenizer")
+	if g.NoModel != nil && callsModel(z.With) {
+		return e, g.NoModel
+	}
 	target := g.target(s)
-	if w.max <= 0 {
-		w.max = maxSummary(int(target))
-		if g.run != nil && g.run.low > 0 {
-			w.max = maxSummary(clampInt(g.run.low))
-		}
+	if w.maxTokens <= 0 {
+		w.maxTokens = maxSummary(cmp.Or(g.Low, int(target)))
 	}
 	switch {
-	case !z.callsModel():
+	case !callsModel(z.With):
 		w.window = -1
-	case w.window == 0 && g.run != nil:
-		w.window = g.run.window
+	case w.window == 0:
+		w.window, w.windowName = g.Window, "Limits.Window"
 	}
-	if w.window > 0 && z.MaxTokens <= 0 {
-		w.max = min(w.max, max(w.window/8, leastChunk))
+	if w.window > 0 && (z.MaxTokens <= 0 || z.MaxTokens >= w.window) {
+		w.maxTokens = min(w.maxTokens, max(w.window/8, leastChunk))
 	}
-	frame := s.frameTokens()
+	w.maxTokens = min(w.maxTokens, max(clampInt(target/2), maxSummary(0))) // so that the cut leaves something beside the summary
+	frame := int64(s.SummaryTokens(""))
 	if s.raw() <= target {
-		return Edit{}, ErrNoGain
+		return e, ErrNoGain
 	}
-	free := int64(max(g.MinFree, 1))
-	c := z.cut(s, min(target, s.raw()-free), int64(w.max)+frame)
+	free := min(int64(max(g.MinFree, 1)), s.raw()+1)
+	c := z.planCut(s, min(target, s.raw()-free), int64(w.maxTokens)+frame)
 	if len(c.drop) == 0 {
-		return Edit{}, ErrNoGain
+		return e, ErrNoGain
 	}
-	folded := s.raw() - c.kept
-	room := folded + s.slot.tokens() - frame - free
-	if room < int64(min(w.max, leastSummary)) {
-		return Edit{}, ErrNoGain
+	dropped := s.raw() - c.remaining
+	room := dropped + s.summary.tokens() - frame - free
+	if room < int64(min(w.maxTokens, leastSummary)) {
+		return e, ErrNoGain
 	}
-	w.max = min(w.max, clampInt(room))
-
-	base := s
-	if g.run != nil {
-		base, w.sent = g.run.base, g.run.sent
+	w.maxTokens = min(w.maxTokens, clampInt(room))
+	for _, id := range c.drop {
+		w.sources = append(w.sources, source{id, g.original(ctx, s, id)})
 	}
-	w.prepare(entriesOf(base, c.drop))
-	sum, err := w.write(ctx)
+	w.collectPinned()
+	summary, err := w.write(ctx)
 	if err != nil {
-		return Edit{}, err
+		return e, err
 	}
-	return Edit{Drop: c.drop, Summary: &Summary{Text: sum.Text, Usage: sum.Usage}}, nil
+	e.Drop, e.Summary = c.drop, &Summary{Text: summary.Text, Usage: summary.Usage}
+	return e, nil
 }
 
-// cut plans as cutTo does, with room for a summary of so many tokens in the
-// place of the one that stands.
-func (z Summarize) cut(s *Snapshot, target, room int64) cut {
-	target += s.slot.tokens() - room // the slot will weigh something else
+// planCut plans a cut as cutTo does, but leaves room for a new summary instead of
+// the present one.
+func (z Summarize) planCut(s *Snapshot, target, room int64) cut {
+	target += s.summary.tokens() - room
 	if z.KeepTokens < 0 {
 		target = 0
 	}
 	return cutTo(s, target, int64(max(z.KeepTokens, 0)))
 }
 
-func (z Summarize) callsModel() bool {
-	switch z.With.(type) {
+// callsModel reports whether a summarizer may call a model, which is so for all
+// but Extract.
+func callsModel(with Summarizer) bool {
+	switch with.(type) {
 	case nil, Extract, *Extract:
 		return false
 	}
 	return true
 }
 
-// entriesOf returns the entries with the ascending IDs, as s has them.
-func entriesOf(s *Snapshot, ids []ID) []*entry {
-	list := make([]*entry, 0, len(ids))
-	for _, e := range s.list {
-		if len(ids) > 0 && e.id == ids[0] {
-			list = append(list, e)
-			ids = ids[1:]
-		}
-	}
-	return list
-}
-
-// A writer has one summary written, in as many calls as it takes.
+// A writer gets one summary from a summarizer, in as many calls as that takes.
 type writer struct {
-	with   Summarizer
-	prompt string
-	focus  string
-	window int // 0 and less: no bound
-	max    int // tokens of the summary
-	s      *Snapshot
-	run    *run
-	count  func(string) int
+	with       Summarizer
+	prompt     string
+	focus      string
+	window     int    // 0 or less: no bound
+	windowName string // the option that window comes from
+	maxTokens  int    // of the summary
+	s          *Snapshot
+	count      func(string) int
 
-	handoff bool // nothing stays beside the summary
+	sources    []source
+	pinned     []Message // they stay in the view beside the summary
+	sent       *Snapshot // see Goal.Sent
+	sentTokens int
+	unread     int // tokens that were cut out of results
 
-	entries []*entry
-	pinned  []Message
-	sent    sent
-	unread  int // tokens that were cut out of results
+	work Work
 }
 
-// prepare says what to fold.
-func (w *writer) prepare(entries []*entry) {
-	w.entries = entries
+// A source is a message that a summary is to stand for.
+type source struct {
+	id  ID
+	msg Message
+}
+
+// collectPinned fills in w.pinned.
+func (w *writer) collectPinned() {
 	for _, id := range w.s.pinned() {
-		if !w.handoff {
-			w.pinned = append(w.pinned, w.s.find(id).msg.clone())
+		w.pinned = append(w.pinned, w.s.find(id).msg.clone())
+	}
+}
+
+// reusableSent returns a copy of the snapshot last sent, if it shows the present
+// summary and all sources, and the window has room for an instruction and a
+// summary behind it. Otherwise it returns nil.
+func (w *writer) reusableSent(instruction string) *Snapshot {
+	if w.sent == nil || w.sent.summary != w.s.summary {
+		return nil
+	}
+	if w.window > 0 && w.sentTokens+w.count(instruction)+w.maxTokens > w.window {
+		return nil
+	}
+	for _, src := range w.sources {
+		if e := w.sent.find(src.id); e == nil || !reflect.DeepEqual(e.msg, src.msg) {
+			return nil
 		}
 	}
-}
-
-// A sent is the snapshot last given to RecordUsage, nil when there is none, and
-// what its request weighed.
-type sent struct {
-	at     *Snapshot
-	tokens int64
-}
-
-func (h *History) lastSent() sent {
-	if h.sent == nil {
-		return sent{}
-	}
-	return sent{h.sent, h.known().cal.Tokens}
-}
-
-// rides returns what was last sent, when it shows all that is to be folded and
-// the window has room for an instruction and a summary behind it.
-func (w *writer) rides(instruction string) *Snapshot {
-	last := w.sent.at
-	if last == nil || last.slot != w.s.slot {
-		return nil
-	}
-	if w.window > 0 && w.sent.tokens+int64(w.count(instruction))+int64(w.max) > int64(w.window) {
-		return nil
-	}
-	shown := 0
-	for _, e := range last.list {
-		if shown < len(w.entries) && w.entries[shown] == e {
-			shown++
-		}
-	}
-	if shown < len(w.entries) {
-		return nil
-	}
-	own := *last
+	own := *w.sent
 	return &own
 }
 
-// write calls the summarizer, and returns a summary that is fit, with the
+// write calls the summarizer, and returns a summary that was accepted, with the
 // usage of all calls.
 func (w *writer) write(ctx context.Context) (Summary, error) {
 	if w.with == nil {
@@ -182,15 +187,14 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 	}
 	p := newPrompter(w)
 	previous := ""
-	if w.s.slot != nil {
-		previous = w.s.slot.sum.Text
+	if w.s.summary != nil {
+		previous = w.s.summary.sum.Text
 	}
 	chunks, err := p.chunks(previous)
 	if err != nil {
 		return Summary{}, err
 	}
-	var sum Summary
-	var used Usage
+	var summary Summary
 	for _, chunk := range chunks {
 		req := SummaryRequest{
 			Prompt:      p.prompt(previous, chunk.text),
@@ -198,48 +202,52 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 			Messages:    chunk.messages(),
 			Pinned:      cloneAll(w.pinned),
 			Focus:       w.focus,
-			MaxTokens:   w.max,
+			MaxTokens:   w.maxTokens,
 			Instruction: p.instruction(),
 			Count:       w.count,
 		}
 		if len(chunks) == 1 {
-			req.Sent = w.rides(req.Instruction)
+			req.Sent = w.reusableSent(req.Instruction)
 		}
-		sum, err = w.ask(ctx, req)
-		used = used.plus(sum.Usage)
+		summary, err = w.summarize(ctx, req)
 		if err != nil {
 			return Summary{}, err
 		}
-		previous = sum.Text
+		previous = summary.Text
 	}
-	w.run.skipped(int64(w.unread))
-	sum.Usage = used
-	return sum, nil
+	w.work.Unread = w.unread
+	summary.Usage = w.work.Usage
+	return summary, nil
 }
 
-// ask makes one call, and looks at what comes back.
-func (w *writer) ask(ctx context.Context, req SummaryRequest) (sum Summary, err error) {
+// summarize makes one call of the summarizer, and checks what it returns.
+func (w *writer) summarize(ctx context.Context, req SummaryRequest) (summary Summary, err error) {
 	if ctx.Err() != nil {
-		return sum, context.Cause(ctx)
+		return summary, context.Cause(ctx)
 	}
-	defer func() { w.run.summarized(sum.Usage, err) }()
-	if sum, err = w.call(ctx, req); err != nil {
-		return sum, fmt.Errorf("convo: summarizer: %w", err)
+	if callsModel(w.with) {
+		w.work.Calls++
 	}
-	sum.Text = strings.TrimSpace(validText(sum.Text))
-	if sum.Usage.fault() != nil {
-		sum.Usage = Usage{}
+	summary, err = w.call(ctx, req)
+	if summary.Usage.fault() != nil {
+		summary.Usage = Usage{}
 	}
-	if err := sum.fault(); err != nil {
-		return sum, err
+	w.work.Usage = w.work.Usage.plus(summary.Usage)
+	if err != nil {
+		return summary, &summarizerError{err}
 	}
-	if n := w.count(sum.Text); n > w.max {
-		return sum, &RefusedError{Reason: fmt.Sprintf("it has %d tokens of at most %d", n, w.max)}
+	summary.Text = strings.TrimSpace(text.Valid(summary.Text))
+	if err := summary.fault(); err != nil {
+		return summary, err
 	}
-	return sum, nil
+	if n := w.count(summary.Text); n > w.maxTokens {
+		return summary, &RefusedError{Reason: fmt.Sprintf("the summary has %d tokens, but at most %d were asked for", n, w.maxTokens)}
+	}
+	return summary, nil
 }
 
-func (w *writer) call(ctx context.Context, req SummaryRequest) (sum Summary, err error) {
+// call calls the summarizer, and turns a panic into an error.
+func (w *writer) call(ctx context.Context, req SummaryRequest) (summary Summary, err error) {
 	defer catch(&err, "Summarizer")
 	return w.with.Summarize(ctx, req)
 }

@@ -1,34 +1,45 @@
 package convo
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 )
 
-// A Summary stands for entries that went. It is a slot of the view, not an
-// entry: it has no ID and no index, and there is at most one, directly after
-// the system entries.
+// A Summary is a text that stands for entries that were removed from the view.
+// A view has at most one, directly after the system entries. It is not an
+// entry: it has no ID and no index, and cannot be pinned.
 type Summary struct {
-	// Text is the summary as it was written, without the wrapper that marks
-	// it for the model.
+	// Text is the summary as it was written, without the tags that mark it for
+	// the model.
 	Text string
 
-	// Covers are the IDs of the entries it stands for. Nil in an [Edit]: all
-	// that it drops. What the replaced summary covered is added.
+	// Covers are the IDs of the entries that the summary stands for. In an
+	// [Edit], nil means all entries that the edit drops; a dropped entry that
+	// other Covers lack is reported as dropped without having been summarised.
+	// The IDs that a replaced summary covered are added.
+	//
+	// Two ranges are joined if no entry of the view is between them. So a range
+	// may also hold IDs of entries that SetSystem replaced, that a rollback
+	// removed, or that were dropped without having been summarised.
 	Covers []Range
 
-	Stop  Stop  // why the model that wrote it stopped
-	Usage Usage // what writing it cost
+	Stop  Stop  // why the model stopped writing
+	Usage Usage // what the model's provider reported for writing it
 
-	// Filled in by the History.
-	Updates int       // how often it was updated since the first
-	Tokens  int       // raw, with the wrapper
-	Time    time.Time // when it was put in place
+	// The History sets these fields; their values in an Edit are ignored.
+	Updates int       // how many times the first summary was updated
+	Tokens  int       // raw tokens, including the tags
+	Time    time.Time // when it was put into the view
 }
 
-// A Range is the IDs from First to Last, both included.
+// maxUpdates is the largest value of Summary.Updates.
+const maxUpdates = math.MaxInt32
+
+// A Range is a range of IDs, from First to Last, both included.
 type Range struct {
 	First ID `json:"first"`
 	Last  ID `json:"last"`
@@ -37,80 +48,66 @@ type Range struct {
 // A Stop says why a model stopped writing.
 type Stop uint8
 
-// Reasons to stop. StopDone, the zero value, says that it had finished.
+// The reasons why a model stops. A summary is used only if its Stop is
+// StopDone, the zero value.
 const (
-	StopDone Stop = iota
-	StopLength
-	StopToolCall
-	StopRefused
+	StopDone     Stop = iota // the model had finished
+	StopLength               // it reached the limit of its output
+	StopToolCall             // it called a tool
+	StopRefused              // it refused
 )
 
+// String returns the reason in lower case, such as "tool call".
 func (s Stop) String() string { return nameOf(s, "done", "length", "tool call", "refused") }
 
-// nameOf names a small number.
-func nameOf[N ~uint8](n N, names ...string) string {
-	if int(n) < len(names) {
-		return names[n]
-	}
-	return fmt.Sprintf("%T(%d)", n, uint8(n))
-}
-
-// A slot is a summary in place. It never changes.
-type slot struct {
+// A placedSummary is the summary of a view. It never changes.
+type placedSummary struct {
 	sum Summary
-	raw int64
+	raw int64 // raw tokens, including the tags
 }
 
-func (s *slot) tokens() int64 {
+// tokens returns the raw tokens of s, which may be nil.
+func (s *placedSummary) tokens() int64 {
 	if s == nil {
 		return 0
 	}
 	return s.raw
 }
 
-// Summary returns the summary, and whether there is one.
+// Summary returns a copy of the summary, and whether the view has one.
 func (s *Snapshot) Summary() (Summary, bool) {
-	if s.slot == nil {
+	if s.summary == nil {
 		return Summary{}, false
 	}
-	sum := s.slot.sum
+	sum := s.summary.sum
 	sum.Covers = slices.Clone(sum.Covers)
 	return sum, true
 }
 
-// summaryMessage is the summary as the model sees it: a user message whose
-// wrapper no text can forge.
-func summaryMessage(key string, s *slot) Message {
+// summaryMessage returns the summary as the model sees it: a user message with
+// tags that no text can forge.
+func summaryMessage(key string, s *placedSummary) Message {
 	open, end := summaryTags(key)
-	return User(open + shownSummary(key, s.sum.Text) + end)
+	return User(open + maskKey(key, s.sum.Text) + end)
 }
 
-// shownSummary is the text of a summary as the model sees it: what imitates our
-// tags, key and all, stays text.
-func shownSummary(key, text string) string {
-	if strings.Contains(text, key) {
-		return escapeTags(text)
-	}
-	return text
-}
-
-func summaryTags(key string) (open, end string) {
-	return fmt.Sprintf("<summary key=%q>\nWhat went before in this conversation, in short:\n", key),
-		fmt.Sprintf("\n</summary key=%q>", key)
-}
-
-// summaryTokens counts a summary with its wrapper.
+// summaryTokens returns the raw tokens of a summary with this text, including
+// the tags.
 func (id *identity) summaryTokens(text string) int64 {
 	open, end := summaryTags(typicalKey)
-	return int64(id.over.Message) + id.text(open) + id.text(shownSummary(id.key, text)) + id.text(end)
+	return int64(id.over.Message) + id.text(open) + id.text(maskKey(id.key, text)) + id.text(end)
 }
 
-// joinRanges returns what any of the ranges covers: ascending, apart.
-func joinRanges(ranges ...Range) []Range {
-	slices.SortFunc(ranges, func(a, b Range) int { return int(min(max(a.First-b.First, -1), 1)) })
+// covering returns ranges in ascending order, with two ranges joined if no
+// entry of the view is between them. So there is at most one more than the view
+// has entries. It may sort its argument.
+func (s *state) covering(ranges []Range) []Range {
+	if !slices.IsSortedFunc(ranges, byFirst) {
+		slices.SortFunc(ranges, byFirst)
+	}
 	var out []Range
 	for _, r := range ranges {
-		if n := len(out); n > 0 && r.First <= out[n-1].Last+1 {
+		if n := len(out); n > 0 && !s.hasWithin(out[n-1].Last+1, r.First-1) {
 			out[n-1].Last = max(out[n-1].Last, r.Last)
 			continue
 		}
@@ -119,7 +116,21 @@ func joinRanges(ranges ...Range) []Range {
 	return out
 }
 
-// rangesOf returns the ranges that cover ascending IDs.
+// hasWithin reports whether the view has an entry with an ID from first to
+// last.
+func (s *state) hasWithin(first, last ID) bool {
+	if first > last {
+		return false
+	}
+	for _, list := range [...][]*entry{s.sys, s.list} {
+		if i, ok := index(list, first); ok || i < len(list) && list[i].id <= last {
+			return true
+		}
+	}
+	return false
+}
+
+// rangesOf returns the ranges that hold exactly the given IDs, which ascend.
 func rangesOf(ids []ID) []Range {
 	var out []Range
 	for _, id := range ids {
@@ -131,3 +142,86 @@ func rangesOf(ids []ID) []Range {
 	}
 	return out
 }
+
+// fit returns an error if the summary of a strategy's edit may not be used.
+// freed is how many raw tokens the edit frees, and minFree how many it must
+// free. s may be nil.
+func (s *Summary) fit(freed, minFree int64) error {
+	if s == nil || s.Text == "" && s.Stop == StopDone {
+		return nil
+	}
+	if err := s.fault(); err != nil {
+		return err
+	}
+	if freed < minFree {
+		return &RefusedError{Reason: fmt.Sprintf("compaction would free too little: %d tokens, want at least %d", freed, minFree)}
+	}
+	return nil
+}
+
+// fault returns an error if the summary is not complete or has no text.
+func (s *Summary) fault() error {
+	switch {
+	case s.Stop == StopLength:
+		return &RefusedError{Reason: "the summary was cut off; raise the output limit of its model"}
+	case s.Stop == StopToolCall:
+		return &RefusedError{Reason: "the model called a tool instead of finishing the summary"}
+	case s.Stop == StopRefused:
+		return &RefusedError{Reason: "the model refused to write a summary"}
+	case s.Stop != StopDone:
+		return &RefusedError{Reason: "the summary has an unknown Stop: " + s.Stop.String()}
+	case strings.TrimSpace(s.Text) == "":
+		return &RefusedError{Reason: "the summary is empty"}
+	}
+	return nil
+}
+
+func byFirst(a, b Range) int { return cmp.Compare(a.First, b.First) }
+
+// within returns the IDs that any of the ranges holds. ids ascend, and ranges
+// are sorted by First.
+func within(ids []ID, ranges []Range) []ID {
+	var in []ID
+	last := ID(0) // the largest Last of the ranges that begin at or before id
+	for _, id := range ids {
+		for len(ranges) > 0 && ranges[0].First <= id {
+			last = max(last, ranges[0].Last)
+			ranges = ranges[1:]
+		}
+		if id <= last {
+			in = append(in, id)
+		}
+	}
+	return in
+}
+
+// without returns the ranges without the given IDs. ids ascend, and ranges are
+// sorted by First.
+func without(ranges []Range, ids []ID) []Range {
+	out := make([]Range, 0, len(ranges)+len(ids))
+	for _, r := range ranges {
+		from, _ := slices.BinarySearch(ids, r.First)
+		for _, id := range ids[from:] {
+			if id > r.Last {
+				break
+			}
+			if r.First < id {
+				out = append(out, Range{r.First, id - 1})
+			}
+			r.First = id + 1
+		}
+		if r.First <= r.Last {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// A summarizerError wraps the error of a summarizer. It marks the error as a
+// failure even if it matches an error of this package that means something
+// else, such as [ErrNoGain].
+type summarizerError struct{ err error }
+
+func (e *summarizerError) Error() string { return fmt.Sprintf("convo: summarizer: %v", e.err) }
+
+func (e *summarizerError) Unwrap() error { return e.err }

@@ -1,36 +1,69 @@
 package convo
 
 import (
+	"fmt"
 	"math"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/bigram"
+	"github.com/seed-c1b73e60/convo/internal/bpe"
+	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
-// A Tokenizer counts the tokens of a text. It must not wait (a History calls
-// it without a lock, but inside Append), must give the same answer for the
-// same text, and is called from several goroutines at once. What it returns
-// below 0 counts as 0.
+// A Tokenizer counts the tokens of texts. It must be safe for concurrent use.
+// It should be fast and must not wait for anything, because [History.Append]
+// calls it, though with no lock held.
 type Tokenizer interface {
+	// CountTokens returns how many tokens text has. It must return the same
+	// number for the same text. A negative number counts as 0.
 	CountTokens(text string) int
 }
 
-// TokenizerFunc makes a function a [Tokenizer].
+// A TokenizerFunc is a function used as a [Tokenizer].
 type TokenizerFunc func(text string) int
 
-// CountTokens calls f.
+// CountTokens returns f(text).
 func (f TokenizerFunc) CountTokens(text string) int { return f(text) }
 
-// Overheads are the tokens that messages weigh beside their texts. Zero is the
-// stated default, a negative value is none. Overheads of package wire returns
-// those of a model, by the rules of its provider.
-type Overheads struct {
-	Message int // each message, for its role and frame; 0: 4
-	Call    int // each tool call, beside its id, name and arguments; 0: 8
-	Result  int // each tool result, beside its id, name and content; 0: 4
+// Heuristic is the default [Tokenizer]. It estimates how many tokens a text has
+// for o200k, the tokenizer of GPT-4o and later models, with a table of 64 KB
+// that was fitted to text in all major scripts, to code and to data. It needs
+// no vocabulary and does not allocate. The estimate for a text that is not
+// empty is at least 1 and at most its length in bytes. The estimate for two
+// texts joined differs from the sum of their estimates by at most 2, unless a
+// long run of one byte extends across the join.
+//
+// The figures below are mean errors on text that was not used for the fit,
+// beside the 95th percentile of single messages. For a message of 200 tokens
+// the error is 3.7 % (9.5 %), for a conversation of 25 messages 2.2 %: English
+// and Chinese 3 %, Go 4 %, JSON, base64, UUIDs and logs 1 to 2 %, Russian 6 %,
+// Georgian 11 %. On code and data from other sources it is 3.1 % for a message
+// (7 %) and 2.2 % for a conversation; for CSV 7 %. On prose from another
+// source, the Universal Declaration of Human Rights in 57 languages, it is 6.0
+// % for a message (13 %) and 4.3 % for a conversation: 4 to 5 % in Latin,
+// Arabic and Cyrillic scripts, 9 % for Hindi and Japanese. The worst estimates
+// of a whole text are 20 % (Burmese) and 28 % (Georgian) too high, and a single
+// sentence may be off by a factor of two. Usage reports correct such errors;
+// see [History.RecordUsage]. The tokenizers of other vendors may differ more.
+type Heuristic struct{}
 
-	// Media weighs an image, a sound or a document, by a rule of the model's
-	// provider and never by its bytes. Nil: 1,600 for an image (about what a
-	// large one costs with the major providers), 3,000 for anything else. It
-	// is called as a Tokenizer is.
+// CountTokens returns an estimate of how many tokens text has.
+func (Heuristic) CountTokens(text string) int { return bigram.Count(text) }
+
+// Overheads are the tokens that messages take up in a request beside their
+// texts. A field that is 0 means the default stated for it, and a negative one
+// means none. The function Overheads in package wire returns the values for a
+// model, by the rules of its provider.
+type Overheads struct {
+	Message int // for the role and frame of each message; 0: 4
+	Call    int // for each tool call, beside its ID, name and arguments; 0: 8
+	Result  int // for each tool result, beside its ID, name and content; 0: 4
+
+	// Media returns the tokens of an image, a sound or a document. It should
+	// follow the rule of the model's provider, and must be safe for concurrent
+	// use. A negative result counts as 0. If Media is nil, an image counts
+	// 1,600 tokens, about what a large one costs with the major providers, and
+	// anything else 3,000.
 	Media func(Media) int
 }
 
@@ -44,8 +77,8 @@ func (o Overheads) withDefaults() Overheads {
 	return o
 }
 
-// orDefault is value, or def when value is zero, or 0 when it is negative; at
-// most what one text may count.
+// orDefault returns def if value is 0, 0 if value is negative, and otherwise
+// value, but at most maxTextTokens.
 func orDefault(value, def int) int {
 	if value == 0 {
 		return def
@@ -60,14 +93,15 @@ func defaultMediaTokens(m Media) int {
 	return 3000
 }
 
-// Usage is what a provider reported for one request.
+// Usage is what a provider reported for one request, in tokens.
 type Usage struct {
-	Input      int // all tokens of the request, cached ones included
-	CacheRead  int // of Input, read from the provider's cache
-	CacheWrite int // of Input, written to it
-	Output     int // tokens of the answer
+	Input      int // the whole request, including CacheRead and CacheWrite
+	CacheRead  int // the part of Input that was read from the provider's cache
+	CacheWrite int // the part of Input that was written to it
+	Output     int // the answer
 }
 
+// fault returns a [*ValueError] if u cannot be the usage of a request.
 func (u Usage) fault() error {
 	for _, f := range []struct {
 		name  string
@@ -78,7 +112,8 @@ func (u Usage) fault() error {
 		}
 	}
 	if u.Input > 0 && (u.CacheRead > u.Input || u.CacheWrite > u.Input-u.CacheRead) {
-		return &ValueError{Name: "Usage.Input", Value: u.Input, Want: "all tokens of the request, cached ones included"}
+		return &ValueError{Name: "Usage.Input", Value: u.Input,
+			Want: fmt.Sprintf("at least CacheRead + CacheWrite, %d; Input includes cached tokens", addClamped(u.CacheRead, u.CacheWrite))}
 	}
 	return nil
 }
@@ -92,7 +127,7 @@ func (u Usage) plus(v Usage) Usage {
 	}
 }
 
-// addClamped adds figures that are not negative.
+// addClamped returns a + b, or MaxInt if that overflows. Neither is negative.
 func addClamped(a, b int) int {
 	if a > math.MaxInt-b {
 		return math.MaxInt
@@ -100,29 +135,32 @@ func addClamped(a, b int) int {
 	return a + b
 }
 
-// An Estimate is what the next request weighs, in tokens, overhead included.
-// Before any usage report Upper is Tokens and an eighth, or as [Prior] says;
-// afterwards only what came or went since the last one is in doubt, by as much
-// as reports have differed from estimates.
+// An Estimate is the estimated size of the next request in tokens, including
+// everything that the request carries beside messages.
+//
+// Before the first usage report, Upper is an eighth above Tokens, or as much as
+// [Prior] says. After a report only what was added or removed since then is
+// uncertain, and Upper is above Tokens by as much as earlier reports have
+// differed from their estimates.
 type Estimate struct {
-	Tokens   int // the best guess
-	Upper    int // a bound that the true count should stay under; limits go by it
-	Measured int // how much of Tokens the last usage report covers
+	Tokens   int // the best estimate
+	Upper    int // a bound that the true count should stay under; limits are compared with it
+	Measured int // the part of Tokens that the last usage report measured
 }
 
-// Bounds that keep sums from overflowing: tokens of one text, and any total
-// that comes from outside.
+// These bounds keep sums from overflowing.
 const (
-	maxTextTokens = math.MaxInt32
-	maxTotal      = 1 << 52
+	maxTextTokens = math.MaxInt32      // of one text
+	maxTotal      = calibrate.MaxTotal // of any total that is reported or read from JSON
 )
 
-// A counter counts messages in raw tokens: as its tokenizer and overheads say,
-// not calibrated. It calls the caller's code, which may panic.
+// A counter counts messages in raw tokens, which are those of its tokenizer and
+// its overheads, before any calibration. It runs the caller's code, which may
+// panic.
 type counter struct {
 	tokenizer Tokenizer
 	over      Overheads
-	isDefault bool // Heuristic with default overheads
+	isDefault bool // whether it is Heuristic with the default overheads
 }
 
 func newCounter(t Tokenizer, o Overheads) *counter {
@@ -135,7 +173,7 @@ func newCounter(t Tokenizer, o Overheads) *counter {
 	return c
 }
 
-// text counts one text.
+// text returns the tokens of s.
 func (c *counter) text(s string) int64 {
 	if s == "" {
 		return 0
@@ -144,16 +182,6 @@ func (c *counter) text(s string) int64 {
 }
 
 func clampTokens(n int) int64 { return min(max(int64(n), 0), maxTextTokens) }
-
-// message counts m with the tags that name its author.
-func (c *counter) message(m *Message) int64 {
-	n := int64(c.over.Message)
-	if m.isTagged() {
-		open, end := authorTags(typicalKey, m.Author)
-		n += c.text(open) + c.text(end)
-	}
-	return n + c.parts(m.Parts)
-}
 
 func (c *counter) parts(parts []Part) int64 {
 	var n int64
@@ -186,5 +214,109 @@ func (c *counter) result(r *ToolResult) int64 {
 	return n
 }
 
-// clampInt is n as an int, also where int has 32 bits.
+// clampInt returns n, or the int nearest to it where int has 32 bits.
 func clampInt(n int64) int { return int(min(max(n, math.MinInt), math.MaxInt)) }
+
+// Tiktoken returns a [Tokenizer] that counts exactly as OpenAI's tokenizers
+// do, for a model or for an encoding (cl100k_base, o200k_base, o200k_harmony).
+// The Tokenizer is safe for concurrent use and can be compared with ==.
+//
+// A model is recognised by its family. The families gpt-5 (including gpt-5.1
+// and so on), gpt-4.5, gpt-4.1, gpt-4o, chatgpt-4o, o1, o3, o4 and gpt-oss are
+// counted with o200k; gpt-4, gpt-3.5, gpt-35, text-embedding-3,
+// text-embedding-ada-002, davinci-002 and babbage-002 with cl100k. A model's
+// name is that of its family, or begins with it and a "-" or ":". A fine-tuned
+// model ("ft:gpt-4o:...") is counted like its base. A host's prefix ("openai/",
+// "openai.") and capital letters do not matter. For any other name Tiktoken
+// returns a [*ValueError]; use [Heuristic] for models whose tokenizer is not
+// public, or a [TokenizerFunc].
+//
+// Only the text itself is counted. Text that spells a special token is ordinary
+// text, since users may write it. A byte that is not part of valid UTF-8 counts
+// as U+FFFD. Letters and numbers are those of Unicode 16, whatever the version
+// of Go. Tests compare the counts with those of OpenAI's own code, which are in
+// the repository, and with a second implementation; with the build tag tiktoken
+// also with github.com/pkoukk/tiktoken-go, which nothing else needs.
+//
+// Nothing is downloaded: the vocabularies, 1.2 MiB together, are part of each
+// program that calls Tiktoken. Tiktoken returns at once. The first count with
+// an encoding loads its vocabulary, which takes about 5 to 10 milliseconds and
+// 4 MiB of memory for cl100k, and 15 to 25 milliseconds and 7 MiB for o200k.
+// After that, counting does not allocate, except for a single word of more than
+// 32 KiB, which needs about 45 bytes of working space for each of its bytes.
+// The time is linear in the length of the text, whatever the text is.
+func Tiktoken(model string) (Tokenizer, error) {
+	name := baseName(model)
+	switch {
+	case name == "o200k_base", name == "o200k_harmony",
+		isModel(name, "gpt-5", "gpt-4.5", "gpt-4-5", "gpt-4.1", "gpt-4-1", "gpt-4o", "chatgpt-4o", "o1", "o3", "o4", "gpt-oss"),
+		strings.HasPrefix(name, "gpt-5."):
+		return o200k, nil
+	case name == "cl100k_base",
+		isModel(name, "gpt-4", "gpt-3.5", "gpt-35", "text-embedding-3", "text-embedding-ada-002", "davinci-002", "babbage-002"):
+		return cl100k, nil
+	}
+	return nil, &ValueError{
+		Name:  "Tiktoken model",
+		Value: shortened(model),
+		Want: "gpt-5, gpt-4.5, gpt-4.1, gpt-4o, chatgpt-4o, o1, o3, o4, gpt-oss, gpt-4, gpt-3.5, text-embedding-3, " +
+			"text-embedding-ada-002, davinci-002 or babbage-002, or a name that begins with one of these and a hyphen, " +
+			"or cl100k_base, o200k_base or o200k_harmony; for other models use Heuristic or a TokenizerFunc",
+	}
+}
+
+// baseName returns a model's name in lower case, without the prefix of a host
+// ("openai/", "openai.", "openai:"), and for a fine-tuned model
+// ("ft:gpt-4o:org") the name of its base.
+func baseName(model string) string {
+	name := strings.ToLower(model)
+	if len(name) > 200 {
+		name = name[:200]
+	}
+	for rest := ""; rest != name; {
+		rest = name
+		for _, before := range []string{"openai:", "openai.", "ft:"} {
+			name = strings.TrimPrefix(name, before)
+		}
+		base, _, _ := strings.Cut(name, ":")
+		name = name[strings.LastIndexByte(base, '/')+1:]
+	}
+	name, _, _ = strings.Cut(name, ":")
+	return name
+}
+
+// shortened returns a name, or its beginning if it is long, for an error.
+func shortened(name string) string {
+	if len(name) <= 60 {
+		return name
+	}
+	return strings.ToValidUTF8(name[:60], "") + "..."
+}
+
+// isModel reports whether name is one of the families or begins with one and a
+// hyphen.
+func isModel(name string, families ...string) bool {
+	for _, family := range families {
+		if rest, ok := strings.CutPrefix(name, family); ok && (rest == "" || rest[0] == '-') {
+			return true
+		}
+	}
+	return false
+}
+
+// A tiktoken names an encoding of package bpe. It does not hold the encoding,
+// so that none is loaded before the first count.
+type tiktoken uint8
+
+const (
+	cl100k tiktoken = iota
+	o200k
+)
+
+// CountTokens returns how many tokens text has.
+func (t tiktoken) CountTokens(text string) int {
+	if t == o200k {
+		return bpe.O200k().Count(text)
+	}
+	return bpe.Cl100k().Count(text)
+}

@@ -1,32 +1,40 @@
 package convo
 
-import (
-	"context"
-	"slices"
-)
+import "context"
 
-// ClearToolResults is a [CompactionStrategy] that clears old tool results: a
-// marker that names the tool and the size takes the place of the content, call
-// and error flag stay. It works inside one long turn too.
+// ClearToolResults is a [CompactionStrategy] that clears old tool results. It
+// replaces the content of a result by a marker that names the tool and the size;
+// the call and the error flag stay. It works inside a single long turn too, and
+// calls no model.
 //
-// To keep the provider's prompt cache, it clears as much as it can at once, and
-// nothing when that frees too little. With Options.Spill, the originals are
-// kept and the markers say where.
+// Each edit costs a part of the provider's prompt cache, so ClearToolResults
+// clears as many results as it can at once, and none if that would free too
+// little. If Options.Spill is set, it stores the originals first, and the markers
+// say where they are.
 type ClearToolResults struct {
-	KeepLast int // the newest exchanges with calls keep their results; 0: 3, negative: none but the floor
-	MinFreed int // raw tokens; 0: Goal.MinFree, negative: whatever it is
+	// KeepLast is the number of newest exchanges with tool calls that keep their
+	// results. 0 means 3. If it is negative, only the floor keeps its results.
+	KeepLast int
+
+	// MinFreed is the least to free, in raw tokens. 0 means Goal.MinFree. If it
+	// is negative, any gain is enough.
+	MinFreed int
 }
 
 // Name returns "clear-tool-results".
 func (ClearToolResults) Name() string { return "clear-tool-results" }
 
-// Compact plans what to clear.
+// Compact returns an edit that clears old results. It returns [ErrNoGain] if that
+// would free too little, and g.NoClear if it is set.
 func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error) {
+	if g.NoClear != nil {
+		return Edit{}, g.NoClear
+	}
 	keep := c.KeepLast
 	if keep == 0 {
 		keep = 3
 	}
-	var rounds []atom
+	var rounds []listExchange // the exchanges with tool calls
 	for w := walk(&s.state); ; {
 		a, ok := w.next()
 		if !ok {
@@ -38,13 +46,17 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 	}
 	var e Edit
 	var freed int64
+	unclearable := make(map[Clear]bool, len(g.Unclearable))
+	for _, u := range g.Unclearable {
+		unclearable[Clear{ID: u.ID, CallID: u.CallID}] = true
+	}
 	counter := s.counter()
 	for _, a := range rounds[:max(len(rounds)-max(keep, 0), 0)] {
 		if a.floor {
 			continue
 		}
 		for _, result := range s.list[a.from+1 : a.to] {
-			freed += e.clearIn(result, counter, g.run)
+			freed += e.clearIn(result, counter, unclearable)
 		}
 	}
 	least := int64(max(c.MinFreed, 1))
@@ -57,12 +69,12 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 	return e, nil
 }
 
-// clearIn adds the results of an entry that are worth it, and returns what that
-// frees.
-func (e *Edit) clearIn(in *entry, counter *counter, run *run) (freed int64) {
+// clearIn adds to e the results of an entry that are longer than their markers.
+// It returns the raw tokens that clearing them frees.
+func (e *Edit) clearIn(in *entry, counter *counter, unclearable map[Clear]bool) (freed int64) {
 	for _, p := range in.msg.Parts {
 		r, ok := p.(ToolResult)
-		if !ok || r.Cleared || run != nil && slices.Contains(run.kept, Clear{ID: in.id, CallID: r.CallID}) {
+		if !ok || r.Cleared || unclearable[Clear{ID: in.id, CallID: r.CallID}] {
 			continue
 		}
 		gain := counter.parts(r.Parts) - counter.text(markerText(&r, ""))

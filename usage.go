@@ -1,309 +1,300 @@
 package convo
 
-import "slices"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
-// RecordUsage tells what the provider reported for the request made of at. The
-// figure is applied to that snapshot: what came or went since is added or
-// subtracted. One that is older than the last one applied is ignored, and so
-// is one without input tokens; one for another model than the present is kept
-// for that model. Do not report what a summarizer's own request used.
+	"github.com/seed-c1b73e60/convo/internal/calibrate"
+)
+
+// RecordUsage corrects the estimate by what the provider reported for the request
+// that was made from the snapshot at. What was added to the view or removed from
+// it since is added to that figure or subtracted from it. Do not report what a
+// summarizer's own request used.
 //
-// A figure that cannot be that of one request, because it is above the window,
-// or above four times what was counted and half of the limit beside, is left
-// aside, once: when the next one cannot be either, it is believed. One below a
-// quarter of what was counted, as it is where cached tokens were left out, is
-// taken as a quarter.
+// A report without input tokens is ignored, and so is one for a snapshot older
+// than that of the last report for its model. If the snapshot was made for another
+// model than the current one, the report counts for that model.
 //
-// What is new after a report is weighed by a ratio learned from the
-// differences between reports, in which all that a request carries beside its
-// messages cancels out; [Estimate].Upper is above Tokens by what earlier
-// reports were off, for what is new or has gone. What is learned survives
-// compactions, is kept apart by model ([History.SetModel]), and is saved with
-// a [Snapshot].
+// A report is implausible if there is a limit and the figure is above
+// Limits.Window, or above four times the raw tokens of the view plus the larger of
+// Limits.Tools and half of the limit. An implausible report is ignored once; if
+// the next one for that model is implausible too, for another snapshot, it is
+// accepted. A figure below a quarter of the raw tokens is raised to a quarter; it
+// is too low when it lacks the tokens that the provider read from its cache.
 //
-// It returns [ErrStale] for a snapshot that this History did not make, and a
-// [*ValueError] for a negative figure.
+// From the differences between reports, RecordUsage learns how many tokens the
+// model makes of a raw token; whatever the requests carry besides their messages
+// cancels out. From how far estimates were off, it learns how far
+// [Estimate].Upper must be above Tokens for what the last report does not cover.
+// Both are kept separately for each model (see [History.SetModel]), survive
+// compactions, and are saved with a [Snapshot].
+//
+// RecordUsage returns [ErrStale] for a snapshot that is not one of this History,
+// and a [*ValueError] if a figure is negative or Usage.Input is less than its
+// cached tokens.
 func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	if err := u.fault(); err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.owns(at); err != nil {
+	if err := h.ownsLocked(at); err != nil {
 		return err
 	}
 	if u.Input == 0 || at.version < h.known().learned.version(at.known().model) {
 		return nil
 	}
-	model, tokens := at.known().model, max(min(int64(u.Input), maxTotal), at.raw()/maxRatio)
-	if h.doubts(model, at, tokens) {
+	model, tokens := at.known().model, max(min(int64(u.Input), maxTotal), at.raw()/calibrate.MaxRatio)
+	if h.isImplausibleLocked(model, at, tokens) {
 		return nil
 	}
-	h.change()
+	h.newVersionLocked()
 	last := h.known().learned.of(model)
 	if model == h.known().model {
 		last = h.known().cal
 	}
 	shared := int64(0)
 	if last != nil && last.at != nil {
-		shared = at.sharedWith(last.at, h.isRewritten(last.at))
+		shared = at.sharedWith(last.at, h.isRewrittenLocked(last.at))
 	}
-	next := last.learn(h.opts.prior(model), h.guess(), h.known().cap, at, shared, tokens)
+	next := &calibration{Model: model, at: at.reported(), version: at.version}
+	next.Calibration = last.figures().Learn(calibrate.Report{
+		Tokens: tokens, Raw: at.raw(),
+		Last: last != nil && last.at != nil, Shared: shared,
+		Prior: h.opts.prior(model).arithmetic(), Overhead: h.statedOverheadLocked(), MaxOverhead: h.known().cap,
+	})
 	k := *h.known()
 	k.learned = k.learned.with(next)
 	if model == k.model {
-		k.cal, h.sent = next, at
+		k.cal, h.sent, h.heard = next, at, true
 	}
 	h.knowledge = &k
-	if k.cal == next {
-		h.sumMeasured(h.isRewritten(next.at))
+	if h.rewritten > at.version || h.showsTakenBackLocked(at) {
+		h.releaseViewsLocked(0) // at shows entries that have left the view
+		next = h.known().learned.of(model)
 	}
-	h.settle()
+	if h.known().cal == next {
+		h.sumMeasured(h.isRewrittenLocked(next.at))
+	}
+	h.updateChargeLocked()
 	return nil
 }
 
-// A doubted figure cannot be that of one request.
-type doubted struct {
+// An implausible is a report that was ignored because it was implausible.
+type implausible struct {
 	model   string
-	version uint64 // of the snapshot that it was reported for
+	version uint64 // of the snapshot that the report was for
 }
 
-// doubts reports whether a figure is to be left aside.
-func (h *History) doubts(model string, at *Snapshot, tokens int64) bool {
+// isImplausibleLocked reports whether to ignore a report of so many tokens as
+// implausible.
+func (h *History) isImplausibleLocked(model string, at *Snapshot, tokens int64) bool {
 	window := int64(h.limits.Window)
-	same := h.doubted != nil && h.doubted.model == model
+	same := h.implausible != nil && h.implausible.model == model
 	switch {
-	case h.limits.most() == 0, tokens <= overheadCap(h.limits)+maxRatio*at.raw() && (window == 0 || tokens <= window):
+	case h.limits.most() == 0, tokens <= overheadCap(h.limits)+calibrate.MaxRatio*at.raw() && (window == 0 || tokens <= window):
 		if same {
-			h.doubted = nil
+			h.implausible = nil
 		}
 		return false
-	case same && h.doubted.version != at.version:
-		return false // the second in a row
+	case same && h.implausible.version != at.version:
+		return false // accept the second one in a row
 	}
-	h.doubted = &doubted{model, at.version}
+	h.implausible = &implausible{model, at.version}
 	return true
 }
 
-// guess is the overhead that the limits state.
-func (h *History) guess() int64 { return min(int64(h.limits.Overhead), maxTotal) }
+// statedOverheadLocked returns Limits.Tools, the overhead to assume until usage is
+// reported.
+func (h *History) statedOverheadLocked() int64 { return min(int64(h.limits.Tools), maxTotal) }
 
-// overheadCap is the most that is taken for overhead. A large one that is none,
-// but the weight of a document that was counted as little, must not outlive the
-// document.
+// overheadCap returns the most that may be learned as overhead. Without this
+// bound, a document that was counted as far too small would look like a large
+// overhead, and go on being counted after it has left the view.
 func overheadCap(l Limits) int64 {
 	if l.most() == 0 {
 		return maxTotal
 	}
-	return max(min(int64(l.Overhead), maxTotal), l.most()/2)
+	return max(min(int64(l.Tools), maxTotal), l.most()/2)
 }
 
-// Tokens returns what the next request weighs. It costs the same at any
-// length.
+// Tokens returns the estimated size of the next request. It costs the same however
+// long the conversation is.
 func (h *History) Tokens() Estimate {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.estimate()
+	return h.estimateLocked()
 }
 
-// SetModel names the model that the next requests go to. Calibration is kept
-// apart by model: a new name starts from its [Prior], a known one from what was
-// learned. The name is empty at first.
-func (h *History) SetModel(name string) error {
-	name = validText(name)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ended() {
-		return ErrClosed
-	}
-	if name == h.known().model {
-		return nil
-	}
-	h.change()
-	h.sent = nil
-	h.anchor(name, h.known().learned)
-	h.settle()
-	return nil
-}
-
-// anchor takes what was learned of the model for the view as it is.
-func (h *History) anchor(model string, l learned) {
-	h.prior = h.opts.prior(model)
+// useModelLocked makes model the current one. l is what was learned about all
+// models.
+func (h *History) useModelLocked(model string, l learned) {
+	h.prior = h.opts.prior(model).arithmetic()
 	c := l.of(model)
-	if c != nil && c.at == nil { // measured in another History, on another view
+	if c != nil && c.at == nil { // learned in another History, from another view
 		raw := h.raw()
-		c = c.moved(scale{known: c, overhead: c.overhead(overheadCap(h.limits)), old: raw}, raw)
-		c.Doubt = c.Tokens
-		c.at = h.reported()
+		own := *c
+		own.Calibration = c.Moved(calibrate.Scale{Known: &c.Calibration, Overhead: c.Overhead(overheadCap(h.limits)), Old: raw}, raw)
+		own.Doubt = own.Tokens
+		own.at = h.reportedViewLocked()
+		c = &own
 	}
 	h.knowledge = &knowledge{model: model, cal: c, learned: l, cap: overheadCap(h.limits)}
 	h.measured = 0
 	if c != nil {
-		h.sumMeasured(h.isRewritten(c.at))
+		h.sumMeasured(h.isRewrittenLocked(c.at))
 	}
 }
 
-// resume goes on with what was learned of the view s in another History.
-func (h *History) resume(s *Snapshot) {
+// adoptCalibrationLocked takes over the model of s and what was learned about all
+// models. s may be a snapshot of another History.
+func (h *History) adoptCalibrationLocked(s *Snapshot) {
 	model, l := s.known().model, s.carried()
 	if c := l.of(model); c != nil {
-		if was, is := c.Raw, h.raw(); was > 0 && is > 0 && was != is { // another tokenizer counted
+		if was, is := c.Raw, h.raw(); was > 0 && is > 0 && was != is { // s was counted by another tokenizer
 			for _, c := range l {
-				c.recount(float64(is) / float64(was))
+				c.Recount(float64(is) / float64(was))
 			}
 		}
 		c.Raw = h.raw()
-		c.at = h.reported()
+		c.at = h.reportedViewLocked()
 	}
-	h.anchor(model, l)
+	h.useModelLocked(model, l)
 }
 
-// estimate is overhead + calibrated total.
-func (h *History) estimate() Estimate {
-	w := h.scale()
-	e := Estimate{Tokens: clampInt(w.tokens()), Upper: clampInt(w.upper())}
-	if h.sent != nil {
-		e.Measured = clampInt(w.measured())
+// reportedViewLocked returns the current view for a calibration, which shares its
+// entries as a snapshot does.
+func (h *History) reportedViewLocked() *reported {
+	h.seen = len(h.list)
+	return h.reported()
+}
+
+// releaseViewsLocked drops the references to views that usage was reported for, if
+// they show an entry newer than after, so that they do not keep entries in memory
+// that have left the view. The token counts of these views stay known.
+func (h *History) releaseViewsLocked(after ID) {
+	if h.sent != nil && firstAfter(h.sent.list, after) < len(h.sent.list) {
+		h.sent = nil
+	}
+	k := *h.known()
+	k.cal, k.learned = k.cal.light(after), slices.Clone(k.learned)
+	for i, c := range k.learned {
+		if k.learned[i] = c.light(after); c == h.known().cal {
+			k.learned[i] = k.cal
+		}
+	}
+	h.knowledge = &k
+}
+
+// estimateLocked returns the estimated size of the next request.
+func (h *History) estimateLocked() Estimate {
+	w := h.scaleLocked()
+	e := Estimate{Tokens: clampInt(w.Tokens()), Upper: clampInt(w.Upper())}
+	if h.heard {
+		e.Measured = clampInt(w.Measured())
 	}
 	return e
 }
 
-// sharedWith returns the raw tokens of what is both in s and in an older view.
-// rewritten: more than the tail has changed since.
-func (s *state) sharedWith(old *reported, rewritten bool) int64 {
-	n := rawShared(s.sys, old.sys)
-	if s.slot == old.slot {
-		n += s.slot.tokens()
-	}
-	if s.eph == old.eph {
-		n += s.eph.tokens()
-	}
-	if rewritten {
-		return n + rawShared(s.list, old.list)
-	}
-	n += s.listRaw // all up to old's last ID is shared
-	for _, e := range slices.Backward(s.list) {
-		if e.id <= old.last {
-			break
-		}
-		n -= e.tokens
-	}
-	return n
-}
-
-// sumMeasured sums anew what of the view was measured; rewritten: more than the tail has changed since.
-func (s *state) sumMeasured(rewritten bool) {
-	if s.known().cal != nil {
-		s.measured = s.sharedWith(s.known().cal.at, rewritten)
-	}
-}
-
-// isRewritten reports whether more than the tail has changed since a view.
-func (h *History) isRewritten(since *reported) bool {
+// isRewrittenLocked reports whether entries have changed since that view, other
+// than by appending and by taking back the newest.
+func (h *History) isRewrittenLocked(since *reported) bool {
 	return since != nil && h.rewritten > since.version
 }
 
-// rawShared returns the raw tokens of the entries that are in both lists.
-func rawShared(a, b []*entry) int64 {
-	var n int64
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0].id < b[0].id:
-			a = a[1:]
-		case a[0].id > b[0].id:
-			b = b[1:]
-		default:
-			if a[0] == b[0] {
-				n += a[0].tokens
-			}
-			a, b = a[1:], b[1:]
+// A Prior says what to assume about a family of models before any usage is
+// reported. The zero Prior trusts the Tokenizer.
+type Prior struct {
+	// Ratio is how many tokens the model makes of a text that the Tokenizer
+	// counts as 100 tokens: 25 to 400. 0: 100.
+	Ratio int
+
+	// Margin is by how many percent Estimate.Upper is above Estimate.Tokens
+	// until usage is reported: at most 100. Afterwards it is the margin from
+	// which learning starts. 0: 12.5; negative: none.
+	Margin int
+}
+
+// defaultMargin is the default of Prior.Margin, in thousandths.
+const defaultMargin = 125
+
+// priorFaults returns a *ValueError for each field that is out of range.
+func priorFaults(priors map[string]Prior) (faults []error) {
+	for _, model := range slices.Sorted(maps.Keys(priors)) {
+		p := priors[model]
+		if p.Ratio != 0 && (p.Ratio < 100*calibrate.MinRatio || p.Ratio > 100*calibrate.MaxRatio) {
+			faults = append(faults, &ValueError{Name: fmt.Sprintf("Options.Priors[%q].Ratio", model), Value: p.Ratio, Want: "0, or 25 to 400"})
+		}
+		if p.Margin > 100 {
+			faults = append(faults, &ValueError{Name: fmt.Sprintf("Options.Priors[%q].Margin", model), Value: p.Margin, Want: "at most 100 percent"})
 		}
 	}
-	return n
+	return faults
 }
 
-// knowledge is what is known of models. It is never changed, only replaced.
-type knowledge struct {
-	model   string       // that of the next requests
-	cal     *calibration // of it; nil: no report
-	learned learned      // of all
-	cap     int64        // the most that is taken for overhead; 0: maxTotal
-}
-
-var nothing knowledge
-
-func (s *state) known() *knowledge {
-	if s.knowledge == nil {
-		return &nothing
-	}
-	return s.knowledge
-}
-
-// learned holds calibrations by model. It is never changed, only replaced.
-type learned []*calibration
-
-// of returns what is known of the model, nil when that is nothing.
-func (l learned) of(model string) *calibration {
-	for _, c := range l {
-		if c.Model == model {
-			return c
+// prior returns the Prior for a model: that of the longest key with which its name
+// begins.
+func (o *Options) prior(model string) Prior {
+	var found Prior
+	length := -1
+	for name, p := range o.Priors {
+		if len(name) > length && strings.HasPrefix(model, name) {
+			found, length = p, len(name)
 		}
 	}
-	return nil
+	return found
 }
 
-// version is that of the newest snapshot which a figure for the model was
-// applied to.
-func (l learned) version(model string) uint64 {
-	if c := l.of(model); c != nil {
-		return c.version
+// arithmetic returns p in the units of package calibrate.
+func (p Prior) arithmetic() calibrate.Prior {
+	own := calibrate.Prior{Ratio: 1, Margin: defaultMargin}
+	if p.Ratio != 0 {
+		own.Ratio = float64(p.Ratio) / 100
 	}
-	return 0
+	if p.Margin != 0 {
+		own.Margin = 10 * int64(max(p.Margin, 0))
+	}
+	return own
 }
 
-func (l learned) with(c *calibration) learned {
-	out := make(learned, 0, len(l)+1)
-	for _, m := range l {
-		if m.Model != c.Model {
-			out = append(out, m)
-		}
+// scaleLocked returns what is needed to estimate the current view.
+func (h *History) scaleLocked() calibrate.Scale { return h.scaleOfLocked(&h.state) }
+
+// upperLocked returns the upper bound of the next request. It is computed once
+// after each change.
+func (h *History) upperLocked() int64 {
+	if h.weighed == h.version {
+		return h.weight
 	}
-	// But for the newest two, models let go of the views they were reported on,
-	// and the oldest of many are forgotten.
-	if n := len(out); n > 1 && out[n-2].at != nil {
-		own := *out[n-2]
-		own.at = nil
-		out[n-2] = &own
-	}
-	return append(out[max(len(out)-maxModels+1, 0):], c)
+	return h.updateWeightLocked()
 }
 
-const maxModels = 32
-
-// carried is what was learned, for another History that begins with this view.
-func (s *state) carried() learned {
-	if len(s.known().learned) == 0 {
-		return nil
-	}
-	out := make(learned, len(s.known().learned))
-	for i, c := range s.known().learned {
-		own := *c
-		if c.Model == s.known().model && s.known().cal != nil {
-			left := s.withoutEphemeral()
-			own = *s.known().cal.moved(left.scale(), left.raw())
-		}
-		own.at, own.version = nil, 0
-		out[i] = &own
-	}
-	return out
+// updateWeightLocked is the slow path of upperLocked, apart so that the fast one is
+// inlined.
+func (h *History) updateWeightLocked() int64 {
+	h.weight, h.weighed = h.scaleLocked().Upper(), h.version
+	return h.weight
 }
 
-// withoutEphemeral is s as it is saved.
-func (s *state) withoutEphemeral() state {
-	left := *s
-	if s.eph != nil && s.known().cal != nil && s.known().cal.at.eph == s.eph {
-		left.measured -= s.eph.tokens()
+// scaleOfLocked returns what is needed to estimate a view of h.
+func (h *History) scaleOfLocked(s *state) calibrate.Scale {
+	w := s.scale()
+	w.Prior = h.prior
+	if w.Known == nil {
+		w.Overhead = h.statedOverheadLocked()
 	}
-	left.eph = nil
-	return left
+	return w
+}
+
+// lastSentLocked returns the snapshot of the last usage report and the tokens of
+// its request. The snapshot is nil if there is none, or if an entry that it shows
+// has left the view since.
+func (h *History) lastSentLocked() (*Snapshot, int) {
+	if h.sent == nil {
+		return nil, 0
+	}
+	return h.sent, clampInt(h.known().cal.Tokens)
 }

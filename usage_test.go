@@ -1,9 +1,13 @@
 package convo_test
 
 import (
+	"context"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -11,9 +15,9 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// A report on the request that was on its way while a compaction landed must
-// not raise the estimate to what it was before.
-func TestRecordUsage_B1_StaleUsageDoesNotRaiseTheEstimateAgain(t *testing.T) {
+// A usage report for a request that was sent before a compaction does not raise
+// the estimate to what it was.
+func TestRecordUsage_StaleUsageDoesNotRaiseTheEstimate(t *testing.T) {
 	h := historyOf(t, bare())
 	for range 40 {
 		mustAppend(t, h, convo.User(strings.Repeat("u", 1000)), convo.Assistant(strings.Repeat("a", 1000)))
@@ -29,7 +33,7 @@ func TestRecordUsage_B1_StaleUsageDoesNotRaiseTheEstimateAgain(t *testing.T) {
 }
 
 // What was appended after the request was made stays counted.
-func TestRecordUsage_B2_WhatCameAfterTheSnapshotStaysCounted(t *testing.T) {
+func TestRecordUsage_WhatCameAfterTheSnapshotStaysCounted(t *testing.T) {
 	h := historyOf(t, bare(), convo.User(strings.Repeat("u", 900)))
 	sent := h.Snapshot()
 	mustAppend(t, h, convo.Assistant(strings.Repeat("a", 10_000)))
@@ -127,7 +131,7 @@ func TestRecordUsage_OlderFigureIsIgnored(t *testing.T) {
 	assert.Equal(t, h.Snapshot().Tokens()+20, h.Tokens().Tokens, "one for the same request counts")
 }
 
-// It stays older when another model was used in between.
+// An older report is ignored even if another model was used in between.
 func TestRecordUsage_OlderFigureIsIgnoredAfterAnotherModel(t *testing.T) {
 	h := tour(t, bare())
 	older := h.Snapshot()
@@ -179,7 +183,7 @@ func TestRecordUsage_OnAnEmptyView(t *testing.T) {
 
 func TestSetModel_KeepsCalibrationsApart(t *testing.T) {
 	opts := bare()
-	opts.Limits.Overhead = 20
+	opts.Limits.Tools = 20
 	h := tour(t, opts)
 	raw := h.Snapshot().Tokens()
 	ofFirst := h.Snapshot()
@@ -202,7 +206,8 @@ func TestSetModel_KeepsCalibrationsApart(t *testing.T) {
 	assert.Equal(t, raw+300, fork.Tokens().Tokens)
 }
 
-// A figure that comes after the switch belongs to the model that was asked.
+// A report that arrives after SetModel belongs to the model that the request was
+// sent to.
 func TestRecordUsage_ForThePreviousModel(t *testing.T) {
 	h := tour(t, bare())
 	raw, sent := h.Snapshot().Tokens(), h.Snapshot()
@@ -215,14 +220,171 @@ func TestRecordUsage_ForThePreviousModel(t *testing.T) {
 
 func TestSetLimits_Overhead(t *testing.T) {
 	opts := bare()
-	opts.Limits.Overhead = 20
+	opts.Limits.Tools = 20
 	h := tour(t, opts)
 	raw := h.Snapshot().Tokens()
 	assert.Equal(t, raw+20, h.Tokens().Tokens)
-	require.NoError(t, h.SetLimits(convo.Limits{Overhead: 70}))
+	require.NoError(t, h.SetLimits(convo.Limits{Tools: 70}))
 	assert.Equal(t, raw+70, h.Tokens().Tokens)
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: raw + 300}))
-	require.NoError(t, h.SetLimits(convo.Limits{Overhead: 5}))
+	require.NoError(t, h.SetLimits(convo.Limits{Tools: 5}))
 	assert.Equal(t, raw+300, h.Tokens().Tokens, "a measured one takes the place of the guess")
 	assert.Equal(t, raw+300, h.Tokens().Measured)
+}
+
+// A usage report for a view that a rollback took back does not keep it in
+// memory.
+func TestRecordUsage_KeepsNothingOfWhatWasTakenBack(t *testing.T) {
+	h := historyOf(t, nil)
+	texts := appendWatched(t, h, 4, turnsOf)
+	at := h.Snapshot()
+	rewind(t, h)
+	require.NoError(t, h.RecordUsage(at, convo.Usage{Input: 10_000}))
+	at = nil
+	assert.Zero(t, inMemory(texts[2:]))
+	assert.Equal(t, 2, inMemory(texts))
+	runtime.KeepAlive(h)
+}
+
+// When a rollback restores entries that an edit took, a report that covered them
+// covers them again. An entry that the edit changed is a new one, even if it
+// weighs the same.
+func TestRecordUsage_KnowsEntriesAgain(t *testing.T) {
+	start := func() *convo.History {
+		h := historyOf(t, nil, convo.User("go"), convo.Assistant("", callOf("c")), convo.Result(callOf("c"), "sunny"), convo.Assistant("done"))
+		mustAppend(t, h, convo.User("more"), convo.Assistant("yes"), convo.User("and"))
+		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 100}))
+		return h
+	}
+	t.Run("brought back", func(t *testing.T) {
+		h := start()
+		before, at := h.Tokens(), h.Snapshot()
+		mustAppend(t, h, convo.Assistant("x"), convo.User("y"))
+		r := apply(t, h, convo.Edit{Drop: []convo.ID{1, 8}})
+		assert.Zero(t, r.PrefixKept)
+		require.Less(t, h.Tokens().Measured, before.Measured)
+		require.NoError(t, h.Rollback(at))
+		assert.Equal(t, before, h.Tokens())
+	})
+	t.Run("in a History of its JSON", func(t *testing.T) {
+		h := start()
+		mustAppend(t, h, convo.Assistant("x"), convo.User("y"))
+		f := decoded(t, h)
+		rewind(t, f)
+		rewind(t, h)
+		assert.Equal(t, idsOf(h.Snapshot()), idsOf(f.Snapshot()))
+		assert.Equal(t, h.Snapshot().Tokens(), f.Snapshot().Tokens())
+	})
+	t.Run("of the same weight", func(t *testing.T) {
+		h := start()
+		apply(t, h, convo.Edit{Drop: []convo.ID{6}})
+		before, raw := h.Tokens(), h.Snapshot().Tokens()
+		apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 3, Text: "rainy"}}})
+		require.Equal(t, raw, h.Snapshot().Tokens())
+		assert.Less(t, h.Tokens().Measured, before.Measured)
+	})
+}
+
+func TestRecordUsage_CachedTokensAreInInput(t *testing.T) {
+	h := tour(t, nil)
+	unchanged(t, h, func() {
+		err := h.RecordUsage(h.Snapshot(), convo.Usage{Input: 5, CacheRead: 2000})
+		require.EqualError(t, err, "convo: Usage.Input is 5, want at least CacheRead + CacheWrite, 2000; Input includes cached tokens")
+	})
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 2005, CacheRead: 2000, CacheWrite: 5}))
+}
+
+// A compaction is applied while a request is on its way. The usage of that request
+// does not make the next one compact again.
+func TestRecordUsage_OfARequestBeforeTheCompaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		opts := windowOf(4000, convo.Summarize{With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+			calls++
+			time.Sleep(time.Minute)
+			return convo.Summary{Text: "short"}, nil
+		}), MaxTokens: 100, Window: -1})
+		opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3000, 2000, 1000
+		h := toolTurn(t, opts, 20)
+		for range 5 {
+			mustAppend(t, h, convo.User("go on"))
+			sent := prepare(t, h)
+			h.CompactInBackground(t.Context())
+			time.Sleep(2 * time.Minute) // until the answer comes
+			require.NoError(t, h.RecordUsage(sent, convo.Usage{Input: sent.Tokens()}))
+			mustAppend(t, h, convo.Assistant("done"))
+			assert.Less(t, h.Status().Upper, 1200)
+		}
+		assert.Equal(t, 1, calls)
+	})
+}
+
+// What a figure can be goes by the window, and by High where there is none.
+func TestRecordUsage_TooLargeByWhichLimit(t *testing.T) {
+	for _, tt := range []struct {
+		limits   convo.Limits
+		input    int
+		believed bool
+	}{
+		{convo.Limits{High: 10_000}, 9_000, true}, // 5,000, and 4 times what was counted
+		{convo.Limits{High: 10_000}, 9_001, false},
+		{convo.Limits{Window: 10_000, Reserve: -1}, 9_000, true},
+		{convo.Limits{Window: 10_000, Reserve: -1}, 9_001, false},
+		{convo.Limits{Window: 100_000, Reserve: -1, High: 10_000}, 54_000, true}, // 50,000
+		{convo.Limits{Window: 100_000, Reserve: -1, High: 10_000}, 54_001, false},
+		{convo.Limits{}, 600_000, true},
+	} {
+		opts := bare()
+		opts.Limits = tt.limits
+		h := historyOf(t, opts)
+		turns(t, h, 1)
+		before := h.Tokens().Tokens
+		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: tt.input}))
+		if tt.believed {
+			assert.Equal(t, tt.input, h.Tokens().Tokens, "%+v", tt)
+		} else {
+			assert.Equal(t, before, h.Tokens().Tokens, "%+v", tt)
+		}
+	}
+}
+
+// A figure that comes after the switch belongs to the model that was asked.
+// What is known of a model stays, however many others are reported on, in
+// whatever order.
+func TestSetModel_ManyModels(t *testing.T) {
+	h := tour(t, bare())
+	raw := h.Snapshot().Tokens()
+	want := map[string]int{}
+	for round := range 2 {
+		for i, model := range []string{"a", "b", "c", "d", "e"} {
+			require.NoError(t, h.SetModel(model))
+			want[model] = raw + 10*i + round
+			require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: want[model]}))
+			assert.Equal(t, want[model], h.Tokens().Tokens)
+		}
+	}
+	for model, tokens := range want {
+		require.NoError(t, h.SetModel(model))
+		assert.Equal(t, tokens, h.Tokens().Tokens, model)
+	}
+}
+
+// Another tokenizer changes no estimate, of the present model or of others.
+func TestSetModel_AnotherTokenizer(t *testing.T) {
+	h := tour(t, bare())
+	raw := h.Snapshot().Tokens()
+	want := map[string]int{"a": raw + 10, "b": raw - 20}
+	for _, model := range []string{"a", "b"} {
+		require.NoError(t, h.SetModel(model))
+		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: want[model]}))
+	}
+	opts := bare()
+	opts.Tokenizer = convo.TokenizerFunc(func(s string) int { return 2 * len(s) })
+	again, err := convo.Restore(h.Snapshot(), opts)
+	require.NoError(t, err)
+	require.Equal(t, 2*raw, again.Snapshot().Tokens())
+	for _, model := range []string{"b", "a"} {
+		require.NoError(t, again.SetModel(model))
+		assert.InDelta(t, want[model], again.Tokens().Tokens, 1, model)
+	}
 }

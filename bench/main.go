@@ -1,7 +1,7 @@
-// Command bench prints what convo costs and what it saves, beside other Go
-// libraries and tokenizers, as Markdown.
+// Command bench measures what convo costs and saves, compares it with other Go
+// libraries and tokenizers, and prints the results as Markdown.
 //
-//	go run . [-quick] [-only ops,count] [-sizes 10,1000]
+//	go run . [-quick] [-only ops,count] [-sizes 10,1000] [-peers folder]
 package main
 
 import (
@@ -22,27 +22,30 @@ import (
 	"github.com/seed-c1b73e60/convo/bench/cost"
 	"github.com/seed-c1b73e60/convo/bench/count"
 	"github.com/seed-c1b73e60/convo/bench/estimate"
+	"github.com/seed-c1b73e60/convo/bench/internal/harness"
 	"github.com/seed-c1b73e60/convo/bench/internal/measure"
 	"github.com/seed-c1b73e60/convo/bench/ops"
 )
 
-// A section is one package's tables.
+// A section is a group of tables, all from one package.
 type section struct {
 	name, title string
-	write       func(w io.Writer, quick bool, sizes []int) error
+	write       func(io.Writer, options) error
 }
 
-// plain is a section that takes no sizes.
-func plain(write func(io.Writer, bool) error) func(io.Writer, bool, []int) error {
-	return func(w io.Writer, quick bool, _ []int) error { return write(w, quick) }
+// options are the settings of a run.
+type options struct {
+	quick bool
+	sizes []int // conversation lengths for section ops
+	fleet *harness.Fleet
 }
 
 var sections = []section{
-	{"ops", "Keeping a conversation", ops.WriteSizes},
-	{"count", "Counting tokens", plain(count.Write)},
-	{"estimate", "How wrong an estimate is", plain(estimate.Write)},
-	{"calibrate", "Learning from usage reports", plain(calibrate.Write)},
-	{"cost", "What a conversation costs", plain(cost.Write)},
+	{"ops", "Keeping a conversation", func(w io.Writer, o options) error { return ops.Write(w, o.quick, o.sizes, o.fleet) }},
+	{"count", "Counting tokens", func(w io.Writer, o options) error { return count.Write(w, o.quick, o.fleet) }},
+	{"estimate", "How wrong an estimate is", func(w io.Writer, o options) error { return estimate.Write(w, o.quick) }},
+	{"calibrate", "Learning from usage reports", func(w io.Writer, o options) error { return calibrate.Write(w, o.quick, o.fleet) }},
+	{"cost", "What a conversation costs", func(w io.Writer, o options) error { return cost.Write(w, o.quick, o.fleet) }},
 }
 
 func main() {
@@ -61,14 +64,15 @@ func run(args []string, out, messages io.Writer) error {
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(messages)
-	quick := flags.Bool("quick", false, "small and rough: for a look, not for quoting")
-	only := flags.String("only", "", "sections to print, of "+strings.Join(names, ","))
-	sizeList := flags.String("sizes", "", "numbers of messages in the tables of ops, such as 10,1000")
+	quick := flags.Bool("quick", false, "measure little, for rough figures that should not be quoted")
+	only := flags.String("only", "", "comma-separated sections to print; all of "+strings.Join(names, ",")+" if empty")
+	sizeList := flags.String("sizes", "", "comma-separated conversation lengths for the tables of ops, such as 10,1000")
+	folder := flags.String("peers", "peers", "directory of the programs that run other libraries; convo runs alone if empty")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected %q", flags.Arg(0))
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	chosen, err := choose(*only, names)
 	if err != nil {
@@ -81,13 +85,26 @@ func run(args []string, out, messages io.Writer) error {
 		}
 		n, err := strconv.Atoi(s)
 		if err != nil {
-			return fmt.Errorf("-sizes %q: want numbers", *sizeList)
+			return fmt.Errorf("-sizes %q: want comma-separated numbers", *sizeList)
 		}
 		sizes = append(sizes, n)
 	}
 
 	start := time.Now()
-	if err := writeHead(out, *quick); err != nil {
+	fleet, err := harness.Open(*folder, messages)
+	if err != nil {
+		return err
+	}
+	err = write(out, messages, chosen, options{*quick, sizes, fleet})
+	if err == nil {
+		_, err = fmt.Fprintf(out, "Took %s.\n", time.Since(start).Round(time.Second))
+	}
+	return errors.Join(err, fleet.Broken, fleet.Close())
+}
+
+// write writes the head and the chosen sections.
+func write(out, messages io.Writer, chosen []string, o options) error {
+	if err := writeHead(out, o); err != nil {
 		return err
 	}
 	for _, s := range sections {
@@ -98,16 +115,15 @@ func run(args []string, out, messages io.Writer) error {
 		if _, err := fmt.Fprintf(out, "## %s\n\n", s.title); err != nil {
 			return err
 		}
-		if err := s.write(out, *quick, sizes); err != nil {
+		if err := s.write(out, o); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		debug.FreeOSMemory()
 	}
-	_, err = fmt.Fprintf(out, "Took %s.\n", time.Since(start).Round(time.Second))
-	return err
+	return nil
 }
 
-// choose returns the names in list; all, when it is empty.
+// choose returns the comma-separated names in list, or all names if it is empty.
 func choose(list string, names []string) ([]string, error) {
 	if list == "" {
 		return names, nil
@@ -115,30 +131,19 @@ func choose(list string, names []string) ([]string, error) {
 	chosen := strings.Split(list, ",")
 	for _, name := range chosen {
 		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("-only %q: want some of %s", list, strings.Join(names, ","))
+			return nil, fmt.Errorf("-only %q: no section %q, want some of %s", list, name, strings.Join(names, ","))
 		}
 	}
 	return chosen, nil
 }
 
-// peers are the modules whose versions matter most.
-var peers = []string{
-	"github.com/tmc/langchaingo",
-	"github.com/cloudwego/eino",
-	"trpc.group/trpc-go/trpc-agent-go",
-	"google.golang.org/adk/v2",
-	"github.com/pkoukk/tiktoken-go",
-	"github.com/pkoukk/tiktoken-go-loader",
-	"github.com/tiktoken-go/tokenizer",
-	"github.com/cohere-ai/tokenizer",
-}
-
-// writeHead says where, when and of what the figures are.
-func writeHead(w io.Writer, quick bool) error {
+// writeHead writes the date, the machine, the version of each module, and which
+// libraries are missing.
+func writeHead(w io.Writer, o options) error {
 	fmt.Fprintf(w, "# convo beside others\n\n")
-	how := "full run"
-	if quick {
-		how = "quick run: rough figures"
+	how := "full"
+	if o.quick {
+		how = "quick, with rough figures"
 	}
 	rows := [][]string{
 		{"date", time.Now().UTC().Format("2006-01-02 15:04 MST")},
@@ -146,31 +151,36 @@ func writeHead(w io.Writer, quick bool) error {
 		{"machine", fmt.Sprintf("%s, %d cores, %s/%s", cpuModel("/proc/cpuinfo"), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)},
 		{"Go", runtime.Version()},
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return errors.New("the program was built without module information")
-	}
 	var others []string
-	for _, dep := range info.Deps {
-		if slices.Contains(peers, dep.Path) {
-			continue
+	for _, p := range o.fleet.Peers {
+		for _, m := range p.Modules {
+			rows = append(rows, []string{m.Path, m.Version})
 		}
-		others = append(others, dep.Path+" "+dep.Version)
+		for _, m := range p.Others {
+			others = append(others, m.Path+" "+m.Version)
+		}
 	}
-	for _, path := range peers {
-		if i := slices.IndexFunc(info.Deps, func(m *debug.Module) bool { return m.Path == path }); i >= 0 {
-			rows = append(rows, []string{path, info.Deps[i].Version})
-		}
+	for _, m := range o.fleet.Missing {
+		rows = append(rows, []string{m.Name, "not available here: " + m.Reason})
+	}
+	if o.fleet.Broken != nil {
+		rows = append(rows, []string{"broken and left out", strings.ReplaceAll(o.fleet.Broken.Error(), "\n", " ")})
 	}
 	if err := measure.Table(w, []string{"what", "which"}, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "Times are CPU time on one core, garbage collection included; in brackets how many times convo's. Memory is what one operation allocates.\n\n<details><summary>%d other modules in the build</summary>\n\n%s\n\n</details>\n\n",
-		len(others), strings.Join(others, ", "))
+	_, err := fmt.Fprintf(w, "Times are CPU time on one core, including garbage collection. The factor in brackets compares with convo. Memory is what one operation allocates.\n\n")
+	if err != nil || len(others) == 0 {
+		return err
+	}
+	slices.Sort(others)
+	others = slices.Compact(others)
+	_, err = fmt.Fprintf(w, "<details><summary>%d other modules in the programs of the peers</summary>\n\n%s\n\n</details>\n\n", len(others), strings.Join(others, ", "))
 	return err
 }
 
-// cpuModel reads the processor's name from a file as Linux has it.
+// cpuModel returns the name of the processor from a file in the format of
+// /proc/cpuinfo on Linux.
 func cpuModel(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

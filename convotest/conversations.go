@@ -8,13 +8,13 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// A conversation is a case that strategies are tried on.
+// A conversation is a case for a strategy.
 type conversation struct {
 	name string
 	fill func(*filler)
 }
 
-// history makes a History that holds the conversation.
+// history returns a History that holds the conversation.
 func (c conversation) history(opts convo.Options) (*convo.History, error) {
 	opts.Roles = convo.Relaxed()
 	h, err := convo.New(&opts)
@@ -24,12 +24,13 @@ func (c conversation) history(opts convo.Options) (*convo.History, error) {
 	f := filler{h: h}
 	c.fill(&f)
 	if f.err != nil {
-		return nil, fmt.Errorf("convotest: case %q: %w", c.name, f.err)
+		return nil, fmt.Errorf("convotest: cannot make case %q, which is an error in convotest: %w", c.name, f.err)
 	}
 	return h, nil
 }
 
-// A filler fills a History until the first error.
+// A filler appends messages to a History. After the first error it does
+// nothing.
 type filler struct {
 	h      *convo.History
 	err    error
@@ -61,8 +62,8 @@ func (f *filler) turns(n int) {
 	}
 }
 
-// tools appends rounds of so many parallel calls each, answered in the
-// opposite order.
+// tools appends tool rounds with a number of parallel calls each. The calls are
+// answered in reverse order.
 func (f *filler) tools(rounds, parallel int) {
 	for range rounds {
 		f.rounds++
@@ -81,7 +82,7 @@ func toolCall(id string) convo.ToolCall {
 	return convo.ToolCall{ID: id, Name: "search", Arguments: `{"path":"src/main.go"}`}
 }
 
-// recalled is the ephemeral message of the case that has one.
+// recalled is the ephemeral message in the case that has one.
 const recalled = "Recalled: the user lives by the river."
 
 var errNoFile = errors.New("no such file: src/main.go")

@@ -1,32 +1,32 @@
-// Package convotest helps to test what is plugged into package convo: kits
-// that check a strategy or a summarizer against the rules of its interface,
+// Package convotest helps to test what is plugged into package convo. It holds
+// checks for strategies and summarizers against the rules of their interfaces,
 // and fake summarizers.
 //
-// # Kits
+// # Checks
 //
-// [TestStrategy] and [TestSummarizer] go into a test; [CheckStrategy] and
-// [CheckSummarizer] return the same as an error:
+// [TestStrategy] and [TestSummarizer] are called from a test. [CheckStrategy]
+// and [CheckSummarizer] do the same and return an error:
 //
 //	func TestMine(t *testing.T) {
 //		convotest.TestStrategy(t, Mine{With: convotest.Echo{}})
 //	}
 //
-// A rule that is broken is named once, with the first case that showed it:
+// Each broken rule is reported once, with the first case that broke it:
 //
-//	strategy "mine": drops half an exchange (case "tool rounds", goal "tight", entry 7)
+//	strategy "mine": drops part of an exchange (case "tool rounds", goal "tight", entry 7)
 //
-// The kits use no network and no model of their own. What they are given is
-// called many times, a strategy some hundreds of times, so a strategy should
-// be tested with a fake summarizer. No clock decides a verdict, with one
-// exception: a call that goes on for a minute, or for a minute after its
-// context has ended, counts as one that does not return. Inside a
-// testing/synctest bubble that minute takes no time.
+// The checks use neither a network nor a model. They call a summarizer dozens
+// of times and a strategy hundreds of times, so test a strategy with a fake
+// summarizer. The result does not depend on the clock, with one exception: a
+// call that takes a minute, or that goes on for a minute after its context has
+// ended, counts as one that does not return. In a testing/synctest bubble that
+// minute takes no time.
 //
 // # Fakes
 //
-// [Canned] and [Echo] do what is asked for; [Slow], [Failing], [Flaky],
+// [Canned] and [Echo] summarize as they should. [Slow], [Failing], [Flaky],
 // [Panicking], [Empty], [CutOff], [Growing] and [Deaf] each go wrong in one
-// way; [Recorder] keeps what another one was asked. All zero values work, all
-// are safe for concurrent use, and all can be used inside a testing/synctest
-// bubble. Those with a field With use [Canned] when it is nil.
+// way. [Recorder] records the requests to another summarizer. The zero value of
+// each is ready to use, each is safe for concurrent use, and each works in a
+// testing/synctest bubble. Those with a field With use [Canned] if it is nil.
 package convotest

@@ -24,7 +24,7 @@ func (oldest) Compact(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo
 	return convo.Edit{}, convo.ErrNoGain
 }
 
-// results drops tool results, and leaves the calls.
+// results drops tool results, but not their calls.
 type results struct{}
 
 func (results) Name() string { return "results" }
@@ -44,12 +44,12 @@ func ExampleCheckStrategy() {
 	fmt.Println(convotest.CheckStrategy(results{}))
 	// Output:
 	// <nil>
-	// strategy "results": drops half an exchange (case "tool rounds", goal "tight", entry 4)
+	// strategy "results": drops part of an exchange (case "tool rounds", goal "tight", entry 4)
 }
 
 func ExampleCheckSummarizer() {
-	// It keeps the beginning of the last message: of one that says nothing,
-	// nothing.
+	// It returns the beginning of the last message, which is nothing if that is
+	// empty.
 	last := convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
 		return convo.Summary{Text: fmt.Sprintf("%.40s", req.Messages[len(req.Messages)-1].Text())}, nil
 	})
@@ -60,7 +60,7 @@ func ExampleCheckSummarizer() {
 	// <nil>
 }
 
-// A summarizer that fails does no harm: the conversation stays as it was.
+// A summarizer that fails does not change the conversation.
 func ExampleFailing() {
 	h, err := convo.New(&convo.Options{Strategy: convo.Summarize{With: convotest.Failing{}}})
 	if err != nil {
@@ -76,7 +76,7 @@ func ExampleFailing() {
 	// Output: failed 100 true
 }
 
-// A Recorder shows what a summarizer was asked.
+// A Recorder shows the requests to a summarizer.
 func ExampleRecorder() {
 	rec := &convotest.Recorder{With: convotest.Canned{Text: "They spoke about the way."}}
 	h, err := convo.New(&convo.Options{Strategy: convo.Summarize{With: rec}})

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// LeftFault returns what the kit says of what a compaction has left.
+// LeftFault returns the rules that a compaction from before to after breaks.
 func LeftFault(before, after *convo.Snapshot) error {
 	var c strategyCheck
 	c.of = "strategy"
@@ -14,7 +14,7 @@ func LeftFault(before, after *convo.Snapshot) error {
 	return c.err()
 }
 
-// CompactFault returns what the kit says of a compaction of h by f.
+// CompactFault returns the rules that f breaks as a compaction of h.
 func CompactFault(h *convo.History, f func() (convo.Report, error)) error {
 	var c strategyCheck
 	c.of = "strategy"
@@ -38,7 +38,7 @@ func Views() (map[string]*convo.Snapshot, error) {
 	return views, nil
 }
 
-// Floor returns the entries of s that are floor, as the kit sees it.
+// Floor reports for each entry of s whether the checks count it as floor.
 func Floor(s *convo.Snapshot) map[convo.ID]bool {
 	floor := make(map[convo.ID]bool)
 	for id, x := range exchangesOf(s) {

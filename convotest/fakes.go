@@ -13,13 +13,13 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// ErrFake is what [Failing] and [Flaky] return when they are given no error.
-var ErrFake = errors.New("convotest: the summarizer fails")
+// ErrFake is the error that [Failing] and [Flaky] return by default.
+var ErrFake = errors.New("convotest: fake summarizer failed")
 
-const cannedText = "This is what went before."
+const cannedText = "This is what was said before."
 
-// Canned always returns the same summary, at once. It looks neither at the
-// request nor at ctx.
+// Canned returns the same summary each time, at once. It ignores the request
+// and ctx.
 type Canned struct {
 	Text  string // empty: a short sentence
 	Stop  convo.Stop
@@ -34,12 +34,12 @@ func (c Canned) Summarize(context.Context, convo.SummaryRequest) (convo.Summary,
 	return convo.Summary{Text: c.Text, Stop: c.Stop, Usage: c.Usage}, nil
 }
 
-// Echo repeats the previous summary and the texts of the messages, one below
-// the other, cut to MaxTokens of the request. The same request gives the same
+// Echo returns the previous summary and the texts of the messages, one per
+// line, cut to the MaxTokens of the request. The same request gives the same
 // text.
 type Echo struct{}
 
-// Summarize repeats the messages.
+// Summarize returns the texts of the request.
 func (Echo) Summarize(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
 	said := []string{req.Previous}
 	for _, m := range req.Messages {
@@ -63,14 +63,14 @@ func (Echo) Summarize(_ context.Context, req convo.SummaryRequest) (convo.Summar
 	return convo.Summary{Text: text}, nil
 }
 
-// Slow waits before it asks another summarizer. When ctx ends first it returns
-// the cause of that.
+// Slow waits before it calls another summarizer. If ctx ends while it waits, it
+// returns the cause.
 type Slow struct {
-	For  time.Duration // 0: until ctx ends
+	For  time.Duration // how long it waits; 0: until ctx ends
 	With convo.Summarizer
 }
 
-// Summarize waits, and asks.
+// Summarize waits, and calls the other summarizer.
 func (s Slow) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
 	var over <-chan time.Time
 	if s.For > 0 {
@@ -86,7 +86,7 @@ func (s Slow) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Su
 	}
 }
 
-// Failing always returns an error.
+// Failing returns an error each time.
 type Failing struct {
 	Err error // nil: ErrFake
 }
@@ -99,18 +99,18 @@ func (f Failing) Summarize(context.Context, convo.SummaryRequest) (convo.Summary
 	return convo.Summary{}, f.Err
 }
 
-// Flaky fails some of its calls, and has another summarizer answer the rest.
-// With First and Every 0 every second call fails.
+// Flaky fails some of its calls, and passes the others on to another
+// summarizer. If First and Every are 0, every second call fails.
 type Flaky struct {
-	First int   // so many calls fail at first
-	Every int   // of those after them, each so-manyth fails; 0: none
+	First int   // the first First calls fail
+	Every int   // after those, every Every-th call fails; 0: none
 	Err   error // nil: ErrFake
 	With  convo.Summarizer
 
 	calls atomic.Int64
 }
 
-// Summarize fails, or asks.
+// Summarize fails, or calls the other summarizer.
 func (f *Flaky) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
 	n, first, every := f.calls.Add(1), int64(f.First), int64(f.Every)
 	if first <= 0 && every <= 0 {
@@ -122,20 +122,20 @@ func (f *Flaky) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.
 	return or(f.With).Summarize(ctx, req)
 }
 
-// Panicking always panics.
+// Panicking panics each time.
 type Panicking struct {
-	Value any // nil: a text
+	Value any // what it panics with; nil: a string
 }
 
 // Summarize panics.
 func (p Panicking) Summarize(context.Context, convo.SummaryRequest) (convo.Summary, error) {
 	if p.Value == nil {
-		p.Value = "convotest: the summarizer panics"
+		p.Value = "convotest: fake summarizer panicked"
 	}
 	panic(p.Value)
 }
 
-// Empty always returns a summary without text, and no error.
+// Empty returns a summary without text, and no error.
 type Empty struct{}
 
 // Summarize returns the empty summary.
@@ -143,16 +143,16 @@ func (Empty) Summarize(context.Context, convo.SummaryRequest) (convo.Summary, er
 	return convo.Summary{}, nil
 }
 
-// CutOff always returns a summary that says it stopped for its length.
+// CutOff returns a summary that was cut off, with StopLength.
 type CutOff struct{}
 
 // Summarize returns the beginning of a summary.
 func (CutOff) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
-	return Canned{Text: "This is what went", Stop: convo.StopLength}.Summarize(ctx, req)
+	return Canned{Text: "This is what was", Stop: convo.StopLength}.Summarize(ctx, req)
 }
 
-// Growing returns a longer summary each time, by fifty words, whatever the
-// request allows.
+// Growing returns a summary that is fifty words longer each time, no matter how
+// much the request allows.
 type Growing struct{ calls atomic.Int64 }
 
 // Summarize returns the next summary.
@@ -160,21 +160,21 @@ func (g *Growing) Summarize(context.Context, convo.SummaryRequest) (convo.Summar
 	return convo.Summary{Text: strings.TrimSpace(strings.Repeat("more ", 50*int(g.calls.Add(1))))}, nil
 }
 
-// Deaf blocks until Release, whatever ctx does, and then has another
-// summarizer answer. It breaks the rule that Summarize returns soon after ctx
-// has ended.
+// Deaf blocks until Release is called, even if ctx ends, and then calls another
+// summarizer. It breaks the rule that Summarize returns soon after ctx has
+// ended.
 type Deaf struct {
-	With convo.Summarizer // given a ctx that does not end
+	With convo.Summarizer // called with a ctx that does not end
 
 	made, closed sync.Once
 	released     chan struct{}
 }
 
-// Release lets all calls go on, those to come too. Calling it again does
-// nothing.
+// Release lets all current and future calls continue. It may be called more
+// than once.
 func (d *Deaf) Release() { d.closed.Do(func() { close(d.gate()) }) }
 
-// Summarize blocks, and asks.
+// Summarize blocks, and calls the other summarizer.
 func (d *Deaf) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
 	<-d.gate()
 	return or(d.With).Summarize(context.WithoutCancel(ctx), req)
@@ -185,16 +185,16 @@ func (d *Deaf) gate() chan struct{} {
 	return d.released
 }
 
-// Recorder keeps a copy of each request, and has another summarizer answer it.
+// Recorder records a copy of each request, and passes it on to another
+// summarizer.
 type Recorder struct {
 	With convo.Summarizer
 
-	mu sync.Mutex
-	// Protects following.
-	requests []convo.SummaryRequest
+	mu       sync.Mutex
+	requests []convo.SummaryRequest // protected by mu
 }
 
-// Summarize keeps the request, and asks.
+// Summarize records the request, and calls the other summarizer.
 func (r *Recorder) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
 	own := cloneRequest(req)
 	r.mu.Lock()
@@ -203,8 +203,8 @@ func (r *Recorder) Summarize(ctx context.Context, req convo.SummaryRequest) (con
 	return or(r.With).Summarize(ctx, req)
 }
 
-// Requests returns copies of the requests so far, in the order they came; of
-// calls that are under way too.
+// Requests returns copies of all requests so far, in order. They include those
+// of calls that have not returned yet.
 func (r *Recorder) Requests() []convo.SummaryRequest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -215,13 +215,14 @@ func (r *Recorder) Requests() []convo.SummaryRequest {
 	return all
 }
 
-// Calls returns how many requests came so far.
+// Calls returns the number of requests so far.
 func (r *Recorder) Calls() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.requests)
 }
 
+// or returns s, or Canned if it is nil.
 func or(s convo.Summarizer) convo.Summarizer {
 	if s == nil {
 		return Canned{}

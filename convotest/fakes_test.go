@@ -15,14 +15,14 @@ import (
 	"github.com/seed-c1b73e60/convo/convotest"
 )
 
-// ask calls a summarizer and returns the text.
+// ask calls a summarizer and returns the text of the summary.
 func ask(t *testing.T, s convo.Summarizer, req convo.SummaryRequest) (string, error) {
 	t.Helper()
 	sum, err := s.Summarize(t.Context(), req)
 	return sum.Text, err
 }
 
-func TestCanned(t *testing.T) {
+func TestCanned_ReturnsTheSameSummary(t *testing.T) {
 	text, err := ask(t, convotest.Canned{}, convo.SummaryRequest{})
 	require.NoError(t, err)
 	require.NotEmpty(t, text)
@@ -33,7 +33,7 @@ func TestCanned(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-func TestEcho(t *testing.T) {
+func TestEcho_RepeatsTheRequestWithinMaxTokens(t *testing.T) {
 	req := convo.SummaryRequest{
 		Previous: "before",
 		Messages: []convo.Message{convo.User("where"), convo.Assistant("there")},
@@ -56,7 +56,7 @@ func TestEcho(t *testing.T) {
 	require.NotEmpty(t, text)
 }
 
-func TestSlow(t *testing.T) {
+func TestSlow_WaitsOrReturnsTheCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		text, err := ask(t, convotest.Slow{For: time.Hour, With: convotest.Canned{Text: "late"}}, convo.SummaryRequest{})
@@ -74,18 +74,18 @@ func TestSlow(t *testing.T) {
 	})
 }
 
-func TestFailing(t *testing.T) {
+func TestFailing_ReturnsTheError(t *testing.T) {
 	_, err := ask(t, convotest.Failing{}, convo.SummaryRequest{})
 	require.ErrorIs(t, err, convotest.ErrFake)
 	_, err = ask(t, convotest.Failing{Err: context.DeadlineExceeded}, convo.SummaryRequest{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-func TestFlaky(t *testing.T) {
+func TestFlaky_FailsTheGivenCalls(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		f    *convotest.Flaky
-		want string // + for a summary, - for an error
+		want string // + is a summary, - an error
 	}{
 		{"zero", &convotest.Flaky{}, "+-+-+-"},
 		{"first", &convotest.Flaky{First: 2}, "--++++"},
@@ -106,12 +106,12 @@ func TestFlaky(t *testing.T) {
 	}
 }
 
-func TestPanicking(t *testing.T) {
+func TestPanicking_Panics(t *testing.T) {
 	require.Panics(t, func() { _, _ = ask(t, convotest.Panicking{}, convo.SummaryRequest{}) })
 	require.PanicsWithValue(t, 7, func() { _, _ = ask(t, convotest.Panicking{Value: 7}, convo.SummaryRequest{}) })
 }
 
-func TestEmptyAndCutOff(t *testing.T) {
+func TestEmptyAndCutOff_ReturnUnusableSummaries(t *testing.T) {
 	text, err := ask(t, convotest.Empty{}, convo.SummaryRequest{})
 	require.NoError(t, err)
 	require.Empty(t, text)
@@ -122,7 +122,7 @@ func TestEmptyAndCutOff(t *testing.T) {
 	require.Equal(t, convo.StopLength, sum.Stop)
 }
 
-func TestGrowing(t *testing.T) {
+func TestGrowing_ReturnsLongerSummaries(t *testing.T) {
 	var g convotest.Growing
 	last := 0
 	for range 20 {
@@ -135,7 +135,7 @@ func TestGrowing(t *testing.T) {
 	require.Greater(t, last, 500)
 }
 
-func TestDeaf(t *testing.T) {
+func TestDeaf_IgnoresTheEndOfCtx(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d convotest.Deaf
 		ctx, cancel := context.WithCancel(t.Context())
@@ -162,7 +162,7 @@ func TestDeaf(t *testing.T) {
 	})
 }
 
-func TestRecorder(t *testing.T) {
+func TestRecorder_KeepsCopiesOfRequests(t *testing.T) {
 	changing := convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
 		req.Messages[0].Parts[0] = convo.Text("changed")
 		return convo.Summary{Text: "done"}, nil

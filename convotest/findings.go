@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// findings are the rules that were seen broken, each once.
+// findings collects the broken rules, each once.
 type findings struct {
-	of    string // what is checked
+	of    string // what is checked, such as "summarizer"
 	rules map[string]bool
 	list  []error
 }
 
-// add names a rule, and where it was broken: the first time only.
+// add adds a broken rule and the place where it was broken, unless the rule has
+// been added before.
 func (f *findings) add(rule string, where ...string) {
 	if f.rules[rule] {
 		return
@@ -34,7 +35,7 @@ func (f *findings) add(rule string, where ...string) {
 
 func (f *findings) err() error { return errors.Join(f.list...) }
 
-// report makes each joined error a failure of its own.
+// report calls t.Error for each of the joined errors.
 func report(t testing.TB, err error) {
 	t.Helper()
 	if err == nil {
@@ -49,7 +50,7 @@ func report(t testing.TB, err error) {
 	}
 }
 
-// Rules about how a call ends.
+// How the end of a call can break a rule.
 const (
 	ruleReturns = "does not return after ctx has ended"
 	ruleSlow    = "does not return within a minute"
@@ -57,23 +58,23 @@ const (
 	ruleGoexit  = "ends the goroutine that it is called on"
 )
 
-// patience is how long a call may take to end by itself, and how long after
-// its ctx has ended. It is far more than anything takes that looks at its ctx,
-// so that no busy machine makes the difference.
+// patience is how long a call may take, and how long it may go on after its ctx
+// has ended. It is far longer than any call takes that watches its ctx, so that
+// the result does not depend on how busy the machine is.
 const patience = time.Minute
 
-// soon is when a ctx ends that is to end during a call. What is over by then
-// has passed; no verdict hangs on it.
+// soon is when a ctx ends that is meant to end during a call. A call that has
+// returned by then breaks no rule.
 const soon = 5 * time.Millisecond
 
-// An ending says how a call broke a rule by the way it ended.
+// An ending describes how a call broke a rule by the way it ended.
 type ending struct{ rule, detail string }
 
-// isStuck reports whether the call may still be going on, or would take a
-// minute each time.
+// isStuck reports whether the call has not returned, or would take a minute
+// each time.
 func (e ending) isStuck() bool { return e.rule == ruleReturns || e.rule == ruleSlow }
 
-// where adds the detail to a place.
+// where returns the place with the detail added.
 func (e ending) where(place ...string) []string {
 	if e.detail != "" {
 		place = append(place, e.detail)
@@ -81,8 +82,8 @@ func (e ending) where(place ...string) []string {
 	return place
 }
 
-// call calls f on a goroutine of its own, and waits for its end. What f
-// returned is to be used only when no rule is broken.
+// call calls f on a new goroutine and waits until it ends. The result of f is
+// valid only if no rule was broken.
 func call[T any](ctx context.Context, f func(context.Context) T) (got T, end ending) {
 	type outcome struct {
 		got T
@@ -115,7 +116,7 @@ func call[T any](ctx context.Context, f func(context.Context) T) (got T, end end
 	}
 }
 
-// finish is call with a ctx that lives for as long as patience lasts.
+// finish is like call, with a ctx that ends after patience.
 func finish[T any](f func(context.Context) T) (got T, end ending) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -126,8 +127,8 @@ func finish[T any](f func(context.Context) T) (got T, end ending) {
 	return got, end
 }
 
-// stop calls f with a ctx that has ended, and with one that ends during the
-// call, and returns the first rule that is broken.
+// stop calls f with a ctx that has ended, and then with one that ends during
+// the call. It returns the first rule that was broken.
 func stop[T any](f func(context.Context) T) ending {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

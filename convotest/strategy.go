@@ -12,39 +12,39 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// TestStrategy fails t once for each rule that [CheckStrategy] finds broken.
+// TestStrategy runs [CheckStrategy] and calls t.Error for each broken rule.
 func TestStrategy(t testing.TB, s convo.CompactionStrategy) {
 	t.Helper()
 	report(t, CheckStrategy(s))
 }
 
-// CheckStrategy tries a strategy on built-in conversations, with snapshots and
-// through a History, and returns the rules that it breaks, joined. The rules:
+// CheckStrategy runs a strategy on built-in conversations, first on snapshots
+// and then in a History, and returns the broken rules as joined errors. The
+// rules:
 //
 //   - Name is not blank, and always the same.
-//   - An edit names entries of the snapshot, and results that are there; it
-//     drops whole exchanges, and drops and clears nothing of the floor.
-//   - A summary is not blank and not cut off, and the edit that brings it frees
-//     at least Goal.MinFree.
-//   - The view does not grow.
-//   - The same snapshot and goal give an edit of the same entries. Texts of
-//     summaries may differ; where they do in length, so may the entries.
-//   - The snapshot stays as it was.
+//   - An edit names entries and tool results that the snapshot holds. It drops whole
+//     exchanges, and neither drops nor clears anything of the floor.
+//   - A summary is neither blank nor cut off, and an edit with a summary frees at
+//     least Goal.MinFree tokens.
+//   - An edit does not make the view larger.
+//   - The same snapshot and goal give an edit of the same entries. The texts of
+//     summaries may differ. If they differ in length, so may the entries.
+//   - The snapshot is not changed.
 //   - Compact returns within a minute, and soon after its ctx has ended.
-//   - Nothing panics, and no call ends its goroutine.
-//   - Declining ([convo.ErrNoGain], [convo.ErrBreaker], the zero Edit) is always
-//     allowed, and so is failing: but not to fail at times and never to make
-//     an edit.
-//   - A [convo.Trigger] gives one answer for one Status, at once.
-//   - In a History no edit is refused for its entries, and what is left is a
-//     conversation in order, with all of the floor. This is looked at when
-//     nothing else is broken.
+//   - It does not panic, and does not end the goroutine that it is called on.
+//   - It may always decline, with [convo.ErrNoGain], [convo.ErrBreaker] or the zero
+//     Edit. It may also fail, unless it never makes an edit.
+//   - A [convo.Trigger] gives the same answer for the same Status, and does not wait.
+//   - A History accepts all of its edits, and the conversation that remains is in
+//     order and holds the whole floor. This is checked only if no other rule is
+//     broken.
 //
-// When Compact does not return, the rest is not tried, and the goroutine it
-// was called on stays behind.
+// If Compact does not return, CheckStrategy stops and leaves the goroutine that
+// called it behind.
 func CheckStrategy(s convo.CompactionStrategy) error {
 	if s == nil {
-		return errors.New("strategy: is nil")
+		return errors.New("strategy: is nil; pass the strategy to check")
 	}
 	c := strategyCheck{s: s}
 	c.of = "strategy"
@@ -58,19 +58,19 @@ func CheckStrategy(s convo.CompactionStrategy) error {
 	return c.err()
 }
 
-// Rules of a strategy.
+// How a strategy can break a rule.
 const (
 	ruleName     = "has a blank name"
 	ruleSameName = "changes its name"
-	ruleBlank    = "brings a blank summary"
-	ruleCutOff   = "brings a summary that is cut off"
-	ruleMinFree  = "brings a summary and frees less than Goal.MinFree"
-	ruleGrows    = "makes the view grow"
-	ruleSame     = "gives up other entries the second time"
+	ruleBlank    = "returns a blank summary"
+	ruleCutOff   = "returns a summary that was cut off"
+	ruleMinFree  = "returns a summary and frees less than Goal.MinFree"
+	ruleGrows    = "makes the view larger"
+	ruleSame     = "drops or clears other entries the second time"
 	ruleSnapshot = "changes the snapshot"
 	ruleFails    = "fails, and never makes an edit"
 	ruleEdit     = "makes an edit that is refused"
-	ruleDue      = "is due and not due for one Status"
+	ruleDue      = "gives two answers of Due for the same Status"
 	ruleDueWaits = "waits in Due"
 )
 
@@ -79,9 +79,9 @@ type strategyCheck struct {
 	s    convo.CompactionStrategy
 	name *string
 
-	edits   int   // how many were made
-	failure error // the first
-	stuck   bool  // going on would take for ever
+	edits   int   // number of edits so far
+	failure error // the first error that is not a refusal to compact
+	stuck   bool  // a call did not return, so the check must stop
 }
 
 func (c *strategyCheck) checkName() {
@@ -99,7 +99,7 @@ func (c *strategyCheck) checkName() {
 	}
 }
 
-// all tries everything.
+// all runs all checks except that of the name.
 func (c *strategyCheck) all() error {
 	cases := conversations()
 	views := make([]*convo.Snapshot, len(cases))
@@ -156,7 +156,7 @@ type goal struct {
 	convo.Goal
 }
 
-// goals returns what is asked for of a view.
+// goals returns the goals to try on a view.
 func goals(s *convo.Snapshot) []goal {
 	total := s.Tokens()
 	list := []goal{
@@ -164,12 +164,12 @@ func goals(s *convo.Snapshot) []goal {
 		{"loose", convo.Goal{Target: total * 3 / 4, MinFree: total / 32, Reason: convo.ReasonSoft}},
 		{"target 0", convo.Goal{Reason: convo.ReasonManual, MinFree: 1, Focus: "the river"}},
 		{"trigger", convo.Goal{Reason: convo.ReasonTrigger, MinFree: 1}},
-		{"no model", convo.Goal{Target: total / 4, MinFree: 1, NoModel: true, Reason: convo.ReasonHigh}},
-		{"no model and target 0", convo.Goal{NoModel: true, Reason: convo.ReasonOverflow}},
+		{"no model", convo.Goal{Target: total / 4, MinFree: 1, NoModel: convo.ErrBreaker, Reason: convo.ReasonHigh}},
+		{"no model and target 0", convo.Goal{NoModel: convo.ErrBreaker, Reason: convo.ReasonOverflow}},
 		{"fit", convo.Goal{Target: total / 2, MinFree: total / 8, Reason: convo.ReasonFit}},
 		{"overflow", convo.Goal{Target: total / 2, MinFree: 1, Reason: convo.ReasonOverflow}},
 		{"more to free than there is", convo.Goal{Target: total / 2, MinFree: total + 1, Reason: convo.ReasonHigh}},
-		{"reached already", convo.Goal{Target: total, MinFree: 1, Reason: convo.ReasonManual}},
+		{"already reached", convo.Goal{Target: total, MinFree: 1, Reason: convo.ReasonManual}},
 	}
 	for i := range list {
 		list[i].Count = convo.Heuristic{}.CountTokens
@@ -177,7 +177,7 @@ func goals(s *convo.Snapshot) []goal {
 	return list
 }
 
-// A planned is what Compact returned.
+// A planned is the result of a call of Compact.
 type planned struct {
 	edit convo.Edit
 	err  error
@@ -190,7 +190,7 @@ func (c *strategyCheck) plan(s *convo.Snapshot, g convo.Goal) func(context.Conte
 	}
 }
 
-// end looks at what the end of a ctx does.
+// end checks that Compact returns when its ctx ends.
 func (c *strategyCheck) end(s *convo.Snapshot, name string) {
 	own, g := *s, goals(s)[0]
 	if end := stop(c.plan(&own, g.Goal)); end.rule != "" {
@@ -199,10 +199,11 @@ func (c *strategyCheck) end(s *convo.Snapshot, name string) {
 	}
 }
 
-// try has one edit made twice, and looks at it. What s shows is before.
+// try calls Compact twice with the same snapshot and goal, and checks the
+// edits. The picture before shows the unchanged snapshot.
 func (c *strategyCheck) try(s *convo.Snapshot, before picture, g goal, where []string) {
 	var plans [2]planned
-	own := *s // a strategy that writes to it is found out, and spoils no other case
+	own := *s // a copy, so that a strategy that changes it spoils no other case
 	for i := range plans {
 		got, end := finish(c.plan(&own, g.Goal))
 		if end.rule != "" {
@@ -236,7 +237,7 @@ func declines(err error) bool {
 
 func isZero(e convo.Edit) bool { return len(e.Drop) == 0 && len(e.Clear) == 0 && e.Summary == nil }
 
-// judge looks at one edit.
+// judge checks one edit.
 func (c *strategyCheck) judge(s *convo.Snapshot, e convo.Edit, g convo.Goal, where []string) {
 	where = slices.Clip(where)
 	wrong := entryFaults(s, e)
@@ -245,7 +246,7 @@ func (c *strategyCheck) judge(s *convo.Snapshot, e convo.Edit, g convo.Goal, whe
 	}
 	sum := e.Summary
 	switch {
-	case sum == nil || sum.Text == "" && sum.Stop == convo.StopDone: // stays, or goes
+	case sum == nil || sum.Text == "" && sum.Stop == convo.StopDone: // no new summary
 		sum = nil
 	case sum.Stop != convo.StopDone:
 		c.add(ruleCutOff, append(where, fmt.Sprintf("Stop is %q", sum.Stop.String()))...)
@@ -271,9 +272,9 @@ func (c *strategyCheck) judge(s *convo.Snapshot, e convo.Edit, g convo.Goal, whe
 	}
 }
 
-// alike reports whether two plans for the same view give up the same entries.
-// Where a summarizer failed once, or wrote more the second time, what else a
-// strategy does may differ.
+// alike reports whether two plans for the same view drop and clear the same
+// entries. If the summarizer failed for one of them, or wrote texts of
+// different lengths, the plans may differ.
 func alike(a, b planned, count func(string) int) bool {
 	failed := func(p planned) bool { return p.err != nil && !declines(p.err) }
 	length := func(p planned) int {
@@ -306,7 +307,7 @@ func cleared(e convo.Edit) []convo.Clear {
 	return slices.Compact(list)
 }
 
-// due asks a trigger twice.
+// due calls Due twice with the same status.
 func (c *strategyCheck) due(t convo.Trigger, s convo.Status) {
 	var answers [2]bool
 	for i := range answers {
@@ -324,6 +325,6 @@ func (c *strategyCheck) due(t convo.Trigger, s convo.Status) {
 		answers[i] = got
 	}
 	if answers[0] != answers[1] {
-		c.add(ruleDue, fmt.Sprintf("of %d entries", s.Entries))
+		c.add(ruleDue, fmt.Sprintf("with %d entries", s.Entries))
 	}
 }

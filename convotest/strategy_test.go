@@ -17,8 +17,9 @@ import (
 	"github.com/seed-c1b73e60/convo/convotest"
 )
 
-// A bubble fails when a goroutine outlives it.
-func TestCheckStrategy_Good(t *testing.T) {
+// Each strategy runs in a synctest bubble, which fails if a goroutine outlives
+// it.
+func TestCheckStrategy_AcceptsStrategiesThatFollowTheRules(t *testing.T) {
 	with := func(s convo.Summarizer) convo.CompactionStrategy { return convo.Summarize{With: s} }
 	good := map[string]convo.CompactionStrategy{
 		"truncate":            convo.Truncate{},
@@ -74,7 +75,7 @@ type trigger struct {
 
 func (t trigger) Due(s convo.Status) bool { return t.due(s) }
 
-// each makes an edit of each entry that fits.
+// each returns a strategy that makes an edit of all entries that fit.
 func each(fits func(s *convo.Snapshot, e convo.Entry) bool, edit func(s *convo.Snapshot, e convo.Entry) convo.Edit) compact {
 	return func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
 		var all convo.Edit
@@ -118,12 +119,12 @@ func isNewestUser(s *convo.Snapshot, e convo.Entry) bool {
 	return e.Turn == newest.Turn && e.ID != newest.ID && e.Message.Role == convo.RoleUser
 }
 
-// truncated is what Truncate gives up.
+// truncated returns the edit that Truncate makes.
 func truncated(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 	return convo.Truncate{}.Compact(ctx, s, g)
 }
 
-// summarized is what Truncate gives up, with a summary.
+// summarized returns a strategy that makes the edit of Truncate with a summary.
 func summarized(sum convo.Summary) compact {
 	return func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 		e, err := truncated(ctx, s, g)
@@ -132,8 +133,8 @@ func summarized(sum convo.Summary) compact {
 	}
 }
 
-// goesOn reports whether a conversation is one inside a History that went on
-// after the first compactions.
+// goesOn reports whether the conversation is in a History to which messages
+// were appended after the first compactions.
 func goesOn(s *convo.Snapshot) bool {
 	for _, m := range s.Messages() {
 		if m.Text() == "And then?" {
@@ -143,14 +144,14 @@ func goesOn(s *convo.Snapshot) bool {
 	return false
 }
 
-func TestCheckStrategy_Bad(t *testing.T) {
+func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 	release := make(chan struct{})
 	calls := 0
 	names := 0
 	tests := []struct {
 		name string
 		s    convo.CompactionStrategy
-		want string // how what follows the name begins
+		want string // how the text after the name begins
 	}{
 		{"nil", nil, `is nil`},
 		{"blank name", named(func() string { return " " }), `has a blank name`},
@@ -163,8 +164,8 @@ func TestCheckStrategy_Bad(t *testing.T) {
 		{"unknown entry to clear", compact(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 			return convo.Edit{Clear: []convo.Clear{{ID: 99999}}}, nil
 		}), `names an entry that the snapshot does not hold`},
-		{"half", each(isRole(convo.RoleTool), drop), `drops half an exchange (case "tool rounds", goal "tight", entry 4)`},
-		{"other half", each(func(s *convo.Snapshot, e convo.Entry) bool { return len(e.Message.ToolCalls()) > 0 }, drop), `drops half an exchange`},
+		{"half", each(isRole(convo.RoleTool), drop), `drops part of an exchange (case "tool rounds", goal "tight", entry 4)`},
+		{"other half", each(func(s *convo.Snapshot, e convo.Entry) bool { return len(e.Message.ToolCalls()) > 0 }, drop), `drops part of an exchange`},
 		{"drops system", each(isRole(convo.RoleSystem), drop), `drops a system entry`},
 		{"drops pinned", each(isPinned, drop), `drops a pinned exchange (case "only floor"`},
 		{"drops newest", each(isNewest, drop), `drops the newest exchange`},
@@ -172,25 +173,25 @@ func TestCheckStrategy_Bad(t *testing.T) {
 		{"clears pinned", each(isPinnedResult, wipe), `clears a pinned exchange (case "pinned exchanges"`},
 		{"clears newest", each(isNewestResult, wipe), `clears the newest exchange`},
 		{"clears system", each(isRole(convo.RoleSystem), wipe), `clears a system entry`},
-		{"clears no result", each(isRole(convo.RoleAssistant), wipe), `clears a result that is not there`},
+		{"clears no result", each(isRole(convo.RoleAssistant), wipe), `clears a result that the entry does not hold`},
 		{"clears another result", each(isRole(convo.RoleTool), func(_ *convo.Snapshot, e convo.Entry) convo.Edit {
 			return convo.Edit{Clear: []convo.Clear{{ID: e.ID, CallID: "other"}}}
-		}), `clears a result that is not there`},
+		}), `clears a result that the entry does not hold`},
 
-		{"blank summary", summarized(convo.Summary{Text: " \n"}), `brings a blank summary`},
-		{"cut off", summarized(convo.Summary{Text: "They", Stop: convo.StopLength}), `brings a summary that is cut off (case "many turns", goal "tight", Stop is "length")`},
-		{"refused and no text", summarized(convo.Summary{Stop: convo.StopRefused}), `brings a summary that is cut off`},
+		{"blank summary", summarized(convo.Summary{Text: " \n"}), `returns a blank summary`},
+		{"cut off", summarized(convo.Summary{Text: "They", Stop: convo.StopLength}), `returns a summary that was cut off (case "many turns", goal "tight", Stop is "length")`},
+		{"refused and no text", summarized(convo.Summary{Stop: convo.StopRefused}), `returns a summary that was cut off`},
 		{"too little for a summary", compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 			g.MinFree = 0
 			return convo.Summarize{}.Compact(ctx, s, g)
-		}), `brings a summary and frees less than Goal.MinFree (case "many turns", goal "more to free than there is"`},
+		}), `returns a summary and frees less than Goal.MinFree (case "many turns", goal "more to free than there is"`},
 		{"covers", summarized(convo.Summary{Text: "They spoke.", Covers: []convo.Range{{First: 1, Last: 1 << 40}}}), `makes an edit that is refused`},
 		{"grows", each(func(s *convo.Snapshot, e convo.Entry) bool {
 			return e.Message.Role == convo.RoleTool && !convotest.Floor(s)[e.ID]
 		}, func(_ *convo.Snapshot, e convo.Entry) convo.Edit {
 			return convo.Edit{Clear: []convo.Clear{{ID: e.ID, Text: strings.Repeat("gone ", 1000)}}}
-		}), `makes the view grow`},
-		{"grows by a summary", summarized(convo.Summary{Text: strings.Repeat("gone ", 10000)}), `makes the view grow`},
+		}), `makes the view larger`},
+		{"grows by a summary", summarized(convo.Summary{Text: strings.Repeat("gone ", 10000)}), `makes the view larger`},
 
 		{"not the same", compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 			e, err := truncated(ctx, s, g)
@@ -198,7 +199,7 @@ func TestCheckStrategy_Bad(t *testing.T) {
 				e = convo.Edit{}
 			}
 			return e, err
-		}), `gives up other entries the second time`},
+		}), `drops or clears other entries the second time`},
 		{"changes the snapshot", compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 			e, err := truncated(ctx, s, g)
 			if err == nil {
@@ -231,15 +232,15 @@ func TestCheckStrategy_Bad(t *testing.T) {
 		}), `panics (case "open calls", goal "tight", "open"`},
 		{"ends the goroutine", compact(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
 			if s.Len() > 10 {
-				runtime.Goexit() // as FailNow of a test does
+				runtime.Goexit() // like FailNow of a test
 			}
 			return convo.Edit{}, nil
 		}), `ends the goroutine that it is called on`},
-		{"fails", convo.Summarize{With: convotest.Failing{}}, `fails, and never makes an edit ("convo: summarizer: convotest: the summarizer fails")`},
+		{"fails", convo.Summarize{With: convotest.Failing{}}, `fails, and never makes an edit ("convo: summarizer: convotest: fake summarizer failed")`},
 		{"too long each time", convo.Summarize{With: &convotest.Growing{}}, `fails, and never makes an edit`},
 		{"cut off each time", convo.Summarize{With: convotest.CutOff{}}, `fails, and never makes an edit`},
 
-		{"due and not due", trigger{truncated, func(convo.Status) bool { calls++; return calls%2 == 0 }}, `is due and not due for one Status`},
+		{"due and not due", trigger{truncated, func(convo.Status) bool { calls++; return calls%2 == 0 }}, `gives two answers of Due for the same Status`},
 		{"panics in Due", trigger{truncated, func(s convo.Status) bool { return 1/s.Entries > 0 }}, `panics (in Due, "runtime error: integer divide by zero")`},
 		{"waits in Due", trigger{truncated, func(convo.Status) bool { <-release; return false }}, `waits in Due`},
 
@@ -265,7 +266,7 @@ func TestCheckStrategy_Bad(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				release = make(chan struct{}) // of this bubble
+				release = make(chan struct{}) // a channel of this bubble
 				defer close(release)
 				err := convotest.CheckStrategy(tt.s)
 				require.Error(t, err)

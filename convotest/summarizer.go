@@ -12,36 +12,33 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// TestSummarizer fails t once for each rule that [CheckSummarizer] finds
-// broken.
+// TestSummarizer runs [CheckSummarizer] and calls t.Error for each broken rule.
 func TestSummarizer(t testing.TB, s convo.Summarizer) {
 	t.Helper()
 	report(t, CheckSummarizer(s))
 }
 
-// CheckSummarizer has a summarizer answer built-in requests, two dozen times,
-// and returns the rules that it breaks, joined. The rules:
+// CheckSummarizer calls a summarizer with about two dozen requests, and returns
+// the broken rules as joined errors. The rules:
 //
-//   - The text is not blank, and has no more tokens than MaxTokens of the
-//     request, as its Count counts; some requests allow 500, one allows 64.
-//   - Stop is StopDone, or there is an error.
+//   - The text is not blank, and has no more tokens than the MaxTokens of the
+//     request, as counted by its Count. One request allows 64, the others 500.
+//   - Stop is StopDone, unless there is an error.
 //   - No figure of the usage is negative.
-//   - Messages and Pinned of the request stay as they were: who wraps a
-//     summarizer may need them once more.
-//   - Summarize returns within a minute, and soon after its ctx has ended, with
-//     an error or without.
-//   - Nothing panics, and no call ends its goroutine.
+//   - Messages and Pinned of the request are not changed, since a summarizer that
+//     wraps another may need them again.
+//   - Summarize returns within a minute, and soon after its ctx has ended.
+//   - It does not panic, and does not end the goroutine that it is called on.
 //   - Several goroutines may call it at once. Run the test with -race.
-//   - Failing is allowed, but not at every request.
+//   - It may fail, but not for every request.
 //
-// The requests are those that a [convo.History] makes: short and long, with
-// tool calls, with texts that imitate tags, in Chinese, with and without a
-// previous summary, pinned messages, a focus, and Sent. When Summarize does
-// not return, the rest is not tried, and the goroutine it was called on stays
-// behind.
+// The requests are made by a [convo.History]: short and long ones, with tool
+// calls, with texts that imitate tags, in Chinese, and with and without a
+// previous summary, pinned messages, a focus and Sent. If Summarize does not
+// return, CheckSummarizer stops and leaves the goroutine that called it behind.
 func CheckSummarizer(s convo.Summarizer) error {
 	if s == nil {
-		return errors.New("summarizer: is nil")
+		return errors.New("summarizer: is nil; pass the summarizer to check")
 	}
 	all, err := requests()
 	if err != nil {
@@ -53,18 +50,18 @@ func CheckSummarizer(s convo.Summarizer) error {
 	return c.err()
 }
 
-// Rules of a summarizer.
+// How a summarizer can break a rule.
 const (
 	ruleText     = "returns a blank text"
 	ruleLength   = "returns a text longer than MaxTokens"
-	ruleStop     = "returns a text that is not finished, and no error"
+	ruleStop     = "returns an unfinished text without an error"
 	ruleUsage    = "reports a negative usage figure"
 	ruleMessages = "changes the messages of the request"
-	ruleEachTime = "fails at every request"
+	ruleEachTime = "fails for every request"
 	ruleAtOnce   = "breaks a rule when several goroutines call it: "
 )
 
-// A summary is what Summarize returned.
+// A summary is the result of a call of Summarize.
 type summary struct {
 	convo.Summary
 	err error
@@ -114,7 +111,7 @@ func (c *summarizerCheck) ask(ctx context.Context, req convo.SummaryRequest) sum
 	return summary{sum, err}
 }
 
-// try makes one call, and returns the rules it broke, or its error.
+// try makes one call, and returns the rules that it broke, and its error.
 func (c *summarizerCheck) try(r request) (broken []ending, err error) {
 	given := cloneRequest(r.SummaryRequest)
 	got, end := finish(func(ctx context.Context) summary { return c.ask(ctx, given) })
@@ -143,7 +140,7 @@ func (c *summarizerCheck) try(r request) (broken []ending, err error) {
 	return broken, nil
 }
 
-// atOnce makes several calls at once, two of each request.
+// atOnce makes several calls at the same time, two for each request.
 func (c *summarizerCheck) atOnce(reqs []request) {
 	reqs = append(reqs[:4:4], reqs[:4]...)
 	broken := make([][]ending, len(reqs))

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-c1b73e60/convo/convotest"
 )
 
-func TestCheckSummarizer_Good(t *testing.T) {
+func TestCheckSummarizer_AcceptsSummarizersThatFollowTheRules(t *testing.T) {
 	good := map[string]convo.Summarizer{
 		"extract":  convo.Extract{},
 		"canned":   convotest.Canned{},
@@ -34,12 +34,12 @@ func TestCheckSummarizer_Good(t *testing.T) {
 	}
 }
 
-func TestCheckSummarizer_Bad(t *testing.T) {
+func TestCheckSummarizer_NamesTheBrokenRule(t *testing.T) {
 	type req = convo.SummaryRequest
 	always := func(sum convo.Summary) convo.Summarizer {
 		return convo.SummarizerFunc(func(context.Context, req) (convo.Summary, error) { return sum, nil })
 	}
-	// changing changes something of the request, and answers.
+	// changing returns a summarizer that changes the request.
 	changing := func(change func(*req)) convo.Summarizer {
 		return convo.SummarizerFunc(func(ctx context.Context, r req) (convo.Summary, error) {
 			change(&r)
@@ -50,7 +50,7 @@ func TestCheckSummarizer_Bad(t *testing.T) {
 	tests := []struct {
 		name string
 		s    convo.Summarizer
-		want string // how what follows the name begins
+		want string // how the text after the name begins
 	}{
 		{"nil", nil, `is nil`},
 		{"empty", convotest.Empty{}, `returns a blank text (request "short")`},
@@ -58,9 +58,9 @@ func TestCheckSummarizer_Bad(t *testing.T) {
 		{"too long", always(convo.Summary{Text: strings.Repeat("more ", 1000)}), `returns a text longer than MaxTokens (request "short", `},
 		{"too long for few tokens", always(convo.Summary{Text: strings.Repeat("more ", 90)}), `returns a text longer than MaxTokens (request "few tokens", `},
 		{"growing", &convotest.Growing{}, `returns a text longer than MaxTokens`},
-		{"cut off", convotest.CutOff{}, `returns a text that is not finished, and no error (request "short", Stop is "length")`},
-		{"tool call", always(convo.Summary{Text: "x", Stop: convo.StopToolCall}), `returns a text that is not finished, and no error (request "short", Stop is "tool call")`},
-		{"no text and refused", always(convo.Summary{Stop: convo.StopRefused}), `returns a text that is not finished, and no error`},
+		{"cut off", convotest.CutOff{}, `returns an unfinished text without an error (request "short", Stop is "length")`},
+		{"tool call", always(convo.Summary{Text: "x", Stop: convo.StopToolCall}), `returns an unfinished text without an error (request "short", Stop is "tool call")`},
+		{"no text and refused", always(convo.Summary{Stop: convo.StopRefused}), `returns an unfinished text without an error`},
 		{"usage", convotest.Canned{Usage: convo.Usage{Output: -1}}, `reports a negative usage figure`},
 		{"usage beside an error", convo.SummarizerFunc(func(_ context.Context, r req) (convo.Summary, error) {
 			return convo.Summary{Usage: convo.Usage{Input: -5}}, convotest.ErrFake
@@ -82,7 +82,7 @@ func TestCheckSummarizer_Bad(t *testing.T) {
 		}), `changes the messages of the request (request "long, with tool calls")`},
 		{"changes a pinned message", changing(func(r *req) { clear(r.Pinned) }), `changes the messages of the request (request "pinned")`},
 		{"never done", convotest.Slow{}, `does not return within a minute (request "short")`},
-		{"panicking", convotest.Panicking{}, `panics (request "short", "convotest: the summarizer panics"`},
+		{"panicking", convotest.Panicking{}, `panics (request "short", "convotest: fake summarizer panicked"`},
 		{"panics without a previous summary", convo.SummarizerFunc(func(ctx context.Context, r req) (convo.Summary, error) {
 			return convo.Summary{Text: "x" + r.Previous[:1]}, nil
 		}), `panics (request "short"`},
@@ -93,7 +93,7 @@ func TestCheckSummarizer_Bad(t *testing.T) {
 			runtime.Goexit()
 			panic("not reached")
 		}), `ends the goroutine that it is called on`},
-		{"failing", convotest.Failing{}, `fails at every request ("convotest: the summarizer fails")`},
+		{"failing", convotest.Failing{}, `fails for every request ("convotest: fake summarizer failed")`},
 		{"not for several", convo.SummarizerFunc(func(ctx context.Context, r req) (convo.Summary, error) {
 			defer inside.Add(-1)
 			if inside.Add(1) > 1 {
@@ -114,7 +114,7 @@ func TestCheckSummarizer_Bad(t *testing.T) {
 	}
 }
 
-func TestCheckSummarizer_Deaf(t *testing.T) {
+func TestCheckSummarizer_NoticesThatCtxIsIgnored(t *testing.T) {
 	const rule = `does not return after ctx has ended (request "short", `
 	synctest.Test(t, func(t *testing.T) {
 		var deaf convotest.Deaf
@@ -131,8 +131,8 @@ func TestCheckSummarizer_Deaf(t *testing.T) {
 	})
 }
 
-// The requests hold what the documentation says.
-func TestRequests(t *testing.T) {
+// The built-in requests cover what the doc comment of CheckSummarizer lists.
+func TestRequests_CoverTheDocumentedCases(t *testing.T) {
 	all, err := convotest.Requests()
 	require.NoError(t, err)
 	previous, pinned, focus, sent, few := 0, 0, 0, 0, 0

@@ -9,24 +9,25 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// Rules of a strategy inside a History.
+// How a strategy can break a rule in a History.
 const (
 	ruleRefused = "makes an edit that a History refuses"
 	ruleView    = "leaves a conversation that is out of order"
-	ruleFloor   = "takes something of the floor"
-	ruleOutcome = "ends with an outcome that is none"
+	ruleFloor   = "removes or changes something of the floor"
+	ruleOutcome = "ends with an unknown outcome"
 	ruleFits    = "leaves a request that is too long, without an error"
-	ruleChanged = "changes the conversation although nothing was applied"
+	ruleChanged = "changes the conversation although no edit was applied"
 )
 
-// A result is what a compaction returned.
+// A result is the result of a compaction.
 type result struct {
 	report convo.Report
 	err    error
 }
 
-// through tries a conversation inside a History, with several limits. After
-// the first compactions the conversation goes on, for the next ones.
+// through runs the strategy in a History that holds the conversation, with
+// several limits. After the first compactions more messages are appended, for
+// the next ones.
 func (c *strategyCheck) through(conv conversation) error {
 	plain, err := conv.history(convo.Options{})
 	if err != nil {
@@ -52,7 +53,7 @@ func (c *strategyCheck) through(conv conversation) error {
 		}
 		err = c.inside(h, where)
 		if c.stuck {
-			return nil // h.Close might not return either
+			return nil // h.Close might wait for the call that did not return
 		}
 		if err := errors.Join(err, h.Close()); err != nil {
 			return err
@@ -92,9 +93,9 @@ func (c *strategyCheck) inside(h *convo.History, where []string) error {
 	return nil
 }
 
-// compact makes one compaction, and looks at what is left.
+// compact runs one compaction, and checks what it left.
 func (c *strategyCheck) compact(h *convo.History, where []string, f func(context.Context) result) {
-	before := *h.Snapshot() // a copy, out of the strategy's reach
+	before := *h.Snapshot() // a copy that the strategy cannot change
 	got, end := finish(f)
 	if end.rule != "" {
 		c.add(end.rule, end.where(where...)...)
@@ -106,7 +107,7 @@ func (c *strategyCheck) compact(h *convo.History, where []string, f func(context
 		return
 	}
 	after := h.Snapshot()
-	if got.report.Outcome != convo.Applied {
+	if got.report.Outcome != convo.OutcomeApplied {
 		if !pictureOf(after).is(pictureOf(&before)) {
 			c.add(ruleChanged, where...)
 		}
@@ -115,7 +116,7 @@ func (c *strategyCheck) compact(h *convo.History, where []string, f func(context
 	c.left(&before, after, where)
 }
 
-// left looks at what a compaction that was applied has left.
+// left checks what an applied edit has left of the conversation.
 func (c *strategyCheck) left(before, after *convo.Snapshot, where []string) {
 	if fault := viewFault(after.Messages()); fault != "" {
 		c.add(ruleView, append(where, fault)...)
@@ -125,7 +126,8 @@ func (c *strategyCheck) left(before, after *convo.Snapshot, where []string) {
 	}
 }
 
-// reportFault returns the rule that a report shows broken.
+// reportFault returns the rule that was broken according to a report, with a
+// detail.
 func reportFault(r convo.Report, err error) (rule, detail string) {
 	all := errors.Join(err, r.Cause)
 	if e, ok := errors.AsType[*convo.EditError](all); ok {
@@ -135,7 +137,7 @@ func reportFault(r convo.Report, err error) (rule, detail string) {
 		return rulePanics, fmt.Sprintf("%.200q", fmt.Sprint(e.Value))
 	}
 	switch {
-	case r.Outcome > convo.Stale:
+	case r.Outcome > convo.OutcomeStale:
 		return ruleOutcome, r.Outcome.String()
 	case !r.Fits && err == nil:
 		return ruleFits, r.Outcome.String()

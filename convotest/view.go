@@ -10,20 +10,20 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// An entryFault is a rule that an edit breaks by the entries it names.
+// An entryFault is a rule that an edit breaks, and the entry at fault.
 type entryFault struct {
 	rule string
 	id   convo.ID
 }
 
-// An exchange of a snapshot, with what makes it floor; empty when it is none.
+// An exchange is an exchange of a snapshot.
 type exchange struct {
 	ids   []convo.ID
-	floor string
+	floor string // why it is floor, such as "a pinned exchange"; empty if it is not
 }
 
-// exchangesOf returns the exchange of each entry. It goes by the entries
-// themselves, and not by what the package says of its exchanges' floor.
+// exchangesOf returns the exchange of each entry. It determines the floor from
+// the entries, so that it does not rely on Exchange.Floor.
 func exchangesOf(s *convo.Snapshot) map[convo.ID]*exchange {
 	of := make(map[convo.ID]*exchange)
 	var newest *exchange
@@ -65,7 +65,8 @@ func exchangesOf(s *convo.Snapshot) map[convo.ID]*exchange {
 	return of
 }
 
-// entryFaults returns what is wrong with the entries that an edit names.
+// entryFaults returns the rules that an edit breaks by the entries that it
+// names.
 func entryFaults(s *convo.Snapshot, e convo.Edit) (wrong []entryFault) {
 	of := exchangesOf(s)
 	named := make(map[convo.ID]bool)
@@ -83,7 +84,7 @@ func entryFaults(s *convo.Snapshot, e convo.Edit) (wrong []entryFault) {
 			wrong = append(wrong, entryFault{"drops " + x.floor, id})
 		}
 		if slices.ContainsFunc(x.ids, func(id convo.ID) bool { return !named[id] }) {
-			wrong = append(wrong, entryFault{"drops half an exchange", id})
+			wrong = append(wrong, entryFault{"drops part of an exchange", id})
 		}
 	}
 	for _, c := range e.Clear {
@@ -97,14 +98,14 @@ func entryFaults(s *convo.Snapshot, e convo.Edit) (wrong []entryFault) {
 		}
 		entry, _ := s.Find(c.ID)
 		if !slices.ContainsFunc(entry.Message.ToolResults(), func(r convo.ToolResult) bool { return c.CallID == "" || c.CallID == r.CallID }) {
-			wrong = append(wrong, entryFault{"clears a result that is not there", c.ID})
+			wrong = append(wrong, entryFault{"clears a result that the entry does not hold", c.ID})
 		}
 	}
 	return wrong
 }
 
-// viewFault says what is out of order in what a model is to see, empty when
-// nothing is.
+// viewFault says what is out of order in the messages for the model. It returns
+// "" if nothing is.
 func viewFault(msgs []convo.Message) string {
 	front := true
 	open := make(map[string]int) // calls of the newest message with calls
@@ -112,13 +113,13 @@ func viewFault(msgs []convo.Message) string {
 		front = front && m.Role == convo.RoleSystem
 		switch {
 		case m.Role == convo.RoleSystem && !front:
-			return fmt.Sprintf("message %d is a system message behind others", i)
+			return fmt.Sprintf("message %d is a system message after others", i)
 		case m.Role != convo.RoleTool && len(open) > 0:
-			return fmt.Sprintf("message %d stands between calls and their results", i)
+			return fmt.Sprintf("message %d is between calls and their results", i)
 		}
 		for _, r := range m.ToolResults() {
 			if open[r.CallID] == 0 {
-				return fmt.Sprintf("message %d has a result for no open call", i)
+				return fmt.Sprintf("message %d has a result that answers no open call", i)
 			}
 			if open[r.CallID]--; open[r.CallID] == 0 {
 				delete(open, r.CallID)
@@ -131,8 +132,8 @@ func viewFault(msgs []convo.Message) string {
 	return ""
 }
 
-// floorFault says what of the floor of before is gone or changed, empty when
-// all of it is there.
+// floorFault says what of the floor of before is missing or changed in after.
+// It returns "" if nothing is.
 func floorFault(before, after *convo.Snapshot) string {
 	of := exchangesOf(before)
 	for _, was := range before.All() {
@@ -142,22 +143,22 @@ func floorFault(before, after *convo.Snapshot) string {
 		}
 		is, ok := after.Find(was.ID)
 		if !ok {
-			return fmt.Sprintf("entry %d, %s, is gone", was.ID, x.floor)
+			return fmt.Sprintf("entry %d, %s, is missing", was.ID, x.floor)
 		}
 		if !reflect.DeepEqual(was.Message, is.Message) {
 			return fmt.Sprintf("entry %d, %s, has changed", was.ID, x.floor)
 		}
 	}
 	if shows(before, recalled) && !shows(after, recalled) {
-		return "the ephemeral message is gone"
+		return "the ephemeral message is missing"
 	}
 	return ""
 }
 
-// A picture is all that a snapshot shows, to compare.
+// A picture holds everything that a snapshot shows, for a comparison.
 type picture struct {
 	entries []convo.Entry
-	said    string // in all messages that the model sees
+	said    string // the roles and texts of all messages that the model sees
 	summary convo.Summary
 	tokens  int
 	version uint64

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-c1b73e60/convo/convotest"
 )
 
-// The built-in conversations hold what rules can be broken on, and their floor
-// is what the package says it is.
-func TestViews(t *testing.T) {
+// The built-in conversations cover everything that the rules are about, and the
+// checks determine the same floor as package convo.
+func TestViews_CoverEveryRule(t *testing.T) {
 	views, err := convotest.Views()
 	require.NoError(t, err)
 	require.Len(t, views, 17)
@@ -54,7 +54,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-func TestLeftFault_Order(t *testing.T) {
+func TestLeftFault_ReportsBrokenOrder(t *testing.T) {
 	const rule = "strategy: leaves a conversation that is out of order "
 	a, b := convo.ToolCall{ID: "a", Name: "t"}, convo.ToolCall{ID: "b", Name: "t"}
 	for _, tt := range []struct {
@@ -65,17 +65,17 @@ func TestLeftFault_Order(t *testing.T) {
 		{"nothing", nil, ""},
 		{"open at the end", []convo.Message{convo.User("x"), convo.Assistant("", a, b), convo.Result(b, "")}, ""},
 		{"reused", []convo.Message{convo.Assistant("", a), convo.Result(a, ""), convo.Assistant("", a), convo.Result(a, "")}, ""},
-		{"system behind", []convo.Message{convo.User("x"), convo.System("s")}, rule + "(message 1 is a system message behind others)"},
-		{"orphan", []convo.Message{convo.User("x"), convo.Result(a, "")}, rule + "(message 1 has a result for no open call)"},
-		{"second result", []convo.Message{convo.Assistant("", a), convo.Result(a, ""), convo.Result(a, "")}, rule + "(message 2 has a result for no open call)"},
-		{"between", []convo.Message{convo.Assistant("", a), convo.User("x"), convo.Result(a, "")}, rule + "(message 1 stands between calls and their results)"},
+		{"system behind", []convo.Message{convo.User("x"), convo.System("s")}, rule + "(message 1 is a system message after others)"},
+		{"orphan", []convo.Message{convo.User("x"), convo.Result(a, "")}, rule + "(message 1 has a result that answers no open call)"},
+		{"second result", []convo.Message{convo.Assistant("", a), convo.Result(a, ""), convo.Result(a, "")}, rule + "(message 2 has a result that answers no open call)"},
+		{"between", []convo.Message{convo.Assistant("", a), convo.User("x"), convo.Result(a, "")}, rule + "(message 1 is between calls and their results)"},
 	} {
 		requireFault(t, convotest.LeftFault(&convo.Snapshot{}, convo.NewSnapshot(tt.msgs)), tt.want, tt.name)
 	}
 }
 
-func TestLeftFault_Floor(t *testing.T) {
-	const rule = "strategy: takes something of the floor "
+func TestLeftFault_ReportsMissingFloor(t *testing.T) {
+	const rule = "strategy: removes or changes something of the floor "
 	list := func(last ...convo.Message) *convo.Snapshot {
 		return convo.NewSnapshot(append([]convo.Message{convo.System("s"), convo.User("old"), convo.Assistant("older")}, last...))
 	}
@@ -86,7 +86,7 @@ func TestLeftFault_Floor(t *testing.T) {
 		want  string
 	}{
 		{"the same", list(convo.User("new")), ""},
-		{"gone", list(), rule + "(entry 4, the newest exchange, is gone)"},
+		{"gone", list(), rule + "(entry 4, the newest exchange, is missing)"},
 		{"changed", list(convo.User("news")), rule + "(entry 4, the newest exchange, has changed)"},
 		{"system", convo.NewSnapshot([]convo.Message{convo.System("t"), convo.User("x"), convo.User("x"), convo.User("new")}), rule + "(entry 1, a system entry, has changed)"},
 	} {
@@ -94,7 +94,7 @@ func TestLeftFault_Floor(t *testing.T) {
 	}
 }
 
-// requireFault wants an error with the text want, none when that is empty.
+// requireFault requires an error that contains want, or none if want is empty.
 func requireFault(t *testing.T, err error, want, name string) {
 	t.Helper()
 	if want == "" {
@@ -104,30 +104,30 @@ func requireFault(t *testing.T, err error, want, name string) {
 	require.ErrorContains(t, err, want, name)
 }
 
-// No strategy can make a History break these; the kit would say so.
-func TestCompactFault(t *testing.T) {
+// A History does not let a strategy break these rules. The checks would notice.
+func TestCompactFault_ReportsABrokenHistory(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		f    func(h *convo.History) (convo.Report, error)
-		want string // empty: nothing is wrong
+		want string // empty: no rule is broken
 	}{
 		{"nothing", func(*convo.History) (convo.Report, error) { return convo.Report{Fits: true}, nil }, ""},
 		{"failed", func(*convo.History) (convo.Report, error) {
-			return convo.Report{Outcome: convo.Failed}, errors.New("no")
+			return convo.Report{Outcome: convo.OutcomeFailed}, errors.New("no")
 		}, ""},
-		{"outcome", func(*convo.History) (convo.Report, error) { return convo.Report{Outcome: 9, Fits: true}, nil }, "ends with an outcome that is none"},
-		{"fits", func(*convo.History) (convo.Report, error) { return convo.Report{Outcome: convo.Applied}, nil }, "leaves a request that is too long, without an error"},
+		{"outcome", func(*convo.History) (convo.Report, error) { return convo.Report{Outcome: 9, Fits: true}, nil }, "ends with an unknown outcome"},
+		{"fits", func(*convo.History) (convo.Report, error) { return convo.Report{Outcome: convo.OutcomeApplied}, nil }, "leaves a request that is too long, without an error"},
 		{"changed", func(h *convo.History) (convo.Report, error) {
 			_, err := h.SplicePrefix(h.Snapshot(), 2, "")
-			return convo.Report{Outcome: convo.Failed, Fits: true}, err
-		}, "changes the conversation although nothing was applied"},
+			return convo.Report{Outcome: convo.OutcomeFailed, Fits: true}, err
+		}, "changes the conversation although no edit was applied"},
 		{"floor", func(h *convo.History) (convo.Report, error) {
 			_, err := h.Rewind(1)
-			return convo.Report{Outcome: convo.Applied, Fits: true}, err
-		}, "takes something of the floor"},
+			return convo.Report{Outcome: convo.OutcomeApplied, Fits: true}, err
+		}, "removes or changes something of the floor"},
 		{"ephemeral", func(h *convo.History) (convo.Report, error) {
-			return convo.Report{Outcome: convo.Applied, Fits: true}, h.SetEphemeral()
-		}, "takes something of the floor (the ephemeral message is gone)"},
+			return convo.Report{Outcome: convo.OutcomeApplied, Fits: true}, h.SetEphemeral()
+		}, "removes or changes something of the floor (the ephemeral message is missing)"},
 	} {
 		h, err := convo.New(nil)
 		require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestCompactFault(t *testing.T) {
 	}
 }
 
-// recorded is a testing.TB that keeps what it is told.
+// recorded is a testing.TB that records the arguments of Error.
 type recorded struct {
 	testing.TB
 	told []string
@@ -149,8 +149,8 @@ func (r *recorded) Helper() {}
 
 func (r *recorded) Error(args ...any) { r.told = append(r.told, args[0].(error).Error()) }
 
-// Each rule that is broken is a failure of its own, and is named once.
-func TestTestStrategy(t *testing.T) {
+// Each broken rule is one failure of the test, and is named once.
+func TestTestStrategy_FailsOncePerRule(t *testing.T) {
 	var r recorded
 	convotest.TestStrategy(&r, convo.Truncate{})
 	convotest.TestSummarizer(&r, convo.Extract{})
@@ -165,5 +165,5 @@ func TestTestStrategy(t *testing.T) {
 	r.told = nil
 	convotest.TestStrategy(&r, nil)
 	convotest.TestSummarizer(&r, nil)
-	require.Equal(t, []string{"strategy: is nil", "summarizer: is nil"}, r.told)
+	require.Equal(t, []string{"strategy: is nil; pass the strategy to check", "summarizer: is nil; pass the summarizer to check"}, r.told)
 }

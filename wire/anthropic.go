@@ -11,48 +11,57 @@ import (
 
 // Anthropic is the format of Anthropic's Messages API.
 //
-// Not carried: reasoning of other makers, and reasoning without a signature;
-// media in assistant messages and of kinds that the API does not read, which a
-// short text names (it reads JPEG, PNG, GIF, WebP, PDF, and text as
-// text/plain); media in error results; the names of results. Trailing space
-// of the last text of an assistant message is cut off, and reasoning that
-// nothing follows is left out. Decode names what it cannot keep: cache marks,
-// citations of texts, the caller of a call.
+// Encode leaves out the reasoning of other providers, reasoning without a
+// signature, and reasoning that nothing follows. It removes white space from
+// the end of an assistant message. A short text takes the place of media in
+// assistant messages and in error results, and for media that the API does not
+// read; it reads JPEG, PNG, GIF, WebP, PDF, and text as text/plain. Decode
+// names in Lost what it cannot keep: cache marks, the citations of a text, the
+// caller of a call.
 //
-// A message with the role system among the others is an [convo.Opaque] part of
-// a user message, {"role":"system",...}, and is written as it was. It stands
-// after a user message and before one of the assistant, or at the end; where
-// a user message follows it, the assistant has a marker in between.
+// The API also takes messages with the role system among the others. Such a
+// message is an [convo.Opaque] part of a user message, {"role":"system",...},
+// and is sent unchanged. It has to stand after a user message, and before an
+// assistant message or at the end. If a user message follows it, Encode puts a
+// marker of the assistant between them.
 //
-// Request.NoThinking is set when a turn of the assistant is under way (the
-// request ends with results or with the assistant), its first message does not
-// begin with a thinking block, and one of these says that such a block is
-// missing: that message holds reasoning that cannot be sent; entries between
-// the user's message and it are gone from the conversation; another format or
-// model made it, or nobody knows who did and there is reasoning elsewhere. The
-// API refuses such a request when thinking is "enabled"; a message of the
-// model itself that is in place and holds no reasoning never had any, as
-// happens when thinking is "adaptive".
+// The API refuses a request if thinking is "enabled" and the current assistant
+// turn lost the thinking block that it began with. Encode sets
+// Request.NoThinking if
+//
+//   - the request ends with results or with an assistant message,
+//   - the first assistant message since the user's last message does not begin with
+//     a thinking block, and
+//   - it had one, or may have had one: it holds reasoning that cannot be sent, or
+//     entries between it and the user's message have left the conversation, or
+//     another format or model made it, or its maker is not known and other
+//     messages hold reasoning.
+//
+// A message that the model made without reasoning, as it may when thinking is
+// "adaptive", does not set it.
 type Anthropic struct {
-	Model    string // the request goes to; own thinking goes back only to it. Empty: to any
-	Cache    bool   // set cache marks: at most one on the system text and two on messages
-	UserLast bool   // the last message must be the user's: models from 4.6 on
+	// Model is the model of the request. Thinking is sent back only to the
+	// model that made it. If Model is empty, thinking of any model is sent.
+	Model string
+
+	Cache    bool // set cache marks: at most one on the system text and two on messages
+	UserLast bool // the model wants a user message at the end, as models since 4.6 do
 }
 
 const anthropicFormat = "anthropic"
 
 var anthropicNames = &names{"system", "messages"}
 
-// Encode writes the request. A request needs a message: where a conversation
-// has none, a marker is sent.
+// Encode returns the request for a snapshot. If the conversation holds only
+// system text, the request gets a marker as its message.
 func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) {
 	p, err := project(s, profile{format: anthropicFormat, model: f.Model, ids: anthropicIDs})
 	if err != nil {
 		return Request{}, err
 	}
 	w := anthropicWriter{served: make(map[string]bool)}
-	for i := range p.turns {
-		w.turn(&p.turns[i])
+	for i := range p.messages {
+		w.message(&p.messages[i])
 	}
 	w.finish()
 	if len(w.msgs) > 0 && w.msgs[0].role == "assistant" {
@@ -78,16 +87,16 @@ func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) {
 	return r, nil
 }
 
-// An anthropicMessage is a message in the making.
+// An anthropicMessage is a message that is being written.
 type anthropicMessage struct {
 	role    string
-	list    []byte // the blocks: an array without its end; of system: the message
-	solid   int    // its length up to the last block that may end a message
-	room    int    // where a cache mark may stand in it; 0: nowhere
+	list    []byte // the blocks, as a JSON array that is not closed; of system, the whole message
+	solid   int    // length of list up to the last block that can end a message
+	room    int    // offset in list where a cache mark can be inserted; 0: nowhere
 	thinks  bool   // begins with a thinking block
-	results bool   // answers calls
-	asks    bool   // of the user, with more than results
-	passing bool   // a later request has other blocks in its place
+	results bool   // holds results
+	asks    bool   // a user message that holds more than results
+	passing bool   // holds a text that the next request does not have
 	paused  bool   // ends with a block of a tool that the provider runs
 }
 
@@ -100,7 +109,8 @@ func (m *anthropicMessage) json() json.RawMessage {
 	return append(b, "]}"...)
 }
 
-// added is called after each block, except those of thinking.
+// added is called after each block that is not thinking. If mark is true, the
+// block can get a cache mark.
 func (m *anthropicMessage) added(mark bool) {
 	m.solid, m.paused = len(m.list), false
 	if mark {
@@ -120,9 +130,10 @@ type anthropicWriter struct {
 	served map[string]bool // ids of calls of tools that the provider runs
 }
 
-// to returns the message that the next blocks of a role go into. Blocks of the
-// user always go into the last one that is the user's; of the assistant only
-// where it ends with thinking, which may not end a message.
+// to returns the message to which the next blocks of a role are added. Blocks
+// of the user are added to the last message if that is a user message. Blocks
+// of the assistant are added only to a message that ends with thinking, which
+// cannot end a message.
 func (w *anthropicWriter) to(role string) *anthropicMessage {
 	if role != "assistant" {
 		w.finish()
@@ -140,14 +151,15 @@ func (w *anthropicWriter) to(role string) *anthropicMessage {
 	return &w.msgs[len(w.msgs)-1]
 }
 
-// stand puts a marker where a message of the user is wanted.
+// stand adds a marker as a user message.
 func (w *anthropicWriter) stand(marker string) {
 	m := w.to("user")
 	m.text(marker)
 	m.asks = true
 }
 
-// finish cuts thinking off that nothing follows.
+// finish removes thinking from the end of the last message, if that is an
+// assistant message.
 func (w *anthropicWriter) finish() {
 	n := len(w.msgs)
 	if n == 0 || w.msgs[n-1].role != "assistant" {
@@ -159,7 +171,7 @@ func (w *anthropicWriter) finish() {
 	}
 }
 
-func (w *anthropicWriter) turn(t *turn) {
+func (w *anthropicWriter) message(t *message) {
 	switch t.role {
 	case convo.RoleTool:
 		m := w.to("user")
@@ -203,7 +215,7 @@ func (w *anthropicWriter) user(parts []convo.Part) {
 	}
 }
 
-// system writes a system message among the others: after one of the user.
+// system writes a message with the role system, after a user message.
 func (w *anthropicWriter) system(raw string) {
 	w.finish()
 	switch n := len(w.msgs); {
@@ -217,9 +229,9 @@ func (w *anthropicWriter) system(raw string) {
 
 func (w *anthropicWriter) assistant(parts []convo.Part) {
 	parts = thinkingFirst(parts)
-	var blocks []convo.Part // that are sent
-	kinds := make([]string, 0, len(parts))
-	last := -1 // of them that is no thinking
+	var blocks []convo.Part                // the parts that are sent
+	kinds := make([]string, 0, len(parts)) // the types of opaque blocks
+	last := -1                             // index of the last block that is not thinking
 	for _, p := range parts {
 		kind := ""
 		switch q := p.(type) {
@@ -266,14 +278,14 @@ func (w *anthropicWriter) assistant(parts []convo.Part) {
 		case convo.ToolCall:
 			m.list = appendPart(m.list, `"tool_use"`, "id", p.ID)
 			m.list = appendStringField(m.list[:len(m.list)-1], "name", anthropicToolName(p.Name))
-			m.list = append(appendRawField(m.list, "input", anthropicInput(p.Arguments)), '}')
+			m.list = append(appendRawField(m.list, "input", object(p.Arguments)), '}')
 			m.added(true)
 		}
 	}
 }
 
-// anthropicEmptyError stands in an error result that says nothing, which the
-// API does not take.
+// anthropicEmptyError is the text of an error result that has none. The API
+// refuses an empty one.
 const anthropicEmptyError = "unknown error"
 
 func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
@@ -281,7 +293,7 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
 	for _, p := range r.Parts {
 		switch q := p.(type) {
 		case convo.Media:
-			if _, kind := anthropicMedia(q); kind == "" || r.IsError { // an error is text alone
+			if _, kind := anthropicMedia(q); kind == "" || r.IsError { // an error result holds only text
 				p = convo.Text(mediaText(q))
 			}
 		case convo.Opaque:
@@ -327,7 +339,7 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
 	m.added(true)
 }
 
-// systemText returns the system field, nil for none.
+// systemText returns the system field, or nil if there is no system text.
 func (w *anthropicWriter) systemText(parts []convo.Part, cache bool) json.RawMessage {
 	m := anthropicMessage{list: []byte{'['}}
 	for _, p := range parts {
@@ -357,7 +369,8 @@ func (m *anthropicMessage) setMark() {
 	}
 }
 
-// mark marks the newest two messages of the user that later requests hold too.
+// mark sets a cache mark on the newest two user messages that the next request
+// will hold too.
 func (w *anthropicWriter) mark() {
 	for i, left := len(w.msgs)-1, 2; i >= 0 && left > 0; i-- {
 		if m := &w.msgs[i]; m.role == "user" && m.room > 0 && !m.passing {
@@ -367,8 +380,8 @@ func (w *anthropicWriter) mark() {
 	}
 }
 
-// isPlain reports whether a turn of the assistant is under way and does not
-// begin with thinking.
+// isPlain reports whether the request ends in the middle of an assistant turn
+// that does not begin with thinking.
 func (w *anthropicWriter) isPlain() bool {
 	i := len(w.msgs) - 1
 	for i >= 0 && w.msgs[i].role == "system" {
@@ -389,15 +402,16 @@ func (w *anthropicWriter) isPlain() bool {
 	return plain
 }
 
-// lacksThinking reports whether the thinking is missing that the newest turn
-// of the assistant began with; see Anthropic.
+// lacksThinking reports whether the newest assistant turn has lost, or may have
+// lost, the thinking that it began with. The doc comment of Anthropic lists the
+// cases.
 func (f Anthropic) lacksThinking(s *convo.Snapshot) bool {
 	i := s.Len() - 1
 	roleAt := func(i int) convo.Role {
 		e, _ := s.At(i)
 		return e.Message.Role
 	}
-	for roleAt(i) == convo.RoleUser { // after the results
+	for roleAt(i) == convo.RoleUser { // user messages after the results
 		i--
 	}
 	head := -1

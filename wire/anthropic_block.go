@@ -11,8 +11,8 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// thinkingFirst puts the tag that names the author of a message behind the
-// thinking that it begins with.
+// thinkingFirst moves the tag that names the author of a message after the
+// thinking at its beginning, since the API wants thinking first.
 func thinkingFirst(parts []convo.Part) []convo.Part {
 	tag, ok := parts[0].(convo.Text)
 	if !ok || !strings.HasPrefix(string(tag), `<from key="`) {
@@ -37,8 +37,8 @@ func appendThinking(b []byte, r convo.Reasoning) []byte {
 }
 
 // anthropicMedia returns media as the API takes them, and the type of their
-// block; that is empty where the API takes no such media. A document of type
-// text/plain has its text as data.
+// block, which is empty if the API does not take them. The Data of a text
+// document is its plain text.
 func anthropicMedia(m convo.Media) (convo.Media, string) {
 	if m.Data == "" {
 		m = mediaOf(m.URL, m.MIME)
@@ -67,7 +67,8 @@ func anthropicMedia(m convo.Media) (convo.Media, string) {
 	return m, kind
 }
 
-// appendAnthropicMedia appends the block of media, or a text that names them.
+// appendAnthropicMedia appends a block for media, or a short text if the API
+// does not take them.
 func appendAnthropicMedia(b []byte, m convo.Media) []byte {
 	as, kind := anthropicMedia(m)
 	if kind == "" {
@@ -93,7 +94,8 @@ func isAnthropicImage(mime string) bool {
 	return mime == "image/jpeg" || mime == "image/png" || mime == "image/gif" || mime == "image/webp"
 }
 
-// anthropicToolName keeps names that this API takes and others do not.
+// anthropicToolName returns a tool name that the API accepts. It allows longer
+// names than other providers.
 func anthropicToolName(name string) string {
 	if len(name) <= 128 && anthropicIDs.valid(name) {
 		return name
@@ -101,18 +103,9 @@ func anthropicToolName(name string) string {
 	return toolName(name)
 }
 
-// anthropicInput returns the arguments of a call as the JSON object that they
-// are, in a History.
-func anthropicInput(arguments string) string {
-	text := object(arguments)
-	if kindOf(json.RawMessage(text)) == '{' && json.Valid([]byte(text)) {
-		return strings.ToValidUTF8(text, "\uFFFD")
-	}
-	return string(append(appendString([]byte(`{"arguments":`), text), '}'))
-}
-
-// opaque returns a block without its cache marks, and its type. It is not ok
-// where the API would not take it: in such a place, or at all.
+// opaque returns a block without its cache marks, and its type. It is ok if the
+// API accepts the block there: in a message of a role, in the system text or in
+// a "result".
 func (w *anthropicWriter) opaque(raw, where string) (block, kind string, ok bool) {
 	all, err := fields("", []byte(raw))
 	if err != nil {
@@ -121,7 +114,7 @@ func (w *anthropicWriter) opaque(raw, where string) (block, kind string, ok bool
 	kind = stringOf(all["type"])
 	switch kind {
 	case "", "tool_use", "tool_result", "thinking", "redacted_thinking":
-		return "", "", false // they have parts of their own
+		return "", "", false // these are written from other parts
 	case "text":
 		text := stringOf(all["text"])
 		if isBlank(text) || where == "assistant" && text != strings.TrimRightFunc(text, unicode.IsSpace) {
@@ -145,14 +138,15 @@ func (w *anthropicWriter) opaque(raw, where string) (block, kind string, ok bool
 	return block, kind, true
 }
 
-// isServerBlock reports whether a block of this type, at the end, is of a turn
-// that the provider has paused and goes on with.
+// isServerBlock reports whether a block belongs to a tool that the provider
+// runs. A request can end with such a block, and the provider continues the
+// turn.
 func isServerBlock(kind string) bool {
 	return strings.HasSuffix(kind, "_tool_use") || strings.HasSuffix(kind, "_tool_result")
 }
 
-// anthropicSystemMessage returns the JSON of an opaque part that is a system
-// message of its own.
+// anthropicSystemMessage returns the JSON of an opaque part that is a message
+// with the role system. It is not ok for other parts.
 func anthropicSystemMessage(raw string) (string, bool) {
 	all, err := fields("", []byte(raw))
 	if err != nil || all["type"] != nil || stringOf(all["role"]) != "system" {
@@ -181,17 +175,8 @@ func anthropicSystemMessage(raw string) (string, bool) {
 	return raw, true
 }
 
-// stringOf reads a JSON string; anything else is empty.
-func stringOf(raw json.RawMessage) string {
-	var s string
-	if kindOf(raw) == '"' {
-		_ = json.Unmarshal(raw, &s)
-	}
-	return s
-}
-
-// unmarked returns a block, or a message, as compact JSON without its cache
-// marks, and where they stood.
+// unmarked returns a block or a message as compact JSON without its cache
+// marks, and the paths of the marks.
 func unmarked(raw string) (string, []string) {
 	raw = strings.ToValidUTF8(compact(json.RawMessage(raw)), "\uFFFD")
 	var lost []string
@@ -219,29 +204,4 @@ func unmarked(raw string) (string, []string) {
 		return append(b, ']'), true
 	})
 	return raw, lost
-}
-
-// editFields returns a JSON object with its fields as edit returns them, in
-// their order. What is no object stays as it is.
-func editFields(raw string, edit func(string, json.RawMessage) (json.RawMessage, bool)) string {
-	dec := json.NewDecoder(strings.NewReader(raw))
-	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
-		return raw
-	}
-	b := []byte{'{'}
-	for dec.More() {
-		token, err := dec.Token()
-		key, ok := token.(string)
-		var value json.RawMessage
-		if err != nil || !ok || dec.Decode(&value) != nil {
-			return raw
-		}
-		if value, ok = edit(key, value); ok {
-			if len(b) > 1 {
-				b = append(b, ',')
-			}
-			b = append(append(appendString(b, key), ':'), value...)
-		}
-	}
-	return string(append(b, '}'))
 }

@@ -1,35 +1,34 @@
 package wire
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 )
 
-// Check says why the API would refuse a request. The rules by name: json,
-// shape, messages-empty, role, content-empty, blank-text, system-type,
-// system-place, block-place, id-missing, id-pattern, name-pattern, input,
-// unanswered-call, orphan-result, duplicate-result, duplicate-call,
+// Check returns the reasons for which the API would refuse a request. The
+// rules: json, shape, messages-empty, role, content-empty, blank-text,
+// system-type, system-place, block-place, id-missing, id-pattern, name-pattern,
+// input, unanswered-call, orphan-result, duplicate-result, duplicate-call,
 // result-order, text-after-call, error-result, orphan-server-result,
 // media-type, thinking-signature, thinking-last, thinking-first, cache-place,
 // cache-count, trailing-space, last-role.
 //
-// thinking-first and cache-count look at the fields thinking and tools too;
-// last-role is for UserLast.
+// thinking-first depends on the field thinking of the request, cache-count also
+// counts marks on tools, and last-role applies only if UserLast is set.
 func (f Anthropic) Check(request []byte) []Finding {
-	var c checker
-	all := c.body(request)
+	k := anthropicChecker{checker: checker{format: anthropicFormat}, served: make(map[string]bool)}
+	all := k.body(request)
 	if all == nil {
-		return c.list
+		return k.list
 	}
-	k := anthropicChecker{checker: &c, served: make(map[string]bool)}
 	k.system(all["system"])
-	msgs := c.objects("messages", all["messages"])
+	msgs := k.objects("messages", all["messages"])
 	if msgs == nil {
-		return c.list
+		return k.list
 	}
 	if len(msgs) == 0 {
-		k.add(Finding{Rule: "messages-empty", Path: "messages", Error: "messages: at least one message is required", Fix: "send a message"})
+		k.add("messages-empty", "messages", "")
 	}
 	for i, m := range msgs {
 		k.message(i, m, msgs)
@@ -48,19 +47,19 @@ func (f Anthropic) Check(request []byte) []Finding {
 		}
 	}
 	if k.marks > 4 {
-		k.add(Finding{Rule: "cache-count", Path: k.marked, Error: fmt.Sprintf("A maximum of 4 blocks with cache_control may be provided. Found %d.", k.marks), Fix: "mark at most four blocks of system, tools and messages together"})
+		k.add("cache-count", k.marked, "", "count", strconv.Itoa(k.marks))
 	}
-	return c.list
+	return k.list
 }
 
-// An anthropicChecker walks over the messages and collects the turns that the
-// API makes of neighbours.
+// An anthropicChecker checks the messages one by one, then the turns: the API
+// merges neighbouring messages of one role into one turn.
 type anthropicChecker struct {
-	*checker
+	checker
 	turns  []anthropicTurn
-	served map[string]bool // ids of calls of the provider's own tools
-	marks  int
-	marked string // path of the last of them
+	served map[string]bool // ids of calls of tools that the provider runs
+	marks  int             // number of cache marks
+	marked string          // path of the last of them
 }
 
 type anthropicTurn struct {
@@ -82,7 +81,7 @@ func (k *anthropicChecker) system(v any) {
 		for i, b := range k.objects("system", v) {
 			path := atIndex("system", i)
 			if kind := str(b["type"]); kind != "text" {
-				k.add(Finding{Rule: "system-type", Path: path + ".type", Error: dotted(path) + ".type: Input should be 'text'", Fix: "send system text as blocks of type text"})
+				k.add("system-type", path+".type", "")
 				continue
 			}
 			k.text(path, b)
@@ -110,10 +109,10 @@ func (k *anthropicChecker) message(i int, m map[string]any, msgs []map[string]an
 			after = str(msgs[i+1]["role"])
 		}
 		if before != "user" && before != "system" || after == "user" {
-			k.add(Finding{Rule: "system-place", Path: path, Error: "messages: a system message must directly follow a user turn and directly precede an assistant turn", Fix: "put it after a user message and before an assistant message or at the end, or send it as system"})
+			k.add("system-place", path, "")
 		}
 	default:
-		k.add(Finding{Rule: "role", Path: path + ".role", Error: dotted(path) + ".role: Input should be 'user' or 'assistant'", Fix: "use user or assistant, and system for system text"})
+		k.add("role", path+".role", "", "role", role)
 		return
 	}
 	path += ".content"
@@ -131,23 +130,23 @@ func (k *anthropicChecker) message(i int, m map[string]any, msgs []map[string]an
 		return
 	}
 	if len(blocks) == 0 && (role != "assistant" || i+1 < len(msgs)) {
-		k.add(Finding{Rule: "content-empty", Path: path, Error: fmt.Sprintf("messages.%d: all messages must have non-empty content except for the optional final assistant message", i), Fix: "leave the message out"})
+		k.add("content-empty", path, "", "index", strconv.Itoa(i))
 	}
 	for j, b := range blocks {
 		k.block(atIndex(path, j), role, b)
 	}
 	if n := len(blocks); n > 0 && role == "assistant" && isThinking(str(blocks[n-1]["type"])) && (i+1 == len(msgs) || str(msgs[i+1]["role"]) != role) {
-		k.add(Finding{Rule: "thinking-last", Path: atIndex(path, n-1), Error: fmt.Sprintf("messages.%d: The final block in an assistant message cannot be `thinking`.", i), Fix: "leave out thinking that nothing follows"})
+		k.add("thinking-last", atIndex(path, n-1), "", "index", strconv.Itoa(i))
 	}
 }
 
 func isThinking(kind string) bool { return kind == "thinking" || kind == "redacted_thinking" }
 
-// block looks at a block by itself.
+// block checks a block apart from the others.
 func (k *anthropicChecker) block(path, role string, b map[string]any) {
 	kind := str(b["type"])
 	if kind == "" {
-		k.shape(path+".type", "the type of the block")
+		k.shape(path+".type", "a string that names the type of the block")
 		return
 	}
 	k.mark(path, b)
@@ -162,7 +161,7 @@ func (k *anthropicChecker) block(path, role string, b map[string]any) {
 		place = "assistant"
 	}
 	if place != role {
-		k.add(Finding{Rule: "block-place", Path: path, ID: block.id, Error: fmt.Sprintf("%s: `%s` blocks can only be in `%s` messages", dotted(path), kind, place), Fix: "move the block into a message of role " + place})
+		k.add("block-place", path, block.id, "type", kind, "role", place)
 		return
 	}
 	switch kind {
@@ -189,10 +188,10 @@ func (k *anthropicChecker) block(path, role string, b map[string]any) {
 	}
 }
 
-// field asks for a field of a thinking block.
+// field checks that a thinking block has a field.
 func (k *anthropicChecker) field(path, key string, b map[string]any) {
 	if _, ok := b[key].(string); !ok {
-		k.add(Finding{Rule: "thinking-signature", Path: path + "." + key, Error: dotted(path) + "." + str(b["type"]) + "." + key + ": Field required", Fix: "send the block as it was received, or leave it out"})
+		k.add("thinking-signature", path+"."+key, "", "block", dotted(path), "type", str(b["type"]), "key", key)
 	}
 }
 
@@ -201,9 +200,9 @@ func (k *anthropicChecker) text(path string, b map[string]any) {
 	case !ok:
 		k.shape(path+".text", "a string")
 	case text == "":
-		k.add(Finding{Rule: "blank-text", Path: path, Error: "messages: text content blocks must be non-empty", Fix: "leave the block out"})
+		k.add("blank-text/empty", path, "")
 	case isBlank(text):
-		k.add(Finding{Rule: "blank-text", Path: path, Error: "messages: text content blocks must contain non-whitespace text", Fix: "leave the block out"})
+		k.add("blank-text", path, "")
 	}
 }
 
@@ -211,25 +210,25 @@ func (k *anthropicChecker) call(path string, b map[string]any) {
 	id, name := str(b["id"]), str(b["name"])
 	k.id(path, "tool_use.id", id)
 	if name == "" || len(name) > 128 || !anthropicIDs.valid(name) {
-		k.add(Finding{Rule: "name-pattern", Path: path + ".name", ID: id, Error: dotted(path) + ".tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'", Fix: "use letters, digits, _ and - in a tool's name, at most 128"})
+		k.add("name-pattern", path+".name", id, "block", dotted(path))
 	}
 	if _, ok := b["input"].(map[string]any); !ok {
-		k.add(Finding{Rule: "input", Path: path + ".input", ID: id, Error: dotted(path) + ".tool_use.input: Input should be a valid dictionary", Fix: "send the arguments as an object"})
+		k.add("input", path+".input", id, "block", dotted(path))
 	}
 }
 
 func (k *anthropicChecker) id(path, field, id string) {
 	switch _, key, _ := strings.Cut(field, "."); {
 	case id == "":
-		k.add(Finding{Rule: "id-missing", Path: path + "." + key, Error: dotted(path) + "." + field + ": Field required", Fix: "give the call an id, and its result the same"})
+		k.add("id-missing", path+"."+key, "", "field", dotted(path)+"."+field)
 	case !anthropicIDs.valid(id):
-		k.add(Finding{Rule: "id-pattern", Path: path + "." + key, ID: id, Error: dotted(path) + "." + field + ": String should match pattern '^[a-zA-Z0-9_-]+$'", Fix: "use letters, digits, _ and - in an id, and the same in its result"})
+		k.add("id-pattern", path+"."+key, id, "field", dotted(path)+"."+field)
 	}
 }
 
 func (k *anthropicChecker) result(path string, b map[string]any) {
 	id, isError := str(b["tool_use_id"]), b["is_error"] == true
-	if id == "" { // of one that is odd, its call says so
+	if id == "" { // an id of the wrong form is reported at its call
 		k.id(path, "tool_result.tool_use_id", id)
 	}
 	empty, textOnly := false, true
@@ -245,7 +244,7 @@ func (k *anthropicChecker) result(path string, b map[string]any) {
 			k.mark(path, p)
 			switch kind := str(p["type"]); kind {
 			case "":
-				k.shape(path+".type", "the type of the block")
+				k.shape(path+".type", "a string that names the type of the block")
 			case "text":
 			case "image":
 				k.image(path, p)
@@ -259,31 +258,31 @@ func (k *anthropicChecker) result(path string, b map[string]any) {
 	}
 	switch {
 	case isError && empty:
-		k.add(Finding{Rule: "error-result", Path: path + ".content", ID: id, Error: dotted(path) + ".tool_result: content cannot be empty if `is_error` is true", Fix: "say what went wrong"})
+		k.add("error-result/empty", path+".content", id, "block", dotted(path))
 	case isError && !textOnly:
-		k.add(Finding{Rule: "error-result", Path: path + ".content", ID: id, Error: dotted(path) + ".tool_result: all content must be type `text` if `is_error` is true", Fix: "send text alone in an error result"})
+		k.add("error-result", path+".content", id, "block", dotted(path))
 	}
 }
 
 func (k *anthropicChecker) image(path string, b map[string]any) {
 	source, _ := b["source"].(map[string]any)
 	if str(source["type"]) == "base64" && !isAnthropicImage(str(source["media_type"])) {
-		k.add(Finding{Rule: "media-type", Path: path + ".source.media_type", Error: dotted(path) + ".image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'", Fix: "convert the image, or describe it in text"})
+		k.add("media-type", path+".source.media_type", "", "block", dotted(path))
 	}
 }
 
-// serverBlock looks at calls of the provider's own tools, and their results.
+// serverBlock checks calls and results of tools that the provider runs.
 func (k *anthropicChecker) serverBlock(path, kind string, b map[string]any) {
 	if strings.HasSuffix(kind, "_tool_result") && !k.served[str(b["tool_use_id"])] {
 		id := str(b["tool_use_id"])
-		k.add(Finding{Rule: "orphan-server-result", Path: path, ID: id, Error: fmt.Sprintf("%s: unexpected `tool_use_id` found in `%s` blocks: %s. Each `%[2]s` block must have a corresponding `server_tool_use` block before it.", dotted(path), kind, id), Fix: "leave the result out, or send the block with its call before it"})
+		k.add("orphan-server-result", path, id, "type", kind)
 	}
 	if strings.HasSuffix(kind, "tool_use") {
 		k.served[str(b["id"])] = true
 	}
 }
 
-// mark counts cache marks and says where one may not be.
+// mark counts the cache mark of a block, if it has one, and checks its place.
 func (k *anthropicChecker) mark(path string, b map[string]any) {
 	if b["cache_control"] == nil {
 		return
@@ -292,20 +291,21 @@ func (k *anthropicChecker) mark(path string, b map[string]any) {
 	k.marked = at(path, "cache_control")
 	switch kind := str(b["type"]); {
 	case isThinking(kind):
-		k.add(Finding{Rule: "cache-place", Path: k.marked, Error: dotted(path) + "." + kind + ".cache_control: Extra inputs are not permitted", Fix: "mark another block than one of thinking"})
+		k.add("cache-place", k.marked, "", "block", dotted(path), "type", kind)
 	case kind == "text" && str(b["text"]) == "":
-		k.add(Finding{Rule: "cache-place", Path: k.marked, Error: dotted(path) + ".text: cache_control cannot be set for empty text blocks", Fix: "leave the block out"})
+		k.add("cache-place/empty", k.marked, "", "block", dotted(path))
 	}
 }
 
-// turn looks at calls and results of a turn and of the one beside it.
+// turn checks the calls of a turn against the results in the next one, or the
+// results of a turn against the calls in the previous one.
 func (k *anthropicChecker) turn(i int) {
 	t := k.turns[i]
 	if t.role == "user" {
 		k.results(i)
 		return
 	}
-	answered := map[string]bool{} // by the turn after
+	answered := map[string]bool{} // ids of the results in the next turn
 	inFront, late := true, map[string]bool{}
 	if i+1 < len(k.turns) {
 		for _, b := range k.turns[i+1].blocks {
@@ -320,27 +320,29 @@ func (k *anthropicChecker) turn(i int) {
 	for _, b := range t.blocks {
 		switch {
 		case b.kind == "text" && len(calls) > 0:
-			k.add(Finding{Rule: "text-after-call", Path: b.path, Error: k.unanswered(b.path, b.id), Fix: "put the text before the calls"})
+			k.add("text-after-call", b.path, "", "message", messageOf(b.path))
 		case b.kind != "tool_use":
 		case calls[b.id]:
-			k.add(Finding{Rule: "duplicate-call", Path: b.path + ".id", ID: b.id, Error: dotted(b.path) + ": `tool_use` ids must be unique", Fix: "give each call an id of its own"})
+			k.add("duplicate-call", b.path+".id", b.id, "block", dotted(b.path))
 		default:
 			calls[b.id] = true
 			if !answered[b.id] {
-				k.add(Finding{Rule: "unanswered-call", Path: b.path, ID: b.id, Error: k.unanswered(b.path, b.id), Fix: "send a result for it at the start of the next user message"})
+				k.add("unanswered-call", b.path, b.id, "message", messageOf(b.path))
 			} else if late[b.id] {
-				k.add(Finding{Rule: "result-order", Path: b.path, ID: b.id, Error: k.unanswered(b.path, b.id), Fix: "put all results in front of what else the user message holds"})
+				k.add("result-order", b.path, b.id, "message", messageOf(b.path))
 			}
 		}
 	}
 }
 
-func (k *anthropicChecker) unanswered(path, id string) string {
+// messageOf returns the message that holds the block at path, as the API writes
+// it: messages.3.
+func messageOf(path string) string {
 	message, _, _ := strings.Cut(dotted(path), ".content")
-	return message + ": `tool_use` ids were found without `tool_result` blocks immediately after: " + id + ". Each `tool_use` block must have a corresponding `tool_result` block in the next message."
+	return message
 }
 
-// results looks at the results of a user turn.
+// results checks the results of a user turn.
 func (k *anthropicChecker) results(i int) {
 	calls, seen := map[string]bool{}, map[string]bool{}
 	if i > 0 {
@@ -352,9 +354,9 @@ func (k *anthropicChecker) results(i int) {
 		switch {
 		case b.kind != "tool_result":
 		case seen[b.id]:
-			k.add(Finding{Rule: "duplicate-result", Path: b.path, ID: b.id, Error: dotted(b.path) + ": each tool_use must have a single result. Found multiple `tool_result` blocks with id: " + b.id, Fix: "send one result for each call"})
+			k.add("duplicate-result", b.path, b.id)
 		case !calls[b.id]:
-			k.add(Finding{Rule: "orphan-result", Path: b.path, ID: b.id, Error: dotted(b.path) + ": unexpected `tool_use_id` found in `tool_result` blocks: " + b.id + ". Each `tool_result` block must have a corresponding `tool_use` block in the previous message.", Fix: "leave the result out, or send the assistant message with its call directly before it"})
+			k.add("orphan-result", b.path, b.id)
 		}
 		if b.kind == "tool_result" {
 			seen[b.id] = true
@@ -362,7 +364,7 @@ func (k *anthropicChecker) results(i int) {
 	}
 }
 
-// thinking looks at how the turn under way begins, when thinking is on.
+// thinking checks that the current assistant turn begins with thinking.
 func (k *anthropicChecker) thinking() {
 	var first *anthropicBlock
 	for i := len(k.turns) - 1; i >= 0; i-- {
@@ -382,11 +384,11 @@ func (k *anthropicChecker) thinking() {
 		}
 	}
 	if first != nil && !isThinking(first.kind) {
-		k.add(Finding{Rule: "thinking-first", Path: first.path, ID: first.id, Error: dotted(first.path) + ".type: Expected `thinking` or `redacted_thinking`, but found `" + first.kind + "`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks).", Fix: "send the thinking block back, or turn thinking off for this request"})
+		k.add("thinking-first", first.path, first.id, "type", first.kind)
 	}
 }
 
-// last looks at the end of the request.
+// last checks how the request ends.
 func (k *anthropicChecker) last(userLast bool, msgs []map[string]any) {
 	n := len(msgs) - 1
 	if n < 0 || str(msgs[n]["role"]) != "assistant" {
@@ -399,9 +401,9 @@ func (k *anthropicChecker) last(userLast bool, msgs []map[string]any) {
 	}
 	text := str(end.fields["text"])
 	if end.kind == "text" && !isBlank(text) && text != strings.TrimRightFunc(text, unicode.IsSpace) {
-		k.add(Finding{Rule: "trailing-space", Path: end.path, Error: "messages: final assistant content cannot end with trailing whitespace", Fix: "cut the space off the end"})
+		k.add("trailing-space", end.path, "")
 	}
 	if userLast && !isServerBlock(end.kind) {
-		k.add(Finding{Rule: "last-role", Path: path, Error: "This model does not support assistant message prefill. The conversation must end with a user message.", Fix: "end with a user message"})
+		k.add("last-role", path, "")
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// Decode reads a request, a response, a list of messages or one message. The
-// results that begin a user message are a tool message; assistant messages that
-// follow each other with calls are one, as they are for the API. Messages of
-// role system among the others are opaque parts of user messages.
+// Decode reads a request, a response, a list of messages or one message.
+// Results in a user message become a tool message. Neighbouring assistant
+// messages with calls become one message, as the API treats them. A message
+// with the role system becomes a user message with an opaque part.
 func (f Anthropic) Decode(data []byte) (Transcript, error) {
 	d := anthropicDecoder{decoder{format: anthropicFormat, own: f.Model, names: map[string]string{}}}
 	if err := d.decode(data); err != nil {
@@ -43,7 +43,7 @@ func (d *anthropicDecoder) decode(data []byte) error {
 		}
 		return d.message("", data)
 	}
-	return &DecodeError{Reason: "neither a request, a response nor a message: want messages or role"}
+	return &DecodeError{Reason: "not a request, response or message: want a field messages or role"}
 }
 
 func (d *anthropicDecoder) usage(raw json.RawMessage) error {
@@ -106,10 +106,10 @@ func (d *anthropicDecoder) message(path string, data []byte) error {
 	return err
 }
 
-// systemMessage keeps a system message among the others as it is.
+// systemMessage keeps a message with the role system as an opaque part.
 func (d *anthropicDecoder) systemMessage(path string, data []byte) error {
 	if _, ok := anthropicSystemMessage(string(data)); !ok {
-		return &DecodeError{Path: at(path, "content"), Reason: "want text or blocks, none of them blank"}
+		return &DecodeError{Path: at(path, "content"), Reason: "want a text or blocks, none of them blank"}
 	}
 	raw, lost := unmarked(string(data))
 	for _, l := range lost {
@@ -119,7 +119,8 @@ func (d *anthropicDecoder) systemMessage(path string, data []byte) error {
 	return nil
 }
 
-// blocks calls f with each block of content; a string is a text block.
+// blocks calls f with the path and the JSON of each block. A string counts as
+// one text block.
 func (d *anthropicDecoder) blocks(path string, raw json.RawMessage, f func(string, json.RawMessage) error) error {
 	var list []json.RawMessage
 	switch kindOf(raw) {
@@ -140,7 +141,7 @@ func (d *anthropicDecoder) blocks(path string, raw json.RawMessage, f func(strin
 	return nil
 }
 
-// user reads a user message: each run of results is a tool message.
+// user reads a user message. Each run of results in it becomes a tool message.
 func (d *anthropicDecoder) user(path string, raw json.RawMessage) error {
 	var list []convo.Message
 	err := d.blocks(path, raw, func(path string, raw json.RawMessage) error {
@@ -182,7 +183,7 @@ func (d *anthropicDecoder) assistant(path string, raw json.RawMessage) error {
 		return err
 	}
 	if n := len(d.out.Messages); n > 0 {
-		// The results come after the whole turn.
+		// The calls of both messages have their results after the second one.
 		if last := &d.out.Messages[n-1]; last.Role == convo.RoleAssistant && len(last.ToolCalls()) > 0 {
 			m.Parts = append(last.Parts, m.Parts...)
 			d.out.Messages = d.out.Messages[:n-1]
@@ -197,7 +198,7 @@ const (
 	lostCitation = "the citations of a text"
 )
 
-// block reads a block of any message, but no result.
+// block reads a block other than a result.
 func (d *anthropicDecoder) block(path string, raw json.RawMessage, m *convo.Message) error {
 	all, err := fields(path, raw)
 	if err != nil {
@@ -205,7 +206,7 @@ func (d *anthropicDecoder) block(path string, raw json.RawMessage, m *convo.Mess
 	}
 	kind := stringOf(all["type"])
 	if kind == "" {
-		return &DecodeError{Path: at(path, "type"), Reason: "no type of the block"}
+		return &DecodeError{Path: at(path, "type"), Reason: "the block has no type"}
 	}
 	assistant := m.Role == convo.RoleAssistant
 	switch kind {
@@ -225,11 +226,11 @@ func (d *anthropicDecoder) block(path string, raw json.RawMessage, m *convo.Mess
 		return nil
 	case "tool_use", "thinking", "redacted_thinking":
 		if !assistant {
-			return &DecodeError{Path: path, Reason: "a block of type " + kind + " outside of an assistant message"}
+			return &DecodeError{Path: path, Reason: "a " + kind + " block must be in an assistant message"}
 		}
 		return d.own(path, kind, all, m)
 	case "tool_result":
-		return &DecodeError{Path: path, Reason: "a block of type tool_result outside of a user message"}
+		return &DecodeError{Path: path, Reason: "a tool_result block must be in a user message"}
 	case "image", "document":
 		if media, ok := mediaBlock(kind, all); ok && m.Role != convo.RoleSystem {
 			d.loseMark(path, all)
@@ -245,7 +246,7 @@ func (d *anthropicDecoder) block(path string, raw json.RawMessage, m *convo.Mess
 	return nil
 }
 
-// own reads a block that only assistant messages have.
+// own reads a block that only assistant messages can hold.
 func (d *anthropicDecoder) own(path, kind string, all map[string]json.RawMessage, m *convo.Message) (err error) {
 	var r convo.Reasoning
 	switch kind {
@@ -275,7 +276,7 @@ func (d *anthropicDecoder) own(path, kind string, all map[string]json.RawMessage
 		return err
 	}
 	if c.ID == "" || c.Name == "" {
-		return &DecodeError{Path: path, Reason: "a call without an id or a name"}
+		return &DecodeError{Path: path, Reason: "the call has no id or no name"}
 	}
 	if input := all["input"]; !isNull(input) {
 		c.Arguments = d.arguments(at(path, "input"), string(input))
@@ -313,7 +314,7 @@ func (d *anthropicDecoder) result(path string, all map[string]json.RawMessage, m
 	return nil
 }
 
-// string reads a field that must be there.
+// string reads a string field that must be present.
 func (d *anthropicDecoder) string(path string, all map[string]json.RawMessage, key string) (string, error) {
 	var s string
 	if kindOf(all[key]) != '"' {
@@ -328,8 +329,8 @@ func (d *anthropicDecoder) loseMark(path string, all map[string]json.RawMessage)
 	}
 }
 
-// mediaBlock reads an image or a document, where it is nothing but its source
-// and is written the same way again.
+// mediaBlock reads an image or a document. It is not ok if the block has more
+// fields than its source, or if Encode would write it in another way.
 func mediaBlock(kind string, all map[string]json.RawMessage) (m convo.Media, ok bool) {
 	for key, raw := range all {
 		if key != "type" && key != "source" && key != "cache_control" && !isNull(raw) {

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// The conversation is cut short while a tool runs: in the request its call is
-// answered, and the user's text comes after the answer.
+// The user interrupts while a tool runs. The request holds a result for the
+// call, and the user's text after it.
 func ExampleAnthropic() {
 	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 	if err != nil {
@@ -42,7 +42,7 @@ func ExampleAnthropic() {
 	// tools true - without thinking false
 }
 
-// Why was this request refused?
+// Check says why a request was refused.
 func ExampleAnthropic_Check() {
 	request := `{"messages":[
 		{"role":"user","content":"Will it rain in Rome?"},
@@ -53,6 +53,6 @@ func ExampleAnthropic_Check() {
 		fmt.Println(f.Error)
 	}
 	// Output:
-	// unanswered-call at messages[1].content[0]: send a result for it at the start of the next user message
+	// unanswered-call at messages[1].content[0]: the call has no result; send a result for the call at the start of the next user message
 	// messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1. Each `tool_use` block must have a corresponding `tool_result` block in the next message.
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// Recorded requests that were accepted: Check finds nothing, and what Decode
-// reads of them is written again as an equivalent request. Nothing but cache
-// marks is lost.
-func TestAnthropic_Recorded(t *testing.T) {
+// Check finds nothing wrong with recorded requests that the API accepted, and
+// Encode writes an equivalent request from what Decode reads of them. Only
+// cache marks are lost.
+func TestAnthropic_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
 	accepted, refused, named := 0, 0, 0
 	eachRecording(t, "anthropic", func(r recording) {
 		if r.Status != 200 {
@@ -54,11 +54,12 @@ func TestAnthropic_Recorded(t *testing.T) {
 	t.Logf("%d accepted; %d refused, %d of them for a rule of Check", accepted, refused, named)
 }
 
-// anthropicCanon is what of a request must come back. It may differ in: ids,
-// renamed one for one; neighbours of one role, which the API makes one; content
-// and system as a string or as one text block, and of a result as nothing or
-// an empty list; is_error: false; cache marks; the order of fields; space at
-// the end of an assistant message, and blank text.
+// anthropicCanon returns what two equivalent requests have in common. They may
+// differ in ids that were replaced one for one; in neighbouring messages of one
+// role, which the API merges; in content and system text as a string or as one
+// text block, and the content of a result as null or as an empty array; in
+// is_error: false; in cache marks; in the order of fields; in white space at
+// the end of an assistant message; and in blank text.
 func anthropicCanon(t *testing.T, request []byte) []string {
 	t.Helper()
 	all := readJSON(t, request)
@@ -128,8 +129,8 @@ func readJSON(t testing.TB, data []byte) map[string]any {
 	return all
 }
 
-// anthropicMutants break one rule each in a request that is fine, and say
-// whether they could.
+// anthropicMutants break one rule each in a valid request. They report false if
+// the request gives no chance to.
 var anthropicMutants = map[string]func(r *mutable) bool{
 	"shape":          func(r *mutable) bool { r.msgs[0]["content"] = 5; return true },
 	"messages-empty": func(r *mutable) bool { r.msgs = nil; return true },
@@ -241,7 +242,7 @@ var anthropicMutants = map[string]func(r *mutable) bool{
 	"last-role":      func(r *mutable) bool { return r.all["thinking"] == nil && r.append("assistant", "x") },
 }
 
-// A mutable is a request to be broken.
+// A mutable is a request in which a mutant breaks a rule.
 type mutable struct {
 	all  map[string]any
 	msgs []map[string]any
@@ -264,7 +265,8 @@ func (r *mutable) userSays(b map[string]any) bool {
 	return false
 }
 
-// find returns the first block of a type, and where it is.
+// find returns the first block of a type: its message, its index there, and
+// itself.
 func (r *mutable) find(kind string) (map[string]any, int, map[string]any) {
 	for _, m := range r.msgs {
 		for i, b := range contentList(m["content"]) {
@@ -281,7 +283,7 @@ func (r *mutable) double(kind string) bool {
 	return b != nil && set(m, "content", slices.Insert(slices.Clone(contentList(m["content"])), i, any(b)))
 }
 
-// rename gives the first call, and all with its id, another id.
+// rename gives another id to the first call and to all blocks with its id.
 func (r *mutable) rename(to string) bool {
 	_, _, b := r.find("tool_use")
 	if b == nil {
@@ -301,9 +303,9 @@ func (r *mutable) rename(to string) bool {
 	return true
 }
 
-// Each rule is broken in each recorded request in which it can be: Check names
-// it, and nothing else.
-func TestAnthropic_Mutants(t *testing.T) {
+// If one rule is broken in a recorded request, Check names that rule and no
+// other.
+func TestAnthropic_CheckNamesTheBrokenRule(t *testing.T) {
 	var good []recording
 	eachRecording(t, "anthropic", func(r recording) {
 		if r.Status == 200 {

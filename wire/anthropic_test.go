@@ -16,7 +16,7 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// claude is where the messages of most tests come from.
+// claude is the maker of the assistant messages in most tests.
 var claude = convo.Origin{Format: "anthropic", Model: "claude"}
 
 func claudeSays(parts ...convo.Part) convo.Message {
@@ -40,7 +40,7 @@ var (
 	callB    = convo.ToolCall{ID: "b", Name: "look"}
 )
 
-func TestAnthropic_Encode(t *testing.T) {
+func TestAnthropic_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 	const (
 		hi      = `{"role":"user","content":[{"type":"text","text":"hi"}]}`
 		earlier = `{"role":"user","content":[{"type":"text","text":"[The earlier part of this conversation is not shown.]"}]}`
@@ -141,9 +141,9 @@ func asBytes(list []json.RawMessage) [][]byte {
 	return out
 }
 
-// Ids that the API does not take, or that came before, are replaced in call
-// and result alike.
-func TestAnthropic_EncodeIDs(t *testing.T) {
+// Ids that the API does not accept, or that occurred before, are replaced in
+// the call and in its result.
+func TestAnthropic_EncodeReplacesInvalidAndRepeatedIDs(t *testing.T) {
 	again := convo.ToolCall{ID: "a", Name: "look"}
 	odd := convo.ToolCall{ID: "a b", Name: "look"}
 	msgs := []convo.Message{convo.User("hi"), claudeSays(again), convo.Result(again, "1"), claudeSays(again, odd), convo.Result(odd, "3"), convo.Result(again, "2")}
@@ -163,8 +163,8 @@ func TestAnthropic_EncodeIDs(t *testing.T) {
 	assert.NotEqual(t, calls[0].ID, calls[1].ID)
 }
 
-// Thinking that an author's tag stands before is sent first.
-func TestAnthropic_EncodeAuthor(t *testing.T) {
+// Thinking is sent before the tag that names the author.
+func TestAnthropic_EncodePutsThinkingBeforeTheAuthor(t *testing.T) {
 	h, err := convo.New(nil)
 	require.NoError(t, err)
 	guest := claudeSays(signed, convo.Text("x"), callA)
@@ -182,7 +182,7 @@ func TestAnthropic_EncodeAuthor(t *testing.T) {
 	assert.Equal(t, convo.Text("x"), parts[2])
 }
 
-func TestAnthropic_NoThinking(t *testing.T) {
+func TestAnthropic_EncodeReportsLostThinking(t *testing.T) {
 	answer := convo.Result(callA, "1")
 	thought := claudeSays(signed, callA)
 	plain := claudeSays(callA)
@@ -230,8 +230,8 @@ func TestAnthropic_NoThinking(t *testing.T) {
 			if !test.want {
 				return
 			}
-			// Check refuses it when thinking is on, but leaves the case open where
-			// the user has said something since.
+			// With thinking on, Check refuses the request, except if a user
+			// message follows the results: what the API does then is not known.
 			body := append(bytes.TrimSuffix(r.Body(), []byte("}")), `,"thinking":{"type":"enabled","budget_tokens":1024}}`...)
 			if found := test.format.Check(body); h.Snapshot().Messages()[len(h.Snapshot().Messages())-1].Role != convo.RoleUser {
 				require.Len(t, found, 1)
@@ -241,9 +241,9 @@ func TestAnthropic_NoThinking(t *testing.T) {
 	}
 }
 
-func TestAnthropic_Cache(t *testing.T) {
+func TestAnthropic_EncodeSetsCacheMarks(t *testing.T) {
 	f := wire.Anthropic{Cache: true}
-	// encode returns what the marked blocks hold.
+	// encode returns the contents of the blocks with cache marks.
 	encode := func(msgs ...convo.Message) (marked []string) {
 		cached, err := f.Encode(convo.NewSnapshot(msgs))
 		require.NoError(t, err)
@@ -282,7 +282,7 @@ func TestAnthropic_Cache(t *testing.T) {
 	}
 }
 
-func TestAnthropic_Decode(t *testing.T) {
+func TestAnthropic_DecodeReadsARequest(t *testing.T) {
 	const doc = `{"model":"claude","system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}},{"type":"text","text":"t"}],"messages":[
 		{"role":"user","content":"hi"},
 		{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"sig"},{"type":"redacted_thinking","data":"data"},
@@ -319,7 +319,7 @@ func lossStrings(lost []wire.Loss) (list []string) {
 	return list
 }
 
-func TestAnthropic_DecodeResponse(t *testing.T) {
+func TestAnthropic_DecodeReadsAResponse(t *testing.T) {
 	in, err := wire.Anthropic{}.Decode([]byte(`{"id":"msg_1","type":"message","role":"assistant","model":"claude","content":[{"type":"text","text":"x"}],
 		"stop_reason":"end_turn","stop_sequence":null,"container":{"id":"c"},"usage":{"input_tokens":10,"cache_read_input_tokens":200,"cache_creation_input_tokens":30,"output_tokens":4}}`))
 	require.NoError(t, err)
@@ -328,7 +328,7 @@ func TestAnthropic_DecodeResponse(t *testing.T) {
 	assert.Equal(t, []string{"container: no place for this field"}, lossStrings(in.Lost))
 }
 
-func TestAnthropic_DecodeErrors(t *testing.T) {
+func TestAnthropic_DecodeNamesThePathOfAnError(t *testing.T) {
 	for doc, path := range map[string]string{
 		``: "", `{`: "", `{"type":"error"}`: "", `null`: "", `[1]`: "[0]", `{"messages":{}}`: "messages",
 		`[{"role":"tool","content":"x"}]`:                                                           "[0].role",
@@ -355,8 +355,8 @@ func TestAnthropic_DecodeErrors(t *testing.T) {
 	}
 }
 
-// A conversation of this format comes back as it was.
-func TestAnthropic_Keeps(t *testing.T) {
+// Decode returns the messages of an encoded conversation unchanged.
+func TestAnthropic_DecodeReturnsWhatWasEncoded(t *testing.T) {
 	msgs := []convo.Message{
 		{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("one"), convo.Text("two")}},
 		convo.User("hi ", convo.NewMedia("image/png", []byte("x")), convo.NewMedia("application/pdf", []byte("x")), convo.NewMedia("text/plain", []byte("x")), convo.Media{URL: "https://x/y"},
@@ -373,7 +373,7 @@ func TestAnthropic_Keeps(t *testing.T) {
 	require.NoError(t, err)
 	in, err := wire.Anthropic{}.Decode(append([]byte(`{"model":"claude",`), out.Body()[1:]...))
 	require.NoError(t, err)
-	second := in.Messages[4].ToolCalls()[0].ID // given to the call whose id came before
+	second := in.Messages[4].ToolCalls()[0].ID // replaces an id that occurred before
 	msgs[4].Parts[1] = convo.ToolCall{ID: second, Name: callA.Name, Arguments: callA.Arguments}
 	r := msgs[5].Parts[0].(convo.ToolResult)
 	r.CallID = second
@@ -383,8 +383,8 @@ func TestAnthropic_Keeps(t *testing.T) {
 	assert.Empty(t, in.Lost)
 }
 
-// What Decode reads of an encoded conversation is encoded to the same bytes.
-func TestAnthropic_RoundTrip(t *testing.T) {
+// Encode writes the same bytes again from what Decode reads of a request.
+func TestAnthropic_RandomConversationsEncodeTheSameAfterDecode(t *testing.T) {
 	n := 0
 	for seed := range uint64(1500) {
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
@@ -411,7 +411,7 @@ func TestAnthropic_RoundTrip(t *testing.T) {
 	require.Greater(t, n, 1000)
 }
 
-func TestAnthropic_CheckJSON(t *testing.T) {
+func TestAnthropic_CheckTakesAnyJSON(t *testing.T) {
 	for doc, rule := range map[string]string{
 		"{": "json", "[]": "json", "{}": "shape", `{"messages":[1]}`: "shape",
 		`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":5}]}]}`:              "shape",

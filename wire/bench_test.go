@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
 )
 
-// conversation is 600 messages of a coding agent, some 400 kB of text.
+// conversation returns 600 messages of a coding agent with some 300 kB of text.
 func conversation() *convo.Snapshot {
 	h, err := convo.New(nil)
 	if err != nil {
@@ -28,8 +29,8 @@ func conversation() *convo.Snapshot {
 	return h.Snapshot()
 }
 
-// BenchmarkEncode writes a conversation in each format, beside json.Marshal of
-// the same request read into maps and slices.
+// BenchmarkEncode encodes a conversation in each format, and compares that with
+// json.Marshal of the same request as maps and slices.
 func BenchmarkEncode(b *testing.B) {
 	s := conversation()
 	for _, name := range slices.Sorted(maps.Keys(formats)) {
@@ -62,8 +63,8 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkDecode reads a request in each format, beside json.Unmarshal of it
-// into maps and slices.
+// BenchmarkDecode decodes a request in each format, and compares that with
+// json.Unmarshal of the same request into maps and slices.
 func BenchmarkDecode(b *testing.B) {
 	s := conversation()
 	for _, name := range slices.Sorted(maps.Keys(formats)) {
@@ -91,5 +92,66 @@ func BenchmarkDecode(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkHard measures conversations that could make Encode quadratic: one id
+// for all calls, many neighbouring messages of one role, and many calls in one
+// message with their results in another order. It reports how much longer a
+// conversation of twice the size takes; 2 is linear.
+func BenchmarkHard(b *testing.B) {
+	cases := map[string]func(n int) []convo.Message{
+		"one id": func(n int) (msgs []convo.Message) {
+			c := convo.ToolCall{ID: "call_0", Name: "f"}
+			for range n {
+				msgs = append(msgs, convo.User("q"), convo.Assistant("", c), convo.Result(c, "r"))
+			}
+			return msgs
+		},
+		"neighbours": func(n int) (msgs []convo.Message) {
+			for range n {
+				msgs = append(msgs, convo.User("q"))
+			}
+			return msgs
+		},
+		"calls": func(n int) []convo.Message {
+			var calls []convo.ToolCall
+			for i := range n {
+				calls = append(calls, convo.ToolCall{ID: fmt.Sprint("c", i), Name: "f"})
+			}
+			msgs := []convo.Message{convo.User("q"), convo.Assistant("", calls...)}
+			for _, c := range slices.Backward(calls) {
+				msgs = append(msgs, convo.Result(c, "r"))
+			}
+			return msgs
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		for _, format := range []string{"anthropic", "converse", "gemini", "openai chat", "responses", "strict"} {
+			b.Run(name+"/"+format, func(b *testing.B) {
+				f := formats[format]
+				once, twice := convo.NewSnapshot(cases[name](5_000)), convo.NewSnapshot(cases[name](10_000))
+				run := func(s *convo.Snapshot) time.Duration {
+					start := time.Now()
+					r, err := f.Encode(s)
+					if err != nil {
+						b.Fatal(err)
+					}
+					f.Check(r.Body())
+					if _, err := f.Decode(r.Body()); err != nil {
+						b.Fatal(err)
+					}
+					return time.Since(start)
+				}
+				var short, long time.Duration
+				for b.Loop() {
+					short += run(once)
+					long += run(twice)
+				}
+				b.ReportMetric(float64(short.Milliseconds())/float64(b.N), "ms/5k")
+				b.ReportMetric(float64(long)/float64(short), "x-10k-to-5k")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
 	}
 }

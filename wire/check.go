@@ -4,38 +4,53 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 )
 
-// A checker collects findings. Rules are looked at on JSON that was read into
-// maps, so that a request of any shape can be looked at.
-type checker struct{ list []Finding }
-
-func (c *checker) add(f Finding) { c.list = append(c.list, f) }
-
-// shape reports that the JSON is not what the format is made of.
-func (c *checker) shape(path, want string) {
-	c.add(Finding{Rule: "shape", Path: path, Error: "Invalid type for '" + path + "'", Fix: "send " + want})
+// A checker collects the findings of one Check. The rules are applied to JSON
+// that was decoded into maps, so that a request of any shape can be checked.
+type checker struct {
+	format string // which error texts the findings get
+	list   []Finding
 }
 
-// body reads a request and returns the fields of it.
+// add adds a finding; see the function finding.
+func (c *checker) add(name, path, id string, details ...string) {
+	c.list = append(c.list, finding(c.format, name, path, id, details...))
+}
+
+// shape adds the finding that a value is not what the format wants there.
+func (c *checker) shape(path, want string) { c.add("shape", path, "", "want", want) }
+
+// body decodes a request. It returns nil if that is not a JSON object, which is
+// a finding.
 func (c *checker) body(data []byte) map[string]any {
-	var all map[string]any
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber() // no number is too large
-	err := d.Decode(&all)
-	if _, more := d.Token(); err == nil && more != io.EOF {
-		err = errors.New("something behind the object")
-	}
-	if err != nil || all == nil {
-		c.add(Finding{Rule: "json", Error: "We could not parse the JSON body of your request.", Fix: fmt.Sprintf("send a JSON object: %v", err)})
-		return nil
+	all, err := decodeObject(data)
+	if err != nil {
+		c.add("json", "", "", "reason", err.Error())
 	}
 	return all
 }
 
-// list reads an array of objects.
+// decodeObject decodes a JSON object. Numbers of any size are accepted.
+func decodeObject(data []byte) (map[string]any, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var all map[string]any
+	if kindOf(data) != '{' && json.Valid(data) {
+		return nil, errors.New("it is " + kindName(data))
+	}
+	if err := d.Decode(&all); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the object")
+	}
+	return all, nil
+}
+
+// objects returns the elements of an array of objects. Elements of another kind
+// are findings, and are returned as empty objects.
 func (c *checker) objects(path string, v any) []map[string]any {
 	list, ok := v.([]any)
 	if !ok {

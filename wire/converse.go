@@ -10,33 +10,39 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// Converse is the format of Amazon Bedrock's Converse API. [Request.System] is
-// the field "system", an array of blocks. Where Request.NeedsTools is set, the
-// API refuses the request without toolConfig.
+// Converse is the format of Amazon Bedrock's Converse API. Request.System is
+// the field "system", an array of blocks. If Request.NeedsTools is set, the API
+// refuses the request without a toolConfig.
 //
-// Not carried as such:
+// The format does not carry everything:
 //
-//	reasoning of others, and what no signature proves   left out
-//	reasoning at the end of a message without calls     left out
-//	media in assistant messages                         a short text
-//	media at an address that is not s3://               a short text
-//	sounds, and files that are no document              a short text
-//	MIME types of texts that the API has no name for    sent as txt
-//	names of documents                                  made of the content
+//	reasoning of others, and reasoning without signature   left out
+//	reasoning at the end of a message                      left out
+//	media in assistant messages                            a short text
+//	media at a URL that does not begin with s3://          a short text
+//	sound, and files that are not documents                a short text
+//	text documents of types that the API does not know     sent as txt
+//	names of documents                                     derived from the content
 //
-// Decode reads json blocks of results as text, drops cachePoint blocks, and
-// keeps as Opaque what the provider ran itself: calls and results in one
-// assistant message.
+// Media at an s3:// URL are sent as s3Location, which Nova takes and Claude
+// does not.
 //
-// Images, documents and videos at an s3:// address go as s3Location, which
-// Nova takes and Claude does not.
+// Decode reads json blocks in results as text, and leaves out cachePoint
+// blocks. Calls and results in one assistant message belong to tools that the
+// provider runs; they become Opaque.
 type Converse struct {
-	Model string // the request goes to; own reasoning goes back only to it. Empty: to any
-	Cache bool   // cachePoint blocks behind the system text and in the newest two user turns
+	// Model is the model of the request. Reasoning is sent back only to the model
+	// that made it. If Model is empty, reasoning of any model is sent.
+	Model string
 
-	// ResultsAlone is for models that take nothing beside the results in a user
-	// turn: Llama, Mistral. What the user says after them then follows behind a
-	// short assistant turn. Claude and Nova take both in one.
+	// Cache adds cachePoint blocks after the system text and in the newest two
+	// user messages.
+	Cache bool
+
+	// ResultsAlone is for models that take nothing but results in a user
+	// message with results, such as Llama and Mistral. What the user says after
+	// the results is then sent in a message of its own, after a short assistant
+	// message. Claude and Nova take both in one message.
 	ResultsAlone bool
 }
 
@@ -45,53 +51,56 @@ const converseFormat = "converse"
 var converseNames = &names{"system", "messages"}
 
 const (
-	documentMarker = "[Document]"          // goes with documents, which the API takes only beside a text
-	silentError    = "[No error message.]" // an error has to say something
+	documentMarker = "[Document]"          // added to documents, since the API wants a text in the message
+	silentError    = "[No error message.]" // the text of an error result that has none, which the API refuses
 	cachePoint     = `{"cachePoint":{"type":"default"}}`
 )
 
-// Encode writes the request. NoThinking is set when the newest turn is at its
-// tools and the reasoning is gone that its first answer began with: Claude then
-// refuses to think.
+// Encode returns the request for a snapshot. It sets NoThinking if the request
+// ends with results and the first answer since the user's last message has
+// lost, or may have lost, the reasoning that it began with: Claude refuses such
+// a request while thinking is on.
 func (f Converse) Encode(s *convo.Snapshot) (Request, error) {
 	to := profile{format: converseFormat, model: f.Model, ids: converseIDs, knows: isConverseBlock}
 	p, err := project(s, to)
 	if err != nil {
 		return Request{}, err
 	}
-	for i := range p.turns {
-		t := &p.turns[i]
+	for i := range p.messages {
+		t := &p.messages[i]
 		if t.role == convo.RoleAssistant {
 			t.parts = replayable(t.parts)
 		} else {
 			t.parts = introduced(t.parts)
 		}
 	}
-	p.turns = slices.DeleteFunc(p.turns, func(t turn) bool { return len(t.parts)+len(t.results) == 0 })
-	if len(p.system)+len(p.turns) == 0 {
+	p.messages = slices.DeleteFunc(p.messages, func(t message) bool { return len(t.parts)+len(t.results) == 0 })
+	if len(p.system)+len(p.messages) == 0 {
 		return Request{}, ErrEmpty
 	}
-	turns := userFirst(p.merged())
+	messages := userFirst(p.merged())
 	if f.ResultsAlone {
-		turns = bridged(turns)
+		messages = bridged(messages)
 	}
 	w := converseWriter{documents: make(map[string]bool), repeats: make(map[string]uint64), needsTools: p.needsTools}
 	if f.Cache {
-		w.marks = markedTurns(turns)
+		w.marks = markedMessages(messages)
 	}
-	r := Request{System: f.system(p.system), NoThinking: startsUnthinking(turns) && to.lostThinking(s), names: converseNames}
-	r.Messages = w.messages(userLast(turns))
+	r := Request{System: f.system(p.system), NoThinking: startsUnthinking(messages) && to.lostThinking(s), names: converseNames}
+	r.Messages = w.messages(userLast(messages))
 	r.NeedsTools = w.needsTools
 	return r, nil
 }
 
-// markedTurns returns the last turns of the newest two user messages that
-// later requests hold too: what the one before has cached is found again.
-func markedTurns(turns []turn) []int {
+// markedMessages returns the indices of the messages that get a cachePoint: the
+// last message of each of the newest two runs of results and user messages that
+// the next request will hold too. One of the two has the place of a mark in the
+// previous request, so that its cache entry is found.
+func markedMessages(messages []message) []int {
 	var marks []int
 	next := convo.RoleNone
-	for i := len(turns) - 1; i >= 0 && len(marks) < 2; i-- {
-		t := &turns[i]
+	for i := len(messages) - 1; i >= 0 && len(marks) < 2; i-- {
+		t := &messages[i]
 		passing := len(t.parts) == 1 && t.parts[0] == convo.Part(convo.Text(continueMarker))
 		if t.role != convo.RoleAssistant && next != convo.RoleUser && !passing {
 			marks = append(marks, i)
@@ -101,8 +110,9 @@ func markedTurns(turns []turn) []int {
 	return marks
 }
 
-// replayable returns the parts of an assistant message that the provider takes
-// back: reasoning has to be signed or encrypted, and is never the last.
+// replayable returns the parts of an assistant message without reasoning that
+// Bedrock would refuse: reasoning must be signed or encrypted, and cannot be
+// the last part.
 func replayable(parts []convo.Part) []convo.Part {
 	parts = slices.DeleteFunc(parts, func(p convo.Part) bool {
 		r, ok := p.(convo.Reasoning)
@@ -117,8 +127,8 @@ func replayable(parts []convo.Part) []convo.Part {
 	return parts
 }
 
-// introduced returns the parts of a user message with a text before documents
-// that come without one.
+// introduced returns the parts of a user message, with a text before the first
+// document if the message has no text.
 func introduced(parts []convo.Part) []convo.Part {
 	first := -1
 	for i, p := range parts {
@@ -141,21 +151,21 @@ func introduced(parts []convo.Part) []convo.Part {
 	return slices.Insert(parts, first, convo.Part(convo.Text(documentMarker)))
 }
 
-// startsUnthinking reports whether the last message holds results, and the
-// first answer since the user has asked does not begin with reasoning.
-func startsUnthinking(turns []turn) bool {
-	isResults := func(i int) bool { return i >= 0 && turns[i].role == convo.RoleTool }
-	i := len(turns) - 1
-	if turns[i].role == convo.RoleUser && isResults(i-1) {
+// startsUnthinking reports whether the request ends with results, and the first
+// answer since the user's last message does not begin with reasoning.
+func startsUnthinking(messages []message) bool {
+	isResults := func(i int) bool { return i >= 0 && messages[i].role == convo.RoleTool }
+	i := len(messages) - 1
+	if messages[i].role == convo.RoleUser && isResults(i-1) {
 		i--
 	}
 	if !isResults(i) {
 		return false
 	}
-	for turns[i].role != convo.RoleUser || isResults(i-1) {
+	for messages[i].role != convo.RoleUser || isResults(i-1) {
 		i--
 	}
-	switch p := turns[i+1].parts[0].(type) {
+	switch p := messages[i+1].parts[0].(type) {
 	case convo.Reasoning:
 		return false
 	case convo.Opaque:
@@ -164,13 +174,13 @@ func startsUnthinking(turns []turn) bool {
 	return true
 }
 
-// lostThinking reports whether the first answer of the newest turn had
-// reasoning that does not go back, or may have had it: it is another model's,
-// or the one before it is gone.
+// lostThinking reports whether the first answer of the newest turn has lost
+// reasoning, or may have: another model made it, or the entry before it has
+// left the conversation.
 func (p profile) lostThinking(s *convo.Snapshot) bool {
 	i := s.Len() - 1
 	e, ok := s.At(i)
-	for ok && e.Message.Role == convo.RoleUser { // beside the results
+	for ok && e.Message.Role == convo.RoleUser { // user messages after the results
 		i--
 		e, ok = s.At(i)
 	}
@@ -192,8 +202,8 @@ func (p profile) lostThinking(s *convo.Snapshot) bool {
 	return head.ID > e.ID+1 || !own && origin != (convo.Origin{})
 }
 
-// isConverseBlock reports whether an opaque block has a kind, and is no text
-// without any.
+// isConverseBlock reports whether an opaque block can be sent: it has a kind,
+// and is not a blank text.
 func isConverseBlock(o convo.Opaque) bool {
 	kind := opaqueKind(o)
 	if kind == "text" {
@@ -204,7 +214,7 @@ func isConverseBlock(o convo.Opaque) bool {
 	return kind != ""
 }
 
-// opaqueKind returns what a block calls itself: its first key.
+// opaqueKind returns the kind of a block, which is its first key.
 func opaqueKind(o convo.Opaque) string {
 	d := json.NewDecoder(strings.NewReader(o.JSON))
 	if t, _ := d.Token(); t != json.Delim('{') {
@@ -236,29 +246,29 @@ func (f Converse) system(parts []convo.Part) json.RawMessage {
 
 // A converseWriter writes the messages of one request.
 type converseWriter struct {
-	documents  map[string]bool   // names that are taken, in lower case
-	repeats    map[string]uint64 // names that were made, by content
+	documents  map[string]bool   // names of the documents so far, in lower case
+	repeats    map[string]uint64 // how many names were derived from a content
 	needsTools bool
-	marks      []int // turns whose messages get a cachePoint
-	markable   int   // where in the message at hand one may stand; 0: nowhere
+	marks      []int // indices of the messages that get a cachePoint
+	markable   int   // offset in the current message where it can stand; 0: nowhere
 }
 
-// messages writes the turns. Results and what the user says after them are one
-// message.
-func (w *converseWriter) messages(turns []turn) []json.RawMessage {
-	list := make([]json.RawMessage, 0, len(turns))
-	for i := 0; i < len(turns); i++ {
+// messages writes the messages. Results and a user message after them become
+// one.
+func (w *converseWriter) messages(messages []message) []json.RawMessage {
+	list := make([]json.RawMessage, 0, len(messages))
+	for i := 0; i < len(messages); i++ {
 		role := "user"
-		if turns[i].role == convo.RoleAssistant {
+		if messages[i].role == convo.RoleAssistant {
 			role = "assistant"
 		}
 		b := appendStringField([]byte{'{'}, "role", role)
 		b = append(appendField(b, "content"), '[')
 		w.markable = 0
-		b = w.turn(b, &turns[i])
-		if turns[i].role == convo.RoleTool && i+1 < len(turns) && turns[i+1].role == convo.RoleUser {
+		b = w.message(b, &messages[i])
+		if messages[i].role == convo.RoleTool && i+1 < len(messages) && messages[i+1].role == convo.RoleUser {
 			i++
-			b = w.turn(b, &turns[i])
+			b = w.message(b, &messages[i])
 		}
 		if w.markable > 0 && slices.Contains(w.marks, i) {
 			b = slices.Insert(b, w.markable, []byte(","+cachePoint)...)
@@ -268,7 +278,7 @@ func (w *converseWriter) messages(turns []turn) []json.RawMessage {
 	return list
 }
 
-func (w *converseWriter) turn(b []byte, t *turn) []byte {
+func (w *converseWriter) message(b []byte, t *message) []byte {
 	for i := range t.results {
 		b = w.result(b, &t.results[i])
 		w.markable = len(b)
@@ -315,8 +325,8 @@ func appendConverseReasoning(b []byte, r convo.Reasoning) []byte {
 	return b
 }
 
-// result writes a result. Its status is left to its default where it is a
-// success: some models do not know the field.
+// result writes a result. The field status is written only for errors, since
+// some models do not know it and its default is success.
 func (w *converseWriter) result(b []byte, r *convo.ToolResult) []byte {
 	b = appendElement(b, `{"toolResult":{`)
 	b = appendStringField(b, "toolUseId", r.CallID)
@@ -359,8 +369,8 @@ func (w *converseWriter) media(b []byte, m convo.Media) []byte {
 	return append(b, "}}}}"...)
 }
 
-// converseFormats are the formats by their MIME types. The first of a format
-// is what Decode makes of it.
+// converseFormats are the API's names for MIME types. Decode uses the first
+// MIME type of a name.
 var converseFormats = []struct{ mime, kind, format string }{
 	{"image/png", "image", "png"}, {"image/jpeg", "image", "jpeg"}, {"image/jpg", "image", "jpeg"},
 	{"image/gif", "image", "gif"}, {"image/webp", "image", "webp"},
@@ -374,8 +384,8 @@ var converseFormats = []struct{ mime, kind, format string }{
 	{"video/mpg", "video", "mpg"}, {"video/x-ms-wmv", "video", "wmv"}, {"video/3gpp", "video", "three_gp"},
 }
 
-// converseMedia returns the block and the format of media, nothing where the
-// API has none.
+// converseMedia returns the kind of block and the format for media, or empty
+// strings if the API does not take them.
 func converseMedia(m convo.Media) (kind, format string) {
 	if m.Data == "" && !strings.HasPrefix(m.URL, "s3://") {
 		return "", ""
@@ -393,23 +403,23 @@ func converseMedia(m convo.Media) (kind, format string) {
 	return "", ""
 }
 
-// documentNames makes names that say nothing, for a model reads them as it
-// reads a prompt. They are made of the content, so that they stay when the
-// documents before them go.
+// documentNames derives neutral names for documents, because the model reads a
+// name as part of the prompt. They depend only on the content, so that a
+// document keeps its name when earlier documents leave the conversation.
 var documentNames = idRule{prefix: "document-", length: len("document-") + 8}
 
 var documentNamePattern = regexp.MustCompile(`^[\p{L}\p{N}\s()\[\]-]{1,200}$`)
 
-// validDocumentName is the rule of the API, which also refuses names that come
-// twice in a request.
+// validDocumentName reports whether the API accepts the name of a document. It
+// also refuses two documents with one name.
 func validDocumentName(name string) bool {
 	return documentNamePattern.MatchString(name) && !doubleSpace.MatchString(name)
 }
 
 var doubleSpace = regexp.MustCompile(`\s\s`)
 
-// documentName returns a name that the request does not have yet: the one
-// given, or one made of the content.
+// documentName returns a name that no document of the request has yet: the
+// given one if it is valid, or one derived from the content.
 func (w *converseWriter) documentName(name, content string) string {
 	for !validDocumentName(name) || w.documents[strings.ToLower(name)] {
 		name = documentNames.derive(content, w.repeats[content])
@@ -419,8 +429,8 @@ func (w *converseWriter) documentName(name, content string) string {
 	return name
 }
 
-// opaque writes a block as it is. Only a document with a name that the API
-// would refuse gets another.
+// opaque writes a block unchanged, except that a document gets another name if
+// the API would refuse its own.
 func (w *converseWriter) opaque(b []byte, o convo.Opaque) []byte {
 	switch opaqueKind(o) {
 	case "toolUse", "toolResult":
@@ -444,7 +454,7 @@ func (w *converseWriter) opaque(b []byte, o convo.Opaque) []byte {
 	return appendElement(b, o.JSON)
 }
 
-// objectOf writes fields as a JSON object, sorted by their keys.
+// objectOf returns fields as a JSON object, sorted by key.
 func objectOf(all map[string]json.RawMessage) string {
 	b := []byte{'{'}
 	for _, key := range slices.Sorted(maps.Keys(all)) {

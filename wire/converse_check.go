@@ -3,78 +3,76 @@ package wire
 import (
 	"fmt"
 	"regexp"
-	"strings"
 )
 
-// Check says why Bedrock would refuse a request. The rules by name: json,
-// shape, messages-empty, role, user-first, alternation, last-role,
+// Check returns the reasons for which Bedrock would refuse a request. The
+// rules: json, shape, messages-empty, role, user-first, alternation, last-role,
 // content-empty, blank-text, block-role, unanswered-call, orphan-result,
 // duplicate-call, duplicate-result, results-first, results-alone, error-empty,
 // status, id-pattern, name-pattern, input, result-json, reasoning-unsigned,
 // reasoning-last, document-name, document-duplicate, document-text,
 // tool-config.
 //
-// The rule tool-config asks for toolConfig only of a request with other fields
-// beside system and messages, such as inferenceConfig or modelId: what
-// [Request.Body] returns is not yet whole. Check asks for results-alone only
-// where ResultsAlone is set. The other rules hold for every model alike, and
-// some models are less strict: they take an assistant message first or last, or
-// two messages of one role in a row.
+// results-alone applies only if ResultsAlone is set. tool-config applies only
+// if the request has other fields than system and messages, such as modelId:
+// the caller still has to complete what [Request.Body] returns. The other rules
+// hold for the strictest models. Some models accept an assistant message as the
+// first or last one, or two messages of one role in a row.
 func (f Converse) Check(request []byte) []Finding {
-	var c checker
-	all := c.body(request)
+	k := converseChecker{checker: checker{format: converseFormat}, f: f, documents: map[string]bool{}}
+	all := k.body(request)
 	if all == nil {
-		return c.list
+		return k.list
 	}
-	k := converseChecker{checker: &c, f: f, documents: map[string]bool{}}
 	if system := all["system"]; system != nil {
 		list, ok := system.([]any)
 		if !ok {
-			c.shape("system", "an array")
+			k.shape("system", "an array")
 		}
 		for _, b := range k.blocks("system", "SystemContentBlock", list) {
 			k.text(b)
 		}
 	}
-	msgs := c.objects("messages", all["messages"])
+	msgs := k.objects("messages", all["messages"])
 	if msgs == nil {
-		return c.list
+		return k.list
 	}
 	if len(msgs) == 0 {
-		c.add(Finding{Rule: "messages-empty", Path: "messages", Error: "A conversation must start with a user message. Try again with a conversation that starts with a user message.", Fix: "send a message"})
+		k.add("messages-empty", "messages", "")
 	}
 	for i, m := range msgs {
 		k.message(i, m, i == len(msgs)-1)
 	}
-	k.answered()
-	whole := false
+	k.reportOpen()
+	complete := false
 	for key, v := range all {
-		whole = whole || key != "system" && key != "messages" && v != nil
+		complete = complete || key != "system" && key != "messages" && v != nil
 	}
-	if whole && k.tools && all["toolConfig"] == nil {
-		c.add(Finding{Rule: "tool-config", Path: "toolConfig", Error: "The toolConfig field must be defined when using toolUse and toolResult content blocks.", Fix: "send the definitions of the tools, also where no more calls are wanted"})
+	if complete && k.tools && all["toolConfig"] == nil {
+		k.add("tool-config", "toolConfig", "")
 	}
-	return c.list
+	return k.list
 }
 
-// A converseChecker walks over the messages.
+// A converseChecker checks the messages in order.
 type converseChecker struct {
-	*checker
+	checker
 	f         Converse
-	prev      string          // role of the message before
-	open      []openCall      // of the message before, without a result yet
+	prev      string          // role of the previous message
+	open      []openCall      // calls of the previous message that have no result yet
 	called    int             // index of that message
-	documents map[string]bool // names that came
-	tools     bool            // calls or results came
+	documents map[string]bool // names of the documents so far
+	tools     bool            // there were calls or results
 }
 
-// dotted is a path as Bedrock writes it.
-func dotted(path string) string { return strings.NewReplacer("[", ".", "]", "").Replace(path) }
+// An openCall is a call that has no result yet.
+type openCall struct{ id, path string }
 
-// A checkedBlock is one element of a content: an object of one field.
+// A checkedBlock is one element of a content, which is an object with one
+// field.
 type checkedBlock struct {
 	path, kind string
-	owner      string // what Bedrock calls the block
+	owner      string // Bedrock's name for this type of block
 	value      any
 }
 
@@ -94,7 +92,7 @@ func (k *converseChecker) blocks(path, owner string, list []any) []checkedBlock 
 			}
 		}
 		if n != 1 {
-			k.shape(b.path, "an object of one field")
+			k.shape(b.path, "an object with one field")
 			continue
 		}
 		blocks = append(blocks, b)
@@ -106,13 +104,13 @@ func (k *converseChecker) message(i int, m map[string]any, last bool) {
 	path := atIndex("messages", i)
 	role := str(m["role"])
 	if role != "user" && role != "assistant" {
-		k.add(Finding{Rule: "role", Path: path + ".role", Error: fmt.Sprintf("Value '%s' at '%s.role' failed to satisfy constraint: Member must satisfy enum value set: [user, assistant]", role, dotted(path)), Fix: "use user or assistant; system text has a field of its own"})
+		k.add("role", path+".role", "", "role", role)
 	}
 	switch {
 	case role == "assistant" && i == 0:
-		k.add(Finding{Rule: "user-first", Path: path, Error: "A conversation must start with a user message. Try again with a conversation that starts with a user message.", Fix: "begin with a user message"})
+		k.add("user-first", path, "")
 	case role != "" && role == k.prev:
-		k.add(Finding{Rule: "alternation", Path: path, Error: "A conversation must alternate between user and assistant roles. Make sure the conversation alternates between user and assistant roles and try again.", Fix: "make neighbours of one role one message"})
+		k.add("alternation", path, "")
 	}
 	k.prev = role
 
@@ -120,10 +118,10 @@ func (k *converseChecker) message(i int, m map[string]any, last bool) {
 	switch {
 	case len(list) > 0:
 	case isList, m["content"] == nil:
-		k.add(Finding{Rule: "content-empty", Path: path + ".content", Error: "The content field in the Message object at " + dotted(path) + " is empty. Add a ContentBlock object to the content field and try again.", Fix: "leave the message out"})
+		k.add("content-empty", path+".content", "", "message", dotted(path))
 	default:
 		k.shape(path+".content", "an array")
-		k.open = nil // nobody knows what is in it
+		k.open = nil // the results in it cannot be told
 		return
 	}
 	blocks := k.blocks(path+".content", "ContentBlock", list)
@@ -134,18 +132,18 @@ func (k *converseChecker) message(i int, m map[string]any, last bool) {
 		}
 	}
 	if role == "assistant" {
-		k.answered()
+		k.reportOpen()
 		k.called = i
 		k.assistant(path, blocks)
 		if last && len(k.open) == 0 {
-			k.add(Finding{Rule: "last-role", Path: path, Error: "This model does not support assistant message prefill. The conversation must end with a user message.", Fix: "end with a user message or results"})
+			k.add("last-role", path, "")
 		}
 		return
 	}
 	k.user(path, blocks)
 }
 
-// text looks at a text block.
+// text checks a text block. Other blocks are accepted.
 func (k *converseChecker) text(b checkedBlock) {
 	if b.kind != "text" {
 		return
@@ -155,7 +153,7 @@ func (k *converseChecker) text(b checkedBlock) {
 	case !ok:
 		k.shape(b.valuePath(), "a string")
 	case isBlank(text):
-		k.add(Finding{Rule: "blank-text", Path: b.valuePath(), Error: "The text field in the " + b.owner + " object at " + dotted(b.path) + " is blank. Add text to the text field, and try again.", Fix: "leave the block out"})
+		k.add("blank-text", b.valuePath(), "", "owner", b.owner, "block", dotted(b.path))
 	}
 }
 
@@ -170,9 +168,9 @@ func (k *converseChecker) document(b checkedBlock) {
 		k.shape(path, "a string")
 		return
 	case !validDocumentName(name):
-		k.add(Finding{Rule: "document-name", Path: path, Error: "The document file name can only contain alphanumeric characters, whitespace characters, hyphens, parentheses, and square brackets. The name can't contain more than one consecutive whitespace character.", Fix: "give it a neutral name, with no extension"})
+		k.add("document-name", path, "")
 	case k.documents[name]:
-		k.add(Finding{Rule: "document-duplicate", Path: path, Error: "Messages can't contain duplicate document names. Rename the document and retry your request.", Fix: "give each document of the request another name"})
+		k.add("document-duplicate", path, "")
 	}
 	k.documents[name] = true
 }
@@ -196,7 +194,7 @@ func (k *converseChecker) user(path string, blocks []checkedBlock) {
 		case "cachePoint":
 			continue
 		case "toolUse", "reasoningContent":
-			k.blockRole(b, "User messages cannot contain "+b.kind+" content.")
+			k.blockRole(b, "User")
 		case "text", "guardContent":
 			text = true
 		case "document":
@@ -209,13 +207,13 @@ func (k *converseChecker) user(path string, blocks []checkedBlock) {
 		}
 	}
 	if document >= 0 && !text {
-		k.add(Finding{Rule: "document-text", Path: blocks[document].path, Error: "A text block must be included when using documents.", Fix: "put a text block beside it"})
+		k.add("document-text", blocks[document].path, "")
 	}
 	switch {
 	case k.f.ResultsAlone && results > 0 && said >= 0:
-		k.add(Finding{Rule: "results-alone", Path: blocks[said].path, Error: "Conversation blocks and tool use blocks cannot be provided in the same turn.", Fix: "send the rest in a user message of its own, behind an assistant message"})
+		k.add("results-alone", blocks[said].path, "")
 	case late >= 0:
-		k.add(Finding{Rule: "results-first", Path: blocks[late].path, Error: "Did not find the toolResult blocks at the beginning of this message. Messages following toolUse blocks must begin with a matching number of toolResult blocks.", Fix: "put results before all else in the message"})
+		k.add("results-first", blocks[late].path, "")
 	}
 	open := k.open[:0]
 	for _, o := range k.open {
@@ -224,19 +222,21 @@ func (k *converseChecker) user(path string, blocks []checkedBlock) {
 		}
 	}
 	k.open = open
-	k.answered()
+	k.reportOpen()
 }
 
-// answered reports the calls that stay without a result.
-func (k *converseChecker) answered() {
+// reportOpen reports the calls that have no result.
+func (k *converseChecker) reportOpen() {
 	for _, o := range k.open {
-		k.add(Finding{Rule: "unanswered-call", Path: o.path, ID: o.id, Error: fmt.Sprintf("Expected toolResult blocks at messages.%d.content for the following Ids: %s", k.called+1, o.id), Fix: "send a result for it in the next message, a user message"})
+		k.add("unanswered-call", o.path, o.id, "next", dotted(atIndex("messages", k.called+1)+".content"))
 	}
 	k.open = nil
 }
 
-func (k *converseChecker) blockRole(b checkedBlock, literal string) {
-	k.add(Finding{Rule: "block-role", Path: b.path, ID: str(b.fields()["toolUseId"]), Error: literal, Fix: "calls and reasoning stand in assistant messages, results in user messages"})
+// blockRole adds the finding that a block is in a message of the wrong
+// role.
+func (k *converseChecker) blockRole(b checkedBlock, role string) {
+	k.add("block-role", b.path, str(b.fields()["toolUseId"]), "role", role, "kind", b.kind)
 }
 
 func (k *converseChecker) result(message string, b checkedBlock, answered map[string]bool) {
@@ -251,13 +251,13 @@ func (k *converseChecker) result(message string, b checkedBlock, answered map[st
 	case known && !done:
 		answered[id] = true
 	case known:
-		k.add(Finding{Rule: "duplicate-result", Path: b.path, ID: id, Error: "The toolResult blocks at " + dotted(message) + ".content contain duplicate Ids: " + id, Fix: "send one result for each call"})
+		k.add("duplicate-result", b.path, id, "content", dotted(message)+".content")
 	default:
-		k.add(Finding{Rule: "orphan-result", Path: b.path, ID: id, Error: "The number of toolResult blocks at " + dotted(message) + ".content exceeds the number of toolUse blocks of previous turn.", Fix: "leave the result out, or send the assistant message with its call directly before it"})
+		k.add("orphan-result", b.path, id, "content", dotted(message)+".content")
 	}
 	status, hasStatus := all["status"]
 	if hasStatus && status != nil && status != "success" && status != "error" {
-		k.add(Finding{Rule: "status", Path: b.valuePath() + ".status", ID: id, Error: fmt.Sprintf("Value '%v' at '%s.toolResult.status' failed to satisfy constraint: Member must satisfy enum value set: [success, error]", status, dotted(b.path)), Fix: "use success or error"})
+		k.add("status", b.valuePath()+".status", id, "status", fmt.Sprint(status))
 	}
 	list, ok := all["content"].([]any)
 	if !ok {
@@ -265,7 +265,7 @@ func (k *converseChecker) result(message string, b checkedBlock, answered map[st
 	}
 	blocks := k.blocks(b.valuePath()+".content", "ToolResultContentBlock", list)
 	if ok && len(list) == 0 && status == "error" {
-		k.add(Finding{Rule: "error-empty", Path: b.valuePath() + ".content", ID: id, Error: "The content field at " + dotted(b.path) + ".toolResult cannot be empty when status value is error.", Fix: "say what went wrong, in a few words"})
+		k.add("error-empty", b.valuePath()+".content", id, "block", dotted(b.path))
 	}
 	for _, inner := range blocks {
 		_, isString := inner.value.(string)
@@ -275,7 +275,7 @@ func (k *converseChecker) result(message string, b checkedBlock, answered map[st
 		case inner.kind == "document":
 			k.document(inner)
 		case inner.kind == "json" && inner.fields() == nil:
-			k.add(Finding{Rule: "result-json", Path: inner.valuePath(), ID: id, Error: "The format of the value at " + dotted(inner.path) + ".json is invalid. Provide a json object for the field and try again.", Fix: "send an object, or text"})
+			k.add("result-json", inner.valuePath(), id)
 		}
 	}
 }
@@ -289,7 +289,7 @@ func (k *converseChecker) assistant(path string, blocks []checkedBlock) {
 		k.tools = k.tools || tools[i].use || tools[i].result
 	}
 	if i := serverTools(tools); i >= 0 {
-		k.blockRole(blocks[i], "Assistant messages cannot contain toolResult content.")
+		k.blockRole(blocks[i], "Assistant")
 	}
 	seen := map[string]bool{}
 	for i, b := range blocks {
@@ -312,19 +312,19 @@ func (k *converseChecker) call(message string, b checkedBlock, seen map[string]b
 	path := b.valuePath()
 	switch {
 	case !converseIDs.valid(id):
-		k.add(Finding{Rule: "id-pattern", Path: path + ".toolUseId", ID: id, Error: fmt.Sprintf("Value '%s' at '%s.toolUseId' failed to satisfy constraint: Member must have length less than or equal to 64 and satisfy regular expression pattern: [a-zA-Z0-9_.:-]+", id, dotted(path)), Fix: "use letters, digits and _ . : - in an id, at most 64, and the same in its result"})
+		k.add("id-pattern", path+".toolUseId", id)
 	case seen[id]:
-		k.add(Finding{Rule: "duplicate-call", Path: path + ".toolUseId", ID: id, Error: "The toolUse blocks at " + dotted(message) + ".content contain duplicate Ids: " + id, Fix: "give each call an id of its own"})
+		k.add("duplicate-call", path+".toolUseId", id, "content", dotted(message)+".content")
 	}
 	if !seen[id] {
 		seen[id] = true
 		k.open = append(k.open, openCall{id, b.path})
 	}
 	if name := str(all["name"]); !converseToolName.MatchString(name) {
-		k.add(Finding{Rule: "name-pattern", Path: path + ".name", ID: id, Error: fmt.Sprintf("Value '%s' at '%s.name' failed to satisfy constraint: Member must have length less than or equal to 64 and satisfy regular expression pattern: [a-zA-Z0-9_-]+", name, dotted(path)), Fix: "use letters, digits, _ and - in a tool's name, at most 64"})
+		k.add("name-pattern", path+".name", id, "name", name)
 	}
 	if _, ok := all["input"].(map[string]any); !ok {
-		k.add(Finding{Rule: "input", Path: path + ".input", ID: id, Error: "The format of the value at " + dotted(path) + ".input is invalid. Provide a json object for the field and try again.", Fix: "send the arguments as an object; {} for none"})
+		k.add("input", path+".input", id)
 	}
 }
 
@@ -339,16 +339,13 @@ func (k *converseChecker) reasoning(message string, b checkedBlock, last bool) {
 		k.shape(b.valuePath(), "an object")
 		return
 	case all["reasoningText"] != nil && redacted != nil:
-		k.shape(b.valuePath(), "an object of one field")
+		k.shape(b.valuePath(), "an object with one field")
 	case all["reasoningText"] != nil && !hasText:
 		k.shape(b.valuePath()+".reasoningText", "an object")
 	case hasText && str(text["signature"]) == "":
-		k.add(Finding{Rule: "reasoning-unsigned", Path: b.valuePath() + ".reasoningText.signature", Error: "User messages cannot contain reasoning content. Please remove the reasoning content and try again.", Fix: "leave reasoning out that came without a signature"})
+		k.add("reasoning-unsigned", b.valuePath()+".reasoningText.signature", "")
 	}
 	if last && (hasText || redacted != nil) {
-		k.add(Finding{Rule: "reasoning-last", Path: b.path, Error: dotted(message) + ": The final block in an assistant message cannot be `thinking`.", Fix: "leave reasoning out that nothing follows"})
+		k.add("reasoning-last", b.path, "", "message", dotted(message))
 	}
 }
-
-// An openCall is one that waits for its result.
-type openCall struct{ id, path string }

@@ -7,9 +7,10 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// Decode reads a request, a response, a list of messages or one message. What
-// the user says beside results comes after them. A response does not name its
-// model: assistant messages get that of the field modelId, or else f.Model.
+// Decode reads a request, a response, a list of messages or one message. If a
+// user message holds results and other blocks, it becomes a tool message and a
+// user message after it. A response does not name its model, so the maker of
+// assistant messages is the one in the field modelId, or else f.Model.
 func (f Converse) Decode(data []byte) (Transcript, error) {
 	d := converseDecoder{decoder{format: converseFormat, model: f.Model, names: map[string]string{}}}
 	if err := d.decode(data); err != nil {
@@ -45,7 +46,7 @@ func (d *converseDecoder) decode(data []byte) error {
 			return err
 		}
 		if isNull(output["message"]) {
-			return &DecodeError{Path: "output.message", Reason: "no message"}
+			return &DecodeError{Path: "output.message", Reason: "the output has no message"}
 		}
 		if err := d.usage(all["usage"]); err != nil {
 			return err
@@ -54,11 +55,11 @@ func (d *converseDecoder) decode(data []byte) error {
 	case all["role"] != nil:
 		return d.message("", data)
 	}
-	return &DecodeError{Reason: "neither a request, a response nor a message: want messages, output or role"}
+	return &DecodeError{Reason: "not a request, response or message: want a field messages, output or role"}
 }
 
-// usage reads what a response has used. Its input does not count what was
-// cached.
+// usage reads the usage of a response. inputTokens does not include cached
+// tokens.
 func (d *converseDecoder) usage(data json.RawMessage) error {
 	if isNull(data) {
 		return nil
@@ -124,10 +125,11 @@ func (d *converseDecoder) message(path string, data []byte) error {
 	return d.user(blocks)
 }
 
-// A converseBlock is one element of a content: an object of one field.
+// A converseBlock is one element of a content, which is an object with one
+// field.
 type converseBlock struct {
-	path  string // to the block
-	kind  string // its key
+	path  string
+	kind  string // the name of the field
 	value json.RawMessage
 	raw   json.RawMessage
 }
@@ -161,15 +163,15 @@ func converseBlocks(path string, data json.RawMessage) ([]converseBlock, error) 
 			b.kind, b.value = key, value
 		}
 		if len(all) != 1 {
-			return nil, &DecodeError{Path: b.path, Reason: "want a block, an object of one field"}
+			return nil, &DecodeError{Path: b.path, Reason: "want a block, which is an object with one field"}
 		}
 		blocks = append(blocks, b)
 	}
 	return blocks, nil
 }
 
-// common reads a block that means the same everywhere: text, or one that
-// nobody else knows. It returns nil for one that says nothing.
+// common reads a block that means the same in every message: text, or a block
+// that becomes Opaque. It returns nil for an empty text and for a cache mark.
 func (d *converseDecoder) common(b converseBlock) (convo.Part, error) {
 	switch b.kind {
 	case "text":
@@ -179,7 +181,7 @@ func (d *converseDecoder) common(b converseBlock) (convo.Part, error) {
 		}
 		return convo.Text(text), nil
 	case "cachePoint":
-		d.lose(b.path, "a cache mark")
+		d.lose(b.path, lostMark)
 		return nil, nil
 	}
 	return b.opaque(), nil
@@ -197,7 +199,7 @@ func (d *converseDecoder) user(blocks []converseBlock) error {
 			}
 			p = nil
 		case "toolUse", "reasoningContent":
-			err = &DecodeError{Path: b.path, Reason: "a " + b.kind + " block in a user message"}
+			err = &DecodeError{Path: b.path, Reason: "a " + b.kind + " block must be in an assistant message"}
 		default:
 			p, err = d.media(b)
 		}
@@ -217,7 +219,8 @@ func (d *converseDecoder) user(blocks []converseBlock) error {
 	return nil
 }
 
-// media reads an image, a document or a video; other blocks as common does.
+// media reads an image, a document or a video. It reads other blocks like
+// common.
 func (d *converseDecoder) media(b converseBlock) (convo.Part, error) {
 	switch b.kind {
 	case "image", "document", "video":
@@ -254,14 +257,14 @@ func (d *converseDecoder) media(b converseBlock) (convo.Part, error) {
 	}
 	for key := range all {
 		if !slices.Contains(known, key) {
-			m.MIME = "" // it has more to it than Media keeps
+			m.MIME = "" // convo.Media has no place for this field
 		}
 	}
 	if kind, _ := converseMedia(m); kind != b.kind || !isBase64(m.Data) {
 		return b.opaque(), nil
 	}
 	if !isNull(all["name"]) {
-		d.lose(b.valuePath()+".name", "documents have no names")
+		d.lose(b.valuePath()+".name", "the name of a document")
 	}
 	return m, nil
 }
@@ -291,7 +294,7 @@ func (d *converseDecoder) result(b converseBlock) (convo.Part, error) {
 			return nil, err
 		}
 		if b.kind == "json" {
-			p = convo.Text(compact(b.value)) // so that others can read it too
+			p = convo.Text(compact(b.value)) // a text can be sent in every format
 		}
 		if p != nil {
 			r.Parts = append(r.Parts, p)
@@ -301,7 +304,7 @@ func (d *converseDecoder) result(b converseBlock) (convo.Part, error) {
 	return r, nil
 }
 
-// readString reads a field that may be missing.
+// readString reads a string field that may be missing.
 func readString(path, key string, all map[string]json.RawMessage, to *string) error {
 	if isNull(all[key]) {
 		return nil
@@ -330,7 +333,7 @@ func (d *converseDecoder) assistant(blocks []converseBlock) error {
 		tools[i].server = tools[i].use && kind == serverToolUse
 	}
 	if i := serverTools(tools); i >= 0 {
-		return &DecodeError{Path: blocks[i].path, Reason: "a result in an assistant message, of no call in it"}
+		return &DecodeError{Path: blocks[i].path, Reason: "the result is in an assistant message that does not hold its call"}
 	}
 	m := convo.Message{Role: convo.RoleAssistant, Origin: d.origin()}
 	for i, b := range blocks {
@@ -355,18 +358,19 @@ func (d *converseDecoder) assistant(blocks []converseBlock) error {
 	return nil
 }
 
-// serverToolUse is the type of a call that the provider runs itself.
+// serverToolUse is the type of a call to a tool that the provider runs.
 const serverToolUse = "server_tool_use"
 
-// A converseTool is what a block of an assistant message has to do with tools.
+// A converseTool describes a block of an assistant message that is a call or a
+// result.
 type converseTool struct {
 	use, result, server bool
 	id                  string
 }
 
-// serverTools marks the calls that the provider has run itself: those whose
+// serverTools marks the calls to tools that the provider runs: those whose
 // results follow in the same message. It returns the index of a result without
-// such a call, or -1.
+// such a call, or -1 if there is none.
 func serverTools(tools []converseTool) int {
 	open := map[string][]int{}
 	for i, t := range tools {
@@ -399,7 +403,7 @@ func (d *converseDecoder) call(b converseBlock) (convo.Part, error) {
 		return nil, err
 	}
 	if c.Name == "" {
-		return nil, &DecodeError{Path: path, Reason: "a call without a name"}
+		return nil, &DecodeError{Path: path, Reason: "the call has no name"}
 	}
 	if !isNull(all["input"]) {
 		c.Arguments = d.arguments(path+".input", string(all["input"]))
@@ -418,7 +422,7 @@ func (d *converseDecoder) reasoning(b converseBlock) (convo.Part, error) {
 	text, redacted := all["reasoningText"], all["redactedContent"]
 	switch {
 	case !isNull(text) && !isNull(redacted):
-		return nil, &DecodeError{Path: path, Reason: "both reasoningText and redactedContent"}
+		return nil, &DecodeError{Path: path, Reason: "the block holds both reasoningText and redactedContent"}
 	case !isNull(redacted):
 		if err := readString(path, "redactedContent", all, &r.Encrypted); err != nil {
 			return nil, err

@@ -43,7 +43,7 @@ func ExampleConverse() {
 	// send toolConfig: true
 }
 
-// A request that was refused, and why.
+// Check says why a request was refused.
 func ExampleConverse_Check() {
 	request := []byte(`{"inferenceConfig":{"maxTokens":100},"messages":[
 		{"role":"user","content":[{"text":"Hi"}]},
@@ -54,10 +54,10 @@ func ExampleConverse_Check() {
 		fmt.Println("  ", f.Error)
 	}
 	// Output:
-	// error-empty at messages[2].content[0].toolResult.content: say what went wrong, in a few words
+	// error-empty at messages[2].content[0].toolResult.content: the error result is empty; describe the error in a few words
 	//    The content field at messages.2.content.0.toolResult cannot be empty when status value is error.
-	// unanswered-call at messages[1].content[1]: send a result for it in the next message, a user message
+	// unanswered-call at messages[1].content[1]: the call has no result; send a result for the call in the next message, a user message
 	//    Expected toolResult blocks at messages.2.content for the following Ids: t2
-	// tool-config at toolConfig: send the definitions of the tools, also where no more calls are wanted
+	// tool-config at toolConfig: the messages hold tool calls or results, and the request has no toolConfig; send the definitions of the tools in toolConfig, even if the model is not meant to call any
 	//    The toolConfig field must be defined when using toolUse and toolResult content blocks.
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// A recorded request that was accepted has no findings, and what Decode reads
-// of it is written again as an equivalent request, also where results stand
-// alone.
-func TestConverse_Recorded(t *testing.T) {
+// Check finds nothing wrong with recorded requests that Bedrock accepted, and
+// Encode writes an equivalent request from what Decode reads of them, with
+// ResultsAlone too.
+func TestConverse_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
 	accepted, refused, named := 0, 0, 0
 	eachRecording(t, "bedrock", func(r recording) {
 		found := wire.Converse{}.Check(r.Request)
@@ -49,14 +49,14 @@ func TestConverse_Recorded(t *testing.T) {
 	t.Logf("%d accepted, %d refused, %d of them for a rule of Check; the others for their model or their media", accepted, refused, named)
 }
 
-// converseCanon is what two equivalent requests have in common: the blocks
-// with their roles, one in a line. They may differ in
+// converseCanon returns what two equivalent requests have in common, with one
+// line for each block and its role. They may differ in
 //
-//   - which messages of one role are neighbours, for those are one turn;
-//   - the ids of calls, where those of the results differ alike;
+//   - neighbouring messages of one role, which may be merged;
+//   - ids that were replaced one for one;
 //   - cachePoint blocks, and the names of documents;
-//   - the status of results: a success is the default;
-//   - json blocks of results, which are the same as text.
+//   - the status of results, since success is the default;
+//   - json blocks of results, which may become text.
 func converseCanon(t *testing.T, body []byte) []string {
 	t.Helper()
 	var all struct {
@@ -115,15 +115,15 @@ func converseCanon(t *testing.T, body []byte) []string {
 	return lines
 }
 
-// A converseBody is a request that a test breaks a rule in.
+// A converseBody is a request in which a mutant breaks a rule.
 type converseBody map[string]any
 
 func (b converseBody) messages() []any { m, _ := b["messages"].([]any); return m }
 
 func converseContent(m any) []any { c, _ := m.(map[string]any)["content"].([]any); return c }
 
-// find returns the first block of a kind that stands under role: its message,
-// its place there and its value.
+// find returns the first block of a kind in a message of a role: its message,
+// its index there and its value.
 func (b converseBody) find(role, kind string) (m map[string]any, i int, value map[string]any) {
 	for _, msg := range b.messages() {
 		msg := msg.(map[string]any)
@@ -144,7 +144,7 @@ func (b converseBody) last() map[string]any {
 	return b.messages()[len(b.messages())-1].(map[string]any)
 }
 
-// onFound changes the first block of a kind.
+// onFound returns a mutant that changes the first block of a kind.
 func onFound(role, kind string, change func(b converseBody, m map[string]any, i int, value map[string]any) bool) func(converseBody) bool {
 	return func(b converseBody) bool {
 		m, i, value := b.find(role, kind)
@@ -152,7 +152,7 @@ func onFound(role, kind string, change func(b converseBody, m map[string]any, i 
 	}
 }
 
-// always is a change that can be made.
+// always returns a mutant that works for every request.
 func always(change func(b converseBody)) func(converseBody) bool {
 	return func(b converseBody) bool { change(b); return true }
 }
@@ -174,7 +174,8 @@ func converseDocument(name string) map[string]any {
 	return map[string]any{"document": map[string]any{"name": name, "format": "txt", "source": map[string]any{"bytes": "eA=="}}}
 }
 
-// converseMutants break one rule each.
+// converseMutants break one rule each in a valid request. They report false if
+// the request gives no chance to.
 var converseMutants = []struct {
 	rule  string
 	f     wire.Converse
@@ -301,9 +302,9 @@ var converseMutants = []struct {
 	}},
 }
 
-// Each rule broken in each recorded request that lets it be broken: Check names
-// it, and hardly ever another beside it.
-func TestConverse_Mutants(t *testing.T) {
+// If one rule is broken in a recorded request, Check names that rule, and
+// hardly ever another one.
+func TestConverse_CheckNamesTheBrokenRule(t *testing.T) {
 	c := tally{}
 	eachRecording(t, "bedrock", func(r recording) {
 		for _, m := range converseMutants {

@@ -17,7 +17,7 @@ func converseResult(id string, isError bool, parts ...convo.Part) convo.Part {
 	return convo.ToolResult{CallID: id, Name: "f", Parts: parts, IsError: isError}
 }
 
-func TestConverse_Encode(t *testing.T) {
+func TestConverse_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 	own := convo.Origin{Format: "converse", Model: "m1"}
 	assistant := func(parts ...convo.Part) convo.Message {
 		return convo.Message{Role: convo.RoleAssistant, Origin: own, Parts: parts}
@@ -140,8 +140,7 @@ func TestConverse_Encode(t *testing.T) {
 	}
 }
 
-// madeNames puts letters in the place of what was made of a hash, another for
-// each.
+// madeNames replaces names that were derived from a hash by letters, in order.
 func madeNames(s string) string {
 	letters := map[string]string{}
 	pattern := regexp.MustCompile(`(tooluse_|document-)\w{8,}`)
@@ -153,9 +152,9 @@ func madeNames(s string) string {
 	})
 }
 
-// An edit that drops the first answer of a turn at its tools drops the
-// reasoning that Claude wants back.
-func TestConverse_NoThinking(t *testing.T) {
+// NoThinking is set if an edit dropped the first answer of the current turn,
+// and with it the reasoning that Claude wants back.
+func TestConverse_EncodeReportsLostThinking(t *testing.T) {
 	h, err := convo.New(nil)
 	require.NoError(t, err)
 	own := convo.Origin{Format: "converse"}
@@ -177,9 +176,9 @@ func TestConverse_NoThinking(t *testing.T) {
 	assert.True(t, r.NoThinking)
 }
 
-// What was encoded and decoded has the same roles, texts, calls, results and
-// own reasoning.
-func TestConverse_DecodeEncode(t *testing.T) {
+// Roles, texts, calls, results and own reasoning are the same after Encode and
+// Decode.
+func TestConverse_DecodeReturnsWhatWasEncoded(t *testing.T) {
 	msgs := []convo.Message{
 		convo.System("a"),
 		convo.User("Hi", convo.NewMedia("image/png", []byte("x"))),
@@ -198,7 +197,7 @@ func TestConverse_DecodeEncode(t *testing.T) {
 	assert.Equal(t, msgs, in.Messages)
 }
 
-func TestConverse_Decode(t *testing.T) {
+func TestConverse_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 	in, err := wire.Converse{Model: "m1"}.Decode([]byte(`{"output":{"message":{"role":"assistant","content":[
 		{"reasoningContent":{"reasoningText":{"text":"hm","signature":"sig"}}},{"text":"Hm."},{"citationsContent": {"content": []}},
 		{"image":{"format":"png","source":{"bytes":"eA=="}}},
@@ -236,23 +235,23 @@ func TestConverse_Decode(t *testing.T) {
 	}, in.Messages)
 	assert.Equal(t, []wire.Loss{
 		{Path: "system[1]", What: "a cache mark"},
-		{Path: "messages[1].content[2].toolResult.content[2].document.name", What: "documents have no names"},
+		{Path: "messages[1].content[2].toolResult.content[2].document.name", What: "the name of a document"},
 	}, in.Lost)
 
 	for input, want := range map[string]string{
 		``:                            "wire: not JSON: unexpected end of JSON input",
 		`null`:                        "wire: want a JSON object, got null",
-		`{}`:                          "wire: neither a request, a response nor a message",
+		`{}`:                          "wire: not a request, response or message",
 		`{"messages":7}`:              "wire: messages: want an array of messages",
 		`[7]`:                         "wire: [0]: want a JSON object",
-		`{"output":{}}`:               "wire: output.message: no message",
+		`{"output":{}}`:               "wire: output.message: the output has no message",
 		`{"role":"tool"}`:             `wire: role: unknown role "tool"`,
 		`{"role":"user","content":7}`: "wire: content: want an array of blocks",
-		`{"role":"user","content":[{"text":"a","image":{}}]}`:                            "wire: content[0]: want a block, an object of one field",
+		`{"role":"user","content":[{"text":"a","image":{}}]}`:                            "wire: content[0]: want a block, which is an object with one field",
 		`{"role":"user","content":[{"text":7}]}`:                                         "wire: content[0].text: want a string",
-		`{"role":"user","content":[{"toolUse":{}}]}`:                                     "wire: content[0]: a toolUse block in a user message",
-		`{"role":"assistant","content":[{"toolUse":{}}]}`:                                "wire: content[0].toolUse: a call without a name",
-		`{"role":"assistant","content":[{"toolResult":{"toolUseId":"a"}}]}`:              "wire: content[0]: a result in an assistant message, of no call in it",
+		`{"role":"user","content":[{"toolUse":{}}]}`:                                     "wire: content[0]: a toolUse block must be in an assistant message",
+		`{"role":"assistant","content":[{"toolUse":{}}]}`:                                "wire: content[0].toolUse: the call has no name",
+		`{"role":"assistant","content":[{"toolResult":{"toolUseId":"a"}}]}`:              "wire: content[0]: the result is in an assistant message that does not hold its call",
 		`{"role":"assistant","content":[{"reasoningContent":{"reasoningText":7}}]}`:      "wire: content[0].reasoningContent.reasoningText: want a JSON object",
 		`{"system":[7],"messages":[]}`:                                                   "wire: system[0]: want a JSON object",
 		`{"output":{"message":{"role":"assistant"}},"usage":{"inputTokens":"7"}}`:        "wire: usage: want an object of numbers",
@@ -267,8 +266,9 @@ func TestConverse_Decode(t *testing.T) {
 	}
 }
 
-// What is fine though it looks odd, and what recordings do not show.
-func TestConverse_Check(t *testing.T) {
+// Requests that are valid though they look odd, and rules that no recording
+// breaks.
+func TestConverse_CheckFindsEachRuleAndNoOther(t *testing.T) {
 	const (
 		user   = `{"role":"user","content":[{"text":"a"}]}`
 		calls  = `{"role":"assistant","content":[{"toolUse":{"toolUseId":"c1","name":"f","input":{}}},{"toolUse":{"toolUseId":"c2","name":"f","input":{}}}]}`
@@ -283,7 +283,7 @@ func TestConverse_Check(t *testing.T) {
 	}{
 		{body: messages(user)},
 		{body: messages(user, calls, both)},
-		{body: messages(user, calls, both, `{"role":"assistant","content":[{"text":"c"}]}`, user, calls, both)}, // ids come again in another turn
+		{body: messages(user, calls, both, `{"role":"assistant","content":[{"text":"c"}]}`, user, calls, both)}, // ids repeat in another turn
 		{body: `{"modelId":"m","toolConfig":{},` + messages(user, calls, both)[1:]},
 		{body: `{"modelId":"m",` + messages(user, calls, both)[1:], want: []string{"tool-config"}},
 		{body: `{"system":null,"inferenceConfig":null,` + messages(user, calls, both)[1:]},

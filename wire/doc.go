@@ -1,37 +1,39 @@
-// Package wire writes conversations in the formats of the providers, reads
-// them back, and says why a provider would refuse a request. It needs no SDK,
-// and stands on the exported API of package convo alone: a [Format] of your own
-// can do all that these do.
+// Package wire translates conversations into the JSON of the providers and
+// back, and says why a provider would refuse a request. It needs no SDK, and
+// uses only the exported API of package convo, so a [Format] written elsewhere
+// can do everything that the formats of this package do.
 //
 //	req, err := wire.Anthropic{}.Encode(snap)
 //
-// Encode is a projection: the same snapshot gives the same bytes, and nothing
-// is written back. What it does to a conversation, in every format:
+// Encode does not change the snapshot, and gives the same bytes each time. In
+// every format it writes a request that the provider accepts:
 //
-//   - results stand directly after their calls, in call order, one for each; a
-//     call that is open is answered in the copy;
+//   - each call has one result, and results follow their calls in call order; a
+//     call that is still open gets a short result in the request only;
 //   - blank text and empty messages are left out;
-//   - tool call ids that the provider does not take, or that came before in the
-//     request, are replaced, no two by the same; the conversation keeps its own;
+//   - tool call ids that the provider does not accept, or that occurred before in
+//     the request, are replaced by unique ones; the conversation keeps its own;
 //   - system text goes where the provider wants it;
-//   - reasoning and signatures go only to the format that made them, and, where
-//     Model is set, to that model; opaque blocks go to their format; for others
-//     they are left out;
-//   - arguments keep their bytes.
+//   - reasoning and signatures are sent only in the format that they came in, and,
+//     if Model is set, only to the model that made them;
+//   - opaque blocks are sent only in their own format;
+//   - tool arguments keep their bytes.
 //
 // # Tokens
 //
-// [Overheads] and [ToolTokens] have the providers' rules for what a request
-// weighs beside its text: messages, images, documents, sound and tool schemas.
+// [Overheads] and [ToolTokens] hold the rules by which the providers count what
+// a request holds beside its text: messages, images, documents, sound and tool
+// definitions.
 //
 // # Cache stability
 //
-// Providers cache the beginning of a request. Split two requests of one
-// conversation into content blocks (text, call, result, image): when no call
-// was open and no ephemeral message was set, and nothing was compacted in
-// between, the blocks of the earlier one are the first blocks of the later one,
-// byte for byte. [PrefixShare] measures it. The one exception: where a provider
-// wants a user turn last and the conversation has none there, because it ends
-// with an assistant message or is system text alone, a marker stands at the
-// end.
+// Providers cache the beginning of a request. Consider two requests of one
+// conversation as sequences of content blocks (text, calls, results, images).
+// If no call was open, no ephemeral message was set, and no compaction happened
+// in between, then the second request begins with all blocks of the first, byte
+// for byte. [PrefixShare] measures this.
+//
+// There is one exception. Some providers want a user message at the end. If the
+// conversation ends with an assistant message, or holds only system text, the
+// request ends with a marker that the next request does not have.
 package wire

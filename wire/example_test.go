@@ -47,8 +47,8 @@ func ExampleOpenAIChat() {
 	// {"role":"user","content":"The first one."}
 }
 
-// Mistral takes ids of nine letters and digits; Ollama wants arguments as an
-// object.
+// Mistral wants ids of nine letters and digits, and Ollama wants arguments as
+// an object.
 func ExampleOpenAIChat_dialects() {
 	for _, d := range []wire.Dialect{wire.Mistral, wire.Ollama} {
 		r, _ := wire.OpenAIChat{Dialect: d}.Encode(trip())
@@ -59,7 +59,8 @@ func ExampleOpenAIChat_dialects() {
 	// {"role":"assistant","content":"I will look.","tool_calls":[{"id":"call_1","function":{"name":"search","arguments":{"to":"Rome","max":1.0}}}]}
 }
 
-// Check says why the provider refuses a request, whoever made it.
+// Check says why the provider refuses a request, even if Encode did not make
+// it.
 func ExampleOpenAIChat_Check() {
 	body := []byte(`{"model": "gpt-5", "messages": [
 		{"role": "user", "content": "Flights?"},
@@ -70,11 +71,12 @@ func ExampleOpenAIChat_Check() {
 		fmt.Println(f.Error)
 	}
 	// Output:
-	// unanswered-call at messages[1].tool_calls[0]: send a result for it directly after the assistant message
+	// unanswered-call at messages[1].tool_calls[0]: the call has no result; send a result for the call directly after the message that holds it
 	// An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: call_1
 }
 
-// A response is read into messages for Append, with its usage for RecordUsage.
+// Decode reads a response: the messages for Append, and the usage for
+// RecordUsage.
 func ExampleOpenAIChat_Decode() {
 	in, err := wire.OpenAIChat{}.Decode([]byte(`{"model": "gpt-5", "choices": [{"message": {"role": "assistant", "content": "At 09:10."}}],
 		"usage": {"prompt_tokens": 120, "completion_tokens": 6, "prompt_tokens_details": {"cached_tokens": 64}}}`))
@@ -90,7 +92,8 @@ func ExampleOpenAIChat_Decode() {
 	// true wire: choices[0].message.role: unknown role "robot"
 }
 
-// How much of the last request the provider's cache can use again.
+// PrefixShare says how much of the last request the provider can read from its
+// cache.
 func ExamplePrefixShare() {
 	h, _ := convo.Restore(trip(), nil)
 	before, _ := wire.OpenAIChat{}.Encode(h.Snapshot())

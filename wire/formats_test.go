@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -18,8 +19,8 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// formats are all of the package, with the settings that differ in what they
-// write.
+// formats are all formats of the package, with all settings that change what
+// they write.
 var formats = map[string]wire.Format{
 	"openai chat":   wire.OpenAIChat{},
 	"openai chat 2": wire.OpenAIChat{Developer: true, Audio: true},
@@ -39,24 +40,24 @@ var formats = map[string]wire.Format{
 	"converse 2":    wire.Converse{Model: "m1", ResultsAlone: true, Cache: true},
 }
 
-var requests = flag.Int("wire.requests", 16_000, "requests that TestFormats_Random encodes")
+var requests = flag.Int("wire.requests", 16_000, "requests that TestFormats_RandomConversationsGiveValidStableRequests encodes")
 
 var origins = []convo.Origin{
 	{}, {Format: "openai-chat", Model: "m1"}, {Format: "deepseek", Model: "m1"}, {Format: "ollama", Model: "m1"}, {Format: "mistral"},
 	{Format: "anthropic", Model: "m1"}, {Format: "gemini", Model: "m1"}, {Format: "converse", Model: "m1"}, {Format: "openai-responses", Model: "m1"},
 }
 
-// strategies that reduce the random conversations.
+// strategies compact the random conversations.
 var strategies = []convo.CompactionStrategy{
 	convo.Truncate{}, convo.SlidingWindow{Keep: 6}, convo.ClearToolResults{KeepLast: -1, MinFreed: -1}, convo.Summarize{},
 	convo.Summarize{With: convotest.Echo{}, MaxTokens: 80, Window: -1},
 	convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{KeepTokens: 50}, convo.Truncate{}),
 }
 
-// Whatever a conversation went through, each format writes what its Check
-// accepts, the same bytes each time, and a request that begins as the one
-// before it did.
-func TestFormats_Random(t *testing.T) {
+// After any history of a conversation, each format writes a request that its
+// Check accepts, the same bytes each time, and a request that begins with the
+// previous one.
+func TestFormats_RandomConversationsGiveValidStableRequests(t *testing.T) {
 	names := slices.Sorted(maps.Keys(formats))
 	count := map[string]int{}
 	total, seed := 0, uint64(0)
@@ -139,23 +140,24 @@ func firstOther(s *convo.Snapshot) (convo.Entry, bool) {
 	return convo.Entry{}, false
 }
 
-// endsWithUser reports whether no marker stands in for a user turn at the end.
+// endsWithUser reports whether a snapshot ends with a user message or results,
+// so that no marker is needed at the end.
 func endsWithUser(s *convo.Snapshot) bool {
 	e, ok := s.At(s.Len() - 1)
 	return ok && (e.Message.Role == convo.RoleTool || e.Message.Role == convo.RoleUser && strings.TrimSpace(e.Message.Text()) != "")
 }
 
-// disturb does now and then what makes requests hard, and tells whether the
-// next request may begin in another way than the last, and whether it shows
-// ephemeral messages.
+// disturb compacts or edits the conversation, or sets ephemeral messages, in
+// half of all calls. It reports whether the next request may begin in another
+// way than the last, and whether it holds ephemeral messages.
 func disturb(t *testing.T, g *generator) (changed, ephemeral bool) {
 	h := g.h
 	require.NoError(t, h.SetEphemeral())
 	switch g.n(6) {
-	case 0: // by the strategy
+	case 0: // compaction by the strategy
 		r, _ := h.Compact(t.Context(), "")
-		return r.Outcome == convo.Applied, false
-	case 1: // by hand, so that anything may come first
+		return r.Outcome == convo.OutcomeApplied, false
+	case 1: // an edit by hand, after which any role may come first
 		s := h.Snapshot()
 		var e convo.Edit
 		for x := range s.Exchanges() {
@@ -167,7 +169,7 @@ func disturb(t *testing.T, g *generator) (changed, ephemeral bool) {
 			e.Summary = &convo.Summary{Text: "what went before"}
 		}
 		r, _ := h.Apply(s, e)
-		return r.Outcome == convo.Applied, false
+		return r.Outcome == convo.OutcomeApplied, false
 	case 2:
 		require.NoError(t, h.SetEphemeral(convo.User("it is "+g.text())))
 		return true, true
@@ -175,8 +177,8 @@ func disturb(t *testing.T, g *generator) (changed, ephemeral bool) {
 	return false, false
 }
 
-// What a summarizer sends is accepted too.
-func TestFormats_SummarizersRequest(t *testing.T) {
+// The messages of a summary request can be sent in every format.
+func TestFormats_RequestsOfASummarizerAreValid(t *testing.T) {
 	rec := new(convotest.Recorder)
 	h, err := convo.New(&convo.Options{Roles: convo.Relaxed(), Strategy: convo.Summarize{With: rec, Window: -1}})
 	require.NoError(t, err)
@@ -203,4 +205,92 @@ func TestFormats_SummarizersRequest(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Providers use longer names for their models in answers than in requests. The
+// reasoning of such an answer is sent back all the same.
+func TestDecode_SendsReasoningBackUnderALongerModelName(t *testing.T) {
+	for _, tt := range []struct {
+		f      wire.Format
+		answer string
+	}{
+		{wire.Anthropic{Model: "claude"}, `{"type":"message","role":"assistant","model":"claude-20251001","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"a"}]}`},
+		{wire.OpenAIChat{Dialect: wire.DeepSeek, Model: "deepseek-chat"}, `{"model":"deepseek-v4","choices":[{"message":{"role":"assistant","reasoning_content":"c2ln","content":"a"}}]}`},
+		{wire.OpenAIResponses{Model: "gpt-5"}, `{"object":"response","model":"gpt-5-2025-08-07","output":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"c2ln"},{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`},
+	} {
+		in, err := tt.f.Decode([]byte(tt.answer))
+		require.NoError(t, err)
+		msgs := append([]convo.Message{convo.User("q")}, in.Messages...)
+		r, err := tt.f.Encode(convo.NewSnapshot(append(msgs, convo.User("and"))))
+		require.NoError(t, err)
+		assert.Contains(t, string(r.Body()), "c2ln", "%T", tt.f)
+	}
+}
+
+// If calls have no ids, a result answers the next call of the same tool.
+func TestOllama_ResultsWithoutIDsArePairedByName(t *testing.T) {
+	f := wire.OpenAIChat{Dialect: wire.Ollama}
+	in, err := f.Decode([]byte(`{"messages":[{"role":"user","content":"q"},
+		{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{}}},{"function":{"name":"g","arguments":{}}}]},
+		{"role":"tool","tool_name":"g","content":"of g"},{"role":"tool","tool_name":"f","content":"of f"}]}`))
+	require.NoError(t, err)
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	for _, m := range in.Messages {
+		_, err := h.Append(m)
+		require.NoError(t, err)
+	}
+	for _, s := range []*convo.Snapshot{convo.NewSnapshot(in.Messages), h.Snapshot()} {
+		r, err := f.Encode(s)
+		require.NoError(t, err)
+		require.Len(t, r.Messages, 4)
+		assert.Contains(t, string(r.Messages[2]), `"tool_name":"f","content":"of f"`)
+		assert.Contains(t, string(r.Messages[3]), `"tool_name":"g","content":"of g"`)
+	}
+}
+
+func TestCheck_ReportsWhatIsNotJSON(t *testing.T) {
+	for name, f := range formats {
+		for _, body := range []string{``, `{`, `null`, `[]`, `{"messages":[]}}`, `{"messages":[]} x`, "\ufeff{}"} {
+			found := f.Check([]byte(body))
+			require.NotEmpty(t, found, "%s: %s", name, body)
+			assert.Equal(t, "json", found[0].Rule, "%s: %s", name, body)
+		}
+	}
+}
+
+// A snapshot from NewSnapshot may hold anything. Encode still writes valid
+// JSON, and no part of a message can add a field to the request.
+func TestEncode_WritesValidJSONForAnySnapshot(t *testing.T) {
+	msgs := []convo.Message{convo.User("q")}
+	for i, arguments := range []string{"oops", `{"a":1}},"x":{`, "{\"a\":\"\xff\"}", "[]", "null", `"s"`} {
+		msgs = append(msgs, convo.Assistant("", convo.ToolCall{ID: fmt.Sprint("c", i), Name: "f", Arguments: arguments}))
+	}
+	for _, format := range []string{"openai-chat", "deepseek", "mistral", "ollama", "openai-responses", "anthropic", "gemini", "converse"} {
+		for _, raw := range []string{"oops", "null", "5", "{}", `{"a":1}},{`, `{"type":""}`, `{"text":""}`, "{\"type\":\"\xff\"}"} {
+			msgs = append(msgs, convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("x"), convo.Opaque{Format: format, JSON: raw}}})
+		}
+	}
+	s := convo.NewSnapshot(append(msgs, convo.User("end")))
+	for _, name := range slices.Sorted(maps.Keys(formats)) {
+		r, err := formats[name].Encode(s)
+		require.NoError(t, err, name)
+		require.True(t, json.Valid(r.Body()), name)
+		assert.Empty(t, formats[name].Check(r.Body()), "%s: %s", name, r.Body())
+	}
+}
+
+func TestOpenAIChat_DecodeNamesWhatIsLost(t *testing.T) {
+	in, err := wire.OpenAIChat{}.Decode([]byte(`{"messages":[
+		{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"image_url","image_url":{"url":"https://x/y","detail":"low"}}]},
+		{"role":"assistant","content":null,"reasoning_content":"hm","reasoning":"hm","tool_calls":[{"id":"c","type":"function","extra_content":{"google":{}},"function":{"name":"f","arguments":"{}"}}]}]}`))
+	require.NoError(t, err)
+	var paths []string
+	for _, l := range in.Lost {
+		paths = append(paths, l.Path)
+	}
+	assert.Equal(t, []string{
+		"messages[0].content[0].cache_control", "messages[0].content[1].image_url.detail",
+		"messages[1].reasoning", "messages[1].tool_calls[0].extra_content",
+	}, paths)
 }

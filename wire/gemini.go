@@ -7,41 +7,41 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// Gemini is the format of Google's generateContent, of the Gemini API and of
-// Vertex AI.
+// Gemini is the format of generateContent in Google's Gemini API and Vertex AI.
 //
-// Results have a content of their own, as several models answer nothing to
-// other parts beside them, and Vertex AI refuses them; what the user says next
-// is the content after it. A result is {"output": text}, or {"error": text}.
-// Its media stand in that next content, under a line that says whose they are;
-// where Model is Gemini 3 or later, images, PDFs and texts go inside the
-// result.
+// Results are sent in a content of their own, because some models answer
+// nothing, and Vertex AI refuses the request, if other parts stand next to
+// them. What the user says next is the content after it. A result is {"output":
+// text}, or {"error": text}. Its media are sent in the next content, after a
+// line that names the tool. If Model is Gemini 3 or later, images, PDFs and
+// text documents are sent inside the result.
 //
 // A thoughtSignature is a [convo.Reasoning] with a Signature and no Text,
-// directly before the part that it belongs to; its ID is that of the call,
-// when that is a call. Thoughts with a text are sent back where they were.
+// directly before the part that it belongs to. If that part is a call, the
+// reasoning has its ID. Thoughts with text are sent back where they were.
 //
-// Gemini 3 refuses function calls of the current turn that have no signature.
-// The first call of each message that has none, made by hand or by another
-// model, gets the one that Google gives for this, whatever turn it is of, so
-// that requests begin alike. It is left out only where Model says Gemini 1
-// or 2.
+// Gemini 3 refuses function calls of the current turn without a signature. If
+// the first call of a message has none, because it was made by hand or by
+// another model, it is sent with the signature that Google documents for this
+// case. That holds for all turns, so that later requests begin with the same
+// bytes. It is left out only if Model is Gemini 1 or 2.
 //
-// Not carried: ids of reasoning, and Encrypted; signatures that no text, call
-// or media follows; thoughts of a message that says nothing else; the borders
-// between texts of one result; which result media belong to, where they stand
-// after it.
+// The format has no place for the ID and Encrypted of reasoning, for signatures
+// that no text, call or media follows, for thoughts of a message that holds
+// nothing else, and for the boundaries between the texts of one result.
 type Gemini struct {
-	// Model is what the request goes to, as in "gemini-3-flash-preview". Own
-	// reasoning and signatures go back only to it. Empty: to any. Decode takes
-	// it for the model of answers, and of requests that do not say.
+	// Model is the model of the request, such as "gemini-3-flash-preview".
+	// Reasoning and signatures are sent back only to the model that made them.
+	// If Model is empty, those of any model are sent. Decode takes Model for the
+	// maker of answers, and of requests that name no model.
 	Model string
 }
 
 const (
 	geminiFormat = "gemini"
 
-	// skipSignature reads skip_thought_signature_validator.
+	// skipSignature is base64 for "skip_thought_signature_validator", which
+	// Google documents for calls that Gemini did not make.
 	skipSignature = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 )
 
@@ -49,7 +49,8 @@ var geminiNames = &names{"systemInstruction", "contents"}
 
 func (f Gemini) model() string { return strings.TrimPrefix(f.Model, "models/") }
 
-// geminiGeneration returns the 3 of "gemini-3-flash", 0 where it is not known.
+// geminiGeneration returns the 3 in "gemini-3-flash", or 0 if the name holds no
+// such number.
 func geminiGeneration(model string) int {
 	_, rest, _ := strings.Cut(model, "gemini-")
 	n := 0
@@ -59,7 +60,7 @@ func geminiGeneration(model string) int {
 	return n
 }
 
-// Encode writes the request.
+// Encode returns the request for a snapshot.
 func (f Gemini) Encode(s *convo.Snapshot) (Request, error) {
 	profile := profile{format: geminiFormat, model: f.model(), ids: geminiIDs}
 	p, err := project(s, profile)
@@ -69,8 +70,8 @@ func (f Gemini) Encode(s *convo.Snapshot) (Request, error) {
 	generation := geminiGeneration(f.Model)
 	w := geminiWriter{signs: profile.geminiSigns(s.Messages()), fill: generation == 0 || generation >= 3, nest: generation >= 3}
 	r := Request{System: geminiSystem(p.system), NeedsTools: p.needsTools, names: geminiNames}
-	for i := range p.turns {
-		w.turn(&p.turns[i])
+	for i := range p.messages {
+		w.message(&p.messages[i])
 	}
 	if len(w.contents) == 0 && r.System == nil {
 		return Request{}, ErrEmpty
@@ -107,11 +108,12 @@ func geminiSystem(parts []convo.Part) json.RawMessage {
 	return append(append([]byte(`{"parts":`), list...), "]}"...)
 }
 
-// geminiSigns says what the signatures of a conversation belong to. The
-// projection moves calls, but keeps the order of calls and that of the rest.
+// geminiSigns says which parts the signatures of a conversation belong to. The
+// projection moves calls after the other parts of their message, but keeps the
+// order among the calls, and among the other parts.
 type geminiSigns struct {
-	calls []string // of every call; empty: none
-	next  []bool   // of every own reasoning: it signs the next part, which is no call
+	calls []string // for each call: its signature, or ""
+	next  []bool   // for each own reasoning: it signs the next part, which is not a call
 }
 
 func (p *profile) geminiSigns(msgs []convo.Message) geminiSigns {
@@ -153,18 +155,18 @@ func (p *profile) geminiSigns(msgs []convo.Message) geminiSigns {
 	return out
 }
 
-// A geminiWriter makes contents of turns.
+// A geminiWriter writes messages of the projection as contents.
 type geminiWriter struct {
-	signs    geminiSigns // what is left of them
-	fill     bool        // first calls without a signature get one
-	nest     bool        // results hold media
+	signs    geminiSigns // of the parts that are not written yet
+	fill     bool        // the first call of a message gets a signature if it has none
+	nest     bool        // results can hold media
 	contents []geminiContent
 }
 
 type geminiContent struct {
 	role    string
-	results bool
-	parts   []byte // an array that is not closed
+	results bool   // it holds results
+	parts   []byte // a JSON array that is not closed
 }
 
 func (c geminiContent) json() json.RawMessage {
@@ -174,7 +176,8 @@ func (c geminiContent) json() json.RawMessage {
 	return append(b, "]}"...)
 }
 
-// add appends parts, to the newest content if it is of the same kind.
+// add appends parts to the last content if that has the same role and kind, or
+// else in a new one.
 func (w *geminiWriter) add(role string, results bool, parts []byte) {
 	if len(parts) == 1 {
 		return
@@ -187,7 +190,7 @@ func (w *geminiWriter) add(role string, results bool, parts []byte) {
 	w.contents = append(w.contents, geminiContent{role, results, parts})
 }
 
-func (w *geminiWriter) turn(t *turn) {
+func (w *geminiWriter) message(t *message) {
 	list := []byte{'['}
 	switch t.role {
 	case convo.RoleAssistant:
@@ -207,7 +210,7 @@ func (w *geminiWriter) turn(t *turn) {
 	}
 }
 
-func (w *geminiWriter) assistant(t *turn) {
+func (w *geminiWriter) assistant(t *message) {
 	list := []byte{'['}
 	said, first, sign := false, true, ""
 	for _, part := range t.parts {

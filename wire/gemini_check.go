@@ -1,30 +1,25 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"slices"
+	"strconv"
 )
 
-// Check says why Gemini would refuse a request, or answer nothing. The rules
-// by name: json, shape, contents-empty, role, parts-empty, part-empty,
-// part-data, part-role, name-missing, args, response, unanswered-call,
-// orphan-result, duplicate-result, result-id, split-results, late-result,
-// mixed-results, call-first, last-role, signature-missing.
+// Check returns the reasons for which Gemini would refuse a request, or answer
+// nothing. The rules: json, shape, contents-empty, role, parts-empty,
+// part-empty, part-data, part-role, name-missing, args, response,
+// unanswered-call, orphan-result, duplicate-result, result-id, split-results,
+// late-result, mixed-results, call-first, last-role, signature-missing.
 //
-// Blank text is fine: the Gemini API takes it. signature-missing is looked for
-// when Model, or the model of the request, says Gemini 3 or later; result-id
-// unless it says Gemini 1 or 2. mixed-results and last-role are refusals of
-// Vertex AI and of newer models.
+// Blank text is not a finding, since the Gemini API accepts it.
+// signature-missing applies if Model, or the model of the request, is Gemini 3
+// or later; result-id applies unless that is Gemini 1 or 2. mixed-results and
+// last-role are refused by Vertex AI and by newer models only.
 func (f Gemini) Check(request []byte) []Finding {
-	k := geminiChecker{checker: new(checker), last: -1}
-	all, err := geminiValue(request)
-	if err != nil {
-		k.add(Finding{Rule: "json", Error: "Invalid JSON payload received.", Fix: fmt.Sprintf("send a JSON object: %v", err)})
+	k := geminiChecker{checker: checker{format: geminiFormat}, last: -1}
+	all := k.body(request)
+	if all == nil {
 		return k.list
 	}
 	k.generation = geminiGeneration(f.Model)
@@ -41,7 +36,7 @@ func (f Gemini) Check(request []byte) []Finding {
 	path, v := pick(all, "contents")
 	list, isList := v.([]any)
 	if v == nil || isList && len(list) == 0 {
-		k.add(Finding{Rule: "contents-empty", Path: path, Error: "* GenerateContentRequest.contents: contents is not specified", Fix: "send a content"})
+		k.add("contents-empty", path, "")
 		return k.list
 	}
 	contents := k.oneOrMore(path, v)
@@ -49,69 +44,50 @@ func (f Gemini) Check(request []byte) []Finding {
 		k.content(i, atIndex(path, i), c)
 	}
 	waiting := k.role == "model" && len(k.calls) > 0
-	k.answered()
+	k.match()
 	if k.role == "model" && !waiting {
-		k.add(Finding{Rule: "last-role", Path: atIndex(path, len(contents)-1), Error: "Please ensure that multiturn requests ends with a user role or a function response", Fix: "end with a user content"})
+		k.add("last-role", atIndex(path, len(contents)-1), "")
 	}
 	k.signatures()
 	return k.list
 }
 
-// geminiValue reads a JSON object. Numbers of any size are fine.
-func geminiValue(data []byte) (map[string]any, error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	var all map[string]any
-	if err := d.Decode(&all); err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one value")
-	}
-	if all == nil {
-		return nil, errors.New("null")
-	}
-	return all, nil
-}
-
-const (
-	geminiNumber  = "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn."
-	geminiFollows = "Please ensure that function response turn comes immediately after a function call turn."
-)
-
-// A geminiChecker walks over the contents. Neighbours of one role count as one.
+// A geminiChecker checks the contents in order. Neighbouring contents of one
+// role count as one turn.
 type geminiChecker struct {
-	*checker
-	generation int
+	checker
+	generation int // of the model: 3 for Gemini 3; 0 if it is not known
 
-	role    string // of the content before
-	asked   bool   // there was a user content
-	calls   []geminiCall
-	results []geminiCall // since then
-	after   int          // user contents since then
+	role    string       // of the previous content
+	asked   bool         // a user content came before
+	calls   []geminiCall // of the newest turn of the model
+	results []geminiCall // since that turn
+	after   int          // number of user contents since that turn
 	steps   []geminiStep
-	last    int // index of the last content in which the user says something
+	last    int // index of the last content in which the user sends more than results
 }
 
-// A geminiCall is a call or a result.
+// A geminiCall is a function call, or a function response.
 type geminiCall struct {
 	path, id, name string
 	signed         bool
 }
 
-// A geminiStep is the first call of neighbouring contents of the model.
+// A geminiStep is the first function call of a turn of the model, with the
+// index of its content.
 type geminiStep struct {
 	call  geminiCall
 	index int
 }
 
-// geminiParts are the parts of a content by what they are.
+// geminiParts are the parts of one content.
 type geminiParts struct {
 	calls, results []geminiCall
-	others         int
+	others         int // number of all other parts
 }
 
-// oneOrMore reads an array of objects, or one object in the place of one.
+// oneOrMore returns the elements of an array of objects, or the object that
+// stands in place of the array.
 func (k *geminiChecker) oneOrMore(path string, v any) []map[string]any {
 	if m, ok := v.(map[string]any); ok {
 		return []map[string]any{m}
@@ -129,7 +105,7 @@ func (k *geminiChecker) content(i int, path string, c map[string]any) {
 		}
 		role = "user"
 	default:
-		k.add(Finding{Rule: "role", Path: path + ".role", Error: "Please use a valid role: user, model.", Fix: "use user or model, and user for results"})
+		k.add("role", path+".role", "", "role", role)
 		if role == "assistant" {
 			role = "model"
 		} else {
@@ -139,7 +115,7 @@ func (k *geminiChecker) content(i int, path string, c map[string]any) {
 	p := k.parts(path, c, role)
 	if role == "model" {
 		if k.role != role {
-			k.answered()
+			k.match()
 		}
 		k.model(i, p.calls)
 	} else {
@@ -152,7 +128,7 @@ func (k *geminiChecker) model(i int, calls []geminiCall) {
 	if len(calls) > 0 && len(k.calls) == 0 {
 		k.steps = append(k.steps, geminiStep{calls[0], i})
 		if !k.asked {
-			k.add(Finding{Rule: "call-first", Path: calls[0].path, ID: calls[0].id, Error: "Please ensure that function call turn comes immediately after a user turn or after a function response turn.", Fix: "begin with a user content"})
+			k.add("call-first", calls[0].path, calls[0].id)
 		}
 	}
 	k.calls = append(k.calls, calls...)
@@ -169,36 +145,37 @@ func (k *geminiChecker) user(i int, path string, p geminiParts) {
 	}
 	first := p.results[0]
 	if p.others > 0 {
-		k.add(Finding{Rule: "mixed-results", Path: path, ID: first.id, Error: "Requests ending with a model turn are not supported.", Fix: "send what is no functionResponse in a content of its own, after it"})
+		k.add("mixed-results", path, first.id)
 	}
 	switch {
 	case len(k.calls) == 0:
 		for _, r := range p.results {
-			k.add(Finding{Rule: "orphan-result", Path: r.path, ID: r.id, Error: geminiFollows, Fix: "leave the result out, or send the functionCall in the content before"})
+			k.add("orphan-result", r.path, r.id)
 		}
 		return
 	case len(k.results) > 0:
-		k.add(Finding{Rule: "split-results", Path: first.path, ID: first.id, Error: geminiNumber, Fix: "send all results of one turn in one content"})
+		k.add("split-results", first.path, first.id)
 	case k.after > 1:
-		k.add(Finding{Rule: "late-result", Path: first.path, ID: first.id, Error: geminiFollows, Fix: "send the results directly after the content with their calls"})
+		k.add("late-result", first.path, first.id)
 	}
 	k.results = append(k.results, p.results...)
 }
 
-// answered compares the calls of the model with the results that came.
-func (k *geminiChecker) answered() {
+// match compares the calls of the newest turn of the model with the results
+// that followed it.
+func (k *geminiChecker) match() {
 	calls, results := k.calls, k.results
 	k.calls, k.results, k.after = nil, nil, 0
 	if len(calls) == 0 {
 		return
 	}
 	var open geminiOpen
-	all := true // have ids
+	all := true // calls have ids
 	for _, c := range calls {
 		all = all && c.id != ""
 		open.add(c.id, c.name)
 	}
-	var odd []geminiCall // results with no call of their id
+	var odd []geminiCall // results whose id is not that of an open call
 	for _, r := range results {
 		if open.byID(r.id) < 0 {
 			odd = append(odd, r)
@@ -214,31 +191,31 @@ func (k *geminiChecker) answered() {
 		for i, c := range calls {
 			if !open.answered[i] && missing > 0 {
 				missing--
-				k.add(Finding{Rule: "unanswered-call", Path: c.path, ID: c.id, Error: geminiNumber, Fix: "send a functionResponse for it in the content directly after"})
+				k.add("unanswered-call", c.path, c.id)
 			}
 		}
 		return
 	}
 	for _, r := range left[len(left)-(len(results)-len(calls)):] {
-		rule, fix := "orphan-result", "leave the result out, or send its functionCall in the content before"
 		if _, ok := open.ids[r.id]; ok {
-			rule, fix = "duplicate-result", "send one result for each call"
+			k.add("duplicate-result", r.path, r.id)
+		} else {
+			k.add("orphan-result/count", r.path, r.id)
 		}
-		k.add(Finding{Rule: rule, Path: r.path, ID: r.id, Error: geminiNumber, Fix: fix})
 	}
 	if len(results) == len(calls) && all && (k.generation == 0 || k.generation >= 3) {
 		for _, r := range odd {
 			if r.id != "" {
-				k.add(Finding{Rule: "result-id", Path: r.path, ID: r.id, Error: "(none: the model answers nothing, with finishReason STOP)", Fix: "give the result the id of its call"})
+				k.add("result-id", r.path, r.id)
 			}
 		}
 	}
 }
 
-// geminiOpen finds the calls that results belong to.
+// geminiOpen finds the call that a result answers.
 type geminiOpen struct {
 	answered   []bool
-	ids, names map[string][]int // calls that may be open, in order
+	ids, names map[string][]int // the indices of the calls by id and by name, in order
 }
 
 func (o *geminiOpen) add(id, name string) {
@@ -253,8 +230,8 @@ func (o *geminiOpen) add(id, name string) {
 	o.names[name] = append(o.names[name], i)
 }
 
-// byID answers the first open call with the id and returns its index, -1 where
-// there is none; byName the same with the name.
+// byID marks the first open call with the id as answered and returns its index,
+// or -1 if there is none. byName does the same by the name of the function.
 func (o *geminiOpen) byID(id string) int     { return o.answer(o.ids, id) }
 func (o *geminiOpen) byName(name string) int { return o.answer(o.names, name) }
 
@@ -270,26 +247,26 @@ func (o *geminiOpen) answer(calls map[string][]int, key string) int {
 	return -1
 }
 
-// signatures looks at the calls of the current turn, which is all after what
-// the user said last.
+// signatures checks the function calls since the user last sent more than
+// results: Gemini 3 wants a signature on the first call of each step.
 func (k *geminiChecker) signatures() {
 	if k.generation < 3 {
 		return
 	}
 	for _, s := range k.steps {
 		if s.index > k.last && !s.call.signed {
-			k.add(Finding{Rule: "signature-missing", Path: s.call.path, ID: s.call.id, Error: fmt.Sprintf("Function call is missing a thought_signature in functionCall parts. Additional data, function call `default_api:%s`, position %d.", s.call.name, s.index+1), Fix: "send the thoughtSignature that came with the call, or " + skipSignature})
+			k.add("signature-missing", s.call.path, s.call.id, "name", s.call.name, "position", strconv.Itoa(s.index+1))
 		}
 	}
 }
 
-// parts looks at the parts of a content.
+// parts checks the parts of a content.
 func (k *geminiChecker) parts(path string, c map[string]any, role string) geminiParts {
 	var out geminiParts
 	path += ".parts"
 	list, isList := c["parts"].([]any)
 	if c["parts"] == nil || isList && len(list) == 0 {
-		k.add(Finding{Rule: "parts-empty", Path: path, Error: "* GenerateContentRequest." + path + ": contents.parts must not be empty.", Fix: "leave the content out"})
+		k.add("parts-empty", path, "")
 		return out
 	}
 	for i, p := range k.oneOrMore(path, c["parts"]) {
@@ -308,7 +285,7 @@ func (k *geminiChecker) part(path string, p map[string]any, role string, out *ge
 		i := slices.IndexFunc(geminiData, is)
 		switch {
 		case i >= 0 && kind != "":
-			k.add(Finding{Rule: "part-data", Path: path, Error: "Invalid value at '" + path + "' (oneof), oneof field 'data' is already set. Cannot set '" + key + "'", Fix: "make two parts of it"})
+			k.add("part-data", path, "", "field", key)
 			out.others++
 			return
 		case i >= 0:
@@ -325,7 +302,7 @@ func (k *geminiChecker) part(path string, p map[string]any, role string, out *ge
 	switch kind {
 	case "":
 		if !unknown {
-			k.add(Finding{Rule: "part-empty", Path: path, Error: "* GenerateContentRequest." + path + ".data: required oneof field 'data' must have one initialized field", Fix: "leave the part out"})
+			k.add("part-empty", path, "")
 		}
 	case "text":
 		if _, ok := v.(string); !ok {
@@ -338,18 +315,16 @@ func (k *geminiChecker) part(path string, p map[string]any, role string, out *ge
 		}
 		call := geminiCall{path: path, id: str(m["id"]), name: str(m["name"]), signed: hasSignature(p)}
 		if call.name == "" {
-			k.add(Finding{Rule: "name-missing", Path: path + ".name", ID: call.id, Error: "* GenerateContentRequest." + path + ".name: Name cannot be empty.", Fix: "name the function"})
+			k.add("name-missing", path+".name", call.id)
 		}
-		value := "args"
-		if kind == "functionResponse" {
-			value = "response"
+		if kind == "functionCall" && !isObjectOrNull(m["args"]) {
+			k.add("args", path+".args", call.id)
 		}
-		if _, ok := m[value].(map[string]any); !ok && m[value] != nil {
-			path := path + "." + value
-			k.add(Finding{Rule: value, Path: path, ID: call.id, Error: "Invalid value at '" + path + "' (type.googleapis.com/google.protobuf.Struct)", Fix: "send a JSON object"})
+		if kind == "functionResponse" && !isObjectOrNull(m["response"]) {
+			k.add("response", path+".response", call.id)
 		}
 		if (kind == "functionCall") != (role == "model") {
-			k.add(Finding{Rule: "part-role", Path: path, ID: call.id, Error: "Content with role '" + role + "' can't contain '" + kind + "' part", Fix: "send calls in contents of the model, and results in those of the user"})
+			k.add("part-role", path, call.id, "role", role, "kind", kind)
 			return
 		}
 		if kind == "functionCall" {
@@ -364,4 +339,9 @@ func (k *geminiChecker) part(path string, p map[string]any, role string, out *ge
 		}
 	}
 	out.others++
+}
+
+func isObjectOrNull(v any) bool {
+	_, ok := v.(map[string]any)
+	return ok || v == nil
 }

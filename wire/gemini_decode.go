@@ -8,9 +8,10 @@ import (
 )
 
 // Decode reads a request, a response, a list of contents or one content, with
-// keys in camelCase or snake_case. Contents of the model that follow one
-// another are one message when they hold calls. A response object that is not
-// one text under output, result or error is a text itself, as JSON.
+// keys in camelCase or snake_case. Neighbouring contents of the model become one
+// message if they hold calls. A result becomes the text in its only field, if
+// that is output, result or error, and otherwise the JSON of its response
+// object.
 func (f Gemini) Decode(data []byte) (Transcript, error) {
 	d := geminiDecoder{decoder: decoder{format: geminiFormat, model: f.model()}}
 	if err := d.decode(data); err != nil {
@@ -22,11 +23,11 @@ func (f Gemini) Decode(data []byte) (Transcript, error) {
 type geminiDecoder struct {
 	decoder
 	calls []convo.ToolCall // of the newest assistant message
-	open  geminiOpen       // by what they are called in the document
+	open  geminiOpen       // the same calls, with the ids that they have in the input
 }
 
-// pick returns a field under its name in camelCase or else in snake_case, and
-// the name it has.
+// pick returns a field and its name, which is key in camelCase or in
+// snake_case.
 func pick[V any](m map[string]V, key string) (string, V) {
 	if v, ok := m[key]; ok {
 		return key, v
@@ -39,7 +40,8 @@ func pick[V any](m map[string]V, key string) (string, V) {
 	return key, none
 }
 
-// pickRaw is pick for a value that is not null, else nothing.
+// pickRaw returns the path and the value of a field, like pick. The value is
+// nil if the field is missing or null.
 func pickRaw(m map[string]json.RawMessage, path, key string) (string, json.RawMessage) {
 	key, raw := pick(m, key)
 	if isNull(raw) {
@@ -76,7 +78,7 @@ func (d *geminiDecoder) decode(data []byte) error {
 			d.model = strings.TrimPrefix(d.model, "models/")
 		}
 		if path, raw := pickRaw(all, "", "cachedContent"); raw != nil {
-			d.lose(path, "what stands in a cache")
+			d.lose(path, "the cached content that the request refers to")
 		}
 		if path, raw := pickRaw(all, "", "systemInstruction"); raw != nil {
 			if err := d.content(path, raw, convo.RoleSystem); err != nil {
@@ -101,10 +103,10 @@ func (d *geminiDecoder) decode(data []byte) error {
 	case !isNull(all["parts"]):
 		return d.content("", data, convo.RoleUser)
 	}
-	return &DecodeError{Reason: "neither a request, a response nor a content: want contents, candidates or parts"}
+	return &DecodeError{Reason: "not a request, response or content: want a field contents, candidates, content or parts"}
 }
 
-// geminiList reads an array, or one value in the place of one.
+// geminiList reads an array, or one object that stands in place of an array.
 func geminiList(path, want string, data json.RawMessage) ([]json.RawMessage, error) {
 	if kindOf(data) == '{' {
 		return []json.RawMessage{data}, nil
@@ -135,7 +137,7 @@ func (d *geminiDecoder) candidates(data json.RawMessage) error {
 	for i, raw := range list {
 		path := atIndex("candidates", i)
 		if i > 0 {
-			d.lose(path, "another candidate than the first")
+			d.lose(path, "a candidate after the first one")
 			continue
 		}
 		c, err := fields(path, raw)
@@ -143,7 +145,7 @@ func (d *geminiDecoder) candidates(data json.RawMessage) error {
 			return err
 		}
 		if isNull(c["content"]) {
-			return &DecodeError{Path: at(path, "content"), Reason: "no content"}
+			return &DecodeError{Path: at(path, "content"), Reason: "the candidate has no content"}
 		}
 		if err := d.content(at(path, "content"), c["content"], convo.RoleAssistant); err != nil {
 			return err
@@ -151,7 +153,7 @@ func (d *geminiDecoder) candidates(data json.RawMessage) error {
 		d.loseRest(path, c, "content", "index", "finishReason", "finishMessage", "safetyRatings", "tokenCount", "avgLogprobs", "logprobsResult")
 	}
 	if len(list) == 0 {
-		return &DecodeError{Path: "candidates", Reason: "no candidate"}
+		return &DecodeError{Path: "candidates", Reason: "there is no candidate"}
 	}
 	return nil
 }
@@ -177,7 +179,8 @@ func (d *geminiDecoder) usage(all map[string]json.RawMessage) error {
 	return nil
 }
 
-// content reads a content; role is that of one which does not say.
+// content reads a content. The role is used if the content states none, and
+// always for system text.
 func (d *geminiDecoder) content(path string, data json.RawMessage, role convo.Role) error {
 	all, err := fields(path, data)
 	if err != nil {
@@ -223,7 +226,7 @@ func (d *geminiDecoder) content(path string, data json.RawMessage, role convo.Ro
 		d.out.Messages = append(d.out.Messages, answers)
 	}
 	switch {
-	case goesOn: // results of its calls are still to come, and stand behind it all
+	case goesOn: // the results of its calls come after this content
 		d.out.Messages[n-1] = m
 	case len(m.Parts) > 0, role != convo.RoleSystem && len(answers.Parts) == 0:
 		d.out.Messages = append(d.out.Messages, m)

@@ -9,22 +9,22 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// geminiData are the fields of a part that say what it is, geminiSide those
-// that stand beside them.
+// geminiData are the fields of which a part has exactly one. geminiSide are the
+// fields that it can have in addition.
 var (
 	geminiData = []string{"text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult", "toolCall", "toolResponse"}
 	geminiSide = []string{"thought", "thoughtSignature", "partMetadata", "videoMetadata", "mediaResolution"}
 )
 
-// A geminiPart is a part by its fields.
+// A geminiPart is a part of a content.
 type geminiPart struct {
-	kind    string // as in geminiData; empty: of another kind
-	path    string
+	kind    string // its field in geminiData; empty if it has none
+	path    string // of that field
 	data    json.RawMessage
 	sign    string
-	plain   bool // there is nothing else than that, and thought
-	empty   bool // there is nothing
-	thought bool // it is one
+	plain   bool // it has no other fields than kind, thought and a signature
+	empty   bool // it holds nothing
+	thought bool // it is a thought
 }
 
 func readGeminiPart(path string, data json.RawMessage) (geminiPart, error) {
@@ -40,7 +40,7 @@ func readGeminiPart(path string, data json.RawMessage) (geminiPart, error) {
 		i := slices.IndexFunc(geminiData, func(k string) bool { return key == k || key == snake(k) })
 		switch {
 		case i >= 0 && p.kind != "":
-			return p, &DecodeError{Path: path, Reason: "a part that is both " + p.kind + " and " + geminiData[i]}
+			return p, &DecodeError{Path: path, Reason: "the part holds both " + p.kind + " and " + geminiData[i]}
 		case i >= 0:
 			p.kind, p.path, p.data, p.empty = geminiData[i], at(path, key), all[key], false
 		case key == "thought":
@@ -52,7 +52,7 @@ func readGeminiPart(path string, data json.RawMessage) (geminiPart, error) {
 				return p, err
 			}
 			if p.sign == skipSignature || p.sign == "skip_thought_signature_validator" {
-				p.sign = "" // Encode puts it where one is wanted
+				p.sign = "" // Encode adds it where it is needed
 			}
 		default:
 			p.plain = false
@@ -74,12 +74,12 @@ func (d *geminiDecoder) part(path string, data json.RawMessage, m, answers *conv
 	switch p.kind {
 	case "functionCall":
 		if !model {
-			return &DecodeError{Path: p.path, Reason: "a call of " + string(m.Role)}
+			return &DecodeError{Path: p.path, Reason: "a function call must come from the model"}
 		}
 		return d.call(p, m)
 	case "functionResponse":
 		if m.Role != convo.RoleUser {
-			return &DecodeError{Path: p.path, Reason: "a result of " + string(m.Role)}
+			return &DecodeError{Path: p.path, Reason: "a function response must come from the user"}
 		}
 		return d.result(p, answers)
 	case "text":
@@ -88,7 +88,7 @@ func (d *geminiDecoder) part(path string, data json.RawMessage, m, answers *conv
 			return err
 		}
 		if !model && (p.sign != "" || p.thought) {
-			d.lose(path, "a thought or signature that is not the model's")
+			d.lose(path, "a thought or signature outside of the model's contents")
 			p.sign, p.thought = "", false
 		}
 		switch {
@@ -111,14 +111,14 @@ func (d *geminiDecoder) part(path string, data json.RawMessage, m, answers *conv
 		}
 	}
 	if p.empty {
-		d.lose(path, "a part that holds nothing")
+		d.lose(path, "an empty part")
 		return nil
 	}
 	m.Parts = append(m.Parts, opaque)
 	return nil
 }
 
-// geminiSigned returns a part with its signature.
+// geminiSigned returns a part, preceded by its signature if there is one.
 func geminiSigned(sign string, p convo.Part) []convo.Part {
 	if sign == "" {
 		return []convo.Part{p}
@@ -130,7 +130,8 @@ func geminiSigned(sign string, p convo.Part) []convo.Part {
 	return []convo.Part{r, p}
 }
 
-// media reads inlineData and fileData; nil is what a History would not take.
+// media reads inlineData and fileData. It returns nil if a History would not
+// accept the media.
 func (d *geminiDecoder) media(p geminiPart) (*convo.Media, error) {
 	all, err := fields(p.path, p.data)
 	if err != nil {
@@ -155,8 +156,7 @@ func (d *geminiDecoder) media(p geminiPart) (*convo.Media, error) {
 	return &m, nil
 }
 
-// standardBase64 returns base64 of the alphabet for addresses, padded or not,
-// in the standard one.
+// standardBase64 converts URL-safe or unpadded base64 into standard base64.
 func standardBase64(s string) string {
 	if strings.ContainsAny(s, "-_") {
 		s = strings.NewReplacer("-", "+", "_", "/").Replace(s)
@@ -181,7 +181,7 @@ func (d *geminiDecoder) call(p geminiPart, m *convo.Message) error {
 		}
 	}
 	if c.Name == "" {
-		return &DecodeError{Path: at(p.path, "name"), Reason: "a call without a function name"}
+		return &DecodeError{Path: at(p.path, "name"), Reason: "the call has no function name"}
 	}
 	if raw := all["args"]; !isNull(raw) {
 		c.Arguments = d.arguments(at(p.path, "args"), string(raw))
@@ -189,7 +189,7 @@ func (d *geminiDecoder) call(p geminiPart, m *convo.Message) error {
 	d.loseRest(p.path, all, "id", "name", "args")
 	id := c.ID
 	if _, ok := d.open.ids[id]; ok {
-		d.lose(at(p.path, "id"), "an id that another call of the message has")
+		d.lose(at(p.path, "id"), "an id that another call of the message has, too")
 		c.ID = ""
 	}
 	d.calls = append(d.calls, c)
@@ -245,8 +245,8 @@ func (d *geminiDecoder) result(p geminiPart, answers *convo.Message) error {
 	return nil
 }
 
-// answer finds the call of a result: the open one with its id, or else with
-// its name, as models before Gemini 3 do.
+// answer gives a result the id and the name of its call: the open call with the
+// same id or else, as before Gemini 3, with the same name.
 func (d *geminiDecoder) answer(r *convo.ToolResult) {
 	i := d.open.byID(r.CallID)
 	if i < 0 {
@@ -257,13 +257,13 @@ func (d *geminiDecoder) answer(r *convo.ToolResult) {
 	}
 }
 
-// response reads the object that a result is.
+// response reads the response object of a result.
 func (d *geminiDecoder) response(path string, raw json.RawMessage, r *convo.ToolResult) {
 	text := compact(raw)
 	var all map[string]json.RawMessage
 	switch {
 	case json.Unmarshal(raw, &all) != nil:
-		d.lose(path, "not an object; kept as text")
+		d.lose(path, "a response that is not an object; kept as text")
 		_ = json.Unmarshal(raw, &text) // a string
 	case len(all) == 0:
 		text = ""

@@ -52,5 +52,5 @@ func ExampleGemini_Check() {
 		fmt.Println(f)
 	}
 	// Output:
-	// mixed-results at contents[2]: send what is no functionResponse in a content of its own, after it
+	// mixed-results at contents[2]: the content holds function responses and other parts; send the other parts in a content of their own, after it
 }

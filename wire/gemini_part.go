@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -12,14 +11,11 @@ func appendGeminiCall(b []byte, c convo.ToolCall, sign string) []byte {
 	b = appendElement(b, `{"functionCall":{`)
 	b = appendStringField(b, "id", c.ID)
 	b = appendStringField(b, "name", geminiName(c.Name))
-	arguments := object(c.Arguments)
-	if kindOf(json.RawMessage(arguments)) != '{' || !json.Valid([]byte(arguments)) {
-		arguments = string(append(appendString([]byte(`{"arguments":`), arguments), '}'))
-	}
-	return closeGemini(append(appendRawField(b, "args", arguments), '}'), sign)
+	b = append(appendRawField(b, "args", object(c.Arguments)), '}')
+	return closeGemini(b, sign)
 }
 
-// closeGemini ends a part.
+// closeGemini closes a part, after adding the signature if there is one.
 func closeGemini(b []byte, sign string) []byte {
 	if sign != "" {
 		b = appendStringField(b, "thoughtSignature", sign)
@@ -69,14 +65,14 @@ func appendGeminiMedia(b []byte, m convo.Media, sign string) []byte {
 	return closeGemini(append(b, '}'), sign)
 }
 
-// appendGeminiOpaque appends a part as it came, without its signature if
-// another model made it. What Gemini would refuse is left out, and so are calls
-// and results, which have to be in order.
+// appendGeminiOpaque appends an opaque part, without its signature if another
+// model made it. It leaves out parts that Gemini would refuse, and calls and
+// results, whose order could be wrong.
 func appendGeminiOpaque(b []byte, raw string, own bool) []byte {
 	if !own {
 		raw = withoutSignature(raw)
 	}
-	part, err := geminiValue([]byte(raw))
+	part, err := decodeObject([]byte(raw))
 	if err != nil {
 		return b
 	}
@@ -85,7 +81,7 @@ func appendGeminiOpaque(b []byte, raw string, own bool) []byte {
 			return b
 		}
 	}
-	k := geminiChecker{checker: new(checker)}
+	k := geminiChecker{checker: checker{format: geminiFormat}}
 	if k.part("", part, "model", &geminiParts{}); len(k.list) > 0 {
 		return b
 	}
@@ -100,37 +96,18 @@ func hasSignature(part map[string]any) bool {
 	return v != nil
 }
 
-// withoutSignature returns a JSON object without the field. The others keep
-// their bytes and order.
+// withoutSignature returns a part without its signature.
 func withoutSignature(raw string) string {
-	if !strings.Contains(raw, "ignature") {
-		return raw
+	if !strings.Contains(raw, "ignature") && !strings.Contains(raw, `\u`) {
+		return raw // neither spelling of the key is in it
 	}
-	d := json.NewDecoder(strings.NewReader(raw))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return raw
-	}
-	out := []byte{'{'}
-	for d.More() {
-		key, err := d.Token()
-		var v json.RawMessage
-		name, ok := key.(string)
-		if err != nil || !ok || d.Decode(&v) != nil {
-			return raw
-		}
-		if name == "thoughtSignature" || name == "thought_signature" {
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(appendString(out, name), ':'), bytes.TrimSpace(v)...)
-	}
-	return string(append(out, '}'))
+	return editFields(raw, func(key string, value json.RawMessage) (json.RawMessage, bool) {
+		return value, key != "thoughtSignature" && key != "thought_signature"
+	})
 }
 
-// result appends a result to a list, and what of it stands after the results
-// to another.
+// result appends a result to list, and the media that have to follow the
+// results to after.
 func (w *geminiWriter) result(list, after []byte, r *convo.ToolResult) (_, _ []byte) {
 	key := "output"
 	if r.IsError {
@@ -153,7 +130,7 @@ func (w *geminiWriter) result(list, after []byte, r *convo.ToolResult) (_, _ []b
 			if kind == "" {
 				kind = "a file"
 			}
-			after = geminiText(after, "["+kind+" of the result of "+r.Name+"]", false, "")
+			after = geminiText(after, "["+kind+" of the result of "+geminiName(r.Name)+"]", false, "")
 			after = appendGeminiMedia(after, part, "")
 		case convo.Opaque:
 			if w.nest {
@@ -169,12 +146,13 @@ func (w *geminiWriter) result(list, after []byte, r *convo.ToolResult) (_, _ []b
 	return append(list, "}}"...), after
 }
 
-// nestable reports whether a result may hold media of a type.
+// nestable reports whether a result can hold media of a MIME type.
 func nestable(mime string) bool {
 	return strings.HasPrefix(mime, "image/") || mime == "application/pdf" || mime == "text/plain"
 }
 
-// geminiName is a name as Gemini takes it for a tool.
+// geminiName returns a tool name that Gemini accepts: at most 64 letters,
+// digits and _ . : -, beginning with a letter or _.
 func geminiName(name string) string {
 	ok := name != "" && len(name) <= 64
 	for i := 0; ok && i < len(name); i++ {

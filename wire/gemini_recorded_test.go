@@ -15,17 +15,17 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// geminiOf is the format for the model that a recorded request went to.
+// geminiOf returns the format for the model of a recorded request.
 func geminiOf(r recording) wire.Gemini {
 	_, model, _ := strings.Cut(r.URL, "/models/")
 	model, _, _ = strings.Cut(model, ":")
 	return wire.Gemini{Model: model}
 }
 
-// Recorded requests that were accepted: Check finds nothing, and what Decode
-// reads of them is written again as an equivalent request, for the same model
-// and for any.
-func TestGemini_Recorded(t *testing.T) {
+// Check finds nothing wrong with recorded requests that Gemini accepted, and
+// Encode writes an equivalent request from what Decode reads of them, for the
+// same model and for an unknown one.
+func TestGemini_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
 	accepted, refused, named := 0, 0, 0
 	eachRecording(t, "gemini", func(r recording) {
 		f := geminiOf(r)
@@ -58,13 +58,14 @@ func TestGemini_Recorded(t *testing.T) {
 	assert.Positive(t, accepted)
 }
 
-// geminiCanon is what of a request must come back, a line for each stretch of
-// one role. It may differ in: keys in camelCase or snake_case; the role of the
-// system text; contents of one role as one or several; blank text; a response
-// object as such or as the text that it is; base64 in one alphabet or the
-// other; media inside a result or behind it, where a line of text names it; a
-// first call with or without the signature that Google gives; a marker where
-// the user's first text is blank.
+// geminiCanon returns what two equivalent requests have in common, with one
+// line for each run of contents of one role. They may differ in keys in
+// camelCase or snake_case; in the role of the system text; in whether contents
+// of one role are merged; in blank text; in a response as an object or as its
+// JSON in a text; in the alphabet of base64; in media inside a result or after
+// it, with a line of text that names the tool; in a first call with or without
+// the signature that skips validation; and in a marker in place of a blank
+// first text of the user.
 func geminiCanon(t testing.TB, body []byte) []string {
 	t.Helper()
 	all := geminiCamel(body)
@@ -146,10 +147,10 @@ func geminiResponseCanon(r map[string]any) string {
 
 const geminiEarlier = "[The earlier part of this conversation is not shown.]"
 
-// geminiSkip reads skip_thought_signature_validator.
+// geminiSkip is base64 for "skip_thought_signature_validator".
 const geminiSkip = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
-// geminiCamel reads a request with the keys of parts in camelCase.
+// geminiCamel decodes a request, with the keys of parts in camelCase.
 func geminiCamel(body []byte) map[string]any {
 	var all map[string]any
 	if json.Unmarshal(body, &all) != nil {
@@ -187,7 +188,7 @@ func geminiCamel(body []byte) map[string]any {
 // A geminiMutant is a request with one thing wrong.
 type geminiMutant struct {
 	rule  string
-	spoil func(c []any) ([]any, bool) // of contents; false: not possible with these
+	spoil func(c []any) ([]any, bool) // changes contents; false: the request gives no chance to
 }
 
 func geminiPartsOf(content any) []any { p, _ := content.(map[string]any)["parts"].([]any); return p }
@@ -197,7 +198,8 @@ func geminiField(part any, key string) map[string]any {
 	return m
 }
 
-// geminiIndex returns the first content with a part that has the field, -1: none.
+// geminiIndex returns the first content with a part that has the field, -1:
+// none.
 func geminiIndex(contents []any, key string) int {
 	return slices.IndexFunc(contents, func(c any) bool {
 		return slices.ContainsFunc(geminiPartsOf(c), func(p any) bool { return geminiField(p, key) != nil })
@@ -329,7 +331,7 @@ var geminiMutants = []geminiMutant{
 	}},
 	{"last-role", func(c []any) ([]any, bool) { return append(c, geminiSaid("model", "Well.")), true }},
 	{"signature-missing", func(c []any) ([]any, bool) {
-		for i, content := range slices.Backward(c) { // of the current turn
+		for i, content := range slices.Backward(c) { // in the current turn
 			for _, p := range geminiPartsOf(content) {
 				if geminiField(p, "functionCall") != nil {
 					signed := p.(map[string]any)["thoughtSignature"] != nil
@@ -345,9 +347,9 @@ var geminiMutants = []geminiMutant{
 	}},
 }
 
-// Each rule broken in each recorded request that lets it be broken: Check names
-// it, and hardly ever another beside it.
-func TestGemini_Mutants(t *testing.T) {
+// If one rule is broken in a recorded request, Check names that rule, and
+// hardly ever another one.
+func TestGemini_CheckNamesTheBrokenRule(t *testing.T) {
 	c := tally{}
 	eachRecording(t, "gemini", func(r recording) {
 		f := geminiOf(r)

@@ -38,7 +38,7 @@ func geminiAnswer(model string, parts ...convo.Part) convo.Message {
 	return convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: "gemini", Model: model}, Parts: parts}
 }
 
-func TestGemini_Encode(t *testing.T) {
+func TestGemini_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 	call := convo.ToolCall{ID: "c1", Name: "f", Arguments: `{"n": 1.0, "big": 12345678901234567890}`}
 	png := convo.NewMedia("image/png", []byte("x"))
 	const asked = `{"role":"user","parts":[{"text":"Hi"}]}` + "\n"
@@ -108,8 +108,8 @@ func TestGemini_Encode(t *testing.T) {
 	}
 }
 
-// A signature goes back with the call that it came with.
-func TestGemini_Signatures(t *testing.T) {
+// A signature is sent back with the call that it came with.
+func TestGemini_EncodeReturnsSignaturesWithTheirCalls(t *testing.T) {
 	a, b, c := convo.ToolCall{ID: "a", Name: "f"}, convo.ToolCall{ID: "b", Name: "f"}, convo.ToolCall{ID: "c", Name: "f"}
 	sign := func(id, s string) convo.Part { return convo.Reasoning{ID: id, Signature: s} }
 	for name, tt := range map[string]struct {
@@ -128,7 +128,7 @@ func TestGemini_Signatures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			msgs := []convo.Message{convo.User("Hi")}
-			for range 2 { // with ids that come again
+			for range 2 { // the second time with the same ids
 				msgs = append(msgs, geminiAnswer("m", tt.parts...), convo.Result(a, "1"), convo.Result(b, "2"), convo.Result(c, "3"))
 			}
 			var got []string
@@ -149,8 +149,9 @@ func TestGemini_Signatures(t *testing.T) {
 	}
 }
 
-// What the format carries comes back as it was.
-func TestGemini_DecodeEncode(t *testing.T) {
+// Decode returns the messages of an encoded conversation unchanged, as far as
+// the format has a place for their parts.
+func TestGemini_DecodeReturnsWhatWasEncoded(t *testing.T) {
 	a, b := convo.ToolCall{ID: "a", Name: "f", Arguments: `{"n": 1.0}`}, convo.ToolCall{ID: "b", Name: "g"}
 	b.Arguments = "{}"
 	msgs := []convo.Message{
@@ -172,7 +173,7 @@ func TestGemini_DecodeEncode(t *testing.T) {
 	assert.Equal(t, msgs, in.Messages)
 	assert.Empty(t, in.Lost)
 
-	for seed := range uint64(300) { // and what it does not carry is gone at once
+	for seed := range uint64(300) { // what it has no place for is lost by the first Encode
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
 		g := &generator{rng: rand.New(rand.NewPCG(seed, 7)), h: h, origins: append(slices.Clone(origins), convo.Origin{Format: "gemini", Model: "gemini-3-pro"})}
@@ -197,7 +198,7 @@ func TestGemini_DecodeEncode(t *testing.T) {
 	}
 }
 
-func TestGemini_Decode(t *testing.T) {
+func TestGemini_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 	in, err := wire.Gemini{}.Decode([]byte(`{"candidates":[{"content":{"role":"model","parts":[{"text":"hm","thought":true},{"text":"Hi","thoughtSignature":"s1"},
 		{"functionCall":{"name":"f","args":{"a": 1.0}},"thoughtSignature":"s2"},{"functionCall":{"id":"x","name":"g"}},{"text":"\n","thoughtSignature":"s3"},
 		{"inlineData":{"mimeType":"image/png","data":"-_8"}},{"inlineData":{"mimeType":"image/png","data":"cut…"}},{}]},"finishReason":"STOP","groundingMetadata":{}},
@@ -209,12 +210,13 @@ func TestGemini_Decode(t *testing.T) {
 		convo.Opaque{Format: "gemini", JSON: `{"inlineData":{"mimeType":"image/png","data":"cut…"}}`})}, in.Messages)
 	assert.Equal(t, convo.Usage{Input: 9, CacheRead: 4, Output: 5}, in.Usage)
 	assert.Equal(t, []wire.Loss{
-		{Path: "candidates[0].content.parts[7]", What: "a part that holds nothing"},
+		{Path: "candidates[0].content.parts[7]", What: "an empty part"},
 		{Path: "candidates[0].groundingMetadata", What: "no place for this field"},
-		{Path: "candidates[1]", What: "another candidate than the first"},
+		{Path: "candidates[1]", What: "a candidate after the first one"},
 	}, in.Lost)
 
-	// Snake case, no ids, single values for lists, results of all shapes.
+	// Keys in snake_case, no ids, single values in place of arrays, results of
+	// all shapes.
 	in, err = wire.Gemini{}.Decode([]byte(`{"model":"models/m","system_instruction":{"parts":{"text":"Be brief."}},"contents":[{"parts":{"text":"Hi"}},
 		{"role":"model","parts":[{"text":"One."}]},{"role":"model","parts":[{"function_call":{"name":"f"}},{"function_call":{"name":"g"}},{"function_call":{"id":"i","name":"h"}}]},
 		{"role":"model","parts":[{"function_call":{"id":"i","name":"k"},"thought_signature":"` + geminiSkip + `"}]},
@@ -254,8 +256,8 @@ func TestGemini_Decode(t *testing.T) {
 	}
 }
 
-// What the mutants do not show: where a rule does not hold.
-func TestGemini_Check(t *testing.T) {
+// Requests to which a rule does not apply.
+func TestGemini_CheckFindsEachRuleAndNoOther(t *testing.T) {
 	const user, call = `{"parts":[{"text":"Hi"}]},`, `{"role":"model","parts":[{"functionCall":{"name":"f"}}]},`
 	const result = `{"parts":[{"functionResponse":{"name":"f","response":{}}}]}`
 	for _, tt := range []struct{ model, body, rules string }{
@@ -265,7 +267,7 @@ func TestGemini_Check(t *testing.T) {
 		{"gemini-3-pro", `{"contents":[` + user + call + result + `]}`, "signature-missing"},
 		{"gemini-2.5-pro", `{"contents":[` + user + call + result + `]}`, ""},
 		{"", `{"model":"models/gemini-3.5-flash","contents":[` + user + call + result + `]}`, "signature-missing"},
-		{"gemini-3-pro", `{"contents":[` + user + call + result + `,` + user[:len(user)-1] + `]}`, ""}, // of an earlier turn
+		{"gemini-3-pro", `{"contents":[` + user + call + result + `,` + user[:len(user)-1] + `]}`, ""}, // in an earlier turn
 		{"", `{"contents":[` + user + call[:len(call)-1] + `]}`, "unanswered-call"},
 		{"", `{"contents":[` + user + call + call + result + `]}`, "unanswered-call"},
 		{"", `{"contents":[` + user + call + `{"parts":[{"text":"x"}]}]}`, "unanswered-call"},

@@ -8,10 +8,9 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// A generator makes random conversations with what is hard for providers:
-// parallel calls, ids that come again, are huge or odd, calls without ids,
-// empty results, open calls, reasoning of this and that maker, media, blank
-// text, odd names, authors.
+// A generator makes random conversations that are hard for providers: with
+// parallel calls, repeated, huge, odd and missing ids, empty results, open
+// calls, reasoning of several makers, media, blank text, odd names and authors.
 type generator struct {
 	rng     *rand.Rand
 	h       *convo.History
@@ -125,11 +124,12 @@ func (g *generator) result(c convo.ToolCall) convo.Message {
 	return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{r}}
 }
 
-// step appends something that fits; what the History refuses is left out.
+// step appends one or more messages. If the History refuses them, nothing
+// happens.
 func (g *generator) step() {
 	s := g.h.Snapshot()
 	if g.h.Status().OpenCalls > 0 {
-		// Answer some, in any order; now and then the user comes in between.
+		// Answer the open calls in random order, but leave some of them open.
 		var calls []convo.ToolCall
 		for i := s.Len() - 1; i >= 0; i-- {
 			e, _ := s.At(i)

@@ -6,25 +6,26 @@ import (
 	"regexp"
 )
 
-// An idRule says which tool call ids a provider takes.
+// An idRule says which tool call ids a provider accepts, and how to make them.
 type idRule struct {
 	valid  func(string) bool
-	length int // of one that is made in the place of another, prefix included
-	prefix string
+	length int    // of the ids that derive makes, including the prefix
+	prefix string // of the ids that derive makes
 }
 
-// assigner gives the calls of one request ids that the provider takes, no two
-// the same. An id that may stay stays, the first time it comes; what another
-// is given depends on it and on the calls before it alone, so that a request
-// begins as the one before it did.
+// assigner returns an idAssigner for one request.
 func (r idRule) assigner() *idAssigner {
 	return &idAssigner{rule: r, used: make(map[string]bool), next: make(map[string]uint64)}
 }
 
+// An idAssigner gives each call of a request a valid id that no other call has.
+// The first call with a valid id keeps it. The id of any other call depends
+// only on its own id and on the calls before it, so that a request still begins
+// with the same bytes as the one before it.
 type idAssigner struct {
 	rule idRule
 	used map[string]bool
-	next map[string]uint64 // for ids that came before: how often they were replaced
+	next map[string]uint64 // how many ids were derived from an id
 }
 
 func (a *idAssigner) assign(id string) string {
@@ -39,7 +40,8 @@ func (a *idAssigner) assign(id string) string {
 
 const idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// derive makes the n-th id in the place of another.
+// derive returns the n-th id that replaces id. It looks random, so that
+// different ids get different replacements.
 func (r idRule) derive(id string, n uint64) string {
 	sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte(id), n))
 	out := []byte(r.prefix)
@@ -53,7 +55,7 @@ func matches(pattern string) func(string) bool {
 	return regexp.MustCompile(pattern).MatchString
 }
 
-// Rules of the providers.
+// The id rules of the providers, from their error messages and API references.
 var (
 	openAIChatIDs      = idRule{valid: func(id string) bool { return len(id) <= 40 }, length: 29, prefix: "call_"}
 	openAIResponsesIDs = idRule{valid: func(id string) bool { return len(id) <= 64 }, length: 29, prefix: "call_"}

@@ -2,12 +2,12 @@ package wire
 
 import "math"
 
-// An imageRule says what an image of so many pixels weighs. Sides are from 1
-// to 2^31-1.
+// An imageRule returns the tokens of an image. Width and height are in pixels,
+// from 1 to 2^31-1.
 type imageRule func(width, height int64) int64
 
-// tiles is OpenAI's rule of 512-pixel tiles: into a square of 2048, then down
-// to a short side of 768.
+// tiles is OpenAI's rule for tiles of 512 pixels. The image is scaled down to
+// fit into a square of 2,048, then until its short side is at most 768.
 func tiles(base, tile int64) imageRule {
 	return func(w, h int64) int64 {
 		w, h = fitEdge(w, h, 2048)
@@ -18,14 +18,16 @@ func tiles(base, tile int64) imageRule {
 	}
 }
 
-// patches is OpenAI's rule of 32-pixel patches: no side above edge, no more
-// patches than budget, and so many hundredths of a token for each.
+// patches is OpenAI's rule for patches of 32 pixels. The image is scaled down
+// until no side is longer than edge and there are at most budget patches, each
+// of which takes the given hundredths of a token.
 func patches(edge, budget, hundredths int64) imageRule {
 	count := func(w, h int64) int64 { return ceilDiv(w, 32) * ceilDiv(h, 32) }
 	return func(w, h int64) int64 {
 		w, h = fitEdge(w, h, edge)
 		if count(w, h) > budget {
-			// Down to the budget, and on until one side is whole patches.
+			// Scale down to the budget, then until one side is a whole number
+			// of patches.
 			r := math.Sqrt(32 * 32 * float64(budget) / float64(w*h))
 			across, down := float64(w)*r/32, float64(h)*r/32
 			r *= min(max(math.Floor(across), 1)/across, max(math.Floor(down), 1)/down)
@@ -35,8 +37,9 @@ func patches(edge, budget, hundredths int64) imageRule {
 	}
 }
 
-// claudePatches is Anthropic's rule of 28-pixel patches: the largest size of
-// the same shape that has no side above edge and no more patches than budget.
+// claudePatches is Anthropic's rule for patches of 28 pixels. The image is
+// scaled down to the largest size of the same shape that has no side longer
+// than edge and at most budget patches.
 func claudePatches(edge, budget int64) imageRule {
 	fits := func(w, h int64) bool {
 		w, h = ceilDiv(w, 28), ceilDiv(h, 28)
@@ -62,8 +65,9 @@ func claudePatches(edge, budget int64) imageRule {
 	}
 }
 
-// geminiTiles is Google's rule up to Gemini 2.5: tiles of two thirds of the
-// short side, at 258 tokens each.
+// geminiTiles is Google's rule up to Gemini 2.5: an image larger than 384
+// pixels is cut into tiles with sides of two thirds of its short side, at 258
+// tokens each.
 func geminiTiles(w, h int64) int64 {
 	if w <= 384 && h <= 384 {
 		return 258
@@ -73,8 +77,9 @@ func geminiTiles(w, h int64) int64 {
 	return 258 * ceilDiv(w, unit) * ceilDiv(h, unit)
 }
 
-// mistralPatches is the rule of mistral-common: rows of patches, each with a
-// token at its end.
+// mistralPatches is the rule of mistral-common: a token for each patch and one
+// at the end of each row, after the image was scaled down to sides of at most
+// edge.
 func mistralPatches(edge, patch int64) imageRule {
 	return func(w, h int64) int64 {
 		w, h = fitEdge(w, h, edge)
@@ -82,8 +87,9 @@ func mistralPatches(edge, patch int64) imageRule {
 	}
 }
 
-// qwenPatches is the rule of Qwen-VL: sides to the nearest whole patches, at
-// most 16,384 of them, and a token at either end.
+// qwenPatches is the rule of Qwen-VL: both sides are rounded to whole patches,
+// of which there are at most 16,384, and two tokens mark the beginning and the
+// end.
 func qwenPatches(patch int64) imageRule {
 	const most = 16384
 	return func(w, h int64) int64 {
@@ -96,12 +102,12 @@ func qwenPatches(patch int64) imageRule {
 	}
 }
 
-// flat is the rule where all images weigh the same.
+// flat is the rule of providers for which all images have the same size.
 func flat(tokens int64) imageRule {
 	return func(_, _ int64) int64 { return tokens }
 }
 
-// fitEdge shrinks an image until no side is above edge.
+// fitEdge scales an image down until no side is longer than edge.
 func fitEdge(w, h, edge int64) (int64, int64) {
 	if long := max(w, h); long > edge {
 		return max(w*edge/long, 1), max(h*edge/long, 1)

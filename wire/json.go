@@ -5,15 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
 )
 
-// Writing. The output is compact JSON with keys in a fixed order.
+// Writing. Requests are written as compact JSON with the fields in a fixed
+// order, so that the same conversation always gives the same bytes.
 
 func appendKey(b []byte, key string) []byte {
 	b = append(b, '"')
@@ -21,10 +20,10 @@ func appendKey(b []byte, key string) []byte {
 	return append(b, `":`...)
 }
 
-// begin begins an object that will hold so much text.
+// begin starts a JSON object, with room for so many bytes of text.
 func begin(text int) []byte { return append(make([]byte, 0, text+text/16+128), '{') }
 
-// sizeOf returns how many bytes the texts and arguments of parts have.
+// sizeOf estimates how many bytes the parts take in JSON.
 func sizeOf(parts []convo.Part) (n int) {
 	for _, p := range parts {
 		switch p := p.(type) {
@@ -41,7 +40,8 @@ func sizeOf(parts []convo.Part) (n int) {
 	return n
 }
 
-// appendField appends a comma where one is due, and the key.
+// appendField appends the key of the next field, after a comma if the object
+// has fields already.
 func appendField(b []byte, key string) []byte {
 	if last := b[len(b)-1]; last != '{' && last != '[' {
 		b = append(b, ',')
@@ -59,7 +59,7 @@ func appendRawField(b []byte, key, value string) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends a JSON string. Invalid UTF-8 becomes U+FFFD.
+// appendString appends s as a JSON string. Each invalid byte becomes U+FFFD.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	done := 0
@@ -99,9 +99,10 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// object returns arguments as a JSON object: their own bytes, {} where there
-// are none. Those of a snapshot that nobody has checked may be anything; what
-// is no object becomes the text of a field.
+// object returns the arguments of a call as a JSON object: unchanged if they
+// are one, {} if they are blank. A snapshot from NewSnapshot has not been
+// checked, so its arguments can be anything; other text is returned as the
+// value of a field "arguments".
 func object(arguments string) string {
 	if strings.TrimSpace(arguments) == "" {
 		return "{}"
@@ -112,27 +113,17 @@ func object(arguments string) string {
 	return string(append(appendString([]byte(`{"arguments":`), arguments), '}'))
 }
 
-// Reading. A document is looked through once for whether it is JSON at all;
-// after that its values are cut out without another look.
+// Reading.
 
-// fields returns the values of a JSON object by their names. With no path it
-// is the whole document, which is checked first.
+// fields returns the fields of a JSON object by name. The path is where the
+// object is in the document; the document itself has the empty path.
 func fields(path string, data []byte) (map[string]json.RawMessage, error) {
-	if path == "" && !json.Valid(data) {
-		var v any
-		return nil, decodeError(path, "a JSON object", json.Unmarshal(data, &v))
+	if kindOf(data) != '{' && (path != "" || json.Valid(data)) {
+		return nil, &DecodeError{Path: path, Reason: "want a JSON object, got " + kindName(data)}
 	}
-	if kindOf(data) != '{' {
-		got := "null"
-		if !isNull(data) {
-			got = kindName(data)
-		}
-		return nil, &DecodeError{Path: path, Reason: "want a JSON object, got " + got}
-	}
-	m := make(map[string]json.RawMessage, 8)
-	c := cutter{data: data}
-	if !c.object(func(key string, value json.RawMessage) { m[key] = value }) {
-		return nil, &DecodeError{Path: path, Reason: "not JSON"}
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, decodeError(path, "a JSON object", err)
 	}
 	return m, nil
 }
@@ -145,207 +136,30 @@ func kindName(data json.RawMessage) string {
 		return "an array"
 	case 't', 'f':
 		return "a boolean"
+	case 'n':
+		return "null"
+	case 0:
+		return "nothing"
 	}
 	return "a number"
 }
 
-// read reads a value into to, and says where it is when it is not what is
-// wanted.
+// read decodes the value at path into to. The error names the path and what is
+// wanted there.
 func read(path, want string, data []byte, to any) error {
-	switch to := to.(type) {
-	case *string:
-		if s, ok := plainString(data); ok {
-			*to = s
-			return nil
-		}
-	case *[]json.RawMessage:
-		if path == "" && !json.Valid(data) {
-			break // the slow way says where it is not JSON
-		}
-		var list []json.RawMessage
-		c := cutter{data: data}
-		if kindOf(data) == '[' && c.array(func(value json.RawMessage) { list = append(list, value) }) {
-			*to = list
-			return nil
-		}
-	}
 	if err := json.Unmarshal(data, to); err != nil {
 		return decodeError(path, want, err)
 	}
 	return nil
 }
 
-// plainString reads a JSON string. It leaves the odd cases to package json: what
-// is not valid UTF-8, and halves of surrogate pairs.
-func plainString(data json.RawMessage) (string, bool) {
-	data = bytes.TrimSpace(data)
-	if len(data) < 2 || data[0] != '"' || data[len(data)-1] != '"' || !utf8.Valid(data) {
-		return "", false
+// stringOf returns the value of a JSON string, or "" for any other value.
+func stringOf(raw json.RawMessage) string {
+	var s string
+	if kindOf(raw) == '"' {
+		_ = json.Unmarshal(raw, &s)
 	}
-	data = data[1 : len(data)-1]
-	i := bytes.IndexByte(data, '\\')
-	if i < 0 {
-		return string(data), true
-	}
-	out := make([]byte, 0, len(data))
-	for i >= 0 {
-		out = append(out, data[:i]...)
-		if data = data[i+1:]; len(data) == 0 {
-			return "", false
-		}
-		n := 1
-		switch c := data[0]; c {
-		case '"', '\\', '/':
-			out = append(out, c)
-		case 'n':
-			out = append(out, '\n')
-		case 't':
-			out = append(out, '\t')
-		case 'r':
-			out = append(out, '\r')
-		case 'b':
-			out = append(out, '\b')
-		case 'f':
-			out = append(out, '\f')
-		case 'u':
-			if n = 5; len(data) < n {
-				return "", false
-			}
-			r, err := strconv.ParseUint(string(data[1:5]), 16, 16)
-			if err != nil || utf16.IsSurrogate(rune(r)) {
-				return "", false
-			}
-			out = utf8.AppendRune(out, rune(r))
-		default:
-			return "", false
-		}
-		data = data[n:]
-		i = bytes.IndexByte(data, '\\')
-	}
-	return string(append(out, data...)), true
-}
-
-// A cutter cuts values out of JSON that is known to be valid; what is not ends
-// the cutting, with false.
-type cutter struct {
-	data []byte
-	at   int
-}
-
-func (c *cutter) space() {
-	for c.at < len(c.data) && (c.data[c.at] == ' ' || c.data[c.at] == '\n' || c.data[c.at] == '\t' || c.data[c.at] == '\r') {
-		c.at++
-	}
-}
-
-// take reports whether b comes next, and goes past it.
-func (c *cutter) take(b byte) bool {
-	c.space()
-	if c.at < len(c.data) && c.data[c.at] == b {
-		c.at++
-		return true
-	}
-	return false
-}
-
-func (c *cutter) object(f func(key string, value json.RawMessage)) bool {
-	if !c.take('{') {
-		return false
-	}
-	for first := true; !c.take('}'); first = false {
-		if !first && !c.take(',') {
-			return false
-		}
-		c.space()
-		from := c.at
-		if !c.text() {
-			return false
-		}
-		raw := c.data[from:c.at]
-		key, ok := plainString(raw)
-		if !ok && json.Unmarshal(raw, &key) != nil || !c.take(':') {
-			return false
-		}
-		value, ok := c.value()
-		if !ok {
-			return false
-		}
-		f(key, value)
-	}
-	return true
-}
-
-func (c *cutter) array(f func(value json.RawMessage)) bool {
-	if !c.take('[') {
-		return false
-	}
-	for first := true; !c.take(']'); first = false {
-		if !first && !c.take(',') {
-			return false
-		}
-		value, ok := c.value()
-		if !ok {
-			return false
-		}
-		f(value)
-	}
-	return true
-}
-
-// value goes past one value and returns it.
-func (c *cutter) value() (json.RawMessage, bool) {
-	c.space()
-	from, depth := c.at, 0
-	for c.at < len(c.data) {
-		switch c.data[c.at] {
-		case '"':
-			if !c.text() {
-				return nil, false
-			}
-			if depth == 0 {
-				return c.data[from:c.at:c.at], true
-			}
-			continue
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 { // the end of what it stands in
-				return c.data[from:c.at:c.at], c.at > from
-			}
-			if depth--; depth == 0 {
-				c.at++
-				return c.data[from:c.at:c.at], true
-			}
-		case ',', ' ', '\n', '\t', '\r':
-			if depth == 0 {
-				return c.data[from:c.at:c.at], c.at > from
-			}
-		}
-		c.at++
-	}
-	return c.data[from:c.at:c.at], depth == 0 && c.at > from
-}
-
-// text goes past a string.
-func (c *cutter) text() bool {
-	if c.at >= len(c.data) || c.data[c.at] != '"' {
-		return false
-	}
-	for at := c.at + 1; ; {
-		i := bytes.IndexByte(c.data[at:], '"')
-		if i < 0 {
-			return false
-		}
-		at += i + 1
-		back := 0 // an odd number of backslashes before it hides a quote
-		for k := at - 2; k > c.at && c.data[k] == '\\'; k-- {
-			back++
-		}
-		if back%2 == 0 {
-			c.at = at
-			return true
-		}
-	}
+	return s
 }
 
 func decodeError(path, want string, err error) error {
@@ -356,8 +170,8 @@ func decodeError(path, want string, err error) error {
 	return &DecodeError{Path: path, Reason: "want " + want + ": " + strings.TrimPrefix(err.Error(), "json: ")}
 }
 
-// elements reads an array, and hands its elements on with where they stand,
-// until an error.
+// elements calls f with the path and the value of each element of an array. It
+// stops at the first error.
 func elements(path, want string, data []byte, f func(path string, raw json.RawMessage) error) error {
 	var list []json.RawMessage
 	if err := read(path, want, data, &list); err != nil {
@@ -375,7 +189,8 @@ func isNull(data json.RawMessage) bool {
 	return len(data) == 0 || bytes.Equal(bytes.TrimSpace(data), []byte("null"))
 }
 
-// kindOf returns the first byte of a JSON value, 0 of nothing.
+// kindOf returns the first byte of a JSON value, which tells its kind, or 0 if
+// there is no value.
 func kindOf(data json.RawMessage) byte {
 	if data = bytes.TrimLeft(data, " \t\r\n"); len(data) > 0 {
 		return data[0]
@@ -392,8 +207,8 @@ func at(path, field string) string {
 
 func atIndex(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
-// compact returns raw JSON without the space between its tokens. Numbers and
-// strings keep their bytes.
+// compact removes the white space between JSON tokens. The bytes of numbers and
+// strings stay as they are.
 func compact(data json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, data) != nil {
@@ -404,7 +219,8 @@ func compact(data json.RawMessage) string {
 
 func quote(s string) string { return fmt.Sprintf("%.40q", s) }
 
-// isBase64 reports whether a History takes s as the data of media.
+// isBase64 reports whether s is standard base64 with padding, which is what a
+// History accepts as the data of media.
 func isBase64(s string) bool {
 	body := strings.TrimRight(s, "=")
 	if len(s)%4 != 0 || len(s)-len(body) > 2 {
@@ -416,4 +232,31 @@ func isBase64(s string) bool {
 		}
 	}
 	return true
+}
+
+// editFields calls edit with the key and value of each field of a JSON object,
+// in order, and returns the object with the values that edit returned. Fields
+// for which edit returned false are left out. Anything but an object is
+// returned unchanged.
+func editFields(raw string, edit func(string, json.RawMessage) (json.RawMessage, bool)) string {
+	dec := json.NewDecoder(strings.NewReader(raw))
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return raw
+	}
+	b := []byte{'{'}
+	for dec.More() {
+		token, err := dec.Token()
+		key, ok := token.(string)
+		var value json.RawMessage
+		if err != nil || !ok || dec.Decode(&value) != nil {
+			return raw
+		}
+		if value, ok = edit(key, value); ok {
+			if len(b) > 1 {
+				b = append(b, ',')
+			}
+			b = append(append(appendString(b, key), ':'), value...)
+		}
+	}
+	return string(append(b, '}'))
 }

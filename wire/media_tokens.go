@@ -10,27 +10,28 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/imagesize"
 )
 
-// What media weigh that no rule speaks of, and what is taken for granted of
-// media that do not say how large they are.
+// Assumptions about media for which the provider has no rule, or whose size
+// cannot be read from their bytes.
 const (
-	otherTokens   = 3000
-	imageTokens   = 1600
-	unknownWidth  = 2000
-	unknownHeight = 1500
+	otherTokens   = 3000 // media without a rule; the default of package convo
+	imageTokens   = 1600 // an image without a rule; the default of package convo
+	unknownWidth  = 2000 // pixels
+	unknownHeight = 1500 // pixels
 	unknownPages  = 5
 	unknownTime   = 60 // seconds
 
-	pageBytes  = 50_000  // of a PDF whose pages are hidden
-	soundBytes = 12_000  // a second, 96 kbit/s
-	videoBytes = 250_000 // a second, 2 Mbit/s
+	pageBytes  = 50_000  // per page of a PDF whose pages are hidden by compression
+	soundBytes = 12_000  // per second, at 96 kbit/s
+	videoBytes = 250_000 // per second, at 2 Mbit/s
 
-	maxPages = 1000
+	maxPages = 1000     // more than providers accept in one PDF
 	minPage  = 64       // bytes: no page takes less, whatever the file says
-	minTime  = 500      // bytes: no second takes less
-	maxScan  = 16 << 20 // bytes looked at for pages and text; the rest counts as much as they do
+	minTime  = 500      // bytes: no second takes less, whatever the file says
+	maxScan  = 16 << 20 // bytes of a file that are searched for pages or counted as text
 )
 
-// media weighs an image, a sound or a document.
+// media returns the tokens of an image, a sound, a video or a document. It is
+// at least 1.
 func (r *modelRules) media(m convo.Media) int {
 	return int(min(max(r.weigh(m), 1), math.MaxInt32))
 }
@@ -71,7 +72,8 @@ func isTextType(mime string) bool {
 	return false
 }
 
-// textTokens counts a text document, piece by piece.
+// textTokens counts the tokens of a text document. It decodes the document
+// piece by piece, so that it needs no memory.
 func textTokens(data string) int64 {
 	size := imagesize.Len(data)
 	var piece [12 << 10]byte
@@ -87,7 +89,8 @@ func textTokens(data string) int64 {
 	return extrapolate(n, done, int64(size))
 }
 
-// extrapolate returns what all of a file has of what a part of it has n.
+// extrapolate returns the count for a whole file of all bytes, if n were
+// counted in the first part of it.
 func extrapolate(n, part, all int64) int64 {
 	if part < maxScan || part >= all {
 		return n
@@ -95,13 +98,14 @@ func extrapolate(n, part, all int64) int64 {
 	return int64(float64(n) * float64(all) / float64(part))
 }
 
-// pdfPages counts the pages of a PDF: its page objects, what a linearized file
-// says at its beginning, or, where compression hides both, one for each 50 kB.
+// pdfPages returns the number of pages of a PDF: the number that a linearized
+// file states at its beginning, or the number of page objects, or, if
+// compression hides both, one page for each pageBytes.
 func pdfPages(data string) int64 {
 	if data == "" {
 		return unknownPages
 	}
-	const ahead = 32 // bytes that a page object needs to be known by
+	const ahead = 32 // bytes of "/Type /Page" that one read may leave to the next
 	size := int64(imagesize.Len(data))
 	var buf [8 << 10]byte
 	var n, done int64
@@ -141,14 +145,14 @@ func pdfPages(data string) int64 {
 	return min(max(n, 1), maxPages, size/minPage+1)
 }
 
-// isPage reports whether the type that b states is Page, and not Pages.
+// isPage reports whether the type that b begins with is /Page, and not /Pages.
 func isPage(b []byte) bool {
 	b, ok := bytes.CutPrefix(bytes.TrimLeft(b, " \t\r\n\f\x00"), []byte("/Page"))
 	return ok && (len(b) == 0 || !isNameByte(b[0]))
 }
 
-// linearizedPages returns the number of pages that a file made for the web
-// states in its first object.
+// linearizedPages returns the number of pages that the first object of a
+// linearized PDF states, or 0 if b holds no such object.
 func linearizedPages(b []byte) int64 {
 	i := bytes.Index(b, []byte("/Linearized"))
 	if i < 0 {
@@ -174,7 +178,7 @@ func linearizedPages(b []byte) int64 {
 	}
 }
 
-// seconds returns how long a sound or a video is, at least 1.
+// seconds returns the length of a sound or a video, rounded up.
 func seconds(data string, bytesPerSecond int64) int64 {
 	if data == "" {
 		return unknownTime
@@ -190,9 +194,11 @@ func seconds(data string, bytesPerSecond int64) int64 {
 	return int64(math.Ceil(max(min(n, size/minTime), 1)))
 }
 
-// maxChunks bounds the walk through the parts of a file.
+// maxChunks bounds how many chunks or boxes of a file are visited. Real files
+// have a few dozen.
 const maxChunks = 256
 
+// wavSeconds reads the length of a WAV file.
 func wavSeconds(data string) (float64, bool) {
 	var b [16]byte
 	if imagesize.Read(data, 0, b[:12]) < 12 || string(b[:4]) != "RIFF" || string(b[8:12]) != "WAVE" {
@@ -213,7 +219,7 @@ func wavSeconds(data string) (float64, bool) {
 			}
 			rate = int64(binary.LittleEndian.Uint32(b[8:]))
 		case "data":
-			if left := size - at - 8; n == 0 || n > left { // a stream that had no end yet
+			if left := size - at - 8; n == 0 || n > left { // written before the length was known
 				n = left
 			}
 			return float64(n) / float64(rate), rate > 0
@@ -223,7 +229,8 @@ func wavSeconds(data string) (float64, bool) {
 	return 0, false
 }
 
-// mp4Seconds reads the movie header of an MP4 or QuickTime file.
+// mp4Seconds reads the length of an MP4 or QuickTime file from its movie
+// header.
 func mp4Seconds(data string) (float64, bool) {
 	from, to, ok := box(data, 0, int64(imagesize.Len(data)), "moov")
 	if !ok {
@@ -245,8 +252,8 @@ func mp4Seconds(data string) (float64, bool) {
 	return float64(length) / float64(scale), scale > 0 && length > 0
 }
 
-// box returns where the content of a box begins and ends, among those between
-// from and to.
+// box finds the first box with a name between the offsets from and to, and
+// returns the offsets of its content.
 func box(data string, from, to int64, name string) (begin, end int64, ok bool) {
 	for range maxChunks {
 		var b [16]byte

@@ -14,13 +14,14 @@ import (
 
 func pdf(b string) convo.Media { return convo.NewMedia("application/pdf", []byte(b)) }
 
-// pdfWith is a PDF with page objects, and so many bytes after each.
+// pdfWith returns a PDF with a number of page objects and some bytes after
+// each.
 func pdfWith(pages int, object string, bytes int) convo.Media {
 	filler := strings.Repeat("\x8a\x00x/", bytes/4+1)[:bytes]
 	return pdf("%PDF-1.4\n1 0 obj<</Type/Pages/Count 99/Kids[]>>endobj\n" + strings.Repeat(object+filler, pages) + "%%EOF")
 }
 
-func TestOverheads_pdf(t *testing.T) {
+func TestOverheads_CountsThePagesOfAPDF(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		media convo.Media
@@ -51,16 +52,17 @@ func TestOverheads_pdf(t *testing.T) {
 	}
 }
 
-// A page object is found wherever the reads cut it.
-func TestOverheads_pdfEveryOffset(t *testing.T) {
+// A page object is found even if it lies across two reads.
+func TestOverheads_FindsAPageAcrossReads(t *testing.T) {
 	media := wire.Overheads("gemini-2.5-pro").Media
 	for before := 8100; before < 8240; before++ {
 		assert.Equal(t, 2*258, media(pdf("%PDF"+strings.Repeat(".", before)+"/Type   \n /Page/x <</Type/Page>>")), before)
 	}
 }
 
-// Of a very large PDF a part is read, and the rest counts as much.
-func TestOverheads_largePDF(t *testing.T) {
+// Only the beginning of a very large PDF is read; the number of pages in the
+// rest is extrapolated.
+func TestOverheads_ExtrapolatesALargePDF(t *testing.T) {
 	m := pdfWith(400, "3 0 obj<</Type/Page>>", 50_000) // 20 MB
 	assert.InDelta(t, 400*258, wire.Overheads("gemini-2.5-pro").Media(m), 2*258)
 }
@@ -79,7 +81,7 @@ func mp4Box(name, body string) string {
 
 func mp4(boxes string) convo.Media { return convo.NewMedia("video/mp4", []byte(boxes)) }
 
-func TestOverheads_time(t *testing.T) {
+func TestOverheads_ReadsTheLengthOfSoundAndVideo(t *testing.T) {
 	v0 := mp4Box("mvhd", "\x00\x00\x00\x00aaaammmm\x00\x00\x03\xe8\x00\x01\xd4\xc0"+strings.Repeat("\x00", 80))                         // 120 s
 	v1 := mp4Box("mvhd", "\x01\x00\x00\x00aaaaaaaammmmmmmm\x00\x00\x02\x58\x00\x00\x00\x00\x00\x00\x8c\xa0"+strings.Repeat("\x00", 80)) // 60 s
 	mdat := mp4Box("mdat", strings.Repeat("\x00", 100_000))
@@ -128,7 +130,7 @@ func TestOverheads_time(t *testing.T) {
 	}
 }
 
-func TestOverheads_text(t *testing.T) {
+func TestOverheads_CountsTextDocuments(t *testing.T) {
 	text := strings.Repeat("The quick brown fox jumps over the lazy dog.\n", 2000)
 	want := convo.Heuristic{}.CountTokens(text)
 	for _, mime := range []string{"text/plain", "text/markdown; charset=utf-8", "application/json", "application/xml", "application/x-yaml"} {
@@ -162,7 +164,7 @@ func FuzzMediaTokens(f *testing.F) {
 	})
 }
 
-// A screenshot of 3 MB weighs what its pixels weigh.
+// The tokens of a screenshot of 3 MB depend on its pixels and not on its bytes.
 func ExampleOverheads() {
 	screenshot := picture(1920, 1080, 3<<20)
 	for _, model := range []string{"claude-haiku-4-5", "claude-opus-5", "gpt-4o", "gpt-5.6-sol", "gemini-2.5-pro", "gemini-3-pro"} {

@@ -8,34 +8,49 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// A Dialect is a provider or server that speaks the format of OpenAI's Chat
-// Completions in a way of its own.
+// A Dialect is a variant of OpenAI's Chat Completions.
 type Dialect uint8
 
-// Dialects. StrictAlternation is for chat templates that want user and
-// assistant in turns and one system message: Gemma, Llama 2, older Mistral.
 const (
-	OpenAI            Dialect = iota
-	DeepSeek                  // reasoning_content goes back with each answer
-	Mistral                   // ids of nine characters, no user after a result
-	Ollama                    // the native /api/chat
-	StrictAlternation         // served by llama.cpp, vLLM and others
+	// OpenAI is the format as OpenAI defines it.
+	OpenAI Dialect = iota
+
+	// DeepSeek wants the reasoning of earlier answers back in
+	// reasoning_content.
+	DeepSeek
+
+	// Mistral wants tool call ids of nine letters and digits, and an assistant
+	// message between a result and a user message.
+	Mistral
+
+	// Ollama is the format of Ollama's own /api/chat.
+	Ollama
+
+	// StrictAlternation is for chat templates that want alternating user and
+	// assistant messages and one system message, such as those of Gemma,
+	// Llama 2 and older Mistral models in llama.cpp or vLLM.
+	StrictAlternation
 )
 
-// OpenAIChat is the format of OpenAI's Chat Completions, and of the many that
-// speak it.
+// OpenAIChat is the format of OpenAI's Chat Completions, and of the many other
+// providers and servers that have adopted it.
 //
-// Not carried: reasoning (DeepSeek and Ollama: their own), media in assistant
-// messages and, as such, in results: images of results follow in a user
-// message where the dialect takes them, else a short text names them; that a
-// result is an error, for which "Error: " stands before its text; where the
-// texts of a result part. Authors are named in the text, as the History shows
-// them.
+// It has no place for some parts of a conversation. Reasoning is left out,
+// except that DeepSeek and Ollama get their own back. A short text takes the
+// place of media in assistant messages and in results; images of results are
+// sent in a user message after them, if the dialect allows that. "Error: "
+// before the text marks an error result. The texts of one result are joined.
+// The author of a message is named in its text, as the History shows it.
 type OpenAIChat struct {
-	Dialect   Dialect
-	Model     string // the request goes to; own reasoning goes back only to it. Empty: to any. Decode takes it for the maker of answers
-	Developer bool   // system messages have the role developer
-	Audio     bool   // the model hears; for others a text names what there is to hear
+	Dialect Dialect
+
+	// Model is the model of the request. Reasoning is sent back only to the
+	// model that made it. If Model is empty, reasoning of any model is sent.
+	// Decode takes Model for the maker of answers.
+	Model string
+
+	Developer bool // send system messages with the role developer
+	Audio     bool // the model takes audio; otherwise a short text takes its place
 }
 
 var chatNames = &names{"", "messages"}
@@ -49,13 +64,13 @@ func (f OpenAIChat) format() string {
 	case Ollama:
 		return "ollama"
 	}
-	return "openai-chat"
+	return chatFormat
 }
 
-// oneSystem reports whether all system text is one message.
+// oneSystem reports whether the dialect wants all system text in one message.
 func (f OpenAIChat) oneSystem() bool { return f.Dialect >= Mistral }
 
-// Encode writes the request.
+// Encode returns the request for a snapshot.
 func (f OpenAIChat) Encode(s *convo.Snapshot) (Request, error) {
 	ids := openAIChatIDs
 	if f.Dialect == Mistral {
@@ -66,14 +81,14 @@ func (f OpenAIChat) Encode(s *convo.Snapshot) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	p.turns = slices.DeleteFunc(p.turns, onlyThinks)
-	if len(p.system)+len(p.turns) == 0 {
+	p.messages = slices.DeleteFunc(p.messages, onlyThinks)
+	if len(p.system)+len(p.messages) == 0 {
 		return Request{}, ErrEmpty
 	}
 	r := Request{NeedsTools: p.needsTools, names: chatNames}
-	r.Messages = f.appendSystem(make([]json.RawMessage, 0, len(p.turns)+1), p.system)
-	for _, t := range f.turns(&p) {
-		r.Messages = f.appendTurn(r.Messages, &t)
+	r.Messages = f.appendSystem(make([]json.RawMessage, 0, len(p.messages)+1), p.system)
+	for _, t := range f.messages(&p) {
+		r.Messages = f.appendMessage(r.Messages, &t)
 	}
 	return r, nil
 }
@@ -84,37 +99,38 @@ func hasType(o convo.Opaque) bool {
 	return err == nil && kindOf(all["type"]) == '"' && string(all["type"]) != `""`
 }
 
-// onlyThinks reports whether an assistant turn has neither content nor calls.
-func onlyThinks(t turn) bool {
+// onlyThinks reports whether an assistant message holds nothing but reasoning.
+func onlyThinks(t message) bool {
 	return t.role == convo.RoleAssistant && !slices.ContainsFunc(t.parts, func(p convo.Part) bool {
 		_, thought := p.(convo.Reasoning)
 		return !thought
 	})
 }
 
-// turns are those of the projection in the order that the dialect wants.
-func (f OpenAIChat) turns(p *projection) []turn {
+// messages returns the messages of the projection in the order that the dialect
+// wants.
+func (f OpenAIChat) messages(p *projection) []message {
 	switch f.Dialect {
 	case Mistral:
-		return userLast(bridged(p.turns))
+		return userLast(bridged(p.messages))
 	case StrictAlternation:
-		turns := userFirst(p.merged())
-		return bridged(turns)
+		messages := userFirst(p.merged())
+		return bridged(messages)
 	}
-	return p.turns
+	return p.messages
 }
 
-// bridgeMarker is what an assistant says between results and a user message
-// where nothing was said.
+// bridgeMarker is the text of an assistant message that a provider wants and
+// that the conversation does not have.
 const bridgeMarker = "[No answer.]"
 
-// bridged returns the turns with an assistant turn between results and the
-// user.
-func bridged(turns []turn) []turn {
-	var out []turn
-	for i, t := range turns {
-		if i > 0 && t.role == convo.RoleUser && turns[i-1].role == convo.RoleTool {
-			out = append(out, turn{role: convo.RoleAssistant, parts: []convo.Part{convo.Text(bridgeMarker)}})
+// bridged returns the messages with an assistant message between results and a
+// user message that follows them.
+func bridged(messages []message) []message {
+	var out []message
+	for i, t := range messages {
+		if i > 0 && t.role == convo.RoleUser && messages[i-1].role == convo.RoleTool {
+			out = append(out, message{role: convo.RoleAssistant, parts: []convo.Part{convo.Text(bridgeMarker)}})
 		}
 		out = append(out, t)
 	}
@@ -142,7 +158,7 @@ func (f OpenAIChat) appendSystem(list []json.RawMessage, parts []convo.Part) []j
 	return list
 }
 
-func (f OpenAIChat) appendTurn(list []json.RawMessage, t *turn) []json.RawMessage {
+func (f OpenAIChat) appendMessage(list []json.RawMessage, t *message) []json.RawMessage {
 	switch t.role {
 	case convo.RoleUser:
 		b := appendStringField(begin(sizeOf(t.parts)), "role", "user")
@@ -162,7 +178,7 @@ func (f OpenAIChat) appendTurn(list []json.RawMessage, t *turn) []json.RawMessag
 		list = append(list, append(b, '}'))
 		for _, p := range r.Parts {
 			if m, ok := p.(convo.Media); ok && f.showsAfter(m) {
-				media = append(media, convo.Text("["+m.MIME+" of the result of "+r.Name+"]"), m)
+				media = append(media, convo.Text("["+m.MIME+" of the result of "+toolName(r.Name)+"]"), m)
 			}
 		}
 	}
@@ -173,12 +189,13 @@ func (f OpenAIChat) appendTurn(list []json.RawMessage, t *turn) []json.RawMessag
 	return list
 }
 
-// showsAfter reports whether media of a result follow in a user message.
+// showsAfter reports whether media of a result are sent in a user message after
+// it.
 func (f OpenAIChat) showsAfter(m convo.Media) bool {
 	return f.Dialect == OpenAI && strings.HasPrefix(m.MIME, "image/")
 }
 
-// resultText is a result as one text.
+// resultText returns a result as one text.
 func resultText(r *convo.ToolResult) string {
 	text := joinTexts(r.Parts, "\n")
 	if r.IsError {
@@ -187,7 +204,7 @@ func resultText(r *convo.ToolResult) string {
 	return text
 }
 
-func (f OpenAIChat) assistant(t *turn) json.RawMessage {
+func (f OpenAIChat) assistant(t *message) json.RawMessage {
 	b := appendStringField(begin(sizeOf(t.parts)), "role", "assistant")
 	said, calls := t.said(), t.calls()
 	var texts, thoughts []convo.Part
@@ -224,7 +241,7 @@ func (f OpenAIChat) assistant(t *turn) json.RawMessage {
 		b = appendStringField(b, "content", joinTexts(texts, "\n"))
 	}
 	switch f.Dialect {
-	case DeepSeek: // wanted with each answer of a turn with calls, and ignored elsewhere
+	case DeepSeek: // required if there are calls, and ignored elsewhere
 		b = appendStringField(b, "reasoning_content", joinTexts(thoughts, "\n"))
 	case Ollama:
 		if len(thoughts) > 0 {
@@ -259,8 +276,8 @@ func (f OpenAIChat) appendCall(b []byte, c convo.ToolCall) []byte {
 	return append(b, "}}"...)
 }
 
-// toolName is a name as all providers take it: others refuse what a model has
-// made up.
+// toolName returns a tool name that all providers accept. A model can make up a
+// name that another provider would refuse.
 func toolName(name string) string {
 	ok := name != "" && len(name) <= 64
 	for i := 0; ok && i < len(name); i++ {
@@ -285,7 +302,7 @@ func isNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
 
-// appendContent appends the content of a user message.
+// appendContent appends the content field of a user message.
 func (f OpenAIChat) appendContent(b []byte, parts []convo.Part) []byte {
 	if f.Dialect == Ollama {
 		return appendOllamaContent(b, parts)
@@ -339,7 +356,8 @@ func appendOllamaContent(b []byte, parts []convo.Part) []byte {
 	return b
 }
 
-// appendPart appends {"type": kind, key: value} to an array; kind is quoted.
+// appendPart appends {"type": kind, key: value} to an array. The kind has its
+// quotes already.
 func appendPart(b []byte, kind, key, value string) []byte {
 	b = appendElement(b, `{"type":`+kind)
 	return append(appendStringField(b, key, value), '}')
@@ -375,7 +393,7 @@ func (f OpenAIChat) appendMedia(b []byte, m convo.Media) []byte {
 	return append(appendStringField(b, "file_data", dataURL(m)), "}}"...)
 }
 
-// dataURL is where media are: their address, or a data URL.
+// dataURL returns the URL of media, or their data as a data URL.
 func dataURL(m convo.Media) string {
 	if m.Data == "" {
 		return m.URL
@@ -383,7 +401,8 @@ func dataURL(m convo.Media) string {
 	return "data:" + m.MIME + ";base64," + m.Data
 }
 
-// mediaOf is the opposite of dataURL.
+// mediaOf returns the media at a URL, with their data if it is a data URL. The
+// MIME type is used if the URL does not state one.
 func mediaOf(url, mime string) convo.Media {
 	rest, ok := strings.CutPrefix(url, "data:")
 	if !ok {
@@ -397,7 +416,7 @@ func mediaOf(url, mime string) convo.Media {
 	return convo.Media{MIME: kind, Data: data}
 }
 
-// extension makes the end of a file's name of a MIME subtype.
+// extension returns a file name extension for a MIME subtype.
 func extension(sub string) string {
 	switch sub {
 	case "plain", "":

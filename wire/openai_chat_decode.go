@@ -10,7 +10,7 @@ import (
 )
 
 // Decode reads a request, a response, a list of messages or one message.
-// System and developer messages are system messages.
+// Developer messages become system messages.
 func (f OpenAIChat) Decode(data []byte) (Transcript, error) {
 	d := decoder{format: f.format(), own: f.Model, names: map[string]string{}}
 	if err := f.decode(&d, data); err != nil {
@@ -19,12 +19,12 @@ func (f OpenAIChat) Decode(data []byte) (Transcript, error) {
 	return d.out, nil
 }
 
-// A decoder collects what a Decode reads.
+// A decoder holds the state of one Decode.
 type decoder struct {
 	format string
-	model  string            // that the request goes to, as it says
-	own    string            // that the format is set to: who answers, by whatever name
-	names  map[string]string // of tools, by call id
+	model  string            // the model that the input names
+	own    string            // the Model of the format
+	names  map[string]string // the names of tools, by call id
 	out    Transcript
 }
 
@@ -32,9 +32,9 @@ func (d *decoder) origin() convo.Origin {
 	return convo.Origin{Format: d.format, Model: cmp.Or(d.model, d.own)}
 }
 
-// answer says that what is read is an answer. Providers name their models in
-// answers by longer names than in requests; the name that counts is the one
-// that the format is set to.
+// answer notes that the input is an answer. Providers use longer names for
+// their models in answers than in requests, so the Model of the format is taken
+// for the maker of the message, if it is set.
 func (d *decoder) answer() {
 	if d.own != "" {
 		d.model = d.own
@@ -43,7 +43,8 @@ func (d *decoder) answer() {
 
 func (d *decoder) lose(path, what string) { d.out.Lost = append(d.out.Lost, Loss{path, what}) }
 
-// loseRest names the fields that nobody has read; nulls say nothing.
+// loseRest reports the fields of an object that are not among the known ones.
+// Fields that are null are ignored.
 func (d *decoder) loseRest(path string, rest map[string]json.RawMessage, known ...string) {
 	var lost []string
 	for key, value := range rest {
@@ -53,9 +54,12 @@ func (d *decoder) loseRest(path string, rest map[string]json.RawMessage, known .
 	}
 	slices.Sort(lost)
 	for _, key := range lost {
-		d.lose(at(path, key), "no place for this field")
+		d.lose(at(path, key), lostField)
 	}
 }
+
+// lostField is the Loss.What of a field that Decode does not know.
+const lostField = "no place for this field"
 
 func (d *decoder) add(m convo.Message) {
 	for _, c := range m.ToolCalls() {
@@ -64,7 +68,8 @@ func (d *decoder) add(m convo.Message) {
 	d.out.Messages = append(d.out.Messages, m)
 }
 
-// arguments returns a call's arguments as convo keeps them: a JSON object.
+// arguments returns the arguments of a call as a JSON object, which is what a
+// History wants.
 func (d *decoder) arguments(path, text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""
@@ -95,7 +100,7 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 	case all["choices"] != nil:
 		d.answer()
 		return f.decodeChoices(d, all)
-	case all["message"] != nil: // of Ollama, or one choice
+	case all["message"] != nil: // an answer of Ollama, or one choice
 		d.answer()
 		if err := f.decodeUsage(d, all); err != nil {
 			return err
@@ -104,7 +109,7 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 	case all["role"] != nil:
 		return f.decodeMessage(d, "", data)
 	}
-	return &DecodeError{Reason: "neither a request, a response nor a message: want messages, choices or role"}
+	return &DecodeError{Reason: "not a request, response or message: want a field messages, choices, message or role"}
 }
 
 func (f OpenAIChat) decodeList(d *decoder, path string, data []byte) error {
@@ -124,11 +129,11 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 	for i, c := range choices {
 		path := atIndex("choices", i) + ".message"
 		if i > 0 {
-			d.lose(path, "another choice than the first")
+			d.lose(path, "a choice after the first one")
 			continue
 		}
 		if isNull(c["message"]) {
-			return &DecodeError{Path: path, Reason: "no message"}
+			return &DecodeError{Path: path, Reason: "the choice has no message"}
 		}
 		if err := f.decodeMessage(d, path, c["message"]); err != nil {
 			return err
@@ -162,7 +167,7 @@ func (f OpenAIChat) decodeUsage(d *decoder, all map[string]json.RawMessage) erro
 	return nil
 }
 
-// usageOf leaves out what cannot be.
+// usageOf returns the usage with negative figures replaced by 0.
 func usageOf(input, read, write, output int) convo.Usage {
 	return convo.Usage{Input: max(input, 0), CacheRead: max(read, 0), CacheWrite: max(write, 0), Output: max(output, 0)}
 }
@@ -226,15 +231,15 @@ func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 	return nil
 }
 
-// decodeReasoning reads what the model thought, which others than OpenAI give
-// as a text beside the content.
+// decodeReasoning reads the reasoning of an answer. Providers other than OpenAI
+// send it as a string in a field of the message.
 func (d *decoder) decodeReasoning(path string, all map[string]json.RawMessage, m *convo.Message) error {
 	found := false
 	for _, key := range []string{"reasoning_content", "reasoning", "thinking"} {
 		switch raw := all[key]; {
 		case isNull(raw):
 		case found || kindOf(raw) != '"':
-			d.lose(at(path, key), "other reasoning than one text")
+			d.lose(at(path, key), "reasoning that is not one string, or a second one")
 		default:
 			found = true
 			var text string
@@ -314,7 +319,7 @@ func (d *decoder) chatCall(path string, data []byte) (c convo.ToolCall, err erro
 		}
 	}
 	if c.Name == "" {
-		return c, &DecodeError{Path: path, Reason: "a call without a function name"}
+		return c, &DecodeError{Path: path, Reason: "the call has no function name"}
 	}
 	text := ""
 	switch raw := function["arguments"]; {
@@ -331,8 +336,8 @@ func (d *decoder) chatCall(path string, data []byte) (c convo.ToolCall, err erro
 	return c, nil
 }
 
-// chatContent reads content: a string, a list of parts, or nothing. Parts that
-// nobody else knows are opaque.
+// chatContent reads the content of a message or result: a string, an array of
+// parts, or null. Parts that only this format knows become opaque.
 func (d *decoder) chatContent(path string, data json.RawMessage, parts []convo.Part, role convo.Role) ([]convo.Part, error) {
 	path = at(path, "content")
 	switch {
@@ -369,7 +374,7 @@ func (d *decoder) chatPart(path string, data json.RawMessage, role convo.Role) (
 		return convo.Text(text), err
 	}
 	if kindOf(data) != '{' {
-		return nil, &DecodeError{Path: path, Reason: "want a part, an object"}
+		return nil, &DecodeError{Path: path, Reason: "want a string or an object, got " + kindName(data)}
 	}
 	all, err := fields(path, data)
 	if err != nil {
@@ -382,7 +387,7 @@ func (d *decoder) chatPart(path string, data json.RawMessage, role convo.Role) (
 		}
 	}
 	if kind == "" {
-		return nil, &DecodeError{Path: path, Reason: "a part without a type"}
+		return nil, &DecodeError{Path: path, Reason: "the part has no type"}
 	}
 	if raw := all["text"]; kind == "text" && kindOf(raw) == '"' {
 		d.loseRest(path, all, "type", "text")
@@ -420,10 +425,8 @@ func (d *decoder) chatPart(path string, data json.RawMessage, role convo.Role) (
 	return m, nil
 }
 
-// inner returns a string inside an object, empty when there is none.
-func inner(data json.RawMessage, key string) (s string) {
-	if all, err := fields("-", data); err == nil && kindOf(all[key]) == '"' {
-		_ = read("", "a string", all[key], &s)
-	}
-	return s
+// inner returns a string in a JSON object, or "" if there is none.
+func inner(data json.RawMessage, key string) string {
+	all, _ := fields("-", data)
+	return stringOf(all[key])
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// chats are the recorded files of this format, with their dialects.
+// chats are the files of recorded requests in this format, with their dialects.
 var chats = map[string]wire.OpenAIChat{
 	"openai_chat": {}, "openrouter": {}, "groq": {}, "cerebras": {}, "cohere": {},
 	"mistral": {Dialect: wire.Mistral}, "deepseek": {Dialect: wire.DeepSeek},
@@ -30,7 +30,7 @@ func eachChat(t *testing.T, f func(t *testing.T, format wire.OpenAIChat, r recor
 			eachRecording(t, name, func(r recording) {
 				var body struct{ Messages json.RawMessage }
 				require.NoError(t, json.Unmarshal(r.Request, &body))
-				if body.Messages != nil { // else of another format
+				if body.Messages != nil { // otherwise it is in another format
 					f(t, chats[name], r)
 				}
 			})
@@ -38,7 +38,8 @@ func eachChat(t *testing.T, f func(t *testing.T, format wire.OpenAIChat, r recor
 	}
 }
 
-// restored makes a History of what was decoded.
+// restored returns the snapshot of a History that was restored from what Decode
+// read.
 func restored(t testing.TB, in wire.Transcript) *convo.Snapshot {
 	t.Helper()
 	roles := convo.Relaxed()
@@ -48,9 +49,9 @@ func restored(t testing.TB, in wire.Transcript) *convo.Snapshot {
 	return h.Snapshot()
 }
 
-// Recorded requests that were accepted: Check finds nothing, and what Decode
-// reads of them is written again as an equivalent request.
-func TestOpenAIChat_Recorded(t *testing.T) {
+// Check finds nothing wrong with recorded requests that the provider accepted,
+// and Encode writes an equivalent request from what Decode reads of them.
+func TestOpenAIChat_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
 	accepted, refused, named := 0, 0, 0
 	eachChat(t, func(t *testing.T, f wire.OpenAIChat, r recording) {
 		found := f.Check(r.Request)
@@ -85,11 +86,12 @@ func TestOpenAIChat_Recorded(t *testing.T) {
 	t.Logf("%d accepted; %d refused, %d of them for what the messages hold, which Check names", accepted, refused, named)
 }
 
-// chatCanon is what of a request must come back. It may differ in: ids, renamed
-// one for one; content as a string or as a list of texts, null, empty or
-// absent; a call's type and index, prefix: false; where the results of one
-// message stand among themselves; where system messages stand; reasoning_content
-// that is empty; the file name; details of an image beside its address.
+// chatCanon returns what two equivalent requests have in common. They may
+// differ in ids that were replaced one for one; in content as a string or as an
+// array of texts, and in null, empty or missing content; in the type and index
+// of a call, and prefix: false; in the order of the results of one message; in
+// the place of system messages; in an empty reasoning_content; in the name of a
+// file; and in the fields of an image other than its URL.
 func chatCanon(t *testing.T, body []byte) []string {
 	t.Helper()
 	var all struct{ Messages []map[string]any }
@@ -167,7 +169,7 @@ func contentCanon(v any) string {
 // A mutant is a request with one thing wrong.
 type mutant struct {
 	rule  string
-	spoil func(msgs []any) ([]any, bool) // false: not possible with these messages
+	spoil func(msgs []any) ([]any, bool) // false: the request gives no chance to
 	of    []wire.Dialect
 }
 
@@ -175,12 +177,12 @@ func role(m any) string { s, _ := m.(map[string]any)["role"].(string); return s 
 
 func callsOf(m any) []any { c, _ := m.(map[string]any)["tool_calls"].([]any); return c }
 
-// firstCalls returns the index of the first message with calls, -1: none.
+// firstCalls returns the index of the first message with calls, or -1.
 func firstCalls(msgs []any) int {
 	return slices.IndexFunc(msgs, func(m any) bool { return len(callsOf(m)) > 0 })
 }
 
-// with changes the first message with calls.
+// withCalls returns a mutant that changes the first message with calls.
 func withCalls(change func(m map[string]any, calls []any)) func([]any) ([]any, bool) {
 	return func(msgs []any) ([]any, bool) {
 		i := firstCalls(msgs)
@@ -281,7 +283,8 @@ var chatMutants = []mutant{
 	}},
 }
 
-// renamed gives the first call, and its result, another id.
+// renamed returns a mutant that gives another id to the first call and to its
+// result.
 func renamed(to string) func([]any) ([]any, bool) {
 	return func(msgs []any) ([]any, bool) {
 		i := firstCalls(msgs)
@@ -300,9 +303,9 @@ func renamed(to string) func([]any) ([]any, bool) {
 	}
 }
 
-// Each rule broken in each recorded request that lets it be broken: Check names
-// it, and hardly ever another beside it.
-func TestOpenAIChat_Mutants(t *testing.T) {
+// If one rule is broken in a recorded request, Check names that rule, and
+// hardly ever another one.
+func TestOpenAIChat_CheckNamesTheBrokenRule(t *testing.T) {
 	c := tally{}
 	eachChat(t, func(t *testing.T, f wire.OpenAIChat, r recording) {
 		for _, m := range chatMutants {
@@ -326,7 +329,7 @@ func TestOpenAIChat_Mutants(t *testing.T) {
 	c.verdict(t, rules...)
 }
 
-func TestOpenAIChat_Encode(t *testing.T) {
+func TestOpenAIChat_EncodeWritesWhatEachDialectAccepts(t *testing.T) {
 	call := convo.ToolCall{ID: "c1", Name: "odd name", Arguments: `{"n": 1.0}`}
 	thought := convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: "deepseek", Model: "r1"},
 		Parts: []convo.Part{convo.Reasoning{Text: "hm"}, call}}
@@ -347,7 +350,7 @@ func TestOpenAIChat_Encode(t *testing.T) {
 {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}
 {"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"odd_name","arguments":"{\"n\": 1.0}"}}]}
 {"role":"tool","tool_call_id":"c1","content":"Error: no\n[image/png, not shown]"}
-{"role":"user","content":[{"type":"text","text":"[image/png of the result of odd name]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eQ=="}}]}
+{"role":"user","content":[{"type":"text","text":"[image/png of the result of odd_name]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eQ=="}}]}
 {"role":"user","content":"So?"}`},
 		{wire.OpenAIChat{Developer: true, Dialect: wire.DeepSeek, Model: "r1"}, `{"role":"developer","content":"Be brief."}
 {"role":"developer","content":"Be kind."}
@@ -389,7 +392,7 @@ func TestOpenAIChat_Encode(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrEmpty)
 }
 
-func TestOpenAIChat_Decode(t *testing.T) {
+func TestOpenAIChat_DecodeReadsResponsesAndErrors(t *testing.T) {
 	in, err := wire.OpenAIChat{}.Decode([]byte(`{"id":"x","model":"gpt-5","choices":[{"index":0,"message":{"role":"assistant","content":"Hm.","refusal":null,
 		"annotations":[{"type":"url_citation"}],"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"n\":1.0}"}},
 		{"id":"c2","type":"function","function":{"name":"g","arguments":"oops"}}]}}],
@@ -415,14 +418,14 @@ func TestOpenAIChat_Decode(t *testing.T) {
 		``:                              "wire: not JSON: unexpected end of JSON input",
 		`{`:                             "wire: at byte 1: not JSON: unexpected end of JSON input",
 		`null`:                          "wire: want a JSON object, got null",
-		`{}`:                            "wire: neither a request, a response nor a message",
+		`{}`:                            "wire: not a request, response or message",
 		`{"messages":7}`:                "wire: messages: want an array of messages",
 		`{"messages":[7]}`:              "wire: messages[0]: want a JSON object",
 		`{"messages":[{"role":"x"}]}`:   `wire: messages[0].role: unknown role "x"`,
 		`{"role":"user","content":7}`:   "wire: content: want a string or an array of parts",
-		`{"role":"user","content":[7]}`: "wire: content[0]: want a part, an object",
-		`{"role":"assistant","tool_calls":[{"function":{"name":""}}]}`: "wire: tool_calls[0]: a call without a function name",
-		`{"choices":[{}]}`: "wire: choices[0].message: no message",
+		`{"role":"user","content":[7]}`: "wire: content[0]: want a string or an object, got a number",
+		`{"role":"assistant","tool_calls":[{"function":{"name":""}}]}`: "wire: tool_calls[0]: the call has no function name",
+		`{"choices":[{}]}`: "wire: choices[0].message: the choice has no message",
 	} {
 		in, err := wire.OpenAIChat{}.Decode([]byte(input))
 		var de *wire.DecodeError
@@ -432,8 +435,8 @@ func TestOpenAIChat_Decode(t *testing.T) {
 	}
 }
 
-// Rules of templates, which no recording shows.
-func TestOpenAIChat_CheckTemplates(t *testing.T) {
+// The rules of chat templates, which no recording breaks.
+func TestOpenAIChat_CheckKnowsTheRulesOfTemplates(t *testing.T) {
 	const user, assistant, calls, result, system = `{"role":"user","content":"a"}`, `{"role":"assistant","content":"b"}`,
 		`{"role":"assistant","content":"c","tool_calls":[{"id":"abcdefghi","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
 		`{"role":"tool","tool_call_id":"abcdefghi","content":"d"}`, `{"role":"system","content":"e"}`

@@ -9,38 +9,42 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// OpenAIResponses is the format of OpenAI's Responses, and of those that speak
-// it: Request.Messages are the items of the input.
+// OpenAIResponses is the format of OpenAI's Responses, and of others that have
+// adopted it. Request.Messages are the items of the input.
 //
-// System text goes into the instructions, as a JSON string. The provider does
-// not keep them with a response, so they belong to every request, also to one
-// with a previous_response_id.
+// System text goes into Request.System, the instructions, as a JSON string. The
+// provider does not store instructions with a response, so send them with every
+// request, even with a previous_response_id.
 //
-// Reasoning is sent back in its encrypted form (ask for it with include:
-// ["reasoning.encrypted_content"]), directly before the text or call that it
-// led to, else not at all. The provider knows the two by their ids. Decode
-// keeps the id of the item that came after in Reasoning.Signature; without it,
-// reasoning goes back without an id of its own. Of reasoning with several
-// summaries the Text holds all, with two empty lines between them.
+// Reasoning is sent back in its encrypted form, for which a request asks with
+// include: ["reasoning.encrypted_content"]. It has to stand directly before the
+// text or call that it led to, or else it is left out. The provider recognizes
+// both by their ids. Decode keeps the id of the item that followed in
+// Reasoning.Signature; reasoning without it is sent without its own id. If
+// reasoning has several summaries, Text holds all of them, separated by two
+// empty lines.
 //
-// What the model's other tools do (web_search_call, custom_tool_call and so
-// on), and tools that came later (additional_tools), are Opaque: whole items,
-// or parts of the content of a message. They are sent as they are, if the
-// provider would not refuse them. An Opaque block of the type "convo_fields"
-// is no item: it holds fields of the text or call behind it that have no other
-// place, the phase of a text and the namespace of a call.
+// Items of other tools (web_search_call, custom_tool_call and so on), and tools
+// that were added later (additional_tools), are Opaque. Each is a whole item,
+// or a part of the content of a message. They are sent unchanged, unless the
+// provider would refuse them. An Opaque block of the type "convo_fields" is not
+// an item. It holds fields of the text or call after it that have no other
+// place: the phase of a text, and the namespace of a call.
 //
-// Not carried: ids and status of texts, calls and results, except beside
-// reasoning; citations, names of files, the detail of images; which result is
-// an error, other than by its text; media in assistant messages, and sounds,
-// videos and unusual files anywhere, for which a short text stands; in
-// instructions, Opaque blocks.
+// The format has no place for the ids and the status of texts, calls and
+// results, except next to reasoning; for citations, file names and the detail
+// of images; or for Opaque blocks in the instructions. "Error: " before the
+// text marks an error result. A short text takes the place of media in
+// assistant messages, and for sound, video and unusual files.
 type OpenAIResponses struct {
-	Model     string // the request goes to; own reasoning goes back only to it. Empty: to any
-	Developer bool   // system text stands in the input, in messages of the role developer
+	// Model is the model of the request. Reasoning is sent back only to the
+	// model that made it. If Model is empty, reasoning of any model is sent.
+	Model string
 
-	// Plain is for DeepSeek, vLLM and others whose reasoning is plain text: it
-	// goes back as such, and encrypted reasoning does not.
+	Developer bool // send system text in the input, in messages with the role developer
+
+	// Plain is for DeepSeek, vLLM and others whose reasoning is plain text.
+	// Then plain reasoning is sent back, and encrypted reasoning is not.
 	Plain bool
 }
 
@@ -48,7 +52,7 @@ const responsesFormat = "openai-responses"
 
 var responsesNames = &names{"instructions", "input"}
 
-// Encode writes the request.
+// Encode returns the request for a snapshot.
 func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) {
 	prof := profile{format: responsesFormat, model: f.Model, ids: openAIResponsesIDs}
 	p, err := project(s, prof)
@@ -65,9 +69,9 @@ func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) {
 		r.System = appendString(nil, text)
 	}
 	said := prof.assistants(s)
-	for i := range p.turns {
-		t := &p.turns[i]
-		w.turn++
+	for i := range p.messages {
+		t := &p.messages[i]
+		w.message++
 		switch t.role {
 		case convo.RoleUser:
 			w.content("user", t.parts)
@@ -85,13 +89,14 @@ func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) {
 		if r.System == nil {
 			return Request{}, ErrEmpty
 		}
-		r.Messages = append(r.Messages, json.RawMessage(`{"role":"user","content":"`+continueMarker+`"}`)) // an input must hold something
+		r.Messages = append(r.Messages, json.RawMessage(`{"role":"user","content":"`+continueMarker+`"}`)) // the input must not be empty
 	}
 	return r, nil
 }
 
-// assistants returns the messages that the assistant turns were made of. In a
-// turn calls come last; here reasoning still stands before what it led to.
+// assistants returns the messages of the snapshot from which the assistant
+// messages of the projection were made. In the projection calls come last; here
+// reasoning still stands before what it led to.
 func (p *profile) assistants(s *convo.Snapshot) []convo.Message {
 	msgs := s.Messages()
 	return slices.DeleteFunc(msgs, func(m convo.Message) bool {
@@ -99,18 +104,18 @@ func (p *profile) assistants(s *convo.Snapshot) []convo.Message {
 	})
 }
 
-// A responsesItem is an item of the input, and what rules need to know of it.
+// A responsesItem is an item of the input.
 type responsesItem struct {
-	raw    json.RawMessage // nil: left out
-	turn   int
-	kind   string // its type; of messages the role
-	id     string
-	whole  bool   // it came as it is
-	callID string // of one that did
-	next   string // of reasoning: the id of what must stand behind it, if that has one
+	raw     json.RawMessage // nil: reasoning that cannot be sent
+	message int             // number of the message in the projection
+	kind    string          // its type, or the role of a message
+	id      string
+	whole   bool   // it was an Opaque block
+	callID  string // of an Opaque block
+	next    string // of reasoning: the id of the item that must follow it, if that has one
 }
 
-// responsesFields are fields of an item that no part has a place for.
+// responsesFields are the fields in a block of the type "convo_fields".
 type responsesFields struct {
 	Type      string
 	ID        string
@@ -120,20 +125,21 @@ type responsesFields struct {
 
 const fieldsType = "convo_fields"
 
-// A responsesWriter collects items.
+// A responsesWriter collects the items of a request.
 type responsesWriter struct {
-	f     OpenAIResponses
-	ids   map[string]bool // of items
-	items []responsesItem
-	turn  int
+	f       OpenAIResponses
+	ids     map[string]bool // ids of the items so far
+	items   []responsesItem
+	message int
 }
 
 func (w *responsesWriter) add(it responsesItem) {
-	it.turn = w.turn
+	it.message = w.message
 	w.items = append(w.items, it)
 }
 
-// use takes an id for an item. It reports whether that may be.
+// use notes that an item has an id. It reports false if the id is empty or
+// another item has it.
 func (w *responsesWriter) use(id string) bool {
 	if id == "" || w.ids[id] {
 		return false
@@ -144,17 +150,19 @@ func (w *responsesWriter) use(id string) bool {
 
 var itemID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// isItemID reports whether an id is one that the provider gives to such items.
+// isItemID reports whether the provider could have given id to an item whose
+// ids begin with prefix.
 func isItemID(id, prefix string) bool { return strings.HasPrefix(id, prefix) && itemID.MatchString(id) }
 
-// opaque reads an opaque block. It reports whether the provider takes it: as
-// an item, or inside a message of the role (or "result").
+// opaque returns the item for an opaque block. If the block is part of the
+// content of a message, content is true. It is ok if the provider accepts the
+// block there, in a message with the given role or in a "result".
 func (w *responsesWriter) opaque(o convo.Opaque, role string) (it responsesItem, content, ok bool) {
 	var m map[string]any
 	if json.Unmarshal([]byte(o.JSON), &m) != nil || m == nil {
 		return it, false, false
 	}
-	k := responsesChecker{checker: new(checker), f: w.f}
+	k := responsesChecker{checker: checker{format: responsesFormat}}
 	kind := str(m["type"])
 	if isContentType(kind) {
 		k.part("", m, role)
@@ -165,7 +173,7 @@ func (w *responsesWriter) opaque(o convo.Opaque, role string) (it responsesItem,
 		it.kind = str(m["role"])
 	}
 	switch kind {
-	case "function_call", "function_call_output", fieldsType: // of parts of their own
+	case "function_call", "function_call_output", fieldsType: // written from other parts
 		return it, false, false
 	}
 	k.item("", m)
@@ -176,8 +184,8 @@ func isContentType(kind string) bool {
 	return strings.HasPrefix(kind, "input_") || strings.HasPrefix(kind, "output_") || kind == "refusal"
 }
 
-// content writes a message of the user or the system; items among the parts
-// stand by themselves.
+// content writes a user or system message. Parts that are whole items are
+// written between the messages for the other parts.
 func (w *responsesWriter) content(role string, parts []convo.Part) {
 	var run []convo.Part
 	flush := func() {
@@ -206,7 +214,7 @@ func (w *responsesWriter) content(role string, parts []convo.Part) {
 	flush()
 }
 
-// shown returns a part, or the text that stands for it.
+// shown returns a part, or the text that stands for it if it cannot be sent.
 func shown(part convo.Part) convo.Part {
 	if m, ok := part.(convo.Media); ok && responsesMedia(m) == "" {
 		return convo.Text(mediaText(m))
@@ -214,8 +222,8 @@ func shown(part convo.Part) convo.Part {
 	return part
 }
 
-// appendContent appends what a user says, or a result: a string if it is one
-// text.
+// appendContent appends the content of a user message or a result. It is a
+// string if there is only one text.
 func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part) []byte {
 	if len(parts) == 1 {
 		if text, ok := parts[0].(convo.Text); ok {
@@ -236,7 +244,8 @@ func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part
 	return append(b, ']')
 }
 
-// responsesMedia says how media are sent: as "image", "file", or "" for not.
+// responsesMedia returns how media are sent: as an "image", as a "file", or ""
+// if they cannot be sent.
 func responsesMedia(m convo.Media) string {
 	kind, sub, _ := strings.Cut(m.MIME, "/")
 	switch {
@@ -266,7 +275,7 @@ func appendResponsesMedia(b []byte, m convo.Media) []byte {
 	return append(appendStringField(b, "file_data", dataURL(m)), '}')
 }
 
-// result writes a result: a text, or a list where there is more than text.
+// result writes a result. Its output is a string if it holds only text.
 func (w *responsesWriter) result(r *convo.ToolResult) {
 	rich := false
 	var parts []convo.Part
@@ -295,10 +304,11 @@ func (w *responsesWriter) result(r *convo.ToolResult) {
 	w.add(responsesItem{kind: "function_call_output", raw: append(b, '}')})
 }
 
-// settled returns the items without those that the provider would refuse for
-// what stands beside them: reasoning with nothing after it, items that came
-// after reasoning which is gone, outputs and calls of other tools than
-// functions without each other. Leaving one out may leave another alone.
+// settled returns the items without those that the provider would refuse
+// because of their neighbours: reasoning without the item that it led to, items
+// that followed reasoning which is left out, and calls and outputs of tools
+// other than functions that have no counterpart. Since leaving one item out can
+// affect others, it repeats until nothing changes.
 func settled(items []responsesItem) []json.RawMessage {
 	for n := -1; n != len(items); {
 		n = len(items)
@@ -311,14 +321,14 @@ func settled(items []responsesItem) []json.RawMessage {
 				for next < len(items) && items[next].kind == "reasoning" {
 					next++
 				}
-				if it.raw != nil && (next == len(items) || items[next].turn != it.turn || !mayFollow(items[next].kind) || it.next != "" && it.next != items[next].id) {
+				if it.raw != nil && (next == len(items) || items[next].message != it.message || !mayFollow(items[next].kind) || it.next != "" && it.next != items[next].id) {
 					it.raw = nil
 				}
 				bare = -1
 				if it.raw == nil {
-					bare = it.turn
+					bare = it.message
 				}
-			case it.turn == bare && it.whole && it.id != "":
+			case it.message == bare && it.whole && it.id != "":
 				continue
 			}
 			kept = append(kept, it)
@@ -334,8 +344,9 @@ func settled(items []responsesItem) []json.RawMessage {
 	return out
 }
 
-// unpaired returns the items without outputs that answer nothing before them,
-// and calls that nothing answers.
+// unpaired returns the items without outputs that follow no call, and without
+// calls that have no output. It looks at tools other than functions, whose
+// results the projection has paired already.
 func unpaired(items []responsesItem) []responsesItem {
 	type key struct{ kind, id string }
 	open := map[key][]int{}
@@ -346,7 +357,7 @@ func unpaired(items []responsesItem) []responsesItem {
 		switch {
 		case kind == "function_call" || !needsOutput(kind):
 		case !isOutput && len(open[k]) > 0:
-			drop[i] = true // a second one of this id
+			drop[i] = true // a second call with this id
 		case !isOutput:
 			open[k] = append(open[k], i)
 		case len(open[k]) == 0:

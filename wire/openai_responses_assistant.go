@@ -9,22 +9,22 @@ import (
 )
 
 // An assistantWriter writes the items of one assistant message. Calls come
-// last; reasoning stays with the text or call that it led to.
+// last, and reasoning stays with the text or call that it led to.
 type assistantWriter struct {
 	*responsesWriter
-	turn  *turn
-	calls []convo.Part // with wire ids, yet to come
+	message *message
+	calls   []convo.Part // not yet written, with the ids to be sent
 
 	front, back []responsesItem
-	thoughts    []convo.Part // that nothing has come after so far
+	thoughts    []convo.Part // reasoning since the last item
 	fields      responsesFields
-	run         []convo.Part // of one message
+	run         []convo.Part // the content of the message being written
 	runID       string
 	runPhase    string
 }
 
-func (w *responsesWriter) assistant(parts []convo.Part, t *turn) {
-	a := assistantWriter{responsesWriter: w, turn: t, calls: t.calls()}
+func (w *responsesWriter) assistant(parts []convo.Part, t *message) {
+	a := assistantWriter{responsesWriter: w, message: t, calls: t.calls()}
 	for _, part := range parts {
 		a.part(part)
 	}
@@ -53,7 +53,8 @@ func (a *assistantWriter) part(part convo.Part) {
 	}
 }
 
-// say adds to what the assistant says. Thoughts and fields begin a new message.
+// say adds a part to the message being written. After reasoning, or fields of a
+// text, it begins a new one.
 func (a *assistantWriter) say(p convo.Part) {
 	if len(a.thoughts) > 0 || a.fields.Type != "" {
 		a.flush()
@@ -66,7 +67,7 @@ func (a *assistantWriter) say(p convo.Part) {
 	a.run = append(a.run, p)
 }
 
-// flush writes what the assistant said.
+// flush writes the message, if there is one.
 func (a *assistantWriter) flush() {
 	if len(a.run) == 0 {
 		return
@@ -110,7 +111,7 @@ func (a *assistantWriter) flush() {
 	a.run, a.runID, a.runPhase = nil, "", ""
 }
 
-// call writes the next call, with the thoughts that led to it.
+// call writes the next call, after the reasoning that led to it.
 func (a *assistantWriter) call() {
 	a.flush()
 	call := a.calls[0].(convo.ToolCall)
@@ -129,7 +130,7 @@ func (a *assistantWriter) call() {
 	a.fields = responsesFields{}
 	it := responsesItem{kind: "function_call", id: id, raw: append(b, '}')}
 	if a.f.Plain {
-		a.front = append(a.front, thoughts...) // where calls pair by position, nothing stands between them
+		a.front = append(a.front, thoughts...) // such providers pair calls by position, so nothing may stand between them
 		a.back = append(a.back, it)
 		return
 	}
@@ -149,8 +150,8 @@ func (a *assistantWriter) opaque(o convo.Opaque) {
 		a.say(o)
 	case it.kind == "reasoning":
 		a.thoughts = append(a.thoughts, o)
-	case it.kind == "compaction" && !a.turn.own: // only its maker reads it
-	case it.id != "" && a.ids[it.id]: // a second time
+	case it.kind == "compaction" && !a.message.own: // only its maker can read it
+	case it.id != "" && a.ids[it.id]: // it occurs twice
 	default:
 		a.flush()
 		thoughts, _ := a.lead("", it.id)
@@ -163,15 +164,16 @@ func (a *assistantWriter) opaque(o convo.Opaque) {
 	}
 }
 
-// lead writes the thoughts before an item. It returns the id that the item is
-// to have, one with the prefix; itemID is the one it has already. Thoughts that
-// cannot go are items without content, so that others know.
+// lead writes the reasoning before an item. If the item has an id already, that
+// is itemID; otherwise lead returns the id that the item should get, which
+// begins with prefix. Reasoning that cannot be sent becomes an item without
+// JSON, so that settled sees that it is missing.
 func (a *assistantWriter) lead(prefix, itemID string) (items []responsesItem, id string) {
 	thoughts := a.thoughts
 	a.thoughts = nil
 	for i, p := range thoughts {
 		it := responsesItem{kind: "reasoning"}
-		if a.turn.own && (a.f.Plain || i == len(thoughts)-1) { // where they are encrypted, one leads to one
+		if a.message.own && (a.f.Plain || i == len(thoughts)-1) { // only the last encrypted one leads to the item
 			switch p := p.(type) {
 			case convo.Reasoning:
 				it.raw, id = a.thought(p, prefix, itemID)
@@ -185,6 +187,8 @@ func (a *assistantWriter) lead(prefix, itemID string) (items []responsesItem, id
 	return items, id
 }
 
+// thought writes reasoning. It returns nil if that cannot be sent, and
+// otherwise the id that the next item should get.
 func (a *assistantWriter) thought(r convo.Reasoning, prefix, itemID string) (raw json.RawMessage, id string) {
 	b := []byte(`{"type":"reasoning"`)
 	if a.f.Plain == (r.Encrypted != "") {
@@ -208,7 +212,7 @@ func (a *assistantWriter) thought(r convo.Reasoning, prefix, itemID string) (raw
 		if itemID == "" && a.use(r.Signature) {
 			id = r.Signature
 		}
-	case itemID != "": // the item asks for reasoning by an id
+	case itemID != "": // the provider expects reasoning with an id before such an item
 		return nil, ""
 	}
 	b = append(appendField(b, "summary"), '[')
@@ -221,7 +225,7 @@ func (a *assistantWriter) thought(r convo.Reasoning, prefix, itemID string) (raw
 	return append(appendStringField(b, "encrypted_content", r.Encrypted), '}'), id
 }
 
-// wholeThought writes reasoning that is kept as it came.
+// wholeThought is like thought, for reasoning that is an Opaque block.
 func (a *assistantWriter) wholeThought(o convo.Opaque, prefix, itemID string) (raw json.RawMessage, id string) {
 	var m map[string]any
 	if json.Unmarshal([]byte(o.JSON), &m) != nil {
@@ -247,23 +251,22 @@ func (a *assistantWriter) wholeThought(o convo.Opaque, prefix, itemID string) (r
 	return json.RawMessage(o.JSON), id
 }
 
-// isPlainThought reports whether reasoning is plain text, which pairs with
-// nothing.
+// isPlainThought reports whether a reasoning item holds plain text. Then it
+// need not be followed by the item that it led to.
 func isPlainThought(m map[string]any) bool {
 	content, _ := m["content"].([]any)
 	return len(content) > 0 && str(m["encrypted_content"]) == ""
 }
 
-// summarySep stands between the summaries of one thought.
+// summarySep separates the summaries in Reasoning.Text.
 const summarySep = "\n\n\n"
 
-// mayFollow reports whether items of a kind come after the reasoning that led
-// to them.
+// mayFollow reports whether reasoning can lead to an item of a kind.
 func mayFollow(kind string) bool {
 	return kind == "assistant" || strings.HasSuffix(kind, "_call") || kind == "item_reference" || kind == "mcp_list_tools" || kind == "mcp_approval_request"
 }
 
-// needsOutput reports whether calls of a kind must be answered.
+// needsOutput reports whether calls of a kind need an output.
 func needsOutput(kind string) bool {
 	switch kind {
 	case "function_call", "custom_tool_call", "shell_call", "apply_patch_call", "computer_call":

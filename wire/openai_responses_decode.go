@@ -8,11 +8,12 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// Decode reads a request, a response, a list of items or one item; also the
-// event that ends a stream, with the response in it. What the model put out
-// between two inputs is one assistant message, but for texts that directly
-// follow one another in a request; results stand behind their calls. A result
-// without its call, which is of a previous response, is named in Lost.
+// Decode reads a request, a response, a list of items, one item, or the event
+// that ends a stream and holds the response. All output of the model between
+// two inputs becomes one assistant message, except that texts which directly
+// follow each other in a request stay separate messages. Results are moved
+// after their calls. A result whose call is in a previous response is named in
+// Lost.
 func (f OpenAIResponses) Decode(data []byte) (Transcript, error) {
 	d := responsesDecoder{decoder: decoder{format: responsesFormat, own: f.Model, names: map[string]string{}}}
 	if err := d.decode("", data); err != nil {
@@ -25,25 +26,25 @@ func (f OpenAIResponses) Decode(data []byte) (Transcript, error) {
 type responsesDecoder struct {
 	decoder
 	items []inputItem
-	at    int            // the item at hand
-	cur   *convo.Message // of the assistant, being read
-	one   bool           // the items are of one response
+	at    int            // index of the current item
+	cur   *convo.Message // the assistant message being read
+	one   bool           // the items are from one response
 
-	calls   map[string]bool         // ids of calls in cur
-	outputs map[string][]*inputItem // results by the ids of their calls, that are still to come
+	calls   map[string]bool         // ids of the calls in cur
+	outputs map[string][]*inputItem // results that are not used yet, by the ids of their calls
 }
 
-// An inputItem is an item as it came.
+// An inputItem is an item of the input.
 type inputItem struct {
 	path   string
 	raw    json.RawMessage
-	all    map[string]json.RawMessage
+	all    map[string]json.RawMessage // its fields
 	kind   string
 	role   string
 	id     string
 	callID string
-	used   bool // a result that stands behind its call already
-	at     int  // of a result: its place
+	used   bool // a result that was moved after its call
+	at     int  // index of a result
 }
 
 func (d *responsesDecoder) decode(path string, data []byte) error {
@@ -73,7 +74,7 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 		}
 		for _, key := range []string{"error", "incomplete_details"} {
 			if !isNull(all[key]) {
-				d.lose(at(path, key), "why the response ended")
+				d.lose(at(path, key), "the reason why the response ended")
 			}
 		}
 		d.one = true
@@ -83,13 +84,13 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 	case all["role"] != nil:
 		return d.decodeItems(path, append(append([]byte{'['}, data...), ']'))
 	}
-	return &DecodeError{Path: path, Reason: "neither a request, a response nor an item: want input, output, type or role"}
+	return &DecodeError{Path: path, Reason: "not a request, response or item: want a field input, output, type or role"}
 }
 
 func (d *responsesDecoder) decodeRequest(path string, all map[string]json.RawMessage) error {
 	for _, key := range []string{"previous_response_id", "conversation"} {
 		if !isNull(all[key]) {
-			d.lose(at(path, key), "what came before is not in the request")
+			d.lose(at(path, key), "earlier items that the request refers to")
 		}
 	}
 	var text string
@@ -131,8 +132,8 @@ func (d *responsesDecoder) decodeUsage(path string, data json.RawMessage) error 
 	return nil
 }
 
-// decodeItems reads a list of items. Of an item that is the whole document the
-// path is that of the document.
+// decodeItems reads a list of items. An item that is the whole document has the
+// empty path.
 func (d *responsesDecoder) decodeItems(path string, data []byte) error {
 	var list []json.RawMessage
 	if err := read(path, "an array of items", data, &list); err != nil {
@@ -185,7 +186,7 @@ func (d *responsesDecoder) item(it *inputItem) error {
 			return err
 		}
 		if !it.used {
-			d.lose(it.path, "a result whose call is not here")
+			d.lose(it.path, "a result without its call")
 		}
 		return nil
 	case "reasoning":
@@ -206,7 +207,7 @@ func (d *responsesDecoder) item(it *inputItem) error {
 	return nil
 }
 
-// input adds a message that is not of the assistant.
+// input adds a message that does not come from the model.
 func (d *responsesDecoder) input(m convo.Message) error {
 	if err := d.flush(); err != nil {
 		return err
@@ -215,7 +216,7 @@ func (d *responsesDecoder) input(m convo.Message) error {
 	return nil
 }
 
-// assistant returns the message that output goes into.
+// assistant returns the message to which output of the model is added.
 func (d *responsesDecoder) assistant() *convo.Message {
 	if d.cur == nil {
 		d.cur = &convo.Message{Role: convo.RoleAssistant, Origin: d.origin()}
@@ -223,8 +224,8 @@ func (d *responsesDecoder) assistant() *convo.Message {
 	return d.cur
 }
 
-// flush adds the assistant message that was read, and the results of its
-// calls, wherever they stand.
+// flush adds the assistant message that was read, and after it the results of
+// its calls, wherever they are in the input.
 func (d *responsesDecoder) flush() error {
 	if d.cur == nil {
 		return nil
@@ -274,7 +275,7 @@ func (d *responsesDecoder) message(it *inputItem) error {
 			}
 		}
 		if !d.one && f.Phase == "" && d.cur != nil && len(d.cur.Parts) > 0 {
-			if _, ok := d.cur.Parts[len(d.cur.Parts)-1].(convo.Text); ok { // texts of one message would be one item
+			if _, ok := d.cur.Parts[len(d.cur.Parts)-1].(convo.Text); ok { // in one message, Encode would join the texts into one item
 				if err := d.flush(); err != nil {
 					return err
 				}
@@ -291,8 +292,8 @@ func (d *responsesDecoder) message(it *inputItem) error {
 	return &DecodeError{Path: at(it.path, "role"), Reason: "unknown role " + quote(it.role)}
 }
 
-// follow keeps the fields of the item that comes next, where something needs
-// them: its id if reasoning stands before it.
+// follow keeps the fields of the next item that parts have no place for. The id
+// is kept only if reasoning precedes the item.
 func (d *responsesDecoder) follow(m *convo.Message, f responsesFields) {
 	id := f.ID
 	f.ID = ""
@@ -333,7 +334,7 @@ func (d *responsesDecoder) call(it *inputItem) error {
 		}
 	}
 	if call.Name == "" {
-		return &DecodeError{Path: at(it.path, "name"), Reason: "a call without a name"}
+		return &DecodeError{Path: at(it.path, "name"), Reason: "the call has no function name"}
 	}
 	raw := it.all["arguments"]
 	text := string(raw)
@@ -346,7 +347,7 @@ func (d *responsesDecoder) call(it *inputItem) error {
 	}
 	call.Arguments = d.arguments(at(it.path, "arguments"), text)
 	if d.cur != nil && call.ID != "" && d.calls[call.ID] {
-		if err := d.flush(); err != nil { // an id is used once in a message
+		if err := d.flush(); err != nil { // a message holds no two calls with one id
 			return err
 		}
 	}
@@ -372,8 +373,8 @@ func (d *responsesDecoder) result(it *inputItem, name string) error {
 	return nil
 }
 
-// reasoning reads what the model thought; whole, if it has more to it than the
-// fields can hold.
+// reasoning reads a reasoning item. It becomes Opaque if it holds more than the
+// fields of convo.Reasoning can.
 func (d *responsesDecoder) reasoning(it *inputItem) (convo.Part, error) {
 	type part struct {
 		Type string
@@ -420,7 +421,8 @@ func (d *responsesDecoder) reasoning(it *inputItem) (convo.Part, error) {
 	return r, nil
 }
 
-// content reads content, or the output of a tool, which has the role "result".
+// content reads the content of a message with the given role, or the output of
+// a tool, for which the role is "result".
 func (d *responsesDecoder) content(path string, data json.RawMessage, role string) ([]convo.Part, error) {
 	if kindOf(data) != '[' {
 		if isNull(data) {
@@ -467,7 +469,7 @@ func (d *responsesDecoder) part(path string, data json.RawMessage, role string) 
 	switch {
 	case known && p.Text != nil && (p.Type == "input_text" || p.Type == "output_text" || p.Type == "text"):
 		if len(p.Annotations) > 0 {
-			d.lose(at(path, "annotations"), "no place for citations")
+			d.lose(at(path, "annotations"), lostCitation)
 		}
 		return convo.Text(*p.Text), nil
 	case known && media && p.Type == "input_image" && p.Image != "":
@@ -476,7 +478,7 @@ func (d *responsesDecoder) part(path string, data json.RawMessage, role string) 
 			return opaque, nil
 		}
 		if p.Detail != "" && p.Detail != "auto" {
-			d.lose(at(path, "detail"), "no place for this field")
+			d.lose(at(path, "detail"), lostField)
 		}
 		return m, nil
 	case known && media && p.Type == "input_file" && (p.Data == "") != (p.URL == "") && isNull(all["file_id"]):
@@ -491,11 +493,12 @@ func (d *responsesDecoder) part(path string, data json.RawMessage, role string) 
 			return opaque, nil
 		}
 		if !isNull(all["filename"]) {
-			d.lose(at(path, "filename"), "no place for this field")
+			d.lose(at(path, "filename"), lostField)
 		}
 		return m, nil
 	case !isContentType(p.Type) && role != "result":
-		// Inside a message, a block of this kind is not told from an item.
+		// Encode could not tell a part of this type from an item, so it is kept
+		// as a message item of its own.
 		b := appendStringField([]byte(`{"type":"message"`), "role", role)
 		opaque.JSON = string(append(b, `,"content":[`+opaque.JSON+"]}"...))
 	}

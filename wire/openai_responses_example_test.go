@@ -19,7 +19,8 @@ func ExampleOpenAIResponses() {
 	// {"role":"user","content":"The first one."}
 }
 
-// Reasoning goes back to the model that made it, with the item it led to.
+// Reasoning is sent back to the model that made it, with the item that it led
+// to.
 func ExampleOpenAIResponses_reasoning() {
 	in, _ := wire.OpenAIResponses{}.Decode([]byte(`{"object":"response","model":"gpt-5","output":[
 		{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA"},
@@ -33,8 +34,8 @@ func ExampleOpenAIResponses_reasoning() {
 	// {"role":"assistant","content":"At 09:10."}
 }
 
-// Check says why the provider refuses a request, whoever made it: here the
-// message that the reasoning led to has lost its id.
+// Check says why the provider refuses a request. Here the message that the
+// reasoning led to has lost its id.
 func ExampleOpenAIResponses_Check() {
 	body := []byte(`{"model":"gpt-5","input":[
 		{"role":"user","content":"When?"},
@@ -45,6 +46,6 @@ func ExampleOpenAIResponses_Check() {
 		fmt.Println(f.Error)
 	}
 	// Output:
-	// reasoning-item at input[1]: send the item that it led to with its own id, or the reasoning without one
+	// reasoning-item at input[1]: the item that the reasoning led to has lost its id; send that item with its own id, or the reasoning without an id
 	// Item 'rs_1' of type 'reasoning' was provided without its required following item.
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// Random conversations with items of this format among them.
-func TestOpenAIResponses_Random(t *testing.T) {
+// Random conversations with Opaque items of all types give valid requests.
+func TestOpenAIResponses_RandomItemsGiveValidRequests(t *testing.T) {
 	odd := []string{`{"type":"web_search_call","id":"ws_1"}`, `{"type":"web_search_call","id":"ws_2"}`, `{"type":"custom_tool_call","call_id":"k","id":"ctc_1"}`, `{"type":"custom_tool_call","call_id":"k"}`,
 		`{"type":"custom_tool_call_output","call_id":"k"}`, `{"type":"function_call","call_id":"c1"}`, `{"type":"function_call_output","call_id":"c1","output":""}`, `{"type":"reasoning"}`,
 		`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"e"}`, `{"type":"reasoning","id":"rs_2","summary":[],"content":[{"type":"reasoning_text","text":"x"}]}`,
@@ -67,7 +67,7 @@ func TestOpenAIResponses_Random(t *testing.T) {
 			restored, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 			require.NoError(t, err, "seed %d: %s", seed, r.Body())
 			if f.Model != "" {
-				continue // Decode does not know it
+				continue // Decode does not know the model
 			}
 			again, err := f.Encode(restored.Snapshot())
 			require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestOpenAIResponses_Random(t *testing.T) {
 				require.Equal(t, string(r.Body()), string(again.Body()), "seed %d %+v", seed, f)
 				continue
 			}
-			// Texts that were opaque are texts now, and stay.
+			// Opaque texts have become texts, and stay so.
 			in, err = f.Decode(again.Body())
 			require.NoError(t, err)
 			third, err := f.Encode(convo.NewSnapshot(in.Messages))
@@ -86,9 +86,9 @@ func TestOpenAIResponses_Random(t *testing.T) {
 	t.Logf("%d requests", n)
 }
 
-// Recorded requests with items taken out, doubled and exchanged: what a History
-// makes of them is accepted.
-func TestOpenAIResponses_Torn(t *testing.T) {
+// A recorded request in which items were removed, repeated and swapped becomes
+// valid when it is decoded, repaired by Restore, and encoded.
+func TestOpenAIResponses_DamagedRequestsAreMended(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	torn, wrong := 0, 0
 	eachResponses(t, func(t *testing.T, f wire.OpenAIResponses, r recording) {

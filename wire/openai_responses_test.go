@@ -25,7 +25,7 @@ func eachResponses(t *testing.T, f func(t *testing.T, format wire.OpenAIResponse
 			eachRecording(t, file.name, func(r recording) {
 				var body struct{ Input json.RawMessage }
 				require.NoError(t, json.Unmarshal(r.Request, &body))
-				if body.Input != nil { // else of another format
+				if body.Input != nil { // otherwise it is in another format
 					f(t, file.format, r)
 				}
 			})
@@ -33,9 +33,9 @@ func eachResponses(t *testing.T, f func(t *testing.T, format wire.OpenAIResponse
 	}
 }
 
-// Recorded requests that were accepted: Check finds nothing, and what Decode
-// reads of them is written again as an equivalent request.
-func TestOpenAIResponses_Recorded(t *testing.T) {
+// Check finds nothing wrong with recorded requests that the provider accepted,
+// and Encode writes an equivalent request from what Decode reads of them.
+func TestOpenAIResponses_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
 	accepted, refused, named, lost := 0, 0, 0, map[string]int{}
 	eachResponses(t, func(t *testing.T, f wire.OpenAIResponses, r recording) {
 		found := f.Check(r.Request)
@@ -66,7 +66,7 @@ func TestOpenAIResponses_Recorded(t *testing.T) {
 		}
 		_, err = convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 		if late := new(convo.RoleError); !errors.As(err, &late) || late.Attempted != convo.RoleSystem {
-			require.NoError(t, err, r.ID) // system messages further on want Repair
+			require.NoError(t, err, r.ID) // later system messages are refused without Repair
 		}
 		out, err := f.Encode(restored(t, in))
 		require.NoError(t, err, r.ID)
@@ -76,12 +76,12 @@ func TestOpenAIResponses_Recorded(t *testing.T) {
 	t.Logf("%d accepted; %d refused, %d of them for what the items hold, which Check names; lost: %v", accepted, refused, named, lost)
 }
 
-// responsesCanon is what of a request must come back. It may differ in: system
-// messages, which move into the instructions; the type of a message, its
-// content as a string or as a list of texts; empty messages; ids and status of
-// messages, calls and results, except of what stands behind reasoning with an
-// id; where the results of a message stand among calls and other items; the
-// name of a file, annotations, null fields.
+// responsesCanon returns what two equivalent requests have in common. They may
+// differ in the place of system messages, which move into the instructions; in
+// the type of a message, and its content as a string or as an array of texts;
+// in empty messages; in the ids and the status of messages, calls and results,
+// except after reasoning with an id; in the place of results among other items;
+// in the name of a file; in annotations; and in null fields.
 func responsesCanon(t *testing.T, body []byte) []string {
 	t.Helper()
 	var all struct {
@@ -116,7 +116,7 @@ func responsesCanon(t *testing.T, body []byte) []string {
 			out = append(out, fmt.Sprint(line, kind, " ", m["call_id"], " ", m["namespace"], " ", m["name"], " ", m["arguments"]))
 		case kind == "function_call_output":
 			out = append(out, fmt.Sprint(kind, " ", m["call_id"], " ", responsesText(m["output"])))
-		default: // all of it
+		default: // compare the whole item
 			if m["encrypted_content"] == nil {
 				delete(m, "encrypted_content")
 			}
@@ -151,12 +151,12 @@ func responsesText(v any) string {
 // A responsesMutant is a request with one thing wrong.
 type responsesMutant struct {
 	rule  string
-	spoil func(items []any, body map[string]any) ([]any, bool) // false: not possible with these items
+	spoil func(items []any, body map[string]any) ([]any, bool) // false: the request gives no chance to
 }
 
 func typeOf(item any) string { s, _ := item.(map[string]any)["type"].(string); return s }
 
-// withItem changes the first item that fits, in the list and itself.
+// withItem returns a mutant that changes the list and the first item that fits.
 func withItem(fits func(m map[string]any) bool, change func(list []any, i int, m map[string]any) []any) func([]any, map[string]any) ([]any, bool) {
 	return func(items []any, _ map[string]any) ([]any, bool) {
 		i := slices.IndexFunc(items, func(it any) bool { return fits(it.(map[string]any)) })
@@ -167,7 +167,7 @@ func withItem(fits func(m map[string]any) bool, change func(list []any, i int, m
 	}
 }
 
-// set changes one field of the first item that fits.
+// setItem returns a mutant that changes one field of the first item that fits.
 func setItem(fits func(m map[string]any) bool, key string, value any) func([]any, map[string]any) ([]any, bool) {
 	return withItem(fits, func(list []any, i int, m map[string]any) []any {
 		m[key] = value
@@ -261,7 +261,8 @@ var responsesMutants = []responsesMutant{
 	}},
 }
 
-// renamedItem gives the first call, and its result, another id.
+// renamedItem returns a mutant that gives another id to the first call and to
+// its result.
 func renamedItem(to string) func([]any, map[string]any) ([]any, bool) {
 	return withItem(ofType("function_call"), func(list []any, _ int, m map[string]any) []any {
 		from := m["call_id"]
@@ -274,9 +275,9 @@ func renamedItem(to string) func([]any, map[string]any) ([]any, bool) {
 	})
 }
 
-// Each rule broken in each recorded request that lets it be broken: Check names
-// it, and hardly ever another beside it.
-func TestOpenAIResponses_Mutants(t *testing.T) {
+// If one rule is broken in a recorded request, Check names that rule, and
+// hardly ever another one.
+func TestOpenAIResponses_CheckNamesTheBrokenRule(t *testing.T) {
 	c := tally{}
 	eachResponses(t, func(t *testing.T, f wire.OpenAIResponses, r recording) {
 		for _, m := range responsesMutants {
@@ -303,7 +304,7 @@ func own(parts ...convo.Part) convo.Message {
 
 func item(json string) convo.Part { return convo.Opaque{Format: "openai-responses", JSON: json} }
 
-func TestOpenAIResponses_Encode(t *testing.T) {
+func TestOpenAIResponses_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 	thought := convo.Reasoning{ID: "rs_1", Text: "**A**\n\na\n\n\n**B**", Encrypted: "e1", Signature: "msg_1"}
 	bare := convo.Reasoning{ID: "rs_2", Encrypted: "e2"}
 	plain := convo.Reasoning{ID: "7-a", Text: "hm"}
@@ -389,7 +390,7 @@ func TestOpenAIResponses_Encode(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrEmpty)
 }
 
-func TestOpenAIResponses_DecodeResponse(t *testing.T) {
+func TestOpenAIResponses_DecodeReadsAResponse(t *testing.T) {
 	const response = `{"id":"resp_1","object":"response","model":"gpt-5","instructions":["x"],"usage":{"input_tokens":120,"input_tokens_details":{"cached_tokens":64},"output_tokens":6},"output":[
 		{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}],"encrypted_content":"e1","status":null},
 		{"type":"message","id":"msg_1","role":"assistant","status":"completed","phase":"commentary","content":[{"type":"output_text","text":"I look.","annotations":[{"type":"url_citation"}]}]},
@@ -418,7 +419,7 @@ func TestOpenAIResponses_DecodeResponse(t *testing.T) {
 	assert.Equal(t, `{"type":"function_call","call_id":"c1","name":"f","namespace":"ns","arguments":"{\"n\":1.0}"}`, string(r.Messages[3]))
 }
 
-func TestOpenAIResponses_DecodeRequest(t *testing.T) {
+func TestOpenAIResponses_DecodeReadsARequest(t *testing.T) {
 	in, err := wire.OpenAIResponses{}.Decode([]byte(`{"previous_response_id":"resp_0","input":[
 		{"role":"developer","content":"Be brief."},
 		{"role":"user","content":[{"type":"input_text","text":"Hi"},{"type":"input_image","image_url":"data:image/png;base64,eA==","detail":"high"},{"type":"input_file","file_id":"file-1"},{"type":"odd"}]},
@@ -462,7 +463,7 @@ func TestOpenAIResponses_DecodeRequest(t *testing.T) {
 	assert.Empty(t, wire.OpenAIResponses{}.Check([]byte(strings.Replace(string(r.Body()), `{"type":"odd"}`, "", 1))))
 }
 
-func TestOpenAIResponses_DecodeOthers(t *testing.T) {
+func TestOpenAIResponses_DecodeReadsItemsAndErrors(t *testing.T) {
 	for body, want := range map[string]convo.Message{
 		`{"input":"Hi"}`:                                       convo.User("Hi"),
 		`[{"role":"user","content":"Hi"}]`:                     convo.User("Hi"),
@@ -499,8 +500,9 @@ func TestOpenAIResponses_DecodeOthers(t *testing.T) {
 	}
 }
 
-// Requests that go on from what the provider keeps may hold results alone.
-func TestOpenAIResponses_CheckLinked(t *testing.T) {
+// A request that continues a stored response may hold results without their
+// calls.
+func TestOpenAIResponses_CheckAllowsResultsOfStoredCalls(t *testing.T) {
 	const input = `"input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`
 	for _, body := range []string{`{"previous_response_id":"r",` + input, `{"conversation":"c",` + input, `{"conversation":{"id":"c"},"input":[]}`, `{"input":"Hi"}`,
 		`{"input":[{"type":"item_reference","id":"fc_1"},{"type":"function_call_output","call_id":"c1","output":"x"}]}`,

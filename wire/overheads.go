@@ -6,64 +6,87 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// Overheads returns what messages and media weigh with a model, by the rules
-// that its provider has published, for [convo.Options]. They are plain values:
-// set a field to change it, or wrap Media where requests differ from what
-// Encode sends, such as images with detail "low". The model is named as the
-// provider names it; what hosts put before or behind that ("openai/",
-// "us.anthropic.", "ft:", a date) is passed over. Of a model that is not known
-// everything is 0, the stated defaults.
+// Overheads returns the tokens that messages and media take with a model, by
+// the published rules of its provider, for [convo.Options].Overheads. The
+// result is a plain value: change a field where another figure is right, or
+// wrap Media if requests differ from what Encode writes, such as images with
+// detail "low".
 //
-// Images, by their pixels, which are read from the first bytes:
+// The model is named as the provider names it. What hosts put before or after
+// the name ("openai/", "us.anthropic.", "ft:", a date) is ignored. For an
+// unknown model all fields are zero, which stands for the defaults of package
+// convo.
 //
-//	gpt-4, gpt-4o, gpt-4.1, gpt-4.5   85 + 170 a tile [1]
-//	gpt-4o-mini                       2,833 + 5,667 a tile
-//	gpt-5, gpt-5.1                    70 + 140 a tile
-//	o1, o3                            75 + 150 a tile
-//	computer-use-preview              65 + 129 a tile
-//	gpt-5-mini, gpt-5.2, gpt-5.3,     1.2 a patch, at most 1,536 patches
+// Images are counted by their width and height, which are read from the first
+// bytes. Numbers in brackets refer to the sources below.
+//
+//	gpt-4, gpt-4o, gpt-4.1, gpt-4.5   85 + 170 per tile [1]
+//	gpt-4o-mini                       2,833 + 5,667 per tile
+//	gpt-5, gpt-5.1                    70 + 140 per tile
+//	o1, o3                            75 + 150 per tile
+//	computer-use-preview              65 + 129 per tile
+//	gpt-5-mini, gpt-5.2, gpt-5.3,     1.2 per patch, at most 1,536 patches
 //	  gpt-5.4-mini and -nano, codex
-//	gpt-5-nano                        1.5 a patch, at most 1,536
-//	gpt-4.1-mini, -nano, o4-mini      1.62, 2.46, 1.72 a patch, at most 1,536
-//	gpt-5.4, 5.5, 5.6 and later       1.2 a patch, at most 2,500, 10,000, 30,000
-//	Claude before Opus 4.7            1 a patch of 28 pixels, at most 1,568 [2]
-//	Claude since                      the same, at most 4,784
-//	Gemini 1, 2                       258, above 384 pixels 258 a tile [3]
+//	gpt-5-nano                        1.5 per patch, at most 1,536
+//	gpt-4.1-mini, -nano, o4-mini      1.62, 2.46, 1.72 per patch, at most 1,536
+//	gpt-5.4, 5.5, 5.6 and later       1.2 per patch, at most 2,500, 10,000, 30,000
+//	Claude before Opus 4.7            1 per patch of 28 pixels, at most 1,568 [2]
+//	Claude since Opus 4.7             1 per patch of 28 pixels, at most 4,784
+//	Gemini 1, 2                       258; above 384 pixels 258 per tile [3]
 //	Gemini 3                          1,120 [4]
-//	Mistral, Qwen-VL                  1 a patch [5], [6]
+//	Mistral                           1 per patch, 1 per row [5]
+//	Qwen-VL                           1 per patch, at most 16,384, and 2 [6]
 //	DeepSeek                          384, the most it charges [7]
 //	Gemma                             256 [8]
 //
-// An image that says no size, or is only an address, weighs as one of 2,000 by
-// 1,500 pixels. Other media:
+// An image whose size cannot be read, or that is only a URL, is taken for one
+// of 2,000 by 1,500 pixels. Other media:
 //
-//   - A PDF by its pages, which are counted in its bytes: Claude 3,000 each
-//     (text 1,500 to 3,000 and an image [9]), Gemini 258, Gemini 3 560, OpenAI
-//     an image and 1,000 for the text. Where compression hides them, 50 kB are a
-//     page; at an address, it has 5.
-//   - Sound by the second: Gemini 32 [10], OpenAI 10 [11], Mistral 13 [12].
-//     Video, with its sound: Gemini 290, Gemini 3 102. WAV and MP4 say how long
-//     they are; otherwise a second of sound is 12 kB and one of video 250 kB; at
-//     an address, it is a minute.
-//   - Text documents by their text, as [convo.Heuristic] counts it.
-//   - Anything else, and what a model's provider has no rule for, 3,000.
+//   - A PDF is counted by its pages, which are found in its bytes. A page has
+//     3,000 tokens with Claude (1,500 to 3,000 for its text, and an image [9]),
+//     258 with Gemini 1 and 2, 560 with Gemini 3, and with OpenAI those of an image
+//     and 1,000 for its text. If compression hides the pages, there is one for each
+//     50 kB. A PDF that is only a URL has 5.
+//   - A second of sound has 32 tokens with Gemini [10], 10 with OpenAI [11] and 13
+//     with Mistral [12]. A second of video, including its sound, has 290 with
+//     Gemini 1 and 2, and 102 with Gemini 3. The length is read from WAV and MP4
+//     files. In other files 12 kB are a second of sound, and 250 kB a second of
+//     video. Media that are only a URL last a minute.
+//   - A text document has the tokens that [convo.Heuristic] counts.
+//   - Everything else, and media for which the provider has no rule, has 3,000.
 //
-// PDFs and text documents are read through for that, at some milliseconds for
-// a megabyte; of all others only some hundred bytes are.
+// PDFs and text documents are read completely, which takes some milliseconds
+// per megabyte. Of other media a few hundred bytes are read.
 //
-// A message weighs 4 with OpenAI [13] and what their templates put around it
-// with open models: 5 with Llama, Qwen and Gemma, 3 with Mistral, 2 with
-// DeepSeek. Of calls and results no provider says anything: the defaults.
+// A message has 4 tokens in addition to its content with OpenAI [13], and 5
+// with Llama, Qwen and Gemma, 3 with Mistral and 2 with DeepSeek [14]. No
+// provider states what a call or a result has in addition to its content, so
+// these are left at the defaults.
 //
-// Sources, as they stood in October 2026: [1] OpenAI, Images and vision, and
-// File inputs. [2] Anthropic, Vision: Resolution and token cost. [3] Google,
-// Image understanding. [4] Google, Media resolution. [5] mistral-common,
-// Images. [6] Qwen2-VL and Qwen3-VL, model cards. [7] DeepSeek, release notes
-// of V4-Flash-Vision. [8] Google, Gemma 3 Technical Report. [9] Anthropic, PDF
-// support. [10] Google, Understand and count tokens. [11] OpenAI, Managing
-// costs (Realtime). [12] Mistral, Voxtral. [13] OpenAI Cookbook, How to count
-// tokens with tiktoken. Of [5], [6], [8], [12] and the templates of the open
-// models no document was at hand: the figures are as they are remembered.
+// Sources, as of October 2026 unless stated otherwise:
+//
+//	[1]  OpenAI, "Images and vision" and "File inputs".
+//	[2]  Anthropic, "Vision", section "Resolution and token cost".
+//	[3]  Google, Gemini API, "Image understanding".
+//	[4]  Google, Gemini API, "Media resolution".
+//	[5]  Mistral, mistral-common, tokens/tokenizers/image.py, read in November
+//	     2026: for Pixtral, patches of 16 pixels and at most 1,024 a side; for
+//	     later models, 28 pixels (14, merged by two) and at most 1,540 a side.
+//	[6]  Qwen, qwen-vl-utils, vision_process.py, and README of Qwen3-VL, both read
+//	     in November 2026: patches of 28 pixels, and of 32 with Qwen3-VL. The two
+//	     tokens mark the beginning and the end of an image.
+//	[7]  DeepSeek, release notes of V4-Flash-Vision.
+//	[8]  Google, model card of Gemma 3: images are "encoded to 256 tokens each".
+//	[9]  Anthropic, "PDF support".
+//	[10] Google, Gemini API, "Understand and count tokens".
+//	[11] OpenAI, Realtime API, "Managing costs".
+//	[12] PyTorch, ExecuTorch, README of its Voxtral Realtime example, read in
+//	     November 2026: 80 ms make one embedding, or 12.5 a second. It is assumed
+//	     for all Voxtral models.
+//	[13] OpenAI Cookbook, "How to count tokens with tiktoken".
+//	[14] Assumptions, counted by hand from the published chat templates: the
+//	     tokens for the role, for line breaks, and for the end of a message; the
+//	     most if roles differ. They were not measured against a provider.
 func Overheads(model string) convo.Overheads {
 	r := rulesOf(model)
 	if r == nil {
@@ -72,20 +95,20 @@ func Overheads(model string) convo.Overheads {
 	return convo.Overheads{Message: r.message, Media: r.media}
 }
 
-// modelRules are the rules for a family of models. Where one is zero, the
-// defaults of package convo hold.
+// modelRules are the figures for a family of models, in tokens. A zero stands
+// for the default of package convo.
 type modelRules struct {
 	message  int
 	image    imageRule
-	page     int64       // of a PDF
-	sound    int64       // a second
-	video    int64       // a second
-	function int64       // what a function of the tools has around it, with OpenAI
-	prompt   toolsPrompt // what comes with any tools, with Anthropic
+	page     int64       // per page of a PDF
+	sound    int64       // per second
+	video    int64       // per second
+	function int64       // per function among the tools, in addition to its text; OpenAI only
+	prompt   toolsPrompt // for having tools; Anthropic only
 }
 
-// Families of rules. A page of a PDF goes to OpenAI's models with its image at
-// low detail, from GPT-5.6 on at high detail.
+// OpenAI's models get each page of a PDF as text, for which 1,000 tokens are
+// assumed, and as an image: at low detail, and since GPT-5.6 at high detail.
 func openAITiles(base, tile int64) modelRules {
 	return modelRules{message: 4, image: tiles(base, tile), page: 1000 + base, sound: 10, function: 7}
 }
@@ -106,8 +129,8 @@ func claudeHigh(auto, forced int64) modelRules {
 	return modelRules{image: claudePatches(2576, 4784), page: 3000, prompt: toolsPrompt{auto, forced}}
 }
 
-// modelTable holds the rules by the beginnings of names, in lower case and with
-// "-" for ".". The longest that fits counts.
+// modelTable holds the rules by the beginning of a model's name, in lower case
+// and with "-" in place of ".". The longest name that fits is used.
 var modelTable = []struct {
 	name  string
 	rules modelRules
@@ -177,9 +200,9 @@ var modelTable = []struct {
 	{"qwen-vl", modelRules{message: 5, image: qwenPatches(28)}},
 }
 
-// rulesOf returns the rules for a model, nil where there are none.
+// rulesOf returns the rules for a model, or nil if it is not known.
 func rulesOf(model string) *modelRules {
-	model = model[:min(len(model), 200)]
+	model = model[:min(len(model), 200)] // longer than any real name, to bound the search
 	name := strings.ReplaceAll(strings.ToLower(model), ".", "-")
 	if r := findRules(name[strings.LastIndexByte(name, '/')+1:]); r != nil {
 		return r
@@ -187,7 +210,8 @@ func rulesOf(model string) *modelRules {
 	return findRules(name)
 }
 
-// findRules looks where a part of a name begins, from the left.
+// findRules returns the rules for the first part of a name that is in the
+// table. Parts begin after "-", "/", ":", "@" or a space.
 func findRules(name string) *modelRules {
 	for i := range name {
 		if i > 0 && !strings.ContainsRune("-/:@ ", rune(name[i-1])) {
@@ -206,7 +230,8 @@ func findRules(name string) *modelRules {
 	return nil
 }
 
-// begins reports whether name begins with start, and not with a longer number.
+// begins reports whether name begins with start. If start ends with a digit,
+// the number has to end there too: "gpt-4" is no beginning of "gpt-41".
 func begins(name, start string) bool {
 	rest, ok := strings.CutPrefix(name, start)
 	return ok && (rest == "" || !isDigit(rest[0]) || !isDigit(start[len(start)-1]))

@@ -13,7 +13,8 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// picture is a PNG of a size, with that many bytes after its header.
+// picture returns a PNG of a width and height, with some bytes after its
+// header.
 func picture(w, h uint32, bytes int) convo.Media {
 	b := []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
 	b = binary.BigEndian.AppendUint32(b, w)
@@ -21,8 +22,8 @@ func picture(w, h uint32, bytes int) convo.Media {
 	return convo.NewMedia("image/png", append(b, make([]byte, bytes)...))
 }
 
-// What the providers' documents give as examples.
-func TestOverheads_documentedImages(t *testing.T) {
+// The examples in the documentation of the providers.
+func TestOverheads_MatchTheDocumentedImages(t *testing.T) {
 	for _, tt := range []struct {
 		model  string
 		w, h   uint32
@@ -35,7 +36,7 @@ func TestOverheads_documentedImages(t *testing.T) {
 		{"gpt-4.1-mini", 1800, 2400, 2353},        // 1,452 patches
 		{"o4-mini", 1800, 2400, 2498},             // 1,452 patches at 1.72
 		{"gpt-5-mini-2025-08-07", 64, 64, 5},      // 4 patches at 1.2
-		{"gpt-5.6-sol", 4000, 2500, 11850},        // 125 x 79 patches, none given up
+		{"gpt-5.6-sol", 4000, 2500, 11850},        // 125 x 79 patches, below the limit
 		{"openai/gpt-5.6-terra", 100, 100, 20},    // 16 patches
 		{"gpt-5.4", 2048, 2048, 3000},             // 2,500 patches
 		{"gpt-5.5", 6000, 6000, 12000},            // 10,000 patches
@@ -63,7 +64,8 @@ func TestOverheads_documentedImages(t *testing.T) {
 		{"models/gemini-2.0-flash", 1000, 1000, 4 * 258},
 		{"gemini-3-pro-preview", 960, 540, 1120},
 		{"gemini-3.8-flash", 10, 10, 1120},
-		// mistral-common, Images: a token for each patch and for the end of each row.
+		// mistral-common, Images: a token for each patch and for the end of
+		// each row.
 		{"pixtral-12b-2409", 224, 224, 14 * 15},
 		{"mistral-small-2506", 1540, 1540, 55 * 56},
 		{"mistral-medium-2508", 3080, 1540, 28 * 56},
@@ -79,7 +81,7 @@ func TestOverheads_documentedImages(t *testing.T) {
 	}
 }
 
-func TestOverheads_names(t *testing.T) {
+func TestOverheads_RecognizeModelNames(t *testing.T) {
 	weigh := func(model string) int {
 		o := wire.Overheads(model)
 		if o.Media == nil {
@@ -115,7 +117,7 @@ func TestOverheads_names(t *testing.T) {
 	} {
 		assert.Equal(t, weigh(tt.like), weigh(tt.model), tt.model)
 	}
-	// Neighbours are told apart.
+	// Similar names have different rules.
 	assert.Len(t, map[int]bool{
 		weigh("gpt-4o"): true, weigh("gpt-4o-mini"): true, weigh("gpt-4.1-mini"): true, weigh("gpt-4.1-nano"): true,
 		weigh("gpt-5"): true, weigh("gpt-5.2"): true, weigh("gpt-5-nano"): true, weigh("gpt-5.4"): true, weigh("o1"): true, weigh("o4-mini"): true,
@@ -123,7 +125,7 @@ func TestOverheads_names(t *testing.T) {
 	}, 14)
 }
 
-func TestOverheads_plain(t *testing.T) {
+func TestOverheads_UnknownModelsHaveTheDefaults(t *testing.T) {
 	assert.Equal(t, convo.Overheads{}, wire.Overheads("my-own-model"))
 	assert.Equal(t, convo.Overheads{}, wire.Overheads(""))
 	assert.Equal(t, 4, wire.Overheads("gpt-4o").Message)
@@ -132,8 +134,9 @@ func TestOverheads_plain(t *testing.T) {
 	assert.Zero(t, wire.Overheads("claude-opus-5").Call)
 }
 
-// No size and no format makes media cost nothing, or as much as their bytes.
-func TestOverheads_bounds(t *testing.T) {
+// Media of any size and format have at least one token, and not as many as
+// their bytes.
+func TestOverheads_StayWithinBoundsForAnyMedia(t *testing.T) {
 	for _, model := range []string{
 		"gpt-4o", "gpt-4o-mini", "gpt-4.1-nano", "gpt-5", "gpt-5.4", "gpt-5.6", "o4-mini", "claude-haiku-4-5", "claude-opus-5",
 		"gemini-2.5-pro", "gemini-3-pro", "mistral-large", "pixtral-12b", "qwen2-vl", "qwen3-vl", "llama-4", "deepseek-chat", "gemma-3", "gpt-3.5-turbo",
@@ -166,15 +169,16 @@ func TestOverheads_bounds(t *testing.T) {
 	}
 }
 
-func TestOverheads_allocations(t *testing.T) {
+func TestOverheads_AllocateNothing(t *testing.T) {
 	media := wire.Overheads("claude-opus-5").Media
 	image, pdf := picture(4000, 3000, 3<<20), convo.NewMedia("application/pdf", make([]byte, 1<<20))
 	assert.Zero(t, testing.AllocsPerRun(20, func() { media(image) }))
 	assert.Zero(t, testing.AllocsPerRun(2, func() { media(pdf) }))
 }
 
-// A History weighs an image by the rule, and a field can be changed.
-func TestOverheads_history(t *testing.T) {
+// A History counts an image by the rule, and a field of the rules can be
+// changed.
+func TestOverheads_CanBeChangedForAHistory(t *testing.T) {
 	weight := func(o convo.Overheads) int {
 		h, err := convo.New(&convo.Options{Overheads: o})
 		require.NoError(t, err)

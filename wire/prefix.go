@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 )
 
-// PrefixShare returns how much of request a, from 0 to 1 by bytes, request b
-// begins with again: what a provider's prompt cache can reuse. Both are split
-// into content blocks (text, call, result, image); cache marks do not count.
+// PrefixShare returns the fraction of request a, in bytes, that request b
+// begins with, and that the provider may therefore read from its prompt cache.
+// It compares whole content blocks (text, calls, results, images) and ignores
+// cache marks.
 func PrefixShare(a, b Request) float64 {
 	as, bs := blocksOf(a), blocksOf(b)
 	same, total, still := 0, 0, true
@@ -24,8 +25,8 @@ func PrefixShare(a, b Request) float64 {
 	return float64(same) / float64(total)
 }
 
-// blocksOf splits a request into its content blocks, each with the role it
-// stands under.
+// blocksOf splits a request into its content blocks, each preceded by the role
+// of its message.
 func blocksOf(r Request) [][]byte {
 	var blocks [][]byte
 	if len(r.System) > 0 {
@@ -37,13 +38,13 @@ func blocksOf(r Request) [][]byte {
 			Content json.RawMessage
 			Parts   json.RawMessage
 			Calls   json.RawMessage `json:"tool_calls"`
-			Images  json.RawMessage // of Ollama
+			Images  json.RawMessage // Ollama
 			Thought json.RawMessage `json:"reasoning_content"`
 			Thinks  json.RawMessage `json:"thinking"`
 			ID      json.RawMessage `json:"tool_call_id"`
 		}
 		if json.Unmarshal(m, &f) != nil || f.Role == nil {
-			blocks = append(blocks, m) // an item that is a block itself
+			blocks = append(blocks, m) // an item of OpenAI's Responses
 			continue
 		}
 		head := append(bytes.Clone(f.Role), f.ID...)
@@ -56,8 +57,8 @@ func blocksOf(r Request) [][]byte {
 	return blocks
 }
 
-// appendBlocks appends the elements of an array, or a value that is none, as
-// one block each.
+// appendBlocks appends each element of an array as a block. A value that is not
+// an array is one block.
 func appendBlocks(blocks [][]byte, head []byte, content json.RawMessage) [][]byte {
 	var list []json.RawMessage
 	if json.Unmarshal(content, &list) != nil {
@@ -71,8 +72,8 @@ func appendBlocks(blocks [][]byte, head []byte, content json.RawMessage) [][]byt
 	return blocks
 }
 
-// withoutMark returns a block without its cache mark, and whether anything is
-// left.
+// withoutMark returns a block without its cache mark, and reports whether
+// anything is left of it.
 func withoutMark(raw json.RawMessage) (json.RawMessage, bool) {
 	if bytes.Contains(raw, []byte(`"cachePoint"`)) {
 		var block map[string]json.RawMessage

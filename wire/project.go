@@ -9,31 +9,31 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// Every format is written from one projection of the snapshot, which is in
-// order already: system text in front, results directly after their calls and
-// in call order, one for each call, nothing blank, ids that the provider
-// takes, and no part that only another provider understands.
+// Every format encodes a projection of the snapshot: the messages in the order
+// that all providers want. System text comes first, each call has one result,
+// results follow their calls in call order, nothing is blank, ids are valid for
+// the provider, and parts that only another provider understands are left out.
 
-// A profile is what the projection has to know of a format.
+// A profile describes a format to the projection.
 type profile struct {
-	format string // as in Origin.Format and Opaque.Format
-	model  string // the request goes to; empty: unknown
+	format string // in Origin.Format and Opaque.Format
+	model  string // the model that the request is for; empty if not known
 	ids    idRule
 
-	noReasoning bool                    // the format carries none
-	knows       func(convo.Opaque) bool // whether a block is one at all; nil: each is
+	noReasoning bool                    // the format has no place for reasoning
+	knows       func(convo.Opaque) bool // reports whether an opaque block can be sent; nil: all can
 }
 
-// A turn is one message of the projection.
-type turn struct {
+// A message is one message of the projection.
+type message struct {
 	role    convo.Role         // user, assistant or tool
-	parts   []convo.Part       // of user and assistant; calls come last and have wire ids
-	results []convo.ToolResult // of tool; in call order, with wire ids
-	own     bool               // an assistant turn that the format and model at hand have made
+	parts   []convo.Part       // of user and assistant; calls come last, with the ids to be sent
+	results []convo.ToolResult // of tool; in call order, with the ids to be sent
+	own     bool               // of assistant; it was made by the format and model of the profile
 }
 
-// calls returns the calls of a turn: they are its last parts.
-func (t *turn) calls() []convo.Part {
+// calls returns the tool calls of a message, which are its last parts.
+func (t *message) calls() []convo.Part {
 	i := slices.IndexFunc(t.parts, isCall)
 	if i < 0 {
 		return nil
@@ -41,21 +41,22 @@ func (t *turn) calls() []convo.Part {
 	return t.parts[i:]
 }
 
-// said returns the parts of a turn before its calls.
-func (t *turn) said() []convo.Part { return t.parts[:len(t.parts)-len(t.calls())] }
+// said returns the parts of a message before its calls.
+func (t *message) said() []convo.Part { return t.parts[:len(t.parts)-len(t.calls())] }
 
 func isCall(p convo.Part) bool { _, ok := p.(convo.ToolCall); return ok }
 
 type projection struct {
 	system     []convo.Part // Text and Opaque
-	turns      []turn
+	messages   []message
 	needsTools bool
 }
 
-// noResult answers a call that is open in the snapshot.
+// noResult is the text of the result that an open call gets in the request.
 const noResult = "no result"
 
-// Markers stand where a provider wants a user turn and there is none.
+// Markers are sent where a provider wants a user message and the conversation
+// has none.
 const (
 	earlierMarker  = "[The earlier part of this conversation is not shown.]"
 	continueMarker = "[Continue.]"
@@ -74,42 +75,42 @@ func project(s *convo.Snapshot, p profile) (projection, error) {
 		case convo.RoleSystem:
 			out.system = append(out.system, p.keep(m, false)...)
 		case convo.RoleUser:
-			out.add(turn{role: m.Role, parts: p.keep(m, false)})
+			out.add(message{role: m.Role, parts: p.keep(m, false)})
 		case convo.RoleAssistant:
-			t := turn{role: m.Role, own: p.isOwn(m.Origin)}
+			t := message{role: m.Role, own: p.isOwn(m.Origin)}
 			t.parts = p.keep(m, t.own)
 			calls := t.calls()
 			results := p.answers(msgs[i+1:], calls, ids)
 			out.add(t)
 			if len(results) > 0 {
-				out.add(turn{role: convo.RoleTool, results: results})
+				out.add(message{role: convo.RoleTool, results: results})
 				out.needsTools = true
 			}
 		}
-		// Tool messages were taken by the calls before them; others answer
-		// nothing.
+		// Tool messages are read by answers. Results without a call are left
+		// out.
 	}
-	if len(out.system) == 0 && len(out.turns) == 0 {
+	if len(out.system) == 0 && len(out.messages) == 0 {
 		return out, ErrEmpty
 	}
 	return out, nil
 }
 
-// add appends a turn that says anything.
-func (out *projection) add(t turn) {
+// add appends a message unless it is empty.
+func (out *projection) add(t message) {
 	if len(t.parts) > 0 || len(t.results) > 0 {
-		out.turns = append(out.turns, t)
+		out.messages = append(out.messages, t)
 	}
 }
 
-// isOwn reports whether what an assistant message holds for its maker alone
-// may be sent: reasoning with its signatures.
+// isOwn reports whether an assistant message was made by the format and model
+// of the profile. Only its maker gets the reasoning of a message back.
 func (p *profile) isOwn(o convo.Origin) bool {
 	return o.Format == p.format && (p.model == "" || o.Model == p.model)
 }
 
-// keep returns the parts of a message that the format understands, none of
-// them blank; calls last, and otherwise in their order.
+// keep returns the parts of a message that can be sent, in order, but with the
+// calls last.
 func (p *profile) keep(m *convo.Message, own bool) []convo.Part {
 	parts := make([]convo.Part, 0, len(m.Parts))
 	var calls []convo.Part
@@ -136,9 +137,9 @@ func (p *profile) keep(m *convo.Message, own bool) []convo.Part {
 	return append(parts, calls...)
 }
 
-// answers gives the calls wire ids and returns a result for each: the first
-// with its id in the tool messages that follow, by occurrence, or one that
-// says that there is none.
+// answers gives the calls the ids to be sent, and returns one result for each
+// call: the first one with its id in the tool messages that follow and that
+// answers no earlier call, or else one that says noResult.
 func (p *profile) answers(after []convo.Message, calls []convo.Part, ids *idAssigner) []convo.ToolResult {
 	if len(calls) == 0 {
 		return nil
@@ -150,7 +151,7 @@ func (p *profile) answers(after []convo.Message, calls []convo.Part, ids *idAssi
 		}
 		given = append(given, after[i].ToolResults()...)
 	}
-	waiting := make(map[resultKey][]int, len(given)) // positions, by what they answer
+	waiting := make(map[resultKey][]int, len(given)) // indices of the results that answer no call yet
 	for k, r := range given {
 		waiting[keyOf(r.CallID, r.Name)] = append(waiting[keyOf(r.CallID, r.Name)], k)
 	}
@@ -159,7 +160,7 @@ func (p *profile) answers(after []convo.Message, calls []convo.Part, ids *idAssi
 		call := part.(convo.ToolCall)
 		key := keyOf(call.ID, call.Name)
 		if len(waiting[key]) == 0 && call.ID == "" {
-			key.name = "" // of no name either
+			key.name = "" // a result may have neither id nor name
 		}
 		if mine := waiting[key]; len(mine) > 0 {
 			waiting[key] = mine[1:]
@@ -175,8 +176,8 @@ func (p *profile) answers(after []convo.Message, calls []convo.Part, ids *idAssi
 	return results
 }
 
-// A resultKey says which call a result answers: the one with its id, or, where
-// nobody has given ids, the next of its name.
+// A resultKey pairs calls and results: by id or, if they have no ids, by the
+// name of the tool.
 type resultKey struct{ id, name string }
 
 func keyOf(id, name string) resultKey {
@@ -205,8 +206,7 @@ func (p *profile) keepResult(parts []convo.Part) []convo.Part {
 	return kept
 }
 
-// isBlock reports whether an opaque part can be a block of this format: it is
-// a JSON object that says what it is.
+// isBlock reports whether an opaque part is a block of this format.
 func (p *profile) isBlock(o convo.Opaque) bool {
 	if o.Format != p.format || kindOf(json.RawMessage(o.JSON)) != '{' || !json.Valid([]byte(o.JSON)) || !utf8.ValidString(o.JSON) {
 		return false
@@ -216,17 +216,17 @@ func (p *profile) isBlock(o convo.Opaque) bool {
 
 func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// merged returns the turns with neighbours of one role made one. Results stay
-// turns of their own.
-func (out *projection) merged() []turn {
-	var turns []turn
-	for i := 0; i < len(out.turns); {
-		t := out.turns[i]
+// merged returns the messages with neighbours of one role merged into one.
+// Messages of results are not merged.
+func (out *projection) merged() []message {
+	var messages []message
+	for i := 0; i < len(out.messages); {
+		t := out.messages[i]
 		end := i + 1
-		for end < len(out.turns) && out.turns[end].role == t.role && t.role != convo.RoleTool {
+		for end < len(out.messages) && out.messages[end].role == t.role && t.role != convo.RoleTool {
 			end++
 		}
-		if group := out.turns[i:end]; len(group) > 1 {
+		if group := out.messages[i:end]; len(group) > 1 {
 			var said, calls []convo.Part
 			for k := range group {
 				said, calls = append(said, group[k].said()...), append(calls, group[k].calls()...)
@@ -235,31 +235,32 @@ func (out *projection) merged() []turn {
 			t.parts = append(said, calls...)
 		}
 		t.parts = slices.Clip(t.parts)
-		turns = append(turns, t)
+		messages = append(messages, t)
 		i = end
 	}
-	return turns
+	return messages
 }
 
-// userFirst returns the turns with a marker in front when they do not begin
-// with a user turn.
-func userFirst(turns []turn) []turn {
-	if len(turns) > 0 && turns[0].role == convo.RoleUser {
-		return turns
+// userFirst returns the messages with a marker in front if they do not begin
+// with a user message.
+func userFirst(messages []message) []message {
+	if len(messages) > 0 && messages[0].role == convo.RoleUser {
+		return messages
 	}
-	return slices.Insert(turns, 0, turn{role: convo.RoleUser, parts: []convo.Part{convo.Text(earlierMarker)}})
+	return slices.Insert(messages, 0, message{role: convo.RoleUser, parts: []convo.Part{convo.Text(earlierMarker)}})
 }
 
-// userLast returns the turns with a marker at the end when the last one is an
-// assistant turn.
-func userLast(turns []turn) []turn {
-	if n := len(turns); n > 0 && turns[n-1].role == convo.RoleAssistant {
-		return append(turns, turn{role: convo.RoleUser, parts: []convo.Part{convo.Text(continueMarker)}})
+// userLast returns the messages with a marker at the end if the last one is an
+// assistant message.
+func userLast(messages []message) []message {
+	if n := len(messages); n > 0 && messages[n-1].role == convo.RoleAssistant {
+		return append(messages, message{role: convo.RoleUser, parts: []convo.Part{convo.Text(continueMarker)}})
 	}
-	return turns
+	return messages
 }
 
-// joinTexts returns the texts of parts, one below the other; media are named.
+// joinTexts joins the texts of parts. Media are replaced by a short text, and
+// other parts are left out.
 func joinTexts(parts []convo.Part, sep string) string {
 	var texts []string
 	for _, p := range parts {
@@ -273,7 +274,7 @@ func joinTexts(parts []convo.Part, sep string) string {
 	return strings.Join(texts, sep)
 }
 
-// mediaText stands for media where a format cannot carry it.
+// mediaText returns the text that stands for media that a format cannot carry.
 func mediaText(m convo.Media) string {
 	kind := m.MIME
 	if kind == "" {

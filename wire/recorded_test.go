@@ -14,8 +14,8 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// recordings is where recorded requests lie beside the repository. They are
-// other people's and not part of it.
+// recordings is the directory of recorded requests. They belong to others and
+// are not part of the repository; without them the tests are skipped.
 const recordings = "../../shared/data/recorded"
 
 type recording struct {
@@ -43,10 +43,11 @@ func eachRecording(t *testing.T, name string, f func(recording)) {
 	require.NoError(t, lines.Err())
 }
 
-// A tally counts how Check names the rules that mutants break.
+// A tally counts, for each rule, the mutants that break it, those for which
+// Check names the rule, and those for which it names no other.
 type tally map[string]*struct{ made, named, alone int }
 
-// look has a mutant of a recorded request checked, in which one rule is broken.
+// look checks a recorded request in which one rule was broken.
 func (c tally) look(t *testing.T, f wire.Format, rule, id string, body any) {
 	t.Helper()
 	data, err := json.Marshal(body)
@@ -75,8 +76,8 @@ func (c tally) look(t *testing.T, f wire.Format, rule, id string, body any) {
 	}
 }
 
-// verdict wants every rule to have been broken, named each time, and hardly
-// ever another beside it.
+// verdict fails the test if a rule was never broken, or if Check often named
+// another rule with it.
 func (c tally) verdict(t *testing.T, rules ...string) {
 	t.Helper()
 	if _, err := os.Stat(recordings); err != nil {

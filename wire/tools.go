@@ -9,31 +9,31 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// ToolTokens returns what the tool definitions of a request weigh with a
-// model, for [convo.Limits].Overhead:
+// ToolTokens returns the tokens that the tool definitions of a request take
+// with a model, for [convo.Limits].Tools:
 //
-//	limits.Overhead, err = wire.ToolTokens("claude-opus-5", tools, nil)
+//	limits.Tools, err = wire.ToolTokens("claude-opus-5", tools, nil)
 //
-// The tools are JSON as the caller sends them, in the format of any provider:
-// the array, or an object that has it as "tools" or in "toolConfig", such as
-// the whole request. Nothing, null and an empty array weigh 0. A nil tokenizer
-// is [convo.Heuristic]. What is not JSON or no list of objects is a
-// *DecodeError.
+// tools is the JSON that the caller sends, in the format of any provider: the
+// array of tools, or an object that holds it in "tools" or in "toolConfig",
+// such as the whole request. Empty input, null and an empty array take 0
+// tokens. A nil tokenizer stands for [convo.Heuristic]. If tools is not JSON or
+// not a list of objects, ToolTokens returns a *DecodeError.
 //
-//   - OpenAI, by the recipe of its Cookbook (How to count tokens with
-//     tiktoken): 7 for each function, 10 up to GPT-4, and its name and
-//     description; 3 for having parameters and 3 for each, and its name, type and
-//     description; 3 for each value of an enum, less 3, and the value; 12 for
-//     having functions. Parameters of parameters count like parameters, what the
-//     recipe does not speak of as JSON.
-//   - Anthropic (Tool use: Pricing, October 2026): the JSON, and the system
-//     prompt that comes with tools. It differs by model and by whether tool_choice
-//     forces a call, which only a whole request tells: 286 or 406 with Claude Opus
-//     5, 354 or 474 with Sonnet 5 and with those not in the list, 496 or 588 with
-//     Haiku 4.5.
-//   - Others: the JSON.
+//   - OpenAI is counted by the recipe of its Cookbook ("How to count tokens with
+//     tiktoken"): for each function 7, or 10 up to GPT-4, and its name and
+//     description; 3 for having parameters, 3 for each parameter, and its name,
+//     type and description; for an enum 3 for each value, less 3, and the values;
+//     12 once for having functions. Nested parameters count like parameters. What
+//     the recipe does not mention counts as JSON.
+//   - Anthropic is counted as JSON, with the system prompt that comes with tools
+//     ("Tool use", section "Pricing", October 2026). It depends on the model and on
+//     whether tool_choice forces a call, which only a whole request tells: 286 or
+//     406 tokens with Claude Opus 5, 354 or 474 with Sonnet 5 and unlisted models,
+//     496 or 588 with Haiku 4.5.
+//   - Others are counted as JSON.
 //
-// It is a first guess; a usage report takes its place.
+// The result is a first estimate, which usage reports correct.
 func ToolTokens(model string, tools []byte, t convo.Tokenizer) (int, error) {
 	list, forced, err := toolList(tools)
 	if err != nil || len(list) == 0 {
@@ -72,11 +72,12 @@ func ToolTokens(model string, tools []byte, t convo.Tokenizer) (int, error) {
 	return int(min(n, math.MaxInt32)), nil
 }
 
-// A toolsPrompt is what Anthropic adds to a request with tools: where the model
-// may call one, and where it has to.
+// A toolsPrompt is the size of the system prompt that Anthropic adds to a
+// request with tools: if the model may call one (auto), and if it must
+// (forced).
 type toolsPrompt struct{ auto, forced int64 }
 
-// toolList finds the tools, and tells whether one has to be called.
+// toolList returns the tools, and reports whether the model must call one.
 func toolList(data []byte) (list []json.RawMessage, forced bool, err error) {
 	if isNull(bytes.TrimSpace(data)) {
 		return nil, false, nil
@@ -105,7 +106,8 @@ func toolList(data []byte) (list []json.RawMessage, forced bool, err error) {
 	return list, forced, read(path, "an array of tools", at, &list)
 }
 
-// isForced reads the choice of Anthropic and of Converse.
+// isForced reports whether a tool_choice of Anthropic, or a toolChoice of
+// Converse, makes the model call a tool.
 func isForced(choice json.RawMessage) bool {
 	if kindOf(choice) != '{' {
 		return false
@@ -114,14 +116,14 @@ func isForced(choice json.RawMessage) bool {
 	if err != nil {
 		return false
 	}
-	kind, _ := plainString(all["type"])
+	kind := stringOf(all["type"])
 	return kind == "any" || kind == "tool" || kind == "" && (!isNull(all["any"]) || !isNull(all["tool"]))
 }
 
-// openAIFunction returns the function that a tool of Chat Completions or of
-// Responses is, if it is one.
+// openAIFunction returns the function in a tool of Chat Completions or
+// Responses. It is not ok for other tools.
 func openAIFunction(tool map[string]json.RawMessage) (map[string]json.RawMessage, bool) {
-	if kind, _ := plainString(tool["type"]); kind != "function" {
+	if stringOf(tool["type"]) != "function" {
 		return nil, false
 	}
 	if kindOf(tool["function"]) != '{' {
@@ -131,7 +133,7 @@ func openAIFunction(tool map[string]json.RawMessage) (map[string]json.RawMessage
 	return f, err == nil
 }
 
-// A toolCounter counts functions as OpenAI shows them to its models.
+// A toolCounter counts functions by OpenAI's recipe.
 type toolCounter struct {
 	tokenizer convo.Tokenizer
 	function  int64
@@ -152,12 +154,12 @@ func (c *toolCounter) openAI(f map[string]json.RawMessage) int64 {
 	return n
 }
 
-// maxDepth is how deep parameters are looked through. What is deeper counts as
-// JSON.
+// maxDepth is how deep nested parameters are counted by the recipe. Deeper ones
+// count as JSON. Real schemas are a few levels deep.
 const maxDepth = 32
 
-// schema counts what stands in a JSON schema, beside what its property's line
-// says of it.
+// schema counts the fields of a JSON schema, except its type and description,
+// which properties counts.
 func (c *toolCounter) schema(raw json.RawMessage, depth int) int64 {
 	all, err := fields("-", raw)
 	if err != nil || depth > maxDepth {
@@ -214,10 +216,10 @@ func (c *toolCounter) enum(raw json.RawMessage) int64 {
 	return n
 }
 
-// label is a string, or the JSON of what is none.
+// label returns the value of a JSON string, or the JSON of any other value.
 func label(raw json.RawMessage) string {
-	if s, ok := plainString(raw); ok {
-		return s
+	if kindOf(raw) == '"' {
+		return stringOf(raw)
 	}
 	return compact(raw)
 }

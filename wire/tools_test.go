@@ -15,7 +15,7 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// weather is the function of OpenAI's example.
+// weather is the function in the example of OpenAI's Cookbook.
 const weather = `{
 	"name": "get_current_weather",
 	"description": "Get the current weather in a given location",
@@ -25,8 +25,8 @@ const weather = `{
 	}, "required": ["location"]}
 }`
 
-// counts is a tokenizer that knows the counts of some texts, and takes all
-// others for one token.
+// counts is a tokenizer with given counts for some texts. All others count as
+// one token.
 type counts map[string]int
 
 func (c counts) CountTokens(text string) int {
@@ -36,7 +36,8 @@ func (c counts) CountTokens(text string) int {
 	return 1
 }
 
-// The o200k and cl100k counts of the texts of OpenAI's example.
+// weatherCounts are the counts of the example's texts, which o200k and cl100k
+// agree on.
 var weatherCounts = counts{
 	"get_current_weather:Get the current weather in a given location": 11,
 	"location:string:The city and state, e.g. San Francisco, CA":      14,
@@ -45,10 +46,10 @@ var weatherCounts = counts{
 	"fahrenheit": 2,
 }
 
-// The Cookbook counts 101 tokens for its request with GPT-4o and 105 with
-// GPT-4, as the API did. 33 and 34 of them are the two messages and the start
-// of the answer.
-func TestToolTokens_cookbook(t *testing.T) {
+// The Cookbook counts 101 tokens for its example with GPT-4o and 105 with
+// GPT-4, and the API reported the same. 33 and 34 of them are for the two
+// messages and the start of the answer.
+func TestToolTokens_MatchTheCookbook(t *testing.T) {
 	chat := `[{"type": "function", "function": ` + weather + `}]`
 	responses := `[{"type": "function",` + weather[1:] + `]`
 	for model, want := range map[string]int{
@@ -66,10 +67,11 @@ func TestToolTokens_cookbook(t *testing.T) {
 	assert.Equal(t, 2*(68-12)+12, n)
 }
 
-// letters counts a token for each byte, so that what is counted can be added up.
+// letters counts one token for each byte, which makes the expected sums
+// obvious.
 var letters = convo.TokenizerFunc(func(s string) int { return len(s) })
 
-func TestToolTokens_schemas(t *testing.T) {
+func TestToolTokens_CountSchemas(t *testing.T) {
 	for _, tt := range []struct {
 		name, function string
 		want           int
@@ -97,7 +99,7 @@ func TestToolTokens_schemas(t *testing.T) {
 	}
 }
 
-func TestToolTokens_formats(t *testing.T) {
+func TestToolTokens_ReadToolsOfEachFormat(t *testing.T) {
 	anthropic := `{"name":"a","input_schema":{"type":"object"}}`
 	gemini := `{"functionDeclarations":[{"name":"a","parameters":{"type":"OBJECT"}}]}`
 	converse := `{"toolSpec":{"name":"a","inputSchema":{"json":{"type":"object"}}}}`
@@ -144,7 +146,7 @@ func TestToolTokens_formats(t *testing.T) {
 	}
 }
 
-func TestToolTokens_faults(t *testing.T) {
+func TestToolTokens_RefuseMalformedTools(t *testing.T) {
 	for tools, want := range map[string]string{
 		`[`:                           "not JSON: ",
 		`{"tools":[}`:                 "not JSON: ",
@@ -166,8 +168,8 @@ func TestToolTokens_faults(t *testing.T) {
 	}
 }
 
-// A tokenizer that lies makes no overflow and no negative weight.
-func TestToolTokens_tokenizer(t *testing.T) {
+// Wrong counts of a tokenizer cause no overflow and no negative result.
+func TestToolTokens_SurviveAWrongTokenizer(t *testing.T) {
 	tools := []byte(`[{"type":"function","function":` + weather + `}]`)
 	for _, lie := range []int{math.MaxInt, math.MinInt, -1} {
 		n, err := wire.ToolTokens("gpt-4o", tools, convo.TokenizerFunc(func(string) int { return lie }))
@@ -186,9 +188,9 @@ func TestToolTokens_tokenizer(t *testing.T) {
 	assert.InDelta(t, 68, own, 15)
 }
 
-// Parameters as deep as JSON may be are counted, in time that does not grow
-// with depth times size.
-func TestToolTokens_deep(t *testing.T) {
+// Parameters nested as deep as JSON allows are counted, in a time that does not
+// grow with the product of depth and size.
+func TestToolTokens_CountDeepSchemasInTime(t *testing.T) {
 	for _, step := range []string{`{"items":`, `{"properties":{"x":`, `{"anyOf":[`} {
 		const depth = 3000
 		closing := strings.NewReplacer("{", "}", "[", "]", `"items":`, "", `"properties":`, "", `"x":`, "", `"anyOf":`, "").Replace(step)
@@ -237,8 +239,8 @@ func FuzzToolTokens(f *testing.F) {
 	})
 }
 
-// What the tools of a request weigh is the first guess at what it carries
-// beside the messages.
+// The tokens of the tools are a first estimate of what a request holds beside
+// its messages.
 func ExampleToolTokens() {
 	tools := []byte(`[{"type": "function", "function": {
 		"name": "search",
@@ -248,11 +250,11 @@ func ExampleToolTokens() {
 			"class": {"type": "string", "enum": ["economy", "business"]}
 		}}
 	}}]`)
-	words := convo.TokenizerFunc(func(text string) int { return len(strings.Fields(text)) }) // of a real model: its tokenizer
+	words := convo.TokenizerFunc(func(text string) int { return len(strings.Fields(text)) }) // in real use, the tokenizer of the model
 	n, err := wire.ToolTokens("gpt-4o", tools, words)
 	fmt.Println(n, err)
 
-	_, err = convo.New(&convo.Options{Limits: convo.Limits{Window: 128_000, Overhead: n}})
+	_, err = convo.New(&convo.Options{Limits: convo.Limits{Window: 128_000, Tools: n}})
 	fmt.Println(err)
 	// Output:
 	// 39 <nil>

@@ -17,12 +17,13 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// transcripts is where real conversations lie beside the repository, one in a
-// line, as OpenAI chat messages. They are other people's and not part of it.
+// transcripts is the directory of real conversations, with one in each line, as
+// OpenAI chat messages. They belong to others and are not part of the
+// repository; without them the tests are skipped.
 const transcripts = "../../shared/data/transcripts"
 
-// eachTranscript calls f with each real conversation, mended where it was
-// aborted.
+// eachTranscript calls f with each real conversation. One that was aborted is
+// repaired.
 func eachTranscript(t testing.TB, f func(h *convo.History)) {
 	names, _ := filepath.Glob(filepath.Join(transcripts, "*.jsonl"))
 	if len(names) == 0 {
@@ -47,9 +48,9 @@ func eachTranscript(t testing.TB, f func(h *convo.History)) {
 	}
 }
 
-// Real conversations, in full and after every strategy, in every format; what
-// one format wrote and another reads and writes again.
-func TestFormats_Transcripts(t *testing.T) {
+// Real conversations give valid requests in every format, in full and after
+// every strategy, and also after one format has read what another wrote.
+func TestFormats_TranscriptsAreValidInEveryFormat(t *testing.T) {
 	names := slices.Sorted(maps.Keys(formats))
 	conversations, total, switched := 0, 0, 0
 	eachTranscript(t, func(h *convo.History) {
@@ -58,7 +59,7 @@ func TestFormats_Transcripts(t *testing.T) {
 		for _, c := range strategies {
 			f, err := convo.Restore(h.Snapshot(), &convo.Options{Roles: convo.Relaxed(), Strategy: c})
 			require.NoError(t, err)
-			if r, _ := f.Compact(t.Context(), ""); r.Outcome == convo.Applied {
+			if r, _ := f.Compact(t.Context(), ""); r.Outcome == convo.OutcomeApplied {
 				snaps = append(snaps, f.Snapshot())
 			}
 		}
@@ -73,7 +74,7 @@ func TestFormats_Transcripts(t *testing.T) {
 				if k > 0 {
 					continue
 				}
-				// Another provider goes on with what this one was sent.
+				// Continue with another provider from the request to this one.
 				in, err := formats[name].Decode(r.Body())
 				require.NoError(t, err, name)
 				other := names[(i+conversations)%len(names)]
@@ -92,8 +93,9 @@ func TestFormats_Transcripts(t *testing.T) {
 	assert.Positive(t, switched)
 }
 
-// The same format gives back what it wrote.
-func TestFormats_DecodeEncode(t *testing.T) {
+// Each format writes the same bytes again from what it reads of its own
+// request.
+func TestFormats_TranscriptsEncodeTheSameAfterDecode(t *testing.T) {
 	names := slices.Sorted(maps.Keys(formats))
 	n := 0
 	eachTranscript(t, func(h *convo.History) {

@@ -8,52 +8,54 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// A Format writes conversations as one provider wants them. All of this
-// package are plain values that are safe for concurrent use; what they are set
-// to says where providers differ by model.
+// A Format translates between conversations and the JSON of one provider. The
+// formats of this package are plain values and safe for concurrent use; their
+// fields say where models or servers of one provider differ.
 type Format interface {
-	// Encode returns the request for a snapshot. The same snapshot gives the
-	// same bytes, and the snapshot stays as it is. It fails only for a snapshot
-	// that is nil or shows nothing (ErrEmpty).
+	// Encode returns the request for a snapshot. The same snapshot always gives
+	// the same bytes. It fails with ErrEmpty if the snapshot is nil or holds
+	// nothing to send, and has no other errors.
 	Encode(s *convo.Snapshot) (Request, error)
 
-	// Decode reads a request, a response, or one message of either. What it
-	// cannot keep is named in Transcript.Lost. Malformed input is a
-	// *DecodeError, and nothing of it is returned. An answer that says nothing
-	// may give no message, or one that Append refuses as empty.
+	// Decode reads a request, a response, or one message of either.
+	// Transcript.Lost names what a message has no place for. If data is
+	// malformed, Decode returns a *DecodeError and no messages. An empty answer
+	// may give no message, or one that Append refuses.
 	Decode(data []byte) (Transcript, error)
 
-	// Check says why the provider would refuse a request, whoever made it. Of
-	// one that is fine it returns nothing.
+	// Check returns the reasons for which the provider would refuse a request,
+	// or nothing if the request is valid. The request need not come from
+	// Encode.
 	Check(request []byte) []Finding
 }
 
 // ErrEmpty is returned by Encode when there is nothing to send.
-var ErrEmpty = errors.New("wire: nothing to send")
+var ErrEmpty = errors.New("wire: nothing to send: append a message with content first")
 
-// A Request is the part of a provider's request that the conversation makes.
-// The model, the tools and the rest are the caller's.
+// A Request is the part of a provider's request that comes from the
+// conversation. The caller adds the model, the tools and all other fields.
 type Request struct {
-	System   json.RawMessage // where the provider wants it apart from the messages; else nil
+	System   json.RawMessage // the system text, if the provider wants it outside of the messages; else nil
 	Messages []json.RawMessage
 
-	// NeedsTools says that the messages hold tool calls or results: send the
-	// tools' definitions with them, some providers refuse the request otherwise.
+	// NeedsTools is set if the messages hold tool calls or results. Send the
+	// definitions of the tools with them, since some providers refuse the
+	// request otherwise.
 	NeedsTools bool
 
-	// NoThinking says that reasoning which the provider wants back is gone: turn
-	// thinking off for this request.
+	// NoThinking is set if reasoning that the provider wants back cannot be
+	// sent. Turn thinking off for this request.
 	NoThinking bool
 
 	names *names
 }
 
-// names are what a provider calls the fields of a request.
+// names are the provider's names for two fields of a request.
 type names struct{ system, messages string }
 
-// Body returns the system text and the messages as one JSON object, under the
-// provider's names: what Check takes. A caller without an SDK puts System and
-// Messages into a struct of its own, beside the model and the tools.
+// Body returns System and Messages as one JSON object under the provider's
+// names, which is what Check reads. A caller without an SDK can put System and
+// Messages into a struct of its own, together with the model and the tools.
 func (r Request) Body() []byte {
 	n := r.names
 	if n == nil {
@@ -78,37 +80,44 @@ func (r Request) Body() []byte {
 	return append(b, "]}"...)
 }
 
-// A Transcript is what Decode has read.
+// A Transcript is what Decode returns.
 type Transcript struct {
 	Messages []convo.Message // for History.Append, or NewSnapshot
-	Usage    convo.Usage     // of a response; cached tokens are in Input
-	Lost     []Loss
+	Usage    convo.Usage     // of a response; Input includes cached tokens
+	Lost     []Loss          // what the messages have no place for
 }
 
-// A Loss is a field that a [convo.Message] has no place for.
+// A Loss is something in the input of Decode that a [convo.Message] has no
+// place for.
 type Loss struct {
-	Path string // such as "messages[2].content[0].cache_control"
-	What string // in a few words
+	Path string // where it was, such as "messages[2].content[0].cache_control"
+	What string // what it was, in a few words
 }
 
 func (l Loss) String() string { return l.Path + ": " + l.What }
 
-// A Finding says why a provider would refuse a request.
+// A Finding is one reason for which a provider would refuse a request.
 type Finding struct {
-	Rule  string // short and always the same, such as "unanswered-call"
-	Path  string // where, such as "messages[3].tool_calls[0].id"
-	ID    string // of the call or result at fault, where there is one
-	Error string // what the provider says to it, as far as known
-	Fix   string // what would mend it
+	Rule    string // a short name that stays the same, such as "unanswered-call"
+	Path    string // where in the request, such as "messages[3].tool_calls[0].id"
+	ID      string // of the call or result at fault, if there is one
+	Problem string // what is wrong
+	Fix     string // how to mend it
+	Error   string // what the provider answers, as far as that is known
 }
 
-func (f Finding) String() string { return fmt.Sprintf("%s at %s: %s", f.Rule, f.Path, f.Fix) }
+func (f Finding) String() string {
+	if f.Path == "" {
+		return f.Rule + ": " + f.Problem + "; " + f.Fix
+	}
+	return f.Rule + " at " + f.Path + ": " + f.Problem + "; " + f.Fix
+}
 
-// A DecodeError says what is wrong in the input of a Decode, and where.
+// A DecodeError is returned by Decode for malformed input.
 type DecodeError struct {
-	Path   string // in the document; empty: the whole
-	Offset int64  // of the byte, for text that is not JSON; else 0
-	Reason string
+	Path   string // where the input is malformed; empty: the whole document
+	Offset int64  // number of bytes read before the error, if the input is not JSON; else 0
+	Reason string // what is wrong
 }
 
 func (e *DecodeError) Error() string {

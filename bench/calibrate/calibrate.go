@@ -1,9 +1,9 @@
-// Package calibrate measures what usage reports make of an estimate: how far
-// off the next request is, and how often its true size is above the bound, by
-// how many reports came before.
+// Package calibrate measures how usage reports improve an estimate: how far off
+// the estimate of the next request is, and how often the request's true size is
+// above the bound, depending on the number of reports before.
 //
-// The true sizes are those of a real tokenizer, with an overhead that the
-// library is not told. The library counts with Heuristic.
+// The true size of a request is the count of a real tokenizer plus an overhead
+// that convo does not know. convo counts with Heuristic.
 package calibrate
 
 import (
@@ -11,31 +11,33 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-
-	"github.com/cohere-ai/tokenizer"
+	"slices"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/bench/internal/harness"
+	"github.com/seed-c1b73e60/convo/bench/peer"
 )
 
-// overheads are what a request may carry beside its messages.
+// overheads are the possible sizes, in tokens, of what a request carries besides
+// its messages.
 var overheads = []int{0, 0, 500, 3000, 12_000}
 
-// frame is what a message weighs beside its text, in truth.
+// frame is the true number of tokens of a message besides its text.
 const frame = 4
 
-// A Setup is one way to go through conversations.
+// A Setup is one way to run conversations.
 type Setup struct {
 	Name     string
-	Count    func(text string) int // the true tokenizer
+	Count    func(text string) (int, error) // the true tokenizer
 	Prior    convo.Prior
-	Overhead bool // requests carry tools, from 0 to 12,000 tokens
-	Window   int  // 0: nothing is ever compacted
+	Overhead bool // requests carry tools of 0 to 12,000 tokens
+	Window   int  // 0 means that nothing is ever compacted
 }
 
-// A Cell sums up the requests before which the same number of reports came.
+// A Cell sums up the requests that came after the same number of reports.
 type Cell struct {
 	N            int
-	Error, Slack float64 // sums of shares of the true size
+	Error, Slack float64 // sums over requests, relative to the true size
 	Above        int     // requests above the bound
 }
 
@@ -54,23 +56,25 @@ func (c *Cell) plus(d Cell) {
 	c.Error, c.Slack = c.Error+d.Error, c.Slack+d.Slack
 }
 
-// MeanError is by how many percent of the true size the estimate was off.
+// MeanError returns the mean error of the estimate, in percent of the true size.
 func (c Cell) MeanError() float64 { return 100 * c.Error / float64(max(c.N, 1)) }
 
-// Coverage is in how many percent of the requests the bound held.
+// Coverage returns the percentage of requests whose true size was within the
+// bound.
 func (c Cell) Coverage() float64 { return 100 - 100*float64(c.Above)/float64(max(c.N, 1)) }
 
-// MeanSlack is by how many percent of the true size the bound was above it.
+// MeanSlack returns by how much the bound was above the true size on average, in
+// percent of the true size.
 func (c Cell) MeanSlack() float64 { return 100 * c.Slack / float64(max(c.N, 1)) }
 
-// Reports is up to how many reports cells are kept; the last one holds all
-// requests with that many or more.
+// Reports is the highest number of reports that has a cell of its own. That cell
+// also holds the requests after more reports.
 const Reports = 20
 
-// Cells are by the number of reports so far.
+// Cells holds the cells by the number of reports before a request.
 type Cells [Reports + 1]Cell
 
-// Over sums up the requests with first to last reports before them.
+// Over returns the sum of the cells from first to last.
 func (c *Cells) Over(first, last int) Cell {
 	var sum Cell
 	for _, d := range c[first : last+1] {
@@ -79,8 +83,8 @@ func (c *Cells) Over(first, last int) Cell {
 	return sum
 }
 
-// Run goes through conversations, each a list of texts, three messages to a
-// request, and reports the usage of each.
+// Run runs conversations, each of which is a list of texts. It makes a request
+// after every third message, and reports the usage of each request.
 func Run(s Setup, conversations [][]string) (*Cells, error) {
 	var cells Cells
 	r := rand.New(rand.NewPCG(1, 9))
@@ -99,7 +103,7 @@ func Run(s Setup, conversations [][]string) (*Cells, error) {
 func (s Setup) run(texts []string, overhead int, cells *Cells) error {
 	opts := &convo.Options{Roles: convo.Relaxed(), Priors: map[string]convo.Prior{"": s.Prior}}
 	if s.Window > 0 {
-		opts.Limits = convo.Limits{Window: s.Window + overhead, Reserve: -1, Overhead: overhead}
+		opts.Limits = convo.Limits{Window: s.Window + overhead, Reserve: -1, Tools: overhead}
 		opts.Strategy = convo.Truncate{}
 	}
 	h, err := convo.New(opts)
@@ -117,7 +121,11 @@ func (s Setup) run(texts []string, overhead int, cells *Cells) error {
 		if err != nil {
 			return err
 		}
-		truths[id] = s.Count(text) + frame
+		tokens, err := s.Count(text)
+		if err != nil {
+			return err
+		}
+		truths[id] = tokens + frame
 		if i%3 != 2 {
 			continue
 		}
@@ -137,8 +145,8 @@ func (s Setup) run(texts []string, overhead int, cells *Cells) error {
 	return nil
 }
 
-// Setups are those of the tables.
-func Setups() ([]Setup, error) {
+// Ours returns the setups whose true tokenizer is one that convo has.
+func Ours() ([]Setup, error) {
 	o200k, err := convo.Tiktoken("gpt-4o")
 	if err != nil {
 		return nil, err
@@ -147,42 +155,68 @@ func Setups() ([]Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	cohere, err := tokenizer.NewFromPrebuilt("coheretext-50k")
-	if err != nil {
-		return nil, err
+	here := func(t convo.Tokenizer) func(string) (int, error) {
+		return func(text string) (int, error) { return t.CountTokens(text), nil }
 	}
-	foreign := func(text string) int {
-		tokens, _ := cohere.Encode(text)
-		return len(tokens)
-	}
-	var setups []Setup
-	for _, t := range []Setup{
-		{Name: "o200k", Count: o200k.CountTokens},
-		{Name: "cl100k", Count: cl100k.CountTokens},
-		{Name: "foreign", Count: foreign},
-		{Name: "foreign, Prior{Ratio: 120}", Count: foreign, Prior: convo.Prior{Ratio: 120}},
-	} {
-		memo := map[string]int{}
-		count := t.Count
-		t.Count = func(text string) int {
-			n, ok := memo[text]
-			if !ok {
-				n = count(text)
-				memo[text] = n
-			}
-			return n
-		}
-		setups = append(setups, t)
-		t.Name, t.Overhead = t.Name+", tools", true
-		setups = append(setups, t)
-		t.Name, t.Window = t.Name+", compacting", 16_000
-		setups = append(setups, t)
-	}
-	return setups, nil
+	return slices.Concat(ways("o200k", here(o200k), convo.Prior{}), ways("cl100k", here(cl100k), convo.Prior{})), nil
 }
 
-// Write prints the tables.
-func Write(w io.Writer, quick bool) error {
+// Foreign returns the setups for a tokenizer that convo does not have. They call
+// count only once for each text.
+func Foreign(count func(text string) (int, error)) []Setup {
+	memo := map[string]int{}
+	once := func(text string) (int, error) {
+		n, ok := memo[text]
+		if ok {
+			return n, nil
+		}
+		n, err := count(text)
+		memo[text] = n
+		return n, err
+	}
+	return slices.Concat(ways("foreign", once, convo.Prior{}), ways("foreign, Prior{Ratio: 120}", once, convo.Prior{Ratio: 120}))
+}
+
+// ways returns the setups for one tokenizer: without tools, with tools, and with
+// tools and compaction.
+func ways(name string, count func(string) (int, error), prior convo.Prior) []Setup {
+	return []Setup{
+		{Name: name, Count: count, Prior: prior},
+		{Name: name + ", tools", Count: count, Prior: prior, Overhead: true},
+		{Name: name + ", tools, compacting", Count: count, Prior: prior, Overhead: true, Window: 16_000},
+	}
+}
+
+// openAI lists the vocabularies that convo has.
+var openAI = []string{"o200k_base", "cl100k_base"}
+
+// setups returns our setups and those for the peers' tokenizers that convo does
+// not have.
+func setups(fleet *harness.Fleet) ([]Setup, error) {
+	all, err := Ours()
+	for _, p := range fleet.Peers {
+		for _, c := range p.Counters {
+			if !slices.Contains(openAI, c.Vocabulary) {
+				all = append(all, Foreign(counts(p, c))...)
+			}
+		}
+	}
+	return all, err
+}
+
+// counts returns a function that has a peer count a text.
+func counts(p *harness.Peer, c peer.Counter) func(string) (int, error) {
+	return func(text string) (int, error) {
+		n, err := p.Count(c, []string{text})
+		if err != nil {
+			return 0, err
+		}
+		return n[0], nil
+	}
+}
+
+// Write writes the table.
+func Write(w io.Writer, quick bool, fleet *harness.Fleet) error {
 	n := 200
 	if quick {
 		n = 12
@@ -191,12 +225,12 @@ func Write(w io.Writer, quick bool) error {
 	if err != nil {
 		return err
 	}
-	setups, err := Setups()
+	setups, err := setups(fleet)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%d conversations of 60 messages each, three to a request, a report on each request. Error: of the whole context, before its report; coverage: how often its true size was within `Estimate.Upper`; slack: by how much Upper was above it, on average. All in percent.\n\n", len(texts))
-	fmt.Fprintln(w, "| true tokenizer | error before any report | after 1 | 3 | 10 | coverage, slack: none | 2nd and 3rd report | from the 4th on |")
+	fmt.Fprintf(w, "%d conversations of 60 messages each, with a request after every third message and a usage report for each request. Error: how far the estimate of the whole request was off before its own report. Coverage: how often the true size was within `Estimate.Upper`. Slack: by how much Upper was above the true size on average. All in percent.\n\n", len(texts))
+	fmt.Fprintln(w, "| true tokenizer | error before any report | after 1 report | after 3 | after 10 | coverage, slack before any report | after 1 and 2 | after 3 and more |")
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|")
 	for _, s := range setups {
 		c, err := Run(s, texts)

@@ -1,23 +1,26 @@
 package calibrate
 
 import (
+	"errors"
 	"flag"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo/bench/internal/harness"
+	"github.com/seed-c1b73e60/convo/bench/peer"
 )
 
-var conversations = flag.Int("calibrate.conversations", 40, "how many conversations TestTargets goes through")
+var conversations = flag.Int("calibrate.conversations", 200, "number of conversations that TestTargets runs")
 
-// With the tokenizer that Heuristic stands for, the numbers that convo holds
-// itself to; with others, what is stated of them.
+// TestTargets holds the accuracy that convo promises, with the tokenizer that
+// Heuristic is fitted to and with a similar one.
 func TestTargets(t *testing.T) {
 	texts, err := Conversations(*conversations)
 	require.NoError(t, err)
-	setups, err := Setups()
+	setups, err := Ours()
 	require.NoError(t, err)
 	for _, s := range setups {
 		t.Run(s.Name, func(t *testing.T) {
@@ -27,11 +30,6 @@ func TestTargets(t *testing.T) {
 			t.Logf("error %.2f %.2f %.2f %.2f; early %.1f %.1f; late %.1f %.1f", c[0].MeanError(), c[1].MeanError(), c[3].MeanError(), c[10].MeanError(),
 				early.Coverage(), early.MeanSlack(), late.Coverage(), late.MeanSlack())
 			assert.Equal(t, 19*len(texts), c.Over(1, Reports).N, "each request was seen")
-			if strings.HasPrefix(s.Name, "foreign") { // other kinds of text weigh otherwise with it
-				assert.GreaterOrEqual(t, late.Coverage(), 97.5)
-				assert.Less(t, late.MeanSlack(), 12.0)
-				return
-			}
 			assert.GreaterOrEqual(t, late.Coverage(), 99.0)
 			assert.Less(t, late.MeanSlack(), 8.0)
 			assert.GreaterOrEqual(t, early.Coverage(), 97.0)
@@ -45,7 +43,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// A change of the texts would be a change of the figures.
+// The conversations are the same each time, so that figures can be compared.
 func TestConversations_TheSame(t *testing.T) {
 	a, err := Conversations(3)
 	require.NoError(t, err)
@@ -56,12 +54,43 @@ func TestConversations_TheSame(t *testing.T) {
 
 func TestWrite(t *testing.T) {
 	if testing.Verbose() {
-		require.NoError(t, Write(os.Stdout, true))
+		require.NoError(t, Write(os.Stdout, true, new(harness.Fleet)))
 		return
 	}
-	require.NoError(t, Write(discard{}, true))
+	require.NoError(t, Write(discard{}, true, new(harness.Fleet)))
 }
 
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// There are no setups for peers' tokenizers with a vocabulary that convo has.
+func TestSetups_Peers(t *testing.T) {
+	fleet := &harness.Fleet{Peers: []*harness.Peer{{About: peer.About{Counters: []peer.Counter{{Vocabulary: "o200k_base"}, {Vocabulary: "cl100k_base"}, {Vocabulary: "another"}}}}}}
+	names := func(list []Setup) (out []string) {
+		for _, s := range list {
+			out = append(out, s.Name)
+		}
+		return out
+	}
+	ours, err := Ours()
+	require.NoError(t, err)
+	all, err := setups(fleet)
+	require.NoError(t, err)
+	assert.Equal(t, append(names(ours), names(Foreign(nil))...), names(all))
+}
+
+// An error of a tokenizer is returned, and a foreign tokenizer is called once for
+// each text.
+func TestForeign(t *testing.T) {
+	asked := map[string]int{}
+	texts := [][]string{{"a", "b", "c", "a", "b", "d"}}
+	for _, s := range Foreign(func(text string) (int, error) { asked[text]++; return 7, nil }) {
+		_, err := Run(s, texts)
+		require.NoError(t, err)
+	}
+	assert.Equal(t, map[string]int{"a": 1, "b": 1, "c": 1, "d": 1}, asked)
+	boom := errors.New("boom")
+	_, err := Run(Foreign(func(string) (int, error) { return 0, boom })[0], texts)
+	assert.ErrorIs(t, err, boom)
+}

@@ -2,26 +2,24 @@ package calibrate
 
 import (
 	"fmt"
+	"go/build"
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/seed-c1b73e60/convo/bench/texts"
+	"github.com/seed-c1b73e60/convo/internal/udhr"
 )
 
-// sources are modules that this one needs anyway: code, prose in several
-// languages, and JSON that nothing was tuned on.
-var sources = []string{
-	"github.com/tmc/langchaingo", "github.com/cloudwego/eino", "trpc.group/trpc-go/trpc-agent-go", "google.golang.org/adk/v2",
-}
-
-// sizes of messages, in bytes.
+// sizes are the possible sizes of messages, in bytes.
 var sizes = []int{30, 100, 400, 800, 3000, 6000}
 
-// Conversations makes so many conversations of 60 messages, cut from the
-// sources and from generated tool results, the same ones each time.
+// Conversations makes n conversations of 60 messages each, cut from the pools or
+// generated as tool results. They are the same each time.
 func Conversations(n int) ([][]string, error) {
 	pools, err := readPools()
 	if err != nil {
@@ -30,7 +28,7 @@ func Conversations(n int) ([][]string, error) {
 	r := rand.New(rand.NewPCG(7, 11))
 	out := make([][]string, n)
 	for i := range out {
-		// Two kinds of text in each: what is talked about and what tools say.
+		// Each conversation has two kinds of text, besides tool results.
 		a, b := pools[r.IntN(len(pools))], pools[r.IntN(len(pools))]
 		for range 60 {
 			pool := a
@@ -47,7 +45,7 @@ func Conversations(n int) ([][]string, error) {
 	return out, nil
 }
 
-// cut takes about so many bytes from the middle, at the borders of characters.
+// cut returns about size bytes from a random place in text, in whole characters.
 func cut(r *rand.Rand, text string, size int) string {
 	at := 0
 	if len(text) > size {
@@ -63,7 +61,7 @@ func cut(r *rand.Rand, text string, size int) string {
 	return text[at:end]
 }
 
-// toolResult is JSON as tools give it.
+// toolResult returns JSON like that of a tool.
 func toolResult(r *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString(`{"results":[`)
@@ -79,63 +77,82 @@ func toolResult(r *rand.Rand) string {
 	return b.String()
 }
 
-// readPools reads files of the sources, apart by kind.
+// readPools returns a pool for each kind of text. Go source, its comments,
+// Markdown made of both, and source in other languages come from the Go
+// installation. JSON is generated. The last pool is documents in Chinese and
+// Japanese.
 func readPools() ([][]string, error) {
-	kinds := map[string]int{".go": 0, ".md": 1, ".mdx": 1, ".json": 2, ".yaml": 2, ".yml": 2, ".html": 3, ".py": 4, ".ts": 4, ".js": 4, ".css": 3, ".txt": 1}
-	pools := make([][]string, 6)
-	for _, module := range sources {
-		dir, err := moduleDir(module)
-		if err != nil {
-			return nil, err
-		}
-		err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-			kind, known := kinds[filepath.Ext(path)]
-			if err != nil || e.IsDir() || !known || strings.HasSuffix(path, "go.sum") {
-				return err
+	const size, piece = 640 << 10, 16 << 10
+	var pools [][]string
+	var markdown []string
+	for _, c := range texts.Classes() {
+		switch c.Name {
+		case "Go source", "English prose", "markdown", "JSON":
+			text, err := c.Make(0, size)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", c.Name, err)
 			}
-			data, err := os.ReadFile(path)
-			if err != nil || len(data) < 2000 || len(data) > 1<<20 || !utf8.Valid(data) {
-				return err
+			pool := texts.Chunks(text, piece)
+			pools = append(pools, pool)
+			if c.Name == "markdown" {
+				markdown = pool
 			}
-			text := string(data)
-			if kind == 1 && mostlyWide(text) {
-				kind = 5
-			}
-			if len(pools[kind]) < 300 {
-				pools[kind] = append(pools[kind], text)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
 		}
 	}
-	var out [][]string
-	for _, p := range pools {
-		if len(p) >= 5 {
-			out = append(out, p)
-		}
-	}
-	if len(out) < 3 {
-		return nil, fmt.Errorf("the sources hold %d kinds of text, want 3", len(out))
-	}
-	return out, nil
-}
-
-// mostlyWide tells text in Chinese and the like from the rest.
-func mostlyWide(text string) bool {
-	return float64(utf8.RuneCountInString(text)) < 0.8*float64(len(text))
-}
-
-// moduleDir is where a module that this one needs lies.
-func moduleDir(module string) (string, error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	others, err := otherSource()
 	if err != nil {
-		return "", fmt.Errorf("where %s lies: %w", module, err)
+		return nil, err
 	}
-	dir := strings.TrimSpace(string(out))
-	if dir == "" {
-		return "", fmt.Errorf("%s is not in the module cache", module)
+	return append(pools, others, mixed(markdown)), nil
+}
+
+// otherSource returns files of the Go installation that hold assembler, C, scripts
+// and web pages.
+func otherSource() ([]string, error) {
+	root := filepath.Join(build.Default.GOROOT, "src")
+	var all []string
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !slices.Contains([]string{".s", ".c", ".h", ".js", ".html", ".css", ".sh", ".pl", ".yaml"}, filepath.Ext(path)) {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err == nil && len(data) >= 2000 && len(data) <= 1<<20 && utf8.Valid(data) {
+			all = append(all, string(data))
+		}
+		return err
+	})
+	if err == nil && len(all) < 5 {
+		err = fmt.Errorf("%s has %d source files in other languages than Go, want at least 5", root, len(all))
 	}
-	return dir, nil
+	return all, err
+}
+
+// mixed returns documents such as programmers write in Chinese and Japanese. A
+// paragraph in one of these languages, here of the Declaration of Human Rights,
+// is followed by English terms, code or tables of about the same length.
+func mixed(markdown []string) []string {
+	var own []string
+	for language, text := range udhr.Texts() {
+		if script := udhr.Script(language); script == "Chinese" || script == "Japanese" {
+			for line := range strings.Lines(text) {
+				if strings.TrimSpace(line) != "" {
+					own = append(own, line)
+				}
+			}
+		}
+	}
+	out := make([]string, len(markdown))
+	next := 0
+	for i, text := range markdown {
+		var b strings.Builder
+		for text != "" {
+			p := own[next%len(own)]
+			next++
+			other := texts.Cut(text, len(p))
+			text = text[len(other):]
+			b.WriteString(p + "\n" + other + "\n\n")
+		}
+		out[i] = b.String()
+	}
+	return out
 }

@@ -6,30 +6,30 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// An Item is a message as billing sees it. Two messages are the same to the
-// provider's cache when their keys are equal.
+// An Item is a message for billing. Two messages are the same to the provider's
+// cache if their keys are equal.
 type Item struct {
 	Key    uint64
 	Tokens int
 }
 
-// A Cache says when a provider's prompt cache helps.
+// A Cache describes a provider's prompt cache.
 type Cache struct {
-	Min int           // a shorter prefix is not read from it, a shorter request not written to it
-	TTL time.Duration // after a longer pause there is nothing to read; 0: it stays
+	Min int           // shorter prefixes are not read from the cache, shorter requests not written to it
+	TTL time.Duration // the cache is empty after a longer pause; 0 means never
 }
 
-// defaultCache is what the tables use: 1,024 tokens, no expiry.
+// defaultCache is the cache of the tables: 1,024 tokens, no expiry.
 var defaultCache = Cache{Min: 1024}
 
-// Prices are units for one token.
+// Prices are prices of one token, in units of an uncached input token.
 type Prices struct {
 	Name                          string
 	Read, Write, Uncached, Output float64
 }
 
-// Profiles returns the price profiles of the tables: what the providers' price
-// lists had in common in 2026, input without cache being 1.
+// Profiles returns the price profiles of the tables. They follow the price lists of
+// providers in 2026, with uncached input at 1.
 func Profiles() []Prices {
 	return []Prices{
 		{Name: "anthropic-5m", Read: 0.1, Write: 1.25, Uncached: 1, Output: 5},
@@ -38,17 +38,17 @@ func Profiles() []Prices {
 	}
 }
 
-// request is the price of a request of so many tokens, its answer apart, whose
-// first shared tokens are those of the request before.
+// request returns the price of a request, without its answer. Its first shared
+// tokens are the same as in the request before.
 func (p Prices) request(c Cache, shared, tokens int) float64 {
 	b := c.split(shared, tokens)
 	return p.Read*float64(b.Read) + p.Write*float64(b.Write) + p.Uncached*float64(b.Uncached)
 }
 
-// A Bill is tokens by price.
+// A Bill holds the number of tokens at each price.
 type Bill struct{ Read, Write, Uncached, Output int64 }
 
-// Units is what the tokens cost.
+// Units returns what the tokens cost.
 func (b Bill) Units(p Prices) float64 {
 	return p.Read*float64(b.Read) + p.Write*float64(b.Write) + p.Uncached*float64(b.Uncached) + p.Output*float64(b.Output)
 }
@@ -57,7 +57,7 @@ func (b Bill) plus(o Bill) Bill {
 	return Bill{b.Read + o.Read, b.Write + o.Write, b.Uncached + o.Uncached, b.Output + o.Output}
 }
 
-// split bills one request without its answer.
+// split returns the bill of one request without its answer.
 func (c Cache) split(shared, tokens int) Bill {
 	if shared < c.Min {
 		shared = 0
@@ -71,30 +71,30 @@ func (c Cache) split(shared, tokens int) Bill {
 	return b
 }
 
-// A Tally is what a replay came to.
+// A Tally is the result of a replay.
 type Tally struct {
 	Requests int
-	Rewrites int   // requests that do not begin with the one before
+	Rewrites int   // requests that do not begin with the whole request before
 	Over     int   // requests above the limit
 	Input    int64 // tokens of all requests
-	Later    int64 // of Input, those of requests that are not a conversation's first
-	Shared   int64 // of Later, the prefix that is the same as in the request before
+	Later    int64 // Input without the first request of each conversation
+	Shared   int64 // the part of Later that repeats the beginning of the request before
 
-	Bill // the conversation's requests
-	Side Bill
+	Bill      // the requests of the conversation
+	Side Bill // the requests for summaries
 }
 
-// Units is what everything cost, summaries included.
+// Units returns what everything cost, including summaries.
 func (t Tally) Units(p Prices) float64 { return t.Bill.plus(t.Side).Units(p) }
 
-// Mean is the mean of retained tokens per request.
+// Mean returns the mean number of tokens of a request.
 func (t Tally) Mean() float64 { return ratio(t.Input, int64(t.Requests)) }
 
-// HitRate is the share of input that was read from the cache.
+// HitRate returns the fraction of the input that was read from the cache.
 func (t Tally) HitRate() float64 { return ratio(t.Read, t.Input) }
 
-// Reuse is the share of a request that is a prefix of the one before, first
-// requests apart.
+// Reuse returns the fraction of the input that repeats the beginning of the
+// request before, not counting first requests.
 func (t Tally) Reuse() float64 { return ratio(t.Shared, t.Later) }
 
 func ratio(a, b int64) float64 {
@@ -127,13 +127,13 @@ type Meter struct {
 	idle time.Duration
 }
 
-// Wait lets time pass.
+// Wait adds a pause before the next request.
 func (m *Meter) Wait(d time.Duration) { m.idle += d }
 
 // Cold reports whether the cache has expired.
 func (m *Meter) Cold() bool { return m.Cache.TTL > 0 && m.idle > m.Cache.TTL }
 
-// Request bills a request of the conversation and its answer.
+// Request bills a request of the conversation with its answer.
 func (m *Meter) Request(view []Item, output int) convo.Usage {
 	same, shared, tokens := compare(m.last, view)
 	first := m.Requests == 0
@@ -159,8 +159,8 @@ func (m *Meter) Request(view []Item, output int) convo.Usage {
 	return convo.Usage{Input: tokens, CacheRead: int(b.Read), CacheWrite: int(b.Write), Output: output}
 }
 
-// Ride bills a request for a summary that begins as the last request of the
-// conversation did.
+// Ride bills a request for a summary that begins with the last request of the
+// conversation, so that it can be read from the cache.
 func (m *Meter) Ride(view []Item, output int) {
 	_, shared, tokens := compare(m.last, view)
 	if m.Cold() {
@@ -172,13 +172,13 @@ func (m *Meter) Ride(view []Item, output int) {
 	m.idle = 0
 }
 
-// Apart bills a request for a summary that has nothing to do with the cache.
+// Apart bills a separate request for a summary, which does not use the cache.
 func (m *Meter) Apart(tokens, output int) {
 	m.Side = m.Side.plus(Bill{Uncached: int64(tokens), Output: int64(output)})
 }
 
-// compare returns how many items two requests begin with alike, their tokens,
-// and the tokens of the newer request.
+// compare returns the number of items that two requests have in common at the
+// beginning, the tokens of these items, and the tokens of the newer request.
 func compare(older, newer []Item) (same, shared, tokens int) {
 	for same < min(len(older), len(newer)) && older[same].Key == newer[same].Key {
 		shared += newer[same].Tokens

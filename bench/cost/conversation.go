@@ -15,19 +15,20 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// A Conversation is what was said in the end, to be replayed request by
+// A Conversation is a complete conversation that can be replayed request by
 // request.
 type Conversation struct {
 	Name     string
-	Messages []convo.Message // each with its number in Meta
+	Messages []convo.Message // the Meta of each is its number
 
 	count func(convo.Message) int
 	plan  *layout
 }
 
-// NewConversation takes messages as a History takes them, so that a replay
-// meets no surprise: calls that nobody answered are answered by an error, and a
-// message that has no place is left out.
+// NewConversation makes a conversation of messages that a History accepts, so that
+// replaying it never fails. Calls without a result are answered with an error, a
+// system message after the beginning becomes a user message, and a message that
+// the History refuses is left out.
 func NewConversation(name string, msgs []convo.Message) (*Conversation, error) {
 	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 	if err != nil {
@@ -43,7 +44,7 @@ func NewConversation(name string, msgs []convo.Message) (*Conversation, error) {
 			if _, err := h.AnswerOpenCalls("no answer"); err != nil {
 				return nil, err
 			}
-			_, _ = h.Append(m) // left out when it has no place
+			_, _ = h.Append(m) // leave it out if it is refused again
 		}
 	}
 	if _, err := h.AnswerOpenCalls("no answer"); err != nil {
@@ -59,8 +60,8 @@ func NewConversation(name string, msgs []convo.Message) (*Conversation, error) {
 	return c, err
 }
 
-// CountBytes is the simulator's measure: a token for four bytes of text, names
-// and arguments, and five for a message.
+// CountBytes counts tokens for the simulator: one for every four bytes of text,
+// names and arguments, and five more for each message.
 func CountBytes(m convo.Message) int {
 	n := 0
 	for _, p := range m.Parts {
@@ -93,8 +94,9 @@ func partBytes(p convo.Part) int {
 
 var seed = maphash.MakeSeed()
 
-// item weighs a message that is sent. Equal text at another place of the
-// conversation is another message, so that nothing is saved by chance.
+// item returns a message for billing. Messages with equal text at different
+// places of the conversation get different keys, so that no cache hit is counted
+// by accident.
 func (c *Conversation) item(m convo.Message) Item {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -147,11 +149,11 @@ func (c *Conversation) items(msgs []convo.Message) []Item {
 	return out
 }
 
-// A Clock says how long after the answer before a request is sent.
+// A Clock says how much time passes before each request.
 type Clock struct {
-	Step  time.Duration
-	Every int // a pause before each request of this number; 0: none
-	Pause time.Duration
+	Step  time.Duration // before an ordinary request
+	Every int           // every request with a number divisible by it follows a pause; 0 means none
+	Pause time.Duration // the length of a pause
 }
 
 func (c Clock) before(request int) time.Duration {
@@ -191,7 +193,7 @@ func (c *chatMessage) message() (convo.Message, error) {
 		}
 		return convo.Assistant(text, calls...), nil
 	}
-	return convo.Message{}, fmt.Errorf("role %q", c.Role)
+	return convo.Message{}, fmt.Errorf("unknown role %q, want system, developer, user, assistant or tool", c.Role)
 }
 
 // text returns the content: a string, or the text blocks of a list.
@@ -203,7 +205,7 @@ func (c *chatMessage) text() string {
 	var blocks []struct {
 		Text string `json:"text"`
 	}
-	_ = json.Unmarshal(c.Content, &blocks) // null, or what is not text
+	_ = json.Unmarshal(c.Content, &blocks) // content that is neither has no text
 	var all []byte
 	for _, b := range blocks {
 		all = append(all, b.Text...)
@@ -211,8 +213,8 @@ func (c *chatMessage) text() string {
 	return string(all)
 }
 
-// ReadMessages reads OpenAI chat messages, one conversation a line: a list, or
-// an object with a list named messages.
+// ReadMessages reads OpenAI chat messages. Each line is a conversation: a list of
+// messages, or an object with such a list named messages.
 func ReadMessages(r io.Reader) ([][]convo.Message, error) {
 	var all [][]convo.Message
 	lines := bufio.NewScanner(r)
@@ -233,7 +235,7 @@ func ReadMessages(r io.Reader) ([][]convo.Message, error) {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 		if in.Messages == nil {
-			return nil, fmt.Errorf("line %d: no messages: want a conversation on each line, a list of messages or {\"messages\": [...]}", n)
+			return nil, fmt.Errorf("line %d: no messages: want a list of messages or {\"messages\": [...]} on each line", n)
 		}
 		var msgs []convo.Message
 		for i := range in.Messages {
@@ -246,13 +248,13 @@ func ReadMessages(r io.Reader) ([][]convo.Message, error) {
 		all = append(all, msgs)
 	}
 	if len(all) == 0 && lines.Err() == nil {
-		return nil, errors.New("no conversation in it")
+		return nil, errors.New("no conversation: the file is empty")
 	}
 	return all, lines.Err()
 }
 
-// Chain joins conversations, so many into one; the system messages of all but
-// the first go. Less than 2 joins none.
+// Chain joins each n conversations into one, without the system messages of all
+// but the first. If n is less than 2, nothing is joined.
 func Chain(name string, msgs [][]convo.Message, n int) ([]*Conversation, error) {
 	var out []*Conversation
 	for group := range slices.Chunk(msgs, max(n, 1)) {

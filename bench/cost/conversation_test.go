@@ -30,8 +30,8 @@ func TestReadMessages(t *testing.T) {
 	}
 }
 
-// Real transcripts hold calls without results, results without calls and
-// system messages in the middle.
+// Real transcripts have calls without results, results without calls, and system
+// messages in the middle.
 func TestNewConversation(t *testing.T) {
 	call := convo.ToolCall{ID: "1", Name: "f", Arguments: "{}"}
 	c := conversation(t, []convo.Message{
@@ -88,8 +88,8 @@ func TestGeneratorsAreSeeded(t *testing.T) {
 
 func TestWrite(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, Write(&out, true))
-	for _, want := range []string{"| convo, defaults | real |", "| optimum, ", "| trpc-agent-go HeadOut | real |", "Low 50 %", "cache is cold", "by measured growth"} {
+	require.NoError(t, Write(&out, true, alone))
+	for _, want := range []string{"| convo, defaults | real |", "| optimum, ", "Low 50 %", "cache is cold", "by measured growth"} {
 		assert.Contains(t, out.String(), want)
 	}
 	assert.NotContains(t, out.String(), "NaN")
@@ -97,7 +97,7 @@ func TestWrite(t *testing.T) {
 	out.Reset()
 	c := conversation(t, Chat(1, 40))
 	p := Prices{Name: "units", Read: 0.5, Write: 1, Uncached: 1, Output: 2}
-	require.NoError(t, WriteOne(&out, "mine", []*Conversation{c}, limited(2000), p))
+	require.NoError(t, WriteOne(&out, "mine", []*Conversation{c}, limited(2000), p, alone))
 	assert.Contains(t, out.String(), "| mine × 1, limit 2,000 | code | units: thousand units |")
 }
 

@@ -1,84 +1,93 @@
-// Package cost tells what a conversation costs under a provider's prompt cache,
-// by how its history is kept small: with convo, with other Go libraries, with
-// simple rules, and at best.
+// Package cost simulates what a conversation costs with a provider's prompt cache,
+// depending on how it is kept within a limit. It compares convo, other Go
+// libraries, simple rules, and the optimum.
 //
 // # The bill
 //
 // A conversation is replayed message by message, with a request before each
-// assistant message. What a request begins with exactly as the one before is
-// read from the cache, when it is long enough; the rest is written to it, or
-// costs the plain price where the whole request is too short; the answer is
-// output. A pause longer than the cache lives makes it empty. Prices, least
-// length, time to live and pauses are free to set ([Prices], [Cache], [Clock]).
-// Tool schemas are not billed: they are the same for everybody.
+// assistant message. The part of a request that repeats the beginning of the
+// request before is read from the cache, if it is long enough. The rest is
+// written to the cache, or costs the uncached price if the whole request is too
+// short. The answer is output. After a pause longer than its time to live the
+// cache is empty. Prices, the shortest cached length, the time to live and pauses
+// can be set ([Prices], [Cache], [Clock]). Tool definitions are not billed, since
+// they are the same for every policy.
 //
-// Conversations are generated from a seed ([AgentRun], [React], [Chat]) or read
-// from JSONL ([ReadMessages]); [Write] takes those in the folder that the
+// Conversations are generated ([AgentRun], [React], [Chat]) or read from JSONL
+// ([ReadMessages]). [Write] also replays those in the directory that the
 // environment variable [Transcripts] names. To replay your own:
 //
 //	go run ./cost/replay -file x.jsonl -limit 20000
 //
 // # The optimum
 //
-// It ranges over policies that know the whole conversation, and choose before
-// each request where to cut, never further back than before, and how many tool
-// results to clear, oldest first, never fewer. What is sent holds the system
-// messages, the user messages of the turn that the cut is inside of, and all
-// that follows the cut; the newest exchange and the newest user messages stay;
-// no exchange is torn; no request is above the limit. convo's Truncate,
-// ClearToolResults, SlidingWindow and chains of them are such policies, at any
-// marks and whenever they run, so the optimum is a bound for them. It is not
-// one for summaries, for holes in the middle, or for requests above the limit.
+// The optimum is the lowest cost of any policy in the following class. A policy
+// of the class may know the whole conversation. Before each request it chooses
+// where to cut, at the same place as before or later, and how many tool results
+// to clear, oldest first, as many as before or more. The request then holds the
+// system messages, the user messages of the turn in which the cut falls, and
+// everything after the cut. The newest exchange and the newest user messages
+// always stay, an exchange stays or goes as a whole, and no request is above the
+// limit. convo's Truncate, ClearToolResults, SlidingWindow and chains of these are
+// in the class, with any limits and whenever they run, so they cannot cost less
+// than the optimum. Summaries, gaps in the middle, and requests above the limit
+// are outside the class.
 //
-// Whoever retains less pays less, so costs are compared at equal retention: the
-// optimum must send at least as many tokens, over all conversations of a row
-// together, as the policy that it is compared with. That makes one price for
-// retained tokens; for each price a dynamic programme over (cut, cleared) finds
-// the cheapest plan, and the prices in turn give a lower bound by duality and a
-// plan above it. Distances are to the lower bound, so they are upper bounds of
-// the true ones. Tests compare the programme with all plans there are, on small
-// conversations.
+// A policy that retains less also pays less, so costs are compared at equal
+// retention: over all conversations of a row together, the optimum must send at
+// least as many tokens as the policy that it is compared with. This constraint
+// becomes a reward for each retained token (a Lagrange multiplier). For a given
+// reward, dynamic programming over (cut, cleared) finds the best plan. Varying
+// the reward gives a lower bound of the optimum, by duality, and a plan whose
+// cost is an upper bound. The tables compare with the lower bound, so the true
+// distance from the optimum is at most the one shown. Tests compare the dynamic
+// programming with a search through all plans, on small conversations.
 //
-// The distance says whether a policy gets as much for its money as can be got.
-// It does not say how much to retain: a policy that fills the window to the
-// brim pays several times as much and may be near its own optimum.
+// The distance says how well a policy spends its money for what it retains. It
+// does not say how much to retain. A policy that always fills the window pays
+// several times as much, and may still be near the optimum for that retention.
 //
-// # What the defaults rest on
+// # The reasons for the defaults
 //
-// Figures are for the first of the [Profiles], on 361 real conversations
-// chained into 12 long ones (five sets) and 12 generated ones (four kinds),
-// with limits of 8,000 to 100,000 tokens. The defaults are 0.8 to 6.5 % above
-// the optimum on the nine, 1.0 to 8.0 % in half the window, 0.2 to 3.2 % in
-// twice the window; less with the other profiles. In a chat of 400 turns within
-// 20,000 tokens 97.3 % of each request is a prefix of the one before.
+// The figures are for the first of the [Profiles] and nine sets of conversations:
+// five sets of real ones, 361 in all, chained into 12 long ones, and four sets of
+// generated ones, 12 in all. Limits are from 8,000 to 100,000 tokens. The defaults
+// cost 0.8 to 6.5 % more than the optimum on the nine sets, 1.0 to 8.0 % more with
+// half the limit, and 0.2 to 3.2 % more with twice the limit. With the other
+// profiles it is less. In a chat of 400 turns within 20,000 tokens, 97.3 % of the
+// requests' tokens repeat the beginning of the request before.
 //
-// Low water is half of High. No mark is cheapest: the lower it is, the less is
-// retained and paid. What tells is what a token costs that is retained in one
-// request more, where reading it costs 0.1. From 40 % to half of High it is
-// 0.13 to 0.26 units; on to two thirds up to 0.28, three quarters up to 0.33,
-// nine tenths up to 0.87: there the price is for rewriting. At three quarters the
-// distance to the optimum is up to 11.6 %, at nine tenths up to 23 %.
+// Low is half of High. No value of Low is the cheapest, because a lower one
+// retains less and costs less. The question is what it costs to retain one more
+// token in one more request, when reading it from the cache costs 0.1 units.
+// Raising Low from 40 % to 50 % of High costs 0.13 to 0.26 units for each token
+// gained, from there to two thirds up to 0.28, to three quarters up to 0.33, and
+// to nine tenths up to 0.87, because the cache is written so often. With Low at
+// three quarters the cost is up to 11.6 % above the optimum, and at nine tenths up
+// to 23 %.
 //
-// Tool results are cleared before anything is dropped. Without that, agent runs
-// of 150 and 400 steps are 5.7 and 9.8 % above the optimum instead of 1.8 and
-// 6.5; on the others it changes 0.6 points at most. To keep the results
-// of 1, 3, 5 or 10 exchanges, or to clear whatever it frees, changes 1.5 points
-// at most: that is left to what a model needs. When clearing frees 30 to 40 % of
-// High, not to drop anything beside it is about 3 % cheaper at equal retention on
-// 400 steps, 1 to 2 % on short turns with tools, and about 1 % dearer on two
-// other sets: too little either way for another rule.
+// Tool results are cleared before anything is dropped. Without clearing, agent
+// runs of 150 and 400 steps cost 5.7 and 9.8 % more than the optimum, instead of
+// 1.8 and 6.5 %. On the other sets the difference is at most 0.6 percentage
+// points. Keeping the results of 1, 3, 5 or 10 exchanges, or clearing however
+// little it frees, changes the cost by at most 1.5 points, so this choice can be
+// left to what the model needs. If clearing frees 30 to 40 % of High and nothing is
+// dropped besides, then at equal retention 400 steps cost about 3 % less, short
+// turns with tools 1 to 2 % less, and two other sets about 1 % more. That is too
+// little to justify another rule.
 //
-// A planner that sets Low by the measured growth per request does not beat fixed
-// marks: at equal retention it is within 1 % of them but on one short set.
+// Setting Low from the measured growth per request is no better than a fixed Low:
+// at equal retention the costs are within 1 % of each other, except on one short
+// set.
 //
-// To compact while the cache is cold does beat them. When a pause that is longer
-// than the cache lives comes before every 25th request, a host that halves the
-// way from Low to High for the first request after it (SetLimits, Prepare,
-// SetLimits) pays 4 to 8 % less than with a fixed mark that retains as much.
-// Before every 100th request it is 8 % at most, in a chat nothing, and without
-// pauses nothing changes. Only the host knows how long its provider remembers,
-// so it is no default.
+// Compacting while the cache is empty is better. Suppose that a pause longer than
+// the cache's time to live comes before every 25th request. A host that lowers
+// High to halfway between Low and High for the first request after each pause
+// (SetLimits, Prepare, SetLimits) pays 4 to 8 % less than with a fixed Low that
+// retains as much. With a pause before every 100th request it pays at most 8 %
+// less, and nothing less in a chat. Without pauses nothing changes. This is not a
+// default because only the host knows how long its provider keeps a cache.
 //
-// A summary whose request begins as the last one did costs 4 to 12 % less, over
-// the whole conversation, than one with a request of its own.
+// If the request for a summary begins with the last request of the conversation,
+// the whole conversation costs 4 to 12 % less than if it is a separate request.
 package cost

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// A writer makes text and sizes from a seed.
+// A writer generates text and sizes. The same seed gives the same ones.
 type writer struct {
 	*rand.Rand
 	text string
@@ -34,18 +34,18 @@ func newWriter(seed uint64) *writer {
 	return w
 }
 
-// tokens returns text of about so many tokens.
+// tokens returns text of about n tokens.
 func (w *writer) tokens(n int) string {
 	n = min(4*n, len(w.text)/2)
 	at := w.IntN(len(w.text) - n)
 	return w.text[at : at+n]
 }
 
-// between returns text of a length in a range.
+// between returns text of least to most tokens.
 func (w *writer) between(least, most int) string { return w.tokens(least + w.IntN(most-least+1)) }
 
-// result is a tool result: log-normal, half of them below the median, and a
-// few very long.
+// result returns the text of a tool result. Its length has a log-normal
+// distribution with the given median, so that a few results are very long.
 func (w *writer) result(median, most int) string {
 	return w.tokens(max(5, min(most, int(float64(median)*math.Exp(1.2*w.NormFloat64())))))
 }
@@ -60,8 +60,8 @@ func (w *writer) round(n int, think string, median, most int) []convo.Message {
 	return []convo.Message{convo.Assistant(think, call), convo.Result(call, w.result(median, most))}
 }
 
-// AgentRun is one long turn: a system prompt, a task, and steps of a thought
-// with a call and its result, about 1,800 tokens each.
+// AgentRun generates one long turn: a system prompt, a task, and steps of about
+// 1,800 tokens, each of which is a short text with a call, and its result.
 func AgentRun(seed uint64, steps int) []convo.Message {
 	w := newWriter(seed)
 	msgs := []convo.Message{convo.System(w.tokens(2500)), convo.User(w.between(300, 1500))}
@@ -71,7 +71,7 @@ func AgentRun(seed uint64, steps int) []convo.Message {
 	return append(msgs, convo.Assistant(w.between(100, 400)))
 }
 
-// React is turns of a user, each with a few steps and an answer.
+// React generates turns with a few tool calls and an answer each.
 func React(seed uint64, turns int) []convo.Message {
 	w := newWriter(seed)
 	msgs := []convo.Message{convo.System(w.tokens(1500))}
@@ -87,7 +87,7 @@ func React(seed uint64, turns int) []convo.Message {
 	return msgs
 }
 
-// Chat is turns of a user and an assistant, without tools.
+// Chat generates turns without tools.
 func Chat(seed uint64, turns int) []convo.Message {
 	w := newWriter(seed)
 	msgs := []convo.Message{convo.System(w.tokens(400))}

@@ -7,44 +7,46 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// A layout is a conversation as the modelled policies and the optimum see it:
-// system messages, then atoms, which stay or go as a whole.
+// A layout is a conversation in the form in which the modelled policies and the
+// optimum work on it: system messages, then exchanges, here called atoms. A user
+// message is an atom too.
 //
-// What such a policy sends is named by two numbers, a cut and how many results
-// are cleared: see view.
+// Two numbers define what such a policy sends: a cut, and how many results are
+// cleared. See view.
 type layout struct {
 	full    []Item // by message
-	cleared []Item // the same, with every result cleared that is worth it
-	system  int    // messages
+	cleared []Item // the same, with every result cleared for which that saves tokens
+	system  int    // number of system messages
 
 	atoms []atom
-	sys   int   // tokens
-	upTo  []int // tokens of all atoms before one
-	clear []int // exchanges before an atom that clearing makes smaller
-	gain  []int // tokens that clearing so many frees
-	at    []int // atom of a clearable exchange
-	lead  []int // tokens of it before the first result that is cleared
+	sys   int   // tokens of the system messages
+	upTo  []int // by atom: tokens of all atoms before it
+	clear []int // by atom: number of clearable exchanges before it
+	gain  []int // by number of cleared exchanges: tokens that clearing them frees
+	at    []int // by clearable exchange: its atom
+	lead  []int // by clearable exchange: its tokens before the first result that is cleared
 
 	requests []request
 }
 
 type atom struct {
-	from, to int // messages
+	from, to int // its messages
 	turn     int
-	users    [2]int // messages: the user messages of the turn
-	head     int    // their tokens, when a cut at the atom keeps them
-	canCut   bool
-	user     bool
+	users    [2]int // the user messages of its turn
+	head     int    // their tokens, if a cut at this atom keeps them
+	canCut   bool   // a cut may fall before this atom
+	user     bool   // it is a user message
 }
 
 type request struct {
-	atoms  int // that there are
-	newest int // the last place for a cut
-	clears int // the most that may be cleared
-	output int
+	atoms  int // number of atoms so far
+	newest int // the last atom at which a cut may fall
+	clears int // the highest number of exchanges that may be cleared
+	output int // tokens of the answer
 }
 
-// newLayout asks the library itself what clearing would make of each message.
+// newLayout returns the layout of a conversation. It uses ClearToolResults itself
+// to find out what clearing leaves of each message.
 func newLayout(c *Conversation) (*layout, error) {
 	l := &layout{full: c.items(c.Messages)}
 	cleared, err := clearAll(c.Messages)
@@ -87,7 +89,7 @@ func newLayout(c *Conversation) (*layout, error) {
 	return l, nil
 }
 
-// request is the one that is sent with the atoms that there are.
+// request returns the request that is sent after the atoms so far.
 func (l *layout) request(output int) request {
 	r := request{atoms: len(l.atoms), output: output}
 	if r.atoms == 0 {
@@ -137,7 +139,7 @@ func clearAll(msgs []convo.Message) ([]convo.Message, error) {
 			return nil, err
 		}
 	}
-	if _, err := h.Append(convo.User("after")); err != nil { // so that the last exchange is not the newest
+	if _, err := h.Append(convo.User("after")); err != nil { // the newest exchange would not be cleared
 		return nil, err
 	}
 	s := h.Snapshot()
@@ -152,9 +154,10 @@ func clearAll(msgs []convo.Message) ([]convo.Message, error) {
 	return all[:len(all)-1], nil
 }
 
-// tokens is what a request weighs: the system messages; inside a turn the
-// user messages that began it; the atoms from the cut on, of which exchanges
-// are cleared up to the given number, counted from the conversation's start.
+// tokens returns the size of a request. It holds the system messages, the user
+// messages of the turn if the cut falls inside one, and the atoms from the cut on.
+// The first cleared exchanges, counted from the beginning of the conversation,
+// are sent in their cleared form.
 func (l *layout) tokens(atoms, cut, cleared int) int {
 	if atoms == 0 {
 		return l.sys
@@ -162,7 +165,7 @@ func (l *layout) tokens(atoms, cut, cleared int) int {
 	return l.sys + l.atoms[cut].head + l.upTo[atoms] - l.upTo[cut] - l.gain[cleared] + l.gain[l.clear[cut]]
 }
 
-// view returns what tokens weighs.
+// view returns the request whose size tokens returns.
 func (l *layout) view(atoms, cut, cleared int) []Item {
 	out := append([]Item(nil), l.full[:l.system]...)
 	if atoms == 0 {

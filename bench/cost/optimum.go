@@ -5,47 +5,39 @@ import (
 	"slices"
 )
 
-// A problem is to send conversations at least cost.
-//
-// The policies it ranges over know the future. Before each request they may
-// move the cut to a later atom, and clear more results, oldest first; they
-// never take either back. A request holds the system messages, the user
-// messages of the turn that the cut is inside of, and all atoms from the cut
-// on, as the library's own strategies leave them; the newest exchange and the
-// user messages of the newest turn stay. Every request is within the limit,
-// unless nothing but the floor is left. Truncate, ClearToolResults and chains
-// of them are such policies at any marks, so what bounds the class bounds them.
-// Summaries, holes in the middle and limits that are broken are outside.
+// A problem is to send conversations at the lowest cost, for a class of policies
+// that the package documentation describes. Every request is within the limit,
+// unless nothing but the floor is left.
 type problem struct {
 	cs     []*Conversation
 	setup  Setup
 	prices Prices
-	clears bool // may clear, not only cut
+	clears bool // policies may clear results, not only cut
 
-	points []point // by ascending price
+	points []point // solutions so far
 }
 
-// A point is the least cost where each retained token earns so much.
+// A point is the best plan for a given reward for each retained token.
 type point struct {
-	earns   float64
-	value   float64 // cost less earnings
+	earns   float64 // the reward
+	value   float64 // cost minus rewards
 	cost    float64
 	tokens  float64 // of all requests
-	rewrite int
+	rewrite int     // requests that do not begin with the whole request before
 }
 
-// A bound is what is known about the least cost with at least so many retained
-// tokens: Lower by duality, Upper because there is such a plan.
+// A bound limits the lowest cost for a given number of retained tokens. Lower
+// follows from duality, and Upper is the cost of a plan.
 type bound struct {
 	Lower, Upper float64
 	Rewrites     int     // of the plan
 	Tokens       float64 // of the plan's requests
 }
 
-const mostEarned = 1e6 // more than what is rewritten to retain one token more
+const mostEarned = 1e6 // a reward so high that retaining more is always better
 
-// least returns the bound for requests that weigh at least tokens in all,
-// over the conversations together.
+// least returns the bound for plans whose requests have at least the given number
+// of tokens, over all conversations together.
 func (p *problem) least(tokens float64) bound {
 	low, high := p.solve(0), point{}
 	if low.tokens >= tokens {
@@ -65,7 +57,7 @@ func (p *problem) least(tokens float64) bound {
 			}
 			best = max(best, q.value+q.earns*tokens)
 		}
-		// Where the lines of both meet is as high as the dual can be.
+		// The dual is at most as high as the point where both lines meet.
 		meet := (high.cost - low.cost) / (high.tokens - low.tokens)
 		if !(meet > low.earns && meet < high.earns) {
 			break
@@ -78,7 +70,7 @@ func (p *problem) least(tokens float64) bound {
 	return bound{best, high.cost, high.rewrite, high.tokens}
 }
 
-// solve returns the point for a price, and keeps it.
+// solve returns the point for a reward, and keeps it in p.points.
 func (p *problem) solve(earns float64) point {
 	if i := slices.IndexFunc(p.points, func(q point) bool { return q.earns == earns }); i >= 0 {
 		return p.points[i]
@@ -100,7 +92,7 @@ func (p *problem) solve(earns float64) point {
 	return sum
 }
 
-// A state is the best way to a cut and a number of cleared results.
+// A state is the best way to reach a cut and a number of cleared results.
 type state struct {
 	value    float64
 	tokens   float64
@@ -109,13 +101,15 @@ type state struct {
 
 var unreachable = state{value: math.Inf(1)}
 
-// A search is the dynamic programme: over requests, the least value for every
-// cut and every number of cleared results.
+// A search is the dynamic programming. Request by request, it finds the lowest
+// value for every cut and every number of cleared results.
 //
-// A row holds the states of one cut. Moving the cut costs the same from
-// wherever it was, but for the user messages that stay in front when the turn
-// does, so a running minimum over rows serves all; clearing deeper costs by
-// where the first new one is, so a running minimum along the row does.
+// A row holds the states of one cut. The cost of moving a cut does not depend on
+// where it was, except that the user messages of the turn stay in front if the new
+// cut is in the same turn. So a running minimum over the rows covers all earlier
+// cuts, and a second one those of the same turn. The cost of clearing more
+// depends on the first exchange that is newly cleared, so a running minimum along
+// the row covers that.
 type search struct {
 	l      *layout
 	setup  Setup
@@ -123,9 +117,9 @@ type search struct {
 	earns  float64
 	clears bool
 
-	rows, next [][]state // by cut, from the cleared count of the cut on
-	arena      [2][]state
-	first      int // cut that is still reachable
+	rows, next [][]state  // by cut; a row begins with the number of clearable exchanges before the cut
+	arena      [2][]state // memory for rows, used in turn
+	first      int        // the first cut that is still reachable
 }
 
 func (s *search) run() state {
@@ -153,7 +147,7 @@ func (s *search) run() state {
 	return best
 }
 
-// width is how many states a cut has.
+// width returns the number of states of a cut.
 func (s *search) width(cut, cleared int) int {
 	if !s.clears {
 		return 1
@@ -161,7 +155,7 @@ func (s *search) width(cut, cleared int) int {
 	return max(cleared-s.l.clear[cut], 0) + 1
 }
 
-// step goes from one request to the next.
+// step computes the states after request i from those before it.
 func (s *search) step(i int) {
 	r := s.l.requests[i]
 	arena := s.arena[i%2]
@@ -202,7 +196,7 @@ func (s *search) step(i int) {
 	s.rows, s.next = s.next, s.rows
 }
 
-// bare is the state after a request that holds nothing but system messages.
+// bare returns the state after a request that holds only system messages.
 func (s *search) bare(i int) state {
 	var st state
 	shared := 0
@@ -221,8 +215,9 @@ func (s *search) isCold(i int) bool {
 	return i == 0 || s.setup.Cache.TTL > 0 && s.setup.Clock.before(i) > s.setup.Cache.TTL
 }
 
-// fill finds the states of one cut. before is how many atoms the last request
-// had, all and turn the best of earlier cuts, of all and of the same turn.
+// fill computes the states of one cut. before is the number of atoms of the last
+// request. all and turn have the best states of all earlier cuts, and of those in
+// the same turn.
 func (s *search) fill(i int, r request, cut, before int, cold bool, row []state, all, turn *lowest) {
 	l, cache, p := s.l, s.setup.Cache, s.prices
 	base := l.clear[cut]
@@ -230,14 +225,14 @@ func (s *search) fill(i int, r request, cut, before int, cold bool, row []state,
 	inFront := l.sys + l.atoms[cut].head
 	whole := inFront + l.upTo[r.atoms] - l.upTo[cut] + l.gain[base]
 	grown := l.upTo[r.atoms] - l.upTo[before]
-	saves := func(shared int) float64 { // in a request that is long enough for the cache
+	saves := func(shared int) float64 { // what the cache saves for a shared prefix
 		if cold || shared < cache.Min {
 			return 0
 		}
 		return (p.Write - p.Read) * float64(shared)
 	}
 	ofTurn, ofAll := saves(inFront), saves(l.sys)
-	deeper, stays := unreachable, 0.0 // the best state with fewer cleared, and what it saves
+	deeper, stays := unreachable, 0.0 // the best state with fewer cleared results, and what the cache saves from it
 
 	for k := range row {
 		row[k] = unreachable
@@ -263,7 +258,7 @@ func (s *search) fill(i int, r request, cut, before int, cold bool, row []state,
 			row[k].tokens += float64(tokens)
 		}
 		if k < len(old) && base+k < len(l.at) && old[k].value < math.Inf(1) {
-			// What stays of this state when more is cleared.
+			// The prefix that is still shared if more is cleared after this state.
 			at := l.at[base+k]
 			shared := inFront + l.upTo[at] - l.upTo[cut] - l.gain[base+k] + l.gain[base] + l.lead[base+k]
 			if now := saves(min(shared, tokens-grown)); old[k].value-now < deeper.value-stays {
@@ -273,8 +268,7 @@ func (s *search) fill(i int, r request, cut, before int, cold bool, row []state,
 	}
 }
 
-// or returns the better of s and of o, which saves so much, with the history
-// rewritten.
+// or returns st, or if it is better, o with the given saving and one more rewrite.
 func (st state) or(o state, saves float64) state {
 	if o.value-saves < st.value {
 		o.value -= saves
@@ -284,8 +278,8 @@ func (st state) or(o state, saves float64) state {
 	return st
 }
 
-// lowest holds, by number of cleared results, the best state with no more of
-// them.
+// A lowest holds, for each number of cleared results, the best state with at most
+// that many.
 type lowest struct{ best []state }
 
 func newLowest(clears int) *lowest {
@@ -302,7 +296,7 @@ func (l *lowest) reset() {
 
 func (l *lowest) at(cleared int) state { return l.best[min(cleared, len(l.best)-1)] }
 
-// add takes up a row that begins with so many cleared.
+// add adds the states of a row whose first state has from cleared results.
 func (l *lowest) add(row []state, from int) {
 	best := unreachable
 	for i := from; i < len(l.best) && row != nil; i++ {

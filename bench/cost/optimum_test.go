@@ -14,7 +14,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// small makes a conversation of all kinds of exchanges.
+// small returns a short conversation with all kinds of exchanges.
 func small(t *testing.T, r *rand.Rand, turns int) *Conversation {
 	text := func(most int) string { return fmt.Sprintf("%0*d", 1+r.IntN(most), 7) }
 	msgs := []convo.Message{convo.System(text(100))}
@@ -29,7 +29,7 @@ func small(t *testing.T, r *rand.Rand, turns int) *Conversation {
 		for range r.IntN(3) {
 			call := convo.ToolCall{ID: "id", Name: "f", Arguments: "{}"}
 			msgs = append(msgs, convo.Assistant(text(30), call), convo.Result(call, text(400)))
-			if r.IntN(4) == 0 { // the user goes on before the assistant has read it
+			if r.IntN(4) == 0 { // the user writes before the assistant has read the result
 				msgs = append(msgs, convo.User(text(60)))
 			}
 		}
@@ -54,7 +54,7 @@ func TestLayout(t *testing.T) {
 		{atoms: 3, newest: 2, clears: 0, output: l.full[5].Tokens},
 		{atoms: 5, newest: 4, clears: 1, output: l.full[8].Tokens},
 	}, l.requests)
-	assert.Equal(t, []int{2}, l.at, "what is shorter than its marker is not cleared")
+	assert.Equal(t, []int{2}, l.at, "a result that is shorter than the marker is not cleared")
 	var cuts []bool
 	for _, a := range l.atoms {
 		cuts = append(cuts, a.canCut)
@@ -64,15 +64,15 @@ func TestLayout(t *testing.T) {
 	full, cleared := l.full, l.cleared
 	assert.Equal(t, full[:8], l.view(5, 0, 0))
 	assert.Equal(t, []Item{full[0], full[1], full[2], full[3], cleared[4], full[5], full[6], full[7]}, l.view(5, 0, 1))
-	assert.Equal(t, []Item{full[0], full[1], full[2], full[5], full[6], full[7]}, l.view(5, 3, 1), "inside a turn its user messages stay")
+	assert.Equal(t, []Item{full[0], full[1], full[2], full[5], full[6], full[7]}, l.view(5, 3, 1), "if the cut is inside a turn, its user messages stay")
 	assert.Equal(t, []Item{full[0], full[7]}, l.view(5, 4, 1))
 	for _, v := range []struct{ cut, cleared int }{{0, 0}, {0, 1}, {2, 0}, {2, 1}, {3, 1}, {4, 1}} {
 		assert.Equal(t, sum(l.view(5, v.cut, v.cleared)), l.tokens(5, v.cut, v.cleared), "%v", v)
 	}
 }
 
-// brute tries every plan, bills it with a Meter, and returns the least value
-// and the least cost of those with enough tokens.
+// brute tries every plan and bills it with a Meter. It returns the lowest value,
+// and the lowest cost of the plans with enough tokens.
 func brute(c *Conversation, s Setup, p Prices, clears bool, earns, tokens float64) (value, cost float64) {
 	l := c.plan
 	value, cost = math.Inf(1), math.Inf(1)

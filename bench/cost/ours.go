@@ -12,11 +12,11 @@ type variant struct {
 	name  string
 	cuts  bool
 	set   func(o *convo.Options, r *oursRun)
-	start func(r *oursRun) error // before each request, instead of nothing
+	start func(r *oursRun) error // called before each request, if not nil
 }
 
-// ours makes a policy of the library. Nothing but what a variant says differs
-// from the defaults, role rules apart, which cost nothing.
+// ours returns a policy that runs convo. Only what the variant sets differs from
+// the defaults, and the role rules, which do not affect the cost.
 func ours(v variant) Policy {
 	return Policy{Name: v.name, Kind: Real, Cuts: v.cuts, Start: func(c *Conversation, s Setup, m *Meter) (Run, error) {
 		r := &oursRun{c: c, m: m, v: v}
@@ -46,7 +46,7 @@ type oursRun struct {
 	limits convo.Limits
 
 	planner planner
-	used    int // what the last request weighed
+	used    int // tokens of the last request
 }
 
 func (r *oursRun) Append(m convo.Message) error {
@@ -65,7 +65,7 @@ func (r *oursRun) Request() ([]Item, error) {
 	if err != nil && r.snap == nil {
 		return nil, err
 	}
-	return r.c.items(r.snap.Messages()), nil // above the limit it is sent, and counted
+	return r.c.items(r.snap.Messages()), nil // a request above the limit is sent too, and counted
 }
 
 func (r *oursRun) Sent(u convo.Usage) error {
@@ -75,10 +75,10 @@ func (r *oursRun) Sent(u convo.Usage) error {
 
 func (r *oursRun) Close() error { return r.h.Close() }
 
-// Default is the library with its defaults: Limits without marks, no Strategy.
+// Default is convo with its defaults: only Window and Reserve are set.
 func Default() Policy { return ours(variant{name: "convo, defaults", cuts: true}) }
 
-// low is the default with another low-water mark, in percent of High.
+// low is convo with its defaults, except for Low, in percent of High.
 func low(percent int) Policy {
 	return ours(variant{
 		name: "convo, Low " + percentOf(percent),
@@ -89,7 +89,8 @@ func low(percent int) Policy {
 	})
 }
 
-// with is the library with a strategy, and Low in percent; 0 is the default.
+// with is convo with a strategy, and with Low in percent of High; 0 means the
+// default.
 func with(name string, percent int, s convo.CompactionStrategy) Policy {
 	return ours(variant{
 		name: name,
@@ -101,11 +102,12 @@ func with(name string, percent int, s convo.CompactionStrategy) Policy {
 	})
 }
 
-// summaryTokens is how long the summaries of the fake model are.
+// summaryTokens is the length of the fake model's summaries.
 const summaryTokens = 800
 
-// summarized is the library with a model that writes summaries, for which it
-// sends what was sent before again, or a request of its own.
+// summarized is convo with a model that writes summaries. The request for a
+// summary begins with the last request if ride is set. Otherwise it is a separate
+// request.
 func summarized(name string, ride bool, before ...convo.CompactionStrategy) Policy {
 	return ours(variant{name: name, set: func(o *convo.Options, r *oursRun) {
 		write := func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
@@ -125,7 +127,8 @@ func summarized(name string, ride bool, before ...convo.CompactionStrategy) Poli
 	}})
 }
 
-// summaryText is as long as it may be.
+// summaryText returns a text of at most the given number of tokens, and almost as
+// many.
 func summaryText(most int, count func(string) int) string {
 	text := strings.Repeat("what was asked, found and decided so far, with names and figures; ", most/8)
 	for count(text) > most {
@@ -134,8 +137,9 @@ func summaryText(most int, count func(string) int) string {
 	return text
 }
 
-// either is the default, but for a clearing that frees so many percent of High:
-// then nothing is dropped beside it, though the request is above low water.
+// either is convo with its defaults, except that nothing is dropped if clearing
+// alone frees the given percentage of High, even if the request is still above
+// Low.
 func either(name string, percent int) Policy {
 	return ours(variant{
 		name: name,

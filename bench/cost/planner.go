@@ -7,13 +7,13 @@ import (
 
 func percentOf(n int) string { return fmt.Sprintf("%d %%", n) }
 
-// A planner sets marks from what it has seen, through the public API alone.
+// A planner chooses limits by the requests so far.
 type planner struct {
-	grown, steps float64 // tokens that requests grew by, and how often
+	grown, steps float64 // tokens that requests grew by in all, and how often they grew
 	last         int
 }
 
-// see takes up what a request weighed.
+// see records the size of a request.
 func (p *planner) see(tokens int) {
 	if d := tokens - p.last; p.last > 0 && d > 0 {
 		p.grown += float64(d)
@@ -22,10 +22,10 @@ func (p *planner) see(tokens int) {
 	p.last = tokens
 }
 
-// byGrowth sets Low before each request so deep that what a compaction costs
-// and what retained tokens are worth balance: the depth goes by the root of the
-// growth per request. A factor of 1 is as deep as the default where a request
-// grows by a fiftieth of High.
+// byGrowth sets Low before each request, so as to balance the cost of a compaction
+// with the value of retained tokens. The distance from High to Low is proportional
+// to the square root of the growth per request. With a factor of 1 it equals the
+// default if a request grows by a fiftieth of High.
 func byGrowth(factor float64) Policy {
 	return ours(variant{
 		name: fmt.Sprintf("convo, Low by measured growth, factor %g", factor),
@@ -44,9 +44,9 @@ func byGrowth(factor float64) Policy {
 	})
 }
 
-// whenCold lowers High for the first request after the cache has expired, to so
-// many percent of the way from Low to High: a compaction costs nothing then.
-// How long ago the last request was is what a host knows.
+// whenCold lowers High for the first request after the cache has expired, when
+// rewriting the request costs nothing extra. share is the percentage of the way
+// from Low to the usual High. A host knows how long ago its last request was.
 func whenCold(share int) Policy {
 	return ours(variant{
 		name: fmt.Sprintf("convo, High at Low + %d %% of the way while the cache is cold", share),

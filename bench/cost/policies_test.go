@@ -10,7 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/bench/internal/harness"
 )
+
+// alone is a fleet without peers.
+var alone = new(harness.Fleet)
 
 func conversation(t *testing.T, msgs []convo.Message) *Conversation {
 	c, err := NewConversation("test", msgs)
@@ -18,7 +22,7 @@ func conversation(t *testing.T, msgs []convo.Message) *Conversation {
 	return c
 }
 
-// mixed is a conversation of each kind with a limit that is hit often.
+// mixed returns a conversation of each kind, with a limit that it reaches often.
 func mixed(t *testing.T) map[*Conversation]Setup {
 	return map[*Conversation]Setup{
 		conversation(t, Chat(7, 120)):    limited(5_000),
@@ -27,7 +31,7 @@ func mixed(t *testing.T) map[*Conversation]Setup {
 	}
 }
 
-// spy keeps the requests of a run.
+// A spy records the requests of a run.
 type spy struct {
 	Run
 	views [][]Item
@@ -53,12 +57,12 @@ func watch(t *testing.T, c *Conversation, p Policy, s Setup) (Tally, [][]Item) {
 	return tally, seen.views
 }
 
-// What is made of (cut, cleared) weighs what tokens says, and every request of
-// a policy of the class is one of those, neither number ever less than before.
+// Every request of a policy in the class is the view of some (cut, cleared), and
+// neither number ever decreases. The size of a view is what tokens returns.
 func TestClass(t *testing.T) {
 	for c, s := range mixed(t) {
 		l := c.plan
-		for _, p := range append(policies([]*Conversation{c}), either("either", 30), byGrowth(1), low(75)) {
+		for _, p := range append(policies([]*Conversation{c}, alone), either("either", 30), byGrowth(1), low(75)) {
 			if !p.Cuts {
 				continue
 			}
@@ -75,8 +79,8 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// find returns which cut and how many cleared results, from the given ones on,
-// make a view; -1 when none do.
+// find returns the cut and the number of cleared results that give the view, both
+// at least as high as the given ones, or -1 if there are none.
 func find(l *layout, r request, view []Item, cut, cleared int) (int, int) {
 	for to := cut; to <= r.newest; to++ {
 		for k := max(cleared, l.clear[to]); k <= r.clears; k++ {
@@ -93,14 +97,14 @@ func same(a, b []Item) bool {
 	return n == len(a) && n == len(b)
 }
 
-// Nobody in the class is below the bound for what they retain, however they go
-// about it, and the plan that the bound comes with retains enough.
+// No policy in the class costs less than the lower bound for what it retains, and
+// the plan of the upper bound retains enough.
 func TestNobodyIsBelowTheBound(t *testing.T) {
 	tried := 0
 	for c, s := range mixed(t) {
 		for _, cached := range []Clock{{}, pauses} {
 			s.Clock, s.Cache.TTL = cached, 5*time.Minute
-			study := newStudy(scenario{name: "mixed", cs: []*Conversation{c}, setup: s})
+			study := newStudy(scenario{name: "mixed", cs: []*Conversation{c}, setup: s}, alone)
 			for n := range uint64(40) {
 				r := rand.New(rand.NewPCG(n, 3))
 				p := ruled(fmt.Sprint("random ", n), func(l *layout, now request, limit, cut, cleared int) (int, int) {
@@ -132,14 +136,14 @@ func TestNobodyIsBelowTheBound(t *testing.T) {
 	assert.Greater(t, tried, 200)
 }
 
-// What a tally says is what was sent.
+// A tally agrees with the requests that were sent.
 func TestTally(t *testing.T) {
 	for c, s := range mixed(t) {
 		output := 0
 		for _, r := range c.plan.requests {
 			output += r.output
 		}
-		for _, p := range policies([]*Conversation{c}) {
+		for _, p := range policies([]*Conversation{c}, alone) {
 			tally, views := watch(t, c, p, s)
 			all, rewrites, shared, over := 0, 0, 0, 0
 			for i, view := range views {
@@ -194,7 +198,7 @@ func TestWhatMustBe(t *testing.T) {
 		assert.InDelta(t, 1, float64(all.Shared+int64(sum(c.plan.full)))/float64(all.Later), 0.05)
 		assert.Positive(t, all.Over)
 
-		assert.Greater(t, units(trim(100)), 2*units(trim(50)), "the low-water mark is what counts")
+		assert.Greater(t, units(trim(100)), 2*units(trim(50)), "a lower target saves most")
 		assert.Greater(t, units(trim(90)), units(trim(50)))
 		assert.Greater(t, units(rolling(10)), units(Default()))
 		apart := units(summarized("apart", false))
@@ -218,7 +222,8 @@ func TestWhatMustBe(t *testing.T) {
 	}
 }
 
-// The targets on generated runs. They are counts: the same on every machine.
+// TestTargets holds the promised costs on generated conversations. They are token
+// counts and do not depend on the machine.
 func TestTargets(t *testing.T) {
 	all, err := generated(false)
 	require.NoError(t, err)
@@ -229,7 +234,7 @@ func TestTargets(t *testing.T) {
 				t.Skip("-short: only the chat is replayed")
 			}
 			sc.cs = sc.cs[:1]
-			s := newStudy(sc)
+			s := newStudy(sc, alone)
 			tally, err := s.run(Default())
 			require.NoError(t, err)
 			assert.Zero(t, tally.Over)
@@ -244,8 +249,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// folderOfTranscripts is where real conversations lie beside the repository.
-// They are other people's and not part of it.
+// folderOfTranscripts is a directory beside the repository with real
+// conversations. They belong to other people and are not part of the repository.
 const folderOfTranscripts = "../../../shared/data/transcripts"
 
 func TestTargetsOnTranscripts(t *testing.T) {
@@ -259,7 +264,7 @@ func TestTargetsOnTranscripts(t *testing.T) {
 	}
 	for _, sc := range all {
 		t.Run(sc.name, func(t *testing.T) {
-			s := newStudy(sc)
+			s := newStudy(sc, alone)
 			tally, err := s.run(Default())
 			require.NoError(t, err)
 			assert.Zero(t, tally.Over)
@@ -269,13 +274,13 @@ func TestTargetsOnTranscripts(t *testing.T) {
 	}
 }
 
-// A host that lets the library compact while the cache is cold pays less for
-// as many tokens.
+// A host that compacts while the cache is empty pays less for the same number of
+// tokens.
 func TestWhenCold(t *testing.T) {
 	c := conversation(t, Chat(1, 400))
 	s := limited(20_000)
 	s.Cache.TTL, s.Clock = 5*time.Minute, pauses
-	study := newStudy(scenario{name: "chat", cs: []*Conversation{c}, setup: s})
+	study := newStudy(scenario{name: "chat", cs: []*Conversation{c}, setup: s}, alone)
 	cold, err := study.run(whenCold(50))
 	require.NoError(t, err)
 	fixed, err := study.run(Default())

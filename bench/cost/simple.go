@@ -6,11 +6,11 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// A rule is a policy without memory but for where it cut and how many results
-// it cleared. It is given those and returns new ones, never less.
+// A rule is a policy that remembers only its last cut and how many results it has
+// cleared. It gets these two numbers and returns new ones, which must not be lower.
 type rule func(l *layout, r request, limit, cut, cleared int) (int, int)
 
-// ruled makes a policy of a rule.
+// ruled returns the policy that follows a rule.
 func ruled(name string, r rule) Policy {
 	return Policy{Name: name, Kind: Modelled, Cuts: true, Start: func(c *Conversation, s Setup, m *Meter) (Run, error) {
 		return &ruleRun{l: c.plan, rule: r, limit: s.Limit()}, nil
@@ -38,7 +38,7 @@ func (r *ruleRun) Request() ([]Item, error) {
 	return r.l.view(now.atoms, r.cut, r.cleared), nil
 }
 
-// never sends everything, whatever the limit.
+// never sends everything, even above the limit.
 func never() Policy {
 	p := ruled("never compacting, unlimited window", func(_ *layout, _ request, _, cut, cleared int) (int, int) {
 		return cut, cleared
@@ -47,8 +47,8 @@ func never() Policy {
 	return p
 }
 
-// trim drops the oldest once the request is above the limit, down to a share
-// of it.
+// trim drops the oldest atoms when a request is above the limit, until it is at
+// most the given percentage of the limit.
 func trim(percent int) Policy {
 	name := fmt.Sprintf("drop the oldest down to %d %%", percent)
 	if percent == 100 {
@@ -62,7 +62,7 @@ func trim(percent int) Policy {
 	})
 }
 
-// cutTo moves the cut until the request weighs no more than target.
+// cutTo moves the cut until the request is at most target tokens.
 func cutTo(l *layout, r request, target, cut, cleared int) (int, int) {
 	for cut < r.newest && (!l.atoms[cut].canCut || l.tokens(r.atoms, cut, max(cleared, l.clear[cut])) > target) {
 		cut++
@@ -70,7 +70,7 @@ func cutTo(l *layout, r request, target, cut, cleared int) (int, int) {
 	return cut, max(cleared, l.clear[cut])
 }
 
-// rolling clears all but the newest results before every request.
+// rolling clears all but the newest keep results before every request.
 func rolling(keep int) Policy {
 	return ruled(fmt.Sprintf("clear all but %d results, each turn", keep), func(l *layout, r request, limit, cut, cleared int) (int, int) {
 		cleared = max(cleared, min(r.clears, l.clear[r.atoms]-keep))
@@ -81,8 +81,9 @@ func rolling(keep int) Policy {
 	})
 }
 
-// batched clears all but the newest results once the request is above the
-// limit and that frees enough, and else drops the oldest down to half.
+// batched acts when a request is above the limit. It clears all but the newest
+// keep results if that frees enough. If the request is still above the limit, it
+// drops the oldest atoms down to half of the limit.
 func batched(keep, leastPercent int) Policy {
 	name := fmt.Sprintf("clear all but %d results when full, if that frees %d %%; else drop to 50 %%", keep, leastPercent)
 	return ruled(name, func(l *layout, r request, limit, cut, cleared int) (int, int) {

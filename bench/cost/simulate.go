@@ -6,46 +6,46 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// A Setup is what a replay goes by beside the conversation.
+// A Setup holds the settings of a replay.
 type Setup struct {
-	Window  int // of the model
-	Reserve int // for the answer
+	Window  int // tokens of the model's context
+	Reserve int // tokens kept free for the answer
 	Cache   Cache
 	Clock   Clock
 }
 
-// Limit is what a request may weigh.
+// Limit returns the most tokens that a request may have.
 func (s Setup) Limit() int { return s.Window - s.Reserve }
 
-// A Kind tells what stands behind a row of a table.
+// A Kind says which code runs for a row of a table.
 type Kind string
 
 const (
 	Real     Kind = "real"     // the library's own code runs
-	Modelled Kind = "modelled" // a few lines that do what is described
+	Modelled Kind = "modelled" // a few lines here that follow the described rule
 )
 
-// A Policy decides what each request holds.
+// A Policy decides what each request of a conversation holds.
 type Policy struct {
 	Name  string
 	Kind  Kind
-	Cuts  bool // it only drops the oldest or clears results: the optimum is a bound for it
-	Free  bool // it knows no limit
+	Cuts  bool // it only drops the oldest and clears results, so it cannot cost less than the optimum
+	Free  bool // it ignores the limit
 	Start func(c *Conversation, s Setup, m *Meter) (Run, error)
 }
 
-// A Run is a policy at work on one conversation.
+// A Run applies a policy to one conversation.
 type Run interface {
 	// Append adds the next message.
 	Append(m convo.Message) error
-	// Request returns what is sent now.
+	// Request returns the messages to send.
 	Request() ([]Item, error)
-	// Sent tells what the provider reported for it.
+	// Sent reports the provider's usage for the last request.
 	Sent(u convo.Usage) error
 	Close() error
 }
 
-// Replay sends a conversation: one request before each assistant message.
+// Replay replays a conversation, with one request before each assistant message.
 func Replay(c *Conversation, p Policy, s Setup) (Tally, error) {
 	m := &Meter{Cache: s.Cache, Limit: s.Limit()}
 	run, err := p.Start(c, s, m)
@@ -81,7 +81,7 @@ func replay(c *Conversation, run Run, s Setup, m *Meter) error {
 	return nil
 }
 
-// ReplayAll sends several conversations and adds up.
+// ReplayAll replays several conversations and adds up the results.
 func ReplayAll(cs []*Conversation, p Policy, s Setup) (Tally, error) {
 	var all Tally
 	for _, c := range cs {

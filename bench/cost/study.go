@@ -10,26 +10,28 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/bench/internal/harness"
 )
 
-// A scenario is conversations and what they run in.
+// A scenario is a set of conversations with a setup.
 type scenario struct {
 	name  string
 	cs    []*Conversation
 	setup Setup
 }
 
-// limited is a window whose last eighth is kept for the answer.
+// limited returns a setup with a limit, and an eighth of the window reserved for
+// the answer.
 func limited(limit int) Setup {
 	return Setup{Window: limit + limit/7, Reserve: limit / 7, Cache: defaultCache}
 }
 
-// generated makes the scenarios that need no files.
+// generated returns the scenarios of generated conversations.
 func generated(quick bool) ([]scenario, error) {
 	var all []scenario
 	for _, s := range []struct {
 		name           string
-		make           func(seed uint64, size int) []convo.Message
+		generate       func(seed uint64, size int) []convo.Message
 		size, n, limit int
 		quick          bool
 	}{
@@ -46,7 +48,7 @@ func generated(quick bool) ([]scenario, error) {
 		}
 		sc := scenario{name: s.name, setup: limited(s.limit)}
 		for seed := range uint64(s.n) {
-			c, err := NewConversation(fmt.Sprint(s.name, " ", seed), s.make(seed+1, s.size))
+			c, err := NewConversation(fmt.Sprint(s.name, " ", seed), s.generate(seed+1, s.size))
 			if err != nil {
 				return nil, err
 			}
@@ -57,8 +59,8 @@ func generated(quick bool) ([]scenario, error) {
 	return all, nil
 }
 
-// chained says how the conversations of a file are joined, and in what limit
-// they run, by how the file's name begins.
+// chained says how many conversations of a file are joined into one, and their
+// limit, by the prefix of the file's name.
 var chained = []struct {
 	prefix   string
 	n, limit int
@@ -71,8 +73,8 @@ var chained = []struct {
 	{"", 20, 16_000},
 }
 
-// transcripts makes scenarios of the files in a folder whose name ends in
-// .jsonl, each joined into long conversations.
+// transcripts returns a scenario for each .jsonl file in a directory, with its
+// conversations joined into long ones.
 func transcripts(folder fs.FS) ([]scenario, error) {
 	names, err := fs.Glob(folder, "*.jsonl")
 	if err != nil {
@@ -105,18 +107,19 @@ func transcripts(folder fs.FS) ([]scenario, error) {
 	return all, nil
 }
 
-// A study is a scenario with what was found out about it.
+// A study is a scenario with the results so far.
 type study struct {
 	scenario
+	fleet   *harness.Fleet // its policies are compared with ours
 	tallies map[string]Tally
 	optima  map[string]*problem
 }
 
-func newStudy(sc scenario) *study {
-	return &study{scenario: sc, tallies: map[string]Tally{}, optima: map[string]*problem{}}
+func newStudy(sc scenario, fleet *harness.Fleet) *study {
+	return &study{scenario: sc, fleet: fleet, tallies: map[string]Tally{}, optima: map[string]*problem{}}
 }
 
-// run replays a policy, once.
+// run replays a policy, or returns the result of an earlier run.
 func (s *study) run(p Policy) (Tally, error) {
 	if t, ok := s.tallies[p.Name]; ok {
 		return t, nil
@@ -128,7 +131,7 @@ func (s *study) run(p Policy) (Tally, error) {
 	return t, err
 }
 
-// optimum is the bound for as many retained tokens as a tally has.
+// optimum returns the bound for plans that retain at least as many tokens as t.
 func (s *study) optimum(t Tally, p Prices, clears bool) bound {
 	key := fmt.Sprint(p.Name, clears)
 	if s.optima[key] == nil {
@@ -137,8 +140,9 @@ func (s *study) optimum(t Tally, p Prices, clears bool) bound {
 	return s.optima[key].least(float64(t.Input))
 }
 
-// above is by how much a policy costs more than the optimum: a lower bound of
-// it, so at most so much. In brackets where the optimum does not bound it.
+// above returns by how many percent a policy costs more than the lower bound of
+// the optimum. The result is in brackets if the policy is outside the class of the
+// optimum.
 func (s *study) above(pol Policy, t Tally, p Prices, clears bool) string {
 	if pol.Free || t.Over > 0 {
 		return ""
@@ -158,7 +162,7 @@ func (s *study) above(pol Policy, t Tally, p Prices, clears bool) string {
 	return text
 }
 
-// folder returns where transcripts are, nil when nobody said.
+// folder returns a directory as a file system, or nil if path is empty.
 func folder(path string) fs.FS {
 	if path == "" {
 		return nil
@@ -166,6 +170,6 @@ func folder(path string) fs.FS {
 	return os.DirFS(path)
 }
 
-// pauses are a person who is away for longer than the cache lives, before
-// every request of that number.
+// pauses is a user who goes away before every 25th request, for longer than the
+// cache's time to live.
 var pauses = Clock{Step: 20 * time.Second, Every: 25, Pause: 10 * time.Minute}

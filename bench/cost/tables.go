@@ -9,36 +9,37 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 
+	"github.com/seed-c1b73e60/convo/bench/internal/harness"
 	"github.com/seed-c1b73e60/convo/bench/internal/measure"
 )
 
-// Transcripts is the environment variable that names a folder of JSONL files
-// with real conversations for the tables.
+// Transcripts is the name of an environment variable. It may name a directory of
+// JSONL files with real conversations for the tables.
 const Transcripts = "CONVO_TRANSCRIPTS"
 
-// Write replays conversations through policies and writes what they cost:
-// generated ones, and those in the folder that [Transcripts] names. Quick takes
-// seconds, with a few generated ones.
-func Write(w io.Writer, quick bool) error {
+// Write replays conversations with all policies and writes the costs. It takes
+// generated conversations and those in the directory named by [Transcripts]. If
+// quick is set it takes seconds, with a few generated ones.
+func Write(w io.Writer, quick bool, fleet *harness.Fleet) error {
 	all, err := generated(quick)
 	if err != nil {
 		return err
 	}
 	if dir := folder(os.Getenv(Transcripts)); dir != nil && !quick {
-		real, err := transcripts(dir)
+		recorded, err := transcripts(dir)
 		if err != nil {
 			return err
 		}
-		all = append(real, all...)
+		all = append(recorded, all...)
 	}
 	studies := make([]*study, len(all))
 	for i, sc := range all {
-		studies[i] = newStudy(sc)
+		studies[i] = newStudy(sc, fleet)
 	}
 	if err := measure.Notes(w,
-		"A request is made before each assistant message. It is billed by prefix: what it begins with as the request before is read from the cache, the rest written to it, below 1,024 tokens neither. Units are input tokens without cache; prices read/write/uncached/output: "+priceList()+".",
-		"A token is four bytes of text, and five for each message. Limits of convo go by its own estimate and the usage it is told.",
-		"“Above optimum” compares with the least that any choice of cuts and clears costs, made with knowledge of the whole conversation, that retains as many tokens per request on average. The figure is against a lower bound, so the truth is at most that. In brackets where a policy does something else (a summary, a hole in the middle), for comparison.",
+		"A request is made before each assistant message. The part that repeats the beginning of the request before is read from the cache, and the rest is written to it; below 1,024 tokens the cache is not used. A unit is the price of an uncached input token. Prices (read/write/uncached/output): "+priceList()+".",
+		"A message has a token for every four bytes of text, and five more. convo compares its limits with its own estimate, which learns from the reported usage.",
+		"“Above optimum” compares with the cheapest choice of cuts and clears, made with knowledge of the whole conversation, that retains at least as many tokens. The comparison is with a lower bound, so the true figure is at most the one shown. Figures in brackets are for policies that do something else, such as summaries or gaps in the middle.",
 	); err != nil {
 		return err
 	}
@@ -50,9 +51,9 @@ func Write(w io.Writer, quick bool) error {
 	return nil
 }
 
-// WriteOne writes the table of policies for conversations of the caller's.
-func WriteOne(w io.Writer, name string, cs []*Conversation, s Setup, p Prices) error {
-	return writePolicyTable(w, newStudy(scenario{name: name, cs: cs, setup: s}), []Prices{p})
+// WriteOne writes the table of policies for the given conversations.
+func WriteOne(w io.Writer, name string, cs []*Conversation, s Setup, p Prices, fleet *harness.Fleet) error {
+	return writePolicyTable(w, newStudy(scenario{name: name, cs: cs, setup: s}, fleet), []Prices{p})
 }
 
 func priceList() string {
@@ -66,7 +67,7 @@ func priceList() string {
 func thousands(units float64) string { return measure.Count(int(units/1000 + 0.5)) }
 func percent(share float64) string   { return fmt.Sprintf("%.1f", 100*share) }
 
-// writeDefaults shows the defaults beside the optimum.
+// writeDefaults compares convo's defaults with the optimum.
 func writeDefaults(w io.Writer, studies []*study) error {
 	header := []string{"convo with its defaults", "requests", "limit", "mean retained", "compactions", "prefix reuse %"}
 	for _, p := range Profiles() {
@@ -90,7 +91,7 @@ func writeDefaults(w io.Writer, studies []*study) error {
 	return measure.Table(w, header, rows)
 }
 
-// writeLimits shows the defaults in smaller and larger windows.
+// writeLimits shows convo's defaults with lower and higher limits.
 func writeLimits(w io.Writer, studies []*study) error {
 	header := []string{"convo with its defaults, by limit: thousand units · mean retained · above optimum"}
 	var rows [][]string
@@ -104,7 +105,7 @@ func writeLimits(w io.Writer, studies []*study) error {
 			if times != 1 {
 				sc := s.scenario
 				sc.setup = limited(int(times * float64(s.setup.Limit())))
-				other = newStudy(sc)
+				other = newStudy(sc, s.fleet)
 			}
 			t, err := other.run(Default())
 			if err != nil {
@@ -117,8 +118,8 @@ func writeLimits(w io.Writer, studies []*study) error {
 	return measure.Table(w, header, rows)
 }
 
-// policies are the rows of the big tables.
-func policies(cs []*Conversation) []Policy {
+// policies returns the rows of the policy tables.
+func policies(cs []*Conversation, fleet *harness.Fleet) []Policy {
 	all := []Policy{
 		never(),
 		trim(100), trim(90), trim(75), trim(50), trim(25),
@@ -127,12 +128,12 @@ func policies(cs []*Conversation) []Policy {
 		with("convo, Truncate alone", 0, convo.Truncate{}),
 		with("convo, SlidingWindow{40} and Truncate", 0, convo.Chain(convo.SlidingWindow{Keep: 40}, convo.Truncate{})),
 		with("convo, SlidingWindow{40, TriggerAt: 80} and Truncate", 0, convo.Chain(convo.SlidingWindow{Keep: 40, TriggerAt: 80}, convo.Truncate{})),
-		summarized("convo, summaries, requests of their own", false),
+		summarized("convo, summaries, separate requests", false),
 		summarized("convo, summaries, riding the cached prefix", true),
-		summarized("convo, clear, then summaries of their own", false, convo.ClearToolResults{}),
-		summarized("convo, clear, then summaries riding", true, convo.ClearToolResults{}),
+		summarized("convo, clear, then summaries, separate requests", false, convo.ClearToolResults{}),
+		summarized("convo, clear, then summaries, riding the cached prefix", true, convo.ClearToolResults{}),
 	}
-	return append(all, peers(cs)...)
+	return append(all, peers(cs, fleet)...)
 }
 
 func writePolicies(w io.Writer, studies []*study) error {
@@ -151,7 +152,7 @@ func writePolicyTable(w io.Writer, s *study, prices []Prices) error {
 	}
 	header = append(header, "above optimum", "read from cache %", "prefix reuse %", "compactions", "mean retained", "above the limit")
 	var rows [][]string
-	for _, p := range policies(s.cs) {
+	for _, p := range policies(s.cs, s.fleet) {
 		t, err := s.run(p)
 		if err != nil {
 			return err
@@ -172,7 +173,7 @@ func writePolicyTable(w io.Writer, s *study, prices []Prices) error {
 		return err
 	}
 	b := s.optimum(t, prices[0], true)
-	row := []string{"optimum, as many retained tokens as the defaults", "", fmt.Sprintf("%s to %s", thousands(b.Lower), thousands(b.Upper))}
+	row := []string{"optimum, with as many retained tokens as the defaults", "", fmt.Sprintf("%s to %s", thousands(b.Lower), thousands(b.Upper))}
 	for range prices[1:] {
 		row = append(row, "")
 	}
@@ -180,7 +181,7 @@ func writePolicyTable(w io.Writer, s *study, prices []Prices) error {
 	return measure.Table(w, header, rows)
 }
 
-// grid writes a table of policies by studies.
+// grid writes a table with a row for each policy and a column for each study.
 func grid(w io.Writer, head string, all []Policy, studies []*study, cell func(s *study, p Policy, t Tally) string) error {
 	header := []string{head}
 	for _, s := range studies {
@@ -201,7 +202,7 @@ func grid(w io.Writer, head string, all []Policy, studies []*study, cell func(s 
 	return measure.Table(w, header, rows)
 }
 
-// summary is units, mean and distance in one cell.
+// summary returns units, mean and distance from the optimum, for one cell.
 func summary(s *study, p Policy, t Tally) string {
 	prices := Profiles()[0]
 	text := fmt.Sprintf("%s · %s", thousands(t.Units(prices)), measure.Size(t.Mean()))
@@ -225,7 +226,7 @@ func writeMarks(w io.Writer, studies []*study) error {
 		return err
 	}
 	last := map[*study]Tally{}
-	return grid(w, "low water: units for each further token retained in a request, beside the row above (reading one: 0.1)", all, studies, func(s *study, _ Policy, t Tally) string {
+	return grid(w, "low water: units for each more token retained in a request than in the row above (reading one costs 0.1)", all, studies, func(s *study, _ Policy, t Tally) string {
 		before, ok := last[s]
 		last[s] = t
 		if more := t.Input - before.Input; ok && more*100 > t.Input {
@@ -237,19 +238,19 @@ func writeMarks(w io.Writer, studies []*study) error {
 }
 
 func writeChains(w io.Writer, studies []*study) error {
-	clear := func(keep, least int) convo.CompactionStrategy {
+	clearing := func(keep, least int) convo.CompactionStrategy {
 		return convo.Chain(convo.ClearToolResults{KeepLast: keep, MinFreed: least}, convo.Truncate{})
 	}
 	return grid(w, "ladder"+cellHelp, []Policy{
 		Default(),
 		with("convo, Truncate alone", 0, convo.Truncate{}),
-		with("convo, keep the results of the newest exchange", 0, clear(1, 0)),
-		with("convo, keep 5", 0, clear(5, 0)),
-		with("convo, keep 10", 0, clear(10, 0)),
-		with("convo, keep 3, whatever it frees", 0, clear(3, -1)),
-		either("convo, clearing that frees 20 % of High ends it", 20),
-		either("convo, clearing that frees 30 % of High ends it", 30),
-		either("convo, clearing that frees 40 % of High ends it", 40),
+		with("convo, keep the results of the newest exchange", 0, clearing(1, 0)),
+		with("convo, keep 5", 0, clearing(5, 0)),
+		with("convo, keep 10", 0, clearing(10, 0)),
+		with("convo, keep 3, however little it frees", 0, clearing(3, -1)),
+		either("convo, no dropping if clearing frees 20 % of High", 20),
+		either("convo, no dropping if clearing frees 30 % of High", 30),
+		either("convo, no dropping if clearing frees 40 % of High", 40),
 	}, studies, summary)
 }
 
@@ -264,9 +265,9 @@ func writePlanners(w io.Writer, studies []*study) error {
 		sc := s.scenario
 		sc.setup.Cache.TTL = 5 * time.Minute
 		sc.setup.Clock = pauses
-		away = append(away, newStudy(sc))
+		away = append(away, newStudy(sc, s.fleet))
 	}
-	return grid(w, "a pause longer than the cache lives before every 25th request"+cellHelp, []Policy{
+	return grid(w, "a pause longer than the cache's time to live before every 25th request"+cellHelp, []Policy{
 		low(25), low(33), low(40), Default(), low(67), whenCold(10), whenCold(25), whenCold(50), whenCold(75),
 	}, away, summary)
 }

@@ -1,92 +1,88 @@
-// Package count measures counting: exact and estimated, beside tiktoken-go
-// (with its offline loader) and tiktoken-go/tokenizer.
+// Package count measures exact and estimated token counts of convo, and compares
+// them with the tokenizers of the peers.
 package count
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"strings"
-	"sync"
-
-	tiktoken "github.com/pkoukk/tiktoken-go"
-	loader "github.com/pkoukk/tiktoken-go-loader"
-	"github.com/tiktoken-go/tokenizer"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/bench/internal/harness"
 	"github.com/seed-c1b73e60/convo/bench/internal/measure"
+	"github.com/seed-c1b73e60/convo/bench/peer"
+	"github.com/seed-c1b73e60/convo/bench/texts"
 )
 
-// An encoding is one of the two vocabularies that are compared.
+// An encoding is one of the two vocabularies for which counters are compared.
 type encoding struct {
-	name  string // as OpenAI calls it
-	model string // one that uses it
+	name  string // OpenAI's name for it
+	model string // a model that uses it
 }
 
 var encodings = []encoding{{"o200k_base", "gpt-4o"}, {"cl100k_base", "gpt-4"}}
 
-// theirs are tiktoken-go's encoders, which are dear to make.
-var theirs = func() map[string]func() (*tiktoken.Tiktoken, error) {
-	list := map[string]func() (*tiktoken.Tiktoken, error){}
-	useLoader := sync.OnceFunc(func() { tiktoken.SetBpeLoader(loader.NewOfflineLoader()) })
-	for _, e := range encodings {
-		list[e.name] = sync.OnceValues(func() (*tiktoken.Tiktoken, error) {
-			useLoader()
-			return tiktoken.GetEncoding(e.name)
-		})
-	}
-	return list
-}()
-
-// A counter is one way to count.
+// A counter is one way to count tokens.
 type counter struct {
-	name  string
-	count func(string) int
+	name      string
+	quadratic bool // takes time quadratic in the length of a word
+	count     func(texts []string) ([]int, error)
+	cell      func(peer.CounterOf) measure.Cell
 }
 
 const (
 	oursName      = "convo.Tiktoken"
 	heuristicName = "convo.Heuristic"
-	tiktokenName  = "tiktoken-go"
-	codecName     = "tiktoken-go/tokenizer"
 )
 
-// countersOf are the ways to count by one encoding. Those of others are kept
-// for all calls, as their users are told to.
-func countersOf(e encoding) ([]counter, error) {
+// countersOf returns the counters for one encoding: ours first, then those of the
+// peers. The peers load a vocabulary once and keep it for all calls, as their
+// documentation recommends.
+func countersOf(e encoding, fleet *harness.Fleet) ([]counter, error) {
 	ours, err := convo.Tiktoken(e.model)
 	if err != nil {
 		return nil, err
 	}
-	encoder, err := theirs[e.name]()
-	if err != nil {
-		return nil, err
-	}
-	codec, err := tokenizer.Get(tokenizer.Encoding(e.name))
-	if err != nil {
-		return nil, err
-	}
-	return []counter{
-		{oursName, ours.CountTokens},
-		{heuristicName, convo.Heuristic{}.CountTokens},
-		{tiktokenName, func(s string) int { return len(encoder.EncodeOrdinary(s)) }},
-		{codecName, func(s string) int {
-			n, err := codec.Count(s)
-			if err != nil {
-				return -1
+	all := []counter{here(oursName, ours.CountTokens), here(heuristicName, convo.Heuristic{}.CountTokens)}
+	for _, p := range fleet.Peers {
+		for _, c := range p.Counters {
+			if c.Vocabulary != e.name {
+				continue
 			}
-			return n
-		}},
-	}, nil
+			all = append(all, counter{c.Name, c.Quadratic,
+				func(texts []string) ([]int, error) { return p.Count(c, texts) },
+				func(of peer.CounterOf) measure.Cell {
+					of.Name, of.Vocabulary = c.Name, c.Vocabulary
+					return p.CountCell(of)
+				},
+			})
+		}
+	}
+	return all, nil
 }
 
-// extent says how much is measured.
+// here returns a counter that runs in this process.
+func here(name string, count func(string) int) counter {
+	return counter{
+		name: name,
+		count: func(texts []string) ([]int, error) {
+			counts := make([]int, len(texts))
+			for i, s := range texts {
+				counts[i] = count(s)
+			}
+			return counts, nil
+		},
+		cell: func(of peer.CounterOf) measure.Cell { return peer.CountCase(count, of) },
+	}
+}
+
+// An extent says how much is measured.
 type extent struct {
 	effort  measure.Effort
-	size    int // bytes of each class in one round
-	letters []int
-	slow    int // longest run of one letter for tiktoken-go
+	size    int   // bytes of each class in one round
+	letters []int // lengths of the runs of one letter
+	slow    int   // the longest run for quadratic counters
 }
 
 const callSize = 4 << 10
@@ -99,68 +95,64 @@ func extentOf(quick bool) extent {
 }
 
 // Write measures and writes all tables of the package.
-func Write(w io.Writer, quick bool) error {
+func Write(w io.Writer, quick bool, fleet *harness.Fleet) error {
 	x := extentOf(quick)
 	for _, e := range encodings {
-		counters, err := countersOf(e)
+		counters, err := countersOf(e, fleet)
 		if err != nil {
 			return err
 		}
-		for _, write := range []func(io.Writer, encoding, []counter, extent) error{writeSpeed, writeCalls, writeLetters, writeExact} {
-			if err := write(w, e, counters, x); err != nil {
+		for _, write := range []func(io.Writer, encoding, []counter, extent, *harness.Fleet) error{writeSpeed, writeCalls, writeLetters, writeExact} {
+			if err := write(w, e, counters, x, fleet); err != nil {
 				return fmt.Errorf("%s: %w", e.name, err)
 			}
 		}
 	}
-	return writeLoad(w, quick)
+	return writeLoad(w, quick, fleet)
 }
 
-var errNothing = errors.New("count: nothing was counted")
-
-// speedCase counts parts of a class in calls of 4 KB. Each round reads a part
-// that the counter has not seen.
-func speedCase(c counter, parts []string) measure.Case {
-	round := 0
-	step := len(chunks(parts[0], callSize))
-	return measure.Case{Step: step, Max: step, New: func(k int) (func(int) error, error) {
-		list := chunks(parts[round%len(parts)], callSize)
-		round++
-		return func(i int) error {
-			n := c.count(list[i%len(list)])
-			if n <= 0 {
-				return errNothing
-			}
-			runtime.KeepAlive(n)
-			return nil
-		}, nil
-	}}
+// A speedCell counts text of one class in calls of 4 KB. Each round counts a part
+// that the counter has not seen before.
+type speedCell struct {
+	counter
+	parts []string
+	round int
 }
 
-func writeSpeed(w io.Writer, e encoding, counters []counter, x extent) error {
+func (c *speedCell) next() measure.Cell {
+	part := c.parts[c.round%len(c.parts)]
+	c.round++
+	return c.cell(peer.CounterOf{Texts: texts.Chunks(part, callSize), Whole: true})
+}
+
+func (c *speedCell) Fit(lasts time.Duration) (int, bool, error) { return c.next().Fit(lasts) }
+func (c *speedCell) Round(k int) (peer.Figures, error)          { return c.next().Round(k) }
+
+func writeSpeed(w io.Writer, e encoding, counters []counter, x extent, fleet *harness.Fleet) error {
 	header := []string{"MB/s (Tiktoken is × faster) · allocs"}
 	for _, c := range counters {
 		header = append(header, c.name)
 	}
 	var rows [][]string
-	for _, class := range classes() {
+	for _, class := range texts.Classes() {
 		var parts []string
-		for n := range x.effort.Rounds + 1 { // one for the calibration
-			text, err := class.make(n, x.size)
+		for n := range x.effort.Rounds + 1 { // one more for Fit
+			text, err := class.Make(n, x.size)
 			if err != nil {
-				return fmt.Errorf("%s: %w", class.name, err)
+				return fmt.Errorf("%s: %w", class.Name, err)
 			}
 			parts = append(parts, text)
 		}
-		var cases []measure.Case
+		var cases []measure.Cell
 		for _, c := range counters {
-			cases = append(cases, speedCase(c, parts))
+			cases = append(cases, &speedCell{counter: c, parts: parts})
 		}
 		got, err := measure.Cells(cases, x.effort)
 		if err != nil {
-			return fmt.Errorf("%s: %w", class.name, err)
+			return fmt.Errorf("%s: %w", class.Name, err)
 		}
-		row := []string{class.name}
-		perCall := float64(len(parts[0])) / float64(len(chunks(parts[0], callSize)))
+		row := []string{class.Name}
+		perCall := float64(len(parts[0])) / float64(len(texts.Chunks(parts[0], callSize)))
 		for i, f := range got {
 			ratio := ""
 			if i > 1 {
@@ -170,19 +162,18 @@ func writeSpeed(w io.Writer, e encoding, counters []counter, x extent) error {
 		}
 		rows = append(rows, row)
 	}
-	if _, err := fmt.Fprintf(w, "### %s: throughput\n\n%s of each class in calls of 4 KB, in each round a text that was not read before. MB of text for a second of CPU; allocations of one call.\n\n", e.name, bytesOf(x.size)); err != nil {
+	if _, err := fmt.Fprintf(w, "### %s: %s\n\n%s of each class in calls of 4 KB. Each round counts text that was not counted before. MB of text per second of CPU time; allocations per call.\n\n", e.name, peer.TableSpeed, bytesOf(x.size)); err != nil {
 		return err
 	}
 	if err := measure.Table(w, header, rows); err != nil {
 		return err
 	}
-	return measure.Notes(w,
-		"tiktoken-go is asked by EncodeOrdinary and tiktoken-go/tokenizer by Count, the quickest call of each that reads special tokens as text. tiktoken-go builds the list of tokens also when only their number is wanted.",
-		"Prose, source and markdown are of the standard library. JSON, Chinese and Japanese, Cyrillic are generated of a few hundred words each: more of them are whole tokens, and more of the tables stays in the processor's caches, than with text that people wrote. That helps all columns, convo's most. A fraction of an allocation is scratch memory, taken anew after the collection before each round.",
-	)
+	return measure.Notes(w, append([]string{
+		"Prose, source and markdown come from the standard library. JSON, Chinese and Japanese, and Cyrillic are generated from a few hundred words each. Compared with text that people wrote, more of these words are whole tokens, and more of the tables stays in the processor's caches. That helps all columns, and convo's the most. Fractions of an allocation are working memory that is allocated again after the garbage collection before each round.",
+	}, fleet.Notes(peer.TableSpeed)...)...)
 }
 
-// rate writes MB/s.
+// rate formats MB/s.
 func rate(v float64) string {
 	if v >= 1000 {
 		return measure.Count(int(v+5) / 10 * 10)
@@ -197,8 +188,8 @@ func bytesOf(n int) string {
 	return fmt.Sprintf("%d MB", n>>20)
 }
 
-func writeCalls(w io.Writer, e encoding, counters []counter, x extent) error {
-	text, err := markdownOf(0, 8<<10)
+func writeCalls(w io.Writer, e encoding, counters []counter, x extent, fleet *harness.Fleet) error {
+	text, err := texts.Markdown(0, 8<<10)
 	if err != nil {
 		return err
 	}
@@ -207,12 +198,10 @@ func writeCalls(w io.Writer, e encoding, counters []counter, x extent) error {
 		header = append(header, c.name)
 	}
 	var rows [][]string
-	for _, s := range []string{"hello world", cut(text, 100), cut(text, 800)} {
-		var cases []measure.Case
+	for _, s := range []string{"hello world", texts.Cut(text, 100), texts.Cut(text, 800)} {
+		var cases []measure.Cell
 		for _, c := range counters {
-			cases = append(cases, measure.Case{New: func(int) (func(int) error, error) {
-				return func(int) error { runtime.KeepAlive(c.count(s)); return nil }, nil
-			}})
+			cases = append(cases, c.cell(peer.CounterOf{Texts: []string{s}}))
 		}
 		got, err := measure.Cells(cases, x.effort)
 		if err != nil {
@@ -224,13 +213,16 @@ func writeCalls(w io.Writer, e encoding, counters []counter, x extent) error {
 		}
 		rows = append(rows, row)
 	}
-	if _, err := fmt.Fprintf(w, "### %s: small calls\n\nThe same text again and again: words, then markdown.\n\n", e.name); err != nil {
+	if _, err := fmt.Fprintf(w, "### %s: %s\n\nThe same short text is counted again and again: two words, then markdown.\n\n", e.name, peer.TableCalls); err != nil {
 		return err
 	}
-	return measure.Table(w, header, rows)
+	if err := measure.Table(w, header, rows); err != nil {
+		return err
+	}
+	return measure.Notes(w, fleet.Notes(peer.TableCalls)...)
 }
 
-func writeLetters(w io.Writer, e encoding, counters []counter, x extent) error {
+func writeLetters(w io.Writer, e encoding, counters []counter, x extent, fleet *harness.Fleet) error {
 	header := []string{"one call"}
 	for _, c := range counters {
 		header = append(header, c.name)
@@ -240,14 +232,12 @@ func writeLetters(w io.Writer, e encoding, counters []counter, x extent) error {
 		text := strings.Repeat("a", n)
 		row := []string{measure.Count(n) + " × a"}
 		for _, c := range counters {
-			if c.name == tiktokenName && n > x.slow {
+			if c.quadratic && n > x.slow {
 				row = append(row, "not run")
 				continue
 			}
-			slow := c.name == tiktokenName && n >= 100_000
-			got, err := measure.Cells([]measure.Case{{Once: slow, New: func(int) (func(int) error, error) {
-				return func(int) error { runtime.KeepAlive(c.count(text)); return nil }, nil
-			}}}, x.effort)
+			slow := c.quadratic && n >= 100_000
+			got, err := measure.Cells([]measure.Cell{c.cell(peer.CounterOf{Texts: []string{text}, Once: slow})}, x.effort)
 			if err != nil {
 				return err
 			}
@@ -255,83 +245,81 @@ func writeLetters(w io.Writer, e encoding, counters []counter, x extent) error {
 		}
 		rows = append(rows, row)
 	}
-	if _, err := fmt.Fprintf(w, "### %s: one letter repeated\n\nOne word without end, as a model or a user may send it.\n\n", e.name); err != nil {
+	if _, err := fmt.Fprintf(w, "### %s: %s\n\nOne very long word, as a model or a user may send it.\n\n", e.name, peer.TableLong); err != nil {
 		return err
 	}
 	if err := measure.Table(w, header, rows); err != nil {
 		return err
 	}
-	return measure.Notes(w, "tiktoken-go looks through the whole word after each merge: ten times the text takes about a hundred times as long.")
+	return measure.Notes(w, fleet.Notes(peer.TableLong)...)
 }
 
-// difference is how far a counter is from tiktoken-go.
-type difference struct{ chunks, off, tokens, delta int }
+// A difference is how far a counter is off: in how many calls its count differs,
+// and by how many tokens in all.
+type difference struct{ off, delta int }
 
-func compare(c, reference counter, list []string) (d difference) {
-	for _, s := range list {
-		got, want := c.count(s), reference.count(s)
-		d.chunks++
-		d.tokens += want
-		d.delta += max(got-want, want-got)
-		if got != want {
+func compare(got, want []int) (d difference) {
+	for i := range got {
+		d.delta += max(got[i]-want[i], want[i]-got[i])
+		if got[i] != want[i] {
 			d.off++
 		}
 	}
 	return d
 }
 
-// oddities are short texts on which counters are known to part.
-var oddities = []struct{ name, text string }{
-	{"U+007F", "a\x7fb"},
-	{"line, space, line", "a\n \nb"},
-	{"line, spaces, lines", "a\n    \n\nb"},
-	{"invalid UTF-8", "a\xff\xfeb"},
-	{"special token as text", "<|endoftext|>"},
-}
-
-func find(counters []counter, name string) counter {
-	for _, c := range counters {
-		if c.name == name {
-			return c
-		}
+// writeExact compares the counts of the peers with those of convo.Tiktoken. The
+// tests of convo check that convo.Tiktoken counts as OpenAI's own code does.
+func writeExact(w io.Writer, e encoding, counters []counter, x extent, fleet *harness.Fleet) error {
+	ours, compared := counters[0], counters[2:]
+	if len(compared) == 0 {
+		return nil
 	}
-	return counter{}
-}
-
-func writeExact(w io.Writer, e encoding, counters []counter, x extent) error {
-	reference := find(counters, tiktokenName)
-	compared := []counter{find(counters, oursName), find(counters, codecName)}
-	texts, err := all(0, x.size)
+	all, err := texts.All(0, x.size)
 	if err != nil {
 		return err
 	}
-	header := []string{"against tiktoken-go", "calls", "tokens"}
+	header := []string{"against " + ours.name, "calls", "tokens"}
 	for _, c := range compared {
 		header = append(header, c.name+": calls that differ · tokens off")
 	}
 	var rows [][]string
-	add := func(name string, list []string) {
-		var row []string
+	add := func(name string, list []string) error {
+		want, err := ours.count(list)
+		if err != nil {
+			return err
+		}
+		tokens := 0
+		for _, n := range want {
+			tokens += n
+		}
+		row := []string{name, measure.Count(len(list)), measure.Count(tokens)}
 		for _, c := range compared {
-			d := compare(c, reference, list)
-			if row == nil {
-				row = []string{name, measure.Count(d.chunks), measure.Count(d.tokens)}
+			got, err := c.count(list)
+			if err != nil {
+				return err
 			}
+			d := compare(got, want)
 			row = append(row, fmt.Sprintf("%d · %d", d.off, d.delta))
 		}
 		rows = append(rows, row)
+		return nil
 	}
-	for _, class := range classes() {
-		add(class.name, chunks(texts[class.name], callSize))
+	for _, class := range texts.Classes() {
+		if err := add(class.Name, texts.Chunks(all[class.Name], callSize)); err != nil {
+			return err
+		}
 	}
-	for _, o := range oddities {
-		add(fmt.Sprintf("%s: %q", o.name, o.text), []string{o.text})
+	for _, o := range texts.Oddities {
+		if err := add(fmt.Sprintf("%s: %q", o.Name, o.Text), []string{o.Text}); err != nil {
+			return err
+		}
 	}
-	if _, err := fmt.Fprintf(w, "### %s: same counts?\n\n", e.name); err != nil {
+	if _, err := fmt.Fprintf(w, "### %s: %s\n\n", e.name, peer.TableSame); err != nil {
 		return err
 	}
 	if err := measure.Table(w, header, rows); err != nil {
 		return err
 	}
-	return measure.Notes(w, "tiktoken-go counts as OpenAI's own code does, except characters that are newer than the Unicode tables of the Go release it is built with. tiktoken-go/tokenizer loses U+007F and splits some runs of white space in another way.")
+	return measure.Notes(w, fleet.Notes(peer.TableSame)...)
 }

@@ -1,7 +1,6 @@
 package count
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -9,39 +8,43 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/bench/internal/harness"
 	"github.com/seed-c1b73e60/convo/bench/internal/measure"
+	"github.com/seed-c1b73e60/convo/bench/peer"
 )
 
-// A program loads one vocabulary, or nothing, and says what that took.
+// A program loads one vocabulary, or nothing, and reports what that took.
 type program struct {
-	name    string
-	imports []string
-	load    string // defines count, a func(string) int
+	peer.Program
+	dir string // it is built in the module of this directory
 }
 
-func programs() []program {
-	list := []program{
-		{name: "nothing", load: `count := func(s string) int { return len(s) }`},
-		{name: "convo, Heuristic", imports: []string{`"github.com/seed-c1b73e60/convo"`},
-			load: `h, err := convo.New(nil); check(err); _, err = h.Append(convo.User("x")); check(err); count := convo.Heuristic{}.CountTokens`},
+// programs returns our programs, which are built in the module of the working
+// directory, and those of the peers.
+func programs(fleet *harness.Fleet) []program {
+	list := []peer.Program{
+		{Name: "nothing", Load: `count := func(s string) int { return len(s) }`},
+		{Name: "convo, Heuristic", Imports: []string{`"github.com/seed-c1b73e60/convo"`},
+			Load: `h, err := convo.New(nil); check(err); _, err = h.Append(convo.User("x")); check(err); count := convo.Heuristic{}.CountTokens`},
 	}
 	for _, e := range encodings {
-		list = append(list,
-			program{name: "convo, Tiktoken, " + e.name, imports: []string{`"github.com/seed-c1b73e60/convo"`},
-				load: fmt.Sprintf(`h, err := convo.New(nil); check(err); _, err = h.Append(convo.User("x")); check(err); t, err := convo.Tiktoken(%q); check(err); count := t.CountTokens`, e.model)},
-			program{name: tiktokenName + " and its loader, " + e.name, imports: []string{`tiktoken "github.com/pkoukk/tiktoken-go"`, `loader "github.com/pkoukk/tiktoken-go-loader"`},
-				load: fmt.Sprintf(`tiktoken.SetBpeLoader(loader.NewOfflineLoader()); t, err := tiktoken.GetEncoding(%q); check(err); count := func(s string) int { return len(t.EncodeOrdinary(s)) }`, e.name)},
-			program{name: codecName + ", " + e.name, imports: []string{`"github.com/tiktoken-go/tokenizer"`},
-				load: fmt.Sprintf(`t, err := tokenizer.Get(%q); check(err); count := func(s string) int { n, err := t.Count(s); check(err); return n }`, e.name)},
-		)
+		list = append(list, peer.Program{Name: "convo, Tiktoken, " + e.name, Imports: []string{`"github.com/seed-c1b73e60/convo"`},
+			Load: fmt.Sprintf(`h, err := convo.New(nil); check(err); _, err = h.Append(convo.User("x")); check(err); t, err := convo.Tiktoken(%q); check(err); count := t.CountTokens`, e.model)})
 	}
-	return append(list, program{name: codecName + "/codec, o200k_base alone", imports: []string{`"github.com/tiktoken-go/tokenizer/codec"`},
-		load: `t := codec.NewO200kBase(); count := func(s string) int { n, err := t.Count(s); check(err); return n }`})
+	var all []program
+	for _, p := range list {
+		all = append(all, program{p, "."})
+	}
+	for _, other := range fleet.Peers {
+		for _, p := range other.Programs {
+			all = append(all, program{p, other.Dir})
+		}
+	}
+	return all
 }
 
 const programText = `package main
@@ -80,30 +83,22 @@ func main() {
 }
 `
 
-// loaded is what a program told.
+// loaded is the output of a program.
 type loaded struct{ NS, Heap, Mallocs, Tokens int64 }
 
-// build compiles a program in dir and returns its file.
+// build builds a program in dir and returns the name of the binary.
 func (p program) build(dir, name string) (string, error) {
-	source := fmt.Sprintf(programText, "\t"+strings.Join(p.imports, "\n\t"), p.load)
+	source := fmt.Sprintf(programText, "\t"+strings.Join(p.Imports, "\n\t"), p.Load)
 	file := filepath.Join(dir, name+".go")
 	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
 		return "", err
 	}
-	binary := filepath.Join(dir, name)
-	if runtime.GOOS == "windows" {
-		binary += ".exe"
-	}
-	// The file is no part of a package, so its imports come from the module of
-	// the working directory.
-	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", binary, file).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w: %s", err, bytes.TrimSpace(out))
-	}
-	return binary, nil
+	// The file belongs to no package, so its imports are resolved in the module
+	// of the directory in which go build runs.
+	return harness.Build(p.dir, filepath.Join(dir, name), "-ldflags=-s -w", file)
 }
 
-// run starts a built program.
+// run runs a program and returns its output.
 func run(binary string) (l loaded, err error) {
 	out, err := exec.Command(binary).Output()
 	if err != nil {
@@ -112,32 +107,28 @@ func run(binary string) (l loaded, err error) {
 	return l, json.Unmarshal(out, &l)
 }
 
-func writeLoad(w io.Writer, quick bool) error {
-	if _, err := fmt.Fprint(w, "### Loading a vocabulary\n\nSmall programs, built without symbols, each in a process of its own.\n\n"); err != nil {
+func writeLoad(w io.Writer, quick bool, fleet *harness.Fleet) error {
+	if _, err := fmt.Fprintf(w, "### %s\n\nEach row is a small program, built without symbols, that runs in a process of its own.\n\n", peer.TableLoad); err != nil {
 		return err
 	}
 	runs := 15
 	if quick {
 		runs = 3
 	}
-	rows, err := loadRows(runs)
+	rows, err := loadRows(runs, fleet)
 	if err != nil {
-		_, err = fmt.Fprintf(w, "Left out: the programs could not be built and run here: %v\n\n", err)
 		return err
 	}
-	if err := measure.Table(w, []string{"program", "until the first count", "heap that stays", "allocations", "binary", "more than nothing", "more than the library without it"}, rows); err != nil {
+	if err := measure.Table(w, []string{"program", "time until the first count", "live heap", "allocations", "binary", "more than the empty program", "more than convo without it"}, rows); err != nil {
 		return err
 	}
-	return measure.Notes(w,
-		"The time is the least of some runs, on the clock. convo's binary contains the History; the last column takes it off.",
-		"tiktoken-go's loader embeds four vocabularies, tiktoken-go/tokenizer as many as Go source; its codec package links only what is named. convo links its vocabularies only where Tiktoken is used.",
-		"tiktoken-go/tokenizer is as quick to load, or quicker: its vocabulary is compiled in as it is used, which is why it is large. convo's is rebuilt from a compact form.",
-		"Every further tiktoken.GetEncoding builds its tables again; the other two keep them.",
-	)
+	return measure.Notes(w, append([]string{
+		"The time is wall-clock time, the minimum of several runs. convo's binary contains the History, which the last column subtracts. convo's vocabularies are linked only into programs that use Tiktoken.",
+	}, fleet.Notes(peer.TableLoad)...)...)
 }
 
-// loadRows builds and runs all programs.
-func loadRows(runs int) ([][]string, error) {
+// loadRows builds and runs all programs, and returns the rows of the table.
+func loadRows(runs int, fleet *harness.Fleet) ([][]string, error) {
 	dir, err := os.MkdirTemp("", "convo-bench")
 	if err != nil {
 		return nil, err
@@ -145,7 +136,7 @@ func loadRows(runs int) ([][]string, error) {
 	defer os.RemoveAll(dir)
 	sizes := map[string]int64{}
 	var rows [][]string
-	for i, p := range programs() {
+	for i, p := range programs(fleet) {
 		binary, err := p.build(dir, fmt.Sprint("p", i))
 		if err != nil {
 			return nil, err
@@ -154,7 +145,7 @@ func loadRows(runs int) ([][]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		sizes[p.name] = info.Size()
+		sizes[p.Name] = info.Size()
 		var all []loaded
 		for range runs {
 			l, err := run(binary)
@@ -166,10 +157,10 @@ func loadRows(runs int) ([][]string, error) {
 		l := slices.MinFunc(all, func(a, b loaded) int { return cmp.Compare(a.NS, b.NS) })
 		mb := func(n int64) string { return fmt.Sprintf("%.2f MB", float64(n)/1e6) }
 		base, without := sizes["nothing"], ""
-		if strings.HasPrefix(p.name, "convo, Tiktoken") {
+		if strings.HasPrefix(p.Name, "convo, Tiktoken") {
 			without = mb(info.Size() - sizes["convo, Heuristic"])
 		}
-		rows = append(rows, []string{p.name, measure.Time(float64(time.Duration(l.NS))), mb(l.Heap), measure.Count(int(l.Mallocs)), mb(info.Size()), mb(info.Size() - base), without})
+		rows = append(rows, []string{p.Name, measure.Time(float64(time.Duration(l.NS))), mb(l.Heap), measure.Count(int(l.Mallocs)), mb(info.Size()), mb(info.Size() - base), without})
 	}
 	return rows, nil
 }

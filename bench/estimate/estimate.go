@@ -1,5 +1,5 @@
-// Package estimate measures token estimates against exact o200k counts, on
-// text the estimator of convo was not fitted to.
+// Package estimate compares token estimates with exact o200k counts, on text to
+// which convo's estimator was not fitted.
 package estimate
 
 import (
@@ -21,7 +21,7 @@ type rule struct {
 	count func(text string) float64
 }
 
-// rules are convo's estimator and those in use elsewhere.
+// rules lists convo's estimator and rules that are in use elsewhere.
 var rules = []rule{
 	{"convo", func(s string) float64 { return float64(convo.Heuristic{}.CountTokens(s)) }},
 	{"bytes/4", func(s string) float64 { return float64(len(s)) / 4 }},
@@ -45,24 +45,24 @@ func perRune(s string, ascii, other float64) float64 {
 }
 
 const (
-	messageTokens  = 200 // of a message
-	talkMessages   = 25  // of a conversation
-	shortest       = 8   // tokens of a message in a conversation
-	longest        = 600
-	enoughMessages = 3 // of a class, to be quoted
+	messageTokens  = 200 // tokens of a message
+	talkMessages   = 25  // messages of a conversation
+	shortest       = 8   // tokens of the shortest message in a conversation
+	longest        = 600 // tokens of the longest
+	enoughMessages = 3   // a class with fewer messages is left out
 )
 
-// An errors is how far a rule was off, relative to the exact count.
+// errors holds how far a rule was off, relative to the exact counts.
 type errors struct {
-	messages, talks []float64
-	ratio           float64 // of all estimates to all exact counts
+	messages, talks []float64 // for each message and each conversation
+	ratio           float64   // all estimates divided by all exact counts
 }
 
 func (e errors) mean() float64     { return mean(e.messages) }
 func (e errors) p95() float64      { return quantile(e.messages, 0.95) }
 func (e errors) talkMean() float64 { return mean(e.talks) }
 
-// A result is what one class of text gave, rule by rule.
+// A result holds the errors of all rules for one class of text.
 type result struct {
 	class    string
 	messages int
@@ -70,9 +70,9 @@ type result struct {
 	rules    []errors
 }
 
-// measure counts the texts of a class in messages of about 200 tokens, and in
-// conversations of 25 messages of 8 to 600 tokens. Texts that are not UTF-8
-// are passed over.
+// measure estimates the texts of a class, once in messages of about 200 tokens,
+// and once in conversations of 25 messages of 8 to 600 tokens. It skips texts
+// that are not valid UTF-8.
 func measure(c class) result {
 	enc := bpe.O200k()
 	r := result{class: c.name, rules: make([]errors, len(rules))}
@@ -82,7 +82,7 @@ func measure(c class) result {
 	var exact, talkExact float64
 	talked := 0
 	var ids []uint32
-	// pieces cuts text into messages of as many tokens as size says.
+	// pieces cuts text into messages whose numbers of tokens come from size.
 	pieces := func(text string, size func() int, use func(message string, tokens int)) {
 		ids = enc.Append(ids[:0], text)
 		from, to, n, want := 0, 0, 0, size()
@@ -133,7 +133,7 @@ func measure(c class) result {
 	return r
 }
 
-// next is the byte of text at i; a space after its end.
+// next returns text[i], or a space at the end of text.
 func next(text string, i int) byte {
 	if i < len(text) {
 		return text[i]
@@ -152,7 +152,7 @@ func results(classes []class) []result {
 	return all
 }
 
-// average is the mean over the classes, each weighing the same.
+// average returns the mean over the classes, all with the same weight.
 func average(all []result, rule int, of func(errors) float64) float64 {
 	var sum float64
 	n := 0
@@ -184,22 +184,22 @@ func quantile(x []float64, q float64) float64 {
 	return x[min(int(q*float64(len(x))), len(x)-1)]
 }
 
-// TextVar names the environment variable with a directory of more text, a
-// directory for each class: the held-out half that internal/gen/heuristic
-// writes, say.
+// TextVar is the name of an environment variable. It may name a directory with
+// more text, in one subdirectory per class, such as the held-out text that
+// internal/gen/heuristic writes.
 const TextVar = "CONVO_ESTIMATE_TEXT"
 
-// Write prints the errors of the estimates as Markdown. Text: what Go brought
-// to this machine (its standard library, the module cache), seeded generators,
-// the Declaration of Human Rights in 57 languages, and what TextVar names.
-// With quick it reads less of each.
+// Write writes the errors of the estimates as Markdown. The text comes from the
+// Go installation, the module cache, seeded generators, the Declaration of Human
+// Rights in 57 languages, and the directory named by TextVar. If quick is set,
+// Write reads less of each.
 func Write(w io.Writer, quick bool) error {
 	limit := 4 << 20
 	if quick {
 		limit = 256 << 10
 	}
 	p := printer{w: w}
-	p.section("Text at hand", results(atHand(limit)))
+	p.section("Text on this machine", results(atHand(limit)))
 	p.section("The Declaration of Human Rights", results(languages()))
 	if dir := os.Getenv(TextVar); dir != "" {
 		more, err := directory(dir, limit)
@@ -211,7 +211,7 @@ func Write(w io.Writer, quick bool) error {
 	return p.err
 }
 
-// A printer keeps the first error of writing.
+// A printer formats text and keeps the first error of writing.
 type printer struct {
 	w   io.Writer
 	err error
@@ -224,7 +224,7 @@ func (p *printer) f(format string, args ...any) {
 }
 
 func (p *printer) section(title string, all []result) {
-	p.f("\n### %s\n\nError in messages of about %d tokens, mean / 95th percentile in %%, and the ratio of all estimates to the exact count.\n\n", title, messageTokens)
+	p.f("\n### %s\n\nError for messages of about %d tokens: mean / 95th percentile in %%, and the ratio of all estimates to all exact counts.\n\n", title, messageTokens)
 	p.f("| class | messages |")
 	for _, r := range rules {
 		p.f(" %s |", r.name)
@@ -245,7 +245,7 @@ func (p *printer) section(title string, all []result) {
 	for i := range rules {
 		p.f(" **%.1f / %.0f** |", 100*average(all, i, errors.mean), 100*average(all, i, errors.p95))
 	}
-	p.f("\n\nError over a conversation of %d messages of %d to %d tokens, mean in %%.\n\n| class | conversations |", talkMessages, shortest, longest)
+	p.f("\n\nMean error for conversations of %d messages of %d to %d tokens, in %%.\n\n| class | conversations |", talkMessages, shortest, longest)
 	for _, r := range rules {
 		p.f(" %s |", r.name)
 	}

@@ -16,14 +16,14 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/udhr"
 )
 
-// A class is texts of one kind.
+// A class is a set of texts of one kind.
 type class struct {
 	name  string
 	texts []string
 }
 
-// atHand is text that every machine with Go has, and what seeds make; of each
-// class at most limit bytes. Nothing of it was used in the fit.
+// atHand returns text that every machine with Go has, and generated text, with at
+// most limit bytes of each class. None of it was used in the fit.
 func atHand(limit int) []class {
 	root, cache := goEnv("GOROOT"), goEnv("GOMODCACHE")
 	read := func(dir string, exts ...string) []string {
@@ -43,7 +43,7 @@ func atHand(limit int) []class {
 	return append(all, generated(limit/8)...)
 }
 
-// languages are the texts of the declaration, by script.
+// languages returns the texts of the Declaration, with a class for each script.
 func languages() []class {
 	var all []class
 	for language, text := range udhr.Texts() {
@@ -58,7 +58,7 @@ func languages() []class {
 	return all
 }
 
-// directory has a class for each directory in dir.
+// directory returns a class for each subdirectory of dir.
 func directory(dir string, limit int) ([]class, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -78,12 +78,12 @@ func directory(dir string, limit int) ([]class, error) {
 	return all, nil
 }
 
-// fitted are the modules that the table of the estimator was fitted to, as
-// their directories in the module cache begin.
+// fitted lists how the directories in the module cache begin that hold the
+// modules to which the estimator was fitted.
 var fitted = []string{"hugo@", "prometheus@", "v2@v2.62.0", "v2@v2.63.0"}
 
-// files reads files below dir whose names end in one of exts, spread over all
-// there are, up to limit bytes; of each at most 32 KB.
+// files reads a random choice of the files below dir whose names end in one of
+// exts, up to limit bytes in all and 32 KB of each.
 func files(dir string, limit int, exts ...string) ([]string, error) {
 	var paths []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -123,13 +123,13 @@ func files(dir string, limit int, exts ...string) ([]string, error) {
 func goEnv(name string) string {
 	out, err := exec.Command("go", "env", name).Output()
 	if err != nil {
-		return "none" // of Go is here: no files
+		return "none" // the go command is missing; the directory will not be found
 	}
 	return strings.TrimSpace(string(out))
 }
 
-// generated makes size bytes of each class that has no files, from seeds; not
-// the way the text of the fit was made.
+// generated makes size bytes of each class that has no files. Its generators are
+// not those of the text for the fit.
 func generated(size int) []class {
 	makers := []struct {
 		name string

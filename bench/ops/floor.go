@@ -1,25 +1,16 @@
 package ops
 
 import (
+	"math"
 	"runtime"
-	"strings"
 
-	"github.com/seed-c1b73e60/convo/bench/internal/measure"
+	"github.com/seed-c1b73e60/convo/bench/peer"
 )
 
-// text is what every message holds: 400 bytes, by len/4 100 tokens.
-var text = strings.Repeat("The quick brown fox jumps over the lazy dog. ", 9)[:400]
-
-const perMessage = 100 // tokens of text by len/4
-
-func lenFour(s string) int { return len(s) / 4 }
-
-// isUser tells who speaks at place i: users and assistants take turns.
-func isUser(i int) bool { return i%2 == 0 }
-
-// A floor is the least that keeps a conversation inside a limit: a list, the
-// count of each message, their sum. It checks nothing, pairs nothing, is not
-// safe for concurrent use, and hands out its own memory.
+// A floor is the simplest code that keeps a conversation within a limit: a list,
+// the token count of each message, and their sum. It checks nothing, does not
+// pair calls with results, is not safe for concurrent use, and gives its callers
+// its own memory. It shows what the operations cost at the very least.
 type floor struct {
 	list         []said
 	total, limit int
@@ -32,7 +23,7 @@ type said struct {
 }
 
 func (f *floor) append(user bool, text string) {
-	m := said{user, text, lenFour(text)}
+	m := said{user, text, peer.LenFour(text)}
 	f.list = append(f.list, m)
 	f.total += m.tokens
 }
@@ -51,21 +42,21 @@ func (f *floor) halve() {
 func floorOf(n, limit int) *floor {
 	f := &floor{limit: limit}
 	for i := range n {
-		f.append(isUser(i), text)
+		f.append(peer.IsUser(i), peer.Text)
 	}
 	return f
 }
 
-func floorAppend(n int) measure.Case {
-	return measure.Case{Units: n, Max: 1 + 1_000_000/n, New: func(k int) (func(int) error, error) {
+func floorAppend(n int) peer.Case {
+	return peer.Case{Units: n, Max: 1 + 1_000_000/n, New: func(k int) (func(int) error, error) {
 		fresh := make([]floor, k)
 		return func(i int) error {
 			f := &fresh[i]
-			f.limit = 1 << 40
+			f.limit = math.MaxInt
 			for j := range n {
-				f.append(isUser(j), text)
+				f.append(peer.IsUser(j), peer.Text)
 				if f.isOver() {
-					return errOver
+					return peer.ErrOver
 				}
 			}
 			return nil
@@ -73,51 +64,51 @@ func floorAppend(n int) measure.Case {
 	}}
 }
 
-func floorCheck(n int) measure.Case {
-	return measure.Case{New: func(int) (func(int) error, error) {
-		f := floorOf(n, (n+1)*perMessage)
+func floorCheck(n int) peer.Case {
+	return peer.Case{New: func(int) (func(int) error, error) {
+		f := floorOf(n, (n+1)*peer.PerMessage)
 		return func(int) error {
 			if f.isOver() {
-				return errOver
+				return peer.ErrOver
 			}
 			return nil
 		}, nil
 	}}
 }
 
-func floorStep(n int) measure.Case {
-	return measure.Case{Step: max(n/4, 1), New: func(int) (func(int) error, error) {
-		f := floorOf(n, n*perMessage)
+func floorStep(n int) peer.Case {
+	return peer.Case{Step: max(n/4, 1), New: func(int) (func(int) error, error) {
+		f := floorOf(n, n*peer.PerMessage)
 		return func(int) error {
-			f.append(true, text)
+			f.append(true, peer.Text)
 			if f.isOver() {
 				f.halve()
 			}
-			f.append(false, text)
+			f.append(false, peer.Text)
 			return nil
 		}, nil
 	}}
 }
 
-func floorTrim(n int) measure.Case {
-	return measure.Case{Max: 1 + 1_000_000/n, New: func(k int) (func(int) error, error) {
+func floorTrim(n int) peer.Case {
+	return peer.Case{Max: 1 + 1_000_000/n, New: func(k int) (func(int) error, error) {
 		all := make([]floor, k)
 		for i := range all {
-			all[i] = *floorOf(n, n*perMessage)
+			all[i] = *floorOf(n, n*peer.PerMessage)
 		}
 		return func(i int) error {
 			all[i].halve()
 			if got := len(all[i].list); got != n/2 {
-				return wrongSize(got)
+				return peer.WrongSize(got)
 			}
 			return nil
 		}, nil
 	}}
 }
 
-func floorRead(n int) measure.Case {
-	return measure.Case{New: func(int) (func(int) error, error) {
-		f := floorOf(n, n*perMessage)
+func floorRead(n int) peer.Case {
+	return peer.Case{New: func(int) (func(int) error, error) {
+		f := floorOf(n, n*peer.PerMessage)
 		return func(int) error {
 			runtime.KeepAlive(append(make([]said, 0, len(f.list)), f.list...))
 			return nil

@@ -5,29 +5,29 @@ import (
 	"runtime"
 
 	"github.com/seed-c1b73e60/convo"
-	"github.com/seed-c1b73e60/convo/bench/internal/measure"
+	"github.com/seed-c1b73e60/convo/bench/peer"
 )
 
 var (
-	ourUser  = convo.User(text)
-	ourReply = convo.Assistant(text)
+	ourUser  = convo.User(peer.Text)
+	ourReply = convo.Assistant(peer.Text)
 )
 
 func ourMessage(i int) convo.Message {
-	if isUser(i) {
+	if peer.IsUser(i) {
 		return ourUser
 	}
 	return ourReply
 }
 
-// bare are options under which a message of ours weighs its text and nothing
-// else, as with the others; t may be nil.
+// bare returns options with which convo counts the text of a message and nothing
+// else, as the other libraries do. t may be nil.
 func bare(t convo.Tokenizer) convo.Options {
 	return convo.Options{Tokenizer: t, Overheads: convo.Overheads{Message: -1, Call: -1, Result: -1}}
 }
 
-// byLenFour are bare options with len/4.
-func byLenFour() convo.Options { return bare(convo.TokenizerFunc(lenFour)) }
+// byLenFour returns bare options with len/4 as the tokenizer.
+func byLenFour() convo.Options { return bare(convo.TokenizerFunc(peer.LenFour)) }
 
 // historyOf returns a History of n messages.
 func historyOf(n int, opts convo.Options) (*convo.History, error) {
@@ -43,8 +43,9 @@ func historyOf(n int, opts convo.Options) (*convo.History, error) {
 	return h, err
 }
 
-// limitsFor are limits that n messages of text just fit. Ours go by a bound
-// above the estimate, so the figure is looked up and not computed.
+// limitsFor returns limits that n messages just fit. convo compares limits with
+// Upper, a bound above the estimate, so the limit is read from a History of n
+// messages.
 func limitsFor(n int, opts convo.Options) (convo.Limits, error) {
 	h, err := historyOf(n, opts)
 	if err != nil {
@@ -53,8 +54,8 @@ func limitsFor(n int, opts convo.Options) (convo.Limits, error) {
 	return convo.Limits{High: h.Status().Upper}, nil
 }
 
-func ourAppend(n int, opts convo.Options) measure.Case {
-	return measure.Case{Units: n, Max: 1 + 1_000_000/n, New: func(k int) (func(int) error, error) {
+func ourAppend(n int, opts convo.Options) peer.Case {
+	return peer.Case{Units: n, Max: 1 + 1_000_000/n, New: func(k int) (func(int) error, error) {
 		fresh := make([]*convo.History, k)
 		for i := range fresh {
 			h, err := convo.New(&opts)
@@ -75,8 +76,8 @@ func ourAppend(n int, opts convo.Options) measure.Case {
 	}}
 }
 
-func ourCheck(n int, opts convo.Options) measure.Case {
-	return measure.Case{New: func(int) (func(int) error, error) {
+func ourCheck(n int, opts convo.Options) peer.Case {
+	return peer.Case{New: func(int) (func(int) error, error) {
 		limits, err := limitsFor(n+1, opts)
 		if err != nil {
 			return nil, err
@@ -86,8 +87,8 @@ func ourCheck(n int, opts convo.Options) measure.Case {
 		ctx := context.Background()
 		return func(int) error {
 			r, err := h.CompactIfNeeded(ctx)
-			if err == nil && r.Outcome != convo.NotNeeded {
-				err = errOver
+			if err == nil && r.Outcome != convo.OutcomeNotNeeded {
+				err = peer.ErrOver
 			}
 			return err
 		}, err
@@ -95,8 +96,8 @@ func ourCheck(n int, opts convo.Options) measure.Case {
 }
 
 // ourStep is one turn: the user's message, Prepare, the answer.
-func ourStep(n int, opts convo.Options) measure.Case {
-	return measure.Case{Step: max(n/4, 1), New: func(k int) (func(int) error, error) {
+func ourStep(n int, opts convo.Options) peer.Case {
+	return peer.Case{Step: max(n/4, 1), New: func(k int) (func(int) error, error) {
 		limits, err := limitsFor(n, opts)
 		if err != nil {
 			return nil, err
@@ -110,15 +111,15 @@ func ourStep(n int, opts convo.Options) measure.Case {
 				return err
 			}
 			snap, r, err := h.Prepare(ctx)
-			if err != nil && !r.Fits {
+			if err != nil {
 				return err
 			}
 			runtime.KeepAlive(snap)
-			if r.Outcome == convo.Applied {
+			if r.Outcome == convo.OutcomeApplied {
 				reductions++
 			}
 			if got := snap.Len(); got > n || i == k-1 && k > n && reductions == 0 {
-				return wrongSize(got)
+				return peer.WrongSize(got)
 			}
 			_, err = h.Append(ourReply)
 			return err
@@ -126,8 +127,8 @@ func ourStep(n int, opts convo.Options) measure.Case {
 	}}
 }
 
-func ourTrim(n int, opts convo.Options) measure.Case {
-	return measure.Case{Max: 1 + 2_000_000/n, New: func(k int) (func(int) error, error) {
+func ourTrim(n int, opts convo.Options) peer.Case {
+	return peer.Case{Max: 1 + 2_000_000/n, New: func(k int) (func(int) error, error) {
 		opts.Strategy = convo.Truncate{}
 		h, err := historyOf(n, opts)
 		if err != nil {
@@ -142,22 +143,22 @@ func ourTrim(n int, opts convo.Options) measure.Case {
 		ctx := context.Background()
 		return func(i int) error {
 			r, err := forks[i].Compact(ctx, "")
-			if err == nil && r.Outcome != convo.Applied {
-				err = errIdle
+			if err == nil && r.Outcome != convo.OutcomeApplied {
+				err = peer.ErrIdle
 			}
 			if got := forks[i].Len(); err == nil && (got > n/2 || got < n/4) {
-				err = wrongSize(got)
+				err = peer.WrongSize(got)
 			}
 			return err
 		}, nil
 	}}
 }
 
-// ourSnapshot reads a picture after each change; the change is in the figure.
-// No history grows by more than a tenth.
-func ourSnapshot(n int, opts convo.Options) measure.Case {
+// ourSnapshot takes a snapshot after each append. The time of the append is
+// included. No History grows by more than a tenth.
+func ourSnapshot(n int, opts convo.Options) peer.Case {
 	share := max(n/10, 1)
-	return measure.Case{Max: max(share, 2000), New: func(k int) (func(int) error, error) {
+	return peer.Case{Max: max(share, 2000), New: func(k int) (func(int) error, error) {
 		list := make([]*convo.History, (k-1)/share+1)
 		for i := range list {
 			h, err := historyOf(n, opts)
@@ -177,15 +178,15 @@ func ourSnapshot(n int, opts convo.Options) measure.Case {
 	}}
 }
 
-func ourSame(n int, opts convo.Options) measure.Case {
-	return measure.Case{New: func(int) (func(int) error, error) {
+func ourSame(n int, opts convo.Options) peer.Case {
+	return peer.Case{New: func(int) (func(int) error, error) {
 		h, err := historyOf(n, opts)
 		return func(int) error { runtime.KeepAlive(h.Snapshot()); return nil }, err
 	}}
 }
 
-func ourMessages(n int, opts convo.Options) measure.Case {
-	return measure.Case{New: func(int) (func(int) error, error) {
+func ourMessages(n int, opts convo.Options) peer.Case {
+	return peer.Case{New: func(int) (func(int) error, error) {
 		h, err := historyOf(n, opts)
 		if err != nil {
 			return nil, err
@@ -194,7 +195,7 @@ func ourMessages(n int, opts convo.Options) measure.Case {
 		return func(int) error {
 			list := s.Messages()
 			if len(list) != n {
-				return wrongSize(len(list))
+				return peer.WrongSize(len(list))
 			}
 			runtime.KeepAlive(list)
 			return nil

@@ -1,4 +1,4 @@
-// Background shows a conversation that goes on while a slow model writes the
+// Background shows a conversation that continues while a slow model writes a
 // summary of its older part. It needs no network.
 package main
 
@@ -25,7 +25,8 @@ func run(out io.Writer) error {
 		fmt.Fprintf(out, "%4.1fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
 	}
 	h, err := convo.New(&convo.Options{
-		// Above 1,000 tokens a summary is begun, above 2,000 a request waits.
+		// Above 1,000 tokens a summary starts in the background. Above 2,000 a
+		// request waits for it.
 		Limits: convo.Limits{Window: 2_000, Reserve: -1, Soft: 1_000, Low: 500},
 		Strategy: convo.Chain(
 			convo.Summarize{With: convo.SummarizerFunc(slowModel), MaxTokens: 100, Window: 100_000},
@@ -35,12 +36,11 @@ func run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer h.Close() // ends what is still under way
+	defer h.Close() // cancels a compaction that is still running
 
 	ctx := context.Background()
 	for turn := 1; turn <= 30; turn++ {
-		_, report, err := h.Prepare(ctx)
-		if err != nil && !report.Fits {
+		if _, _, err := h.Prepare(ctx); err != nil {
 			return err
 		}
 		if _, err := h.Append(
@@ -60,15 +60,18 @@ func run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	say("the last one: %v, %d messages went into the summary, %d tokens are now %d",
+	if report.Outcome != convo.OutcomeApplied {
+		return report.Cause
+	}
+	say("last compaction: %v, %d messages summarised, %d tokens reduced to %d",
 		report.Outcome, len(report.Summarised), report.TokensBefore, report.TokensAfter)
 	sum, _ := h.Snapshot().Summary()
-	say("it stands for messages %d to %d and was updated %d times", sum.Covers[0].First, sum.Covers[0].Last, sum.Updates)
+	say("the summary covers messages %d to %d and was updated %d times", sum.Covers[0].First, sum.Covers[0].Last, sum.Updates)
 	say("the newest message is still %d of 60", newest(h))
 	return nil
 }
 
-// slowModel is where a call of a model goes, with req.Prompt as the user
+// slowModel takes the place of a call to a model with req.Prompt as the user
 // message.
 func slowModel(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
 	select {

@@ -8,19 +8,19 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// What a provider, its tools and its network would do.
+// This file fakes the provider, the tool and the model that writes summaries.
 
 func city(turn int) string {
 	cities := []string{"Lisbon", "Oslo", "Rome", "Vienna", "Athens", "Porto", "Turin", "Malmo"}
 	return cities[turn%len(cities)]
 }
 
-// model asks for flights when the user asks, and answers when it has them. It
-// reports what the request weighed.
+// model calls the tool after a question, and answers after the tool's result. It
+// also returns the usage of the request.
 func model(s *convo.Snapshot) (convo.Message, convo.Usage) {
 	msgs := s.Messages()
 	last := msgs[len(msgs)-1]
-	usage := convo.Usage{Input: s.Tokens() + 120, Output: 30} // 120 for the tools
+	usage := convo.Usage{Input: s.Tokens() + 120, Output: 30} // 120 tokens for the tool definitions
 	if last.Role == convo.RoleTool {
 		return convo.Assistant("Three flights a day, and on each there is a window seat after 9."), usage
 	}
@@ -32,7 +32,7 @@ func model(s *convo.Snapshot) (convo.Message, convo.Usage) {
 	}), usage
 }
 
-// flights is a tool with much to say.
+// flights is a tool with long results.
 func flights(call convo.ToolCall) string {
 	var b strings.Builder
 	for i := range 14 {
@@ -41,7 +41,7 @@ func flights(call convo.ToolCall) string {
 	return b.String()
 }
 
-// summarize is where a call of a small model goes, with req.Prompt as the user
+// summarize takes the place of a call to a small model with req.Prompt as the user
 // message.
 func summarize(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
 	seen := strings.TrimPrefix(req.Previous, "The user has asked about flights to ")

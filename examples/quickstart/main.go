@@ -1,7 +1,7 @@
-// Quickstart runs an agent through forty turns with tool calls in a window that
-// holds a few of them. A fake model answers, a fake tool finds flights, and
-// convo keeps each request inside the window: old tool results are cleared,
-// then old turns give way to a summary. It needs no network.
+// Quickstart runs an agent for forty turns with tool calls, in a context window
+// that holds only a few turns. A fake model answers, and a fake tool finds flights.
+// convo keeps each request within the window: it clears old tool results, and then
+// replaces old turns with a summary. It needs no network.
 package main
 
 import (
@@ -36,7 +36,7 @@ func run(out io.Writer) error {
 	}
 	defer h.Close()
 
-	// The task, and what must never be forgotten.
+	// The task, and a wish of the user that must stay word for word.
 	id, err := h.Append(
 		convo.System("You are a travel agent."),
 		convo.User("Window seats only, I am tall. And nothing before 9 o'clock."),
@@ -56,9 +56,9 @@ func run(out io.Writer) error {
 			return err
 		}
 		for answered := false; !answered; requests++ {
-			// Before each request: compact if needed.
-			snap, report, err := h.Prepare(ctx)
-			if err != nil && !report.Fits {
+			// Prepare compacts the conversation if needed.
+			snap, _, err := h.Prepare(ctx)
+			if err != nil {
 				return err
 			}
 			reply, usage := model(snap)
@@ -90,9 +90,9 @@ func run(out io.Writer) error {
 	return nil
 }
 
-// table shows what a compaction did.
+// table prints what a compaction did.
 func table(out io.Writer, turn int, r convo.Report) {
-	fmt.Fprintf(out, "\nturn %d: %v, because of %v\n", turn, r.Outcome, r.Reason)
+	fmt.Fprintf(out, "\nturn %d: %v, reason %v\n", turn, r.Outcome, r.Reason)
 	fmt.Fprintf(out, "             before  after\n")
 	fmt.Fprintf(out, "  tokens     %6d %6d\n", r.TokensBefore, r.TokensAfter)
 	fmt.Fprintf(out, "  messages   %6d %6d\n", r.MessagesBefore, r.MessagesAfter)

@@ -11,7 +11,7 @@ import (
 func TestRun(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, run(&out))
-	assert.Contains(t, out.String(), "turn 8: applied, because of high")
+	assert.Contains(t, out.String(), "turn 8: applied, reason high")
 	assert.Contains(t, out.String(), "summarize          applied")
 	assert.NotContains(t, out.String(), "failed")
 	assert.Contains(t, out.String(), "80 requests, none above 3500 tokens.")

@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/seed-c1b73e60/convo/internal/bpe"
+	"github.com/seed-c1b73e60/convo/internal/bpetest"
 )
 
 func TestEncoding_DoesNotAllocate(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector drops what a pool holds")
+	if bpetest.RaceDetector {
+		t.Skip("under the race detector a sync.Pool drops some of its items")
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection empties the pool
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a garbage collection would empty the pool
 	for name, e := range map[string]*bpe.Encoding{"cl100k": bpe.Cl100k(), "o200k": bpe.O200k()} {
 		for _, text := range []string{
 			"Hello, world",

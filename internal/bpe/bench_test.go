@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Loading, as the first use does it.
+// BenchmarkLoad measures what the first use of an encoding costs.
 func BenchmarkLoad(b *testing.B) {
 	for _, enc := range []struct {
 		name string
@@ -26,8 +26,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// texts are some kilobytes of each kind, put together from words in an order
-// that does not repeat.
+// texts returns 8 kB of text of each kind, made of words in random order.
 func texts() map[string]string {
 	rng := rand.New(rand.NewPCG(9, 10))
 	from := func(words, between string) string {
@@ -79,7 +78,7 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
-// Time for each byte should not grow with the length.
+// The time per byte should not grow with the length of the text.
 func BenchmarkCountHostile(b *testing.B) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	letters, han := make([]byte, 1<<20), make([]rune, 1<<20/3)

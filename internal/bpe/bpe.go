@@ -1,16 +1,27 @@
 // Package bpe counts tokens exactly as OpenAI's tokenizers cl100k_base and
 // o200k_base do.
 //
-// A text is cut into pieces by the encoding's pattern (words, numbers, runs of
-// punctuation, white space), and each piece is merged from its bytes: of all
-// neighbouring tokens whose concatenation is a token, those with the lowest id
-// first, leftmost first, until none is left.
+// The encoding's pattern cuts a text into pieces: words, numbers, runs of
+// punctuation, white space. Each piece starts as a list of one-byte tokens. As
+// long as two neighbours together are a token, the pair whose token has the
+// lowest id is merged, the leftmost one if there are several.
 //
-// Three things make that fast. A piece that is a token as a whole, as most are,
-// is looked up and not merged. A piece beyond ASCII is cut where no token can
-// span two characters. What is left is merged on ids by a table of pairs, since
-// a token is always made of the same two others; pieces of some length go
-// through a queue by rank, so that hostile text costs linear time.
+// Three things make that fast. Most pieces are tokens as a whole, and a lookup
+// finds them without any merging. A piece beyond ASCII is cut between two
+// characters wherever no token spans them. The rest is merged by ids, with a
+// table of pairs, because a token always comes from the same two others. Long
+// pieces are merged with a queue ordered by id, so that the time stays linear
+// in the length of the text whatever it holds.
+//
+// Two checks hold the counts to OpenAI's. The golden files in testdata, made by
+// internal/gen/golden, record what OpenAI's own code returns for about three
+// thousand strings and for every code point. And internal/bpetest has a second
+// tokenizer, slow and simple, that shares no code with this package. Tests
+// compare the two on files, on generated text of many kinds, on random strings,
+// on invalid UTF-8 and on fuzzed input, and compare the slow one with the golden
+// strings and with the published vocabularies and patterns. A third comparison,
+// with tiktoken-go, needs that module and runs only on request
+// (internal/tiktokengo).
 package bpe
 
 import (
@@ -21,9 +32,9 @@ import (
 //go:generate go -C ../gen run ./vocab
 //go:generate go -C ../gen run ./classes
 
-// The vocabularies are OpenAI's, see NOTICE. They are strings that nothing but
-// the functions below mentions, so that a program that calls neither does not
-// contain them.
+// The vocabularies are OpenAI's; see NOTICE. Only Cl100k and O200k refer to
+// them, so the linker leaves a vocabulary out of a program that does not call
+// its function.
 var (
 	//go:embed cl100k.bin
 	cl100kData string
@@ -31,11 +42,11 @@ var (
 	o200kData string
 )
 
-// An Encoding is a vocabulary with its pattern. It does not change, and any
-// number of goroutines may use it at once.
+// An Encoding is a vocabulary with its pattern. It never changes, and any number
+// of goroutines may use it at once.
 type Encoding struct {
 	tables
-	caseWords bool // words end where a lower letter is followed by an upper one: o200k
+	caseWords bool // o200k: a word ends where an upper-case letter follows a lower-case one
 	scratches sync.Pool
 }
 
@@ -64,10 +75,10 @@ func newEncoding(data string, caseWords bool) *Encoding {
 	return e
 }
 
-// Len returns how many tokens there are: their ids are below it.
+// Len returns the number of tokens. Their ids run from 0 to Len()-1.
 func (e *Encoding) Len() int { return e.vocab.len() }
 
-// Token returns the bytes of a token.
+// Token returns the bytes of a token, and whether there is a token with that id.
 func (e *Encoding) Token(id uint32) (string, bool) {
 	if int64(id) >= int64(e.Len()) {
 		return "", false
@@ -76,8 +87,8 @@ func (e *Encoding) Token(id uint32) (string, bool) {
 }
 
 // Append appends the ids of the tokens of text to dst. Text that spells a
-// special token is ordinary text; a byte that is not part of valid UTF-8 is
-// taken as U+FFFD. It is slower than Count.
+// special token is treated as ordinary text, and a byte that is not part of
+// valid UTF-8 as U+FFFD. Append is slower than Count.
 func (e *Encoding) Append(dst []uint32, text string) []uint32 {
 	sc := e.scratch()
 	for i := 0; i < len(text); {

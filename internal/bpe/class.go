@@ -5,13 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// classData is a two-stage table of Unicode 16, made by internal/gen/classes:
-// it does not come from package unicode, whose tables change with Go.
+// classData is a two-stage table of character classes by Unicode 16, written by
+// internal/gen/classes. Package unicode is not used, because its tables change
+// with the version of Go.
 //
 //go:embed classes.bin
 var classData string
 
-// A class says what the patterns need to know of a character.
+// A class holds the properties of a character that the patterns ask for.
 type class uint8
 
 const (
@@ -20,20 +21,20 @@ const (
 	back                      // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
 	number                    // \p{N}
 	space                     // \s
-	newline                   // [\r\n], which are space too
+	newline                   // [\r\n]; these are space as well
 )
 
 const classIndex = (utf8.MaxRune + 1) / 128
 
-// classOf returns the class of a character that utf8 decoded.
+// classOf returns the class of r, which is a valid character or U+FFFD.
 func classOf(r rune) class {
 	block := int(classData[uint32(r)>>7])
 	return class(classData[classIndex+block<<7+int(r&127)])
 }
 
-// classAt returns the class and the size of the character at s[i], and no
-// class and size 0 at the end of s. A byte that is not part of valid UTF-8 is
-// a character of its own.
+// classAt returns the class and the size in bytes of the character at s[i]. At
+// the end of s both are 0. A byte that is not part of valid UTF-8 counts as one
+// character.
 func classAt(s string, i int) (class, int) {
 	if i >= len(s) {
 		return 0, 0
@@ -51,8 +52,8 @@ func classAt(s string, i int) (class, int) {
 	return classOf(r), size
 }
 
-// decode is utf8.DecodeRuneInString(s[i:]), faster for most of what is not
-// ASCII.
+// decode returns utf8.DecodeRuneInString(s[i:]). It is faster for characters of
+// two bytes and for most characters of three.
 func decode(s string, i int) (rune, int) {
 	if c := s[i]; i+2 < len(s) {
 		c1, c2 := s[i+1], s[i+2]

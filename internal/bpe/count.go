@@ -5,8 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Count returns how many tokens text has, as Append finds them. It allocates
-// nothing once there is working space, and takes time linear in the text.
+// Count returns the number of tokens that Append would append for text. It
+// takes time linear in the length of text, and allocates nothing once its
+// working space is there.
 func (e *Encoding) Count(text string) int {
 	c := counter{e: e}
 	n := c.count(text)
@@ -16,23 +17,24 @@ func (e *Encoding) Count(text string) int {
 	return n
 }
 
-// A counter is one Count.
+// A counter holds the state of one call of Count.
 type counter struct {
 	e  *Encoding
-	sc *scratch // nil until it is needed
+	sc *scratch // nil until first needed
 }
 
 // Kinds of bytes.
 const (
-	kindPunct  = iota // ASCII that is nothing below; may stand before a word
-	kindSpace         // ASCII white space but for newlines; may stand before a word
+	kindPunct  = iota // other ASCII; may come before a word
+	kindSpace         // ASCII white space except newlines; may come before a word
 	kindLetter        // ASCII
 	kindDigit         // ASCII
 	kindLine          // \r and \n
 	kindHigh          // not ASCII
 )
 
-// kinds is a string so that it is constant.
+// kinds holds the kind of each byte. It is a string, so that it can be a
+// constant.
 const kinds = "" +
 	"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x04\x01\x01\x04\x00\x00" +
 	"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
@@ -51,9 +53,10 @@ const kinds = "" +
 	"\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05" +
 	"\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05"
 
-// count counts text. An ASCII word of up to 15 bytes, with the space or mark
-// before it, is measured here, eight bytes at a time; other pieces by asciiEnd
-// or by next. Zeros beyond the end of text end a word as a mark does.
+// count counts text. It finds the end of an ASCII word of up to 15 bytes, with
+// the space or punctuation mark before it, eight bytes at a time; for other
+// pieces it calls asciiEnd or next. The zeros that loadTail adds at the end of
+// text end a word like a punctuation mark.
 func (c *counter) count(text string) int {
 	e := c.e
 	n := 0
@@ -76,7 +79,7 @@ func (c *counter) count(text string) int {
 				end = e.next(text, i)
 			}
 			if end == i+1 && byte(w) < utf8.RuneSelf {
-				n++ // a byte is a token
+				n++ // each ASCII byte is a token
 			} else {
 				n += c.piece(text, i, end)
 			}
@@ -134,15 +137,17 @@ const (
 	highs = 0x8080808080808080
 )
 
-// letterMask has the highest bit of each byte of w that is an ASCII letter.
+// letterMask returns the highest bit of each byte of w that is an ASCII letter.
 func letterMask(w uint64) uint64 {
 	low := w&^highs | 0x20*lows
 	return (low + (0x80-'a')*lows) &^ (low + (0x80-'z'-1)*lows) &^ w & highs
 }
 
-// caseRun returns the end of the word in the eight bytes of w whose letters
-// begin at off, where an upper letter after a lower one ends it: 8 when it may
-// go on. lower says that a lower letter came before, or is in the word now.
+// caseRun returns the end of the o200k word in the eight bytes of w whose
+// letters begin at off, or 8 if the word may go on behind them. An upper-case
+// letter after a lower-case one ends the word. The argument lower says whether
+// the word had a lower-case letter before w; the result says whether it has one
+// up to its end.
 func caseRun(w, letters uint64, off int, lower bool) (int, bool) {
 	lowers := letters & (w << 2)
 	end := uint(off)
@@ -156,8 +161,10 @@ func caseRun(w, letters uint64, off int, lower bool) (int, bool) {
 	return int(min(end+run, 8)), lower || run > 0
 }
 
-// asciiEnd returns the end of a piece that is no word and begins with ASCII,
-// or 0 when only next can tell. w are the bytes from i on.
+// asciiEnd returns the end of the piece that begins at s[i], an ASCII byte, and
+// is not a word. It returns 0 if that takes more than a look at ASCII; then next
+// must find the end. w holds the bytes from i on. slash says whether slashes
+// belong to the newlines behind punctuation, as in o200k.
 func asciiEnd(s string, i int, w uint64, slash bool) int {
 	end := i + 1
 	switch kinds[byte(w)] {
@@ -185,7 +192,7 @@ func asciiEnd(s string, i int, w uint64, slash bool) int {
 	return 0
 }
 
-// punctRun is punctEnd for ASCII, or 0.
+// punctRun returns what punctEnd does if it meets ASCII only, and 0 otherwise.
 func punctRun(s string, end int, slash bool) int {
 	for end < len(s) && kinds[s[end]] == kindPunct {
 		end++
@@ -199,7 +206,7 @@ func punctRun(s string, end int, slash bool) int {
 	return end
 }
 
-// spaceRun is spaceEnd for ASCII, or 0.
+// spaceRun returns what spaceEnd does if it meets ASCII only, and 0 otherwise.
 func spaceRun(s string, i int) int {
 	end, afterLine := i, 0
 	for end < len(s) {
@@ -222,7 +229,7 @@ func spaceRun(s string, i int) int {
 	return end
 }
 
-// piece counts the piece text[i:end].
+// piece returns the number of tokens of the piece text[i:end].
 func (c *counter) piece(text string, i, end int) int {
 	size := end - i
 	switch {
@@ -245,7 +252,8 @@ func (c *counter) piece(text string, i, end int) int {
 	return c.merged(text[i:end])
 }
 
-// missed counts a piece with a key that is not a token.
+// missed returns the number of tokens of a piece that has a key (a, b) and is
+// not itself a token.
 func (c *counter) missed(s string, a, b uint64) int {
 	if c.sc == nil {
 		c.sc = c.e.scratch()
@@ -261,7 +269,8 @@ func (c *counter) missed(s string, a, b uint64) int {
 	return n
 }
 
-// long counts the piece text[i:end] of 16 to 31 bytes.
+// long returns the number of tokens of the piece text[i:end], which has 16 to 31
+// bytes.
 func (c *counter) long(text string, i, end int) int {
 	if c.sc == nil {
 		c.sc = c.e.scratch()
@@ -290,7 +299,7 @@ func (c *counter) long(text string, i, end int) int {
 	return n
 }
 
-// merged counts a piece by merging.
+// merged returns the number of tokens of a piece by merging it.
 func (c *counter) merged(s string) int {
 	if c.sc == nil {
 		c.sc = c.e.scratch()
@@ -311,8 +320,8 @@ func (c *counter) merged(s string) int {
 	return len(c.e.mergeLarge(c.sc, ids))
 }
 
-// segments counts a piece that is not all ASCII. It cuts it wherever no token
-// can span two characters.
+// segments returns the number of tokens of a piece that is not all ASCII. It
+// cuts the piece wherever no token spans two characters.
 func (c *counter) segments(s string) int {
 	e := c.e
 	n, start, chars := 0, 0, 0
@@ -333,8 +342,8 @@ func (c *counter) segments(s string) int {
 	return n + c.segment(s, start, len(s), chars, before)
 }
 
-// segment counts s[i:end], all of a piece or a part of it, which has some
-// characters and ends with last.
+// segment returns the number of tokens of s[i:end], a part of the piece s or all
+// of it. chars is the number of its characters, and last the last of them.
 func (c *counter) segment(s string, i, end, chars int, last rune) int {
 	switch {
 	case chars > 1 && end-i < len(s):

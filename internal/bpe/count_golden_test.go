@@ -17,16 +17,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo/internal/bpe"
+	"github.com/seed-c1b73e60/convo/internal/bpetest"
 )
 
-// The golden files are made with OpenAI's own code: see internal/gen/golden.
+// OpenAI's own code made the golden files; see internal/gen/golden.
 
 type goldenHead struct {
 	Tiktoken  string
 	Encodings map[string]struct{ Pattern, Ranks string }
 }
 
-// A goldenCount is how many ids there are and the hash of them.
+// A goldenCount is the number of ids of a text, and their hash.
 type goldenCount struct {
 	N    int
 	Hash string
@@ -38,8 +39,15 @@ func (c *goldenCount) UnmarshalJSON(data []byte) error {
 
 type goldenString struct {
 	Text          string
-	Times         int // 0 is 1
+	Times         int // how often Text is repeated; 0 means once
 	Cl100k, O200k goldenCount
+}
+
+func (s goldenString) of(encoding string) goldenCount {
+	if encoding == "cl100k_base" {
+		return s.Cl100k
+	}
+	return s.O200k
 }
 
 func readGolden(t testing.TB) (goldenHead, []goldenString) {
@@ -57,7 +65,7 @@ func readGolden(t testing.TB) (goldenHead, []goldenString) {
 	return head, all
 }
 
-// mix folds ids into h as make.js does.
+// mix adds ids to the hash h as make.js does.
 func mix(h uint32, ids []uint32) uint32 {
 	for _, id := range ids {
 		h = (h ^ id) * 16777619
@@ -67,36 +75,22 @@ func mix(h uint32, ids []uint32) uint32 {
 
 const mixStart = 2166136261
 
-// The oracle's patterns and vocabularies are the ones of OpenAI's package.
-func TestGolden_Head(t *testing.T) {
-	head, all := readGolden(t)
-	for _, o := range oracles {
-		assert.Equal(t, head.Encodings[o.name].Pattern, o.pattern)
-		assert.Equal(t, head.Encodings[o.name].Ranks, o.ranks)
-	}
-	assert.GreaterOrEqual(t, len(all), 3000)
-	t.Logf("%d strings by tiktoken %s", len(all), head.Tiktoken)
-}
-
 func TestGolden(t *testing.T) {
-	_, all := readGolden(t)
-	for _, s := range all {
-		text := strings.Repeat(s.Text, max(s.Times, 1))
-		for _, e := range []struct {
-			name string
-			enc  *bpe.Encoding
-			want goldenCount
-		}{{"cl100k", bpe.Cl100k(), s.Cl100k}, {"o200k", bpe.O200k(), s.O200k}} {
-			ids := e.enc.Append(nil, text)
-			got := goldenCount{len(ids), fmt.Sprintf("%08x", mix(mixStart, ids))}
-			assert.Equal(t, e.want, got, "%s: ids of %s", e.name, quoted(text))
-			assert.Equal(t, e.want.N, e.enc.Count(text), "%s: Count of %s", e.name, quoted(text))
-			assert.Equal(t, text, decode(e.enc, ids), "%s: decoded", e.name)
+	head, all := readGolden(t)
+	assert.GreaterOrEqual(t, len(all), 3000)
+	t.Logf("%d strings, counted by tiktoken %s", len(all), head.Tiktoken)
+	forEachEncoding(t, func(t *testing.T, e encoding) {
+		for _, s := range all {
+			text, want := strings.Repeat(s.Text, max(s.Times, 1)), s.of(e.slow.Name)
+			ids := e.fast.Append(nil, text)
+			assert.Equal(t, want, goldenCount{len(ids), fmt.Sprintf("%08x", mix(mixStart, ids))}, "ids of %s", bpetest.Quoted(text))
+			assert.Equal(t, want.N, e.fast.Count(text), "Count of %s", bpetest.Quoted(text))
+			assert.Equal(t, text, decode(e.fast, ids), "decoded")
 		}
-	}
+	})
 }
 
-// Any number of goroutines may count at once.
+// Several goroutines may count at once.
 func TestGolden_Concurrent(t *testing.T) {
 	_, all := readGolden(t)
 	var wg sync.WaitGroup
@@ -106,10 +100,10 @@ func TestGolden_Concurrent(t *testing.T) {
 				s := all[(i*7+first*431)%len(all)]
 				text := strings.Repeat(s.Text, max(s.Times, 1))
 				if n := bpe.Cl100k().Count(text); n != s.Cl100k.N {
-					t.Errorf("cl100k: want %d, got %d of %s", s.Cl100k.N, n, quoted(text))
+					t.Errorf("cl100k: want %d, got %d of %s", s.Cl100k.N, n, bpetest.Quoted(text))
 				}
 				if n := bpe.O200k().Count(text); n != s.O200k.N {
-					t.Errorf("o200k: want %d, got %d of %s", s.O200k.N, n, quoted(text))
+					t.Errorf("o200k: want %d, got %d of %s", s.O200k.N, n, bpetest.Quoted(text))
 				}
 			}
 		})
@@ -117,7 +111,7 @@ func TestGolden_Concurrent(t *testing.T) {
 	wg.Wait()
 }
 
-// Ids are appended to what is there.
+// Append keeps the ids that dst already holds.
 func TestGolden_Append(t *testing.T) {
 	_, all := readGolden(t)
 	for _, enc := range []*bpe.Encoding{bpe.Cl100k(), bpe.O200k()} {
@@ -143,16 +137,7 @@ func decode(enc *bpe.Encoding, ids []uint32) string {
 	return b.String()
 }
 
-// quoted shows a string, also a long one.
-func quoted(s string) string {
-	const most = 400
-	if len(s) > most {
-		return fmt.Sprintf("%+q and %d bytes more", s[:most], len(s)-most)
-	}
-	return fmt.Sprintf("%+q", s)
-}
-
-// inContexts is a code point in the contexts of make.js.
+// inContexts returns a code point in the five contexts that make.js uses.
 func inContexts(dst [5]string, r rune) [5]string {
 	c := string(r)
 	dst[0] = c + "'s"
@@ -163,20 +148,20 @@ func inContexts(dst [5]string, r rune) [5]string {
 	return dst
 }
 
-// Every code point is what OpenAI's code takes it for. Of the planes that hold
-// only private and unassigned ones, one block in sixteen is checked; with
-// -bpe.mb all are. Under the race detector it is one in 128 of all.
+// Every code point counts as in OpenAI's code. Of the planes that hold only
+// private and unassigned code points, one block in sixteen is checked, or all
+// with -bpe.mb. Under the race detector one block in 128 is checked.
 func TestGolden_CodePoints(t *testing.T) {
 	want := readCodePoints(t)
-	forEachOracle(t, func(t *testing.T, o *oracle) {
-		require.Len(t, want[o.name], (unicode.MaxRune+1)/256)
-		enc := o.ours()
+	forEachEncoding(t, func(t *testing.T, e encoding) {
+		require.Len(t, want[e.slow.Name], (unicode.MaxRune+1)/256)
+		enc := e.fast
 		var ids []uint32
 		var texts [5]string
 		blocks, bad := 0, 0
-		for block, hash := range want[o.name] {
+		for block, hash := range want[e.slow.Name] {
 			rare := block >= 0x400 && block>>8 != 0xe
-			if rare && *oracleMB == 0 && block%16 != 0 || raceDetector && block%128 != 0 {
+			if rare && !bpetest.More() && block%16 != 0 || bpetest.RaceDetector && block%128 != 0 {
 				continue
 			}
 			blocks++

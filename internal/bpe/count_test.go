@@ -10,13 +10,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo/internal/bpetest"
 )
 
 func encodings() map[string]*Encoding {
 	return map[string]*Encoding{"cl100k": Cl100k(), "o200k": O200k()}
 }
 
-// atLeast is how many rounds a test takes: fewer with -short.
+// atLeast returns rounds, or a tenth of it with -short.
 func atLeast(t *testing.T, rounds int) int {
 	if testing.Short() {
 		return rounds / 10
@@ -24,98 +26,53 @@ func atLeast(t *testing.T, rounds int) int {
 	return rounds
 }
 
-// A naive encoder merges the bytes of a piece as the definition says, by
-// looking up the concatenation of each two neighbours.
-type naive struct {
-	*Encoding
-	ids map[string]uint32
+// slowOf returns the slow tokenizer with the same vocabulary as e.
+func slowOf(t *testing.T, e *Encoding) *bpetest.Slow {
+	load := bpetest.Cl100k
+	if e.caseWords {
+		load = bpetest.O200k
+	}
+	slow, err := load()
+	require.NoError(t, err)
+	return slow
 }
 
-func newNaive(e *Encoding) *naive {
-	n := &naive{Encoding: e, ids: make(map[string]uint32, e.Len())}
-	for id := range uint32(e.Len()) {
-		token, _ := e.Token(id)
-		n.ids[token] = id
-	}
-	return n
-}
-
-func (n *naive) piece(piece string) (ids []uint32) {
-	parts := strings.Split(strings.ToValidUTF8(piece, "\ufffd"), "") // of characters; cut below
-	var tokens []string
-	for _, part := range parts {
-		for i := range len(part) {
-			tokens = append(tokens, part[i:i+1])
-		}
-	}
-	for {
-		best, at := none, -1
-		for i := range len(tokens) - 1 {
-			if id, ok := n.ids[tokens[i]+tokens[i+1]]; ok && id < best {
-				best, at = id, i
-			}
-		}
-		if at < 0 {
-			break
-		}
-		tokens[at] += tokens[at+1]
-		tokens = append(tokens[:at+1], tokens[at+2:]...)
-	}
-	for _, token := range tokens {
-		ids = append(ids, n.ids[token])
-	}
-	return ids
-}
-
-// replaced is text with U+FFFD in the place of each byte that is not valid.
-func replaced(text string) string {
-	return string([]rune(text))
-}
-
-func (n *naive) encode(text string) (ids []uint32) {
-	for i := 0; i < len(text); {
-		end := n.next(text, i)
-		ids = append(ids, n.piece(replaced(text[i:end]))...)
-		i = end
-	}
-	return ids
-}
-
-// check compares both counters with the naive one, and the tokens with text.
-func (n *naive) check(t *testing.T, name, text string) {
+// check compares the ids and the count of text with the slow tokenizer's, and
+// the bytes of the tokens with text.
+func check(t *testing.T, e *Encoding, slow *bpetest.Slow, text string) {
 	t.Helper()
-	want := n.encode(text)
-	require.Equal(t, want, n.Append(nil, text), "%s: %q", name, text)
-	for range 2 { // the second time some pieces are remembered
-		require.Equal(t, len(want), n.Count(text), "%s: %q", name, text)
+	want := slow.IDs(text)
+	require.Equal(t, want, e.Append([]uint32{}, text), "%s: %q", slow.Name, text)
+	for range 2 { // the second time some pieces are cached
+		require.Equal(t, len(want), e.Count(text), "%s: %q", slow.Name, text)
 	}
 	var b strings.Builder
 	for _, id := range want {
-		token, ok := n.Token(id)
+		token, ok := e.Token(id)
 		require.True(t, ok)
 		b.WriteString(token)
 	}
-	require.Equal(t, replaced(text), b.String(), name)
+	require.Equal(t, string([]rune(text)), b.String(), slow.Name)
 }
 
 func TestEncoding_Count(t *testing.T) {
-	for name, e := range encodings() {
-		n := newNaive(e)
+	for _, e := range encodings() {
+		slow := slowOf(t, e)
 		rng := rand.New(rand.NewPCG(5, 6))
 		token := func() string {
 			s, _ := e.Token(rng.Uint32N(uint32(e.Len())))
 			return s
 		}
 		for range atLeast(t, 5_000) {
-			n.check(t, name, hardText(rng))
+			check(t, e, slow, hardText(rng))
 
 			var b strings.Builder
 			switch rng.IntN(4) {
-			case 0: // of tokens, often parts of characters
+			case 0: // random tokens, many of which are fragments of characters
 				for range 1 + rng.IntN(12) {
 					b.WriteString(token())
 				}
-			case 1: // letters of one script, in pieces of some length
+			case 1: // long pieces of letters of one script
 				first := []rune{'a', 0x430, 0x5d0, 0x620, 0x905, 0xe01, 0x10d0, 0x3041, 0x4e00, 0xac00, 0x1f600}[rng.IntN(11)]
 				for range 1 + rng.IntN(30) {
 					b.WriteRune(first + rng.Int32N(30))
@@ -124,7 +81,7 @@ func TestEncoding_Count(t *testing.T) {
 				for range 1 + rng.IntN(30) {
 					b.WriteRune(0x4e00 + rng.Int32N(0x5000))
 				}
-			default: // characters that end with a part of a token, and what may follow
+			default: // the valid beginning of a token, and a character that may follow it
 				for range 1 + rng.IntN(8) {
 					s := token()
 					for s != "" && !utf8.ValidString(s) {
@@ -134,15 +91,15 @@ func TestEncoding_Count(t *testing.T) {
 					b.WriteRune([]rune{'о', 'р', 'ー', 'し', 'う', 'ა', '्', 'ा', '한', '国', ' '}[rng.IntN(11)])
 				}
 			}
-			n.check(t, name, b.String())
+			check(t, e, slow, b.String())
 		}
 	}
 }
 
-// Long pieces are merged in another way than short ones.
+// Pieces of more than maxSmall tokens are merged with a queue.
 func TestEncoding_CountLong(t *testing.T) {
-	for name, e := range encodings() {
-		n := newNaive(e)
+	for _, e := range encodings() {
+		slow := slowOf(t, e)
 		rng := rand.New(rand.NewPCG(7, 8))
 		for range atLeast(t, 150) {
 			size := maxSmall - 4 + rng.IntN(300)
@@ -155,7 +112,7 @@ func TestEncoding_CountLong(t *testing.T) {
 			if rng.IntN(4) == 0 {
 				text += strings.Repeat("\xff", size)
 			}
-			n.check(t, name, text)
+			check(t, e, slow, text)
 		}
 	}
 }
@@ -174,7 +131,7 @@ func TestEncoding_Token(t *testing.T) {
 			if !utf8.ValidString(token) {
 				continue
 			}
-			// What merging makes of the bytes of a token is the token.
+			// The bytes of a token merge to that token.
 			sc.ids = e.appendParts(sc.ids[:0], token)
 			require.Equal(t, []uint32{id}, e.merge(sc, sc.ids), "%s: %q", name, token)
 			c := counter{e: e, sc: sc}
@@ -186,7 +143,7 @@ func TestEncoding_Token(t *testing.T) {
 				before = r
 			}
 		}
-		for _, digits := range []string{"%d", "%02d", "%03d"} { // counted without a look
+		for _, digits := range []string{"%d", "%02d", "%03d"} { // count takes each of these for one token without a lookup
 			for number := range 1000 {
 				text := fmt.Sprintf(digits, number)
 				require.Len(t, e.Append(nil, text), 1, "%s: %s", name, text)
@@ -209,7 +166,7 @@ func TestEncoding_ShortTexts(t *testing.T) {
 	}
 }
 
-// Working space for a very long piece is not kept.
+// The working space of a very long piece is not kept.
 func TestEncoding_ReleasesSpace(t *testing.T) {
 	e := Cl100k()
 	sc := new(scratch)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // load fills the tables from a vocabulary file.
@@ -14,7 +15,7 @@ func (t *tables) load(data string) {
 	t.loadTokens(size)
 }
 
-// loadPairs makes the table of what merges.
+// loadPairs fills the table of mergeable pairs.
 func (t *tables) loadPairs(size int) {
 	t.pairs, t.pairShift = make([]uint64, 1<<size), 64-size
 	t.mayPair = make([]uint64, 1<<(size+3-6))
@@ -35,23 +36,20 @@ func (t *tables) loadPairs(size int) {
 	}
 }
 
-// batchSize is how many entries go into a hash table together. They fall
-// anywhere in memory, and so all of it is waited for at once.
+// batchSize is how many entries are put into a hash table in one loop. Each
+// goes to another place in memory. In a loop that does nothing else the
+// processor waits for many of these places at once, not for one after another:
+// loading takes about a quarter less time.
 const batchSize = 128
 
 func (t *tables) addPairs(entries []uint64) {
 	table, may, shift := t.pairs, t.mayPair, uint(t.pairShift&63)
 	mask := uint64(len(table) - 1)
-	touched := uint64(0)
 	for _, entry := range entries {
 		hash := entry >> idBits * hashFactor
-		touched |= table[hash>>shift&mask]
 		bit := hash >> ((shift - 3) & 63)
 		may[bit/64] |= 1 << (bit & 63)
-	}
-	t.pairsTouched |= touched
-	for _, entry := range entries {
-		i := entry >> idBits * hashFactor >> shift
+		i := hash >> shift
 		for table[i&mask] != 0 {
 			i++
 		}
@@ -59,19 +57,20 @@ func (t *tables) addPairs(entries []uint64) {
 	}
 }
 
-// A loadedToken is what loading needs to know of a token: its first 8 bytes,
-// the first one lowest, and its last 8 bytes, the last one highest.
+// A loadedToken holds what loading needs of a token: its first 8 bytes, with
+// the first one lowest, and its last 8 bytes, with the last one highest.
 type loadedToken struct{ head, tail uint64 }
 
-// Sizes of loaded tokens are at most longSize; a bit beside says that the
-// token is valid UTF-8.
+// The size of a loaded token is at most longSize: longer tokens count as that
+// long. The bit isText, set in the same byte, says that the token is valid
+// UTF-8.
 const (
 	longSize = maxKey + 1
 	isText   = 0x80
 )
 
-// A tokenLoader makes the tables of whole tokens. It holds back what goes into
-// the hash tables, see batchSize.
+// A tokenLoader fills the tables of whole tokens. It collects the entries of
+// the hash tables in batches; see batchSize.
 type tokenLoader struct {
 	*tables
 	tokens       []loadedToken
@@ -79,7 +78,6 @@ type tokenLoader struct {
 	shorts       [batchSize]uint64
 	mids         [batchSize][2]uint64
 	nShort, nMid int
-	touched      uint64 // of no use but that the tables must be read ahead
 }
 
 func (t *tables) loadTokens(size int) {
@@ -87,9 +85,7 @@ func (t *tables) loadTokens(size int) {
 	t.mid, t.midShift = make([][2]uint64, 1<<(size-1)), 64-size+1
 	t.chars.init()
 	touch(t.short)
-	for i := 0; i < len(t.mid); i += pageSize / 16 {
-		t.mid[i] = [2]uint64{}
-	}
+	touch(t.mid)
 
 	n := t.vocab.len()
 	l := tokenLoader{tables: t, tokens: make([]loadedToken, n), sizes: make([]uint8, n)}
@@ -111,7 +107,7 @@ func (t *tables) loadTokens(size int) {
 	l.flushMids()
 }
 
-// add adds a token that is made of two others.
+// add adds a token that two other tokens merge to.
 func (l *tokenLoader) add(id uint32, leftID, rightID uint64) {
 	left, right := &l.tokens[leftID], &l.tokens[rightID]
 	leftSize, rightSize := l.sizes[leftID], l.sizes[rightID]
@@ -134,7 +130,7 @@ func (l *tokenLoader) add(id uint32, leftID, rightID uint64) {
 	}
 	l.sizes[id] = size | text
 	switch {
-	case text == 0: // what is not text is never looked up
+	case text == 0: // must not be found: invalid bytes of a text count as U+FFFD
 	case size < 8:
 		l.addShort(tok.head | uint64(size)<<56)
 		switch {
@@ -148,8 +144,8 @@ func (l *tokenLoader) add(id uint32, leftID, rightID uint64) {
 	}
 }
 
-// isText reports whether a token of up to 15 bytes is valid UTF-8. Of a longer
-// one it does not matter.
+// isText reports whether a token of up to 15 bytes is valid UTF-8. It reports
+// false for longer ones, which are in no table of whole tokens.
 func (tok *loadedToken) isText(size uint8) bool {
 	if size > maxKey {
 		return false
@@ -183,11 +179,6 @@ func (l *tokenLoader) flushShorts() {
 	mask := uint64(len(table) - 1)
 	keys := l.shorts[:l.nShort]
 	l.nShort = 0
-	touched := uint64(0)
-	for _, key := range keys {
-		touched |= table[key*hashFactor>>shift&mask]
-	}
-	l.touched |= touched
 	for _, key := range keys {
 		i := key * hashFactor >> shift
 		for table[i&mask] != 0 {
@@ -202,11 +193,6 @@ func (l *tokenLoader) flushMids() {
 	mask := uint64(len(table) - 1)
 	keys := l.mids[:l.nMid]
 	l.nMid = 0
-	touched := uint64(0)
-	for _, key := range keys {
-		touched |= table[hashMid(key[0], key[1])>>shift&mask][1]
-	}
-	l.touched |= touched
 	for _, key := range keys {
 		i := hashMid(key[0], key[1]) >> shift
 		for table[i&mask][1] != 0 {
@@ -216,9 +202,10 @@ func (l *tokenLoader) flushMids() {
 	}
 }
 
-// addSpan notes that a token spans the last character of a token and the
-// first one of another, or parts of them. It is given their last and their
-// first 8 bytes, and their sizes.
+// addSpan records that a token spans the last character of its left part and
+// the first character of its right part, or fragments of them. It takes the
+// last 8 bytes of the left part, the first 8 bytes of the right part, and their
+// sizes.
 func (t *tables) addSpan(tail uint64, leftSize uint8, head uint64, rightSize uint8) {
 	left, leftWhole := lastChar(tail, leftSize)
 	right, rightWhole := firstChar(head, rightSize)
@@ -235,8 +222,8 @@ func (t *tables) addSpan(tail uint64, leftSize uint8, head uint64, rightSize uin
 	}
 }
 
-// firstChar returns the first character of a token, given its first 8 bytes,
-// and whether it is whole.
+// firstChar returns the first character of a token, given the token's first 8
+// bytes, and whether the token holds all of that character.
 func firstChar(head uint64, size uint8) (r rune, whole bool) {
 	b0, b1, b2 := byte(head), byte(head>>8), byte(head>>16)
 	switch {
@@ -253,7 +240,8 @@ func firstChar(head uint64, size uint8) (r rune, whole bool) {
 	return r, r != utf8.RuneError || n > 1
 }
 
-// lastChar is firstChar for the other end.
+// lastChar returns the last character of a token, given the token's last 8
+// bytes, and whether the token holds all of that character.
 func lastChar(tail uint64, size uint8) (r rune, whole bool) {
 	b0, b1, b2 := byte(tail>>40), byte(tail>>48), byte(tail>>56)
 	switch {
@@ -270,8 +258,8 @@ func lastChar(tail uint64, size uint8) (r rune, whole bool) {
 	return r, r != utf8.RuneError || n > 1
 }
 
-// addChar notes a token of up to 7 bytes, valid and not all ASCII, if it is
-// one character.
+// addChar records a token of up to 7 bytes of valid UTF-8 that begins beyond
+// ASCII, if it is a single character.
 func (t *tables) addChar(head uint64, id uint32) {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], head)
@@ -282,10 +270,14 @@ func (t *tables) addChar(head uint64, id uint32) {
 
 const pageSize = 4096
 
-// touch writes to each page of fresh memory, since one that is read first is
-// mapped twice.
-func touch(words []uint64) {
-	for i := 0; i < len(words); i += pageSize / 8 {
-		words[i] = 0
+// touch writes to each page of a new table. Filling a hash table reads an entry
+// before it writes it, and the operating system maps a page that is read first
+// twice: to a shared page of zeros when it is read, and to memory of its own
+// when it is written. Writing first saves 1,600 of 4,200 page faults when
+// o200k is loaded, and 8 to 12 percent of the CPU time of a first load.
+func touch[T any](table []T) {
+	var zero T
+	for i := 0; i < len(table); i += pageSize / int(unsafe.Sizeof(zero)) {
+		table[i] = zero
 	}
 }

@@ -6,21 +6,22 @@ import (
 	"unicode/utf8"
 )
 
-// A scratch is the working space of one Count, and what it remembers of the
-// pieces that it has merged: at each place the last one whose hash it is.
+// A scratch is the working space of one call of Count or Append. It also caches
+// the counts of merged pieces: each slot holds the last piece whose hash led to
+// it.
 type scratch struct {
 	ids    []uint32
 	missed [1 << missedBits][2]uint64 // by key
 	long   [1 << longBits]longKey
 
-	keys       [maxSmall]uint32 // pairs by their left token: what they make, and its index
+	keys       [maxSmall]uint32 // the key of the pair that begins at each token; see pairKey
 	next, prev [maxSmall]uint8
 
 	queue
 }
 
-// A longKey is a piece of 16 to 31 bytes, and its length less 16 in the highest
-// byte.
+// A longKey holds a piece of 16 to 31 bytes, and in its highest byte the length
+// of the piece minus 16.
 type longKey [4]uint64
 
 const (
@@ -28,8 +29,8 @@ const (
 	longBits   = 11
 	maxLong    = 31
 
-	// The count of a piece stands in the 4 highest bits of its last word. It is
-	// never 0. A higher count is not kept.
+	// The count of a piece is in the 4 highest bits of its last word. It is
+	// never 0. Counts above maxCount are not cached.
 	countShift = 60
 	maxCount   = 15
 	countMask  = maxCount << countShift
@@ -42,7 +43,8 @@ func (e *Encoding) scratch() *scratch {
 	return new(scratch)
 }
 
-// maxKept is how many ids a scratch may have room for when it is kept.
+// maxKept is the capacity of ids up to which a scratch goes back to the pool
+// with its slices. Larger ones are left to the garbage collector.
 const maxKept = 1 << 16
 
 func (e *Encoding) release(sc *scratch) {
@@ -53,9 +55,10 @@ func (e *Encoding) release(sc *scratch) {
 	e.scratches.Put(sc)
 }
 
-// appendParts appends the tokens that merging s may begin with: characters
-// where they are tokens and no token can hold a part of them and of a
-// neighbour, bytes elsewhere.
+// appendParts appends the tokens from which the merging of s can start. A
+// character is one token if there is a token for it, and no token holds a
+// fragment of it together with bytes of a neighbour. Other characters are
+// appended byte by byte.
 func (e *Encoding) appendParts(ids []uint32, s string) []uint32 {
 	whole := true
 	for i := 0; i < len(s); {
@@ -87,8 +90,8 @@ func (e *Encoding) appendParts(ids []uint32, s string) []uint32 {
 	return ids
 }
 
-// merge merges tokens until no two neighbours make one, and returns what is
-// left. It works in ids.
+// merge merges tokens until no two neighbours form a token, and returns the
+// tokens that are left. The result shares its memory with ids.
 func (e *Encoding) merge(sc *scratch, ids []uint32) []uint32 {
 	switch {
 	case len(ids) < 2:
@@ -99,8 +102,8 @@ func (e *Encoding) merge(sc *scratch, ids []uint32) []uint32 {
 	return e.mergeLarge(sc, ids)
 }
 
-// maxSmall is up to how many tokens looking at all pairs before each merge is
-// faster than a queue.
+// maxSmall is the number of tokens up to which searching all pairs before each
+// merge is faster than keeping a queue.
 const (
 	smallBits = 6
 	maxSmall  = 1 << smallBits
@@ -122,7 +125,8 @@ func (e *Encoding) mergeSmall(sc *scratch, ids []uint32) []uint32 {
 	return out
 }
 
-// mergeASCII returns how many tokens up to maxSmall ASCII bytes have.
+// mergeASCII returns the number of tokens of a piece of up to maxSmall ASCII
+// bytes.
 func (e *Encoding) mergeASCII(sc *scratch, s string) int {
 	if cap(sc.ids) < maxSmall {
 		sc.ids = make([]uint32, maxSmall)
@@ -141,8 +145,8 @@ func (e *Encoding) mergeASCII(sc *scratch, s string) int {
 	return e.mergeKeys(sc, ids)
 }
 
-// mergeKeys merges tokens, of whose pairs sc.keys holds the keys, and returns
-// how many are left. The others become none.
+// mergeKeys merges tokens whose pairs have their keys in sc.keys. It returns how
+// many tokens are left; the ids of the others are set to none.
 func (e *Encoding) mergeKeys(sc *scratch, ids []uint32) int {
 	n := len(ids)
 	left := n
@@ -178,8 +182,9 @@ func (e *Encoding) mergeKeys(sc *scratch, ids []uint32) int {
 	}
 }
 
-// pairKey is what a pair makes, and where it stands: the least key is the pair
-// to merge first.
+// pairKey returns the key of the pair that begins at token i: the token that it
+// merges to, and i. The pair with the lowest key is merged first. The key is
+// none if the two tokens do not merge.
 func (e *Encoding) pairKey(left, right uint32, i int) uint32 {
 	if id := e.pair(left, right); id != none {
 		return id<<smallBits | uint32(i)
@@ -187,19 +192,20 @@ func (e *Encoding) pairKey(left, right uint32, i int) uint32 {
 	return none
 }
 
-// A queue holds the pairs of a long piece by the token that they make. A merge
-// makes only pairs of higher tokens, so that the lowest one never falls.
+// A queue holds the pairs of a long piece, ordered by the token that they merge
+// to. A merge only gives rise to pairs with higher tokens, so the lowest token
+// of the queue never decreases.
 type queue struct {
 	links   []link
-	heads   []int32  // by token: the first pair that makes it, as index+1; all 0 between uses
-	waiting []uint64 // bits: tokens with a head
+	heads   []int32  // by token: the first pair that merges to it, as index+1; all 0 between uses
+	waiting []uint64 // a bit for each token with a head
 }
 
-// A link is a token of a piece, with the pair that it begins.
+// A link is a token of a piece, and the pair of this token and the next.
 type link struct {
-	prev, next int32  // tokens beside it, -1 at the ends
-	makes      uint32 // what the pair makes, none when it makes nothing
-	up, down   int32  // pairs that make the same, as index+1
+	prev, next int32  // its neighbours, or -1
+	makes      uint32 // the token that the pair merges to, or none
+	up, down   int32  // other pairs that merge to the same token, as index+1
 }
 
 func (q *queue) push(i int32, makes uint32) {
@@ -270,8 +276,9 @@ func (e *Encoding) mergeLarge(sc *scratch, ids []uint32) []uint32 {
 	return out
 }
 
-// mergeRun merges the pair at i. Where it is two of the same token, it may
-// stand in a run of them: then the whole run is merged, from its left end.
+// mergeRun merges the pair at i. If both tokens of the pair are the same, they
+// may be in the middle of a run of that token; then the whole run is merged from
+// its left end, because the leftmost pair goes first.
 func (e *Encoding) mergeRun(q *queue, ids []uint32, i int32, id uint32) {
 	same := ids[i]
 	if ids[q.links[i].next] != same {

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// next returns where the piece that begins at s[i] ends, by the encoding's
-// pattern. That of cl100k_base is
+// next returns the end of the piece that begins at s[i], according to the
+// encoding's pattern. The pattern of cl100k_base is
 //
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)
 //	|[^\r\n\p{L}\p{N}]?\p{L}+
@@ -15,12 +15,12 @@ import (
 //	|\s+(?!\S)
 //	|\s+
 //
-// and o200k_base has in place of the first two lines
+// The pattern of o200k_base has, in place of the first two lines,
 //
 //	[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //	|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //
-// and [\r\n/]* in the fourth.
+// and [\r\n/]* in the fourth line.
 func (e *Encoding) next(s string, i int) int {
 	c, size := classAt(s, i)
 	if e.caseWords {
@@ -48,8 +48,8 @@ func (e *Encoding) next(s string, i int) int {
 	return spaceEnd(s, i)
 }
 
-// contraction returns the length of (?i:'s|'t|'re|'ve|'m|'ll|'d) at s[i], or 0.
-// The long s, U+017F, is an s in another case.
+// contraction returns the length of (?i:'s|'t|'re|'ve|'m|'ll|'d) at s[i], or 0
+// if it does not match. Case folding makes the long s, U+017F, match s.
 func contraction(s string, i int) int {
 	if i+1 >= len(s) || s[i] != '\'' {
 		return 0
@@ -73,7 +73,8 @@ func contraction(s string, i int) int {
 	return 0
 }
 
-// word returns the end of [^\r\n\p{L}\p{N}]?\p{L}+ at s[i], or i.
+// word returns the end of [^\r\n\p{L}\p{N}]?\p{L}+ at s[i], or i if it does not
+// match.
 func word(s string, i int, c class, size int) int {
 	end := i + size
 	if c&letter == 0 {
@@ -95,8 +96,8 @@ func word(s string, i int, c class, size int) int {
 	}
 }
 
-// caseWord returns the end of o200k's first two alternatives, without the
-// contraction behind them, at s[i], or i.
+// caseWord returns the end of the first of o200k's first two alternatives that
+// matches at s[i], without the contraction behind it, or i if neither does.
 func caseWord(s string, i int, c class, size int) int {
 	if c&letter != 0 {
 		end, _ := caseLetters(s, i)
@@ -105,9 +106,10 @@ func caseWord(s string, i int, c class, size int) int {
 	if c&(newline|number) != 0 {
 		return i
 	}
-	// The first character may stand before the word. When no word in the sense
-	// of the first alternative follows it, a mark may be a word by itself
-	// before the second alternative gets its turn.
+	// The first character may be the one before the word. If the letters behind
+	// it do not match the first alternative, and it is a combining mark, that
+	// mark alone matches the first alternative, which is tried before the
+	// second.
 	end, lower := caseLetters(s, i+size)
 	switch {
 	case lower:
@@ -121,12 +123,12 @@ func caseWord(s string, i int, c class, size int) int {
 	return i
 }
 
-// caseLetters returns the end of a word at s[i] with nothing before it: of the
-// first alternative's letters if they match, which lower says, or else of the
-// second's, or i.
+// caseLetters returns the end of the letters of an o200k word that begin at
+// s[i]: by the first alternative if it matches, and then lower is true, or else
+// by the second. It returns i if neither matches.
 func caseLetters(s string, i int) (end int, lower bool) {
 	end = i
-	inBoth := -1 // end of the last character in front that is also in back
+	inBoth := -1 // the end of the last character that is in both front and back
 	for {
 		c, size := classAt(s, end)
 		if c&front == 0 {
@@ -144,13 +146,14 @@ func caseLetters(s string, i int) (end int, lower bool) {
 			inBoth = end
 		}
 	}
-	if inBoth >= 0 { // the front part gives back what the back part needs
+	if inBoth >= 0 { // the regular expression backtracks: the back part needs a character
 		return inBoth, true
 	}
 	return end, false
 }
 
-// numberEnd returns the end of \p{N}{1,3}, whose first character has a size.
+// numberEnd returns the end of \p{N}{1,3} at s[i], where a number of size bytes
+// stands.
 func numberEnd(s string, i, size int) int {
 	end := i + size
 	for range 2 {
@@ -163,8 +166,8 @@ func numberEnd(s string, i, size int) int {
 	return end
 }
 
-// punctEnd returns the end of [^\s\p{L}\p{N}]*[\r\n]* at s[end], [\r\n/]* for
-// o200k.
+// punctEnd returns the end of [^\s\p{L}\p{N}]*[\r\n]* at s[end], with [\r\n/]* at
+// its end for o200k.
 func (e *Encoding) punctEnd(s string, end int) int {
 	for {
 		c, size := classAt(s, end)
@@ -180,7 +183,7 @@ func (e *Encoding) punctEnd(s string, end int) int {
 }
 
 // spaceEnd returns the end of the first of \s*[\r\n]+, \s+(?!\S) and \s+ that
-// matches at s[i], where a space stands.
+// matches at s[i], which is white space.
 func spaceEnd(s string, i int) int {
 	end, last, afterNewline := i, i, 0
 	for {
@@ -198,7 +201,7 @@ func spaceEnd(s string, i int) int {
 	case afterNewline > 0:
 		return afterNewline
 	case end < len(s) && last > i:
-		return last // all but the one before what follows
+		return last // the last space belongs to the next piece
 	}
 	return end
 }

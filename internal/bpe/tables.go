@@ -5,37 +5,38 @@ import (
 	"unicode/utf8"
 )
 
-// tables are what an encoding looks up.
+// tables are the lookup tables of an encoding.
 type tables struct {
 	vocab vocabulary
 
-	bytes [256]uint32 // the token that a byte is
+	bytes [256]uint32 // the token of each byte
 
 	short      []uint64 // tokens of up to 7 bytes, by key
 	shortShift int
 	mid        [][2]uint64 // tokens of 8 to 15 bytes, by key
 	midShift   int
 
-	pairs        []uint64 // left<<36 | right<<18 | token
-	pairShift    int
-	pairsTouched uint64            // of no use but that addPairs must read ahead
-	mayPair      []uint64          // bits: whether pairs may hold a pair
-	ascii        [128 * 128]uint32 // the token that two ASCII bytes make, or 0
+	pairs     []uint64 // left<<36 | right<<18 | token
+	pairShift int
+	mayPair   []uint64          // a bit per hash: whether pairs may hold a pair with that hash
+	ascii     [128 * 128]uint32 // the token that two ASCII bytes merge to, or 0
 
 	chars charTable
 
-	// Whether a token can span two characters, in bits, by a hash.
+	// spans has a bit for each hash of two characters that a token spans.
 	spans [1 << spanBits / 64]uint64
-	// Whether one can that holds only a part of the right one, by a hash of
-	// the left one and that first byte; or only a part of the left one, by its
-	// last byte and the first byte of the right one.
+	// leadSpans is for tokens that end inside the right character: it has a
+	// bit for each hash of the left character and the right one's first byte.
+	// endSpans is for tokens that begin inside the left character: it has a bit
+	// for each pair of the left character's last byte and the right one's
+	// first byte.
 	leadSpans [1 << leadBits / 64]uint64
 	endSpans  [256][4]uint64
 }
 
-// maxKey is the length of the longest piece that has a key: up to 15 bytes and
-// their number, which stands in the highest byte of the last word in use, that
-// of up to 7 bytes being the first.
+// maxKey is the length of the longest piece that has a key. A key holds the
+// bytes of a piece, and their number in its highest byte: one word for up to 7
+// bytes, two words for 8 to 15.
 const maxKey = 15
 
 const (
@@ -74,7 +75,7 @@ func (t *tables) isMid(a, b uint64) bool {
 	}
 }
 
-// pair returns the token that two others merge to, none when they do not.
+// pair returns the token that two others merge to, or none.
 func (t *tables) pair(left, right uint32) uint32 {
 	key := uint64(left)<<idBits | uint64(right)
 	hash := key * hashFactor
@@ -106,7 +107,7 @@ func leadHash(left rune, lead byte) uint64 {
 }
 
 // maySpan reports whether a token can span two neighbouring characters, or
-// parts of them. It is true of all ASCII.
+// fragments of them. It reports true for any two ASCII characters.
 func (t *tables) maySpan(left, right rune) bool {
 	if left|right < utf8.RuneSelf {
 		return true
@@ -115,8 +116,8 @@ func (t *tables) maySpan(left, right rune) bool {
 	return t.spans[bit/64]>>(bit&63)&1 != 0 || t.maySplit(left, right)
 }
 
-// maySplit reports whether a token can span them that holds only a part of
-// one.
+// maySplit reports whether a token can span the border of two neighbouring
+// characters and hold only a fragment of one of them.
 func (t *tables) maySplit(left, right rune) bool {
 	if left|right < utf8.RuneSelf {
 		return false
@@ -129,7 +130,7 @@ func (t *tables) maySplit(left, right rune) bool {
 	return t.endSpans[last][lead>>6]>>(lead&63)&1 != 0 || t.leadSpans[bit/64]>>(bit&63)&1 != 0
 }
 
-// firstByte returns the first byte of a character in UTF-8.
+// firstByte returns the first byte of the UTF-8 encoding of r.
 func firstByte(r rune) byte {
 	switch {
 	case r < 0x80:
@@ -142,11 +143,11 @@ func firstByte(r rune) byte {
 	return 0xF0 | byte(r>>18)
 }
 
-// A charTable is a two-stage table of the tokens that are one character
+// A charTable is a two-stage table of the tokens that are a single character
 // beyond ASCII.
 type charTable struct {
 	index  [(utf8.MaxRune + 1) >> 6]uint16
-	blocks [][64]uint32 // the first one is empty
+	blocks [][64]uint32 // the first block is empty
 }
 
 func (c *charTable) init() { c.blocks = make([][64]uint32, 1, 600) }
@@ -159,10 +160,11 @@ func (c *charTable) set(r rune, id uint32) {
 	c.blocks[c.index[r>>6]][r&63] = id
 }
 
-// isChar reports whether a character is a token.
+// isChar reports whether a token holds exactly the character r.
 func (t *tables) isChar(r rune) bool { return r < utf8.RuneSelf || t.chars.get(r) != 0 }
 
-// get returns the token of a character beyond ASCII, or 0: token 0 is ASCII.
+// get returns the token of a character beyond ASCII, or 0 if there is none.
+// Token 0 itself is ASCII.
 func (c *charTable) get(r rune) uint32 {
 	return c.blocks[c.index[uint32(r)>>6]][r&63]
 }

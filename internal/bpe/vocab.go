@@ -2,8 +2,8 @@ package bpe
 
 import "math/bits"
 
-// A vocabulary is a file that internal/gen/vocab writes; it says how it is
-// laid out.
+// A vocabulary is a file written by internal/gen/vocab, whose documentation
+// describes the layout.
 type vocabulary string
 
 const vocabHead = 4 + 256
@@ -12,13 +12,13 @@ func (v vocabulary) len() int {
 	return int(v[0]) | int(v[1])<<8 | int(v[2])<<16 | int(v[3])<<24
 }
 
-// byteOf returns the byte that one of the first 256 tokens is.
+// byteOf returns the byte of one of the first 256 tokens.
 func (v vocabulary) byteOf(id uint32) byte { return v[4+id] }
 
-// split returns the two tokens that another token is made of.
+// split returns the two tokens that merge to id, which is 256 or more.
 func (v vocabulary) split(id uint32) (left, right uint32) {
-	// Ids of equal width stand together: up to 256 with 8 bits, up to 512 with
-	// 9, and so on.
+	// The parts of the tokens up to 256 take 8 bits each, those of the tokens
+	// up to 512 take 9, and so on.
 	at, first, width := 0, uint32(256), bits.Len32(id-1)
 	for w := 8; w < width; w++ {
 		last := uint32(1) << w
@@ -31,7 +31,7 @@ func (v vocabulary) split(id uint32) (left, right uint32) {
 	return uint32(word) & mask, uint32(word>>width) & mask
 }
 
-// A splitReader reads what split returns, of all tokens from 256 on in order.
+// A splitReader yields the tokens from 256 on in order, each with its two parts.
 type splitReader struct {
 	data  string
 	at    int // in bits
@@ -44,7 +44,7 @@ func (v vocabulary) reader() splitReader {
 	return splitReader{data: string(v), at: vocabHead * 8, id: 256, end: uint32(v.len()), width: 8}
 }
 
-// next returns a token and its parts, and token 0 at the end.
+// next returns a token and its parts. It returns token 0 at the end.
 func (r *splitReader) next() (id uint32, left, right uint64) {
 	if r.id == r.end {
 		return 0, 0, 0
@@ -60,7 +60,7 @@ func (r *splitReader) next() (id uint32, left, right uint64) {
 	return id, word & mask, word >> r.width & mask
 }
 
-// appendToken appends the bytes of a token.
+// appendToken appends the bytes of a token to dst.
 func (v vocabulary) appendToken(dst []byte, id uint32) []byte {
 	for id >= 256 {
 		left, right := v.split(id)
@@ -70,14 +70,14 @@ func (v vocabulary) appendToken(dst []byte, id uint32) []byte {
 	return append(dst, v.byteOf(id))
 }
 
-// load64 returns the 8 bytes of s from i on, the first one lowest.
+// load64 returns the 8 bytes s[i:i+8], with the first one lowest.
 func load64(s string, i int) uint64 {
 	b := s[i : i+8]
 	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
 		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 }
 
-// loadTail is load64 with zeros for what lies beyond the end of s.
+// loadTail is like load64, with zeros for the bytes beyond the end of s.
 func loadTail(s string, i int) uint64 {
 	switch {
 	case i+8 <= len(s):

@@ -1,6 +1,6 @@
-// Package imagesize reads the width and height of an image from the few bytes
-// that state them, in base64 text: a picture of any size costs some hundred
-// bytes of decoding, no allocation and no image decoder.
+// Package imagesize finds the width and height of an image in base64. It decodes
+// only the few bytes that state them, so that the cost does not depend on the
+// size of the image. It allocates nothing and needs no image decoder.
 package imagesize
 
 import (
@@ -8,10 +8,11 @@ import (
 	"encoding/binary"
 )
 
-// Of returns the size of a PNG, JPEG, GIF, WebP or BMP image, given as base64
-// in the standard encoding. It reports false for other formats and for headers
-// that are cut off or state no size. What it returns is above 0 and fits 32
-// bits; nothing says that the image is really that large.
+// Of returns the width and height that a PNG, JPEG, GIF, WebP or BMP image states
+// in its header. data is the image in standard base64. For other formats, and for
+// headers that are cut off or state no size, ok is false. If ok is true, width
+// and height are positive and fit in 31 bits. Of does not check that the image
+// data has that size.
 func Of(data string) (width, height int, ok bool) {
 	var head [32]byte
 	b := head[:Read(data, 0, head[:])]
@@ -45,11 +46,12 @@ func png(b []byte) (w, h int64) {
 	return int64(binary.BigEndian.Uint32(b[16:])), int64(binary.BigEndian.Uint32(b[20:]))
 }
 
-// maxSegments bounds the walk through a JPEG. Colour profiles and other
-// attachments come in segments of at most 64 kB.
+// maxSegments is how many segments of a JPEG are searched for the frame header.
+// A segment holds at most 64 kB, so large colour profiles and other metadata
+// take several.
 const maxSegments = 1024
 
-// jpeg walks from segment to segment to the frame header.
+// jpeg finds the frame header, going from segment to segment.
 func jpeg(data string) (w, h int64) {
 	at := 2
 	for range maxSegments {
@@ -59,10 +61,10 @@ func jpeg(data string) (w, h int64) {
 			return 0, 0
 		}
 		switch marker := b[1]; {
-		case marker == 0xFF: // fill
+		case marker == 0xFF: // a fill byte
 			at++
 			continue
-		case marker == 0x01 || marker >= 0xD0 && marker <= 0xD7: // no length
+		case marker == 0x01 || marker >= 0xD0 && marker <= 0xD7: // markers without a length
 			at += 2
 			continue
 		case marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC:
@@ -70,7 +72,7 @@ func jpeg(data string) (w, h int64) {
 				return 0, 0
 			}
 			return int64(binary.BigEndian.Uint16(b[7:])), int64(binary.BigEndian.Uint16(b[5:]))
-		case marker == 0xD8 || marker == 0xD9 || marker == 0xDA || marker == 0: // the picture, and no frame before it
+		case marker == 0xD8 || marker == 0xD9 || marker == 0xDA || marker == 0: // the image data begins without a frame header
 			return 0, 0
 		}
 		n := int(binary.BigEndian.Uint16(b[2:]))
@@ -123,13 +125,14 @@ func bmp(b []byte) (w, h int64) {
 	case n >= 40 && n <= 256:
 		w = int64(int32(binary.LittleEndian.Uint32(b[18:])))
 		h = int64(int32(binary.LittleEndian.Uint32(b[22:])))
-		return w, max(h, -h) // negative: from top to bottom
+		return w, max(h, -h) // negative for rows from top to bottom
 	}
 	return 0, 0
 }
 
-// Read decodes bytes of base64 text, from the offset in what it encodes, into
-// p, and returns how many there were. Text that is not base64 ends it.
+// Read decodes standard base64 into p, beginning at offset in the decoded data.
+// It returns the number of bytes decoded, which is less than len(p) at the end of
+// the data or where the text is not base64.
 func Read(data string, offset int, p []byte) int {
 	const quads = 16
 	var src [4 * quads]byte
@@ -154,7 +157,7 @@ func Read(data string, offset int, p []byte) int {
 	return n
 }
 
-// Len returns how many bytes base64 text encodes.
+// Len returns the number of bytes that the base64 text encodes.
 func Len(data string) int {
 	n := len(data) / 4 * 3
 	for i := len(data) - 1; i >= 0 && i >= len(data)-2 && data[i] == '='; i-- {

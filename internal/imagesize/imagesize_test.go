@@ -43,7 +43,7 @@ func pngHead(w, h int64) []byte {
 	return join("\x89PNG\r\n\x1a\n", be32(13), "IHDR", be32(w), be32(h), "\x08\x02\x00\x00\x00")
 }
 
-// segment is a JPEG segment with n bytes of content.
+// segment returns a JPEG segment with n bytes of content.
 func segment(marker byte, n int) []byte {
 	return join([]byte{0xFF, marker}, be16(n+2), make([]byte, n))
 }
@@ -148,7 +148,7 @@ func TestOf_cutOff(t *testing.T) {
 	}
 }
 
-// Real encoders and decoders agree.
+// Of agrees with the encoders of the standard library.
 func TestOf_library(t *testing.T) {
 	for _, size := range []image.Point{{1, 1}, {3, 500}, {257, 129}} {
 		img := image.NewPaletted(image.Rectangle{Max: size}, color.Palette{color.Black, color.White})
@@ -215,7 +215,7 @@ func FuzzOf(f *testing.F) {
 		}
 		if c, format, err := image.DecodeConfig(bytes.NewReader(b)); err == nil && c.Width > 0 && c.Height > 0 {
 			w, h, ok := imagesize.Of(encode(b))
-			if format == "jpeg" && !ok { // the library goes past what stands between segments
+			if format == "jpeg" && !ok { // the library skips stray bytes between segments
 				return
 			}
 			if !ok || w != c.Width || h != c.Height {

@@ -16,7 +16,7 @@ func TestRun(t *testing.T) {
 	turn := `{"role":"user","content":"` + strings.Repeat("where is it ", 40) + `"},{"role":"assistant","content":"` + strings.Repeat("it is there ", 60) + `"}`
 	require.NoError(t, os.WriteFile(file, []byte("["+strings.Repeat(turn+",", 20)+turn+"]\n"), 0o600))
 	var out bytes.Buffer
-	require.NoError(t, run([]string{"-file", file, "-limit", "2000", "-read", "0.25", "-write", "1"}, &out, &out))
+	require.NoError(t, run([]string{"-peers", "", "-file", file, "-limit", "2000", "-read", "0.25", "-write", "1"}, &out, &out))
 	assert.Contains(t, out.String(), "x.jsonl × 1, limit 2,000")
 	assert.Contains(t, out.String(), "convo, defaults")
 
@@ -29,7 +29,7 @@ func TestRun(t *testing.T) {
 	}{
 		{nil, "-file is missing"},
 		{[]string{"-file", file, "-limit", "10"}, "-limit 10"},
-		{[]string{"-file", file, "more"}, `unexpected "more"`},
+		{[]string{"-file", file, "more"}, `unexpected argument "more"`},
 		{[]string{"-file", file + "x"}, "x.jsonlx"},
 		{[]string{"-nothing"}, "not defined"},
 		{[]string{"-file", wrong}, "no messages"},

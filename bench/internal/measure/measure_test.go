@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo/bench/peer"
 )
 
 var sink []byte
@@ -16,18 +18,18 @@ func TestCells(t *testing.T) {
 	effort := Effort{Rounds: 3, Round: time.Millisecond}
 	rounds := 0
 	var ks []int
-	got, err := Cells([]Case{
-		{New: func(int) (func(int) error, error) {
+	got, err := Cells([]Cell{
+		peer.Case{New: func(int) (func(int) error, error) {
 			return func(int) error { sink = make([]byte, 1000); return nil }, nil
 		}},
-		{Units: 4, New: func(int) (func(int) error, error) {
+		peer.Case{Units: 4, New: func(int) (func(int) error, error) {
 			return func(int) error { sink = make([]byte, 1000); return nil }, nil
 		}},
-		{Once: true, Step: 7, New: func(k int) (func(int) error, error) {
+		peer.Case{Once: true, Step: 7, New: func(k int) (func(int) error, error) {
 			rounds++
 			return func(int) error { return nil }, nil
 		}},
-		{Step: 7, Max: 30, New: func(k int) (func(int) error, error) {
+		peer.Case{Step: 7, Max: 30, New: func(k int) (func(int) error, error) {
 			ks = append(ks, k)
 			return func(int) error { return nil }, nil
 		}},
@@ -42,14 +44,14 @@ func TestCells(t *testing.T) {
 		assert.Zero(t, k%7)
 		assert.LessOrEqual(t, k, 30)
 	}
-	assert.GreaterOrEqual(t, len(ks), 4, "one or more to calibrate, then three rounds")
+	assert.GreaterOrEqual(t, len(ks), 4, "one or more rounds to fit, then three")
 }
 
 func TestCells_Errors(t *testing.T) {
 	boom := errors.New("boom")
-	_, err := Cells([]Case{{New: func(int) (func(int) error, error) { return nil, boom }}}, Quick)
+	_, err := Cells([]Cell{peer.Case{New: func(int) (func(int) error, error) { return nil, boom }}}, Quick)
 	assert.ErrorIs(t, err, boom)
-	_, err = Cells([]Case{{New: func(int) (func(int) error, error) { return func(int) error { return boom }, nil }}}, Quick)
+	_, err = Cells([]Cell{peer.Case{New: func(int) (func(int) error, error) { return func(int) error { return boom }, nil }}}, Quick)
 	assert.ErrorIs(t, err, boom)
 }
 
@@ -72,10 +74,15 @@ func TestTable(t *testing.T) {
 	assert.Equal(t, "| a | b |\n|---|---|\n| 1 | – |\n| x\\|y | 2 |\n\n- one\n- two\n\n", b.String())
 }
 
-func TestCPU(t *testing.T) {
-	start := CPU()
-	for end := time.Now().Add(5 * time.Millisecond); time.Now().Before(end); {
-		sink = make([]byte, 10)
+// The cells of a column take turns.
+func TestCells_InTurns(t *testing.T) {
+	var order string
+	cell := func(name string) Cell {
+		return peer.Case{Step: 1, Max: 1, New: func(int) (func(int) error, error) {
+			return func(int) error { order += name; return nil }, nil
+		}}
 	}
-	assert.Greater(t, CPU(), start)
+	_, err := Cells([]Cell{cell("a"), cell("b"), cell("c")}, Effort{Rounds: 3, Round: time.Microsecond})
+	require.NoError(t, err)
+	assert.Equal(t, "abc"+"abcabcabc", order, "one round to fit, then three")
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Table writes a Markdown table. Cells that are empty become a dash.
+// Table writes a Markdown table. An empty cell becomes a dash.
 func Table(w io.Writer, header []string, rows [][]string) error {
 	var b strings.Builder
 	line := func(cells []string) {
@@ -29,8 +29,11 @@ func Table(w io.Writer, header []string, rows [][]string) error {
 	return err
 }
 
-// Notes writes a list.
+// Notes writes the notes as a list. It writes nothing if there are none.
 func Notes(w io.Writer, notes ...string) error {
+	if len(notes) == 0 {
+		return nil
+	}
 	var b strings.Builder
 	for _, n := range notes {
 		b.WriteString("- " + n + "\n")
@@ -40,7 +43,7 @@ func Notes(w io.Writer, notes ...string) error {
 	return err
 }
 
-// Time writes nanoseconds with three digits.
+// Time formats nanoseconds with a unit and three significant digits.
 func Time(ns float64) string {
 	for _, u := range []struct {
 		size float64
@@ -53,7 +56,7 @@ func Time(ns float64) string {
 	return digits(ns) + " ns"
 }
 
-// Size writes a number of bytes, or of anything, with three digits.
+// Size formats a number with a unit prefix and three significant digits.
 func Size(n float64) string {
 	for _, u := range []struct {
 		size float64
@@ -66,7 +69,7 @@ func Size(n float64) string {
 	return digits(n)
 }
 
-// Ratio writes how many times b goes into a.
+// Ratio formats a/b.
 func Ratio(a, b float64) string {
 	if b == 0 {
 		return "–"
@@ -74,7 +77,7 @@ func Ratio(a, b float64) string {
 	return digits(a/b) + "×"
 }
 
-// Count writes a number with separators.
+// Count formats a number with commas between thousands.
 func Count(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

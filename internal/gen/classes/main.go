@@ -1,11 +1,11 @@
 // Command classes writes the table of character classes that package bpe
-// embeds, from ranges of the Unicode Character Database.
+// embeds. It is made from the Unicode Character Database.
 //
 //	go -C internal/gen run ./classes
 //
-// The table does not come from package unicode, so that counts do not change
-// with the version of Go. The file written is a two-stage table: for each 128
-// code points the number of their block, then the blocks, a byte a code point.
+// Package unicode is not used, so that counts do not change with the version of
+// Go. The output is a two-stage table: first the block number for each 128 code
+// points, one byte each, then the blocks, one byte for each code point.
 package main
 
 import (
@@ -22,14 +22,14 @@ import (
 	"unicode/utf8"
 )
 
-// ranges are the general categories and the white space of Unicode 16.0.0:
-// what Category_L.txt and so on would hold, see the head of the file.
+// ranges holds the general categories and the white space of Unicode 16.0.0. The
+// head of the file describes its format and source.
 //
 //go:embed unicode16.txt
 var ranges []byte
 
-// flags are the bits of a category, as package bpe reads them: in \p{L}, in
-// the front and in the back class of o200k's words, in \p{N}, in \s, in [\r\n].
+// flags has the bits of each category. They are those of type class in package
+// bpe.
 var flags = map[string]byte{
 	"Lu": letter | front,
 	"Lt": letter | front,
@@ -64,7 +64,7 @@ func main() {
 	}
 }
 
-// build returns the table.
+// build returns the contents of the output file.
 func build() ([]byte, error) {
 	classes, err := parse(ranges)
 	if err != nil {
@@ -84,14 +84,15 @@ func build() ([]byte, error) {
 			blocks = append(blocks, block...)
 		}
 		if n > 0xFF {
-			return nil, fmt.Errorf("more than 256 blocks")
+			return nil, fmt.Errorf("more than 256 different blocks, which one byte cannot number")
 		}
 		index = append(index, byte(n))
 	}
 	return append(index, blocks...), nil
 }
 
-// parse reads lines such as "0041..005A Lu"; "#" begins a comment.
+// parse reads lines such as "0041..005A Lu" and returns the flags of each code
+// point. "#" begins a comment.
 func parse(data []byte) ([]byte, error) {
 	classes := make([]byte, utf8.MaxRune+1)
 	lines := bufio.NewScanner(bytes.NewReader(data))
@@ -111,7 +112,7 @@ func parse(data []byte) ([]byte, error) {
 		}
 		to, err := strconv.ParseUint(last, 16, 32)
 		if err != nil || from > to || to > utf8.MaxRune || flags[category] == 0 {
-			return nil, fmt.Errorf("%q is not a range", line)
+			return nil, fmt.Errorf("%q is not a range of code points with a known category", line)
 		}
 		for r := from; r <= to; r++ {
 			classes[r] |= flags[category]

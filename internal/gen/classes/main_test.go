@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What package bpe embeds is what the generator writes, byte for byte.
+// The file that package bpe embeds is the generator's output, byte for byte.
 func Test_build(t *testing.T) {
 	got, err := build()
 	require.NoError(t, err)

@@ -1,8 +1,8 @@
 "use strict";
-// Writes golden.jsonl, codepoints.txt and classes.txt into the directory that
-// is its argument: what OpenAI's tokenizer code makes of many strings, of every
-// code point, and which characters it takes for letters, marks and so on.
-// The same versions of tiktoken and node write the same files.
+// Writes golden.jsonl, codepoints.txt and classes.txt to the directory that is
+// its argument: the output of OpenAI's tokenizer code for many strings and for
+// every code point, and the characters that it takes for letters, marks and so
+// on. The same versions of tiktoken and node write the same files.
 
 const crypto = require("node:crypto");
 const fs = require("node:fs");
@@ -26,7 +26,7 @@ const sha256 = (data) => crypto.createHash("sha256").update(data).digest("hex");
 const sources = names.map((name) => require(`tiktoken/encoders/${name}.json`));
 const encoders = sources.map((s) => new Tiktoken(s.bpe_ranks, s.special_tokens, s.pat_str));
 
-// rankFile writes the package's packed ranks as the published rank file.
+// rankFile converts the packed ranks of the npm package to the published format.
 function rankFile(packed) {
   let file = "";
   for (const line of packed.split("\n").filter(Boolean)) {
@@ -36,8 +36,8 @@ function rankFile(packed) {
   return file;
 }
 
-// mix folds ids into h: 32 bits, h = (h xor id) * 16777619, then the same with
-// how many there were.
+// mix adds ids to the 32-bit hash h: h = (h xor id) * 16777619 for each id, then
+// the same for the number of ids.
 function mix(h, ids) {
   for (const id of ids) h = Math.imul(h ^ id, 16777619);
   return Math.imul(h ^ ids.length, 16777619);
@@ -45,11 +45,11 @@ function mix(h, ids) {
 const start = 2166136261 | 0;
 const hex = (h) => (h >>> 0).toString(16).padStart(8, "0");
 
-// quote is JSON with everything escaped that an editor may not show.
+// quote returns s as JSON, and escapes every character that an editor may not show.
 const quote = (s) => JSON.stringify(s).replace(/[^\p{L}\p{N}\p{P}\p{S} ]|[\u{10000}-\u{10FFFF}]/gu,
   (c) => c.split("").map((u) => "\\u" + u.charCodeAt(0).toString(16).padStart(4, "0")).join(""));
 
-// strings returns [text, times] pairs without doubles.
+// strings returns [text, times] pairs without duplicates.
 function strings() {
   const list = [];
   const seen = new Set();
@@ -83,7 +83,7 @@ function strings() {
   return list;
 }
 
-// classOf asks the tokenizer's own regular expressions what a code point is.
+// classes are tried as patterns of the tokenizer, to find the class of a code point.
 const classes = [["U", "[\\p{Lu}\\p{Lt}]"], ["l", "\\p{Ll}"], ["L", "[\\p{Lm}\\p{Lo}]"], ["M", "\\p{M}"], ["N", "\\p{N}"], ["s", "\\s"]];
 
 function* codePoints() {
@@ -117,7 +117,7 @@ function writeClasses() {
   fs.writeFileSync(path.join(out, "classes.txt"), lines.join("\n") + "\n");
 }
 
-// contexts are where a code point shows what it is taken for.
+// contexts place a code point where its class makes a difference to the tokens.
 const contexts = [(c) => c + "'s", (c) => "1" + c + "23 " + c, (c) => "  .." + c + "'ll", (c) => "aA" + c + "Aa " + c + "A", (c) => c + " " + c + "\n " + c + "/\n\n" + c];
 
 function writeCodePoints() {

@@ -1,5 +1,5 @@
 "use strict";
-// Random strings, the same for the same seed.
+// Makes random strings, the same ones for the same seed.
 
 function generator(seed) {
   let state = seed >>> 0;
@@ -18,7 +18,7 @@ function generator(seed) {
 
 const words = "the quick brown fox jumps over lazy dog and then it can not be that which were said about under between because through another people should would world thing great small large number part place case week company system program question government point home water room mother area money story fact month lot right study book eye job word business issue side kind head house service friend father power hour game line end member law car city community name president team minute idea body information back parent face others level office door health person art war history party result change morning reason research girl guy moment air teacher force education".split(" ");
 
-// scripts are ranges of code points, first and last.
+// scripts are ranges of code points: first and last.
 const scripts = [
   [0x41, 0x7a], [0xc0, 0x17f], [0x180, 0x24f], [0x250, 0x2af], [0x370, 0x3ff], [0x400, 0x4ff], [0x531, 0x586], [0x5d0, 0x5ea], [0x620, 0x669], [0x904, 0x96f],
   [0x985, 0x9ef], [0xb85, 0xbef], [0xe01, 0xe5b], [0xe81, 0xed9], [0xf40, 0xfb0], [0x1000, 0x104f], [0x10a0, 0x10ff], [0x1100, 0x11ff], [0x1200, 0x137f], [0x1780, 0x17e9],
@@ -46,7 +46,7 @@ const alphabets = {
   ascii: Array.from({ length: 128 }, (_, i) => String.fromCharCode(i)).join(""),
 };
 
-// kinds are one generator of strings each.
+// kinds returns a list of functions, each of which makes strings of one kind.
 function kinds(g) {
   const char = ([lo, hi]) => String.fromCodePoint(lo + g.below(hi - lo + 1));
   const anyChar = () => {
@@ -75,7 +75,7 @@ function kinds(g) {
   return list;
 }
 
-// random returns count strings, every kind in turn.
+// random returns count strings, taking the kinds in turn.
 function random(seed, count) {
   const list = kinds(generator(seed));
   return Array.from({ length: count }, (_, i) => list[i % list.length]());

@@ -1,5 +1,5 @@
 "use strict";
-// Strings made by hand: prose, code and the cases that a tokenizer gets wrong.
+// Strings written by hand: prose, code, and cases that tokenizers get wrong.
 
 const prose = [
   "The kettle had been singing for a minute before anyone noticed. \"It's ready,\" she said; nobody answered.",

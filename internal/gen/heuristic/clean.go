@@ -25,7 +25,8 @@ var (
 	ansi     = regexp.MustCompile("\x1b\\[[0-9;]*m")
 )
 
-// clean takes the text out of a file; the empty text if it holds none.
+// clean returns the text of a file, or the empty string if it holds none. It
+// unpacks gzip.
 func clean(raw []byte, f form) string {
 	if len(raw) > 2 && raw[0] == 0x1f && raw[1] == 0x8b {
 		r, err := gzip.NewReader(bytes.NewReader(raw))
@@ -57,7 +58,7 @@ func clean(raw []byte, f form) string {
 	switch f {
 	case markup:
 		if _, page, ok := strings.Cut(text, `id="DisplayArea"`); ok {
-			text = "<" + page // of the LibreOffice help, without what all its pages have
+			text = "<" + page // LibreOffice help: skip the part that all pages share
 		}
 		text = dropped.ReplaceAllString(text, " ")
 		text = fold.ReplaceAllString(text, "$1 $2")
@@ -71,7 +72,7 @@ func clean(raw []byte, f form) string {
 	return text
 }
 
-// untroff keeps the words of a manual page, one paragraph to a line.
+// untroff returns the words of a manual page, one paragraph per line.
 func untroff(page string) string {
 	var out strings.Builder
 	for line := range strings.Lines(page) {
@@ -95,7 +96,7 @@ func untroff(page string) string {
 	return strings.TrimSpace(newlines.ReplaceAllString(spaces.ReplaceAllString(out.String(), " "), "\n\n"))
 }
 
-// values joins the messages of a JSON object that have no templates in them.
+// values joins the messages of a JSON object, leaving out those with templates.
 func values(raw []byte) string {
 	var m map[string]any
 	if json.Unmarshal(raw, &m) != nil {
@@ -154,8 +155,8 @@ func fluentValues(file string) string {
 	return out.String()
 }
 
-// translated leaves out the lines of a text in another script that are in
-// Latin letters for the most part.
+// translated removes the lines that were not translated from a text in another
+// script: those with many Latin letters. It returns other texts unchanged.
 func translated(text string) string {
 	latin, other := letters(text)
 	if other < latin {
@@ -170,7 +171,7 @@ func translated(text string) string {
 	return out.String()
 }
 
-// letters counts Latin letters and those of other scripts.
+// letters returns how many letters are Latin, and how many of other scripts.
 func letters(text string) (latin, other int) {
 	for _, r := range text {
 		switch {

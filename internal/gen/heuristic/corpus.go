@@ -14,25 +14,25 @@ import (
 	"unicode/utf8"
 )
 
-// A document is one text. Which documents are held out hangs on the file they
-// came from, so no file is in both halves.
+// A document is one piece of text. The file that it comes from decides whether
+// it is held out, so no file is both fitted to and held out.
 type document struct {
 	class, text string
 	held        bool
 	key         uint64
 }
 
-// Bytes taken of each class.
+// Limits, in bytes unless stated otherwise.
 const (
-	maxFit   = 3 << 20
-	maxHeld  = 512 << 10
-	maxPiece = 32 << 10 // of one document
-	minPiece = 200
-	heldOf   = 5 // one file in so many is held out
+	maxFit   = 3 << 20   // of a class, to fit to
+	maxHeld  = 512 << 10 // of a class, held out
+	maxPiece = 32 << 10  // of a document
+	minPiece = 200       // of a document
+	heldOf   = 5         // one file in heldOf is held out
 )
 
-// collect reads every source below dir, in an order that hangs on names and
-// contents alone.
+// collect reads every source below dir and adds the synthetic text. The order of
+// the documents depends only on the names and contents of the files.
 func collect(dir string) ([]document, error) {
 	var all []document
 	for _, s := range allSources(dir) {
@@ -72,7 +72,7 @@ func read(dir string, s source) ([]document, error) {
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			fmt.Fprintf(os.Stderr, "no %s for %s\n", s.dir, s.class)
+			fmt.Fprintf(os.Stderr, "directory %s of class %s does not exist\n", s.dir, s.class)
 			return nil
 		case err != nil:
 			return err
@@ -110,7 +110,7 @@ func named(name, exts string) bool {
 	return false
 }
 
-// pieces cuts a text at line ends.
+// pieces cuts a text into documents, at the ends of lines where possible.
 func pieces(class, name, text string) []document {
 	sum := sha256.Sum256([]byte(class + "\x00" + name))
 	held := binary.LittleEndian.Uint64(sum[:])%heldOf == 0
@@ -135,9 +135,10 @@ func pieces(class, name, text string) []document {
 	return docs
 }
 
-// limit keeps of every class as much as the limits allow, once each text, and
-// sorts by class and key. A class that came from too few files to hold any
-// out has its documents dealt one by one.
+// limit sorts the documents by class and key, removes duplicates, and keeps as
+// much of each class as maxFit and maxHeld allow. A class may come from so few
+// files that almost nothing, or more than half, would be held out. Then limit
+// decides for each document by its own key whether to hold it out.
 func limit(docs []document) []document {
 	slices.SortFunc(docs, func(a, b document) int {
 		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.key, b.key), cmp.Compare(a.text, b.text))

@@ -1,11 +1,11 @@
 #!/bin/sh
-# fetch.sh DIR: fetches the packages that sources.txt lists and unpacks them
-# into DIR, for: go run . -packages DIR
+# fetch.sh DIR downloads the packages listed in sources.txt and unpacks them into
+# DIR, for use with: go run . -packages DIR
 #
-# It needs Debian 12 (apt-get, dpkg-deb) with the package lists up to date, npm,
+# It needs Debian 12 (apt-get and dpkg-deb, with up-to-date package lists), npm,
 # go, unzip and diff.
 set -eu
-export LC_ALL=C # the order and the words of diff
+export LC_ALL=C # the output of diff depends on it
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1/packed" "$1/go/diffs"
 dir=$(cd "$1" && pwd)
@@ -36,13 +36,13 @@ grep -v '^#' "$here/sources.txt" | while read -r kind name version sum; do
 	esac
 done
 
-# Language packs of Firefox are archives in an archive.
+# The language packs of Firefox are archives inside the packages.
 for pack in "$dir"/firefox-esr-l10n-*; do
 	mkdir -p "$pack/xpi"
 	find "$pack/usr" -name '*.xpi' -exec unzip -qo {} -d "$pack/xpi" \;
 done
 
-# Of the Go modules the newer versions are text, and what came with them a diff.
+# For each Go module: the files of the newer version, and a diff from the older one.
 cd "$dir"
 modules=$(go env GOMODCACHE)
 for module in $(awk '$1 == "go" {print $2 "@" $3}' "$here/sources.txt"); do
@@ -53,7 +53,7 @@ take() { # take MODULE OLD NEW NAME
 	cp -r "$modules/$1@$3" "go/$4"
 	chmod -R u+w "go/$4"
 	[ "$2" = none ] && return
-	# Without the times of the files, which are those of unpacking.
+	# Remove the file times, which are those of unpacking.
 	(cd "$modules" && diff -ru "$1@$2" "$1@$3" || true) |
 		sed "s/^\(--- [^	]*\)	.*/\1/; s/^\(+++ [^	]*\)	.*/\1/" >"go/diffs/$4.diff"
 }

@@ -9,30 +9,31 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/bpe"
 )
 
-// The fit is done in whole numbers, so that every machine comes to the same
-// table: unit is one token.
+// unit stands for one token. The fit uses integers only, so that it gives the
+// same table on every machine.
 const unit = 1 << 32
 
-// Constants of the fit, chosen by the errors on held-out text; see the README.
+// Constants of the fit. They were chosen by the errors on held-out text; see the
+// README.
 const (
-	epochs   = 8
-	pace     = 6    // one part in so many of an error is taken out at a time
-	minChunk = 200  // bytes
-	varChunk = 1200 // bytes
-	classLen = 2 << 20
-	maxBoost = 3
-	scale    = 255
+	epochs   = 8       // passes over the samples
+	pace     = 6       // the first pass removes about 1/pace of an error; later passes less
+	minChunk = 200     // the shortest chunk, in bytes
+	varChunk = 1200    // chunks are up to this much longer, in bytes
+	classLen = 2 << 20 // a class of this size, in bytes, has weight 1
+	maxBoost = 3       // the most that a smaller class is weighted up by
+	scale    = 255     // the value of one token in the table
 )
 
-// A sample is a document with the places where its tokens start.
+// A sample is a document with the positions at which its tokens start.
 type sample struct {
 	document
-	starts []byte // a bit for each byte
+	starts []byte // a bit for each byte of the text
 }
 
 func (s *sample) start(i int) int64 { return int64(s.starts[i>>3] >> (i & 7) & 1) }
 
-// label finds the tokens of every document.
+// label finds where the tokens of each document start.
 func label(docs []document) []sample {
 	out := make([]sample, len(docs))
 	enc := bpe.O200k()
@@ -52,7 +53,7 @@ func label(docs []document) []sample {
 					at += len(token)
 				}
 				if at != len(text) {
-					panic("the tokens of " + docs[i].class + " do not spell their text")
+					panic("the tokens of a document of class " + docs[i].class + " do not add up to its text")
 				}
 				out[i] = sample{docs[i], starts}
 			}
@@ -62,7 +63,8 @@ func label(docs []document) []sample {
 	return out
 }
 
-// weight is how much the classes count that agents meet most.
+// weight returns the weight of a class. The classes that agents meet most have a
+// higher one.
 func weight(class string) int64 {
 	switch class {
 	case "en", "en-books", "en-manual":
@@ -73,7 +75,7 @@ func weight(class string) int64 {
 	return 1
 }
 
-// fit learns the table from the samples that are not held out.
+// fit returns the table fitted to the samples that are not held out.
 func fit(samples []sample) [1 << 16]uint8 {
 	var fits []*sample
 	size := map[string]int64{}
@@ -92,7 +94,8 @@ func fit(samples []sample) [1 << 16]uint8 {
 	return out
 }
 
-// runs is how many bytes of a long run of each ASCII character make a token.
+// runs returns, for each ASCII character, how many bytes one token covers in a
+// long run of it.
 func runs() []byte {
 	enc := bpe.O200k()
 	per := make([]byte, 128)
@@ -104,12 +107,13 @@ func runs() []byte {
 	return per
 }
 
-// at is the place of the byte i of text, after the byte before it.
+// at returns the table index for byte i of text and the byte before it.
 func at(text string, i int) uint16 { return uint16(text[i])<<8 | uint16(text[i-1]) }
 
-// count gives every pair of bytes the share of its occurrences at which a
-// token starts, each class weighing the same. A pair that does not occur has
-// what its kind has; see prior.
+// count returns a first table: for each pair of bytes, the fraction of its
+// occurrences at which a token starts. Classes have the same total weight, times
+// what weight returns. A pair that is rare or absent gets a value near its
+// prior.
 func count(fits []*sample, size map[string]int64) [1 << 16]int64 {
 	var num, den [1 << 16]int64
 	for _, s := range fits {
@@ -121,7 +125,7 @@ func count(fits []*sample, size map[string]int64) [1 << 16]int64 {
 		}
 	}
 	var table [1 << 16]int64
-	const trust = 64 // as heavy as so many bytes of a class of 1 MB
+	const trust = 64 // the prior weighs as much as 64 occurrences in a class of 1 MB
 	for x := range table {
 		n, d := num[x]>>8, den[x]>>8
 		p := prior(byte(x), byte(x>>8))
@@ -130,11 +134,11 @@ func count(fits []*sample, size map[string]int64) [1 << 16]int64 {
 	return table
 }
 
-// prior is the guess for a pair of bytes that the samples do not hold.
+// prior returns the value assumed for a pair of bytes without any samples.
 func prior(prev, cur byte) int64 {
 	letter := func(c byte) bool { c |= 0x20; return c >= 'a' && c <= 'z' }
 	switch {
-	case cur >= 0x80 && cur < 0xc0 && prev < 0x80: // invalid
+	case cur >= 0x80 && cur < 0xc0 && prev < 0x80: // invalid UTF-8
 		return unit
 	case cur >= 0x80 && cur < 0xc0: // inside a character
 		return unit * 6 / 10
@@ -147,9 +151,10 @@ func prior(prev, cur byte) int64 {
 	}
 }
 
-// refine takes the error out of whole chunks, which is what a count is about:
-// each chunk moves the pairs in it, by how often they occur, so that the
-// chunk comes nearer to its exact count (normalised least mean squares).
+// refine reduces the error of the sum over whole chunks of text, which is what an
+// estimate is judged by. For each chunk it changes the entries of the pairs in
+// it, in proportion to how often they occur, so that the sum comes closer to the
+// exact count. This is the normalised least mean squares filter.
 func refine(table *[1 << 16]int64, fits []*sample, size map[string]int64) {
 	r := rand.New(rand.NewPCG(1, 2))
 	order := make([]*sample, len(fits))

@@ -1,6 +1,7 @@
-// Command heuristic fits the table of the default token estimator: how likely
-// a token of o200k starts at a byte, given the byte before it. The README
-// beside it says of which text, and how to get it.
+// Command heuristic fits the table of the default token estimator: the
+// probability that a token of o200k starts at a byte, given the byte before it.
+// The README in this directory lists the text that the table is fitted to, and
+// how to get it.
 package main
 
 import (
@@ -13,12 +14,12 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	from := flag.String("packages", "", "directory of the unpacked packages, as fetch.sh leaves it")
-	to := flag.String("o", "heuristic.bin", "file to write the table to")
-	heldOut := flag.String("heldout", "", "directory to write the held-out text to, one directory for each class")
+	from := flag.String("packages", "", "directory with the unpacked packages, made by fetch.sh")
+	to := flag.String("o", "table.bin", "file to write the table to")
+	heldOut := flag.String("heldout", "", "directory to write the held-out text to, in one directory per class")
 	flag.Parse()
 	if *from == "" {
-		log.Fatal("-packages is missing")
+		log.Fatal("-packages is missing: name the directory that fetch.sh filled")
 	}
 	docs, err := collect(*from)
 	if err != nil {
@@ -36,7 +37,7 @@ func main() {
 	}
 }
 
-// write stores the held-out documents.
+// write writes the held-out documents to files.
 func write(dir string, docs []document) error {
 	for i, d := range docs {
 		if !d.held {
@@ -53,7 +54,7 @@ func write(dir string, docs []document) error {
 	return nil
 }
 
-// report prints how much text each class has.
+// report prints how much text each class has. docs must be sorted by class.
 func report(docs []document) {
 	for len(docs) > 0 {
 		class := docs[0].class

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/bpe"
 )
 
-// seeded is about 400 KB in four classes.
+// seeded returns about 400 KB of text in four classes.
 func seeded(seed uint64) []document {
 	var docs []document
 	for _, m := range []struct {
@@ -35,16 +35,16 @@ func seeded(seed uint64) []document {
 	return docs
 }
 
-// The same text gives the same table, whatever the order it is found in.
+// The same text gives the same table in whatever order it is found.
 func Test_fit_deterministic(t *testing.T) {
 	one := fit(label(limit(seeded(1))))
 	again := seeded(1)
 	rand.New(rand.NewPCG(8, 8)).Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
-	assert.True(t, one == fit(label(limit(again))), "the same text, another table")
-	assert.False(t, one == fit(label(limit(seeded(2)))), "other text, the same table")
+	assert.True(t, one == fit(label(limit(again))), "the same text gives another table")
+	assert.False(t, one == fit(label(limit(seeded(2)))), "other text gives the same table")
 }
 
-// A fit counts text of its kind that it has not seen.
+// A fitted table estimates held-out text of the same classes well.
 func Test_fit_heldOut(t *testing.T) {
 	docs := limit(seeded(1))
 	table := fit(label(docs))
@@ -68,7 +68,7 @@ func Test_fit_heldOut(t *testing.T) {
 	}
 }
 
-// The made text is the same each time, and of no class too little is made.
+// The synthetic text is the same each time, and there is enough of each class.
 func Test_synthetic(t *testing.T) {
 	docs := synthetic()
 	assert.Equal(t, docs, synthetic())
@@ -91,14 +91,14 @@ func Test_limit(t *testing.T) {
 	for _, d := range limit(docs) {
 		got.WriteString(d.class + d.text[:1])
 	}
-	assert.Equal(t, "azaybx", got.String(), "sorted by class and key, each text once")
+	assert.Equal(t, "azaybx", got.String(), "sorted by class and key, without duplicates")
 }
 
-// The committed file has the price of long runs that the vocabulary has.
+// The numbers for long runs in the committed file agree with the vocabulary.
 func Test_runs(t *testing.T) {
-	file, err := os.ReadFile(filepath.Join("..", "..", "..", "heuristic.bin"))
+	file, err := os.ReadFile(filepath.Join("..", "..", "bigram", "table.bin"))
 	require.NoError(t, err)
 	require.Len(t, file, 1<<16+128)
-	assert.True(t, bytes.Equal(runs(), file[1<<16:]), "out of date: see the README")
-	assert.NotContains(t, file, byte(0), "an entry of nothing")
+	assert.True(t, bytes.Equal(runs(), file[1<<16:]), "table.bin is out of date: the README describes how to make it")
+	assert.NotContains(t, file, byte(0), "every entry is at least 1")
 }

@@ -1,27 +1,27 @@
 package main
 
-// A source is a set of files of one package and what they are.
+// A source is a set of files of one package, all of the same class and form.
 type source struct {
-	class string // of text; one class weighs as much as another
-	dir   string // below the directory of packages
-	exts  string // separated by blanks; "" takes the names without one
+	class string // the class of the text; each class has the same weight in the fit
+	dir   string // relative to the directory of packages
+	exts  string // file extensions, separated by spaces; "" means names without one
 	form  form
 }
 
-// How the text is taken out of a file.
+// A form is the format of a file, from which the text is extracted.
 type form int
 
 const (
 	plain    form = iota
 	markup        // HTML and XML: the text between the tags
-	manual        // troff, the macros taken away
+	manual        // troff: the text without the macros
 	messages      // the values of a JSON object
 	catalog       // the translations of a GNU .mo file
 	fluent        // the messages of a Fluent file
 )
 
-// prose lists the languages of people: a class, and the names its languages go
-// by in the packages.
+// prose lists the classes of natural language, each with the names that packages
+// use for its languages.
 var prose = []struct{ class, codes string }{
 	{"en", "en C en-US en_US"},
 	{"de", "de de_DE de-DE"},
@@ -86,8 +86,9 @@ var prose = []struct{ class, codes string }{
 	{"ko", "ko ko_KR ko-KR"},
 }
 
-// places are where the text of a language lies, its name put in for "*" and,
-// in small letters, for "+". What is not there is passed over.
+// places lists where packages keep the text of a language. "*" stands for the
+// name of the language, and "+" for the name in lower case. Missing files are
+// skipped.
 var places = []source{
 	{"", "libreoffice-help-+/usr/share/libreoffice/help/*", "html", markup},
 	{"", "debian-reference-+/usr/share/debian-reference", "html", markup},
@@ -106,7 +107,7 @@ var places = []source{
 	{"", "mediawiki/usr/share/mediawiki/languages/i18n/*.json", "json", messages},
 }
 
-// code lists what is not a language of people.
+// code lists the sources of code, data and English text.
 var code = []source{
 	{"en", "fortunes/usr/share/games/fortunes", "", plain},
 	{"en-books", "anarchism/usr/share/doc/anarchism/html", "html", markup},

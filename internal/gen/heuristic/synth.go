@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// synthetic makes the classes that no package holds enough of, from seeds.
+// synthetic generates the classes of which no package holds enough. The text is
+// the same each time.
 func synthetic() []document {
 	makers := []struct {
 		class string
@@ -182,9 +183,9 @@ func records(r *rand.Rand, indent string) string {
 func encoded(r *rand.Rand) string {
 	n := 100 + r.IntN(3000)
 	switch r.IntN(3) {
-	case 0: // of text
+	case 0: // base64 of text
 		return base64.StdEncoding.EncodeToString([]byte(phrase(r, n/6)))
-	case 1: // in lines, as mail does it
+	case 1: // in lines of 76, as in mail
 		s := base64.StdEncoding.EncodeToString(token(r, n))
 		var out strings.Builder
 		for len(s) > 76 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Blocks of emoji: from and length.
+// blocks lists the ranges that emoji are taken from: first code point and length.
 var blocks = [][2]int{{0x1f600, 0x50}, {0x1f600, 0x50}, {0x1f300, 0x200}, {0x1f680, 0x50}, {0x1f900, 0x100}, {0x1fa70, 0x50}, {0x2600, 0xc0}, {0x2700, 0xc0}, {0x2190, 0x70}, {0x2500, 0x100}}
 
 func emoji(r *rand.Rand) string {
@@ -48,7 +48,8 @@ func listing(r *rand.Rand) string {
 	return out.String()
 }
 
-// repeats are repeats that stay below the length that is counted apart.
+// repeats makes repeated characters. Runs of one ASCII character stay shorter
+// than those that the estimator counts separately.
 func repeats(r *rand.Rand) string {
 	var out strings.Builder
 	for range 50 {
@@ -69,11 +70,12 @@ func repeats(r *rand.Rand) string {
 	return out.String()
 }
 
-// stretches of Unicode that no other class writes in: from and length.
+// stretches lists parts of Unicode that no other class covers: first code point
+// and length.
 var stretches = [][2]int{{0x250, 0x120}, {0x700, 0x80}, {0x7c0, 0x140}, {0x1380, 0x400}, {0x1800, 0x100}, {0x2000, 0x700},
 	{0x2c00, 0x200}, {0x3100, 0x100}, {0x3400, 0x1900}, {0xa000, 0xb00}, {0xe000, 0x1000}, {0x10000, 0x1000}, {0x1d400, 0x400}, {0x1f000, 0x300}, {0x20000, 0x2000}}
 
-// scripts are letters of one stretch, chosen evenly.
+// scripts makes words of random code points from one stretch.
 func scripts(r *rand.Rand) string {
 	var out strings.Builder
 	s := stretches[r.IntN(len(stretches))]

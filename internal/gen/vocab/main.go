@@ -1,18 +1,18 @@
-// Command vocab writes the vocabularies that package bpe embeds, from the
-// public rank files.
+// Command vocab writes the vocabularies that package bpe embeds. It makes them
+// from the rank files that OpenAI published.
 //
 //	go -C internal/gen run ./vocab
 //
-// A rank file lists tokens as bytes, in the order in which they are merged. A
-// token of more than one byte always comes from the same two earlier ones, so
-// their ids say all there is to say about it. The file written holds, all
-// numbers little-endian:
+// A rank file lists the bytes of all tokens in the order of their ids. A token of
+// more than one byte is always merged from the same two tokens with lower ids, so
+// those two ids are enough to define it. A vocabulary file holds, with all numbers
+// in little-endian order:
 //
-//	4 bytes    how many tokens
-//	256 bytes  the byte that each of the tokens 0 to 255 is
-//	bits       for each other token the ids of its two parts, each as wide as
-//	           the highest id that it may have, low bits first
-//	8 bytes    zero, so that a reader may load whole words
+//	4 bytes    the number of tokens
+//	256 bytes  the byte of each of the tokens 0 to 255
+//	bits       for each further token the ids of its two parts, low bits first,
+//	           each with just enough bits for the highest id that is possible
+//	8 bytes    zeros, so that a reader can always load whole words
 package main
 
 import (
@@ -32,8 +32,8 @@ import (
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
 
-// vocabularies are the public rank files, with the hashes that OpenAI's
-// tiktoken states for them.
+// vocabularies lists the rank files, the hashes that OpenAI's tiktoken states for
+// them, and the files to write.
 var vocabularies = []struct{ ranks, sha256, file string }{
 	{"cl100k_base.tiktoken", "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7", "cl100k.bin"},
 	{"o200k_base.tiktoken", "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d", "o200k.bin"},
@@ -53,14 +53,14 @@ func main() {
 	}
 }
 
-// build returns the file for one vocabulary.
+// build returns the vocabulary file for a rank file, whose SHA-256 must be sum.
 func build(ranks, sum string) ([]byte, error) {
 	data, err := assets.Assets.ReadFile(ranks)
 	if err != nil {
 		return nil, err
 	}
 	if got := sha256.Sum256(data); hex.EncodeToString(got[:]) != sum {
-		return nil, fmt.Errorf("sha256 is %x, want %s", got, sum)
+		return nil, fmt.Errorf("sha256 of the rank file is %x, want %s", got, sum)
 	}
 	tokens, err := parse(data)
 	if err != nil {
@@ -69,7 +69,7 @@ func build(ranks, sum string) ([]byte, error) {
 	return pack(tokens)
 }
 
-// parse reads a rank file: lines of a token in base64 and its rank.
+// parse reads a rank file. Each line holds a token in base64 and its rank.
 func parse(data []byte) ([]string, error) {
 	var tokens []string
 	for line := range bytes.Lines(data) {
@@ -86,14 +86,14 @@ func parse(data []byte) ([]string, error) {
 	return tokens, nil
 }
 
-// pack writes tokens, whose index is their rank, as their parts.
+// pack returns the vocabulary file for tokens, whose index is their rank.
 func pack(tokens []string) ([]byte, error) {
 	ranks := make(map[string]int, len(tokens))
 	for id, token := range tokens {
 		ranks[token] = id
 	}
 	if len(ranks) != len(tokens) || len(tokens) < 256 {
-		return nil, fmt.Errorf("%d tokens, %d of them distinct", len(tokens), len(ranks))
+		return nil, fmt.Errorf("%d tokens, %d of them distinct, want 256 or more, all distinct", len(tokens), len(ranks))
 	}
 	out := binary.LittleEndian.AppendUint32(nil, uint32(len(tokens)))
 	for id, token := range tokens[:256] {
@@ -107,7 +107,7 @@ func pack(tokens []string) ([]byte, error) {
 		id += 256
 		left, right, ok := split(token, ranks)
 		if !ok {
-			return nil, fmt.Errorf("token %d, %q, is never reached by merging", id, token)
+			return nil, fmt.Errorf("token %d, %q, is never made by merging", id, token)
 		}
 		width := bits.Len(uint(id - 1))
 		w.write(left, width)
@@ -116,9 +116,9 @@ func pack(tokens []string) ([]byte, error) {
 	return append(append(out, w.bytes()...), make([]byte, 8)...), nil
 }
 
-// split returns the ids of the two tokens whose merge makes token: it merges
-// the bytes of token as an encoder does, lowest rank first, leftmost first,
-// until two are left.
+// split returns the ids of the two tokens that merge to token. It merges the
+// bytes of token as an encoder does, the pair with the lowest rank first and the
+// leftmost of equals first, until two parts are left.
 func split(token string, ranks map[string]int) (left, right int, ok bool) {
 	var parts []string
 	for i := range len(token) {
@@ -142,7 +142,7 @@ func split(token string, ranks map[string]int) (left, right int, ok bool) {
 	return left, right, left < limit && right < limit
 }
 
-// A bitWriter packs numbers, low bits first.
+// A bitWriter packs numbers of any width into bytes, low bits first.
 type bitWriter struct {
 	out  []byte
 	acc  uint64

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What package bpe embeds is what the generator writes, byte for byte.
+// The files that package bpe embeds are the generator's output, byte for byte.
 func Test_build(t *testing.T) {
 	for _, v := range vocabularies {
 		got, err := build(v.ranks, v.sha256)
@@ -45,7 +45,7 @@ func Test_pack(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []byte{2, 1, 0, 0}, got[:4])
 	assert.Equal(t, []byte{'a', 'b'}, got[4+256:][:2])
-	// 256 and 'c' with 9 bits each, and 8 bytes of zeros
+	// 256 and 'c' in 9 bits each, then 8 zeros
 	assert.Equal(t, []byte{0, 'c'<<1 | 1, 0}, got[4+256+2:][:3])
 	assert.Len(t, got, 4+256+2+3+8)
 

@@ -1,0 +1,592 @@
+package convo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
+)
+
+// interruptReason is the text of the results with which a user message answers
+// open calls, where RolePolicy.Interrupt is set.
+const interruptReason = "interrupted by the user"
+
+// Append adds messages at the end, all of them or none, and returns the ID of
+// the last one. The IDs of a batch are consecutive, so after appending n messages
+// the first one has the ID last-n+1:
+//
+//	last, err := h.Append(convo.System("Be brief."), convo.User("Window seats only."), reply)
+//	...
+//	err = h.Pin(last - 1) // the user message
+//
+// Without messages it returns 0.
+//
+// Append copies the messages, replaces invalid UTF-8, gives an ID to a tool call
+// without one, and cuts tool results that are longer than Options.MaxResult. It
+// returns a [*MessageError] for a message that is wrong in itself, a [*RoleError]
+// for a role that may not follow the one before, a [*PairError] for calls and
+// results that do not pair, and the error of Options.Spill.
+func (h *History) Append(msgs ...Message) (ID, error) {
+	if h.ident == nil {
+		return 0, ErrClosed
+	}
+	if h.opts.Spill != nil && h.isClosed() {
+		return 0, ErrClosed // without calling Spill
+	}
+	var few [2]pendingEntry // room for most batches
+	batch, err := h.newEntries(few[:0], msgs)
+	if err != nil {
+		return 0, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return 0, ErrClosed
+	}
+	if len(batch) == 0 {
+		return 0, nil
+	}
+	return h.appendLocked(batch)
+}
+
+// A pendingEntry is an entry that has not been appended yet.
+type pendingEntry struct {
+	*entry
+	pin bool // whether to pin it
+}
+
+// newEntries copies, checks and counts messages, and appends an entry for each
+// to batch. It runs the caller's code, so no lock may be held.
+func (h *History) newEntries(batch []pendingEntry, msgs []Message) (_ []pendingEntry, err error) {
+	defer catch(&err, "Options.Tokenizer")
+	for i, m := range msgs {
+		e := new(entry)
+		if e.msg, err = m.checked(&e.inline); err == nil && !h.opts.Roles.KeepEmpty && m.isEmpty() {
+			err = &MessageError{Role: m.Role, Part: -1, Reason: "empty message; RolePolicy.KeepEmpty allows it"}
+		}
+		if err == nil && h.opts.MaxResult > 0 && m.Role == RoleTool {
+			err = h.cutResults(e.msg.Parts)
+		}
+		if err != nil {
+			return nil, atIndex(err, i)
+		}
+		e.tokens = h.ident.message(&e.msg)
+		a := pendingEntry{entry: e}
+		if m.Role == RoleAssistant {
+			e.calls = newCalls(&e.msg, h.ident.counter)
+		}
+		if h.opts.Pin != nil {
+			if a.pin, err = h.wantsPin(e.msg.clone()); err != nil {
+				return nil, err
+			}
+		}
+		batch = append(batch, a)
+	}
+	return batch, nil
+}
+
+// wantsPin calls Options.Pin.
+func (h *History) wantsPin(m Message) (pin bool, err error) {
+	defer catch(&err, "Options.Pin")
+	return h.opts.Pin(m), nil
+}
+
+// cutResults cuts results that are longer than Options.MaxResult.
+func (h *History) cutResults(parts []Part) error {
+	for i, p := range parts {
+		r := p.(ToolResult)
+		weight := h.ident.texts(r.Parts)
+		if weight <= int64(h.opts.MaxResult) {
+			continue
+		}
+		ref, err := h.spill(context.Background(), r)
+		if err != nil {
+			return err
+		}
+		short, ok := h.ident.cutResult(r, weight, int64(h.opts.MaxResult), cutMarker(textSize(r.Parts), ref))
+		if !ok {
+			return &MessageError{Role: RoleTool, Part: i, Reason: fmt.Sprintf("the reference that Spill returned, of %d bytes, does not fit into MaxResult, %d tokens; return a shorter one", len(ref), h.opts.MaxResult)}
+		}
+		parts[i] = short
+	}
+	return nil
+}
+
+// spill calls Options.Spill with the original of a result.
+func (h *History) spill(ctx context.Context, r ToolResult) (ref string, err error) {
+	if h.opts.Spill == nil {
+		return "", nil
+	}
+	defer catch(&err, "Options.Spill")
+	r.Parts = slices.Clone(r.Parts)
+	ref, err = h.opts.Spill(ctx, r)
+	if err != nil {
+		return "", fmt.Errorf("convo: spill result of call %q: %w", r.CallID, err)
+	}
+	return text.Valid(ref), nil
+}
+
+// appendLocked appends a batch, or returns an error and changes nothing.
+func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
+	var answered []int // indices of the calls in h.calls that this batch answers
+	open, id, turn := h.calls, h.last, h.turn
+	now := time.Now().UnixNano()
+
+	var interrupted []*entry
+	if batch[0].msg.Role == RoleUser && h.opts.Roles.Interrupt {
+		interrupted, answered = h.answerOpenCallsLocked(interruptReason, h.interruptTokens)
+		id += ID(len(interrupted))
+	}
+	prev := h.newestRoleLocked()
+	if len(interrupted) > 0 {
+		prev = RoleTool
+	}
+	others := len(h.list) > 0
+	exchangeTurn := h.newestTurn() // of the newest exchange
+	for i := range batch {
+		a := &batch[i]
+		id++
+		a.id, a.head, a.at = id, id, now
+		role := a.msg.Role
+		var err error
+		switch {
+		case role == RoleTool && open == h.calls:
+			err = open.pair(a.entry, &answered)
+		case role == RoleTool:
+			err = open.pair(a.entry, new([]int))
+		case open.openCalls() > 0:
+			k := open.firstOpen()
+			err = &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
+		case role == RoleSystem && others, role != RoleSystem && !h.opts.Roles.allows(prev, role):
+			err = &RoleError{Attempted: role, Previous: prev}
+		}
+		if err != nil {
+			h.calls.reopen(answered)
+			return 0, atIndex(err, i)
+		}
+		if role == RoleUser && prev != RoleUser {
+			turn++
+			a.pin = a.pin || turn == 1 && h.opts.PinFirstUser
+		}
+		if role != RoleTool {
+			open = a.begin()
+		}
+		switch role {
+		case RoleSystem:
+		case RoleTool:
+			a.turn = exchangeTurn
+		default:
+			a.turn, exchangeTurn, others = turn, turn, true
+		}
+		prev = role
+	}
+	if err := inRange(id, turn); err != nil {
+		h.calls.reopen(answered)
+		return 0, err
+	}
+
+	h.newVersionLocked()
+	for _, e := range interrupted {
+		h.pushLocked(e)
+	}
+	for i := range batch {
+		h.pushLocked(batch[i].entry)
+		if batch[i].pin {
+			h.pin(batch[i].head)
+		}
+	}
+	h.calls, h.last = open, id
+	h.lastAppend = now
+	h.updateChargeLocked()
+	return id, nil
+}
+
+// pushLocked appends an entry that was checked.
+func (h *History) pushLocked(e *entry) {
+	h.state.append(e)
+	h.appendedEver += e.tokens
+}
+
+// answerOpenCallsLocked marks all open calls as answered. It returns an error
+// result for each, with IDs that follow h.last, and the indices of the calls.
+// reason is the text of the results and tokens its count.
+func (h *History) answerOpenCallsLocked(reason string, tokens int64) (results []*entry, answered []int) {
+	c := h.calls
+	if c.openCalls() == 0 {
+		return nil, nil
+	}
+	now := time.Now().UnixNano()
+	for i := range c.list {
+		k := &c.list[i]
+		if k.answered {
+			continue
+		}
+		e := &entry{
+			id:     h.last + ID(len(results)+1),
+			head:   c.head,
+			at:     now,
+			turn:   h.newestTurn(),
+			tokens: int64(h.ident.over.Message+h.ident.over.Result) + k.idTokens + k.nameTokens + tokens,
+		}
+		e.inline[0] = ToolResult{CallID: k.id, Name: k.name, Parts: []Part{Text(reason)}, IsError: true}
+		e.msg = Message{Role: RoleTool, Parts: e.inline[:]}
+		results, answered = append(results, e), append(answered, i)
+	}
+	for _, i := range answered {
+		c.answer(i)
+	}
+	return results, answered
+}
+
+// AnswerOpenCalls appends an error result with the given reason for every open
+// tool call, and returns how many there were. If reason is empty, it is "no
+// result". Use AnswerOpenCalls when the tools will not be run, since a message
+// other than a result is refused while calls are open.
+func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
+	if h.ident == nil {
+		return 0, ErrClosed
+	}
+	if reason = text.Valid(reason); reason == "" {
+		reason = "no result"
+	}
+	tokens, err := h.countText(maskKey(h.ident.key, reason)) // as it is shown
+	if err != nil {
+		return 0, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return 0, ErrClosed
+	}
+	if err := inRange(h.last+ID(h.calls.openCalls()), h.turn); err != nil {
+		return 0, err
+	}
+	results, _ := h.answerOpenCallsLocked(reason, tokens)
+	if len(results) == 0 {
+		return 0, nil
+	}
+	h.newVersionLocked()
+	for _, e := range results {
+		h.pushLocked(e)
+		h.last, h.lastAppend = e.id, e.at
+	}
+	h.updateChargeLocked()
+	return len(results), nil
+}
+
+// countText counts a text. It runs the caller's code, so no lock may be held.
+func (h *History) countText(s string) (n int64, err error) {
+	defer catch(&err, "Options.Tokenizer")
+	return h.ident.text(s), nil
+}
+
+// newestRoleLocked returns the role of the entry that a new one would follow, or
+// RoleNone.
+func (h *History) newestRoleLocked() Role {
+	switch {
+	case len(h.list) > 0:
+		return h.list[len(h.list)-1].msg.Role
+	case len(h.sys) > 0:
+		return RoleSystem
+	}
+	return RoleNone
+}
+
+// atIndex sets the index of the message in an error about it.
+func atIndex(err error, i int) error {
+	switch err := err.(type) {
+	case *MessageError:
+		err.Index = i
+	case *RoleError:
+		err.Index = i
+	case *PairError:
+		err.Index = i
+	}
+	return err
+}
+
+// checked returns a copy of m for a History, with valid UTF-8 and an ID for each
+// call, or an error if the message is wrong in itself. The caller sets the Index
+// of that error.
+//
+// inline holds the parts if there is just one.
+func (m Message) checked(inline *[1]Part) (Message, error) {
+	switch m.Role {
+	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
+	default:
+		return m, &MessageError{Role: m.Role, Part: -1, Reason: "unknown role; want RoleSystem, RoleUser, RoleAssistant or RoleTool"}
+	}
+	m.Author = text.Valid(m.Author)
+	m.Origin.Format = text.Valid(m.Origin.Format)
+	m.Origin.Model = text.Valid(m.Origin.Model)
+	m.Meta = text.Valid(m.Meta)
+
+	var own []Part
+	switch len(m.Parts) {
+	case 0:
+	case 1:
+		own = inline[:1:1]
+	default:
+		own = make([]Part, len(m.Parts))
+	}
+	for i, p := range m.Parts {
+		p, reason := checkPart(p, m.Role)
+		if reason != "" {
+			return m, &MessageError{Role: m.Role, Part: i, Reason: reason}
+		}
+		own[i] = p
+	}
+	m.Parts = own
+	if m.Role == RoleTool && len(own) == 0 {
+		return m, &MessageError{Role: m.Role, Part: -1, Reason: "tool message without a result"}
+	}
+	return m, checkCallIDs(own)
+}
+
+// checkCallIDs returns an error if two calls have the same ID.
+func checkCallIDs(parts []Part) error {
+	if len(parts) < 2 {
+		return nil
+	}
+	var seen map[string]bool
+	for i, p := range parts {
+		c, ok := p.(ToolCall)
+		if !ok {
+			continue
+		}
+		if seen == nil {
+			seen = make(map[string]bool, len(parts)-i)
+		}
+		if seen[c.ID] {
+			return &PairError{Err: ErrDuplicateCall, CallID: c.ID, Name: c.Name}
+		}
+		seen[c.ID] = true
+	}
+	return nil
+}
+
+// checkPart returns p with valid UTF-8, or the reason why a message of that role
+// cannot hold it.
+func checkPart(p Part, role Role) (_ Part, reason string) {
+	switch q := p.(type) {
+	case Text:
+		if role == RoleTool {
+			return nil, "text in a tool message must be inside a ToolResult"
+		}
+		if !utf8.ValidString(string(q)) {
+			return Text(text.Valid(string(q))), ""
+		}
+		return p, "" // not Text(q): converting it to a Part again would allocate
+	case Reasoning:
+		if role != RoleAssistant {
+			return nil, "reasoning belongs in an assistant message"
+		}
+		q.ID, q.Text = text.Valid(q.ID), text.Valid(q.Text)
+		q.Signature, q.Encrypted = text.Valid(q.Signature), text.Valid(q.Encrypted)
+		return q, ""
+	case ToolCall:
+		if role != RoleAssistant {
+			return nil, "a tool call belongs in an assistant message"
+		}
+		q.ID, q.Name, q.Arguments = text.Valid(q.ID), text.Valid(q.Name), text.Valid(q.Arguments)
+		if q.Name == "" {
+			return nil, "tool call without a name"
+		}
+		if !isArguments(q.Arguments) {
+			return nil, fmt.Sprintf("arguments of the call of %q are not a JSON object", q.Name)
+		}
+		if q.ID == "" {
+			q.ID, q.Minted = newCallID(), true
+		}
+		return q, ""
+	case ToolResult:
+		if role != RoleTool {
+			return nil, "a tool result belongs in a tool message"
+		}
+		return checkResult(q)
+	case Media:
+		if role != RoleUser && role != RoleAssistant {
+			return nil, "media belongs in a user or assistant message or in a ToolResult"
+		}
+		return checkMedia(q)
+	case Opaque:
+		if role == RoleTool {
+			return nil, "an opaque block in a tool message must be inside a ToolResult"
+		}
+		return checkOpaque(q)
+	case nil:
+		return nil, "nil part; leave it out"
+	default:
+		return nil, fmt.Sprintf("part of type %T; use one of the part types of this package, not a pointer to it", p)
+	}
+}
+
+// checkResult is checkPart for a tool result.
+func checkResult(r ToolResult) (_ Part, reason string) {
+	r.CallID, r.Name = text.Valid(r.CallID), text.Valid(r.Name)
+	var own []Part
+	if len(r.Parts) > 0 {
+		own = make([]Part, len(r.Parts))
+	}
+	for i, p := range r.Parts {
+		switch q := p.(type) {
+		case Text:
+			own[i] = Text(text.Valid(string(q)))
+		case Media:
+			own[i], reason = checkMedia(q)
+		case Opaque:
+			own[i], reason = checkOpaque(q)
+		default:
+			reason = fmt.Sprintf("%T inside a tool result, which may hold only Text, Media and Opaque", p)
+		}
+		if reason != "" {
+			return nil, reason
+		}
+	}
+	r.Parts = own
+	return r, ""
+}
+
+// checkMedia is checkPart for media.
+func checkMedia(m Media) (_ Part, reason string) {
+	m.MIME, m.URL = text.Valid(m.MIME), text.Valid(m.URL)
+	switch {
+	case m.Data == "" && m.URL == "":
+		return nil, "media with neither Data nor URL"
+	case m.Data != "" && m.MIME == "":
+		return nil, "media with Data but no MIME type"
+	case !isBase64(m.Data):
+		return nil, "media Data is not standard base64 with padding; see NewMedia"
+	}
+	return m, ""
+}
+
+// checkOpaque is checkPart for an opaque block.
+func checkOpaque(o Opaque) (_ Part, reason string) {
+	o.Format, o.JSON = text.Valid(o.Format), text.Valid(o.JSON)
+	switch {
+	case o.Format == "":
+		return nil, "opaque block without a Format"
+	case !json.Valid([]byte(o.JSON)):
+		return nil, "opaque block whose JSON is not valid"
+	}
+	return o, ""
+}
+
+// isBase64 reports whether s is standard base64 with padding. It does not decode
+// s.
+func isBase64(s string) bool {
+	if len(s)%4 != 0 {
+		return false
+	}
+	body := strings.TrimRight(s, "=")
+	if len(s)-len(body) > 2 {
+		return false
+	}
+	for i := range len(body) {
+		c := body[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '+' || c == '/') {
+			return false
+		}
+	}
+	return true
+}
+
+// minMaxResult is the smallest Options.MaxResult. It leaves room for the marker.
+const minMaxResult = 64
+
+// cutMarker is the text that takes the place of the middle of a result of size
+// bytes.
+func cutMarker(size int, ref string) string {
+	return fmt.Sprintf("\n[cut: %d bytes in all%s]\n", size, refText(ref))
+}
+
+// texts returns the tokens of the texts among parts.
+func (c *counter) texts(parts []Part) (n int64) {
+	for _, p := range parts {
+		if t, ok := p.(Text); ok {
+			n += c.text(string(t))
+		}
+	}
+	return n
+}
+
+// cutResult cuts the middle out of the text of r, which has weight tokens, until
+// it has at most limit tokens with the marker. Media stay. It reports false if
+// the marker alone is above the limit.
+func (c *counter) cutResult(r ToolResult, weight, limit int64, marker string) (ToolResult, bool) {
+	room := limit - c.text(marker)
+	if room < 0 {
+		return r, false
+	}
+	size := textSize(r.Parts)
+	for keep := int(float64(size) * float64(room) / float64(weight)); ; keep = keep * 7 / 8 {
+		short := withoutMiddle(r, keep, marker)
+		if keep == 0 || c.texts(short.Parts) <= limit {
+			return short, true
+		}
+	}
+}
+
+// withoutMiddle returns r with keep bytes of its text: the first three quarters
+// of them from the beginning, then the marker, then the rest from the end. Parts
+// that are cut do not share memory with the original.
+func withoutMiddle(r ToolResult, keep int, marker string) ToolResult {
+	size := textSize(r.Parts)
+	head, tail := keep-keep/4, size-keep/4 // more from the beginning, which tells what the result is
+
+	var parts []Part
+	at, markerAt := 0, -1
+	for _, p := range r.Parts {
+		t, ok := p.(Text)
+		if !ok {
+			parts = append(parts, p)
+			continue
+		}
+		from, to := at, at+len(t)
+		at = to
+		if to <= head {
+			parts = append(parts, t)
+			continue
+		}
+		var short Text
+		if markerAt < 0 { // the cut starts in this part
+			short = t[:text.Floor(string(t), head-from)] + Text(marker)
+		}
+		if to > tail {
+			rest := Text(strings.Clone(string(t[text.Ceil(string(t), max(tail-from, 0)):])))
+			if markerAt >= 0 && markerAt == len(parts)-1 && from < tail {
+				parts[markerAt] = parts[markerAt].(Text) + rest
+				continue
+			}
+			short += rest
+		}
+		if markerAt < 0 {
+			markerAt = len(parts)
+		}
+		if short != "" {
+			parts = append(parts, short)
+		}
+	}
+	r.Parts = parts
+	return r
+}
+
+// refText is what a marker says of the reference that Spill returned.
+func refText(ref string) string {
+	if ref == "" {
+		return ""
+	}
+	return ", kept at " + ref
+}
+
+// A spillKey names a tool result in an entry.
+type spillKey struct {
+	in     *entry
+	callID string
+}

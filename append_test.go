@@ -1,0 +1,389 @@
+package convo_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+type foreignPart struct{ convo.Text }
+
+// Which parts a message of each role may have.
+func TestAppend_PartsByRole(t *testing.T) {
+	parts := map[string]convo.Part{
+		"text": convo.Text("t"), "reasoning": convo.Reasoning{Text: "r"}, "call": convo.ToolCall{ID: "c", Name: "f"},
+		"result": convo.ToolResult{CallID: "open"}, "media": convo.Media{MIME: "image/png", URL: "https://x"}, "opaque": convo.Opaque{Format: "f", JSON: "{}"},
+	}
+	allowed := map[convo.Role]string{
+		convo.RoleSystem: "text opaque", convo.RoleUser: "text media opaque",
+		convo.RoleAssistant: "text reasoning call media opaque", convo.RoleTool: "result",
+	}
+	for role, names := range allowed {
+		for name, part := range parts {
+			h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+			require.NoError(t, err)
+			if role == convo.RoleTool {
+				_, err = h.Append(convo.Assistant("", convo.ToolCall{ID: "open", Name: "f"}))
+				require.NoError(t, err)
+			}
+			_, err = h.Append(convo.Message{Role: role, Parts: []convo.Part{part}})
+			if strings.Contains(" "+names+" ", " "+name+" ") {
+				assert.NoError(t, err, "%s in %s", name, role)
+				continue
+			}
+			wrong, ok := errors.AsType[*convo.MessageError](err)
+			require.True(t, ok, "%s in %s: %v", name, role, err)
+			assert.Equal(t, 0, wrong.Part)
+			assert.Equal(t, role, wrong.Role)
+		}
+	}
+}
+
+// The data of media is padded base64 in the standard alphabet.
+func TestAppend_Base64(t *testing.T) {
+	for data, ok := range map[string]bool{
+		"AAAA": true, "AAA=": true, "AA==": true, "+/az": true, "AZ09": true, "aAzZ": true,
+		"A": false, "AA": false, "AAA": false, "AAAAA": false, "AA=": false,
+		"A===": false, "====": false, "=": false, "AAAAA===": false,
+		"AA=A": false, "=AAA": false, "A=A=": false, "AA==AAAA": false,
+		"AA-A": false, "AA_A": false, "AA A": false, "AAA\n": false, "AA*A": false, "AA:A": false, "AA@A": false, "AA[A": false, "AA{A": false, "AA`A": false, "AA.A": false,
+	} {
+		_, err := historyOf(t, nil).Append(convo.User("see", convo.Media{MIME: "image/png", Data: data}))
+		if ok {
+			assert.NoError(t, err, "%q", data)
+		} else {
+			assert.Error(t, err, "%q", data)
+		}
+	}
+}
+
+// A closed History gives Options.Spill nothing to keep.
+func TestAppend_ClosedSpillsNothing(t *testing.T) {
+	spilled := 0
+	opts := &convo.Options{MaxResult: 64, Spill: func(context.Context, convo.ToolResult) (string, error) { spilled++; return "f", nil }}
+	c := callOf("c")
+	h := historyOf(t, opts, convo.User("u"), convo.Assistant("", c))
+	require.NoError(t, h.Close())
+	_, err := h.Append(convo.Result(c, strings.Repeat("x", 1000)))
+	require.ErrorIs(t, err, convo.ErrClosed)
+	assert.Zero(t, spilled)
+
+	h = toolTurn(t, opts, 3)
+	at := h.Snapshot()
+	require.NoError(t, h.Close())
+	_, err = h.Apply(at, convo.Edit{Clear: []convo.Clear{{ID: 4}}})
+	require.ErrorIs(t, err, convo.ErrClosed)
+	assert.Zero(t, spilled)
+
+	// One that is closed while the original is handed out has not changed.
+	opts.Tokenizer = byBytes
+	opts.Spill = func(context.Context, convo.ToolResult) (string, error) { return "f", h.Close() }
+	h = toolTurn(t, opts, 3)
+	before := h.Snapshot()
+	_, err = h.Apply(before, convo.Edit{Clear: []convo.Clear{{ID: 4}}})
+	require.ErrorIs(t, err, convo.ErrClosed)
+	assert.Equal(t, pictureOf(t, before), pictureOf(t, h.Snapshot()))
+}
+
+func TestAppend_Refuses(t *testing.T) {
+	text := convo.Text("t")
+	call := func(args string) convo.Part { return convo.ToolCall{ID: "c", Name: "f", Arguments: args} }
+	for name, m := range map[string]convo.Message{
+		"unknown role":      {Role: "robot", Parts: []convo.Part{text}},
+		"no role":           {Parts: []convo.Part{text}},
+		"nil part":          {Role: convo.RoleUser, Parts: []convo.Part{nil}},
+		"pointer":           {Role: convo.RoleUser, Parts: []convo.Part{&text}},
+		"nil pointer":       {Role: convo.RoleUser, Parts: []convo.Part{(*convo.Media)(nil)}},
+		"foreign type":      {Role: convo.RoleUser, Parts: []convo.Part{foreignPart{text}}},
+		"nested result":     {Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{Parts: []convo.Part{convo.ToolResult{}}}}},
+		"no arguments JSON": {Role: convo.RoleAssistant, Parts: []convo.Part{call(`{"a":`)}},
+		"arguments a list":  {Role: convo.RoleAssistant, Parts: []convo.Part{call(`[1]`)}},
+		"no name":           {Role: convo.RoleAssistant, Parts: []convo.Part{convo.ToolCall{ID: "c"}}},
+		"media of nothing":  {Role: convo.RoleUser, Parts: []convo.Part{convo.Media{MIME: "image/png"}}},
+		"media, no MIME":    {Role: convo.RoleUser, Parts: []convo.Part{convo.Media{Data: "AAAA"}}},
+		"media, no base64":  {Role: convo.RoleUser, Parts: []convo.Part{convo.Media{MIME: "image/png", Data: "A-_="}}},
+		"opaque, no format": {Role: convo.RoleUser, Parts: []convo.Part{convo.Opaque{JSON: "{}"}}},
+		"opaque, no JSON":   {Role: convo.RoleUser, Parts: []convo.Part{convo.Opaque{Format: "f", JSON: "{"}}},
+		"empty":             {Role: convo.RoleUser},
+		"empty text":        {Role: convo.RoleUser, Parts: []convo.Part{convo.Text("")}},
+		"tool, no result":   {Role: convo.RoleTool},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, err := convo.New(nil)
+			require.NoError(t, err)
+			_, err = h.Append(convo.User("first"), m)
+			wrong, ok := errors.AsType[*convo.MessageError](err)
+			require.True(t, ok, "%v", err)
+			assert.Equal(t, 1, wrong.Index)
+			assert.NotEmpty(t, wrong.Error())
+			assert.Zero(t, h.Len())
+			assert.NotPanics(t, func() { _ = m.String(); _ = m.Text(); _, _ = json.Marshal(m); _ = m.LogValue() })
+		})
+	}
+}
+
+func TestAppend_MakesTextValidOnce(t *testing.T) {
+	const bad, good = "a\xff\xfeb", "a\uFFFDb"
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.User(bad), convo.Message{Role: convo.RoleAssistant, Author: bad, Meta: bad, Origin: convo.Origin{Format: bad, Model: bad}, Parts: []convo.Part{
+		convo.Text(bad), convo.Reasoning{ID: bad, Text: bad, Signature: bad, Encrypted: bad},
+		convo.ToolCall{ID: bad, Name: bad, Arguments: `{"x":"` + bad + `"}`}, convo.Opaque{Format: bad, JSON: `"` + bad + `"`},
+	}})
+	require.NoError(t, err)
+	e, _ := h.Snapshot().At(1)
+	assert.Equal(t, convo.Message{Role: convo.RoleAssistant, Author: good, Meta: good, Origin: convo.Origin{Format: good, Model: good}, Parts: []convo.Part{
+		convo.Text(good), convo.Reasoning{ID: good, Text: good, Signature: good, Encrypted: good},
+		convo.ToolCall{ID: good, Name: good, Arguments: `{"x":"` + good + `"}`}, convo.Opaque{Format: good, JSON: `"` + good + `"`},
+	}}, e.Message)
+}
+
+func TestAppend_KeepsBytes(t *testing.T) {
+	args := `{ "z": 1.0, "a": 12345678901234567890,  "m": "\u00e9<>&" }`
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	want := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.ToolCall{ID: "c", Name: "f", Arguments: args}, convo.Opaque{Format: "x", JSON: args}}}
+	_, err = h.Append(convo.User("u"), want)
+	require.NoError(t, err)
+	data, err := json.Marshal(h.Snapshot())
+	require.NoError(t, err)
+	var s convo.Snapshot
+	require.NoError(t, json.Unmarshal(data, &s))
+	again, err := convo.Restore(&s, nil)
+	require.NoError(t, err)
+	e, _ := again.Snapshot().At(1)
+	assert.Equal(t, want, e.Message)
+}
+
+func TestAppend_GivesIDsToCalls(t *testing.T) {
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.User("u"), convo.Assistant("", convo.ToolCall{Name: "a"}, convo.ToolCall{Name: "b"}, convo.ToolCall{ID: "own", Name: "c"}))
+	require.NoError(t, err)
+	e, _ := h.Snapshot().At(1)
+	calls := e.Message.ToolCalls()
+	assert.True(t, calls[0].Minted && calls[1].Minted && !calls[2].Minted)
+	assert.NotEqual(t, calls[0].ID, calls[1].ID)
+	_, err = h.Append(convo.Result(convo.ToolCall{Name: "b"}, "2"), convo.Result(convo.ToolCall{}, "1"), convo.Result(calls[2], "3"))
+	require.NoError(t, err)
+	first, _ := h.Snapshot().At(2)
+	assert.Equal(t, calls[1].ID, first.Message.ToolResults()[0].CallID)
+	second, _ := h.Snapshot().At(3)
+	assert.Equal(t, "a", second.Message.ToolResults()[0].Name)
+}
+
+// Neither the caller nor the History can change what the other one holds.
+func TestAppend_CopiesItsMessages(t *testing.T) {
+	inner := []convo.Part{convo.Text("r")}
+	m := convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: "c", Parts: inner}}}
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.User("u"), convo.Assistant("", convo.ToolCall{ID: "c", Name: "f"}), m)
+	require.NoError(t, err)
+	s := h.Snapshot()
+	before := printOf(s)
+	inner[0], m.Parts[0] = convo.Text("changed"), convo.Text("changed")
+	for _, e := range s.All() {
+		for i := range e.Message.Parts {
+			if r, ok := e.Message.Parts[i].(convo.ToolResult); ok {
+				r.Parts[0] = convo.Text("changed")
+			}
+			e.Message.Parts[i] = convo.Text("changed")
+		}
+	}
+	for _, m := range s.Messages() {
+		m.Parts[0] = convo.Text("changed")
+	}
+	assert.Equal(t, before, printOf(s))
+}
+
+// A result that MaxResult cuts is within the limit, is valid UTF-8, and is not
+// cut again.
+func TestMaxResult_CutsOnce(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 500 {
+		limit := 256 + rng.IntN(300)
+		var parts []convo.Part
+		for range 1 + rng.IntN(4) {
+			parts = append(parts, convo.Text(strings.Repeat([]string{"a", "é", "中", "😀"}[rng.IntN(4)], rng.IntN(400))))
+			if rng.IntN(3) == 0 {
+				parts = append(parts, convo.NewMedia("image/png", []byte("x")))
+			}
+		}
+		size, media := sizeOf(parts)
+		cut := throughAppend(t, limit, parts)
+		gotSize, gotMedia := sizeOf(cut)
+		assert.Equal(t, media, gotMedia)
+		if size <= limit {
+			assert.Equal(t, parts, cut)
+			continue
+		}
+		assert.LessOrEqual(t, gotSize, limit)
+		assert.Greater(t, gotSize, limit-20, "cut no more than it must")
+		text := convo.ToolResult{Parts: cut}.Text()
+		assert.True(t, utf8.ValidString(text))
+		assert.Contains(t, text, fmt.Sprintf("[cut: %d bytes in all]", size))
+		assert.Equal(t, cut, throughAppend(t, limit, cut))
+	}
+}
+
+// A part that a cut does not touch stays a part of its own.
+func TestMaxResult_WholeParts(t *testing.T) {
+	const limit, marker = 256, "\n[cut: 1000 bytes in all]\n"
+	head, tail := limit-len(marker)-(limit-len(marker))/4, (limit-len(marker))/4
+	x := func(n int) convo.Part { return convo.Text(strings.Repeat("x", n)) }
+	for _, tt := range []struct{ parts, want []convo.Part }{
+		{[]convo.Part{x(1000 - tail), x(tail)}, []convo.Part{x(head).(convo.Text) + marker, x(tail)}},
+		{[]convo.Part{x(1000 - tail - 1), x(tail + 1)}, []convo.Part{x(head).(convo.Text) + marker + x(tail).(convo.Text)}},
+		{[]convo.Part{x(1000 - tail + 1), x(tail - 1)}, []convo.Part{x(head).(convo.Text) + marker + "x", x(tail - 1)}},
+		{[]convo.Part{x(head), x(1000 - head)}, []convo.Part{x(head), convo.Text(marker) + x(tail).(convo.Text)}},
+	} {
+		assert.Equal(t, tt.want, throughAppend(t, limit, tt.parts))
+	}
+}
+
+func sizeOf(parts []convo.Part) (size, media int) {
+	for _, p := range parts {
+		if t, ok := p.(convo.Text); ok {
+			size += len(t)
+		} else {
+			media++
+		}
+	}
+	return size, media
+}
+
+func throughAppend(t *testing.T, limit int, parts []convo.Part) []convo.Part {
+	h, err := convo.New(&convo.Options{MaxResult: limit, Tokenizer: byBytes})
+	require.NoError(t, err)
+	_, err = h.Append(convo.User("u"), convo.Assistant("", convo.ToolCall{ID: "c", Name: "f"}),
+		convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: "c", Parts: parts}}})
+	require.NoError(t, err)
+	e, _ := h.Snapshot().At(2)
+	return e.Message.ToolResults()[0].Parts
+}
+
+func TestAppend_IDs(t *testing.T) {
+	h := historyOf(t, nil)
+	id, err := h.Append()
+	require.NoError(t, err)
+	assert.Zero(t, id)
+	assert.EqualValues(t, 3, mustAppend(t, h, convo.System("s"), convo.User("u"), convo.Assistant("a")))
+	assert.EqualValues(t, 4, mustAppend(t, h, convo.User("v")))
+	_, err = h.Append(convo.User("w"))
+	require.Error(t, err)
+	assert.EqualValues(t, 5, mustAppend(t, h, convo.Assistant("b")), "a refused message uses no ID up")
+	assert.Equal(t, []convo.ID{1, 2, 3, 4, 5}, idsOf(h.Snapshot()))
+}
+
+// When a batch is refused, the calls that it had answered are open again, in the
+// same order.
+func TestAppend_AllOrNothing(t *testing.T) {
+	for _, n := range []int{4, 100} { // below and above the number that is looked up
+		t.Run(fmt.Sprint(n, " calls"), func(t *testing.T) {
+			var list []convo.ToolCall
+			for i := range n {
+				list = append(list, callOf(fmt.Sprint("c", i)))
+			}
+			h := historyOf(t, nil, convo.User("u"), convo.Assistant("", list...))
+			mustAppend(t, h, convo.Result(list[1], "x"))
+			bad := []convo.Message{
+				convo.System("s"), convo.Result(list[1], "again"), convo.Result(callOf("z"), ""),
+				convo.Assistant("early"), {Role: "robot"}, {Role: convo.RoleUser, Parts: []convo.Part{nil}},
+				convo.Assistant("", callOf("d"), callOf("d")),
+			}
+			for _, m := range bad {
+				unchanged(t, h, func() {
+					_, err := h.Append(convo.Result(list[2], "y"), convo.Result(list[0], "y"), m)
+					require.Error(t, err)
+					byName := resultOf(convo.ToolResult{Name: "tool"})
+					_, err = h.Append(byName, byName, m)
+					require.Error(t, err)
+					_, err = h.Append(m)
+					require.Error(t, err)
+				})
+			}
+			two := convo.Message{Role: convo.RoleTool, Parts: []convo.Part{
+				convo.ToolResult{CallID: "c0"}, convo.ToolResult{CallID: "c1"},
+			}}
+			unchanged(t, h, func() {
+				_, err := h.Append(two)
+				require.ErrorIs(t, err, convo.ErrAnswered)
+			})
+			// By name, or with neither id nor name, the first open call is
+			// meant: c0, c2, c3.
+			for i := range n - 1 {
+				id := mustAppend(t, h, resultOf(convo.ToolResult{Name: []string{"tool", ""}[i%2]}))
+				e, _ := h.Snapshot().Find(id)
+				want := "c0"
+				if i > 0 {
+					want = fmt.Sprint("c", i+1)
+				}
+				require.Equal(t, want, e.Message.ToolResults()[0].CallID)
+			}
+			require.Zero(t, h.Status().OpenCalls)
+			mustAppend(t, h, convo.Assistant("done"))
+		})
+	}
+}
+
+func TestAppend_CopiesWhatItIsGiven(t *testing.T) {
+	m := convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("one"), convo.Text("two")}}
+	inner := []convo.Part{convo.Text("result")}
+	c := callOf("c")
+	h := historyOf(t, nil, m, convo.Assistant("", c), resultOf(convo.ToolResult{CallID: "c", Parts: inner}))
+	before := stateOf(t, h)
+	m.Parts[0], inner[0] = convo.Text("changed"), convo.Text("changed")
+	e, _ := h.Snapshot().At(0)
+	e.Message.Parts[1] = convo.Text("changed")
+	h.Snapshot().Messages()[2].Parts[0].(convo.ToolResult).Parts[0] = convo.Text("changed")
+	assert.Equal(t, before, stateOf(t, h))
+}
+
+func TestAnswerOpenCalls(t *testing.T) {
+	a, b, c := callOf("a"), callOf("b"), callOf("c")
+	for _, tt := range []struct{ name, reason, want string }{
+		{"with a reason", "timed out", "timed out"},
+		{"without", "", "no result"},
+		{"invalid UTF-8", "bad \xff", "bad \uFFFD"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := historyOf(t, nil, convo.User("u"), convo.Assistant("", a, b, c), convo.Result(b, "ok"))
+			n, err := h.AnswerOpenCalls(tt.reason)
+			require.NoError(t, err)
+			assert.Equal(t, 2, n)
+			e, _ := h.Snapshot().Find(5)
+			r := e.Message.ToolResults()[0]
+			assert.Equal(t, convo.ToolResult{CallID: "c", Name: "tool", Parts: []convo.Part{convo.Text(tt.want)}, IsError: true}, r)
+			unchanged(t, h, func() {
+				n, err = h.AnswerOpenCalls("again")
+				require.NoError(t, err)
+				assert.Zero(t, n)
+			})
+			mustAppend(t, h, convo.Assistant("on"))
+		})
+	}
+}
+
+// An append makes at most 2 allocations and 256 bytes beyond the message, and 1
+// allocation more with a snapshot after each.
+func TestAppend_Allocations(t *testing.T) {
+	const n = 100_000
+	allocs, bytes := measureAllocs(n, func() { appendN(n, nil) })
+	t.Logf("%.2f allocations, %.0f bytes an append", allocs, bytes)
+	assert.LessOrEqual(t, allocs, 2.0)
+	assert.LessOrEqual(t, bytes, 256.0)
+
+	with, _ := measureAllocs(n, func() { appendN(n, func(h *convo.History) { h.Snapshot() }) })
+	t.Logf("%.2f allocations with a snapshot", with)
+	assert.LessOrEqual(t, with, allocs+1.01)
+}

@@ -1,0 +1,24 @@
+module github.com/seed-c1b73e60/convo/bench/peers/tiktoken-go
+
+go 1.26.5
+
+require (
+	github.com/pkoukk/tiktoken-go v0.1.8
+	github.com/pkoukk/tiktoken-go-loader v0.0.2
+	github.com/seed-c1b73e60/convo v0.0.0
+	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/stretchr/testify v1.11.1
+)
+
+require (
+	github.com/davecgh/go-spew v1.1.1 // indirect
+	github.com/dlclark/regexp2 v1.10.0 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/pmezard/go-difflib v1.0.0 // indirect
+	gopkg.in/yaml.v3 v3.0.1 // indirect
+)
+
+replace (
+	github.com/seed-c1b73e60/convo => ../../..
+	github.com/seed-c1b73e60/convo/bench => ../..
+)

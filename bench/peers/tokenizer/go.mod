@@ -1,0 +1,18 @@
+module github.com/seed-c1b73e60/convo/bench/peers/tokenizer
+
+go 1.26.5
+
+require (
+	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/stretchr/testify v1.11.1
+	github.com/tiktoken-go/tokenizer v0.10.0
+)
+
+require (
+	github.com/davecgh/go-spew v1.1.1 // indirect
+	github.com/dlclark/regexp2/v2 v2.5.1 // indirect
+	github.com/pmezard/go-difflib v1.0.0 // indirect
+	gopkg.in/yaml.v3 v3.0.1 // indirect
+)
+
+replace github.com/seed-c1b73e60/convo/bench => ../..

@@ -1,0 +1,32 @@
+package convo
+
+import "math"
+
+// A breaker stops automatic compactions from calling what has failed, until
+// MinFree/2 new tokens have been appended, and twice as many after each further
+// failure in a row, up to High - Low. It does not affect compactions that the
+// caller asked for.
+type breaker struct {
+	failures int   // in a row
+	appended int64 // History.appendedEver at the last failure
+	excused  bool  // a call came to nothing because of a rollback, and was not counted
+}
+
+// tripLocked counts a failure.
+func (b *breaker) tripLocked(h *History) {
+	b.failures = min(b.failures+1, math.MaxInt32)
+	b.appended = h.appendedEver
+}
+
+// isOpenLocked reports whether calls are stopped.
+func (b *breaker) isOpenLocked(h *History) bool {
+	if b.failures == 0 {
+		return false
+	}
+	wait := max(int64(h.limits.MinFree)/2, 1)
+	most := max(int64(h.limits.High-h.limits.Low), wait)
+	for range min(b.failures-1, 62) {
+		wait = min(wait*2, most)
+	}
+	return h.scaleLocked().Part(h.appendedEver-b.appended) < wait
+}

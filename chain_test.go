@@ -1,0 +1,246 @@
+package convo_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// fixed returns a strategy that always returns the same edit.
+func fixed(e convo.Edit) convo.CompactionStrategy {
+	return convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return e, nil })
+}
+
+// A link that removes the summary also removes the one that an earlier link has
+// put in.
+func TestChain_SummaryEmptied(t *testing.T) {
+	first := fixed(convo.Edit{Drop: []convo.ID{3, 4}, Summary: &convo.Summary{Text: "first"}})
+	ranges := fixed(convo.Edit{Drop: []convo.ID{3, 4}, Summary: &convo.Summary{Text: "first", Covers: []convo.Range{{First: 3, Last: 4}}}})
+	empties := fixed(convo.Edit{Drop: []convo.ID{5, 6}, Summary: &convo.Summary{}})
+	last := fixed(convo.Edit{Drop: []convo.ID{7, 8}, Summary: &convo.Summary{Text: "last"}})
+
+	for _, made := range []convo.CompactionStrategy{first, ranges} {
+		h := toolTurn(t, windowOf(0, convo.Chain(made, empties)), 20)
+		r, err := h.Compact(t.Context(), "")
+		require.NoError(t, err)
+		assert.Equal(t, []convo.ID{3, 4, 5, 6}, r.Dropped, "no summary stands for them")
+		assert.Empty(t, r.Summarised)
+		_, ok := h.Snapshot().Summary()
+		assert.False(t, ok)
+
+		h = toolTurn(t, windowOf(0, convo.Chain(made, empties, last)), 20)
+		r, err = h.Compact(t.Context(), "")
+		require.NoError(t, err)
+		assert.Equal(t, []convo.ID{3, 4, 5, 6}, r.Dropped)
+		assert.Equal(t, []convo.ID{7, 8}, r.Summarised)
+		sum, _ := h.Snapshot().Summary()
+		assert.Equal(t, "last", sum.Text)
+		assert.Equal(t, []convo.Range{{First: 7, Last: 8}}, sum.Covers)
+	}
+}
+
+func TestChain(t *testing.T) {
+	calls := 0
+	fails := convo.Summarize{With: broken(&calls), Window: -1}
+	t.Run("goes on after a link that failed", func(t *testing.T) {
+		h := toolTurn(t, windowOf(1500, convo.Chain(fails, convo.Truncate{})), 20)
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		require.Len(t, r.Links, 2)
+		assert.Equal(t, convo.OutcomeFailed, r.Links[0].Outcome)
+		require.ErrorContains(t, r.Links[0].Cause, "model is down")
+		assert.Equal(t, convo.Link{Strategy: "truncate", Outcome: convo.OutcomeApplied}, r.Links[1])
+	})
+	t.Run("stops when the goal is reached", func(t *testing.T) {
+		h := toolTurn(t, windowOf(2000, convo.Chain(convo.ClearToolResults{KeepLast: -1}, convo.Truncate{})), 20)
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		assert.Len(t, r.Links, 2)
+		h = toolTurn(t, windowOf(2299, convo.Chain(convo.Truncate{}, convo.ClearToolResults{})), 20)
+		r, err = h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		assert.Len(t, r.Links, 1)
+	})
+	t.Run("fails when no link contributes", func(t *testing.T) {
+		h := toolTurn(t, windowOf(1500, convo.Chain(fails, convo.SlidingWindow{Keep: 1000})), 20)
+		unchanged(t, h, func() {
+			r, err := h.CompactIfNeeded(t.Context())
+			require.ErrorContains(t, err, "summarize: convo: summarizer: model is down")
+			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+		})
+	})
+	t.Run("a summarizer reads what was there before another link cleared it", func(t *testing.T) {
+		rec := new(recorder)
+		h := toolTurn(t, windowOf(1000, convo.Chain(convo.ClearToolResults{KeepLast: 8}, convo.Summarize{With: rec, MaxTokens: 50, Window: -1})), 20)
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		require.Len(t, r.Links, 2)
+		require.Len(t, rec.requests, 1)
+		assert.Contains(t, rec.requests[0].Prompt, strings.Repeat("x", 92))
+		assert.NotContains(t, rec.requests[0].Prompt, "cleared")
+		for _, id := range r.Cleared {
+			assert.NotContains(t, r.Summarised, id, "a drop swallows a clear")
+		}
+	})
+	t.Run("the summary covers what its own link dropped", func(t *testing.T) {
+		some := convo.StrategyFunc(func(_ context.Context, _ *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			return convo.Edit{Drop: []convo.ID{3, 4, 5, 6, 7, 8}, Summary: &convo.Summary{Text: "x"}}, nil
+		})
+		h := toolTurn(t, windowOf(0, convo.Chain(some, convo.Truncate{})), 20)
+		require.NoError(t, h.SetLimits(convo.Limits{Window: 900, Reserve: -1, MinFree: 100}))
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		assert.NotEmpty(t, r.Summarised)
+		assert.NotEmpty(t, r.Dropped)
+		sum, _ := h.Snapshot().Summary()
+		assert.Equal(t, []convo.Range{{First: 3, Last: r.Summarised[len(r.Summarised)-1]}}, sum.Covers)
+		assert.Greater(t, r.Dropped[0], sum.Covers[0].Last)
+	})
+	t.Run("of a trigger only the links that are due", func(t *testing.T) {
+		h := toolTurn(t, windowOf(0, convo.Chain(convo.Truncate{}, convo.SlidingWindow{Keep: 5, TriggerAt: 30}, convo.SlidingWindow{Keep: 1, TriggerAt: 300})), 20)
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []convo.Link{{Strategy: "sliding-window", Outcome: convo.OutcomeApplied}}, r.Links)
+		assert.Equal(t, convo.ReasonTrigger, r.Reason)
+	})
+	t.Run("a summary goes deeper rather than leave the rest to be dropped unread", func(t *testing.T) {
+		h := toolTurn(t, windowOf(2000, convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{With: canned("x"), MaxTokens: 50, Window: -1}, convo.Truncate{})), 20)
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "summarize", r.Links[len(r.Links)-1].Strategy, "%v", r.Links)
+		assert.NotEmpty(t, r.Cleared)
+		assert.NotEmpty(t, r.Summarised)
+		assert.Empty(t, r.Dropped)
+		assert.LessOrEqual(t, r.TokensAfter, h.Status().Low)
+	})
+	t.Run("hostile links", func(t *testing.T) {
+		bad := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+			return convo.Edit{Drop: []convo.ID{4}}, nil // half an exchange
+		})
+		panics := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { panic("boom") })
+		h := toolTurn(t, windowOf(1500, convo.Chain(nil, bad, panics, convo.Chain(), convo.Chain(convo.Truncate{}))), 20)
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		require.Len(t, r.Links, 5)
+		for i, want := range []string{"Chain is <nil>", "half an exchange (entry 3)", "panic in CompactionStrategy: boom"} {
+			assert.Equal(t, convo.OutcomeFailed, r.Links[i].Outcome)
+			require.ErrorContains(t, r.Links[i].Cause, want)
+		}
+		assert.Equal(t, convo.Link{Strategy: "chain", Outcome: convo.OutcomeDeclined, Cause: convo.ErrNoGain}, r.Links[3])
+		assert.Equal(t, convo.Link{Strategy: "truncate", Outcome: convo.OutcomeApplied}, r.Links[4])
+	})
+}
+
+func TestChain_LinkThatWritesToItsSnapshot(t *testing.T) {
+	vandal := convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+		*s = convo.Snapshot{}
+		return convo.Edit{}, nil
+	})
+	h := toolTurn(t, windowOf(1000, convo.Chain(vandal, convo.Truncate{})), 20)
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+}
+
+// What failed has cost something too.
+func TestSummarize_UsageOfFailedCalls(t *testing.T) {
+	usage := convo.Usage{Input: 100, Output: 10}
+	for name, answer := range map[string]func(convo.SummaryRequest) (convo.Summary, error){
+		"refused": func(convo.SummaryRequest) (convo.Summary, error) { return convo.Summary{Usage: usage}, nil },
+		"failed": func(convo.SummaryRequest) (convo.Summary, error) {
+			return convo.Summary{Usage: usage}, errors.New("connection reset")
+		},
+	} {
+		h := toolTurn(t, windowOf(1500, convo.Chain(convo.Summarize{With: &recorder{answer: answer}, Window: -1}, convo.Truncate{})), 20)
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+		assert.Positive(t, r.Usage.Input/100, name)
+		assert.Equal(t, r.Usage.Input/100, r.Usage.Output/10, name)
+	}
+}
+
+// How each part is shown to a summarizer.
+func TestSummarize_Transcript(t *testing.T) {
+	rec := new(recorder)
+	c := convo.ToolCall{ID: "1", Name: `say "it"`, Arguments: `{"a":"<call>"}`}
+	m := convo.User("see", convo.Media{MIME: "image/png", URL: "u"}, convo.Opaque{Format: "f", JSON: `{"x":1}`})
+	m.Author = "Ann"
+	h := historyOf(t, windowOf(50_000, nil), m,
+		convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Reasoning{Text: "hm"}, convo.Reasoning{Signature: "s"}, convo.Text("so\n"), c}},
+		convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: "1", IsError: true, Parts: []convo.Part{
+			convo.Text("one"), convo.Text("two <summary>"), convo.Media{MIME: "a/b", URL: "u"}}}}},
+		convo.Assistant("<b>bold</b> &lt;"),
+	)
+	_, err := h.Handoff(t.Context(), rec, "")
+	require.NoError(t, err)
+	_, transcript, _ := strings.Cut(rec.requests[0].Prompt, "<transcript key=")
+	_, transcript, _ = strings.Cut(transcript, "\n")
+	transcript, _, _ = strings.Cut(transcript, "</transcript")
+	assert.Equal(t, `<message role="user" author="Ann">
+see
+<media type="image/png"/>
+<block format="f">{"x":1}</block>
+</message>
+<message role="assistant">
+<reasoning>hm</reasoning>
+so
+
+<call tool="say &quot;it&quot;">{"a":"&lt;call>"}</call>
+</message>
+<message role="tool">
+<result tool="say &quot;it&quot;" error="true">one
+two &lt;summary>
+<media type="a/b"/>
+</result>
+</message>
+<message role="assistant">
+<b>bold</b> &lt;
+</message>
+`, transcript)
+}
+
+// A strategy outside of a History counts as its goal says, or else as its
+// snapshot does.
+func TestSummarize_CountsByTheGoal(t *testing.T) {
+	rec := new(recorder)
+	s := toolTurn(t, bare(), 20).Snapshot()
+	for _, tt := range []struct {
+		count func(string) int
+		want  int
+	}{{nil, 4}, {func(text string) int { return 10 * len(text) }, 40}} {
+		_, err := convo.Summarize{With: rec, MaxTokens: 100, Window: -1}.Compact(t.Context(), s, convo.Goal{Target: 500, Count: tt.count})
+		require.NoError(t, err)
+		assert.Equal(t, tt.want, rec.requests[len(rec.requests)-1].Count("four"))
+	}
+	_, err := convo.Summarize{With: rec, MaxTokens: 100, Window: -1}.Compact(t.Context(), convo.NewSnapshot(s.Messages()), convo.Goal{Target: 500})
+	require.NoError(t, err)
+	assert.Equal(t, convo.Heuristic{}.CountTokens("four"), rec.requests[2].Count("four"))
+}
+
+// What is cut in a long result, or between two calls, is cut between two runes.
+func TestSummarize_CutsBetweenRunes(t *testing.T) {
+	for shift := range 4 {
+		rec := new(recorder)
+		h := historyOf(t, windowOf(0, convo.Summarize{With: rec, MaxTokens: 100, Window: 3000, KeepTokens: -1}))
+		c := callOf("c")
+		mustAppend(t, h, convo.User(strings.Repeat("x", shift)+strings.Repeat("😀", 2000)), convo.Assistant("", c),
+			convo.Result(c, strings.Repeat("x", shift)+strings.Repeat("😀", 1000)), convo.Assistant("so"), convo.User("thanks"))
+		r, err := h.Compact(t.Context(), "")
+		require.NoError(t, err)
+		assert.Positive(t, r.Unread)
+		shown := 0
+		for _, req := range rec.requests {
+			assert.True(t, utf8.ValidString(req.Prompt))
+			shown += strings.Count(req.Prompt, "😀")
+		}
+		assert.Equal(t, 3000, shown+r.Unread/len("😀"), "each is read or told")
+	}
+}

@@ -1,0 +1,345 @@
+package convo
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/calibrate"
+)
+
+// An attempt is one run of the strategy, and the attempt to apply its edit.
+type attempt struct {
+	need
+	f      *flight
+	report Report
+
+	// These are kept apart from the error, because the caller's code may return
+	// ErrStale and ErrClosed too.
+	stale  bool // the edit turned out to be stale
+	closed bool // the History turned out to be closed
+
+	// History.mu protects these four, by which the breaker judges the attempt.
+	planning      bool    // the strategy is running, or ended its goroutine
+	counted       bool    // the attempt was counted as a failure while it ran
+	breakerBefore breaker // the breaker before that
+	breakerAfter  breaker // and after it
+
+	// The state of the History when the attempt began, and what follows from
+	// it. total and minFree are upper bounds, in tokens of the whole request.
+	at      *Snapshot
+	scale   calibrate.Scale
+	marks   marks
+	total   int64 // size of the request
+	minFree int64 // the least that the edit must free
+	noGain  bool  // all that is not floor is too little to call a model for
+	goal    Goal
+
+	unclearable []Clear  // results that the attempt before failed to clear
+	work        Work     // of the strategy
+	summary     *Summary // of the edit; nil: none
+	unspilled   []Clear  // results that were not cleared, because Options.Spill failed
+}
+
+// try makes one attempt. If the edit turns out to be stale, it makes a second
+// one, except in the background. If no edit was applied and some results could
+// not be cleared, it makes another attempt that leaves those results alone. The
+// error is not nil if the request is too long afterwards.
+func (f *flight) try(n need) (Report, error) {
+	r, unspilled, err := f.attempt(n, nil)
+	if r.Outcome == OutcomeStale && !f.unattended && f.ctx.Err() == nil {
+		r, unspilled, err = f.attempt(n, nil)
+	}
+	if r.Outcome != OutcomeApplied && len(unspilled) > 0 && f.ctx.Err() == nil {
+		r, _, err = f.attempt(n, unspilled)
+	}
+	if err == nil && !r.Fits {
+		s := f.h.Status()
+		err = &LimitError{Need: s.Upper, Limit: s.Limit}
+		if r.Outcome == OutcomeDeclined {
+			err = fmt.Errorf("%w (%w)", err, r.Cause)
+		}
+	}
+	return r, err
+}
+
+// errGoexit is the error of an attempt during which the caller's code ended the
+// goroutine.
+var errGoexit = errors.New("convo: code called by the compaction ended the goroutine with runtime.Goexit; return an error instead")
+
+// attempt makes one attempt that does not clear the unclearable results, and
+// adds its report to f, even if the caller's code ends the goroutine. It returns
+// the results that could not be cleared.
+func (f *flight) attempt(n need, unclearable []Clear) (r Report, unspilled []Clear, err error) {
+	start := time.Now()
+	if f.unwatched {
+		f.watchContext()
+	}
+	a := &attempt{f: f, need: n, unclearable: unclearable}
+	a.report.Reason = n.reason
+	err = errGoexit // unless run returns
+	defer func() {
+		r, err = a.conclude(err)
+		r.Duration = time.Since(start)
+		if r.Outcome != OutcomeNotNeeded && !a.closed {
+			f.reports = append(f.reports, r)
+		}
+		unspilled = a.unspilled
+	}()
+	err = a.run()
+	return r, unspilled, err
+}
+
+// run asks the strategy for an edit and applies it.
+func (a *attempt) run() error {
+	breakerOpen, err := a.readState()
+	if err != nil {
+		return err
+	}
+	floor := a.at.floorWeight()
+	if err := a.checkFloor(floor); err != nil {
+		return err
+	}
+	if !a.setGoal(a.scale.Weigh(floor.total()), breakerOpen) {
+		a.report.Outcome, a.report.Cause = OutcomeDeclined, ErrNoGain
+		return nil
+	}
+	e, err := a.plan()
+	if err == nil {
+		a.summary = e.Summary
+		a.unspilled, err = a.f.h.carryOut(a.f.ctx, a.at, &e, &a.report, a.goal.NoClear != nil, a)
+		a.stale, a.closed = err == ErrStale, err == ErrClosed
+	}
+	if a.report.Outcome != OutcomeApplied && a.f.ctx.Err() != nil {
+		a.stale, a.closed = false, false
+		err = endOf(a.f.ctx)
+	}
+	return err
+}
+
+// plan asks the strategy for an edit, and copies its work into the report.
+func (a *attempt) plan() (Edit, error) {
+	h := a.f.h
+	h.mu.Lock()
+	a.planning = true
+	h.mu.Unlock()
+	own := *a.at // so that a strategy that writes to its snapshot changes only its own copy
+	name, e, err := plan(a.f.ctx, h.opts.Strategy, &own, a.goal)
+	h.mu.Lock()
+	a.planning, a.work = false, *e.Work
+	h.mu.Unlock()
+	r := &a.report
+	r.Strategy, r.Links = name, a.work.Links
+	r.Calls, r.Usage, r.Unread = a.work.Calls, a.work.Usage, a.work.Unread
+	return e, err
+}
+
+// readState records the present state of the History, and fills in most of the
+// goal. It reports whether the breaker forbids calling a model.
+func (a *attempt) readState() (breakerOpen bool, err error) {
+	h := a.f.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		a.closed = true
+		return false, ErrClosed
+	}
+	a.f.running = a
+	h.measureBeforeLocked(&a.report)
+	a.at, a.scale, a.marks = h.snapshotLocked(), h.scaleLocked(), h.marks
+	a.total = a.scale.Upper()
+	if a.reserve == nil {
+		a.limit = a.marks.limit
+	}
+	a.minFree = 1
+	if !a.requested {
+		a.minFree = max(int64(h.limits.MinFree), 1)
+	}
+	a.goal = Goal{
+		Reason:      a.reason,
+		Focus:       a.focus,
+		Unclearable: a.unclearable,
+		Window:      h.limits.Window,
+		Status:      h.statusLocked(),
+		Original:    a.at.original,
+	}
+	a.goal.Sent, a.goal.SentTokens = h.lastSentLocked()
+	if !a.requested && h.spillBreaker.isOpenLocked(h) {
+		a.goal.NoClear = errNoClear
+	}
+	return !a.requested && h.breaker.isOpenLocked(h), nil
+}
+
+// checkFloor returns an error if the floor alone is over the limit: then no
+// strategy can help.
+func (a *attempt) checkFloor(w floorWeight) error {
+	if a.scale.Weigh(w.total()) <= a.limit {
+		return nil
+	}
+	e := &FloorError{
+		Floor: clampInt(a.scale.Weigh(w.total())),
+		Room:  clampInt(a.fromWindow),
+		Limit: clampInt(a.limit + a.fromWindow),
+		Tools: clampInt(a.scale.Weigh(0)),
+	}
+	raw, weight := int64(0), a.scale.Weigh(0)
+	for _, share := range []struct {
+		raw int64
+		to  *int
+	}{{w.system, &e.System}, {w.newest, &e.Newest}, {w.users, &e.Users}, {w.pinned, &e.Pinned}, {w.ephemeral, &e.Ephemeral}} {
+		raw += share.raw
+		*share.to = clampInt(a.scale.Weigh(raw) - weight)
+		weight = a.scale.Weigh(raw)
+	}
+	if pool := a.f.h.opts.Budget; a.reserve != nil && pool != nil && a.limit < a.marks.limit {
+		free := max(a.room+a.limit-a.scale.Weigh(w.total()), 0) // with everything dropped but the floor
+		return fmt.Errorf("%w (%w)", &BudgetError{Need: clampInt(a.room), Free: clampInt(free)}, e)
+	}
+	return e
+}
+
+// setGoal fills in the rest of the goal. It reports whether the strategy should
+// run: it should not if the request fits and dropping everything but the floor
+// would free less than minFree.
+func (a *attempt) setGoal(floor int64, breakerOpen bool) bool {
+	counter := a.f.h.ident.counter
+	a.goal.Count = func(text string) int { return clampInt(counter.text(text)) }
+	switch {
+	case a.reason == ReasonTrigger:
+		a.noGain = a.total-floor < a.minFree
+	case a.total-max(floor, a.target) < a.minFree:
+		if a.total <= a.limit {
+			return false
+		}
+		a.noGain = true
+		a.minFree = 1
+	}
+	switch {
+	case a.noGain:
+		a.goal.NoModel = ErrNoGain
+	case breakerOpen:
+		a.goal.NoModel = ErrBreaker
+	}
+	if a.reason != ReasonTrigger {
+		a.goal.Target = clampInt(max(a.scale.Holds(a.target), 0))
+	}
+	a.goal.MinFree = clampInt(a.scale.Frees(a.minFree))
+	if a.marks.low != noMark {
+		a.goal.Low = clampInt(max(a.scale.Holds(a.marks.low), 1))
+	}
+	if a.limit != noMark {
+		a.goal.Limit = clampInt(max(a.scale.Holds(a.limit), 1))
+	}
+	return true
+}
+
+// checkLocked implements committer. It refuses an edit that makes the view
+// larger, leaves it too large, or frees too little.
+func (a *attempt) checkLocked(before, next *state) error {
+	freed := before.raw() - next.raw()
+	now := a.f.h.scaleOfLocked(next)
+	// The edit is judged by the request that it was made for: messages appended
+	// since do not count, except for Fit, which must reserve its room now.
+	weight, limit := now.Without(before.raw()-a.at.raw()).Upper(), a.limit
+	if a.reserve != nil {
+		weight, limit = now.Upper(), min(a.limit, a.f.h.marks.limit-a.fromWindow)
+	}
+	switch {
+	case freed < 0:
+		return &RefusedError{Reason: fmt.Sprintf("the view would grow by %d tokens", -freed)}
+	case a.total > a.limit && weight > limit:
+		return &LimitError{Need: clampInt(weight), Limit: clampInt(limit)}
+	}
+	if err := a.summary.fit(freed, int64(a.goal.MinFree)); err != nil {
+		return err
+	}
+	if freed == 0 && a.reason != ReasonTrigger {
+		return ErrNoGain
+	}
+	return nil
+}
+
+// claimLocked implements committer. It makes sure that ctx has not ended, and
+// makes the reservation for Fit.
+func (a *attempt) claimLocked(next *state) error {
+	if err := a.f.unwatchContext(); err != nil {
+		return err
+	}
+	if a.reserve == nil {
+		return nil
+	}
+	return a.reserve(next)
+}
+
+// conclude completes the report of an attempt that returned err. It returns no
+// error for a decline, unless the request is too long.
+func (a *attempt) conclude(err error) (Report, error) {
+	a.f.h.recordAttempt(a)
+	r := &a.report
+	if r.Outcome != OutcomeApplied {
+		r.Unread = 0
+	}
+	if isDecline(err) {
+		r.Outcome, r.Cause, err = OutcomeDeclined, err, nil
+	}
+	if err == nil && r.Outcome == OutcomeDeclined && a.total > a.limit && (a.reserve != nil || !r.Fits) {
+		err = fmt.Errorf("%w (%w)", &LimitError{Need: clampInt(a.total), Limit: clampInt(a.limit)}, r.Cause)
+	}
+	if err != nil {
+		r.Outcome, r.Cause = OutcomeFailed, err
+		if a.stale {
+			r.Outcome = OutcomeStale
+		}
+	}
+	return *r, err
+}
+
+// recordAttempt updates the breaker after an attempt has ended, and checks
+// whether the request fits. The breaker counts every attempt that called a model
+// in vain, once each: because a call failed, ended its goroutine or did not
+// return before ctx ended, or because its summary was not used.
+func (h *History) recordAttempt(a *attempt) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if a.planning {
+		h.countAbandonedLocked(a) // the strategy ended the goroutine
+	}
+	a.f.running = nil
+	if a.report.Outcome != OutcomeApplied {
+		a.report.Fits = h.fitsLocked() && !h.endedLocked()
+	}
+	if a.report.Outcome == OutcomeApplied {
+		h.lastFocus = a.focus
+	}
+	n := len(h.edits)
+	switch {
+	case a.planning:
+	case a.work.Calls == 0:
+		if a.counted && h.breaker == a.breakerAfter {
+			// It was counted when ctx ended, but did not call a model after all.
+			h.breaker = a.breakerBefore
+		}
+	case a.counted:
+	case a.work.failed():
+		h.breaker.tripLocked(h)
+	case a.report.Outcome == OutcomeApplied:
+		h.breaker = breaker{}
+	case a.stale && (n == 0 || h.edits[n-1].version <= a.at.version) && !h.breaker.excused:
+		// A rollback took back what the summary stands for, which is not the
+		// summarizer's fault. Had an edit made it stale, that edit might be the
+		// summarizer's own; so might a second rollback in a row.
+		h.breaker.excused = true
+	default:
+		h.breaker.tripLocked(h)
+	}
+}
+
+// countAbandonedLocked counts as a failure an attempt whose strategy has not
+// returned. The strategy is taken to have called a model if it was allowed to.
+func (h *History) countAbandonedLocked(a *attempt) {
+	if a.planning && a.goal.NoModel == nil && !a.counted {
+		a.counted, a.breakerBefore = true, h.breaker
+		h.breaker.tripLocked(h)
+		a.breakerAfter = h.breaker
+	}
+}

@@ -1,0 +1,361 @@
+package convo_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
+)
+
+// alwaysDue makes a Trigger of a strategy.
+type alwaysDue struct{ convo.CompactionStrategy }
+
+func (alwaysDue) Due(convo.Status) bool { return true }
+
+// When a trigger is due but there is little to gain, no model is called.
+func TestTrigger_LittleToGain(t *testing.T) {
+	var goals []convo.Goal
+	probe := convo.StrategyFunc(func(_ context.Context, _ *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		goals = append(goals, g)
+		return convo.Edit{}, nil
+	})
+	h := toolTurn(t, windowOf(0, alwaysDue{probe}), 8)
+	require.NoError(t, h.Pin(4, 6, 8, 10, 12, 14))
+	floor := 0
+	for x := range h.Snapshot().Exchanges() {
+		if x.Floor {
+			floor += x.Tokens
+		}
+	}
+	weight := func(raw int) int { return raw + (raw+7)/8 }
+	gain := weight(h.Snapshot().Tokens()) - weight(floor)
+	for i, minFree := range []int{gain - 1, gain, gain + 1} {
+		require.NoError(t, h.SetLimits(convo.Limits{MinFree: minFree}))
+		requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+		require.Len(t, goals, i+1)
+		assert.Equal(t, convo.ReasonTrigger, goals[i].Reason)
+		assert.Equal(t, minFree > gain, goals[i].NoModel != nil, "MinFree %d", minFree)
+		assert.Zero(t, goals[i].Target, "the strategy decides")
+	}
+
+	calls := 0
+	h, err := convo.Restore(h.Snapshot(), windowOf(0, alwaysDue{convo.Summarize{With: broken(&calls), Window: -1}}))
+	require.NoError(t, err)
+	require.NoError(t, h.SetLimits(convo.Limits{MinFree: gain + 1}))
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
+	assert.Equal(t, convo.ErrNoGain, r.Cause)
+	assert.Zero(t, calls)
+}
+
+// An edit that frees nothing is declined, unless a trigger was due: then the
+// strategy may have other reasons.
+func TestCompact_FreesNothing(t *testing.T) {
+	same := convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+		return convo.Edit{Clear: []convo.Clear{{ID: 4, Text: strings.Repeat("-", 92)}}}, nil
+	})
+	h := toolTurn(t, windowOf(0, same), 20)
+	unchanged(t, h, func() {
+		r, err := h.Compact(t.Context(), "")
+		assert.Equal(t, convo.ErrNoGain, err)
+		assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
+		assert.Equal(t, convo.ErrNoGain, r.Cause)
+	})
+
+	h = toolTurn(t, windowOf(0, alwaysDue{same}), 20)
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.Equal(t, []convo.ID{4}, r.Cleared)
+
+	// So it is with the links of a ladder.
+	h = toolTurn(t, windowOf(2000, convo.Chain(same, convo.Truncate{})), 20)
+	r, err = h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []convo.Link{{Strategy: "func", Outcome: convo.OutcomeDeclined, Cause: convo.ErrNoGain}, {Strategy: "truncate", Outcome: convo.OutcomeApplied}}, r.Links)
+	assert.Empty(t, r.Cleared)
+
+	h = toolTurn(t, windowOf(0, convo.Chain(alwaysDue{same}, convo.Truncate{})), 20)
+	r, err = h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []convo.Link{{Strategy: "func", Outcome: convo.OutcomeApplied}}, r.Links)
+	assert.Equal(t, []convo.ID{4}, r.Cleared)
+}
+
+// Each exchange counts once, in the first share that it belongs to, and the
+// shares add up.
+func TestFloorError_Shares(t *testing.T) {
+	opts := windowOf(50, convo.Truncate{})
+	opts.Limits.Tools = 7
+	opts.Roles = convo.Relaxed()
+	opts.Priors = map[string]convo.Prior{"": {Margin: -1}} // weights are bytes
+	c := callOf("c")
+	h := historyOf(t, opts,
+		convo.System("guide"),
+		convo.User("first"), convo.Assistant("pinned answer"), convo.Assistant("free"),
+		convo.User("one"), convo.User("and two"), convo.Assistant("hm"),
+		convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 30)),
+	)
+	require.NoError(t, h.SetEphemeral(convo.User("rain")))
+	want := convo.FloorError{Limit: 50, System: 5, Newest: 7 + 35, Users: 3 + 7, Ephemeral: 4, Tools: 7}
+	for _, tt := range []struct {
+		name   string
+		pin    []convo.ID
+		pinned int
+	}{
+		{"nothing pinned", nil, 0},
+		{"an old answer", []convo.ID{3}, 13},
+		{"an old answer and the newest exchange", []convo.ID{3, 9}, 13},
+		{"all the users", []convo.ID{2, 5, 6}, 5},
+		{"all", []convo.ID{2, 3, 4, 5, 6, 7, 8}, 5 + 13 + 4 + 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			require.NoError(t, h.Unpin(idsOf(h.Snapshot())...))
+			require.NoError(t, h.Pin(tt.pin...))
+			_, err := h.CompactIfNeeded(t.Context())
+			var floor *convo.FloorError
+			require.ErrorAs(t, err, &floor)
+			want := want
+			want.Pinned = tt.pinned
+			want.Floor = 5 + 42 + 10 + tt.pinned + 4 + 7
+			assert.Equal(t, want, *floor)
+		})
+	}
+
+	// Where the newest turn has nothing but its users, the last of them is the
+	// newest exchange.
+	h = historyOf(t, opts, convo.System("guide"), convo.Assistant("hello"), convo.User("one"), convo.User(strings.Repeat("x", 50)))
+	require.NoError(t, h.Pin(3, 4))
+	_, err := h.CompactIfNeeded(t.Context())
+	var floor *convo.FloorError
+	require.ErrorAs(t, err, &floor)
+	assert.Equal(t, convo.FloorError{Floor: 65, Limit: 50, System: 5, Newest: 50, Users: 3, Tools: 7}, *floor)
+}
+
+// When a compaction is declined but another goroutine has made room meanwhile,
+// the request fits, and there is no error.
+func TestCompactIfNeeded_RoomFromElsewhere(t *testing.T) {
+	var h *convo.History
+	h = toolTurn(t, windowOf(1000, convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+		_, err := h.SplicePrefix(s, 38, "")
+		return convo.Edit{}, err
+	})), 20)
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
+	assert.Equal(t, convo.ErrNoGain, r.Cause)
+	assert.True(t, r.Fits)
+}
+
+// An edit is checked against the limit that it was made for. When the limit has
+// changed meanwhile, the History checks again.
+func TestCompactIfNeeded_SetLimitsMeanwhile(t *testing.T) {
+	var h *convo.History
+	var limits []convo.Limits
+	runs := 0
+	h = toolTurn(t, windowOf(2000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		runs++
+		if len(limits) > 0 {
+			require.NoError(t, h.SetLimits(limits[0]))
+			limits = limits[1:]
+		}
+		return convo.Truncate{}.Compact(ctx, s, g)
+	})), 20)
+	fork := h.Snapshot()
+
+	limits = []convo.Limits{{Window: 800, Reserve: -1}} // lower
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.True(t, r.Fits)
+	assert.Equal(t, 2, runs)
+	assert.LessOrEqual(t, h.Status().Upper, 400)
+
+	h, err = convo.Restore(fork, windowOf(2000, convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+		require.NoError(t, h.SetLimits(convo.Limits{Window: 2400, Reserve: -1})) // higher
+		return convo.Edit{Drop: []convo.ID{3, 4}}, nil
+	})))
+	require.NoError(t, err)
+	unchangedLen := h.Len()
+	_, err = h.CompactIfNeeded(t.Context())
+	var limit *convo.LimitError
+	require.ErrorAs(t, err, &limit)
+	assert.Equal(t, 2000, limit.Limit)
+	assert.Equal(t, unchangedLen, h.Len())
+}
+
+// A counting strategy counts attempts to summarise: runs of another strategy in
+// which its summarizer was called.
+type counting struct {
+	convo.CompactionStrategy
+	requests *recorder
+	attempts int
+	most     int // calls beyond what one attempt may make, at most
+}
+
+func (c *counting) Compact(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+	before := len(c.requests.requests)
+	e, err := c.CompactionStrategy.Compact(ctx, s, g)
+	if made := c.requests.requests[before:]; len(made) > 0 {
+		c.attempts++
+		c.most = max(c.most, len(made)-c.allowed(made))
+	}
+	return e, err
+}
+
+// allowed returns how many calls one attempt may make for the messages it had to
+// summarise.
+func (c *counting) allowed(reqs []convo.SummaryRequest) int {
+	window := convo.Limits{}.Window
+	if z, ok := c.CompactionStrategy.(convo.Summarize); ok {
+		window = z.Window
+	}
+	if window <= 0 {
+		return 1
+	}
+	total, chunk := 0, window
+	for _, req := range reqs {
+		_, rest, _ := strings.Cut(req.Prompt, "<transcript key=")
+		transcript := req.Count(rest)
+		total += transcript
+		room := window*7/8 - (req.Count(req.Prompt) - transcript) - 2*req.MaxTokens
+		chunk = min(chunk, room*7/8)
+	}
+	return (total+chunk-1)/chunk + 1
+}
+
+// However a summarizer behaves, the number of attempts is bounded.
+func TestAttempts_Bounded(t *testing.T) {
+	fakes := map[string]func() convo.Summarizer{
+		"canned":    func() convo.Summarizer { return convotest.Canned{} },
+		"echo":      func() convo.Summarizer { return convotest.Echo{} },
+		"failing":   func() convo.Summarizer { return convotest.Failing{} },
+		"flaky":     func() convo.Summarizer { return &convotest.Flaky{} },
+		"flaky, 3":  func() convo.Summarizer { return &convotest.Flaky{Every: 3, With: convotest.Echo{}} },
+		"panicking": func() convo.Summarizer { return convotest.Panicking{} },
+		"empty":     func() convo.Summarizer { return convotest.Empty{} },
+		"cut off":   func() convo.Summarizer { return convotest.CutOff{} },
+		"growing":   func() convo.Summarizer { return new(convotest.Growing) },
+	}
+	for name, fake := range fakes {
+		for _, setup := range []struct {
+			name   string
+			limits convo.Limits
+			window int
+			pins   bool
+			others []convo.CompactionStrategy
+		}{
+			{name: "alone", limits: convo.Limits{Window: 8000, Reserve: -1}, window: -1},
+			{name: "in a ladder", limits: convo.Limits{Window: 8000, Reserve: -1}, window: -1, others: []convo.CompactionStrategy{convo.Truncate{}}},
+			{name: "high floor", limits: convo.Limits{Window: 8000, Reserve: -1, Low: 2000, MinFree: 100}, window: -1, pins: true},
+			{name: "folding", limits: convo.Limits{Window: 16000, Reserve: -1}, window: 2600},
+			{name: "small steps", limits: convo.Limits{Window: 8000, Reserve: -1, High: 4000, Low: 3800, Soft: 3900, MinFree: 20}, window: -1},
+		} {
+			t.Run(name+", "+setup.name, func(t *testing.T) {
+				with := fake()
+				rec := &recorder{answer: func(req convo.SummaryRequest) (convo.Summary, error) { return with.Summarize(t.Context(), req) }}
+				c := &counting{requests: rec, CompactionStrategy: convo.Summarize{With: rec, Window: setup.window, MaxTokens: 600}}
+				strategy := convo.Chain(append([]convo.CompactionStrategy{c}, setup.others...)...)
+				h, err := convo.New(&convo.Options{Limits: setup.limits, Strategy: strategy})
+				require.NoError(t, err)
+				rng := rand.New(rand.NewPCG(1, 1))
+				appended, pinned := 0, 0
+				for i := range 1500 {
+					text := strings.Repeat("some words of it ", rng.IntN(30))
+					from := h.Snapshot().Tokens()
+					id := mustAppend(t, h, convo.User("step "+itoa(i)), convo.Assistant(text+"so."))
+					added := h.Snapshot().Tokens() - from
+					appended += added + added/8 + 1
+					if setup.pins && i%10 == 0 && pinned < 5500 {
+						require.NoError(t, h.Pin(id))
+						pinned += added
+					}
+					_, r, err := h.Prepare(t.Context())
+					require.True(t, err != nil || r.Fits)
+					if !r.Fits { // nothing more can be done for it here
+						_, err := h.SplicePrefix(h.Snapshot(), h.Len()/2, "")
+						require.NoError(t, err)
+					}
+				}
+				minFree := h.Status().MinFree
+				bound := 3*((appended+minFree-1)/minFree) + 3
+				t.Logf("%d attempts, %d calls, bound %d", c.attempts, len(rec.requests), bound)
+				assert.Positive(t, c.attempts)
+				assert.LessOrEqual(t, c.attempts, bound)
+				assert.LessOrEqual(t, c.most, 0, "calls in one attempt")
+			})
+		}
+	}
+}
+
+// While the floor leaves less than MinFree, no summarizer is called.
+func TestAttempts_FloorLeavesTooLittle(t *testing.T) {
+	rec := new(convotest.Recorder)
+	for _, over := range []bool{false, true} {
+		h, err := convo.New(&convo.Options{
+			Limits:   convo.Limits{Window: 4000, Reserve: -1, High: 3000, Low: 1000, Soft: 2900, MinFree: 900},
+			Strategy: convo.Chain(convo.Summarize{With: rec, Window: -1}, convo.Truncate{}),
+		})
+		require.NoError(t, err)
+		id := mustAppend(t, h, convo.User(strings.Repeat("the whole brief ", 800)), convo.Assistant("I see."))
+		require.NoError(t, h.Pin(id-1))
+		for range 200 {
+			mustAppend(t, h, convo.User("and"), convo.Assistant("so"))
+			s := h.Status()
+			if over {
+				require.NoError(t, h.SetLimits(convo.Limits{Window: s.Upper - 1, Reserve: -1, Low: 1000, MinFree: 900, Soft: s.Upper - 2}))
+			}
+			floor := 0
+			for x := range h.Snapshot().Exchanges() {
+				if x.Floor {
+					floor += x.Tokens
+				}
+			}
+			if s.Upper-floor*9/8 >= 900 {
+				break
+			}
+			requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+			h.CompactInBackground(t.Context())
+			_, _ = h.Wait(t.Context())
+		}
+	}
+	assert.Zero(t, rec.Calls())
+}
+
+// When the tool definitions leave no room, the error names them, and no model is
+// called in vain.
+func TestCompactIfNeeded_ToolsAboveTheLimit(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		limits convo.Limits
+		fits   bool
+	}{
+		{"schemas of 29 of 32 thousand", convo.Limits{Window: 32_000, Reserve: 4000, Tools: 29_000}, false},
+		{"and just fits", convo.Limits{Window: 36_000, Reserve: -1, Tools: 29_000, High: 20_000}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rec := new(recorder)
+			opts := bare()
+			opts.Limits, opts.Strategy = tt.limits, convo.Summarize{With: rec, MaxTokens: 100, Window: -1}
+			h := toolTurn(t, opts, 5)
+			for range 20 {
+				r, err := h.CompactIfNeeded(t.Context())
+				assert.Equal(t, tt.fits, r.Fits)
+				var floor *convo.FloorError
+				assert.Equal(t, !tt.fits, errors.As(err, &floor))
+				if floor != nil {
+					assert.GreaterOrEqual(t, floor.Tools, 29_000, "it is named")
+				}
+				mustAppend(t, h, convo.User("and"), convo.Assistant("so"))
+			}
+			assert.Empty(t, rec.requests)
+		})
+	}
+}

@@ -1,0 +1,478 @@
+package convo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
+)
+
+// An edit is applied in three steps: checkEdit checks it against the snapshot that
+// it was planned for, prepare makes and counts the texts that it puts in place,
+// and perform applies it to the current state, or finds that it no longer fits.
+// Only prepare runs the caller's code.
+
+// A checkedEdit is an edit that breaks no rule for its snapshot.
+type checkedEdit struct {
+	drop       []ID           // in ascending order
+	covered    []ID           // those of drop that newSummary stands for
+	clears     []clearing     // in ascending order of entries, none of which is dropped
+	newSummary *Summary       // nil: leave the summary as it is; empty: remove it
+	oldSummary *placedSummary // the summary in the snapshot
+}
+
+// A clearing holds what an edit clears in one entry.
+type clearing struct {
+	id    ID
+	texts []Clear
+}
+
+// matches returns the Clear that applies to the result of a call, or nil.
+func (c *clearing) matches(callID string) *Clear {
+	for i := range slices.Backward(c.texts) { // the last one wins
+		if t := &c.texts[i]; t.CallID == "" || t.CallID == callID {
+			return t
+		}
+	}
+	return nil
+}
+
+// checkEdit returns an *EditError if the edit breaks a rule for the view at.
+func checkEdit(at *state, e *Edit) (*checkedEdit, error) {
+	ed := &checkedEdit{drop: slices.Clone(e.Drop), oldSummary: at.summary}
+	if !slices.IsSorted(ed.drop) {
+		slices.Sort(ed.drop)
+	}
+	ed.drop = slices.Compact(ed.drop)
+	if err := ed.checkDrop(at); err != nil {
+		return nil, err
+	}
+	if err := ed.checkClear(at, e.Clear); err != nil {
+		return nil, err
+	}
+	if e.Summary == nil {
+		return ed, nil
+	}
+	summary := *e.Summary
+	summary.Text = text.Valid(summary.Text)
+	if summary.Text != "" && strings.TrimSpace(summary.Text) == "" {
+		return nil, &EditError{Rule: "the summary is blank; an empty one removes it"}
+	}
+	for _, r := range summary.Covers {
+		if r.First < 1 || r.Last < r.First || r.Last > at.last {
+			return nil, &EditError{Rule: fmt.Sprintf("the summary covers %d to %d, which is not an ascending range of IDs from 1 to %d", r.First, r.Last, at.last)}
+		}
+	}
+	summary.Covers = slices.Clone(summary.Covers)
+	if summary.Covers == nil && summary.Text != "" {
+		summary.Covers = rangesOf(ed.drop)
+	}
+	slices.SortFunc(summary.Covers, byFirst)
+	ed.covered = within(ed.drop, summary.Covers)
+	if summary.Usage.fault() != nil {
+		summary.Usage = Usage{}
+	}
+	ed.newSummary = &summary
+	return ed, nil
+}
+
+// checkDrop checks ed.drop: it must name whole exchanges outside the floor.
+func (ed *checkedEdit) checkDrop(at *state) error {
+	floor := at.floor()
+	drop := ed.drop
+	for from := 0; from < len(at.list) && len(drop) > 0; {
+		_, to := exchangeAt(at.list, from)
+		named := 0
+		for _, e := range at.list[from:to] {
+			if len(drop) > 0 && drop[0] < e.id {
+				return unknownEntry(at, drop[0])
+			}
+			if len(drop) > 0 && drop[0] == e.id {
+				drop = drop[1:]
+				named++
+			}
+		}
+		if named > 0 {
+			if named < to-from {
+				return &EditError{Rule: "drops half an exchange", ID: at.list[from].id}
+			}
+			if rule := floor.rule(from); rule != "" {
+				return &EditError{Rule: "drops " + rule, ID: at.list[from].id}
+			}
+		}
+		from = to
+	}
+	if len(drop) > 0 {
+		return unknownEntry(at, drop[0])
+	}
+	return nil
+}
+
+// unknownEntry returns the error for an ID that is not in the list.
+func unknownEntry(at *state, id ID) error {
+	if _, ok := index(at.sys, id); ok {
+		return &EditError{Rule: "names a system entry", ID: id}
+	}
+	return &EditError{Rule: "names an entry that the snapshot does not hold", ID: id}
+}
+
+// checkClear checks clears, which must name results outside the floor, and collects
+// them in ed.clears.
+func (ed *checkedEdit) checkClear(at *state, clears []Clear) error {
+	clears = slices.Clone(clears)
+	slices.SortStableFunc(clears, func(a, b Clear) int { return cmp.Compare(a.ID, b.ID) })
+	floor := at.floor()
+	for _, c := range clears {
+		i, ok := index(at.list, c.ID)
+		if !ok {
+			return unknownEntry(at, c.ID)
+		}
+		e := at.list[i]
+		if !hasResult(e, c.CallID) {
+			return &EditError{Rule: "clears a result that is not there", ID: c.ID, CallID: c.CallID}
+		}
+		if rule := floor.rule(i); rule != "" {
+			return &EditError{Rule: "clears " + rule, ID: c.ID, CallID: c.CallID}
+		}
+		if _, dropped := slices.BinarySearch(ed.drop, c.ID); dropped {
+			continue
+		}
+		c.Text = text.Valid(c.Text)
+		if n := len(ed.clears); n == 0 || ed.clears[n-1].id != c.ID {
+			ed.clears = append(ed.clears, clearing{id: c.ID})
+		}
+		last := &ed.clears[len(ed.clears)-1]
+		last.texts = append(last.texts, c)
+	}
+	return nil
+}
+
+// hasResult reports whether the entry holds a result of that call, or any result if
+// callID is empty.
+func hasResult(e *entry, callID string) bool {
+	return slices.ContainsFunc(e.msg.Parts, func(p Part) bool {
+		r, ok := p.(ToolResult)
+		return ok && (callID == "" || r.CallID == callID)
+	})
+}
+
+// prepared holds what an edit puts in place, counted.
+type prepared struct {
+	clears    []replacement  // one for each of checkedEdit.clears
+	summary   *placedSummary // nil: none
+	spillErrs []error        // why results are not cleared
+	unspilled []Clear        // these results
+}
+
+// A replacement is an entry and a copy of it with results cleared. It is zero if
+// there is nothing to clear.
+type replacement struct{ from, to *entry }
+
+// prepare makes and counts the texts that an edit puts in place of what now holds.
+// It runs the caller's code, so no lock may be held.
+func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepared {
+	p := &prepared{clears: make([]replacement, len(ed.clears))}
+	for i := range ed.clears {
+		c := &ed.clears[i]
+		k, ok := index(now.list, c.id)
+		if !ok {
+			continue // perform will return ErrStale
+		}
+		from := now.list[k]
+		if _, pinned := slices.BinarySearch(now.pins, from.head); pinned {
+			continue // perform will keep it
+		}
+		if to := id.cleared(from, c, spill, p); to != nil {
+			p.clears[i] = replacement{from, to}
+		}
+	}
+	if ed.newSummary != nil && ed.newSummary.Text != "" {
+		p.summary = &placedSummary{sum: *ed.newSummary, raw: id.summaryTokens(ed.newSummary.Text)}
+		p.summary.sum.Tokens = clampInt(p.summary.raw)
+	}
+	return p
+}
+
+// cleared returns a copy of an entry with results cleared, or nil if there is
+// nothing to clear. The copy does not keep what was cleared in memory.
+func (id *identity) cleared(from *entry, c *clearing, spill *spiller, p *prepared) *entry {
+	to := *from
+	to.msg, to.inline, to.edit = from.msg.clone(), [1]Part{}, new(edited)
+	changed := false
+	for i, part := range to.msg.Parts {
+		r, ok := part.(ToolResult)
+		if !ok {
+			continue // the snapshot was not checked
+		}
+		t := c.matches(r.CallID)
+		if t == nil || t.Text == "" && r.Cleared {
+			continue
+		}
+		text := t.Text
+		if text == "" {
+			var err error
+			if text, err = spill.marker(id, from, &r); err != nil {
+				if n := len(p.spillErrs); n == 0 || p.spillErrs[n-1] != errSpillDown { // add it once
+					p.spillErrs = append(p.spillErrs, err)
+				}
+				p.unspilled = append(p.unspilled, Clear{ID: from.id, CallID: r.CallID})
+				continue
+			}
+		}
+		r.Parts, r.Cleared = textParts(text), true
+		to.msg.Parts[i] = r
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	to.tokens = id.message(&to.msg)
+	return &to
+}
+
+// markerText returns the text that replaces a cleared result.
+func markerText(r *ToolResult, ref string) string {
+	return fmt.Sprintf("[result of %s cleared: %d bytes%s]", r.Name, textSize(r.Parts), refText(ref))
+}
+
+// An editEffect says what an edit did to a state.
+type editEffect struct {
+	changed          bool
+	retry            bool // the edit must be prepared once more
+	dropped, cleared []ID
+	pinned           []ID // kept, because they were pinned meanwhile
+	summarised       []ID // dropped, and the summary stands for them
+	newest           ID   // the newest entry that was dropped or cleared
+}
+
+// perform applies an edit to s, whose slices must be clipped. On an error, or if
+// the edit must be prepared once more, s must not be used.
+func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
+	var done editEffect
+	if ed.newSummary != nil && s.summary != ed.oldSummary {
+		return done, ErrStale
+	}
+	if len(ed.drop) > 0 || len(ed.clears) > 0 {
+		if err := s.rewrite(ed, p, &done); err != nil || done.retry {
+			return done, err
+		}
+	}
+	if ed.newSummary == nil || len(ed.drop) > 0 && len(done.dropped) == 0 {
+		return done, nil
+	}
+	if p.summary == nil {
+		done.changed = done.changed || s.summary != nil
+		s.summary = nil
+		return done, nil
+	}
+	if done.splitDropped(ed.covered); len(done.summarised) == 0 && len(ed.covered) > 0 {
+		return done, nil // everything that the summary stands for was pinned meanwhile
+	}
+	summary := &p.summary.sum
+	covers := without(ed.newSummary.Covers, done.pinned)
+	summary.Updates, summary.Time = 0, time.Now()
+	if s.summary != nil {
+		covers = slices.Concat(s.summary.sum.Covers, covers)
+		summary.Updates = min(s.summary.sum.Updates, maxUpdates-1) + 1
+	}
+	summary.Covers = s.covering(covers)
+	s.summary, done.changed = p.summary, true
+	return done, nil
+}
+
+// splitDropped moves what the summary stands for from dropped to summarised.
+func (done *editEffect) splitDropped(covered []ID) {
+	var rest []ID
+	for _, id := range done.dropped {
+		if _, ok := slices.BinarySearch(covered, id); ok {
+			done.summarised = append(done.summarised, id)
+		} else {
+			rest = append(rest, id)
+		}
+	}
+	done.dropped = rest
+}
+
+// rewrite drops and clears entries of the list. Those behind the last entry that
+// the edit names are copied as they are.
+func (s *state) rewrite(ed *checkedEdit, p *prepared, done *editEffect) error {
+	drop, clears := ed.drop, ed.clears
+	list := make([]*entry, 0, max(len(s.list)-len(drop), 0)+min(len(drop), 64))
+	done.dropped = make([]ID, 0, len(drop))
+	floor := s.floor()
+	raw, turns := s.listRaw, s.turns
+	turn, stays := 0, true // the current turn, and whether any entry of it stays
+	i := 0
+	for ; i < len(s.list) && len(drop)+len(clears) > 0; i++ {
+		e := s.list[i]
+		if e.turn != turn {
+			if !stays {
+				turns--
+			}
+			turn, stays = e.turn, e.turn == 0
+		}
+		named := len(drop) > 0 && drop[0] == e.id
+		if named {
+			drop = drop[1:]
+		}
+		var r *replacement
+		if len(clears) > 0 && clears[0].id == e.id {
+			r = &p.clears[len(ed.clears)-len(clears)]
+			clears = clears[1:]
+			named = true
+		}
+		if named {
+			switch {
+			case floor.pinned(i):
+				done.pinned = append(done.pinned, e.id)
+			case floor.has(i):
+				return ErrStale
+			case r == nil:
+				done.dropped = append(done.dropped, e.id)
+				raw -= e.tokens
+				s.touch(e, done)
+				continue
+			case r.from == nil: // nothing to clear, or Options.Spill failed
+			case r.from != e:
+				done.retry = true
+				return nil
+			default:
+				done.cleared = append(done.cleared, e.id)
+				raw += r.to.tokens - e.tokens
+				e = r.to
+				s.touch(e, done)
+			}
+		}
+		stays = true
+		list = append(list, e)
+	}
+	if len(drop) > 0 || len(clears) > 0 {
+		return ErrStale // an entry has left the view
+	}
+	if !stays && !(i < len(s.list) && s.list[i].turn == turn) {
+		turns--
+	}
+	s.replace(s.sys, append(list, s.list[i:]...), raw, turns, s.turn)
+	return nil
+}
+
+// touch records that e was dropped or cleared.
+func (s *state) touch(e *entry, done *editEffect) {
+	done.changed = true
+	done.newest = e.id // IDs ascend
+	s.touched = max(s.touched, e.turn)
+}
+
+// A committer can refuse an edit just before it takes effect. It is the compaction
+// that planned the edit. Its methods are called with the lock held.
+type committer interface {
+	// checkLocked returns an error if the view next, which the edit makes of
+	// before, must not take its place. It changes nothing.
+	checkLocked(before, next *state) error
+
+	// claimLocked reserves what the compaction was asked to make room for, or
+	// returns an error. If it returns nil, the edit takes effect.
+	claimLocked(next *state) error
+}
+
+// carryOut applies an edit and fills in the report, or returns an error and changes
+// nothing. If noSpill is set, it does not call Options.Spill. It returns the
+// results that were not cleared because their originals could not be stored.
+func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, r *Report, noSpill bool, by committer) ([]Clear, error) {
+	ed, err := checkEdit(&at.state, e)
+	if err != nil {
+		return nil, err
+	}
+	spill := &spiller{h: h, ctx: ctx, disabled: noSpill}
+	defer spill.close()
+	for {
+		now := h.Snapshot()
+		p, err := h.prepareEdit(now, ed, spill)
+		if err != nil {
+			return nil, err
+		}
+		retry, err := h.commit(ed, p, r, by)
+		if err != nil || !retry {
+			return p.unspilled, err
+		}
+		// Another edit has cleared a result meanwhile: prepare once more.
+	}
+}
+
+// prepareEdit is prepare, with a panic of the Tokenizer as an error.
+func (h *History) prepareEdit(now *Snapshot, ed *checkedEdit, spill *spiller) (p *prepared, err error) {
+	defer catch(&err, "Options.Tokenizer")
+	return h.ident.prepare(&now.state, ed, spill), nil
+}
+
+// commit applies a prepared edit and fills in the report, or reports that the edit
+// must be prepared once more. by is nil for an edit made by hand.
+func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, by committer) (retry bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return false, ErrClosed
+	}
+	h.measureBeforeLocked(r)
+	before := h.state.clipped()
+	next := before
+	done, err := next.perform(ed, p)
+	if err != nil || done.retry {
+		return done.retry, err
+	}
+	r.Kept, r.Cause = done.pinned, errors.Join(p.spillErrs...)
+	if !done.changed {
+		r.Outcome = OutcomeDeclined
+		if r.Cause == nil {
+			r.Cause = ErrNoGain
+		}
+		return false, nil
+	}
+	next.version++
+	next.sumMeasured(true)
+	if by != nil {
+		if err := by.checkLocked(&before, &next); err != nil {
+			return false, err
+		}
+		if err := by.claimLocked(&next); err != nil {
+			return false, err
+		}
+	}
+	h.commitLocked(next, done.newest)
+	if by != nil {
+		h.compacted = h.version
+	}
+
+	r.Outcome = OutcomeApplied
+	r.Cleared, r.Dropped, r.Summarised = done.cleared, done.dropped, done.summarised
+	r.SummaryDropped = before.summary != nil && next.summary == nil
+	if p.summary != nil && r.Usage == (Usage{}) {
+		r.Usage = p.summary.sum.Usage
+	}
+	r.MessagesAfter, r.TokensAfter = h.messages(), h.estimateLocked().Upper
+	r.Fits = h.fitsLocked()
+	sent := before.reported()
+	if h.heard {
+		sent = h.known().cal.at
+	}
+	r.PrefixKept = prefixKept(sent, &h.state)
+	h.releaseViewsLocked(0)
+	return false, nil
+}
+
+// commitLocked makes next, which an edit has made, the current view. newest is the
+// newest entry that the edit dropped or cleared.
+func (h *History) commitLocked(next state, newest ID) {
+	h.snap = nil
+	h.state = next
+	h.rewritten = h.version
+	clear(h.spilled)
+	h.recordEditLocked(newest)
+	h.appended, h.lastEdit, h.lastFocus = 0, time.Now().UnixNano(), ""
+	h.updateChargeLocked()
+}

@@ -1,0 +1,309 @@
+package convo_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// The texts of all errors, with all of their fields set and with none.
+func TestErrors_Texts(t *testing.T) {
+	for want, err := range map[string]error{
+		"convo: Limits.High is 7, want less":                                                                                             &convo.ValueError{Name: "Limits.High", Value: 7, Want: "less"},
+		`convo: message 2 ("user"): empty`:                                                                                               &convo.MessageError{Index: 2, Role: convo.RoleUser, Part: -1, Reason: "empty"},
+		`convo: message 2 ("user"), part 0: nil part`:                                                                                    &convo.MessageError{Index: 2, Role: convo.RoleUser, Reason: "nil part"},
+		"convo: message 0 (no role): unknown role":                                                                                       &convo.MessageError{Part: -1, Reason: "unknown role"},
+		`convo: message 0 ("a role with a name t"): unknown role`:                                                                        &convo.MessageError{Role: "a role with a name that is long", Part: -1, Reason: "unknown role"},
+		"convo: message 1: role assistant may not come first; see Options.Roles":                                                         &convo.RoleError{Attempted: convo.RoleAssistant, Index: 1},
+		"convo: message 1: role assistant may not follow system; see Options.Roles":                                                      &convo.RoleError{Attempted: convo.RoleAssistant, Previous: convo.RoleSystem, Index: 1},
+		`convo: message 1: two calls in one message have the same ID (id "c", tool "f"); leave the ID empty to have one made`:            &convo.PairError{Err: convo.ErrDuplicateCall, CallID: "c", Name: "f", Index: 1},
+		`convo: message 0: a call has no result yet (id "c", tool "f"); append its result first, or give it up with AnswerOpenCalls`:     &convo.PairError{Err: convo.ErrOpenCalls, CallID: "c", Name: "f"},
+		`convo: snapshot entry 2 (ID 4): a call has no result yet (id "c", tool "f"); set Options.Repair to mend it`:                     &convo.SnapshotError{Index: 2, ID: 4, Err: &convo.PairError{Err: convo.ErrOpenCalls, CallID: "c", Name: "f", Index: 2}},
+		`convo: snapshot entry 2 (ID 4): role user may not follow user; set Options.Repair to mend it`:                                   &convo.SnapshotError{Index: 2, ID: 4, Err: &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser, Index: 2}},
+		`convo: Tiktoken model is "", want a name`:                                                                                       &convo.ValueError{Name: "Tiktoken model", Value: "", Want: "a name"},
+		`convo: cannot fit: 0 protected + 9 reserved tokens exceed limit 8; raise Limits.Window, or reserve less`:                        &convo.FloorError{Room: 9, Limit: 8},
+		`convo: message 3: call already has a result (id "c", tool "f")`:                                                                 &convo.PairError{Err: convo.ErrAnswered, CallID: "c", Name: "f", Index: 3},
+		"convo: entry 9 is not in the view":                                                                                              &convo.IDError{ID: 9},
+		"convo: edit: r":                                                                                                                 &convo.EditError{Rule: "r"},
+		"convo: edit: r (entry 1)":                                                                                                       &convo.EditError{Rule: "r", ID: 1},
+		`convo: edit: r (entry 1) (call "c")`:                                                                                            &convo.EditError{Rule: "r", ID: 1, CallID: "c"},
+		"convo: budget exhausted: need 5 tokens, 2 are free; release a Reservation or compact a History that uses the budget":            &convo.BudgetError{Need: 5, Free: 2},
+		"convo: cannot fit: 9 tokens after compaction exceed limit 8; end the strategy with Truncate in a Chain, or raise Limits.Window": &convo.LimitError{Need: 9, Limit: 8},
+		"convo: refused: the summary is empty":                                                                                           &convo.RefusedError{Reason: "the summary is empty"},
+		"convo: snapshot: nil snapshot":                                                                                                  &convo.SnapshotError{Index: -1, Err: errors.New("nil snapshot")},
+		"convo: snapshot entry 0 (ID 4): refused: why":                                                                                   &convo.SnapshotError{ID: 4, Err: &convo.RefusedError{Reason: "why"}},
+		"convo: panic in Trigger: boom":                                                                                                  &convo.PanicError{In: "Trigger", Value: "boom"},
+		"convo: message 1: role user may not follow user; after a failed request, call Rewind(1) to take back the unanswered message":    &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser, Index: 1},
+		"convo: message 1: role system may not follow user; system messages come first, and SetSystem replaces them":                     &convo.RoleError{Attempted: convo.RoleSystem, Previous: convo.RoleUser, Index: 1},
+		"convo: cannot fit: 9 protected + 1 reserved tokens exceed limit 8 (protected: system 1, newest exchange 2, user messages of the newest turn 3, pinned 4, ephemeral 5, tools 6); raise Limits.Window, or reserve less, or unpin entries, or take the newest turn back with Rewind": &convo.FloorError{
+			Floor: 9, Room: 1, Limit: 8, System: 1, Newest: 2, Users: 3, Pinned: 4, Ephemeral: 5, Tools: 6},
+	} {
+		assert.EqualError(t, err, want)
+	}
+}
+
+func TestErrors_Match(t *testing.T) {
+	boom := errors.New("boom")
+	for _, tt := range []struct{ err, is error }{
+		{&convo.IDError{ID: 1}, convo.ErrNotFound},
+		{&convo.BudgetError{Need: 1}, convo.ErrBudget},
+		{&convo.PairError{Err: convo.ErrOpenCalls}, convo.ErrOpenCalls},
+		{&convo.SnapshotError{Err: convo.ErrVersion}, convo.ErrVersion},
+		{&convo.PanicError{Value: boom}, boom},
+	} {
+		assert.ErrorIs(t, tt.err, tt.is)
+		assert.NotErrorIs(t, tt.err, convo.ErrStale)
+	}
+	assert.NoError(t, (&convo.PanicError{Value: "boom"}).Unwrap())
+}
+
+// An error means that what was asked for is not so. The table says what that is
+// for each operation that compacts, whatever happened to the compaction.
+func TestErrors_OfEachOperation(t *testing.T) {
+	plans := func(e convo.Edit, err error) convo.CompactionStrategy {
+		return convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return e, err })
+	}
+	const tooLong = "prompt is too long"
+	for _, tt := range []struct {
+		name     string
+		strategy convo.CompactionStrategy
+		ctx      string // empty: one that lives; "ended"; "inside": one that a strategy was given
+		closed   bool
+
+		cause   string        // part of the cause in the report; empty: none
+		outcome convo.Outcome // when the request fits
+		refused bool          // the request must not be sent, though it would fit
+		told    int           // reports that OnCompaction is given
+	}{
+		{name: "applied", strategy: convo.Truncate{}, outcome: convo.OutcomeApplied, told: 1},
+		{name: "declined", strategy: plans(convo.Edit{}, nil), cause: "would free too little", outcome: convo.OutcomeDeclined, told: 1},
+		{name: "failed", strategy: plans(convo.Edit{}, errors.New("out of ideas")), cause: "out of ideas", outcome: convo.OutcomeFailed, told: 1},
+		{name: "refused", strategy: plans(convo.Edit{Drop: []convo.ID{3}}, nil), cause: "drops half an exchange", outcome: convo.OutcomeFailed, told: 1},
+		{name: "panicked", strategy: convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { panic("boom") }),
+			cause: "panic in CompactionStrategy: boom", outcome: convo.OutcomeFailed, told: 1},
+		{name: "the summarizer failed", strategy: convo.Summarize{With: broken(new(int)), Window: -1},
+			cause: "model is down", outcome: convo.OutcomeFailed, told: 1},
+		{name: "ctx had ended", strategy: convo.Truncate{}, ctx: "ended", cause: "context canceled", outcome: convo.OutcomeFailed, told: 1},
+		{name: "called from inside", strategy: convo.Truncate{}, ctx: "inside", cause: "called from inside a compaction", outcome: convo.OutcomeFailed, refused: true},
+		{name: "closed", strategy: convo.Truncate{}, closed: true, cause: "history is closed", outcome: convo.OutcomeFailed, refused: true},
+	} {
+		// start returns a History that fits or not, a context for the operation,
+		// and the reports that OnCompaction is given.
+		start := func(t *testing.T, fits bool) (*convo.History, context.Context, *[]convo.Report) {
+			opts := windowOf(1000, nil)
+			if fits {
+				opts.Limits = convo.Limits{Window: 40_000, Reserve: -1, High: 3000, Low: 2000, MinFree: 200}
+			}
+			told, inside := new([]convo.Report), context.Context(nil)
+			opts.OnCompaction = func(r convo.Report) { *told = append(*told, r) }
+			opts.Strategy = convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+				if tt.ctx == "inside" && inside == nil {
+					inside = ctx
+					return convo.Edit{}, nil
+				}
+				return tt.strategy.Compact(ctx, s, g)
+			})
+			h := toolTurn(t, opts, 30)
+			require.Equal(t, fits, h.Status().Upper <= h.Status().Limit)
+			ctx, cancel := context.WithCancel(t.Context())
+			switch t.Cleanup(cancel); tt.ctx {
+			case "ended":
+				cancel()
+			case "inside":
+				_, _ = h.Compact(ctx, "")
+				ctx, *told = inside, nil
+			}
+			if tt.closed {
+				require.NoError(t, h.Close())
+			}
+			return h, ctx, told
+		}
+		// says checks an error or the cause in a report.
+		says := func(t *testing.T, err error, parts ...string) {
+			t.Helper()
+			if tt.cause == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, tt.cause)
+			for _, part := range parts {
+				require.ErrorContains(t, err, part)
+			}
+		}
+		for name, op := range map[string]func(*convo.History, context.Context) (convo.Report, error){
+			"CompactIfNeeded": func(h *convo.History, ctx context.Context) (convo.Report, error) { return h.CompactIfNeeded(ctx) },
+			"Prepare": func(h *convo.History, ctx context.Context) (convo.Report, error) {
+				s, r, err := h.Prepare(ctx)
+				assert.Same(t, h.Snapshot(), s)
+				return r, err
+			},
+		} {
+			t.Run(tt.name+"/"+name+" that fits", func(t *testing.T) {
+				h, ctx, told := start(t, true)
+				r, err := op(h, ctx)
+				says(t, r.Cause)
+				assert.Equal(t, tt.outcome, r.Outcome)
+				assert.Equal(t, !tt.refused, r.Fits)
+				if tt.refused {
+					says(t, err)
+				} else {
+					require.NoError(t, err, "the request may be sent")
+				}
+				assert.Len(t, *told, tt.told)
+			})
+			t.Run(tt.name+"/"+name+" that does not fit", func(t *testing.T) {
+				h, ctx, told := start(t, false)
+				r, err := op(h, ctx)
+				says(t, err)
+				assert.Equal(t, err, r.Cause)
+				assert.Equal(t, err == nil, r.Fits)
+				assert.Equal(t, err == nil, r.Outcome == convo.OutcomeApplied)
+				assert.Len(t, *told, tt.told)
+			})
+		}
+		for name, fits := range map[string]bool{"Compact that fits": true, "Compact that does not fit": false} {
+			t.Run(tt.name+"/"+name, func(t *testing.T) {
+				h, ctx, told := start(t, fits)
+				r, err := h.Compact(ctx, "")
+				says(t, err)
+				assert.Equal(t, err, r.Cause)
+				assert.Equal(t, (fits || err == nil) && !tt.refused, r.Fits)
+				if tt.outcome == convo.OutcomeDeclined {
+					require.ErrorIs(t, err, convo.ErrNoGain)
+				}
+				assert.Len(t, *told, tt.told)
+			})
+		}
+		t.Run(tt.name+"/Fit", func(t *testing.T) {
+			h, ctx, told := start(t, true)
+			res, r, err := h.Fit(ctx, 38_000)
+			says(t, err)
+			assert.Equal(t, err == nil, res != nil, "an error exactly when nothing was reserved")
+			assert.Equal(t, err, r.Cause)
+			if tt.refused {
+				assert.False(t, r.Fits)
+			}
+			assert.Len(t, *told, tt.told)
+		})
+		t.Run(tt.name+"/Recover", func(t *testing.T) {
+			h, ctx, told := start(t, true)
+			retry, r, err := h.Recover(ctx, h.Snapshot(), errors.New(tooLong))
+			says(t, err, tooLong)
+			assert.Equal(t, err == nil, retry)
+			says(t, r.Cause)
+			assert.Len(t, *told, tt.told)
+		})
+		t.Run(tt.name+"/Wait", func(t *testing.T) {
+			if tt.closed || tt.ctx != "" {
+				h, ctx, _ := start(t, true)
+				if tt.ctx == "ended" { // and something to wait for
+					block := make(chan struct{})
+					defer close(block)
+					h = aboveHigh(t, convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+						<-block
+						return convo.Edit{}, nil
+					}))
+					require.True(t, h.CompactInBackground(t.Context()))
+				}
+				_, err := h.Wait(ctx)
+				if tt.closed {
+					require.NoError(t, err, "there is nothing to wait for")
+				} else {
+					says(t, err)
+				}
+				return
+			}
+			h, ctx, told := start(t, true)
+			require.True(t, h.CompactInBackground(ctx))
+			r, err := h.Wait(ctx)
+			require.NoError(t, err, "it could wait")
+			says(t, r.Cause)
+			assert.Equal(t, tt.outcome, r.Outcome)
+			assert.True(t, r.Fits)
+			assert.Equal(t, []convo.Report{r}, *told)
+		})
+	}
+}
+
+// Apply returns nil exactly when the edit took effect, if only in part.
+func TestErrors_OfApply(t *testing.T) {
+	full := errors.New("disk full")
+	for _, tt := range []struct {
+		name   string
+		before func(t *testing.T, h *convo.History) // after the snapshot
+		edit   convo.Edit
+
+		want    error
+		says    string // instead of want
+		outcome convo.Outcome
+	}{
+		{name: "it took effect", edit: convo.Edit{Drop: []convo.ID{2}}, outcome: convo.OutcomeApplied},
+		{name: "in part", before: func(t *testing.T, h *convo.History) { require.NoError(t, h.Pin(2)) },
+			edit: convo.Edit{Drop: []convo.ID{2, 6}}, outcome: convo.OutcomeApplied},
+		{name: "one of two originals could not be kept", edit: convo.Edit{Clear: []convo.Clear{{ID: 4}, {ID: 5}}}, outcome: convo.OutcomeApplied},
+		{name: "all of it was pinned since", before: func(t *testing.T, h *convo.History) { require.NoError(t, h.Pin(2)) },
+			edit: convo.Edit{Drop: []convo.ID{2}}, want: convo.ErrNoGain, outcome: convo.OutcomeDeclined},
+		{name: "it names nothing", want: convo.ErrNoGain, outcome: convo.OutcomeDeclined},
+		{name: "there is no summary to remove", edit: convo.Edit{Summary: &convo.Summary{}}, want: convo.ErrNoGain, outcome: convo.OutcomeDeclined},
+		{name: "no original could be kept", edit: convo.Edit{Clear: []convo.Clear{{ID: 5}}}, want: full, outcome: convo.OutcomeDeclined},
+		{name: "it breaks a rule", edit: convo.Edit{Drop: []convo.ID{3}}, says: "convo: edit: drops half an exchange (entry 3)", outcome: convo.OutcomeFailed},
+		{name: "what it names has left", before: func(t *testing.T, h *convo.History) { apply(t, h, convo.Edit{Drop: []convo.ID{2}}) },
+			edit: convo.Edit{Drop: []convo.ID{2}}, want: convo.ErrStale, outcome: convo.OutcomeStale},
+		{name: "closed", before: func(t *testing.T, h *convo.History) { require.NoError(t, h.Close()) },
+			edit: convo.Edit{Drop: []convo.ID{2}}, want: convo.ErrClosed, outcome: convo.OutcomeFailed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var told []convo.Report
+			h := tour(t, &convo.Options{
+				Tokenizer: byBytes,
+				Spill: func(_ context.Context, r convo.ToolResult) (string, error) {
+					if r.CallID == "c2" {
+						return "", full
+					}
+					return "a file", nil
+				},
+				OnCompaction: func(r convo.Report) { told = append(told, r) },
+			})
+			at := h.Snapshot()
+			if tt.before != nil {
+				tt.before(t, h)
+			}
+			before := h.Snapshot()
+			told = nil
+			r, err := h.Apply(at, tt.edit)
+			switch {
+			case tt.says != "":
+				require.EqualError(t, err, tt.says)
+			default:
+				require.ErrorIs(t, err, tt.want)
+			}
+			assert.Equal(t, tt.outcome, r.Outcome)
+			assert.Equal(t, err == nil, h.Snapshot() != before)
+			if err != nil {
+				assert.Equal(t, err, r.Cause)
+			}
+			assert.Equal(t, tt.want != convo.ErrClosed, r.Fits, "a closed History sends nothing")
+			assert.Equal(t, []convo.Report{r}, told)
+		})
+	}
+}
+
+// ErrClosed never goes with Fits, wherever a compaction meets the end of its
+// History.
+func TestErrors_ClosedFitsNothing(t *testing.T) {
+	for range 100 {
+		h := aboveHigh(t, convo.Truncate{})
+		require.True(t, h.CompactInBackground(t.Context()))
+		require.NoError(t, h.Close())
+		r, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		if errors.Is(r.Cause, convo.ErrClosed) {
+			require.False(t, r.Fits)
+		}
+	}
+}

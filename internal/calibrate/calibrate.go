@@ -1,0 +1,197 @@
+// Package calibrate estimates the size of a request from what a provider
+// reported for earlier ones. It works on numbers alone and does not depend on
+// messages or snapshots.
+//
+// Two units are used. Raw tokens are what a local tokenizer counted; tokens
+// are what the provider would count. The view is all that a request shows the
+// model, measured in raw tokens. The overhead is everything else that a
+// request carries, such as tool definitions, in tokens.
+package calibrate
+
+import "math"
+
+// A Prior holds the assumptions about a model before its first usage report.
+type Prior struct {
+	Ratio  float64 // tokens for one raw token
+	Margin int64   // how far the upper bound is above the estimate, in thousandths
+}
+
+const (
+	// MinRatio and MaxRatio bound how far a local tokenizer may be off.
+	MinRatio, MaxRatio = 0.25, 4
+
+	// MaxTotal is the largest total accepted from outside. Sums of a few such
+	// totals do not overflow.
+	MaxTotal = 1 << 52
+)
+
+const (
+	priorWeight   = 150    // the weight of the prior's ratio, in raw tokens
+	ratioMemory   = 0.97   // the weight of older samples is multiplied by this for each new one
+	spreadMemory  = 0.95   // the same, for residuals
+	outlier       = 2.5    // a sample is an outlier above this many times the ratio, or below the ratio divided by it
+	outlierWeight = 300    // the highest weight of an outlier, in raw tokens
+	maxResidual   = 0.5    // the largest residual, as a fraction of the drift
+	deviations    = 3.5    // how many standard deviations the upper bound is above the estimate
+	someTools     = 4000   // up to this many unexpected tokens in a first report are taken for tool definitions
+	largeView     = 30_000 // raw tokens of a first view where half of what remains unexpected is taken for overhead
+	smallDrift    = 400    // this many tokens of drift count twice in the bound
+	minKappa      = 0.02   // bounds of the fraction of the drift that the upper bound adds
+	maxKappa      = 0.45
+)
+
+// upper returns the upper bound for an estimate that rests on the prior alone.
+func (p Prior) upper(tokens int64) int64 {
+	return tokens + tokens/1000*p.Margin + (tokens%1000*p.Margin+999)/1000
+}
+
+// spread returns the mean square residual that the prior stands for.
+func (p Prior) spread() float64 {
+	s := 0.6 * float64(p.Margin) / 1000
+	return s * s
+}
+
+// A Calibration is what usage reports have taught about one model. The JSON
+// names are those of a snapshot's calibration.
+//
+// The view of the last report weighs what was measured. What was added since
+// weighs Ratio tokens for each raw token; the ratio is learned from the
+// differences between reports, in which the overhead cancels out. What left
+// the view takes its share of the measured weight with it, but none of the
+// overhead, which is seen best in the smallest view ever measured.
+type Calibration struct {
+	Ratio  float64 `json:"ratio"`  // tokens for one raw token of what is new
+	Weight float64 `json:"weight"` // raw tokens that Ratio was learned from
+	Spread float64 `json:"spread"` // mean square of the residuals, as fractions of the drift
+	Seen   float64 `json:"seen"`   // number of residuals that Spread was learned from; older ones count less
+
+	Tokens int64 `json:"tokens"`          // measured for the last view reported on
+	Raw    int64 `json:"raw"`             // raw tokens of that view
+	Doubt  int64 `json:"doubt,omitempty"` // how much of Tokens is itself an estimate
+
+	SmallTokens int64 `json:"small_tokens"` // measured for the smallest view reported on
+	SmallRaw    int64 `json:"small_raw"`    // raw tokens of that view
+}
+
+// Valid reports whether every figure is within its bounds, as all figures that
+// Learn makes are.
+func (c *Calibration) Valid() bool {
+	if c == nil {
+		return false
+	}
+	within := func(x, low, high float64) bool { return low <= x && x <= high }
+	ok := within(c.Ratio, MinRatio, MaxRatio) && within(c.Weight, 0, MaxTotal) &&
+		within(c.Spread, 0, 1) && within(c.Seen, 0, 1000)
+	for _, n := range []int64{c.Tokens, c.Raw, c.Doubt, c.SmallTokens, c.SmallRaw} {
+		ok = ok && 0 <= n && n <= MaxTotal
+	}
+	return ok
+}
+
+// Overhead estimates the tokens of what a request carries besides its view. The result is at
+// most limit, or MaxTotal if limit is 0.
+func (c *Calibration) Overhead(limit int64) int64 {
+	if limit == 0 {
+		limit = MaxTotal
+	}
+	if c.Raw == 0 {
+		return min(c.Tokens, limit)
+	}
+	small := c.SmallTokens - round(c.Ratio*float64(c.SmallRaw))
+	return max(min(small, c.Tokens-round(c.Ratio/2*float64(c.Raw)), limit), 0)
+}
+
+// Recount adapts c to another local tokenizer, which makes factor times as many
+// raw tokens of the same text.
+func (c *Calibration) Recount(factor float64) {
+	c.Ratio = min(max(c.Ratio/factor, MinRatio), MaxRatio)
+	c.Raw = min(round(float64(c.Raw)*factor), MaxTotal)
+	c.SmallRaw = min(round(float64(c.SmallRaw)*factor), MaxTotal)
+}
+
+// Moved returns the calibration for another conversation that begins with a view
+// of raw raw tokens, whose scale is was. The estimated part of that view's size is
+// treated as if it had been measured, and recorded in Doubt.
+func (c *Calibration) Moved(was Scale, raw int64) Calibration {
+	next := *c
+	next.Tokens, next.Raw = min(max(was.Tokens(), 0), MaxTotal), raw
+	next.Doubt = min(round(was.drift()), MaxTotal)
+	return next
+}
+
+// A Report is what a provider reported for one request.
+type Report struct {
+	Tokens int64 // all tokens of the request
+	Raw    int64 // raw tokens of its view
+
+	// Last reports whether the view of the previous report is still known. If it
+	// is, Shared is the number of raw tokens that both views have in common.
+	Last   bool
+	Shared int64
+
+	Prior       Prior
+	Overhead    int64 // the overhead that the caller states, used before any report
+	MaxOverhead int64 // as for Calibration.Overhead
+}
+
+// Learn returns the calibration after a report. c is the calibration before it,
+// or nil if there was none. Learn does not change c.
+func (c *Calibration) Learn(r Report) Calibration {
+	next := Calibration{Ratio: r.Prior.Ratio, Weight: priorWeight, Spread: r.Prior.spread(), Seen: 1, SmallRaw: math.MaxInt64}
+	if c != nil {
+		next = *c
+	}
+	if c != nil && r.Last {
+		next.compare(Scale{
+			Known: c, Overhead: c.Overhead(r.MaxOverhead),
+			Old: r.Shared, Gone: c.Raw - r.Shared, Fresh: r.Raw - r.Shared,
+		}, r.Tokens)
+	}
+	if excess := float64(r.Tokens-r.Overhead-someTools) - next.Ratio*float64(r.Raw); c == nil && excess > 0 && r.Raw > 0 {
+		// The larger the view, the more of the unexpected size is attributed to it
+		// rather than to the overhead.
+		part := float64(r.Raw) / math.Hypot(float64(r.Raw), largeView)
+		next.Ratio = min(next.Ratio+float64(part*part*excess)/float64(r.Raw), 2*next.Ratio, MaxRatio)
+	}
+	if r.Raw > 0 { // the overhead is never negative
+		next.Ratio = max(min(next.Ratio, float64(r.Tokens)/float64(r.Raw)), MinRatio)
+	}
+	if r.Raw/2 <= next.SmallRaw {
+		next.SmallTokens, next.SmallRaw = r.Tokens, r.Raw
+	}
+	next.Tokens, next.Raw, next.Doubt = r.Tokens, r.Raw, 0
+	return next
+}
+
+// compare learns from the difference between what was expected of a view and
+// what was measured.
+func (c *Calibration) compare(was Scale, tokens int64) {
+	residual := float64(tokens - was.Tokens())
+	if drift := was.drift(); drift > 0 {
+		z := residual / (drift + min(drift, smallDrift))
+		z = min(max(z, -maxResidual), maxResidual)
+		seen := float64(c.Seen*spreadMemory) + 1
+		c.Spread = float64(float64(c.Spread*(seen-1))+float64(z*z)) / seen
+		c.Seen = seen
+	}
+	if was.Fresh <= 0 || was.Gone > was.Fresh/10 {
+		return
+	}
+	fresh := float64(was.Fresh)
+	sample := c.Ratio + residual/fresh
+	weight := fresh
+	if low, high := c.Ratio/outlier, c.Ratio*outlier; sample < low || sample > high {
+		sample, weight = min(max(sample, low), high), min(fresh, outlierWeight)
+	}
+	old := max(float64(c.Weight*ratioMemory), priorWeight)
+	c.Weight = min(old+weight, MaxTotal)
+	c.Ratio = float64(float64(c.Ratio*old)+float64(sample*weight)) / (old + weight)
+	c.Ratio = min(max(c.Ratio, MinRatio), MaxRatio)
+}
+
+// kappa is the fraction of the drift that the upper bound adds to the estimate.
+func (c *Calibration) kappa() float64 {
+	return min(max(deviations*math.Sqrt(c.Spread), minKappa), maxKappa)
+}
+
+func round(x float64) int64 { return int64(math.Round(x)) }

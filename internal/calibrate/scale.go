@@ -1,0 +1,122 @@
+package calibrate
+
+import "math"
+
+// A Scale turns the raw tokens of a view into the tokens of its request, at one
+// moment. Old, Gone and Fresh say how the view differs from the one that was
+// last measured.
+type Scale struct {
+	Known    *Calibration // nil before the first report; then Prior is used
+	Prior    Prior
+	Overhead int64 // tokens of the request besides the view
+
+	Old   int64 // raw tokens of the view that were measured
+	Gone  int64 // raw tokens that were measured and have left the view
+	Fresh int64 // raw tokens of the view that were not measured
+}
+
+// Tokens returns the best estimate of the request's size.
+func (s Scale) Tokens() int64 {
+	old, fresh := s.ratios()
+	return s.Overhead + round(float64(old*float64(s.Old))+float64(fresh*float64(s.Fresh)))
+}
+
+// Upper returns a bound that the true size should stay under. Limits are
+// compared with it.
+func (s Scale) Upper() int64 {
+	if s.Known == nil {
+		return s.Prior.upper(s.Tokens())
+	}
+	old, fresh := s.ratios()
+	d := s.drift()
+	n := float64(old*float64(s.Old)) + float64(fresh*float64(s.Fresh)) + float64(s.Known.kappa()*(d+min(d, smallDrift)))
+	return s.Overhead + int64(math.Ceil(n-1e-6))
+}
+
+// Measured returns the part of Tokens that was measured.
+func (s Scale) Measured() int64 {
+	s.Fresh = 0
+	return s.Tokens()
+}
+
+// ratios returns the tokens for each raw token that was measured, and for each
+// that was not.
+func (s *Scale) ratios() (old, fresh float64) {
+	switch {
+	case s.Known == nil:
+		return 1, s.Prior.Ratio
+	case s.Known.Raw == 0:
+		return s.Known.Ratio, s.Known.Ratio
+	}
+	return float64(s.Known.Tokens-s.Overhead) / float64(s.Known.Raw), s.Known.Ratio
+}
+
+// drift returns by how many tokens the view differs from the one that was
+// measured.
+func (s Scale) drift() float64 {
+	old, fresh := s.ratios()
+	d := float64(fresh*float64(s.Fresh)) + float64(old*float64(min(s.Gone, s.Old)))
+	if s.Known != nil {
+		d += float64(s.Known.Doubt)
+	}
+	return d
+}
+
+// holding returns the scale of a view that has raw raw tokens. A smaller view
+// loses what was measured first, because that is older; a larger one gains what
+// was not measured.
+func (s Scale) holding(raw int64) Scale {
+	more := raw - s.Old - s.Fresh
+	if more >= 0 {
+		s.Fresh += more
+		return s
+	}
+	cut := min(-more, s.Old)
+	s.Old -= cut
+	s.Gone += cut
+	s.Fresh = max(s.Fresh+more+cut, 0)
+	return s
+}
+
+// Without returns the scale of the view before its newest raw raw tokens.
+func (s Scale) Without(raw int64) Scale {
+	raw = max(raw, 0)
+	cut := min(raw, s.Fresh)
+	s.Fresh -= cut
+	s.Old = max(s.Old-(raw-cut), 0)
+	return s
+}
+
+// Weigh returns the upper bound of a request whose view has raw raw tokens.
+func (s Scale) Weigh(raw int64) int64 { return s.holding(raw).Upper() }
+
+// Part returns the upper bound for raw new raw tokens, without the overhead.
+func (s Scale) Part(raw int64) int64 {
+	_, fresh := s.ratios()
+	return s.Prior.upper(round(fresh * float64(raw)))
+}
+
+// Holds returns the most raw tokens that a view may have for its request to
+// weigh at most tokens: the inverse of Weigh. It is -1 when even an empty view
+// weighs more.
+func (s Scale) Holds(tokens int64) int64 {
+	if s.Weigh(0) > tokens {
+		return -1
+	}
+	low, high := int64(0), int64(MaxTotal) // the result is in between
+	for low < high {
+		mid := low + (high-low+1)/2
+		if s.Weigh(mid) > tokens {
+			high = mid - 1
+		} else {
+			low = mid
+		}
+	}
+	return low
+}
+
+// Frees returns how many raw tokens must leave the view for the request to
+// weigh tokens less.
+func (s Scale) Frees(tokens int64) int64 {
+	return s.Old + s.Fresh - s.Holds(s.Upper()-tokens)
+}

@@ -1,0 +1,535 @@
+package modeltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// Compactions. A strategy of package convo makes an edit. While it works, the
+// driver performs other operations on the History. When the report says that the
+// edit was applied, the model applies it too.
+
+// errTooLong is what a provider answers to a request that is too long.
+var errTooLong = errors.New("prompt is too long")
+
+// A scripted strategy makes the edits of another one, and lets the driver act
+// before and behind that.
+type scripted struct {
+	d     *driver
+	inner convo.CompactionStrategy
+	held  *held // nil: the compaction runs in the foreground
+}
+
+func (s *scripted) Name() string { return s.inner.Name() }
+
+func (s *scripted) Due(st convo.Status) bool {
+	t, ok := s.inner.(convo.Trigger)
+	return ok && t.Due(st)
+}
+
+func (s *scripted) Compact(ctx context.Context, at *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+	if h := s.held; h != nil {
+		if h.calls++; h.calls > 1 {
+			return convo.Edit{}, convo.ErrNoGain
+		}
+		h.started <- at
+		<-h.resume
+		return s.inner.Compact(ctx, at, g)
+	}
+	return s.d.during(ctx, at, g)
+}
+
+// A held compaction runs in the background and waits for the driver.
+type held struct {
+	started chan *convo.Snapshot
+	resume  chan struct{}
+	calls   int // of the strategy
+	at      *snapshot
+}
+
+// A plan is what a strategy returned.
+type plan struct {
+	at   *snapshot
+	edit convo.Edit
+	err  error
+
+	// When it was asked.
+	upper, limit int
+}
+
+// pick chooses the strategy.
+func (d *driver) pick() {
+	sum := convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+		switch d.n(6) {
+		case 0:
+			return convo.Summary{}, errors.New("no answer")
+		case 1:
+			return convo.Summary{Text: strings.Repeat("long ", req.MaxTokens)}, nil
+		case 2:
+			return convo.Summary{Text: "half", Stop: convo.StopLength}, nil
+		}
+		return convo.Summary{Text: "sum " + strconv.Itoa(d.m.time)}, nil
+	})
+	clearAll := convo.ClearToolResults{KeepLast: -1, MinFreed: -1}
+	summarize := convo.Summarize{With: sum, MaxTokens: 20, KeepTokens: d.n(3)*100 - 1, Window: -1}
+	all := []convo.CompactionStrategy{
+		convo.Truncate{},
+		convo.SlidingWindow{Keep: d.n(12), TriggerAt: d.n(20)},
+		clearAll,
+		summarize,
+		convo.Summarize{MaxTokens: 40},
+		convo.Chain(clearAll, summarize, convo.Truncate{}),
+		convo.Chain(convo.SlidingWindow{Keep: 8}, summarize, convo.Chain(clearAll, convo.Truncate{})),
+		convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Truncate{}),
+	}
+	d.strategy.inner = all[d.n(len(all))]
+}
+
+// compact calls one of the methods that compact, and checks its error.
+func (d *driver) compact() {
+	d.pick()
+	if d.n(2) == 0 {
+		d.setLimits()
+	}
+	d.plans, d.reports, d.callsHere = nil, nil, 0
+	ctx := context.Background()
+	var r convo.Report
+	var err error
+	switch d.n(6) {
+	case 0:
+		focus := []string{"", "weather"}[d.n(2)]
+		d.say("compact %s %q", d.strategy.Name(), focus)
+		r, err = d.h.Compact(ctx, focus)
+		d.resolve()
+		d.checkCompact(r, err)
+	case 1:
+		n := d.n(400)
+		d.say("fit %d with %s", n, d.strategy.Name())
+		var res *convo.Reservation
+		res, r, err = d.h.Fit(ctx, n)
+		d.resolve()
+		d.checkFit(n, res, r, err)
+		res.Release()
+		return
+	case 2:
+		at := d.snapshot()
+		d.say("recover %d with %s", at.time, d.strategy.Name())
+		var retry bool
+		retry, r, err = d.h.Recover(ctx, at.real, errTooLong)
+		d.resolve()
+		d.checkRecover(at, retry, r, err)
+		return
+	default:
+		d.say("compact if needed, %s", d.strategy.Name())
+		if d.m.time%2 == 0 {
+			r, err = d.h.CompactIfNeeded(ctx)
+		} else {
+			r, err = d.prepare(ctx)
+		}
+		d.resolve()
+		d.checkSend(r, err)
+	}
+	again := d.calls
+	if r.Outcome == convo.OutcomeApplied && r.Fits {
+		r, err := d.h.CompactIfNeeded(ctx)
+		if r.Outcome != convo.OutcomeNotNeeded || err != nil || d.calls != again {
+			d.fail("compacted again, with nothing new: %+v, %v", r, err)
+		}
+	}
+	d.checkCancelled()
+}
+
+// prepare calls Prepare instead of CompactIfNeeded.
+func (d *driver) prepare(ctx context.Context) (convo.Report, error) {
+	s, r, err := d.h.Prepare(ctx)
+	if s == nil || s != d.h.Snapshot() {
+		d.fail("Prepare returned the snapshot %v, want %v", s, d.h.Snapshot())
+	}
+	return r, err
+}
+
+// checkCancelled checks that a ctx that has ended is an error only when the
+// request does not fit, and changes nothing.
+func (d *driver) checkCancelled() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	before, calls := d.h.Snapshot(), d.calls
+	r, err := d.h.CompactIfNeeded(ctx)
+	if d.h.Snapshot() != before || d.calls != calls {
+		d.fail("compacted under a ctx that has ended: %+v", r)
+	}
+	d.checkSend(r, err)
+	if r.Outcome == convo.OutcomeFailed && !errors.Is(r.Cause, context.Canceled) {
+		if _, isFloor := errors.AsType[*convo.FloorError](r.Cause); !isFloor {
+			d.fail("under a ctx that has ended: %v", r.Cause)
+		}
+	}
+}
+
+// during makes an edit in the place of the strategy, with other operations
+// before and behind.
+func (d *driver) during(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+	d.calls++
+	d.callsHere++
+	d.resolveEarlier(s)
+	if got, want := s.Tokens(), d.m.raw(); got != want {
+		d.fail("the strategy sees %d tokens, want %d", got, want)
+	}
+	if floor := d.m.scale(d.limits).weigh(d.m.floorRaw()); d.limits.Window > 0 && floor > d.limits.Window {
+		d.fail("the strategy runs, and the floor alone weighs %d", floor)
+	}
+	p := plan{at: d.picture(s), upper: d.upper(d.m), limit: d.limits.Window}
+	d.interleave(ctx)
+	e, err := d.strategy.inner.Compact(ctx, s, g)
+	if err == nil {
+		d.spoil(&e)
+	}
+	d.interleave(ctx)
+	d.m.time++
+	p.edit, p.err = e, err
+	d.plans = append(d.plans, p)
+	return e, err
+}
+
+// interleave performs other operations while a strategy works.
+func (d *driver) interleave(ctx context.Context) {
+	if d.n(3) > 0 {
+		return
+	}
+	if r, err := d.h.CompactIfNeeded(ctx); !errors.Is(err, convo.ErrReentrant) || r.Fits {
+		d.fail("CompactIfNeeded inside a compaction: %+v, %v", r, err)
+	}
+	if _, err := d.h.Wait(ctx); !errors.Is(err, convo.ErrReentrant) {
+		d.fail("Wait inside a compaction: %v", err)
+	}
+	if d.h.CompactInBackground(ctx) {
+		d.fail("two compactions at once")
+	}
+	for range d.n(4) + 1 {
+		d.m.time++
+		d.say("- meanwhile")
+		d.act(d.n(51))
+		d.compare()
+	}
+	d.m.time++
+}
+
+// spoil makes an edit break a rule, now and then.
+func (d *driver) spoil(e *convo.Edit) {
+	switch d.n(24) {
+	case 0:
+		e.Drop = append(e.Drop, d.anyID())
+	case 1:
+		if len(e.Drop) > 0 {
+			e.Drop = slices.Clone(e.Drop)[1:]
+		}
+	case 2:
+		e.Summary = &convo.Summary{Text: " "}
+	case 3:
+		e.Summary = &convo.Summary{Text: strings.Repeat("much too long ", 400)}
+	case 4:
+		e.Clear = append(e.Clear, convo.Clear{ID: d.anyID(), Text: "x"})
+	}
+}
+
+// editOf returns the model's form of an edit.
+func editOf(e convo.Edit) edit {
+	out := edit{drop: slices.Clone(e.Drop), clear: slices.Clone(e.Clear)}
+	slices.Sort(out.drop)
+	out.drop = slices.Compact(out.drop)
+	if e.Summary != nil {
+		out.setSummary, out.summary = true, e.Summary.Text
+		if e.Summary.Covers != nil {
+			out.covers = append([]convo.ID{}, idsIn(e.Summary.Covers)...) // not nil, if empty
+		}
+	}
+	return out
+}
+
+// resolveEarlier applies what the strategy returned when it ran before in the
+// same call, if the snapshot shows that it was applied.
+func (d *driver) resolveEarlier(s *convo.Snapshot) {
+	if len(d.plans) == 0 {
+		return
+	}
+	p := d.plans[len(d.plans)-1]
+	d.plans = nil
+	if p.err != nil || s.Tokens() == d.m.raw() {
+		return
+	}
+	if _, fail := d.m.apply(p.at, editOf(p.edit)); fail != success {
+		d.fail("the view has changed, and the model says %q", fail)
+	}
+	d.stats.saw.edits++
+}
+
+// resolve lets the model do what the report of the last run of the strategy
+// says.
+func (d *driver) resolve() {
+	if len(d.plans) == 0 {
+		d.say("the strategy did not run")
+		return
+	}
+	p := d.plans[len(d.plans)-1]
+	d.plans = nil
+	d.m.time++
+	// A later report may be of an attempt that ended before the strategy ran.
+	ran := slices.DeleteFunc(slices.Clone(d.reports), func(r convo.Report) bool { return r.Strategy == "" })
+	if len(ran) != d.callsHere {
+		d.fail("the strategy ran %d times, and there are %d reports", d.callsHere, len(ran))
+	}
+	r := ran[len(ran)-1]
+	if p.err != nil {
+		if r.Outcome == convo.OutcomeApplied || r.Outcome == convo.OutcomeStale {
+			d.fail("the strategy returned %v, and the report says %v", p.err, r.Outcome)
+		}
+		return
+	}
+	e := editOf(p.edit)
+	before := *d.m
+	before.view = d.m.view.clone()
+	after := *d.m
+	after.view = d.m.view.clone()
+	after.applied = slices.Clone(d.m.applied)
+	did, want := after.apply(p.at, e)
+	freed := before.raw() - after.raw()
+	d.say("edit drop %v clear %d summary %v: %q, frees %d; report %v, %v", e.drop, len(e.clear), e.setSummary, want, freed, r.Outcome, r.Cause)
+	switch r.Outcome {
+	case convo.OutcomeApplied:
+		if want != success {
+			d.fail("applied, and the model says %q", want)
+		}
+		d.checkChange(r, did)
+		if freed < 0 {
+			d.fail("the view grew by %d", -freed)
+		}
+		if r.TokensBefore != d.upper(&before) || r.TokensAfter != d.upper(&after) {
+			d.fail("%d tokens before and %d after, want %d and %d", r.TokensBefore, r.TokensAfter, d.upper(&before), d.upper(&after))
+		}
+		since := before.raw() - p.at.view.raw()
+		if left := after.scale(d.limits).without(since).upper(); p.limit > 0 && p.upper > p.limit && left > p.limit {
+			d.fail("the request was too long, the limit is %d, and the edit that was applied leaves %d", p.limit, left)
+		}
+		*d.m = after
+		d.note(before.view, did, want)
+	case convo.OutcomeDeclined:
+		if want != success && want != noGain {
+			d.fail("declined, and the model says %q", want)
+		}
+	case convo.OutcomeStale:
+		if want != stale {
+			d.fail("stale, and the model says %q", want)
+		}
+		d.stats.saw.stale = true
+	case convo.OutcomeFailed:
+		switch want {
+		case badEdit:
+			if _, ok := errors.AsType[*convo.EditError](r.Cause); !ok {
+				d.fail("an edit that breaks a rule failed with: %v", r.Cause)
+			}
+		case stale:
+			d.fail("a stale edit failed with: %v", r.Cause)
+		}
+	default:
+		d.fail("the strategy ran, and the report says %v", r.Outcome)
+	}
+}
+
+// upper returns what a request weighs at most.
+func (d *driver) upper(m *model) int { return m.scale(d.limits).upper() }
+
+// fits reports whether the next request is within the limit.
+func (d *driver) fits() bool {
+	return d.limits.Window == 0 || d.upper(d.m) <= d.limits.Window
+}
+
+// checkSend checks the error of CompactIfNeeded and Prepare: there is one
+// exactly when the request is too long.
+func (d *driver) checkSend(r convo.Report, err error) {
+	d.checkReport(r, err)
+	if (err == nil) != d.fits() {
+		d.fail("error %v, at %d of %d tokens", err, d.upper(d.m), d.limits.Window)
+	}
+}
+
+// checkCompact checks the error of Compact: none when an edit was applied or
+// nothing is new since the last one, ErrNoGain when there was nothing to give
+// up, and otherwise what failed.
+func (d *driver) checkCompact(r convo.Report, err error) {
+	d.checkReport(r, err)
+	switch r.Outcome {
+	case convo.OutcomeApplied, convo.OutcomeNotNeeded:
+		if err != nil {
+			d.fail("Compact: %v, with the error %v", r.Outcome, err)
+		}
+	case convo.OutcomeDeclined:
+		if !errors.Is(err, convo.ErrNoGain) {
+			d.fail("Compact declined with %v, want ErrNoGain", err)
+		}
+	default:
+		if err == nil || err != r.Cause {
+			d.fail("Compact failed with %v, because of %v", err, r.Cause)
+		}
+	}
+}
+
+// checkFit checks the error of Fit: none when n tokens are reserved.
+func (d *driver) checkFit(n int, res *convo.Reservation, r convo.Report, err error) {
+	if (res != nil) != (err == nil) || res != nil && res.Tokens() != n {
+		d.fail("reservation %+v with the error %v", res, err)
+	}
+	d.checkCause(r)
+	d.checkFloor(err, n)
+	if upper := d.upper(d.m); err == nil && d.limits.Window > 0 && upper+n > d.limits.Window {
+		d.fail("reserved %d beside %d of %d tokens", n, upper, d.limits.Window)
+	}
+}
+
+// checkRecover checks the error of Recover: none exactly when sending again
+// makes sense, which it does when the view weighs less than what was sent.
+func (d *driver) checkRecover(sent *snapshot, retry bool, r convo.Report, err error) {
+	d.checkCause(r)
+	d.checkFloor(err, 0)
+	if want := d.m.raw() < sent.view.raw(); retry != want || retry != (err == nil) {
+		d.fail("retry %v with the error %v, want %v", retry, err, want)
+	}
+	if err != nil && !errors.Is(err, errTooLong) {
+		d.fail("the error %v does not wrap %q", err, errTooLong)
+	}
+}
+
+// checkReport checks what holds for the reports of CompactIfNeeded, Prepare and
+// Compact.
+func (d *driver) checkReport(r convo.Report, err error) {
+	d.checkCause(r)
+	d.checkFloor(err, 0)
+	if r.Fits != d.fits() {
+		d.fail("fits %v, at %d of %d tokens", r.Fits, d.upper(d.m), d.limits.Window)
+	}
+}
+
+// checkCause checks that a report gives the reason when nothing was applied, and
+// that OnCompaction was called.
+func (d *driver) checkCause(r convo.Report) {
+	switch r.Outcome {
+	case convo.OutcomeNotNeeded:
+		return
+	case convo.OutcomeDeclined, convo.OutcomeFailed, convo.OutcomeStale:
+		if r.Cause == nil {
+			d.fail("%v without a cause", r.Outcome)
+		}
+	}
+	if len(d.reports) == 0 {
+		d.fail("%v, and OnCompaction was not called", r.Outcome)
+	}
+}
+
+// checkFloor checks the numbers of a FloorError; room is what Fit was to
+// reserve.
+func (d *driver) checkFloor(err error, room int) {
+	floor, ok := errors.AsType[*convo.FloorError](err)
+	if !ok || d.limits.Window == 0 {
+		return
+	}
+	want := d.m.scale(d.limits).weigh(d.m.floorRaw())
+	if floor.Floor != want || floor.Limit != d.limits.Window || floor.Room != room || want+room <= d.limits.Window {
+		d.fail("%v, want a floor of %d", floor, want)
+	}
+	if shares := floor.System + floor.Newest + floor.Users + floor.Pinned + floor.Ephemeral + floor.Tools; shares != floor.Floor {
+		d.fail("the shares of %v add up to %d", floor, shares)
+	}
+}
+
+// setLimits sets small limits, or none.
+func (d *driver) setLimits() {
+	l := convo.Limits{Tools: d.m.tools}
+	if d.n(5) > 0 {
+		l.Window, l.Reserve = 150+d.n(1500), -1
+		if d.n(2) == 0 {
+			l.High = l.Window - d.n(l.Window/3)
+		}
+		if d.n(2) == 0 {
+			l.Low = l.Window/4 + d.n(l.Window/4)
+		}
+		if d.n(2) == 0 {
+			l.MinFree = d.n(l.Window/16) + 1
+		}
+	}
+	d.say("set limits %+v", l)
+	if err := d.h.SetLimits(l); err == nil {
+		d.limits = l
+	}
+}
+
+// background starts a compaction in the background and holds it, or finishes
+// the one that is held.
+func (d *driver) background() {
+	if d.strategy.held != nil {
+		d.finishHeld()
+		return
+	}
+	d.pick()
+	d.setLimits()
+	h := &held{started: make(chan *convo.Snapshot), resume: make(chan struct{})}
+	d.strategy.held = h
+	if !d.h.CompactInBackground(context.Background()) {
+		d.strategy.held = nil
+		return
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = d.h.Wait(context.Background())
+	}()
+	select {
+	case s := <-h.started:
+		h.at = d.picture(s)
+		d.say("%s runs in the background", d.strategy.Name())
+		d.m.time++
+		if d.h.CompactInBackground(context.Background()) {
+			d.fail("two compactions at once in the background")
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := d.h.Wait(ctx); !errors.Is(err, context.Canceled) {
+			d.fail("Wait under a ctx that has ended: %v", err)
+		}
+	case <-ended: // before the strategy ran
+		d.strategy.held = nil
+	}
+}
+
+// finishHeld lets the held compaction end.
+func (d *driver) finishHeld() {
+	h := d.strategy.held
+	if h == nil {
+		return
+	}
+	d.m.time++
+	p := plan{at: h.at}
+	inner := d.strategy.inner
+	d.strategy.inner = convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		p.edit, p.err = inner.Compact(ctx, s, g)
+		return p.edit, p.err
+	})
+	d.reports, d.callsHere = nil, 1
+	d.say("the background goes on")
+	close(h.resume)
+	if _, err := d.h.Wait(context.Background()); err != nil {
+		d.fail("Wait: %v", err) // it could wait, however the compaction went
+	}
+	d.strategy.held, d.strategy.inner = nil, inner
+	d.plans = []plan{p}
+	d.reports = d.reports[:min(len(d.reports), 1)] // that of the first run
+	d.resolve()
+	d.m.time++
+}
+
+// String is what a log shows of a plan.
+func (p plan) String() string { return fmt.Sprintf("%v of %d: %v", p.edit.Drop, p.at.time, p.err) }

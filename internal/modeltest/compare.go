@@ -1,0 +1,157 @@
+package modeltest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// compare fails the test unless the History shows what the model says.
+func (d *driver) compare() {
+	d.t.Helper()
+	s := d.h.Snapshot()
+	m := d.m
+	if s != d.h.Snapshot() {
+		d.fail("two snapshots, and nothing has changed in between")
+	}
+	if s.Len() != m.len() || d.h.Len() != m.len() {
+		d.fail("%d entries, want %d", s.Len(), m.len())
+	}
+	entries := slices.Concat(m.sys, m.list)
+	for i, e := range s.All() {
+		want := entries[i]
+		if e.ID != want.id || e.Turn != want.turn || e.Tokens != want.msg.tokens(m.count) || e.Pinned != m.isPinned(want) {
+			d.fail("entry %d is %d, turn %d, %d tokens, pinned %v; want %d, %d, %d, %v", i, e.ID, e.Turn, e.Tokens, e.Pinned,
+				want.id, want.turn, want.msg.tokens(m.count), m.isPinned(want))
+		}
+		if got, want := PrintMessage(e.Message), want.msg.print(); got != want {
+			d.fail("entry %d is %s, want %s", i, got, want)
+		}
+	}
+	if s.Tokens() != m.raw() {
+		d.fail("%d raw tokens, want %d", s.Tokens(), m.raw())
+	}
+	sum, ok := s.Summary()
+	if ok != (m.summary != "") || sum.Text != m.summary || ok && (sum.Updates != m.updates || !slices.Equal(idsIn(sum.Covers), m.covers)) {
+		d.fail("summary %+v, want %q covering %v, %d updates", sum, m.summary, m.covers, m.updates)
+	}
+	d.compareMessages(s)
+	d.compareExchanges(s)
+	var pinned []convo.ID
+	for _, e := range m.list {
+		if m.isPinned(e) {
+			pinned = append(pinned, e.id)
+		}
+	}
+	if !slices.Equal(d.h.Pinned(), pinned) {
+		d.fail("pinned %v, want %v", d.h.Pinned(), pinned)
+	}
+	d.compareNumbers()
+	if d.stats.Operations%64 == 0 { // writing and reading JSON takes long
+		opts := d.opts
+		opts.Limits = d.limits
+		d.checkSaved(d.t, d.h, &opts)
+	}
+}
+
+// idsIn returns all IDs in the ranges.
+func idsIn(ranges []convo.Range) (ids []convo.ID) {
+	for _, r := range ranges {
+		for id := r.First; id <= r.Last; id++ {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// compareMessages looks at what the model would be sent.
+func (d *driver) compareMessages(s *convo.Snapshot) {
+	m := d.m
+	var want []string
+	for _, e := range m.sys {
+		want = append(want, e.msg.print())
+	}
+	msgs := s.Messages()
+	if m.summary != "" {
+		i := len(want)
+		if i >= len(msgs) || !strings.Contains(msgs[i].Text(), "\n"+m.summary+"\n") || msgs[i].Role != convo.RoleUser {
+			d.fail("no summary at %d of %v", i, msgs)
+		}
+		want = append(want, PrintMessage(msgs[i]))
+	}
+	users := 0 // where the user messages of the newest turn begin
+	for i, e := range m.list {
+		if e.msg.role == convo.RoleUser && e.turn == m.list[len(m.list)-1].turn {
+			users = i
+			break
+		}
+	}
+	for i := 0; i <= len(m.list); i++ {
+		if i == users {
+			for _, t := range m.ephemeral {
+				want = append(want, "user "+t)
+			}
+		}
+		if i < len(m.list) {
+			want = append(want, m.list[i].msg.print())
+		}
+	}
+	for i, msg := range msgs {
+		if i >= len(want) || PrintMessage(msg) != want[i] {
+			d.fail("message %d is %s, want %q", i, PrintMessage(msg), want)
+		}
+	}
+	if len(msgs) != len(want) {
+		d.fail("%d messages, want %d", len(msgs), len(want))
+	}
+}
+
+func (d *driver) compareExchanges(s *convo.Snapshot) {
+	m, at := d.m, 0
+	all := slices.Concat(m.sys, m.list)
+	for x := range s.Exchanges() {
+		first := all[at]
+		tokens := 0
+		var ids []convo.ID
+		for at < len(all) && all[at].head == first.head {
+			tokens += all[at].msg.tokens(m.count)
+			ids = append(ids, all[at].id)
+			at++
+		}
+		floor := first.msg.role == convo.RoleSystem || m.isFloor(first) || m.isPinned(first)
+		open := at == len(all) && len(m.open()) > 0
+		if !slices.Equal(x.IDs(), ids) || x.First != ids[0] || x.Last != ids[len(ids)-1] || x.Tokens != tokens || x.Floor != floor || x.Open != open || x.Turn != first.turn {
+			d.fail("exchange %+v %v, want %v, %d tokens, floor %v, open %v", x, x.IDs(), ids, tokens, floor, open)
+		}
+	}
+	if at != len(all) {
+		d.fail("the exchanges end at entry %d of %d", at, len(all))
+	}
+}
+
+func (d *driver) compareNumbers() {
+	m := d.m
+	st := d.h.Status()
+	if st.Entries != m.len() || st.System != len(m.sys) || st.Turns != m.turns() || st.OpenCalls != len(m.open()) || st.Appended != m.appended {
+		d.fail("status %+v, want %d entries, %d system, %d turns, %d open, %d appended", st, m.len(), len(m.sys), m.turns(), len(m.open()), m.appended)
+	}
+	e := d.h.Tokens()
+	s := m.scale(d.limits)
+	if e.Tokens != s.tokens() || e.Upper != s.upper() || e.Measured != m.measured(d.limits) || st.Tokens != e.Tokens || st.Upper != e.Upper {
+		d.fail("estimate %+v, want %d, at most %d, measured %d", e, s.tokens(), s.upper(), m.measured(d.limits))
+	}
+}
+
+// checkKept fails the test if a snapshot has changed since it was taken.
+func (d *driver) checkKept() {
+	kept := d.kept
+	if d.forked != nil {
+		kept = append(kept[:len(kept):len(kept)], d.forked)
+	}
+	for _, s := range kept {
+		if got := Print(s.real); got != s.print {
+			d.fail("snapshot %d has changed from\n%s\nto\n%s", s.time, s.print, got)
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package modeltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// A driver performs one sequence of operations on a History and on the model.
+type driver struct {
+	choices
+	t          testing.TB
+	checkSaved func(testing.TB, *convo.History, *convo.Options)
+	stats      *Stats
+
+	h      *convo.History
+	m      *model
+	opts   convo.Options
+	limits convo.Limits
+	kept   []*snapshot // taken earlier, to be used again
+	forked *snapshot   // of a History that went on after this one was made from it
+	log    []string
+
+	strategy  scripted
+	plans     []plan         // of the compaction that is running, not yet seen applied
+	reports   []convo.Report // given to OnCompaction
+	calls     int            // how often the strategy ran, ever
+	callsHere int            // how often it ran in the compaction that is running
+}
+
+// run performs the operations that c chooses, and compares after each.
+func run(t testing.TB, c choices, opts Options, stats *Stats) {
+	d := &driver{choices: c, t: t, checkSaved: opts.CheckSaved, stats: stats}
+	stats.begin()
+	relaxed, pinFirst := d.n(2) == 1, d.n(3) == 0
+	d.opts = convo.Options{PinFirstUser: pinFirst}
+	count := counter(convo.Heuristic{}.CountTokens)
+	if d.n(2) == 0 {
+		count = func(s string) int { return len(s) }
+		d.opts.Tokenizer = convo.TokenizerFunc(count)
+	}
+	d.m = newModel(count, relaxed, pinFirst)
+	if relaxed {
+		d.opts.Roles = convo.Relaxed()
+	}
+	d.strategy = scripted{d: d, inner: convo.Truncate{}}
+	d.opts.Strategy = &d.strategy
+	d.opts.OnCompaction = func(r convo.Report) { d.reports = append(d.reports, r) }
+	h, err := convo.New(&d.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.h = h
+	for d.more() {
+		d.m.time++
+		d.step()
+		stats.Operations++
+		d.compare()
+	}
+	d.finishHeld()
+	d.checkKept()
+	d.close()
+	d.compare()
+	stats.end(d.h.Len())
+}
+
+// close closes the History and checks that it refuses every change.
+func (d *driver) close() {
+	d.say("close")
+	if err := d.h.Close(); err != nil {
+		d.fail("Close: %v", err)
+	}
+	ctx := context.Background()
+	s := d.h.Snapshot()
+	_, appendErr := d.h.Append(convo.User("late"))
+	_, applyErr := d.h.Apply(s, convo.Edit{Summary: &convo.Summary{Text: "late"}})
+	ifNeeded, ifNeededErr := d.h.CompactIfNeeded(ctx)
+	sent, prepared, prepareErr := d.h.Prepare(ctx)
+	_, compactErr := d.h.Compact(ctx, "")
+	_, _, fitErr := d.h.Fit(ctx, 1)
+	retry, _, recoverErr := d.h.Recover(ctx, s, errTooLong)
+	for _, call := range []struct {
+		name string
+		err  error
+	}{
+		{"Append", appendErr}, {"Apply", applyErr}, {"CompactIfNeeded", ifNeededErr}, {"Prepare", prepareErr},
+		{"Compact", compactErr}, {"Fit", fitErr}, {"Recover", recoverErr},
+	} {
+		if !errors.Is(call.err, convo.ErrClosed) {
+			d.fail("%s after Close: %v", call.name, call.err)
+		}
+	}
+	if ifNeeded.Fits || prepared.Fits || retry || sent == nil {
+		d.fail("a closed History lets send: %+v, %+v, retry %v, snapshot %v", ifNeeded, prepared, retry, sent)
+	}
+	if _, err := d.h.Wait(ctx); err != nil {
+		d.fail("Wait after Close: %v", err)
+	}
+}
+
+// failureOf returns the kind of an error.
+func failureOf(err error) failure {
+	role, _ := errors.AsType[*convo.RoleError](err)
+	edit, _ := errors.AsType[*convo.EditError](err)
+	switch {
+	case err == nil:
+		return success
+	case role != nil:
+		return badRole
+	case errors.Is(err, convo.ErrNoOpenCall):
+		return noOpenCall
+	case errors.Is(err, convo.ErrAnswered):
+		return answered
+	case errors.Is(err, convo.ErrOpenCalls):
+		return openCalls
+	case edit != nil:
+		return badEdit
+	case errors.Is(err, convo.ErrStale):
+		return stale
+	case errors.Is(err, convo.ErrNoGain):
+		return noGain
+	case errors.Is(err, convo.ErrNotFound):
+		return notFound
+	}
+	return failure(err.Error())
+}
+
+// want fails the test unless the operation failed as the model says.
+func (d *driver) want(operation string, err error, want failure) {
+	d.t.Helper()
+	d.say("%s: %q", operation, want)
+	if got := failureOf(err); got != want {
+		d.fail("%s: got %q (%v), want %q", operation, got, err, want)
+	}
+}
+
+// say adds a line to the log that a failure prints.
+func (d *driver) say(format string, args ...any) {
+	d.log = append(d.log, fmt.Sprintf(format, args...))
+}
+
+// fail ends the test and prints the end of the log.
+func (d *driver) fail(format string, args ...any) {
+	d.t.Helper()
+	tail := d.log[max(len(d.log)-40, 0):]
+	d.t.Fatalf("%s\nafter %d lines of log, which end with:\n%s", fmt.Sprintf(format, args...), len(d.log), strings.Join(tail, "\n"))
+}
+
+// step performs one operation. The numbers behind the cases say how often each
+// is chosen, of 68 times.
+func (d *driver) step() {
+	switch op := d.n(68); {
+	case op < 52:
+		d.act(op)
+	case op < 53:
+		d.finishHeld()
+		d.reload()
+	case op < 56:
+		if d.strategy.held == nil {
+			d.compact()
+		}
+	case op < 57:
+		d.background()
+	default:
+		d.append(d.sensible())
+		d.append(d.sensible())
+	}
+}
+
+// act performs an operation that may also come while a strategy is working.
+func (d *driver) act(op int) {
+	switch {
+	case op < 20:
+		d.append(d.sensible())
+	case op < 30:
+		d.append(d.round())
+	case op < 33:
+		d.append(d.anything())
+	case op < 36:
+		d.pin()
+	case op < 40:
+		d.keep()
+	case op < 41:
+		d.splice()
+	case op < 43:
+		d.edit()
+	case op < 44:
+		d.takeBack()
+	case op < 46:
+		d.system()
+	case op < 48:
+		d.ephemeral()
+	case op < 49:
+		d.answerOpen()
+	case op < 51:
+		d.usage()
+	default:
+		d.model()
+	}
+}

@@ -1,0 +1,228 @@
+package modeltest
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// An edit is an edit of the model.
+type edit struct {
+	drop  []convo.ID    // ascending, each once
+	clear []convo.Clear // those of dropped entries are ignored
+
+	// The summary: an empty one takes the present one away.
+	setSummary bool
+	summary    string
+	covers     []convo.ID // ascending; nil: all that the edit drops
+}
+
+// A change is what an edit did. An edit that changed nothing may still have kept
+// some entries.
+type change struct {
+	applied             bool
+	dropped, summarised []convo.ID
+	cleared, kept       []convo.ID
+}
+
+// gone returns the IDs of all entries that left the view.
+func (c change) gone() []convo.ID {
+	ids := slices.Concat(c.dropped, c.summarised)
+	slices.Sort(ids)
+	return ids
+}
+
+// apply applies an edit that was made of the snapshot at, or says why it cannot
+// be applied and leaves m as it is.
+func (m *model) apply(at *snapshot, e edit) (change, failure) {
+	if len(e.drop) == 0 && len(e.clear) == 0 && !e.setSummary {
+		return change{}, noGain
+	}
+	if !at.view.allows(e) {
+		return change{}, badEdit
+	}
+	if e.setSummary && !m.sameSummary(at.view) {
+		return change{}, stale
+	}
+	for _, id := range e.drop {
+		if _, ok := m.find(id); !ok {
+			return change{}, stale
+		}
+	}
+	for _, c := range e.clear {
+		if _, ok := m.find(c.ID); !ok && !slices.Contains(e.drop, c.ID) {
+			return change{}, stale
+		}
+	}
+	next := m.view.clone()
+	next.list = nil
+	var did change
+	var touched []convo.ID
+	for _, x := range m.list {
+		dropped := slices.Contains(e.drop, x.id)
+		cleared := slices.ContainsFunc(e.clear, func(c convo.Clear) bool { return c.ID == x.id })
+		switch {
+		case !dropped && !cleared:
+		case m.isPinned(x):
+			did.kept = append(did.kept, x.id)
+		case m.isFloor(x):
+			return change{}, stale
+		case dropped:
+			did.dropped = append(did.dropped, x.id)
+			touched = append(touched, x.id)
+			next.touched = max(next.touched, x.turn)
+			continue
+		default:
+			if y, ok := m.cleared(x, e.clear); ok {
+				x = y
+				did.cleared = append(did.cleared, x.id)
+				touched = append(touched, x.id)
+				next.touched = max(next.touched, x.turn)
+			}
+		}
+		next.list = append(next.list, x)
+	}
+	did.applied = len(touched) > 0
+	if e.setSummary && (len(e.drop) == 0 || len(did.dropped) > 0) && m.summarize(&next, e, &did) {
+		did.applied = true
+	}
+	if !did.applied {
+		return did, noGain
+	}
+	next.appended = 0
+	m.view = next
+	uid := m.newUID()
+	m.edits = append(m.edits, uid)
+	m.applied = append(m.applied, appliedEdit{uid, m.time, touched})
+	return did, success
+}
+
+// allows reports whether an edit keeps the rules by the view it was made of.
+func (v view) allows(e edit) bool {
+	for _, id := range e.drop {
+		x, ok := v.find(id)
+		if !ok || x.msg.role == convo.RoleSystem || v.isFloor(x) || v.isPinned(x) {
+			return false
+		}
+		for _, member := range v.exchange(x.head) {
+			if !slices.Contains(e.drop, member) {
+				return false
+			}
+		}
+	}
+	for _, c := range e.clear {
+		x, ok := v.find(c.ID)
+		if !ok || v.isFloor(x) || v.isPinned(x) {
+			return false
+		}
+		if !slices.ContainsFunc(x.msg.results, func(r result) bool { return c.CallID == "" || c.CallID == r.id }) {
+			return false
+		}
+	}
+	return e.summary == "" || strings.TrimSpace(e.summary) != ""
+}
+
+// sameSummary reports whether two views show the same summary, or none.
+func (v view) sameSummary(w view) bool {
+	if v.summary == "" || w.summary == "" {
+		return v.summary == w.summary
+	}
+	return v.summaryUID == w.summaryUID
+}
+
+// summarize sets the summary of next, and reports whether that changed it. It
+// moves what the summary covers from the dropped entries to the summarised ones.
+func (m *model) summarize(next *view, e edit, did *change) bool {
+	if e.summary == "" {
+		had := next.summary != ""
+		if had {
+			next.summary, next.covers, next.updates = "", nil, 0
+		}
+		return had
+	}
+	covers := slices.Clone(e.covers)
+	if covers == nil {
+		covers = slices.Clone(e.drop)
+	}
+	isCovered := func(id convo.ID) bool { return slices.Contains(covers, id) }
+	isLeft := func(id convo.ID) bool { return !isCovered(id) }
+	summarised := slices.DeleteFunc(slices.Clone(did.dropped), isLeft)
+	if len(summarised) == 0 && slices.ContainsFunc(e.drop, isCovered) {
+		return false // all that it stands for was pinned
+	}
+	did.dropped, did.summarised = slices.DeleteFunc(did.dropped, isCovered), summarised
+	covers = slices.DeleteFunc(covers, func(id convo.ID) bool { return slices.Contains(did.kept, id) })
+	covers = slices.Concat(next.covers, covers)
+	slices.Sort(covers)
+	next.covers = next.withGaps(slices.Compact(covers))
+	if next.summary != "" {
+		next.updates++
+	} else {
+		next.updates = 0
+	}
+	next.summary, next.summaryUID = e.summary, m.newUID()
+	return true
+}
+
+// withGaps adds to ascending IDs those in between that no entry of the view has:
+// the ranges of a summary close over them.
+func (v *view) withGaps(ids []convo.ID) (all []convo.ID) {
+	for i, id := range ids {
+		if i > 0 {
+			between := func(e entry) bool { return ids[i-1] < e.id && e.id < id }
+			if !slices.ContainsFunc(v.list, between) && !slices.ContainsFunc(v.sys, between) {
+				for gap := ids[i-1] + 1; gap < id; gap++ {
+					all = append(all, gap)
+				}
+			}
+		}
+		all = append(all, id)
+	}
+	return all
+}
+
+// cleared returns x with results cleared, and whether that changed it.
+func (m *model) cleared(x entry, clears []convo.Clear) (_ entry, changed bool) {
+	x.msg.results = slices.Clone(x.msg.results)
+	for i := range x.msg.results {
+		r := &x.msg.results[i]
+		for _, c := range slices.Backward(clears) { // of several the last one counts
+			if c.ID != x.id || c.CallID != "" && c.CallID != r.id {
+				continue
+			}
+			if c.Text == "" && r.cleared {
+				break
+			}
+			text := c.Text
+			if text == "" {
+				text = "[result of " + toolName(r.id) + " cleared: " + strconv.Itoa(len(r.text)) + " bytes]"
+			}
+			r.text, r.cleared, changed = text, true, true
+			break
+		}
+	}
+	if changed {
+		x.uid = m.newUID()
+	}
+	return x, changed
+}
+
+// splice returns the edit that History.SplicePrefix makes of its arguments.
+func (at *snapshot) splice(n int, summary string) edit {
+	n = min(n-len(at.view.sys), len(at.view.list))
+	for n > 0 && n < len(at.view.list) && at.view.list[n].head == at.view.list[n-1].head {
+		n--
+	}
+	var e edit
+	for i := range max(n, 0) {
+		if x := at.view.list[i]; !at.view.isFloor(x) && !at.view.isPinned(x) {
+			e.drop = append(e.drop, x.id)
+		}
+	}
+	if len(e.drop) > 0 && summary != "" {
+		e.summary, e.setSummary = summary, true
+	}
+	return e
+}

@@ -1,0 +1,146 @@
+package modeltest
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// The methods in this file make messages to append.
+
+func (d *driver) text() string { return strings.Repeat("x", d.n(12)+1) }
+
+func (d *driver) user() message { return message{role: convo.RoleUser, text: d.text()} }
+
+func (d *driver) assistant(calls int) message {
+	m := message{role: convo.RoleAssistant}
+	if calls == 0 || d.n(3) == 0 {
+		m.text = d.text()
+	}
+	first := d.n(4) // so ids repeat in later exchanges
+	for i := range calls {
+		m.calls = append(m.calls, "c"+strconv.Itoa((first+i)%6))
+	}
+	return m
+}
+
+func (d *driver) result(id string) result {
+	r := result{id: id, isErr: d.n(5) == 0, noName: d.n(3) == 0}
+	if d.n(8) > 0 {
+		r.text = strings.Repeat("r", d.n(60)+1)
+	}
+	return r
+}
+
+// results answers open calls, all or some, in any order, in one message or
+// several.
+func (d *driver) results(open []string, all bool) []message {
+	var msgs []message
+	open = slices.Clone(open)
+	for n := len(open); n > 0; n-- {
+		i := d.n(len(open))
+		r := d.result(open[i])
+		if i == 0 && d.n(4) == 0 {
+			r.noID, r.noName = true, true
+		}
+		open = slices.Delete(open, i, i+1)
+		if k := len(msgs); k > 0 && d.n(3) == 0 {
+			msgs[k-1].results = append(msgs[k-1].results, r)
+		} else {
+			msgs = append(msgs, message{role: convo.RoleTool, results: []result{r}})
+		}
+		if !all && d.n(2) == 0 {
+			break
+		}
+	}
+	return msgs
+}
+
+// sensible returns a batch that is mostly accepted.
+func (d *driver) sensible() []message {
+	if open := d.m.open(); len(open) > 0 {
+		return d.results(open, d.n(2) == 0)
+	}
+	if len(d.m.list) == 0 {
+		if d.n(2) == 0 && len(d.m.sys) == 0 {
+			return []message{{role: convo.RoleSystem, text: d.text()}, d.user()}
+		}
+		return []message{d.user()}
+	}
+	switch last := d.m.list[len(d.m.list)-1].msg.role; {
+	case last == convo.RoleUser:
+		return []message{d.assistant(max(d.n(6)-2, 0))}
+	case last == convo.RoleTool:
+		return []message{d.assistant(max(d.n(5)-1, 0))}
+	default:
+		if d.n(6) == 0 {
+			return []message{d.user(), d.user()}
+		}
+		return []message{d.user()}
+	}
+}
+
+// round returns calls and all their results in one batch, if an assistant message
+// may come next.
+func (d *driver) round() []message {
+	if len(d.m.open()) > 0 || len(d.m.list) == 0 || d.m.list[len(d.m.list)-1].msg.role == convo.RoleAssistant {
+		return d.sensible()
+	}
+	a := d.assistant(d.n(4) + 1)
+	return append([]message{a}, d.results(a.calls, true)...)
+}
+
+// anything returns a batch that is mostly refused.
+func (d *driver) anything() []message {
+	var batch []message
+	for range d.n(4) {
+		switch d.n(5) {
+		case 0:
+			batch = append(batch, message{role: convo.RoleSystem, text: d.text()})
+		case 1:
+			batch = append(batch, d.user())
+		case 2:
+			batch = append(batch, d.assistant(d.n(3)))
+		default:
+			r := d.result("c" + strconv.Itoa(d.n(7)))
+			if d.n(4) == 0 {
+				r.noID, r.noName = true, true
+			}
+			batch = append(batch, message{role: convo.RoleTool, results: []result{r}})
+		}
+	}
+	return batch
+}
+
+// build returns the message to append.
+func (m message) build() convo.Message {
+	switch m.role {
+	case convo.RoleSystem:
+		return convo.System(m.text)
+	case convo.RoleUser:
+		return convo.User(m.text)
+	case convo.RoleAssistant:
+		var calls []convo.ToolCall
+		for _, id := range m.calls {
+			calls = append(calls, convo.ToolCall{ID: id, Name: toolName(id), Arguments: callArguments})
+		}
+		return convo.Assistant(m.text, calls...)
+	}
+	out := convo.Message{Role: convo.RoleTool}
+	for _, r := range m.results {
+		p := convo.ToolResult{CallID: r.id, Name: toolName(r.id), IsError: r.isErr}
+		if r.noID {
+			p.CallID = ""
+		}
+		if r.noName {
+			p.Name = ""
+		}
+		if r.text != "" {
+			p.Parts = []convo.Part{convo.Text(r.text)}
+		}
+		out.Parts = append(out.Parts, p)
+	}
+	return out
+}

@@ -1,0 +1,511 @@
+package modeltest
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// An entry is an entry of the model. Its uid names this value of it: clearing a
+// result makes an entry with the same ID and another uid.
+type entry struct {
+	id, head convo.ID // head is the first entry of its exchange
+	uid      int
+	msg      message
+	turn     int
+}
+
+// A message is a message of the model: a text, or calls and perhaps a text, or
+// results.
+type message struct {
+	role    convo.Role
+	text    string
+	calls   []string // the ids; the tool of each is toolName(id)
+	results []result
+}
+
+type result struct {
+	id, text       string
+	noName, noID   bool // appended without a name, or without an id
+	isErr, cleared bool
+}
+
+// What messages weigh beside their texts when Options.Overheads is zero.
+const (
+	messageTokens = 4
+	callTokens    = 8
+	resultTokens  = 4
+)
+
+// callArguments are the arguments of every call.
+const callArguments = `{"n": 1.0}`
+
+func toolName(id string) string { return "tool_" + id }
+
+// A counter counts the tokens of a text, as the History under test does.
+type counter func(string) int
+
+// tokens returns the sum over the texts of m, each counted alone, and the
+// overheads.
+func (m message) tokens(count counter) int {
+	n := messageTokens + count(m.text)
+	for _, id := range m.calls {
+		n += callTokens + count(id) + count(toolName(id)) + count(callArguments)
+	}
+	for _, r := range m.results {
+		n += resultTokens + count(r.id) + count(toolName(r.id)) + count(r.text)
+	}
+	return n
+}
+
+// wrapper holds the texts that Snapshot.Messages puts before and behind a
+// summary. The key in it is the one that tokens are counted with, whichever key
+// the History has.
+var wrapper = func() (texts [2]string) {
+	s, err := convo.NewSnapshot(nil).With(convo.Edit{Summary: &convo.Summary{Text: "x"}})
+	if err != nil {
+		panic(err)
+	}
+	text := regexp.MustCompile(`key="\w+"`).ReplaceAllString(s.Messages()[0].Text(), `key="qmzvkrtx"`)
+	before, behind, _ := strings.Cut(text, "\nx\n")
+	return [2]string{before + "\n", "\n" + behind}
+}()
+
+// A view is all that a snapshot shows.
+type view struct {
+	count        counter
+	sys, list    []entry // the system entries, and the others
+	summary      string  // empty: there is none
+	summaryUID   int
+	covers       []convo.ID // the IDs that the summary stands for
+	updates      int
+	pins         []convo.ID // the first entries of pinned exchanges
+	ephemeral    []string
+	ephemeralUID int
+	touched      int      // the newest turn that an edit has dropped or cleared anything of
+	appended     int      // tokens since the newest edit
+	last         convo.ID // the newest ID given
+	edits        []int    // the uids of the edits that it shows
+}
+
+// clone returns a view whose slices are its own.
+func (v view) clone() view {
+	v.sys, v.list = slices.Clone(v.sys), slices.Clone(v.list)
+	v.covers, v.pins, v.ephemeral = slices.Clone(v.covers), slices.Clone(v.pins), slices.Clone(v.ephemeral)
+	v.edits = slices.Clone(v.edits)
+	return v
+}
+
+func (v view) len() int { return len(v.sys) + len(v.list) }
+
+// raw returns the raw tokens of the view.
+func (v view) raw() int {
+	n := 0
+	for _, e := range slices.Concat(v.sys, v.list) {
+		n += e.msg.tokens(v.count)
+	}
+	return n + v.summaryTokens() + v.ephemeralTokens()
+}
+
+func (v view) summaryTokens() int {
+	if v.summary == "" {
+		return 0
+	}
+	return messageTokens + v.count(wrapper[0]) + v.count(v.summary) + v.count(wrapper[1])
+}
+
+func (v view) ephemeralTokens() int {
+	n := 0
+	for _, t := range v.ephemeral {
+		n += messageTokens + v.count(t)
+	}
+	return n
+}
+
+// floorRaw returns the raw tokens of what no compaction may take.
+func (v view) floorRaw() int {
+	n := v.ephemeralTokens()
+	for _, e := range v.sys {
+		n += e.msg.tokens(v.count)
+	}
+	for _, e := range v.list {
+		if v.isFloor(e) || v.isPinned(e) {
+			n += e.msg.tokens(v.count)
+		}
+	}
+	return n
+}
+
+func (v view) find(id convo.ID) (entry, bool) {
+	for _, e := range slices.Concat(v.sys, v.list) {
+		if e.id == id {
+			return e, true
+		}
+	}
+	return entry{}, false
+}
+
+// exchange returns the IDs of the exchange that begins with head.
+func (v view) exchange(head convo.ID) []convo.ID {
+	var ids []convo.ID
+	for _, e := range v.list {
+		if e.head == head {
+			ids = append(ids, e.id)
+		}
+	}
+	return ids
+}
+
+func (v view) turns() int {
+	seen := map[int]bool{}
+	for _, e := range v.list {
+		if e.turn > 0 {
+			seen[e.turn] = true
+		}
+	}
+	return len(seen)
+}
+
+// isFloor reports whether an entry is floor for another reason than a pin.
+func (v view) isFloor(e entry) bool {
+	if len(v.list) == 0 {
+		return false
+	}
+	newest := v.list[len(v.list)-1]
+	return e.head == newest.head || e.msg.role == convo.RoleUser && e.turn == newest.turn
+}
+
+func (v view) isPinned(e entry) bool { return slices.Contains(v.pins, e.head) }
+
+// newestExchange returns the entries of the newest exchange.
+func (v view) newestExchange() []entry {
+	n := len(v.list)
+	for n > 0 && v.list[n-1].head == v.list[len(v.list)-1].head {
+		n--
+	}
+	return v.list[n:]
+}
+
+// open returns the ids of the calls without a result, in order.
+func (v view) open() []string {
+	var open []string
+	for _, e := range v.newestExchange() {
+		open = append(open, e.msg.calls...)
+		for _, r := range e.msg.results {
+			if i := slices.Index(open, r.id); i >= 0 {
+				open = slices.Delete(open, i, i+1)
+			}
+		}
+	}
+	return open
+}
+
+// answered returns the ids of the results in the newest exchange.
+func (v view) answered() []string {
+	var ids []string
+	for _, e := range v.newestExchange() {
+		for _, r := range e.msg.results {
+			ids = append(ids, r.id)
+		}
+	}
+	return ids
+}
+
+// A snapshot is a snapshot of the History, together with the model's view at
+// the same moment.
+type snapshot struct {
+	real  *convo.Snapshot
+	print string // Print(real) when it was taken
+	view  view
+	time  int // when it was taken
+	model string
+}
+
+// An appliedEdit is an edit that was applied and not undone since.
+type appliedEdit struct {
+	uid     int
+	time    int
+	touched []convo.ID // the entries that it dropped or cleared
+}
+
+// A model is a History of plain slices. Every change copies them, so that the
+// code is slow and easy to check.
+type model struct {
+	view
+	relaxed   bool // the roles are those of convo.Relaxed
+	pinFirst  bool // Options.PinFirstUser
+	time      int  // grows with each step
+	uids      int  // given so far
+	turn      int  // the newest
+	applied   []appliedEdit
+	takenBack map[convo.ID]bool // entries that rollbacks took back
+	undone    map[int]bool      // uids of edits that rollbacks undid
+
+	// For the estimate.
+	name        string                  // of the model that requests go to, as set by SetModel
+	learned     map[string]*calibration // by name
+	current     *calibration            // of the model in use
+	order       []string                // the names, by their newest report
+	implausible *snapshot               // the newest report was about this, and was ignored
+	reported    map[string]uint64       // the version of the newest snapshot with a report, by name
+	tools       int                     // Limits.Tools
+	sent        *snapshot               // the newest one with a report
+}
+
+func newModel(count counter, relaxed, pinFirst bool) *model {
+	return &model{
+		view:      view{count: count},
+		relaxed:   relaxed,
+		pinFirst:  pinFirst,
+		takenBack: map[convo.ID]bool{},
+		undone:    map[int]bool{},
+		learned:   map[string]*calibration{},
+		reported:  map[string]uint64{},
+	}
+}
+
+func (m *model) newUID() int { m.uids++; return m.uids }
+
+// A failure is a kind of error that the model predicts.
+type failure string
+
+const (
+	success    failure = ""
+	badRole    failure = "role"
+	noOpenCall failure = "no open call"
+	answered   failure = "answered"
+	openCalls  failure = "open calls"
+	badEdit    failure = "bad edit"
+	stale      failure = "stale"
+	noGain     failure = "no gain"
+	notFound   failure = "not found"
+)
+
+// append appends a batch whole, or says why it cannot be appended and leaves m
+// as it is.
+func (m *model) append(batch []message) failure {
+	next := m.view.clone()
+	turn, pinned := m.turn, m.turn > 0
+	add := func(msg message) {
+		next.last++
+		e := entry{id: next.last, head: next.last, uid: m.newUID(), msg: msg}
+		if msg.role == convo.RoleSystem {
+			next.sys = append(next.sys, e)
+		} else {
+			if msg.role == convo.RoleTool {
+				e.head = next.list[len(next.list)-1].head
+			}
+			e.turn = turn
+			next.list = append(next.list, e)
+		}
+		next.appended += msg.tokens(m.count)
+	}
+	if len(batch) == 0 {
+		return success
+	}
+	if batch[0].role == convo.RoleUser && m.relaxed {
+		for _, id := range next.open() {
+			add(errorResult(id, "interrupted by the user"))
+		}
+	}
+	for _, msg := range batch {
+		prev := convo.RoleNone
+		if len(next.sys) > 0 {
+			prev = convo.RoleSystem
+		}
+		if n := len(next.list); n > 0 {
+			prev = next.list[n-1].msg.role
+		}
+		open := next.open()
+		switch msg.role {
+		case convo.RoleTool:
+			results, fail := next.pair(msg.results)
+			if fail != success {
+				return fail
+			}
+			msg.results = results
+		case convo.RoleSystem:
+			if len(open) > 0 {
+				return openCalls
+			}
+			if len(next.list) > 0 {
+				return badRole
+			}
+		default:
+			if len(open) > 0 {
+				return openCalls
+			}
+			strict := msg.role == convo.RoleUser && prev != convo.RoleUser ||
+				msg.role == convo.RoleAssistant && (prev == convo.RoleUser || prev == convo.RoleTool)
+			if !m.relaxed && !strict {
+				return badRole
+			}
+			if msg.role == convo.RoleUser && prev != convo.RoleUser {
+				turn++
+			}
+		}
+		add(msg)
+		if m.pinFirst && msg.role == convo.RoleUser && turn == 1 && !pinned {
+			next.pins = append(next.pins, next.last)
+			pinned = true
+		}
+	}
+	m.view, m.turn = next, turn
+	return success
+}
+
+// pair returns results with the id of the call that each answers: the first open
+// call with its id, or the first one at all for a result with neither id nor
+// name.
+func (v view) pair(results []result) ([]result, failure) {
+	var paired []result
+	open, ids := v.open(), v.answered()
+	for _, r := range results {
+		i := slices.Index(open, r.id)
+		if r.noID && r.noName {
+			i = 0
+		}
+		if len(open) == 0 || i < 0 {
+			if !r.noID && slices.Contains(ids, r.id) {
+				return nil, answered
+			}
+			return nil, noOpenCall
+		}
+		r.id = open[i]
+		ids = append(ids, r.id)
+		open = slices.Delete(slices.Clone(open), i, i+1)
+		paired = append(paired, r)
+	}
+	return paired, success
+}
+
+func errorResult(id, text string) message {
+	return message{role: convo.RoleTool, results: []result{{id: id, text: text, isErr: true}}}
+}
+
+// accepts reports whether a message could be appended.
+func (m *model) accepts(msg message) bool {
+	c := *m
+	c.view = m.view.clone()
+	return c.append([]message{msg}) == success
+}
+
+// pin pins the exchanges of the entries with these IDs, or unpins them.
+func (m *model) pin(ids []convo.ID, on bool) failure {
+	pins := slices.Clone(m.pins)
+	for _, id := range ids {
+		e, ok := m.find(id)
+		if !ok {
+			return notFound
+		}
+		if e.msg.role == convo.RoleSystem {
+			continue
+		}
+		i := slices.Index(pins, e.head)
+		if on && i < 0 {
+			pins = append(pins, e.head)
+		} else if !on && i >= 0 {
+			pins = slices.Delete(pins, i, i+1)
+		}
+	}
+	slices.Sort(pins)
+	m.pins = pins
+	return success
+}
+
+func (m *model) rollback(at *snapshot) failure {
+	for _, e := range at.view.list {
+		if m.takenBack[e.id] {
+			return stale
+		}
+	}
+	for _, uid := range at.view.edits {
+		if m.undone[uid] {
+			return stale
+		}
+	}
+	// The edits applied since then stay if they touched only entries that the
+	// snapshot holds and left its floor, pins aside, as it was.
+	stay := true
+	for _, e := range m.applied {
+		if e.time <= at.time {
+			continue
+		}
+		for _, id := range e.touched {
+			if _, ok := at.view.find(id); !ok {
+				stay = false
+			}
+		}
+		for _, x := range at.view.list {
+			if at.view.isFloor(x) && !slices.ContainsFunc(m.list, func(y entry) bool { return y.uid == x.uid }) {
+				stay = false
+			}
+		}
+	}
+	var kept []entry
+	for _, e := range m.list {
+		if e.id > at.view.last {
+			m.takenBack[e.id] = true
+			if stay {
+				m.appended -= e.msg.tokens(m.count)
+			}
+		} else {
+			kept = append(kept, e)
+		}
+	}
+	m.appended = max(m.appended, 0)
+	// Newer entries that were dropped since then are taken back too.
+	for id := at.view.last + 1; id <= m.last; id++ {
+		m.takenBack[id] = true
+	}
+	if stay {
+		m.list = kept
+	} else {
+		v := at.view.clone()
+		m.list, m.summary, m.summaryUID, m.covers, m.updates = v.list, v.summary, v.summaryUID, v.covers, v.updates
+		m.touched, m.appended = v.touched, v.appended
+		m.edits = v.edits
+		m.applied = slices.DeleteFunc(m.applied, func(e appliedEdit) bool {
+			m.undone[e.uid] = m.undone[e.uid] || e.time > at.time
+			return e.time > at.time
+		})
+	}
+	m.afterRollback()
+	return success
+}
+
+// afterRollback drops the pins of entries that have left the view, and sets the
+// newest turn.
+func (m *model) afterRollback() {
+	m.pins = slices.DeleteFunc(slices.Clone(m.pins), func(head convo.ID) bool {
+		_, ok := m.find(head)
+		return !ok
+	})
+	m.turn = m.touched
+	if n := len(m.list); n > 0 {
+		m.turn = max(m.turn, m.list[n-1].turn)
+	}
+}
+
+// rewind takes back up to so many of the newest turns, and returns how many.
+func (m *model) rewind(turns int) (taken int) {
+	for taken < turns && len(m.list) > 0 {
+		turn := m.list[len(m.list)-1].turn
+		if turn == 0 || turn <= m.touched {
+			break
+		}
+		for n := len(m.list); n > 0 && m.list[n-1].turn == turn; n-- {
+			m.takenBack[m.list[n-1].id] = true
+			m.appended -= m.list[n-1].msg.tokens(m.count)
+			m.list = m.list[: n-1 : n-1]
+		}
+		m.appended = max(m.appended, 0)
+		taken++
+	}
+	if taken > 0 {
+		m.afterRollback()
+	}
+	return taken
+}

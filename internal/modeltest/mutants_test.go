@@ -1,0 +1,181 @@
+package modeltest_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var runMutants = flag.Bool("convo.mutants", false, "break the code in one place at a time and see a test fail")
+
+// A mutant breaks one rule: it replaces a text that stands exactly once in a
+// file of the module. A test of the package that the file is in must fail.
+type mutant struct {
+	name, file, text, with string
+
+	// test is the -run pattern of the test that must fail. Empty: the model
+	// test alone.
+	test string
+}
+
+const modelTest = "TestHistory_Model$"
+
+var mutants = []mutant{
+	// Appending and pins.
+	{
+		name: "pairing by id over the whole list", file: "calls.go",
+		text: "	return 0, notFound(id != \"\" && answered)\n",
+		with: "	if id != \"\" && c.open > 0 {\n\t\treturn c.find(\"\", \"\")\n\t}\n\treturn 0, notFound(id != \"\" && answered)\n",
+	},
+	{name: "an ID given again", file: "append.go", text: "	open, id, turn := h.calls, h.last, h.turn\n", with: "	open, id, turn := h.calls, h.last, h.turn\n	if n := len(h.list); n > 0 {\n		id = h.list[n-1].id\n	}\n"},
+	{name: "a refused batch that answers calls", file: "append.go", text: "			h.calls.reopen(answered)\n", with: ""},
+	{name: "a pin of one entry only", file: "pin.go", text: "			heads = append(heads, e.head)", with: "			heads = append(heads, e.id)"},
+	{name: "ephemeral messages counted twice", file: "state.go", text: "s.summary.tokens() + s.eph.tokens()\n", with: "s.summary.tokens() + 2*s.eph.tokens()\n"},
+	{name: "restored without pairing", file: "restore.go", text: "	h.calls = callsOf(h.list)\n", with: ""},
+	{name: "a snapshot that an append writes into", file: "state.go", text: "c.sys, c.list, c.pins = slices.Clip(s.sys), slices.Clip(s.list), slices.Clip(s.pins)", with: "c.pins = slices.Clip(s.pins)"},
+
+	// Edits.
+	{name: "an edit that drops what has become floor", file: "edit_apply.go", text: "			case floor.has(i):\n				return ErrStale\n", with: ""},
+	{name: "an edit that drops what was pinned since", file: "edit_apply.go", text: "			case floor.pinned(i):\n				done.pinned = append(done.pinned, e.id)\n", with: "			case floor.pinned(i) && false:\n"},
+	{name: "a second summary", file: "edit_apply.go", text: "	if ed.newSummary != nil && s.summary != ed.oldSummary {\n		return done, ErrStale\n	}\n", with: ""},
+	{name: "SplicePrefix by count", file: "edit.go", text: "	r, err := h.Apply(at, e)\n", with: "	at = h.Snapshot()\n	for i := range e.Drop {\n		e.Drop[i] = at.list[min(i, len(at.list)-1)].id\n	}\n	r, err := h.Apply(at, e)\n"},
+
+	// Rollbacks.
+	{name: "a snapshot that a rollback writes into", file: "rollback.go", text: "	seen := n < h.seen\n", with: "	seen := false\n", test: "TestRewind_LeavesSnapshotsAlone"},
+	{name: "every edit outlives a rollback", file: "rollback.go", text: "	case h.edits[since].newest > at.last:\n		return false\n", with: ""},
+	{name: "a later edit hides an earlier one", file: "rollback.go", text: "i].newest <= newest })", with: "i].newest > 0 })"},
+	{name: "a rollback that still shows what it undid", file: "rollback.go", text: "	h.edits = at.edits\n", with: ""},
+	{name: "a rollback that forgets what it took back", file: "rollback.go", text: "	h.rollbacks = append(h.rollbacks, rollbackRecord{h.version, last})\n", with: ""},
+	{name: "pins that outlive their entries", file: "rollback.go", text: "	h.pins = h.pins[:n:n]\n", with: "	_ = n\n"},
+	{name: "a rewind past an edit", file: "rollback.go", text: "h.list[n-1].turn > h.touched {", with: "h.list[n-1].turn > 0 {"},
+
+	// Estimates.
+	{name: "usage applied to the present view", file: "usage.go", text: "	next := &calibration{Model: model, at: at.reported()", with: "	at = h.snapshotLocked()\n	next := &calibration{Model: model, at: at.reported()"},
+	{name: "usage older than the last applied", file: "usage.go", text: "at.version < h.known().learned.version(at.known().model)", with: "false"},
+	{name: "no bound on the overhead", file: "usage.go", text: "	return max(min(int64(l.Tools), maxTotal), l.most()/2)\n", with: "	return maxTotal\n"},
+
+	// Compactions.
+	{name: "an edit that leaves the request too long", file: "compact_attempt.go", text: "	case a.total > a.limit && weight > limit:\n", with: "	case a.total > a.limit && weight > 1<<60:\n"},
+	{name: "compacting twice", file: "compact.go", text: "	case h.compacted == h.version && total <= m.limit:\n", with: "	case h.compacted == h.version && total < 0:\n"},
+	{name: "a strategy that runs when the floor is too large", file: "compact_attempt.go", text: "	if a.scale.Weigh(w.total()) <= a.limit {\n", with: "	if a.scale.Weigh(w.total()) >= 0 {\n"},
+	{name: "half a turn without its user messages", file: "truncate.go", text: "a.user && inside && a.turn == list[place].turn", with: "a.user && inside && a.turn < 0", test: "TestTruncate"},
+	{name: "a snapshot that a strategy can change", file: "compact_attempt.go", text: "h.opts.Strategy, &own, a.goal)", with: "h.opts.Strategy, a.at, a.goal)\n	_ = own", test: "TestHostile_KeepsAndChanges"},
+	{name: "no second attempt after a stale edit", file: "compact_attempt.go", text: "r.Outcome == OutcomeStale && !f.unattended", with: "false", test: "TestFlight_Stale"},
+	{name: "a second attempt in the background", file: "compact_attempt.go", text: "r.Outcome == OutcomeStale && !f.unattended", with: "r.Outcome == OutcomeStale", test: "TestFlight_Stale"},
+	{name: "one round, though more was appended meanwhile", file: "compact.go", text: "r.Outcome != OutcomeApplied || r.Fits {\n", with: "true {\n", test: "TestFlight_LooksAgain"},
+	{name: "a waiter that frees the slot of another", file: "compact_flight.go", text: "		case <-ctx.Done():\n", with: "		case <-ctx.Done():\n			<-h.slot\n", test: "TestFlight_WaitsUnderItsOwnContext"},
+	{name: "a late edit is applied", file: "compact_flight.go", text: "	if !f.stop() {\n", with: "	if !f.stop() && false {\n", test: "TestFlight_DeafStrategy"},
+	{name: "a strategy that ignores its ctx keeps the slot", file: "compact_flight.go", text: "context.AfterFunc(f.ctx, f.releaseSlot)", with: "context.AfterFunc(f.ctx, func() {})", test: "TestFlight_DeafStrategy"},
+
+	// Errors.
+	{name: "CompactIfNeeded fails while the request fits", file: "compact.go", text: "compactIfDue); r.Fits {\n", with: "compactIfDue); r.Fits && err == nil {\n"},
+	{name: "Compact succeeds when it declined", file: "compact.go", text: "		return r, cmp.Or(err, r.Cause)\n", with: "		_ = cmp.Or(err, r.Cause)\n		return r, nil\n"},
+	{name: "Apply succeeds when nothing changed", file: "edit.go", text: "		return r, r.Cause\n", with: "		return r, nil\n"},
+	{name: "Recover succeeds without a retry", file: "recover.go", text: "	return false, report, fmt.Errorf(\"%w; the provider said: %w\", err, cause)\n", with: "	return false, report, nil\n"},
+	{name: "Wait returns how the compaction went", file: "compact_background.go", text: "		return b.report.clone(), nil\n	case <-ctx.Done():\n", with: "		return b.report.clone(), b.report.Cause\n	case <-ctx.Done():\n"},
+	{name: "a closed History says that the request fits", file: "compact_flight.go", text: "cause != ErrClosed && cause != ErrReentrant", with: "cause != ErrReentrant"},
+
+	// Summaries.
+	{name: "no breaker", file: "breaker.go", text: "	if b.failures == 0 {\n", with: "	if b.failures >= 0 {\n", test: "TestBreaker$|TestAttempts"},
+	{name: "a breaker that stays open", file: "compact_attempt.go", text: "		h.breaker = breaker{}\n", with: "", test: "TestBreaker_Resets"},
+	{name: "a summary that frees too little", file: "compact_attempt.go", text: "a.summary.fit(freed, int64(a.goal.MinFree))", with: "a.summary.fit(freed, 0)", test: "TestSummarize_FreesTooLittle"},
+	{name: "a summarizer that reads markers", file: "summarize.go", text: "source{id, g.original(ctx, s, id)}", with: "source{id, s.find(id).msg}", test: "TestChain"},
+	{name: "tags in a conversation stay tags", file: "tags.go", text: "		if s[i] != '<' || !beginsTag(s[i+1:]) {\n", with: "		if s[i] != '<' || !beginsTag(s[i+1:]) || true {\n", test: "TestSummarize_Injection"},
+}
+
+// root is where the module is.
+const root = "../.."
+
+func allMutants() []mutant { return slices.Concat(mutants, bpeMutants) }
+
+// The text of each mutant stands once in its file. Where this fails, the code
+// has been rewritten, and the mutant must be too.
+func TestMutants_FindTheirText(t *testing.T) {
+	for _, m := range allMutants() {
+		source, err := os.ReadFile(filepath.Join(root, m.file))
+		if assert.NoError(t, err, m.name) {
+			assert.Equal(t, 1, strings.Count(string(source), m.text), "%s: how often %s holds %q", m.name, m.file, m.text)
+		}
+	}
+}
+
+// A test fails for each mutant, and passes without.
+func TestMutants(t *testing.T) {
+	if !*runMutants {
+		t.Skip("builds and runs tests once for each mutant; run with -convo.mutants, as ci/test.sh does")
+	}
+	patterns := map[string][]string{} // by package
+	for _, m := range allMutants() {
+		pkg := m.pkg()
+		patterns[pkg] = append(patterns[pkg], m.pattern())
+	}
+	for pkg, all := range patterns {
+		slices.Sort(all)
+		out, err := goTest(t, pkg, strings.Join(slices.Compact(all), "|"))
+		require.NoError(t, err, "without a mutant: %s", out)
+	}
+	failed := regexp.MustCompile(`seed \d+|--- FAIL: \S+|panic: .*`)
+	for _, m := range allMutants() {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			out, err := goTest(t, m.pkg(), m.pattern(), "-overlay="+m.overlay(t))
+			require.Error(t, err, "no test failed")
+			by := failed.FindString(out)
+			require.NotEmpty(t, by, "no test ran: %s", out)
+			t.Logf("seen: %s", by)
+		})
+	}
+}
+
+// pkg returns the folder of the package that the mutant is in.
+func (m mutant) pkg() string { return "./" + filepath.ToSlash(filepath.Dir(m.file)) }
+
+func (m mutant) pattern() string {
+	if m.test == "" {
+		return modelTest
+	}
+	return m.test
+}
+
+// overlay writes the changed file, and returns the name of a file for the
+// -overlay flag, which lets go test read it instead of the original.
+func (m mutant) overlay(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(root, m.file))
+	require.NoError(t, err)
+	source, err := os.ReadFile(path)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	changed := filepath.Join(dir, "changed.go")
+	require.NoError(t, os.WriteFile(changed, []byte(strings.Replace(string(source), m.text, m.with, 1)), 0o600))
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+	require.NoError(t, err)
+	name := filepath.Join(dir, "overlay.json")
+	require.NoError(t, os.WriteFile(name, overlay, 0o600))
+	return name
+}
+
+// goTest runs the tests of a package that match a pattern.
+func goTest(t *testing.T, pkg, pattern string, flags ...string) (string, error) {
+	t.Helper()
+	args := []string{"test", "-vet=off", "-count=1", "-timeout=5m", "-run", pattern}
+	args = append(append(args, flags...), pkg)
+	if pkg == "./." {
+		args = append(args, "-convo.ops=20000")
+	} else {
+		args = append(args, "-short", "-failfast")
+	}
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}

@@ -1,0 +1,378 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+func (d *driver) append(batch []message) {
+	var msgs []convo.Message
+	for _, m := range batch {
+		msgs = append(msgs, m.build())
+	}
+	want := d.m.append(batch)
+	id, err := d.h.Append(msgs...)
+	d.want(fmt.Sprintf("append %v", msgs), err, want)
+	if err == nil && len(batch) > 0 && id != d.m.last {
+		d.fail("Append returned %d, want %d", id, d.m.last)
+	}
+}
+
+// anyID returns an ID that was given, or one that was not.
+func (d *driver) anyID() convo.ID { return convo.ID(d.n(int(d.m.last)+3) + 1) }
+
+// listID mostly returns the ID of an entry in the view.
+func (d *driver) listID() convo.ID {
+	if len(d.m.list) == 0 || d.n(8) == 0 {
+		return d.anyID()
+	}
+	return d.m.list[d.n(len(d.m.list))].id
+}
+
+func (d *driver) pin() {
+	if d.n(4) == 0 {
+		want := notFound
+		if n := len(d.m.list); n > 0 {
+			want = d.m.pin([]convo.ID{d.m.list[n-1].id}, true)
+		}
+		d.want("pin last", d.h.PinLast(), want)
+		return
+	}
+	ids := []convo.ID{d.listID()}
+	if d.n(4) == 0 {
+		ids = append(ids, d.listID())
+	}
+	if d.n(3) == 0 {
+		d.want(fmt.Sprintf("unpin %v", ids), d.h.Unpin(ids...), d.m.pin(ids, false))
+	} else {
+		d.want(fmt.Sprintf("pin %v", ids), d.h.Pin(ids...), d.m.pin(ids, true))
+	}
+}
+
+// take takes a snapshot.
+func (d *driver) take() *snapshot { return d.picture(d.h.Snapshot()) }
+
+// picture returns a snapshot together with the model's present view.
+func (d *driver) picture(s *convo.Snapshot) *snapshot {
+	return &snapshot{real: s, print: Print(s), view: d.m.view.clone(), time: d.m.time, model: d.m.name}
+}
+
+// keep takes a snapshot for later.
+func (d *driver) keep() {
+	if len(d.kept) >= 6 {
+		d.kept = slices.Delete(d.kept, 0, 1)
+	}
+	d.kept = append(d.kept, d.take())
+	d.say("keep snapshot %d", d.m.time)
+	d.m.time++ // what the same step does next comes later
+}
+
+// snapshot returns a snapshot from earlier, or one of the present.
+func (d *driver) snapshot() *snapshot {
+	if len(d.kept) == 0 || d.n(3) == 0 {
+		d.keep()
+		return d.kept[len(d.kept)-1]
+	}
+	return d.kept[d.n(len(d.kept))]
+}
+
+func (d *driver) splice() {
+	at := d.snapshot()
+	n := d.n(at.view.len()/2 + 3)
+	summary := ""
+	if d.n(3) > 0 {
+		summary = "sum " + strconv.Itoa(d.m.time)
+	}
+	e := at.splice(n, summary)
+	before := d.m.view.clone()
+	did, want := d.m.apply(at, e)
+	if want == noGain {
+		want = success // SplicePrefix says it by the number it returns
+	}
+	dropped, err := d.h.SplicePrefix(at.real, n, summary)
+	d.want(fmt.Sprintf("splice %d of %d, %q", n, at.time, summary), err, want)
+	if want := len(did.gone()); dropped != want {
+		d.fail("dropped %d, want %d", dropped, want)
+	}
+	d.note(before, did, want)
+}
+
+func (d *driver) edit() {
+	at := d.snapshot()
+	var e edit
+	if n := len(at.view.list); n > 0 {
+		from := d.n(n)
+		for _, x := range at.view.list[from:min(from+d.n(8), n)] {
+			bad := d.n(40) == 0
+			if bad || !at.view.isFloor(x) && !at.view.isPinned(x) {
+				if len(x.msg.results) > 0 && d.n(3) == 0 {
+					c := convo.Clear{ID: x.id}
+					if d.n(2) == 0 {
+						c.CallID = x.msg.results[d.n(len(x.msg.results))].id
+					}
+					if d.n(3) == 0 {
+						c.Text = "cleared"
+					}
+					e.clear = append(e.clear, c)
+				} else if d.n(3) > 0 {
+					e.drop = append(e.drop, at.view.exchange(x.head)...)
+				}
+			}
+		}
+	}
+	if d.n(30) == 0 {
+		e.drop = append(e.drop, d.anyID())
+	}
+	if d.n(30) == 0 && len(e.drop) > 0 {
+		e.drop = e.drop[1:]
+	}
+	slices.Sort(e.drop)
+	e.drop = slices.Compact(e.drop)
+	made := convo.Edit{Drop: slices.Clone(e.drop), Clear: slices.Clone(e.clear)}
+	switch d.n(4) {
+	case 0:
+		e.setSummary, e.summary = true, "text "+strconv.Itoa(d.m.time)
+		made.Summary = &convo.Summary{Text: e.summary}
+		if d.m.time%3 == 0 && len(e.drop) > 0 {
+			e.covers = e.drop[1:]
+			made.Summary.Covers = rangesOf(e.covers)
+		}
+	case 1:
+		if d.n(4) == 0 {
+			e.setSummary = true
+			made.Summary = &convo.Summary{}
+		}
+	}
+	if d.n(2) == 0 {
+		slices.Reverse(made.Drop)
+	}
+	before := d.m.view.clone()
+	did, want := d.m.apply(at, e)
+	r, err := d.h.Apply(at.real, made)
+	d.want(fmt.Sprintf("apply drop %v clear %v summary %v of %d", e.drop, e.clear, e.setSummary, at.time), err, want)
+	d.checkApplied(r, err, did, want)
+	d.note(before, did, want)
+}
+
+// rangesOf returns a range for each ID.
+func rangesOf(ids []convo.ID) []convo.Range {
+	ranges := make([]convo.Range, len(ids))
+	for i, id := range ids {
+		ranges[i] = convo.Range{First: id, Last: id}
+	}
+	return ranges
+}
+
+// checkApplied looks at the report of an edit made by hand.
+func (d *driver) checkApplied(r convo.Report, err error, did change, want failure) {
+	outcome := convo.OutcomeFailed
+	switch want {
+	case success:
+		outcome = convo.OutcomeApplied
+	case noGain:
+		outcome = convo.OutcomeDeclined
+	case stale:
+		outcome = convo.OutcomeStale
+	}
+	if r.Outcome != outcome || r.Cause != err {
+		d.fail("%v because of %v, want %v because of %v", r.Outcome, r.Cause, outcome, err)
+	}
+	d.checkChange(r, did)
+}
+
+// checkChange compares what a report says was done with what the model did.
+func (d *driver) checkChange(r convo.Report, did change) {
+	if !slices.Equal(r.Dropped, did.dropped) || !slices.Equal(r.Summarised, did.summarised) ||
+		!slices.Equal(r.Cleared, did.cleared) || !slices.Equal(r.Kept, did.kept) {
+		d.fail("report %+v, want %+v", r, did)
+	}
+}
+
+// note counts what made an edit hard.
+func (d *driver) note(before view, did change, want failure) {
+	saw := &d.stats.saw
+	saw.stale = saw.stale || want == stale
+	if !did.applied {
+		return
+	}
+	saw.edits++
+	gone := did.gone()
+	if len(gone) == 0 {
+		return
+	}
+	first, last := gone[0], gone[len(gone)-1]
+	for _, e := range before.list {
+		saw.pinInside = saw.pinInside || e.id > first && e.id < last && before.isPinned(e)
+	}
+	lastGone, _ := before.find(last)
+	for _, e := range d.m.list {
+		saw.cutInTurn = saw.cutInTurn || e.id > last && e.turn == lastGone.turn
+	}
+}
+
+func (d *driver) takeBack() {
+	if d.n(2) == 0 {
+		d.rewind()
+	} else {
+		d.rollback()
+	}
+	if d.n(2) == 0 {
+		d.dropNewFloor()
+	}
+}
+
+// dropNewFloor applies an edit to an exchange that was no floor when the edit's
+// snapshot was taken and has become floor by a rollback.
+func (d *driver) dropNewFloor() {
+	for _, at := range d.kept {
+		for _, x := range d.m.list {
+			old, ok := at.view.find(x.id)
+			if !ok || !d.m.isFloor(x) || at.view.isFloor(old) || at.view.isPinned(old) {
+				continue
+			}
+			e := edit{drop: at.view.exchange(x.head)}
+			before := d.m.view.clone()
+			did, want := d.m.apply(at, e)
+			r, err := d.h.Apply(at.real, convo.Edit{Drop: e.drop})
+			d.want(fmt.Sprintf("drop new floor %v of %d", e.drop, at.time), err, want)
+			d.checkApplied(r, err, did, want)
+			d.note(before, did, want)
+			return
+		}
+	}
+}
+
+func (d *driver) rollback() {
+	at := d.snapshot()
+	across := slices.ContainsFunc(d.m.applied, func(e appliedEdit) bool { return e.time > at.time })
+	want := d.m.rollback(at)
+	d.want(fmt.Sprintf("rollback to %d", at.time), d.h.Rollback(at.real), want)
+	d.stats.saw.acrossEdit = d.stats.saw.acrossEdit || across && want == success
+}
+
+func (d *driver) rewind() {
+	n := d.n(3)
+	want := d.m.rewind(n)
+	taken, err := d.h.Rewind(n)
+	d.want(fmt.Sprintf("rewind %d", n), err, success)
+	if taken != want {
+		d.fail("rewound %d, want %d", taken, want)
+	}
+}
+
+func (d *driver) system() {
+	var msgs []convo.Message
+	d.m.sys = nil
+	for range d.n(3) {
+		m := message{role: convo.RoleSystem, text: d.text()}
+		msgs = append(msgs, m.build())
+		d.m.last++
+		d.m.sys = append(d.m.sys, entry{id: d.m.last, head: d.m.last, uid: d.m.newUID(), msg: m})
+	}
+	d.want(fmt.Sprintf("set system %d", len(msgs)), d.h.SetSystem(msgs...), success)
+}
+
+func (d *driver) ephemeral() {
+	var msgs []convo.Message
+	d.m.view.ephemeral, d.m.ephemeralUID = nil, d.m.newUID()
+	for range d.n(3) {
+		text := d.text()
+		d.m.view.ephemeral = append(d.m.view.ephemeral, text)
+		msgs = append(msgs, convo.User(text))
+	}
+	d.want(fmt.Sprintf("set ephemeral %d", len(msgs)), d.h.SetEphemeral(msgs...), success)
+}
+
+func (d *driver) answerOpen() {
+	open := d.m.open()
+	for _, id := range open {
+		if fail := d.m.append([]message{errorResult(id, "gave up")}); fail != success {
+			d.fail("the model refuses the answer to %s: %s", id, fail)
+		}
+	}
+	n, err := d.h.AnswerOpenCalls("gave up")
+	d.want("answer open calls", err, success)
+	if n != len(open) {
+		d.fail("answered %d, want %d", n, len(open))
+	}
+}
+
+func (d *driver) usage() {
+	at := d.snapshot()
+	input := d.n(2 * (at.view.raw() + 50))
+	d.say("usage %d of %d", input, at.time)
+	if err := d.h.RecordUsage(at.real, convo.Usage{Input: input}); err != nil {
+		d.fail("RecordUsage: %v", err)
+	}
+	if input == 0 || at.real.Version() < d.m.reported[at.model] {
+		return
+	}
+	if d.m.report(at, input, d.limits) {
+		d.m.reported[at.model] = at.real.Version()
+	}
+}
+
+// model changes the limits, or the model that requests go to.
+func (d *driver) model() {
+	if d.n(2) == 0 {
+		d.m.tools = d.n(500)
+		d.limits = convo.Limits{Tools: d.m.tools}
+		d.want("set limits", d.h.SetLimits(d.limits), success)
+		return
+	}
+	name := []string{"", "large", "small"}[d.n(3)]
+	d.want("set model "+name, d.h.SetModel(name), success)
+	if name != d.m.name {
+		d.m.name, d.m.sent = name, nil
+		d.m.anchor(d.limits)
+	}
+}
+
+// reload goes on with a History that is restored from this one: from its JSON,
+// or from a snapshot, which makes a fork.
+func (d *driver) reload() {
+	s := d.h.Snapshot()
+	if d.n(2) == 0 {
+		data, err := json.Marshal(s)
+		if err != nil {
+			d.fail("marshal: %v", err)
+		}
+		s = new(convo.Snapshot)
+		if err := json.Unmarshal(data, s); err != nil {
+			d.fail("unmarshal: %v\n%s", err, data)
+		}
+		if d.opts.Tokenizer == nil { // a decoded snapshot counts with Heuristic
+			d.compareExchanges(s)
+		}
+	}
+	d.checkKept()
+	opts := d.opts
+	learned := d.m.carried(d.limits)
+	d.limits = convo.Limits{Tools: d.m.tools}
+	opts.Limits = d.limits
+	h, err := convo.Restore(s, &opts)
+	d.want("reload", err, success)
+	if batch := d.sensible(); d.m.accepts(batch[0]) {
+		// The old History goes on. Neither may see what the other does.
+		if _, err := d.h.Append(batch[0].build()); err != nil {
+			d.fail("append to the old History: %v", err)
+		}
+	}
+	d.forked = d.take()
+	d.kept = nil
+	d.h = h
+	d.m.applied, d.m.takenBack, d.m.sent = nil, map[convo.ID]bool{}, nil
+	d.m.view.ephemeral, d.m.reported, d.m.implausible = nil, map[string]uint64{}, nil
+	for _, list := range [][]entry{d.m.sys, d.m.list} {
+		for i := range list {
+			list[i].uid = d.m.newUID()
+		}
+	}
+	d.m.summaryUID = d.m.newUID()
+	d.m.resume(learned, d.limits)
+	d.stats.saw.load = true
+}

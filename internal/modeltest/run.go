@@ -1,0 +1,166 @@
+package modeltest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// Options configure Run and Replay.
+type Options struct {
+	// Operations is how many operations Run performs.
+	Operations int
+
+	// CheckSaved fails the test unless h can be saved and restored without
+	// loss. opts are those that h was made with. It is called now and then.
+	CheckSaved func(t testing.TB, h *convo.History, opts *convo.Options)
+}
+
+// perHistory is how many operations Run performs on one History. That makes
+// conversations which are long enough to be hard, and short enough to be
+// compared whole after each operation.
+const perHistory = 220
+
+// Run performs random operations on histories and on the model, and compares
+// both after each. It fails the test when they differ, or when the random
+// conversations were not hard enough for the result to mean much.
+func Run(t *testing.T, opts Options) {
+	var stats Stats
+	for seed := uint64(1); stats.Operations < opts.Operations; seed++ {
+		func() {
+			defer func() {
+				if t.Failed() {
+					t.Logf("seed %d", seed)
+				}
+			}()
+			run(t, choices{rng: rand.New(rand.NewPCG(seed, 2)), left: perHistory}, opts, &stats)
+		}()
+	}
+	t.Log(&stats)
+	stats.check(t)
+}
+
+// Replay performs the operations that data stands for, as a fuzz target does.
+func Replay(t testing.TB, data []byte, opts Options) {
+	run(t, choices{data: data}, opts, new(Stats))
+}
+
+// choices says what to do next: at random, or as data says.
+type choices struct {
+	rng  *rand.Rand // nil: as data says
+	left int        // operations to perform at random
+	data []byte
+}
+
+// n returns a number from 0 up to, but without, limit.
+func (c *choices) n(limit int) int {
+	switch {
+	case limit <= 1:
+		return 0
+	case c.rng != nil:
+		return c.rng.IntN(limit)
+	case len(c.data) == 0:
+		return 0
+	}
+	b := int(c.data[0])
+	c.data = c.data[1:]
+	return b % limit
+}
+
+// more reports whether there is another operation to perform.
+func (c *choices) more() bool {
+	if c.rng == nil {
+		return len(c.data) > 0
+	}
+	c.left--
+	return c.left >= 0
+}
+
+// Stats say how hard the conversations of a run were. Those behind Histories
+// and Lengths count histories in which the case came up.
+type Stats struct {
+	Operations int
+	Histories  int
+	Lengths    []int // entries at the end
+
+	EditedOften int // three edits or more
+	PinInside   int // a pinned entry among dropped ones
+	CutInTurn   int // an edit that dropped the first part of a turn
+	AcrossEdit  int // a rollback to a snapshot from before an edit
+	Stale       int // a stale edit
+	Reloaded    int // saved and loaded, or forked
+
+	saw seen
+}
+
+// seen says which cases came up in the present History.
+type seen struct {
+	edits                                         int
+	pinInside, cutInTurn, acrossEdit, stale, load bool
+}
+
+func (s *Stats) begin() {
+	s.Histories++
+	s.saw = seen{}
+}
+
+func (s *Stats) end(length int) {
+	s.Lengths = append(s.Lengths, length)
+	for _, c := range []struct {
+		saw bool
+		n   *int
+	}{
+		{s.saw.edits >= 3, &s.EditedOften},
+		{s.saw.pinInside, &s.PinInside},
+		{s.saw.cutInTurn, &s.CutInTurn},
+		{s.saw.acrossEdit, &s.AcrossEdit},
+		{s.saw.stale, &s.Stale},
+		{s.saw.load, &s.Reloaded},
+	} {
+		if c.saw {
+			*c.n++
+		}
+	}
+}
+
+// median returns the median length of a conversation.
+func (s *Stats) median() int {
+	lengths := slices.Sorted(slices.Values(s.Lengths))
+	return lengths[len(lengths)/2]
+}
+
+// percent returns the percentage of histories that n is.
+func (s *Stats) percent(n int) float64 { return 100 * float64(n) / float64(s.Histories) }
+
+// String returns all counts in one line.
+func (s *Stats) String() string {
+	return fmt.Sprintf("%d operations in %d histories, median length %d; %.0f %% edited three times or more, %.0f %% with a pin among dropped entries, "+
+		"%.0f %% cut inside a turn, %.0f %% rolled back across an edit, %.0f %% with a stale edit, %.0f %% reloaded",
+		s.Operations, s.Histories, s.median(), s.percent(s.EditedOften), s.percent(s.PinInside), s.percent(s.CutInTurn),
+		s.percent(s.AcrossEdit), s.percent(s.Stale), s.percent(s.Reloaded))
+}
+
+// check fails the test if the conversations were too easy.
+func (s *Stats) check(t *testing.T) {
+	if s.median() < 60 {
+		t.Errorf("the median conversation has %d entries, want at least 60", s.median())
+	}
+	for _, c := range []struct {
+		name    string
+		n, want int // want: percent, at least
+	}{
+		{"edited three times or more", s.EditedOften, 10},
+		{"a pin among dropped entries", s.PinInside, 5},
+		{"cut inside a turn", s.CutInTurn, 5},
+		{"rolled back across an edit", s.AcrossEdit, 5},
+		{"a stale edit", s.Stale, 1},
+		{"reloaded", s.Reloaded, 5},
+	} {
+		if got := s.percent(c.n); got < float64(c.want) {
+			t.Errorf("%s: %.1f %% of the histories, want at least %d %%", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+// Package text cuts and repairs strings without breaking a character.
+package text
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Valid returns s with each run of invalid UTF-8 replaced by U+FFFD.
+func Valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// Floor returns the largest index not above i at which s can be cut without
+// breaking a character. If i is above len(s), it returns len(s).
+func Floor(s string, i int) int {
+	i = min(i, len(s))
+	for i > 0 && i < len(s) && !utf8.RuneStart(s[i]) {
+		i--
+	}
+	return i
+}
+
+// Ceil returns the smallest index not below i at which s can be cut without
+// breaking a character.
+func Ceil(s string, i int) int {
+	for i < len(s) && !utf8.RuneStart(s[i]) {
+		i++
+	}
+	return i
+}
+
+// Prefix returns the length in bytes of a prefix of s for which count returns
+// at most limit. The prefix is close to the longest one, ends between
+// characters, and has at least one character unless s is empty, even if that
+// exceeds limit. total is count(s).
+func Prefix(s string, limit, total int, count func(string) int) int {
+	n, limit := len(s), max(limit, 0)
+	if total > limit {
+		n = int(int64(n) * int64(limit) / int64(total))
+	}
+	for n > 0 && count(s[:n]) > limit {
+		n = n * 7 / 8
+	}
+	if n = Floor(s, n); n == 0 && s != "" {
+		_, n = utf8.DecodeRuneInString(s)
+	}
+	return n
+}

@@ -1,0 +1,37 @@
+package text
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestValid(t *testing.T) {
+	assert.Equal(t, "naïve 今", Valid("naïve 今"))
+	assert.Equal(t, "a\uFFFDb", Valid("a\xff\xfeb"), "one replacement for a run")
+	assert.Zero(t, testing.AllocsPerRun(10, func() { Valid("naïve") }))
+}
+
+func TestFloorAndCeil(t *testing.T) {
+	s := "a今b" // bytes 1 to 3 are one character
+	for i, want := range []struct{ floor, ceil int }{{0, 0}, {1, 1}, {1, 4}, {1, 4}, {4, 4}, {5, 5}} {
+		assert.Equal(t, want.floor, Floor(s, i), i)
+		assert.Equal(t, want.ceil, Ceil(s, i), i)
+	}
+	assert.Equal(t, 5, Floor(s, 100))
+}
+
+func TestPrefix(t *testing.T) {
+	runes := func(s string) int { return utf8.RuneCountInString(s) }
+	s := strings.Repeat("a今", 50)
+	for limit := range 120 {
+		n := Prefix(s, limit, runes(s), runes)
+		assert.True(t, utf8.ValidString(s[:n]), limit)
+		assert.LessOrEqual(t, runes(s[:n]), max(limit, 1))
+	}
+	assert.Equal(t, 3, Prefix("今b", 0, 2, runes), "at least one character")
+	assert.Zero(t, Prefix("", 5, 0, runes))
+	assert.Equal(t, len(s), Prefix(s, 100, 100, runes))
+}

@@ -1,0 +1,344 @@
+package convo_test
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// checkSaved checks that the JSON of h is read by Restore without Repair, and
+// that what comes of it writes the same JSON.
+func checkSaved(t testing.TB, h *convo.History, opts *convo.Options) {
+	t.Helper()
+	data, err := json.Marshal(h.Snapshot())
+	require.NoError(t, err)
+	s := new(convo.Snapshot)
+	require.NoError(t, json.Unmarshal(data, s), "%s", data)
+	read, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.Equal(t, string(data), string(read), "as it was read")
+	var o convo.Options
+	if opts != nil {
+		o = *opts
+	}
+	o.Repair, o.OnLoad = nil, convo.OnLoadKeep
+	again, err := convo.Restore(s, &o)
+	require.NoError(t, err, "%s", data)
+	restored, err := json.Marshal(again.Snapshot())
+	require.NoError(t, err)
+	require.Equal(t, string(data), string(restored), "as it was restored")
+}
+
+// There is a case for each check of the format, and a snapshot that cannot be
+// decoded stays empty.
+func TestSnapshotJSON_Refuses(t *testing.T) {
+	user := `{"role":"user","parts":[{"type":"text","text":"u"}]}`
+	call := `{"role":"assistant","parts":[{"type":"tool_call","id":"c","name":"f"}]}`
+	result := `{"role":"tool","parts":[{"type":"tool_result","call_id":"c","name":"f"}]}`
+	with := func(rest string) string {
+		return `{"version":1,"key":"abcdefgh","last_id":9,"turn":3,` + rest + `}`
+	}
+	one := with(`"entries":[{"id":2,"turn":1,"message":` + user + `}]`)
+	require.NoError(t, json.Unmarshal([]byte(one), new(convo.Snapshot)))
+	for name, data := range map[string]string{
+		"key":                        `{"version":1,"key":"<\"quote","last_id":9}`,
+		"short key":                  `{"version":1,"key":"abc","last_id":9}`,
+		"last_id":                    `{"version":1,"key":"abcdefgh","last_id":-1}`,
+		"last_id too large":          `{"version":1,"key":"abcdefgh","last_id":9007199254740993}`,
+		"turn after last_id":         `{"version":1,"key":"abcdefgh","last_id":2,"turn":3}`,
+		"turn too large":             `{"version":1,"key":"abcdefgh","last_id":9007199254740992,"turn":1073741825}`,
+		"updates too large":          with(`"summary":{"text":"s","updates":2147483648}`),
+		"touched after turn":         with(`"touched_turn":4`),
+		"appended":                   with(`"appended":-1`),
+		"unknown field":              with(`"extra":1`),
+		"ID beyond last":             with(`"entries":[{"id":10,"turn":1,"message":` + user + `}]`),
+		"ID 0":                       with(`"entries":[{"id":0,"turn":1,"message":` + user + `}]`),
+		"no message":                 with(`"entries":[{"id":1,"turn":1}]`),
+		"IDs twice":                  with(`"entries":[{"id":2,"turn":1,"message":` + user + `},{"id":2,"turn":1,"message":` + user + `}]`),
+		"system among others":        with(`"entries":[{"id":2,"message":{"role":"system"}}]`),
+		"other among system":         with(`"system":[{"id":2,"message":` + user + `}]`),
+		"one ID in both":             with(`"system":[{"id":2,"message":{"role":"system"}}],"entries":[{"id":2,"turn":1,"message":` + user + `}]`),
+		"turn beyond":                with(`"entries":[{"id":2,"turn":4,"message":` + user + `}]`),
+		"user without a turn":        with(`"entries":[{"id":2,"message":` + user + `}]`),
+		"second user without a turn": with(`"entries":[{"id":2,"turn":1,"message":` + user + `},{"id":3,"message":` + user + `}]`),
+		"turns descend":              with(`"entries":[{"id":2,"turn":2,"message":` + user + `},{"id":3,"turn":1,"message":` + user + `}]`),
+		"pin of nothing":             with(`"pins":[1],"entries":[{"id":2,"turn":1,"message":` + user + `}]`),
+		"pins unsorted":              with(`"pins":[2,1]`),
+		"empty summary":              with(`"summary":{"text":""}`),
+		"summary in 10000":           with(`"summary":{"text":"s","time":"9999-12-31T23:59:59-12:00"}`),
+		"summary before 0":           with(`"summary":{"text":"s","time":"0000-01-01T00:00:00+12:00"}`),
+		"time too late":              with(`"entries":[{"id":2,"turn":1,"time":"2262-04-11T23:47:16.854775808Z","message":` + user + `}]`),
+		"time too early":             with(`"entries":[{"id":2,"turn":1,"time":"1677-09-21T00:12:43.145224192Z","message":` + user + `}]`),
+		"time of 2300":               with(`"entries":[{"id":2,"turn":1,"time":"2300-01-01T00:00:00Z","message":` + user + `}]`),
+		"time of 1600":               with(`"entries":[{"id":2,"turn":1,"time":"1600-01-01T00:00:00Z","message":` + user + `}]`),
+		"result in a turn":           with(`"entries":[{"id":2,"turn":1,"message":` + call + `},{"id":3,"turn":2,"message":` + result + `}]`),
+		"covers the future":          with(`"summary":{"text":"s","covers":[{"first":1,"last":10}]}`),
+		"covers backwards":           with(`"summary":{"text":"s","covers":[{"first":3,"last":2}]}`),
+		"calibration":                with(`"calibration":{"models":[{"model":"m","overhead":-1,"ratio":1}]}`),
+		"ratio":                      with(`"calibration":{"models":[{"model":"m","overhead":0,"ratio":7}]}`),
+		"deep":                       strings.Repeat("[", 100_000),
+		"deep inside":                with(`"entries":` + strings.Repeat(`[`, 100_000)),
+		"a long list of {}":          with(`"entries":[` + strings.Repeat(`{},`, 1_000_000) + `{}]`),
+		"covers from 0":              with(`"summary":{"text":"s","covers":[{"first":0,"last":2}]}`),
+		"covers overlap":             with(`"summary":{"text":"s","covers":[{"first":1,"last":3},{"first":3,"last":4}]}`),
+		"covers descend":             with(`"summary":{"text":"s","covers":[{"first":4,"last":5},{"first":1,"last":2}]}`),
+		"negative updates":           with(`"summary":{"text":"s","updates":-1}`),
+		"negative turn":              `{"version":1,"key":"abcdefgh","last_id":9,"turn":-1}`,
+		"negative touched":           with(`"touched_turn":-1`),
+		"pins twice":                 with(`"pins":[2,2],"entries":[{"id":2,"turn":1,"message":` + user + `}]`),
+		"no JSON":                    `{`,
+	} {
+		var s convo.Snapshot
+		err := json.Unmarshal([]byte(data), &s)
+		if assert.Error(t, err, name) && json.Valid([]byte(data)) {
+			_, ok := errors.AsType[*convo.SnapshotError](err)
+			assert.True(t, ok, "%s: %T %v", name, err, err)
+		}
+		assert.Zero(t, s.Len(), name)
+	}
+	err := json.Unmarshal([]byte(`{"version":2,"entries":"of another shape"}`), new(convo.Snapshot))
+	assert.ErrorIs(t, err, convo.ErrVersion, "the version is read first")
+}
+
+// snapshotOf decodes a snapshot.
+func snapshotOf(t testing.TB, data string) *convo.Snapshot {
+	t.Helper()
+	s := new(convo.Snapshot)
+	require.NoError(t, json.Unmarshal([]byte(data), s), "%s", data)
+	return s
+}
+
+// The zero Snapshot and the zero History can be saved and loaded too.
+func TestSnapshotJSON_Zero(t *testing.T) {
+	data, err := json.Marshal(new(convo.Snapshot))
+	require.NoError(t, err)
+	assert.Equal(t, `{"version":1,"last_id":0,"turn":0}`, string(data))
+	s := snapshotOf(t, string(data))
+	assert.Equal(t, new(convo.Snapshot), s)
+	zero, err := json.Marshal(new(convo.History).Snapshot())
+	require.NoError(t, err)
+	assert.Equal(t, string(data), string(zero))
+
+	h, err := convo.Restore(s, nil)
+	require.NoError(t, err)
+	checkSaved(t, h, nil)
+	assert.Error(t, json.Unmarshal([]byte(`{"version":1,"last_id":1,"turn":0}`), s), "what holds something has a key")
+}
+
+// A key that is repeated, or in other case, is refused in every object.
+func TestJSON_DoubledKeys(t *testing.T) {
+	message := `{"role":"assistant","author":"a","origin":{"format":"f","model":"m"},"parts":[{"type":"text","text":"t"},` +
+		`{"type":"tool_call","id":"c","name":"f","arguments":"{\"a\":1,\"a\":2}"}]}`
+	results := `{"role":"tool","parts":[{"type":"tool_result","call_id":"c","parts":[{"type":"text","text":"\\"}]}]}`
+	snapshot := `{"version":1,"key":"abcdefgh","last_id":9,"turn":0,` +
+		`"calibration":{"model":"m","models":[{"model":"m","ratio":1,"weight":0,"spread":0,"seen":0,"tokens":0,"raw":0,"small_tokens":0,"small_raw":0}]},` +
+		`"summary":{"text":"s","covers":[{"first":1,"last":1}]},"entries":[{"id":2,"message":` + message + `},{"id":3,"message":` + results + `}]}`
+	key := regexp.MustCompile(`"[a-z_]+":`)
+	for _, data := range []string{message, results, snapshot} {
+		read := func(data string) error { return json.Unmarshal([]byte(data), new(convo.Message)) }
+		if data == snapshot {
+			read = func(data string) error { return json.Unmarshal([]byte(data), new(convo.Snapshot)) }
+		}
+		require.NoError(t, read(data))
+		for _, at := range key.FindAllStringIndex(data, -1) {
+			key, value := data[at[0]:at[1]], json.RawMessage{}
+			require.NoError(t, json.NewDecoder(strings.NewReader(data[at[1]:])).Decode(&value))
+			again := data[:at[0]] + key + string(value) + ","
+			assert.Error(t, read(again+data[at[0]:]), "%s twice", key)
+			escaped := `"\u00` + hex.EncodeToString([]byte(key[1:2])) + key[2:]
+			assert.Error(t, read(again+escaped+data[at[1]:]), "%s twice, escaped", key)
+			assert.NoError(t, read(data[:at[0]]+escaped+data[at[1]:]), "%s, escaped", key)
+			assert.Error(t, read(data[:at[0]]+strings.ToUpper(key)+data[at[1]:]), "%s in capitals", key)
+		}
+	}
+	err := json.Unmarshal([]byte(`{"role":"user","role":"tool"}`), new(convo.Message))
+	require.EqualError(t, err, `convo: message 0 ("tool"): duplicate key "role"`)
+}
+
+// Times keep their instant, and a missing one stays missing.
+func TestSnapshotJSON_Times(t *testing.T) {
+	for _, tt := range []struct{ written, want string }{
+		{"", ""},
+		{"0001-01-01T00:00:00Z", ""},
+		{"1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"},
+		{"1677-09-21T00:12:43.145224193Z", "1677-09-21T00:12:43.145224193Z"},
+		{"2262-04-11T23:47:16.854775807Z", "2262-04-11T23:47:16.854775807Z"},
+		{"2025-06-01T12:00:00.5+02:00", "2025-06-01T10:00:00.5Z"},
+	} {
+		field := func(s string) string {
+			if s == "" {
+				return ""
+			}
+			return `"time":"` + s + `",`
+		}
+		data := func(time string) string {
+			return `{"version":1,"key":"abcdefgh","last_id":1,"turn":1,"entries":[{"id":1,"turn":1,` + field(time) +
+				`"message":{"role":"user","parts":[{"type":"text","text":"u"}]}}]}`
+		}
+		s := snapshotOf(t, data(tt.written))
+		e, _ := s.At(0)
+		assert.Equal(t, tt.want == "", e.Time.IsZero(), tt.written)
+		h, err := convo.Restore(s, nil)
+		require.NoError(t, err)
+		got, err := json.Marshal(h.Snapshot())
+		require.NoError(t, err)
+		assert.Equal(t, data(tt.want), string(got))
+		checkSaved(t, h, nil)
+	}
+	latest := `{"version":1,"key":"abcdefgh","last_id":1,"turn":0,"summary":{"text":"s","time":"9999-12-31T23:59:59Z"}}`
+	again, err := json.Marshal(snapshotOf(t, latest))
+	require.NoError(t, err)
+	assert.Equal(t, latest, string(again))
+}
+
+// The largest numbers that can be read can be saved and read again after one
+// more change.
+func TestSnapshotJSON_LargestNumbers(t *testing.T) {
+	entries := `"entries":[{"id":1,"turn":1,"message":{"role":"user","parts":[{"type":"text","text":"u"}]}},` +
+		`{"id":2,"turn":1,"message":{"role":"assistant","parts":[{"type":"tool_call","id":"c","name":"f"},{"type":"tool_call","id":"d","name":"f"}]}}]}`
+	for _, tt := range []struct {
+		name, numbers string
+	}{
+		{"no ID left", `"last_id":9007199254740992,"turn":1`},
+		{"one ID left", `"last_id":9007199254740991,"turn":1`},
+		{"no turn left", `"last_id":9007199254740000,"turn":1073741824`},
+		{"one turn left", `"last_id":9007199254740000,"turn":1073741823`},
+		{"a turn that left", `"last_id":9,"turn":5,"touched_turn":5`},
+		{"appended", `"last_id":2,"turn":1,"appended":4503599627370496`},
+		{"updates", `"last_id":2,"turn":1,"summary":{"text":"s","updates":2147483647}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := snapshotOf(t, `{"version":1,"key":"abcdefgh",`+tt.numbers+`,`+entries)
+			for name, step := range map[string]func(*convo.History) error{
+				"results": func(h *convo.History) error {
+					_, err := h.Append(convo.Result(convo.ToolCall{ID: "c"}, "r"))
+					return err
+				},
+				"answered":  func(h *convo.History) error { _, err := h.AnswerOpenCalls(""); return err },
+				"interrupt": func(h *convo.History) error { _, err := h.Append(convo.User("v")); return err },
+				"system":    func(h *convo.History) error { return h.SetSystem(convo.System("s")) },
+				"rewind":    func(h *convo.History) error { _, err := h.Rewind(1); return err },
+				"batch": func(h *convo.History) error {
+					_, err := h.Append(convo.Result(convo.ToolCall{ID: "c"}, "r"), convo.Result(convo.ToolCall{ID: "d"}, "r"), convo.Assistant("a"))
+					return err
+				},
+				"summary": func(h *convo.History) error {
+					_, err := h.Apply(h.Snapshot(), convo.Edit{Summary: &convo.Summary{Text: "new"}})
+					return err
+				},
+			} {
+				h, err := convo.Restore(s, &convo.Options{Roles: convo.Relaxed()})
+				require.NoError(t, err)
+				before := stateOf(t, h)
+				if err := step(h); err != nil {
+					value, ok := errors.AsType[*convo.ValueError](err)
+					require.True(t, ok, "%s: %v", name, err)
+					assert.Contains(t, []string{"ID", "turn"}, value.Name)
+					assert.Equal(t, before, stateOf(t, h), name)
+				}
+				checkSaved(t, h, &convo.Options{Roles: convo.Relaxed()})
+			}
+		})
+	}
+}
+
+func TestSnapshotJSON_DecodesOnlyIntoEmpty(t *testing.T) {
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	s := h.Snapshot()
+	data, err := json.Marshal(s)
+	require.NoError(t, err)
+	_, ok := errors.AsType[*convo.SnapshotError](json.Unmarshal(data, s))
+	assert.True(t, ok)
+}
+
+func seedSnapshot(t testing.TB) []byte {
+	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+	require.NoError(t, err)
+	call := convo.ToolCall{ID: "c1", Name: "run", Arguments: `{"x": 1.0}`}
+	_, err = h.Append(convo.System("s"), convo.User("u"), convo.Assistant("a", call), convo.Result(call, "r"),
+		convo.Assistant("b"), convo.User("v"), convo.Assistant("", call))
+	require.NoError(t, err)
+	require.NoError(t, h.Pin(2))
+	_, err = h.SplicePrefix(h.Snapshot(), 4, "summary")
+	require.NoError(t, err)
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 500}))
+	data, err := json.Marshal(h.Snapshot())
+	require.NoError(t, err)
+	return data
+}
+
+// A snapshot that can be decoded is safe to read and encodes to the same JSON.
+// Restore accepts it or refuses it with a typed error. With Repair it loads, and
+// then again without.
+func FuzzSnapshotJSON(f *testing.F) {
+	f.Add(seedSnapshot(f))
+	f.Add([]byte(`{"version":1,"key":"abcdefgh","last_id":3,"turn":1,"entries":[{"id":1,"turn":1,"message":{"role":"user"}},{"id":3,"turn":1,"message":{"role":"tool","parts":[{"type":"tool_result"}]}}]}`))
+	f.Add([]byte(`{"version":1,"key":"abcdefgh","last_id":9007199254730000,"turn":2,"touched_turn":2}`))
+	f.Add([]byte(`{"version":1,"key":"abcdefgh","last_id":9,"turn":5,"touched_turn":4,"pins":[2],"entries":[{"id":2,"turn":1,"message":{"role":"assistant","parts":[{"type":"tool_call","id":"c","name":"n"}]}}]}`))
+	f.Add([]byte(`{"version":1,"last_id":0,"turn":0}`))
+	f.Add([]byte(`{"version":2,"entries":"other"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := new(convo.Snapshot)
+		if json.Unmarshal(data, s) != nil {
+			require.Zero(t, s.Len())
+			return
+		}
+		before := printOf(s)
+		once, err := json.Marshal(s)
+		require.NoError(t, err)
+		again := new(convo.Snapshot)
+		require.NoError(t, json.Unmarshal(once, again), "%s", once)
+		require.Equal(t, before, printOf(again))
+
+		var numbers struct {
+			Last, Turn int64
+		}
+		require.NoError(t, json.Unmarshal([]byte(strings.Replace(string(once), "last_id", "last", 1)), &numbers))
+		if numbers.Last > 1<<53-10_000 || numbers.Turn > 1<<30-10_000 {
+			return // what follows would need more than there are
+		}
+		for _, roles := range []convo.RolePolicy{convo.Strict(), convo.Relaxed()} {
+			for _, load := range []convo.OnLoad{convo.OnLoadKeep, convo.OnLoadClose, convo.OnLoadDrop} {
+				opts := &convo.Options{Roles: roles, OnLoad: load}
+				if h, err := convo.Restore(s, opts); err == nil {
+					checkRestored(t, h)
+				}
+				opts.Repair = func(convo.Fault) {}
+				h, err := convo.Restore(s, opts)
+				require.NoError(t, err, "everything is mended")
+				checkSaved(t, h, opts)
+				checkRestored(t, h)
+				checkSaved(t, h, opts)
+			}
+		}
+		require.Equal(t, before, printOf(s), "nothing has changed the snapshot")
+	})
+}
+
+// Numbers at the bounds of their ranges can be read.
+func TestSnapshotJSON_AtTheBounds(t *testing.T) {
+	for _, calibration := range []string{
+		`{"model":"m","ratio":0.25,"weight":0,"spread":0,"seen":0,"tokens":0,"raw":0,"small_tokens":0,"small_raw":0}`,
+		`{"model":"m","ratio":4,"weight":4503599627370496,"spread":1,"seen":1000,"tokens":4503599627370496,"raw":4503599627370496,"doubt":4503599627370496,"small_tokens":4503599627370496,"small_raw":4503599627370496}`,
+	} {
+		data := `{"version":1,"key":"azazazaz","last_id":9,"turn":3,"touched_turn":3,"calibration":{"models":[` + calibration + `]},
+			"summary":{"text":"s","covers":[{"first":1,"last":1},{"first":2,"last":9}]}}`
+		assert.NoError(t, json.Unmarshal([]byte(data), new(convo.Snapshot)))
+	}
+	for _, calibration := range []string{
+		`null`, `{"ratio":0.2499}`, `{"ratio":4.001}`, `{"ratio":1,"weight":-1}`, `{"ratio":1,"spread":1.01}`, `{"ratio":1,"spread":-0.01}`, `{"ratio":1,"seen":1001}`, `{"ratio":1,"seen":-1}`,
+		`{"ratio":1,"tokens":-1}`, `{"ratio":1,"raw":-1}`, `{"ratio":1,"doubt":-1}`, `{"ratio":1,"small_tokens":-1}`, `{"ratio":1,"small_raw":-1}`, `{"ratio":1,"tokens":4503599627370497}`,
+	} {
+		data := `{"version":1,"key":"azazazaz","calibration":{"models":[` + calibration + `]}}`
+		assert.Error(t, json.Unmarshal([]byte(data), new(convo.Snapshot)), calibration)
+	}
+}

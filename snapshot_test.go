@@ -1,0 +1,143 @@
+package convo_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+func TestSnapshot_At(t *testing.T) {
+	s := tour(t, nil).Snapshot()
+	for _, i := range []int{-1, 9, 10} {
+		_, ok := s.At(i)
+		assert.False(t, ok, "%d", i)
+	}
+	for i := range 9 {
+		e, ok := s.At(i)
+		assert.True(t, ok)
+		assert.EqualValues(t, i+1, e.ID)
+		found, ok := s.Find(e.ID)
+		assert.True(t, ok)
+		assert.Equal(t, e, found)
+	}
+	for _, id := range []convo.ID{-1, 0, 10} {
+		_, ok := s.Find(id)
+		assert.False(t, ok, "%d", id)
+	}
+}
+
+// A loop over a snapshot may stop anywhere.
+func TestSnapshot_RangesEndEarly(t *testing.T) {
+	s := historyOf(t, &convo.Options{Roles: convo.Relaxed()}, convo.System("one"), convo.System("two"), convo.User("u"), convo.User("v")).Snapshot()
+	for stop := range 4 {
+		n := 0
+		for i := range s.All() {
+			assert.Equal(t, n, i)
+			if n++; i == stop {
+				break
+			}
+		}
+		assert.Equal(t, stop+1, n)
+		n = 0
+		for x := range s.Exchanges() {
+			if n++; int(x.First) == stop+1 {
+				break
+			}
+		}
+		assert.Equal(t, stop+1, n)
+	}
+}
+
+func TestSnapshot_Exchanges(t *testing.T) {
+	h := tour(t, bare())
+	c := callOf("open")
+	mustAppend(t, h, convo.Assistant("", c, callOf("answered")), convo.Result(callOf("answered"), "r"))
+	require.NoError(t, h.Pin(4))
+	type row struct {
+		first, last convo.ID
+		tokens      int
+		floor, open bool
+		turn        int
+	}
+	var got []row
+	for x := range h.Snapshot().Exchanges() {
+		got = append(got, row{x.First, x.Last, x.Tokens, x.Floor, x.Open, x.Turn})
+		ids := x.IDs()
+		assert.Equal(t, x.First, ids[0])
+		assert.Equal(t, x.Last, ids[len(ids)-1])
+	}
+	assert.Equal(t, []row{
+		{1, 1, 5, true, false, 0}, {2, 2, 8, false, false, 1}, {3, 5, 134, true, false, 1}, {6, 6, 5, false, false, 1},
+		{7, 7, 7, false, false, 2}, {8, 8, 6, false, false, 2}, {9, 9, 9, true, false, 3}, {10, 11, 10 + 14 + 13, true, true, 3},
+	}, got)
+}
+
+// NewSnapshot makes system messages system entries, before any Restore.
+func TestNewSnapshot_SystemEntries(t *testing.T) {
+	s := convo.NewSnapshot([]convo.Message{convo.System("one"), convo.System("two"), convo.User("u"), convo.Assistant("a"), convo.User("v")})
+	var floor []bool
+	for x := range s.Exchanges() {
+		floor = append(floor, x.Floor)
+	}
+	assert.Equal(t, []bool{true, true, false, false, true}, floor)
+	_, err := s.With(convo.Edit{Drop: []convo.ID{2}})
+	require.ErrorContains(t, err, "names a system entry (entry 2)")
+	next, err := s.With(convo.Edit{Drop: []convo.ID{3}, Summary: &convo.Summary{Text: "s"}})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"one", "two"}, textsOf(next)[:2], "the summary stands behind all of them")
+	sum, _ := next.Summary()
+	assert.Equal(t, s.Tokens()-5+sum.Tokens, next.Tokens()) // 4 for the message, 1 for its text
+}
+
+func TestReading_DoesNotAllocate(t *testing.T) {
+	h := appendN(1000, nil)
+	h.Snapshot()
+	for name, f := range map[string]func(){
+		"Snapshot": func() { h.Snapshot() },
+		"Len":      func() { h.Len() },
+		"Status":   func() { h.Status() },
+		"Tokens":   func() { h.Tokens() },
+	} {
+		assert.Zero(t, testing.AllocsPerRun(100, f), name)
+	}
+}
+
+func TestNewSnapshot_SystemMessagesInFront(t *testing.T) {
+	s := convo.NewSnapshot([]convo.Message{convo.System("one"), convo.System("two"), convo.System("three"), convo.User("u"), convo.Assistant("a")})
+	h, err := convo.Restore(s, nil)
+	require.NoError(t, err)
+	assert.Equal(t, 3, h.Status().System)
+	assert.Equal(t, []string{"one", "two", "three", "u", "a"}, textsOf(h.Snapshot()))
+	assert.Equal(t, []convo.ID{1, 2, 3, 4, 5}, idsOf(h.Snapshot()))
+	h, err = convo.Restore(convo.NewSnapshot([]convo.Message{convo.System("one"), convo.System("two")}), nil)
+	require.NoError(t, err)
+	assert.Equal(t, 2, h.Status().System)
+}
+
+// A snapshot that was not checked by Restore is safe to read and to plan with.
+func TestNewSnapshot_IsSafeToRead(t *testing.T) {
+	text := convo.Text("t")
+	s := convo.NewSnapshot([]convo.Message{
+		convo.User("u"), convo.Assistant("", toolC),
+		{Role: convo.RoleTool, Parts: []convo.Part{text, convo.ToolResult{CallID: "c"}, &text, nil}},
+		{Role: "robot", Parts: []convo.Part{foreignPart{text}}}, convo.System("s"), convo.User("v"),
+		convo.Assistant("", toolC),
+	})
+	_ = printOf(s)
+	next, err := s.With(convo.Edit{Clear: []convo.Clear{{ID: 3}}})
+	require.NoError(t, err)
+	_ = printOf(next)
+	open := false
+	for x := range s.Exchanges() {
+		open = x.Open
+	}
+	assert.True(t, open, "the newest exchange")
+	h, err := convo.Restore(s, &convo.Options{Repair: func(convo.Fault) {}})
+	require.NoError(t, err)
+	checkPairs(t, h.Snapshot())
+	assert.Equal(t, 1, h.Status().OpenCalls)
+	reload(t, h, nil)
+}

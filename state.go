@@ -1,0 +1,411 @@
+package convo
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"time"
+)
+
+// A state is the view of a conversation, and the figures that belong to it. A
+// History changes its own state; a snapshot has a copy with clipped slices.
+type state struct {
+	id              *identity
+	sys, list       []*entry       // the system entries, and all others
+	sysRaw, listRaw int64          // raw tokens of sys and of list
+	pins            []ID           // heads of the pinned exchanges, ascending
+	pinRaw          int64          // raw tokens of the pinned exchanges
+	summary         *placedSummary // nil if there is none
+	eph             *ephemeral     // nil if there are no ephemeral messages
+	version         uint64         // grows with every change
+	last            ID             // the last ID that was used
+	turn            int            // the newest turn in list, or touched if that is newer
+	turns           int            // how many turns are in list
+	touched         int            // the newest turn that an edit dropped or cleared something of
+	appended        int64          // raw tokens appended since the last applied edit
+	measured        int64          // raw tokens of the view that the last usage report measured
+	edits           []editMark     // marks of applied edits; shared with snapshots and never written to
+	knowledge       *knowledge     // of models; nil if nothing is known
+}
+
+// The largest ID and the largest turn are far from overflow, and every JSON
+// reader reads them exactly.
+const (
+	maxID   = 1 << 53
+	maxTurn = 1 << 30
+)
+
+// inRange returns an error if the ID or the turn is too large.
+func inRange(id ID, turn int) error {
+	switch {
+	case id > maxID:
+		return &ValueError{Name: "ID", Value: int64(id), Want: fmt.Sprintf("at most %d; begin another conversation", int64(maxID))}
+	case turn > maxTurn:
+		return &ValueError{Name: "turn", Value: turn, Want: fmt.Sprintf("at most %d; begin another conversation", maxTurn)}
+	}
+	return nil
+}
+
+// An entry is a message inside a History. It does not change once the History
+// has it, so snapshots share it.
+type entry struct {
+	msg    Message
+	id     ID
+	head   ID    // the ID of the first entry of its exchange
+	tokens int64 // raw
+	at     int64 // when it was appended, in Unix nanoseconds, or noTime
+	turn   int
+	calls  *calls  // of an assistant message, all of them open; nil if there are none
+	edit   *edited // differs between entries with the same ID; nil for an entry that no edit made
+	inline [1]Part // memory for msg.Parts if there is only one
+}
+
+// Each entry that an edit puts in the place of another one, under the same ID,
+// points to an edited of its own, which tells the two apart. It is not empty
+// because pointers to values of size zero may be equal.
+type edited struct{ _ byte }
+
+// noTime is the time of an entry when it is not known.
+const noTime = math.MinInt64
+
+// time returns when e was appended, the zero time if that is not known.
+func (e *entry) time() time.Time {
+	if e.at == noTime {
+		return time.Time{}
+	}
+	return time.Unix(0, e.at)
+}
+
+// nanoseconds returns t as an entry keeps it. ok is false when t is out of
+// range.
+func nanoseconds(t time.Time) (at int64, ok bool) {
+	if t.IsZero() {
+		return noTime, true
+	}
+	at = t.UnixNano()
+	return at, at != noTime && time.Unix(0, at).Equal(t)
+}
+
+// ephemeral is the set of ephemeral messages. It never changes.
+type ephemeral struct {
+	msgs []Message
+	raw  int64
+}
+
+func (e *ephemeral) tokens() int64 {
+	if e == nil {
+		return 0
+	}
+	return e.raw
+}
+
+func (s *state) len() int { return len(s.sys) + len(s.list) }
+
+// raw returns the raw tokens of the whole view.
+func (s *state) raw() int64 {
+	return s.sysRaw + s.listRaw + s.summary.tokens() + s.eph.tokens()
+}
+
+// clipped returns a copy of s whose slices have no spare capacity, so that an
+// append to one of them never writes memory that s uses.
+func (s *state) clipped() state {
+	c := *s
+	c.sys, c.list, c.pins = slices.Clip(s.sys), slices.Clip(s.list), slices.Clip(s.pins)
+	return c
+}
+
+// at returns the i-th entry; i must be in range.
+func (s *state) at(i int) *entry {
+	if i < len(s.sys) {
+		return s.sys[i]
+	}
+	return s.list[i-len(s.sys)]
+}
+
+// find returns the entry with the ID, or nil if the view has none.
+func (s *state) find(id ID) *entry {
+	if i, ok := index(s.list, id); ok {
+		return s.list[i]
+	}
+	if i, ok := index(s.sys, id); ok {
+		return s.sys[i]
+	}
+	return nil
+}
+
+// messages returns how many messages the model sees.
+func (s *state) messages() int {
+	n := s.len()
+	if s.summary != nil {
+		n++
+	}
+	if s.eph != nil {
+		n += len(s.eph.msgs)
+	}
+	return n
+}
+
+func (s *state) key() string {
+	if s.id == nil {
+		return ""
+	}
+	return s.id.key
+}
+
+// counter returns the counter of the History that s belongs to, or the default
+// one.
+func (s *state) counter() *counter {
+	if s.id == nil {
+		return newCounter(nil, Overheads{})
+	}
+	return s.id.counter
+}
+
+// Only the next four methods change the entries of a view, their totals and the
+// number of turns. TestState_Writers checks this.
+
+// append adds an entry at the end of sys or of list.
+func (s *state) append(e *entry) {
+	if e.msg.Role == RoleSystem {
+		s.sys = append(s.sys, e)
+		s.sysRaw += e.tokens
+	} else {
+		if n := len(s.list); e.turn > 0 && (n == 0 || s.list[n-1].turn < e.turn) {
+			s.turns++
+		}
+		s.turn = max(s.turn, e.turn)
+		s.list = append(s.list, e)
+		s.listRaw += e.tokens
+		if s.isPinned(e.head) {
+			s.pinRaw += e.tokens
+		}
+	}
+	s.appended = min(s.appended+e.tokens, maxTotal)
+}
+
+// cutTail removes the entries of list from index n on, and returns their raw
+// tokens. seen says whether a snapshot may share them. If so, the remaining
+// entries are copied to a new array with some spare capacity, so that no append
+// overwrites what the snapshot shows, and s does not keep the removed entries
+// in memory.
+func (s *state) cutTail(n int, seen bool) (raw int64) {
+	turn := 0
+	if n > 0 {
+		turn = s.list[n-1].turn
+	}
+	for _, e := range s.list[n:] {
+		raw += e.tokens
+		if s.isPinned(e.head) {
+			s.pinRaw -= e.tokens
+		}
+		if e.turn > turn {
+			turn = e.turn
+			s.turns--
+		}
+	}
+	if seen {
+		own := make([]*entry, n, n+n/8+8)
+		copy(own, s.list)
+		s.list = own
+	} else {
+		clear(s.list[n:])
+		s.list = s.list[:n]
+	}
+	s.listRaw -= raw
+	s.appended = max(s.appended-raw, 0)
+	s.turn = max(s.touched, s.newestTurn())
+	return raw
+}
+
+// replace replaces all entries: after an edit, for a rollback, or when the
+// system entries change. listRaw, turns and turn are the figures of the new
+// list.
+func (s *state) replace(sys, list []*entry, listRaw int64, turns, turn int) {
+	s.sys, s.sysRaw = sys, rawOf(sys)
+	s.list, s.listRaw, s.turns, s.turn = list, listRaw, turns, turn
+}
+
+// load puts entries into an empty state, and computes their figures.
+func (s *state) load(sys, list []*entry, turn int) {
+	s.replace(sys, list, rawOf(list), countTurns(list), turn)
+	s.sumPins()
+}
+
+// setHeads sets the heads of the entries of a list that was not checked yet. A
+// tool message belongs to the exchange of the assistant message with calls
+// before it.
+func setHeads(list []*entry) {
+	head := ID(0)
+	for _, e := range list {
+		switch {
+		case e.msg.Role == RoleTool && head != 0:
+			e.head = head
+			continue
+		case e.msg.Role == RoleAssistant && hasCalls(&e.msg):
+			head = e.id
+		default:
+			head = 0
+		}
+		e.head = e.id
+	}
+}
+
+func hasCalls(m *Message) bool {
+	return slices.ContainsFunc(m.Parts, func(p Part) bool { _, ok := p.(ToolCall); return ok })
+}
+
+// splitSystem splits a list into the system entries that it begins with and the
+// others.
+func splitSystem(list []*entry) (sys, others []*entry) {
+	n := 0
+	for n < len(list) && list[n].msg.Role == RoleSystem {
+		list[n].turn = 0
+		n++
+	}
+	return slices.Clip(list[:n]), list[n:]
+}
+
+// pinned returns the IDs of all entries of pinned exchanges, ascending.
+func (s *state) pinned() []ID {
+	var ids []ID
+	for _, head := range s.pins {
+		i, ok := index(s.list, head)
+		for ok && i < len(s.list) && s.list[i].head == head {
+			ids = append(ids, s.list[i].id)
+			i++
+		}
+	}
+	return ids
+}
+
+// pin pins the exchanges with these heads. It may reorder heads.
+func (s *state) pin(heads ...ID) {
+	if len(heads) > 1 {
+		slices.Sort(heads)
+		heads = slices.Compact(heads)
+	}
+	for _, head := range heads {
+		if !s.isPinned(head) {
+			s.pinRaw += s.exchangeRaw(head)
+		}
+	}
+	if len(heads) != 1 || !s.isPinned(heads[0]) {
+		s.pins = withPin(s.pins, heads...)
+	}
+}
+
+// isPinned reports whether the exchange with this head is pinned.
+func (s *state) isPinned(head ID) bool {
+	if n := len(s.pins); n > 0 && s.pins[n-1] < head {
+		return false // the usual case when an entry is appended
+	}
+	_, pinned := slices.BinarySearch(s.pins, head)
+	return pinned
+}
+
+// exchangeRaw returns the raw tokens of the exchange with this head.
+func (s *state) exchangeRaw(head ID) (raw int64) {
+	i, ok := index(s.list, head)
+	for ok && i < len(s.list) && s.list[i].head == head {
+		raw += s.list[i].tokens
+		i++
+	}
+	return raw
+}
+
+// sumPins computes pinRaw from the pins.
+func (s *state) sumPins() {
+	s.pinRaw = 0
+	for _, head := range s.pins {
+		s.pinRaw += s.exchangeRaw(head)
+	}
+}
+
+// withPin returns pins with heads added. It may write to the spare capacity of
+// pins, which no snapshot shows, but does not change its elements.
+func withPin(pins []ID, heads ...ID) []ID {
+	if len(heads) == 1 && (len(pins) == 0 || pins[len(pins)-1] < heads[0]) {
+		return append(pins, heads[0])
+	}
+	all := slices.Concat(pins, heads)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// withoutPin returns a new slice of pins without heads. It sorts heads.
+func withoutPin(pins []ID, heads ...ID) []ID {
+	slices.Sort(heads)
+	return slices.DeleteFunc(slices.Clone(pins), func(p ID) bool {
+		_, gone := slices.BinarySearch(heads, p)
+		return gone
+	})
+}
+
+// index returns the index of the entry with the ID in an ascending list, or
+// where it would be inserted, and whether the list has it.
+func index(list []*entry, id ID) (int, bool) {
+	return slices.BinarySearchFunc(list, id, func(e *entry, id ID) int { return cmp.Compare(e.id, id) })
+}
+
+// rawOf returns the raw tokens of a list.
+func rawOf(list []*entry) int64 {
+	var n int64
+	for _, e := range list {
+		n += e.tokens
+	}
+	return n
+}
+
+// newestTurn returns the turn of the newest entry, 0 if there is none.
+func (s *state) newestTurn() int {
+	if n := len(s.list); n > 0 {
+		return s.list[n-1].turn
+	}
+	return 0
+}
+
+// exchangeAt returns the bounds [from, to) of the exchange that list[i] belongs
+// to.
+func exchangeAt(list []*entry, i int) (from, to int) {
+	head := list[i].head
+	from, to = i, i+1
+	for from > 0 && list[from-1].head == head {
+		from--
+	}
+	for to < len(list) && list[to].head == head {
+		to++
+	}
+	return from, to
+}
+
+// turnUsers returns the bounds [from, to) of the user messages that the newest
+// turn begins with. The range is empty if it has none.
+func turnUsers(list []*entry) (from, to int) {
+	if len(list) == 0 {
+		return 0, 0
+	}
+	turn := list[len(list)-1].turn
+	from = sort.Search(len(list), func(i int) bool { return list[i].turn >= turn })
+	to = from
+	for to < len(list) && list[to].msg.Role == RoleUser {
+		to++
+	}
+	return from, to
+}
+
+// isInside reports whether a place in the list, between the entries place-1 and
+// place, is inside a turn.
+func (s *state) isInside(place int) bool {
+	return place > 0 && place < len(s.list) && s.list[place-1].turn == s.list[place].turn
+}
+
+// An editMark records an applied edit that no rollback has undone. The marks of
+// a state ascend by version and descend by newest: a mark is removed when a
+// later edit touches an entry that is at least as new, because only the later
+// edit matters then. So there are never more marks than entries in the view.
+type editMark struct {
+	version uint64 // of the view that the edit made
+	newest  ID     // the newest entry that the edit dropped or cleared; 0 if there is none
+}

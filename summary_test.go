@@ -1,0 +1,103 @@
+package convo_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func coversOf(t *testing.T, h *convo.History) []convo.Range {
+	t.Helper()
+	sum, ok := h.Snapshot().Summary()
+	require.True(t, ok)
+	return sum.Covers
+}
+
+// Ranges of IDs are joined where no entry of the view is between them.
+func TestCovers_JoinsAcrossWhatIsNotInTheView(t *testing.T) {
+	summary := func() *convo.Summary { return &convo.Summary{Text: "what went"} }
+	start := func(t *testing.T) *convo.History {
+		return historyOf(t, nil, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("4"), convo.User("5"), convo.Assistant("6"))
+	}
+	t.Run("system entries that were replaced", func(t *testing.T) {
+		h := start(t)
+		require.NoError(t, h.SetSystem(convo.System("7")))
+		mustAppend(t, h, convo.User("8"), convo.Assistant("9"), convo.User("10"))
+		apply(t, h, convo.Edit{Drop: []convo.ID{6, 8}, Summary: summary()})
+		assert.Equal(t, []convo.Range{{First: 6, Last: 6}, {First: 8, Last: 8}}, coversOf(t, h), "it is in place")
+		require.NoError(t, h.SetSystem(convo.System("11")))
+		apply(t, h, convo.Edit{Drop: []convo.ID{9}, Summary: summary()})
+		assert.Equal(t, []convo.Range{{First: 6, Last: 9}}, coversOf(t, h))
+	})
+	t.Run("entries that were taken back", func(t *testing.T) {
+		h := start(t)
+		mustAppend(t, h, convo.User("7"), convo.Assistant("8"))
+		rewind(t, h)
+		mustAppend(t, h, convo.User("9"), convo.Assistant("10"), convo.User("11"))
+		apply(t, h, convo.Edit{Drop: []convo.ID{6, 9}, Summary: summary()})
+		assert.Equal(t, []convo.Range{{First: 6, Last: 9}}, coversOf(t, h))
+	})
+	t.Run("entries that stay", func(t *testing.T) {
+		h := start(t)
+		require.NoError(t, h.Pin(3))
+		apply(t, h, convo.Edit{Drop: []convo.ID{1, 2, 4}, Summary: summary()})
+		assert.Equal(t, []convo.Range{{First: 1, Last: 2}, {First: 4, Last: 4}}, coversOf(t, h))
+		require.NoError(t, h.Unpin(3))
+		apply(t, h, convo.Edit{Drop: []convo.ID{3}})
+		assert.Len(t, coversOf(t, h), 2, "an edit without a summary leaves it as it is")
+		mustAppend(t, h, convo.User("7"))
+		apply(t, h, convo.Edit{Drop: []convo.ID{5}, Summary: summary()})
+		assert.Equal(t, []convo.Range{{First: 1, Last: 5}}, coversOf(t, h))
+	})
+	t.Run("ranges in no order that overlap", func(t *testing.T) {
+		h := start(t)
+		sum := summary()
+		sum.Covers = []convo.Range{{First: 5, Last: 6}, {First: 1, Last: 3}, {First: 2, Last: 2}}
+		apply(t, h, convo.Edit{Drop: []convo.ID{1, 2, 3}, Summary: sum})
+		assert.Equal(t, []convo.Range{{First: 1, Last: 3}, {First: 5, Last: 6}}, coversOf(t, h))
+		assert.Equal(t, convo.ID(5), sum.Covers[0].First, "what was given stays as it was")
+	})
+	t.Run("a summary for another agent", func(t *testing.T) {
+		h := start(t)
+		require.NoError(t, h.SetSystem(convo.System("7")))
+		mustAppend(t, h, convo.User("8"))
+		write := convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) { return *summary(), nil })
+		covers := func() []convo.Range {
+			sum, err := h.Handoff(t.Context(), write, "")
+			require.NoError(t, err)
+			return sum.Covers
+		}
+		assert.Equal(t, []convo.Range{{First: 1, Last: 6}, {First: 8, Last: 8}}, covers())
+		require.NoError(t, h.SetSystem())
+		assert.Equal(t, []convo.Range{{First: 1, Last: 8}}, covers())
+	})
+}
+
+// With the system message replaced in every turn, a summary is no larger after
+// many turns than after some.
+func TestCovers_DoesNotGrowWithTheTurns(t *testing.T) {
+	h := historyOf(t, &convo.Options{
+		Limits:   convo.Limits{High: 600, Low: 300, MinFree: 50},
+		Strategy: convo.Summarize{},
+	})
+	size := func(turns int) (ranges, bytes int) {
+		for i := range turns {
+			require.NoError(t, h.SetSystem(convo.System("It is day "+fmt.Sprint(i)+".")))
+			mustAppend(t, h, convo.User("How is the weather where you are?"), convo.Assistant("It is cold, and it rains a little."))
+			requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+		}
+		data, err := json.Marshal(h.Snapshot())
+		require.NoError(t, err)
+		return len(coversOf(t, h)), len(data)
+	}
+	some, small := size(100)
+	many, large := size(1000)
+	assert.LessOrEqual(t, some, 2)
+	assert.LessOrEqual(t, many, 2)
+	assert.Less(t, large, 2*small)
+}
