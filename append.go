@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -589,4 +590,11 @@ func refText(ref string) string {
 type spillKey struct {
 	in     *entry
 	callID string
+}
+
+// setSpilledLocked replaces the references by those of refs whose entries are
+// still in the view. It takes over refs.
+func (h *History) setSpilledLocked(refs map[spillKey]string) {
+	maps.DeleteFunc(refs, func(key spillKey, _ string) bool { return !h.holdsLocked([]*entry{key.in}) })
+	h.spilled = refs
 }

@@ -69,14 +69,14 @@ func (h *History) CompactIfNeeded(ctx context.Context) (r Report, err error) {
 	if ctx, err = h.callerContext(ctx); err != nil {
 		return h.notStarted(ReasonHigh, err)
 	}
-	reason, due, err := h.check(false, &r)
+	n, due, err := h.check(false, &r)
 	switch {
 	case err == ErrClosed:
 		return h.notStarted(ReasonHigh, err)
 	case err == nil && !due:
 		return r, nil
 	}
-	if r, err = h.withSlot(ctx, reason, compactIfDue); r.Fits {
+	if r, err = h.withSlot(ctx, n.reason, compactIfDue); r.Fits {
 		return r, nil
 	}
 	return r, err
@@ -155,12 +155,13 @@ func (h *History) isIdleLocked(focus string) bool {
 	return h.appended == 0 && edited && (focus == "" || focus == h.lastFocus)
 }
 
-// check reports whether a compaction is due, and why. With soft, it compares the
+// check reports whether a compaction is due, and returns its need. With soft, it compares the
 // request with the soft mark too. It writes the current figures into r. The
 // error is ErrClosed, or a panic of the Trigger; in both cases nothing is due.
-func (h *History) check(soft bool, r *Report) (reason Reason, due bool, err error) {
+func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	h.mu.Lock()
 	m := h.marks
+	n.target = m.low
 	total := h.upperLocked()
 	h.measureLocked(r, total, m.limit)
 	var status Status
@@ -170,9 +171,9 @@ func (h *History) check(soft bool, r *Report) (reason Reason, due bool, err erro
 		err = ErrClosed
 	case h.compacted == h.version && total <= m.limit:
 	case total > m.high:
-		reason, due = ReasonHigh, true
+		n.reason, due = ReasonHigh, true
 	case soft && total > m.soft:
-		reason, due = ReasonSoft, true
+		n.reason, due = ReasonSoft, true
 	case h.trigger != nil:
 		status, askTrigger = h.statusLocked(), true
 	case m.high == noMark && !h.warned:
@@ -180,13 +181,13 @@ func (h *History) check(soft bool, r *Report) (reason Reason, due bool, err erro
 	}
 	h.mu.Unlock()
 	if askTrigger {
-		reason = ReasonTrigger
+		n.reason, n.target = ReasonTrigger, 0
 		due, err = isDue(h.trigger, status)
 	}
 	if warn {
 		h.warnUnbounded()
 	}
-	return reason, due, err
+	return n, due, err
 }
 
 // warnUnbounded logs that this conversation will never be compacted.
@@ -219,10 +220,10 @@ const maxRounds = 8
 func (f *flight) compactIfDue(soft bool) (r Report, err error) {
 	for range maxRounds {
 		var now Report
-		var reason Reason
+		var n need
 		var due bool
-		if reason, due, err = f.h.check(soft, &now); err != nil {
-			now.Reason = reason
+		if n, due, err = f.h.check(soft, &now); err != nil {
+			now.Reason = n.reason
 			return f.fail(now, err)
 		}
 		if !due {
@@ -231,12 +232,6 @@ func (f *flight) compactIfDue(soft bool) (r Report, err error) {
 				return r, nil
 			}
 			return now, nil
-		}
-		n := need{reason: reason}
-		if reason != ReasonTrigger {
-			f.h.mu.Lock()
-			n.target = f.h.marks.low
-			f.h.mu.Unlock()
 		}
 		if r, err = f.try(n); r.Outcome != OutcomeApplied || r.Fits {
 			return r, err

@@ -97,6 +97,7 @@ func (f *flight) releaseSlot() {
 		if f.running != nil {
 			f.h.countAbandonedLocked(f.running)
 		}
+		f.h.current = nil // also lets go of the caller's ctx
 		f.h.mu.Unlock()
 		<-f.h.slot
 	})
@@ -104,11 +105,6 @@ func (f *flight) releaseSlot() {
 
 // finish ends the compaction and releases the slot.
 func (f *flight) finish() {
-	f.h.mu.Lock()
-	if f.h.current == f {
-		f.h.current = nil // also lets go of the caller's ctx
-	}
-	f.h.mu.Unlock()
 	f.releaseSlot()
 	f.stop()
 	f.cancel(nil)

@@ -388,7 +388,7 @@ func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, r *Report
 	if err != nil {
 		return nil, err
 	}
-	spill := &spiller{h: h, ctx: ctx, disabled: noSpill}
+	spill := h.newSpiller(ctx, noSpill)
 	defer spill.close()
 	for {
 		now := h.Snapshot()
@@ -471,7 +471,7 @@ func (h *History) commitLocked(next state, newest ID) {
 	h.snap = nil
 	h.state = next
 	h.rewritten = h.version
-	clear(h.spilled)
+	h.spilled = nil
 	h.recordEditLocked(newest)
 	h.appended, h.lastEdit, h.lastFocus = 0, time.Now().UnixNano(), ""
 	h.updateChargeLocked()

@@ -182,7 +182,7 @@ func (h *History) finishRollbackLocked(last ID) {
 	h.newVersionLocked()
 	n := sort.Search(len(h.pins), func(i int) bool { return h.pins[i] > last })
 	h.pins = h.pins[:n:n]
-	maps.DeleteFunc(h.spilled, func(s spillKey, _ string) bool { return !h.holdsLocked([]*entry{s.in}) })
+	h.setSpilledLocked(maps.Clone(h.spilled))
 	h.releaseViewsLocked(last)
 	h.calls = callsOf(h.list)
 	for len(h.rollbacks) > 0 && h.rollbacks[len(h.rollbacks)-1].last >= last {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 )
 
 // A spiller calls Options.Spill for the results that one edit clears. After
@@ -16,6 +17,15 @@ type spiller struct {
 	ctx               context.Context // for Options.Spill
 	disabled          bool            // Options.Spill must not be called
 	succeeded, failed int             // calls
+
+	known map[spillKey]string // references for edits that were not applied yet; read only
+	added map[spillKey]string // references that this spiller has added
+}
+
+func (h *History) newSpiller(ctx context.Context, disabled bool) *spiller {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return &spiller{h: h, ctx: ctx, disabled: disabled, known: h.spilled, added: map[spillKey]string{}}
 }
 
 // maxSpillFailures is after how many failures Options.Spill is taken to be out of
@@ -36,17 +46,17 @@ func (s *spiller) marker(id *identity, in *entry, r *ToolResult) (text string, e
 		return markerText(r, ""), nil
 	}
 	key := spillKey{in, r.CallID}
-	s.h.mu.Lock()
-	ref, ok := s.h.spilled[key]
-	s.h.mu.Unlock()
-	if ok {
-		return markerText(r, ref), nil
+	for _, refs := range []map[spillKey]string{s.added, s.known} {
+		if ref, ok := refs[key]; ok {
+			return markerText(r, ref), nil
+		}
 	}
 	if s.disabled || s.failed >= maxSpillFailures {
 		return "", errSpillDown
 	}
 	s.failed++ // until the call has succeeded; Spill may also end the goroutine
-	if ref, err = s.h.spill(s.ctx, *r); err != nil {
+	ref, err := s.h.spill(s.ctx, *r)
+	if err != nil {
 		return "", err
 	}
 	text = markerText(r, ref)
@@ -55,17 +65,13 @@ func (s *spiller) marker(id *identity, in *entry, r *ToolResult) (text string, e
 	}
 	s.failed--
 	s.succeeded++
-	s.h.mu.Lock()
-	defer s.h.mu.Unlock()
-	if s.h.spilled == nil {
-		s.h.spilled = make(map[spillKey]string)
-	}
-	// If the edit is refused and planned again, Spill is not called again.
-	s.h.spilled[key] = ref
+	s.added[key] = ref
 	return text, nil
 }
 
-// close updates the breaker.
+// close updates the breaker, and lets the History remember the references, so
+// that Options.Spill is not called again if the edit was refused and the next one
+// clears the same results.
 func (s *spiller) close() {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
@@ -75,4 +81,9 @@ func (s *spiller) close() {
 	case s.failed > 0:
 		s.h.spillBreaker.tripLocked(s.h)
 	}
+	if len(s.added) == 0 {
+		return
+	}
+	maps.Copy(s.added, s.h.spilled)
+	s.h.setSpilledLocked(s.added)
 }
