@@ -129,6 +129,7 @@ func TestMutants(t *testing.T) {
 			t.Parallel()
 			out, err := goTest(t, m.pkg(), m.pattern(), "-overlay="+m.overlay(t))
 			require.Error(t, err, "no test failed")
+			require.NotContains(t, out, "panic: test timed out", "a mutant that hangs takes too long to be tried; choose one that fails")
 			by := failed.FindString(out)
 			require.NotEmpty(t, by, "no test ran: %s", out)
 			t.Logf("seen: %s", by)
