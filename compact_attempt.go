@@ -181,12 +181,17 @@ func (a *attempt) checkFloor(w floorWeight) error {
 		Room:  clampInt(a.fromWindow),
 		Limit: clampInt(a.limit + a.fromWindow),
 		Tools: clampInt(a.scale.Weigh(0)),
+
+		NewestRole: w.newestRole,
 	}
 	raw, weight := int64(0), a.scale.Weigh(0)
 	for _, share := range []struct {
 		raw int64
 		to  *int
-	}{{w.system, &e.System}, {w.newest, &e.Newest}, {w.users, &e.Users}, {w.pinned, &e.Pinned}, {w.ephemeral, &e.Ephemeral}} {
+	}{
+		{w.system, &e.System}, {w.newest, &e.Newest}, {w.round, &e.Round}, {w.users, &e.Users},
+		{w.pinned, &e.Pinned}, {w.ephemeral, &e.Ephemeral},
+	} {
 		raw += share.raw
 		*share.to = clampInt(a.scale.Weigh(raw) - weight)
 		weight = a.scale.Weigh(raw)

@@ -90,8 +90,8 @@ func TestCompact_FreesNothing(t *testing.T) {
 	assert.Equal(t, []convo.ID{4}, r.Cleared)
 }
 
-// Each exchange counts once, in the first share that it belongs to, and the
-// shares add up.
+// Each exchange counts once, and the shares add up: pinned, if without the pin
+// something of it could go, and otherwise in the first share that it belongs to.
 func TestFloorError_Shares(t *testing.T) {
 	opts := windowOf(50, convo.Truncate{})
 	opts.Limits.Tools = 7
@@ -105,17 +105,17 @@ func TestFloorError_Shares(t *testing.T) {
 		convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 30)),
 	)
 	require.NoError(t, h.SetEphemeral(convo.User("rain")))
-	want := convo.FloorError{Limit: 50, System: 5, Newest: 7 + 35, Users: 3 + 7, Ephemeral: 4, Tools: 7}
+	want := convo.FloorError{Limit: 50, System: 5, Users: 3 + 7, Ephemeral: 4, Tools: 7, NewestRole: convo.RoleAssistant}
+	const newest = 7 + 35
 	for _, tt := range []struct {
 		name   string
 		pin    []convo.ID
 		pinned int
+		newest int
 	}{
-		{"nothing pinned", nil, 0},
-		{"an old answer", []convo.ID{3}, 13},
-		{"an old answer and the newest exchange", []convo.ID{3, 9}, 13},
-		{"all the users", []convo.ID{2, 5, 6}, 5},
-		{"all", []convo.ID{2, 3, 4, 5, 6, 7, 8}, 5 + 13 + 4 + 2},
+		{"an old answer and the newest exchange", []convo.ID{3, 9}, 13 + newest, 0},
+		{"the newest exchange and all the users", []convo.ID{2, 5, 6, 9}, 5 + newest, 0},
+		{"all", []convo.ID{2, 3, 4, 5, 6, 7, 8}, 5 + 13 + 4 + 2 + newest, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			require.NoError(t, h.Unpin(idsOf(h.Snapshot())...))
@@ -124,8 +124,8 @@ func TestFloorError_Shares(t *testing.T) {
 			var floor *convo.FloorError
 			require.ErrorAs(t, err, &floor)
 			want := want
-			want.Pinned = tt.pinned
-			want.Floor = 5 + 42 + 10 + tt.pinned + 4 + 7
+			want.Pinned, want.Newest = tt.pinned, tt.newest
+			want.Floor = 5 + 10 + tt.pinned + tt.newest + 4 + 7
 			assert.Equal(t, want, *floor)
 		})
 	}
@@ -137,7 +137,7 @@ func TestFloorError_Shares(t *testing.T) {
 	_, err := h.CompactIfNeeded(t.Context())
 	var floor *convo.FloorError
 	require.ErrorAs(t, err, &floor)
-	assert.Equal(t, convo.FloorError{Floor: 65, Limit: 50, System: 5, Newest: 50, Users: 3, Tools: 7}, *floor)
+	assert.Equal(t, convo.FloorError{Floor: 65, Limit: 50, System: 5, Newest: 50, Users: 3, Tools: 7, NewestRole: convo.RoleUser}, *floor)
 }
 
 // When a compaction is declined but another goroutine has made room meanwhile,

@@ -191,9 +191,11 @@ func TestApply_ClearOfWhatRollbackMadeFloor(t *testing.T) {
 	_, err := h.Apply(at, convo.Edit{Clear: []convo.Clear{{ID: 3}}})
 	require.NoError(t, err, "the exchange is not the newest")
 
-	h = historyOf(t, nil, convo.User("u"), convo.Assistant("", c), convo.Result(c, "r"), convo.User("v"))
+	h = historyOf(t, nil, convo.User("u"), convo.Assistant("", c), convo.Result(c, "r"))
+	unanswered := h.Snapshot()
+	mustAppend(t, h, convo.Assistant("x"), convo.User("v"))
 	at = h.Snapshot()
-	rewind(t, h)
+	require.NoError(t, h.Rollback(unanswered))
 	unchanged(t, h, func() {
 		_, err := h.Apply(at, convo.Edit{Clear: []convo.Clear{{ID: 3}}})
 		require.ErrorIs(t, err, convo.ErrStale)

@@ -1,8 +1,10 @@
 package convo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -197,51 +199,64 @@ func (e *BudgetError) Error() string {
 func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
 
 // A FloorError says that the floor, which no compaction removes, exceeds the
-// limit, so no strategy was run. Use a larger window, reserve less, unpin
-// entries, or take messages back with [History.Rewind].
+// limit, and that cutting tool results does not help, so no strategy was run.
+// Its text names the shares, the largest first, each with what makes it
+// smaller.
 //
-// All figures are upper bounds in tokens. The shares add up to Floor; an entry
-// that belongs to several is counted in one.
+// All figures are upper bounds in tokens. The shares add up to Floor. An entry
+// that belongs to several counts in Pinned if a compaction could drop it, or cut
+// its results, were it not pinned, and otherwise in the first of the others.
 type FloorError struct {
 	Floor int // the size of the floor
 	Room  int // what Fit was asked to reserve beside it
 	Limit int // for both together
 
-	// The shares of Floor: system messages, the newest exchange, the user
-	// messages of the newest turn, pinned exchanges, ephemeral messages, and
-	// tool definitions with whatever else a request carries beside messages.
-	System, Newest, Users, Pinned, Ephemeral, Tools int
+	// The shares of Floor.
+	System    int // system messages
+	Newest    int // the newest exchange
+	Round     int // tool calls and results that no assistant message has followed yet, behind which user messages came
+	Users     int // the other user messages of the newest turn, and those of the turn of Round
+	Pinned    int // pinned exchanges
+	Ephemeral int // ephemeral messages
+	Tools     int // tool definitions, and whatever else a request carries beside messages
+
+	NewestRole Role // of the message that the newest exchange begins with
 }
 
 func (e *FloorError) Error() string {
-	var shares []string // those that are not 0
-	for _, share := range []struct {
-		tokens int
-		name   string
-	}{
-		{e.System, "system"}, {e.Newest, "newest exchange"}, {e.Users, "user messages of the newest turn"},
-		{e.Pinned, "pinned"}, {e.Ephemeral, "ephemeral"}, {e.Tools, "tools"},
-	} {
-		if share.tokens != 0 {
-			shares = append(shares, fmt.Sprintf("%s %d", share.name, share.tokens))
-		}
+	newest := "the newest exchange holds %d: Rewind takes it back"
+	switch e.NewestRole {
+	case RoleUser:
+		newest = "the newest user message holds %d: Rewind takes it back"
+	case RoleAssistant:
+		newest = "the newest assistant message and its results hold %d, which cannot be cut: Rewind takes the turn back"
 	}
-	s, remedies := fmt.Sprintf("convo: cannot fit: %d protected", e.Floor), []string{"raise Limits.Window"}
+	type share struct {
+		tokens int
+		text   string
+	}
+	shares := []share{
+		{e.System, "system messages hold %d: SetSystem replaces them"},
+		{e.Newest, newest},
+		{e.Round, "unanswered tool calls and results hold %d, which cannot be cut: Rewind takes their turn back"},
+		{e.Users, "other user messages of the newest turn hold %d: Rewind takes it back"},
+		{e.Pinned, "pinned exchanges hold %d: Unpin them"},
+		{e.Ephemeral, "ephemeral messages hold %d: SetEphemeral replaces them"},
+		{e.Tools, "tool definitions and the like hold %d: define fewer tools"},
+		{e.Room, "Fit is to reserve %d: reserve less"},
+	}
+	slices.SortStableFunc(shares, func(a, b share) int { return cmp.Compare(b.tokens, a.tokens) })
+	s := fmt.Sprintf("convo: cannot fit: %d protected", e.Floor)
 	if e.Room > 0 {
 		s += fmt.Sprintf(" + %d reserved", e.Room)
-		remedies = append(remedies, "reserve less")
 	}
-	s += fmt.Sprintf(" tokens exceed limit %d", e.Limit)
-	if len(shares) > 0 {
-		s += " (protected: " + strings.Join(shares, ", ") + ")"
+	s += fmt.Sprintf(" tokens exceed limit %d: ", e.Limit)
+	for _, share := range shares {
+		if share.tokens > 0 {
+			s += fmt.Sprintf(share.text, share.tokens) + "; "
+		}
 	}
-	if e.Pinned > 0 {
-		remedies = append(remedies, "unpin entries")
-	}
-	if e.Newest+e.Users > 0 {
-		remedies = append(remedies, "take the newest turn back with Rewind")
-	}
-	return s + "; " + strings.Join(remedies, ", or ")
+	return s + "or raise Limits.Window"
 }
 
 // A LimitError says that a compaction would have left the request above the

@@ -21,8 +21,8 @@ type span struct{ first, end uint64 }
 // entries. Calls that were open in the snapshot are open again.
 //
 // Edits that were applied since, and the current summary, stay if each of these
-// edits dropped and cleared only entries that the snapshot holds, and none of
-// them touched its newest exchange or the user messages of its newest turn.
+// edits changed only entries that the snapshot holds, and none of them changed
+// what was floor in the snapshot, pinned exchanges aside (see Exchange.Floor).
 // Otherwise the entries and the summary become exactly those of the snapshot.
 // System entries, ephemeral messages, limits, calibration, and the pins of
 // entries that remain do not change.
@@ -115,9 +115,9 @@ func (h *History) editsStayLocked(at *Snapshot) bool {
 	case len(at.list) == 0:
 		return true
 	}
-	newest, _ := exchangeAt(at.list, len(at.list)-1)
-	from, to := turnUsers(at.list)
-	return h.holdsLocked(at.list[newest:]) && h.holdsLocked(at.list[from:to])
+	f := at.floor()
+	return h.holdsLocked(at.list[f.newest:]) && h.holdsLocked(f.users.of(at.list)) &&
+		h.holdsLocked(f.round.of(at.list)) && h.holdsLocked(f.asked.of(at.list))
 }
 
 // recordEditLocked records the edit that has just made the current version. newest

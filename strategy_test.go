@@ -248,8 +248,8 @@ func TestStrategies_KeepTheNewestPrompt(t *testing.T) {
 			compact(append([]string{"PROMPT", ""}, slices.Repeat([]string{strings.Repeat("r", 100)}, 11)...)...)
 			assert.Equal(t, 1, h.Status().OpenCalls)
 
-			mustAppend(t, h, convo.User("NEWER PROMPT")) // the open call is answered by that
-			compact("NEWER PROMPT")
+			mustAppend(t, h, convo.User("NEWER PROMPT"), convo.Assistant("on it")) // the open call is answered by that
+			compact("NEWER PROMPT", "on it")
 		})
 	}
 }

@@ -97,7 +97,7 @@ func TestTokens_TotalIsTheSum(t *testing.T) {
 	_, err := h.AnswerOpenCalls("")
 	require.NoError(t, err)
 	total(4)
-	mustAppend(t, h, convo.User("v"))
+	mustAppend(t, h, convo.User("v"), convo.Assistant("x"))
 	apply(t, h, convo.Edit{Drop: []convo.ID{9}})
 	total(4)
 	require.NoError(t, h.Rollback(at))

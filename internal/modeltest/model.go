@@ -174,7 +174,19 @@ func (v view) isFloor(e entry) bool {
 		return false
 	}
 	newest := v.list[len(v.list)-1]
-	return e.head == newest.head || e.msg.role == convo.RoleUser && e.turn == newest.turn
+	if e.head == newest.head || e.msg.role == convo.RoleUser && e.turn == newest.turn {
+		return true
+	}
+	// A round of calls is floor until an assistant message follows, and so are
+	// the user messages of its turn.
+	last := len(v.list) - 1
+	for last >= 0 && v.list[last].msg.role == convo.RoleUser {
+		last--
+	}
+	if last < 0 || v.list[last].msg.role != convo.RoleTool {
+		return false
+	}
+	return e.head == v.list[last].head || e.msg.role == convo.RoleUser && e.turn == v.list[last].turn
 }
 
 func (v view) isPinned(e entry) bool { return slices.Contains(v.pins, e.head) }
