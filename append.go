@@ -44,21 +44,34 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 	if err != nil {
 		return 0, err
 	}
+	id, cut, err := h.appendBatch(batch)
+	if cut != nil {
+		h.tell(*cut)
+	}
+	return id, err
+}
+
+// appendBatch appends a batch. It returns a report if results of it were cut.
+func (h *History) appendBatch(batch []pendingEntry) (last ID, cut *Report, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() {
-		return 0, ErrClosed
+		return 0, nil, ErrClosed
 	}
 	if len(batch) == 0 {
-		return 0, nil
+		return 0, nil, nil
 	}
-	return h.appendLocked(batch)
+	if last, err = h.appendLocked(batch); err != nil {
+		return 0, nil, err
+	}
+	return last, h.reportCutsLocked(batch), nil
 }
 
 // A pendingEntry is an entry that has not been appended yet.
 type pendingEntry struct {
 	*entry
-	pin bool // whether to pin it
+	original *original // nil: no result was cut
+	pin      bool      // whether to pin it
 }
 
 // newEntries copies, checks and counts messages, and appends an entry for each
@@ -70,14 +83,16 @@ func (h *History) newEntries(batch []pendingEntry, msgs []Message) (_ []pendingE
 		if e.msg, err = m.checked(&e.inline); err == nil && !h.opts.Roles.KeepEmpty && m.isEmpty() {
 			err = &MessageError{Role: m.Role, Part: -1, Reason: "empty message; RolePolicy.KeepEmpty allows it"}
 		}
-		if err == nil && h.opts.MaxResult > 0 && m.Role == RoleTool {
-			err = h.cutResults(e.msg.Parts)
-		}
 		if err != nil {
 			return nil, atIndex(err, i)
 		}
 		e.tokens = h.ident.message(&e.msg)
 		a := pendingEntry{entry: e}
+		if bound := h.maxResult.Load(); bound > 0 && m.Role == RoleTool && e.tokens > bound {
+			if a.original, err = h.cutResults(e, bound); err != nil {
+				return nil, atIndex(err, i)
+			}
+		}
 		if m.Role == RoleAssistant {
 			e.calls = newCalls(&e.msg, h.ident.counter)
 		}
@@ -97,25 +112,55 @@ func (h *History) wantsPin(m Message) (pin bool, err error) {
 	return h.opts.Pin(m), nil
 }
 
-// cutResults cuts results that are longer than Options.MaxResult.
-func (h *History) cutResults(parts []Part) error {
-	for i, p := range parts {
+// cutResults cuts the results of e whose text has more than bound tokens, and
+// returns the original of e, or nil if there are none.
+func (h *History) cutResults(e *entry, bound int64) (*original, error) {
+	var o *original
+	for i, p := range e.msg.Parts {
 		r := p.(ToolResult)
 		weight := h.ident.texts(r.Parts)
-		if weight <= int64(h.opts.MaxResult) {
+		if weight <= bound {
 			continue
+		}
+		if h.ident.leastCut(&r, "") > bound {
+			continue // this Tokenizer makes so much of the marker alone
 		}
 		ref, err := h.spill(context.Background(), r)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		short, ok := h.ident.cutResult(r, weight, int64(h.opts.MaxResult), cutMarker(textSize(r.Parts), ref))
+		short, ok := h.ident.cutResult(r, weight, bound, ref)
 		if !ok {
-			return &MessageError{Role: RoleTool, Part: i, Reason: fmt.Sprintf("the reference that Spill returned, of %d bytes, does not fit into MaxResult, %d tokens; return a shorter one", len(ref), h.opts.MaxResult)}
+			return nil, &MessageError{Role: RoleTool, Part: i, Reason: fmt.Sprintf("the reference that Spill returned, of %d bytes, does not fit into MaxResult, %d tokens; return a shorter one", len(ref), bound)}
 		}
-		parts[i] = short
+		if o == nil {
+			o = newOriginal(e)
+			o.msg.Parts = slices.Clone(e.msg.Parts)
+		}
+		if h.opts.Spill != nil {
+			o.setRef(i, ref)
+		}
+		e.msg.Parts[i] = short
 	}
-	return nil
+	if o != nil {
+		o.read = o.msg
+		e.tokens = h.ident.message(&e.msg)
+		e.setMissing(o)
+	}
+	return o, nil
+}
+
+// paired gives o, the original of e, the ID of e and what e has learned when its
+// results were paired with calls. o must not be in use yet.
+func (o *original) paired(e *entry) {
+	o.id = e.id
+	for i, p := range e.msg.Parts {
+		r := o.msg.Parts[i].(ToolResult)
+		r.CallID, r.Name = p.(ToolResult).CallID, p.(ToolResult).Name
+		o.msg.Parts[i] = r
+	}
+	o.tokens = e.tokens + e.missing
+	o.readTokens = o.tokens
 }
 
 // spill calls Options.Spill with the original of a result.
@@ -193,10 +238,10 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 
 	h.newVersionLocked()
 	for _, e := range interrupted {
-		h.pushLocked(e)
+		h.pushLocked(e, nil)
 	}
 	for i := range batch {
-		h.pushLocked(batch[i].entry)
+		h.pushLocked(batch[i].entry, batch[i].original)
 		if batch[i].pin {
 			h.pin(batch[i].head)
 		}
@@ -208,8 +253,11 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 }
 
 // pushLocked appends an entry that was checked.
-func (h *History) pushLocked(e *entry) {
-	h.state.append(e)
+func (h *History) pushLocked(e *entry, o *original) {
+	if o != nil {
+		o.paired(e)
+	}
+	h.state.append(e, o)
 	h.appendedEver += e.tokens
 }
 
@@ -273,7 +321,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	}
 	h.newVersionLocked()
 	for _, e := range results {
-		h.pushLocked(e)
+		h.pushLocked(e, nil)
 		h.last, h.lastAppend = e.id, e.at
 	}
 	h.updateChargeLocked()
@@ -496,94 +544,6 @@ func isBase64(s string) bool {
 		}
 	}
 	return true
-}
-
-// minMaxResult is the smallest Options.MaxResult. It leaves room for the marker.
-const minMaxResult = 64
-
-// cutMarker is the text that takes the place of the middle of a result of size
-// bytes.
-func cutMarker(size int, ref string) string {
-	return fmt.Sprintf("\n[cut: %d bytes in all%s]\n", size, refText(ref))
-}
-
-// texts returns the tokens of the texts among parts.
-func (c *counter) texts(parts []Part) (n int64) {
-	for _, p := range parts {
-		if t, ok := p.(Text); ok {
-			n += c.text(string(t))
-		}
-	}
-	return n
-}
-
-// cutResult cuts the middle out of the text of r, which has weight tokens, until
-// it has at most limit tokens with the marker. Media stay. It reports false if
-// the marker alone is above the limit.
-func (c *counter) cutResult(r ToolResult, weight, limit int64, marker string) (ToolResult, bool) {
-	room := limit - c.text(marker)
-	if room < 0 {
-		return r, false
-	}
-	size := textSize(r.Parts)
-	for keep := int(float64(size) * float64(room) / float64(weight)); ; keep = keep * 7 / 8 {
-		short := withoutMiddle(r, keep, marker)
-		if keep == 0 || c.texts(short.Parts) <= limit {
-			return short, true
-		}
-	}
-}
-
-// withoutMiddle returns r with keep bytes of its text: the first three quarters
-// of them from the beginning, then the marker, then the rest from the end. Parts
-// that are cut do not share memory with the original.
-func withoutMiddle(r ToolResult, keep int, marker string) ToolResult {
-	size := textSize(r.Parts)
-	head, tail := keep-keep/4, size-keep/4 // more from the beginning, which tells what the result is
-
-	var parts []Part
-	at, markerAt := 0, -1
-	for _, p := range r.Parts {
-		t, ok := p.(Text)
-		if !ok {
-			parts = append(parts, p)
-			continue
-		}
-		from, to := at, at+len(t)
-		at = to
-		if to <= head {
-			parts = append(parts, t)
-			continue
-		}
-		var short Text
-		if markerAt < 0 { // the cut starts in this part
-			short = t[:text.Floor(string(t), head-from)] + Text(marker)
-		}
-		if to > tail {
-			rest := Text(strings.Clone(string(t[text.Ceil(string(t), max(tail-from, 0)):])))
-			if markerAt >= 0 && markerAt == len(parts)-1 && from < tail {
-				parts[markerAt] = parts[markerAt].(Text) + rest
-				continue
-			}
-			short += rest
-		}
-		if markerAt < 0 {
-			markerAt = len(parts)
-		}
-		if short != "" {
-			parts = append(parts, short)
-		}
-	}
-	r.Parts = parts
-	return r
-}
-
-// refText is what a marker says of the reference that Spill returned.
-func refText(ref string) string {
-	if ref == "" {
-		return ""
-	}
-	return ", kept at " + ref
 }
 
 // A spillKey names a tool result in an entry.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -85,7 +87,7 @@ func TestAppend_ClosedSpillsNothing(t *testing.T) {
 	assert.Zero(t, spilled)
 
 	// One that is closed while the original is handed out has not changed.
-	opts.Tokenizer = byBytes
+	opts.Tokenizer, opts.MaxResult = byBytes, 0
 	opts.Spill = func(context.Context, convo.ToolResult) (string, error) { return "f", h.Close() }
 	h = toolTurn(t, opts, 3)
 	before := h.Snapshot()
@@ -231,15 +233,20 @@ func TestMaxResult_CutsOnce(t *testing.T) {
 		assert.Greater(t, gotSize, limit-20, "cut no more than it must")
 		text := convo.ToolResult{Parts: cut}.Text()
 		assert.True(t, utf8.ValidString(text))
-		assert.Contains(t, text, fmt.Sprintf("[cut: %d bytes in all]", size))
+		marker := regexp.MustCompile(`\n\[cut: (\d+) bytes left out\]\n`).FindStringSubmatch(text)
+		if assert.NotNil(t, marker, text) {
+			missing, _ := strconv.Atoi(marker[1])
+			assert.Equal(t, size, gotSize-len(marker[0])+missing)
+		}
 		assert.Equal(t, cut, throughAppend(t, limit, cut))
 	}
 }
 
 // A part that a cut does not touch stays a part of its own.
 func TestMaxResult_WholeParts(t *testing.T) {
-	const limit, marker = 256, "\n[cut: 1000 bytes in all]\n"
-	head, tail := limit-len(marker)-(limit-len(marker))/4, (limit-len(marker))/4
+	const limit, marker = 256, "\n[cut: 772 bytes left out]\n"
+	const keep = 1000 - 772
+	head, tail := keep-keep/4, keep/4
 	x := func(n int) convo.Part { return convo.Text(strings.Repeat("x", n)) }
 	for _, tt := range []struct{ parts, want []convo.Part }{
 		{[]convo.Part{x(1000 - tail), x(tail)}, []convo.Part{x(head).(convo.Text) + marker, x(tail)}},

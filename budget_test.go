@@ -94,7 +94,7 @@ func TestBudget_ChargeFollowsTheHistory(t *testing.T) {
 	}
 	follows("New")
 	assert.Equal(t, 590, b.Used())
-	_, err = convo.New(&convo.Options{Budget: b, MaxResult: -1})
+	_, err = convo.New(&convo.Options{Budget: b, MaxResult: 1})
 	require.Error(t, err)
 	follows("a New that failed")
 

@@ -51,7 +51,7 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 		g.Status = s.status()
 	}
 	if g.Original == nil {
-		g.Original = s.original
+		g.Original = s.toRead
 	}
 	combined := combinedEdit{e: Edit{Work: new(Work)}}
 	var failed, declined []error

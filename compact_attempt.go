@@ -35,10 +35,11 @@ type attempt struct {
 	noGain  bool  // all that is not floor is too little to call a model for
 	goal    Goal
 
-	unclearable []Clear  // results that the attempt before failed to clear
-	work        Work     // of the strategy
-	summary     *Summary // of the edit; nil: none
-	unspilled   []Clear  // results that were not cleared, because Options.Spill failed
+	cuts        []replacement // of results in the floor, by the History itself; see compact_cut.go
+	unclearable []Clear       // results that the attempt before failed to clear
+	work        Work          // of the strategy
+	summary     *Summary      // of the edit; nil: none
+	unspilled   []Clear       // results that were not cleared, because Options.Spill failed
 }
 
 // try makes one attempt. If the edit turns out to be stale, it makes a second
@@ -107,7 +108,7 @@ func (a *attempt) run() error {
 	e, err := a.plan()
 	if err == nil {
 		a.summary = e.Summary
-		a.unspilled, err = a.f.h.carryOut(a.f.ctx, a.at, &e, &a.report, a.goal.NoClear != nil, a)
+		a.unspilled, err = a.f.h.carryOut(a.f.ctx, a.at, &e, a.cuts, &a.report, a.goal.NoClear != nil, a)
 		a.stale, a.closed = err == ErrStale, err == ErrClosed
 	}
 	if a.report.Outcome != OutcomeApplied && a.f.ctx.Err() != nil {
@@ -161,7 +162,7 @@ func (a *attempt) readState() (breakerOpen bool, err error) {
 		Unclearable: a.unclearable,
 		Window:      h.limits.Window,
 		Status:      h.statusLocked(),
-		Original:    a.at.original,
+		Original:    a.at.toRead,
 	}
 	a.goal.Sent, a.goal.SentTokens = h.lastSentLocked()
 	if !a.requested && h.spillBreaker.isOpenLocked(h) {

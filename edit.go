@@ -145,7 +145,7 @@ func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 		r.Outcome, r.Cause = OutcomeDeclined, ErrNoGain
 		return r, ErrNoGain
 	}
-	if _, err = h.carryOut(context.Background(), at, &e, &r, false, nil); err == nil && r.Outcome == OutcomeDeclined {
+	if _, err = h.carryOut(context.Background(), at, &e, nil, &r, false, nil); err == nil && r.Outcome == OutcomeDeclined {
 		return r, r.Cause
 	}
 	return r, err

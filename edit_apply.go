@@ -22,6 +22,7 @@ type checkedEdit struct {
 	drop       []ID           // in ascending order
 	covered    []ID           // those of drop that newSummary stands for
 	clears     []clearing     // in ascending order of entries, none of which is dropped
+	cuts       []replacement  // by the History, of results in the floor; in ascending order
 	newSummary *Summary       // nil: leave the summary as it is; empty: remove it
 	oldSummary *placedSummary // the summary in the snapshot
 }
@@ -169,9 +170,12 @@ type prepared struct {
 	unspilled []Clear        // these results
 }
 
-// A replacement is an entry and a copy of it with results cleared. It is zero if
-// there is nothing to clear.
-type replacement struct{ from, to *entry }
+// A replacement is an entry, a copy of it with results cut or cleared, and the
+// original of the copy. It is zero if there is nothing to change.
+type replacement struct {
+	from, to *entry
+	original *original
+}
 
 // prepare makes and counts the texts that an edit puts in place of what now holds.
 // It runs the caller's code, so no lock may be held.
@@ -187,9 +191,7 @@ func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepar
 		if _, pinned := slices.BinarySearch(now.pins, from.head); pinned {
 			continue // perform will keep it
 		}
-		if to := id.cleared(from, c, spill, p); to != nil {
-			p.clears[i] = replacement{from, to}
-		}
+		p.clears[i] = id.cleared(from, now.original(c.id), c, spill, p)
 	}
 	if ed.newSummary != nil && ed.newSummary.Text != "" {
 		p.summary = &placedSummary{sum: *ed.newSummary, raw: id.summaryTokens(ed.newSummary.Text)}
@@ -198,12 +200,12 @@ func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepar
 	return p
 }
 
-// cleared returns a copy of an entry with results cleared, or nil if there is
-// nothing to clear. The copy does not keep what was cleared in memory.
-func (id *identity) cleared(from *entry, c *clearing, spill *spiller, p *prepared) *entry {
-	to := *from
-	to.msg, to.inline, to.edit = from.msg.clone(), [1]Part{}, new(edited)
-	changed := false
+// cleared returns the replacement of an entry with results cleared; o is its
+// original, nil if there is none. The copy does not keep what was cleared in
+// memory.
+func (id *identity) cleared(from *entry, o *original, c *clearing, spill *spiller, p *prepared) replacement {
+	to, next := from.replaced(o)
+	changed, written := false, false
 	for i, part := range to.msg.Parts {
 		r, ok := part.(ToolResult)
 		if !ok {
@@ -216,7 +218,7 @@ func (id *identity) cleared(from *entry, c *clearing, spill *spiller, p *prepare
 		text := t.Text
 		if text == "" {
 			var err error
-			if text, err = spill.marker(id, from, &r); err != nil {
+			if text, err = spill.marker(id, from, next, i); err != nil {
 				if n := len(p.spillErrs); n == 0 || p.spillErrs[n-1] != errSpillDown { // add it once
 					p.spillErrs = append(p.spillErrs, err)
 				}
@@ -227,12 +229,34 @@ func (id *identity) cleared(from *entry, c *clearing, spill *spiller, p *prepare
 		r.Parts, r.Cleared = textParts(text), true
 		to.msg.Parts[i] = r
 		changed = true
+		if t.Text != "" {
+			if !written {
+				next.read.Parts, written = slices.Clone(next.read.Parts), true
+			}
+			next.read.Parts[i] = r
+		}
 	}
 	if !changed {
-		return nil
+		return replacement{}
+	}
+	if written {
+		next.readTokens = id.message(&next.read)
 	}
 	to.tokens = id.message(&to.msg)
-	return &to
+	to.setMissing(next)
+	return replacement{from, to, next}
+}
+
+// replaced returns a copy of e that an edit may put in its place once its message
+// is changed, and a copy of o, the original of e, for the copy. o may be nil.
+func (e *entry) replaced(o *original) (*entry, *original) {
+	to := *e
+	to.msg, to.inline, to.edit = e.msg.clone(), [1]Part{}, new(edited)
+	if o == nil {
+		return &to, newOriginal(e)
+	}
+	own := *o
+	return &to, &own
 }
 
 // markerText returns the text that replaces a cleared result.
@@ -247,7 +271,9 @@ type editEffect struct {
 	dropped, cleared []ID
 	pinned           []ID // kept, because they were pinned meanwhile
 	summarised       []ID // dropped, and the summary stands for them
-	newest           ID   // the newest entry that was dropped or cleared
+	cut              []ID
+	newest           ID         // the newest entry that was dropped, cleared or cut
+	gone             []departed // what was dropped, cleared or cut, in ascending order
 }
 
 // perform applies an edit to s, whose slices must be clipped. On an error, or if
@@ -257,7 +283,7 @@ func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
 	if ed.newSummary != nil && s.summary != ed.oldSummary {
 		return done, ErrStale
 	}
-	if len(ed.drop) > 0 || len(ed.clears) > 0 {
+	if len(ed.drop) > 0 || len(ed.clears) > 0 || len(ed.cuts) > 0 {
 		if err := s.rewrite(ed, p, &done); err != nil || done.retry {
 			return done, err
 		}
@@ -298,18 +324,24 @@ func (done *editEffect) splitDropped(covered []ID) {
 	done.dropped = rest
 }
 
-// rewrite drops and clears entries of the list. Those behind the last entry that
-// the edit names are copied as they are.
+// rewrite drops, clears and cuts entries of the list. Those behind the last entry
+// that the edit names are copied as they are.
 func (s *state) rewrite(ed *checkedEdit, p *prepared, done *editEffect) error {
-	drop, clears := ed.drop, ed.clears
+	drop, clears, cuts := ed.drop, ed.clears, ed.cuts
+	originals, others := make([]*original, 0, len(s.originals)), s.originals
 	list := make([]*entry, 0, max(len(s.list)-len(drop), 0)+min(len(drop), 64))
 	done.dropped = make([]ID, 0, len(drop))
+	done.gone = make([]departed, 0, len(drop)+len(clears)+len(cuts))
 	floor := s.floor()
 	raw, turns := s.listRaw, s.turns
 	turn, stays := 0, true // the current turn, and whether any entry of it stays
 	i := 0
-	for ; i < len(s.list) && len(drop)+len(clears) > 0; i++ {
+	for ; i < len(s.list) && len(drop)+len(clears)+len(cuts) > 0; i++ {
 		e := s.list[i]
+		var o *original
+		if len(others) > 0 && others[0].id == e.id {
+			o, others = others[0], others[1:]
+		}
 		if e.turn != turn {
 			if !stays {
 				turns--
@@ -326,14 +358,29 @@ func (s *state) rewrite(ed *checkedEdit, p *prepared, done *editEffect) error {
 			clears = clears[1:]
 			named = true
 		}
+		isCut := len(cuts) > 0 && cuts[0].from.id == e.id
+		if isCut {
+			r = &cuts[0]
+			cuts = cuts[1:]
+			named = true
+		}
 		if named {
 			switch {
 			case floor.pinned(i):
 				done.pinned = append(done.pinned, e.id)
+			case isCut && r.from != e:
+				return ErrStale // another edit has changed it
+			case isCut:
+				done.cut = append(done.cut, e.id)
+				done.changed, done.newest = true, e.id
+				done.gone = append(done.gone, departed{e, r.to, o})
+				raw += r.to.tokens - e.tokens
+				e, o = r.to, r.original
 			case floor.has(i):
 				return ErrStale
 			case r == nil:
 				done.dropped = append(done.dropped, e.id)
+				done.gone = append(done.gone, departed{e, nil, o})
 				raw -= e.tokens
 				s.touch(e, done)
 				continue
@@ -343,21 +390,25 @@ func (s *state) rewrite(ed *checkedEdit, p *prepared, done *editEffect) error {
 				return nil
 			default:
 				done.cleared = append(done.cleared, e.id)
+				done.gone = append(done.gone, departed{e, r.to, o})
 				raw += r.to.tokens - e.tokens
-				e = r.to
+				e, o = r.to, r.original
 				s.touch(e, done)
 			}
 		}
 		stays = true
 		list = append(list, e)
+		if o != nil {
+			originals = append(originals, o)
+		}
 	}
-	if len(drop) > 0 || len(clears) > 0 {
+	if len(drop) > 0 || len(clears) > 0 || len(cuts) > 0 {
 		return ErrStale // an entry has left the view
 	}
 	if !stays && !(i < len(s.list) && s.list[i].turn == turn) {
 		turns--
 	}
-	s.replace(s.sys, append(list, s.list[i:]...), raw, turns, s.turn)
+	s.replace(s.sys, append(list, s.list[i:]...), append(originals, others...), raw, turns, s.turn)
 	return nil
 }
 
@@ -380,14 +431,15 @@ type committer interface {
 	claimLocked(next *state) error
 }
 
-// carryOut applies an edit and fills in the report, or returns an error and changes
-// nothing. If noSpill is set, it does not call Options.Spill. It returns the
+// carryOut applies an edit together with the cuts of the History, and fills in the
+// report, or returns an error and changes nothing. If noSpill is set, it does not call Options.Spill. It returns the
 // results that were not cleared because their originals could not be stored.
-func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, r *Report, noSpill bool, by committer) ([]Clear, error) {
+func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, cuts []replacement, r *Report, noSpill bool, by committer) ([]Clear, error) {
 	ed, err := checkEdit(&at.state, e)
 	if err != nil {
 		return nil, err
 	}
+	ed.cuts = cuts
 	spill := h.newSpiller(ctx, noSpill)
 	defer spill.close()
 	for {
@@ -447,14 +499,16 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, by committer) 
 	if by != nil {
 		h.compacted = h.version
 	}
+	r.left = h.departureLocked(&before, done.gone)
 
 	r.Outcome = OutcomeApplied
-	r.Cleared, r.Dropped, r.Summarised = done.cleared, done.dropped, done.summarised
+	r.Cleared, r.Cut, r.Dropped, r.Summarised = done.cleared, done.cut, done.dropped, done.summarised
 	r.SummaryDropped = before.summary != nil && next.summary == nil
 	if p.summary != nil && r.Usage == (Usage{}) {
 		r.Usage = p.summary.sum.Usage
 	}
 	r.MessagesAfter, r.TokensAfter = h.messages(), h.estimateLocked().Upper
+	r.SummaryAfter = clampInt(next.summary.tokens())
 	r.Fits = h.fitsLocked()
 	sent := before.reported()
 	if h.heard {

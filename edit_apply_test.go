@@ -379,7 +379,7 @@ func TestClear_FreesTheOriginal(t *testing.T) {
 	for i := range calls {
 		calls[i] = callOf(string(rune('a' + i)))
 	}
-	h := historyOf(t, nil, convo.User("go"), convo.Message{Role: convo.RoleAssistant, Parts: calls})
+	h := historyOf(t, &convo.Options{KeepOriginals: -1}, convo.User("go"), convo.Message{Role: convo.RoleAssistant, Parts: calls})
 	texts := appendWatched(t, h, n, func(i int, text string) convo.Message {
 		return convo.Result(calls[i].(convo.ToolCall), text)
 	})

@@ -45,7 +45,8 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 		count:      func(text string) int { return clampInt(h.ident.text(text)) },
 	}
 	for _, e := range s.list {
-		w.sources = append(w.sources, source{e.id, e.msg})
+		read, _ := s.toRead(ctx, e.id)
+		w.sources = append(w.sources, source{e.id, read.Message})
 	}
 	summary, err := w.write(ctx)
 	if err != nil {
@@ -57,7 +58,7 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 		summary.Updates = min(s.summary.sum.Updates, maxUpdates-1) + 1
 	}
 	var notCovered state // the view without what the summary stands for
-	notCovered.load(s.sys, nil, 0)
+	notCovered.load(s.sys, nil, nil, 0)
 	summary.Covers = notCovered.covering(summary.Covers)
 	return summary, nil
 }

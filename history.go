@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
@@ -50,13 +51,24 @@ type Options struct {
 	// charged the upper bound of the next request. Nil: none.
 	Budget *Budget
 
-	// MaxResult is how many tokens the text of a tool result may have, as the
-	// Tokenizer counts them. Append cuts the middle out of a longer one and
-	// puts a marker in its place. 0: no bound; otherwise at least 64.
+	// MaxResult is how many raw tokens the text of a tool result may have.
+	// Append cuts the middle out of a longer one, at the border of a line or a
+	// word, and puts a marker in its place that says how much is missing. 0: a
+	// quarter of Limits.Window less Reserve, but at least 64, and no bound
+	// without a Window; negative: no bound; otherwise at least 64.
 	MaxResult int
 
+	// KeepOriginals is how many raw tokens of originals to keep in memory: the
+	// messages whose results were cut or cleared, as they were appended. A
+	// summarizer reads them, and Report.Left returns them. An original is kept
+	// until its entry leaves the view; where there is not room for all, the
+	// oldest go first. 0: eight times Limits.Window, and 1,000,000 without a
+	// Window; negative: none.
+	KeepOriginals int
+
 	// Spill stores the original of a tool result that is about to be cut or
-	// cleared, and returns a reference, which the marker mentions. It runs on
+	// cleared, and returns a reference, which the marker mentions. It is called
+	// once for each original that is kept in memory. It runs on
 	// the goroutine that appends or compacts, and must not block. Its ctx is
 	// that of the compaction; for Append and Apply it is one that never ends.
 	//
@@ -104,11 +116,12 @@ type Options struct {
 // documentation says otherwise. Create a History with [New] or [Restore]; the
 // zero History is empty and closed.
 type History struct {
-	// These do not change after creation.
+	// These do not change after creation, except maxResult.
 	opts            Options
 	ident           *identity     // state.id, to be read without the lock
 	interruptTokens int64         // tokens of interruptReason
 	trigger         Trigger       // of opts.Strategy; nil: it has none
+	maxResult       atomic.Int64  // raw tokens of the text of a result; 0: no bound
 	slot            chan struct{} // holds one value while a compaction runs
 	done            chan struct{} // closed by Close
 
@@ -174,8 +187,8 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	limits, faults := o.Limits.withDefaults()
 	faults = append(faults, o.Roles.faults()...)
 	faults = append(faults, priorFaults(o.Priors)...)
-	if o.MaxResult != 0 && o.MaxResult < minMaxResult {
-		faults = append(faults, &ValueError{Name: "Options.MaxResult", Value: o.MaxResult, Want: "0, or at least 64 tokens"})
+	if o.MaxResult > 0 && o.MaxResult < minMaxResult {
+		faults = append(faults, &ValueError{Name: "Options.MaxResult", Value: o.MaxResult, Want: "at least 64 tokens; 0 for the default, or a negative value for no bound"})
 	}
 	if o.OnLoad < OnLoadKeep || o.OnLoad > OnLoadDrop {
 		faults = append(faults, &ValueError{Name: "Options.OnLoad", Value: int(o.OnLoad), Want: "OnLoadKeep, OnLoadClose or OnLoadDrop"})
@@ -204,10 +217,23 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	h.id = h.ident
 	h.prior = o.prior("").arithmetic()
 	h.markLocked()
+	h.keepOriginalsLocked()
 	h.knowledge = &knowledge{cap: overheadCap(limits)}
 	defer catch(&err, "Options.Tokenizer")
 	h.interruptTokens = h.ident.text(interruptReason)
 	return h, nil
+}
+
+// keepOriginalsLocked sets the bounds that follow from the window: of a result, and
+// of the originals that are kept.
+func (h *History) keepOriginalsLocked() {
+	bound := int64(h.opts.MaxResult)
+	if bound == 0 && h.limits.Window > 0 {
+		bound = max(int64(h.limits.limit())/4, minMaxResult)
+	}
+	h.maxResult.Store(max(bound, 0))
+	h.keep = keepOriginals(h.opts.KeepOriginals, h.limits.Window)
+	h.replace(h.sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
 }
 
 // newVersionLocked is called once in each change. The next snapshot is a new one.
@@ -290,6 +316,7 @@ func (h *History) SetLimits(l Limits) error {
 	h.newVersionLocked()
 	h.limits = limits
 	h.markLocked()
+	h.keepOriginalsLocked()
 	k := *h.known()
 	k.cap = overheadCap(limits)
 	h.knowledge = &k
@@ -311,6 +338,10 @@ type Status struct {
 	// [Limits]. Limit is Window - Reserve. A limit that does not exist is 0,
 	// such as Limit without a Window.
 	Window, Limit, High, Low, Soft, MinFree int
+
+	// Originals is how many raw tokens the originals have that are kept in
+	// memory; see Options.KeepOriginals.
+	Originals int
 
 	Appended   int       // raw tokens since the last applied edit
 	LastAppend time.Time // zero: never
@@ -340,6 +371,7 @@ func (h *History) statusLocked() Status {
 		Low:        orZero(marks.low),
 		Soft:       orZero(marks.soft),
 		MinFree:    h.limits.MinFree,
+		Originals:  clampInt(h.originalRaw),
 		Appended:   clampInt(h.appended),
 		LastAppend: timeOf(h.lastAppend),
 		LastEdit:   timeOf(h.lastEdit),
@@ -384,7 +416,7 @@ func (h *History) SetSystem(msgs ...Message) error {
 	if h.known().cal != nil {
 		h.measured -= rawShared(h.sys, h.known().cal.at.sys)
 	}
-	h.replace(sys, h.list, h.listRaw, h.turns, h.turn)
+	h.replace(sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
 	h.updateChargeLocked()
 	return nil
 }

@@ -204,7 +204,7 @@ func (l *loaded) allow(n ast.Node, free map[*ast.Ident]bool) {
 // same entries.
 func TestState_Writers(t *testing.T) {
 	writers := []string{"append", "cutTail", "replace", "load", "clipped"}
-	fields := []string{"sys", "list", "sysRaw", "listRaw", "turns", "turn"}
+	fields := []string{"sys", "list", "sysRaw", "listRaw", "turns", "turn", "originals", "originalRaw"}
 	pkg := loadPackage(t)
 	owned := map[types.Object]bool{}
 	for field := range pkg.structOf("state").Fields() {

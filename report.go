@@ -35,11 +35,12 @@ const (
 	ReasonTrigger                // the strategy's Trigger was due
 	ReasonFit                    // Fit was called
 	ReasonOverflow               // Recover was called
+	ReasonAppend                 // Append was given results longer than Options.MaxResult, and cut them
 )
 
 // String returns the reason in lower case, such as "manual".
 func (r Reason) String() string {
-	return nameOf(r, "manual", "high", "soft", "trigger", "fit", "overflow")
+	return nameOf(r, "manual", "high", "soft", "trigger", "fit", "overflow", "append")
 }
 
 // A Report says what a compaction or an edit did. Sizes are in tokens. Those of
@@ -51,8 +52,8 @@ type Report struct {
 	Links    []Link // what each link of a Chain did, in order
 
 	// Cause says why no edit was applied, even if the error is nil. If an edit
-	// was applied, it says why some results could not be cleared. Nil:
-	// nothing went wrong.
+	// was applied, it says why some results could not be cleared, or why the
+	// strategy added nothing to a cut of results. Nil: nothing went wrong.
 	Cause error
 
 	// Fits reports whether the next request is within the limit. Without a
@@ -65,11 +66,15 @@ type Report struct {
 	TokensBefore, TokensAfter     int
 
 	// IDs of entries, in ascending order: dropped without being summarised,
-	// dropped and summarised, cleared, and kept because they were pinned after
-	// the edit was planned.
-	Dropped, Summarised, Cleared, Kept []ID
+	// dropped and summarised, with cleared results, with results cut in the
+	// middle, and kept because they were pinned after the edit was planned. Left
+	// returns all but the last as they were.
+	Dropped, Summarised, Cleared, Cut, Kept []ID
 
 	SummaryDropped bool // the summary was removed, and no other took its place
+
+	// Raw tokens of the summary before and after, 0 where there was none.
+	SummaryBefore, SummaryAfter int
 
 	Duration time.Duration
 	Calls    int   // calls of models, including those that failed
@@ -81,12 +86,14 @@ type Report struct {
 	// if no edit was applied. The last sent request is that of the snapshot
 	// last given to RecordUsage, or without one, the view before the edit.
 	PrefixKept float64
+
+	left *departure // nil: nothing left the view or was changed in it
 }
 
 // clone returns a copy that shares no slices with r.
 func (r Report) clone() Report {
 	r.Dropped, r.Summarised = slices.Clone(r.Dropped), slices.Clone(r.Summarised)
-	r.Cleared, r.Kept = slices.Clone(r.Cleared), slices.Clone(r.Kept)
+	r.Cleared, r.Cut, r.Kept = slices.Clone(r.Cleared), slices.Clone(r.Cut), slices.Clone(r.Kept)
 	r.Links = slices.Clone(r.Links)
 	return r
 }
@@ -110,10 +117,13 @@ func (h *History) tell(r Report) {
 	case OutcomeFailed:
 		level = slog.LevelWarn
 	}
+	if r.Reason == ReasonAppend {
+		level = slog.LevelWarn
+	}
 	defer func() { _ = recover() }()
 	h.opts.Logger.Log(context.Background(), level, "convo: compaction "+r.Outcome.String(),
 		"reason", r.Reason.String(), "strategy", r.Strategy, "cause", r.Cause, "tokens_before", r.TokensBefore, "tokens_after", r.TokensAfter,
-		"dropped", len(r.Dropped), "summarised", len(r.Summarised), "cleared", len(r.Cleared), "kept", len(r.Kept),
+		"dropped", len(r.Dropped), "summarised", len(r.Summarised), "cleared", len(r.Cleared), "cut", len(r.Cut), "kept", len(r.Kept),
 		"unread", r.Unread, "fits", r.Fits, "duration", r.Duration)
 }
 
@@ -153,6 +163,8 @@ func (h *History) measureBeforeLocked(r *Report) {
 func (h *History) measureLocked(r *Report, total, limit int64) {
 	r.MessagesBefore, r.TokensBefore = h.messages(), clampInt(total)
 	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
+	r.SummaryBefore = clampInt(h.summary.tokens())
+	r.SummaryAfter = r.SummaryBefore
 	r.Fits, r.PrefixKept = total <= limit, 1
 }
 

@@ -32,7 +32,9 @@ type Fault struct {
 // summary, key and calibration. The first ID it gives follows the last one that
 // was given before the snapshot was made. Ephemeral messages are left out. Tokens
 // are counted as the options say. The snapshot may also be one of a History that
-// is still in use: that is how to fork a conversation.
+// is still in use: that is how to fork a conversation. Such a fork shares the
+// originals of results that were cut or cleared, while a snapshot that was decoded
+// from JSON has none: what its entries lack counts as unread when it is summarised.
 //
 // Restore checks the snapshot. Roles are checked only between entries with
 // consecutive IDs, since a compaction may leave others next to each other.
@@ -86,7 +88,7 @@ func (h *History) load(s *Snapshot) (err error) {
 			}
 		}
 		h.pins = l.pins
-		h.state.load(l.sys, l.list, s.turn)
+		h.state.load(l.sys, l.list, l.originals, s.turn)
 	}
 	h.calls = callsOf(h.list)
 	h.adoptCalibrationLocked(s)
@@ -96,7 +98,7 @@ func (h *History) load(s *Snapshot) (err error) {
 		const reason = "no result"
 		results, _ := h.answerOpenCallsLocked(reason, h.ident.text(reason))
 		for _, e := range results {
-			h.pushLocked(e)
+			h.pushLocked(e, nil)
 			h.last = e.id
 		}
 	case h.opts.OnLoad == OnLoadDrop:
@@ -133,7 +135,7 @@ func (h *History) share(s *Snapshot) bool {
 	}
 	c := s.state.clipped()
 	h.pins = c.pins
-	h.state.load(c.sys, c.list, s.turn)
+	h.state.load(c.sys, c.list, c.originals, s.turn)
 	h.seen = len(h.list)
 	return true
 }
@@ -155,6 +157,7 @@ type loader struct {
 	from *Snapshot
 
 	sys, list []*entry
+	originals []*original
 	pins      []ID
 
 	calls   *calls              // of the newest exchange
@@ -166,7 +169,7 @@ type loader struct {
 
 // entry checks the i-th entry of the snapshot and adds a copy.
 func (l *loader) entry(i int, old *entry) error {
-	e := &entry{id: old.id, at: old.at, turn: old.turn}
+	e := &entry{id: old.id, at: old.at, turn: old.turn, missing: old.missing}
 	if err := l.check(i, old, e); err != nil || e.msg.Role == RoleNone {
 		return err
 	}
@@ -360,6 +363,13 @@ func (l *loader) add(i int, old, e *entry) error {
 		l.sys = append(l.sys, e)
 	} else {
 		l.list = append(l.list, e)
+	}
+	if o := l.from.original(old.id); o != nil {
+		own := *o
+		own.id = e.id
+		own.tokens, own.readTokens = l.h.ident.message(&own.msg), l.h.ident.message(&own.read)
+		e.setMissing(&own)
+		l.originals = append(l.originals, &own)
 	}
 	if _, pinned := slices.BinarySearch(l.from.pins, old.id); pinned {
 		l.pins = withPin(l.pins, e.head)

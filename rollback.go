@@ -155,7 +155,7 @@ func (h *History) takeBackLocked(n int, last ID) {
 // view that is no newer, so the pins of these entries stay valid.
 func (h *History) revertLocked(at *Snapshot) {
 	h.touched = at.touched
-	h.replace(h.sys, slices.Clone(at.list), at.listRaw, at.turns, max(at.touched, at.newestTurn()))
+	h.replace(h.sys, slices.Clone(at.list), at.originals, at.listRaw, at.turns, max(at.touched, at.newestTurn()))
 	h.seen = 0
 	h.releaseViewsLocked(0)
 	h.summary, h.appended = at.summary, at.appended

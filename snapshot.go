@@ -1,7 +1,6 @@
 package convo
 
 import (
-	"context"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -44,7 +43,7 @@ func NewSnapshot(msgs []Message) *Snapshot {
 	s.last = ID(len(msgs))
 	setHeads(list)
 	sys, list := splitSystem(list)
-	s.load(sys, list, turn)
+	s.load(sys, list, nil, turn)
 	return s
 }
 
@@ -276,6 +275,10 @@ type Entry struct {
 	Turn    int       // counted from 1; 0 for system entries and before the first user message
 	Pinned  bool      // whether its exchange is pinned
 	Time    time.Time // when it was appended; zero if that is not known
+
+	// Missing is how many raw tokens were cut or cleared out of results of
+	// Message, 0 if it is complete.
+	Missing int
 }
 
 // export returns e as an Entry. pins are those of its view.
@@ -288,6 +291,7 @@ func (e *entry) export(pins []ID) Entry {
 		Turn:    e.turn,
 		Pinned:  pinned,
 		Time:    e.time(),
+		Missing: clampInt(e.missing),
 	}
 }
 
@@ -300,11 +304,4 @@ func (e Entry) GoString() string { return e.String() }
 // LogValue returns the ID and the LogValue of the message.
 func (e Entry) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int64("id", int64(e.ID)), slog.Any("message", e.Message))
-}
-
-// original returns the message of an entry as s shows it. It is the
-// Goal.Original of a strategy that is given s itself.
-func (s *Snapshot) original(_ context.Context, id ID) (Message, bool) {
-	e, ok := s.Find(id)
-	return e.Message, ok
 }

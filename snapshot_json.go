@@ -51,6 +51,7 @@ type entryFields struct {
 	ID      ID        `json:"id"`
 	Turn    int       `json:"turn,omitempty"`
 	Time    time.Time `json:"time,omitzero"`
+	Missing int64     `json:"missing,omitempty"`
 	Message Message   `json:"message"`
 }
 
@@ -68,8 +69,8 @@ func (e *entryJSON) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON encodes s in the form that the package documentation describes:
 // the entries with their IDs, pins, the summary, the key and the calibration.
-// Ephemeral messages are left out, and so are token counts, because the reader
-// counts again. The zero Snapshot has no key, and decodes to the zero Snapshot.
+// Ephemeral messages and the originals of results that were cut or cleared are left
+// out, and so are token counts, because the reader counts again. The zero Snapshot has no key, and decodes to the zero Snapshot.
 func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	out := snapshotJSON{
 		Version: snapshotVersion, Key: s.key(), Last: s.last, Turn: s.turn, Touched: s.touched,
@@ -89,7 +90,7 @@ func (s *Snapshot) MarshalJSON() ([]byte, error) {
 }
 
 func (e *entry) json() entryJSON {
-	return entryJSON{entryFields{ID: e.id, Turn: e.turn, Time: e.time().UTC(), Message: e.msg}}
+	return entryJSON{entryFields{ID: e.id, Turn: e.turn, Time: e.time().UTC(), Missing: e.missing, Message: e.msg}}
 }
 
 // UnmarshalJSON decodes into s, which must be empty, what MarshalJSON has
@@ -190,7 +191,7 @@ func (in *snapshotJSON) state() (state, error) {
 			return s, &SnapshotError{Index: -1, ID: e.id, Err: fmt.Errorf("two entries with ID %d", e.id)}
 		}
 	}
-	s.load(sys, list, in.Turn)
+	s.load(sys, list, nil, in.Turn)
 	if in.Summary != nil {
 		sum := in.Summary
 		s.summary = &placedSummary{sum: Summary{Text: sum.Text, Covers: sum.Covers, Updates: sum.Updates, Time: sum.Time}}
@@ -257,7 +258,7 @@ func (in *snapshotJSON) entries(s *state, read []entryJSON, first int, system bo
 	prev := &entry{}
 	for i, r := range read {
 		at, timed := nanoseconds(r.Time)
-		e := &entry{msg: r.Message, id: r.ID, turn: r.Turn, at: at}
+		e := &entry{msg: r.Message, id: r.ID, turn: r.Turn, at: at, missing: r.Missing}
 		user := e.msg.Role == RoleUser
 		var fault string
 		switch {
@@ -271,6 +272,8 @@ func (in *snapshotJSON) entries(s *state, read []entryJSON, first int, system bo
 			fault = fmt.Sprintf("turn is %d, want at least that of the entry before and at most %d, and 0 for a system entry", e.turn, in.Turn)
 		case user && e.turn == 0, user && prev.msg.Role != RoleUser && e.turn <= prev.turn:
 			fault = fmt.Sprintf("user message in turn %d, want it to begin a new turn", e.turn)
+		case e.missing < 0 || e.missing > maxTotal:
+			fault = fmt.Sprintf("missing is %d, want 0 to %d", e.missing, int64(maxTotal))
 		case !timed:
 			fault = fmt.Sprintf("time is %v, want a year from 1678 to 2261", r.Time)
 		}

@@ -39,34 +39,58 @@ var errNoClear = fmt.Errorf("%w: no result can be cleared, since Options.Spill i
 // called for it.
 var errSpillDown = errors.New("convo: clear result: Options.Spill is backing off after failures")
 
-// marker stores the original of a result in an entry, and returns the text that
-// replaces it. A nil spiller stores nothing.
-func (s *spiller) marker(id *identity, in *entry, r *ToolResult) (text string, err error) {
+// marker stores the original of the result in the i-th part of an entry, and
+// returns the text that replaces it. A nil spiller stores nothing.
+func (s *spiller) marker(id *identity, in *entry, o *original, i int) (text string, err error) {
+	whole := o.msg.Parts[i].(ToolResult)
 	if s == nil || s.h.opts.Spill == nil {
-		return markerText(r, ""), nil
+		return markerText(&whole, o.refs[i]), nil
 	}
-	key := spillKey{in, r.CallID}
+	succeeded := s.succeeded
+	ref, err := s.store(in, o, i)
+	if err != nil {
+		return "", err
+	}
+	text = markerText(&whole, ref)
+	r := in.msg.Parts[i].(ToolResult)
+	if ref != "" && id.text(text) >= id.parts(r.Parts) {
+		if s.succeeded > succeeded { // the call came to nothing
+			s.succeeded--
+			s.failed++
+			delete(s.added, spillKey{in, r.CallID})
+		}
+		return "", fmt.Errorf("convo: clear result of call %q: the marker with the reference that Options.Spill returned, of %d bytes, is no shorter than the result; return a shorter one", r.CallID, len(ref))
+	}
+	return text, nil
+}
+
+// store returns the reference to the original of the result in the i-th part of an
+// entry. It calls Options.Spill if there is none yet, and sets it in o, which must
+// not be in use yet.
+func (s *spiller) store(in *entry, o *original, i int) (ref string, err error) {
+	if ref, ok := o.refs[i]; ok {
+		return ref, nil
+	}
+	whole := o.msg.Parts[i].(ToolResult)
+	key := spillKey{in, whole.CallID}
 	for _, refs := range []map[spillKey]string{s.added, s.known} {
 		if ref, ok := refs[key]; ok {
-			return markerText(r, ref), nil
+			o.setRef(i, ref)
+			return ref, nil
 		}
 	}
 	if s.disabled || s.failed >= maxSpillFailures {
 		return "", errSpillDown
 	}
 	s.failed++ // until the call has succeeded; Spill may also end the goroutine
-	ref, err := s.h.spill(s.ctx, *r)
-	if err != nil {
+	if ref, err = s.h.spill(s.ctx, whole); err != nil {
 		return "", err
-	}
-	text = markerText(r, ref)
-	if ref != "" && id.text(text) >= id.parts(r.Parts) {
-		return "", fmt.Errorf("convo: clear result of call %q: the marker with the reference that Options.Spill returned, of %d bytes, is no shorter than the result; return a shorter one", r.CallID, len(ref))
 	}
 	s.failed--
 	s.succeeded++
 	s.added[key] = ref
-	return text, nil
+	o.setRef(i, ref)
+	return ref, nil
 }
 
 // close updates the breaker, and lets the History remember the references, so

@@ -27,6 +27,9 @@ type state struct {
 	appended        int64          // raw tokens appended since the last applied edit
 	measured        int64          // raw tokens of the view that the last usage report measured
 	edits           []editMark     // marks of applied edits; shared with snapshots and never written to
+	originals       []*original    // of entries in list, ascending
+	originalRaw     int64          // raw tokens of originals
+	keep            int64          // how many raw tokens of originals to keep
 	knowledge       *knowledge     // of models; nil if nothing is known
 }
 
@@ -60,6 +63,8 @@ type entry struct {
 	calls  *calls  // of an assistant message, all of them open; nil if there are none
 	edit   *edited // differs between entries with the same ID; nil for an entry that no edit made
 	inline [1]Part // memory for msg.Parts if there is only one
+
+	missing int64 // raw tokens that were cut or cleared out of msg
 }
 
 // Each entry that an edit puts in the place of another one, under the same ID,
@@ -113,6 +118,7 @@ func (s *state) raw() int64 {
 func (s *state) clipped() state {
 	c := *s
 	c.sys, c.list, c.pins = slices.Clip(s.sys), slices.Clip(s.list), slices.Clip(s.pins)
+	c.originals = slices.Clip(s.originals)
 	return c
 }
 
@@ -163,11 +169,12 @@ func (s *state) counter() *counter {
 	return s.id.counter
 }
 
-// Only the next four methods change the entries of a view, their totals and the
-// number of turns. TestState_Writers checks this.
+// Only the next four methods change the entries of a view, their originals, their
+// totals and the number of turns. TestState_Writers checks this.
 
-// append adds an entry at the end of sys or of list.
-func (s *state) append(e *entry) {
+// append adds an entry at the end of sys or of list, with its original, which may
+// be nil.
+func (s *state) append(e *entry, o *original) {
 	if e.msg.Role == RoleSystem {
 		s.sys = append(s.sys, e)
 		s.sysRaw += e.tokens
@@ -182,6 +189,9 @@ func (s *state) append(e *entry) {
 			s.pinRaw += e.tokens
 		}
 	}
+	if o != nil {
+		s.originals, s.originalRaw = trimOriginals(append(s.originals, o), s.originalRaw+o.tokens, s.keep)
+	}
 	s.appended = min(s.appended+e.tokens, maxTotal)
 }
 
@@ -194,6 +204,11 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 	turn := 0
 	if n > 0 {
 		turn = s.list[n-1].turn
+	}
+	if n < len(s.list) {
+		if k, _ := s.originalAt(s.list[n].id); k < len(s.originals) {
+			s.originals, s.originalRaw = withOriginals(slices.Clone(s.originals[:k]), s.keep)
+		}
 	}
 	for _, e := range s.list[n:] {
 		raw += e.tokens
@@ -221,15 +236,16 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 
 // replace replaces all entries: after an edit, for a rollback, or when the
 // system entries change. listRaw, turns and turn are the figures of the new
-// list.
-func (s *state) replace(sys, list []*entry, listRaw int64, turns, turn int) {
+// list, and originals those of its entries.
+func (s *state) replace(sys, list []*entry, originals []*original, listRaw int64, turns, turn int) {
 	s.sys, s.sysRaw = sys, rawOf(sys)
 	s.list, s.listRaw, s.turns, s.turn = list, listRaw, turns, turn
+	s.originals, s.originalRaw = withOriginals(originals, s.keep)
 }
 
 // load puts entries into an empty state, and computes their figures.
-func (s *state) load(sys, list []*entry, turn int) {
-	s.replace(sys, list, rawOf(list), countTurns(list), turn)
+func (s *state) load(sys, list []*entry, originals []*original, turn int) {
+	s.replace(sys, list, originals, rawOf(list), countTurns(list), turn)
 	s.sumPins()
 }
 

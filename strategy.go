@@ -112,11 +112,14 @@ type Goal struct {
 	// that holds others passes it to their triggers.
 	Status Status
 
-	// Original returns the message of an entry as it was before this
-	// compaction, and whether the entry was in the view then. A result that an
-	// earlier link of a Chain cleared is still complete there. If Original is
-	// nil, use the messages of the snapshot.
-	Original func(ctx context.Context, id ID) (Message, bool)
+	// Original returns an entry as it was before this compaction and as a
+	// summarizer should read it, and whether the entry was in the view then. A
+	// result that was cut or cleared, by an earlier link of a Chain or in an
+	// earlier compaction, is complete there, as far as its original is kept
+	// (see Options.KeepOriginals); Entry.Missing says how much is not there. A
+	// text that an edit put in the place of a result stands. If Original is
+	// nil, use the entries of the snapshot.
+	Original func(ctx context.Context, id ID) (Entry, bool)
 }
 
 // count returns g.Count, or the counter of s if g has none.
@@ -140,15 +143,15 @@ func (g *Goal) target(s *Snapshot) int64 {
 	return s.raw() / 2
 }
 
-// original returns the message that entry id had before the compaction. The
-// entry must be in s.
-func (g *Goal) original(ctx context.Context, s *Snapshot, id ID) Message {
+// original returns the entry that a summarizer should read. It must be in s.
+func (g *Goal) original(ctx context.Context, s *Snapshot, id ID) Entry {
 	if g.Original != nil {
-		if m, ok := g.Original(ctx, id); ok {
-			return m
+		if e, ok := g.Original(ctx, id); ok {
+			return e
 		}
 	}
-	return s.find(id).msg
+	e, _ := s.toRead(ctx, id)
+	return e
 }
 
 // plan asks strategy c for an edit, unless ctx has ended already. A panic of the

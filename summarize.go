@@ -96,7 +96,9 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, er
 	}
 	w.maxTokens = min(w.maxTokens, clampInt(room))
 	for _, id := range c.drop {
-		w.sources = append(w.sources, source{id, g.original(ctx, s, id)})
+		read := g.original(ctx, s, id)
+		w.sources = append(w.sources, source{id, read.Message})
+		w.unread = addClamped(w.unread, read.Missing)
 	}
 	w.collectPinned()
 	summary, err := w.write(ctx)
@@ -142,7 +144,7 @@ type writer struct {
 	pinned     []Message // they stay in the view beside the summary
 	sent       *Snapshot // see Goal.Sent
 	sentTokens int
-	unread     int // tokens that were cut out of results
+	unread     int // tokens that were cut out of results, here or earlier
 
 	work Work
 }

@@ -58,6 +58,7 @@ func TestClearToolResults(t *testing.T) {
 func TestClearToolResults_OneSpillFails(t *testing.T) {
 	opts := windowOf(3000, convo.Chain(convo.ClearToolResults{KeepLast: -1}, convo.Truncate{}))
 	opts.Spill = func(context.Context, convo.ToolResult) (string, error) { return "", errors.New("disk full") }
+	opts.MaxResult = -1
 	c := callOf("c")
 	h := historyOf(t, opts, convo.User("the task"), convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 5000)), convo.Assistant("so"))
 	r, err := h.CompactIfNeeded(t.Context())

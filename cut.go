@@ -1,0 +1,172 @@
+package convo
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
+)
+
+// minMaxResult is the smallest Options.MaxResult. It leaves room for the marker.
+const minMaxResult = 64
+
+// cutMarker is the text that takes the place of the middle of a result, of which
+// it left out so many bytes.
+func cutMarker(bytes int, ref string) string {
+	return fmt.Sprintf("\n[cut: %d bytes left out%s]\n", bytes, refText(ref))
+}
+
+// refText is what a marker says of the reference that Spill returned.
+func refText(ref string) string {
+	if ref == "" {
+		return ""
+	}
+	return ", kept at " + ref
+}
+
+// texts returns the tokens of the texts among parts.
+func (c *counter) texts(parts []Part) (n int64) {
+	for _, p := range parts {
+		if t, ok := p.(Text); ok {
+			n += c.text(string(t))
+		}
+	}
+	return n
+}
+
+// leastCut returns the tokens of the text of r with nothing left but the marker.
+func (c *counter) leastCut(r *ToolResult, ref string) int64 {
+	return c.text(cutMarker(textSize(r.Parts), ref))
+}
+
+// cutResult cuts the middle out of the text of r, which has weight tokens, until
+// it has at most limit tokens with the marker. Media stay. It reports false if
+// the marker alone is above the limit.
+func (c *counter) cutResult(r ToolResult, weight, limit int64, ref string) (ToolResult, bool) {
+	room := limit - c.leastCut(&r, ref)
+	if room < 0 {
+		return r, false
+	}
+	size := textSize(r.Parts)
+	for keep := int(float64(size) * float64(room) / float64(weight)); ; keep = keep * 7 / 8 {
+		short := withoutMiddle(r, keep, ref)
+		if keep == 0 || c.texts(short.Parts) <= limit {
+			return short, true
+		}
+	}
+}
+
+// withoutMiddle returns r with at most keep bytes of its text: the first three
+// quarters of them from the beginning, then the marker, then the rest from the
+// end. It cuts at the border of a line or a word, if there is one near. Parts that
+// are cut do not share memory with the original.
+func withoutMiddle(r ToolResult, keep int, ref string) ToolResult {
+	size := textSize(r.Parts)
+	head, tail := keep-keep/4, size-keep/4 // more from the beginning, which tells what the result is
+
+	// What stays of each text: what is before head[i] and from tail[i] on.
+	type kept struct{ head, tail int }
+	stays := make([]kept, len(r.Parts))
+	at, missing := 0, 0
+	for i, p := range r.Parts {
+		t, ok := p.(Text)
+		if !ok {
+			continue
+		}
+		from, to := at, at+len(t)
+		at = to
+		k := kept{len(t), len(t)}
+		if to > head {
+			k = kept{borderBefore(string(t), head-from), borderBehind(string(t), tail-from)}
+			missing += k.tail - k.head
+		}
+		stays[i] = k
+	}
+	marker := Text(cutMarker(missing, ref))
+	var parts []Part
+	markerAt := -1
+	for i, p := range r.Parts {
+		t, ok := p.(Text)
+		k := stays[i]
+		switch {
+		case !ok:
+			parts = append(parts, p)
+		case k.head == len(t) && markerAt < 0: // the cut starts behind it
+			parts = append(parts, t)
+		case markerAt < 0: // the cut starts in this part
+			markerAt = len(parts)
+			parts = append(parts, t[:k.head]+marker+t[k.tail:])
+		case k.tail == len(t): // nothing is left of it
+		case k.tail == 0: // all of it is
+			parts = append(parts, t)
+		case markerAt == len(parts)-1: // the cut ends in this part
+			parts[markerAt] = parts[markerAt].(Text) + t[k.tail:]
+		default:
+			parts = append(parts, Text(strings.Clone(string(t[k.tail:]))))
+		}
+	}
+	r.Parts = parts
+	return r
+}
+
+// borderBefore returns where to end the beginning of s that has at most n bytes:
+// behind the last line break in its last eighth, or else behind the last space
+// there, or else between two characters.
+func borderBefore(s string, n int) int {
+	n = text.Floor(s, max(n, 0))
+	near := s[text.Ceil(s, n-n/8):n]
+	if i := lastBorder(near); i >= 0 {
+		return n - len(near) + i
+	}
+	return n
+}
+
+// borderBehind returns where to begin the end of s that starts at n or later:
+// behind the first line break in its first eighth, or else behind the first space
+// there, or else between two characters.
+func borderBehind(s string, n int) int {
+	if n <= 0 {
+		return 0
+	}
+	n = text.Ceil(s, min(n, len(s)))
+	near := s[n:text.Floor(s, n+(len(s)-n)/8)]
+	i := strings.IndexByte(near, '\n')
+	if i < 0 {
+		i = strings.IndexByte(near, ' ')
+	}
+	return n + i + 1
+}
+
+// lastBorder returns the index behind the last line break in s, or else behind the
+// last space, or -1 if there is neither.
+func lastBorder(s string) int {
+	i := strings.LastIndexByte(s, '\n')
+	if i < 0 {
+		i = strings.LastIndexByte(s, ' ')
+	}
+	if i < 0 {
+		return -1
+	}
+	return i + 1
+}
+
+// fairShare returns the largest size to which to cut texts, so that together they
+// lose at least so many tokens. A text that is no larger stays as it is, and none
+// is cut below its own least size. saved is what they lose; it is less than lose
+// only where even the least sizes are too large.
+func fairShare(sizes, least []int64, lose int64) (size, saved int64) {
+	save := func(size int64) (n int64) {
+		for i, s := range sizes {
+			n += max(s-max(size, least[i]), 0)
+		}
+		return n
+	}
+	most := int64(0)
+	for _, s := range sizes {
+		most = max(most, s)
+	}
+	n := sort.Search(int(most), func(i int) bool { return save(most-int64(i)) >= lose })
+	size = most - int64(n)
+	return size, save(size)
+}
