@@ -193,7 +193,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		prev = RoleTool
 	}
 	others := len(h.list) > 0
-	exchangeTurn := h.newestTurn() // of the newest exchange
+	exchangeTurn := newestTurn(h.list) // of the newest exchange
 	for i := range batch {
 		a := &batch[i]
 		id++
@@ -279,7 +279,7 @@ func (h *History) answerOpenCallsLocked(reason string, tokens int64) (results []
 			id:     h.last + ID(len(results)+1),
 			head:   c.head,
 			at:     now,
-			turn:   h.newestTurn(),
+			turn:   newestTurn(h.list),
 			tokens: int64(h.ident.over.Message+h.ident.over.Result) + k.idTokens + k.nameTokens + tokens,
 		}
 		e.inline[0] = ToolResult{CallID: k.id, Name: k.name, Parts: []Part{Text(reason)}, IsError: true}

@@ -149,10 +149,10 @@ func (h *History) callerContext(ctx context.Context) (context.Context, error) {
 }
 
 // isIdleLocked reports whether nothing was appended since the last edit, and
-// focus is empty or the focus of that edit.
+// focus is empty or the focus of that edit. After an Undo it reports false.
 func (h *History) isIdleLocked(focus string) bool {
 	edited := h.lastEdit != 0 || h.touched > 0 || h.summary != nil
-	return h.appended == 0 && edited && (focus == "" || focus == h.lastFocus)
+	return h.appended == 0 && edited && !h.held && (focus == "" || focus == h.lastFocus)
 }
 
 // check reports whether a compaction is due, and returns its need. With soft, it compares the
@@ -170,6 +170,7 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	case h.endedLocked():
 		err = ErrClosed
 	case h.compacted == h.version && total <= m.limit:
+	case h.held && h.isHeldLocked() && total <= m.limit:
 	case total > m.high:
 		n.reason, due = ReasonHigh, true
 	case soft && total > m.soft:

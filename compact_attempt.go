@@ -28,7 +28,8 @@ type attempt struct {
 	// The state of the History when the attempt began, and what follows from
 	// it. total and minFree are upper bounds, in tokens of the whole request.
 	at      *Snapshot
-	scale   calibrate.Scale
+	view    *Snapshot       // what the strategy sees: at, with cuts
+	scale   calibrate.Scale // of view
 	marks   marks
 	total   int64 // size of the request
 	minFree int64 // the least that the edit must free
@@ -36,6 +37,8 @@ type attempt struct {
 	goal    Goal
 
 	cuts        []replacement // of results in the floor, by the History itself; see compact_cut.go
+	cutErr      error         // why some were not cut, or why the strategy added nothing
+	failed      bool          // the strategy failed, and the cuts are applied without it
 	unclearable []Clear       // results that the attempt before failed to clear
 	work        Work          // of the strategy
 	summary     *Summary      // of the edit; nil: none
@@ -97,19 +100,18 @@ func (a *attempt) run() error {
 	if err != nil {
 		return err
 	}
-	floor := a.at.floorWeight()
-	if err := a.checkFloor(floor); err != nil {
+	floor, err := a.cutFloor()
+	if err != nil {
 		return err
 	}
-	if !a.setGoal(a.scale.Weigh(floor.total()), breakerOpen) {
-		a.report.Outcome, a.report.Cause = OutcomeDeclined, ErrNoGain
-		return nil
-	}
-	e, err := a.plan()
+	e, err := a.ask(floor, breakerOpen)
 	if err == nil {
 		a.summary = e.Summary
 		a.unspilled, err = a.f.h.carryOut(a.f.ctx, a.at, &e, a.cuts, &a.report, a.goal.NoClear != nil, a)
 		a.stale, a.closed = err == ErrStale, err == ErrClosed
+		if err == nil && a.cutErr != nil {
+			a.report.Cause = errors.Join(a.report.Cause, a.cutErr)
+		}
 	}
 	if a.report.Outcome != OutcomeApplied && a.f.ctx.Err() != nil {
 		a.stale, a.closed = false, false
@@ -118,13 +120,35 @@ func (a *attempt) run() error {
 	return err
 }
 
+// ask returns the edit of the strategy. Where results are cut, the strategy is not
+// asked if that reaches the target, and may fail if that reaches the limit: the
+// edit is empty then.
+func (a *attempt) ask(floor floorWeight, breakerOpen bool) (e Edit, err error) {
+	switch {
+	case a.cuts != nil && a.scale.Upper() <= a.target:
+		return e, nil
+	case !a.setGoal(a.scale.Weigh(floor.total()), breakerOpen):
+		err = ErrNoGain
+	default:
+		e, err = a.plan()
+	}
+	cut := a.cutRest(e)
+	if err == nil || !cut && (a.cuts == nil || a.scale.Upper() > a.limit) {
+		return e, err
+	}
+	if !isDecline(err) {
+		a.failed, a.cutErr = true, errors.Join(a.cutErr, err)
+	}
+	return Edit{}, nil
+}
+
 // plan asks the strategy for an edit, and copies its work into the report.
 func (a *attempt) plan() (Edit, error) {
 	h := a.f.h
 	h.mu.Lock()
 	a.planning = true
 	h.mu.Unlock()
-	own := *a.at // so that a strategy that writes to its snapshot changes only its own copy
+	own := *a.view // so that a strategy that writes to its snapshot changes only its own copy
 	name, e, err := plan(a.f.ctx, h.opts.Strategy, &own, a.goal)
 	h.mu.Lock()
 	a.planning, a.work = false, *e.Work
@@ -145,9 +169,13 @@ func (a *attempt) readState() (breakerOpen bool, err error) {
 		a.closed = true
 		return false, ErrClosed
 	}
-	a.f.running = a
 	h.measureBeforeLocked(&a.report)
+	if !a.requested && h.isHeldLocked() && a.report.Fits {
+		return false, ErrNoGain // an edit was undone after this compaction was found to be due
+	}
+	a.f.running = a
 	a.at, a.scale, a.marks = h.snapshotLocked(), h.scaleLocked(), h.marks
+	a.view = a.at
 	a.total = a.scale.Upper()
 	if a.reserve == nil {
 		a.limit = a.marks.limit
@@ -208,13 +236,13 @@ func (a *attempt) checkFloor(w floorWeight) error {
 // run: it should not if the request fits and dropping everything but the floor
 // would free less than minFree.
 func (a *attempt) setGoal(floor int64, breakerOpen bool) bool {
-	counter := a.f.h.ident.counter
+	counter, total := a.f.h.ident.counter, a.scale.Upper()
 	a.goal.Count = func(text string) int { return clampInt(counter.text(text)) }
 	switch {
 	case a.reason == ReasonTrigger:
-		a.noGain = a.total-floor < a.minFree
-	case a.total-max(floor, a.target) < a.minFree:
-		if a.total <= a.limit {
+		a.noGain = total-floor < a.minFree
+	case total-max(floor, a.target) < a.minFree:
+		if total <= a.limit {
 			return false
 		}
 		a.noGain = true
@@ -242,6 +270,9 @@ func (a *attempt) setGoal(floor int64, breakerOpen bool) bool {
 // checkLocked implements committer. It refuses an edit that makes the view
 // larger, leaves it too large, or frees too little.
 func (a *attempt) checkLocked(before, next *state) error {
+	if h := a.f.h; !a.requested && h.isHeldLocked() && h.fitsLocked() {
+		return ErrStale // an edit was undone meanwhile
+	}
 	freed := before.raw() - next.raw()
 	now := a.f.h.scaleOfLocked(next)
 	// The edit is judged by the request that it was made for: messages appended
@@ -256,7 +287,7 @@ func (a *attempt) checkLocked(before, next *state) error {
 	case a.total > a.limit && weight > limit:
 		return &LimitError{Need: clampInt(weight), Limit: clampInt(limit)}
 	}
-	if err := a.summary.fit(freed, int64(a.goal.MinFree)); err != nil {
+	if err := a.summary.fit(freed-(a.at.raw()-a.view.raw()), int64(a.goal.MinFree)); err != nil {
 		return err
 	}
 	if freed == 0 && a.reason != ReasonTrigger {
@@ -326,7 +357,7 @@ func (h *History) recordAttempt(a *attempt) {
 			h.breaker = a.breakerBefore
 		}
 	case a.counted:
-	case a.work.failed():
+	case a.failed, a.work.failed():
 		h.breaker.tripLocked(h)
 	case a.report.Outcome == OutcomeApplied:
 		h.breaker = breaker{}

@@ -527,6 +527,7 @@ func (h *History) commitLocked(next state, newest ID) {
 	h.rewritten = h.version
 	h.spilled = nil
 	h.recordEditLocked(newest)
+	h.rememberEditLocked()
 	h.appended, h.lastEdit, h.lastFocus = 0, time.Now().UnixNano(), ""
 	h.updateChargeLocked()
 }

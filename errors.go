@@ -229,7 +229,7 @@ func (e *FloorError) Error() string {
 	case RoleUser:
 		newest = "the newest user message holds %d: Rewind takes it back"
 	case RoleAssistant:
-		newest = "the newest assistant message and its results hold %d, which cannot be cut: Rewind takes the turn back"
+		newest = "the newest assistant message and its results hold %d, though results may be cut: Rewind takes the turn back"
 	}
 	type share struct {
 		tokens int
@@ -238,7 +238,7 @@ func (e *FloorError) Error() string {
 	shares := []share{
 		{e.System, "system messages hold %d: SetSystem replaces them"},
 		{e.Newest, newest},
-		{e.Round, "unanswered tool calls and results hold %d, which cannot be cut: Rewind takes their turn back"},
+		{e.Round, "unanswered tool calls and results hold %d, though results may be cut: Rewind takes their turn back"},
 		{e.Users, "other user messages of the newest turn hold %d: Rewind takes it back"},
 		{e.Pinned, "pinned exchanges hold %d: Unpin them"},
 		{e.Ephemeral, "ephemeral messages hold %d: SetEphemeral replaces them"},

@@ -40,11 +40,11 @@ func TestErrors_Texts(t *testing.T) {
 		"convo: panic in Trigger: boom":                                                                                                  &convo.PanicError{In: "Trigger", Value: "boom"},
 		"convo: message 1: role user may not follow user; after a failed request, call Rewind(1) to take back the unanswered message":    &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser, Index: 1},
 		"convo: message 1: role system may not follow user; system messages come first, and SetSystem replaces them":                     &convo.RoleError{Attempted: convo.RoleSystem, Previous: convo.RoleUser, Index: 1},
-		"convo: cannot fit: 29 protected + 1 reserved tokens exceed limit 8: unanswered tool calls and results hold 8, which cannot be cut: Rewind takes their turn back; tool definitions and the like hold 6: define fewer tools; ephemeral messages hold 5: SetEphemeral replaces them; pinned exchanges hold 4: Unpin them; other user messages of the newest turn hold 3: Rewind takes it back; the newest exchange holds 2: Rewind takes it back; system messages hold 1: SetSystem replaces them; Fit is to reserve 1: reserve less; or raise Limits.Window": &convo.FloorError{
+		"convo: cannot fit: 29 protected + 1 reserved tokens exceed limit 8: unanswered tool calls and results hold 8, though results may be cut: Rewind takes their turn back; tool definitions and the like hold 6: define fewer tools; ephemeral messages hold 5: SetEphemeral replaces them; pinned exchanges hold 4: Unpin them; other user messages of the newest turn hold 3: Rewind takes it back; the newest exchange holds 2: Rewind takes it back; system messages hold 1: SetSystem replaces them; Fit is to reserve 1: reserve less; or raise Limits.Window": &convo.FloorError{
 			Floor: 29, Room: 1, Limit: 8, System: 1, Newest: 2, Users: 3, Pinned: 4, Ephemeral: 5, Tools: 6, Round: 8},
 		"convo: cannot fit: 9 protected tokens exceed limit 8: the newest user message holds 9: Rewind takes it back; or raise Limits.Window": &convo.FloorError{
 			Floor: 9, Limit: 8, Newest: 9, NewestRole: convo.RoleUser},
-		"convo: cannot fit: 9 protected tokens exceed limit 8: the newest assistant message and its results hold 9, which cannot be cut: Rewind takes the turn back; or raise Limits.Window": &convo.FloorError{
+		"convo: cannot fit: 9 protected tokens exceed limit 8: the newest assistant message and its results hold 9, though results may be cut: Rewind takes the turn back; or raise Limits.Window": &convo.FloorError{
 			Floor: 9, Limit: 8, Newest: 9, NewestRole: convo.RoleAssistant},
 	} {
 		assert.EqualError(t, err, want)

@@ -148,8 +148,11 @@ type History struct {
 
 	// Changes of entries other than by appending.
 	rollbacks []rollbackRecord
-	undone    []span // versions made by edits that a rollback has undone; ascending, and none touches another
-	rewritten uint64 // version of the last edit, or rollback of an edit
+	undone    []span   // versions made by edits that a rollback or Undo has undone; ascending, and none touches another
+	applied   []uint64 // versions made by the newest edits in place, ascending; those that Undo can take back
+	rewritten uint64   // version of the last edit, or of what undid one
+	held      bool     // Undo was called, and no edit was applied since
+	heldAt    int64    // appendedEver at that time
 
 	lastAppend int64 // Unix nanoseconds; 0: never
 	lastEdit   int64 // Unix nanoseconds; 0: never

@@ -28,8 +28,8 @@ type span struct{ first, end uint64 }
 // entries that remain do not change.
 //
 // Rollback returns [ErrStale] and changes nothing if the snapshot is not one of
-// this History, or if it shows an entry or an edit that another rollback has
-// taken back.
+// this History, or if it shows an entry that another rollback has taken back, or
+// an edit that a rollback or Undo has undone.
 func (h *History) Rollback(at *Snapshot) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -155,14 +155,25 @@ func (h *History) takeBackLocked(n int, last ID) {
 // view that is no newer, so the pins of these entries stay valid.
 func (h *History) revertLocked(at *Snapshot) {
 	h.touched = at.touched
-	h.replace(h.sys, slices.Clone(at.list), at.originals, at.listRaw, at.turns, max(at.touched, at.newestTurn()))
+	h.replace(h.sys, slices.Clone(at.list), at.originals, at.listRaw, at.turns, max(at.touched, newestTurn(at.list)))
 	h.seen = 0
 	h.releaseViewsLocked(0)
 	h.summary, h.appended = at.summary, at.appended
 	h.edits = at.edits
-	first := at.lastEdit() + 1 // the first version that an undone edit may have made
 	h.lastFocus = ""
 	h.finishRollbackLocked(at.last)
+	h.markUndoneLocked(at.lastEdit() + 1) // the first version that an undone edit may have made
+	for len(h.applied) > 0 && h.applied[len(h.applied)-1] > at.version {
+		h.applied = h.applied[:len(h.applied)-1]
+	}
+	h.sumPins()
+	h.rewritten = h.version
+	h.sumMeasured(true)
+}
+
+// markUndoneLocked records that the edits are undone that made the version first
+// and later ones.
+func (h *History) markUndoneLocked(first uint64) {
 	for len(h.undone) > 0 && h.undone[len(h.undone)-1].first >= first {
 		h.undone = h.undone[:len(h.undone)-1]
 	}
@@ -171,9 +182,6 @@ func (h *History) revertLocked(at *Snapshot) {
 		h.undone[1].first = h.undone[0].first
 		h.undone = slices.Delete(h.undone, 0, 1)
 	}
-	h.sumPins()
-	h.rewritten = h.version
-	h.sumMeasured(true)
 }
 
 // finishRollbackLocked updates everything else that depends on the entries, after

@@ -230,7 +230,7 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 	}
 	s.listRaw -= raw
 	s.appended = max(s.appended-raw, 0)
-	s.turn = max(s.touched, s.newestTurn())
+	s.turn = max(s.touched, newestTurn(s.list))
 	return raw
 }
 
@@ -374,10 +374,10 @@ func rawOf(list []*entry) int64 {
 	return n
 }
 
-// newestTurn returns the turn of the newest entry, 0 if there is none.
-func (s *state) newestTurn() int {
-	if n := len(s.list); n > 0 {
-		return s.list[n-1].turn
+// newestTurn returns the turn of the newest entry of a list, 0 if there is none.
+func newestTurn(list []*entry) int {
+	if n := len(list); n > 0 {
+		return list[n-1].turn
 	}
 	return 0
 }

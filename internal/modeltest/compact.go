@@ -98,6 +98,7 @@ func (d *driver) compact() {
 		d.setLimits()
 	}
 	d.plans, d.reports, d.callsHere = nil, nil, 0
+	d.take() // what is unanswered may be cut
 	ctx := context.Background()
 	var r convo.Report
 	var err error
@@ -177,13 +178,19 @@ func (d *driver) checkCancelled() {
 func (d *driver) during(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 	d.calls++
 	d.callsHere++
-	d.resolveEarlier(s)
-	if got, want := s.Tokens(), d.m.raw(); got != want {
+	d.resolveEarlier()
+	cut := *d.m
+	cut.view = d.m.view.withCuts(d.cuts(s))
+	if got, want := s.Tokens(), cut.raw(); got != want {
 		d.fail("the strategy sees %d tokens, want %d", got, want)
 	}
-	if floor := d.m.scale(d.limits).weigh(d.m.floorRaw()); d.limits.Window > 0 && floor > d.limits.Window {
+	if cut.raw() < d.m.raw() {
+		cut.current = nil // the scale is that of another view
+	} else if floor := d.m.scale(d.limits).weigh(d.m.floorRaw()); d.limits.Window > 0 && floor > d.limits.Window {
 		d.fail("the strategy runs, and the floor alone weighs %d", floor)
 	}
+	d.inside = true
+	defer func() { d.inside = false }()
 	p := plan{at: d.picture(s), upper: d.upper(d.m), limit: d.limits.Window}
 	d.interleave(ctx)
 	e, err := d.strategy.inner.Compact(ctx, s, g)
@@ -214,7 +221,7 @@ func (d *driver) interleave(ctx context.Context) {
 	for range d.n(4) + 1 {
 		d.m.time++
 		d.say("- meanwhile")
-		d.act(d.n(51))
+		d.act(d.n(52))
 		d.compare()
 	}
 	d.m.time++
@@ -253,17 +260,19 @@ func editOf(e convo.Edit) edit {
 }
 
 // resolveEarlier applies what the strategy returned when it ran before in the
-// same call, if the snapshot shows that it was applied.
-func (d *driver) resolveEarlier(s *convo.Snapshot) {
+// same call, if the History shows that it was applied.
+func (d *driver) resolveEarlier() {
 	if len(d.plans) == 0 {
 		return
 	}
 	p := d.plans[len(d.plans)-1]
 	d.plans = nil
-	if p.err != nil || s.Tokens() == d.m.raw() {
+	if d.h.Snapshot().Tokens() == d.m.raw() {
 		return
 	}
-	if _, fail := d.m.apply(p.at, editOf(p.edit)); fail != success {
+	e := editOf(p.edit)
+	e.cuts = d.cuts(d.h.Snapshot())
+	if _, fail := d.m.apply(p.at, e); fail != success {
 		d.fail("the view has changed, and the model says %q", fail)
 	}
 	d.stats.saw.edits++
@@ -274,8 +283,10 @@ func (d *driver) resolveEarlier(s *convo.Snapshot) {
 func (d *driver) resolve() {
 	if len(d.plans) == 0 {
 		d.say("the strategy did not run")
+		d.resolveCuts()
 		return
 	}
+	defer d.resolveCuts()
 	p := d.plans[len(d.plans)-1]
 	d.plans = nil
 	d.m.time++
@@ -285,13 +296,19 @@ func (d *driver) resolve() {
 		d.fail("the strategy ran %d times, and there are %d reports", d.callsHere, len(ran))
 	}
 	r := ran[len(ran)-1]
-	if p.err != nil {
+	if p.err != nil && len(r.Cut) == 0 {
 		if r.Outcome == convo.OutcomeApplied || r.Outcome == convo.OutcomeStale {
 			d.fail("the strategy returned %v, and the report says %v", p.err, r.Outcome)
 		}
 		return
 	}
 	e := editOf(p.edit)
+	if r.Outcome == convo.OutcomeApplied && len(r.Cut) > 0 {
+		if p.err != nil || len(r.Dropped)+len(r.Summarised)+len(r.Cleared) == 0 {
+			e = edit{} // the strategy added nothing
+		}
+		e.cuts = d.cuts(d.h.Snapshot())
+	}
 	before := *d.m
 	before.view = d.m.view.clone()
 	after := *d.m
@@ -323,7 +340,7 @@ func (d *driver) resolve() {
 			d.fail("declined, and the model says %q", want)
 		}
 	case convo.OutcomeStale:
-		if want != stale {
+		if want != stale && d.undoneAt <= p.at.time {
 			d.fail("stale, and the model says %q", want)
 		}
 		d.stats.saw.stale = true
@@ -339,6 +356,27 @@ func (d *driver) resolve() {
 	default:
 		d.fail("the strategy ran, and the report says %v", r.Outcome)
 	}
+}
+
+// resolveCuts lets the model cut what the History has cut without its strategy.
+func (d *driver) resolveCuts() {
+	if len(d.reports) == 0 {
+		return
+	}
+	r := d.reports[len(d.reports)-1]
+	if r.Outcome != convo.OutcomeApplied || r.Strategy != "" || len(r.Cut) == 0 || r.Reason == convo.ReasonAppend {
+		return
+	}
+	d.m.time++
+	before := d.m.view.clone()
+	did, want := d.m.apply(d.picture(d.h.Snapshot()), edit{cuts: d.cuts(d.h.Snapshot())})
+	d.say("cut %v: %q", r.Cut, want)
+	if want != success {
+		d.fail("cut %v, and the model says %q", r.Cut, want)
+	}
+	d.checkChange(r, did)
+	d.note(before, did, want)
+	d.m.time++
 }
 
 // upper returns what a request weighs at most.
@@ -441,7 +479,7 @@ func (d *driver) checkFloor(err error, room int) {
 	if floor.Floor != want || floor.Limit != d.limits.Window || floor.Room != room || want+room <= d.limits.Window {
 		d.fail("%v, want a floor of %d", floor, want)
 	}
-	if shares := floor.System + floor.Newest + floor.Users + floor.Pinned + floor.Ephemeral + floor.Tools; shares != floor.Floor {
+	if shares := floor.System + floor.Newest + floor.Round + floor.Users + floor.Pinned + floor.Ephemeral + floor.Tools; shares != floor.Floor {
 		d.fail("the shares of %v add up to %d", floor, shares)
 	}
 }

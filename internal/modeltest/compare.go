@@ -28,6 +28,9 @@ func (d *driver) compare() {
 		if got, want := PrintMessage(e.Message), want.msg.print(); got != want {
 			d.fail("entry %d is %s, want %s", i, got, want)
 		}
+		if e.Missing != want.missing {
+			d.fail("entry %d lacks %d tokens, want %d", i, e.Missing, want.missing)
+		}
 	}
 	if s.Tokens() != m.raw() {
 		d.fail("%d raw tokens, want %d", s.Tokens(), m.raw())

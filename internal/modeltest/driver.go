@@ -28,6 +28,11 @@ type driver struct {
 	strategy  scripted
 	plans     []plan         // of the compaction that is running, not yet seen applied
 	reports   []convo.Report // given to OnCompaction
+	edits     []convo.Report // those of edits that were not undone, about in order
+	oldReport *convo.Report  // of an edit of another History
+	rounds    []convo.ID     // unanswered in pictures taken lately
+	undoneAt  int            // when Undo last took an edit back
+	inside    bool           // a strategy is working in the foreground
 	calls     int            // how often the strategy ran, ever
 	callsHere int            // how often it ran in the compaction that is running
 }
@@ -49,7 +54,17 @@ func run(t testing.TB, c choices, opts Options, stats *Stats) {
 	}
 	d.strategy = scripted{d: d, inner: convo.Truncate{}}
 	d.opts.Strategy = &d.strategy
-	d.opts.OnCompaction = func(r convo.Report) { d.reports = append(d.reports, r) }
+	d.m.keepOriginals = d.n(3) > 0
+	d.opts.KeepOriginals = -1
+	if d.m.keepOriginals {
+		d.opts.KeepOriginals = 1 << 30
+	}
+	d.opts.OnCompaction = func(r convo.Report) {
+		d.reports = append(d.reports, r)
+		if r.Outcome == convo.OutcomeApplied && r.Reason != convo.ReasonAppend {
+			d.edits = append(d.edits, r)
+		}
+	}
 	h, err := convo.New(&d.opts)
 	if err != nil {
 		t.Fatal(err)
@@ -151,19 +166,19 @@ func (d *driver) fail(format string, args ...any) {
 }
 
 // step performs one operation. The numbers behind the cases say how often each
-// is chosen, of 68 times.
+// is chosen, of 70 times.
 func (d *driver) step() {
-	switch op := d.n(68); {
-	case op < 52:
+	switch op := d.n(70); {
+	case op < 54:
 		d.act(op)
-	case op < 53:
+	case op < 55:
 		d.finishHeld()
 		d.reload()
-	case op < 56:
+	case op < 58:
 		if d.strategy.held == nil {
 			d.compact()
 		}
-	case op < 57:
+	case op < 59:
 		d.background()
 	default:
 		d.append(d.sensible())
@@ -198,6 +213,8 @@ func (d *driver) act(op int) {
 		d.answerOpen()
 	case op < 51:
 		d.usage()
+	case op < 52:
+		d.undo()
 	default:
 		d.model()
 	}

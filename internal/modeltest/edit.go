@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,8 @@ type edit struct {
 	setSummary bool
 	summary    string
 	covers     []convo.ID // ascending; nil: all that the edit drops
+
+	cuts map[convo.ID][]result // by the History: what the results of an entry become
 }
 
 // A change is what an edit did. An edit that changed nothing may still have kept
@@ -24,7 +27,29 @@ type edit struct {
 type change struct {
 	applied             bool
 	dropped, summarised []convo.ID
-	cleared, kept       []convo.ID
+	cleared, kept, cut  []convo.ID
+	left                []string // what Report.Left is to return, printed
+}
+
+// leave adds x to what Report.Left is to return.
+func (c *change) leave(x entry) {
+	o := x.before()
+	c.left = append(c.left, printLeft(x.id, o.msg.print(), o.missing))
+}
+
+func printLeft(id convo.ID, msg string, missing int) string {
+	return fmt.Sprint(id, " ", msg, " missing ", missing)
+}
+
+// withCuts returns v with the results of some entries cut.
+func (v view) withCuts(cuts map[convo.ID][]result) view {
+	v = v.clone()
+	for i := range v.list {
+		if results, ok := cuts[v.list[i].id]; ok {
+			v.list[i].msg.results = results
+		}
+	}
+	return v
 }
 
 // gone returns the IDs of all entries that left the view.
@@ -37,7 +62,7 @@ func (c change) gone() []convo.ID {
 // apply applies an edit that was made of the snapshot at, or says why it cannot
 // be applied and leaves m as it is.
 func (m *model) apply(at *snapshot, e edit) (change, failure) {
-	if len(e.drop) == 0 && len(e.clear) == 0 && !e.setSummary {
+	if len(e.drop) == 0 && len(e.clear) == 0 && len(e.cuts) == 0 && !e.setSummary {
 		return change{}, noGain
 	}
 	if !at.view.allows(e) {
@@ -63,19 +88,29 @@ func (m *model) apply(at *snapshot, e edit) (change, failure) {
 	for _, x := range m.list {
 		dropped := slices.Contains(e.drop, x.id)
 		cleared := slices.ContainsFunc(e.clear, func(c convo.Clear) bool { return c.ID == x.id })
+		cut, isCut := e.cuts[x.id]
 		switch {
-		case !dropped && !cleared:
+		case !dropped && !cleared && !isCut:
 		case m.isPinned(x):
 			did.kept = append(did.kept, x.id)
+		case isCut:
+			did.leave(x)
+			did.cut = append(did.cut, x.id)
+			touched = append(touched, x.id)
+			msg := x.msg
+			msg.results = cut
+			x = m.changed(x, msg, x.before().read)
 		case m.isFloor(x):
 			return change{}, stale
 		case dropped:
+			did.leave(x)
 			did.dropped = append(did.dropped, x.id)
 			touched = append(touched, x.id)
 			next.touched = max(next.touched, x.turn)
 			continue
 		default:
 			if y, ok := m.cleared(x, e.clear); ok {
+				did.leave(x)
 				x = y
 				did.cleared = append(did.cleared, x.id)
 				touched = append(touched, x.id)
@@ -92,10 +127,11 @@ func (m *model) apply(at *snapshot, e edit) (change, failure) {
 		return did, noGain
 	}
 	next.appended = 0
+	before := m.view
 	m.view = next
 	uid := m.newUID()
 	m.edits = append(m.edits, uid)
-	m.applied = append(m.applied, appliedEdit{uid, m.time, touched})
+	m.applied = append(m.applied, appliedEdit{uid, m.time, touched, did.gone(), before.clone()})
 	return did, success
 }
 
@@ -185,9 +221,10 @@ func (v *view) withGaps(ids []convo.ID) (all []convo.ID) {
 
 // cleared returns x with results cleared, and whether that changed it.
 func (m *model) cleared(x entry, clears []convo.Clear) (_ entry, changed bool) {
-	x.msg.results = slices.Clone(x.msg.results)
-	for i := range x.msg.results {
-		r := &x.msg.results[i]
+	msg, o := x.msg, x.before()
+	msg.results, o.read.results = slices.Clone(msg.results), slices.Clone(o.read.results)
+	for i := range msg.results {
+		r, whole := &msg.results[i], o.msg.results[i].text
 		for _, c := range slices.Backward(clears) { // of several the last one counts
 			if c.ID != x.id || c.CallID != "" && c.CallID != r.id {
 				continue
@@ -197,14 +234,17 @@ func (m *model) cleared(x entry, clears []convo.Clear) (_ entry, changed bool) {
 			}
 			text := c.Text
 			if text == "" {
-				text = "[result of " + toolName(r.id) + " cleared: " + strconv.Itoa(len(r.text)) + " bytes]"
+				text = "[result of " + toolName(r.id) + " cleared: " + strconv.Itoa(len(whole)) + " bytes]"
 			}
 			r.text, r.cleared, changed = text, true, true
+			if c.Text != "" {
+				o.read.results[i] = *r
+			}
 			break
 		}
 	}
 	if changed {
-		x.uid = m.newUID()
+		x = m.changed(x, msg, o.read)
 	}
 	return x, changed
 }

@@ -30,6 +30,9 @@ func (d *driver) result(id string) result {
 	r := result{id: id, isErr: d.n(5) == 0, noName: d.n(3) == 0}
 	if d.n(8) > 0 {
 		r.text = strings.Repeat("r", d.n(60)+1)
+		if d.n(16) == 0 {
+			r.text = strings.Repeat("r ", d.n(255)+1)
+		}
 	}
 	return r
 }

@@ -15,6 +15,39 @@ type entry struct {
 	uid      int
 	msg      message
 	turn     int
+
+	// What is left of the message as it was appended, once results in it were cut
+	// or cleared.
+	original *original // nil: none is kept
+	missing  int       // tokens that msg lacks
+}
+
+// An original is the message of an entry before results in it were cut or cleared.
+type original struct {
+	msg, read message // read: for a summarizer
+	missing   int     // tokens that msg lacks already
+}
+
+// changed returns x with another message in place of its own. read is what a
+// summarizer reads then.
+func (m *model) changed(x entry, msg, read message) entry {
+	o := x.before()
+	o.read = read
+	x.uid, x.msg = m.newUID(), msg
+	x.missing = o.missing + max(read.tokens(m.count)-msg.tokens(m.count), 0)
+	x.original = nil
+	if m.keepOriginals {
+		x.original = &o
+	}
+	return x
+}
+
+// before returns a copy of the original of x, or x itself as one.
+func (x entry) before() original {
+	if x.original == nil {
+		return original{x.msg, x.msg, x.missing}
+	}
+	return *x.original
 }
 
 // A message is a message of the model: a text, or calls and perhaps a text, or
@@ -179,14 +212,23 @@ func (v view) isFloor(e entry) bool {
 	}
 	// A round of calls is floor until an assistant message follows, and so are
 	// the user messages of its turn.
-	last := len(v.list) - 1
-	for last >= 0 && v.list[last].msg.role == convo.RoleUser {
-		last--
+	head := v.unanswered()
+	round, _ := v.find(head)
+	return head != 0 && (e.head == head || e.msg.role == convo.RoleUser && e.turn == round.turn)
+}
+
+// unanswered returns the head of the round of calls that no assistant message has
+// followed yet, 0 if there is none.
+func (v view) unanswered() convo.ID {
+	for _, e := range slices.Backward(v.list) {
+		switch e.msg.role {
+		case convo.RoleTool:
+			return e.head
+		case convo.RoleAssistant:
+			return 0
+		}
 	}
-	if last < 0 || v.list[last].msg.role != convo.RoleTool {
-		return false
-	}
-	return e.head == v.list[last].head || e.msg.role == convo.RoleUser && e.turn == v.list[last].turn
+	return 0
 }
 
 func (v view) isPinned(e entry) bool { return slices.Contains(v.pins, e.head) }
@@ -239,21 +281,25 @@ type snapshot struct {
 type appliedEdit struct {
 	uid     int
 	time    int
-	touched []convo.ID // the entries that it dropped or cleared
+	touched []convo.ID // the entries that it dropped, cut or cleared
+	gone    []convo.ID // those that it dropped
+	before  view       // what it was applied to
 }
 
 // A model is a History of plain slices. Every change copies them, so that the
 // code is slow and easy to check.
 type model struct {
 	view
-	relaxed   bool // the roles are those of convo.Relaxed
-	pinFirst  bool // Options.PinFirstUser
-	time      int  // grows with each step
-	uids      int  // given so far
-	turn      int  // the newest
-	applied   []appliedEdit
-	takenBack map[convo.ID]bool // entries that rollbacks took back
-	undone    map[int]bool      // uids of edits that rollbacks undid
+	relaxed  bool // the roles are those of convo.Relaxed
+	pinFirst bool // Options.PinFirstUser
+
+	keepOriginals bool // all, or none
+	time          int  // grows with each step
+	uids          int  // given so far
+	turn          int  // the newest
+	applied       []appliedEdit
+	takenBack     map[convo.ID]bool // entries that rollbacks took back
+	undone        map[int]bool      // uids of edits that rollbacks undid
 
 	// For the estimate.
 	name        string                  // of the model that requests go to, as set by SetModel
@@ -521,3 +567,35 @@ func (m *model) rewind(turns int) (taken int) {
 	}
 	return taken
 }
+
+// undo takes back the newest edit.
+func (m *model) undo() {
+	e := m.applied[len(m.applied)-1]
+	m.applied = m.applied[: len(m.applied)-1 : len(m.applied)-1]
+	m.undone[e.uid] = true
+	var list []entry
+	for _, x := range m.list {
+		if slices.Contains(e.touched, x.id) {
+			x, _ = e.before.find(x.id)
+		}
+		list = append(list, x)
+	}
+	for _, id := range e.touched {
+		x, _ := e.before.find(id)
+		if e.dropped(id) {
+			list = append(list, x)
+		}
+	}
+	slices.SortFunc(list, func(x, y entry) int { return int(x.id - y.id) })
+	v := e.before.clone()
+	m.list, m.summary, m.summaryUID, m.covers, m.updates = list, v.summary, v.summaryUID, v.covers, v.updates
+	m.touched, m.edits = v.touched, v.edits
+	m.appended += v.appended
+	m.turn = m.touched
+	if n := len(m.list); n > 0 {
+		m.turn = max(m.turn, m.list[n-1].turn)
+	}
+}
+
+// dropped reports whether the edit dropped the entry.
+func (e appliedEdit) dropped(id convo.ID) bool { return slices.Contains(e.gone, id) }

@@ -1,10 +1,14 @@
 package modeltest
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -19,6 +23,129 @@ func (d *driver) append(batch []message) {
 	d.want(fmt.Sprintf("append %v", msgs), err, want)
 	if err == nil && len(batch) > 0 && id != d.m.last {
 		d.fail("Append returned %d, want %d", id, d.m.last)
+	}
+	if err == nil {
+		d.adoptCuts(len(batch))
+	}
+}
+
+// adoptCuts lets the model have the results of the n newest entries as Append cut
+// them, and checks what Append reported.
+func (d *driver) adoptCuts(n int) {
+	cuts := d.cuts(d.h.Snapshot())
+	var did change
+	for i := max(len(d.m.list)-n, 0); i < len(d.m.list); i++ {
+		x := &d.m.list[i]
+		results, ok := cuts[x.id]
+		if !ok {
+			continue
+		}
+		did.leave(*x)
+		did.cut = append(did.cut, x.id)
+		msg := x.msg
+		msg.results = results
+		d.m.appended -= x.msg.tokens(d.m.count) - msg.tokens(d.m.count)
+		*x = d.m.changed(*x, msg, x.msg)
+	}
+	if len(did.cut) == 0 {
+		return
+	}
+	d.stats.saw.cut = true
+	r := d.reports[len(d.reports)-1]
+	if r.Reason != convo.ReasonAppend || r.Outcome != convo.OutcomeApplied {
+		d.fail("results were cut, and the report says %+v", r)
+	}
+	d.checkChange(r, did)
+}
+
+// cutText is what a result looks like whose middle was cut out.
+var cutText = regexp.MustCompile(`(?s)^(.*)\n\[cut: (\d+) bytes left out\]\n(.*)$`)
+
+// cuts returns the results of entries that no assistant message has followed yet,
+// or had a short while ago, where s shows them cut and the model does not. It checks that nothing but the
+// middle is missing.
+func (d *driver) cuts(s *convo.Snapshot) map[convo.ID][]result {
+	cuts := map[convo.ID][]result{}
+	for _, x := range d.m.list {
+		e, ok := s.Find(x.id)
+		if !ok || x.head != d.m.unanswered() && !slices.Contains(d.rounds, x.head) || x.msg.role != convo.RoleTool {
+			continue
+		}
+		whole := x.before().msg
+		results := slices.Clone(x.msg.results)
+		changed := false
+		for i, r := range e.Message.ToolResults() {
+			if r.Text() == results[i].text || r.Cleared {
+				continue
+			}
+			m := cutText.FindStringSubmatch(r.Text())
+			all := whole.results[i].text
+			if m == nil || !strings.HasPrefix(all, m[1]) || !strings.HasSuffix(all, m[3]) || strconv.Itoa(len(all)-len(m[1])-len(m[3])) != m[2] {
+				d.fail("%q is no cut of %q", r.Text(), all)
+			}
+			if d.m.count(r.Text()) >= d.m.count(results[i].text) {
+				d.fail("%q was cut to %q", results[i].text, r.Text())
+			}
+			results[i].text, changed = r.Text(), true
+		}
+		if changed {
+			cuts[x.id] = results
+		}
+	}
+	return cuts
+}
+
+// undo takes the newest edit back. Any other report is refused.
+func (d *driver) undo() {
+	d.say("undo one of %d edits", len(d.m.applied))
+	before := d.h.Snapshot()
+	refused := func(r convo.Report) {
+		if err := d.h.Undo(r); !errors.Is(err, convo.ErrStale) || d.h.Snapshot() != before {
+			d.fail("Undo of %+v: %v", r, err)
+		}
+	}
+	for _, r := range d.reports {
+		if r.Outcome != convo.OutcomeApplied || r.Reason == convo.ReasonAppend {
+			refused(r)
+		}
+	}
+	if d.oldReport != nil {
+		refused(*d.oldReport)
+	}
+	from := 0
+	if d.n(4) == 0 {
+		from = d.n(len(d.edits)) // try an older one first
+	}
+	for i := range d.edits {
+		k := len(d.edits) - 1 - (from+i)%len(d.edits)
+		err := d.h.Undo(d.edits[k])
+		if err != nil {
+			if !errors.Is(err, convo.ErrStale) || d.h.Snapshot() != before {
+				d.fail("Undo: %v", err)
+			}
+			continue
+		}
+		if len(d.m.applied) == 0 {
+			d.fail("Undo of an edit that is not in place: %+v", d.edits[k])
+		}
+		after := len(d.m.list) > 0 && d.m.list[len(d.m.list)-1].id > d.m.applied[len(d.m.applied)-1].before.last
+		d.stats.saw.undo = true
+		d.stats.saw.undoBehind = d.stats.saw.undoBehind || after
+		d.edits = slices.Delete(d.edits, k, k+1)
+		d.m.undo()
+		d.undoneAt = d.m.time
+		d.say("undone")
+		if d.strategy.held == nil && !d.inside && d.fits() {
+			d.compare()
+			calls := d.calls
+			if r, err := d.h.CompactIfNeeded(context.Background()); r.Outcome != convo.OutcomeNotNeeded || err != nil || d.calls != calls {
+				d.fail("compacted right behind an Undo: %+v, %v", r, err)
+			}
+		}
+		return
+	}
+	if len(d.m.applied) > 0 && !d.inside {
+		d.fail("no report of an edit is accepted, of %d", len(d.edits))
 	}
 }
 
@@ -58,6 +185,7 @@ func (d *driver) take() *snapshot { return d.picture(d.h.Snapshot()) }
 
 // picture returns a snapshot together with the model's present view.
 func (d *driver) picture(s *convo.Snapshot) *snapshot {
+	d.rounds = append(d.rounds[max(len(d.rounds)-20, 0):], d.m.unanswered())
 	return &snapshot{real: s, print: Print(s), view: d.m.view.clone(), time: d.m.time, model: d.m.name}
 }
 
@@ -187,8 +315,15 @@ func (d *driver) checkApplied(r convo.Report, err error, did change, want failur
 // checkChange compares what a report says was done with what the model did.
 func (d *driver) checkChange(r convo.Report, did change) {
 	if !slices.Equal(r.Dropped, did.dropped) || !slices.Equal(r.Summarised, did.summarised) ||
-		!slices.Equal(r.Cleared, did.cleared) || !slices.Equal(r.Kept, did.kept) {
+		!slices.Equal(r.Cleared, did.cleared) || !slices.Equal(r.Cut, did.cut) || !slices.Equal(r.Kept, did.kept) {
 		d.fail("report %+v, want %+v", r, did)
+	}
+	var left []string
+	for _, e := range r.Left() {
+		left = append(left, printLeft(e.ID, PrintMessage(e.Message), e.Missing))
+	}
+	if !slices.Equal(left, did.left) {
+		d.fail("left\n%s\nwant\n%s", strings.Join(left, "\n"), strings.Join(did.left, "\n"))
 	}
 }
 
@@ -336,7 +471,8 @@ func (d *driver) model() {
 // or from a snapshot, which makes a fork.
 func (d *driver) reload() {
 	s := d.h.Snapshot()
-	if d.n(2) == 0 {
+	saved := d.n(2) == 0
+	if saved {
 		data, err := json.Marshal(s)
 		if err != nil {
 			d.fail("marshal: %v", err)
@@ -365,11 +501,18 @@ func (d *driver) reload() {
 	d.forked = d.take()
 	d.kept = nil
 	d.h = h
+	if n := len(d.edits); n > 0 {
+		d.oldReport = &d.edits[n-1]
+	}
+	d.edits = nil
 	d.m.applied, d.m.takenBack, d.m.sent = nil, map[convo.ID]bool{}, nil
 	d.m.view.ephemeral, d.m.reported, d.m.implausible = nil, map[string]uint64{}, nil
 	for _, list := range [][]entry{d.m.sys, d.m.list} {
 		for i := range list {
 			list[i].uid = d.m.newUID()
+			if saved {
+				list[i].original = nil
+			}
 		}
 	}
 	d.m.summaryUID = d.m.newUID()

@@ -91,6 +91,9 @@ type Stats struct {
 	CutInTurn   int // an edit that dropped the first part of a turn
 	AcrossEdit  int // a rollback to a snapshot from before an edit
 	Stale       int // a stale edit
+	Cut         int // a result that was cut
+	Undone      int // an edit that Undo took back
+	UndoBehind  int // the same, with messages appended behind it
 	Reloaded    int // saved and loaded, or forked
 
 	saw seen
@@ -100,6 +103,7 @@ type Stats struct {
 type seen struct {
 	edits                                         int
 	pinInside, cutInTurn, acrossEdit, stale, load bool
+	cut, undo, undoBehind                         bool
 }
 
 func (s *Stats) begin() {
@@ -118,6 +122,9 @@ func (s *Stats) end(length int) {
 		{s.saw.cutInTurn, &s.CutInTurn},
 		{s.saw.acrossEdit, &s.AcrossEdit},
 		{s.saw.stale, &s.Stale},
+		{s.saw.cut, &s.Cut},
+		{s.saw.undo, &s.Undone},
+		{s.saw.undoBehind, &s.UndoBehind},
 		{s.saw.load, &s.Reloaded},
 	} {
 		if c.saw {
@@ -138,9 +145,9 @@ func (s *Stats) percent(n int) float64 { return 100 * float64(n) / float64(s.His
 // String returns all counts in one line.
 func (s *Stats) String() string {
 	return fmt.Sprintf("%d operations in %d histories, median length %d; %.0f %% edited three times or more, %.0f %% with a pin among dropped entries, "+
-		"%.0f %% cut inside a turn, %.0f %% rolled back across an edit, %.0f %% with a stale edit, %.0f %% reloaded",
+		"%.0f %% cut inside a turn, %.0f %% rolled back across an edit, %.0f %% with a stale edit, %.0f %% with a cut, %.0f %% undone, %.0f %% with something behind that, %.0f %% reloaded",
 		s.Operations, s.Histories, s.median(), s.percent(s.EditedOften), s.percent(s.PinInside), s.percent(s.CutInTurn),
-		s.percent(s.AcrossEdit), s.percent(s.Stale), s.percent(s.Reloaded))
+		s.percent(s.AcrossEdit), s.percent(s.Stale), s.percent(s.Cut), s.percent(s.Undone), s.percent(s.UndoBehind), s.percent(s.Reloaded))
 }
 
 // check fails the test if the conversations were too easy.
@@ -157,6 +164,9 @@ func (s *Stats) check(t *testing.T) {
 		{"cut inside a turn", s.CutInTurn, 5},
 		{"rolled back across an edit", s.AcrossEdit, 5},
 		{"a stale edit", s.Stale, 1},
+		{"a cut", s.Cut, 10},
+		{"an edit undone", s.Undone, 10},
+		{"an edit undone with something behind it", s.UndoBehind, 5},
 		{"reloaded", s.Reloaded, 5},
 	} {
 		if got := s.percent(c.n); got < float64(c.want) {

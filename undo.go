@@ -1,0 +1,96 @@
+package convo
+
+import "slices"
+
+// Undo takes back the newest edit that was applied, by a compaction or by hand,
+// and whose report is r. What the edit dropped, cut or cleared is in the view again
+// as it stood before, the summary that stood before stands again, and what was
+// appended since stays behind it. Called again with the report of the edit before
+// that one, it takes that one back too.
+//
+// The pins of entries that stay, limits, system entries, ephemeral messages and
+// what usage reports taught do not change. Afterwards nothing is compacted unasked
+// until Limits.MinFree was appended, or the request does not fit.
+//
+// Undo returns [ErrStale] and changes nothing if r is not the report of the newest
+// edit in place: a report of another [History], such as the one that h is a fork
+// of, of Append, of an edit that a Rollback has undone, or of an edit before the
+// newest. Undo them from the newest on.
+func (h *History) Undo(r Report) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return ErrClosed
+	}
+	d := r.left
+	if d == nil || d.of != h.ident || len(h.applied) == 0 || d.version != h.applied[len(h.applied)-1] {
+		return ErrStale
+	}
+	h.applied = h.applied[:len(h.applied)-1]
+	h.putBackLocked(d)
+	h.edits, h.summary, h.touched = d.edits, d.summary, d.touched
+	h.appended = min(h.appended+d.appended, maxTotal)
+	h.newVersionLocked()
+	h.markUndoneLocked(d.version)
+	h.held, h.heldAt = true, h.appendedEver
+	h.calls = callsOf(h.list)
+	h.lastFocus = ""
+	h.sumPins()
+	h.rewritten = h.version
+	h.sumMeasured(true)
+	h.releaseViewsLocked(0)
+	h.updateChargeLocked()
+	return nil
+}
+
+// putBackLocked puts the entries that d tells of back in their places. One that was
+// changed and that a rollback has taken back since stays away.
+func (h *History) putBackLocked(d *departure) {
+	list := make([]*entry, 0, len(h.list)+len(d.gone))
+	originals := make([]*original, 0, len(h.originals)+len(d.gone))
+	add := func(e *entry, o *original) {
+		list = append(list, e)
+		if o != nil {
+			originals = append(originals, o)
+		}
+	}
+	rest, kept := h.list, h.originals
+	for _, back := range d.gone {
+		for len(rest) > 0 && rest[0].id < back.was.id {
+			add(rest[0], nil)
+			rest = rest[1:]
+		}
+		for len(kept) > 0 && kept[0].id < back.was.id {
+			originals, kept = append(originals, kept[0]), kept[1:]
+		}
+		switch {
+		case back.now == nil:
+			add(back.was, back.original)
+		case len(rest) > 0 && rest[0] == back.now:
+			add(back.was, back.original)
+			rest = rest[1:]
+			if len(kept) > 0 && kept[0].id == back.was.id {
+				kept = kept[1:]
+			}
+		}
+	}
+	list, originals = append(list, rest...), append(originals, kept...)
+	h.replace(h.sys, list, originals, rawOf(list), countTurns(list), max(d.touched, newestTurn(list)))
+	h.seen = 0
+}
+
+// isHeldLocked reports whether nothing may be compacted unasked, because an edit was
+// undone and less than MinFree was appended since. It matters only while the request
+// fits.
+func (h *History) isHeldLocked() bool {
+	return h.held && h.scaleLocked().Part(h.appendedEver-h.heldAt) < max(int64(h.limits.MinFree), 1)
+}
+
+// rememberEditLocked remembers for Undo that an edit made the current version.
+func (h *History) rememberEditLocked() {
+	h.held = false
+	h.applied = append(h.applied, h.version)
+	if len(h.applied) > maxRecords {
+		h.applied = slices.Clone(h.applied[1:])
+	}
+}
