@@ -8,7 +8,10 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/modeltest"
 )
 
-var modelOps = flag.Int("convo.ops", 20_000, "operations of TestHistory_Model")
+// defaultModelOps is how many operations a default run makes.
+const defaultModelOps = 20_000
+
+var modelOps = flag.Int("convo.ops", defaultModelOps, "operations of TestHistory_Model, and appends of TestNeverStuck")
 
 func modelOptions() modeltest.Options {
 	return modeltest.Options{Operations: *modelOps, CheckSaved: checkSaved}

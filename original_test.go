@@ -1,0 +1,216 @@
+package convo_test
+
+import (
+	"context"
+	"encoding/json"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// reader is a summarizer that remembers what it was shown.
+type reader struct{ shown string }
+
+func (r *reader) Summarize(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+	r.shown += req.Prompt
+	return convo.Summary{Text: "sum"}, nil
+}
+
+// clearedTalk returns a conversation in which Append has cut one result and an edit
+// has cleared that one and another.
+func clearedTalk(t *testing.T, opts *convo.Options) *convo.History {
+	t.Helper()
+	opts.MaxResult = 200
+	c, d := callOf("c"), callOf("d")
+	h := historyOf(t, opts, convo.User("u"), convo.Assistant("", c, d),
+		convo.Result(c, strings.Repeat("long ", 400)+"middle "+strings.Repeat("long ", 400)), convo.Result(d, "short enough"),
+		convo.Assistant(strings.Repeat("a ", 500)), convo.User("v"), convo.Assistant("b"), convo.User("w"))
+	e, _ := h.Snapshot().Find(3)
+	require.NotContains(t, e.Message.Text(), "middle")
+	apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 3}, {ID: 4}}})
+	return h
+}
+
+// compactAll replaces all but the floor by a summary.
+func compactAll(t *testing.T, h *convo.History) convo.Report {
+	t.Helper()
+	r, err := h.Compact(t.Context(), "f")
+	require.NoError(t, err)
+	require.Equal(t, convo.OutcomeApplied, r.Outcome)
+	return r
+}
+
+// A summarizer reads what was appended, and never a marker.
+func TestOriginals_AreSummarised(t *testing.T) {
+	with := new(reader)
+	opts := windowOf(0, convo.Summarize{With: with, KeepTokens: -1, MaxTokens: 20, Window: -1})
+	h := clearedTalk(t, opts)
+	assert.Equal(t, h.Status().Originals, 4007+len("short enough")+2*len("c"+"tool"))
+	r := compactAll(t, h)
+	assert.Contains(t, with.shown, "middle")
+	assert.Contains(t, with.shown, "short enough")
+	assert.NotContains(t, with.shown, "[cut: ")
+	assert.NotContains(t, with.shown, "cleared: ")
+	assert.Zero(t, r.Unread)
+	assert.Zero(t, h.Status().Originals, "the entries have left the view")
+
+	left := r.Left()
+	assert.Equal(t, []convo.ID{1, 2, 3, 4, 5, 6, 7}, idsOfEntries(left))
+	assert.Contains(t, left[2].Message.Text(), "middle")
+	assert.Zero(t, left[2].Missing)
+	left[2].Message.Parts[0] = convo.Text("changed")
+	assert.Contains(t, r.Left()[2].Message.Text(), "middle", "copies")
+}
+
+func idsOfEntries(entries []convo.Entry) (ids []convo.ID) {
+	for _, e := range entries {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// A text that an edit puts in the place of a result is what a summarizer reads. The
+// original is for Left and Undo.
+func TestOriginals_TextOfTheCaller(t *testing.T) {
+	with := new(reader)
+	opts := windowOf(0, convo.Summarize{With: with, KeepTokens: -1, MaxTokens: 20, Window: -1})
+	h := clearedTalk(t, opts)
+	apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 3, Text: "in short: nothing"}}})
+	e, _ := h.Snapshot().Find(3)
+	assert.Zero(t, e.Missing)
+	r := compactAll(t, h)
+	assert.Contains(t, with.shown, "in short: nothing")
+	assert.NotContains(t, with.shown, "middle")
+	assert.Zero(t, r.Unread)
+	assert.Contains(t, r.Left()[2].Message.Text(), "middle")
+}
+
+// Where originals were not kept, what they held counts as unread.
+func TestOriginals_NotKept(t *testing.T) {
+	for name, restore := range map[string]func(*convo.History, *convo.Options) *convo.History{
+		"not wanted": func(h *convo.History, _ *convo.Options) *convo.History { return h },
+		"saved": func(h *convo.History, opts *convo.Options) *convo.History {
+			data, err := json.Marshal(h.Snapshot())
+			require.NoError(t, err)
+			require.NotContains(t, string(data), "middle")
+			s := new(convo.Snapshot)
+			require.NoError(t, json.Unmarshal(data, s))
+			h, err = convo.Restore(s, opts)
+			require.NoError(t, err)
+			return h
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			with := new(reader)
+			opts := windowOf(0, convo.Summarize{With: with, KeepTokens: -1, MaxTokens: 20, Window: -1})
+			if name == "not wanted" {
+				opts.KeepOriginals = -1
+			}
+			h := restore(clearedTalk(t, opts), opts)
+			assert.Zero(t, h.Status().Originals)
+			marker := "[result of tool cleared: "
+			e, _ := h.Snapshot().Find(3)
+			assert.InDelta(t, 4007-len(marker), e.Missing, 20)
+			r := compactAll(t, h)
+			assert.Contains(t, with.shown, marker)
+			assert.InDelta(t, 4007-len(marker), r.Unread, 25)
+			left := r.Left()
+			assert.Contains(t, left[2].Message.Text(), marker)
+			assert.Equal(t, e.Missing, left[2].Missing, "marked")
+		})
+	}
+}
+
+// A fork has the originals too, and neither History takes them from the other.
+func TestOriginals_Fork(t *testing.T) {
+	for name, count := range map[string]convo.Tokenizer{"shared": nil, "counted again": byBytes} {
+		t.Run(name, func(t *testing.T) {
+			with := new(reader)
+			opts := &convo.Options{Strategy: convo.Summarize{With: with, KeepTokens: -1, MaxTokens: 20, Window: -1}, Tokenizer: count}
+			h := clearedTalk(t, opts)
+			fork, err := convo.Restore(h.Snapshot(), opts)
+			require.NoError(t, err)
+			assert.Equal(t, h.Status().Originals, fork.Status().Originals)
+			r := compactAll(t, h)
+			require.ErrorIs(t, fork.Undo(r), convo.ErrStale)
+			with.shown = ""
+			r = compactAll(t, fork)
+			assert.Contains(t, with.shown, "middle")
+			assert.Zero(t, r.Unread)
+		})
+	}
+}
+
+// The oldest originals go first.
+func TestOriginals_Oldest(t *testing.T) {
+	opts := bare()
+	opts.KeepOriginals = 10_000
+	opts.MaxResult = 100
+	h := historyOf(t, opts, convo.User("u"))
+	var ids []convo.ID
+	for range 40 {
+		c := callOf("c")
+		ids = append(ids, mustAppend(t, h, convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 995))))
+		require.LessOrEqual(t, h.Status().Originals, 10_000)
+	}
+	mustAppend(t, h, convo.Assistant("so"), convo.User("v"))
+	kept := h.Status().Originals / 1000
+	assert.GreaterOrEqual(t, kept, 8)
+	var e convo.Edit
+	for _, id := range ids {
+		e.Drop = append(e.Drop, id-1, id)
+	}
+	complete := 0
+	r := apply(t, h, e)
+	for i, x := range r.Left() {
+		if i%2 == 0 {
+			continue
+		}
+		if x.Missing == 0 {
+			complete++
+		} else {
+			require.Zero(t, complete, "older than one that was kept")
+		}
+	}
+	assert.Equal(t, kept, complete)
+
+	// A smaller window takes effect at once.
+	opts.KeepOriginals, opts.Limits = 0, convo.Limits{Window: 100_000}
+	h = clearedTalk(t, opts)
+	require.Positive(t, h.Status().Originals)
+	require.NoError(t, h.SetLimits(convo.Limits{Window: 600, Reserve: -1}))
+	assert.LessOrEqual(t, h.Status().Originals, 8*600)
+}
+
+// An original leaves memory with its entry, once the report is gone.
+func TestOriginals_LeaveMemory(t *testing.T) {
+	const n = 10
+	calls := make([]convo.Part, n)
+	for i := range calls {
+		calls[i] = callOf(string(rune('a' + i)))
+	}
+	h := historyOf(t, nil, convo.User("go"), convo.Message{Role: convo.RoleAssistant, Parts: calls})
+	texts := appendWatched(t, h, n, func(i int, text string) convo.Message {
+		return convo.Result(calls[i].(convo.ToolCall), text)
+	})
+	mustAppend(t, h, convo.Assistant("done"), convo.User("more"))
+	var e convo.Edit
+	drop := []convo.ID{2}
+	for i := range n {
+		e.Clear = append(e.Clear, convo.Clear{ID: convo.ID(3 + i)})
+		drop = append(drop, convo.ID(3+i))
+	}
+	apply(t, h, e)
+	require.Equal(t, n, inMemory(texts))
+	r := apply(t, h, convo.Edit{Drop: drop})
+	require.Equal(t, n, inMemory(texts), "in the report")
+	runtime.KeepAlive(r)
+	r = convo.Report{}
+	assert.Zero(t, inMemory(texts))
+	runtime.KeepAlive(h)
+}

@@ -1,0 +1,181 @@
+package convo_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// Undo brings back what an edit took, and leaves what came later.
+func TestUndo(t *testing.T) {
+	h := tour(t, nil)
+	before := h.Snapshot()
+	require.NoError(t, h.RecordUsage(before, convo.Usage{Input: 900}))
+	estimate := h.Tokens()
+	first := apply(t, h, convo.Edit{Drop: []convo.ID{2, 6}, Clear: []convo.Clear{{ID: 4}}, Summary: &convo.Summary{Text: "one"}})
+	mustAppend(t, h, convo.Assistant("so"), convo.User("go on"))
+	require.NoError(t, h.Pin(8))
+	second := apply(t, h, convo.Edit{Drop: []convo.ID{3, 4, 5}, Summary: &convo.Summary{Text: "two"}})
+
+	unchanged(t, h, func() { require.ErrorIs(t, h.Undo(first), convo.ErrStale, "not the newest") })
+	require.NoError(t, h.Undo(second))
+	assert.Equal(t, []convo.ID{1, 3, 4, 5, 7, 8, 9, 10, 11}, idsOf(h.Snapshot()))
+	sum, _ := h.Snapshot().Summary()
+	assert.Equal(t, "one", sum.Text)
+	assert.Zero(t, sum.Updates)
+	unchanged(t, h, func() { require.ErrorIs(t, h.Undo(second), convo.ErrStale, "once") })
+
+	require.NoError(t, h.Undo(first))
+	s := h.Snapshot()
+	assert.Equal(t, []convo.ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, idsOf(s))
+	assert.Equal(t, textsOf(before), textsOf(s)[:9])
+	_, ok := s.Summary()
+	assert.False(t, ok)
+	assert.Equal(t, []convo.ID{8}, s.Pinned())
+	assert.Equal(t, rawTotal(s), s.Tokens())
+	require.NoError(t, h.Rollback(before))
+	assert.Equal(t, estimate, h.Tokens(), "as measured")
+	unchanged(t, h, func() { require.ErrorIs(t, h.Undo(first), convo.ErrStale) })
+}
+
+func TestUndo_Refuses(t *testing.T) {
+	h := tour(t, nil)
+	at := h.Snapshot()
+	r := apply(t, h, convo.Edit{Drop: []convo.ID{6}})
+	shown := h.Snapshot()
+	other := tour(t, nil)
+	theirs := apply(t, other, convo.Edit{Drop: []convo.ID{6}})
+	fork, err := convo.Restore(h.Snapshot(), nil)
+	require.NoError(t, err)
+	unchanged(t, h, func() {
+		for name, r := range map[string]convo.Report{"zero": {}, "of another": theirs} {
+			require.ErrorIs(t, h.Undo(r), convo.ErrStale, name)
+		}
+		_, declined := h.Apply(h.Snapshot(), convo.Edit{})
+		require.Error(t, declined)
+	})
+	require.ErrorIs(t, fork.Undo(r), convo.ErrStale)
+
+	require.NoError(t, h.Undo(r))
+	unchanged(t, h, func() {
+		require.ErrorIs(t, h.Rollback(shown), convo.ErrStale, "it shows an edit that was undone")
+	})
+	require.NoError(t, h.Rollback(at))
+
+	// A rollback that undoes an edit leaves the one before to be undone.
+	first := apply(t, h, convo.Edit{Drop: []convo.ID{6}})
+	mustAppend(t, h, convo.Assistant("x"))
+	between := h.Snapshot()
+	mustAppend(t, h, convo.User("y"), convo.Assistant("z"), convo.User("w"))
+	second := apply(t, h, convo.Edit{Drop: []convo.ID{12}})
+	require.NoError(t, h.Rollback(between))
+	require.ErrorIs(t, h.Undo(second), convo.ErrStale)
+	require.NoError(t, h.Undo(first))
+	assert.Equal(t, []convo.ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, idsOf(h.Snapshot()))
+
+	r = apply(t, h, convo.Edit{Drop: []convo.ID{6}})
+	require.NoError(t, h.Close())
+	require.ErrorIs(t, h.Undo(r), convo.ErrClosed)
+	require.ErrorIs(t, new(convo.History).Undo(r), convo.ErrClosed)
+}
+
+// always is due at each check.
+type always struct{ convo.Truncate }
+
+func (always) Due(convo.Status) bool { return true }
+
+// After an Undo, nothing is compacted unasked until MinFree was appended or the
+// request does not fit.
+func TestUndo_Holds(t *testing.T) {
+	opts := windowOf(1000, always{})
+	opts.Priors = map[string]convo.Prior{"": {Margin: -1}}
+	opts.Limits.High, opts.Limits.Low, opts.Limits.MinFree = 600, 300, 100
+	h := historyOf(t, opts, convo.User("u"), convo.Assistant(strings.Repeat("a", 500)), convo.User("v"), convo.Assistant("b"), convo.User("w"))
+	mustAppend(t, h, convo.Assistant(strings.Repeat("c", 200)), convo.User("x"))
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, convo.OutcomeApplied, r.Outcome)
+	require.NoError(t, h.Undo(r))
+
+	needed := func(want convo.Outcome) {
+		t.Helper()
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, want, r.Outcome)
+	}
+	needed(convo.OutcomeNotNeeded)
+	assert.False(t, h.CompactInBackground(t.Context()))
+	mustAppend(t, h, convo.Assistant(strings.Repeat("d", 98)))
+	needed(convo.OutcomeNotNeeded)
+	mustAppend(t, h, convo.User("yy"))
+	needed(convo.OutcomeApplied)
+
+	// What is asked for is done, with nothing new since.
+	mustAppend(t, h, convo.Assistant(strings.Repeat("d", 500)), convo.User("z"))
+	r, err = h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, convo.OutcomeApplied, r.Outcome)
+	require.NoError(t, h.Undo(r))
+	r, err = h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, convo.OutcomeApplied, r.Outcome)
+	require.NoError(t, h.Undo(r))
+	require.NoError(t, h.SetLimits(convo.Limits{Window: h.Status().Upper - 1, Reserve: -1}))
+	needed(convo.OutcomeApplied) // it does not fit
+}
+
+// A compaction that is running unasked does not take back what Undo put back.
+func TestUndo_DuringACompaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h *convo.History
+		resume := make(chan struct{})
+		calls := 0
+		slow := convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			if calls++; calls > 1 {
+				return convo.Edit{}, errors.New("asked again")
+			}
+			<-resume
+			return convo.Truncate{}.Compact(ctx, s, g)
+		})
+		opts := windowOf(1000, slow)
+		opts.Limits.High, opts.Limits.Low, opts.Limits.MinFree = 600, 300, 10
+		h = historyOf(t, opts, convo.User("u"), convo.Assistant(strings.Repeat("a", 500)), convo.User("v"), convo.Assistant("b"), convo.User("w"))
+		r := apply(t, h, convo.Edit{Drop: []convo.ID{3}})
+		mustAppend(t, h, convo.Assistant(strings.Repeat("c", 200)), convo.User("x"))
+		require.True(t, h.CompactInBackground(t.Context()))
+		synctest.Wait()
+		require.NoError(t, h.Undo(r))
+		before := textsOf(h.Snapshot())
+		close(resume)
+		got, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, convo.OutcomeStale, got.Outcome)
+		assert.Equal(t, before, textsOf(h.Snapshot()))
+	})
+}
+
+// What Undo takes back is never held in memory by the History, only by reports.
+func TestUndo_ManyEdits(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	var reports []convo.Report
+	for range 1200 {
+		id := mustAppend(t, h, convo.Assistant("a"), convo.User("v"))
+		reports = append(reports, apply(t, h, convo.Edit{Drop: []convo.ID{id - 1}}))
+	}
+	undone := 0
+	for i := len(reports) - 1; i >= 0; i-- {
+		if h.Undo(reports[i]) != nil {
+			break
+		}
+		undone++
+	}
+	assert.Equal(t, 1000, undone, "as many as are remembered")
+	assert.Equal(t, 1201+1000, h.Len())
+}
