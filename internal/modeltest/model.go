@@ -212,23 +212,22 @@ func (v view) isFloor(e entry) bool {
 	}
 	// A round of calls is floor until an assistant message follows, and so are
 	// the user messages of its turn.
-	head := v.unanswered()
-	round, _ := v.find(head)
-	return head != 0 && (e.head == head || e.msg.role == convo.RoleUser && e.turn == round.turn)
+	head, turn := v.unanswered()
+	return head != 0 && (e.head == head || e.msg.role == convo.RoleUser && e.turn == turn)
 }
 
-// unanswered returns the head of the round of calls that no assistant message has
-// followed yet, 0 if there is none.
-func (v view) unanswered() convo.ID {
-	for _, e := range slices.Backward(v.list) {
-		switch e.msg.role {
+// unanswered returns the head and the turn of the round of calls that no assistant
+// message has followed yet, 0 if there is none.
+func (v view) unanswered() (head convo.ID, turn int) {
+	for i := len(v.list) - 1; i >= 0; i-- {
+		switch e := &v.list[i]; e.msg.role {
 		case convo.RoleTool:
-			return e.head
+			return e.head, e.turn
 		case convo.RoleAssistant:
-			return 0
+			return 0, 0
 		}
 	}
-	return 0
+	return 0, 0
 }
 
 func (v view) isPinned(e entry) bool { return slices.Contains(v.pins, e.head) }

@@ -32,6 +32,9 @@ func (d *driver) append(batch []message) {
 // adoptCuts lets the model have the results of the n newest entries as Append cut
 // them, and checks what Append reported.
 func (d *driver) adoptCuts(n int) {
+	if len(d.reports) == 0 || d.reports[len(d.reports)-1].Reason != convo.ReasonAppend {
+		return // compare would see a cut
+	}
 	cuts := d.cuts(d.h.Snapshot())
 	var did change
 	for i := max(len(d.m.list)-n, 0); i < len(d.m.list); i++ {
@@ -52,7 +55,7 @@ func (d *driver) adoptCuts(n int) {
 	}
 	d.stats.saw.cut = true
 	r := d.reports[len(d.reports)-1]
-	if r.Reason != convo.ReasonAppend || r.Outcome != convo.OutcomeApplied {
+	if r.Outcome != convo.OutcomeApplied {
 		d.fail("results were cut, and the report says %+v", r)
 	}
 	d.checkChange(r, did)
@@ -66,9 +69,13 @@ var cutText = regexp.MustCompile(`(?s)^(.*)\n\[cut: (\d+) bytes left out\]\n(.*)
 // middle is missing.
 func (d *driver) cuts(s *convo.Snapshot) map[convo.ID][]result {
 	cuts := map[convo.ID][]result{}
+	head, _ := d.m.unanswered()
 	for _, x := range d.m.list {
+		if x.msg.role != convo.RoleTool || x.head != head && !slices.Contains(d.rounds, x.head) {
+			continue
+		}
 		e, ok := s.Find(x.id)
-		if !ok || x.head != d.m.unanswered() && !slices.Contains(d.rounds, x.head) || x.msg.role != convo.RoleTool {
+		if !ok {
 			continue
 		}
 		whole := x.before().msg
@@ -185,7 +192,8 @@ func (d *driver) take() *snapshot { return d.picture(d.h.Snapshot()) }
 
 // picture returns a snapshot together with the model's present view.
 func (d *driver) picture(s *convo.Snapshot) *snapshot {
-	d.rounds = append(d.rounds[max(len(d.rounds)-20, 0):], d.m.unanswered())
+	head, _ := d.m.unanswered()
+	d.rounds = append(d.rounds[max(len(d.rounds)-20, 0):], head)
 	return &snapshot{real: s, print: Print(s), view: d.m.view.clone(), time: d.m.time, model: d.m.name}
 }
 
