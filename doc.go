@@ -52,11 +52,23 @@
 // # Compaction
 //
 // The floor is what no compaction removes: system entries, pinned exchanges, the
-// user messages of the newest turn, the newest exchange, ephemeral messages. The
-// rest is removed oldest first, in whole exchanges. A compaction starts when the
-// request weighs more than the mark high, and brings it down to the mark low in
-// one step: rarely, so that the provider's prompt cache stays useful in between.
-// See [Limits].
+// user messages of the newest turn, the newest exchange, a round of tool calls
+// that no assistant message has followed yet with the user messages of its turn,
+// ephemeral messages. The rest is removed oldest first, in whole exchanges. A
+// compaction starts when the request weighs more than the mark high, and brings it
+// down to the mark low in one step: rarely, so that the provider's prompt cache
+// stays useful in between. See [Limits].
+//
+// No tool result makes the next request impossible. Append cuts the middle out of
+// one that is longer than Options.MaxResult. When the floor alone is over the limit
+// all the same, a compaction first cuts results that no assistant message has
+// followed yet, the longest first and none of a pinned exchange, until the floor is
+// at most three quarters of the limit; [History.Fit] does not. What remains is a
+// [*FloorError], which names what is in the way.
+//
+// The original of a result that was cut or cleared goes to Options.Spill, and stays
+// in memory for summarizers within Options.KeepOriginals. [Report.Left] returns what
+// left the view as it was, and [History.Undo] puts it back.
 //
 // [History.Prepare] and [History.CompactIfNeeded] look before each request, at the
 // cost of a few nanoseconds. [History.Compact] works at once, with a focus.
@@ -136,7 +148,8 @@
 //	  {"type": "media", "mime": "", "data": "", "url": ""},
 //	  {"type": "opaque", "format": "", "json": "{}"}]}
 //
-// Empty fields are left out. Unknown fields and types, and a key that stands twice
+// Each entry may have a field "missing", the tokens that were cut or cleared out of
+// its results: originals are not saved. Empty fields are left out. Unknown fields and types, and a key that stands twice
 // in one object, are errors. Arguments and opaque blocks are strings, so that
 // their bytes stay. The calibration may be left out or ignored: it only makes
 // estimates better. What a History writes, [Restore] reads: it makes a History of
@@ -149,9 +162,9 @@
 // the pointers of the view. Snapshot, Len, Status, Tokens, pinning the newest
 // exchange, and Prepare with nothing to do are constant; any other pin costs as
 // much as there are pins. Rollback and Rewind cost what they take back, and a copy
-// of the pointers where a snapshot sees what they take; an edit and a compaction
-// cost the view. What is removed is freed, unless a snapshot that you keep shares
-// memory with it.
+// of the pointers where a snapshot sees what they take; an edit, Undo and a
+// compaction cost the view. What is removed is freed, unless a snapshot or a report
+// that you keep shares memory with it.
 //
 // # Concurrency
 //

@@ -36,7 +36,8 @@ func (h *History) departureLocked(before *state, gone []departed) *departure {
 // result was not kept, the result is what stood before the compaction, and
 // Entry.Missing says how much it lacks; see Options.KeepOriginals.
 //
-// The entries stay in memory as long as r or a copy of it.
+// The entries stay in memory as long as r or a copy of it. The History itself keeps
+// only the report that Wait returns.
 func (r Report) Left() []Entry {
 	if r.left == nil {
 		return nil

@@ -49,6 +49,23 @@ var mutants = []mutant{
 	{name: "a second summary", file: "edit_apply.go", text: "	if ed.newSummary != nil && s.summary != ed.oldSummary {\n		return done, ErrStale\n	}\n", with: ""},
 	{name: "SplicePrefix by count", file: "edit.go", text: "	r, err := h.Apply(at, e)\n", with: "	at = h.Snapshot()\n	for i := range e.Drop {\n		e.Drop[i] = at.list[min(i, len(at.list)-1)].id\n	}\n	r, err := h.Apply(at, e)\n"},
 
+	// Never stuck, originals, Undo.
+	{name: "unanswered results that are no floor", file: "floor.go", text: "s.list[from-1].msg.Role == RoleTool {", with: "false {"},
+	{name: "a pinned result is cut", file: "compact_cut.go", text: "		if s.isPinned(e.head) {\n			return nil\n		}\n", with: "", test: "TestCut_Pinned$"},
+	{name: "a cut that does not help", file: "compact_cut.go", text: "		if over(all, most) {\n			return\n		}\n", with: "", test: "TestCut_NotEnough"},
+	{name: "a short result cut for a long one", file: "compact_cut.go", text: "		limit := max(size, c.least)\n", with: "		limit := max(c.size/2, c.least)\n", test: "TestCut_FairShare"},
+	{name: "Fit cuts", file: "compact_cut.go", text: "	case a.reserve != nil, weight <= a.limit", with: "	case weight <= a.limit", test: "TestCut_NotForFit"},
+	{name: "Recover never cuts for a strategy that frees too little", file: "compact_cut.go", text: "	if a.reason != ReasonOverflow || a.cuts != nil {\n", with: "	if a.reason != ReasonOverflow || true {\n", test: "TestCut_Recover"},
+	{name: "a cut at append that nobody is told of", file: "append.go", text: "		h.tell(*cut)\n", with: "", test: "TestAppend_ReportsCuts"},
+	{name: "a summarizer that reads what a compaction cleared", file: "original.go", text: "	if o := s.original(id); o != nil {\n", with: "	if o := s.original(id); o != nil && false {\n", test: "TestOriginals_AreSummarised"},
+	{name: "text that nobody has read and nobody counts", file: "summarize.go", text: "		w.unread = addClamped(w.unread, read.Missing)\n", with: "", test: "TestOriginals_NotKept"},
+	{name: "originals without bound", file: "original.go", text: "	if raw <= keep {\n", with: "	if raw <= keep || true {\n", test: "TestOriginals_Oldest"},
+	{name: "Undo of the second newest", file: "undo.go", text: " || d.version != h.applied[len(h.applied)-1] {\n", with: " {\n"},
+	{name: "Undo keeps the summary", file: "undo.go", text: "	h.edits, h.summary, h.touched = d.edits, d.summary, d.touched\n", with: "	h.edits, h.touched = d.edits, d.touched\n"},
+	{name: "Undo of an edit that a rollback has undone", file: "rollback.go", text: "	for len(h.applied) > 0 && h.applied[len(h.applied)-1] > at.version {\n", with: "	for false {\n"},
+	{name: "compacted again right behind an Undo", file: "undo.go", text: "	h.held, h.heldAt = true, h.appendedEver\n", with: "", test: "TestUndo_Holds"},
+	{name: "a compaction under way takes back what Undo put back", file: "compact_attempt.go", text: "		return ErrStale // an edit was undone meanwhile\n", with: "", test: "TestUndo_DuringACompaction"},
+
 	// Rollbacks.
 	{name: "a snapshot that a rollback writes into", file: "rollback.go", text: "	seen := n < h.seen\n", with: "	seen := false\n", test: "TestRewind_LeavesSnapshotsAlone"},
 	{name: "every edit outlives a rollback", file: "rollback.go", text: "	case h.edits[since].newest > at.last:\n		return false\n", with: ""},
