@@ -167,7 +167,7 @@ func (a *attempt) useCuts(list []*cuttable, size int64) {
 		n := len(a.cuts)
 		if n == 0 || a.cuts[n-1].from != c.in {
 			to, _ := c.in.replaced(nil)
-			a.cuts = append(a.cuts, replacement{c.in, to, c.original})
+			a.cuts = append(a.cuts, replacement{from: c.in, to: to, original: c.original})
 			n++
 		}
 		a.cuts[n-1].to.msg.Parts[c.part] = short

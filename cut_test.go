@@ -2,8 +2,11 @@ package convo_test
 
 import (
 	"log/slog"
+	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -97,4 +100,48 @@ func TestAppend_ReportsCuts(t *testing.T) {
 	require.Error(t, err)
 	assert.Len(t, reports, 1)
 	assert.ErrorIs(t, h.Undo(r), convo.ErrStale)
+}
+
+// checkCut appends a result with a bound in bytes: what stays is the beginning and
+// the end of it around a marker, within the bound, and is not cut again.
+func checkCut(t *testing.T, whole string, limit int) {
+	t.Helper()
+	limit = 64 + limit%1000
+	whole = strings.ToValidUTF8(whole, "\uFFFD")
+	parts := throughAppend(t, limit, []convo.Part{convo.Text(whole)})
+	got := string(parts[0].(convo.Text))
+	if len(whole) <= limit {
+		require.Equal(t, whole, got)
+		return
+	}
+	require.LessOrEqual(t, len(got), limit)
+	require.True(t, utf8.ValidString(got))
+	ok := false
+	for _, m := range regexp.MustCompile(`\n\[cut: (\d+) bytes left out\]\n`).FindAllStringSubmatchIndex(got, -1) {
+		head, tail := got[:m[0]], got[m[1]:]
+		ok = ok || strings.HasPrefix(whole, head) && strings.HasSuffix(whole, tail) && got[m[2]:m[3]] == itoa(len(whole)-len(head)-len(tail))
+	}
+	require.True(t, ok, "%q is no cut of %q", got, whole)
+	require.Equal(t, parts, throughAppend(t, limit, parts))
+}
+
+func TestMaxResult_Property(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for range 300 {
+		var whole strings.Builder
+		for range rng.IntN(200) {
+			whole.WriteString([]string{"a", "\n", " ", "é", "😀", "\n[cut: 5 bytes left out]\n", "word ", "\xff"}[rng.IntN(8)])
+		}
+		checkCut(t, whole.String(), rng.IntN(1000))
+	}
+}
+
+func FuzzMaxResult(f *testing.F) {
+	f.Add(strings.Repeat("line\n", 100), 100)
+	f.Add(strings.Repeat("😀 ", 100)+"\n[cut: 1 bytes left out]\n", 0)
+	f.Fuzz(func(t *testing.T, whole string, limit int) {
+		if limit >= 0 {
+			checkCut(t, whole[:min(len(whole), 10_000)], limit)
+		}
+	})
 }

@@ -33,6 +33,11 @@ type Clear struct {
 	ID     ID     // the entry that holds the result
 	CallID string // the call that the result answers; empty: every result of the entry
 	Text   string // empty: a marker that names the tool, the size, and the reference that Options.Spill returned
+
+	// Forget keeps no original: not in memory, not in Options.Spill, and not in
+	// the report, so that Undo leaves the result cleared. Snapshots and reports
+	// made earlier still hold it.
+	Forget bool
 }
 
 // isZero reports whether the edit changes nothing.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -175,6 +176,7 @@ type prepared struct {
 type replacement struct {
 	from, to *entry
 	original *original
+	was      departed // for the report; unused for a cut
 }
 
 // prepare makes and counts the texts that an edit puts in place of what now holds.
@@ -204,7 +206,8 @@ func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepar
 // original, nil if there is none. The copy does not keep what was cleared in
 // memory.
 func (id *identity) cleared(from *entry, o *original, c *clearing, spill *spiller, p *prepared) replacement {
-	to, next := from.replaced(o)
+	was, o := id.forgotten(from, o, c)
+	to, next := was.replaced(o)
 	changed, written := false, false
 	for i, part := range to.msg.Parts {
 		r, ok := part.(ToolResult)
@@ -212,7 +215,7 @@ func (id *identity) cleared(from *entry, o *original, c *clearing, spill *spille
 			continue // the snapshot was not checked
 		}
 		t := c.matches(r.CallID)
-		if t == nil || t.Text == "" && r.Cleared {
+		if t == nil || t.Forget || t.Text == "" && r.Cleared {
 			continue
 		}
 		text := t.Text
@@ -236,15 +239,63 @@ func (id *identity) cleared(from *entry, o *original, c *clearing, spill *spille
 			next.read.Parts[i] = r
 		}
 	}
-	if !changed {
+	if !changed && was == from {
 		return replacement{}
+	}
+	if !changed {
+		return replacement{from, was, o, departed{was, was, o}}
 	}
 	if written {
 		next.readTokens = id.message(&next.read)
 	}
 	to.tokens = id.message(&to.msg)
 	to.setMissing(next)
-	return replacement{from, to, next}
+	return replacement{from, to, next, departed{was, to, o}}
+}
+
+// forgotten returns e with the results cleared whose originals are to be forgotten,
+// and its original without them. Both are as they were if there are none.
+func (id *identity) forgotten(e *entry, o *original, c *clearing) (*entry, *original) {
+	var to *entry
+	var next *original
+	for i, part := range e.msg.Parts {
+		r, ok := part.(ToolResult)
+		if !ok {
+			continue
+		}
+		t := c.matches(r.CallID)
+		if t == nil || !t.Forget || t.Text == "" && r.Cleared && o == nil {
+			continue
+		}
+		if to == nil {
+			to, next = e.replaced(o)
+			next.msg, next.read = next.msg.clone(), next.read.clone()
+			next.refs = maps.Clone(next.refs)
+		}
+		whole := next.msg.Parts[i].(ToolResult)
+		switch {
+		case t.Text != "":
+			r.Parts = textParts(t.Text)
+		case !r.Cleared:
+			r.Parts = textParts(markerText(&whole, ""))
+		}
+		r.Cleared = true
+		if t.Text == "" {
+			next.missing += max(id.parts(whole.Parts)-id.parts(r.Parts), 0)
+		}
+		to.msg.Parts[i], next.msg.Parts[i], next.read.Parts[i] = r, r, r
+		delete(next.refs, i)
+	}
+	if to == nil {
+		return e, o
+	}
+	next.tokens, next.readTokens = id.message(&next.msg), id.message(&next.read)
+	to.tokens = id.message(&to.msg)
+	to.setMissing(next)
+	if o == nil {
+		next = nil // to is complete but for what is forgotten
+	}
+	return to, next
 }
 
 // replaced returns a copy of e that an edit may put in its place once its message
@@ -390,7 +441,7 @@ func (s *state) rewrite(ed *checkedEdit, p *prepared, done *editEffect) error {
 				return nil
 			default:
 				done.cleared = append(done.cleared, e.id)
-				done.gone = append(done.gone, departed{e, r.to, o})
+				done.gone = append(done.gone, r.was)
 				raw += r.to.tokens - e.tokens
 				e, o = r.to, r.original
 				s.touch(e, done)

@@ -214,3 +214,45 @@ func TestOriginals_LeaveMemory(t *testing.T) {
 	assert.Zero(t, inMemory(texts))
 	runtime.KeepAlive(h)
 }
+
+// With Forget no original stays anywhere: not in memory, not in the report, and
+// Spill is not called.
+func TestClear_Forget(t *testing.T) {
+	opts := bare()
+	opts.Spill = func(context.Context, convo.ToolResult) (string, error) { panic("called") }
+	c, d, e := callOf("c"), callOf("d"), callOf("e")
+	h := historyOf(t, opts, convo.User("u"), convo.Assistant("", c, d, e))
+	texts := appendWatched(t, h, 1, func(_ int, text string) convo.Message { return convo.Result(c, text) })
+	mustAppend(t, h, convo.Message{Role: convo.RoleTool, Parts: []convo.Part{
+		convo.ToolResult{CallID: "d", Parts: []convo.Part{convo.Text(strings.Repeat("secret ", 30))}},
+		convo.ToolResult{CallID: "e", Parts: []convo.Part{convo.Text(strings.Repeat("public ", 30))}},
+	}}, convo.Assistant("a"), convo.User("v"))
+
+	secret := convo.Edit{Clear: []convo.Clear{{ID: 3, Forget: true}, {ID: 4, CallID: "d", Forget: true}, {ID: 4, CallID: "e", Text: "public too"}}}
+	r := apply(t, h, secret)
+	assert.Zero(t, inMemory(texts))
+	left := r.Left()
+	require.Len(t, left, 2)
+	assert.Positive(t, left[0].Missing)
+	assert.Contains(t, left[0].Message.Text(), "cleared: ")
+	both := left[1].Message.ToolResults()
+	assert.Equal(t, "[result of tool cleared: 210 bytes]", both[0].Text())
+	assert.Contains(t, both[1].Text(), "public public")
+	assert.Equal(t, 210-len(both[0].Text()), left[1].Missing)
+
+	require.NoError(t, h.Undo(r))
+	s := h.Snapshot()
+	x, _ := s.Find(4)
+	assert.Equal(t, both, x.Message.ToolResults())
+	assert.Equal(t, left[1].Missing, x.Missing)
+	assert.Equal(t, rawTotal(s), s.Tokens())
+	x, _ = s.Find(3)
+	assert.Contains(t, x.Message.Text(), "cleared: ")
+
+	// What was cleared before can be forgotten later.
+	h = clearedTalk(t, bare())
+	r = apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 3, Forget: true}}})
+	assert.NotContains(t, r.Left()[0].Message.Text(), "middle")
+	assert.Positive(t, r.Left()[0].Missing)
+	assert.Less(t, h.Status().Originals, 1000)
+}
