@@ -68,12 +68,12 @@ func checkEdit(at *state, e *Edit) (*checkedEdit, error) {
 			return nil, &EditError{Rule: fmt.Sprintf("the summary covers %d to %d, which is not an ascending range of IDs from 1 to %d", r.First, r.Last, at.last)}
 		}
 	}
-	summary.Covers = slices.Clone(summary.Covers)
 	if summary.Covers == nil && summary.Text != "" {
-		summary.Covers = rangesOf(ed.drop)
+		summary.Covers, ed.covered = rangesOf(ed.drop), ed.drop
+	} else {
+		summary.Covers = slices.SortedFunc(slices.Values(summary.Covers), byFirst)
+		ed.covered = within(ed.drop, summary.Covers)
 	}
-	slices.SortFunc(summary.Covers, byFirst)
-	ed.covered = within(ed.drop, summary.Covers)
 	if summary.Usage.fault() != nil {
 		summary.Usage = Usage{}
 	}
@@ -270,7 +270,7 @@ func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
 		s.summary = nil
 		return done, nil
 	}
-	if done.splitDropped(ed.covered); len(done.summarised) == 0 && len(ed.covered) > 0 {
+	if done.splitDropped(ed); len(done.summarised) == 0 && len(ed.covered) > 0 {
 		return done, nil // everything that the summary stands for was pinned meanwhile
 	}
 	summary := &p.summary.sum
@@ -286,10 +286,18 @@ func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
 }
 
 // splitDropped moves what the summary stands for from dropped to summarised.
-func (done *editEffect) splitDropped(covered []ID) {
+func (done *editEffect) splitDropped(ed *checkedEdit) {
+	covered := ed.covered
+	if len(covered) == len(ed.drop) { // usual: it stands for all of them
+		done.summarised, done.dropped = done.dropped, nil
+		return
+	}
 	var rest []ID
 	for _, id := range done.dropped {
-		if _, ok := slices.BinarySearch(covered, id); ok {
+		for len(covered) > 0 && covered[0] < id {
+			covered = covered[1:]
+		}
+		if len(covered) > 0 && covered[0] == id {
 			done.summarised = append(done.summarised, id)
 		} else {
 			rest = append(rest, id)

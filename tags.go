@@ -47,7 +47,7 @@ func maskKey(key, text string) string {
 // comes before it.
 type textRun struct {
 	key  string
-	last [keyLen - 1]byte // its last n bytes are the letters that the texts so far end with
+	last [keyLen - 1]byte // its last n bytes are the letters of the key that the texts so far end with
 	n    int
 }
 
@@ -124,7 +124,7 @@ func (r *textRun) endWith(text string) {
 		} else {
 			c, text = text[len(text)-1]|0x20, text[:len(text)-1]
 		}
-		if c < 'a' || c > 'z' {
+		if strings.IndexByte(r.key, c) < 0 {
 			break
 		}
 		n++
@@ -247,15 +247,22 @@ type keyFinder struct {
 	lower, upper int // where that letter occurs next in text, in each case; len(text) if it does not
 }
 
-// commonLetters are the letters in the order of how common they are in texts.
+// commonLetters are the letters in the order of how common they are in texts,
+// and rarity the index of each letter in it.
 const commonLetters = "etaoinsrhldcumfpgwybvkxjqz"
+
+var rarity = func() (rarity [26]byte) {
+	for i := range len(commonLetters) {
+		rarity[commonLetters[i]-'a'] = byte(i)
+	}
+	return rarity
+}()
 
 func newKeyFinder(key, text string) keyFinder {
 	f := keyFinder{key: key, text: text, lower: -1, upper: -1}
-	rank := -1
 	for i := range len(key) {
-		if n := strings.IndexByte(commonLetters, key[i]); n > rank {
-			f.rare, rank = i, n
+		if rarity[key[i]-'a'] > rarity[key[f.rare]-'a'] {
+			f.rare = i
 		}
 	}
 	return f
@@ -331,14 +338,18 @@ const keyLen = 8
 // content have the same number of tokens.
 const typicalKey = "qmzvkrtx"
 
-// newKey returns a random key.
+// newKey returns a random key. One of its letters is rare in texts, so that a
+// keyFinder has little to compare.
 func newKey() string {
-	var key [keyLen]byte
-	rand.Read(key[:])
+	var random [keyLen + 2]byte
+	rand.Read(random[:])
+	key, place, letter := random[:keyLen], random[keyLen], random[keyLen+1]
 	for i := range key {
 		key[i] = 'a' + key[i]%26
 	}
-	return string(key[:])
+	rare := commonLetters[len(commonLetters)-4:]
+	key[int(place)%keyLen] = rare[int(letter)%len(rare)]
+	return string(key)
 }
 
 // summaryTags returns the tags around a summary.
