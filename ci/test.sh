@@ -51,4 +51,4 @@ step mutants
 go test ./internal/modeltest -timeout 45m -run TestMutants -convo.mutants
 
 step 'random operations against the model'
-go test -timeout 30m -run 'TestHistory_Model$' -convo.ops="${MODEL_OPS:-500000}" .
+go test -timeout 30m -run 'TestHistory_Model$' -convo.ops="${MODEL_OPS:-300000}" .
