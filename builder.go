@@ -25,8 +25,8 @@ type Builder struct {
 
 // A partBuilder is a part whose text is not complete yet.
 type partBuilder struct {
-	part Part            // Text, Reasoning or ToolCall, without what text holds; any other part whole
-	text strings.Builder // the text, or the arguments of a call
+	part Part            // for Text, Reasoning and ToolCall, without the text collected in the field text
+	text strings.Builder // the text of a Text or a Reasoning, or the arguments of a ToolCall
 }
 
 // Origin sets the Origin of the message.
@@ -78,8 +78,7 @@ func (b *Builder) ToolCall(index int, delta ToolCall) {
 }
 
 // Part adds a part that is complete, such as [Media] or an [Opaque] block.
-// [Text] and [Reasoning] are added as deltas; a [ToolCall] is a call of its
-// own.
+// [Text] and [Reasoning] are added as deltas; a [ToolCall] begins a new call.
 func (b *Builder) Part(p Part) {
 	switch p := p.(type) {
 	case Text:

@@ -76,13 +76,11 @@ func (h *History) CompactIfNeeded(ctx context.Context) (r Report, err error) {
 	case err == nil && !due:
 		return r, nil
 	}
-	if r, err = h.withSlot(ctx, n.reason, compactIfDue); r.Fits {
+	if r, err = h.withSlot(ctx, n.reason, (*flight).compactIfHigh); r.Fits {
 		return r, nil
 	}
 	return r, err
 }
-
-func compactIfDue(f *flight) (Report, error) { return f.compactIfDue(false) }
 
 // Compact runs the strategy, whether a compaction is needed or not. It works
 // down to Limits.Low or to half of the present size, whichever is less. The
@@ -155,9 +153,10 @@ func (h *History) isIdleLocked(focus string) bool {
 	return h.appended == 0 && edited && (focus == "" || focus == h.lastFocus)
 }
 
-// check reports whether a compaction is due, and returns its need. With soft, it compares the
-// request with the soft mark too. It writes the current figures into r. The
-// error is ErrClosed, or a panic of the Trigger; in both cases nothing is due.
+// check reports whether a compaction is due, and returns its need. With soft, it
+// compares the request with the soft mark too. It writes the current figures into
+// r. The error is ErrClosed, or a panic of the Trigger; in both cases nothing is
+// due.
 func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	h.mu.Lock()
 	m := h.marks
@@ -211,9 +210,13 @@ type need struct {
 	reserve    func(next *state) error // reserves them; called last, with the lock held
 }
 
-// maxRounds is how often one call compacts at most. It takes more than one round
+// maxRounds is how often one call compacts at most. More than one round is needed
 // only if others append faster than the strategy removes.
 const maxRounds = 8
+
+// compactIfHigh is compactIfDue for a caller that waits: a request above the soft
+// mark alone is not due.
+func (f *flight) compactIfHigh() (Report, error) { return f.compactIfDue(false) }
 
 // compactIfDue compacts until nothing is due, the request fits, or an attempt
 // applied no edit. With soft, a request above the soft mark is due too.

@@ -8,7 +8,8 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
-// An attempt is one run of the strategy, and the attempt to apply its edit.
+// An attempt is one run of the strategy, and the attempt to apply its edit. A
+// compaction makes up to three; see try.
 type attempt struct {
 	need
 	f      *flight
@@ -32,7 +33,7 @@ type attempt struct {
 	marks   marks
 	total   int64 // size of the request
 	minFree int64 // the least that the edit must free
-	noGain  bool  // all that is not floor is too little to call a model for
+	noGain  bool  // dropping all but the floor would not be worth a model call
 	goal    Goal
 
 	unclearable []Clear  // results that the attempt before failed to clear
@@ -92,7 +93,7 @@ func (f *flight) attempt(n need, unclearable []Clear) (r Report, unspilled []Cle
 
 // run asks the strategy for an edit and applies it.
 func (a *attempt) run() error {
-	breakerOpen, err := a.readState()
+	breakerOpen, err := a.begin()
 	if err != nil {
 		return err
 	}
@@ -134,9 +135,9 @@ func (a *attempt) plan() (Edit, error) {
 	return e, err
 }
 
-// readState records the present state of the History, and fills in most of the
-// goal. It reports whether the breaker forbids calling a model.
-func (a *attempt) readState() (breakerOpen bool, err error) {
+// begin records the present state of the History, and fills in most of the goal.
+// It reports whether the breaker forbids calling a model.
+func (a *attempt) begin() (breakerOpen bool, err error) {
 	h := a.f.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -250,7 +251,7 @@ func (a *attempt) checkLocked(before, next *state) error {
 	case a.total > a.limit && weight > limit:
 		return &LimitError{Need: clampInt(weight), Limit: clampInt(limit)}
 	}
-	if err := a.summary.fit(freed, int64(a.goal.MinFree)); err != nil {
+	if err := a.summary.checkUsable(freed, int64(a.goal.MinFree)); err != nil {
 		return err
 	}
 	if freed == 0 && a.reason != ReasonTrigger {
@@ -313,14 +314,14 @@ func (h *History) recordAttempt(a *attempt) {
 	}
 	n := len(h.edits)
 	switch {
-	case a.planning:
+	case a.planning: // counted above
 	case a.work.Calls == 0:
 		if a.counted && h.breaker == a.breakerAfter {
 			// It was counted when ctx ended, but did not call a model after all.
 			h.breaker = a.breakerBefore
 		}
-	case a.counted:
-	case a.work.failed():
+	case a.counted: // when ctx ended
+	case a.work.wastedCall():
 		h.breaker.tripLocked(h)
 	case a.report.Outcome == OutcomeApplied:
 		h.breaker = breaker{}

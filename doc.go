@@ -35,8 +35,8 @@
 // Append checks roles against a [RolePolicy]: [Strict], [Relaxed] or a table of
 // yours. It pairs results with calls by occurrence: a result answers the first
 // unanswered call with its id in the newest exchange. Ids may come again in later
-// exchanges, and results may be empty. A message that does not fit is a
-// [*RoleError], a [*PairError] or a [*MessageError], and nothing is appended.
+// exchanges, and results may be empty. Append refuses a message with a
+// [*RoleError], a [*PairError] or a [*MessageError]; then nothing is appended.
 //
 // An assistant message with tool calls and the results that answer them are an
 // exchange: they stay or go together. A user message, or several in a row, begins
@@ -55,20 +55,21 @@
 // user messages of the newest turn, the newest exchange, ephemeral messages. The
 // rest is removed oldest first, in whole exchanges. A compaction starts when the
 // request weighs more than the mark high, and brings it down to the mark low in
-// one step: rarely, so that the provider's prompt cache stays useful in between.
-// See [Limits].
+// one step. Because one compaction frees much, compactions are rare, and the
+// provider's prompt cache stays useful in between. See [Limits].
 //
-// [History.Prepare] and [History.CompactIfNeeded] look before each request, at the
-// cost of a few nanoseconds. [History.Compact] works at once, with a focus.
-// [History.CompactInBackground] starts at the mark soft and lets the conversation
-// go on; [History.Wait] returns its report. [History.Fit] makes room and reserves
-// it. [History.Recover] is for the moment when a provider answers that the
-// request is too long. All return a [Report] that says what was removed.
+// [History.Prepare] and [History.CompactIfNeeded] check before each request, which
+// takes nanoseconds. [History.Compact] compacts at once; a focus tells the
+// summarizer what matters. [History.CompactInBackground] starts at the mark soft
+// and lets the conversation go on; [History.Wait] returns its report.
+// [History.Fit] makes room and reserves it. [History.Recover] is for the moment
+// when a provider answers that the request is too long. All return a [Report]
+// that says what was removed.
 //
 // A [CompactionStrategy] reads a snapshot and returns an [Edit]: entries to drop,
 // results to clear, a summary that stands for entries that were dropped. There
 // are [Truncate], [SlidingWindow], [ClearToolResults], [Summarize] and [Chain];
-// one of your own is a [StrategyFunc]. The edit is checked against the
+// [StrategyFunc] makes a strategy of a function. The edit is checked against the
 // conversation as it is when it is applied, and takes effect as a whole or not at
 // all: what was appended meanwhile stays, and what was pinned meanwhile is kept.
 // [History.Apply] and [History.SplicePrefix] take an edit made by hand.
@@ -79,14 +80,14 @@
 //
 // [History.Pin] keeps an exchange word for word. [History.Rollback] goes back to a
 // snapshot, [History.Rewind] takes whole turns back, [History.AnswerOpenCalls]
-// ends a tool round that was given up.
+// answers open calls that will not be run.
 //
 // Package wire writes a snapshot in the formats of the providers.
 //
 // # Errors
 //
-// An error means that what was asked for is not so, and nothing else does.
-// Prepare and CompactIfNeeded return one exactly when the request must not be
+// A method returns an error exactly if it did not do what it was asked to.
+// Prepare and CompactIfNeeded return one exactly if the request must not be
 // sent: it does not fit, the History is closed, or the call came from inside a
 // compaction. Whatever else went wrong while the request fits, such as a
 // summarizer that failed, is in [Report].Outcome and Report.Cause, in the log as a
@@ -96,8 +97,8 @@
 //
 // A message is counted once, when it is appended, by a [Tokenizer]: [Heuristic],
 // the default, which needs no vocabulary; [Tiktoken], exact for OpenAI's models,
-// offline; or a [TokenizerFunc] of yours. [Overheads] weigh what is not text;
-// package wire has the rules of the providers.
+// offline; or a [TokenizerFunc] of yours. [Overheads] says how many tokens
+// everything else takes; package wire has the rules of the providers.
 //
 // [History.RecordUsage] corrects the estimate by what the provider reported for
 // the snapshot that was sent:
@@ -136,7 +137,7 @@
 //	  {"type": "media", "mime": "", "data": "", "url": ""},
 //	  {"type": "opaque", "format": "", "json": "{}"}]}
 //
-// Empty fields are left out. Unknown fields and types, and a key that stands twice
+// Empty fields are left out. Unknown fields and types, and a key that occurs twice
 // in one object, are errors. Arguments and opaque blocks are strings, so that
 // their bytes stay. The calibration may be left out or ignored: it only makes
 // estimates better. What a History writes, [Restore] reads: it makes a History of
@@ -145,13 +146,13 @@
 //
 // # Costs
 //
-// Append is amortised constant; the first one after a rollback or an edit copies
-// the pointers of the view. Snapshot, Len, Status, Tokens, pinning the newest
-// exchange, and Prepare with nothing to do are constant; any other pin costs as
-// much as there are pins. Rollback and Rewind cost what they take back, and a copy
-// of the pointers where a snapshot sees what they take; an edit and a compaction
-// cost the view. What is removed is freed, unless a snapshot that you keep shares
-// memory with it.
+// Append takes amortised constant time; the first one after a rollback or an edit
+// copies the pointers of the view. Snapshot, Len, Status, Tokens, pinning the
+// newest exchange, and Prepare with nothing to do take constant time; any other
+// pin takes time linear in the number of pins. Rollback and Rewind take time
+// linear in what they take back, or in the view if a snapshot shares it. An edit
+// and a compaction take time linear in the view. What is removed is freed, unless
+// a snapshot that you keep shares memory with it.
 //
 // # Concurrency
 //

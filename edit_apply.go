@@ -99,7 +99,7 @@ func (ed *checkedEdit) checkDrop(at *state) error {
 		}
 		if named > 0 {
 			if named < to-from {
-				return &EditError{Rule: "drops half an exchange", ID: at.list[from].id}
+				return &EditError{Rule: "drops part of an exchange", ID: at.list[from].id}
 			}
 			if rule := floor.rule(from); rule != "" {
 				return &EditError{Rule: "drops " + rule, ID: at.list[from].id}
@@ -173,7 +173,7 @@ type prepared struct {
 // there is nothing to clear.
 type replacement struct{ from, to *entry }
 
-// prepare makes and counts the texts that an edit puts in place of what now holds.
+// prepare makes and counts the texts that an edit puts in place, for the view now.
 // It runs the caller's code, so no lock may be held.
 func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepared {
 	p := &prepared{clears: make([]replacement, len(ed.clears))}
@@ -376,8 +376,10 @@ func (s *state) touch(e *entry, done *editEffect) {
 	s.touched = max(s.touched, e.turn)
 }
 
-// A committer can refuse an edit just before it takes effect. It is the compaction
-// that planned the edit. Its methods are called with the lock held.
+// A committer can refuse an edit just before it takes effect. It is the attempt of
+// a compaction that planned the edit. Its methods are called with the lock held.
+// It is an interface, although only attempt implements it, because edits are in a
+// lower layer than compactions and so cannot name attempt.
 type committer interface {
 	// checkLocked returns an error if the view next, which the edit makes of
 	// before, must not take its place. It changes nothing.

@@ -22,7 +22,7 @@ func TestApply_EditErrors(t *testing.T) {
 		id     convo.ID
 		callID string
 	}{
-		{"drops half an exchange", convo.Edit{Drop: []convo.ID{2, 3, 4}}, 3, ""},
+		{"drops part of an exchange", convo.Edit{Drop: []convo.ID{2, 3, 4}}, 3, ""},
 		{"drops a result alone", convo.Edit{Drop: []convo.ID{5}}, 3, ""},
 		{"drops a system entry", convo.Edit{Drop: []convo.ID{1, 2}}, 1, ""},
 		{"drops a pinned exchange", convo.Edit{Drop: []convo.ID{6}}, 6, ""},

@@ -23,13 +23,13 @@ type Options struct {
 	// Limits says how large a request may be. Zero: there is no limit.
 	Limits Limits
 
-	// Roles says which role may follow which. Zero: as Strict.
+	// Roles says which role may follow which. Zero: the same as Strict().
 	Roles RolePolicy
 
 	// Tokenizer counts the tokens of a text. Nil: Heuristic.
 	Tokenizer Tokenizer
 
-	// Overheads says how many tokens messages weigh beside their text.
+	// Overheads says how many tokens messages weigh in addition to their text.
 	Overheads Overheads
 
 	// Priors says what to assume about models before usage is reported. A key
@@ -112,8 +112,7 @@ type History struct {
 	slot            chan struct{} // holds one value while a compaction runs
 	done            chan struct{} // closed by Close
 
-	mu sync.Mutex
-	// Protects following.
+	mu sync.Mutex // protects the fields below
 	state
 	seen   int       // snapshots may share list[:seen], so it must not be written
 	calls  *calls    // of the newest exchange
@@ -135,7 +134,7 @@ type History struct {
 
 	// Changes of entries other than by appending.
 	rollbacks []rollbackRecord
-	undone    []span // versions made by edits that a rollback has undone; ascending, and none touches another
+	undone    []span // versions made by edits that a rollback has undone; in ascending order, with gaps between them
 	rewritten uint64 // version of the last edit, or rollback of an edit
 
 	lastAppend int64 // Unix nanoseconds; 0: never
@@ -203,14 +202,15 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from)
 	h.id = h.ident
 	h.prior = o.prior("").arithmetic()
-	h.markLocked()
+	h.updateMarksLocked()
 	h.knowledge = &knowledge{cap: overheadCap(limits)}
 	defer catch(&err, "Options.Tokenizer")
 	h.interruptTokens = h.ident.text(interruptReason)
 	return h, nil
 }
 
-// newVersionLocked is called once in each change. The next snapshot is a new one.
+// newVersionLocked gives the view a new version, so that the next snapshot is a
+// new one. Each change calls it once.
 func (h *History) newVersionLocked() {
 	h.version++
 	h.snap = nil
@@ -220,7 +220,7 @@ func (h *History) newVersionLocked() {
 // It is called at the end of each change.
 func (h *History) updateChargeLocked() {
 	if h.opts.Budget != nil {
-		h.opts.Budget.follow(&h.charge, h.upperLocked())
+		h.opts.Budget.recharge(&h.charge, h.upperLocked())
 	}
 }
 
@@ -230,7 +230,7 @@ func (h *History) isClosed() bool {
 	return h.endedLocked()
 }
 
-// endedLocked reports whether h is closed. The zero History is.
+// endedLocked reports whether h is closed. The zero History counts as closed.
 func (h *History) endedLocked() bool { return h.closed || h.ident == nil }
 
 // ownsLocked returns an error if h is closed or the snapshot is not one of h.
@@ -289,7 +289,7 @@ func (h *History) SetLimits(l Limits) error {
 	}
 	h.newVersionLocked()
 	h.limits = limits
-	h.markLocked()
+	h.updateMarksLocked()
 	k := *h.known()
 	k.cap = overheadCap(limits)
 	h.knowledge = &k
@@ -358,8 +358,9 @@ func timeOf(nanos int64) time.Time {
 // new IDs; without messages it removes them. It may be called at any time, even
 // while tool calls are open.
 //
-// Messages are copied and checked as by [History.Append]. One that is wrong, or
-// has another role, is a [*MessageError], and nothing changes.
+// Messages are copied and checked as by [History.Append]. SetSystem returns a
+// [*MessageError] for one that is wrong or has another role; then nothing
+// changes.
 func (h *History) SetSystem(msgs ...Message) error {
 	batch, err := h.newEntriesOf(RoleSystem, msgs, "SetSystem takes system messages only; see Append")
 	if err != nil {
@@ -395,8 +396,9 @@ func (h *History) SetSystem(msgs ...Message) error {
 // before the user messages of the newest turn. They are counted, but have no IDs
 // and are neither saved nor restored.
 //
-// Messages are copied and checked as by [History.Append]. One that is wrong, or
-// has another role, is a [*MessageError], and nothing changes.
+// Messages are copied and checked as by [History.Append]. SetEphemeral returns a
+// [*MessageError] for one that is wrong or has another role; then nothing
+// changes.
 func (h *History) SetEphemeral(msgs ...Message) error {
 	batch, err := h.newEntriesOf(RoleUser, msgs, "SetEphemeral takes user messages only; make this one with User")
 	if err != nil {
@@ -425,7 +427,7 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 }
 
 // newEntriesOf is newEntries for messages that must all be of one role. reason is
-// what is wrong with any other.
+// the error's text for another role.
 func (h *History) newEntriesOf(role Role, msgs []Message, reason string) ([]pendingEntry, error) {
 	if h.ident == nil {
 		return nil, ErrClosed
@@ -469,7 +471,7 @@ func (h *History) Close() error {
 	if !h.closed {
 		h.closed = true
 		if h.opts.Budget != nil {
-			h.opts.Budget.follow(&h.charge, 0)
+			h.opts.Budget.recharge(&h.charge, 0)
 		}
 		if h.done != nil {
 			close(h.done)

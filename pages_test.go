@@ -74,6 +74,43 @@ func TestREADME_ProgramIsHello(t *testing.T) {
 	assert.Equal(t, want, string(out))
 }
 
+// Each file that ARCHITECTURE.md and CONTRIBUTING.md name exists, and each test.
+// A "*" in a name stands for anything, and x.go for any file.
+func TestPages_FilesExist(t *testing.T) {
+	code := regexp.MustCompile("`([^`\n]+)`")
+	file := regexp.MustCompile(`^[\w*./-]+\.(go|md|sh|txt)$`)
+	for _, page := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md"} {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		named := 0
+		for _, m := range code.FindAllStringSubmatch(string(text), -1) {
+			name := m[1]
+			if !file.MatchString(name) || name == "x.go" || name == "x_test.go" {
+				continue
+			}
+			named++
+			found, err := filepath.Glob(name)
+			require.NoError(t, err)
+			assert.NotEmpty(t, found, "%s names %s, and there is no such file", page, name)
+		}
+		assert.Greater(t, named, 5, page)
+	}
+}
+
+// The entry of a mutant that CONTRIBUTING.md shows is one of the mutants.
+func TestPages_MutantStands(t *testing.T) {
+	page, err := os.ReadFile("CONTRIBUTING.md")
+	require.NoError(t, err)
+	_, entry, ok := strings.Cut(string(page), "groups of four:\n\n```go\n")
+	require.True(t, ok)
+	entry, _, _ = strings.Cut(entry, "```")
+	mutants, err := os.ReadFile("internal/modeltest/mutants_bpe_test.go")
+	require.NoError(t, err)
+	for line := range strings.Lines(entry) {
+		assert.Contains(t, string(mutants), strings.TrimSpace(line))
+	}
+}
+
 // block returns the first fenced block that begins so, and what follows it.
 func block(t *testing.T, page, begin string) (body, rest string) {
 	t.Helper()

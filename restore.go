@@ -44,16 +44,16 @@ type Fault struct {
 //
 //   - Calls left open before the newest exchange are answered with error results.
 //   - Results that answer no call are dropped.
-//   - System messages behind other entries are moved to the front.
+//   - System messages after other entries are moved to the front.
 //   - Parts that a message cannot hold are removed, and so are messages of which
 //     nothing remains. Invalid arguments of a call become {}, and an ID that two
 //     calls of a message share is replaced in the second one.
-//   - Messages whose roles may not follow one another stay, but get IDs that are
-//     not consecutive.
+//   - Messages whose roles may not follow one another stay, with a gap between
+//     their IDs.
 //
-// An inserted entry, and such a message, get new IDs, and so do all entries behind
-// them. Repair is called for each new ID. Gaps between IDs remain. A repaired
-// History can be saved and restored without Repair.
+// Inserted entries, messages with a gap, and all entries after them get new IDs.
+// Repair is called for each new ID. Gaps between IDs remain. A repaired History
+// can be saved and restored without Repair.
 func Restore(s *Snapshot, opts *Options) (*History, error) {
 	if s == nil {
 		return nil, &SnapshotError{Index: -1, Err: errors.New("it is nil; New makes an empty History")}
@@ -113,9 +113,10 @@ func (h *History) load(s *Snapshot) (err error) {
 }
 
 // share makes h share the entries of a snapshot, and reports whether it could. It
-// can if they come from a History, so that they were checked, and if both
-// Histories count tokens by default. The list is clipped, so that neither History
-// writes to memory that the other reads.
+// returns false unless the entries come from a History, so that they were checked,
+// both Histories count tokens by default, and the role policy of h allows the
+// entries. The list is clipped, so that neither History writes to memory that the
+// other reads.
 func (h *History) share(s *Snapshot) bool {
 	if s.owner == nil || s.id == nil || !s.id.isDefault || !h.ident.isDefault {
 		return false
@@ -139,13 +140,13 @@ func (h *History) share(s *Snapshot) bool {
 }
 
 // direct reports whether the entry with the ID was appended right after the entry
-// before, or as the first entry of all if before is 0. After system entries it can
-// say so only if these are the original ones.
-func (s *state) direct(before, id ID) bool {
-	if n := len(s.sys); n > 0 && before == s.sys[n-1].id && s.sys[0].id != 1 {
+// prev, or as the first entry of all if prev is 0. After system entries it can say
+// so only if these are the original ones.
+func (s *state) direct(prev, id ID) bool {
+	if n := len(s.sys); n > 0 && prev == s.sys[n-1].id && s.sys[0].id != 1 {
 		return false
 	}
-	return id == before+1
+	return id == prev+1
 }
 
 // A loader checks the entries of a snapshot one after the other, repairs them if

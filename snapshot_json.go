@@ -177,12 +177,12 @@ func (in *snapshotJSON) state() (state, error) {
 	setHeads(list)
 	for i, e := range list {
 		if e.head != e.id && e.turn != list[i-1].turn {
-			return s, &SnapshotError{Index: len(sys) + i, ID: e.id, Err: fmt.Errorf("result in turn %d, but its exchange in turn %d", e.turn, list[i-1].turn)}
+			return s, &SnapshotError{Index: len(sys) + i, ID: e.id, Err: fmt.Errorf("the result is in turn %d, its exchange in turn %d", e.turn, list[i-1].turn)}
 		}
 	}
 	for _, pin := range s.pins {
 		if i, ok := index(list, pin); !ok || list[i].head != pin {
-			return s, &SnapshotError{Index: -1, ID: pin, Err: fmt.Errorf("pin of ID %d, with which no exchange begins", pin)}
+			return s, &SnapshotError{Index: -1, ID: pin, Err: fmt.Errorf("pin %d is not the first entry of an exchange", pin)}
 		}
 	}
 	for _, e := range sys {
@@ -266,7 +266,7 @@ func (in *snapshotJSON) entries(s *state, read []entryJSON, first int, system bo
 		case system && e.msg.Role != RoleSystem:
 			fault = fmt.Sprintf("role %s among the system entries", e.msg.Role)
 		case !system && e.msg.Role == RoleSystem:
-			fault = "role system outside of the system entries"
+			fault = "role system after the system entries"
 		case e.turn < prev.turn || e.turn > in.Turn || e.msg.Role == RoleSystem && e.turn != 0:
 			fault = fmt.Sprintf("turn is %d, want at least that of the entry before and at most %d, and 0 for a system entry", e.turn, in.Turn)
 		case user && e.turn == 0, user && prev.msg.Role != RoleUser && e.turn <= prev.turn:
@@ -284,16 +284,4 @@ func (in *snapshotJSON) entries(s *state, read []entryJSON, first int, system bo
 		prev = e
 	}
 	return list, nil
-}
-
-// countTurns returns how many turns are in a list.
-func countTurns(list []*entry) int {
-	n, turn := 0, 0
-	for _, e := range list {
-		if e.turn > turn {
-			turn = e.turn
-			n++
-		}
-	}
-	return n
 }

@@ -23,7 +23,7 @@ type state struct {
 	last            ID             // the last ID that was used
 	turn            int            // the newest turn in list, or touched if that is newer
 	turns           int            // how many turns are in list
-	touched         int            // the newest turn that an edit dropped or cleared something of
+	touched         int            // the newest turn from which an edit dropped or cleared an entry
 	appended        int64          // raw tokens appended since the last applied edit
 	measured        int64          // raw tokens of the view that the last usage report measured
 	edits           []editMark     // marks of applied edits; shared with snapshots and never written to
@@ -57,7 +57,7 @@ type entry struct {
 	tokens int64 // raw
 	at     int64 // when it was appended, in Unix nanoseconds, or noTime
 	turn   int
-	calls  *calls  // of an assistant message, all of them open; nil if there are none
+	calls  *calls  // the tool calls of the message, none marked answered; begin copies them; nil if there are none
 	edit   *edited // differs between entries with the same ID; nil for an entry that no edit made
 	inline [1]Part // memory for msg.Parts if there is only one
 }
@@ -163,8 +163,9 @@ func (s *state) counter() *counter {
 	return s.id.counter
 }
 
-// Only the next four methods change the entries of a view, their totals and the
-// number of turns. TestState_Writers checks this.
+// Only the next four methods write sys, list, sysRaw, listRaw, turns and turn.
+// TestState_Writers checks this. Pins, summary and the rest are written where they
+// change.
 
 // append adds an entry at the end of sys or of list.
 func (s *state) append(e *entry) {
@@ -354,6 +355,18 @@ func rawOf(list []*entry) int64 {
 	var n int64
 	for _, e := range list {
 		n += e.tokens
+	}
+	return n
+}
+
+// countTurns returns how many turns are in a list.
+func countTurns(list []*entry) int {
+	n, turn := 0, 0
+	for _, e := range list {
+		if e.turn > turn {
+			turn = e.turn
+			n++
+		}
 	}
 	return n
 }

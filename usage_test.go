@@ -289,7 +289,7 @@ func TestRecordUsage_CachedTokensAreInInput(t *testing.T) {
 	h := tour(t, nil)
 	unchanged(t, h, func() {
 		err := h.RecordUsage(h.Snapshot(), convo.Usage{Input: 5, CacheRead: 2000})
-		require.EqualError(t, err, "convo: Usage.Input is 5, want at least CacheRead + CacheWrite, 2000; Input includes cached tokens")
+		require.EqualError(t, err, "convo: Usage.Input is 5, want at least 2000, CacheRead + CacheWrite, because Input includes cached tokens")
 	})
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 2005, CacheRead: 2000, CacheWrite: 5}))
 }

@@ -22,7 +22,7 @@
 // # Tokens
 //
 // [Overheads] and [ToolTokens] hold the rules by which the providers count what
-// a request holds beside its text: messages, images, documents, sound and tool
+// a request holds in addition to its text: messages, images, documents, sound and tool
 // definitions.
 //
 // # Cache stability

@@ -67,7 +67,7 @@ var mutants = []mutant{
 	{name: "an edit that leaves the request too long", file: "compact_attempt.go", text: "	case a.total > a.limit && weight > limit:\n", with: "	case a.total > a.limit && weight > 1<<60:\n"},
 	{name: "compacting twice", file: "compact.go", text: "	case h.compacted == h.version && total <= m.limit:\n", with: "	case h.compacted == h.version && total < 0:\n"},
 	{name: "a strategy that runs when the floor is too large", file: "compact_attempt.go", text: "	if a.scale.Weigh(w.total()) <= a.limit {\n", with: "	if a.scale.Weigh(w.total()) >= 0 {\n"},
-	{name: "half a turn without its user messages", file: "truncate.go", text: "a.user && inside && a.turn == list[place].turn", with: "a.user && inside && a.turn < 0", test: "TestTruncate"},
+	{name: "half a turn without its user messages", file: "cut.go", text: "a.user && inside && a.turn == list[place].turn", with: "a.user && inside && a.turn < 0", test: "TestTruncate"},
 	{name: "a snapshot that a strategy can change", file: "compact_attempt.go", text: "h.opts.Strategy, &own, a.goal)", with: "h.opts.Strategy, a.at, a.goal)\n	_ = own", test: "TestHostile_KeepsAndChanges"},
 	{name: "no second attempt after a stale edit", file: "compact_attempt.go", text: "r.Outcome == OutcomeStale && !f.unattended", with: "false", test: "TestFlight_Stale"},
 	{name: "a second attempt in the background", file: "compact_attempt.go", text: "r.Outcome == OutcomeStale && !f.unattended", with: "r.Outcome == OutcomeStale", test: "TestFlight_Stale"},
@@ -77,7 +77,7 @@ var mutants = []mutant{
 	{name: "a strategy that ignores its ctx keeps the slot", file: "compact_flight.go", text: "context.AfterFunc(f.ctx, f.releaseSlot)", with: "context.AfterFunc(f.ctx, func() {})", test: "TestFlight_DeafStrategy"},
 
 	// Errors.
-	{name: "CompactIfNeeded fails while the request fits", file: "compact.go", text: "compactIfDue); r.Fits {\n", with: "compactIfDue); r.Fits && err == nil {\n"},
+	{name: "CompactIfNeeded fails while the request fits", file: "compact.go", text: "compactIfHigh); r.Fits {\n", with: "compactIfHigh); r.Fits && err == nil {\n"},
 	{name: "Compact succeeds when it declined", file: "compact.go", text: "		return r, cmp.Or(err, r.Cause)\n", with: "		_ = cmp.Or(err, r.Cause)\n		return r, nil\n"},
 	{name: "Apply succeeds when nothing changed", file: "edit.go", text: "		return r, r.Cause\n", with: "		return r, nil\n"},
 	{name: "Recover succeeds without a retry", file: "recover.go", text: "	return false, report, fmt.Errorf(\"%w; the provider said: %w\", err, cause)\n", with: "	return false, report, nil\n"},
@@ -87,7 +87,7 @@ var mutants = []mutant{
 	// Summaries.
 	{name: "no breaker", file: "breaker.go", text: "	if b.failures == 0 {\n", with: "	if b.failures >= 0 {\n", test: "TestBreaker$|TestAttempts"},
 	{name: "a breaker that stays open", file: "compact_attempt.go", text: "		h.breaker = breaker{}\n", with: "", test: "TestBreaker_Resets"},
-	{name: "a summary that frees too little", file: "compact_attempt.go", text: "a.summary.fit(freed, int64(a.goal.MinFree))", with: "a.summary.fit(freed, 0)", test: "TestSummarize_FreesTooLittle"},
+	{name: "a summary that frees too little", file: "compact_attempt.go", text: "a.summary.checkUsable(freed, int64(a.goal.MinFree))", with: "a.summary.checkUsable(freed, 0)", test: "TestSummarize_FreesTooLittle"},
 	{name: "a summarizer that reads markers", file: "summarize.go", text: "source{id, g.original(ctx, s, id)}", with: "source{id, s.find(id).msg}", test: "TestChain"},
 	{name: "tags in a conversation stay tags", file: "tags.go", text: "		if s[i] != '<' || !beginsTag(s[i+1:]) {\n", with: "		if s[i] != '<' || !beginsTag(s[i+1:]) || true {\n", test: "TestSummarize_Injection"},
 }
