@@ -248,7 +248,7 @@ func (a *attempt) checkLocked(before, next *state) error {
 	switch {
 	case freed < 0:
 		return &RefusedError{Reason: fmt.Sprintf("the view would grow by %d tokens", -freed)}
-	case a.total > a.limit && weight > limit:
+	case weight > limit && (a.reserve != nil || a.total > a.limit):
 		return &LimitError{Need: clampInt(weight), Limit: clampInt(limit)}
 	}
 	if err := a.summary.checkUsable(freed, int64(a.goal.MinFree)); err != nil {

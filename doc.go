@@ -108,7 +108,7 @@
 //	h.RecordUsage(snap, convo.Usage{Input: 5210})
 //	h.Tokens()                                   // {Tokens:5210 Upper:5210 Measured:5210}
 //	h.Append(convo.Assistant("At 09:10 and 13:45."))
-//	h.Tokens()                                   // {Tokens:5223 Upper:5231 Measured:5210}
+//	h.Tokens()                                   // {Tokens:5224 Upper:5232 Measured:5210}
 //
 // From then on only what is new is an estimate, at a ratio learned from report to
 // report, and Upper is a bound for it, learned from how far estimates were off.

@@ -48,7 +48,8 @@ func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "
 // it is [ErrNoGain], or that of Options.Spill.
 //
 // Apply returns an [*EditError] for an edit that names an entry that the snapshot
-// does not hold, part of an exchange, or something in the floor. If the
+// does not hold, part of an exchange, or something in the floor, and a
+// [*RefusedError] for a summary whose Stop is not StopDone. If the
 // conversation has changed so that the edit no longer fits, the error is
 // [ErrStale]: an entry that it names has left the view or become part of the
 // floor, or it has a summary and another one was put in place since. Append,

@@ -63,6 +63,9 @@ func checkEdit(at *state, e *Edit) (*checkedEdit, error) {
 	if summary.Text != "" && strings.TrimSpace(summary.Text) == "" {
 		return nil, &EditError{Rule: "the summary is blank; an empty one removes it"}
 	}
+	if summary.Stop != StopDone {
+		return nil, summary.fault()
+	}
 	for _, r := range summary.Covers {
 		if r.First < 1 || r.Last < r.First || r.Last > at.last {
 			return nil, &EditError{Rule: fmt.Sprintf("the summary covers %d to %d, which is not an ascending range of IDs from 1 to %d", r.First, r.Last, at.last)}

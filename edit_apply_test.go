@@ -330,14 +330,13 @@ func TestApply_SummarySlot(t *testing.T) {
 	for range 3 {
 		mustAppend(t, h, convo.Assistant("x"), convo.User("y"))
 	}
-	apply(t, h, convo.Edit{Drop: []convo.ID{2, 6}, Summary: &convo.Summary{Text: "one", Usage: convo.Usage{Input: 5}, Stop: convo.StopLength}})
+	apply(t, h, convo.Edit{Drop: []convo.ID{2, 6}, Summary: &convo.Summary{Text: "one", Usage: convo.Usage{Input: 5}}})
 	sum, ok := h.Snapshot().Summary()
 	require.True(t, ok)
 	assert.Equal(t, []convo.Range{{First: 2, Last: 2}, {First: 6, Last: 6}}, sum.Covers)
 	assert.Zero(t, sum.Updates)
 	assert.False(t, sum.Time.IsZero())
 	assert.Equal(t, convo.Usage{Input: 5}, sum.Usage)
-	assert.Equal(t, convo.StopLength, sum.Stop)
 
 	apply(t, h, convo.Edit{Drop: []convo.ID{7}, Summary: &convo.Summary{Text: "two"}})
 	sum, _ = h.Snapshot().Summary()

@@ -79,6 +79,23 @@ func apply(t *testing.T, h *convo.History, e convo.Edit) convo.Report {
 	return r
 }
 
+// A summary that its model had not finished stands for nothing.
+func TestApply_UnfinishedSummary(t *testing.T) {
+	h := tour(t, nil)
+	at := h.Snapshot()
+	for stop := convo.StopLength; stop <= convo.StopRefused+1; stop++ {
+		for _, text := range []string{"They went", ""} {
+			e := convo.Edit{Drop: []convo.ID{2}, Summary: &convo.Summary{Text: text, Stop: stop}}
+			unchanged(t, h, func() {
+				_, err := h.Apply(at, e)
+				require.ErrorAs(t, err, new(*convo.RefusedError))
+				_, err = at.With(e)
+				require.ErrorAs(t, err, new(*convo.RefusedError))
+			})
+		}
+	}
+}
+
 func TestApply_ZeroEditDeclines(t *testing.T) {
 	h := tour(t, nil)
 	unchanged(t, h, func() {

@@ -1,6 +1,7 @@
 package convo_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
 // The commands that .ci/run takes from the README.
@@ -21,6 +24,20 @@ func TestREADME_CommandsStand(t *testing.T) {
 	require.NoError(t, err)
 	for _, command := range []string{"\ngo run ./examples/quickstart\n", "\ngo test ./...\n"} {
 		assert.Contains(t, string(readme), command)
+	}
+}
+
+// The figures in doc.go stand for a conversation of one question.
+func TestDoc_FiguresOfRecordUsage(t *testing.T) {
+	h := historyOf(t, nil, convo.System("You are a travel agent."), convo.User("Window seats only, I am tall. Flights to Rome?"))
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 5210}))
+	first := fmt.Sprintf("%+v", h.Tokens())
+	mustAppend(t, h, convo.Assistant("At 09:10 and 13:45."))
+	second := fmt.Sprintf("%+v", h.Tokens())
+	doc, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	for _, figures := range []string{first, second} {
+		assert.Contains(t, string(doc), "// "+figures+"\n")
 	}
 }
 

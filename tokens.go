@@ -116,7 +116,7 @@ func (u Usage) fault() error {
 			return &ValueError{Name: f.name, Value: f.value, Want: "0 or more"}
 		}
 	}
-	if u.Input > 0 && (u.CacheRead > u.Input || u.CacheWrite > u.Input-u.CacheRead) {
+	if u.CacheRead > u.Input || u.CacheWrite > u.Input-u.CacheRead {
 		return &ValueError{Name: "Usage.Input", Value: u.Input,
 			Want: fmt.Sprintf("at least %d, CacheRead + CacheWrite, because Input includes cached tokens", addClamped(u.CacheRead, u.CacheWrite))}
 	}

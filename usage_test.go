@@ -291,6 +291,9 @@ func TestRecordUsage_CachedTokensAreInInput(t *testing.T) {
 		err := h.RecordUsage(h.Snapshot(), convo.Usage{Input: 5, CacheRead: 2000})
 		require.EqualError(t, err, "convo: Usage.Input is 5, want at least 2000, CacheRead + CacheWrite, because Input includes cached tokens")
 	})
+	unchanged(t, h, func() {
+		require.ErrorAs(t, h.RecordUsage(h.Snapshot(), convo.Usage{CacheRead: 1}), new(*convo.ValueError))
+	})
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 2005, CacheRead: 2000, CacheWrite: 5}))
 }
 

@@ -64,7 +64,7 @@ var mutants = []mutant{
 	{name: "no bound on the overhead", file: "usage.go", text: "	return max(min(int64(l.Tools), maxTotal), l.most()/2)\n", with: "	return maxTotal\n"},
 
 	// Compactions.
-	{name: "an edit that leaves the request too long", file: "compact_attempt.go", text: "	case a.total > a.limit && weight > limit:\n", with: "	case a.total > a.limit && weight > 1<<60:\n"},
+	{name: "an edit that leaves the request too long", file: "compact_attempt.go", text: "	case weight > limit && (a.reserve != nil || a.total > a.limit):\n", with: "	case weight > 1<<60 && (a.reserve != nil || a.total > a.limit):\n"},
 	{name: "compacting twice", file: "compact.go", text: "	case h.compacted == h.version && total <= m.limit:\n", with: "	case h.compacted == h.version && total < 0:\n"},
 	{name: "a strategy that runs when the floor is too large", file: "compact_attempt.go", text: "	if a.scale.Weigh(w.total()) <= a.limit {\n", with: "	if a.scale.Weigh(w.total()) >= 0 {\n"},
 	{name: "half a turn without its user messages", file: "cut.go", text: "a.user && inside && a.turn == list[place].turn", with: "a.user && inside && a.turn < 0", test: "TestTruncate"},
