@@ -184,15 +184,9 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 		due, err = isDue(h.trigger, status)
 	}
 	if warn {
-		h.warnUnbounded()
+		h.warn("convo: this conversation will never be compacted: set Limits.Window or Limits.High, or a strategy that is a Trigger", nil)
 	}
 	return n, due, err
-}
-
-// warnUnbounded logs that this conversation will never be compacted.
-func (h *History) warnUnbounded() {
-	defer func() { _ = recover() }()
-	h.opts.Logger.Warn("convo: this conversation will never be compacted: set Limits.Window or Limits.High, or a strategy that is a Trigger")
 }
 
 // A need says why to compact, and how far. Sizes are upper bounds, in tokens of

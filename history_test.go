@@ -32,7 +32,7 @@ func changesOf(h *convo.History) map[string]func() error {
 		"SetSystem":       func() error { return h.SetSystem(convo.System("s")) },
 		"SetEphemeral":    func() error { return h.SetEphemeral(convo.User("e")) },
 		"SetLimits":       func() error { return h.SetLimits(convo.Limits{}) },
-		"SetModel":        func() error { return h.SetModel("m") },
+		"SetModel":        func() error { return h.SetModel("m", convo.Limits{}) },
 		"Pin":             func() error { return h.Pin(1) },
 		"Unpin":           func() error { return h.Unpin(1) },
 		"PinLast":         func() error { return h.PinLast() },
@@ -156,7 +156,7 @@ func TestHistory_CallbacksMayCallBack(t *testing.T) {
 			calls++
 			h.Status()
 			h.Snapshot().Messages()
-			_ = h.SetModel(fmt.Sprint("model ", calls))
+			_ = h.SetModel(fmt.Sprint("model ", calls), convo.Limits{})
 		}
 	}
 	opts := &convo.Options{

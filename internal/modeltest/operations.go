@@ -325,7 +325,7 @@ func (d *driver) model() {
 		return
 	}
 	name := []string{"", "large", "small"}[d.n(3)]
-	d.want("set model "+name, d.h.SetModel(name), success)
+	d.want("set model "+name, d.h.SetModel(name, convo.Limits{}), success)
 	if name != d.m.name {
 		d.m.name, d.m.sent = name, nil
 		d.m.anchor(d.limits)
