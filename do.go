@@ -236,7 +236,7 @@ func (h *History) answerFaultLocked() error {
 
 // prepare returns the snapshot to send, and notes that it is on its way.
 func (a *answer) prepare(ctx context.Context, cancel context.CancelCauseFunc) (*Snapshot, error) {
-	for range maxRounds {
+	for {
 		at, r, err := a.h.Prepare(ctx)
 		a.report(r)
 		if err != nil {
@@ -249,11 +249,10 @@ func (a *answer) prepare(ctx context.Context, cancel context.CancelCauseFunc) (*
 			return at, err
 		}
 	}
-	return nil, fmt.Errorf("%w: messages were appended each time the request had been prepared; append them before Do", ErrStale)
 }
 
-// begin notes that the snapshot is on its way, unless the view has got another
-// end since it was made.
+// begin notes that the snapshot is on its way, unless something was appended or
+// taken back in the moment since it was made.
 func (a *answer) begin(at *Snapshot, cancel context.CancelCauseFunc) (ok bool, err error) {
 	a.h.mu.Lock()
 	defer a.h.mu.Unlock()

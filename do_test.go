@@ -125,8 +125,14 @@ func TestDo_RefusesBeforeItSends(t *testing.T) {
 	var value *convo.ValueError
 	assert.ErrorAs(t, err, &value)
 
+	// Nor for a compaction.
+	h := toolTurn(t, windowOf(1000, nil), 20)
+	reply, err := h.Do(t.Context(), never(t))
+	require.ErrorAs(t, err, &role)
+	assert.Empty(t, reply.Reports)
+
 	// Where Prepare fails, nothing is sent.
-	h := historyOf(t, windowOf(200, nil), convo.User(strings.Repeat("u", 500)))
+	h = historyOf(t, windowOf(200, nil), convo.User(strings.Repeat("u", 500)))
 	_, err = h.Do(t.Context(), never(t))
 	var floor *convo.FloorError
 	assert.ErrorAs(t, err, &floor)
@@ -363,6 +369,18 @@ func TestDo_AppendedMeanwhile(t *testing.T) {
 		return convo.Reply{Messages: []convo.Message{convo.Assistant("x")}}, nil
 	})
 	require.NoError(t, err)
+	assert.Len(t, reply.Reports, 1)
+}
+
+// When the view changes while the request is prepared, so that no answer may
+// follow, nothing is sent.
+func TestDo_RefusesAfterPrepare(t *testing.T) {
+	var h *convo.History
+	opts := windowOf(1000, nil)
+	opts.OnCompaction = func(convo.Report) { mustAppend(t, h, convo.Assistant("", callOf("mine"))) }
+	h = asked(t, opts, 20)
+	reply, err := h.Do(t.Context(), never(t))
+	require.ErrorIs(t, err, convo.ErrOpenCalls)
 	assert.Len(t, reply.Reports, 1)
 }
 
