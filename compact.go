@@ -15,6 +15,8 @@ import (
 //		return err // the request would be too long, or h is closed
 //	}
 //
+// [History.Do] does this, sends the snapshot and appends the answer.
+//
 // It returns an error in the same cases as CompactIfNeeded. The snapshot is
 // never nil, not even when there is an error.
 func (h *History) Prepare(ctx context.Context) (*Snapshot, Report, error) {
