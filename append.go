@@ -52,13 +52,18 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 	if len(batch) == 0 {
 		return 0, nil
 	}
-	return h.appendLocked(batch)
+	id, err := h.appendLocked(batch)
+	if err == nil {
+		h.deliverLocked()
+	}
+	return id, err
 }
 
 // A pendingEntry is an entry that has not been appended yet.
 type pendingEntry struct {
 	*entry
-	pin bool // whether to pin it
+	pin    bool // whether to pin it
+	goesOn bool // with a run of queued user messages, which no policy ends
 }
 
 // newEntries copies, checks and counts messages, and appends an entry for each
@@ -152,6 +157,9 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 	for i := range batch {
 		a := &batch[i]
 		id++
+		if a.goesOn && !h.opts.Roles.allows(RoleUser, RoleUser) {
+			id++ // with a gap between their IDs, Restore accepts them
+		}
 		a.id, a.head, a.at = id, id, now
 		role := a.msg.Role
 		var err error
@@ -163,7 +171,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		case open.openCalls() > 0:
 			k := open.firstOpen()
 			err = &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
-		case role == RoleSystem && hasList, role != RoleSystem && !h.opts.Roles.allows(prev, role):
+		case role == RoleSystem && hasList, role != RoleSystem && !a.goesOn && !h.opts.Roles.allows(prev, role):
 			err = &RoleError{Attempted: role, Previous: prev}
 		}
 		if err != nil {
@@ -277,6 +285,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 		h.last, h.lastAppend = e.id, e.at
 	}
 	h.updateChargeLocked()
+	h.deliverLocked()
 	return len(results), nil
 }
 

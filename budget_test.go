@@ -114,7 +114,7 @@ func TestBudget_ChargeFollowsTheHistory(t *testing.T) {
 	require.NoError(t, h.RecordUsage(at, convo.Usage{Input: 2000}))
 	follows("RecordUsage")
 	assert.Greater(t, b.Used(), 2500)
-	require.NoError(t, h.SetModel("other"))
+	require.NoError(t, h.SetModel("other", convo.Limits{}))
 	follows("SetModel")
 	require.NoError(t, h.SetLimits(convo.Limits{Tools: 7}))
 	follows("SetLimits")

@@ -15,6 +15,8 @@ import (
 //		return err // the request would be too long, or h is closed
 //	}
 //
+// [History.Do] does this, sends the snapshot and appends the answer.
+//
 // It returns an error in the same cases as CompactIfNeeded. The snapshot is
 // never nil, not even when there is an error.
 func (h *History) Prepare(ctx context.Context) (*Snapshot, Report, error) {
@@ -184,15 +186,9 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 		due, err = isDue(h.trigger, status)
 	}
 	if warn {
-		h.warnUnbounded()
+		h.warn("convo: this conversation will never be compacted: set Limits.Window or Limits.High, or a strategy that is a Trigger", nil)
 	}
 	return n, due, err
-}
-
-// warnUnbounded logs that this conversation will never be compacted.
-func (h *History) warnUnbounded() {
-	defer func() { _ = recover() }()
-	h.opts.Logger.Warn("convo: this conversation will never be compacted: set Limits.Window or Limits.High, or a strategy that is a Trigger")
 }
 
 // A need says why to compact, and how far. Sizes are upper bounds, in tokens of

@@ -13,13 +13,29 @@
 //	id, err := h.Append(convo.User("Window seats only, I am tall."))
 //	err = h.Pin(id) // stays word for word
 //
+//	reply, err := h.Do(ctx, send) // send calls the model, with the SDK you already use
+//	for _, call := range reply.OpenCalls() {
+//		_, err = h.Append(convo.Result(call, run(call)))
+//	}
+//
+// # Requests
+//
+// [History.Do] makes one request: it compacts if needed, calls send with the
+// [Snapshot] to send, compacts further and sends again if the provider says that
+// the request was too long, records the usage and appends the answer, a [Reply].
+// It is made of steps that can also be called one by one:
+//
 //	snap, report, err := h.Prepare(ctx) // compacts if needed
 //	if err != nil {
 //		return err // the request must not be sent
 //	}
-//	reply, usage := send(snap.Messages()) // with the SDK you already use
-//	err = h.RecordUsage(snap, usage)
-//	_, err = h.Append(reply)
+//	reply, err := send(ctx, snap) // if it was too long: h.Recover(ctx, snap, err)
+//	err = h.RecordUsage(snap, reply.Usage)
+//	_, err = h.Append(reply.Messages...)
+//
+// [History.Queue] takes user messages that arrive while the model or its tools are
+// at work, and appends them when they are in nobody's way. [History.SetModel]
+// changes the model and its limits in one step.
 //
 // # Messages
 //
@@ -89,7 +105,8 @@
 // A method returns an error exactly if it did not do what it was asked to.
 // Prepare and CompactIfNeeded return one exactly if the request must not be
 // sent: it does not fit, the History is closed, or the call came from inside a
-// compaction. Whatever else went wrong while the request fits, such as a
+// compaction. Do also returns one when send failed, or when the answer could not
+// be appended. Whatever else went wrong while the request fits, such as a
 // summarizer that failed, is in [Report].Outcome and Report.Cause, in the log as a
 // warning, and given to Options.OnCompaction.
 //
@@ -118,14 +135,15 @@
 //
 // # Saving
 //
-// A Snapshot is JSON both ways, with IDs, pins, summary and calibration:
+// A Snapshot is JSON both ways, with IDs, pins, summary, calibration and the
+// messages that wait in the queue:
 //
 //	{"version": 1, "key": "abcdefgh", "last_id": 2, "turn": 1, "touched_turn": 0, "appended": 0,
 //	 "calibration": {"model": "", "models": [
 //	   {"model": "", "ratio": 1, "weight": 0, "spread": 0, "seen": 0, "tokens": 0, "raw": 0,
 //	    "doubt": 0, "small_tokens": 0, "small_raw": 0}]},
 //	 "summary": {"text": "", "covers": [{"first": 1, "last": 1}], "updates": 0, "time": ""},
-//	 "pins": [2], "system": [], "entries": [{"id": 2, "turn": 1, "time": "", "message": {}}]}
+//	 "pins": [2], "system": [], "entries": [{"id": 2, "turn": 1, "time": "", "message": {}}], "queued": []}
 //
 // A message is
 //
@@ -157,12 +175,12 @@
 // # Concurrency
 //
 // All methods of History, Snapshot, Budget and Reservation may be called by
-// several goroutines at once. One compaction of a History runs at a time: others
-// wait for it under their own ctx, and look again. Strategies and summarizers run
+// several goroutines at once. One Do of a History runs at a time, and one
+// compaction: others wait for it under their own ctx, and look again. Strategies and summarizers run
 // on the goroutine of the caller; when its ctx ends, another compaction can start
 // at once, and what comes back later is thrown away.
 //
-// No lock is held while code of yours runs (strategy, summarizer, tokenizer, Pin,
+// No lock is held while code of yours runs (strategy, summarizer, send, tokenizer, Pin,
 // Spill, Repair, OnCompaction, Logger), so it may call back; a panic in it becomes
 // the operation's [*PanicError]. There are no globals, no network, and no
 // goroutine but that of CompactInBackground, which Close cancels and Wait waits

@@ -208,7 +208,7 @@ func TestApply_WhatNeverMakesItStale(t *testing.T) {
 	require.NoError(t, h.SetEphemeral(convo.User("e")))
 	require.NoError(t, h.SetLimits(convo.Limits{Window: 1000}))
 	require.NoError(t, h.RecordUsage(at, convo.Usage{Input: 500}))
-	require.NoError(t, h.SetModel("other"))
+	require.NoError(t, h.SetModel("other", convo.Limits{}))
 	r, err := h.Apply(at, convo.Edit{Drop: []convo.ID{2, 6, 7}, Clear: []convo.Clear{{ID: 5}}, Summary: &convo.Summary{Text: "s"}})
 	require.NoError(t, err)
 	assert.Equal(t, []convo.ID{2, 6, 7}, r.Summarised)
@@ -413,7 +413,7 @@ func TestApply_FreesWhatItDrops(t *testing.T) {
 		},
 		"reports for two models": func(t *testing.T, h *convo.History) {
 			report(t, h, h.Snapshot())
-			require.NoError(t, h.SetModel("another"))
+			require.NoError(t, h.SetModel("another", convo.Limits{}))
 			report(t, h, h.Snapshot())
 			drop(t, h)
 		},

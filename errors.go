@@ -34,10 +34,10 @@ var (
 var (
 	// ErrReentrant is returned when code that runs inside a compaction of a
 	// [History], such as a strategy or a summarizer, starts another compaction
-	// of the same History or waits for one. Such a call is recognised by its
-	// ctx: the one that the code was given, or one derived from it, even after
-	// the compaction has ended.
-	ErrReentrant = errors.New("convo: compaction called from inside a compaction")
+	// of the same History, waits for one or calls Do, and when the send of a Do
+	// calls Do. Such a call is recognised by its ctx: the one that the code was
+	// given, or one derived from it, even after the compaction has ended.
+	ErrReentrant = errors.New("convo: called from inside a compaction, or the send of a Do, of the same History; call it when that has returned")
 
 	// ErrNoGain says that a compaction was declined because there was nothing
 	// to remove, or too little to be worth it. [History.Apply] returns it for an

@@ -83,6 +83,11 @@ type Options struct {
 	// repair. Nil: Restore returns an error instead.
 	Repair func(Fault)
 
+	// Background lets Do start a compaction in the background when the answer
+	// has made the next request larger than Limits.Soft; see
+	// CompactInBackground.
+	Background bool
+
 	// OnCompaction is called after each compaction or edit that was applied
 	// or declined, or that failed. It runs on the goroutine that made the edit,
 	// and several calls may overlap. It must not call Wait. If it panics, the
@@ -111,6 +116,7 @@ type History struct {
 	trigger         Trigger       // of opts.Strategy; nil: it has none
 	slot            chan struct{} // holds one value while a compaction runs
 	done            chan struct{} // closed by Close
+	answering       chan struct{} // holds one value while a Do runs
 
 	mu sync.Mutex // protects the fields below
 	state
@@ -148,6 +154,7 @@ type History struct {
 	lastFocus    string  // focus of the compaction that made the last edit; empty: none
 	current      *flight // the compaction that started last; nil: it has ended
 	background   *background
+	sending      *sending            // of the Do that waits for an answer; nil: none does
 	warned       bool                // the log says that nothing will ever be compacted
 	spilled      map[spillKey]string // references that Spill returned for edits that were not applied yet
 }
@@ -196,6 +203,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 		limits:    limits,
 		slot:      make(chan struct{}, 1),
 		done:      make(chan struct{}),
+		answering: make(chan struct{}, 1),
 		compacted: noVersion,
 		weighed:   noVersion,
 	}
@@ -287,14 +295,19 @@ func (h *History) SetLimits(l Limits) error {
 	if h.endedLocked() {
 		return ErrClosed
 	}
+	h.setLimitsLocked(limits)
+	h.updateChargeLocked()
+	return nil
+}
+
+// setLimitsLocked replaces the limits by others, which have their defaults.
+func (h *History) setLimitsLocked(limits Limits) {
 	h.newVersionLocked()
 	h.limits = limits
 	h.updateMarksLocked()
 	k := *h.known()
 	k.cap = overheadCap(limits)
 	h.knowledge = &k
-	h.updateChargeLocked()
-	return nil
 }
 
 // Status is what a status line may show of a [History] at one moment. Sizes are
@@ -304,6 +317,7 @@ type Status struct {
 	System    int // system entries
 	Turns     int // with at least one entry in the view
 	OpenCalls int // tool calls without a result
+	Queued    int // messages that wait in the queue; see [History.Queue]
 	Tokens    int // as in Estimate
 	Upper     int // as in Estimate
 
@@ -332,6 +346,7 @@ func (h *History) statusLocked() Status {
 		System:     len(h.sys),
 		Turns:      h.turns,
 		OpenCalls:  h.calls.openCalls(),
+		Queued:     len(h.queue),
 		Tokens:     e.Tokens,
 		Upper:      e.Upper,
 		Window:     h.limits.Window,
@@ -440,22 +455,37 @@ func (h *History) newEntriesOf(role Role, msgs []Message, reason string) ([]pend
 	return h.newEntries(nil, msgs)
 }
 
-// SetModel names the model that the next requests go to. The name is empty at
-// first. What usage reports teach is kept separately for each model: a new name
-// starts from its [Prior], a known one from what was learned about it.
-func (h *History) SetModel(name string) error {
+// SetModel names the model that the next requests go to, and replaces the limits
+// in the same step, so that no request is made for one model with the limits of
+// another. Zero limits keep those in force. Limits that are wrong are reported as
+// by [History.SetLimits], and then the model stays too. The name is empty at
+// first.
+//
+// What usage reports teach is kept separately for each model: a new name starts
+// from its [Prior], a known one from what was learned about it. SetModel removes
+// nothing: the next Prepare or Do compacts if the new model needs it.
+func (h *History) SetModel(name string, l Limits) error {
 	name = text.Valid(name)
+	limits, faults := l.withDefaults()
+	if len(faults) > 0 {
+		return errors.Join(faults...)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.endedLocked() {
+	switch {
+	case h.endedLocked():
 		return ErrClosed
-	}
-	if name == h.known().model {
+	case name == h.known().model && l == Limits{}:
 		return nil
 	}
-	h.newVersionLocked()
-	h.sent, h.heard = nil, false
-	h.useModelLocked(name, h.known().learned)
+	if l != (Limits{}) {
+		h.setLimitsLocked(limits)
+	}
+	if name != h.known().model {
+		h.newVersionLocked()
+		h.sent, h.heard = nil, false
+		h.useModelLocked(name, h.known().learned)
+	}
 	h.updateChargeLocked()
 	return nil
 }
@@ -463,8 +493,8 @@ func (h *History) SetModel(name string) error {
 // Close closes h. Afterwards h can still be read, and every change returns
 // [ErrClosed]. What was charged to a Budget is given back.
 //
-// Close cancels a running compaction but does not wait for it, so it may be
-// called from anywhere; [History.Wait] waits for one in the background. Close
+// Close cancels a running compaction, and the ctx of a request that Do has sent,
+// but does not wait for them, so it may be called from anywhere; [History.Wait] waits for one in the background. Close
 // may be called more than once, and always returns nil.
 func (h *History) Close() error {
 	h.mu.Lock()
@@ -477,10 +507,13 @@ func (h *History) Close() error {
 			close(h.done)
 		}
 	}
-	f := h.current
+	f, s := h.current, h.sending
 	h.mu.Unlock()
 	if f != nil {
 		f.cancel(ErrClosed)
+	}
+	if s != nil {
+		s.cancel(ErrClosed)
 	}
 	return nil
 }

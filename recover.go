@@ -23,6 +23,8 @@ import (
 //		snap = h.Snapshot()
 //	}
 //
+// [History.Do] does this.
+//
 // As for [History.Compact], Limits.MinFree does not apply, and summarizers are
 // called even shortly after a failure. If another compaction of h is running,
 // Recover first waits until it has ended, or until ctx ends. A nil ctx never

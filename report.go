@@ -119,6 +119,16 @@ func (h *History) deliver(r Report) {
 		"unread", r.Unread, "fits", r.Fits, "duration", r.Duration)
 }
 
+// warn logs a warning. No lock may be held. A panic is ignored.
+func (h *History) warn(text string, cause error) {
+	defer func() { _ = recover() }()
+	var args []any
+	if cause != nil {
+		args = []any{"cause", cause}
+	}
+	h.opts.Logger.Warn(text, args...)
+}
+
 // prefixKept returns the fraction of the raw tokens of sent with which next still
 // starts. Ephemeral messages do not count.
 func prefixKept(sent *reported, next *state) float64 {

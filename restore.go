@@ -21,17 +21,18 @@ func (o OnLoad) String() string { return nameOf(o, "keep", "close", "drop") }
 // A Fault is something wrong in a snapshot that [Restore] has repaired, or an
 // entry that got another ID because of a repair.
 type Fault struct {
-	Index  int    // of the entry, as in Snapshot.At; -1: Restore has inserted it
-	ID     ID     // of the entry in the snapshot; 0: Restore has inserted it
+	Index  int    // of the entry, as in Snapshot.At; -1: Restore has inserted it, or it was queued
+	ID     ID     // of the entry in the snapshot; 0: Restore has inserted it, or it was queued
 	NewID  ID     // of the entry in the History; 0: Restore has dropped it
 	Err    error  // what was wrong: *MessageError, *RoleError or *PairError; nil: only the ID changed
 	Mended string // what Restore did, in words
 }
 
 // Restore returns a new History with what a snapshot holds: entries, IDs, pins,
-// summary, key and calibration. The first ID it gives follows the last one that
-// was given before the snapshot was made. Ephemeral messages are left out. Tokens
-// are counted as the options say. The snapshot may also be one of a History that
+// summary, key and calibration, and copies of the messages that were queued, which
+// it appends if they may follow now. The first ID it gives follows the last one
+// that was given before the snapshot was made. Ephemeral messages are left out.
+// Tokens are counted as the options say. The snapshot may also be one of a History that
 // is still in use: that is how to fork a conversation.
 //
 // Restore checks the snapshot. Roles are checked only between entries with
@@ -78,8 +79,8 @@ func (h *History) load(s *Snapshot) (err error) {
 		h.summary.sum.Tokens = clampInt(h.summary.raw)
 	}
 
+	l := loader{h: h, from: s}
 	if !h.share(s) {
-		l := loader{h: h, from: s}
 		for i := range s.len() {
 			if err := l.entry(i, s.at(i)); err != nil {
 				return err
@@ -109,6 +110,10 @@ func (h *History) load(s *Snapshot) (err error) {
 	if err := inRange(h.last, h.turn); err != nil {
 		return &SnapshotError{Index: -1, Err: err}
 	}
+	if err := l.queue(); err != nil {
+		return err
+	}
+	h.deliverLocked()
 	return nil
 }
 
@@ -367,6 +372,28 @@ func (l *loader) add(i int, old, e *entry) error {
 	}
 	if e.id != old.id {
 		return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Mended: "new ID"})
+	}
+	return nil
+}
+
+// queue adds copies of the messages that wait in the queue of the snapshot.
+func (l *loader) queue() error {
+	for i, q := range l.from.queue {
+		list, err := l.h.newQueued([]Message{q.msg})
+		wrong, ok := err.(*MessageError)
+		switch {
+		case !ok && err != nil:
+			return err
+		case ok:
+			wrong.Index, wrong.Reason = i, "in the queue: "+wrong.Reason
+			if l.h.opts.Repair == nil {
+				return &SnapshotError{Index: -1, Err: wrong}
+			}
+			if err := l.report(Fault{Index: -1, Err: wrong, Mended: "dropped from the queue"}); err != nil {
+				return err
+			}
+		}
+		l.h.queue = append(l.h.queue, list...)
 	}
 	return nil
 }

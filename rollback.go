@@ -24,8 +24,8 @@ type span struct{ first, end uint64 }
 // edits dropped and cleared only entries that the snapshot holds, and none of
 // them touched its newest exchange or the user messages of its newest turn.
 // Otherwise the entries and the summary become exactly those of the snapshot.
-// System entries, ephemeral messages, limits, calibration, and the pins of
-// entries that remain do not change.
+// System entries, ephemeral messages, limits, calibration, the queue, and the
+// pins of entries that remain do not change.
 //
 // Rollback returns [ErrStale] and changes nothing if the snapshot is not one of
 // this History, or if it shows an entry or an edit that another rollback has
@@ -47,6 +47,7 @@ func (h *History) Rollback(at *Snapshot) error {
 		return nil
 	}
 	h.updateChargeLocked()
+	h.deliverLocked()
 	return nil
 }
 
@@ -75,6 +76,7 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 	}
 	h.takeBackLocked(n, h.list[n].id-1)
 	h.updateChargeLocked()
+	h.deliverLocked()
 	return taken, nil
 }
 

@@ -27,6 +27,7 @@ type snapshotJSON struct {
 	Pins        []ID             `json:"pins,omitempty"`
 	System      []entryJSON      `json:"system,omitempty"`
 	Entries     []entryJSON      `json:"entries,omitempty"`
+	Queued      []queuedJSON     `json:"queued,omitempty"`
 }
 
 // calibrationJSON is what usage reports have taught. A reader may ignore it: it
@@ -54,6 +55,20 @@ type entryFields struct {
 	Message Message   `json:"message"`
 }
 
+// A queuedJSON is a message that waits in the queue.
+type queuedJSON struct{ Message }
+
+// UnmarshalJSON returns an error for anything but a user message.
+func (q *queuedJSON) UnmarshalJSON(data []byte) error {
+	if err := json.Unmarshal(data, &q.Message); err != nil {
+		return err
+	}
+	if q.Role != RoleUser {
+		return fmt.Errorf("queued message with role %q, want a user message", q.Role)
+	}
+	return nil
+}
+
 // UnmarshalJSON returns an error for a value that cannot be an entry, so that a
 // long list of such values is not read into memory.
 func (e *entryJSON) UnmarshalJSON(data []byte) error {
@@ -67,7 +82,8 @@ func (e *entryJSON) UnmarshalJSON(data []byte) error {
 }
 
 // MarshalJSON encodes s in the form that the package documentation describes:
-// the entries with their IDs, pins, the summary, the key and the calibration.
+// the entries with their IDs, pins, the summary, the key and the calibration, and
+// the messages that wait in the queue.
 // Ephemeral messages are left out, and so are token counts, because the reader
 // counts again. The zero Snapshot has no key, and decodes to the zero Snapshot.
 func (s *Snapshot) MarshalJSON() ([]byte, error) {
@@ -84,6 +100,9 @@ func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	}
 	for _, e := range s.list {
 		out.Entries = append(out.Entries, e.json())
+	}
+	for _, q := range s.queue {
+		out.Queued = append(out.Queued, queuedJSON{q.msg})
 	}
 	return json.Marshal(out)
 }
@@ -161,6 +180,9 @@ func (in *snapshotJSON) state() (state, error) {
 	s.knowledge = new(knowledge)
 	if c := in.Calibration; c != nil {
 		s.knowledge = &knowledge{model: text.Valid(c.Model), learned: c.Models}
+	}
+	for _, q := range in.Queued {
+		s.queue = append(s.queue, queued{msg: q.Message})
 	}
 	if err := in.check(); err != nil {
 		return s, &SnapshotError{Index: -1, Err: err}

@@ -28,6 +28,14 @@ type state struct {
 	measured        int64          // raw tokens of the view that the last usage report measured
 	edits           []editMark     // marks of applied edits; shared with snapshots and never written to
 	knowledge       *knowledge     // of models; nil if nothing is known
+	queue           []queued       // user messages that wait to be appended; not part of the view, and shared with snapshots
+}
+
+// A queued message waits to be appended. It never changes.
+type queued struct {
+	msg    Message
+	tokens int64 // raw
+	pin    bool  // whether to pin it
 }
 
 // The largest ID and the largest turn are far from overflow, and every JSON
@@ -375,6 +383,15 @@ func countTurns(list []*entry) int {
 func (s *state) newestTurn() int {
 	if n := len(s.list); n > 0 {
 		return s.list[n-1].turn
+	}
+	return 0
+}
+
+// newestID returns the ID of the newest entry that is not a system entry, 0 if
+// there is none.
+func (s *state) newestID() ID {
+	if n := len(s.list); n > 0 {
+		return s.list[n-1].id
 	}
 	return 0
 }

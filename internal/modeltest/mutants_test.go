@@ -76,6 +76,22 @@ var mutants = []mutant{
 	{name: "a late edit is applied", file: "compact_flight.go", text: "	if !f.stop() {\n", with: "	if !f.stop() && false {\n", test: "TestFlight_DeafStrategy"},
 	{name: "a strategy that ignores its ctx keeps the slot", file: "compact_flight.go", text: "context.AfterFunc(f.ctx, f.releaseSlot)", with: "context.AfterFunc(f.ctx, func() {})", test: "TestFlight_DeafStrategy"},
 
+	// One request.
+	{name: "a queued message between a request and its answer", file: "queue.go", text: " || h.isAnswerDueLocked()", with: "", test: "TestDo_ViewChanges|TestDo_QueueWhileAppending"},
+	{name: "a queued message inside a batch", file: "queue.go", text: "h.calls.openCalls() > 0 || ", with: ""},
+	{name: "queued while an answer is due", file: "queue.go", text: "	if newest := h.newestRoleLocked(); newest != RoleUser && newest != RoleTool {\n", with: "	if true {\n"},
+	{name: "a run of users that Restore refuses", file: "append.go", text: "			id++ // with a gap between their IDs, Restore accepts them\n", with: "", test: "TestQueue_WaitsForTheBatch"},
+	{name: "a queue that is not saved", file: "snapshot_json.go", text: "		out.Queued = append(out.Queued, queuedJSON{q.msg})\n", with: "		_ = q\n", test: "TestQueue_Delivers"},
+	{name: "an answer behind other messages", file: "do.go", text: "	case !h.isAnswerDueLocked():\n", with: "	case false:\n", test: "TestDo_ViewChanges"},
+	{name: "a summary for an answer that would be refused", file: "do.go", text: "	return a.h.answerFaultLocked()\n}", with: "	return nil\n}", test: "TestDo_RefusesBeforeItSends"},
+	{name: "a panic that is sent again", file: "do.go", text: "		case panicked, retries == maxRetries:\n", with: "		case retries == maxRetries:\n			_ = panicked\n", test: "TestDo_SendFails"},
+	{name: "sent again without end", file: "do.go", text: "const maxRetries = 2\n", with: "const maxRetries = 5\n", test: "TestDo_Recovers"},
+	{name: "a send that Close does not end", file: "history.go", text: "		s.cancel(ErrClosed)\n", with: "", test: "TestDo_Close"},
+	{name: "a model without its limits", file: "history.go", text: "		h.setLimitsLocked(limits)\n	}\n	if name", with: "		_ = limits\n	}\n	if name", test: "TestHistory_SetModel"},
+	{name: "a cut call that is run", file: "builder.go", text: "	if b.stop != StopLength || len(b.parts) == 0 {\n", with: "	if true {\n", test: "TestBuilder_Cut"},
+	{name: "a cut call that is decoded", file: "wire/stop.go", text: "k == 0 || !d.unclear {", with: "k > 0 || !d.unclear {", test: "TestDecode_Cut"},
+	{name: "a whole call that is put aside", file: "wire/stop.go", text: "!whole && (blank || !isObject)", with: "blank || !isObject", test: "TestDecode_EndedCall"},
+
 	// Errors.
 	{name: "CompactIfNeeded fails while the request fits", file: "compact.go", text: "compactIfHigh); r.Fits {\n", with: "compactIfHigh); r.Fits && err == nil {\n"},
 	{name: "Compact succeeds when it declined", file: "compact.go", text: "		return r, cmp.Or(err, r.Cause)\n", with: "		_ = cmp.Or(err, r.Cause)\n		return r, nil\n"},
