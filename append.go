@@ -46,7 +46,7 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 	}
 	id, cut, err := h.appendBatch(batch)
 	if cut != nil {
-		h.tell(*cut)
+		h.deliver(*cut)
 	}
 	return id, err
 }
@@ -64,7 +64,9 @@ func (h *History) appendBatch(batch []pendingEntry) (last ID, cut *Report, err e
 	if last, err = h.appendLocked(batch); err != nil {
 		return 0, nil, err
 	}
-	return last, h.reportCutsLocked(batch), nil
+	cut = h.reportCutsLocked(batch)
+	h.deliverLocked()
+	return last, cut, nil
 }
 
 // A pendingEntry is an entry that has not been appended yet.
@@ -72,6 +74,7 @@ type pendingEntry struct {
 	*entry
 	original *original // nil: no result was cut
 	pin      bool      // whether to pin it
+	goesOn   bool      // with a run of queued user messages, which no policy ends
 }
 
 // newEntries copies, checks and counts messages, and appends an entry for each
@@ -131,7 +134,7 @@ func (h *History) cutResults(e *entry, bound int64) (*original, error) {
 		}
 		short, ok := h.ident.cutResult(r, weight, bound, ref)
 		if !ok {
-			return nil, &MessageError{Role: RoleTool, Part: i, Reason: fmt.Sprintf("the reference that Spill returned, of %d bytes, does not fit into MaxResult, %d tokens; return a shorter one", len(ref), bound)}
+			return nil, &MessageError{Role: RoleTool, Part: i, Reason: fmt.Sprintf("Spill returned a reference of %d bytes, too long for MaxResult of %d tokens; return a shorter one", len(ref), bound)}
 		}
 		if o == nil {
 			o = newOriginal(e)
@@ -192,11 +195,14 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 	if len(interrupted) > 0 {
 		prev = RoleTool
 	}
-	others := len(h.list) > 0
+	hasList := len(h.list) > 0         // an entry other than system entries comes before
 	exchangeTurn := newestTurn(h.list) // of the newest exchange
 	for i := range batch {
 		a := &batch[i]
 		id++
+		if a.goesOn && !h.opts.Roles.allows(RoleUser, RoleUser) {
+			id++ // with a gap between their IDs, Restore accepts them
+		}
 		a.id, a.head, a.at = id, id, now
 		role := a.msg.Role
 		var err error
@@ -204,11 +210,11 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		case role == RoleTool && open == h.calls:
 			err = open.pair(a.entry, &answered)
 		case role == RoleTool:
-			err = open.pair(a.entry, new([]int))
+			err = open.pair(a.entry, new([]int)) // calls of this batch need no reopening
 		case open.openCalls() > 0:
 			k := open.firstOpen()
 			err = &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
-		case role == RoleSystem && others, role != RoleSystem && !h.opts.Roles.allows(prev, role):
+		case role == RoleSystem && hasList, role != RoleSystem && !a.goesOn && !h.opts.Roles.allows(prev, role):
 			err = &RoleError{Attempted: role, Previous: prev}
 		}
 		if err != nil {
@@ -227,7 +233,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		case RoleTool:
 			a.turn = exchangeTurn
 		default:
-			a.turn, exchangeTurn, others = turn, turn, true
+			a.turn, exchangeTurn, hasList = turn, turn, true
 		}
 		prev = role
 	}
@@ -325,6 +331,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 		h.last, h.lastAppend = e.id, e.at
 	}
 	h.updateChargeLocked()
+	h.deliverLocked()
 	return len(results), nil
 }
 

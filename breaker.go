@@ -9,7 +9,7 @@ import "math"
 type breaker struct {
 	failures int   // in a row
 	appended int64 // History.appendedEver at the last failure
-	excused  bool  // a call came to nothing because of a rollback, and was not counted
+	excused  bool  // one failure caused by a rollback was forgiven
 }
 
 // tripLocked counts a failure.

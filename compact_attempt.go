@@ -8,7 +8,8 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
-// An attempt is one run of the strategy, and the attempt to apply its edit.
+// An attempt is one run of the strategy, and the attempt to apply its edit. A
+// compaction makes up to three; see try.
 type attempt struct {
 	need
 	f      *flight
@@ -33,7 +34,7 @@ type attempt struct {
 	marks   marks
 	total   int64 // size of the request
 	minFree int64 // the least that the edit must free
-	noGain  bool  // all that is not floor is too little to call a model for
+	noGain  bool  // dropping all but the floor would not be worth a model call
 	goal    Goal
 
 	cuts        []replacement // of results in the floor, by the History itself; see compact_cut.go
@@ -96,7 +97,7 @@ func (f *flight) attempt(n need, unclearable []Clear) (r Report, unspilled []Cle
 
 // run asks the strategy for an edit and applies it.
 func (a *attempt) run() error {
-	breakerOpen, err := a.readState()
+	breakerOpen, err := a.begin()
 	if err != nil {
 		return err
 	}
@@ -159,9 +160,9 @@ func (a *attempt) plan() (Edit, error) {
 	return e, err
 }
 
-// readState records the present state of the History, and fills in most of the
-// goal. It reports whether the breaker forbids calling a model.
-func (a *attempt) readState() (breakerOpen bool, err error) {
+// begin records the present state of the History, and fills in most of the goal.
+// It reports whether the breaker forbids calling a model.
+func (a *attempt) begin() (breakerOpen bool, err error) {
 	h := a.f.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -270,7 +271,7 @@ func (a *attempt) setGoal(floor int64, breakerOpen bool) bool {
 // checkLocked implements committer. It refuses an edit that makes the view
 // larger, leaves it too large, or frees too little.
 func (a *attempt) checkLocked(before, next *state) error {
-	if h := a.f.h; !a.requested && h.isHeldLocked() && h.fitsLocked() {
+	if h := a.f.h; !a.requested && h.heldSince > a.at.version && h.isHeldLocked() && h.fitsLocked() {
 		return ErrStale // an edit was undone meanwhile
 	}
 	freed := before.raw() - next.raw()
@@ -284,10 +285,10 @@ func (a *attempt) checkLocked(before, next *state) error {
 	switch {
 	case freed < 0:
 		return &RefusedError{Reason: fmt.Sprintf("the view would grow by %d tokens", -freed)}
-	case a.total > a.limit && weight > limit:
+	case weight > limit && (a.reserve != nil || a.total > a.limit):
 		return &LimitError{Need: clampInt(weight), Limit: clampInt(limit)}
 	}
-	if err := a.summary.fit(freed-(a.at.raw()-a.view.raw()), int64(a.goal.MinFree)); err != nil {
+	if err := a.summary.checkUsable(freed-(a.at.raw()-a.view.raw()), int64(a.goal.MinFree)); err != nil {
 		return err
 	}
 	if freed == 0 && a.reason != ReasonTrigger {
@@ -350,14 +351,14 @@ func (h *History) recordAttempt(a *attempt) {
 	}
 	n := len(h.edits)
 	switch {
-	case a.planning:
+	case a.planning: // counted above
 	case a.work.Calls == 0:
 		if a.counted && h.breaker == a.breakerAfter {
 			// It was counted when ctx ended, but did not call a model after all.
 			h.breaker = a.breakerBefore
 		}
-	case a.counted:
-	case a.failed, a.work.failed():
+	case a.counted: // when ctx ended
+	case a.failed, a.work.wastedCall():
 		h.breaker.tripLocked(h)
 	case a.report.Outcome == OutcomeApplied:
 		h.breaker = breaker{}

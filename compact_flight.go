@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// A flight is a running compaction. It holds the slot of its History from start
-// to finish. If its ctx ends, the slot is released at once, and whatever the
+// A flight is a running compaction, from taking off to landing: others that want
+// one wait until it has landed. It holds the slot of its History all that time.
+// If its ctx ends, the slot is released at once, and whatever the
 // caller's code returns later is discarded.
 type flight struct {
 	h       *History
@@ -43,7 +44,7 @@ func (h *History) withSlot(ctx context.Context, reason Reason, work func(*flight
 			return h.notStarted(reason, ErrClosed)
 		case <-ctx.Done():
 			r, err := h.notStarted(reason, endOf(ctx))
-			h.tell(r)
+			h.deliver(r)
 			return r, err
 		}
 	}
@@ -110,11 +111,11 @@ func (f *flight) finish() {
 	f.cancel(nil)
 }
 
-// deliverReports passes the reports to the observer and the log. The slot must
-// have been released.
+// deliverReports passes the reports to Options.OnCompaction and the log. The slot
+// must have been released.
 func (f *flight) deliverReports() {
 	for _, r := range f.reports {
-		f.h.tell(r)
+		f.h.deliver(r)
 	}
 	f.reports = nil
 }

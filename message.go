@@ -13,11 +13,17 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
+// An ID identifies an entry of a [History]. IDs start at 1, grow with every
+// append, and are never used again, not even after a rollback. 0 identifies no
+// entry. The largest ID is 1<<53; an operation that would need a larger one
+// returns a [*ValueError].
+type ID int64
+
 // A Role says who a message is from.
 type Role string
 
-// The roles of messages. No message has RoleNone: in a [RolePolicy] and a
-// [RoleError] it stands for the place before the first message.
+// The roles of messages. No message has the role RoleNone. A [RolePolicy] and a
+// [RoleError] use it for the place before the first message.
 const (
 	RoleNone      Role = ""
 	RoleSystem    Role = "system"
@@ -35,9 +41,9 @@ type Message struct {
 	Role Role
 
 	// Author names the speaker where the role alone does not: the writer of a
-	// user message in a group chat, or a guest agent behind an assistant
+	// user message in a group chat, or the agent that wrote an assistant
 	// message. The model sees the name in a tag that no text can forge; see
-	// [Snapshot.Messages]. Tool messages are shown without it.
+	// [Snapshot.Messages]. The Author of a tool message is not shown.
 	Author string
 
 	// Origin names the wire format and the model that produced an assistant
@@ -92,7 +98,7 @@ type ToolCall struct {
 	// 1.0 stays 1.0 and keys keep their order. Empty means no arguments.
 	Arguments string
 
-	// Minted reports that ID was made by this package and not by a provider.
+	// Minted reports whether ID was made by this package and not by a provider.
 	Minted bool
 }
 
@@ -108,11 +114,10 @@ type ToolResult struct {
 	// Parts are the content: Text, Media and Opaque. They may be empty.
 	Parts []Part
 
-	// IsError reports that the tool failed and Parts say why.
+	// IsError reports whether the tool failed; then Parts say why.
 	IsError bool
 
-	// Cleared reports that a compaction or an edit has removed the content,
-	// and that Parts hold a marker in its place.
+	// Cleared reports whether an edit has replaced the content by a marker.
 	Cleared bool
 }
 
@@ -281,12 +286,6 @@ func (m Message) isEmpty() bool {
 	return true
 }
 
-// An ID identifies an entry of a [History]. IDs start at 1, grow with every
-// append, and are never used again, not even after a rollback. 0 identifies no
-// entry. The largest ID is 1<<53; an operation that would need a larger one
-// returns a [*ValueError].
-type ID int64
-
 // maxPrinted is how many bytes of a text the String methods print.
 const maxPrinted = 64
 
@@ -328,18 +327,15 @@ func (m Message) LogValue() slog.Value {
 }
 
 // String returns the beginning of the text.
-// String returns the beginning of the text.
 func (r Reasoning) String() string {
 	return fmt.Sprintf("reasoning(%s)", abbreviate(r.Text))
 }
 
 // String returns the name of the tool and the beginning of the arguments.
-// String returns the name of the tool and the beginning of the arguments.
 func (c ToolCall) String() string {
 	return fmt.Sprintf("call %s(%s)", abbreviate(c.Name), abbreviate(c.Arguments))
 }
 
-// String returns the name of the tool and the beginning of each part.
 // String returns the name of the tool and the beginning of each part.
 func (r ToolResult) String() string {
 	kind := "result"
@@ -356,7 +352,6 @@ func (r ToolResult) String() string {
 }
 
 // String returns the MIME type, and the size or the address.
-// String returns the MIME type, and the size or the address.
 func (m Media) String() string {
 	if m.Data == "" {
 		return fmt.Sprintf("media(%s %s)", abbreviate(m.MIME), abbreviate(m.URL))
@@ -364,7 +359,6 @@ func (m Media) String() string {
 	return fmt.Sprintf("media(%s, %d bytes)", abbreviate(m.MIME), len(m.Data)/4*3)
 }
 
-// String returns the format and the size.
 // String returns the format and the size.
 func (o Opaque) String() string {
 	return fmt.Sprintf("opaque(%s, %d bytes)", abbreviate(o.Format), len(o.JSON))

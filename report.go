@@ -53,23 +53,26 @@ type Report struct {
 
 	// Cause says why no edit was applied, even if the error is nil. If an edit
 	// was applied, it says why some results could not be cleared, or why the
-	// strategy added nothing to a cut of results. Nil: nothing went wrong.
+	// strategy added nothing to a cut of results. Nil otherwise.
 	Cause error
 
 	// Fits reports whether the next request is within the limit. Without a
 	// Window it always is.
 	Fits bool
 
-	// The next request before and after. Messages are counted as the model
-	// sees them, including the summary and ephemeral messages.
-	MessagesBefore, MessagesAfter int
-	TokensBefore, TokensAfter     int
+	// The next request. Messages are counted as the model sees them, including
+	// the summary and ephemeral messages.
+	MessagesBefore int // before the edit
+	MessagesAfter  int // after it
+	TokensBefore   int // before the edit
+	TokensAfter    int // after it
 
-	// IDs of entries, in ascending order: dropped without being summarised,
-	// dropped and summarised, with cleared results, with results cut in the
-	// middle, and kept because they were pinned after the edit was planned. Left
-	// returns all but the last as they were.
-	Dropped, Summarised, Cleared, Cut, Kept []ID
+	// IDs of entries, in ascending order. Left returns all but Kept as they were.
+	Dropped    []ID // dropped, and not summarised
+	Summarised []ID // dropped, and the summary stands for them
+	Cleared    []ID // stayed, with results cleared
+	Cut        []ID // stayed, with results cut in the middle
+	Kept       []ID // were to be dropped, cleared or cut, but were pinned after the edit was planned
 
 	SummaryDropped bool // the summary was removed, and no other took its place
 
@@ -98,9 +101,9 @@ func (r Report) clone() Report {
 	return r
 }
 
-// tell gives a report to Options.OnCompaction and to the log. No lock may be held.
+// deliver gives a report to Options.OnCompaction and to the log. No lock may be held.
 // A panic is ignored.
-func (h *History) tell(r Report) {
+func (h *History) deliver(r Report) {
 	if r.Outcome == OutcomeNotNeeded || h.ident == nil {
 		return
 	}
@@ -125,6 +128,16 @@ func (h *History) tell(r Report) {
 		"reason", r.Reason.String(), "strategy", r.Strategy, "cause", r.Cause, "tokens_before", r.TokensBefore, "tokens_after", r.TokensAfter,
 		"dropped", len(r.Dropped), "summarised", len(r.Summarised), "cleared", len(r.Cleared), "cut", len(r.Cut), "kept", len(r.Kept),
 		"unread", r.Unread, "fits", r.Fits, "duration", r.Duration)
+}
+
+// warn logs a warning. No lock may be held. A panic is ignored.
+func (h *History) warn(text string, cause error) {
+	defer func() { _ = recover() }()
+	var args []any
+	if cause != nil {
+		args = []any{"cause", cause}
+	}
+	h.opts.Logger.Warn(text, args...)
 }
 
 // prefixKept returns the fraction of the raw tokens of sent with which next still
@@ -153,7 +166,8 @@ func samePrefix(a shown, b []*entry) (raw int64, all bool) {
 	return raw, n == a.len() && n == len(b)
 }
 
-// measureBeforeLocked sets the sizes in a report to those of the current view.
+// measureBeforeLocked sets the sizes in a report, those after the edit too, to
+// those of the current view.
 func (h *History) measureBeforeLocked(r *Report) {
 	h.measureLocked(r, h.upperLocked(), h.marks.limit)
 }
@@ -188,7 +202,7 @@ type Work struct {
 	Links  []Link // what each link of a Chain did, in order
 }
 
-// failed reports whether a link called a model and contributed nothing.
-func (w *Work) failed() bool {
+// wastedCall reports whether a link called a model and contributed nothing.
+func (w *Work) wastedCall() bool {
 	return slices.ContainsFunc(w.Links, func(l Link) bool { return l.Calls > 0 && l.Outcome != OutcomeApplied })
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -52,14 +53,19 @@ func TestReport_PrefixKept(t *testing.T) {
 	assert.InDelta(t, float64(5+8+3*106+8)/float64(sent.Tokens()), r.PrefixKept, 0.0001, "up to the first result cleared")
 }
 
-// OnCompaction has a report of its own and may change it.
+// OnCompaction has a report of its own and may change it. A slice that
+// Report.clone forgets would be shared with what CompactIfNeeded returns.
 func TestReport_ObserverHasACopy(t *testing.T) {
+	var filled []string
 	opts := bare()
 	opts.OnCompaction = func(r convo.Report) {
-		for _, ids := range [][]convo.ID{r.Dropped, r.Summarised, r.Cleared, r.Kept} {
-			clear(ids)
+		v := reflect.ValueOf(&r).Elem()
+		for i := range v.NumField() {
+			if field := v.Field(i); field.Kind() == reflect.Slice && field.Len() > 0 {
+				filled = append(filled, v.Type().Field(i).Name)
+				field.Index(0).SetZero()
+			}
 		}
-		clear(r.Links)
 	}
 	drops := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 		return convo.Edit{Drop: []convo.ID{9, 10}, Clear: []convo.Clear{{ID: 12}}}, nil
@@ -70,6 +76,19 @@ func TestReport_ObserverHasACopy(t *testing.T) {
 	h = toolTurn(t, opts, 20)
 	r, err := h.Compact(t.Context(), "")
 	require.NoError(t, err)
+	_, cut, err := unansweredRound(t, 1000, func(o *convo.Options) { o.OnCompaction = opts.OnCompaction }, 900, 900).Prepare(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []convo.ID{5, 6}, cut.Cut)
+	v := reflect.ValueOf(r)
+	for i := range v.NumField() {
+		if field := v.Field(i); field.Kind() == reflect.Slice {
+			name := v.Type().Field(i).Name
+			assert.Contains(t, filled, name, "this test has to make a report with the field")
+			if field.Len() > 0 {
+				assert.False(t, field.Index(0).IsZero(), "the observer wrote into %s", name)
+			}
+		}
+	}
 	assert.Equal(t, []convo.ID{9, 10}, r.Dropped)
 	assert.Equal(t, []convo.ID{3, 4}, r.Summarised)
 	assert.Equal(t, []convo.ID{12}, r.Cleared)

@@ -28,16 +28,16 @@ func (h *History) newSpiller(ctx context.Context, disabled bool) *spiller {
 	return &spiller{h: h, ctx: ctx, disabled: disabled, known: h.spilled, added: map[spillKey]string{}}
 }
 
-// maxSpillFailures is after how many failures Options.Spill is taken to be out of
-// order, rather than to refuse one result.
+// After this many failures, Options.Spill is assumed to be down, rather than to
+// refuse one result.
 const maxSpillFailures = 3
 
 // errNoClear is Goal.NoClear while the breaker is open.
-var errNoClear = fmt.Errorf("%w: no result can be cleared, since Options.Spill is backing off after failures; History.Compact calls it anyway", ErrNoGain)
+var errNoClear = fmt.Errorf("%w: no result can be cleared, since Options.Spill is not called for a while after failures; History.Compact calls it anyway", ErrNoGain)
 
 // errSpillDown says that a result was not cleared because Options.Spill was not
 // called for it.
-var errSpillDown = errors.New("convo: clear result: Options.Spill is backing off after failures")
+var errSpillDown = errors.New("convo: clear result: Options.Spill is not called for a while after failures")
 
 // marker stores the original of the result in the i-th part of an entry, and
 // returns the text that replaces it. A nil spiller stores nothing.
@@ -82,7 +82,7 @@ func (s *spiller) store(in *entry, o *original, i int) (ref string, err error) {
 	if s.disabled || s.failed >= maxSpillFailures {
 		return "", errSpillDown
 	}
-	s.failed++ // until the call has succeeded; Spill may also end the goroutine
+	s.failed++ // counted in advance, because Spill may end the goroutine
 	if ref, err = s.h.spill(s.ctx, whole); err != nil {
 		return "", err
 	}

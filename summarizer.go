@@ -16,11 +16,11 @@ type Summarizer interface {
 	// stays as it was.
 	//
 	// Summarize is called without a lock held, on the goroutine that asked for
-	// the summary. A compaction makes one call at a time; only when a call has
-	// not returned although its ctx ended may the next one start beside it. A
-	// Summarizer that several histories share is called by several goroutines
-	// at once. Summarize must return soon after ctx ends; a result that arrives
-	// later is discarded.
+	// the summary. Calls for one History do not overlap, with two exceptions: if
+	// a call has not returned when its ctx ends, the next may start, and Handoff
+	// waits for no other call. A Summarizer that several histories share is
+	// called by several goroutines at once. Summarize must return soon after ctx
+	// ends; a result that arrives later is discarded.
 	Summarize(ctx context.Context, req SummaryRequest) (Summary, error)
 }
 
@@ -69,14 +69,10 @@ type SummaryRequest struct {
 	// something in it has left the view since.
 	Sent *Snapshot
 
-	// Instruction asks for a summary of the messages before it. Send it behind
+	// Instruction asks for a summary of the messages before it. Send it after
 	// Sent.
 	Instruction string
 
 	// Count returns the raw tokens of a text. Package convo always sets it.
 	Count func(string) int
 }
-
-// maxSummary returns the default bound of a summary: an eighth of low, at least
-// 500 tokens.
-func maxSummary(low int) int { return max(low/8, 500) }

@@ -32,7 +32,7 @@ func (h *History) Undo(r Report) error {
 	h.appended = min(h.appended+d.appended, maxTotal)
 	h.newVersionLocked()
 	h.markUndoneLocked(d.version)
-	h.held, h.heldAt = true, h.appendedEver
+	h.heldSince, h.heldAt = h.version, h.appendedEver
 	h.calls = callsOf(h.list)
 	h.lastFocus = ""
 	h.sumPins()
@@ -40,6 +40,7 @@ func (h *History) Undo(r Report) error {
 	h.sumMeasured(true)
 	h.releaseViewsLocked(0)
 	h.updateChargeLocked()
+	h.deliverLocked()
 	return nil
 }
 
@@ -83,12 +84,12 @@ func (h *History) putBackLocked(d *departure) {
 // undone and less than MinFree was appended since. It matters only while the request
 // fits.
 func (h *History) isHeldLocked() bool {
-	return h.held && h.scaleLocked().Part(h.appendedEver-h.heldAt) < max(int64(h.limits.MinFree), 1)
+	return h.heldSince != 0 && h.scaleLocked().Part(h.appendedEver-h.heldAt) < max(int64(h.limits.MinFree), 1)
 }
 
 // rememberEditLocked remembers for Undo that an edit made the current version.
 func (h *History) rememberEditLocked() {
-	h.held = false
+	h.heldSince = 0
 	h.applied = append(h.applied, h.version)
 	if len(h.applied) > maxRecords {
 		h.applied = slices.Clone(h.applied[1:])

@@ -221,7 +221,7 @@ func (d *driver) interleave(ctx context.Context) {
 	for range d.n(4) + 1 {
 		d.m.time++
 		d.say("- meanwhile")
-		d.act(d.n(52))
+		d.act(d.n(55))
 		d.compare()
 	}
 	d.m.time++
@@ -514,6 +514,8 @@ func (d *driver) background() {
 	}
 	d.pick()
 	d.setLimits()
+	d.plans, d.reports = nil, nil
+	d.take() // what is unanswered may be cut
 	h := &held{started: make(chan *convo.Snapshot), resume: make(chan struct{})}
 	d.strategy.held = h
 	if !d.h.CompactInBackground(context.Background()) {
@@ -540,6 +542,7 @@ func (d *driver) background() {
 		}
 	case <-ended: // before the strategy ran
 		d.strategy.held = nil
+		d.resolveCuts()
 	}
 }
 
