@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -242,7 +243,7 @@ func TestBreaker_AbandonedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		calls := 0
-		h := aboveHigh(t, convo.Summarize{Window: -1, With: convo.SummarizerFunc(
+		h := aboveHigh(t, convo.Summarize{Window: -1, Timeout: -1, With: convo.SummarizerFunc(
 			func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
 				mu.Lock()
 				calls++
@@ -401,9 +402,9 @@ func TestBreaker_Resets(t *testing.T) {
 // A call that was made counts as a failure even if the caller's ctx ended it:
 // callers build timeouts out of cancel functions.
 func TestBreaker_EndedContext(t *testing.T) {
-	calls := 0
+	var calls atomic.Int32
 	waits := convo.SummarizerFunc(func(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
-		calls++
+		calls.Add(1)
 		<-ctx.Done()
 		return convo.Summary{}, ctx.Err()
 	})
@@ -423,7 +424,7 @@ func TestBreaker_EndedContext(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				calls = 0
+				calls.Store(0)
 				opts := windowOf(40_000, convo.Summarize{With: waits, Window: -1})
 				opts.Limits.High = 3000
 				h := toolTurn(t, opts, 30)
@@ -432,7 +433,7 @@ func TestBreaker_EndedContext(t *testing.T) {
 					_, _ = h.CompactIfNeeded(ctx)
 					cancel()
 				}
-				assert.Equal(t, tt.calls, calls)
+				assert.EqualValues(t, tt.calls, calls.Load())
 			})
 		})
 	}

@@ -1,7 +1,6 @@
 package convo
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,12 +17,6 @@ type attempt struct {
 	// ErrStale and ErrClosed too.
 	stale  bool // the edit turned out to be stale
 	closed bool // the History turned out to be closed
-
-	// History.mu protects these four, by which the breaker judges the attempt.
-	planning      bool    // the strategy is running, or ended its goroutine
-	counted       bool    // the attempt was counted as a failure while it ran
-	breakerBefore breaker // the breaker before that
-	breakerAfter  breaker // and after it
 
 	// The state of the History when the attempt began, and what follows from
 	// it. total and minFree are upper bounds, in tokens of the whole request.
@@ -63,18 +56,11 @@ func (f *flight) try(n need) (Report, error) {
 	return r, err
 }
 
-// errGoexit is the error of an attempt during which the caller's code ended the
-// goroutine.
-var errGoexit = errors.New("convo: code called by the compaction ended the goroutine with runtime.Goexit; return an error instead")
-
 // attempt makes one attempt that does not clear the unclearable results, and
 // adds its report to f, even if the caller's code ends the goroutine. It returns
 // the results that could not be cleared.
 func (f *flight) attempt(n need, unclearable []Clear) (r Report, unspilled []Clear, err error) {
 	start := time.Now()
-	if f.unwatched {
-		f.watchContext()
-	}
 	a := &attempt{f: f, need: n, unclearable: unclearable}
 	a.report.Reason = n.reason
 	err = errGoexit // unless run returns
@@ -120,14 +106,9 @@ func (a *attempt) run() error {
 // plan asks the strategy for an edit, and copies its work into the report.
 func (a *attempt) plan() (Edit, error) {
 	h := a.f.h
-	h.mu.Lock()
-	a.planning = true
-	h.mu.Unlock()
 	own := *a.at // so that a strategy that writes to its snapshot changes only its own copy
-	name, e, err := plan(a.f.ctx, h.opts.Strategy, &own, a.goal)
-	h.mu.Lock()
-	a.planning, a.work = false, *e.Work
-	h.mu.Unlock()
+	name, e, err := plan(a.f.ctx, h.opts.Strategy, h.direct, &own, a.goal)
+	a.work = *e.Work
 	r := &a.report
 	r.Strategy, r.Links = name, a.work.Links
 	r.Calls, r.Usage, r.Unread = a.work.Calls, a.work.Usage, a.work.Unread
@@ -144,7 +125,6 @@ func (a *attempt) readState() (breakerOpen bool, err error) {
 		a.closed = true
 		return false, ErrClosed
 	}
-	a.f.running = a
 	h.measureBeforeLocked(&a.report)
 	a.at, a.scale, a.marks = h.snapshotLocked(), h.scaleLocked(), h.marks
 	a.total = a.scale.Upper()
@@ -262,8 +242,8 @@ func (a *attempt) checkLocked(before, next *state) error {
 // claimLocked implements committer. It makes sure that ctx has not ended, and
 // makes the reservation for Fit.
 func (a *attempt) claimLocked(next *state) error {
-	if err := a.f.unwatchContext(); err != nil {
-		return err
+	if a.f.ctx.Err() != nil {
+		return endOf(a.f.ctx) // nothing is given up once the caller has
 	}
 	if a.reserve == nil {
 		return nil
@@ -296,15 +276,11 @@ func (a *attempt) conclude(err error) (Report, error) {
 
 // recordAttempt updates the breaker after an attempt has ended, and checks
 // whether the request fits. The breaker counts every attempt that called a model
-// in vain, once each: because a call failed, ended its goroutine or did not
-// return before ctx ended, or because its summary was not used.
+// in vain, once each: because a call failed or did not return in time, or because
+// its summary was not used.
 func (h *History) recordAttempt(a *attempt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if a.planning {
-		h.countAbandonedLocked(a) // the strategy ended the goroutine
-	}
-	a.f.running = nil
 	if a.report.Outcome != OutcomeApplied {
 		a.report.Fits = h.fitsLocked() && !h.endedLocked()
 	}
@@ -313,13 +289,7 @@ func (h *History) recordAttempt(a *attempt) {
 	}
 	n := len(h.edits)
 	switch {
-	case a.planning:
 	case a.work.Calls == 0:
-		if a.counted && h.breaker == a.breakerAfter {
-			// It was counted when ctx ended, but did not call a model after all.
-			h.breaker = a.breakerBefore
-		}
-	case a.counted:
 	case a.work.failed():
 		h.breaker.tripLocked(h)
 	case a.report.Outcome == OutcomeApplied:
@@ -331,15 +301,5 @@ func (h *History) recordAttempt(a *attempt) {
 		h.breaker.excused = true
 	default:
 		h.breaker.tripLocked(h)
-	}
-}
-
-// countAbandonedLocked counts as a failure an attempt whose strategy has not
-// returned. The strategy is taken to have called a model if it was allowed to.
-func (h *History) countAbandonedLocked(a *attempt) {
-	if a.planning && a.goal.NoModel == nil && !a.counted {
-		a.counted, a.breakerBefore = true, h.breaker
-		h.breaker.tripLocked(h)
-		a.breakerAfter = h.breaker
 	}
 }

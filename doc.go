@@ -157,13 +157,19 @@
 //
 // All methods of History, Snapshot, Budget and Reservation may be called by
 // several goroutines at once. One compaction of a History runs at a time: others
-// wait for it under their own ctx, and look again. Strategies and summarizers run
-// on the goroutine of the caller; when its ctx ends, another compaction can start
-// at once, and what comes back later is thrown away.
+// wait for it under their own ctx, and look again.
+//
+// A strategy of yours and each call of a summarizer run on a goroutine of their
+// own, so that one that does not look at its ctx holds nobody up: when ctx ends,
+// or the History is closed, the caller returns, another compaction can start, and
+// what comes back later is thrown away. A call of a model also ends after
+// Summarize.Timeout, a minute by default, and after three quarters of the time
+// until the deadline of ctx; then the next strategy in a [Chain] runs. When ctx
+// itself ends, nothing is removed.
 //
 // No lock is held while code of yours runs (strategy, summarizer, tokenizer, Pin,
 // Spill, Repair, OnCompaction, Logger), so it may call back; a panic in it becomes
-// the operation's [*PanicError]. There are no globals, no network, and no
-// goroutine but that of CompactInBackground, which Close cancels and Wait waits
-// for.
+// the operation's [*PanicError]. There are no globals and no network. No goroutine
+// outlives the call that started it but that of CompactInBackground, which Close
+// cancels and Wait waits for, and code of yours that ignores its ctx.
 package convo

@@ -46,8 +46,7 @@ var (
 
 	// ErrBreaker is the cause when a summarizer was not called because it has
 	// recently failed: it returned an error, panicked, ended its goroutine,
-	// took longer than its ctx allowed, or wrote a summary that could not be
-	// used. It is called again when MinFree/2 new tokens have been appended, a
+	// took longer than it may, or wrote a summary that could not be used. It is called again when MinFree/2 new tokens have been appended, a
 	// number that doubles with each further failure in a row. Compact, Fit and
 	// Recover call it at any time. A strategy returns ErrBreaker to decline.
 	ErrBreaker = errors.New("convo: summarizer is backing off after failures")

@@ -109,6 +109,7 @@ type History struct {
 	ident           *identity     // state.id, to be read without the lock
 	interruptTokens int64         // tokens of interruptReason
 	trigger         Trigger       // of opts.Strategy; nil: it has none
+	direct          bool          // opts.Strategy returns when its ctx ends
 	slot            chan struct{} // holds one value while a compaction runs
 	done            chan struct{} // closed by Close
 
@@ -194,6 +195,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	h = &History{
 		opts:      o,
 		trigger:   triggerOf(o.Strategy),
+		direct:    isDirect(o.Strategy),
 		limits:    limits,
 		slot:      make(chan struct{}, 1),
 		done:      make(chan struct{}),
@@ -461,9 +463,10 @@ func (h *History) SetModel(name string) error {
 // Close closes h. Afterwards h can still be read, and every change returns
 // [ErrClosed]. What was charged to a Budget is given back.
 //
-// Close cancels a running compaction but does not wait for it, so it may be
-// called from anywhere; [History.Wait] waits for one in the background. Close
-// may be called more than once, and always returns nil.
+// Close cancels a running compaction and waits for nothing, so it may be called
+// from anywhere. Whoever waits for that compaction returns, even if a strategy or
+// a summarizer does not; [History.Wait] waits for the one in the background to be
+// reported. Close may be called more than once, and always returns nil.
 func (h *History) Close() error {
 	h.mu.Lock()
 	if !h.closed {

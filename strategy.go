@@ -8,10 +8,11 @@ import (
 
 // A CompactionStrategy decides what to remove from a conversation.
 //
-// A History calls Compact without holding a lock, on the goroutine that asked
-// for the compaction. It makes one call at a time; only when a call has not
-// returned although its ctx ended may the next one start beside it. Compact
-// must return soon after ctx ends; a result that arrives later is discarded.
+// A History calls Compact without holding a lock. It makes one call at a time;
+// only when a call has not returned although its ctx ended may the next one start
+// beside it. Compact should return soon after ctx ends. A strategy that does not
+// holds nobody up: it runs on a goroutine of its own, and what it returns after
+// that is thrown away. It is then taken to have called a model in vain.
 //
 // Compact may read the History and append to it. Asking the same History for
 // another compaction with ctx, or with a context derived from it, fails with
@@ -151,13 +152,15 @@ func (g *Goal) original(ctx context.Context, s *Snapshot, id ID) Message {
 	return s.find(id).msg
 }
 
-// plan asks strategy c for an edit, unless ctx has ended already. A panic of the
-// strategy becomes the error. The Work of the returned edit is never nil.
-func plan(ctx context.Context, c CompactionStrategy, s *Snapshot, g Goal) (name string, e Edit, err error) {
+// plan asks strategy c for an edit, unless ctx has ended already. It returns when
+// ctx ends, even if the strategy does not; direct says that c is one that does
+// (see isDirect). A panic of the strategy becomes the error. The Work of the
+// returned edit is never nil.
+func plan(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g Goal) (name string, e Edit, err error) {
 	if ctx.Err() != nil {
-		return "", Edit{Work: &Work{}}, context.Cause(ctx)
+		return "", Edit{Work: &Work{}}, causeOf(ctx)
 	}
-	name, e, err = callStrategy(ctx, c, s, g)
+	name, e, err = callStrategy(ctx, c, direct, s, g)
 	if err != nil {
 		e = Edit{Work: e.Work}
 	}
@@ -178,10 +181,15 @@ func plan(ctx context.Context, c CompactionStrategy, s *Snapshot, g Goal) (name 
 }
 
 // callStrategy calls c, and turns a panic and an empty edit into errors.
-func callStrategy(ctx context.Context, c CompactionStrategy, s *Snapshot, g Goal) (name string, e Edit, err error) {
-	defer catch(&err, "CompactionStrategy")
+func callStrategy(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g Goal) (name string, e Edit, err error) {
+	const in = "CompactionStrategy"
+	defer catch(&err, in)
 	name = c.Name()
-	e, err = c.Compact(ctx, s, g)
+	if direct {
+		e, err = c.Compact(ctx, s, g)
+	} else {
+		e, err = await(ctx, in, func() (Edit, error) { return c.Compact(ctx, s, g) })
+	}
 	if err == nil && e.isZero() {
 		err = ErrNoGain
 	}

@@ -15,12 +15,14 @@ type Summarizer interface {
 	// than req.MaxTokens is refused with a [*RefusedError], and the conversation
 	// stays as it was.
 	//
-	// Summarize is called without a lock held, on the goroutine that asked for
-	// the summary. A compaction makes one call at a time; only when a call has
-	// not returned although its ctx ended may the next one start beside it. A
-	// Summarizer that several histories share is called by several goroutines
-	// at once. Summarize must return soon after ctx ends; a result that arrives
-	// later is discarded.
+	// Summarize is called without a lock held, on a goroutine of its own. A
+	// compaction makes one call at a time; only when a call has not returned
+	// although its ctx ended may the next one start beside it. A Summarizer
+	// that several histories share is called by several goroutines at once.
+	//
+	// The ctx ends when that of the compaction does, and after
+	// Summarize.Timeout. Summarize should return soon after; nobody waits for
+	// it any longer, and what it returns later is thrown away.
 	Summarize(ctx context.Context, req SummaryRequest) (Summary, error)
 }
 
