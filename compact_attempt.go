@@ -1,7 +1,10 @@
 package convo
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
@@ -14,7 +17,7 @@ type attempt struct {
 	report Report
 
 	// These are kept apart from the error, because the caller's code may return
-	// ErrStale and ErrClosed too.
+	// such errors too.
 	stale  bool // the edit turned out to be stale
 	closed bool // the History turned out to be closed
 
@@ -48,7 +51,7 @@ func (f *flight) try(n need) (Report, error) {
 	}
 	if err == nil && !r.Fits {
 		s := f.h.Status()
-		err = &LimitError{Need: s.Upper, Limit: s.Limit}
+		err = &LimitError{Need: s.Upper, Limit: s.Limit, Compacted: r.Outcome == OutcomeApplied}
 		if r.Outcome == OutcomeDeclined {
 			err = fmt.Errorf("%w (%w)", err, r.Cause)
 		}
@@ -78,15 +81,14 @@ func (f *flight) attempt(n need, unclearable []Clear) (r Report, unspilled []Cle
 
 // run asks the strategy for an edit and applies it.
 func (a *attempt) run() error {
-	breakerOpen, err := a.readState()
-	if err != nil {
+	if err := a.readState(); err != nil {
 		return err
 	}
 	floor := a.at.floorWeight()
 	if err := a.checkFloor(floor); err != nil {
 		return err
 	}
-	if !a.setGoal(a.scale.Weigh(floor.total()), breakerOpen) {
+	if !a.setGoal(a.scale.Weigh(floor.total())) {
 		a.report.Outcome, a.report.Cause = OutcomeDeclined, ErrNoGain
 		return nil
 	}
@@ -94,7 +96,7 @@ func (a *attempt) run() error {
 	if err == nil {
 		a.summary = e.Summary
 		a.unspilled, err = a.f.h.carryOut(a.f.ctx, a.at, &e, &a.report, a.goal.NoClear != nil, a)
-		a.stale, a.closed = err == ErrStale, err == ErrClosed
+		a.stale, a.closed = isStale(err), err == ErrClosed
 	}
 	if a.report.Outcome != OutcomeApplied && a.f.ctx.Err() != nil {
 		a.stale, a.closed = false, false
@@ -116,14 +118,14 @@ func (a *attempt) plan() (Edit, error) {
 }
 
 // readState records the present state of the History, and fills in most of the
-// goal. It reports whether the breaker forbids calling a model.
-func (a *attempt) readState() (breakerOpen bool, err error) {
+// goal.
+func (a *attempt) readState() error {
 	h := a.f.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() {
 		a.closed = true
-		return false, ErrClosed
+		return ErrClosed
 	}
 	h.measureBeforeLocked(&a.report)
 	a.at, a.scale, a.marks = h.snapshotLocked(), h.scaleLocked(), h.marks
@@ -145,9 +147,12 @@ func (a *attempt) readState() (breakerOpen bool, err error) {
 	}
 	a.goal.Sent, a.goal.SentTokens = h.lastSentLocked()
 	if !a.requested && h.spillBreaker.isOpenLocked(h) {
-		a.goal.NoClear = errNoClear
+		a.goal.NoClear = noClearError(h.spillBreaker.cause)
 	}
-	return !a.requested && h.breaker.isOpenLocked(h), nil
+	if !a.requested && h.breaker.isOpenLocked(h) {
+		a.goal.NoModel = &breakerError{h.breaker.cause}
+	}
+	return nil
 }
 
 // checkFloor returns an error if the floor alone is over the limit: then no
@@ -181,7 +186,7 @@ func (a *attempt) checkFloor(w floorWeight) error {
 // setGoal fills in the rest of the goal. It reports whether the strategy should
 // run: it should not if the request fits and dropping everything but the floor
 // would free less than minFree.
-func (a *attempt) setGoal(floor int64, breakerOpen bool) bool {
+func (a *attempt) setGoal(floor int64) bool {
 	counter := a.f.h.ident.counter
 	a.goal.Count = func(text string) int { return clampInt(counter.text(text)) }
 	switch {
@@ -194,11 +199,8 @@ func (a *attempt) setGoal(floor int64, breakerOpen bool) bool {
 		a.noGain = true
 		a.minFree = 1
 	}
-	switch {
-	case a.noGain:
+	if a.noGain {
 		a.goal.NoModel = ErrNoGain
-	case breakerOpen:
-		a.goal.NoModel = ErrBreaker
 	}
 	if a.reason != ReasonTrigger {
 		a.goal.Target = clampInt(max(a.scale.Holds(a.target), 0))
@@ -228,7 +230,7 @@ func (a *attempt) checkLocked(before, next *state) error {
 	case freed < 0:
 		return &RefusedError{Reason: fmt.Sprintf("the view would grow by %d tokens", -freed)}
 	case a.total > a.limit && weight > limit:
-		return &LimitError{Need: clampInt(weight), Limit: clampInt(limit)}
+		return &LimitError{Need: clampInt(weight), Limit: clampInt(limit), Compacted: true}
 	}
 	if err := a.summary.fit(freed, int64(a.goal.MinFree)); err != nil {
 		return err
@@ -254,7 +256,7 @@ func (a *attempt) claimLocked(next *state) error {
 // conclude completes the report of an attempt that returned err. It returns no
 // error for a decline, unless the request is too long.
 func (a *attempt) conclude(err error) (Report, error) {
-	a.f.h.recordAttempt(a)
+	a.f.h.recordAttempt(a, err)
 	r := &a.report
 	if r.Outcome != OutcomeApplied {
 		r.Unread = 0
@@ -277,8 +279,8 @@ func (a *attempt) conclude(err error) (Report, error) {
 // recordAttempt updates the breaker after an attempt has ended, and checks
 // whether the request fits. The breaker counts every attempt that called a model
 // in vain, once each: because a call failed or did not return in time, or because
-// its summary was not used.
-func (h *History) recordAttempt(a *attempt) {
+// its summary was not used. The error is that of the attempt.
+func (h *History) recordAttempt(a *attempt, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if a.report.Outcome != OutcomeApplied {
@@ -291,7 +293,7 @@ func (h *History) recordAttempt(a *attempt) {
 	switch {
 	case a.work.Calls == 0:
 	case a.work.failed():
-		h.breaker.tripLocked(h)
+		h.breaker.tripLocked(h, a.failure(err))
 	case a.report.Outcome == OutcomeApplied:
 		h.breaker = breaker{}
 	case a.stale && (n == 0 || h.edits[n-1].version <= a.at.version) && !h.breaker.excused:
@@ -300,6 +302,21 @@ func (h *History) recordAttempt(a *attempt) {
 		// summarizer's own; so might a second rollback in a row.
 		h.breaker.excused = true
 	default:
-		h.breaker.tripLocked(h)
+		h.breaker.tripLocked(h, a.failure(err))
 	}
+}
+
+// failure returns why the attempt called a model in vain. err is the error of the
+// attempt.
+func (a *attempt) failure(err error) error {
+	if i := slices.IndexFunc(a.work.Links, Link.failed); i >= 0 {
+		err = a.work.Links[i].Cause
+	}
+	err = cmp.Or(err, a.report.Cause)
+	if err != nil && a.f.ctx.Err() != nil {
+		// Later calls return this error too. It must not match the end of a ctx
+		// that is not theirs.
+		err = errors.New(err.Error())
+	}
+	return err
 }

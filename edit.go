@@ -49,8 +49,8 @@ func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "
 //
 // An edit that breaks a rule is an [*EditError]: it names an entry that the
 // snapshot does not hold, part of an exchange, or something in the floor. If the
-// conversation has changed so that the edit no longer fits, the error is
-// [ErrStale]: an entry that it names has left the view or become part of the
+// conversation has changed so that the edit no longer fits, the error is a
+// [*StaleError], which matches [ErrStale]: an entry that it names has left the view or become part of the
 // floor, or it has a summary and another one was put in place since. Append,
 // SetSystem, SetEphemeral, SetLimits and RecordUsage never make an edit stale.
 func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
@@ -60,7 +60,7 @@ func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
 	if err != nil && r.Outcome != OutcomeDeclined {
 		r.Outcome, r.Cause = OutcomeFailed, err
 		r.Fits = r.Fits && err != ErrClosed // nothing may be sent
-		if err == ErrStale {                // not an ErrStale that a Tokenizer panicked with
+		if isStale(err) {
 			r.Outcome = OutcomeStale
 		}
 	}

@@ -181,7 +181,7 @@ func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepar
 		c := &ed.clears[i]
 		k, ok := index(now.list, c.id)
 		if !ok {
-			continue // perform will return ErrStale
+			continue // perform will return a StaleError
 		}
 		from := now.list[k]
 		if _, pinned := slices.BinarySearch(now.pins, from.head); pinned {
@@ -255,7 +255,7 @@ type editEffect struct {
 func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
 	var done editEffect
 	if ed.newSummary != nil && s.summary != ed.oldSummary {
-		return done, ErrStale
+		return done, &StaleError{Reason: "another summary was put in place since; take a new snapshot"}
 	}
 	if len(ed.drop) > 0 || len(ed.clears) > 0 {
 		if err := s.rewrite(ed, p, &done); err != nil || done.retry {
@@ -331,7 +331,7 @@ func (s *state) rewrite(ed *checkedEdit, p *prepared, done *editEffect) error {
 			case floor.pinned(i):
 				done.pinned = append(done.pinned, e.id)
 			case floor.has(i):
-				return ErrStale
+				return &StaleError{ID: e.id, Reason: fmt.Sprintf("is %s by now, which no compaction removes; take a new snapshot", floor.rule(i))}
 			case r == nil:
 				done.dropped = append(done.dropped, e.id)
 				raw -= e.tokens
@@ -351,8 +351,12 @@ func (s *state) rewrite(ed *checkedEdit, p *prepared, done *editEffect) error {
 		stays = true
 		list = append(list, e)
 	}
-	if len(drop) > 0 || len(clears) > 0 {
-		return ErrStale // an entry has left the view
+	const gone = "has left the view since; take a new snapshot"
+	switch {
+	case len(drop) > 0:
+		return &StaleError{ID: drop[0], Reason: gone}
+	case len(clears) > 0:
+		return &StaleError{ID: clears[0].id, Reason: gone}
 	}
 	if !stays && !(i < len(s.list) && s.list[i].turn == turn) {
 		turns--

@@ -12,14 +12,12 @@ var (
 	// [History].
 	ErrClosed = errors.New("convo: history is closed")
 
-	// ErrNotFound is matched by an [IDError]. [History.PinLast] returns it when
-	// there is no exchange to pin.
+	// ErrNotFound is matched by an [IDError], and by the error of
+	// [History.PinLast] when there is no exchange to pin.
 	ErrNotFound = errors.New("convo: not found")
 
-	// ErrStale is returned when a [Snapshot] does not match the [History] that
-	// it is given to: another History or none made it, a rollback has since
-	// removed an entry or undone an edit that it shows, or something that an
-	// edit names has changed. Take a new snapshot and start from that.
+	// ErrStale is matched by a [StaleError]: a [Snapshot] does not match the
+	// [History] that it was given to. Take a new snapshot and start from that.
 	ErrStale = errors.New("convo: stale snapshot")
 
 	// ErrVersion is returned for saved data in a format that this version of
@@ -46,9 +44,11 @@ var (
 
 	// ErrBreaker is the cause when a summarizer was not called because it has
 	// recently failed: it returned an error, panicked, ended its goroutine,
-	// took longer than it may, or wrote a summary that could not be used. It is called again when MinFree/2 new tokens have been appended, a
-	// number that doubles with each further failure in a row. Compact, Fit and
-	// Recover call it at any time. A strategy returns ErrBreaker to decline.
+	// took longer than it may, or wrote a summary that could not be used. The
+	// error also wraps that failure. The summarizer is called again when
+	// MinFree/2 new tokens have been appended, a number that doubles with each
+	// further failure in a row. Compact, Fit and Recover call it at any time. A
+	// strategy returns ErrBreaker to decline.
 	ErrBreaker = errors.New("convo: summarizer is backing off after failures")
 )
 
@@ -109,12 +109,16 @@ type RoleError struct {
 }
 
 func (e *RoleError) Error() string {
-	remedy := "see Options.Roles"
+	remedy := "set Options.Roles to allow it"
 	switch {
 	case e.Attempted == RoleSystem:
 		remedy = "system messages come first, and SetSystem replaces them"
 	case e.Attempted == RoleUser && e.Previous == RoleUser:
 		remedy = "after a failed request, call Rewind(1) to take back the unanswered message"
+	case e.Attempted == RoleAssistant && e.Previous == RoleAssistant:
+		remedy = "put both into one message, or append what the user said in between, or set Options.Roles to Relaxed() to allow it"
+	case e.Attempted == RoleAssistant && (e.Previous == RoleNone || e.Previous == RoleSystem):
+		remedy = "append the user message that it answers before it, or set Options.Roles to Relaxed() to allow it"
 	}
 	return fmt.Sprintf("convo: message %d: %s; %s", e.Index, e.fault(), remedy)
 }
@@ -163,6 +167,32 @@ func (e *IDError) Error() string { return fmt.Sprintf("convo: entry %d is not in
 
 // Is reports whether target is [ErrNotFound].
 func (e *IDError) Is(target error) bool { return target == ErrNotFound }
+
+// A StaleError says why a [Snapshot] does not match the [History] that it was
+// given to: it is nil, another History or none made it, a rollback has since taken
+// back an entry or undone an edit that it shows, or what an edit names is not as it
+// was. It matches [ErrStale].
+type StaleError struct {
+	Reason string // in words, with what to do
+	ID     ID     // of the entry that Reason is about; 0 if it is about none
+}
+
+func (e *StaleError) Error() string {
+	if e.ID == 0 {
+		return "convo: stale snapshot: " + e.Reason
+	}
+	return fmt.Sprintf("convo: stale snapshot: entry %d %s", e.ID, e.Reason)
+}
+
+// Is reports whether target is [ErrStale].
+func (e *StaleError) Is(target error) bool { return target == ErrStale }
+
+// isStale reports whether an error of this package is a StaleError itself. One
+// that the caller's code has returned or panicked with is wrapped.
+func isStale(err error) bool {
+	_, stale := err.(*StaleError)
+	return stale
+}
 
 // An EditError says that an [Edit] breaks a rule. Nothing of it was applied.
 type EditError struct {
@@ -243,15 +273,23 @@ func (e *FloorError) Error() string {
 	return s + "; " + strings.Join(remedies, ", or ")
 }
 
-// A LimitError says that a compaction would have left the request above the
-// limit, and was not applied. Figures are upper bounds in tokens.
+// A LimitError says that the request is above the limit and that no compaction
+// brought it below. Figures are upper bounds in tokens.
 type LimitError struct {
-	Need  int // the size of the request after the compaction
+	Need  int // the size of the request
 	Limit int
+
+	// Compacted says that Need is what a compaction left, or would have left
+	// had it been applied. Otherwise nothing could be removed.
+	Compacted bool
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("convo: cannot fit: %d tokens after compaction exceed limit %d; end the strategy with Truncate in a Chain, or raise Limits.Window", e.Need, e.Limit)
+	after := ""
+	if e.Compacted {
+		after = " after compaction"
+	}
+	return fmt.Sprintf("convo: cannot fit: %d tokens%s exceed limit %d; end the strategy with Truncate in a Chain, or raise Limits.Window", e.Need, after, e.Limit)
 }
 
 // A RefusedError says why the result of a strategy or a summarizer was not

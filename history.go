@@ -240,8 +240,12 @@ func (h *History) ownsLocked(at *Snapshot) error {
 	switch {
 	case h.endedLocked():
 		return ErrClosed
-	case at == nil || at.owner != h:
-		return ErrStale
+	case at == nil:
+		return &StaleError{Reason: "it is nil; take one with History.Snapshot"}
+	case at.owner == nil:
+		return &StaleError{Reason: "it belongs to no History, since With, NewSnapshot or JSON made it; make a History of it with Restore"}
+	case at.owner != h:
+		return &StaleError{Reason: "another History made it; take one of this History"}
 	}
 	return nil
 }

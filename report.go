@@ -177,6 +177,7 @@ type Work struct {
 }
 
 // failed reports whether a link called a model and contributed nothing.
-func (w *Work) failed() bool {
-	return slices.ContainsFunc(w.Links, func(l Link) bool { return l.Calls > 0 && l.Outcome != OutcomeApplied })
-}
+func (w *Work) failed() bool { return slices.ContainsFunc(w.Links, Link.failed) }
+
+// failed reports whether l called a model and contributed nothing.
+func (l Link) failed() bool { return l.Calls > 0 && l.Outcome != OutcomeApplied }

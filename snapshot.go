@@ -14,7 +14,7 @@ import (
 //
 // A snapshot belongs to the [History] that made it. Apply, SplicePrefix,
 // Rollback and RecordUsage accept only snapshots of their own History, and
-// return [ErrStale] for others. Snapshots from [NewSnapshot], [Snapshot.With]
+// return a [*StaleError] for others. Snapshots from [NewSnapshot], [Snapshot.With]
 // and JSON belong to no History.
 type Snapshot struct {
 	owner *History

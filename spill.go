@@ -17,6 +17,7 @@ type spiller struct {
 	ctx               context.Context // for Options.Spill
 	disabled          bool            // Options.Spill must not be called
 	succeeded, failed int             // calls
+	cause             error           // of the last call that failed
 
 	known map[spillKey]string // references for edits that were not applied yet; read only
 	added map[spillKey]string // references that this spiller has added
@@ -32,8 +33,10 @@ func (h *History) newSpiller(ctx context.Context, disabled bool) *spiller {
 // order, rather than to refuse one result.
 const maxSpillFailures = 3
 
-// errNoClear is Goal.NoClear while the breaker is open.
-var errNoClear = fmt.Errorf("%w: no result can be cleared, since Options.Spill is backing off after failures; History.Compact calls it anyway", ErrNoGain)
+// noClearError returns Goal.NoClear while the breaker is open because of cause.
+func noClearError(cause error) error {
+	return fmt.Errorf("%w: no result can be cleared, since Options.Spill is backing off after failures, the last of which was: %v; History.Compact calls it anyway", ErrNoGain, cause)
+}
 
 // errSpillDown says that a result was not cleared because Options.Spill was not
 // called for it.
@@ -55,8 +58,10 @@ func (s *spiller) marker(id *identity, in *entry, r *ToolResult) (text string, e
 		return "", errSpillDown
 	}
 	s.failed++ // until the call has succeeded; Spill may also end the goroutine
+	s.cause = errGoexit
 	ref, err := s.h.spill(s.ctx, *r)
 	if err != nil {
+		s.cause = err
 		return "", err
 	}
 	text = markerText(r, ref)
@@ -79,7 +84,7 @@ func (s *spiller) close() {
 	case s.succeeded > 0:
 		s.h.spillBreaker = breaker{}
 	case s.failed > 0:
-		s.h.spillBreaker.tripLocked(s.h)
+		s.h.spillBreaker.tripLocked(s.h, s.cause)
 	}
 	if len(s.added) == 0 {
 		return

@@ -203,6 +203,8 @@ func isDecline(err error) bool {
 	switch e := err.(type) {
 	case nil, *PanicError, *summarizerError:
 		return false
+	case *breakerError: // whatever the failure was
+		return true
 	case interface{ Unwrap() []error }:
 		for _, err := range e.Unwrap() {
 			if !isDecline(err) {

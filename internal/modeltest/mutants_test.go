@@ -44,9 +44,9 @@ var mutants = []mutant{
 	{name: "a snapshot that an append writes into", file: "state.go", text: "c.sys, c.list, c.pins = slices.Clip(s.sys), slices.Clip(s.list), slices.Clip(s.pins)", with: "c.pins = slices.Clip(s.pins)"},
 
 	// Edits.
-	{name: "an edit that drops what has become floor", file: "edit_apply.go", text: "			case floor.has(i):\n				return ErrStale\n", with: ""},
+	{name: "an edit that drops what has become floor", file: "edit_apply.go", text: "			case floor.has(i):\n				return &StaleError{", with: "			case floor.has(i) && false:\n				return &StaleError{"},
 	{name: "an edit that drops what was pinned since", file: "edit_apply.go", text: "			case floor.pinned(i):\n				done.pinned = append(done.pinned, e.id)\n", with: "			case floor.pinned(i) && false:\n"},
-	{name: "a second summary", file: "edit_apply.go", text: "	if ed.newSummary != nil && s.summary != ed.oldSummary {\n		return done, ErrStale\n	}\n", with: ""},
+	{name: "a second summary", file: "edit_apply.go", text: "	if ed.newSummary != nil && s.summary != ed.oldSummary {\n", with: "	if ed.newSummary != nil && s.summary != ed.oldSummary && false {\n"},
 	{name: "SplicePrefix by count", file: "edit.go", text: "	r, err := h.Apply(at, e)\n", with: "	at = h.Snapshot()\n	for i := range e.Drop {\n		e.Drop[i] = at.list[min(i, len(at.list)-1)].id\n	}\n	r, err := h.Apply(at, e)\n"},
 
 	// Rollbacks.
@@ -90,6 +90,8 @@ var mutants = []mutant{
 
 	// Summaries.
 	{name: "no breaker", file: "breaker.go", text: "	if b.failures == 0 {\n", with: "	if b.failures >= 0 {\n", test: "TestBreaker$|TestAttempts"},
+	{name: "a breaker that hides the failure", file: "breaker.go", text: "func (e *breakerError) Unwrap() error { return e.cause }", with: "func (e *breakerError) Unwrap() error { return nil }", test: "TestBreaker_ShowsTheFailure"},
+	{name: "the end of another caller's ctx", file: "compact_attempt.go", text: "		err = errors.New(err.Error())\n", with: "		_ = errors.New\n", test: "TestBreaker_ShowsTheFailure"},
 	{name: "a breaker that stays open", file: "compact_attempt.go", text: "		h.breaker = breaker{}\n", with: "", test: "TestBreaker_Resets"},
 	{name: "a summary that frees too little", file: "compact_attempt.go", text: "a.summary.fit(freed, int64(a.goal.MinFree))", with: "a.summary.fit(freed, 0)", test: "TestSummarize_FreesTooLittle"},
 	{name: "a summarizer that reads markers", file: "summarize.go", text: "source{id, g.original(ctx, s, id)}", with: "source{id, s.find(id).msg}", test: "TestChain"},
