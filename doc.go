@@ -92,6 +92,23 @@
 // summarizer that failed, is in [Report].Outcome and Report.Cause, in the log as a
 // warning, and given to Options.OnCompaction.
 //
+// # Seeing what happens
+//
+// A [Report], a [Status] and a [Breakdown] print as one line that a person
+// understands:
+//
+//	compacted 41,200 → 19,800 of 112,000 tokens: 12 results cleared, 30 messages summarised in 1,950 tokens (claude-haiku, 2.1 s); 3 pinned kept
+//	41,200 of 112,000 tokens (36 %): 92 entries in 15 turns, 2 open calls; compacts above 98,000
+//	results 20,100, user 9,300, tools 4,000, system 1,200 (pinned 2,000); free 77,400 and reserve 16,000 of 128,000
+//
+// Messages and all that holds them print the beginning of each text, and with %+v
+// the IDs of calls. Options.Logger gets a line for each compaction, always with
+// the same keys. Of each level one, shortened:
+//
+//	level=INFO msg="convo: compaction applied" reason=high strategy=chain cause=<nil> fits=true tokens_before=41200 tokens_after=19800
+//	level=WARN msg="convo: compaction failed" reason=high strategy=summarize cause="convo: summarizer: 503" fits=true
+//	level=DEBUG msg="convo: compaction declined" reason=soft strategy=truncate cause="convo: compaction would free too little"
+//
 // # Tokens
 //
 // A message is counted once, when it is appended, by a [Tokenizer]: [Heuristic],

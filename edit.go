@@ -2,6 +2,8 @@ package convo
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,6 +35,49 @@ type Clear struct {
 	ID     ID     // the entry that holds the result
 	CallID string // the call that the result answers; empty: every result of the entry
 	Text   string // empty: a marker that names the tool, the size, and the reference that Options.Spill returned
+}
+
+// String returns how much the edit drops and clears, and the beginning of its
+// summary.
+func (e Edit) String() string { return e.print(false) }
+
+// Format prints what String returns. The verb %+v prints the IDs of the entries and
+// calls instead of their number.
+func (e Edit) Format(f fmt.State, verb rune) { printTo(f, verb, e.print) }
+
+func (e Edit) print(ids bool) string {
+	var parts []string
+	add := func(what string, n int, list func() string) {
+		switch {
+		case n == 0:
+		case ids:
+			parts = append(parts, what+" "+list())
+		default:
+			parts = append(parts, fmt.Sprintf("%s %d", what, n))
+		}
+	}
+	add("drop", len(e.Drop), func() string { return printRanges(rangesOf(slices.Sorted(slices.Values(e.Drop)))) })
+	add("clear", len(e.Clear), func() string {
+		texts := make([]string, len(e.Clear))
+		for i, c := range e.Clear {
+			texts[i] = c.print(true)
+		}
+		return abbreviateList(texts)
+	})
+	if e.Summary != nil {
+		parts = append(parts, e.Summary.print(ids))
+	}
+	return "edit(" + strings.Join(parts, ", ") + ")"
+}
+
+// String returns the ID of the entry and the beginning of the text.
+func (c Clear) String() string { return c.print(false) }
+
+// Format prints what String returns. The verb %+v also prints the ID of the call.
+func (c Clear) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
+
+func (c Clear) print(ids bool) string {
+	return fmt.Sprintf("%d%s(%s)", c.ID, printID(c.CallID, ids), abbreviate(c.Text))
 }
 
 // isZero reports whether the edit changes nothing.
@@ -128,7 +173,7 @@ func (s *Snapshot) With(e Edit) (_ *Snapshot, err error) {
 	}
 	next.version++
 	next.sumMeasured(true)
-	return &Snapshot{state: next}, nil
+	return &Snapshot{setting: s.setting, state: next}, nil
 }
 
 // apply is Apply, but for the report of an error.

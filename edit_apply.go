@@ -458,6 +458,10 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, by committer) 
 	if p.summary != nil && r.Usage == (Usage{}) {
 		r.Usage = p.summary.sum.Usage
 	}
+	if p.summary != nil && next.summary == p.summary {
+		r.Model = p.summary.sum.Model
+	}
+	r.SummaryAfter = clampInt(next.summary.tokens())
 	r.MessagesAfter, r.TokensAfter = h.messages(), h.estimateLocked().Upper
 	r.Fits = h.fitsLocked()
 	sent := before.reported()

@@ -89,8 +89,17 @@ type Options struct {
 	// panic is ignored.
 	OnCompaction func(Report)
 
-	// Logger gets a line for each report that OnCompaction would get. Nil:
-	// nothing is logged.
+	// Logger gets a line for each report that OnCompaction would get: Info for
+	// an edit that was applied, Warn for a compaction that failed, Debug for any
+	// other. Nil: nothing is logged.
+	//
+	// The message is "convo: compaction " and the outcome. The fields are always
+	// these, for the fields of Report: outcome, reason, strategy, cause, fits,
+	// limit, tokens_before, tokens_after, messages_before, messages_after;
+	// dropped, summarised, cleared and kept, which are numbers of entries;
+	// summary_before, summary_after, model, calls, unread, prefix_kept,
+	// duration. There is one other line, at level Warn and without fields, for
+	// a History that will never be compacted.
 	Logger *slog.Logger
 }
 
@@ -260,7 +269,11 @@ func (h *History) Snapshot() *Snapshot {
 
 func (h *History) snapshotLocked() *Snapshot {
 	if h.snap == nil {
-		h.snap = &Snapshot{owner: h, state: h.state.clipped()}
+		h.snap = &Snapshot{
+			owner:   h,
+			setting: setting{int64(h.limits.Window), int64(h.limits.Reserve), h.statedOverheadLocked(), h.prior},
+			state:   h.state.clipped(),
+		}
 		h.seen = len(h.list)
 	}
 	return h.snap
@@ -321,6 +334,24 @@ type Status struct {
 	Appended   int       // raw tokens since the last applied edit
 	LastAppend time.Time // zero: never
 	LastEdit   time.Time // when an edit was last applied; zero: never
+}
+
+// String says in one line how full the window is:
+//
+//	41,200 of 112,000 tokens (36 %): 30 entries in 15 turns, 2 open calls; compacts above 98,000
+func (s Status) String() string {
+	out := ofLimit(s.Upper, s.Limit)
+	if s.Limit > 0 {
+		out += fmt.Sprintf(" (%d %%)", int(100*float64(s.Upper)/float64(s.Limit)))
+	}
+	out += fmt.Sprintf(": %s in %s", counted(s.Entries, "entry", "entries"), counted(s.Turns, "turn", "turns"))
+	if s.OpenCalls > 0 {
+		out += ", " + counted(s.OpenCalls, "open call", "open calls")
+	}
+	if s.High > 0 && s.High != s.Limit {
+		out += "; compacts above " + grouped(s.High)
+	}
+	return out
 }
 
 // Status returns the current numbers of h. It costs the same however long the

@@ -2,9 +2,13 @@ package convo
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // An Outcome says how a compaction or an edit ended.
@@ -55,14 +59,17 @@ type Report struct {
 	// nothing went wrong.
 	Cause error
 
-	// Fits reports whether the next request is within the limit. Without a
-	// Window it always is.
-	Fits bool
+	// Fits reports whether the next request is within Limit, which is that of
+	// Status. Without a Window there is no limit, Limit is 0, and Fits is true.
+	Fits  bool
+	Limit int
 
 	// The next request before and after. Messages are counted as the model
-	// sees them, including the summary and ephemeral messages.
+	// sees them, including the summary and ephemeral messages. The summary is
+	// measured in raw tokens; 0 if there is none.
 	MessagesBefore, MessagesAfter int
 	TokensBefore, TokensAfter     int
+	SummaryBefore, SummaryAfter   int
 
 	// IDs of entries, in ascending order: dropped without being summarised,
 	// dropped and summarised, cleared, and kept because they were pinned after
@@ -72,9 +79,10 @@ type Report struct {
 	SummaryDropped bool // the summary was removed, and no other took its place
 
 	Duration time.Duration
-	Calls    int   // calls of models, including those that failed
-	Usage    Usage // of these calls
-	Unread   int   // raw tokens of summarised entries that no summarizer was shown
+	Calls    int    // calls of models, including those that failed
+	Usage    Usage  // of these calls
+	Model    string // the model that wrote the summary; empty: none did, or it is not known
+	Unread   int    // raw tokens of summarised entries that no summarizer was shown
 
 	// PrefixKept is the fraction, from 0 to 1, of the last sent request that
 	// the next one still starts with, and so may hit the prompt cache. It is 1
@@ -111,10 +119,156 @@ func (h *History) tell(r Report) {
 		level = slog.LevelWarn
 	}
 	defer func() { _ = recover() }()
-	h.opts.Logger.Log(context.Background(), level, "convo: compaction "+r.Outcome.String(),
-		"reason", r.Reason.String(), "strategy", r.Strategy, "cause", r.Cause, "tokens_before", r.TokensBefore, "tokens_after", r.TokensAfter,
-		"dropped", len(r.Dropped), "summarised", len(r.Summarised), "cleared", len(r.Cleared), "kept", len(r.Kept),
-		"unread", r.Unread, "fits", r.Fits, "duration", r.Duration)
+	h.opts.Logger.LogAttrs(context.Background(), level, "convo: compaction "+r.Outcome.String(), r.attrs()...)
+}
+
+// attrs returns the fields of a log line. Their keys are documented at
+// Options.Logger.
+func (r *Report) attrs() []slog.Attr {
+	return []slog.Attr{
+		slog.String("outcome", r.Outcome.String()),
+		slog.String("reason", r.Reason.String()),
+		slog.String("strategy", r.Strategy),
+		slog.Any("cause", r.Cause),
+		slog.Bool("fits", r.Fits),
+		slog.Int("limit", r.Limit),
+		slog.Int("tokens_before", r.TokensBefore),
+		slog.Int("tokens_after", r.TokensAfter),
+		slog.Int("messages_before", r.MessagesBefore),
+		slog.Int("messages_after", r.MessagesAfter),
+		slog.Int("dropped", len(r.Dropped)),
+		slog.Int("summarised", len(r.Summarised)),
+		slog.Int("cleared", len(r.Cleared)),
+		slog.Int("kept", len(r.Kept)),
+		slog.Int("summary_before", r.SummaryBefore),
+		slog.Int("summary_after", r.SummaryAfter),
+		slog.String("model", r.Model),
+		slog.Int("calls", r.Calls),
+		slog.Int("unread", r.Unread),
+		slog.Float64("prefix_kept", r.PrefixKept),
+		slog.Duration("duration", r.Duration),
+	}
+}
+
+// LogValue returns the fields that a line of Options.Logger has.
+func (r Report) LogValue() slog.Value { return slog.GroupValue(r.attrs()...) }
+
+// String says in one line what was done, or why nothing was:
+//
+//	compacted 41,200 → 19,800 of 112,000 tokens: 12 results cleared, 30 messages summarised in 1,950 tokens (claude-haiku, 2.1 s); 3 pinned kept
+func (r Report) String() string { return r.print(false) }
+
+// Format prints what String returns. The verb %+v also prints the IDs of the
+// entries.
+func (r Report) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
+
+func (r Report) print(ids bool) string {
+	var b strings.Builder
+	switch r.Outcome {
+	case OutcomeApplied:
+		fmt.Fprintf(&b, "compacted %s → %s", grouped(r.TokensBefore), ofLimit(r.TokensAfter, r.Limit))
+	case OutcomeNotNeeded:
+		fmt.Fprintf(&b, "no compaction needed at %s", ofLimit(r.TokensAfter, r.Limit))
+	default:
+		fmt.Fprintf(&b, "compaction %v at %s", r.Outcome, ofLimit(r.TokensAfter, r.Limit))
+	}
+	if done := r.done(ids); len(done) > 0 {
+		b.WriteString(": " + strings.Join(done, ", "))
+	} else if r.Outcome != OutcomeApplied && r.Cause != nil {
+		b.WriteString(": " + printError(r.Cause))
+	}
+	for _, note := range r.notes(ids) {
+		b.WriteString("; " + note)
+	}
+	return b.String()
+}
+
+// done returns what an edit has done, for String.
+func (r *Report) done(ids bool) (done []string) {
+	add := func(list []ID, one, many, rest string) {
+		if len(list) > 0 {
+			done = append(done, counted(len(list), one, many)+rest+printIDs(list, ids))
+		}
+	}
+	add(r.Cleared, "result cleared", "results cleared", "")
+	add(r.Dropped, "message dropped", "messages dropped", "")
+	add(r.Summarised, "message summarised", "messages summarised", r.summaryNote())
+	switch {
+	case r.SummaryDropped:
+		done = append(done, "summary dropped")
+	case r.Outcome == OutcomeApplied && len(done) == 0:
+		done = append(done, fmt.Sprintf("summary of %s tokens", grouped(r.SummaryAfter)))
+	}
+	return done
+}
+
+// summaryNote says how long the summary is, who wrote it and how long that took.
+func (r *Report) summaryNote() string {
+	var how []string
+	if r.Model != "" {
+		how = append(how, abbreviate(r.Model))
+	}
+	if r.Calls > 1 {
+		how = append(how, counted(r.Calls, "call", "calls"))
+	}
+	if r.Calls > 0 {
+		how = append(how, fmt.Sprintf("%.1f s", r.Duration.Seconds()))
+	}
+	note := fmt.Sprintf(" in %s tokens", grouped(r.SummaryAfter))
+	if len(how) > 0 {
+		note += " (" + strings.Join(how, ", ") + ")"
+	}
+	return note
+}
+
+// notes returns what else is worth knowing, for String.
+func (r *Report) notes(ids bool) (notes []string) {
+	if len(r.Kept) > 0 {
+		notes = append(notes, grouped(len(r.Kept))+" pinned kept"+printIDs(r.Kept, ids))
+	}
+	if r.Unread > 0 {
+		notes = append(notes, grouped(r.Unread)+" tokens not read by the summarizer")
+	}
+	if r.Outcome == OutcomeApplied {
+		for _, l := range r.Links {
+			if l.Outcome == OutcomeFailed {
+				notes = append(notes, printError(l.Cause))
+			}
+		}
+		if r.Cause != nil {
+			notes = append(notes, "not all results cleared: "+printError(r.Cause))
+		}
+	}
+	if !r.Fits {
+		notes = append(notes, "the request must not be sent")
+	}
+	return notes
+}
+
+// ofLimit returns a number of tokens beside the limit, if there is one.
+func ofLimit(tokens, limit int) string {
+	if limit == 0 {
+		return grouped(tokens) + " tokens"
+	}
+	return fmt.Sprintf("%s of %s tokens", grouped(tokens), grouped(limit))
+}
+
+// printIDs returns a list of IDs in brackets, if it is to be printed.
+func printIDs(list []ID, ids bool) string {
+	if !ids {
+		return ""
+	}
+	return " [" + printRanges(rangesOf(list)) + "]"
+}
+
+// printError returns the beginning of an error's text, in one line.
+func printError(err error) string {
+	const most = 200
+	s := strings.Join(strings.Fields(strings.ReplaceAll(fmt.Sprint(err), "convo: ", "")), " ")
+	if len(s) > most {
+		s = s[:text.Floor(s, most)] + "…"
+	}
+	return s
 }
 
 // prefixKept returns the fraction of the raw tokens of sent with which next still
@@ -153,7 +307,9 @@ func (h *History) measureBeforeLocked(r *Report) {
 func (h *History) measureLocked(r *Report, total, limit int64) {
 	r.MessagesBefore, r.TokensBefore = h.messages(), clampInt(total)
 	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
-	r.Fits, r.PrefixKept = total <= limit, 1
+	r.SummaryBefore = clampInt(h.summary.tokens())
+	r.SummaryAfter = r.SummaryBefore
+	r.Fits, r.Limit, r.PrefixKept = total <= limit, orZero(limit), 1
 }
 
 // fitsLocked reports whether the next request is within the limit.

@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -31,7 +32,8 @@ type CompactionStrategy interface {
 	Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error)
 }
 
-// StrategyFunc adapts a function to a [CompactionStrategy] named "func".
+// StrategyFunc adapts a function to a [CompactionStrategy]. Its name is "func";
+// use [StrategyFunc.Named] to give it another.
 type StrategyFunc func(ctx context.Context, s *Snapshot, g Goal) (Edit, error)
 
 // Name returns "func".
@@ -41,6 +43,21 @@ func (f StrategyFunc) Name() string { return "func" }
 func (f StrategyFunc) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	return f(ctx, s, g)
 }
+
+// Named returns f as a strategy with the name that reports and log lines show. An
+// empty name means "func".
+func (f StrategyFunc) Named(name string) CompactionStrategy {
+	return namedStrategy{f, cmp.Or(name, f.Name())}
+}
+
+// A namedStrategy is a StrategyFunc with a name.
+type namedStrategy struct {
+	StrategyFunc
+	name string
+}
+
+// Name returns the name.
+func (s namedStrategy) Name() string { return s.name }
 
 // A Trigger is an optional interface of a [CompactionStrategy]. It can start a
 // compaction before the request is too large, for example by the number of

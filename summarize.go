@@ -116,7 +116,7 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, er
 	if err != nil {
 		return e, err
 	}
-	e.Drop, e.Summary = c.drop, &Summary{Text: summary.Text, Usage: summary.Usage}
+	e.Drop, e.Summary = c.drop, &Summary{Text: summary.Text, Usage: summary.Usage, Model: summary.Model}
 	return e, nil
 }
 

@@ -1,6 +1,9 @@
 package convo
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // A Summarizer writes summaries, usually by calling a model. The simplest one is a
 // function that calls yours:
@@ -10,8 +13,8 @@ import "context"
 //		return convo.Summary{Text: text}, err
 //	})
 type Summarizer interface {
-	// Summarize returns a summary of what req describes. It sets Text, and Stop
-	// and Usage if it knows them. A summary that is empty, cut off or longer
+	// Summarize returns a summary of what req describes. It sets Text, and Stop,
+	// Usage and Model if it knows them. A summary that is empty, cut off or longer
 	// than req.MaxTokens is refused with a [*RefusedError], and the conversation
 	// stays as it was.
 	//
@@ -78,6 +81,14 @@ type SummaryRequest struct {
 	// Count returns the raw tokens of a text. Package convo always sets it.
 	Count func(string) int
 }
+
+// String returns what is asked for, without the texts.
+func (r SummaryRequest) String() string {
+	return fmt.Sprintf("request(%s to summarise in at most %d tokens)", counted(len(r.Messages), "message", "messages"), r.MaxTokens)
+}
+
+// GoString returns the same as String.
+func (r SummaryRequest) GoString() string { return r.String() }
 
 // maxSummary returns the default bound of a summary: an eighth of low, at least
 // 500 tokens.

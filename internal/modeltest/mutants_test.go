@@ -87,6 +87,8 @@ var mutants = []mutant{
 	{name: "Recover succeeds without a retry", file: "recover.go", text: "	return false, report, fmt.Errorf(\"%w; the provider said: %w\", err, cause)\n", with: "	return false, report, nil\n"},
 	{name: "Wait returns how the compaction went", file: "compact_background.go", text: "		return b.report.clone(), nil\n	case <-ctx.Done():\n", with: "		return b.report.clone(), b.report.Cause\n	case <-ctx.Done():\n"},
 	{name: "a closed History says that the request fits", file: "compact_flight.go", text: "cause != ErrClosed && cause != ErrReentrant", with: "cause != ErrReentrant"},
+	{name: "%+v without call ids", file: "print.go", text: "	if !ids || id == \"\" {\n", with: "	if ids || id == \"\" {\n", test: "TestPrinting_ShowsIDsAndNoEssays"},
+	{name: "a breakdown that does not add up", file: "breakdown.go", text: "		shared = share\n", with: "		shared = share + 1\n", test: "TestBreakdown"},
 
 	// Summaries.
 	{name: "no breaker", file: "breaker.go", text: "	if b.failures == 0 {\n", with: "	if b.failures >= 0 {\n", test: "TestBreaker$|TestAttempts"},
