@@ -52,13 +52,18 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 	if len(batch) == 0 {
 		return 0, nil
 	}
-	return h.appendLocked(batch)
+	id, err := h.appendLocked(batch)
+	if err == nil {
+		h.deliverLocked()
+	}
+	return id, err
 }
 
 // A pendingEntry is an entry that has not been appended yet.
 type pendingEntry struct {
 	*entry
-	pin bool // whether to pin it
+	pin    bool // whether to pin it
+	goesOn bool // with a run of queued user messages, which no policy ends
 }
 
 // newEntries copies, checks and counts messages, and appends an entry for each
@@ -111,7 +116,7 @@ func (h *History) cutResults(parts []Part) error {
 		}
 		short, ok := h.ident.cutResult(r, weight, int64(h.opts.MaxResult), cutMarker(textSize(r.Parts), ref))
 		if !ok {
-			return &MessageError{Role: RoleTool, Part: i, Reason: fmt.Sprintf("the reference that Spill returned, of %d bytes, does not fit into MaxResult, %d tokens; return a shorter one", len(ref), h.opts.MaxResult)}
+			return &MessageError{Role: RoleTool, Part: i, Reason: fmt.Sprintf("Spill returned a reference of %d bytes, too long for MaxResult of %d tokens; return a shorter one", len(ref), h.opts.MaxResult)}
 		}
 		parts[i] = short
 	}
@@ -147,11 +152,14 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 	if len(interrupted) > 0 {
 		prev = RoleTool
 	}
-	others := len(h.list) > 0
+	hasList := len(h.list) > 0     // an entry other than system entries comes before
 	exchangeTurn := h.newestTurn() // of the newest exchange
 	for i := range batch {
 		a := &batch[i]
 		id++
+		if a.goesOn && !h.opts.Roles.allows(RoleUser, RoleUser) {
+			id++ // with a gap between their IDs, Restore accepts them
+		}
 		a.id, a.head, a.at = id, id, now
 		role := a.msg.Role
 		var err error
@@ -159,11 +167,11 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		case role == RoleTool && open == h.calls:
 			err = open.pair(a.entry, &answered)
 		case role == RoleTool:
-			err = open.pair(a.entry, new([]int))
+			err = open.pair(a.entry, new([]int)) // calls of this batch need no reopening
 		case open.openCalls() > 0:
 			k := open.firstOpen()
 			err = &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
-		case role == RoleSystem && others, role != RoleSystem && !h.opts.Roles.allows(prev, role):
+		case role == RoleSystem && hasList, role != RoleSystem && !a.goesOn && !h.opts.Roles.allows(prev, role):
 			err = &RoleError{Attempted: role, Previous: prev}
 		}
 		if err != nil {
@@ -182,7 +190,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		case RoleTool:
 			a.turn = exchangeTurn
 		default:
-			a.turn, exchangeTurn, others = turn, turn, true
+			a.turn, exchangeTurn, hasList = turn, turn, true
 		}
 		prev = role
 	}
@@ -277,6 +285,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 		h.last, h.lastAppend = e.id, e.at
 	}
 	h.updateChargeLocked()
+	h.deliverLocked()
 	return len(results), nil
 }
 
@@ -502,7 +511,7 @@ func isBase64(s string) bool {
 const minMaxResult = 64
 
 // cutMarker is the text that takes the place of the middle of a result of size
-// bytes.
+// bytes. ref is the reference to the original that Spill returned; empty: none.
 func cutMarker(size int, ref string) string {
 	return fmt.Sprintf("\n[cut: %d bytes in all%s]\n", size, refText(ref))
 }
@@ -526,6 +535,9 @@ func (c *counter) cutResult(r ToolResult, weight, limit int64, marker string) (T
 		return r, false
 	}
 	size := textSize(r.Parts)
+	// Tokens are not spread evenly over the text, so the first guess may keep too
+	// much. With an eighth less each time, few counts are needed, and little more
+	// is cut than need be.
 	for keep := int(float64(size) * float64(room) / float64(weight)); ; keep = keep * 7 / 8 {
 		short := withoutMiddle(r, keep, marker)
 		if keep == 0 || c.texts(short.Parts) <= limit {

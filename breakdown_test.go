@@ -92,7 +92,7 @@ func TestBreakdown_AddsUp(t *testing.T) {
 			case 0:
 				require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 1 + h.Tokens().Tokens*(50+rng.IntN(100))/100}))
 			case 1:
-				require.NoError(t, h.SetModel(string("ab"[rng.IntN(2)])))
+				require.NoError(t, h.SetModel(string("ab"[rng.IntN(2)]), convo.Limits{}))
 			case 2:
 				require.NoError(t, h.SetEphemeral(convo.User(strings.Repeat("rain ", rng.IntN(9)+1))))
 			case 3:

@@ -13,7 +13,7 @@ import (
 type breaker struct {
 	failures int   // in a row
 	appended int64 // History.appendedEver at the last failure
-	excused  bool  // a call came to nothing because of a rollback, and was not counted
+	excused  bool  // one failure caused by a rollback was forgiven
 	cause    error // the last failure
 }
 

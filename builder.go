@@ -19,18 +19,29 @@ import (
 // never got a name are dropped.
 type Builder struct {
 	origin Origin
+	usage  Usage
+	stop   Stop
 	parts  []*partBuilder
 	calls  map[int]*partBuilder
 }
 
 // A partBuilder is a part whose text is not complete yet.
 type partBuilder struct {
-	part Part            // Text, Reasoning or ToolCall, without what text holds; any other part whole
-	text strings.Builder // the text, or the arguments of a call
+	part  Part            // for Text, Reasoning and ToolCall, without the text collected in the field text
+	text  strings.Builder // the text of a Text or a Reasoning, or the arguments of a ToolCall
+	ended bool            // the provider has said that the call is whole
 }
 
 // Origin sets the Origin of the message.
 func (b *Builder) Origin(o Origin) { b.origin = o }
+
+// Usage sets the usage of the request, for Reply.
+func (b *Builder) Usage(u Usage) { b.usage = u }
+
+// Stop sets why the answer ended; StopOf of package wire knows the providers'
+// words. After StopLength, a last call that was cut off is in Reply.Cut and not
+// among the messages. A stream that broke off has no reason: return its error.
+func (b *Builder) Stop(s Stop) { b.stop = s }
 
 // Text appends delta to the text of the message.
 func (b *Builder) Text(delta string) {
@@ -77,9 +88,17 @@ func (b *Builder) ToolCall(index int, delta ToolCall) {
 	pb.text.WriteString(delta.Arguments)
 }
 
+// EndToolCall notes that the provider has said that the call with this index is
+// whole. It matters only for a call with empty arguments, or none that are a
+// JSON object, at the end of an answer that stopped for length.
+func (b *Builder) EndToolCall(index int) {
+	if pb := b.calls[index]; pb != nil {
+		pb.ended = true
+	}
+}
+
 // Part adds a part that is complete, such as [Media] or an [Opaque] block.
-// [Text] and [Reasoning] are added as deltas; a [ToolCall] is a call of its
-// own.
+// [Text] and [Reasoning] are added as deltas; a [ToolCall] begins a new call.
 func (b *Builder) Part(p Part) {
 	switch p := p.(type) {
 	case Text:
@@ -109,7 +128,11 @@ func (b *Builder) Messages() []Message {
 	m := Message{Role: RoleAssistant, Origin: b.origin}
 	var results []Message
 	seen := make(map[string]bool)
+	cut := b.cutCall()
 	for _, pb := range b.parts {
+		if pb == cut {
+			continue
+		}
 		content := text.Valid(pb.text.String())
 		switch p := pb.part.(type) {
 		case Text:
@@ -139,6 +162,34 @@ func (b *Builder) Messages() []Message {
 		return nil
 	}
 	return slices.Insert(results, 0, m)
+}
+
+// Reply returns the messages, the call that was cut off, the usage and the reason
+// of the end, for [History.Do].
+func (b *Builder) Reply() Reply {
+	r := Reply{Messages: b.Messages(), Usage: b.usage, Stop: b.stop}
+	if pb := b.cutCall(); pb != nil {
+		c := pb.part.(ToolCall)
+		c.Arguments = pb.text.String()
+		r.Cut = &c
+	}
+	return r
+}
+
+// cutCall returns the call that was cut off, or nil. That is the last part of an
+// answer that stopped for length, if its arguments are empty or no JSON object.
+func (b *Builder) cutCall() *partBuilder {
+	if b.stop != StopLength || len(b.parts) == 0 {
+		return nil
+	}
+	last := b.parts[len(b.parts)-1]
+	if _, ok := last.part.(ToolCall); !ok || last.ended {
+		return nil
+	}
+	if args := last.text.String(); strings.TrimSpace(args) != "" && isArguments(args) {
+		return nil
+	}
+	return last
 }
 
 // maxBadArguments is how many bytes an error result quotes of arguments that

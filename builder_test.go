@@ -1,6 +1,7 @@
 package convo_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -170,4 +171,60 @@ func TestBuilder_WholeAndStreamedCalls(t *testing.T) {
 		got = append(got, c.ID+" "+c.Name+" "+c.Arguments)
 	}
 	assert.Equal(t, []string{"s0 streamed {}", "w0 whole {}", "s1 streamed {}", "w1 whole {}"}, got)
+}
+
+// The last call of an answer that stopped for length is put aside if its arguments
+// are empty or no JSON object.
+func TestBuilder_Cut(t *testing.T) {
+	call := func(index int, name, args string) func(*convo.Builder) {
+		return func(b *convo.Builder) {
+			b.ToolCall(index, convo.ToolCall{ID: "c" + itoa(index), Name: name})
+			b.ToolCall(index, convo.ToolCall{Arguments: args})
+		}
+	}
+	text := func(b *convo.Builder) { b.Text("Then") }
+	end := func(b *convo.Builder) { b.EndToolCall(0) }
+	for _, tt := range []struct {
+		name  string
+		stop  convo.Stop
+		build []func(*convo.Builder)
+		calls int    // in the messages
+		cut   string // name and arguments of the call that is put aside
+	}{
+		{"right after the name", convo.StopLength, []func(*convo.Builder){text, call(0, "delete_all", "")}, 0, "delete_all "},
+		{"blank arguments", convo.StopLength, []func(*convo.Builder){call(0, "delete_all", " ")}, 0, "delete_all  "},
+		{"inside the arguments", convo.StopLength, []func(*convo.Builder){call(0, "rm", `{"path": "/ho`)}, 0, `rm {"path": "/ho`},
+		{"no object", convo.StopLength, []func(*convo.Builder){call(0, "rm", `"/home`)}, 0, `rm "/home`},
+		{"the second of two", convo.StopLength, []func(*convo.Builder){call(0, "ls", ""), call(1, "rm", "")}, 1, "rm "},
+		{"whole arguments", convo.StopLength, []func(*convo.Builder){call(0, "rm", `{}`)}, 1, ""},
+		{"the provider ended it", convo.StopLength, []func(*convo.Builder){call(0, "now", ""), end}, 1, ""},
+		{"a text follows", convo.StopLength, []func(*convo.Builder){call(0, "now", ""), text}, 1, ""},
+		{"it stopped for the call", convo.StopToolCall, []func(*convo.Builder){call(0, "now", "")}, 1, ""},
+		{"no reason was told", convo.StopDone, []func(*convo.Builder){call(0, "now", "")}, 1, ""},
+		{"no call", convo.StopLength, []func(*convo.Builder){text}, 0, ""},
+		{"nothing at all", convo.StopLength, nil, 0, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var b convo.Builder
+			for _, f := range tt.build {
+				f(&b)
+			}
+			b.Stop(tt.stop)
+			b.Usage(convo.Usage{Input: 3})
+			b.EndToolCall(9) // there is none
+			r := b.Reply()
+			assert.Equal(t, tt.stop, r.Stop)
+			assert.Equal(t, 3, r.Usage.Input)
+			assert.Len(t, r.OpenCalls(), tt.calls)
+			if tt.cut == "" {
+				assert.Nil(t, r.Cut)
+			} else if assert.NotNil(t, r.Cut) {
+				assert.Equal(t, tt.cut, r.Cut.Name+" "+r.Cut.Arguments)
+			}
+			h := historyOf(t, nil, convo.User("u"))
+			_, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { return r, nil })
+			require.NoError(t, err)
+			assert.Equal(t, tt.calls, h.Status().OpenCalls)
+		})
+	}
 }

@@ -48,15 +48,14 @@ func (s *state) reported() *reported {
 	}
 }
 
-// light returns c. But if the view of c has an entry newer than after, it
-// returns a copy with traces in place of the view's entries, so that these can
-// leave memory.
-func (c *calibration) light(after ID) *calibration {
+// withTraces returns c, or, if its view shows an entry newer than after, a copy
+// that keeps a trace of each entry, so that the entries can be freed.
+func (c *calibration) withTraces(after ID) *calibration {
 	if c == nil || c.at == nil || c.at.list.entries == nil || c.at.list.newerThan(after).len() == 0 {
 		return c
 	}
 	own, at := *c, *c.at
-	at.sys, at.list = at.sys.light(), at.list.light()
+	at.sys, at.list = at.sys.withTraces(), at.list.withTraces()
 	own.at = &at
 	return &own
 }
@@ -86,8 +85,8 @@ func (v shown) at(i int) trace {
 	return v.traces[i]
 }
 
-// light returns v with traces in place of entries.
-func (v shown) light() shown {
+// withTraces returns v with traces in place of entries.
+func (v shown) withTraces() shown {
 	if v.entries == nil {
 		return v
 	}
@@ -107,8 +106,8 @@ func (v shown) newerThan(last ID) shown {
 	return shown{traces: v.traces[n:]}
 }
 
-// scale returns the scale of s as far as usage reports say. The caller sets
-// Prior, and Overhead if nothing was reported.
+// scale returns the scale of s without what usage reports do not say: the caller
+// sets Prior, and also Overhead if nothing was reported.
 func (s *state) scale() calibrate.Scale {
 	raw := s.raw()
 	c := s.known().cal

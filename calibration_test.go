@@ -139,17 +139,17 @@ func TestPriors(t *testing.T) {
 	}{
 		{"", 500, 563}, {"other", 500, 563}, {"large-1", 1200, 1800}, {"large-2.5", 2000, 2250}, {"none", 1000, 1000},
 	} {
-		require.NoError(t, h.SetModel(tt.model))
+		require.NoError(t, h.SetModel(tt.model, convo.Limits{}))
 		assert.Equal(t, convo.Estimate{Tokens: tt.tokens, Upper: tt.upper}, h.Tokens(), tt.model)
 	}
-	require.NoError(t, h.SetModel("large-1"))
+	require.NoError(t, h.SetModel("large-1", convo.Limits{}))
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 1500}))
 	mustAppend(t, h, convo.Assistant(strings.Repeat("a", 1000)))
 	assert.Equal(t, 1500+1200, h.Tokens().Tokens, "the prior holds for what is new")
 
 	fork, err := convo.Restore(h.Snapshot(), &convo.Options{Tokenizer: opts.Tokenizer, Priors: map[string]convo.Prior{"x": {Ratio: 300}}})
 	require.NoError(t, err)
-	require.NoError(t, fork.SetModel("x"))
+	require.NoError(t, fork.SetModel("x", convo.Limits{}))
 	assert.Equal(t, 3*fork.Snapshot().Tokens(), fork.Tokens().Tokens)
 }
 
@@ -194,13 +194,13 @@ func TestCalibration_ModelsTakeTurns(t *testing.T) {
 	small, large := provider{100, 0.8}, provider{4000, 1.6}
 	h := historyOf(t, bare())
 	for range 6 {
-		require.NoError(t, h.SetModel("small"))
+		require.NoError(t, h.SetModel("small", convo.Limits{}))
 		small.talk(t, h, 1)
-		require.NoError(t, h.SetModel("large"))
+		require.NoError(t, h.SetModel("large", convo.Limits{}))
 		large.talk(t, h, 1)
 	}
 	assert.InEpsilon(t, large.weigh(h.Snapshot()), h.Tokens().Tokens, 0.02)
-	require.NoError(t, h.SetModel("small"))
+	require.NoError(t, h.SetModel("small", convo.Limits{}))
 	assert.InEpsilon(t, small.weigh(h.Snapshot()), h.Tokens().Tokens, 0.02)
 	assert.GreaterOrEqual(t, h.Tokens().Upper, small.weigh(h.Snapshot()))
 }
@@ -380,14 +380,14 @@ func TestCalibration_ModelsKeepNoViews(t *testing.T) {
 	before := inUse()
 	h := historyOf(t, bare())
 	for i := range 100 {
-		require.NoError(t, h.SetModel(fmt.Sprint("model ", i)))
+		require.NoError(t, h.SetModel(fmt.Sprint("model ", i), convo.Limits{}))
 		mustAppend(t, h, convo.User(strings.Repeat("u", 1<<20)), convo.Assistant("a"))
 		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: h.Snapshot().Tokens()}))
 		_, err := h.SplicePrefix(h.Snapshot(), h.Len()-2, "")
 		require.NoError(t, err)
 	}
 	assert.Less(t, inUse()-before, int64(12<<20))
-	require.NoError(t, h.SetModel("model 3"))
+	require.NoError(t, h.SetModel("model 3", convo.Limits{}))
 	assert.Positive(t, h.Tokens().Tokens)
 	runtime.KeepAlive(h)
 }

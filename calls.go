@@ -21,8 +21,8 @@ type call struct {
 	answered             bool
 }
 
-// manyCalls is the number of calls up to which find searches the list. Beyond
-// it, rings keep the time to answer all calls linear.
+// Up to this many calls, find searches the list. With more, rings keep the time
+// to answer all calls linear.
 const manyCalls = 32
 
 // newCalls returns the calls of a message, all of them open, or nil if it has
@@ -191,7 +191,7 @@ func (c *calls) firstOpen() *call {
 // pair finds the call that each result in e answers, marks it as answered, and
 // fills in a result's ID and name if they are empty. It appends the calls to
 // answered, for reopen. After an error, the calls of the results before the
-// faulty one remain answered.
+// faulty one remain answered; the caller must reopen them.
 func (c *calls) pair(e *entry, answered *[]int) error {
 	for i, p := range e.msg.Parts {
 		r := p.(ToolResult)

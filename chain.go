@@ -161,7 +161,7 @@ func (s *Snapshot) withChecked(e Edit, g Goal) (*Snapshot, error) {
 	if freed < 0 {
 		return nil, &RefusedError{Reason: fmt.Sprintf("the view would grow by %d tokens", -freed)}
 	}
-	return next, e.Summary.fit(freed, int64(g.MinFree))
+	return next, e.Summary.checkUsable(freed, int64(g.MinFree))
 }
 
 // A combinedEdit collects the edits and the work of the links of a chain.
@@ -170,7 +170,7 @@ type combinedEdit struct {
 	covers []Range // what the summary stands for
 }
 
-// addLink adds how a link did.
+// addLink adds the result of a link.
 func (c *combinedEdit) addLink(l Link) { c.e.Work.Links = append(c.e.Work.Links, l) }
 
 // addWork adds the work of a link.

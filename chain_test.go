@@ -122,14 +122,14 @@ func TestChain(t *testing.T) {
 	})
 	t.Run("hostile links", func(t *testing.T) {
 		bad := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
-			return convo.Edit{Drop: []convo.ID{4}}, nil // half an exchange
+			return convo.Edit{Drop: []convo.ID{4}}, nil // part of an exchange
 		})
 		panics := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { panic("boom") })
 		h := toolTurn(t, windowOf(1500, convo.Chain(nil, bad, panics, convo.Chain(), convo.Chain(convo.Truncate{}))), 20)
 		r, err := h.CompactIfNeeded(t.Context())
 		require.NoError(t, err)
 		require.Len(t, r.Links, 5)
-		for i, want := range []string{"Chain is <nil>", "half an exchange (entry 3)", "panic in CompactionStrategy: boom"} {
+		for i, want := range []string{"Chain is <nil>", "part of an exchange (entry 3)", "panic in CompactionStrategy: boom"} {
 			assert.Equal(t, convo.OutcomeFailed, r.Links[i].Outcome)
 			require.ErrorContains(t, r.Links[i].Cause, want)
 		}

@@ -15,6 +15,8 @@ import (
 //		return err // the request would be too long, or h is closed
 //	}
 //
+// [History.Do] does this, sends the snapshot and appends the answer.
+//
 // It returns an error in the same cases as CompactIfNeeded. The snapshot is
 // never nil, not even when there is an error.
 func (h *History) Prepare(ctx context.Context) (*Snapshot, Report, error) {
@@ -76,13 +78,11 @@ func (h *History) CompactIfNeeded(ctx context.Context) (r Report, err error) {
 	case err == nil && !due:
 		return r, nil
 	}
-	if r, err = h.withSlot(ctx, n.reason, compactIfDue); r.Fits {
+	if r, err = h.withSlot(ctx, n.reason, (*flight).compactIfHigh); r.Fits {
 		return r, nil
 	}
 	return r, err
 }
-
-func compactIfDue(f *flight) (Report, error) { return f.compactIfDue(false) }
 
 // Compact runs the strategy, whether a compaction is needed or not. It works
 // down to Limits.Low or to half of the present size, whichever is less. The
@@ -155,9 +155,10 @@ func (h *History) isIdleLocked(focus string) bool {
 	return h.appended == 0 && edited && (focus == "" || focus == h.lastFocus)
 }
 
-// check reports whether a compaction is due, and returns its need. With soft, it compares the
-// request with the soft mark too. It writes the current figures into r. The
-// error is ErrClosed, or a panic of the Trigger; in both cases nothing is due.
+// check reports whether a compaction is due, and returns its need. With soft, it
+// compares the request with the soft mark too. It writes the current figures into
+// r. The error is ErrClosed, or a panic of the Trigger; in both cases nothing is
+// due.
 func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	h.mu.Lock()
 	m := h.marks
@@ -185,15 +186,9 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 		due, err = isDue(h.trigger, status)
 	}
 	if warn {
-		h.warnUnbounded()
+		h.warn("convo: this conversation will never be compacted: set Limits.Window or Limits.High, or a strategy that is a Trigger", nil)
 	}
 	return n, due, err
-}
-
-// warnUnbounded logs that this conversation will never be compacted.
-func (h *History) warnUnbounded() {
-	defer func() { _ = recover() }()
-	h.opts.Logger.Warn("convo: this conversation will never be compacted: set Limits.Window or Limits.High, or a strategy that is a Trigger")
 }
 
 // A need says why to compact, and how far. Sizes are upper bounds, in tokens of
@@ -211,9 +206,13 @@ type need struct {
 	reserve    func(next *state) error // reserves them; called last, with the lock held
 }
 
-// maxRounds is how often one call compacts at most. It takes more than one round
+// maxRounds is how often one call compacts at most. More than one round is needed
 // only if others append faster than the strategy removes.
 const maxRounds = 8
+
+// compactIfHigh is compactIfDue for a caller that waits: a request above the soft
+// mark alone is not due.
+func (f *flight) compactIfHigh() (Report, error) { return f.compactIfDue(false) }
 
 // compactIfDue compacts until nothing is due, the request fits, or an attempt
 // applied no edit. With soft, a request above the soft mark is due too.

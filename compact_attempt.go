@@ -10,7 +10,8 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
-// An attempt is one run of the strategy, and the attempt to apply its edit.
+// An attempt is one run of the strategy, and the attempt to apply its edit. A
+// compaction makes up to three; see try.
 type attempt struct {
 	need
 	f      *flight
@@ -28,7 +29,7 @@ type attempt struct {
 	marks   marks
 	total   int64 // size of the request
 	minFree int64 // the least that the edit must free
-	noGain  bool  // all that is not floor is too little to call a model for
+	noGain  bool  // dropping all but the floor would not be worth a model call
 	goal    Goal
 
 	unclearable []Clear  // results that the attempt before failed to clear
@@ -81,7 +82,7 @@ func (f *flight) attempt(n need, unclearable []Clear) (r Report, unspilled []Cle
 
 // run asks the strategy for an edit and applies it.
 func (a *attempt) run() error {
-	if err := a.readState(); err != nil {
+	if err := a.begin(); err != nil {
 		return err
 	}
 	floor := a.at.floorWeight()
@@ -117,9 +118,8 @@ func (a *attempt) plan() (Edit, error) {
 	return e, err
 }
 
-// readState records the present state of the History, and fills in most of the
-// goal.
-func (a *attempt) readState() error {
+// begin records the present state of the History, and fills in most of the goal.
+func (a *attempt) begin() error {
 	h := a.f.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -229,10 +229,10 @@ func (a *attempt) checkLocked(before, next *state) error {
 	switch {
 	case freed < 0:
 		return &RefusedError{Reason: fmt.Sprintf("the view would grow by %d tokens", -freed)}
-	case a.total > a.limit && weight > limit:
+	case weight > limit && (a.reserve != nil || a.total > a.limit):
 		return &LimitError{Need: clampInt(weight), Limit: clampInt(limit), Compacted: true}
 	}
-	if err := a.summary.fit(freed, int64(a.goal.MinFree)); err != nil {
+	if err := a.summary.checkUsable(freed, int64(a.goal.MinFree)); err != nil {
 		return err
 	}
 	if freed == 0 && a.reason != ReasonTrigger {
@@ -292,7 +292,7 @@ func (h *History) recordAttempt(a *attempt, err error) {
 	n := len(h.edits)
 	switch {
 	case a.work.Calls == 0:
-	case a.work.failed():
+	case a.work.wastedCall():
 		h.breaker.tripLocked(h, a.failure(err))
 	case a.report.Outcome == OutcomeApplied:
 		h.breaker = breaker{}
@@ -309,7 +309,7 @@ func (h *History) recordAttempt(a *attempt, err error) {
 // failure returns why the attempt called a model in vain. err is the error of the
 // attempt.
 func (a *attempt) failure(err error) error {
-	if i := slices.IndexFunc(a.work.Links, Link.failed); i >= 0 {
+	if i := slices.IndexFunc(a.work.Links, Link.wastedCall); i >= 0 {
 		err = a.work.Links[i].Cause
 	}
 	err = cmp.Or(err, a.report.Cause)

@@ -2,9 +2,10 @@ package convo
 
 import "context"
 
-// A flight is a running compaction. It holds the slot of its History from start
-// to finish. If its ctx ends, it ends at once: a strategy that does not return is
-// left behind on a goroutine of its own.
+// A flight is a running compaction, from taking off to landing: others that want
+// one wait until it has landed. It holds the slot of its History all that time.
+// If its ctx ends, it ends at once: a strategy that does not return is left behind
+// on a goroutine of its own.
 type flight struct {
 	h      *History
 	ctx    context.Context // for the caller's code; it carries the flightKey, and Close cancels it
@@ -32,7 +33,7 @@ func (h *History) withSlot(ctx context.Context, reason Reason, work func(*flight
 			return h.notStarted(reason, ErrClosed)
 		case <-ctx.Done():
 			r, err := h.notStarted(reason, endOf(ctx))
-			h.tell(r)
+			h.deliver(r)
 			return r, err
 		}
 	}
@@ -70,11 +71,11 @@ func (f *flight) finish() {
 	<-f.h.slot
 }
 
-// deliverReports passes the reports to the observer and the log. The slot must
-// have been released.
+// deliverReports passes the reports to Options.OnCompaction and the log. The slot
+// must have been released.
 func (f *flight) deliverReports() {
 	for _, r := range f.reports {
-		f.h.tell(r)
+		f.h.deliver(r)
 	}
 	f.reports = nil
 }

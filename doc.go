@@ -13,13 +13,29 @@
 //	id, err := h.Append(convo.User("Window seats only, I am tall."))
 //	err = h.Pin(id) // stays word for word
 //
+//	reply, err := h.Do(ctx, send) // send calls the model, with the SDK you already use
+//	for _, call := range reply.OpenCalls() {
+//		_, err = h.Append(convo.Result(call, run(call)))
+//	}
+//
+// # Requests
+//
+// [History.Do] makes one request: it compacts if needed, calls send with the
+// [Snapshot] to send, compacts further and sends again if the provider says that
+// the request was too long, records the usage and appends the answer, a [Reply].
+// It is made of steps that can also be called one by one:
+//
 //	snap, report, err := h.Prepare(ctx) // compacts if needed
 //	if err != nil {
 //		return err // the request must not be sent
 //	}
-//	reply, usage := send(snap.Messages()) // with the SDK you already use
-//	err = h.RecordUsage(snap, usage)
-//	_, err = h.Append(reply)
+//	reply, err := send(ctx, snap) // if it was too long: h.Recover(ctx, snap, err)
+//	err = h.RecordUsage(snap, reply.Usage)
+//	_, err = h.Append(reply.Messages...)
+//
+// [History.Queue] takes user messages that arrive while the model or its tools are
+// at work, and appends them when they are in nobody's way. [History.SetModel]
+// changes the model and its limits in one step.
 //
 // # Messages
 //
@@ -35,8 +51,8 @@
 // Append checks roles against a [RolePolicy]: [Strict], [Relaxed] or a table of
 // yours. It pairs results with calls by occurrence: a result answers the first
 // unanswered call with its id in the newest exchange. Ids may come again in later
-// exchanges, and results may be empty. A message that does not fit is a
-// [*RoleError], a [*PairError] or a [*MessageError], and nothing is appended.
+// exchanges, and results may be empty. Append refuses a message with a
+// [*RoleError], a [*PairError] or a [*MessageError]; then nothing is appended.
 //
 // An assistant message with tool calls and the results that answer them are an
 // exchange: they stay or go together. A user message, or several in a row, begins
@@ -55,20 +71,21 @@
 // user messages of the newest turn, the newest exchange, ephemeral messages. The
 // rest is removed oldest first, in whole exchanges. A compaction starts when the
 // request weighs more than the mark high, and brings it down to the mark low in
-// one step: rarely, so that the provider's prompt cache stays useful in between.
-// See [Limits].
+// one step. Because one compaction frees much, compactions are rare, and the
+// provider's prompt cache stays useful in between. See [Limits].
 //
-// [History.Prepare] and [History.CompactIfNeeded] look before each request, at the
-// cost of a few nanoseconds. [History.Compact] works at once, with a focus.
-// [History.CompactInBackground] starts at the mark soft and lets the conversation
-// go on; [History.Wait] returns its report. [History.Fit] makes room and reserves
-// it. [History.Recover] is for the moment when a provider answers that the
-// request is too long. All return a [Report] that says what was removed.
+// [History.Prepare] and [History.CompactIfNeeded] check before each request, which
+// takes nanoseconds. [History.Compact] compacts at once; a focus tells the
+// summarizer what matters. [History.CompactInBackground] starts at the mark soft
+// and lets the conversation go on; [History.Wait] returns its report.
+// [History.Fit] makes room and reserves it. [History.Recover] is for the moment
+// when a provider answers that the request is too long. All return a [Report]
+// that says what was removed.
 //
 // A [CompactionStrategy] reads a snapshot and returns an [Edit]: entries to drop,
 // results to clear, a summary that stands for entries that were dropped. There
 // are [Truncate], [SlidingWindow], [ClearToolResults], [Summarize] and [Chain];
-// one of your own is a [StrategyFunc]. The edit is checked against the
+// [StrategyFunc] makes a strategy of a function. The edit is checked against the
 // conversation as it is when it is applied, and takes effect as a whole or not at
 // all: what was appended meanwhile stays, and what was pinned meanwhile is kept.
 // [History.Apply] and [History.SplicePrefix] take an edit made by hand.
@@ -79,16 +96,17 @@
 //
 // [History.Pin] keeps an exchange word for word. [History.Rollback] goes back to a
 // snapshot, [History.Rewind] takes whole turns back, [History.AnswerOpenCalls]
-// ends a tool round that was given up.
+// answers open calls that will not be run.
 //
 // Package wire writes a snapshot in the formats of the providers.
 //
 // # Errors
 //
-// An error means that what was asked for is not so, and nothing else does.
-// Prepare and CompactIfNeeded return one exactly when the request must not be
+// A method returns an error exactly if it did not do what it was asked to.
+// Prepare and CompactIfNeeded return one exactly if the request must not be
 // sent: it does not fit, the History is closed, or the call came from inside a
-// compaction. Whatever else went wrong while the request fits, such as a
+// compaction. Do also returns one when send failed, or when the answer could not
+// be appended. Whatever else went wrong while the request fits, such as a
 // summarizer that failed, is in [Report].Outcome and Report.Cause, in the log as a
 // warning, and given to Options.OnCompaction.
 //
@@ -107,14 +125,14 @@
 //
 //	level=INFO msg="convo: compaction applied" reason=high strategy=chain cause=<nil> fits=true tokens_before=41200 tokens_after=19800
 //	level=WARN msg="convo: compaction failed" reason=high strategy=summarize cause="convo: summarizer: 503" fits=true
-//	level=DEBUG msg="convo: compaction declined" reason=soft strategy=truncate cause="convo: compaction would free too little"
+//	level=DEBUG msg="convo: compaction declined" reason=soft strategy=truncate cause="convo: nothing worth removing"
 //
 // # Tokens
 //
 // A message is counted once, when it is appended, by a [Tokenizer]: [Heuristic],
 // the default, which needs no vocabulary; [Tiktoken], exact for OpenAI's models,
-// offline; or a [TokenizerFunc] of yours. [Overheads] weigh what is not text;
-// package wire has the rules of the providers.
+// offline; or a [TokenizerFunc] of yours. [Overheads] says how many tokens
+// everything else takes; package wire has the rules of the providers.
 //
 // [History.RecordUsage] corrects the estimate by what the provider reported for
 // the snapshot that was sent:
@@ -124,7 +142,7 @@
 //	h.RecordUsage(snap, convo.Usage{Input: 5210})
 //	h.Tokens()                                   // {Tokens:5210 Upper:5210 Measured:5210}
 //	h.Append(convo.Assistant("At 09:10 and 13:45."))
-//	h.Tokens()                                   // {Tokens:5223 Upper:5231 Measured:5210}
+//	h.Tokens()                                   // {Tokens:5224 Upper:5232 Measured:5210}
 //
 // From then on only what is new is an estimate, at a ratio learned from report to
 // report, and Upper is a bound for it, learned from how far estimates were off.
@@ -134,14 +152,15 @@
 //
 // # Saving
 //
-// A Snapshot is JSON both ways, with IDs, pins, summary and calibration:
+// A Snapshot is JSON both ways, with IDs, pins, summary, calibration and the
+// messages that wait in the queue:
 //
 //	{"version": 1, "key": "abcdefgh", "last_id": 2, "turn": 1, "touched_turn": 0, "appended": 0,
 //	 "calibration": {"model": "", "models": [
 //	   {"model": "", "ratio": 1, "weight": 0, "spread": 0, "seen": 0, "tokens": 0, "raw": 0,
 //	    "doubt": 0, "small_tokens": 0, "small_raw": 0}]},
 //	 "summary": {"text": "", "covers": [{"first": 1, "last": 1}], "updates": 0, "time": ""},
-//	 "pins": [2], "system": [], "entries": [{"id": 2, "turn": 1, "time": "", "message": {}}]}
+//	 "pins": [2], "system": [], "entries": [{"id": 2, "turn": 1, "time": "", "message": {}}], "queued": []}
 //
 // A message is
 //
@@ -153,7 +172,7 @@
 //	  {"type": "media", "mime": "", "data": "", "url": ""},
 //	  {"type": "opaque", "format": "", "json": "{}"}]}
 //
-// Empty fields are left out. Unknown fields and types, and a key that stands twice
+// Empty fields are left out. Unknown fields and types, and a key that occurs twice
 // in one object, are errors. Arguments and opaque blocks are strings, so that
 // their bytes stay. The calibration may be left out or ignored: it only makes
 // estimates better. What a History writes, [Restore] reads: it makes a History of
@@ -162,19 +181,19 @@
 //
 // # Costs
 //
-// Append is amortised constant; the first one after a rollback or an edit copies
-// the pointers of the view. Snapshot, Len, Status, Tokens, pinning the newest
-// exchange, and Prepare with nothing to do are constant; any other pin costs as
-// much as there are pins. Rollback and Rewind cost what they take back, and a copy
-// of the pointers where a snapshot sees what they take; an edit and a compaction
-// cost the view. What is removed is freed, unless a snapshot that you keep shares
-// memory with it.
+// Append takes amortised constant time; the first one after a rollback or an edit
+// copies the pointers of the view. Snapshot, Len, Status, Tokens, pinning the
+// newest exchange, and Prepare with nothing to do take constant time; any other
+// pin takes time linear in the number of pins. Rollback and Rewind take time
+// linear in what they take back, or in the view if a snapshot shares it. An edit
+// and a compaction take time linear in the view. What is removed is freed, unless
+// a snapshot that you keep shares memory with it.
 //
 // # Concurrency
 //
 // All methods of History, Snapshot, Budget and Reservation may be called by
-// several goroutines at once. One compaction of a History runs at a time: others
-// wait for it under their own ctx, and look again.
+// several goroutines at once. One Do of a History runs at a time, and one
+// compaction: others wait for it under their own ctx, and look again.
 //
 // A strategy of yours and each call of a summarizer run on a goroutine of their
 // own, so that one that does not look at its ctx holds nobody up: when ctx ends,
@@ -184,7 +203,7 @@
 // until the deadline of ctx; then the next strategy in a [Chain] runs. When ctx
 // itself ends, nothing is removed.
 //
-// No lock is held while code of yours runs (strategy, summarizer, tokenizer, Pin,
+// No lock is held while code of yours runs (strategy, summarizer, send, tokenizer, Pin,
 // Spill, Repair, OnCompaction, Logger), so it may call back; a panic in it becomes
 // the operation's [*PanicError]. There are no globals and no network. No goroutine
 // outlives the call that started it but that of CompactInBackground, which Close

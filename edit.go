@@ -92,10 +92,11 @@ func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "
 // and Report.Cause says why. The error is nil if anything changed. If nothing did,
 // it is [ErrNoGain], or that of Options.Spill.
 //
-// An edit that breaks a rule is an [*EditError]: it names an entry that the
-// snapshot does not hold, part of an exchange, or something in the floor. If the
+// Apply returns an [*EditError] for an edit that names an entry that the snapshot
+// does not hold, part of an exchange, or something in the floor, and a
+// [*RefusedError] for a summary whose Stop is not StopDone. If the
 // conversation has changed so that the edit no longer fits, the error is a
-// [*StaleError], which matches [ErrStale]: an entry that it names has left the view or become part of the
+// [*StaleError]: an entry that it names has left the view or become part of the
 // floor, or it has a summary and another one was put in place since. Append,
 // SetSystem, SetEphemeral, SetLimits and RecordUsage never make an edit stale.
 func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
@@ -109,7 +110,7 @@ func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
 			r.Outcome = OutcomeStale
 		}
 	}
-	h.tell(r)
+	h.deliver(r)
 	return r, err
 }
 
@@ -155,8 +156,8 @@ func (h *History) SplicePrefix(at *Snapshot, n int, summary string) (dropped int
 
 // With returns a snapshot of the view as the edit would leave it. It changes
 // nothing and does not call Options.Spill. The new snapshot belongs to no History,
-// so Apply, Rollback, RecordUsage and Recover refuse it. An edit that breaks a rule
-// is an [*EditError], as for [History.Apply].
+// so Apply, Rollback, RecordUsage and Recover refuse it. With returns an
+// [*EditError] for an edit that breaks a rule, as [History.Apply] does.
 func (s *Snapshot) With(e Edit) (_ *Snapshot, err error) {
 	defer catch(&err, "Options.Tokenizer")
 	checked, err := checkEdit(&s.state, &e)
@@ -176,7 +177,7 @@ func (s *Snapshot) With(e Edit) (_ *Snapshot, err error) {
 	return &Snapshot{setting: s.setting, state: next}, nil
 }
 
-// apply is Apply, but for the report of an error.
+// apply does the work of Apply, which then puts an error into the report.
 func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 	r := Report{Reason: ReasonManual}
 	h.mu.Lock()

@@ -63,17 +63,20 @@ func checkEdit(at *state, e *Edit) (*checkedEdit, error) {
 	if summary.Text != "" && strings.TrimSpace(summary.Text) == "" {
 		return nil, &EditError{Rule: "the summary is blank; an empty one removes it"}
 	}
+	if summary.Stop != StopDone {
+		return nil, summary.fault()
+	}
 	for _, r := range summary.Covers {
 		if r.First < 1 || r.Last < r.First || r.Last > at.last {
 			return nil, &EditError{Rule: fmt.Sprintf("the summary covers %d to %d, which is not an ascending range of IDs from 1 to %d", r.First, r.Last, at.last)}
 		}
 	}
-	summary.Covers = slices.Clone(summary.Covers)
 	if summary.Covers == nil && summary.Text != "" {
-		summary.Covers = rangesOf(ed.drop)
+		summary.Covers, ed.covered = rangesOf(ed.drop), ed.drop
+	} else {
+		summary.Covers = slices.SortedFunc(slices.Values(summary.Covers), byFirst)
+		ed.covered = within(ed.drop, summary.Covers)
 	}
-	slices.SortFunc(summary.Covers, byFirst)
-	ed.covered = within(ed.drop, summary.Covers)
 	if summary.Usage.fault() != nil {
 		summary.Usage = Usage{}
 	}
@@ -99,7 +102,7 @@ func (ed *checkedEdit) checkDrop(at *state) error {
 		}
 		if named > 0 {
 			if named < to-from {
-				return &EditError{Rule: "drops half an exchange", ID: at.list[from].id}
+				return &EditError{Rule: "drops part of an exchange", ID: at.list[from].id}
 			}
 			if rule := floor.rule(from); rule != "" {
 				return &EditError{Rule: "drops " + rule, ID: at.list[from].id}
@@ -173,7 +176,7 @@ type prepared struct {
 // there is nothing to clear.
 type replacement struct{ from, to *entry }
 
-// prepare makes and counts the texts that an edit puts in place of what now holds.
+// prepare makes and counts the texts that an edit puts in place, for the view now.
 // It runs the caller's code, so no lock may be held.
 func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepared {
 	p := &prepared{clears: make([]replacement, len(ed.clears))}
@@ -270,7 +273,7 @@ func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
 		s.summary = nil
 		return done, nil
 	}
-	if done.splitDropped(ed.covered); len(done.summarised) == 0 && len(ed.covered) > 0 {
+	if done.splitDropped(ed); len(done.summarised) == 0 && len(ed.covered) > 0 {
 		return done, nil // everything that the summary stands for was pinned meanwhile
 	}
 	summary := &p.summary.sum
@@ -286,10 +289,18 @@ func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
 }
 
 // splitDropped moves what the summary stands for from dropped to summarised.
-func (done *editEffect) splitDropped(covered []ID) {
+func (done *editEffect) splitDropped(ed *checkedEdit) {
+	covered := ed.covered
+	if len(covered) == len(ed.drop) { // usual: it stands for all of them
+		done.summarised, done.dropped = done.dropped, nil
+		return
+	}
 	var rest []ID
 	for _, id := range done.dropped {
-		if _, ok := slices.BinarySearch(covered, id); ok {
+		for len(covered) > 0 && covered[0] < id {
+			covered = covered[1:]
+		}
+		if len(covered) > 0 && covered[0] == id {
 			done.summarised = append(done.summarised, id)
 		} else {
 			rest = append(rest, id)
@@ -372,8 +383,10 @@ func (s *state) touch(e *entry, done *editEffect) {
 	s.touched = max(s.touched, e.turn)
 }
 
-// A committer can refuse an edit just before it takes effect. It is the compaction
-// that planned the edit. Its methods are called with the lock held.
+// A committer can refuse an edit just before it takes effect. It is the attempt of
+// a compaction that planned the edit. Its methods are called with the lock held.
+// It is an interface, although only attempt implements it, because edits are in a
+// lower layer than compactions and so cannot name attempt.
 type committer interface {
 	// checkLocked returns an error if the view next, which the edit makes of
 	// before, must not take its place. It changes nothing.

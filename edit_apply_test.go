@@ -208,7 +208,7 @@ func TestApply_WhatNeverMakesItStale(t *testing.T) {
 	require.NoError(t, h.SetEphemeral(convo.User("e")))
 	require.NoError(t, h.SetLimits(convo.Limits{Window: 1000}))
 	require.NoError(t, h.RecordUsage(at, convo.Usage{Input: 500}))
-	require.NoError(t, h.SetModel("other"))
+	require.NoError(t, h.SetModel("other", convo.Limits{}))
 	r, err := h.Apply(at, convo.Edit{Drop: []convo.ID{2, 6, 7}, Clear: []convo.Clear{{ID: 5}}, Summary: &convo.Summary{Text: "s"}})
 	require.NoError(t, err)
 	assert.Equal(t, []convo.ID{2, 6, 7}, r.Summarised)
@@ -330,14 +330,13 @@ func TestApply_SummarySlot(t *testing.T) {
 	for range 3 {
 		mustAppend(t, h, convo.Assistant("x"), convo.User("y"))
 	}
-	apply(t, h, convo.Edit{Drop: []convo.ID{2, 6}, Summary: &convo.Summary{Text: "one", Usage: convo.Usage{Input: 5}, Stop: convo.StopLength}})
+	apply(t, h, convo.Edit{Drop: []convo.ID{2, 6}, Summary: &convo.Summary{Text: "one", Usage: convo.Usage{Input: 5}}})
 	sum, ok := h.Snapshot().Summary()
 	require.True(t, ok)
 	assert.Equal(t, []convo.Range{{First: 2, Last: 2}, {First: 6, Last: 6}}, sum.Covers)
 	assert.Zero(t, sum.Updates)
 	assert.False(t, sum.Time.IsZero())
 	assert.Equal(t, convo.Usage{Input: 5}, sum.Usage)
-	assert.Equal(t, convo.StopLength, sum.Stop)
 
 	apply(t, h, convo.Edit{Drop: []convo.ID{7}, Summary: &convo.Summary{Text: "two"}})
 	sum, _ = h.Snapshot().Summary()
@@ -414,7 +413,7 @@ func TestApply_FreesWhatItDrops(t *testing.T) {
 		},
 		"reports for two models": func(t *testing.T, h *convo.History) {
 			report(t, h, h.Snapshot())
-			require.NoError(t, h.SetModel("another"))
+			require.NoError(t, h.SetModel("another", convo.Limits{}))
 			report(t, h, h.Snapshot())
 			drop(t, h)
 		},

@@ -22,7 +22,7 @@ func TestApply_EditErrors(t *testing.T) {
 		id     convo.ID
 		callID string
 	}{
-		{"drops half an exchange", convo.Edit{Drop: []convo.ID{2, 3, 4}}, 3, ""},
+		{"drops part of an exchange", convo.Edit{Drop: []convo.ID{2, 3, 4}}, 3, ""},
 		{"drops a result alone", convo.Edit{Drop: []convo.ID{5}}, 3, ""},
 		{"drops a system entry", convo.Edit{Drop: []convo.ID{1, 2}}, 1, ""},
 		{"drops a pinned exchange", convo.Edit{Drop: []convo.ID{6}}, 6, ""},
@@ -77,6 +77,23 @@ func apply(t *testing.T, h *convo.History, e convo.Edit) convo.Report {
 	require.NoError(t, err)
 	require.Equal(t, convo.OutcomeApplied, r.Outcome)
 	return r
+}
+
+// A summary that its model had not finished stands for nothing.
+func TestApply_UnfinishedSummary(t *testing.T) {
+	h := tour(t, nil)
+	at := h.Snapshot()
+	for stop := convo.StopLength; stop <= convo.StopRefused+1; stop++ {
+		for _, text := range []string{"They went", ""} {
+			e := convo.Edit{Drop: []convo.ID{2}, Summary: &convo.Summary{Text: text, Stop: stop}}
+			unchanged(t, h, func() {
+				_, err := h.Apply(at, e)
+				require.ErrorAs(t, err, new(*convo.RefusedError))
+				_, err = at.With(e)
+				require.ErrorAs(t, err, new(*convo.RefusedError))
+			})
+		}
+	}
 }
 
 func TestApply_ZeroEditDeclines(t *testing.T) {

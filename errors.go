@@ -32,23 +32,23 @@ var (
 var (
 	// ErrReentrant is returned when code that runs inside a compaction of a
 	// [History], such as a strategy or a summarizer, starts another compaction
-	// of the same History or waits for one. Such a call is recognised by its
-	// ctx: the one that the code was given, or one derived from it, even after
-	// the compaction has ended.
-	ErrReentrant = errors.New("convo: compaction called from inside a compaction")
+	// of the same History, waits for one or calls Do, and when the send of a Do
+	// calls Do. Such a call is recognised by its ctx: the one that the code was
+	// given, or one derived from it, even after the compaction has ended.
+	ErrReentrant = errors.New("convo: called from inside a compaction, or the send of a Do, of the same History; call it when that has returned")
 
-	// ErrNoGain says that a compaction was declined because it would free too
-	// few tokens to be worth it. [History.Apply] returns it for an edit that
-	// changed nothing. A strategy returns it to decline.
-	ErrNoGain = errors.New("convo: compaction would free too little")
+	// ErrNoGain says that a compaction was declined because there was nothing
+	// to remove, or too little to be worth it. [History.Apply] returns it for an
+	// edit that changed nothing. A strategy returns it to decline.
+	ErrNoGain = errors.New("convo: nothing worth removing")
 
 	// ErrBreaker is the cause when a summarizer was not called because it has
 	// recently failed: it returned an error, panicked, ended its goroutine,
 	// took longer than it may, or wrote a summary that could not be used. The
-	// error also wraps that failure. The summarizer is called again when
-	// MinFree/2 new tokens have been appended, a number that doubles with each
-	// further failure in a row. Compact, Fit and Recover call it at any time. A
-	// strategy returns ErrBreaker to decline.
+	// error also wraps that failure. The summarizer is called again after
+	// MinFree/2 new tokens; this number doubles with each further failure in a
+	// row. Compact, Fit and Recover call it at any time. A strategy returns
+	// ErrBreaker to decline.
 	ErrBreaker = errors.New("convo: summarizer is backing off after failures")
 )
 
@@ -101,7 +101,8 @@ func (e *MessageError) Error() string {
 	return fmt.Sprintf("convo: message %d (%s), part %d: %s", e.Index, roleName(e.Role), e.Part, e.Reason)
 }
 
-// A RoleError says that the [RolePolicy] does not allow a message in its place.
+// A RoleError says that the [RolePolicy] does not allow a role where the message
+// stands.
 type RoleError struct {
 	Attempted Role // of the message
 	Previous  Role // of the message before it; RoleNone if there is none
@@ -126,9 +127,9 @@ func (e *RoleError) Error() string {
 // fault returns what is wrong, without the position and the remedy.
 func (e *RoleError) fault() string {
 	if e.Previous == RoleNone {
-		return fmt.Sprintf("role %s may not come first", e.Attempted)
+		return fmt.Sprintf("role %s may not come first", roleName(e.Attempted))
 	}
-	return fmt.Sprintf("role %s may not follow %s", e.Attempted, e.Previous)
+	return fmt.Sprintf("role %s may not follow %s", roleName(e.Attempted), roleName(e.Previous))
 }
 
 // A PairError says that a tool call and a result do not match. It unwraps to
@@ -273,14 +274,14 @@ func (e *FloorError) Error() string {
 	return s + "; " + strings.Join(remedies, ", or ")
 }
 
-// A LimitError says that the request is above the limit and that no compaction
-// brought it below. Figures are upper bounds in tokens.
+// A LimitError says that the next request is larger than the limit, and that
+// compaction did not help. Figures are upper bounds in tokens.
 type LimitError struct {
-	Need  int // the size of the request
-	Limit int
+	Need  int // the size of the request as it is, or as a refused edit would have left it
+	Limit int // what Need had to come down to: the limit, less for Fit, and for Recover less than what was refused
 
-	// Compacted says that Need is what a compaction left, or would have left
-	// had it been applied. Otherwise nothing could be removed.
+	// Compacted reports whether Need is what an edit left, or would have left.
+	// If not, nothing could be removed.
 	Compacted bool
 }
 
@@ -314,7 +315,7 @@ func (e *SnapshotError) Error() string {
 	if e.Index < 0 {
 		return "convo: snapshot: " + cause
 	}
-	const repair = "; set Options.Repair to mend it" // Restore mends these
+	const repair = "; Options.Repair makes Restore repair it"
 	switch err := e.Err.(type) {
 	case *PairError:
 		cause = err.fault() + repair

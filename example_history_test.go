@@ -80,7 +80,7 @@ func ExampleHistory_Apply() {
 	e, _ := h.Snapshot().Find(4)
 	fmt.Println(e.Message.Text())
 	// Output:
-	// convo: edit: drops half an exchange (entry 3)
+	// convo: edit: drops part of an exchange (entry 3)
 	// applied [2] [4] <nil>
 	// [result of search cleared: 600 bytes]
 }
@@ -212,7 +212,7 @@ func ExampleNewSnapshot() {
 	}})
 	fmt.Println(h.Len(), err)
 	// Output:
-	// convo: snapshot entry 2 (ID 3): a call has no result yet (id "c1", tool "find"); set Options.Repair to mend it
+	// convo: snapshot entry 2 (ID 3): a call has no result yet (id "c1", tool "find"); Options.Repair makes Restore repair it
 	// true
 	// 0 4 answered with an error result
 	// 3 5 new ID

@@ -73,7 +73,7 @@ func ExampleHistory_Append() {
 	_, err = h.Append(convo.User("Hi"), convo.Result(convo.ToolCall{ID: "c7"}, "42"))
 	fmt.Println(errors.Is(err, convo.ErrNoOpenCall))
 	// Output:
-	// convo: message 2: role assistant may not follow assistant; put both into one message, or append what the user said in between, or set Options.Roles to Relaxed() to allow it
+	// convo: message 2: role "assistant" may not follow "assistant"; put both into one message, or append what the user said in between, or set Options.Roles to Relaxed() to allow it
 	// assistant assistant 2
 	// 0
 	// true
@@ -156,11 +156,11 @@ func ExampleHistory_RecordUsage() {
 func ExampleHistory_SetModel() {
 	h, _ := convo.New(nil)
 	h.Append(convo.User("Hi"))
-	h.SetModel("large")
+	h.SetModel("large", convo.Limits{})
 	h.RecordUsage(h.Snapshot(), convo.Usage{Input: 900})
-	h.SetModel("small")
+	h.SetModel("small", convo.Limits{})
 	small := h.Tokens().Tokens
-	h.SetModel("large")
+	h.SetModel("large", convo.Limits{})
 	fmt.Println(small < 10, h.Tokens().Tokens)
 	// Output:
 	// true 900
@@ -220,7 +220,7 @@ func ExampleOptions_priors() {
 	})
 	h.Append(convo.User(strings.Repeat("word ", 1000)))
 	for _, model := range []string{"gpt-4o", "claude-opus-4-5"} {
-		h.SetModel(model)
+		h.SetModel(model, convo.Limits{})
 		fmt.Printf("%s %+v\n", model, h.Tokens())
 	}
 	// Output:

@@ -38,26 +38,16 @@ func Example() {
 	}
 
 	for done := false; !done; {
-		snap, _, err := h.Prepare(ctx) // compacts if needed
+		reply, err := h.Do(ctx, send) // compacts if needed, sends, and appends the answer
 		if err != nil {
 			log.Fatal(err)
 		}
-		reply, usage, err := send(ctx, snap.Messages())
-		if err != nil {
-			log.Fatal(err)
-		}
-		if err := h.RecordUsage(snap, usage); err != nil {
-			log.Fatal(err)
-		}
-		if _, err := h.Append(reply); err != nil {
-			log.Fatal(err)
-		}
-		for _, call := range reply.ToolCalls() {
+		for _, call := range reply.OpenCalls() {
 			if _, err := h.Append(convo.Result(call, search(call.Arguments))); err != nil {
 				log.Fatal(err)
 			}
 		}
-		done = len(reply.ToolCalls()) == 0
+		done = len(reply.OpenCalls()) == 0
 	}
 	for _, e := range h.Snapshot().All() {
 		fmt.Println(e)
@@ -71,12 +61,15 @@ func Example() {
 }
 
 // send stands for a call of a model.
-func send(_ context.Context, msgs []convo.Message) (convo.Message, convo.Usage, error) {
-	usage := convo.Usage{Input: 100 + 20*len(msgs), Output: 20}
+func send(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+	msgs := s.Messages()
+	reply := convo.Reply{Usage: convo.Usage{Input: 100 + 20*len(msgs), Output: 20}}
 	if msgs[len(msgs)-1].Role == convo.RoleTool {
-		return convo.Assistant("At 09:10 and 13:45."), usage, nil
+		reply.Messages = []convo.Message{convo.Assistant("At 09:10 and 13:45.")}
+	} else {
+		reply.Messages = []convo.Message{convo.Assistant("", convo.ToolCall{ID: "c1", Name: "search", Arguments: `{"to":"Rome"}`})}
 	}
-	return convo.Assistant("", convo.ToolCall{ID: "c1", Name: "search", Arguments: `{"to":"Rome"}`}), usage, nil
+	return reply, nil
 }
 
 // complete stands for a call of a small model.

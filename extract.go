@@ -178,8 +178,9 @@ func (n *notes) readPrevious(previous string) {
 }
 
 // text renders the notes with at most the given number of lines under a heading,
-// beside the first line, and at most width bytes in each. If there are more lines,
-// the first and the newest stay. With 0 lines, only what the user said is left.
+// in addition to the first, and at most width bytes in each. If there are more
+// lines, the first and the newest stay. With 0 lines, only what the user said is
+// left.
 func (n *notes) text(lines, width int) string {
 	var b strings.Builder
 	section := func(heading string, items []string) {

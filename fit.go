@@ -12,14 +12,13 @@ import "context"
 // If there is enough room, Fit removes nothing and reports OutcomeNotNeeded.
 // Otherwise the strategy works down to Limits.Low, or further if n requires it.
 // As for [History.Compact], Limits.MinFree does not apply, and summarizers are
-// called even shortly after a failure.
-// If another compaction of h is running, Fit first waits until it has ended, or
-// until ctx ends. A nil ctx never ends.
+// called even shortly after a failure. If another compaction of h is running, Fit
+// first waits until it has ended, or until ctx ends. A nil ctx never ends.
 //
 // On an error the reservation is nil. If the floor and n together are too large,
 // no strategy runs and the error is a [*FloorError]; it also matches [ErrBudget]
-// if the pool is what is too small. A negative n is a [*ValueError]. Other
-// errors say why the compaction failed or was not enough.
+// if the pool is too small. A negative n is a [*ValueError]. Other errors say why
+// the compaction failed or was not enough.
 func (h *History) Fit(ctx context.Context, n int) (*Reservation, Report, error) {
 	if n < 0 {
 		err := &ValueError{Name: "Fit", Value: n, Want: "0 or more tokens"}
@@ -82,12 +81,12 @@ func (h *History) reserveIfFree(n int) (res *Reservation, r Report, err error) {
 // reserveWindowLocked lowers the limit by n until Release.
 func (h *History) reserveWindowLocked(n int) *Reservation {
 	h.fitted.add(int64(n))
-	h.markLocked()
+	h.updateMarksLocked()
 	return &Reservation{tokens: n, release: func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.fitted.sub(int64(n))
-		h.markLocked()
+		h.updateMarksLocked()
 	}}
 }
 
@@ -110,7 +109,7 @@ func (h *History) needFor(n int, res **Reservation) need {
 		want.limit = min(m.limit, h.charge-pool.deficit(n))
 		want.reserve = func(next *state) error {
 			var err error
-			*res, err = pool.exchange(&h.charge, h.scaleOfLocked(next).Upper(), n)
+			*res, err = pool.rechargeAndReserve(&h.charge, h.scaleOfLocked(next).Upper(), n)
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package convo_test
 import (
 	"context"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -376,4 +377,42 @@ func TestFit_SaysWhy(t *testing.T) {
 	require.ErrorIs(t, err, convo.ErrClosed)
 	assert.Equal(t, convo.ReasonFit, r.Reason)
 	assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+}
+
+// What is appended while a strategy plans counts: the room is reserved now.
+func TestFit_GrownMeanwhile(t *testing.T) {
+	var h *convo.History
+	var at *convo.Snapshot
+	calls := 0
+	opts := bare()
+	opts.Limits = convo.Limits{Window: 1000, Reserve: -1, Low: 100}
+	opts.Strategy = convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+		var e convo.Edit
+		if calls++; calls == 1 { // the edit will be stale
+			for x := range s.Exchanges() {
+				if !x.Floor {
+					e.Drop = append(e.Drop, x.IDs()...)
+				}
+			}
+			return e, h.Rollback(at)
+		}
+		mustAppend(t, h, convo.User(strings.Repeat("w", 900)), convo.Assistant("a"))
+		e.Drop = idsOf(s)[:2]
+		return e, nil
+	})
+	talk := func(turns int) {
+		for range turns {
+			mustAppend(t, h, convo.User(strings.Repeat("u", 50)), convo.Assistant(strings.Repeat("a", 50)))
+		}
+	}
+	h = historyOf(t, opts)
+	talk(4)
+	at = h.Snapshot()
+	talk(5)
+	limit := h.Status().Limit
+	res, _, err := h.Fit(t.Context(), 300)
+	require.Error(t, err)
+	assert.Nil(t, res)
+	assert.Equal(t, 2, calls)
+	assert.Equal(t, limit, h.Status().Limit, "nothing stays reserved")
 }

@@ -23,13 +23,13 @@ type Options struct {
 	// Limits says how large a request may be. Zero: there is no limit.
 	Limits Limits
 
-	// Roles says which role may follow which. Zero: as Strict.
+	// Roles says which role may follow which. Zero: the same as Strict().
 	Roles RolePolicy
 
 	// Tokenizer counts the tokens of a text. Nil: Heuristic.
 	Tokenizer Tokenizer
 
-	// Overheads says how many tokens messages weigh beside their text.
+	// Overheads says how many tokens messages weigh in addition to their text.
 	Overheads Overheads
 
 	// Priors says what to assume about models before usage is reported. A key
@@ -83,6 +83,11 @@ type Options struct {
 	// repair. Nil: Restore returns an error instead.
 	Repair func(Fault)
 
+	// Background lets Do start a compaction in the background when the answer
+	// has made the next request larger than Limits.Soft; see
+	// CompactInBackground.
+	Background bool
+
 	// OnCompaction is called after each compaction or edit that was applied
 	// or declined, or that failed. It runs on the goroutine that made the edit,
 	// and several calls may overlap. It must not call Wait. If it panics, the
@@ -98,8 +103,9 @@ type Options struct {
 	// limit, tokens_before, tokens_after, messages_before, messages_after;
 	// dropped, summarised, cleared and kept, which are numbers of entries;
 	// summary_before, summary_after, model, calls, unread, prefix_kept,
-	// duration. There is one other line, at level Warn and without fields, for
-	// a History that will never be compacted.
+	// duration. There are two other lines, at level Warn: for a History that
+	// will never be compacted, and, with a cause, for a usage that Do left
+	// aside.
 	Logger *slog.Logger
 }
 
@@ -121,9 +127,9 @@ type History struct {
 	direct          bool          // opts.Strategy returns when its ctx ends
 	slot            chan struct{} // holds one value while a compaction runs
 	done            chan struct{} // closed by Close
+	answering       chan struct{} // holds one value while a Do runs
 
-	mu sync.Mutex
-	// Protects following.
+	mu sync.Mutex // protects the fields below
 	state
 	seen   int       // snapshots may share list[:seen], so it must not be written
 	calls  *calls    // of the newest exchange
@@ -145,7 +151,7 @@ type History struct {
 
 	// Changes of entries other than by appending.
 	rollbacks []rollbackRecord
-	undone    []span // versions made by edits that a rollback has undone; ascending, and none touches another
+	undone    []span // versions made by edits that a rollback has undone; in ascending order, with gaps between them
 	rewritten uint64 // version of the last edit, or rollback of an edit
 
 	lastAppend int64 // Unix nanoseconds; 0: never
@@ -159,6 +165,7 @@ type History struct {
 	lastFocus    string  // focus of the compaction that made the last edit; empty: none
 	current      *flight // the compaction that started last; nil: it has ended
 	background   *background
+	sending      *sending            // of the Do that waits for an answer; nil: none does
 	warned       bool                // the log says that nothing will ever be compacted
 	spilled      map[spillKey]string // references that Spill returned for edits that were not applied yet
 }
@@ -208,20 +215,22 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 		limits:    limits,
 		slot:      make(chan struct{}, 1),
 		done:      make(chan struct{}),
+		answering: make(chan struct{}, 1),
 		compacted: noVersion,
 		weighed:   noVersion,
 	}
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from)
 	h.id = h.ident
 	h.prior = o.prior("").arithmetic()
-	h.markLocked()
+	h.updateMarksLocked()
 	h.knowledge = &knowledge{cap: overheadCap(limits)}
 	defer catch(&err, "Options.Tokenizer")
 	h.interruptTokens = h.ident.text(interruptReason)
 	return h, nil
 }
 
-// newVersionLocked is called once in each change. The next snapshot is a new one.
+// newVersionLocked gives the view a new version, so that the next snapshot is a
+// new one. Each change calls it once.
 func (h *History) newVersionLocked() {
 	h.version++
 	h.snap = nil
@@ -231,7 +240,7 @@ func (h *History) newVersionLocked() {
 // It is called at the end of each change.
 func (h *History) updateChargeLocked() {
 	if h.opts.Budget != nil {
-		h.opts.Budget.follow(&h.charge, h.upperLocked())
+		h.opts.Budget.recharge(&h.charge, h.upperLocked())
 	}
 }
 
@@ -241,7 +250,7 @@ func (h *History) isClosed() bool {
 	return h.endedLocked()
 }
 
-// endedLocked reports whether h is closed. The zero History is.
+// endedLocked reports whether h is closed. The zero History counts as closed.
 func (h *History) endedLocked() bool { return h.closed || h.ident == nil }
 
 // ownsLocked returns an error if h is closed or the snapshot is not one of h.
@@ -306,14 +315,19 @@ func (h *History) SetLimits(l Limits) error {
 	if h.endedLocked() {
 		return ErrClosed
 	}
+	h.setLimitsLocked(limits)
+	h.updateChargeLocked()
+	return nil
+}
+
+// setLimitsLocked replaces the limits by others, which have their defaults.
+func (h *History) setLimitsLocked(limits Limits) {
 	h.newVersionLocked()
 	h.limits = limits
-	h.markLocked()
+	h.updateMarksLocked()
 	k := *h.known()
 	k.cap = overheadCap(limits)
 	h.knowledge = &k
-	h.updateChargeLocked()
-	return nil
 }
 
 // Status is what a status line may show of a [History] at one moment. Sizes are
@@ -323,6 +337,7 @@ type Status struct {
 	System    int // system entries
 	Turns     int // with at least one entry in the view
 	OpenCalls int // tool calls without a result
+	Queued    int // messages that wait in the queue; see [History.Queue]
 	Tokens    int // as in Estimate
 	Upper     int // as in Estimate
 
@@ -369,6 +384,7 @@ func (h *History) statusLocked() Status {
 		System:     len(h.sys),
 		Turns:      h.turns,
 		OpenCalls:  h.calls.openCalls(),
+		Queued:     len(h.queue),
 		Tokens:     e.Tokens,
 		Upper:      e.Upper,
 		Window:     h.limits.Window,
@@ -395,8 +411,9 @@ func timeOf(nanos int64) time.Time {
 // new IDs; without messages it removes them. It may be called at any time, even
 // while tool calls are open.
 //
-// Messages are copied and checked as by [History.Append]. One that is wrong, or
-// has another role, is a [*MessageError], and nothing changes.
+// Messages are copied and checked as by [History.Append]. SetSystem returns a
+// [*MessageError] for one that is wrong or has another role; then nothing
+// changes.
 func (h *History) SetSystem(msgs ...Message) error {
 	batch, err := h.newEntriesOf(RoleSystem, msgs, "SetSystem takes system messages only; see Append")
 	if err != nil {
@@ -432,8 +449,9 @@ func (h *History) SetSystem(msgs ...Message) error {
 // before the user messages of the newest turn. They are counted, but have no IDs
 // and are neither saved nor restored.
 //
-// Messages are copied and checked as by [History.Append]. One that is wrong, or
-// has another role, is a [*MessageError], and nothing changes.
+// Messages are copied and checked as by [History.Append]. SetEphemeral returns a
+// [*MessageError] for one that is wrong or has another role; then nothing
+// changes.
 func (h *History) SetEphemeral(msgs ...Message) error {
 	batch, err := h.newEntriesOf(RoleUser, msgs, "SetEphemeral takes user messages only; make this one with User")
 	if err != nil {
@@ -462,7 +480,7 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 }
 
 // newEntriesOf is newEntries for messages that must all be of one role. reason is
-// what is wrong with any other.
+// the error's text for another role.
 func (h *History) newEntriesOf(role Role, msgs []Message, reason string) ([]pendingEntry, error) {
 	if h.ident == nil {
 		return nil, ErrClosed
@@ -475,22 +493,37 @@ func (h *History) newEntriesOf(role Role, msgs []Message, reason string) ([]pend
 	return h.newEntries(nil, msgs)
 }
 
-// SetModel names the model that the next requests go to. The name is empty at
-// first. What usage reports teach is kept separately for each model: a new name
-// starts from its [Prior], a known one from what was learned about it.
-func (h *History) SetModel(name string) error {
+// SetModel names the model that the next requests go to, and replaces the limits
+// in the same step, so that no request is made for one model with the limits of
+// another. Zero limits keep those in force. Limits that are wrong are reported as
+// by [History.SetLimits], and then the model stays too. The name is empty at
+// first.
+//
+// What usage reports teach is kept separately for each model: a new name starts
+// from its [Prior], a known one from what was learned about it. SetModel removes
+// nothing: the next Prepare or Do compacts if the new model needs it.
+func (h *History) SetModel(name string, l Limits) error {
 	name = text.Valid(name)
+	limits, faults := l.withDefaults()
+	if len(faults) > 0 {
+		return errors.Join(faults...)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.endedLocked() {
+	switch {
+	case h.endedLocked():
 		return ErrClosed
-	}
-	if name == h.known().model {
+	case name == h.known().model && l == Limits{}:
 		return nil
 	}
-	h.newVersionLocked()
-	h.sent, h.heard = nil, false
-	h.useModelLocked(name, h.known().learned)
+	if l != (Limits{}) {
+		h.setLimitsLocked(limits)
+	}
+	if name != h.known().model {
+		h.newVersionLocked()
+		h.sent, h.heard = nil, false
+		h.useModelLocked(name, h.known().learned)
+	}
 	h.updateChargeLocked()
 	return nil
 }
@@ -498,25 +531,29 @@ func (h *History) SetModel(name string) error {
 // Close closes h. Afterwards h can still be read, and every change returns
 // [ErrClosed]. What was charged to a Budget is given back.
 //
-// Close cancels a running compaction and waits for nothing, so it may be called
-// from anywhere. Whoever waits for that compaction returns, even if a strategy or
-// a summarizer does not; [History.Wait] waits for the one in the background to be
-// reported. Close may be called more than once, and always returns nil.
+// Close cancels a running compaction, and the ctx of a request that Do has sent,
+// and waits for nothing, so it may be called from anywhere. Whoever waits for that
+// compaction returns, even if a strategy or a summarizer does not; [History.Wait]
+// waits for the one in the background to be reported. Close may be called more than
+// once, and always returns nil.
 func (h *History) Close() error {
 	h.mu.Lock()
 	if !h.closed {
 		h.closed = true
 		if h.opts.Budget != nil {
-			h.opts.Budget.follow(&h.charge, 0)
+			h.opts.Budget.recharge(&h.charge, 0)
 		}
 		if h.done != nil {
 			close(h.done)
 		}
 	}
-	f := h.current
+	f, s := h.current, h.sending
 	h.mu.Unlock()
 	if f != nil {
 		f.cancel(ErrClosed)
+	}
+	if s != nil {
+		s.cancel(ErrClosed)
 	}
 	return nil
 }

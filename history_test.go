@@ -32,12 +32,14 @@ func changesOf(h *convo.History) map[string]func() error {
 		"SetSystem":       func() error { return h.SetSystem(convo.System("s")) },
 		"SetEphemeral":    func() error { return h.SetEphemeral(convo.User("e")) },
 		"SetLimits":       func() error { return h.SetLimits(convo.Limits{}) },
-		"SetModel":        func() error { return h.SetModel("m") },
+		"SetModel":        func() error { return h.SetModel("m", convo.Limits{}) },
 		"Pin":             func() error { return h.Pin(1) },
 		"Unpin":           func() error { return h.Unpin(1) },
 		"PinLast":         func() error { return h.PinLast() },
 		"Rollback":        func() error { return h.Rollback(at) },
 		"Rewind":          func() error { _, err := h.Rewind(1); return err },
+		"Queue":           func() error { return h.Queue(convo.User("q")) },
+		"Do":              func() error { _, err := h.Do(context.Background(), saying(convo.Assistant("a"))); return err },
 		"Apply":           func() error { _, err := h.Apply(at, convo.Edit{Drop: []convo.ID{1}}); return err },
 		"SplicePrefix":    func() error { _, err := h.SplicePrefix(at, 1, "s"); return err },
 		"RecordUsage":     func() error { return h.RecordUsage(at, convo.Usage{Input: 1}) },
@@ -156,7 +158,7 @@ func TestHistory_CallbacksMayCallBack(t *testing.T) {
 			calls++
 			h.Status()
 			h.Snapshot().Messages()
-			_ = h.SetModel(fmt.Sprint("model ", calls))
+			_ = h.SetModel(fmt.Sprint("model ", calls), convo.Limits{})
 		}
 	}
 	opts := &convo.Options{
@@ -560,4 +562,32 @@ func TestStatus_String(t *testing.T) {
 		assert.Equal(t, want, s.String())
 		assert.Equal(t, want, fmt.Sprintf("%+v", s))
 	}
+}
+
+// The model and its limits change in one step.
+func TestHistory_SetModel(t *testing.T) {
+	h := tour(t, windowOf(10_000, nil))
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 300}))
+	mustAppend(t, h, convo.Assistant("x"))
+
+	require.NoError(t, h.SetModel("small", convo.Limits{Window: 100, Reserve: -1}))
+	assert.Equal(t, 100, h.Status().Limit)
+	assert.Zero(t, h.Tokens().Measured, "nothing is known of it")
+	_, r, err := h.Prepare(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome, "Prepare makes it fit")
+	assert.LessOrEqual(t, h.Tokens().Upper, 100)
+
+	require.NoError(t, h.SetModel("other", convo.Limits{}))
+	assert.Equal(t, 100, h.Status().Limit, "zero limits keep those in force")
+	require.NoError(t, h.SetModel("other", convo.Limits{Window: 200}))
+	assert.Equal(t, 175, h.Status().Limit, "those of the same model may change too")
+
+	unchanged(t, h, func() {
+		var wrong *convo.ValueError
+		require.ErrorAs(t, h.SetModel("large", convo.Limits{Window: -1}), &wrong)
+		assert.Equal(t, "Limits.Window", wrong.Name)
+		require.NoError(t, h.SetModel("other", convo.Limits{}), "as it is")
+	})
+	assert.Zero(t, h.Tokens().Measured, "the model stays with limits that are wrong")
 }

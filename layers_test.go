@@ -34,7 +34,7 @@ func TestLayers(t *testing.T) {
 	pkg := loadPackage(t)
 	for _, file := range pkg.files() {
 		if _, ok := layers[file]; !ok {
-			assert.Equal(t, "history.go", file, "ARCHITECTURE.md names no layer for this file")
+			assert.Equal(t, "history.go", file, "%s is in no layer; add it to the list between the <!-- layers --> marks in ARCHITECTURE.md", file)
 		}
 	}
 	unused := maps.Clone(layerExceptions)
@@ -53,7 +53,8 @@ func TestLayers(t *testing.T) {
 }
 
 // readLayers returns the number of each file's layer, from 1 on, as
-// ARCHITECTURE.md has it: a numbered list with file names in backquotes.
+// ARCHITECTURE.md has it: a numbered list. Each name of a file in backquotes, up
+// to the next number, is in the layer.
 func readLayers(t *testing.T) map[string]int {
 	t.Helper()
 	page, err := os.ReadFile("ARCHITECTURE.md")
@@ -199,9 +200,9 @@ func (l *loaded) allow(n ast.Node, free map[*ast.Ident]bool) {
 	})
 }
 
-// Four methods of state write the entries of a view, their totals and the turn
-// counters. Nothing else does, except clipped: it writes them in a copy, with the
-// same entries.
+// Four methods of state write sys, list, their totals, turns and turn. Nothing
+// else does, except clipped: it writes them in a copy, with the same entries. The
+// other fields of state are not checked.
 func TestState_Writers(t *testing.T) {
 	writers := []string{"append", "cutTail", "replace", "load", "clipped"}
 	fields := []string{"sys", "list", "sysRaw", "listRaw", "turns", "turn"}

@@ -10,11 +10,17 @@ import (
 	"strings"
 )
 
+// An ID identifies an entry of a [History]. IDs start at 1, grow with every
+// append, and are never used again, not even after a rollback. 0 identifies no
+// entry. The largest ID is 1<<53; an operation that would need a larger one
+// returns a [*ValueError].
+type ID int64
+
 // A Role says who a message is from.
 type Role string
 
-// The roles of messages. No message has RoleNone: in a [RolePolicy] and a
-// [RoleError] it stands for the place before the first message.
+// The roles of messages. No message has the role RoleNone. A [RolePolicy] and a
+// [RoleError] use it for the place before the first message.
 const (
 	RoleNone      Role = ""
 	RoleSystem    Role = "system"
@@ -32,9 +38,9 @@ type Message struct {
 	Role Role
 
 	// Author names the speaker where the role alone does not: the writer of a
-	// user message in a group chat, or a guest agent behind an assistant
+	// user message in a group chat, or the agent that wrote an assistant
 	// message. The model sees the name in a tag that no text can forge; see
-	// [Snapshot.Messages]. Tool messages are shown without it.
+	// [Snapshot.Messages]. The Author of a tool message is not shown.
 	Author string
 
 	// Origin names the wire format and the model that produced an assistant
@@ -89,7 +95,7 @@ type ToolCall struct {
 	// 1.0 stays 1.0 and keys keep their order. Empty means no arguments.
 	Arguments string
 
-	// Minted reports that ID was made by this package and not by a provider.
+	// Minted reports whether ID was made by this package and not by a provider.
 	Minted bool
 }
 
@@ -105,11 +111,10 @@ type ToolResult struct {
 	// Parts are the content: Text, Media and Opaque. They may be empty.
 	Parts []Part
 
-	// IsError reports that the tool failed and Parts say why.
+	// IsError reports whether the tool failed; then Parts say why.
 	IsError bool
 
-	// Cleared reports that a compaction or an edit has removed the content,
-	// and that Parts hold a marker in its place.
+	// Cleared reports whether an edit has replaced the content by a marker.
 	Cleared bool
 }
 
@@ -277,12 +282,6 @@ func (m Message) isEmpty() bool {
 	}
 	return true
 }
-
-// An ID identifies an entry of a [History]. IDs start at 1, grow with every
-// append, and are never used again, not even after a rollback. 0 identifies no
-// entry. The largest ID is 1<<53; an operation that would need a larger one
-// returns a [*ValueError].
-type ID int64
 
 func textSize(parts []Part) int {
 	n := 0

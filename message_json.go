@@ -10,19 +10,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// The JSON of a message:
-//
-//	{"role": "assistant", "author": "", "origin": {"format": "", "model": ""}, "meta": "", "parts": [
-//	  {"type": "text", "text": ""},
-//	  {"type": "reasoning", "id": "", "text": "", "signature": "", "encrypted": ""},
-//	  {"type": "tool_call", "id": "", "name": "", "arguments": "{}", "minted": false},
-//	  {"type": "tool_result", "call_id": "", "name": "", "is_error": false, "cleared": false, "parts": [...]},
-//	  {"type": "media", "mime": "", "data": "", "url": ""},
-//	  {"type": "opaque", "format": "", "json": "{}"}]}
-//
-// Empty fields are left out. Arguments and opaque blocks are strings, so that
-// their bytes are kept. Unknown fields, unknown types and duplicate keys are
-// errors.
+// The package documentation describes the JSON of a message.
 
 type messageJSON struct {
 	Role   Role          `json:"role"`
@@ -53,7 +41,7 @@ type partJSON struct {
 }
 
 // A messagePart is a part of a message, a resultPart one of a tool result. They
-// are two types so that input cannot nest any deeper.
+// are two types, so that a result cannot hold another result.
 type (
 	messagePart struct{ Part }
 	resultPart  struct{ Part }
@@ -83,7 +71,7 @@ func (p resultPart) MarshalJSON() ([]byte, error) {
 }
 
 // marshalPart encodes v, which holds the fields of p. kind is the type of the
-// part, empty if p is not allowed in its place.
+// part, empty if p is not allowed there.
 func marshalPart(kind string, p Part, v any) ([]byte, error) {
 	if kind == "" {
 		return nil, fmt.Errorf("convo: encode message: a part of type %T is not allowed here", p)
@@ -249,7 +237,7 @@ func decodeStrict(data []byte, v any) error {
 }
 
 // checkKeys returns an error for a key that occurs twice in one object, and for
-// one that differs from its field's name in case; decodeStrict accepts both.
+// one that differs from its field's name in case; decodeStrict notices neither.
 // data is valid JSON.
 func checkKeys(data []byte) error {
 	type object struct {

@@ -11,8 +11,8 @@ import (
 // are ignored.
 //
 // If an ID is not in the view, Pin pins nothing and returns an [*IDError], which
-// matches [ErrNotFound]. Pinning the newest exchange takes constant time, and any
-// other one time linear in the number of pins.
+// matches [ErrNotFound]. Pinning the newest exchange takes constant time; pinning
+// another takes time linear in the number of pins.
 func (h *History) Pin(ids ...ID) error {
 	return h.changePins(ids, func(heads []ID) { h.addPinsLocked(heads...) })
 }
@@ -56,7 +56,8 @@ func (h *History) Pinned() []ID {
 }
 
 // changePins calls change with the heads of the exchanges of the given entries. It
-// does not if there are none, or if an ID is not in the view.
+// returns an IDError if an ID is not in the view, and does nothing if there are no
+// heads.
 func (h *History) changePins(ids []ID, change func(heads []ID)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

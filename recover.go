@@ -7,7 +7,7 @@ import (
 )
 
 // Recover compacts after a provider has refused a request because it was too
-// long. The snapshot that was sent is at, and cause is the error that came back,
+// long. at is the snapshot that was sent, and cause is the error that came back,
 // which must not be nil. Recover works down to Limits.Low or to half the size of
 // at, whichever is less. It returns retry true if the view is now smaller than
 // at, so that sending again makes sense:
@@ -23,6 +23,8 @@ import (
 //		snap = h.Snapshot()
 //	}
 //
+// [History.Do] does this.
+//
 // As for [History.Compact], Limits.MinFree does not apply, and summarizers are
 // called even shortly after a failure. If another compaction of h is running,
 // Recover first waits until it has ended, or until ctx ends. A nil ctx never
@@ -35,7 +37,7 @@ import (
 // cause is a [*ValueError].
 func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry bool, report Report, err error) {
 	if cause == nil {
-		cause = &ValueError{Name: "the cause given to Recover", Want: "the error that the provider returned"}
+		cause = &ValueError{Name: "Recover: cause", Want: "the error that the provider returned"}
 	}
 	overflow, err := h.isOverflow(cause)
 	switch {

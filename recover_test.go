@@ -23,7 +23,7 @@ func TestRecover(t *testing.T) {
 		assert.Same(t, other, err, "what is not about length comes back as it is")
 		retry, _, err = h.Recover(t.Context(), at, nil)
 		assert.False(t, retry)
-		require.EqualError(t, err, "convo: the cause given to Recover is <nil>, want the error that the provider returned")
+		require.EqualError(t, err, "convo: Recover: cause is <nil>, want the error that the provider returned")
 
 		for _, foreign := range []*convo.Snapshot{nil, new(convo.Snapshot), tour(t, nil).Snapshot()} {
 			retry, r, err = h.Recover(t.Context(), foreign, tooLong)

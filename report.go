@@ -55,8 +55,7 @@ type Report struct {
 	Links    []Link // what each link of a Chain did, in order
 
 	// Cause says why no edit was applied, even if the error is nil. If an edit
-	// was applied, it says why some results could not be cleared. Nil:
-	// nothing went wrong.
+	// was applied, it says why some results could not be cleared. Nil otherwise.
 	Cause error
 
 	// Fits reports whether the next request is within Limit, which is that of
@@ -64,17 +63,21 @@ type Report struct {
 	Fits  bool
 	Limit int
 
-	// The next request before and after. Messages are counted as the model
-	// sees them, including the summary and ephemeral messages. The summary is
-	// measured in raw tokens; 0 if there is none.
-	MessagesBefore, MessagesAfter int
-	TokensBefore, TokensAfter     int
-	SummaryBefore, SummaryAfter   int
+	// The next request. Messages are counted as the model sees them, including
+	// the summary and ephemeral messages. The summary is measured in raw tokens,
+	// 0 if there is none.
+	MessagesBefore int // before the edit
+	MessagesAfter  int // after it
+	TokensBefore   int // before the edit
+	TokensAfter    int // after it
+	SummaryBefore  int // before the edit
+	SummaryAfter   int // after it
 
-	// IDs of entries, in ascending order: dropped without being summarised,
-	// dropped and summarised, cleared, and kept because they were pinned after
-	// the edit was planned.
-	Dropped, Summarised, Cleared, Kept []ID
+	// IDs of entries, in ascending order.
+	Dropped    []ID // dropped, and not summarised
+	Summarised []ID // dropped, and the summary stands for them
+	Cleared    []ID // stayed, with results cleared
+	Kept       []ID // were to be dropped or cleared, but were pinned after the edit was planned
 
 	SummaryDropped bool // the summary was removed, and no other took its place
 
@@ -99,9 +102,9 @@ func (r Report) clone() Report {
 	return r
 }
 
-// tell gives a report to Options.OnCompaction and to the log. No lock may be held.
+// deliver gives a report to Options.OnCompaction and to the log. No lock may be held.
 // A panic is ignored.
-func (h *History) tell(r Report) {
+func (h *History) deliver(r Report) {
 	if r.Outcome == OutcomeNotNeeded || h.ident == nil {
 		return
 	}
@@ -271,6 +274,16 @@ func printError(err error) string {
 	return s
 }
 
+// warn logs a warning. No lock may be held. A panic is ignored.
+func (h *History) warn(text string, cause error) {
+	defer func() { _ = recover() }()
+	var args []any
+	if cause != nil {
+		args = []any{"cause", cause}
+	}
+	h.opts.Logger.Warn(text, args...)
+}
+
 // prefixKept returns the fraction of the raw tokens of sent with which next still
 // starts. Ephemeral messages do not count.
 func prefixKept(sent *reported, next *state) float64 {
@@ -297,7 +310,8 @@ func samePrefix(a shown, b []*entry) (raw int64, all bool) {
 	return raw, n == a.len() && n == len(b)
 }
 
-// measureBeforeLocked sets the sizes in a report to those of the current view.
+// measureBeforeLocked sets the sizes in a report, those after the edit too, to
+// those of the current view.
 func (h *History) measureBeforeLocked(r *Report) {
 	h.measureLocked(r, h.upperLocked(), h.marks.limit)
 }
@@ -332,8 +346,8 @@ type Work struct {
 	Links  []Link // what each link of a Chain did, in order
 }
 
-// failed reports whether a link called a model and contributed nothing.
-func (w *Work) failed() bool { return slices.ContainsFunc(w.Links, Link.failed) }
+// wastedCall reports whether a link called a model and contributed nothing.
+func (w *Work) wastedCall() bool { return slices.ContainsFunc(w.Links, Link.wastedCall) }
 
-// failed reports whether l called a model and contributed nothing.
-func (l Link) failed() bool { return l.Calls > 0 && l.Outcome != OutcomeApplied }
+// wastedCall reports whether l called a model and contributed nothing.
+func (l Link) wastedCall() bool { return l.Calls > 0 && l.Outcome != OutcomeApplied }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -56,14 +57,19 @@ func TestReport_PrefixKept(t *testing.T) {
 	assert.InDelta(t, float64(5+8+3*106+8)/float64(sent.Tokens()), r.PrefixKept, 0.0001, "up to the first result cleared")
 }
 
-// OnCompaction has a report of its own and may change it.
+// OnCompaction has a report of its own and may change it. A slice that
+// Report.clone forgets would be shared with what CompactIfNeeded returns.
 func TestReport_ObserverHasACopy(t *testing.T) {
+	var filled []string
 	opts := bare()
 	opts.OnCompaction = func(r convo.Report) {
-		for _, ids := range [][]convo.ID{r.Dropped, r.Summarised, r.Cleared, r.Kept} {
-			clear(ids)
+		v := reflect.ValueOf(&r).Elem()
+		for i := range v.NumField() {
+			if field := v.Field(i); field.Kind() == reflect.Slice && field.Len() > 0 {
+				filled = append(filled, v.Type().Field(i).Name)
+				field.Index(0).SetZero()
+			}
 		}
-		clear(r.Links)
 	}
 	drops := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 		return convo.Edit{Drop: []convo.ID{9, 10}, Clear: []convo.Clear{{ID: 12}}}, nil
@@ -74,6 +80,16 @@ func TestReport_ObserverHasACopy(t *testing.T) {
 	h = toolTurn(t, opts, 20)
 	r, err := h.Compact(t.Context(), "")
 	require.NoError(t, err)
+	v := reflect.ValueOf(r)
+	for i := range v.NumField() {
+		if field := v.Field(i); field.Kind() == reflect.Slice {
+			name := v.Type().Field(i).Name
+			assert.Contains(t, filled, name, "this test has to make a report with the field")
+			if field.Len() > 0 {
+				assert.False(t, field.Index(0).IsZero(), "the observer wrote into %s", name)
+			}
+		}
+	}
 	assert.Equal(t, []convo.ID{9, 10}, r.Dropped)
 	assert.Equal(t, []convo.ID{3, 4}, r.Summarised)
 	assert.Equal(t, []convo.ID{12}, r.Cleared)
@@ -135,7 +151,7 @@ func TestReport_String(t *testing.T) {
 		{"compacted 900 → 890 tokens: summary of 80 tokens", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 890, SummaryAfter: 80, Fits: true}},
 		{"compacted 900 → 890 tokens: 1 result cleared; not all results cleared: disk full", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 890, Cleared: ids(1), Fits: true, Cause: errors.New("disk full")}},
 		{"no compaction needed at 900 of 1,000 tokens", convo.Report{TokensBefore: 900, TokensAfter: 900, Limit: 1000, Fits: true}},
-		{"compaction declined at 900 of 1,000 tokens: compaction would free too little", convo.Report{Outcome: convo.OutcomeDeclined, Cause: convo.ErrNoGain, TokensAfter: 900, Limit: 1000, Fits: true}},
+		{"compaction declined at 900 of 1,000 tokens: nothing worth removing", convo.Report{Outcome: convo.OutcomeDeclined, Cause: convo.ErrNoGain, TokensAfter: 900, Limit: 1000, Fits: true}},
 		{"compaction failed at 1,900 of 1,000 tokens: one two; the request must not be sent", convo.Report{Outcome: convo.OutcomeFailed, Cause: errors.Join(errors.New("one"), errors.New("two")), TokensAfter: 1900, Limit: 1000}},
 		{"compaction stale at 900 tokens: stale snapshot", convo.Report{Outcome: convo.OutcomeStale, Cause: convo.ErrStale, TokensAfter: 900, Fits: true}},
 	} {

@@ -21,17 +21,18 @@ func (o OnLoad) String() string { return nameOf(o, "keep", "close", "drop") }
 // A Fault is something wrong in a snapshot that [Restore] has repaired, or an
 // entry that got another ID because of a repair.
 type Fault struct {
-	Index  int    // of the entry, as in Snapshot.At; -1: Restore has inserted it
-	ID     ID     // of the entry in the snapshot; 0: Restore has inserted it
+	Index  int    // of the entry, as in Snapshot.At; -1: Restore has inserted it, or it was queued
+	ID     ID     // of the entry in the snapshot; 0: Restore has inserted it, or it was queued
 	NewID  ID     // of the entry in the History; 0: Restore has dropped it
 	Err    error  // what was wrong: *MessageError, *RoleError or *PairError; nil: only the ID changed
 	Mended string // what Restore did, in words
 }
 
 // Restore returns a new History with what a snapshot holds: entries, IDs, pins,
-// summary, key and calibration. The first ID it gives follows the last one that
-// was given before the snapshot was made. Ephemeral messages are left out. Tokens
-// are counted as the options say. The snapshot may also be one of a History that
+// summary, key and calibration, and copies of the messages that were queued, which
+// it appends if they may follow now. The first ID it gives follows the last one
+// that was given before the snapshot was made. Ephemeral messages are left out.
+// Tokens are counted as the options say. The snapshot may also be one of a History that
 // is still in use: that is how to fork a conversation.
 //
 // Restore checks the snapshot. Roles are checked only between entries with
@@ -44,16 +45,16 @@ type Fault struct {
 //
 //   - Calls left open before the newest exchange are answered with error results.
 //   - Results that answer no call are dropped.
-//   - System messages behind other entries are moved to the front.
+//   - System messages after other entries are moved to the front.
 //   - Parts that a message cannot hold are removed, and so are messages of which
 //     nothing remains. Invalid arguments of a call become {}, and an ID that two
 //     calls of a message share is replaced in the second one.
-//   - Messages whose roles may not follow one another stay, but get IDs that are
-//     not consecutive.
+//   - Messages whose roles may not follow one another stay, with a gap between
+//     their IDs.
 //
-// An inserted entry, and such a message, get new IDs, and so do all entries behind
-// them. Repair is called for each new ID. Gaps between IDs remain. A repaired
-// History can be saved and restored without Repair.
+// Inserted entries, messages with a gap, and all entries after them get new IDs.
+// Repair is called for each new ID. Gaps between IDs remain. A repaired History
+// can be saved and restored without Repair.
 func Restore(s *Snapshot, opts *Options) (*History, error) {
 	if s == nil {
 		return nil, &SnapshotError{Index: -1, Err: errors.New("it is nil; New makes an empty History")}
@@ -78,8 +79,8 @@ func (h *History) load(s *Snapshot) (err error) {
 		h.summary.sum.Tokens = clampInt(h.summary.raw)
 	}
 
+	l := loader{h: h, from: s}
 	if !h.share(s) {
-		l := loader{h: h, from: s}
 		for i := range s.len() {
 			if err := l.entry(i, s.at(i)); err != nil {
 				return err
@@ -109,13 +110,18 @@ func (h *History) load(s *Snapshot) (err error) {
 	if err := inRange(h.last, h.turn); err != nil {
 		return &SnapshotError{Index: -1, Err: err}
 	}
+	if err := l.queue(); err != nil {
+		return err
+	}
+	h.deliverLocked()
 	return nil
 }
 
 // share makes h share the entries of a snapshot, and reports whether it could. It
-// can if they come from a History, so that they were checked, and if both
-// Histories count tokens by default. The list is clipped, so that neither History
-// writes to memory that the other reads.
+// returns false unless the entries come from a History, so that they were checked,
+// both Histories count tokens by default, and the role policy of h allows the
+// entries. The list is clipped, so that neither History writes to memory that the
+// other reads.
 func (h *History) share(s *Snapshot) bool {
 	if s.owner == nil || s.id == nil || !s.id.isDefault || !h.ident.isDefault {
 		return false
@@ -139,13 +145,13 @@ func (h *History) share(s *Snapshot) bool {
 }
 
 // direct reports whether the entry with the ID was appended right after the entry
-// before, or as the first entry of all if before is 0. After system entries it can
-// say so only if these are the original ones.
-func (s *state) direct(before, id ID) bool {
-	if n := len(s.sys); n > 0 && before == s.sys[n-1].id && s.sys[0].id != 1 {
+// prev, or as the first entry of all if prev is 0. After system entries it can say
+// so only if these are the original ones.
+func (s *state) direct(prev, id ID) bool {
+	if n := len(s.sys); n > 0 && prev == s.sys[n-1].id && s.sys[0].id != 1 {
 		return false
 	}
-	return id == before+1
+	return id == prev+1
 }
 
 // A loader checks the entries of a snapshot one after the other, repairs them if
@@ -366,6 +372,28 @@ func (l *loader) add(i int, old, e *entry) error {
 	}
 	if e.id != old.id {
 		return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Mended: "new ID"})
+	}
+	return nil
+}
+
+// queue adds copies of the messages that wait in the queue of the snapshot.
+func (l *loader) queue() error {
+	for i, q := range l.from.queue {
+		list, err := l.h.newQueued([]Message{q.msg})
+		wrong, ok := err.(*MessageError)
+		switch {
+		case !ok && err != nil:
+			return err
+		case ok:
+			wrong.Index, wrong.Reason = i, "in the queue: "+wrong.Reason
+			if l.h.opts.Repair == nil {
+				return &SnapshotError{Index: -1, Err: wrong}
+			}
+			if err := l.report(Fault{Index: -1, Err: wrong, Mended: "dropped from the queue"}); err != nil {
+				return err
+			}
+		}
+		l.h.queue = append(l.h.queue, list...)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func TestRestore_KeepsEverything(t *testing.T) {
 		convo.User("v"), convo.Assistant("b"))
 	require.NoError(t, err)
 	require.NoError(t, h.Pin(2))
-	require.NoError(t, h.SetModel("m"))
+	require.NoError(t, h.SetModel("m", convo.Limits{}))
 	_, err = h.SplicePrefix(h.Snapshot(), 5, "sum")
 	require.NoError(t, err)
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 1000}))

@@ -6,7 +6,7 @@ import "slices"
 // zero RolePolicy is the same as [Strict].
 //
 // These rules hold under every policy: system messages come before all others;
-// a tool message answers open calls of the newest exchange, each at most once;
+// a tool message answers open calls of the newest exchange, and no call twice;
 // while a call is open, only tool messages may follow. The summary and the
 // ephemeral messages do not count as messages here.
 type RolePolicy struct {

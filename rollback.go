@@ -8,7 +8,7 @@ import (
 
 // A rollbackRecord says that a rollback took back all entries newer than last.
 // Records ascend in both fields: an older one with the same or a higher last is
-// removed, since it tells nothing more.
+// removed, because the newer one implies it.
 type rollbackRecord struct {
 	version uint64 // that the rollback made
 	last    ID
@@ -24,8 +24,8 @@ type span struct{ first, end uint64 }
 // edits dropped and cleared only entries that the snapshot holds, and none of
 // them touched its newest exchange or the user messages of its newest turn.
 // Otherwise the entries and the summary become exactly those of the snapshot.
-// System entries, ephemeral messages, limits, calibration, and the pins of
-// entries that remain do not change.
+// System entries, ephemeral messages, limits, calibration, the queue, and the
+// pins of entries that remain do not change.
 //
 // Rollback returns a [*StaleError] and changes nothing if the snapshot is not one of
 // this History, or if it shows an entry or an edit that another rollback has
@@ -50,6 +50,7 @@ func (h *History) Rollback(at *Snapshot) error {
 		return nil
 	}
 	h.updateChargeLocked()
+	h.deliverLocked()
 	return nil
 }
 
@@ -78,6 +79,7 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 	}
 	h.takeBackLocked(n, h.list[n].id-1)
 	h.updateChargeLocked()
+	h.deliverLocked()
 	return taken, nil
 }
 
@@ -111,8 +113,11 @@ func (s *state) lastEdit() uint64 {
 }
 
 // editsStayLocked reports whether the edits applied since at stay in place in a
-// rollback to it. It is enough to compare IDs with at.last: an entry that is no
-// newer was in the view until an edit touched it, so at holds it.
+// rollback to it. No edit that at shows has been undone.
+//
+// Edits only remove. So every entry of the view with an ID up to at.last is also
+// in at: if at.last is 5 and the view has entry 3, at has it too. That is why it
+// is enough to compare IDs with at.last.
 func (h *History) editsStayLocked(at *Snapshot) bool {
 	since := sort.Search(len(h.edits), func(i int) bool { return h.edits[i].version > at.version })
 	switch {
@@ -159,8 +164,8 @@ func (h *History) takeBackLocked(n int, last ID) {
 }
 
 // revertLocked makes the entries and the summary exactly those of the snapshot.
-// Since the snapshot shows no edit that was undone, it holds every entry of the
-// view that is no newer, so the pins of these entries stay valid.
+// Every entry of the view with an ID up to at.last is also in at (see
+// editsStayLocked), so the pins of these entries stay valid.
 func (h *History) revertLocked(at *Snapshot) {
 	h.touched = at.touched
 	h.replace(h.sys, slices.Clone(at.list), at.listRaw, at.turns, max(at.touched, at.newestTurn()))

@@ -20,13 +20,13 @@ func TestSlidingWindow(t *testing.T) {
 		{4, nil, "1 2 6 7 8 9"},
 		{5, nil, "1 2 3 4 5 6 7 8 9"},
 		{2, []convo.ID{4}, "1 3 4 5 7 8 9"},
-		{100, nil, "convo: compaction would free too little"},
+		{100, nil, "convo: nothing worth removing"},
 	} {
 		h := tour(t, bare())
 		require.NoError(t, h.Pin(tt.pin...))
 		got, _ := planOf(t, convo.SlidingWindow{Keep: tt.keep}, h.Snapshot(), convo.Goal{})
 		if tt.keep == 5 {
-			assert.Equal(t, "convo: compaction would free too little", got)
+			assert.Equal(t, "convo: nothing worth removing", got)
 			continue
 		}
 		assert.Equal(t, tt.want, got, "keep %d, pinned %v", tt.keep, tt.pin)

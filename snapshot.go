@@ -91,8 +91,8 @@ func (s *Snapshot) Find(id ID) (Entry, bool) {
 
 // Messages returns the messages that the model is to see, as copies: the system
 // messages, the summary as a user message, and the other messages, with the
-// ephemeral messages behind the user messages of the newest turn. A message
-// with an Author begins and ends with tags that name the author.
+// ephemeral messages right before the user messages of the newest turn. A
+// message with an Author begins and ends with tags that name the author.
 //
 // The tags around a summary and around what an author says contain a random
 // key. No text can forge them, even if its writer has seen the key: in a text
@@ -146,7 +146,7 @@ func (v *viewer) show(m *Message) {
 	from := len(v.parts)
 	parts, tagged := m.Parts, m.isTagged()
 	var open, end string
-	if tagged { // no key can extend across a tag, so masking starts anew behind each
+	if tagged { // no key can extend across a tag, so masking starts anew after each tag
 		open, end = authorTags(v.key, quotedName(v.key, m.Author))
 		v.parts = append(v.parts, Text(open))
 		v.masker = newMasker(v.key)
@@ -195,8 +195,9 @@ func (s *state) shownParts() int {
 }
 
 // Tokens returns the raw tokens of the view, that is of all entries, the
-// summary and the ephemeral messages: as counted locally, neither corrected by
-// usage reports nor with what a request carries beside its messages.
+// summary and the ephemeral messages. They are counted locally: usage reports do
+// not correct them, and what a request carries besides its messages is not
+// included.
 func (s *Snapshot) Tokens() int { return clampInt(s.raw()) }
 
 // SummaryTokens returns how many raw tokens a summary with this text would have

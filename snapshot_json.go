@@ -27,6 +27,7 @@ type snapshotJSON struct {
 	Pins        []ID             `json:"pins,omitempty"`
 	System      []entryJSON      `json:"system,omitempty"`
 	Entries     []entryJSON      `json:"entries,omitempty"`
+	Queued      []queuedJSON     `json:"queued,omitempty"`
 }
 
 // calibrationJSON is what usage reports have taught. A reader may ignore it: it
@@ -54,6 +55,20 @@ type entryFields struct {
 	Message Message   `json:"message"`
 }
 
+// A queuedJSON is a message that waits in the queue.
+type queuedJSON struct{ Message }
+
+// UnmarshalJSON returns an error for anything but a user message.
+func (q *queuedJSON) UnmarshalJSON(data []byte) error {
+	if err := json.Unmarshal(data, &q.Message); err != nil {
+		return err
+	}
+	if q.Role != RoleUser {
+		return fmt.Errorf("queued message with role %q, want a user message", q.Role)
+	}
+	return nil
+}
+
 // UnmarshalJSON returns an error for a value that cannot be an entry, so that a
 // long list of such values is not read into memory.
 func (e *entryJSON) UnmarshalJSON(data []byte) error {
@@ -67,7 +82,8 @@ func (e *entryJSON) UnmarshalJSON(data []byte) error {
 }
 
 // MarshalJSON encodes s in the form that the package documentation describes:
-// the entries with their IDs, pins, the summary, the key and the calibration.
+// the entries with their IDs, pins, the summary, the key and the calibration, and
+// the messages that wait in the queue.
 // Ephemeral messages are left out, and so are token counts, because the reader
 // counts again. The zero Snapshot has no key, and decodes to the zero Snapshot.
 func (s *Snapshot) MarshalJSON() ([]byte, error) {
@@ -84,6 +100,9 @@ func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	}
 	for _, e := range s.list {
 		out.Entries = append(out.Entries, e.json())
+	}
+	for _, q := range s.queue {
+		out.Queued = append(out.Queued, queuedJSON{q.msg})
 	}
 	return json.Marshal(out)
 }
@@ -162,6 +181,9 @@ func (in *snapshotJSON) state() (state, error) {
 	if c := in.Calibration; c != nil {
 		s.knowledge = &knowledge{model: text.Valid(c.Model), learned: c.Models}
 	}
+	for _, q := range in.Queued {
+		s.queue = append(s.queue, queued{msg: q.Message})
+	}
 	if err := in.check(); err != nil {
 		return s, &SnapshotError{Index: -1, Err: err}
 	}
@@ -177,12 +199,12 @@ func (in *snapshotJSON) state() (state, error) {
 	setHeads(list)
 	for i, e := range list {
 		if e.head != e.id && e.turn != list[i-1].turn {
-			return s, &SnapshotError{Index: len(sys) + i, ID: e.id, Err: fmt.Errorf("result in turn %d, but its exchange in turn %d", e.turn, list[i-1].turn)}
+			return s, &SnapshotError{Index: len(sys) + i, ID: e.id, Err: fmt.Errorf("the result is in turn %d, its exchange in turn %d", e.turn, list[i-1].turn)}
 		}
 	}
 	for _, pin := range s.pins {
 		if i, ok := index(list, pin); !ok || list[i].head != pin {
-			return s, &SnapshotError{Index: -1, ID: pin, Err: fmt.Errorf("pin of ID %d, with which no exchange begins", pin)}
+			return s, &SnapshotError{Index: -1, ID: pin, Err: fmt.Errorf("pin %d is not the first entry of an exchange", pin)}
 		}
 	}
 	for _, e := range sys {
@@ -266,7 +288,7 @@ func (in *snapshotJSON) entries(s *state, read []entryJSON, first int, system bo
 		case system && e.msg.Role != RoleSystem:
 			fault = fmt.Sprintf("role %s among the system entries", e.msg.Role)
 		case !system && e.msg.Role == RoleSystem:
-			fault = "role system outside of the system entries"
+			fault = "role system after the system entries"
 		case e.turn < prev.turn || e.turn > in.Turn || e.msg.Role == RoleSystem && e.turn != 0:
 			fault = fmt.Sprintf("turn is %d, want at least that of the entry before and at most %d, and 0 for a system entry", e.turn, in.Turn)
 		case user && e.turn == 0, user && prev.msg.Role != RoleUser && e.turn <= prev.turn:
@@ -284,16 +306,4 @@ func (in *snapshotJSON) entries(s *state, read []entryJSON, first int, system bo
 		prev = e
 	}
 	return list, nil
-}
-
-// countTurns returns how many turns are in a list.
-func countTurns(list []*entry) int {
-	n, turn := 0, 0
-	for _, e := range list {
-		if e.turn > turn {
-			turn = e.turn
-			n++
-		}
-	}
-	return n
 }

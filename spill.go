@@ -29,18 +29,18 @@ func (h *History) newSpiller(ctx context.Context, disabled bool) *spiller {
 	return &spiller{h: h, ctx: ctx, disabled: disabled, known: h.spilled, added: map[spillKey]string{}}
 }
 
-// maxSpillFailures is after how many failures Options.Spill is taken to be out of
-// order, rather than to refuse one result.
+// After this many failures, Options.Spill is assumed to be down, rather than to
+// refuse one result.
 const maxSpillFailures = 3
 
 // noClearError returns Goal.NoClear while the breaker is open because of cause.
 func noClearError(cause error) error {
-	return fmt.Errorf("%w: no result can be cleared, since Options.Spill is backing off after failures, the last of which was: %v; History.Compact calls it anyway", ErrNoGain, cause)
+	return fmt.Errorf("%w: no result can be cleared, since Options.Spill is not called for a while after failures, the last of which was: %v; History.Compact calls it anyway", ErrNoGain, cause)
 }
 
 // errSpillDown says that a result was not cleared because Options.Spill was not
 // called for it.
-var errSpillDown = errors.New("convo: clear result: Options.Spill is backing off after failures")
+var errSpillDown = errors.New("convo: clear result: Options.Spill is not called for a while after failures")
 
 // marker stores the original of a result in an entry, and returns the text that
 // replaces it. A nil spiller stores nothing.
@@ -57,7 +57,7 @@ func (s *spiller) marker(id *identity, in *entry, r *ToolResult) (text string, e
 	if s.disabled || s.failed >= maxSpillFailures {
 		return "", errSpillDown
 	}
-	s.failed++ // until the call has succeeded; Spill may also end the goroutine
+	s.failed++ // counted in advance, because Spill may end the goroutine
 	s.cause = errGoexit
 	ref, err := s.h.spill(s.ctx, *r)
 	if err != nil {

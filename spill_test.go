@@ -34,7 +34,7 @@ func TestSpill_DownIsNotAskedForEachResult(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
 				if i > 0 {
-					require.ErrorContains(t, r.Cause, "Options.Spill is backing off after failures", "nothing was planned in vain")
+					require.ErrorContains(t, r.Cause, "Options.Spill is not called for a while after failures", "nothing was planned in vain")
 				}
 			}
 			assert.Equal(t, 3, calls)

@@ -9,11 +9,11 @@ import (
 
 // A CompactionStrategy decides what to remove from a conversation.
 //
-// A History calls Compact without holding a lock. It makes one call at a time;
-// only when a call has not returned although its ctx ended may the next one start
-// beside it. Compact should return soon after ctx ends. A strategy that does not
-// holds nobody up: it runs on a goroutine of its own, and what it returns after
-// that is thrown away. It is then taken to have called a model in vain.
+// A History calls Compact without holding a lock. Calls do not overlap, with one
+// exception: if a call has not returned when its ctx ends, the next may start.
+// Compact should return soon after ctx ends. A strategy that does not holds nobody
+// up: it runs on a goroutine of its own, and what it returns later is discarded. It
+// is then taken to have called a model in vain.
 //
 // Compact may read the History and append to it. Asking the same History for
 // another compaction with ctx, or with a context derived from it, fails with
@@ -146,8 +146,8 @@ func (g *Goal) count(s *Snapshot) func(string) int {
 	return func(text string) int { return clampInt(counter.text(text)) }
 }
 
-// target returns the size that a strategy aims at when it has no measure of its
-// own: Target, or for a trigger Low, or half of the view.
+// target returns the size that a strategy aims at unless it has its own target:
+// Target, or for a trigger Low, or half of the view.
 func (g *Goal) target(s *Snapshot) int64 {
 	switch {
 	case g.Reason != ReasonTrigger || g.Target > 0:
@@ -184,7 +184,7 @@ func plan(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g
 	if e.Work == nil {
 		e.Work = new(Work)
 		if g.NoModel == nil && (err != nil && !isDecline(err) || e.hasSummary()) {
-			e.Work.Calls = 1
+			e.Work.Calls = 1 // assumed, so that the breaker counts a strategy that does not say what it called
 		}
 		return name, e, err
 	}

@@ -404,7 +404,7 @@ func TestHostile_Strategies(t *testing.T) {
 	}{
 		{"an unknown ID", drop(99), "names an entry that the snapshot does not hold (entry 99)"},
 		{"a negative ID", drop(-1), "names an entry that the snapshot does not hold (entry -1)"},
-		{"half an exchange", drop(3), "drops half an exchange (entry 3)"},
+		{"part of an exchange", drop(3), "drops part of an exchange (entry 3)"},
 		{"a system entry", drop(1), "names a system entry (entry 1)"},
 		{"a pinned entry", drop(5, 6), "drops a pinned exchange (entry 5)"},
 		{"the newest exchange", drop(43), "drops the newest exchange (entry 43)"},
@@ -424,7 +424,7 @@ func TestHostile_Strategies(t *testing.T) {
 		{"a clear that grows", func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 			return convo.Edit{Clear: []convo.Clear{{ID: 4, Text: strings.Repeat("x", 10_000)}}}, nil
 		}, "the view would grow by"},
-		{"nothing at all", drop(), "would free too little"},
+		{"nothing at all", drop(), "nothing worth removing"},
 		{"a panic", func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { panic("boom") }, "panic in CompactionStrategy: boom"},
 		{"a panic with nil", func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { panic(nil) }, "panic in CompactionStrategy"},
 		{"a panic of the runtime", func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {

@@ -23,15 +23,19 @@ type Summarize struct {
 	// With writes the summary. Nil means Extract{}, which calls no model.
 	With Summarizer
 
-	// KeepTokens is how many raw tokens of the newest messages to keep, beside
-	// the floor. 0 means as many as the goal allows, a negative value none.
+	// KeepTokens is how many raw tokens of the newest messages to keep, in
+	// addition to the floor. 0 means as many as the goal allows, a negative value
+	// none.
 	KeepTokens int
 
-	// MaxTokens is how long a summary may be, in raw tokens; a longer one is
-	// refused. 0 or less, or as much as the summarizer's window or more, means an
-	// eighth of Limits.Low, at least 500, but at most an eighth of that window.
-	// The bound is lowered to half of
-	// Goal.Target (but not below 500), and to what the edit leaves room for.
+	// MaxTokens is how long a summary may be, in raw tokens. A longer one is
+	// refused.
+	//
+	//   - 0 or less means an eighth of Limits.Low, but at least 500.
+	//   - If MaxTokens is 0 or less, or not below the summarizer's window, the
+	//     bound is at most an eighth of that window.
+	//   - The bound is at most half of Goal.Target, or 500 if that is more.
+	//   - It is at most what the edit leaves room for.
 	MaxTokens int
 
 	// Window is the context window of the summarizer's model, in tokens. 0 means
@@ -57,12 +61,16 @@ const defaultTimeout = time.Minute
 // Name returns "summarize".
 func (Summarize) Name() string { return "summarize" }
 
+// maxSummary returns the default bound of a summary: an eighth of low, at least
+// 500 tokens.
+func maxSummary(low int) int { return max(low/8, 500) }
+
 // leastSummary is the room, in tokens, below which no summary is requested: the
 // answer would be refused, or say nothing.
 const leastSummary = 64
 
-// Compact returns an edit that drops the oldest exchanges and brings a summary of
-// them, which it requests from the summarizer. It returns [ErrNoGain] if that
+// Compact returns an edit that drops the oldest exchanges and puts a summary in
+// their place, which it requests from the summarizer. It returns [ErrNoGain] if that
 // would free too little, and g.NoModel if it is set and the summarizer calls a
 // model. It returns a [*RefusedError] for a summary that it does not accept, a
 // [*ValueError] if the summarizer's window is too small for the prompt, and
@@ -92,7 +100,7 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, er
 	if w.window > 0 && (z.MaxTokens <= 0 || z.MaxTokens >= w.window) {
 		w.maxTokens = min(w.maxTokens, max(w.window/8, leastChunk))
 	}
-	w.maxTokens = min(w.maxTokens, max(clampInt(target/2), maxSummary(0))) // so that the cut leaves something beside the summary
+	w.maxTokens = min(w.maxTokens, max(clampInt(target/2), maxSummary(0))) // so that the cut leaves something besides the summary
 	frame := int64(s.SummaryTokens(""))
 	if s.raw() <= target {
 		return e, ErrNoGain
@@ -155,7 +163,7 @@ type writer struct {
 	count      func(string) int
 
 	sources    []source
-	pinned     []Message // they stay in the view beside the summary
+	pinned     []Message // they stay in the view in addition to the summary
 	sent       *Snapshot // see Goal.Sent
 	sentTokens int
 	unread     int // tokens that were cut out of results
@@ -178,7 +186,7 @@ func (w *writer) collectPinned() {
 
 // reusableSent returns a copy of the snapshot last sent, if it shows the present
 // summary and all sources, and the window has room for an instruction and a
-// summary behind it. Otherwise it returns nil.
+// summary after it. Otherwise it returns nil.
 func (w *writer) reusableSent(instruction string) *Snapshot {
 	if w.sent == nil || w.sent.summary != w.s.summary {
 		return nil

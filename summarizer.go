@@ -18,14 +18,15 @@ type Summarizer interface {
 	// than req.MaxTokens is refused with a [*RefusedError], and the conversation
 	// stays as it was.
 	//
-	// Summarize is called without a lock held, on a goroutine of its own. A
-	// compaction makes one call at a time; only when a call has not returned
-	// although its ctx ended may the next one start beside it. A Summarizer
-	// that several histories share is called by several goroutines at once.
+	// Summarize is called without a lock held, on a goroutine of its own. Calls
+	// for one History do not overlap, with two exceptions: if a call has not
+	// returned when its ctx ends, the next may start, and Handoff waits for no
+	// other call. A Summarizer that several histories share is called by several
+	// goroutines at once.
 	//
 	// The ctx ends when that of the compaction does, and after
 	// Summarize.Timeout. Summarize should return soon after; nobody waits for
-	// it any longer, and what it returns later is thrown away.
+	// it any longer, and a result that arrives later is discarded.
 	Summarize(ctx context.Context, req SummaryRequest) (Summary, error)
 }
 
@@ -74,7 +75,7 @@ type SummaryRequest struct {
 	// something in it has left the view since.
 	Sent *Snapshot
 
-	// Instruction asks for a summary of the messages before it. Send it behind
+	// Instruction asks for a summary of the messages before it. Send it after
 	// Sent.
 	Instruction string
 
@@ -89,7 +90,3 @@ func (r SummaryRequest) String() string {
 
 // GoString returns the same as String.
 func (r SummaryRequest) GoString() string { return r.String() }
-
-// maxSummary returns the default bound of a summary: an eighth of low, at least
-// 500 tokens.
-func maxSummary(low int) int { return max(low/8, 500) }

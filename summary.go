@@ -18,9 +18,9 @@ type Summary struct {
 	Text string
 
 	// Covers are the IDs of the entries that the summary stands for. In an
-	// [Edit], nil means all entries that the edit drops; a dropped entry that
-	// other Covers lack is reported as dropped without having been summarised.
-	// The IDs that a replaced summary covered are added.
+	// [Edit], nil means all entries that the edit drops. If Covers is set, a
+	// dropped entry outside it is reported in Report.Dropped. The IDs that a
+	// replaced summary covered are added.
 	//
 	// Two ranges are joined if no entry of the view is between them. So a range
 	// may also hold IDs of entries that SetSystem replaced, that a rollback
@@ -171,10 +171,11 @@ func rangesOf(ids []ID) []Range {
 	return out
 }
 
-// fit returns an error if the summary of a strategy's edit may not be used.
+// checkUsable returns an error if the summary of a strategy's edit may not be
+// used.
 // freed is how many raw tokens the edit frees, and minFree how many it must
 // free. s may be nil.
-func (s *Summary) fit(freed, minFree int64) error {
+func (s *Summary) checkUsable(freed, minFree int64) error {
 	if s == nil || s.Text == "" && s.Stop == StopDone {
 		return nil
 	}

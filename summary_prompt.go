@@ -86,7 +86,7 @@ func promptKey(key string) string {
 
 // instruction returns the text that asks for a summary of the messages before it.
 func (p *prompter) instruction() string {
-	return p.task + "\n\nSummarise the conversation above, and what its summary says of the time before."
+	return p.task + "\n\nSummarise the conversation above, including what its summary says."
 }
 
 // prompt returns the text that asks for a summary of a transcript. If there is a
@@ -95,7 +95,7 @@ func (p *prompter) prompt(previous, transcript string) string {
 	var b strings.Builder
 	b.WriteString(p.task)
 	if previous != "" {
-		b.WriteString("\n\nA summary of what went before the transcript stands already. Update it: keep what is still true, correct what has changed, add what is new, under the same headings.\n\n")
+		b.WriteString("\n\nThere is already a summary of what came before the transcript. Update it: keep what is still true, correct what has changed, add what is new, under the same headings.\n\n")
 		p.block(&b, "previous-summary", escapeTags(previous)+"\n")
 	}
 	if p.pinned != "" {
@@ -196,6 +196,7 @@ func cutMiddle(s string, tokens int, count func(string) int) (short string, remo
 	if weight <= tokens {
 		return s, 0
 	}
+	// 16 tokens make room for the line that takes the place of the middle.
 	keep := text.Prefix(s, max(tokens-16, 0), weight, count)
 	head, tail := text.Floor(s, keep/2), text.Ceil(s, len(s)-keep/2)
 	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", s[:head], tail-head, s[tail:]), count(s[head:tail])

@@ -1,7 +1,6 @@
 package convo
 
 import (
-	"crypto/rand"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,7 +14,7 @@ import (
 // and every text is shown with the key masked.
 
 // keyMask replaces the key in a text. It holds no letters, so the letters
-// before it and behind it cannot form another key.
+// before it and after it cannot form another key.
 const keyMask = "***"
 
 // authorTags returns the tags around what an author says. name comes from
@@ -25,8 +24,8 @@ func authorTags(key, name string) (open, end string) {
 }
 
 // quotedName returns the name of an author in quotes, with the key masked. It
-// masks the key in the name, and again in case the escapes of the quoting form
-// one.
+// masks the key in the name, and again in the quoted name, because quoting may
+// form a key.
 func quotedName(key, author string) string {
 	return maskKey(key, strconv.Quote(maskKey(key, author)))
 }
@@ -42,16 +41,15 @@ func maskKey(key, text string) string {
 // A textRun masks the key in texts that follow each other, in one message or in
 // several. Package wire and the provider may join them, so a key may be spread
 // over more than one. It is then masked in the last of these, so that the texts
-// before do not change. Tags are not escaped for that reason alone: apart from
-// the few letters that keyMask replaces, a message has the same tokens whatever
-// comes before it.
+// before do not change. A key spread over several texts does not make show escape
+// tags, so that the count of a message hardly depends on what comes before it.
 type textRun struct {
 	key  string
-	last [keyLen - 1]byte // its last n bytes are the letters that the texts so far end with
+	last [keyLen - 1]byte // its last n bytes are the letters of the key that the texts so far end with
 	n    int
 }
 
-// show returns a text as the model sees it, and whether that differs from text.
+// show returns a text as the model sees it, and whether it was changed.
 func (r *textRun) show(text string) (string, bool) {
 	from, to, crosses := r.crossing(text)
 	if crosses {
@@ -124,7 +122,7 @@ func (r *textRun) endWith(text string) {
 		} else {
 			c, text = text[len(text)-1]|0x20, text[:len(text)-1]
 		}
-		if c < 'a' || c > 'z' {
+		if strings.IndexByte(r.key, c) < 0 {
 			break
 		}
 		n++
@@ -189,22 +187,6 @@ func (m *masker) part(p Part) (_ Part, differs bool) {
 	return p, false
 }
 
-// message returns the raw tokens of m as the model sees it, including the tags
-// that name its author.
-func (id *identity) message(m *Message) int64 {
-	n := int64(id.over.Message)
-	if m.isTagged() {
-		open, end := authorTags(typicalKey, quotedName(id.key, m.Author))
-		n += id.text(open) + id.text(end)
-	}
-	if m.Role == RoleSystem {
-		return n + id.parts(m.Parts)
-	}
-	masker := newMasker(id.key)
-	parts, _ := masker.parts(m.Parts)
-	return n + id.parts(parts)
-}
-
 // isHidden reports whether r is white space, a control character, or another
 // character that is not visible, such as one of zero width.
 func isHidden(r rune) bool {
@@ -247,15 +229,22 @@ type keyFinder struct {
 	lower, upper int // where that letter occurs next in text, in each case; len(text) if it does not
 }
 
-// commonLetters are the letters in the order of how common they are in texts.
+// commonLetters are the letters from most to least common in texts, and rarity
+// the index of each letter in it.
 const commonLetters = "etaoinsrhldcumfpgwybvkxjqz"
+
+var rarity = func() (rarity [26]byte) {
+	for i := range len(commonLetters) {
+		rarity[commonLetters[i]-'a'] = byte(i)
+	}
+	return rarity
+}()
 
 func newKeyFinder(key, text string) keyFinder {
 	f := keyFinder{key: key, text: text, lower: -1, upper: -1}
-	rank := -1
 	for i := range len(key) {
-		if n := strings.IndexByte(commonLetters, key[i]); n > rank {
-			f.rare, rank = i, n
+		if rarity[key[i]-'a'] > rarity[key[f.rare]-'a'] {
+			f.rare = i
 		}
 	}
 	return f
@@ -309,38 +298,6 @@ func (f *keyFinder) around(from, at int) (start, end int, found bool) {
 	return start, end, true
 }
 
-// An identity is the key of a conversation and the counter of its messages.
-type identity struct {
-	*counter
-	key string // part of all tags, so that no text can forge them
-}
-
-// newIdentity returns an identity with the key of from, or with a new key if
-// from is nil.
-func newIdentity(c *counter, from *identity) *identity {
-	if from != nil {
-		return &identity{counter: c, key: from.key}
-	}
-	return &identity{counter: c, key: newKey()}
-}
-
-// keyLen is the length of a key, in letters from a to z.
-const keyLen = 8
-
-// typicalKey is counted in place of the key, so that histories with the same
-// content have the same number of tokens.
-const typicalKey = "qmzvkrtx"
-
-// newKey returns a random key.
-func newKey() string {
-	var key [keyLen]byte
-	rand.Read(key[:])
-	for i := range key {
-		key[i] = 'a' + key[i]%26
-	}
-	return string(key[:])
-}
-
 // summaryTags returns the tags around a summary.
 func summaryTags(key string) (open, end string) {
 	return fmt.Sprintf("<summary key=%q>\nWhat went before in this conversation, in short:\n", key),
@@ -372,7 +329,7 @@ func escapeTags(s string) string {
 	return b.String()
 }
 
-// beginsTag reports whether s, the text behind a "<", continues like one of our
+// beginsTag reports whether s, the text after a "<", continues like one of our
 // tags.
 func beginsTag(s string) bool {
 	s = strings.TrimLeft(s, " \t\r\n/")

@@ -11,8 +11,8 @@ import (
 )
 
 // A Tokenizer counts the tokens of texts. It must be safe for concurrent use.
-// It should be fast and must not wait for anything, because [History.Append]
-// calls it, though with no lock held.
+// It should be fast and must not block: [History.Append] calls it. No lock is
+// held meanwhile.
 type Tokenizer interface {
 	// CountTokens returns how many tokens text has. It must return the same
 	// number for the same text. A negative number counts as 0.
@@ -33,31 +33,36 @@ func (f TokenizerFunc) CountTokens(text string) int { return f(text) }
 // texts joined differs from the sum of their estimates by at most 2, unless a
 // long run of one byte extends across the join.
 //
-// The figures below are mean errors on text that was not used for the fit,
-// beside the 95th percentile of single messages. For a message of 200 tokens
-// the error is 3.7 % (9.5 %), for a conversation of 25 messages 2.2 %: English
-// and Chinese 3 %, Go 4 %, JSON, base64, UUIDs and logs 1 to 2 %, Russian 6 %,
-// Georgian 11 %. On code and data from other sources it is 3.1 % for a message
-// (7 %) and 2.2 % for a conversation; for CSV 7 %. On prose from another
-// source, the Universal Declaration of Human Rights in 57 languages, it is 6.0
-// % for a message (13 %) and 4.3 % for a conversation: 4 to 5 % in Latin,
-// Arabic and Cyrillic scripts, 9 % for Hindi and Japanese. The worst estimates
-// of a whole text are 20 % (Burmese) and 28 % (Georgian) too high, and a single
-// sentence may be off by a factor of two. Usage reports correct such errors;
-// see [History.RecordUsage]. The tokenizers of other vendors may differ more.
+// Each figure is a mean error on text that was not used for the fit; in
+// brackets is the 95th percentile over messages.
+//
+//	                              message of      conversation
+//	                              200 tokens      of 25 messages
+//	text of the kinds fitted to   3.7 % (9.5 %)   2.2 %
+//	code and data, other sources  3.1 % (7 %)     2.2 %
+//	prose, another source         6.0 % (13 %)    4.3 %
+//
+// By kind of text, the error for a message is 3 % for English and Chinese, 4 %
+// for Go, 1 to 2 % for JSON, base64, UUIDs and logs, 7 % for CSV, 6 % for
+// Russian and 11 % for Georgian. The prose is the Universal Declaration of
+// Human Rights in 57 languages, with 4 to 5 % in Latin, Arabic and Cyrillic
+// scripts, and 9 % in Hindi and Japanese. The worst estimates of a whole text
+// are 20 % (Burmese) and 28 % (Georgian) too high, and a single sentence may be
+// off by a factor of two. Usage reports correct such errors; see
+// [History.RecordUsage]. The tokenizers of other vendors may differ more.
 type Heuristic struct{}
 
 // CountTokens returns an estimate of how many tokens text has.
 func (Heuristic) CountTokens(text string) int { return bigram.Count(text) }
 
-// Overheads are the tokens that messages take up in a request beside their
-// texts. A field that is 0 means the default stated for it, and a negative one
-// means none. The function Overheads in package wire returns the values for a
-// model, by the rules of its provider.
+// Overheads are the tokens that messages take up in a request in addition to
+// their texts. A field of 0 means its default; a negative one means 0. The
+// function Overheads in package wire returns the values for a model, by the
+// rules of its provider.
 type Overheads struct {
-	Message int // for the role and frame of each message; 0: 4
-	Call    int // for each tool call, beside its ID, name and arguments; 0: 8
-	Result  int // for each tool result, beside its ID, name and content; 0: 4
+	Message int // for the role and frame of each message; default 4
+	Call    int // for each tool call, in addition to its ID, name and arguments; default 8
+	Result  int // for each tool result, in addition to its ID, name and content; default 4
 
 	// Media returns the tokens of an image, a sound or a document. It should
 	// follow the rule of the model's provider, and must be safe for concurrent
@@ -111,9 +116,9 @@ func (u Usage) fault() error {
 			return &ValueError{Name: f.name, Value: f.value, Want: "0 or more"}
 		}
 	}
-	if u.Input > 0 && (u.CacheRead > u.Input || u.CacheWrite > u.Input-u.CacheRead) {
+	if u.CacheRead > u.Input || u.CacheWrite > u.Input-u.CacheRead {
 		return &ValueError{Name: "Usage.Input", Value: u.Input,
-			Want: fmt.Sprintf("at least CacheRead + CacheWrite, %d; Input includes cached tokens", addClamped(u.CacheRead, u.CacheWrite))}
+			Want: fmt.Sprintf("at least %d, CacheRead + CacheWrite, because Input includes cached tokens", addClamped(u.CacheRead, u.CacheWrite))}
 	}
 	return nil
 }
@@ -136,12 +141,12 @@ func addClamped(a, b int) int {
 }
 
 // An Estimate is the estimated size of the next request in tokens, including
-// everything that the request carries beside messages.
+// everything that the request carries in addition to messages.
 //
 // Before the first usage report, Upper is an eighth above Tokens, or as much as
 // [Prior] says. After a report only what was added or removed since then is
-// uncertain, and Upper is above Tokens by as much as earlier reports have
-// differed from their estimates.
+// uncertain, and Upper is above Tokens by a margin learned from how far earlier
+// estimates were off.
 type Estimate struct {
 	Tokens   int // the best estimate
 	Upper    int // a bound that the true count should stay under; limits are compared with it
@@ -183,6 +188,7 @@ func (c *counter) text(s string) int64 {
 
 func clampTokens(n int) int64 { return min(max(int64(n), 0), maxTextTokens) }
 
+// parts returns the tokens of parts.
 func (c *counter) parts(parts []Part) int64 {
 	var n int64
 	for _, p := range parts {
@@ -204,6 +210,8 @@ func (c *counter) parts(parts []Part) int64 {
 	return n
 }
 
+// result returns the tokens of a result. It does not count a result inside the
+// result: only a message that was not checked can hold one, to any depth.
 func (c *counter) result(r *ToolResult) int64 {
 	n := int64(c.over.Result) + c.text(r.CallID) + c.text(r.Name)
 	for _, p := range r.Parts {
@@ -224,19 +232,17 @@ func clampInt(n int64) int { return int(min(max(n, math.MinInt), math.MaxInt)) }
 // A model is recognised by its family. The families gpt-5 (including gpt-5.1
 // and so on), gpt-4.5, gpt-4.1, gpt-4o, chatgpt-4o, o1, o3, o4 and gpt-oss are
 // counted with o200k; gpt-4, gpt-3.5, gpt-35, text-embedding-3,
-// text-embedding-ada-002, davinci-002 and babbage-002 with cl100k. A model's
-// name is that of its family, or begins with it and a "-" or ":". A fine-tuned
-// model ("ft:gpt-4o:...") is counted like its base. A host's prefix ("openai/",
-// "openai.") and capital letters do not matter. For any other name Tiktoken
-// returns a [*ValueError]; use [Heuristic] for models whose tokenizer is not
-// public, or a [TokenizerFunc].
+// text-embedding-ada-002, davinci-002 and babbage-002 with cl100k. A name
+// matches a family if it equals the family's name, or continues with "-" or ":".
+// A fine-tuned model ("ft:gpt-4o:...") is counted like its base. A host's prefix
+// ("openai/", "openai.") and capital letters do not matter. For any other name
+// Tiktoken returns a [*ValueError]; use [Heuristic] for models whose tokenizer
+// is not public, or a [TokenizerFunc].
 //
-// Only the text itself is counted. Text that spells a special token is ordinary
-// text, since users may write it. A byte that is not part of valid UTF-8 counts
-// as U+FFFD. Letters and numbers are those of Unicode 16, whatever the version
-// of Go. Tests compare the counts with those of OpenAI's own code, which are in
-// the repository, and with a second implementation; with the build tag tiktoken
-// also with github.com/pkoukk/tiktoken-go, which nothing else needs.
+// Only the text itself is counted. A text such as <|endoftext|> counts as
+// ordinary text, since users may write it. A byte that is not part of valid
+// UTF-8 counts as U+FFFD. Letters and numbers are those of Unicode 16, whatever
+// the version of Go.
 //
 // Nothing is downloaded: the vocabularies, 1.2 MiB together, are part of each
 // program that calls Tiktoken. Tiktoken returns at once. The first count with

@@ -34,14 +34,14 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 	if keep == 0 {
 		keep = 3
 	}
-	var rounds []listExchange // the exchanges with tool calls
+	var toolExchanges []listExchange // those with tool calls
 	for w := walk(&s.state); ; {
 		a, ok := w.next()
 		if !ok {
 			break
 		}
 		if hasCalls(&s.list[a.from].msg) {
-			rounds = append(rounds, a)
+			toolExchanges = append(toolExchanges, a)
 		}
 	}
 	var e Edit
@@ -51,7 +51,7 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 		unclearable[Clear{ID: u.ID, CallID: u.CallID}] = true
 	}
 	counter := s.counter()
-	for _, a := range rounds[:max(len(rounds)-max(keep, 0), 0)] {
+	for _, a := range toolExchanges[:max(len(toolExchanges)-max(keep, 0), 0)] {
 		if a.floor {
 			continue
 		}

@@ -24,8 +24,8 @@ func TestClearToolResults(t *testing.T) {
 		{"three keep theirs", convo.ClearToolResults{}, convo.Goal{}, "1 2 3 4c 5 6c 7 8c 9 10 11 12 13 14 15"},
 		{"one keeps its", convo.ClearToolResults{KeepLast: 1}, convo.Goal{}, "1 2 3 4c 5 6c 7 8c 9 10c 11 12c 13 14 15"},
 		{"all but the floor", convo.ClearToolResults{KeepLast: -1}, convo.Goal{}, "1 2 3 4c 5 6c 7 8c 9 10c 11 12c 13 14c 15"},
-		{"too little by the goal", convo.ClearToolResults{}, convo.Goal{MinFree: 1000}, "convo: compaction would free too little"},
-		{"too little by its own", convo.ClearToolResults{MinFreed: 1000}, convo.Goal{}, "convo: compaction would free too little"},
+		{"too little by the goal", convo.ClearToolResults{}, convo.Goal{MinFree: 1000}, "convo: nothing worth removing"},
+		{"too little by its own", convo.ClearToolResults{MinFreed: 1000}, convo.Goal{}, "convo: nothing worth removing"},
 		{"its own counts, not the goal's", convo.ClearToolResults{MinFreed: -1}, convo.Goal{MinFree: 1000}, "1 2 3 4c 5 6c 7 8c 9 10 11 12 13 14 15"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestClearToolResults(t *testing.T) {
 			assert.Equal(t, tt.want, got)
 			if next != s {
 				again, _ := planOf(t, tt.c, next, convo.Goal{})
-				assert.Equal(t, "convo: compaction would free too little", again, "the second time there is nothing to do")
+				assert.Equal(t, "convo: nothing worth removing", again, "the second time there is nothing to do")
 			}
 			for _, e := range next.All() {
 				for _, r := range e.Message.ToolResults() {
@@ -51,7 +51,7 @@ func TestClearToolResults(t *testing.T) {
 	c := callOf("c")
 	mustAppend(t, small, convo.User("and"), convo.Assistant("", c), convo.Result(c, "ok"), convo.Assistant("so"))
 	got, _ := planOf(t, convo.ClearToolResults{KeepLast: -1, MinFreed: -1}, small.Snapshot(), convo.Goal{})
-	assert.Equal(t, "convo: compaction would free too little", got, "a marker longer than the result frees nothing")
+	assert.Equal(t, "convo: nothing worth removing", got, "a marker longer than the result frees nothing")
 }
 
 // One result that cannot be kept is enough for the ladder to go on.

@@ -18,7 +18,7 @@ func TestTruncate(t *testing.T) {
 		pin    []convo.ID
 		want   string
 	}{
-		{"small enough", 174, nil, "convo: compaction would free too little"},
+		{"small enough", 174, nil, "convo: nothing worth removing"},
 		{"a turn that begins soon after is where the cut goes", 40, nil, "1 7 8 9"},
 		{"nothing but the newest turn", 20, nil, "1 9"},
 		{"the floor stays", 0, nil, "1 9"},
@@ -68,9 +68,9 @@ func TestTruncate_AtTheTarget(t *testing.T) {
 	assert.Equal(t, "1 2 37 38 39 40 41 42 43", less)
 
 	got, _ := planOf(t, convo.Truncate{}, s, convo.Goal{Target: s.Tokens()})
-	assert.Equal(t, "convo: compaction would free too little", got)
+	assert.Equal(t, "convo: nothing worth removing", got)
 	got, _ = planOf(t, convo.Truncate{}, s, convo.Goal{Target: s.Tokens() - 1})
-	assert.NotEqual(t, "convo: compaction would free too little", got)
+	assert.NotEqual(t, "convo: nothing worth removing", got)
 }
 
 // A cut inside a turn moves to the start of the next turn when that is within a

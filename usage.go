@@ -10,18 +10,18 @@ import (
 )
 
 // RecordUsage corrects the estimate by what the provider reported for the request
-// that was made from the snapshot at. What was added to the view or removed from
-// it since is added to that figure or subtracted from it. Do not report what a
+// that was made from the snapshot at. To that figure the estimate adds what has
+// entered the view since, and subtracts what has left it. Do not report what a
 // summarizer's own request used.
 //
 // A report without input tokens is ignored, and so is one for a snapshot older
 // than that of the last report for its model. If the snapshot was made for another
 // model than the current one, the report counts for that model.
 //
-// A report is implausible if there is a limit and the figure is above
-// Limits.Window, or above four times the raw tokens of the view plus the larger of
-// Limits.Tools and half of the limit. An implausible report is ignored once; if
-// the next one for that model is implausible too, for another snapshot, it is
+// If there is a limit, a report is implausible if the figure is above
+// Limits.Window, or above 4 × raw + max(Limits.Tools, limit/2), where raw is the
+// number of raw tokens of the view. An implausible report is ignored once; if the
+// next one for that model is implausible too, for another snapshot, it is
 // accepted. A figure below a quarter of the raw tokens is raised to a quarter; it
 // is too low when it lacks the tokens that the provider read from its cache.
 //
@@ -92,10 +92,9 @@ type implausible struct {
 // isImplausibleLocked reports whether to ignore a report of so many tokens as
 // implausible.
 func (h *History) isImplausibleLocked(model string, at *Snapshot, tokens int64) bool {
-	window := int64(h.limits.Window)
 	same := h.implausible != nil && h.implausible.model == model
 	switch {
-	case h.limits.most() == 0, tokens <= overheadCap(h.limits)+calibrate.MaxRatio*at.raw() && (window == 0 || tokens <= window):
+	case h.limits.isPlausible(tokens, at.raw()):
 		if same {
 			h.implausible = nil
 		}
@@ -105,6 +104,18 @@ func (h *History) isImplausibleLocked(model string, at *Snapshot, tokens int64) 
 	}
 	h.implausible = &implausible{model, at.version}
 	return true
+}
+
+// isPlausible reports whether a request may weigh so many tokens under the limits
+// l. raw is the number of raw tokens of its view.
+func (l Limits) isPlausible(tokens, raw int64) bool {
+	switch {
+	case l.most() == 0:
+		return true
+	case l.Window > 0 && tokens > int64(l.Window):
+		return false
+	}
+	return tokens <= calibrate.MaxRatio*raw+overheadCap(l)
 }
 
 // statedOverheadLocked returns Limits.Tools, the overhead to assume until usage is
@@ -180,9 +191,9 @@ func (h *History) releaseViewsLocked(after ID) {
 		h.sent = nil
 	}
 	k := *h.known()
-	k.cal, k.learned = k.cal.light(after), slices.Clone(k.learned)
+	k.cal, k.learned = k.cal.withTraces(after), slices.Clone(k.learned)
 	for i, c := range k.learned {
-		if k.learned[i] = c.light(after); c == h.known().cal {
+		if k.learned[i] = c.withTraces(after); c == h.known().cal {
 			k.learned[i] = k.cal
 		}
 	}
@@ -191,10 +202,10 @@ func (h *History) releaseViewsLocked(after ID) {
 
 // estimateLocked returns the estimated size of the next request.
 func (h *History) estimateLocked() Estimate {
-	w := h.scaleLocked()
-	e := Estimate{Tokens: clampInt(w.Tokens()), Upper: clampInt(w.Upper())}
+	s := h.scaleLocked()
+	e := Estimate{Tokens: clampInt(s.Tokens()), Upper: clampInt(s.Upper())}
 	if h.heard {
-		e.Measured = clampInt(w.Measured())
+		e.Measured = clampInt(s.Measured())
 	}
 	return e
 }
@@ -218,7 +229,8 @@ type Prior struct {
 	Margin int
 }
 
-// defaultMargin is the default of Prior.Margin, in thousandths.
+// defaultMargin is the default of Prior.Margin, 12.5 percent, in thousandths as
+// package calibrate has it.
 const defaultMargin = 125
 
 // priorFaults returns a *ValueError for each field that is out of range.
@@ -248,7 +260,8 @@ func (o *Options) prior(model string) Prior {
 	return found
 }
 
-// arithmetic returns p in the units of package calibrate.
+// arithmetic returns p in the units of package calibrate: Ratio as tokens for one
+// raw token, and Margin in thousandths.
 func (p Prior) arithmetic() calibrate.Prior {
 	own := calibrate.Prior{Ratio: 1, Margin: defaultMargin}
 	if p.Ratio != 0 {
@@ -281,12 +294,12 @@ func (h *History) updateWeightLocked() int64 {
 
 // scaleOfLocked returns what is needed to estimate a view of h.
 func (h *History) scaleOfLocked(s *state) calibrate.Scale {
-	w := s.scale()
-	w.Prior = h.prior
-	if w.Known == nil {
-		w.Overhead = h.statedOverheadLocked()
+	scale := s.scale()
+	scale.Prior = h.prior
+	if scale.Known == nil {
+		scale.Overhead = h.statedOverheadLocked()
 	}
-	return w
+	return scale
 }
 
 // lastSentLocked returns the snapshot of the last usage report and the tokens of

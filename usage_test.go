@@ -138,8 +138,8 @@ func TestRecordUsage_OlderFigureIsIgnoredAfterAnotherModel(t *testing.T) {
 	mustAppend(t, h, convo.Assistant("x"))
 	newer := h.Snapshot()
 	require.NoError(t, h.RecordUsage(newer, convo.Usage{Input: newer.Tokens() + 10}))
-	require.NoError(t, h.SetModel("b"))
-	require.NoError(t, h.SetModel(""))
+	require.NoError(t, h.SetModel("b", convo.Limits{}))
+	require.NoError(t, h.SetModel("", convo.Limits{}))
 	require.NoError(t, h.RecordUsage(older, convo.Usage{Input: 9999}))
 	assert.Equal(t, h.Snapshot().Tokens()+10, h.Tokens().Tokens)
 }
@@ -188,21 +188,21 @@ func TestSetModel_KeepsCalibrationsApart(t *testing.T) {
 	raw := h.Snapshot().Tokens()
 	ofFirst := h.Snapshot()
 	require.NoError(t, h.RecordUsage(ofFirst, convo.Usage{Input: raw + 300}))
-	require.NoError(t, h.SetModel("b"))
+	require.NoError(t, h.SetModel("b", convo.Limits{}))
 	assert.Equal(t, raw+20, h.Tokens().Tokens, "a new one starts from the prior")
 	assert.Zero(t, h.Tokens().Measured)
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: raw + 50}))
 	assert.Equal(t, raw+50, h.Tokens().Tokens)
-	require.NoError(t, h.SetModel(""))
+	require.NoError(t, h.SetModel("", convo.Limits{}))
 	assert.Equal(t, raw+300, h.Tokens().Tokens, "a known one from what was learned")
-	require.NoError(t, h.SetModel("b"))
+	require.NoError(t, h.SetModel("b", convo.Limits{}))
 	assert.Equal(t, raw+50, h.Tokens().Tokens)
-	unchanged(t, h, func() { require.NoError(t, h.SetModel("b")) })
+	unchanged(t, h, func() { require.NoError(t, h.SetModel("b", convo.Limits{})) })
 
 	fork, err := convo.Restore(h.Snapshot(), bare())
 	require.NoError(t, err)
 	assert.Equal(t, raw+50, fork.Tokens().Tokens, "kept through Restore")
-	require.NoError(t, fork.SetModel(""))
+	require.NoError(t, fork.SetModel("", convo.Limits{}))
 	assert.Equal(t, raw+300, fork.Tokens().Tokens)
 }
 
@@ -211,10 +211,10 @@ func TestSetModel_KeepsCalibrationsApart(t *testing.T) {
 func TestRecordUsage_ForThePreviousModel(t *testing.T) {
 	h := tour(t, bare())
 	raw, sent := h.Snapshot().Tokens(), h.Snapshot()
-	require.NoError(t, h.SetModel("b"))
+	require.NoError(t, h.SetModel("b", convo.Limits{}))
 	require.NoError(t, h.RecordUsage(sent, convo.Usage{Input: raw + 300}))
 	assert.Equal(t, raw, h.Tokens().Tokens)
-	require.NoError(t, h.SetModel(""))
+	require.NoError(t, h.SetModel("", convo.Limits{}))
 	assert.Equal(t, raw+300, h.Tokens().Tokens)
 }
 
@@ -289,7 +289,10 @@ func TestRecordUsage_CachedTokensAreInInput(t *testing.T) {
 	h := tour(t, nil)
 	unchanged(t, h, func() {
 		err := h.RecordUsage(h.Snapshot(), convo.Usage{Input: 5, CacheRead: 2000})
-		require.EqualError(t, err, "convo: Usage.Input is 5, want at least CacheRead + CacheWrite, 2000; Input includes cached tokens")
+		require.EqualError(t, err, "convo: Usage.Input is 5, want at least 2000, CacheRead + CacheWrite, because Input includes cached tokens")
+	})
+	unchanged(t, h, func() {
+		require.ErrorAs(t, h.RecordUsage(h.Snapshot(), convo.Usage{CacheRead: 1}), new(*convo.ValueError))
 	})
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 2005, CacheRead: 2000, CacheWrite: 5}))
 }
@@ -357,14 +360,14 @@ func TestSetModel_ManyModels(t *testing.T) {
 	want := map[string]int{}
 	for round := range 2 {
 		for i, model := range []string{"a", "b", "c", "d", "e"} {
-			require.NoError(t, h.SetModel(model))
+			require.NoError(t, h.SetModel(model, convo.Limits{}))
 			want[model] = raw + 10*i + round
 			require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: want[model]}))
 			assert.Equal(t, want[model], h.Tokens().Tokens)
 		}
 	}
 	for model, tokens := range want {
-		require.NoError(t, h.SetModel(model))
+		require.NoError(t, h.SetModel(model, convo.Limits{}))
 		assert.Equal(t, tokens, h.Tokens().Tokens, model)
 	}
 }
@@ -375,7 +378,7 @@ func TestSetModel_AnotherTokenizer(t *testing.T) {
 	raw := h.Snapshot().Tokens()
 	want := map[string]int{"a": raw + 10, "b": raw - 20}
 	for _, model := range []string{"a", "b"} {
-		require.NoError(t, h.SetModel(model))
+		require.NoError(t, h.SetModel(model, convo.Limits{}))
 		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: want[model]}))
 	}
 	opts := bare()
@@ -384,7 +387,7 @@ func TestSetModel_AnotherTokenizer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2*raw, again.Snapshot().Tokens())
 	for _, model := range []string{"b", "a"} {
-		require.NoError(t, again.SetModel(model))
+		require.NoError(t, again.SetModel(model, convo.Limits{}))
 		assert.InDelta(t, want[model], again.Tokens().Tokens, 1, model)
 	}
 }

@@ -162,6 +162,12 @@ func conversations() []conversation {
 			}
 			f.turns(2)
 		}},
+		{"error at the end", func(f *filler) {
+			f.turns(4)
+			f.tools(2, 1)
+			c := toolCall("failed")
+			f.append(convo.Assistant("", c), convo.ResultError(c, errNoFile))
+		}},
 		{"reused call ids", func(f *filler) {
 			f.append(system)
 			c := toolCall("same")

@@ -13,15 +13,20 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// TestStrategy runs [CheckStrategy] and calls t.Error for each broken rule.
+// TestStrategy runs [CheckStrategy] and calls t.Error for each broken rule. If the
+// strategy broke none, but never made an edit, it says so with t.Log.
 func TestStrategy(t testing.TB, s convo.CompactionStrategy) {
 	t.Helper()
-	report(t, CheckStrategy(s))
+	edits, err := checkStrategy(s)
+	report(t, err)
+	if err == nil && edits == 0 {
+		t.Log("the strategy never made an edit, so the check of its edits says nothing")
+	}
 }
 
-// CheckStrategy runs a strategy on built-in conversations, first on snapshots
-// and then in a History, and returns the broken rules as joined errors. The
-// rules:
+// CheckStrategy runs a strategy on built-in conversations, first on snapshots, then
+// with each of their exchanges pinned in turn, and then in a History. It returns
+// the broken rules as joined errors. The rules:
 //
 //   - Name is not blank, and always the same.
 //   - An edit names entries and tool results that the snapshot holds. It drops whole
@@ -48,25 +53,33 @@ func TestStrategy(t testing.TB, s convo.CompactionStrategy) {
 //   - A [convo.Trigger] gives the same answer for the same Status, does not wait, and
 //     is not due for an empty conversation.
 //   - A History accepts all of its edits, and the conversation that remains is in
-//     order and holds the whole floor. This is checked only if no other rule is
-//     broken.
+//     order and holds the whole floor.
+//
+// The runs with one more exchange pinned, and those in a History, are made only if
+// no rule was broken before.
 //
 // If Compact does not return, CheckStrategy stops and leaves the goroutine that
 // called it behind.
 func CheckStrategy(s convo.CompactionStrategy) error {
+	_, err := checkStrategy(s)
+	return err
+}
+
+// checkStrategy is CheckStrategy. It also returns how many edits it judged.
+func checkStrategy(s convo.CompactionStrategy) (edits int, err error) {
 	if s == nil {
-		return errors.New("strategy: is nil; pass the strategy to check")
+		return 0, errors.New("strategy: is nil; pass the strategy to check")
 	}
 	c := strategyCheck{s: s}
 	c.of = "strategy"
 	if c.checkName(); len(c.list) > 0 {
-		return c.err()
+		return 0, c.err()
 	}
 	if err := c.all(); err != nil {
-		return err
+		return c.edits, err
 	}
 	c.checkName()
-	return c.err()
+	return c.edits, c.err()
 }
 
 // How a strategy can break a rule.
@@ -159,7 +172,48 @@ func (c *strategyCheck) all() error {
 		return nil
 	}
 	for _, conv := range cases {
+		if err := c.pins(conv); err != nil || c.stuck {
+			return err
+		}
+	}
+	if len(c.list) > 0 {
+		return nil
+	}
+	for _, conv := range cases {
 		if err := c.through(conv); err != nil || c.stuck {
+			return err
+		}
+	}
+	return nil
+}
+
+// pins tries one goal with each exchange of the conversation pinned in turn, so
+// that a strategy must leave every kind of exchange alone.
+func (c *strategyCheck) pins(conv conversation) error {
+	h, err := conv.history(convo.Options{})
+	if err != nil {
+		return err
+	}
+	for x := range h.Snapshot().Exchanges() {
+		if x.Floor {
+			continue
+		}
+		if err := h.Pin(x.First); err != nil {
+			return err
+		}
+		s := h.Snapshot()
+		g := goals(s)[2] // "target 0", for which a strategy removes the most
+		where := append(place(conv.name, g.name), fmt.Sprintf("entry %d pinned", x.First))
+		got, end := finish(c.plan(s, g.Goal))
+		if end.rule != "" {
+			c.add(end.rule, end.where(where...)...)
+			c.stuck = end.isStuck()
+			return nil
+		}
+		if got.err == nil && !isZero(got.edit) {
+			c.judge(s, got.edit, g.Goal, where)
+		}
+		if err := h.Unpin(x.First); err != nil {
 			return err
 		}
 	}

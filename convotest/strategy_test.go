@@ -106,6 +106,20 @@ func isPinnedResult(_ *convo.Snapshot, e convo.Entry) bool {
 	return e.Pinned && e.Message.Role == convo.RoleTool
 }
 
+// isDroppablePinnedError finds the exchanges of failed calls that are pinned and
+// not the newest.
+func isDroppablePinnedError(s *convo.Snapshot, e convo.Entry) bool {
+	for x := range s.Exchanges() {
+		if x.First <= e.ID && e.ID <= x.Last {
+			result, _ := s.Find(x.Last)
+			newest, _ := s.At(s.Len() - 1)
+			results := result.Message.ToolResults()
+			return e.Pinned && x.Last != newest.ID && len(results) > 0 && results[0].IsError
+		}
+	}
+	return false
+}
+
 func isNewest(s *convo.Snapshot, e convo.Entry) bool {
 	newest, _ := s.At(s.Len() - 1)
 	return e.ID == newest.ID && e.Message.Role != convo.RoleUser
@@ -169,6 +183,7 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 		{"other half", each(func(s *convo.Snapshot, e convo.Entry) bool { return len(e.Message.ToolCalls()) > 0 }, drop), `drops part of an exchange`},
 		{"drops system", each(isRole(convo.RoleSystem), drop), `drops a system entry`},
 		{"drops pinned", each(isPinned, drop), `drops a pinned exchange (case "only floor"`},
+		{"drops pinned errors", each(isDroppablePinnedError, drop), `drops a pinned exchange (case "empty results", goal "target 0", entry 4 pinned, entry 4)`},
 		{"drops newest", each(isNewest, drop), `drops the newest exchange`},
 		{"drops newest users", each(isNewestUser, drop), `drops a user message of the newest turn`},
 		{"clears pinned", each(isPinnedResult, wipe), `clears a pinned exchange (case "pinned exchanges"`},

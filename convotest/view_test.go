@@ -2,6 +2,7 @@ package convotest_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 func TestViews_CoverEveryRule(t *testing.T) {
 	views, err := convotest.Views()
 	require.NoError(t, err)
-	require.Len(t, views, 17)
+	require.Len(t, views, 18)
 	require.Zero(t, views["empty"].Len())
 	has := make(map[string]bool)
 	for name, s := range views {
@@ -42,6 +43,7 @@ func TestViews_CoverEveryRule(t *testing.T) {
 			for _, r := range e.Message.ToolResults() {
 				has["empty result"] = has["empty result"] || len(r.Parts) == 0
 				has["error result"] = has["error result"] || r.IsError
+				has["newest error"] = has["newest error"] || r.IsError && floor[e.ID] && !e.Pinned
 				has["cleared result"] = has["cleared result"] || r.Cleared
 			}
 		}
@@ -139,13 +141,15 @@ func TestCompactFault_ReportsABrokenHistory(t *testing.T) {
 	}
 }
 
-// recorded is a testing.TB that records the arguments of Error.
+// recorded is a testing.TB that records the arguments of Error and Log.
 type recorded struct {
 	testing.TB
-	told []string
+	told, logged []string
 }
 
 func (r *recorded) Helper() {}
+
+func (r *recorded) Log(args ...any) { r.logged = append(r.logged, fmt.Sprint(args...)) }
 
 func (r *recorded) Error(args ...any) { r.told = append(r.told, args[0].(error).Error()) }
 
@@ -155,6 +159,11 @@ func TestTestStrategy_FailsOncePerRule(t *testing.T) {
 	convotest.TestStrategy(&r, convo.Truncate{})
 	convotest.TestSummarizer(&r, convo.Extract{})
 	require.Empty(t, r.told)
+	require.Empty(t, r.logged)
+
+	convotest.TestStrategy(&r, convo.Chain())
+	require.Empty(t, r.told)
+	require.Equal(t, []string{"the strategy never made an edit, so the check of its edits says nothing"}, r.logged)
 
 	convotest.TestStrategy(&r, each(isRole(convo.RoleUser), drop))
 	require.Len(t, r.told, 3)

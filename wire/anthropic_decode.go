@@ -16,7 +16,7 @@ func (f Anthropic) Decode(data []byte) (Transcript, error) {
 	if err := d.decode(data); err != nil {
 		return Transcript{}, err
 	}
-	return d.out, nil
+	return d.finish(), nil
 }
 
 type anthropicDecoder struct{ decoder }
@@ -38,6 +38,7 @@ func (d *anthropicDecoder) decode(data []byte) error {
 		return d.messages("messages", all["messages"])
 	case all["role"] != nil:
 		d.answer()
+		d.ended(stringOf(all["stop_reason"]))
 		if err := d.usage(all["usage"]); err != nil {
 			return err
 		}
@@ -281,6 +282,7 @@ func (d *anthropicDecoder) own(path, kind string, all map[string]json.RawMessage
 	if input := all["input"]; !isNull(input) {
 		c.Arguments = d.arguments(at(path, "input"), string(input))
 	}
+	d.wroteObject(at(path, "input"), all["input"])
 	m.Parts = append(m.Parts, c)
 	d.loseMark(path, all)
 	d.loseRest(path, all, "type", "id", "name", "input", "cache_control")

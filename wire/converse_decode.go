@@ -16,7 +16,7 @@ func (f Converse) Decode(data []byte) (Transcript, error) {
 	if err := d.decode(data); err != nil {
 		return Transcript{}, err
 	}
-	return d.out, nil
+	return d.finish(), nil
 }
 
 type converseDecoder struct{ decoder }
@@ -48,6 +48,7 @@ func (d *converseDecoder) decode(data []byte) error {
 		if isNull(output["message"]) {
 			return &DecodeError{Path: "output.message", Reason: "the output has no message"}
 		}
+		d.ended(stringOf(all["stopReason"]))
 		if err := d.usage(all["usage"]); err != nil {
 			return err
 		}
@@ -408,6 +409,7 @@ func (d *converseDecoder) call(b converseBlock) (convo.Part, error) {
 	if !isNull(all["input"]) {
 		c.Arguments = d.arguments(path+".input", string(all["input"]))
 	}
+	d.wroteObject(path+".input", all["input"])
 	d.loseRest(path, all, "toolUseId", "name", "input", "type")
 	return c, nil
 }

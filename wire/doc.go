@@ -5,6 +5,9 @@
 //
 //	req, err := wire.Anthropic{}.Encode(snap)
 //
+// Decode reads the answer, and [Transcript.Reply] turns it into what
+// [convo.History.Do] appends.
+//
 // Encode does not change the snapshot, and gives the same bytes each time. In
 // every format it writes a request that the provider accepts:
 //
@@ -22,7 +25,7 @@
 // # Tokens
 //
 // [Overheads] and [ToolTokens] hold the rules by which the providers count what
-// a request holds beside its text: messages, images, documents, sound and tool
+// a request holds in addition to its text: messages, images, documents, sound and tool
 // definitions.
 //
 // # Cache stability

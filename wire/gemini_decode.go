@@ -17,7 +17,7 @@ func (f Gemini) Decode(data []byte) (Transcript, error) {
 	if err := d.decode(data); err != nil {
 		return Transcript{}, err
 	}
-	return d.out, nil
+	return d.finish(), nil
 }
 
 type geminiDecoder struct {
@@ -99,6 +99,7 @@ func (d *geminiDecoder) decode(data []byte) error {
 	case !isNull(all["candidates"]):
 		return d.candidates(all["candidates"])
 	case !isNull(all["content"]): // one candidate
+		d.finishReason(all)
 		return d.content("content", all["content"], convo.RoleAssistant)
 	case !isNull(all["parts"]):
 		return d.content("", data, convo.RoleUser)
@@ -144,6 +145,7 @@ func (d *geminiDecoder) candidates(data json.RawMessage) error {
 		if err != nil {
 			return err
 		}
+		d.finishReason(c)
 		if isNull(c["content"]) {
 			return &DecodeError{Path: at(path, "content"), Reason: "the candidate has no content"}
 		}
@@ -156,6 +158,12 @@ func (d *geminiDecoder) candidates(data json.RawMessage) error {
 		return &DecodeError{Path: "candidates", Reason: "there is no candidate"}
 	}
 	return nil
+}
+
+// finishReason reads why a candidate ended.
+func (d *geminiDecoder) finishReason(candidate map[string]json.RawMessage) {
+	_, raw := pickRaw(candidate, "", "finishReason")
+	d.ended(stringOf(raw))
 }
 
 func (d *geminiDecoder) usage(all map[string]json.RawMessage) error {

@@ -16,7 +16,7 @@ func (f OpenAIChat) Decode(data []byte) (Transcript, error) {
 	if err := f.decode(&d, data); err != nil {
 		return Transcript{}, err
 	}
-	return d.out, nil
+	return d.finish(), nil
 }
 
 // A decoder holds the state of one Decode.
@@ -26,6 +26,7 @@ type decoder struct {
 	own    string            // the Model of the format
 	names  map[string]string // the names of tools, by call id
 	out    Transcript
+	ending
 }
 
 func (d *decoder) origin() convo.Origin {
@@ -61,6 +62,9 @@ func (d *decoder) loseRest(path string, rest map[string]json.RawMessage, known .
 // lostField is the Loss.What of a field that Decode does not know.
 const lostField = "no place for this field"
 
+// lostArguments is the Loss.What of arguments that are not a JSON object.
+const lostArguments = "not a JSON object; kept as the text of a field \"arguments\""
+
 func (d *decoder) add(m convo.Message) {
 	for _, c := range m.ToolCalls() {
 		d.names[c.ID] = c.Name
@@ -77,7 +81,7 @@ func (d *decoder) arguments(path, text string) string {
 	if kindOf(json.RawMessage(text)) == '{' && json.Valid([]byte(text)) {
 		return text
 	}
-	d.lose(path, "not a JSON object; kept as the text of a field \"arguments\"")
+	d.lose(path, lostArguments)
 	return string(append(appendString([]byte(`{"arguments":`), text), '}'))
 }
 
@@ -102,6 +106,7 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 		return f.decodeChoices(d, all)
 	case all["message"] != nil: // an answer of Ollama, or one choice
 		d.answer()
+		d.ended(cmp.Or(stringOf(all["done_reason"]), stringOf(all["finish_reason"])))
 		if err := f.decodeUsage(d, all); err != nil {
 			return err
 		}
@@ -132,6 +137,7 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 			d.lose(path, "a choice after the first one")
 			continue
 		}
+		d.ended(stringOf(c["finish_reason"]))
 		if isNull(c["message"]) {
 			return &DecodeError{Path: path, Reason: "the choice has no message"}
 		}
@@ -331,6 +337,7 @@ func (d *decoder) chatCall(path string, data []byte) (c convo.ToolCall, err erro
 		text = string(raw)
 	}
 	c.Arguments = d.arguments(at(path, "function.arguments"), text)
+	d.wrote(at(path, "function.arguments"), text, false)
 	d.loseRest(path, all, "id", "type", "function", "index")
 	d.loseRest(at(path, "function"), function, "name", "arguments", "index")
 	return c, nil

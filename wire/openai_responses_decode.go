@@ -19,7 +19,7 @@ func (f OpenAIResponses) Decode(data []byte) (Transcript, error) {
 	if err := d.decode("", data); err != nil {
 		return Transcript{}, err
 	}
-	return d.out, nil
+	return d.finish(), nil
 }
 
 // A responsesDecoder reads items.
@@ -72,10 +72,9 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 		if err := d.decodeUsage(at(path, "usage"), all["usage"]); err != nil {
 			return err
 		}
-		for _, key := range []string{"error", "incomplete_details"} {
-			if !isNull(all[key]) {
-				d.lose(at(path, key), "the reason why the response ended")
-			}
+		d.ended(inner(all["incomplete_details"], "reason"))
+		if !isNull(all["error"]) {
+			d.lose(at(path, "error"), "the reason why the response failed")
 		}
 		d.one = true
 		return d.decodeItems(at(path, "output"), all["output"])
@@ -346,6 +345,7 @@ func (d *responsesDecoder) call(it *inputItem) error {
 		text = ""
 	}
 	call.Arguments = d.arguments(at(it.path, "arguments"), text)
+	d.wrote(at(it.path, "arguments"), text, stringOf(it.all["status"]) == "completed")
 	if d.cur != nil && call.ID != "" && d.calls[call.ID] {
 		if err := d.flush(); err != nil { // a message holds no two calls with one id
 			return err

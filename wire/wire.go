@@ -83,7 +83,9 @@ func (r Request) Body() []byte {
 // A Transcript is what Decode returns.
 type Transcript struct {
 	Messages []convo.Message // for History.Append, or NewSnapshot
+	Cut      *convo.ToolCall // of a response; see [convo.Reply]
 	Usage    convo.Usage     // of a response; Input includes cached tokens
+	Stop     convo.Stop      // of a response; see StopOf
 	Lost     []Loss          // what the messages have no place for
 }
 

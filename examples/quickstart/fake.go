@@ -15,21 +15,21 @@ func city(turn int) string {
 	return cities[turn%len(cities)]
 }
 
-// model calls the tool after a question, and answers after the tool's result. It
-// also returns the usage of the request.
-func model(s *convo.Snapshot) (convo.Message, convo.Usage) {
+// model calls the tool after a question, and answers after the tool's result.
+func model(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
 	msgs := s.Messages()
 	last := msgs[len(msgs)-1]
 	usage := convo.Usage{Input: s.Tokens() + 120, Output: 30} // 120 tokens for the tool definitions
-	if last.Role == convo.RoleTool {
-		return convo.Assistant("Three flights a day, and on each there is a window seat after 9."), usage
+	answer := convo.Assistant("Three flights a day, and on each there is a window seat after 9.")
+	if last.Role != convo.RoleTool {
+		to := strings.TrimSuffix(strings.TrimPrefix(last.Text(), "How about "), "?")
+		answer = convo.Assistant("", convo.ToolCall{
+			ID:        fmt.Sprintf("call_%d", s.Version()),
+			Name:      "flights",
+			Arguments: fmt.Sprintf(`{"to":%q}`, to),
+		})
 	}
-	to := strings.TrimSuffix(strings.TrimPrefix(last.Text(), "How about "), "?")
-	return convo.Assistant("", convo.ToolCall{
-		ID:        fmt.Sprintf("call_%d", s.Version()),
-		Name:      "flights",
-		Arguments: fmt.Sprintf(`{"to":%q}`, to),
-	}), usage
+	return convo.Reply{Messages: []convo.Message{answer}, Usage: usage}, nil
 }
 
 // flights is a tool with long results.

@@ -56,24 +56,18 @@ func run(out io.Writer) error {
 			return err
 		}
 		for answered := false; !answered; requests++ {
-			// Prepare compacts the conversation if needed.
-			snap, _, err := h.Prepare(ctx)
+			// Do compacts the conversation if needed, calls the model, and
+			// appends the answer.
+			reply, err := h.Do(ctx, model)
 			if err != nil {
 				return err
 			}
-			reply, usage := model(snap)
-			if err := h.RecordUsage(snap, usage); err != nil {
-				return err
-			}
-			if _, err := h.Append(reply); err != nil {
-				return err
-			}
-			for _, call := range reply.ToolCalls() {
+			for _, call := range reply.OpenCalls() {
 				if _, err := h.Append(convo.Result(call, flights(call))); err != nil {
 					return err
 				}
 			}
-			answered = len(reply.ToolCalls()) == 0
+			answered = len(reply.OpenCalls()) == 0
 		}
 	}
 

@@ -36,8 +36,8 @@ const (
 	someTools     = 4000   // up to this many unexpected tokens in a first report are taken for tool definitions
 	largeView     = 30_000 // raw tokens of a first view where half of what remains unexpected is taken for overhead
 	smallDrift    = 400    // this many tokens of drift count twice in the bound
-	minKappa      = 0.02   // bounds of the fraction of the drift that the upper bound adds
-	maxKappa      = 0.45
+	minMargin     = 0.02   // bounds of the fraction of the drift that the upper bound adds
+	maxMargin     = 0.45
 )
 
 // upper returns the upper bound for an estimate that rests on the prior alone.
@@ -58,7 +58,7 @@ func (p Prior) spread() float64 {
 // weighs Ratio tokens for each raw token; the ratio is learned from the
 // differences between reports, in which the overhead cancels out. What left
 // the view takes its share of the measured weight with it, but none of the
-// overhead, which is seen best in the smallest view ever measured.
+// overhead. The overhead is seen best in the smallest view ever measured.
 type Calibration struct {
 	Ratio  float64 `json:"ratio"`  // tokens for one raw token of what is new
 	Weight float64 `json:"weight"` // raw tokens that Ratio was learned from
@@ -88,8 +88,8 @@ func (c *Calibration) Valid() bool {
 	return ok
 }
 
-// Overhead estimates the tokens of what a request carries besides its view. The result is at
-// most limit, or MaxTotal if limit is 0.
+// Overhead estimates the tokens of what a request carries besides its view. The
+// result is at most limit, or MaxTotal if limit is 0.
 func (c *Calibration) Overhead(limit int64) int64 {
 	if limit == 0 {
 		limit = MaxTotal
@@ -110,11 +110,11 @@ func (c *Calibration) Recount(factor float64) {
 }
 
 // Moved returns the calibration for another conversation that begins with a view
-// of raw raw tokens, whose scale is was. The estimated part of that view's size is
+// of n raw tokens, whose scale is was. The estimated part of that view's size is
 // treated as if it had been measured, and recorded in Doubt.
-func (c *Calibration) Moved(was Scale, raw int64) Calibration {
+func (c *Calibration) Moved(was Scale, n int64) Calibration {
 	next := *c
-	next.Tokens, next.Raw = min(max(was.Tokens(), 0), MaxTotal), raw
+	next.Tokens, next.Raw = min(max(was.Tokens(), 0), MaxTotal), n
 	next.Doubt = min(round(was.drift()), MaxTotal)
 	return next
 }
@@ -189,9 +189,10 @@ func (c *Calibration) compare(was Scale, tokens int64) {
 	c.Ratio = min(max(c.Ratio, MinRatio), MaxRatio)
 }
 
-// kappa is the fraction of the drift that the upper bound adds to the estimate.
-func (c *Calibration) kappa() float64 {
-	return min(max(deviations*math.Sqrt(c.Spread), minKappa), maxKappa)
+// marginFraction is the fraction of the drift that the upper bound adds to the
+// estimate.
+func (c *Calibration) marginFraction() float64 {
+	return min(max(deviations*math.Sqrt(c.Spread), minMargin), maxMargin)
 }
 
 func round(x float64) int64 { return int64(math.Round(x)) }

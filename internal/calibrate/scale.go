@@ -29,7 +29,7 @@ func (s Scale) Upper() int64 {
 	}
 	old, fresh := s.ratios()
 	d := s.drift()
-	n := float64(old*float64(s.Old)) + float64(fresh*float64(s.Fresh)) + float64(s.Known.kappa()*(d+min(d, smallDrift)))
+	n := float64(old*float64(s.Old)) + float64(fresh*float64(s.Fresh)) + float64(s.Known.marginFraction()*(d+min(d, smallDrift)))
 	return s.Overhead + int64(math.Ceil(n-1e-6))
 }
 
@@ -62,11 +62,11 @@ func (s Scale) drift() float64 {
 	return d
 }
 
-// holding returns the scale of a view that has raw raw tokens. A smaller view
-// loses what was measured first, because that is older; a larger one gains what
-// was not measured.
-func (s Scale) holding(raw int64) Scale {
-	more := raw - s.Old - s.Fresh
+// holding returns the scale of a view that has n raw tokens. A smaller view loses
+// what was measured first, because that is older; a larger one gains what was not
+// measured.
+func (s Scale) holding(n int64) Scale {
+	more := n - s.Old - s.Fresh
 	if more >= 0 {
 		s.Fresh += more
 		return s
@@ -78,22 +78,22 @@ func (s Scale) holding(raw int64) Scale {
 	return s
 }
 
-// Without returns the scale of the view before its newest raw raw tokens.
-func (s Scale) Without(raw int64) Scale {
-	raw = max(raw, 0)
-	cut := min(raw, s.Fresh)
+// Without returns the scale of the view before its newest n raw tokens.
+func (s Scale) Without(n int64) Scale {
+	n = max(n, 0)
+	cut := min(n, s.Fresh)
 	s.Fresh -= cut
-	s.Old = max(s.Old-(raw-cut), 0)
+	s.Old = max(s.Old-(n-cut), 0)
 	return s
 }
 
-// Weigh returns the upper bound of a request whose view has raw raw tokens.
-func (s Scale) Weigh(raw int64) int64 { return s.holding(raw).Upper() }
+// Weigh returns the upper bound of a request whose view has n raw tokens.
+func (s Scale) Weigh(n int64) int64 { return s.holding(n).Upper() }
 
-// Part returns the upper bound for raw new raw tokens, without the overhead.
-func (s Scale) Part(raw int64) int64 {
+// Part returns the upper bound for n new raw tokens, without the overhead.
+func (s Scale) Part(n int64) int64 {
 	_, fresh := s.ratios()
-	return s.Prior.upper(round(fresh * float64(raw)))
+	return s.Prior.upper(round(fresh * float64(n)))
 }
 
 // Holds returns the most raw tokens that a view may have for its request to

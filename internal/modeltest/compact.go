@@ -214,7 +214,7 @@ func (d *driver) interleave(ctx context.Context) {
 	for range d.n(4) + 1 {
 		d.m.time++
 		d.say("- meanwhile")
-		d.act(d.n(51))
+		d.act(d.n(54))
 		d.compare()
 	}
 	d.m.time++

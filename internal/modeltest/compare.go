@@ -133,8 +133,8 @@ func (d *driver) compareExchanges(s *convo.Snapshot) {
 func (d *driver) compareNumbers() {
 	m := d.m
 	st := d.h.Status()
-	if st.Entries != m.len() || st.System != len(m.sys) || st.Turns != m.turns() || st.OpenCalls != len(m.open()) || st.Appended != m.appended {
-		d.fail("status %+v, want %d entries, %d system, %d turns, %d open, %d appended", st, m.len(), len(m.sys), m.turns(), len(m.open()), m.appended)
+	if st.Entries != m.len() || st.System != len(m.sys) || st.Turns != m.turns() || st.OpenCalls != len(m.open()) || st.Queued != len(m.queue) || st.Appended != m.appended {
+		d.fail("status %+v, want %d entries, %d system, %d turns, %d open, %d queued, %d appended", st, m.len(), len(m.sys), m.turns(), len(m.open()), len(m.queue), m.appended)
 	}
 	e := d.h.Tokens()
 	s := m.scale(d.limits)

@@ -25,6 +25,8 @@ type driver struct {
 	forked *snapshot   // of a History that went on after this one was made from it
 	log    []string
 
+	answering bool // a request is on its way, and nothing has changed the end of the view
+
 	strategy  scripted
 	plans     []plan         // of the compaction that is running, not yet seen applied
 	reports   []convo.Report // given to OnCompaction
@@ -65,6 +67,7 @@ func run(t testing.TB, c choices, opts Options, stats *Stats) {
 	d.checkKept()
 	d.close()
 	d.compare()
+	stats.Delivered += d.m.delivered
 	stats.end(d.h.Len())
 }
 
@@ -83,12 +86,14 @@ func (d *driver) close() {
 	_, compactErr := d.h.Compact(ctx, "")
 	_, _, fitErr := d.h.Fit(ctx, 1)
 	retry, _, recoverErr := d.h.Recover(ctx, s, errTooLong)
+	_, doErr := d.h.Do(ctx, func(context.Context, *convo.Snapshot) (convo.Reply, error) { panic("sent") })
 	for _, call := range []struct {
 		name string
 		err  error
 	}{
 		{"Append", appendErr}, {"Apply", applyErr}, {"CompactIfNeeded", ifNeededErr}, {"Prepare", prepareErr},
 		{"Compact", compactErr}, {"Fit", fitErr}, {"Recover", recoverErr},
+		{"Do", doErr}, {"Queue", d.h.Queue(convo.User("late"))},
 	} {
 		if !errors.Is(call.err, convo.ErrClosed) {
 			d.fail("%s after Close: %v", call.name, call.err)
@@ -151,19 +156,23 @@ func (d *driver) fail(format string, args ...any) {
 }
 
 // step performs one operation. The numbers behind the cases say how often each
-// is chosen, of 68 times.
+// is chosen, of 74 times.
 func (d *driver) step() {
-	switch op := d.n(68); {
-	case op < 52:
+	switch op := d.n(74); {
+	case op < 55:
 		d.act(op)
-	case op < 53:
+	case op < 58:
+		if d.strategy.held == nil {
+			d.do()
+		}
+	case op < 59:
 		d.finishHeld()
 		d.reload()
-	case op < 56:
+	case op < 62:
 		if d.strategy.held == nil {
 			d.compact()
 		}
-	case op < 57:
+	case op < 63:
 		d.background()
 	default:
 		d.append(d.sensible())
@@ -198,6 +207,12 @@ func (d *driver) act(op int) {
 		d.answerOpen()
 	case op < 51:
 		d.usage()
+	case op < 53:
+		d.enqueue()
+	case op < 54:
+		if d.n(3) == 0 {
+			d.unqueue()
+		}
 	default:
 		d.model()
 	}

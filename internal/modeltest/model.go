@@ -24,6 +24,7 @@ type message struct {
 	text    string
 	calls   []string // the ids; the tool of each is toolName(id)
 	results []result
+	goesOn  bool // with a run of queued user messages
 }
 
 type result struct {
@@ -236,9 +237,11 @@ type model struct {
 	view
 	relaxed   bool // the roles are those of convo.Relaxed
 	pinFirst  bool // Options.PinFirstUser
-	time      int  // grows with each step
-	uids      int  // given so far
-	turn      int  // the newest
+	queue     []message
+	delivered int // how many messages of the queue were appended, ever
+	time      int // grows with each step
+	uids      int // given so far
+	turn      int // the newest
 	applied   []appliedEdit
 	takenBack map[convo.ID]bool // entries that rollbacks took back
 	undone    map[int]bool      // uids of edits that rollbacks undid
@@ -290,6 +293,9 @@ func (m *model) append(batch []message) failure {
 	turn, pinned := m.turn, m.turn > 0
 	add := func(msg message) {
 		next.last++
+		if msg.goesOn && !m.relaxed {
+			next.last++ // a gap says that the policy would not allow it
+		}
 		e := entry{id: next.last, head: next.last, uid: m.newUID(), msg: msg}
 		if msg.role == convo.RoleSystem {
 			next.sys = append(next.sys, e)
@@ -339,7 +345,7 @@ func (m *model) append(batch []message) failure {
 			}
 			strict := msg.role == convo.RoleUser && prev != convo.RoleUser ||
 				msg.role == convo.RoleAssistant && (prev == convo.RoleUser || prev == convo.RoleTool)
-			if !m.relaxed && !strict {
+			if !m.relaxed && !strict && !msg.goesOn {
 				return badRole
 			}
 			if msg.role == convo.RoleUser && prev != convo.RoleUser {
@@ -354,6 +360,42 @@ func (m *model) append(batch []message) failure {
 	}
 	m.view, m.turn = next, turn
 	return success
+}
+
+// newest returns the role of the newest entry.
+func (v view) newest() convo.Role {
+	if n := len(v.list); n > 0 {
+		return v.list[n-1].msg.role
+	}
+	if len(v.sys) > 0 {
+		return convo.RoleSystem
+	}
+	return convo.RoleNone
+}
+
+// deliver appends the queue if it can, and returns how many messages it
+// appended.
+func (m *model) deliver() int {
+	n := len(m.queue)
+	if n == 0 || len(m.open()) > 0 || !m.relaxed && m.newest() == convo.RoleUser {
+		return 0
+	}
+	for i := range m.queue {
+		m.queue[i].goesOn = i > 0
+	}
+	if fail := m.append(m.queue); fail != success {
+		panic("the model refuses the queue: " + fail)
+	}
+	m.queue = nil
+	m.delivered += n
+	return n
+}
+
+// answerFault returns the failure of an assistant message that is appended now.
+func (m *model) answerFault() failure {
+	c := *m
+	c.view = m.view.clone()
+	return c.append([]message{{role: convo.RoleAssistant, text: "x"}})
 }
 
 // pair returns results with the id of the call that each answers: the first open
@@ -460,6 +502,7 @@ func (m *model) rollback(at *snapshot) failure {
 	for id := at.view.last + 1; id <= m.last; id++ {
 		m.takenBack[id] = true
 	}
+	changed := !stay || len(kept) < len(m.list)
 	if stay {
 		m.list = kept
 	} else {
@@ -473,6 +516,9 @@ func (m *model) rollback(at *snapshot) failure {
 		})
 	}
 	m.afterRollback()
+	if changed {
+		m.deliver()
+	}
 	return success
 }
 
@@ -506,6 +552,7 @@ func (m *model) rewind(turns int) (taken int) {
 	}
 	if taken > 0 {
 		m.afterRollback()
+		m.deliver()
 	}
 	return taken
 }

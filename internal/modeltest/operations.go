@@ -17,8 +17,11 @@ func (d *driver) append(batch []message) {
 	want := d.m.append(batch)
 	id, err := d.h.Append(msgs...)
 	d.want(fmt.Sprintf("append %v", msgs), err, want)
-	if err == nil && len(batch) > 0 && id != d.m.last {
-		d.fail("Append returned %d, want %d", id, d.m.last)
+	if err == nil && len(batch) > 0 {
+		if id != d.m.last {
+			d.fail("Append returned %d, want %d", id, d.m.last)
+		}
+		d.m.deliver()
 	}
 }
 
@@ -299,6 +302,9 @@ func (d *driver) answerOpen() {
 	if n != len(open) {
 		d.fail("answered %d, want %d", n, len(open))
 	}
+	if n > 0 {
+		d.m.deliver()
+	}
 }
 
 func (d *driver) usage() {
@@ -325,7 +331,13 @@ func (d *driver) model() {
 		return
 	}
 	name := []string{"", "large", "small"}[d.n(3)]
-	d.want("set model "+name, d.h.SetModel(name), success)
+	var limits convo.Limits // the zero ones keep those in force
+	if d.n(3) == 0 {
+		d.m.tools = d.n(500)
+		limits = convo.Limits{Tools: d.m.tools}
+		d.limits = limits
+	}
+	d.want(fmt.Sprintf("set model %q %+v", name, limits), d.h.SetModel(name, limits), success)
 	if name != d.m.name {
 		d.m.name, d.m.sent = name, nil
 		d.m.anchor(d.limits)
@@ -374,5 +386,6 @@ func (d *driver) reload() {
 	}
 	d.m.summaryUID = d.m.newUID()
 	d.m.resume(learned, d.limits)
+	d.m.deliver()
 	d.stats.saw.load = true
 }

@@ -93,6 +93,9 @@ type Stats struct {
 	Stale       int // a stale edit
 	Reloaded    int // saved and loaded, or forked
 
+	Answered  int // requests of Do whose answer was appended
+	Delivered int // queued messages that were appended
+
 	saw seen
 }
 
@@ -138,15 +141,18 @@ func (s *Stats) percent(n int) float64 { return 100 * float64(n) / float64(s.His
 // String returns all counts in one line.
 func (s *Stats) String() string {
 	return fmt.Sprintf("%d operations in %d histories, median length %d; %.0f %% edited three times or more, %.0f %% with a pin among dropped entries, "+
-		"%.0f %% cut inside a turn, %.0f %% rolled back across an edit, %.0f %% with a stale edit, %.0f %% reloaded",
+		"%.0f %% cut inside a turn, %.0f %% rolled back across an edit, %.0f %% with a stale edit, %.0f %% reloaded; %d answers, %d queued messages delivered",
 		s.Operations, s.Histories, s.median(), s.percent(s.EditedOften), s.percent(s.PinInside), s.percent(s.CutInTurn),
-		s.percent(s.AcrossEdit), s.percent(s.Stale), s.percent(s.Reloaded))
+		s.percent(s.AcrossEdit), s.percent(s.Stale), s.percent(s.Reloaded), s.Answered, s.Delivered)
 }
 
 // check fails the test if the conversations were too easy.
 func (s *Stats) check(t *testing.T) {
 	if s.median() < 60 {
 		t.Errorf("the median conversation has %d entries, want at least 60", s.median())
+	}
+	if s.Answered < s.Operations/200 || s.Delivered < s.Operations/200 {
+		t.Errorf("%d answers and %d queued messages delivered in %d operations, want a two-hundredth each", s.Answered, s.Delivered, s.Operations)
 	}
 	for _, c := range []struct {
 		name    string

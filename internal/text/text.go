@@ -42,6 +42,9 @@ func Prefix(s string, limit, total int, count func(string) int) int {
 	if total > limit {
 		n = int(int64(n) * int64(limit) / int64(total))
 	}
+	// Tokens are not spread evenly over s, so the first guess may be too long. With
+	// an eighth less each time, few counts are needed, and little more is cut than
+	// need be.
 	for n > 0 && count(s[:n]) > limit {
 		n = n * 7 / 8
 	}

@@ -1,0 +1,320 @@
+package convo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// A Reply is a model's answer to one request. The function given to [History.Do]
+// returns one, and Do returns it to its caller. A [Builder] makes one of a stream,
+// and the Transcript that package wire decodes turns into one.
+type Reply struct {
+	// Messages are what to append: an assistant message, perhaps followed by
+	// error results for calls that cannot be run. An answer that holds nothing
+	// has none. Do returns them as they were appended, with the IDs that calls
+	// without one were given.
+	Messages []Message
+
+	// Cut is the last call of an answer that stopped for length, if its
+	// arguments were cut off: they are empty or no JSON object, and the provider
+	// did not say that the call is whole. It is not in Messages, and must not be
+	// run. Nil: there is none.
+	Cut *ToolCall
+
+	Usage Usage // zero: not reported
+	Stop  Stop  // why the answer ended; StopDone too if no reason was given
+
+	// Do sets the following, and ignores what send sets here.
+
+	IDs     []ID     // of the entries that Messages were appended as
+	Queued  int      // how many queued messages were put behind the answer, and wait for one
+	Reports []Report // of the compactions that were made for this request, or attempted
+}
+
+// Text returns the text of the messages, joined by newlines, without that of
+// results.
+func (r Reply) Text() string {
+	var m Message
+	for _, next := range r.Messages {
+		if next.Role != RoleTool {
+			m.Parts = append(m.Parts, next.Parts...)
+		}
+	}
+	return m.Text()
+}
+
+// OpenCalls returns the calls that the messages themselves do not answer: those
+// to run, and to answer with [Result].
+func (r Reply) OpenCalls() []ToolCall {
+	var open []ToolCall
+	for _, m := range r.Messages {
+		open = append(open, m.ToolCalls()...)
+		for _, result := range m.ToolResults() {
+			if i := slices.IndexFunc(open, func(c ToolCall) bool { return c.ID == result.CallID }); i >= 0 {
+				open = slices.Delete(open, i, i+1)
+			}
+		}
+	}
+	return open
+}
+
+// Do makes one request: it compacts if needed, calls send with the snapshot to
+// send, records the usage and appends the answer.
+//
+//	for done := false; !done; {
+//		reply, err := h.Do(ctx, send)
+//		if err != nil {
+//			return err
+//		}
+//		for _, call := range reply.OpenCalls() {
+//			_, err = h.Append(convo.Result(call, run(call)))
+//		}
+//		done = len(reply.OpenCalls()) == 0 && reply.Queued == 0
+//	}
+//
+// Do is made of [History.Prepare], [History.Recover], [History.RecordUsage] and
+// [History.Append], which can be called one by one instead. It first delivers the
+// queue (see [History.Queue]), and does so again behind the answer. If send
+// returns an error which says that the request was too long, Recover makes it
+// smaller and send is called again, at most twice more. With Options.Background,
+// Do starts a compaction in the background when the answer has made the next
+// request larger than Limits.Soft.
+//
+// One Do of a History runs at a time; another waits for it until its own ctx
+// ends. Send runs on the goroutine of the caller, with no lock held. Its ctx ends
+// when ctx does, and when h is closed. It may append and read, and compact; a Do
+// with its ctx, or with one derived from it, is ErrReentrant, and a Do with
+// another ctx would wait for ever. If send panics, that is a [*PanicError].
+//
+// Before it calls send, Do returns the [*PairError] or [*RoleError] that an
+// assistant message would get now, so that nobody pays for an answer which cannot
+// be appended, and any error of Prepare. An error of send leaves the conversation
+// as it was, apart from compactions; Do returns it as it is, or as Recover does.
+// When send returns no error, usage is recorded and the answer appended even if
+// ctx has ended meanwhile. Usage that cannot be true is logged and left aside. An
+// answer without messages appends nothing and is no error.
+//
+// The answer is appended only if the view ends with the same entry as the
+// snapshot that was sent. It may have been compacted in between, but where a
+// message was appended or taken back, the error matches [ErrStale]. If h was
+// closed, it is ErrClosed. Beside any error, Do returns what send returned last,
+// and nothing of it is in the conversation. A nil ctx never ends.
+func (h *History) Do(ctx context.Context, send func(context.Context, *Snapshot) (Reply, error)) (Reply, error) {
+	if send == nil {
+		return Reply{}, &ValueError{Name: "the send given to Do", Want: "a function that calls a model"}
+	}
+	ctx, err := h.callerContext(ctx)
+	if err == nil && ctx.Value(sendingKey{h}) != nil {
+		err = ErrReentrant
+	}
+	if err != nil {
+		return Reply{}, err
+	}
+	if err := h.waitToAnswer(ctx); err != nil {
+		return Reply{}, err
+	}
+	a := &answer{h: h, send: send}
+	func() {
+		defer a.release() // even if send ends the goroutine
+		err = a.run(ctx)
+	}()
+	a.reply.Reports = a.reports
+	if err == nil && h.opts.Background {
+		h.CompactInBackground(ctx)
+	}
+	return a.reply, err
+}
+
+// maxRetries is how often Do sends again after a request that was too long.
+const maxRetries = 2
+
+// An answer is one call of Do, which holds the History's slot for answers.
+type answer struct {
+	h       *History
+	send    func(context.Context, *Snapshot) (Reply, error)
+	reply   Reply // what send returned last
+	reports []Report
+}
+
+// A sending is a request that is on its way. It does not change.
+type sending struct {
+	last   ID // of the newest entry in the request, system entries aside
+	cancel context.CancelCauseFunc
+}
+
+// sendingKey is the key of the value that marks the ctx of a send for h.
+type sendingKey struct{ h *History }
+
+// waitToAnswer takes the slot for answers.
+func (h *History) waitToAnswer(ctx context.Context) error {
+	select {
+	case h.answering <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case h.answering <- struct{}{}:
+		return nil
+	case <-h.done:
+		return ErrClosed
+	case <-ctx.Done():
+		return notSent(ctx)
+	}
+}
+
+// notSent returns the error of a Do whose ctx ended before anything was sent. It
+// wraps both ctx's error and its cause.
+func notSent(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == cause {
+		return fmt.Errorf("convo: the request was not sent: %w", err)
+	}
+	return fmt.Errorf("convo: the request was not sent: %w (%w)", cause, err)
+}
+
+// release frees the slot for answers.
+func (a *answer) release() {
+	a.h.mu.Lock()
+	a.h.sending = nil
+	a.h.mu.Unlock()
+	<-a.h.answering
+}
+
+// run sends the request, again if it was too long, and appends the answer.
+func (a *answer) run(ctx context.Context) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	marked, cancel := context.WithCancelCause(context.WithValue(ctx, sendingKey{a.h}, true))
+	defer cancel(nil)
+	for retries := 0; ; retries++ {
+		at, err := a.prepare(ctx, cancel)
+		if err != nil {
+			return err
+		}
+		if err = a.call(marked, at); err == nil {
+			return a.append(at)
+		}
+		_, panicked := err.(*PanicError)
+		switch {
+		case a.h.isClosed():
+			return fmt.Errorf("%w (%w)", ErrClosed, err)
+		case panicked, retries == maxRetries:
+			return err
+		}
+		retry, r, err := a.h.Recover(ctx, at, err)
+		a.report(r)
+		if !retry {
+			return err
+		}
+	}
+}
+
+// check delivers the queue, and returns an error if no answer may be appended.
+func (a *answer) check() error {
+	a.h.mu.Lock()
+	defer a.h.mu.Unlock()
+	if a.h.endedLocked() {
+		return ErrClosed
+	}
+	a.h.deliverLocked()
+	return a.h.answerFaultLocked()
+}
+
+// answerFaultLocked returns the error that an assistant message would get now.
+func (h *History) answerFaultLocked() error {
+	if h.calls.openCalls() > 0 {
+		k := h.calls.firstOpen()
+		return &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
+	}
+	if prev := h.newestRoleLocked(); !h.opts.Roles.allows(prev, RoleAssistant) {
+		return &RoleError{Attempted: RoleAssistant, Previous: prev}
+	}
+	return nil
+}
+
+// prepare returns the snapshot to send, and notes that it is on its way.
+func (a *answer) prepare(ctx context.Context, cancel context.CancelCauseFunc) (*Snapshot, error) {
+	for {
+		at, r, err := a.h.Prepare(ctx)
+		a.report(r)
+		if err != nil {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, notSent(ctx)
+		}
+		if ok, err := a.begin(at, cancel); ok || err != nil {
+			return at, err
+		}
+	}
+}
+
+// begin notes that the snapshot is on its way, unless something was appended or
+// taken back in the moment since it was made.
+func (a *answer) begin(at *Snapshot, cancel context.CancelCauseFunc) (ok bool, err error) {
+	a.h.mu.Lock()
+	defer a.h.mu.Unlock()
+	if a.h.endedLocked() {
+		return false, ErrClosed
+	}
+	if a.h.newestID() != at.newestID() {
+		return false, nil
+	}
+	if err := a.h.answerFaultLocked(); err != nil {
+		return false, err
+	}
+	a.h.sending = &sending{last: at.newestID(), cancel: cancel}
+	return true, nil
+}
+
+// report keeps the report of a compaction that was made or attempted.
+func (a *answer) report(r Report) {
+	if r.Outcome != OutcomeNotNeeded {
+		a.reports = append(a.reports, r)
+	}
+}
+
+// call calls send.
+func (a *answer) call(ctx context.Context, at *Snapshot) (err error) {
+	defer catch(&err, "the send given to Do")
+	a.reply = Reply{}
+	a.reply, err = a.send(ctx, at)
+	a.reply.IDs, a.reply.Queued = nil, 0
+	return err
+}
+
+// append records the usage of the request that was made of the snapshot, and
+// appends the answer.
+func (a *answer) append(at *Snapshot) error {
+	h := a.h
+	if err := h.RecordUsage(at, a.reply.Usage); err != nil && err != ErrClosed {
+		h.warn("convo: usage of an answer left aside", err)
+	}
+	batch, err := h.newEntries(nil, a.reply.Messages)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.endedLocked():
+		return ErrClosed
+	case len(batch) == 0:
+		return nil
+	case !h.isAnswerDueLocked():
+		return &StaleError{ID: at.newestID(), Reason: "is what the answer is for, and no longer the end of the conversation; the answer is in the Reply"}
+	}
+	if _, err := h.appendLocked(batch); err != nil {
+		return err
+	}
+	a.reply.Messages = make([]Message, len(batch))
+	for i, e := range batch {
+		a.reply.Messages[i] = e.msg.clone()
+		a.reply.IDs = append(a.reply.IDs, e.id)
+	}
+	h.sending = nil
+	a.reply.Queued = h.deliverLocked()
+	return nil
+}

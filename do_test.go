@@ -1,0 +1,688 @@
+package convo_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+type sendFunc = func(context.Context, *convo.Snapshot) (convo.Reply, error)
+
+// saying answers with these messages.
+func saying(msgs ...convo.Message) sendFunc {
+	return func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		return convo.Reply{Messages: msgs}, nil
+	}
+}
+
+// never fails the test when it is called.
+func never(t testing.TB) sendFunc {
+	return func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		assert.Fail(t, "send was called")
+		return convo.Reply{}, nil
+	}
+}
+
+var errTooLong = errors.New("400: prompt is too long: 9000 tokens > 8000 maximum")
+
+func TestDo_Appends(t *testing.T) {
+	h := historyOf(t, bare(), convo.System("s"), convo.User("where to"))
+	call := convo.ToolCall{Name: "tool"} // a provider without ids
+	send := func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		assert.Equal(t, h.Snapshot(), s)
+		return convo.Reply{
+			Messages: []convo.Message{convo.Assistant("let me see", call)},
+			Usage:    convo.Usage{Input: 40},
+			Stop:     convo.StopToolCall,
+			IDs:      []convo.ID{7}, Queued: 3, Reports: []convo.Report{{}},
+		}, nil
+	}
+	reply, err := h.Do(t.Context(), send)
+	require.NoError(t, err)
+	assert.Equal(t, []convo.ID{3}, reply.IDs)
+	assert.Equal(t, convo.StopToolCall, reply.Stop)
+	assert.Zero(t, reply.Queued)
+	assert.Empty(t, reply.Reports)
+	assert.Equal(t, 40, h.Tokens().Measured, "usage is recorded")
+	assert.Equal(t, 40+len("let me see")+len("tool")+len(reply.OpenCalls()[0].ID), h.Tokens().Tokens, "for what was sent")
+
+	// The caller has the minted ID, and a copy.
+	calls := reply.OpenCalls()
+	require.Len(t, calls, 1)
+	assert.NotEmpty(t, calls[0].ID)
+	assert.True(t, calls[0].Minted)
+	reply.Messages[0].Parts[0] = convo.Text("changed")
+	e, _ := h.Snapshot().Find(3)
+	assert.Equal(t, "let me see", e.Message.Text())
+	mustAppend(t, h, convo.Result(calls[0], "here"))
+
+	reply, err = h.Do(nil, saying(convo.Assistant("done"))) //nolint:staticcheck // nil never ends
+	require.NoError(t, err)
+	assert.Equal(t, "done", reply.Text())
+	assert.Equal(t, "suata", rolesOf(h))
+}
+
+// An answer may bring its own error results, and only the other calls are open.
+func TestReply_OpenCalls(t *testing.T) {
+	a, b, c := callOf("a"), callOf("b"), callOf("c")
+	r := convo.Reply{Messages: []convo.Message{convo.Assistant("x", a, b, c), convo.ResultError(b, errors.New("no"))}}
+	assert.Equal(t, []convo.ToolCall{a, c}, r.OpenCalls())
+	assert.Equal(t, "x", r.Text(), "results are no text of the model")
+	assert.Empty(t, convo.Reply{}.OpenCalls())
+	assert.Empty(t, convo.Reply{}.Text())
+}
+
+// asked is toolTurn with a user message that is not answered yet.
+func asked(t testing.TB, opts *convo.Options, rounds int) *convo.History {
+	t.Helper()
+	h := toolTurn(t, opts, rounds)
+	mustAppend(t, h, convo.User("go on"))
+	return h
+}
+
+// Nobody pays for an answer that cannot be appended.
+func TestDo_RefusesBeforeItSends(t *testing.T) {
+	var role *convo.RoleError
+	var pair *convo.PairError
+	for _, tt := range []struct {
+		name   string
+		msgs   []convo.Message
+		target any
+		text   string
+	}{
+		{"empty", nil, &role, `convo: message 0: role "assistant" may not come first`},
+		{"only system", []convo.Message{convo.System("s")}, &role, `role "assistant" may not follow "system"`},
+		{"after an assistant", []convo.Message{convo.User("u"), convo.Assistant("a")}, &role, `role "assistant" may not follow "assistant"`},
+		{"open call", []convo.Message{convo.User("u"), convo.Assistant("", callOf("c1"), callOf("c2")), convo.Result(callOf("c1"), "")}, &pair, `(id "c2", tool "tool"); append its result first`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := historyOf(t, nil, tt.msgs...)
+			unchanged(t, h, func() {
+				reply, err := h.Do(t.Context(), never(t))
+				require.ErrorAs(t, err, tt.target)
+				assert.ErrorContains(t, err, tt.text)
+				assert.Zero(t, reply)
+				_, appendErr := h.Append(convo.Assistant("x"))
+				assert.Equal(t, appendErr, err, "as Append would say")
+			})
+		})
+	}
+	_, err := historyOf(t, nil, convo.User("u")).Do(t.Context(), nil)
+	var value *convo.ValueError
+	assert.ErrorAs(t, err, &value)
+
+	// Nor for a compaction.
+	h := toolTurn(t, windowOf(1000, nil), 20)
+	reply, err := h.Do(t.Context(), never(t))
+	require.ErrorAs(t, err, &role)
+	assert.Empty(t, reply.Reports)
+
+	// Where Prepare fails, nothing is sent.
+	h = historyOf(t, windowOf(200, nil), convo.User(strings.Repeat("u", 500)))
+	_, err = h.Do(t.Context(), never(t))
+	var floor *convo.FloorError
+	assert.ErrorAs(t, err, &floor)
+
+	// With a ctx that has ended neither.
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	cancel(why)
+	_, err = historyOf(t, nil, convo.User("u")).Do(ctx, never(t))
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, why)
+	assert.EqualError(t, err, "convo: the request was not sent: enough (context canceled)")
+}
+
+// An error of send leaves everything as it was, and what it gave is handed on.
+func TestDo_SendFails(t *testing.T) {
+	h := tour(t, nil)
+	boom := errors.New("503")
+	partial := convo.Reply{Messages: []convo.Message{convo.Assistant("half an")}, Usage: convo.Usage{Input: 60}, Cut: &convo.ToolCall{Name: "x"}}
+	unchanged(t, h, func() {
+		reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { return partial, boom })
+		assert.Equal(t, boom, err, "as it came")
+		assert.Equal(t, partial, reply)
+	})
+	unchanged(t, h, func() {
+		_, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { panic(boom) })
+		var p *convo.PanicError
+		require.ErrorAs(t, err, &p)
+		assert.Equal(t, &convo.PanicError{In: "the send given to Do", Value: boom}, p)
+	})
+	unchanged(t, h, func() {
+		calls := 0
+		_, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { calls++; panic(errTooLong) })
+		require.ErrorIs(t, err, errTooLong)
+		assert.Equal(t, 1, calls, "a panic is no overflow")
+	})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { runtime.Goexit(); return partial, nil })
+	}()
+	<-ended
+	queue(t, h, "after")
+	reply, err := h.Do(t.Context(), saying(convo.Assistant("goes on")))
+	require.NoError(t, err, "the slot is free")
+	assert.Equal(t, 1, reply.Queued, "and nothing waits for the answer that never came")
+}
+
+// An answer that Append refuses is handed back, and nothing of it is appended.
+func TestDo_AnswerIsRefused(t *testing.T) {
+	for name, msgs := range map[string][]convo.Message{
+		"wrong in itself": {convo.Assistant("fine"), {Role: "robot"}},
+		"wrong in place":  {convo.Assistant("fine"), convo.Assistant("twice")},
+	} {
+		h := tour(t, nil)
+		before := printOf(h.Snapshot())
+		reply, err := h.Do(t.Context(), saying(msgs...))
+		require.Error(t, err, name)
+		assert.Equal(t, msgs, reply.Messages)
+		assert.Empty(t, reply.IDs)
+		assert.Equal(t, before, printOf(h.Snapshot()))
+	}
+}
+
+func TestDo_NothingToAppend(t *testing.T) {
+	h := tour(t, bare())
+	n := h.Len()
+	reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		return convo.Reply{Usage: convo.Usage{Input: 200}, Stop: convo.StopRefused}, nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, convo.StopRefused, reply.Stop)
+	assert.Empty(t, reply.IDs)
+	assert.Equal(t, n, h.Len())
+	assert.Equal(t, 200, h.Tokens().Measured)
+}
+
+// Usage that is missing or absurd does not fail the call.
+func TestDo_StrangeUsage(t *testing.T) {
+	for _, tt := range []struct {
+		usage  convo.Usage
+		logged bool
+	}{{convo.Usage{}, false}, {convo.Usage{Input: -5}, true}, {convo.Usage{Input: 3, CacheRead: 9}, true}, {convo.Usage{Input: 1 << 60}, false}} {
+		var logged bytes.Buffer
+		opts := windowOf(5000, nil)
+		opts.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+		h := tour(t, opts)
+		reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+			return convo.Reply{Messages: []convo.Message{convo.Assistant("x")}, Usage: tt.usage}, nil
+		})
+		require.NoError(t, err)
+		assert.Equal(t, tt.usage, reply.Usage)
+		assert.Zero(t, h.Tokens().Measured)
+		assert.Equal(t, tt.logged, strings.Contains(logged.String(), "level=WARN msg=\"convo: usage of an answer left aside\" cause="), logged.String())
+	}
+}
+
+// After an overflow the request gets smaller and is sent again, at most twice.
+func TestDo_Recovers(t *testing.T) {
+	for _, tt := range []struct{ fails, sends int }{{0, 1}, {1, 2}, {2, 3}, {3, 3}} {
+		t.Run(itoa(tt.fails), func(t *testing.T) {
+			h := asked(t, windowOf(100_000, nil), 60)
+			sizes := []int{}
+			reply, err := h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+				sizes = append(sizes, s.Tokens())
+				if len(sizes) <= tt.fails {
+					return convo.Reply{Usage: convo.Usage{Output: len(sizes)}}, fmt.Errorf("post: %w", errTooLong)
+				}
+				return convo.Reply{Messages: []convo.Message{convo.Assistant("it fits")}}, nil
+			})
+			assert.Len(t, sizes, tt.sends)
+			for i := 1; i < len(sizes); i++ {
+				assert.LessOrEqual(t, sizes[i], sizes[i-1]/2)
+			}
+			assert.Len(t, reply.Reports, min(tt.fails, 2))
+			for _, r := range reply.Reports {
+				assert.Equal(t, convo.ReasonOverflow, r.Reason)
+				assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+			}
+			if tt.fails == 3 {
+				require.ErrorIs(t, err, errTooLong)
+				assert.Equal(t, 3, reply.Usage.Output, "the last one is handed back")
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, "it fits", reply.Text())
+		})
+	}
+	// Where nothing can be given up, the error says both.
+	h := historyOf(t, nil, convo.User("short"))
+	calls := 0
+	reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { calls++; return convo.Reply{}, errTooLong })
+	require.ErrorIs(t, err, errTooLong)
+	assert.Equal(t, 1, calls)
+	assert.Empty(t, reply.IDs)
+}
+
+// A compaction for the request is in the reports, in order with those of Recover.
+func TestDo_Compacts(t *testing.T) {
+	h := asked(t, windowOf(1000, nil), 20)
+	sent := 0
+	reply, err := h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		if sent++; sent == 1 {
+			return convo.Reply{}, errTooLong
+		}
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("x")}}, nil
+	})
+	require.NoError(t, err)
+	var reasons []convo.Reason
+	for _, r := range reply.Reports {
+		reasons = append(reasons, r.Reason)
+	}
+	assert.Equal(t, []convo.Reason{convo.ReasonHigh, convo.ReasonOverflow}, reasons)
+}
+
+// The answer is appended only behind what it answers.
+func TestDo_ViewChanges(t *testing.T) {
+	relaxed := &convo.Options{Roles: convo.Relaxed()}
+	for _, tt := range []struct {
+		name   string
+		opts   *convo.Options
+		change func(t *testing.T, h *convo.History)
+		stale  bool
+	}{
+		{"nothing", nil, func(*testing.T, *convo.History) {}, false},
+		{"a user message", relaxed, func(t *testing.T, h *convo.History) { mustAppend(t, h, convo.User("more")) }, true},
+		{"another answer", relaxed, func(t *testing.T, h *convo.History) { mustAppend(t, h, convo.Assistant("mine")) }, true},
+		{"taken back", nil, func(t *testing.T, h *convo.History) { _, err := h.Rewind(1); require.NoError(t, err) }, true},
+		{"taken back, and said again", nil, func(t *testing.T, h *convo.History) {
+			_, err := h.Rewind(1)
+			require.NoError(t, err)
+			mustAppend(t, h, convo.User("let us go"))
+		}, true},
+		{"appended and taken back", relaxed, func(t *testing.T, h *convo.History) {
+			at := h.Snapshot()
+			mustAppend(t, h, convo.User("more"))
+			require.NoError(t, h.Rollback(at))
+		}, false},
+		{"compacted", nil, func(t *testing.T, h *convo.History) {
+			r, err := h.Compact(t.Context(), "")
+			require.NoError(t, err)
+			require.Equal(t, convo.OutcomeApplied, r.Outcome)
+		}, false},
+		{"a summary", nil, func(t *testing.T, h *convo.History) {
+			_, err := h.SplicePrefix(h.Snapshot(), 8, "sum")
+			require.NoError(t, err)
+		}, false},
+		{"system, ephemeral, limits, model", nil, func(t *testing.T, h *convo.History) {
+			require.NoError(t, h.SetSystem(convo.System("other")))
+			require.NoError(t, h.SetEphemeral(convo.User("now")))
+			require.NoError(t, h.SetModel("m", convo.Limits{Window: 50_000}))
+		}, false},
+		{"queued", relaxed, func(t *testing.T, h *convo.History) { queue(t, h, "then") }, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := tour(t, tt.opts)
+			reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+				tt.change(t, h)
+				return convo.Reply{Messages: []convo.Message{convo.Assistant("answer")}, Usage: convo.Usage{Input: 500}}, nil
+			})
+			assert.Equal(t, "answer", reply.Text())
+			if !tt.stale {
+				require.NoError(t, err)
+				texts := textsOf(h.Snapshot())
+				assert.Equal(t, "answer", texts[len(texts)-1-reply.Queued])
+				return
+			}
+			require.ErrorIs(t, err, convo.ErrStale)
+			assert.ErrorContains(t, err, "the conversation no longer ends with entry 9")
+			assert.NotContains(t, textsOf(h.Snapshot()), "answer")
+			assert.Positive(t, h.Tokens().Measured, "usage is known all the same")
+		})
+	}
+}
+
+// Messages that are appended while the request is prepared are in it.
+func TestDo_AppendedMeanwhile(t *testing.T) {
+	var h *convo.History
+	runs := 0
+	opts := windowOf(1000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		runs++
+		return convo.Truncate{}.Compact(ctx, s, g)
+	}))
+	opts.Roles = convo.Relaxed()
+	opts.OnCompaction = func(convo.Report) {
+		if runs == 1 {
+			mustAppend(t, h, convo.User("one more"))
+		}
+	}
+	h = asked(t, opts, 20)
+	reply, err := h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		texts := textsOf(s)
+		assert.Equal(t, "one more", texts[len(texts)-1])
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("x")}}, nil
+	})
+	require.NoError(t, err)
+	assert.Len(t, reply.Reports, 1)
+}
+
+// When the view changes while the request is prepared, so that no answer may
+// follow, nothing is sent.
+func TestDo_RefusesAfterPrepare(t *testing.T) {
+	var h *convo.History
+	opts := windowOf(1000, nil)
+	opts.OnCompaction = func(convo.Report) { mustAppend(t, h, convo.Assistant("", callOf("mine"))) }
+	h = asked(t, opts, 20)
+	reply, err := h.Do(t.Context(), never(t))
+	require.ErrorIs(t, err, convo.ErrOpenCalls)
+	assert.Len(t, reply.Reports, 1)
+}
+
+// Queued messages are delivered before the request, and behind its answer.
+func TestDo_Queue(t *testing.T) {
+	for name, policy := range policies() {
+		t.Run(name, func(t *testing.T) {
+			c := callOf("c1")
+			h := historyOf(t, &convo.Options{Roles: policy}, convo.User("look"), convo.Assistant("", c), convo.Result(c, "r"))
+			queue(t, h, "before")
+			require.Equal(t, 1, h.Status().Queued, "an answer is due")
+			reply, err := h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+				if name == "never after a result" {
+					assert.NotContains(t, textsOf(s), "before")
+				} else {
+					assert.Equal(t, []string{"r", "before"}, textsOf(s)[2:])
+				}
+				queue(t, h, "meanwhile", "and then")
+				assert.NotZero(t, h.Status().Queued)
+				return convo.Reply{Messages: []convo.Message{convo.Assistant("answer")}}, nil
+			})
+			require.NoError(t, err)
+			texts := textsOf(h.Snapshot())
+			want := []string{"answer", "meanwhile", "and then"}
+			if name == "never after a result" {
+				want = []string{"answer", "before", "meanwhile", "and then"}
+			}
+			assert.Equal(t, want, texts[len(texts)-len(want):])
+			assert.Equal(t, len(want)-1, reply.Queued)
+			e, _ := h.Snapshot().Find(reply.IDs[0])
+			assert.Equal(t, "answer", e.Message.Text(), "IDs names the answer only")
+
+			// An answer with calls delivers nothing until they are answered.
+			reply, err = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+				queue(t, h, "while tools run")
+				return convo.Reply{Messages: []convo.Message{convo.Assistant("", callOf("c2"))}}, nil
+			})
+			require.NoError(t, err)
+			assert.Zero(t, reply.Queued)
+			assert.Equal(t, 1, h.Status().Queued)
+		})
+	}
+}
+
+// What arrives between the answer and its append does not come between them.
+func TestDo_QueueWhileAppending(t *testing.T) {
+	var h *convo.History
+	opts := &convo.Options{Roles: convo.Relaxed()}
+	opts.Pin = func(m convo.Message) bool {
+		if m.Text() == "second" {
+			queue(t, h, "late")
+		}
+		return false
+	}
+	h = historyOf(t, opts, convo.User("u"), convo.Assistant("first"))
+	reply, err := h.Do(t.Context(), saying(convo.Assistant("second")))
+	require.NoError(t, err)
+	assert.Equal(t, 1, reply.Queued)
+	assert.Equal(t, []string{"u", "first", "second", "late"}, textsOf(h.Snapshot()))
+}
+
+func TestDo_OneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := historyOf(t, &convo.Options{Roles: convo.Relaxed()}, convo.User("u"))
+		running, sends := 0, 0
+		send := func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+			running++
+			sends++
+			assert.Equal(t, 1, running)
+			time.Sleep(time.Minute)
+			running--
+			return convo.Reply{Messages: []convo.Message{convo.Assistant("x")}}, nil
+		}
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() {
+				_, err := h.Do(t.Context(), send)
+				assert.NoError(t, err)
+			})
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := h.Do(ctx, never(t))
+		require.ErrorIs(t, err, context.DeadlineExceeded, "it waits under its own ctx")
+		assert.Equal(t, time.Second, time.Since(start))
+		wg.Wait()
+		assert.Equal(t, 5, sends)
+		assert.Equal(t, 5*time.Minute, time.Since(start))
+		assert.Equal(t, "uaaaaa", rolesOf(h))
+	})
+}
+
+func TestDo_Reentrant(t *testing.T) {
+	h, other := tour(t, nil), tour(t, nil)
+	_, err := h.Do(t.Context(), func(ctx context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		ctx, cancel := context.WithTimeout(ctx, time.Hour) // a child is marked too
+		defer cancel()
+		_, err := h.Do(ctx, never(t))
+		assert.ErrorIs(t, err, convo.ErrReentrant)
+		_, err = other.Do(ctx, saying(convo.Assistant("x")))
+		assert.NoError(t, err, "other Histories are free")
+		_, err = h.Compact(ctx, "")
+		assert.NoError(t, err, "and so is a compaction")
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("x")}}, nil
+	})
+	require.NoError(t, err)
+
+	// From inside a compaction.
+	var inside error
+	opts := windowOf(1000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		_, inside = h.Do(ctx, never(t))
+		return convo.Truncate{}.Compact(ctx, s, g)
+	}))
+	h = asked(t, opts, 20)
+	_, err = h.Do(t.Context(), saying(convo.Assistant("x")))
+	require.NoError(t, err)
+	assert.ErrorIs(t, inside, convo.ErrReentrant)
+}
+
+// Once send has returned without an error, the answer is appended even if ctx has
+// ended.
+func TestDo_LateAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := tour(t, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		reply, err := h.Do(ctx, func(ctx context.Context, _ *convo.Snapshot) (convo.Reply, error) {
+			<-ctx.Done()
+			time.Sleep(time.Minute)
+			return convo.Reply{Messages: []convo.Message{convo.Assistant("paid for")}, Usage: convo.Usage{Input: 90}}, nil
+		})
+		require.NoError(t, err)
+		assert.Len(t, reply.IDs, 1)
+		assert.Equal(t, 90, h.Tokens().Measured)
+	})
+}
+
+// Close ends the ctx of a request, and what comes of it is handed back.
+func TestDo_Close(t *testing.T) {
+	for _, fails := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			h := tour(t, nil)
+			type end struct {
+				reply convo.Reply
+				err   error
+			}
+			first, second := make(chan end, 1), make(chan end, 1)
+			go func() {
+				reply, err := h.Do(t.Context(), func(ctx context.Context, _ *convo.Snapshot) (convo.Reply, error) {
+					<-ctx.Done()
+					assert.Equal(t, convo.ErrClosed, context.Cause(ctx))
+					got := convo.Reply{Messages: []convo.Message{convo.Assistant("half")}}
+					if fails {
+						return got, ctx.Err()
+					}
+					return got, nil
+				})
+				first <- end{reply, err}
+			}()
+			synctest.Wait()
+			go func() {
+				reply, err := h.Do(t.Context(), never(t))
+				second <- end{reply, err}
+			}()
+			synctest.Wait()
+			n := h.Len()
+			require.NoError(t, h.Close())
+			got := <-first
+			require.ErrorIs(t, got.err, convo.ErrClosed)
+			assert.Equal(t, fails, errors.Is(got.err, context.Canceled))
+			assert.Equal(t, "half", got.reply.Text())
+			assert.Equal(t, n, h.Len())
+			got = <-second
+			require.ErrorIs(t, got.err, convo.ErrClosed, "a waiter too")
+			_, err := h.Do(t.Context(), never(t))
+			require.ErrorIs(t, err, convo.ErrClosed)
+		})
+	}
+	var zero convo.History
+	_, err := zero.Do(t.Context(), never(t))
+	require.ErrorIs(t, err, convo.ErrClosed)
+}
+
+// With Options.Background, an answer above the soft mark starts a compaction.
+func TestDo_Background(t *testing.T) {
+	for _, background := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			opts := windowOf(4000, slow(time.Minute))
+			opts.Limits.Soft = 3000
+			opts.Background = background
+			h := asked(t, opts, 20)
+			require.Less(t, h.Tokens().Upper, 3000, "below the mark before the answer")
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err := h.Do(ctx, func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+				return convo.Reply{}, errors.New("503")
+			})
+			require.Error(t, err)
+			assert.Equal(t, convo.OutcomeNotNeeded, waitFor(t, h).Outcome, "no answer, no compaction")
+			_, err = h.Do(ctx, saying(convo.Assistant(strings.Repeat("x", 800))))
+			cancel() // the compaction goes on
+			require.NoError(t, err)
+			upper := h.Tokens().Upper
+			require.Greater(t, upper, 3000)
+			if !background {
+				assert.Equal(t, convo.OutcomeNotNeeded, waitFor(t, h).Outcome)
+				return
+			}
+			r := waitFor(t, h)
+			assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+			assert.Equal(t, convo.ReasonSoft, r.Reason)
+			assert.Less(t, h.Tokens().Upper, upper)
+		})
+	}
+}
+
+// waitFor returns the report of the compaction in the background.
+func waitFor(t testing.TB, h *convo.History) convo.Report {
+	t.Helper()
+	r, err := h.Wait(t.Context())
+	require.NoError(t, err)
+	return r
+}
+
+// Torture: answers, queued messages, appends, rollbacks and compactions at once.
+func TestTorture_Do(t *testing.T) {
+	h := historyOf(t, windowOf(3000, nil), convo.User("u"))
+	var wg sync.WaitGroup
+	answered := make(chan string, 10_000)
+	for i := range 3 {
+		wg.Go(func() {
+			for j := range 60 {
+				name := fmt.Sprintf("answer %d %d", i, j)
+				assert.NoError(t, h.Queue(convo.User("what about "+name)))
+				reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+					runtime.Gosched()
+					return convo.Reply{Messages: []convo.Message{convo.Assistant(name, callOf("c1"))}}, nil
+				})
+				if err != nil {
+					assert.True(t, errors.Is(err, convo.ErrStale) || errors.Is(err, convo.ErrOpenCalls) || errors.As(err, new(*convo.RoleError)), "%v", err)
+					continue
+				}
+				assert.Len(t, reply.IDs, 1)
+				answered <- name
+				for _, c := range reply.OpenCalls() {
+					_, err := h.Append(convo.Result(c, strings.Repeat("r", 100)))
+					_, given := errors.AsType[*convo.PairError](err) // by another goroutine
+					assert.True(t, err == nil || given, "%v", err)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for i := range 40 {
+			assert.NoError(t, h.Queue(convo.User(fmt.Sprint("queued ", i))))
+			_, _ = h.Rewind(1)
+			_, _ = h.Compact(t.Context(), "")
+			_, _ = h.AnswerOpenCalls("")
+			runtime.Gosched()
+		}
+	})
+	wg.Wait()
+	close(answered)
+	_, err := h.AnswerOpenCalls("")
+	require.NoError(t, err)
+	checkSaved(t, h, windowOf(3000, nil))
+	seen := map[string]bool{}
+	for name := range answered {
+		assert.False(t, seen[name])
+		seen[name] = true
+	}
+	assert.NotEmpty(t, seen)
+}
+
+// An agent with tools: one call makes a request, and the loop runs the tools.
+func ExampleHistory_Do() {
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 128_000}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := h.Append(convo.User("Flights to Rome?")); err != nil {
+		log.Fatal(err)
+	}
+	for done := false; !done; {
+		reply, err := h.Do(context.Background(), send)
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, call := range reply.OpenCalls() {
+			if _, err := h.Append(convo.Result(call, search(call.Arguments))); err != nil {
+				log.Fatal(err)
+			}
+		}
+		done = len(reply.OpenCalls()) == 0 && reply.Queued == 0
+	}
+	for _, e := range h.Snapshot().All() {
+		fmt.Println(e)
+	}
+	// Output:
+	// 1 user: Flights to Rome?
+	// 2 assistant: call search({"to":"Rome"})
+	// 3 tool: result of search(09:10 and 13:45)
+	// 4 assistant: At 09:10 and 13:45.
+}

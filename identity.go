@@ -1,0 +1,55 @@
+package convo
+
+import "crypto/rand"
+
+// An identity is the key of a conversation and the counter of its messages.
+type identity struct {
+	*counter
+	key string // part of all tags, so that no text can forge them
+}
+
+// newIdentity returns an identity with the key of from, or with a new key if
+// from is nil.
+func newIdentity(c *counter, from *identity) *identity {
+	if from != nil {
+		return &identity{counter: c, key: from.key}
+	}
+	return &identity{counter: c, key: newKey()}
+}
+
+// keyLen is the length of a key, in letters from a to z.
+const keyLen = 8
+
+// typicalKey is counted in place of the key, so that histories with the same
+// content have the same number of tokens.
+const typicalKey = "qmzvkrtx"
+
+// newKey returns a random key. One of its letters is rare in texts, so that a
+// keyFinder has little to compare.
+func newKey() string {
+	var random [keyLen + 2]byte
+	rand.Read(random[:])
+	key, place, letter := random[:keyLen], random[keyLen], random[keyLen+1]
+	for i := range key {
+		key[i] = 'a' + key[i]%26
+	}
+	rare := commonLetters[len(commonLetters)-4:]
+	key[int(place)%keyLen] = rare[int(letter)%len(rare)]
+	return string(key)
+}
+
+// message returns the raw tokens of m as the model sees it, including the tags
+// that name its author.
+func (id *identity) message(m *Message) int64 {
+	n := int64(id.over.Message)
+	if m.isTagged() {
+		open, end := authorTags(typicalKey, quotedName(id.key, m.Author))
+		n += id.text(open) + id.text(end)
+	}
+	if m.Role == RoleSystem {
+		return n + id.parts(m.Parts)
+	}
+	masker := newMasker(id.key)
+	parts, _ := masker.parts(m.Parts)
+	return n + id.parts(parts)
+}

@@ -1,0 +1,94 @@
+package modeltest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// enqueue queues one or two user messages.
+func (d *driver) enqueue() {
+	var msgs []convo.Message
+	for range d.n(2) + 1 {
+		m := d.user()
+		msgs = append(msgs, m.build())
+		d.m.queue = append(d.m.queue[:len(d.m.queue):len(d.m.queue)], m)
+	}
+	d.want(fmt.Sprintf("queue %v", msgs), d.h.Queue(msgs...), success)
+	if newest := d.m.newest(); !d.answering && newest != convo.RoleUser && newest != convo.RoleTool {
+		d.m.deliver()
+	}
+}
+
+func (d *driver) unqueue() {
+	d.say("unqueue")
+	msgs := d.h.Unqueue()
+	if len(msgs) != len(d.m.queue) {
+		d.fail("took %d messages back, want %d", len(msgs), len(d.m.queue))
+	}
+	for i, m := range msgs {
+		if got, want := PrintMessage(m), d.m.queue[i].print(); got != want {
+			d.fail("took %s back, want %s", got, want)
+		}
+	}
+	d.m.queue = nil
+}
+
+// do makes a request, with limits and a strategy under which no compaction is due. While it is on
+// its way, messages are queued or appended, or entries are taken back.
+func (d *driver) do() {
+	d.strategy.inner, d.limits = convo.Truncate{}, convo.Limits{Tools: d.m.tools}
+	d.want("set limits", d.h.SetLimits(d.limits), success)
+	d.m.deliver()
+	want := d.m.answerFault()
+	answer, sent := d.assistant(max(d.n(5)-2, 0)), false
+	var during view
+	reply, err := d.h.Do(context.Background(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		sent = true
+		at := d.picture(s)
+		during = at.view
+		d.answering = true
+		for range d.n(3) {
+			d.enqueue()
+		}
+		d.answering = false
+		switch d.n(6) {
+		case 0:
+			d.append([]message{d.user()}) // delivers, if it is appended
+		case 1:
+			d.rewind()
+		case 2:
+			d.system()
+		}
+		return convo.Reply{Messages: []convo.Message{answer.build()}}, nil
+	})
+	if sent != (want == success) {
+		d.fail("sent %v, although an answer would be refused: %q (%v)", sent, want, err)
+	}
+	queued := 0
+	if sent {
+		if want = stale; newestID(d.m.view) == newestID(during) {
+			want = d.m.append([]message{answer})
+		}
+		if want == success {
+			if id := d.m.last; len(reply.IDs) != 1 || reply.IDs[0] != id {
+				d.fail("the answer has the IDs %v, want %d", reply.IDs, id)
+			}
+			queued = d.m.deliver()
+			d.stats.Answered++
+		}
+	}
+	d.want("do", err, want)
+	if reply.Queued != queued {
+		d.fail("delivered %d, want %d", reply.Queued, queued)
+	}
+}
+
+// newestID returns the ID of the newest entry, system entries aside.
+func newestID(v view) convo.ID {
+	if n := len(v.list); n > 0 {
+		return v.list[n-1].id
+	}
+	return 0
+}

@@ -1,0 +1,142 @@
+package convo_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// valueErrors returns the names in the ValueErrors that err joins.
+func valueErrors(t *testing.T, err error) []string {
+	t.Helper()
+	require.Error(t, err)
+	list := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		list = joined.Unwrap()
+	}
+	var names []string
+	for _, err := range list {
+		var value *convo.ValueError
+		require.True(t, errors.As(err, &value), "%T: %v", err, err)
+		assert.NotEmpty(t, value.Want)
+		assert.Contains(t, err.Error(), value.Name)
+		names = append(names, value.Name)
+	}
+	return names
+}
+
+func TestLimits_Defaults(t *testing.T) {
+	type want struct{ limit, high, low, soft, minFree int }
+	for _, tt := range []struct {
+		name   string
+		limits convo.Limits
+		want   want
+	}{
+		{"zero", convo.Limits{}, want{minFree: 1000}},
+		{"no window, MinFree", convo.Limits{MinFree: 7}, want{minFree: 7}},
+		{"no window, reserve means nothing", convo.Limits{Reserve: 500}, want{minFree: 1000}},
+		{"small window", convo.Limits{Window: 8000}, want{7000, 7000, 3500, 5250, 875}},
+		{"large window", convo.Limits{Window: 200_000}, want{184_000, 184_000, 92_000, 138_000, 23_000}},
+		{"reserve", convo.Limits{Window: 128_000, Reserve: 28_000}, want{100_000, 100_000, 50_000, 75_000, 12_500}},
+		{"no reserve", convo.Limits{Window: 1000, Reserve: -1}, want{1000, 1000, 500, 750, 125}},
+		{"high", convo.Limits{Window: 1000, Reserve: -1, High: 800}, want{1000, 800, 400, 600, 100}},
+		{"high without a window", convo.Limits{High: 800}, want{0, 800, 400, 600, 100}},
+		{"low", convo.Limits{High: 800, Low: 200}, want{0, 800, 200, 500, 150}},
+		{"soft", convo.Limits{High: 800, Soft: 700}, want{0, 800, 400, 700, 100}},
+		{"soft at high", convo.Limits{High: 800, Soft: 800}, want{0, 800, 400, 800, 100}},
+		{"all", convo.Limits{Window: 1000, Reserve: 100, High: 900, Low: 100, Soft: 200, MinFree: 100}, want{900, 900, 100, 200, 100}},
+		{"least window", convo.Limits{Window: 1}, want{1, 1, 0, 1, 0}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := historyOf(t, &convo.Options{Limits: tt.limits})
+			s := h.Status()
+			assert.Equal(t, tt.want, want{s.Limit, s.High, s.Low, s.Soft, s.MinFree})
+			assert.Equal(t, tt.limits.Window, s.Window)
+
+			other := historyOf(t, nil)
+			require.NoError(t, other.SetLimits(tt.limits))
+			assert.Equal(t, s, other.Status())
+		})
+	}
+}
+
+func TestLimits_Faults(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		limits convo.Limits
+		want   []string // fields; "": the limits as a whole
+	}{
+		{"negative", convo.Limits{Window: -1, Tools: -1, High: -1, Low: -1, Soft: -1, MinFree: -1}, []string{"Window", "Tools", "High", "Low", "Soft", "MinFree"}},
+		{"reserve takes all", convo.Limits{Window: 100, Reserve: 100}, []string{"Reserve"}},
+		{"reserve beyond", convo.Limits{Window: 100, Reserve: 101}, []string{"Reserve"}},
+		{"high over the limit", convo.Limits{Window: 100, Reserve: 10, High: 91}, []string{""}},
+		{"low at high", convo.Limits{High: 100, Low: 100}, []string{""}},
+		{"soft at low", convo.Limits{High: 100, Low: 50, Soft: 50}, []string{""}},
+		{"soft over high", convo.Limits{High: 100, Soft: 101}, []string{""}},
+		{"MinFree too large", convo.Limits{High: 100, Low: 50, Soft: 60, MinFree: 11}, []string{""}},
+		{"marks without a measure", convo.Limits{Low: 1, Soft: 2}, []string{""}},
+		{"several", convo.Limits{Window: 100, Reserve: 10, High: 95, Low: 50, Soft: 40}, []string{""}},
+		{"of both kinds", convo.Limits{Window: 100, Reserve: 100, Low: -1}, []string{"Reserve", "Low"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var want []string
+			for _, name := range tt.want {
+				want = append(want, strings.TrimSuffix("Limits."+name, "."))
+			}
+			_, err := convo.New(&convo.Options{Limits: tt.limits})
+			assert.ElementsMatch(t, want, valueErrors(t, err))
+
+			h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 5000}})
+			unchanged(t, h, func() {
+				assert.ElementsMatch(t, want, valueErrors(t, h.SetLimits(tt.limits)))
+			})
+		})
+	}
+}
+
+func TestLimits_SmallWindowsAreAccepted(t *testing.T) {
+	for window := 1; window <= 200; window++ {
+		t.Run(fmt.Sprint(window), func(t *testing.T) {
+			s := historyOf(t, &convo.Options{Limits: convo.Limits{Window: window}}).Status()
+			assert.Less(t, s.Low, s.Soft)
+			assert.LessOrEqual(t, s.Soft, s.High)
+			assert.LessOrEqual(t, s.High, s.Limit)
+			assert.LessOrEqual(t, s.MinFree, s.Soft-s.Low)
+
+			high := historyOf(t, &convo.Options{Limits: convo.Limits{High: window}}).Status()
+			assert.Equal(t, window, high.High)
+		})
+	}
+}
+
+// Limits that clash are one error, which names only the limits that were set.
+func TestLimits_ClashesNameWhatWasSet(t *testing.T) {
+	for _, tt := range []struct {
+		limits convo.Limits
+		want   string
+	}{
+		{convo.Limits{Window: 1000, High: 900},
+			"convo: Limits is {Window: 1000, High: 900}, want High <= Window - Reserve, which is 875 with the default Reserve of 125"},
+		{convo.Limits{Window: 100, Reserve: 10, Low: 90},
+			"convo: Limits is {Window: 100, Reserve: 10, Low: 90}, want Low < Window - Reserve, which is 90"},
+		{convo.Limits{Window: 1000, Reserve: -1, High: 100, Low: 100},
+			"convo: Limits is {High: 100, Low: 100}, want Low < High"},
+		{convo.Limits{High: 100, Soft: 40},
+			"convo: Limits is {Soft: 40}, want Low < Soft, with the default Low of 50"},
+		{convo.Limits{Window: 100, Reserve: 10, High: 95, Low: 50, Soft: 40},
+			"convo: Limits is {Window: 100, Reserve: 10, High: 95, Low: 50, Soft: 40}, want Low < Soft; High <= Window - Reserve, which is 90"},
+		{convo.Limits{High: 100, MinFree: 60},
+			"convo: Limits is {MinFree: 60}, want MinFree <= Soft - Low, which is 25 with the default Soft of 75 and Low of 50"},
+		{convo.Limits{Low: 1, Soft: 2},
+			"convo: Limits is {Low: 1, Soft: 2}, want Window or High set too"},
+	} {
+		_, err := convo.New(&convo.Options{Limits: tt.limits})
+		assert.EqualError(t, err, tt.want)
+	}
+}

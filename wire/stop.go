@@ -1,0 +1,105 @@
+package wire
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// Reply returns what Decode has read of a response, for [convo.History.Do].
+// Messages without content are left out.
+func (t Transcript) Reply() convo.Reply {
+	msgs := slices.DeleteFunc(slices.Clone(t.Messages), isEmpty)
+	return convo.Reply{Messages: msgs, Cut: t.Cut, Usage: t.Usage, Stop: t.Stop}
+}
+
+// isEmpty reports whether a message holds nothing but empty text.
+func isEmpty(m convo.Message) bool {
+	return !slices.ContainsFunc(m.Parts, func(p convo.Part) bool {
+		t, ok := p.(convo.Text)
+		return !ok || t != ""
+	})
+}
+
+// StopOf returns what a provider's reason for the end of an answer means: the
+// finish_reason of Chat Completions, the reason in the incomplete_details of
+// Responses, the stop_reason of Anthropic, the finishReason of Gemini, or the
+// stopReason of Converse. It is StopDone for a reason that it does not know. With
+// a stream, give it to [convo.Builder.Stop].
+func StopOf(reason string) convo.Stop {
+	switch strings.ToLower(reason) {
+	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "insufficient_system_resource":
+		return convo.StopLength
+	case "tool_calls", "tool_use", "function_call":
+		return convo.StopToolCall
+	case "refusal", "content_filter", "content_filtered", "guardrail_intervened",
+		"safety", "image_safety", "recitation", "blocklist", "prohibited_content", "spii":
+		return convo.StopRefused
+	}
+	return convo.StopDone
+}
+
+// An ending is what a decoder knows of how an answer ended.
+type ending struct {
+	answered bool // the input is an answer
+
+	// Of the newest call:
+	written string // its arguments, as the model wrote them
+	place   string // where they stand
+	unclear bool   // they would look so if the answer had been cut off in the call
+}
+
+// ended notes that the input is an answer, which ended for this reason. It may
+// be missing.
+func (d *decoder) ended(reason string) {
+	d.answered = true
+	d.out.Stop = StopOf(reason)
+}
+
+// wrote notes the arguments of a call. whole says that the provider has ended the
+// call, whatever they are.
+func (d *decoder) wrote(path, arguments string, whole bool) {
+	blank := strings.TrimSpace(arguments) == ""
+	isObject := kindOf(json.RawMessage(arguments)) == '{' && json.Valid([]byte(arguments))
+	d.written, d.place, d.unclear = arguments, path, !whole && (blank || !isObject)
+}
+
+// wroteObject is wrote for a provider that sends arguments as an object, which is
+// empty where nothing was written.
+func (d *decoder) wroteObject(path string, raw json.RawMessage) {
+	var any map[string]json.RawMessage
+	if json.Unmarshal(raw, &any) == nil && len(any) == 0 {
+		raw = nil
+	}
+	d.wrote(path, string(raw), false)
+}
+
+// finish returns what was read. If an answer stopped for length and ends with a
+// call that looks cut off, the call is put aside.
+func (d *decoder) finish() Transcript {
+	n := len(d.out.Messages)
+	if !d.answered || n == 0 {
+		return d.out
+	}
+	m := &d.out.Messages[n-1]
+	if d.out.Stop == convo.StopDone && len(m.ToolCalls()) > 0 {
+		d.out.Stop = convo.StopToolCall // not every provider says so
+	}
+	k := len(m.Parts)
+	if d.out.Stop != convo.StopLength || k == 0 || !d.unclear {
+		return d.out
+	}
+	c, ok := m.Parts[k-1].(convo.ToolCall)
+	if !ok {
+		return d.out // what follows a call shows that it was whole
+	}
+	c.Arguments = d.written
+	d.out.Cut = &c
+	d.out.Lost = slices.DeleteFunc(d.out.Lost, func(l Loss) bool { return l == Loss{d.place, lostArguments} })
+	if m.Parts = m.Parts[:k-1]; k == 1 {
+		d.out.Messages = d.out.Messages[:n-1]
+	}
+	return d.out
+}

@@ -1,0 +1,193 @@
+package wire_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// answers holds, for each format, an answer with a text and a call of delete_all.
+// STOP stands for the reason of the end, ARGS for the arguments.
+var answers = map[string]struct {
+	format wire.Format
+	body   string
+	stops  map[string]convo.Stop // reasons, as they stand in the answer
+	text   bool                  // ARGS is a JSON text, not an object
+}{
+	"chat": {
+		wire.OpenAIChat{},
+		`{"choices":[{"finish_reason":STOP,"message":{"role":"assistant","content":"I will.","tool_calls":[{"id":"c1","type":"function","function":{"name":"delete_all","arguments":ARGS}}]}}]}`,
+		map[string]convo.Stop{`"length"`: convo.StopLength, `"tool_calls"`: convo.StopToolCall, `"stop"`: convo.StopToolCall, `null`: convo.StopToolCall, `"content_filter"`: convo.StopRefused},
+		true,
+	},
+	"ollama": {
+		wire.OpenAIChat{Dialect: wire.Ollama},
+		`{"done_reason":STOP,"message":{"role":"assistant","content":"I will.","tool_calls":[{"id":"c1","function":{"name":"delete_all","arguments":ARGS}}]}}`,
+		map[string]convo.Stop{`"length"`: convo.StopLength, `"stop"`: convo.StopToolCall},
+		true,
+	},
+	"responses": {
+		wire.OpenAIResponses{},
+		`{"status":"incomplete","incomplete_details":{"reason":STOP},"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"I will."}]},{"type":"function_call","call_id":"c1","name":"delete_all","arguments":ARGS,"status":"incomplete"}]}`,
+		map[string]convo.Stop{`"max_output_tokens"`: convo.StopLength, `null`: convo.StopToolCall, `"content_filter"`: convo.StopRefused},
+		true,
+	},
+	"anthropic": {
+		wire.Anthropic{},
+		`{"role":"assistant","stop_reason":STOP,"content":[{"type":"text","text":"I will."},{"type":"tool_use","id":"c1","name":"delete_all","input":ARGS}]}`,
+		map[string]convo.Stop{`"max_tokens"`: convo.StopLength, `"model_context_window_exceeded"`: convo.StopLength, `"tool_use"`: convo.StopToolCall, `"refusal"`: convo.StopRefused},
+		false,
+	},
+	"converse": {
+		wire.Converse{},
+		`{"stopReason":STOP,"output":{"message":{"role":"assistant","content":[{"text":"I will."},{"toolUse":{"toolUseId":"c1","name":"delete_all","input":ARGS}}]}}}`,
+		map[string]convo.Stop{`"max_tokens"`: convo.StopLength, `"tool_use"`: convo.StopToolCall, `"guardrail_intervened"`: convo.StopRefused},
+		false,
+	},
+	"gemini": {
+		wire.Gemini{},
+		`{"candidates":[{"finishReason":STOP,"content":{"role":"model","parts":[{"text":"I will."},{"functionCall":{"id":"c1","name":"delete_all","args":ARGS}}]}}]}`,
+		map[string]convo.Stop{`"MAX_TOKENS"`: convo.StopLength, `"STOP"`: convo.StopToolCall, `"SAFETY"`: convo.StopRefused},
+		false,
+	},
+}
+
+func TestDecode_Stop(t *testing.T) {
+	for name, a := range answers {
+		for reason, want := range a.stops {
+			t.Run(name+" "+reason, func(t *testing.T) {
+				args := `{"x":1}`
+				if a.text {
+					args = fmt.Sprintf("%q", args)
+				}
+				in, err := a.format.Decode([]byte(strings.NewReplacer("STOP", reason, "ARGS", args).Replace(a.body)))
+				require.NoError(t, err)
+				assert.Equal(t, want, in.Stop)
+				assert.Nil(t, in.Cut, "the arguments are whole")
+				assert.Empty(t, in.Lost)
+				reply := in.Reply()
+				assert.Equal(t, want, reply.Stop)
+				assert.Len(t, reply.OpenCalls(), 1)
+				assert.Equal(t, "I will.", reply.Text())
+			})
+		}
+	}
+}
+
+// The last call of an answer that stopped for length is put aside if its arguments
+// are empty or no JSON object.
+func TestDecode_Cut(t *testing.T) {
+	lengths := map[string]string{
+		"chat": `"length"`, "ollama": `"length"`, "responses": `"max_output_tokens"`, "anthropic": `"max_tokens"`, "converse": `"max_tokens"`,
+	}
+	for name, reason := range lengths {
+		a := answers[name]
+		cut := map[string]string{"{}": "", "null": ""} // what is written for it
+		if a.text {
+			cut = map[string]string{`""`: "", `"  "`: "  ", `"{\"path\": \"/ho"`: `{"path": "/ho`, "null": "", `"[1]"`: "[1]"}
+		}
+		for args, want := range cut {
+			t.Run(name+" "+args, func(t *testing.T) {
+				in, err := a.format.Decode([]byte(strings.NewReplacer("STOP", reason, "ARGS", args).Replace(a.body)))
+				require.NoError(t, err)
+				require.NotNil(t, in.Cut)
+				assert.Equal(t, convo.ToolCall{ID: "c1", Name: "delete_all", Arguments: want}, *in.Cut)
+				assert.Empty(t, in.Lost, "nothing of it is in the messages")
+				require.Len(t, in.Messages, 1)
+				assert.Empty(t, in.Messages[0].ToolCalls())
+				assert.Equal(t, "I will.", in.Messages[0].Text())
+				assert.Equal(t, in.Cut, in.Reply().Cut)
+
+				// The same call in an answer that did not stop for length is whole.
+				in, err = a.format.Decode([]byte(strings.NewReplacer("STOP", "null", "ARGS", args).Replace(a.body)))
+				require.NoError(t, err)
+				assert.Nil(t, in.Cut)
+				assert.Len(t, in.Messages[0].ToolCalls(), 1)
+			})
+		}
+	}
+}
+
+// A call is whole when the provider has ended it.
+func TestDecode_EndedCall(t *testing.T) {
+	for name, tt := range map[string]struct {
+		format wire.Format
+		body   string
+	}{
+		"Responses says completed": {wire.OpenAIResponses{}, `{"incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"function_call","call_id":"c1","name":"now","arguments":"","status":"completed"}]}`},
+		"Gemini sends whole calls": {wire.Gemini{}, `{"candidates":[{"finishReason":"MAX_TOKENS","content":{"role":"model","parts":[{"functionCall":{"name":"now"}}]}}]}`},
+		"a text follows":           {wire.Anthropic{}, `{"role":"assistant","stop_reason":"max_tokens","content":[{"type":"tool_use","id":"c1","name":"now","input":{}},{"type":"text","text":"And"}]}`},
+		"an object is whole":       {wire.OpenAIChat{}, `{"choices":[{"finish_reason":"length","message":{"role":"assistant","tool_calls":[{"id":"c1","function":{"name":"now","arguments":"{}"}}]}}]}`},
+		"it is in a request":       {wire.Anthropic{}, `{"messages":[{"role":"assistant","stop_reason":"max_tokens","content":[{"type":"tool_use","id":"c1","name":"now","input":{}}]}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, err := tt.format.Decode([]byte(tt.body))
+			require.NoError(t, err)
+			assert.Nil(t, in.Cut)
+			assert.Len(t, in.Messages[0].ToolCalls(), 1)
+		})
+	}
+}
+
+func TestDecode_CutLeavesNothing(t *testing.T) {
+	in, err := wire.Anthropic{}.Decode([]byte(`{"role":"assistant","stop_reason":"max_tokens","content":[{"type":"tool_use","id":"c1","name":"delete_all","input":{}}]}`))
+	require.NoError(t, err)
+	assert.Empty(t, in.Messages)
+	assert.Equal(t, "delete_all", in.Cut.Name)
+}
+
+func TestTranscript_Reply(t *testing.T) {
+	in := wire.Transcript{
+		Messages: []convo.Message{convo.Assistant(""), {Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("")}}, convo.Assistant("x")},
+		Usage:    convo.Usage{Input: 3},
+		Stop:     convo.StopLength,
+		Cut:      &convo.ToolCall{Name: "t"},
+	}
+	got := in.Reply()
+	assert.Equal(t, convo.Reply{Messages: in.Messages[2:], Usage: in.Usage, Stop: in.Stop, Cut: in.Cut}, got)
+	assert.Len(t, in.Messages, 3)
+	assert.Equal(t, convo.Assistant("x"), in.Messages[2])
+}
+
+// A request of Do over HTTP, with no SDK: post stands for the call of the
+// provider.
+func ExampleTranscript_Reply() {
+	post := func(context.Context, []byte) ([]byte, error) {
+		return []byte(`{"role": "assistant", "stop_reason": "end_turn", "content": [{"type": "text", "text": "At 09:10 and 13:45."}],
+			"usage": {"input_tokens": 21, "output_tokens": 9}}`), nil
+	}
+	format := wire.Anthropic{Model: "claude-opus-4-8"}
+	send := func(ctx context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		req, err := format.Encode(s)
+		if err != nil {
+			return convo.Reply{}, err
+		}
+		answer, err := post(ctx, req.Body()) // with the model, the tools and max_tokens
+		if err != nil {
+			return convo.Reply{}, err
+		}
+		in, err := format.Decode(answer)
+		return in.Reply(), err
+	}
+
+	h, err := convo.New(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = h.Append(convo.User("Flights to Rome?"))
+	reply, doErr := h.Do(context.Background(), send)
+	fmt.Println(reply.Text(), reply.Stop, errors.Join(err, doErr))
+	fmt.Println(h.Tokens().Measured, "tokens in the request")
+	// Output:
+	// At 09:10 and 13:45. done <nil>
+	// 21 tokens in the request
+}
