@@ -1,6 +1,10 @@
 package convo
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"strings"
+)
 
 // A breaker stops automatic compactions from calling what has failed, until
 // MinFree/2 new tokens have been appended, and twice as many after each further
@@ -10,10 +14,23 @@ type breaker struct {
 	failures int   // in a row
 	appended int64 // History.appendedEver at the last failure
 	excused  bool  // one failure caused by a rollback was forgiven
+	cause    error // the last failure
 }
 
+// A breakerError is ErrBreaker together with the failure that it is about.
+type breakerError struct{ cause error }
+
+func (e *breakerError) Error() string {
+	return fmt.Sprintf("%v, the last of which was: %s; History.Compact calls it anyway", ErrBreaker, strings.TrimPrefix(fmt.Sprint(e.cause), "convo: "))
+}
+
+func (e *breakerError) Is(target error) bool { return target == ErrBreaker }
+
+func (e *breakerError) Unwrap() error { return e.cause }
+
 // tripLocked counts a failure.
-func (b *breaker) tripLocked(h *History) {
+func (b *breaker) tripLocked(h *History, cause error) {
+	b.cause = cause
 	b.failures = min(b.failures+1, math.MaxInt32)
 	b.appended = h.appendedEver
 }

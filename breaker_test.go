@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // aboveHigh returns a History above its high mark and far below its limit.
@@ -242,7 +244,7 @@ func TestBreaker_AbandonedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		calls := 0
-		h := aboveHigh(t, convo.Summarize{Window: -1, With: convo.SummarizerFunc(
+		h := aboveHigh(t, convo.Summarize{Window: -1, Timeout: -1, With: convo.SummarizerFunc(
 			func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
 				mu.Lock()
 				calls++
@@ -262,7 +264,7 @@ func TestBreaker_AbandonedCall(t *testing.T) {
 		time.Sleep(2 * time.Hour) // it has returned
 		r, err := h.CompactIfNeeded(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, convo.ErrBreaker, r.Cause)
+		assert.ErrorIs(t, r.Cause, convo.ErrBreaker)
 		assert.Equal(t, 1, calls)
 
 		// It was one failure, not two: MinFree/2 more, and it is asked again.
@@ -349,7 +351,7 @@ func TestBreaker(t *testing.T) {
 			appended = 0
 		} else {
 			assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
-			assert.Equal(t, convo.ErrBreaker, r.Cause)
+			assert.ErrorIs(t, r.Cause, convo.ErrBreaker)
 		}
 		mustAppend(t, h, convo.User("and"), convo.Assistant("I see."))
 		appended += 9
@@ -401,9 +403,9 @@ func TestBreaker_Resets(t *testing.T) {
 // A call that was made counts as a failure even if the caller's ctx ended it:
 // callers build timeouts out of cancel functions.
 func TestBreaker_EndedContext(t *testing.T) {
-	calls := 0
+	var calls atomic.Int32
 	waits := convo.SummarizerFunc(func(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
-		calls++
+		calls.Add(1)
 		<-ctx.Done()
 		return convo.Summary{}, ctx.Err()
 	})
@@ -423,7 +425,7 @@ func TestBreaker_EndedContext(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				calls = 0
+				calls.Store(0)
 				opts := windowOf(40_000, convo.Summarize{With: waits, Window: -1})
 				opts.Limits.High = 3000
 				h := toolTurn(t, opts, 30)
@@ -432,7 +434,7 @@ func TestBreaker_EndedContext(t *testing.T) {
 					_, _ = h.CompactIfNeeded(ctx)
 					cancel()
 				}
-				assert.Equal(t, tt.calls, calls)
+				assert.EqualValues(t, tt.calls, calls.Load())
 			})
 		})
 	}
@@ -482,4 +484,40 @@ func TestBreaker_RollbackByTheSummarizer(t *testing.T) {
 		_, _ = h.CompactIfNeeded(t.Context())
 	}
 	assert.LessOrEqual(t, calls, 12, "what is appended closes the breaker again, later each time")
+}
+
+// Behind the breaker, the failure that opened it can still be seen, alone and in
+// a ladder. The end of a ctx that is not the caller's own cannot.
+func TestBreaker_ShowsTheFailure(t *testing.T) {
+	unavailable := errors.New("503 Service Unavailable")
+	fails := convo.Summarize{Window: -1, With: convotest.Failing{Err: unavailable}}
+	for name, c := range map[string]convo.CompactionStrategy{
+		"alone": fails, "in a ladder": convo.Chain(convo.ClearToolResults{KeepLast: 100}, fails),
+	} {
+		opts := windowOf(1000, c)
+		h := toolTurn(t, opts, 20)
+		_, err := h.CompactIfNeeded(t.Context())
+		require.ErrorIs(t, err, unavailable, name)
+		require.NotErrorIs(t, err, convo.ErrBreaker, name)
+		for range 2 {
+			r, err := h.CompactIfNeeded(t.Context())
+			require.ErrorIs(t, err, convo.ErrBreaker, name)
+			require.ErrorIs(t, err, unavailable, name)
+			assert.ErrorContains(t, err, "convo: summarizer is backing off after failures, the last of which was: ", name)
+			assert.Equal(t, convo.OutcomeFailed, r.Outcome, name)
+		}
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	h := toolTurn(t, windowOf(1000, convo.Summarize{Window: -1, With: convo.SummarizerFunc(
+		func(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
+			cancel()
+			return convo.Summary{}, ctx.Err()
+		})}), 20)
+	_, err := h.CompactIfNeeded(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = h.CompactIfNeeded(t.Context())
+	require.ErrorIs(t, err, convo.ErrBreaker)
+	require.NotErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "context canceled")
 }

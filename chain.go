@@ -37,6 +37,18 @@ func (c chain) Due(s Status) bool {
 	})
 }
 
+// isDirect reports whether c is a strategy of this package. Whatever code of the
+// caller's it calls, such a strategy returns as soon as its ctx has ended, and
+// then still says what it did. So it runs on the goroutine of whoever asks for the
+// compaction. Any other strategy gets a goroutine of its own.
+func isDirect(c CompactionStrategy) bool {
+	switch c.(type) {
+	case Truncate, SlidingWindow, ClearToolResults, Summarize, chain:
+		return true
+	}
+	return false
+}
+
 // trigger returns c if one of its links is a Trigger, and nil otherwise.
 func (c chain) trigger() Trigger {
 	if slices.ContainsFunc(c, func(link CompactionStrategy) bool { return triggerOf(link) != nil }) {
@@ -107,7 +119,7 @@ func (c *combinedEdit) run(ctx context.Context, i int, link CompactionStrategy, 
 		return nil, err
 	}
 	own := *view // so that a link that writes to its snapshot changes only its own copy
-	name, e, err := plan(ctx, link, &own, g)
+	name, e, err := plan(ctx, link, isDirect(link), &own, g)
 	if err == nil {
 		next, err = view.withChecked(e, g)
 	}

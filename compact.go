@@ -45,7 +45,7 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 		return h.snapshotLocked(), nil
 	}
 	r.Fits = false
-	return h.snapshotLocked(), &LimitError{Need: clampInt(h.upperLocked()), Limit: clampInt(h.marks.limit)}
+	return h.snapshotLocked(), &LimitError{Need: clampInt(h.upperLocked()), Limit: clampInt(h.marks.limit), Compacted: r.Outcome == OutcomeApplied}
 }
 
 // CompactIfNeeded runs the strategy if the next request is larger than

@@ -1,8 +1,10 @@
 package convo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
@@ -16,15 +18,9 @@ type attempt struct {
 	report Report
 
 	// These are kept apart from the error, because the caller's code may return
-	// ErrStale and ErrClosed too.
+	// such errors too.
 	stale  bool // the edit turned out to be stale
 	closed bool // the History turned out to be closed
-
-	// History.mu protects these four, by which the breaker judges the attempt.
-	planning      bool    // the strategy is running, or ended its goroutine
-	counted       bool    // the attempt was counted as a failure while it ran
-	breakerBefore breaker // the breaker before that
-	breakerAfter  breaker // and after it
 
 	// The state of the History when the attempt began, and what follows from
 	// it. total and minFree are upper bounds, in tokens of the whole request.
@@ -60,7 +56,7 @@ func (f *flight) try(n need) (Report, error) {
 	}
 	if err == nil && !r.Fits {
 		s := f.h.Status()
-		err = &LimitError{Need: s.Upper, Limit: s.Limit}
+		err = &LimitError{Need: s.Upper, Limit: s.Limit, Compacted: r.Outcome == OutcomeApplied}
 		if r.Outcome == OutcomeDeclined {
 			err = fmt.Errorf("%w (%w)", err, r.Cause)
 		}
@@ -68,18 +64,11 @@ func (f *flight) try(n need) (Report, error) {
 	return r, err
 }
 
-// errGoexit is the error of an attempt during which the caller's code ended the
-// goroutine.
-var errGoexit = errors.New("convo: code called by the compaction ended the goroutine with runtime.Goexit; return an error instead")
-
 // attempt makes one attempt that does not clear the unclearable results, and
 // adds its report to f, even if the caller's code ends the goroutine. It returns
 // the results that could not be cleared.
 func (f *flight) attempt(n need, unclearable []Clear) (r Report, unspilled []Clear, err error) {
 	start := time.Now()
-	if f.unwatched {
-		f.watchContext()
-	}
 	a := &attempt{f: f, need: n, unclearable: unclearable}
 	a.report.Reason = n.reason
 	err = errGoexit // unless run returns
@@ -97,19 +86,18 @@ func (f *flight) attempt(n need, unclearable []Clear) (r Report, unspilled []Cle
 
 // run asks the strategy for an edit and applies it.
 func (a *attempt) run() error {
-	breakerOpen, err := a.begin()
-	if err != nil {
+	if err := a.begin(); err != nil {
 		return err
 	}
 	floor, err := a.cutFloor()
 	if err != nil {
 		return err
 	}
-	e, err := a.ask(floor, breakerOpen)
+	e, err := a.ask(floor)
 	if err == nil {
 		a.summary = e.Summary
 		a.unspilled, err = a.f.h.carryOut(a.f.ctx, a.at, &e, a.cuts, &a.report, a.goal.NoClear != nil, a)
-		a.stale, a.closed = err == ErrStale, err == ErrClosed
+		a.stale, a.closed = isStale(err), err == ErrClosed
 		if err == nil && a.cutErr != nil {
 			a.report.Cause = errors.Join(a.report.Cause, a.cutErr)
 		}
@@ -124,11 +112,11 @@ func (a *attempt) run() error {
 // ask returns the edit of the strategy. Where results are cut, the strategy is not
 // asked if that reaches the target, and may fail if that reaches the limit: the
 // edit is empty then.
-func (a *attempt) ask(floor floorWeight, breakerOpen bool) (e Edit, err error) {
+func (a *attempt) ask(floor floorWeight) (e Edit, err error) {
 	switch {
 	case a.cuts != nil && a.scale.Upper() <= a.target:
 		return e, nil
-	case !a.setGoal(a.scale.Weigh(floor.total()), breakerOpen):
+	case !a.setGoal(a.scale.Weigh(floor.total())):
 		err = ErrNoGain
 	default:
 		e, err = a.plan()
@@ -146,14 +134,9 @@ func (a *attempt) ask(floor floorWeight, breakerOpen bool) (e Edit, err error) {
 // plan asks the strategy for an edit, and copies its work into the report.
 func (a *attempt) plan() (Edit, error) {
 	h := a.f.h
-	h.mu.Lock()
-	a.planning = true
-	h.mu.Unlock()
 	own := *a.view // so that a strategy that writes to its snapshot changes only its own copy
-	name, e, err := plan(a.f.ctx, h.opts.Strategy, &own, a.goal)
-	h.mu.Lock()
-	a.planning, a.work = false, *e.Work
-	h.mu.Unlock()
+	name, e, err := plan(a.f.ctx, h.opts.Strategy, h.direct, &own, a.goal)
+	a.work = *e.Work
 	r := &a.report
 	r.Strategy, r.Links = name, a.work.Links
 	r.Calls, r.Usage, r.Unread = a.work.Calls, a.work.Usage, a.work.Unread
@@ -161,20 +144,18 @@ func (a *attempt) plan() (Edit, error) {
 }
 
 // begin records the present state of the History, and fills in most of the goal.
-// It reports whether the breaker forbids calling a model.
-func (a *attempt) begin() (breakerOpen bool, err error) {
+func (a *attempt) begin() error {
 	h := a.f.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() {
 		a.closed = true
-		return false, ErrClosed
+		return ErrClosed
 	}
 	h.measureBeforeLocked(&a.report)
 	if !a.requested && h.isHeldLocked() && a.report.Fits {
-		return false, ErrNoGain // an edit was undone after this compaction was found to be due
+		return ErrNoGain // an edit was undone after this compaction was found to be due
 	}
-	a.f.running = a
 	a.at, a.scale, a.marks = h.snapshotLocked(), h.scaleLocked(), h.marks
 	a.view = a.at
 	a.total = a.scale.Upper()
@@ -195,9 +176,12 @@ func (a *attempt) begin() (breakerOpen bool, err error) {
 	}
 	a.goal.Sent, a.goal.SentTokens = h.lastSentLocked()
 	if !a.requested && h.spillBreaker.isOpenLocked(h) {
-		a.goal.NoClear = errNoClear
+		a.goal.NoClear = noClearError(h.spillBreaker.cause)
 	}
-	return !a.requested && h.breaker.isOpenLocked(h), nil
+	if !a.requested && h.breaker.isOpenLocked(h) {
+		a.goal.NoModel = &breakerError{h.breaker.cause}
+	}
+	return nil
 }
 
 // checkFloor returns an error if the floor alone is over the limit: then no
@@ -236,7 +220,7 @@ func (a *attempt) checkFloor(w floorWeight) error {
 // setGoal fills in the rest of the goal. It reports whether the strategy should
 // run: it should not if the request fits and dropping everything but the floor
 // would free less than minFree.
-func (a *attempt) setGoal(floor int64, breakerOpen bool) bool {
+func (a *attempt) setGoal(floor int64) bool {
 	counter, total := a.f.h.ident.counter, a.scale.Upper()
 	a.goal.Count = func(text string) int { return clampInt(counter.text(text)) }
 	switch {
@@ -249,11 +233,8 @@ func (a *attempt) setGoal(floor int64, breakerOpen bool) bool {
 		a.noGain = true
 		a.minFree = 1
 	}
-	switch {
-	case a.noGain:
+	if a.noGain {
 		a.goal.NoModel = ErrNoGain
-	case breakerOpen:
-		a.goal.NoModel = ErrBreaker
 	}
 	if a.reason != ReasonTrigger {
 		a.goal.Target = clampInt(max(a.scale.Holds(a.target), 0))
@@ -272,7 +253,7 @@ func (a *attempt) setGoal(floor int64, breakerOpen bool) bool {
 // larger, leaves it too large, or frees too little.
 func (a *attempt) checkLocked(before, next *state) error {
 	if h := a.f.h; !a.requested && h.heldSince > a.at.version && h.isHeldLocked() && h.fitsLocked() {
-		return ErrStale // an edit was undone meanwhile
+		return &StaleError{Reason: "an edit was undone meanwhile, which holds compactions up; see History.Undo"}
 	}
 	freed := before.raw() - next.raw()
 	now := a.f.h.scaleOfLocked(next)
@@ -286,7 +267,7 @@ func (a *attempt) checkLocked(before, next *state) error {
 	case freed < 0:
 		return &RefusedError{Reason: fmt.Sprintf("the view would grow by %d tokens", -freed)}
 	case weight > limit && (a.reserve != nil || a.total > a.limit):
-		return &LimitError{Need: clampInt(weight), Limit: clampInt(limit)}
+		return &LimitError{Need: clampInt(weight), Limit: clampInt(limit), Compacted: true}
 	}
 	if err := a.summary.checkUsable(freed-(a.at.raw()-a.view.raw()), int64(a.goal.MinFree)); err != nil {
 		return err
@@ -300,8 +281,8 @@ func (a *attempt) checkLocked(before, next *state) error {
 // claimLocked implements committer. It makes sure that ctx has not ended, and
 // makes the reservation for Fit.
 func (a *attempt) claimLocked(next *state) error {
-	if err := a.f.unwatchContext(); err != nil {
-		return err
+	if a.f.ctx.Err() != nil {
+		return endOf(a.f.ctx) // nothing is given up once the caller has
 	}
 	if a.reserve == nil {
 		return nil
@@ -312,7 +293,7 @@ func (a *attempt) claimLocked(next *state) error {
 // conclude completes the report of an attempt that returned err. It returns no
 // error for a decline, unless the request is too long.
 func (a *attempt) conclude(err error) (Report, error) {
-	a.f.h.recordAttempt(a)
+	a.f.h.recordAttempt(a, err)
 	r := &a.report
 	if r.Outcome != OutcomeApplied {
 		r.Unread = 0
@@ -334,15 +315,11 @@ func (a *attempt) conclude(err error) (Report, error) {
 
 // recordAttempt updates the breaker after an attempt has ended, and checks
 // whether the request fits. The breaker counts every attempt that called a model
-// in vain, once each: because a call failed, ended its goroutine or did not
-// return before ctx ended, or because its summary was not used.
-func (h *History) recordAttempt(a *attempt) {
+// in vain, once each: because a call failed or did not return in time, or because
+// its summary was not used. The error is that of the attempt.
+func (h *History) recordAttempt(a *attempt, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if a.planning {
-		h.countAbandonedLocked(a) // the strategy ended the goroutine
-	}
-	a.f.running = nil
 	if a.report.Outcome != OutcomeApplied {
 		a.report.Fits = h.fitsLocked() && !h.endedLocked()
 	}
@@ -351,15 +328,11 @@ func (h *History) recordAttempt(a *attempt) {
 	}
 	n := len(h.edits)
 	switch {
-	case a.planning: // counted above
 	case a.work.Calls == 0:
-		if a.counted && h.breaker == a.breakerAfter {
-			// It was counted when ctx ended, but did not call a model after all.
-			h.breaker = a.breakerBefore
-		}
-	case a.counted: // when ctx ended
-	case a.failed, a.work.wastedCall():
-		h.breaker.tripLocked(h)
+	case a.failed:
+		h.breaker.tripLocked(h, a.cutErr)
+	case a.work.wastedCall():
+		h.breaker.tripLocked(h, a.failure(err))
 	case a.report.Outcome == OutcomeApplied:
 		h.breaker = breaker{}
 	case a.stale && (n == 0 || h.edits[n-1].version <= a.at.version) && !h.breaker.excused:
@@ -368,16 +341,21 @@ func (h *History) recordAttempt(a *attempt) {
 		// summarizer's own; so might a second rollback in a row.
 		h.breaker.excused = true
 	default:
-		h.breaker.tripLocked(h)
+		h.breaker.tripLocked(h, a.failure(err))
 	}
 }
 
-// countAbandonedLocked counts as a failure an attempt whose strategy has not
-// returned. The strategy is taken to have called a model if it was allowed to.
-func (h *History) countAbandonedLocked(a *attempt) {
-	if a.planning && a.goal.NoModel == nil && !a.counted {
-		a.counted, a.breakerBefore = true, h.breaker
-		h.breaker.tripLocked(h)
-		a.breakerAfter = h.breaker
+// failure returns why the attempt called a model in vain. err is the error of the
+// attempt.
+func (a *attempt) failure(err error) error {
+	if i := slices.IndexFunc(a.work.Links, Link.wastedCall); i >= 0 {
+		err = a.work.Links[i].Cause
 	}
+	err = cmp.Or(err, a.report.Cause)
+	if err != nil && a.f.ctx.Err() != nil {
+		// Later calls return this error too. It must not match the end of a ctx
+		// that is not theirs.
+		err = errors.New(err.Error())
+	}
+	return err
 }

@@ -132,7 +132,7 @@ func TestCut_Pinned(t *testing.T) {
 		var floor *convo.FloorError
 		require.ErrorAs(t, err, &floor)
 		assert.Greater(t, floor.Pinned, 1800)
-		assert.Contains(t, err.Error(), "limit 1000: pinned exchanges hold 18")
+		assert.Contains(t, err.Error(), "limit 1,000: pinned exchanges hold 1,8")
 	})
 	require.NoError(t, h.Unpin(5))
 	_, r, err := h.Prepare(t.Context())

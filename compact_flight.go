@@ -1,29 +1,18 @@
 package convo
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"sync"
-)
+import "context"
 
 // A flight is a running compaction, from taking off to landing: others that want
 // one wait until it has landed. It holds the slot of its History all that time.
-// If its ctx ends, the slot is released at once, and whatever the
-// caller's code returns later is discarded.
+// If its ctx ends, it ends at once: a strategy that does not return is left behind
+// on a goroutine of its own.
 type flight struct {
-	h       *History
-	ctx     context.Context // for the caller's code; it carries the flightKey, and Close cancels it
-	cancel  context.CancelCauseFunc
-	release sync.Once // releases the slot
+	h      *History
+	ctx    context.Context // for the caller's code; it carries the flightKey, and Close cancels it
+	cancel context.CancelCauseFunc
 
-	unattended bool        // it runs in the background
-	stop       func() bool // keeps the end of ctx from releasing the slot
-	unwatched  bool        // stop was called in time
-
-	reports []Report // to be delivered once the slot is released
-
-	running *attempt // nil: none; History.mu protects it
+	unattended bool     // it runs in the background
+	reports    []Report // to be delivered once the slot is released
 }
 
 // flightKey is the key of the value that marks the ctx of a compaction of h.
@@ -70,45 +59,16 @@ func (h *History) start(ctx context.Context) *flight {
 		return nil
 	}
 	h.current = f
-	f.watchContext()
 	return f
-}
-
-// watchContext makes the end of ctx release the slot.
-func (f *flight) watchContext() {
-	f.stop, f.unwatched = context.AfterFunc(f.ctx, f.releaseSlot), false
-}
-
-// unwatchContext makes f keep the slot even if ctx ends, until watchContext is
-// called again. It returns an error if ctx has ended already: another compaction
-// may hold the slot by then, so the result of this one must not be used.
-func (f *flight) unwatchContext() error {
-	if !f.stop() {
-		return endOf(f.ctx)
-	}
-	f.unwatched = true
-	return nil
-}
-
-// releaseSlot releases the slot, once. An attempt that is still running has been
-// abandoned; the breaker counts it before another compaction can start.
-func (f *flight) releaseSlot() {
-	f.release.Do(func() {
-		f.h.mu.Lock()
-		if f.running != nil {
-			f.h.countAbandonedLocked(f.running)
-		}
-		f.h.current = nil // also lets go of the caller's ctx
-		f.h.mu.Unlock()
-		<-f.h.slot
-	})
 }
 
 // finish ends the compaction and releases the slot.
 func (f *flight) finish() {
-	f.releaseSlot()
-	f.stop()
 	f.cancel(nil)
+	f.h.mu.Lock()
+	f.h.current = nil // also lets go of the caller's ctx
+	f.h.mu.Unlock()
+	<-f.h.slot
 }
 
 // deliverReports passes the reports to Options.OnCompaction and the log. The slot
@@ -118,16 +78,6 @@ func (f *flight) deliverReports() {
 		f.h.deliver(r)
 	}
 	f.reports = nil
-}
-
-// endOf returns the error for a compaction whose ctx has ended. It wraps both
-// ctx's error and its cause.
-func endOf(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return fmt.Errorf("convo: compaction stopped: %w", cause)
-	}
-	return fmt.Errorf("convo: compaction stopped: %w (%w)", cause, err)
 }
 
 // notStarted returns the report of a compaction that could not start because of

@@ -310,7 +310,7 @@ func (a *answer) append(at *Snapshot) error {
 	case len(batch) == 0:
 		return nil
 	case !h.isAnswerDueLocked():
-		return fmt.Errorf("%w: the conversation no longer ends with entry %d, which the answer is for; the answer is in the Reply", ErrStale, at.newestID())
+		return &StaleError{ID: at.newestID(), Reason: "is what the answer is for, and no longer the end of the conversation; the answer is in the Reply"}
 	}
 	if _, err := h.appendLocked(batch); err != nil {
 		return err

@@ -341,7 +341,7 @@ func TestDo_ViewChanges(t *testing.T) {
 				return
 			}
 			require.ErrorIs(t, err, convo.ErrStale)
-			assert.ErrorContains(t, err, "the conversation no longer ends with entry 9")
+			assert.ErrorContains(t, err, "entry 9 is what the answer is for, and no longer the end of the conversation")
 			assert.NotContains(t, textsOf(h.Snapshot()), "answer")
 			assert.Positive(t, h.Tokens().Measured, "usage is known all the same")
 		})

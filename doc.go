@@ -122,6 +122,23 @@
 // summarizer that failed, is in [Report].Outcome and Report.Cause, in the log as a
 // warning, and given to Options.OnCompaction.
 //
+// # Seeing what happens
+//
+// A [Report], a [Status] and a [Breakdown] print as one line that a person
+// understands:
+//
+//	compacted 41,200 → 19,800 of 112,000 tokens: 12 results cleared, 30 messages summarised in 1,950 tokens (claude-haiku, 2.1 s); 3 pinned kept
+//	41,200 of 112,000 tokens (36 %): 92 entries in 15 turns, 2 open calls; compacts above 98,000
+//	results 20,100, user 9,300, tools 4,000, system 1,200 (pinned 2,000); free 77,400 and reserve 16,000 of 128,000
+//
+// Messages and all that holds them print the beginning of each text, and with %+v
+// the IDs of calls. Options.Logger gets a line for each compaction, always with
+// the same keys. Of each level one, shortened:
+//
+//	level=INFO msg="convo: compaction applied" reason=high strategy=chain cause=<nil> fits=true tokens_before=41200 tokens_after=19800
+//	level=WARN msg="convo: compaction failed" reason=high strategy=summarize cause="convo: summarizer: 503" fits=true
+//	level=DEBUG msg="convo: compaction declined" reason=soft strategy=truncate cause="convo: nothing worth removing"
+//
 // # Tokens
 //
 // A message is counted once, when it is appended, by a [Tokenizer]: [Heuristic],
@@ -190,13 +207,19 @@
 //
 // All methods of History, Snapshot, Budget and Reservation may be called by
 // several goroutines at once. One Do of a History runs at a time, and one
-// compaction: others wait for it under their own ctx, and look again. Strategies and summarizers run
-// on the goroutine of the caller; when its ctx ends, another compaction can start
-// at once, and what comes back later is thrown away.
+// compaction: others wait for it under their own ctx, and look again.
+//
+// A strategy of yours and each call of a summarizer run on a goroutine of their
+// own, so that one that does not look at its ctx holds nobody up: when ctx ends,
+// or the History is closed, the caller returns, another compaction can start, and
+// what comes back later is thrown away. A call of a model also ends after
+// Summarize.Timeout, a minute by default, and after three quarters of the time
+// until the deadline of ctx; then the next strategy in a [Chain] runs. When ctx
+// itself ends, nothing is removed.
 //
 // No lock is held while code of yours runs (strategy, summarizer, send, tokenizer, Pin,
 // Spill, Repair, OnCompaction, Logger), so it may call back; a panic in it becomes
-// the operation's [*PanicError]. There are no globals, no network, and no
-// goroutine but that of CompactInBackground, which Close cancels and Wait waits
-// for.
+// the operation's [*PanicError]. There are no globals and no network. No goroutine
+// outlives the call that started it but that of CompactInBackground, which Close
+// cancels and Wait waits for, and code of yours that ignores its ctx.
 package convo

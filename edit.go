@@ -2,6 +2,8 @@ package convo
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -40,6 +42,49 @@ type Clear struct {
 	Forget bool
 }
 
+// String returns how much the edit drops and clears, and the beginning of its
+// summary.
+func (e Edit) String() string { return e.print(false) }
+
+// Format prints what String returns. The verb %+v prints the IDs of the entries and
+// calls instead of their number.
+func (e Edit) Format(f fmt.State, verb rune) { printTo(f, verb, e.print) }
+
+func (e Edit) print(ids bool) string {
+	var parts []string
+	add := func(what string, n int, list func() string) {
+		switch {
+		case n == 0:
+		case ids:
+			parts = append(parts, what+" "+list())
+		default:
+			parts = append(parts, fmt.Sprintf("%s %d", what, n))
+		}
+	}
+	add("drop", len(e.Drop), func() string { return printRanges(rangesOf(slices.Sorted(slices.Values(e.Drop)))) })
+	add("clear", len(e.Clear), func() string {
+		texts := make([]string, len(e.Clear))
+		for i, c := range e.Clear {
+			texts[i] = c.print(true)
+		}
+		return abbreviateList(texts)
+	})
+	if e.Summary != nil {
+		parts = append(parts, e.Summary.print(ids))
+	}
+	return "edit(" + strings.Join(parts, ", ") + ")"
+}
+
+// String returns the ID of the entry and the beginning of the text.
+func (c Clear) String() string { return c.print(false) }
+
+// Format prints what String returns. The verb %+v also prints the ID of the call.
+func (c Clear) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
+
+func (c Clear) print(ids bool) string {
+	return fmt.Sprintf("%d%s(%s)", c.ID, printID(c.CallID, ids), abbreviate(c.Text))
+}
+
 // isZero reports whether the edit changes nothing.
 func (e Edit) isZero() bool { return len(e.Drop) == 0 && len(e.Clear) == 0 && e.Summary == nil }
 
@@ -55,8 +100,8 @@ func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "
 // Apply returns an [*EditError] for an edit that names an entry that the snapshot
 // does not hold, part of an exchange, or something in the floor, and a
 // [*RefusedError] for a summary whose Stop is not StopDone. If the
-// conversation has changed so that the edit no longer fits, the error is
-// [ErrStale]: an entry that it names has left the view or become part of the
+// conversation has changed so that the edit no longer fits, the error is a
+// [*StaleError]: an entry that it names has left the view or become part of the
 // floor, or it has a summary and another one was put in place since. Append,
 // SetSystem, SetEphemeral, SetLimits and RecordUsage never make an edit stale.
 func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
@@ -66,7 +111,7 @@ func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
 	if err != nil && r.Outcome != OutcomeDeclined {
 		r.Outcome, r.Cause = OutcomeFailed, err
 		r.Fits = r.Fits && err != ErrClosed // nothing may be sent
-		if err == ErrStale {                // not an ErrStale that a Tokenizer panicked with
+		if isStale(err) {
 			r.Outcome = OutcomeStale
 		}
 	}
@@ -134,7 +179,7 @@ func (s *Snapshot) With(e Edit) (_ *Snapshot, err error) {
 	}
 	next.version++
 	next.sumMeasured(true)
-	return &Snapshot{state: next}, nil
+	return &Snapshot{setting: s.setting, state: next}, nil
 }
 
 // apply does the work of Apply, which then puts an error into the report.

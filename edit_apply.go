@@ -190,7 +190,7 @@ func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepar
 		c := &ed.clears[i]
 		k, ok := index(now.list, c.id)
 		if !ok {
-			continue // perform will return ErrStale
+			continue // perform will return a StaleError
 		}
 		from := now.list[k]
 		if _, pinned := slices.BinarySearch(now.pins, from.head); pinned {
@@ -335,7 +335,7 @@ type editEffect struct {
 func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
 	var done editEffect
 	if ed.newSummary != nil && s.summary != ed.oldSummary {
-		return done, ErrStale
+		return done, &StaleError{Reason: "another summary was put in place since; take a new snapshot"}
 	}
 	if len(ed.drop) > 0 || len(ed.clears) > 0 || len(ed.cuts) > 0 {
 		if err := s.rewrite(ed, p, &done); err != nil || done.retry {
@@ -431,7 +431,7 @@ func (s *state) rewrite(ed *checkedEdit, p *prepared, done *editEffect) error {
 			case floor.pinned(i):
 				done.pinned = append(done.pinned, e.id)
 			case isCut && r.from != e:
-				return ErrStale // another edit has changed it
+				return &StaleError{ID: e.id, Reason: "was changed by another edit since; take a new snapshot"}
 			case isCut:
 				done.cut = append(done.cut, e.id)
 				done.changed, done.newest = true, e.id
@@ -439,7 +439,7 @@ func (s *state) rewrite(ed *checkedEdit, p *prepared, done *editEffect) error {
 				raw += r.to.tokens - e.tokens
 				e, o = r.to, r.original
 			case floor.has(i):
-				return ErrStale
+				return &StaleError{ID: e.id, Reason: fmt.Sprintf("is %s by now, which no compaction removes; take a new snapshot", floor.rule(i))}
 			case r == nil:
 				done.dropped = append(done.dropped, e.id)
 				done.gone = append(done.gone, departed{e, nil, o})
@@ -464,8 +464,14 @@ func (s *state) rewrite(ed *checkedEdit, p *prepared, done *editEffect) error {
 			originals = append(originals, o)
 		}
 	}
-	if len(drop) > 0 || len(clears) > 0 || len(cuts) > 0 {
-		return ErrStale // an entry has left the view
+	const gone = "has left the view since; take a new snapshot"
+	switch {
+	case len(drop) > 0:
+		return &StaleError{ID: drop[0], Reason: gone}
+	case len(cuts) > 0:
+		return &StaleError{ID: cuts[0].from.id, Reason: gone}
+	case len(clears) > 0:
+		return &StaleError{ID: clears[0].id, Reason: gone}
 	}
 	if !stays && !(i < len(s.list) && s.list[i].turn == turn) {
 		turns--
@@ -570,6 +576,9 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, by committer) 
 	r.SummaryDropped = before.summary != nil && next.summary == nil
 	if p.summary != nil && r.Usage == (Usage{}) {
 		r.Usage = p.summary.sum.Usage
+	}
+	if p.summary != nil && next.summary == p.summary {
+		r.Model = p.summary.sum.Model
 	}
 	r.MessagesAfter, r.TokensAfter = h.messages(), h.estimateLocked().Upper
 	r.SummaryAfter = clampInt(next.summary.tokens())

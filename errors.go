@@ -14,14 +14,12 @@ var (
 	// [History].
 	ErrClosed = errors.New("convo: history is closed")
 
-	// ErrNotFound is matched by an [IDError]. [History.PinLast] returns it when
-	// there is no exchange to pin.
+	// ErrNotFound is matched by an [IDError], and by the error of
+	// [History.PinLast] when there is no exchange to pin.
 	ErrNotFound = errors.New("convo: not found")
 
-	// ErrStale is returned when a [Snapshot] does not match the [History] that
-	// it is given to: it was made by another History, or by none; a rollback has
-	// since removed an entry or undone an edit that it shows; or something that
-	// an edit names has changed. Take a new snapshot and start from that.
+	// ErrStale is matched by a [StaleError]: a [Snapshot] does not match the
+	// [History] that it was given to. Take a new snapshot and start from that.
 	ErrStale = errors.New("convo: stale snapshot")
 
 	// ErrVersion is returned for saved data in a format that this version of
@@ -48,10 +46,11 @@ var (
 
 	// ErrBreaker is the cause when a summarizer was not called because it has
 	// recently failed: it returned an error, panicked, ended its goroutine,
-	// took longer than its ctx allowed, or wrote a summary that could not be
-	// used. It is called again after MinFree/2 new tokens; this number doubles
-	// with each further failure in a row. Compact, Fit and Recover call it at
-	// any time. A strategy returns ErrBreaker to decline.
+	// took longer than it may, or wrote a summary that could not be used. The
+	// error also wraps that failure. The summarizer is called again after
+	// MinFree/2 new tokens; this number doubles with each further failure in a
+	// row. Compact, Fit and Recover call it at any time. A strategy returns
+	// ErrBreaker to decline.
 	ErrBreaker = errors.New("convo: summarizer is backing off after failures")
 )
 
@@ -113,12 +112,16 @@ type RoleError struct {
 }
 
 func (e *RoleError) Error() string {
-	remedy := "see Options.Roles"
+	remedy := "set Options.Roles to allow it"
 	switch {
 	case e.Attempted == RoleSystem:
 		remedy = "system messages come first, and SetSystem replaces them"
 	case e.Attempted == RoleUser && e.Previous == RoleUser:
 		remedy = "after a failed request, call Rewind(1) to take back the unanswered message"
+	case e.Attempted == RoleAssistant && e.Previous == RoleAssistant:
+		remedy = "put both into one message, or append what the user said in between, or set Options.Roles to Relaxed() to allow it"
+	case e.Attempted == RoleAssistant && (e.Previous == RoleNone || e.Previous == RoleSystem):
+		remedy = "append the user message that it answers before it, or set Options.Roles to Relaxed() to allow it"
 	}
 	return fmt.Sprintf("convo: message %d: %s; %s", e.Index, e.fault(), remedy)
 }
@@ -167,6 +170,32 @@ func (e *IDError) Error() string { return fmt.Sprintf("convo: entry %d is not in
 
 // Is reports whether target is [ErrNotFound].
 func (e *IDError) Is(target error) bool { return target == ErrNotFound }
+
+// A StaleError says why a [Snapshot] does not match the [History] that it was
+// given to: it is nil, another History or none made it, a rollback has since taken
+// back an entry or undone an edit that it shows, or what an edit names is not as it
+// was. It matches [ErrStale].
+type StaleError struct {
+	Reason string // in words, with what to do
+	ID     ID     // of the entry that Reason is about; 0 if it is about none
+}
+
+func (e *StaleError) Error() string {
+	if e.ID == 0 {
+		return "convo: stale snapshot: " + e.Reason
+	}
+	return fmt.Sprintf("convo: stale snapshot: entry %d %s", e.ID, e.Reason)
+}
+
+// Is reports whether target is [ErrStale].
+func (e *StaleError) Is(target error) bool { return target == ErrStale }
+
+// isStale reports whether an error of this package is a StaleError itself. One
+// that the caller's code has returned or panicked with is wrapped.
+func isStale(err error) bool {
+	_, stale := err.(*StaleError)
+	return stale
+}
 
 // An EditError says that an [Edit] breaks a rule. Nothing of it was applied.
 type EditError struct {
@@ -225,36 +254,36 @@ type FloorError struct {
 }
 
 func (e *FloorError) Error() string {
-	newest := "the newest exchange holds %d: Rewind takes it back"
+	newest := "the newest exchange holds %s: Rewind takes it back"
 	switch e.NewestRole {
 	case RoleUser:
-		newest = "the newest user message holds %d: Rewind takes it back"
+		newest = "the newest user message holds %s: Rewind takes it back"
 	case RoleAssistant:
-		newest = "the newest assistant message and its results hold %d, though results may be cut: Rewind takes the turn back"
+		newest = "the newest assistant message and its results hold %s, though results may be cut: Rewind takes the turn back"
 	}
 	type share struct {
 		tokens int
 		text   string
 	}
 	shares := []share{
-		{e.System, "system messages hold %d: SetSystem replaces them"},
+		{e.System, "system messages hold %s: SetSystem replaces them"},
 		{e.Newest, newest},
-		{e.Round, "unanswered tool calls and results hold %d, though results may be cut: Rewind takes their turn back"},
-		{e.Users, "other user messages of the newest turn hold %d: Rewind takes it back"},
-		{e.Pinned, "pinned exchanges hold %d: Unpin them"},
-		{e.Ephemeral, "ephemeral messages hold %d: SetEphemeral replaces them"},
-		{e.Tools, "tool definitions and the like hold %d: define fewer tools"},
-		{e.Room, "Fit is to reserve %d: reserve less"},
+		{e.Round, "unanswered tool calls and results hold %s, though results may be cut: Rewind takes their turn back"},
+		{e.Users, "other user messages of the newest turn hold %s: Rewind takes it back"},
+		{e.Pinned, "pinned exchanges hold %s: Unpin them"},
+		{e.Ephemeral, "ephemeral messages hold %s: SetEphemeral replaces them"},
+		{e.Tools, "tool definitions and the like hold %s: define fewer tools"},
+		{e.Room, "Fit is to reserve %s: reserve less"},
 	}
 	slices.SortStableFunc(shares, func(a, b share) int { return cmp.Compare(b.tokens, a.tokens) })
-	s := fmt.Sprintf("convo: cannot fit: %d protected", e.Floor)
+	s := fmt.Sprintf("convo: cannot fit: %s protected", grouped(e.Floor))
 	if e.Room > 0 {
-		s += fmt.Sprintf(" + %d reserved", e.Room)
+		s += fmt.Sprintf(" + %s reserved", grouped(e.Room))
 	}
-	s += fmt.Sprintf(" tokens exceed limit %d: ", e.Limit)
+	s += fmt.Sprintf(" tokens exceed limit %s: ", grouped(e.Limit))
 	for _, share := range shares {
 		if share.tokens > 0 {
-			s += fmt.Sprintf(share.text, share.tokens) + "; "
+			s += fmt.Sprintf(share.text, grouped(share.tokens)) + "; "
 		}
 	}
 	return s + "or raise Limits.Window"
@@ -265,10 +294,18 @@ func (e *FloorError) Error() string {
 type LimitError struct {
 	Need  int // the size of the request as it is, or as a refused edit would have left it
 	Limit int // what Need had to come down to: the limit, less for Fit, and for Recover less than what was refused
+
+	// Compacted reports whether Need is what an edit left, or would have left.
+	// If not, nothing could be removed.
+	Compacted bool
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("convo: cannot fit: %d tokens after compaction exceed limit %d; end the strategy with Truncate in a Chain, or raise Limits.Window", e.Need, e.Limit)
+	after := ""
+	if e.Compacted {
+		after = " after compaction"
+	}
+	return fmt.Sprintf("convo: cannot fit: %d tokens%s exceed limit %d; end the strategy with Truncate in a Chain, or raise Limits.Window", e.Need, after, e.Limit)
 }
 
 // A RefusedError says why the result of a strategy or a summarizer was not

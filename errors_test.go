@@ -14,33 +14,158 @@ import (
 // The texts of all errors, with all of their fields set and with none.
 func TestErrors_Texts(t *testing.T) {
 	for want, err := range map[string]error{
-		"convo: Limits.High is 7, want less":                                                                                              &convo.ValueError{Name: "Limits.High", Value: 7, Want: "less"},
-		`convo: message 2 ("user"): empty`:                                                                                                &convo.MessageError{Index: 2, Role: convo.RoleUser, Part: -1, Reason: "empty"},
-		`convo: message 2 ("user"), part 0: nil part`:                                                                                     &convo.MessageError{Index: 2, Role: convo.RoleUser, Reason: "nil part"},
-		"convo: message 0 (no role): unknown role":                                                                                        &convo.MessageError{Part: -1, Reason: "unknown role"},
-		`convo: message 0 ("a role with a name t"): unknown role`:                                                                         &convo.MessageError{Role: "a role with a name that is long", Part: -1, Reason: "unknown role"},
-		`convo: message 1: role "assistant" may not come first; see Options.Roles`:                                                        &convo.RoleError{Attempted: convo.RoleAssistant, Index: 1},
-		`convo: message 1: role "assistant" may not follow "system"; see Options.Roles`:                                                   &convo.RoleError{Attempted: convo.RoleAssistant, Previous: convo.RoleSystem, Index: 1},
-		`convo: message 1: two calls in one message have the same ID (id "c", tool "f"); leave the ID empty to have one made`:             &convo.PairError{Err: convo.ErrDuplicateCall, CallID: "c", Name: "f", Index: 1},
-		`convo: message 0: a call has no result yet (id "c", tool "f"); append its result first, or give it up with AnswerOpenCalls`:      &convo.PairError{Err: convo.ErrOpenCalls, CallID: "c", Name: "f"},
-		`convo: snapshot entry 2 (ID 4): a call has no result yet (id "c", tool "f"); Options.Repair makes Restore repair it`:             &convo.SnapshotError{Index: 2, ID: 4, Err: &convo.PairError{Err: convo.ErrOpenCalls, CallID: "c", Name: "f", Index: 2}},
-		`convo: snapshot entry 2 (ID 4): role "user" may not follow "user"; Options.Repair makes Restore repair it`:                       &convo.SnapshotError{Index: 2, ID: 4, Err: &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser, Index: 2}},
-		`convo: Tiktoken model is "", want a name`:                                                                                        &convo.ValueError{Name: "Tiktoken model", Value: "", Want: "a name"},
-		`convo: message 3: call already has a result (id "c", tool "f")`:                                                                  &convo.PairError{Err: convo.ErrAnswered, CallID: "c", Name: "f", Index: 3},
-		"convo: entry 9 is not in the view":                                                                                               &convo.IDError{ID: 9},
-		"convo: edit: r":                                                                                                                  &convo.EditError{Rule: "r"},
-		"convo: edit: r (entry 1)":                                                                                                        &convo.EditError{Rule: "r", ID: 1},
-		`convo: edit: r (entry 1) (call "c")`:                                                                                             &convo.EditError{Rule: "r", ID: 1, CallID: "c"},
-		"convo: budget exhausted: need 5 tokens, 2 are free; release a Reservation or compact a History that uses the budget":             &convo.BudgetError{Need: 5, Free: 2},
-		"convo: cannot fit: 9 tokens after compaction exceed limit 8; end the strategy with Truncate in a Chain, or raise Limits.Window":  &convo.LimitError{Need: 9, Limit: 8},
-		"convo: refused: the summary is empty":                                                                                            &convo.RefusedError{Reason: "the summary is empty"},
-		"convo: snapshot: nil snapshot":                                                                                                   &convo.SnapshotError{Index: -1, Err: errors.New("nil snapshot")},
-		"convo: snapshot entry 0 (ID 4): refused: why":                                                                                    &convo.SnapshotError{ID: 4, Err: &convo.RefusedError{Reason: "why"}},
-		"convo: panic in Trigger: boom":                                                                                                   &convo.PanicError{In: "Trigger", Value: "boom"},
-		`convo: message 1: role "user" may not follow "user"; after a failed request, call Rewind(1) to take back the unanswered message`: &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser, Index: 1},
-		`convo: message 1: role "system" may not follow "user"; system messages come first, and SetSystem replaces them`:                  &convo.RoleError{Attempted: convo.RoleSystem, Previous: convo.RoleUser, Index: 1},
+		"convo: Limits.High is 7, want less":                      &convo.ValueError{Name: "Limits.High", Value: 7, Want: "less"},
+		`convo: message 2 ("user"): empty`:                        &convo.MessageError{Index: 2, Role: convo.RoleUser, Part: -1, Reason: "empty"},
+		`convo: message 2 ("user"), part 0: nil part`:             &convo.MessageError{Index: 2, Role: convo.RoleUser, Reason: "nil part"},
+		"convo: message 0 (no role): unknown role":                &convo.MessageError{Part: -1, Reason: "unknown role"},
+		`convo: message 0 ("a role with a name t"): unknown role`: &convo.MessageError{Role: "a role with a name that is long", Part: -1, Reason: "unknown role"},
+		`convo: message 1: role "assistant" may not come first; append the user message that it answers before it, or set Options.Roles to Relaxed() to allow it`:      &convo.RoleError{Attempted: convo.RoleAssistant, Index: 1},
+		`convo: message 1: role "assistant" may not follow "system"; append the user message that it answers before it, or set Options.Roles to Relaxed() to allow it`: &convo.RoleError{Attempted: convo.RoleAssistant, Previous: convo.RoleSystem, Index: 1},
+		`convo: message 1: two calls in one message have the same ID (id "c", tool "f"); leave the ID empty to have one made`:                                          &convo.PairError{Err: convo.ErrDuplicateCall, CallID: "c", Name: "f", Index: 1},
+		`convo: message 0: a call has no result yet (id "c", tool "f"); append its result first, or give it up with AnswerOpenCalls`:                                   &convo.PairError{Err: convo.ErrOpenCalls, CallID: "c", Name: "f"},
+		`convo: snapshot entry 2 (ID 4): a call has no result yet (id "c", tool "f"); Options.Repair makes Restore repair it`:                                          &convo.SnapshotError{Index: 2, ID: 4, Err: &convo.PairError{Err: convo.ErrOpenCalls, CallID: "c", Name: "f", Index: 2}},
+		`convo: snapshot entry 2 (ID 4): role "user" may not follow "user"; Options.Repair makes Restore repair it`:                                                    &convo.SnapshotError{Index: 2, ID: 4, Err: &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser, Index: 2}},
+		`convo: Tiktoken model is "", want a name`:                       &convo.ValueError{Name: "Tiktoken model", Value: "", Want: "a name"},
+		`convo: message 3: call already has a result (id "c", tool "f")`: &convo.PairError{Err: convo.ErrAnswered, CallID: "c", Name: "f", Index: 3},
+		"convo: entry 9 is not in the view":                              &convo.IDError{ID: 9},
+		"convo: edit: r":                                                 &convo.EditError{Rule: "r"},
+		"convo: edit: r (entry 1)":                                       &convo.EditError{Rule: "r", ID: 1},
+		`convo: edit: r (entry 1) (call "c")`:                            &convo.EditError{Rule: "r", ID: 1, CallID: "c"},
+		"convo: budget exhausted: need 5 tokens, 2 are free; release a Reservation or compact a History that uses the budget": &convo.BudgetError{Need: 5, Free: 2},
+		"convo: refused: the summary is empty":         &convo.RefusedError{Reason: "the summary is empty"},
+		"convo: snapshot: nil snapshot":                &convo.SnapshotError{Index: -1, Err: errors.New("nil snapshot")},
+		"convo: snapshot entry 0 (ID 4): refused: why": &convo.SnapshotError{ID: 4, Err: &convo.RefusedError{Reason: "why"}},
+		"convo: panic in Trigger: boom":                &convo.PanicError{In: "Trigger", Value: "boom"},
+		`convo: message 1: role "user" may not follow "user"; after a failed request, call Rewind(1) to take back the unanswered message`:                                                  &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser, Index: 1},
+		`convo: message 1: role "system" may not follow "user"; system messages come first, and SetSystem replaces them`:                                                                   &convo.RoleError{Attempted: convo.RoleSystem, Previous: convo.RoleUser, Index: 1},
+		`convo: message 1: role "assistant" may not follow "assistant"; put both into one message, or append what the user said in between, or set Options.Roles to Relaxed() to allow it`: &convo.RoleError{Attempted: convo.RoleAssistant, Previous: convo.RoleAssistant, Index: 1},
+		`convo: message 1: role "user" may not follow "tool"; set Options.Roles to allow it`:                                                                                               &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleTool, Index: 1},
+		"convo: stale snapshot: r":         &convo.StaleError{Reason: "r"},
+		"convo: stale snapshot: entry 3 r": &convo.StaleError{Reason: "r", ID: 3},
+		"convo: cannot fit: 9 tokens after compaction exceed limit 8; end the strategy with Truncate in a Chain, or raise Limits.Window": &convo.LimitError{Need: 9, Limit: 8, Compacted: true},
+		"convo: cannot fit: 9 tokens exceed limit 8; end the strategy with Truncate in a Chain, or raise Limits.Window":                  &convo.LimitError{Need: 9, Limit: 8},
 	} {
 		assert.EqualError(t, err, want)
+	}
+}
+
+// Each cause of a stale snapshot has a text of its own, which names the entry.
+func TestErrors_Stale(t *testing.T) {
+	const again = "; take a new snapshot"
+	round := convo.Edit{Drop: []convo.ID{3, 4}}
+	for _, tt := range []struct {
+		name string
+		do   func(t *testing.T, h *convo.History) error
+		want string
+		id   convo.ID
+	}{
+		{"nil", func(t *testing.T, h *convo.History) error { return h.Rollback(nil) },
+			"it is nil; take one with History.Snapshot", 0},
+		{"of another History", func(t *testing.T, h *convo.History) error {
+			other, err := convo.Restore(h.Snapshot(), nil)
+			require.NoError(t, err)
+			return h.Rollback(other.Snapshot())
+		}, "another History made it; take one of this History", 0},
+		{"of With", func(t *testing.T, h *convo.History) error {
+			s, err := h.Snapshot().With(round)
+			require.NoError(t, err)
+			_, err = h.Apply(s, convo.Edit{Drop: []convo.ID{5, 6}})
+			return err
+		}, "it belongs to no History, since With, NewSnapshot or JSON made it; make a History of it with Restore", 0},
+		{"taken back", func(t *testing.T, h *convo.History) error {
+			early := h.Snapshot()
+			mustAppend(t, h, convo.User("on"), convo.Assistant("so")) // 24 and 25
+			late := h.Snapshot()
+			require.NoError(t, h.Rollback(early))
+			return h.Rollback(late)
+		}, "entry 24 was taken back by a rollback since" + again, 24},
+		{"undone", func(t *testing.T, h *convo.History) error {
+			early := h.Snapshot()
+			mustAppend(t, h, convo.User("on"))
+			_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{23}})
+			require.NoError(t, err)
+			_, err = h.Rewind(1)
+			require.NoError(t, err)
+			edited := h.Snapshot()
+			require.NoError(t, h.Rollback(early))
+			return h.Rollback(edited)
+		}, "an edit that it shows was undone since" + again, 0},
+		{"another summary", func(t *testing.T, h *convo.History) error {
+			s := h.Snapshot()
+			_, err := h.Apply(s, convo.Edit{Summary: &convo.Summary{Text: "first"}})
+			require.NoError(t, err)
+			_, err = h.Apply(s, convo.Edit{Summary: &convo.Summary{Text: "second"}})
+			return err
+		}, "another summary was put in place since" + again, 0},
+		{"an entry gone, dropped", func(t *testing.T, h *convo.History) error {
+			s := h.Snapshot()
+			requireNoFailure(t)(h.Apply(s, round))
+			_, err := h.Apply(s, convo.Edit{Drop: []convo.ID{3, 4, 5, 6}})
+			return err
+		}, "entry 3 has left the view since" + again, 3},
+		{"an entry gone, cleared", func(t *testing.T, h *convo.History) error {
+			s := h.Snapshot()
+			requireNoFailure(t)(h.Apply(s, round))
+			_, err := h.Apply(s, convo.Edit{Clear: []convo.Clear{{ID: 4}, {ID: 6}}})
+			return err
+		}, "entry 4 has left the view since" + again, 4},
+		{"floor by now", func(t *testing.T, h *convo.History) error {
+			mustAppend(t, h, convo.User("on"))
+			s := h.Snapshot()
+			_, err := h.Rewind(1)
+			require.NoError(t, err)
+			_, err = h.Apply(s, convo.Edit{Drop: []convo.ID{23}})
+			return err
+		}, "entry 23 is the newest exchange by now, which no compaction removes" + again, 23},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := toolTurn(t, windowOf(0, nil), 10) // entries 1 to 23
+			err := tt.do(t, h)
+			require.ErrorIs(t, err, convo.ErrStale)
+			require.EqualError(t, err, "convo: stale snapshot: "+tt.want)
+			var stale *convo.StaleError
+			require.ErrorAs(t, err, &stale)
+			assert.Equal(t, tt.id, stale.ID)
+		})
+	}
+}
+
+// Faults of limits are told about what the caller has set.
+func TestErrors_Limits(t *testing.T) {
+	for want, l := range map[string]convo.Limits{
+		"{Window: 100, High: 200, Low: 300}, want Low < High; High <= Window - Reserve, which is 88 with the default Reserve of 12": {Window: 100, High: 200, Low: 300},
+		"{Window: 100, Low: 95}, want Low < Window - Reserve, which is 88 with the default Reserve of 12":                           {Window: 100, Low: 95},
+		"{Window: 100, Reserve: 50, High: 60}, want High <= Window - Reserve, which is 50":                                          {Window: 100, Reserve: 50, High: 60},
+		"{High: 10, Low: 10}, want Low < High": {High: 10, Low: 10},
+	} {
+		_, err := convo.New(&convo.Options{Limits: l})
+		assert.EqualError(t, err, "convo: Limits is "+want)
+	}
+	for want, z := range map[string]convo.Summarize{"Limits.Window is 500": {}, "Summarize.Window is 500": {Window: 500}} {
+		z.With = new(recorder)
+		_, err := toolTurn(t, windowOf(500, z), 20).Compact(t.Context(), "")
+		assert.ErrorContains(t, err, "convo: "+want+", want at least ")
+	}
+}
+
+// An error mentions a compaction only if there was one.
+func TestErrors_AfterCompaction(t *testing.T) {
+	for want, e := range map[string]convo.Edit{
+		"convo: cannot fit: 2427 tokens exceed limit 1000; end the strategy with Truncate in a Chain, or raise Limits.Window (convo: nothing worth removing)": {},
+		"convo: cannot fit: 2308 tokens after compaction exceed limit 1000; end the strategy with Truncate in a Chain, or raise Limits.Window":                {Drop: []convo.ID{3, 4}},
+	} {
+		h := toolTurn(t, windowOf(1000, convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return e, nil })), 20)
+		_, _, err := h.Prepare(t.Context())
+		assert.EqualError(t, err, want)
+	}
+}
+
+// Without an exchange, PinLast says why it pins nothing.
+func TestErrors_PinLast(t *testing.T) {
+	for _, h := range []*convo.History{historyOf(t, nil), historyOf(t, nil, convo.System("s"))} {
+		err := h.PinLast()
+		require.ErrorIs(t, err, convo.ErrNotFound)
+		assert.EqualError(t, err, "convo: not found: there is no exchange to pin; append a message other than a system message first")
 	}
 }
 

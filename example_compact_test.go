@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
@@ -158,11 +160,11 @@ func ExampleStrategyFunc() {
 		}
 		return e, nil // with nothing in it, it declines
 	})
-	h := longTrip(&convo.Options{Strategy: threeTurns})
+	h := longTrip(&convo.Options{Strategy: threeTurns.Named("three-turns")})
 	report, err := h.Compact(context.Background(), "")
-	fmt.Println(report.Outcome, err, h.Status().Turns, "turns")
+	fmt.Println(report.Strategy, report.Outcome, err, h.Status().Turns, "turns")
 	// Output:
-	// applied <nil> 3 turns
+	// three-turns applied <nil> 3 turns
 }
 
 func ExampleSlidingWindow() {
@@ -186,4 +188,60 @@ func ExampleExtract() {
 	// - search 10
 	// Last answer:
 	// - There is a train.
+}
+
+// One line says what a compaction did, and %+v also which entries it was.
+func ExampleReport_String() {
+	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 1_500, Reserve: 300}})
+	report, err := h.CompactIfNeeded(context.Background())
+	fmt.Println(report, err)
+	fmt.Printf("%+v\n", report)
+	// Output:
+	// compacted 1,755 → 596 of 1,200 tokens: 1 result cleared, 24 messages dropped <nil>
+	// compacted 1,755 → 596 of 1,200 tokens: 1 result cleared [28], 24 messages dropped [2-25]
+}
+
+func ExampleStatus_String() {
+	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 4_000, High: 3_000}})
+	fmt.Println(h.Status())
+	// Output:
+	// 1,755 of 3,500 tokens (50 %): 41 entries in 10 turns; compacts above 3,000
+}
+
+// What fills the window?
+func ExampleSnapshot_Breakdown() {
+	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 4_000, Tools: 250}})
+	fmt.Println(h.Snapshot().Breakdown())
+	// Output:
+	// results 1,220, tools 250, assistant 130, calls 120, user 80, system 10; free 1,690 and reserve 500 of 4,000
+}
+
+// A line of each level: a compaction that was applied, one that failed, and one
+// that was declined.
+func ExampleOptions_logger() {
+	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == "duration" {
+				return slog.Attr{} // differs from run to run
+			}
+			return a
+		},
+	}))
+	with := func(err error) convo.CompactionStrategy {
+		return convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			if err != nil {
+				return convo.Edit{}, err
+			}
+			return convo.Truncate{}.Compact(ctx, s, g)
+		}).Named("mine")
+	}
+	for _, err := range []error{nil, errors.New("no idea"), convo.ErrNoGain} {
+		h := longTrip(&convo.Options{Limits: convo.Limits{Window: 4_000, High: 1_000}, Strategy: with(err), Logger: log})
+		h.CompactIfNeeded(context.Background())
+	}
+	// Output:
+	// level=INFO msg="convo: compaction applied" outcome=applied reason=high strategy=mine cause=<nil> fits=true limit=3500 tokens_before=1755 tokens_after=360 messages_before=41 messages_after=9 dropped=32 summarised=0 cleared=0 cut=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 prefix_kept=0.00641025641025641
+	// level=WARN msg="convo: compaction failed" outcome=failed reason=high strategy=mine cause="no idea" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 cut=0 kept=0 summary_before=0 summary_after=0 model="" calls=1 unread=0 prefix_kept=1
+	// level=DEBUG msg="convo: compaction declined" outcome=declined reason=high strategy=mine cause="convo: nothing worth removing" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 cut=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 prefix_kept=1
 }

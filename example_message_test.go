@@ -73,7 +73,7 @@ func ExampleHistory_Append() {
 	_, err = h.Append(convo.User("Hi"), convo.Result(convo.ToolCall{ID: "c7"}, "42"))
 	fmt.Println(errors.Is(err, convo.ErrNoOpenCall))
 	// Output:
-	// convo: message 2: role "assistant" may not follow "assistant"; see Options.Roles
+	// convo: message 2: role "assistant" may not follow "assistant"; put both into one message, or append what the user said in between, or set Options.Roles to Relaxed() to allow it
 	// assistant assistant 2
 	// 0
 	// true

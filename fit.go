@@ -47,7 +47,7 @@ func (h *History) Fit(ctx context.Context, n int) (*Reservation, Report, error) 
 			return now, nil
 		}
 		if err == nil {
-			err = &LimitError{Need: now.TokensAfter, Limit: clampInt(want.limit)}
+			err = &LimitError{Need: now.TokensAfter, Limit: clampInt(want.limit), Compacted: r.Outcome == OutcomeApplied}
 		}
 		return r, err
 	})

@@ -62,7 +62,7 @@ func TestFit_Fails(t *testing.T) {
 				assert.Equal(t, 20, floor.Floor)
 				assert.Equal(t, 3990, floor.Room)
 				assert.Equal(t, 4000, floor.Limit)
-				assert.ErrorContains(t, err, "cannot fit: 20 protected + 3990 reserved tokens exceed limit 4000")
+				assert.ErrorContains(t, err, "cannot fit: 20 protected + 3,990 reserved tokens exceed limit 4,000")
 			}},
 		} {
 			res, r, err := h.Fit(t.Context(), tt.n)

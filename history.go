@@ -101,13 +101,24 @@ type Options struct {
 	Background bool
 
 	// OnCompaction is called after each compaction or edit that was applied
-	// or declined, or that failed. It runs on the goroutine that made the edit,
+	// or declined, or that failed, and after an Append that cut results, with
+	// ReasonAppend. It runs on the goroutine that made the edit or the append,
 	// and several calls may overlap. It must not call Wait. If it panics, the
 	// panic is ignored.
 	OnCompaction func(Report)
 
-	// Logger gets a line for each report that OnCompaction would get. Nil:
-	// nothing is logged.
+	// Logger gets a line for each report that OnCompaction would get: Info for
+	// an edit that was applied, Warn for a compaction that failed and for results
+	// that Append cut, Debug for any other. Nil: nothing is logged.
+	//
+	// The message is "convo: compaction " and the outcome. The fields are always
+	// these, for the fields of Report: outcome, reason, strategy, cause, fits,
+	// limit, tokens_before, tokens_after, messages_before, messages_after;
+	// dropped, summarised, cleared, cut and kept, which are numbers of entries;
+	// summary_before, summary_after, model, calls, unread, prefix_kept,
+	// duration. There are two other lines, at level Warn: for a History that
+	// will never be compacted, and, with a cause, for a usage that Do left
+	// aside.
 	Logger *slog.Logger
 }
 
@@ -127,6 +138,7 @@ type History struct {
 	interruptTokens int64         // tokens of interruptReason
 	trigger         Trigger       // of opts.Strategy; nil: it has none
 	maxResult       atomic.Int64  // raw tokens of the text of a result; 0: no bound
+	direct          bool          // opts.Strategy returns when its ctx ends
 	slot            chan struct{} // holds one value while a compaction runs
 	done            chan struct{} // closed by Close
 	answering       chan struct{} // holds one value while a Do runs
@@ -216,6 +228,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	h = &History{
 		opts:      o,
 		trigger:   triggerOf(o.Strategy),
+		direct:    isDirect(o.Strategy),
 		limits:    limits,
 		slot:      make(chan struct{}, 1),
 		done:      make(chan struct{}),
@@ -275,8 +288,12 @@ func (h *History) ownsLocked(at *Snapshot) error {
 	switch {
 	case h.endedLocked():
 		return ErrClosed
-	case at == nil || at.owner != h:
-		return ErrStale
+	case at == nil:
+		return &StaleError{Reason: "it is nil; take one with History.Snapshot"}
+	case at.owner == nil:
+		return &StaleError{Reason: "it belongs to no History, since With, NewSnapshot or JSON made it; make a History of it with Restore"}
+	case at.owner != h:
+		return &StaleError{Reason: "another History made it; take one of this History"}
 	}
 	return nil
 }
@@ -291,7 +308,11 @@ func (h *History) Snapshot() *Snapshot {
 
 func (h *History) snapshotLocked() *Snapshot {
 	if h.snap == nil {
-		h.snap = &Snapshot{owner: h, state: h.state.clipped()}
+		h.snap = &Snapshot{
+			owner:   h,
+			setting: setting{int64(h.limits.Window), int64(h.limits.Reserve), h.statedOverheadLocked(), h.prior},
+			state:   h.state.clipped(),
+		}
 		h.seen = len(h.list)
 	}
 	return h.snap
@@ -363,6 +384,24 @@ type Status struct {
 	Appended   int       // raw tokens since the last applied edit
 	LastAppend time.Time // zero: never
 	LastEdit   time.Time // when an edit was last applied; zero: never
+}
+
+// String says in one line how full the window is:
+//
+//	41,200 of 112,000 tokens (36 %): 30 entries in 15 turns, 2 open calls; compacts above 98,000
+func (s Status) String() string {
+	out := ofLimit(s.Upper, s.Limit)
+	if s.Limit > 0 {
+		out += fmt.Sprintf(" (%d %%)", int(100*float64(s.Upper)/float64(s.Limit)))
+	}
+	out += fmt.Sprintf(": %s in %s", counted(s.Entries, "entry", "entries"), counted(s.Turns, "turn", "turns"))
+	if s.OpenCalls > 0 {
+		out += ", " + counted(s.OpenCalls, "open call", "open calls")
+	}
+	if s.High > 0 && s.High != s.Limit {
+		out += "; compacts above " + grouped(s.High)
+	}
+	return out
 }
 
 // Status returns the current numbers of h. It costs the same however long the
@@ -529,8 +568,10 @@ func (h *History) SetModel(name string, l Limits) error {
 // [ErrClosed]. What was charged to a Budget is given back.
 //
 // Close cancels a running compaction, and the ctx of a request that Do has sent,
-// but does not wait for them, so it may be called from anywhere; [History.Wait] waits for one in the background. Close
-// may be called more than once, and always returns nil.
+// and waits for nothing, so it may be called from anywhere. Whoever waits for that
+// compaction returns, even if a strategy or a summarizer does not; [History.Wait]
+// waits for the one in the background to be reported. Close may be called more than
+// once, and always returns nil.
 func (h *History) Close() error {
 	h.mu.Lock()
 	if !h.closed {

@@ -551,6 +551,19 @@ func TestStatus_Times(t *testing.T) {
 	})
 }
 
+// A Status says in one line how full the window is.
+func TestStatus_String(t *testing.T) {
+	for want, s := range map[string]convo.Status{
+		"0 tokens: 0 entries in 0 turns":                                                               {},
+		"1,200 tokens: 1 entry in 1 turn, 1 open call; compacts above 5,000":                           {Upper: 1200, Entries: 1, Turns: 1, OpenCalls: 1, High: 5000},
+		"41,200 of 112,000 tokens (36 %): 30 entries in 15 turns, 2 open calls; compacts above 98,000": {Upper: 41_200, Limit: 112_000, High: 98_000, Entries: 30, Turns: 15, OpenCalls: 2},
+		"90 of 80 tokens (112 %): 2 entries in 1 turn":                                                 {Upper: 90, Limit: 80, High: 80, Entries: 2, Turns: 1},
+	} {
+		assert.Equal(t, want, s.String())
+		assert.Equal(t, want, fmt.Sprintf("%+v", s))
+	}
+}
+
 // The model and its limits change in one step.
 func TestHistory_SetModel(t *testing.T) {
 	h := tour(t, windowOf(10_000, nil))

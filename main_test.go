@@ -140,7 +140,7 @@ func pictureOf(t testing.TB, s *convo.Snapshot) string {
 // stateOf returns all that can be read of a History, as a text to compare.
 func stateOf(t testing.TB, h *convo.History) string {
 	t.Helper()
-	return fmt.Sprintf("%s\n%+v\n%+v", pictureOf(t, h.Snapshot()), h.Status(), h.Tokens())
+	return fmt.Sprintf("%s\n%#v\n%+v", pictureOf(t, h.Snapshot()), h.Status(), h.Tokens())
 }
 
 // unchanged runs change and checks that it leaves everything that can be read of

@@ -6,11 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
-
-	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // An ID identifies an entry of a [History]. IDs start at 1, grow with every
@@ -284,143 +281,6 @@ func (m Message) isEmpty() bool {
 		}
 	}
 	return true
-}
-
-// maxPrinted is how many bytes of a text the String methods print.
-const maxPrinted = 64
-
-func abbreviate(s string) string {
-	if len(s) <= maxPrinted {
-		return s
-	}
-	return fmt.Sprintf("%s… (%d bytes)", s[:text.Floor(s, maxPrinted)], len(s))
-}
-
-// String returns the role, the author and the beginning of each part.
-func (m Message) String() string {
-	var b strings.Builder
-	b.WriteString(abbreviate(string(m.Role)))
-	if m.Author != "" {
-		fmt.Fprintf(&b, " %q", abbreviate(m.Author))
-	}
-	b.WriteString(":")
-	for _, p := range m.Parts {
-		b.WriteByte(' ')
-		b.WriteString(partString(p))
-	}
-	return b.String()
-}
-
-// GoString returns the same as String, because a message may be too long to
-// print whole.
-func (m Message) GoString() string { return m.String() }
-
-// LogValue returns the role, the author, and the kind and size of each part,
-// but none of the content.
-func (m Message) LogValue() slog.Value {
-	sizes := make([]string, len(m.Parts))
-	for i, p := range m.Parts {
-		sizes[i] = partSize(p)
-	}
-	return slog.GroupValue(slog.String("role", abbreviate(string(m.Role))), slog.String("author", abbreviate(m.Author)),
-		slog.String("parts", strings.Join(sizes, ", ")))
-}
-
-// String returns the beginning of the text.
-func (r Reasoning) String() string {
-	return fmt.Sprintf("reasoning(%s)", abbreviate(r.Text))
-}
-
-// String returns the name of the tool and the beginning of the arguments.
-func (c ToolCall) String() string {
-	return fmt.Sprintf("call %s(%s)", abbreviate(c.Name), abbreviate(c.Arguments))
-}
-
-// String returns the name of the tool and the beginning of each part.
-func (r ToolResult) String() string {
-	kind := "result"
-	if r.IsError {
-		kind = "error"
-	}
-	var parts []string
-	for _, p := range r.Parts {
-		if _, nested := p.(ToolResult); !nested {
-			parts = append(parts, partString(p))
-		}
-	}
-	return fmt.Sprintf("%s of %s(%s)", kind, abbreviate(r.Name), strings.Join(parts, " "))
-}
-
-// String returns the MIME type, and the size or the address.
-func (m Media) String() string {
-	if m.Data == "" {
-		return fmt.Sprintf("media(%s %s)", abbreviate(m.MIME), abbreviate(m.URL))
-	}
-	return fmt.Sprintf("media(%s, %d bytes)", abbreviate(m.MIME), len(m.Data)/4*3)
-}
-
-// String returns the format and the size.
-func (o Opaque) String() string {
-	return fmt.Sprintf("opaque(%s, %d bytes)", abbreviate(o.Format), len(o.JSON))
-}
-
-// GoString returns the same as String.
-func (r Reasoning) GoString() string { return r.String() }
-
-// GoString returns the same as String.
-func (c ToolCall) GoString() string { return c.String() }
-
-// GoString returns the same as String.
-func (r ToolResult) GoString() string { return r.String() }
-
-// GoString returns the same as String.
-func (m Media) GoString() string { return m.String() }
-
-// GoString returns the same as String.
-func (o Opaque) GoString() string { return o.String() }
-
-// LogValue returns the size, but none of the text.
-func (r Reasoning) LogValue() slog.Value { return slog.StringValue(partSize(r)) }
-
-// LogValue returns the name of the tool and the size of the arguments.
-func (c ToolCall) LogValue() slog.Value { return slog.StringValue(partSize(c)) }
-
-// LogValue returns the name of the tool and the size of the text.
-func (r ToolResult) LogValue() slog.Value { return slog.StringValue(partSize(r)) }
-
-// LogValue returns the MIME type and the size.
-func (m Media) LogValue() slog.Value { return slog.StringValue(partSize(m)) }
-
-// LogValue returns the size.
-func (o Opaque) LogValue() slog.Value { return slog.StringValue(partSize(o)) }
-
-func partString(p Part) string {
-	switch p := p.(type) {
-	case Text:
-		return abbreviate(string(p))
-	case Reasoning, ToolCall, ToolResult, Media, Opaque:
-		return p.(fmt.Stringer).String()
-	}
-	return fmt.Sprintf("%T", p) // a type that a History refuses
-}
-
-// partSize returns the kind of a part and its size in bytes.
-func partSize(p Part) string {
-	switch p := p.(type) {
-	case Text:
-		return fmt.Sprintf("text %d", len(p))
-	case Reasoning:
-		return fmt.Sprintf("reasoning %d", len(p.Text)+len(p.Signature)+len(p.Encrypted))
-	case ToolCall:
-		return fmt.Sprintf("call %s %d", abbreviate(p.Name), len(p.Arguments))
-	case ToolResult:
-		return fmt.Sprintf("result of %s %d", abbreviate(p.Name), textSize(p.Parts))
-	case Media:
-		return fmt.Sprintf("%s %d", abbreviate(p.MIME), len(p.Data)/4*3)
-	case Opaque:
-		return fmt.Sprintf("opaque %d", len(p.JSON))
-	}
-	return fmt.Sprintf("%T", p)
 }
 
 func textSize(parts []Part) int {

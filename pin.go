@@ -1,6 +1,9 @@
 package convo
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Pin pins the exchanges of the given entries: no compaction drops them or clears
 // a result in them. Any entry of an exchange may be named, and results that are
@@ -30,7 +33,7 @@ func (h *History) Unpin(ids ...ID) error {
 	})
 }
 
-// PinLast pins the newest exchange. It returns [ErrNotFound] if there are only
+// PinLast pins the newest exchange. Its error matches [ErrNotFound] if there are only
 // system entries, or none.
 func (h *History) PinLast() error {
 	h.mu.Lock()
@@ -39,7 +42,7 @@ func (h *History) PinLast() error {
 		return ErrClosed
 	}
 	if len(h.list) == 0 {
-		return ErrNotFound
+		return fmt.Errorf("%w: there is no exchange to pin; append a message other than a system message first", ErrNotFound)
 	}
 	h.addPinsLocked(h.list[len(h.list)-1].head)
 	return nil

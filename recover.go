@@ -33,8 +33,8 @@ import (
 // The error is nil exactly when retry is true. If Options.IsOverflow says that
 // cause is not about the length, the error is cause itself and the report says
 // OutcomeNotNeeded. Otherwise the error wraps both the reason why Recover failed
-// and cause; the reason is [ErrStale] if at is a snapshot of another History. A
-// nil cause is a [*ValueError].
+// and cause; the reason is a [*StaleError] if at is not a snapshot of h. A nil
+// cause is a [*ValueError].
 func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry bool, report Report, err error) {
 	if cause == nil {
 		cause = &ValueError{Name: "Recover: cause", Want: "the error that the provider returned"}
@@ -80,7 +80,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	}
 	if err == nil {
 		if err = report.Cause; err == nil { // more was appended meanwhile than was removed
-			err = &LimitError{Need: clampInt(weight), Limit: clampInt(refused - 1)}
+			err = &LimitError{Need: clampInt(weight), Limit: clampInt(refused - 1), Compacted: report.Outcome == OutcomeApplied}
 		}
 	}
 	return false, report, fmt.Errorf("%w; the provider said: %w", err, cause)

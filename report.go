@@ -2,9 +2,13 @@ package convo
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // An Outcome says how a compaction or an edit ended.
@@ -56,16 +60,20 @@ type Report struct {
 	// strategy added nothing to a cut of results. Nil otherwise.
 	Cause error
 
-	// Fits reports whether the next request is within the limit. Without a
-	// Window it always is.
-	Fits bool
+	// Fits reports whether the next request is within Limit, which is that of
+	// Status. Without a Window there is no limit, Limit is 0, and Fits is true.
+	Fits  bool
+	Limit int
 
 	// The next request. Messages are counted as the model sees them, including
-	// the summary and ephemeral messages.
+	// the summary and ephemeral messages. The summary is measured in raw tokens,
+	// 0 if there is none.
 	MessagesBefore int // before the edit
 	MessagesAfter  int // after it
 	TokensBefore   int // before the edit
 	TokensAfter    int // after it
+	SummaryBefore  int // before the edit
+	SummaryAfter   int // after it
 
 	// IDs of entries, in ascending order. Left returns all but Kept as they were.
 	Dropped    []ID // dropped, and not summarised
@@ -76,13 +84,11 @@ type Report struct {
 
 	SummaryDropped bool // the summary was removed, and no other took its place
 
-	// Raw tokens of the summary before and after, 0 where there was none.
-	SummaryBefore, SummaryAfter int
-
 	Duration time.Duration
-	Calls    int   // calls of models, including those that failed
-	Usage    Usage // of these calls
-	Unread   int   // raw tokens of summarised entries that no summarizer was shown
+	Calls    int    // calls of models, including those that failed
+	Usage    Usage  // of these calls
+	Model    string // the model that wrote the summary; empty: none did, or it is not known
+	Unread   int    // raw tokens of summarised entries that no summarizer was shown
 
 	// PrefixKept is the fraction, from 0 to 1, of the last sent request that
 	// the next one still starts with, and so may hit the prompt cache. It is 1
@@ -124,10 +130,158 @@ func (h *History) deliver(r Report) {
 		level = slog.LevelWarn
 	}
 	defer func() { _ = recover() }()
-	h.opts.Logger.Log(context.Background(), level, "convo: compaction "+r.Outcome.String(),
-		"reason", r.Reason.String(), "strategy", r.Strategy, "cause", r.Cause, "tokens_before", r.TokensBefore, "tokens_after", r.TokensAfter,
-		"dropped", len(r.Dropped), "summarised", len(r.Summarised), "cleared", len(r.Cleared), "cut", len(r.Cut), "kept", len(r.Kept),
-		"unread", r.Unread, "fits", r.Fits, "duration", r.Duration)
+	h.opts.Logger.LogAttrs(context.Background(), level, "convo: compaction "+r.Outcome.String(), r.attrs()...)
+}
+
+// attrs returns the fields of a log line. Their keys are documented at
+// Options.Logger.
+func (r *Report) attrs() []slog.Attr {
+	return []slog.Attr{
+		slog.String("outcome", r.Outcome.String()),
+		slog.String("reason", r.Reason.String()),
+		slog.String("strategy", r.Strategy),
+		slog.Any("cause", r.Cause),
+		slog.Bool("fits", r.Fits),
+		slog.Int("limit", r.Limit),
+		slog.Int("tokens_before", r.TokensBefore),
+		slog.Int("tokens_after", r.TokensAfter),
+		slog.Int("messages_before", r.MessagesBefore),
+		slog.Int("messages_after", r.MessagesAfter),
+		slog.Int("dropped", len(r.Dropped)),
+		slog.Int("summarised", len(r.Summarised)),
+		slog.Int("cleared", len(r.Cleared)),
+		slog.Int("cut", len(r.Cut)),
+		slog.Int("kept", len(r.Kept)),
+		slog.Int("summary_before", r.SummaryBefore),
+		slog.Int("summary_after", r.SummaryAfter),
+		slog.String("model", r.Model),
+		slog.Int("calls", r.Calls),
+		slog.Int("unread", r.Unread),
+		slog.Float64("prefix_kept", r.PrefixKept),
+		slog.Duration("duration", r.Duration),
+	}
+}
+
+// LogValue returns the fields that a line of Options.Logger has.
+func (r Report) LogValue() slog.Value { return slog.GroupValue(r.attrs()...) }
+
+// String says in one line what was done, or why nothing was:
+//
+//	compacted 41,200 → 19,800 of 112,000 tokens: 12 results cleared, 30 messages summarised in 1,950 tokens (claude-haiku, 2.1 s); 3 pinned kept
+func (r Report) String() string { return r.print(false) }
+
+// Format prints what String returns. The verb %+v also prints the IDs of the
+// entries.
+func (r Report) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
+
+func (r Report) print(ids bool) string {
+	var b strings.Builder
+	switch r.Outcome {
+	case OutcomeApplied:
+		fmt.Fprintf(&b, "compacted %s → %s", grouped(r.TokensBefore), ofLimit(r.TokensAfter, r.Limit))
+	case OutcomeNotNeeded:
+		fmt.Fprintf(&b, "no compaction needed at %s", ofLimit(r.TokensAfter, r.Limit))
+	default:
+		fmt.Fprintf(&b, "compaction %v at %s", r.Outcome, ofLimit(r.TokensAfter, r.Limit))
+	}
+	if done := r.done(ids); len(done) > 0 {
+		b.WriteString(": " + strings.Join(done, ", "))
+	} else if r.Outcome != OutcomeApplied && r.Cause != nil {
+		b.WriteString(": " + printError(r.Cause))
+	}
+	for _, note := range r.notes(ids) {
+		b.WriteString("; " + note)
+	}
+	return b.String()
+}
+
+// done returns what an edit has done, for String.
+func (r *Report) done(ids bool) (done []string) {
+	add := func(list []ID, one, many, rest string) {
+		if len(list) > 0 {
+			done = append(done, counted(len(list), one, many)+rest+printIDs(list, ids))
+		}
+	}
+	add(r.Cut, "result cut", "results cut", "")
+	add(r.Cleared, "result cleared", "results cleared", "")
+	add(r.Dropped, "message dropped", "messages dropped", "")
+	add(r.Summarised, "message summarised", "messages summarised", r.summaryNote())
+	switch {
+	case r.SummaryDropped:
+		done = append(done, "summary dropped")
+	case r.Outcome == OutcomeApplied && len(done) == 0:
+		done = append(done, fmt.Sprintf("summary of %s tokens", grouped(r.SummaryAfter)))
+	}
+	return done
+}
+
+// summaryNote says how long the summary is, who wrote it and how long that took.
+func (r *Report) summaryNote() string {
+	var how []string
+	if r.Model != "" {
+		how = append(how, abbreviate(r.Model))
+	}
+	if r.Calls > 1 {
+		how = append(how, counted(r.Calls, "call", "calls"))
+	}
+	if r.Calls > 0 {
+		how = append(how, fmt.Sprintf("%.1f s", r.Duration.Seconds()))
+	}
+	note := fmt.Sprintf(" in %s tokens", grouped(r.SummaryAfter))
+	if len(how) > 0 {
+		note += " (" + strings.Join(how, ", ") + ")"
+	}
+	return note
+}
+
+// notes returns what else is worth knowing, for String.
+func (r *Report) notes(ids bool) (notes []string) {
+	if len(r.Kept) > 0 {
+		notes = append(notes, grouped(len(r.Kept))+" pinned kept"+printIDs(r.Kept, ids))
+	}
+	if r.Unread > 0 {
+		notes = append(notes, grouped(r.Unread)+" tokens not read by the summarizer")
+	}
+	if r.Outcome == OutcomeApplied {
+		for _, l := range r.Links {
+			if l.Outcome == OutcomeFailed {
+				notes = append(notes, printError(l.Cause))
+			}
+		}
+		if r.Cause != nil {
+			notes = append(notes, "not all results cleared: "+printError(r.Cause))
+		}
+	}
+	if !r.Fits {
+		notes = append(notes, "the request must not be sent")
+	}
+	return notes
+}
+
+// ofLimit returns a number of tokens beside the limit, if there is one.
+func ofLimit(tokens, limit int) string {
+	if limit == 0 {
+		return grouped(tokens) + " tokens"
+	}
+	return fmt.Sprintf("%s of %s tokens", grouped(tokens), grouped(limit))
+}
+
+// printIDs returns a list of IDs in brackets, if it is to be printed.
+func printIDs(list []ID, ids bool) string {
+	if !ids {
+		return ""
+	}
+	return " [" + printRanges(rangesOf(list)) + "]"
+}
+
+// printError returns the beginning of an error's text, in one line.
+func printError(err error) string {
+	const most = 200
+	s := strings.Join(strings.Fields(strings.ReplaceAll(fmt.Sprint(err), "convo: ", "")), " ")
+	if len(s) > most {
+		s = s[:text.Floor(s, most)] + "…"
+	}
+	return s
 }
 
 // warn logs a warning. No lock may be held. A panic is ignored.
@@ -179,7 +333,7 @@ func (h *History) measureLocked(r *Report, total, limit int64) {
 	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
 	r.SummaryBefore = clampInt(h.summary.tokens())
 	r.SummaryAfter = r.SummaryBefore
-	r.Fits, r.PrefixKept = total <= limit, 1
+	r.Fits, r.Limit, r.PrefixKept = total <= limit, orZero(limit), 1
 }
 
 // fitsLocked reports whether the next request is within the limit.
@@ -203,6 +357,7 @@ type Work struct {
 }
 
 // wastedCall reports whether a link called a model and contributed nothing.
-func (w *Work) wastedCall() bool {
-	return slices.ContainsFunc(w.Links, func(l Link) bool { return l.Calls > 0 && l.Outcome != OutcomeApplied })
-}
+func (w *Work) wastedCall() bool { return slices.ContainsFunc(w.Links, Link.wastedCall) }
+
+// wastedCall reports whether l called a model and contributed nothing.
+func (l Link) wastedCall() bool { return l.Calls > 0 && l.Outcome != OutcomeApplied }

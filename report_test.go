@@ -3,8 +3,12 @@ package convo_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -27,7 +31,7 @@ func TestReport_ToldOnce(t *testing.T) {
 	assert.Equal(t, convo.Usage{Input: 100, Output: 10}, r.Usage)
 	assert.NotEmpty(t, r.Summarised)
 	assert.Empty(t, r.Dropped)
-	assert.Contains(t, out.String(), "level=INFO msg=\"convo: compaction applied\" reason=high strategy=chain")
+	assert.Contains(t, out.String(), "level=INFO msg=\"convo: compaction applied\" outcome=applied reason=high strategy=chain cause=<nil> fits=true limit=500 ")
 	assert.Positive(t, r.Duration)
 
 	requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
@@ -120,5 +124,97 @@ func TestReport_PrefixKeptOfWhatWasSent(t *testing.T) {
 			r := apply(t, h, tt.edit)
 			assert.InDelta(t, float64(tt.kept)/float64(sent.Tokens()), r.PrefixKept, 1e-9)
 		})
+	}
+}
+
+// The report of a compaction says in one line what a person wants to know.
+func TestReport_String(t *testing.T) {
+	ids := func(n int) []convo.ID {
+		list := make([]convo.ID, n)
+		for i := range list {
+			list[i] = convo.ID(i + 3)
+		}
+		return list
+	}
+	for _, tt := range []struct {
+		want string
+		r    convo.Report
+	}{
+		{"compacted 41,200 → 19,800 of 112,000 tokens: 12 results cleared, 30 messages summarised in 1,950 tokens (claude-haiku, 2.1 s); 3 pinned kept", convo.Report{
+			Outcome: convo.OutcomeApplied, TokensBefore: 41_200, TokensAfter: 19_800, Limit: 112_000, Fits: true, Cleared: ids(12), Summarised: ids(30), Kept: ids(3),
+			SummaryAfter: 1950, Model: "claude-haiku", Calls: 1, Duration: 2_090_000_000}},
+		{"compacted 9,000 → 4,500 of 8,000 tokens: 2 results cut, 1 message dropped", convo.Report{
+			Outcome: convo.OutcomeApplied, TokensBefore: 9000, TokensAfter: 4500, Limit: 8000, Fits: true, Cut: ids(2), Dropped: ids(1)}},
+		{"compacted 900 → 450 tokens: 1 message dropped", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Fits: true, Dropped: ids(1)}},
+		{"compacted 900 → 450 tokens: 2 messages summarised in 80 tokens (3 calls, 0.1 s); 70 tokens not read by the summarizer", convo.Report{
+			Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Fits: true, Summarised: ids(2), SummaryAfter: 80, Calls: 3, Unread: 70, Duration: 60_000_000}},
+		{"compacted 900 → 450 tokens: 2 messages summarised in 80 tokens", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Fits: true, Summarised: ids(2), SummaryAfter: 80}},
+		{"compacted 900 → 450 of 500 tokens: 2 messages dropped; strategy summarize: 503 Service Unavailable", convo.Report{
+			Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Limit: 500, Fits: true, Dropped: ids(2),
+			Links: []convo.Link{{Strategy: "summarize", Outcome: convo.OutcomeFailed, Cause: errors.New("convo: strategy summarize: 503 Service Unavailable")}, {Strategy: "truncate", Outcome: convo.OutcomeApplied}}}},
+		{"compacted 900 → 890 of 500 tokens: summary dropped; the request must not be sent", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 890, Limit: 500, SummaryDropped: true}},
+		{"compacted 900 → 890 tokens: summary of 80 tokens", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 890, SummaryAfter: 80, Fits: true}},
+		{"compacted 900 → 890 tokens: 1 result cleared; not all results cleared: disk full", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 890, Cleared: ids(1), Fits: true, Cause: errors.New("disk full")}},
+		{"no compaction needed at 900 of 1,000 tokens", convo.Report{TokensBefore: 900, TokensAfter: 900, Limit: 1000, Fits: true}},
+		{"compaction declined at 900 of 1,000 tokens: nothing worth removing", convo.Report{Outcome: convo.OutcomeDeclined, Cause: convo.ErrNoGain, TokensAfter: 900, Limit: 1000, Fits: true}},
+		{"compaction failed at 1,900 of 1,000 tokens: one two; the request must not be sent", convo.Report{Outcome: convo.OutcomeFailed, Cause: errors.Join(errors.New("one"), errors.New("two")), TokensAfter: 1900, Limit: 1000}},
+		{"compaction stale at 900 tokens: stale snapshot", convo.Report{Outcome: convo.OutcomeStale, Cause: convo.ErrStale, TokensAfter: 900, Fits: true}},
+	} {
+		assert.Equal(t, tt.want, tt.r.String())
+		assert.NotContains(t, fmt.Sprintf("%+v", tt.r), "\n")
+	}
+}
+
+// The figures that String prints are those of the History.
+func TestReport_Figures(t *testing.T) {
+	with := convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+		return convo.Summary{Text: "short", Model: "tiny"}, nil
+	})
+	h := toolTurn(t, windowOf(1000, convo.Summarize{With: with, Window: -1, MaxTokens: 100}), 20)
+	first, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	sum, _ := h.Snapshot().Summary()
+	assert.Equal(t, "tiny", first.Model)
+	assert.Equal(t, 1000, first.Limit)
+	assert.Zero(t, first.SummaryBefore)
+	assert.Equal(t, sum.Tokens, first.SummaryAfter)
+	mustAppend(t, h, convo.User(strings.Repeat("x", 400)), convo.Assistant(strings.Repeat("y", 400)), convo.User("on"))
+	second, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	assert.Equal(t, first.SummaryAfter, second.SummaryBefore)
+
+	// An edit that drops, without a model, says nothing of one.
+	h = toolTurn(t, windowOf(1000, nil), 20)
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, r.Model)
+}
+
+// Each line of the log has the same keys, whatever happened, and Options.Logger
+// documents each of them.
+func TestReport_LogKeys(t *testing.T) {
+	var out bytes.Buffer
+	keys := func(strategy convo.CompactionStrategy) []string {
+		out.Reset()
+		opts := windowOf(1000, strategy)
+		opts.Logger = slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		_, _ = toolTurn(t, opts, 20).CompactIfNeeded(t.Context())
+		var keys []string
+		for _, m := range regexp.MustCompile(`([a-z_]+)=`).FindAllStringSubmatch(out.String(), -1) {
+			keys = append(keys, m[1])
+		}
+		return keys
+	}
+	applied := keys(convo.Truncate{})
+	assert.Len(t, applied, 3+22)
+	assert.Equal(t, applied, keys(convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+		return convo.Edit{}, errors.New("down")
+	})))
+	source, err := os.ReadFile("history.go")
+	require.NoError(t, err)
+	_, doc, _ := strings.Cut(string(source), "	// Logger gets a line")
+	doc, _, _ = strings.Cut(doc, "	Logger *slog.Logger")
+	for _, key := range applied[3:] {
+		assert.Regexp(t, `\b`+key+`\b`, doc)
 	}
 }

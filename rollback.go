@@ -27,7 +27,7 @@ type span struct{ first, end uint64 }
 // System entries, ephemeral messages, limits, calibration, the queue, and the
 // pins of entries that remain do not change.
 //
-// Rollback returns [ErrStale] and changes nothing if the snapshot is not one of
+// Rollback returns a [*StaleError] and changes nothing if the snapshot is not one of
 // this History, or if it shows an entry that another rollback has taken back, or
 // an edit that a rollback or Undo has undone.
 func (h *History) Rollback(at *Snapshot) error {
@@ -36,8 +36,11 @@ func (h *History) Rollback(at *Snapshot) error {
 	if err := h.ownsLocked(at); err != nil {
 		return err
 	}
-	if h.showsTakenBackLocked(at) || h.showsUndoneLocked(at) {
-		return ErrStale
+	if id := h.takenBackLocked(at); id != 0 {
+		return &StaleError{ID: id, Reason: "was taken back by a rollback since; take a new snapshot"}
+	}
+	if h.showsUndoneLocked(at) {
+		return &StaleError{Reason: "an edit that it shows was undone since; take a new snapshot"}
 	}
 	if !h.editsStayLocked(at) {
 		h.revertLocked(at)
@@ -80,11 +83,16 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 	return taken, nil
 }
 
-// showsTakenBackLocked reports whether at shows an entry that a rollback has
-// taken back since.
-func (h *History) showsTakenBackLocked(at *Snapshot) bool {
+// takenBackLocked returns the oldest entry that at shows and that a rollback has
+// taken back since, or 0 if there is none.
+func (h *History) takenBackLocked(at *Snapshot) ID {
 	since := sort.Search(len(h.rollbacks), func(i int) bool { return h.rollbacks[i].version > at.version })
-	return since < len(h.rollbacks) && len(at.list) > 0 && at.list[len(at.list)-1].id > h.rollbacks[since].last
+	if since < len(h.rollbacks) {
+		if n := firstAfter(at.list, h.rollbacks[since].last); n < len(at.list) {
+			return at.list[n].id
+		}
+	}
+	return 0
 }
 
 // showsUndoneLocked reports whether at shows an edit that a rollback has undone

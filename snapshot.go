@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
 // A Snapshot is the view of a conversation at one moment. It never changes and
@@ -13,11 +15,18 @@ import (
 //
 // A snapshot belongs to the [History] that made it. Apply, SplicePrefix,
 // Rollback and RecordUsage accept only snapshots of their own History, and
-// return [ErrStale] for others. Snapshots from [NewSnapshot], [Snapshot.With]
+// return a [*StaleError] for others. Snapshots from [NewSnapshot], [Snapshot.With]
 // and JSON belong to no History.
 type Snapshot struct {
-	owner *History
+	owner   *History
+	setting setting
 	state
+}
+
+// A setting is what a Breakdown needs to know of a History beside its state.
+type setting struct {
+	window, reserve, tools int64 // Limits
+	prior                  calibrate.Prior
 }
 
 // NewSnapshot returns a snapshot of copies of msgs, with the IDs 1, 2, 3 and so
@@ -297,10 +306,13 @@ func (e *entry) export(pins []ID) Entry {
 }
 
 // String returns the ID and the beginning of the message.
-func (e Entry) String() string { return fmt.Sprintf("%d %v", e.ID, e.Message) }
+func (e Entry) String() string { return e.print(false) }
 
-// GoString returns the same as String.
-func (e Entry) GoString() string { return e.String() }
+// Format prints what String returns. The verb %+v also prints the IDs of calls and
+// results.
+func (e Entry) Format(f fmt.State, verb rune) { printTo(f, verb, e.print) }
+
+func (e Entry) print(ids bool) string { return fmt.Sprintf("%d %s", e.ID, e.Message.print(ids)) }
 
 // LogValue returns the ID and the LogValue of the message.
 func (e Entry) LogValue() slog.Value {

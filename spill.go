@@ -17,6 +17,7 @@ type spiller struct {
 	ctx               context.Context // for Options.Spill
 	disabled          bool            // Options.Spill must not be called
 	succeeded, failed int             // calls
+	cause             error           // of the last call that failed
 
 	known map[spillKey]string // references for edits that were not applied yet; read only
 	added map[spillKey]string // references that this spiller has added
@@ -32,8 +33,10 @@ func (h *History) newSpiller(ctx context.Context, disabled bool) *spiller {
 // refuse one result.
 const maxSpillFailures = 3
 
-// errNoClear is Goal.NoClear while the breaker is open.
-var errNoClear = fmt.Errorf("%w: no result can be cleared, since Options.Spill is not called for a while after failures; History.Compact calls it anyway", ErrNoGain)
+// noClearError returns Goal.NoClear while the breaker is open because of cause.
+func noClearError(cause error) error {
+	return fmt.Errorf("%w: no result can be cleared, since Options.Spill is not called for a while after failures, the last of which was: %v; History.Compact calls it anyway", ErrNoGain, cause)
+}
 
 // errSpillDown says that a result was not cleared because Options.Spill was not
 // called for it.
@@ -54,12 +57,14 @@ func (s *spiller) marker(id *identity, in *entry, o *original, i int) (text stri
 	text = markerText(&whole, ref)
 	r := in.msg.Parts[i].(ToolResult)
 	if ref != "" && id.text(text) >= id.parts(r.Parts) {
+		err := fmt.Errorf("convo: clear result of call %q: the marker with the reference that Options.Spill returned, of %d bytes, is no shorter than the result; return a shorter one", r.CallID, len(ref))
 		if s.succeeded > succeeded { // the call came to nothing
 			s.succeeded--
 			s.failed++
+			s.cause = err
 			delete(s.added, spillKey{in, r.CallID})
 		}
-		return "", fmt.Errorf("convo: clear result of call %q: the marker with the reference that Options.Spill returned, of %d bytes, is no shorter than the result; return a shorter one", r.CallID, len(ref))
+		return "", err
 	}
 	return text, nil
 }
@@ -83,7 +88,9 @@ func (s *spiller) store(in *entry, o *original, i int) (ref string, err error) {
 		return "", errSpillDown
 	}
 	s.failed++ // counted in advance, because Spill may end the goroutine
+	s.cause = errGoexit
 	if ref, err = s.h.spill(s.ctx, whole); err != nil {
+		s.cause = err
 		return "", err
 	}
 	s.failed--
@@ -103,7 +110,7 @@ func (s *spiller) close() {
 	case s.succeeded > 0:
 		s.h.spillBreaker = breaker{}
 	case s.failed > 0:
-		s.h.spillBreaker.tripLocked(s.h)
+		s.h.spillBreaker.tripLocked(s.h, s.cause)
 	}
 	if len(s.added) == 0 {
 		return

@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -8,10 +9,11 @@ import (
 
 // A CompactionStrategy decides what to remove from a conversation.
 //
-// A History calls Compact without holding a lock, on the goroutine that asked
-// for the compaction. Calls do not overlap, with one exception: if a call has
-// not returned when its ctx ends, the next may start. Compact must return soon
-// after ctx ends; a result that arrives later is discarded.
+// A History calls Compact without holding a lock. Calls do not overlap, with one
+// exception: if a call has not returned when its ctx ends, the next may start.
+// Compact should return soon after ctx ends. A strategy that does not holds nobody
+// up: it runs on a goroutine of its own, and what it returns later is discarded. It
+// is then taken to have called a model in vain.
 //
 // Compact may read the History and append to it. Asking the same History for
 // another compaction with ctx, or with a context derived from it, fails with
@@ -30,7 +32,8 @@ type CompactionStrategy interface {
 	Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error)
 }
 
-// StrategyFunc adapts a function to a [CompactionStrategy] named "func".
+// StrategyFunc adapts a function to a [CompactionStrategy]. Its name is "func";
+// use [StrategyFunc.Named] to give it another.
 type StrategyFunc func(ctx context.Context, s *Snapshot, g Goal) (Edit, error)
 
 // Name returns "func".
@@ -40,6 +43,21 @@ func (f StrategyFunc) Name() string { return "func" }
 func (f StrategyFunc) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	return f(ctx, s, g)
 }
+
+// Named returns f as a strategy with the name that reports and log lines show. An
+// empty name means "func".
+func (f StrategyFunc) Named(name string) CompactionStrategy {
+	return namedStrategy{f, cmp.Or(name, f.Name())}
+}
+
+// A namedStrategy is a StrategyFunc with a name.
+type namedStrategy struct {
+	StrategyFunc
+	name string
+}
+
+// Name returns the name.
+func (s namedStrategy) Name() string { return s.name }
 
 // A Trigger is an optional interface of a [CompactionStrategy]. It can start a
 // compaction before the request is too large, for example by the number of
@@ -154,13 +172,15 @@ func (g *Goal) original(ctx context.Context, s *Snapshot, id ID) Entry {
 	return e
 }
 
-// plan asks strategy c for an edit, unless ctx has ended already. A panic of the
-// strategy becomes the error. The Work of the returned edit is never nil.
-func plan(ctx context.Context, c CompactionStrategy, s *Snapshot, g Goal) (name string, e Edit, err error) {
+// plan asks strategy c for an edit, unless ctx has ended already. It returns when
+// ctx ends, even if the strategy does not; direct says that c is one that does
+// (see isDirect). A panic of the strategy becomes the error. The Work of the
+// returned edit is never nil.
+func plan(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g Goal) (name string, e Edit, err error) {
 	if ctx.Err() != nil {
-		return "", Edit{Work: &Work{}}, context.Cause(ctx)
+		return "", Edit{Work: &Work{}}, causeOf(ctx)
 	}
-	name, e, err = callStrategy(ctx, c, s, g)
+	name, e, err = callStrategy(ctx, c, direct, s, g)
 	if err != nil {
 		e = Edit{Work: e.Work}
 	}
@@ -181,10 +201,15 @@ func plan(ctx context.Context, c CompactionStrategy, s *Snapshot, g Goal) (name 
 }
 
 // callStrategy calls c, and turns a panic and an empty edit into errors.
-func callStrategy(ctx context.Context, c CompactionStrategy, s *Snapshot, g Goal) (name string, e Edit, err error) {
-	defer catch(&err, "CompactionStrategy")
+func callStrategy(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g Goal) (name string, e Edit, err error) {
+	const in = "CompactionStrategy"
+	defer catch(&err, in)
 	name = c.Name()
-	e, err = c.Compact(ctx, s, g)
+	if direct {
+		e, err = c.Compact(ctx, s, g)
+	} else {
+		e, err = await(ctx, in, func() (Edit, error) { return c.Compact(ctx, s, g) })
+	}
 	if err == nil && e.isZero() {
 		err = ErrNoGain
 	}
@@ -198,6 +223,8 @@ func isDecline(err error) bool {
 	switch e := err.(type) {
 	case nil, *PanicError, *summarizerError:
 		return false
+	case *breakerError: // whatever the failure was
+		return true
 	case interface{ Unwrap() []error }:
 		for _, err := range e.Unwrap() {
 			if !isDecline(err) {

@@ -359,3 +359,14 @@ func TestClearToolResults_SeveralInOneMessage(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, convo.Edit{Clear: []convo.Clear{{ID: 3, CallID: "c"}, {ID: 3, CallID: "d"}}}, e)
 }
+
+// The name of a StrategyFunc is the one that reports show.
+func TestStrategyFunc_Named(t *testing.T) {
+	f := convo.StrategyFunc(convo.Truncate{}.Compact)
+	for want, c := range map[string]convo.CompactionStrategy{"func": f, "mine": f.Named("mine")} {
+		r, err := toolTurn(t, windowOf(1000, c), 20).CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, want, r.Strategy)
+	}
+	assert.Equal(t, "func", f.Named("").Name())
+}

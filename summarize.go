@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
@@ -44,7 +45,18 @@ type Summarize struct {
 
 	// Prompt is the instruction for the model. Empty means DefaultPrompt.
 	Prompt string
+
+	// Timeout is how long one call of a summarizer that calls a model may take.
+	// 0 means a minute; a negative value means no bound. If ctx has a deadline,
+	// all calls together also end after three quarters of the time that is left
+	// until then, so that a strategy behind this one in a Chain has the rest.
+	// A call that takes longer has failed, whether it returns or not.
+	Timeout time.Duration
 }
+
+// defaultTimeout is long enough for a summary of some thousand tokens by a slow
+// model.
+const defaultTimeout = time.Minute
 
 // Name returns "summarize".
 func (Summarize) Name() string { return "summarize" }
@@ -67,6 +79,7 @@ const leastSummary = 64
 func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, err error) {
 	w := writer{
 		with: z.With, prompt: z.Prompt, window: z.Window, windowName: "Summarize.Window", maxTokens: z.MaxTokens, focus: g.Focus,
+		timeout: cmp.Or(z.Timeout, defaultTimeout), inTurn: true,
 		s: s, sent: g.Sent, sentTokens: g.SentTokens, count: g.count(s),
 	}
 	e.Work = &w.work // also returned with every error
@@ -113,7 +126,7 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, er
 	if err != nil {
 		return e, err
 	}
-	e.Drop, e.Summary = c.drop, &Summary{Text: summary.Text, Usage: summary.Usage}
+	e.Drop, e.Summary = c.drop, &Summary{Text: summary.Text, Usage: summary.Usage, Model: summary.Model}
 	return e, nil
 }
 
@@ -142,9 +155,12 @@ type writer struct {
 	with       Summarizer
 	prompt     string
 	focus      string
-	window     int    // 0 or less: no bound
-	windowName string // the option that window comes from
-	maxTokens  int    // of the summary
+	window     int           // 0 or less: no bound
+	windowName string        // the option that window comes from
+	maxTokens  int           // of the summary
+	timeout    time.Duration // of each call; 0 or less: no bound
+	inTurn     bool          // others may follow: all calls end while there is time left until ctx's deadline
+	until      time.Time     // when they end; zero: no bound
 	s          *Snapshot
 	count      func(string) int
 
@@ -195,6 +211,10 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 	if w.with == nil {
 		w.with = Extract{}
 	}
+	if deadline, ok := ctx.Deadline(); ok && w.inTurn {
+		left := time.Until(deadline)
+		w.until = deadline.Add(-left / 4)
+	}
 	p := newPrompter(w)
 	previous := ""
 	if w.s.summary != nil {
@@ -233,7 +253,7 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 // summarize makes one call of the summarizer, and checks what it returns.
 func (w *writer) summarize(ctx context.Context, req SummaryRequest) (summary Summary, err error) {
 	if ctx.Err() != nil {
-		return summary, context.Cause(ctx)
+		return summary, causeOf(ctx)
 	}
 	if callsModel(w.with) {
 		w.work.Calls++
@@ -256,10 +276,33 @@ func (w *writer) summarize(ctx context.Context, req SummaryRequest) (summary Sum
 	return summary, nil
 }
 
-// call calls the summarizer, and turns a panic into an error.
+// call calls the summarizer, and turns a panic into an error. If the summarizer
+// calls a model, call waits for it until ctx ends or its time is up, and no longer.
 func (w *writer) call(ctx context.Context, req SummaryRequest) (summary Summary, err error) {
-	defer catch(&err, "Summarizer")
-	return w.with.Summarize(ctx, req)
+	const in = "Summarizer"
+	if !callsModel(w.with) {
+		defer catch(&err, in)
+		return w.with.Summarize(ctx, req)
+	}
+	bounded, cancel := w.bound(ctx)
+	defer cancel()
+	summary, err = await(bounded, in, func() (Summary, error) { return w.with.Summarize(bounded, req) })
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		err = context.Cause(bounded)
+	}
+	return summary, err
+}
+
+// bound returns ctx with the time that a call of the summarizer may take.
+func (w *writer) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ends := time.Now().Add(w.timeout)
+	switch {
+	case w.timeout > 0 && (w.until.IsZero() || ends.Before(w.until)):
+		return context.WithDeadlineCause(ctx, ends, fmt.Errorf("no answer within %v; raise Summarize.Timeout, or use a faster model: %w", w.timeout, context.DeadlineExceeded))
+	case !w.until.IsZero():
+		return context.WithDeadlineCause(ctx, w.until, fmt.Errorf("no answer within three quarters of the time until the deadline of ctx; give ctx more time, or use a faster model: %w", context.DeadlineExceeded))
+	}
+	return ctx, func() {}
 }
 
 func cloneAll(msgs []Message) []Message {

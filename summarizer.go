@@ -1,6 +1,9 @@
 package convo
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // A Summarizer writes summaries, usually by calling a model. The simplest one is a
 // function that calls yours:
@@ -10,17 +13,20 @@ import "context"
 //		return convo.Summary{Text: text}, err
 //	})
 type Summarizer interface {
-	// Summarize returns a summary of what req describes. It sets Text, and Stop
-	// and Usage if it knows them. A summary that is empty, cut off or longer
+	// Summarize returns a summary of what req describes. It sets Text, and Stop,
+	// Usage and Model if it knows them. A summary that is empty, cut off or longer
 	// than req.MaxTokens is refused with a [*RefusedError], and the conversation
 	// stays as it was.
 	//
-	// Summarize is called without a lock held, on the goroutine that asked for
-	// the summary. Calls for one History do not overlap, with two exceptions: if
-	// a call has not returned when its ctx ends, the next may start, and Handoff
-	// waits for no other call. A Summarizer that several histories share is
-	// called by several goroutines at once. Summarize must return soon after ctx
-	// ends; a result that arrives later is discarded.
+	// Summarize is called without a lock held, on a goroutine of its own. Calls
+	// for one History do not overlap, with two exceptions: if a call has not
+	// returned when its ctx ends, the next may start, and Handoff waits for no
+	// other call. A Summarizer that several histories share is called by several
+	// goroutines at once.
+	//
+	// The ctx ends when that of the compaction does, and after
+	// Summarize.Timeout. Summarize should return soon after; nobody waits for
+	// it any longer, and a result that arrives later is discarded.
 	Summarize(ctx context.Context, req SummaryRequest) (Summary, error)
 }
 
@@ -76,3 +82,11 @@ type SummaryRequest struct {
 	// Count returns the raw tokens of a text. Package convo always sets it.
 	Count func(string) int
 }
+
+// String returns what is asked for, without the texts.
+func (r SummaryRequest) String() string {
+	return fmt.Sprintf("request(%s to summarise in at most %d tokens)", counted(len(r.Messages), "message", "messages"), r.MaxTokens)
+}
+
+// GoString returns the same as String.
+func (r SummaryRequest) GoString() string { return r.String() }

@@ -27,13 +27,41 @@ type Summary struct {
 	// removed, or that were dropped without having been summarised.
 	Covers []Range
 
-	Stop  Stop  // why the model stopped writing
-	Usage Usage // what the model's provider reported for writing it
+	// What is known about the writing of it. None of it is saved.
+	Stop  Stop   // why the model stopped
+	Usage Usage  // what the model's provider reported
+	Model string // the model's name, for Report.Model; may be empty
 
 	// The History sets these fields; their values in an Edit are ignored.
 	Updates int       // how many times the first summary was updated
 	Tokens  int       // raw tokens, including the tags
 	Time    time.Time // when it was put into the view
+}
+
+// String returns the beginning of the text.
+func (s Summary) String() string { return s.print(false) }
+
+// Format prints what String returns. The verb %+v also prints what the summary
+// covers.
+func (s Summary) Format(f fmt.State, verb rune) { printTo(f, verb, s.print) }
+
+func (s Summary) print(ids bool) string {
+	covers := ""
+	if ids && len(s.Covers) > 0 {
+		covers = " of " + printRanges(s.Covers)
+	}
+	return fmt.Sprintf("summary(%s)%s", abbreviate(s.Text), covers)
+}
+
+// printRanges returns ranges as text, such as "3-9 12".
+func printRanges(ranges []Range) string {
+	texts := make([]string, len(ranges))
+	for i, r := range ranges {
+		if texts[i] = fmt.Sprint(r.First); r.Last != r.First {
+			texts[i] = fmt.Sprintf("%d-%d", r.First, r.Last)
+		}
+	}
+	return abbreviateList(texts)
 }
 
 // maxUpdates is the largest value of Summary.Updates.

@@ -12,7 +12,7 @@ import "slices"
 // what usage reports taught do not change. Afterwards nothing is compacted unasked
 // until Limits.MinFree was appended, or the request does not fit.
 //
-// Undo returns [ErrStale] and changes nothing if r is not the report of the newest
+// Undo returns a [*StaleError] and changes nothing if r is not the report of the newest
 // edit in place: a report of another [History], such as the one that h is a fork
 // of, of Append, of an edit that a Rollback has undone, or of an edit before the
 // newest. Undo them from the newest on.
@@ -24,7 +24,7 @@ func (h *History) Undo(r Report) error {
 	}
 	d := r.left
 	if d == nil || d.of != h.ident || len(h.applied) == 0 || d.version != h.applied[len(h.applied)-1] {
-		return ErrStale
+		return &StaleError{Reason: "the report is not that of the newest edit in place; undo edits from the newest on"}
 	}
 	h.applied = h.applied[:len(h.applied)-1]
 	h.putBackLocked(d)

@@ -32,8 +32,8 @@ import (
 // Both are kept separately for each model (see [History.SetModel]), survive
 // compactions, and are saved with a [Snapshot].
 //
-// RecordUsage returns [ErrStale] for a snapshot that is not one of this History,
-// and a [*ValueError] if a figure is negative or Usage.Input is less than its
+// RecordUsage returns a [*StaleError] for a snapshot that is not one of this
+// History, and a [*ValueError] if a figure is negative or Usage.Input is less than its
 // cached tokens.
 func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	if err := u.fault(); err != nil {
@@ -72,7 +72,7 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 		k.cal, h.sent, h.heard = next, at, true
 	}
 	h.knowledge = &k
-	if h.rewritten > at.version || h.showsTakenBackLocked(at) {
+	if h.rewritten > at.version || h.takenBackLocked(at) != 0 {
 		h.releaseViewsLocked(0) // at shows entries that have left the view
 		next = h.known().learned.of(model)
 	}

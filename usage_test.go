@@ -304,7 +304,7 @@ func TestRecordUsage_OfARequestBeforeTheCompaction(t *testing.T) {
 		calls := 0
 		opts := windowOf(4000, convo.Summarize{With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
 			calls++
-			time.Sleep(time.Minute)
+			time.Sleep(time.Second)
 			return convo.Summary{Text: "short"}, nil
 		}), MaxTokens: 100, Window: -1})
 		opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3000, 2000, 1000

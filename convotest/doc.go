@@ -24,7 +24,7 @@
 //
 // # Fakes
 //
-// [Canned] and [Echo] summarize as they should. [Slow], [Failing], [Flaky],
+// [Echo] summarizes as it should, and [Canned] says the same each time. [Slow], [Failing], [Flaky],
 // [Panicking], [Empty], [CutOff], [Growing] and [Deaf] each go wrong in one
 // way. [Recorder] records the requests to another summarizer. The zero value of
 // each is ready to use, each is safe for concurrent use, and each works in a

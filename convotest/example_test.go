@@ -10,18 +10,21 @@ import (
 	"github.com/seed-c1b73e60/convo/convotest"
 )
 
-// oldest drops the oldest exchange that is not floor.
-type oldest struct{}
-
-func (oldest) Name() string { return "oldest" }
-
-func (oldest) Compact(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
-	for x := range s.Exchanges() {
-		if !x.Floor {
-			return convo.Edit{Drop: x.IDs()}, nil
+// oldest drops the oldest exchanges that are not floor, until the target is
+// reached, but no more than most.
+func oldest(most int) convo.CompactionStrategy {
+	return convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		var e convo.Edit
+		dropped, left := 0, s.Tokens()
+		for x := range s.Exchanges() {
+			if !x.Floor && left > g.Target && dropped < most {
+				e.Drop = append(e.Drop, x.IDs()...)
+				left -= x.Tokens
+				dropped++
+			}
 		}
-	}
-	return convo.Edit{}, convo.ErrNoGain
+		return e, nil // with nothing in it, it declines
+	}).Named("oldest")
 }
 
 // results drops tool results, but not their calls.
@@ -40,10 +43,12 @@ func (results) Compact(_ context.Context, s *convo.Snapshot, _ convo.Goal) (conv
 }
 
 func ExampleCheckStrategy() {
-	fmt.Println(convotest.CheckStrategy(oldest{}))
+	fmt.Println(convotest.CheckStrategy(oldest(1000)))
+	fmt.Println(convotest.CheckStrategy(oldest(20)))
 	fmt.Println(convotest.CheckStrategy(results{}))
 	// Output:
 	// <nil>
+	// strategy "oldest": stops short of the target, though it can free more (case "many turns", goal "target 0", 734 tokens are left, the target is 0)
 	// strategy "results": drops part of an exchange (case "tool rounds", goal "tight", entry 4)
 }
 

@@ -27,7 +27,8 @@ type Canned struct {
 }
 
 // Summarize returns the summary.
-func (c Canned) Summarize(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+func (c Canned) Summarize(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
+	noteCall(ctx)
 	if c.Text == "" {
 		c.Text = cannedText
 	}
@@ -40,7 +41,8 @@ func (c Canned) Summarize(context.Context, convo.SummaryRequest) (convo.Summary,
 type Echo struct{}
 
 // Summarize returns the texts of the request.
-func (Echo) Summarize(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+func (Echo) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+	noteCall(ctx)
 	said := []string{req.Previous}
 	for _, m := range req.Messages {
 		said = append(said, m.Text())
@@ -72,6 +74,7 @@ type Slow struct {
 
 // Summarize waits, and calls the other summarizer.
 func (s Slow) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+	noteCall(ctx)
 	var over <-chan time.Time
 	if s.For > 0 {
 		timer := time.NewTimer(s.For)
@@ -92,7 +95,8 @@ type Failing struct {
 }
 
 // Summarize returns the error.
-func (f Failing) Summarize(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+func (f Failing) Summarize(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
+	noteCall(ctx)
 	if f.Err == nil {
 		f.Err = ErrFake
 	}
@@ -128,7 +132,8 @@ type Panicking struct {
 }
 
 // Summarize panics.
-func (p Panicking) Summarize(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+func (p Panicking) Summarize(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
+	noteCall(ctx)
 	if p.Value == nil {
 		p.Value = "convotest: fake summarizer panicked"
 	}
@@ -139,7 +144,8 @@ func (p Panicking) Summarize(context.Context, convo.SummaryRequest) (convo.Summa
 type Empty struct{}
 
 // Summarize returns the empty summary.
-func (Empty) Summarize(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+func (Empty) Summarize(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
+	noteCall(ctx)
 	return convo.Summary{}, nil
 }
 
@@ -156,7 +162,8 @@ func (CutOff) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Su
 type Growing struct{ calls atomic.Int64 }
 
 // Summarize returns the next summary.
-func (g *Growing) Summarize(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+func (g *Growing) Summarize(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
+	noteCall(ctx)
 	return convo.Summary{Text: strings.TrimSpace(strings.Repeat("more ", 50*int(g.calls.Add(1))))}, nil
 }
 
@@ -176,6 +183,7 @@ func (d *Deaf) Release() { d.closed.Do(func() { close(d.gate()) }) }
 
 // Summarize blocks, and calls the other summarizer.
 func (d *Deaf) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+	noteCall(ctx)
 	<-d.gate()
 	return or(d.With).Summarize(context.WithoutCancel(ctx), req)
 }
@@ -196,6 +204,7 @@ type Recorder struct {
 
 // Summarize records the request, and calls the other summarizer.
 func (r *Recorder) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+	noteCall(ctx)
 	own := cloneRequest(req)
 	r.mu.Lock()
 	r.requests = append(r.requests, own)

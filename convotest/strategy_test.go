@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -41,8 +42,8 @@ func TestCheckStrategy_AcceptsStrategiesThatFollowTheRules(t *testing.T) {
 		"ladder, panicking":   convo.Chain(with(convotest.Panicking{}), convo.Truncate{}),
 		"ladder, growing":     convo.Chain(with(&convotest.Growing{}), convo.Truncate{}),
 		"nested":              convo.Chain(convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{}), convo.Truncate{}),
-		"empty chain":         convo.Chain(),
-		"declines":            convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return convo.Edit{}, nil }),
+		"a function":          convo.StrategyFunc(truncated).Named("mine"),
+		"scores":              compact(middleOut),
 	}
 	for name, s := range good {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +235,7 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 			}
 			return convo.Edit{}, ctx.Err()
 		}), `does not return after ctx has ended (case "empty", goal "tight", ctx ended during the call)`},
-		{"never done", convo.Summarize{With: convotest.Slow{}}, `does not return within a minute`},
+		{"never done", convo.Summarize{With: convotest.Slow{}}, `fails, and never makes an edit ("convo: summarizer: no answer within three quarters of the time`},
 
 		{"panics", compact(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { panic("boom") }), `panics (case "empty", goal "tight", "boom"`},
 		{"panics at an open call", compact(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
@@ -276,7 +277,7 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 				<-release
 			}
 			return truncated(ctx, s, g)
-		}), `does not return after ctx has ended (case "empty", in a History`},
+		}), `does not return within a minute (case "empty", in a History`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -286,6 +287,165 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 				err := convotest.CheckStrategy(tt.s)
 				require.Error(t, err)
 				require.Regexp(t, `(?m)^strategy( "[^"]+")?: `+regexp.QuoteMeta(tt.want), err.Error())
+			})
+		})
+	}
+}
+
+// middleOut drops every other exchange outside the floor, then the others, until
+// the target is reached. That is unusual, and as useful as any.
+func middleOut(_ context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+	var e convo.Edit
+	left := s.Tokens()
+	for odd := range 2 {
+		i := 0
+		for x := range s.Exchanges() {
+			if x.Floor {
+				continue
+			}
+			if i++; i%2 == odd && left > g.Target {
+				e.Drop = append(e.Drop, x.IDs()...)
+				left -= x.Tokens
+			}
+		}
+	}
+	return e, nil
+}
+
+// droppable returns the exchanges outside the floor, oldest first.
+func droppable(s *convo.Snapshot) []convo.Exchange {
+	var list []convo.Exchange
+	for x := range s.Exchanges() {
+		if !x.Floor {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// drops returns a strategy that drops the exchanges that choose returns.
+func drops(choose func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange) compact {
+	return func(_ context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		var e convo.Edit
+		for _, x := range choose(droppable(s), s, g) {
+			e.Drop = append(e.Drop, x.IDs()...)
+		}
+		return e, nil
+	}
+}
+
+// share returns a strategy that drops the oldest exchanges, so many of a hundred.
+func share(percent int) compact {
+	return drops(func(all []convo.Exchange, _ *convo.Snapshot, _ convo.Goal) []convo.Exchange {
+		return all[:(len(all)*percent+99)/100]
+	})
+}
+
+// until returns the first of all that have to go to reach a target.
+func until(all []convo.Exchange, s *convo.Snapshot, target int) []convo.Exchange {
+	left, n := s.Tokens(), 0
+	for n < len(all) && left > target {
+		left -= all[n].Tokens
+		n++
+	}
+	return all[:n]
+}
+
+// Strategies that follow every rule of an edit and are of no use.
+func TestCheckStrategy_FailsUselessStrategies(t *testing.T) {
+	calls := func(with convo.Summarizer) compact { // although NoModel forbids it
+		return func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			g.NoModel = nil
+			return convo.Summarize{With: with}.Compact(ctx, s, g)
+		}
+	}
+	clearing := func(text string, newest bool) compact {
+		return func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+			var all convo.Edit
+			for _, x := range droppable(s) {
+				for _, id := range x.IDs() {
+					e, _ := s.Find(id)
+					for _, r := range e.Message.ToolResults() {
+						text := text
+						if text == "" && !newest {
+							text = r.Text() // the same again
+						}
+						if !r.Cleared && r.Text() != "" {
+							all.Clear = append(all.Clear, convo.Clear{ID: id, CallID: r.CallID, Text: text})
+						}
+					}
+				}
+			}
+			if newest {
+				all.Clear = all.Clear[len(all.Clear)/2:]
+			}
+			return all, nil
+		}
+	}
+	tests := []struct {
+		name string
+		s    convo.CompactionStrategy
+		want string
+	}{
+		{"does nothing", compact(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return convo.Edit{}, nil }), `never makes an edit`},
+		{"finds it never worth it", compact(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+			return convo.Edit{}, convo.ErrNoGain
+		}), `never makes an edit`},
+		{"an empty chain", convo.Chain(), `never makes an edit`},
+		{"a chain of nothing", convo.Chain(convo.Chain(), convo.SlidingWindow{Keep: 1 << 20}), `never makes an edit`},
+		{"clears by the same text", clearing("", false), `makes an edit that frees nothing (case "tool rounds", goal "tight")`},
+		{"drops one exchange", drops(func(all []convo.Exchange, _ *convo.Snapshot, _ convo.Goal) []convo.Exchange {
+			return all[:min(len(all), 1)]
+		}), `stops short of the target, though it can free more (case "many turns", goal "tight", `},
+		{"drops a tenth", share(10), `stops short of the target, though it can free more`},
+		{"frees a tenth of what is asked", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
+			return until(all, s, s.Tokens()-max(s.Tokens()-g.Target, 0)/10)
+		}), `stops short of the target, though it can free more`},
+		{"drops half, whatever the target", share(50), `stops short of the target, though it can free more`},
+		{"works on ten exchanges at most", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
+			return until(all[:min(len(all), 10)], s, g.Target)
+		}), `stops short of the target, though it can free more`},
+		{"drops half of what is there, and on", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
+			if g.Target < s.Tokens()/2 {
+				return until(all, s, g.Target)
+			}
+			return all[:len(all)/2]
+		}), `goes on although the target is reached`},
+		{"drops everything", share(100), `drops far more than the target asks for (case "many turns", goal "loose", `},
+		{"drops nine tenths, or more for a small target", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
+			return until(all, s, min(s.Tokens()/10, g.Target))
+		}), `drops far more than the target asks for`},
+		{"drops the newest first", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
+			slices.Reverse(all)
+			return until(all, s, g.Target)
+		}), `drops the newest exchanges first (case "many turns", goal "tight")`},
+		{"clears the newest half", clearing("", true), `clears the newest results first (case "tool rounds", goal "tight")`},
+		{"works for Prepare alone", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
+			if g.Reason != convo.ReasonHigh {
+				return nil
+			}
+			return until(all, s, g.Target)
+		}), `declines for one reason what it does for another (case "many turns", goal "target 0", unlike for goal "tight")`},
+		{"gives up at an overflow", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
+			if g.Reason == convo.ReasonOverflow {
+				return nil
+			}
+			return until(all, s, g.Target)
+		}), `declines for one reason what it does for another (case "many turns", goal "overflow", unlike for goal`},
+		{"calls a fake although it must not", calls(convotest.Echo{}), `calls a model although Goal.NoModel forbids it (case "many turns", goal "no model", a fake summarizer was called)`},
+		{"calls a failing model although it must not", convo.Chain(calls(convotest.Failing{}), convo.Truncate{}), `calls a model although Goal.NoModel forbids it`},
+		{"says that it called a model", calls(convo.SummarizerFunc(func(ctx context.Context, r convo.SummaryRequest) (convo.Summary, error) {
+			return convo.Extract{}.Summarize(ctx, r)
+		})), `calls a model although Goal.NoModel forbids it (case "many turns", goal "no model", Work.Calls is 1)`},
+		{"does not say whether it called one", summarized(convo.Summary{Text: "They spoke."}), `calls a model although Goal.NoModel forbids it (case "many turns", goal "no model", a summary without Work counts as a call)`},
+		{"always due", trigger{truncated, func(convo.Status) bool { return true }}, `is due for an empty conversation`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				err := convotest.CheckStrategy(tt.s)
+				require.Error(t, err)
+				require.Regexp(t, `(?m)^strategy "[^"]+": `+regexp.QuoteMeta(tt.want), err.Error())
 			})
 		})
 	}

@@ -31,6 +31,9 @@ func TestSummarizer(t testing.TB, s convo.Summarizer) {
 //   - It does not panic, and does not end the goroutine that it is called on.
 //   - Several goroutines may call it at once. Run the test with -race.
 //   - It may fail, but not for every request.
+//   - It is of use: what it returns depends on the request, is not the previous
+//     summary, and not its instructions. So let a model that stands in for yours
+//     answer with something of the prompt, as [Echo] does.
 //
 // The requests are made by a [convo.History]: short and long ones, with tool
 // calls, with texts that imitate tags, in Chinese, and with and without a
@@ -58,6 +61,9 @@ const (
 	ruleUsage    = "reports a negative usage figure"
 	ruleMessages = "changes the messages of the request"
 	ruleEachTime = "fails for every request"
+	ruleConstant = "returns the same text for every request"
+	rulePrevious = "returns the previous summary unchanged"
+	ruleRepeats  = "returns its instructions instead of a summary"
 	ruleAtOnce   = "breaks a rule when several goroutines call it: "
 )
 
@@ -84,19 +90,38 @@ func (c *summarizerCheck) all(reqs []request) {
 	}
 	var failure error
 	good := 0
+	texts := map[string]bool{}
+	previous, unchanged := 0, 0 // requests with a previous summary, and those that got it back
 	for _, r := range reqs {
-		broken, err := c.try(r)
+		text, broken, err := c.try(r)
 		for _, end := range broken {
 			c.add(end.rule, end.where(r.place())...)
 			if end.isStuck() {
 				return
 			}
 		}
-		if err == nil {
+		switch {
+		case err == nil:
 			good++
-		} else if failure == nil {
+			texts[text] = true
+			if r.Previous != "" {
+				previous++
+				if text == strings.TrimSpace(r.Previous) {
+					unchanged++
+				}
+			}
+			if strings.Contains(text, instructionOf(r)) {
+				c.add(ruleRepeats, r.place())
+			}
+		case failure == nil:
 			failure = err
 		}
+	}
+	if good > 2 && len(texts) == 1 {
+		c.add(ruleConstant)
+	}
+	if previous > 1 && unchanged == previous {
+		c.add(rulePrevious)
 	}
 	if good == 0 && failure != nil {
 		c.add(ruleEachTime, fmt.Sprintf("%.300q", failure))
@@ -111,12 +136,15 @@ func (c *summarizerCheck) ask(ctx context.Context, req convo.SummaryRequest) sum
 	return summary{sum, err}
 }
 
-// try makes one call, and returns the rules that it broke, and its error.
-func (c *summarizerCheck) try(r request) (broken []ending, err error) {
+// instructionOf returns the beginning of the instruction of a request.
+func instructionOf(r request) string { return r.Instruction[:min(len(r.Instruction), 60)] }
+
+// try makes one call, and returns its text, the rules that it broke, and its error.
+func (c *summarizerCheck) try(r request) (text string, broken []ending, err error) {
 	given := cloneRequest(r.SummaryRequest)
 	got, end := finish(func(ctx context.Context) summary { return c.ask(ctx, given) })
 	if end.rule != "" {
-		return []ending{end}, nil
+		return "", []ending{end}, nil
 	}
 	if !reflect.DeepEqual(given.Messages, r.Messages) || !reflect.DeepEqual(given.Pinned, r.Pinned) {
 		broken = append(broken, ending{rule: ruleMessages})
@@ -126,9 +154,9 @@ func (c *summarizerCheck) try(r request) (broken []ending, err error) {
 		broken = append(broken, ending{ruleUsage, fmt.Sprintf("%+v", u)})
 	}
 	if got.err != nil {
-		return broken, got.err
+		return "", broken, got.err
 	}
-	text := strings.TrimSpace(strings.ToValidUTF8(got.Text, "\uFFFD"))
+	text = strings.TrimSpace(strings.ToValidUTF8(got.Text, "\uFFFD"))
 	switch n := r.Count(text); {
 	case got.Stop != convo.StopDone:
 		broken = append(broken, ending{ruleStop, fmt.Sprintf("Stop is %q", got.Stop.String())})
@@ -137,7 +165,7 @@ func (c *summarizerCheck) try(r request) (broken []ending, err error) {
 	case n > r.MaxTokens:
 		broken = append(broken, ending{ruleLength, fmt.Sprintf("%d of %d tokens", n, r.MaxTokens)})
 	}
-	return broken, nil
+	return text, broken, nil
 }
 
 // atOnce makes several calls at the same time, two for each request.
@@ -146,7 +174,7 @@ func (c *summarizerCheck) atOnce(reqs []request) {
 	broken := make([][]ending, len(reqs))
 	var wg sync.WaitGroup
 	for i, r := range reqs {
-		wg.Go(func() { broken[i], _ = c.try(r) })
+		wg.Go(func() { _, broken[i], _ = c.try(r) })
 	}
 	wg.Wait()
 	for i, r := range reqs {

@@ -20,8 +20,6 @@ import (
 func TestCheckSummarizer_AcceptsSummarizersThatFollowTheRules(t *testing.T) {
 	good := map[string]convo.Summarizer{
 		"extract":  convo.Extract{},
-		"canned":   convotest.Canned{},
-		"usage":    convotest.Canned{Usage: convo.Usage{Input: 100, Output: 10}},
 		"echo":     convotest.Echo{},
 		"slow":     convotest.Slow{For: time.Second, With: convotest.Echo{}},
 		"flaky":    &convotest.Flaky{With: convotest.Echo{}},
@@ -94,13 +92,24 @@ func TestCheckSummarizer_NamesTheBrokenRule(t *testing.T) {
 			panic("not reached")
 		}), `ends the goroutine that it is called on`},
 		{"failing", convotest.Failing{}, `fails for every request ("convotest: fake summarizer failed")`},
+		{"says the same each time", convotest.Canned{}, `returns the same text for every request`},
+		{"a model that says ok", always(convo.Summary{Text: "OK.", Usage: convo.Usage{Input: 100, Output: 2}}), `returns the same text for every request`},
+		{"keeps the previous summary", convo.SummarizerFunc(func(ctx context.Context, r req) (convo.Summary, error) {
+			if r.Previous != "" {
+				return convo.Summary{Text: r.Previous}, nil
+			}
+			return convotest.Echo{}.Summarize(ctx, r)
+		}), `returns the previous summary unchanged`},
+		{"repeats the prompt", convo.SummarizerFunc(func(_ context.Context, r req) (convo.Summary, error) {
+			return convo.Summary{Text: r.Prompt[:min(len(r.Prompt), r.MaxTokens)]}, nil
+		}), `returns its instructions instead of a summary (request "short")`},
 		{"not for several", convo.SummarizerFunc(func(ctx context.Context, r req) (convo.Summary, error) {
 			defer inside.Add(-1)
 			if inside.Add(1) > 1 {
 				panic("two at once")
 			}
 			time.Sleep(time.Second)
-			return convotest.Canned{}.Summarize(ctx, r)
+			return convotest.Echo{}.Summarize(ctx, r)
 		}), `breaks a rule when several goroutines call it: panics (request "`},
 	}
 	for _, tt := range tests {

@@ -52,15 +52,28 @@ func exchangesOf(s *convo.Snapshot) map[convo.ID]*exchange {
 		}
 	}
 	mark(newest, "the newest exchange")
+	markUsers := func(of map[convo.ID]*exchange, turn int, floor string) {
+		for _, e := range s.All() {
+			if e.Turn != turn || e.Message.Role == convo.RoleSystem {
+				continue
+			}
+			if e.Message.Role != convo.RoleUser {
+				break
+			}
+			mark(of[e.ID], floor)
+		}
+	}
 	last, _ := s.Find(newest.ids[0])
-	for _, e := range s.All() {
-		if e.Turn != last.Turn || e.Message.Role == convo.RoleSystem {
-			continue
+	markUsers(of, last.Turn, "a user message of the newest turn")
+	for i := s.Len() - 1; i >= 0; i-- {
+		e, _ := s.At(i)
+		if e.Message.Role == convo.RoleTool {
+			mark(of[e.ID], "a round of tool calls that no assistant message has followed yet")
+			markUsers(of, e.Turn, "a user message before such a round")
 		}
 		if e.Message.Role != convo.RoleUser {
 			break
 		}
-		mark(of[e.ID], "a user message of the newest turn")
 	}
 	return of
 }
@@ -145,7 +158,7 @@ func floorFault(before, after *convo.Snapshot) string {
 		if !ok {
 			return fmt.Sprintf("entry %d, %s, is missing", was.ID, x.floor)
 		}
-		if !reflect.DeepEqual(was.Message, is.Message) {
+		if !reflect.DeepEqual(was.Message, is.Message) && !isCut(was, is) {
 			return fmt.Sprintf("entry %d, %s, has changed", was.ID, x.floor)
 		}
 	}
@@ -153,6 +166,13 @@ func floorFault(before, after *convo.Snapshot) string {
 		return "the ephemeral message is missing"
 	}
 	return ""
+}
+
+// isCut reports whether the History has cut results of an entry, as it does when
+// the floor alone is over the limit.
+func isCut(was, is convo.Entry) bool {
+	return !was.Pinned && is.Missing > was.Missing &&
+		!slices.ContainsFunc(is.Message.ToolResults(), func(r convo.ToolResult) bool { return r.Cleared })
 }
 
 // A picture holds everything that a snapshot shows, for a comparison.

@@ -44,9 +44,9 @@ var mutants = []mutant{
 	{name: "a snapshot that an append writes into", file: "state.go", text: "c.sys, c.list, c.pins = slices.Clip(s.sys), slices.Clip(s.list), slices.Clip(s.pins)", with: "c.pins = slices.Clip(s.pins)"},
 
 	// Edits.
-	{name: "an edit that drops what has become floor", file: "edit_apply.go", text: "			case floor.has(i):\n				return ErrStale\n", with: ""},
+	{name: "an edit that drops what has become floor", file: "edit_apply.go", text: "			case floor.has(i):\n				return &StaleError{", with: "			case floor.has(i) && false:\n				return &StaleError{"},
 	{name: "an edit that drops what was pinned since", file: "edit_apply.go", text: "			case floor.pinned(i):\n				done.pinned = append(done.pinned, e.id)\n", with: "			case floor.pinned(i) && false:\n"},
-	{name: "a second summary", file: "edit_apply.go", text: "	if ed.newSummary != nil && s.summary != ed.oldSummary {\n		return done, ErrStale\n	}\n", with: ""},
+	{name: "a second summary", file: "edit_apply.go", text: "	if ed.newSummary != nil && s.summary != ed.oldSummary {\n", with: "	if ed.newSummary != nil && s.summary != ed.oldSummary && false {\n"},
 	{name: "SplicePrefix by count", file: "edit.go", text: "	r, err := h.Apply(at, e)\n", with: "	at = h.Snapshot()\n	for i := range e.Drop {\n		e.Drop[i] = at.list[min(i, len(at.list)-1)].id\n	}\n	r, err := h.Apply(at, e)\n"},
 
 	// Never stuck, originals, Undo.
@@ -64,7 +64,7 @@ var mutants = []mutant{
 	{name: "Undo keeps the summary", file: "undo.go", text: "	h.edits, h.summary, h.touched = d.edits, d.summary, d.touched\n", with: "	h.edits, h.touched = d.edits, d.touched\n"},
 	{name: "Undo of an edit that a rollback has undone", file: "rollback.go", text: "	for len(h.applied) > 0 && h.applied[len(h.applied)-1] > at.version {\n", with: "	for false {\n"},
 	{name: "compacted again right behind an Undo", file: "undo.go", text: "	h.heldSince, h.heldAt = h.version, h.appendedEver\n", with: "", test: "TestUndo_Holds"},
-	{name: "a compaction under way takes back what Undo put back", file: "compact_attempt.go", text: "		return ErrStale // an edit was undone meanwhile\n", with: "", test: "TestUndo_DuringACompaction"},
+	{name: "a compaction under way takes back what Undo put back", file: "compact_attempt.go", text: "		return &StaleError{Reason: \"an edit was undone meanwhile, which holds compactions up; see History.Undo\"}\n", with: "", test: "TestUndo_DuringACompaction"},
 
 	// Rollbacks.
 	{name: "a snapshot that a rollback writes into", file: "rollback.go", text: "	seen := n < h.seen\n", with: "	seen := false\n", test: "TestRewind_LeavesSnapshotsAlone"},
@@ -85,13 +85,17 @@ var mutants = []mutant{
 	{name: "compacting twice", file: "compact.go", text: "	case h.compacted == h.version && total <= m.limit:\n", with: "	case h.compacted == h.version && total < 0:\n"},
 	{name: "a strategy that runs when the floor is too large", file: "compact_attempt.go", text: "	if a.scale.Weigh(w.total()) <= a.limit {\n", with: "	if a.scale.Weigh(w.total()) >= 0 {\n"},
 	{name: "half a turn without its user messages", file: "cut.go", text: "a.user && inside && a.turn == list[place].turn", with: "a.user && inside && a.turn < 0", test: "TestTruncate"},
-	{name: "a snapshot that a strategy can change", file: "compact_attempt.go", text: "h.opts.Strategy, &own, a.goal)", with: "h.opts.Strategy, a.at, a.goal)\n	_ = own", test: "TestHostile_KeepsAndChanges"},
+	{name: "a snapshot that a strategy can change", file: "compact_attempt.go", text: "h.opts.Strategy, h.direct, &own, a.goal)", with: "h.opts.Strategy, h.direct, a.at, a.goal)\n	_ = own", test: "TestHostile_KeepsAndChanges"},
 	{name: "no second attempt after a stale edit", file: "compact_attempt.go", text: "r.Outcome == OutcomeStale && !f.unattended", with: "false", test: "TestFlight_Stale"},
 	{name: "a second attempt in the background", file: "compact_attempt.go", text: "r.Outcome == OutcomeStale && !f.unattended", with: "r.Outcome == OutcomeStale", test: "TestFlight_Stale"},
 	{name: "one round, though more was appended meanwhile", file: "compact.go", text: "r.Outcome != OutcomeApplied || r.Fits {\n", with: "true {\n", test: "TestFlight_LooksAgain"},
 	{name: "a waiter that frees the slot of another", file: "compact_flight.go", text: "		case <-ctx.Done():\n", with: "		case <-ctx.Done():\n			<-h.slot\n", test: "TestFlight_WaitsUnderItsOwnContext"},
-	{name: "a late edit is applied", file: "compact_flight.go", text: "	if !f.stop() {\n", with: "	if !f.stop() && false {\n", test: "TestFlight_DeafStrategy"},
-	{name: "a strategy that ignores its ctx keeps the slot", file: "compact_flight.go", text: "context.AfterFunc(f.ctx, f.releaseSlot)", with: "context.AfterFunc(f.ctx, func() {})", test: "TestFlight_DeafStrategy"},
+	{name: "a late edit is applied", file: "compact_attempt.go", text: "	if a.f.ctx.Err() != nil {\n		return endOf(a.f.ctx) //", with: "	if a.f.ctx.Err() != nil && false {\n		return endOf(a.f.ctx) //", test: "TestEndedContext_JustBeforeTheEdit"},
+	{name: "a strategy that ignores its ctx holds its caller", file: "strategy.go", text: "	if direct {\n", with: "	if direct || true {\n", test: "TestFlight_DeafStrategy"},
+	{name: "a summarizer that ignores its ctx holds its caller", file: "summarize.go", text: "	summary, err = await(bounded, in, func() (Summary, error) { return w.with.Summarize(bounded, req) })\n", with: "	summary, err = w.with.Summarize(bounded, req)\n	_ = in\n", test: "TestTimeout_NextLinksRun"},
+	{name: "a model call without a bound", file: "summarize.go", text: "	case w.timeout > 0 && (", with: "	case w.timeout > 1<<62 && (", test: "TestTimeout_NextLinksRun"},
+	{name: "a model call that leaves no time", file: "summarize.go", text: "deadline.Add(-left / 4)", with: "deadline.Add(-left / 400)", test: "TestTimeout_NextLinksRun"},
+	{name: "a link runs though ctx has ended", file: "strategy.go", text: "	if ctx.Err() != nil {\n		return \"\", Edit{Work: &Work{}}, causeOf(ctx)\n	}\n", with: "", test: "TestBreaker_NotOpenedWithoutACall"},
 
 	// One request.
 	{name: "a queued message between a request and its answer", file: "queue.go", text: " || h.isAnswerDueLocked()", with: "", test: "TestDo_ViewChanges|TestDo_QueueWhileAppending"},
@@ -116,9 +120,14 @@ var mutants = []mutant{
 	{name: "Recover succeeds without a retry", file: "recover.go", text: "	return false, report, fmt.Errorf(\"%w; the provider said: %w\", err, cause)\n", with: "	return false, report, nil\n"},
 	{name: "Wait returns how the compaction went", file: "compact_background.go", text: "		return b.report.clone(), nil\n	case <-ctx.Done():\n", with: "		return b.report.clone(), b.report.Cause\n	case <-ctx.Done():\n"},
 	{name: "a closed History says that the request fits", file: "compact_flight.go", text: "cause != ErrClosed && cause != ErrReentrant", with: "cause != ErrReentrant"},
+	{name: "%+v without call ids", file: "print.go", text: "	if !ids || id == \"\" {\n", with: "	if ids || id == \"\" {\n", test: "TestPrinting_ShowsIDsAndNoEssays"},
+	{name: "a breakdown that does not add up", file: "breakdown.go", text: "		shared = share\n", with: "		shared = share + 1\n", test: "TestBreakdown"},
+	{name: "a kit that lets a strategy stop short", file: "convotest/useful.go", text: "	case more <= first/4:\n", with: "	case more <= first*4:\n", test: "TestCheckStrategy_FailsUselessStrategies"},
 
 	// Summaries.
 	{name: "no breaker", file: "breaker.go", text: "	if b.failures == 0 {\n", with: "	if b.failures >= 0 {\n", test: "TestBreaker$|TestAttempts"},
+	{name: "a breaker that hides the failure", file: "breaker.go", text: "func (e *breakerError) Unwrap() error { return e.cause }", with: "func (e *breakerError) Unwrap() error { return nil }", test: "TestBreaker_ShowsTheFailure"},
+	{name: "the end of another caller's ctx", file: "compact_attempt.go", text: "		err = errors.New(err.Error())\n", with: "		_ = errors.New\n", test: "TestBreaker_ShowsTheFailure"},
 	{name: "a breaker that stays open", file: "compact_attempt.go", text: "		h.breaker = breaker{}\n", with: "", test: "TestBreaker_Resets"},
 	{name: "a summary that frees too little", file: "compact_attempt.go", text: "a.summary.checkUsable(freed-(a.at.raw()-a.view.raw()), int64(a.goal.MinFree))", with: "a.summary.checkUsable(freed, 0)", test: "TestSummarize_FreesTooLittle"},
 	{name: "a summarizer that reads markers", file: "summarize.go", text: "source{id, read.Message}", with: "source{id, s.find(id).msg}", test: "TestChain"},

@@ -1,0 +1,184 @@
+package convo
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// A Breakdown says what fills the window of a request, in tokens. The fields from
+// System to Ephemeral add up to [Estimate].Tokens; together with Free and Reserve
+// they add up to Window.
+type Breakdown struct {
+	System    int // system messages
+	Tools     int // Limits.Tools, or what usage reports have shown that requests carry beside messages
+	Summary   int // the summary
+	User      int // user messages, but for media
+	Assistant int // assistant messages, but for what follows
+	Reasoning int // the model's reasoning
+	Calls     int // tool calls
+	Results   int // tool results, but for media
+	Media     int // images and other files in all of these messages
+	Ephemeral int // ephemeral messages
+
+	Pinned int // the share of pinned exchanges in the above
+
+	Free    int // of the window; negative if the request is too large
+	Reserve int // Limits.Reserve, for the answer
+	Window  int // Limits.Window; 0 if there is none, and then Free and Reserve are 0 too
+}
+
+// kinds returns the fields that add up to the estimate, in their order.
+func (b *Breakdown) kinds() []*int {
+	return []*int{&b.System, &b.Tools, &b.Summary, &b.User, &b.Assistant, &b.Reasoning, &b.Calls, &b.Results, &b.Media, &b.Ephemeral}
+}
+
+// String lists in one line what there is, largest first:
+//
+//	results 52,100, user 9,300, tools 4,000, system 1,200 (pinned 2,000); free 45,400 and reserve 16,000 of 128,000
+func (b Breakdown) String() string {
+	names := []string{"system", "tools", "summary", "user", "assistant", "reasoning", "calls", "results", "media", "ephemeral"}
+	type kind struct {
+		name   string
+		tokens int
+	}
+	var all []kind
+	for i, n := range b.kinds() {
+		if *n != 0 {
+			all = append(all, kind{names[i], *n})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b kind) int { return cmp.Compare(b.tokens, a.tokens) })
+	texts := make([]string, len(all))
+	for i, k := range all {
+		texts[i] = k.name + " " + grouped(k.tokens)
+	}
+	out := cmp.Or(strings.Join(texts, ", "), "empty")
+	if b.Pinned > 0 {
+		out += fmt.Sprintf(" (pinned %s)", grouped(b.Pinned))
+	}
+	if b.Window > 0 {
+		out += fmt.Sprintf("; free %s and reserve %s of %s", grouped(b.Free), grouped(b.Reserve), grouped(b.Window))
+	}
+	return out
+}
+
+// Breakdown says what the request of this snapshot is made of, at the limits and
+// with the estimate that were in force when the snapshot was made. A snapshot that
+// belongs to no History has no Window.
+//
+// Messages with several kinds of content are counted again, so it takes time
+// linear in the view. If the Tokenizer panics, the message counts by its role.
+func (s *Snapshot) Breakdown() Breakdown {
+	var raw Breakdown // in raw tokens
+	raw.System, raw.Summary, raw.Ephemeral = clampInt(s.sysRaw), clampInt(s.summary.tokens()), clampInt(s.eph.tokens())
+	counter := s.counter()
+	for _, e := range s.list {
+		raw.addEntry(e, counter)
+	}
+	scale := s.scale()
+	scale.Prior = s.setting.prior
+	if s.owner == nil && scale.Prior.Ratio == 0 { // no History has made the snapshot
+		scale.Prior.Ratio = 1
+	}
+	if scale.Known == nil {
+		scale.Overhead = s.setting.tools
+	}
+	var b Breakdown
+	b.Tools = clampInt(scale.Overhead)
+	rest, whole := scale.Tokens()-scale.Overhead, s.raw()
+	// Rounding the sums, and not the shares, keeps the total.
+	sum, shared := int64(0), int64(0)
+	to := b.kinds()
+	for i, n := range raw.kinds() {
+		if to[i] == &b.Tools {
+			continue
+		}
+		sum += int64(*n)
+		share := portion(rest, sum, whole)
+		*to[i] = clampInt(share - shared)
+		shared = share
+	}
+	b.Pinned = clampInt(portion(rest, s.pinRaw, whole))
+	if w := s.setting.window; w > 0 {
+		b.Window, b.Reserve = clampInt(w), clampInt(s.setting.reserve)
+		b.Free = clampInt(w - s.setting.reserve - scale.Tokens())
+	}
+	return b
+}
+
+// portion returns n * part / whole, or 0 if whole is 0. None of them is negative,
+// and part is at most whole.
+func portion(n, part, whole int64) int64 {
+	if whole <= 0 {
+		return 0
+	}
+	high, low := bits.Mul64(uint64(max(n, 0)), uint64(part))
+	quotient, _ := bits.Div64(high, low, uint64(whole))
+	return int64(quotient)
+}
+
+// addEntry adds the raw tokens of an entry that is not a system message.
+func (b *Breakdown) addEntry(e *entry, counter *counter) {
+	own := &b.Assistant // of the message itself
+	switch e.msg.Role {
+	case RoleUser:
+		own = &b.User
+	case RoleTool:
+		own = &b.Results
+	}
+	rest := e.tokens
+	if !e.isPlain() {
+		var parts Breakdown
+		if parts.addParts(e.msg.Parts, counter) == nil {
+			for _, p := range []struct{ from, to *int }{{&parts.Reasoning, &b.Reasoning}, {&parts.Calls, &b.Calls}, {&parts.Media, &b.Media}} {
+				n := min(int64(*p.from), rest)
+				*p.to += int(n)
+				rest -= n
+			}
+		}
+	}
+	*own += clampInt(rest)
+}
+
+// isPlain reports whether an entry holds nothing but what is counted by its role.
+func (e *entry) isPlain() bool {
+	return !slices.ContainsFunc(e.msg.Parts, func(p Part) bool {
+		switch p := p.(type) {
+		case Reasoning, ToolCall, Media:
+			return true
+		case ToolResult:
+			return slices.ContainsFunc(p.Parts, func(p Part) bool { _, ok := p.(Media); return ok })
+		}
+		return false
+	})
+}
+
+// addParts adds the reasoning, calls and media among parts. The only error is a
+// panic of the Tokenizer.
+func (b *Breakdown) addParts(parts []Part, counter *counter) (err error) {
+	defer catch(&err, "Options.Tokenizer")
+	for _, p := range parts {
+		to := &b.Media
+		switch p := p.(type) {
+		case Reasoning:
+			to = &b.Reasoning
+		case ToolCall:
+			to = &b.Calls
+		case Media:
+		case ToolResult:
+			for _, p := range p.Parts {
+				if m, ok := p.(Media); ok {
+					b.Media += clampInt(counter.parts([]Part{m}))
+				}
+			}
+			continue
+		default:
+			continue
+		}
+		*to += clampInt(counter.parts([]Part{p}))
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package convotest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// How a strategy can follow the rules and be of no use.
+const (
+	ruleNever     = "never makes an edit"
+	ruleFreesNone = "makes an edit that frees nothing"
+	ruleShort     = "stops short of the target, though it can free more"
+	ruleGoesOn    = "goes on although the target is reached"
+	ruleFar       = "drops far more than the target asks for"
+	ruleNewest    = "drops the newest exchanges first"
+	ruleNewestOut = "clears the newest results first"
+	ruleReason    = "declines for one reason what it does for another"
+	ruleModel     = "calls a model although Goal.NoModel forbids it"
+)
+
+// watchKey is the key of the ctx value that counts calls of the fakes.
+type watchKey struct{}
+
+// noteCall counts a call of a fake for a check that watches.
+func noteCall(ctx context.Context) {
+	if n, ok := ctx.Value(watchKey{}).(*atomic.Int64); ok {
+		n.Add(1)
+	}
+}
+
+// watch returns ctx with a counter of the calls of fakes.
+func watch(ctx context.Context) (context.Context, *atomic.Int64) {
+	n := new(atomic.Int64)
+	return context.WithValue(ctx, watchKey{}, n), n
+}
+
+// model checks that no model was called if the goal forbids it. calls are those of
+// the fakes.
+func (c *strategyCheck) model(g convo.Goal, got planned, calls int64, where []string) {
+	where = slices.Clip(where)
+	switch w := got.edit.Work; {
+	case g.NoModel == nil:
+	case calls > 0:
+		c.add(ruleModel, append(where, "a fake summarizer was called")...)
+	case w != nil && w.Calls > 0:
+		c.add(ruleModel, append(where, fmt.Sprintf("Work.Calls is %d", w.Calls))...)
+	case w == nil && got.err == nil && got.edit.Summary != nil && got.edit.Summary.Text != "":
+		c.add(ruleModel, append(where, "a summary without Work counts as a call")...)
+	}
+}
+
+// useful checks whether an edit that leaves next of s does what the goal asks for.
+func (c *strategyCheck) useful(s, next *convo.Snapshot, e convo.Edit, g goal, where []string) {
+	where = slices.Clip(where)
+	if isNewestFirst(s, func(x convo.Exchange) (is, can bool) { return slices.Contains(e.Drop, x.First), true }) {
+		c.add(ruleNewest, where...)
+	}
+	if isNewestFirst(s, func(x convo.Exchange) (is, can bool) { return clearsIn(s, e, x) }) {
+		c.add(ruleNewestOut, where...)
+	}
+	failed := e.Work != nil && slices.ContainsFunc(e.Work.Links, func(l convo.Link) bool { return l.Outcome == convo.OutcomeFailed })
+	if g.Reason == convo.ReasonTrigger || g.MinFree > s.Tokens() || failed {
+		return // the strategy decides itself how far to go, or would have gone further
+	}
+	if e.Summary == nil && len(e.Drop) > 0 && g.Target >= s.Tokens()/2 && next.Tokens() < g.Target/2 && !c.hasOwnMeasure() {
+		c.add(ruleFar, append(where, fmt.Sprintf("%d tokens are left, and may be %d", next.Tokens(), g.Target))...)
+	}
+	own := *next
+	got, end := finish(c.plan(&own, g.Goal))
+	if end.rule != "" || got.err != nil || isZero(got.edit) {
+		return
+	}
+	again, err := next.With(got.edit)
+	if err != nil {
+		return // judge says so, if it happens in the first place
+	}
+	// A summary may be written a little shorter the second time.
+	first, more := s.Tokens()-next.Tokens(), next.Tokens()-again.Tokens()
+	switch {
+	case more <= first/4:
+	case next.Tokens() > g.Target:
+		c.add(ruleShort, append(where, fmt.Sprintf("%d tokens are left, the target is %d", next.Tokens(), g.Target))...)
+	default:
+		c.add(ruleGoesOn, append(where, fmt.Sprintf("%d tokens are left, the target is %d", next.Tokens(), g.Target))...)
+	}
+}
+
+// hasOwnMeasure reports whether the strategy is a Trigger that is ever due.
+func (c *strategyCheck) hasOwnMeasure() bool {
+	t, ok := c.s.(convo.Trigger)
+	if !ok {
+		return false
+	}
+	due, end := finish(func(context.Context) bool {
+		return t.Due(convo.Status{Entries: 1 << 20, Turns: 1 << 20, Tokens: 1 << 30, Upper: 1 << 30, Appended: 1 << 30})
+	})
+	return end.rule == "" && due
+}
+
+// isNewestFirst reports whether, of the exchanges outside the floor that can be
+// touched, the newest are, and several older ones are not.
+func isNewestFirst(s *convo.Snapshot, touch func(convo.Exchange) (is, can bool)) bool {
+	touched, left, mixed := 0, 0, false
+	for x := range s.Exchanges() {
+		if x.Floor {
+			continue
+		}
+		switch is, can := touch(x); {
+		case !can:
+		case is:
+			touched++
+		default:
+			left++
+			mixed = mixed || touched > 0
+		}
+	}
+	return touched > 1 && left > 1 && !mixed
+}
+
+// clearsIn reports whether an edit clears a result of an exchange, and whether
+// there is one to clear.
+func clearsIn(s *convo.Snapshot, e convo.Edit, x convo.Exchange) (is, can bool) {
+	for _, id := range x.IDs() {
+		entry, _ := s.Find(id)
+		for _, r := range entry.Message.ToolResults() {
+			can = can || !r.Cleared && r.Text() != ""
+		}
+		is = is || slices.ContainsFunc(e.Clear, func(c convo.Clear) bool { return c.ID == id })
+	}
+	return is && can, can
+}
+
+// A use is for which goals a strategy made an edit in one case.
+type use struct {
+	did      string // a goal for which it freed a good part
+	declined []string
+}
+
+// add adds a goal for which the strategy freed so many tokens of all.
+func (u *use) add(g goal, freed, all int) {
+	if slices.Contains(alikeGoals, g.name) && freed > all/4 {
+		u.did = g.name
+	}
+}
+
+// alikeGoals ask for about as much, each for another reason.
+var alikeGoals = []string{"tight", "target 0", "fit", "overflow"}
+
+// fault returns a goal for which the strategy declined, and one for which it did
+// not. They are empty if there are no such two.
+func (u *use) fault() (declined, did string) {
+	if u.did == "" {
+		return "", ""
+	}
+	for _, name := range alikeGoals {
+		if slices.Contains(u.declined, name) {
+			return name, u.did
+		}
+	}
+	return "", ""
+}

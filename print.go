@@ -1,0 +1,227 @@
+package convo
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
+)
+
+// The types of this package that hold what was said print the beginning of each
+// text, so that a log or a failing test stays readable. With the verb %+v they
+// also print the IDs of calls. In a structured log they show sizes alone.
+
+// maxPrinted is how many bytes of a text, and maxPrintedParts how many parts of a
+// message or an edit, are printed.
+const (
+	maxPrinted      = 64
+	maxPrintedParts = 16
+)
+
+func abbreviate(s string) string {
+	if len(s) <= maxPrinted {
+		return s
+	}
+	return fmt.Sprintf("%s… (%d bytes)", s[:text.Floor(s, maxPrinted)], len(s))
+}
+
+// abbreviateList returns a list of texts, separated by spaces, or its beginning if
+// it is long.
+func abbreviateList(texts []string) string {
+	if n := len(texts) - maxPrintedParts; n > 0 {
+		texts = append(slices.Clip(texts[:maxPrintedParts]), fmt.Sprintf("… (%d more)", n))
+	}
+	return strings.Join(texts, " ")
+}
+
+// printTo implements Format for a type. The function returns its text, with IDs or
+// without.
+func printTo(f fmt.State, verb rune, text func(ids bool) string) {
+	if verb == 'v' && (f.Flag('+') || f.Flag('#')) {
+		_, _ = io.WriteString(f, text(f.Flag('+')))
+		return
+	}
+	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), text(false))
+}
+
+// String returns the role, the author and the beginning of each part.
+func (m Message) String() string { return m.print(false) }
+
+// Format prints what String returns. The verb %+v also prints the IDs of calls and
+// results.
+func (m Message) Format(f fmt.State, verb rune) { printTo(f, verb, m.print) }
+
+func (m Message) print(ids bool) string {
+	var b strings.Builder
+	b.WriteString(abbreviate(string(m.Role)))
+	if m.Author != "" {
+		fmt.Fprintf(&b, " %q", abbreviate(m.Author))
+	}
+	b.WriteString(":")
+	if len(m.Parts) > 0 {
+		b.WriteString(" " + printParts(m.Parts, ids))
+	}
+	return b.String()
+}
+
+// LogValue returns the role, the author, and the kind and size of each part,
+// but none of the content.
+func (m Message) LogValue() slog.Value {
+	sizes := make([]string, len(m.Parts))
+	for i, p := range m.Parts {
+		sizes[i] = partSize(p)
+	}
+	return slog.GroupValue(slog.String("role", abbreviate(string(m.Role))), slog.String("author", abbreviate(m.Author)),
+		slog.String("parts", strings.Join(sizes, ", ")))
+}
+
+// Format prints the text, and with the verbs %+v and %#v only its beginning.
+func (t Text) Format(f fmt.State, verb rune) {
+	s := string(t)
+	if verb == 'v' && (f.Flag('+') || f.Flag('#')) {
+		s = abbreviate(s)
+	}
+	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), s)
+}
+
+// String returns the beginning of the text.
+func (r Reasoning) String() string { return r.print(false) }
+
+// Format prints what String returns. The verb %+v also prints the ID.
+func (r Reasoning) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
+
+func (r Reasoning) print(ids bool) string {
+	return fmt.Sprintf("reasoning%s(%s)", printID(r.ID, ids), abbreviate(r.Text))
+}
+
+// LogValue returns the size, but none of the text.
+func (r Reasoning) LogValue() slog.Value { return slog.StringValue(partSize(r)) }
+
+// String returns the name of the tool and the beginning of the arguments.
+func (c ToolCall) String() string { return c.print(false) }
+
+// Format prints what String returns. The verb %+v also prints the ID.
+func (c ToolCall) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
+
+func (c ToolCall) print(ids bool) string {
+	return fmt.Sprintf("call %s%s(%s)", abbreviate(c.Name), printID(c.ID, ids), abbreviate(c.Arguments))
+}
+
+// LogValue returns the name of the tool and the size of the arguments.
+func (c ToolCall) LogValue() slog.Value { return slog.StringValue(partSize(c)) }
+
+// String returns the name of the tool and the beginning of each part.
+func (r ToolResult) String() string { return r.print(false) }
+
+// Format prints what String returns. The verb %+v also prints the ID of the call.
+func (r ToolResult) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
+
+func (r ToolResult) print(ids bool) string {
+	kind := "result"
+	if r.IsError {
+		kind = "error"
+	}
+	var parts []Part
+	for _, p := range r.Parts {
+		if _, nested := p.(ToolResult); !nested {
+			parts = append(parts, p)
+		}
+	}
+	return fmt.Sprintf("%s of %s%s(%s)", kind, abbreviate(r.Name), printID(r.CallID, ids), printParts(parts, ids))
+}
+
+// LogValue returns the name of the tool and the size of the text.
+func (r ToolResult) LogValue() slog.Value { return slog.StringValue(partSize(r)) }
+
+// String returns the MIME type, and the size or the address.
+func (m Media) String() string {
+	if m.Data == "" {
+		return fmt.Sprintf("media(%s %s)", abbreviate(m.MIME), abbreviate(m.URL))
+	}
+	return fmt.Sprintf("media(%s, %d bytes)", abbreviate(m.MIME), len(m.Data)/4*3)
+}
+
+// GoString returns the same as String.
+func (m Media) GoString() string { return m.String() }
+
+// LogValue returns the MIME type and the size.
+func (m Media) LogValue() slog.Value { return slog.StringValue(partSize(m)) }
+
+// String returns the format and the size.
+func (o Opaque) String() string {
+	return fmt.Sprintf("opaque(%s, %d bytes)", abbreviate(o.Format), len(o.JSON))
+}
+
+// GoString returns the same as String.
+func (o Opaque) GoString() string { return o.String() }
+
+// LogValue returns the size.
+func (o Opaque) LogValue() slog.Value { return slog.StringValue(partSize(o)) }
+
+// printID returns an ID in brackets, if it is to be printed.
+func printID(id string, ids bool) string {
+	if !ids || id == "" {
+		return ""
+	}
+	return "[" + abbreviate(id) + "]"
+}
+
+func printParts(parts []Part, ids bool) string {
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		switch p := p.(type) {
+		case Text:
+			texts[i] = abbreviate(string(p))
+		case interface{ print(ids bool) string }:
+			texts[i] = p.print(ids)
+		case Media, Opaque:
+			texts[i] = fmt.Sprint(p)
+		default: // a type that a History refuses
+			texts[i] = fmt.Sprintf("%T", p)
+		}
+	}
+	return abbreviateList(texts)
+}
+
+// partSize returns the kind of a part and its size in bytes.
+func partSize(p Part) string {
+	switch p := p.(type) {
+	case Text:
+		return fmt.Sprintf("text %d", len(p))
+	case Reasoning:
+		return fmt.Sprintf("reasoning %d", len(p.Text)+len(p.Signature)+len(p.Encrypted))
+	case ToolCall:
+		return fmt.Sprintf("call %s %d", abbreviate(p.Name), len(p.Arguments))
+	case ToolResult:
+		return fmt.Sprintf("result of %s %d", abbreviate(p.Name), textSize(p.Parts))
+	case Media:
+		return fmt.Sprintf("%s %d", abbreviate(p.MIME), len(p.Data)/4*3)
+	case Opaque:
+		return fmt.Sprintf("opaque %d", len(p.JSON))
+	}
+	return fmt.Sprintf("%T", p)
+}
+
+// grouped returns a number with a comma between groups of three digits.
+func grouped(n int) string {
+	s := fmt.Sprint(n)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
+// counted returns a number and what it counts, in singular or plural.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return grouped(n) + " " + many
+}
