@@ -77,7 +77,7 @@ func (f *flight) attempt(n need, unclearable []Clear) (r Report, unspilled []Cle
 		f.watchContext()
 	}
 	a := &attempt{f: f, need: n, unclearable: unclearable}
-	a.report.Reason = n.reason
+	a.report.Reason, a.report.NamedLimit = n.reason, n.named
 	err = errGoexit // unless run returns
 	defer func() {
 		r, err = a.conclude(err)
@@ -154,7 +154,7 @@ func (a *attempt) begin() (breakerOpen bool, err error) {
 	}
 	a.minFree = 1
 	if !a.requested {
-		a.minFree = max(int64(h.limits.MinFree), 1)
+		a.minFree = max(h.marks.minFree, 1)
 	}
 	a.goal = Goal{
 		Reason:      a.reason,

@@ -58,6 +58,10 @@ type Report struct {
 	// Window it always is.
 	Fits bool
 
+	// NamedLimit is how large a request may be by the error given to Recover,
+	// which has lowered the limits to it. 0: the limits are as they were.
+	NamedLimit int
+
 	// The next request. Messages are counted as the model sees them, including
 	// the summary and ephemeral messages.
 	MessagesBefore int // before the edit
@@ -116,7 +120,7 @@ func (h *History) deliver(r Report) {
 	h.opts.Logger.Log(context.Background(), level, "convo: compaction "+r.Outcome.String(),
 		"reason", r.Reason.String(), "strategy", r.Strategy, "cause", r.Cause, "tokens_before", r.TokensBefore, "tokens_after", r.TokensAfter,
 		"dropped", len(r.Dropped), "summarised", len(r.Summarised), "cleared", len(r.Cleared), "kept", len(r.Kept),
-		"unread", r.Unread, "fits", r.Fits, "duration", r.Duration)
+		"unread", r.Unread, "fits", r.Fits, "named_limit", r.NamedLimit, "duration", r.Duration)
 }
 
 // warn logs a warning. No lock may be held. A panic is ignored.
