@@ -11,8 +11,8 @@ import (
 // and the Transcript that package wire decodes turns into one.
 type Reply struct {
 	// Messages are what to append: an assistant message, perhaps followed by
-	// error results for calls that cannot be run. An answer that holds nothing
-	// has none. Do returns them as they were appended, with the IDs that calls
+	// results that send has for its calls. An answer that holds nothing has
+	// none. Do returns them as they were appended, with the IDs that calls
 	// without one were given.
 	Messages []Message
 
@@ -45,7 +45,8 @@ func (r Reply) Text() string {
 }
 
 // OpenCalls returns the calls that the messages themselves do not answer: those
-// to run, and to answer with [Result].
+// to run, and to answer with [Result], or with [ResultError] where the arguments
+// are not valid.
 func (r Reply) OpenCalls() []ToolCall {
 	var open []ToolCall
 	for _, m := range r.Messages {
