@@ -155,7 +155,7 @@ func TestErrors_Limits(t *testing.T) {
 func TestErrors_AfterCompaction(t *testing.T) {
 	for want, e := range map[string]convo.Edit{
 		"convo: cannot fit: 2427 tokens exceed limit 1000; end the strategy with Truncate in a Chain, or raise Limits.Window (convo: nothing worth removing)": {},
-		"convo: cannot fit: 2308 tokens after compaction exceed limit 1000; end the strategy with Truncate in a Chain, or raise Limits.Window":                          {Drop: []convo.ID{3, 4}},
+		"convo: cannot fit: 2308 tokens after compaction exceed limit 1000; end the strategy with Truncate in a Chain, or raise Limits.Window":                {Drop: []convo.ID{3, 4}},
 	} {
 		h := toolTurn(t, windowOf(1000, convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return e, nil })), 20)
 		_, _, err := h.Prepare(t.Context())
