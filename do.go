@@ -138,12 +138,6 @@ type answer struct {
 	reports []Report
 }
 
-// A sending is a request that is on its way. It does not change.
-type sending struct {
-	last   ID // of the newest entry in the request, system entries aside
-	cancel context.CancelCauseFunc
-}
-
 // sendingKey is the key of the value that marks the ctx of a send for h.
 type sendingKey struct{ h *History }
 
