@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -28,10 +29,11 @@ const interruptReason = "interrupted by the user"
 // Without messages it returns 0.
 //
 // Append copies the messages, replaces invalid UTF-8, gives an ID to a tool call
-// without one, and cuts tool results that are longer than Options.MaxResult. It
-// returns a [*MessageError] for a message that is wrong in itself, a [*RoleError]
-// for a role that may not follow the one before, a [*PairError] for calls and
-// results that do not pair, and the error of Options.Spill.
+// without one (see [History.Find]), and cuts tool results that are longer than
+// Options.MaxResult. It returns a [*MessageError] for a message that is wrong in
+// itself, a [*RoleError] for a role that may not follow the one before, a
+// [*PairError] for calls and results that do not pair, and the error of
+// Options.Spill.
 func (h *History) Append(msgs ...Message) (ID, error) {
 	if h.ident == nil {
 		return 0, ErrClosed
@@ -195,6 +197,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 	if len(interrupted) > 0 {
 		prev = RoleTool
 	}
+	run := -1                          // where a run of tool messages begins that holds results without an ID
 	hasList := len(h.list) > 0         // an entry other than system entries comes before
 	exchangeTurn := newestTurn(h.list) // of the newest exchange
 	for i := range batch {
@@ -205,12 +208,23 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		}
 		a.id, a.head, a.at = id, id, now
 		role := a.msg.Role
+		at := i
 		var err error
 		switch {
-		case role == RoleTool && open == h.calls:
-			err = open.pair(a.entry, &answered)
 		case role == RoleTool:
-			err = open.pair(a.entry, new([]int)) // calls of this batch need no reopening
+			paired := &answered
+			if open != h.calls {
+				paired = new([]int)
+			}
+			var all bool
+			if all, err = open.pairByID(a.entry, paired); !all && run < 0 {
+				run = i
+			}
+			if err == nil && run >= 0 && (i+1 == len(batch) || batch[i+1].msg.Role != RoleTool) {
+				var rest []int
+				rest, at, err = open.pairRest(entriesOf(batch, run, i+1))
+				*paired, run = append(*paired, rest...), -1
+			}
 		case open.openCalls() > 0:
 			k := open.firstOpen()
 			err = &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
@@ -219,7 +233,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		}
 		if err != nil {
 			h.calls.reopen(answered)
-			return 0, atIndex(err, i)
+			return 0, atIndex(err, at)
 		}
 		if role == RoleUser && prev != RoleUser {
 			turn++
@@ -256,6 +270,14 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 	h.lastAppend = now
 	h.updateChargeLocked()
 	return id, nil
+}
+
+// entriesOf returns an iterator over the indices and entries of batch[from:to].
+func entriesOf(batch []pendingEntry, from, to int) iter.Seq2[int, *entry] {
+	return func(yield func(int, *entry) bool) {
+		for i := from; i < to && yield(i, batch[i].entry); i++ {
+		}
+	}
 }
 
 // pushLocked appends an entry that was checked.
@@ -453,11 +475,8 @@ func checkPart(p Part, role Role) (_ Part, reason string) {
 		if q.Name == "" {
 			return nil, "tool call without a name"
 		}
-		if !isArguments(q.Arguments) {
-			return nil, fmt.Sprintf("arguments of the call of %q are not a JSON object", q.Name)
-		}
 		if q.ID == "" {
-			q.ID, q.Minted = newCallID(), true
+			q.ID, q.Minted = NewCallID(), true
 		}
 		return q, ""
 	case ToolResult:

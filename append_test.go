@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -98,7 +99,6 @@ func TestAppend_ClosedSpillsNothing(t *testing.T) {
 
 func TestAppend_Refuses(t *testing.T) {
 	text := convo.Text("t")
-	call := func(args string) convo.Part { return convo.ToolCall{ID: "c", Name: "f", Arguments: args} }
 	for name, m := range map[string]convo.Message{
 		"unknown role":      {Role: "robot", Parts: []convo.Part{text}},
 		"no role":           {Parts: []convo.Part{text}},
@@ -107,8 +107,6 @@ func TestAppend_Refuses(t *testing.T) {
 		"nil pointer":       {Role: convo.RoleUser, Parts: []convo.Part{(*convo.Media)(nil)}},
 		"foreign type":      {Role: convo.RoleUser, Parts: []convo.Part{foreignPart{text}}},
 		"nested result":     {Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{Parts: []convo.Part{convo.ToolResult{}}}}},
-		"no arguments JSON": {Role: convo.RoleAssistant, Parts: []convo.Part{call(`{"a":`)}},
-		"arguments a list":  {Role: convo.RoleAssistant, Parts: []convo.Part{call(`[1]`)}},
 		"no name":           {Role: convo.RoleAssistant, Parts: []convo.Part{convo.ToolCall{ID: "c"}}},
 		"media of nothing":  {Role: convo.RoleUser, Parts: []convo.Part{convo.Media{MIME: "image/png"}}},
 		"media, no MIME":    {Role: convo.RoleUser, Parts: []convo.Part{convo.Media{Data: "AAAA"}}},
@@ -286,6 +284,9 @@ func TestAppend_IDs(t *testing.T) {
 	assert.Zero(t, id)
 	assert.EqualValues(t, 3, mustAppend(t, h, convo.System("s"), convo.User("u"), convo.Assistant("a")))
 	assert.EqualValues(t, 4, mustAppend(t, h, convo.User("v")))
+	id, err = h.Append()
+	require.NoError(t, err)
+	assert.Zero(t, id, "and not the ID of the newest entry")
 	_, err = h.Append(convo.User("w"))
 	require.Error(t, err)
 	assert.EqualValues(t, 5, mustAppend(t, h, convo.Assistant("b")), "a refused message uses no ID up")
@@ -326,11 +327,16 @@ func TestAppend_AllOrNothing(t *testing.T) {
 				_, err := h.Append(two)
 				require.ErrorIs(t, err, convo.ErrAnswered)
 			})
-			// By name, or with neither id nor name, the first open call is
-			// meant: c0, c2, c3.
+			// One by its tool alone could be of any call; as many as there are
+			// calls answer them in order.
+			byName := resultOf(convo.ToolResult{Name: "tool"})
+			unchanged(t, h, func() {
+				_, err := h.Append(byName, byName)
+				require.ErrorIs(t, err, convo.ErrAmbiguous)
+			})
+			last := mustAppend(t, h, slices.Repeat([]convo.Message{byName}, n-1)...)
 			for i := range n - 1 {
-				id := mustAppend(t, h, resultOf(convo.ToolResult{Name: []string{"tool", ""}[i%2]}))
-				e, _ := h.Snapshot().Find(id)
+				e, _ := h.Snapshot().Find(last - convo.ID(n-2-i))
 				want := "c0"
 				if i > 0 {
 					want = fmt.Sprint("c", i+1)

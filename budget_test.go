@@ -232,3 +232,14 @@ func TestBudget_NoSumOverflows(t *testing.T) {
 	assert.Zero(t, pool.Used())
 	assert.Equal(t, math.MaxInt, pool.Free())
 }
+
+// A negative number makes a pool of 0.
+func TestNewBudget_Negative(t *testing.T) {
+	for _, tokens := range []int{-1, -5, math.MinInt} {
+		b := convo.NewBudget(tokens)
+		assert.Equal(t, []int{0, 0, 0}, []int{b.Total(), b.Used(), b.Free()}, "%d tokens", tokens)
+		r, err := b.Reserve(0)
+		require.NoError(t, err)
+		r.Release()
+	}
+}

@@ -2,9 +2,6 @@ package convo
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
@@ -27,9 +24,10 @@ type Builder struct {
 
 // A partBuilder is a part whose text is not complete yet.
 type partBuilder struct {
-	part  Part            // for Text, Reasoning and ToolCall, without the text collected in the field text
-	text  strings.Builder // the text of a Text or a Reasoning, or the arguments of a ToolCall
-	ended bool            // the provider has said that the call is whole
+	part   Part            // for Text, Reasoning and ToolCall, without the text collected in the field text
+	text   strings.Builder // the text of a Text or a Reasoning, or the arguments of a ToolCall
+	ended  bool            // the provider has said that the call is whole
+	minted string          // the new ID of a call; empty: it needed none yet
 }
 
 // Origin sets the Origin of the message.
@@ -115,18 +113,14 @@ func (b *Builder) Part(p Part) {
 // Reset makes b empty, for the next message.
 func (b *Builder) Reset() { *b = Builder{} }
 
-// Messages returns the messages to append: the assistant message, followed by
-// an error result for each call whose arguments are not a JSON object. Such a
-// call gets the arguments {}, and its result quotes at most 1 KiB of what the
-// model wrote. A call without an ID, or with the ID of an earlier call, gets a
-// new one and is marked as Minted. Messages returns nil if the message would be
-// empty.
+// Messages returns the assistant message, as a list of one to append, or nil if
+// it would be empty. A call without an ID, or with the ID of an earlier call, gets
+// a new one and is marked as Minted. Arguments are kept as they came:
+// [ToolCall.Valid] tells which calls can be run.
 //
-// Run the calls that these messages do not answer, and append their results
-// after them. Messages does not change b, and returns copies.
+// Messages may be called while deltas are still to come. A new ID stays the same.
 func (b *Builder) Messages() []Message {
 	m := Message{Role: RoleAssistant, Origin: b.origin}
-	var results []Message
 	seen := make(map[string]bool)
 	cut := b.cutCall()
 	for _, pb := range b.parts {
@@ -145,14 +139,13 @@ func (b *Builder) Messages() []Message {
 				continue
 			}
 			if p.ID = text.Valid(p.ID); p.ID == "" || seen[p.ID] {
-				p.ID, p.Minted = newCallID(), true
+				if pb.minted == "" {
+					pb.minted = NewCallID()
+				}
+				p.ID, p.Minted = pb.minted, true
 			}
 			seen[p.ID] = true
 			p.Arguments = content
-			if !isArguments(content) {
-				p.Arguments = "{}"
-				results = append(results, ResultError(p, badArguments(content)))
-			}
 			m.Parts = append(m.Parts, p)
 		default:
 			m.Parts = append(m.Parts, p)
@@ -161,7 +154,7 @@ func (b *Builder) Messages() []Message {
 	if m.isEmpty() {
 		return nil
 	}
-	return slices.Insert(results, 0, m)
+	return []Message{m}
 }
 
 // Reply returns the messages, the call that was cut off, the usage and the reason
@@ -186,24 +179,11 @@ func (b *Builder) cutCall() *partBuilder {
 	if _, ok := last.part.(ToolCall); !ok || last.ended {
 		return nil
 	}
-	if args := last.text.String(); strings.TrimSpace(args) != "" && isArguments(args) {
+	args := last.text.String()
+	if strings.TrimSpace(args) != "" && (ToolCall{Arguments: args}).Valid() {
 		return nil
 	}
 	return last
-}
-
-// maxBadArguments is how many bytes an error result quotes of arguments that
-// are not a JSON object.
-const maxBadArguments = 1024
-
-// badArguments returns the error that the model sees for arguments that are not
-// a JSON object.
-func badArguments(args string) error {
-	quoted := args[:text.Floor(args, maxBadArguments)]
-	if quoted == args {
-		return fmt.Errorf("arguments are not a JSON object: %s", args)
-	}
-	return errors.New("arguments are not a JSON object; they begin: " + quoted)
 }
 
 // lastOrNew returns the last part if it is text or reasoning like p, and

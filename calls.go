@@ -1,6 +1,9 @@
 package convo
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // calls are the tool calls of an exchange, with a note of which are answered.
 // Calls and results pair by occurrence: a result answers the first open call
@@ -63,8 +66,8 @@ func (c *calls) openCalls() int {
 	return c.open
 }
 
-// find returns the index of the call that a result with this call ID and tool
-// name answers. Either may be empty; see [ToolResult]. c may be nil.
+// find returns the index of the first open call with this ID, or without one, of
+// this tool. Both may be empty. c may be nil.
 func (c *calls) find(id, name string) (int, error) {
 	if c == nil {
 		return 0, ErrNoOpenCall
@@ -188,30 +191,102 @@ func (c *calls) firstOpen() *call {
 	return &c.list[i]
 }
 
-// pair finds the call that each result in e answers, marks it as answered, and
-// fills in a result's ID and name if they are empty. It appends the calls to
-// answered, for reopen. After an error, the calls of the results before the
-// faulty one remain answered; the caller must reopen them.
-func (c *calls) pair(e *entry, answered *[]int) error {
+// pairByID finds the call that each result with an ID in e answers, marks it as
+// answered, and fills in the name. It appends the calls to answered, for reopen. It
+// reports whether all results of e have an ID. After an error, the calls of the
+// results before the faulty one remain answered. c may be nil.
+func (c *calls) pairByID(e *entry, answered *[]int) (all bool, err error) {
+	all = true
 	for i, p := range e.msg.Parts {
 		r := p.(ToolResult)
-		k, err := c.find(r.CallID, r.Name)
-		if err != nil {
-			return &PairError{Err: err, CallID: r.CallID, Name: r.Name}
-		}
-		c.answer(k)
-		*answered = append(*answered, k)
-		call := &c.list[k]
 		if r.CallID == "" {
-			r.CallID, e.tokens = call.id, e.tokens+call.idTokens
+			all = false
+			continue
 		}
-		if r.Name == "" {
-			r.Name, e.tokens = call.name, e.tokens+call.nameTokens
+		k, err := c.find(r.CallID, "")
+		if err != nil {
+			return false, &PairError{Err: err, CallID: r.CallID, Name: r.Name}
 		}
-		e.msg.Parts[i] = r
+		c.take(k, e, i)
+		*answered = append(*answered, k)
 	}
-	e.head = c.head
-	return nil
+	if c != nil {
+		e.head = c.head
+	}
+	return all, nil
+}
+
+// pairRest does the same for the results without an ID in a run of tool messages,
+// after pairByID: first for those with a name, then for those without. Such a
+// result answers the only open call that it could belong to. If there are several,
+// it answers the next one, provided that the run answers all of them. It returns
+// the calls that were answered, and with an error the index of the faulty message
+// in the run. c may be nil.
+func (c *calls) pairRest(run iter.Seq2[int, *entry]) (answered []int, at int, err error) {
+	results := make(map[string]int) // how many there are, by name
+	sum := 0
+	for _, e := range run {
+		for _, p := range e.msg.Parts {
+			if r := p.(ToolResult); r.CallID == "" {
+				results[r.Name]++
+				sum++
+			}
+		}
+	}
+	all := sum == c.openCalls()
+	for _, named := range []bool{true, false} {
+		for at, e := range run {
+			for i, p := range e.msg.Parts {
+				r := p.(ToolResult)
+				if r.CallID != "" || (r.Name != "") != named {
+					continue
+				}
+				k, err := c.find("", r.Name)
+				if err != nil {
+					return answered, at, &PairError{Err: err, Name: r.Name}
+				}
+				if n := results[r.Name]; n > 0 && !all {
+					if open := c.named(r.Name); len(open) > max(n, 1) {
+						return answered, at, &PairError{Err: ErrAmbiguous, Name: r.Name, Calls: open}
+					}
+				}
+				results[r.Name] = 0 // the others of this name need no second look
+				c.take(k, e, i)
+				answered = append(answered, k)
+			}
+		}
+	}
+	return answered, 0, nil
+}
+
+// take marks a call as answered by the i-th part of e, a result, and fills in the
+// ID and name of the result if they are empty.
+func (c *calls) take(k int, e *entry, i int) {
+	c.answer(k)
+	call, r := &c.list[k], e.msg.Parts[i].(ToolResult)
+	if r.CallID == "" {
+		r.CallID, e.tokens = call.id, e.tokens+call.idTokens
+	}
+	if r.Name == "" {
+		r.Name, e.tokens = call.name, e.tokens+call.nameTokens
+	}
+	e.msg.Parts[i] = r
+}
+
+// named returns the IDs of the open calls of a tool, in order, or of all open
+// calls if name is empty. There must be one.
+func (c *calls) named(name string) (ids []string) {
+	if r := c.byName; r != nil && name != "" { // do not look through them all for one
+		if i, _ := r.first(name); r.next[i] == r.heads[name] {
+			return []string{c.list[i].id}
+		}
+	}
+	for i := range c.list {
+		if k := &c.list[i]; !k.answered && (name == "" || k.name == name) {
+			ids = append(ids, k.id)
+		}
+	}
+	return ids
 }
 
 // callsOf returns the calls of the newest exchange of a list, those with a

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,79 +33,132 @@ func roundOf(t *testing.T, n int) *round {
 	return r
 }
 
-// match returns the call that a result answers, or why it answers none.
-func (r *round) match(answered []bool, id, name string) (int, error) {
-	err := convo.ErrNoOpenCall
+// open returns the calls without a result that one could answer.
+func (r *round) open(answered []bool, id, name string) (open []int) {
 	for i, c := range r.calls {
-		if id == c.ID || id == "" && (name == "" || name == c.Name) {
-			if !answered[i] {
-				return i, nil
-			}
-			if id != "" {
-				err = convo.ErrAnswered
-			}
+		if !answered[i] && (id == c.ID || id == "" && (name == "" || name == c.Name)) {
+			open = append(open, i)
 		}
 	}
-	return -1, err
+	return open
 }
 
-// A result answers the first open call with its id, and a batch that is refused
-// leaves all calls as they were, for few calls and for many.
+// match returns the call that each result of a batch answers, or why one answers
+// none: those with an ID first, then those with a name, then the others.
+func (r *round) match(batch []convo.ToolResult) (matched []int, err error) {
+	answered := slices.Clone(r.answered)
+	matched = make([]int, len(batch))
+	take := func(k, i int) { matched[k], answered[i] = i, true }
+	unnamed := map[string]int{} // results without an ID, by name
+	sum := 0
+	for k, res := range batch {
+		open := r.open(answered, res.CallID, "")
+		switch {
+		case res.CallID == "":
+			unnamed[res.Name]++
+			sum++
+		case len(open) > 0:
+			take(k, open[0])
+		case slices.ContainsFunc(r.calls, func(c convo.ToolCall) bool { return c.ID == res.CallID }):
+			return nil, convo.ErrAnswered
+		default:
+			return nil, convo.ErrNoOpenCall
+		}
+	}
+	all := sum == len(r.open(answered, "", ""))
+	for _, named := range []bool{true, false} {
+		for k, res := range batch {
+			if res.CallID != "" || (res.Name != "") != named {
+				continue
+			}
+			open := r.open(answered, "", res.Name)
+			switch n := unnamed[res.Name]; {
+			case len(open) == 0:
+				return nil, convo.ErrNoOpenCall
+			case len(open) > 1 && len(open) > n && !all:
+				return nil, convo.ErrAmbiguous
+			}
+			unnamed[res.Name]--
+			take(k, open[0])
+		}
+	}
+	return matched, nil
+}
+
+// Results pair with calls by the plain rule, and a batch that is refused leaves all
+// calls as they were, for few calls and for many.
 func TestAppend_ResultsAgainstThePlainRule(t *testing.T) {
+	outcomes := map[error]int{}
 	for _, n := range []int{7, 32, 33, 100} {
 		rng := rand.New(rand.NewPCG(7, uint64(n)))
-		refused, taken := 0, 0
 		for range 30 {
 			r := roundOf(t, n)
-			open := n
-			for open > 0 {
-				var batch []convo.Message
-				var want error
-				var matched []int
-				after := append([]bool(nil), r.answered...)
-				for range 1 + rng.IntN(4) {
-					c := r.calls[rng.IntN(n)]
-					res := convo.ToolResult{CallID: c.ID, Name: c.Name, Parts: []convo.Part{convo.Text("done")}}
-					switch rng.IntN(8) {
-					case 0:
-						res.CallID = ""
-					case 1:
-						res.CallID, res.Name = "", ""
-					case 2:
-						res.CallID = "unknown"
+			for open := n; open > 0; {
+				var results []convo.ToolResult
+				most := 1 + rng.IntN(4)
+				whole := rng.IntN(8) == 0 // answers everything
+				for i := range n {
+					if c := r.calls[i]; whole && !r.answered[i] {
+						results = append(results, convo.ToolResult{CallID: c.ID, Name: c.Name})
 					}
-					batch = append(batch, convo.Message{Role: convo.RoleTool, Parts: []convo.Part{res}})
-					if want == nil {
-						var i int
-						if i, want = r.match(after, res.CallID, res.Name); want == nil {
-							after[i], matched = true, append(matched, i)
+				}
+				for !whole && len(results) < most {
+					c := r.calls[rng.IntN(n)]
+					results = append(results, convo.ToolResult{CallID: c.ID, Name: c.Name})
+				}
+				rng.Shuffle(len(results), func(i, k int) { results[i], results[k] = results[k], results[i] })
+				var batch []convo.Message
+				for k := range results {
+					res := &results[k]
+					res.Parts = []convo.Part{convo.Text("done")}
+					switch rng.IntN(8) {
+					case 0, 1:
+						res.CallID = ""
+					case 2:
+						res.CallID, res.Name = "", ""
+					case 3:
+						if !whole {
+							res.CallID = "unknown"
 						}
 					}
+					if k > 0 && rng.IntN(2) == 0 { // in one message with the one before
+						m := &batch[len(batch)-1]
+						m.Parts = append(m.Parts, *res)
+						continue
+					}
+					batch = append(batch, resultOf(*res))
 				}
+				matched, want := r.match(results)
 				_, err := r.h.Append(batch...)
 				require.ErrorIs(t, err, want, "of %d calls", n)
+				outcomes[want]++
 				if err == nil {
-					r.answered, open = after, open-len(matched)
+					open -= len(matched)
+					var got []string
 					s := r.h.Snapshot()
-					for k, i := range matched {
-						e, _ := s.At(s.Len() - len(matched) + k)
-						require.Equal(t, r.calls[i].ID, e.Message.Parts[0].(convo.ToolResult).CallID)
+					for i := s.Len() - len(batch); i < s.Len(); i++ {
+						e, _ := s.At(i)
+						for _, res := range e.Message.ToolResults() {
+							got = append(got, res.CallID)
+						}
 					}
-					taken++
-				} else {
-					refused++
+					for k, i := range matched {
+						r.answered[i] = true
+						require.Equal(t, r.calls[i].ID, got[k])
+					}
 				}
 				require.Equal(t, open, r.h.Status().OpenCalls)
-				if i, err := r.match(r.answered, "", ""); err == nil {
+				if left := r.open(r.answered, "", ""); len(left) > 0 {
 					var pair *convo.PairError
 					_, err := r.h.Append(convo.User("and now?"))
 					require.ErrorAs(t, err, &pair)
-					require.Equal(t, r.calls[i].ID, pair.CallID, "the first open call")
+					require.Equal(t, r.calls[left[0]].ID, pair.CallID, "the first open call")
 				}
 			}
 		}
-		assert.Positive(t, refused)
-		assert.Positive(t, taken)
+	}
+	for _, want := range []error{nil, convo.ErrAnswered, convo.ErrNoOpenCall, convo.ErrAmbiguous} {
+		assert.Greater(t, outcomes[want], 50, "%v", want)
 	}
 }
 
@@ -151,6 +205,10 @@ func TestAppend_PairErrors(t *testing.T) {
 		{"unknown name", open, []convo.Message{resultOf(convo.ToolResult{Name: "other"})}, convo.PairError{Err: convo.ErrNoOpenCall, Name: "other"}},
 		{"second result", open, []convo.Message{convo.Result(a, "x"), convo.Result(a, "y")}, convo.PairError{Err: convo.ErrAnswered, CallID: "a", Name: "tool", Index: 1}},
 		{"second result later", done, []convo.Message{convo.Result(a, "y")}, convo.PairError{Err: convo.ErrAnswered, CallID: "a", Name: "tool"}},
+		{"no id, several calls", open, []convo.Message{convo.Result(a, "x"), resultOf(convo.ToolResult{Name: "other"})}, convo.PairError{Err: convo.ErrNoOpenCall, Name: "other", Index: 1}},
+		{"no id, one of two calls", open, []convo.Message{resultOf(convo.ToolResult{Name: "tool"})}, convo.PairError{Err: convo.ErrAmbiguous, Name: "tool", Calls: []string{"a", "b"}}},
+		{"no id, later in a run", append(done[:3:3], convo.Assistant("", a, b, named)), []convo.Message{convo.Result(named, "x"), resultOf(convo.ToolResult{})}, convo.PairError{Err: convo.ErrAmbiguous, Calls: []string{"a", "b"}, Index: 1}},
+		{"no id, then a user", open, []convo.Message{resultOf(convo.ToolResult{Name: "tool"}), user}, convo.PairError{Err: convo.ErrAmbiguous, Name: "tool", Calls: []string{"a", "b"}}},
 		{"all answered, no id, no name", done, []convo.Message{resultOf(convo.ToolResult{})}, convo.PairError{Err: convo.ErrNoOpenCall}},
 		{"earlier exchange", append(done[:3:3], convo.Assistant("", b)), []convo.Message{convo.Result(a, "y")}, convo.PairError{Err: convo.ErrNoOpenCall, CallID: "a", Name: "tool"}},
 		{"user while open", open, []convo.Message{convo.Result(a, "x"), user}, convo.PairError{Err: convo.ErrOpenCalls, CallID: "b", Name: "tool", Index: 1}},
@@ -166,7 +224,7 @@ func TestAppend_PairErrors(t *testing.T) {
 				var pair *convo.PairError
 				require.ErrorAs(t, err, &pair)
 				assert.Equal(t, tt.want, *pair)
-				for _, kind := range []error{convo.ErrDuplicateCall, convo.ErrNoOpenCall, convo.ErrAnswered, convo.ErrOpenCalls} {
+				for _, kind := range []error{convo.ErrDuplicateCall, convo.ErrNoOpenCall, convo.ErrAnswered, convo.ErrAmbiguous, convo.ErrOpenCalls} {
 					assert.Equal(t, kind == tt.want.Err, errors.Is(err, kind), "%v", kind)
 				}
 			})
@@ -200,13 +258,28 @@ func TestAppend_ResultsFindTheirCall(t *testing.T) {
 	}{
 		{"in order", []convo.ToolResult{{CallID: "1"}, {CallID: "2"}, {CallID: "3"}}, []string{"1", "2", "3"}},
 		{"in any order", []convo.ToolResult{{CallID: "3"}, {CallID: "1"}, {CallID: "2"}}, []string{"3", "1", "2"}},
-		{"by name", []convo.ToolResult{{Name: "y"}, {Name: "x"}, {Name: "x"}}, []string{"3", "1", "2"}},
-		{"by first open call", []convo.ToolResult{{}, {}, {}}, []string{"1", "2", "3"}},
+		{"by the only name", []convo.ToolResult{{Name: "y"}, {CallID: "1"}, {Name: "x"}}, []string{"3", "1", "2"}},
 		{"mixed", []convo.ToolResult{{CallID: "1"}, {Name: "x"}, {}}, []string{"1", "2", "3"}},
-		{"the id counts before the name", []convo.ToolResult{{CallID: "3", Name: "x"}, {Name: "x"}, {}}, []string{"3", "1", "2"}},
+		{"the id counts before the name", []convo.ToolResult{{CallID: "3", Name: "x"}, {CallID: "1"}, {}}, []string{"3", "1", "2"}},
+		{"by name, together", []convo.ToolResult{{Name: "y"}, {Name: "x"}, {Name: "x"}}, []string{"3", "1", "2"}},
+		{"neither id nor name, together", []convo.ToolResult{{}, {}, {}}, []string{"1", "2", "3"}},
+		{"the ids of later results count, together", []convo.ToolResult{{}, {CallID: "3"}, {Name: "x"}}, []string{"2", "3", "1"}},
 	} {
 		for _, together := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, together %v", tt.name, together), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, in one message %v", tt.name, together), func(t *testing.T) {
+				if !together && (strings.Contains(tt.name, "together")) {
+					h := historyOf(t, nil, convo.User("u"), convo.Assistant("", x1, x2, y))
+					var pair *convo.PairError
+					for _, r := range tt.results {
+						if _, err := h.Append(resultOf(r)); err != nil {
+							require.ErrorAs(t, err, &pair)
+							break
+						}
+					}
+					require.ErrorIs(t, pair, convo.ErrAmbiguous)
+					assert.Contains(t, pair.Error(), `calls ["1" "2"`, "the error names the calls")
+					return
+				}
 				h := historyOf(t, nil, convo.User("u"), convo.Assistant("", x1, x2, y))
 				m := convo.Message{Role: convo.RoleTool}
 				for _, r := range tt.results {

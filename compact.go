@@ -199,6 +199,7 @@ type need struct {
 	focus     string
 	target    int64
 	requested bool // by Compact, Fit or Recover: MinFree and the breaker do not apply
+	named     int  // for Report.NamedLimit
 
 	// For Fit; reserve is nil otherwise.
 	room       int64                   // the tokens to reserve

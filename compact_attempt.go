@@ -70,7 +70,7 @@ func (f *flight) try(n need) (Report, error) {
 func (f *flight) attempt(n need, unclearable []Clear) (r Report, unspilled []Clear, err error) {
 	start := time.Now()
 	a := &attempt{f: f, need: n, unclearable: unclearable}
-	a.report.Reason = n.reason
+	a.report.Reason, a.report.NamedLimit = n.reason, n.named
 	err = errGoexit // unless run returns
 	defer func() {
 		r, err = a.conclude(err)
@@ -164,7 +164,7 @@ func (a *attempt) begin() error {
 	}
 	a.minFree = 1
 	if !a.requested {
-		a.minFree = max(int64(h.limits.MinFree), 1)
+		a.minFree = max(h.marks.minFree, 1)
 	}
 	a.goal = Goal{
 		Reason:      a.reason,

@@ -171,6 +171,22 @@ func TestWait_ForThoseBefore(t *testing.T) {
 	})
 }
 
+// Once the compaction has ended, Wait returns its report, whatever its ctx says.
+func TestWait_PrefersTheReport(t *testing.T) {
+	h := toolTurn(t, windowOf(1000, convo.Truncate{}), 20)
+	require.True(t, h.CompactInBackground(t.Context()))
+	want, err := h.Wait(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, convo.OutcomeApplied, want.Outcome)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 64 { // a select that is ready twice chooses at random
+		r, err := h.Wait(ended)
+		require.NoError(t, err)
+		require.Equal(t, want, r)
+	}
+}
+
 // Each call of Wait returns a report of its own.
 func TestWait_SharesNothing(t *testing.T) {
 	var h *convo.History

@@ -91,6 +91,41 @@ func TestFlight_WaitsUnderItsOwnContext(t *testing.T) {
 	})
 }
 
+// OnCompaction is also told of a call that gave up waiting for another compaction
+// because its ctx ended.
+func TestFlight_WaiterThatGivesUpIsTold(t *testing.T) {
+	for name, compact := range map[string]func(*convo.History, context.Context) (convo.Report, error){
+		"CompactIfNeeded": (*convo.History).CompactIfNeeded,
+		"Compact":         func(h *convo.History, ctx context.Context) (convo.Report, error) { return h.Compact(ctx, "") },
+		"Fit": func(h *convo.History, ctx context.Context) (convo.Report, error) {
+			_, r, err := h.Fit(ctx, 10)
+			return r, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var told []convo.Report
+				opts := windowOf(1000, deaf(time.Hour))
+				opts.OnCompaction = func(r convo.Report) { told = append(told, r) }
+				h := toolTurn(t, opts, 20)
+				var wg sync.WaitGroup
+				wg.Go(func() { requireNoFailure(t)(h.CompactIfNeeded(t.Context())) })
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				r, err := compact(h, ctx)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, []convo.Report{r}, told, "at once, while the other one is running")
+				assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+				assert.ErrorIs(t, r.Cause, context.DeadlineExceeded)
+				wg.Wait()
+				require.Len(t, told, 2)
+				assert.Equal(t, convo.OutcomeApplied, told[1].Outcome)
+			})
+		})
+	}
+}
+
 // A strategy that ignores its ctx delays nobody once ctx has ended, and what it
 // returns late is thrown away.
 func TestFlight_DeafStrategy(t *testing.T) {

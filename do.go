@@ -11,8 +11,8 @@ import (
 // and the Transcript that package wire decodes turns into one.
 type Reply struct {
 	// Messages are what to append: an assistant message, perhaps followed by
-	// error results for calls that cannot be run. An answer that holds nothing
-	// has none. Do returns them as they were appended, with the IDs that calls
+	// results that send has for its calls. An answer that holds nothing has
+	// none. Do returns them as they were appended, with the IDs that calls
 	// without one were given.
 	Messages []Message
 
@@ -45,7 +45,8 @@ func (r Reply) Text() string {
 }
 
 // OpenCalls returns the calls that the messages themselves do not answer: those
-// to run, and to answer with [Result].
+// to run, and to answer with [Result], or with [ResultError] where the arguments
+// are not valid.
 func (r Reply) OpenCalls() []ToolCall {
 	var open []ToolCall
 	for _, m := range r.Messages {
@@ -135,12 +136,6 @@ type answer struct {
 	send    func(context.Context, *Snapshot) (Reply, error)
 	reply   Reply // what send returned last
 	reports []Report
-}
-
-// A sending is a request that is on its way. It does not change.
-type sending struct {
-	last   ID // of the newest entry in the request, system entries aside
-	cancel context.CancelCauseFunc
 }
 
 // sendingKey is the key of the value that marks the ctx of a send for h.

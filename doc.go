@@ -42,17 +42,23 @@
 // A [Message] has a role and ordered parts: [Text], [Reasoning], [ToolCall],
 // [ToolResult], [Media], [Opaque]. [System], [User], [Assistant], [Result] and
 // [ResultError] make the usual ones; [Builder] assembles one from the deltas of a
-// stream. [History.Append] copies a message, replaces invalid UTF-8, gives an id
-// to a call without one, and refuses what no provider would take. Tool arguments
-// and opaque blocks keep their bytes.
+// stream. [History.Append] copies a message, replaces invalid UTF-8, and refuses
+// what no provider would take. Tool arguments and opaque blocks keep their bytes.
+//
+// Calls that come without an id get one from the Builder, from Decode of package
+// wire, or else from Append, and are marked as Minted; [History.Find] shows what
+// Append stored. Arguments that are not a JSON object are kept as they came:
+// [ToolCall.Valid] tells, and package wire sends each provider what it accepts.
 //
 // # Order
 //
 // Append checks roles against a [RolePolicy]: [Strict], [Relaxed] or a table of
 // yours. It pairs results with calls by occurrence: a result answers the first
 // unanswered call with its id in the newest exchange. Ids may come again in later
-// exchanges, and results may be empty. Append refuses a message with a
-// [*RoleError], a [*PairError] or a [*MessageError]; then nothing is appended.
+// exchanges, and results may be empty. A result without an id answers the only
+// call that it could belong to; results that answer all the calls they could
+// belong to are taken in order. Append refuses a message with a [*RoleError], a
+// [*PairError] or a [*MessageError]; then nothing is appended.
 //
 // An assistant message with tool calls and the results that answer them are an
 // exchange: they stay or go together. A user message, or several in a row, begins
@@ -91,8 +97,8 @@
 // summarizer what matters. [History.CompactInBackground] starts at the mark soft
 // and lets the conversation go on; [History.Wait] returns its report.
 // [History.Fit] makes room and reserves it. [History.Recover] is for the moment
-// when a provider answers that the request is too long. All return a [Report]
-// that says what was removed.
+// when a provider answers that the request is too long; it learns from the numbers
+// in the answer. All return a [Report] that says what was removed.
 //
 // A [CompactionStrategy] reads a snapshot and returns an [Edit]: entries to drop,
 // results to clear, a summary that stands for entries that were dropped. There

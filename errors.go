@@ -66,6 +66,11 @@ var (
 	// ErrAnswered says that a result answers a call that already has one.
 	ErrAnswered = errors.New("convo: call already has a result")
 
+	// ErrAmbiguous says that a result without an ID could answer several open
+	// calls. Set its CallID, as [Result] does, or append the results of all
+	// these calls at once, in the order of the calls.
+	ErrAmbiguous = errors.New("convo: result without an ID could answer several calls")
+
 	// ErrOpenCalls says that a message other than a result was appended while
 	// calls were open. Append their results first, or give the calls up with
 	// [History.AnswerOpenCalls].
@@ -135,12 +140,14 @@ func (e *RoleError) fault() string {
 }
 
 // A PairError says that a tool call and a result do not match. It unwraps to
-// [ErrDuplicateCall], [ErrNoOpenCall], [ErrAnswered] or [ErrOpenCalls].
+// [ErrDuplicateCall], [ErrNoOpenCall], [ErrAnswered], [ErrAmbiguous] or
+// [ErrOpenCalls].
 type PairError struct {
 	Err    error
-	CallID string // of the call or result at fault; for ErrOpenCalls, of the first open call
-	Name   string // of the tool; may be empty
-	Index  int    // position in the batch or list, from 0
+	CallID string   // of the call or result at fault; for ErrOpenCalls, of the first open call
+	Name   string   // of the tool; may be empty
+	Index  int      // position in the batch or list, from 0
+	Calls  []string // for ErrAmbiguous: the IDs of the calls that the result could answer
 }
 
 func (e *PairError) Error() string {
@@ -150,12 +157,22 @@ func (e *PairError) Error() string {
 		s += "; append its result first, or give it up with AnswerOpenCalls"
 	case ErrDuplicateCall:
 		s += "; leave the ID empty to have one made"
+	case ErrAmbiguous:
+		s += "; make it with Result, or append the results of all these calls at once"
 	}
 	return s
 }
 
 // fault returns what is wrong, without the position and the remedy.
 func (e *PairError) fault() string {
+	if e.Err == ErrAmbiguous {
+		const most = 8
+		calls := fmt.Sprintf("%q", e.Calls[:min(len(e.Calls), most)])
+		if more := len(e.Calls) - most; more > 0 {
+			calls += fmt.Sprintf(" and %d more", more)
+		}
+		return fmt.Sprintf("result without an ID could answer the calls %s (tool %q)", calls, e.Name)
+	}
 	return fmt.Sprintf("%s (id %q, tool %q)", strings.TrimPrefix(fmt.Sprint(e.Err), "convo: "), e.CallID, e.Name)
 }
 

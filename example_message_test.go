@@ -56,8 +56,51 @@ func ExampleBuilder() {
 		fmt.Println(m)
 	}
 	// Output:
-	// assistant: Let me see. call weather({"city":"Oslo"}) call time({})
-	// tool: error of time(arguments are not a JSON object: {"zone": CET)
+	// assistant: Let me see. call weather({"city":"Oslo"}) call time({"zone": CET)
+}
+
+// A model makes mistakes, and a stream can end early. What came is kept, and the
+// model is told.
+func ExampleToolCall_Valid() {
+	h, _ := convo.New(nil)
+	calls := []convo.ToolCall{{ID: "c1", Name: "weather", Arguments: `{"city": "Oslo"}`}, {ID: "c2", Name: "time", Arguments: `{"zone": CE`}}
+	h.Append(convo.User("Weather and time in Oslo?"), convo.Assistant("", calls...))
+	for _, call := range calls {
+		if !call.Valid() {
+			h.Append(convo.ResultError(call, errors.New("the arguments are not a JSON object")))
+			continue
+		}
+		h.Append(convo.Result(call, "4 degrees, rain")) // run the tool
+	}
+	for _, e := range h.Snapshot().All() {
+		fmt.Println(e)
+	}
+	// Output:
+	// 1 user: Weather and time in Oslo?
+	// 2 assistant: call weather({"city": "Oslo"}) call time({"zone": CE)
+	// 3 tool: result of weather(4 degrees, rain)
+	// 4 tool: error of time(the arguments are not a JSON object)
+}
+
+// Some providers give their calls no IDs. Append makes them, and Find shows them.
+func ExampleHistory_Find() {
+	h, _ := convo.New(nil)
+	id, _ := h.Append(convo.User("Weather in Oslo and Rome?"), convo.Assistant("",
+		convo.ToolCall{Name: "weather", Arguments: `{"city": "Oslo"}`},
+		convo.ToolCall{Name: "weather", Arguments: `{"city": "Rome"}`}))
+	e, _ := h.Find(id)
+	calls := e.Message.ToolCalls()
+	fmt.Println(calls[0].Minted, calls[0].ID != calls[1].ID)
+	h.Append(convo.Result(calls[1], "22 degrees, sun")) // the second is ready first
+	h.Append(convo.Result(calls[0], "4 degrees, rain"))
+	fmt.Println(h.Status().OpenCalls)
+
+	_, ok := h.Find(99)
+	fmt.Println(ok)
+	// Output:
+	// true true
+	// 0
+	// false
 }
 
 // Errors are typed, and say where the message is and what comes before it.

@@ -190,3 +190,22 @@ Last answer:
 		assert.NotEmpty(t, sum.Text)
 	}
 }
+
+// Arguments that are no JSON are read like any other.
+func TestExtract_ArgumentsThatAreNotJSON(t *testing.T) {
+	call := convo.ToolCall{ID: "c", Name: "edit", Arguments: `{'path': 'src/main.go', "text": "cut o`}
+	var prompts []string
+	h := historyOf(t, &convo.Options{Strategy: convo.Summarize{With: convo.SummarizerFunc(func(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+		prompts = append(prompts, req.Prompt)
+		return convo.Extract{}.Summarize(ctx, req)
+	})}}, convo.User("edit it"), convo.Assistant("", call), convo.ResultError(call, errors.New("no JSON")), convo.Assistant("sorry"),
+		convo.User(strings.Repeat("go on ", 200)), convo.Assistant("done"), convo.User("thanks"))
+	_, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, prompts, 1)
+	assert.Contains(t, prompts[0], `<call tool="edit">{'path': 'src/main.go', "text": "cut o</call>`)
+	sum, ok := h.Snapshot().Summary()
+	require.True(t, ok)
+	assert.Contains(t, sum.Text, "edit 1")
+	assert.Contains(t, sum.Text, "- src/main.go")
+}

@@ -52,3 +52,18 @@ func TestHandoff_PinsAreInIt(t *testing.T) {
 	assert.NotContains(t, rec.requests[0].Prompt, "<pinned")
 	assert.Contains(t, rec.requests[0].Prompt, "the task")
 }
+
+// Updates counts the summaries that came before: a handoff of a view with a summary
+// is one update of it.
+func TestHandoff_Updates(t *testing.T) {
+	h := toolTurn(t, windowOf(50_000, nil), 20)
+	for i := range 4 {
+		sum, err := h.Handoff(t.Context(), new(recorder), "")
+		require.NoError(t, err)
+		assert.Equal(t, i, sum.Updates)
+		first := convo.ID(3 + 2*i)
+		apply(t, h, convo.Edit{Drop: []convo.ID{first, first + 1}, Summary: &convo.Summary{Text: "so far"}})
+		own, _ := h.Snapshot().Summary()
+		assert.Equal(t, i, own.Updates, "the handoff has not changed it")
+	}
+}

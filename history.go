@@ -115,7 +115,7 @@ type Options struct {
 	// these, for the fields of Report: outcome, reason, strategy, cause, fits,
 	// limit, tokens_before, tokens_after, messages_before, messages_after;
 	// dropped, summarised, cleared, cut and kept, which are numbers of entries;
-	// summary_before, summary_after, model, calls, unread, prefix_kept,
+	// summary_before, summary_after, model, calls, unread, prefix_kept, named_limit,
 	// duration. There are two other lines, at level Warn: for a History that
 	// will never be compacted, and, with a cause, for a usage that Do left
 	// aside.
@@ -150,6 +150,7 @@ type History struct {
 	snap   *Snapshot // of the current version; nil: not made yet
 	limits Limits    // with defaults
 	marks  marks     // limits less what Fit has reserved
+	named  int       // the most that a provider's error lets a request weigh; 0: none did
 	closed bool
 	charge int64  // what opts.Budget is charged
 	fitted sum128 // what Fit has reserved in the window
@@ -325,13 +326,32 @@ func (h *History) Len() int {
 	return h.state.len()
 }
 
+// Find returns the entry with the ID, and whether the view has one. It is the same
+// as Find of a [Snapshot]. It tells, for example, which IDs Append gave to calls
+// that had none:
+//
+//	id, err := h.Append(message)
+//	...
+//	e, _ := h.Find(id)
+//	for _, call := range e.Message.ToolCalls() {
+func (h *History) Find(id ID) (Entry, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.find(id)
+	if e == nil {
+		return Entry{}, false
+	}
+	return e.export(h.pins), true
+}
+
 // String describes h in a few words, without any text of the conversation.
 func (h *History) String() string {
 	s := h.Status()
 	return fmt.Sprintf("History(%d entries, %d turns, %d tokens)", s.Entries, s.Turns, s.Tokens)
 }
 
-// SetLimits replaces the limits. It removes nothing: call Prepare or
+// SetLimits replaces the limits, and ends the bound of a limit that a provider
+// named to Recover. It removes nothing: call Prepare or
 // CompactIfNeeded to compact to the new limits. If limits are out of
 // range or clash, nothing changes, and the error joins a [*ValueError] for each
 // fault.
@@ -353,7 +373,7 @@ func (h *History) SetLimits(l Limits) error {
 // setLimitsLocked replaces the limits by others, which have their defaults.
 func (h *History) setLimitsLocked(limits Limits) {
 	h.newVersionLocked()
-	h.limits = limits
+	h.limits, h.named = limits, 0
 	h.updateMarksLocked()
 	h.keepOriginalsLocked()
 	k := *h.known()
@@ -373,8 +393,8 @@ type Status struct {
 	Upper     int // as in Estimate
 
 	// The limits with their defaults, less what Fit has reserved, see
-	// [Limits]. Limit is Window - Reserve. A limit that does not exist is 0,
-	// such as Limit without a Window.
+	// [Limits], and within what Recover has learned. Limit is Window - Reserve.
+	// A limit that does not exist is 0, such as Limit without a Window.
 	Window, Limit, High, Low, Soft, MinFree int
 
 	// Originals is how many raw tokens the originals have that are kept in
@@ -427,7 +447,7 @@ func (h *History) statusLocked() Status {
 		High:       orZero(marks.high),
 		Low:        orZero(marks.low),
 		Soft:       orZero(marks.soft),
-		MinFree:    h.limits.MinFree,
+		MinFree:    clampInt(marks.minFree),
 		Originals:  clampInt(h.originalRaw),
 		Appended:   clampInt(h.appended),
 		LastAppend: timeOf(h.lastAppend),

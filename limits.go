@@ -174,10 +174,31 @@ func (l Limits) list(names ...string) limitsText {
 	return limitsText("{" + strings.Join(fields, ", ") + "}")
 }
 
+// within returns l with a limit of at most n tokens, n being positive. If High is
+// above n, it becomes n and the other marks keep their proportions to it.
+func (l Limits) within(n int) Limits {
+	if l.Window == 0 || l.limit() > n {
+		l.Window, l.Reserve = n, 0
+	}
+	switch {
+	case l.High == 0:
+		minFree := l.MinFree
+		l, _ = Limits{Window: n, Reserve: -1}.withDefaults()
+		l.MinFree = min(l.MinFree, minFree)
+	case l.High > n:
+		share := float64(n) / float64(l.High)
+		for _, mark := range []*int{&l.High, &l.Soft, &l.Low, &l.MinFree} {
+			*mark = int(float64(*mark) * share)
+		}
+	}
+	return l
+}
+
 // marks are limits less what Fit has reserved, in tokens of the whole request. A
 // mark that does not exist is noMark.
 type marks struct {
 	limit, high, soft, low int64
+	minFree                int64
 }
 
 const (
@@ -185,18 +206,22 @@ const (
 	noVersion = math.MaxUint64
 )
 
-// updateMarksLocked computes the marks anew, after the limits or the reservations
-// of Fit have changed.
+// updateMarksLocked computes the marks anew, after the limits, the reservations
+// of Fit or what Recover has learned have changed.
 func (h *History) updateMarksLocked() {
-	m := marks{noMark, noMark, noMark, noMark}
-	if h.limits.Window > 0 {
-		m.limit = max(int64(h.limits.limit())-h.fitted.int64(), 0)
+	limits := h.limits
+	if h.named > 0 {
+		limits = limits.within(h.named)
+	}
+	m := marks{limit: noMark, minFree: int64(limits.MinFree)}
+	if limits.Window > 0 {
+		m.limit = max(int64(limits.limit())-h.fitted.int64(), 0)
 	}
 	m.high, m.soft, m.low = m.limit, m.limit, m.limit
-	if h.limits.High > 0 {
-		m.high = min(m.limit, int64(h.limits.High))
-		m.soft = min(m.limit, int64(h.limits.Soft))
-		m.low = min(m.limit, int64(h.limits.Low))
+	if limits.High > 0 {
+		m.high = min(m.limit, int64(limits.High))
+		m.soft = min(m.limit, int64(limits.Soft))
+		m.low = min(m.limit, int64(limits.Low))
 	}
 	h.marks = m
 }

@@ -87,24 +87,28 @@ type Reasoning struct {
 // A ToolCall is a model's request to run a tool.
 type ToolCall struct {
 	// ID identifies the call within its message. Append fills in an ID that
-	// is empty, and sets Minted.
+	// is empty, and sets Minted; Decode of package wire and [Builder] have
+	// done so already.
 	ID   string
 	Name string // of the tool
 
-	// Arguments is a JSON object as the model wrote it. Its bytes are kept:
-	// 1.0 stays 1.0 and keys keep their order. Empty means no arguments.
+	// Arguments are what the model wrote: a JSON object, unless the model made
+	// a mistake or was cut off; see Valid. Their bytes are kept: 1.0 stays 1.0
+	// and keys keep their order. Empty means no arguments.
 	Arguments string
 
-	// Minted reports whether ID was made by this package and not by a provider.
+	// Minted reports that ID was made by [NewCallID] and not by a provider. A
+	// format whose calls need no IDs, such as Gemini's, leaves it out.
 	Minted bool
 }
 
 // A ToolResult answers a [ToolCall].
 type ToolResult struct {
 	// CallID is the ID of the call that the result answers, and Name is the
-	// name of its tool. Without a CallID, the result answers the first open
-	// call of the tool Name; without either, the first open call. Append
-	// fills in what is empty.
+	// name of its tool. Without a CallID, the result answers the open call of
+	// the tool Name, or without a Name, the open call. If there are several,
+	// Append takes them in order when it is given a result for each of them,
+	// and otherwise returns a [*PairError]. It fills in what is empty.
 	CallID string
 	Name   string
 
@@ -132,6 +136,22 @@ type Opaque struct {
 	Format string // the wire format, such as "anthropic"
 	JSON   string // the block
 }
+
+// Valid reports whether the arguments are a JSON object, or blank. A call whose
+// arguments are not valid cannot be run, but it can be appended, saved and sent
+// like any other. Answer it with an error, so that the model can try again:
+//
+//	if !call.Valid() {
+//		_, err = h.Append(convo.ResultError(call, errors.New("the arguments are not a JSON object")))
+//	}
+func (c ToolCall) Valid() bool {
+	s := strings.TrimLeft(c.Arguments, " \t\r\n")
+	return s == "" || s[0] == '{' && json.Valid([]byte(s))
+}
+
+// NewCallID returns a new random ID for a [ToolCall] that came without one. Set
+// Minted with it.
+func NewCallID() string { return "call_" + rand.Text()[:16] }
 
 func (Text) part()       {}
 func (Reasoning) part()  {}
@@ -292,14 +312,6 @@ func textSize(parts []Part) int {
 	}
 	return n
 }
-
-// isArguments reports whether s is empty or a JSON object.
-func isArguments(s string) bool {
-	return s == "" || strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") && json.Valid([]byte(s))
-}
-
-// newCallID returns a random ID, for a call that has none.
-func newCallID() string { return "call_" + rand.Text()[:16] }
 
 // nameOf returns the name of a constant of an enumeration. names are those of
 // the constants 0, 1, 2 and so on.

@@ -34,3 +34,13 @@ func TestMessage_Accessors(t *testing.T) {
 	assert.Equal(t, "x\ny\nz", two.Text())
 	assert.Len(t, two.ToolResults(), 3)
 }
+
+func TestToolCall_Valid(t *testing.T) {
+	for arguments, want := range map[string]bool{
+		"": true, " \n": true, "{}": true, " {\"a\": 1} ": true, `{"a":{"b":[1.0,null]}}`: true,
+		"null": false, "[]": false, "1": false, `"{}"`: false, "{": false, "}": false, `{"a":`: false, `{'a':1}`: false,
+		"{}{}": false, "{} and more": false, "\ufeff{}": false, "oops": false,
+	} {
+		assert.Equal(t, want, convo.ToolCall{Arguments: arguments}.Valid(), "%q", arguments)
+	}
+}

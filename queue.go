@@ -1,5 +1,7 @@
 package convo
 
+import "context"
+
 // Queue takes user messages that arrive while the model or its tools are at
 // work, and appends them as soon as they are in nobody's way: when no call is
 // open and the [RolePolicy] allows a user message. They are put behind the batch
@@ -87,6 +89,12 @@ func (h *History) deliverLocked() int {
 	}
 	h.queue = nil
 	return n
+}
+
+// A sending is a request that is on its way: a Do waits for the answer. It does not change.
+type sending struct {
+	last   ID // of the newest entry in the request, system entries aside
+	cancel context.CancelCauseFunc
 }
 
 // isAnswerDueLocked reports whether a Do is waiting for an answer that may still

@@ -3,7 +3,6 @@ package convo
 import (
 	"context"
 	"fmt"
-	"strings"
 )
 
 // Recover compacts after a provider has refused a request because it was too
@@ -24,6 +23,13 @@ import (
 //	}
 //
 // [History.Do] does this.
+// Many errors name numbers, which Recover believes if the size that they state is
+// between half and twice the estimate for at. The size of the prompt counts as a
+// usage report. A limit that is less than what was refused lowers the limits for
+// this model, until SetLimits or SetModel: High, and the other marks in
+// proportion. Report.NamedLimit says so. A limit of less than half the estimate
+// does not: it is that of a small model which a gateway fell back to. All this
+// holds even if Recover then fails.
 //
 // As for [History.Compact], Limits.MinFree does not apply, and summarizers are
 // called even shortly after a failure. If another compaction of h is running,
@@ -33,8 +39,9 @@ import (
 // The error is nil exactly when retry is true. If Options.IsOverflow says that
 // cause is not about the length, the error is cause itself and the report says
 // OutcomeNotNeeded. Otherwise the error wraps both the reason why Recover failed
-// and cause; the reason is a [*StaleError] if at is not a snapshot of h. A nil
-// cause is a [*ValueError].
+// and cause; the reason is [ErrNoGain] if nothing could be removed, and a
+// [*StaleError] if at is a snapshot of another History. A nil cause is a
+// [*ValueError].
 func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry bool, report Report, err error) {
 	if cause == nil {
 		cause = &ValueError{Name: "Recover: cause", Want: "the error that the provider returned"}
@@ -57,7 +64,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 		return false, r, fmt.Errorf("%w; the provider said: %w", err, cause)
 	}
 	report, err = h.compactOnRequest(ctx, ReasonOverflow, func(f *flight) (Report, error) {
-		n := need{reason: ReasonOverflow, requested: true}
+		n := need{reason: ReasonOverflow, requested: true, named: h.learn(at, cause)}
 		h.mu.Lock()
 		now := h.scaleLocked()
 		total := now.Upper()
@@ -65,7 +72,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 		h.mu.Unlock()
 		if total <= n.target {
 			r := h.notNeededReport()
-			r.Reason = ReasonOverflow
+			r.Reason, r.NamedLimit = ReasonOverflow, n.named
 			return r, nil
 		}
 		return f.try(n)
@@ -79,8 +86,12 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 		return true, report, nil
 	}
 	if err == nil {
-		if err = report.Cause; err == nil { // more was appended meanwhile than was removed
-			err = &LimitError{Need: clampInt(weight), Limit: clampInt(refused - 1), Compacted: report.Outcome == OutcomeApplied}
+		switch err = report.Cause; {
+		case err != nil:
+		case report.Outcome == OutcomeApplied: // more was appended meanwhile than was removed
+			err = &LimitError{Need: clampInt(weight), Limit: clampInt(refused - 1), Compacted: true}
+		default: // the conversation is empty
+			err = ErrNoGain
 		}
 	}
 	return false, report, fmt.Errorf("%w; the provider said: %w", err, cause)
@@ -95,75 +106,4 @@ func (h *History) isOverflow(err error) (overflow bool, fault error) {
 	}
 	defer catch(&fault, "Options.IsOverflow")
 	return isOverflow(err), nil
-}
-
-// IsOverflow reports whether the text of an error is one that a known provider
-// or model server uses to say that a request is too long for the model. Errors
-// about rate limits do not count. It is the default of Options.IsOverflow, and
-// can be called from a function set there. A nil error is no overflow.
-func IsOverflow(err error) bool {
-	if err == nil {
-		return false
-	}
-	text := strings.ToLower(err.Error())
-	for _, throttle := range throttleTexts {
-		if strings.Contains(text, throttle) {
-			return false
-		}
-	}
-	for _, pair := range overflowTexts {
-		if _, rest, ok := strings.Cut(text, pair[0]); ok && strings.Contains(rest, pair[1]) {
-			return true
-		}
-	}
-	return false
-}
-
-// throttleTexts appear in errors about the rate of requests, which may mention
-// too many tokens as well. They are in lower case.
-var throttleTexts = [...]string{
-	"rate limit", "rate_limit", "ratelimit", "throttl", "per minute", "per min", "per day", "quota", "please wait", "(tpm)",
-}
-
-// overflowTexts are pairs of texts, in lower case. An error is an overflow if it
-// contains both texts of a pair, the second somewhere after the first.
-var overflowTexts = [...][2]string{
-	{"context_length_exceeded", ""},
-	{"maximum context length", ""},
-	{"context length", "exceed"},
-	{"exceed", "context length"},
-	{"longer than", "context length"},
-	{"exceed", "context window"},
-	{"context window", "exceed"},
-	{"contextwindowexceeded", ""},
-	{"context_window_exceeded", ""},
-	{"exceed", "context limit"},
-	{"exceed", "context size"},
-	{"exceed_context_size", ""},
-	{"prompt is too long", ""},
-	{"prompt too long", ""},
-	{"input is too long", "model"},
-	{"input is too long", "token"},
-	{"input length", "exceed"},
-	{"input token count", "exceed"},
-	{"prompt token count", "exceed"},
-	{"token count", "exceeds the maximum"},
-	{"maximum prompt length", ""},
-	{"maximum allowed input length", ""},
-	{"max_model_len", ""},
-	{"max_seq_len", ""},
-	{"too large for model", "context"},
-	{"too long for the context", ""},
-	{"reduce the length of the messages", ""},
-	{"reduce the length of the input", ""},
-	{"too many tokens", ""},
-	{"request_too_large", ""},
-	{"model_context_window_exceeded", ""},
-	{"greater than the context length", ""},
-	{"greater than", "n_ctx"},
-	{"`inputs` must have less than", "tokens"},
-	{"`inputs` tokens + `max_new_tokens`", "must be"},
-	{"range of input length should be", ""},
-	{"exceeded model token limit", ""},
-	{"tokens_limit_reached", ""},
 }

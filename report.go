@@ -65,6 +65,10 @@ type Report struct {
 	Fits  bool
 	Limit int
 
+	// NamedLimit is how large a request may be by the error given to Recover,
+	// which has lowered the limits to it. 0: the limits are as they were.
+	NamedLimit int
+
 	// The next request. Messages are counted as the model sees them, including
 	// the summary and ephemeral messages. The summary is measured in raw tokens,
 	// 0 if there is none.
@@ -158,6 +162,7 @@ func (r *Report) attrs() []slog.Attr {
 		slog.Int("calls", r.Calls),
 		slog.Int("unread", r.Unread),
 		slog.Float64("prefix_kept", r.PrefixKept),
+		slog.Int("named_limit", r.NamedLimit),
 		slog.Duration("duration", r.Duration),
 	}
 }
@@ -238,6 +243,9 @@ func (r *Report) summaryNote() string {
 func (r *Report) notes(ids bool) (notes []string) {
 	if len(r.Kept) > 0 {
 		notes = append(notes, grouped(len(r.Kept))+" pinned kept"+printIDs(r.Kept, ids))
+	}
+	if r.NamedLimit > 0 {
+		notes = append(notes, "the provider named a limit of "+grouped(r.NamedLimit))
 	}
 	if r.Unread > 0 {
 		notes = append(notes, grouped(r.Unread)+" tokens not read by the summarizer")

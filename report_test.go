@@ -57,6 +57,77 @@ func TestReport_PrefixKept(t *testing.T) {
 	assert.InDelta(t, float64(5+8+3*106+8)/float64(sent.Tokens()), r.PrefixKept, 0.0001, "up to the first result cleared")
 }
 
+// PrefixKept is 1 and Unread is 0 in every report of a compaction or an edit that was
+// not applied.
+func TestReport_NotApplied(t *testing.T) {
+	work := &convo.Work{Calls: 1, Unread: 17}
+	answers := func(e convo.Edit, err error) convo.CompactionStrategy {
+		e.Work = work
+		return convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return e, err })
+	}
+	compact := func(_ *testing.T, h *convo.History) (convo.Report, error) { return h.Compact(context.Background(), "") }
+	var h *convo.History
+	late := convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+		e := convo.Edit{Drop: idsOf(s)[2:4]}
+		_, err := h.Apply(h.Snapshot(), e) // somebody else drops the same meanwhile
+		e.Work = work
+		return e, err
+	})
+	for name, tt := range map[string]struct {
+		strategy convo.CompactionStrategy
+		report   func(*testing.T, *convo.History) (convo.Report, error)
+		want     convo.Outcome
+	}{
+		"not needed":    {answers(convo.Edit{}, nil), func(t *testing.T, h *convo.History) (convo.Report, error) { return h.CompactIfNeeded(t.Context()) }, convo.OutcomeNotNeeded},
+		"no background": {answers(convo.Edit{}, nil), func(t *testing.T, h *convo.History) (convo.Report, error) { return h.Wait(t.Context()) }, convo.OutcomeNotNeeded},
+		"declined":      {answers(convo.Edit{}, convo.ErrNoGain), compact, convo.OutcomeDeclined},
+		"zero edit":     {answers(convo.Edit{}, nil), compact, convo.OutcomeDeclined},
+		"failed":        {answers(convo.Edit{}, errors.New("down")), compact, convo.OutcomeFailed},
+		"wrong edit":    {answers(convo.Edit{Drop: []convo.ID{3}}, nil), compact, convo.OutcomeFailed},
+		"refused edit":  {answers(convo.Edit{Drop: []convo.ID{3, 4}, Summary: &convo.Summary{Text: strings.Repeat("long", 100)}}, nil), compact, convo.OutcomeFailed},
+		"stale":         {late, compact, convo.OutcomeStale},
+		"panic":         {convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { panic("boom") }), compact, convo.OutcomeFailed},
+		"ended ctx": {answers(convo.Edit{}, nil), func(t *testing.T, h *convo.History) (convo.Report, error) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			return h.Compact(ctx, "")
+		}, convo.OutcomeFailed},
+		"Apply of nothing": {nil, func(_ *testing.T, h *convo.History) (convo.Report, error) {
+			return h.Apply(h.Snapshot(), convo.Edit{Work: work})
+		}, convo.OutcomeDeclined},
+		"Apply that fails": {nil, func(_ *testing.T, h *convo.History) (convo.Report, error) {
+			return h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{3}, Work: work})
+		}, convo.OutcomeFailed},
+		"Apply to another": {nil, func(t *testing.T, h *convo.History) (convo.Report, error) {
+			return h.Apply(historyOf(t, nil).Snapshot(), convo.Edit{Drop: []convo.ID{3, 4}, Work: work})
+		}, convo.OutcomeStale},
+		"closed": {answers(convo.Edit{}, nil), func(t *testing.T, h *convo.History) (convo.Report, error) {
+			require.NoError(t, h.Close())
+			return h.Compact(t.Context(), "")
+		}, convo.OutcomeFailed},
+		"Fit with room": {answers(convo.Edit{}, nil), func(t *testing.T, h *convo.History) (convo.Report, error) {
+			_, r, err := h.Fit(t.Context(), 1)
+			return r, err
+		}, convo.OutcomeNotNeeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []convo.Report
+			opts := windowOf(0, tt.strategy)
+			opts.OnCompaction = func(r convo.Report) { told = append(told, r) }
+			h = toolTurn(t, opts, 20)
+			r, _ := tt.report(t, h)
+			require.Equal(t, tt.want, r.Outcome, "%v", r.Cause)
+			for _, r := range append(told, r) {
+				if r.Outcome == convo.OutcomeApplied {
+					continue // the other edit
+				}
+				assert.InDelta(t, 1, r.PrefixKept, 0)
+				assert.Zero(t, r.Unread)
+			}
+		})
+	}
+}
+
 // OnCompaction has a report of its own and may change it. A slice that
 // Report.clone forgets would be shared with what CompactIfNeeded returns.
 func TestReport_ObserverHasACopy(t *testing.T) {
@@ -206,7 +277,7 @@ func TestReport_LogKeys(t *testing.T) {
 		return keys
 	}
 	applied := keys(convo.Truncate{})
-	assert.Len(t, applied, 3+22)
+	assert.Len(t, applied, 3+23)
 	assert.Equal(t, applied, keys(convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 		return convo.Edit{}, errors.New("down")
 	})))

@@ -38,9 +38,11 @@ type Fault struct {
 // from JSON has none: what its entries lack counts as unread when it is summarised.
 //
 // Restore checks the snapshot. Roles are checked only between entries with
-// consecutive IDs, since a compaction may leave others next to each other.
-// Without Options.Repair, the first fault is a [*SnapshotError] that says where
-// it is. Options out of range are reported as by [New].
+// consecutive IDs, since a compaction may leave others next to each other. A
+// result without an ID answers the first open call of its tool, as recorded
+// results stand in the order of their calls. Without Options.Repair, the first
+// fault is a [*SnapshotError] that says where it is. Options out of range are
+// reported as by [New].
 //
 // With Options.Repair, Restore repairs what is wrong and calls Repair for each
 // repair:
@@ -49,8 +51,8 @@ type Fault struct {
 //   - Results that answer no call are dropped.
 //   - System messages after other entries are moved to the front.
 //   - Parts that a message cannot hold are removed, and so are messages of which
-//     nothing remains. Invalid arguments of a call become {}, and an ID that two
-//     calls of a message share is replaced in the second one.
+//     nothing remains. An ID that two calls of a message share is replaced in the
+//     second one.
 //   - Messages whose roles may not follow one another stay, with a gap between
 //     their IDs.
 //
@@ -243,10 +245,6 @@ func (l *loader) repaired(m Message) Message {
 	seen := make(map[string]bool)
 	for _, p := range parts {
 		own, reason := checkPart(p, m.Role)
-		if c, ok := p.(ToolCall); ok && reason != "" {
-			c.Arguments = "{}"
-			own, reason = checkPart(c, m.Role)
-		}
 		if reason != "" {
 			continue
 		}
@@ -256,7 +254,7 @@ func (l *loader) repaired(m Message) Message {
 					l.renamed = make(map[string][]string)
 				}
 				oldID := c.ID
-				c.ID, c.Minted = newCallID(), true
+				c.ID, c.Minted = NewCallID(), true
 				l.renamed[oldID] = append(l.renamed[oldID], c.ID)
 				own = c
 			}

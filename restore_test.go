@@ -112,7 +112,6 @@ func TestRestore_Faults(t *testing.T) {
 		{"second result", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.Result(toolC, "1"), convo.Result(toolC, "2")}, 3, convo.ErrAnswered, []string{"user", "assistant", "tool"}},
 		{"call ids twice", []convo.Message{convo.User("u"), twice, convo.Result(toolC, "1"), convo.Result(toolC, "2")}, 1, convo.ErrDuplicateCall, []string{"user", "assistant", "tool", "tool"}},
 		{"system further on", []convo.Message{convo.User("u"), convo.System("s"), convo.Assistant("a")}, 1, nil, []string{"system", "user", "assistant"}},
-		{"arguments", []convo.Message{convo.User("u"), convo.Assistant("", convo.ToolCall{ID: "c", Name: "f", Arguments: "{"}), convo.Result(toolC, "r")}, 1, nil, []string{"user", "assistant", "tool"}},
 		{"unknown role", []convo.Message{convo.User("u"), {Role: "robot", Parts: []convo.Part{convo.Text("t")}}, convo.Assistant("a")}, 1, nil, []string{"user", "assistant"}},
 		{"nil part", []convo.Message{convo.User("u", nil), convo.Assistant("a")}, 0, nil, []string{"user", "assistant"}},
 		{"empty", []convo.Message{convo.User("u"), convo.Assistant(""), convo.Assistant("a")}, 1, nil, []string{"user", "assistant"}},
@@ -486,7 +485,7 @@ func TestRestore_RepairKeepsGoodParts(t *testing.T) {
 	}), &convo.Options{Repair: func(convo.Fault) {}})
 	require.NoError(t, err)
 	e, _ := h.Snapshot().At(1)
-	assert.Equal(t, []convo.Part{convo.Text("t"), c, convo.ToolCall{ID: "d", Name: "f", Arguments: "{}"}}, e.Message.Parts)
+	assert.Equal(t, []convo.Part{convo.Text("t"), c, convo.ToolCall{ID: "d", Name: "f", Arguments: "{"}}, e.Message.Parts)
 }
 
 func TestRestore_FaultyOptions(t *testing.T) {

@@ -370,3 +370,35 @@ func TestStrategyFunc_Named(t *testing.T) {
 	}
 	assert.Equal(t, "func", f.Named("").Name())
 }
+
+// A strategy that says impossible things of its work is not believed: a negative
+// number counts as 0, and a Usage that no provider can have reported is ignored.
+func TestWork_OutOfRange(t *testing.T) {
+	usage := convo.Usage{Input: 10, CacheRead: 4, Output: 2}
+	for name, tt := range map[string]struct{ work, want convo.Work }{
+		"in range":            {convo.Work{Calls: 2, Usage: usage, Unread: 7}, convo.Work{Calls: 2, Usage: usage, Unread: 7}},
+		"calls":               {convo.Work{Calls: -3, Usage: usage, Unread: 7}, convo.Work{Usage: usage, Unread: 7}},
+		"unread":              {convo.Work{Calls: 2, Usage: usage, Unread: -1}, convo.Work{Calls: 2, Usage: usage}},
+		"input":               {convo.Work{Calls: 2, Usage: convo.Usage{Input: -1}}, convo.Work{Calls: 2}},
+		"output":              {convo.Work{Calls: 2, Usage: convo.Usage{Input: 10, Output: -1}}, convo.Work{Calls: 2}},
+		"more cache than all": {convo.Work{Calls: 2, Usage: convo.Usage{Input: 10, CacheRead: 6, CacheWrite: 5}}, convo.Work{Calls: 2}},
+	} {
+		for _, chained := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " ", chained), func(t *testing.T) {
+				work := tt.work
+				c := fixed(convo.Edit{Drop: []convo.ID{3, 4}, Work: &work})
+				if chained {
+					c = convo.Chain(c)
+				}
+				r, err := toolTurn(t, windowOf(0, c), 20).Compact(t.Context(), "")
+				require.NoError(t, err)
+				require.Equal(t, convo.OutcomeApplied, r.Outcome)
+				assert.Equal(t, tt.want, convo.Work{Calls: r.Calls, Usage: r.Usage, Unread: r.Unread})
+				for _, l := range r.Links {
+					assert.Equal(t, tt.want.Calls, l.Calls)
+				}
+				assert.Equal(t, tt.work, work, "what the strategy holds is not written to")
+			})
+		}
+	}
+}

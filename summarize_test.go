@@ -384,6 +384,26 @@ func TestSummarize_MaxTokensWithoutBound(t *testing.T) {
 	}
 }
 
+// By default a summary may have an eighth of Limits.Low, at least 500 tokens.
+func TestSummarize_MaxTokensByLow(t *testing.T) {
+	for _, tt := range []struct{ low, want int }{{8000, 1000}, {8007, 1000}, {8008, 1001}, {4008, 501}, {4007, 500}, {2000, 500}} {
+		rec := new(recorder)
+		opts := windowOf(64_000, convo.Summarize{With: rec, Window: -1})
+		opts.Limits.High, opts.Limits.Low = 9000, tt.low
+		opts.Priors = map[string]convo.Prior{"": {Margin: -1}} // so that a token of the limits is a raw token
+		h := toolTurn(t, opts, 120)
+		_, err := h.Handoff(t.Context(), rec, "")
+		require.NoError(t, err)
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, convo.OutcomeApplied, r.Outcome, "%v", r.Cause)
+		require.Len(t, rec.requests, 2)
+		for i, name := range []string{"Handoff", "Summarize"} {
+			assert.Equal(t, tt.want, rec.requests[i].MaxTokens, "%s with Low %d", name, tt.low)
+		}
+	}
+}
+
 // MaxTokens is as the caller set it when there is room for that.
 func TestSummarize_MaxTokensWithinTheTarget(t *testing.T) {
 	rec := new(recorder)

@@ -84,7 +84,7 @@ func (h *History) putBackLocked(d *departure) {
 // undone and less than MinFree was appended since. It matters only while the request
 // fits.
 func (h *History) isHeldLocked() bool {
-	return h.heldSince != 0 && h.scaleLocked().Part(h.appendedEver-h.heldAt) < max(int64(h.limits.MinFree), 1)
+	return h.heldSince != 0 && h.scaleLocked().Part(h.appendedEver-h.heldAt) < max(h.marks.minFree, 1)
 }
 
 // rememberEditLocked remembers for Undo that an edit made the current version.

@@ -47,10 +47,19 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	if u.Input == 0 || at.version < h.known().learned.version(at.known().model) {
 		return nil
 	}
-	model, tokens := at.known().model, max(min(int64(u.Input), maxTotal), at.raw()/calibrate.MaxRatio)
-	if h.isImplausibleLocked(model, at, tokens) {
+	tokens := int64(u.Input)
+	if h.isImplausibleLocked(at.known().model, at, max(min(tokens, maxTotal), at.raw()/calibrate.MaxRatio)) {
 		return nil
 	}
+	h.applyUsageLocked(at, tokens)
+	return nil
+}
+
+// applyUsageLocked applies a report of so many tokens for the request that was made
+// from at, which must not be older than the last report for its model.
+func (h *History) applyUsageLocked(at *Snapshot, tokens int64) {
+	model := at.known().model
+	tokens = max(min(tokens, maxTotal), at.raw()/calibrate.MaxRatio)
 	h.newVersionLocked()
 	last := h.known().learned.of(model)
 	if model == h.known().model {
@@ -80,7 +89,6 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 		h.sumMeasured(h.isRewrittenLocked(next.at))
 	}
 	h.updateChargeLocked()
-	return nil
 }
 
 // An implausible is a report that was ignored because it was implausible.
@@ -153,6 +161,8 @@ func (h *History) useModelLocked(model string, l learned) {
 		own.at = h.reportedViewLocked()
 		c = &own
 	}
+	h.named = 0
+	h.updateMarksLocked()
 	h.knowledge = &knowledge{model: model, cal: c, learned: l, cap: overheadCap(h.limits)}
 	h.measured = 0
 	if c != nil {

@@ -270,20 +270,22 @@ func (d *anthropicDecoder) own(path, kind string, all map[string]json.RawMessage
 		return err
 	}
 	var c convo.ToolCall
-	if c.ID, err = d.string(path, all, "id"); err != nil {
-		return err
+	if !isNull(all["id"]) {
+		if c.ID, err = d.string(path, all, "id"); err != nil {
+			return err
+		}
 	}
 	if c.Name, err = d.string(path, all, "name"); err != nil {
 		return err
 	}
-	if c.ID == "" || c.Name == "" {
-		return &DecodeError{Path: path, Reason: "the call has no id or no name"}
+	if c.Name == "" {
+		return &DecodeError{Path: path, Reason: "the call has no name"}
 	}
 	if input := all["input"]; !isNull(input) {
-		c.Arguments = d.arguments(at(path, "input"), string(input))
+		c.Arguments = d.arguments(string(input))
 	}
-	d.wroteObject(at(path, "input"), all["input"])
-	m.Parts = append(m.Parts, c)
+	d.wroteObject(all["input"])
+	d.addCall(at(path, "id"), m, c)
 	d.loseMark(path, all)
 	d.loseRest(path, all, "type", "id", "name", "input", "cache_control")
 	return nil
@@ -294,7 +296,7 @@ func (d *anthropicDecoder) result(path string, all map[string]json.RawMessage, m
 	if r.CallID, err = d.string(path, all, "tool_use_id"); err != nil {
 		return err
 	}
-	r.Name = d.names[r.CallID]
+	d.nameResult(&r)
 	if raw := all["is_error"]; !isNull(raw) {
 		if err := read(at(path, "is_error"), "true or false", raw, &r.IsError); err != nil {
 			return err

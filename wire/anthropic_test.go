@@ -338,7 +338,7 @@ func TestAnthropic_DecodeNamesThePathOfAnError(t *testing.T) {
 		`[{"role":"user","content":[{"type":"tool_use","id":"a","name":"x"}]}]`:                     "[0].content[0]",
 		`[{"role":"assistant","content":[{"type":"tool_result","tool_use_id":"x"}]}]`:               "[0].content[0]",
 		`[{"role":"assistant","content":[{"type":"tool_use","id":"a"}]}]`:                           "[0].content[0].name",
-		`[{"role":"assistant","content":[{"type":"tool_use","id":"","name":"x"}]}]`:                 "[0].content[0]",
+		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":""}]}]`:                 "[0].content[0]",
 		`[{"role":"assistant","content":[{"type":"thinking"}]}]`:                                    "[0].content[0].thinking",
 		`[{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","is_error":"yes"}]}]`:   "[0].content[0].is_error",
 		`[{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":{}}]}]`:       "[0].content[0].content",

@@ -284,7 +284,8 @@ func (d *converseDecoder) result(b converseBlock) (convo.Part, error) {
 	if err := readString(path, "status", all, &status); err != nil {
 		return nil, err
 	}
-	r.Name, r.IsError = d.names[r.CallID], status == "error"
+	r.IsError = status == "error"
+	d.nameResult(&r)
 	blocks, err := converseBlocks(path+".content", all["content"])
 	if err != nil {
 		return nil, err
@@ -342,7 +343,7 @@ func (d *converseDecoder) assistant(blocks []converseBlock) error {
 		var err error
 		switch {
 		case tools[i].use && !tools[i].server:
-			p, err = d.call(b)
+			err = d.call(b, &m)
 		case b.kind == "reasoningContent":
 			p, err = d.reasoning(b)
 		default:
@@ -390,28 +391,29 @@ func serverTools(tools []converseTool) int {
 	return -1
 }
 
-func (d *converseDecoder) call(b converseBlock) (convo.Part, error) {
+func (d *converseDecoder) call(b converseBlock, m *convo.Message) error {
 	path := b.valuePath()
 	all, err := fields(path, b.value)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var c convo.ToolCall
 	if err := readString(path, "toolUseId", all, &c.ID); err != nil {
-		return nil, err
+		return err
 	}
 	if err := readString(path, "name", all, &c.Name); err != nil {
-		return nil, err
+		return err
 	}
 	if c.Name == "" {
-		return nil, &DecodeError{Path: path, Reason: "the call has no name"}
+		return &DecodeError{Path: path, Reason: "the call has no name"}
 	}
 	if !isNull(all["input"]) {
-		c.Arguments = d.arguments(path+".input", string(all["input"]))
+		c.Arguments = d.arguments(string(all["input"]))
 	}
-	d.wroteObject(path+".input", all["input"])
+	d.wroteObject(all["input"])
 	d.loseRest(path, all, "toolUseId", "name", "input", "type")
-	return c, nil
+	d.addCall(path+".toolUseId", m, c)
+	return nil
 }
 
 func (d *converseDecoder) reasoning(b converseBlock) (convo.Part, error) {

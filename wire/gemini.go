@@ -16,6 +16,9 @@ import (
 // line that names the tool. If Model is Gemini 3 or later, images, PDFs and
 // text documents are sent inside the result.
 //
+// A call whose ID was made by convo is sent without one, and so is its result,
+// unless another call of the message has an ID of its own: the API takes both.
+//
 // A thoughtSignature is a [convo.Reasoning] with a Signature and no Text,
 // directly before the part that it belongs to. If that part is a call, the
 // reasoning has its ID. Thoughts with text are sent back where they were.
@@ -62,7 +65,7 @@ func geminiGeneration(model string) int {
 
 // Encode returns the request for a snapshot.
 func (f Gemini) Encode(s *convo.Snapshot) (Request, error) {
-	profile := profile{format: geminiFormat, model: f.model(), ids: geminiIDs}
+	profile := profile{format: geminiFormat, model: f.model(), ids: geminiIDs, bare: true}
 	p, err := project(s, profile)
 	if err != nil {
 		return Request{}, err

@@ -13,18 +13,14 @@ import (
 // that is output, result or error, and otherwise the JSON of its response
 // object.
 func (f Gemini) Decode(data []byte) (Transcript, error) {
-	d := geminiDecoder{decoder: decoder{format: geminiFormat, model: f.model()}}
+	d := geminiDecoder{decoder{format: geminiFormat, model: f.model()}}
 	if err := d.decode(data); err != nil {
 		return Transcript{}, err
 	}
 	return d.finish(), nil
 }
 
-type geminiDecoder struct {
-	decoder
-	calls []convo.ToolCall // of the newest assistant message
-	open  geminiOpen       // the same calls, with the ids that they have in the input
-}
+type geminiDecoder struct{ decoder }
 
 // pick returns a field and its name, which is key in camelCase or in
 // snake_case.
@@ -217,13 +213,13 @@ func (d *geminiDecoder) content(path string, data json.RawMessage, role convo.Ro
 	}
 	d.loseRest(path, all, "role", "parts")
 	n := len(d.out.Messages)
-	goesOn := role == convo.RoleAssistant && n > 0 && d.out.Messages[n-1].Role == role && len(d.calls) > 0
+	goesOn := role == convo.RoleAssistant && n > 0 && d.out.Messages[n-1].Role == role && len(d.calls.ids) > 0
 	m, answers := convo.Message{Role: role}, convo.Message{Role: convo.RoleTool}
 	switch {
 	case goesOn:
-		m = d.out.Messages[n-1]
+		m, d.calls.of = d.out.Messages[n-1], &m
 	case role == convo.RoleAssistant:
-		m.Origin, d.calls, d.open = d.origin(), nil, geminiOpen{}
+		m.Origin, d.calls = d.origin(), messageCalls{}
 	}
 	for i, raw := range list {
 		if err := d.part(at(path, atIndex("parts", i)), raw, &m, &answers); err != nil {

@@ -184,16 +184,10 @@ func (d *geminiDecoder) call(p geminiPart, m *convo.Message) error {
 		return &DecodeError{Path: at(p.path, "name"), Reason: "the call has no function name"}
 	}
 	if raw := all["args"]; !isNull(raw) {
-		c.Arguments = d.arguments(at(p.path, "args"), string(raw))
+		c.Arguments = d.arguments(string(raw))
 	}
 	d.loseRest(p.path, all, "id", "name", "args")
-	id := c.ID
-	if _, ok := d.open.ids[id]; ok {
-		d.lose(at(p.path, "id"), "an id that another call of the message has, too")
-		c.ID = ""
-	}
-	d.calls = append(d.calls, c)
-	d.open.add(id, c.Name)
+	c = d.named(at(p.path, "id"), m, c)
 	m.Parts = append(m.Parts, geminiSigned(p.sign, c)...)
 	return nil
 }
@@ -211,7 +205,11 @@ func (d *geminiDecoder) result(p geminiPart, answers *convo.Message) error {
 			}
 		}
 	}
-	d.answer(&r)
+	if id := r.CallID; !d.nameResult(&r) && id != "" { // as before Gemini 3, by the name
+		if r.CallID = ""; !d.nameResult(&r) {
+			r.CallID = id
+		}
+	}
 	if raw := all["response"]; !isNull(raw) {
 		d.response(at(p.path, "response"), raw, &r)
 	}
@@ -243,18 +241,6 @@ func (d *geminiDecoder) result(p geminiPart, answers *convo.Message) error {
 	d.loseRest(p.path, all, "id", "name", "response", "parts")
 	answers.Parts = append(answers.Parts, r)
 	return nil
-}
-
-// answer gives a result the id and the name of its call: the open call with the
-// same id or else, as before Gemini 3, with the same name.
-func (d *geminiDecoder) answer(r *convo.ToolResult) {
-	i := d.open.byID(r.CallID)
-	if i < 0 {
-		i = d.open.byName(r.Name)
-	}
-	if i >= 0 {
-		r.CallID, r.Name = d.calls[i].ID, d.calls[i].Name
-	}
 }
 
 // response reads the response object of a result.

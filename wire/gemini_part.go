@@ -9,7 +9,7 @@ import (
 
 func appendGeminiCall(b []byte, c convo.ToolCall, sign string) []byte {
 	b = appendElement(b, `{"functionCall":{`)
-	b = appendStringField(b, "id", c.ID)
+	b = appendID(b, "id", c.ID)
 	b = appendStringField(b, "name", geminiName(c.Name))
 	b = append(appendRawField(b, "args", object(c.Arguments)), '}')
 	return closeGemini(b, sign)
@@ -114,7 +114,7 @@ func (w *geminiWriter) result(list, after []byte, r *convo.ToolResult) (_, _ []b
 		key = "error"
 	}
 	list = appendElement(list, `{"functionResponse":{`)
-	list = appendStringField(list, "id", r.CallID)
+	list = appendID(list, "id", r.CallID)
 	list = appendStringField(list, "name", geminiName(r.Name))
 	list = append(appendField(list, "response"), '{')
 	list = append(appendStringField(list, key, r.Text()), '}')

@@ -35,7 +35,7 @@ func (g *generator) name() string {
 }
 
 func (g *generator) arguments() string {
-	return g.pick("", "{}", `{"n": 1.0, "big": 12345678901234567890}`, `{ "q" : "a\u0041" }`, `{"nested":{"list":[1,2,{"x":null}]}}`)
+	return g.pick("", "{}", `{"n": 1.0, "big": 12345678901234567890}`, `{ "q" : "a\u0041" }`, `{"nested":{"list":[1,2,{"x":null}]}}`, `{"cut":"o`, "oops", "[1]", `{"invalid_arguments":"x"}`)
 }
 
 func (g *generator) media() convo.Part {

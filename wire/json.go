@@ -53,6 +53,14 @@ func appendStringField(b []byte, key, value string) []byte {
 	return appendString(appendField(b, key), value)
 }
 
+// appendID appends the id of a call, if it has one to be sent.
+func appendID(b []byte, key, id string) []byte {
+	if id == "" {
+		return b
+	}
+	return appendStringField(b, key, id)
+}
+
 func appendRawField(b []byte, key, value string) []byte {
 	return append(appendField(b, key), value...)
 }
@@ -99,18 +107,37 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// object returns the arguments of a call as a JSON object: unchanged if they
-// are one, {} if they are blank. A snapshot from NewSnapshot has not been
-// checked, so its arguments can be anything; other text is returned as the
-// value of a field "arguments".
+// invalidArguments is the only field of the object that takes the place of
+// arguments which are not an object. The model reads it.
+const invalidArguments = "invalid_arguments"
+
+// object returns the arguments of a call as a JSON object, which is what all
+// providers want: unchanged if they are one, {} if they are blank, and any other
+// text as the value of the field invalidArguments. [decoder.arguments] restores
+// it.
 func object(arguments string) string {
-	if strings.TrimSpace(arguments) == "" {
+	if isBlank(arguments) {
 		return "{}"
 	}
-	if kindOf(json.RawMessage(arguments)) == '{' && json.Valid([]byte(arguments)) && utf8.ValidString(arguments) {
+	call := convo.ToolCall{Arguments: arguments}
+	if _, wrapped := unwrapArguments(arguments); !wrapped && call.Valid() && utf8.ValidString(arguments) {
 		return arguments
 	}
-	return string(append(appendString([]byte(`{"arguments":`), arguments), '}'))
+	b := appendStringField([]byte{'{'}, invalidArguments, arguments)
+	return string(append(b, '}'))
+}
+
+// unwrapArguments returns the text in an object that object has made of it, and
+// whether raw is such an object.
+func unwrapArguments(raw string) (text string, ok bool) {
+	if !strings.Contains(raw, `"`+invalidArguments+`"`) {
+		return "", false // most are not, and need not be parsed
+	}
+	var all map[string]json.RawMessage
+	if json.Unmarshal([]byte(raw), &all) != nil || len(all) != 1 || kindOf(all[invalidArguments]) != '"' {
+		return "", false
+	}
+	return stringOf(all[invalidArguments]), true
 }
 
 // Reading.

@@ -23,7 +23,8 @@ const (
 	// message between a result and a user message.
 	Mistral
 
-	// Ollama is the format of Ollama's own /api/chat.
+	// Ollama is the format of Ollama's own /api/chat. Calls whose ID was made by
+	// convo are sent without one, as they came.
 	Ollama
 
 	// StrictAlternation is for chat templates that want alternating user and
@@ -77,7 +78,7 @@ func (f OpenAIChat) Encode(s *convo.Snapshot) (Request, error) {
 		ids = mistralIDs
 	}
 	thinks := f.Dialect == DeepSeek || f.Dialect == Ollama
-	p, err := project(s, profile{format: f.format(), model: f.Model, ids: ids, noReasoning: !thinks, knows: hasType})
+	p, err := project(s, profile{format: f.format(), model: f.Model, ids: ids, noReasoning: !thinks, bare: f.Dialect == Ollama, knows: hasType})
 	if err != nil {
 		return Request{}, err
 	}
@@ -170,7 +171,7 @@ func (f OpenAIChat) appendMessage(list []json.RawMessage, t *message) []json.Raw
 	for i := range t.results {
 		r := &t.results[i]
 		b := appendStringField(begin(sizeOf(r.Parts)), "role", "tool")
-		b = appendStringField(b, "tool_call_id", r.CallID)
+		b = appendID(b, "tool_call_id", r.CallID)
 		if f.Dialect == Ollama {
 			b = appendStringField(b, "tool_name", toolName(r.Name))
 		}
@@ -262,7 +263,7 @@ func (f OpenAIChat) appendCall(b []byte, c convo.ToolCall) []byte {
 	if b[len(b)-1] != '[' {
 		b = append(b, ',')
 	}
-	b = appendStringField(append(b, '{'), "id", c.ID)
+	b = appendID(append(b, '{'), "id", c.ID)
 	if f.Dialect != Ollama {
 		b = appendStringField(b, "type", "function")
 	}

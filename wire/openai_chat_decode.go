@@ -25,8 +25,74 @@ type decoder struct {
 	model  string            // the model that the input names
 	own    string            // the Model of the format
 	names  map[string]string // the names of tools, by call id
+	calls  messageCalls      // of the newest assistant message with calls
 	out    Transcript
 	ending
+}
+
+// messageCalls are the calls of one message.
+type messageCalls struct {
+	of   *convo.Message
+	ids  map[string]bool // that they have in the input
+	open []pendingCall   // without a result yet
+}
+
+type pendingCall struct {
+	id   string // that it has in the input
+	call convo.ToolCall
+}
+
+// addCall adds a call to an assistant message, see named.
+func (d *decoder) addCall(path string, m *convo.Message, c convo.ToolCall) {
+	m.Parts = append(m.Parts, d.named(path, m, c))
+}
+
+// named returns the next call of an assistant message. If it has no ID, or that of
+// an earlier call of the message, it gets a new one. path is where its ID is.
+func (d *decoder) named(path string, m *convo.Message, c convo.ToolCall) convo.ToolCall {
+	if d.calls.of != m {
+		d.calls = messageCalls{of: m, ids: make(map[string]bool)}
+	}
+	id := c.ID
+	if id != "" && d.calls.ids[id] {
+		d.lose(path, lostID)
+		c.ID = ""
+	}
+	if c.ID == "" {
+		c.ID, c.Minted = convo.NewCallID(), true
+	}
+	d.calls.ids[id] = true
+	d.calls.open = append(d.calls.open, pendingCall{id, c})
+	return c
+}
+
+// lostID is the Loss.What of the ID of a call that gets a new one.
+const lostID = "an id that another call of the message has, too"
+
+// nameResult gives a result the ID and the name of the open call that it answers:
+// the first one with its ID or, if it has none, of its tool. It reports whether
+// there is one.
+func (d *decoder) nameResult(r *convo.ToolResult) bool {
+	open := d.calls.open
+	i := slices.IndexFunc(open, func(p pendingCall) bool {
+		if r.CallID != "" {
+			return p.id == r.CallID
+		}
+		return r.Name == "" || p.call.Name == r.Name
+	})
+	if i < 0 {
+		if name := d.names[r.CallID]; name != "" && r.CallID != "" {
+			r.Name = name
+		}
+		return false
+	}
+	r.CallID, r.Name = open[i].call.ID, open[i].call.Name
+	if i == 0 { // the usual case
+		d.calls.open = open[1:]
+	} else {
+		d.calls.open = slices.Delete(open, i, i+1)
+	}
+	return true
 }
 
 func (d *decoder) origin() convo.Origin {
@@ -62,9 +128,6 @@ func (d *decoder) loseRest(path string, rest map[string]json.RawMessage, known .
 // lostField is the Loss.What of a field that Decode does not know.
 const lostField = "no place for this field"
 
-// lostArguments is the Loss.What of arguments that are not a JSON object.
-const lostArguments = "not a JSON object; kept as the text of a field \"arguments\""
-
 func (d *decoder) add(m convo.Message) {
 	for _, c := range m.ToolCalls() {
 		d.names[c.ID] = c.Name
@@ -72,17 +135,15 @@ func (d *decoder) add(m convo.Message) {
 	d.out.Messages = append(d.out.Messages, m)
 }
 
-// arguments returns the arguments of a call as a JSON object, which is what a
-// History wants.
-func (d *decoder) arguments(path, text string) string {
-	if strings.TrimSpace(text) == "" {
+// arguments returns the arguments of a call as the model wrote them.
+func (d *decoder) arguments(text string) string {
+	if isBlank(text) {
 		return ""
 	}
-	if kindOf(json.RawMessage(text)) == '{' && json.Valid([]byte(text)) {
-		return text
+	if original, ok := unwrapArguments(text); ok {
+		return original
 	}
-	d.lose(path, lostArguments)
-	return string(append(appendString([]byte(`{"arguments":`), text), '}'))
+	return text
 }
 
 func (f OpenAIChat) decode(d *decoder, data []byte) error {
@@ -272,9 +333,7 @@ func (f OpenAIChat) decodeResult(d *decoder, path string, all map[string]json.Ra
 			}
 		}
 	}
-	if name := d.names[r.CallID]; name != "" && r.CallID != "" {
-		r.Name = name
-	}
+	d.nameResult(&r)
 	var err error
 	if r.Parts, err = d.chatContent(path, all["content"], nil, convo.RoleTool); err != nil {
 		return err
@@ -298,7 +357,7 @@ func (f OpenAIChat) decodeCalls(d *decoder, path string, data json.RawMessage, m
 		if err != nil {
 			return err
 		}
-		m.Parts = append(m.Parts, call)
+		d.addCall(atIndex(path, i)+".id", m, call)
 	}
 	return nil
 }
@@ -336,8 +395,8 @@ func (d *decoder) chatCall(path string, data []byte) (c convo.ToolCall, err erro
 	case !isNull(raw):
 		text = string(raw)
 	}
-	c.Arguments = d.arguments(at(path, "function.arguments"), text)
-	d.wrote(at(path, "function.arguments"), text, false)
+	c.Arguments = d.arguments(text)
+	d.wrote(text, false)
 	d.loseRest(path, all, "id", "type", "function", "index")
 	d.loseRest(at(path, "function"), function, "name", "arguments", "index")
 	return c, nil

@@ -30,7 +30,6 @@ type responsesDecoder struct {
 	cur   *convo.Message // the assistant message being read
 	one   bool           // the items are from one response
 
-	calls   map[string]bool         // ids of the calls in cur
 	outputs map[string][]*inputItem // results that are not used yet, by the ids of their calls
 }
 
@@ -229,22 +228,25 @@ func (d *responsesDecoder) flush() error {
 	if d.cur == nil {
 		return nil
 	}
-	m := *d.cur
-	d.cur, d.calls = nil, nil
-	d.add(m)
-	for _, c := range m.ToolCalls() {
-		waiting := d.outputs[c.ID]
+	m := d.cur
+	d.cur = nil
+	d.add(*m)
+	if d.calls.of != m {
+		return nil
+	}
+	for _, o := range slices.Clone(d.calls.open) {
+		waiting := d.outputs[o.id]
 		for len(waiting) > 0 && waiting[0].at < d.at {
 			waiting = waiting[1:]
 		}
 		if len(waiting) > 0 {
 			waiting[0].used = true
-			if err := d.result(waiting[0], c.Name); err != nil {
+			if err := d.result(waiting[0]); err != nil {
 				return err
 			}
 			waiting = waiting[1:]
 		}
-		d.outputs[c.ID] = waiting
+		d.outputs[o.id] = waiting
 	}
 	return nil
 }
@@ -344,26 +346,23 @@ func (d *responsesDecoder) call(it *inputItem) error {
 	} else if isNull(raw) {
 		text = ""
 	}
-	call.Arguments = d.arguments(at(it.path, "arguments"), text)
-	d.wrote(at(it.path, "arguments"), text, stringOf(it.all["status"]) == "completed")
-	if d.cur != nil && call.ID != "" && d.calls[call.ID] {
+	call.Arguments = d.arguments(text)
+	d.wrote(text, stringOf(it.all["status"]) == "completed")
+	if d.cur != nil && call.ID != "" && d.calls.of == d.cur && d.calls.ids[call.ID] {
 		if err := d.flush(); err != nil { // a message holds no two calls with one id
 			return err
 		}
 	}
 	m := d.assistant()
 	d.follow(m, f)
-	m.Parts = append(m.Parts, call)
-	if d.calls == nil {
-		d.calls = make(map[string]bool)
-	}
-	d.calls[call.ID] = true
+	d.addCall(at(it.path, "call_id"), m, call)
 	d.loseRest(it.path, it.all, "type", "id", "call_id", "name", "namespace", "arguments", "status")
 	return nil
 }
 
-func (d *responsesDecoder) result(it *inputItem, name string) error {
-	r := convo.ToolResult{CallID: it.callID, Name: name}
+func (d *responsesDecoder) result(it *inputItem) error {
+	r := convo.ToolResult{CallID: it.callID}
+	d.nameResult(&r)
 	var err error
 	if r.Parts, err = d.content(at(it.path, "output"), it.all["output"], "result"); err != nil {
 		return err

@@ -21,6 +21,7 @@ type profile struct {
 	ids    idRule
 
 	noReasoning bool                    // the format has no place for reasoning
+	bare        bool                    // calls need no ids, so that those made by convo are left out
 	knows       func(convo.Opaque) bool // reports whether an opaque block can be sent; nil: all can
 }
 
@@ -137,7 +138,7 @@ func (p *profile) keep(m *convo.Message, own bool) []convo.Part {
 	return append(parts, calls...)
 }
 
-// answers gives the calls the ids to be sent, and returns one result for each
+// answers gives the calls the ids to be sent, if any, and returns one result for each
 // call: the first one with its id in the tool messages that follow and that
 // answers no earlier call, or else one that says noResult.
 func (p *profile) answers(after []convo.Message, calls []convo.Part, ids *idAssigner) []convo.ToolResult {
@@ -155,6 +156,9 @@ func (p *profile) answers(after []convo.Message, calls []convo.Part, ids *idAssi
 	for k, r := range given {
 		waiting[keyOf(r.CallID, r.Name)] = append(waiting[keyOf(r.CallID, r.Name)], k)
 	}
+	// Some of the calls of a message with ids and some without could not be told
+	// from results that answer another one.
+	bare := p.bare && !slices.ContainsFunc(calls, func(p convo.Part) bool { return !p.(convo.ToolCall).Minted })
 	results := make([]convo.ToolResult, len(calls))
 	for i, part := range calls {
 		call := part.(convo.ToolCall)
@@ -169,7 +173,11 @@ func (p *profile) answers(after []convo.Message, calls []convo.Part, ids *idAssi
 		} else {
 			results[i] = convo.ToolResult{Parts: []convo.Part{convo.Text(noResult)}, IsError: true}
 		}
-		call.ID = ids.assign(call.ID)
+		if bare {
+			call.ID = ""
+		} else {
+			call.ID = ids.assign(call.ID)
+		}
 		results[i].CallID, results[i].Name = call.ID, call.Name
 		calls[i] = call
 	}

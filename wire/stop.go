@@ -47,7 +47,6 @@ type ending struct {
 
 	// Of the newest call:
 	written string // its arguments, as the model wrote them
-	place   string // where they stand
 	unclear bool   // they would look so if the answer had been cut off in the call
 }
 
@@ -60,20 +59,19 @@ func (d *decoder) ended(reason string) {
 
 // wrote notes the arguments of a call. whole says that the provider has ended the
 // call, whatever they are.
-func (d *decoder) wrote(path, arguments string, whole bool) {
-	blank := strings.TrimSpace(arguments) == ""
-	isObject := kindOf(json.RawMessage(arguments)) == '{' && json.Valid([]byte(arguments))
-	d.written, d.place, d.unclear = arguments, path, !whole && (blank || !isObject)
+func (d *decoder) wrote(arguments string, whole bool) {
+	valid := convo.ToolCall{Arguments: arguments}.Valid()
+	d.written, d.unclear = arguments, !whole && (isBlank(arguments) || !valid)
 }
 
 // wroteObject is wrote for a provider that sends arguments as an object, which is
 // empty where nothing was written.
-func (d *decoder) wroteObject(path string, raw json.RawMessage) {
+func (d *decoder) wroteObject(raw json.RawMessage) {
 	var any map[string]json.RawMessage
 	if json.Unmarshal(raw, &any) == nil && len(any) == 0 {
 		raw = nil
 	}
-	d.wrote(path, string(raw), false)
+	d.wrote(string(raw), false)
 }
 
 // finish returns what was read. If an answer stopped for length and ends with a
@@ -97,7 +95,6 @@ func (d *decoder) finish() Transcript {
 	}
 	c.Arguments = d.written
 	d.out.Cut = &c
-	d.out.Lost = slices.DeleteFunc(d.out.Lost, func(l Loss) bool { return l == Loss{d.place, lostArguments} })
 	if m.Parts = m.Parts[:k-1]; k == 1 {
 		d.out.Messages = d.out.Messages[:n-1]
 	}

@@ -17,7 +17,11 @@ type Format interface {
 	// nothing to send, and has no other errors.
 	Encode(s *convo.Snapshot) (Request, error)
 
-	// Decode reads a request, a response, or one message of either.
+	// Decode reads a request, a response, or one message of either. A call
+	// without an ID, or with that of an earlier call of its message, gets a new
+	// one, and the result that answers it gets the same. Arguments are kept as
+	// the model wrote them, even if they are not a JSON object; Encode sends
+	// such arguments inside an object, from which Decode takes them again.
 	// Transcript.Lost names what a message has no place for. If data is
 	// malformed, Decode returns a *DecodeError and no messages. An empty answer
 	// may give no message, or one that Append refuses.

@@ -135,6 +135,8 @@ func failureOf(err error) failure {
 		return noOpenCall
 	case errors.Is(err, convo.ErrAnswered):
 		return answered
+	case errors.Is(err, convo.ErrAmbiguous):
+		return ambiguous
 	case errors.Is(err, convo.ErrOpenCalls):
 		return openCalls
 	case edit != nil:

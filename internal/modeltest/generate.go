@@ -45,8 +45,8 @@ func (d *driver) results(open []string, all bool) []message {
 	for n := len(open); n > 0; n-- {
 		i := d.n(len(open))
 		r := d.result(open[i])
-		if i == 0 && d.n(4) == 0 {
-			r.noID, r.noName = true, true
+		if d.n(4) == 0 {
+			r.noID = true
 		}
 		open = slices.Delete(open, i, i+1)
 		if k := len(msgs); k > 0 && d.n(3) == 0 {
@@ -109,7 +109,7 @@ func (d *driver) anything() []message {
 		default:
 			r := d.result("c" + strconv.Itoa(d.n(7)))
 			if d.n(4) == 0 {
-				r.noID, r.noName = true, true
+				r.noID = true
 			}
 			batch = append(batch, message{role: convo.RoleTool, results: []result{r}})
 		}

@@ -63,6 +63,7 @@ type message struct {
 type result struct {
 	id, text       string
 	noName, noID   bool // appended without a name, or without an id
+	paired         bool // while pairing: its call is found
 	isErr, cleared bool
 }
 
@@ -76,7 +77,8 @@ const (
 // callArguments are the arguments of every call.
 const callArguments = `{"n": 1.0}`
 
-func toolName(id string) string { return "tool_" + id }
+// toolName returns the name of the tool of a call: there are two.
+func toolName(id string) string { return "tool_" + string('a'+id[len(id)-1]%2) }
 
 // A counter counts the tokens of a text, as the History under test does.
 type counter func(string) int
@@ -336,6 +338,7 @@ const (
 	badRole    failure = "role"
 	noOpenCall failure = "no open call"
 	answered   failure = "answered"
+	ambiguous  failure = "ambiguous"
 	openCalls  failure = "open calls"
 	badEdit    failure = "bad edit"
 	stale      failure = "stale"
@@ -373,7 +376,8 @@ func (m *model) append(batch []message) failure {
 			add(errorResult(id, "interrupted by the user"))
 		}
 	}
-	for _, msg := range batch {
+	var run []message // the rest of a run of tool messages, with paired results
+	for i, msg := range batch {
 		prev := convo.RoleNone
 		if len(next.sys) > 0 {
 			prev = convo.RoleSystem
@@ -384,11 +388,17 @@ func (m *model) append(batch []message) failure {
 		open := next.open()
 		switch msg.role {
 		case convo.RoleTool:
-			results, fail := next.pair(msg.results)
-			if fail != success {
-				return fail
+			if len(run) == 0 {
+				end := i
+				for end < len(batch) && batch[end].role == convo.RoleTool {
+					end++
+				}
+				var fail failure
+				if run, fail = next.pair(batch[i:end]); fail != success {
+					return fail
+				}
 			}
-			msg.results = results
+			msg, run = run[0], run[1:]
 		case convo.RoleSystem:
 			if len(open) > 0 {
 				return openCalls
@@ -455,27 +465,67 @@ func (m *model) answerFault() failure {
 	return c.append([]message{{role: convo.RoleAssistant, text: "x"}})
 }
 
-// pair returns results with the id of the call that each answers: the first open
-// call with its id, or the first one at all for a result with neither id nor
-// name.
-func (v view) pair(results []result) ([]result, failure) {
-	var paired []result
+// pair returns a run of tool messages with the id of the call that each result
+// answers: first those with an id, then those with a name, then the others. One
+// without an id must have a single call that it could answer, or the run as many
+// results like it as there are such calls, or as many as there are calls at all.
+func (v view) pair(run []message) ([]message, failure) {
 	open, ids := v.open(), v.answered()
-	for _, r := range results {
-		i := slices.Index(open, r.id)
-		if r.noID && r.noName {
-			i = 0
-		}
-		if len(open) == 0 || i < 0 {
-			if !r.noID && slices.Contains(ids, r.id) {
-				return nil, answered
+	var paired []message
+	for _, msg := range run {
+		msg.results = slices.Clone(msg.results)
+		paired = append(paired, msg)
+	}
+	kinds := []func(result) bool{
+		func(r result) bool { return !r.noID },
+		func(r result) bool { return r.noID && !r.noName },
+		func(r result) bool { return r.noID && r.noName },
+	}
+	for kind, is := range kinds {
+		var waiting []*result
+		guessed := 0 // how many have no id
+		for i := range paired {
+			for k := range paired[i].results {
+				r := &paired[i].results[k]
+				if is(*r) {
+					waiting = append(waiting, r)
+				}
+				if r.noID && !r.paired {
+					guessed++
+				}
 			}
-			return nil, noOpenCall
 		}
-		r.id = open[i]
-		ids = append(ids, r.id)
-		open = slices.Delete(slices.Clone(open), i, i+1)
-		paired = append(paired, r)
+		all := guessed == len(open)
+		for n, r := range waiting {
+			var could []int
+			for i, id := range open {
+				if id == r.id && kind == 0 || kind == 2 || kind == 1 && toolName(id) == toolName(r.id) {
+					could = append(could, i)
+				}
+			}
+			like := 0
+			for _, other := range waiting[n:] {
+				if kind == 2 || toolName(other.id) == toolName(r.id) {
+					like++
+				}
+			}
+			switch {
+			case len(could) == 0 && kind == 0 && slices.Contains(ids, r.id):
+				return nil, answered
+			case len(could) == 0:
+				return nil, noOpenCall
+			case kind > 0 && len(could) > 1 && len(could) > like && !all:
+				return nil, ambiguous
+			}
+			r.id, r.paired = open[could[0]], true
+			ids = append(ids, r.id)
+			open = slices.Delete(slices.Clone(open), could[0], could[0]+1)
+		}
+	}
+	for i := range paired {
+		for k := range paired[i].results {
+			paired[i].results[k].paired = false
+		}
 	}
 	return paired, success
 }

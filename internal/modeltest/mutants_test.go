@@ -97,6 +97,23 @@ var mutants = []mutant{
 	{name: "a model call that leaves no time", file: "summarize.go", text: "deadline.Add(-left / 4)", with: "deadline.Add(-left / 400)", test: "TestTimeout_NextLinksRun"},
 	{name: "a link runs though ctx has ended", file: "strategy.go", text: "	if ctx.Err() != nil {\n		return \"\", Edit{Work: &Work{}}, causeOf(ctx)\n	}\n", with: "", test: "TestBreaker_NotOpenedWithoutACall"},
 
+	// What providers say.
+	{name: "a limit of another request", file: "recover_learn.go", text: "theirs < ours/2 || theirs/2 > ours", with: "theirs < 0", test: "TestRecover_Learns"},
+	{name: "the limit of a small model", file: "recover_learn.go", text: "int64(f.limit) < ours/2", with: "f.limit < 0", test: "TestRecover_Learns"},
+	{name: "the answer counted as prompt", file: "recover_learn.go", text: "	if f.prompt > 0 && at.version", with: "	if f.prompt = f.refused(); at.version", test: "TestRecover_Learns"},
+	{name: "a named limit for good", file: "history.go", text: "	h.limits, h.named = limits, 0\n", with: "	h.limits = limits\n", test: "TestRecover_Learns"},
+	{name: "an answer as long as the window", file: "overflow.go", text: "f.output < f.limit-f.limit/answerShare", with: "f.output > 0", test: "TestIsOverflow"},
+	{name: "a rate of tokens", file: "overflow.go", text: "|| containsAny(said.text, throttleTexts[:]) {", with: "{", test: "TestIsOverflow"},
+	{name: "phrases far apart", file: "overflow.go", text: "rest[:min(len(rest), maxGap+len(then))]", with: "rest", test: "TestIsOverflow"},
+	{name: "a body that the text does not hold", file: "overflow.go", text: "			guarded(func() { add(e.RawJSON()) })\n", with: "			_ = e\n", test: "TestIsOverflow"},
+
+	// Calls and results.
+	{name: "a result for the first of several calls", file: "calls.go", text: "n > 0 && !all {", with: "n > 0 && !all && false {"},
+	{name: "results by name before those by ID", file: "append.go", text: "			if all, err = open.pairByID(a.entry, paired); !all && run < 0 {\n", with: "			if all, err = open.pairByID(a.entry, paired); !all {\n"},
+	{name: "arguments that imitate what Encode sends", file: "wire/json.go", text: "!wrapped && call.Valid()", with: "(!wrapped || true) && call.Valid()", test: "TestArguments"},
+	{name: "IDs for who has none", file: "wire/project.go", text: "	bare := p.bare && ", with: "	bare := false && ", test: "TestDecode_CallsWithoutIDs"},
+	{name: "some calls without IDs", file: "wire/project.go", text: "func(p convo.Part) bool { return !p.(convo.ToolCall).Minted })", with: "func(p convo.Part) bool { return false })", test: "TestEncode_SendsMintedIDsBesideOthers"},
+
 	// One request.
 	{name: "a queued message between a request and its answer", file: "queue.go", text: " || h.isAnswerDueLocked()", with: "", test: "TestDo_ViewChanges|TestDo_QueueWhileAppending"},
 	{name: "a queued message inside a batch", file: "queue.go", text: "h.calls.openCalls() > 0 || ", with: ""},
@@ -111,7 +128,7 @@ var mutants = []mutant{
 	{name: "a model without its limits", file: "history.go", text: "		h.setLimitsLocked(limits)\n	}\n	if name", with: "		_ = limits\n	}\n	if name", test: "TestHistory_SetModel"},
 	{name: "a cut call that is run", file: "builder.go", text: "	if b.stop != StopLength || len(b.parts) == 0 {\n", with: "	if true {\n", test: "TestBuilder_Cut"},
 	{name: "a cut call that is decoded", file: "wire/stop.go", text: "k == 0 || !d.unclear {", with: "k > 0 || !d.unclear {", test: "TestDecode_Cut"},
-	{name: "a whole call that is put aside", file: "wire/stop.go", text: "!whole && (blank || !isObject)", with: "blank || !isObject", test: "TestDecode_EndedCall"},
+	{name: "a whole call that is put aside", file: "wire/stop.go", text: "!whole && (isBlank(arguments) || !valid)", with: "isBlank(arguments) || !valid", test: "TestDecode_EndedCall"},
 
 	// Errors.
 	{name: "CompactIfNeeded fails while the request fits", file: "compact.go", text: "compactIfHigh); r.Fits {\n", with: "compactIfHigh); r.Fits && err == nil {\n"},

@@ -1,0 +1,8 @@
+package convo
+
+// FiguresOf returns the numbers of tokens that an error names.
+func FiguresOf(err error) (limit, prompt, output, total int) {
+	said := readError(err)
+	f := said.figures()
+	return f.limit, f.prompt, f.output, f.total
+}

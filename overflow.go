@@ -1,0 +1,387 @@
+package convo
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
+)
+
+// IsOverflow reports whether an error says that a request was too long for the
+// model, as known providers, gateways and model servers say it. It is the
+// default of Options.IsOverflow, and can be called from a function set there.
+//
+// It reads the texts of err and of the errors that err wraps, the results of
+// their methods RawJSON, ErrorCode and ErrorMessage, all of which return a
+// string, and the status of their method HTTPStatusCode, an int; the errors of
+// the official clients have these. It reads a few kilobytes at the beginning
+// and at the end of a text, and no more than 64 errors.
+//
+// An error about the rate of requests, about a quota, or about a file is no
+// overflow. Nor is one about an answer that would fill the window alone, since
+// no shorter conversation would help. A nil error is no overflow.
+func IsOverflow(err error) bool {
+	said := readError(err)
+	if said.status == http.StatusTooManyRequests || containsAny(said.text, throttleTexts[:]) {
+		return false
+	}
+	if !said.isTooLong() {
+		return false
+	}
+	f := said.figures()
+	return f.output == 0 || f.limit == 0 || f.output < f.limit-f.limit/answerShare
+}
+
+// answerShare: an answer that leaves less than 1/answerShare of the window for
+// the request is what is too long, not the request.
+const answerShare = 16
+
+// A providerError is what an error tells of a provider's answer.
+type providerError struct {
+	text   string // in lower case, without escapes and with single spaces
+	status int    // of HTTP; 0: not known
+}
+
+// isTooLong reports whether e is about the length of something that is not a
+// file.
+func (e *providerError) isTooLong() bool {
+	for _, p := range overflowTexts {
+		if containsPair(e.text, p[0], p[1]) {
+			return true
+		}
+	}
+	if e.status != http.StatusRequestEntityTooLarge && !containsAny(e.text, tooLargeTexts[:]) {
+		return false
+	}
+	return !containsAny(e.text, fileTexts[:])
+}
+
+// throttleTexts appear in errors about the rate of requests and about quotas,
+// which may mention too many tokens as well.
+var throttleTexts = [...]string{
+	"rate limit", "rate_limit", "ratelimit", "throttl", "per minute", "per min", "per day", "quota", "please wait", "(tpm)",
+	"too many requests", "more credits", "insufficient credits", "insufficient_balance", "insufficient balance",
+}
+
+// tooLargeTexts say that a request has too many bytes. fileTexts say that it is
+// because of a file.
+var (
+	tooLargeTexts = [...]string{
+		"request_too_large", "request entity too large", "payload too large", "content too large", "request body too large",
+		"request too large", "maximum request body size", "request exceeds the maximum size",
+	}
+	fileTexts = [...]string{"file", "image", "audio", "video", "upload", "attachment", "media"}
+)
+
+// overflowTexts are pairs of texts. An error is an overflow if its text has both,
+// the second at most maxGap bytes behind the first.
+var overflowTexts = [...][2]string{
+	{"context_length_exceeded", ""},
+	{"context_window_exceeded", ""},
+	{"contextwindowexceeded", ""},
+	{"exceed_context_size", ""},
+	{"tokens_limit_reached", ""},
+	{"maximum context length", ""},
+	{"maximum prompt length", ""},
+	{"maximum input length of", ""},
+	{"context length is only", ""},
+	{"context length of only", ""},
+	{"configured context size is", ""},
+	{"context length", "exceed"},
+	{"exceed", "context length"},
+	{"longer than", "context length"},
+	{"greater than the context length", ""},
+	{"context window", "exceed"},
+	{"exceed", "context window"},
+	{"context size", "exceed"},
+	{"exceed", "context size"},
+	{"exceed", "context limit"},
+	{"greater than", "n_ctx"},
+	{"prompt is too long", ""},
+	{"prompt too long", ""},
+	{"prompt exceeds max length", ""},
+	{"input is too long for", "model"},
+	{"input is too long", "token"},
+	{"input length", "exceeds the maximum allowed input length"},
+	{"input length", "exceeds the maximum allowed length ("},
+	{"input token count", "exceed"},
+	{"prompt token count", "exceed"},
+	{"input tokens exceed", ""},
+	{"exceeds max_seq_len", ""},
+	{"too large for model", "context"},
+	{"too long for the context", ""},
+	{"too long to fit into the model", ""},
+	{"reduce the length of the messages", ""},
+	{"reduce the length of the input", ""},
+	{"too many tokens: ", "exceed"},
+	{"too many input tokens", ""},
+	{"`inputs` must have less than", "tokens"},
+	{"`inputs` tokens + `max_new_tokens`", "must be"},
+	{"range of input length should be", ""},
+	{"exceeded model token limit", ""},
+	{"model max length exceeded", ""},
+	{"message exceeds token limit", ""},
+	{"total message size", "exceeds limit"},
+}
+
+// maxGap is how many bytes may stand between the texts of a pair. It is enough
+// for a few words and a number, so that both are likely to be in one sentence.
+const maxGap = 64
+
+// A figures is the numbers of tokens that an error names. A number that it does
+// not name is 0.
+type figures struct {
+	limit  int // of the window, or of the request alone
+	prompt int // of the request
+	output int // asked for as an answer
+	total  int // of both, or of what the error does not say
+}
+
+// request returns the size of the refused request without the answer, as far as
+// it is known.
+func (f figures) request() int {
+	switch {
+	case f.prompt > 0:
+		return f.prompt
+	case f.total > f.output:
+		return f.total - f.output
+	}
+	return 0
+}
+
+// refused returns the size that was compared with the limit.
+func (f figures) refused() int { return max(f.total, addClamped(f.prompt, f.output)) }
+
+// A figurePattern finds numbers in a text. Its groups are named by the first
+// letter of a field of figures.
+type figurePattern struct {
+	*regexp.Regexp
+	word string // stands in every match; to look for it first saves most of the time
+}
+
+var figurePatterns = sync.OnceValue(func() []figurePattern {
+	const number = `[0-9][0-9,_]*`
+	groups := regexp.MustCompile(`#([lpot])`)
+	varying := regexp.MustCompile(`\\.|\(\?:[^)]*\)|#[lpot]|[^a-z_ ]`)
+	var all []figurePattern
+	for _, p := range []string{
+		// What was compared with what.
+		`limit: #p \+ #o > #l`,
+		`#p tokens > #l maximum`,
+		`prompt is too long: #p, model maximum context length: #l`,
+		`prompt contains #p tokens .{0,40}too large for model with #l maximum`,
+		`n_keep: #t ?>= ?n_ctx: #l`,
+		`\(total length #p\)`,
+		`<= #l\. given: #p .inputs. tokens and #o .max_new_tokens`,
+		`cannot exceed #l - received #t`,
+		`length is #t while limit is #l`,
+		`token limit: #l \(requested: #t\)`,
+		`prompt has #p tokens, but the configured context size is #l`,
+
+		// Sizes.
+		`messages resulted in #p tokens`,
+		`requested (?:about )?#t tokens`,
+		`#p in (?:the messages|your prompt)`,
+		`#o (?:in|for) the (?:completion|output)`,
+		`requested #o output tokens`,
+		`is too large: #o\. this model`,
+		`request has #p input tokens`,
+		`passed #p input tokens`,
+		`request contains #p tokens`,
+		`request \(#p tokens\)`,
+		`total of at least #t tokens`,
+		`token count:? \(?#p\)?`,
+		`token count of #p`,
+		`input \(#p tokens\)`,
+		`input length \(?#p`,
+		`prompt too long: #p tokens`,
+		`n_prompt_tokens"?: ?#p`,
+		`requested tokens \(#t\)`,
+		`window exceeded: #t tokens`,
+		`keep the first #t tokens`,
+
+		// Limits.
+		`maximum context length (?:is |of |\()#l`,
+		`maximum number of tokens allowed \(#l\)`,
+		`maximum prompt length is #l`,
+		`maximum allowed (?:input )?length (?:of )?\(?#l`,
+		`maximum input length of #l`,
+		`max input tokens: #l`,
+		`exceeds the (?:configured )?limit of #l`,
+		`exceed the configured limit of #l`,
+		`context window of #l`,
+		`context length \(?(?:of only |is only )?#l`,
+		`context size \(#l`,
+		`exceeds context length #l`,
+		`n_ctx"?: ?#l`,
+		`max_seq_len #l`,
+		`max size: #l tokens`,
+		`input length should be \[[0-9]+, ?#l\]`,
+	} {
+		words := varying.Split(p, -1)
+		all = append(all, figurePattern{
+			Regexp: regexp.MustCompile(groups.ReplaceAllString(p, "(?P<$1>"+number+")")),
+			word:   slices.MaxFunc(words, func(a, b string) int { return cmp.Compare(len(a), len(b)) }),
+		})
+	}
+	return all
+})
+
+// figures returns the numbers that the text names. Of several for one figure the
+// first counts, in the order of the patterns.
+func (e *providerError) figures() figures {
+	var f figures
+	for _, p := range figurePatterns() {
+		if !strings.Contains(e.text, p.word) {
+			continue
+		}
+		m := p.FindStringSubmatch(e.text)
+		for i, name := range p.SubexpNames() {
+			if m == nil || name == "" {
+				continue
+			}
+			to := map[string]*int{"l": &f.limit, "p": &f.prompt, "o": &f.output, "t": &f.total}[name]
+			if *to == 0 {
+				*to = tokensOf(m[i])
+			}
+		}
+	}
+	if f.prompt > 0 && f.total > addClamped(f.prompt, f.output) {
+		f.prompt = f.total - f.output // tool definitions are named apart
+	}
+	return f
+}
+
+// tokensOf returns a number of tokens that is written with or without separators,
+// or 0 if it is too large to be one.
+func tokensOf(digits string) int {
+	n, err := strconv.Atoi(strings.NewReplacer(",", "", "_", "").Replace(digits))
+	if err != nil || n > math.MaxInt32 {
+		return 0
+	}
+	return n
+}
+
+// These bound the work that readError does for an error made to be large.
+const (
+	maxErrors    = 64      // errors of a tree that are read
+	maxErrorText = 4 << 10 // bytes read at each end of one text
+	maxErrorSum  = 32 << 10
+)
+
+// readError reads an error and what it wraps. It does not rely on errors.As,
+// which never returns when errors wrap each other in a circle.
+func readError(err error) (said providerError) {
+	var texts []string
+	sum := 0
+	add := func(s string) {
+		if len(s) > 2*maxErrorText {
+			s = s[:text.Floor(s, maxErrorText)] + " " + s[text.Ceil(s, len(s)-maxErrorText):]
+		}
+		if sum+len(s) <= maxErrorSum && !slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, s) }) {
+			texts, sum = append(texts, s), sum+len(s)
+		}
+	}
+	waiting := []error{err}
+	for n := 0; n < maxErrors && n < len(waiting); n++ {
+		if err = waiting[n]; err == nil {
+			continue
+		}
+		// A client may panic here: an error that was made by hand lacks the
+		// request that its text quotes.
+		guarded(func() { add(err.Error()) })
+		if e, ok := err.(interface{ RawJSON() string }); ok {
+			guarded(func() { add(e.RawJSON()) })
+		}
+		if e, ok := err.(interface{ ErrorCode() string }); ok {
+			guarded(func() { add(e.ErrorCode()) })
+		}
+		if e, ok := err.(interface{ ErrorMessage() string }); ok {
+			guarded(func() { add(e.ErrorMessage()) })
+		}
+		if e, ok := err.(interface{ HTTPStatusCode() int }); ok && said.status == 0 {
+			guarded(func() { said.status = e.HTTPStatusCode() })
+		}
+		switch e := err.(type) {
+		case interface{ Unwrap() error }:
+			guarded(func() { waiting = append(waiting, e.Unwrap()) })
+		case interface{ Unwrap() []error }:
+			guarded(func() {
+				wrapped := e.Unwrap()
+				waiting = append(waiting, wrapped[:min(len(wrapped), maxErrors)]...)
+			})
+		}
+	}
+	said.text = plainText(strings.Join(texts, "\n"))
+	for _, timeout := range [...]string{"deadline exceeded", "timeout exceeded"} {
+		said.text = strings.ReplaceAll(said.text, timeout, "")
+	}
+	return said
+}
+
+// guarded calls f, and ignores a panic in it.
+func guarded(f func()) {
+	defer func() { _ = recover() }()
+	f()
+}
+
+// plainText returns s in lower case, with each run of white space as one space
+// and without the escapes of JSON, however often s was encoded.
+func plainText(s string) string {
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == '\\' {
+			for i < len(s) && s[i] == '\\' {
+				i++
+			}
+			if i == len(s) {
+				break
+			}
+			switch c = s[i]; c {
+			case 'n', 'r', 't':
+				c = ' '
+			case 'u':
+				if r, err := strconv.ParseUint(s[i+1:min(i+5, len(s))], 16, 16); err == nil && r < 0x80 {
+					c, i = byte(r), i+4
+				}
+			}
+		}
+		switch {
+		case 'A' <= c && c <= 'Z':
+			c |= 0x20
+		case c <= ' ':
+			if c = ' '; len(b) > 0 && b[len(b)-1] == ' ' {
+				continue
+			}
+		}
+		b = append(b, c)
+	}
+	return string(b)
+}
+
+// containsAny reports whether s contains one of the texts.
+func containsAny(s string, texts []string) bool {
+	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(s, t) })
+}
+
+// containsPair reports whether s contains first, and then at most maxGap bytes
+// behind it.
+func containsPair(s, first, then string) bool {
+	for {
+		_, rest, ok := strings.Cut(s, first)
+		if !ok {
+			return false
+		}
+		if strings.Contains(rest[:min(len(rest), maxGap+len(then))], then) {
+			return true
+		}
+		s = rest
+	}
+}

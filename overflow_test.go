@@ -1,0 +1,219 @@
+package convo_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// A body is what a provider or a server answered, from testdata/overflow.jsonl.
+type body struct {
+	Provider string
+	Source   string // where it was published
+	Overflow bool
+
+	// The numbers that an overflow names; 0 if it does not.
+	Limit, Prompt, Output, Total int
+
+	Status int // of the answer, where it matters
+	Text   string
+}
+
+func bodies(t testing.TB) (all []body) {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", "overflow.jsonl"))
+	require.NoError(t, err)
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var b body
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &b), lines.Text())
+		all = append(all, b)
+	}
+	return all
+}
+
+// A clientError has the methods by which the clients of providers show what was
+// answered. Its text says nothing.
+type clientError struct {
+	status             int
+	raw, code, message string
+}
+
+func (e *clientError) Error() string        { return "API error: 400 Bad Request" }
+func (e *clientError) RawJSON() string      { return e.raw }
+func (e *clientError) ErrorCode() string    { return e.code }
+func (e *clientError) ErrorMessage() string { return e.message }
+func (e *clientError) HTTPStatusCode() int  { return e.status }
+
+// Bodies as they were published are told apart, in whichever way a client shows
+// them, and their numbers are read.
+func TestIsOverflow_Bodies(t *testing.T) {
+	providers := map[string]bool{}
+	for _, b := range bodies(t) {
+		encoded, err := json.Marshal(map[string]string{"message": b.Text})
+		require.NoError(t, err)
+		for form, err := range map[string]error{
+			"text":    fmt.Errorf("send: %w", errors.Join(errors.New("attempt 1"), errors.New(b.Text))),
+			"body":    &clientError{status: b.Status, raw: b.Text},
+			"message": fmt.Errorf("send: %w", &clientError{status: b.Status, code: "ValidationException", message: b.Text}),
+			"encoded": errors.New(string(encoded)),
+		} {
+			assert.Equal(t, b.Overflow, convo.IsOverflow(err), "%s, as %s: %s", b.Provider, form, b.Text)
+			if limit, prompt, output, total := convo.FiguresOf(err); b.Overflow {
+				assert.Equal(t, [4]int{b.Limit, b.Prompt, b.Output, b.Total}, [4]int{limit, prompt, output, total},
+					"%s, as %s: limit, prompt, output, total of %s", b.Provider, form, b.Text)
+			}
+		}
+		if b.Overflow {
+			providers[b.Provider] = true
+		}
+		assert.Regexp(t, `^https://\S+$`, b.Source)
+	}
+	assert.GreaterOrEqual(t, len(providers), 15)
+}
+
+func TestIsOverflow_Status(t *testing.T) {
+	assert.True(t, convo.IsOverflow(&clientError{status: 413, raw: "<html>cloudfront</html>"}))
+	assert.False(t, convo.IsOverflow(&clientError{status: 413, raw: "the image is larger than 20 MB"}))
+	assert.False(t, convo.IsOverflow(&clientError{status: 429, raw: "context_length_exceeded"}))
+	assert.False(t, convo.IsOverflow(&clientError{status: 400}))
+	assert.False(t, convo.IsOverflow(nil))
+}
+
+// No error about anything else is taken for an overflow. The texts are written as
+// providers, servers, gateways, databases, tools and the standard library write
+// them, and each is wrapped in the ways in which clients show what they got.
+func TestIsOverflow_OtherErrors(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "other_errors.txt"))
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for text := range strings.Lines(string(data)) {
+		text = strings.TrimSpace(text)
+		quoted, err := json.Marshal(text)
+		require.NoError(t, err)
+		openAI := fmt.Sprintf(`{"error":{"message":%s,"type":"invalid_request_error","param":null,"code":null}}`, quoted)
+		for _, err := range []error{
+			errors.New(text),
+			fmt.Errorf(`POST "https://api.openai.com/v1/chat/completions": 400 Bad Request %s`, openAI),
+			fmt.Errorf(`POST "https://api.anthropic.com/v1/messages": 400 Bad Request {"type":"error","error":{"type":"invalid_request_error","message":%s}}`, quoted),
+			fmt.Errorf("Error 400, Message: %s, Status: INVALID_ARGUMENT, Details: []", text),
+			fmt.Errorf("operation error Bedrock Runtime: Converse, https response error StatusCode: 400, RequestID: 5c1f, ValidationException: %s", text),
+			&clientError{status: 500, raw: openAI},
+		} {
+			said := err.Error()
+			if c, ok := err.(*clientError); ok {
+				said = c.raw
+			}
+			assert.False(t, convo.IsOverflow(err), said)
+			seen[said] = true
+		}
+	}
+	assert.GreaterOrEqual(t, len(seen), 1000)
+	t.Logf("%d texts", len(seen))
+}
+
+// Texts of clients and of small servers that nobody has published a whole body of.
+func TestIsOverflow_Phrases(t *testing.T) {
+	for _, text := range []string{
+		"Input length 131393 exceeds the maximum allowed input length of 131040 tokens.",
+		"Input length (265330) exceeds model's maximum context length (262144).",
+		"Requested token count exceeds the model's maximum context length of 262144 tokens.",
+		"Prompt too long: 5152 tokens exceeds max_seq_len 2048",
+		"Prompt has 2000 tokens, but the configured context size is 1000 tokens",
+		"400 Bad Request: Too many input tokens. Max input tokens: 8192, request input token count: 10145",
+		"request (40966 tokens) exceeds the available context size (32768 tokens), try increasing it",
+	} {
+		err := errors.New(text)
+		assert.True(t, convo.IsOverflow(err), text)
+		limit, prompt, _, _ := convo.FiguresOf(err)
+		assert.NotZero(t, limit, text)
+		if !strings.HasPrefix(text, "Requested token count") {
+			assert.NotZero(t, prompt, text)
+		}
+	}
+}
+
+// A countedError counts how often it is read. It can wrap anything, itself too.
+type countedError struct {
+	text  string
+	wraps []error
+	read  int
+}
+
+func (e *countedError) Error() string   { e.read++; return e.text }
+func (e *countedError) Unwrap() []error { return e.wraps }
+
+// A panicError panics in every method, as the error of a client does that was
+// made without a request.
+type panicError struct{}
+
+func (panicError) Error() string        { panic("no request") }
+func (panicError) RawJSON() string      { panic("no body") }
+func (panicError) HTTPStatusCode() int  { panic("no answer") }
+func (panicError) Unwrap() error        { panic("nothing inside") }
+func (panicError) ErrorMessage() string { return "prompt is too long: 12 tokens > 10 maximum" }
+
+func TestIsOverflow_Hostile(t *testing.T) {
+	circle := &countedError{text: "round and round"}
+	circle.wraps = []error{circle, circle}
+	assert.False(t, convo.IsOverflow(circle))
+	assert.LessOrEqual(t, circle.read, 64)
+
+	wide := &countedError{text: "wide"}
+	wide.wraps = make([]error, 1<<20)
+	for i := range wide.wraps {
+		wide.wraps[i] = circle
+	}
+	circle.read = 0
+	assert.False(t, convo.IsOverflow(wide))
+	assert.LessOrEqual(t, circle.read, 64)
+
+	assert.True(t, convo.IsOverflow(panicError{}))
+	assert.True(t, convo.IsOverflow(fmt.Errorf("a: %w", errors.Join(errors.New("b"), &clientError{code: "context_length_exceeded"}))))
+
+	const said = "prompt is too long: 203000 tokens > 200000 maximum"
+	long := strings.Repeat("context length 123 exceeded, said the user. ", 250_000)[:10<<20]
+	inner := errors.New(strings.Repeat("[{\"a\":\\", 1<<20))
+	for _, text := range []string{said + long, strings.ReplaceAll(long, "exceeded", "") + said} {
+		assert.True(t, convo.IsOverflow(fmt.Errorf("%w, %w", errors.New(text), inner)))
+	}
+	assert.False(t, convo.IsOverflow(inner))
+	limit, _, _, _ := convo.FiguresOf(errors.New("prompt is too long: 12 tokens > 99999999999999999999 maximum"))
+	assert.Zero(t, limit, "no number of tokens")
+}
+
+// Whatever an error says, reading it ends, does not panic, and gives numbers that
+// a window can have. What is read does not depend on how often it was encoded.
+func FuzzIsOverflow(f *testing.F) {
+	for _, b := range bodies(f) {
+		f.Add(b.Text, b.Text, b.Status, uint8(1))
+	}
+	f.Add("prompt is too long: 0 tokens > 0 maximum", "{}", 413, uint8(255))
+	f.Add("limit: 1 + 2 > 3 exceed context", "\\\\u003e \\u", 0, uint8(3))
+	f.Fuzz(func(t *testing.T, text, raw string, status int, depth uint8) {
+		plain := errors.New(text)
+		err := error(&clientError{status: status, raw: raw, message: text})
+		root := &countedError{text: text, wraps: []error{err, nil}}
+		for range depth % 8 {
+			err = fmt.Errorf("%w: %w", root, err)
+		}
+		root.wraps = append(root.wraps, err) // a circle
+		convo.IsOverflow(root)
+		limit, prompt, output, total := convo.FiguresOf(root)
+		for _, n := range []int{limit, prompt, output, total} {
+			assert.GreaterOrEqual(t, n, 0)
+			assert.Less(t, n, 1<<32)
+		}
+		assert.Equal(t, convo.IsOverflow(plain), convo.IsOverflow(fmt.Errorf("%w", plain)))
+	})
+}

@@ -1,0 +1,173 @@
+package convo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// tooLongOf is what a provider answers to a request of so many tokens, some of
+// them for the answer, when its window has limit tokens.
+func tooLongOf(limit, prompt, output int) error {
+	return fmt.Errorf("400: This model's maximum context length is %d tokens. However, you requested %d tokens (%d in the messages, %d in the completion).",
+		limit, prompt+output, prompt, output)
+}
+
+// A limit that the error names lowers the marks, and the size of the prompt
+// corrects the estimate, until the limits or the model are set.
+func TestRecover_Learns(t *testing.T) {
+	h := toolTurn(t, windowOf(4_000, convo.Truncate{}), 20)
+	at := h.Snapshot()
+	require.Equal(t, 2157, at.Tokens(), "what follows depends on it")
+
+	retry, r, err := h.Recover(t.Context(), at, tooLongOf(2_500, 2_400, 500))
+	require.NoError(t, err)
+	assert.True(t, retry)
+	assert.Equal(t, 2_000, r.NamedLimit, "the window without the answer")
+	s := h.Status()
+	assert.Equal(t, []int{4_000, 2_000, 2_000, 1_000, 1_500, 250}, []int{s.Window, s.Limit, s.High, s.Low, s.Soft, s.MinFree})
+	assert.LessOrEqual(t, s.Upper, 1_000, "down to the new low mark")
+	assert.InDelta(t, 2_400-2_157, s.Tokens-h.Snapshot().Tokens(), 100, "the estimate has learned the prompt's size")
+
+	for i := range 60 { // and from now on nothing is sent that is larger
+		mustAppend(t, h, convo.User(fmt.Sprint("question ", i)), convo.Assistant("a long answer, and a longer one"))
+		_, r, err := h.Prepare(t.Context())
+		require.NoError(t, err)
+		require.LessOrEqual(t, r.TokensAfter, 2_000)
+		require.Zero(t, r.NamedLimit)
+	}
+	require.NoError(t, h.SetLimits(convo.Limits{Window: 4_000, Reserve: -1}))
+	assert.Equal(t, 4_000, h.Status().Limit)
+
+	at = h.Snapshot()
+	size := h.Tokens().Upper
+	_, r, err = h.Recover(t.Context(), at, tooLongOf(size-100, size, 0))
+	require.NoError(t, err)
+	assert.Equal(t, size-100, r.NamedLimit)
+	require.NoError(t, h.SetModel("another", convo.Limits{}))
+	assert.Equal(t, 4_000, h.Status().Limit)
+}
+
+func TestRecover_LearnsOnlyWhatAgrees(t *testing.T) {
+	const size = 2157 // of toolTurn with 20 calls
+	for _, tt := range []struct {
+		name   string
+		limits convo.Limits
+		cause  error
+		named  int
+		learns bool // the size of the prompt
+	}{
+		{"no numbers", convo.Limits{Window: 4_000, Reserve: -1}, errors.New("context_length_exceeded"), 0, false},
+		{"a limit alone", convo.Limits{Window: 4_000, Reserve: -1}, errors.New("Range of input length should be [1, 2000]"), 0, false},
+		{"a size more than twice ours", convo.Limits{Window: 4_000, Reserve: -1}, tooLongOf(2_000, 3*size, 0), 0, false},
+		{"a size less than half of ours", convo.Limits{Window: 4_000, Reserve: -1}, tooLongOf(1_000, 1_100, 0), 0, false},
+		{"a limit that was not exceeded", convo.Limits{Window: 4_000, Reserve: -1}, tooLongOf(3_000, 2_400, 0), 0, true},
+		{"a small model that a gateway fell back to", convo.Limits{Window: 4_000, Reserve: -1}, tooLongOf(1_000, 2_400, 0), 0, true},
+		{"an answer as large as the window", convo.Limits{Window: 4_000, Reserve: -1}, fmt.Errorf("maximum context length is 2000 tokens, requested 4400 tokens (2400 in the messages, 2000 in the completion)"), 0, true},
+		{"the sum alone", convo.Limits{Window: 4_000, Reserve: -1}, errors.New("Your request exceeded model token limit: 2000 (requested: 2500)"), 2_000, false},
+		{"above our limit", convo.Limits{Window: 2_350, Reserve: -1}, tooLongOf(2_360, 2_400, 0), 0, true},
+		{"the answer's share of the window", convo.Limits{Window: 4_000, Reserve: 400}, tooLongOf(2_000, 2_400, 0), 1_800, true},
+		{"no limits until then", convo.Limits{}, tooLongOf(2_000, 2_400, 0), 2_000, true},
+		{"High alone", convo.Limits{High: 3_000}, tooLongOf(2_000, 2_400, 0), 2_000, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			opts := bare()
+			opts.Limits, opts.Strategy = tt.limits, convo.Truncate{}
+			opts.IsOverflow = func(error) bool { return true }
+			h := toolTurn(t, opts, 20)
+			at, before := h.Snapshot(), h.Status()
+			_, r, err := h.Recover(t.Context(), at, tt.cause)
+			require.NoError(t, err)
+			assert.Equal(t, tt.named, r.NamedLimit)
+			assert.Equal(t, tt.learns, h.Tokens().Measured != 0)
+			s := h.Status()
+			if tt.named == 0 {
+				assert.Equal(t, []int{before.Limit, before.High, before.Low, before.Soft}, []int{s.Limit, s.High, s.Low, s.Soft})
+				return
+			}
+			assert.Equal(t, tt.named, s.Limit)
+			assert.Equal(t, []int{tt.named, tt.named / 2, tt.named * 3 / 4}, []int{s.High, s.Low, s.Soft})
+			assert.LessOrEqual(t, s.MinFree, s.Soft-s.Low)
+		})
+	}
+}
+
+// A mark that is below the named limit stays where it is.
+func TestRecover_LearnsAboveHigh(t *testing.T) {
+	opts := windowOf(4_000, convo.Truncate{})
+	opts.Limits.High = 1_000
+	h := toolTurn(t, opts, 20)
+	_, r, err := h.Recover(t.Context(), h.Snapshot(), tooLongOf(2_300, 2_400, 0))
+	require.NoError(t, err)
+	assert.Equal(t, 2_300, r.NamedLimit)
+	s := h.Status()
+	assert.Equal(t, []int{2_300, 1_000, 500, 750}, []int{s.Limit, s.High, s.Low, s.Soft})
+}
+
+// What is said of a request for another model says nothing about this one.
+func TestRecover_LearnsForTheModelOfTheSnapshot(t *testing.T) {
+	h := toolTurn(t, windowOf(4_000, convo.Truncate{}), 20)
+	at := h.Snapshot()
+	require.NoError(t, h.SetModel("another", convo.Limits{}))
+	_, r, err := h.Recover(t.Context(), at, tooLongOf(2_000, 2_400, 0))
+	require.NoError(t, err)
+	assert.Zero(t, r.NamedLimit)
+	assert.Equal(t, 4_000, h.Status().Limit)
+	assert.Zero(t, h.Tokens().Measured)
+}
+
+// What can get no smaller is not sent again: the error says what the provider
+// said, and why.
+func TestRecover_NothingToRemove(t *testing.T) {
+	tooLong := errors.New("prompt is too long")
+	h, err := convo.New(windowOf(4_000, convo.Truncate{}))
+	require.NoError(t, err)
+	retry, r, err := h.Recover(t.Context(), h.Snapshot(), tooLong)
+	assert.False(t, retry)
+	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
+	require.ErrorIs(t, err, tooLong)
+	require.EqualError(t, err, "convo: nothing worth removing; the provider said: prompt is too long")
+
+	mustAppend(t, h, convo.System("guide"), convo.User("the one question"))
+	unchangedView := h.Snapshot().Messages()
+	retry, _, err = h.Recover(t.Context(), h.Snapshot(), tooLong)
+	assert.False(t, retry)
+	require.ErrorIs(t, err, convo.ErrNoGain)
+	require.ErrorIs(t, err, tooLong)
+	assert.Equal(t, unchangedView, h.Snapshot().Messages())
+
+	// A named limit that the floor exceeds is a FloorError.
+	size := h.Tokens().Upper
+	retry, r, err = h.Recover(t.Context(), h.Snapshot(), tooLongOf(size-5, size, 0))
+	assert.False(t, retry)
+	assert.Equal(t, size-5, r.NamedLimit)
+	var floor *convo.FloorError
+	require.ErrorAs(t, err, &floor)
+	assert.Equal(t, size-5, floor.Limit)
+}
+
+func ExampleHistory_Recover_learns() {
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 128_000, Reserve: 8_000}})
+	if err != nil {
+		panic(err)
+	}
+	for i := range 200 {
+		if _, err := h.Append(convo.User(fmt.Sprint("question ", i)), convo.Assistant("an answer of some length, as they come")); err != nil {
+			panic(err)
+		}
+	}
+	snap := h.Snapshot()
+	tooLong := errors.New("400: prompt is too long: 4500 tokens > 4096 maximum") // a server with a smaller window than we thought
+	retry, report, err := h.Recover(context.Background(), snap, tooLong)
+	fmt.Println(retry, err, report.NamedLimit)
+	fmt.Println(h.Status().Limit, h.Tokens().Upper < 2_000)
+	// Output:
+	// true <nil> 3840
+	// 3840 true
+}
