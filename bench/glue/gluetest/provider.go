@@ -37,8 +37,7 @@ type Provider struct {
 	odd      bool // Odd was refused
 }
 
-// An Answer is an answer of the fake provider: text, calls, or both. All calls
-// have arguments that are {"city":City}.
+// An Answer is an answer of the fake provider.
 type Answer struct {
 	Text          string
 	Calls         []convo.ToolCall
