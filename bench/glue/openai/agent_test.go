@@ -64,16 +64,13 @@ func stream(w io.Writer, a gluetest.Answer) {
 	reason := "stop"
 	for i, c := range a.Calls {
 		reason = "tool_calls"
-		call := func(function map[string]any, more map[string]any) {
-			one := map[string]any{"index": i, "function": function}
-			for k, v := range more {
-				one[k] = v
-			}
-			delta(map[string]any{"tool_calls": []any{one}}, nil)
+		call := func(fields map[string]any) {
+			fields["index"] = i
+			delta(map[string]any{"tool_calls": []any{fields}}, nil)
 		}
-		call(map[string]any{"name": c.Name, "arguments": ""}, map[string]any{"id": c.ID, "type": "function"})
+		call(map[string]any{"id": c.ID, "type": "function", "function": map[string]any{"name": c.Name, "arguments": ""}})
 		for _, text := range gluetest.Deltas(c.Arguments) {
-			call(map[string]any{"arguments": text}, nil)
+			call(map[string]any{"function": map[string]any{"arguments": text}})
 		}
 	}
 	delta(map[string]any{}, reason)
