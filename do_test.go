@@ -71,7 +71,8 @@ func TestDo_Appends(t *testing.T) {
 	assert.Equal(t, "let me see", e.Message.Text())
 	mustAppend(t, h, convo.Result(calls[0], "here"))
 
-	reply, err = h.Do(nil, saying(convo.Assistant("done"))) //nolint:staticcheck // nil never ends
+	//lint:ignore SA1012 a nil ctx never ends
+	reply, err = h.Do(nil, saying(convo.Assistant("done")))
 	require.NoError(t, err)
 	assert.Equal(t, "done", reply.Text())
 	assert.Equal(t, "suata", rolesOf(h))
