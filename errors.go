@@ -293,17 +293,18 @@ func (e *FloorError) Error() string {
 		{e.Room, "Fit is to reserve %s: reserve less"},
 	}
 	slices.SortStableFunc(shares, func(a, b share) int { return cmp.Compare(b.tokens, a.tokens) })
-	s := fmt.Sprintf("convo: cannot fit: %s protected", grouped(e.Floor))
+	var s strings.Builder
+	fmt.Fprintf(&s, "convo: cannot fit: %s protected", grouped(e.Floor))
 	if e.Room > 0 {
-		s += fmt.Sprintf(" + %s reserved", grouped(e.Room))
+		fmt.Fprintf(&s, " + %s reserved", grouped(e.Room))
 	}
-	s += fmt.Sprintf(" tokens exceed limit %s: ", grouped(e.Limit))
+	fmt.Fprintf(&s, " tokens exceed limit %s: ", grouped(e.Limit))
 	for _, share := range shares {
 		if share.tokens > 0 {
-			s += fmt.Sprintf(share.text, grouped(share.tokens)) + "; "
+			fmt.Fprintf(&s, share.text+"; ", grouped(share.tokens))
 		}
 	}
-	return s + "or raise Limits.Window"
+	return s.String() + "or raise Limits.Window"
 }
 
 // A LimitError says that the next request is larger than the limit, and that
