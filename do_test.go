@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -215,7 +216,7 @@ func TestDo_StrangeUsage(t *testing.T) {
 	for _, tt := range []struct {
 		usage  convo.Usage
 		logged bool
-	}{{convo.Usage{}, false}, {convo.Usage{Input: -5}, true}, {convo.Usage{Input: 3, CacheRead: 9}, true}, {convo.Usage{Input: 1 << 60}, false}} {
+	}{{convo.Usage{}, false}, {convo.Usage{Input: -5}, true}, {convo.Usage{Input: 3, CacheRead: 9}, true}, {convo.Usage{Input: math.MaxInt}, false}} {
 		var logged bytes.Buffer
 		opts := windowOf(5000, nil)
 		opts.Logger = slog.New(slog.NewTextHandler(&logged, nil))

@@ -212,7 +212,7 @@ func FuzzIsOverflow(f *testing.F) {
 		limit, prompt, output, total := convo.FiguresOf(root)
 		for _, n := range []int{limit, prompt, output, total} {
 			assert.GreaterOrEqual(t, n, 0)
-			assert.Less(t, n, 1<<32)
+			assert.Less(t, int64(n), int64(1)<<32)
 		}
 		assert.Equal(t, convo.IsOverflow(plain), convo.IsOverflow(fmt.Errorf("%w", plain)))
 	})

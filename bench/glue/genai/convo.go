@@ -1,0 +1,88 @@
+package genai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"google.golang.org/genai"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/bench/glue"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// withDo is an agent with convo.
+type withDo struct {
+	client  *genai.Client
+	history *convo.History
+}
+
+func newWithDo(client *genai.Client) (*withDo, error) {
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: glue.Window, Reserve: glue.Reserve}})
+	if err == nil {
+		_, err = h.Append(convo.System(glue.System))
+	}
+	return &withDo{client, h}, err
+}
+
+func (a *withDo) Ask(ctx context.Context, question string, show func(string)) error {
+	if _, err := a.history.Append(convo.User(question)); err != nil {
+		return err
+	}
+	for {
+		reply, err := a.history.Do(ctx, func(ctx context.Context, s *convo.Snapshot) (convo.Reply, error) { return a.send(ctx, s, show) })
+		if err != nil {
+			return err
+		}
+		for _, call := range reply.OpenCalls() {
+			text, err := glue.Run(call.Name, call.Arguments)
+			result := convo.Result(call, text)
+			if err != nil {
+				result = convo.ResultError(call, err)
+			}
+			if _, err := a.history.Append(result); err != nil {
+				return err
+			}
+		}
+		if len(reply.OpenCalls()) == 0 {
+			return nil
+		}
+	}
+}
+
+func (a *withDo) send(ctx context.Context, s *convo.Snapshot, show func(string)) (convo.Reply, error) {
+	req, err := wire.Gemini{Model: model}.Encode(s)
+	if err != nil {
+		return convo.Reply{}, err
+	}
+	config := &genai.GenerateContentConfig{Tools: tools, HTTPOptions: &genai.HTTPOptions{
+		ExtraBody: map[string]any{"systemInstruction": req.System, "contents": req.Messages},
+	}}
+	var parts []*genai.Part
+	var last *genai.GenerateContentResponse // has the usage and the reason of the end
+	for chunk, err := range a.client.Models.GenerateContentStream(ctx, model, nil, config) {
+		if err != nil {
+			return convo.Reply{}, err
+		}
+		last = chunk
+		if len(chunk.Candidates) > 0 && chunk.Candidates[0].Content != nil {
+			for _, part := range chunk.Candidates[0].Content.Parts {
+				if !part.Thought {
+					show(part.Text)
+				}
+				parts = append(parts, part)
+			}
+		}
+	}
+	if last == nil || len(last.Candidates) == 0 || last.Candidates[0].FinishReason == "" {
+		return convo.Reply{}, errors.New("the stream broke off")
+	}
+	last.Candidates[0].Content = genai.NewContentFromParts(parts, genai.RoleModel)
+	data, err := json.Marshal(last)
+	if err != nil {
+		return convo.Reply{}, err
+	}
+	in, err := wire.Gemini{Model: model}.Decode(data)
+	return in.Reply(), err
+}

@@ -1,0 +1,102 @@
+package openai
+
+import (
+	"context"
+	"errors"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/bench/glue"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// withSteps is an agent with the single steps that Do is made of.
+type withSteps struct {
+	client  openai.Client
+	history *convo.History
+}
+
+func newWithSteps(client openai.Client) (*withSteps, error) {
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: glue.Window, Reserve: glue.Reserve}})
+	if err == nil {
+		_, err = h.Append(convo.System(glue.System))
+	}
+	return &withSteps{client, h}, err
+}
+
+func (a *withSteps) Ask(ctx context.Context, question string, show func(string)) error {
+	if _, err := a.history.Append(convo.User(question)); err != nil {
+		return err
+	}
+	for {
+		snap, _, err := a.history.Prepare(ctx)
+		if err != nil {
+			return err
+		}
+		reply, err := a.send(ctx, snap, show)
+		if err != nil {
+			if retry, _, err := a.history.Recover(ctx, snap, err); !retry {
+				return err
+			}
+			snap = a.history.Snapshot()
+			if reply, err = a.send(ctx, snap, show); err != nil {
+				return err
+			}
+		}
+		if err := a.history.RecordUsage(snap, reply.Usage); err != nil {
+			return err
+		}
+		if _, err := a.history.Append(reply.Messages...); err != nil {
+			return err
+		}
+		for _, call := range reply.OpenCalls() {
+			text, err := glue.Run(call.Name, call.Arguments)
+			result := convo.Result(call, text)
+			if err != nil {
+				result = convo.ResultError(call, err)
+			}
+			if _, err := a.history.Append(result); err != nil {
+				return err
+			}
+		}
+		if len(reply.OpenCalls()) == 0 {
+			return nil
+		}
+	}
+}
+
+func (a *withSteps) send(ctx context.Context, s *convo.Snapshot, show func(string)) (convo.Reply, error) {
+	req, err := wire.OpenAIChat{}.Encode(s)
+	if err != nil {
+		return convo.Reply{}, err
+	}
+	stream := a.client.Chat.Completions.NewStreaming(ctx, openai.ChatCompletionNewParams{},
+		option.WithRequestBody("application/json", req.Body()), option.WithJSONSet("model", model),
+		option.WithJSONSet("tools", tools), option.WithJSONSet("stream_options.include_usage", true))
+	defer stream.Close()
+	var b convo.Builder
+	finished := false
+	for stream.Next() {
+		chunk := stream.Current()
+		for _, choice := range chunk.Choices {
+			show(choice.Delta.Content)
+			b.Text(choice.Delta.Content)
+			for _, c := range choice.Delta.ToolCalls {
+				b.ToolCall(int(c.Index), convo.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+			}
+			if choice.FinishReason != "" {
+				b.Stop(wire.StopOf(choice.FinishReason))
+				finished = true
+			}
+		}
+		if u := chunk.Usage; u.PromptTokens > 0 {
+			b.Usage(convo.Usage{Input: int(u.PromptTokens), CacheRead: int(u.PromptTokensDetails.CachedTokens), Output: int(u.CompletionTokens)})
+		}
+	}
+	if err = stream.Err(); err == nil && !finished {
+		err = errors.New("the stream broke off")
+	}
+	return b.Reply(), err
+}
