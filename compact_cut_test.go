@@ -108,7 +108,10 @@ func TestCut_StrategyFails(t *testing.T) {
 // Where cutting does not reach the limit, nothing is cut, and the error names what
 // is in the way.
 func TestCut_NotEnough(t *testing.T) {
-	h := unansweredRound(t, 1000, nil, 900, 900)
+	spilled := 0
+	h := unansweredRound(t, 1000, func(o *convo.Options) {
+		o.Spill = func(context.Context, convo.ToolResult) (string, error) { spilled++; return "f", nil }
+	}, 900, 900)
 	require.NoError(t, h.SetSystem(convo.System(strings.Repeat("s", 950))))
 	unchanged(t, h, func() {
 		_, r, err := h.Prepare(t.Context())
@@ -117,6 +120,7 @@ func TestCut_NotEnough(t *testing.T) {
 		assert.Equal(t, 950, floor.System)
 		assert.Empty(t, r.Cut)
 		assert.Contains(t, err.Error(), "SetSystem")
+		assert.Zero(t, spilled)
 	})
 	require.NoError(t, h.SetSystem())
 	_, _, err := h.Prepare(t.Context())
@@ -124,7 +128,10 @@ func TestCut_NotEnough(t *testing.T) {
 }
 
 func TestCut_Pinned(t *testing.T) {
-	h := unansweredRound(t, 1000, nil, 900, 900)
+	spilled := 0
+	h := unansweredRound(t, 1000, func(o *convo.Options) {
+		o.Spill = func(context.Context, convo.ToolResult) (string, error) { spilled++; return "f", nil }
+	}, 900, 900)
 	require.NoError(t, h.Pin(5))
 	mustAppend(t, h, convo.User("well?"))
 	unchanged(t, h, func() {
@@ -133,6 +140,7 @@ func TestCut_Pinned(t *testing.T) {
 		require.ErrorAs(t, err, &floor)
 		assert.Greater(t, floor.Pinned, 1800)
 		assert.Contains(t, err.Error(), "limit 1,000: pinned exchanges hold 1,8")
+		assert.Zero(t, spilled)
 	})
 	require.NoError(t, h.Unpin(5))
 	_, r, err := h.Prepare(t.Context())

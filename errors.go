@@ -294,14 +294,14 @@ func (e *FloorError) Error() string {
 	}
 	slices.SortStableFunc(shares, func(a, b share) int { return cmp.Compare(b.tokens, a.tokens) })
 	var s strings.Builder
-	s.WriteString(fmt.Sprintf("convo: cannot fit: %s protected", grouped(e.Floor)))
+	fmt.Fprintf(&s, "convo: cannot fit: %s protected", grouped(e.Floor))
 	if e.Room > 0 {
-		s.WriteString(fmt.Sprintf(" + %s reserved", grouped(e.Room)))
+		fmt.Fprintf(&s, " + %s reserved", grouped(e.Room))
 	}
-	s.WriteString(fmt.Sprintf(" tokens exceed limit %s: ", grouped(e.Limit)))
+	fmt.Fprintf(&s, " tokens exceed limit %s: ", grouped(e.Limit))
 	for _, share := range shares {
 		if share.tokens > 0 {
-			s.WriteString(fmt.Sprintf(share.text, grouped(share.tokens)) + "; ")
+			fmt.Fprintf(&s, share.text+"; ", grouped(share.tokens))
 		}
 	}
 	return s.String() + "or raise Limits.Window"
