@@ -260,10 +260,23 @@ func (f *keyFinder) next(from int) (start, end int, found bool) {
 		if at = min(f.lower, f.upper); at == len(f.text) {
 			return 0, 0, false
 		}
+		if f.excluded(at) {
+			continue
+		}
 		if start, end, found = f.around(from, at); found {
 			return start, end, true
 		}
 	}
+}
+
+// excluded reports whether the byte behind text[at], the rarest letter, rules out
+// a key there. It is quick, and true nearly always.
+func (f *keyFinder) excluded(at int) bool {
+	if f.rare+1 == len(f.key) || at+1 == len(f.text) {
+		return false
+	}
+	c := f.text[at+1]
+	return ' ' < c && c < 0x7f && c|0x20 != f.key[f.rare+1]
 }
 
 // nextByte returns the index of the first c in text at or after from, len(text)
