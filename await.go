@@ -45,7 +45,7 @@ var errGoexit = errors.New("convo: code called by the compaction ended the gorou
 // cause.
 func causeOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
+	if matches(cause, err) {
 		return cause
 	}
 	return fmt.Errorf("%w (%w)", cause, err)

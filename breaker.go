@@ -3,7 +3,6 @@ package convo
 import (
 	"fmt"
 	"math"
-	"strings"
 )
 
 // A breaker stops automatic compactions from calling what has failed, until
@@ -21,7 +20,7 @@ type breaker struct {
 type breakerError struct{ cause error }
 
 func (e *breakerError) Error() string {
-	return fmt.Sprintf("%v, the last of which was: %s; History.Compact calls it anyway", ErrBreaker, strings.TrimPrefix(fmt.Sprint(e.cause), "convo: "))
+	return fmt.Sprintf("%v, the last of which was: %s; History.Compact calls it anyway", ErrBreaker, withoutPrefix(e.cause))
 }
 
 func (e *breakerError) Is(target error) bool { return target == ErrBreaker }

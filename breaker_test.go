@@ -503,7 +503,7 @@ func TestBreaker_ShowsTheFailure(t *testing.T) {
 			r, err := h.CompactIfNeeded(t.Context())
 			require.ErrorIs(t, err, convo.ErrBreaker, name)
 			require.ErrorIs(t, err, unavailable, name)
-			assert.ErrorContains(t, err, "convo: summarizer is backing off after failures, the last of which was: ", name)
+			assert.ErrorContains(t, err, "; summarizer is backing off after failures, the last of which was: ", name)
 			assert.Equal(t, convo.OutcomeFailed, r.Outcome, name)
 		}
 	}

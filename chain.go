@@ -82,17 +82,17 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 		} else if view.raw() <= int64(g.Target) {
 			break
 		}
-		next, err := combined.run(ctx, i, link, view, g)
-		switch {
-		case err == nil:
+		next, outcome, err := combined.run(ctx, i, link, view, g)
+		switch outcome {
+		case OutcomeApplied:
 			view = next
 			continue
-		case isDecline(err):
+		case OutcomeDeclined:
 			declined = append(declined, err)
 		default:
 			failed = append(failed, err)
 		}
-		if g.Reason == ReasonSoft && !onlyNoGain(err) {
+		if g.Reason == ReasonSoft && (outcome == OutcomeFailed || errors.Is(err, ErrBreaker)) {
 			break
 		}
 	}
@@ -107,16 +107,13 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	return Edit{Work: combined.e.Work}, ErrNoGain
 }
 
-// onlyNoGain reports whether a link declined, and not because of the breaker.
-func onlyNoGain(err error) bool { return isDecline(err) && !errors.Is(err, ErrBreaker) }
-
 // run runs the i-th link of a chain, counted from 0, and adds what it did. It
-// returns the view with the link's edit.
-func (c *combinedEdit) run(ctx context.Context, i int, link CompactionStrategy, view *Snapshot, g Goal) (next *Snapshot, err error) {
+// returns the view with the link's edit, or why there is none.
+func (c *combinedEdit) run(ctx context.Context, i int, link CompactionStrategy, view *Snapshot, g Goal) (next *Snapshot, outcome Outcome, err error) {
 	if link == nil {
 		err := &ValueError{Name: fmt.Sprintf("link %d of Chain", i), Value: link, Want: "a strategy"}
 		c.addLink(Link{Strategy: "nil", Outcome: OutcomeFailed, Cause: err})
-		return nil, err
+		return nil, OutcomeFailed, err
 	}
 	own := *view // so that a link that writes to its snapshot changes only its own copy
 	name, e, err := plan(ctx, link, isDirect(link), &own, g)
@@ -130,11 +127,11 @@ func (c *combinedEdit) run(ctx context.Context, i int, link CompactionStrategy, 
 	l := Link{Strategy: name, Outcome: OutcomeApplied, Calls: e.Work.Calls}
 	switch {
 	case err == nil:
-	case isDecline(err):
+	case isDecline(err, e.Work.Calls):
 		l.Outcome = OutcomeDeclined
 	default:
 		l.Outcome = OutcomeFailed
-		err = fmt.Errorf("convo: strategy %s: %w", name, err)
+		err = strategyError(name, err)
 	}
 	l.Cause = err
 	if e.Work.Links == nil {
@@ -144,10 +141,10 @@ func (c *combinedEdit) run(ctx context.Context, i int, link CompactionStrategy, 
 		c.addLink(l)
 	}
 	if err != nil {
-		return nil, err
+		return nil, l.Outcome, err
 	}
 	c.addEdit(e)
-	return next, nil
+	return next, OutcomeApplied, nil
 }
 
 // withChecked returns s with the edit of a link. It returns an error if the edit

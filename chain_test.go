@@ -72,7 +72,7 @@ func TestChain(t *testing.T) {
 		h := toolTurn(t, windowOf(1500, convo.Chain(fails, convo.SlidingWindow{Keep: 1000})), 20)
 		unchanged(t, h, func() {
 			r, err := h.CompactIfNeeded(t.Context())
-			require.ErrorContains(t, err, "summarize: convo: summarizer: model is down")
+			require.ErrorContains(t, err, "exceed limit 1500; strategy summarize: summarizer: model is down; end the strategy")
 			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 		})
 	})

@@ -3,6 +3,7 @@ package convo
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
@@ -41,10 +42,13 @@ func (h *History) Prepare(ctx context.Context) (*Snapshot, Report, error) {
 func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ident == nil || !r.Fits || h.fitsLocked() {
+	if h.ident == nil || !r.Fits || h.fitsLocked() && !h.closed {
 		return h.snapshotLocked(), nil
 	}
 	r.Fits = false
+	if h.closed {
+		return h.snapshotLocked(), ErrClosed
+	}
 	return h.snapshotLocked(), &LimitError{Need: clampInt(h.upperLocked()), Limit: clampInt(h.marks.limit), Compacted: r.Outcome == OutcomeApplied}
 }
 
@@ -58,8 +62,9 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 //
 // It returns an error exactly when the request must not be sent:
 //   - The request does not fit. The error is a [*FloorError], a [*LimitError],
-//     or whatever made the compaction fail, such as the strategy's own error or
-//     the end of ctx.
+//     which wraps the strategy's own error if it returned one, or whatever else
+//     made the compaction fail, such as an edit that breaks a rule or the end
+//     of ctx.
 //   - h is closed: [ErrClosed].
 //   - The call came from inside a compaction of h, with the ctx of that
 //     compaction: [ErrReentrant].
@@ -78,10 +83,22 @@ func (h *History) CompactIfNeeded(ctx context.Context) (r Report, err error) {
 	case err == nil && !due:
 		return r, nil
 	}
-	if r, err = h.withSlot(ctx, n.reason, (*flight).compactIfHigh); r.Fits {
+	r, err = h.withSlot(ctx, n.reason, (*flight).compactIfHigh)
+	switch {
+	case r.Fits:
 		return r, nil
+	case h.isClosed():
+		return r, closedBeside(err)
 	}
 	return r, err
+}
+
+// closedBeside returns ErrClosed, together with err if that is another error.
+func closedBeside(err error) error {
+	if err == nil || matches(err, ErrClosed) {
+		return cmp.Or(err, ErrClosed)
+	}
+	return fmt.Errorf("%w (%w)", ErrClosed, err)
 }
 
 // Compact runs the strategy, whether a compaction is needed or not. It works
@@ -184,7 +201,9 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	h.mu.Unlock()
 	if askTrigger {
 		n.reason, n.target = ReasonTrigger, 0
-		due, err = isDue(h.trigger, status)
+		if due, err = isDue(h.trigger, status); h.isClosed() { // by the Trigger
+			r.Fits, due, err = false, false, ErrClosed
+		}
 	}
 	if warn {
 		h.warn("convo: this conversation will never be compacted: set Limits.Window or Limits.High, or a strategy that is a Trigger", nil)

@@ -37,6 +37,7 @@ type attempt struct {
 	cutErr      error         // why some were not cut, or why the strategy added nothing
 	failed      bool          // the strategy failed, and the cuts are applied without it
 	unclearable []Clear       // results that the attempt before failed to clear
+	planErr     error         // of the strategy; nil: none
 	work        Work          // of the strategy
 	summary     *Summary      // of the edit; nil: none
 	unspilled   []Clear       // results that were not cleared, because Options.Spill failed
@@ -56,9 +57,12 @@ func (f *flight) try(n need) (Report, error) {
 	}
 	if err == nil && !r.Fits {
 		s := f.h.Status()
-		err = &LimitError{Need: s.Upper, Limit: s.Limit, Compacted: r.Outcome == OutcomeApplied}
+		tooLarge := &LimitError{Need: s.Upper, Limit: s.Limit, Compacted: r.Outcome == OutcomeApplied}
 		if r.Outcome == OutcomeDeclined {
-			err = fmt.Errorf("%w (%w)", err, r.Cause)
+			tooLarge.Err = r.Cause
+		}
+		if err = tooLarge; f.h.isClosed() {
+			err = ErrClosed
 		}
 	}
 	return r, err
@@ -125,7 +129,7 @@ func (a *attempt) ask(floor floorWeight) (e Edit, err error) {
 	if err == nil || !cut && (a.cuts == nil || a.scale.Upper() > a.limit) {
 		return e, err
 	}
-	if !isDecline(err) {
+	if !isDecline(err, a.work.Calls) {
 		a.failed, a.cutErr = true, errors.Join(a.cutErr, err)
 	}
 	return Edit{}, nil
@@ -136,6 +140,10 @@ func (a *attempt) plan() (Edit, error) {
 	h := a.f.h
 	own := *a.view // so that a strategy that writes to its snapshot changes only its own copy
 	name, e, err := plan(a.f.ctx, h.opts.Strategy, h.direct, &own, a.goal)
+	if err != nil && !h.direct && !isDecline(err, e.Work.Calls) {
+		err = strategyError(name, err)
+	}
+	a.planErr = err
 	a.work = *e.Work
 	r := &a.report
 	r.Strategy, r.Links = name, a.work.Links
@@ -210,9 +218,9 @@ func (a *attempt) checkFloor(w floorWeight) error {
 		*share.to = clampInt(a.scale.Weigh(raw) - weight)
 		weight = a.scale.Weigh(raw)
 	}
-	if pool := a.f.h.opts.Budget; a.reserve != nil && pool != nil && a.limit < a.marks.limit {
-		free := max(a.room+a.limit-a.scale.Weigh(w.total()), 0) // with everything dropped but the floor
-		return fmt.Errorf("%w (%w)", &BudgetError{Need: clampInt(a.room), Free: clampInt(free)}, e)
+	if a.isShortOfBudget(a.limit) { // even with everything dropped but the floor
+		e.Room, e.Limit, e.Pool = clampInt(a.room), clampInt(a.limit+a.room), true
+		return a.tooLarge(a.scale.Weigh(w.total()), a.limit, e)
 	}
 	return e
 }
@@ -267,7 +275,7 @@ func (a *attempt) checkLocked(before, next *state) error {
 	case freed < 0:
 		return &RefusedError{Reason: fmt.Sprintf("the view would grow by %d tokens", -freed)}
 	case weight > limit && (a.reserve != nil || a.total > a.limit):
-		return &LimitError{Need: clampInt(weight), Limit: clampInt(limit), Compacted: true}
+		return a.tooLarge(weight, limit, nil)
 	}
 	if err := a.summary.checkUsable(freed-(a.at.raw()-a.view.raw()), int64(a.goal.MinFree)); err != nil {
 		return err
@@ -298,19 +306,44 @@ func (a *attempt) conclude(err error) (Report, error) {
 	if r.Outcome != OutcomeApplied {
 		r.Unread = 0
 	}
-	if isDecline(err) {
+	if isDecline(err, a.work.Calls) {
 		r.Outcome, r.Cause, err = OutcomeDeclined, err, nil
 	}
 	if err == nil && r.Outcome == OutcomeDeclined && a.total > a.limit && (a.reserve != nil || !r.Fits) {
-		err = fmt.Errorf("%w (%w)", &LimitError{Need: clampInt(a.total), Limit: clampInt(a.limit)}, r.Cause)
+		err = a.tooLarge(a.total, a.limit, r.Cause)
 	}
 	if err != nil {
-		r.Outcome, r.Cause = OutcomeFailed, err
+		r.Outcome = OutcomeFailed
 		if a.stale {
 			r.Outcome = OutcomeStale
+			err = &wordedError{"the conversation changed while the strategy ran, so that its edit no longer fits; compact again", err}
 		}
+		if a.planErr != nil && err == a.planErr && a.total > a.limit && (a.reserve != nil || !r.Fits) {
+			err = a.tooLarge(a.total, a.limit, err)
+		}
+		r.Cause = err
 	}
 	return *r, err
+}
+
+// tooLarge returns the error for a request of weight tokens that is over the given
+// limit. A nil cause means that it is what a refused edit would have left.
+// Otherwise it is as it was, and cause says why.
+func (a *attempt) tooLarge(weight, limit int64, cause error) error {
+	if a.isShortOfBudget(limit) {
+		err := &BudgetError{Need: clampInt(a.room), Free: clampInt(max(a.room+limit-weight, 0))}
+		if cause == nil {
+			return err
+		}
+		return fmt.Errorf("%w (%w)", err, cause)
+	}
+	return &LimitError{Need: clampInt(weight), Room: clampInt(a.fromWindow), Limit: clampInt(limit + a.fromWindow), Compacted: cause == nil, Err: cause}
+}
+
+// isShortOfBudget reports whether limit is what Options.Budget leaves for the
+// request beside the room for Fit, and not what the window leaves.
+func (a *attempt) isShortOfBudget(limit int64) bool {
+	return a.reserve != nil && a.f.h.opts.Budget != nil && limit < a.marks.limit
 }
 
 // recordAttempt updates the breaker after an attempt has ended, and checks
@@ -355,7 +388,7 @@ func (a *attempt) failure(err error) error {
 	if err != nil && a.f.ctx.Err() != nil {
 		// Later calls return this error too. It must not match the end of a ctx
 		// that is not theirs.
-		err = errors.New(err.Error())
+		err = errors.New(fmt.Sprint(err))
 	}
 	return err
 }

@@ -111,6 +111,6 @@ func (h *History) Wait(ctx context.Context) (Report, error) {
 	case <-b.done:
 		return b.report.clone(), nil
 	case <-ctx.Done():
-		return h.notStarted(ReasonSoft, endOf(ctx))
+		return h.notStarted(ReasonSoft, stoppedWaiting(ctx))
 	}
 }

@@ -1,6 +1,9 @@
 package convo
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // A flight is a running compaction, from taking off to landing: others that want
 // one wait until it has landed. It holds the slot of its History all that time.
@@ -23,7 +26,7 @@ func (h *History) isInside(ctx context.Context) bool { return ctx.Value(flightKe
 
 // withSlot waits for the slot, runs work, releases the slot, and then delivers
 // the reports.
-func (h *History) withSlot(ctx context.Context, reason Reason, work func(*flight) (Report, error)) (Report, error) {
+func (h *History) withSlot(ctx context.Context, reason Reason, work func(*flight) (Report, error)) (r Report, err error) {
 	select {
 	case h.slot <- struct{}{}:
 	default:
@@ -32,7 +35,7 @@ func (h *History) withSlot(ctx context.Context, reason Reason, work func(*flight
 		case <-h.done:
 			return h.notStarted(reason, ErrClosed)
 		case <-ctx.Done():
-			r, err := h.notStarted(reason, endOf(ctx))
+			r, err := h.notStarted(reason, stoppedWaiting(ctx))
 			h.deliver(r)
 			return r, err
 		}
@@ -41,9 +44,16 @@ func (h *History) withSlot(ctx context.Context, reason Reason, work func(*flight
 	if f == nil {
 		return h.notStarted(reason, ErrClosed)
 	}
-	defer f.deliverReports() // even if the caller's code ends the goroutine
+	defer func() { r.Fits = r.Fits && !h.isClosed() }() // OnCompaction may have closed it
+	defer f.deliverReports()                            // even if the caller's code ends the goroutine
 	defer f.finish()
 	return work(f)
+}
+
+// stoppedWaiting returns the error of a caller whose ctx has ended while another
+// compaction goes on.
+func stoppedWaiting(ctx context.Context) error {
+	return fmt.Errorf("convo: stopped waiting for a compaction, which goes on: %w", causeOf(ctx))
 }
 
 // start returns a flight for a caller that has just taken the slot. If h is
@@ -85,7 +95,7 @@ func (f *flight) deliverReports() {
 func (h *History) notStarted(reason Reason, cause error) (Report, error) {
 	r := h.notNeededReport()
 	r.Outcome, r.Reason, r.Cause = OutcomeFailed, reason, cause
-	r.Fits = r.Fits && cause != ErrClosed && cause != ErrReentrant // the request must not be sent then
+	r.Fits = r.Fits && cause != ErrReentrant // the request must not be sent then
 	return r, cause
 }
 

@@ -603,3 +603,87 @@ func TestFlight_DoesNotBlockAnotherHistory(t *testing.T) {
 		requireNoFailure(t)(slow.Wait(t.Context()))
 	})
 }
+
+// A dueFunc is Truncate with a Trigger.
+type dueFunc struct {
+	convo.Truncate
+	due func() bool
+}
+
+func (d dueFunc) Due(convo.Status) bool { return d.due() }
+
+// A request of a closed History must not be sent, whoever closed it and when.
+func TestClosed_NeverFits(t *testing.T) {
+	closed := func(t *testing.T, r convo.Report, err error) {
+		t.Helper()
+		require.ErrorIs(t, err, convo.ErrClosed)
+		assert.False(t, r.Fits)
+	}
+	t.Run("by OnCompaction", func(t *testing.T) {
+		var h *convo.History
+		opts := windowOf(1000, convo.Truncate{})
+		opts.OnCompaction = func(convo.Report) { _ = h.Close() }
+		h = toolTurn(t, opts, 20)
+		_, r, err := h.Prepare(t.Context())
+		closed(t, r, err)
+		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	})
+	for _, due := range []bool{false, true} {
+		t.Run("by the Trigger", func(t *testing.T) {
+			var h *convo.History
+			h = toolTurn(t, windowOf(4000, dueFunc{due: func() bool { _ = h.Close(); return due }}), 20)
+			r, err := h.CompactIfNeeded(t.Context())
+			closed(t, r, err)
+		})
+	}
+	t.Run("by a strategy that then returns an error", func(t *testing.T) {
+		var h *convo.History
+		opts := windowOf(4000, convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+			return convo.Edit{}, errors.Join(h.Close(), errors.New("boom"))
+		}))
+		opts.Limits.High = 2000
+		h = toolTurn(t, opts, 20)
+		_, r, err := h.Prepare(t.Context())
+		closed(t, r, err)
+	})
+	t.Run("while another waits whose ctx has ended", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			for range 20 { // select takes either
+				opts := windowOf(4000, slow(time.Minute))
+				opts.Limits.High = 2000
+				h := toolTurn(t, opts, 20)
+				require.True(t, h.CompactInBackground(t.Context()))
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					r, err := h.CompactIfNeeded(ctx)
+					closed(t, r, err)
+				}()
+				synctest.Wait()
+				require.NoError(t, h.Close())
+				cancel()
+				<-done
+				_, _ = h.Wait(t.Context())
+			}
+		})
+	})
+}
+
+// Who stops waiting for a compaction says that it goes on.
+func TestStoppedWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := toolTurn(t, windowOf(2500, slow(time.Minute)), 20)
+		require.True(t, h.CompactInBackground(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		const want = "convo: stopped waiting for a compaction, which goes on: context deadline exceeded"
+		_, err := h.Wait(ctx)
+		require.EqualError(t, err, want)
+		_, err = h.Compact(ctx, "")
+		require.EqualError(t, err, want)
+		r, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, convo.OutcomeApplied, r.Outcome)
+	})
+}

@@ -508,3 +508,21 @@ func TestPrepare_DoesNothingBelowTheMarks(t *testing.T) {
 		assert.Zero(t, counted, "the check counts nothing anew")
 	}
 }
+
+// A strategy whose edit never fits is not told of a snapshot that nobody gave.
+func TestCompact_StaleTwice(t *testing.T) {
+	var h *convo.History
+	h = chatOf(t, windowOf(0, convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (e convo.Edit, err error) {
+		for x := range s.Exchanges() {
+			if !x.Floor {
+				e.Drop = append(e.Drop, x.IDs()...)
+			}
+		}
+		_, err = h.Rewind(2)
+		return e, err
+	})), 16, 10)
+	r, err := h.Compact(t.Context(), "")
+	require.ErrorIs(t, err, convo.ErrStale)
+	require.EqualError(t, err, "convo: the conversation changed while the strategy ran, so that its edit no longer fits; compact again")
+	assert.Equal(t, convo.OutcomeStale, r.Outcome)
+}

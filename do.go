@@ -194,7 +194,7 @@ func (a *answer) run(ctx context.Context) error {
 		_, panicked := err.(*PanicError)
 		switch {
 		case a.h.isClosed():
-			return fmt.Errorf("%w (%w)", ErrClosed, err)
+			return closedBeside(err)
 		case panicked, retries == maxRetries:
 			return err
 		}

@@ -224,8 +224,9 @@
 // itself ends, nothing is removed.
 //
 // No lock is held while code of yours runs (strategy, summarizer, send, tokenizer, Pin,
-// Spill, Repair, OnCompaction, Logger), so it may call back; a panic in it becomes
-// the operation's [*PanicError]. There are no globals and no network. No goroutine
-// outlives the call that started it but that of CompactInBackground, which Close
-// cancels and Wait waits for, and code of yours that ignores its ctx.
+// Spill, Repair, OnCompaction, Logger), so it may call back. A panic in
+// OnCompaction or Logger is ignored; any other becomes the operation's
+// [*PanicError]. There are no globals and no network. No goroutine outlives the
+// call that started it but that of CompactInBackground, which Close cancels and
+// Wait waits for, and code of yours that ignores its ctx.
 package convo

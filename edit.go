@@ -95,7 +95,7 @@ func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "
 // all. There are two exceptions. Exchanges that were pinned since stay, and
 // Report.Kept names them. Results for which Options.Spill failed are not cleared,
 // and Report.Cause says why. The error is nil if anything changed. If nothing did,
-// it is [ErrNoGain], or that of Options.Spill.
+// it matches [ErrNoGain], or is that of Options.Spill.
 //
 // Apply returns an [*EditError] for an edit that names an entry that the snapshot
 // does not hold, part of an exchange, or something in the floor, and a
@@ -193,8 +193,9 @@ func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 		return r, err
 	}
 	if e.isZero() {
-		r.Outcome, r.Cause = OutcomeDeclined, ErrNoGain
-		return r, ErrNoGain
+		err := &wordedError{"the edit is empty; name entries to drop, results to clear, or a summary", ErrNoGain}
+		r.Outcome, r.Cause = OutcomeDeclined, err
+		return r, err
 	}
 	if _, err = h.carryOut(context.Background(), at, &e, nil, &r, false, nil); err == nil && r.Outcome == OutcomeDeclined {
 		return r, r.Cause

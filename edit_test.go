@@ -100,7 +100,8 @@ func TestApply_ZeroEditDeclines(t *testing.T) {
 	h := tour(t, nil)
 	unchanged(t, h, func() {
 		r, err := h.Apply(h.Snapshot(), convo.Edit{})
-		require.Equal(t, convo.ErrNoGain, err)
+		require.ErrorIs(t, err, convo.ErrNoGain)
+		assert.EqualError(t, err, "convo: the edit is empty; name entries to drop, results to clear, or a summary")
 		assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
 		assert.True(t, r.Fits)
 	})
@@ -162,7 +163,7 @@ func TestApply_ObserverAndLoggerAreTold(t *testing.T) {
 	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{99}})
 	require.Error(t, err)
 	_, err = h.Apply(h.Snapshot(), convo.Edit{})
-	require.Equal(t, convo.ErrNoGain, err)
+	require.ErrorIs(t, err, convo.ErrNoGain)
 	_, err = h.Apply(nil, convo.Edit{Drop: []convo.ID{6}})
 	require.Error(t, err)
 	var outcomes []convo.Outcome

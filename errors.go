@@ -121,6 +121,8 @@ func (e *RoleError) Error() string {
 	switch {
 	case e.Attempted == RoleSystem:
 		remedy = "system messages come first, and SetSystem replaces them"
+	case e.Attempted == RoleUser && e.Previous == RoleUser && e.Index > 0:
+		remedy = "put both into one message, or set Options.Roles to Relaxed() to allow it"
 	case e.Attempted == RoleUser && e.Previous == RoleUser:
 		remedy = "after a failed request, call Rewind(1) to take back the unanswered message"
 	case e.Attempted == RoleAssistant && e.Previous == RoleAssistant:
@@ -173,7 +175,7 @@ func (e *PairError) fault() string {
 		}
 		return fmt.Sprintf("result without an ID could answer the calls %s (tool %q)", calls, e.Name)
 	}
-	return fmt.Sprintf("%s (id %q, tool %q)", strings.TrimPrefix(fmt.Sprint(e.Err), "convo: "), e.CallID, e.Name)
+	return fmt.Sprintf("%s (id %q, tool %q)", withoutPrefix(e.Err), e.CallID, e.Name)
 }
 
 // Unwrap returns e.Err.
@@ -258,6 +260,8 @@ type FloorError struct {
 	Room  int // what Fit was asked to reserve beside it
 	Limit int // for both together
 
+	Pool bool // whether Limit is what Options.Budget leaves, and not what the window does
+
 	// The shares of Floor.
 	System    int // system messages
 	Newest    int // the newest exchange
@@ -304,6 +308,9 @@ func (e *FloorError) Error() string {
 			fmt.Fprintf(&s, share.text+"; ", grouped(share.tokens))
 		}
 	}
+	if e.Pool {
+		return s.String() + "or use a larger Budget"
+	}
 	return s.String() + "or raise Limits.Window"
 }
 
@@ -311,20 +318,35 @@ func (e *FloorError) Error() string {
 // compaction did not help. Figures are upper bounds in tokens.
 type LimitError struct {
 	Need  int // the size of the request as it is, or as a refused edit would have left it
-	Limit int // what Need had to come down to: the limit, less for Fit, and for Recover less than what was refused
+	Room  int // what Fit was asked to reserve beside it
+	Limit int // what both had to come down to: the limit, and for Recover less than what was refused
 
 	// Compacted reports whether Need is what an edit left, or would have left.
 	// If not, nothing could be removed.
 	Compacted bool
+
+	Err error // why no edit was applied, such as the error of the strategy; nil: not known
 }
 
 func (e *LimitError) Error() string {
-	after := ""
+	s := fmt.Sprintf("convo: cannot fit: %d tokens", e.Need)
 	if e.Compacted {
-		after = " after compaction"
+		s += " after compaction"
 	}
-	return fmt.Sprintf("convo: cannot fit: %d tokens%s exceed limit %d; end the strategy with Truncate in a Chain, or raise Limits.Window", e.Need, after, e.Limit)
+	remedy := "end the strategy with Truncate in a Chain, or raise Limits.Window"
+	if e.Room > 0 {
+		s += fmt.Sprintf(" + %d reserved", e.Room)
+		remedy = "reserve less, or " + remedy
+	}
+	s += fmt.Sprintf(" exceed limit %d; ", e.Limit)
+	if e.Err != nil {
+		s += withoutPrefix(e.Err) + "; "
+	}
+	return s + remedy
 }
+
+// Unwrap returns e.Err.
+func (e *LimitError) Unwrap() error { return e.Err }
 
 // A RefusedError says why the result of a strategy or a summarizer was not
 // used.
@@ -344,7 +366,7 @@ type SnapshotError struct {
 }
 
 func (e *SnapshotError) Error() string {
-	cause := strings.TrimPrefix(fmt.Sprint(e.Err), "convo: ")
+	cause := withoutPrefix(e.Err)
 	if e.Index < 0 {
 		return "convo: snapshot: " + cause
 	}
@@ -388,6 +410,30 @@ func catch(err *error, in string) {
 	if v := recover(); v != nil {
 		*err = &PanicError{In: in, Value: v}
 	}
+}
+
+// A wordedError is another error in other words.
+type wordedError struct {
+	text string // without "convo: "
+	err  error
+}
+
+func (e *wordedError) Error() string { return "convo: " + e.text }
+
+func (e *wordedError) Unwrap() error { return e.err }
+
+// matches is errors.Is for an error of the caller's, whose methods may panic: then
+// it does not match.
+func matches(err, target error) (is bool) {
+	defer func() { _ = recover() }()
+	return errors.Is(err, target)
+}
+
+// withoutPrefix returns the text of an error in one line, to stand inside the text
+// of another.
+func withoutPrefix(err error) string {
+	s := strings.ReplaceAll(fmt.Sprint(err), "\nconvo: ", "; ")
+	return strings.TrimPrefix(s, "convo: ")
 }
 
 // roleName returns r as an error quotes it.

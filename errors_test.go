@@ -36,7 +36,8 @@ func TestErrors_Texts(t *testing.T) {
 		"convo: snapshot: nil snapshot":                &convo.SnapshotError{Index: -1, Err: errors.New("nil snapshot")},
 		"convo: snapshot entry 0 (ID 4): refused: why": &convo.SnapshotError{ID: 4, Err: &convo.RefusedError{Reason: "why"}},
 		"convo: panic in Trigger: boom":                &convo.PanicError{In: "Trigger", Value: "boom"},
-		`convo: message 1: role "user" may not follow "user"; after a failed request, call Rewind(1) to take back the unanswered message`:                                                  &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser, Index: 1},
+		`convo: message 0: role "user" may not follow "user"; after a failed request, call Rewind(1) to take back the unanswered message`:                                                  &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser},
+		`convo: message 1: role "user" may not follow "user"; put both into one message, or set Options.Roles to Relaxed() to allow it`:                                                    &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser, Index: 1},
 		`convo: message 1: role "system" may not follow "user"; system messages come first, and SetSystem replaces them`:                                                                   &convo.RoleError{Attempted: convo.RoleSystem, Previous: convo.RoleUser, Index: 1},
 		`convo: message 1: role "assistant" may not follow "assistant"; put both into one message, or append what the user said in between, or set Options.Roles to Relaxed() to allow it`: &convo.RoleError{Attempted: convo.RoleAssistant, Previous: convo.RoleAssistant, Index: 1},
 		`convo: message 1: role "user" may not follow "tool"; set Options.Roles to allow it`:                                                                                               &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleTool, Index: 1},
@@ -144,15 +145,15 @@ func TestErrors_Limits(t *testing.T) {
 	for want, z := range map[string]convo.Summarize{"Limits.Window is 500": {}, "Summarize.Window is 500": {Window: 500}} {
 		z.With = new(recorder)
 		_, err := toolTurn(t, windowOf(500, z), 20).Compact(t.Context(), "")
-		assert.ErrorContains(t, err, "convo: "+want+", want at least ")
+		assert.ErrorContains(t, err, "exceed limit 500; "+want+", want at least ")
 	}
 }
 
 // An error mentions a compaction only if there was one.
 func TestErrors_AfterCompaction(t *testing.T) {
 	for want, e := range map[string]convo.Edit{
-		"convo: cannot fit: 2427 tokens exceed limit 1000; end the strategy with Truncate in a Chain, or raise Limits.Window (convo: nothing worth removing)": {},
-		"convo: cannot fit: 2308 tokens after compaction exceed limit 1000; end the strategy with Truncate in a Chain, or raise Limits.Window":                {Drop: []convo.ID{3, 4}},
+		"convo: cannot fit: 2427 tokens exceed limit 1000; nothing worth removing; end the strategy with Truncate in a Chain, or raise Limits.Window": {},
+		"convo: cannot fit: 2308 tokens after compaction exceed limit 1000; end the strategy with Truncate in a Chain, or raise Limits.Window":        {Drop: []convo.ID{3, 4}},
 	} {
 		h := toolTurn(t, windowOf(1000, convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return e, nil })), 20)
 		_, _, err := h.Prepare(t.Context())

@@ -242,6 +242,6 @@ func ExampleOptions_logger() {
 	}
 	// Output:
 	// level=INFO msg="convo: compaction applied" outcome=applied reason=high strategy=mine cause=<nil> fits=true limit=3500 tokens_before=1755 tokens_after=360 messages_before=41 messages_after=9 dropped=32 summarised=0 cleared=0 cut=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 prefix_kept=0.00641025641025641 named_limit=0
-	// level=WARN msg="convo: compaction failed" outcome=failed reason=high strategy=mine cause="no idea" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 cut=0 kept=0 summary_before=0 summary_after=0 model="" calls=1 unread=0 prefix_kept=1 named_limit=0
+	// level=WARN msg="convo: compaction failed" outcome=failed reason=high strategy=mine cause="convo: strategy mine: no idea" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 cut=0 kept=0 summary_before=0 summary_after=0 model="" calls=1 unread=0 prefix_kept=1 named_limit=0
 	// level=DEBUG msg="convo: compaction declined" outcome=declined reason=high strategy=mine cause="convo: nothing worth removing" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 cut=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 prefix_kept=1 named_limit=0
 }

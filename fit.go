@@ -47,11 +47,25 @@ func (h *History) Fit(ctx context.Context, n int) (*Reservation, Report, error) 
 			return now, nil
 		}
 		if err == nil {
-			err = &LimitError{Need: now.TokensAfter, Limit: clampInt(want.limit), Compacted: r.Outcome == OutcomeApplied}
+			err = h.noRoom(n, r.Outcome == OutcomeApplied)
 		}
 		return r, err
 	})
 	return res, r, err
+}
+
+// noRoom returns the error of a Fit for n tokens that found too little room after
+// its compaction.
+func (h *History) noRoom(n int, compacted bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	total, limit, room := h.upperLocked(), h.marks.limit, int64(n)
+	if pool := h.opts.Budget; pool != nil && total <= limit {
+		return &BudgetError{Need: n, Free: pool.Free()}
+	} else if pool != nil {
+		room = 0
+	}
+	return &LimitError{Need: clampInt(total), Room: clampInt(room), Limit: clampInt(limit), Compacted: compacted}
 }
 
 // reserveIfFree reserves n tokens if they are free. Otherwise the reservation is

@@ -81,7 +81,8 @@ func TestFit_Fails(t *testing.T) {
 		_, _, err := h.Fit(t.Context(), 3000)
 		var limit *convo.LimitError
 		require.ErrorAs(t, err, &limit)
-		assert.Equal(t, 1000, limit.Limit)
+		assert.Equal(t, 3000, limit.Room)
+		assert.Equal(t, 4000, limit.Limit)
 	})
 	var none *convo.Reservation
 	none.Release() // of a Fit that failed
@@ -415,4 +416,42 @@ func TestFit_GrownMeanwhile(t *testing.T) {
 	assert.Nil(t, res)
 	assert.Equal(t, 2, calls)
 	assert.Equal(t, limit, h.Status().Limit, "nothing stays reserved")
+}
+
+// The errors of Fit name what was to be reserved, and the bound that the caller
+// has set: that of the window, or that of the pool.
+func TestFit_ErrorTexts(t *testing.T) {
+	declines := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return convo.Edit{}, nil })
+	drops := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+		return convo.Edit{Drop: []convo.ID{3, 4}}, nil
+	})
+	for name, tt := range map[string]struct {
+		c            convo.CompactionStrategy
+		window, pool int
+		n            int
+		want         []string
+		not          string
+	}{
+		"window":          {declines, 3000, 0, 1000, []string{"2427 tokens + 1000 reserved exceed limit 3000; nothing worth removing; reserve less"}, "after compaction"},
+		"window, refused": {drops, 3000, 0, 1000, []string{"2308 tokens after compaction + 1000 reserved exceed limit 3000; reserve less"}, "nothing"},
+		"pool":            {declines, 0, 3000, 1000, []string{"budget exhausted: need 1000 tokens, 573 are free", "nothing worth removing"}, "Window"},
+		"pool, refused":   {drops, 0, 3000, 1000, []string{"budget exhausted: need 1000 tokens, 692 are free"}, "Window"},
+		"pool, floor":     {declines, 0, 3000, 5000, []string{"budget exhausted: need 5000 tokens", "+ 5,000 reserved tokens exceed limit 3,000", "or use a larger Budget"}, "Window"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := windowOf(tt.window, tt.c)
+			if tt.pool > 0 {
+				opts.Budget = convo.NewBudget(tt.pool)
+			}
+			_, r, err := toolTurn(t, opts, 20).Fit(t.Context(), tt.n)
+			assert.Equal(t, err, r.Cause)
+			for _, want := range tt.want {
+				assert.ErrorContains(t, err, want)
+			}
+			assert.NotContains(t, err.Error(), tt.not)
+			if tt.pool > 0 {
+				assert.ErrorIs(t, err, convo.ErrBudget)
+			}
+		})
+	}
 }

@@ -2,6 +2,7 @@ package convo
 
 import (
 	"context"
+	"fmt"
 	"slices"
 )
 
@@ -12,7 +13,7 @@ import (
 // The summary is written by the summarizer with; nil means [Extract]. The focus
 // says what it should concentrate on, and may be empty. A nil ctx never ends.
 //
-// The error is [ErrNoGain] if there is nothing to summarise, a [*RefusedError] if
+// The error matches [ErrNoGain] if there is nothing to summarise, a [*RefusedError] if
 // the summary is empty, cut off, or longer than an eighth of Limits.Low (at least
 // 500 tokens), and a [*ValueError] if Limits.Window is too small for the prompt.
 // Otherwise it is the error of the summarizer or of ctx. The zero History returns
@@ -31,7 +32,7 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 	sent, tokens := h.lastSentLocked()
 	h.mu.Unlock()
 	if len(s.list) == 0 && s.summary == nil {
-		return Summary{}, ErrNoGain
+		return Summary{}, &wordedError{"the conversation is empty, so there is nothing to summarise; append to it first", ErrNoGain}
 	}
 	w := writer{
 		with:       with,
@@ -50,6 +51,9 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 	}
 	summary, err := w.write(ctx)
 	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("convo: handoff stopped: %w", causeOf(ctx))
+		}
 		return Summary{}, err
 	}
 	summary.Covers = rangesOf(idsOf(s.list))

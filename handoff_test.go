@@ -1,6 +1,7 @@
 package convo_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -66,4 +67,14 @@ func TestHandoff_Updates(t *testing.T) {
 		own, _ := h.Snapshot().Summary()
 		assert.Equal(t, i, own.Updates, "the handoff has not changed it")
 	}
+}
+
+func TestHandoff_ErrorTexts(t *testing.T) {
+	_, err := historyOf(t, nil).Handoff(t.Context(), nil, "")
+	require.ErrorIs(t, err, convo.ErrNoGain)
+	require.EqualError(t, err, "convo: the conversation is empty, so there is nothing to summarise; append to it first")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = tour(t, nil).Handoff(ctx, nil, "")
+	require.EqualError(t, err, "convo: handoff stopped: context canceled")
 }

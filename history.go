@@ -109,7 +109,10 @@ type Options struct {
 
 	// Logger gets a line for each report that OnCompaction would get: Info for
 	// an edit that was applied, Warn for a compaction that failed and for results
-	// that Append cut, Debug for any other. Nil: nothing is logged.
+	// that Append cut, Debug for any other. An edit that was applied is a Warn
+	// too if a link of a Chain failed or a result could not be cleared; cause
+	// says why. If the logger panics, the panic is ignored. Nil: nothing is
+	// logged.
 	//
 	// The message is "convo: compaction " and the outcome. The fields are always
 	// these, for the fields of Report: outcome, reason, strategy, cause, fits,

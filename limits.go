@@ -107,7 +107,10 @@ func (l Limits) withDefaults() (Limits, []error) {
 func (l Limits) clashes(set Limits) (rules, names []string) {
 	if set.Low == 0 && set.Soft != 0 && l.Soft <= l.Low {
 		rules = append(rules, fmt.Sprintf("Low < Soft, with the default Low of %d", l.Low))
-		names = append(names, "Soft")
+		names = append(names, "Soft", "High")
+		if set.High == 0 {
+			names = append(names, "Window", "Reserve")
+		}
 	}
 	type limit struct {
 		name  string
@@ -152,6 +155,12 @@ func (l Limits) clashes(set Limits) (rules, names []string) {
 		}
 		rules = append(rules, rule)
 		names = append(names, "MinFree", "Soft", "Low")
+		if set.Soft == 0 || set.Low == 0 { // defaults, which follow from these
+			names = append(names, "High")
+			if set.High == 0 {
+				names = append(names, "Window", "Reserve")
+			}
+		}
 	}
 	return rules, names
 }

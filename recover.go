@@ -44,7 +44,13 @@ import (
 // [*ValueError].
 func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry bool, report Report, err error) {
 	if cause == nil {
-		cause = &ValueError{Name: "Recover: cause", Want: "the error that the provider returned"}
+		err := &ValueError{Name: "Recover: cause", Want: "the error that the provider returned"}
+		r, _ := h.notStarted(ReasonOverflow, err)
+		return false, r, err
+	}
+	if ctx != nil && h.isInside(ctx) {
+		r, _ := h.notStarted(ReasonOverflow, ErrReentrant)
+		return false, r, fmt.Errorf("%w; the provider said: %w", ErrReentrant, cause)
 	}
 	overflow, err := h.isOverflow(cause)
 	switch {

@@ -1,6 +1,7 @@
 package convo_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -90,4 +91,36 @@ func TestRecover_OwnClassification(t *testing.T) {
 	retry, _, err = h.Recover(t.Context(), at, errors.New("zu lang"))
 	require.NoError(t, err)
 	assert.True(t, retry)
+}
+
+// A nil cause and a call from inside a compaction are refused, whatever else
+// would speak for sending again.
+func TestRecover_Refuses(t *testing.T) {
+	opts := windowOf(4000, convo.Truncate{})
+	opts.IsOverflow = func(error) bool { return true }
+	h := toolTurn(t, opts, 20)
+	unchanged(t, h, func() {
+		retry, _, err := h.Recover(t.Context(), h.Snapshot(), nil)
+		assert.False(t, retry)
+		_, is := errors.AsType[*convo.ValueError](err)
+		assert.True(t, is, "%v", err)
+	})
+
+	var sent *convo.Snapshot
+	called := false
+	h = toolTurn(t, windowOf(4000, convo.StrategyFunc(func(ctx context.Context, _ *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+		called = true
+		retry, r, err := h.Recover(ctx, sent, errors.New("prompt is too long"))
+		assert.False(t, retry)
+		assert.False(t, r.Fits)
+		assert.ErrorIs(t, err, convo.ErrReentrant)
+		return convo.Edit{}, nil
+	})), 20)
+	mustAppend(t, h, convo.User("more"))
+	sent = h.Snapshot()
+	_, err := h.Rewind(1)
+	require.NoError(t, err)
+	_, err = h.Compact(t.Context(), "")
+	require.ErrorIs(t, err, convo.ErrNoGain)
+	assert.True(t, called)
 }

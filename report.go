@@ -2,6 +2,7 @@ package convo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -60,8 +61,10 @@ type Report struct {
 	// strategy added nothing to a cut of results. Nil otherwise.
 	Cause error
 
-	// Fits reports whether the next request is within Limit, which is that of
-	// Status. Without a Window there is no limit, Limit is 0, and Fits is true.
+	// Fits reports whether the next request may be sent: whether it is within
+	// Limit, which is that of Status. Without a Window there is no limit, and
+	// Limit is 0. Fits is false beside ErrClosed and ErrReentrant, and after
+	// Close.
 	Fits  bool
 	Limit int
 
@@ -130,11 +133,32 @@ func (h *History) deliver(r Report) {
 	case OutcomeFailed:
 		level = slog.LevelWarn
 	}
-	if r.Reason == ReasonAppend {
+	if r.Reason == ReasonAppend || r.Outcome == OutcomeApplied && r.trouble() != nil {
 		level = slog.LevelWarn
 	}
 	defer func() { _ = recover() }()
 	h.opts.Logger.LogAttrs(context.Background(), level, "convo: compaction "+r.Outcome.String(), r.attrs()...)
+}
+
+// trouble returns Cause, and for an edit that was applied also why links of a Chain
+// failed.
+func (r *Report) trouble() error {
+	if r.Outcome != OutcomeApplied {
+		return r.Cause
+	}
+	var causes []error
+	for _, l := range r.Links {
+		if l.Outcome == OutcomeFailed {
+			causes = append(causes, l.Cause)
+		}
+	}
+	switch {
+	case len(causes) == 0:
+		return r.Cause
+	case len(causes) == 1 && r.Cause == nil:
+		return causes[0]
+	}
+	return errors.Join(append(causes, r.Cause)...)
 }
 
 // attrs returns the fields of a log line. Their keys are documented at
@@ -144,7 +168,7 @@ func (r *Report) attrs() []slog.Attr {
 		slog.String("outcome", r.Outcome.String()),
 		slog.String("reason", r.Reason.String()),
 		slog.String("strategy", r.Strategy),
-		slog.Any("cause", r.Cause),
+		slog.Any("cause", r.trouble()),
 		slog.Bool("fits", r.Fits),
 		slog.Int("limit", r.Limit),
 		slog.Int("tokens_before", r.TokensBefore),
@@ -341,7 +365,7 @@ func (h *History) measureLocked(r *Report, total, limit int64) {
 	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
 	r.SummaryBefore = clampInt(h.summary.tokens())
 	r.SummaryAfter = r.SummaryBefore
-	r.Fits, r.Limit, r.PrefixKept = total <= limit, orZero(limit), 1
+	r.Fits, r.Limit, r.PrefixKept = total <= limit && !h.endedLocked(), orZero(limit), 1
 }
 
 // fitsLocked reports whether the next request is within the limit.

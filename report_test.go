@@ -80,8 +80,8 @@ func TestReport_NotApplied(t *testing.T) {
 	}{
 		"not needed":    {answers(convo.Edit{}, nil), func(t *testing.T, h *convo.History) (convo.Report, error) { return h.CompactIfNeeded(t.Context()) }, convo.OutcomeNotNeeded},
 		"no background": {answers(convo.Edit{}, nil), func(t *testing.T, h *convo.History) (convo.Report, error) { return h.Wait(t.Context()) }, convo.OutcomeNotNeeded},
-		"declined":      {answers(convo.Edit{}, convo.ErrNoGain), compact, convo.OutcomeDeclined},
-		"zero edit":     {answers(convo.Edit{}, nil), compact, convo.OutcomeDeclined},
+		"a wasted call": {answers(convo.Edit{}, convo.ErrNoGain), compact, convo.OutcomeFailed},
+		"zero edit":     {answers(convo.Edit{}, nil), compact, convo.OutcomeFailed},
 		"failed":        {answers(convo.Edit{}, errors.New("down")), compact, convo.OutcomeFailed},
 		"wrong edit":    {answers(convo.Edit{Drop: []convo.ID{3}}, nil), compact, convo.OutcomeFailed},
 		"refused edit":  {answers(convo.Edit{Drop: []convo.ID{3, 4}, Summary: &convo.Summary{Text: strings.Repeat("long", 100)}}, nil), compact, convo.OutcomeFailed},
@@ -288,4 +288,38 @@ func TestReport_LogKeys(t *testing.T) {
 	for _, key := range applied[3:] {
 		assert.Regexp(t, `\b`+key+`\b`, doc)
 	}
+}
+
+// A link that failed is worth a warning, even if another one helped.
+func TestReport_LogsAFailedLink(t *testing.T) {
+	down := convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+		return convo.Summary{}, errors.New("model is down")
+	})
+	opts := windowOf(4000, convo.Chain(convo.ClearToolResults{KeepLast: 100}, convo.Summarize{With: down, Window: -1}, convo.Truncate{}))
+	opts.Limits.High = 2000
+	var log bytes.Buffer
+	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	_, r, err := toolTurn(t, opts, 20).Prepare(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, convo.OutcomeApplied, r.Outcome)
+	require.NoError(t, r.Cause)
+	assert.Contains(t, log.String(), "level=WARN")
+	assert.Contains(t, log.String(), `cause="convo: strategy summarize: summarizer: model is down"`)
+
+	opts = windowOf(4000, convo.ClearToolResults{KeepLast: -1})
+	opts.Limits.High = 2000
+	log.Reset()
+	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	stored := 0
+	opts.Spill = func(context.Context, convo.ToolResult) (string, error) {
+		if stored++; stored == 1 {
+			return "", errors.New("disk is full")
+		}
+		return "", nil
+	}
+	_, r, err = toolTurn(t, opts, 20).Prepare(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.Contains(t, log.String(), "level=WARN")
+	assert.Contains(t, log.String(), "disk is full")
 }

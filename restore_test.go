@@ -250,7 +250,7 @@ func TestRestore_CompactAfterAnEdit(t *testing.T) {
 			opts := windowOf(0, convo.Truncate{})
 			h := toolTurn(t, opts, 20)
 			if _, err := h.Apply(h.Snapshot(), tt.edit); tt.name == "not edited" {
-				require.Equal(t, convo.ErrNoGain, err)
+				require.ErrorIs(t, err, convo.ErrNoGain)
 			} else {
 				require.NoError(t, err)
 			}

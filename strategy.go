@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -26,9 +27,10 @@ type CompactionStrategy interface {
 	// Compact returns an edit of s that brings it down to g.Target. The edit
 	// may only drop whole exchanges, and must leave the floor alone; the
 	// History refuses any other edit and stays as it was. To decline, Compact
-	// returns the zero Edit, ErrNoGain or ErrBreaker. Any other error means
-	// that the compaction failed. Compact must not change what s and g refer
-	// to.
+	// returns the zero Edit, ErrNoGain or ErrBreaker, or an error that wraps
+	// nothing else, with an Edit whose Work.Calls is 0. Any other error means
+	// that the compaction failed, and so does one of these after a model was
+	// called. Compact must not change what s and g refer to.
 	Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error)
 }
 
@@ -186,7 +188,7 @@ func plan(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g
 	}
 	if e.Work == nil {
 		e.Work = new(Work)
-		if g.NoModel == nil && (err != nil && !isDecline(err) || e.hasSummary()) {
+		if g.NoModel == nil && (err != nil && !isDecline(err, 0) || e.hasSummary()) {
 			e.Work.Calls = 1 // assumed, so that the breaker counts a strategy that does not say what it called
 		}
 		return name, e, err
@@ -217,26 +219,47 @@ func callStrategy(ctx context.Context, c CompactionStrategy, direct bool, s *Sna
 }
 
 // isDecline reports whether a strategy's error only means that the strategy
-// declined. A panic or the error of a summarizer is never a decline, whatever it
-// wraps.
-func isDecline(err error) bool {
+// declined: whether it is nothing but ErrNoGain, ErrBreaker or both, however
+// wrapped. calls is the strategy's Work.Calls: one that has called a model has not
+// declined. A panic is never a decline, whatever it wraps, nor is an error whose
+// own methods panic.
+func isDecline(err error, calls int) (declined bool) {
+	defer func() {
+		if recover() != nil {
+			declined = false
+		}
+	}()
+	left := maxErrors // errors may wrap each other in a circle
+	return calls == 0 && onlyDeclines(err, &left)
+}
+
+// onlyDeclines does the work of isDecline. left is how many errors to look at.
+func onlyDeclines(err error, left *int) bool {
+	if *left--; *left < 0 {
+		return false
+	}
 	switch e := err.(type) {
-	case nil, *PanicError, *summarizerError:
+	case nil, *PanicError:
 		return false
 	case *breakerError: // whatever the failure was
 		return true
 	case interface{ Unwrap() []error }:
 		for _, err := range e.Unwrap() {
-			if !isDecline(err) {
+			if !onlyDeclines(err, left) {
 				return false
 			}
 		}
 		return true
 	}
 	if wrapped := errors.Unwrap(err); wrapped != nil {
-		return isDecline(wrapped)
+		return onlyDeclines(wrapped, left)
 	}
 	return err == ErrNoGain || err == ErrBreaker
+}
+
+// strategyError returns the error of a strategy with its name before it.
+func strategyError(name string, err error) error {
+	return &wordedError{fmt.Sprintf("strategy %s: %s", name, withoutPrefix(err)), err}
 }
 
 // triggerOf returns the Trigger of a strategy, or nil if it has none.

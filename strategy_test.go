@@ -2,6 +2,7 @@ package convo_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -401,4 +402,81 @@ func TestWork_OutOfRange(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A hostileError panics when it is asked what it wraps, and a circularError wraps
+// itself.
+type (
+	hostileError  struct{}
+	circularError struct{}
+)
+
+func (hostileError) Error() string      { return "hostile" }
+func (hostileError) Unwrap() error      { panic("Unwrap") }
+func (circularError) Error() string     { return "circular" }
+func (e circularError) Unwrap() error   { return e }
+func (e circularError) Is(_ error) bool { return true } // so that errors.Is ends
+
+// Errors of the caller's code are looked at with care: their methods may panic.
+func TestErrors_WhoseMethodsPanic(t *testing.T) {
+	for _, hostile := range []error{hostileError{}, circularError{}} {
+		fails := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return convo.Edit{}, hostile })
+		summarizer := convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) { return convo.Summary{}, hostile })
+		for name, c := range map[string]convo.CompactionStrategy{
+			"alone": fails, "in a chain": convo.Chain(fails), "of a summarizer": convo.Summarize{With: summarizer, Window: -1},
+		} {
+			h := toolTurn(t, windowOf(1000, c), 20)
+			_, r, err := h.Prepare(t.Context())
+			require.Error(t, err, name)
+			assert.Equal(t, convo.OutcomeFailed, r.Outcome, name)
+			assert.ErrorContains(t, err, hostile.Error(), name)
+			require.True(t, h.CompactInBackground(t.Context()), name)
+			_, err = h.Wait(t.Context())
+			require.NoError(t, err, name)
+		}
+		opts := windowOf(1000, convo.Chain(fails, convo.Truncate{}))
+		h := toolTurn(t, opts, 20)
+		_, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		_, _, err = h.Recover(t.Context(), h.Snapshot(), hostile)
+		require.Error(t, err)
+		mustAppend(t, h, convo.User("more"))
+		_, err = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { return convo.Reply{}, hostile })
+		require.ErrorContains(t, err, hostile.Error())
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(hostile)
+		_, err = h.Compact(ctx, "")
+		require.Error(t, err)
+		_, err = h.Do(ctx, func(context.Context, *convo.Snapshot) (convo.Reply, error) { return convo.Reply{}, nil })
+		require.Error(t, err)
+	}
+}
+
+// A strategy that has called a model has not declined, whatever its error wraps.
+func TestCompactionStrategy_DeclinesWithoutACall(t *testing.T) {
+	for calls, want := range []convo.Outcome{convo.OutcomeDeclined, convo.OutcomeFailed} {
+		for _, cause := range []error{convo.ErrNoGain, convo.ErrBreaker} {
+			c := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+				return convo.Edit{Work: &convo.Work{Calls: calls}}, fmt.Errorf("a History inside: %w", cause)
+			})
+			r, err := toolTurn(t, windowOf(4000, c), 20).Compact(t.Context(), "")
+			assert.Equal(t, want, r.Outcome)
+			require.ErrorIs(t, err, cause)
+			r, err = toolTurn(t, windowOf(4000, convo.Chain(c, convo.Truncate{})), 20).Compact(t.Context(), "")
+			require.NoError(t, err)
+			assert.Equal(t, want, r.Links[0].Outcome)
+		}
+	}
+}
+
+// The error of a strategy says what it is about.
+func TestCompactionStrategy_ErrorText(t *testing.T) {
+	boom := errors.New("boom")
+	c := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return convo.Edit{}, boom }).Named("mine")
+	_, r, err := toolTurn(t, windowOf(1000, c), 20).Prepare(t.Context())
+	require.ErrorIs(t, err, boom)
+	require.Equal(t, err, r.Cause)
+	require.EqualError(t, err, "convo: cannot fit: 2427 tokens exceed limit 1000; strategy mine: boom; end the strategy with Truncate in a Chain, or raise Limits.Window")
+	_, err = toolTurn(t, windowOf(4000, c), 20).Compact(t.Context(), "")
+	require.EqualError(t, err, "convo: strategy mine: boom")
 }

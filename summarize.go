@@ -264,7 +264,7 @@ func (w *writer) summarize(ctx context.Context, req SummaryRequest) (summary Sum
 	}
 	w.work.Usage = w.work.Usage.plus(summary.Usage)
 	if err != nil {
-		return summary, &summarizerError{err}
+		return summary, &wordedError{"summarizer: " + withoutPrefix(err), err}
 	}
 	summary.Text = strings.TrimSpace(text.Valid(summary.Text))
 	if err := summary.fault(); err != nil {

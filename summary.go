@@ -245,12 +245,3 @@ func without(ranges []Range, ids []ID) []Range {
 	}
 	return out
 }
-
-// A summarizerError wraps the error of a summarizer. It marks the error as a
-// failure even if it matches an error of this package that means something
-// else, such as [ErrNoGain].
-type summarizerError struct{ err error }
-
-func (e *summarizerError) Error() string { return fmt.Sprintf("convo: summarizer: %v", e.err) }
-
-func (e *summarizerError) Unwrap() error { return e.err }
