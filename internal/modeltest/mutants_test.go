@@ -108,7 +108,9 @@ var mutants = []mutant{
 	{name: "a body that the text does not hold", file: "overflow.go", text: "			guarded(func() { add(e.RawJSON()) })\n", with: "			_ = e\n", test: "TestIsOverflow"},
 
 	// Calls and results.
-	{name: "a result for the first of several calls", file: "calls.go", text: "n > 0 && !all {", with: "n > 0 && !all && false {"},
+	{name: "a result for the first of several calls", file: "calls.go", text: "inOrder && (few || ", with: "inOrder && (false || "},
+	{name: "results without an ID, whatever their names", file: "calls.go", text: "r.Name != c.list[k].name) {", with: "false) {"},
+	{name: "results with a name before those without", file: "calls.go", text: "name == \"\" || c.hasOpen(name, n+1)", with: "name == \"\"", test: "TestAppend_ResultsInOrderAnswerTheirCalls"},
 	{name: "results by name before those by ID", file: "append.go", text: "			if all, err = open.pairByID(a.entry, paired); !all && run < 0 {\n", with: "			if all, err = open.pairByID(a.entry, paired); !all {\n"},
 	{name: "arguments that imitate what Encode sends", file: "wire/json.go", text: "!wrapped && call.Valid()", with: "(!wrapped || true) && call.Valid()", test: "TestArguments"},
 	{name: "IDs for who has none", file: "wire/project.go", text: "	bare := p.bare && ", with: "	bare := false && ", test: "TestDecode_CallsWithoutIDs"},
