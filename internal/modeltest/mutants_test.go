@@ -108,9 +108,9 @@ var mutants = []mutant{
 	{name: "a body that the text does not hold", file: "overflow.go", text: "			guarded(func() { add(e.RawJSON()) })\n", with: "			_ = e\n", test: "TestIsOverflow"},
 
 	// Calls and results.
-	{name: "a result for the first of several calls", file: "calls.go", text: "inOrder && (few || ", with: "inOrder && (false || "},
+	{name: "a result for the first of several calls", file: "calls.go", text: "inOrder && (few || ", with: "inOrder && (few && false || "},
 	{name: "results without an ID, whatever their names", file: "calls.go", text: "r.Name != c.list[k].name) {", with: "false) {"},
-	{name: "results with a name before those without", file: "calls.go", text: "name == \"\" || c.hasOpen(name, n+1)", with: "name == \"\"", test: "TestAppend_ResultsInOrderAnswerTheirCalls"},
+	{name: "results with a name before those without", file: "calls.go", text: "name == \"\" || c.hasOpen(name, n+1)", with: "name == \"\" || n < 0", test: "TestAppend_ResultsInOrderAnswerTheirCalls"},
 	{name: "results by name before those by ID", file: "append.go", text: "			if all, err = open.pairByID(a.entry, paired); !all && run < 0 {\n", with: "			if all, err = open.pairByID(a.entry, paired); !all {\n"},
 	{name: "arguments that imitate what Encode sends", file: "wire/json.go", text: "!wrapped && call.Valid()", with: "(!wrapped || true) && call.Valid()", test: "TestArguments"},
 	{name: "IDs for who has none", file: "wire/project.go", text: "	bare := p.bare && ", with: "	bare := false && ", test: "TestDecode_CallsWithoutIDs"},
@@ -150,6 +150,7 @@ var mutants = []mutant{
 	{name: "Recover without a cause", file: "recover.go", text: "	if cause == nil {\n", with: "	if false {\n", test: "TestRecover_Refuses"},
 	{name: "%+v without call ids", file: "print.go", text: "	if !ids || id == \"\" {\n", with: "	if ids || id == \"\" {\n", test: "TestPrinting_ShowsIDsAndNoEssays"},
 	{name: "a breakdown that does not add up", file: "breakdown.go", text: "		shared = share\n", with: "		shared = share + 1\n", test: "TestBreakdown"},
+	{name: "a kit that lets a strategy fail for a reason", file: "convotest/useful.go", text: "where != nil && !c.worked[name]", with: "where != nil && false", test: "TestCheckStrategy_FailsUselessStrategies"},
 	{name: "a kit that lets a strategy stop short", file: "convotest/useful.go", text: "	case more <= first/4:\n", with: "	case more <= first*4:\n", test: "TestCheckStrategy_FailsUselessStrategies"},
 
 	// Summaries.
