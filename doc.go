@@ -15,7 +15,9 @@
 //
 //	reply, err := h.Do(ctx, send) // send calls the model, with the SDK you already use
 //	for _, call := range reply.OpenCalls() {
-//		_, err = h.Append(convo.Result(call, run(call)))
+//		if _, err = h.Append(convo.Result(call, run(call))); err != nil {
+//			return err
+//		}
 //	}
 //
 // # Requests
