@@ -12,7 +12,7 @@ import (
 //
 // Parts are in the order in which their first deltas arrive. Successive deltas
 // of text are one part, and so are successive deltas of reasoning. The deltas
-// of a tool call are told apart by the call's index in the stream. Calls that
+// of tool calls are told apart by the index in the stream and by the ID. Calls that
 // never got a name are dropped.
 type Builder struct {
 	origin Origin
@@ -69,10 +69,12 @@ func (b *Builder) Reasoning(delta Reasoning) {
 }
 
 // ToolCall adds delta to the call with this index in the stream: Arguments are
-// appended; ID and Name replace the earlier values if they are not empty.
+// appended, and a Name that is not empty replaces the earlier one. An ID other
+// than that of the call begins a new call with the same index, since some
+// providers give all parallel calls the index 0.
 func (b *Builder) ToolCall(index int, delta ToolCall) {
 	pb := b.calls[index]
-	if pb == nil {
+	if pb == nil || pb.isOtherCall(delta.ID) {
 		pb = b.add(ToolCall{})
 		if b.calls == nil {
 			b.calls = make(map[int]*partBuilder)
@@ -86,8 +88,14 @@ func (b *Builder) ToolCall(index int, delta ToolCall) {
 	pb.text.WriteString(delta.Arguments)
 }
 
-// EndToolCall notes that the provider has said that the call with this index is
-// whole. It matters only for a call with empty arguments, or none that are a
+// isOtherCall reports whether a delta with this ID belongs to another call than pb.
+func (pb *partBuilder) isOtherCall(id string) bool {
+	own := pb.part.(ToolCall).ID
+	return id != "" && own != "" && id != own
+}
+
+// EndToolCall notes that the provider has said that the newest call with this index
+// is whole. It matters only for a call with empty arguments, or none that are a
 // JSON object, at the end of an answer that stopped for length.
 func (b *Builder) EndToolCall(index int) {
 	if pb := b.calls[index]; pb != nil {

@@ -217,11 +217,11 @@ func (c *calls) pairByID(e *entry, answered *[]int) (all bool, err error) {
 }
 
 // pairRest does the same for the results without an ID in a run of tool messages,
-// after pairByID: first for those with a name, then for those without. Such a
-// result answers the only open call that it could belong to. If there are several,
-// it answers the next one, provided that the run answers all of them. It returns
-// the calls that were answered, and with an error the index of the faulty message
-// in the run. c may be nil.
+// after pairByID. A tool that has as many such results as open calls is sure: they
+// answer its calls in order. All other results together must be as many as the
+// other open calls, and have their names in the order of the calls. It returns the
+// calls that were answered, and with an error the index of the faulty message in
+// the run. c may be nil.
 func (c *calls) pairRest(run iter.Seq2[int, *entry]) (answered []int, at int, err error) {
 	results := make(map[string]int) // how many there are, by name
 	sum := 0
@@ -233,27 +233,37 @@ func (c *calls) pairRest(run iter.Seq2[int, *entry]) (answered []int, at int, er
 			}
 		}
 	}
-	all := sum == c.openCalls()
-	for _, named := range []bool{true, false} {
+	few := sum < c.openCalls()
+	unsure := make(map[string]bool) // by name
+	for name, n := range results {
+		unsure[name] = name == "" || c.hasOpen(name, n+1)
+	}
+	sure := 0
+	for _, inOrder := range []bool{false, true} {
 		for at, e := range run {
 			for i, p := range e.msg.Parts {
 				r := p.(ToolResult)
-				if r.CallID != "" || (r.Name != "") != named {
+				if r.CallID != "" || unsure[r.Name] != inOrder {
 					continue
 				}
-				k, err := c.find("", r.Name)
+				name := r.Name
+				if inOrder {
+					name = "" // the next call, whatever its name
+				}
+				k, err := c.find("", name)
 				if err != nil {
 					return answered, at, &PairError{Err: err, Name: r.Name}
 				}
-				if n := results[r.Name]; n > 0 && !all {
-					if open := c.named(r.Name); len(open) > max(n, 1) {
-						return answered, at, &PairError{Err: ErrAmbiguous, Name: r.Name, Calls: open}
-					}
+				if inOrder && (few || r.Name != "" && r.Name != c.list[k].name) {
+					c.reopen(answered[sure:])
+					return answered[:sure], at, &PairError{Err: ErrAmbiguous, Name: r.Name, Calls: c.named(r.Name)}
 				}
-				results[r.Name] = 0 // the others of this name need no second look
 				c.take(k, e, i)
 				answered = append(answered, k)
 			}
+		}
+		if !inOrder {
+			sure = len(answered)
 		}
 	}
 	return answered, 0, nil
@@ -273,14 +283,30 @@ func (c *calls) take(k int, e *entry, i int) {
 	e.msg.Parts[i] = r
 }
 
-// named returns the IDs of the open calls of a tool, in order, or of all open
-// calls if name is empty. There must be one.
-func (c *calls) named(name string) (ids []string) {
-	if r := c.byName; r != nil && name != "" { // do not look through them all for one
-		if i, _ := r.first(name); r.next[i] == r.heads[name] {
-			return []string{c.list[i].id}
+// hasOpen reports whether a tool has at least n open calls. c may be nil.
+func (c *calls) hasOpen(name string, n int) bool {
+	if c == nil {
+		return false
+	}
+	if r := c.byName; r != nil { // do not look through them all for a few
+		head, ok := r.heads[name]
+		for i := head; ok && n > 0; n-- {
+			i = r.next[i]
+			ok = i != head
+		}
+		return ok
+	}
+	for i := range c.list {
+		if k := &c.list[i]; !k.answered && k.name == name {
+			n--
 		}
 	}
+	return n <= 0
+}
+
+// named returns the IDs of the open calls of a tool, in order, or of all open
+// calls if name is empty.
+func (c *calls) named(name string) (ids []string) {
 	for i := range c.list {
 		if k := &c.list[i]; !k.answered && (name == "" || k.name == name) {
 			ids = append(ids, k.id)

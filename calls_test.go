@@ -44,18 +44,19 @@ func (r *round) open(answered []bool, id, name string) (open []int) {
 }
 
 // match returns the call that each result of a batch answers, or why one answers
-// none: those with an ID first, then those with a name, then the others.
+// none: those with an ID first, then those of a tool that has as many results as
+// open calls, and then the others in the order of the calls.
 func (r *round) match(batch []convo.ToolResult) (matched []int, err error) {
 	answered := slices.Clone(r.answered)
 	matched = make([]int, len(batch))
 	take := func(k, i int) { matched[k], answered[i] = i, true }
-	unnamed := map[string]int{} // results without an ID, by name
+	withoutID := map[string]int{} // results without an ID, by name
 	sum := 0
 	for k, res := range batch {
 		open := r.open(answered, res.CallID, "")
 		switch {
 		case res.CallID == "":
-			unnamed[res.Name]++
+			withoutID[res.Name]++
 			sum++
 		case len(open) > 0:
 			take(k, open[0])
@@ -65,22 +66,34 @@ func (r *round) match(batch []convo.ToolResult) (matched []int, err error) {
 			return nil, convo.ErrNoOpenCall
 		}
 	}
-	all := sum == len(r.open(answered, "", ""))
-	for _, named := range []bool{true, false} {
-		for k, res := range batch {
-			if res.CallID != "" || (res.Name != "") != named {
-				continue
-			}
+	few := sum < len(r.open(answered, "", ""))
+	var others []int // results
+	toolOpen := map[string]int{}
+	for name := range withoutID {
+		toolOpen[name] = len(r.open(answered, "", name))
+	}
+	for k, res := range batch {
+		switch {
+		case res.CallID != "":
+		case res.Name == "" || toolOpen[res.Name] > withoutID[res.Name]:
+			others = append(others, k)
+		default:
 			open := r.open(answered, "", res.Name)
-			switch n := unnamed[res.Name]; {
-			case len(open) == 0:
+			if len(open) == 0 {
 				return nil, convo.ErrNoOpenCall
-			case len(open) > 1 && len(open) > n && !all:
-				return nil, convo.ErrAmbiguous
 			}
-			unnamed[res.Name]--
 			take(k, open[0])
 		}
+	}
+	for _, k := range others {
+		open := r.open(answered, "", "")
+		switch name := batch[k].Name; {
+		case len(open) == 0:
+			return nil, convo.ErrNoOpenCall
+		case few, name != "" && r.calls[open[0]].Name != name:
+			return nil, convo.ErrAmbiguous
+		}
+		take(k, open[0])
 	}
 	return matched, nil
 }
@@ -162,6 +175,58 @@ func TestAppend_ResultsAgainstThePlainRule(t *testing.T) {
 	}
 }
 
+// Results that one Append brings in the order of their calls, each with its ID, its
+// name or neither, for all calls or some, answer their own calls, or are refused.
+func TestAppend_ResultsInOrderAnswerTheirCalls(t *testing.T) {
+	accepted, refused := 0, 0
+	for seed := range uint64(4000) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		n := 1 + rng.IntN(5)
+		if seed%100 == 0 {
+			n = 40 // more than are searched one by one
+		}
+		var calls []convo.ToolCall
+		for i := range n {
+			calls = append(calls, convo.ToolCall{ID: fmt.Sprint("id", i), Name: string(rune('a' + rng.IntN(1+int(seed%3)))), Arguments: "{}"})
+		}
+		var batch []convo.Message
+		said := ""
+		whole := rng.IntN(2) == 0
+		for _, c := range calls {
+			if !whole && rng.IntN(3) == 0 {
+				continue
+			}
+			r := convo.ToolResult{Parts: []convo.Part{convo.Text(c.ID)}}
+			switch rng.IntN(3) {
+			case 0:
+				r.CallID = c.ID
+			case 1:
+				r.Name = c.Name
+			}
+			said += fmt.Sprintf(" %s: id %q, name %q;", c.ID, r.CallID, r.Name)
+			batch = append(batch, resultOf(r))
+		}
+		if len(batch) == 0 {
+			continue
+		}
+		h := historyOf(t, nil, convo.User("go"), convo.Assistant("", calls...))
+		if _, err := h.Append(batch...); err != nil {
+			require.ErrorIs(t, err, convo.ErrAmbiguous)
+			require.False(t, whole, "all calls have their results, in order: %s", said)
+			refused++
+			continue
+		}
+		accepted++
+		for _, m := range h.Snapshot().Messages() {
+			for _, r := range m.ToolResults() {
+				require.Equal(t, r.Text(), r.CallID, "seed %d:%s", seed, said)
+			}
+		}
+	}
+	assert.Greater(t, accepted, 1000)
+	assert.Greater(t, refused, 300)
+}
+
 // Refusing a batch of results costs the same for any number of calls, answered
 // or not.
 func TestAppend_RefusedResultsCostTheSameAtAnyLength(t *testing.T) {
@@ -208,6 +273,8 @@ func TestAppend_PairErrors(t *testing.T) {
 		{"no id, several calls", open, []convo.Message{convo.Result(a, "x"), resultOf(convo.ToolResult{Name: "other"})}, convo.PairError{Err: convo.ErrNoOpenCall, Name: "other", Index: 1}},
 		{"no id, one of two calls", open, []convo.Message{resultOf(convo.ToolResult{Name: "tool"})}, convo.PairError{Err: convo.ErrAmbiguous, Name: "tool", Calls: []string{"a", "b"}}},
 		{"no id, later in a run", append(done[:3:3], convo.Assistant("", a, b, named)), []convo.Message{convo.Result(named, "x"), resultOf(convo.ToolResult{})}, convo.PairError{Err: convo.ErrAmbiguous, Calls: []string{"a", "b"}, Index: 1}},
+		{"no id, not in order", []convo.Message{user, convo.Assistant("", a, named, b)}, []convo.Message{resultOf(convo.ToolResult{}), resultOf(convo.ToolResult{Name: "tool"}), resultOf(convo.ToolResult{})}, convo.PairError{Err: convo.ErrAmbiguous, Name: "tool", Calls: []string{"a", "b"}, Index: 1}},
+		{"no id, the calls of its name before it", []convo.Message{user, convo.Assistant("", a, b, named)}, []convo.Message{resultOf(convo.ToolResult{}), resultOf(convo.ToolResult{}), resultOf(convo.ToolResult{Name: "tool"})}, convo.PairError{Err: convo.ErrAmbiguous, Name: "tool", Calls: []string{"a", "b"}, Index: 2}},
 		{"no id, then a user", open, []convo.Message{resultOf(convo.ToolResult{Name: "tool"}), user}, convo.PairError{Err: convo.ErrAmbiguous, Name: "tool", Calls: []string{"a", "b"}}},
 		{"all answered, no id, no name", done, []convo.Message{resultOf(convo.ToolResult{})}, convo.PairError{Err: convo.ErrNoOpenCall}},
 		{"earlier exchange", append(done[:3:3], convo.Assistant("", b)), []convo.Message{convo.Result(a, "y")}, convo.PairError{Err: convo.ErrNoOpenCall, CallID: "a", Name: "tool"}},
@@ -263,7 +330,9 @@ func TestAppend_ResultsFindTheirCall(t *testing.T) {
 		{"the id counts before the name", []convo.ToolResult{{CallID: "3", Name: "x"}, {CallID: "1"}, {}}, []string{"3", "1", "2"}},
 		{"by name, together", []convo.ToolResult{{Name: "y"}, {Name: "x"}, {Name: "x"}}, []string{"3", "1", "2"}},
 		{"neither id nor name, together", []convo.ToolResult{{}, {}, {}}, []string{"1", "2", "3"}},
-		{"the ids of later results count, together", []convo.ToolResult{{}, {CallID: "3"}, {Name: "x"}}, []string{"2", "3", "1"}},
+		{"the ids of later results count, together", []convo.ToolResult{{}, {CallID: "3"}, {Name: "x"}}, []string{"1", "3", "2"}},
+		{"a name after none, together", []convo.ToolResult{{}, {Name: "x"}, {Name: "y"}}, []string{"1", "2", "3"}},
+		{"a tool that is answered in full, together", []convo.ToolResult{{Name: "y"}, {}, {Name: "x"}}, []string{"3", "1", "2"}},
 	} {
 		for _, together := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, in one message %v", tt.name, together), func(t *testing.T) {

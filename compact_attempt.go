@@ -206,7 +206,9 @@ func (a *attempt) checkFloor(w floorWeight) error {
 
 		NewestRole: w.newestRole,
 	}
-	raw, weight := int64(0), a.scale.Weigh(0)
+	// What the messages weigh is divided in proportion to their raw tokens.
+	raw, given := int64(0), int64(0)
+	weight := a.scale.Weigh(w.total()) - a.scale.Weigh(0)
 	for _, share := range []struct {
 		raw int64
 		to  *int
@@ -215,8 +217,9 @@ func (a *attempt) checkFloor(w floorWeight) error {
 		{w.pinned, &e.Pinned}, {w.ephemeral, &e.Ephemeral},
 	} {
 		raw += share.raw
-		*share.to = clampInt(a.scale.Weigh(raw) - weight)
-		weight = a.scale.Weigh(raw)
+		upTo := portion(weight, raw, w.total())
+		*share.to = clampInt(upTo - given)
+		given = upTo
 	}
 	if a.isShortOfBudget(a.limit) { // even with everything dropped but the floor
 		e.Room, e.Limit, e.Pool = clampInt(a.room), clampInt(a.limit+a.room), true

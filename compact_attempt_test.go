@@ -359,3 +359,22 @@ func TestCompactIfNeeded_ToolsAboveTheLimit(t *testing.T) {
 		})
 	}
 }
+
+// The shares of a floor that is too large stand in proportion to their raw tokens,
+// in whatever order they are computed, and add up to the floor.
+func TestFloorError_SharesInProportion(t *testing.T) {
+	h := historyOf(t, bare(), convo.System(strings.Repeat("s", 30)))
+	pinned := mustAppend(t, h, convo.User(strings.Repeat("p", 369)))
+	mustAppend(t, h, convo.Assistant("yes"), convo.User(strings.Repeat("n", 198)))
+	require.NoError(t, h.Pin(pinned))
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: h.Snapshot().Tokens()}))
+	require.NoError(t, h.SetLimits(convo.Limits{Window: 500, Reserve: -1}))
+	_, err := h.CompactIfNeeded(t.Context())
+	floor := new(convo.FloorError)
+	require.ErrorAs(t, err, &floor)
+	assert.InDelta(t, 369, floor.Pinned, 40)
+	assert.InDelta(t, 198, floor.Newest+floor.Users, 25)
+	assert.InDelta(t, 30, floor.System, 5)
+	assert.Equal(t, floor.Floor, floor.Tools+floor.System+floor.Newest+floor.Round+floor.Users+floor.Pinned+floor.Ephemeral)
+	assert.Regexp(t, "pinned exchanges hold .*the newest user message holds", err.Error())
+}

@@ -133,7 +133,7 @@ func TestPrepare(t *testing.T) {
 	assert.Equal(t, (1000+5)*9/8+1, floor.Floor)
 	assert.Equal(t, floor.Floor, floor.System+floor.Newest)
 	assert.Equal(t, 1000, floor.Limit)
-	require.EqualError(t, err, "convo: cannot fit: 1,131 protected tokens exceed limit 1,000: the newest user message holds 1,125: Rewind takes it back; system messages hold 6: SetSystem replaces them; or raise Limits.Window")
+	require.EqualError(t, err, "convo: cannot fit: 1,131 protected tokens exceed limit 1,000: the newest user message holds 1,126: Rewind takes it back; system messages hold 5: SetSystem replaces them; or raise Limits.Window")
 }
 
 func TestCompactIfNeeded_FloorLeavesTooLittle(t *testing.T) {

@@ -69,7 +69,9 @@ func (r Reply) OpenCalls() []ToolCall {
 //			return err
 //		}
 //		for _, call := range reply.OpenCalls() {
-//			_, err = h.Append(convo.Result(call, run(call)))
+//			if _, err = h.Append(convo.Result(call, run(call))); err != nil {
+//				return err
+//			}
 //		}
 //		done = len(reply.OpenCalls()) == 0 && reply.Queued == 0
 //	}

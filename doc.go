@@ -15,7 +15,9 @@
 //
 //	reply, err := h.Do(ctx, send) // send calls the model, with the SDK you already use
 //	for _, call := range reply.OpenCalls() {
-//		_, err = h.Append(convo.Result(call, run(call)))
+//		if _, err = h.Append(convo.Result(call, run(call))); err != nil {
+//			return err
+//		}
 //	}
 //
 // # Requests
@@ -56,8 +58,8 @@
 // yours. It pairs results with calls by occurrence: a result answers the first
 // unanswered call with its id in the newest exchange. Ids may come again in later
 // exchanges, and results may be empty. A result without an id answers the only
-// call that it could belong to; results that answer all the calls they could
-// belong to are taken in order. Append refuses a message with a [*RoleError], a
+// call that it could belong to. Those of one batch that answer all calls of their
+// tool, or all open calls, are taken in the order of the calls. Append refuses a message with a [*RoleError], a
 // [*PairError] or a [*MessageError]; then nothing is appended.
 //
 // An assistant message with tool calls and the results that answer them are an

@@ -67,8 +67,9 @@ var (
 	ErrAnswered = errors.New("convo: call already has a result")
 
 	// ErrAmbiguous says that a result without an ID could answer several open
-	// calls. Set its CallID, as [Result] does, or append the results of all
-	// these calls at once, in the order of the calls.
+	// calls: there are fewer results than calls, or their names are not in the
+	// order of the calls. Set its CallID, as [Result] does, or append the
+	// results of all these calls at once, in the order of the calls.
 	ErrAmbiguous = errors.New("convo: result without an ID could answer several calls")
 
 	// ErrOpenCalls says that a message other than a result was appended while
@@ -160,7 +161,7 @@ func (e *PairError) Error() string {
 	case ErrDuplicateCall:
 		s += "; leave the ID empty to have one made"
 	case ErrAmbiguous:
-		s += "; make it with Result, or append the results of all these calls at once"
+		s += "; make it with Result, or append the results of all open calls at once, in their order"
 	}
 	return s
 }

@@ -306,12 +306,13 @@ func printIDs(list []ID, ids bool) string {
 	return " [" + printRanges(rangesOf(list)) + "]"
 }
 
-// printError returns the beginning of an error's text, in one line.
+// printError returns an error's text in one line. Of a long text the middle is
+// left out, because the first cause often stands at the end.
 func printError(err error) string {
-	const most = 200
+	const most = 240
 	s := strings.Join(strings.Fields(strings.ReplaceAll(fmt.Sprint(err), "convo: ", "")), " ")
 	if len(s) > most {
-		s = s[:text.Floor(s, most)] + "…"
+		s = s[:text.Floor(s, most/2)] + " … " + s[text.Ceil(s, len(s)-most/2):]
 	}
 	return s
 }

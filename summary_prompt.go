@@ -129,10 +129,14 @@ func (p *prompter) chunks(previous string) ([]chunk, error) {
 	frame := p.w.count(p.prompt("-", "")) + most + p.w.maxTokens
 	room := p.w.window - p.w.window/windowShare - frame
 	if room < leastChunk {
+		remedy := ""
+		if p.w.windowName != "Summarize.Window" {
+			remedy = "; if the model that summarises has a larger window, set Summarize.Window"
+		}
 		return nil, &ValueError{
 			Name:  p.w.windowName,
 			Value: p.w.window,
-			Want:  fmt.Sprintf("at least %d tokens, to summarise with room for the prompt, the summary and a part of the transcript", (frame+leastChunk)*windowShare/(windowShare-1)+1),
+			Want:  fmt.Sprintf("at least %d tokens, to summarise with room for the prompt, the summary and a part of the transcript%s", (frame+leastChunk)*windowShare/(windowShare-1)+1, remedy),
 		}
 	}
 	if total := p.w.count(whole.text); total > room {

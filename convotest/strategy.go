@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -35,7 +36,8 @@ func TestStrategy(t testing.TB, s convo.CompactionStrategy) {
 //     again; and when the target is reached, it stops. Without a summary, it does
 //     not leave less than half of a loose target, unless it is a Trigger, which has
 //     a measure of its own. It drops and clears the oldest first, or by any other
-//     rule than the newest first. It does for each Reason what it does for another.
+//     rule than the newest first. It does for each Reason what it does for another,
+//     and there are tool exchanges that it drops or clears.
 //   - It calls no model when Goal.NoModel is set: none of the fakes of this package,
 //     and none that Work.Calls admits. A summary without Work counts as a call.
 //   - The same snapshot and goal give an edit of the same entries. The texts of
@@ -46,7 +48,7 @@ func TestStrategy(t testing.TB, s convo.CompactionStrategy) {
 //   - It may decline, with [convo.ErrNoGain], [convo.ErrBreaker] or the zero Edit,
 //     and it may fail.
 //   - A [convo.Trigger] gives the same answer for the same Status, does not wait, and
-//     is not due for an empty conversation.
+//     is not due for an empty conversation, nor for one short message.
 //   - A History accepts all of its edits, and the conversation that remains is in
 //     order and holds the whole floor.
 //
@@ -86,6 +88,7 @@ const (
 	ruleDue      = "gives two answers of Due for the same Status"
 	ruleDueWaits = "waits in Due"
 	ruleDueEmpty = "is due for an empty conversation"
+	ruleDueSmall = "is due for a conversation of one short message"
 )
 
 type strategyCheck struct {
@@ -96,6 +99,10 @@ type strategyCheck struct {
 	edits   int   // number of edits so far
 	failure error // the first error that is not a refusal to compact
 	stuck   bool  // a call did not return, so the check must stop
+
+	worked   map[string]bool     // goals for which an edit was made
+	refusals map[string][]string // goals for which none was, with the first place
+	tools    bool                // an edit dropped or cleared a tool exchange
 }
 
 func (c *strategyCheck) checkName() {
@@ -117,7 +124,8 @@ func (c *strategyCheck) checkName() {
 func (c *strategyCheck) all() error {
 	cases := conversations()
 	views := make([]*convo.Snapshot, len(cases))
-	statuses := []convo.Status{{}, {Entries: 1 << 20, Turns: 1 << 20, Tokens: 1 << 30, Upper: 1 << 30, Appended: 1 << 30}}
+	now := time.Now()
+	statuses := []convo.Status{{}, {Entries: 1, Turns: 1, Tokens: 10, Upper: 12, Appended: 10, LastAppend: now}, {Entries: 1 << 20, Turns: 1 << 20, Tokens: 1 << 30, Upper: 1 << 30, Appended: 1 << 30}}
 	for i, conv := range cases {
 		h, err := conv.history(convo.Options{})
 		if err != nil {
@@ -142,12 +150,16 @@ func (c *strategyCheck) all() error {
 		if declined, did := u.fault(); declined != "" {
 			c.add(ruleReason, append(place(conv.name, declined), fmt.Sprintf("unlike for goal %q", did))...)
 		}
+		c.refused(conv.name, &u)
 		if jsonOf(views[i]) != data {
 			c.add(ruleSnapshot, fmt.Sprintf("case %q", conv.name))
 		}
 	}
 	if c.edits == 0 && c.failure != nil {
 		c.add(ruleFails, fmt.Sprintf("%.300q", c.failure))
+	}
+	if len(c.list) == 0 {
+		c.never()
 	}
 	if trigger, ok := c.s.(convo.Trigger); ok {
 		for _, status := range statuses {
@@ -289,6 +301,7 @@ func (c *strategyCheck) try(s *convo.Snapshot, before picture, g goal, where []s
 		switch {
 		case p.err == nil && !isZero(p.edit):
 			c.edits++
+			c.made(s, p.edit, g.name)
 			next := c.judge(s, p.edit, g.Goal, where)
 			if i == 0 && next != nil {
 				c.useful(s, next, p.edit, g, where)
@@ -301,6 +314,10 @@ func (c *strategyCheck) try(s *convo.Snapshot, before picture, g goal, where []s
 			u.declined = append(u.declined, g.name)
 		}
 	}
+	if u.refused == nil {
+		u.refused = make(map[string]bool)
+	}
+	u.refused[g.name] = refuses(g, plans[0]) && refuses(g, plans[1])
 	if !alike(plans[0], plans[1], g.Count) {
 		c.add(ruleSame, where...)
 	}
@@ -407,6 +424,9 @@ func (c *strategyCheck) due(t convo.Trigger, s convo.Status) {
 	}
 	if answers[0] && s == (convo.Status{}) {
 		c.add(ruleDueEmpty)
+	}
+	if answers[0] && s.Entries == 1 && s.Tokens == 10 {
+		c.add(ruleDueSmall)
 	}
 	if answers[0] != answers[1] {
 		c.add(ruleDue, fmt.Sprintf("with %d entries", s.Entries))

@@ -42,6 +42,7 @@ func TestCheckStrategy_AcceptsStrategiesThatFollowTheRules(t *testing.T) {
 		"ladder, panicking":   convo.Chain(with(convotest.Panicking{}), convo.Truncate{}),
 		"ladder, growing":     convo.Chain(with(&convotest.Growing{}), convo.Truncate{}),
 		"nested":              convo.Chain(convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{}), convo.Truncate{}),
+		"summarize, late":     with(&convotest.Flaky{First: 40, With: convotest.Echo{}}),
 		"a function":          convo.StrategyFunc(truncated).Named("mine"),
 		"scores":              compact(middleOut),
 	}
@@ -351,6 +352,16 @@ func until(all []convo.Exchange, s *convo.Snapshot, target int) []convo.Exchange
 	return all[:n]
 }
 
+// failsFor returns a strategy that fails for some reasons, and truncates for others.
+func failsFor(fails func(convo.Reason) bool) compact {
+	return func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		if fails(g.Reason) {
+			return convo.Edit{}, errors.New("not today")
+		}
+		return truncated(ctx, s, g)
+	}
+}
+
 // Strategies that follow every rule of an edit and are of no use.
 func TestCheckStrategy_FailsUselessStrategies(t *testing.T) {
 	calls := func(with convo.Summarizer) compact { // although NoModel forbids it
@@ -438,6 +449,25 @@ func TestCheckStrategy_FailsUselessStrategies(t *testing.T) {
 			return convo.Extract{}.Summarize(ctx, r)
 		})), `calls a model although Goal.NoModel forbids it (case "many turns", goal "no model", Work.Calls is 1)`},
 		{"does not say whether it called one", summarized(convo.Summary{Text: "They spoke."}), `calls a model although Goal.NoModel forbids it (case "many turns", goal "no model", a summary without Work counts as a call)`},
+		{"fails for Prepare", failsFor(func(r convo.Reason) bool { return r == convo.ReasonHigh }), `never makes an edit for one reason, though it does for another (case "many turns", goal "tight", unlike for goal "overflow")`},
+		{"works for Compact alone", failsFor(func(r convo.Reason) bool { return r != convo.ReasonManual }), `never makes an edit for one reason, though it does for another (case "many turns", goal "tight", unlike for goal "target 0")`},
+		{"works for Fit alone", failsFor(func(r convo.Reason) bool { return r != convo.ReasonFit }), `never makes an edit for one reason, though it does for another (case "many turns", goal "tight", unlike for goal "fit")`},
+		{"never works in the background", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
+			if g.Reason == convo.ReasonSoft {
+				return nil
+			}
+			return until(all, s, g.Target)
+		}), `never makes an edit for one reason, though it does for another (case "many turns", goal "loose", unlike for goal "overflow")`},
+		{"leaves tool calls alone", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
+			return until(slices.DeleteFunc(all, func(x convo.Exchange) bool { return x.First != x.Last }), s, g.Target)
+		}), `never drops or clears a tool exchange`},
+		{"drops the oldest, then the newest first", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
+			if len(all) > 1 {
+				slices.Reverse(all[1:])
+			}
+			return until(all, s, g.Target)
+		}), `drops the newest exchanges first (case "many turns", goal "tight")`},
+		{"due from the first message on", trigger{truncated, func(s convo.Status) bool { return s.Entries > 0 }}, `is due for a conversation of one short message`},
 		{"always due", trigger{truncated, func(convo.Status) bool { return true }}, `is due for an empty conversation`},
 	}
 	for _, tt := range tests {

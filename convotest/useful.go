@@ -19,6 +19,8 @@ const (
 	ruleNewest    = "drops the newest exchanges first"
 	ruleNewestOut = "clears the newest results first"
 	ruleReason    = "declines for one reason what it does for another"
+	ruleNeverFor  = "never makes an edit for one reason, though it does for another"
+	ruleTools     = "never drops or clears a tool exchange"
 	ruleModel     = "calls a model although Goal.NoModel forbids it"
 )
 
@@ -62,8 +64,7 @@ func (c *strategyCheck) useful(s, next *convo.Snapshot, e convo.Edit, g goal, wh
 	if isNewestFirst(s, func(x convo.Exchange) (is, can bool) { return clearsIn(s, e, x) }) {
 		c.add(ruleNewestOut, where...)
 	}
-	failed := e.Work != nil && slices.ContainsFunc(e.Work.Links, func(l convo.Link) bool { return l.Outcome == convo.OutcomeFailed })
-	if g.Reason == convo.ReasonTrigger || g.MinFree > s.Tokens() || failed {
+	if g.Reason == convo.ReasonTrigger || g.MinFree > s.Tokens() || linkFailed(e) {
 		return // the strategy decides itself how far to go, or would have gone further
 	}
 	if e.Summary == nil && len(e.Drop) > 0 && g.Target >= s.Tokens()/2 && next.Tokens() < g.Target/2 && !c.hasOwnMeasure() {
@@ -89,6 +90,18 @@ func (c *strategyCheck) useful(s, next *convo.Snapshot, e convo.Edit, g goal, wh
 	}
 }
 
+// refuses reports whether a strategy made no edit for a goal. In the background it
+// may wait for what has failed.
+func refuses(g goal, p planned) bool {
+	waits := g.Reason == convo.ReasonSoft && (linkFailed(p.edit) || p.err != nil && !declines(p.err))
+	return (p.err != nil || isZero(p.edit)) && !waits
+}
+
+// linkFailed reports whether a link of a chain failed.
+func linkFailed(e convo.Edit) bool {
+	return e.Work != nil && slices.ContainsFunc(e.Work.Links, func(l convo.Link) bool { return l.Outcome == convo.OutcomeFailed })
+}
+
 // hasOwnMeasure reports whether the strategy is a Trigger that is ever due.
 func (c *strategyCheck) hasOwnMeasure() bool {
 	t, ok := c.s.(convo.Trigger)
@@ -102,15 +115,18 @@ func (c *strategyCheck) hasOwnMeasure() bool {
 }
 
 // isNewestFirst reports whether, of the exchanges outside the floor that can be
-// touched, the newest are, and several older ones are not.
+// touched, the newest are, and several older ones are not. The oldest may be
+// touched too.
 func isNewestFirst(s *convo.Snapshot, touch func(convo.Exchange) (is, can bool)) bool {
-	touched, left, mixed := 0, 0, false
+	touched, left, oldest, mixed := 0, 0, 0, false
 	for x := range s.Exchanges() {
 		if x.Floor {
 			continue
 		}
 		switch is, can := touch(x); {
 		case !can:
+		case is && touched+left+oldest == 0:
+			oldest = 1
 		case is:
 			touched++
 		default:
@@ -118,7 +134,7 @@ func isNewestFirst(s *convo.Snapshot, touch func(convo.Exchange) (is, can bool))
 			mixed = mixed || touched > 0
 		}
 	}
-	return touched > 1 && left > 1 && !mixed
+	return touched > 1+oldest && left > 1+oldest && !mixed
 }
 
 // clearsIn reports whether an edit clears a result of an exchange, and whether
@@ -138,6 +154,7 @@ func clearsIn(s *convo.Snapshot, e convo.Edit, x convo.Exchange) (is, can bool) 
 type use struct {
 	did      string // a goal for which it freed a good part
 	declined []string
+	refused  map[string]bool // goals for which it declined or failed each time
 }
 
 // add adds a goal for which the strategy freed so many tokens of all.
@@ -145,6 +162,48 @@ func (u *use) add(g goal, freed, all int) {
 	if slices.Contains(alikeGoals, g.name) && freed > all/4 {
 		u.did = g.name
 	}
+}
+
+// mustWork are the goals for which a strategy must make an edit in one case at
+// least, if it does for one of alikeGoals.
+var mustWork = append(slices.Clone(alikeGoals), "loose")
+
+// refused adds the case to the goals for which the strategy made no edit, although
+// it did for another.
+func (c *strategyCheck) refused(conv string, u *use) {
+	for _, name := range mustWork {
+		if u.did != "" && u.refused[name] && c.refusals[name] == nil {
+			if c.refusals == nil {
+				c.refusals = make(map[string][]string)
+			}
+			c.refusals[name] = append(place(conv, name), fmt.Sprintf("unlike for goal %q", u.did))
+		}
+	}
+}
+
+// never checks that an edit was made for each of the goals that another is like, in
+// one case at least, and one of a tool exchange. A model may be down for a while.
+func (c *strategyCheck) never() {
+	for _, name := range mustWork {
+		if where := c.refusals[name]; where != nil && !c.worked[name] {
+			c.add(ruleNeverFor, where...)
+		}
+	}
+	if c.edits > 0 && !c.tools {
+		c.add(ruleTools)
+	}
+}
+
+// made notes an edit of s that was made for a goal.
+func (c *strategyCheck) made(s *convo.Snapshot, e convo.Edit, goal string) {
+	if c.worked == nil {
+		c.worked = make(map[string]bool)
+	}
+	c.worked[goal] = true
+	c.tools = c.tools || len(e.Clear) > 0 || slices.ContainsFunc(e.Drop, func(id convo.ID) bool {
+		entry, _ := s.Find(id)
+		return len(entry.Message.ToolCalls()) > 0
+	})
 }
 
 // alikeGoals ask for about as much, each for another reason.

@@ -63,7 +63,6 @@ type message struct {
 type result struct {
 	id, text       string
 	noName, noID   bool // appended without a name, or without an id
-	paired         bool // while pairing: its call is found
 	isErr, cleared bool
 }
 
@@ -466,66 +465,70 @@ func (m *model) answerFault() failure {
 }
 
 // pair returns a run of tool messages with the id of the call that each result
-// answers: first those with an id, then those with a name, then the others. One
-// without an id must have a single call that it could answer, or the run as many
-// results like it as there are such calls, or as many as there are calls at all.
+// answers: first those with an id, then those of a tool that has no more open calls
+// than results. The others must be as many as the calls that are left, and come in
+// the order of these.
 func (v view) pair(run []message) ([]message, failure) {
 	open, ids := v.open(), v.answered()
 	var paired []message
+	var without []*result // an id
+	take := func(r *result, i int) {
+		r.id = open[i]
+		ids = append(ids, r.id)
+		open = slices.Delete(open, i, i+1)
+	}
 	for _, msg := range run {
 		msg.results = slices.Clone(msg.results)
 		paired = append(paired, msg)
-	}
-	kinds := []func(result) bool{
-		func(r result) bool { return !r.noID },
-		func(r result) bool { return r.noID && !r.noName },
-		func(r result) bool { return r.noID && r.noName },
-	}
-	for kind, is := range kinds {
-		var waiting []*result
-		guessed := 0 // how many have no id
-		for i := range paired {
-			for k := range paired[i].results {
-				r := &paired[i].results[k]
-				if is(*r) {
-					waiting = append(waiting, r)
-				}
-				if r.noID && !r.paired {
-					guessed++
-				}
-			}
-		}
-		all := guessed == len(open)
-		for n, r := range waiting {
-			var could []int
-			for i, id := range open {
-				if id == r.id && kind == 0 || kind == 2 || kind == 1 && toolName(id) == toolName(r.id) {
-					could = append(could, i)
-				}
-			}
-			like := 0
-			for _, other := range waiting[n:] {
-				if kind == 2 || toolName(other.id) == toolName(r.id) {
-					like++
-				}
-			}
+		for k := range msg.results {
+			r := &msg.results[k]
+			i := slices.Index(open, r.id)
 			switch {
-			case len(could) == 0 && kind == 0 && slices.Contains(ids, r.id):
+			case r.noID:
+				without = append(without, r)
+			case i >= 0:
+				take(r, i)
+			case slices.Contains(ids, r.id):
 				return nil, answered
-			case len(could) == 0:
+			default:
 				return nil, noOpenCall
-			case kind > 0 && len(could) > 1 && len(could) > like && !all:
-				return nil, ambiguous
 			}
-			r.id, r.paired = open[could[0]], true
-			ids = append(ids, r.id)
-			open = slices.Delete(slices.Clone(open), could[0], could[0]+1)
 		}
 	}
-	for i := range paired {
-		for k := range paired[i].results {
-			paired[i].results[k].paired = false
+	few := len(without) < len(open)
+	var others []*result
+	before := slices.Clone(open)
+	for _, r := range without {
+		tool := toolName(r.id)
+		spare := 0
+		for _, id := range before {
+			if toolName(id) == tool {
+				spare++
+			}
 		}
+		for _, like := range without {
+			if !like.noName && toolName(like.id) == tool {
+				spare--
+			}
+		}
+		if r.noName || spare > 0 {
+			others = append(others, r)
+			continue
+		}
+		i := slices.IndexFunc(open, func(id string) bool { return toolName(id) == tool })
+		if i < 0 {
+			return nil, noOpenCall
+		}
+		take(r, i) // of the same tool, so that it counts as before
+	}
+	for _, r := range others {
+		switch {
+		case len(open) == 0:
+			return nil, noOpenCall
+		case few, !r.noName && toolName(open[0]) != toolName(r.id):
+			return nil, ambiguous
+		}
+		take(r, 0)
 	}
 	return paired, success
 }

@@ -111,7 +111,9 @@ var mutants = []mutant{
 	{name: "a body that the text does not hold", file: "overflow.go", text: "			guarded(func() { add(e.RawJSON()) })\n", with: "			_ = e\n", test: "TestIsOverflow"},
 
 	// Calls and results.
-	{name: "a result for the first of several calls", file: "calls.go", text: "n > 0 && !all {", with: "n > 0 && !all && false {"},
+	{name: "a result for the first of several calls", file: "calls.go", text: "inOrder && (few || ", with: "inOrder && (few && false || "},
+	{name: "results without an ID, whatever their names", file: "calls.go", text: "r.Name != c.list[k].name) {", with: "false) {"},
+	{name: "results with a name before those without", file: "calls.go", text: "name == \"\" || c.hasOpen(name, n+1)", with: "name == \"\" || n < 0", test: "TestAppend_ResultsInOrderAnswerTheirCalls"},
 	{name: "results by name before those by ID", file: "append.go", text: "			if all, err = open.pairByID(a.entry, paired); !all && run < 0 {\n", with: "			if all, err = open.pairByID(a.entry, paired); !all {\n"},
 	{name: "arguments that imitate what Encode sends", file: "wire/json.go", text: "!wrapped && call.Valid()", with: "(!wrapped || true) && call.Valid()", test: "TestArguments"},
 	{name: "IDs for who has none", file: "wire/project.go", text: "	bare := p.bare && ", with: "	bare := false && ", test: "TestDecode_CallsWithoutIDs"},
@@ -129,6 +131,7 @@ var mutants = []mutant{
 	{name: "sent again without end", file: "do.go", text: "const maxRetries = 2\n", with: "const maxRetries = 5\n", test: "TestDo_Recovers"},
 	{name: "a send that Close does not end", file: "history.go", text: "		s.cancel(ErrClosed)\n", with: "", test: "TestDo_Close"},
 	{name: "a model without its limits", file: "history.go", text: "		h.setLimitsLocked(limits)\n	}\n	if name", with: "		_ = limits\n	}\n	if name", test: "TestHistory_SetModel"},
+	{name: "parallel calls that become one", file: "builder.go", text: "pb == nil || pb.isOtherCall(delta.ID) {", with: "pb == nil {", test: "TestBuilder$"},
 	{name: "a cut call that is run", file: "builder.go", text: "	if b.stop != StopLength || len(b.parts) == 0 {\n", with: "	if true {\n", test: "TestBuilder_Cut"},
 	{name: "a cut call that is decoded", file: "wire/stop.go", text: "k == 0 || !d.unclear {", with: "k > 0 || !d.unclear {", test: "TestDecode_Cut"},
 	{name: "a whole call that is put aside", file: "wire/stop.go", text: "!whole && (isBlank(arguments) || !valid)", with: "isBlank(arguments) || !valid", test: "TestDecode_EndedCall"},
@@ -150,6 +153,7 @@ var mutants = []mutant{
 	{name: "Recover without a cause", file: "recover.go", text: "	if cause == nil {\n", with: "	if false {\n", test: "TestRecover_Refuses"},
 	{name: "%+v without call ids", file: "print.go", text: "	if !ids || id == \"\" {\n", with: "	if ids || id == \"\" {\n", test: "TestPrinting_ShowsIDsAndNoEssays"},
 	{name: "a breakdown that does not add up", file: "breakdown.go", text: "		shared = share\n", with: "		shared = share + 1\n", test: "TestBreakdown"},
+	{name: "a kit that lets a strategy fail for a reason", file: "convotest/useful.go", text: "where != nil && !c.worked[name]", with: "where != nil && false", test: "TestCheckStrategy_FailsUselessStrategies"},
 	{name: "a kit that lets a strategy stop short", file: "convotest/useful.go", text: "	case more <= first/4:\n", with: "	case more <= first*4:\n", test: "TestCheckStrategy_FailsUselessStrategies"},
 
 	// Summaries.
