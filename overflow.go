@@ -23,19 +23,13 @@ import (
 // the official clients have these. It reads a few kilobytes at the beginning
 // and at the end of a text, and no more than 64 errors.
 //
-// An error about the rate of requests, about a quota, or about a file is no
-// overflow. Nor is one about an answer that would fill the window alone, since
-// no shorter conversation would help. A nil error is no overflow.
+// An error about the rate of requests, about a quota, about a file, or about
+// loading a model is no overflow. Nor is one about an answer that would fill the
+// window alone, since no shorter conversation would help. Of errors that are
+// joined, one that is an overflow is enough. A nil error is no overflow.
 func IsOverflow(err error) bool {
 	said := readError(err)
-	if said.status == http.StatusTooManyRequests || containsAny(said.text, throttleTexts[:]) {
-		return false
-	}
-	if !said.isTooLong() {
-		return false
-	}
-	f := said.figures()
-	return f.output == 0 || f.limit == 0 || f.output < f.limit-f.limit/answerShare
+	return slices.ContainsFunc(said, (*providerError).isOverflow)
 }
 
 // answerShare: an answer that leaves less than 1/answerShare of the window for
@@ -44,8 +38,43 @@ const answerShare = 16
 
 // A providerError is what an error tells of a provider's answer.
 type providerError struct {
-	text   string // in lower case, without escapes and with single spaces
+	texts  []string
+	text   string // all texts in lower case, without escapes and addresses, with single spaces
 	status int    // of HTTP; 0: not known
+}
+
+// isOverflow reports whether e is about the length of a request.
+func (e *providerError) isOverflow() bool {
+	switch {
+	case e.status == http.StatusTooManyRequests, containsAny(e.text, loadTexts[:]), e.isAboutAnswer():
+		return false
+	case !containsAny(e.text, plainTexts[:]) && (containsAny(e.text, throttleTexts[:]) || !e.isTooLong()):
+		return false
+	}
+	f := e.figures()
+	return f.output == 0 || f.limit == 0 || f.output < f.limit-f.limit/answerShare
+}
+
+// answerName finds the parameters for the length of an answer, answerExceeds what
+// follows one that exceeds something, and otherSubject what exceeds it together
+// with the answer.
+var (
+	answerName    = regexp.MustCompile(`\b(?:max_(?:completion_|new_|output_)?tokens|budget_tokens)\b`)
+	answerExceeds = regexp.MustCompile(`^[^.;{}]{0,32}?\b(?:exceed(?:s|ed)?|must be (?:less|smaller) than)\b`)
+	otherSubject  = regexp.MustCompile(`\b(?:and|plus|with|prompt|input|messages?)\b|\+`)
+)
+
+// isAboutAnswer reports whether e says that the length asked for as an answer is
+// what exceeds the window, and not its sum with the prompt.
+func (e *providerError) isAboutAnswer() bool {
+	for _, at := range answerName.FindAllStringIndex(e.text, -1) {
+		before := e.text[strings.LastIndexAny(e.text[:at[0]], ".:;{}\"")+1 : at[0]]
+		after := answerExceeds.FindString(e.text[at[1]:])
+		if after != "" && !otherSubject.MatchString(before) && !otherSubject.MatchString(after) {
+			return true
+		}
+	}
+	return false
 }
 
 // isTooLong reports whether e is about the length of something that is not a
@@ -59,7 +88,7 @@ func (e *providerError) isTooLong() bool {
 	if e.status != http.StatusRequestEntityTooLarge && !containsAny(e.text, tooLargeTexts[:]) {
 		return false
 	}
-	return !containsAny(e.text, fileTexts[:])
+	return !slices.ContainsFunc(fileTexts[:], func(t string) bool { return startsWord(e.text, t) })
 }
 
 // throttleTexts appear in errors about the rate of requests and about quotas,
@@ -69,14 +98,27 @@ var throttleTexts = [...]string{
 	"too many requests", "more credits", "insufficient credits", "insufficient_balance", "insufficient balance",
 }
 
-// tooLargeTexts say that a request has too many bytes. fileTexts say that it is
-// because of a file.
+// plainTexts are those of overflowTexts that no error about a rate or a quota
+// has. Beside them, a rate is only the name of a service or another attempt.
+var plainTexts = [...]string{
+	"context_length_exceeded", "context_window_exceeded", "contextwindowexceeded", "exceed_context_size",
+	"maximum context length", "maximum prompt length", "longer than the maximum model length",
+	"prompt is too long", "input is too long for requested model", "cannot exceed the total tokens limit",
+}
+
+// loadTexts are about the memory and the settings of a server.
+var loadTexts = [...]string{
+	"failed to load model", "failed to load the model", "available memory", "invalid num_ctx", "greater than n_ctx_train",
+}
+
+// tooLargeTexts say that a request has too many bytes. fileTexts are beginnings
+// of words which say that it is because of a file.
 var (
 	tooLargeTexts = [...]string{
 		"request_too_large", "request entity too large", "payload too large", "content too large", "request body too large",
 		"request too large", "maximum request body size", "request exceeds the maximum size",
 	}
-	fileTexts = [...]string{"file", "image", "audio", "video", "upload", "attachment", "media"}
+	fileTexts = [...]string{"file", "image", "audio", "video", "upload", "attachment", "media", "multimedia"}
 )
 
 // overflowTexts are pairs of texts. An error is an overflow if its text has both,
@@ -111,6 +153,9 @@ var overflowTexts = [...][2]string{
 	{"input length", "exceeds the maximum allowed input length"},
 	{"input length", "exceeds the maximum allowed length ("},
 	{"input token count", "exceed"},
+	{"input token count", "supports up to"},
+	{"longer than the maximum model length", ""},
+	{"cannot exceed the total tokens limit", ""},
 	{"prompt token count", "exceed"},
 	{"input tokens exceed", ""},
 	{"exceeds max_seq_len", ""},
@@ -166,7 +211,7 @@ type figurePattern struct {
 }
 
 var figurePatterns = sync.OnceValue(func() []figurePattern {
-	const number = `[0-9][0-9,_]*`
+	const number = `[0-9][0-9,_]*(?:(?:\.[0-9]+)?[km])?\b`
 	groups := regexp.MustCompile(`#([lpot])`)
 	varying := regexp.MustCompile(`\\.|\(\?:[^)]*\)|#[lpot]|[^a-z_ ]`)
 	var all []figurePattern
@@ -176,6 +221,8 @@ var figurePatterns = sync.OnceValue(func() []figurePattern {
 		`#p tokens > #l maximum`,
 		`prompt is too long: #p, model maximum context length: #l`,
 		`prompt contains #p tokens .{0,40}too large for model with #l maximum`,
+		`input tokens #p cannot exceed the total tokens limit #l`,
+		`but (?:the )?model (?:only )?supports up to #l`,
 		`n_keep: #t ?>= ?n_ctx: #l`,
 		`\(total length #p\)`,
 		`<= #l\. given: #p .inputs. tokens and #o .max_new_tokens`,
@@ -197,9 +244,12 @@ var figurePatterns = sync.OnceValue(func() []figurePattern {
 		`request \(#p tokens\)`,
 		`total of at least #t tokens`,
 		`token count:? \(?#p\)?`,
-		`token count of #p`,
+		`token count (?:of|is) #p`,
 		`input \(#p tokens\)`,
 		`input length \(?#p`,
+		`prompt \(length #p\)`,
+		`prompt length of #p`,
+		`but .?max_tokens.? is #o`,
 		`prompt too long: #p tokens`,
 		`n_prompt_tokens"?: ?#p`,
 		`requested tokens \(#t\)`,
@@ -210,6 +260,7 @@ var figurePatterns = sync.OnceValue(func() []figurePattern {
 		`maximum context length (?:is |of |\()#l`,
 		`maximum number of tokens allowed \(#l\)`,
 		`maximum prompt length is #l`,
+		`maximum model length of #l`,
 		`maximum allowed (?:input )?length (?:of )?\(?#l`,
 		`maximum input length of #l`,
 		`max input tokens: #l`,
@@ -259,13 +310,30 @@ func (e *providerError) figures() figures {
 }
 
 // tokensOf returns a number of tokens that is written with or without separators,
-// or 0 if it is too large to be one.
+// in thousands if a k follows and in millions if an m does, or 0 if it is too
+// large to be one.
 func tokensOf(digits string) int {
-	n, err := strconv.Atoi(strings.NewReplacer(",", "", "_", "").Replace(digits))
-	if err != nil || n > math.MaxInt32 {
+	unit := 1.0
+	switch digits[len(digits)-1] {
+	case 'k':
+		unit = 1e3
+	case 'm':
+		unit = 1e6
+	}
+	n, err := strconv.ParseFloat(strings.NewReplacer(",", "", "_", "").Replace(strings.TrimRight(digits, "km")), 64)
+	if n *= unit; err != nil || n > math.MaxInt32 {
 		return 0
 	}
-	return n
+	return int(n)
+}
+
+// figuresOf returns the numbers of the overflow that err tells of, or else of err.
+func figuresOf(err error) figures {
+	said := readError(err)
+	if i := slices.IndexFunc(said, (*providerError).isOverflow); i >= 0 {
+		return said[i].figures()
+	}
+	return said[len(said)-1].figures()
 }
 
 // These bound the work that readError does for an error made to be large.
@@ -275,22 +343,29 @@ const (
 	maxErrorSum  = 32 << 10
 )
 
-// readError reads an error and what it wraps. It does not rely on errors.As,
-// which never returns when errors wrap each other in a circle.
-func readError(err error) (said providerError) {
-	var texts []string
+// readError reads an error and what it wraps. Each of several errors that one
+// wraps is read on its own too; err itself, with the texts of all, is the last. It
+// does not rely on errors.As, which never returns when errors wrap each other in a
+// circle.
+func readError(err error) []*providerError {
 	sum := 0
+	var to *providerError
 	add := func(s string) {
 		if len(s) > 2*maxErrorText {
 			s = s[:text.Floor(s, maxErrorText)] + " " + s[text.Ceil(s, len(s)-maxErrorText):]
 		}
-		if sum+len(s) <= maxErrorSum && !slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, s) }) {
-			texts, sum = append(texts, s), sum+len(s)
+		if sum+len(s) <= maxErrorSum && !slices.ContainsFunc(to.texts, func(t string) bool { return strings.Contains(t, s) }) {
+			to.texts, sum = append(to.texts, s), sum+len(s)
 		}
 	}
-	waiting := []error{err}
+	said := []*providerError{{}}
+	type reading struct {
+		error
+		to *providerError
+	}
+	waiting := []reading{{err, said[0]}}
 	for n := 0; n < maxErrors && n < len(waiting); n++ {
-		if err = waiting[n]; err == nil {
+		if err, to = waiting[n].error, waiting[n].to; err == nil {
 			continue
 		}
 		// A client may panic here: an error that was made by hand lacks the
@@ -305,25 +380,35 @@ func readError(err error) (said providerError) {
 		if e, ok := err.(interface{ ErrorMessage() string }); ok {
 			guarded(func() { add(e.ErrorMessage()) })
 		}
-		if e, ok := err.(interface{ HTTPStatusCode() int }); ok && said.status == 0 {
-			guarded(func() { said.status = e.HTTPStatusCode() })
+		if e, ok := err.(interface{ HTTPStatusCode() int }); ok && to.status == 0 {
+			guarded(func() { to.status = e.HTTPStatusCode() })
 		}
 		switch e := err.(type) {
 		case interface{ Unwrap() error }:
-			guarded(func() { waiting = append(waiting, e.Unwrap()) })
+			guarded(func() { waiting = append(waiting, reading{e.Unwrap(), to}) })
 		case interface{ Unwrap() []error }:
 			guarded(func() {
 				wrapped := e.Unwrap()
-				waiting = append(waiting, wrapped[:min(len(wrapped), maxErrors)]...)
+				for _, one := range wrapped[:min(len(wrapped), maxErrors)] {
+					alone := &providerError{}
+					waiting, said = append(waiting, reading{one, alone}), append(said, alone)
+				}
 			})
 		}
 	}
-	said.text = plainText(strings.Join(texts, "\n"))
-	for _, timeout := range [...]string{"deadline exceeded", "timeout exceeded"} {
-		said.text = strings.ReplaceAll(said.text, timeout, "")
+	slices.Reverse(said)
+	for _, e := range said {
+		e.text = address.ReplaceAllString(plainText(strings.Join(e.texts, "\n")), " ")
+		for _, timeout := range [...]string{"deadline exceeded", "timeout exceeded"} {
+			e.text = strings.ReplaceAll(e.text, timeout, "")
+		}
 	}
 	return said
 }
+
+// address finds the addresses of requests, which hold the names of models and
+// gateways.
+var address = regexp.MustCompile(`https?://[^ "'<>()]+`)
 
 // guarded calls f, and ignores a panic in it.
 func guarded(f func()) {
@@ -369,6 +454,21 @@ func plainText(s string) string {
 // containsAny reports whether s contains one of the texts.
 func containsAny(s string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(s, t) })
+}
+
+// startsWord reports whether a word of s begins with the text. Parts of a name that
+// has hyphens, as a model's has, are no words.
+func startsWord(s, text string) bool {
+	for {
+		before, rest, ok := strings.Cut(s, text)
+		if !ok {
+			return false
+		}
+		if before == "" || !strings.Contains("abcdefghijklmnopqrstuvwxyz0123456789-", before[len(before)-1:]) {
+			return true
+		}
+		s = "-" + rest // a text that follows at once begins no word
+	}
 }
 
 // containsPair reports whether s contains first, and then at most maxGap bytes

@@ -143,6 +143,62 @@ func TestIsOverflow_Phrases(t *testing.T) {
 	}
 }
 
+// What the address of a request, a gateway or another attempt says does not hide
+// what the provider says.
+func TestIsOverflow_Beside(t *testing.T) {
+	const (
+		large = `: 413 Request Entity Too Large {"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}`
+		body  = "400 Bad Request: This model's maximum context length is 128000 tokens. However, your messages resulted in 140113 tokens."
+	)
+	rate := errors.New("429 Too Many Requests: rate limit reached for requests, limit: 3 + 4 > 5")
+	for _, err := range []error{
+		errors.New(`POST "https://bedrock-runtime.us-east-1.amazonaws.com/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A123%3Ainference-profile%2Fus.anthropic.claude/invoke"` + large),
+		errors.New(`POST "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash-image:generateContent"` + large),
+		errors.New("model gemini-2.5-flash-image, profile us, answered immediately" + large),
+		errors.New("POST https://gateway/quota/v1/chat/completions: context window exceeded"),
+		errors.New("quota-service gateway: " + body),
+		errors.New("attempt 1: 429 Too Many Requests rate limit reached\nattempt 2: " + body),
+		errors.Join(rate, errors.New(body)),
+		errors.Join(&clientError{status: 429, message: "slow down"}, &clientError{status: 400, message: "context window exceeded"}),
+		fmt.Errorf("all attempts failed: %w, %w", errors.New("the file could not be read"), &clientError{status: 413}),
+		errors.Join(errors.New("max_tokens exceeds the context window"), errors.New(body)),
+	} {
+		assert.True(t, convo.IsOverflow(err), err.Error())
+		if strings.Contains(err.Error(), "140113") {
+			limit, prompt, output, total := convo.FiguresOf(err)
+			assert.Equal(t, [4]int{128000, 140113, 0, 0}, [4]int{limit, prompt, output, total}, err.Error())
+		}
+	}
+	assert.False(t, convo.IsOverflow(errors.Join(rate, &clientError{status: 429, code: "context_length_exceeded"})))
+	assert.False(t, convo.IsOverflow(errors.New("the input_file of this request"+large)))
+}
+
+// An answer that was asked for is what is too long only if it is alone.
+func TestIsOverflow_AnswerBesidePrompt(t *testing.T) {
+	for _, text := range []string{
+		"input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length or max_tokens and try again",
+		"User input + max tokens requested exceeds model context window",
+		"max_tokens and the prompt exceed the context window",
+		"prompt of 7500 tokens with max_tokens=1024 exceeds the context window",
+		"max_tokens + input length exceed the context window",
+		"This model's maximum context length is 8192 tokens, but max_tokens is 1024 and the prompt has 7500 tokens",
+	} {
+		assert.True(t, convo.IsOverflow(errors.New(text)), text)
+	}
+}
+
+// A number ends where a word begins, and may count thousands or millions.
+func TestIsOverflow_Units(t *testing.T) {
+	for said, want := range map[string]int{
+		"128k tokens": 128_000, "128K tokens": 128_000, "1.5k": 1_500, "1m tokens": 1_000_000, "1,048,576.": 1_048_576,
+		"128kb": 0, "128000ish": 0, "9999m": 0, "131_072, which": 131_072,
+	} {
+		limit, prompt, output, total := convo.FiguresOf(errors.New("maximum context length is " + said +
+			" However, you requested 140000 tokens (135904 in the messages, 4096 in the completion)"))
+		assert.Equal(t, [4]int{want, 135_904, 4_096, 140_000}, [4]int{limit, prompt, output, total}, said)
+	}
+}
+
 // A countedError counts how often it is read. It can wrap anything, itself too.
 type countedError struct {
 	text  string

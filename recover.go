@@ -27,9 +27,9 @@ import (
 // between half and twice the estimate for at. The size of the prompt counts as a
 // usage report. A limit that is less than what was refused lowers the limits for
 // this model, until SetLimits or SetModel: High, and the other marks in
-// proportion. Report.NamedLimit says so. A limit of less than half the estimate
-// does not: it is that of a small model which a gateway fell back to. All this
-// holds even if Recover then fails.
+// proportion. Report.NamedLimit says so. A limit of less than half of the one that
+// was set, or of the estimate if none was, does not: it is that of a small model
+// which a gateway fell back to. All this holds even if Recover then fails.
 //
 // As for [History.Compact], Limits.MinFree does not apply, and summarizers are
 // called even shortly after a failure. If another compaction of h is running,

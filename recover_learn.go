@@ -1,12 +1,13 @@
 package convo
 
+import "cmp"
+
 // learn takes over what a provider's error says of the request that was made from
 // at, a snapshot of h, if the size that it states agrees with ours: the size of
 // the prompt as a usage report, and a limit as a bound on the marks. It returns
 // the bound, or 0 if there is none.
 func (h *History) learn(at *Snapshot, cause error) (named int) {
-	said := readError(cause) // this runs the caller's code
-	f := said.figures()
+	f := figuresOf(cause) // this runs the caller's code
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() || at.known().model != h.known().model {
@@ -28,7 +29,7 @@ func (h *History) learn(at *Snapshot, cause error) (named int) {
 	switch {
 	case f.limit == 0, f.limit >= f.refused(), room <= 0:
 		return 0
-	case int64(f.limit) < ours/2: // that of a small model which a gateway fell back to
+	case int64(f.limit) < cmp.Or(h.limits.most(), ours)/2: // that of a small model which a gateway fell back to
 		return 0
 	case int64(room) >= h.marks.limit:
 		return 0

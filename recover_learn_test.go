@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -42,8 +43,8 @@ func TestRecover_Learns(t *testing.T) {
 		require.LessOrEqual(t, r.TokensAfter, 2_000)
 		require.Zero(t, r.NamedLimit)
 	}
-	require.NoError(t, h.SetLimits(convo.Limits{Window: 4_000, Reserve: -1}))
-	assert.Equal(t, 4_000, h.Status().Limit)
+	require.NoError(t, h.SetLimits(convo.Limits{Window: 3_000, Reserve: -1}))
+	assert.Equal(t, 3_000, h.Status().Limit)
 
 	at = h.Snapshot()
 	size := h.Tokens().Upper
@@ -51,7 +52,7 @@ func TestRecover_Learns(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, size-100, r.NamedLimit)
 	require.NoError(t, h.SetModel("another", convo.Limits{}))
-	assert.Equal(t, 4_000, h.Status().Limit)
+	assert.Equal(t, 3_000, h.Status().Limit)
 }
 
 func TestRecover_LearnsOnlyWhatAgrees(t *testing.T) {
@@ -96,6 +97,38 @@ func TestRecover_LearnsOnlyWhatAgrees(t *testing.T) {
 			assert.LessOrEqual(t, s.MinFree, s.Soft-s.Low)
 		})
 	}
+}
+
+// That the retry of Do is smaller does not make the limit of a small model one to
+// believe, and neither does one that was believed before.
+func TestRecover_LearnsNoFallback(t *testing.T) {
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 10_000, Reserve: 1_000}})
+	require.NoError(t, err)
+	for h.Status().Tokens < 7_800 {
+		mustAppend(t, h, convo.User(strings.Repeat("some words ", 20)), convo.Assistant(strings.Repeat("answer ", 20)))
+	}
+	mustAppend(t, h, convo.User("the last question"))
+	sent := 0
+	_, err = h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		sent++
+		if s.Tokens() > 2_900 {
+			return convo.Reply{}, fmt.Errorf("prompt is too long: %d tokens > 2900 maximum", s.Tokens())
+		}
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("fine")}}, nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, 3, sent, "what follows depends on it")
+	assert.Equal(t, 9_000, h.Status().Limit)
+
+	h = toolTurn(t, windowOf(4_000, convo.Truncate{}), 20)
+	_, r, err := h.Recover(t.Context(), h.Snapshot(), tooLongOf(2_100, 2_200, 0))
+	require.NoError(t, err)
+	require.Equal(t, 2_100, r.NamedLimit)
+	size := h.Tokens().Upper
+	require.Less(t, size, 1_200)
+	_, r, _ = h.Recover(t.Context(), h.Snapshot(), tooLongOf(1_100, max(size, 1_150), 0))
+	assert.Zero(t, r.NamedLimit)
+	assert.Equal(t, 2_100, h.Status().Limit)
 }
 
 // A mark that is below the named limit stays where it is.
@@ -144,6 +177,7 @@ func TestRecover_NothingToRemove(t *testing.T) {
 
 	// A named limit that the floor exceeds is a FloorError.
 	size := h.Tokens().Upper
+	require.NoError(t, h.SetLimits(convo.Limits{Window: size, Reserve: -1}))
 	retry, r, err = h.Recover(t.Context(), h.Snapshot(), tooLongOf(size-5, size, 0))
 	assert.False(t, retry)
 	assert.Equal(t, size-5, r.NamedLimit)
@@ -153,7 +187,7 @@ func TestRecover_NothingToRemove(t *testing.T) {
 }
 
 func ExampleHistory_Recover_learns() {
-	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 128_000, Reserve: 8_000}})
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 8_000, Reserve: 500}})
 	if err != nil {
 		panic(err)
 	}

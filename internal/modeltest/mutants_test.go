@@ -102,11 +102,14 @@ var mutants = []mutant{
 
 	// What providers say.
 	{name: "a limit of another request", file: "recover_learn.go", text: "theirs < ours/2 || theirs/2 > ours", with: "theirs < 0", test: "TestRecover_Learns"},
-	{name: "the limit of a small model", file: "recover_learn.go", text: "int64(f.limit) < ours/2", with: "f.limit < 0", test: "TestRecover_Learns"},
+	{name: "the limit of a small model", file: "recover_learn.go", text: "int64(f.limit) < cmp.Or(h.limits.most(), ours)/2", with: "int64(f.limit) < cmp.Or(0, ours)/2", test: "TestRecover_Learns"},
 	{name: "the answer counted as prompt", file: "recover_learn.go", text: "	if f.prompt > 0 && at.version", with: "	if f.prompt = f.refused(); at.version", test: "TestRecover_Learns"},
 	{name: "a named limit for good", file: "history.go", text: "	h.limits, h.named = limits, 0\n", with: "	h.limits = limits\n", test: "TestRecover_Learns"},
 	{name: "an answer as long as the window", file: "overflow.go", text: "f.output < f.limit-f.limit/answerShare", with: "f.output > 0", test: "TestIsOverflow"},
-	{name: "a rate of tokens", file: "overflow.go", text: "|| containsAny(said.text, throttleTexts[:]) {", with: "{", test: "TestIsOverflow"},
+	{name: "a rate of tokens", file: "overflow.go", text: "containsAny(e.text, throttleTexts[:]) || ", with: "", test: "TestIsOverflow"},
+	{name: "a rate beside a plain overflow", file: "overflow.go", text: "!containsAny(e.text, plainTexts[:]) && (", with: "(", test: "TestIsOverflow"},
+	{name: "an answer named with the prompt", file: "overflow.go", text: "!otherSubject.MatchString(before) && ", with: "", test: "TestIsOverflow"},
+	{name: "joined errors read as one", file: "overflow.go", text: "append(said, alone)", with: "said", test: "TestIsOverflow"},
 	{name: "phrases far apart", file: "overflow.go", text: "rest[:min(len(rest), maxGap+len(then))]", with: "rest", test: "TestIsOverflow"},
 	{name: "a body that the text does not hold", file: "overflow.go", text: "			guarded(func() { add(e.RawJSON()) })\n", with: "			_ = e\n", test: "TestIsOverflow"},
 
