@@ -190,7 +190,7 @@ func TestAppend_ResultsInOrderAnswerTheirCalls(t *testing.T) {
 			calls = append(calls, convo.ToolCall{ID: fmt.Sprint("id", i), Name: string(rune('a' + rng.IntN(1+int(seed%3)))), Arguments: "{}"})
 		}
 		var batch []convo.Message
-		said := ""
+		var said strings.Builder
 		whole := rng.IntN(2) == 0
 		for _, c := range calls {
 			if !whole && rng.IntN(3) == 0 {
@@ -203,7 +203,7 @@ func TestAppend_ResultsInOrderAnswerTheirCalls(t *testing.T) {
 			case 1:
 				r.Name = c.Name
 			}
-			said += fmt.Sprintf(" %s: id %q, name %q;", c.ID, r.CallID, r.Name)
+			said.WriteString(fmt.Sprintf(" %s: id %q, name %q;", c.ID, r.CallID, r.Name))
 			batch = append(batch, resultOf(r))
 		}
 		if len(batch) == 0 {
@@ -212,14 +212,14 @@ func TestAppend_ResultsInOrderAnswerTheirCalls(t *testing.T) {
 		h := historyOf(t, nil, convo.User("go"), convo.Assistant("", calls...))
 		if _, err := h.Append(batch...); err != nil {
 			require.ErrorIs(t, err, convo.ErrAmbiguous)
-			require.False(t, whole, "all calls have their results, in order: %s", said)
+			require.False(t, whole, "all calls have their results, in order: %s", said.String())
 			refused++
 			continue
 		}
 		accepted++
 		for _, m := range h.Snapshot().Messages() {
 			for _, r := range m.ToolResults() {
-				require.Equal(t, r.Text(), r.CallID, "seed %d:%s", seed, said)
+				require.Equal(t, r.Text(), r.CallID, "seed %d:%s", seed, said.String())
 			}
 		}
 	}
