@@ -108,7 +108,7 @@ var mutants = []mutant{
 	{name: "an answer as long as the window", file: "overflow.go", text: "f.output < f.limit-f.limit/answerShare", with: "f.output > 0", test: "TestIsOverflow"},
 	{name: "a rate of tokens", file: "overflow.go", text: "containsAny(e.text, throttleTexts[:]) || ", with: "", test: "TestIsOverflow"},
 	{name: "a rate beside a plain overflow", file: "overflow.go", text: "!containsAny(e.text, plainTexts[:]) && (", with: "(", test: "TestIsOverflow"},
-	{name: "an answer named with the prompt", file: "overflow.go", text: "!otherSubject.MatchString(before) && ", with: "", test: "TestIsOverflow"},
+	{name: "an answer named with the prompt", file: "overflow.go", text: "!otherSubject.MatchString(before) && ", with: "before != after && ", test: "TestIsOverflow"},
 	{name: "joined errors read as one", file: "overflow.go", text: "append(said, alone)", with: "said", test: "TestIsOverflow"},
 	{name: "phrases far apart", file: "overflow.go", text: "rest[:min(len(rest), maxGap+len(then))]", with: "rest", test: "TestIsOverflow"},
 	{name: "a body that the text does not hold", file: "overflow.go", text: "			guarded(func() { add(e.RawJSON()) })\n", with: "			_ = e\n", test: "TestIsOverflow"},
