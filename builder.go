@@ -2,6 +2,7 @@ package convo
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
@@ -179,19 +180,29 @@ func (b *Builder) Reply() Reply {
 
 // cutCall returns the call that was cut off, or nil. That is the last part of an
 // answer that stopped for length, if its arguments are empty or no JSON object.
+// Blank text and opaque parts behind it do not count.
 func (b *Builder) cutCall() *partBuilder {
-	if b.stop != StopLength || len(b.parts) == 0 {
+	if b.stop != StopLength {
 		return nil
 	}
-	last := b.parts[len(b.parts)-1]
-	if _, ok := last.part.(ToolCall); !ok || last.ended {
-		return nil
+	for _, last := range slices.Backward(b.parts) {
+		content := strings.TrimSpace(last.text.String())
+		switch last.part.(type) {
+		case ToolCall:
+			if last.ended || content != "" && (ToolCall{Arguments: content}).Valid() {
+				return nil
+			}
+			return last
+		case Opaque:
+		case Text:
+			if content != "" {
+				return nil
+			}
+		default:
+			return nil
+		}
 	}
-	args := last.text.String()
-	if strings.TrimSpace(args) != "" && (ToolCall{Arguments: args}).Valid() {
-		return nil
-	}
-	return last
+	return nil
 }
 
 // lastOrNew returns the last part if it is text or reasoning like p, and

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -104,9 +105,19 @@ func TestFlight_WaiterThatGivesUpIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var told []convo.Report
+				var mu sync.Mutex
+				var reports []convo.Report
+				told := func() []convo.Report {
+					mu.Lock()
+					defer mu.Unlock()
+					return slices.Clone(reports)
+				}
 				opts := windowOf(1000, deaf(time.Hour))
-				opts.OnCompaction = func(r convo.Report) { told = append(told, r) }
+				opts.OnCompaction = func(r convo.Report) {
+					mu.Lock()
+					defer mu.Unlock()
+					reports = append(reports, r)
+				}
 				h := toolTurn(t, opts, 20)
 				var wg sync.WaitGroup
 				wg.Go(func() { requireNoFailure(t)(h.CompactIfNeeded(t.Context())) })
@@ -115,12 +126,12 @@ func TestFlight_WaiterThatGivesUpIsTold(t *testing.T) {
 				defer cancel()
 				r, err := compact(h, ctx)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.Equal(t, []convo.Report{r}, told, "at once, while the other one is running")
+				require.Equal(t, []convo.Report{r}, told(), "at once, while the other one is running")
 				assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 				assert.ErrorIs(t, r.Cause, context.DeadlineExceeded)
 				wg.Wait()
-				require.Len(t, told, 2)
-				assert.Equal(t, convo.OutcomeApplied, told[1].Outcome)
+				require.Len(t, told(), 2)
+				assert.Equal(t, convo.OutcomeApplied, told()[1].Outcome)
 			})
 		})
 	}

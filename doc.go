@@ -83,9 +83,9 @@
 // down to the mark low in one step. Because one compaction frees much, compactions
 // are rare, and the provider's prompt cache stays useful in between. See [Limits].
 //
-// No tool result makes the next request impossible. Append cuts the middle out of
-// one that is longer than Options.MaxResult. When the floor alone is over the limit
-// all the same, a compaction first cuts results that no assistant message has
+// No text of a tool result makes the next request impossible. Append cuts the
+// middle out of one that is longer than Options.MaxResult. When the floor alone is
+// over the limit all the same, a compaction first cuts results that no assistant message has
 // followed yet, the longest first and none of a pinned exchange, until the floor is
 // at most three quarters of the limit; [History.Fit] does not. What remains is a
 // [*FloorError], which names what is in the way.

@@ -283,6 +283,10 @@ func (e *FloorError) Error() string {
 	case RoleAssistant:
 		newest = "the newest assistant message and its results hold %s, though results may be cut: Rewind takes the turn back"
 	}
+	users := "other user messages of the newest turn hold %s: Rewind takes it back"
+	if e.Round > 0 { // the round's turn is the one before the newest
+		users = "other user messages of the two newest turns hold %s: Rewind(2) takes them back"
+	}
 	type share struct {
 		tokens int
 		text   string
@@ -290,8 +294,8 @@ func (e *FloorError) Error() string {
 	shares := []share{
 		{e.System, "system messages hold %s: SetSystem replaces them"},
 		{e.Newest, newest},
-		{e.Round, "unanswered tool calls and results hold %s, though results may be cut: Rewind takes their turn back"},
-		{e.Users, "other user messages of the newest turn hold %s: Rewind takes it back"},
+		{e.Round, "unanswered tool calls and results hold %s, though results may be cut: Rewind(2) takes their turn back"},
+		{e.Users, users},
 		{e.Pinned, "pinned exchanges hold %s: Unpin them"},
 		{e.Ephemeral, "ephemeral messages hold %s: SetEphemeral replaces them"},
 		{e.Tools, "tool definitions and the like hold %s: define fewer tools"},

@@ -18,7 +18,8 @@ import (
 // [Restore] copy it.
 //
 // No lock is held while a function in it runs, so it may call back into the
-// History. If it panics, the panic becomes a [*PanicError], unless the field says
+// History. Only Do must not be called: a Do may be waiting for the function. If a
+// function panics, the panic becomes a [*PanicError], unless the field says
 // otherwise.
 type Options struct {
 	// Limits says how large a request may be. Zero: there is no limit.
@@ -103,8 +104,8 @@ type Options struct {
 	// OnCompaction is called after each compaction or edit that was applied
 	// or declined, or that failed, and after an Append that cut results, with
 	// ReasonAppend. It runs on the goroutine that made the edit or the append,
-	// and several calls may overlap. It must not call Wait. If it panics, the
-	// panic is ignored.
+	// and several calls may overlap. It must not call Wait or Do. If it panics,
+	// the panic is ignored.
 	OnCompaction func(Report)
 
 	// Logger gets a line for each report that OnCompaction would get: Info for

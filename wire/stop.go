@@ -85,18 +85,33 @@ func (d *decoder) finish() Transcript {
 	if d.out.Stop == convo.StopDone && len(m.ToolCalls()) > 0 {
 		d.out.Stop = convo.StopToolCall // not every provider says so
 	}
-	k := len(m.Parts)
-	if d.out.Stop != convo.StopLength || k == 0 || !d.unclear {
+	k := len(m.Parts) - 1
+	for k >= 0 && saysNothing(m.Parts[k]) {
+		k--
+	}
+	if d.out.Stop != convo.StopLength || k < 0 || !d.unclear {
 		return d.out
 	}
-	c, ok := m.Parts[k-1].(convo.ToolCall)
+	c, ok := m.Parts[k].(convo.ToolCall)
 	if !ok {
 		return d.out // what follows a call shows that it was whole
 	}
 	c.Arguments = d.written
 	d.out.Cut = &c
-	if m.Parts = m.Parts[:k-1]; k == 1 {
+	if m.Parts = slices.Delete(m.Parts, k, k+1); len(m.Parts) == 0 {
 		d.out.Messages = d.out.Messages[:n-1]
 	}
 	return d.out
+}
+
+// saysNothing reports whether a part behind a call does not show that the call was
+// whole.
+func saysNothing(p convo.Part) bool {
+	switch p := p.(type) {
+	case convo.Text:
+		return isBlank(string(p))
+	case convo.Opaque:
+		return true
+	}
+	return false
 }
