@@ -135,8 +135,8 @@ var mutants = []mutant{
 	{name: "a send that Close does not end", file: "history.go", text: "		s.cancel(ErrClosed)\n", with: "", test: "TestDo_Close"},
 	{name: "a model without its limits", file: "history.go", text: "		h.setLimitsLocked(limits)\n	}\n	if name", with: "		_ = limits\n	}\n	if name", test: "TestHistory_SetModel"},
 	{name: "parallel calls that become one", file: "builder.go", text: "pb == nil || pb.isOtherCall(delta.ID) {", with: "pb == nil {", test: "TestBuilder$"},
-	{name: "a cut call that is run", file: "builder.go", text: "	if b.stop != StopLength || len(b.parts) == 0 {\n", with: "	if true {\n", test: "TestBuilder_Cut"},
-	{name: "a cut call that is decoded", file: "wire/stop.go", text: "k == 0 || !d.unclear {", with: "k > 0 || !d.unclear {", test: "TestDecode_Cut"},
+	{name: "a cut call that is run", file: "builder.go", text: "	if b.stop != StopLength {\n", with: "	if true {\n", test: "TestBuilder_Cut"},
+	{name: "a cut call that is decoded", file: "wire/stop.go", text: "k < 0 || !d.unclear {", with: "k >= 0 || !d.unclear {", test: "TestDecode_Cut"},
 	{name: "a whole call that is put aside", file: "wire/stop.go", text: "!whole && (isBlank(arguments) || !valid)", with: "isBlank(arguments) || !valid", test: "TestDecode_EndedCall"},
 
 	// Errors.
