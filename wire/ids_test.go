@@ -187,7 +187,11 @@ func checkArguments(t *testing.T, arguments string) {
 		if strings.TrimSpace(stored) == "" {
 			want = "{}"
 		}
-		require.Equal(t, want, got[0].Arguments, name)
+		sent := got[0].Arguments
+		if got[0].Valid() { // white space around an object is no part of it
+			want, sent = strings.TrimSpace(want), strings.TrimSpace(sent)
+		}
+		require.Equal(t, want, sent, name)
 		require.Equal(t, convo.ToolCall{Arguments: want}.Valid(), got[0].Valid(), name)
 		for _, l := range in.Lost {
 			require.NotContains(t, l.Path, "rguments", name)

@@ -323,8 +323,14 @@ func (d *driver) checkApplied(r convo.Report, err error, did change, want failur
 
 // checkChange compares what a report says was done with what the model did.
 func (d *driver) checkChange(r convo.Report, did change) {
+	// The model learns what the History cuts by itself from the view, where a
+	// result that was to be cut and was pinned meanwhile cannot be seen.
+	kept := slices.DeleteFunc(slices.Clone(r.Kept), func(id convo.ID) bool {
+		x, ok := d.m.find(id)
+		return ok && !slices.Contains(did.kept, id) && x.msg.role == convo.RoleTool && d.m.isPinned(x)
+	})
 	if !slices.Equal(r.Dropped, did.dropped) || !slices.Equal(r.Summarised, did.summarised) ||
-		!slices.Equal(r.Cleared, did.cleared) || !slices.Equal(r.Cut, did.cut) || !slices.Equal(r.Kept, did.kept) {
+		!slices.Equal(r.Cleared, did.cleared) || !slices.Equal(r.Cut, did.cut) || !slices.Equal(kept, did.kept) {
 		d.fail("report %+v, want %+v", r, did)
 	}
 	var left []string
@@ -474,7 +480,7 @@ func (d *driver) model() {
 	name := []string{"", "large", "small"}[d.n(3)]
 	var limits convo.Limits // the zero ones keep those in force
 	if d.n(3) == 0 {
-		d.m.tools = d.n(500)
+		d.m.tools = max(d.n(500), 1) // zero Limits keep those in force
 		limits = convo.Limits{Tools: d.m.tools}
 		d.limits = limits
 	}
