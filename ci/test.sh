@@ -54,4 +54,4 @@ part=$((0x$(git rev-parse --short=4 HEAD | cut -c 1-4) % 4 + 1))
 go test ./internal/modeltest -timeout 60m -run TestMutants -convo.mutants -convo.mutants.part="$part"
 
 step 'random operations against the model'
-go test -timeout 30m -run 'TestHistory_Model$' -convo.ops="${MODEL_OPS:-300000}" .
+go test -timeout 30m -run 'TestHistory_Model$' -convo.ops="${MODEL_OPS:-100000}" .

@@ -227,6 +227,10 @@ func (v view) unanswered() (head convo.ID, turn int) {
 			return e.head, e.turn
 		case convo.RoleAssistant:
 			return 0, 0
+		case convo.RoleUser:
+			if e.turn != v.list[len(v.list)-1].turn {
+				return 0, 0 // an assistant message between two turns was dropped
+			}
 		}
 	}
 	return 0, 0
