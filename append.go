@@ -38,12 +38,12 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 	if h.ident == nil {
 		return 0, ErrClosed
 	}
-	if h.opts.Spill != nil && h.isClosed() {
-		return 0, ErrClosed // without calling Spill
-	}
 	var few [2]pendingEntry // room for most batches
 	batch, err := h.newEntries(few[:0], msgs)
 	if err != nil {
+		return 0, err
+	}
+	if err := h.cutLong(batch); err != nil {
 		return 0, err
 	}
 	id, cut, err := h.appendBatch(batch)
@@ -75,8 +75,11 @@ func (h *History) appendBatch(batch []pendingEntry) (last ID, cut *Report, err e
 type pendingEntry struct {
 	*entry
 	original *original // nil: no result was cut
+	idle     int64     // raw tokens that it has only if a tool was called in its turn
+	least    int64     // raw tokens of the rest of an assistant message
 	pin      bool      // whether to pin it
 	goesOn   bool      // with a run of queued user messages, which no policy ends
+	again    bool      // it was appended before, and keeps its time
 }
 
 // newEntries copies, checks and counts messages, and appends an entry for each
@@ -84,22 +87,15 @@ type pendingEntry struct {
 func (h *History) newEntries(batch []pendingEntry, msgs []Message) (_ []pendingEntry, err error) {
 	defer catch(&err, "Options.Tokenizer")
 	for i, m := range msgs {
-		e := new(entry)
-		if e.msg, err = m.checked(&e.inline); err == nil && !h.opts.Roles.KeepEmpty && m.isEmpty() {
-			err = &MessageError{Role: m.Role, Part: -1, Reason: "empty message; RolePolicy.KeepEmpty allows it"}
-		}
+		e, err := h.newEntry(m)
 		if err != nil {
 			return nil, atIndex(err, i)
 		}
-		e.tokens = h.ident.message(&e.msg)
 		a := pendingEntry{entry: e}
-		if bound := h.maxResult.Load(); bound > 0 && m.Role == RoleTool && e.tokens > bound {
-			if a.original, err = h.cutResults(e, bound); err != nil {
-				return nil, atIndex(err, i)
-			}
-		}
 		if m.Role == RoleAssistant {
 			e.calls = newCalls(&e.msg, h.ident.counter)
+			a.idle = h.ident.idleReasoning(&e.msg)
+			a.least = e.tokens - a.idle
 		}
 		if h.opts.Pin != nil {
 			if a.pin, err = h.wantsPin(e.msg.clone()); err != nil {
@@ -109,6 +105,71 @@ func (h *History) newEntries(batch []pendingEntry, msgs []Message) (_ []pendingE
 		batch = append(batch, a)
 	}
 	return batch, nil
+}
+
+// newEntry copies, checks and counts a message. It runs the caller's code, so no lock
+// may be held.
+func (h *History) newEntry(m Message) (_ *entry, err error) {
+	e := new(entry)
+	if e.msg, err = m.checked(&e.inline); err == nil && !h.opts.Roles.KeepEmpty && m.isEmpty() {
+		err = &MessageError{Role: m.Role, Part: -1, Reason: "empty message; RolePolicy.KeepEmpty allows it"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.tokens = h.ident.message(&e.msg)
+	return e, nil
+}
+
+// Count returns how many raw tokens a message would weigh in the view, by
+// Options.Tokenizer and Options.Overheads and with the tags that name its author. It
+// appends nothing. Reasoning weighs nothing where it would not be sent from there; see
+// Overheads.Reasoning. A result is counted whole, although Append may cut it, and with
+// the ID and the name that it has, although Append fills in those that are empty.
+//
+// Count returns an error for a message that is wrong in itself, as
+// [History.Append] does. It also works after Close.
+func (h *History) Count(m Message) (tokens int, err error) {
+	if h.ident == nil {
+		return 0, ErrClosed
+	}
+	defer catch(&err, "Options.Tokenizer")
+	e, err := h.newEntry(m)
+	if err != nil {
+		return 0, err
+	}
+	idle := h.ident.idleReasoning(&e.msg)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.list); n > 0 && h.list[n-1].tools {
+		idle = 0
+	}
+	return clampInt(e.tokens - idle), nil
+}
+
+// cutLong cuts the results of a batch that are longer than Options.MaxResult. It runs
+// the caller's code, so no lock may be held. Before it calls Options.Spill, it makes
+// sure that the batch can be appended, and pairs results with calls.
+func (h *History) cutLong(batch []pendingEntry) (err error) {
+	defer catch(&err, "Options.Tokenizer")
+	bound := h.maxResult.Load()
+	checked := h.opts.Spill == nil
+	for i := range batch {
+		a := &batch[i]
+		if bound <= 0 || a.msg.Role != RoleTool || a.tokens <= bound {
+			continue
+		}
+		if !checked {
+			if err := h.checkBatch(batch); err != nil {
+				return err
+			}
+			checked = true
+		}
+		if a.original, err = h.cutResults(a.entry, bound); err != nil {
+			return atIndex(err, i)
+		}
+	}
+	return nil
 }
 
 // wantsPin calls Options.Pin.
@@ -136,7 +197,7 @@ func (h *History) cutResults(e *entry, bound int64) (*original, error) {
 		}
 		short, ok := h.ident.cutResult(r, weight, bound, ref)
 		if !ok {
-			return nil, &MessageError{Role: RoleTool, Part: i, Reason: fmt.Sprintf("Spill returned a reference of %d bytes, too long for MaxResult of %d tokens; return a shorter one", len(ref), bound)}
+			return nil, &MessageError{Role: RoleTool, Part: i, Reason: fmt.Sprintf("Spill returned a reference of %s bytes, too long for MaxResult of %s tokens; return a shorter one", grouped(len(ref)), grouped(clampInt(bound)))}
 		}
 		if o == nil {
 			o = newOriginal(e)
@@ -177,13 +238,59 @@ func (h *History) spill(ctx context.Context, r ToolResult) (ref string, err erro
 	r.Parts = slices.Clone(r.Parts)
 	ref, err = h.opts.Spill(ctx, r)
 	if err != nil {
-		return "", fmt.Errorf("convo: spill result of call %q: %w", r.CallID, err)
+		return "", errorf("spill result of call %q: %w", r.CallID, err)
 	}
 	return text.Valid(ref), nil
 }
 
+// A joint is what it takes to append a batch that was checked.
+type joint struct {
+	interrupted []*entry // the results with which the batch answers open calls before it
+	answered    []int    // indices of the calls in h.calls that it answers
+	open        *calls   // of the newest exchange behind it
+	last        ID
+	now         int64
+}
+
+// checkBatch returns an error if a batch cannot be appended now. Otherwise it pairs
+// the results of the batch with calls.
+func (h *History) checkBatch(batch []pendingEntry) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return ErrClosed
+	}
+	j, err := h.joinLocked(batch)
+	h.calls.reopen(j.answered)
+	return err
+}
+
 // appendLocked appends a batch, or returns an error and changes nothing.
 func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
+	j, err := h.joinLocked(batch)
+	if err != nil {
+		return 0, err
+	}
+	h.newVersionLocked()
+	for _, e := range j.interrupted {
+		h.pushLocked(e, nil)
+	}
+	for i := range batch {
+		h.pushLocked(batch[i].entry, batch[i].original)
+		if batch[i].pin {
+			h.pin(batch[i].head)
+		}
+	}
+	h.calls, h.last = j.open, j.last
+	h.lastAppend = j.now
+	h.updateChargeLocked()
+	return j.last, nil
+}
+
+// joinLocked checks whether a batch can be appended. It gives the entries their IDs
+// and turns, pairs their results with calls and marks these as answered. With an
+// error, no call is.
+func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
 	var answered []int // indices of the calls in h.calls that this batch answers
 	open, id, turn := h.calls, h.last, h.turn
 	now := time.Now().UnixNano()
@@ -193,20 +300,24 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		interrupted, answered = h.answerOpenCallsLocked(interruptReason, h.interruptTokens)
 		id += ID(len(interrupted))
 	}
-	prev := h.newestRoleLocked()
+	prev := h.newestRole()
 	if len(interrupted) > 0 {
 		prev = RoleTool
 	}
 	run := -1                          // where a run of tool messages begins that holds results without an ID
 	hasList := len(h.list) > 0         // an entry other than system entries comes before
 	exchangeTurn := newestTurn(h.list) // of the newest exchange
+	tools := hasList && h.list[len(h.list)-1].tools
 	for i := range batch {
 		a := &batch[i]
 		id++
 		if a.goesOn && !h.opts.Roles.allows(RoleUser, RoleUser) {
 			id++ // with a gap between their IDs, Restore accepts them
 		}
-		a.id, a.head, a.at = id, id, now
+		a.id, a.head = id, id
+		if !a.again {
+			a.at = now
+		}
 		role := a.msg.Role
 		at := i
 		var err error
@@ -233,9 +344,11 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		}
 		if err != nil {
 			h.calls.reopen(answered)
-			return 0, atIndex(err, at)
+			return joint{}, atIndex(err, at)
 		}
-		if role == RoleUser && prev != RoleUser {
+		// The turn of the user message before this one may have lost what
+		// followed, which Undo would put in between.
+		if role == RoleUser && (prev != RoleUser || exchangeTurn <= h.touched) {
 			turn++
 			a.pin = a.pin || turn == 1 && h.opts.PinFirstUser
 		}
@@ -245,31 +358,23 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		switch role {
 		case RoleSystem:
 		case RoleTool:
-			a.turn = exchangeTurn
+			a.turn, a.tools = exchangeTurn, true
 		default:
+			tools = tools && turn == exchangeTurn || a.calls != nil
+			if a.tools = tools; a.idle > 0 {
+				if a.tokens = a.least; tools {
+					a.tokens += a.idle
+				}
+			}
 			a.turn, exchangeTurn, hasList = turn, turn, true
 		}
 		prev = role
 	}
 	if err := inRange(id, turn); err != nil {
 		h.calls.reopen(answered)
-		return 0, err
+		return joint{}, err
 	}
-
-	h.newVersionLocked()
-	for _, e := range interrupted {
-		h.pushLocked(e, nil)
-	}
-	for i := range batch {
-		h.pushLocked(batch[i].entry, batch[i].original)
-		if batch[i].pin {
-			h.pin(batch[i].head)
-		}
-	}
-	h.calls, h.last = open, id
-	h.lastAppend = now
-	h.updateChargeLocked()
-	return id, nil
+	return joint{interrupted, answered, open, id, now}, nil
 }
 
 // entriesOf returns an iterator over the indices and entries of batch[from:to].
@@ -284,6 +389,7 @@ func entriesOf(batch []pendingEntry, from, to int) iter.Seq2[int, *entry] {
 func (h *History) pushLocked(e *entry, o *original) {
 	if o != nil {
 		o.paired(e)
+		h.leftLocked(departed{was: e, original: o}, false)
 	}
 	h.state.append(e, o)
 	h.appendedEver += e.tokens
@@ -308,6 +414,7 @@ func (h *History) answerOpenCallsLocked(reason string, tokens int64) (results []
 			head:   c.head,
 			at:     now,
 			turn:   newestTurn(h.list),
+			tools:  true,
 			tokens: int64(h.ident.over.Message+h.ident.over.Result) + k.idTokens + k.nameTokens + tokens,
 		}
 		e.inline[0] = ToolResult{CallID: k.id, Name: k.name, Parts: []Part{Text(reason)}, IsError: true}
@@ -361,18 +468,6 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 func (h *History) countText(s string) (n int64, err error) {
 	defer catch(&err, "Options.Tokenizer")
 	return h.ident.text(s), nil
-}
-
-// newestRoleLocked returns the role of the entry that a new one would follow, or
-// RoleNone.
-func (h *History) newestRoleLocked() Role {
-	switch {
-	case len(h.list) > 0:
-		return h.list[len(h.list)-1].msg.Role
-	case len(h.sys) > 0:
-		return RoleSystem
-	}
-	return RoleNone
 }
 
 // atIndex sets the index of the message in an error about it.

@@ -69,6 +69,74 @@ func TestAppend_Base64(t *testing.T) {
 	}
 }
 
+// Options.Spill is called for what is appended only, and sees which call a result
+// answers. What it returns cannot go wrong in the pairing any more.
+func TestAppend_PairsBeforeItSpills(t *testing.T) {
+	var stored []string
+	fail := error(nil)
+	var h *convo.History
+	opts := &convo.Options{MaxResult: 64, Spill: func(_ context.Context, r convo.ToolResult) (string, error) {
+		stored = append(stored, r.CallID+" "+r.Name)
+		h.Len() // no lock is held
+		return "f", fail
+	}}
+	long := strings.Repeat("word ", 200)
+	noID := func() convo.Message {
+		return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{Parts: []convo.Part{convo.Text(long)}}}}
+	}
+	h = historyOf(t, opts, convo.User("go"), convo.Assistant("", callOf("c"), callOf("d")))
+	for name, msgs := range map[string][]convo.Message{
+		"no such call":                {convo.Result(callOf("x"), long)},
+		"answered twice":              {convo.Result(callOf("c"), long), convo.Result(callOf("c"), "again")},
+		"ambiguous":                   {noID()},
+		"a role that may not follow":  {convo.Result(callOf("c"), long), convo.Result(callOf("d"), "x"), convo.System("s")},
+		"a message wrong in itself":   {convo.Result(callOf("c"), long), {Role: convo.RoleTool}},
+		"a call left open before one": {convo.Result(callOf("c"), long), convo.Assistant("so")},
+	} {
+		unchanged(t, h, func() {
+			_, err := h.Append(msgs...)
+			require.Error(t, err, name)
+			assert.Empty(t, stored, name)
+		})
+	}
+
+	// With an error of Spill, nothing is appended, and trying again works.
+	fail = errors.New("disk full")
+	unchanged(t, h, func() {
+		_, err := h.Append(noID(), noID())
+		require.ErrorIs(t, err, fail)
+	})
+	fail, stored = nil, nil
+	mustAppend(t, h, noID(), noID())
+	assert.Equal(t, []string{"c tool", "d tool"}, stored)
+	want := historyOf(t, &convo.Options{MaxResult: 64, Spill: func(context.Context, convo.ToolResult) (string, error) { return "f", nil }},
+		convo.User("go"), convo.Assistant("", callOf("c"), callOf("d")), convo.Result(callOf("c"), long), convo.Result(callOf("d"), long))
+	assert.Equal(t, textsOf(want.Snapshot()), textsOf(h.Snapshot()))
+	assert.Equal(t, want.Snapshot().Tokens(), h.Snapshot().Tokens())
+
+	// Within one batch, and behind calls that it interrupts.
+	stored = nil
+	opts.Roles.Interrupt = true
+	h = historyOf(t, opts, convo.User("go"), convo.Assistant("", callOf("a")))
+	mustAppend(t, h, convo.User("wait"), convo.Assistant("", callOf("b")), noID())
+	assert.Equal(t, []string{"b tool"}, stored)
+	assert.Zero(t, h.Status().OpenCalls)
+	assert.Equal(t, 6, h.Len())
+}
+
+// If the calls are answered while Options.Spill runs, the result is refused.
+func TestAppend_AnsweredWhileItSpills(t *testing.T) {
+	var h *convo.History
+	opts := &convo.Options{MaxResult: 64, Spill: func(context.Context, convo.ToolResult) (string, error) {
+		_, err := h.AnswerOpenCalls("")
+		return "f", err
+	}}
+	h = historyOf(t, opts, convo.User("go"), convo.Assistant("", callOf("c")))
+	_, err := h.Append(convo.Result(callOf("c"), strings.Repeat("word ", 200)))
+	require.ErrorIs(t, err, convo.ErrAnswered)
+	assert.Equal(t, 3, h.Len())
+}
+
 // A closed History gives Options.Spill nothing to keep.
 func TestAppend_ClosedSpillsNothing(t *testing.T) {
 	spilled := 0
@@ -399,4 +467,51 @@ func TestAppend_Allocations(t *testing.T) {
 	with, _ := measureAllocs(n, func() { appendN(n, func(h *convo.History) { h.Snapshot() }) })
 	t.Logf("%.2f allocations with a snapshot", with)
 	assert.LessOrEqual(t, with, allocs+1.01)
+}
+
+func TestHistory_Count(t *testing.T) {
+	over := convo.Overheads{Message: 3, Call: 5, Result: 7, Media: func(convo.Media) int { return 900 }}
+	h := historyOf(t, &convo.Options{Tokenizer: byBytes, Overheads: over, Limits: convo.Limits{Window: 4_000}})
+	call := convo.ToolCall{ID: "c1", Name: "search", Arguments: `{"q":1}`}
+	for _, m := range []convo.Message{
+		convo.System("Be brief."),
+		{Role: convo.RoleUser, Author: "Ann", Parts: []convo.Part{convo.Text("Look: \xff"), convo.NewMedia("image/png", []byte("x"))}},
+		convo.Assistant("I search.", call).WithReasoning(convo.Reasoning{Text: "Hm."}),
+		convo.Result(call, "found"),
+	} {
+		before := h.Snapshot()
+		n, err := h.Count(m)
+		require.NoError(t, err)
+		assert.Same(t, before, h.Snapshot())
+		mustAppend(t, h, m)
+		assert.Equal(t, h.Snapshot().Tokens()-before.Tokens(), n, "%v", m)
+	}
+	n, err := h.Count(convo.Result(call, strings.Repeat("x", 50_000)))
+	require.NoError(t, err)
+	assert.Equal(t, 3+7+len("c1")+len("search")+50_000, n, "whole, although Append would cut it")
+
+	for _, m := range []convo.Message{{}, convo.User(""), {Role: convo.RoleUser, Parts: []convo.Part{call}}} {
+		_, want := historyOf(t, nil).Append(m)
+		_, err := h.Count(m)
+		require.Error(t, err)
+		assert.Equal(t, want, err)
+	}
+	require.NoError(t, h.Close())
+	n, err = h.Count(convo.User("12345"))
+	require.NoError(t, err)
+	assert.Equal(t, 8, n)
+	_, err = new(convo.History).Count(convo.User("hi"))
+	assert.Equal(t, convo.ErrClosed, err)
+
+	calm := true
+	h = historyOf(t, &convo.Options{Tokenizer: convo.TokenizerFunc(func(s string) int {
+		if !calm {
+			panic("boom")
+		}
+		return len(s)
+	})})
+	calm = false
+	_, err = h.Count(convo.User("hi"))
+	var panicked *convo.PanicError
+	require.ErrorAs(t, err, &panicked)
 }

@@ -3,7 +3,6 @@ package convo
 import (
 	"context"
 	"errors"
-	"fmt"
 )
 
 // await calls f on a goroutine of its own and returns what f returns. It waits
@@ -48,10 +47,10 @@ func causeOf(ctx context.Context) error {
 	if matches(cause, err) {
 		return cause
 	}
-	return fmt.Errorf("%w (%w)", cause, err)
+	return errorf("%w (%w)", cause, err)
 }
 
 // endOf returns the error of a compaction whose ctx has ended.
 func endOf(ctx context.Context) error {
-	return fmt.Errorf("convo: compaction stopped: %w", causeOf(ctx))
+	return errorf("compaction stopped: %w", causeOf(ctx))
 }

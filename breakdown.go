@@ -133,6 +133,9 @@ func (b *Breakdown) addEntry(e *entry, counter *counter) {
 	if !e.isPlain() {
 		var parts Breakdown
 		if parts.addParts(e.msg.Parts, counter) == nil {
+			if counter.over.Reasoning == ReplayTools && !e.tools {
+				parts.Reasoning = 0 // it is not sent
+			}
 			for _, p := range []struct{ from, to *int }{{&parts.Reasoning, &b.Reasoning}, {&parts.Calls, &b.Calls}, {&parts.Media, &b.Media}} {
 				n := min(int64(*p.from), rest)
 				*p.to += int(n)

@@ -19,6 +19,7 @@ type Builder struct {
 	origin Origin
 	usage  Usage
 	stop   Stop
+	ended  bool // Stop was called
 	parts  []*partBuilder
 	calls  map[int]*partBuilder
 }
@@ -31,6 +32,11 @@ type partBuilder struct {
 	minted string          // the new ID of a call; empty: it needed none yet
 }
 
+// String says how many parts there are.
+func (b *Builder) String() string {
+	return "builder(" + counted(len(b.parts), "part", "parts") + ")"
+}
+
 // Origin sets the Origin of the message.
 func (b *Builder) Origin(o Origin) { b.origin = o }
 
@@ -38,9 +44,10 @@ func (b *Builder) Origin(o Origin) { b.origin = o }
 func (b *Builder) Usage(u Usage) { b.usage = u }
 
 // Stop sets why the answer ended; StopOf of package wire knows the providers'
-// words. After StopLength, a last call that was cut off is in Reply.Cut and not
-// among the messages. A stream that broke off has no reason: return its error.
-func (b *Builder) Stop(s Stop) { b.stop = s }
+// words. If that is neither StopDone nor StopToolCall, or Stop is not called, a last
+// call that was cut off is in Reply.Cut and not among the messages. A stream that
+// broke off has no reason: do not call Stop, and return its error.
+func (b *Builder) Stop(s Stop) { b.stop, b.ended = s, true }
 
 // Text appends delta to the text of the message.
 func (b *Builder) Text(delta string) {
@@ -97,7 +104,7 @@ func (pb *partBuilder) isOtherCall(id string) bool {
 
 // EndToolCall notes that the provider has said that the newest call with this index
 // is whole. It matters only for a call with empty arguments, or none that are a
-// JSON object, at the end of an answer that stopped for length.
+// JSON object, at the end of an answer; see Stop.
 func (b *Builder) EndToolCall(index int) {
 	if pb := b.calls[index]; pb != nil {
 		pb.ended = true
@@ -113,7 +120,9 @@ func (b *Builder) Part(p Part) {
 	case Reasoning:
 		b.Reasoning(p)
 	case ToolCall:
-		b.ToolCall(-1-len(b.parts), p) // an index that no stream has
+		index := -1 - len(b.parts) // no stream has it
+		b.ToolCall(index, p)
+		b.EndToolCall(index)
 	default:
 		b.add(p)
 	}
@@ -127,7 +136,9 @@ func (b *Builder) Reset() { *b = Builder{} }
 // a new one and is marked as Minted. Arguments are kept as they came:
 // [ToolCall.Valid] tells which calls can be run.
 //
-// Messages may be called while deltas are still to come. A new ID stays the same.
+// Messages may be called while deltas are still to come. A new ID stays the same. A
+// last call whose arguments are not complete yet is left out, as one that was cut
+// off is; see Stop.
 func (b *Builder) Messages() []Message {
 	m := Message{Role: RoleAssistant, Origin: b.origin}
 	seen := make(map[string]bool)
@@ -179,10 +190,10 @@ func (b *Builder) Reply() Reply {
 }
 
 // cutCall returns the call that was cut off, or nil. That is the last part of an
-// answer that stopped for length, if its arguments are empty or no JSON object.
-// Blank text and opaque parts behind it do not count.
+// answer that the model did not finish, if its arguments are empty or no JSON
+// object. Blank text and opaque parts behind it do not count.
 func (b *Builder) cutCall() *partBuilder {
-	if b.stop != StopLength {
+	if b.ended && (b.stop == StopDone || b.stop == StopToolCall) {
 		return nil
 	}
 	for _, last := range slices.Backward(b.parts) {

@@ -59,6 +59,7 @@ func TestBuilder(t *testing.T) {
 			for _, d := range tt.deltas {
 				d(&b)
 			}
+			b.Stop(convo.StopDone)
 			msgs := b.Messages()
 			if tt.want == nil {
 				assert.Empty(t, msgs)
@@ -81,6 +82,7 @@ func TestBuilder_ArgumentsThatAreNoObject(t *testing.T) {
 		b.ToolCall(0, convo.ToolCall{ID: "a", Name: "f", Arguments: raw})
 		b.ToolCall(1, convo.ToolCall{ID: "b", Name: "g", Arguments: " {} "})
 		b.ToolCall(2, convo.ToolCall{ID: "c", Name: "g"})
+		b.Stop(convo.StopToolCall)
 		msgs := b.Messages()
 		require.Len(t, msgs, 1)
 		assert.Equal(t, "m", msgs[0].Origin.Model)
@@ -99,6 +101,7 @@ func TestBuilder_NamesCalls(t *testing.T) {
 	for i, id := range []string{"a", "a", ""} {
 		b.ToolCall(i, convo.ToolCall{ID: id, Name: "f"})
 	}
+	b.Stop(convo.StopToolCall)
 	calls := b.Messages()[0].ToolCalls()
 	assert.Equal(t, "a", calls[0].ID)
 	assert.False(t, calls[0].Minted)
@@ -166,8 +169,8 @@ func TestBuilder_WholeAndStreamedCalls(t *testing.T) {
 	assert.Equal(t, []string{"s0 streamed {}", "w0 whole {}", "s1 streamed {}", "w1 whole {}"}, got)
 }
 
-// The last call of an answer that stopped for length is put aside if its arguments
-// are empty or no JSON object.
+// The last call of an answer that the model did not finish is put aside if its
+// arguments are empty or no JSON object.
 func TestBuilder_Cut(t *testing.T) {
 	call := func(index int, name, args string) func(*convo.Builder) {
 		return func(b *convo.Builder) {
@@ -175,6 +178,7 @@ func TestBuilder_Cut(t *testing.T) {
 			b.ToolCall(index, convo.ToolCall{Arguments: args})
 		}
 	}
+	const unknown = convo.StopRefused + 1 // Stop is not called
 	text := func(b *convo.Builder) { b.Text("Then") }
 	end := func(b *convo.Builder) { b.EndToolCall(0) }
 	for _, tt := range []struct {
@@ -196,7 +200,12 @@ func TestBuilder_Cut(t *testing.T) {
 		{"an opaque part follows", convo.StopLength, []func(*convo.Builder){text, call(0, "delete_all", ""), func(b *convo.Builder) { b.Part(convo.Opaque{Format: "f", JSON: "{}"}) }}, 0, "delete_all "},
 		{"reasoning follows", convo.StopLength, []func(*convo.Builder){call(0, "now", ""), func(b *convo.Builder) { b.Reasoning(convo.Reasoning{Text: "so"}) }}, 1, ""},
 		{"it stopped for the call", convo.StopToolCall, []func(*convo.Builder){call(0, "now", "")}, 1, ""},
-		{"no reason was told", convo.StopDone, []func(*convo.Builder){call(0, "now", "")}, 1, ""},
+		{"it was done", convo.StopDone, []func(*convo.Builder){call(0, "now", "")}, 1, ""},
+		{"it was broken off", convo.StopRefused, []func(*convo.Builder){text, call(0, "delete_all", "")}, 0, "delete_all "},
+		{"no reason was told", unknown, []func(*convo.Builder){call(0, "delete_all", "")}, 0, "delete_all "},
+		{"no reason was told inside the arguments", unknown, []func(*convo.Builder){call(0, "rm", `{"path": "/ho`)}, 0, `rm {"path": "/ho`},
+		{"no reason was told and whole arguments", unknown, []func(*convo.Builder){call(0, "rm", `{}`)}, 1, ""},
+		{"no reason was told and the provider ended it", unknown, []func(*convo.Builder){call(0, "now", ""), end}, 1, ""},
 		{"no call", convo.StopLength, []func(*convo.Builder){text}, 0, ""},
 		{"nothing at all", convo.StopLength, nil, 0, ""},
 	} {
@@ -205,11 +214,13 @@ func TestBuilder_Cut(t *testing.T) {
 			for _, f := range tt.build {
 				f(&b)
 			}
-			b.Stop(tt.stop)
+			if tt.stop != unknown {
+				b.Stop(tt.stop)
+			}
 			b.Usage(convo.Usage{Input: 3})
 			b.EndToolCall(9) // there is none
 			r := b.Reply()
-			assert.Equal(t, tt.stop, r.Stop)
+			assert.Equal(t, tt.stop%unknown, r.Stop)
 			assert.Equal(t, 3, r.Usage.Input)
 			assert.Len(t, r.OpenCalls(), tt.calls)
 			if tt.cut == "" {

@@ -10,7 +10,7 @@ import (
 // A calibration is what usage reports have shown about one model. It never
 // changes; a report makes a new one.
 type calibration struct {
-	Model string `json:"model"`
+	Model string
 	calibrate.Calibration
 
 	at      *reported // the view of the last report; nil if another History made that view
@@ -71,10 +71,10 @@ type shown struct {
 type trace struct {
 	id     ID
 	tokens int64
-	edit   *edited
+	looks  *edited
 }
 
-func (e *entry) trace() trace { return trace{e.id, e.tokens, e.edit} }
+func (e *entry) trace() trace { return trace{e.id, e.tokens, e.looks()} }
 
 func (v shown) len() int { return max(len(v.entries), len(v.traces)) }
 
@@ -83,6 +83,12 @@ func (v shown) at(i int) trace {
 		return v.entries[i].trace()
 	}
 	return v.traces[i]
+}
+
+// has reports whether e is in v.
+func (v shown) has(e *entry) bool {
+	n := v.len() - v.newerThan(e.id-1).len()
+	return n < v.len() && v.at(n) == e.trace()
 }
 
 // withTraces returns v with traces in place of entries.

@@ -1,8 +1,11 @@
 package convo_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math"
 	"runtime"
 	"strings"
@@ -260,29 +263,99 @@ func TestRecordUsage_TooSmall(t *testing.T) {
 // again.
 func TestRecordUsage_TooLargeAgain(t *testing.T) {
 	h := historyOf(t, bounded(128_000), convo.System("guide"))
-	turns(t, h, 20)
+	turns(t, h, 2)
 	record := func(input int) {
 		t.Helper()
 		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: input}))
 		turns(t, h, 1)
 	}
-	record(600_000)
-	record(25_000)
+	record(100_000)
+	record(5_000)
 	before := h.Tokens().Tokens
-	record(600_000)
+	record(100_000)
 	assert.InDelta(t, before, h.Tokens().Tokens, 2000)
-	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 600_000}))
-	assert.Greater(t, h.Tokens().Tokens, 500_000, "two in a row are believed")
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 100_000}))
+	assert.Equal(t, 100_000, h.Tokens().Tokens, "two in a row are believed")
 }
 
-// An implausible report is ignored once; if the next is implausible too, it is
-// accepted.
+// A figure above the window of its snapshot is never believed, however often it
+// comes, and it is no first of two implausible ones.
+func TestRecordUsage_AboveTheWindow(t *testing.T) {
+	var logged bytes.Buffer
+	opts := bounded(128_000)
+	opts.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+	h := historyOf(t, opts, convo.System("guide"))
+	require.NoError(t, h.SetModel("small", convo.Limits{}))
+	turns(t, h, 2)
+	for _, input := range []int{128_001, 1_280_000, math.MaxInt} {
+		unchanged(t, h, func() { require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: input})) })
+		assert.Zero(t, h.Tokens().Measured)
+		turns(t, h, 1)
+	}
+	assert.Equal(t, 3, strings.Count(logged.String(), `level=WARN msg="convo: usage left aside" cause="convo: Usage.Input is `))
+	assert.Contains(t, logged.String(), `is 1280000, want at most Limits.Window, which is 128000: report each request alone, or raise Limits.Window" input=1280000 raw=3005 model=small`)
+	logged.Reset()
+	unchanged(t, h, func() { require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 128_000})) })
+	assert.Contains(t, logged.String(), `is 128000, want at most 84020 for a view of 5005 raw tokens, unless the next report says so too" input=128000 raw=5005 model=small`)
+
+	// What counts is the window that the request was made for.
+	at := h.Snapshot()
+	require.NoError(t, h.SetModel("large", convo.Limits{Window: 1_000_000, Reserve: -1}))
+	large := h.Snapshot()
+	require.NoError(t, h.SetModel("small", convo.Limits{Window: 128_000, Reserve: -1}))
+	logged.Reset()
+	require.NoError(t, h.RecordUsage(large, convo.Usage{Input: 80_000}))
+	require.NoError(t, h.RecordUsage(at, convo.Usage{Input: 10_000}))
+	assert.Empty(t, logged.String())
+	assert.Equal(t, 10_000, h.Tokens().Tokens)
+	require.NoError(t, h.SetModel("large", convo.Limits{Window: 1_000_000, Reserve: -1}))
+	turns(t, h, 1)
+	for range 2 {
+		large = h.Snapshot()
+		require.NoError(t, h.SetModel("large", convo.Limits{Window: 128_000, Reserve: -1}))
+		require.NoError(t, h.RecordUsage(large, convo.Usage{Input: 400_000}))
+		require.NoError(t, h.SetModel("large", convo.Limits{Window: 1_000_000, Reserve: -1}))
+		turns(t, h, 1)
+	}
+	assert.Greater(t, h.Tokens().Tokens, 300_000, "it was answered within the window that it was made for")
+}
+
+// Whatever usage is reported, a conversation whose floor is small goes on, and true
+// reports make the estimate true again.
+func TestRecordUsage_NeverLocks(t *testing.T) {
+	for _, first := range []int{20, 3_000, 30_000, 60_000} {
+		for _, input := range []int{1, 60_000, 112_000, 113_000, 127_000, 128_000, 600_000, 20_000_000, math.MaxInt} {
+			opts := bare()
+			opts.Limits = convo.Limits{Window: 128_000}
+			h := historyOf(t, opts, convo.System("guide"))
+			for i := range 12 {
+				if i == 0 {
+					mustAppend(t, h, convo.User(strings.Repeat("u", first)))
+				} else {
+					mustAppend(t, h, convo.User(strings.Repeat("u", 200)))
+				}
+				_, err := h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+					reply := convo.Reply{Messages: []convo.Message{convo.Assistant("ok")}, Usage: convo.Usage{Input: input}}
+					if i >= 8 {
+						reply.Usage.Input = s.Tokens()
+					}
+					return reply, nil
+				})
+				require.NoError(t, err, "%d, %d tokens in request %d", first, input, i)
+			}
+			assert.InDelta(t, h.Snapshot().Tokens(), h.Tokens().Tokens, 2, "%d, %d tokens", first, input)
+		}
+	}
+}
+
+// An implausible report within the window is ignored once; if the next is
+// implausible too, it is accepted.
 func TestRecordUsage_TooLarge(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		turns int
 		input int
-	}{{"some turns", 20, 600_000}, {"summed up over a run", 20, 150_000}, {"nothing yet", 0, 200_000}, {"two words", 0, 100_000}} {
+	}{{"some turns", 5, 120_000}, {"nothing yet", 0, 128_000}, {"two words", 0, 100_000}} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := historyOf(t, bounded(128_000), convo.System("guide"))
 			if tt.name == "nothing yet" {

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
 // Chain returns a strategy that runs several strategies, its links, one after the
 // other until Goal.Target is reached. Each link sees the view as the links before
 // it would leave it. Their edits are combined into one, which is applied in one
-// step.
+// step. Where two links change the same entry, the later one wins; and what one of
+// them forgets is forgotten.
 //
 // A link that declines or fails adds nothing to the edit; [Report].Links says why.
 // The chain returns an error only if no link added anything or ctx has ended. A
@@ -42,9 +44,11 @@ func (c chain) Due(s Status) bool {
 // then still says what it did. So it runs on the goroutine of whoever asks for the
 // compaction. Any other strategy gets a goroutine of its own.
 func isDirect(c CompactionStrategy) bool {
-	switch c.(type) {
+	switch c := c.(type) {
 	case Truncate, SlidingWindow, ClearToolResults, Summarize, chain:
 		return true
+	case when:
+		return isDirect(c.strategy)
 	}
 	return false
 }
@@ -67,7 +71,7 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	}
 	combined := combinedEdit{e: Edit{Work: new(Work)}}
 	var failed, declined []error
-	view := s
+	view, original := s, g.Original
 	for i, link := range c {
 		if ctx.Err() != nil {
 			return Edit{Work: combined.e.Work}, context.Cause(ctx)
@@ -86,6 +90,7 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 		switch outcome {
 		case OutcomeApplied:
 			view = next
+			g.Original = combined.original(original, view)
 			continue
 		case OutcomeDeclined:
 			declined = append(declined, err)
@@ -143,28 +148,29 @@ func (c *combinedEdit) run(ctx context.Context, i int, link CompactionStrategy, 
 	if err != nil {
 		return nil, l.Outcome, err
 	}
-	c.addEdit(e)
+	c.addEdit(e, next)
 	return next, OutcomeApplied, nil
 }
 
 // withChecked returns s with the edit of a link. It returns an error if the edit
 // makes the view larger, or if its summary may not be used.
 func (s *Snapshot) withChecked(e Edit, g Goal) (*Snapshot, error) {
-	next, err := s.With(e)
+	next, err := s.with(e, true)
 	if err != nil {
 		return nil, err
 	}
 	freed := s.raw() - next.raw()
 	if freed < 0 {
-		return nil, &RefusedError{Reason: fmt.Sprintf("the view would grow by %d tokens", -freed)}
+		return nil, &RefusedError{Reason: fmt.Sprintf("the view would grow by %s tokens", grouped(clampInt(-freed)))}
 	}
 	return next, e.Summary.checkUsable(freed, int64(g.MinFree))
 }
 
 // A combinedEdit collects the edits and the work of the links of a chain.
 type combinedEdit struct {
-	e      Edit
-	covers []Range // what the summary stands for
+	e       Edit
+	covers  []Range // what the summary stands for
+	changes map[ID]*linkedChange
 }
 
 // addLink adds the result of a link.
@@ -177,11 +183,86 @@ func (c *combinedEdit) addWork(w *Work) {
 	c.e.Work.Links = append(c.e.Work.Links, w.Links...)
 }
 
-// addEdit adds the edit of a link.
-func (c *combinedEdit) addEdit(e Edit) {
+// original returns the Goal.Original for the next link, which sees view: what links
+// have rewritten, forgotten or cleared with a text is read as it stands, and all else as before.
+func (c *combinedEdit) original(before func(context.Context, ID) (Entry, bool), view *Snapshot) func(context.Context, ID) (Entry, bool) {
+	stands := make(map[ID]bool)
+	for id, x := range c.changes {
+		stands[id] = x.rewrite != nil || slices.ContainsFunc(x.clears, func(l Clear) bool { return l.Forget || l.Text != "" })
+	}
+	return func(ctx context.Context, id ID) (Entry, bool) {
+		if stands[id] {
+			return view.toRead(ctx, id)
+		}
+		return before(ctx, id)
+	}
+}
+
+// A linkedChange is what links do to one entry: they clear results in it, or
+// rewrite it.
+type linkedChange struct {
+	clears  []Clear
+	rewrite *Rewrite
+}
+
+// forgets reports whether the original of the entry, or of a result, is forgotten.
+func (x *linkedChange) forgets() bool {
+	return x.rewrite != nil && x.rewrite.Forget || slices.ContainsFunc(x.clears, func(l Clear) bool { return l.Forget })
+}
+
+// change returns what links do to an entry so far.
+func (c *combinedEdit) change(id ID) *linkedChange {
+	if c.changes[id] == nil {
+		if c.changes == nil {
+			c.changes = make(map[ID]*linkedChange)
+		}
+		c.changes[id] = new(linkedChange)
+	}
+	return c.changes[id]
+}
+
+// addChanges adds what a link, which leaves next, clears and rewrites.
+func (c *combinedEdit) addChanges(e Edit, next *Snapshot) {
+	for _, r := range e.Rewrite {
+		x := c.change(r.ID)
+		r.Forget = r.Forget || x.forgets()
+		*x = linkedChange{rewrite: &r}
+	}
+	clears := make(map[ID][]Clear)
+	for _, l := range e.Clear {
+		clears[l.ID] = append(clears[l.ID], l)
+	}
+	for id, list := range clears {
+		x, entry := c.change(id), next.find(id)
+		switch {
+		case x.rewrite == nil:
+			x.clears = append(x.clears, list...)
+		case entry == nil: // it is dropped as well
+			x.rewrite.Forget = x.rewrite.Forget || slices.ContainsFunc(list, func(l Clear) bool { return l.Forget })
+		case clearsAll(entry, list):
+			for i := range list {
+				list[i].Forget = list[i].Forget || x.rewrite.Forget
+			}
+			*x = linkedChange{clears: list}
+		default: // of several results some are cleared, and the others stay rewritten
+			both := linkedChange{clears: list, rewrite: x.rewrite}
+			x.rewrite = &Rewrite{ID: id, Parts: entry.msg.Parts, Forget: both.forgets()}
+		}
+	}
+}
+
+// clearsAll reports whether clears name each result of an entry.
+func clearsAll(e *entry, clears []Clear) bool {
+	c := change{texts: clears}
+	return !slices.ContainsFunc(e.msg.ToolResults(), func(r ToolResult) bool { return c.matches(r.CallID) == nil })
+}
+
+// addEdit adds the edit of a link, which leaves next.
+func (c *combinedEdit) addEdit(e Edit, next *Snapshot) {
 	c.e.Drop = append(c.e.Drop, e.Drop...)
-	c.e.Clear = append(c.e.Clear, e.Clear...)
+	c.addChanges(e, next)
 	c.e.Work.Unread = addClamped(c.e.Work.Unread, e.Work.Unread)
+	c.e.Work.NotKept = addClamped(c.e.Work.NotKept, e.Work.NotKept)
 	if e.Summary == nil {
 		return
 	}
@@ -202,6 +283,13 @@ func (c *combinedEdit) addEdit(e Edit) {
 // edit returns the combined edit. If it has a summary, Covers lists what the
 // summary stands for, which excludes what other links dropped.
 func (c *combinedEdit) edit() Edit {
+	for _, id := range slices.Sorted(maps.Keys(c.changes)) {
+		x := c.changes[id]
+		c.e.Clear = append(c.e.Clear, x.clears...)
+		if x.rewrite != nil {
+			c.e.Rewrite = append(c.e.Rewrite, *x.rewrite)
+		}
+	}
 	if c.e.hasSummary() {
 		c.e.Summary.Covers = append([]Range{}, c.covers...)
 	}

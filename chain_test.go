@@ -72,7 +72,7 @@ func TestChain(t *testing.T) {
 		h := toolTurn(t, windowOf(1500, convo.Chain(fails, convo.SlidingWindow{Keep: 1000})), 20)
 		unchanged(t, h, func() {
 			r, err := h.CompactIfNeeded(t.Context())
-			require.ErrorContains(t, err, "exceed limit 1500; strategy summarize: summarizer: model is down; end the strategy")
+			require.ErrorContains(t, err, "exceed limit 1,500; strategy summarize: summarizer: model is down; end the strategy")
 			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 		})
 	})
@@ -242,5 +242,49 @@ func TestSummarize_CutsBetweenRunes(t *testing.T) {
 			shown += strings.Count(req.Prompt, "😀")
 		}
 		assert.Equal(t, 3000, shown+r.Unread/len("😀"), "each is read or told")
+	}
+}
+
+// What a link has forgotten is not in the report, nor brought back by Undo, when a
+// later link drops it.
+func TestChain_ForgetsWhatIsDropped(t *testing.T) {
+	for name, e := range map[string]convo.Edit{
+		"clear":   {Clear: []convo.Clear{{ID: 4, Text: "x", Forget: true}}},
+		"rewrite": forgetting(4, convo.Text("x")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := windowOf(10_000, convo.Chain(fixed(e), fixed(convo.Edit{Drop: []convo.ID{3, 4, 5}, Clear: []convo.Clear{{ID: 4}}})))
+			opts.Limits.Low = 1
+			h := tour(t, opts)
+			r, err := h.Compact(t.Context(), "")
+			require.NoError(t, err)
+			assert.Equal(t, []convo.ID{3, 4, 5}, r.Dropped)
+			assert.Equal(t, "x", r.Left()[1].Message.Text())
+			require.NoError(t, h.Undo(r))
+			assert.Equal(t, "x", find(t, h, 4).Message.Text())
+		})
+	}
+}
+
+// A summarizer reads the text that a link before it has put in the place of a result.
+func TestChain_ClearedIsReadAsItStands(t *testing.T) {
+	for _, text := range []string{"", "hidden"} {
+		var read string
+		opts := windowOf(10_000, convo.Chain(fixed(convo.Edit{Clear: []convo.Clear{{ID: 4, Text: text}}}), convo.Summarize{
+			KeepTokens: -1, Window: -1,
+			With: convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+				read = req.Prompt
+				return convo.Summary{Text: "s"}, nil
+			}),
+		}))
+		opts.Limits.Low = 1
+		c := callOf("c")
+		h := historyOf(t, opts, convo.System("guide"), convo.User("u"), convo.Assistant("", c), convo.Result(c, strings.Repeat("road ", 200)),
+			convo.Assistant(strings.Repeat("a", 2000)), convo.User("v"))
+		r, err := h.Compact(t.Context(), "")
+		require.NoError(t, err)
+		require.NotEmpty(t, r.Summarised, "%v", r)
+		assert.Equal(t, text == "", strings.Contains(read, "road road"))
+		assert.Contains(t, read, text)
 	}
 }

@@ -3,7 +3,6 @@ package convo
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
@@ -98,7 +97,7 @@ func closedBeside(err error) error {
 	if err == nil || matches(err, ErrClosed) {
 		return cmp.Or(err, ErrClosed)
 	}
-	return fmt.Errorf("%w (%w)", ErrClosed, err)
+	return errorf("%w (%w)", ErrClosed, err)
 }
 
 // Compact runs the strategy, whether a compaction is needed or not. It works
@@ -194,7 +193,9 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	case soft && total > m.soft:
 		n.reason, due = ReasonSoft, true
 	case h.trigger != nil:
-		status, askTrigger = h.statusLocked(), true
+		if h.declined != h.version+1 {
+			status, askTrigger = h.statusLocked(), true
+		}
 	case m.high == noMark && !h.warned:
 		h.warned, warn = true, true
 	}
@@ -206,7 +207,7 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 		}
 	}
 	if warn {
-		h.warn("convo: this conversation will never be compacted: set Limits.Window or Limits.High, or a strategy that is a Trigger", nil)
+		h.warn("convo: this conversation will never be compacted: set Limits.Window or Limits.High, or a strategy that is a Trigger")
 	}
 	return n, due, err
 }

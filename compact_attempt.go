@@ -22,11 +22,14 @@ type attempt struct {
 	stale  bool // the edit turned out to be stale
 	closed bool // the History turned out to be closed
 
+	told bool // of a decline like this one, OnCompaction and the log know already
+
 	// The state of the History when the attempt began, and what follows from
 	// it. total and minFree are upper bounds, in tokens of the whole request.
 	at      *Snapshot
 	view    *Snapshot       // what the strategy sees: at, with cuts
-	scale   calibrate.Scale // of view
+	scale   calibrate.Scale // of view; what is kept is its floor
+	floor   floorWeight     // of view
 	marks   marks
 	total   int64 // size of the request
 	minFree int64 // the least that the edit must free
@@ -79,7 +82,7 @@ func (f *flight) attempt(n need, unclearable []Clear) (r Report, unspilled []Cle
 	defer func() {
 		r, err = a.conclude(err)
 		r.Duration = time.Since(start)
-		if r.Outcome != OutcomeNotNeeded && !a.closed {
+		if r.Outcome != OutcomeNotNeeded && !a.closed && !(a.told && r.Outcome == OutcomeDeclined) {
 			f.reports = append(f.reports, r)
 		}
 		unspilled = a.unspilled
@@ -93,11 +96,10 @@ func (a *attempt) run() error {
 	if err := a.begin(); err != nil {
 		return err
 	}
-	floor, err := a.cutFloor()
-	if err != nil {
+	if err := a.cutFloor(); err != nil {
 		return err
 	}
-	e, err := a.ask(floor)
+	e, err := a.ask()
 	if err == nil {
 		a.summary = e.Summary
 		a.unspilled, err = a.f.h.carryOut(a.f.ctx, a.at, &e, a.cuts, &a.report, a.goal.NoClear != nil, a)
@@ -116,11 +118,11 @@ func (a *attempt) run() error {
 // ask returns the edit of the strategy. Where results are cut, the strategy is not
 // asked if that reaches the target, and may fail if that reaches the limit: the
 // edit is empty then.
-func (a *attempt) ask(floor floorWeight) (e Edit, err error) {
+func (a *attempt) ask() (e Edit, err error) {
 	switch {
 	case a.cuts != nil && a.scale.Upper() <= a.target:
 		return e, nil
-	case !a.setGoal(a.scale.Weigh(floor.total())):
+	case !a.setGoal(a.scale.Kept().Upper()):
 		err = ErrNoGain
 	default:
 		e, err = a.plan()
@@ -132,6 +134,7 @@ func (a *attempt) ask(floor floorWeight) (e Edit, err error) {
 	if !isDecline(err, a.work.Calls) {
 		a.failed, a.cutErr = true, errors.Join(a.cutErr, err)
 	}
+	a.report.Unread, a.report.NotKept = 0, 0
 	return Edit{}, nil
 }
 
@@ -147,7 +150,7 @@ func (a *attempt) plan() (Edit, error) {
 	a.work = *e.Work
 	r := &a.report
 	r.Strategy, r.Links = name, a.work.Links
-	r.Calls, r.Usage, r.Unread = a.work.Calls, a.work.Usage, a.work.Unread
+	r.Calls, r.Usage, r.Unread, r.NotKept = a.work.Calls, a.work.Usage, a.work.Unread, a.work.NotKept
 	return e, err
 }
 
@@ -165,7 +168,6 @@ func (a *attempt) begin() error {
 		return ErrNoGain // an edit was undone after this compaction was found to be due
 	}
 	a.at, a.scale, a.marks = h.snapshotLocked(), h.scaleLocked(), h.marks
-	a.view = a.at
 	a.total = a.scale.Upper()
 	if a.reserve == nil {
 		a.limit = a.marks.limit
@@ -192,40 +194,98 @@ func (a *attempt) begin() error {
 	return nil
 }
 
+// see makes view the one that the strategy sees.
+func (a *attempt) see(view *Snapshot) {
+	a.view, a.floor = view, view.floorWeight()
+	floor := a.scaleOf(view.onlyFloor())
+	a.scale = a.scaleOf(&view.state)
+	a.scale.KeptOld, a.scale.KeptFresh = floor.Old, floor.Fresh
+}
+
+// scaleOf returns what is needed to estimate a view that was made of a.at.
+func (a *attempt) scaleOf(s *state) calibrate.Scale {
+	scale := s.scale()
+	scale.Prior = a.scale.Prior
+	if scale.Known == nil {
+		scale.Overhead = a.scale.Overhead
+	}
+	return scale
+}
+
 // checkFloor returns an error if the floor alone is over the limit: then no
 // strategy can help.
-func (a *attempt) checkFloor(w floorWeight) error {
-	if a.scale.Weigh(w.total()) <= a.limit {
+func (a *attempt) checkFloor() error {
+	w, floor := a.floor, a.scale.Kept().Upper()
+	if floor <= a.limit {
 		return nil
 	}
 	e := &FloorError{
-		Floor: clampInt(a.scale.Weigh(w.total())),
+		Floor: clampInt(floor),
 		Room:  clampInt(a.fromWindow),
 		Limit: clampInt(a.limit + a.fromWindow),
 		Tools: clampInt(a.scale.Weigh(0)),
 
-		NewestRole: w.newestRole,
+		NewestRole:    w.newestRole,
+		ToolsReported: a.scale.Known != nil && a.at.setting.tools < a.scale.Overhead,
+		Queued:        len(a.at.queue),
 	}
+	calls := a.takeCalls(&w)
+	e.RewindRound, e.RewindUsers = a.rewinds()
 	// What the messages weigh is divided in proportion to their raw tokens.
 	raw, given := int64(0), int64(0)
-	weight := a.scale.Weigh(w.total()) - a.scale.Weigh(0)
+	weight := floor - a.scale.Weigh(0)
 	for _, share := range []struct {
 		raw int64
 		to  *int
 	}{
-		{w.system, &e.System}, {w.newest, &e.Newest}, {w.round, &e.Round}, {w.users, &e.Users},
+		{w.system, &e.System}, {w.newest, &e.Newest}, {w.round, &e.Round}, {calls, &e.Calls}, {w.users, &e.Users},
 		{w.pinned, &e.Pinned}, {w.ephemeral, &e.Ephemeral},
 	} {
 		raw += share.raw
-		upTo := portion(weight, raw, w.total())
+		upTo := portion(weight, raw, w.total()+calls)
 		*share.to = clampInt(upTo - given)
 		given = upTo
 	}
 	if a.isShortOfBudget(a.limit) { // even with everything dropped but the floor
 		e.Room, e.Limit, e.Pool = clampInt(a.room), clampInt(a.limit+a.room), true
-		return a.tooLarge(a.scale.Weigh(w.total()), a.limit, e)
+		return a.tooLarge(floor, a.limit, e)
 	}
 	return e
+}
+
+// takeCalls takes the tool calls of the newest exchange and of the round that waits
+// for an answer out of their shares, and returns their raw tokens.
+func (a *attempt) takeCalls(w *floorWeight) (calls int64) {
+	f := a.view.floor()
+	take := func(part bounds, share *int64) {
+		var kinds Breakdown
+		for _, e := range part.of(a.view.list) {
+			kinds.addEntry(e, a.f.h.ident.counter)
+		}
+		n := min(int64(kinds.Calls), *share) // a pinned exchange has another share
+		*share -= n
+		calls += n
+	}
+	take(bounds{f.newest, len(a.view.list)}, &w.newest)
+	take(f.round, &w.round)
+	return calls
+}
+
+// rewinds returns how many calls of Rewind(1) take back the round that waits for an
+// answer, and the user messages of the floor; 0 stands for none.
+func (a *attempt) rewinds() (round, users int) {
+	f := a.at.floor()
+	first := f.users
+	if f.round.from < f.round.to {
+		round = a.at.rewinds(f.round.from)
+		if f.asked.from < f.asked.to {
+			first = f.asked
+		}
+	}
+	if first.from < first.to {
+		users = a.at.rewinds(first.from)
+	}
+	return round, users
 }
 
 // setGoal fills in the rest of the goal. It reports whether the strategy should
@@ -247,15 +307,17 @@ func (a *attempt) setGoal(floor int64) bool {
 	if a.noGain {
 		a.goal.NoModel = ErrNoGain
 	}
+	fits := int64(noMark)
+	if a.limit != noMark {
+		fits = max(a.scale.HoldsWorst(a.limit), 1)
+		a.goal.Limit = clampInt(fits)
+	}
 	if a.reason != ReasonTrigger {
-		a.goal.Target = clampInt(max(a.scale.Holds(a.target), 0))
+		a.goal.Target = clampInt(max(min(a.scale.Holds(a.target), fits), 0))
 	}
 	a.goal.MinFree = clampInt(a.scale.Frees(a.minFree))
 	if a.marks.low != noMark {
 		a.goal.Low = clampInt(max(a.scale.Holds(a.marks.low), 1))
-	}
-	if a.limit != noMark {
-		a.goal.Limit = clampInt(max(a.scale.Holds(a.limit), 1))
 	}
 	return true
 }
@@ -276,7 +338,7 @@ func (a *attempt) checkLocked(before, next *state) error {
 	}
 	switch {
 	case freed < 0:
-		return &RefusedError{Reason: fmt.Sprintf("the view would grow by %d tokens", -freed)}
+		return &RefusedError{Reason: fmt.Sprintf("the view would grow by %s tokens", grouped(clampInt(-freed)))}
 	case weight > limit && (a.reserve != nil || a.total > a.limit):
 		return a.tooLarge(weight, limit, nil)
 	}
@@ -307,7 +369,7 @@ func (a *attempt) conclude(err error) (Report, error) {
 	a.f.h.recordAttempt(a, err)
 	r := &a.report
 	if r.Outcome != OutcomeApplied {
-		r.Unread = 0
+		r.Unread, r.NotKept = 0, 0
 	}
 	if isDecline(err, a.work.Calls) {
 		r.Outcome, r.Cause, err = OutcomeDeclined, err, nil
@@ -338,7 +400,7 @@ func (a *attempt) tooLarge(weight, limit int64, cause error) error {
 		if cause == nil {
 			return err
 		}
-		return fmt.Errorf("%w (%w)", err, cause)
+		return errorf("%w (%w)", err, cause)
 	}
 	return &LimitError{Need: clampInt(weight), Room: clampInt(a.fromWindow), Limit: clampInt(limit + a.fromWindow), Compacted: cause == nil, Err: cause}
 }
@@ -361,6 +423,10 @@ func (h *History) recordAttempt(a *attempt, err error) {
 	}
 	if a.report.Outcome == OutcomeApplied {
 		h.lastFocus = a.focus
+	}
+	if a.reason == ReasonTrigger && a.at != nil && isDecline(err, a.work.Calls) {
+		a.told = h.declineTold > h.rewritten
+		h.declined, h.declineTold = a.at.version+1, h.version+1
 	}
 	n := len(h.edits)
 	switch {

@@ -105,7 +105,7 @@ func TestFloorError_Shares(t *testing.T) {
 		convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 30)),
 	)
 	require.NoError(t, h.SetEphemeral(convo.User("rain")))
-	want := convo.FloorError{Limit: 50, System: 5, Users: 3 + 7, Ephemeral: 4, Tools: 7, NewestRole: convo.RoleAssistant}
+	want := convo.FloorError{Limit: 50, System: 5, Users: 3 + 7, Ephemeral: 4, Tools: 7, NewestRole: convo.RoleAssistant, RewindUsers: 1}
 	const newest = 7 + 35
 	for _, tt := range []struct {
 		name   string
@@ -137,7 +137,7 @@ func TestFloorError_Shares(t *testing.T) {
 	_, err := h.CompactIfNeeded(t.Context())
 	var floor *convo.FloorError
 	require.ErrorAs(t, err, &floor)
-	assert.Equal(t, convo.FloorError{Floor: 65, Limit: 50, System: 5, Newest: 50, Users: 3, Tools: 7, NewestRole: convo.RoleUser}, *floor)
+	assert.Equal(t, convo.FloorError{Floor: 65, Limit: 50, System: 5, Newest: 50, Users: 3, Tools: 7, NewestRole: convo.RoleUser, RewindUsers: 1}, *floor)
 }
 
 // When a compaction is declined but another goroutine has made room meanwhile,

@@ -252,6 +252,27 @@ func TestBackground_KeepsWhatIsAppendedMeanwhile(t *testing.T) {
 	})
 }
 
+// A summary of what was rewritten while it was made is not put in place.
+func TestBackground_RewrittenMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := windowOf(100_000, convo.Summarize{With: convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+			time.Sleep(time.Hour)
+			return convo.Summary{Text: "said: " + req.Messages[0].Text()}, nil
+		}), MaxTokens: 100, Window: -1, Timeout: -1})
+		opts.Limits.Soft, opts.Limits.Low = 2000, 1000
+		h := historyOf(t, opts, convo.User("my key is 1234"), convo.Assistant(strings.Repeat("a", 4000)), convo.User("q"), convo.Assistant("a"), convo.User("r"))
+		require.True(t, h.CompactInBackground(t.Context()))
+		synctest.Wait()
+		apply(t, h, forgetting(1, convo.Text("my key is ****")))
+		r, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, convo.OutcomeStale, r.Outcome)
+		_, ok := h.Snapshot().Summary()
+		assert.False(t, ok)
+		assert.Equal(t, 5, h.Len())
+	})
+}
+
 // A compaction by hand beside one in the background waits for it and updates its
 // summary. Each entry goes once, and what is appended meanwhile stays.
 func TestBackground_CompactByHandMeanwhile(t *testing.T) {

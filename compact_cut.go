@@ -2,9 +2,10 @@ package convo
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"sort"
+
+	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
 // When the floor alone is over the limit, no strategy can help. Then an attempt
@@ -18,31 +19,30 @@ type cuttable struct {
 	part     int       // its index in in.msg.Parts
 	size     int64     // raw tokens of its text
 	least    int64     // raw tokens of the marker
+	measured bool      // the last usage report measured in
 	stored   bool      // its original needs no Options.Spill any more
 }
 
 // cutFloor cuts results if the floor is over the limit, until it is at most three
-// quarters of it. It returns the size of the floor then, or an error if the limit
-// cannot be reached. For Recover it also cuts results if the floor is over the
-// target, as far as that helps. For Fit it cuts nothing.
-func (a *attempt) cutFloor() (floorWeight, error) {
-	floor := a.at.floorWeight()
-	weight := a.scale.Weigh(floor.total())
-	most, aim := a.limit, a.limit/4*3
+// quarters of it. It returns an error if the limit cannot be reached. For Recover
+// it also cuts results if the floor is over the target, as far as that helps. For
+// Fit it cuts nothing.
+func (a *attempt) cutFloor() error {
+	a.see(a.at)
+	floor := a.scale.Kept()
+	weight, most, aim := floor.Upper(), a.limit, a.limit/4*3
 	switch {
 	case a.reserve != nil, weight <= a.limit && (a.reason != ReasonOverflow || weight <= a.target):
-		return floor, a.checkFloor(floor)
+		return a.checkFloor()
 	case weight <= a.limit:
 		most, aim = math.MaxInt64, a.target/4*3
 	}
-	over := func(cut, limit int64) bool { return a.scale.Without(cut).Weigh(floor.total()-cut) > limit }
-	a.cut(over, most, aim)
-	floor = a.view.floorWeight()
-	err := a.checkFloor(floor)
+	a.cut(floor, most, aim)
+	err := a.checkFloor()
 	if err != nil && a.cutErr != nil {
-		err = fmt.Errorf("%w (%w)", err, a.cutErr)
+		err = errorf("%w (%w)", err, a.cutErr)
 	}
-	return floor, err
+	return err
 }
 
 // cutRest cuts results, for Recover, if the view with the edit of the strategy is
@@ -51,22 +51,22 @@ func (a *attempt) cutRest(e Edit) bool {
 	if a.reason != ReasonOverflow || a.cuts != nil {
 		return false
 	}
-	after, err := a.view.With(e)
+	after, err := a.view.with(e, true)
 	if err != nil {
 		return false // carryOut will say so
 	}
-	over := func(cut, limit int64) bool { return a.scale.Without(cut).Weigh(after.raw()-cut) > limit }
-	if !over(0, a.target) {
+	rest := a.scaleOf(&after.state)
+	if rest.Upper() <= a.target {
 		return false
 	}
-	a.cut(over, math.MaxInt64, a.target)
+	a.cut(rest, math.MaxInt64, a.target)
 	return a.cuts != nil
 }
 
-// cut cuts unanswered results, the longest first, until over no longer says that
-// the view with so many raw tokens cut is over aim. It cuts nothing if the view
-// would be over most all the same. a.cutErr says why some results could not be cut.
-func (a *attempt) cut(over func(cut, limit int64) bool, most, aim int64) {
+// cut cuts unanswered results, the longest first, until the view that rest is the
+// scale of weighs aim at most. It cuts nothing if that view would weigh more than
+// most all the same. a.cutErr says why some results could not be cut.
+func (a *attempt) cut(rest calibrate.Scale, most, aim int64) {
 	defer catch(&a.cutErr, "Options.Tokenizer")
 	list := a.cuttable()
 	if len(list) == 0 {
@@ -75,16 +75,15 @@ func (a *attempt) cut(over func(cut, limit int64) bool, most, aim int64) {
 	spill := a.f.h.newSpiller(a.f.ctx, false)
 	defer spill.close()
 	for {
-		sizes, least := make([]int64, len(list)), make([]int64, len(list))
-		for i, c := range list {
-			sizes[i], least[i] = c.size, c.least
+		longest := int64(0)
+		for _, c := range list {
+			longest = max(longest, c.size)
 		}
-		_, all := fairShare(sizes, least, math.MaxInt64)
-		if over(all, most) {
+		if afterCuts(rest, list, 0) > most {
 			return
 		}
-		lose := sort.Search(int(min(all, math.MaxInt32)), func(n int) bool { return !over(int64(n), aim) })
-		size, _ := fairShare(sizes, least, int64(lose))
+		less := sort.Search(int(longest), func(n int) bool { return afterCuts(rest, list, longest-int64(n)) <= aim })
+		size := longest - int64(less)
 		again := false
 		kept := list[:0:0]
 		for _, c := range list {
@@ -104,22 +103,48 @@ func (a *attempt) cut(over func(cut, limit int64) bool, most, aim int64) {
 	}
 }
 
+// afterCuts returns what the view that rest is the scale of weighs when results are
+// cut to the given size. A result that is no longer than that stays as it is, and
+// none is cut below its own least size.
+func afterCuts(rest calibrate.Scale, list []*cuttable, size int64) int64 {
+	var last *entry
+	for _, c := range list {
+		lost := c.size - max(size, c.least)
+		if lost <= 0 {
+			continue
+		}
+		if c.measured && c.in != last { // a cut makes another entry of it, which nothing has measured
+			rest.Old -= c.in.tokens
+			rest.Gone += c.in.tokens
+			rest.Fresh += c.in.tokens
+		}
+		rest.Fresh -= lost
+		last = c.in
+	}
+	return rest.Upper()
+}
+
 // cuttable returns the results that no assistant message has followed yet. Those of
 // a pinned exchange are left out.
 func (a *attempt) cuttable() []*cuttable {
 	s, counter := &a.at.state, a.f.h.ident.counter
 	var list []*cuttable
+	var reported shown // by the view of the last usage report
+	if cal := s.known().cal; cal != nil {
+		reported = cal.at.list
+	}
 	for _, e := range s.floor().unanswered().of(s.list) {
 		if s.isPinned(e.head) {
 			return nil
 		}
 		_, o := e.replaced(s.original(e.id))
+		measured := reported.has(e)
 		for i, p := range e.msg.Parts {
 			r, ok := p.(ToolResult)
 			if !ok || r.Cleared {
 				continue
 			}
-			c := &cuttable{in: e, original: o, part: i, size: counter.texts(r.Parts)}
+			c := &cuttable{in: e, original: o, part: i, size: counter.texts(r.Parts), measured: measured}
 			_, c.stored = o.refs[i]
 			c.stored = c.stored || a.f.h.opts.Spill == nil
 			c.measure(counter)
@@ -131,8 +156,8 @@ func (a *attempt) cuttable() []*cuttable {
 	return list
 }
 
-// whole returns the result as it was appended.
-func (c *cuttable) whole() ToolResult { return c.original.msg.Parts[c.part].(ToolResult) }
+// whole returns the result as it was appended or rewritten.
+func (c *cuttable) whole() ToolResult { return c.original.read.Parts[c.part].(ToolResult) }
 
 // measure sets c.least.
 func (c *cuttable) measure(by *counter) {
@@ -186,11 +211,5 @@ func (a *attempt) useCuts(list []*cuttable, size int64) {
 	}
 	next.version++
 	next.sumMeasured(true)
-	a.view = &Snapshot{state: next}
-	scale := next.scale()
-	scale.Prior = a.scale.Prior
-	if scale.Known == nil {
-		scale.Overhead = a.scale.Overhead
-	}
-	a.scale = scale
+	a.see(&Snapshot{state: next})
 }

@@ -1,9 +1,6 @@
 package convo
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 // A flight is a running compaction, from taking off to landing: others that want
 // one wait until it has landed. It holds the slot of its History all that time.
@@ -53,7 +50,7 @@ func (h *History) withSlot(ctx context.Context, reason Reason, work func(*flight
 // stoppedWaiting returns the error of a caller whose ctx has ended while another
 // compaction goes on.
 func stoppedWaiting(ctx context.Context) error {
-	return fmt.Errorf("convo: stopped waiting for a compaction, which goes on: %w", causeOf(ctx))
+	return errorf("stopped waiting for a compaction, which goes on: %w", causeOf(ctx))
 }
 
 // start returns a flight for a caller that has just taken the slot. If h is

@@ -50,11 +50,26 @@ func (w *walker) next() (a listExchange, ok bool) {
 	return a, true
 }
 
+// newest returns where the newest exchanges of a list begin that hold at least so
+// many entries and so many turns. Less than 1 asks for none.
+func newest(list []*entry, entries, turns int) int {
+	place := len(list)
+	if entries > 0 && place > 0 {
+		place, _ = exchangeAt(list, max(place-entries, 0))
+	}
+	begin := len(list)
+	for ; turns > 0 && begin > 0; turns-- {
+		begin, _ = turnUsers(list[:begin])
+	}
+	return min(place, begin)
+}
+
 // cutTo plans a cut after which the view, with its summary, is no larger than
 // target raw tokens. If that is impossible, it drops everything outside the
 // floor. If maxTail is positive, what is kept in addition to the floor and the
-// summary is no larger than maxTail either.
-func cutTo(s *Snapshot, target, maxTail int64) cut {
+// summary is no larger than maxTail either. The entries from list[keep] on stay
+// in any case.
+func cutTo(s *Snapshot, target, maxTail int64, keep int) cut {
 	floor := s.floorWeight().total()
 	c := cut{s: s, remaining: s.raw()}
 	budget := max(target-floor-s.summary.tokens(), 0)
@@ -87,8 +102,14 @@ func cutTo(s *Snapshot, target, maxTail int64) cut {
 		}
 		place = a.to
 	}
-	c.collect(moveToTurn(s, place, budget/4), left > budget)
+	c.collect(min(moveToTurn(s, place, budget/4), keep), left > budget)
 	return c
+}
+
+// room returns how many tokens a new summary may have after the cut if the view
+// may have so many raw tokens.
+func (c *cut) room(view int64) int64 {
+	return view - (c.remaining - c.s.summary.tokens()) - int64(c.s.SummaryTokens(""))
 }
 
 // moveToTurn returns where the turn after place begins, if place is inside a turn

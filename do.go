@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // A Reply is a model's answer to one request. The function given to [History.Do]
@@ -11,15 +12,16 @@ import (
 // and the Transcript that package wire decodes turns into one.
 type Reply struct {
 	// Messages are what to append: an assistant message, perhaps followed by
-	// results that send has for its calls. An answer that holds nothing has
-	// none. Do returns them as they were appended, with the IDs that calls
-	// without one were given.
+	// results that the provider or send has for its calls. An answer that holds
+	// nothing has none. Do returns them as they were appended, with the IDs that
+	// calls without one were given.
 	Messages []Message
 
-	// Cut is the last call of an answer that stopped for length, if its
-	// arguments were cut off: they are empty or no JSON object, and the provider
-	// did not say that the call is whole. It is not in Messages, and must not be
-	// run. Nil: there is none.
+	// Cut is the last call of an answer that the model did not finish, if the
+	// call was cut off: its arguments are empty or no JSON object, and the
+	// provider did not say that it is whole. An answer is unfinished if it
+	// stopped for length, was refused or broke off, or if no reason was given. It is
+	// not in Messages, and must not be run. Nil: there is none.
 	Cut *ToolCall
 
 	Usage Usage // zero: not reported
@@ -29,7 +31,7 @@ type Reply struct {
 
 	IDs     []ID     // of the entries that Messages were appended as
 	Queued  int      // how many queued messages were put behind the answer, and wait for one
-	Reports []Report // of the compactions that were made for this request, or attempted
+	Reports []Report // of the compactions made or attempted for this request, and of results that were cut; see ReasonAppend
 }
 
 // Text returns the text of the messages, joined by newlines, without that of
@@ -60,6 +62,30 @@ func (r Reply) OpenCalls() []ToolCall {
 	return open
 }
 
+// String returns the beginning of each message, and the call that was cut off.
+func (r Reply) String() string { return r.print(false) }
+
+// Format prints what String returns. The verb %+v also prints the IDs of entries and
+// calls.
+func (r Reply) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
+
+func (r Reply) print(ids bool) string {
+	if len(r.Messages) == 0 && r.Cut == nil && r.Stop == StopDone {
+		return "reply(empty)"
+	}
+	texts := []string{r.Stop.String()}
+	for _, m := range r.Messages {
+		texts = append(texts, m.print(ids))
+	}
+	if r.Cut != nil {
+		texts = append(texts, "cut off: "+r.Cut.print(ids))
+	}
+	if n := len(texts) - maxPrintedParts; n > 0 {
+		texts = append(texts[:maxPrintedParts], fmt.Sprintf("… (%d more)", n))
+	}
+	return "reply(" + strings.Join(texts, "; ") + ")" + printIDs(r.IDs, ids && len(r.IDs) > 0)
+}
+
 // Do makes one request: it compacts if needed, calls send with the snapshot to
 // send, records the usage and appends the answer.
 //
@@ -67,6 +93,9 @@ func (r Reply) OpenCalls() []ToolCall {
 //		reply, err := h.Do(ctx, send)
 //		if err != nil {
 //			return err
+//		}
+//		if reply.Cut != nil || len(reply.Messages) == 0 {
+//			return fmt.Errorf("the model did not finish its answer: %v", reply)
 //		}
 //		for _, call := range reply.OpenCalls() {
 //			if _, err = h.Append(convo.Result(call, run(call))); err != nil {
@@ -84,11 +113,19 @@ func (r Reply) OpenCalls() []ToolCall {
 // Do starts a compaction in the background when the answer has made the next
 // request larger than Limits.Soft.
 //
+// The snapshot is made for the model and the limits in force when send is called;
+// [Snapshot.Model] names the model.
+//
 // One Do of a History runs at a time; another waits for it until its own ctx
 // ends. Send runs on the goroutine of the caller, with no lock held. Its ctx ends
-// when ctx does, and when h is closed. It may append and read, and compact; a Do
-// with its ctx, or with one derived from it, is ErrReentrant, and a Do with
-// another ctx would wait for ever. If send panics, that is a [*PanicError].
+// when ctx does, and when h is closed. It may append and read, and compact. If it
+// panics, that is a [*PanicError].
+//
+// No code that Do may be waiting for can call Do: neither send, nor a strategy, a
+// summarizer, or a function in Options, such as OnCompaction or Spill. With the
+// ctx that the code was given, or with one derived from it, that is ErrReentrant.
+// With any other ctx it waits for the very Do that waits for it, until that ctx
+// ends. Such code can give what it has to say to the model to Queue.
 //
 // Before it calls send, Do returns the [*PairError] or [*RoleError] that an
 // assistant message would get now, so that nobody pays for an answer which cannot
@@ -96,7 +133,13 @@ func (r Reply) OpenCalls() []ToolCall {
 // as it was, apart from compactions; Do returns it as it is, or as Recover does.
 // When send returns no error, usage is recorded and the answer appended even if
 // ctx has ended meanwhile. Usage that cannot be true is logged and left aside. An
-// answer without messages appends nothing and is no error.
+// answer without messages appends nothing and is no error; it delivers the queue if
+// a user message may follow what it left unanswered. Otherwise the queue waits, as
+// Status.Queued says: call Do again, or Rewind, which delivers it in place of the
+// message that was not answered.
+//
+// An answer holds assistant messages, and the results of tools that the provider or
+// send has run. Any other message in it is a RoleError.
 //
 // The answer is appended only if the view ends with the same entry as the
 // snapshot that was sent. It may have been compacted in between, but where a
@@ -163,11 +206,7 @@ func (h *History) waitToAnswer(ctx context.Context) error {
 // notSent returns the error of a Do whose ctx ended before anything was sent. It
 // wraps both ctx's error and its cause.
 func notSent(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if err == cause {
-		return fmt.Errorf("convo: the request was not sent: %w", err)
-	}
-	return fmt.Errorf("convo: the request was not sent: %w (%w)", cause, err)
+	return errorf("the request was not sent: %w", causeOf(ctx))
 }
 
 // release frees the slot for answers.
@@ -225,7 +264,7 @@ func (h *History) answerFaultLocked() error {
 		k := h.calls.firstOpen()
 		return &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
 	}
-	if prev := h.newestRoleLocked(); !h.opts.Roles.allows(prev, RoleAssistant) {
+	if prev := h.newestRole(); !h.opts.Roles.allows(prev, RoleAssistant) {
 		return &RoleError{Attempted: RoleAssistant, Previous: prev}
 	}
 	return nil
@@ -249,14 +288,15 @@ func (a *answer) prepare(ctx context.Context, cancel context.CancelCauseFunc) (*
 }
 
 // begin notes that the snapshot is on its way, unless something was appended or
-// taken back in the moment since it was made.
+// taken back, or Reload has brought in other entries, in the moment since it was made,
+// or it is for another model, or does not fit the limits in force.
 func (a *answer) begin(at *Snapshot, cancel context.CancelCauseFunc) (ok bool, err error) {
 	a.h.mu.Lock()
 	defer a.h.mu.Unlock()
 	if a.h.endedLocked() {
 		return false, ErrClosed
 	}
-	if a.h.newestID() != at.newestID() {
+	if a.h.newestID() != at.newestID() || at.version < a.h.reloaded || a.h.known().model != at.Model() || !a.h.fitsLocked() {
 		return false, nil
 	}
 	if err := a.h.answerFaultLocked(); err != nil {
@@ -266,7 +306,7 @@ func (a *answer) begin(at *Snapshot, cancel context.CancelCauseFunc) (ok bool, e
 	return true, nil
 }
 
-// report keeps the report of a compaction that was made or attempted.
+// report keeps a report, unless nothing was done or attempted.
 func (a *answer) report(r Report) {
 	if r.Outcome != OutcomeNotNeeded {
 		a.reports = append(a.reports, r)
@@ -287,10 +327,20 @@ func (a *answer) call(ctx context.Context, at *Snapshot) (err error) {
 func (a *answer) append(at *Snapshot) error {
 	h := a.h
 	if err := h.RecordUsage(at, a.reply.Usage); err != nil && err != ErrClosed {
-		h.warn("convo: usage of an answer left aside", err)
+		h.warnOfUsage(at, a.reply.Usage, err)
+	}
+	prev := at.newestRole()
+	for i, m := range a.reply.Messages {
+		if m.Role == RoleUser || m.Role == RoleSystem {
+			return &RoleError{Attempted: m.Role, Previous: prev, Index: i, Answer: true}
+		}
+		prev = m.Role
 	}
 	batch, err := h.newEntries(nil, a.reply.Messages)
 	if err != nil {
+		return err
+	}
+	if err := h.cutLong(batch); err != nil {
 		return err
 	}
 	var cut *Report
@@ -305,6 +355,8 @@ func (a *answer) append(at *Snapshot) error {
 	case h.endedLocked():
 		return ErrClosed
 	case len(batch) == 0:
+		h.sending = nil
+		a.reply.Queued = h.deliverLocked()
 		return nil
 	case !h.isAnswerDueLocked():
 		return &StaleError{ID: at.newestID(), Reason: "is what the answer is for, and no longer the end of the conversation; the answer is in the Reply"}
@@ -312,7 +364,9 @@ func (a *answer) append(at *Snapshot) error {
 	if _, err := h.appendLocked(batch); err != nil {
 		return err
 	}
-	cut = h.reportCutsLocked(batch)
+	if cut = h.reportCutsLocked(batch); cut != nil {
+		a.report(cut.clone())
+	}
 	a.reply.Messages = make([]Message, len(batch))
 	for i, e := range batch {
 		a.reply.Messages[i] = e.msg.clone()

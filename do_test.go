@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -199,6 +200,84 @@ func TestDo_AnswerIsRefused(t *testing.T) {
 	}
 }
 
+// An answer holds no message of the user's or of the system, whatever the policy
+// allows, and nothing is done with the rest of it.
+func TestDo_AnswerOfOthers(t *testing.T) {
+	for _, other := range []convo.Message{convo.User("and I say"), convo.System("s")} {
+		for at, msgs := range [][]convo.Message{{other}, {convo.Assistant("fine"), other}, {convo.Assistant("", callOf("c1")), convo.Result(callOf("c1"), strings.Repeat("r", 900)), other}} {
+			opts := &convo.Options{Roles: convo.Relaxed(), MaxResult: 100}
+			opts.Spill = func(context.Context, convo.ToolResult) (string, error) {
+				assert.Fail(t, "Spill was called")
+				return "", nil
+			}
+			h := tour(t, opts)
+			unchanged(t, h, func() {
+				reply, err := h.Do(t.Context(), saying(msgs...))
+				assert.Equal(t, msgs, reply.Messages)
+				previous := []convo.Role{convo.RoleUser, convo.RoleAssistant, convo.RoleTool}[at]
+				assert.Equal(t, &convo.RoleError{Attempted: other.Role, Previous: previous, Index: at, Answer: true}, err)
+			})
+		}
+	}
+}
+
+// Results of an answer that are cut as Append cuts them are in the reports.
+func TestDo_ReportsCuts(t *testing.T) {
+	var told []convo.Report
+	opts := &convo.Options{MaxResult: 100, OnCompaction: func(r convo.Report) { told = append(told, r) }}
+	h := historyOf(t, opts, convo.User("u"))
+	c := callOf("c1")
+	reply, err := h.Do(t.Context(), saying(convo.Assistant("", c), convo.Result(c, strings.Repeat("result ", 900)), convo.Assistant("so")))
+	require.NoError(t, err)
+	require.Len(t, reply.Reports, 1)
+	assert.Equal(t, convo.ReasonAppend, reply.Reports[0].Reason)
+	assert.Equal(t, []convo.ID{3}, reply.Reports[0].Cut)
+	assert.Equal(t, told, reply.Reports)
+	assert.Equal(t, []convo.ID{2, 3, 4}, reply.IDs)
+	assert.Less(t, len(reply.Messages[1].ToolResults()[0].Text()), 900)
+}
+
+// After an answer without messages the queue is delivered if a user message may
+// follow what was not answered. If not, it waits for an answer or for Rewind.
+func TestDo_NothingToAppendAndAQueue(t *testing.T) {
+	empty := func(h *convo.History) sendFunc {
+		return func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+			queue(t, h, "meanwhile", "and then")
+			return convo.Reply{Stop: convo.StopRefused}, nil
+		}
+	}
+	for name, policy := range policies() {
+		t.Run(name, func(t *testing.T) {
+			h := historyOf(t, &convo.Options{Roles: policy}, convo.User("look"))
+			reply, err := h.Do(t.Context(), empty(h))
+			require.NoError(t, err)
+			assert.Empty(t, reply.IDs)
+			if slices.Contains(policy.UserAfter, convo.RoleUser) {
+				assert.Equal(t, 2, reply.Queued)
+				assert.Zero(t, h.Status().Queued)
+				assert.Equal(t, []string{"look", "meanwhile", "and then"}, textsOf(h.Snapshot()))
+				return
+			}
+			assert.Zero(t, reply.Queued)
+			assert.Equal(t, 2, h.Status().Queued)
+			again := historyOf(t, &convo.Options{Roles: policy}, convo.User("look"))
+			queue(t, again, "meanwhile", "and then")
+			reply, err = again.Do(t.Context(), saying(convo.Assistant("answer")))
+			require.NoError(t, err)
+			assert.Equal(t, 2, reply.Queued, "behind the next answer")
+			_, err = h.Rewind(1)
+			require.NoError(t, err)
+			assert.Equal(t, []string{"meanwhile", "and then"}, textsOf(h.Snapshot()), "in place of what was not answered")
+		})
+	}
+	c := callOf("c1")
+	h := historyOf(t, nil, convo.User("look"), convo.Assistant("", c), convo.Result(c, "r"))
+	reply, err := h.Do(t.Context(), empty(h))
+	require.NoError(t, err)
+	assert.Equal(t, 2, reply.Queued, "a user message may follow a result")
+	assert.Equal(t, "uatuu", rolesOf(h))
+}
+
 func TestDo_NothingToAppend(t *testing.T) {
 	h := tour(t, bare())
 	n := h.Len()
@@ -217,7 +296,7 @@ func TestDo_StrangeUsage(t *testing.T) {
 	for _, tt := range []struct {
 		usage  convo.Usage
 		logged bool
-	}{{convo.Usage{}, false}, {convo.Usage{Input: -5}, true}, {convo.Usage{Input: 3, CacheRead: 9}, true}, {convo.Usage{Input: math.MaxInt}, false}} {
+	}{{convo.Usage{}, false}, {convo.Usage{Input: -5}, true}, {convo.Usage{Input: 3, CacheRead: 9}, true}, {convo.Usage{Input: math.MaxInt}, true}, {convo.Usage{Input: 5001}, true}} {
 		var logged bytes.Buffer
 		opts := windowOf(5000, nil)
 		opts.Logger = slog.New(slog.NewTextHandler(&logged, nil))
@@ -228,7 +307,7 @@ func TestDo_StrangeUsage(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, tt.usage, reply.Usage)
 		assert.Zero(t, h.Tokens().Measured)
-		assert.Equal(t, tt.logged, strings.Contains(logged.String(), "level=WARN msg=\"convo: usage of an answer left aside\" cause="), logged.String())
+		assert.Equal(t, tt.logged, strings.Contains(logged.String(), "level=WARN msg=\"convo: usage left aside\" cause="), logged.String())
 	}
 }
 
@@ -687,4 +766,64 @@ func ExampleHistory_Do() {
 	// 2 assistant: call search({"to":"Rome"})
 	// 3 tool: result of search(09:10 and 13:45)
 	// 4 assistant: At 09:10 and 13:45.
+}
+
+// A watchedContext calls a function each time somebody asks whether it has ended.
+type watchedContext struct {
+	context.Context
+	asked func()
+}
+
+func (c watchedContext) Err() error {
+	c.asked()
+	return c.Context.Err()
+}
+
+// A model or limits that are set between Prepare and the request are those that the
+// request is prepared for.
+func TestDo_ModelSetMeanwhile(t *testing.T) {
+	for name, set := range map[string]func(h *convo.History) error{
+		"another model": func(h *convo.History) error { return h.SetModel("other", convo.Limits{}) },
+		"a small one":   func(h *convo.History) error { return h.SetModel("small", convo.Limits{Window: 1000}) },
+		"small limits":  func(h *convo.History) error { return h.SetLimits(convo.Limits{Window: 1000}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for when := range 8 { // at each moment at which Do asks its ctx
+				h := historyOf(t, windowOf(4000, convo.Truncate{}))
+				for range 10 {
+					mustAppend(t, h, convo.User(strings.Repeat("word ", 100)), convo.Assistant(strings.Repeat("word ", 100)))
+				}
+				mustAppend(t, h, convo.User("and then?"))
+				n, sending := 0, false
+				ctx := watchedContext{t.Context(), func() {
+					if n == when && !sending {
+						assert.NoError(t, set(h))
+					}
+					n++
+				}}
+				_, err := h.Do(ctx, func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+					sending = true
+					assert.Equal(t, h.Snapshot().Model(), s.Model())
+					assert.LessOrEqual(t, s.Tokens(), h.Status().Limit)
+					return convo.Reply{Messages: []convo.Message{convo.Assistant("fine")}}, nil
+				})
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+// An answer that holds nothing but a call that was cut off leaves the question
+// without an answer, and the next error says how to go on.
+func TestDo_OnlyCut(t *testing.T) {
+	h := historyOf(t, nil, convo.User("delete the old logs"))
+	cut := convo.Reply{Cut: &convo.ToolCall{ID: "1", Name: "delete_all"}, Stop: convo.StopLength}
+	reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { return cut, nil })
+	require.NoError(t, err)
+	assert.Empty(t, reply.Messages)
+	assert.Equal(t, "delete_all", reply.Cut.Name)
+	_, err = h.Append(convo.User("well?"))
+	require.ErrorContains(t, err, "one whose answer holds no message, call Do again, or Rewind(1)")
+	rewind(t, h)
+	mustAppend(t, h, convo.User("well?"))
 }

@@ -43,7 +43,7 @@
 //
 // A [Message] has a role and ordered parts: [Text], [Reasoning], [ToolCall],
 // [ToolResult], [Media], [Opaque]. [System], [User], [Assistant], [Result] and
-// [ResultError] make the usual ones; [Builder] assembles one from the deltas of a
+// [ResultError] make the usual ones, [Message.WithReasoning] puts reasoning first; [Builder] assembles one from the deltas of a
 // stream. [History.Append] copies a message, replaces invalid UTF-8, and refuses
 // what no provider would take. Tool arguments and opaque blocks keep their bytes.
 //
@@ -81,7 +81,8 @@
 // ephemeral messages. The rest is removed oldest first, in whole exchanges. A
 // compaction starts when the request weighs more than the mark high, and brings it
 // down to the mark low in one step. Because one compaction frees much, compactions
-// are rare, and the provider's prompt cache stays useful in between. See [Limits].
+// are rare, and the provider's prompt cache stays useful in between. See [Limits];
+// [Ratios] makes them of shares of the window.
 //
 // No text of a tool result makes the next request impossible. Append cuts the
 // middle out of one that is longer than Options.MaxResult. When the floor alone is
@@ -91,7 +92,8 @@
 // [*FloorError], which names what is in the way.
 //
 // The original of a result that was cut or cleared goes to Options.Spill, and stays
-// in memory for summarizers within Options.KeepOriginals. [Report.Left] returns what
+// in memory for summarizers within Options.KeepOriginals. What was rewritten is
+// summarised as it stands. [Report.Left] returns what
 // left the view as it was, and [History.Undo] puts it back.
 //
 // [History.Prepare] and [History.CompactIfNeeded] check before each request, which
@@ -103,19 +105,23 @@
 // in the answer. All return a [Report] that says what was removed.
 //
 // A [CompactionStrategy] reads a snapshot and returns an [Edit]: entries to drop,
-// results to clear, a summary that stands for entries that were dropped. There
-// are [Truncate], [SlidingWindow], [ClearToolResults], [Summarize] and [Chain];
-// [StrategyFunc] makes a strategy of a function. The edit is checked against the
+// results to clear, entries to [Rewrite], a summary that stands for entries that
+// were dropped. There are [Truncate], [SlidingWindow], [ClearToolResults],
+// [Summarize] and [Chain]; [When] lets any of them start a compaction of its own
+// accord; [StrategyFunc] makes a strategy of a function. The edit is checked against the
 // conversation as it is when it is applied, and takes effect as a whole or not at
 // all: what was appended meanwhile stays, and what was pinned meanwhile is kept.
-// [History.Apply] and [History.SplicePrefix] take an edit made by hand.
+// [History.Apply] and [History.SplicePrefix] take an edit made by hand. Such an edit
+// may also rewrite the floor: redact a secret, for good with Rewrite.Forget, or take
+// an image out.
 //
 // [Summarize] has a [Summarizer] write the summary: a function that calls a model,
-// or [Extract], which needs none. The summary is not an entry. There is at most
+// or [Extract], which needs none. A summary that is empty, cut off, too long, or that
+// says the same words over and over is refused. The summary is not an entry. There is at most
 // one, and the next one updates it.
 //
 // [History.Pin] keeps an exchange word for word. [History.Rollback] goes back to a
-// snapshot, [History.Rewind] takes whole turns back, [History.AnswerOpenCalls]
+// snapshot, [History.Rewind] takes the newest turns back, [History.AnswerOpenCalls]
 // answers open calls that will not be run.
 //
 // Package wire writes a snapshot in the formats of the providers.
@@ -151,8 +157,9 @@
 //
 // A message is counted once, when it is appended, by a [Tokenizer]: [Heuristic],
 // the default, which needs no vocabulary; [Tiktoken], exact for OpenAI's models,
-// offline; or a [TokenizerFunc] of yours. [Overheads] says how many tokens
-// everything else takes; package wire has the rules of the providers.
+// offline; or a [TokenizerFunc] of yours. [History.Count] counts one beforehand.
+// [Overheads] says how many tokens everything else takes, and which reasoning is sent
+// at all; OverheadsFor in package wire has the rules of the providers.
 //
 // [History.RecordUsage] corrects the estimate by what the provider reported for
 // the snapshot that was sent:
@@ -172,14 +179,57 @@
 //
 // # Saving
 //
-// A Snapshot is JSON both ways, with IDs, pins, summary, calibration and the
-// messages that wait in the queue:
+// A [Store] keeps conversations, each under a key. [Open] returns the History that is
+// saved under one, or an empty one, and [History.Save] writes what has changed since,
+// in one record and one step. What Save has acknowledged survives a crash.
 //
-//	{"version": 1, "key": "abcdefgh", "last_id": 2, "turn": 1, "touched_turn": 0, "appended": 0,
+//	h, err := convo.Open(ctx, store, "42", opts)
+//	...                                    // append, compact, pin
+//	err = h.Save(ctx)                      // costs what is new; nothing, if nothing is
+//
+// The records of a key are its log: each holds what changed since the one before, and
+// now and then one holds everything, so that Open reads at most about three times what
+// the view weighs. Nothing in a log is ever changed. [Load] returns what an
+// earlier record left, which [History.Rollback] goes back to and Restore forks.
+//
+// Any number of processes may have the same conversation open. If another was faster,
+// Save returns a [*ConflictError] and writes nothing. [History.Reload] then takes over
+// what the other has saved, and puts what is in no record behind it:
+//
+//	err = h.Save(ctx)
+//	for errors.As(err, new(*convo.ConflictError)) {
+//		var refused []convo.Message
+//		if _, refused, err = h.Reload(ctx); len(refused) > 0 {
+//			return errors.New("please say that again")
+//		}
+//		if err == nil {
+//			err = h.Save(ctx)
+//		}
+//	}
+//
+// After any other error of Save the record may have been stored or not. Call Save
+// again: it finds out, and neither loses nor doubles anything.
+//
+// The log also is an archive: [History.Archive] yields every message that was ever
+// saved as it was appended, whatever compactions have made of it, with the summaries,
+// what rollbacks took back, and the lines of [History.Note]. [History.Prune] removes
+// old records. It does not wipe them: disks, journals and backups may still hold them,
+// and so does what stands in records that are kept. [History.Attach] saves a History that was made with New or
+// Restore. A History holds nothing open between calls, so a server may open one for
+// each request, or keep it until Status.Unsaved is 0 and let it go.
+//
+// # JSON
+//
+// A Snapshot is JSON both ways, with IDs, pins, summary, calibration, the messages
+// that wait in the queue, and what [History.SetMeta] was given, as title and meta:
+//
+//	{"version": 2, "key": "abcdefgh", "last_id": 2, "turn": 1, "touched_turn": 0, "appended": 0,
+//	 "title": "", "meta": "",
 //	 "calibration": {"model": "", "models": [
 //	   {"model": "", "ratio": 1, "weight": 0, "spread": 0, "seen": 0, "tokens": 0, "raw": 0,
 //	    "doubt": 0, "small_tokens": 0, "small_raw": 0}]},
-//	 "summary": {"text": "", "covers": [{"first": 1, "last": 1}], "updates": 0, "time": ""},
+//	 "summary": {"text": "", "covers": [{"first": 1, "last": 1}], "updates": 0, "time": "",
+//	   "usage": {"input": 0, "cache_read": 0, "cache_write": 0, "output": 0}, "model": ""},
 //	 "pins": [2], "system": [], "entries": [{"id": 2, "turn": 1, "time": "", "message": {}}], "queued": []}
 //
 // A message is
@@ -193,13 +243,17 @@
 //	  {"type": "opaque", "format": "", "json": "{}"}]}
 //
 // Each entry may have a field "missing", the tokens that were cut or cleared out of
-// its results, whose originals are not saved.
-// Empty fields are left out. Unknown fields and types, and a key that occurs twice
-// in one object, are errors. Arguments and opaque blocks are strings, so that
+// its results, whose originals are not saved, and a field "tools", true for a message
+// without calls or results whose turn had called a tool before.
+// Empty fields are left out. Unknown fields and types, a key that occurs twice
+// in one object, and a time that is not within the years 1678 to 2261 are errors.
+// Version 1, which has no title, no meta, and of a summary neither usage nor model, is
+// read too. Arguments and opaque blocks are strings, so that
 // their bytes stay. The calibration may be left out or ignored: it only makes
 // estimates better. What a History writes, [Restore] reads: it makes a History of
 // a snapshot, checks it, and repairs it when Options.Repair is set. It is also the
-// way to fork, and, with [NewSnapshot], to import.
+// way to fork, and, with [NewSnapshot], to import; Options.OnImport says where the
+// system messages and summaries of other systems go.
 //
 // # Costs
 //
@@ -225,8 +279,8 @@
 // until the deadline of ctx; then the next strategy in a [Chain] runs. When ctx
 // itself ends, nothing is removed.
 //
-// No lock is held while code of yours runs (strategy, summarizer, send, tokenizer, Pin,
-// Spill, Repair, OnCompaction, Logger), so it may call back. A panic in
+// No lock is held while code of yours runs (strategy, summarizer, send, tokenizer, Store, Pin,
+// Spill, Repair, OnImport, OnCompaction, Logger), so it may call back. A panic in
 // OnCompaction or Logger is ignored; any other becomes the operation's
 // [*PanicError]. There are no globals and no network. No goroutine outlives the
 // call that started it but that of CompactInBackground, which Close cancels and

@@ -8,16 +8,22 @@ import (
 	"time"
 )
 
-// An Edit is a plan: entries to drop, results to clear, and a summary to put in
-// place. It is made for a [Snapshot], and [History.Apply] checks it. The zero Edit
+// An Edit is a plan: entries to drop, results to clear, entries to rewrite, and a
+// summary to put in place. It is made for a [Snapshot], and [History.Apply] checks it. The zero Edit
 // changes nothing; a strategy returns it to decline.
 type Edit struct {
 	// Drop lists entries to remove. It must name whole exchanges, in any order.
 	Drop []ID
 
 	// Clear lists tool results whose content is to be replaced. A result in an
-	// entry that is also dropped is ignored.
+	// entry that is also dropped is ignored, unless Forget is set: then the
+	// report and Undo have it cleared.
 	Clear []Clear
+
+	// Rewrite gives entries other parts, each entry at most once. None of them
+	// may be named in Clear too. An entry that is also dropped is ignored,
+	// unless Forget is set: then the report and Undo have it rewritten.
+	Rewrite []Rewrite
 
 	// Summary replaces the summary. Nil leaves the summary as it is, and
 	// &Summary{} removes it.
@@ -42,8 +48,8 @@ type Clear struct {
 	Forget bool
 }
 
-// String returns how much the edit drops and clears, and the beginning of its
-// summary.
+// String returns how much the edit drops, clears and rewrites, and the beginning of
+// its summary.
 func (e Edit) String() string { return e.print(false) }
 
 // Format prints what String returns. The verb %+v prints the IDs of the entries and
@@ -58,7 +64,7 @@ func (e Edit) print(ids bool) string {
 		case ids:
 			parts = append(parts, what+" "+list())
 		default:
-			parts = append(parts, fmt.Sprintf("%s %d", what, n))
+			parts = append(parts, what+" "+grouped(n))
 		}
 	}
 	add("drop", len(e.Drop), func() string { return printRanges(rangesOf(slices.Sorted(slices.Values(e.Drop)))) })
@@ -66,6 +72,13 @@ func (e Edit) print(ids bool) string {
 		texts := make([]string, len(e.Clear))
 		for i, c := range e.Clear {
 			texts[i] = c.print(true)
+		}
+		return abbreviateList(texts)
+	})
+	add("rewrite", len(e.Rewrite), func() string {
+		texts := make([]string, len(e.Rewrite))
+		for i, r := range e.Rewrite {
+			texts[i] = r.print(true)
 		}
 		return abbreviateList(texts)
 	})
@@ -86,7 +99,9 @@ func (c Clear) print(ids bool) string {
 }
 
 // isZero reports whether the edit changes nothing.
-func (e Edit) isZero() bool { return len(e.Drop) == 0 && len(e.Clear) == 0 && e.Summary == nil }
+func (e Edit) isZero() bool {
+	return len(e.Drop) == 0 && len(e.Clear) == 0 && len(e.Rewrite) == 0 && e.Summary == nil
+}
 
 // hasSummary reports whether the edit puts a summary in place.
 func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "" }
@@ -99,11 +114,16 @@ func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "
 //
 // Apply returns an [*EditError] for an edit that names an entry that the snapshot
 // does not hold, part of an exchange, or something in the floor, and a
-// [*RefusedError] for a summary whose Stop is not StopDone. If the
+// [*RefusedError] for a summary whose Stop is not StopDone; whether the text repeats
+// itself is not looked at. Of the floor, it may rewrite all but pinned exchanges; see
+// [Rewrite]. If the
 // conversation has changed so that the edit no longer fits, the error is a
 // [*StaleError]: an entry that it names has left the view or become part of the
-// floor, or it has a summary and another one was put in place since. Append,
-// SetSystem, SetEphemeral, SetLimits and RecordUsage never make an edit stale.
+// floor, an entry to rewrite was changed since, or the edit has a summary and
+// another one was put in place since, or it has a summary and an entry that this
+// stands for was rewritten since, or a result in it was cleared with a text or
+// forgotten. Append, SetSystem, SetEphemeral, SetLimits
+// and RecordUsage never make an edit stale.
 func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
 	start := time.Now()
 	r, err := h.apply(at, e)
@@ -163,9 +183,12 @@ func (h *History) SplicePrefix(at *Snapshot, n int, summary string) (dropped int
 // nothing and does not call Options.Spill. The new snapshot belongs to no History,
 // so Apply, Rollback, RecordUsage and Recover refuse it. With returns an
 // [*EditError] for an edit that breaks a rule, as [History.Apply] does.
-func (s *Snapshot) With(e Edit) (_ *Snapshot, err error) {
+func (s *Snapshot) With(e Edit) (*Snapshot, error) { return s.with(e, false) }
+
+// with is With, for an edit that a strategy may have made.
+func (s *Snapshot) with(e Edit, byStrategy bool) (_ *Snapshot, err error) {
 	defer catch(&err, "Options.Tokenizer")
-	checked, err := checkEdit(&s.state, &e)
+	checked, err := checkEdit(&s.state, &e, byStrategy)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +216,7 @@ func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 		return r, err
 	}
 	if e.isZero() {
-		err := &wordedError{"the edit is empty; name entries to drop, results to clear, or a summary", ErrNoGain}
+		err := &wordedError{"the edit is empty; name entries to drop, results to clear, entries to rewrite, or a summary", ErrNoGain}
 		r.Outcome, r.Cause = OutcomeDeclined, err
 		return r, err
 	}

@@ -20,33 +20,43 @@ import (
 
 // A checkedEdit is an edit that breaks no rule for its snapshot.
 type checkedEdit struct {
+	at         *state         // the snapshot
 	drop       []ID           // in ascending order
 	covered    []ID           // those of drop that newSummary stands for
-	clears     []clearing     // in ascending order of entries, none of which is dropped
+	changes    []change       // in ascending order of entries; of dropped ones, what is to be forgotten
+	byStrategy bool           // so that it may not rewrite the floor
 	cuts       []replacement  // by the History, of results in the floor; in ascending order
 	newSummary *Summary       // nil: leave the summary as it is; empty: remove it
 	oldSummary *placedSummary // the summary in the snapshot
 }
 
-// A clearing holds what an edit clears in one entry.
-type clearing struct {
+// A change holds what an edit clears in one entry, or how it rewrites it.
+type change struct {
 	id    ID
 	texts []Clear
+
+	from   *entry // in the snapshot, to be rewritten; nil: results in it are cleared
+	msg    Message
+	forget bool // the original
 }
 
 // matches returns the Clear that applies to the result of a call, or nil.
-func (c *clearing) matches(callID string) *Clear {
-	for i := range slices.Backward(c.texts) { // the last one wins
-		if t := &c.texts[i]; t.CallID == "" || t.CallID == callID {
-			return t
+func (c *change) matches(callID string) (found *Clear) {
+	for _, t := range slices.Backward(c.texts) { // the last one wins
+		if t.CallID != "" && t.CallID != callID {
+			continue
 		}
+		if found == nil {
+			found = &t
+		}
+		found.Forget = found.Forget || t.Forget
 	}
-	return nil
+	return found
 }
 
 // checkEdit returns an *EditError if the edit breaks a rule for the view at.
-func checkEdit(at *state, e *Edit) (*checkedEdit, error) {
-	ed := &checkedEdit{drop: slices.Clone(e.Drop), oldSummary: at.summary}
+func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
+	ed := &checkedEdit{at: at, drop: slices.Clone(e.Drop), oldSummary: at.summary, byStrategy: byStrategy}
 	if !slices.IsSorted(ed.drop) {
 		slices.Sort(ed.drop)
 	}
@@ -55,6 +65,9 @@ func checkEdit(at *state, e *Edit) (*checkedEdit, error) {
 		return nil, err
 	}
 	if err := ed.checkClear(at, e.Clear); err != nil {
+		return nil, err
+	}
+	if err := ed.checkRewrite(at, e.Rewrite, byStrategy); err != nil {
 		return nil, err
 	}
 	if e.Summary == nil {
@@ -127,7 +140,7 @@ func unknownEntry(at *state, id ID) error {
 }
 
 // checkClear checks clears, which must name results outside the floor, and collects
-// them in ed.clears.
+// them in ed.changes.
 func (ed *checkedEdit) checkClear(at *state, clears []Clear) error {
 	clears = slices.Clone(clears)
 	slices.SortStableFunc(clears, func(a, b Clear) int { return cmp.Compare(a.ID, b.ID) })
@@ -144,14 +157,16 @@ func (ed *checkedEdit) checkClear(at *state, clears []Clear) error {
 		if rule := floor.rule(i); rule != "" {
 			return &EditError{Rule: "clears " + rule, ID: c.ID, CallID: c.CallID}
 		}
-		if _, dropped := slices.BinarySearch(ed.drop, c.ID); dropped {
+		if _, dropped := slices.BinarySearch(ed.drop, c.ID); dropped && !c.Forget {
 			continue
 		}
-		c.Text = text.Valid(c.Text)
-		if n := len(ed.clears); n == 0 || ed.clears[n-1].id != c.ID {
-			ed.clears = append(ed.clears, clearing{id: c.ID})
+		if c.Text = text.Valid(c.Text); c.Forget {
+			c.Text = strings.Clone(c.Text) // it may be a part of what is forgotten
 		}
-		last := &ed.clears[len(ed.clears)-1]
+		if n := len(ed.changes); n == 0 || ed.changes[n-1].id != c.ID {
+			ed.changes = append(ed.changes, change{id: c.ID})
+		}
+		last := &ed.changes[len(ed.changes)-1]
 		last.texts = append(last.texts, c)
 	}
 	return nil
@@ -168,14 +183,14 @@ func hasResult(e *entry, callID string) bool {
 
 // prepared holds what an edit puts in place, counted.
 type prepared struct {
-	clears    []replacement  // one for each of checkedEdit.clears
+	changes   []replacement  // one for each of checkedEdit.changes
 	summary   *placedSummary // nil: none
 	spillErrs []error        // why results are not cleared
 	unspilled []Clear        // these results
 }
 
-// A replacement is an entry, a copy of it with results cut or cleared, and the
-// original of the copy. It is zero if there is nothing to change.
+// A replacement is an entry, a copy of it that was cut, cleared or rewritten, and
+// the original of the copy. It is zero if there is nothing to change.
 type replacement struct {
 	from, to *entry
 	original *original
@@ -185,9 +200,9 @@ type replacement struct {
 // prepare makes and counts the texts that an edit puts in place, for the view now.
 // It runs the caller's code, so no lock may be held.
 func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepared {
-	p := &prepared{clears: make([]replacement, len(ed.clears))}
-	for i := range ed.clears {
-		c := &ed.clears[i]
+	p := &prepared{changes: make([]replacement, len(ed.changes))}
+	for i := range ed.changes {
+		c := &ed.changes[i]
 		k, ok := index(now.list, c.id)
 		if !ok {
 			continue // perform will return a StaleError
@@ -196,7 +211,11 @@ func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepar
 		if _, pinned := slices.BinarySearch(now.pins, from.head); pinned {
 			continue // perform will keep it
 		}
-		p.clears[i] = id.cleared(from, now.original(c.id), c, spill, p)
+		if c.from == nil {
+			p.changes[i] = id.cleared(from, now.original(c.id), c, spill, p)
+		} else if c.from == from { // otherwise perform will return a StaleError
+			p.changes[i] = id.rewritten(c, now.original(c.id))
+		}
 	}
 	if ed.newSummary != nil && ed.newSummary.Text != "" {
 		p.summary = &placedSummary{sum: *ed.newSummary, raw: id.summaryTokens(ed.newSummary.Text)}
@@ -208,7 +227,7 @@ func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepar
 // cleared returns the replacement of an entry with results cleared; o is its
 // original, nil if there is none. The copy does not keep what was cleared in
 // memory.
-func (id *identity) cleared(from *entry, o *original, c *clearing, spill *spiller, p *prepared) replacement {
+func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller, p *prepared) replacement {
 	was, o := id.forgotten(from, o, c)
 	to, next := was.replaced(o)
 	changed, written := false, false
@@ -249,6 +268,7 @@ func (id *identity) cleared(from *entry, o *original, c *clearing, spill *spille
 		return replacement{from, was, o, departed{was, was, o}}
 	}
 	if written {
+		to.edit.reads = to.edit
 		next.readTokens = id.message(&next.read)
 	}
 	to.tokens = id.message(&to.msg)
@@ -258,7 +278,7 @@ func (id *identity) cleared(from *entry, o *original, c *clearing, spill *spille
 
 // forgotten returns e with the results cleared whose originals are to be forgotten,
 // and its original without them. Both are as they were if there are none.
-func (id *identity) forgotten(e *entry, o *original, c *clearing) (*entry, *original) {
+func (id *identity) forgotten(e *entry, o *original, c *change) (*entry, *original) {
 	var to *entry
 	var next *original
 	for i, part := range e.msg.Parts {
@@ -272,10 +292,11 @@ func (id *identity) forgotten(e *entry, o *original, c *clearing) (*entry, *orig
 		}
 		if to == nil {
 			to, next = e.replaced(o)
+			to.edit.reads = to.edit
 			next.msg, next.read = next.msg.clone(), next.read.clone()
 			next.refs = maps.Clone(next.refs)
 		}
-		whole := next.msg.Parts[i].(ToolResult)
+		whole := next.read.Parts[i].(ToolResult)
 		switch {
 		case t.Text != "":
 			r.Parts = textParts(t.Text)
@@ -305,7 +326,8 @@ func (id *identity) forgotten(e *entry, o *original, c *clearing) (*entry, *orig
 // is changed, and a copy of o, the original of e, for the copy. o may be nil.
 func (e *entry) replaced(o *original) (*entry, *original) {
 	to := *e
-	to.msg, to.inline, to.edit = e.msg.clone(), [1]Part{}, new(edited)
+	to.msg, to.inline, to.edit = e.msg.clone(), [1]Part{}, &edited{reads: e.reads()}
+	to.edit.looks = to.edit
 	if o == nil {
 		return &to, newOriginal(e)
 	}
@@ -325,9 +347,9 @@ type editEffect struct {
 	dropped, cleared []ID
 	pinned           []ID // kept, because they were pinned meanwhile
 	summarised       []ID // dropped, and the summary stands for them
-	cut              []ID
-	newest           ID         // the newest entry that was dropped, cleared or cut
-	gone             []departed // what was dropped, cleared or cut, in ascending order
+	cut, rewritten   []ID
+	newest           ID         // the newest entry that was dropped or changed
+	gone             []departed // what was dropped or changed, in ascending order
 }
 
 // perform applies an edit to s, whose slices must be clipped. On an error, or if
@@ -337,8 +359,8 @@ func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
 	if ed.newSummary != nil && s.summary != ed.oldSummary {
 		return done, &StaleError{Reason: "another summary was put in place since; take a new snapshot"}
 	}
-	if len(ed.drop) > 0 || len(ed.clears) > 0 || len(ed.cuts) > 0 {
-		if err := s.rewrite(ed, p, &done); err != nil || done.retry {
+	if len(ed.drop) > 0 || len(ed.changes) > 0 || len(ed.cuts) > 0 {
+		if err := s.editList(ed, p, &done); err != nil || done.retry {
 			return done, err
 		}
 	}
@@ -386,19 +408,24 @@ func (done *editEffect) splitDropped(ed *checkedEdit) {
 	done.dropped = rest
 }
 
-// rewrite drops, clears and cuts entries of the list. Those behind the last entry
-// that the edit names are copied as they are.
-func (s *state) rewrite(ed *checkedEdit, p *prepared, done *editEffect) error {
-	drop, clears, cuts := ed.drop, ed.clears, ed.cuts
+// editList drops, clears, cuts and rewrites entries of the list. Those behind the
+// last entry that the edit names are copied as they are.
+func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
+	const changedSince = "was changed by another edit since; take a new snapshot"
+	drop, changes, cuts := ed.drop, ed.changes, ed.cuts
+	var covered []ID // by a summary
+	if p.summary != nil {
+		covered = ed.covered
+	}
 	originals, others := make([]*original, 0, len(s.originals)), s.originals
 	list := make([]*entry, 0, max(len(s.list)-len(drop), 0)+min(len(drop), 64))
 	done.dropped = make([]ID, 0, len(drop))
-	done.gone = make([]departed, 0, len(drop)+len(clears)+len(cuts))
+	done.gone = make([]departed, 0, len(drop)+len(changes)+len(cuts))
 	floor := s.floor()
 	raw, turns := s.listRaw, s.turns
 	turn, stays := 0, true // the current turn, and whether any entry of it stays
 	i := 0
-	for ; i < len(s.list) && len(drop)+len(clears)+len(cuts) > 0; i++ {
+	for ; i < len(s.list) && len(drop)+len(changes)+len(cuts) > 0; i++ {
 		e := s.list[i]
 		var o *original
 		if len(others) > 0 && others[0].id == e.id {
@@ -410,14 +437,16 @@ func (s *state) rewrite(ed *checkedEdit, p *prepared, done *editEffect) error {
 			}
 			turn, stays = e.turn, e.turn == 0
 		}
-		named := len(drop) > 0 && drop[0] == e.id
-		if named {
+		isDropped := len(drop) > 0 && drop[0] == e.id
+		if isDropped {
 			drop = drop[1:]
 		}
+		named := isDropped
 		var r *replacement
-		if len(clears) > 0 && clears[0].id == e.id {
-			r = &p.clears[len(ed.clears)-len(clears)]
-			clears = clears[1:]
+		var rewrites *entry // the one that the edit knows
+		if len(changes) > 0 && changes[0].id == e.id {
+			r, rewrites = &p.changes[len(ed.changes)-len(changes)], changes[0].from
+			changes = changes[1:]
 			named = true
 		}
 		isCut := len(cuts) > 0 && cuts[0].from.id == e.id
@@ -426,30 +455,47 @@ func (s *state) rewrite(ed *checkedEdit, p *prepared, done *editEffect) error {
 			cuts = cuts[1:]
 			named = true
 		}
+		if len(covered) > 0 && covered[0] == e.id {
+			covered = covered[1:]
+			if ed.at.find(e.id).reads() != e.reads() { // the summary tells what it held
+				return &StaleError{ID: e.id, Reason: changedSince}
+			}
+		}
 		if named {
 			switch {
 			case floor.pinned(i):
 				done.pinned = append(done.pinned, e.id)
-			case isCut && r.from != e:
-				return &StaleError{ID: e.id, Reason: "was changed by another edit since; take a new snapshot"}
+			case isCut && r.from != e, rewrites != nil && rewrites != e:
+				return &StaleError{ID: e.id, Reason: changedSince}
 			case isCut:
 				done.cut = append(done.cut, e.id)
 				done.changed, done.newest = true, e.id
 				done.gone = append(done.gone, departed{e, r.to, o})
 				raw += r.to.tokens - e.tokens
 				e, o = r.to, r.original
-			case floor.has(i):
+			case (isDropped || rewrites == nil || ed.byStrategy) && floor.has(i):
 				return &StaleError{ID: e.id, Reason: fmt.Sprintf("is %s by now, which no compaction removes; take a new snapshot", floor.rule(i))}
-			case r == nil:
+			case isDropped && (r == nil || r.from == nil || r.from == e):
+				was := departed{e, nil, o}
+				if r != nil && r.was.was != nil { // without what is to be forgotten
+					was.was, was.original = r.was.was, r.was.original
+				}
 				done.dropped = append(done.dropped, e.id)
-				done.gone = append(done.gone, departed{e, nil, o})
+				done.gone = append(done.gone, was)
 				raw -= e.tokens
 				s.touch(e, done)
 				continue
-			case r.from == nil: // nothing to clear, or Options.Spill failed
+			case r.from == nil && rewrites == nil: // nothing to clear, or Options.Spill failed
 			case r.from != e:
 				done.retry = true
 				return nil
+			case r.to == e: // as it was
+			case rewrites != nil:
+				done.rewritten = append(done.rewritten, e.id)
+				done.changed, done.newest = true, e.id
+				done.gone = append(done.gone, r.was)
+				raw += r.to.tokens - e.tokens
+				e, o = r.to, r.original
 			default:
 				done.cleared = append(done.cleared, e.id)
 				done.gone = append(done.gone, r.was)
@@ -470,8 +516,8 @@ func (s *state) rewrite(ed *checkedEdit, p *prepared, done *editEffect) error {
 		return &StaleError{ID: drop[0], Reason: gone}
 	case len(cuts) > 0:
 		return &StaleError{ID: cuts[0].from.id, Reason: gone}
-	case len(clears) > 0:
-		return &StaleError{ID: clears[0].id, Reason: gone}
+	case len(changes) > 0:
+		return &StaleError{ID: changes[0].id, Reason: gone}
 	}
 	if !stays && !(i < len(s.list) && s.list[i].turn == turn) {
 		turns--
@@ -480,7 +526,8 @@ func (s *state) rewrite(ed *checkedEdit, p *prepared, done *editEffect) error {
 	return nil
 }
 
-// touch records that e was dropped or cleared.
+// touch records that e was dropped or cleared. Cutting and rewriting take nothing
+// away from a turn, so that Rewind can take it back.
 func (s *state) touch(e *entry, done *editEffect) {
 	done.changed = true
 	done.newest = e.id // IDs ascend
@@ -505,7 +552,7 @@ type committer interface {
 // report, or returns an error and changes nothing. If noSpill is set, it does not call Options.Spill. It returns the
 // results that were not cleared because their originals could not be stored.
 func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, cuts []replacement, r *Report, noSpill bool, by committer) ([]Clear, error) {
-	ed, err := checkEdit(&at.state, e)
+	ed, err := checkEdit(&at.state, e, by != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -522,7 +569,7 @@ func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, cuts []re
 		if err != nil || !retry {
 			return p.unspilled, err
 		}
-		// Another edit has cleared a result meanwhile: prepare once more.
+		// Another edit has changed an entry meanwhile: prepare once more.
 	}
 }
 
@@ -537,8 +584,11 @@ func (h *History) prepareEdit(now *Snapshot, ed *checkedEdit, spill *spiller) (p
 func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, by committer) (retry bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.endedLocked() {
+	switch {
+	case h.endedLocked():
 		return false, ErrClosed
+	case ed.at.version < h.reloaded:
+		return false, errReloaded
 	}
 	h.measureBeforeLocked(r)
 	before := h.state.clipped()
@@ -570,9 +620,10 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, by committer) 
 		h.compacted = h.version
 	}
 	r.left = h.departureLocked(&before, done.gone)
+	h.editedLocked(&before, done.gone)
 
 	r.Outcome = OutcomeApplied
-	r.Cleared, r.Cut, r.Dropped, r.Summarised = done.cleared, done.cut, done.dropped, done.summarised
+	r.Cleared, r.Cut, r.Rewritten, r.Dropped, r.Summarised = done.cleared, done.cut, done.rewritten, done.dropped, done.summarised
 	r.SummaryDropped = before.summary != nil && next.summary == nil
 	if p.summary != nil && r.Usage == (Usage{}) {
 		r.Usage = p.summary.sum.Usage
@@ -593,7 +644,7 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, by committer) 
 }
 
 // commitLocked makes next, which an edit has made, the current view. newest is the
-// newest entry that the edit dropped or cleared.
+// newest entry that the edit dropped or changed.
 func (h *History) commitLocked(next state, newest ID) {
 	h.snap = nil
 	h.state = next

@@ -145,6 +145,7 @@ func TestApply_DroppingWhatCameBeforeTheFirstTurn(t *testing.T) {
 
 func TestApply_Stale(t *testing.T) {
 	all := convo.Edit{Drop: []convo.ID{2, 6}, Summary: &convo.Summary{Text: "late"}}
+	ofCalls := convo.Edit{Drop: []convo.ID{3, 4, 5}, Summary: &convo.Summary{Text: "late"}}
 	for _, tt := range []struct {
 		name  string
 		edit  convo.Edit
@@ -155,6 +156,22 @@ func TestApply_Stale(t *testing.T) {
 		{"floor by rollback, drop", convo.Edit{Drop: []convo.ID{2, 8}}, func(t *testing.T, h *convo.History) { rewind(t, h) }},
 		{"another summary", all, func(t *testing.T, h *convo.History) { apply(t, h, convo.Edit{Summary: &convo.Summary{Text: "first"}}) }},
 		{"another summary, to empty", convo.Edit{Summary: &convo.Summary{}}, func(t *testing.T, h *convo.History) { apply(t, h, convo.Edit{Summary: &convo.Summary{Text: "first"}}) }},
+		{"rewritten", all, func(t *testing.T, h *convo.History) { apply(t, h, rewriteOf(6, convo.Text("x"))) }},
+		{"rewritten and pinned", all, func(t *testing.T, h *convo.History) {
+			apply(t, h, rewriteOf(6, convo.Text("x")))
+			require.NoError(t, h.Pin(6))
+		}},
+		{"the original forgotten", ofCalls, func(t *testing.T, h *convo.History) {
+			apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 4}}})
+			apply(t, h, forgetting(4, find(t, h, 4).Message.Parts...))
+		}},
+		{"cleared with a text", ofCalls, func(t *testing.T, h *convo.History) {
+			apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 4, Text: "x"}}})
+			apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 4, Text: "y"}}})
+		}},
+		{"forgotten", ofCalls, func(t *testing.T, h *convo.History) {
+			apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 4, Forget: true}}})
+		}},
 		{"taken back", convo.Edit{Drop: []convo.ID{8}}, func(t *testing.T, h *convo.History) { _, _ = h.Rewind(2) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -178,6 +195,39 @@ func TestApply_Stale(t *testing.T) {
 			assert.ErrorIs(t, err, convo.ErrStale)
 			_, err = h.SplicePrefix(s, 3, "s")
 			assert.ErrorIs(t, err, convo.ErrStale)
+		})
+	}
+}
+
+// A summary may take the place of entries that were changed since it was planned, if a
+// summarizer reads of them what it did, or if it does not stand for them.
+func TestApply_SummaryOfWhatWasChanged(t *testing.T) {
+	of := func(first, last convo.ID) *convo.Summary {
+		return &convo.Summary{Text: "s", Covers: []convo.Range{{First: first, Last: last}}}
+	}
+	for name, tt := range map[string]struct {
+		edit  convo.Edit
+		since func(h *convo.History)
+	}{
+		"cleared": {convo.Edit{Drop: []convo.ID{3, 4, 5}, Summary: of(3, 5)}, func(h *convo.History) {
+			apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 4}}})
+		}},
+		"undone": {convo.Edit{Drop: []convo.ID{6}, Summary: of(6, 6)}, func(h *convo.History) {
+			require.NoError(t, h.Undo(apply(t, h, rewriteOf(6, convo.Text("x")))))
+		}},
+		"not covered": {convo.Edit{Drop: []convo.ID{2, 6}, Summary: of(2, 2)}, func(h *convo.History) {
+			apply(t, h, rewriteOf(6, convo.Text("x")))
+		}},
+		"no summary": {convo.Edit{Drop: []convo.ID{2, 6}}, func(h *convo.History) {
+			apply(t, h, rewriteOf(6, convo.Text("x")))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := tour(t, nil)
+			at := h.Snapshot()
+			tt.since(h)
+			_, err := h.Apply(at, tt.edit)
+			require.NoError(t, err)
 		})
 	}
 }

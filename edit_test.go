@@ -101,7 +101,7 @@ func TestApply_ZeroEditDeclines(t *testing.T) {
 	unchanged(t, h, func() {
 		r, err := h.Apply(h.Snapshot(), convo.Edit{})
 		require.ErrorIs(t, err, convo.ErrNoGain)
-		assert.EqualError(t, err, "convo: the edit is empty; name entries to drop, results to clear, or a summary")
+		assert.EqualError(t, err, "convo: the edit is empty; name entries to drop, results to clear, entries to rewrite, or a summary")
 		assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
 		assert.True(t, r.Fits)
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -28,16 +29,22 @@ var (
 
 	// ErrBudget is matched by a [BudgetError].
 	ErrBudget = errors.New("convo: budget exhausted")
+
+	// ErrNoStore is returned by the methods of a [History] that save or read
+	// what was saved, when it was not opened from a [Store]. Use Open, or call
+	// Attach.
+	ErrNoStore = errors.New("convo: the history has no store; use Open, or call Attach")
 )
 
 // Errors of a compaction.
 var (
 	// ErrReentrant is returned when code that runs inside a compaction of a
 	// [History], such as a strategy or a summarizer, starts another compaction
-	// of the same History, waits for one or calls Do, and when the send of a Do
-	// calls Do. Such a call is recognised by its ctx: the one that the code was
+	// of the same History, waits for one or calls Do, when the send of a Do
+	// calls Do, and when a Store saves or reloads the History that has called
+	// it. Such a call is recognised by its ctx: the one that the code was
 	// given, or one derived from it, even after the compaction has ended.
-	ErrReentrant = errors.New("convo: called from inside a compaction, or the send of a Do, of the same History; call it when that has returned")
+	ErrReentrant = errors.New("convo: called from inside a compaction, the send of a Do or a Store of the same History; call it when that has returned")
 
 	// ErrNoGain says that a compaction was declined because there was nothing
 	// to remove, or too little to be worth it. [History.Apply] returns it for an
@@ -87,11 +94,14 @@ type ValueError struct {
 }
 
 func (e *ValueError) Error() string {
-	format := "convo: %s is %v, want %s"
-	if _, ok := e.Value.(string); ok {
-		format = "convo: %s is %q, want %s"
+	value := fmt.Sprint(e.Value)
+	switch v := e.Value.(type) {
+	case string:
+		value = strconv.Quote(v)
+	case int:
+		value = grouped(v)
 	}
-	return fmt.Sprintf(format, e.Name, e.Value, e.Want)
+	return fmt.Sprintf("convo: %s is %s, want %s", e.Name, value, e.Want)
 }
 
 // A MessageError says what is wrong with the content of one message.
@@ -109,23 +119,29 @@ func (e *MessageError) Error() string {
 	return fmt.Sprintf("convo: message %d (%s), part %d: %s", e.Index, roleName(e.Role), e.Part, e.Reason)
 }
 
-// A RoleError says that the [RolePolicy] does not allow a role where the message
-// stands.
+// A RoleError says that a message of this role may not stand where it does, by the
+// [RolePolicy] or because it is in an answer.
 type RoleError struct {
 	Attempted Role // of the message
 	Previous  Role // of the message before it; RoleNone if there is none
 	Index     int  // position in the batch or list, from 0
+
+	// Answer is set for a message of an answer given to Do, which may hold
+	// assistant messages and results only, whatever the RolePolicy says.
+	Answer bool
 }
 
 func (e *RoleError) Error() string {
 	remedy := "set Options.Roles to allow it"
 	switch {
+	case e.Answer:
+		remedy = "give user messages to Queue, or append them when Do has returned; SetSystem takes system messages"
 	case e.Attempted == RoleSystem:
 		remedy = "system messages come first, and SetSystem replaces them"
 	case e.Attempted == RoleUser && e.Previous == RoleUser && e.Index > 0:
 		remedy = "put both into one message, or set Options.Roles to Relaxed() to allow it"
 	case e.Attempted == RoleUser && e.Previous == RoleUser:
-		remedy = "after a failed request, call Rewind(1) to take back the unanswered message"
+		remedy = "after a failed request, or one whose answer holds no message, call Do again, or Rewind(1) to take back the unanswered message"
 	case e.Attempted == RoleAssistant && e.Previous == RoleAssistant:
 		remedy = "put both into one message, or append what the user said in between, or set Options.Roles to Relaxed() to allow it"
 	case e.Attempted == RoleAssistant && (e.Previous == RoleNone || e.Previous == RoleSystem):
@@ -136,6 +152,9 @@ func (e *RoleError) Error() string {
 
 // fault returns what is wrong, without the position and the remedy.
 func (e *RoleError) fault() string {
+	if e.Answer {
+		return fmt.Sprintf("role %s may not be in an answer", roleName(e.Attempted))
+	}
 	if e.Previous == RoleNone {
 		return fmt.Sprintf("role %s may not come first", roleName(e.Attempted))
 	}
@@ -162,6 +181,10 @@ func (e *PairError) Error() string {
 		s += "; leave the ID empty to have one made"
 	case ErrAmbiguous:
 		s += "; make it with Result, or append the results of all open calls at once, in their order"
+	case ErrAnswered:
+		s += "; leave it out, or take the first result back with Rollback"
+	case ErrNoOpenCall:
+		s += "; make it with Result for a call of the newest assistant message, or leave it out"
 	}
 	return s
 }
@@ -170,13 +193,17 @@ func (e *PairError) Error() string {
 func (e *PairError) fault() string {
 	if e.Err == ErrAmbiguous {
 		const most = 8
-		calls := fmt.Sprintf("%q", e.Calls[:min(len(e.Calls), most)])
-		if more := len(e.Calls) - most; more > 0 {
-			calls += fmt.Sprintf(" and %d more", more)
+		short := slices.Clone(e.Calls[:min(len(e.Calls), most)])
+		for i, id := range short {
+			short[i] = abbreviate(id)
 		}
-		return fmt.Sprintf("result without an ID could answer the calls %s (tool %q)", calls, e.Name)
+		calls := fmt.Sprintf("%q", short)
+		if more := len(e.Calls) - most; more > 0 {
+			calls += fmt.Sprintf(" and %s more", grouped(more))
+		}
+		return fmt.Sprintf("result without an ID could answer the calls %s (tool %q)", calls, abbreviate(e.Name))
 	}
-	return fmt.Sprintf("%s (id %q, tool %q)", withoutPrefix(e.Err), e.CallID, e.Name)
+	return fmt.Sprintf("%s (id %q, tool %q)", withoutPrefix(e.Err), abbreviate(e.CallID), abbreviate(e.Name))
 }
 
 // Unwrap returns e.Err.
@@ -193,8 +220,8 @@ func (e *IDError) Is(target error) bool { return target == ErrNotFound }
 
 // A StaleError says why a [Snapshot] does not match the [History] that it was
 // given to: it is nil, another History or none made it, a rollback has since taken
-// back an entry or undone an edit that it shows, or what an edit names is not as it
-// was. It matches [ErrStale].
+// back an entry or undone an edit that it shows, Reload has since brought in other
+// entries, or what an edit names is not as it was. It matches [ErrStale].
 type StaleError struct {
 	Reason string // in words, with what to do
 	ID     ID     // of the entry that Reason is about; 0 if it is about none
@@ -221,7 +248,7 @@ func isStale(err error) bool {
 type EditError struct {
 	Rule   string // what the edit does against the rules, in words
 	ID     ID     // of the entry at fault; 0 if no entry is
-	CallID string // of the result at fault, for a Clear
+	CallID string // of the call or result at fault
 }
 
 func (e *EditError) Error() string {
@@ -242,7 +269,7 @@ type BudgetError struct {
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("convo: budget exhausted: need %d tokens, %d are free; release a Reservation or compact a History that uses the budget", e.Need, e.Free)
+	return fmt.Sprintf("convo: budget exhausted: need %s tokens, %s are free; release a Reservation or compact a History that uses the budget", grouped(e.Need), grouped(e.Free))
 }
 
 // Is reports whether target is [ErrBudget].
@@ -251,7 +278,8 @@ func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
 // A FloorError says that the floor, which no compaction removes, exceeds the
 // limit, and that cutting tool results does not help, so no strategy was run.
 // Its text names the shares, the largest first, each with what makes it
-// smaller.
+// smaller when the remedies are followed in this order. It leaves out shares of
+// less than 2 % of Limit.
 //
 // All figures are upper bounds in tokens. The shares add up to Floor. An entry
 // that belongs to several counts in Pinned if a compaction could drop it, or cut
@@ -265,52 +293,110 @@ type FloorError struct {
 
 	// The shares of Floor.
 	System    int // system messages
-	Newest    int // the newest exchange
-	Round     int // tool calls and results that no assistant message has followed yet, behind which user messages came
+	Newest    int // the newest exchange, without its calls
+	Round     int // a tool round that no assistant message has followed yet, behind which user messages came, without its calls
+	Calls     int // the tool calls of the newest exchange and of Round, with their arguments
 	Users     int // the other user messages of the newest turn, and those of the turn of Round
 	Pinned    int // pinned exchanges
 	Ephemeral int // ephemeral messages
 	Tools     int // tool definitions, and whatever else a request carries beside messages
 
 	NewestRole Role // of the message that the newest exchange begins with
+
+	// ToolsReported says that Tools is what usage reports have shown, which only
+	// the next report makes less. The text names them last then.
+	ToolsReported bool
+
+	// RewindRound and RewindUsers are how many calls of Rewind(1) take Round and
+	// all of Users back. The first call takes Newest back.
+	RewindRound, RewindUsers int
+
+	// Queued is how many messages wait in the queue. Rewind would append them in
+	// the place of what it takes back, so the text says to call Unqueue first.
+	Queued int
+}
+
+// takeBack says how to take something back with so many calls of Rewind(1), of
+// which done were named before.
+func (e *FloorError) takeBack(what string, calls int, done *int) string {
+	more := calls - *done
+	first := *done == 0
+	*done = max(*done, calls)
+	s := "Rewind"
+	switch {
+	case more <= 0:
+		return "that takes " + what + " back too"
+	case more > 1 && first:
+		s = fmt.Sprintf("Rewind(1), called %d times,", more)
+	case more > 1:
+		s = fmt.Sprintf("Rewind(1), called %d times more,", more)
+	case !first:
+		s = "Rewind again"
+	}
+	if e.Queued > 0 && first {
+		s = "call Unqueue, then " + s
+	}
+	return s + " takes " + what + " back"
 }
 
 func (e *FloorError) Error() string {
-	newest := "the newest exchange holds %s: Rewind takes it back"
-	switch e.NewestRole {
-	case RoleUser:
-		newest = "the newest user message holds %s: Rewind takes it back"
-	case RoleAssistant:
-		newest = "the newest assistant message and its results hold %s, though results may be cut: Rewind takes the turn back"
+	newest := "the newest exchange holds"
+	switch {
+	case e.NewestRole == RoleUser:
+		newest = "the newest user message holds"
+	case e.NewestRole == RoleAssistant && e.Calls > 0:
+		newest = "the newest assistant message and its results hold"
+	case e.NewestRole == RoleAssistant:
+		newest = "the newest assistant message holds"
 	}
-	users := "other user messages of the newest turn hold %s: Rewind takes it back"
-	if e.Round > 0 { // the round's turn is the one before the newest
-		users = "other user messages of the two newest turns hold %s: Rewind(2) takes them back"
+	users, calls := "other user messages of the newest turn hold", "the arguments of the newest calls hold"
+	rewindCalls := 1
+	if e.RewindRound > 0 { // the round's turn is the one before the newest
+		users, calls = "other user messages of the two newest turns hold", "the arguments of unanswered calls hold"
+		rewindCalls = e.RewindRound
 	}
 	type share struct {
 		tokens int
 		text   string
+		remedy string // empty: Rewind
+		calls  int    // of Rewind(1)
+		what   string // these take back
+	}
+	tools := share{tokens: e.Tools, text: "tool definitions and the like hold", remedy: "define fewer tools, and lower Limits.Tools"}
+	if e.ToolsReported {
+		tools.text, tools.remedy = "tool definitions and the like hold, by usage reports,", "define fewer tools"
 	}
 	shares := []share{
-		{e.System, "system messages hold %s: SetSystem replaces them"},
-		{e.Newest, newest},
-		{e.Round, "unanswered tool calls and results hold %s, though results may be cut: Rewind(2) takes their turn back"},
-		{e.Users, users},
-		{e.Pinned, "pinned exchanges hold %s: Unpin them"},
-		{e.Ephemeral, "ephemeral messages hold %s: SetEphemeral replaces them"},
-		{e.Tools, "tool definitions and the like hold %s: define fewer tools"},
-		{e.Room, "Fit is to reserve %s: reserve less"},
+		{tokens: e.System, text: "system messages hold", remedy: "SetSystem replaces them"},
+		{tokens: e.Newest, text: newest, calls: 1, what: "it"},
+		{tokens: e.Calls, text: calls, calls: rewindCalls, what: "them"},
+		{tokens: e.Round, text: "unanswered tool results hold", calls: e.RewindRound, what: "them"},
+		{tokens: e.Users, text: users, calls: e.RewindUsers, what: "them"},
+		{tokens: e.Pinned, text: "pinned exchanges hold", remedy: "Unpin them"},
+		{tokens: e.Ephemeral, text: "ephemeral messages hold", remedy: "SetEphemeral replaces them"},
+		{tokens: e.Room, text: "Fit is to reserve", remedy: "reserve less"},
+	}
+	if !e.ToolsReported {
+		shares = append(shares, tools)
 	}
 	slices.SortStableFunc(shares, func(a, b share) int { return cmp.Compare(b.tokens, a.tokens) })
+	if e.ToolsReported {
+		shares = append(shares, tools)
+	}
 	var s strings.Builder
 	fmt.Fprintf(&s, "convo: cannot fit: %s protected", grouped(e.Floor))
 	if e.Room > 0 {
 		fmt.Fprintf(&s, " + %s reserved", grouped(e.Room))
 	}
 	fmt.Fprintf(&s, " tokens exceed limit %s: ", grouped(e.Limit))
-	for _, share := range shares {
-		if share.tokens > 0 {
-			fmt.Fprintf(&s, share.text+"; ", grouped(share.tokens))
+	done := 0
+	for i, share := range shares {
+		if i == 0 || share.tokens > 0 && share.tokens >= e.Limit/50 {
+			remedy := share.remedy
+			if remedy == "" {
+				remedy = e.takeBack(share.what, share.calls, &done)
+			}
+			fmt.Fprintf(&s, "%s %s: %s; ", share.text, grouped(share.tokens), remedy)
 		}
 	}
 	if e.Pool {
@@ -334,16 +420,16 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	s := fmt.Sprintf("convo: cannot fit: %d tokens", e.Need)
+	s := fmt.Sprintf("convo: cannot fit: %s tokens", grouped(e.Need))
 	if e.Compacted {
 		s += " after compaction"
 	}
 	remedy := "end the strategy with Truncate in a Chain, or raise Limits.Window"
 	if e.Room > 0 {
-		s += fmt.Sprintf(" + %d reserved", e.Room)
+		s += fmt.Sprintf(" + %s reserved", grouped(e.Room))
 		remedy = "reserve less, or " + remedy
 	}
-	s += fmt.Sprintf(" exceed limit %d; ", e.Limit)
+	s += fmt.Sprintf(" exceed limit %s; ", grouped(e.Limit))
 	if e.Err != nil {
 		s += withoutPrefix(e.Err) + "; "
 	}
@@ -354,7 +440,13 @@ func (e *LimitError) Error() string {
 func (e *LimitError) Unwrap() error { return e.Err }
 
 // A RefusedError says why the result of a strategy or a summarizer was not
-// used.
+// used. A summary is refused if it is empty, its Stop is not StopDone, it is longer
+// than was asked for, the edit that brings it frees too little, or it was written
+// by a model and repeats itself: it ends in a stretch in which the same words or
+// numbers stand four times or more in a row, or at least four fifths of it are
+// stretches of the same words, numbers or signs, each of 200 bytes and a sixteenth of
+// the text or more. White space does not matter. Lists of similar lines do not repeat
+// themselves, nor do equal rows of a table with other text behind them.
 type RefusedError struct {
 	Reason string // in words
 }
@@ -390,6 +482,51 @@ func (e *SnapshotError) Error() string {
 // Unwrap returns e.Err.
 func (e *SnapshotError) Unwrap() error { return e.Err }
 
+// A ConflictError says that somebody else has added to the log of a conversation,
+// has deleted it, or has begun one under the same key. [History.Reload] takes over
+// what they have saved.
+type ConflictError struct {
+	Key  string
+	Have uint64 // Seq of the newest record in the store; 0: there is none
+	Want uint64 // Seq of the record that was to be added
+	ID   string // of the newest record in the store; empty: there is none
+}
+
+func (e *ConflictError) Error() string {
+	switch {
+	case e.Have == 0:
+		return fmt.Sprintf("convo: save %q: record %d has no log to follow; it was deleted, and Attach begins a new one", e.Key, e.Want)
+	case e.Want == 1:
+		return fmt.Sprintf("convo: save %q: the key is in use; Open it, or choose another key", e.Key)
+	}
+	return fmt.Sprintf("convo: save %q as record %d: another has saved record %d; call Reload, then Save", e.Key, e.Want, e.Have)
+}
+
+// A DamageError says that the log of a conversation is damaged. What stands before
+// the damage can be read: [Load] the Seq, [Restore] it, and [History.Attach] it to
+// another key.
+type DamageError struct {
+	Key    string
+	Offset int64  // where in a file, in bytes; -1: not known
+	Seq    uint64 // of the last good record; 0: none
+	Err    error  // what is wrong
+}
+
+func (e *DamageError) Error() string {
+	at := ""
+	if e.Offset >= 0 {
+		at = fmt.Sprintf(" at byte %d", e.Offset)
+	}
+	way := "no record before it is good"
+	if e.Seq > 0 {
+		way = fmt.Sprintf("Load record %d, Restore it, and Attach it to another key", e.Seq)
+	}
+	return fmt.Sprintf("convo: the log of %q is damaged%s: %s; %s", e.Key, at, withoutPrefix(e.Err), way)
+}
+
+// Unwrap returns e.Err.
+func (e *DamageError) Unwrap() error { return e.Err }
+
 // A PanicError reports a panic in code of the caller's, such as a strategy, a
 // tokenizer or Options.Pin.
 type PanicError struct {
@@ -401,7 +538,13 @@ type PanicError struct {
 	Value any // the argument of panic
 }
 
-func (e *PanicError) Error() string { return fmt.Sprintf("convo: panic in %s: %v", e.In, e.Value) }
+func (e *PanicError) Error() string {
+	value := e.Value
+	if err, ok := value.(error); ok {
+		value = withoutPrefix(err)
+	}
+	return fmt.Sprintf("convo: panic in %s: %v", e.In, value)
+}
 
 // Unwrap returns Value if it is an error, and nil otherwise.
 func (e *PanicError) Unwrap() error {
@@ -426,6 +569,23 @@ type wordedError struct {
 func (e *wordedError) Error() string { return "convo: " + e.text }
 
 func (e *wordedError) Unwrap() error { return e.err }
+
+// errorf is fmt.Errorf for a text around other errors: it begins with the only
+// "convo: ". It wraps all errors that it is given.
+func errorf(format string, args ...any) error {
+	var wrapped []error
+	for i, a := range args {
+		if err, ok := a.(error); ok {
+			wrapped = append(wrapped, err)
+			args[i] = withoutPrefix(err)
+		}
+	}
+	e := &wordedError{text: fmt.Sprintf(strings.ReplaceAll(format, "%w", "%s"), args...), err: wrapped[0]}
+	if len(wrapped) > 1 {
+		e.err = errors.Join(wrapped...)
+	}
+	return e
+}
 
 // matches is errors.Is for an error of the caller's, whose methods may panic: then
 // it does not match.

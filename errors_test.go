@@ -3,6 +3,8 @@ package convo_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,28 +27,75 @@ func TestErrors_Texts(t *testing.T) {
 		`convo: message 0: a call has no result yet (id "c", tool "f"); append its result first, or give it up with AnswerOpenCalls`:                                   &convo.PairError{Err: convo.ErrOpenCalls, CallID: "c", Name: "f"},
 		`convo: snapshot entry 2 (ID 4): a call has no result yet (id "c", tool "f"); Options.Repair makes Restore repair it`:                                          &convo.SnapshotError{Index: 2, ID: 4, Err: &convo.PairError{Err: convo.ErrOpenCalls, CallID: "c", Name: "f", Index: 2}},
 		`convo: snapshot entry 2 (ID 4): role "user" may not follow "user"; Options.Repair makes Restore repair it`:                                                    &convo.SnapshotError{Index: 2, ID: 4, Err: &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser, Index: 2}},
-		`convo: Tiktoken model is "", want a name`:                       &convo.ValueError{Name: "Tiktoken model", Value: "", Want: "a name"},
-		`convo: message 3: call already has a result (id "c", tool "f")`: &convo.PairError{Err: convo.ErrAnswered, CallID: "c", Name: "f", Index: 3},
-		"convo: entry 9 is not in the view":                              &convo.IDError{ID: 9},
-		"convo: edit: r":                                                 &convo.EditError{Rule: "r"},
-		"convo: edit: r (entry 1)":                                       &convo.EditError{Rule: "r", ID: 1},
-		`convo: edit: r (entry 1) (call "c")`:                            &convo.EditError{Rule: "r", ID: 1, CallID: "c"},
+		`convo: Tiktoken model is "", want a name`: &convo.ValueError{Name: "Tiktoken model", Value: "", Want: "a name"},
+		`convo: message 1: role "user" may not be in an answer; give user messages to Queue, or append them when Do has returned; SetSystem takes system messages`:            &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleAssistant, Index: 1, Answer: true},
+		`convo: message 0: result answers no call of the newest exchange (id "c", tool "f"); make it with Result for a call of the newest assistant message, or leave it out`: &convo.PairError{Err: convo.ErrNoOpenCall, CallID: "c", Name: "f"},
+		`convo: message 3: call already has a result (id "c", tool "f"); leave it out, or take the first result back with Rollback`:                                           &convo.PairError{Err: convo.ErrAnswered, CallID: "c", Name: "f", Index: 3},
+		"convo: entry 9 is not in the view":   &convo.IDError{ID: 9},
+		"convo: edit: r":                      &convo.EditError{Rule: "r"},
+		"convo: edit: r (entry 1)":            &convo.EditError{Rule: "r", ID: 1},
+		`convo: edit: r (entry 1) (call "c")`: &convo.EditError{Rule: "r", ID: 1, CallID: "c"},
 		"convo: budget exhausted: need 5 tokens, 2 are free; release a Reservation or compact a History that uses the budget": &convo.BudgetError{Need: 5, Free: 2},
 		"convo: refused: the summary is empty":         &convo.RefusedError{Reason: "the summary is empty"},
 		"convo: snapshot: nil snapshot":                &convo.SnapshotError{Index: -1, Err: errors.New("nil snapshot")},
 		"convo: snapshot entry 0 (ID 4): refused: why": &convo.SnapshotError{ID: 4, Err: &convo.RefusedError{Reason: "why"}},
 		"convo: panic in Trigger: boom":                &convo.PanicError{In: "Trigger", Value: "boom"},
-		`convo: message 0: role "user" may not follow "user"; after a failed request, call Rewind(1) to take back the unanswered message`:                                                  &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser},
-		`convo: message 1: role "user" may not follow "user"; put both into one message, or set Options.Roles to Relaxed() to allow it`:                                                    &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser, Index: 1},
-		`convo: message 1: role "system" may not follow "user"; system messages come first, and SetSystem replaces them`:                                                                   &convo.RoleError{Attempted: convo.RoleSystem, Previous: convo.RoleUser, Index: 1},
-		`convo: message 1: role "assistant" may not follow "assistant"; put both into one message, or append what the user said in between, or set Options.Roles to Relaxed() to allow it`: &convo.RoleError{Attempted: convo.RoleAssistant, Previous: convo.RoleAssistant, Index: 1},
-		`convo: message 1: role "user" may not follow "tool"; set Options.Roles to allow it`:                                                                                               &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleTool, Index: 1},
+		`convo: message 0: role "user" may not follow "user"; after a failed request, or one whose answer holds no message, call Do again, or Rewind(1) to take back the unanswered message`: &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser},
+		`convo: message 1: role "user" may not follow "user"; put both into one message, or set Options.Roles to Relaxed() to allow it`:                                                      &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser, Index: 1},
+		`convo: message 1: role "system" may not follow "user"; system messages come first, and SetSystem replaces them`:                                                                     &convo.RoleError{Attempted: convo.RoleSystem, Previous: convo.RoleUser, Index: 1},
+		`convo: message 1: role "assistant" may not follow "assistant"; put both into one message, or append what the user said in between, or set Options.Roles to Relaxed() to allow it`:   &convo.RoleError{Attempted: convo.RoleAssistant, Previous: convo.RoleAssistant, Index: 1},
+		`convo: message 1: role "user" may not follow "tool"; set Options.Roles to allow it`:                                                                                                 &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleTool, Index: 1},
 		"convo: stale snapshot: r":         &convo.StaleError{Reason: "r"},
 		"convo: stale snapshot: entry 3 r": &convo.StaleError{Reason: "r", ID: 3},
 		"convo: cannot fit: 9 tokens after compaction exceed limit 8; end the strategy with Truncate in a Chain, or raise Limits.Window": &convo.LimitError{Need: 9, Limit: 8, Compacted: true},
-		"convo: cannot fit: 9 tokens exceed limit 8; end the strategy with Truncate in a Chain, or raise Limits.Window":                  &convo.LimitError{Need: 9, Limit: 8},
+		"convo: cannot fit: 9,153 tokens exceed limit 7,000; end the strategy with Truncate in a Chain, or raise Limits.Window":          &convo.LimitError{Need: 9153, Limit: 7000},
+		"convo: Limits.Tools is -128,000, want 0 or more":                                                               &convo.ValueError{Name: "Limits.Tools", Value: -128_000, Want: "0 or more"},
+		"convo: cannot fit: 9 tokens exceed limit 8; end the strategy with Truncate in a Chain, or raise Limits.Window": &convo.LimitError{Need: 9, Limit: 8},
 	} {
 		assert.EqualError(t, err, want)
+	}
+}
+
+// A FloorError names the largest share first, leaves out what would help nobody, and
+// says how to take back what is in the way.
+func TestErrors_Floor(t *testing.T) {
+	for want, e := range map[string]*convo.FloorError{
+		// Of the shares under 2 %, none is shown, unless there is no other.
+		"system messages hold 1,040: SetSystem replaces them; the newest user message holds 20: Rewind takes it back; or raise Limits.Window": {
+			System: 1040, Newest: 20, Ephemeral: 19, Tools: 1, NewestRole: convo.RoleUser},
+		"ephemeral messages hold 3: SetEphemeral replaces them; or raise Limits.Window": {Ephemeral: 3},
+
+		// Followed in this order, the remedies take back no more than they say.
+		"the newest user message holds 900: Rewind takes it back; " +
+			"unanswered tool results hold 90: Rewind again takes them back; " +
+			"other user messages of the two newest turns hold 80: that takes them back too; or raise Limits.Window": {
+			Round: 90, Users: 80, Newest: 900, NewestRole: convo.RoleUser, RewindRound: 2, RewindUsers: 2},
+		"unanswered tool results hold 900: Rewind(1), called 2 times, takes them back; " +
+			"the newest user message holds 80: that takes it back too; " +
+			"other user messages of the two newest turns hold 70: Rewind(1), called 3 times more, takes them back; or raise Limits.Window": {
+			Round: 900, Users: 70, Newest: 80, NewestRole: convo.RoleUser, RewindRound: 2, RewindUsers: 5},
+		"the arguments of unanswered calls hold 1,000: Rewind(1), called 2 times, takes them back; " +
+			"unanswered tool results hold 80: that takes them back too; or raise Limits.Window": {
+			Calls: 1000, Round: 80, NewestRole: convo.RoleUser, RewindRound: 2},
+		"the arguments of the newest calls hold 1,000: Rewind takes them back; or raise Limits.Window": {
+			Calls: 1000, NewestRole: convo.RoleAssistant},
+		"the newest assistant message holds 1,000: Rewind takes it back; or raise Limits.Window": {
+			Newest: 1000, NewestRole: convo.RoleAssistant},
+
+		// What is queued would be appended by Rewind.
+		"the newest assistant message and its results hold 1,000: call Unqueue, then Rewind takes it back; " +
+			"the arguments of the newest calls hold 90: that takes them back too; " +
+			"other user messages of the newest turn hold 80: Rewind again takes them back; or raise Limits.Window": {
+			Newest: 1000, Calls: 90, Users: 80, NewestRole: convo.RoleAssistant, RewindUsers: 2, Queued: 1},
+
+		// Limits.Tools does not make less what reports have shown.
+		"tool definitions and the like hold 900: define fewer tools, and lower Limits.Tools; pinned exchanges hold 180: Unpin them; or use a larger Budget": {
+			Tools: 900, Pinned: 180, Pool: true},
+		"pinned exchanges hold 580: Unpin them; tool definitions and the like hold, by usage reports, 500: define fewer tools; or raise Limits.Window": {
+			Tools: 500, Pinned: 580, ToolsReported: true},
+	} {
+		e.Floor, e.Limit = 1080, 1000
+		assert.EqualError(t, e, "convo: cannot fit: 1,080 protected tokens exceed limit 1,000: "+want)
 	}
 }
 
@@ -72,7 +121,7 @@ func TestErrors_Stale(t *testing.T) {
 			require.NoError(t, err)
 			_, err = h.Apply(s, convo.Edit{Drop: []convo.ID{5, 6}})
 			return err
-		}, "it belongs to no History, since With, NewSnapshot or JSON made it; make a History of it with Restore", 0},
+		}, "it belongs to no History, since With, NewSnapshot, Load or JSON made it; make a History of it with Restore", 0},
 		{"taken back", func(t *testing.T, h *convo.History) error {
 			early := h.Snapshot()
 			mustAppend(t, h, convo.User("on"), convo.Assistant("so")) // 24 and 25
@@ -152,8 +201,8 @@ func TestErrors_Limits(t *testing.T) {
 // An error mentions a compaction only if there was one.
 func TestErrors_AfterCompaction(t *testing.T) {
 	for want, e := range map[string]convo.Edit{
-		"convo: cannot fit: 2427 tokens exceed limit 1000; nothing worth removing; end the strategy with Truncate in a Chain, or raise Limits.Window": {},
-		"convo: cannot fit: 2308 tokens after compaction exceed limit 1000; end the strategy with Truncate in a Chain, or raise Limits.Window":        {Drop: []convo.ID{3, 4}},
+		"convo: cannot fit: 2,427 tokens exceed limit 1,000; nothing worth removing; end the strategy with Truncate in a Chain, or raise Limits.Window": {},
+		"convo: cannot fit: 2,308 tokens after compaction exceed limit 1,000; end the strategy with Truncate in a Chain, or raise Limits.Window":        {Drop: []convo.ID{3, 4}},
 	} {
 		h := toolTurn(t, windowOf(1000, convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return e, nil })), 20)
 		_, _, err := h.Prepare(t.Context())
@@ -430,3 +479,42 @@ func TestErrors_ClosedFitsNothing(t *testing.T) {
 		}
 	}
 }
+
+// A text around other errors has one prefix, at its front, and wraps them all.
+func TestErrors_OnePrefix(t *testing.T) {
+	inner := &convo.RefusedError{Reason: "of another history"}
+	opts := windowOf(1000, nil)
+	opts.Spill = func(context.Context, convo.ToolResult) (string, error) { return "", inner }
+	opts.MaxResult = 64
+	spilling := historyOf(t, opts, convo.User("u"), convo.Assistant("", callOf("c1")))
+	_, err := spilling.Append(convo.Result(callOf("c1"), strings.Repeat("word ", 500)))
+	errs := map[string]error{"spill": err}
+
+	h := historyOf(t, nil, convo.User("u"))
+	_, _, errs["recover"] = h.Recover(t.Context(), h.Snapshot(), fmt.Errorf("prompt is too long: %w", inner))
+	_, _, errs["recover, stale"] = h.Recover(t.Context(), nil, &overflowOf{inner})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(inner)
+	_, errs["do"] = h.Do(ctx, never(t))
+	_, errs["panic"] = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { panic(inner) })
+	_, errs["closed"] = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		return convo.Reply{}, errors.Join(h.Close(), inner)
+	})
+	for name, err := range errs {
+		require.ErrorIs(t, err, inner, name)
+		assert.Truef(t, strings.HasPrefix(err.Error(), "convo: "), "%s: %v", name, err)
+		if name != "recover" { // whose cause is worded by the caller
+			assert.Equal(t, 1, strings.Count(err.Error(), "convo: "), "%s: %v", name, err)
+		}
+	}
+	require.ErrorIs(t, errs["do"], context.Canceled)
+	assert.EqualError(t, errs["do"], "convo: the request was not sent: refused: of another history (context canceled)")
+	assert.EqualError(t, errs["recover, stale"], "convo: stale snapshot: it is nil; take one with History.Snapshot; the provider said: prompt is too long")
+	require.ErrorIs(t, errs["recover, stale"], convo.ErrStale)
+}
+
+// An overflowOf says that a prompt is too long, as if convo itself had said it.
+type overflowOf struct{ error }
+
+func (e *overflowOf) Error() string { return "convo: prompt is too long" }
+func (e *overflowOf) Unwrap() error { return e.error }

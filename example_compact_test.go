@@ -241,7 +241,26 @@ func ExampleOptions_logger() {
 		h.CompactIfNeeded(context.Background())
 	}
 	// Output:
-	// level=INFO msg="convo: compaction applied" outcome=applied reason=high strategy=mine cause=<nil> fits=true limit=3500 tokens_before=1755 tokens_after=360 messages_before=41 messages_after=9 dropped=32 summarised=0 cleared=0 cut=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 prefix_kept=0.00641025641025641 named_limit=0
-	// level=WARN msg="convo: compaction failed" outcome=failed reason=high strategy=mine cause="convo: strategy mine: no idea" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 cut=0 kept=0 summary_before=0 summary_after=0 model="" calls=1 unread=0 prefix_kept=1 named_limit=0
-	// level=DEBUG msg="convo: compaction declined" outcome=declined reason=high strategy=mine cause="convo: nothing worth removing" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 cut=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 prefix_kept=1 named_limit=0
+	// level=INFO msg="convo: compaction applied" outcome=applied reason=high strategy=mine cause=<nil> fits=true limit=3500 tokens_before=1755 tokens_after=360 messages_before=41 messages_after=9 dropped=32 summarised=0 cleared=0 cut=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 not_kept=0 prefix_kept=0.00641025641025641 named_limit=0
+	// level=WARN msg="convo: compaction failed" outcome=failed reason=high strategy=mine cause="convo: strategy mine: no idea" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 cut=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=1 unread=0 not_kept=0 prefix_kept=1 named_limit=0
+	// level=DEBUG msg="convo: compaction declined" outcome=declined reason=high strategy=mine cause="convo: nothing worth removing" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 cut=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 not_kept=0 prefix_kept=1 named_limit=0
+}
+
+// Old tool results are cleared at a mark of their own, before anything is dropped.
+func ExampleWhen() {
+	micro := func(s convo.Status) bool { return s.Upper > s.Window*60/100 }
+	h := longTrip(&convo.Options{
+		Limits:   convo.Ratios(2_500, 0.70, 0.85),
+		Strategy: convo.Chain(convo.When(micro, convo.ClearToolResults{}), convo.Truncate{}),
+	})
+	_, report, err := h.Prepare(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(report.Reason, report.Links)
+	fmt.Println(report)
+	// Output:
+	// trigger [clear-tool-results applied]
+	// compacted 1,755 → 960 of 2,188 tokens: 7 results cleared
 }

@@ -27,7 +27,7 @@ func ExampleMessage() {
 	}
 	fmt.Println(answer)
 	// Output:
-	// user: What is this? media(image/png, 3000000 bytes)
+	// user: What is this? media(image/png, 3,000,000 bytes)
 	// assistant: reasoning(Looks like a bird.) Let me look it up. call lookup({"scale": 1.0})
 }
 
@@ -51,6 +51,7 @@ func ExampleBuilder() {
 	b.ToolCall(1, convo.ToolCall{ID: "c2", Name: "time"})
 	b.ToolCall(0, convo.ToolCall{Arguments: `"Oslo"}`})
 	b.ToolCall(1, convo.ToolCall{Arguments: `{"zone": CET`})
+	b.Stop(convo.StopToolCall) // wire.StopOf knows the words of the providers
 
 	for _, m := range b.Messages() {
 		fmt.Println(m)
@@ -226,7 +227,7 @@ func ExampleHistory_SetLimits() {
 	h, _ := convo.New(nil)
 	fmt.Println(h.SetLimits(convo.Limits{Window: 1000, Reserve: -1, High: 2000, Soft: 900}))
 	// Output:
-	// convo: Limits is {Window: 1000, Reserve: -1, High: 2000, Soft: 900}, want Low < Soft, with the default Low of 1000; High <= Window - Reserve, which is 1000
+	// convo: Limits is {Window: 1,000, Reserve: -1, High: 2,000, Soft: 900}, want Low < Soft, with the default Low of 1,000; High <= Window - Reserve, which is 1,000
 }
 
 // Several histories can draw on one pool of tokens.

@@ -5,3 +5,12 @@ func FiguresOf(err error) (limit, prompt, output, total int) {
 	f := figuresOf(err)
 	return f.limit, f.prompt, f.output, f.total
 }
+
+// Drafts returns how many records of h may have been stored or not.
+func Drafts(h *History) int { return len(h.log.drafts) }
+
+// SetStore makes another Store that of h.
+func SetStore(h *History, s Store) { h.log.store = s }
+
+// Repeated returns what a text repeats.
+var Repeated = repeated

@@ -199,7 +199,7 @@ func TestExtract_ArgumentsThatAreNotJSON(t *testing.T) {
 		prompts = append(prompts, req.Prompt)
 		return convo.Extract{}.Summarize(ctx, req)
 	})}}, convo.User("edit it"), convo.Assistant("", call), convo.ResultError(call, errors.New("no JSON")), convo.Assistant("sorry"),
-		convo.User(strings.Repeat("go on ", 200)), convo.Assistant("done"), convo.User("thanks"))
+		convo.User(lines(200, "go on to %d")), convo.Assistant("done"), convo.User("thanks"))
 	_, err := h.Compact(t.Context(), "")
 	require.NoError(t, err)
 	require.Len(t, prompts, 1)

@@ -432,11 +432,11 @@ func TestFit_ErrorTexts(t *testing.T) {
 		want         []string
 		not          string
 	}{
-		"window":          {declines, 3000, 0, 1000, []string{"2427 tokens + 1000 reserved exceed limit 3000; nothing worth removing; reserve less"}, "after compaction"},
-		"window, refused": {drops, 3000, 0, 1000, []string{"2308 tokens after compaction + 1000 reserved exceed limit 3000; reserve less"}, "nothing"},
-		"pool":            {declines, 0, 3000, 1000, []string{"budget exhausted: need 1000 tokens, 573 are free", "nothing worth removing"}, "Window"},
-		"pool, refused":   {drops, 0, 3000, 1000, []string{"budget exhausted: need 1000 tokens, 692 are free"}, "Window"},
-		"pool, floor":     {declines, 0, 3000, 5000, []string{"budget exhausted: need 5000 tokens", "+ 5,000 reserved tokens exceed limit 3,000", "or use a larger Budget"}, "Window"},
+		"window":          {declines, 3000, 0, 1000, []string{"2,427 tokens + 1,000 reserved exceed limit 3,000; nothing worth removing; reserve less"}, "after compaction"},
+		"window, refused": {drops, 3000, 0, 1000, []string{"2,308 tokens after compaction + 1,000 reserved exceed limit 3,000; reserve less"}, "nothing"},
+		"pool":            {declines, 0, 3000, 1000, []string{"budget exhausted: need 1,000 tokens, 573 are free", "nothing worth removing"}, "Window"},
+		"pool, refused":   {drops, 0, 3000, 1000, []string{"budget exhausted: need 1,000 tokens, 692 are free"}, "Window"},
+		"pool, floor":     {declines, 0, 3000, 5000, []string{"budget exhausted: need 5,000 tokens", "+ 5,000 reserved tokens exceed limit 3,000", "or use a larger Budget"}, "Window"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := windowOf(tt.window, tt.c)

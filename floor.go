@@ -1,6 +1,6 @@
 package convo
 
-// A floor says which entries of a state's list no compaction may drop or clear:
+// A floor says which entries of a state's list no compaction may drop or change:
 // those of pinned exchanges, the user messages of the newest turn, the newest
 // exchange, and a round of tool calls that no assistant message has followed yet
 // with the user messages of its turn. System entries and ephemeral messages,
@@ -83,6 +83,22 @@ func (f *floor) rule(i int) string {
 		return "a user message of a turn whose tool results no assistant message has followed yet"
 	}
 	return ""
+}
+
+// onlyFloor returns a state that shows the floor of s and nothing else.
+func (s *state) onlyFloor() *state {
+	only := s.clipped()
+	only.summary = nil
+	f := s.floor()
+	list := make([]*entry, 0, len(s.list)-f.newest)
+	for i, e := range s.list {
+		if f.has(i) {
+			list = append(list, e)
+		}
+	}
+	only.replace(s.sys, list, nil, rawOf(list), countTurns(list), s.turn)
+	only.sumMeasured(true)
+	return &only
 }
 
 // A floorWeight is the size of the floor in raw tokens, by shares. An entry

@@ -1,6 +1,7 @@
 package convo_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -48,4 +49,102 @@ func TestFloor_UserBehindLargeResults(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, []convo.ID{3, 4, 5, 6, 7}, idsOf(s))
+}
+
+// What a pin keeps weighs what it was measured to weigh, however much of the rest
+// leaves.
+func TestFloor_PinnedAndMeasured(t *testing.T) {
+	h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 8000}, MaxResult: -1}, convo.System("guide"))
+	report := func() {
+		s := h.Snapshot()
+		require.NoError(t, h.RecordUsage(s, convo.Usage{Input: s.Tokens() * 12 / 10}))
+	}
+	require.NoError(t, h.Pin(mustAppend(t, h, convo.User(strings.Repeat("word ", 80)))))
+	report()
+	mustAppend(t, h, convo.Assistant(strings.Repeat("ans ", 50)), convo.User(strings.Repeat("word ", 50)))
+	report()
+	mustAppend(t, h, convo.Assistant(strings.Repeat("ans ", 1200)))
+	c := callOf("c")
+	mustAppend(t, h, convo.User(strings.Repeat("word ", 1500)), convo.Assistant("fine"), convo.User("go"),
+		convo.Assistant("", c), convo.Result(c, strings.Repeat("data ", 3909)))
+	_, r, err := h.Prepare(t.Context())
+	require.NoError(t, err)
+	assert.True(t, r.Fits)
+}
+
+// With messages in the queue, Rewind appends them in the place of what it takes
+// back; so the error says to call Unqueue first, and that leads on.
+func TestFloor_RemedyWithAQueue(t *testing.T) {
+	h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 1000}}, convo.User("hello"), convo.Assistant("hi"))
+	mustAppend(t, h, convo.User(strings.Repeat("long ", 2000)))
+	require.NoError(t, h.Queue(convo.User("and be quick")))
+	_, _, err := h.Prepare(t.Context())
+	require.ErrorContains(t, err, "the newest user message holds 1,8")
+	require.ErrorContains(t, err, ": call Unqueue, then Rewind takes it back;")
+	assert.Len(t, h.Unqueue(), 1)
+	taken, err := h.Rewind(1)
+	require.NoError(t, err)
+	assert.Equal(t, 1, taken)
+	mustAppend(t, h, convo.User("shorter"))
+	_, _, err = h.Prepare(t.Context())
+	require.NoError(t, err)
+}
+
+// Where an edit has dropped something of the newest turn, Rewind takes its newest
+// exchange back, also after a restart.
+func TestFloor_RemedyInOneTurn(t *testing.T) {
+	opts := &convo.Options{Limits: convo.Limits{Window: 1000}}
+	h := historyOf(t, opts, convo.User("go "+strings.Repeat("far ", 100)))
+	round := func(arguments string) {
+		c := convo.ToolCall{ID: "c", Name: "f", Arguments: `{"x":"` + arguments + `"}`}
+		mustAppend(t, h, convo.Assistant("", c), convo.Result(c, strings.Repeat("word ", 150)))
+	}
+	for range 10 {
+		round("")
+		requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+	}
+	sent, _, err := h.Prepare(t.Context())
+	require.NoError(t, err)
+	round(strings.Repeat("word ", 2000))
+	f, err := convo.Restore(h.Snapshot(), opts)
+	require.NoError(t, err)
+	for _, h = range []*convo.History{h, f} {
+		_, _, err = h.Prepare(t.Context())
+		require.ErrorContains(t, err, ": the arguments of the newest calls hold 1,754: Rewind takes them back; the newest assistant message and its results hold 1")
+		require.ErrorContains(t, err, ": that takes it back too; other user messages of the newest turn hold 1")
+		require.ErrorContains(t, err, ": Rewind(1), called "+itoa((sent.Len()+1)/2)+" times more, takes them back; or raise")
+		floor, _ := errors.AsType[*convo.FloorError](err)
+		taken, err := h.Rewind(1)
+		require.NoError(t, err)
+		assert.Equal(t, 1, taken)
+		assert.Equal(t, idsOf(sent), idsOf(h.Snapshot()))
+		again, err := convo.Restore(h.Snapshot(), opts)
+		require.NoError(t, err)
+		round("")
+		_, _, err = h.Prepare(t.Context())
+		require.NoError(t, err)
+		for range floor.RewindUsers - 1 {
+			assert.Positive(t, again.Len())
+			rewind(t, again)
+		}
+		assert.Zero(t, again.Len())
+	}
+}
+
+// The remedies of an error take back what they name and no more, when they are
+// followed one after the other.
+func TestFloor_RemediesInOrder(t *testing.T) {
+	c := convo.ToolCall{ID: "c", Name: "f", Arguments: `{"x":"` + strings.Repeat("word ", 1500) + `"}`}
+	h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 1000}}, convo.User("hello"), convo.Assistant("hi"),
+		convo.User("read it"), convo.Assistant("", c), convo.Result(c, "done"), convo.User(strings.Repeat("long ", 2000)))
+	_, _, err := h.Prepare(t.Context())
+	require.ErrorContains(t, err, ": Rewind takes it back; the arguments of unanswered calls hold ")
+	require.ErrorContains(t, err, ": Rewind again takes them back;")
+	rewind(t, h)
+	assert.Equal(t, 5, h.Len())
+	rewind(t, h)
+	assert.Equal(t, 2, h.Len())
+	mustAppend(t, h, convo.User("shorter"))
+	_, _, err = h.Prepare(t.Context())
+	require.NoError(t, err)
 }

@@ -2,7 +2,6 @@ package convo
 
 import (
 	"context"
-	"fmt"
 	"slices"
 )
 
@@ -11,11 +10,12 @@ import (
 // works after Close too.
 //
 // The summary is written by the summarizer with; nil means [Extract]. The focus
-// says what it should concentrate on, and may be empty. A nil ctx never ends.
+// says what it should concentrate on, and may be empty. A nil ctx never ends. A
+// model is shown no more of a tool result than an eighth of Limits.Window.
 //
 // The error matches [ErrNoGain] if there is nothing to summarise, a [*RefusedError] if
-// the summary is empty, cut off, or longer than an eighth of Limits.Low (at least
-// 500 tokens), and a [*ValueError] if Limits.Window is too small for the prompt.
+// the summary is empty, cut off, longer than an eighth of Limits.Low (at least
+// 500 tokens), or by a model and repeats itself, and a [*ValueError] if Limits.Window is too small for the prompt.
 // Otherwise it is the error of the summarizer or of ctx. The zero History returns
 // [ErrClosed].
 func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_ Summary, err error) {
@@ -52,7 +52,7 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 	summary, err := w.write(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			err = fmt.Errorf("convo: handoff stopped: %w", causeOf(ctx))
+			err = errorf("handoff stopped: %w", causeOf(ctx))
 		}
 		return Summary{}, err
 	}

@@ -3,6 +3,7 @@ package convo_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/seed-c1b73e60/convo"
@@ -77,4 +78,16 @@ func TestHandoff_ErrorTexts(t *testing.T) {
 	cancel()
 	_, err = tour(t, nil).Handoff(ctx, nil, "")
 	require.EqualError(t, err, "convo: handoff stopped: context canceled")
+}
+
+func TestHandoff_LongResults(t *testing.T) {
+	rec := new(recorder)
+	c := callOf("c")
+	h := historyOf(t, windowOf(16_000, nil), convo.User("Look."), convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 3900)), convo.Assistant("Done."))
+	_, err := h.Handoff(t.Context(), rec, "")
+	require.NoError(t, err)
+	require.Len(t, rec.requests, 1)
+	shown := strings.Count(rec.requests[0].Prompt, "xxxxxxxxxx") * 10
+	assert.LessOrEqual(t, shown, 2000)
+	assert.Greater(t, shown, 1900)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,8 +62,9 @@ type Options struct {
 	MaxResult int
 
 	// KeepOriginals is how many raw tokens of originals to keep in memory: the
-	// messages whose results were cut or cleared, as they were appended. A
-	// summarizer reads them, and Report.Left returns them. An original is kept
+	// messages that were rewritten, or whose results were cut or cleared, as they
+	// were appended. Report.Left returns them, and a summarizer reads those of
+	// results, but what was rewritten as it stands. An original is kept
 	// until its entry leaves the view; where there is not room for all, the
 	// oldest go first. 0: eight times Limits.Window, and 1,000,000 without a
 	// Window; negative: none.
@@ -73,7 +76,13 @@ type Options struct {
 	// the goroutine that appends or compacts, and must not block. Its ctx is
 	// that of the compaction; for Append and Apply it is one that never ends.
 	//
-	// An error from Spill makes Append fail. In an edit, it only keeps the
+	// Append calls Spill when it knows that the messages can be appended, with
+	// the ID and the name of the call that the result answers. If another
+	// goroutine makes them impossible while Spill runs, Append returns an error
+	// and nothing refers to what was stored. An error from Spill makes Append
+	// fail, since without the original its text would be lost: nothing is
+	// appended, and the same messages can be appended again. Note that there is
+	// a MaxResult by default if there is a Window. In an edit, an error only keeps the
 	// result from being cleared, and after three errors the edit calls Spill
 	// no more. After an edit for which every call failed, Prepare,
 	// CompactIfNeeded and CompactInBackground clear no results until MinFree/2
@@ -89,8 +98,18 @@ type Options struct {
 	// PinFirstUser pins the first user message, which usually states the task.
 	PinFirstUser bool
 
-	// OnLoad says what Restore does with open tool calls. Zero: OnLoadKeep.
+	// OnLoad says what Restore does with open tool calls, and with a turn that
+	// has no answer. Zero: OnLoadKeep.
 	OnLoad OnLoad
+
+	// OnImport says where Restore puts a message of a snapshot that NewSnapshot
+	// made: among the system entries, as a user message whose Author is "system"
+	// if it has none, or in the summary; PlaceTagged finds the summaries of other
+	// systems. A system message that is at the front stays there, unless its
+	// place is PlaceSummary. Nil: each message stays where it is, and a system
+	// message after others is a RoleError, or moved to the front if Repair is
+	// set.
+	OnImport func(Message) Place
 
 	// Repair lets Restore repair a faulty conversation, and is called for each
 	// repair. Nil: Restore returns an error instead.
@@ -103,7 +122,8 @@ type Options struct {
 
 	// OnCompaction is called after each compaction or edit that was applied
 	// or declined, or that failed, and after an Append that cut results, with
-	// ReasonAppend. It runs on the goroutine that made the edit or the append,
+	// ReasonAppend. Of declines that a Trigger leads to over and over, it gets the
+	// first one; see Trigger. It runs on the goroutine that made the edit or the append,
 	// and several calls may overlap. It must not call Wait or Do. If it panics,
 	// the panic is ignored.
 	OnCompaction func(Report)
@@ -118,11 +138,15 @@ type Options struct {
 	// The message is "convo: compaction " and the outcome. The fields are always
 	// these, for the fields of Report: outcome, reason, strategy, cause, fits,
 	// limit, tokens_before, tokens_after, messages_before, messages_after;
-	// dropped, summarised, cleared, cut and kept, which are numbers of entries;
-	// summary_before, summary_after, model, calls, unread, prefix_kept, named_limit,
-	// duration. There are two other lines, at level Warn: for a History that
-	// will never be compacted, and, with a cause, for a usage that Do left
-	// aside.
+	// dropped, summarised, cleared, cut, rewritten and kept, which are numbers of entries;
+	// summary_before, summary_after, model, calls, unread, not_kept, prefix_kept, named_limit,
+	// duration. There are three other lines, at level Warn: one for a History that
+	// will never be compacted, one for the first limits whose window is Assumed,
+	// with the fields window and model, and "convo: usage left aside" for usage that
+	// RecordUsage ignores because it cannot be true, and that Do was given and
+	// RecordUsage refuses. Its fields are cause, input, raw and model: the input
+	// tokens that were reported, the raw tokens of the snapshot, and the model
+	// that it was made for.
 	Logger *slog.Logger
 }
 
@@ -146,6 +170,7 @@ type History struct {
 	slot            chan struct{} // holds one value while a compaction runs
 	done            chan struct{} // closed by Close
 	answering       chan struct{} // holds one value while a Do runs
+	saving          chan struct{} // holds one value while the log is written or compared with
 
 	mu sync.Mutex // protects the fields below
 	state
@@ -179,9 +204,16 @@ type History struct {
 	lastAppend int64 // Unix nanoseconds; 0: never
 	lastEdit   int64 // Unix nanoseconds; 0: never
 
+	// Where h is saved.
+	log      *logbook // nil: it has no Store
+	chosen   bool     // SetLimits or SetModel has set the limits, which are saved then
+	reloaded uint64   // the version that the last Reload with a change has made; snapshots from before are only for reading
+
 	// State of compactions.
 	appendedEver int64   // raw tokens ever appended, including those taken back
 	compacted    uint64  // the version that the last compaction made; noVersion: none
+	declined     uint64  // 1 more than the newest version for which a triggered compaction was declined; 0: none was
+	declineTold  uint64  // 1 more than the version for which such a decline was told last; 0: since the limits were set, none was
 	breaker      breaker // for summarizers
 	spillBreaker breaker // for opts.Spill
 	lastFocus    string  // focus of the compaction that made the last edit; empty: none
@@ -189,6 +221,7 @@ type History struct {
 	background   *background
 	sending      *sending            // of the Do that waits for an answer; nil: none does
 	warned       bool                // the log says that nothing will ever be compacted
+	guessTold    bool                // the log says that the window is a guess
 	spilled      map[spillKey]string // references that Spill returned for edits that were not applied yet
 }
 
@@ -200,6 +233,7 @@ func New(opts *Options) (*History, error) {
 		return nil, err
 	}
 	h.updateChargeLocked()
+	h.warnAssumed()
 	return h, nil
 }
 
@@ -216,8 +250,11 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	if o.MaxResult > 0 && o.MaxResult < minMaxResult {
 		faults = append(faults, &ValueError{Name: "Options.MaxResult", Value: o.MaxResult, Want: "at least 64 tokens; 0 for the default, or a negative value for no bound"})
 	}
-	if o.OnLoad < OnLoadKeep || o.OnLoad > OnLoadDrop {
-		faults = append(faults, &ValueError{Name: "Options.OnLoad", Value: int(o.OnLoad), Want: "OnLoadKeep, OnLoadClose or OnLoadDrop"})
+	if r := o.Overheads.Reasoning; r > ReplayNone {
+		faults = append(faults, &ValueError{Name: "Options.Overheads.Reasoning", Value: int(r), Want: "ReplayDefault, ReplayAll, ReplayTools or ReplayNone"})
+	}
+	if o.OnLoad < OnLoadKeep || o.OnLoad > OnLoadDropTurn {
+		faults = append(faults, &ValueError{Name: "Options.OnLoad", Value: int(o.OnLoad), Want: "OnLoadKeep, OnLoadClose, OnLoadDrop or OnLoadDropTurn"})
 	}
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
@@ -238,6 +275,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 		slot:      make(chan struct{}, 1),
 		done:      make(chan struct{}),
 		answering: make(chan struct{}, 1),
+		saving:    make(chan struct{}, 1),
 		compacted: noVersion,
 		weighed:   noVersion,
 	}
@@ -274,7 +312,7 @@ func (h *History) newVersionLocked() {
 // updateChargeLocked charges opts.Budget the upper bound of the next request.
 // It is called at the end of each change.
 func (h *History) updateChargeLocked() {
-	if h.opts.Budget != nil {
+	if h.opts.Budget != nil && !h.closed {
 		h.opts.Budget.recharge(&h.charge, h.upperLocked())
 	}
 }
@@ -296,12 +334,17 @@ func (h *History) ownsLocked(at *Snapshot) error {
 	case at == nil:
 		return &StaleError{Reason: "it is nil; take one with History.Snapshot"}
 	case at.owner == nil:
-		return &StaleError{Reason: "it belongs to no History, since With, NewSnapshot or JSON made it; make a History of it with Restore"}
+		return &StaleError{Reason: "it belongs to no History, since With, NewSnapshot, Load or JSON made it; make a History of it with Restore"}
 	case at.owner != h:
 		return &StaleError{Reason: "another History made it; take one of this History"}
+	case at.version < h.reloaded:
+		return errReloaded
 	}
 	return nil
 }
+
+// errReloaded is returned for a snapshot from before the last Reload.
+var errReloaded = &StaleError{Reason: "Reload has brought in what others have saved since; take a new snapshot"}
 
 // Snapshot returns an immutable picture of the view as it is. It allocates one
 // small object after a change, and nothing otherwise. It also works after Close.
@@ -345,13 +388,13 @@ func (h *History) Find(id ID) (Entry, bool) {
 	if e == nil {
 		return Entry{}, false
 	}
-	return e.export(h.pins), true
+	return e.export(h.pins, new(partRoom)), true
 }
 
 // String describes h in a few words, without any text of the conversation.
 func (h *History) String() string {
 	s := h.Status()
-	return fmt.Sprintf("History(%d entries, %d turns, %d tokens)", s.Entries, s.Turns, s.Tokens)
+	return fmt.Sprintf("History(%s, %s, %s)", counted(s.Entries, "entry", "entries"), counted(s.Turns, "turn", "turns"), counted(s.Tokens, "token", "tokens"))
 }
 
 // SetLimits replaces the limits, and ends the bound of a limit that a provider
@@ -364,6 +407,7 @@ func (h *History) SetLimits(l Limits) error {
 	if len(faults) > 0 {
 		return errors.Join(faults...)
 	}
+	defer h.warnAssumed()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() {
@@ -374,10 +418,24 @@ func (h *History) SetLimits(l Limits) error {
 	return nil
 }
 
+// warnAssumed logs that the window is a guess, once. It runs the caller's logger, so
+// no lock may be held.
+func (h *History) warnAssumed() {
+	h.mu.Lock()
+	warn := h.limits.Assumed && !h.guessTold && !h.endedLocked()
+	h.guessTold = h.guessTold || warn
+	window, model := h.limits.Window, h.known().model
+	h.mu.Unlock()
+	if warn {
+		h.warn("convo: the window of the model is not known and was assumed: set Limits.Window", "window", window, "model", model)
+	}
+}
+
 // setLimitsLocked replaces the limits by others, which have their defaults.
 func (h *History) setLimitsLocked(limits Limits) {
 	h.newVersionLocked()
-	h.limits, h.named = limits, 0
+	h.limits, h.named, h.declineTold = limits, 0, 0
+	h.chosen = true
 	h.updateMarksLocked()
 	h.keepOriginalsLocked()
 	k := *h.known()
@@ -393,6 +451,7 @@ type Status struct {
 	Turns     int // with at least one entry in the view
 	OpenCalls int // tool calls without a result
 	Queued    int // messages that wait in the queue; see [History.Queue]
+	Unsaved   int // changes since the state that was last saved; 0: Save would write nothing, or there is no Store
 	Tokens    int // as in Estimate
 	Upper     int // as in Estimate
 
@@ -400,6 +459,9 @@ type Status struct {
 	// [Limits], and within what Recover has learned. Limit is Window - Reserve.
 	// A limit that does not exist is 0, such as Limit without a Window.
 	Window, Limit, High, Low, Soft, MinFree int
+
+	// Assumed says that Window is a guess; see Limits.Assumed.
+	Assumed bool
 
 	// Originals is how many raw tokens the originals have that are kept in
 	// memory; see Options.KeepOriginals.
@@ -444,9 +506,11 @@ func (h *History) statusLocked() Status {
 		Turns:      h.turns,
 		OpenCalls:  h.calls.openCalls(),
 		Queued:     len(h.queue),
+		Unsaved:    h.unsavedLocked(),
 		Tokens:     e.Tokens,
 		Upper:      e.Upper,
 		Window:     h.limits.Window,
+		Assumed:    h.limits.Assumed,
 		Limit:      orZero(marks.limit),
 		High:       orZero(marks.high),
 		Low:        orZero(marks.low),
@@ -469,7 +533,8 @@ func timeOf(nanos int64) time.Time {
 
 // SetSystem replaces all system entries by the given system messages, which get
 // new IDs; without messages it removes them. It may be called at any time, even
-// while tool calls are open.
+// while tool calls are open. With the messages that are in place already, it changes
+// nothing, so it may be called before each request.
 //
 // Messages are copied and checked as by [History.Append]. SetSystem returns a
 // [*MessageError] for one that is wrong or has another role; then nothing
@@ -484,6 +549,9 @@ func (h *History) SetSystem(msgs ...Message) error {
 	if h.endedLocked() {
 		return ErrClosed
 	}
+	if slices.EqualFunc(h.sys, batch, func(e *entry, a pendingEntry) bool { return reflect.DeepEqual(e.msg, a.msg) }) {
+		return nil
+	}
 	if err := inRange(h.last+ID(len(batch)), h.turn); err != nil {
 		return err
 	}
@@ -497,6 +565,9 @@ func (h *History) SetSystem(msgs ...Message) error {
 	}
 	if h.known().cal != nil {
 		h.measured -= rawShared(h.sys, h.known().cal.at.sys)
+	}
+	for _, e := range h.sys {
+		h.leftLocked(departed{was: e}, false)
 	}
 	h.replace(sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
 	h.updateChargeLocked()
@@ -559,6 +630,10 @@ func (h *History) newEntriesOf(role Role, msgs []Message, reason string) ([]pend
 // by [History.SetLimits], and then the model stays too. The name is empty at
 // first.
 //
+// Another name or other limits end the bound of a limit that a provider named to
+// Recover. With the name and the limits in force, SetModel changes nothing, so it may
+// be called before each request.
+//
 // What usage reports teach is kept separately for each model: a new name starts
 // from its [Prior], a known one from what was learned about it. SetModel removes
 // nothing: the next Prepare or Do compacts if the new model needs it.
@@ -568,12 +643,13 @@ func (h *History) SetModel(name string, l Limits) error {
 	if len(faults) > 0 {
 		return errors.Join(faults...)
 	}
+	defer h.warnAssumed()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.endedLocked():
 		return ErrClosed
-	case name == h.known().model && l == Limits{}:
+	case name == h.known().model && (l == Limits{} || limits == h.limits):
 		return nil
 	}
 	if l != (Limits{}) {

@@ -30,6 +30,9 @@ func changesOf(h *convo.History) map[string]func() error {
 		"Append nothing":  func() error { _, err := h.Append(); return err },
 		"AnswerOpenCalls": func() error { _, err := h.AnswerOpenCalls(""); return err },
 		"SetSystem":       func() error { return h.SetSystem(convo.System("s")) },
+		"SetSystem again": func() error { return h.SetSystem() },
+		"SetMeta":         func() error { return h.SetMeta("t", "d") },
+		"SetMeta again":   func() error { return h.SetMeta("", "") },
 		"SetEphemeral":    func() error { return h.SetEphemeral(convo.User("e")) },
 		"SetLimits":       func() error { return h.SetLimits(convo.Limits{}) },
 		"SetModel":        func() error { return h.SetModel("m", convo.Limits{}) },
@@ -314,6 +317,32 @@ func TestSetSystem_ReplacesTheSet(t *testing.T) {
 	assert.EqualValues(t, 2, idsOf(h.Snapshot())[0])
 	assert.EqualValues(t, 12, mustAppend(t, h, convo.Assistant("ok")))
 	assert.Equal(t, 9, old.Len(), "the snapshot stays")
+}
+
+// The messages that are in place already keep their entries and the snapshot.
+func TestSetSystem_SameMessages(t *testing.T) {
+	h := historyOf(t, nil)
+	guide := convo.Message{Role: convo.RoleSystem, Author: "a\xff", Meta: "m", Parts: []convo.Part{convo.Text("guide"), convo.Opaque{Format: "f", JSON: "{}"}}}
+	require.NoError(t, h.SetSystem(guide, convo.System("two")))
+	before := h.Snapshot()
+	require.NoError(t, h.SetSystem(guide, convo.System("two")))
+	assert.Same(t, before, h.Snapshot())
+
+	meta, author, format := guide, guide, guide
+	meta.Meta, author.Author = "n", "b"
+	format.Parts = []convo.Part{convo.Text("guide"), convo.Opaque{Format: "g", JSON: "{}"}}
+	for i, msgs := range [][]convo.Message{
+		{meta, convo.System("two")}, {author, convo.System("two")}, {format, convo.System("two")},
+		{convo.System("two"), format}, {convo.System("two")}, {},
+	} {
+		before = h.Snapshot()
+		require.NoError(t, h.SetSystem(msgs...))
+		assert.NotSame(t, before, h.Snapshot(), i)
+	}
+	before = h.Snapshot()
+	require.NoError(t, h.SetSystem())
+	assert.Same(t, before, h.Snapshot())
+	assert.EqualValues(t, 12, mustAppend(t, h, convo.User("u")), "no ID is used for what stays")
 }
 
 func TestSetSystem_WhileCallsAreOpen(t *testing.T) {

@@ -53,3 +53,28 @@ func (id *identity) message(m *Message) int64 {
 	parts, _ := masker.parts(m.Parts)
 	return n + id.parts(parts)
 }
+
+// idleReasoning returns the raw tokens of the reasoning in m that the model gets
+// only if a tool was called before m in its turn.
+func (id *identity) idleReasoning(m *Message) int64 {
+	if id.over.Reasoning != ReplayTools || m.Role != RoleAssistant || hasCalls(m) {
+		return 0
+	}
+	masker := newMasker(id.key)
+	parts, _ := masker.parts(m.Parts)
+	n := int64(0)
+	for _, p := range parts {
+		if r, ok := p.(Reasoning); ok {
+			n += id.parts([]Part{r})
+		}
+	}
+	return n
+}
+
+// entry returns the raw tokens of e, whose field tools is set, if its message were m.
+func (id *identity) entry(e *entry, m *Message) int64 {
+	if e.tools {
+		return id.message(m)
+	}
+	return id.message(m) - id.idleReasoning(m)
+}

@@ -419,25 +419,32 @@ var stateOwners = map[string]string{
 // these entries yet. Each says where the entries go.
 var entryMakers = map[string]string{
 	"History.newEntries":            "to appendLocked, SetSystem and SetEphemeral",
-	"History.appendLocked":          "to append",
+	"History.newEntry":              "to newEntries",
+	"History.joinLocked":            "to appendLocked",
 	"History.answerOpenCallsLocked": "to append",
 	"History.SetSystem":             "to replace",
 	"calls.pairByID":                "to append, or to the list of a loader",
 	"calls.take":                    "to append, or to the list of a loader",
 	"identity.cleared":              "to replace, as the copies of entries with results cleared",
+	"identity.rewritten":            "to replace, as the copies of entries with other parts",
 	"identity.forgotten":            "to cleared",
 	"entry.replaced":                "to cleared, forgotten and useCuts",
 	"entry.setMissing":              "to newEntries, cleared, forgotten, useCuts and the list of a loader",
 	"attempt.useCuts":               "to replace, as the copies of entries with results cut",
 	"History.cutResults":            "to newEntries",
+	"setTurns":                      "to load, as the list of NewSnapshot or of a loader",
+	"loader.place":                  "to load, as copies",
+	"merger.appendExchangeLocked":   "to append again, as copies",
 	"loader.entry":                  "to load, like all of loader",
 	"loader.check":                  "to load",
 	"loader.moveToFront":            "to load",
 	"loader.results":                "to load",
 	"loader.answerOpen":             "to load",
 	"loader.add":                    "to load",
-	"NewSnapshot":                   "to load",
-	"snapshotJSON.entries":          "to load",
+	"newSnapshot":                   "to load",
+	"snapshotJSON.finish":           "to load",
+	"readEntry":                     "to finish",
+	"recordJSON.keep":               "to a record, as copies",
 	"setHeads":                      "to load",
 	"splitSystem":                   "to load",
 }
@@ -649,8 +656,11 @@ func (w *stateCheck) check(d ast.Decl, report func(pos token.Pos, kind, what str
 			first = false
 		}
 	}
+	compared := map[ast.Node]bool{} // addresses that are only compared
 	ast.Inspect(d, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			compared[ast.Unparen(n.X)], compared[ast.Unparen(n.Y)] = true, true
 		case *ast.AssignStmt:
 			if n.Tok != token.DEFINE {
 				for _, e := range n.Lhs {
@@ -665,7 +675,7 @@ func (w *stateCheck) check(d ast.Decl, report func(pos token.Pos, kind, what str
 				write(n.Value)
 			}
 		case *ast.UnaryExpr:
-			if n.Op == token.AND {
+			if n.Op == token.AND && !compared[n] {
 				x := ast.Unparen(n.X)
 				if i, ok := x.(*ast.IndexExpr); ok {
 					into(i.X, "takes the address of an element of")
@@ -836,6 +846,7 @@ func TestState_WritersRefuses(t *testing.T) {
 		{"Delete", "func f(h *History) []*entry { return slices.Delete(h.list, 0, 1) }", "passes to Delete"},
 		{"SortFunc", "func f(h *History) { slices.SortFunc(h.list[1:], func(a, b *entry) int { return 0 }) }", "passes to SortFunc"},
 		{"sort.Slice", "func f(h *History) { sort.Slice(h.list, func(i, j int) bool { return false }) }", "passes to Slice"},
+		{"address compared", "func f(h, g *History) bool { return &h.list[0] == &g.list[0] }", ""},
 		{"readers", "func f(h *History) bool { return slices.Contains(h.list, nil) }", ""},
 		{"own function", "func f(h *History) { g(0, h.list) }; func g(_ int, l []*entry) { l[0] = nil }", "passes to g"},
 		{"own function of an own function", "func f(h *History) { g(h.list[1:]) }; func g(l []*entry) { m := l[1:]; k(m) }; func k(l []*entry) { clear(l) }", "passes to g"},
@@ -845,8 +856,8 @@ func TestState_WritersRefuses(t *testing.T) {
 		{"part of an entry", "func f(e *entry) { e.msg.parts[0] = nil }", "writes a field of an entry"},
 		{"whole entry", "func f(e *entry) { *e = entry{} }", "overwrites an entry"},
 		{"in a range", "func f(h *History) { for _, h.list[0].turn = range []int{1} {} }", "writes a field of an entry"},
-		{"before it was appended", "func (h *History) appendLocked(e *entry) { e.turn = 1; h.pushLocked(e) }", ""},
-		{"after it was appended", "func (h *History) appendLocked(e *entry) { h.pushLocked(e); e.turn = 1 }", "after it has handed one over"},
+		{"before it was appended", "func (h *History) joinLocked(e *entry) { e.turn = 1; h.pushLocked(e) }", ""},
+		{"after it was appended", "func (h *History) joinLocked(e *entry) { h.pushLocked(e); e.turn = 1 }", "after it has handed one over"},
 		{"method of the same name", "type x struct { *state }\nfunc (x x) append() { x.turn = 1 }", "writes state.turn"},
 	}
 	for i := range cases {
@@ -862,6 +873,9 @@ var lockExceptions = map[string]string{
 	"newHistory":      "nobody else has the History yet",
 	"Restore":         "nobody else has the History yet",
 	"History.load":    "nobody else has the History yet",
+	"loader.dropTurn": "nobody else has the History yet",
+	"loader.settle":   "nobody else has the History yet",
+	"Open":            "nobody else has the History yet",
 	"History.needFor": "claimLocked calls its literals with the lock held",
 	"History.Pin":     "changePins calls its literal with the lock held",
 	"History.Unpin":   "changePins calls its literal with the lock held",

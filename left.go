@@ -31,10 +31,10 @@ func (h *History) departureLocked(before *state, gone []departed) *departure {
 	}
 }
 
-// Left returns the entries that were dropped, or whose results were cut or
-// cleared, in ascending order, each as it was appended. Where the original of a
-// result was not kept, the result is what stood before the compaction, and
-// Entry.Missing says how much it lacks; see Options.KeepOriginals.
+// Left returns the entries that were dropped or rewritten, or whose results were cut
+// or cleared, in ascending order, each as it was appended. Where the original was
+// not kept, it is what stood before the compaction, and Entry.Missing says how much
+// its results lack; see Options.KeepOriginals.
 //
 // The entries stay in memory as long as r or a copy of it. The History itself keeps
 // only the report that Wait returns.
@@ -44,7 +44,7 @@ func (r Report) Left() []Entry {
 	}
 	out := make([]Entry, len(r.left.gone))
 	for i, d := range r.left.gone {
-		out[i] = d.was.export(r.left.pins)
+		out[i] = d.was.export(r.left.pins, new(partRoom))
 		if o := d.original; o != nil {
 			out[i].Message, out[i].Tokens, out[i].Missing = o.msg.clone(), clampInt(o.tokens), clampInt(o.missing)
 		}

@@ -40,7 +40,79 @@ type Limits struct {
 	// a quarter of High - Low, at most Soft - Low; 1,000 with neither Window nor
 	// High.
 	MinFree int
+
+	// Assumed says that Window is a guess, because that of the model is not
+	// known. The log of a History says so once, and Status always does. Ratios
+	// sets it.
+	Assumed bool
+
+	wrong *ratios // given to Ratios; nil: they were in range
 }
+
+// AssumedWindow is the window that [Ratios] assumes of a model whose window is not
+// known.
+const AssumedWindow = 128_000
+
+// ratios are marks as shares of a window.
+type ratios struct{ soft, high float64 }
+
+// Ratios returns limits for a model with the given window, whose marks soft and high
+// are shares of the window. 0 means 0.70 for soft and 0.85 for high, so for a window
+// of 200,000 tokens
+//
+//	convo.Ratios(200_000, 0, 0)
+//
+// is Limits{Window: 200_000, Soft: 140_000, High: 170_000}. The other fields have
+// their defaults, with two exceptions: Low is half of Soft if half of High is not
+// below Soft, and Reserve is no more than High leaves of the window. All fields may
+// be changed. A mark below soft, at which only old tool results are cleared, is what
+// [When] is for.
+//
+// If window is 0 or less, it is taken to be AssumedWindow, and Assumed is set.
+//
+// Soft must be more than 0 and less than high, and high at most 1. If they are not,
+// whatever is given the limits returns a [*ValueError] that names what was given to
+// Ratios.
+func Ratios(window int, soft, high float64) Limits {
+	l := Limits{Window: window}
+	if window <= 0 {
+		l.Window, l.Assumed = AssumedWindow, true
+	}
+	r := ratios{cmp.Or(soft, 0.70), cmp.Or(high, 0.85)}
+	if len(r.faults()) > 0 {
+		l.wrong = &r
+		return l
+	}
+	share := func(ratio float64) int {
+		if ratio == 1 {
+			return l.Window
+		}
+		return int(float64(l.Window) * ratio)
+	}
+	l.Soft, l.High = share(r.soft), share(r.high)
+	if l.High/2 >= l.Soft {
+		l.Low = l.Soft / 2
+	}
+	l.Reserve = cmp.Or(min(defaultReserve(l.Window), l.Window-l.High), -1)
+	return l
+}
+
+// faults returns a *ValueError for each ratio that is out of range.
+func (r ratios) faults() (faults []error) {
+	if !(0 < r.high && r.high <= 1) {
+		faults = append(faults, &ValueError{Name: "high of Ratios", Value: r.high, Want: "more than 0 and at most 1, a share of the window"})
+	}
+	if !(0 < r.soft && r.soft <= 1) {
+		faults = append(faults, &ValueError{Name: "soft of Ratios", Value: r.soft, Want: "more than 0 and less than high, a share of the window"})
+	}
+	if len(faults) == 0 && r.soft >= r.high {
+		faults = append(faults, &ValueError{Name: "soft of Ratios", Value: r.soft, Want: fmt.Sprintf("less than high, which is %v", r.high)})
+	}
+	return faults
+}
+
+// defaultReserve returns the default of Limits.Reserve.
+func defaultReserve(window int) int { return min(window/8, 16_000) }
 
 // limit returns how large a request may be, 0 without a Window.
 func (l Limits) limit() int { return l.Window - l.Reserve }
@@ -56,6 +128,9 @@ func (l Limits) most() int64 {
 // withDefaults returns l with its defaults in place and Reserve never negative,
 // and a *ValueError for each fault.
 func (l Limits) withDefaults() (Limits, []error) {
+	if l.wrong != nil {
+		return l, l.wrong.faults()
+	}
 	var faults []error
 	fault := func(name string, value any, want string, args ...any) {
 		faults = append(faults, &ValueError{Name: name, Value: value, Want: fmt.Sprintf(want, args...)})
@@ -69,7 +144,7 @@ func (l Limits) withDefaults() (Limits, []error) {
 		}
 	}
 	if l.Window > 0 && l.Reserve >= l.Window {
-		fault("Limits.Reserve", l.Reserve, "less than Window, which is %d", l.Window)
+		fault("Limits.Reserve", l.Reserve, "less than Window, which is %s", grouped(l.Window))
 	}
 	if len(faults) > 0 {
 		return l, faults
@@ -80,7 +155,7 @@ func (l Limits) withDefaults() (Limits, []error) {
 	case l.Reserve < 0 || l.Window == 0:
 		l.Reserve = 0
 	case l.Reserve == 0:
-		l.Reserve = min(l.Window/8, 16_000)
+		l.Reserve = defaultReserve(l.Window)
 	}
 	if l.High == 0 {
 		l.High = l.limit()
@@ -106,7 +181,7 @@ func (l Limits) withDefaults() (Limits, []error) {
 // possible, the rules name only limits that the caller has set.
 func (l Limits) clashes(set Limits) (rules, names []string) {
 	if set.Low == 0 && set.Soft != 0 && l.Soft <= l.Low {
-		rules = append(rules, fmt.Sprintf("Low < Soft, with the default Low of %d", l.Low))
+		rules = append(rules, fmt.Sprintf("Low < Soft, with the default Low of %s", grouped(l.Low)))
 		names = append(names, "Soft", "High")
 		if set.High == 0 {
 			names = append(names, "Window", "Reserve")
@@ -136,22 +211,22 @@ func (l Limits) clashes(set Limits) (rules, names []string) {
 		names = append(names, a.name, b.name)
 		if b.name == "Window" {
 			names = append(names, "Reserve")
-			rule += fmt.Sprintf(" - Reserve, which is %d", b.value)
+			rule += fmt.Sprintf(" - Reserve, which is %s", grouped(b.value))
 			if set.Reserve == 0 {
-				rule += fmt.Sprintf(" with the default Reserve of %d", l.Reserve)
+				rule += fmt.Sprintf(" with the default Reserve of %s", grouped(l.Reserve))
 			}
 		}
 		rules = append(rules, rule)
 	}
 	if l.Low < l.Soft && l.MinFree > l.Soft-l.Low {
-		rule := fmt.Sprintf("MinFree <= Soft - Low, which is %d", l.Soft-l.Low)
+		rule := fmt.Sprintf("MinFree <= Soft - Low, which is %s", grouped(l.Soft-l.Low))
 		switch {
 		case set.Soft == 0 && set.Low == 0:
-			rule += fmt.Sprintf(" with the default Soft of %d and Low of %d", l.Soft, l.Low)
+			rule += fmt.Sprintf(" with the default Soft of %s and Low of %s", grouped(l.Soft), grouped(l.Low))
 		case set.Soft == 0:
-			rule += fmt.Sprintf(" with the default Soft of %d", l.Soft)
+			rule += fmt.Sprintf(" with the default Soft of %s", grouped(l.Soft))
 		case set.Low == 0:
-			rule += fmt.Sprintf(" with the default Low of %d", l.Low)
+			rule += fmt.Sprintf(" with the default Low of %s", grouped(l.Low))
 		}
 		rules = append(rules, rule)
 		names = append(names, "MinFree", "Soft", "Low")
@@ -177,7 +252,7 @@ func (l Limits) list(names ...string) limitsText {
 		value int
 	}{{"Window", l.Window}, {"Reserve", l.Reserve}, {"High", l.High}, {"Low", l.Low}, {"Soft", l.Soft}, {"MinFree", l.MinFree}} {
 		if f.value != 0 && slices.Contains(names, f.name) {
-			fields = append(fields, fmt.Sprintf("%s: %d", f.name, f.value))
+			fields = append(fields, fmt.Sprintf("%s: %s", f.name, grouped(f.value)))
 		}
 	}
 	return limitsText("{" + strings.Join(fields, ", ") + "}")

@@ -3,6 +3,8 @@ package convo_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"math"
 	"strings"
 	"testing"
 
@@ -122,7 +124,7 @@ func TestLimits_ClashesNameWhatWasSet(t *testing.T) {
 		want   string
 	}{
 		{convo.Limits{Window: 1000, High: 900},
-			"convo: Limits is {Window: 1000, High: 900}, want High <= Window - Reserve, which is 875 with the default Reserve of 125"},
+			"convo: Limits is {Window: 1,000, High: 900}, want High <= Window - Reserve, which is 875 with the default Reserve of 125"},
 		{convo.Limits{Window: 100, Reserve: 10, Low: 90},
 			"convo: Limits is {Window: 100, Reserve: 10, Low: 90}, want Low < Window - Reserve, which is 90"},
 		{convo.Limits{Window: 1000, Reserve: -1, High: 100, Low: 100},
@@ -134,11 +136,95 @@ func TestLimits_ClashesNameWhatWasSet(t *testing.T) {
 		{convo.Limits{High: 100, MinFree: 60},
 			"convo: Limits is {High: 100, MinFree: 60}, want MinFree <= Soft - Low, which is 25 with the default Soft of 75 and Low of 50"},
 		{convo.Limits{Window: 1000, Soft: 100},
-			"convo: Limits is {Window: 1000, Soft: 100}, want Low < Soft, with the default Low of 437"},
+			"convo: Limits is {Window: 1,000, Soft: 100}, want Low < Soft, with the default Low of 437"},
 		{convo.Limits{Low: 1, Soft: 2},
 			"convo: Limits is {Low: 1, Soft: 2}, want Window or High set too"},
 	} {
 		_, err := convo.New(&convo.Options{Limits: tt.limits})
 		assert.EqualError(t, err, tt.want)
 	}
+}
+
+func TestRatios(t *testing.T) {
+	for _, tt := range []struct {
+		window     int
+		soft, high float64
+		want       convo.Status // of the marks
+	}{
+		{200_000, 0, 0, convo.Status{Window: 200_000, Limit: 184_000, High: 170_000, Low: 85_000, Soft: 140_000, MinFree: 21_250}},
+		{100_000, 0.5, 0.8, convo.Status{Window: 100_000, Limit: 87_500, High: 80_000, Low: 40_000, Soft: 50_000, MinFree: 10_000}},
+		{100_000, 0.3, 0.9, convo.Status{Window: 100_000, Limit: 90_000, High: 90_000, Low: 15_000, Soft: 30_000, MinFree: 15_000}},
+		{100_000, 0.9, 1, convo.Status{Window: 100_000, Limit: 100_000, High: 100_000, Low: 50_000, Soft: 90_000, MinFree: 12_500}},
+		{0, 0, 0, convo.Status{Window: 128_000, Assumed: true, Limit: 112_000, High: 108_800, Low: 54_400, Soft: 89_600, MinFree: 13_600}},
+		{-5, 0.5, 0, convo.Status{Window: 128_000, Assumed: true, Limit: 112_000, High: 108_800, Low: 54_400, Soft: 64_000, MinFree: 9_600}},
+	} {
+		s := historyOf(t, &convo.Options{Limits: convo.Ratios(tt.window, tt.soft, tt.high)}).Status()
+		tt.want.Upper, tt.want.Tokens = s.Upper, s.Tokens
+		assert.Equal(t, tt.want, s, "%+v", tt)
+	}
+	l := convo.Ratios(math.MaxInt, 0.5, 1)
+	assert.Equal(t, math.MaxInt, l.High)
+}
+
+func TestRatios_OutOfRange(t *testing.T) {
+	const soft, high = "soft of Ratios", "high of Ratios"
+	h := historyOf(t, nil)
+	before := h.Status()
+	for _, tt := range []struct {
+		soft, high float64
+		names      []string
+		text       string
+	}{
+		{0.9, 0.85, []string{soft}, "convo: soft of Ratios is 0.9, want less than high, which is 0.85"},
+		{0.9, 0, []string{soft}, "convo: soft of Ratios is 0.9, want less than high, which is 0.85"},
+		{0.5, 0.5, []string{soft}, ""},
+		{-0.1, 0.5, []string{soft}, ""},
+		{0.5, 70, []string{high}, "convo: high of Ratios is 70, want more than 0 and at most 1, a share of the window"},
+		{0.5, -1, []string{high}, ""},
+		{math.NaN(), math.NaN(), []string{soft, high}, ""},
+		{0.5, math.NaN(), []string{high}, ""},
+		{math.Inf(1), math.Inf(1), []string{soft, high}, ""},
+	} {
+		l := convo.Ratios(100_000, tt.soft, tt.high)
+		_, err := convo.New(&convo.Options{Limits: l})
+		assert.ElementsMatch(t, tt.names, valueErrors(t, err))
+		if tt.text != "" {
+			assert.EqualError(t, err, tt.text)
+		}
+		for _, err := range []error{h.SetLimits(l), h.SetModel("m", l)} {
+			assert.ElementsMatch(t, tt.names, valueErrors(t, err))
+		}
+	}
+	assert.Equal(t, before, h.Status())
+}
+
+func TestRatios_AssumedIsSaidOnce(t *testing.T) {
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	said := func() int {
+		defer log.Reset()
+		return strings.Count(log.String(), "level=WARN msg=\"convo: the window of the model is not known")
+	}
+	assumed := convo.Ratios(0, 0, 0)
+	h := historyOf(t, &convo.Options{Limits: assumed, Logger: logger})
+	assert.Contains(t, log.String(), "window=128000 model=\"\"")
+	assert.Equal(t, 1, said())
+	require.NoError(t, h.SetModel("other", assumed))
+	require.NoError(t, h.SetLimits(assumed))
+	assert.Zero(t, said())
+
+	h = historyOf(t, &convo.Options{Limits: convo.Ratios(10_000, 0, 0), Logger: logger})
+	assert.Zero(t, said())
+	assert.False(t, h.Status().Assumed)
+	require.NoError(t, h.SetModel("m", assumed))
+	assert.True(t, h.Status().Assumed)
+	require.NoError(t, h.SetModel("m", assumed), "changes nothing")
+	assert.Contains(t, log.String(), "model=m")
+	assert.Equal(t, 1, said())
+
+	_, err := convo.Restore(h.Snapshot(), &convo.Options{Limits: assumed, Logger: logger})
+	require.NoError(t, err)
+	assert.Equal(t, 1, said())
+	require.NoError(t, h.Close())
+	assert.ErrorIs(t, h.SetLimits(assumed), convo.ErrClosed)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -187,6 +186,21 @@ func Assistant(text string, calls ...ToolCall) Message {
 	return Message{Role: RoleAssistant, Parts: parts}
 }
 
+// WithReasoning returns a copy of m that begins with what the model has reasoned
+// before it wrote the rest:
+//
+//	convo.Assistant("The 9:10.", call).WithReasoning(convo.Reasoning{Text: "Early is better."})
+//
+// Only an assistant message may hold reasoning.
+func (m Message) WithReasoning(reasoning ...Reasoning) Message {
+	parts := make([]Part, 0, len(reasoning)+len(m.Parts))
+	for _, r := range reasoning {
+		parts = append(parts, r)
+	}
+	m.Parts = append(parts, m.clone().Parts...)
+	return m
+}
+
 // Result returns the tool message that answers call with text, which may be
 // empty.
 func Result(call ToolCall, text string) Message {
@@ -275,19 +289,42 @@ func (r ToolResult) Text() string {
 
 // clone returns a copy of m that shares no slices with it.
 func (m Message) clone() Message {
-	m.Parts = cloneParts(m.Parts)
+	return new(partRoom).clone(m)
+}
+
+// A partRoom is memory for the parts of copies that are made one after the other, so
+// that not each of them allocates. No two copies share a part of it.
+type partRoom struct {
+	free []Part
+	next int // how much to allocate next; 0: as much as is needed
+}
+
+// clone returns a copy of m that shares no slices with it.
+func (r *partRoom) clone(m Message) Message {
+	m.Parts = r.copy(m.Parts)
+	for i, p := range m.Parts {
+		if result, ok := p.(ToolResult); ok && len(result.Parts) > 0 {
+			result.Parts = r.copy(result.Parts)
+			m.Parts[i] = result
+		}
+	}
 	return m
 }
 
-func cloneParts(parts []Part) []Part {
-	parts = slices.Clone(parts)
-	for i, p := range parts {
-		if r, ok := p.(ToolResult); ok && len(r.Parts) > 0 {
-			r.Parts = slices.Clone(r.Parts)
-			parts[i] = r
-		}
+// copy returns a copy of parts without spare capacity.
+func (r *partRoom) copy(parts []Part) []Part {
+	n := len(parts)
+	if n == 0 {
+		return parts[:0:0]
 	}
-	return parts
+	if len(r.free) < n {
+		r.free = make([]Part, max(n, r.next))
+		r.next = min(2*r.next, 256)
+	}
+	own := r.free[:n:n]
+	r.free = r.free[n:]
+	copy(own, parts)
+	return own
 }
 
 // isTagged reports whether the model sees m with tags that name its author.

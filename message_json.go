@@ -1,120 +1,13 @@
 package convo
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
-	"github.com/seed-c1b73e60/convo/internal/text"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // The package documentation describes the JSON of a message.
-
-type messageJSON struct {
-	Role   Role          `json:"role"`
-	Author string        `json:"author,omitempty"`
-	Origin Origin        `json:"origin,omitzero"`
-	Meta   string        `json:"meta,omitempty"`
-	Parts  []messagePart `json:"parts,omitempty"`
-}
-
-// partJSON has the fields of every kind of part, except a result's own parts.
-type partJSON struct {
-	Type      string  `json:"type"`
-	ID        string  `json:"id,omitempty"`
-	CallID    string  `json:"call_id,omitempty"`
-	Name      string  `json:"name,omitempty"`
-	Text      *string `json:"text,omitempty"`
-	Signature string  `json:"signature,omitempty"`
-	Encrypted string  `json:"encrypted,omitempty"`
-	Arguments string  `json:"arguments,omitempty"`
-	Minted    bool    `json:"minted,omitempty"`
-	IsError   bool    `json:"is_error,omitempty"`
-	Cleared   bool    `json:"cleared,omitempty"`
-	MIME      string  `json:"mime,omitempty"`
-	Data      string  `json:"data,omitempty"`
-	URL       string  `json:"url,omitempty"`
-	Format    string  `json:"format,omitempty"`
-	JSON      string  `json:"json,omitempty"`
-}
-
-// A messagePart is a part of a message, a resultPart one of a tool result. They
-// are two types, so that a result cannot hold another result.
-type (
-	messagePart struct{ Part }
-	resultPart  struct{ Part }
-)
-
-type messagePartJSON struct {
-	partJSON
-	Parts []resultPart `json:"parts,omitempty"`
-}
-
-func (p messagePart) MarshalJSON() ([]byte, error) {
-	out := messagePartJSON{partJSON: fieldsOf(p.Part)}
-	if r, ok := p.Part.(ToolResult); ok {
-		for _, q := range r.Parts {
-			out.Parts = append(out.Parts, resultPart{q})
-		}
-	}
-	return marshalPart(out.Type, p.Part, out)
-}
-
-func (p resultPart) MarshalJSON() ([]byte, error) {
-	out := fieldsOf(p.Part)
-	if out.Type == typeResult || out.Type == typeCall || out.Type == typeReasoning {
-		out.Type = ""
-	}
-	return marshalPart(out.Type, p.Part, out)
-}
-
-// marshalPart encodes v, which holds the fields of p. kind is the type of the
-// part, empty if p is not allowed there.
-func marshalPart(kind string, p Part, v any) ([]byte, error) {
-	if kind == "" {
-		return nil, fmt.Errorf("convo: encode message: a part of type %T is not allowed here", p)
-	}
-	return json.Marshal(v)
-}
-
-func (p *messagePart) UnmarshalJSON(data []byte) error {
-	var in messagePartJSON
-	if err := decodeStrict(data, &in); err != nil {
-		return err
-	}
-	var err error
-	if p.Part, err = in.part(); err != nil {
-		return err
-	}
-	r, ok := p.Part.(ToolResult)
-	if !ok {
-		if in.Parts != nil {
-			return fmt.Errorf("part of type %q has parts, which only a %s may have", in.Type, typeResult)
-		}
-		return nil
-	}
-	for _, q := range in.Parts {
-		r.Parts = append(r.Parts, q.Part)
-	}
-	p.Part = r
-	return nil
-}
-
-func (p *resultPart) UnmarshalJSON(data []byte) error {
-	var in partJSON
-	if err := decodeStrict(data, &in); err != nil {
-		return err
-	}
-	switch in.Type {
-	case typeResult, typeCall, typeReasoning:
-		return fmt.Errorf("part of type %q is not allowed inside a %s", in.Type, typeResult)
-	}
-	var err error
-	p.Part, err = in.part()
-	return err
-}
 
 const (
 	typeText      = "text"
@@ -125,68 +18,12 @@ const (
 	typeOpaque    = "opaque"
 )
 
-// fieldsOf returns the fields of a part. Their Type is empty when the package
-// does not know the part's type.
-func fieldsOf(p Part) partJSON {
-	switch p := p.(type) {
-	case Text:
-		return partJSON{Type: typeText, Text: new(text.Valid(string(p)))}
-	case Reasoning:
-		out := partJSON{Type: typeReasoning, ID: text.Valid(p.ID), Signature: text.Valid(p.Signature), Encrypted: text.Valid(p.Encrypted)}
-		if p.Text != "" {
-			out.Text = new(text.Valid(p.Text))
-		}
-		return out
-	case ToolCall:
-		return partJSON{Type: typeCall, ID: text.Valid(p.ID), Name: text.Valid(p.Name), Arguments: text.Valid(p.Arguments), Minted: p.Minted}
-	case ToolResult:
-		return partJSON{Type: typeResult, CallID: text.Valid(p.CallID), Name: text.Valid(p.Name), IsError: p.IsError, Cleared: p.Cleared}
-	case Media:
-		return partJSON{Type: typeMedia, MIME: text.Valid(p.MIME), Data: text.Valid(p.Data), URL: text.Valid(p.URL)}
-	case Opaque:
-		return partJSON{Type: typeOpaque, Format: text.Valid(p.Format), JSON: text.Valid(p.JSON)}
-	}
-	return partJSON{}
-}
-
-// part returns the part that the fields describe.
-func (f *partJSON) part() (Part, error) {
-	text := ""
-	if f.Text != nil {
-		text = *f.Text
-	}
-	switch f.Type {
-	case typeText:
-		return Text(text), nil
-	case typeReasoning:
-		return Reasoning{ID: f.ID, Text: text, Signature: f.Signature, Encrypted: f.Encrypted}, nil
-	case typeCall:
-		return ToolCall{ID: f.ID, Name: f.Name, Arguments: f.Arguments, Minted: f.Minted}, nil
-	case typeResult:
-		return ToolResult{CallID: f.CallID, Name: f.Name, IsError: f.IsError, Cleared: f.Cleared}, nil
-	case typeMedia:
-		return Media{MIME: f.MIME, Data: f.Data, URL: f.URL}, nil
-	case typeOpaque:
-		return Opaque{Format: f.Format, JSON: f.JSON}, nil
-	}
-	return nil, fmt.Errorf("unknown part type %.40q", f.Type)
-}
-
 // MarshalJSON encodes m in the stable form that the package documentation
 // describes. Arguments and opaque blocks keep their bytes; invalid UTF-8 is
 // replaced by U+FFFD. It returns an error for a part of an unknown type, and
 // for a tool result that holds anything but [Text], [Media] and [Opaque].
 func (m Message) MarshalJSON() ([]byte, error) {
-	out := messageJSON{
-		Role:   Role(text.Valid(string(m.Role))),
-		Author: text.Valid(m.Author),
-		Origin: Origin{Format: text.Valid(m.Origin.Format), Model: text.Valid(m.Origin.Model)},
-		Meta:   text.Valid(m.Meta),
-	}
-	for _, p := range m.Parts {
-		out.Parts = append(out.Parts, messagePart{p})
-	}
-	return json.Marshal(out)
+	return appendMessage(make([]byte, 0, m.jsonSize()), &m)
 }
 
 // UnmarshalJSON decodes what MarshalJSON has written. It returns a
@@ -195,112 +32,275 @@ func (m Message) MarshalJSON() ([]byte, error) {
 // continues after the message. Whether the role may hold the parts is checked
 // by [History.Append].
 func (m *Message) UnmarshalJSON(data []byte) error {
-	if isNull(data) {
-		return nil
+	r := strictjson.NewReader(data)
+	next, part := *m, -1
+	if !r.Null() {
+		next, part = readMessage(r, nil)
 	}
-	var in messageJSON
-	err := decodeStrict(data, &in)
-	if err == nil {
-		err = checkKeys(data)
-	}
-	if err != nil {
-		return &MessageError{Role: in.Role, Part: -1, Reason: err.Error()}
-	}
-	switch in.Role {
-	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
-	default:
-		return &MessageError{Role: in.Role, Part: -1, Reason: "unknown role"}
-	}
-	next := Message{Role: in.Role, Author: in.Author, Origin: in.Origin, Meta: in.Meta}
-	for i, p := range in.Parts {
-		if p.Part == nil { // JSON null
-			return &MessageError{Role: in.Role, Part: i, Reason: "part is null"}
-		}
-		next.Parts = append(next.Parts, p.Part)
+	if r.End(); r.Err() != nil {
+		return &MessageError{Role: next.Role, Part: part, Reason: r.Err().Error()}
 	}
 	*m = next
 	return nil
 }
 
-// decodeStrict decodes data into v. It returns an error for a field that v does
-// not have, and for anything after the first value.
-func decodeStrict(data []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return err
+// jsonSize returns about how many bytes the JSON of m has. It looks no deeper into
+// results than at their texts, for a message that nobody has checked may hold itself.
+func (m *Message) jsonSize() int {
+	n := 64 + len(m.Author) + len(m.Origin.Format) + len(m.Origin.Model) + len(m.Meta)
+	for _, p := range m.Parts {
+		n += 32
+		switch p := p.(type) {
+		case Text:
+			n += len(p) + len(p)/16
+		case Reasoning:
+			n += 64 + len(p.ID) + len(p.Text) + len(p.Text)/16 + len(p.Signature) + len(p.Encrypted)
+		case ToolCall:
+			n += 64 + len(p.ID) + len(p.Name) + len(p.Arguments) + len(p.Arguments)/8
+		case ToolResult:
+			texts := textSize(p.Parts)
+			n += 64 + len(p.CallID) + len(p.Name) + texts + texts/16 + 32*len(p.Parts)
+		case Media:
+			n += 32 + len(p.MIME) + len(p.Data) + len(p.URL)
+		case Opaque:
+			n += 32 + len(p.Format) + len(p.JSON) + len(p.JSON)/8
+		}
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("unexpected data after the JSON value")
+	return n
+}
+
+// appendMessage appends the JSON of m.
+func appendMessage(dst []byte, m *Message) ([]byte, error) {
+	dst = strictjson.AppendString(append(dst, `{"role":`...), string(m.Role))
+	dst = strictjson.Text(dst, "author", m.Author)
+	if o := m.Origin; o != (Origin{}) {
+		dst = append(strictjson.Key(dst, "origin"), '{')
+		dst = strictjson.Text(dst, "format", o.Format)
+		dst = strictjson.Text(dst, "model", o.Model)
+		dst = append(dst, '}')
 	}
+	dst = strictjson.Text(dst, "meta", m.Meta)
+	dst, err := appendParts(dst, m.Parts, false)
+	return append(dst, '}'), err
+}
+
+// appendParts appends the member of an object with the parts of a message, or of a
+// tool result.
+func appendParts(dst []byte, parts []Part, inResult bool) ([]byte, error) {
+	if len(parts) == 0 {
+		return dst, nil
+	}
+	dst = append(strictjson.Key(dst, "parts"), '[')
+	for _, p := range parts {
+		kind := typeOf(p)
+		if kind == "" || inResult && !inResults(kind) {
+			return dst, fmt.Errorf("convo: encode message: a part of type %T is not allowed here", p)
+		}
+		dst = strictjson.Text(append(strictjson.Next(dst), '{'), "type", kind)
+		switch p := p.(type) {
+		case Text:
+			dst = strictjson.AppendString(strictjson.Key(dst, "text"), string(p))
+		case Reasoning:
+			dst = strictjson.Text(dst, "id", p.ID)
+			dst = strictjson.Text(dst, "text", p.Text)
+			dst = strictjson.Text(dst, "signature", p.Signature)
+			dst = strictjson.Text(dst, "encrypted", p.Encrypted)
+		case ToolCall:
+			dst = strictjson.Text(dst, "id", p.ID)
+			dst = strictjson.Text(dst, "name", p.Name)
+			dst = strictjson.Text(dst, "arguments", p.Arguments)
+			dst = strictjson.Bool(dst, "minted", p.Minted)
+		case ToolResult:
+			dst = strictjson.Text(dst, "call_id", p.CallID)
+			dst = strictjson.Text(dst, "name", p.Name)
+			dst = strictjson.Bool(dst, "is_error", p.IsError)
+			dst = strictjson.Bool(dst, "cleared", p.Cleared)
+			var err error
+			if dst, err = appendParts(dst, p.Parts, true); err != nil {
+				return dst, err
+			}
+		case Media:
+			dst = strictjson.Text(dst, "mime", p.MIME)
+			dst = strictjson.Text(dst, "data", p.Data)
+			dst = strictjson.Text(dst, "url", p.URL)
+		case Opaque:
+			dst = strictjson.Text(dst, "format", p.Format)
+			dst = strictjson.Text(dst, "json", p.JSON)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, ']'), nil
+}
+
+// typeOf returns the type of a part as JSON names it, empty if there is none.
+func typeOf(p Part) string {
+	switch p.(type) {
+	case Text:
+		return typeText
+	case Reasoning:
+		return typeReasoning
+	case ToolCall:
+		return typeCall
+	case ToolResult:
+		return typeResult
+	case Media:
+		return typeMedia
+	case Opaque:
+		return typeOpaque
+	}
+	return ""
+}
+
+// inResults reports whether a tool result may hold parts of this type.
+func inResults(kind string) bool {
+	return kind == typeText || kind == typeMedia || kind == typeOpaque
+}
+
+// readMessage reads a message. A part that is the only one is put into inline, if
+// that is not nil. part is the index of the part that could not be read, -1 if
+// something else could not.
+func readMessage(r *strictjson.Reader, inline *[1]Part) (m Message, part int) {
+	part = -1
+	if inline != nil {
+		m.Parts = inline[:0]
+	}
+	for key := range r.Object {
+		switch string(key) {
+		case "role":
+			m.Role = readRole(r)
+		case "author":
+			m.Author = r.Text()
+		case "origin":
+			for key := range r.Object {
+				switch string(key) {
+				case "format":
+					m.Origin.Format = r.Text()
+				case "model":
+					m.Origin.Model = r.Text()
+				default:
+					r.Unknown(key)
+				}
+			}
+		case "meta":
+			m.Meta = r.Text()
+		case "parts":
+			for i := range r.Array {
+				m.Parts = append(m.Parts, readPart(r, false))
+				if r.Err() != nil {
+					part = i
+				}
+			}
+		default:
+			r.Unknown(key)
+		}
+	}
+	switch m.Role {
+	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
+	default:
+		r.Fail(fmt.Errorf("unknown role %.40q", string(m.Role)))
+	}
+	if len(m.Parts) == 0 {
+		m.Parts = nil
+	}
+	return m, part
+}
+
+// readRole reads a role.
+func readRole(r *strictjson.Reader) Role {
+	name := r.Bytes()
+	for _, role := range []Role{RoleUser, RoleAssistant, RoleTool, RoleSystem} {
+		if string(name) == string(role) {
+			return role // which needs no memory
+		}
+	}
+	return Role(name)
+}
+
+// readPart reads a part of a message, or of a tool result.
+func readPart(r *strictjson.Reader, inResult bool) Part {
+	// The fields of every kind of part.
+	var kind, id, callID, name, text, signature, encrypted, arguments, mime, data, url, format, block string
+	var minted, isError, cleared, hasParts bool
+	var parts []Part
+	for key := range r.Object {
+		switch string(key) {
+		case "type":
+			kind = readType(r, inResult)
+		case "id":
+			id = r.Text()
+		case "call_id":
+			callID = r.Text()
+		case "name":
+			name = r.Text()
+		case "text":
+			text = r.Text()
+		case "signature":
+			signature = r.Text()
+		case "encrypted":
+			encrypted = r.Text()
+		case "arguments":
+			arguments = r.Text()
+		case "minted":
+			minted = r.Bool()
+		case "is_error":
+			isError = r.Bool()
+		case "cleared":
+			cleared = r.Bool()
+		case "mime":
+			mime = r.Text()
+		case "data":
+			data = r.Text()
+		case "url":
+			url = r.Text()
+		case "format":
+			format = r.Text()
+		case "json":
+			block = r.Text()
+		case "parts":
+			if inResult {
+				r.Unknown(key)
+			} else if hasParts = !r.Null(); hasParts {
+				for range r.Array {
+					parts = append(parts, readPart(r, true))
+				}
+			}
+		default:
+			r.Unknown(key)
+		}
+	}
+	if hasParts && kind != typeResult {
+		r.Fail(fmt.Errorf("part of type %q has parts, which only a %s may have", kind, typeResult))
+	}
+	switch kind {
+	case typeText:
+		return Text(text)
+	case typeReasoning:
+		return Reasoning{ID: id, Text: text, Signature: signature, Encrypted: encrypted}
+	case typeCall:
+		return ToolCall{ID: id, Name: name, Arguments: arguments, Minted: minted}
+	case typeResult:
+		return ToolResult{CallID: callID, Name: name, Parts: parts, IsError: isError, Cleared: cleared}
+	case typeMedia:
+		return Media{MIME: mime, Data: data, URL: url}
+	case typeOpaque:
+		return Opaque{Format: format, JSON: block}
+	}
+	r.Fail(errors.New("part without a type"))
 	return nil
 }
 
-// checkKeys returns an error for a key that occurs twice in one object, and for
-// one that differs from its field's name in case; decodeStrict notices neither.
-// data is valid JSON.
-func checkKeys(data []byte) error {
-	type object struct {
-		keys [][]byte // the keys so far; nil for an array
-		key  bool     // whether the next string is a key
-	}
-	var open []object // the objects and arrays around the current byte
-	for i := 0; i < len(data); i++ {
-		switch data[i] {
-		case '{':
-			open = append(open, object{keys: make([][]byte, 0, 4), key: true})
-		case '[':
-			open = append(open, object{})
-		case '}', ']':
-			open = open[:len(open)-1]
-		case ',':
-			top := &open[len(open)-1]
-			top.key = top.keys != nil
-		case '"':
-			from := i
-			for i++; data[i] != '"'; i++ {
-				if data[i] == '\\' {
-					i++
-				}
-			}
-			if len(open) == 0 || !open[len(open)-1].key {
-				continue
-			}
-			top := &open[len(open)-1]
-			top.key = false
-			key, err := keyOf(data[from : i+1])
-			if err != nil {
-				return err
-			}
-			for _, k := range top.keys {
-				if bytes.Equal(k, key) {
-					return fmt.Errorf("duplicate key %q", key)
-				}
-			}
-			top.keys = append(top.keys, key)
+// readType reads the type of a part.
+func readType(r *strictjson.Reader, inResult bool) string {
+	name := r.Bytes()
+	for _, kind := range []string{typeText, typeCall, typeResult, typeReasoning, typeMedia, typeOpaque} {
+		if string(name) != kind {
+			continue
 		}
+		if inResult && !inResults(kind) {
+			r.Fail(fmt.Errorf("part of type %q is not allowed inside a %s", kind, typeResult))
+		}
+		return kind
 	}
-	return nil
+	r.Fail(fmt.Errorf("unknown part type %.40q", name))
+	return ""
 }
-
-// keyOf returns a key without its quotes. It returns an error for a key that
-// holds anything but lower-case letters and underscores, since no field's name
-// does.
-func keyOf(quoted []byte) ([]byte, error) {
-	key := quoted[1 : len(quoted)-1]
-	if bytes.IndexByte(key, '\\') >= 0 {
-		var s string
-		if err := json.Unmarshal(quoted, &s); err != nil {
-			return nil, err
-		}
-		key = []byte(s)
-	}
-	for _, c := range key {
-		if c != '_' && (c < 'a' || c > 'z') {
-			return nil, fmt.Errorf("unknown field %q", key)
-		}
-	}
-	return key, nil
-}
-
-func isNull(data []byte) bool { return string(bytes.Trim(data, " \t\r\n")) == "null" }

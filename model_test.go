@@ -11,10 +11,11 @@ import (
 // defaultModelOps is how many operations a default run makes.
 const defaultModelOps = 20_000
 
-var modelOps = flag.Int("convo.ops", defaultModelOps, "operations of TestHistory_Model, and appends of TestNeverStuck")
+var modelOps = flag.Int("convo.ops", defaultModelOps, "operations of TestHistory_Model")
+var modelSeed = flag.Uint64("convo.seed", 1, "seed of the first History of TestHistory_Model")
 
 func modelOptions() modeltest.Options {
-	return modeltest.Options{Operations: *modelOps, CheckSaved: checkSaved}
+	return modeltest.Options{Operations: *modelOps, Seed: *modelSeed, CheckSaved: checkSaved}
 }
 
 func TestHistory_Model(t *testing.T) { modeltest.Run(t, modelOptions()) }

@@ -1,6 +1,8 @@
 package convo_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -78,81 +80,277 @@ func hostileSize(rng *rand.Rand, window int) int {
 }
 
 // After any single append, Prepare gives a request that fits, or a FloorError that
-// names what cannot be cut; after Rewind the next smaller append works.
+// names what cannot be cut. What the error says first helps, or the next one does,
+// and then the next smaller append works.
 func TestNeverStuck(t *testing.T) {
-	rng := rand.New(rand.NewPCG(13, 3))
-	outcomes := map[string]int{}
-	appends := *modelOps / 20
-	if *modelOps != defaultModelOps {
-		appends = *modelOps
+	appends := 100_000
+	if testing.Short() {
+		appends = 2_000
 	}
-	for appends > 0 {
-		window := []int{1_000, 4_000, 16_000}[rng.IntN(3)]
-		opts := &convo.Options{Limits: convo.Limits{Window: window}}
-		opts.Overheads.Media = func(m convo.Media) int { // the address says how many
-			var n int
-			_, _ = fmt.Sscanf(m.URL, "http://x/%d", &n)
-			return n
-		}
-		if rng.IntN(3) == 0 {
-			opts.MaxResult = -1
-		}
-		if rng.IntN(3) == 0 {
-			opts.KeepOriginals = -1
-		}
-		h := historyOf(t, opts, convo.System("guide"), convo.User("hello"), convo.Assistant("hi"))
+	s := &stuck{rng: rand.New(rand.NewPCG(13, 3)), outcomes: map[string]int{}}
+	for n := 0; n < appends; n += 40 {
+		s.begin(t)
 		for range 40 {
-			appends--
-			checkNeverStuck(t, h, rng, window, outcomes)
+			s.append(t)
 		}
-		require.NoError(t, h.Close())
+		require.NoError(t, s.h.Close())
 	}
-	t.Logf("%v", outcomes)
-	for _, o := range []string{"fits as it is", "compacted", "cut at append", "results cut", "floor"} {
-		require.Positive(t, outcomes[o], o)
+	t.Logf("of %d appends: %v", appends, s.outcomes)
+	want := []string{"fits as it is", "compacted", "cut at append", "results cut", "floor", "Rewind", "Unpin"}
+	if !testing.Short() {
+		want = append(want, "Rewind, called again", "Restore", "SetSystem", "SetEphemeral", "Tools", "Unqueue")
+	}
+	for _, o := range want {
+		require.Positive(t, s.outcomes[o], o)
 	}
 }
 
-// checkNeverStuck makes one hostile append.
-func checkNeverStuck(t *testing.T, h *convo.History, rng *rand.Rand, window int, outcomes map[string]int) {
+// A stuck tries to get a conversation stuck.
+type stuck struct {
+	rng      *rand.Rand
+	h        *convo.History
+	opts     *convo.Options
+	limits   convo.Limits      // in force
+	calm     bool              // nothing but hostile appends
+	earlier  []*convo.Snapshot // whose requests fitted
+	outcomes map[string]int
+}
+
+// begin begins another conversation.
+func (s *stuck) begin(t *testing.T) {
+	s.opts = &convo.Options{Limits: convo.Limits{Window: []int{1000, 2000, 8000}[s.rng.IntN(3)]}}
+	s.opts.Overheads.Media = func(m convo.Media) int { // the address says how many
+		var n int
+		_, _ = fmt.Sscanf(m.URL, "http://x/%d", &n)
+		return n
+	}
+	if s.rng.IntN(3) == 0 {
+		s.opts.MaxResult = -1
+	}
+	if s.rng.IntN(3) == 0 {
+		s.opts.KeepOriginals = -1
+	}
+	if s.rng.IntN(3) == 0 {
+		s.opts.Roles = convo.Relaxed()
+	}
+	if s.rng.IntN(4) == 0 {
+		s.opts.Limits.High = s.opts.Limits.Window / 2
+		s.opts.Limits.Low = s.opts.Limits.High - 1 - s.rng.IntN(s.opts.Limits.High/4)
+		s.opts.Limits.Soft = s.opts.Limits.High
+	}
+	if s.rng.IntN(3) == 0 {
+		sum := convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+			if s.rng.IntN(4) == 0 {
+				return convo.Summary{}, errors.New("no model")
+			}
+			return convo.Summary{Text: words(s.rng.IntN(req.MaxTokens))}, nil
+		})
+		s.opts.Strategy = convo.Chain(convo.ClearToolResults{}, convo.Summarize{With: sum, Window: -1}, convo.Truncate{})
+	}
+	s.limits = s.opts.Limits
+	s.calm = s.rng.IntN(3) == 0
+	s.h = historyOf(t, s.opts, convo.System("guide"), convo.User("hello"), convo.Assistant("hi"))
+	s.earlier = []*convo.Snapshot{s.h.Snapshot()}
+}
+
+// size returns a size for an append.
+func (s *stuck) size() int { return hostileSize(s.rng, s.opts.Limits.Window) }
+
+// newest returns the role of the newest message.
+func (s *stuck) newest() convo.Role {
+	e, _ := s.h.Snapshot().At(s.h.Len() - 1)
+	return e.Message.Role
+}
+
+// disturb does something else than to append. The request need not fit afterwards.
+func (s *stuck) disturb(t *testing.T) {
 	t.Helper()
-	kind := hostiles[rng.IntN(len(hostiles))]
-	size := hostileSize(rng, window)
+	h, rng := s.h, s.rng
+	any := func() convo.ID {
+		e, _ := h.Snapshot().At(rng.IntN(h.Len()))
+		return e.ID
+	}
+	switch rng.IntN(12) {
+	case 0, 1, 2, 3:
+		at := h.Snapshot()
+		if rng.IntN(4) == 0 {
+			at = s.earlier[rng.IntN(len(s.earlier))]
+		}
+		if err := h.RecordUsage(at, convo.Usage{Input: at.Tokens()*(30+rng.IntN(200))/100 + rng.IntN(200)}); err != nil {
+			require.ErrorIs(t, err, convo.ErrStale)
+		}
+	case 4, 5:
+		if err := h.Pin(any()); err != nil {
+			require.ErrorContains(t, err, "system")
+		}
+	case 6:
+		require.NoError(t, h.SetEphemeral(convo.User(words(s.size()/4))))
+	case 7:
+		require.NoError(t, h.SetSystem(convo.System(words(s.size()/4))))
+	case 8:
+		limits := s.opts.Limits
+		limits.Window = limits.Window * (50 + rng.IntN(100)) / 100
+		limits.High, limits.Soft, limits.Low = 0, 0, 0
+		if rng.IntN(3) == 0 {
+			limits.Tools = rng.IntN(limits.Window)
+		}
+		s.limits = limits
+		if rng.IntN(2) == 0 {
+			require.NoError(t, h.SetLimits(limits))
+		} else {
+			require.NoError(t, h.SetModel([]string{"", "a", "b"}[rng.IntN(3)], limits))
+		}
+	case 9:
+		at := h.Snapshot()
+		_, _, _ = h.Recover(t.Context(), at, fmt.Errorf("maximum context length is %d tokens, you requested %d", at.Tokens()*(40+rng.IntN(80))/100, at.Tokens()))
+	case 10:
+		require.NoError(t, h.Queue(convo.User(words(s.size()))))
+	case 11:
+		_, _ = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{any()}, Summary: &convo.Summary{Text: words(s.size() / 8)}})
+	}
+}
+
+// append makes one hostile append, after which the conversation must go on.
+func (s *stuck) append(t *testing.T) {
+	t.Helper()
+	h, calm := s.h, s.calm
+	if !calm && s.rng.IntN(2) == 0 {
+		s.disturb(t)
+	}
+	kind := hostiles[s.rng.IntN(len(hostiles))]
+	size := s.size()
 	msgs := kind.msgs(size)
-	if last, _ := h.Snapshot().At(h.Len() - 1); last.Message.Role != convo.RoleAssistant {
-		mustAppend(t, h, convo.Assistant("seen"))
+	if len(msgs) > 1 && s.newest() == convo.RoleTool && s.rng.IntN(2) == 0 {
+		msgs = msgs[1:] // in the same turn
+	}
+	for s.newest() == convo.RoleUser || s.newest() == convo.RoleTool && msgs[0].Role == convo.RoleUser {
+		mustAppend(t, h, convo.Assistant("seen")) // and then what is queued
 	}
 	id := mustAppend(t, h, msgs...)
+	if !calm && s.rng.IntN(4) == 0 {
+		s.disturb(t)
+	}
 	for i := range msgs {
 		if e, _ := h.Snapshot().Find(id - convo.ID(i)); e.Missing > 0 {
-			outcomes["cut at append"]++
+			s.outcomes["cut at append"]++
 			break
 		}
 	}
+	what := fmt.Sprintf("%s of %d in %d", kind.name, size, s.opts.Limits.Window)
 	_, r, err := h.Prepare(t.Context())
 	switch {
 	case err == nil && r.Outcome == convo.OutcomeNotNeeded:
-		outcomes["fits as it is"]++
+		s.outcomes["fits as it is"]++
 	case err == nil && len(r.Cut) > 0:
-		outcomes["results cut"]++
+		s.outcomes["results cut"]++
 	case err == nil:
-		outcomes["compacted"]++
+		s.outcomes["compacted"]++
 	default:
-		outcomes["floor"]++
-		floor, ok := errors.AsType[*convo.FloorError](err)
-		require.True(t, ok, "%s of %d in %d: %v", kind.name, size, window, err)
-		require.False(t, kind.cuttable, "%s of %d in %d: %v", kind.name, size, window, err)
-		require.Greater(t, floor.Newest+floor.Users+floor.Round, floor.Floor/2, "%v", floor)
-		require.Contains(t, err.Error(), "Rewind")
+		s.outcomes["floor"]++
+		if floor, ok := errors.AsType[*convo.FloorError](err); ok && calm {
+			require.False(t, kind.cuttable, "%s: %v", what, err)
+			require.Greater(t, floor.Newest+floor.Calls+floor.Users+floor.Round, floor.Floor/2, "%v", floor)
+			require.Regexp(t, "Rewind.* takes", err.Error())
+		}
+		s.help(t, err, what)
+		h = s.h // there may have been a restart
+		if newest := s.newest(); newest == convo.RoleUser || newest == convo.RoleTool {
+			mustAppend(t, h, convo.Assistant("seen"))
+		}
+		if s.newest() != convo.RoleUser {
+			mustAppend(t, h, convo.User("something smaller"))
+		}
+		if _, r, err = h.Prepare(t.Context()); err != nil {
+			s.help(t, err, what)
+			h = s.h
+		}
+	}
+	require.True(t, r.Fits || err != nil)
+	require.LessOrEqual(t, h.Status().Upper, h.Status().Limit, what)
+	s.earlier = append(s.earlier, h.Snapshot())
+}
+
+// help does what errors of Prepare say first, until there is none.
+func (s *stuck) help(t *testing.T, err error, what string) {
+	t.Helper()
+	if s.rng.IntN(4) == 0 {
+		s.restart(t)
+		if _, _, err = s.h.Prepare(t.Context()); err == nil {
+			return
+		}
+	}
+	for range 12 {
+		_, ok := errors.AsType[*convo.FloorError](err)
+		require.True(t, ok, "%s: %v", what, err)
+		s.outcomes[s.follow(t, err)]++
+		if _, _, err = s.h.Prepare(t.Context()); err == nil {
+			return
+		}
+	}
+	require.NoError(t, err, what)
+}
+
+// restart saves the conversation and restores it.
+func (s *stuck) restart(t *testing.T) {
+	t.Helper()
+	data, err := json.Marshal(s.h.Snapshot())
+	require.NoError(t, err)
+	var saved convo.Snapshot
+	require.NoError(t, json.Unmarshal(data, &saved))
+	opts := *s.opts
+	opts.Limits = s.limits
+	restored, err := convo.Restore(&saved, &opts)
+	require.NoError(t, err)
+	require.NoError(t, s.h.Close())
+	s.h, s.earlier = restored, []*convo.Snapshot{restored.Snapshot()}
+	s.outcomes["Restore"]++
+}
+
+// follow does what a FloorError says first, and returns what that was.
+func (s *stuck) follow(t *testing.T, err error) string {
+	t.Helper()
+	h, before := s.h, s.h.Snapshot()
+	_, text, _ := strings.Cut(err.Error(), ": cannot fit: ")
+	_, text, _ = strings.Cut(text, ": ")
+	share, _, _ := strings.Cut(text, ";")
+	_, remedy, _ := strings.Cut(share, ": ")
+	if unqueue := "call Unqueue, then "; strings.HasPrefix(remedy, unqueue) {
+		require.NotEmpty(t, h.Unqueue(), "%v", err)
+		s.outcomes["Unqueue"]++
+		remedy = remedy[len(unqueue):]
+	}
+	verb, _, _ := strings.Cut(remedy, " ")
+	switch {
+	case verb == "Rewind":
 		taken, err := h.Rewind(1)
 		require.NoError(t, err)
 		require.Equal(t, 1, taken)
-		mustAppend(t, h, convo.User("something smaller"))
+	case verb == "Rewind(1),":
+		var calls int
+		_, err := fmt.Sscanf(remedy, "Rewind(1), called %d times, takes", &calls)
+		require.NoError(t, err, remedy)
+		for range calls {
+			taken, err := h.Rewind(1)
+			require.NoError(t, err)
+			require.Equal(t, 1, taken)
+		}
+		verb = "Rewind, called again"
+	case strings.HasPrefix(remedy, "Unpin"):
+		require.NoError(t, h.Unpin(h.Pinned()...))
+		verb = "Unpin"
+	case verb == "SetSystem":
+		require.NoError(t, h.SetSystem(convo.System("brief")))
+	case verb == "SetEphemeral":
+		require.NoError(t, h.SetEphemeral())
+	case verb == "define":
+		s.limits = convo.Limits{Window: h.Status().Limit, Reserve: -1}
+		require.NoError(t, h.SetLimits(s.limits))
+		verb = "Tools"
+	default:
+		t.Fatalf("%q of %v", remedy, err)
 	}
-	_, r, err = h.Prepare(t.Context())
-	require.NoError(t, err)
-	require.True(t, r.Fits)
-	require.LessOrEqual(t, h.Status().Upper, h.Status().Limit, "%s of %d in %d", kind.name, size, window)
+	require.NotSame(t, before, h.Snapshot(), "%v", err)
+	return verb
 }
 
 // The sizes that the property is about, in a window of 128,000 tokens.

@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// An original is what an entry held before results in it were cut or cleared. It
-// never changes. A state keeps it until the entry leaves the view, or until it is
-// the oldest and there is no room for all.
+// An original is what an entry held before it was rewritten, or results in it were
+// cut or cleared. It never changes. A state keeps it until the entry leaves the
+// view, or until it is the oldest and there is no room for all.
 type original struct {
 	id  ID
 	msg Message // as it was appended
 
 	// read is what a summarizer reads: msg, but with the texts that an edit has
-	// put in the place of results.
+	// put in the place of results, or the message that it was rewritten to.
 	read Message
 
 	tokens, readTokens int64 // raw, of msg and of read
@@ -24,7 +24,7 @@ type original struct {
 	// original of that was not kept.
 	missing int64
 
-	refs map[int]string // what Options.Spill returned for results, by the index of the part
+	refs map[int]string // what Options.Spill returned for results in read, by the index of the part
 }
 
 // newOriginal returns the original of an entry that has none.
@@ -106,7 +106,7 @@ func (s *Snapshot) toRead(_ context.Context, id ID) (Entry, bool) {
 	if e == nil {
 		return Entry{}, false
 	}
-	out := e.export(s.pins)
+	out := e.export(s.pins, new(partRoom))
 	if o := s.original(id); o != nil {
 		out.Message, out.Tokens, out.Missing = o.read.clone(), clampInt(o.readTokens), clampInt(o.missing)
 	}

@@ -24,8 +24,12 @@ import (
 // and at the end of a text, and no more than 64 errors.
 //
 // An error about the rate of requests, about a quota, about a file, or about
-// loading a model is no overflow. Nor is one about an answer that would fill the
-// window alone, since no shorter conversation would help. Of errors that are
+// loading a model is no overflow. Nor is one about a field that is too long, such as
+// the description of a tool, or about a length in characters, bytes or pixels. Nor
+// is one about an answer that would fill the window alone, since no shorter
+// conversation would help. The status 413 Request Entity Too Large is one, although
+// it is about bytes: a compaction removes bytes, too, but it cannot know how many
+// are too many. Of errors that are
 // joined, one that is an overflow is enough. A nil error is no overflow.
 func IsOverflow(err error) bool {
 	said := readError(err)
@@ -48,7 +52,8 @@ func (e *providerError) isOverflow() bool {
 	switch {
 	case e.status == http.StatusTooManyRequests, containsAny(e.text, loadTexts[:]), e.isAboutAnswer():
 		return false
-	case !containsAny(e.text, plainTexts[:]) && (containsAny(e.text, throttleTexts[:]) || !e.isTooLong()):
+	case !slices.ContainsFunc(plainTexts[:], func(t string) bool { return e.says(t, "") }) &&
+		(containsAny(e.text, throttleTexts[:]) || !e.isTooLong()):
 		return false
 	}
 	f := e.figures()
@@ -81,21 +86,49 @@ func (e *providerError) isAboutAnswer() bool {
 // file.
 func (e *providerError) isTooLong() bool {
 	for _, p := range overflowTexts {
-		if containsPair(e.text, p[0], p[1]) {
+		if e.says(p[0], p[1]) {
 			return true
 		}
 	}
-	if e.status != http.StatusRequestEntityTooLarge && !containsAny(e.text, tooLargeTexts[:]) {
+	if e.status != http.StatusRequestEntityTooLarge && !containsAny(e.text, tooLargeTexts[:]) && !tooLargeStatus.MatchString(e.text) {
 		return false
 	}
 	return !slices.ContainsFunc(fileTexts[:], func(t string) bool { return startsWord(e.text, t) })
+}
+
+// fieldBefore finds a part of a request, other than its messages, at the end of what
+// stands before a text, where it is what is too long. otherUnit finds a length in
+// another unit than tokens behind a text.
+var (
+	fieldBefore = regexp.MustCompile(`(?:^|[^a-z])(?:names?|titles?|labels?|descriptions?|schemas?|definitions?|metadata|user[ _]ids?|ids?|identifiers?|` +
+		`cache[ _]keys?|api[ _]keys?|passwords?|string|(?:stop[ _])?sequences?|headers?|urls?|images?|dimensions?|files?|documents?|pdfs?|audio|videos?|attachments?|number of tools)` +
+		`(?:\.[0-9]+)? (?:value )?(?:(?:is|are|was) )?(?:too (?:long|large|big|many)[:;,] (?:it )?)?$`)
+	otherUnit = regexp.MustCompile(`^[^{}]{0,64}?\b[0-9][0-9,._]*[ -]?(?:characters?|chars|bytes|[km]i?b|pixels?)\b`)
+)
+
+// says reports whether e has the texts of a pair, as overflowTexts has them, and not
+// about a field of the request or in another unit than tokens.
+func (e *providerError) says(first, then string) bool {
+	for at := 0; ; {
+		i := indexPair(e.text[at:], first, then)
+		if i < 0 {
+			return false
+		}
+		before, after := e.text[:at+i], e.text[at+i+len(first):]
+		length := otherUnit.FindString(after)
+		if (length == "" || strings.Contains(length, "token")) && !fieldBefore.MatchString(before[max(len(before)-maxGap, 0):]) &&
+			!strings.HasSuffix(before, "requests that ") { // as a rule that requests must keep
+			return true
+		}
+		at += i + len(first)
+	}
 }
 
 // throttleTexts appear in errors about the rate of requests and about quotas,
 // which may mention too many tokens as well.
 var throttleTexts = [...]string{
 	"rate limit", "rate_limit", "ratelimit", "throttl", "per minute", "per min", "per day", "quota", "please wait", "(tpm)",
-	"too many requests", "more credits", "insufficient credits", "insufficient_balance", "insufficient balance",
+	"too many requests", "of your plan", "more credits", "insufficient credits", "insufficient_balance", "insufficient balance",
 }
 
 // plainTexts are those of overflowTexts that no error about a rate or a quota
@@ -106,19 +139,19 @@ var plainTexts = [...]string{
 	"prompt is too long", "input is too long for requested model", "cannot exceed the total tokens limit",
 }
 
-// loadTexts are about the memory and the settings of a server.
+// loadTexts are about the memory and the settings of a server, or about settings
+// that a request names.
 var loadTexts = [...]string{
+	"context_length_exceeded_behavior", "must be a positive integer", "out of memory", "failed to allocate",
 	"failed to load model", "failed to load the model", "available memory", "invalid num_ctx", "greater than n_ctx_train",
 }
 
-// tooLargeTexts say that a request has too many bytes. fileTexts are beginnings
-// of words which say that it is because of a file.
+// tooLargeTexts and tooLargeStatus say that a request has too many bytes. fileTexts
+// are beginnings of words which say that it is because of a file.
 var (
-	tooLargeTexts = [...]string{
-		"request_too_large", "request entity too large", "payload too large", "content too large", "request body too large",
-		"request too large", "maximum request body size", "request exceeds the maximum size",
-	}
-	fileTexts = [...]string{"file", "image", "audio", "video", "upload", "attachment", "media", "multimedia"}
+	tooLargeTexts  = [...]string{"request_too_large", "request entity too large", "maximum request body size", "request exceeds the maximum size"}
+	tooLargeStatus = regexp.MustCompile(`\b413\b[^a-z0-9]{1,4}(?:payload|content|request) too large`)
+	fileTexts      = [...]string{"file", "image", "audio", "video", "upload", "attachment", "media", "multimedia"}
 )
 
 // overflowTexts are pairs of texts. An error is an overflow if its text has both,
@@ -131,7 +164,7 @@ var overflowTexts = [...][2]string{
 	{"tokens_limit_reached", ""},
 	{"maximum context length", ""},
 	{"maximum prompt length", ""},
-	{"maximum input length of", ""},
+	{"maximum input length of", "token"},
 	{"context length is only", ""},
 	{"context length of only", ""},
 	{"configured context size is", ""},
@@ -152,6 +185,13 @@ var overflowTexts = [...][2]string{
 	{"input is too long", "token"},
 	{"input length", "exceeds the maximum allowed input length"},
 	{"input length", "exceeds the maximum allowed length ("},
+	{"input length", "exceeds the maximum length"},
+	{"prompt length", "exceeds maximum input length"},
+	{"input length", "exceeds maximum input length"},
+	{"exceed max message tokens", ""},
+	{"cannot truncate to", "required"},
+	{"prompt is [[", "is supported"},
+	{"greater than max_seq_len", ""},
 	{"input token count", "exceed"},
 	{"input token count", "supports up to"},
 	{"longer than the maximum model length", ""},
@@ -230,10 +270,17 @@ var figurePatterns = sync.OnceValue(func() []figurePattern {
 		`length is #t while limit is #l`,
 		`token limit: #l \(requested: #t\)`,
 		`prompt has #p tokens, but the configured context size is #l`,
+		`length \(?#p\)? exceeds (?:the )?maximum (?:input )?length \(?#l`,
+		`cannot truncate to #l, required #p`,
+		`prompt is \[\[#p\]\] long while only #l is supported`,
+		`length #p is greater than max_seq_len #l`,
 
 		// Sizes.
 		`messages resulted in #p tokens`,
-		`requested (?:about )?#t tokens`,
+		`requested (?:about |a total of )?#t tokens`,
+		`#p tokens from the input`,
+		`#o tokens for the completion`,
+		`your request will take #t tokens`,
 		`#p in (?:the messages|your prompt)`,
 		`#o (?:in|for) the (?:completion|output)`,
 		`requested #o output tokens`,
@@ -263,6 +310,7 @@ var figurePatterns = sync.OnceValue(func() []figurePattern {
 		`maximum model length of #l`,
 		`maximum allowed (?:input )?length (?:of )?\(?#l`,
 		`maximum input length of #l`,
+		`maximum context length of [a-z][^ ]* is #l`,
 		`max input tokens: #l`,
 		`exceeds the (?:configured )?limit of #l`,
 		`exceed the configured limit of #l`,
@@ -471,17 +519,18 @@ func startsWord(s, text string) bool {
 	}
 }
 
-// containsPair reports whether s contains first, and then at most maxGap bytes
-// behind it.
-func containsPair(s, first, then string) bool {
-	for {
-		_, rest, ok := strings.Cut(s, first)
-		if !ok {
-			return false
+// indexPair returns where s contains first, and then at most maxGap bytes behind it,
+// or -1.
+func indexPair(s, first, then string) int {
+	for at := 0; ; {
+		i := strings.Index(s[at:], first)
+		if i < 0 {
+			return -1
 		}
+		rest := s[at+i+len(first):]
 		if strings.Contains(rest[:min(len(rest), maxGap+len(then))], then) {
-			return true
+			return at + i
 		}
-		s = rest
+		at += i + len(first)
 	}
 }

@@ -128,6 +128,12 @@ func TestIsOverflow_Phrases(t *testing.T) {
 		"Input length 131393 exceeds the maximum allowed input length of 131040 tokens.",
 		"Input length (265330) exceeds model's maximum context length (262144).",
 		"Requested token count exceeds the model's maximum context length of 262144 tokens.",
+		"Requested token count exceeds the model's maximum context length of 131072 tokens. You requested a total of 140000 tokens: 139000 tokens from the input messages and 1000 tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.",
+		"Cannot truncate to 89998, required 355220: text:355351, control:9",
+		"put value error: prompt is [[440009]] long while only 4096 is supported",
+		"Prompt length 5000 is greater than max_seq_len 4096",
+		"Context length 5000 is greater than max_seq_len 4096",
+		"Input length (1000) exceeds maximum input length (512)",
 		"Prompt too long: 5152 tokens exceeds max_seq_len 2048",
 		"Prompt has 2000 tokens, but the configured context size is 1000 tokens",
 		"400 Bad Request: Too many input tokens. Max input tokens: 8192, request input token count: 10145",
@@ -137,7 +143,7 @@ func TestIsOverflow_Phrases(t *testing.T) {
 		assert.True(t, convo.IsOverflow(err), text)
 		limit, prompt, _, _ := convo.FiguresOf(err)
 		assert.NotZero(t, limit, text)
-		if !strings.HasPrefix(text, "Requested token count") {
+		if !strings.HasSuffix(text, "length of 262144 tokens.") {
 			assert.NotZero(t, prompt, text)
 		}
 	}
@@ -162,6 +168,11 @@ func TestIsOverflow_Beside(t *testing.T) {
 		errors.Join(&clientError{status: 429, message: "slow down"}, &clientError{status: 400, message: "context window exceeded"}),
 		fmt.Errorf("all attempts failed: %w, %w", errors.New("the file could not be read"), &clientError{status: 413}),
 		errors.Join(errors.New("max_tokens exceeds the context window"), errors.New(body)),
+		errors.New("cannot summarise the file: prompt is too long: 9000 tokens > 8000 maximum"),
+		errors.New("the tool description is too long. The request exceeds the context window"),
+		errors.New("the description exceeds the context length, and so the messages exceed the context length"),
+		errors.New("2000 bytes sent, input exceeds the context window of 8000 tokens (65536 bytes)"),
+		errors.New("proxy: 413 Payload Too Large"),
 	} {
 		assert.True(t, convo.IsOverflow(err), err.Error())
 		if strings.Contains(err.Error(), "140113") {
@@ -175,6 +186,8 @@ func TestIsOverflow_Beside(t *testing.T) {
 
 // An answer that was asked for is what is too long only if it is alone.
 func TestIsOverflow_AnswerBesidePrompt(t *testing.T) {
+	assert.False(t, convo.IsOverflow(errors.New("Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of 35505 tokens: "+
+		"2737 tokens from the input messages and 32768 tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.")))
 	for _, text := range []string{
 		"input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length or max_tokens and try again",
 		"User input + max tokens requested exceeds model context window",

@@ -8,7 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -48,16 +51,7 @@ func TestPages_BugsAreTested(t *testing.T) {
 	require.NoError(t, err)
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	tests := map[string]bool{}
-	for _, name := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		require.NoError(t, err)
-		for _, d := range f.Decls {
-			if d, ok := d.(*ast.FuncDecl); ok && d.Recv == nil {
-				tests[d.Name.Name] = true
-			}
-		}
-	}
+	tests := declaredIn(t, files...)
 	rows := 0
 	for line := range strings.Lines(string(page)) {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| what went wrong ") {
@@ -73,6 +67,176 @@ func TestPages_BugsAreTested(t *testing.T) {
 	for _, name := range regexp.MustCompile(`\bTest\w+`).FindAllString(string(page), -1) {
 		assert.True(t, tests[name], "docs/bugs.md names %s, and there is no such test", name)
 	}
+}
+
+// Each of the 102 rows on the page docs/rows.md names the tests that hold it, and
+// the files that they are in, or says what is to come.
+func TestPages_Rows(t *testing.T) {
+	page, err := os.ReadFile("docs/rows.md")
+	require.NoError(t, err)
+	test := regexp.MustCompile("`((?:Test|Example|Fuzz)\\w+)` in `([\\w/]+_test\\.go)`")
+	in := map[string]map[string]bool{} // the names in a file
+	exported := exportedNames(t)
+	last, toCome := 0, 0
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		row, err := strconv.Atoi(strings.TrimPrefix(cells[0], "| "))
+		if err != nil {
+			continue
+		}
+		require.Len(t, cells, 4, "row %d", row)
+		require.Equal(t, last+1, row, "the row before it is missing")
+		last = row
+		held, mark, marked := strings.Cut(strings.TrimSuffix(cells[3], " |"), "to come: ")
+		for _, m := range test.FindAllStringSubmatch(held, -1) {
+			if in[m[2]] == nil {
+				in[m[2]] = declaredIn(t, m[2])
+			}
+			assert.True(t, in[m[2]][m[1]], "row %d names %s in %s, and it is not there", row, m[1], m[2])
+		}
+		assert.Empty(t, strings.Trim(test.ReplaceAllString(held, ""), " ,;"), "row %d: no list of tests and files", row)
+		assert.True(t, held != "" || marked, "row %d names no test, and nothing to come", row)
+		if marked {
+			toCome++
+			checkToCome(t, exported, fmt.Sprint("row ", row), mark)
+		}
+	}
+	assert.Equal(t, 102, last)
+	t.Logf("%d rows wait for something", toCome)
+}
+
+// What the page docs/from/README.md marks as still to come is not there.
+func TestPages_FromIsUpToDate(t *testing.T) {
+	page, err := os.ReadFile("docs/from/README.md")
+	require.NoError(t, err)
+	exported := exportedNames(t)
+	for line := range strings.Lines(string(page)) {
+		if _, mark, marked := strings.Cut(line, "to come: "); marked {
+			checkToCome(t, exported, "docs/from/README.md", mark)
+		}
+	}
+}
+
+// comings tell for a mark that names nothing whether what it says has come.
+var comings = map[string]func(t *testing.T) bool{
+	"ephemeral system messages": func(t *testing.T) bool {
+		return historyOf(t, nil).SetEphemeral(convo.System("It is Monday.")) == nil
+	},
+	"counts of the reasoning that is sent": func(*testing.T) bool {
+		return reflect.TypeFor[convo.Overheads]().NumField() > 4 // a field says how to weigh it
+	},
+	"`All` without an allocation for each entry": func(t *testing.T) bool {
+		s := appendN(1000, nil).Snapshot()
+		return testing.AllocsPerRun(10, func() {
+			for range s.All() {
+			}
+		}) < 100
+	},
+}
+
+// checkToCome fails if what a mark says is to come has come: something is exported
+// under a name in it, where a "*" stands for anything, or comings finds it.
+func checkToCome(t *testing.T, exported []string, where, mark string) {
+	t.Helper()
+	mark = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(mark), "|"))
+	if come, ok := comings[mark]; ok {
+		assert.False(t, come(t), "%s marks as to come what is there (%s); in docs/rows.md, name its test instead", where, mark)
+		return
+	}
+	names := regexp.MustCompile("`([\\w.*]+)`").FindAllStringSubmatch(mark, -1)
+	assert.NotEmpty(t, names, "%s names nothing that is to come, and comings does not know %q", where, mark)
+	for _, name := range names {
+		for _, n := range exported {
+			found, err := filepath.Match(name[1], n)
+			require.NoError(t, err)
+			assert.False(t, found, "%s marks as to come what is there, %s (%s); in docs/rows.md, name its test instead", where, n, mark)
+		}
+	}
+}
+
+// exportedNames are the names that the root package and package wire export:
+// Name, Type.Method and Type.Field, those of wire with "wire." before them.
+func exportedNames(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for prefix, pattern := range map[string]string{"": "*.go", "wire.": "wire/*.go"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			require.NoError(t, err)
+			for _, d := range f.Decls {
+				for _, n := range namesIn(d) {
+					names = append(names, prefix+n)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// namesIn returns the exported names of a declaration.
+func namesIn(d ast.Decl) (names []string) {
+	if d, ok := d.(*ast.FuncDecl); ok {
+		name := d.Name.Name
+		if d.Recv != nil {
+			of := d.Recv.List[0].Type
+			if star, ok := of.(*ast.StarExpr); ok {
+				of = star.X
+			}
+			name = fmt.Sprint(of) + "." + name
+		}
+		names = append(names, name)
+	}
+	if d, ok := d.(*ast.GenDecl); ok {
+		for _, spec := range d.Specs {
+			switch spec := spec.(type) {
+			case *ast.ValueSpec:
+				for _, n := range spec.Names {
+					names = append(names, n.Name)
+				}
+			case *ast.TypeSpec:
+				names = append(names, spec.Name.Name)
+				var fields *ast.FieldList
+				switch of := spec.Type.(type) {
+				case *ast.StructType:
+					fields = of.Fields
+				case *ast.InterfaceType:
+					fields = of.Methods
+				default:
+					continue
+				}
+				for _, f := range fields.List {
+					for _, n := range f.Names {
+						names = append(names, spec.Name.Name+"."+n.Name)
+					}
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		of, member, ok := strings.Cut(name, ".")
+		return !ast.IsExported(of) || ok && !ast.IsExported(member)
+	})
+}
+
+// declaredIn returns the names of the functions that files declare.
+func declaredIn(t *testing.T, files ...string) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, d := range f.Decls {
+			if d, ok := d.(*ast.FuncDecl); ok && d.Recv == nil {
+				names[d.Name.Name] = true
+			}
+		}
+	}
+	return names
 }
 
 // The program in the README is examples/hello, and prints what stands below it.

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Pin pins the exchanges of the given entries: no compaction drops them or clears
-// a result in them. Any entry of an exchange may be named, and results that are
+// Pin pins the exchanges of the given entries: no edit drops them, clears a result
+// in them or rewrites them. Any entry of an exchange may be named, and results that are
 // appended to the exchange later are pinned too. System entries need no pin and
 // are ignored.
 //

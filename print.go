@@ -25,14 +25,14 @@ func abbreviate(s string) string {
 	if len(s) <= maxPrinted {
 		return s
 	}
-	return fmt.Sprintf("%s… (%d bytes)", s[:text.Floor(s, maxPrinted)], len(s))
+	return fmt.Sprintf("%s… (%s bytes)", s[:text.Floor(s, maxPrinted)], grouped(len(s)))
 }
 
 // abbreviateList returns a list of texts, separated by spaces, or its beginning if
 // it is long.
 func abbreviateList(texts []string) string {
 	if n := len(texts) - maxPrintedParts; n > 0 {
-		texts = append(slices.Clip(texts[:maxPrintedParts]), fmt.Sprintf("… (%d more)", n))
+		texts = append(slices.Clip(texts[:maxPrintedParts]), fmt.Sprintf("… (%s more)", grouped(n)))
 	}
 	return strings.Join(texts, " ")
 }
@@ -141,7 +141,7 @@ func (m Media) String() string {
 	if m.Data == "" {
 		return fmt.Sprintf("media(%s %s)", abbreviate(m.MIME), abbreviate(m.URL))
 	}
-	return fmt.Sprintf("media(%s, %d bytes)", abbreviate(m.MIME), len(m.Data)/4*3)
+	return fmt.Sprintf("media(%s, %s bytes)", abbreviate(m.MIME), grouped(len(m.Data)/4*3))
 }
 
 // GoString returns the same as String.
@@ -152,7 +152,7 @@ func (m Media) LogValue() slog.Value { return slog.StringValue(partSize(m)) }
 
 // String returns the format and the size.
 func (o Opaque) String() string {
-	return fmt.Sprintf("opaque(%s, %d bytes)", abbreviate(o.Format), len(o.JSON))
+	return fmt.Sprintf("opaque(%s, %s bytes)", abbreviate(o.Format), grouped(len(o.JSON)))
 }
 
 // GoString returns the same as String.
@@ -190,17 +190,17 @@ func printParts(parts []Part, ids bool) string {
 func partSize(p Part) string {
 	switch p := p.(type) {
 	case Text:
-		return fmt.Sprintf("text %d", len(p))
+		return "text " + grouped(len(p))
 	case Reasoning:
-		return fmt.Sprintf("reasoning %d", len(p.Text)+len(p.Signature)+len(p.Encrypted))
+		return "reasoning " + grouped(len(p.Text)+len(p.Signature)+len(p.Encrypted))
 	case ToolCall:
-		return fmt.Sprintf("call %s %d", abbreviate(p.Name), len(p.Arguments))
+		return fmt.Sprintf("call %s %s", abbreviate(p.Name), grouped(len(p.Arguments)))
 	case ToolResult:
-		return fmt.Sprintf("result of %s %d", abbreviate(p.Name), textSize(p.Parts))
+		return fmt.Sprintf("result of %s %s", abbreviate(p.Name), grouped(textSize(p.Parts)))
 	case Media:
-		return fmt.Sprintf("%s %d", abbreviate(p.MIME), len(p.Data)/4*3)
+		return fmt.Sprintf("%s %s", abbreviate(p.MIME), grouped(len(p.Data)/4*3))
 	case Opaque:
-		return fmt.Sprintf("opaque %d", len(p.JSON))
+		return "opaque " + grouped(len(p.JSON))
 	}
 	return fmt.Sprintf("%T", p)
 }

@@ -4,7 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"log/slog"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -12,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // A part of a type that Append refuses prints as that type.
@@ -84,7 +91,6 @@ func TestPrinting_EachPart(t *testing.T) {
 // Whatever of the package is printed, however it is nested, shows no essay; and
 // %+v shows the IDs of calls.
 func TestPrinting_ShowsIDsAndNoEssays(t *testing.T) {
-	essay := strings.Repeat("essay ", 20_000)
 	call := convo.ToolCall{ID: "call_7", Name: "search", Arguments: `{"q":"` + essay + `"}`}
 	result := convo.ToolResult{CallID: "call_7", Name: "search", Parts: []convo.Part{convo.Text(essay)}}
 	thought := convo.Reasoning{ID: "rs_7", Text: essay}
@@ -92,10 +98,14 @@ func TestPrinting_ShowsIDsAndNoEssays(t *testing.T) {
 	answers := convo.Message{Role: convo.RoleTool, Parts: []convo.Part{result}}
 	h := historyOf(t, nil, convo.User(essay), asks, answers)
 	e, _ := h.Snapshot().Find(2)
+	var exchange convo.Exchange // the newest
+	for exchange = range h.Snapshot().Exchanges() {
+	}
 	cleared := convo.Clear{ID: 3, CallID: "call_7", Text: essay}
 	sum := convo.Summary{Text: essay, Covers: []convo.Range{{First: 1, Last: 9}, {First: 12, Last: 12}}}
-	edit := convo.Edit{Drop: []convo.ID{5, 3, 4, 9}, Clear: []convo.Clear{cleared}, Summary: &sum}
-	report := convo.Report{Outcome: convo.OutcomeFailed, Cleared: []convo.ID{3, 4, 5}, Cause: errors.New(essay)}
+	rewritten := convo.Rewrite{ID: 2, Parts: []convo.Part{convo.Text(essay), call}}
+	edit := convo.Edit{Drop: []convo.ID{5, 3, 4, 9}, Clear: []convo.Clear{cleared}, Rewrite: []convo.Rewrite{rewritten}, Summary: &sum}
+	report := convo.Report{Outcome: convo.OutcomeFailed, Cleared: []convo.ID{3, 4, 5}, Rewritten: []convo.ID{6}, Cause: errors.New(essay)}
 	request := convo.SummaryRequest{Prompt: essay, Instruction: essay, Previous: essay, Messages: []convo.Message{asks}, Pinned: []convo.Message{answers}}
 	var many []convo.Part
 	for range 500 {
@@ -114,14 +124,27 @@ func TestPrinting_ShowsIDsAndNoEssays(t *testing.T) {
 		{convo.Message{Role: convo.RoleTool, Parts: many}, "… (484 more)"},
 		{e, "2 assistant: essay"}, {e, "[call_7]"},
 		{cleared, "3[call_7](essay"},
+		{rewritten, "2(essay"}, {rewritten, "call search[call_7]("},
+		{edit, "rewrite 2(essay"}, {report, "1 message rewritten [6]"},
 		{edit, "edit(drop 3-5 9, clear 3[call_7](essay"}, {edit, "summary(essay"},
 		{&edit, "clear 3[call_7]("},
 		{sum, " of 1-9 12"},
 		{report, "3 results cleared [3-5]"},
 		{request, "request(1 message to summarise"},
+		{*h.Snapshot(), "3 entries"}, {exchange, "exchange(entries 2-3, "}, {exchange, " tokens, turn 1, floor)"},
+		{convo.Reply{}, "reply(empty)"},
+		{convo.Report{Reason: convo.ReasonAppend, Cut: []convo.ID{5}, TokensBefore: 2850, TokensAfter: 2804, Limit: 2625}, "cut at append: 1 result [5], 2,850 → 2,804 tokens"},
+		{&convo.PairError{Err: convo.ErrNoOpenCall, CallID: essay, Name: essay}, "answers no call"},
+		{&convo.PairError{Err: convo.ErrAmbiguous, Calls: []string{essay, "b"}, Name: essay}, "could answer the calls"},
 		{h, "3 entries"}, {h.Snapshot(), "3 entries"}, {h.Status(), "3 entries"},
 		{convo.Goal{Sent: h.Snapshot(), Unclearable: edit.Clear}, "3[call_7]("},
-		{convo.Link{Cause: errors.New("why")}, "why"},
+		{convo.Link{Strategy: "mine", Outcome: convo.OutcomeFailed, Cause: errors.New("why")}, "mine failed: why"},
+		{convo.Work{Links: []convo.Link{{Strategy: "truncate", Outcome: convo.OutcomeApplied}}}, "[truncate applied]"},
+		{convo.Reply{Messages: []convo.Message{asks}, IDs: []convo.ID{2}}, "reply(done; assistant: essay"},
+		{convo.Reply{Messages: []convo.Message{asks}, IDs: []convo.ID{2}}, ") [2]"},
+		{convo.Reply{Cut: &call, Stop: convo.StopLength}, `reply(length; cut off: call search[call_7]({"q":"essay`},
+		{convo.Goal{Target: 5000, Focus: "dates"}, "goal(down to 5,000 raw tokens, manual; focus dates)"},
+		{wire.Request{System: json.RawMessage(`"s"`), Messages: []json.RawMessage{json.RawMessage(`"` + essay + `"`)}}, "request(1 messages, 120030 bytes)"},
 		{[]convo.Message{asks, answers}, "[call_7]"},
 		{struct{ A any }{[]convo.Part{convo.Text(essay), call}}, "[call_7]"},
 	} {
@@ -147,12 +170,117 @@ func TestPrinting_ShowsIDsAndNoEssays(t *testing.T) {
 	}
 	assert.Equal(t, essay, fmt.Sprint(convo.Text(essay)))
 	assert.Equal(t, "x   |", fmt.Sprintf("%-4v|", convo.Text("x")), "flags are kept")
-	assert.Equal(t, "edit(drop 4, clear 1, summary(x))", convo.Edit{Drop: edit.Drop, Clear: edit.Clear, Summary: &convo.Summary{Text: "x"}}.String())
+	assert.Equal(t, "edit(drop 4, clear 1, rewrite 1, summary(x))", convo.Edit{Drop: edit.Drop, Clear: edit.Clear, Rewrite: edit.Rewrite, Summary: &convo.Summary{Text: "x"}}.String())
 }
 
 func TestPrinting_Numbers(t *testing.T) {
 	for want, n := range map[string]int{"0": 0, "999": 999, "1,000": 1000, "41,200": 41_200, "1,234,567": 1_234_567} {
 		assert.Contains(t, convo.Report{TokensAfter: n}.String(), "at "+want+" tokens")
 		assert.Contains(t, convo.Breakdown{Window: 1, Free: -n}.String(), want+" and reserve 0 of 1")
+	}
+}
+
+// essay is what no text that is printed may hold.
+var essay = strings.Repeat("essay ", 20_000)
+
+// filled returns a value of a type, in which each text is an essay.
+func filled(t reflect.Type, depth int) reflect.Value {
+	v := reflect.New(t).Elem()
+	if depth > 5 || t == reflect.TypeFor[wire.Loss]() { // which holds a few words of package wire
+		return v
+	}
+	switch t.Kind() {
+	case reflect.String:
+		v.SetString(essay)
+	case reflect.Pointer:
+		v.Set(reflect.New(t.Elem()))
+		v.Elem().Set(filled(t.Elem(), depth+1))
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte(essay))
+		} else {
+			v.Set(reflect.Append(v, filled(t.Elem(), depth+1)))
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(t))
+		v.SetMapIndex(reflect.ValueOf("m"), filled(t.Elem(), depth+1))
+	case reflect.Interface:
+		for _, held := range []any{convo.Text(essay), errors.New(essay), convo.Truncate{}, convotest.Canned{Text: essay}} {
+			if reflect.TypeOf(held).Implements(t) {
+				v.Set(reflect.ValueOf(held))
+			}
+		}
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if t.Field(i).IsExported() {
+				v.Field(i).Set(filled(t.Field(i).Type, depth+1))
+			}
+		}
+	}
+	return v
+}
+
+// printed are all exported structs that can hold a text, except errors.
+var printed = []any{
+
+	convo.Archived{}, convo.Clear{}, convo.ClearToolResults{}, convo.Edit{}, convo.Entry{}, convo.Exchange{}, convo.Goal{}, convo.Head{}, convo.Link{},
+	convo.Record{},
+	convo.Media{}, convo.Message{}, convo.Opaque{}, convo.Reasoning{}, convo.Reply{}, convo.Report{}, convo.Rewrite{}, convo.Status{},
+	convo.SlidingWindow{}, convo.Summarize{}, convo.Summary{}, convo.SummaryRequest{}, convo.ToolCall{}, convo.ToolResult{}, convo.Work{},
+	wire.Request{}, wire.Transcript{},
+	convotest.Canned{}, &convotest.Recorder{}, convotest.Slow{}, &convotest.Deaf{},
+}
+
+// Whatever an exported struct holds, it prints no essay.
+func TestPrinting_EveryType(t *testing.T) {
+	var b convo.Builder
+	b.Text(essay)
+	r := &convotest.Recorder{With: convotest.Echo{}}
+	_, _ = r.Summarize(t.Context(), convo.SummaryRequest{Prompt: essay, Messages: []convo.Message{convo.User(essay)}})
+	stored := new(convo.MemStore)
+	require.NoError(t, stored.Append(t.Context(), convo.Record{Head: convo.Head{Key: strings.Repeat("k", 4096), Seq: 1}, ID: strings.Repeat("a", 26), Full: true, Data: []byte(essay)}))
+	values := []any{&b, r, stored, historyOf(t, nil, convo.User(essay)), historyOf(t, nil, convo.User(essay)).Snapshot()}
+	for _, v := range printed {
+		values = append(values, filled(reflect.TypeOf(v), 0).Interface())
+	}
+	for _, v := range values {
+		for _, verb := range []string{"%v", "%+v", "%s"} {
+			assert.Less(t, len(fmt.Sprintf(verb, v)), 4000, "%T %s", v, verb)
+		}
+	}
+}
+
+// No exported struct is missing above.
+func TestPrinting_KnowsEveryType(t *testing.T) {
+	const others = " Anthropic Breakdown Budget Builder Converse CutOff Echo Empty Estimate Extract Failing Fault Finding Flaky Gemini Growing Heuristic History Limits Loss " +
+		"OpenAIChat OpenAIResponses Options Origin Overheads Panicking Prior Range Reservation RolePolicy Snapshot Truncate Usage FileStore MemStore " // hold no long text but an error of the caller's, or are checked by hand
+	known := map[string]bool{}
+	for _, v := range printed {
+		known[strings.TrimLeft(fmt.Sprintf("%T", v), "*")] = true
+	}
+	for _, dir := range []string{".", "wire", "convotest"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		require.NoError(t, err)
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			require.NoError(t, err)
+			for _, d := range file.Decls {
+				g, ok := d.(*ast.GenDecl)
+				if !ok || g.Tok != token.TYPE {
+					continue
+				}
+				for _, spec := range g.Specs {
+					s := spec.(*ast.TypeSpec)
+					_, isStruct := s.Type.(*ast.StructType)
+					if !isStruct || !s.Name.IsExported() || strings.HasSuffix(s.Name.Name, "Error") || strings.Contains(others, " "+s.Name.Name+" ") {
+						continue
+					}
+					assert.True(t, known[file.Name.Name+"."+s.Name.Name], "%s.%s: add it to printed", file.Name.Name, s.Name.Name)
+				}
+			}
+		}
 	}
 }

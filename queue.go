@@ -37,7 +37,7 @@ func (h *History) Queue(msgs ...Message) error {
 	}
 	h.queue = append(h.queue, more...)
 	h.snap = nil // the version stays: the next request is the same
-	if newest := h.newestRoleLocked(); newest != RoleUser && newest != RoleTool {
+	if newest := h.newestRole(); newest != RoleUser && newest != RoleTool {
 		h.deliverLocked()
 	}
 	return nil
@@ -77,7 +77,7 @@ func (h *History) newQueued(msgs []Message) ([]queued, error) {
 // how many messages it appended.
 func (h *History) deliverLocked() int {
 	n := len(h.queue)
-	if n == 0 || h.calls.openCalls() > 0 || h.isAnswerDueLocked() || !h.opts.Roles.allows(h.newestRoleLocked(), RoleUser) {
+	if n == 0 || h.calls.openCalls() > 0 || h.isAnswerDueLocked() || !h.opts.Roles.allows(h.newestRole(), RoleUser) {
 		return 0
 	}
 	batch := make([]pendingEntry, n)

@@ -1,9 +1,6 @@
 package convo
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 // Recover compacts after a provider has refused a request because it was too
 // long. at is the snapshot that was sent, and cause is the error that came back,
@@ -25,9 +22,9 @@ import (
 // [History.Do] does this.
 // Many errors name numbers, which Recover believes if the size that they state is
 // between half and twice the estimate for at. The size of the prompt counts as a
-// usage report. A limit that is less than what was refused lowers the limits for
-// this model, until SetLimits or SetModel: High, and the other marks in
-// proportion. Report.NamedLimit says so. A limit of less than half of the one that
+// usage report. A limit that is less than what was refused lowers the limits: High,
+// and the other marks in proportion. That lasts until SetLimits, or until SetModel
+// names another model or other limits. Report.NamedLimit says so. A limit of less than half of the one that
 // was set, or of the estimate if none was, does not: it is that of a small model
 // which a gateway fell back to. All this holds even if Recover then fails.
 //
@@ -50,13 +47,13 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	}
 	if ctx != nil && h.isInside(ctx) {
 		r, _ := h.notStarted(ReasonOverflow, ErrReentrant)
-		return false, r, fmt.Errorf("%w; the provider said: %w", ErrReentrant, cause)
+		return false, r, errorf("%w; the provider said: %w", ErrReentrant, cause)
 	}
 	overflow, err := h.isOverflow(cause)
 	switch {
 	case err != nil:
 		r, _ := h.notStarted(ReasonOverflow, err)
-		return false, r, fmt.Errorf("%w; the provider said: %w", err, cause)
+		return false, r, errorf("%w; the provider said: %w", err, cause)
 	case !overflow:
 		r := h.notNeededReport()
 		r.Reason = ReasonOverflow
@@ -67,7 +64,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	h.mu.Unlock()
 	if err != nil {
 		r, _ := h.notStarted(ReasonOverflow, err)
-		return false, r, fmt.Errorf("%w; the provider said: %w", err, cause)
+		return false, r, errorf("%w; the provider said: %w", err, cause)
 	}
 	report, err = h.compactOnRequest(ctx, ReasonOverflow, func(f *flight) (Report, error) {
 		n := need{reason: ReasonOverflow, requested: true, named: h.learn(at, cause)}
@@ -100,7 +97,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 			err = ErrNoGain
 		}
 	}
-	return false, report, fmt.Errorf("%w; the provider said: %w", err, cause)
+	return false, report, errorf("%w; the provider said: %w", err, cause)
 }
 
 // isOverflow calls Options.IsOverflow, or IsOverflow if it is not set. A panic

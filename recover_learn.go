@@ -10,7 +10,7 @@ func (h *History) learn(at *Snapshot, cause error) (named int) {
 	f := figuresOf(cause) // this runs the caller's code
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.endedLocked() || at.known().model != h.known().model {
+	if h.ownsLocked(at) != nil || at.known().model != h.known().model {
 		return 0
 	}
 	ours := h.scaleLocked().Weigh(at.raw())

@@ -51,8 +51,21 @@ func TestRecover_Learns(t *testing.T) {
 	_, r, err = h.Recover(t.Context(), at, tooLongOf(size-100, size, 0))
 	require.NoError(t, err)
 	assert.Equal(t, size-100, r.NamedLimit)
+	for _, same := range []convo.Limits{{}, {Window: 3_000, Reserve: -1}} {
+		require.NoError(t, h.SetModel("", same))
+		assert.Equal(t, size-100, h.Status().Limit, "it is as it was")
+	}
 	require.NoError(t, h.SetModel("another", convo.Limits{}))
 	assert.Equal(t, 3_000, h.Status().Limit)
+
+	for h.Tokens().Upper < 2_000 {
+		mustAppend(t, h, convo.User("and"), convo.Assistant("a long answer, and a longer one"))
+	}
+	_, r, err = h.Recover(t.Context(), h.Snapshot(), tooLongOf(1_900, h.Tokens().Upper, 0))
+	require.NoError(t, err)
+	require.Equal(t, 1_900, r.NamedLimit)
+	require.NoError(t, h.SetModel("another", convo.Limits{Window: 3_001, Reserve: -1}))
+	assert.Equal(t, 3_001, h.Status().Limit, "other limits of the same model")
 }
 
 func TestRecover_LearnsOnlyWhatAgrees(t *testing.T) {

@@ -87,7 +87,8 @@ type Report struct {
 	Summarised []ID // dropped, and the summary stands for them
 	Cleared    []ID // stayed, with results cleared
 	Cut        []ID // stayed, with results cut in the middle
-	Kept       []ID // were to be dropped, cleared or cut, but were pinned after the edit was planned
+	Rewritten  []ID // stayed, with other parts; see Rewrite
+	Kept       []ID // were to be dropped or changed, but were pinned after the edit was planned
 
 	SummaryDropped bool // the summary was removed, and no other took its place
 
@@ -96,6 +97,7 @@ type Report struct {
 	Usage    Usage  // of these calls
 	Model    string // the model that wrote the summary; empty: none did, or it is not known
 	Unread   int    // raw tokens of summarised entries that no summarizer was shown
+	NotKept  int    // entries that the strategy was to keep, and that had to go for the request to fit
 
 	// PrefixKept is the fraction, from 0 to 1, of the last sent request that
 	// the next one still starts with, and so may hit the prompt cache. It is 1
@@ -110,6 +112,7 @@ type Report struct {
 func (r Report) clone() Report {
 	r.Dropped, r.Summarised = slices.Clone(r.Dropped), slices.Clone(r.Summarised)
 	r.Cleared, r.Cut, r.Kept = slices.Clone(r.Cleared), slices.Clone(r.Cut), slices.Clone(r.Kept)
+	r.Rewritten = slices.Clone(r.Rewritten)
 	r.Links = slices.Clone(r.Links)
 	return r
 }
@@ -179,12 +182,14 @@ func (r *Report) attrs() []slog.Attr {
 		slog.Int("summarised", len(r.Summarised)),
 		slog.Int("cleared", len(r.Cleared)),
 		slog.Int("cut", len(r.Cut)),
+		slog.Int("rewritten", len(r.Rewritten)),
 		slog.Int("kept", len(r.Kept)),
 		slog.Int("summary_before", r.SummaryBefore),
 		slog.Int("summary_after", r.SummaryAfter),
 		slog.String("model", r.Model),
 		slog.Int("calls", r.Calls),
 		slog.Int("unread", r.Unread),
+		slog.Int("not_kept", r.NotKept),
 		slog.Float64("prefix_kept", r.PrefixKept),
 		slog.Int("named_limit", r.NamedLimit),
 		slog.Duration("duration", r.Duration),
@@ -204,6 +209,10 @@ func (r Report) String() string { return r.print(false) }
 func (r Report) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
 func (r Report) print(ids bool) string {
+	if r.Reason == ReasonAppend {
+		return fmt.Sprintf("cut at append: %s%s, %s → %s tokens", counted(len(r.Cut), "result", "results"), printIDs(r.Cut, ids),
+			grouped(r.TokensBefore), grouped(r.TokensAfter))
+	}
 	var b strings.Builder
 	switch r.Outcome {
 	case OutcomeApplied:
@@ -233,6 +242,7 @@ func (r *Report) done(ids bool) (done []string) {
 	}
 	add(r.Cut, "result cut", "results cut", "")
 	add(r.Cleared, "result cleared", "results cleared", "")
+	add(r.Rewritten, "message rewritten", "messages rewritten", "")
 	add(r.Dropped, "message dropped", "messages dropped", "")
 	add(r.Summarised, "message summarised", "messages summarised", r.summaryNote())
 	switch {
@@ -273,6 +283,9 @@ func (r *Report) notes(ids bool) (notes []string) {
 	}
 	if r.Unread > 0 {
 		notes = append(notes, grouped(r.Unread)+" tokens not read by the summarizer")
+	}
+	if r.NotKept > 0 {
+		notes = append(notes, counted(r.NotKept, "message that was to be kept", "messages that were to be kept")+" had to go for the request to fit")
 	}
 	if r.Outcome == OutcomeApplied {
 		for _, l := range r.Links {
@@ -317,13 +330,10 @@ func printError(err error) string {
 	return s
 }
 
-// warn logs a warning. No lock may be held. A panic is ignored.
-func (h *History) warn(text string, cause error) {
+// warn logs a warning with keys and values. No lock may be held. A panic is
+// ignored.
+func (h *History) warn(text string, args ...any) {
 	defer func() { _ = recover() }()
-	var args []any
-	if cause != nil {
-		args = []any{"cause", cause}
-	}
 	h.opts.Logger.Warn(text, args...)
 }
 
@@ -380,6 +390,18 @@ type Link struct {
 	Calls    int     // calls of models, including those that failed
 }
 
+// String says in a few words what the link did, such as "truncate applied".
+func (l Link) String() string {
+	s := abbreviate(l.Strategy) + " " + l.Outcome.String()
+	if l.Cause != nil {
+		s += ": " + printError(l.Cause)
+	}
+	return s
+}
+
+// GoString returns the same as String.
+func (l Link) GoString() string { return l.String() }
+
 // Work says what it took to plan an edit. It is used even if the strategy also
 // returns an error.
 type Work struct {
@@ -387,10 +409,24 @@ type Work struct {
 	Usage  Usage  // of all calls
 	Unread int    // raw tokens of summarised entries that no summarizer was shown
 	Links  []Link // what each link of a Chain did, in order
+
+	// NotKept is how many entries of the edit the strategy was to keep, and drops
+	// only because the request would not fit otherwise.
+	NotKept int
 }
 
 // wastedCall reports whether a link called a model and contributed nothing.
 func (w *Work) wastedCall() bool { return slices.ContainsFunc(w.Links, Link.wastedCall) }
+
+// askedForSummary reports whether a model may have written the summary of an edit
+// that this work led to: whether one was called, and if a Chain did the work, by a
+// link whose edit is part of it.
+func (w *Work) askedForSummary() bool {
+	if w.Links == nil {
+		return w.Calls > 0
+	}
+	return slices.ContainsFunc(w.Links, func(l Link) bool { return l.Calls > 0 && l.Outcome == OutcomeApplied })
+}
 
 // wastedCall reports whether l called a model and contributed nothing.
 func (l Link) wastedCall() bool { return l.Calls > 0 && l.Outcome != OutcomeApplied }

@@ -143,7 +143,7 @@ func TestReport_ObserverHasACopy(t *testing.T) {
 		}
 	}
 	drops := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
-		return convo.Edit{Drop: []convo.ID{9, 10}, Clear: []convo.Clear{{ID: 12}}}, nil
+		return convo.Edit{Drop: []convo.ID{9, 10}, Clear: []convo.Clear{{ID: 12}}, Rewrite: rewriteOf(14, convo.Text("x")).Rewrite}, nil
 	})
 	var h *convo.History
 	opts.Strategy = convo.Chain(fixed(convo.Edit{Drop: []convo.ID{3, 4, 5, 6}, Summary: &convo.Summary{Text: "s"}}), drops,
@@ -219,12 +219,15 @@ func TestReport_String(t *testing.T) {
 		{"compacted 900 → 450 tokens: 1 message dropped", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Fits: true, Dropped: ids(1)}},
 		{"compacted 900 → 450 tokens: 2 messages summarised in 80 tokens (3 calls, 0.1 s); 70 tokens not read by the summarizer", convo.Report{
 			Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Fits: true, Summarised: ids(2), SummaryAfter: 80, Calls: 3, Unread: 70, Duration: 60_000_000}},
+		{"compacted 900 → 450 tokens: 9 messages summarised in 80 tokens; 1 message that was to be kept had to go for the request to fit", convo.Report{
+			Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Fits: true, Summarised: ids(9), SummaryAfter: 80, NotKept: 1}},
 		{"compacted 900 → 450 tokens: 2 messages summarised in 80 tokens", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Fits: true, Summarised: ids(2), SummaryAfter: 80}},
 		{"compacted 900 → 450 of 500 tokens: 2 messages dropped; strategy summarize: 503 Service Unavailable", convo.Report{
 			Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Limit: 500, Fits: true, Dropped: ids(2),
 			Links: []convo.Link{{Strategy: "summarize", Outcome: convo.OutcomeFailed, Cause: errors.New("convo: strategy summarize: 503 Service Unavailable")}, {Strategy: "truncate", Outcome: convo.OutcomeApplied}}}},
 		{"compacted 900 → 890 of 500 tokens: summary dropped; the request must not be sent", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 890, Limit: 500, SummaryDropped: true}},
 		{"compacted 900 → 890 tokens: summary of 80 tokens", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 890, SummaryAfter: 80, Fits: true}},
+		{"compacted 900 → 890 tokens: 1 result cleared, 2 messages rewritten", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 890, Cleared: ids(1), Rewritten: ids(2), Fits: true}},
 		{"compacted 900 → 890 tokens: 1 result cleared; not all results cleared: disk full", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 890, Cleared: ids(1), Fits: true, Cause: errors.New("disk full")}},
 		{"no compaction needed at 900 of 1,000 tokens", convo.Report{TokensBefore: 900, TokensAfter: 900, Limit: 1000, Fits: true}},
 		{"compaction declined at 900 of 1,000 tokens: nothing worth removing", convo.Report{Outcome: convo.OutcomeDeclined, Cause: convo.ErrNoGain, TokensAfter: 900, Limit: 1000, Fits: true}},
@@ -277,7 +280,7 @@ func TestReport_LogKeys(t *testing.T) {
 		return keys
 	}
 	applied := keys(convo.Truncate{})
-	assert.Len(t, applied, 3+23)
+	assert.Len(t, applied, 3+25)
 	assert.Equal(t, applied, keys(convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 		return convo.Edit{}, errors.New("down")
 	})))

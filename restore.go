@@ -2,6 +2,7 @@ package convo
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 )
 
@@ -12,11 +13,19 @@ type OnLoad uint8
 const (
 	OnLoadKeep  OnLoad = iota // leave them open, because their results are still to come
 	OnLoadClose               // answer each with an error result, "no result"
-	OnLoadDrop                // take the newest turn back
+	OnLoadDrop                // take the newest turn back, as Rewind does
+
+	// OnLoadDropTurn takes the newest turn back if it has no answer, that is if its
+	// newest message is not an assistant message without open calls.
+	//
+	// As Rewind does, OnLoadDrop and OnLoadDropTurn leave a turn from which an edit
+	// has dropped or cleared anything: a summary may tell what it did. If calls are
+	// open in it, they are answered as with OnLoadClose.
+	OnLoadDropTurn
 )
 
-// String returns "keep", "close" or "drop".
-func (o OnLoad) String() string { return nameOf(o, "keep", "close", "drop") }
+// String returns "keep", "close", "drop" or "drop turn".
+func (o OnLoad) String() string { return nameOf(o, "keep", "close", "drop", "drop turn") }
 
 // A Fault is something wrong in a snapshot that [Restore] has repaired, or an
 // entry that got another ID because of a repair.
@@ -24,17 +33,17 @@ type Fault struct {
 	Index  int    // of the entry, as in Snapshot.At; -1: Restore has inserted it, or it was queued
 	ID     ID     // of the entry in the snapshot; 0: Restore has inserted it, or it was queued
 	NewID  ID     // of the entry in the History; 0: Restore has dropped it
-	Err    error  // what was wrong: *MessageError, *RoleError or *PairError; nil: only the ID changed
+	Err    error  // what was wrong: *MessageError, *RoleError or *PairError, or that the newest turn has no answer; nil: only the ID changed
 	Mended string // what Restore did, in words
 }
 
 // Restore returns a new History with what a snapshot holds: entries, IDs, pins,
-// summary, key and calibration, and copies of the messages that were queued, which
-// it appends if they may follow now. The first ID it gives follows the last one
+// summary, key, calibration, title and data, and copies of the messages that were
+// queued, which it appends if they may follow now. The first ID it gives follows the last one
 // that was given before the snapshot was made. Ephemeral messages are left out.
 // Tokens are counted as the options say. The snapshot may also be one of a History
 // that is still in use: that is how to fork a conversation. Such a fork shares the
-// originals of results that were cut or cleared, while a snapshot that was decoded
+// originals of what was rewritten, cut or cleared, while a snapshot that was decoded
 // from JSON has none: what its entries lack counts as unread when it is summarised.
 //
 // Restore checks the snapshot. Roles are checked only between entries with
@@ -55,6 +64,12 @@ type Fault struct {
 //     second one.
 //   - Messages whose roles may not follow one another stay, with a gap between
 //     their IDs.
+//   - Of a snapshot from NewSnapshot, results without an ID that no call comes
+//     before become user messages, whose Author is "tool" and the tool's name. For
+//     several results it is "tool", and the name stands before each of them.
+//
+// Repair is also called for each entry that goes with the newest turn, for
+// OnLoadDrop and OnLoadDropTurn. The snapshot still has it.
 //
 // Inserted entries, messages with a gap, and all entries after them get new IDs.
 // Repair is called for each new ID. Gaps between IDs remain. A repaired History
@@ -71,55 +86,112 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 		return nil, err
 	}
 	h.updateChargeLocked()
+	h.warnAssumed()
 	return h, nil
 }
 
 // load fills an empty History. No lock is needed, since nobody else has h yet.
-func (h *History) load(s *Snapshot) (err error) {
+func (h *History) load(s *Snapshot) error {
+	l, err := h.fill(s)
+	if err != nil {
+		return err
+	}
+	h.adoptCalibrationLocked(l.from)
+	return l.settle()
+}
+
+// fill puts what s holds into an empty History, but for what usage reports have
+// taught.
+func (h *History) fill(s *Snapshot) (l *loader, err error) {
 	defer catch(&err, "Options.Tokenizer")
-	h.last, h.touched, h.appended = s.last, s.touched, s.appended
+	h.last, h.touched, h.appended, h.meta = s.last, s.touched, s.appended, s.meta
 	if s.summary != nil {
 		h.summary = &placedSummary{sum: s.summary.sum, raw: h.ident.summaryTokens(s.summary.sum.Text)}
 		h.summary.sum.Tokens = clampInt(h.summary.raw)
 	}
 
-	l := loader{h: h, from: s}
+	l = &loader{h: h, from: s}
 	if !h.share(s) {
+		if err := l.place(); err != nil {
+			return nil, err
+		}
+		s = l.from
 		for i := range s.len() {
-			if err := l.entry(i, s.at(i)); err != nil {
-				return err
+			if err := l.entry(l.indexOf(i), s.at(i)); err != nil {
+				return nil, err
 			}
 		}
 		h.pins = l.pins
 		h.state.load(l.sys, l.list, l.originals, s.turn)
 	}
 	h.calls = callsOf(h.list)
-	h.adoptCalibrationLocked(s)
+	return l, l.queue()
+}
+
+// isUnfinished reports whether Options.OnLoad has something to do.
+func (l *loader) isUnfinished() bool {
+	h := l.h
+	switch open := h.calls.openCalls() > 0; h.opts.OnLoad {
+	case OnLoadKeep:
+		return false
+	case OnLoadDropTurn:
+		return len(h.list) > 0 && (open || h.newestRole() != RoleAssistant)
+	default:
+		return open
+	}
+}
+
+// settle does what Options.OnLoad says, and delivers the queue if that is possible.
+func (l *loader) settle() (err error) {
+	defer catch(&err, "Options.Tokenizer")
+	h := l.h
 	switch {
-	case h.calls.openCalls() == 0:
-	case h.opts.OnLoad == OnLoadClose:
+	case !l.isUnfinished():
+	case h.opts.OnLoad == OnLoadClose || !l.isWhole():
 		const reason = "no result"
+		h.newVersionLocked()
 		results, _ := h.answerOpenCallsLocked(reason, h.ident.text(reason))
 		for _, e := range results {
 			h.pushLocked(e, nil)
 			h.last = e.id
 		}
-	case h.opts.OnLoad == OnLoadDrop:
-		n := len(h.list)
-		for turn := h.list[n-1].turn; n > 0 && h.list[n-1].turn == turn; {
-			n--
+	default:
+		if err := l.dropTurn(); err != nil {
+			return err
 		}
-		h.takeBackLocked(n, h.list[n].id-1)
 	}
 	if err := inRange(h.last, h.turn); err != nil {
 		return &SnapshotError{Index: -1, Err: err}
 	}
-	if err := l.queue(); err != nil {
-		return err
-	}
 	h.deliverLocked()
 	return nil
 }
+
+// isWhole reports whether no edit has dropped or cleared anything of the newest turn.
+func (l *loader) isWhole() bool { return newestTurn(l.h.list) > l.h.touched }
+
+// dropTurn takes back the newest turn, and reports its entries.
+func (l *loader) dropTurn() error {
+	list := l.h.list
+	n, turn := len(list), newestTurn(list)
+	for n > 0 && list[n-1].turn == turn {
+		n--
+	}
+	l.h.takeBackLocked(n, list[n].id-1)
+	for i, e := range l.from.list {
+		if e.turn != turn {
+			continue
+		}
+		f := Fault{Index: l.indexOf(len(l.from.sys) + i), ID: e.id, Err: errNoAnswer, Mended: "taken back with its turn"}
+		if err := l.report(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errNoAnswer is the fault of a turn that OnLoadDrop or OnLoadDropTurn takes back.
+var errNoAnswer = errors.New("convo: the newest turn has no answer")
 
 // share makes h share the entries of a snapshot, and reports whether it could. It
 // returns false unless the entries come from a History, so that they were checked,
@@ -173,6 +245,20 @@ type loader struct {
 	prevID  ID                  // of the entry added last, in the snapshot
 	moving  bool                // entries get new IDs from here on
 	renamed map[string][]string // new IDs of calls in the newest exchange that had the same one
+	mended  bool                // Repair was called
+
+	// Set by place; nil otherwise.
+	index map[ID]int   // of the entries, in the snapshot that Restore was given
+	notes map[ID]error // user messages that were none there, no role keeps them out; the fault of one that was mended
+}
+
+// indexOf returns the index that the i-th entry of l.from has in the snapshot that
+// Restore was given.
+func (l *loader) indexOf(i int) int {
+	if l.index == nil {
+		return i
+	}
+	return l.index[l.from.at(i).id]
 }
 
 // entry checks the i-th entry of the snapshot and adds a copy.
@@ -192,11 +278,17 @@ func (l *loader) entry(i int, old *entry) error {
 			return err
 		}
 	}
+	if n := len(l.list); n > 0 && role != RoleSystem && old.id < l.list[n-1].id {
+		l.moving = true // place has moved it
+	}
 	direct := l.from.direct(l.prevID, old.id)
 	if role != RoleSystem && direct && !l.h.opts.Roles.allows(l.prev, role) {
 		err := &RoleError{Attempted: role, Previous: l.prev, Index: i}
-		if err := l.refuse(i, old, err); err != nil {
-			return err
+		_, note := l.notes[old.id]
+		if _, behind := l.notes[l.prevID]; !note && !behind {
+			if err := l.refuse(i, old, err); err != nil {
+				return err
+			}
 		}
 		l.moving, direct = true, false // with a gap between their IDs, the next Restore accepts them
 		if err := l.report(Fault{Index: i, ID: old.id, NewID: l.h.last + 2, Err: err, Mended: "kept, with a gap before its ID"}); err != nil {
@@ -334,7 +426,7 @@ func (l *loader) answerOpen(i int, old *entry) error {
 			continue
 		}
 		l.calls.answer(i)
-		e := &entry{id: l.newID(), head: l.calls.head, at: newest.at, turn: newest.turn}
+		e := &entry{id: l.newID(), head: l.calls.head, at: newest.at, turn: newest.turn, tools: true}
 		e.msg = ResultError(ToolCall{ID: k.id, Name: k.name}, errors.New("no result"))
 		e.tokens = l.h.ident.message(&e.msg)
 		l.list = append(l.list, e)
@@ -361,7 +453,11 @@ func (l *loader) add(i int, old, e *entry) error {
 	case e.calls != nil:
 		l.calls = e.begin()
 	}
-	e.tokens = l.h.ident.message(&e.msg)
+	e.tools = old.tools || e.msg.Role == RoleTool || e.calls != nil
+	if n := len(l.list); n > 0 && l.list[n-1].turn == e.turn {
+		e.tools = e.tools || l.list[n-1].tools
+	}
+	e.tokens = l.h.ident.entry(e, &e.msg)
 	l.prev, l.prevID = e.msg.Role, old.id
 	if e.msg.Role == RoleSystem {
 		l.sys = append(l.sys, e)
@@ -371,14 +467,17 @@ func (l *loader) add(i int, old, e *entry) error {
 	if o := l.from.original(old.id); o != nil {
 		own := *o
 		own.id = e.id
-		own.tokens, own.readTokens = l.h.ident.message(&own.msg), l.h.ident.message(&own.read)
+		own.tokens, own.readTokens = l.h.ident.entry(e, &own.msg), l.h.ident.entry(e, &own.read)
 		e.setMissing(&own)
 		l.originals = append(l.originals, &own)
 	}
 	if _, pinned := slices.BinarySearch(l.from.pins, old.id); pinned {
 		l.pins = withPin(l.pins, e.head)
 	}
-	if e.id != old.id {
+	switch err := l.notes[old.id]; {
+	case err != nil:
+		return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Err: err, Mended: "kept as a user message"})
+	case e.id != old.id:
 		return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Mended: "new ID"})
 	}
 	return nil
@@ -420,9 +519,91 @@ func (l *loader) refuse(i int, old *entry, err error) error {
 	return &SnapshotError{Index: i, ID: old.id, Err: err}
 }
 
-// report calls Options.Repair.
+// report calls Options.Repair, if there is one.
 func (l *loader) report(f Fault) (err error) {
+	if l.h.opts.Repair == nil {
+		return nil
+	}
 	defer catch(&err, "Options.Repair")
+	l.mended = true
 	l.h.opts.Repair(f)
+	return nil
+}
+
+// keeping returns s, which was read, but with the entries and the summary of others
+// in their place that are the same, and with the originals of these. It changes no
+// other figures.
+func (s *state) keeping(others ...*state) *state {
+	next := *s
+	var originals []*original
+	pick := func(list []*entry) []*entry {
+		list = slices.Clone(list)
+		for i, e := range list {
+			for _, other := range others {
+				own := other.find(e.id)
+				if own == nil || !own.sameAs(e) {
+					continue
+				}
+				list[i] = own
+				if o := other.original(e.id); o != nil {
+					originals = append(originals, o)
+				}
+				break
+			}
+		}
+		return list
+	}
+	sys, list := pick(s.sys), pick(s.list)
+	next.replace(sys, list, originals, rawOf(list), s.turns, s.turn)
+	for _, other := range others {
+		if own := other.summary; own != nil && s.summary != nil && own.sum.sameAs(&s.summary.sum) {
+			next.summary = own
+			break
+		}
+	}
+	return &next
+}
+
+// sameAs reports whether two entries have the same ID and hold the same.
+func (e *entry) sameAs(f *entry) bool {
+	return e == f || e.id == f.id && e.at == f.at && e.turn == f.turn && e.missing == f.missing && reflect.DeepEqual(&e.msg, &f.msg)
+}
+
+// sameAs reports whether two summaries say the same of the same entries.
+func (s *Summary) sameAs(t *Summary) bool {
+	return s.Text == t.Text && s.Updates == t.Updates && s.Time.Equal(t.Time) && slices.Equal(s.Covers, t.Covers)
+}
+
+// rollbackToLoaded is Rollback for a snapshot of Load.
+func (h *History) rollbackToLoaded(at *Snapshot) error {
+	if h.ident == nil {
+		return ErrClosed
+	}
+	opts := h.opts
+	opts.Budget = nil
+	t, err := newHistory(&opts, at.id)
+	if err != nil {
+		return err
+	}
+	if _, err := t.fill(at); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := h.log
+	switch {
+	case h.endedLocked():
+		return ErrClosed
+	case l == nil || l.name != at.loaded.log || l.key != at.loaded.key:
+		return &StaleError{Reason: "it was loaded from another log than that of this History; make a History of it with Restore"}
+	case at.loaded.seq > l.seq:
+		return &StaleError{Reason: "it is newer than what this History has saved; call Reload"}
+	}
+	s := Snapshot{state: *t.state.keeping(&h.state, &l.saved.state)}
+	h.pins = slices.DeleteFunc(slices.Clone(h.pins), func(head ID) bool { _, ok := index(s.list, head); return !ok })
+	h.last = max(h.last, s.last)
+	h.revertLocked(&s)
+	h.updateChargeLocked()
+	h.deliverLocked()
 	return nil
 }

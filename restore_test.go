@@ -350,7 +350,7 @@ func messagesOf(data []byte) (msgs []convo.Message, roles convo.RolePolicy, load
 		return int(b)
 	}
 	roles = []convo.RolePolicy{convo.Strict(), convo.Relaxed(), {AssistantAfter: []convo.Role{convo.RoleUser}}}[next()%3]
-	load = convo.OnLoad(next() % 3)
+	load = convo.OnLoad(next() % 4)
 	for len(data) > 0 {
 		b := next()
 		c1 := convo.ToolCall{ID: string(rune('a' + b%3)), Name: "n"}

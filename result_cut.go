@@ -2,7 +2,6 @@ package convo
 
 import (
 	"fmt"
-	"sort"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
@@ -149,24 +148,4 @@ func lastBorder(s string) int {
 		return -1
 	}
 	return i + 1
-}
-
-// fairShare returns the largest size to which to cut texts, so that together they
-// lose at least so many tokens. A text that is no larger stays as it is, and none
-// is cut below its own least size. saved is what they lose; it is less than lose
-// only where even the least sizes are too large.
-func fairShare(sizes, least []int64, lose int64) (size, saved int64) {
-	save := func(size int64) (n int64) {
-		for i, s := range sizes {
-			n += max(s-max(size, least[i]), 0)
-		}
-		return n
-	}
-	most := int64(0)
-	for _, s := range sizes {
-		most = max(most, s)
-	}
-	n := sort.Search(int(most), func(i int) bool { return save(most-int64(i)) >= lose })
-	size = most - int64(n)
-	return size, save(size)
 }

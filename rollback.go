@@ -24,13 +24,20 @@ type span struct{ first, end uint64 }
 // edits changed only entries that the snapshot holds, and none of them changed
 // what was floor in the snapshot, pinned exchanges aside (see Exchange.Floor).
 // Otherwise the entries and the summary become exactly those of the snapshot.
-// System entries, ephemeral messages, limits, calibration, the queue, and the
-// pins of entries that remain do not change.
+// System entries, ephemeral messages, limits, calibration, the queue, the title and
+// the data of SetMeta, and the pins of entries that remain do not change.
+//
+// The snapshot may also be one that [Load] has made from the log of this History, and
+// that is no newer than what h has saved. Then the entries and the summary become
+// exactly those of the snapshot.
 //
 // Rollback returns a [*StaleError] and changes nothing if the snapshot is not one of
 // this History, or if it shows an entry that another rollback has taken back, or
 // an edit that a rollback or Undo has undone.
 func (h *History) Rollback(at *Snapshot) error {
+	if at != nil && at.loaded != (loaded{}) {
+		return h.rollbackToLoaded(at)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.ownsLocked(at); err != nil {
@@ -56,8 +63,11 @@ func (h *History) Rollback(at *Snapshot) error {
 
 // Rewind takes back the newest turns as a whole, pinned or not, and returns how
 // many it took back. It stops before a turn from which an edit has dropped or
-// cleared anything, so it never goes past the summary. A negative number is a
-// [*ValueError].
+// cleared anything, so it does not go past the summary. When the newest turn is
+// one of these itself, Rewind takes back that many of its newest exchanges
+// instead, so Rewind(1) always takes back the newest message, a tool result with
+// its call. Of what comes before the first turn, it takes exchanges as well. A
+// negative number is a [*ValueError].
 func (h *History) Rewind(turns int) (taken int, err error) {
 	if turns < 0 {
 		return 0, &ValueError{Name: "Rewind", Value: turns, Want: "0 or more turns"}
@@ -67,13 +77,7 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 	if h.endedLocked() {
 		return 0, ErrClosed
 	}
-	n := len(h.list)
-	for taken < turns && n > 0 && h.list[n-1].turn > h.touched {
-		for turn := h.list[n-1].turn; n > 0 && h.list[n-1].turn == turn; {
-			n--
-		}
-		taken++
-	}
+	taken, n := h.rewindable(turns)
 	if taken == 0 {
 		return 0, nil
 	}
@@ -81,6 +85,43 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 	h.updateChargeLocked()
 	h.deliverLocked()
 	return taken, nil
+}
+
+// rewindable returns how many of the newest turns or exchanges, at most so many,
+// Rewind takes back, and where they begin in the list.
+func (s *state) rewindable(most int) (taken, from int) {
+	from = len(s.list)
+	newest := newestTurn(s.list)
+	for taken < most && from > 0 {
+		if turn := s.list[from-1].turn; turn != newest && (turn <= s.touched || newest <= s.touched) {
+			break
+		}
+		from = s.beforeRewind(from)
+		taken++
+	}
+	return taken, from
+}
+
+// beforeRewind returns where the newest turn of list[:to] begins, which is not
+// empty, or its newest exchange, if an edit has taken something from that turn.
+func (s *state) beforeRewind(to int) (from int) {
+	turn := s.list[to-1].turn
+	if turn <= s.touched {
+		from, _ = exchangeAt(s.list[:to], to-1)
+		return from
+	}
+	for from = to; from > 0 && s.list[from-1].turn == turn; {
+		from--
+	}
+	return from
+}
+
+// rewinds returns how many calls of Rewind(1) take list[i] back.
+func (s *state) rewinds(i int) (calls int) {
+	for to := len(s.list); to > i; calls++ {
+		to = s.beforeRewind(to)
+	}
+	return calls
 }
 
 // takenBackLocked returns the oldest entry that at shows and that a rollback has
@@ -115,7 +156,7 @@ func (s *state) lastEdit() uint64 {
 // editsStayLocked reports whether the edits applied since at stay in place in a
 // rollback to it. No edit that at shows has been undone.
 //
-// Edits only remove. So every entry of the view with an ID up to at.last is also
+// Edits only remove and change. So every entry of the view with an ID up to at.last is also
 // in at: if at.last is 5 and the view has entry 3, at has it too. That is why it
 // is enough to compare IDs with at.last.
 func (h *History) editsStayLocked(at *Snapshot) bool {
@@ -134,7 +175,7 @@ func (h *History) editsStayLocked(at *Snapshot) bool {
 }
 
 // recordEditLocked records the edit that has just made the current version. newest
-// is the newest entry that it dropped or cleared.
+// is the newest entry that it dropped or changed.
 func (h *History) recordEditLocked(newest ID) {
 	n := sort.Search(len(h.edits), func(i int) bool { return h.edits[i].newest <= newest })
 	h.edits = append(slices.Clip(h.edits[:n]), editMark{h.version, newest})
@@ -168,6 +209,7 @@ func (h *History) takeBackLocked(n int, last ID) {
 // editsStayLocked), so the pins of these entries stay valid.
 func (h *History) revertLocked(at *Snapshot) {
 	h.touched = at.touched
+	h.unsummarisedLocked(at.summary)
 	h.replace(h.sys, slices.Clone(at.list), at.originals, at.listRaw, at.turns, max(at.touched, newestTurn(at.list)))
 	h.seen = 0
 	h.releaseViewsLocked(0)
@@ -201,6 +243,7 @@ func (h *History) markUndoneLocked(first uint64) {
 // those newer than last were taken back.
 func (h *History) finishRollbackLocked(last ID) {
 	h.newVersionLocked()
+	h.tookBackLocked(last)
 	n := sort.Search(len(h.pins), func(i int) bool { return h.pins[i] > last })
 	h.pins = h.pins[:n:n]
 	h.setSpilledLocked(maps.Clone(h.spilled))

@@ -92,6 +92,34 @@ func TestRollback_ResultsWithoutIDWeighTheSame(t *testing.T) {
 
 // A rollback to a snapshot of 20 entries takes back what was appended since, also
 // when a compaction has left only 3 of them.
+// A turn is taken back as a whole, or down to the last step that was finished.
+func TestRollback_StepsOfATurn(t *testing.T) {
+	h := tour(t, nil)
+	mustAppend(t, h, convo.Assistant("off we go"))
+	begin, before := h.Snapshot(), textsOf(h.Snapshot())
+	mustAppend(t, h, convo.User("pack"))
+	var step *convo.Snapshot
+	for i := range 3 {
+		reply, err := h.Do(t.Context(), saying(convo.Assistant("", callOf("a"+itoa(i)), callOf("b"+itoa(i)))))
+		require.NoError(t, err)
+		calls := reply.OpenCalls()
+		mustAppend(t, h, convo.Result(calls[0], "done"))
+		if i < 2 { // in the third step, the second tool does not return
+			mustAppend(t, h, convo.Result(calls[1], "done"))
+			step = h.Snapshot()
+		}
+	}
+	require.NoError(t, h.Rollback(step))
+	assert.Equal(t, append(before, "pack", "", "done", "done", "", "done", "done"), textsOf(h.Snapshot()))
+	assert.Zero(t, h.Status().OpenCalls)
+	_, err := h.Do(t.Context(), saying(convo.Assistant("packed")))
+	require.NoError(t, err, "the turn goes on")
+
+	require.NoError(t, h.Rollback(begin))
+	assert.Equal(t, idsOf(begin), idsOf(h.Snapshot()))
+	assert.Equal(t, before, textsOf(h.Snapshot()))
+}
+
 func TestRollback_AfterACompaction(t *testing.T) {
 	h := historyOf(t, nil)
 	for i := range 10 {
@@ -237,6 +265,18 @@ func TestRollback_UndoneWhenTheNewestExchangeWasTouched(t *testing.T) {
 			assert.False(t, e.Message.ToolResults()[0].Cleared)
 		})
 	}
+}
+
+// An edit of something newer than the snapshot undoes all edits, also when a later
+// one changed older entries only.
+func TestRollback_UndoneBehindALaterEditOfOlderEntries(t *testing.T) {
+	h := historyOf(t, nil, convo.User("q1"), convo.Assistant("a1"), convo.User("q2"), convo.Assistant("a2"), convo.User("q3"), convo.Assistant("a3"))
+	at := h.Snapshot()
+	mustAppend(t, h, convo.User("q4"), convo.Assistant("a4"), convo.User("q5"), convo.Assistant("a5"))
+	apply(t, h, convo.Edit{Drop: []convo.ID{7, 8}})
+	apply(t, h, convo.Edit{Drop: []convo.ID{1, 2}})
+	require.NoError(t, h.Rollback(at))
+	assert.Equal(t, []convo.ID{1, 2, 3, 4, 5, 6}, idsOf(h.Snapshot()))
 }
 
 func TestRollback_WhatStaysAsItIsNow(t *testing.T) {
@@ -403,18 +443,20 @@ func TestRewind_TakesAnOpenRoundAlong(t *testing.T) {
 	mustAppend(t, h, convo.User("again"))
 }
 
-// Rewind stops before a turn from which a compaction took anything.
+// Rewind stops before a turn from which a compaction took anything, and goes on by
+// exchanges when that is the newest one.
 func TestRewind_StopsAtWhatWasReduced(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		edit  convo.Edit
 		taken int
+		rest  [][]convo.ID // after each Rewind(1)
 	}{
-		{"oldest turn dropped", convo.Edit{Drop: []convo.ID{2, 3, 4, 5, 6}}, 2},
-		{"part of the oldest", convo.Edit{Drop: []convo.ID{2}}, 2},
-		{"a result cleared", convo.Edit{Clear: []convo.Clear{{ID: 4}}}, 2},
-		{"the middle one", convo.Edit{Drop: []convo.ID{8}, Summary: &convo.Summary{Text: "s"}}, 1},
-		{"a summary alone takes nothing", convo.Edit{Summary: &convo.Summary{Text: "s"}}, 3},
+		{"oldest turn dropped", convo.Edit{Drop: []convo.ID{2, 3, 4, 5, 6}}, 2, [][]convo.ID{{1}}},
+		{"part of the oldest", convo.Edit{Drop: []convo.ID{2}}, 2, [][]convo.ID{{1, 3, 4, 5, 6}, {1, 3, 4, 5}, {1}}},
+		{"a result cleared", convo.Edit{Clear: []convo.Clear{{ID: 4}}}, 2, [][]convo.ID{{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5}, {1, 2}, {1}}},
+		{"the middle one", convo.Edit{Drop: []convo.ID{8}, Summary: &convo.Summary{Text: "s"}}, 1, [][]convo.ID{{1, 2, 3, 4, 5, 6, 7}, {1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5}, {1, 2}, {1}}},
+		{"a summary alone takes nothing", convo.Edit{Summary: &convo.Summary{Text: "s"}}, 3, [][]convo.ID{{1}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := tour(t, nil)
@@ -423,12 +465,50 @@ func TestRewind_StopsAtWhatWasReduced(t *testing.T) {
 			taken, err := h.Rewind(10)
 			require.NoError(t, err)
 			assert.Equal(t, tt.taken, taken)
-			unchanged(t, h, func() {
-				taken, err = h.Rewind(1)
-				require.NoError(t, err)
-				assert.Zero(t, taken)
-			})
+			f, err := convo.Restore(h.Snapshot(), nil)
+			require.NoError(t, err)
+			for i, want := range tt.rest {
+				for _, h := range []*convo.History{h, f} {
+					assert.ElementsMatch(t, want, idsOf(h.Snapshot()))
+					taken, err = h.Rewind(1)
+					require.NoError(t, err)
+					assert.Equal(t, min(1, len(tt.rest)-1-i), taken)
+					assert.Equal(t, rawTotal(h.Snapshot()), h.Snapshot().Tokens())
+				}
+			}
 		})
+	}
+}
+
+// Of a turn from which an edit has taken something, Rewind(n) takes n exchanges,
+// none of another turn.
+func TestRewind_Exchanges(t *testing.T) {
+	c := callOf("c")
+	for _, tt := range []struct {
+		most, taken int
+		want        []convo.ID
+	}{
+		{0, 0, []convo.ID{1, 2, 3, 6, 7, 8, 9}},
+		{1, 1, []convo.ID{1, 2, 3, 6, 7}},
+		{2, 2, []convo.ID{1, 2, 3}},
+		{3, 3, []convo.ID{1, 2}},
+		{9, 3, []convo.ID{1, 2}},
+	} {
+		h := historyOf(t, nil, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("", c), convo.Result(c, "5"),
+			convo.Assistant("", c), convo.Result(c, "7"), convo.Assistant("", c), convo.Result(c, "9"))
+		require.NoError(t, h.Pin(8))
+		at := h.Snapshot()
+		apply(t, h, convo.Edit{Drop: []convo.ID{4, 5}})
+		mustAppend(t, h, convo.Assistant("10"))
+		rewind(t, h)
+		taken, err := h.Rewind(tt.most)
+		require.NoError(t, err)
+		assert.Equal(t, tt.taken, taken)
+		assert.Equal(t, tt.want, idsOf(h.Snapshot()))
+		checkSaved(t, h, nil)
+		if tt.taken > 0 {
+			require.ErrorIs(t, h.Rollback(at), convo.ErrStale)
+		}
 	}
 }
 

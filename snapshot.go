@@ -15,15 +15,25 @@ import (
 //
 // A snapshot belongs to the [History] that made it. Apply, SplicePrefix,
 // Rollback and RecordUsage accept only snapshots of their own History, and
-// return a [*StaleError] for others. Snapshots from [NewSnapshot], [Snapshot.With]
-// and JSON belong to no History.
+// return a [*StaleError] for others. Snapshots from [NewSnapshot], [Snapshot.With],
+// [Load] and JSON belong to no History; but Rollback accepts one of Load, from its
+// own log.
 type Snapshot struct {
-	owner   *History
-	setting setting
+	owner    *History
+	loaded   loaded // zero: Load has not made it
+	setting  setting
+	imported bool // NewSnapshot made it
 	state
 }
 
-// A setting is what a Breakdown needs to know of a History beside its state.
+// A loaded says which record Load has made a snapshot of.
+type loaded struct {
+	key, log string
+	seq      uint64
+}
+
+// A setting is what a Breakdown and a usage report need to know of a History beside
+// its state.
 type setting struct {
 	window, reserve, tools int64 // Limits
 	prior                  calibrate.Prior
@@ -33,27 +43,42 @@ type setting struct {
 // on. Give it to [Restore] to import a conversation. NewSnapshot checks
 // nothing; Restore returns an error for a message that a [History] does not
 // accept, or mends it.
-func NewSnapshot(msgs []Message) *Snapshot {
-	s := &Snapshot{state: state{id: newIdentity(newCounter(nil, Overheads{}), nil)}}
+//
+// Tokens are counted by the Tokenizer and the Overheads of the first options that
+// are not nil, which ignores all else in them, and by default without any. If one of
+// these functions panics, all messages are counted by default.
+func NewSnapshot(msgs []Message, opts ...*Options) *Snapshot {
+	for _, o := range opts {
+		if o != nil {
+			if s, err := newSnapshot(msgs, newCounter(o.Tokenizer, o.Overheads)); err == nil {
+				return s
+			}
+			break
+		}
+	}
+	s, _ := newSnapshot(msgs, newCounter(nil, Overheads{}))
+	return s
+}
+
+// newSnapshot returns a snapshot of copies of msgs. The error is a panic of the
+// counter.
+func newSnapshot(msgs []Message, c *counter) (_ *Snapshot, err error) {
+	defer catch(&err, "Options.Tokenizer")
+	s := &Snapshot{imported: true, state: state{id: newIdentity(c, nil)}}
 	now := time.Now().UnixNano()
-	prev, turn := RoleNone, 0
 	list := make([]*entry, 0, len(msgs))
 	for i, m := range msgs {
 		e := &entry{msg: m.clone(), id: ID(i + 1), at: now}
 		e.tokens = s.id.message(&e.msg)
 		e.calls = newCalls(&e.msg, s.id.counter)
-		if m.Role == RoleUser && prev != RoleUser {
-			turn++
-		}
-		prev = m.Role
-		e.turn = turn
 		list = append(list, e)
 	}
 	s.last = ID(len(msgs))
 	setHeads(list)
+	turn := setTurns(list)
 	sys, list := splitSystem(list)
 	s.load(sys, list, nil, turn)
-	return s
+	return s, nil
 }
 
 // Len returns the number of entries, including system entries. The summary and
@@ -65,14 +90,18 @@ func (s *Snapshot) At(i int) (Entry, bool) {
 	if i < 0 || i >= s.len() {
 		return Entry{}, false
 	}
-	return s.at(i).export(s.pins), true
+	return s.at(i).export(s.pins, new(partRoom)), true
 }
 
-// All returns an iterator over the indices and entries, system entries first.
+// All returns an iterator over the indices and entries, system entries first. Texts
+// are shared and never copied. The lists of parts are copied, many in one
+// allocation: a loop over all entries makes one for some 256 parts, and one for each
+// tool result.
 func (s *Snapshot) All() iter.Seq2[int, Entry] {
 	return func(yield func(int, Entry) bool) {
+		room := partRoom{next: 4}
 		for i := range s.len() {
-			if !yield(i, s.at(i).export(s.pins)) {
+			if !yield(i, s.at(i).export(s.pins, &room)) {
 				return
 			}
 		}
@@ -85,7 +114,7 @@ func (s *Snapshot) Find(id ID) (Entry, bool) {
 	if e == nil {
 		return Entry{}, false
 	}
-	return e.export(s.pins), true
+	return e.export(s.pins, new(partRoom)), true
 }
 
 // Messages returns the messages that the model is to see, as copies: the system
@@ -212,16 +241,23 @@ func (s *Snapshot) SummaryTokens(text string) int {
 // [History].
 func (s *Snapshot) Version() uint64 { return s.version }
 
+// Model returns the name of the model that the snapshot was made for, as
+// [History.SetModel] was given it. It is empty if it was given none.
+func (s *Snapshot) Model() string { return s.known().model }
+
 // Pinned returns the IDs of all entries of pinned exchanges, ascending.
 func (s *Snapshot) Pinned() []ID { return s.pinned() }
 
 // String returns the version, the number of entries and the raw tokens.
-func (s *Snapshot) String() string {
-	return fmt.Sprintf("Snapshot(version %d, %d entries, %d tokens)", s.version, s.len(), s.raw())
+func (s Snapshot) String() string {
+	return fmt.Sprintf("Snapshot(version %d, %s, %s)", s.version, counted(s.len(), "entry", "entries"), counted(clampInt(s.raw()), "token", "tokens"))
 }
 
+// GoString returns the same as String.
+func (s Snapshot) GoString() string { return s.String() }
+
 // LogValue returns the same as String.
-func (s *Snapshot) LogValue() slog.Value { return slog.StringValue(s.String()) }
+func (s Snapshot) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // An Exchange is an assistant message with tool calls together with the results
 // that answer them, or any other single message. A compaction keeps or drops
@@ -229,7 +265,7 @@ func (s *Snapshot) LogValue() slog.Value { return slog.StringValue(s.String()) }
 type Exchange struct {
 	First, Last ID   // of its entries
 	Tokens      int  // raw tokens
-	Floor       bool // whether it holds an entry that no compaction may drop or clear
+	Floor       bool // whether it holds an entry that no compaction may drop or change
 	Open        bool // whether one of its calls has no result yet
 	Turn        int  // of its entries; see [Entry]
 
@@ -244,6 +280,21 @@ func (x Exchange) IDs() []ID {
 	}
 	return ids
 }
+
+// String returns the IDs, the raw tokens and the turn.
+func (x Exchange) String() string {
+	s := fmt.Sprintf("exchange(entries %s, %s, turn %d", printRanges([]Range{{x.First, x.Last}}), counted(x.Tokens, "token", "tokens"), x.Turn)
+	if x.Floor {
+		s += ", floor"
+	}
+	if x.Open {
+		s += ", open"
+	}
+	return s + ")"
+}
+
+// GoString returns the same as String.
+func (x Exchange) GoString() string { return x.String() }
 
 // Exchanges returns an iterator over the exchanges, system entries first.
 func (s *Snapshot) Exchanges() iter.Seq[Exchange] {
@@ -291,12 +342,12 @@ type Entry struct {
 	Missing int
 }
 
-// export returns e as an Entry. pins are those of its view.
-func (e *entry) export(pins []ID) Entry {
+// export returns e as an Entry. pins are those of its view, and room is for its parts.
+func (e *entry) export(pins []ID, room *partRoom) Entry {
 	_, pinned := slices.BinarySearch(pins, e.head)
 	return Entry{
 		ID:      e.id,
-		Message: e.msg.clone(),
+		Message: room.clone(e.msg),
 		Tokens:  clampInt(e.tokens),
 		Turn:    e.turn,
 		Pinned:  pinned,

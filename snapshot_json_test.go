@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -76,6 +77,14 @@ func TestSnapshotJSON_Refuses(t *testing.T) {
 		"pin of nothing":             with(`"pins":[1],"entries":[{"id":2,"turn":1,"message":` + user + `}]`),
 		"pins unsorted":              with(`"pins":[2,1]`),
 		"empty summary":              with(`"summary":{"text":""}`),
+		"summary of 2300":            with(`"summary":{"text":"s","time":"2300-01-01T00:00:00Z"}`),
+		"summary of 1600":            with(`"summary":{"text":"s","time":"1600-01-01T00:00:00Z"}`),
+		"title in version 1":         with(`"title":"t"`),
+		"meta in version 1":          with(`"meta":"m"`),
+		"usage in version 1":         with(`"summary":{"text":"s","usage":{"input":1}}`),
+		"model in version 1":         with(`"summary":{"text":"s","model":"m"}`),
+		"title too long":             `{"version":2,"key":"abcdefgh","last_id":9,"title":"` + strings.Repeat("t", 257) + `"}`,
+		"meta too long":              `{"version":2,"key":"abcdefgh","last_id":9,"meta":"` + strings.Repeat("m", 65537) + `"}`,
 		"summary in 10000":           with(`"summary":{"text":"s","time":"9999-12-31T23:59:59-12:00"}`),
 		"summary before 0":           with(`"summary":{"text":"s","time":"0000-01-01T00:00:00+12:00"}`),
 		"time too late":              with(`"entries":[{"id":2,"turn":1,"time":"2262-04-11T23:47:16.854775808Z","message":` + user + `}]`),
@@ -107,7 +116,7 @@ func TestSnapshotJSON_Refuses(t *testing.T) {
 		}
 		assert.Zero(t, s.Len(), name)
 	}
-	err := json.Unmarshal([]byte(`{"version":2,"entries":"of another shape"}`), new(convo.Snapshot))
+	err := json.Unmarshal([]byte(`{"version":3,"entries":"of another shape"}`), new(convo.Snapshot))
 	assert.ErrorIs(t, err, convo.ErrVersion, "the version is read first")
 }
 
@@ -123,7 +132,7 @@ func snapshotOf(t testing.TB, data string) *convo.Snapshot {
 func TestSnapshotJSON_Zero(t *testing.T) {
 	data, err := json.Marshal(new(convo.Snapshot))
 	require.NoError(t, err)
-	assert.Equal(t, `{"version":1,"last_id":0,"turn":0}`, string(data))
+	assert.Equal(t, `{"version":2,"last_id":0,"turn":0}`, string(data))
 	s := snapshotOf(t, string(data))
 	assert.Equal(t, new(convo.Snapshot), s)
 	zero, err := json.Marshal(new(convo.History).Snapshot())
@@ -183,7 +192,7 @@ func TestSnapshotJSON_Times(t *testing.T) {
 			return `"time":"` + s + `",`
 		}
 		data := func(time string) string {
-			return `{"version":1,"key":"abcdefgh","last_id":1,"turn":1,"entries":[{"id":1,"turn":1,` + field(time) +
+			return `{"version":2,"key":"abcdefgh","last_id":1,"turn":1,"entries":[{"id":1,"turn":1,` + field(time) +
 				`"message":{"role":"user","parts":[{"type":"text","text":"u"}]}}]}`
 		}
 		s := snapshotOf(t, data(tt.written))
@@ -196,10 +205,91 @@ func TestSnapshotJSON_Times(t *testing.T) {
 		assert.Equal(t, data(tt.want), string(got))
 		checkSaved(t, h, nil)
 	}
-	latest := `{"version":1,"key":"abcdefgh","last_id":1,"turn":0,"summary":{"text":"s","time":"9999-12-31T23:59:59Z"}}`
+	latest := `{"version":2,"key":"abcdefgh","last_id":1,"turn":0,"summary":{"text":"s","time":"2262-04-11T23:47:16.854775807Z"}}`
 	again, err := json.Marshal(snapshotOf(t, latest))
 	require.NoError(t, err)
 	assert.Equal(t, latest, string(again))
+}
+
+// Version 1 is read for ever. What is written of it is version 2.
+func TestSnapshotJSON_Version1(t *testing.T) {
+	data, err := os.ReadFile("testdata/snapshot_v1.json")
+	require.NoError(t, err)
+	h, err := convo.Restore(snapshotOf(t, string(data)), nil)
+	require.NoError(t, err)
+	s := h.Snapshot()
+	assert.Equal(t, []convo.ID{1, 5, 6, 7, 8, 9, 10, 11, 12}, idsOf(s))
+	assert.Equal(t, []convo.ID{5}, h.Pinned())
+	sum, _ := s.Summary()
+	assert.Equal(t, "what was", sum.Text)
+	assert.Equal(t, []convo.Range{{First: 2, Last: 4}}, sum.Covers)
+	assert.False(t, sum.Time.IsZero())
+	assert.Zero(t, sum.Usage)
+	assert.Equal(t, 1, h.Status().Queued)
+	assertMeta(t, s, "", "")
+	checkSaved(t, h, nil)
+	again, err := json.Marshal(s)
+	require.NoError(t, err)
+	assert.JSONEq(t, strings.Replace(string(data), `"version": 1`, `"version": 2`, 1), strings.ReplaceAll(string(again), `"tools":true,`, ""), "which version 1 has not")
+}
+
+// The order of the fields is free. Where the version does not come first, it is still
+// what decides.
+func TestSnapshotJSON_AnyOrder(t *testing.T) {
+	s := snapshotOf(t, `{"title":"t{","entries":[{"message":{"parts":[{"text":"u","type":"text"}],"role":"user"},"turn":1,"id":2}],"turn":1,"last_id":2,"key":"abcdefgh","version":2}`)
+	assert.Equal(t, []string{"u"}, textsOf(s))
+	assertMeta(t, s, "t{", "")
+	err := new(convo.Snapshot).UnmarshalJSON([]byte(`{"entries":[{"of":"another shape"}],"version":3}`))
+	assert.ErrorIs(t, err, convo.ErrVersion)
+	assert.EqualError(t, err, "convo: snapshot: unknown format version 3, want 1 to 2")
+}
+
+// An error names the entry that cannot be read.
+func TestSnapshotJSON_NamesTheEntry(t *testing.T) {
+	with := func(entry string) string {
+		return `{"version":2,"key":"abcdefgh","last_id":9,"turn":1,"system":[{"id":1,"message":{"role":"system"}}],` +
+			`"entries":[{"id":2,"turn":1,"message":{"role":"user","parts":[{"type":"text","text":"u"}]}},` + entry + `]}`
+	}
+	for entry, want := range map[string]string{
+		`{"id":3,"extra":1}`:                                     `unknown field "extra"`,
+		`{"id":3,"turn":1,"message":{"role":"robot"}}`:           `unknown role "robot"`,
+		`{"id":3,"time":"3000-01-01T00:00:00Z"}`:                 "time is 3000-01-01 00:00:00 +0000 UTC, want a year from 1678 to 2261",
+		`{"id":3,"message":{"role":"user","parts":[{}]}}`:        "part without a type",
+		`{"id":3,"message":{"role":"user","parts":["x"]}}`:       `byte 233 is "\"", want an object, in or after the field "parts"`,
+		`{"id":3,"turn":2,"message":{"role":"assistant"}}`:       "turn is 2, want at least that of the entry before and at most 1, and 0 for a system entry",
+		`{"id":3,"turn":1,"message":{"role":"assistant"}},{"id"`: "",
+	} {
+		err := new(convo.Snapshot).UnmarshalJSON([]byte(with(entry)))
+		fault, ok := errors.AsType[*convo.SnapshotError](err)
+		require.True(t, ok, "%s: %v", entry, err)
+		if want == "" {
+			assert.Equal(t, 3, fault.Index)
+			continue
+		}
+		assert.Equal(t, 2, fault.Index, entry)
+		assert.EqualValues(t, 3, fault.ID, entry)
+		assert.EqualError(t, err, "convo: snapshot entry 2 (ID 3): "+want)
+	}
+	for _, data := range []string{with(strings.Repeat("[", 100_000)), strings.Repeat("[", 100_000), `{"x":` + strings.Repeat("[", 100_000), `{"x":` + strings.Repeat(`{"x":`, 100_000)} {
+		err := new(convo.Snapshot).UnmarshalJSON([]byte(data))
+		assert.ErrorAs(t, err, new(*convo.SnapshotError))
+	}
+}
+
+// What is known about the writing of a summary is saved with it.
+func TestSnapshotJSON_SummaryUsage(t *testing.T) {
+	h := tour(t, nil)
+	want := convo.Summary{Text: "s", Usage: convo.Usage{Input: 9, CacheRead: 2, CacheWrite: 3, Output: 4}, Model: "small\xff"}
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2}, Summary: &want})
+	require.NoError(t, err)
+	checkSaved(t, h, nil)
+	data, err := json.Marshal(h.Snapshot())
+	require.NoError(t, err)
+	got, _ := snapshotOf(t, string(data)).Summary()
+	assert.Equal(t, want.Usage, got.Usage)
+	assert.Equal(t, "small\uFFFD", got.Model)
+	placed, _ := h.Snapshot().Summary()
+	assert.True(t, placed.Time.Equal(got.Time))
 }
 
 // The largest numbers that can be read can be saved and read again after one
@@ -288,7 +378,7 @@ func FuzzSnapshotJSON(f *testing.F) {
 	f.Add([]byte(`{"version":1,"key":"abcdefgh","last_id":9007199254730000,"turn":2,"touched_turn":2}`))
 	f.Add([]byte(`{"version":1,"key":"abcdefgh","last_id":9,"turn":5,"touched_turn":4,"pins":[2],"entries":[{"id":2,"turn":1,"message":{"role":"assistant","parts":[{"type":"tool_call","id":"c","name":"n"}]}}]}`))
 	f.Add([]byte(`{"version":1,"last_id":0,"turn":0}`))
-	f.Add([]byte(`{"version":2,"entries":"other"}`))
+	f.Add([]byte(`{"version":3,"entries":"other"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := new(convo.Snapshot)
 		if json.Unmarshal(data, s) != nil {
@@ -310,7 +400,7 @@ func FuzzSnapshotJSON(f *testing.F) {
 			return // what follows would need more than there are
 		}
 		for _, roles := range []convo.RolePolicy{convo.Strict(), convo.Relaxed()} {
-			for _, load := range []convo.OnLoad{convo.OnLoadKeep, convo.OnLoadClose, convo.OnLoadDrop} {
+			for _, load := range []convo.OnLoad{convo.OnLoadKeep, convo.OnLoadClose, convo.OnLoadDrop, convo.OnLoadDropTurn} {
 				opts := &convo.Options{Roles: roles, OnLoad: load}
 				if h, err := convo.Restore(s, opts); err == nil {
 					checkRestored(t, h)

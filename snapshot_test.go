@@ -1,6 +1,7 @@
 package convo_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -140,4 +141,73 @@ func TestNewSnapshot_IsSafeToRead(t *testing.T) {
 	checkPairs(t, h.Snapshot())
 	assert.Equal(t, 1, h.Status().OpenCalls)
 	reload(t, h, nil)
+}
+
+func TestNewSnapshot_Options(t *testing.T) {
+	msgs := []convo.Message{convo.User("12345"), convo.Assistant("1234567")}
+	opts := &convo.Options{Tokenizer: byBytes, Overheads: convo.Overheads{Message: 100}}
+	s := convo.NewSnapshot(msgs, nil, opts, nil)
+	assert.Equal(t, 212, s.Tokens())
+	h, err := convo.Restore(s, opts)
+	require.NoError(t, err)
+	assert.Equal(t, s.Tokens(), h.Snapshot().Tokens())
+
+	plain := convo.NewSnapshot(msgs).Tokens()
+	assert.NotEqual(t, 212, plain)
+	assert.Equal(t, plain, convo.NewSnapshot(msgs, nil).Tokens())
+	boom := func(s string) int { panic("boom") }
+	assert.Equal(t, plain, convo.NewSnapshot(msgs, &convo.Options{Tokenizer: convo.TokenizerFunc(boom)}).Tokens())
+}
+
+// A loop over all entries does not allocate for each of them, and what it hands out
+// may be changed.
+func TestSnapshot_AllAllocations(t *testing.T) {
+	const n = 10_000
+	h := historyOf(t, &convo.Options{Roles: convo.Relaxed()})
+	for i := range n {
+		mustAppend(t, h, convo.User(fmt.Sprint("message ", i)))
+	}
+	s := h.Snapshot()
+	size := 0
+	read := func() {
+		for _, e := range s.All() {
+			size += len(e.Message.Parts[0].(convo.Text))
+		}
+	}
+	assert.Less(t, testing.AllocsPerRun(5, read), float64(n/200))
+	assert.Positive(t, size)
+
+	call := convo.ToolCall{ID: "c", Name: "search"}
+	for range 50 {
+		mustAppend(t, h, convo.Assistant("two parts", call), convo.Result(call, "found"), convo.User("and", convo.Text("more")))
+	}
+	s = h.Snapshot()
+	before, err := s.MarshalJSON()
+	require.NoError(t, err)
+	var got []convo.Entry
+	for _, e := range s.All() {
+		got = append(got, e)
+	}
+	for _, e := range got { // each change stays where it is made
+		for i, p := range e.Message.Parts {
+			if r, ok := p.(convo.ToolResult); ok {
+				assert.Equal(t, "found", r.Text())
+				r.Parts[0] = convo.Text("hostile")
+				_ = append(r.Parts, convo.Text("hostile"))
+				continue
+			}
+			assert.NotContains(t, fmt.Sprint(p), "hostile")
+			e.Message.Parts[i] = convo.Text("hostile")
+		}
+		_ = append(e.Message.Parts, convo.Text("hostile"))
+	}
+	after, err := s.MarshalJSON()
+	require.NoError(t, err)
+	assert.Equal(t, string(before), string(after))
+	for i, e := range s.All() {
+		if i == 3 {
+			break
+		}
+		assert.Equal(t, fmt.Sprint("message ", i), e.Message.Text())
+	}
 }

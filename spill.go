@@ -35,17 +35,18 @@ const maxSpillFailures = 3
 
 // noClearError returns Goal.NoClear while the breaker is open because of cause.
 func noClearError(cause error) error {
-	return fmt.Errorf("%w: no result can be cleared, since Options.Spill is not called for a while after failures, the last of which was: %v; History.Compact calls it anyway", ErrNoGain, cause)
+	return errorf("%w: no result can be cleared, since Options.Spill is not called for a while after failures, the last of which was: %s; History.Compact calls it anyway", ErrNoGain, withoutPrefix(cause))
 }
 
 // errSpillDown says that a result was not cleared because Options.Spill was not
 // called for it.
 var errSpillDown = errors.New("convo: clear result: Options.Spill is not called for a while after failures")
 
-// marker stores the original of the result in the i-th part of an entry, and
-// returns the text that replaces it. A nil spiller stores nothing.
+// marker stores the result in the i-th part of an entry as a summarizer reads it,
+// which is its original unless it was rewritten, and returns the text that replaces
+// it. A nil spiller stores nothing.
 func (s *spiller) marker(id *identity, in *entry, o *original, i int) (text string, err error) {
-	whole := o.msg.Parts[i].(ToolResult)
+	whole := o.read.Parts[i].(ToolResult)
 	if s == nil || s.h.opts.Spill == nil {
 		return markerText(&whole, o.refs[i]), nil
 	}
@@ -57,7 +58,7 @@ func (s *spiller) marker(id *identity, in *entry, o *original, i int) (text stri
 	text = markerText(&whole, ref)
 	r := in.msg.Parts[i].(ToolResult)
 	if ref != "" && id.text(text) >= id.parts(r.Parts) {
-		err := fmt.Errorf("convo: clear result of call %q: the marker with the reference that Options.Spill returned, of %d bytes, is no shorter than the result; return a shorter one", r.CallID, len(ref))
+		err := fmt.Errorf("convo: clear result of call %q: the marker with the reference that Options.Spill returned, of %s bytes, is no shorter than the result; return a shorter one", r.CallID, grouped(len(ref)))
 		if s.succeeded > succeeded { // the call came to nothing
 			s.succeeded--
 			s.failed++
@@ -69,14 +70,14 @@ func (s *spiller) marker(id *identity, in *entry, o *original, i int) (text stri
 	return text, nil
 }
 
-// store returns the reference to the original of the result in the i-th part of an
-// entry. It calls Options.Spill if there is none yet, and sets it in o, which must
+// store returns the reference to the result in the i-th part of an entry, as a
+// summarizer reads it. It calls Options.Spill if there is none yet, and sets it in o, which must
 // not be in use yet.
 func (s *spiller) store(in *entry, o *original, i int) (ref string, err error) {
 	if ref, ok := o.refs[i]; ok {
 		return ref, nil
 	}
-	whole := o.msg.Parts[i].(ToolResult)
+	whole := o.read.Parts[i].(ToolResult)
 	key := spillKey{in, whole.CallID}
 	for _, refs := range []map[spillKey]string{s.added, s.known} {
 		if ref, ok := refs[key]; ok {

@@ -31,6 +31,7 @@ type state struct {
 	originalRaw     int64          // raw tokens of originals
 	keep            int64          // how many raw tokens of originals to keep
 	knowledge       *knowledge     // of models; nil if nothing is known
+	meta            meta           // what SetMeta was given; not part of the view
 	queue           []queued       // user messages that wait to be appended; not part of the view, and shared with snapshots
 }
 
@@ -54,7 +55,7 @@ func inRange(id ID, turn int) error {
 	case id > maxID:
 		return &ValueError{Name: "ID", Value: int64(id), Want: fmt.Sprintf("at most %d; begin another conversation", int64(maxID))}
 	case turn > maxTurn:
-		return &ValueError{Name: "turn", Value: turn, Want: fmt.Sprintf("at most %d; begin another conversation", maxTurn)}
+		return &ValueError{Name: "turn", Value: turn, Want: fmt.Sprintf("at most %s; begin another conversation", grouped(maxTurn))}
 	}
 	return nil
 }
@@ -69,16 +70,38 @@ type entry struct {
 	at     int64 // when it was appended, in Unix nanoseconds, or noTime
 	turn   int
 	calls  *calls  // the tool calls of the message, none marked answered; begin copies them; nil if there are none
-	edit   *edited // differs between entries with the same ID; nil for an entry that no edit made
+	edit   *edited // nil for an entry that no edit made
 	inline [1]Part // memory for msg.Parts if there is only one
 
 	missing int64 // raw tokens that were cut or cleared out of msg
+	tools   bool  // whether it, or an entry before it in its turn, called a tool
 }
 
 // Each entry that an edit puts in the place of another one, under the same ID,
-// points to an edited of its own, which tells the two apart. It is not empty
-// because pointers to values of size zero may be equal.
-type edited struct{ _ byte }
+// points to an edited of its own. It tells apart what the two hold. An entry that no
+// edit made is as if both fields were nil.
+type edited struct {
+	looks *edited // the same where the model sees no difference
+	reads *edited // the same where a summarizer reads no difference, as after a cut
+}
+
+// looks returns what tells e from entries with its ID that look different.
+func (e *entry) looks() *edited {
+	if e.edit == nil {
+		return nil
+	}
+	return e.edit.looks
+}
+
+// reads returns what tells e from entries with its ID of which a summarizer reads
+// something else: one was rewritten, or a result in it was cleared with a text of the
+// caller's or forgotten.
+func (e *entry) reads() *edited {
+	if e.edit == nil {
+		return nil
+	}
+	return e.edit.reads
+}
 
 // noTime is the time of an entry when it is not known.
 const noTime = math.MinInt64
@@ -277,6 +300,19 @@ func setHeads(list []*entry) {
 	}
 }
 
+// setTurns sets the turns of the entries of a list that was not checked yet, and
+// returns the newest one.
+func setTurns(list []*entry) (turn int) {
+	prev := RoleNone
+	for _, e := range list {
+		if e.msg.Role == RoleUser && prev != RoleUser {
+			turn++
+		}
+		prev, e.turn = e.msg.Role, turn
+	}
+	return turn
+}
+
 func hasCalls(m *Message) bool {
 	return slices.ContainsFunc(m.Parts, func(p Part) bool { _, ok := p.(ToolCall); return ok })
 }
@@ -403,6 +439,17 @@ func newestTurn(list []*entry) int {
 	return 0
 }
 
+// newestRole returns the role of the entry that a new one would follow, or RoleNone.
+func (s *state) newestRole() Role {
+	switch {
+	case len(s.list) > 0:
+		return s.list[len(s.list)-1].msg.Role
+	case len(s.sys) > 0:
+		return RoleSystem
+	}
+	return RoleNone
+}
+
 // newestID returns the ID of the newest entry that is not a system entry, 0 if
 // there is none.
 func (s *state) newestID() ID {
@@ -453,5 +500,5 @@ func (s *state) isInside(place int) bool {
 // edit matters then. So there are never more marks than entries in the view.
 type editMark struct {
 	version uint64 // of the view that the edit made
-	newest  ID     // the newest entry that the edit dropped or cleared; 0 if there is none
+	newest  ID     // the newest entry that the edit dropped or changed; 0 if there is none
 }

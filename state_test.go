@@ -39,7 +39,7 @@ func TestHistory_IDsAndTurnsRunOut(t *testing.T) {
 	mustAppend(t, h, convo.Result(toolC, "r"), convo.Assistant("a"))
 	unchanged(t, h, func() {
 		_, err := h.Append(convo.User("v"))
-		require.EqualError(t, err, "convo: turn is 1073741825, want at most 1073741824; begin another conversation")
+		require.EqualError(t, err, "convo: turn is 1,073,741,825, want at most 1,073,741,824; begin another conversation")
 	})
 
 	_, err = convo.Restore(oneLeft, &convo.Options{OnLoad: convo.OnLoadClose})

@@ -25,12 +25,14 @@ type CompactionStrategy interface {
 	Name() string
 
 	// Compact returns an edit of s that brings it down to g.Target. The edit
-	// may only drop whole exchanges, and must leave the floor alone; the
-	// History refuses any other edit and stays as it was. To decline, Compact
+	// may only drop whole exchanges, must leave the floor alone, and must not
+	// make the view larger, whatever it rewrites; the History refuses any other
+	// edit and stays as it was. To decline, Compact
 	// returns the zero Edit, ErrNoGain or ErrBreaker, or an error that wraps
 	// nothing else, with an Edit whose Work.Calls is 0. Any other error means
 	// that the compaction failed, and so does one of these after a model was
-	// called. Compact must not change what s and g refer to.
+	// called. A summary for which a model was called is refused if it repeats
+	// itself; see RefusedError. Compact must not change what s and g refer to.
 	Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error)
 }
 
@@ -63,7 +65,12 @@ func (s namedStrategy) Name() string { return s.name }
 
 // A Trigger is an optional interface of a [CompactionStrategy]. It can start a
 // compaction before the request is too large, for example by the number of
-// entries or turns, or by time.
+// entries or turns, or by time. [When] makes one of any strategy.
+//
+// When a compaction that a Trigger has started is declined, the strategy is not asked
+// again until something has changed: a message was appended, an edit made, usage
+// recorded, something pinned or set. OnCompaction and the log are told of the first
+// of such declines, and of the next one only after an edit or a change of limits.
 type Trigger interface {
 	// Due reports whether to compact. It is called by every check that finds
 	// the request small enough, on the goroutine of the caller and without a
@@ -88,7 +95,8 @@ type Goal struct {
 	// refuses one that frees less.
 	MinFree int
 
-	// Limit is the size above which the view does not fit. 0 means no limit.
+	// Limit is the size up to which the view fits, whatever is in it. 0 means no
+	// limit.
 	Limit int
 
 	// Low is the size of a view whose request weighs Limits.Low. 0 means that
@@ -136,10 +144,41 @@ type Goal struct {
 	// summarizer should read it, and whether the entry was in the view then. A
 	// result that was cut or cleared, by an earlier link of a Chain or in an
 	// earlier compaction, is complete there, as far as its original is kept
-	// (see Options.KeepOriginals); Entry.Missing says how much is not there. A
-	// text that an edit put in the place of a result stands. If Original is
-	// nil, use the entries of the snapshot.
+	// (see Options.KeepOriginals); Entry.Missing says how much is not there.
+	// What an edit put in the place of a result stands, and so does what an
+	// edit or an earlier link has rewritten. If Original is nil, use the
+	// entries of the snapshot.
 	Original func(ctx context.Context, id ID) (Entry, bool)
+}
+
+// String says in one line what is asked for, such as
+//
+//	goal(down to 5,000 raw tokens, high; focus dates)
+func (g Goal) String() string { return g.print(false) }
+
+// Format prints what String returns. The verb %+v also prints which results are not
+// to be cleared.
+func (g Goal) Format(f fmt.State, verb rune) { printTo(f, verb, g.print) }
+
+func (g Goal) print(ids bool) string {
+	s := fmt.Sprintf("goal(down to %s raw tokens, %v", grouped(g.Target), g.Reason)
+	if g.Focus != "" {
+		s += "; focus " + abbreviate(g.Focus)
+	}
+	if g.NoModel != nil {
+		s += "; no model: " + printError(g.NoModel)
+	}
+	if g.NoClear != nil {
+		s += "; no clear: " + printError(g.NoClear)
+	}
+	if ids && len(g.Unclearable) > 0 {
+		texts := make([]string, len(g.Unclearable))
+		for i, c := range g.Unclearable {
+			texts[i] = c.print(true)
+		}
+		s += "; not to be cleared: " + abbreviateList(texts)
+	}
+	return s + ")"
 }
 
 // count returns g.Count, or the counter of s if g has none.
@@ -191,14 +230,19 @@ func plan(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g
 		if g.NoModel == nil && (err != nil && !isDecline(err, 0) || e.hasSummary()) {
 			e.Work.Calls = 1 // assumed, so that the breaker counts a strategy that does not say what it called
 		}
-		return name, e, err
 	}
 	work := *e.Work
-	work.Calls, work.Unread, work.Links = max(work.Calls, 0), max(work.Unread, 0), slices.Clone(work.Links)
+	work.Calls, work.Unread, work.NotKept = max(work.Calls, 0), max(work.Unread, 0), max(work.NotKept, 0)
+	work.Links = slices.Clone(work.Links)
 	if work.Usage.fault() != nil {
 		work.Usage = Usage{}
 	}
 	e.Work = &work
+	if err == nil && e.hasSummary() && work.askedForSummary() {
+		if err = e.Summary.repeats(); err != nil {
+			e = Edit{Work: e.Work}
+		}
+	}
 	return name, e, err
 }
 

@@ -46,9 +46,14 @@ func plainStrategies() map[string]convo.CompactionStrategy {
 	return map[string]convo.CompactionStrategy{
 		"truncate":     convo.Truncate{},
 		"window":       convo.SlidingWindow{Keep: 10},
+		"turns":        convo.Chain(convo.SlidingWindow{Turns: 2}, convo.Truncate{}),
+		"keep last":    convo.Summarize{KeepLast: 8},
+		"keep turns":   convo.Chain(convo.Summarize{KeepTurns: 4, KeepTokens: 300}, convo.Truncate{}),
 		"clear":        convo.ClearToolResults{MinFreed: -1},
 		"extract":      convo.Summarize{},
 		"clear, drop":  convo.Chain(convo.ClearToolResults{}, convo.Truncate{}),
+		"when":         convo.When(func(convo.Status) bool { return true }, convo.Truncate{}),
+		"when, drop":   convo.Chain(convo.When(nil, convo.ClearToolResults{}), convo.Truncate{}),
 		"clear, sum":   convo.Chain(convo.ClearToolResults{}, convo.Summarize{}),
 		"all of them":  convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{KeepTokens: 400}, convo.Truncate{}),
 		"summary only": convo.Summarize{KeepTokens: -1},
@@ -378,6 +383,8 @@ func TestWork_OutOfRange(t *testing.T) {
 	usage := convo.Usage{Input: 10, CacheRead: 4, Output: 2}
 	for name, tt := range map[string]struct{ work, want convo.Work }{
 		"in range":            {convo.Work{Calls: 2, Usage: usage, Unread: 7}, convo.Work{Calls: 2, Usage: usage, Unread: 7}},
+		"not kept":            {convo.Work{NotKept: 3}, convo.Work{NotKept: 3}},
+		"less than none kept": {convo.Work{NotKept: -3}, convo.Work{}},
 		"calls":               {convo.Work{Calls: -3, Usage: usage, Unread: 7}, convo.Work{Usage: usage, Unread: 7}},
 		"unread":              {convo.Work{Calls: 2, Usage: usage, Unread: -1}, convo.Work{Calls: 2, Usage: usage}},
 		"input":               {convo.Work{Calls: 2, Usage: convo.Usage{Input: -1}}, convo.Work{Calls: 2}},
@@ -394,7 +401,7 @@ func TestWork_OutOfRange(t *testing.T) {
 				r, err := toolTurn(t, windowOf(0, c), 20).Compact(t.Context(), "")
 				require.NoError(t, err)
 				require.Equal(t, convo.OutcomeApplied, r.Outcome)
-				assert.Equal(t, tt.want, convo.Work{Calls: r.Calls, Usage: r.Usage, Unread: r.Unread})
+				assert.Equal(t, tt.want, convo.Work{Calls: r.Calls, Usage: r.Usage, Unread: r.Unread, NotKept: r.NotKept})
 				for _, l := range r.Links {
 					assert.Equal(t, tt.want.Calls, l.Calls)
 				}
@@ -476,7 +483,7 @@ func TestCompactionStrategy_ErrorText(t *testing.T) {
 	_, r, err := toolTurn(t, windowOf(1000, c), 20).Prepare(t.Context())
 	require.ErrorIs(t, err, boom)
 	require.Equal(t, err, r.Cause)
-	require.EqualError(t, err, "convo: cannot fit: 2427 tokens exceed limit 1000; strategy mine: boom; end the strategy with Truncate in a Chain, or raise Limits.Window")
+	require.EqualError(t, err, "convo: cannot fit: 2,427 tokens exceed limit 1,000; strategy mine: boom; end the strategy with Truncate in a Chain, or raise Limits.Window")
 	_, err = toolTurn(t, windowOf(4000, c), 20).Compact(t.Context(), "")
 	require.EqualError(t, err, "convo: strategy mine: boom")
 }

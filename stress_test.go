@@ -420,7 +420,7 @@ func TestHostile_Strategies(t *testing.T) {
 		{"a summary of a tool call", summary(convo.Summary{Text: "x", Stop: convo.StopToolCall}), "the model called a tool"},
 		{"a summary of the future", summary(convo.Summary{Text: "x", Covers: []convo.Range{{First: 3, Last: 1000}}}), "covers 3 to 1000"},
 		{"a summary that covers backwards", summary(convo.Summary{Text: "x", Covers: []convo.Range{{First: 9, Last: 3}}}), "covers 9 to 3"},
-		{"a summary longer than what it replaces", summary(convo.Summary{Text: strings.Repeat("blah ", 2000)}), "the view would grow by"},
+		{"a summary longer than what it replaces", summary(convo.Summary{Text: lines(2000, "blah %d")}), "the view would grow by"},
 		{"a clear that grows", func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 			return convo.Edit{Clear: []convo.Clear{{ID: 4, Text: strings.Repeat("x", 10_000)}}}, nil
 		}, "the view would grow by"},

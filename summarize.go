@@ -15,18 +15,32 @@ import (
 // summary. It cuts where [Truncate] does, deep enough for the edit to free
 // Goal.MinFree. If there is a summary already, the summarizer updates it.
 //
+// A summary that is empty, cut off or too long is refused, and so is one by a model
+// that repeats itself; see [RefusedError].
+//
 // If the messages to summarise do not fit the summarizer's window, they are
 // summarised in several calls, each of which updates the summary that the call
-// before it wrote. Long tool results are then cut in the middle, and
-// Report.Unread says how much no summarizer has read.
+// before it wrote. Long tool results are cut in the middle; see MaxResult.
 type Summarize struct {
 	// With writes the summary. Nil means Extract{}, which calls no model.
 	With Summarizer
 
-	// KeepTokens is how many raw tokens of the newest messages to keep, in
-	// addition to the floor. 0 means as many as the goal allows, a negative value
-	// none.
+	// KeepTokens is how many raw tokens of the newest messages to keep at most, in
+	// addition to the floor. 0 means as many as the goal allows, or if KeepLast or
+	// KeepTurns is set, none; a negative value means none.
 	KeepTokens int
+
+	// KeepLast is how many of the newest entries to keep, and KeepTurns how many
+	// of the newest turns. Less than 1 means none. An exchange that the first of
+	// them falls into stays whole. If several of KeepTokens, KeepLast and KeepTurns
+	// are set, what any of them keeps stays. System entries do not count.
+	//
+	// The entries that KeepLast and KeepTurns keep stay even if the view is larger
+	// than Goal.Target then. Only if the request would not be within the limit
+	// otherwise, the oldest of them are summarised as well; Report.NotKept says
+	// how many. A strategy behind this one in a Chain does not know of them: it
+	// runs if the target is not reached, and may drop them.
+	KeepLast, KeepTurns int
 
 	// MaxTokens is how long a summary may be, in raw tokens. A longer one is
 	// refused.
@@ -42,6 +56,13 @@ type Summarize struct {
 	// Limits.Window of the History. With a negative value, or where neither is
 	// set, everything is summarised in one call.
 	Window int
+
+	// MaxResult is how many tokens of one tool result the prompt for a summarizer
+	// that calls a model shows, but at least 64. Of a longer result the middle is
+	// left out, and Report.Unread says how much; SummaryRequest.Messages holds all
+	// of it. 0 means an eighth of the summarizer's window, a negative value the
+	// whole result, and so does 0 if the window has no bound.
+	MaxResult int
 
 	// Prompt is the instruction for the model. Empty means DefaultPrompt.
 	Prompt string
@@ -69,6 +90,9 @@ func maxSummary(low int) int { return max(low/8, 500) }
 // answer would be refused, or say nothing.
 const leastSummary = 64
 
+// String names the summarizer, and not the prompt.
+func (s Summarize) String() string { return fmt.Sprintf("summarize(with %T)", s.With) }
+
 // Compact returns an edit that drops the oldest exchanges and puts a summary in
 // their place, which it requests from the summarizer. It returns [ErrNoGain] if that
 // would free too little, and g.NoModel if it is set and the summarizer calls a
@@ -79,7 +103,7 @@ const leastSummary = 64
 func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, err error) {
 	w := writer{
 		with: z.With, prompt: z.Prompt, window: z.Window, windowName: "Summarize.Window", maxTokens: z.MaxTokens, focus: g.Focus,
-		timeout: cmp.Or(z.Timeout, defaultTimeout), inTurn: true,
+		timeout: cmp.Or(z.Timeout, defaultTimeout), maxResult: z.MaxResult, inTurn: true,
 		s: s, sent: g.Sent, sentTokens: g.SentTokens, count: g.count(s),
 	}
 	e.Work = &w.work // also returned with every error
@@ -101,18 +125,26 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, er
 		w.maxTokens = min(w.maxTokens, max(w.window/8, leastChunk))
 	}
 	w.maxTokens = min(w.maxTokens, max(clampInt(target/2), maxSummary(0))) // so that the cut leaves something besides the summary
-	frame := int64(s.SummaryTokens(""))
-	if s.raw() <= target {
+	keep := newest(s.list, z.KeepLast, z.KeepTurns)
+	keeps := keep < len(s.list)
+	if s.raw() <= target && !(keeps && g.Reason == ReasonTrigger && g.Target <= 0) {
 		return e, ErrNoGain
 	}
-	free := min(int64(max(g.MinFree, 1)), s.raw()+1)
-	c := z.planCut(s, min(target, s.raw()-free), int64(w.maxTokens)+frame)
-	if len(c.drop) == 0 {
-		return e, ErrNoGain
+	fits := s.raw() - min(int64(max(g.MinFree, 1)), s.raw()+1) // how large the view may be after the edit
+	least := int64(min(w.maxTokens, leastSummary))
+	c, notKept := z.planCut(s, min(target, fits), w.maxTokens, keep), 0
+	if limit := int64(g.Limit); keeps && limit > 0 && s.raw() > limit {
+		if fits = min(fits, limit); c.room(fits) < least {
+			c = Summarize{}.planCut(s, fits, w.maxTokens, len(s.list))
+			for _, id := range c.drop {
+				if id >= s.list[keep].id {
+					notKept++
+				}
+			}
+		}
 	}
-	dropped := s.raw() - c.remaining
-	room := dropped + s.summary.tokens() - frame - free
-	if room < int64(min(w.maxTokens, leastSummary)) {
+	room := c.room(fits)
+	if len(c.drop) == 0 || room < least {
 		return e, ErrNoGain
 	}
 	w.maxTokens = min(w.maxTokens, clampInt(room))
@@ -126,18 +158,19 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, er
 	if err != nil {
 		return e, err
 	}
+	w.work.NotKept = notKept
 	e.Drop, e.Summary = c.drop, &Summary{Text: summary.Text, Usage: summary.Usage, Model: summary.Model}
 	return e, nil
 }
 
-// planCut plans a cut as cutTo does, but leaves room for a new summary instead of
-// the present one.
-func (z Summarize) planCut(s *Snapshot, target, room int64) cut {
-	target += s.summary.tokens() - room
-	if z.KeepTokens < 0 {
+// planCut plans a cut as cutTo does, but leaves room for a new summary of
+// maxTokens instead of the present one.
+func (z Summarize) planCut(s *Snapshot, target int64, maxTokens, keep int) cut {
+	target += s.summary.tokens() - int64(s.SummaryTokens("")) - int64(maxTokens)
+	if z.KeepTokens < 0 || z.KeepTokens == 0 && keep < len(s.list) {
 		target = 0
 	}
-	return cutTo(s, target, int64(max(z.KeepTokens, 0)))
+	return cutTo(s, target, int64(max(z.KeepTokens, 0)), keep)
 }
 
 // callsModel reports whether a summarizer may call a model, which is so for all
@@ -159,13 +192,15 @@ type writer struct {
 	windowName string        // the option that window comes from
 	maxTokens  int           // of the summary
 	timeout    time.Duration // of each call; 0 or less: no bound
+	maxResult  int           // tokens of one result in a transcript; 0: by the window; negative: all
 	inTurn     bool          // others may follow: all calls end while there is time left until ctx's deadline
 	until      time.Time     // when they end; zero: no bound
 	s          *Snapshot
 	count      func(string) int
 
 	sources    []source
-	pinned     []Message // they stay in the view in addition to the summary
+	system     []Message // they stay in the view in addition to the summary
+	pinned     []Message // and so do these
 	sent       *Snapshot // see Goal.Sent
 	sentTokens int
 	unread     int // tokens that were cut out of results, here or earlier
@@ -215,6 +250,9 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 		left := time.Until(deadline)
 		w.until = deadline.Add(-left / 4)
 	}
+	for _, e := range w.s.sys {
+		w.system = append(w.system, e.msg.clone())
+	}
 	p := newPrompter(w)
 	previous := ""
 	if w.s.summary != nil {
@@ -230,6 +268,7 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 			Prompt:      p.prompt(previous, chunk.text),
 			Previous:    previous,
 			Messages:    chunk.messages(),
+			System:      cloneAll(w.system),
 			Pinned:      cloneAll(w.pinned),
 			Focus:       w.focus,
 			MaxTokens:   w.maxTokens,
@@ -271,7 +310,12 @@ func (w *writer) summarize(ctx context.Context, req SummaryRequest) (summary Sum
 		return summary, err
 	}
 	if n := w.count(summary.Text); n > w.maxTokens {
-		return summary, &RefusedError{Reason: fmt.Sprintf("the summary has %d tokens, but at most %d were asked for", n, w.maxTokens)}
+		return summary, &RefusedError{Reason: fmt.Sprintf("the summary has %s tokens, but at most %s were asked for", grouped(int(n)), grouped(int(w.maxTokens)))}
+	}
+	if callsModel(w.with) {
+		if err := summary.repeats(); err != nil {
+			return summary, err
+		}
 	}
 	return summary, nil
 }

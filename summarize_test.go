@@ -3,6 +3,7 @@ package convo_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"regexp"
 	"strings"
@@ -187,6 +188,124 @@ func TestSummarize_KeepTokens(t *testing.T) {
 	}
 }
 
+// questions is a conversation of a system message and n turns of four entries, 100
+// tokens each: a question, a call with its result, and an answer. The newest turn
+// begins with entry 4n-2.
+func questions(t testing.TB, opts *convo.Options, n int) *convo.History {
+	t.Helper()
+	h := historyOf(t, opts, convo.System("guide"))
+	for i := range n {
+		c := callOf("c" + itoa(i))
+		mustAppend(t, h, convo.User("question"), convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 80)), convo.Assistant("answer"))
+	}
+	return h
+}
+
+func TestSummarize_KeepLastAndTurns(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		z    convo.Summarize
+		pin  []convo.ID
+		want string
+	}{
+		{"exactly the last", convo.Summarize{KeepLast: 4}, nil, "1 38 39 40 41"},
+		{"an exchange stays whole", convo.Summarize{KeepLast: 6}, nil, "1 34 35 36 37 38 39 40 41"}, // 34 asks for 35
+		{"and at the border", convo.Summarize{KeepLast: 7}, nil, "1 34 35 36 37 38 39 40 41"},
+		{"more than the goal allows", convo.Summarize{KeepLast: 28}, nil, "1 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41"},
+		{"turns", convo.Summarize{KeepTurns: 2}, nil, "1 34 35 36 37 38 39 40 41"},
+		{"one turn", convo.Summarize{KeepTurns: 1}, nil, "1 38 39 40 41"},
+		{"both, the turns keep more", convo.Summarize{KeepLast: 4, KeepTurns: 2}, nil, "1 34 35 36 37 38 39 40 41"},
+		{"both, the entries keep more", convo.Summarize{KeepLast: 8, KeepTurns: 1}, nil, "1 34 35 36 37 38 39 40 41"},
+		{"the tokens keep more", convo.Summarize{KeepLast: 4, KeepTokens: 210}, nil, "1 34 35 36 37 38 39 40 41"},
+		{"the entries keep more than the tokens", convo.Summarize{KeepLast: 8, KeepTokens: 1}, nil, "1 34 35 36 37 38 39 40 41"},
+		{"and than no tokens", convo.Summarize{KeepLast: 8, KeepTokens: -1}, nil, "1 34 35 36 37 38 39 40 41"},
+		{"pins", convo.Summarize{KeepTurns: 1}, []convo.ID{4, 39}, "1 3 4 38 39 40 41"},
+		{"negative", convo.Summarize{KeepLast: -3, KeepTurns: -1, KeepTokens: -1}, nil, "1 38 41"},
+		{"more than there are", convo.Summarize{KeepLast: 1000}, nil, "convo: nothing worth removing"},
+		{"more turns than there are", convo.Summarize{KeepTurns: math.MaxInt}, nil, "convo: nothing worth removing"},
+		{"all of them", convo.Summarize{KeepTurns: 10}, nil, "convo: nothing worth removing"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rec := new(recorder)
+			tt.z.With, tt.z.MaxTokens, tt.z.Window = rec, 100, -1
+			h := questions(t, windowOf(0, tt.z), 10)
+			require.NoError(t, h.Pin(tt.pin...))
+			var got string
+			r, err := h.Compact(t.Context(), "")
+			if err != nil {
+				got = err.Error()
+				assert.Empty(t, rec.requests, "asked, with nothing to summarise")
+			} else {
+				got = strings.Trim(fmt.Sprint(idsOf(h.Snapshot())), "[]")
+			}
+			assert.Equal(t, tt.want, got)
+			assert.Zero(t, r.NotKept)
+		})
+	}
+}
+
+// What is to be kept gives way only to the limit, and then the report says so. With
+// room for a short summary, the summary is the shorter one.
+func TestSummarize_KeepGivesWay(t *testing.T) {
+	for _, tt := range []struct {
+		window, keep     int
+		first            convo.ID // the first entry that stays
+		notKept, maximum int
+	}{
+		{window: 1000, keep: 8, first: 34, maximum: 150},
+		{window: 1000, keep: 20, first: 22, maximum: 150}, // above low, which is half of the window
+		{window: 1000, keep: 24, first: 18, maximum: 135}, // the summary gets what is left under the limit
+		{window: 1000, keep: 28, first: 22, maximum: 150, notKept: 8},
+		{window: 1000, keep: 1000, first: 22, maximum: 150, notKept: 20},
+		{window: 2000, keep: 36, first: 0}, // the request fits, so nothing gives way
+		{window: 0, keep: 36, first: 0},
+	} {
+		rec := new(recorder)
+		z := convo.Summarize{With: rec, MaxTokens: 150, Window: -1, KeepLast: tt.keep}
+		h := questions(t, windowOf(tt.window, z), 10)
+		r, err := h.Compact(t.Context(), "")
+		if tt.first == 0 {
+			require.ErrorIs(t, err, convo.ErrNoGain, "%+v", tt)
+			assert.Empty(t, rec.requests)
+			assert.Zero(t, r.NotKept)
+			continue
+		}
+		require.NoError(t, err, "%+v", tt)
+		assert.Equal(t, tt.first, idsOf(h.Snapshot())[1], "%+v", tt)
+		assert.Equal(t, tt.notKept, r.NotKept, "%+v", tt)
+		assert.Equal(t, tt.maximum, rec.requests[0].MaxTokens, "%+v", tt)
+	}
+}
+
+// A summary that was refused leaves nothing to say about what was not kept, nor do
+// the results that the History cuts in its place.
+func TestSummarize_NotKeptOnlyIfApplied(t *testing.T) {
+	h := questions(t, windowOf(1000, convo.Summarize{With: canned(""), MaxTokens: 150, Window: -1, KeepLast: 36}), 10)
+	r, err := h.CompactIfNeeded(t.Context())
+	require.Error(t, err)
+	assert.Zero(t, r.NotKept)
+	plan := fixed(convo.Edit{Drop: []convo.ID{4}, Work: &convo.Work{NotKept: 3}})
+	r, err = questions(t, windowOf(0, plan), 10).Compact(t.Context(), "")
+	require.Error(t, err)
+	assert.Zero(t, r.NotKept)
+}
+
+// A trigger may fire long before the view is large. It gets what KeepLast leaves.
+func TestSummarize_KeepLastOfATrigger(t *testing.T) {
+	rec := new(recorder)
+	z := convo.Summarize{With: rec, MaxTokens: 100, Window: -1, KeepLast: 8}
+	h := questions(t, windowOf(100_000, nil), 10)
+	g := convo.Goal{Reason: convo.ReasonTrigger, Low: 50_000, MinFree: 200}
+	plan, _ := planOf(t, z, h.Snapshot(), g)
+	assert.Equal(t, "sum[{2 33}] 1 34 35 36 37 38 39 40 41", plan)
+	g.MinFree = 800
+	plan, _ = planOf(t, z, h.Snapshot(), g)
+	assert.Equal(t, convo.ErrNoGain.Error(), plan, "it must free as much as any")
+	plan, _ = planOf(t, convo.Summarize{With: rec, MaxTokens: 100, Window: -1}, h.Snapshot(), g)
+	assert.Equal(t, convo.ErrNoGain.Error(), plan, "without KeepLast the view is small enough")
+	assert.Len(t, rec.requests, 1)
+}
+
 // When one summary takes several calls, their usage is added up.
 func TestSummarize_UsageOfAllCalls(t *testing.T) {
 	rec := &recorder{answer: func(convo.SummaryRequest) (convo.Summary, error) {
@@ -303,7 +422,7 @@ func TestSummarize_MessagesStayWhole(t *testing.T) {
 func TestSummarize_MaxTokensByRoom(t *testing.T) {
 	for _, pinned := range []string{"", strings.Repeat("keep ", 2000)} {
 		rec := &recorder{answer: func(req convo.SummaryRequest) (convo.Summary, error) {
-			return convo.Summary{Text: strings.Repeat("x", req.MaxTokens)}, nil
+			return convo.Summary{Text: lines(200, "x%d")[:req.MaxTokens]}, nil
 		}}
 		h := historyOf(t, windowOf(0, convo.Summarize{With: rec, MaxTokens: 500, Window: -1, KeepTokens: -1}),
 			convo.System("guide "+pinned), convo.User("the task"), convo.Assistant("an answer "+strings.Repeat("and more ", 40)), convo.User("thanks"))
@@ -416,7 +535,7 @@ func TestSummarize_MaxTokensWithinTheTarget(t *testing.T) {
 // When a summarizer fails, in whatever way, the conversation is as it was, and the
 // request that does not fit is not sent.
 func TestSummarize_FailureLosesNothing(t *testing.T) {
-	long := strings.Repeat("x", 500)
+	long := lines(150, "x%d")[:500]
 	for _, tt := range []struct {
 		name string
 		with convo.SummarizerFunc

@@ -14,9 +14,9 @@ import (
 //	})
 type Summarizer interface {
 	// Summarize returns a summary of what req describes. It sets Text, and Stop,
-	// Usage and Model if it knows them. A summary that is empty, cut off or longer
-	// than req.MaxTokens is refused with a [*RefusedError], and the conversation
-	// stays as it was.
+	// Usage and Model if it knows them. A summary that is empty, cut off, longer
+	// than req.MaxTokens, or that repeats itself is refused with a [*RefusedError],
+	// and the conversation stays as it was.
 	//
 	// Summarize is called without a lock held, on a goroutine of its own. Calls
 	// for one History do not overlap, with two exceptions: if a call has not
@@ -48,8 +48,9 @@ func (f SummarizerFunc) Summarize(ctx context.Context, req SummaryRequest) (Summ
 // Offer the model no tools in either case. The messages are copies, but must not
 // be changed, because code that wraps a Summarizer may use them again.
 type SummaryRequest struct {
-	// Prompt is a complete prompt: the instruction, the previous summary, the
-	// pinned messages and the transcript.
+	// Prompt is a complete prompt: the instruction, the system messages, the
+	// previous summary, the pinned messages and the transcript. Of long system
+	// messages, pinned messages and results the middle is left out.
 	Prompt string
 
 	// Previous is the summary to update. It is empty if there is none.
@@ -58,6 +59,10 @@ type SummaryRequest struct {
 	// Messages are the messages that the summary will stand for, in order.
 	// Results that another strategy cleared in the same compaction are complete.
 	Messages []Message
+
+	// System are the system messages, which stay in the view as they are. They are
+	// given for context: they say who the assistant is, and what it is for.
+	System []Message
 
 	// Pinned are messages that stay in the view as they are. They are given for
 	// context.
@@ -85,7 +90,7 @@ type SummaryRequest struct {
 
 // String returns what is asked for, without the texts.
 func (r SummaryRequest) String() string {
-	return fmt.Sprintf("request(%s to summarise in at most %d tokens)", counted(len(r.Messages), "message", "messages"), r.MaxTokens)
+	return fmt.Sprintf("request(%s to summarise in at most %s tokens)", counted(len(r.Messages), "message", "messages"), grouped(r.MaxTokens))
 }
 
 // GoString returns the same as String.

@@ -27,8 +27,8 @@ type Summary struct {
 	// removed, or that were dropped without having been summarised.
 	Covers []Range
 
-	// What is known about the writing of it. None of it is saved.
-	Stop  Stop   // why the model stopped
+	// What is known about the writing of it.
+	Stop  Stop   // why the model stopped; StopDone for a summary in place
 	Usage Usage  // what the model's provider reported
 	Model string // the model's name, for Report.Model; may be empty
 
@@ -82,7 +82,7 @@ const (
 	StopDone     Stop = iota // the model had finished
 	StopLength               // it reached the limit of its output
 	StopToolCall             // it called a tool
-	StopRefused              // it refused
+	StopRefused              // it refused, or its provider broke the answer off
 )
 
 // String returns the reason in lower case, such as "tool call".
@@ -183,7 +183,7 @@ func (s *Summary) checkUsable(freed, minFree int64) error {
 		return err
 	}
 	if freed < minFree {
-		return &RefusedError{Reason: fmt.Sprintf("compaction would free too little: %d tokens, want at least %d", freed, minFree)}
+		return &RefusedError{Reason: fmt.Sprintf("compaction would free too little: %s tokens, want at least %s", grouped(clampInt(freed)), grouped(clampInt(minFree)))}
 	}
 	return nil
 }
@@ -201,6 +201,15 @@ func (s *Summary) fault() error {
 		return &RefusedError{Reason: "the summary has an unknown Stop: " + s.Stop.String()}
 	case strings.TrimSpace(s.Text) == "":
 		return &RefusedError{Reason: "the summary is empty"}
+	}
+	return nil
+}
+
+// repeats returns an error if the text repeats itself, as that of a model may which
+// does not find its end.
+func (s *Summary) repeats() error {
+	if words := repeated(s.Text); words != "" {
+		return &RefusedError{Reason: fmt.Sprintf("the summary repeats itself, over and over: %q; if that happens again, use another model to summarise", abbreviate(words))}
 	}
 	return nil
 }

@@ -319,7 +319,7 @@ func summaryTags(key string) (open, end string) {
 
 // tagNames are the names of all tags in views and in prompts for summarizers.
 var tagNames = [...]string{
-	"block", "call", "from", "media", "message", "pinned", "previous-summary", "reasoning", "result", "summary", "transcript",
+	"block", "call", "from", "media", "message", "pinned", "previous-summary", "reasoning", "result", "summary", "system", "transcript",
 }
 
 // escapeTags returns s with "&lt;" for each "<" that begins a tag with one of

@@ -64,6 +64,13 @@ type Overheads struct {
 	Call    int // for each tool call, in addition to its ID, name and arguments; default 8
 	Result  int // for each tool result, in addition to its ID, name and content; default 4
 
+	// Reasoning says which reasoning requests carry, since only that weighs
+	// anything. ReplayDefault is the same as ReplayAll here. With ReplayTools, what
+	// counts is whether a tool was called when the message was appended: an edit that
+	// drops the calls does not change the weight of what stays, until the
+	// conversation is loaded again.
+	Reasoning Replay
+
 	// Media returns the tokens of an image, a sound or a document. It should
 	// follow the rule of the model's provider, and must be safe for concurrent
 	// use. A negative result counts as 0. If Media is nil, an image counts
@@ -71,6 +78,24 @@ type Overheads struct {
 	// anything else 3,000.
 	Media func(Media) int
 }
+
+// A Replay says which reasoning of earlier answers is sent back to the model: in a
+// format of package wire what is written, and in [Overheads] what is counted.
+// Function OverheadsFor in package wire makes the two agree.
+//
+// Whatever its value, package wire sends reasoning only to its maker, and only in a
+// form that the provider takes.
+type Replay uint8
+
+const (
+	ReplayDefault Replay = iota // what the provider asks for
+	ReplayAll                   // all of it
+	ReplayTools                 // of each turn, what came with the first tool call or after it
+	ReplayNone                  // none
+)
+
+// String returns the name in lower case, such as "tools".
+func (r Replay) String() string { return nameOf(r, "default", "all", "tools", "none") }
 
 func (o Overheads) withDefaults() Overheads {
 	o.Message = orDefault(o.Message, 4)
@@ -118,7 +143,7 @@ func (u Usage) fault() error {
 	}
 	if u.CacheRead > u.Input || u.CacheWrite > u.Input-u.CacheRead {
 		return &ValueError{Name: "Usage.Input", Value: u.Input,
-			Want: fmt.Sprintf("at least %d, CacheRead + CacheWrite, because Input includes cached tokens", addClamped(u.CacheRead, u.CacheWrite))}
+			Want: fmt.Sprintf("at least %s, CacheRead + CacheWrite, because Input includes cached tokens", grouped(addClamped(u.CacheRead, u.CacheWrite)))}
 	}
 	return nil
 }
@@ -174,7 +199,7 @@ func newCounter(t Tokenizer, o Overheads) *counter {
 		t, c.tokenizer = Heuristic{}, Heuristic{}
 	}
 	_, plain := t.(Heuristic)
-	c.isDefault = plain && o.Message == 0 && o.Call == 0 && o.Result == 0 && o.Media == nil
+	c.isDefault = plain && o.Message == 0 && o.Call == 0 && o.Result == 0 && o.Reasoning <= ReplayAll && o.Media == nil
 	return c
 }
 
@@ -196,7 +221,9 @@ func (c *counter) parts(parts []Part) int64 {
 		case Text:
 			n += c.text(string(p))
 		case Reasoning:
-			n += c.text(p.Text) + c.text(p.Signature) + c.text(p.Encrypted)
+			if c.over.Reasoning != ReplayNone {
+				n += c.text(p.Text) + c.text(p.Signature) + c.text(p.Encrypted)
+			}
 		case ToolCall:
 			n += int64(c.over.Call) + c.text(p.ID) + c.text(p.Name) + c.text(p.Arguments)
 		case ToolResult:

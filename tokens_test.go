@@ -1,10 +1,13 @@
 package convo_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -291,4 +294,139 @@ func TestTokens_ArgumentsAndReasoningCount(t *testing.T) {
 	thought := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Reasoning{Text: strings.Repeat("hm, ", 100_000)}, convo.Text("so")}}
 	h = historyOf(t, opts, convo.User("u"), thought, convo.User("next"))
 	assert.Greater(t, h.Status().Upper, 60_000, "reasoning too")
+}
+
+// What Overheads.Reasoning says is not sent weighs nothing: in the History, in its
+// breakdown, after a rewrite and after a load.
+func TestTokens_ReasoningThatIsNotSent(t *testing.T) {
+	c := callOf("c")
+	thinks := func(text string, calls ...convo.ToolCall) convo.Message {
+		m := convo.Assistant(text, calls...)
+		m.Parts = append([]convo.Part{convo.Reasoning{Text: "0123456789"}}, m.Parts...)
+		return m
+	}
+	msgs := []convo.Message{
+		convo.User("u"), thinks("a"), // no tool is called in this turn
+		convo.User("u"), thinks("b"), thinks("", c), convo.Result(c, "r"), thinks("d"), thinks("e"),
+		convo.User("u"), thinks("f"),
+	}
+	for _, tt := range []struct {
+		replay convo.Replay
+		thinks []bool // which of the messages of the assistant count
+	}{
+		{convo.ReplayDefault, []bool{true, true, true, true, true, true}},
+		{convo.ReplayAll, []bool{true, true, true, true, true, true}},
+		{convo.ReplayTools, []bool{false, false, true, true, true, false}},
+		{convo.ReplayNone, []bool{false, false, false, false, false, false}},
+	} {
+		t.Run(tt.replay.String(), func(t *testing.T) {
+			opts := &convo.Options{Tokenizer: byBytes, Overheads: convo.Overheads{Reasoning: tt.replay}, Roles: convo.Relaxed()}
+			check := func(h *convo.History, text int) {
+				t.Helper()
+				s, i, sum := h.Snapshot(), 0, 0
+				for _, e := range s.All() {
+					if e.Message.Role != convo.RoleAssistant {
+						continue
+					}
+					want := 4 + text
+					if len(e.Message.ToolCalls()) > 0 {
+						want = 4 + 8 + len("c"+"tool"+"{}")
+					}
+					if tt.thinks[i] {
+						want, sum = want+10, sum+10
+					}
+					assert.Equal(t, want, e.Tokens, "%d", e.ID)
+					assert.Zero(t, e.Missing)
+					i++
+				}
+				assert.Equal(t, sum, s.Breakdown().Reasoning)
+				assert.Equal(t, rawTotal(s), s.Tokens())
+			}
+			alone := historyOf(t, opts, msgs...)
+			check(alone, 1)
+			batch, err := convo.New(opts)
+			require.NoError(t, err)
+			_, err = batch.Append(msgs...)
+			require.NoError(t, err)
+			check(batch, 1)
+			again, err := convo.Restore(batch.Snapshot(), opts)
+			require.NoError(t, err)
+			check(again, 1)
+
+			// A batch whose results are spilled is checked twice before it is appended.
+			spilling := *opts
+			spilling.MaxResult, spilling.Spill = 64, func(context.Context, convo.ToolResult) (string, error) { return "ref", nil }
+			twice, err := convo.New(&spilling)
+			require.NoError(t, err)
+			long := slices.Clone(msgs)
+			long[5] = convo.Result(c, strings.Repeat("long ", 100))
+			_, err = twice.Append(long...)
+			require.NoError(t, err)
+			check(twice, 1)
+
+			var e convo.Edit
+			for _, entry := range batch.Snapshot().All() {
+				if m := entry.Message; m.Role == convo.RoleAssistant && len(m.ToolCalls()) == 0 {
+					e.Rewrite = append(e.Rewrite, convo.Rewrite{ID: entry.ID, Parts: []convo.Part{m.Parts[0], convo.Text("other")}})
+				}
+			}
+			r, err := batch.Apply(batch.Snapshot(), e)
+			require.NoError(t, err)
+			check(batch, 5)
+			again, err = convo.Restore(batch.Snapshot(), opts)
+			require.NoError(t, err)
+			check(again, 5)
+			require.NoError(t, batch.Undo(r))
+			check(batch, 1)
+		})
+	}
+	_, err := convo.New(&convo.Options{Overheads: convo.Overheads{Reasoning: 4}})
+	value, ok := errors.AsType[*convo.ValueError](err)
+	require.True(t, ok)
+	assert.Equal(t, "Options.Overheads.Reasoning", value.Name)
+}
+
+// What was sent with the reasoning of a turn goes on being counted when the calls of
+// the turn have been dropped, also after a load.
+func TestTokens_ReasoningAfterDroppedCalls(t *testing.T) {
+	opts := &convo.Options{Overheads: convo.Overheads{Reasoning: convo.ReplayTools}}
+	call := convo.ToolCall{ID: "c", Name: "f", Arguments: "{}"}
+	h := historyOf(t, opts, convo.User("u"), convo.Assistant("", call), convo.Result(call, "r"),
+		convo.Assistant("a").WithReasoning(convo.Reasoning{Text: "one two three four five six"}), convo.User("v"))
+	apply(t, h, convo.Edit{Drop: []convo.ID{2, 3}})
+	data, err := json.Marshal(h.Snapshot())
+	require.NoError(t, err)
+	again, err := convo.Restore(snapshotOf(t, string(data)), opts)
+	require.NoError(t, err)
+	assert.Equal(t, h.Tokens(), again.Tokens())
+	assert.Equal(t, h.Snapshot().Tokens(), again.Snapshot().Tokens())
+}
+
+// Count agrees with Append on reasoning that is sent with tool calls only.
+func TestCount_Reasoning(t *testing.T) {
+	c := callOf("c")
+	thinks := func(calls ...convo.ToolCall) convo.Message {
+		return convo.Assistant("a", calls...).WithReasoning(convo.Reasoning{Text: "0123456789"})
+	}
+	for _, replay := range []convo.Replay{convo.ReplayAll, convo.ReplayTools, convo.ReplayNone} {
+		h := historyOf(t, &convo.Options{Tokenizer: byBytes, Overheads: convo.Overheads{Reasoning: replay}, Roles: convo.Relaxed()})
+		for _, m := range []convo.Message{thinks(), convo.User("u"), thinks(), thinks(c), convo.Result(c, "r"), thinks(), convo.User("u"), thinks()} {
+			n, err := h.Count(m)
+			require.NoError(t, err)
+			assert.Equal(t, n, find(t, h, mustAppend(t, h, m)).Tokens, "%v %v", replay, m)
+		}
+	}
+}
+
+// Of imported messages, those behind the calls of a turn count with their reasoning.
+func TestTokens_ReasoningOfAnImport(t *testing.T) {
+	opts := &convo.Options{Overheads: convo.Overheads{Reasoning: convo.ReplayTools}}
+	call := convo.ToolCall{ID: "c", Name: "f", Arguments: "{}"}
+	msgs := []convo.Message{
+		convo.User("u"), convo.Assistant("", call), convo.Result(call, "r"),
+		convo.Assistant("a").WithReasoning(convo.Reasoning{Text: "one two three four five six"}),
+	}
+	h, err := convo.Restore(convo.NewSnapshot(msgs), opts)
+	require.NoError(t, err)
+	assert.Equal(t, historyOf(t, opts, msgs...).Tokens(), h.Tokens())
 }

@@ -19,6 +19,11 @@ type ClearToolResults struct {
 	// MinFreed is the least to free, in raw tokens. 0 means Goal.MinFree. If it
 	// is negative, any gain is enough.
 	MinFreed int
+
+	// Least is the size that a result must have to be cleared, in raw tokens of its
+	// content. A smaller one is left. Less than 1 means that each result is cleared
+	// that is larger than its marker.
+	Least int
 }
 
 // Name returns "clear-tool-results".
@@ -56,7 +61,7 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 			continue
 		}
 		for _, result := range s.list[a.from+1 : a.to] {
-			freed += e.clearIn(result, counter, unclearable)
+			freed += e.clearIn(result, int64(c.Least), counter, unclearable)
 		}
 	}
 	least := int64(max(c.MinFreed, 1))
@@ -69,16 +74,17 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 	return e, nil
 }
 
-// clearIn adds to e the results of an entry that are longer than their markers.
-// It returns the raw tokens that clearing them frees.
-func (e *Edit) clearIn(in *entry, counter *counter, unclearable map[Clear]bool) (freed int64) {
+// clearIn adds to e the results of an entry that are longer than their markers and
+// have at least so many raw tokens. It returns the raw tokens that clearing them frees.
+func (e *Edit) clearIn(in *entry, least int64, counter *counter, unclearable map[Clear]bool) (freed int64) {
 	for _, p := range in.msg.Parts {
 		r, ok := p.(ToolResult)
 		if !ok || r.Cleared || unclearable[Clear{ID: in.id, CallID: r.CallID}] {
 			continue
 		}
-		gain := counter.parts(r.Parts) - counter.text(markerText(&r, ""))
-		if gain <= 0 {
+		size := counter.parts(r.Parts)
+		gain := size - counter.text(markerText(&r, ""))
+		if gain <= 0 || size < least {
 			continue
 		}
 		freed += gain

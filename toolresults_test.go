@@ -67,3 +67,22 @@ func TestClearToolResults_OneSpillFails(t *testing.T) {
 	assert.Equal(t, []convo.ID{2, 3}, r.Dropped)
 	assert.True(t, r.Fits)
 }
+
+func TestClearToolResults_Least(t *testing.T) {
+	h := historyOf(t, bare(), convo.User("q"))
+	for i, size := range []int{511, 512, 60, 513, 600} {
+		call := convo.ToolCall{ID: fmt.Sprint("c", i), Name: "tool"}
+		mustAppend(t, h, convo.Assistant("", call), convo.Result(call, strings.Repeat("x", size)))
+	}
+	mustAppend(t, h, convo.Assistant("a"))
+	for least, want := range map[int]string{
+		512:  "1 2 3 4 5c 6 7 8 9c 10 11c 12",
+		513:  "1 2 3 4 5 6 7 8 9c 10 11c 12",
+		0:    "1 2 3c 4 5c 6 7c 8 9c 10 11c 12",
+		-1:   "1 2 3c 4 5c 6 7c 8 9c 10 11c 12",
+		5000: "convo: nothing worth removing",
+	} {
+		got, _ := planOf(t, convo.ClearToolResults{KeepLast: -1, Least: least}, h.Snapshot(), convo.Goal{})
+		assert.Equal(t, want, got, "Least %d", least)
+	}
+}

@@ -22,7 +22,7 @@ func (Truncate) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error) {
 	if s.raw() <= target {
 		return Edit{}, ErrNoGain
 	}
-	c := cutTo(s, target, 0)
+	c := cutTo(s, target, 0, len(s.list))
 	e := Edit{Drop: c.drop}
 	if g.Limit > 0 && c.remaining > int64(g.Limit) && s.summary != nil {
 		e.Summary = &Summary{}

@@ -3,7 +3,7 @@ package convo
 import "slices"
 
 // Undo takes back the newest edit that was applied, by a compaction or by hand,
-// and whose report is r. What the edit dropped, cut or cleared is in the view again
+// and whose report is r. What the edit dropped or changed is in the view again
 // as it stood before, the summary that stood before stands again, and what was
 // appended since stays behind it. Called again with the report of the edit before
 // that one, it takes that one back too.
@@ -28,6 +28,7 @@ func (h *History) Undo(r Report) error {
 	}
 	h.applied = h.applied[:len(h.applied)-1]
 	h.putBackLocked(d)
+	h.unsummarisedLocked(d.summary)
 	h.edits, h.summary, h.touched = d.edits, d.summary, d.touched
 	h.appended = min(h.appended+d.appended, maxTotal)
 	h.newVersionLocked()

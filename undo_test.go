@@ -179,3 +179,17 @@ func TestUndo_ManyEdits(t *testing.T) {
 	assert.Equal(t, 1000, undone, "as many as are remembered")
 	assert.Equal(t, 1201+1000, h.Len())
 }
+
+// A user message behind one of a turn that has lost what followed begins a turn, so
+// that Undo can put that back in between.
+func TestUndo_KeepsTurnsApart(t *testing.T) {
+	h := historyOf(t, &convo.Options{Roles: convo.Relaxed()}, convo.User("u"), convo.Assistant("a"), convo.User("v"), convo.Assistant("b"), convo.User("w"))
+	r := apply(t, h, convo.Edit{Drop: []convo.ID{4}})
+	rewind(t, h)
+	mustAppend(t, h, convo.User("x"), convo.User("y"))
+	assert.Equal(t, 3, find(t, h, 6).Turn)
+	assert.Equal(t, 3, find(t, h, 7).Turn)
+	require.NoError(t, h.Undo(r))
+	assert.Equal(t, []convo.ID{1, 2, 3, 4, 6, 7}, idsOf(h.Snapshot()))
+	checkSaved(t, h, &convo.Options{Roles: convo.Relaxed()})
+}

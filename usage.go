@@ -18,12 +18,15 @@ import (
 // than that of the last report for its model. If the snapshot was made for another
 // model than the current one, the report counts for that model.
 //
-// If there is a limit, a report is implausible if the figure is above
-// Limits.Window, or above 4 × raw + max(Limits.Tools, limit/2), where raw is the
-// number of raw tokens of the view. An implausible report is ignored once; if the
-// next one for that model is implausible too, for another snapshot, it is
-// accepted. A figure below a quarter of the raw tokens is raised to a quarter; it
-// is too low when it lacks the tokens that the provider read from its cache.
+// A figure above Limits.Window, as it was when the snapshot was made, is always
+// ignored: no request of that size is answered. It may be the sum of several
+// requests. If there is a limit, a figure above
+// 4 × raw + max(Limits.Tools, limit/2) is implausible, where raw is the number of
+// raw tokens of the view. It is ignored once; if the next one for that model is
+// implausible too, for another snapshot, it is accepted. What is ignored is logged
+// as a warning (see Options.Logger). A figure below a quarter of the raw tokens is
+// raised to a quarter; it is too low when it lacks the tokens that the provider
+// read from its cache.
 //
 // From the differences between reports, RecordUsage learns how many tokens the
 // model makes of a raw token; whatever the requests carry besides their messages
@@ -36,23 +39,38 @@ import (
 // History, and a [*ValueError] if a figure is negative or Usage.Input is less than its
 // cached tokens.
 func (h *History) RecordUsage(at *Snapshot, u Usage) error {
+	doubt, err := h.recordUsage(at, u)
+	if doubt != nil {
+		h.warnOfUsage(at, u, doubt)
+	}
+	return err
+}
+
+// recordUsage is RecordUsage without the log. It also returns why a report was
+// ignored, if that is to be logged.
+func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
 	if err := u.fault(); err != nil {
-		return err
+		return nil, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.ownsLocked(at); err != nil {
-		return err
+		return nil, err
 	}
 	if u.Input == 0 || at.version < h.known().learned.version(at.known().model) {
-		return nil
+		return nil, nil
 	}
 	tokens := int64(u.Input)
-	if h.isImplausibleLocked(at.known().model, at, max(min(tokens, maxTotal), at.raw()/calibrate.MaxRatio)) {
-		return nil
+	if doubt := h.doubtLocked(at, max(min(tokens, maxTotal), at.raw()/calibrate.MaxRatio)); doubt != nil {
+		return doubt, nil
 	}
 	h.applyUsageLocked(at, tokens)
-	return nil
+	return nil, nil
+}
+
+// warnOfUsage logs that the usage reported for a snapshot was left aside.
+func (h *History) warnOfUsage(at *Snapshot, u Usage, cause error) {
+	h.warn("convo: usage left aside", "cause", cause, "input", u.Input, "raw", at.raw(), "model", at.known().model)
 }
 
 // applyUsageLocked applies a report of so many tokens for the request that was made
@@ -97,33 +115,25 @@ type implausible struct {
 	version uint64 // of the snapshot that the report was for
 }
 
-// isImplausibleLocked reports whether to ignore a report of so many tokens as
-// implausible.
-func (h *History) isImplausibleLocked(model string, at *Snapshot, tokens int64) bool {
+// doubtLocked returns why to ignore a report of so many tokens, or nil.
+func (h *History) doubtLocked(at *Snapshot, tokens int64) error {
+	if window := at.setting.window; window > 0 && tokens > window {
+		return &ValueError{Name: "Usage.Input", Value: tokens, Want: fmt.Sprintf("at most Limits.Window, which is %d: report each request alone, or raise Limits.Window", window)}
+	}
+	model := at.known().model
 	same := h.implausible != nil && h.implausible.model == model
+	most := calibrate.MaxRatio*at.raw() + overheadCap(h.limits)
 	switch {
-	case h.limits.isPlausible(tokens, at.raw()):
+	case h.limits.most() == 0 || tokens <= most:
 		if same {
 			h.implausible = nil
 		}
-		return false
+		return nil
 	case same && h.implausible.version != at.version:
-		return false // accept the second one in a row
+		return nil // accept the second one in a row
 	}
 	h.implausible = &implausible{model, at.version}
-	return true
-}
-
-// isPlausible reports whether a request may weigh so many tokens under the limits
-// l. raw is the number of raw tokens of its view.
-func (l Limits) isPlausible(tokens, raw int64) bool {
-	switch {
-	case l.most() == 0:
-		return true
-	case l.Window > 0 && tokens > int64(l.Window):
-		return false
-	}
-	return tokens <= calibrate.MaxRatio*raw+overheadCap(l)
+	return &ValueError{Name: "Usage.Input", Value: tokens, Want: fmt.Sprintf("at most %d for a view of %d raw tokens, unless the next report says so too", most, at.raw())}
 }
 
 // statedOverheadLocked returns Limits.Tools, the overhead to assume until usage is

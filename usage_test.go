@@ -289,7 +289,7 @@ func TestRecordUsage_CachedTokensAreInInput(t *testing.T) {
 	h := tour(t, nil)
 	unchanged(t, h, func() {
 		err := h.RecordUsage(h.Snapshot(), convo.Usage{Input: 5, CacheRead: 2000})
-		require.EqualError(t, err, "convo: Usage.Input is 5, want at least 2000, CacheRead + CacheWrite, because Input includes cached tokens")
+		require.EqualError(t, err, "convo: Usage.Input is 5, want at least 2,000, CacheRead + CacheWrite, because Input includes cached tokens")
 	})
 	unchanged(t, h, func() {
 		require.ErrorAs(t, h.RecordUsage(h.Snapshot(), convo.Usage{CacheRead: 1}), new(*convo.ValueError))

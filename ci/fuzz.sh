@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Every fuzz target for FUZZTIME, 5 seconds unless it is set.
+# Every fuzz target for FUZZTIME, 3 seconds unless it is set.
 . "$(dirname "$0")/lib.sh"
 
-FUZZTIME=${FUZZTIME:-5s}
+FUZZTIME=${FUZZTIME:-3s}
 
 step fuzz
 log=$(mktemp)

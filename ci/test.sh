@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Every test but the long fuzzing: the root module under several settings, the
-# nested modules whose dependencies can be had, the examples, and a machine
-# that can have nothing but testify.
+# nested modules whose dependencies can be had, and the examples.
 . "$(dirname "$0")/lib.sh"
 
 step 'nested modules'
@@ -16,18 +15,6 @@ if can_have .; then
 	go test -tags tiktoken ./internal/tiktokengo
 fi
 
-step 'a module proxy that offers testify alone'
-proxied=$(mktemp -d)
-trap 'chmod -R u+w "$proxied"; rm -rf "$proxied"' EXIT
-go run ./internal/fileproxy "$proxied/proxy"
-(
-	export GOPROXY=file://$proxied/proxy GOSUMDB=off GOMODCACHE=$proxied/cache GOFLAGS=-modcacherw
-	go build ./...
-	go vet ./...
-	go run ./examples/quickstart >/dev/null
-	go test -short ./...
-)
-
 step examples
 for dir in examples/*/; do
 	go run "./$dir" >/dev/null
@@ -36,22 +23,24 @@ done
 step 'the other JSON engine'
 GOEXPERIMENT=jsonv2 go test -short ./...
 
-step 'race, in random order'
-# What several goroutines use is in the root. Elsewhere the short tests call it.
-go test -race -timeout 30m -shuffle=on . ./convotest ./examples/...
-go test -race -timeout 30m -shuffle=on -short ./wire ./internal/...
+step 'race, in random order, on four processors'
+# What several goroutines use at once is the same in a short run, but for this one.
+go test -race -timeout 30m -shuffle=on -cpu 4 -short ./...
+go test -race -timeout 30m -run TestReload_Races .
 
-step 'one processor and four'
-go test -short -shuffle=on -cpu 1,4 . ./convotest
-
-step '32 bits'
-GOARCH=386 CGO_ENABLED=0 go test -short ./...
+step '32 bits, in random order, on one processor'
+GOARCH=386 CGO_ENABLED=0 go test -short -shuffle=on -cpu 1 ./...
 
 step mutants
-# Each takes a build. The commit chooses a quarter of them; with CI_STRICT set all run.
-part=$((0x$(git rev-parse --short=4 HEAD | cut -c 1-4) % 4 + 1))
+# Each takes a build of the package and of the tests that are to see it. The commit
+# chooses an eighth of them; with CI_STRICT set all run.
+part=$((0x$(git rev-parse --short=4 HEAD | cut -c 1-4) % 8 + 1))
 [ -z "${CI_STRICT:-}" ] || part=0
 go test ./internal/modeltest -timeout 60m -run TestMutants -convo.mutants -convo.mutants.part="$part"
 
 step 'random operations against the model'
-go test -timeout 30m -run 'TestHistory_Model$' -convo.ops="${MODEL_OPS:-100000}" .
+# Two runs side by side, with different seeds.
+half=$((${MODEL_OPS:-100000} / 2))
+go test -timeout 30m -run 'TestHistory_Model$' -convo.ops=$half -convo.seed=1000000 . &
+go test -timeout 30m -run 'TestHistory_Model$' -convo.ops=$half .
+wait $!

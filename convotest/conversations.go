@@ -56,10 +56,20 @@ func (f *filler) turns(n int) {
 	for range n {
 		f.rounds++
 		f.append(
-			convo.User(fmt.Sprintf("Question %d: %s", f.rounds, strings.Repeat("how far is it from here to there? ", 6))),
-			convo.Assistant(fmt.Sprintf("Answer %d: %s", f.rounds, strings.Repeat("it is some way along the river. ", 8))),
+			convo.User(fmt.Sprintf("Question %d: %s", f.rounds, numbered("how far is it from here to there", 6))),
+			convo.Assistant(fmt.Sprintf("Answer %d: %s", f.rounds, numbered("it is some way along the river", 8))),
 		)
 	}
+}
+
+// numbered returns a sentence n times, each with its number, so that a summary
+// which repeats what was said does not repeat itself.
+func numbered(sentence string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%s, %d. ", sentence, i+1)
+	}
+	return b.String()
 }
 
 // tools appends tool rounds with a number of parallel calls each. The calls are
@@ -73,7 +83,7 @@ func (f *filler) tools(rounds, parallel int) {
 		}
 		f.append(convo.Assistant(fmt.Sprintf("Round %d.", f.rounds), calls...))
 		for i := range calls {
-			f.append(convo.Result(calls[parallel-1-i], strings.Repeat(fmt.Sprintf("src/main_%d.go: ok. ", f.rounds), 20)))
+			f.append(convo.Result(calls[parallel-1-i], numbered(fmt.Sprintf("src/main_%d.go: ok", f.rounds), 20)))
 		}
 	}
 }
@@ -87,6 +97,35 @@ const recalled = "Recalled: the user lives by the river."
 
 var errNoFile = errors.New("no such file: src/main.go")
 
+// mixedLarge is how many tokens the large exchanges of mixed have at least. The
+// small ones have fewer.
+const mixedLarge = 100
+
+// mixed returns a case in which the age of an exchange goes with nothing else. It
+// has eight small and eight large exchanges of each kind. No two of a kind have the
+// same size, and none of their sizes rises or falls with the age.
+func mixed() conversation {
+	return conversation{"exchanges of many sizes", func(f *filler) {
+		f.append(convo.System("You are a guide."))
+		words := func(i, n int) string { return fmt.Sprintf("Note %02d: ", i) + strings.Repeat("river ", n) }
+		for i, more := range []int{3, 6, 1, 4, 7, 0, 5, 2} {
+			small, large := 20+more, 160+5*more
+			if i%2 == 1 {
+				small, large = large, small
+			}
+			call, other := toolCall(fmt.Sprint("m", i)), toolCall(fmt.Sprint("n", i))
+			call.Arguments, other.Arguments = fmt.Sprintf(`{"path":"a%02d.go"}`, i), fmt.Sprintf(`{"path":"b%02d.go"}`, i)
+			f.append(
+				convo.User(words(i, small)), convo.Assistant(words(i, large)),
+				convo.Assistant("", call), convo.Result(call, words(i, small)),
+				convo.User(words(i, large)), convo.Assistant(words(i, small)),
+				convo.Assistant("", other), convo.Result(other, words(i, large)),
+			)
+		}
+		f.append(convo.User("And what is next?"))
+	}}
+}
+
 // conversations returns all cases.
 func conversations() []conversation {
 	system := convo.System("You are a guide.")
@@ -95,7 +134,7 @@ func conversations() []conversation {
 		{"system messages alone", func(f *filler) { f.append(system, system) }},
 		{"one user message", func(f *filler) { f.append(convo.User("Where am I?")) }},
 		{"only floor", func(f *filler) {
-			f.append(system, convo.User(strings.Repeat("Window seats only. ", 100)))
+			f.append(system, convo.User(numbered("Window seats only", 100)))
 			f.pin()
 			f.append(convo.Assistant("Noted."))
 			f.pin()
@@ -132,7 +171,7 @@ func conversations() []conversation {
 			f.append(system)
 			f.turns(12)
 			f.do(func(h *convo.History) error {
-				_, err := h.SplicePrefix(h.Snapshot(), 9, "They spoke about the way to the river. "+strings.Repeat("It is far. ", 20))
+				_, err := h.SplicePrefix(h.Snapshot(), 9, "They spoke about the way to the river. "+numbered("It is far", 20))
 				return err
 			})
 			f.turns(3)
@@ -141,7 +180,7 @@ func conversations() []conversation {
 			f.turns(3)
 			f.do(func(h *convo.History) error {
 				s := h.Snapshot()
-				_, err := h.SplicePrefix(s, s.Len(), strings.Repeat("They spoke about the way. ", 30))
+				_, err := h.SplicePrefix(s, s.Len(), numbered("They spoke about the way", 30))
 				return err
 			})
 		}},
@@ -150,7 +189,7 @@ func conversations() []conversation {
 			f.turns(6)
 			f.tools(4, 1)
 			a, b := toolCall("open-a"), toolCall("open-b")
-			f.append(convo.Assistant("", a, b), convo.Result(b, strings.Repeat("found. ", 40)))
+			f.append(convo.Assistant("", a, b), convo.Result(b, numbered("found", 40)))
 		}},
 		{"empty results", func(f *filler) {
 			f.append(convo.User("Find it."))
@@ -174,7 +213,7 @@ func conversations() []conversation {
 			for i := range 4 {
 				f.append(convo.User(fmt.Sprint("Find number ", i)))
 				for range 4 {
-					f.append(convo.Assistant("", c), convo.Result(c, strings.Repeat("a line of the file. ", 30)))
+					f.append(convo.Assistant("", c), convo.Result(c, numbered("a line of the file", 30)))
 				}
 			}
 		}},
@@ -204,13 +243,13 @@ func conversations() []conversation {
 			f.append(system)
 			f.turns(10)
 			f.do(func(h *convo.History) error {
-				return h.SetSystem(system, convo.System("You speak French."), convo.System(strings.Repeat("Be kind. ", 50)))
+				return h.SetSystem(system, convo.System("You speak French."), convo.System(numbered("Be kind", 50)))
 			})
 			f.turns(1)
 		}},
 		{"speakers and reasoning", func(f *filler) {
 			for i := range 6 {
-				u, a := convo.User(strings.Repeat("What do you all say? ", 10)), convo.Assistant(strings.Repeat("I do not know. ", 20))
+				u, a := convo.User(numbered("What do you all say", 10)), convo.Assistant(numbered("I do not know", 20))
 				u.Author, a.Author = "Ann", "Bob"
 				f.append(u, convo.User("Well?"), a, a)
 				f.append(convo.User("See.", convo.Media{MIME: "image/png", URL: fmt.Sprint("https://example.com/", i)}), convo.Assistant("I see."))
@@ -218,7 +257,7 @@ func conversations() []conversation {
 			c := toolCall("signed")
 			signed := convo.Assistant("", c)
 			signed.Parts = append([]convo.Part{convo.Reasoning{Text: "Let me look.", Signature: "sig"}}, signed.Parts...)
-			f.append(convo.User("Think."), signed, convo.Result(c, strings.Repeat("a leaf, ", 50)))
+			f.append(convo.User("Think."), signed, convo.Result(c, numbered("a leaf", 50)))
 			f.tools(8, 1)
 		}},
 	}

@@ -48,21 +48,35 @@ func ExampleCheckStrategy() {
 	fmt.Println(convotest.CheckStrategy(results{}))
 	// Output:
 	// <nil>
-	// strategy "oldest": stops short of the target, though it can free more (case "many turns", goal "target 0", 734 tokens are left, the target is 0)
-	// strategy "results": drops part of an exchange (case "tool rounds", goal "tight", entry 4)
+	// strategy "oldest": stops short of the target, though it can free more (case "many turns", goal "target 0", 962 tokens are left, the target is 0); go on until no more than Goal.Target is left, or nothing that can go
+	// strategy "results": drops part of an exchange (case "tool rounds", goal "tight", entry 4); drop all that Exchange.IDs returns, or none of it
 }
 
 func ExampleCheckSummarizer() {
 	// It returns the beginning of the last message, which is nothing if that is
-	// empty.
+	// empty, and never looks at the previous summary.
 	last := convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
 		return convo.Summary{Text: fmt.Sprintf("%.40s", req.Messages[len(req.Messages)-1].Text())}, nil
 	})
 	fmt.Println(convotest.CheckSummarizer(last))
 	fmt.Println(convotest.CheckSummarizer(convotest.Echo{}))
 	// Output:
-	// summarizer: returns a blank text (request "errors and empty results")
+	// summarizer: returns a blank text (request "errors and empty results"); return an error if the model wrote nothing
+	// summarizer: keeps nothing of the previous summary (request "previous summary", which holds ["Zimmerwald" "2957"]); send SummaryRequest.Prompt, which holds it, or begin with SummaryRequest.Previous: what it says is nowhere else
 	// <nil>
+}
+
+// Answer stands in for the model behind a summarizer of your own.
+func ExampleAnswer() {
+	model := func(ctx context.Context, prompt string) (string, error) {
+		return convotest.Answer(prompt), ctx.Err()
+	}
+	mine := convo.SummarizerFunc(func(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+		text, err := model(ctx, req.Prompt)
+		return convo.Summary{Text: text}, err
+	})
+	fmt.Println(convotest.CheckSummarizer(mine))
+	// Output: <nil>
 }
 
 // A summarizer that fails does not change the conversation.

@@ -3,7 +3,10 @@ package convotest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +28,9 @@ type Canned struct {
 	Stop  convo.Stop
 	Usage convo.Usage
 }
+
+// String says how long the text is.
+func (c Canned) String() string { return fmt.Sprintf("canned(%d bytes)", len(c.Text)) }
 
 // Summarize returns the summary.
 func (c Canned) Summarize(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
@@ -64,6 +70,34 @@ func (Echo) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summ
 	}
 	return convo.Summary{Text: text}, nil
 }
+
+// Answer stands in for a model: it answers a prompt, that of
+// [convo.SummaryRequest], as a model would that copies. The answer is the previous
+// summary and the transcript in the prompt, without their tags, cut to the tokens
+// that the prompt allows. A prompt that holds neither is answered with a sentence.
+func Answer(prompt string) string {
+	var said []string
+	for _, name := range []string{"previous-summary", "transcript"} {
+		_, rest, found := strings.Cut(prompt, "\n<"+name+" key=")
+		body, _, closed := strings.Cut(rest, "\n</"+name+" key=")
+		if found && closed {
+			said = append(said, promptTag.ReplaceAllString(body, ""))
+		}
+	}
+	req := convo.SummaryRequest{Previous: strings.Join(said, "\n")}
+	if most := promptBound.FindAllStringSubmatch(prompt, 1); most != nil {
+		req.MaxTokens, _ = strconv.Atoi(most[0][1]) // a number that is too large is no bound
+	}
+	sum, _ := Echo{}.Summarize(context.Background(), req)
+	return sum.Text
+}
+
+// What Answer looks for in a prompt: tags, with the rest of the line that opens the
+// previous summary or the transcript, and how many tokens it allows.
+var (
+	promptTag   = regexp.MustCompile(`(?m)^"[a-z]+">\n|</?(message|call|result|reasoning|media|block)\b[^>]*>`)
+	promptBound = regexp.MustCompile(`(?m)^Write at most (\d+) tokens\.$`)
+)
 
 // Slow waits before it calls another summarizer. If ctx ends while it waits, it
 // returns the cause.
@@ -157,6 +191,15 @@ func (CutOff) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Su
 	return Canned{Text: "This is what was", Stop: convo.StopLength}.Summarize(ctx, req)
 }
 
+// growing returns a text of n words, no two of them the same.
+func growing(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "more%d ", i)
+	}
+	return strings.TrimSpace(b.String())
+}
+
 // Growing returns a summary that is fifty words longer each time, no matter how
 // much the request allows.
 type Growing struct{ calls atomic.Int64 }
@@ -164,7 +207,7 @@ type Growing struct{ calls atomic.Int64 }
 // Summarize returns the next summary.
 func (g *Growing) Summarize(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
 	noteCall(ctx)
-	return convo.Summary{Text: strings.TrimSpace(strings.Repeat("more ", 50*int(g.calls.Add(1))))}, nil
+	return convo.Summary{Text: growing(50 * int(g.calls.Add(1)))}, nil
 }
 
 // Deaf blocks until Release is called, even if ctx ends, and then calls another
@@ -200,6 +243,13 @@ type Recorder struct {
 
 	mu       sync.Mutex
 	requests []convo.SummaryRequest // protected by mu
+}
+
+// String says how many requests were recorded.
+func (r *Recorder) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return fmt.Sprintf("recorder(%d requests)", len(r.requests))
 }
 
 // Summarize records the request, and calls the other summarizer.

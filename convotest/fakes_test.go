@@ -56,6 +56,25 @@ func TestEcho_RepeatsTheRequestWithinMaxTokens(t *testing.T) {
 	require.NotEmpty(t, text)
 }
 
+// Answer finds in a prompt what a summary should hold, and nothing else.
+func TestAnswer_RepeatsWhatThePromptHolds(t *testing.T) {
+	all, err := convotest.Requests()
+	require.NoError(t, err)
+	for name, r := range all {
+		got := convotest.Answer(r.Prompt)
+		require.NotEmpty(t, got, name)
+		require.LessOrEqual(t, r.Count(got), r.MaxTokens, name)
+		require.NotRegexp(t, `key="[a-z]{8}">|<message|<call|Write at most|^"`, strings.ReplaceAll(got, `key="abcdefgh"`, ""), name)
+		if r.Previous != "" {
+			require.Contains(t, got, "Bob Zimmerwald is in room 2957.", name)
+		}
+	}
+	require.Equal(t, "I am Ada Ravenholt. Where am I?\n\n\nBy the river, in room 4719.", convotest.Answer(all["short"].Prompt))
+	for _, prompt := range []string{"", "Hello.", "\n<transcript key=", "Write at most 99999999999999999999 tokens."} {
+		require.Equal(t, "Nothing was said.", convotest.Answer(prompt))
+	}
+}
+
 func TestSlow_WaitsOrReturnsTheCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

@@ -9,28 +9,31 @@ import (
 	"time"
 )
 
+// A rule says how something can be wrong, and what to do about it.
+type rule struct{ broken, remedy string }
+
 // findings collects the broken rules, each once.
 type findings struct {
 	of    string // what is checked, such as "summarizer"
-	rules map[string]bool
+	rules map[rule]bool
 	list  []error
 }
 
 // add adds a broken rule and the place where it was broken, unless the rule has
 // been added before.
-func (f *findings) add(rule string, where ...string) {
-	if f.rules[rule] {
+func (f *findings) add(r rule, where ...string) {
+	if f.rules[r] {
 		return
 	}
 	if f.rules == nil {
-		f.rules = make(map[string]bool)
+		f.rules = make(map[rule]bool)
 	}
-	f.rules[rule] = true
-	text := f.of + ": " + rule
+	f.rules[r] = true
+	text := f.of + ": " + r.broken
 	if len(where) > 0 {
 		text += " (" + strings.Join(where, ", ") + ")"
 	}
-	f.list = append(f.list, errors.New(text))
+	f.list = append(f.list, errors.New(text+"; "+r.remedy))
 }
 
 func (f *findings) err() error { return errors.Join(f.list...) }
@@ -51,24 +54,33 @@ func report(t testing.TB, err error) {
 }
 
 // How the end of a call can break a rule.
-const (
-	ruleReturns = "does not return after ctx has ended"
-	ruleSlow    = "does not return within a minute"
-	rulePanics  = "panics"
-	ruleGoexit  = "ends the goroutine that it is called on"
+var (
+	ruleReturns = rule{"does not return after ctx has ended", "pass ctx on to whatever waits, and return when it has ended"}
+	ruleSlow    = rule{"does not return within a minute", "test it with a stand-in for the model that answers at once"}
+	rulePanics  = rule{"panics", "return an error instead"}
+	ruleGoexit  = rule{"ends the goroutine that it is called on", "call neither runtime.Goexit nor FailNow of a test in it"}
 )
 
-// patience is how long a call may take, and how long it may go on after its ctx
-// has ended. It is far longer than any call takes that watches its ctx, so that
-// the result does not depend on how busy the machine is.
-const patience = time.Minute
+// patience is how long a call may take, and grace is how long it may go on after
+// its ctx has ended. Both are far longer than any call takes that watches its
+// ctx, so that the result does not depend on how busy the machine is.
+const (
+	patience = time.Minute
+	grace    = 10 * time.Second
+)
 
 // soon is when a ctx ends that is meant to end during a call. A call that has
 // returned by then breaks no rule.
 const soon = 5 * time.Millisecond
 
 // An ending describes how a call broke a rule by the way it ended.
-type ending struct{ rule, detail string }
+type ending struct {
+	rule   rule // the zero rule: none
+	detail string
+}
+
+// isBad reports whether the call broke a rule.
+func (e ending) isBad() bool { return e.rule != rule{} }
 
 // isStuck reports whether the call has not returned, or would take a minute
 // each time.
@@ -106,7 +118,7 @@ func call[T any](ctx context.Context, f func(context.Context) T) (got T, end end
 		return out.got, out.end
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case out := <-done:
@@ -121,7 +133,7 @@ func finish[T any](f func(context.Context) T) (got T, end ending) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	got, end = call(ctx, f)
-	if end.rule == "" && ctx.Err() != nil {
+	if !end.isBad() && ctx.Err() != nil {
 		end.rule = ruleSlow
 	}
 	return got, end
@@ -132,7 +144,7 @@ func finish[T any](f func(context.Context) T) (got T, end ending) {
 func stop[T any](f func(context.Context) T) ending {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, end := call(ctx, f); end.rule != "" {
+	if _, end := call(ctx, f); end.isBad() {
 		end.detail = strings.TrimPrefix(end.detail+", ctx had ended before the call", ", ")
 		return end
 	}
@@ -141,7 +153,7 @@ func stop[T any](f func(context.Context) T) ending {
 	timer := time.AfterFunc(soon, cancel)
 	defer timer.Stop()
 	_, end := call(ctx, f)
-	if end.rule != "" {
+	if end.isBad() {
 		end.detail = strings.TrimPrefix(end.detail+", ctx ended during the call", ", ")
 	}
 	return end

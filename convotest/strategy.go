@@ -26,18 +26,20 @@ func TestStrategy(t testing.TB, s convo.CompactionStrategy) {
 //
 //   - Name is not blank, and always the same.
 //   - An edit names entries and tool results that the snapshot holds. It drops whole
-//     exchanges, and neither drops nor clears anything of the floor.
+//     exchanges, and neither drops nor clears nor rewrites anything of the floor. It
+//     rewrites an entry once at most, and not one in which it clears a result.
 //   - A summary is neither blank nor cut off, and an edit with a summary frees at
 //     least Goal.MinFree tokens.
 //   - An edit does not make the view larger, and frees something unless the
 //     Reason is ReasonTrigger.
 //   - It is of use: it makes an edit at all. An edit reaches the target, or frees
 //     all that the strategy can free, so that it adds nothing when it is asked
-//     again; and when the target is reached, it stops. Without a summary, it does
-//     not leave less than half of a loose target, unless it is a Trigger, which has
-//     a measure of its own. It drops and clears the oldest first, or by any other
-//     rule than the newest first. It does for each Reason what it does for another,
-//     and there are tool exchanges that it drops or clears.
+//     again; and when the target is reached, it stops. Without a summary, it
+//     does not leave less than half of a loose target each time it could, unless it
+//     is a Trigger, which has a measure of its own. It drops and clears in any order but
+//     one: of what is of one kind and of like size, it does not take the newest
+//     first. It does for each Reason what it does for another,
+//     and there are tool exchanges that it drops, clears or rewrites.
 //   - It calls no model when Goal.NoModel is set: none of the fakes of this package,
 //     and none that Work.Calls admits. A summary without Work counts as a call.
 //   - The same snapshot and goal give an edit of the same entries. The texts of
@@ -74,21 +76,21 @@ func CheckStrategy(s convo.CompactionStrategy) error {
 }
 
 // How a strategy can break a rule.
-const (
-	ruleName     = "has a blank name"
-	ruleSameName = "changes its name"
-	ruleBlank    = "returns a blank summary"
-	ruleCutOff   = "returns a summary that was cut off"
-	ruleMinFree  = "returns a summary and frees less than Goal.MinFree"
-	ruleGrows    = "makes the view larger"
-	ruleSame     = "drops or clears other entries the second time"
-	ruleSnapshot = "changes the snapshot"
-	ruleFails    = "fails, and never makes an edit"
-	ruleEdit     = "makes an edit that is refused"
-	ruleDue      = "gives two answers of Due for the same Status"
-	ruleDueWaits = "waits in Due"
-	ruleDueEmpty = "is due for an empty conversation"
-	ruleDueSmall = "is due for a conversation of one short message"
+var (
+	ruleName     = rule{"has a blank name", "let Name return a short name, for reports and log lines"}
+	ruleSameName = rule{"changes its name", "let Name return the same text each time"}
+	ruleBlank    = rule{"returns a blank summary", "return an error if the summarizer wrote nothing"}
+	ruleCutOff   = rule{"returns a summary that was cut off", "return an error unless Summary.Stop is StopDone"}
+	ruleMinFree  = rule{"returns a summary and frees less than Goal.MinFree", "return ErrNoGain before a model is called for so little, or ask for a shorter summary"}
+	ruleGrows    = rule{"makes the view larger", "put less in the place of what goes; Snapshot.With returns the view that an edit leaves"}
+	ruleSame     = rule{"drops, clears or rewrites other entries the second time", "decide by the snapshot and the goal alone"}
+	ruleSnapshot = rule{"changes the snapshot", "only read it; Snapshot.With returns the view that an edit leaves, as another snapshot"}
+	ruleFails    = rule{"fails, and never makes an edit", "if it calls a model, test it with a fake that answers, such as Echo"}
+	ruleEdit     = rule{"makes an edit that is refused", "the error is that of Snapshot.With, which you can call to try an edit"}
+	ruleDue      = rule{"gives two answers of Due for the same Status", "decide by the Status alone"}
+	ruleDueWaits = rule{"waits in Due", "answer at once, from the Status"}
+	ruleDueEmpty = rule{"is due for an empty conversation", "be due only if there is something to remove"}
+	ruleDueSmall = rule{"is due for a conversation of one short message", "be due only if there is something to remove"}
 )
 
 type strategyCheck struct {
@@ -102,13 +104,15 @@ type strategyCheck struct {
 
 	worked   map[string]bool     // goals for which an edit was made
 	refusals map[string][]string // goals for which none was, with the first place
-	tools    bool                // an edit dropped or cleared a tool exchange
+	tools    bool                // an edit dropped, cleared or rewrote something of a tool exchange
+	loose    int                 // edits that could have dropped far too much
+	far      [][]string          // where they did
 }
 
 func (c *strategyCheck) checkName() {
 	name, end := finish(func(context.Context) string { return c.s.Name() })
 	switch {
-	case end.rule != "":
+	case end.isBad():
 		c.add(end.rule, end.where("in Name")...)
 	case c.name == nil && strings.TrimSpace(name) == "":
 		c.add(ruleName)
@@ -158,6 +162,9 @@ func (c *strategyCheck) all() error {
 	if c.edits == 0 && c.failure != nil {
 		c.add(ruleFails, fmt.Sprintf("%.300q", c.failure))
 	}
+	if err := c.order(); err != nil || c.stuck {
+		return err
+	}
 	if len(c.list) == 0 {
 		c.never()
 	}
@@ -206,7 +213,7 @@ func (c *strategyCheck) pins(conv conversation) error {
 		g := goals(s)[2] // "target 0", for which a strategy removes the most
 		where := append(place(conv.name, g.name), fmt.Sprintf("entry %d pinned", x.First))
 		got, end := finish(c.plan(s, g.Goal))
-		if end.rule != "" {
+		if end.isBad() {
 			c.add(end.rule, end.where(where...)...)
 			c.stuck = end.isStuck()
 			return nil
@@ -268,7 +275,7 @@ func (c *strategyCheck) plan(s *convo.Snapshot, g convo.Goal) func(context.Conte
 // end checks that Compact returns when its ctx ends.
 func (c *strategyCheck) end(s *convo.Snapshot, name string) {
 	own, g := *s, goals(s)[0]
-	if end := stop(c.plan(&own, g.Goal)); end.rule != "" {
+	if end := stop(c.plan(&own, g.Goal)); end.isBad() {
 		c.add(end.rule, end.where(place(name, g.name)...)...)
 		c.stuck = end.isStuck()
 	}
@@ -285,7 +292,7 @@ func (c *strategyCheck) try(s *convo.Snapshot, before picture, g goal, where []s
 			ctx, calls = watch(ctx)
 			return c.plan(&own, g.Goal)(ctx)
 		})
-		if end.rule != "" {
+		if end.isBad() {
 			c.add(end.rule, end.where(where...)...)
 			c.stuck = end.isStuck()
 			return
@@ -327,7 +334,9 @@ func declines(err error) bool {
 	return errors.Is(err, convo.ErrNoGain) || errors.Is(err, convo.ErrBreaker)
 }
 
-func isZero(e convo.Edit) bool { return len(e.Drop) == 0 && len(e.Clear) == 0 && e.Summary == nil }
+func isZero(e convo.Edit) bool {
+	return len(e.Drop) == 0 && len(e.Clear) == 0 && len(e.Rewrite) == 0 && e.Summary == nil
+}
 
 // judge checks one edit against the rules of an Edit, and returns the view that it
 // leaves, or nil if it breaks a rule.
@@ -370,8 +379,8 @@ func (c *strategyCheck) judge(s *convo.Snapshot, e convo.Edit, g convo.Goal, whe
 	return nil
 }
 
-// alike reports whether two plans for the same view drop and clear the same
-// entries. If the summarizer failed for one of them, or wrote texts of
+// alike reports whether two plans for the same view drop, clear and rewrite the
+// same entries. If the summarizer failed for one of them, or wrote texts of
 // different lengths, the plans may differ.
 func alike(a, b planned, count func(string) int) bool {
 	failed := func(p planned) bool { return p.err != nil && !declines(p.err) }
@@ -387,11 +396,24 @@ func alike(a, b planned, count func(string) int) bool {
 	if (a.err != nil || isZero(a.edit)) != (b.err != nil || isZero(b.edit)) {
 		return false
 	}
-	return a.err != nil || b.err != nil || slices.Equal(dropped(a.edit), dropped(b.edit)) && slices.Equal(cleared(a.edit), cleared(b.edit))
+	if a.err != nil || b.err != nil {
+		return true
+	}
+	return slices.Equal(dropped(a.edit), dropped(b.edit)) && slices.Equal(cleared(a.edit), cleared(b.edit)) &&
+		slices.Equal(rewritten(a.edit), rewritten(b.edit))
 }
 
 func dropped(e convo.Edit) []convo.ID {
 	return slices.Compact(slices.Sorted(slices.Values(e.Drop)))
+}
+
+func rewritten(e convo.Edit) []convo.ID {
+	var ids []convo.ID
+	for _, r := range e.Rewrite {
+		ids = append(ids, r.ID)
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 func cleared(e convo.Edit) []convo.Clear {
@@ -416,7 +438,7 @@ func (c *strategyCheck) due(t convo.Trigger, s convo.Status) {
 		case end.isStuck():
 			c.add(ruleDueWaits)
 			return
-		case end.rule != "":
+		case end.isBad():
 			c.add(end.rule, end.where("in Due")...)
 			return
 		}

@@ -1,9 +1,12 @@
 package convotest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"regexp"
 	"runtime"
 	"slices"
@@ -23,29 +26,36 @@ import (
 func TestCheckStrategy_AcceptsStrategiesThatFollowTheRules(t *testing.T) {
 	with := func(s convo.Summarizer) convo.CompactionStrategy { return convo.Summarize{With: s} }
 	good := map[string]convo.CompactionStrategy{
-		"truncate":            convo.Truncate{},
-		"sliding window":      convo.SlidingWindow{},
-		"sliding window of 6": convo.SlidingWindow{Keep: 6, TriggerAt: 10},
-		"clear tool results":  convo.ClearToolResults{},
-		"clear all results":   convo.ClearToolResults{KeepLast: -1, MinFreed: -1},
-		"summarize, extract":  convo.Summarize{},
-		"summarize, short":    convo.Summarize{KeepTokens: -1, MaxTokens: 80, Window: 2000},
-		"summarize, canned":   with(convotest.Canned{}),
-		"summarize, echo":     with(convotest.Echo{}),
-		"summarize, slow":     with(convotest.Slow{For: time.Second, With: convotest.Echo{}}),
-		"summarize, flaky":    with(&convotest.Flaky{With: convotest.Echo{}}),
-		"summarize, recorder": with(&convotest.Recorder{}),
-		"default":             convo.Chain(convo.ClearToolResults{}, convo.Truncate{}),
-		"ladder":              convo.Chain(convo.ClearToolResults{}, convo.Summarize{}, convo.Truncate{}),
-		"ladder, flaky":       convo.Chain(convo.ClearToolResults{}, with(&convotest.Flaky{Every: 3}), convo.Truncate{}),
-		"ladder, failing":     convo.Chain(with(convotest.Failing{}), convo.SlidingWindow{Keep: 4}),
-		"ladder, panicking":   convo.Chain(with(convotest.Panicking{}), convo.Truncate{}),
-		"ladder, growing":     convo.Chain(with(&convotest.Growing{}), convo.Truncate{}),
-		"nested":              convo.Chain(convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{}), convo.Truncate{}),
-		"summarize, late":     with(&convotest.Flaky{First: 40, With: convotest.Echo{}}),
-		"a function":          convo.StrategyFunc(truncated).Named("mine"),
-		"scores":              compact(middleOut),
+		"truncate":              convo.Truncate{},
+		"sliding window":        convo.SlidingWindow{},
+		"sliding window of 6":   convo.SlidingWindow{Keep: 6, TriggerAt: 10},
+		"sliding window, turns": convo.SlidingWindow{Turns: 2, TriggerAt: 4},
+		"sliding window, both":  convo.SlidingWindow{Turns: 2, Keep: 3},
+		"when":                  convo.When(func(s convo.Status) bool { return s.Upper > 100 }, convo.Truncate{}),
+		"summarize, keep last":  convo.Summarize{With: convotest.Echo{}, KeepLast: 3},
+		"summarize, keep turns": convo.Summarize{KeepTurns: 1, KeepTokens: 200},
+		"clear tool results":    convo.ClearToolResults{},
+		"clear all results":     convo.ClearToolResults{KeepLast: -1, MinFreed: -1},
+		"summarize, extract":    convo.Summarize{},
+		"summarize, short":      convo.Summarize{KeepTokens: -1, MaxTokens: 80, Window: 2000},
+		"summarize, canned":     with(convotest.Canned{}),
+		"summarize, echo":       with(convotest.Echo{}),
+		"summarize, slow":       with(convotest.Slow{For: time.Second, With: convotest.Echo{}}),
+		"summarize, flaky":      with(&convotest.Flaky{With: convotest.Echo{}}),
+		"summarize, recorder":   with(&convotest.Recorder{}),
+		"default":               convo.Chain(convo.ClearToolResults{}, convo.Truncate{}),
+		"ladder":                convo.Chain(convo.ClearToolResults{}, convo.Summarize{}, convo.Truncate{}),
+		"ladder, flaky":         convo.Chain(convo.ClearToolResults{}, with(&convotest.Flaky{Every: 3}), convo.Truncate{}),
+		"ladder, failing":       convo.Chain(with(convotest.Failing{}), convo.SlidingWindow{Keep: 4}),
+		"ladder, panicking":     convo.Chain(with(convotest.Panicking{}), convo.Truncate{}),
+		"ladder, growing":       convo.Chain(with(&convotest.Growing{}), convo.Truncate{}),
+		"nested":                convo.Chain(convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{}), convo.Truncate{}),
+		"summarize, late":       with(&convotest.Flaky{First: 40, With: convotest.Echo{}}),
+		"a function":            convo.StrategyFunc(truncated).Named("mine"),
+		"shorten":               convo.StrategyFunc(shortened),
+		"shorten, truncate":     convo.Chain(convo.StrategyFunc(shortened), convo.ClearToolResults{}, convo.Truncate{}),
 	}
+	maps.Copy(good, otherOrders())
 	for name, s := range good {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { convotest.TestStrategy(t, s) })
@@ -85,6 +95,7 @@ func each(fits func(s *convo.Snapshot, e convo.Entry) bool, edit func(s *convo.S
 			if fits(s, e) {
 				one := edit(s, e)
 				all.Drop, all.Clear = append(all.Drop, one.Drop...), append(all.Clear, one.Clear...)
+				all.Rewrite = append(all.Rewrite, one.Rewrite...)
 			}
 		}
 		return all, nil
@@ -99,6 +110,15 @@ func wipe(_ *convo.Snapshot, e convo.Entry) convo.Edit {
 
 func isRole(r convo.Role) func(*convo.Snapshot, convo.Entry) bool {
 	return func(_ *convo.Snapshot, e convo.Entry) bool { return e.Message.Role == r }
+}
+
+// isOldAnswer finds answers outside the floor.
+func isOldAnswer(s *convo.Snapshot, e convo.Entry) bool {
+	return e.Message.Role == convo.RoleAssistant && len(e.Message.ToolCalls()) == 0 && !convotest.Floor(s)[e.ID]
+}
+
+func rewrite(_ *convo.Snapshot, e convo.Entry) convo.Edit {
+	return convo.Edit{Rewrite: []convo.Rewrite{{ID: e.ID, Parts: []convo.Part{convo.Text("x")}}}}
 }
 
 func isPinned(_ *convo.Snapshot, e convo.Entry) bool { return e.Pinned }
@@ -138,6 +158,34 @@ func isNewestUser(s *convo.Snapshot, e convo.Entry) bool {
 // truncated returns the edit that Truncate makes.
 func truncated(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 	return convo.Truncate{}.Compact(ctx, s, g)
+}
+
+// shortened rewrites texts and results to a few words, the oldest first.
+func shortened(_ context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+	const short = "(in short: they spoke)"
+	var e convo.Edit
+	left, floor := s.Tokens(), convotest.Floor(s)
+	for _, entry := range s.All() {
+		if floor[entry.ID] || left <= g.Target {
+			continue
+		}
+		parts, freed := entry.Message.Parts, 0
+		for i, p := range parts {
+			if r, ok := p.(convo.ToolResult); ok && len(r.Text()) > 2*len(short) {
+				freed += g.Count(r.Text()) - g.Count(short)
+				r.Parts = []convo.Part{convo.Text(short)}
+				parts[i] = r
+			} else if text, ok := p.(convo.Text); ok && len(text) > 2*len(short) {
+				freed += g.Count(string(text)) - g.Count(short)
+				parts[i] = convo.Text(short)
+			}
+		}
+		if freed > 0 {
+			left -= freed
+			e.Rewrite = append(e.Rewrite, convo.Rewrite{ID: entry.ID, Parts: parts})
+		}
+	}
+	return e, nil
 }
 
 // summarized returns a strategy that makes the edit of Truncate with a summary.
@@ -191,6 +239,29 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 		{"clears newest", each(isNewestResult, wipe), `clears the newest exchange`},
 		{"clears system", each(isRole(convo.RoleSystem), wipe), `clears a system entry`},
 		{"clears no result", each(isRole(convo.RoleAssistant), wipe), `clears a result that the entry does not hold`},
+		{"rewrites what is not there", each(isNewest, func(*convo.Snapshot, convo.Entry) convo.Edit { return rewrite(nil, convo.Entry{ID: 99999}) }), `names an entry that the snapshot does not hold`},
+		{"rewrites system", each(isRole(convo.RoleSystem), rewrite), `rewrites a system entry`},
+		{"rewrites pinned", each(isPinned, rewrite), `rewrites a pinned exchange (case "only floor"`},
+		{"rewrites newest", each(isNewest, rewrite), `rewrites the newest exchange`},
+		{"rewrites newest users", each(isNewestUser, rewrite), `rewrites a user message of the newest turn`},
+		{"rewrites twice", each(isOldAnswer, func(s *convo.Snapshot, e convo.Entry) convo.Edit {
+			edit := rewrite(s, e)
+			edit.Rewrite = append(edit.Rewrite, edit.Rewrite...)
+			return edit
+		}), `rewrites an entry twice`},
+		{"rewrites and clears", each(func(s *convo.Snapshot, e convo.Entry) bool {
+			return e.Message.Role == convo.RoleTool && !convotest.Floor(s)[e.ID]
+		}, func(s *convo.Snapshot, e convo.Entry) convo.Edit {
+			edit := rewrite(s, e)
+			edit.Clear = wipe(s, e).Clear
+			return edit
+		}), `rewrites an entry and clears a result in it`},
+		{"rewrites to nothing", each(isOldAnswer, func(_ *convo.Snapshot, e convo.Entry) convo.Edit {
+			return convo.Edit{Rewrite: []convo.Rewrite{{ID: e.ID}}}
+		}), `makes an edit that is refused`},
+		{"rewrites to more", each(isOldAnswer, func(_ *convo.Snapshot, e convo.Entry) convo.Edit {
+			return convo.Edit{Rewrite: []convo.Rewrite{{ID: e.ID, Parts: []convo.Part{convo.Text(strings.Repeat("more ", 1000))}}}}
+		}), `makes the view larger`},
 		{"clears another result", each(isRole(convo.RoleTool), func(_ *convo.Snapshot, e convo.Entry) convo.Edit {
 			return convo.Edit{Clear: []convo.Clear{{ID: e.ID, CallID: "other"}}}
 		}), `clears a result that the entry does not hold`},
@@ -216,7 +287,7 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 				e = convo.Edit{}
 			}
 			return e, err
-		}), `drops or clears other entries the second time`},
+		}), `drops, clears or rewrites other entries the second time`},
 		{"changes the snapshot", compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 			e, err := truncated(ctx, s, g)
 			if err == nil {
@@ -293,24 +364,164 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 	}
 }
 
-// middleOut drops every other exchange outside the floor, then the others, until
-// the target is reached. That is unusual, and as useful as any.
-func middleOut(_ context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
-	var e convo.Edit
-	left := s.Tokens()
-	for odd := range 2 {
-		i := 0
-		for x := range s.Exchanges() {
-			if x.Floor {
-				continue
+// otherOrders returns strategies that drop or clear in an order of their own. Some
+// are unusual, and each is of use.
+func otherOrders() map[string]convo.CompactionStrategy {
+	type exchanges = []convo.Exchange
+	// by drops in an order, until the target is reached.
+	by := func(order func(exchanges, *convo.Snapshot) exchanges) convo.CompactionStrategy {
+		return drops(func(all exchanges, s *convo.Snapshot, g convo.Goal) exchanges {
+			return until(order(all, s), s, g.Target)
+		})
+	}
+	size := func(a, b convo.Exchange) int { return cmp.Compare(b.Tokens, a.Tokens) }
+	isTool := func(x convo.Exchange) bool { return x.First != x.Last }
+	// before puts those of which a is true before the others.
+	before := func(a func(int, convo.Exchange) bool) func(exchanges, *convo.Snapshot) exchanges {
+		return func(all exchanges, _ *convo.Snapshot) exchanges {
+			var first, then exchanges
+			for i, x := range all {
+				if a(i, x) {
+					first = append(first, x)
+				} else {
+					then = append(then, x)
+				}
 			}
-			if i++; i%2 == odd && left > g.Target {
-				e.Drop = append(e.Drop, x.IDs()...)
-				left -= x.Tokens
-			}
+			return append(first, then...)
 		}
 	}
-	return e, nil
+	// clears clears results in an order of their exchanges, until the target is
+	// reached.
+	clears := func(order func(exchanges, *convo.Snapshot) exchanges) convo.CompactionStrategy {
+		return compact(func(_ context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			var e convo.Edit
+			left := s.Tokens()
+			for _, x := range order(droppable(s), s) {
+				for _, id := range x.IDs() {
+					entry, _ := s.Find(id)
+					for _, r := range entry.Message.ToolResults() {
+						one := convo.Edit{Clear: []convo.Clear{{ID: id, CallID: r.CallID}}}
+						if next, err := s.With(one); err == nil && next.Tokens() < s.Tokens() && left > g.Target {
+							e.Clear = append(e.Clear, one.Clear...)
+							left -= s.Tokens() - next.Tokens()
+						}
+					}
+				}
+			}
+			return e, nil
+		})
+	}
+	// keeps drops what is between the first and the last few exchanges, and if that
+	// is not enough, of the first and then of the last.
+	keeps := func(first, last int) convo.CompactionStrategy {
+		return by(func(all exchanges, _ *convo.Snapshot) exchanges {
+			a, b := min(first, len(all)), max(len(all)-last, min(first, len(all)))
+			return slices.Concat(all[a:b], all[:a], all[b:])
+		})
+	}
+	return map[string]convo.CompactionStrategy{
+		"oldest first": by(func(all exchanges, _ *convo.Snapshot) exchanges { return all }),
+		"largest first": by(func(all exchanges, _ *convo.Snapshot) exchanges {
+			return slices.SortedStableFunc(slices.Values(all), size)
+		}),
+		"largest, then newest": by(func(all exchanges, _ *convo.Snapshot) exchanges {
+			slices.Reverse(all)
+			return slices.SortedStableFunc(slices.Values(all), size)
+		}),
+		"smallest first": by(func(all exchanges, _ *convo.Snapshot) exchanges {
+			return slices.SortedStableFunc(slices.Values(all), func(a, b convo.Exchange) int { return size(b, a) })
+		}),
+		"oldest large first": by(before(func(_ int, x convo.Exchange) bool { return x.Tokens > 100 })),
+		"by age and size": by(func(all exchanges, _ *convo.Snapshot) exchanges {
+			score := make(map[convo.ID]int)
+			for i, x := range all {
+				score[x.First] = (len(all) - i) * x.Tokens
+			}
+			return slices.SortedStableFunc(slices.Values(all), func(a, b convo.Exchange) int { return cmp.Compare(score[b.First], score[a.First]) })
+		}),
+		"every other first": by(before(func(i int, _ convo.Exchange) bool { return i%2 == 1 })),
+		"cut in the middle": by(func(all exchanges, _ *convo.Snapshot) exchanges {
+			return slices.Concat(all[len(all)/4:], all[:len(all)/4])
+		}),
+		"from the middle outwards": by(func(all exchanges, _ *convo.Snapshot) exchanges {
+			place := make(map[convo.ID]int)
+			for i, x := range all {
+				place[x.First] = max(2*i-len(all), len(all)-2*i)
+			}
+			return slices.SortedStableFunc(slices.Values(all), func(a, b convo.Exchange) int { return cmp.Compare(place[a.First], place[b.First]) })
+		}),
+		"from both ends inwards": by(func(all exchanges, _ *convo.Snapshot) exchanges {
+			var order exchanges
+			for i := range (len(all) + 1) / 2 {
+				if order = append(order, all[i]); i != len(all)-1-i {
+					order = append(order, all[len(all)-1-i])
+				}
+			}
+			return order
+		}),
+		"keep the first two and last four": keeps(2, 4),
+		"keep the first half": by(func(all exchanges, _ *convo.Snapshot) exchanges {
+			return slices.Concat(all[len(all)/2:], all[:len(all)/2])
+		}),
+		"tool rounds first": by(before(func(_ int, x convo.Exchange) bool { return isTool(x) })),
+		"tool rounds last":  by(before(func(_ int, x convo.Exchange) bool { return !isTool(x) })),
+		"tool rounds only": drops(func(all exchanges, s *convo.Snapshot, g convo.Goal) exchanges {
+			return until(slices.DeleteFunc(all, func(x convo.Exchange) bool { return !isTool(x) }), s, g.Target)
+		}),
+		"answers first": by(func(all exchanges, s *convo.Snapshot) exchanges {
+			return before(func(_ int, x convo.Exchange) bool {
+				first, _ := s.Find(x.First)
+				return first.Message.Role == convo.RoleAssistant
+			})(all, s)
+		}),
+		"shuffled": by(func(all exchanges, _ *convo.Snapshot) exchanges {
+			rnd := rand.New(rand.NewPCG(1, 1))
+			rnd.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
+			return all
+		}),
+		"half by half": drops(func(all exchanges, s *convo.Snapshot, g convo.Goal) exchanges {
+			n, left := 0, s.Tokens()
+			for n < len(all) && left > g.Target {
+				for range (len(all) - n + 1) / 2 {
+					left -= all[n].Tokens
+					n++
+				}
+			}
+			return all[:n]
+		}),
+		"whole turns": drops(func(all exchanges, s *convo.Snapshot, g convo.Goal) exchanges {
+			some := until(all, s, g.Target)
+			for turn := 0; len(some) < len(all); {
+				last, next := all[max(len(some)-1, 0)], all[len(some)]
+				a, _ := s.Find(last.First)
+				b, _ := s.Find(next.First)
+				if turn = a.Turn; len(some) == 0 || b.Turn != turn {
+					break
+				}
+				some = all[:len(some)+1]
+			}
+			return some
+		}),
+		"clears the oldest first": clears(func(all exchanges, _ *convo.Snapshot) exchanges { return all }),
+		"clears the largest first": clears(func(all exchanges, _ *convo.Snapshot) exchanges {
+			return slices.SortedStableFunc(slices.Values(all), size)
+		}),
+		"clears the oldest large first": clears(before(func(_ int, x convo.Exchange) bool { return x.Tokens > 100 })),
+		"summarises everything": compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			all := droppable(s)
+			if len(all) == 0 || s.Tokens() <= g.Target {
+				return convo.Edit{}, convo.ErrNoGain
+			}
+			e := convo.Edit{Summary: &convo.Summary{Text: "They spoke."}, Work: &convo.Work{}}
+			for _, x := range all {
+				e.Drop = append(e.Drop, x.IDs()...)
+			}
+			if next, err := s.With(e); err != nil || s.Tokens()-next.Tokens() < max(g.MinFree, 1) {
+				return convo.Edit{}, convo.ErrNoGain
+			}
+			return e, nil
+		}),
+	}
 }
 
 // droppable returns the exchanges outside the floor, oldest first.
@@ -429,8 +640,17 @@ func TestCheckStrategy_FailsUselessStrategies(t *testing.T) {
 		{"drops the newest first", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
 			slices.Reverse(all)
 			return until(all, s, g.Target)
-		}), `drops the newest exchanges first (case "many turns", goal "tight")`},
-		{"clears the newest half", clearing("", true), `clears the newest results first (case "tool rounds", goal "tight")`},
+		}), `drops the newest exchanges first (case "exchanges of many sizes")`},
+		{"drops the newest large ones first", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
+			slices.Reverse(all)
+			slices.SortStableFunc(all, func(a, b convo.Exchange) int { return cmp.Compare(min(b.Tokens, 100), min(a.Tokens, 100)) })
+			return until(all, s, g.Target)
+		}), `drops the newest exchanges first (case "exchanges of many sizes")`},
+		{"drops the newest tool rounds first", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
+			slices.Reverse(all)
+			return until(slices.DeleteFunc(all, func(x convo.Exchange) bool { return x.First == x.Last }), s, g.Target)
+		}), `drops the newest exchanges first (case "exchanges of many sizes")`},
+		{"clears the newest half", clearing("", true), `clears the newest results first (case "exchanges of many sizes")`},
 		{"works for Prepare alone", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
 			if g.Reason != convo.ReasonHigh {
 				return nil
@@ -460,13 +680,13 @@ func TestCheckStrategy_FailsUselessStrategies(t *testing.T) {
 		}), `never makes an edit for one reason, though it does for another (case "many turns", goal "loose", unlike for goal "overflow")`},
 		{"leaves tool calls alone", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
 			return until(slices.DeleteFunc(all, func(x convo.Exchange) bool { return x.First != x.Last }), s, g.Target)
-		}), `never drops or clears a tool exchange`},
+		}), `never drops, clears or rewrites a tool exchange`},
 		{"drops the oldest, then the newest first", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
 			if len(all) > 1 {
 				slices.Reverse(all[1:])
 			}
 			return until(all, s, g.Target)
-		}), `drops the newest exchanges first (case "many turns", goal "tight")`},
+		}), `drops the newest exchanges first (case "exchanges of many sizes")`},
 		{"due from the first message on", trigger{truncated, func(s convo.Status) bool { return s.Entries > 0 }}, `is due for a conversation of one short message`},
 		{"always due", trigger{truncated, func(convo.Status) bool { return true }}, `is due for an empty conversation`},
 	}

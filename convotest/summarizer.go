@@ -1,10 +1,12 @@
 package convotest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,10 +32,20 @@ func TestSummarizer(t testing.TB, s convo.Summarizer) {
 //   - Summarize returns within a minute, and soon after its ctx has ended.
 //   - It does not panic, and does not end the goroutine that it is called on.
 //   - Several goroutines may call it at once. Run the test with -race.
-//   - It may fail, but not for every request.
-//   - It is of use: what it returns depends on the request, is not the previous
-//     summary, and not its instructions. So let a model that stands in for yours
-//     answer with something of the prompt, as [Echo] does.
+//   - It may fail, but not for every request, nor for every one with a previous
+//     summary.
+//   - It is of use: what it returns is neither the same for every request, nor the
+//     previous summary as it was, nor the text of the prompt around the transcript.
+//     It keeps something: of all names in the messages of the requests it names one
+//     at least once, of all numbers one, and one name or number of the previous
+//     summaries. In the requests of this package, these are few and said plainly.
+//
+// A model that you let stand in for yours must answer with something of its prompt,
+// too, as [Answer] does:
+//
+//	model := func(ctx context.Context, prompt string) (string, error) {
+//		return convotest.Answer(prompt), ctx.Err()
+//	}
 //
 // The requests are made by a [convo.History]: short and long ones, with tool
 // calls, with texts that imitate tags, in Chinese, and with and without a
@@ -54,18 +66,25 @@ func CheckSummarizer(s convo.Summarizer) error {
 }
 
 // How a summarizer can break a rule.
-const (
-	ruleText     = "returns a blank text"
-	ruleLength   = "returns a text longer than MaxTokens"
-	ruleStop     = "returns an unfinished text without an error"
-	ruleUsage    = "reports a negative usage figure"
-	ruleMessages = "changes the messages of the request"
-	ruleEachTime = "fails for every request"
-	ruleConstant = "returns the same text for every request"
-	rulePrevious = "returns the previous summary unchanged"
-	ruleRepeats  = "returns its instructions instead of a summary"
-	ruleAtOnce   = "breaks a rule when several goroutines call it: "
+var (
+	ruleText     = rule{"returns a blank text", "return an error if the model wrote nothing"}
+	ruleLength   = rule{"returns a text longer than MaxTokens", "bound the model's output, and return an error for what is longer as Count counts it"}
+	ruleStop     = rule{"returns an unfinished text without an error", "return an error unless Stop is StopDone"}
+	ruleUsage    = rule{"reports a negative usage figure", "leave at 0 what the provider does not report"}
+	ruleMessages = rule{"changes the messages of the request", "copy what you change, with its parts"}
+	ruleEachTime = rule{"fails for every request", "if it calls a model, let a stand-in answer, such as Answer"}
+	ruleConstant = rule{"returns the same text for every request", remedyKept}
+	rulePrevious = rule{"returns the previous summary unchanged", "add what the messages say; SummaryRequest.Prompt asks a model for that"}
+	ruleRepeats  = rule{"returns text of the prompt around the transcript instead of a summary", "return what the model answers, and let a stand-in for it answer as Answer does"}
+	ruleForgets  = rule{"keeps nothing of the previous summary", "send SummaryRequest.Prompt, which holds it, or begin with SummaryRequest.Previous: what it says is nowhere else"}
+	ruleNothing  = rule{"keeps nothing of what the messages say", remedyKept}
+	ruleNames    = rule{"keeps no name that the messages hold", "leave names as they are, since the conversation goes on with them"}
+	ruleNumbers  = rule{"keeps no number that the messages hold", "leave numbers as they are, since the conversation goes on with them"}
+	ruleUpdate   = rule{"fails for every request with a previous summary", "summarise those too: after the first summary, each request has one"}
 )
+
+// remedyKept is the remedy for what has nothing to do with the messages.
+const remedyKept = "send SummaryRequest.Prompt, which holds the messages, or read SummaryRequest.Messages; a stand-in for a model answers with something of its prompt, as Answer does"
 
 // A summary is the result of a call of Summarize.
 type summary struct {
@@ -75,60 +94,138 @@ type summary struct {
 
 type summarizerCheck struct {
 	findings
-	s convo.Summarizer
+	s     convo.Summarizer
+	stuck bool // a call did not return, so the check must stop
 }
 
 func (c *summarizerCheck) all(reqs []request) {
 	for _, r := range reqs[:2] {
 		end := stop(func(ctx context.Context) summary { return c.ask(ctx, cloneRequest(r.SummaryRequest)) })
-		if end.rule != "" {
+		if end.isBad() {
 			c.add(end.rule, end.where(r.place())...)
 		}
 		if end.isStuck() {
 			return
 		}
 	}
-	var failure error
-	good := 0
-	texts := map[string]bool{}
-	previous, unchanged := 0, 0 // requests with a previous summary, and those that got it back
+	var failure, noUpdate error
+	var got answers
 	for _, r := range reqs {
-		text, broken, err := c.try(r)
-		for _, end := range broken {
-			c.add(end.rule, end.where(r.place())...)
-			if end.isStuck() {
+		err := c.askOnce(r, &got)
+		if c.stuck {
+			return
+		}
+		failure = cmp.Or(failure, err)
+		if r.Previous != "" {
+			noUpdate = cmp.Or(noUpdate, err)
+		}
+	}
+	if len(got.all) > 0 && !got.has(updates) { // a model may be down for a while
+		for _, r := range slices.Repeat(reqs, 4) {
+			if r.Previous == "" {
+				continue
+			}
+			if _ = c.askOnce(r, &got); c.stuck {
 				return
 			}
 		}
-		switch {
-		case err == nil:
-			good++
-			texts[text] = true
-			if r.Previous != "" {
-				previous++
-				if text == strings.TrimSpace(r.Previous) {
-					unchanged++
-				}
-			}
-			if strings.Contains(text, instructionOf(r)) {
-				c.add(ruleRepeats, r.place())
-			}
-		case failure == nil:
-			failure = err
-		}
 	}
-	if good > 2 && len(texts) == 1 {
-		c.add(ruleConstant)
-	}
-	if previous > 1 && unchanged == previous {
-		c.add(rulePrevious)
-	}
-	if good == 0 && failure != nil {
+	switch {
+	case len(got.all) == 0 && failure != nil:
 		c.add(ruleEachTime, fmt.Sprintf("%.300q", failure))
+	case len(got.all) > 2 && got.isConstant():
+		c.add(ruleConstant, fmt.Sprintf("%.60q", got.all[0].text))
+	default:
+		c.kept(got)
+		if len(got.all) > 0 && !got.has(updates) && noUpdate != nil {
+			c.add(ruleUpdate, fmt.Sprintf("%.300q", noUpdate))
+		}
 	}
 	if len(c.list) == 0 {
 		c.atOnce(reqs)
 	}
+}
+
+// askOnce makes one call, and adds its text to got. It returns the error of the call.
+func (c *summarizerCheck) askOnce(r request, got *answers) error {
+	text, broken, err := c.try(r)
+	for _, end := range broken {
+		c.add(end.rule, end.where(r.place())...)
+		c.stuck = c.stuck || end.isStuck()
+	}
+	if err != nil || len(broken) > 0 {
+		return err
+	}
+	got.all = append(got.all, answer{r, text})
+	for _, frame := range framesOf(r) {
+		if strings.Contains(text, frame) {
+			c.add(ruleRepeats, r.place(), fmt.Sprintf("%q", frame))
+		}
+	}
+	return nil
+}
+
+// kept checks that something of what was to be summarised is left in the texts. Of
+// the names and numbers in twelve requests, a summary of use holds one.
+func (c *summarizerCheck) kept(got answers) {
+	if prev := got.where(updates); len(prev) > 1 && !slices.ContainsFunc(prev, func(a answer) bool { return a.text != strings.TrimSpace(a.Previous) }) {
+		c.add(rulePrevious)
+		return
+	}
+	lost := func(ask func(request) bool, facts ...string) (bool, []string) {
+		asked := got.where(ask)
+		if len(asked) == 0 || slices.ContainsFunc(asked, func(a answer) bool { return holdsAny(a.text, facts) }) {
+			return false, nil
+		}
+		return true, []string{asked[0].place(), fmt.Sprintf("which holds %q", facts)}
+	}
+	if is, where := lost(updates, earlierName, earlierNumber); is {
+		c.add(ruleForgets, where...)
+	}
+	names, where := lost(request.tells, factName)
+	numbers, _ := lost(request.tells, factNumber)
+	switch {
+	case names && numbers:
+		c.add(ruleNothing, where[0], fmt.Sprintf("which holds %q", []string{factName, factNumber}))
+	case names:
+		c.add(ruleNames, where...)
+	case numbers:
+		_, where := lost(request.tells, factNumber)
+		c.add(ruleNumbers, where...)
+	}
+}
+
+// holdsAny reports whether a text holds one of the facts, in whatever case, and with
+// or without a comma after the thousands.
+func holdsAny(text string, facts []string) bool {
+	text = strings.ToLower(strings.ReplaceAll(text, ",", ""))
+	return slices.ContainsFunc(facts, func(fact string) bool { return strings.Contains(text, strings.ToLower(fact)) })
+}
+
+// answers are the texts that a summarizer returned.
+type answers struct{ all []answer }
+
+// An answer is one of them, with its request.
+type answer struct {
+	request
+	text string
+}
+
+// where returns the answers to some of the requests.
+func (a *answers) where(ask func(request) bool) (some []answer) {
+	for _, one := range a.all {
+		if ask(one.request) {
+			some = append(some, one)
+		}
+	}
+	return some
+}
+
+func (a *answers) has(ask func(request) bool) bool { return len(a.where(ask)) > 0 }
+
+// isConstant reports whether all answers are the same.
+func (a *answers) isConstant() bool {
+	return !slices.ContainsFunc(a.all, func(one answer) bool { return one.text != a.all[0].text })
 }
 
 func (c *summarizerCheck) ask(ctx context.Context, req convo.SummaryRequest) summary {
@@ -136,14 +233,18 @@ func (c *summarizerCheck) ask(ctx context.Context, req convo.SummaryRequest) sum
 	return summary{sum, err}
 }
 
-// instructionOf returns the beginning of the instruction of a request.
-func instructionOf(r request) string { return r.Instruction[:min(len(r.Instruction), 60)] }
+// framesOf returns texts that stand in the prompts of a request around what is to
+// be summarised.
+func framesOf(r request) []string {
+	last := func(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }
+	return []string{r.Instruction[:min(len(r.Instruction), 60)], last(r.Instruction), last(r.Prompt)}
+}
 
 // try makes one call, and returns its text, the rules that it broke, and its error.
 func (c *summarizerCheck) try(r request) (text string, broken []ending, err error) {
 	given := cloneRequest(r.SummaryRequest)
 	got, end := finish(func(ctx context.Context) summary { return c.ask(ctx, given) })
-	if end.rule != "" {
+	if end.isBad() {
 		return "", []ending{end}, nil
 	}
 	if !reflect.DeepEqual(given.Messages, r.Messages) || !reflect.DeepEqual(given.Pinned, r.Pinned) {
@@ -179,7 +280,7 @@ func (c *summarizerCheck) atOnce(reqs []request) {
 	wg.Wait()
 	for i, r := range reqs {
 		for _, end := range broken[i] {
-			c.add(ruleAtOnce+end.rule, end.where(r.place())...)
+			c.add(rule{"breaks a rule when several goroutines call it: " + end.rule.broken, "let no two calls share what one of them changes"}, end.where(r.place())...)
 		}
 	}
 }

@@ -3,8 +3,10 @@ package convotest_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,17 +21,168 @@ import (
 
 func TestCheckSummarizer_AcceptsSummarizersThatFollowTheRules(t *testing.T) {
 	good := map[string]convo.Summarizer{
-		"extract":  convo.Extract{},
-		"echo":     convotest.Echo{},
-		"slow":     convotest.Slow{For: time.Second, With: convotest.Echo{}},
-		"flaky":    &convotest.Flaky{With: convotest.Echo{}},
-		"recorder": &convotest.Recorder{With: convo.Extract{}},
+		"extract":                         convo.Extract{},
+		"echo":                            convotest.Echo{},
+		"slow":                            convotest.Slow{For: time.Second, With: convotest.Echo{}},
+		"flaky":                           &convotest.Flaky{With: convotest.Echo{}},
+		"recorder":                        &convotest.Recorder{With: convo.Extract{}},
+		"a model that is sent the prompt": function(func(r convo.SummaryRequest) string { return convotest.Answer(r.Prompt) }),
+		"a model that shouts": function(func(r convo.SummaryRequest) string {
+			return echo(convo.SummaryRequest{Previous: strings.ToUpper(convotest.Answer(r.Prompt)), MaxTokens: r.MaxTokens})
+		}),
+		"a model that goes on from Sent": function(func(r convo.SummaryRequest) string {
+			if r.Sent == nil {
+				return convotest.Answer(r.Prompt)
+			}
+			return echo(convo.SummaryRequest{Previous: r.Previous, Messages: r.Sent.Messages(), MaxTokens: r.MaxTokens, Count: r.Count})
+		}),
+		"a model that forgets most": function(func(r convo.SummaryRequest) string {
+			rnd := rand.New(rand.NewPCG(uint64(len(r.Prompt)), 5))
+			words := slices.DeleteFunc(strings.Fields(convotest.Answer(r.Prompt)), func(string) bool { return rnd.IntN(3) > 0 })
+			return "They spoke. " + strings.Join(words, " ")
+		}),
+		"a model that is down half the time":               &convotest.Flaky{First: 9, With: convotest.Echo{}},
+		"a model that is down at each update but the last": failsAtUpdates(4),
+		"a model that writes figures with commas": function(func(r convo.SummaryRequest) string {
+			return strings.NewReplacer("4719", "4,719", "2957", "2,957").Replace(echo(r))
+		}),
+		"first sentences": function(func(r convo.SummaryRequest) string {
+			short := r
+			short.Messages = nil
+			for _, m := range r.Messages {
+				first, _, _ := strings.Cut(m.Text(), ".")
+				short.Messages = append(short.Messages, convo.User(first))
+			}
+			return echo(short)
+		}),
+		"what the user said last": function(func(r convo.SummaryRequest) string {
+			short := r
+			short.Messages = nil
+			for _, m := range r.Messages {
+				if m.Role == convo.RoleUser && m.Text() != "" {
+					short.Messages = []convo.Message{m}
+				}
+			}
+			return echo(short)
+		}),
+		"a list of names and figures": function(func(r convo.SummaryRequest) string {
+			short := r
+			short.Messages = nil
+			for _, word := range regexp.MustCompile(`[A-Z]\w+|\d+`).FindAllString(fmt.Sprint(echo(convo.SummaryRequest{Messages: r.Messages})), -1) {
+				short.Messages = append(short.Messages, convo.User(word))
+			}
+			return echo(short)
+		}),
 	}
 	for name, s := range good {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { convotest.TestSummarizer(t, s) })
 		})
 	}
+}
+
+// function returns a summarizer that writes what f returns.
+func function(f func(convo.SummaryRequest) string) convo.Summarizer {
+	return convo.SummarizerFunc(func(ctx context.Context, r convo.SummaryRequest) (convo.Summary, error) {
+		return convo.Summary{Text: f(r)}, ctx.Err()
+	})
+}
+
+// echo returns what Echo writes.
+func echo(r convo.SummaryRequest) string {
+	sum, _ := convotest.Echo{}.Summarize(context.Background(), r)
+	return sum.Text
+}
+
+// failsAtUpdates returns a summarizer that fails so many requests with a previous
+// summary.
+func failsAtUpdates(n int) convo.Summarizer {
+	var calls atomic.Int64
+	return convo.SummarizerFunc(func(ctx context.Context, r convo.SummaryRequest) (convo.Summary, error) {
+		if r.Previous != "" && calls.Add(1) <= int64(n) {
+			return convo.Summary{}, convotest.ErrFake
+		}
+		return convotest.Echo{}.Summarize(ctx, r)
+	})
+}
+
+// Summarizers that follow every rule of the interface and are of no use.
+func TestCheckSummarizer_FailsUselessSummarizers(t *testing.T) {
+	type req = convo.SummaryRequest
+	without := func(pattern string) convo.Summarizer {
+		return function(func(r req) string { return "So: " + regexp.MustCompile(pattern).ReplaceAllString(echo(r), "") })
+	}
+	// limited cuts a text as who takes a token for four bytes.
+	limited := func(r req, text string) string { return strings.ToValidUTF8(text[:min(len(text), 4*r.MaxTokens)], "") }
+	tests := []struct {
+		name string
+		s    convo.Summarizer
+		want string
+	}{
+		{"ignores the previous summary", function(func(r req) string { r.Previous = ""; return echo(r) }),
+			`keeps nothing of the previous summary (request "previous summary", which holds ["Zimmerwald" "2957"]); send SummaryRequest.Prompt, which holds it`},
+		{"asks a model for the messages alone", function(func(r req) string {
+			_, transcript, _ := strings.Cut(r.Prompt, "\n<transcript")
+			return convotest.Answer(fmt.Sprintf("Write at most %d tokens.\n\n<transcript", r.MaxTokens) + transcript)
+		}), `keeps nothing of the previous summary`},
+		{"counts", function(func(r req) string { return fmt.Sprintf("%d messages, %d bytes", len(r.Messages), len(r.Prompt)) }),
+			`keeps nothing of what the messages say (request "short", which holds ["Ravenholt" "4719"]); send SummaryRequest.Prompt, which holds the messages`},
+		{"numbers its summaries", &numbering{}, `keeps nothing of what the messages say`},
+		{"keeps the previous summary alone", function(func(r req) string {
+			return "So far: " + limited(req{MaxTokens: r.MaxTokens / 2}, r.Previous) + fmt.Sprint(len(r.Messages))
+		}),
+			`keeps nothing of what the messages say`},
+		{"reads the pinned messages alone", function(func(r req) string {
+			return echo(req{Previous: r.Previous, Messages: append(r.Pinned, convo.User(fmt.Sprint(len(r.Messages)))), MaxTokens: r.MaxTokens})
+		}), `keeps nothing of what the messages say`},
+		{"loses numbers", without(`\d+`), `keeps no number that the messages hold (request "short", which holds ["4719"]); leave numbers as they are`},
+		{"loses names", without(`[A-Z]\w+`), `keeps no name that the messages hold (request "short", which holds ["Ravenholt"]); leave names as they are`},
+		{"loses names and numbers", without(`[A-Z]\w+|\d+`), `keeps nothing of what the messages say`},
+		{"answers with the prompt", function(func(r req) string { return limited(r, r.Prompt) }),
+			`returns text of the prompt around the transcript instead of a summary (request "short", "The older part of a conversation`},
+		{"answers with the end of the prompt", function(func(r req) string { return r.Prompt[max(len(r.Prompt)-2*r.MaxTokens, 0):] }),
+			`returns text of the prompt around the transcript instead of a summary (request "short", "Now write the summary.")`},
+		{"answers with the instruction", function(func(r req) string {
+			return r.Instruction[len(r.Instruction)-90:] + echo(req{Messages: r.Messages, MaxTokens: r.MaxTokens / 2})
+		}),
+			`returns text of the prompt around the transcript instead of a summary (request "short", "Summarise the conversation above`},
+		{"takes four bytes for a token", function(func(r req) string {
+			var said []string
+			for _, m := range r.Messages {
+				said = append(said, m.Text())
+			}
+			return limited(r, "So: "+r.Previous+strings.Join(said, " "))
+		}), `returns a text longer than MaxTokens (request "long, with tool calls", `},
+		{"as long whatever is asked for", function(func(r req) string { r.MaxTokens = 400; return echo(r) }), `returns a text longer than MaxTokens (request "few tokens", `},
+		{"listens to ctx half a minute late", convo.SummarizerFunc(func(ctx context.Context, r req) (convo.Summary, error) {
+			time.Sleep(30 * time.Second)
+			return convo.Summary{Text: echo(r)}, ctx.Err()
+		}), `does not return after ctx has ended (request "short", ctx had ended before the call); pass ctx on`},
+		{"an empty text each time there is a previous summary", function(func(r req) string {
+			if r.Previous != "" {
+				return ""
+			}
+			return echo(r)
+		}), `returns a blank text (request "previous summary")`},
+		{"fails at each update", failsAtUpdates(1 << 30), `fails for every request with a previous summary ("convotest: fake summarizer failed"); summarise those too`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				err := convotest.CheckSummarizer(tt.s)
+				time.Sleep(time.Minute) // until calls that were left behind have returned
+				require.Error(t, err)
+				require.Regexp(t, `(?m)^summarizer: `+regexp.QuoteMeta(tt.want), err.Error())
+			})
+		})
+	}
+}
+
+// A numbering summarizer writes another text each time, whatever it is asked.
+type numbering struct{ n atomic.Int64 }
+
+func (s *numbering) Summarize(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
+	return convo.Summary{Text: fmt.Sprintf("This is summary number %d.", s.n.Add(1))}, ctx.Err()
 }
 
 func TestCheckSummarizer_NamesTheBrokenRule(t *testing.T) {
@@ -102,7 +255,7 @@ func TestCheckSummarizer_NamesTheBrokenRule(t *testing.T) {
 		}), `returns the previous summary unchanged`},
 		{"repeats the prompt", convo.SummarizerFunc(func(_ context.Context, r req) (convo.Summary, error) {
 			return convo.Summary{Text: r.Prompt[:min(len(r.Prompt), r.MaxTokens)]}, nil
-		}), `returns its instructions instead of a summary (request "short")`},
+		}), `returns text of the prompt around the transcript instead of a summary (request "short", `},
 		{"not for several", convo.SummarizerFunc(func(ctx context.Context, r req) (convo.Summary, error) {
 			defer inside.Add(-1)
 			if inside.Add(1) > 1 {

@@ -10,14 +10,17 @@ import (
 )
 
 // How a strategy can break a rule in a History.
-const (
-	ruleRefused = "makes an edit that a History refuses"
-	ruleView    = "leaves a conversation that is out of order"
-	ruleFloor   = "removes or changes something of the floor"
-	ruleOutcome = "ends with an unknown outcome"
-	ruleFits    = "leaves a request that is too long, without an error"
-	ruleChanged = "changes the conversation although no edit was applied"
+var (
+	ruleRefused = rule{"makes an edit that a History refuses", "decide by the snapshot of this call, and keep nothing of the calls before"}
+	ruleView    = rule{"leaves a conversation that is out of order", theirFault}
+	ruleFloor   = rule{"removes or changes something of the floor", theirFault}
+	ruleOutcome = rule{"ends with an unknown outcome", theirFault}
+	ruleFits    = rule{"leaves a request that is too long, without an error", theirFault}
+	ruleChanged = rule{"changes the conversation although no edit was applied", theirFault}
 )
+
+// theirFault is the remedy for what a History should not have let happen.
+const theirFault = "the History should have refused this, so please report it as a bug of package convo"
 
 // A result is the result of a compaction.
 type result struct {
@@ -97,13 +100,13 @@ func (c *strategyCheck) inside(h *convo.History, where []string) error {
 func (c *strategyCheck) compact(h *convo.History, where []string, f func(context.Context) result) {
 	before := *h.Snapshot() // a copy that the strategy cannot change
 	got, end := finish(f)
-	if end.rule != "" {
+	if end.isBad() {
 		c.add(end.rule, end.where(where...)...)
 		c.stuck = end.isStuck()
 		return
 	}
-	if rule, detail := reportFault(got.report, got.err); rule != "" {
-		c.add(rule, append(where, detail)...)
+	if broken, detail := reportFault(got.report, got.err); broken != (rule{}) {
+		c.add(broken, append(where, detail)...)
 		return
 	}
 	after := h.Snapshot()
@@ -128,7 +131,7 @@ func (c *strategyCheck) left(before, after *convo.Snapshot, where []string) {
 
 // reportFault returns the rule that was broken according to a report, with a
 // detail.
-func reportFault(r convo.Report, err error) (rule, detail string) {
+func reportFault(r convo.Report, err error) (broken rule, detail string) {
 	all := errors.Join(err, r.Cause)
 	if e, ok := errors.AsType[*convo.EditError](all); ok {
 		return ruleRefused, fmt.Sprintf("%.300q", e)
@@ -142,5 +145,5 @@ func reportFault(r convo.Report, err error) (rule, detail string) {
 	case !r.Fits && err == nil:
 		return ruleFits, r.Outcome.String()
 	}
-	return "", ""
+	return rule{}, ""
 }

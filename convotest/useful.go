@@ -10,18 +10,18 @@ import (
 )
 
 // How a strategy can follow the rules and be of no use.
-const (
-	ruleNever     = "never makes an edit"
-	ruleFreesNone = "makes an edit that frees nothing"
-	ruleShort     = "stops short of the target, though it can free more"
-	ruleGoesOn    = "goes on although the target is reached"
-	ruleFar       = "drops far more than the target asks for"
-	ruleNewest    = "drops the newest exchanges first"
-	ruleNewestOut = "clears the newest results first"
-	ruleReason    = "declines for one reason what it does for another"
-	ruleNeverFor  = "never makes an edit for one reason, though it does for another"
-	ruleTools     = "never drops or clears a tool exchange"
-	ruleModel     = "calls a model although Goal.NoModel forbids it"
+var (
+	ruleNever     = rule{"never makes an edit", "while Snapshot.Tokens is above Goal.Target, drop or clear something that is not floor"}
+	ruleFreesNone = rule{"makes an edit that frees nothing", "return ErrNoGain, or the zero Edit, if nothing can be freed"}
+	ruleShort     = rule{"stops short of the target, though it can free more", "go on until no more than Goal.Target is left, or nothing that can go"}
+	ruleGoesOn    = rule{"goes on although the target is reached", "return ErrNoGain, or the zero Edit, if Snapshot.Tokens is at most Goal.Target"}
+	ruleFar       = rule{"drops far more than the target asks for", "stop as soon as no more than Goal.Target is left; a strategy with a measure of its own says so with a method Due, as SlidingWindow does"}
+	ruleNewest    = rule{"drops the newest exchanges first", "of exchanges that are alike, drop the oldest first"}
+	ruleNewestOut = rule{"clears the newest results first", "of results that are alike, clear the oldest first"}
+	ruleReason    = rule{"declines for one reason what it does for another", "make an edit whatever Goal.Reason is"}
+	ruleNeverFor  = rule{"never makes an edit for one reason, though it does for another", "make an edit whatever Goal.Reason is"}
+	ruleTools     = rule{"never drops, clears or rewrites a tool exchange", "drop or clear those as well, for most of a long conversation can be in them"}
+	ruleModel     = rule{"calls a model although Goal.NoModel forbids it", "return Goal.NoModel as the error; if no model was called, say so with Work: &Work{}"}
 )
 
 // watchKey is the key of the ctx value that counts calls of the fakes.
@@ -58,21 +58,18 @@ func (c *strategyCheck) model(g convo.Goal, got planned, calls int64, where []st
 // useful checks whether an edit that leaves next of s does what the goal asks for.
 func (c *strategyCheck) useful(s, next *convo.Snapshot, e convo.Edit, g goal, where []string) {
 	where = slices.Clip(where)
-	if isNewestFirst(s, func(x convo.Exchange) (is, can bool) { return slices.Contains(e.Drop, x.First), true }) {
-		c.add(ruleNewest, where...)
-	}
-	if isNewestFirst(s, func(x convo.Exchange) (is, can bool) { return clearsIn(s, e, x) }) {
-		c.add(ruleNewestOut, where...)
-	}
 	if g.Reason == convo.ReasonTrigger || g.MinFree > s.Tokens() || linkFailed(e) {
 		return // the strategy decides itself how far to go, or would have gone further
 	}
-	if e.Summary == nil && len(e.Drop) > 0 && g.Target >= s.Tokens()/2 && next.Tokens() < g.Target/2 && !c.hasOwnMeasure() {
-		c.add(ruleFar, append(where, fmt.Sprintf("%d tokens are left, and may be %d", next.Tokens(), g.Target))...)
+	if e.Summary == nil && len(e.Drop) > 0 && g.Target >= s.Tokens()/2 && kept(s) < g.Target/2 {
+		c.loose++
+		if next.Tokens() < g.Target/2 {
+			c.far = append(c.far, append(where, fmt.Sprintf("%d tokens are left, and may be %d", next.Tokens(), g.Target)))
+		}
 	}
 	own := *next
 	got, end := finish(c.plan(&own, g.Goal))
-	if end.rule != "" || got.err != nil || isZero(got.edit) {
+	if end.isBad() || got.err != nil || isZero(got.edit) {
 		return
 	}
 	again, err := next.With(got.edit)
@@ -88,6 +85,17 @@ func (c *strategyCheck) useful(s, next *convo.Snapshot, e convo.Edit, g goal, wh
 	default:
 		c.add(ruleGoesOn, append(where, fmt.Sprintf("%d tokens are left, the target is %d", next.Tokens(), g.Target))...)
 	}
+}
+
+// kept returns the tokens of what no edit without a summary can free.
+func kept(s *convo.Snapshot) int {
+	n := s.Tokens()
+	for x := range s.Exchanges() {
+		if !x.Floor {
+			n -= x.Tokens
+		}
+	}
+	return n
 }
 
 // refuses reports whether a strategy made no edit for a goal. In the background it
@@ -111,30 +119,75 @@ func (c *strategyCheck) hasOwnMeasure() bool {
 	due, end := finish(func(context.Context) bool {
 		return t.Due(convo.Status{Entries: 1 << 20, Turns: 1 << 20, Tokens: 1 << 30, Upper: 1 << 30, Appended: 1 << 30})
 	})
-	return end.rule == "" && due
+	return !end.isBad() && due
 }
 
-// isNewestFirst reports whether, of the exchanges outside the floor that can be
-// touched, the newest are, and several older ones are not. The oldest may be
-// touched too.
-func isNewestFirst(s *convo.Snapshot, touch func(convo.Exchange) (is, can bool)) bool {
-	touched, left, oldest, mixed := 0, 0, 0, false
-	for x := range s.Exchanges() {
-		if x.Floor {
+// order checks that the strategy does not take the newest first, in a conversation
+// where what is new is neither larger nor smaller, nor of another kind, than what
+// is old. A strategy that takes the newest first does so whatever the target is.
+func (c *strategyCheck) order() error {
+	h, err := mixed().history(convo.Options{})
+	if err != nil {
+		return err
+	}
+	s := h.Snapshot()
+	newest, other := map[rule]bool{}, map[rule]bool{}
+	for _, target := range []int{s.Tokens() * 7 / 8, s.Tokens() * 3 / 4, s.Tokens() / 2} {
+		own := *s
+		got, end := finish(c.plan(&own, convo.Goal{Target: target, MinFree: 1, Reason: convo.ReasonHigh, Count: convo.Heuristic{}.CountTokens}))
+		if end.isBad() {
+			c.add(end.rule, end.where(fmt.Sprintf("case %q", mixed().name))...)
+			c.stuck = end.isStuck()
+			return nil
+		}
+		if got.err != nil || isZero(got.edit) {
 			continue
 		}
-		switch is, can := touch(x); {
-		case !can:
-		case is && touched+left+oldest == 0:
-			oldest = 1
-		case is:
-			touched++
-		default:
-			left++
-			mixed = mixed || touched > 0
+		for r, touch := range map[rule]func(convo.Exchange) (is, can bool){
+			ruleNewest:    func(x convo.Exchange) (is, can bool) { return slices.Contains(got.edit.Drop, x.First), true },
+			ruleNewestOut: func(x convo.Exchange) (is, can bool) { return clearsIn(s, got.edit, x) },
+		} {
+			a, b := whichFirst(s, touch)
+			newest[r], other[r] = newest[r] || a, other[r] || b
 		}
 	}
-	return touched > 1+oldest && left > 1+oldest && !mixed
+	for _, r := range []rule{ruleNewest, ruleNewestOut} {
+		if newest[r] && !other[r] {
+			c.add(r, fmt.Sprintf("case %q", mixed().name))
+		}
+	}
+	return nil
+}
+
+// whichFirst compares exchanges outside the floor that are of one kind and of like
+// size. It reports whether, of some kind and size, the newest are touched and older
+// ones are not, at least two of each; and whether, of some kind and size, one is
+// touched and a newer one is not. The oldest of each kind and size tells nothing.
+func whichFirst(s *convo.Snapshot, touch func(convo.Exchange) (is, can bool)) (newest, other bool) {
+	type like struct {
+		role  convo.Role
+		calls bool
+		large bool
+	}
+	groups := make(map[like][]bool) // what is touched, oldest first
+	for x := range s.Exchanges() {
+		first, _ := s.Find(x.First)
+		if is, can := touch(x); can && !x.Floor {
+			of := like{first.Message.Role, x.First != x.Last, x.Tokens > mixedLarge}
+			groups[of] = append(groups[of], is)
+		}
+	}
+	for _, all := range groups {
+		all = all[1:]
+		switch first := slices.Index(all, true); {
+		case first < 0:
+		case slices.Contains(all[first:], false):
+			other = true
+		case first > 1 && len(all)-first > 1:
+			newest = true
+		}
+	}
+	return newest, other
 }
 
 // clearsIn reports whether an edit clears a result of an exchange, and whether
@@ -181,8 +234,10 @@ func (c *strategyCheck) refused(conv string, u *use) {
 	}
 }
 
-// never checks that an edit was made for each of the goals that another is like, in
-// one case at least, and one of a tool exchange. A model may be down for a while.
+// never checks what takes more than one case to tell: that an edit was made for each
+// of the goals that another is like, in one case at least, since a model may be down
+// for a while; that one was made of a tool exchange; and that most edits for a loose
+// target leave what they may.
 func (c *strategyCheck) never() {
 	for _, name := range mustWork {
 		if where := c.refusals[name]; where != nil && !c.worked[name] {
@@ -192,6 +247,10 @@ func (c *strategyCheck) never() {
 	if c.edits > 0 && !c.tools {
 		c.add(ruleTools)
 	}
+	// One that drops whole turns, or half of what there is, goes far now and then.
+	if len(c.far) > c.loose/2 && !c.hasOwnMeasure() {
+		c.add(ruleFar, c.far[0]...)
+	}
 }
 
 // made notes an edit of s that was made for a goal.
@@ -200,9 +259,9 @@ func (c *strategyCheck) made(s *convo.Snapshot, e convo.Edit, goal string) {
 		c.worked = make(map[string]bool)
 	}
 	c.worked[goal] = true
-	c.tools = c.tools || len(e.Clear) > 0 || slices.ContainsFunc(e.Drop, func(id convo.ID) bool {
+	c.tools = c.tools || len(e.Clear) > 0 || slices.ContainsFunc(append(rewritten(e), e.Drop...), func(id convo.ID) bool {
 		entry, _ := s.Find(id)
-		return len(entry.Message.ToolCalls()) > 0
+		return len(entry.Message.ToolCalls())+len(entry.Message.ToolResults()) > 0
 	})
 }
 

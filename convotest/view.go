@@ -12,7 +12,7 @@ import (
 
 // An entryFault is a rule that an edit breaks, and the entry at fault.
 type entryFault struct {
-	rule string
+	rule rule
 	id   convo.ID
 }
 
@@ -86,7 +86,10 @@ func entryFaults(s *convo.Snapshot, e convo.Edit) (wrong []entryFault) {
 	for _, id := range e.Drop {
 		named[id] = true
 	}
-	const unknown = "names an entry that the snapshot does not hold"
+	unknown := rule{"names an entry that the snapshot does not hold", "take the IDs from Snapshot.All or Snapshot.Exchanges of the snapshot that Compact is given"}
+	floor := func(what string) rule {
+		return rule{what, "leave alone every exchange whose Exchange.Floor is true"}
+	}
 	for _, id := range e.Drop {
 		x := of[id]
 		if x == nil {
@@ -94,10 +97,10 @@ func entryFaults(s *convo.Snapshot, e convo.Edit) (wrong []entryFault) {
 			continue
 		}
 		if x.floor != "" {
-			wrong = append(wrong, entryFault{"drops " + x.floor, id})
+			wrong = append(wrong, entryFault{floor("drops " + x.floor), id})
 		}
 		if slices.ContainsFunc(x.ids, func(id convo.ID) bool { return !named[id] }) {
-			wrong = append(wrong, entryFault{"drops part of an exchange", id})
+			wrong = append(wrong, entryFault{rule{"drops part of an exchange", "drop all that Exchange.IDs returns, or none of it"}, id})
 		}
 	}
 	for _, c := range e.Clear {
@@ -107,12 +110,26 @@ func entryFaults(s *convo.Snapshot, e convo.Edit) (wrong []entryFault) {
 			continue
 		}
 		if x.floor != "" {
-			wrong = append(wrong, entryFault{"clears " + x.floor, c.ID})
+			wrong = append(wrong, entryFault{floor("clears " + x.floor), c.ID})
 		}
 		entry, _ := s.Find(c.ID)
 		if !slices.ContainsFunc(entry.Message.ToolResults(), func(r convo.ToolResult) bool { return c.CallID == "" || c.CallID == r.CallID }) {
-			wrong = append(wrong, entryFault{"clears a result that the entry does not hold", c.ID})
+			wrong = append(wrong, entryFault{rule{"clears a result that the entry does not hold", "set Clear.CallID to that of a result in the entry, or leave it empty to clear all"}, c.ID})
 		}
+	}
+	seen := make(map[convo.ID]bool)
+	for _, r := range e.Rewrite {
+		switch x := of[r.ID]; {
+		case x == nil:
+			wrong = append(wrong, entryFault{unknown, r.ID})
+		case x.floor != "":
+			wrong = append(wrong, entryFault{floor("rewrites " + x.floor), r.ID})
+		case seen[r.ID]:
+			wrong = append(wrong, entryFault{rule{"rewrites an entry twice", "name each entry once in Edit.Rewrite"}, r.ID})
+		case !named[r.ID] && slices.ContainsFunc(e.Clear, func(c convo.Clear) bool { return c.ID == r.ID }):
+			wrong = append(wrong, entryFault{rule{"rewrites an entry and clears a result in it", "put what stands for the result into Rewrite.Parts"}, r.ID})
+		}
+		seen[r.ID] = true
 	}
 	return wrong
 }

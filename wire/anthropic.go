@@ -44,8 +44,9 @@ type Anthropic struct {
 	// model that made it. If Model is empty, thinking of any model is sent.
 	Model string
 
-	Cache    bool // set cache marks: at most one on the system text and two on messages
-	UserLast bool // the model wants a user message at the end, as models since 4.6 do
+	SystemSummary bool // send the summary as the last system block; see the package documentation
+	Cache         bool // set cache marks: at most one on the system text, before the summary, and two on messages
+	UserLast      bool // the model wants a user message at the end, as models since 4.6 do
 }
 
 const anthropicFormat = "anthropic"
@@ -55,7 +56,7 @@ var anthropicNames = &names{"system", "messages"}
 // Encode returns the request for a snapshot. If the conversation holds only
 // system text, the request gets a marker as its message.
 func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) {
-	p, err := project(s, profile{format: anthropicFormat, model: f.Model, ids: anthropicIDs})
+	p, err := project(s, profile{format: anthropicFormat, model: f.Model, ids: anthropicIDs, systemSum: f.SystemSummary})
 	if err != nil {
 		return Request{}, err
 	}
@@ -70,7 +71,7 @@ func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) {
 		w.msgs = append(first.msgs, w.msgs...)
 	}
 	r := Request{NeedsTools: p.needsTools, names: anthropicNames}
-	if r.System = w.systemText(p.system, f.Cache); r.System == nil && len(w.msgs) == 0 {
+	if r.System = w.systemText(&p, f.Cache); r.System == nil && len(w.msgs) == 0 {
 		return Request{}, ErrEmpty
 	}
 	if n := len(w.msgs); n == 0 || f.UserLast && w.msgs[n-1].role == "assistant" && !w.msgs[n-1].paused {
@@ -340,9 +341,14 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
 }
 
 // systemText returns the system field, or nil if there is no system text.
-func (w *anthropicWriter) systemText(parts []convo.Part, cache bool) json.RawMessage {
+func (w *anthropicWriter) systemText(sys *projection, cache bool) json.RawMessage {
 	m := anthropicMessage{list: []byte{'['}}
-	for _, p := range parts {
+	marked := false
+	for i, p := range sys.system {
+		if i == sys.summary && cache {
+			marked = m.room > 0
+			m.setMark()
+		}
 		switch p := p.(type) {
 		case convo.Text:
 			m.text(string(p))
@@ -355,7 +361,7 @@ func (w *anthropicWriter) systemText(parts []convo.Part, cache bool) json.RawMes
 	if len(m.list) == 1 {
 		return nil
 	}
-	if cache {
+	if cache && !marked {
 		m.setMark()
 	}
 	return append(m.list, ']')

@@ -35,8 +35,12 @@ type Converse struct {
 	// that made it. If Model is empty, reasoning of any model is sent.
 	Model string
 
-	// Cache adds cachePoint blocks after the system text and in the newest two
-	// user messages.
+	// SystemSummary sends the summary as the last system block; see the package
+	// documentation.
+	SystemSummary bool
+
+	// Cache adds cachePoint blocks after the system text, but before a summary in
+	// it, and in the newest two user messages.
 	Cache bool
 
 	// ResultsAlone is for models that take nothing but results in a user
@@ -61,7 +65,7 @@ const (
 // lost, or may have lost, the reasoning that it began with: Claude refuses such
 // a request while thinking is on.
 func (f Converse) Encode(s *convo.Snapshot) (Request, error) {
-	to := profile{format: converseFormat, model: f.Model, ids: converseIDs, knows: isConverseBlock}
+	to := profile{format: converseFormat, model: f.Model, ids: converseIDs, systemSum: f.SystemSummary, knows: isConverseBlock}
 	p, err := project(s, to)
 	if err != nil {
 		return Request{}, err
@@ -86,7 +90,7 @@ func (f Converse) Encode(s *convo.Snapshot) (Request, error) {
 	if f.Cache {
 		w.marks = markedMessages(messages)
 	}
-	r := Request{System: f.system(p.system), NoThinking: startsUnthinking(messages) && to.lostThinking(s), names: converseNames}
+	r := Request{System: f.system(&p), NoThinking: startsUnthinking(messages) && to.lostThinking(s), names: converseNames}
 	r.Messages = w.messages(userLast(messages))
 	r.NeedsTools = w.needsTools
 	return r, nil
@@ -225,12 +229,19 @@ func opaqueKind(o convo.Opaque) string {
 	return kind
 }
 
-func (f Converse) system(parts []convo.Part) json.RawMessage {
-	if len(parts) == 0 {
+func (f Converse) system(sys *projection) json.RawMessage {
+	if len(sys.system) == 0 {
 		return nil
 	}
 	b := []byte{'['}
-	for _, p := range parts {
+	point := len(sys.system) // where the cachePoint is
+	if sys.summary > 0 {
+		point = sys.summary
+	}
+	for i, p := range sys.system {
+		if f.Cache && i == point {
+			b = appendElement(b, cachePoint)
+		}
 		switch p := p.(type) {
 		case convo.Text:
 			b = appendConverseText(b, string(p))
@@ -238,7 +249,7 @@ func (f Converse) system(parts []convo.Part) json.RawMessage {
 			b = appendElement(b, p.JSON)
 		}
 	}
-	if f.Cache {
+	if f.Cache && point == len(sys.system) {
 		b = appendElement(b, cachePoint)
 	}
 	return append(b, ']')

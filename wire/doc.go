@@ -18,7 +18,8 @@
 //     the request, are replaced by unique ones; the conversation keeps its own;
 //   - system text goes where the provider wants it;
 //   - reasoning and signatures are sent only in the format that they came in, and,
-//     if Model is set, only to the model that made them;
+//     if Model is set, only to the model that made them; where a provider can do
+//     without them, a field Reasoning chooses which;
 //   - opaque blocks are sent only in their own format;
 //   - tool arguments keep their bytes.
 //
@@ -26,7 +27,20 @@
 //
 // [Overheads] and [ToolTokens] hold the rules by which the providers count what
 // a request holds in addition to its text: messages, images, documents, sound and tool
-// definitions.
+// definitions. [OverheadsFor] adds which reasoning a format sends, since the rest
+// weighs nothing.
+//
+// # The summary
+//
+// A summary is sent as a user message. With the field SystemSummary of a format, it
+// is the last of the system text: a system message of its own, a developer message
+// if Developer is set, or the last block or paragraph where a provider has one place
+// for all system text. The tags around it stay as they are, so that no text can
+// forge a summary or end one early. Decode reads it as the system text that it is.
+//
+// Many models follow system text more strictly than what a user says. A summary is
+// made of what users, tools and web pages said; choose SystemSummary only if none of
+// them may write what the model must not obey.
 //
 // # Cache stability
 //

@@ -3,6 +3,9 @@ package wire_test
 import (
 	"errors"
 	"fmt"
+	"log"
+	"regexp"
+	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/wire"
@@ -107,4 +110,48 @@ func ExamplePrefixShare() {
 	// Output:
 	// 1
 	// 0.10
+}
+
+// OverheadsFor counts only the reasoning that the format sends. Chat Completions has
+// no place for any. DeepSeek gets it back in turns in which a tool was called.
+func ExampleOverheadsFor() {
+	answer := convo.Assistant("At 09:10.")
+	answer.Origin.Format = "deepseek"
+	answer.Parts = append([]convo.Part{convo.Reasoning{Text: strings.Repeat("Let me think. ", 1000)}}, answer.Parts...)
+	for _, f := range []wire.OpenAIChat{{}, {Dialect: wire.DeepSeek}, {Dialect: wire.DeepSeek, Reasoning: convo.ReplayAll}} {
+		h, err := convo.New(&convo.Options{Overheads: wire.OverheadsFor(f, "deepseek-v4")})
+		if err != nil {
+			log.Fatal(err)
+		}
+		if _, err := h.Append(convo.User("Flights?"), answer, convo.User("And back?")); err != nil {
+			log.Fatal(err)
+		}
+		req, err := f.Encode(h.Snapshot())
+		fmt.Println(h.Tokens().Tokens, "tokens,", len(req.Body()), "bytes", err)
+	}
+	// Output:
+	// 18 tokens, 132 bytes <nil>
+	// 18 tokens, 155 bytes <nil>
+	// 3827 tokens, 14155 bytes <nil>
+}
+
+// SystemSummary sends the summary with the system text, behind the cache mark, so
+// that a new summary leaves the mark where it was.
+func ExampleAnthropic_systemSummary() {
+	h, err := convo.Restore(trip(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := h.SplicePrefix(h.Snapshot(), 5, "Flights to Rome were looked up."); err != nil {
+		log.Fatal(err)
+	}
+	req, err := wire.Anthropic{SystemSummary: true, Cache: true}.Encode(h.Snapshot())
+	if err != nil {
+		log.Fatal(err)
+	}
+	key := regexp.MustCompile(`key=\\"[a-z]+\\"`) // it is random
+	fmt.Println(strings.ReplaceAll(key.ReplaceAllString(string(req.System), "key=..."), "},{", "},\n{"))
+	// Output:
+	// [{"type":"text","text":"You are a travel agent.","cache_control":{"type":"ephemeral"}},
+	// {"type":"text","text":"<summary key=...>\nWhat went before in this conversation, in short:\nFlights to Rome were looked up.\n</summary key=...>"}]
 }

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -38,6 +39,20 @@ var formats = map[string]wire.Format{
 	"gemini 3":      wire.Gemini{Model: "gemini-3-x"},
 	"converse":      wire.Converse{},
 	"converse 2":    wire.Converse{Model: "m1", ResultsAlone: true, Cache: true},
+
+	"openai chat 3": wire.OpenAIChat{SystemSummary: true},
+	"openai chat 4": wire.OpenAIChat{SystemSummary: true, Developer: true},
+	"deepseek 2":    wire.OpenAIChat{Dialect: wire.DeepSeek, Reasoning: convo.ReplayAll, SystemSummary: true},
+	"deepseek 3":    wire.OpenAIChat{Dialect: wire.DeepSeek, Reasoning: convo.ReplayNone},
+	"mistral 2":     wire.OpenAIChat{Dialect: wire.Mistral, SystemSummary: true},
+	"ollama 2":      wire.OpenAIChat{Dialect: wire.Ollama, Reasoning: convo.ReplayTools, SystemSummary: true},
+	"strict 2":      wire.OpenAIChat{Dialect: wire.StrictAlternation, SystemSummary: true},
+	"responses 4":   wire.OpenAIResponses{Reasoning: convo.ReplayTools, SystemSummary: true},
+	"responses 5":   wire.OpenAIResponses{Reasoning: convo.ReplayNone, SystemSummary: true, Developer: true},
+	"responses 6":   wire.OpenAIResponses{Plain: true, Reasoning: convo.ReplayTools},
+	"anthropic 3":   wire.Anthropic{SystemSummary: true, Cache: true},
+	"gemini 4":      wire.Gemini{SystemSummary: true},
+	"converse 3":    wire.Converse{SystemSummary: true, Cache: true},
 }
 
 var requests = flag.Int("wire.requests", 16_000, "requests that TestFormats_RandomConversationsGiveValidStableRequests encodes")
@@ -49,7 +64,7 @@ var origins = []convo.Origin{
 
 // strategies compact the random conversations.
 var strategies = []convo.CompactionStrategy{
-	convo.Truncate{}, convo.SlidingWindow{Keep: 6}, convo.ClearToolResults{KeepLast: -1, MinFreed: -1}, convo.Summarize{},
+	convo.Truncate{}, convo.When(func(s convo.Status) bool { return s.Turns > 4 }, convo.Truncate{}), convo.SlidingWindow{Keep: 6}, convo.ClearToolResults{KeepLast: -1, MinFreed: -1}, convo.Summarize{},
 	convo.Summarize{With: convotest.Echo{}, MaxTokens: 80, Window: -1},
 	convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{KeepTokens: 50}, convo.Truncate{}),
 }
@@ -61,7 +76,7 @@ func TestFormats_RandomConversationsGiveValidStableRequests(t *testing.T) {
 	names := slices.Sorted(maps.Keys(formats))
 	count := map[string]int{}
 	total, seed := 0, uint64(0)
-	var entries, reduced, assistantFirst, openCalls, stable int
+	var entries, reduced, rewritten, assistantFirst, openCalls, stable int
 	for ; total < *requests; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed(), Strategy: strategies[rng.IntN(len(strategies))]})
@@ -122,10 +137,12 @@ func TestFormats_RandomConversationsGiveValidStableRequests(t *testing.T) {
 			}
 		}
 		require.NoError(t, h.SetEphemeral())
+		rewritten += g.rewrites
 	}
-	t.Logf("%d requests of %d conversations (%v): %d reduced, %d begin with the assistant, %d with open calls, %d compared with the one before",
-		total, seed, count, reduced, assistantFirst, openCalls, stable)
+	t.Logf("%d requests of %d conversations (%v): %d reduced, %d entries rewritten, %d begin with the assistant, %d with open calls, %d compared with the one before",
+		total, seed, count, reduced, rewritten, assistantFirst, openCalls, stable)
 	assert.Positive(t, reduced)
+	assert.Positive(t, rewritten)
 	assert.Positive(t, assistantFirst)
 	assert.Positive(t, openCalls)
 	assert.Positive(t, stable)
@@ -165,10 +182,18 @@ func disturb(t *testing.T, g *generator) (changed, ephemeral bool) {
 				e.Drop = append(e.Drop, x.IDs()...)
 			}
 		}
+		for _, entry := range s.All() {
+			if entry.Message.Role != convo.RoleSystem && !entry.Pinned && g.n(8) == 0 {
+				e.Rewrite = append(e.Rewrite, convo.Rewrite{ID: entry.ID, Parts: g.rewritten(entry.Message)})
+			}
+		}
 		if g.n(2) == 0 && len(e.Drop) > 0 {
 			e.Summary = &convo.Summary{Text: "what went before"}
 		}
-		r, _ := h.Apply(s, e)
+		r, err := h.Apply(s, e)
+		_, wrong := errors.AsType[*convo.EditError](err)
+		require.False(t, wrong, "%v", err)
+		g.rewrites += len(r.Rewritten)
 		return r.Outcome == convo.OutcomeApplied, false
 	case 2:
 		require.NoError(t, h.SetEphemeral(convo.User("it is "+g.text())))
@@ -215,7 +240,7 @@ func TestDecode_SendsReasoningBackUnderALongerModelName(t *testing.T) {
 		answer string
 	}{
 		{wire.Anthropic{Model: "claude"}, `{"type":"message","role":"assistant","model":"claude-20251001","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"a"}]}`},
-		{wire.OpenAIChat{Dialect: wire.DeepSeek, Model: "deepseek-chat"}, `{"model":"deepseek-v4","choices":[{"message":{"role":"assistant","reasoning_content":"c2ln","content":"a"}}]}`},
+		{wire.OpenAIChat{Dialect: wire.DeepSeek, Model: "deepseek-chat", Reasoning: convo.ReplayAll}, `{"model":"deepseek-v4","choices":[{"message":{"role":"assistant","reasoning_content":"c2ln","content":"a"}}]}`},
 		{wire.OpenAIResponses{Model: "gpt-5"}, `{"object":"response","model":"gpt-5-2025-08-07","output":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"c2ln"},{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`},
 	} {
 		in, err := tt.f.Decode([]byte(tt.answer))

@@ -38,6 +38,8 @@ type Gemini struct {
 	// If Model is empty, those of any model are sent. Decode takes Model for the
 	// maker of answers, and of requests that name no model.
 	Model string
+
+	SystemSummary bool // send the summary as the last part of the system instruction; see the package documentation
 }
 
 const (
@@ -65,7 +67,7 @@ func geminiGeneration(model string) int {
 
 // Encode returns the request for a snapshot.
 func (f Gemini) Encode(s *convo.Snapshot) (Request, error) {
-	profile := profile{format: geminiFormat, model: f.model(), ids: geminiIDs, bare: true}
+	profile := profile{format: geminiFormat, model: f.model(), ids: geminiIDs, systemSum: f.SystemSummary, bare: true}
 	p, err := project(s, profile)
 	if err != nil {
 		return Request{}, err

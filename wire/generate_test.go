@@ -3,6 +3,7 @@ package wire_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
@@ -15,6 +16,8 @@ type generator struct {
 	rng     *rand.Rand
 	h       *convo.History
 	origins []convo.Origin
+
+	rewrites int // how many entries were rewritten
 }
 
 func (g *generator) n(n int) int { return g.rng.IntN(n) }
@@ -122,6 +125,39 @@ func (g *generator) result(c convo.ToolCall) convo.Message {
 		r.Parts = append(r.Parts, g.media())
 	}
 	return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{r}}
+}
+
+// rewritten returns other parts for a message: texts and media are changed or left
+// out, and so is reasoning. Something remains, and the calls do.
+func (g *generator) rewritten(m convo.Message) (parts []convo.Part) {
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case convo.ToolCall:
+			parts = append(parts, p)
+		case convo.ToolResult:
+			if g.n(2) == 0 {
+				p.Parts = []convo.Part{convo.Text(g.text())}
+			} else if g.n(3) == 0 {
+				p.Parts = nil
+			}
+			parts = append(parts, p)
+		case convo.Text:
+			if g.n(3) > 0 {
+				parts = append(parts, convo.Text(g.text()))
+			}
+		default:
+			if g.n(2) == 0 {
+				parts = append(parts, p)
+			}
+		}
+	}
+	if m.Role != convo.RoleTool && len(m.ToolCalls()) == 0 {
+		parts = append(parts, convo.Text("rewritten"))
+	}
+	if m.Role != convo.RoleTool && g.n(4) == 0 {
+		parts = slices.Insert(parts, 0, convo.Part(convo.Text(g.text())))
+	}
+	return parts
 }
 
 // step appends one or more messages. If the History refuses them, nothing

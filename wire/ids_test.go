@@ -187,9 +187,15 @@ func checkArguments(t *testing.T, arguments string) {
 		if strings.TrimSpace(stored) == "" {
 			want = "{}"
 		}
+		// Where a provider takes arguments as an object and not as text, the white
+		// space around a valid one is lost: to keep it, Encode would have to send the
+		// object inside of another, which the model would take for its own call.
 		sent := got[0].Arguments
-		if got[0].Valid() { // white space around an object is no part of it
-			want, sent = strings.TrimSpace(want), strings.TrimSpace(sent)
+		switch strings.Fields(name)[0] {
+		case "ollama", "anthropic", "gemini", "converse":
+			if got[0].Valid() {
+				want, sent = strings.TrimSpace(want), strings.TrimSpace(sent)
+			}
 		}
 		require.Equal(t, want, sent, name)
 		require.Equal(t, convo.ToolCall{Arguments: want}.Valid(), got[0].Valid(), name)
@@ -200,7 +206,7 @@ func checkArguments(t *testing.T, arguments string) {
 }
 
 func TestArguments_ComeBackAsTheyWere(t *testing.T) {
-	for _, arguments := range append(oddArguments, "", " \n", "{}", `{"n": 1.0, "big": 12345678901234567890}`) {
+	for _, arguments := range append(oddArguments, "", " \n", "{}", `{"n": 1.0, "big": 12345678901234567890}`, " {\"n\" : 1 }\n") {
 		checkArguments(t, arguments)
 	}
 }
@@ -228,6 +234,7 @@ func TestArguments_AreTreatedAlike(t *testing.T) {
 		for i := 0; i < len(arguments); i += 7 {
 			b.ToolCall(0, convo.ToolCall{ID: "c", Name: "f", Arguments: arguments[i:min(i+7, len(arguments))]})
 		}
+		b.Stop(convo.StopToolCall)
 		call := convo.ToolCall{ID: "c", Name: "f", Arguments: arguments}
 		saved, err := json.Marshal(convo.Assistant("", call))
 		require.NoError(t, err)

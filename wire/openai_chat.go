@@ -15,7 +15,7 @@ const (
 	// OpenAI is the format as OpenAI defines it.
 	OpenAI Dialect = iota
 
-	// DeepSeek wants the reasoning of earlier answers back in
+	// DeepSeek wants the reasoning of turns with tool calls back in
 	// reasoning_content.
 	DeepSeek
 
@@ -50,8 +50,15 @@ type OpenAIChat struct {
 	// Decode takes Model for the maker of answers.
 	Model string
 
-	Developer bool // send system messages with the role developer
-	Audio     bool // the model takes audio; otherwise a short text takes its place
+	// Reasoning says which of its own reasoning DeepSeek or Ollama gets back. The
+	// other dialects have no place for any. By default Ollama gets all of it, and
+	// DeepSeek that of turns with tool calls (ReplayTools), which it asks for; it
+	// ignores the rest.
+	Reasoning convo.Replay
+
+	SystemSummary bool // send the summary as the last system message; see the package documentation
+	Developer     bool // send system messages with the role developer
+	Audio         bool // the model takes audio; otherwise a short text takes its place
 }
 
 var chatNames = &names{"", "messages"}
@@ -71,14 +78,26 @@ func (f OpenAIChat) format() string {
 // oneSystem reports whether the dialect wants all system text in one message.
 func (f OpenAIChat) oneSystem() bool { return f.Dialect >= Mistral }
 
+// replay returns which reasoning is sent back.
+func (f OpenAIChat) replay() convo.Replay {
+	switch {
+	case f.Dialect != DeepSeek && f.Dialect != Ollama: // there is no place for it
+		return convo.ReplayNone
+	case f.Reasoning != convo.ReplayDefault:
+		return f.Reasoning
+	case f.Dialect == DeepSeek:
+		return convo.ReplayTools
+	}
+	return convo.ReplayAll
+}
+
 // Encode returns the request for a snapshot.
 func (f OpenAIChat) Encode(s *convo.Snapshot) (Request, error) {
 	ids := openAIChatIDs
 	if f.Dialect == Mistral {
 		ids = mistralIDs
 	}
-	thinks := f.Dialect == DeepSeek || f.Dialect == Ollama
-	p, err := project(s, profile{format: f.format(), model: f.Model, ids: ids, noReasoning: !thinks, bare: f.Dialect == Ollama, knows: hasType})
+	p, err := project(s, profile{format: f.format(), model: f.Model, ids: ids, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, knows: hasType})
 	if err != nil {
 		return Request{}, err
 	}
@@ -242,7 +261,7 @@ func (f OpenAIChat) assistant(t *message) json.RawMessage {
 		b = appendStringField(b, "content", joinTexts(texts, "\n"))
 	}
 	switch f.Dialect {
-	case DeepSeek: // required if there are calls, and ignored elsewhere
+	case DeepSeek: // the field is required in turns with calls, and ignored elsewhere
 		b = appendStringField(b, "reasoning_content", joinTexts(thoughts, "\n"))
 	case Ollama:
 		if len(thoughts) > 0 {

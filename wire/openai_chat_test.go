@@ -393,7 +393,7 @@ func TestOpenAIChat_EncodeWritesWhatEachDialectAccepts(t *testing.T) {
 }
 
 func TestOpenAIChat_DecodeReadsResponsesAndErrors(t *testing.T) {
-	in, err := wire.OpenAIChat{}.Decode([]byte(`{"id":"x","model":"gpt-5","choices":[{"index":0,"message":{"role":"assistant","content":"Hm.","refusal":null,
+	in, err := wire.OpenAIChat{}.Decode([]byte(`{"id":"x","model":"gpt-5","choices":[{"index":0,"finish_reason":"tool_calls","message":{"role":"assistant","content":"Hm.","refusal":null,
 		"annotations":[{"type":"url_citation"}],"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"n\":1.0}"}},
 		{"id":"c2","type":"function","function":{"name":"g","arguments":"oops"}}]}}],
 		"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":64}}}`))

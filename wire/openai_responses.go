@@ -41,7 +41,11 @@ type OpenAIResponses struct {
 	// model that made it. If Model is empty, reasoning of any model is sent.
 	Model string
 
-	Developer bool // send system text in the input, in messages with the role developer
+	// Reasoning says which reasoning is sent back: by default all of it.
+	Reasoning convo.Replay
+
+	SystemSummary bool // send the summary at the end of the system text; see the package documentation
+	Developer     bool // send system text in the input, in messages with the role developer
 
 	// Plain is for DeepSeek, vLLM and others whose reasoning is plain text.
 	// Then plain reasoning is sent back, and encrypted reasoning is not.
@@ -54,8 +58,7 @@ var responsesNames = &names{"instructions", "input"}
 
 // Encode returns the request for a snapshot.
 func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) {
-	prof := profile{format: responsesFormat, model: f.Model, ids: openAIResponsesIDs}
-	p, err := project(s, prof)
+	p, err := project(s, profile{format: responsesFormat, model: f.Model, ids: openAIResponsesIDs, replay: f.Reasoning, systemSum: f.SystemSummary})
 	if err != nil {
 		return Request{}, err
 	}
@@ -68,7 +71,6 @@ func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) {
 	} else if text := joinTexts(p.system, "\n\n"); text != "" {
 		r.System = appendString(nil, text)
 	}
-	said := prof.assistants(s)
 	for i := range p.messages {
 		t := &p.messages[i]
 		w.message++
@@ -76,8 +78,7 @@ func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) {
 		case convo.RoleUser:
 			w.content("user", t.parts)
 		case convo.RoleAssistant:
-			w.assistant(said[0].Parts, t)
-			said = said[1:]
+			w.assistant(t)
 		case convo.RoleTool:
 			for i := range t.results {
 				w.result(&t.results[i])
@@ -92,16 +93,6 @@ func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) {
 		r.Messages = append(r.Messages, json.RawMessage(`{"role":"user","content":"`+continueMarker+`"}`)) // the input must not be empty
 	}
 	return r, nil
-}
-
-// assistants returns the messages of the snapshot from which the assistant
-// messages of the projection were made. In the projection calls come last; here
-// reasoning still stands before what it led to.
-func (p *profile) assistants(s *convo.Snapshot) []convo.Message {
-	msgs := s.Messages()
-	return slices.DeleteFunc(msgs, func(m convo.Message) bool {
-		return m.Role != convo.RoleAssistant || len(p.keep(&m, p.isOwn(m.Origin))) == 0
-	})
 }
 
 // A responsesItem is an item of the input.

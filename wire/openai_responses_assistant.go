@@ -23,9 +23,9 @@ type assistantWriter struct {
 	runPhase    string
 }
 
-func (w *responsesWriter) assistant(parts []convo.Part, t *message) {
+func (w *responsesWriter) assistant(t *message) {
 	a := assistantWriter{responsesWriter: w, message: t, calls: t.calls()}
-	for _, part := range parts {
+	for _, part := range t.all {
 		a.part(part)
 	}
 	a.flush()
@@ -173,7 +173,7 @@ func (a *assistantWriter) lead(prefix, itemID string) (items []responsesItem, id
 	a.thoughts = nil
 	for i, p := range thoughts {
 		it := responsesItem{kind: "reasoning"}
-		if a.message.own && (a.f.Plain || i == len(thoughts)-1) { // only the last encrypted one leads to the item
+		if a.message.thinks && (a.f.Plain || i == len(thoughts)-1) { // only the last encrypted one leads to the item
 			switch p := p.(type) {
 			case convo.Reasoning:
 				it.raw, id = a.thought(p, prefix, itemID)

@@ -72,6 +72,7 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 			return err
 		}
 		d.ended(inner(all["incomplete_details"], "reason"))
+		d.finished = d.finished || stringOf(all["status"]) == "completed"
 		if !isNull(all["error"]) {
 			d.lose(at(path, "error"), "the reason why the response failed")
 		}

@@ -95,6 +95,33 @@ func Overheads(model string) convo.Overheads {
 	return convo.Overheads{Message: r.message, Media: r.media}
 }
 
+// OverheadsFor returns what Overheads returns for a model, with the reasoning that
+// a format of this package sends back to its own model:
+//
+//	OpenAIChat                  none; DeepSeek and Ollama as their Reasoning says
+//	OpenAIResponses             as its Reasoning says
+//	Anthropic, Gemini, Converse all
+//
+// Reasoning that the format cannot send is counted all the same: for Anthropic and
+// Converse that without a signature, for OpenAIResponses that without an encrypted
+// form, and that which another format or model made, as after a switch of models. So
+// the count may be too high; leave such reasoning out with [convo.Edit].Rewrite if it
+// is long.
+//
+// Some servers leave out the reasoning of earlier turns that they are sent. It is
+// counted all the same, since nothing in the request shows it; usage reports correct
+// the estimate, see [convo.History.RecordUsage].
+func OverheadsFor(f Format, model string) convo.Overheads {
+	o := Overheads(model)
+	switch f := f.(type) {
+	case OpenAIChat:
+		o.Reasoning = f.replay()
+	case OpenAIResponses:
+		o.Reasoning = f.Reasoning
+	}
+	return o
+}
+
 // modelRules are the figures for a family of models, in tokens. A zero stands
 // for the default of package convo.
 type modelRules struct {

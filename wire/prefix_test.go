@@ -21,7 +21,7 @@ func TestPrefixShare_ComparesAllContent(t *testing.T) {
 	}{
 		{wire.OpenAIChat{Dialect: wire.Ollama}, image("x"), image("y")},
 		{wire.OpenAIChat{}, image("x"), image("y")},
-		{wire.OpenAIChat{Dialect: wire.DeepSeek}, thought("x"), thought("y")},
+		{wire.OpenAIChat{Dialect: wire.DeepSeek, Reasoning: convo.ReplayAll}, thought("x"), thought("y")},
 	} {
 		a, err := tt.f.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), tt.a}))
 		require.NoError(t, err)

@@ -20,9 +20,10 @@ type profile struct {
 	model  string // the model that the request is for; empty if not known
 	ids    idRule
 
-	noReasoning bool                    // the format has no place for reasoning
-	bare        bool                    // calls need no ids, so that those made by convo are left out
-	knows       func(convo.Opaque) bool // reports whether an opaque block can be sent; nil: all can
+	replay    convo.Replay            // which reasoning is sent; the default is all
+	systemSum bool                    // the summary is part of the system text
+	bare      bool                    // calls need no ids, so that those made by convo are left out
+	knows     func(convo.Opaque) bool // reports whether an opaque block can be sent; nil: all can
 }
 
 // A message is one message of the projection.
@@ -31,6 +32,8 @@ type message struct {
 	parts   []convo.Part       // of user and assistant; calls come last, with the ids to be sent
 	results []convo.ToolResult // of tool; in call order, with the ids to be sent
 	own     bool               // of assistant; it was made by the format and model of the profile
+	thinks  bool               // of assistant; its reasoning is sent
+	all     []convo.Part       // of assistant; its parts in the snapshot, in their order there
 }
 
 // calls returns the tool calls of a message, which are its last parts.
@@ -49,6 +52,7 @@ func isCall(p convo.Part) bool { _, ok := p.(convo.ToolCall); return ok }
 
 type projection struct {
 	system     []convo.Part // Text and Opaque
+	summary    int          // index in system of the summary; the length of system if it is not there
 	messages   []message
 	needsTools bool
 }
@@ -70,16 +74,27 @@ func project(s *convo.Snapshot, p profile) (projection, error) {
 	}
 	msgs := s.Messages()
 	ids := p.ids.assigner()
+	sum := -1 // index of the summary, if it is part of the system text
+	if _, ok := s.Summary(); ok && p.systemSum {
+		sum = slices.IndexFunc(msgs, func(m convo.Message) bool { return m.Role != convo.RoleSystem })
+	}
+	tools := false // whether a tool was called since the newest user message
 	for i := range msgs {
 		m := &msgs[i]
-		switch m.Role {
-		case convo.RoleSystem:
+		switch {
+		case m.Role == convo.RoleSystem:
 			out.system = append(out.system, p.keep(m, false)...)
-		case convo.RoleUser:
+			out.summary = len(out.system)
+		case i == sum:
+			out.system = append(out.system, m.Parts...)
+		case m.Role == convo.RoleUser:
+			tools = false
 			out.add(message{role: m.Role, parts: p.keep(m, false)})
-		case convo.RoleAssistant:
-			t := message{role: m.Role, own: p.isOwn(m.Origin)}
-			t.parts = p.keep(m, t.own)
+		case m.Role == convo.RoleAssistant:
+			t := message{role: m.Role, own: p.isOwn(m.Origin), all: m.Parts}
+			tools = tools || slices.ContainsFunc(m.Parts, isCall)
+			t.thinks = t.own && (p.replay <= convo.ReplayAll || p.replay == convo.ReplayTools && tools)
+			t.parts = p.keep(m, t.thinks)
 			calls := t.calls()
 			results := p.answers(msgs[i+1:], calls, ids)
 			out.add(t)
@@ -111,8 +126,8 @@ func (p *profile) isOwn(o convo.Origin) bool {
 }
 
 // keep returns the parts of a message that can be sent, in order, but with the
-// calls last.
-func (p *profile) keep(m *convo.Message, own bool) []convo.Part {
+// calls last. thinks says whether its reasoning is.
+func (p *profile) keep(m *convo.Message, thinks bool) []convo.Part {
 	parts := make([]convo.Part, 0, len(m.Parts))
 	var calls []convo.Part
 	for _, part := range m.Parts {
@@ -122,7 +137,7 @@ func (p *profile) keep(m *convo.Message, own bool) []convo.Part {
 				parts = append(parts, part)
 			}
 		case convo.Reasoning:
-			if own && !p.noReasoning {
+			if thinks {
 				parts = append(parts, part)
 			}
 		case convo.ToolCall:

@@ -35,7 +35,8 @@ func StopOf(reason string) convo.Stop {
 	case "tool_calls", "tool_use", "function_call":
 		return convo.StopToolCall
 	case "refusal", "content_filter", "content_filtered", "guardrail_intervened",
-		"safety", "image_safety", "recitation", "blocklist", "prohibited_content", "spii":
+		"safety", "image_safety", "recitation", "blocklist", "prohibited_content", "spii",
+		"error", "network_error", "abort", "cancelled", "failed", "malformed_function_call", "malformed_tool_use", "malformed_model_output":
 		return convo.StopRefused
 	}
 	return convo.StopDone
@@ -44,6 +45,7 @@ func StopOf(reason string) convo.Stop {
 // An ending is what a decoder knows of how an answer ended.
 type ending struct {
 	answered bool // the input is an answer
+	finished bool // the model has finished it
 
 	// Of the newest call:
 	written string // its arguments, as the model wrote them
@@ -55,6 +57,7 @@ type ending struct {
 func (d *decoder) ended(reason string) {
 	d.answered = true
 	d.out.Stop = StopOf(reason)
+	d.finished = reason != "" && (d.out.Stop == convo.StopDone || d.out.Stop == convo.StopToolCall)
 }
 
 // wrote notes the arguments of a call. whole says that the provider has ended the
@@ -74,34 +77,40 @@ func (d *decoder) wroteObject(raw json.RawMessage) {
 	d.wrote(string(raw), false)
 }
 
-// finish returns what was read. If an answer stopped for length and ends with a
-// call that looks cut off, the call is put aside.
+// finish returns what was read. If the model did not finish the answer, and it ends
+// with a call that looks cut off, the call is put aside.
 func (d *decoder) finish() Transcript {
 	n := len(d.out.Messages)
 	if !d.answered || n == 0 {
 		return d.out
 	}
 	m := &d.out.Messages[n-1]
+	d.putCutAside(m)
 	if d.out.Stop == convo.StopDone && len(m.ToolCalls()) > 0 {
 		d.out.Stop = convo.StopToolCall // not every provider says so
 	}
+	if len(m.Parts) == 0 && d.out.Cut != nil {
+		d.out.Messages = d.out.Messages[:n-1]
+	}
+	return d.out
+}
+
+// putCutAside takes the call that was cut off out of the answer.
+func (d *decoder) putCutAside(m *convo.Message) {
 	k := len(m.Parts) - 1
 	for k >= 0 && saysNothing(m.Parts[k]) {
 		k--
 	}
-	if d.out.Stop != convo.StopLength || k < 0 || !d.unclear {
-		return d.out
+	if d.finished || k < 0 || !d.unclear {
+		return
 	}
 	c, ok := m.Parts[k].(convo.ToolCall)
 	if !ok {
-		return d.out // what follows a call shows that it was whole
+		return // what follows a call shows that it was whole
 	}
 	c.Arguments = d.written
 	d.out.Cut = &c
-	if m.Parts = slices.Delete(m.Parts, k, k+1); len(m.Parts) == 0 {
-		d.out.Messages = d.out.Messages[:n-1]
-	}
-	return d.out
+	m.Parts = slices.Delete(m.Parts, k, k+1)
 }
 
 // saysNothing reports whether a part behind a call does not show that the call was

@@ -83,20 +83,23 @@ func TestDecode_Stop(t *testing.T) {
 	}
 }
 
-// The last call of an answer that stopped for length is put aside if its arguments
-// are empty or no JSON object.
+// The last call of an answer that the model did not finish is put aside if its
+// arguments are empty or no JSON object.
 func TestDecode_Cut(t *testing.T) {
-	lengths := map[string]string{
-		"chat": `"length"`, "ollama": `"length"`, "responses": `"max_output_tokens"`, "anthropic": `"max_tokens"`, "converse": `"max_tokens"`,
-	}
-	for name, reason := range lengths {
+	for name, reasons := range map[string][2][]string{ // unfinished, and finished
+		"chat":      {{`"length"`, `"content_filter"`, `"error"`, "null"}, {`"stop"`, `"tool_calls"`}},
+		"ollama":    {{`"length"`, "null"}, {`"stop"`}},
+		"responses": {{`"max_output_tokens"`, `"content_filter"`, "null"}, nil},
+		"anthropic": {{`"max_tokens"`, `"refusal"`, "null"}, {`"tool_use"`, `"end_turn"`}},
+		"converse":  {{`"max_tokens"`, `"guardrail_intervened"`, "null"}, {`"tool_use"`, `"end_turn"`}},
+	} {
 		a := answers[name]
 		cut := map[string]string{"{}": "", "null": ""} // what is written for it
 		if a.text {
 			cut = map[string]string{`""`: "", `"  "`: "  ", `"{\"path\": \"/ho"`: `{"path": "/ho`, "null": "", `"[1]"`: "[1]"}
 		}
 		for args, want := range cut {
-			t.Run(name+" "+args, func(t *testing.T) {
+			for _, reason := range reasons[0] {
 				in, err := a.format.Decode([]byte(strings.NewReplacer("STOP", reason, "ARGS", args).Replace(a.body)))
 				require.NoError(t, err)
 				require.NotNil(t, in.Cut)
@@ -107,12 +110,14 @@ func TestDecode_Cut(t *testing.T) {
 				assert.Equal(t, "I will.", in.Messages[0].Text())
 				assert.Equal(t, in.Cut, in.Reply().Cut)
 
-				// The same call in an answer that did not stop for length is whole.
-				in, err = a.format.Decode([]byte(strings.NewReplacer("STOP", "null", "ARGS", args).Replace(a.body)))
+				assert.NotEqual(t, convo.StopToolCall, in.Stop)
+			}
+			for _, reason := range reasons[1] { // the same call in an answer that was finished
+				in, err := a.format.Decode([]byte(strings.NewReplacer("STOP", reason, "ARGS", args).Replace(a.body)))
 				require.NoError(t, err)
 				assert.Nil(t, in.Cut)
 				assert.Len(t, in.Messages[0].ToolCalls(), 1)
-			})
+			}
 		}
 	}
 }
@@ -123,6 +128,7 @@ func TestDecode_EndedCall(t *testing.T) {
 		format wire.Format
 		body   string
 	}{
+		"the whole of Responses":   {wire.OpenAIResponses{}, `{"status":"completed","output":[{"type":"function_call","call_id":"c1","name":"now","arguments":""}]}`},
 		"Responses says completed": {wire.OpenAIResponses{}, `{"incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"function_call","call_id":"c1","name":"now","arguments":"","status":"completed"}]}`},
 		"Gemini sends whole calls": {wire.Gemini{}, `{"candidates":[{"finishReason":"MAX_TOKENS","content":{"role":"model","parts":[{"functionCall":{"name":"now"}}]}}]}`},
 		"a text follows":           {wire.Anthropic{}, `{"role":"assistant","stop_reason":"max_tokens","content":[{"type":"tool_use","id":"c1","name":"now","input":{}},{"type":"text","text":"And"}]}`},

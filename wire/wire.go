@@ -54,6 +54,14 @@ type Request struct {
 	names *names
 }
 
+// String returns the number of messages and the size, but none of the content.
+func (r Request) String() string {
+	return fmt.Sprintf("request(%d messages, %d bytes)", len(r.Messages), len(r.Body()))
+}
+
+// GoString returns the same as String.
+func (r Request) GoString() string { return r.String() }
+
 // names are the provider's names for two fields of a request.
 type names struct{ system, messages string }
 

@@ -62,6 +62,9 @@ func run(out io.Writer) error {
 			if err != nil {
 				return err
 			}
+			if reply.Cut != nil || len(reply.Messages) == 0 {
+				return fmt.Errorf("the model did not finish its answer: %v", reply)
+			}
 			for _, call := range reply.OpenCalls() {
 				if _, err := h.Append(convo.Result(call, flights(call))); err != nil {
 					return err

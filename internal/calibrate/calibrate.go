@@ -51,8 +51,7 @@ func (p Prior) spread() float64 {
 	return s * s
 }
 
-// A Calibration is what usage reports have taught about one model. The JSON
-// names are those of a snapshot's calibration.
+// A Calibration is what usage reports have taught about one model.
 //
 // The view of the last report weighs what was measured. What was added since
 // weighs Ratio tokens for each raw token; the ratio is learned from the
@@ -60,17 +59,17 @@ func (p Prior) spread() float64 {
 // the view takes its share of the measured weight with it, but none of the
 // overhead. The overhead is seen best in the smallest view ever measured.
 type Calibration struct {
-	Ratio  float64 `json:"ratio"`  // tokens for one raw token of what is new
-	Weight float64 `json:"weight"` // raw tokens that Ratio was learned from
-	Spread float64 `json:"spread"` // mean square of the residuals, as fractions of the drift
-	Seen   float64 `json:"seen"`   // number of residuals that Spread was learned from; older ones count less
+	Ratio  float64 // tokens for one raw token of what is new
+	Weight float64 // raw tokens that Ratio was learned from
+	Spread float64 // mean square of the residuals, as fractions of the drift
+	Seen   float64 // number of residuals that Spread was learned from; older ones count less
 
-	Tokens int64 `json:"tokens"`          // measured for the last view reported on
-	Raw    int64 `json:"raw"`             // raw tokens of that view
-	Doubt  int64 `json:"doubt,omitempty"` // how much of Tokens is itself an estimate
+	Tokens int64 // measured for the last view reported on
+	Raw    int64 // raw tokens of that view
+	Doubt  int64 // how much of Tokens is itself an estimate
 
-	SmallTokens int64 `json:"small_tokens"` // measured for the smallest view reported on
-	SmallRaw    int64 `json:"small_raw"`    // raw tokens of that view
+	SmallTokens int64 // measured for the smallest view reported on
+	SmallRaw    int64 // raw tokens of that view
 }
 
 // Valid reports whether every figure is within its bounds, as all figures that

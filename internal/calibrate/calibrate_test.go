@@ -103,6 +103,8 @@ func TestCalibration_Moved(t *testing.T) {
 	assert.Equal(t, round(was.drift()), moved.Doubt, "the estimated part stays in doubt")
 	assert.Greater(t, after(moved, 0).Upper(), after(moved, 0).Tokens())
 	assert.True(t, moved.Valid())
+	gone := Scale{Known: &moved, Prior: plain, Gone: moved.Raw}
+	assert.Equal(t, gone.Tokens(), gone.Upper(), "what has left takes its doubt with it")
 }
 
 func TestCalibration_Recount(t *testing.T) {
@@ -184,8 +186,13 @@ func TestScale_Inverses(t *testing.T) {
 			s.Old = upTo(k.Raw)
 			s.Gone = k.Raw - s.Old
 		}
+		s.KeptOld, s.KeptFresh = upTo(s.Old), upTo(s.Fresh)
 		raw := s.Old + s.Fresh
 		require.Equal(t, s.Upper(), s.Weigh(raw), "%+v", s)
+		kept := s
+		kept.Old, kept.Gone, kept.Fresh = s.KeptOld, s.Gone+s.Old-s.KeptOld, s.KeptFresh
+		require.Equal(t, kept, s.Kept(), "%+v", s)
+		require.Equal(t, kept.Upper(), s.Weigh(s.KeptOld+s.KeptFresh), "%+v", s)
 		last := s.Weigh(0)
 		for at := int64(0); at < raw+50_000; at += 1 + r.Int64N(5000) {
 			now := s.Weigh(at)
@@ -197,11 +204,41 @@ func TestScale_Inverses(t *testing.T) {
 			require.LessOrEqual(t, s.Weigh(held), now)
 			require.Greater(t, s.Weigh(held+1), now)
 		}
-		free := upTo(s.Upper() - s.Weigh(0) + 1)
+		free := upTo(s.Upper() - s.Weigh(0))
 		went := s.Frees(free)
 		require.LessOrEqual(t, s.Weigh(raw-went), s.Upper()-free)
 		if went > 0 {
 			require.Greater(t, s.Weigh(raw-went+1), s.Upper()-free, "%d raw tokens are more than needed", went)
+		}
+	}
+}
+
+// No view with what is kept weighs more than Worst says of its size, and what is
+// kept alone weighs just that.
+func TestScale_Worst(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	upTo := func(n int64) int64 { return r.Int64N(max(n, 0) + 1) }
+	for range 3000 {
+		k := &Calibration{Ratio: 0.25 + 3.75*r.Float64(), Spread: r.Float64() * r.Float64(), Raw: upTo(3000), Tokens: upTo(9000), Doubt: upTo(500)}
+		s := Scale{Prior: plain, Known: k, Overhead: upTo(k.Tokens), Old: upTo(k.Raw), Fresh: upTo(3000)}
+		s.Gone = k.Raw - s.Old
+		s.KeptOld, s.KeptFresh = upTo(s.Old), upTo(s.Fresh)
+		require.Equal(t, s.Kept().Upper(), s.Worst(s.KeptOld+s.KeptFresh), "%+v", s)
+		last := int64(0)
+		for n := int64(0); n < 4000; n += 1 + r.Int64N(800) {
+			worst := s.Worst(n)
+			require.GreaterOrEqual(t, worst, last, "%d raw tokens of %+v", n, s)
+			last = worst
+			held := s.HoldsWorst(worst)
+			require.GreaterOrEqual(t, held, n)
+			require.LessOrEqual(t, s.Worst(held), worst)
+			if n < s.KeptOld+s.KeptFresh {
+				continue
+			}
+			any := s // of n raw tokens
+			any.Old = s.KeptOld + upTo(min(s.Old, n-s.KeptFresh)-s.KeptOld)
+			any.Gone, any.Fresh = k.Raw-any.Old, n-any.Old
+			require.LessOrEqual(t, any.Upper(), worst, "%+v of %+v", any, s)
 		}
 	}
 }

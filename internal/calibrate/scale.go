@@ -13,6 +13,10 @@ type Scale struct {
 	Old   int64 // raw tokens of the view that were measured
 	Gone  int64 // raw tokens that were measured and have left the view
 	Fresh int64 // raw tokens of the view that were not measured
+
+	// How much of Old and of Fresh stays for as long as anything else can leave
+	// the view.
+	KeptOld, KeptFresh int64
 }
 
 // Tokens returns the best estimate of the request's size.
@@ -56,25 +60,31 @@ func (s *Scale) ratios() (old, fresh float64) {
 func (s Scale) drift() float64 {
 	old, fresh := s.ratios()
 	d := float64(fresh*float64(s.Fresh)) + float64(old*float64(min(s.Gone, s.Old)))
-	if s.Known != nil {
-		d += float64(s.Known.Doubt)
+	if s.Known == nil {
+		return d
 	}
-	return d
+	doubt := float64(s.Known.Doubt)
+	if s.Known.Raw > 0 { // what has left the view takes its share of the doubt with it
+		doubt = float64(doubt*float64(s.Old)) / float64(s.Known.Raw)
+	}
+	return d + doubt
 }
 
 // holding returns the scale of a view that has n raw tokens. A smaller view loses
-// what was measured first, because that is older; a larger one gains what was not
-// measured.
+// what was measured first, because that is older, and what is kept last; a larger
+// one gains what was not measured.
 func (s Scale) holding(n int64) Scale {
-	more := n - s.Old - s.Fresh
-	if more >= 0 {
-		s.Fresh += more
+	less := s.Old + s.Fresh - n
+	if less <= 0 {
+		s.Fresh -= less
 		return s
 	}
-	cut := min(-more, s.Old)
-	s.Old -= cut
-	s.Gone += cut
-	s.Fresh = max(s.Fresh+more+cut, 0)
+	for _, kept := range []struct{ old, fresh int64 }{{s.KeptOld, s.KeptFresh}, {}} {
+		old := min(less, max(s.Old-kept.old, 0))
+		fresh := min(less-old, max(s.Fresh-kept.fresh, 0))
+		s.Old, s.Gone, s.Fresh = s.Old-old, s.Gone+old, s.Fresh-fresh
+		less -= old + fresh
+	}
 	return s
 }
 
@@ -86,6 +96,9 @@ func (s Scale) Without(n int64) Scale {
 	s.Old = max(s.Old-(n-cut), 0)
 	return s
 }
+
+// Kept returns the scale of a view of which only what is kept is left.
+func (s Scale) Kept() Scale { return s.holding(s.KeptOld + s.KeptFresh) }
 
 // Weigh returns the upper bound of a request whose view has n raw tokens.
 func (s Scale) Weigh(n int64) int64 { return s.holding(n).Upper() }
@@ -99,14 +112,46 @@ func (s Scale) Part(n int64) int64 {
 // Holds returns the most raw tokens that a view may have for its request to
 // weigh at most tokens: the inverse of Weigh. It is -1 when even an empty view
 // weighs more.
-func (s Scale) Holds(tokens int64) int64 {
-	if s.Weigh(0) > tokens {
+func (s Scale) Holds(tokens int64) int64 { return mostUpTo(tokens, s.Weigh) }
+
+// Worst returns the most that a request can weigh whose view has n raw tokens:
+// what is kept, and whatever else, of the present view or not.
+func (s Scale) Worst(n int64) int64 {
+	if s.Known == nil || n <= s.KeptOld+s.KeptFresh {
+		return s.Weigh(n)
+	}
+	// The drift is largest at one of three numbers of tokens that stay of Old, and
+	// everything else at the first or the second of them.
+	least, most := s.KeptOld, max(min(s.Old, n-s.KeptFresh), s.KeptOld)
+	half := min(max((s.Gone+s.Old)/2, least), most)
+	old, fresh := s.ratios()
+	view, drift := 0.0, 0.0
+	for _, stays := range []int64{least, most, half, half + 1} {
+		if stays > most {
+			continue
+		}
+		t := s
+		t.Old, t.Gone, t.Fresh = stays, s.Gone+s.Old-stays, n-stays
+		view = max(view, float64(old*float64(t.Old))+float64(fresh*float64(t.Fresh)))
+		drift = max(drift, t.drift())
+	}
+	return s.Overhead + int64(math.Ceil(view+float64(s.Known.marginFraction()*(drift+min(drift, smallDrift)))-1e-6))
+}
+
+// HoldsWorst is the inverse of Worst, as Holds is that of Weigh: a view of so many
+// raw tokens weighs at most tokens, whatever is in it.
+func (s Scale) HoldsWorst(tokens int64) int64 { return mostUpTo(tokens, s.Worst) }
+
+// mostUpTo returns the largest n for which weigh, which must not fall, is at most
+// tokens; -1 if there is none.
+func mostUpTo(tokens int64, weigh func(n int64) int64) int64 {
+	if weigh(0) > tokens {
 		return -1
 	}
 	low, high := int64(0), int64(MaxTotal) // the result is in between
 	for low < high {
 		mid := low + (high-low+1)/2
-		if s.Weigh(mid) > tokens {
+		if weigh(mid) > tokens {
 			high = mid - 1
 		} else {
 			low = mid

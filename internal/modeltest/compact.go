@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,6 +52,7 @@ type held struct {
 	resume  chan struct{}
 	calls   int // of the strategy
 	at      *snapshot
+	cuts    map[convo.ID][]result
 }
 
 // A plan is what a strategy returned.
@@ -58,9 +60,11 @@ type plan struct {
 	at   *snapshot
 	edit convo.Edit
 	err  error
+	cuts map[convo.ID][]result // what the strategy was shown cut
 
 	// When it was asked.
 	upper, limit int
+	trigger      bool // a Trigger was due
 }
 
 // pick chooses the strategy.
@@ -70,7 +74,7 @@ func (d *driver) pick() {
 		case 0:
 			return convo.Summary{}, errors.New("no answer")
 		case 1:
-			return convo.Summary{Text: strings.Repeat("long ", req.MaxTokens)}, nil
+			return convo.Summary{Text: words(req.MaxTokens)}, nil
 		case 2:
 			return convo.Summary{Text: "half", Stop: convo.StopLength}, nil
 		}
@@ -80,15 +84,74 @@ func (d *driver) pick() {
 	summarize := convo.Summarize{With: sum, MaxTokens: 20, KeepTokens: d.n(3)*100 - 1, Window: -1}
 	all := []convo.CompactionStrategy{
 		convo.Truncate{},
-		convo.SlidingWindow{Keep: d.n(12), TriggerAt: d.n(20)},
+		convo.SlidingWindow{Keep: d.n(12), Turns: max(d.n(8)-4, 0), TriggerAt: d.n(20)},
 		clearAll,
 		summarize,
 		convo.Summarize{MaxTokens: 40},
+		convo.Summarize{With: sum, MaxTokens: 20, KeepLast: d.n(12), KeepTurns: d.n(4), KeepTokens: d.n(3)*100 - 100, Window: -1},
 		convo.Chain(clearAll, summarize, convo.Truncate{}),
 		convo.Chain(convo.SlidingWindow{Keep: 8}, summarize, convo.Chain(clearAll, convo.Truncate{})),
 		convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Truncate{}),
+		convo.When(func(s convo.Status) bool { return s.Turns > 1 }, clearAll),
+		convo.Chain(convo.When(func(convo.Status) bool { return true }, convo.ClearToolResults{MinFreed: 300}), convo.Truncate{}),
 	}
+	shorten := convo.StrategyFunc(d.shorten).Named("shorten")
+	all = append(all, shorten, convo.Chain(clearAll, shorten, summarize), convo.Chain(shorten, clearAll, convo.Truncate{}))
 	d.strategy.inner = all[d.n(len(all))]
+}
+
+// words returns a text of n different words.
+func words(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString("long" + strconv.Itoa(i) + " ")
+	}
+	return b.String()
+}
+
+// shortened is how the texts begin that the strategy shorten makes.
+const shortened = "s "
+
+// shorten is a strategy that rewrites entries outside the floor to less, the oldest
+// first.
+func (d *driver) shorten(_ context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+	var e convo.Edit
+	left := s.Tokens()
+	for x := range s.Exchanges() {
+		if x.Floor || left <= g.Target {
+			continue
+		}
+		for _, id := range x.IDs() {
+			entry, _ := s.Find(id)
+			r := convo.Rewrite{ID: id, Parts: entry.Message.Parts, Forget: d.n(4) == 0}
+			freed := 0
+			for i, p := range r.Parts {
+				short := func(text string) []convo.Part {
+					if freed >= 0 && d.m.count(text) > d.m.count(shortened+"x") && d.n(3) > 0 {
+						freed += d.m.count(text) - d.m.count(shortened+"x")
+						return []convo.Part{convo.Text(shortened + "x")}
+					}
+					return nil
+				}
+				switch p := p.(type) {
+				case convo.Text:
+					if parts := short(string(p)); parts != nil {
+						r.Parts[i] = parts[0]
+					}
+				case convo.ToolResult:
+					if parts := short(p.Text()); parts != nil {
+						p.Parts, p.Cleared = parts, false
+						r.Parts[i] = p
+					}
+				}
+			}
+			if freed > 0 {
+				e.Rewrite = append(e.Rewrite, r)
+				left -= freed
+			}
+		}
+	}
+	return e, nil
 }
 
 // compact calls one of the methods that compact, and checks its error.
@@ -143,7 +206,30 @@ func (d *driver) compact() {
 			d.fail("compacted again, with nothing new: %+v, %v", r, err)
 		}
 	}
+	if r.Outcome == convo.OutcomeDeclined && r.Reason == convo.ReasonTrigger {
+		d.checkDeclined()
+	}
 	d.checkCancelled()
+}
+
+// checkDeclined checks that a strategy which found nothing to do when its Trigger was
+// due is not asked again before something has changed, and then lets something change.
+func (d *driver) checkDeclined() {
+	ctx, calls := context.Background(), d.calls
+	if d.asked == d.h.Snapshot().Version() {
+		r, err := d.h.CompactIfNeeded(ctx)
+		if r.Outcome != convo.OutcomeNotNeeded || err != nil || d.calls != calls {
+			d.fail("asked again, with nothing new: %+v, %v", r, err)
+		}
+	}
+	d.append([]message{d.user()})
+	d.compare()
+	d.plans, d.reports, d.callsHere = nil, nil, 0
+	d.take()
+	d.say("compact if needed again, %s", d.strategy.Name())
+	r, err := d.h.CompactIfNeeded(ctx)
+	d.resolve()
+	d.checkSend(r, err)
 }
 
 // prepare calls Prepare instead of CompactIfNeeded.
@@ -178,20 +264,20 @@ func (d *driver) checkCancelled() {
 func (d *driver) during(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 	d.calls++
 	d.callsHere++
+	d.asked = s.Version()
 	d.resolveEarlier()
 	cut := *d.m
-	cut.view = d.m.view.withCuts(d.cuts(s))
+	cuts := d.cuts(s)
+	cut.view = d.m.view.withCuts(cuts)
 	if got, want := s.Tokens(), cut.raw(); got != want {
 		d.fail("the strategy sees %d tokens, want %d", got, want)
 	}
-	if cut.raw() < d.m.raw() {
-		cut.current = nil // the scale is that of another view
-	} else if floor := d.m.scale(d.limits).weigh(d.m.floorRaw()); d.limits.Window > 0 && floor > d.limits.Window {
+	if floor := cut.floorUpper(d.limits); d.limits.Window > 0 && floor > d.limits.Window {
 		d.fail("the strategy runs, and the floor alone weighs %d", floor)
 	}
 	d.inside = true
 	defer func() { d.inside = false }()
-	p := plan{at: d.picture(s), upper: d.upper(d.m), limit: d.limits.Window}
+	p := plan{at: d.picture(s), cuts: cuts, upper: d.upper(d.m), limit: d.limits.Window, trigger: g.Reason == convo.ReasonTrigger}
 	d.interleave(ctx)
 	e, err := d.strategy.inner.Compact(ctx, s, g)
 	if err == nil {
@@ -239,15 +325,17 @@ func (d *driver) spoil(e *convo.Edit) {
 	case 2:
 		e.Summary = &convo.Summary{Text: " "}
 	case 3:
-		e.Summary = &convo.Summary{Text: strings.Repeat("much too long ", 400)}
+		e.Summary = &convo.Summary{Text: words(1200)}
 	case 4:
 		e.Clear = append(e.Clear, convo.Clear{ID: d.anyID(), Text: "x"})
+	case 5:
+		e.Rewrite = append(e.Rewrite, convo.Rewrite{ID: d.anyID(), Parts: []convo.Part{convo.Text(shortened + "x")}})
 	}
 }
 
 // editOf returns the model's form of an edit.
 func editOf(e convo.Edit) edit {
-	out := edit{drop: slices.Clone(e.Drop), clear: slices.Clone(e.Clear)}
+	out := edit{drop: slices.Clone(e.Drop), clear: slices.Clone(e.Clear), rewrite: e.Rewrite, byStrategy: true}
 	slices.Sort(out.drop)
 	out.drop = slices.Compact(out.drop)
 	if e.Summary != nil {
@@ -292,22 +380,27 @@ func (d *driver) resolve() {
 	d.m.time++
 	// A later report may be of an attempt that ended before the strategy ran.
 	ran := slices.DeleteFunc(slices.Clone(d.reports), func(r convo.Report) bool { return r.Strategy == "" })
+	if (d.told || d.mayBeTold) && p.trigger && len(ran) == d.callsHere-1 {
+		d.say("declined, and not told again")
+		d.stats.saw.untold = true
+		return
+	}
 	if len(ran) != d.callsHere {
 		d.fail("the strategy ran %d times, and there are %d reports", d.callsHere, len(ran))
 	}
 	r := ran[len(ran)-1]
 	if p.err != nil && len(r.Cut) == 0 {
-		if r.Outcome == convo.OutcomeApplied || r.Outcome == convo.OutcomeStale {
+		if r.Outcome == convo.OutcomeApplied || r.Outcome == convo.OutcomeStale && !d.mayBeStale(p, r) {
 			d.fail("the strategy returned %v, and the report says %v", p.err, r.Outcome)
 		}
 		return
 	}
 	e := editOf(p.edit)
-	if r.Outcome == convo.OutcomeApplied && len(r.Cut) > 0 {
-		if p.err != nil || len(r.Dropped)+len(r.Summarised)+len(r.Cleared) == 0 {
-			e = edit{} // the strategy added nothing
-		}
-		e.cuts = d.cuts(d.h.Snapshot())
+	if p.err != nil {
+		e = edit{} // the History's own cuts were applied without the strategy
+	}
+	if r.Outcome == convo.OutcomeApplied {
+		e.cuts = d.toCut(p, r)
 	}
 	before := *d.m
 	before.view = d.m.view.clone()
@@ -340,7 +433,7 @@ func (d *driver) resolve() {
 			d.fail("declined, and the model says %q", want)
 		}
 	case convo.OutcomeStale:
-		if want != stale && d.undoneAt <= p.at.time {
+		if want != stale && d.undoneAt <= p.at.time && !d.mayBeStale(p, r) {
 			d.fail("stale, and the model says %q", want)
 		}
 		d.stats.saw.stale = true
@@ -356,6 +449,51 @@ func (d *driver) resolve() {
 	default:
 		d.fail("the strategy ran, and the report says %v", r.Outcome)
 	}
+}
+
+// toCut returns the cuts by the History that an applied edit holds, those which a
+// pin kept off meanwhile among them.
+func (d *driver) toCut(p plan, r convo.Report) map[convo.ID][]result {
+	cuts := d.cuts(d.h.Snapshot())
+	// A round that follows may have cut results as well.
+	maps.DeleteFunc(cuts, func(id convo.ID, _ []result) bool { return !slices.Contains(r.Cut, id) })
+	for id, results := range p.cuts {
+		if _, ok := cuts[id]; !ok {
+			cuts[id] = results
+		}
+	}
+	if r.Reason != convo.ReasonOverflow || len(p.cuts) > 0 {
+		return cuts
+	}
+	// Recover cuts once more after the strategy. Which of the results that were
+	// pinned meanwhile it wanted to cut, only the report says.
+	for _, x := range p.at.view.unansweredResults() {
+		now, ok := d.m.find(x.id)
+		if ok && d.m.isPinned(now) && !p.at.view.isPinned(x) && slices.Contains(r.Kept, x.id) {
+			cuts[x.id] = x.msg.results
+		}
+	}
+	return cuts
+}
+
+// mayBeStale reports whether what the History cuts by itself may have become stale
+// since p was made: an edit was undone, or a result has left the view or changed.
+func (d *driver) mayBeStale(p plan, r convo.Report) bool {
+	isGone := func(id convo.ID) bool {
+		now, ok := d.m.find(id)
+		then, _ := p.at.view.find(id)
+		return !ok || !slices.Equal(now.msg.results, then.msg.results)
+	}
+	for id := range p.cuts {
+		if d.undoneAt > p.at.time || isGone(id) {
+			return true
+		}
+	}
+	if r.Reason != convo.ReasonOverflow {
+		return false
+	}
+	results := p.at.view.unansweredResults()
+	return slices.ContainsFunc(results, func(x entry) bool { return isGone(x.id) })
 }
 
 // resolveCuts lets the model cut what the History has cut without its strategy.
@@ -463,7 +601,8 @@ func (d *driver) checkCause(r convo.Report) {
 			d.fail("%v without a cause", r.Outcome)
 		}
 	}
-	if len(d.reports) == 0 {
+	quiet := (d.told || d.mayBeTold) && r.Reason == convo.ReasonTrigger && r.Outcome == convo.OutcomeDeclined
+	if len(d.reports) == 0 && !quiet {
 		d.fail("%v, and OnCompaction was not called", r.Outcome)
 	}
 }
@@ -475,11 +614,11 @@ func (d *driver) checkFloor(err error, room int) {
 	if !ok || d.limits.Window == 0 {
 		return
 	}
-	want := d.m.scale(d.limits).weigh(d.m.floorRaw())
+	want := d.m.floorUpper(d.limits)
 	if floor.Floor != want || floor.Limit != d.limits.Window || floor.Room != room || want+room <= d.limits.Window {
 		d.fail("%v, want a floor of %d", floor, want)
 	}
-	if shares := floor.System + floor.Newest + floor.Round + floor.Users + floor.Pinned + floor.Ephemeral + floor.Tools; shares != floor.Floor {
+	if shares := floor.System + floor.Newest + floor.Calls + floor.Round + floor.Users + floor.Pinned + floor.Ephemeral + floor.Tools; shares != floor.Floor {
 		d.fail("the shares of %v add up to %d", floor, shares)
 	}
 }
@@ -501,6 +640,7 @@ func (d *driver) setLimits() {
 	}
 	d.say("set limits %+v", l)
 	if err := d.h.SetLimits(l); err == nil {
+		d.told = false
 		d.limits = l
 	}
 }
@@ -529,7 +669,7 @@ func (d *driver) background() {
 	}()
 	select {
 	case s := <-h.started:
-		h.at = d.picture(s)
+		h.at, h.cuts = d.picture(s), d.cuts(s)
 		d.say("%s runs in the background", d.strategy.Name())
 		d.m.time++
 		if d.h.CompactInBackground(context.Background()) {
@@ -553,9 +693,10 @@ func (d *driver) finishHeld() {
 		return
 	}
 	d.m.time++
-	p := plan{at: h.at}
+	p := plan{at: h.at, cuts: h.cuts}
 	inner := d.strategy.inner
 	d.strategy.inner = convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		p.trigger = g.Reason == convo.ReasonTrigger
 		p.edit, p.err = inner.Compact(ctx, s, g)
 		return p.edit, p.err
 	})

@@ -39,6 +39,9 @@ func (d *driver) compare() {
 	if ok != (m.summary != "") || sum.Text != m.summary || ok && (sum.Updates != m.updates || !slices.Equal(idsIn(sum.Covers), m.covers)) {
 		d.fail("summary %+v, want %q covering %v, %d updates", sum, m.summary, m.covers, m.updates)
 	}
+	if title, meta := s.Meta(); title != m.title || meta != m.meta {
+		d.fail("title %q and data %q, want %q and %q", title, meta, m.title, m.meta)
+	}
 	d.compareMessages(s)
 	d.compareExchanges(s)
 	var pinned []convo.ID

@@ -36,13 +36,21 @@ func (d *driver) unqueue() {
 }
 
 // do makes a request, with limits and a strategy under which no compaction is due. While it is on
-// its way, messages are queued or appended, or entries are taken back.
+// its way, messages are queued or appended, or entries are taken back. Some answers
+// hold no message, and some hold one of the user's, and are refused.
 func (d *driver) do() {
 	d.strategy.inner, d.limits = convo.Truncate{}, convo.Limits{Tools: d.m.tools}
+	d.told = false
 	d.want("set limits", d.h.SetLimits(d.limits), success)
 	d.m.deliver()
 	want := d.m.answerFault()
-	answer, sent := d.assistant(max(d.n(5)-2, 0)), false
+	answer, sent := []message{d.assistant(max(d.n(5)-2, 0))}, false
+	switch d.n(8) {
+	case 0:
+		answer = nil
+	case 1:
+		answer = append(answer, d.user())
+	}
 	var during view
 	reply, err := d.h.Do(context.Background(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
 		sent = true
@@ -61,17 +69,28 @@ func (d *driver) do() {
 		case 2:
 			d.system()
 		}
-		return convo.Reply{Messages: []convo.Message{answer.build()}}, nil
+		var msgs []convo.Message
+		for _, m := range answer {
+			msgs = append(msgs, m.build())
+		}
+		return convo.Reply{Messages: msgs}, nil
 	})
 	if sent != (want == success) {
 		d.fail("sent %v, although an answer would be refused: %q (%v)", sent, want, err)
 	}
 	queued := 0
 	if sent {
-		if want = stale; newestID(d.m.view) == newestID(during) {
-			want = d.m.append([]message{answer})
-		}
-		if want == success {
+		switch {
+		case len(answer) == 0:
+			queued = d.m.deliver()
+		case len(answer) > 1:
+			want = badRole
+		case newestID(d.m.view) != newestID(during):
+			want = stale
+		default:
+			if want = d.m.append(answer); want != success {
+				break
+			}
 			if id := d.m.last; len(reply.IDs) != 1 || reply.IDs[0] != id {
 				d.fail("the answer has the IDs %v, want %d", reply.IDs, id)
 			}

@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,11 @@ type driver struct {
 	forked *snapshot   // of a History that went on after this one was made from it
 	log    []string
 
+	shelf *shelf       // where the History is saved; nil: nowhere yet
+	made  convo.Limits // that the History was made with
+
+	acting *driver // of a rival that is acting; nil: none is
+
 	answering bool // a request is on its way, and nothing has changed the end of the view
 
 	strategy  scripted
@@ -34,6 +40,9 @@ type driver struct {
 	oldReport *convo.Report  // of an edit of another History
 	rounds    []convo.ID     // unanswered in pictures taken lately
 	undoneAt  int            // when Undo last took an edit back
+	told      bool           // that a trigger finds nothing to do; no edit was made, and no limit set, since
+	mayBeTold bool           // it was told before a rollback, which may have undone an edit
+	asked     uint64         // the version for which the strategy ran last in the foreground
 	inside    bool           // a strategy is working in the foreground
 	calls     int            // how often the strategy ran, ever
 	callsHere int            // how often it ran in the compaction that is running
@@ -51,6 +60,8 @@ func run(t testing.TB, c choices, opts Options, stats *Stats) {
 		d.opts.Tokenizer = convo.TokenizerFunc(count)
 	}
 	d.m = newModel(count, relaxed, pinFirst)
+	d.m.replay = convo.Replay(d.n(4))
+	d.opts.Overheads.Reasoning = d.m.replay
 	if relaxed {
 		d.opts.Roles = convo.Relaxed()
 	}
@@ -62,7 +73,17 @@ func run(t testing.TB, c choices, opts Options, stats *Stats) {
 		d.opts.KeepOriginals = 1 << 30
 	}
 	d.opts.OnCompaction = func(r convo.Report) {
+		d := cmp.Or(d.acting, d)
 		d.reports = append(d.reports, r)
+		if r.Reason == convo.ReasonTrigger && r.Outcome == convo.OutcomeDeclined {
+			if d.told {
+				d.fail("told twice that a trigger finds nothing to do: %v", r)
+			}
+			d.told, d.mayBeTold = true, false
+		}
+		if r.Outcome == convo.OutcomeApplied && r.Reason != convo.ReasonAppend {
+			d.told, d.mayBeTold = false, false
+		}
 		if r.Outcome == convo.OutcomeApplied && r.Reason != convo.ReasonAppend {
 			d.edits = append(d.edits, r)
 		}
@@ -173,9 +194,9 @@ func (d *driver) fail(format string, args ...any) {
 }
 
 // step performs one operation. The numbers behind the cases say how often each
-// is chosen, of 75 times.
+// is chosen, of 78 times.
 func (d *driver) step() {
-	switch op := d.n(75); {
+	switch op := d.n(78); {
 	case op < 56:
 		d.act(op)
 	case op < 59:
@@ -191,6 +212,9 @@ func (d *driver) step() {
 		}
 	case op < 64:
 		d.background()
+	case op < 67:
+		d.finishHeld()
+		d.save()
 	default:
 		d.append(d.sensible())
 		d.append(d.sensible())
@@ -227,8 +251,11 @@ func (d *driver) act(op int) {
 	case op < 53:
 		d.enqueue()
 	case op < 54:
-		if d.n(3) == 0 {
+		switch d.n(3) {
+		case 0:
 			d.unqueue()
+		case 1:
+			d.meta()
 		}
 	case op < 55:
 		d.undo()

@@ -14,6 +14,9 @@ type edit struct {
 	drop  []convo.ID    // ascending, each once
 	clear []convo.Clear // those of dropped entries are ignored
 
+	rewrite    []convo.Rewrite // those of dropped entries are ignored
+	byStrategy bool            // so that it may not rewrite the floor
+
 	// The summary: an empty one takes the present one away.
 	setSummary bool
 	summary    string
@@ -28,6 +31,7 @@ type change struct {
 	applied             bool
 	dropped, summarised []convo.ID
 	cleared, kept, cut  []convo.ID
+	rewritten           []convo.ID
 	left                []string // what Report.Left is to return, printed
 }
 
@@ -41,12 +45,13 @@ func printLeft(id convo.ID, msg string, missing int) string {
 	return fmt.Sprint(id, " ", msg, " missing ", missing)
 }
 
-// withCuts returns v with the results of some entries cut.
+// withCuts returns v with the results of some entries cut. These have a uid that no
+// entry of the model has.
 func (v view) withCuts(cuts map[convo.ID][]result) view {
 	v = v.clone()
 	for i := range v.list {
 		if results, ok := cuts[v.list[i].id]; ok {
-			v.list[i].msg.results = results
+			v.list[i].uid, v.list[i].msg.results = -1, results
 		}
 	}
 	return v
@@ -62,7 +67,7 @@ func (c change) gone() []convo.ID {
 // apply applies an edit that was made of the snapshot at, or says why it cannot
 // be applied and leaves m as it is.
 func (m *model) apply(at *snapshot, e edit) (change, failure) {
-	if len(e.drop) == 0 && len(e.clear) == 0 && len(e.cuts) == 0 && !e.setSummary {
+	if len(e.drop) == 0 && len(e.clear) == 0 && len(e.rewrite) == 0 && len(e.cuts) == 0 && !e.setSummary {
 		return change{}, noGain
 	}
 	if !at.view.allows(e) {
@@ -72,7 +77,10 @@ func (m *model) apply(at *snapshot, e edit) (change, failure) {
 		return change{}, stale
 	}
 	for _, id := range e.drop {
-		if _, ok := m.find(id); !ok {
+		x, ok := m.find(id)
+		was, _ := at.view.find(id)
+		isCovered := e.summary != "" && (e.covers == nil || slices.Contains(e.covers, id))
+		if !ok || isCovered && x.reads != was.reads {
 			return change{}, stale
 		}
 	}
@@ -81,16 +89,30 @@ func (m *model) apply(at *snapshot, e edit) (change, failure) {
 			return change{}, stale
 		}
 	}
+	for _, r := range e.rewrite {
+		was, _ := at.view.find(r.ID)
+		x, ok := m.find(r.ID)
+		if (r.Forget || !slices.Contains(e.drop, r.ID)) && (!ok || x.uid != was.uid && !m.isPinned(x)) {
+			return change{}, stale
+		}
+	}
+	for id := range e.cuts {
+		if _, ok := m.find(id); !ok {
+			return change{}, stale
+		}
+	}
 	next := m.view.clone()
 	next.list = nil
+	before := m.view.clone()
 	var did change
 	var touched []convo.ID
-	for _, x := range m.list {
+	for i, x := range m.list {
 		dropped := slices.Contains(e.drop, x.id)
 		cleared := slices.ContainsFunc(e.clear, func(c convo.Clear) bool { return c.ID == x.id })
 		cut, isCut := e.cuts[x.id]
+		rewritten := slices.IndexFunc(e.rewrite, func(r convo.Rewrite) bool { return r.ID == x.id })
 		switch {
-		case !dropped && !cleared && !isCut:
+		case !dropped && !cleared && !isCut && rewritten < 0:
 		case m.isPinned(x):
 			did.kept = append(did.kept, x.id)
 		case isCut:
@@ -100,14 +122,31 @@ func (m *model) apply(at *snapshot, e edit) (change, failure) {
 			msg := x.msg
 			msg.results = cut
 			x = m.changed(x, msg, x.before().read)
-		case m.isFloor(x):
+		case m.isFloor(x) && (dropped || cleared || e.byStrategy):
 			return change{}, stale
 		case dropped:
-			did.leave(x)
+			if rewritten >= 0 && e.rewrite[rewritten].Forget {
+				if y, ok := m.rewritten(x, e.rewrite[rewritten]); ok {
+					before.list[i] = y // for Left and Undo
+				}
+			}
+			did.leave(before.list[i])
 			did.dropped = append(did.dropped, x.id)
 			touched = append(touched, x.id)
 			next.touched = max(next.touched, x.turn)
 			continue
+		case rewritten >= 0:
+			y, ok := m.rewritten(x, e.rewrite[rewritten])
+			if !ok {
+				break
+			}
+			if e.rewrite[rewritten].Forget {
+				before.list[i] = y // for Left and Undo
+			}
+			did.leave(before.list[i])
+			x = y
+			did.rewritten = append(did.rewritten, x.id)
+			touched = append(touched, x.id)
 		default:
 			if y, ok := m.cleared(x, e.clear); ok {
 				did.leave(x)
@@ -127,11 +166,14 @@ func (m *model) apply(at *snapshot, e edit) (change, failure) {
 		return did, noGain
 	}
 	next.appended = 0
-	before := m.view
 	m.view = next
 	uid := m.newUID()
 	m.edits = append(m.edits, uid)
-	m.applied = append(m.applied, appliedEdit{uid, m.time, touched, did.gone(), before.clone()})
+	after := map[convo.ID]int{}
+	for _, x := range m.list {
+		after[x.id] = x.uid
+	}
+	m.applied = append(m.applied, appliedEdit{uid, m.time, touched, did.gone(), before, after})
 	return did, success
 }
 
@@ -156,6 +198,20 @@ func (v view) allows(e edit) bool {
 		if !slices.ContainsFunc(x.msg.results, func(r result) bool { return c.CallID == "" || c.CallID == r.id }) {
 			return false
 		}
+	}
+	seen := map[convo.ID]bool{}
+	for _, r := range e.rewrite {
+		x, ok := v.find(r.ID)
+		if !ok || x.msg.role == convo.RoleSystem || v.isPinned(x) || e.byStrategy && v.isFloor(x) || seen[r.ID] {
+			return false
+		}
+		if slices.ContainsFunc(e.clear, func(c convo.Clear) bool { return c.ID == r.ID }) && !slices.Contains(e.drop, r.ID) {
+			return false
+		}
+		if _, ok := x.msg.withParts(r.Parts); !ok {
+			return false
+		}
+		seen[r.ID] = true
 	}
 	return e.summary == "" || strings.TrimSpace(e.summary) != ""
 }
@@ -224,7 +280,7 @@ func (m *model) cleared(x entry, clears []convo.Clear) (_ entry, changed bool) {
 	msg, o := x.msg, x.before()
 	msg.results, o.read.results = slices.Clone(msg.results), slices.Clone(o.read.results)
 	for i := range msg.results {
-		r, whole := &msg.results[i], o.msg.results[i].text
+		r, whole := &msg.results[i], o.read.results[i].text
 		for _, c := range slices.Backward(clears) { // of several the last one counts
 			if c.ID != x.id || c.CallID != "" && c.CallID != r.id {
 				continue
@@ -239,6 +295,7 @@ func (m *model) cleared(x entry, clears []convo.Clear) (_ entry, changed bool) {
 			r.text, r.cleared, changed = text, true, true
 			if c.Text != "" {
 				o.read.results[i] = *r
+				x.reads = m.newUID()
 			}
 			break
 		}
@@ -247,6 +304,72 @@ func (m *model) cleared(x entry, clears []convo.Clear) (_ entry, changed bool) {
 		x = m.changed(x, msg, o.read)
 	}
 	return x, changed
+}
+
+// withParts returns m with other parts, and whether they may take the place of its
+// own.
+func (m message) withParts(parts []convo.Part) (_ message, ok bool) {
+	m.text, m.thought = "", ""
+	var calls []string
+	var results []result
+	for _, p := range parts {
+		switch p := p.(type) {
+		case convo.Text:
+			m.text += string(p)
+		case convo.Reasoning:
+			m.thought += p.Text
+		case convo.ToolCall:
+			if p.Name != toolName(p.ID) || p.Arguments != callArguments {
+				return m, false
+			}
+			calls = append(calls, p.ID)
+		case convo.ToolResult:
+			results = append(results, result{id: p.CallID, text: p.Text(), isErr: p.IsError, cleared: p.Cleared})
+		}
+	}
+	if m.role == convo.RoleTool && results == nil && len(m.results) == 1 {
+		r := m.results[0]
+		results = []result{{id: r.id, text: m.text, isErr: r.isErr}}
+		m.text = ""
+	}
+	if len(results) != len(m.results) || m.role == convo.RoleTool && m.text != "" || calls != nil && !slices.Equal(calls, m.calls) {
+		return m, false
+	}
+	for i, r := range results {
+		if r.id != m.results[i].id || r.isErr != m.results[i].isErr {
+			return m, false
+		}
+	}
+	m.results = results
+	return m, m.text != "" || len(m.calls)+len(m.results) > 0
+}
+
+// rewritten returns x with other parts, and whether that changed it.
+func (m *model) rewritten(x entry, r convo.Rewrite) (_ entry, changed bool) {
+	msg, _ := x.msg.withParts(r.Parts)
+	read := msg
+	read.results = slices.Clone(msg.results)
+	same := msg.text == x.msg.text && msg.thought == x.msg.thought
+	for i, r := range msg.results {
+		old := x.msg.results[i]
+		if r.text == old.text && r.cleared == old.cleared {
+			read.results[i] = x.before().read.results[i]
+		} else {
+			same = false
+		}
+	}
+	if same && (!r.Forget || x.original == nil) {
+		return x, false
+	}
+	y := m.changed(x, msg, read)
+	y.reads = m.newUID()
+	if r.Forget {
+		y.original = nil
+	}
+	if same {
+		y.like = x.looks()
+	}
+	return y, true
 }
 
 // splice returns the edit that History.SplicePrefix makes of its arguments.

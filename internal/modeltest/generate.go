@@ -19,6 +19,9 @@ func (d *driver) assistant(calls int) message {
 	if calls == 0 || d.n(3) == 0 {
 		m.text = d.text()
 	}
+	if d.n(3) == 0 {
+		m.thought = d.text()
+	}
 	first := d.n(4) // so ids repeat in later exchanges
 	for i := range calls {
 		m.calls = append(m.calls, "c"+strconv.Itoa((first+i)%6))
@@ -117,6 +120,55 @@ func (d *driver) anything() []message {
 	return batch
 }
 
+// parts returns parts to take the place of those of m, which are mostly accepted.
+func (d *driver) parts(m message) []convo.Part {
+	text := func() convo.Part { return convo.Text(d.text()) }
+	var parts []convo.Part
+	switch {
+	case d.n(30) == 0:
+		return nil
+	case m.role == convo.RoleTool && d.n(3) == 0:
+		return []convo.Part{text()} // the content of the only result
+	case m.role == convo.RoleTool:
+		parts = m.build().Parts
+		for i, p := range parts {
+			r := p.(convo.ToolResult)
+			r.CallID, r.Name, r.Cleared = m.results[i].id, toolName(m.results[i].id), m.results[i].cleared
+			if d.n(3) > 0 {
+				r.Parts, r.Cleared = []convo.Part{text()}, false
+			}
+			if d.n(40) == 0 {
+				r.IsError = !r.IsError
+			}
+			parts[i] = r
+		}
+	case len(m.calls) > 0 && d.n(3) > 0:
+		parts = m.build().Parts
+		for i, p := range parts {
+			switch p.(type) {
+			case convo.Text:
+				parts[i] = text()
+			case convo.Reasoning:
+				parts[i] = convo.Reasoning{Text: d.text()}
+			}
+		}
+		if d.n(20) == 0 {
+			parts = append(parts, convo.ToolCall{ID: "c9", Name: toolName("c9"), Arguments: callArguments})
+		}
+	case d.n(6) == 0:
+		parts = m.build().Parts // as they are
+	default:
+		parts = []convo.Part{text()}
+		if m.role == convo.RoleAssistant && d.n(3) == 0 {
+			parts = slices.Insert(parts, 0, convo.Part(convo.Reasoning{Text: d.text()}))
+		}
+	}
+	if len(parts) > 1 && d.n(40) == 0 {
+		parts = parts[1:]
+	}
+	return parts
+}
+
 // build returns the message to append.
 func (m message) build() convo.Message {
 	switch m.role {
@@ -129,7 +181,11 @@ func (m message) build() convo.Message {
 		for _, id := range m.calls {
 			calls = append(calls, convo.ToolCall{ID: id, Name: toolName(id), Arguments: callArguments})
 		}
-		return convo.Assistant(m.text, calls...)
+		out := convo.Assistant(m.text, calls...)
+		if m.thought != "" {
+			out.Parts = slices.Insert(out.Parts, 0, convo.Part(convo.Reasoning{Text: m.thought}))
+		}
+		return out
 	}
 	out := convo.Message{Role: convo.RoleTool}
 	for _, r := range m.results {

@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -8,32 +9,39 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// An entry is an entry of the model. Its uid names this value of it: clearing a
-// result makes an entry with the same ID and another uid.
+// An entry is an entry of the model. Its uid names this value of it: rewriting it or
+// clearing a result makes an entry with the same ID and another uid.
 type entry struct {
 	id, head convo.ID // head is the first entry of its exchange
 	uid      int
+	like     int // the uid of an entry that shows the same; 0: its own
+	reads    int // differs where a summarizer reads something else of entries with the same ID
 	msg      message
 	turn     int
+	tools    bool // it, or an entry before it in its turn, called a tool
 
-	// What is left of the message as it was appended, once results in it were cut
-	// or cleared.
+	// What is left of the message as it was appended, once it was rewritten, or
+	// results in it were cut or cleared.
 	original *original // nil: none is kept
 	missing  int       // tokens that msg lacks
 }
 
-// An original is the message of an entry before results in it were cut or cleared.
+// An original is the message of an entry before it was changed.
 type original struct {
 	msg, read message // read: for a summarizer
 	missing   int     // tokens that msg lacks already
 }
+
+// looks returns a number that entries with the same message in the same place
+// share.
+func (x entry) looks() int { return cmp.Or(x.like, x.uid) }
 
 // changed returns x with another message in place of its own. read is what a
 // summarizer reads then.
 func (m *model) changed(x entry, msg, read message) entry {
 	o := x.before()
 	o.read = read
-	x.uid, x.msg = m.newUID(), msg
+	x.uid, x.like, x.msg = m.newUID(), 0, msg
 	x.missing = o.missing + max(read.tokens(m.count)-msg.tokens(m.count), 0)
 	x.original = nil
 	if m.keepOriginals {
@@ -54,6 +62,8 @@ func (x entry) before() original {
 // results.
 type message struct {
 	role    convo.Role
+	thought string // the reasoning before the text
+	idle    bool   // the thought is not sent
 	text    string
 	calls   []string // the ids; the tool of each is toolName(id)
 	results []result
@@ -86,6 +96,9 @@ type counter func(string) int
 // overheads.
 func (m message) tokens(count counter) int {
 	n := messageTokens + count(m.text)
+	if !m.idle {
+		n += count(m.thought)
+	}
 	for _, id := range m.calls {
 		n += callTokens + count(id) + count(toolName(id)) + count(callArguments)
 	}
@@ -159,18 +172,12 @@ func (v view) ephemeralTokens() int {
 	return n
 }
 
-// floorRaw returns the raw tokens of what no compaction may take.
-func (v view) floorRaw() int {
-	n := v.ephemeralTokens()
-	for _, e := range v.sys {
-		n += e.msg.tokens(v.count)
-	}
-	for _, e := range v.list {
-		if v.isFloor(e) || v.isPinned(e) {
-			n += e.msg.tokens(v.count)
-		}
-	}
-	return n
+// floor returns the view with nothing left but what no compaction may take.
+func (v view) floor() view {
+	only := v.clone()
+	only.summary = ""
+	only.list = slices.DeleteFunc(only.list, func(e entry) bool { return !v.isFloor(e) && !v.isPinned(e) })
+	return only
 }
 
 func (v view) find(id convo.ID) (entry, bool) {
@@ -236,6 +243,12 @@ func (v view) unanswered() (head convo.ID, turn int) {
 	return 0, 0
 }
 
+// unansweredResults returns the entries with the results of that round.
+func (v view) unansweredResults() []entry {
+	head, _ := v.unanswered()
+	return slices.DeleteFunc(slices.Clone(v.list), func(e entry) bool { return e.msg.role != convo.RoleTool || e.head != head })
+}
+
 func (v view) isPinned(e entry) bool { return slices.Contains(v.pins, e.head) }
 
 // newestExchange returns the entries of the newest exchange.
@@ -279,16 +292,20 @@ type snapshot struct {
 	print string // Print(real) when it was taken
 	view  view
 	time  int // when it was taken
-	model string
+
+	// Where the request that it shows was to go.
+	model  string
+	window int
 }
 
 // An appliedEdit is an edit that was applied and not undone since.
 type appliedEdit struct {
 	uid     int
 	time    int
-	touched []convo.ID // the entries that it dropped, cut or cleared
-	gone    []convo.ID // those that it dropped
-	before  view       // what it was applied to
+	touched []convo.ID       // the entries that it dropped, cut, cleared or rewrote
+	gone    []convo.ID       // those that it dropped
+	before  view             // what it was applied to, without what it forgot
+	after   map[convo.ID]int // the uid of each entry that it left
 }
 
 // A model is a History of plain slices. Every change copies them, so that the
@@ -297,7 +314,10 @@ type model struct {
 	view
 	relaxed   bool // the roles are those of convo.Relaxed
 	pinFirst  bool // Options.PinFirstUser
+	replay    convo.Replay
 	queue     []message
+	title     string // what SetMeta was given
+	meta      string
 	delivered int // how many messages of the queue were appended, ever
 	time      int // grows with each step
 	uids      int // given so far
@@ -367,9 +387,11 @@ func (m *model) append(batch []message) failure {
 				e.head = next.list[len(next.list)-1].head
 			}
 			e.turn = turn
+			e.tools = calledTool(next.list, e)
+			e.msg.idle = m.isIdle(e)
 			next.list = append(next.list, e)
 		}
-		next.appended += msg.tokens(m.count)
+		next.appended += e.msg.tokens(m.count)
 	}
 	if len(batch) == 0 {
 		return success
@@ -418,7 +440,7 @@ func (m *model) append(batch []message) failure {
 			if !m.relaxed && !strict && !msg.goesOn {
 				return badRole
 			}
-			if msg.role == convo.RoleUser && prev != convo.RoleUser {
+			if msg.role == convo.RoleUser && (prev != convo.RoleUser || next.list[len(next.list)-1].turn <= next.touched) {
 				turn++
 			}
 		}
@@ -430,6 +452,17 @@ func (m *model) append(batch []message) failure {
 	}
 	m.view, m.turn = next, turn
 	return success
+}
+
+// calledTool reports whether e, or an entry of list in its turn, called a tool.
+func calledTool(list []entry, e entry) bool {
+	n := len(list)
+	return len(e.msg.calls)+len(e.msg.results) > 0 || n > 0 && list[n-1].turn == e.turn && list[n-1].tools
+}
+
+// isIdle reports whether the thought of e is not sent.
+func (m *model) isIdle(e entry) bool {
+	return m.replay == convo.ReplayNone || m.replay == convo.ReplayTools && !e.tools
 }
 
 // newest returns the role of the newest entry.
@@ -649,16 +682,25 @@ func (m *model) afterRollback() {
 	}
 }
 
-// rewind takes back up to so many of the newest turns, and returns how many.
-func (m *model) rewind(turns int) (taken int) {
-	for taken < turns && len(m.list) > 0 {
-		turn := m.list[len(m.list)-1].turn
-		if turn == 0 || turn <= m.touched {
+// rewind takes back up to so many of the newest turns, or of the newest exchanges
+// if an edit has touched the newest turn, and returns how many.
+func (m *model) rewind(most int) (taken int) {
+	newest := 0
+	if n := len(m.list); n > 0 {
+		newest = m.list[n-1].turn
+	}
+	for taken < most && len(m.list) > 0 {
+		last := m.list[len(m.list)-1]
+		if last.turn != newest && min(last.turn, newest) <= m.touched {
 			break
 		}
-		for n := len(m.list); n > 0 && m.list[n-1].turn == turn; n-- {
-			m.takenBack[m.list[n-1].id] = true
-			m.appended -= m.list[n-1].msg.tokens(m.count)
+		for n := len(m.list); n > 0 && m.list[n-1].turn == last.turn; n-- {
+			e := m.list[n-1]
+			if last.turn <= m.touched && e.head != last.head {
+				break
+			}
+			m.takenBack[e.id] = true
+			m.appended -= e.msg.tokens(m.count)
 			m.list = m.list[: n-1 : n-1]
 		}
 		m.appended = max(m.appended, 0)
@@ -678,7 +720,7 @@ func (m *model) undo() {
 	m.undone[e.uid] = true
 	var list []entry
 	for _, x := range m.list {
-		if slices.Contains(e.touched, x.id) {
+		if slices.Contains(e.touched, x.id) && x.uid == e.after[x.id] {
 			x, _ = e.before.find(x.id)
 		}
 		list = append(list, x)

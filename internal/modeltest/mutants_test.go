@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,8 +18,11 @@ import (
 
 var (
 	runMutants  = flag.Bool("convo.mutants", false, "break the code in one place at a time and see a test fail")
-	mutantsPart = flag.Int("convo.mutants.part", 0, "of four parts of the mutants, the number of the one to run; 0: all")
+	mutantsPart = flag.Int("convo.mutants.part", 0, "of the parts of the mutants, the number of the one to run; 0: all")
 )
+
+// mutantParts is how many parts there are.
+const mutantParts = 8
 
 // A mutant breaks one rule: it replaces a text that stands exactly once in a
 // file of the module. A test of the package that the file is in must fail.
@@ -47,21 +51,70 @@ var mutants = []mutant{
 	{name: "a snapshot that an append writes into", file: "state.go", text: "c.sys, c.list, c.pins = slices.Clip(s.sys), slices.Clip(s.list), slices.Clip(s.pins)", with: "c.pins = slices.Clip(s.pins)"},
 
 	// Edits.
-	{name: "an edit that drops what has become floor", file: "edit_apply.go", text: "			case floor.has(i):\n				return &StaleError{", with: "			case floor.has(i) && false:\n				return &StaleError{"},
+	{name: "an edit that drops what has become floor", file: "edit_apply.go", text: "			case (isDropped || rewrites == nil || ed.byStrategy) && floor.has(i):\n", with: "			case !isDropped && rewrites != nil && ed.byStrategy && floor.has(i):\n"},
 	{name: "an edit that drops what was pinned since", file: "edit_apply.go", text: "			case floor.pinned(i):\n				done.pinned = append(done.pinned, e.id)\n", with: "			case floor.pinned(i) && false:\n"},
 	{name: "a second summary", file: "edit_apply.go", text: "	if ed.newSummary != nil && s.summary != ed.oldSummary {\n", with: "	if ed.newSummary != nil && s.summary != ed.oldSummary && false {\n"},
 	{name: "SplicePrefix by count", file: "edit.go", text: "	r, err := h.Apply(at, e)\n", with: "	at = h.Snapshot()\n	for i := range e.Drop {\n		e.Drop[i] = at.list[min(i, len(at.list)-1)].id\n	}\n	r, err := h.Apply(at, e)\n"},
 
+	// Rewrites.
+	{name: "a report that has what was dropped and forgotten", file: "edit_apply.go", text: "				if r != nil && r.was.was != nil {", with: "				if r != nil && r.was.was != nil && false {", test: "TestChain_ForgetsWhatIsDropped"},
+	{name: "a link that reads what another has cleared with a text", file: "chain.go", text: "l.Forget || l.Text != \"\"", with: "l.Forget", test: "TestChain_ClearedIsReadAsItStands"},
+	{name: "a text that keeps what it was cut out of in memory", file: "rewrite.go", text: "			msg = msg.cloned()\n", with: "			_ = msg.cloned\n", test: "TestRewrite_ForgetsTheMemory"},
+	{name: "Count of reasoning that is not sent", file: "append.go", text: "n > 0 && h.list[n-1].tools", with: "n >= 0", test: "TestCount_Reasoning"},
+	{name: "a summary of what was rewritten since", file: "rewrite.go", text: "	to.edit.reads = to.edit\n", with: "", test: "TestApply_Stale$"},
+	{name: "a summary of what was forgotten since", file: "edit_apply.go", text: "			to.edit.reads = to.edit\n			next.msg,", with: "			next.msg,", test: "TestApply_Stale$"},
+	{name: "a summary of what was cleared with a text since", file: "edit_apply.go", text: "		to.edit.reads = to.edit\n		next.readTokens", with: "		next.readTokens", test: "TestApply_Stale$"},
+	{name: "a summary that no cleared result survives", file: "edit_apply.go", text: "&edited{reads: e.reads()}\n	to.edit.looks", with: "&edited{}\n	to.edit.reads, to.edit.looks = to.edit, nil\n	to.edit.looks", test: "TestApply_SummaryOfWhatWasChanged"},
+	{name: "a rewrite of what was changed since", file: "edit_apply.go", text: "		} else if c.from == from { // otherwise perform will return a StaleError\n", with: "		} else if c.from = from; true {\n"},
+	{name: "a strategy that rewrites the floor", file: "rewrite.go", text: "		case rule != \"\" && byStrategy:\n", with: "		case rule != \"\" && byStrategy && false:\n", test: "TestRewrite_ByAStrategy"},
+	{name: "a strategy that rewrites what has become floor", file: "edit_apply.go", text: "			case (isDropped || rewrites == nil || ed.byStrategy) && floor.has(i):\n", with: "			case (isDropped || rewrites == nil) && floor.has(i):\n", test: "TestRewrite_FloorMeanwhile"},
+	{name: "a hand that may not rewrite the floor", file: "edit_apply.go", text: "			case (isDropped || rewrites == nil || ed.byStrategy) && floor.has(i):\n", with: "			case floor.has(i):\n"},
+	{name: "a rewrite that keeps its original for summarizers", file: "rewrite.go", text: "	if next.read = to.msg; to.msg.Role == RoleTool {\n", with: "	if to.msg.Role == RoleTool {\n"},
+	{name: "a result beside a rewritten one that loses its original", file: "rewrite.go", text: "		o.read.Parts[i] = old.read.Parts[i]\n", with: ""},
+	{name: "a rewrite that Rewind cannot take back", file: "edit_apply.go", text: "				done.changed, done.newest = true, e.id\n				done.gone = append(done.gone, r.was)\n", with: "				s.touch(e, done)\n				done.gone = append(done.gone, r.was)\n"},
+	{name: "a rewrite that the rollback does not know", file: "edit_apply.go", text: "				done.changed, done.newest = true, e.id\n				done.gone = append(done.gone, r.was)\n", with: "				done.changed = true\n				done.gone = append(done.gone, r.was)\n"},
+	{name: "an original that is kept with Forget", file: "rewrite.go", text: "		return replacement{from, to, nil, departed{to, to, nil}}\n", with: "		return replacement{from, to, next, departed{to, to, nil}}\n", test: "TestRewrite_Forget$"},
+	{name: "a report that has what was forgotten", file: "rewrite.go", text: "		return replacement{from, to, nil, departed{to, to, nil}}\n", with: "		return replacement{from, to, nil, departed{from, to, o}}\n", test: "TestRewrite_Forget$"},
+	{name: "an older report that brings back what was forgotten", file: "undo.go", text: "		case len(rest) > 0 && rest[0] == back.now:\n", with: "		case len(rest) > 0 && rest[0].id == back.was.id:\n", test: "TestRewrite_ForgetOutlivesUndo"},
+	{name: "a seal on another text", file: "rewrite.go", text: "		if n < 0 {\n", with: "		if n < -1 {\n", test: "TestRewrite_EditErrors"},
+	{name: "other arguments in a rewrite", file: "rewrite.go", text: "text.Valid(c.Arguments) != was.Arguments", with: "text.Valid(c.Arguments) == \"x\"", test: "TestRewrite_EditErrors"},
+	{name: "a marker that shows what was rewritten", file: "spill.go", text: "	whole := o.read.Parts[i].(ToolResult)\n	if s == nil", with: "	whole := o.msg.Parts[i].(ToolResult)\n	if s == nil"},
+	{name: "a cut that shows what was rewritten", file: "compact_cut.go", text: "return c.original.read.Parts[c.part].(ToolResult)", with: "return c.original.msg.Parts[c.part].(ToolResult)", test: "TestRewrite_ThenCut"},
+	{name: "a link that clears what another has forgotten", file: "chain.go", text: "				list[i].Forget = list[i].Forget || x.rewrite.Forget\n", with: "				_ = i\n", test: "TestChain_Rewrites"},
+	{name: "a link that rewrites what another has forgotten", file: "chain.go", text: "		r.Forget = r.Forget || x.forgets()\n", with: "", test: "TestChain_Rewrites"},
+	{name: "a link that reads what another has rewritten", file: "chain.go", text: "			g.Original = combined.original(original, view)\n", with: "			_ = original\n", test: "TestChain_Rewrites"},
+
 	// Never stuck, originals, Undo.
+	{name: "an Undo that joins two turns", file: "append.go", text: " || exchangeTurn <= h.touched) {\n", with: ") {\n", test: "TestUndo_KeepsTurnsApart"},
 	{name: "unanswered results that are no floor", file: "floor.go", text: "s.list[from-1].msg.Role == RoleTool {", with: "false {"},
 	{name: "a pinned result is cut", file: "compact_cut.go", text: "		if s.isPinned(e.head) {\n			return nil\n		}\n", with: "", test: "TestCut_Pinned$"},
-	{name: "a cut that does not help", file: "compact_cut.go", text: "		if over(all, most) {\n			return\n		}\n", with: "", test: "TestCut_NotEnough"},
+	{name: "a cut that does not help", file: "compact_cut.go", text: "		if afterCuts(rest, list, 0) > most {\n			return\n		}\n", with: "", test: "TestCut_NotEnough"},
 	{name: "a short result cut for a long one", file: "compact_cut.go", text: "		limit := max(size, c.least)\n", with: "		limit := max(c.size/2, c.least)\n", test: "TestCut_FairShare"},
 	{name: "Fit cuts", file: "compact_cut.go", text: "	case a.reserve != nil, weight <= a.limit", with: "	case weight <= a.limit", test: "TestCut_NotForFit"},
 	{name: "Recover never cuts for a strategy that frees too little", file: "compact_cut.go", text: "	if a.reason != ReasonOverflow || a.cuts != nil {\n", with: "	if a.reason != ReasonOverflow || true {\n", test: "TestCut_Recover"},
+	{name: "a floor that was never measured", file: "compact_attempt.go", text: "	a.scale.KeptOld, a.scale.KeptFresh = floor.Old, floor.Fresh\n", with: "	_ = floor\n", test: "TestFloor_PinnedAndMeasured"},
+	{name: "a result spilled before it is paired", file: "append.go", text: "	checked := h.opts.Spill == nil\n", with: "	checked := true\n", test: "TestAppend_PairsBeforeItSpills"},
+	{name: "too few rewinds named", file: "compact_attempt.go", text: "		users = a.at.rewinds(first.from)\n", with: "		users = 1\n", test: "TestFloor_RemedyInOneTurn"},
+	{name: "calls that no error names", file: "compact_attempt.go", text: "		n := min(int64(kinds.Calls), *share)", with: "		n := 0 * min(int64(kinds.Calls), *share)", test: "TestFloor_RemedyInOneTurn"},
+	{name: "remedies that overshoot one after the other", file: "errors.go", text: "	*done = max(*done, calls)\n", with: "", test: "TestFloor_RemediesInOrder"},
+	{name: "a queue that comes in the place of what was taken back", file: "compact_attempt.go", text: "		Queued:        len(a.at.queue),\n", with: "", test: "TestFloor_RemedyWithAQueue"},
 	{name: "a cut at append that nobody is told of", file: "append.go", text: "		h.deliver(*cut)\n", with: "", test: "TestAppend_ReportsCuts"},
 	{name: "a summarizer that reads what a compaction cleared", file: "original.go", text: "	if o := s.original(id); o != nil {\n", with: "	if o := s.original(id); o != nil && false {\n", test: "TestOriginals_AreSummarised"},
 	{name: "text that nobody has read and nobody counts", file: "summarize.go", text: "		w.unread = addClamped(w.unread, read.Missing)\n", with: "", test: "TestOriginals_NotKept"},
+	{name: "what is to be kept goes to reach the target", file: "cut.go", text: "c.collect(min(moveToTurn(s, place, budget/4), keep), left > budget)", with: "c.collect(moveToTurn(s, place, budget/4), left > budget)", test: "TestSummarize_KeepLastAndTurns"},
+	{name: "what is to be kept never gives way", file: "summarize.go", text: "c.room(fits) < least {\n", with: "c.room(fits) < least && false {\n", test: "TestSummarize_KeepGivesWay"},
+	{name: "what is to be kept gives way where the request fits", file: "summarize.go", text: "keeps && limit > 0 && s.raw() > limit {", with: "keeps {", test: "TestSummarize_KeepGivesWay"},
+	{name: "what was not kept and nobody is told of", file: "summarize.go", text: "	w.work.NotKept = notKept\n", with: "", test: "TestSummarize_KeepGivesWay"},
+	{name: "a window of turns that counts entries", file: "sliding.go", text: "n > entries && s.Turns > max(turns, w.TriggerAt-1)", with: "n > entries && n > max(turns, w.TriggerAt-1)", test: "TestSlidingWindow_DueByTurns"},
+	{name: "a result cut that counts as read", file: "summary_prompt.go", text: "			w.unread = addClamped(w.unread, clampInt(weight-max(left, 0)))\n", with: "			_ = left\n", test: "TestSummarize_MaxResult"},
+	{name: "system messages without bound", file: "summary_prompt.go", text: "cutMiddle(render(w.system), mostOfSystem, w.count)", with: "cutMiddle(render(w.system), 1<<30+mostOfSystem, w.count)", test: "TestSummarize_System"},
+	{name: "system messages that end their block", file: "tags.go", text: "\"summary\", \"system\", ", with: "\"summary\", ", test: "TestSummarize_System"},
+	{name: "a loop around the middle, to the left", file: "repeats.go", text: "	around(part, to-middle, ", with: "	around(part[:0:0], 0*to, ", test: "TestRepeated"},
+	{name: "rules taken for loops", file: "repeats.go", text: " && f.letters[l.from+l.period] > f.letters[l.from] &&", with: " &&", test: "TestRepeated"},
+	{name: "a loop inside taken for one at the end", file: "repeats.go", text: "	if l.to >= len(f.s)-loopEnd && ", with: "	if ", test: "TestRepeated"},
+	{name: "a list taken for a loop", file: "repeats.go", text: "length < f.least || length < minLoopTimes*l.period {", with: "length < f.least {", test: "TestRepeated"},
+	{name: "a loop that a strategy brings", file: "strategy.go", text: "work.askedForSummary() {", with: "false {", test: "TestSummary_Repeats"},
+	{name: "a summary without a model that is judged", file: "summarize.go", text: "	if callsModel(w.with) {\n		if err := summary.repeats()", with: "	if true {\n		if err := summary.repeats()", test: "TestSummary_Repeats"},
 	{name: "originals without bound", file: "original.go", text: "	if raw <= keep {\n", with: "	if raw <= keep || true {\n", test: "TestOriginals_Oldest"},
 	{name: "Undo of the second newest", file: "undo.go", text: " || d.version != h.applied[len(h.applied)-1] {\n", with: " {\n"},
 	{name: "Undo keeps the summary", file: "undo.go", text: "	h.edits, h.summary, h.touched = d.edits, d.summary, d.touched\n", with: "	h.edits, h.touched = d.edits, d.touched\n"},
@@ -72,21 +125,25 @@ var mutants = []mutant{
 	// Rollbacks.
 	{name: "a snapshot that a rollback writes into", file: "rollback.go", text: "	seen := n < h.seen\n", with: "	seen := false\n", test: "TestRewind_LeavesSnapshotsAlone"},
 	{name: "every edit outlives a rollback", file: "rollback.go", text: "	case h.edits[since].newest > at.last:\n		return false\n", with: ""},
-	{name: "a later edit hides an earlier one", file: "rollback.go", text: "i].newest <= newest })", with: "i].newest > 0 })"},
+	{name: "a later edit hides an earlier one", file: "rollback.go", text: "i].newest <= newest })", with: "i].newest > 0 })", test: "TestRollback_Undone"},
 	{name: "a rollback that still shows what it undid", file: "rollback.go", text: "	h.edits = at.edits\n", with: "", test: "TestRollback_ToAnUndoneEditIsStale"},
 	{name: "a rollback that forgets what it took back", file: "rollback.go", text: "	h.rollbacks = append(h.rollbacks, rollbackRecord{h.version, last})\n", with: ""},
 	{name: "pins that outlive their entries", file: "rollback.go", text: "	h.pins = h.pins[:n:n]\n", with: "	_ = n\n"},
-	{name: "a rewind past an edit", file: "rollback.go", text: "h.list[n-1].turn > h.touched {", with: "h.list[n-1].turn > 0 {"},
+	{name: "a rewind past an edit", file: "rollback.go", text: "(turn <= s.touched || newest <= s.touched)", with: "(turn <= 0 || newest <= s.touched)"},
+	{name: "a rewind of the exchanges of several turns", file: "rollback.go", text: "(turn <= s.touched || newest <= s.touched)", with: "turn <= s.touched && newest > s.touched", test: "TestRewind_Exchanges"},
+	{name: "a rewind of a whole turn that an edit has taken something from", file: "rollback.go", text: "	if turn <= s.touched {\n		from, _", with: "	if turn <= 0 {\n		from, _"},
 
 	// Estimates.
 	{name: "usage applied to the present view", file: "usage.go", text: "	next := &calibration{Model: model, at: at.reported()", with: "	at = h.snapshotLocked()\n	next := &calibration{Model: model, at: at.reported()"},
 	{name: "usage older than the last applied", file: "usage.go", text: "at.version < h.known().learned.version(at.known().model)", with: "false"},
+	{name: "a figure above the window", file: "usage.go", text: "window > 0 && tokens > window {", with: "window > 1<<60 && tokens > window {", test: "TestRecordUsage_AboveTheWindow"},
+	{name: "usage left aside in silence", file: "usage.go", text: "		h.warnOfUsage(at, u, doubt)\n", with: "		_ = doubt\n", test: "TestDo_StrangeUsage"},
 	{name: "no bound on the overhead", file: "usage.go", text: "	return max(min(int64(l.Tools), maxTotal), l.most()/2)\n", with: "	return maxTotal\n"},
 
 	// Compactions.
 	{name: "an edit that leaves the request too long", file: "compact_attempt.go", text: "	case weight > limit && (a.reserve != nil || a.total > a.limit):\n", with: "	case weight > 1<<60 && (a.reserve != nil || a.total > a.limit):\n"},
 	{name: "compacting twice", file: "compact.go", text: "	case h.compacted == h.version && total <= m.limit:\n", with: "	case h.compacted == h.version && total < 0:\n"},
-	{name: "a strategy that runs when the floor is too large", file: "compact_attempt.go", text: "	if a.scale.Weigh(w.total()) <= a.limit {\n", with: "	if a.scale.Weigh(w.total()) >= 0 {\n"},
+	{name: "a strategy that runs when the floor is too large", file: "compact_attempt.go", text: "	if floor <= a.limit {\n", with: "	if floor >= 0 {\n"},
 	{name: "half a turn without its user messages", file: "cut.go", text: "a.user && inside && a.turn == list[place].turn", with: "a.user && inside && a.turn < 0", test: "TestTruncate"},
 	{name: "a snapshot that a strategy can change", file: "compact_attempt.go", text: "h.opts.Strategy, h.direct, &own, a.goal)", with: "h.opts.Strategy, h.direct, a.at, a.goal)\n	_ = own", test: "TestHostile_KeepsAndChanges"},
 	{name: "no second attempt after a stale edit", file: "compact_attempt.go", text: "r.Outcome == OutcomeStale && !f.unattended", with: "false", test: "TestFlight_Stale"},
@@ -104,10 +161,10 @@ var mutants = []mutant{
 	{name: "a limit of another request", file: "recover_learn.go", text: "theirs < ours/2 || theirs/2 > ours", with: "theirs < 0", test: "TestRecover_Learns"},
 	{name: "the limit of a small model", file: "recover_learn.go", text: "int64(f.limit) < cmp.Or(h.limits.most(), ours)/2", with: "int64(f.limit) < cmp.Or(0, ours)/2", test: "TestRecover_Learns"},
 	{name: "the answer counted as prompt", file: "recover_learn.go", text: "	if f.prompt > 0 && at.version", with: "	if f.prompt = f.refused(); at.version", test: "TestRecover_Learns"},
-	{name: "a named limit for good", file: "history.go", text: "	h.limits, h.named = limits, 0\n", with: "	h.limits = limits\n", test: "TestRecover_Learns"},
+	{name: "a named limit for good", file: "history.go", text: "	h.limits, h.named, h.declineTold = limits, 0, 0\n", with: "	h.limits, h.declineTold = limits, 0\n", test: "TestRecover_Learns"},
 	{name: "an answer as long as the window", file: "overflow.go", text: "f.output < f.limit-f.limit/answerShare", with: "f.output > 0", test: "TestIsOverflow"},
 	{name: "a rate of tokens", file: "overflow.go", text: "containsAny(e.text, throttleTexts[:]) || ", with: "", test: "TestIsOverflow"},
-	{name: "a rate beside a plain overflow", file: "overflow.go", text: "!containsAny(e.text, plainTexts[:]) && (", with: "(", test: "TestIsOverflow"},
+	{name: "a rate beside a plain overflow", file: "overflow.go", text: "!slices.ContainsFunc(plainTexts[:], func(t string) bool { return e.says(t, \"\") }) &&", with: "true &&", test: "TestIsOverflow"},
 	{name: "an answer named with the prompt", file: "overflow.go", text: "!otherSubject.MatchString(before) && ", with: "before != after && ", test: "TestIsOverflow"},
 	{name: "joined errors read as one", file: "overflow.go", text: "append(said, alone)", with: "said", test: "TestIsOverflow"},
 	{name: "phrases far apart", file: "overflow.go", text: "rest[:min(len(rest), maxGap+len(then))]", with: "rest", test: "TestIsOverflow"},
@@ -122,12 +179,26 @@ var mutants = []mutant{
 	{name: "IDs for who has none", file: "wire/project.go", text: "	bare := p.bare && ", with: "	bare := false && ", test: "TestDecode_CallsWithoutIDs"},
 	{name: "some calls without IDs", file: "wire/project.go", text: "func(p convo.Part) bool { return !p.(convo.ToolCall).Minted })", with: "func(p convo.Part) bool { return false })", test: "TestEncode_SendsMintedIDsBesideOthers"},
 
+	{name: "a tool's description taken for the conversation", file: "overflow.go", text: "!fieldBefore.MatchString(", with: "!regexp.MustCompile(`^-`).MatchString(", test: "TestIsOverflow_OtherErrors"},
+	{name: "characters taken for tokens", file: "overflow.go", text: "(length == \"\" || strings.Contains(length, \"token\"))", with: "(length == \"\" || true)", test: "TestIsOverflow_OtherErrors"},
+
 	// One request.
 	{name: "a queued message between a request and its answer", file: "queue.go", text: " || h.isAnswerDueLocked()", with: "", test: "TestDo_ViewChanges|TestDo_QueueWhileAppending"},
 	{name: "a queued message inside a batch", file: "queue.go", text: "h.calls.openCalls() > 0 || ", with: ""},
-	{name: "queued while an answer is due", file: "queue.go", text: "	if newest := h.newestRoleLocked(); newest != RoleUser && newest != RoleTool {\n", with: "	if true {\n"},
+	{name: "queued while an answer is due", file: "queue.go", text: "	if newest := h.newestRole(); newest != RoleUser && newest != RoleTool {\n", with: "	if true {\n"},
 	{name: "a run of users that Restore refuses", file: "append.go", text: "			id++ // with a gap between their IDs, Restore accepts them\n", with: "", test: "TestQueue_WaitsForTheBatch"},
-	{name: "a queue that is not saved", file: "snapshot_json.go", text: "		out.Queued = append(out.Queued, queuedJSON{q.msg})\n", with: "		_ = q\n", test: "TestQueue_Delivers"},
+	{name: "the same system messages with other IDs", file: "history.go", text: "func(e *entry, a pendingEntry) bool { return reflect.DeepEqual(e.msg, a.msg) }", with: "func(e *entry, a pendingEntry) bool { return false && reflect.DeepEqual(e.msg, a.msg) }"},
+	{name: "a fork without its title", file: "restore.go", text: "= s.last, s.touched, s.appended, s.meta\n", with: "= s.last, s.touched, s.appended, meta{}\n"},
+	{name: "a title in version 1", file: "snapshot_json.go", text: "			case version > 1 && string(key) == \"title\":\n", with: "			case string(key) == \"title\":\n", test: "TestSnapshotJSON_Refuses"},
+	{name: "a time of the year 1600", file: "snapshot_json.go", text: "	if _, ok := nanoseconds(t); !ok {\n", with: "	if _, ok := nanoseconds(t); false && !ok {\n", test: "TestSnapshotJSON_Refuses"},
+	{name: "an error without its entry", file: "snapshot_json.go", text: "				index, id = first+i, e.id\n", with: "				index, id = i, e.id\n", test: "TestSnapshotJSON_NamesTheEntry"},
+	{name: "more behind a message", file: "message_json.go", text: "	if r.End(); r.Err() != nil {\n", with: "	if r.Err() != nil {\n", test: "TestMessageJSON_TrailingBytes"},
+	{name: "a key that comes twice", file: "internal/strictjson/read.go", text: "				r.Fail(fmt.Errorf(\"duplicate key %.40q\", key))\n", with: "", test: "TestReader_Errors"},
+	{name: "a quote that is not seen", file: "internal/strictjson/read.go", text: "(x-' '*ones)&^x | (quote-ones)&^quote |", with: "(x-' '*ones)&^x | (quote-ones)&^quote&1 |", test: "TestPlain"},
+	{name: "a queue that is not saved", file: "snapshot_json.go", text: "	dst = appendList(dst, \"queued\", s.queue,", with: "	dst = appendList(dst, \"queued\", s.queue[:0],", test: "TestQueue_Delivers"},
+	{name: "a queue that waits behind an answer without messages", file: "do.go", text: "		h.sending = nil\n		a.reply.Queued = h.deliverLocked()\n		return nil\n	case", with: "		return nil\n	case"},
+	{name: "an answer of the user's", file: "do.go", text: "		if m.Role == RoleUser || m.Role == RoleSystem {\n", with: "		if m.Role == RoleSystem {\n"},
+	{name: "a cut answer that the reply does not tell of", file: "do.go", text: "		a.report(cut.clone())\n", with: "", test: "TestDo_ReportsCuts"},
 	{name: "an answer behind other messages", file: "do.go", text: "	case !h.isAnswerDueLocked():\n", with: "	case false:\n", test: "TestDo_ViewChanges"},
 	{name: "a summary for an answer that would be refused", file: "do.go", text: "	return a.h.answerFaultLocked()\n}", with: "	return nil\n}", test: "TestDo_RefusesBeforeItSends"},
 	{name: "a panic that is sent again", file: "do.go", text: "		case panicked, retries == maxRetries:\n", with: "		case retries == maxRetries:\n			_ = panicked\n", test: "TestDo_SendFails"},
@@ -135,7 +206,11 @@ var mutants = []mutant{
 	{name: "a send that Close does not end", file: "history.go", text: "		s.cancel(ErrClosed)\n", with: "", test: "TestDo_Close"},
 	{name: "a model without its limits", file: "history.go", text: "		h.setLimitsLocked(limits)\n	}\n	if name", with: "		_ = limits\n	}\n	if name", test: "TestHistory_SetModel"},
 	{name: "parallel calls that become one", file: "builder.go", text: "pb == nil || pb.isOtherCall(delta.ID) {", with: "pb == nil {", test: "TestBuilder$"},
-	{name: "a cut call that is run", file: "builder.go", text: "	if b.stop != StopLength {\n", with: "	if true {\n", test: "TestBuilder_Cut"},
+	{name: "a cut call that is run", file: "builder.go", text: "	if b.ended && (b.stop", with: "	if true || (b.stop", test: "TestBuilder_Cut"},
+	{name: "a request for a model that was replaced", file: "do.go", text: " || a.h.known().model != at.Model() || !a.h.fitsLocked() {", with: " || !a.h.fitsLocked() {", test: "TestDo_ModelSetMeanwhile"},
+	{name: "a request for limits that were replaced", file: "do.go", text: " || !a.h.fitsLocked() {", with: " {", test: "TestDo_ModelSetMeanwhile"},
+	{name: "a stream that broke off looks finished", file: "builder.go", text: "	if b.ended && (b.stop", with: "	if (b.stop", test: "TestBuilder_Cut"},
+	{name: "an answer without a reason looks finished", file: "wire/stop.go", text: "d.finished = reason != \"\" && ", with: "d.finished = ", test: "TestDecode_Cut"},
 	{name: "a cut call that is decoded", file: "wire/stop.go", text: "k < 0 || !d.unclear {", with: "k >= 0 || !d.unclear {", test: "TestDecode_Cut"},
 	{name: "a whole call that is put aside", file: "wire/stop.go", text: "!whole && (isBlank(arguments) || !valid)", with: "isBlank(arguments) || !valid", test: "TestDecode_EndedCall"},
 
@@ -143,10 +218,16 @@ var mutants = []mutant{
 	{name: "CompactIfNeeded fails while the request fits", file: "compact.go", text: "	case r.Fits:\n		return r, nil\n	case h.isClosed():", with: "	case r.Fits && err == nil:\n		return r, nil\n	case h.isClosed():"},
 	{name: "Compact succeeds when it declined", file: "compact.go", text: "		return r, cmp.Or(err, r.Cause)\n", with: "		_ = cmp.Or(err, r.Cause)\n		return r, nil\n"},
 	{name: "Apply succeeds when nothing changed", file: "edit.go", text: "		return r, r.Cause\n", with: "		return r, nil\n"},
-	{name: "Recover succeeds without a retry", file: "recover.go", text: "	return false, report, fmt.Errorf(\"%w; the provider said: %w\", err, cause)\n", with: "	return false, report, nil\n"},
+	{name: "Recover succeeds without a retry", file: "recover.go", text: "	return false, report, errorf(\"%w; the provider said: %w\", err, cause)\n", with: "	return false, report, nil\n"},
 	{name: "Wait returns how the compaction went", file: "compact_background.go", text: "		return b.report.clone(), nil\n	case <-ctx.Done():\n", with: "		return b.report.clone(), b.report.Cause\n	case <-ctx.Done():\n"},
 	{name: "a closed History says that the request fits", file: "report.go", text: "total <= limit && !h.endedLocked(), ", with: "total <= limit, "},
 	{name: "OnCompaction closes the History, and the request fits", file: "compact_flight.go", text: "	defer func() { r.Fits = r.Fits && !h.isClosed() }() ", with: "	", test: "TestClosed_NeverFits"},
+	{name: "imported notes begin no turn", file: "place.go", text: "own.load(sys, list, nil, setTurns(list))", with: "own.load(sys, list, nil, s.turn)", test: "TestRestore_ResultsWithoutCalls"},
+	{name: "a turn is dropped that the summary tells of", file: "restore.go", text: " || !l.isWhole():", with: " || !l.isWhole() && false:", test: "TestRestore_OnLoadDropTurn"},
+	{name: "a finished turn is dropped", file: "restore.go", text: "(open || h.newestRole() != RoleAssistant)", with: "(open || true)", test: "TestRestore_OnLoadDropTurn"},
+	{name: "copies of parts have spare capacity", file: "message.go", text: "own := r.free[:n:n]", with: "own := r.free[:n]", test: "TestSnapshot_AllAllocations"},
+	{name: "a declined Trigger is asked again", file: "compact.go", text: "if h.declined != h.version+1 {", with: "if true {", test: "TestTrigger_DeclinesAreToldOnce"},
+	{name: "a declined Trigger is told again", file: "compact_attempt.go", text: "a.told = h.declineTold > h.rewritten", with: "a.told = false", test: "TestTrigger_DeclinesAreToldOnce"},
 	{name: "the Trigger closes the History, and the request fits", file: "compact.go", text: "			r.Fits, due, err = false, false, ErrClosed\n", with: "", test: "TestClosed_NeverFits"},
 	{name: "a wasted call declines", file: "strategy.go", text: "	return calls == 0 && ", with: "	return calls >= 0 && ", test: "TestCompactionStrategy_DeclinesWithoutACall"},
 	{name: "an error's own panic escapes", file: "strategy.go", text: "		if recover() != nil {\n			declined = false\n		}\n", with: "", test: "TestErrors_WhoseMethodsPanic"},
@@ -155,9 +236,49 @@ var mutants = []mutant{
 	{name: "Recover inside a compaction", file: "recover.go", text: "	if ctx != nil && h.isInside(ctx) {\n", with: "	if false {\n", test: "TestRecover_Refuses"},
 	{name: "Recover without a cause", file: "recover.go", text: "	if cause == nil {\n", with: "	if false {\n", test: "TestRecover_Refuses"},
 	{name: "%+v without call ids", file: "print.go", text: "	if !ids || id == \"\" {\n", with: "	if ids || id == \"\" {\n", test: "TestPrinting_ShowsIDsAndNoEssays"},
+	{name: "reasoning that goes on being sent in the next turn", file: "append.go", text: "tools = tools && turn == exchangeTurn || a.calls != nil", with: "tools = tools || a.calls != nil"},
+	{name: "reasoning before the first call that counts", file: "append.go", text: "a.tokens = a.least; tools {", with: "a.tokens = a.least; true {"},
+	{name: "reasoning that counts when its entry is rewritten", file: "rewrite.go", text: "	to.tokens = id.entry(to, &to.msg)\n", with: "	to.tokens = id.message(&to.msg)\n"},
+	{name: "reasoning that counts after a load", file: "restore.go", text: "	e.tokens = l.h.ident.entry(e, &e.msg)\n", with: "	e.tokens = l.h.ident.message(&e.msg)\n", test: "TestTokens_ReasoningThatIsNotSent"},
+	{name: "reasoning in a breakdown that is not sent", file: "breakdown.go", text: "				parts.Reasoning = 0 // it is not sent\n", with: "", test: "TestTokens_ReasoningThatIsNotSent"},
+	{name: "a tool that a later message of its turn does not know after a load", file: "restore.go", text: "		e.tools = e.tools || l.list[n-1].tools\n", with: "", test: "TestTokens_ReasoningOfAnImport"},
 	{name: "a breakdown that does not add up", file: "breakdown.go", text: "		shared = share\n", with: "		shared = share + 1\n", test: "TestBreakdown"},
 	{name: "a kit that lets a strategy fail for a reason", file: "convotest/useful.go", text: "where != nil && !c.worked[name]", with: "where != nil && false", test: "TestCheckStrategy_FailsUselessStrategies"},
+	{name: "a kit that judges an order by one edit", file: "convotest/useful.go", text: "newest[r] && !other[r] {", with: "newest[r] {", test: "TestCheckStrategy_AcceptsStrategiesThatFollowTheRules"},
+	{name: "a kit that takes one kind for another", file: "convotest/useful.go", text: "of := like{first.Message.Role, x.First != x.Last, x.Tokens > mixedLarge}", with: "of := like{large: first.ID > 0}", test: "TestCheckStrategy_FailsUselessStrategies"},
+	{name: "a kit that fails one step too far", file: "convotest/useful.go", text: "len(c.far) > c.loose/2 ", with: "len(c.far) > 0 ", test: "TestCheckStrategy_AcceptsStrategiesThatFollowTheRules"},
+	{name: "a kit that lets a summary be forgotten", file: "convotest/summarizer.go", text: "	if is, where := lost(updates, earlierName, earlierNumber); is {\n", with: "	if is, where := lost(updates, earlierName, earlierNumber); is && false {\n", test: "TestCheckSummarizer_FailsUselessSummarizers"},
+	{name: "a kit that is deaf to numbers", file: "convotest/summarizer.go", text: "	case numbers:\n", with: "	case numbers && names:\n", test: "TestCheckSummarizer_FailsUselessSummarizers"},
+	{name: "a kit that gives up on a flaky model", file: "convotest/summarizer.go", text: "slices.Repeat(reqs, 4)", with: "slices.Repeat(reqs, 0)", test: "TestCheckSummarizer_AcceptsSummarizersThatFollowTheRules"},
 	{name: "a kit that lets a strategy stop short", file: "convotest/useful.go", text: "	case more <= first/4:\n", with: "	case more <= first*4:\n", test: "TestCheckStrategy_FailsUselessStrategies"},
+
+	// Saving.
+	{name: "a record in doubt that is forgotten", file: "save.go", text: "		l.drafts = append(l.drafts[max(len(l.drafts)-maxDrafts+1, 0):], d)\n", with: "", test: "TestSave_InDoubt|TestReload_InDoubt"},
+	{name: "in doubt, and nothing to save", file: "log.go", text: "	if n == 0 && len(l.drafts) > 0 {\n", with: "	if false {\n", test: "TestSave_InDoubtAndTakenBack"},
+	{name: "a record behind another than it names", file: "save.go", text: "	case prev.ID != \"\" && rec.Prev != prev.ID:\n", with: "	case false:\n", test: "TestOpen_Damage"},
+	{name: "never a full record", file: "log.go", text: "	l.perToken = ", with: "	l.perToken = 1e9 * ", test: "TestSave_FullRecords"},
+	{name: "a Save that looks for changes where there are none", file: "save.go", text: "	if n == 0 {\n		return nil\n	}\n", with: "	_ = n\n", test: "TestSave_NothingNewDoesNothing"},
+	{name: "an estimate of another view", file: "record.go", text: " && from.seenRaw() == to.seenRaw()", with: "", test: "TestSave_ComesBack"},
+	{name: "a title that is not saved", file: "log.go", text: "		if h.meta != p.meta {\n", with: "		if false {\n", test: "TestSetMeta_Saved"},
+	{name: "a title that is in no list", file: "save.go", text: "Title: d.picture.meta.title, ", with: "", test: "TestSetMeta_Saved"},
+	{name: "a title that another one has set", file: "reload.go", text: "	if h.meta == l.saved.meta {\n", with: "	if true {\n", test: "TestSetMeta_Reload"},
+	{name: "what is measured is forgotten", file: "record.go", text: "	k.cal.at = at\n", with: "	k.cal.at = &reported{}\n"},
+	{name: "limits that do not come back", file: "save.go", text: "	if p.chosen {\n", with: "	if false {\n"},
+	{name: "an archive of what is left", file: "archive.go", text: "merge(r.past, merge(orNil(r.system), r.in))", with: "merge(merge(orNil(r.system), r.in), r.past)", test: "TestArchive_EachOnce"},
+	{name: "an archive that repeats itself", file: "archive.go", text: "		if e.id > a.last && ", with: "		if e.id > 0 && ", test: "TestArchive_EachOnce"},
+	{name: "what left before a Save is not saved", file: "log.go", text: "		h.leftLocked(d, before.find(d.was.id) != d.was)\n", with: "		_ = d\n", test: "TestArchive$"},
+	{name: "what was rolled back before a Save is saved", file: "log.go", text: "bool { return id > last && ", with: "bool { return id < 0 && ", test: "TestArchive$"},
+	{name: "a rollback that the archive does not know", file: "log.go", text: "	if last < l.kept {\n", with: "	if false {\n", test: "TestArchive$"},
+	{name: "what was to be forgotten is saved", file: "log.go", text: "; !ok || forgotten {\n", with: "; !ok {\n		_ = forgotten\n", test: "TestArchive_Forget"},
+	{name: "a note that is saved again and again", file: "log.go", text: "slices.Clone(l.notes[len(d.notes):])", with: "slices.Clone(l.notes)", test: "TestArchive$"},
+	{name: "a snapshot from before a Reload", file: "history.go", text: "	case at.version < h.reloaded:\n		return errReloaded\n", with: "", test: "TestReload_Epoch"},
+	{name: "an edit from before a Reload", file: "edit_apply.go", text: "	case ed.at.version < h.reloaded:\n		return false, errReloaded\n", with: "", test: "TestReload_Epoch"},
+	{name: "an answer to the message of another", file: "reload.go", text: "	if h.sending != nil {\n", with: "	if false {\n", test: "TestReload_AnswerToAnotherMessage"},
+	{name: "an answer without its question", file: "reload.go", text: "			stop = stop || exchange", with: "			stop = stop && exchange", test: "TestReload_Refused"},
+	{name: "what an unsaved edit took is lost", file: "reload.go", text: "		if h.find(id) == nil && ", with: "		if id < 0 && ", test: "TestReload_EditsAndRollbacks"},
+	{name: "own pins are lost", file: "reload.go", text: "pin: m.pinned[d.was.head], ", with: "", test: "TestReload_OwnMessagesGoBehind"},
+	{name: "a Reload that forgets what was measured", file: "restore.go", text: "				if own == nil || !own.sameAs(e) {\n", with: "				if own == nil || own.id > 0 {\n", test: "TestReload_KeepsTheCalibration"},
+	{name: "Load reads behind the record", file: "save.go", text: "		if rec.Seq == to {\n", with: "		if false {\n", test: "TestOpen_Damage"},
 
 	// Summaries.
 	{name: "no breaker", file: "breaker.go", text: "	if b.failures == 0 {\n", with: "	if b.failures >= 0 {\n", test: "TestBreaker$|TestAttempts"},
@@ -167,12 +288,50 @@ var mutants = []mutant{
 	{name: "a summary that frees too little", file: "compact_attempt.go", text: "a.summary.checkUsable(freed-(a.at.raw()-a.view.raw()), int64(a.goal.MinFree))", with: "a.summary.checkUsable(freed, 0)", test: "TestSummarize_FreesTooLittle"},
 	{name: "a summarizer that reads markers", file: "summarize.go", text: "source{id, read.Message}", with: "source{id, s.find(id).msg}", test: "TestChain"},
 	{name: "tags in a conversation stay tags", file: "tags.go", text: "		if s[i] != '<' || !beginsTag(s[i+1:]) {\n", with: "		if s[i] != '<' || !beginsTag(s[i+1:]) || true {\n", test: "TestSummarize_Injection"},
+
+	// Files of records.
+	{name: "Append without a sync", file: "filestore.go", text: "	l.date(updated)\n	return s.sync(l.file)\n", with: "	l.date(updated)\n	return nil\n", test: "TestFileStore_Crashes"},
+	{name: "a file whose name is not synced", file: "filestore.go", text: "	if err := l.dir.sync(); err != nil {\n		return err\n	}\n	if !l.made", with: "	if !l.made", test: "TestFileStore_Crashes"},
+	{name: "a newest record that may not last", file: "filestore.go", text: "	if !l.made || t.ID != \"\" {\n", with: "	if false {\n", test: "TestFileStore_Crashes"},
+	{name: "a torn tail that may come back", file: "filestore.go", text: "		s.forget(l.name) // so", with: "		// so", test: "TestFileStore_CutLasts"},
+	{name: "a failed write that is forgotten", file: "filestore.go", text: "		s.forget(l.name)\n		if l.file", with: "		if l.file", test: "TestFileStore_CutLasts"},
+	{name: "a failed write that stays", file: "filestore.go", text: "		if l.file.Truncate(tail.end) == nil {\n			_ = s.sync(l.file)\n		}\n", with: "", test: "TestFileStore_FailedWrite"},
+	{name: "a cut that is not synced", file: "filestore.go", text: "			_ = s.sync(l.file)\n", with: "", test: "TestFileStore_FailedWrite"},
+	{name: "a Delete of what may come back", file: "filestore.go", text: "		return s.syncNames(dir)\n", with: "		return nil\n", test: "TestFileStore_Crashes"},
+	{name: "readers without a lock", file: "filestore.go", text: "	if err = lock(ctx, file, false); err == nil {", with: "	if err == nil {", test: "TestFileStore_WaitsForTheLock"},
+	{name: "a log that another has replaced", file: "filestore.go", text: "	if !s.files().same(named, l.info) {\n		return nil, errMoved\n	}\n", with: "	_ = named\n", test: "TestFileStore_Interleaved"},
+	{name: "what a killed Prune left comes back", file: "filestore.go", text: "	if err == nil {\n		return s.syncNames(l.dir)\n	}\n	return unlessNotExist(err)\n", with: "	return unlessNotExist(err)\n", test: "TestFileStore_DeleteTakesCopies"},
+	{name: "no lock", file: "filestore.go", text: "		ok, err := f.lock(exclusive)\n", with: "		ok, err := true, error(nil)\n", test: "TestFileStore_Interleaved"},
+	{name: "no look at Prev", file: "filestore.go", text: "	case tail.ID != r.Prev:\n", with: "	case tail.ID != r.Prev && false:\n", test: "TestFileStore_Interleaved"},
+	{name: "a record that names another than the one before it", file: "filestore_log.go", text: "	case l.Prev != s.id:\n", with: "	case false:\n", test: "TestFileStore_Refuses"},
+	{name: "a directory whose name is not synced", file: "filestore.go", text: "	return s.keep(parent)\n", with: "	return nil\n", test: "TestFileStore_Crashes"},
+	{name: "a parent whose name is not synced", file: "filestore.go", text: "		if err := s.keep(filepath.Dir(parent)); err != nil {\n			return err\n		}\n", with: "", test: "TestFileStore_Crashes"},
+	{name: "a line that a failed sync has lost", file: "filestore.go", text: "		if _, err := l.file.WriteAt(t.text, t.at); err != nil {\n			return err\n		}\n", with: "", test: "TestFileStore_Crashes"},
+	{name: "a pruned log that is not synced", file: "filestore.go", text: "	to.date(updated)\n	return s.sync(to.file)\n", with: "	to.date(updated)\n	return nil\n", test: "TestFileStore_Crashes"},
+	{name: "a Prune whose name is not synced", file: "filestore.go", text: "	return s.syncNames(l.dir) // who", with: "	return nil // who", test: "TestFileStore_Crashes"},
+	{name: "a Delete that is not synced", file: "filestore.go", text: "	return s.syncNames(l.dir)\n}\n\n// tmp", with: "	return nil\n}\n\n// tmp", test: "TestFileStore_Crashes"},
+	{name: "a NUL that is damage", file: "filestore_log.go", text: "bytes.IndexByte(whole[i:], 0) >= 0", with: "false", test: "TestFileStore_TornTail"},
+	{name: "a line that leads to no full record", file: "filestore_log.go", text: "	case l.back != l.at-s.full:\n", with: "	case false:\n", test: "TestFileStore_Refuses"},
+	{name: "a gap", file: "filestore_log.go", text: "	case l.Seq != s.seq+1:\n", with: "	case false:\n", test: "TestFileStore_Refuses"},
 }
 
 // root is where the module is.
 const root = "../.."
 
 func allMutants() []mutant { return slices.Concat(mutants, bpeMutants) }
+
+// chosenMutants returns those of the part that -convo.mutants.part names.
+func chosenMutants(t *testing.T) (chosen []mutant) {
+	if *mutantsPart < 0 || *mutantsPart > mutantParts {
+		t.Fatalf("-convo.mutants.part is %d, want 0 to %d", *mutantsPart, mutantParts)
+	}
+	for i, m := range allMutants() {
+		if *mutantsPart == 0 || i%mutantParts == *mutantsPart-1 {
+			chosen = append(chosen, m)
+		}
+	}
+	return chosen
+}
 
 // The text of each mutant stands once in its file. Where this fails, the code
 // has been rewritten, and the mutant must be too.
@@ -191,31 +350,28 @@ func TestMutants(t *testing.T) {
 		t.Skip("builds and runs tests once for each mutant; run with -convo.mutants, as ci/test.sh does")
 	}
 	patterns := map[string][]string{} // by package
-	var chosen []mutant
-	for i, m := range allMutants() {
-		if *mutantsPart == 0 || i%4 == *mutantsPart%4 {
-			chosen = append(chosen, m)
-		}
-	}
+	chosen := chosenMutants(t)
 	for _, m := range chosen {
 		pkg := m.pkg()
 		patterns[pkg] = append(patterns[pkg], m.pattern())
 	}
-	for pkg, all := range patterns {
-		slices.Sort(all)
-		out, err := goTest(t, pkg, strings.Join(slices.Compact(all), "|"))
-		require.NoError(t, err, "without a mutant: %s", out)
-	}
+	t.Run("none", func(t *testing.T) {
+		for pkg, all := range patterns {
+			slices.Sort(all)
+			out, _, err := goTest(t, pkg, strings.Join(slices.Compact(all), "|"))
+			require.NoError(t, err, "without a mutant: %s", out)
+		}
+	})
 	failed := regexp.MustCompile(`seed \d+|--- FAIL: \S+|panic: .*`)
 	for _, m := range chosen {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			out, err := goTest(t, m.pkg(), m.pattern(), "-overlay="+m.overlay(t))
+			out, took, err := goTest(t, m.pkg(), m.pattern(), "-overlay="+m.overlay(t))
 			require.Error(t, err, "no test failed")
 			require.NotContains(t, out, "panic: test timed out", "a mutant that hangs takes too long to be tried; choose one that fails")
 			by := failed.FindString(out)
 			require.NotEmpty(t, by, "no test ran: %s", out)
-			t.Logf("seen: %s", by)
+			t.Logf("seen: %s, after %.1f s on a processor", by, took.Seconds())
 		})
 	}
 }
@@ -241,25 +397,32 @@ func (m mutant) overlay(t *testing.T) string {
 	dir := t.TempDir()
 	changed := filepath.Join(dir, "changed.go")
 	require.NoError(t, os.WriteFile(changed, []byte(strings.Replace(string(source), m.text, m.with, 1)), 0o600))
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+	replace := map[string]string{path: changed}
+	for file, text := range pruned(t, filepath.Dir(path), m.pattern()) {
+		replace[file] = filepath.Join(dir, filepath.Base(file))
+		require.NoError(t, os.WriteFile(replace[file], []byte(text), 0o600))
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	require.NoError(t, err)
 	name := filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(name, overlay, 0o600))
 	return name
 }
 
-// goTest runs the tests of a package that match a pattern.
-func goTest(t *testing.T, pkg, pattern string, flags ...string) (string, error) {
+// goTest runs the tests of a package that match a pattern. It returns their output,
+// and for how long a processor was busy with the build and the tests.
+func goTest(t *testing.T, pkg, pattern string, flags ...string) (string, time.Duration, error) {
 	t.Helper()
-	args := []string{"test", "-vet=off", "-count=1", "-timeout=5m", "-run", pattern}
+	args := []string{"test", "-vet=off", "-ldflags=-w", "-count=1", "-timeout=5m", "-failfast", "-run", pattern}
 	args = append(append(args, flags...), pkg)
 	if pkg == "./." {
 		args = append(args, "-convo.ops=20000")
 	} else {
-		args = append(args, "-short", "-failfast")
+		args = append(args, "-short")
 	}
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()
-	return string(out), err
+	require.NotNil(t, cmd.ProcessState, "go did not start: %v", err)
+	return string(out), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), err
 }

@@ -79,11 +79,11 @@ func (d *driver) cuts(s *convo.Snapshot) map[convo.ID][]result {
 		if !ok {
 			continue
 		}
-		whole := x.before().msg
+		whole := x.before().read
 		results := slices.Clone(x.msg.results)
 		changed := false
 		for i, r := range e.Message.ToolResults() {
-			if r.Text() == results[i].text || r.Cleared {
+			if r.Text() == results[i].text || r.Cleared || strings.HasPrefix(r.Text(), shortened) {
 				continue
 			}
 			m := cutText.FindStringSubmatch(r.Text())
@@ -141,7 +141,7 @@ func (d *driver) undo() {
 		d.stats.saw.undoBehind = d.stats.saw.undoBehind || after
 		d.edits = slices.Delete(d.edits, k, k+1)
 		d.m.undo()
-		d.undoneAt = d.m.time
+		d.undoneAt, d.told = d.m.time, false
 		d.say("undone")
 		if d.strategy.held == nil && !d.inside && d.fits() {
 			d.compare()
@@ -195,7 +195,7 @@ func (d *driver) take() *snapshot { return d.picture(d.h.Snapshot()) }
 func (d *driver) picture(s *convo.Snapshot) *snapshot {
 	head, _ := d.m.unanswered()
 	d.rounds = append(d.rounds[max(len(d.rounds)-20, 0):], head)
-	return &snapshot{real: s, print: Print(s), view: d.m.view.clone(), time: d.m.time, model: d.m.name}
+	return &snapshot{real: s, print: Print(s), view: d.m.view.clone(), time: d.m.time, model: d.m.name, window: d.limits.Window}
 }
 
 // keep takes a snapshot for later.
@@ -245,7 +245,9 @@ func (d *driver) edit() {
 		from := d.n(n)
 		for _, x := range at.view.list[from:min(from+d.n(8), n)] {
 			bad := d.n(40) == 0
-			if bad || !at.view.isFloor(x) && !at.view.isPinned(x) {
+			if d.n(4) == 0 {
+				e.rewrite = append(e.rewrite, convo.Rewrite{ID: x.id, Parts: d.parts(x.msg), Forget: d.n(4) == 0})
+			} else if bad || !at.view.isFloor(x) && !at.view.isPinned(x) {
 				if len(x.msg.results) > 0 && d.n(3) == 0 {
 					c := convo.Clear{ID: x.id}
 					if d.n(2) == 0 {
@@ -264,12 +266,15 @@ func (d *driver) edit() {
 	if d.n(30) == 0 {
 		e.drop = append(e.drop, d.anyID())
 	}
+	if d.n(30) == 0 {
+		e.rewrite = append(e.rewrite, convo.Rewrite{ID: d.anyID(), Parts: []convo.Part{convo.Text("new")}})
+	}
 	if d.n(30) == 0 && len(e.drop) > 0 {
 		e.drop = e.drop[1:]
 	}
 	slices.Sort(e.drop)
 	e.drop = slices.Compact(e.drop)
-	made := convo.Edit{Drop: slices.Clone(e.drop), Clear: slices.Clone(e.clear)}
+	made := convo.Edit{Drop: slices.Clone(e.drop), Clear: slices.Clone(e.clear), Rewrite: slices.Clone(e.rewrite)}
 	switch d.n(4) {
 	case 0:
 		e.setSummary, e.summary = true, "text "+strconv.Itoa(d.m.time)
@@ -290,7 +295,7 @@ func (d *driver) edit() {
 	before := d.m.view.clone()
 	did, want := d.m.apply(at, e)
 	r, err := d.h.Apply(at.real, made)
-	d.want(fmt.Sprintf("apply drop %v clear %v summary %v of %d", e.drop, e.clear, e.setSummary, at.time), err, want)
+	d.want(fmt.Sprintf("apply drop %v clear %v rewrite %v summary %v of %d", e.drop, e.clear, e.rewrite, e.setSummary, at.time), err, want)
 	d.checkApplied(r, err, did, want)
 	d.note(before, did, want)
 }
@@ -323,14 +328,8 @@ func (d *driver) checkApplied(r convo.Report, err error, did change, want failur
 
 // checkChange compares what a report says was done with what the model did.
 func (d *driver) checkChange(r convo.Report, did change) {
-	// The model learns what the History cuts by itself from the view, where a
-	// result that was to be cut and was pinned meanwhile cannot be seen.
-	kept := slices.DeleteFunc(slices.Clone(r.Kept), func(id convo.ID) bool {
-		x, ok := d.m.find(id)
-		return ok && !slices.Contains(did.kept, id) && x.msg.role == convo.RoleTool && d.m.isPinned(x)
-	})
 	if !slices.Equal(r.Dropped, did.dropped) || !slices.Equal(r.Summarised, did.summarised) ||
-		!slices.Equal(r.Cleared, did.cleared) || !slices.Equal(r.Cut, did.cut) || !slices.Equal(kept, did.kept) {
+		!slices.Equal(r.Cleared, did.cleared) || !slices.Equal(r.Rewritten, did.rewritten) || !slices.Equal(r.Cut, did.cut) || !slices.Equal(r.Kept, did.kept) {
 		d.fail("report %+v, want %+v", r, did)
 	}
 	var left []string
@@ -350,6 +349,7 @@ func (d *driver) note(before view, did change, want failure) {
 		return
 	}
 	saw.edits++
+	saw.rewrite = saw.rewrite || len(did.rewritten) > 0
 	gone := did.gone()
 	if len(gone) == 0 {
 		return
@@ -400,6 +400,8 @@ func (d *driver) rollback() {
 	at := d.snapshot()
 	across := slices.ContainsFunc(d.m.applied, func(e appliedEdit) bool { return e.time > at.time })
 	want := d.m.rollback(at)
+	d.mayBeTold = d.mayBeTold || d.told
+	d.told = false
 	d.want(fmt.Sprintf("rollback to %d", at.time), d.h.Rollback(at.real), want)
 	d.stats.saw.acrossEdit = d.stats.saw.acrossEdit || across && want == success
 }
@@ -415,15 +417,43 @@ func (d *driver) rewind() {
 }
 
 func (d *driver) system() {
-	var msgs []convo.Message
-	d.m.sys = nil
-	for range d.n(3) {
-		m := message{role: convo.RoleSystem, text: d.text()}
-		msgs = append(msgs, m.build())
-		d.m.last++
-		d.m.sys = append(d.m.sys, entry{id: d.m.last, head: d.m.last, uid: d.m.newUID(), msg: m})
+	var list []message
+	if d.n(3) == 0 {
+		for _, e := range d.m.sys {
+			list = append(list, e.msg)
+		}
+	} else {
+		for range d.n(3) {
+			list = append(list, message{role: convo.RoleSystem, text: d.text()})
+		}
 	}
-	d.want(fmt.Sprintf("set system %d", len(msgs)), d.h.SetSystem(msgs...), success)
+	same := slices.EqualFunc(d.m.sys, list, func(e entry, m message) bool { return e.msg.print() == m.print() })
+	if !same {
+		d.m.sys = nil
+	}
+	var msgs []convo.Message
+	for _, m := range list {
+		msgs = append(msgs, m.build())
+		if !same {
+			d.m.last++
+			d.m.sys = append(d.m.sys, entry{id: d.m.last, head: d.m.last, uid: d.m.newUID(), msg: m})
+		}
+	}
+	before := d.h.Snapshot()
+	d.want(fmt.Sprintf("set system %d, same %v", len(msgs), same), d.h.SetSystem(msgs...), success)
+	if (d.h.Snapshot() == before) != same {
+		d.fail("SetSystem with the same messages is %v, and the snapshot says otherwise", same)
+	}
+}
+
+// meta changes the title and the data.
+func (d *driver) meta() {
+	d.m.title, d.m.meta = d.text(), d.text()
+	version := d.h.Snapshot().Version()
+	d.want("set meta", d.h.SetMeta(d.m.title, d.m.meta), success)
+	if d.h.Snapshot().Version() != version {
+		d.fail("SetMeta changed the version")
+	}
 }
 
 func (d *driver) ephemeral() {
@@ -474,6 +504,7 @@ func (d *driver) model() {
 	if d.n(2) == 0 {
 		d.m.tools = d.n(500)
 		d.limits = convo.Limits{Tools: d.m.tools}
+		d.told = false
 		d.want("set limits", d.h.SetLimits(d.limits), success)
 		return
 	}
@@ -484,6 +515,7 @@ func (d *driver) model() {
 		limits = convo.Limits{Tools: d.m.tools}
 		d.limits = limits
 	}
+	d.told = d.told && limits == (convo.Limits{})
 	d.want(fmt.Sprintf("set model %q %+v", name, limits), d.h.SetModel(name, limits), success)
 	if name != d.m.name {
 		d.m.name, d.m.sent = name, nil
@@ -505,7 +537,7 @@ func (d *driver) reload() {
 		if err := json.Unmarshal(data, s); err != nil {
 			d.fail("unmarshal: %v\n%s", err, data)
 		}
-		if d.opts.Tokenizer == nil { // a decoded snapshot counts with Heuristic
+		if d.opts.Tokenizer == nil && d.m.replay <= convo.ReplayAll { // a decoded snapshot counts with Heuristic, and all reasoning
 			d.compareExchanges(s)
 		}
 	}
@@ -513,7 +545,7 @@ func (d *driver) reload() {
 	opts := d.opts
 	learned := d.m.carried(d.limits)
 	d.limits = convo.Limits{Tools: d.m.tools}
-	opts.Limits = d.limits
+	opts.Limits, d.made = d.limits, d.limits
 	h, err := convo.Restore(s, &opts)
 	d.want("reload", err, success)
 	if batch := d.sensible(); d.m.accepts(batch[0]) {
@@ -523,17 +555,13 @@ func (d *driver) reload() {
 		}
 	}
 	d.forked = d.take()
-	d.kept = nil
-	d.h = h
-	if n := len(d.edits); n > 0 {
-		d.oldReport = &d.edits[n-1]
-	}
-	d.edits = nil
-	d.m.applied, d.m.takenBack, d.m.sent = nil, map[convo.ID]bool{}, nil
+	d.h, d.shelf, d.told = h, nil, false
+	d.forget()
+	d.m.sent = nil
 	d.m.view.ephemeral, d.m.reported, d.m.implausible = nil, map[string]uint64{}, nil
 	for _, list := range [][]entry{d.m.sys, d.m.list} {
 		for i := range list {
-			list[i].uid = d.m.newUID()
+			list[i].uid, list[i].like = d.m.newUID(), 0
 			if saved {
 				list[i].original = nil
 			}

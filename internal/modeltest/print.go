@@ -33,6 +33,8 @@ func PrintMessage(m convo.Message) string {
 		switch p := p.(type) {
 		case convo.Text:
 			b.WriteString(" " + string(p))
+		case convo.Reasoning:
+			b.WriteString(" thought " + p.Text)
 		case convo.ToolCall:
 			b.WriteString(" call " + p.ID + p.Name + p.Arguments)
 		case convo.ToolResult:
@@ -57,6 +59,9 @@ func printResult(id, name, text string, isErr, cleared bool) string {
 func (m message) print() string {
 	var b strings.Builder
 	b.WriteString(string(m.role))
+	if m.thought != "" {
+		b.WriteString(" thought " + m.thought)
+	}
 	if m.text != "" {
 		b.WriteString(" " + m.text)
 	}

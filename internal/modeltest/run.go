@@ -14,6 +14,10 @@ type Options struct {
 	// Operations is how many operations Run performs.
 	Operations int
 
+	// Seed is that of the first History; each later one has the next. A failure
+	// names its seed.
+	Seed uint64
+
 	// CheckSaved fails the test unless h can be saved and restored without
 	// loss. opts are those that h was made with. It is called now and then.
 	CheckSaved func(t testing.TB, h *convo.History, opts *convo.Options)
@@ -29,7 +33,7 @@ const perHistory = 220
 // conversations were not hard enough for the result to mean much.
 func Run(t *testing.T, opts Options) {
 	var stats Stats
-	for seed := uint64(1); stats.Operations < opts.Operations; seed++ {
+	for seed := opts.Seed; stats.Operations < opts.Operations; seed++ {
 		func() {
 			defer func() {
 				if t.Failed() {
@@ -92,9 +96,13 @@ type Stats struct {
 	AcrossEdit  int // a rollback to a snapshot from before an edit
 	Stale       int // a stale edit
 	Cut         int // a result that was cut
+	Rewritten   int // an entry that was rewritten
 	Undone      int // an edit that Undo took back
 	UndoBehind  int // the same, with messages appended behind it
-	Reloaded    int // saved and loaded, or forked
+	Untold      int // a trigger that found nothing to do, again
+	Reloaded    int // restored from JSON, or forked
+	Saved       int // saved in a log, and opened to go on with
+	Rivals      int // reloaded after another had saved
 
 	Answered  int // requests of Do whose answer was appended
 	Delivered int // queued messages that were appended
@@ -106,7 +114,8 @@ type Stats struct {
 type seen struct {
 	edits                                         int
 	pinInside, cutInTurn, acrossEdit, stale, load bool
-	cut, undo, undoBehind                         bool
+	cut, rewrite, undo, undoBehind, untold        bool
+	saved, rival                                  bool
 }
 
 func (s *Stats) begin() {
@@ -126,9 +135,13 @@ func (s *Stats) end(length int) {
 		{s.saw.acrossEdit, &s.AcrossEdit},
 		{s.saw.stale, &s.Stale},
 		{s.saw.cut, &s.Cut},
+		{s.saw.rewrite, &s.Rewritten},
 		{s.saw.undo, &s.Undone},
 		{s.saw.undoBehind, &s.UndoBehind},
+		{s.saw.untold, &s.Untold},
 		{s.saw.load, &s.Reloaded},
+		{s.saw.saved, &s.Saved},
+		{s.saw.rival, &s.Rivals},
 	} {
 		if c.saw {
 			*c.n++
@@ -148,10 +161,11 @@ func (s *Stats) percent(n int) float64 { return 100 * float64(n) / float64(s.His
 // String returns all counts in one line.
 func (s *Stats) String() string {
 	return fmt.Sprintf("%d operations in %d histories, median length %d; %.0f %% edited three times or more, %.0f %% with a pin among dropped entries, "+
-		"%.0f %% cut inside a turn, %.0f %% rolled back across an edit, %.0f %% with a stale edit, %.0f %% with a cut, %.0f %% undone, "+
-		"%.0f %% with something behind that, %.0f %% reloaded; %d answers, %d queued messages delivered",
+		"%.0f %% cut inside a turn, %.0f %% rolled back across an edit, %.0f %% with a stale edit, %.0f %% with a cut, %.0f %% rewritten, %.0f %% undone, "+
+		"%.0f %% with something behind that, %.0f %% with a decline not told again, %.0f %% restored, %.0f %% opened, %.0f %% with a rival; %d answers, %d queued messages delivered",
 		s.Operations, s.Histories, s.median(), s.percent(s.EditedOften), s.percent(s.PinInside), s.percent(s.CutInTurn),
-		s.percent(s.AcrossEdit), s.percent(s.Stale), s.percent(s.Cut), s.percent(s.Undone), s.percent(s.UndoBehind), s.percent(s.Reloaded),
+		s.percent(s.AcrossEdit), s.percent(s.Stale), s.percent(s.Cut), s.percent(s.Rewritten), s.percent(s.Undone), s.percent(s.UndoBehind), s.percent(s.Untold),
+		s.percent(s.Reloaded), s.percent(s.Saved), s.percent(s.Rivals),
 		s.Answered, s.Delivered)
 }
 
@@ -173,9 +187,13 @@ func (s *Stats) check(t *testing.T) {
 		{"rolled back across an edit", s.AcrossEdit, 5},
 		{"a stale edit", s.Stale, 1},
 		{"a cut", s.Cut, 10},
+		{"an entry rewritten", s.Rewritten, 10},
 		{"an edit undone", s.Undone, 10},
 		{"an edit undone with something behind it", s.UndoBehind, 5},
-		{"reloaded", s.Reloaded, 5},
+		{"a decline not told again", s.Untold, 5},
+		{"restored", s.Reloaded, 5},
+		{"opened", s.Saved, 20},
+		{"reloaded after a rival", s.Rivals, 20},
 	} {
 		if got := s.percent(c.n); got < float64(c.want) {
 			t.Errorf("%s: %.1f %% of the histories, want at least %d %%", c.name, got, c.want)

@@ -68,10 +68,14 @@ func (s scale) tokens() int {
 func (s scale) drift() float64 {
 	old, fresh := s.ratios()
 	d := fresh*float64(s.fresh) + old*float64(min(s.gone, s.old))
-	if s.known != nil {
-		d += float64(s.known.doubt)
+	if s.known == nil {
+		return d
 	}
-	return d
+	doubt := float64(s.known.doubt)
+	if s.known.raw > 0 {
+		doubt = doubt * float64(s.old) / float64(s.known.raw)
+	}
+	return d + doubt
 }
 
 // upper is Estimate.Upper.
@@ -83,17 +87,6 @@ func (s scale) upper() int {
 	margin := min(max(3.5*math.Sqrt(s.known.spread), 0.02), 0.45)
 	n := old*float64(s.old) + fresh*float64(s.fresh) + margin*(s.drift()+min(s.drift(), 400))
 	return s.overhead + int(math.Ceil(n-1e-6))
-}
-
-// weigh returns the upper bound of a view of so many raw tokens that is left of
-// the present one when the oldest entries go.
-func (s scale) weigh(raw int) int {
-	for s.old+s.fresh > raw && s.old > 0 {
-		s.old--
-		s.gone++
-	}
-	s.fresh = raw - s.old
-	return s.upper()
 }
 
 // without returns the scale for the view without the newest raw tokens.
@@ -110,7 +103,7 @@ func (v *view) shared(before *view) int {
 	n := 0
 	entries := slices.Concat(before.sys, before.list)
 	for _, e := range slices.Concat(v.sys, v.list) {
-		if slices.ContainsFunc(entries, func(b entry) bool { return b.uid == e.uid }) {
+		if slices.ContainsFunc(entries, func(b entry) bool { return b.looks() == e.looks() }) {
 			n += e.msg.tokens(v.count)
 		}
 	}
@@ -134,8 +127,17 @@ func (c *calibration) scale(v *view, most int) scale {
 }
 
 // scale returns the scale for the present view.
-func (m *model) scale(l convo.Limits) scale {
-	s := m.current.scale(&m.view, mostOverhead(l))
+func (m *model) scale(l convo.Limits) scale { return m.scaleOf(&m.view, l) }
+
+// floorUpper returns what the floor would weigh alone.
+func (m *model) floorUpper(l convo.Limits) int {
+	only := m.view.floor()
+	return m.scaleOf(&only, l).upper()
+}
+
+// scaleOf returns the scale for a view that was made of the present one.
+func (m *model) scaleOf(v *view, l convo.Limits) scale {
+	s := m.current.scale(v, mostOverhead(l))
 	if m.current == nil {
 		s.overhead = m.tools
 	}
@@ -153,13 +155,15 @@ func (m *model) measured(l convo.Limits) int {
 }
 
 // report learns from a usage report about the snapshot at. It returns false when
-// the report is ignored because it is implausible.
+// the report is ignored because it cannot be true or is implausible.
 func (m *model) report(at *snapshot, input int, l convo.Limits) bool {
 	most := mostOverhead(l)
 	raw := at.view.raw()
 	input = max(input, raw/4)
-	limited := l.Window > 0 || l.High > 0
-	if limited && (input > most+4*raw || l.Window > 0 && input > l.Window) {
+	if at.window > 0 && input > at.window {
+		return false
+	}
+	if (l.Window > 0 || l.High > 0) && input > most+4*raw {
 		first := m.implausible == nil || m.implausible.model != at.model || m.implausible.real.Version() == at.real.Version()
 		if first {
 			m.implausible = at

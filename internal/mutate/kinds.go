@@ -232,7 +232,7 @@ func (f *finder) literal(n *ast.BasicLit) {
 
 // copies lists functions that return a copy. Code that modifies neither the copy
 // nor the original sees no difference without the call.
-var copies = []string{"slices.Clone", "slices.Clip", "maps.Clone", "cloneParts", "cloneAll", "validText"}
+var copies = []string{"slices.Clone", "slices.Clip", "maps.Clone", "cloneAll", "validText"}
 
 func (f *finder) call(n *ast.CallExpr) {
 	name := types.ExprString(n.Fun)

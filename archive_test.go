@@ -1,0 +1,334 @@
+package convo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+var noTime time.Time
+
+// archiveOf returns what the archive of a History holds, one line for each thing.
+func archiveOf(t testing.TB, h *convo.History, ids ...convo.Range) (lines []string) {
+	t.Helper()
+	for x, err := range h.Archive(t.Context(), ids...) {
+		require.NoError(t, err)
+		switch {
+		case x.Entry != nil:
+			lines = append(lines, fmt.Sprintf("%d: %s", x.Entry.ID, printMessage(x.Entry.Message)))
+		case x.Summary != nil:
+			lines = append(lines, fmt.Sprintf("summary %s of %v", x.Summary.Text, x.Summary.Covers))
+		case x.Undone != nil:
+			lines = append(lines, fmt.Sprint("undone ", x.Undone))
+		case x.Gone != nil:
+			lines = append(lines, fmt.Sprint("gone ", x.Gone))
+		default:
+			lines = append(lines, "note "+x.Note)
+		}
+	}
+	return lines
+}
+
+func TestArchive(t *testing.T) {
+	s := new(shelf)
+	opts := bare()
+	opts.MaxResult, opts.KeepOriginals = 64, -1
+	h := open(t, s, "k", opts)
+	c := callOf("c")
+	long := strings.Repeat("long ", 40)
+	mustAppend(t, h, convo.System("guide"), convo.User("1"), convo.Assistant("", c), convo.Result(c, long), convo.Assistant("2"))
+	require.NoError(t, h.SetSystem(convo.System("other")))
+	mustAppend(t, h, convo.User("3"), convo.Assistant("4"))
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2}, Clear: []convo.Clear{{ID: 4}}, Summary: &convo.Summary{Text: "A"}})
+	require.NoError(t, err)
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{3, 4}, Summary: &convo.Summary{Text: "B"}})
+	require.NoError(t, err)
+	require.NoError(t, h.Note("trace 1"))
+	save(t, h)
+
+	at := h.Snapshot()
+	mustAppend(t, h, convo.User("5"), convo.Assistant("6"))
+	save(t, h)
+	mustAppend(t, h, convo.User("never saved"), convo.Assistant("never saved", c), convo.Result(c, strings.Repeat("never saved ", 40)))
+	require.NoError(t, h.Rollback(at))
+	mustAppend(t, h, convo.User("7"))
+	save(t, h)
+	want := []string{
+		"summary A of [{2 2}]",
+		"1: " + printMessage(convo.System("guide")),
+		"2: " + printMessage(convo.User("1")),
+		"3: " + printMessage(convo.Assistant("", c)),
+		"4: " + printMessage(convo.Result(c, long)),
+		"5: " + printMessage(convo.Assistant("2")),
+		"6: " + printMessage(convo.System("other")),
+		"7: " + printMessage(convo.User("3")),
+		"8: " + printMessage(convo.Assistant("4")),
+		"summary B of [{2 4}]",
+		"note trace 1",
+		"9: " + printMessage(convo.User("5")),
+		"10: " + printMessage(convo.Assistant("6")),
+		"undone [{9 10}]",
+		"14: " + printMessage(convo.User("7")),
+	}
+	assert.Equal(t, want, archiveOf(t, h))
+	assert.Equal(t, []string{want[2], want[3], want[12]}, archiveOf(t, h, convo.Range{First: 2, Last: 3}, convo.Range{First: 10, Last: 10}))
+	for _, log := range s.logs {
+		for _, r := range log {
+			assert.NotContains(t, string(r.Data), "never saved")
+		}
+	}
+	h = checkOpened(t, s, "k", opts, h)
+	assert.Equal(t, want, archiveOf(t, h))
+
+	// Pruned, what is not in the view any more is a placeholder.
+	require.NoError(t, h.Prune(t.Context(), noTime))
+	assert.Len(t, s.log("k"), 1)
+	assert.Equal(t, []string{"gone [{1 4} {9 13}]", want[5], want[6], want[7], want[8], want[14], want[9]}, archiveOf(t, h))
+	assert.Equal(t, []string{"gone [{4 4}]", want[5]}, archiveOf(t, h, convo.Range{First: 4, Last: 5}))
+	checkOpened(t, s, "k", opts, h)
+}
+
+// A result that was cut when it was appended, and one that was cleared after a Save,
+// are in the archive once, whole.
+func TestArchive_EachOnce(t *testing.T) {
+	s := new(shelf)
+	opts := bare()
+	opts.MaxResult = 64
+	h := open(t, s, "k", opts)
+	c := callOf("c")
+	long := strings.Repeat("long ", 40)
+	mustAppend(t, h, convo.User("1"), convo.Assistant("", c), convo.Result(c, long), convo.Assistant("2"), convo.User("3"))
+	save(t, h)
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Clear: []convo.Clear{{ID: 3}}})
+	require.NoError(t, err)
+	save(t, h)
+	archive := archiveOf(t, h)
+	assert.Len(t, archive, 5)
+	assert.Equal(t, "3: "+printMessage(convo.Result(c, long)), archive[2])
+}
+
+// What an edit was told to forget before a Save wrote it is in no record.
+func TestArchive_Forget(t *testing.T) {
+	s := new(shelf)
+	opts := bare()
+	opts.MaxResult = 64
+	h := open(t, s, "k", opts)
+	c, d := callOf("c"), callOf("d")
+	secret := strings.Repeat("secret ", 30)
+	mustAppend(t, h, convo.User("1"), convo.Assistant("", c), convo.Result(c, secret), convo.Assistant("2"))
+	mustAppend(t, h, convo.User("3"), convo.Assistant("", d), convo.Result(d, "short secret"), convo.Assistant("4"), convo.User("5"))
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Clear: []convo.Clear{{ID: 3, Forget: true}, {ID: 7, Forget: true}}})
+	require.NoError(t, err)
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}})
+	require.NoError(t, err)
+	save(t, h)
+	assert.NotContains(t, string(s.log("k")[0].Data), "secret")
+	assert.Len(t, archiveOf(t, h), 9)
+}
+
+// Of a summary that is undone or rolled back before a Save, nothing is written.
+func TestArchive_UndoneSummaries(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	for i := range 10 {
+		mustAppend(t, h, turnsOf(i, "m"+itoa(i)))
+	}
+	save(t, h)
+	splice := func(n int, text string) convo.Report {
+		at := h.Snapshot()
+		e, _ := at.At(n)
+		r, err := h.Apply(at, convo.Edit{Drop: []convo.ID{e.ID}, Summary: &convo.Summary{Text: text}})
+		require.NoError(t, err)
+		return r
+	}
+	splice(0, "first")
+	at := h.Snapshot()
+	splice(0, "second")
+	mustAppend(t, h, convo.User("new"))
+	splice(0, "third")
+	require.NoError(t, h.Undo(splice(0, "fourth")))
+	_ = at
+	save(t, h)
+	data := string(s.log("k")[1].Data)
+	assert.Contains(t, data, "first")
+	assert.Contains(t, data, "second")
+	assert.Contains(t, data, "third")
+	assert.NotContains(t, data, "fourth")
+	archive := archiveOf(t, h)
+	assert.Equal(t, []string{"summary first of [{1 1}]", "summary second of [{1 2}]", "11: " + printMessage(convo.User("new")), "summary third of [{1 3}]"}, archive[10:])
+}
+
+func TestPrune_BeforeATime(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	for i := range 4 {
+		mustAppend(t, h, turnsOf(i, "m"+itoa(i)))
+		save(t, h)
+	}
+	require.NoError(t, h.Prune(t.Context(), time.Now().Add(time.Hour)))
+	assert.Len(t, s.log("k"), 4, "opening needs them all")
+	log := s.logs["k"]
+	require.NoError(t, h.Prune(t.Context(), noTime))
+	full := s.logs["k"][0]
+	s.logs["k"] = append(log, full)
+	require.NoError(t, h.Prune(t.Context(), log[0].Updated))
+	assert.Len(t, s.log("k"), 5, "none is older than the first")
+	require.NoError(t, h.Prune(t.Context(), log[3].Updated))
+	assert.Len(t, s.log("k"), 5, "the fourth is not older")
+	require.NoError(t, h.Prune(t.Context(), log[3].Updated.Add(1)))
+	assert.Len(t, s.log("k"), 1)
+	checkOpened(t, s, "k", nil, h)
+}
+
+// A bulkStore yields a long log without holding it in memory.
+type bulkStore struct {
+	convo.Store
+	first, patch convo.Record
+	records      int
+}
+
+func (b *bulkStore) Records(context.Context, string, uint64) iter.Seq2[convo.Record, error] {
+	return func(yield func(convo.Record, error) bool) {
+		if !yield(b.first, nil) {
+			return
+		}
+		prev, id := b.first, int64(b.first.Upto)
+		for i := range b.records {
+			var data strings.Builder
+			fmt.Fprintf(&data, `{"last":%d,"past":[`, id+1000)
+			for k := range 1000 {
+				id++
+				if k > 0 {
+					data.WriteByte(',')
+				}
+				fmt.Fprintf(&data, `{"id":%d,"turn":1,"message":{"role":"user","parts":[{"type":"text","text":"message %d"}]}}`, id, id)
+			}
+			data.WriteString("]}")
+			r := b.patch
+			r.Seq, r.Prev, r.Upto, r.Data = prev.Seq+1, prev.ID, convo.ID(id), []byte(data.String())
+			r.ID = fmt.Sprintf("%026d", i)
+			if !yield(r, nil) {
+				return
+			}
+			prev = r
+		}
+	}
+}
+
+// Archive holds one record in memory, however long the conversation is.
+func TestArchive_HeapBound(t *testing.T) {
+	records := 1000 // of 1,000 messages each
+	if testing.Short() {
+		records = 50
+	}
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("hello"))
+	save(t, h)
+	first := s.log("k")[0]
+	patch := first
+	patch.Full = false
+	h = open(t, &bulkStore{first: first, patch: patch}, "k", nil)
+	bulk := &bulkStore{first: first, patch: patch, records: records}
+	h2, err := convo.Restore(h.Snapshot(), nil)
+	require.NoError(t, err)
+	require.NoError(t, h2.Attach(t.Context(), new(shelf), "k"))
+	h2 = attachedTo(t, h2, bulk)
+
+	n := 0
+	var most uint64
+	for x, err := range h2.Archive(t.Context()) {
+		require.NoError(t, err)
+		if x.Entry == nil {
+			continue
+		}
+		if n++; n%100_000 == 0 || n == 40_000 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			most = max(most, m.HeapAlloc)
+		}
+	}
+	assert.Equal(t, records*1000+1, n)
+	assert.Less(t, most, uint64(64<<20))
+}
+
+// attachedTo returns h, saved from now on in another store.
+func attachedTo(t *testing.T, h *convo.History, s convo.Store) *convo.History {
+	t.Helper()
+	convo.SetStore(h, s)
+	return h
+}
+
+// A Store that panics, or calls back, harms nobody.
+func TestSave_HostileStore(t *testing.T) {
+	s := &nasty{shelf: new(shelf)}
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("hello"))
+	s.panics = true
+	var panicked *convo.PanicError
+	assert.ErrorAs(t, h.Save(t.Context()), &panicked)
+	_, err := convo.Open(t.Context(), s, "k", nil)
+	assert.ErrorAs(t, err, &panicked)
+	_, _, err = h.Reload(t.Context())
+	assert.ErrorAs(t, err, &panicked)
+	s.panics = false
+	s.inside = func(ctx context.Context) {
+		assert.ErrorIs(t, h.Save(ctx), convo.ErrReentrant)
+		mustAppend(t, h, convo.Assistant("hi"))
+	}
+	require.NoError(t, h.Save(t.Context()))
+	s.inside = nil
+	assert.Equal(t, 1, open(t, s, "k", nil).Len(), "what is appended meanwhile is not saved yet")
+	assert.NotZero(t, h.Status().Unsaved)
+	save(t, h)
+	checkOpened(t, s, "k", nil, h)
+
+	errStore := errors.New("no disk")
+	s.fails = errStore
+	_, err = convo.Open(t.Context(), s, "k", nil)
+	assert.ErrorIs(t, err, errStore)
+	for _, err := range h.Archive(t.Context()) {
+		assert.ErrorIs(t, err, errStore)
+	}
+}
+
+type nasty struct {
+	*shelf
+	panics bool
+	fails  error
+	inside func(context.Context)
+}
+
+func (s *nasty) Append(ctx context.Context, r convo.Record) error {
+	if s.panics {
+		panic("no")
+	}
+	if s.inside != nil {
+		s.inside(ctx)
+	}
+	return s.shelf.Append(ctx, r)
+}
+
+func (s *nasty) Records(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error] {
+	return func(yield func(convo.Record, error) bool) {
+		switch {
+		case s.panics:
+			panic("no")
+		case s.fails != nil:
+			yield(convo.Record{}, s.fails)
+		default:
+			s.shelf.Records(ctx, key, from)(yield)
+		}
+	}
+}

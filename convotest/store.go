@@ -1,0 +1,632 @@
+package convotest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// TestStore runs [CheckStore] and calls t.Error for each broken rule.
+func TestStore(t testing.TB, open func() convo.Store) {
+	t.Helper()
+	report(t, CheckStore(open))
+}
+
+// CheckStore checks a Store against the rules of its interface, and returns the
+// broken rules as joined errors. The function open returns a Store on a place that is
+// empty at first: a directory, a database. CheckStore calls it twice, and uses both
+// Stores as two processes would: what one has written the other must see. A Store
+// that is its own place, such as a [convo.MemStore], is returned both times. At the
+// end, the place is empty again, unless a rule was broken.
+//
+// The rules:
+//
+//   - A record comes back with all fields as they were, and times as exact as a
+//     nanosecond, in whatever zone. Of a title, the first 128 bytes are enough.
+//   - Records yields all from a Seq on, or, from 0, the newest full record and
+//     those behind it. It may be ranged over again, and a loop may be left early.
+//   - Append takes a record that follows the newest one and no other. It refuses any
+//     other with a [convo.ConflictError] that names the newest, and one that
+//     [convo.Record.Check] or its Seq rules out with a [convo.ValueError]; then it
+//     writes nothing. It returns nil for the newest record itself, and writes it once.
+//   - Data belongs to the caller, before and after.
+//   - A key is any string of 1 to 4,096 bytes. No two keys are taken for the same,
+//     and a prefix means its bytes.
+//   - List yields the head of the newest record of each key that begins with the
+//     prefix, once, the most recently updated first, and all of several hundred.
+//   - After Delete nothing of the log is there, and another may begin under its key.
+//   - All methods may be called inside a loop over Records or List.
+//   - A call whose ctx has ended fails, and so does a loop whose ctx ends. A call
+//     returns within a minute, and soon after its ctx has ended. None panics.
+//   - Many goroutines may call a Store at once. No record that Append has taken is
+//     lost or comes back twice, and of two that follow the same one is refused.
+//   - A [convo.Pruner] removes the records before a full one, and refuses any other
+//     Seq with a [convo.ValueError]. A Prune that returns [errors.ErrUnsupported]
+//     counts as none.
+//
+// What a power cut does to a Store is not checked. If a call does not return or
+// panics, CheckStore stops. It makes about two thousand calls.
+func CheckStore(open func() convo.Store) error {
+	c := storeCheck{}
+	c.of = "store"
+	if c.open(open) {
+		c.all()
+	}
+	return c.err()
+}
+
+// How a Store can break a rule.
+var (
+	ruleNil        = rule{"is nil", "return a Store from open"}
+	ruleNotEmpty   = rule{"is not empty at first", "open it in a place of its own"}
+	ruleRefuses    = rule{"refuses a record that follows the newest one", "return nil once the record is stored"}
+	ruleComesBack  = rule{"does not yield what Append has taken", "store every field, byte for byte, and yield the records in order of Seq"}
+	ruleFromFull   = rule{"does not begin with the newest full record when Records is asked from 0", "begin with the newest record whose Full is true"}
+	ruleFrom       = rule{"does not yield the records with a Seq of at least that asked for", "leave out the records with a smaller Seq, and no others"}
+	ruleRange      = rule{"yields something else when Records is ranged over again", "read anew each time the sequence is ranged over"}
+	ruleData       = rule{"shares Data with its caller", "copy Data on the way in and on the way out"}
+	ruleAgain      = rule{"does not return nil when the newest record is appended again", "return nil when Record.ID is that of the newest record"}
+	ruleTwice      = rule{"writes a record twice when it is appended again", "compare Record.ID with that of the newest record first"}
+	ruleTakes      = rule{"takes a record that does not follow the newest one", "compare Record.Prev with the ID of the newest record, in the same step that writes"}
+	ruleTakesBad   = rule{"takes a record that is not valid", "call Record.Check first, and check that Seq is one more than before"}
+	ruleConflict   = rule{"does not return a *ConflictError that names the newest record when another follows", "fill in Key, Have, Want and ID"}
+	ruleValue      = rule{"does not return a *ValueError", "call Record.Check first"}
+	ruleWrites     = rule{"changes the log though it returns an error", "write all of a record in one step, or nothing"}
+	ruleKeys       = rule{"takes two keys for the same, or one for another", "compare keys byte for byte"}
+	rulePrefix     = rule{"lists other keys than those that begin with the prefix", "compare the bytes of the prefix, without wildcards"}
+	ruleHead       = rule{"lists another head than that of the newest record", "keep the Head of the newest record as it came"}
+	ruleOrder      = rule{"does not list the most recently updated first", "sort by Head.Updated, newest first"}
+	ruleListTwice  = rule{"lists a key twice", "yield each key once"}
+	ruleDelete     = rule{"keeps something of a log that was deleted", "remove all records and the head"}
+	ruleBegin      = rule{"does not begin a log under the key of one that was deleted", "take a first record with any Seq once the log is gone"}
+	ruleUnused     = rule{"fails for a key without a log", "yield nothing, and return nil from Delete"}
+	ruleIgnoresCtx = rule{"goes on though ctx has ended", "look at ctx before each step that waits, and return its error"}
+	ruleLost       = rule{"loses a record that Append has taken, when several goroutines write", "compare and write in one step, such as a transaction or under a lock"}
+	rulePhantom    = rule{"yields a record that Append has refused, when several goroutines write", "write nothing of a record for which an error is returned"}
+	ruleTorn       = rule{"yields a log that is not in order while several goroutines write", "read a state that no Append is in the middle of"}
+	rulePrune      = rule{"does not remove the records before a full one, and no others, in Prune", "remove the records whose Seq is less than that of the full one"}
+)
+
+type storeCheck struct {
+	findings
+	stores [2]convo.Store // two on the same place
+	ids    int            // how many IDs were given
+}
+
+// A stopped is the panic with which a check ends early.
+type stopped struct{}
+
+// open opens the Stores.
+func (c *storeCheck) open(open func() convo.Store) bool {
+	for i := range c.stores {
+		s, end := finish(func(context.Context) convo.Store { return open() })
+		switch {
+		case end.isBad():
+			c.add(end.rule, end.where("in open")...)
+			return false
+		case s == nil:
+			c.add(ruleNil)
+			return false
+		}
+		c.stores[i] = s
+	}
+	return true
+}
+
+// all runs all checks. Those that tell little about a Store that breaks simple rules
+// are left out then.
+func (c *storeCheck) all() {
+	defer func() {
+		if v := recover(); v != nil && v != (stopped{}) {
+			panic(v)
+		}
+	}()
+	if heads, _ := c.listed(0, "", "empty"); len(heads) > 0 {
+		c.add(ruleNotEmpty, fmt.Sprintf("key %.60q", heads[0].Key))
+		return
+	}
+	c.unused()
+	c.log()
+	if len(c.findings.list) > 0 {
+		return
+	}
+	for _, check := range []func(){c.data, c.again, c.conflicts, c.invalid, c.keys, c.heads, c.deleted, c.loops, c.ctx, c.prune} {
+		check()
+	}
+	if len(c.findings.list) == 0 {
+		c.atOnce()
+	}
+	if len(c.findings.list) == 0 {
+		c.clean()
+	}
+}
+
+// record returns a record that follows prev, or the first one of a log if prev is nil.
+func (c *storeCheck) record(key string, prev *convo.Record, full bool) convo.Record {
+	c.ids++
+	at := time.Date(2026, 3, 29, 1, 59, 59, 678_901_234, time.FixedZone("", 2*60*60)).Add(time.Duration(c.ids) * time.Minute)
+	r := convo.Record{
+		Head: convo.Head{Key: key, Title: fmt.Sprintf("title %d", c.ids), Seq: 1, Created: at, Updated: at, Entries: c.ids, Tokens: 100 * c.ids},
+		ID:   fmt.Sprintf("convotest%017d", c.ids), Full: full, Format: 1, Upto: convo.ID(c.ids), Data: fmt.Appendf(nil, `{"n":%d}`, c.ids),
+	}
+	if prev != nil {
+		r.Seq, r.Prev, r.Created = prev.Seq+1, prev.ID, prev.Created
+	}
+	return r
+}
+
+// chain appends a log of records, of which those that a letter F stands for are full.
+func (c *storeCheck) chain(key, kinds, where string) []convo.Record {
+	var log []convo.Record
+	for i, kind := range kinds {
+		var prev *convo.Record
+		if i > 0 {
+			prev = &log[i-1]
+		}
+		r := c.record(key, prev, kind == 'F')
+		c.must(c.append(i%2, r), ruleRefuses, where)
+		log = append(log, r)
+	}
+	return log
+}
+
+// fails is the rule of a call that returns an error though it has no reason to.
+func fails(where string) rule {
+	return rule{"fails " + where, "return an error only if the store cannot be read or written"}
+}
+
+// must adds a rule if there is an error, and ends the check.
+func (c *storeCheck) must(err error, broken rule, where ...string) {
+	if err != nil {
+		c.add(broken, append(where, fmt.Sprintf("%.300q", err.Error()))...)
+		panic(stopped{})
+	}
+}
+
+// do calls a method. If it does not return or panics, the check ends.
+func do[T any](c *storeCheck, in string, f func(context.Context) T) T {
+	got, end := finish(f)
+	if end.isBad() {
+		c.add(end.rule, end.where("in "+in)...)
+		panic(stopped{})
+	}
+	return got
+}
+
+func (c *storeCheck) append(store int, r convo.Record) error {
+	r.Data = bytes.Clone(r.Data)
+	return do(c, "Append", func(ctx context.Context) error { return c.stores[store].Append(ctx, r) })
+}
+
+func (c *storeCheck) remove(key string) error {
+	return do(c, "Delete", func(ctx context.Context) error { return c.stores[0].Delete(ctx, key) })
+}
+
+// A loop is what a loop over Records or List has yielded.
+type loop[T any] struct {
+	all []T
+	err error
+}
+
+// collect ranges over seq. What is yielded beside or behind an error is not kept.
+func collect[T any](seq iter.Seq2[T, error]) (l loop[T]) {
+	for v, err := range seq {
+		if l.err != nil {
+			continue
+		}
+		if l.err = err; err == nil {
+			l.all = append(l.all, v)
+		}
+	}
+	return l
+}
+
+// records returns what Records yields. If it fails, the check ends.
+func (c *storeCheck) records(store int, key string, from uint64, where string) []convo.Record {
+	l := do(c, "Records", func(ctx context.Context) loop[convo.Record] { return collect(c.stores[store].Records(ctx, key, from)) })
+	c.must(l.err, fails("in Records"), where)
+	return l.all
+}
+
+// list returns what List yields, and by key. If it fails, the check ends.
+func (c *storeCheck) listed(store int, prefix, where string) ([]convo.Head, map[string]convo.Head) {
+	l := do(c, "List", func(ctx context.Context) loop[convo.Head] { return collect(c.stores[store].List(ctx, prefix)) })
+	c.must(l.err, fails("in List"), where)
+	heads := make(map[string]convo.Head)
+	for _, h := range l.all {
+		if _, ok := heads[h.Key]; ok {
+			c.add(ruleListTwice, where, fmt.Sprintf("prefix %.60q, key %.60q", prefix, h.Key))
+		}
+		heads[h.Key] = h
+	}
+	return l.all, heads
+}
+
+// has checks that both Stores yield exactly these records.
+func (c *storeCheck) has(key string, from uint64, want []convo.Record, broken rule, where string) {
+	for i := range c.stores {
+		if d := differ(c.records(i, key, from, where), want); d != "" {
+			c.add(broken, append([]string{where, d}, c.whose(i)...)...)
+		}
+	}
+}
+
+// whose names the other Store.
+func (c *storeCheck) whose(store int) []string {
+	if store == 0 {
+		return nil
+	}
+	return []string{"seen by the second Store on the same place"}
+}
+
+// differ says in what a list of records differs from the one that is wanted.
+func differ(got, want []convo.Record) string {
+	for i := range min(len(got), len(want)) {
+		if d := differRecord(got[i], want[i]); d != "" {
+			return fmt.Sprintf("record %d of %d: %s", i+1, len(want), d)
+		}
+	}
+	if len(got) != len(want) {
+		return fmt.Sprintf("%d records, want %d", len(got), len(want))
+	}
+	return ""
+}
+
+func differRecord(got, want convo.Record) string {
+	switch {
+	case got.ID != want.ID:
+		return fmt.Sprintf("ID is %.60q, want %q", got.ID, want.ID)
+	case got.Prev != want.Prev:
+		return fmt.Sprintf("Prev is %.60q, want %q", got.Prev, want.Prev)
+	case got.Full != want.Full:
+		return fmt.Sprintf("Full is %t, want %t", got.Full, want.Full)
+	case got.Format != want.Format:
+		return fmt.Sprintf("Format is %d, want %d", got.Format, want.Format)
+	case got.Upto != want.Upto:
+		return fmt.Sprintf("Upto is %d, want %d", got.Upto, want.Upto)
+	case !bytes.Equal(got.Data, want.Data):
+		return fmt.Sprintf("Data is %.60q (%d bytes), want %.60q (%d bytes)", got.Data, len(got.Data), want.Data, len(want.Data))
+	}
+	return differHead(got.Head, want.Head)
+}
+
+// leastTitle is how much of a title a Store must keep, in bytes.
+const leastTitle = 128
+
+func differHead(got, want convo.Head) string {
+	title := got.Title == want.Title || len(got.Title) >= leastTitle && strings.HasPrefix(want.Title, got.Title)
+	switch {
+	case got.Key != want.Key:
+		return fmt.Sprintf("Key is %.60q, want %.60q", got.Key, want.Key)
+	case !title:
+		return fmt.Sprintf("Title is %.60q, want %.60q", got.Title, want.Title)
+	case got.Seq != want.Seq:
+		return fmt.Sprintf("Seq is %d, want %d", got.Seq, want.Seq)
+	case !got.Created.Equal(want.Created):
+		return fmt.Sprintf("Created is %v, want %v", got.Created, want.Created)
+	case !got.Updated.Equal(want.Updated):
+		return fmt.Sprintf("Updated is %v, want %v", got.Updated, want.Updated)
+	case got.Entries != want.Entries:
+		return fmt.Sprintf("Entries is %d, want %d", got.Entries, want.Entries)
+	case got.Tokens != want.Tokens:
+		return fmt.Sprintf("Tokens is %d, want %d", got.Tokens, want.Tokens)
+	}
+	return ""
+}
+
+// unused checks what a Store does with a key that has no log.
+func (c *storeCheck) unused() {
+	const where = "an unused key"
+	for _, from := range []uint64{0, 1, 9} {
+		if got := c.records(0, "unused", from, where); len(got) > 0 {
+			c.add(ruleKeys, where, fmt.Sprintf("record %q", got[0].ID))
+		}
+	}
+	c.must(c.remove("unused"), ruleUnused, "in Delete")
+	first := c.record("unused", nil, true)
+	r := c.record("unused", &first, false)
+	c.refused(r, convo.Record{}, "a record for an unused key that names one before it")
+	c.has("unused", 1, nil, ruleWrites, where)
+}
+
+// refused appends a record that does not follow the newest one.
+func (c *storeCheck) refused(r, newest convo.Record, where string) {
+	err := c.append(0, r)
+	conflict, ok := errors.AsType[*convo.ConflictError](err)
+	switch {
+	case err == nil:
+		c.add(ruleTakes, where)
+	case !ok:
+		c.add(ruleConflict, where, fmt.Sprintf("%.300q", err.Error()))
+	case *conflict != convo.ConflictError{Key: r.Key, Have: newest.Seq, Want: r.Seq, ID: newest.ID}:
+		c.add(ruleConflict, where, fmt.Sprintf("Key %.60q, Have %d, Want %d, ID %.60q; want %q, %d, %d, %q",
+			conflict.Key, conflict.Have, conflict.Want, conflict.ID, r.Key, newest.Seq, r.Seq, newest.ID))
+	}
+}
+
+// log checks that a log grows, and what Records yields of it.
+func (c *storeCheck) log() {
+	for _, first := range []uint64{1, 1 << 40} {
+		key := fmt.Sprintf("log from %d", first)
+		var log []convo.Record
+		full := 0
+		for i, kind := range "FPPFPPF" {
+			r := c.record(key, nil, kind == 'F')
+			r.Seq = first
+			if i > 0 {
+				r = c.record(key, &log[i-1], kind == 'F')
+			}
+			switch i {
+			case 1:
+				r.Data = nil
+			case 2:
+				r.Data = everyByte()
+				r.Title = string(r.Data)
+			case 4:
+				r.Data = bytes.Repeat([]byte("a large record \x00\n"), 1<<16)
+				r.Title = ""
+				r.Entries, r.Tokens, r.Upto = 0, 0, 1<<40
+			case 5:
+				r.Title = "\x00\xff'\"\\%_\n é 漢 �"
+				r.Updated = r.Updated.Add(-365 * 24 * time.Hour)
+			}
+			where := fmt.Sprintf("record %d of a log that begins with Seq %d", i+1, first)
+			c.must(c.append(i%2, r), ruleRefuses, where)
+			log = append(log, r)
+			if kind == 'F' {
+				full = i
+			}
+			c.has(key, 1, log, ruleComesBack, where)
+			c.has(key, 0, log[full:], ruleFromFull, where)
+		}
+		for i := range len(log) + 1 {
+			c.has(key, first+uint64(i), log[i:], ruleFrom, fmt.Sprintf("from %d", first+uint64(i)))
+		}
+		c.range2(key, log)
+	}
+}
+
+// range2 ranges twice over the same sequence, and leaves a loop early in between.
+func (c *storeCheck) range2(key string, want []convo.Record) {
+	const where = "the same sequence a second time, after a loop that was left"
+	do(c, "Records", func(ctx context.Context) any {
+		seq := c.stores[0].Records(ctx, key, 1)
+		for range seq {
+			break
+		}
+		for range 2 {
+			if d := differ(collect(seq).all, want); d != "" {
+				c.add(ruleRange, where, d)
+			}
+		}
+		return nil
+	})
+}
+
+func everyByte() []byte {
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	return all
+}
+
+// data checks that Data is copied where it must be.
+func (c *storeCheck) data() {
+	r := c.record("data", nil, true)
+	given := r
+	given.Data = bytes.Clone(r.Data)
+	err := do(c, "Append", func(ctx context.Context) error { return c.stores[0].Append(ctx, given) })
+	c.must(err, ruleRefuses, "data")
+	clear(given.Data)
+	c.has("data", 0, []convo.Record{r}, ruleData, "the Data that Append was given is changed afterwards")
+	for _, got := range c.records(0, "data", 0, "data") {
+		clear(got.Data)
+	}
+	c.has("data", 0, []convo.Record{r}, ruleData, "the Data that Records has yielded is changed")
+}
+
+// again appends newest records again, and one that is older.
+func (c *storeCheck) again() {
+	var log []convo.Record
+	for i := range 3 {
+		log = c.chain("again "+fmt.Sprint(i), "FPF"[:i+1], "again")
+		newest := log[i]
+		for store := range c.stores {
+			where := fmt.Sprintf("record %d of %d", i+1, i+1)
+			if err := c.append(store, newest); err != nil {
+				c.add(ruleAgain, where, fmt.Sprintf("%.300q", err.Error()))
+			}
+			c.has(newest.Key, 1, log, ruleTwice, where)
+		}
+	}
+	for i := range 2 {
+		c.refused(log[i], log[2], fmt.Sprintf("record %d of 3 once more", i+1))
+	}
+	c.has(log[0].Key, 1, log, ruleWrites, "older records once more")
+}
+
+// conflicts appends records that do not follow the newest one.
+func (c *storeCheck) conflicts() {
+	log := c.chain("conflicts", "FPP", "conflicts")
+	newest := log[2]
+	try := func(where string, r convo.Record) {
+		c.refused(r, newest, where)
+		c.has(r.Key, 1, log, ruleWrites, where)
+	}
+	try("a first record for a key in use", c.record("conflicts", nil, true))
+	try("a record that follows an older one", c.record("conflicts", &log[1], false))
+	other := c.record("conflicts", nil, true)
+	other.Seq = newest.Seq
+	r := c.record("conflicts", &other, true)
+	try("a record that follows an unknown one with the Seq of the newest", r)
+	r.Prev = strings.ToUpper(newest.ID)
+	try("a record whose Prev is the newest ID in capitals", r)
+	c.has("conflicts", 0, log, ruleWrites, "conflicts")
+}
+
+// invalid appends records that are not valid.
+func (c *storeCheck) invalid() {
+	log := c.chain("invalid", "FP", "invalid")
+	faults := []struct {
+		name   string
+		change func(*convo.Record)
+	}{
+		{"a Seq that leaves a gap", func(r *convo.Record) { r.Seq += 1 }},
+		{"the Seq of the record before", func(r *convo.Record) { r.Seq -= 1 }},
+		{"a full record with Seq 1", func(r *convo.Record) { r.Seq, r.Full = 1, true }},
+		{"Seq 0", func(r *convo.Record) { r.Seq = 0 }},
+		{"no ID", func(r *convo.Record) { r.ID = "" }},
+		{"an ID of other bytes", func(r *convo.Record) { r.ID = strings.Repeat("'", len(r.ID)) }},
+		{"a Prev that is too long", func(r *convo.Record) { r.Prev += "x" }},
+		{"no key", func(r *convo.Record) { r.Key = "" }},
+		{"a key of 4,097 bytes", func(r *convo.Record) { r.Key = strings.Repeat("k", 4097) }},
+		{"a first record that is not full", func(r *convo.Record) { r.Key, r.Seq, r.Prev = "invalid too", 1, "" }},
+		{"a title of 257 bytes", func(r *convo.Record) { r.Title = strings.Repeat("t", 257) }},
+	}
+	for _, f := range faults {
+		r := c.record("invalid", &log[1], false)
+		f.change(&r)
+		err := c.append(0, r)
+		switch _, ok := errors.AsType[*convo.ValueError](err); {
+		case err == nil:
+			c.add(ruleTakesBad, f.name)
+		case !ok:
+			c.add(ruleValue, f.name, fmt.Sprintf("%.300q", err.Error()))
+		}
+		c.has("invalid", 1, log, ruleWrites, f.name)
+		c.has("invalid too", 1, nil, ruleWrites, f.name)
+	}
+}
+
+// oddKeys returns keys that a Store might mix up.
+func oddKeys() []string {
+	long := strings.Repeat("0123456789abcdef", 256) // 4,096 bytes
+	keys := []string{
+		"key", "KEY", "Key", "key ", " key", "key\x00", "\x00key", "\x00", "key\n", "key\t", " ", "  ",
+		"%", "_", "\\", "%%", "ke%", "k_y", "k\\%", "*", "?", "[a-z]", "k*", "'", "\"", "`", "''", "; DROP TABLE", "$1", ":key", "@key",
+		".", "..", "/", "//", "a/b", "a/../b", "../key", "a\\b", "C:", "con", "nul", ".key", "key.", "key.convo", "a-b", "a--b", "a b",
+		"\xff", "\xff\xff", "\xfe", "key\xff", "key\xc3", "key\ufffd", "é", "e\u0301", "ß", "ss", "İ", "i", "I", "ı", "漢", "🙂",
+		"0", "00", "1", "1.0", "1e0", "-1", "NULL", "null", "true", "{}", "\\x00", "%00", "\\000",
+		long, long[:4095], long[:4095] + "F", long[:4094] + "\x00", strings.Repeat("0123456789abcdef", 128), strings.Repeat("\xff", 4096),
+		"X" + long[1:], long[:2048] + "X" + long[2049:],
+	}
+	for n := 100; n < 4096; n += 333 {
+		keys = append(keys, strings.Repeat("\x01\xfe漢", n/5+1)[:n])
+	}
+	return keys
+}
+
+// keys writes a log for each odd key, and reads and removes each.
+func (c *storeCheck) keys() {
+	const where = "odd keys"
+	keys := oddKeys()
+	logs := make(map[string][]convo.Record)
+	for i, key := range keys {
+		logs[key] = c.chain(key, "FP", fmt.Sprintf("key %d of %d, %.60q", i+1, len(keys), key))
+	}
+	for _, key := range keys {
+		c.has(key, 1, logs[key], ruleKeys, fmt.Sprintf("key %.60q", key))
+	}
+	prefixes := append(slices.Clone(keys), "ke", "k", "a", "\xff\xff\xff", "none", "e", strings.Repeat("0123456789abcdef", 20))
+	for _, prefix := range prefixes {
+		_, heads := c.listed(1, prefix, where)
+		for _, key := range keys {
+			if _, ok := heads[key]; ok != strings.HasPrefix(key, prefix) {
+				c.add(rulePrefix, fmt.Sprintf("prefix %.60q, key %.60q", prefix, key))
+			}
+		}
+		for key := range heads {
+			if !strings.HasPrefix(key, prefix) {
+				c.add(rulePrefix, fmt.Sprintf("prefix %.60q, key %.60q", prefix, key))
+			}
+		}
+	}
+	for i, key := range keys {
+		if i%2 == 0 {
+			c.must(c.remove(key), fails("in Delete"), fmt.Sprintf("key %.60q", key))
+			delete(logs, key)
+		}
+	}
+	for _, key := range keys {
+		c.has(key, 1, logs[key], ruleKeys, fmt.Sprintf("key %.60q, after others were deleted", key))
+		c.must(c.remove(key), fails("in Delete"), fmt.Sprintf("key %.60q", key))
+	}
+}
+
+// heads writes several hundred logs, some of them with the same time, and lists them.
+func (c *storeCheck) heads() {
+	const n = 250
+	want := make(map[string]convo.Head)
+	for i := range n {
+		key := fmt.Sprintf("heads/%d", i)
+		r := c.record(key, nil, true)
+		r.Updated = r.Updated.Add(time.Duration(i*7919%n/5) * time.Hour) // not in order, and five at once
+		c.must(c.append(0, r), ruleRefuses, key)
+		if i%10 == 0 {
+			r = c.record(key, &r, i%20 == 0)
+			r.Updated = r.Updated.Add(time.Duration(i*7919%n/5)*time.Hour - 24*time.Hour)
+			c.must(c.append(1, r), ruleRefuses, key)
+		}
+		want[key] = r.Head
+	}
+	for store := range c.stores {
+		all, heads := c.listed(store, "heads/", "250 logs")
+		for i, h := range all {
+			if i > 0 && h.Updated.After(all[i-1].Updated) {
+				c.add(ruleOrder, fmt.Sprintf("%v comes before %v", all[i-1].Updated, h.Updated))
+			}
+			if d := differHead(h, want[h.Key]); d != "" {
+				c.add(ruleHead, append([]string{fmt.Sprintf("key %q", h.Key), d}, c.whose(store)...)...)
+			}
+		}
+		if len(heads) != n {
+			c.add(rulePrefix, fmt.Sprintf("%d keys of %d with the prefix %q", len(heads), n, "heads/"))
+		}
+	}
+	some := do(c, "List", func(ctx context.Context) (some int) {
+		for range c.stores[0].List(ctx, "heads/") {
+			if some++; some == 120 {
+				break
+			}
+		}
+		return some
+	})
+	if some != 120 {
+		c.add(rulePrefix, fmt.Sprintf("%d keys in a loop that is left after 120", some))
+	}
+	for key := range want {
+		c.must(c.remove(key), fails("in Delete"), key)
+	}
+}
+
+// deleted removes a log and begins another under its key.
+func (c *storeCheck) deleted() {
+	log := c.chain("deleted", "FPFP", "deleted")
+	keep := c.chain("deleted too", "FP", "deleted")
+	for range 2 {
+		c.must(c.remove("deleted"), fails("in Delete"), "a log of four records")
+	}
+	c.has("deleted", 0, nil, ruleDelete, "Records from 0")
+	c.has("deleted", 1, nil, ruleDelete, "Records from 1")
+	if _, heads := c.listed(1, "deleted", "deleted"); len(heads) != 1 {
+		c.add(ruleDelete, "List")
+	}
+	c.refused(c.record("deleted", &log[3], true), convo.Record{}, "a record that follows one of a log that was deleted")
+	c.has("deleted", 1, nil, ruleDelete, "a record that follows one of it was appended")
+	first := c.record("deleted", nil, true)
+	first.Seq = 3
+	c.must(c.append(1, first), ruleBegin, "Seq 3, which was in use")
+	second := c.record("deleted", &first, false)
+	c.must(c.append(0, second), ruleBegin, "its second record")
+	c.has("deleted", 1, []convo.Record{first, second}, ruleDelete, "a new log under the key")
+	c.has("deleted too", 1, keep, ruleKeys, "a log whose key begins like one that was deleted")
+}

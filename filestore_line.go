@@ -1,0 +1,247 @@
+package convo
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// A file of a [FileStore] has one line for each record:
+//
+//	CRC SEQ KIND BACK JSON\n
+//
+// CRC is the CRC-32C, in 8 hex digits, of what stands between the space behind it
+// and the newline. KIND is F for a full record and P, a patch, for any other. BACK
+// is how many bytes before this line the newest F line before it begins; if it is 0
+// or leads out of the file, there is none. So a log can be read from its newest full
+// record on without a look at what stands before, and lines can be copied to the
+// start of another file as they are.
+const (
+	sumSize    = 8          // of the CRC
+	maxHeader  = 64         // bytes before the JSON, and a few more
+	maxDetails = 32<<10 - 1 // of the JSON, behind the data
+	maxLine    = maxHeader + maxRecord/3*4 + 64 + maxDetails
+
+	// fileFormat is the newest Record.Format that is stored in lines as this file
+	// describes them.
+	fileFormat = 1
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// A logLine is a record, and where in a file it stands.
+type logLine struct {
+	Record
+	at   int64  // offset of its first byte
+	back int64  // BACK
+	text []byte // with the newline; good until the next line is read
+}
+
+// lineDetails is the JSON of a line without the format and the data.
+type lineDetails struct {
+	Key     string    `json:"key"`
+	Key64   []byte    `json:"key64"`
+	Upto    ID        `json:"upto"`
+	Entries int       `json:"entries"`
+	Tokens  int       `json:"tokens"`
+	Title   string    `json:"title"`
+	Title64 []byte    `json:"title64"`
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+	Prev    string    `json:"prev"`
+	ID      string    `json:"id"`
+}
+
+// newLine returns the line of a record.
+func newLine(r *Record, back int64) []byte {
+	b := make([]byte, sumSize, maxHeader+len(r.Data)/3*4+len(r.Key)+1024)
+	b = appendHeader(b, r, back)
+	b = append(b, `{"format":`...)
+	b = strconv.AppendInt(b, int64(r.Format), 10)
+	b = append(b, `,"data":`...)
+	if isOneLine(r.Data) {
+		b = append(b, r.Data...)
+	} else {
+		b = append(b, '"')
+		b = base64.StdEncoding.AppendEncode(b, r.Data)
+		b = append(b, '"')
+	}
+	b = appendDetails(b, r)
+	putSum(b)
+	return append(b, '\n')
+}
+
+// isOneLine reports whether data stands in a line as it is.
+func isOneLine(data []byte) bool {
+	return len(data) > 0 && data[0] == '{' && bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, 0) < 0
+}
+
+// putSum writes the CRC of a line in front of it.
+func putSum(b []byte) {
+	copy(b, fmt.Sprintf("%08x", crc32.Checksum(b[sumSize+1:], castagnoli)))
+}
+
+// appendHeader appends what stands between the CRC and the JSON.
+func appendHeader(b []byte, r *Record, back int64) []byte {
+	b = append(b, ' ')
+	b = strconv.AppendUint(b, r.Seq, 10)
+	if r.Full {
+		b = append(b, " F "...)
+	} else {
+		b = append(b, " P "...)
+	}
+	b = strconv.AppendInt(b, back, 10)
+	return append(b, ' ')
+}
+
+// appendDetails appends what stands behind the data.
+func appendDetails(b []byte, r *Record) []byte {
+	b = appendText(b, "key", r.Key)
+	b = append(b, `,"upto":`...)
+	b = strconv.AppendInt(b, int64(r.Upto), 10)
+	b = append(b, `,"entries":`...)
+	b = strconv.AppendInt(b, int64(r.Entries), 10)
+	b = append(b, `,"tokens":`...)
+	b = strconv.AppendInt(b, int64(r.Tokens), 10)
+	b = appendText(b, "title", r.Title)
+	b = append(b, `,"created":"`...)
+	b = r.Created.UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, `","updated":"`...)
+	b = r.Updated.UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, `","prev":"`...)
+	b = append(b, r.Prev...)
+	b = append(b, `","id":"`...)
+	b = append(b, r.ID...)
+	return append(b, `"}`...)
+}
+
+// appendText appends a field whose value may be any text. One that is not UTF-8
+// stands in base64, and its name ends in 64.
+func appendText(b []byte, name, value string) []byte {
+	b = append(append(b, `,"`...), name...)
+	if !utf8.ValidString(value) {
+		b = append(b, `64":"`...)
+		b = base64.StdEncoding.AppendEncode(b, []byte(value))
+		return append(b, '"')
+	}
+	b = append(b, `":"`...)
+	for i := range len(value) {
+		switch c := value[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < ' ':
+			b = append(b, `\u00`...)
+			b = hex.AppendEncode(b, []byte{c})
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}
+
+// parseLine reads a line, which may end in a newline. The record shares no memory
+// with it. Only what newLine writes is accepted; what a later release may have
+// written is ErrVersion.
+func parseLine(text []byte) (logLine, error) {
+	l := logLine{text: text}
+	text = bytes.TrimSuffix(text, []byte("\n"))
+	var sum [4]byte
+	if len(text) <= sumSize || text[sumSize] != ' ' {
+		return l, errors.New("this is no line of a log")
+	}
+	if _, err := hex.Decode(sum[:], text[:sumSize]); err != nil || fmt.Sprintf("%x", sum) != string(text[:sumSize]) {
+		return l, errors.New("this is no line of a log")
+	}
+	if crc32.Checksum(text[sumSize+1:], castagnoli) != uint32(sum[0])<<24|uint32(sum[1])<<16|uint32(sum[2])<<8|uint32(sum[3]) {
+		return l, errors.New("the checksum is wrong")
+	}
+	rest, err := l.parseHeader(text)
+	if err != nil {
+		return l, err
+	}
+	if err := l.parseJSON(rest); err != nil {
+		if l.Format > fileFormat {
+			return l, fmt.Errorf("%w: the record has format %d", ErrVersion, l.Format)
+		}
+		return l, err
+	}
+	return l, l.Check()
+}
+
+// parseHeader reads what stands before the JSON, and returns the JSON. text may end
+// anywhere behind the header.
+func (l *logLine) parseHeader(text []byte) ([]byte, error) {
+	fields := bytes.SplitN(text[:min(len(text), maxHeader)], []byte(" "), 5)
+	if len(fields) < 5 {
+		return nil, errors.New("the line has no header")
+	}
+	if kind := string(fields[2]); kind != "F" && kind != "P" {
+		return nil, fmt.Errorf("%w: the record is of kind %q", ErrVersion, kind)
+	}
+	l.Full = fields[2][0] == 'F'
+	l.Seq, _ = strconv.ParseUint(string(fields[1]), 10, 64)
+	l.back, _ = strconv.ParseInt(string(fields[3]), 10, 64)
+	header := appendHeader(nil, &l.Record, l.back)
+	if l.back < 0 || len(text) < sumSize || !bytes.HasPrefix(text[sumSize:], header) {
+		return nil, errors.New("the header of the line is not as it is written")
+	}
+	return text[sumSize+len(header):], nil
+}
+
+// parseJSON reads the JSON of a line. It sets Format before anything can be wrong
+// behind it.
+func (l *logLine) parseJSON(text []byte) error {
+	bad := errors.New("the line is not as it is written")
+	rest, ok := bytes.CutPrefix(text, []byte(`{"format":`))
+	if !ok {
+		return bad
+	}
+	number, rest, ok := bytes.Cut(rest, []byte(","))
+	format, err := strconv.Atoi(string(number))
+	if !ok || err != nil || strconv.Itoa(format) != string(number) {
+		return bad
+	}
+	l.Format = format
+	if rest, ok = bytes.CutPrefix(rest, []byte(`"data":`)); !ok {
+		return bad
+	}
+	// The data may hold what looks like the fields behind it. In these a quote
+	// inside a text follows a backslash, so the last place that looks so is theirs.
+	end := max(0, len(rest)-maxDetails)
+	place := max(bytes.LastIndex(rest[end:], []byte(`,"key":"`)), bytes.LastIndex(rest[end:], []byte(`,"key64":"`)))
+	if place < 0 {
+		return bad
+	}
+	data, details := rest[:end+place], rest[end+place:]
+	var d lineDetails
+	if err := json.Unmarshal(append([]byte("{"), details[1:]...), &d); err != nil {
+		return bad
+	}
+	l.Head = Head{
+		Key: d.Key + string(d.Key64), Title: d.Title + string(d.Title64), Seq: l.Seq,
+		Created: d.Created.UTC(), Updated: d.Updated.UTC(), Entries: d.Entries, Tokens: d.Tokens,
+	}
+	l.ID, l.Prev, l.Upto = d.ID, d.Prev, d.Upto
+	if !bytes.Equal(appendDetails(nil, &l.Record), details) {
+		return bad
+	}
+	if isOneLine(data) {
+		l.Data = bytes.Clone(data)
+		return nil
+	}
+	if len(data) < 2 || data[0] != '"' || data[len(data)-1] != '"' {
+		return bad
+	}
+	l.Data, err = base64.StdEncoding.Strict().AppendDecode(nil, data[1:len(data)-1])
+	if err != nil {
+		return bad
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package convo
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// fileSystem is what a [FileStore] needs of one. Errors are as those of package os.
+type fileSystem interface {
+	open(dir string) (folder, error)
+	mkdir(dir string) error
+	syncDir(dir string) error // keeps the names in it
+	same(a, b fs.FileInfo) bool
+}
+
+// A folder is one that is open. What happens in it does not depend on the name
+// under which it was opened.
+type folder interface {
+	openFile(name string, flag int) (logFile, error)
+	lstat(name string) (fs.FileInfo, error)
+	list() ([]fs.FileInfo, error)
+	chtimes(name string, updated time.Time) error
+	rename(from, to string) error
+	remove(name string) error
+	sync() error
+	Close() error
+}
+
+// A logFile is a file that is open.
+type logFile interface {
+	io.ReaderAt
+	io.WriterAt
+	Truncate(size int64) error
+	Sync() error
+	Stat() (fs.FileInfo, error)
+	Close() error
+
+	// lock returns at once; false: another holds a lock that is in the way. One
+	// who opened the file a second time is another.
+	lock(exclusive bool) (bool, error)
+	unlock() error
+}
+
+// osFiles is the file system of the operating system.
+type osFiles struct{}
+
+func (osFiles) open(dir string) (folder, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return osFolder{root}, nil
+}
+
+func (osFiles) mkdir(dir string) error     { return os.Mkdir(dir, 0o700) }
+func (osFiles) same(a, b fs.FileInfo) bool { return os.SameFile(a, b) }
+
+func (osFiles) syncDir(dir string) error {
+	f, err := os.Open(dir)
+	return syncFolder(f, err)
+}
+
+// An osFolder is a folder of the operating system. No name leads out of it, and on
+// Windows a file in it can be renamed and removed while others have it open.
+type osFolder struct{ *os.Root }
+
+func (d osFolder) openFile(name string, flag int) (logFile, error) {
+	f, err := d.OpenFile(name, flag, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (d osFolder) lstat(name string) (fs.FileInfo, error) { return d.Lstat(name) }
+func (d osFolder) chtimes(name string, updated time.Time) error {
+	return d.Chtimes(name, time.Time{}, updated)
+}
+func (d osFolder) rename(from, to string) error { return d.Rename(from, to) }
+func (d osFolder) remove(name string) error     { return d.Remove(name) }
+
+func (d osFolder) list() ([]fs.FileInfo, error) {
+	f, err := d.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return f.Readdir(-1)
+}
+
+func (d osFolder) sync() error {
+	f, err := d.Open(".")
+	return syncFolder(f, err)
+}
+
+// syncFolder makes the names in a folder last, and closes it. Windows does that by
+// itself, and so do file systems that do not know the call.
+func syncFolder(f *os.File, err error) error {
+	if err != nil {
+		return err
+	}
+	if runtime.GOOS != "windows" {
+		err = f.Sync()
+	}
+	_ = f.Close()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
+}
+
+// An osFile is a file of the operating system.
+type osFile struct{ *os.File }
+
+func (f osFile) lock(exclusive bool) (bool, error) { return lockFile(f.File, exclusive) }
+func (f osFile) unlock() error                     { return unlockFile(f.File) }

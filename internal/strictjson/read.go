@@ -1,0 +1,442 @@
+// Package strictjson reads and writes JSON in one pass and without reflection. What
+// it accepts does not depend on the version of encoding/json.
+package strictjson
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"time"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// A Reader reads one JSON value. The first error ends it: after that every method
+// returns the zero value, and loops end. So it is enough to look at Err when all has
+// been read.
+//
+// Methods that return a value return the zero value for null.
+type Reader struct {
+	data  []byte
+	at    int    // where data is read next
+	err   error  // the first one
+	field []byte // the key read last, for errors
+	text  []byte // the content of the last string that had escapes
+}
+
+// NewReader returns a Reader of data, which must not change while it is used.
+func NewReader(data []byte) *Reader { return &Reader{data: data} }
+
+// Err returns the first error, if there was one.
+func (r *Reader) Err() error { return r.err }
+
+// Fail ends reading with an error, unless there was one before.
+func (r *Reader) Fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// Unknown ends reading because the loop over Object does not know a key.
+func (r *Reader) Unknown(key []byte) { r.Fail(fmt.Errorf("unknown field %.40q", key)) }
+
+// End ends reading with an error if anything but white space follows.
+func (r *Reader) End() {
+	if r.next(); r.at < len(r.data) {
+		r.Fail(errors.New("unexpected data after the JSON value"))
+	}
+}
+
+// want ends reading because the next bytes are not what was wanted.
+func (r *Reader) want(what string) {
+	if r.err != nil {
+		return
+	}
+	found := "the end"
+	if r.at < len(r.data) {
+		found = strconv.QuoteToASCII(string(r.data[r.at : r.at+1]))
+	}
+	in := ""
+	if r.field != nil {
+		in = fmt.Sprintf(", in or after the field %.40q", r.field)
+	}
+	r.err = fmt.Errorf("byte %d is %s, want %s%s", r.at, found, what, in)
+}
+
+// wantAt is want for bytes that were read already.
+func (r *Reader) wantAt(at int, what string) {
+	if r.err == nil {
+		r.at = at
+		r.want(what)
+	}
+}
+
+// next passes over white space and returns the byte behind it, 0 if there is none.
+func (r *Reader) next() byte {
+	if r.err != nil {
+		return 0
+	}
+	for ; r.at < len(r.data); r.at++ {
+		switch c := r.data[r.at]; c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// Null reads null, if that is next, and reports whether it was.
+func (r *Reader) Null() bool { return r.next() == 'n' && r.literal("null") }
+
+// literal reads a word, if that is next, and reports whether it was.
+func (r *Reader) literal(word string) bool {
+	if !bytes.HasPrefix(r.data[r.at:], []byte(word)) {
+		return false
+	}
+	r.at += len(word)
+	return true
+}
+
+// Object yields the keys of an object, or none for null. The loop must read the
+// value behind each key, or leave. A key that occurs twice is an error.
+//
+//	for key := range r.Object {
+//		switch string(key) {
+//		case "name":
+//			name = r.Text()
+//		default:
+//			r.Unknown(key)
+//		}
+//	}
+func (r *Reader) Object(yield func(key []byte) bool) {
+	if r.Null() || !r.open('{', "an object") {
+		return
+	}
+	var room [8][]byte
+	keys := room[:0]
+	for r.more('}', len(keys) == 0) {
+		if r.next() != '"' {
+			r.want("a key")
+			return
+		}
+		key, escaped := r.quoted()
+		if escaped {
+			key = bytes.Clone(key)
+		}
+		if r.field = key; r.next() != ':' {
+			r.want("a colon")
+			return
+		}
+		r.at++
+		if !yield(key) {
+			return
+		}
+		for _, k := range keys {
+			if bytes.Equal(k, key) {
+				r.Fail(fmt.Errorf("duplicate key %.40q", key))
+			}
+		}
+		keys = append(keys, key)
+	}
+}
+
+// Array yields the indices of the elements of an array, or none for null. The loop
+// must read each element, or leave.
+func (r *Reader) Array(yield func(i int) bool) {
+	if r.Null() || !r.open('[', "an array") {
+		return
+	}
+	for i := 0; r.more(']', i == 0); i++ {
+		if !yield(i) {
+			return
+		}
+	}
+}
+
+func (r *Reader) open(bracket byte, what string) bool {
+	if r.next() != bracket {
+		r.want(what)
+		return false
+	}
+	r.at++
+	return true
+}
+
+// more reports whether another member or element follows, and reads the comma before
+// it or the bracket at the end.
+func (r *Reader) more(end byte, first bool) bool {
+	switch c := r.next(); {
+	case r.err != nil:
+		return false
+	case c == end:
+		r.at++
+		return false
+	case first:
+		return true
+	case c == ',':
+		r.at++
+		return true
+	}
+	r.want("a comma or " + string(rune(end)))
+	return false
+}
+
+// Skip passes over a value, of which it checks only that quotes and brackets are
+// closed.
+func (r *Reader) Skip() {
+	for depth := 0; ; {
+		switch c := r.next(); {
+		case c == 0:
+			r.want("a value")
+			return
+		case c == '"':
+			r.quoted()
+		case c == '{' || c == '[':
+			depth++
+			r.at++
+		case c == '}' || c == ']':
+			depth--
+			r.at++
+		default:
+			r.at++
+		}
+		if c := r.next(); depth < 0 || r.err != nil || depth == 0 && (c == 0 || c == ',' || c == '}' || c == ']') {
+			return
+		}
+	}
+}
+
+// Text reads a string. What is no valid UTF-8 becomes U+FFFD, byte by byte, and so do
+// halves of surrogate pairs.
+func (r *Reader) Text() string { return string(r.Bytes()) }
+
+// Bytes reads a string like Text. The bytes are valid until the next string is read.
+func (r *Reader) Bytes() []byte {
+	if r.Null() {
+		return nil
+	}
+	s, _ := r.string()
+	return s
+}
+
+func (r *Reader) string() (s []byte, escaped bool) {
+	if r.next() != '"' {
+		r.want("a string")
+		return nil, false
+	}
+	return r.quoted()
+}
+
+// quoted reads a string whose quote is next. It also reports whether it had escapes:
+// then the bytes are valid until the next string is read.
+func (r *Reader) quoted() (s []byte, escaped bool) {
+	r.at++
+	from := r.at
+	r.at += plain(r.data[from:])
+	s = r.data[from:r.at]
+	if escaped = r.at < len(r.data) && r.data[r.at] == '\\'; escaped {
+		s = r.unescaped(from)
+	}
+	if r.at >= len(r.data) || r.data[r.at] != '"' {
+		r.want("a character of a string, or a quote")
+		return nil, false
+	}
+	r.at++
+	if !utf8.Valid(s) {
+		s = []byte(string([]rune(string(s))))
+	}
+	return s, escaped
+}
+
+// unescaped returns what the bytes between from and r.at, and those behind up to the
+// end of the string, stand for.
+func (r *Reader) unescaped(from int) []byte {
+	r.text = append(r.text[:0], r.data[from:r.at]...)
+	for r.at+1 < len(r.data) && r.data[r.at] == '\\' {
+		r.at++
+		switch c := r.data[r.at]; c {
+		case '"', '\\', '/':
+			r.text = append(r.text, c)
+		case 'b':
+			r.text = append(r.text, '\b')
+		case 'f':
+			r.text = append(r.text, '\f')
+		case 'n':
+			r.text = append(r.text, '\n')
+		case 'r':
+			r.text = append(r.text, '\r')
+		case 't':
+			r.text = append(r.text, '\t')
+		case 'u':
+			u := hex4(r.data[r.at+1:])
+			if u < 0 {
+				r.want("four hexadecimal digits")
+				return nil
+			}
+			r.at += 4
+			if utf16.IsSurrogate(u) {
+				half := u
+				u = utf8.RuneError
+				if next := r.data[r.at+1:]; len(next) >= 6 && next[0] == '\\' && next[1] == 'u' {
+					if pair := utf16.DecodeRune(half, hex4(next[2:])); pair != utf8.RuneError {
+						u = pair
+						r.at += 6
+					}
+				}
+			}
+			r.text = utf8.AppendRune(r.text, u)
+		default:
+			r.want("an escape")
+			return nil
+		}
+		r.at++
+		n := plain(r.data[r.at:])
+		r.text = append(r.text, r.data[r.at:r.at+n]...)
+		r.at += n
+	}
+	return r.text
+}
+
+// hex4 returns the number that the first four bytes of s are in hexadecimal, or -1.
+func hex4(s []byte) rune {
+	if len(s) < 4 {
+		return -1
+	}
+	var u rune
+	for _, c := range s[:4] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return -1
+		}
+		u = u<<4 | rune(c)
+	}
+	return u
+}
+
+// plain returns how many bytes of s come before the first quote, backslash or control
+// character.
+func plain[S string | []byte](s S) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		x := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		quote, slash := x^('"'*ones), x^('\\'*ones)
+		// The high bit of each byte that is one of these. Bits above the first such
+		// byte may be wrong, because of carries.
+		found := ((x-' '*ones)&^x | (quote-ones)&^quote | (slash-ones)&^slash) & highs
+		if found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
+			break
+		}
+	}
+	return i
+}
+
+// Bool reads true or false.
+func (r *Reader) Bool() bool {
+	switch {
+	case r.Null():
+	case r.next() == 't' && r.literal("true"):
+		return true
+	case r.next() == 'f' && r.literal("false"):
+	default:
+		r.want("true or false")
+	}
+	return false
+}
+
+// Int reads an integer that an int can hold, without a fraction or an exponent.
+func (r *Reader) Int() int { return int(r.integer(strconv.IntSize)) }
+
+// Int64 reads an integer that an int64 can hold, without a fraction or an exponent.
+func (r *Reader) Int64() int64 { return r.integer(64) }
+
+func (r *Reader) integer(size int) int64 {
+	if r.Null() {
+		return 0
+	}
+	from := r.at
+	n, err := strconv.ParseInt(string(r.number()), 10, size)
+	if err != nil || r.err != nil {
+		r.wantAt(from, fmt.Sprintf("an integer of %d bits", size))
+		return 0
+	}
+	return n
+}
+
+// Float reads a number that a float64 can hold.
+func (r *Reader) Float() float64 {
+	if r.Null() {
+		return 0
+	}
+	from := r.at
+	x, err := strconv.ParseFloat(string(r.number()), 64)
+	if err != nil || r.err != nil {
+		r.wantAt(from, "a number of 64 bits")
+		return 0
+	}
+	return x
+}
+
+// number reads a number and returns its bytes.
+func (r *Reader) number() []byte {
+	from := r.at
+	if r.next() == '-' {
+		r.at++
+	}
+	digits := func() {
+		start := r.at
+		for r.at < len(r.data) && '0' <= r.data[r.at] && r.data[r.at] <= '9' {
+			r.at++
+		}
+		if r.at == start {
+			r.want("a digit")
+		}
+	}
+	is := func(a, b byte) bool { return r.at < len(r.data) && (r.data[r.at] == a || r.data[r.at] == b) }
+	if is('0', '0') {
+		r.at++
+	} else {
+		digits()
+	}
+	if is('.', '.') {
+		r.at++
+		digits()
+	}
+	if is('e', 'E') {
+		r.at++
+		if is('+', '-') {
+			r.at++
+		}
+		digits()
+	}
+	return r.data[from:r.at]
+}
+
+// Time reads a time as RFC 3339 writes it, without escapes.
+func (r *Reader) Time() (t time.Time) {
+	if r.Null() {
+		return t
+	}
+	from := r.at
+	s, escaped := r.string()
+	if r.err != nil || escaped || t.UnmarshalText(s) != nil {
+		r.wantAt(from, "a time as RFC 3339 writes it")
+		return time.Time{}
+	}
+	return t
+}

@@ -1,0 +1,147 @@
+package strictjson
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A string of any length, with anything at any place, is written so that encoding/json
+// and Text read what it was, and nothing but what must be is escaped.
+func TestAppendString(t *testing.T) {
+	for n := range 20 {
+		for at := range n + 1 {
+			for _, c := range []string{"", `"`, `\`, "\n", "\r", "\t", "\x00", "\x1f", " ", "\x7f", "é", "今", "😀", "\u2028", "<&>", "\xff\xfe"} {
+				s := strings.Repeat("x", at) + c + strings.Repeat("y", n-at)
+				data := AppendString(nil, s)
+				want := strings.ToValidUTF8(s, "\uFFFD")
+				var got string
+				require.NoError(t, json.Unmarshal(data, &got), "%q", data)
+				require.Equal(t, want, got)
+				r := NewReader(data)
+				require.Equal(t, want, r.Text())
+				r.End()
+				require.NoError(t, r.Err())
+			}
+		}
+	}
+	assert.Equal(t, `"<&> 今\n\u0001\"\\/"`, string(AppendString(nil, "<&> 今\n\x01\"\\/")))
+}
+
+// plain finds the first byte that ends it, whatever stands before and behind.
+func TestPlain(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	alphabet := []byte{0, 1, 0x1f, ' ', '!', '"', '#', '[', '\\', ']', 0x7f, 0x80, 0xa2, 0xdc, 0xff, 'a', 'b', 'c'}
+	for range 200_000 {
+		s := make([]byte, rng.IntN(24))
+		for i := range s {
+			s[i] = alphabet[rng.IntN(len(alphabet))]
+			if rng.IntN(4) > 0 {
+				s[i] = 'a'
+			}
+		}
+		want := 0
+		for want < len(s) && s[want] >= ' ' && s[want] != '"' && s[want] != '\\' {
+			want++
+		}
+		require.Equal(t, want, plain(s), "%q", s)
+		require.Equal(t, want, plain(string(s)), "%q", s)
+	}
+}
+
+// Members that are zero are left out, and commas stand between the others.
+func TestMembers(t *testing.T) {
+	dst := []byte("{")
+	dst = Text(dst, "no", "")
+	dst = Int(dst, "int", -7)
+	dst = Int(dst, "no", 0)
+	dst = Text(dst, "text", "a{")
+	dst = Bool(dst, "no", false)
+	dst = Bool(dst, "bool", true)
+	dst = Time(dst, "no", time.Time{})
+	dst = Time(dst, "time", time.Date(2025, 6, 1, 12, 0, 0, 5e8, time.FixedZone("", 7200)))
+	assert.Equal(t, `{"int":-7,"text":"a{","bool":true,"time":"2025-06-01T10:00:00.5Z"`, string(dst))
+}
+
+// Errors say what stands where, and what is wanted there.
+func TestReader_Errors(t *testing.T) {
+	for data, want := range map[string]string{
+		``:                       "byte 0 is the end, want an object",
+		`[]`:                     `byte 0 is "[", want an object`,
+		`{`:                      "byte 1 is the end, want a key",
+		`{"text":"a",}`:          `byte 12 is "}", want a key, in or after the field "text"`,
+		`{"text" "a"}`:           `byte 8 is "\"", want a colon, in or after the field "text"`,
+		`{"text":7}`:             `byte 8 is "7", want a string, in or after the field "text"`,
+		`{"text":"a`:             `byte 10 is the end, want a character of a string, or a quote, in or after the field "text"`,
+		"{\"text\":\"\n\"}":      `byte 9 is "\n", want a character of a string, or a quote, in or after the field "text"`,
+		`{"text":"\x"}`:          `byte 10 is "x", want an escape, in or after the field "text"`,
+		`{"text":"\u12"}`:        `byte 10 is "u", want four hexadecimal digits, in or after the field "text"`,
+		`{"text":"a" "int":1}`:   `byte 12 is "\"", want a comma or }, in or after the field "text"`,
+		`{"int":1.5}`:            `byte 7 is "1", want an integer of 64 bits, in or after the field "int"`,
+		`{"int":01}`:             `byte 8 is "1", want a comma or }, in or after the field "int"`,
+		`{"int":-}`:              `byte 8 is "}", want a digit, in or after the field "int"`,
+		`{"float":1e400}`:        `byte 9 is "1", want a number of 64 bits, in or after the field "float"`,
+		`{"bool":1}`:             `byte 8 is "1", want true or false, in or after the field "bool"`,
+		`{"time":"today"}`:       `byte 8 is "\"", want a time as RFC 3339 writes it, in or after the field "time"`,
+		`{"list":[1,]}`:          `byte 11 is "]", want a digit, in or after the field "list"`,
+		`{"text":"a","text":""}`: `duplicate key "text"`,
+		`{"Text":"a"}`:           `unknown field "Text"`,
+		`{} {}`:                  "unexpected data after the JSON value",
+		`nullx`:                  "unexpected data after the JSON value",
+	} {
+		r := NewReader([]byte(data))
+		for key := range r.Object {
+			switch string(key) {
+			case "text":
+				r.Text()
+			case "int":
+				r.Int64()
+			case "float":
+				r.Float()
+			case "bool":
+				r.Bool()
+			case "time":
+				r.Time()
+			case "list":
+				for range r.Array {
+					r.Int()
+				}
+			default:
+				r.Unknown(key)
+			}
+		}
+		r.End()
+		assert.EqualError(t, r.Err(), want, data)
+		assert.Zero(t, r.Text())
+		assert.Zero(t, r.Int())
+		assert.Zero(t, r.Float())
+		assert.False(t, r.Bool())
+		assert.Zero(t, r.Time())
+	}
+}
+
+// Skip passes over exactly one value.
+func TestReader_Skip(t *testing.T) {
+	for _, value := range []string{`1`, `-1.5e3`, `"a,]}\"{["`, `true`, `null`, `{}`, `[]`, ` [ {"a" : [ 1 , "]" ] } , {} ] `, strings.Repeat("[", 1000) + strings.Repeat("]", 1000)} {
+		r := NewReader([]byte(`[` + value + `,"next"]`))
+		for i := range r.Array {
+			if i == 0 {
+				r.Skip()
+			} else {
+				assert.Equal(t, "next", r.Text(), value)
+			}
+		}
+		r.End()
+		assert.NoError(t, r.Err(), value)
+	}
+	for _, data := range []string{``, `{`, `[1`, `"a`, strings.Repeat("[", 100_000)} {
+		r := NewReader([]byte(data))
+		r.Skip()
+		assert.Error(t, r.Err(), "%.20s", data)
+	}
+}

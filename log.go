@@ -1,0 +1,243 @@
+package convo
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// A logbook is what a History knows of the log that it is saved in: the record
+// that holds its state as it was last saved, records of which it is not known
+// whether they were stored, and what the next record holds for the archive.
+//
+// All fields are written with History.mu held. Those above keepsake are written only
+// by who holds History.saving too, and that one may read them without the lock.
+type logbook struct {
+	store   Store
+	key     string
+	name    string // of the log, in each full record of it
+	id      string // of the record last saved; empty: there is none
+	seq     uint64
+	created time.Time
+	recent  []string // IDs of the newest records up to id, the newest last
+	saved   *picture // what the record with that ID holds; nil: there is none
+	read    int64    // bytes of Data that Open reads
+	retry   int64    // no full record is tried before read is above this
+
+	perToken float64 // bytes of a full record for each raw token of the view
+
+	drafts []*draft // records that may have been stored, all behind id
+	keepsake
+	kept ID // the last ID that may be in the log and that no rollback took back
+}
+
+// A keepsake is what a record holds for the archive, beside the state.
+type keepsake struct {
+	past      map[ID]departed  // entries that no record holds as they were appended
+	summaries []*placedSummary // that were replaced, and that no record holds
+	undone    []Range          // IDs that rollbacks took back
+	notes     []string
+}
+
+// A draft is a record that Append of the Store was called with.
+type draft struct {
+	id      string
+	picture *picture
+	full    bool
+	size    int64 // of its Data
+	name    string
+	created time.Time
+	keepsake
+}
+
+// A picture is what a record holds of a History at one moment, or what several
+// records hold together. It never changes.
+type picture struct {
+	*Snapshot
+	ever, edited       int64   // History.appendedEver and History.lastEdit
+	breaker            breaker // without its cause
+	limits             Limits  // those in force, if chosen is set
+	chosen             bool    // SetLimits or SetModel has set them
+	heard              bool
+	rewritten          uint64
+	entries, estimated int // as Head shows them
+}
+
+// pictureLocked returns what a record would hold of h now.
+func (h *History) pictureLocked() *picture {
+	p := &picture{
+		Snapshot: h.snapshotLocked(),
+		ever:     h.appendedEver, edited: h.lastEdit, breaker: h.breaker.saved(),
+		chosen: h.chosen, heard: h.heard, rewritten: h.rewritten,
+		entries: h.state.len(), estimated: h.estimateLocked().Tokens,
+	}
+	if h.chosen {
+		p.limits = h.limits
+	}
+	return p
+}
+
+// saved returns what a record holds of b.
+func (b *breaker) saved() breaker {
+	return breaker{failures: b.failures, appended: b.appended, excused: b.excused}
+}
+
+// unsavedLocked returns how many changes were made since h was last saved, or 0 if
+// it has no Store. Save does nothing when it returns 0.
+func (h *History) unsavedLocked() int {
+	l := h.log
+	if l == nil {
+		return 0
+	}
+	n := len(l.notes)
+	if p := l.saved; p == nil {
+		n += clampInt(int64(h.version)) + h.state.len() + len(h.queue)
+		if h.meta != (meta{}) {
+			n++
+		}
+	} else {
+		n += clampInt(int64(h.version - p.version))
+		if !sameQueue(h.queue, p.queue) {
+			n++
+		}
+		if h.meta != p.meta {
+			n++
+		}
+		if h.breaker.saved() != p.breaker {
+			n++
+		}
+	}
+	if n == 0 && len(l.drafts) > 0 {
+		return 1 // it must be found out whether they were stored
+	}
+	return n
+}
+
+// sameQueue reports whether two queues of one History hold the same messages. A
+// queue only grows, or is emptied and begun anew.
+func sameQueue(a, b []queued) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// newLogbookLocked returns a logbook for a log without records.
+func (h *History) newLogbookLocked(s Store, key string) *logbook {
+	l := &logbook{store: s, key: key, perToken: defaultPerToken, keepsake: keepsake{past: make(map[ID]departed)}}
+	for _, o := range h.originals {
+		if e := h.find(o.id); e != nil {
+			l.past[o.id] = departed{was: e, original: o}
+		}
+	}
+	return l
+}
+
+// last returns the last ID that the record last saved knows.
+func (l *logbook) last() ID {
+	if l.saved == nil {
+		return 0
+	}
+	return l.saved.last
+}
+
+// leftLocked notes for the archive that an entry has left the view, or that another
+// one took its place. forgotten says that its original is not to be written.
+func (h *History) leftLocked(d departed, forgotten bool) {
+	l := h.log
+	if l == nil || d.was.id <= l.last() {
+		return
+	}
+	if _, ok := l.past[d.was.id]; !ok || forgotten {
+		l.past[d.was.id] = departed{was: d.was, original: d.original}
+	}
+}
+
+// editedLocked notes for the archive what an edit has taken from the view before.
+func (h *History) editedLocked(before *state, gone []departed) {
+	l := h.log
+	if l == nil {
+		return
+	}
+	for _, d := range gone {
+		h.leftLocked(d, before.find(d.was.id) != d.was)
+	}
+	if s := before.summary; s != nil && s != h.summary && (l.saved == nil || s != l.saved.summary) {
+		l.summaries = append(l.summaries, s)
+	}
+}
+
+// tookBackLocked notes that all entries newer than last were taken back. Those that
+// were never saved are not written anywhere.
+func (h *History) tookBackLocked(last ID) {
+	l := h.log
+	if l == nil {
+		return
+	}
+	maps.DeleteFunc(l.past, func(id ID, d departed) bool { return id > last && d.was.msg.Role != RoleSystem })
+	if last < l.kept {
+		l.undone = append(l.undone, Range{last + 1, l.kept})
+		l.kept = last
+	}
+}
+
+// unsummarisedLocked notes that the summary s is to stand again in place of the
+// present one, so that those between them are not written anywhere.
+func (h *History) unsummarisedLocked(s *placedSummary) {
+	if l := h.log; l != nil && s != h.summary {
+		l.summaries = slices.Clip(l.summaries[:max(slices.Index(l.summaries, s), 0)])
+	}
+}
+
+// draftLocked returns a draft of the state as it is.
+func (h *History) draftLocked(l *logbook) *draft {
+	d := &draft{picture: h.pictureLocked(), keepsake: l.keepsake}
+	d.past = maps.Clone(l.past)
+	d.summaries, d.undone, d.notes = slices.Clip(l.summaries), slices.Clip(l.undone), slices.Clip(l.notes)
+	l.kept = h.last
+	return d
+}
+
+// storedLocked notes that a draft is the record behind the one last saved.
+func (l *logbook) storedLocked(d *draft) {
+	if l.id == "" {
+		l.name, l.created = d.name, d.created
+	}
+	l.id, l.seq, l.drafts = d.id, l.seq+1, nil
+	l.recent = append(slices.Clone(l.recent[max(len(l.recent)-maxRecent+1, 0):]), d.id)
+	if d.full {
+		l.read, l.retry = 0, 0
+		l.weighed(d, d.size)
+	}
+	l.read += d.size
+	l.settledLocked(d)
+}
+
+// settledLocked notes that the log holds what the draft does.
+func (l *logbook) settledLocked(d *draft) {
+	l.saved = d.picture
+	maps.DeleteFunc(l.past, func(id ID, _ departed) bool { return id <= d.picture.last })
+	l.summaries = slices.DeleteFunc(slices.Clone(l.summaries), func(s *placedSummary) bool {
+		return s == d.picture.summary || slices.Contains(d.summaries, s)
+	})
+	l.undone, l.notes = slices.Clone(l.undone[len(d.undone):]), slices.Clone(l.notes[len(d.notes):])
+}
+
+// maxRecent is how many records before it a full record names, and maxDrafts how
+// many drafts may be open before Save reads the log.
+const (
+	maxRecent = 16
+	maxDrafts = 8
+)
+
+// weighed notes how long a draft is as a full record.
+func (l *logbook) weighed(d *draft, size int64) {
+	if raw := d.picture.raw(); raw >= 200 && len(d.past)+len(d.notes) == 0 { // otherwise much of it is not the view
+		l.perToken = max(float64(size-frameBytes)/float64(raw), 0.5)
+	}
+}
+
+// How long a full record is can be estimated from the raw tokens of the view: about
+// as many bytes as the last one had for each, and a frame.
+const (
+	maxRead         = 3 // times a full record, that Open reads
+	frameBytes      = 800
+	defaultPerToken = 4 // until a full record has shown it
+)

@@ -1,0 +1,186 @@
+package convo
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A MemStore is a [Store] and a [Pruner] that keeps all logs in memory: for tests,
+// and for conversations that need not outlive the process. Whatever it holds is gone
+// when the process ends, in a power cut too, so for a MemStore an Append that returns
+// nil promises less than the interface says. The zero value is empty and ready to use.
+// It must not be copied after its first use.
+//
+// Records are copied on their way in and out. A loop over Records shows the log as it
+// was when the loop began, and one over List the heads of that moment.
+type MemStore struct {
+	mu   sync.Mutex          // protects the following
+	logs map[string][]Record // no record changes, and no slot of a slice is written twice
+}
+
+var _ Pruner = (*MemStore)(nil)
+
+// String returns how many conversations there are.
+func (s *MemStore) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("memory store(%s)", counted(len(s.logs), "log", "logs"))
+}
+
+// Append implements [Store].
+func (s *MemStore) Append(ctx context.Context, r Record) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return causeOf(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	log := s.logs[r.Key]
+	var newest Record
+	if len(log) > 0 {
+		newest = log[len(log)-1]
+	}
+	switch {
+	case newest.ID == r.ID:
+		return nil
+	case newest.ID != r.Prev:
+		return &ConflictError{Key: r.Key, Have: newest.Seq, Want: r.Seq, ID: newest.ID}
+	case len(log) > 0 && r.Seq != newest.Seq+1:
+		return seqError(r.Seq, newest.Seq)
+	}
+	r.Data = bytes.Clone(r.Data)
+	if s.logs == nil {
+		s.logs = make(map[string][]Record)
+	}
+	s.logs[r.Key] = append(log, r)
+	return nil
+}
+
+// seqError is the error for a record that would leave a gap behind the newest one.
+func seqError(seq, newest uint64) error {
+	return &ValueError{Name: "Record.Seq", Value: seq, Want: fmt.Sprintf("%d, one more than that of the record before", newest+1)}
+}
+
+// Records implements [Store].
+func (s *MemStore) Records(ctx context.Context, key string, from uint64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		err := CheckKey(key)
+		var log []Record
+		if err == nil {
+			log = s.log(key)
+		}
+		for i := firstOf(log, from); i < len(log) && err == nil; i++ {
+			if ctx.Err() != nil {
+				break
+			}
+			r := log[i]
+			r.Data = bytes.Clone(r.Data)
+			if !yield(r, nil) {
+				return
+			}
+		}
+		if err == nil && ctx.Err() != nil {
+			err = causeOf(ctx)
+		}
+		if err != nil {
+			yield(Record{}, err)
+		}
+	}
+}
+
+func (s *MemStore) log(key string) []Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.logs[key]
+}
+
+// firstOf returns the position of the first record that Records yields.
+func firstOf(log []Record, from uint64) int {
+	if from > 0 {
+		i, _ := slices.BinarySearchFunc(log, from, func(r Record, seq uint64) int { return cmp.Compare(r.Seq, seq) })
+		return i
+	}
+	i := len(log) - 1
+	for i > 0 && !log[i].Full {
+		i--
+	}
+	return max(i, 0)
+}
+
+// List implements [Store].
+func (s *MemStore) List(ctx context.Context, prefix string) iter.Seq2[Head, error] {
+	return func(yield func(Head, error) bool) {
+		for _, head := range s.heads(prefix) {
+			if ctx.Err() != nil {
+				break
+			}
+			if !yield(head, nil) {
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			yield(Head{}, causeOf(ctx))
+		}
+	}
+}
+
+// heads returns the heads of the logs whose keys begin with prefix, the most
+// recently updated first.
+func (s *MemStore) heads(prefix string) []Head {
+	s.mu.Lock()
+	var heads []Head
+	for key, log := range s.logs {
+		if strings.HasPrefix(key, prefix) {
+			heads = append(heads, log[len(log)-1].Head)
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(heads, func(a, b Head) int {
+		if c := b.Updated.Compare(a.Updated); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Key, b.Key)
+	})
+	return heads
+}
+
+// Delete implements [Store].
+func (s *MemStore) Delete(ctx context.Context, key string) error {
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return causeOf(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.logs, key)
+	return nil
+}
+
+// Prune implements [Pruner].
+func (s *MemStore) Prune(ctx context.Context, key string, before uint64) error {
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return causeOf(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	log := s.logs[key]
+	i := slices.IndexFunc(log, func(r Record) bool { return r.Full && r.Seq == before })
+	if i < 0 {
+		return &ValueError{Name: "before", Value: before, Want: "the Seq of a full record"}
+	}
+	s.logs[key] = slices.Clone(log[i:]) // a new array, so that what was removed is freed
+	return nil
+}

@@ -1,0 +1,207 @@
+package convo
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
+)
+
+// A Place says where [Restore] puts a message that is imported. See
+// Options.OnImport.
+type Place uint8
+
+// Places for an imported message.
+const (
+	PlaceKeep    Place = iota // where it is, as without Options.OnImport
+	PlaceFront                // a system message: among the system entries
+	PlaceUser                 // a system message after the first other message: a user message there, or behind the results if it stands between calls and them
+	PlaceSummary              // its text becomes a part of the summary
+)
+
+// String returns "keep", "front", "user" or "summary".
+func (p Place) String() string { return nameOf(p, "keep", "front", "user", "summary") }
+
+// PlaceTagged returns a function for Options.OnImport that finds the summaries which
+// another system has put among its messages: a system message whose Author is one of
+// the tags, and a user or assistant message whose text begins with one, are
+// PlaceSummary. Any other message is PlaceKeep. Without tags, these are used:
+//
+//	[auto-summary]                   // ds-api, as the name of a system message
+//	[Summary of prior conversation]  // ailoop, as the beginning of a user message
+//
+// Somebody who writes such a tag into a message makes it a part of the summary, so
+// use PlaceTagged only for the conversations of a system that does so.
+func PlaceTagged(tags ...string) func(Message) Place {
+	if tags = slices.Clone(tags); len(tags) == 0 {
+		tags = []string{"[auto-summary]", "[Summary of prior conversation]"}
+	}
+	return func(m Message) Place {
+		isTag := func(tag string) bool {
+			if m.Role == RoleSystem {
+				return tag != "" && m.Author == tag
+			}
+			return tag != "" && strings.HasPrefix(m.Text(), tag)
+		}
+		if m.Role != RoleTool && !hasCalls(&m) && slices.ContainsFunc(tags, isTag) {
+			return PlaceSummary
+		}
+		return PlaceKeep
+	}
+}
+
+// placeOf calls Options.OnImport, and returns an error for a place where the message
+// cannot be.
+func (l *loader) placeOf(i int, e *entry) (p Place, err error) {
+	if l.h.opts.OnImport == nil {
+		return PlaceKeep, nil
+	}
+	defer catch(&err, "Options.OnImport")
+	p = l.h.opts.OnImport(e.msg.clone())
+	want := ""
+	switch {
+	case p > PlaceSummary:
+		want = "PlaceKeep, PlaceFront, PlaceUser or PlaceSummary"
+	case p == PlaceSummary && (e.msg.Role == RoleTool || hasCalls(&e.msg)):
+		want = "PlaceKeep for a message with calls or results"
+	case (p == PlaceFront || p == PlaceUser) && e.msg.Role != RoleSystem:
+		want = "PlaceKeep or PlaceSummary for a message that is no system message"
+	}
+	if want != "" {
+		return p, &SnapshotError{Index: i, ID: e.id, Err: &ValueError{Name: "result of Options.OnImport", Value: p, Want: want}}
+	}
+	return p, nil
+}
+
+// place puts the messages of the snapshot where they belong, if NewSnapshot made it:
+// where Options.OnImport says, and with Options.Repair, results that belong to no call
+// into user messages. IDs stay, also those of messages that go behind others, to
+// which entry gives new ones; l.from becomes another snapshot.
+func (l *loader) place() error {
+	s := l.from
+	if !s.imported || l.h.opts.OnImport == nil && l.h.opts.Repair == nil {
+		return nil
+	}
+	own := &Snapshot{state: s.state}
+	var sys, list []*entry
+	var texts []string
+	var gone []ID
+	var held []*entry // notes that stood between a call and its result, to go behind it
+	hasCall := false  // the newest message of list other than results has calls
+	l.index, l.notes = make(map[ID]int, s.len()), make(map[ID]error)
+	for i := range s.len() {
+		e := *s.at(i)
+		l.index[e.id] = i
+		p, err := l.placeOf(i, &e)
+		if err != nil {
+			return err
+		}
+		role := e.msg.Role
+		switch {
+		case p == PlaceSummary:
+			if t := strings.TrimSpace(text.Valid(e.msg.Text())); t != "" {
+				texts = append(texts, t)
+			}
+			gone = append(gone, e.id)
+			continue
+		case p == PlaceFront || i < len(s.sys):
+			sys = append(sys, &e)
+			continue
+		case p == PlaceUser:
+			e.msg = noteOf(e.msg, "system", e.msg.Parts)
+			l.notes[e.id] = nil
+			if hasCall && own.hasResultBehind(i) {
+				held = append(held, &e)
+				continue
+			}
+		case role == RoleTool && !hasCall && isUnnamed(&e.msg) && l.h.opts.Repair != nil:
+			l.notes[e.id] = &PairError{Err: ErrNoOpenCall, Name: e.msg.ToolResults()[0].Name, Index: i}
+			e.msg = noteOfResults(e.msg)
+		}
+		if e.msg.Role != RoleTool {
+			hasCall = hasCalls(&e.msg)
+		}
+		if list = append(list, &e); len(held) > 0 && !own.hasResultBehind(i) {
+			list, held = append(list, held...), nil
+			hasCall = false
+		}
+	}
+	setHeads(list)
+	own.load(sys, list, nil, setTurns(list))
+	l.from = own
+	if len(texts) > 0 {
+		l.summarise(strings.Join(texts, "\n\n"), gone)
+	}
+	return nil
+}
+
+// hasResultBehind reports whether a tool message comes next behind the i-th entry, but
+// for system messages.
+func (s *state) hasResultBehind(i int) bool {
+	for i++; i < s.len() && s.at(i).msg.Role == RoleSystem; {
+		i++
+	}
+	return i < s.len() && s.at(i).msg.Role == RoleTool
+}
+
+// summarise adds a text to the summary, which stands for the entries with these IDs.
+func (l *loader) summarise(text string, ids []ID) {
+	var sum Summary
+	if l.h.summary != nil {
+		sum = l.h.summary.sum
+		text = sum.Text + "\n\n" + text
+	}
+	sum.Text, sum.Covers = text, slices.Concat(sum.Covers, rangesOf(ids))
+	sum.Covers = l.from.covering(sum.Covers)
+	p := &placedSummary{sum: sum, raw: l.h.ident.summaryTokens(text)}
+	p.sum.Tokens = clampInt(p.raw)
+	l.h.summary = p
+}
+
+// noteOf returns a user message with the parts, in tags that name the author of m, or
+// if it has none, the given one.
+func noteOf(m Message, author string, parts []Part) Message {
+	if m.Author != "" {
+		author = m.Author
+	}
+	return Message{Role: RoleUser, Author: strings.TrimSpace(author), Parts: parts, Meta: m.Meta}
+}
+
+// noteOfResults returns a user message with the results of m, a line each if there are
+// several.
+func noteOfResults(m Message) Message {
+	results := m.ToolResults()
+	author := "tool"
+	if len(results) == 1 {
+		author += " " + results[0].Name
+	}
+	var parts []Part
+	for _, r := range results {
+		label := ""
+		if len(results) > 1 {
+			label = r.Name
+		}
+		if r.IsError {
+			label = strings.TrimSpace(label + " error")
+		}
+		if label != "" {
+			label += ":"
+			if len(r.Parts) > 0 {
+				if t, ok := r.Parts[0].(Text); ok {
+					label, r.Parts = label+" "+string(t), r.Parts[1:]
+				}
+			}
+			parts = append(parts, Text(label))
+		}
+		parts = append(parts, r.Parts...)
+	}
+	return noteOf(m, author, parts)
+}
+
+// isUnnamed reports whether m holds results, and none names the call that it answers.
+func isUnnamed(m *Message) bool {
+	return len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, func(p Part) bool {
+		r, ok := p.(ToolResult)
+		return !ok || r.CallID != ""
+	})
+}

@@ -1,0 +1,340 @@
+package convo_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// listOf returns the view in short: ID, role, turn and text of each entry.
+func listOf(s *convo.Snapshot) (list []string) {
+	for _, e := range s.All() {
+		list = append(list, fmt.Sprintf("%d %s %d %s%s", e.ID, e.Message.Role, e.Turn, e.Message.Author, e.Message.Text()))
+	}
+	return list
+}
+
+// saved checks that a History can be saved and restored as it is, without Repair.
+func saved(t *testing.T, h *convo.History) {
+	t.Helper()
+	data, err := json.Marshal(h.Snapshot())
+	require.NoError(t, err)
+	var s convo.Snapshot
+	require.NoError(t, json.Unmarshal(data, &s))
+	again, err := convo.Restore(&s, &convo.Options{OnImport: func(convo.Message) convo.Place { panic("not imported") }})
+	require.NoError(t, err)
+	assert.Equal(t, listOf(h.Snapshot()), listOf(again.Snapshot()))
+	before, _ := h.Snapshot().Summary()
+	after, _ := again.Snapshot().Summary()
+	assert.Equal(t, before.Text, after.Text)
+	assert.Equal(t, before.Covers, after.Covers)
+}
+
+func TestOnImport(t *testing.T) {
+	msgs := []convo.Message{
+		convo.System("Be brief."),
+		convo.System("told: trains."),
+		convo.User("q1"),
+		convo.System("It is noon."),
+		convo.Assistant("a1"),
+		convo.System("told: buses."),
+		convo.User("q2"),
+		convo.Assistant("a2"),
+	}
+	told := convo.PlaceTagged("told:")
+	place := func(later convo.Place) func(convo.Message) convo.Place {
+		return func(m convo.Message) convo.Place {
+			m.Parts[0] = convo.Text(m.Text()) // it is a copy
+			if p := told(convo.User(m.Text())); p != convo.PlaceKeep || m.Role != convo.RoleSystem {
+				return p
+			}
+			return later
+		}
+	}
+	for later, want := range map[convo.Place][]string{
+		convo.PlaceFront: {"1 system 0 Be brief.", "4 system 0 It is noon.", "3 user 1 q1", "5 assistant 1 a1", "7 user 2 q2", "8 assistant 2 a2"},
+		convo.PlaceUser:  {"1 system 0 Be brief.", "3 user 1 q1", "10 user 1 systemIt is noon.", "11 assistant 1 a1", "13 user 2 q2", "14 assistant 2 a2"},
+	} {
+		s := convo.NewSnapshot(msgs)
+		h, err := convo.Restore(s, &convo.Options{OnImport: place(later)})
+		require.NoError(t, err)
+		assert.Equal(t, want, listOf(h.Snapshot()), later)
+		sum, _ := h.Snapshot().Summary()
+		assert.Equal(t, "told: trains.\n\ntold: buses.", sum.Text)
+		assert.Positive(t, sum.Tokens)
+		assert.Equal(t, 8, s.Len(), "the snapshot stays")
+		checkPairs(t, h.Snapshot())
+		saved(t, h)
+		mustAppend(t, h, convo.User("q3"))
+	}
+
+	_, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{OnImport: place(convo.PlaceKeep)})
+	var role *convo.RoleError
+	require.ErrorAs(t, err, &role)
+	var at *convo.SnapshotError
+	require.ErrorAs(t, err, &at)
+	assert.Equal(t, 3, at.Index, "as in the snapshot that Restore was given")
+	assert.Equal(t, convo.ID(4), at.ID)
+}
+
+// A system message between calls and their results becomes a user message behind
+// these.
+func TestOnImport_BetweenCallAndResult(t *testing.T) {
+	c, d := callOf("c"), callOf("d")
+	msgs := []convo.Message{
+		convo.User("q"), convo.Assistant("", c, d), convo.System("one"), convo.Result(c, "r"), convo.System("two"), convo.System("three"),
+		convo.Result(d, "s"), convo.System("four"), convo.Assistant("a"), convo.User("q2"), convo.Assistant("", c), convo.System("five"),
+	}
+	var ids []string
+	for _, repair := range []func(convo.Fault){nil, func(f convo.Fault) { ids = append(ids, fmt.Sprint(f.ID, " ", f.NewID, " ", f.Mended)) }} {
+		h, err := convo.Restore(convo.NewSnapshot(msgs[:10]), &convo.Options{Repair: repair, OnImport: func(m convo.Message) convo.Place {
+			if m.Role == convo.RoleSystem {
+				return convo.PlaceUser
+			}
+			return convo.PlaceKeep
+		}})
+		require.NoError(t, err)
+		var texts []string
+		for _, e := range h.Snapshot().All() {
+			texts = append(texts, fmt.Sprint(e.Message.Role, " ", e.Turn, " ", e.Message.Text()))
+		}
+		assert.Equal(t, []string{"user 1 q", "assistant 1 ", "tool 1 r", "tool 1 s", "user 2 one", "user 2 two", "user 2 three", "user 2 four", "assistant 2 a", "user 3 q2"}, texts)
+		checkPairs(t, h.Snapshot())
+		saved(t, h)
+		mustAppend(t, h, convo.Assistant("b"))
+	}
+	assert.Contains(t, strings.Join(ids, ", "), "3 12 new ID")
+
+	// Without a result behind it, the call gets an error result.
+	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(convo.Fault) {}, OnImport: func(m convo.Message) convo.Place {
+		if m.Role == convo.RoleSystem {
+			return convo.PlaceUser
+		}
+		return convo.PlaceKeep
+	}})
+	require.NoError(t, err)
+	last, _ := h.Snapshot().At(h.Len() - 1)
+	assert.Equal(t, "five", last.Message.Text())
+}
+
+// The indices of faults are those of the snapshot that Restore was given.
+func TestOnImport_FaultsKeepTheirIndex(t *testing.T) {
+	s := convo.NewSnapshot([]convo.Message{convo.System("[x] gone"), convo.User("q"), convo.Assistant("a"), convo.Assistant("b")})
+	for _, front := range []convo.Place{convo.PlaceKeep, convo.PlaceSummary} {
+		_, err := convo.Restore(s, &convo.Options{OnImport: func(m convo.Message) convo.Place {
+			if m.Role == convo.RoleSystem {
+				return front
+			}
+			return convo.PlaceKeep
+		}})
+		var at *convo.SnapshotError
+		require.ErrorAs(t, err, &at)
+		assert.Equal(t, 3, at.Index)
+		assert.Equal(t, convo.ID(4), at.ID)
+	}
+}
+
+func TestOnImport_WrongPlaces(t *testing.T) {
+	call := convo.ToolCall{ID: "c", Name: "search"}
+	msgs := []convo.Message{convo.System("s"), convo.User("q"), convo.Assistant("", call), convo.Result(call, "r")}
+	for i, places := range [][]convo.Place{{9}, {convo.PlaceFront, convo.PlaceUser, 4}, {convo.PlaceSummary, convo.PlaceFront}, {convo.PlaceSummary, convo.PlaceUser}} {
+		for _, p := range places {
+			_, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(convo.Fault) {}, OnImport: func(m convo.Message) convo.Place {
+				if m.Role == msgs[i].Role {
+					return p
+				}
+				return convo.PlaceKeep
+			}})
+			var value *convo.ValueError
+			require.ErrorAs(t, err, &value, "%v of %v", p, msgs[i])
+			var at *convo.SnapshotError
+			require.ErrorAs(t, err, &at)
+			assert.Equal(t, i, at.Index)
+		}
+	}
+	_, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{OnImport: func(convo.Message) convo.Place { panic("boom") }})
+	var panicked *convo.PanicError
+	require.ErrorAs(t, err, &panicked)
+	assert.Equal(t, "Options.OnImport", panicked.In)
+}
+
+func TestPlaceTagged(t *testing.T) {
+	call := convo.ToolCall{ID: "c", Name: "search"}
+	tagged := convo.Message{Role: convo.RoleSystem, Author: "[auto-summary]", Parts: []convo.Part{convo.Text("So far.")}}
+	const ailoop = "[Summary of prior conversation]\nSo far."
+	for _, tt := range []struct {
+		m    convo.Message
+		tags []string
+		want convo.Place
+	}{
+		{tagged, nil, convo.PlaceSummary},
+		{convo.User(ailoop), nil, convo.PlaceSummary},
+		{convo.Assistant(ailoop), nil, convo.PlaceSummary},
+		{convo.User("I read " + ailoop), nil, convo.PlaceKeep},
+		{convo.System(ailoop), nil, convo.PlaceKeep},
+		{convo.Assistant(ailoop, call), nil, convo.PlaceKeep},
+		{convo.Result(call, ailoop), nil, convo.PlaceKeep},
+		{tagged, []string{"So far"}, convo.PlaceKeep},
+		{convo.Assistant("So far: trains"), []string{"", "So far"}, convo.PlaceSummary},
+		{convo.Assistant("trains"), []string{""}, convo.PlaceKeep},
+		{convo.System("trains"), []string{""}, convo.PlaceKeep},
+	} {
+		assert.Equal(t, tt.want, convo.PlaceTagged(tt.tags...)(tt.m), "%v %q", tt.m, tt.tags)
+	}
+
+	h, err := convo.Restore(convo.NewSnapshot([]convo.Message{tagged, convo.User("q")}), &convo.Options{OnImport: convo.PlaceTagged()})
+	require.NoError(t, err)
+	sum, _ := h.Snapshot().Summary()
+	assert.Equal(t, "So far.", sum.Text)
+	assert.Equal(t, []convo.Range{{First: 1, Last: 1}}, sum.Covers)
+	assert.Equal(t, []string{"2 user 1 q"}, listOf(h.Snapshot()))
+	saved(t, h)
+}
+
+// The text of results that no call comes before is kept.
+func TestRestore_ResultsWithoutCalls(t *testing.T) {
+	result := func(name, text string) convo.Message {
+		return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{Name: name, Parts: []convo.Part{convo.Text(text)}}}}
+	}
+	call := convo.ToolCall{ID: "c", Name: "search"}
+	msgs := []convo.Message{
+		convo.User("q"), result("search", "found"), convo.Assistant("a"), result("", "more"), convo.User("r"),
+		convo.Assistant("", call), result("search", "paired"), result("search", "one too many"),
+		convo.Assistant("b"), convo.Result(convo.ToolCall{ID: "x", Name: "search"}, "of a call that is gone"),
+	}
+	_, err := convo.Restore(convo.NewSnapshot(msgs), nil)
+	require.ErrorIs(t, err, convo.ErrNoOpenCall)
+
+	var mended []string
+	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f convo.Fault) {
+		if f.Mended != "new ID" {
+			mended = append(mended, fmt.Sprint(f.Index, " ", f.ID, " ", f.Mended))
+		}
+	}})
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		"1 2 kept, with a gap before its ID", "1 2 kept as a user message", "3 4 kept as a user message",
+		"4 5 kept, with a gap before its ID",
+		"7 8 dropped a result that answers no call", "9 10 dropped a result that answers no call",
+	}, mended)
+	var texts []string
+	for _, e := range h.Snapshot().All() {
+		texts = append(texts, fmt.Sprint(e.Message.Role, " ", e.Turn, " ", e.Message.Author, ": ", e.Message.Text()))
+	}
+	assert.Equal(t, []string{"user 1 : q", "user 1 tool search: found", "assistant 1 : a", "user 2 tool: more", "user 2 : r", "assistant 2 : ", "tool 2 : paired", "assistant 2 : b"}, texts)
+	checkPairs(t, h.Snapshot())
+	saved(t, h)
+}
+
+// Of several results, each keeps its name and whether it is an error. Repair is told
+// the ID that the message got, and of an empty one that it is dropped.
+func TestRestore_SeveralResultsWithoutCalls(t *testing.T) {
+	result := func(name, text string, isError bool) convo.ToolResult {
+		r := convo.ToolResult{Name: name, IsError: isError}
+		if text != "" {
+			r.Parts = []convo.Part{convo.Text(text)}
+		}
+		return r
+	}
+	for _, tt := range []struct {
+		parts        []convo.Part
+		author, text string
+	}{
+		{[]convo.Part{result("weather", "sunny", false), result("stock", "42", true), result("", "more", false), result("map", "", false)}, "tool", "weather: sunny\nstock error: 42\nmore\nmap:"},
+		{[]convo.Part{result("stock", "42", true)}, "tool stock", "error: 42"},
+		{[]convo.Part{result("stock", "42", false)}, "tool stock", "42"},
+		{[]convo.Part{result("stock", "", false)}, "", ""},
+	} {
+		var told []convo.Fault
+		msgs := []convo.Message{convo.User("q"), {Role: convo.RoleTool, Parts: tt.parts}, convo.Assistant("a")}
+		h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f convo.Fault) { told = append(told, f) }})
+		require.NoError(t, err)
+		for _, f := range told {
+			if f.NewID != 0 {
+				find(t, h, f.NewID)
+			}
+		}
+		if tt.author == "" {
+			require.Len(t, told, 1)
+			assert.Equal(t, "dropped", told[0].Mended)
+			assert.Equal(t, 2, h.Len())
+			continue
+		}
+		e, _ := h.Snapshot().At(1)
+		assert.Equal(t, tt.author, e.Message.Author)
+		assert.Equal(t, tt.text, e.Message.Text())
+		saved(t, h)
+	}
+}
+
+func TestRestore_OnLoadDropTurn(t *testing.T) {
+	call := convo.ToolCall{ID: "c", Name: "search"}
+	done := []convo.Message{convo.System("s"), convo.User("u"), convo.Assistant("a")}
+	for name, tt := range map[string]struct {
+		more []convo.Message
+		gone int
+	}{
+		"answered":       {nil, 0},
+		"a question":     {[]convo.Message{convo.User("v")}, 1},
+		"an open call":   {[]convo.Message{convo.User("v"), convo.Assistant("", call)}, 2},
+		"only a result":  {[]convo.Message{convo.User("v"), convo.Assistant("", call), convo.Result(call, "r")}, 3},
+		"after a result": {[]convo.Message{convo.User("v"), convo.Assistant("", call), convo.Result(call, "r"), convo.Assistant("b")}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := historyOf(t, nil, append(done[:3:3], tt.more...)...)
+			var told []convo.Fault
+			opts := &convo.Options{OnLoad: convo.OnLoadDropTurn, Repair: func(f convo.Fault) { told = append(told, f) }}
+			for _, load := range []func(*testing.T, *convo.History, *convo.Options) *convo.History{reload, forkOf} {
+				again := load(t, h, opts)
+				assert.Equal(t, h.Len()-tt.gone, again.Len())
+				assert.Zero(t, again.Status().OpenCalls)
+				require.Len(t, told, tt.gone)
+				for i, f := range told {
+					e, _ := h.Snapshot().At(f.Index)
+					assert.Equal(t, convo.ID(4+i), f.ID)
+					assert.Equal(t, f.ID, e.ID)
+					assert.Zero(t, f.NewID)
+					assert.EqualError(t, f.Err, "convo: the newest turn has no answer")
+				}
+				told = nil
+				mustAppend(t, again, convo.User("w"), convo.Assistant("b"))
+			}
+		})
+	}
+	// A turn of which something is in the summary, or was cleared, stays.
+	for _, open := range []bool{false, true} {
+		for name, e := range map[string]convo.Edit{
+			"dropped": {Drop: []convo.ID{5, 6}, Summary: &convo.Summary{Text: "s"}},
+			"cleared": {Clear: []convo.Clear{{ID: 6}}},
+		} {
+			h := historyOf(t, nil, append(done[:3:3], convo.User("v"), convo.Assistant("", call), convo.Result(call, "r"), convo.Assistant("", call), convo.Result(call, "r"))...)
+			if open {
+				mustAppend(t, h, convo.Assistant("", call))
+			}
+			apply(t, h, e)
+			for _, onLoad := range []convo.OnLoad{convo.OnLoadDrop, convo.OnLoadDropTurn} {
+				again := reload(t, h, &convo.Options{OnLoad: onLoad})
+				want := textsOf(h.Snapshot())
+				if open {
+					want = append(want, "no result")
+				}
+				assert.Equal(t, want, textsOf(again.Snapshot()), name)
+				assert.Zero(t, again.Status().OpenCalls)
+				mustAppend(t, again, convo.Assistant("b"))
+			}
+		}
+	}
+
+	assert.Equal(t, "drop turn", convo.OnLoadDropTurn.String())
+	for _, msgs := range [][]convo.Message{nil, {convo.System("s")}, {convo.User("u")}} {
+		h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{OnLoad: convo.OnLoadDropTurn})
+		require.NoError(t, err)
+		assert.Equal(t, h.Status().System, h.Len())
+	}
+}

@@ -1,0 +1,176 @@
+package convo_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// threeRecords returns a log of three records.
+func threeRecords(t testing.TB) *shelf {
+	t.Helper()
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.System("guide"), convo.User("one"))
+	require.NoError(t, h.Pin(2))
+	save(t, h)
+	mustAppend(t, h, convo.Assistant("two"), convo.User("three"))
+	save(t, h)
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 99}))
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{3}, Summary: &convo.Summary{Text: "sum"}})
+	require.NoError(t, err)
+	save(t, h)
+	return s
+}
+
+// What is wrong in a log is told with the last record that is good, which can be
+// loaded.
+func TestOpen_Damage(t *testing.T) {
+	user := `{"role":"user","parts":[{"type":"text","text":"u"}]}`
+	data := func(i int, old, with string) func(*testing.T, []convo.Record) []convo.Record {
+		return func(t *testing.T, log []convo.Record) []convo.Record {
+			require.Contains(t, string(log[i].Data), old)
+			log[i].Data = []byte(strings.Replace(string(log[i].Data), old, with, 1))
+			return log
+		}
+	}
+	add := func(i int, field string) func(*testing.T, []convo.Record) []convo.Record {
+		return data(i, "{", "{"+field+",")
+	}
+	change := func(f func(log []convo.Record)) func(*testing.T, []convo.Record) []convo.Record {
+		return func(_ *testing.T, log []convo.Record) []convo.Record { f(log); return log }
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*testing.T, []convo.Record) []convo.Record
+		seq    uint64 // of the last good record
+		plain  bool   // no SnapshotError
+	}{
+		{name: "first record not full", seq: 0, plain: true, change: func(_ *testing.T, log []convo.Record) []convo.Record { return log[1:] }},
+		{name: "gap", seq: 1, plain: true, change: func(_ *testing.T, log []convo.Record) []convo.Record { return slices.Delete(log, 1, 2) }},
+		{name: "wrong Prev", seq: 1, plain: true, change: change(func(log []convo.Record) { log[1].Prev = log[2].ID })},
+		{name: "another key", seq: 2, plain: true, change: change(func(log []convo.Record) { log[2].Key = "other" })},
+		{name: "no ID", seq: 1, plain: true, change: change(func(log []convo.Record) { log[1].ID = "" })},
+		{name: "another Upto", seq: 1, change: change(func(log []convo.Record) { log[1].Upto++ })},
+		{name: "no JSON", seq: 1, change: change(func(log []convo.Record) { log[1].Data = []byte("x") })},
+		{name: "null", seq: 1, change: change(func(log []convo.Record) { log[1].Data = []byte("null") })},
+		{name: "two values", seq: 1, change: change(func(log []convo.Record) { log[1].Data = append(log[1].Data, '1') })},
+		{name: "unknown field", seq: 1, change: add(1, `"extra":1`)},
+		{name: "key twice", seq: 1, change: add(1, `"last":4`)},
+		{name: "last descends", seq: 1, change: data(1, `"last":4`, `"last":1`)},
+		{name: "ID above last", seq: 1, change: data(1, `"id":4`, `"id":5`)},
+		{name: "ID twice", seq: 1, change: data(1, `"id":4`, `"id":3`)},
+		{name: "ID twice in system", seq: 0, change: data(0, `"id":2`, `"id":1`)},
+		{name: "pin of nothing", seq: 1, change: add(1, `"pin":[1]`)},
+		{name: "unpin unsorted", seq: 1, change: add(1, `"unpin":[3,2]`)},
+		{name: "out descends", seq: 1, change: add(1, `"out":[{"first":3,"last":3},{"first":2,"last":2}]`)},
+		{name: "out of nothing", seq: 1, change: add(1, `"out":[{"first":0,"last":2}]`)},
+		{name: "undone", seq: 1, change: add(1, `"undone":[{"first":3,"last":2}]`)},
+		{name: "past above last", seq: 1, change: add(1, `"past":[{"id":9,"turn":1,"message":`+user+`}]`)},
+		{name: "time", seq: 1, change: add(1, `"past":[{"id":3,"turn":1,"time":"1600-01-01T00:00:00Z","message":`+user+`}]`)},
+		{name: "edited", seq: 2, change: add(1, `"edited":"3000-01-01T00:00:00Z"`)},
+		{name: "failures", seq: 2, change: add(2, `"failures":-1`)},
+		{name: "calibration", seq: 2, change: data(2, `"ratio":1`, `"ratio":9`)},
+		{name: "cal without seen", seq: 2, change: data(2, `"seen":{`, `"cal":{"model":"","ratio":9},"seen":{`)},
+		{name: "limits", seq: 2, change: add(2, `"limits":{"window":-1}`)},
+		{name: "usage of the summary", seq: 2, change: data(2, `"summary":{`, `"summary":{"usage":{"input":-1},`)},
+		{name: "covers", seq: 2, change: data(2, `"covers":[{"first":3,"last":3}]`, `"covers":[{"first":3,"last":9}]`)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := threeRecords(t)
+			h := open(t, s, "k", nil)
+			s.logs["k"] = tt.change(t, s.logs["k"])
+			if tt.name == "edited" { // a later one takes its place, so that it must be the newest
+				s.logs["k"] = s.logs["k"][:2]
+				tt.seq = 1
+			}
+			_, err := convo.Open(t.Context(), s, "k", nil)
+			damage, ok := errors.AsType[*convo.DamageError](err)
+			require.True(t, ok, "%v", err)
+			assert.Equal(t, tt.seq, damage.Seq, "%v", err)
+			assert.Equal(t, "k", damage.Key)
+			assert.Equal(t, int64(-1), damage.Offset)
+			_, isSnapshot := errors.AsType[*convo.SnapshotError](err)
+			assert.Equal(t, !tt.plain, isSnapshot, "%v", err)
+			if damage.Seq > 0 {
+				_, err = convo.Load(t.Context(), s, "k", damage.Seq)
+				assert.NoError(t, err)
+			}
+			if len(s.logs["k"]) == 3 {
+				unchanged(t, h, func() { _, _, _ = h.Reload(t.Context()) })
+			}
+		})
+	}
+}
+
+// Whatever stands in a record, Open returns a typed error or a History that can be
+// saved and opened again.
+func FuzzOpen_Data(f *testing.F) {
+	for _, r := range threeRecords(f).log("k") {
+		f.Add(r.Data, int64(r.Upto))
+	}
+	f.Add([]byte(`{"key":"abcdefgh","log":"x","last":2,"turn":1,"in":[{"id":2,"turn":1,"message":{"role":"user","parts":[{"type":"text","text":"u"}]}}],"pin":[2]}`), int64(2))
+	f.Fuzz(func(t *testing.T, data []byte, upto int64) {
+		s := new(shelf)
+		first := threeRecords(t).log("k")[0]
+		first.Data, first.Upto = data, convo.ID(upto)
+		s.logs = map[string][]convo.Record{"k": {first}}
+		h, err := convo.Open(t.Context(), s, "k", nil)
+		if err != nil {
+			var damage *convo.DamageError
+			var snapshot *convo.SnapshotError
+			if !errors.As(err, &damage) && !errors.As(err, &snapshot) {
+				t.Fatalf("%T: %v", err, err)
+			}
+			return
+		}
+		for _, err := range h.Archive(t.Context()) {
+			if err != nil {
+				break
+			}
+		}
+		if err := h.Note("x"); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Prune(t.Context(), noTime); err != nil {
+			t.Fatal(err)
+		}
+		checkOpened(t, s, "k", nil, h)
+	})
+}
+
+// Who counts in another way than who saved gets an estimate of about the same size.
+func TestOpen_AnotherTokenizer(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", bare())
+	for i := range 20 {
+		mustAppend(t, h, turnsOf(i, strings.Repeat("some words ", 20)))
+	}
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 2000}))
+	mustAppend(t, h, convo.User(strings.Repeat("some words ", 20)))
+	save(t, h)
+	g := open(t, s, "k", nil)
+	assert.InDelta(t, h.Tokens().Tokens, g.Tokens().Tokens, 30)
+	assert.InDelta(t, 2000, g.Tokens().Measured, 30)
+}
+
+// What Repair mends is not saved yet.
+func TestOpen_Repair(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", convoRelaxed())
+	mustAppend(t, h, convo.User("one"), convo.User("two"))
+	save(t, h)
+	_, err := convo.Open(t.Context(), s, "k", nil)
+	var fault *convo.SnapshotError
+	require.ErrorAs(t, err, &fault)
+	g := open(t, s, "k", &convo.Options{Repair: func(convo.Fault) {}})
+	assert.NotZero(t, g.Status().Unsaved)
+	save(t, g)
+	checkOpened(t, s, "k", nil, g)
+}

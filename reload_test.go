@@ -1,0 +1,426 @@
+package convo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// pair returns two Histories of one log that holds msgs.
+func pair(t testing.TB, s convo.Store, opts *convo.Options, msgs ...convo.Message) (a, b *convo.History) {
+	t.Helper()
+	a = open(t, s, "k", opts)
+	mustAppend(t, a, msgs...)
+	save(t, a)
+	return a, open(t, s, "k", opts)
+}
+
+func takeOver(t testing.TB, h *convo.History) (map[convo.ID]convo.ID, []convo.Message) {
+	t.Helper()
+	moved, refused, err := h.Reload(context.Background())
+	require.NoError(t, err)
+	return moved, refused
+}
+
+// linesOf returns the entries of a History as "ID text".
+func linesOf(h *convo.History) (lines []string) {
+	for _, e := range h.Snapshot().All() {
+		lines = append(lines, fmt.Sprint(e.ID, " ", e.Message.Text()))
+	}
+	return lines
+}
+
+func TestReload_NothingNew(t *testing.T) {
+	s := new(shelf)
+	a, _ := pair(t, s, nil, convo.User("hello"))
+	mustAppend(t, a, convo.Assistant("hi"))
+	at := a.Snapshot()
+	unchanged(t, a, func() {
+		moved, refused := takeOver(t, a)
+		assert.Empty(t, moved)
+		assert.Empty(t, refused)
+	})
+	require.NoError(t, a.Rollback(at))
+	unused := open(t, s, "unused", nil)
+	takeOver(t, unused)
+}
+
+func TestReload_OwnMessagesGoBehind(t *testing.T) {
+	s := new(shelf)
+	a, b := pair(t, s, nil, convo.System("guide"), convo.User("1"), convo.Assistant("2"))
+	mustAppend(t, a, convo.User("a3"), convo.Assistant("a4"))
+	require.NoError(t, a.Pin(4))
+	_, err := a.Apply(a.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "before"}})
+	require.NoError(t, err)
+	save(t, a)
+
+	c := callOf("c")
+	mustAppend(t, b, convo.User("b3"), convo.Assistant("", c), convo.Result(c, "b5"), convo.Assistant("b6"))
+	require.NoError(t, b.PinLast())
+	require.NoError(t, b.Queue(convo.User("b7")))
+	times := timesOf(b)
+	require.ErrorAs(t, b.Save(t.Context()), new(*convo.ConflictError))
+	moved, refused := takeOver(t, b)
+	assert.Empty(t, refused)
+	assert.Equal(t, map[convo.ID]convo.ID{4: 6, 5: 7, 6: 8, 7: 9, 8: 10}, moved)
+	assert.Equal(t, []string{"1 guide", "4 a3", "5 a4", "6 b3", "7 ", "8 b5", "9 b6", "10 b7"}, linesOf(b))
+	assert.Equal(t, []convo.ID{4, 9}, b.Pinned())
+	for old, id := range moved {
+		assert.Equal(t, times[old], timesOf(b)[id])
+	}
+	sum, _ := b.Snapshot().Summary()
+	assert.Equal(t, "before", sum.Text)
+	save(t, b)
+	checkOpened(t, s, "k", nil, b)
+}
+
+func timesOf(h *convo.History) map[convo.ID]string {
+	times := make(map[convo.ID]string)
+	for _, e := range h.Snapshot().All() {
+		times[e.ID] = e.Time.UTC().String()
+	}
+	return times
+}
+
+func TestReload_Refused(t *testing.T) {
+	s := new(shelf)
+	a, b := pair(t, s, nil, convo.User("1"), convo.Assistant("2"))
+	mustAppend(t, a, convo.User("a3"))
+	save(t, a)
+	mustAppend(t, b, convo.User("b3"), convo.Assistant("b4"), convo.User("b5"))
+	_, refused := takeOver(t, b)
+	var texts []string
+	for _, m := range refused {
+		texts = append(texts, m.Text())
+	}
+	assert.Equal(t, []string{"b3", "b4", "b5"}, texts, "an answer to a refused message must not answer another one")
+	assert.Equal(t, linesOf(a), linesOf(b))
+	assert.Zero(t, b.Status().Unsaved)
+}
+
+// Both began with the same system message; it is there once, and nothing is refused.
+func TestReload_SystemMessages(t *testing.T) {
+	s := new(shelf)
+	a, b := open(t, s, "k", nil), open(t, s, "k", nil)
+	mustAppend(t, a, convo.System("guide"), convo.User("a"), convo.Assistant("A"))
+	mustAppend(t, b, convo.System("guide"), convo.User("b"))
+	save(t, a)
+	require.ErrorAs(t, b.Save(t.Context()), new(*convo.ConflictError))
+	_, refused := takeOver(t, b)
+	assert.Empty(t, refused)
+	assert.Equal(t, []string{"1 guide", "2 a", "3 A", "4 b"}, linesOf(b))
+	save(t, b)
+	takeOver(t, a)
+	assert.Equal(t, pictureOf(t, b.Snapshot()), pictureOf(t, a.Snapshot()), "the key is that of the log")
+}
+
+// What an unsaved edit took comes back; what a rollback took stays away.
+func TestReload_EditsAndRollbacks(t *testing.T) {
+	s := new(shelf)
+	a, b := pair(t, s, convoRelaxed(), convo.User("1"), convo.Assistant("2"))
+	mustAppend(t, b, convo.User("b3"), convo.Assistant("b4"))
+	at := b.Snapshot()
+	mustAppend(t, b, convo.User("gone"))
+	require.NoError(t, b.Rollback(at))
+	mustAppend(t, b, convo.User("b6"))
+	r, err := b.Apply(b.Snapshot(), convo.Edit{Drop: []convo.ID{1, 2, 3, 4}, Summary: &convo.Summary{Text: "all"}})
+	require.NoError(t, err)
+	mustAppend(t, a, convo.User("a3"))
+	save(t, a)
+	takeOver(t, b)
+	assert.Equal(t, []string{"1 1", "2 2", "3 a3", "4 b3", "5 b4", "6 b6"}, linesOf(b))
+	_, ok := b.Snapshot().Summary()
+	assert.False(t, ok)
+	assert.ErrorIs(t, b.Undo(r), convo.ErrStale)
+}
+
+func convoRelaxed() *convo.Options { return &convo.Options{Roles: convo.Relaxed()} }
+
+// Snapshots from before a Reload that changed something are only for reading.
+func TestReload_Epoch(t *testing.T) {
+	s := new(shelf)
+	strategy := make(chan convo.Edit)
+	planning := make(chan *convo.Snapshot)
+	opts := convoRelaxed()
+	opts.Strategy = convo.StrategyFunc(func(_ context.Context, at *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+		planning <- at
+		return <-strategy, nil
+	})
+	a, b := pair(t, s, opts, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("4"), convo.User("5"))
+	at := b.Snapshot()
+	compacted := make(chan error)
+	go func() {
+		_, err := b.Compact(t.Context(), "")
+		compacted <- err
+	}()
+	<-planning
+	answered := make(chan error)
+	sent := make(chan struct{})
+	proceed := make(chan struct{})
+	go func() {
+		_, err := b.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+			close(sent)
+			<-proceed
+			return convo.Reply{Messages: []convo.Message{convo.Assistant("late")}}, nil
+		})
+		answered <- err
+	}()
+	<-sent
+	mustAppend(t, a, convo.Assistant("6"))
+	save(t, a)
+	takeOver(t, b)
+
+	_, err := b.Apply(at, convo.Edit{Drop: []convo.ID{1}})
+	assert.ErrorIs(t, err, convo.ErrStale)
+	assert.ErrorContains(t, err, "Reload")
+	_, err = b.SplicePrefix(at, 1, "")
+	assert.ErrorIs(t, err, convo.ErrStale)
+	assert.ErrorIs(t, b.Rollback(at), convo.ErrStale)
+	assert.ErrorIs(t, b.RecordUsage(at, convo.Usage{Input: 10}), convo.ErrStale)
+	_, _, err = b.Recover(t.Context(), at, errors.New("prompt is too long: 5000 tokens > 4000 maximum"))
+	assert.ErrorIs(t, err, convo.ErrStale)
+
+	strategy <- convo.Edit{Drop: []convo.ID{1, 2}} // made from a stale snapshot: another attempt
+	select {
+	case next := <-planning:
+		assert.Equal(t, 6, next.Len())
+		strategy <- convo.Edit{Drop: []convo.ID{1, 2}}
+		assert.NoError(t, <-compacted)
+	case <-compacted:
+		t.Error("an edit from before a Reload was applied")
+	}
+	close(proceed)
+	assert.ErrorIs(t, <-answered, convo.ErrStale)
+	assert.Equal(t, []string{"3 3", "4 4", "5 5", "6 6"}, linesOf(b))
+	require.NoError(t, b.Rollback(b.Snapshot()))
+}
+
+// Where an old backup was put back, what it lacks is appended again.
+func TestReload_Backup(t *testing.T) {
+	s := new(shelf)
+	_, b := pair(t, s, nil, convo.User("1"), convo.Assistant("2"))
+	backup := s.log("k")
+	mustAppend(t, b, convo.User("3"), convo.Assistant("4"))
+	save(t, b)
+	s.logs["k"] = backup
+	mustAppend(t, b, convo.User("5"))
+	require.ErrorAs(t, b.Save(t.Context()), new(*convo.ConflictError))
+	_, refused := takeOver(t, b)
+	assert.Empty(t, refused)
+	assert.Equal(t, []string{"1 1", "2 2", "3 3", "4 4", "5 5"}, linesOf(b))
+	save(t, b)
+	checkOpened(t, s, "k", nil, b)
+}
+
+// An answer does not go behind the message of another, though that has got the ID of
+// the message that it is for.
+func TestReload_AnswerToAnotherMessage(t *testing.T) {
+	s := new(shelf)
+	a, b := pair(t, s, nil, convo.User("1"), convo.Assistant("2"))
+	mustAppend(t, a, convo.User("a3"))
+	mustAppend(t, b, convo.User("b3"))
+	save(t, a)
+	_, err := b.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		takeOver(t, b)
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("to b3")}}, nil
+	})
+	assert.ErrorIs(t, err, convo.ErrStale)
+	assert.Equal(t, []string{"1 1", "2 2", "3 a3"}, linesOf(b))
+}
+
+// The estimate goes on from the last report, for entries that are the same.
+func TestReload_KeepsTheCalibration(t *testing.T) {
+	s := new(shelf)
+	c := callOf("c")
+	a, b := pair(t, s, bare(), convo.User("hello there"), convo.Assistant("", c), convo.Result(c, "road"), convo.Assistant("well met"), convo.User("so"), convo.Assistant("no"))
+	_, err := b.Apply(b.Snapshot(), convo.Edit{Clear: []convo.Clear{{ID: 3}}})
+	require.NoError(t, err)
+	save(t, b)
+	takeOver(t, a)
+	require.NoError(t, b.RecordUsage(b.Snapshot(), convo.Usage{Input: 500}))
+	mustAppend(t, a, convo.User("x"))
+	save(t, a)
+	takeOver(t, b)
+	assert.Equal(t, 500, b.Tokens().Measured)
+	assert.NotZero(t, b.Status().Unsaved, "the report is in no record yet")
+	save(t, b)
+	checkOpened(t, s, "k", bare(), b)
+}
+
+// A record that was stored although Save failed is recognised, also when others have
+// saved since, and when it was pruned away behind a full record.
+func TestReload_InDoubt(t *testing.T) {
+	for _, prune := range []bool{false, true} {
+		for _, how := range []fault{failsBefore, failsAfter} {
+			s := new(shelf)
+			_, b := pair(t, s, convoRelaxed(), convo.User("1"))
+			mustAppend(t, b, convo.User("b2"))
+			s.fault = func(convo.Record) fault { return how }
+			require.ErrorIs(t, b.Save(t.Context()), errDisk)
+			s.fault = nil
+			a := open(t, s, "k", convoRelaxed())
+			mustAppend(t, a, convo.User("a"))
+			save(t, a)
+			if prune {
+				require.NoError(t, a.Prune(t.Context(), noTime))
+			}
+			mustAppend(t, b, convo.User("b3"))
+			require.ErrorAs(t, b.Save(t.Context()), new(*convo.ConflictError))
+			moved, refused := takeOver(t, b)
+			assert.Empty(t, refused)
+			if how == failsAfter {
+				assert.Equal(t, []string{"1 1", "2 b2", "3 a", "4 b3"}, linesOf(b))
+				assert.Equal(t, map[convo.ID]convo.ID{3: 4}, moved)
+			} else {
+				assert.Equal(t, []string{"1 1", "2 a", "3 b2", "4 b3"}, linesOf(b))
+			}
+			save(t, b)
+			checkOpened(t, s, "k", convoRelaxed(), b)
+		}
+	}
+}
+
+// Several Histories on one log, and a Store that fails and lies: each message that
+// was appended is in the archive once, in the order of its writer, and all see the
+// same conversation in the end.
+func TestReload_LosesNothing(t *testing.T) {
+	rounds := 60
+	if testing.Short() {
+		rounds = 15
+	}
+	for seed := range uint64(rounds) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		s := new(shelf)
+		var appended [3][]string
+		var hs [3]*convo.History
+		for i := range hs {
+			hs[i] = open(t, s, "k", convoRelaxed())
+		}
+		s.fault = func(convo.Record) fault {
+			if rng.IntN(3) > 0 {
+				return failsNever
+			}
+			return fault(1 + rng.IntN(3))
+		}
+		sync := func(h *convo.History) error {
+			err := h.Save(t.Context())
+			if errors.As(err, new(*convo.ConflictError)) {
+				_, refused := takeOver(t, h)
+				require.Empty(t, refused)
+			}
+			return err
+		}
+		for n := range 120 {
+			i := rng.IntN(len(hs))
+			h := hs[i]
+			switch rng.IntN(12) {
+			case 0, 1, 2, 3, 4:
+				text := fmt.Sprintf("w%d-%d ", i, n)
+				appended[i] = append(appended[i], text)
+				if h.Len() > 0 && rng.IntN(2) == 0 {
+					mustAppend(t, h, convo.Assistant(text))
+				} else {
+					mustAppend(t, h, convo.User(text))
+				}
+			case 5, 6, 7, 8:
+				_ = sync(h)
+			case 9:
+				s.land()
+			case 10:
+				_, err := h.SplicePrefix(h.Snapshot(), h.Len()/2, fmt.Sprint("sum ", n))
+				require.NoError(t, err)
+			case 11:
+				if rng.IntN(4) == 0 && h.Status().Unsaved == 0 && h.Prune(t.Context(), noTime) != nil {
+					continue
+				}
+			}
+		}
+		s.fault = nil
+		s.land()
+		for range 3 {
+			for _, h := range hs {
+				for sync(h) != nil {
+				}
+			}
+		}
+		for _, h := range hs {
+			takeOver(t, h)
+			require.Equal(t, pictureOf(t, hs[0].Snapshot()), pictureOf(t, h.Snapshot()))
+		}
+		checkOpened(t, s, "k", convoRelaxed(), hs[2])
+		var all, gone strings.Builder
+		for x, err := range hs[0].Archive(t.Context()) {
+			require.NoError(t, err)
+			if x.Entry != nil {
+				all.WriteString(x.Entry.Message.Text())
+			}
+			if x.Gone != nil {
+				fmt.Fprint(&gone, x.Gone)
+			}
+		}
+		for i := range appended {
+			rest := all.String()
+			for _, text := range appended[i] {
+				if gone.Len() > 0 && !strings.Contains(rest, text) && !strings.Contains(all.String(), text) {
+					continue // pruned
+				}
+				_, after, ok := strings.Cut(rest, text)
+				require.True(t, ok, "seed %d: %q is not in %q", seed, text, all.String())
+				require.Equal(t, 1, strings.Count(all.String(), text), "seed %d: %q", seed, text)
+				rest = after
+			}
+		}
+	}
+}
+
+// Save, Reload, Append and compactions may overlap.
+func TestReload_Races(t *testing.T) {
+	s := new(shelf)
+	a, b := pair(t, s, convoRelaxed(), convo.User("1"))
+	var wg sync.WaitGroup
+	for i, h := range []*convo.History{a, b, a, b} {
+		wg.Go(func() {
+			for n := range 40 {
+				_, err := h.Append(convo.User(fmt.Sprintf("m%d-%d ", i, n)))
+				assert.NoError(t, err)
+				if errors.As(h.Save(context.Background()), new(*convo.ConflictError)) {
+					_, refused, err := h.Reload(context.Background())
+					assert.NoError(t, err)
+					assert.Empty(t, refused)
+				}
+				_ = h.Status()
+				if n%10 == 9 {
+					_, _ = h.SplicePrefix(h.Snapshot(), 10, "sum")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for a.Save(t.Context()) != nil {
+		takeOver(t, a)
+	}
+	for b.Save(t.Context()) != nil {
+		takeOver(t, b)
+	}
+	var all strings.Builder
+	for x, err := range b.Archive(t.Context()) {
+		require.NoError(t, err)
+		if x.Entry != nil {
+			all.WriteString(x.Entry.Message.Text())
+		}
+	}
+	for i := range 4 {
+		for n := range 40 {
+			assert.Equal(t, 1, strings.Count(all.String(), fmt.Sprintf("m%d-%d ", i, n)))
+		}
+	}
+}

@@ -1,0 +1,308 @@
+package convo
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
+)
+
+// A Rewrite gives an entry other parts, for example to redact a secret, to take an
+// image out, or to shorten an old answer. The role, the author, the tool calls and
+// which call a result answers stay. A strategy may rewrite what is not in the floor.
+// [History.Apply] rewrites any entry except those of pinned exchanges, which must be
+// unpinned first, and system entries, which SetSystem replaces; the view may grow.
+//
+//	e, _ := snap.Find(id)
+//	parts := slices.DeleteFunc(e.Message.Parts, func(p convo.Part) bool { _, ok := p.(convo.Media); return ok })
+//	parts = append(parts, convo.Text("[an image was here]"))
+//	report, err := h.Apply(snap, convo.Edit{Rewrite: []convo.Rewrite{{ID: id, Parts: parts}}})
+//
+// The model sees the new parts from the next request on, and a summarizer reads
+// them. [Report.Left] returns the entry as it was, and [History.Undo] brings that
+// back.
+//
+// This has a price. Everything from the entry on is sent anew, past the provider's
+// prompt cache; see Report.PrefixKept. And some providers check that reasoning which
+// carries a signature stands behind the very text that it was made behind, in its
+// own message and in those before it. They refuse a request in which that text is
+// another one, or ignore the reasoning. So rewrite many entries in one edit, and
+// leave the signed reasoning out of the entry and of those behind it if such a
+// provider refuses the request.
+type Rewrite struct {
+	ID ID
+
+	// Parts are the new parts of the entry. They must be such that Append would
+	// accept them, and hold something even where RolePolicy.KeepEmpty is set.
+	// Apply copies them and replaces invalid UTF-8. Options.MaxResult does not
+	// apply.
+	//
+	// The tool calls of an assistant message must be the same, in the same
+	// order. Without any, those of the entry follow the parts. Sealed reasoning
+	// may be left out, but no other may be put in, nor its text be changed.
+	//
+	// The results of a tool message must answer the same calls in the same
+	// order, with the same IsError; a CallID and a Name that are empty are
+	// filled in. For an entry with one result, Parts may also be the content
+	// of that result.
+	Parts []Part
+
+	// Forget keeps nothing of what the entry held: not in memory, not in
+	// Options.Spill, and not in the report, so that Undo leaves the entry as it
+	// is. Snapshots and reports made earlier still hold it, that which Wait
+	// returns among them, and so does what Options.Spill was given before. A
+	// Rollback to such a snapshot may bring it back.
+	Forget bool
+}
+
+// String returns the ID of the entry and the beginning of each part.
+func (r Rewrite) String() string { return r.print(false) }
+
+// Format prints what String returns. The verb %+v also prints the IDs of calls and
+// results.
+func (r Rewrite) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
+
+func (r Rewrite) print(ids bool) string {
+	return fmt.Sprintf("%d(%s)", r.ID, printParts(r.Parts, ids))
+}
+
+// checkRewrite checks rewrites and adds them to ed.changes, after checkClear. A
+// strategy may not rewrite the floor.
+func (ed *checkedEdit) checkRewrite(at *state, rewrites []Rewrite, byStrategy bool) error {
+	if len(rewrites) == 0 {
+		return nil
+	}
+	rewrites = slices.Clone(rewrites)
+	slices.SortStableFunc(rewrites, func(a, b Rewrite) int { return cmp.Compare(a.ID, b.ID) })
+	floor := at.floor()
+	clears := ed.changes
+	for k, r := range rewrites {
+		i, ok := index(at.list, r.ID)
+		if !ok {
+			if _, system := index(at.sys, r.ID); system {
+				return &EditError{Rule: "rewrites a system entry; SetSystem replaces them", ID: r.ID}
+			}
+			return unknownEntry(at, r.ID)
+		}
+		clear, cleared := slices.BinarySearchFunc(clears, r.ID, func(c change, id ID) int { return cmp.Compare(c.id, id) })
+		_, dropped := slices.BinarySearch(ed.drop, r.ID)
+		rule := floor.rule(i)
+		switch {
+		case k > 0 && rewrites[k-1].ID == r.ID:
+			return &EditError{Rule: "rewrites an entry twice", ID: r.ID}
+		case cleared && !dropped:
+			return &EditError{Rule: "rewrites an entry and clears a result in it", ID: r.ID}
+		case floor.pinned(i):
+			return &EditError{Rule: "rewrites " + rule + "; Unpin it first", ID: r.ID}
+		case rule != "" && byStrategy:
+			return &EditError{Rule: "rewrites " + rule + ", which only an edit by hand may", ID: r.ID}
+		}
+		e := at.list[i]
+		msg, err := e.withParts(r.Parts)
+		if err != nil {
+			return err
+		}
+		if r.Forget {
+			msg = msg.cloned()
+		}
+		c := change{id: r.ID, from: e, msg: msg, forget: r.Forget}
+		switch {
+		case dropped && !r.Forget:
+		case cleared: // it forgets less of the dropped entry
+			clears[clear] = c
+		default:
+			ed.changes = append(ed.changes, c)
+		}
+	}
+	slices.SortFunc(ed.changes, func(a, b change) int { return cmp.Compare(a.id, b.id) })
+	return nil
+}
+
+// withParts returns the message of e with other parts, copied and checked, or an
+// *EditError.
+func (e *entry) withParts(parts []Part) (Message, error) {
+	m := e.msg
+	var wrong *EditError
+	switch m.Parts = slices.Clone(parts); m.Role {
+	case RoleTool:
+		wrong = m.keepResults(e.msg.ToolResults())
+	case RoleAssistant:
+		if wrong = m.keepCalls(e.msg.ToolCalls()); wrong == nil {
+			wrong = m.keepSeals(&e.msg)
+		}
+	}
+	if wrong != nil {
+		wrong.ID = e.id
+		return m, wrong
+	}
+	own, err := m.checked(new([1]Part))
+	if err != nil {
+		rule := withoutPrefix(err)
+		if wrong, ok := err.(*MessageError); ok {
+			rule = fmt.Sprintf("rewrites part %d of an entry: %s", wrong.Part, wrong.Reason)
+		}
+		return m, &EditError{Rule: rule, ID: e.id}
+	}
+	if own.isEmpty() {
+		return m, &EditError{Rule: "leaves an entry empty; put a text in it, or drop its exchange", ID: e.id}
+	}
+	return own, nil
+}
+
+// cloned returns a copy of m whose texts share no memory with others, such as the
+// text that they were cut out of.
+func (m *Message) cloned() Message {
+	own := *m
+	own.Parts = make([]Part, len(m.Parts))
+	for i, p := range m.Parts {
+		switch q := p.(type) {
+		case Text:
+			p = Text(strings.Clone(string(q)))
+		case Reasoning:
+			q.Text = strings.Clone(q.Text)
+			p = q
+		case ToolResult:
+			in := Message{Parts: q.Parts}
+			q.Parts = in.cloned().Parts
+			p = q
+		}
+		own.Parts[i] = p
+	}
+	return own
+}
+
+// keepCalls puts the calls that an entry has in the place of those in m, which must
+// be the same, or behind the parts of m if it has none.
+func (m *Message) keepCalls(calls []ToolCall) *EditError {
+	n := 0
+	for i, p := range m.Parts {
+		c, ok := p.(ToolCall)
+		if !ok {
+			continue
+		}
+		if n == len(calls) {
+			return &EditError{Rule: fmt.Sprintf("adds a tool call; the entry has %d", len(calls)), CallID: c.ID}
+		}
+		was := calls[n]
+		switch {
+		case text.Valid(c.ID) != was.ID:
+			return &EditError{Rule: fmt.Sprintf("changes the tool calls; call %d must be %q", n, was.ID), CallID: c.ID}
+		case text.Valid(c.Name) != was.Name:
+			return &EditError{Rule: fmt.Sprintf("changes the tool of a call to %q; it must be %q", c.Name, was.Name), CallID: c.ID}
+		case text.Valid(c.Arguments) != was.Arguments:
+			return &EditError{Rule: "changes the arguments of a call", CallID: c.ID}
+		}
+		m.Parts[i] = was
+		n++
+	}
+	switch {
+	case n == 0:
+		for _, c := range calls {
+			m.Parts = append(m.Parts, c)
+		}
+	case n < len(calls):
+		return &EditError{Rule: "leaves out a tool call; name all of them, or none to keep them", CallID: calls[n].ID}
+	}
+	return nil
+}
+
+// keepSeals checks that the sealed reasoning in m is that of was, in order, of which
+// some may be left out.
+func (m *Message) keepSeals(was *Message) *EditError {
+	rest := partsOf[Reasoning](*was)
+	for i, r := range partsOf[Reasoning](*m) {
+		if r.Signature == "" && r.Encrypted == "" {
+			continue
+		}
+		n := slices.Index(rest, r)
+		if n < 0 {
+			return &EditError{Rule: fmt.Sprintf("puts in sealed reasoning that the entry does not hold, block %d; its maker would refuse it: keep it as it is, or leave it out", i)}
+		}
+		rest = rest[n+1:]
+	}
+	return nil
+}
+
+// keepResults fills in what the results in m answer, which must be the same as
+// results, those of the entry. If there is one, m may also have its content.
+func (m *Message) keepResults(results []ToolResult) *EditError {
+	isResult := func(p Part) bool { _, ok := p.(ToolResult); return ok }
+	if !slices.ContainsFunc(m.Parts, isResult) {
+		if len(results) != 1 {
+			return &EditError{Rule: fmt.Sprintf("does not say which of the %d results it rewrites; name all of them as ToolResult parts", len(results))}
+		}
+		r := results[0]
+		r.Parts, r.Cleared = m.Parts, false
+		m.Parts = []Part{r}
+		return nil
+	}
+	if len(m.Parts) != len(results) {
+		return &EditError{Rule: fmt.Sprintf("changes the results; the entry has %d, and the rewrite %d parts", len(results), len(m.Parts))}
+	}
+	for i, p := range m.Parts {
+		r, ok := p.(ToolResult)
+		if !ok {
+			continue // not a part of a tool message, which checked says
+		}
+		was := results[i]
+		r.CallID, r.Name = cmp.Or(text.Valid(r.CallID), was.CallID), cmp.Or(text.Valid(r.Name), was.Name)
+		switch {
+		case r.CallID != was.CallID || r.Name != was.Name:
+			return &EditError{Rule: fmt.Sprintf("changes which call a result answers; result %d must be of call %q of tool %q", i, was.CallID, was.Name), CallID: r.CallID}
+		case r.IsError != was.IsError:
+			return &EditError{Rule: fmt.Sprintf("changes whether a result is an error; IsError must be %v", was.IsError), CallID: r.CallID}
+		}
+		m.Parts[i] = r
+	}
+	return nil
+}
+
+// rewritten returns the replacement of c.from, which c rewrites; o is its original,
+// nil if there is none. If there is nothing to change, it replaces c.from by
+// itself.
+func (id *identity) rewritten(c *change, o *original) replacement {
+	from := c.from
+	same := reflect.DeepEqual(c.msg.Parts, from.msg.Parts)
+	if same && (!c.forget || o == nil) {
+		return replacement{from: from, to: from}
+	}
+	to, next := from.replaced(o)
+	to.edit.reads = to.edit
+	if same {
+		to.edit.looks = from.looks()
+	}
+	to.msg = c.msg
+	to.tokens = id.entry(to, &to.msg)
+	if next.read = to.msg; to.msg.Role == RoleTool {
+		next.keepRead(from, to, o)
+	}
+	next.readTokens = id.entry(to, &next.read)
+	to.setMissing(next)
+	if c.forget {
+		return replacement{from, to, nil, departed{to, to, nil}}
+	}
+	return replacement{from, to, next, departed{from, to, o}}
+}
+
+// keepRead lets a summarizer go on reading the originals, which old holds, of the
+// results that are the same in from and in to, a tool message that takes its place.
+// o must not be in use yet.
+func (o *original) keepRead(from, to *entry, old *original) {
+	o.refs = nil
+	if old == nil {
+		return
+	}
+	o.read.Parts = slices.Clone(o.read.Parts)
+	for i := range o.read.Parts {
+		if !reflect.DeepEqual(to.msg.Parts[i], from.msg.Parts[i]) {
+			continue
+		}
+		o.read.Parts[i] = old.read.Parts[i]
+		if ref, ok := old.refs[i]; ok {
+			o.setRef(i, ref)
+		}
+	}
+}

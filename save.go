@@ -1,0 +1,562 @@
+package convo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Open returns the History that is saved in s under a key, or an empty one if the key
+// is not in use. From then on [History.Save] saves it there.
+//
+// Everything comes back: the entries with their IDs, turns, times and pins, the
+// summary, the queue, what usage reports have taught, and the model with the limits
+// that SetLimits or SetModel set, which take the place of those of the options.
+// What is queued waits on.
+// Ephemeral messages and the originals of results that were cut or cleared do not.
+// Options.OnLoad and Options.Repair work as in [Restore]; what they do is not saved
+// yet. Open writes nothing.
+//
+// It returns a [*ValueError] for a nil Store or a key that is empty or too long, a
+// [*DamageError] if the log is damaged, an error that matches [ErrVersion] if a
+// later version of this package wrote it, and the errors of [Restore] and of s.
+func Open(ctx context.Context, s Store, key string, opts *Options) (*History, error) {
+	if err := checkStore(s, key); err != nil {
+		return nil, err
+	}
+	r, err := readLog(ctx, s, key, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil {
+		h, err := New(opts)
+		if err != nil {
+			return nil, err
+		}
+		h.log = h.newLogbookLocked(s, key)
+		return h, nil
+	}
+	l, saved, err := r.open(opts)
+	if err != nil {
+		return nil, err
+	}
+	h := l.h
+	h.log = h.newLogbookLocked(s, key)
+	h.log.adoptLocked(r, saved)
+	if l.isUnfinished() {
+		if err := l.settle(); err != nil {
+			return nil, err
+		}
+	}
+	h.updateChargeLocked()
+	h.warnAssumed()
+	return h, nil
+}
+
+// Load returns what is saved in s under a key, as the record with that Seq left it,
+// or, if seq is 0, as the newest one did. [Restore] makes a History of it,
+// and [History.Rollback] goes back to it. If there is no such record, the error
+// matches [ErrNotFound]. Other errors are those of [Open].
+func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, error) {
+	if err := checkStore(s, key); err != nil {
+		return nil, err
+	}
+	r, err := readLog(ctx, s, key, 0, seq)
+	if err == nil && seq > 0 && (r == nil || r.newest.Seq != seq) {
+		r, err = readLog(ctx, s, key, 1, seq)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r == nil || seq > 0 && r.newest.Seq != seq {
+		if seq == 0 {
+			return nil, fmt.Errorf("%w: %q has no log", ErrNotFound, key)
+		}
+		return nil, fmt.Errorf("%w: the log of %q has no record %d", ErrNotFound, key, seq)
+	}
+	p, err := r.picture(true)
+	if err != nil {
+		return nil, r.damage(err)
+	}
+	return p.Snapshot, nil
+}
+
+// checkStore returns a *ValueError unless s is a Store and key may be a key.
+func checkStore(s Store, key string) error {
+	if s == nil {
+		return &ValueError{Name: "Store", Value: nil, Want: "a Store, such as a FileStore"}
+	}
+	return CheckKey(key)
+}
+
+// readLog reads the records of a log from a Seq on, as Records does, up to the Seq
+// to, or to the end if to is 0. It returns nil if there are none.
+func readLog(ctx context.Context, s Store, key string, from, to uint64) (*reading, error) {
+	r := new(reading)
+	for rec, err := range records(ctx, s, key, from) {
+		if err != nil {
+			return nil, err
+		}
+		if to > 0 && rec.Seq > to {
+			break
+		}
+		if err := r.add(&rec); err != nil {
+			return nil, r.damageIn(key, err)
+		}
+		if rec.Seq == to {
+			break // what is behind it may be damaged
+		}
+	}
+	if r.first == "" {
+		return nil, nil
+	}
+	return r, nil
+}
+
+// damage returns the error for a reading whose newest record is wrong.
+func (r *reading) damage(err error) error {
+	return &DamageError{Key: r.newest.Key, Offset: -1, Seq: r.newest.Seq - 1, Err: err}
+}
+
+// damageIn returns the error for a record that cannot be read behind those of r.
+func (r *reading) damageIn(key string, err error) error {
+	if errors.Is(err, ErrVersion) {
+		return err
+	}
+	return &DamageError{Key: key, Offset: -1, Seq: r.newest.Seq, Err: err}
+}
+
+// records yields the records of a key, and checks that each follows the one before.
+// A panic of the Store becomes an error.
+func records(ctx context.Context, s Store, key string, from uint64) iter.Seq2[Record, error] {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return func(yield func(Record, error) bool) {
+		var prev Record
+		inside := false // the loop of the caller, whose panics pass through
+		ended := false
+		defer func() {
+			if inside {
+				return
+			}
+			if v := recover(); v != nil && !ended {
+				yield(Record{}, &PanicError{In: "Store.Records", Value: v})
+			}
+		}()
+		for rec, err := range s.Records(ctx, key, from) {
+			if err == nil {
+				err = follows(key, &prev, &rec)
+			}
+			if err == nil && prev.ID == "" && from <= 1 && !rec.Full {
+				err = &DamageError{Key: key, Offset: -1, Err: fmt.Errorf("its first record, %d, is not a full one", rec.Seq)}
+			}
+			inside = true
+			more := yield(rec, err)
+			inside = false
+			if ended = !more || err != nil; ended {
+				return
+			}
+			prev = rec
+			prev.Data = nil
+		}
+	}
+}
+
+// follows returns a *DamageError unless rec is a record of the key and can stand
+// behind prev, which is zero for the first one.
+func follows(key string, prev, rec *Record) error {
+	var fault error
+	switch {
+	case rec.Key != key:
+		fault = fmt.Errorf("record %d is of key %q", rec.Seq, rec.Key)
+	case prev.ID != "" && rec.Seq != prev.Seq+1:
+		fault = fmt.Errorf("record %d follows record %d", rec.Seq, prev.Seq)
+	case prev.ID != "" && rec.Prev != prev.ID:
+		fault = fmt.Errorf("record %d names %q as the one before it, which is %q", rec.Seq, rec.Prev, prev.ID)
+	default:
+		if fault = rec.Check(); fault == nil {
+			return nil
+		}
+	}
+	return &DamageError{Key: key, Offset: -1, Seq: prev.Seq, Err: fault}
+}
+
+// open returns the loader of a History of what was read, before Options.OnLoad takes
+// effect, and a picture of what the log holds of it.
+func (r *reading) open(opts *Options) (*loader, *picture, error) {
+	p, err := r.picture(false) // fill counts, with the tokenizer of opts
+	if err != nil {
+		return nil, nil, r.damage(err)
+	}
+	h, err := newHistory(opts, p.id)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := h.fill(p.Snapshot)
+	if err == nil && l.mended { // then p says what is stored
+		p, err = r.picture(true)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.resumeLocked(p, &r.state)
+	if l.mended {
+		return l, p, nil
+	}
+	return l, h.pictureLocked(), nil
+}
+
+// resumeLocked takes over from a picture what is not in the entries.
+func (h *History) resumeLocked(p *picture, r *recordJSON) {
+	if p.chosen {
+		h.setLimitsLocked(p.limits)
+	}
+	h.appendedEver, h.lastEdit, h.heard = p.ever, p.edited, p.heard
+	h.breaker = p.breaker
+	if h.breaker.failures > 0 {
+		h.breaker.cause = errEarlier
+	}
+	if n := len(h.list); n > 0 && h.list[n-1].at != noTime {
+		h.lastAppend = h.list[n-1].at
+	}
+	h.newVersionLocked()
+	h.rewritten = h.version // the view that was measured is known only in part
+	h.adoptKnowledgeLocked(p.known().model, r)
+}
+
+// errEarlier is the cause of a breaker that was open when the History was saved.
+var errEarlier = errors.New("convo: a failure before the History was opened")
+
+// adoptKnowledgeLocked takes over the model and what was learned from records.
+func (h *History) adoptKnowledgeLocked(model string, r *recordJSON) {
+	h.knowledge = &knowledge{model: model}
+	k := r.knowledgeOf(&h.state)
+	k.cap = overheadCap(h.limits)
+	h.knowledge = k
+	h.prior = h.opts.prior(model).arithmetic()
+	h.named = 0
+	h.updateMarksLocked()
+	h.measured = 0
+	h.sumMeasured(true)
+}
+
+// adoptLocked notes that the log is what was read of it, and holds the picture.
+func (l *logbook) adoptLocked(r *reading, p *picture) {
+	l.name, l.id, l.seq, l.created = r.state.log, r.newest.ID, r.newest.Seq, r.newest.Created
+	l.recent = slices.Clone(r.ids[max(len(r.ids)-maxRecent, 0):])
+	l.saved, l.kept = p, p.last
+	l.read, l.retry = r.size, 0
+	if raw := p.raw(); raw > 0 {
+		l.perToken = min(float64(r.size)/float64(raw), defaultPerToken)
+	}
+	l.drafts = nil
+	clear(l.past) // it held originals that the log has
+	l.summaries, l.undone = nil, nil
+}
+
+// Attach has [History.Save] save h in s under a key from now on. The key must not be
+// in use: then Attach returns a [*ConflictError]. Nothing is written before the next
+// Save, which writes everything. A History that was saved elsewhere is saved there no
+// longer; one whose log was deleted may be attached to the same key again.
+//
+// Attach returns a [*ValueError] for a nil Store or a key that is empty or too long,
+// and the errors of s; then nothing changes.
+func (h *History) Attach(ctx context.Context, s Store, key string) error {
+	if h.ident == nil {
+		return ErrClosed
+	}
+	if err := checkStore(s, key); err != nil {
+		return err
+	}
+	ctx, err := h.takeLog(ctx)
+	if err != nil {
+		return err
+	}
+	defer h.releaseLog()
+	for rec, err := range records(ctx, s, key, 0) {
+		if err != nil {
+			return err
+		}
+		return &ConflictError{Key: key, Have: rec.Seq, Want: 1, ID: rec.ID}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return ErrClosed
+	}
+	h.log = h.newLogbookLocked(s, key)
+	return nil
+}
+
+// Saved returns the key that h is saved under, and the Seq of the record that it was
+// last saved in. They name that state for [Load]. The key is empty if h has no
+// Store, and the Seq is 0 before the first Save.
+func (h *History) Saved() (key string, seq uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.log == nil {
+		return "", 0
+	}
+	return h.log.key, h.log.seq
+}
+
+// Save writes what has changed since h was last saved, in one record and one step:
+// when it returns nil, the state at the time of the call, or a later one, survives a power
+// cut. It costs what is new; if nothing is, it does nothing. What is appended while
+// it runs is not saved yet.
+//
+// If somebody else has saved the conversation since, Save returns a
+// [*ConflictError] and writes nothing: call [History.Reload], then Save. After any
+// other error the record may be in the Store, or come to be there: the next Save
+// finds out, and writes everything that is not there.
+//
+// One Save, Reload, Attach or Prune of a History runs at a time; others wait for it
+// until their own ctx ends. Save also works after Close. It returns [ErrNoStore] if h
+// has no Store, and a [*ValueError] for a record that is too long.
+func (h *History) Save(ctx context.Context) error {
+	if _, err := h.openLog(); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	n := h.unsavedLocked()
+	h.mu.Unlock()
+	if n == 0 {
+		return nil
+	}
+	ctx, err := h.takeLog(ctx)
+	if err != nil {
+		return err
+	}
+	defer h.releaseLog()
+	l, err := h.openLog()
+	if err != nil {
+		return err
+	}
+	return h.save(ctx, l, false)
+}
+
+// openLog returns the logbook of h, or an error if there is none.
+func (h *History) openLog() (*logbook, error) {
+	if h.ident == nil {
+		return nil, ErrClosed
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.log == nil {
+		return nil, ErrNoStore
+	}
+	return h.log, nil
+}
+
+// savingKey is the key of the value that marks the ctx of a Store that h calls.
+type savingKey struct{ h *History }
+
+// takeLog takes the slot for the log, and returns the ctx for the Store.
+func (h *History) takeLog(ctx context.Context) (context.Context, error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if ctx.Value(savingKey{h}) != nil {
+		return ctx, ErrReentrant
+	}
+	if ctx.Err() != nil {
+		return ctx, fmt.Errorf("convo: nothing was saved or read: %w", causeOf(ctx))
+	}
+	marked := context.WithValue(ctx, savingKey{h}, true)
+	select {
+	case h.saving <- struct{}{}:
+		return marked, nil
+	default:
+	}
+	select {
+	case h.saving <- struct{}{}:
+		return marked, nil
+	case <-ctx.Done():
+		return ctx, fmt.Errorf("convo: stopped waiting for another Save or Reload: %w", causeOf(ctx))
+	}
+}
+
+func (h *History) releaseLog() { <-h.saving }
+
+// save writes a record of what has changed, or, if full is set, of everything.
+func (h *History) save(ctx context.Context, l *logbook, full bool) error {
+	for {
+		h.mu.Lock()
+		doubts := len(l.drafts)
+		h.mu.Unlock()
+		if doubts >= maxDrafts {
+			if _, err := h.findDraft(ctx, l, nil); err != nil {
+				return err
+			}
+		}
+		h.mu.Lock()
+		d := h.draftLocked(l)
+		first, doubts := l.saved == nil, len(l.drafts)
+		h.mu.Unlock()
+		d.full = full || first
+		rec, err := l.record(d, doubts)
+		if err != nil {
+			return err
+		}
+		if rec == nil {
+			h.mu.Lock()
+			l.settledLocked(d)
+			h.mu.Unlock()
+			return nil
+		}
+		err = appendTo(ctx, l.store, *rec)
+		if err == nil {
+			h.mu.Lock()
+			l.storedLocked(d)
+			h.mu.Unlock()
+			return nil
+		}
+		if conflict, ok := errors.AsType[*ConflictError](err); ok {
+			isNewest, findErr := h.findDraft(ctx, l, d)
+			switch {
+			case findErr != nil:
+				return findErr
+			case !isNewest:
+				return conflict
+			}
+			continue
+		}
+		h.mu.Lock()
+		l.drafts = append(l.drafts[max(len(l.drafts)-maxDrafts+1, 0):], d)
+		h.mu.Unlock()
+		return err
+	}
+}
+
+// appendTo calls Append of the Store. A panic becomes an error.
+func appendTo(ctx context.Context, s Store, r Record) (err error) {
+	defer catch(&err, "Store.Append")
+	return s.Append(ctx, r)
+}
+
+// record returns the record of a draft, or nil if it holds no change and no other
+// draft is in doubt.
+func (l *logbook) record(d *draft, doubts int) (*Record, error) {
+	d.id, d.created, d.name = newRecordID(), time.Now().UTC().Round(0), l.name
+	if d.name == "" {
+		d.name = newRecordID()
+	}
+	data, err := l.data(d)
+	if err != nil || string(data) == noChange && doubts == 0 {
+		return nil, err
+	}
+	d.size = int64(len(data))
+	rec := &Record{
+		Head: Head{
+			Key: l.key, Title: d.picture.meta.title, Seq: l.seq + 1, Created: l.created, Updated: d.created,
+			Entries: d.picture.entries, Tokens: d.picture.estimated,
+		},
+		ID: d.id, Prev: l.id, Full: d.full, Format: recordFormat, Upto: d.picture.last, Data: data,
+	}
+	if l.created.IsZero() {
+		rec.Created = d.created
+	}
+	return rec, rec.Check()
+}
+
+// noChange is the Data of a record without any change.
+const noChange = "{}"
+
+// newRecordID returns a random ID for a record.
+func newRecordID() string { return strings.ToLower(rand.Text()) }
+
+// data returns the Data of a draft. It makes it a full one where Open would otherwise
+// read more than three times as much as that.
+func (l *logbook) data(d *draft) ([]byte, error) {
+	if d.full {
+		return l.dataFrom(d, nil)
+	}
+	patch, err := l.dataFrom(d, l.saved)
+	if err != nil {
+		return nil, err
+	}
+	read := l.read + int64(len(patch))
+	raw := float64(d.picture.raw())
+	if read <= l.retry || float64(read) <= maxRead*(frameBytes+l.perToken*raw) || len(patch) == len(noChange) {
+		return patch, nil
+	}
+	full, err := l.dataFrom(d, nil)
+	if err != nil {
+		return nil, err
+	}
+	l.weighed(d, int64(len(full)))
+	if read > maxRead*int64(len(full)) {
+		d.full = true
+		return full, nil
+	}
+	l.retry = read + read/4
+	return patch, nil
+}
+
+// dataFrom returns the Data of a record that differs from a picture, or of a full
+// one if from is nil.
+func (l *logbook) dataFrom(d *draft, from *picture) ([]byte, error) {
+	full := from == nil
+	if full {
+		from = noPicture
+	}
+	r := difference(from, d.picture)
+	r.keep(&d.keepsake, &d.picture.state)
+	if full {
+		r.log, r.recent = d.name, l.recent
+	}
+	return encodeRecord(r)
+}
+
+// findDraft looks whether one of the drafts has been stored: those in doubt, and d,
+// which may be nil. If so, that is what is saved. It reports whether it is also the
+// newest record.
+func (h *History) findDraft(ctx context.Context, l *logbook, d *draft) (isNewest bool, err error) {
+	drafts := l.drafts
+	if d != nil {
+		drafts = append(slices.Clip(drafts), d)
+	}
+	var found *draft
+	n := 0
+	for rec, err := range records(ctx, l.store, l.key, l.seq+1) {
+		if err != nil {
+			return false, err
+		}
+		if n++; n > 1 {
+			break
+		}
+		if found = draftIn(drafts, rec.ID); found != nil {
+			isNewest = true
+		} else if rec.Full && rec.Seq > l.seq+1 && rec.Format <= recordFormat { // the records between were pruned
+			in, err := decodeRecord(rec.Data)
+			if err != nil {
+				return false, (&reading{newest: Record{Head: Head{Key: l.key}}}).damageIn(l.key, err)
+			}
+			found = draftIn(drafts, in.recent...)
+		}
+	}
+	if found == nil {
+		return false, nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l.storedLocked(found)
+	return isNewest && n == 1, nil
+}
+
+// draftIn returns the draft that has one of the IDs, or nil if there is none.
+func draftIn(drafts []*draft, ids ...string) *draft {
+	i := slices.IndexFunc(drafts, func(d *draft) bool { return slices.Contains(ids, d.id) })
+	if i < 0 {
+		return nil
+	}
+	return drafts[i]
+}

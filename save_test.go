@@ -1,0 +1,438 @@
+package convo_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// open opens a History, which must succeed.
+func open(t testing.TB, s convo.Store, key string, opts *convo.Options) *convo.History {
+	t.Helper()
+	h, err := convo.Open(context.Background(), s, key, opts)
+	require.NoError(t, err)
+	return h
+}
+
+func save(t testing.TB, h *convo.History) {
+	t.Helper()
+	require.NoError(t, h.Save(context.Background()))
+	require.Zero(t, h.Status().Unsaved)
+}
+
+// savedStateOf returns all of a History that a log holds, as a text to compare.
+func savedStateOf(t testing.TB, h *convo.History) string {
+	t.Helper()
+	st := h.Status()
+	st.Unsaved, st.Originals, st.LastAppend = 0, 0, time.Time{} // the last two do not come back, or may not
+	st.LastEdit = st.LastEdit.UTC()
+	return fmt.Sprintf("%s\n%#v\n%+v", pictureOf(t, h.Snapshot()), st, h.Tokens())
+}
+
+// checkOpened checks that a History opens as it was saved.
+func checkOpened(t testing.TB, s convo.Store, key string, opts *convo.Options, h *convo.History) *convo.History {
+	t.Helper()
+	g := open(t, s, key, opts)
+	require.Equal(t, savedStateOf(t, h), savedStateOf(t, g))
+	require.Zero(t, g.Status().Unsaved)
+	return g
+}
+
+func TestSave_ComesBack(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "42", bare())
+	assert.Zero(t, h.Status().Unsaved)
+	save(t, h)
+	assert.Empty(t, s.log("42"), "an empty History of an unused key writes nothing")
+
+	steps := []func(){
+		func() { mustAppend(t, h, convo.System("guide"), convo.User("where to")) },
+		func() { mustAppend(t, h, convo.Assistant("", callOf("c1"), callOf("c2"))) },
+		func() { mustAppend(t, h, convo.Result(callOf("c2"), "road")) },
+		func() { require.NoError(t, h.Queue(convo.User("wait"), convo.User("for me"))) },
+		func() { mustAppend(t, h, convo.Result(callOf("c1"), strings.Repeat("long ", 100))) },
+		func() { mustAppend(t, h, convo.Assistant("there")) },
+		func() { require.NoError(t, h.Pin(2)) },
+		func() { require.NoError(t, h.SetModel("large", convo.Limits{Window: 5000, Tools: 7})) },
+		func() { require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 900})) },
+		func() { mustAppend(t, h, convo.User("more"), convo.Assistant("less")) },
+		func() {
+			_, err := h.Apply(h.Snapshot(), convo.Edit{Clear: []convo.Clear{{ID: 5}}})
+			require.NoError(t, err)
+		},
+		func() {
+			_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{3, 4, 5}, Summary: &convo.Summary{Text: "all", Usage: convo.Usage{Input: 7, Output: 1}}})
+			require.NoError(t, err)
+		},
+		func() { require.NoError(t, h.Unpin(2)) },
+		func() { require.NoError(t, h.SetSystem(convo.System("other"))) },
+		func() { require.NoError(t, h.SetModel("small", convo.Limits{})) },
+		func() { require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 800})) },
+		func() { mustAppend(t, h, convo.User("and"), convo.Assistant("on")) },
+		func() { require.NoError(t, h.SetModel("large", convo.Limits{})) },
+		func() {
+			_, err := h.Rewind(1)
+			require.NoError(t, err)
+		},
+		func() {
+			require.NoError(t, h.SetEphemeral(convo.User("it rains")))
+			require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 700}))
+			require.NoError(t, h.SetEphemeral())
+		},
+		func() { require.NoError(t, h.SetSystem()) },
+		func() { require.NoError(t, h.SetMeta("a trip", "")) },
+		func() { require.NoError(t, h.SetMeta("a trip", "7")) },
+		func() { require.NoError(t, h.SetMeta("", "7")) },
+	}
+	for i, step := range steps {
+		step()
+		save(t, h)
+		g := checkOpened(t, s, "42", bare(), h)
+		if i%3 == 0 {
+			h = g // go on with the one that was opened
+		}
+	}
+	key, seq := h.Saved()
+	assert.Equal(t, "42", key)
+	log := s.log("42")
+	assert.Equal(t, log[len(log)-1].Seq, seq)
+	for i, r := range log {
+		assert.Equal(t, uint64(i+1), r.Seq)
+		assert.Equal(t, log[0].Created, r.Created)
+		assert.Equal(t, time.UTC, r.Updated.Location())
+		assert.Equal(t, 1, r.Format)
+	}
+	sum, ok := h.Snapshot().Summary()
+	assert.True(t, ok)
+	assert.Equal(t, convo.Usage{Input: 7, Output: 1}, sum.Usage)
+}
+
+func TestSave_NothingNewDoesNothing(t *testing.T) {
+	s := new(shelf)
+	h := tour(t, nil)
+	require.NoError(t, h.Attach(t.Context(), s, "k"))
+	assert.NotZero(t, h.Status().Unsaved)
+	save(t, h)
+	before, ctx := s.appends+s.reads, t.Context()
+	assert.Zero(t, testing.AllocsPerRun(100, func() { _ = h.Save(ctx) }))
+	assert.Equal(t, before, s.appends+s.reads)
+}
+
+// What is saved at the end of a turn does not depend on how long the conversation is.
+func TestSave_CostsWhatIsNew(t *testing.T) {
+	var sizes []int
+	for _, turns := range []int{10, 2000} {
+		s := new(shelf)
+		h := chatOf(t, nil, turns, 100)
+		require.NoError(t, h.Attach(t.Context(), s, "k"))
+		save(t, h)
+		mustAppend(t, h, convo.Assistant("an answer"))
+		allocs, _ := measureAllocs(1, func() { save(t, h) })
+		log := s.log("k")
+		assert.False(t, log[1].Full)
+		sizes = append(sizes, len(log[1].Data))
+		assert.Less(t, allocs, 300.)
+	}
+	assert.InDelta(t, sizes[0], sizes[1], 20)
+}
+
+func TestAttach_UsedKeyIsAConflict(t *testing.T) {
+	s := new(shelf)
+	h := tour(t, nil)
+	require.NoError(t, h.Attach(t.Context(), s, "k"))
+	save(t, h)
+	other := tour(t, nil)
+	err := other.Attach(t.Context(), s, "k")
+	conflict, ok := errors.AsType[*convo.ConflictError](err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, uint64(1), conflict.Have)
+	assert.ErrorIs(t, other.Save(t.Context()), convo.ErrNoStore)
+
+	// Both attach before either saves: the first to save has the key.
+	a, b := tour(t, nil), tour(t, nil)
+	require.NoError(t, a.Attach(t.Context(), s, "new"))
+	require.NoError(t, b.Attach(t.Context(), s, "new"))
+	save(t, a)
+	assert.ErrorAs(t, b.Save(t.Context()), &conflict)
+	assert.Len(t, s.log("new"), 1)
+}
+
+func TestSave_BadInput(t *testing.T) {
+	ctx := t.Context()
+	var zero convo.History
+	assert.ErrorIs(t, zero.Save(ctx), convo.ErrClosed)
+	assert.ErrorIs(t, zero.Attach(ctx, new(shelf), "k"), convo.ErrClosed)
+	assert.ErrorIs(t, zero.Prune(ctx, time.Time{}), convo.ErrClosed)
+	assert.ErrorIs(t, zero.Note("x"), convo.ErrClosed)
+	_, _, err := zero.Reload(ctx)
+	assert.ErrorIs(t, err, convo.ErrClosed)
+	h := tour(t, nil)
+	assert.ErrorIs(t, h.Save(ctx), convo.ErrNoStore)
+	assert.ErrorIs(t, h.Prune(ctx, time.Time{}), convo.ErrNoStore)
+	assert.ErrorIs(t, h.Note("x"), convo.ErrNoStore)
+	_, _, err = h.Reload(ctx)
+	assert.ErrorIs(t, err, convo.ErrNoStore)
+	for _, err := range h.Archive(ctx) {
+		assert.ErrorIs(t, err, convo.ErrNoStore)
+	}
+	var value *convo.ValueError
+	for _, key := range []string{"", strings.Repeat("k", 4097)} {
+		assert.ErrorAs(t, h.Attach(ctx, new(shelf), key), &value)
+		_, err := convo.Open(ctx, new(shelf), key, nil)
+		assert.ErrorAs(t, err, &value)
+		_, err = convo.Load(ctx, new(shelf), key, 0)
+		assert.ErrorAs(t, err, &value)
+	}
+	assert.ErrorAs(t, h.Attach(ctx, nil, "k"), &value)
+	_, err = convo.Open(ctx, nil, "k", nil)
+	assert.ErrorAs(t, err, &value)
+	_, err = convo.Open(ctx, new(shelf), "k", &convo.Options{MaxResult: 1})
+	assert.ErrorAs(t, err, &value)
+	require.NoError(t, h.Attach(ctx, struct{ convo.Store }{new(shelf)}, "k"))
+	assert.ErrorIs(t, h.Prune(ctx, time.Time{}), errors.ErrUnsupported)
+	assert.ErrorAs(t, h.Note(""), &value)
+	_, err = convo.Load(ctx, new(shelf), "k", 0)
+	assert.ErrorIs(t, err, convo.ErrNotFound)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	assert.ErrorIs(t, h.Save(ended), context.Canceled)
+}
+
+func TestSave_WorksAfterClose(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("hello"))
+	require.NoError(t, h.Close())
+	save(t, h)
+	assert.Equal(t, 1, open(t, s, "k", nil).Len())
+}
+
+// After an error a record may be in the log, or not, or come to be there. The next
+// Save finds out and loses nothing.
+func TestSave_InDoubt(t *testing.T) {
+	for how, name := range map[fault]string{failsBefore: "before", failsAfter: "after", failsAndLands: "later"} {
+		t.Run(name, func(t *testing.T) {
+			s := new(shelf)
+			h := open(t, s, "k", nil)
+			for i := range 30 {
+				mustAppend(t, h, turnsOf(i, "message "+itoa(i)))
+				failing := i%3 != 2
+				s.fault = func(convo.Record) fault {
+					if failing {
+						return how
+					}
+					return failsNever
+				}
+				err := h.Save(t.Context())
+				if i%5 == 0 {
+					s.land()
+				}
+				if failing {
+					require.ErrorIs(t, err, errDisk)
+					require.NotZero(t, h.Status().Unsaved)
+					continue
+				}
+				require.NoError(t, err)
+				checkOpened(t, s, "k", nil, h)
+			}
+		})
+	}
+}
+
+// What was undone again while it was in doubt whether it was saved is not what the
+// log holds in the end.
+func TestSave_InDoubtAndTakenBack(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("hello"))
+	save(t, h)
+	require.NoError(t, h.Queue(convo.User("wait")))
+	s.fault = func(convo.Record) fault { return failsAfter }
+	require.ErrorIs(t, h.Save(t.Context()), errDisk)
+	h.Unqueue()
+	s.fault = nil
+	assert.NotZero(t, h.Status().Unsaved)
+	save(t, h)
+	checkOpened(t, s, "k", nil, h)
+}
+
+// Any number of failures in a row keeps a bounded number of drafts.
+func TestSave_ManyDrafts(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("hello"))
+	save(t, h)
+	s.fault = func(convo.Record) fault { return failsBefore }
+	for i := range 40 {
+		mustAppend(t, h, turnsOf(i+1, "message"))
+		require.ErrorIs(t, h.Save(t.Context()), errDisk)
+	}
+	assert.LessOrEqual(t, convo.Drafts(h), 8)
+	s.fault = nil
+	save(t, h)
+	checkOpened(t, s, "k", nil, h)
+}
+
+func TestSave_Conflict(t *testing.T) {
+	s := new(shelf)
+	a := open(t, s, "k", nil)
+	mustAppend(t, a, convo.User("hello"))
+	save(t, a)
+	b := open(t, s, "k", nil)
+	mustAppend(t, a, convo.Assistant("A"))
+	mustAppend(t, b, convo.Assistant("B"))
+	save(t, a)
+	err := b.Save(t.Context())
+	conflict, ok := errors.AsType[*convo.ConflictError](err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, &convo.ConflictError{Key: "k", Have: 2, Want: 2, ID: s.log("k")[1].ID}, conflict)
+	assert.Len(t, s.log("k"), 2)
+	require.NoError(t, s.Delete(t.Context(), "k"))
+	mustAppend(t, a, convo.User("and then"))
+	require.ErrorAs(t, a.Save(t.Context()), &conflict)
+	assert.Zero(t, conflict.Have)
+	assert.Empty(t, s.log("k"), "no Save recreates a deleted log")
+	_, _, err = a.Reload(t.Context())
+	assert.ErrorIs(t, err, convo.ErrNotFound)
+	require.NoError(t, a.Attach(t.Context(), s, "k"))
+	save(t, a)
+	checkOpened(t, s, "k", nil, a)
+}
+
+// However long a conversation goes on, opening it reads at most about three times
+// what it must.
+func TestSave_FullRecords(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", &convo.Options{Limits: convo.Limits{Window: 4000}})
+	fulls := 0
+	for i := range 600 {
+		mustAppend(t, h, turnsOf(i, strings.Repeat("word and ", 30)))
+		_, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		save(t, h)
+		log := s.log("k")
+		read, last := 0, 0
+		for j, r := range slices.Backward(log) {
+			if read += len(r.Data); r.Full {
+				last = j
+				break
+			}
+		}
+		if last == len(log)-1 {
+			fulls++
+		}
+		if i%20 == 19 {
+			whole := new(shelf)
+			g, err := convo.Restore(h.Snapshot(), nil)
+			require.NoError(t, err)
+			require.NoError(t, g.Attach(t.Context(), whole, "k"))
+			save(t, g)
+			assert.LessOrEqual(t, read, 4*len(whole.log("k")[0].Data), "after %d messages", i+1)
+		}
+	}
+	assert.Less(t, fulls, 60)
+	checkOpened(t, s, "k", &convo.Options{Limits: convo.Limits{Window: 4000}}, h)
+
+	// What only grows needs one full record.
+	h = open(t, s, "growing", nil)
+	for i := range 400 {
+		mustAppend(t, h, turnsOf(i, strings.Repeat("word and ", 30)))
+		save(t, h)
+	}
+	fulls, size := 0, 0
+	for _, r := range s.log("growing") {
+		if size += len(r.Data); r.Full {
+			fulls++
+		}
+	}
+	assert.LessOrEqual(t, fulls, 2)
+	data, err := json.Marshal(h.Snapshot())
+	require.NoError(t, err)
+	assert.Less(t, size, 2*len(data))
+}
+
+func TestOpen_Versions(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("hello"))
+	save(t, h)
+	s.logs["k"][0].Format = 2
+	s.logs["k"][0].Data = []byte("something else")
+	_, err := convo.Open(t.Context(), s, "k", nil)
+	assert.ErrorIs(t, err, convo.ErrVersion)
+	for _, err := range h.Archive(t.Context()) {
+		assert.ErrorIs(t, err, convo.ErrVersion)
+	}
+}
+
+func TestOpen_OnLoadIsUnsaved(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("hello"), convo.Assistant("", callOf("c1")))
+	save(t, h)
+	for _, onLoad := range []convo.OnLoad{convo.OnLoadClose, convo.OnLoadDrop} {
+		g := open(t, s, "k", &convo.Options{OnLoad: onLoad})
+		assert.NotZero(t, g.Status().Unsaved)
+		assert.Zero(t, g.Status().OpenCalls)
+		assert.Len(t, s.log("k"), 1)
+		save(t, g)
+		checkOpened(t, s, "k", nil, g)
+		s.logs["k"] = s.logs["k"][:1]
+	}
+}
+
+func TestLoad_AndRollback(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", bare())
+	var want []string
+	for i := range 12 {
+		mustAppend(t, h, turnsOf(i, "message "+itoa(i)))
+		if i == 8 {
+			_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "sum"}})
+			require.NoError(t, err)
+		}
+		save(t, h)
+		want = append(want, fmt.Sprint(textsOf(h.Snapshot())))
+	}
+	for i, want := range want {
+		at, err := convo.Load(t.Context(), s, "k", uint64(i+1))
+		require.NoError(t, err)
+		assert.Equal(t, unkeyed(want), unkeyed(fmt.Sprint(textsOf(at))))
+	}
+	_, err := convo.Load(t.Context(), s, "k", 13)
+	assert.ErrorIs(t, err, convo.ErrNotFound)
+
+	early, err := convo.Load(t.Context(), s, "k", 6)
+	require.NoError(t, err)
+	last := mustAppend(t, h, convo.User("unsaved"))
+	require.NoError(t, h.Rollback(early))
+	assert.Equal(t, unkeyed(want[5]), unkeyed(fmt.Sprint(textsOf(h.Snapshot()))))
+	assert.Equal(t, last+1, mustAppend(t, h, convo.User("again")))
+	save(t, h)
+	h = checkOpened(t, s, "k", bare(), h)
+
+	newest, err := convo.Load(t.Context(), s, "k", 0)
+	require.NoError(t, err)
+	require.NoError(t, h.Rollback(newest))
+	late := open(t, s, "k", bare())
+	mustAppend(t, late, convo.Assistant("more"))
+	save(t, late)
+	newer, err := convo.Load(t.Context(), s, "k", 0)
+	require.NoError(t, err)
+	assert.ErrorIs(t, h.Rollback(newer), convo.ErrStale)
+	other := tour(t, nil)
+	assert.ErrorIs(t, other.Rollback(early), convo.ErrStale)
+}
+
+// unkeyed returns a text without the keys of tags.
+func unkeyed(s string) string { return strings.Join(strings.Split(s, "\""), "") }

@@ -1,0 +1,285 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// Append implements [convo.Store].
+func (s *Store) Append(ctx context.Context, r convo.Record) error {
+	err := r.Check()
+	if err == nil {
+		err = s.check(ctx, r.Key)
+	}
+	var w *row
+	if err == nil {
+		w, err = newRow(&r)
+	}
+	switch {
+	case err != nil:
+	case s.dialect == SQLite:
+		err = s.share(ctx, w)
+	default:
+		err = s.append(ctx, w)
+	}
+	return wrapped("append to", r.Key, err)
+}
+
+// A row is a record in the form of the database.
+type row struct {
+	record *convo.Record
+	ckey   []byte
+	seq    int64
+	full   int64
+
+	created, updated  int64
+	title, head, data []byte
+}
+
+func newRow(r *convo.Record) (*row, error) {
+	if r.Seq > math.MaxInt64 {
+		return nil, &convo.ValueError{Name: "Record.Seq", Value: r.Seq, Want: "less than 1 << 63"}
+	}
+	w := &row{record: r, ckey: columnOf(r.Key), seq: int64(r.Seq), title: []byte(r.Title), data: r.Data}
+	if r.Full {
+		w.full = 1
+	}
+	if w.data == nil {
+		w.data = []byte{} // not NULL
+	}
+	var err error
+	if w.created, err = nanoOf(r.Created); err != nil {
+		return nil, err
+	}
+	if w.updated, err = nanoOf(r.Updated); err != nil {
+		return nil, err
+	}
+	h := headJSON{Title: w.title, Created: w.created, Updated: w.updated, Entries: r.Entries, Tokens: r.Tokens}
+	if len(r.Key) > maxColumn {
+		h.Key = []byte(r.Key)
+	}
+	w.head, err = json.Marshal(h)
+	return w, err
+}
+
+// The statements of an Append. The first changes the row of the log, if that is as
+// the record wants it, and the second adds the record.
+const (
+	beginLog = `INSERT INTO convo_logs (ckey, newest, seq, full_seq, created, updated, entries, tokens, title)
+		VALUES ($1, $2, $3, $3, $4, $5, $6, $7, $8) ON CONFLICT (ckey) DO NOTHING`
+	moveLog = `UPDATE convo_logs SET newest = $2, seq = $3, full_seq = CASE WHEN $10 = 1 THEN $3 ELSE full_seq END,
+		created = $4, updated = $5, entries = $6, tokens = $7, title = $8 WHERE ckey = $1 AND newest = $9 AND seq = $3 - 1`
+	addRecord = `INSERT INTO convo_records (ckey, seq, id, prev, is_full, format, upto, head, data)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+
+	// Both in one, for PostgreSQL.
+	beginBoth = `WITH log AS (INSERT INTO convo_logs (ckey, newest, seq, full_seq, created, updated, entries, tokens, title)
+		VALUES ($1, $2::text, $3::bigint, $3::bigint, $4, $5, $6, $7, $8) ON CONFLICT (ckey) DO NOTHING RETURNING ckey)` + addBoth
+	moveBoth = `WITH log AS (UPDATE convo_logs SET newest = $2::text, seq = $3::bigint,
+		full_seq = CASE WHEN $10::bigint = 1 THEN $3::bigint ELSE full_seq END,
+		created = $4, updated = $5, entries = $6, tokens = $7, title = $8
+		WHERE ckey = $1 AND newest = $9::text AND seq = $3::bigint - 1 RETURNING ckey)` + addBoth
+	addBoth = ` INSERT INTO convo_records (ckey, seq, id, prev, is_full, format, upto, head, data)
+		SELECT ckey, $3::bigint, $2::text, $9::text, $10::bigint, $11::bigint, $12::bigint, $13::bytea, $14::bytea FROM log`
+)
+
+// logArgs are the arguments of moveLog. Those of beginLog are the first eight.
+func (w *row) logArgs() []any {
+	r := w.record
+	return []any{w.ckey, r.ID, w.seq, w.created, w.updated, int64(r.Entries), int64(r.Tokens), w.title, r.Prev, w.full}
+}
+
+// append adds a record in one statement, for PostgreSQL.
+func (s *Store) append(ctx context.Context, w *row) error {
+	query := moveBoth
+	if w.record.Prev == "" {
+		query = beginBoth
+	}
+	args := append(w.logArgs(), int64(w.record.Format), int64(w.record.Upto), w.head, w.data)
+	done, err := s.db.ExecContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 1 {
+		return err
+	}
+	return s.judge(ctx, s.db, w)
+}
+
+// judge returns why a record could not be added, or nil if it is there already.
+func (s *Store) judge(ctx context.Context, db interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}, w *row) error {
+	r := w.record
+	var id string
+	var seq uint64
+	err := db.QueryRowContext(ctx, s.query(`SELECT newest, seq FROM convo_logs WHERE ckey = $1`), w.ckey).Scan(&id, &seq)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return &convo.ConflictError{Key: r.Key, Want: r.Seq}
+	case err != nil:
+		return fmt.Errorf("find the newest record: %w", err)
+	case id == r.ID:
+		return nil
+	case id == r.Prev && seq+1 != r.Seq:
+		return &convo.ValueError{Name: "Record.Seq", Value: r.Seq, Want: fmt.Sprintf("%d, one more than that of the record before", seq+1)}
+	}
+	return &convo.ConflictError{Key: r.Key, Have: seq, Want: r.Seq, ID: id}
+}
+
+// A waiter is an Append to SQLite that waits for its transaction.
+type waiter struct {
+	ctx  context.Context
+	row  *row
+	done chan error // of one
+
+	batch *batch // the transaction that has taken it; nil: none yet
+}
+
+// A batch is the Appends that share a transaction.
+type batch struct {
+	list   []*waiter
+	left   int // those that still wait
+	cancel context.CancelFunc
+}
+
+// The most that share a transaction. What more would save is little.
+const (
+	maxBatch = 64
+	maxBytes = 16 << 20 // of Data
+)
+
+// share adds a record in a transaction that it may share with others.
+func (s *Store) share(ctx context.Context, r *row) error {
+	w := &waiter{ctx: ctx, row: r, done: make(chan error, 1)}
+	s.mu.Lock()
+	s.waiting = append(s.waiting, w)
+	if !s.writing {
+		s.writing = true
+		go s.write()
+	}
+	s.mu.Unlock()
+	select {
+	case err := <-w.done:
+		return err
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.batch == nil {
+		s.waiting = slices.DeleteFunc(s.waiting, func(o *waiter) bool { return o == w })
+	} else if w.batch.left--; w.batch.left == 0 {
+		w.batch.cancel()
+	}
+	return context.Cause(ctx)
+}
+
+// write writes batches until nobody waits.
+func (s *Store) write() {
+	for {
+		ctx, b := s.take()
+		if b == nil {
+			return
+		}
+		for i, err := range s.writeBatch(ctx, b.list) {
+			b.list[i].done <- err
+		}
+		b.cancel()
+	}
+}
+
+// take returns the next batch, and a ctx that ends when nobody waits for it any more.
+func (s *Store) take() (context.Context, *batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, size := 0, 0
+	for n < min(len(s.waiting), maxBatch) && (n == 0 || size+len(s.waiting[n].row.data) <= maxBytes) {
+		size += len(s.waiting[n].row.data)
+		n++
+	}
+	if n == 0 {
+		s.writing = false
+		return nil, nil
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.waiting[0].ctx))
+	b := &batch{list: s.waiting[:n:n], left: n, cancel: cancel}
+	s.waiting = slices.Clone(s.waiting[n:])
+	for _, w := range b.list {
+		w.batch = b
+	}
+	return ctx, b
+}
+
+// writeBatch returns the error of each Append. If a statement fails, nobody is to
+// suffer for another, so each gets a transaction of its own.
+func (s *Store) writeBatch(ctx context.Context, list []*waiter) []error {
+	errs := make([]error, len(list))
+	ours, err := s.writeTx(ctx, list, errs)
+	if err == nil {
+		return errs
+	}
+	for i := range list {
+		errs[i] = err
+		if ours && len(list) > 1 {
+			if _, err := s.writeTx(ctx, list[i:i+1], errs[i:i+1]); err != nil {
+				errs[i] = err
+			}
+		}
+	}
+	return errs
+}
+
+// writeTx runs a transaction, and sets what each Append is told when it succeeds. If
+// it does not, ours says that one of the records may be to blame.
+func (s *Store) writeTx(ctx context.Context, list []*waiter, errs []error) (ours bool, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &convo.PanicError{In: "the driver of the database", Value: v}
+		}
+	}()
+	tx, err := s.begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = tx.Rollback() }()
+	wrote := false
+	for i, w := range list {
+		added, err := s.put(ctx, tx, w.row)
+		if err != nil {
+			return true, err
+		}
+		wrote = wrote || added
+		if errs[i] = nil; !added {
+			errs[i] = s.judge(ctx, tx, w.row)
+		}
+	}
+	if !wrote {
+		return false, nil
+	}
+	return false, tx.Commit()
+}
+
+// put adds one record in a transaction, unless it does not follow the newest one.
+func (s *Store) put(ctx context.Context, tx *sql.Tx, w *row) (added bool, err error) {
+	query, args := moveLog, w.logArgs()
+	if w.record.Prev == "" {
+		query, args = beginLog, args[:8]
+	}
+	done, err := tx.ExecContext(ctx, s.query(query), args...)
+	if err != nil {
+		return false, err
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return false, err
+	}
+	r := w.record
+	_, err = tx.ExecContext(ctx, s.query(addRecord), w.ckey, w.seq, r.ID, r.Prev, w.full, int64(r.Format), int64(r.Upto), w.head, w.data)
+	return err == nil, err
+}

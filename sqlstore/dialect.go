@@ -1,0 +1,207 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// A Dialect is a kind of database.
+type Dialect int
+
+const (
+	SQLite     Dialect = iota + 1 // 3.24 or newer
+	PostgreSQL                    // 12 or newer
+)
+
+// String returns "SQLite" or "PostgreSQL".
+func (d Dialect) String() string {
+	switch d {
+	case SQLite:
+		return "SQLite"
+	case PostgreSQL:
+		return "PostgreSQL"
+	}
+	return fmt.Sprintf("Dialect(%d)", int(d))
+}
+
+// migrations are the statements that bring the tables from each version to the next.
+// Those of a release never change; a later release adds some, which only add to the
+// tables. The words in capitals with a $ stand for types.
+var migrations = [][]string{
+	{
+		`CREATE TABLE convo_schema (version BIGINT NOT NULL)`,
+		`CREATE TABLE convo_logs (ckey $BYTES NOT NULL PRIMARY KEY, newest TEXT NOT NULL, seq $INT NOT NULL, full_seq $INT NOT NULL, created $INT NOT NULL, updated $INT NOT NULL, entries $INT NOT NULL, tokens $INT NOT NULL, title $BYTES NOT NULL)`,
+		`CREATE INDEX convo_logs_updated ON convo_logs (updated DESC, ckey)`,
+		`CREATE TABLE convo_records (ckey $BYTES NOT NULL, seq $INT NOT NULL, id TEXT NOT NULL, prev TEXT NOT NULL, is_full $INT NOT NULL, format $INT NOT NULL, upto $INT NOT NULL, head $BYTES NOT NULL, data $BYTES NOT NULL, PRIMARY KEY (ckey, seq))`,
+		`INSERT INTO convo_schema (version) VALUES (1)`,
+	},
+}
+
+// Schema returns the statements that make the tables, to be run in order in one
+// transaction. For an unknown Dialect it returns nil.
+func Schema(d Dialect) []string { return d.statements(0) }
+
+// statements returns those that bring tables of a version up to date.
+func (d Dialect) statements(from int) (all []string) {
+	types := map[Dialect]*strings.Replacer{
+		SQLite:     strings.NewReplacer("$BYTES", "BLOB", "$INT", "INTEGER", "BIGINT", "INTEGER"),
+		PostgreSQL: strings.NewReplacer("$BYTES", "BYTEA", "$INT", "BIGINT"),
+	}[d]
+	if types == nil {
+		return nil
+	}
+	for _, s := range slices.Concat(migrations[from:]...) {
+		all = append(all, types.Replace(s))
+	}
+	return all
+}
+
+// SQLiteDSN returns the data source name of a SQLite file with the settings that a
+// [Store] needs: a write-ahead log, synchronous=FULL, transactions that take the lock
+// of writers when they begin, and 10 seconds of waiting for it. The drivers
+// modernc.org/sqlite and github.com/mattn/go-sqlite3 understand it.
+func SQLiteDSN(path string) string {
+	path = filepath.ToSlash(path)
+	if filepath.VolumeName(path) != "" {
+		path = "/" + path
+	}
+	name := url.URL{Scheme: "file", Opaque: strings.ReplaceAll(url.PathEscape(path), "%2F", "/")}
+	return name.String() + "?_busy_timeout=10000&_journal_mode=WAL&_synchronous=FULL&_txlock=immediate"
+}
+
+// New returns a [Store] in a database, whose tables it makes if they are not there.
+// The pool stays the caller's, to set up and to close. New returns a
+// [*convo.ValueError] for settings with which a record could be lost, and an error
+// that matches [convo.ErrVersion] if a later release has changed the tables.
+func New(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
+	switch {
+	case db == nil:
+		return nil, &convo.ValueError{Name: "db", Value: nil, Want: "a *sql.DB, from sql.Open"}
+	case d != SQLite && d != PostgreSQL:
+		return nil, &convo.ValueError{Name: "Dialect", Value: d, Want: "SQLite or PostgreSQL"}
+	}
+	begin := time.Now()
+	err := d.open(ctx, db)
+	for d == SQLite && isBusy(err) && time.Since(begin) < busyTimeout && ctx.Err() == nil {
+		time.Sleep(5 * time.Millisecond)
+		err = d.open(ctx, db)
+	}
+	if err != nil {
+		return nil, wrapped("open the tables", "", err)
+	}
+	return &Store{db: db, dialect: d}, nil
+}
+
+// busyTimeout is how long New waits for the lock of a SQLite file.
+const busyTimeout = 10 * time.Second
+
+// isBusy reports whether another connection has locked a SQLite file. While one
+// changes the journal mode of a new file, SQLite says so to others at once, whatever
+// their timeout is.
+func isBusy(err error) bool { return err != nil && strings.Contains(err.Error(), "database is locked") }
+
+// open checks the settings and makes the tables.
+func (d Dialect) open(ctx context.Context, db *sql.DB) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := d.checkSettings(ctx, conn); err != nil {
+		return err
+	}
+	return d.migrate(ctx, conn)
+}
+
+// checkSettings returns an error for settings with which a record could be lost.
+func (d Dialect) checkSettings(ctx context.Context, conn *sql.Conn) error {
+	setting := func(query, name, want string, bad ...string) error {
+		var value string
+		if err := conn.QueryRowContext(ctx, query).Scan(&value); err != nil {
+			return err
+		}
+		if slices.Contains(bad, value) {
+			return &convo.ValueError{Name: name, Value: value, Want: want}
+		}
+		return nil
+	}
+	if d == PostgreSQL {
+		if err := setting(`SELECT current_setting('fsync')`, "fsync of PostgreSQL", "on", "off"); err != nil {
+			return err
+		}
+		return setting(`SELECT current_setting('synchronous_commit')`, "synchronous_commit of PostgreSQL", "on, or anything but off", "off")
+	}
+	if err := setting(`PRAGMA journal_mode`, "journal_mode of SQLite", "wal; open the file by SQLiteDSN", "delete", "truncate", "persist", "memory", "off"); err != nil {
+		return err
+	}
+	return setting(`PRAGMA synchronous`, "synchronous of SQLite", "2 (FULL) or 3 (EXTRA); open the file by SQLiteDSN", "0", "1")
+}
+
+// A versionError says that a later release has changed the tables.
+type versionError struct{ have, known int }
+
+func (e *versionError) Error() string {
+	return fmt.Sprintf("convo: the tables have version %d, and this release of sqlstore knows up to %d; use a later one", e.have, e.known)
+}
+
+// Is reports whether target is [convo.ErrVersion].
+func (e *versionError) Is(target error) bool { return target == convo.ErrVersion }
+
+// migrate makes the tables, or brings them up to date. Tables that are up to date are
+// only read.
+func (d Dialect) migrate(ctx context.Context, conn *sql.Conn) (err error) {
+	if version, err := d.version(ctx, conn); err != nil || version == len(migrations) {
+		return err
+	}
+	begin, lock := "BEGIN IMMEDIATE", "SELECT 1"
+	if d == PostgreSQL {
+		begin, lock = "BEGIN ISOLATION LEVEL READ COMMITTED", "SELECT pg_advisory_xact_lock(7165064744774463853)"
+	}
+	if _, err := conn.ExecContext(ctx, begin); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		}
+	}()
+	if _, err := conn.ExecContext(ctx, lock); err != nil {
+		return err
+	}
+	version, err := d.version(ctx, conn) // others may have been faster
+	if err != nil {
+		return err
+	}
+	for _, s := range d.statements(version) {
+		if _, err := conn.ExecContext(ctx, s); err != nil {
+			return err
+		}
+	}
+	_, err = conn.ExecContext(ctx, "COMMIT")
+	return err
+}
+
+// version returns the version of the tables, 0 if there are none.
+func (d Dialect) version(ctx context.Context, conn *sql.Conn) (version int, err error) {
+	query := `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'convo_schema'`
+	if d == PostgreSQL {
+		// Not to_regclass: that may answer by what it knew before the lock was held.
+		query = `SELECT count(*) FROM pg_catalog.pg_class WHERE relname = 'convo_schema' AND pg_catalog.pg_table_is_visible(oid)`
+	}
+	if err := conn.QueryRowContext(ctx, query).Scan(&version); err != nil || version == 0 {
+		return 0, err
+	}
+	err = conn.QueryRowContext(ctx, `SELECT max(version) FROM convo_schema`).Scan(&version)
+	if err == nil && version > len(migrations) {
+		err = &versionError{version, len(migrations)}
+	}
+	return version, err
+}

@@ -1,0 +1,117 @@
+package sqlstore_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/sqlstore"
+)
+
+// recordAfter returns a record that follows prev.
+func recordAfter(key string, prev *convo.Record, data string) convo.Record {
+	now := time.Now()
+	r := convo.Record{Head: convo.Head{Key: key, Seq: 1, Created: now, Updated: now}, ID: strings.ToLower(rand.Text()), Full: true, Format: 1, Data: []byte(data)}
+	if prev != nil {
+		r.Seq, r.Prev, r.Full, r.Created = prev.Seq+1, prev.ID, prev.Seq%7 == 0, prev.Created
+	}
+	return r
+}
+
+func appendTo(t *testing.T, s convo.Store, key string, prev *convo.Record) *convo.Record {
+	t.Helper()
+	r := recordAfter(key, prev, "x")
+	require.NoError(t, s.Append(t.Context(), r))
+	return &r
+}
+
+// readLog returns all records of a key.
+func readLog(ctx context.Context, s convo.Store, key string) (log []convo.Record, err error) {
+	for r, err := range s.Records(ctx, key, 1) {
+		if err != nil {
+			return nil, err
+		}
+		log = append(log, r)
+	}
+	return log, nil
+}
+
+// writeAll appends so many records, as a History does: after an error it looks
+// whether the record is there, and tries the same again while it still may be. It
+// returns the IDs of what Append has acknowledged.
+func writeAll(ctx context.Context, s convo.Store, key string, writer, each int, written *atomic.Int64) (acked []string) {
+	for i := range each {
+		var r convo.Record
+		for done := false; !done && ctx.Err() == nil; {
+			log, err := readLog(ctx, s, key)
+			if err != nil {
+				time.Sleep(5 * time.Millisecond)
+				continue
+			}
+			var newest *convo.Record
+			if len(log) > 0 {
+				newest = &log[len(log)-1]
+			}
+			switch {
+			case r.ID != "" && slices.ContainsFunc(log, func(l convo.Record) bool { return l.ID == r.ID }):
+				done = true
+				continue
+			case r.ID != "" && newest == nil && r.Prev == "", r.ID != "" && newest != nil && newest.ID == r.Prev:
+				// it may still come to be there: no other record in its place
+			default:
+				r = recordAfter(key, newest, fmt.Sprintf("%d/%d", writer, i))
+			}
+			if err = s.Append(ctx, r); err == nil {
+				acked = append(acked, r.ID)
+				done = true
+			} else if errors.As(err, new(*convo.ValueError)) {
+				panic(err)
+			}
+		}
+		written.Add(1)
+	}
+	return acked
+}
+
+// checkWritten checks that each record of each writer is there once and in order.
+// Writer w writes to the key w%4.
+func checkWritten(t *testing.T, s convo.Store, acked [][]string, each int) {
+	t.Helper()
+	for key := range 4 {
+		log, err := readLog(t.Context(), s, fmt.Sprintf("key %d", key))
+		require.NoError(t, err)
+		ids := map[string]bool{}
+		next := map[int]int{}
+		for i, r := range log {
+			if i > 0 {
+				require.Equal(t, log[i-1].ID, r.Prev)
+				require.Equal(t, log[i-1].Seq+1, r.Seq)
+			}
+			var w, n int
+			_, err := fmt.Fscanf(bytes.NewReader(r.Data), "%d/%d", &w, &n)
+			require.NoError(t, err)
+			require.Equal(t, next[w], n, "writer %d: a record is there twice, or out of order", w)
+			next[w]++
+			ids[r.ID] = true
+		}
+		for w := key; w < len(acked); w += 4 {
+			require.Equal(t, each, next[w], "writer %d", w)
+			for _, id := range acked[w] {
+				require.True(t, ids[id], "an acknowledged record of writer %d is lost", w)
+			}
+		}
+		require.Len(t, log, each*len(acked)/4)
+	}
+}
+
+var _ convo.Store = (*sqlstore.Store)(nil)

@@ -1,0 +1,140 @@
+package convo
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+)
+
+// A Store keeps conversations: for each key a log of records, to which records are
+// only ever added. [FileStore] and [MemStore] are Stores, and the module sqlstore
+// has one for SQL databases.
+//
+// Methods may be called from many goroutines and processes at once. A [History]
+// calls them without holding a lock, and makes one call of Append at a time.
+// convotest.TestStore checks a Store.
+type Store interface {
+	// Append adds r behind the record with the ID r.Prev, in one step. When it
+	// returns nil, r survives a power cut. With an empty Prev, r begins the log
+	// of a key that has none; then r is Full, and its Seq may be any from 1 on.
+	//
+	// If r.ID is the ID of the newest record already, Append returns nil. If the
+	// newest record is neither r nor r.Prev, or if there is none and r.Prev is not
+	// empty, it returns a [*ConflictError] and writes nothing. If r.Check fails, or
+	// r.Seq is not one more than that of the record r.Prev, it returns a
+	// [*ValueError] and writes nothing. After any other error the log may hold r,
+	// whole, now or later, or not.
+	Append(ctx context.Context, r Record) error
+
+	// Records yields the records of a key in order, one in memory at a time:
+	// those with a Seq of at least from, or, if from is 0, the newest full
+	// record and those behind it. A key without a log yields nothing, which is
+	// no error. After an error nothing more is yielded.
+	Records(ctx context.Context, key string, from uint64) iter.Seq2[Record, error]
+
+	// List yields the head of the newest record of each key that begins with
+	// prefix, the most recently updated first. It reads on while the caller
+	// ranges over it.
+	List(ctx context.Context, prefix string) iter.Seq2[Head, error]
+
+	// Delete removes the log of a key. It is no error if there is none.
+	Delete(ctx context.Context, key string) error
+}
+
+// A Pruner is a [Store] that can remove old records.
+type Pruner interface {
+	// Prune removes the records of a key whose Seq is less than before, which
+	// is that of a full record, in one step. If there is no full record with that
+	// Seq, it returns a [*ValueError] and removes nothing.
+	Prune(ctx context.Context, key string, before uint64) error
+}
+
+// A Record is one entry in the log of a conversation: what has changed since the
+// record before it, or, if it is Full, everything. It never changes once it is
+// stored. A [Store] reads all fields but Data.
+type Record struct {
+	Head
+	ID     string // random: 26 lower-case letters and digits
+	Prev   string // ID of the record before; empty: this is the first one
+	Full   bool   // rests on no record before it
+	Format int    // of Data
+	Upto   ID     // the last ID that the History has given
+	Data   []byte // the caller's and the Store's must not be changed by the other
+}
+
+// A Head is what a list of conversations shows of one of them.
+type Head struct {
+	Key     string    // any string of 1 to 4,096 bytes
+	Title   string    // see History.SetMeta; a Store keeps at least the first 128 bytes
+	Seq     uint64    // one more than that of the record before
+	Created time.Time // when the first record was made
+	Updated time.Time // when this record was made
+	Entries int       // of the view
+	Tokens  int       // the estimate of the next request
+}
+
+// What a Store accepts.
+const (
+	maxKey    = 4096
+	maxRecord = 256 << 20
+	recordID  = 26 // length of Record.ID
+)
+
+// Check returns a [*ValueError] for a record that no [Store] may accept: its key,
+// its ID, Prev, Seq, Title or the length of its Data is out of range, or it begins
+// a log and is not Full. A Store calls it first in Append.
+func (r *Record) Check() error {
+	if err := CheckKey(r.Key); err != nil {
+		return err
+	}
+	switch {
+	case !isRecordID(r.ID):
+		return &ValueError{Name: "Record.ID", Value: r.ID, Want: fmt.Sprintf("%d letters and digits", recordID)}
+	case r.Prev != "" && !isRecordID(r.Prev) || r.Prev == r.ID:
+		return &ValueError{Name: "Record.Prev", Value: r.Prev, Want: "empty, or the ID of another record"}
+	case r.Seq == 0:
+		return &ValueError{Name: "Record.Seq", Value: r.Seq, Want: "at least 1"}
+	case r.Prev == "" && !r.Full:
+		return &ValueError{Name: "Record.Full", Value: r.Full, Want: "true in the first record of a log"}
+	case len(r.Title) > maxTitle:
+		return &ValueError{Name: "Record.Title", Value: fmt.Sprintf("%d bytes long", len(r.Title)), Want: fmt.Sprintf("at most %d bytes", maxTitle)}
+	case len(r.Data) > maxRecord:
+		return &ValueError{Name: "Record.Data", Value: fmt.Sprintf("%d bytes long", len(r.Data)), Want: fmt.Sprintf("at most %d bytes", maxRecord)}
+	}
+	return nil
+}
+
+// CheckKey returns a [*ValueError] for a key that is empty or too long.
+func CheckKey(key string) error {
+	if key == "" || len(key) > maxKey {
+		return &ValueError{Name: "key", Value: fmt.Sprintf("%d bytes long", len(key)), Want: fmt.Sprintf("1 to %d bytes", maxKey)}
+	}
+	return nil
+}
+
+// isRecordID reports whether s can be the ID of a record.
+func isRecordID(s string) bool {
+	return len(s) == recordID && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""
+}
+
+// String returns the number, the kind, the length and the key of r.
+func (r Record) String() string {
+	kind := "patch"
+	if r.Full {
+		kind = "full"
+	}
+	return fmt.Sprintf("record %d of %q (%s, %s bytes)", r.Seq, abbreviate(r.Key), kind, grouped(len(r.Data)))
+}
+
+// GoString returns what String returns.
+func (r Record) GoString() string { return r.String() }
+
+// String returns the key, the title and the sizes of the conversation.
+func (h Head) String() string {
+	return fmt.Sprintf("%q %q: record %d, %s, %s tokens", abbreviate(h.Key), abbreviate(h.Title), h.Seq, counted(h.Entries, "entry", "entries"), grouped(h.Tokens))
+}
+
+// GoString returns what String returns.
+func (h Head) GoString() string { return h.String() }
