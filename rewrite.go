@@ -155,23 +155,27 @@ func (e *entry) withParts(parts []Part) (Message, error) {
 // cloned returns a copy of m whose texts share no memory with others, such as the
 // text that they were cut out of.
 func (m *Message) cloned() Message {
-	own := *m
-	own.Parts = make([]Part, len(m.Parts))
-	for i, p := range m.Parts {
-		switch q := p.(type) {
-		case Text:
-			p = Text(strings.Clone(string(q)))
-		case Reasoning:
-			q.Text = strings.Clone(q.Text)
-			p = q
-		case ToolResult:
-			in := Message{Parts: q.Parts}
-			q.Parts = in.cloned().Parts
-			p = q
+	own := m.clone()
+	cloneTexts(own.Parts)
+	for _, p := range own.Parts {
+		if r, ok := p.(ToolResult); ok {
+			cloneTexts(r.Parts)
 		}
-		own.Parts[i] = p
 	}
 	return own
+}
+
+// cloneTexts puts copies in the place of the texts in parts.
+func cloneTexts(parts []Part) {
+	for i, p := range parts {
+		switch q := p.(type) {
+		case Text:
+			parts[i] = Text(strings.Clone(string(q)))
+		case Reasoning:
+			q.Text = strings.Clone(q.Text)
+			parts[i] = q
+		}
+	}
 }
 
 // keepCalls puts the calls that an entry has in the place of those in m, which must

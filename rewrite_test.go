@@ -599,3 +599,24 @@ func TestRewrite_FloorMeanwhile(t *testing.T) {
 	assert.Equal(t, []convo.Outcome{convo.OutcomeStale, convo.OutcomeDeclined}, outcomes)
 	assert.Equal(t, "there", find(t, h, 6).Message.Text())
 }
+
+// An entry is the same after it was saved and opened, also where an empty result
+// stands beside one that was forgotten.
+func TestRewrite_ForgetBesideAnEmptyResult(t *testing.T) {
+	ctx := t.Context()
+	var store convo.MemStore
+	h := historyOf(t, bare())
+	require.NoError(t, h.Attach(ctx, &store, "k"))
+	c, d := callOf("c"), callOf("d")
+	both := convo.Result(c, "secret")
+	both.Parts = append(both.Parts, convo.Result(d, "").Parts...)
+	mustAppend(t, h, convo.User("q"), convo.Assistant("", c, d), both, convo.Assistant("a"))
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 100}))
+	both.Parts[0] = convo.ToolResult{Parts: []convo.Part{convo.Text("gone")}}
+	apply(t, h, forgetting(3, both.Parts...))
+	require.NoError(t, h.Save(ctx))
+	opened, err := convo.Open(ctx, &store, "k", bare())
+	require.NoError(t, err)
+	assert.Equal(t, find(t, opened, 3), find(t, h, 3))
+	assert.Equal(t, opened.Tokens(), h.Tokens())
+}

@@ -61,7 +61,7 @@ func ExampleSealed() {
 		fmt.Printf("%s %s\n", r.Title, r.Data)
 	}
 	for r := range inner.Records(ctx, "42", 0) {
-		fmt.Println(r.Key, strings.Contains(r.Title, "Rome"), bytes.Contains(r.Data, []byte("n")), len(r.Data))
+		fmt.Println(r.Key, strings.Contains(r.Title, "Rome"), bytes.Contains(r.Data, []byte(`{"n":1}`)), len(r.Data))
 	}
 	// Output:
 	// Rome {"n":1}
