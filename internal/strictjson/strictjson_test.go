@@ -33,7 +33,8 @@ func TestAppendString(t *testing.T) {
 	assert.Equal(t, `"<&> 今\n\u0001\"\\/"`, string(AppendString(nil, "<&> 今\n\x01\"\\/")))
 }
 
-// plain finds the first byte that ends it, whatever stands before and behind.
+// plain and appendPlain find the first byte that ends them, whatever stands before and
+// behind, and plain does not take other bytes for ASCII.
 func TestPlain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	alphabet := []byte{0, 1, 0x1f, ' ', '!', '"', '#', '[', '\\', ']', 0x7f, 0x80, 0xa2, 0xdc, 0xff, 'a', 'b', 'c'}
@@ -45,13 +46,22 @@ func TestPlain(t *testing.T) {
 				s[i] = 'a'
 			}
 		}
-		want := 0
+		want, other := 0, false
 		for want < len(s) && s[want] >= ' ' && s[want] != '"' && s[want] != '\\' {
+			other = other || s[want] >= 0x80
 			want++
 		}
-		require.Equal(t, want, plain(s), "%q", s)
-		require.Equal(t, want, plain(string(s)), "%q", s)
+		n, ascii := plain(s)
+		require.Equal(t, want, n, "%q", s)
+		require.False(t, ascii && other, "%q", s)
+		n, ascii = plain(string(s))
+		require.Equal(t, want, n, "%q", s)
+		require.False(t, ascii && other, "%q", s)
+		require.Equal(t, "-"+string(s[:want]), string(appendPlain([]byte("-"), s)))
+		require.Equal(t, "-"+string(s[:want]), string(appendPlain([]byte("-"), string(s))))
 	}
+	_, ascii := plain(strings.Repeat("only ASCII ", 3))
+	assert.True(t, ascii)
 }
 
 // Members that are zero are left out, and commas stand between the others.
