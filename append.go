@@ -559,19 +559,27 @@ func checkPart(p Part, role Role) (_ Part, reason string) {
 		if role != RoleAssistant {
 			return nil, "reasoning belongs in an assistant message"
 		}
+		was := q
 		q.ID, q.Text = text.Valid(q.ID), text.Valid(q.Text)
 		q.Signature, q.Encrypted = text.Valid(q.Signature), text.Valid(q.Encrypted)
+		if q == was {
+			return p, ""
+		}
 		return q, ""
 	case ToolCall:
 		if role != RoleAssistant {
 			return nil, "a tool call belongs in an assistant message"
 		}
+		was := q
 		q.ID, q.Name, q.Arguments = text.Valid(q.ID), text.Valid(q.Name), text.Valid(q.Arguments)
 		if q.Name == "" {
 			return nil, "tool call without a name"
 		}
 		if q.ID == "" {
 			q.ID, q.Minted = NewCallID(), true
+		}
+		if q == was {
+			return p, ""
 		}
 		return q, ""
 	case ToolResult:

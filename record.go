@@ -673,7 +673,7 @@ func (r *recordJSON) repin(pin, unpin []ID) error {
 }
 
 // picture returns what the records hold together. If count is not set, the entries
-// have no tokens. An error is a *SnapshotError.
+// have neither tokens nor calls. An error is a *SnapshotError.
 func (r *reading) picture(count bool) (*picture, error) {
 	in := &r.state
 	as := snapshotJSON{

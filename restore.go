@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 	"slices"
@@ -92,7 +93,7 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 
 // load fills an empty History. No lock is needed, since nobody else has h yet.
 func (h *History) load(s *Snapshot) error {
-	l, err := h.fill(s)
+	l, err := h.fill(s, false)
 	if err != nil {
 		return err
 	}
@@ -101,8 +102,9 @@ func (h *History) load(s *Snapshot) error {
 }
 
 // fill puts what s holds into an empty History, but for what usage reports have
-// taught.
-func (h *History) fill(s *Snapshot) (l *loader, err error) {
+// taught. If own is set, nobody else has s or uses it afterwards: then its entries
+// are taken and not copied, unless they may have to be repaired.
+func (h *History) fill(s *Snapshot, own bool) (l *loader, err error) {
 	defer catch(&err, "Options.Tokenizer")
 	h.last, h.touched, h.appended, h.meta = s.last, s.touched, s.appended, s.meta
 	if s.summary != nil {
@@ -110,7 +112,7 @@ func (h *History) fill(s *Snapshot) (l *loader, err error) {
 		h.summary.sum.Tokens = clampInt(h.summary.raw)
 	}
 
-	l = &loader{h: h, from: s}
+	l = &loader{h: h, from: s, own: own && h.opts.Repair == nil}
 	if !h.share(s) {
 		if err := l.place(); err != nil {
 			return nil, err
@@ -231,10 +233,11 @@ func (s *state) direct(prev, id ID) bool {
 }
 
 // A loader checks the entries of a snapshot one after the other, repairs them if
-// Options.Repair is set, and collects copies for a new History.
+// Options.Repair is set, and collects them, or copies, for a new History.
 type loader struct {
 	h    *History
 	from *Snapshot
+	own  bool // the entries of from are taken and not copied; nothing is repaired
 
 	sys, list []*entry
 	originals []*original
@@ -261,9 +264,12 @@ func (l *loader) indexOf(i int) int {
 	return l.index[l.from.at(i).id]
 }
 
-// entry checks the i-th entry of the snapshot and adds a copy.
+// entry checks the i-th entry of the snapshot and adds it, or a copy.
 func (l *loader) entry(i int, old *entry) error {
-	e := &entry{id: old.id, at: old.at, turn: old.turn, missing: old.missing}
+	e := old
+	if !l.own {
+		e = &entry{id: old.id, at: old.at, turn: old.turn, missing: old.missing}
+	}
 	if err := l.check(i, old, e); err != nil || e.msg.Role == RoleNone {
 		return err
 	}
@@ -305,7 +311,8 @@ func (l *loader) entry(i int, old *entry) error {
 	return l.add(i, old, e)
 }
 
-// check sets e.msg to a checked copy of the message of old, repaired if need be.
+// check sets e.msg to a checked copy of the message of old, repaired if need be. e may
+// be old.
 // The role of e.msg is RoleNone if the whole message was dropped.
 func (l *loader) check(i int, old, e *entry) error {
 	if old.msg.Role != RoleTool {
@@ -376,7 +383,7 @@ func (l *loader) moveToFront(i int, old, e *entry) error {
 
 // results adds a tool message. Results that answer no open call are dropped.
 func (l *loader) results(i int, old, e *entry) error {
-	var matched []Part
+	matched := e.msg.Parts[:0]
 	for _, p := range e.msg.Parts {
 		r := p.(ToolResult)
 		k, err := l.calls.find(r.CallID, r.Name)
@@ -395,17 +402,16 @@ func (l *loader) results(i int, old, e *entry) error {
 			continue
 		}
 		l.calls.answer(k)
-		if r.CallID == "" {
-			r.CallID = l.calls.list[k].id
+		r.CallID, r.Name = cmp.Or(r.CallID, l.calls.list[k].id), cmp.Or(r.Name, l.calls.list[k].name)
+		if was := p.(ToolResult); r.CallID != was.CallID || r.Name != was.Name {
+			p = r
 		}
-		if r.Name == "" {
-			r.Name = l.calls.list[k].name
-		}
-		matched = append(matched, r)
+		matched = append(matched, p)
 	}
 	if len(matched) == 0 {
 		return nil
 	}
+	clear(e.msg.Parts[len(matched):])
 	e.msg.Parts = matched
 	return l.add(i, old, e)
 }
@@ -585,7 +591,7 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.fill(at); err != nil {
+	if _, err := t.fill(at, false); err != nil {
 		return err
 	}
 	h.mu.Lock()

@@ -198,7 +198,7 @@ func (r *reading) open(opts *Options) (*loader, *picture, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := h.fill(p.Snapshot)
+	l, err := h.fill(p.Snapshot, true)
 	if err == nil && l.mended { // then p says what is stored
 		p, err = r.picture(true)
 	}
