@@ -93,41 +93,40 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 
 // load fills an empty History. No lock is needed, since nobody else has h yet.
 func (h *History) load(s *Snapshot) error {
-	l, err := h.fill(s, false)
-	if err != nil {
+	l := &loader{h: h, from: s}
+	if err := l.fill(); err != nil {
 		return err
 	}
 	h.adoptCalibrationLocked(l.from)
 	return l.settle()
 }
 
-// fill puts what s holds into an empty History, but for what usage reports have
-// taught. If own is set, nobody else has s or uses it afterwards: then its entries
-// are taken and not copied, unless they may have to be repaired.
-func (h *History) fill(s *Snapshot, own bool) (l *loader, err error) {
+// fill puts what the snapshot holds into an empty History, but for what usage reports
+// have taught.
+func (l *loader) fill() (err error) {
 	defer catch(&err, "Options.Tokenizer")
+	h, s := l.h, l.from
 	h.last, h.touched, h.appended, h.meta = s.last, s.touched, s.appended, s.meta
 	if s.summary != nil {
 		h.summary = &placedSummary{sum: s.summary.sum, raw: h.ident.summaryTokens(s.summary.sum.Text)}
 		h.summary.sum.Tokens = clampInt(h.summary.raw)
 	}
 
-	l = &loader{h: h, from: s, own: own && h.opts.Repair == nil}
 	if !h.share(s) {
 		if err := l.place(); err != nil {
-			return nil, err
+			return err
 		}
 		s = l.from
 		for i := range s.len() {
 			if err := l.entry(l.indexOf(i), s.at(i)); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		h.pins = l.pins
 		h.state.load(l.sys, l.list, l.originals, s.turn)
 	}
 	h.calls = callsOf(h.list)
-	return l, l.queue()
+	return l.queue()
 }
 
 // isUnfinished reports whether Options.OnLoad has something to do.
@@ -237,7 +236,9 @@ func (s *state) direct(prev, id ID) bool {
 type loader struct {
 	h    *History
 	from *Snapshot
-	own  bool // the entries of from are taken and not copied; nothing is repaired
+	own  bool // nobody else has from, and nothing is repaired: its entries are taken and not copied
+
+	counted bool // with own, the tokens of entries that have any need not be counted
 
 	sys, list []*entry
 	originals []*original
@@ -463,7 +464,9 @@ func (l *loader) add(i int, old, e *entry) error {
 	if n := len(l.list); n > 0 && l.list[n-1].turn == e.turn {
 		e.tools = e.tools || l.list[n-1].tools
 	}
-	e.tokens = l.h.ident.entry(e, &e.msg)
+	if !l.counted || e.tokens == 0 {
+		e.tokens = l.h.ident.entry(e, &e.msg)
+	}
 	l.prev, l.prevID = e.msg.Role, old.id
 	if e.msg.Role == RoleSystem {
 		l.sys = append(l.sys, e)
@@ -591,7 +594,7 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.fill(at, false); err != nil {
+	if err := (&loader{h: t, from: at}).fill(); err != nil {
 		return err
 	}
 	h.mu.Lock()

@@ -198,7 +198,9 @@ func (r *reading) open(opts *Options) (*loader, *picture, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := h.fill(p.Snapshot, true)
+	l := &loader{h: h, from: p.Snapshot, own: h.opts.Repair == nil}
+	l.counted = l.own && r.state.counter != "" && r.state.counter == h.ident.name()
+	err = l.fill()
 	if err == nil && l.mended { // then p says what is stored
 		p, err = r.picture(true)
 	}

@@ -30,7 +30,7 @@ type snapshotJSON struct {
 	pins            []ID
 	system, entries []*entry
 	queue           []queued
-	uncounted       bool // state leaves the tokens of entries 0 and their calls nil, for a reader that counts itself
+	uncounted       bool // state leaves tokens and calls of entries alone, for a reader that counts itself
 }
 
 // MarshalJSON encodes s in the form that the package documentation describes:

@@ -239,7 +239,7 @@ var mutants = []mutant{
 	{name: "reasoning that goes on being sent in the next turn", file: "append.go", text: "tools = tools && turn == exchangeTurn || a.calls != nil", with: "tools = tools || a.calls != nil"},
 	{name: "reasoning before the first call that counts", file: "append.go", text: "a.tokens = a.least; tools {", with: "a.tokens = a.least; true {"},
 	{name: "reasoning that counts when its entry is rewritten", file: "rewrite.go", text: "	to.tokens = id.entry(to, &to.msg)\n", with: "	to.tokens = id.message(&to.msg)\n"},
-	{name: "reasoning that counts after a load", file: "restore.go", text: "	e.tokens = l.h.ident.entry(e, &e.msg)\n", with: "	e.tokens = l.h.ident.message(&e.msg)\n", test: "TestTokens_ReasoningThatIsNotSent"},
+	{name: "reasoning that counts after a load", file: "restore.go", text: "		e.tokens = l.h.ident.entry(e, &e.msg)\n", with: "		e.tokens = l.h.ident.message(&e.msg)\n", test: "TestTokens_ReasoningThatIsNotSent"},
 	{name: "reasoning in a breakdown that is not sent", file: "breakdown.go", text: "				parts.Reasoning = 0 // it is not sent\n", with: "", test: "TestTokens_ReasoningThatIsNotSent"},
 	{name: "a tool that a later message of its turn does not know after a load", file: "restore.go", text: "		e.tools = e.tools || l.list[n-1].tools\n", with: "", test: "TestTokens_ReasoningOfAnImport"},
 	{name: "a breakdown that does not add up", file: "breakdown.go", text: "		shared = share\n", with: "		shared = share + 1\n", test: "TestBreakdown"},
