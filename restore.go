@@ -244,7 +244,8 @@ type loader struct {
 	originals []*original
 	pins      []ID
 
-	calls   *calls              // of the newest exchange
+	calls   *calls              // of the newest exchange; nil or room
+	room    calls               // memory for them
 	prev    Role                // of the entry added last
 	prevID  ID                  // of the entry added last, in the snapshot
 	moving  bool                // entries get new IDs from here on
@@ -320,7 +321,12 @@ func (l *loader) check(i int, old, e *entry) error {
 		l.renamed = nil // this is another exchange
 	}
 	var err error
-	if e.msg, err = old.msg.checked(&e.inline); err == nil && e.msg.isEmpty() && !l.h.opts.Roles.KeepEmpty {
+	if l.own {
+		err = e.msg.check(true)
+	} else {
+		e.msg, err = old.msg.checked(&e.inline)
+	}
+	if err == nil && e.msg.isEmpty() && !l.h.opts.Roles.KeepEmpty {
 		err = &MessageError{Role: old.msg.Role, Part: -1, Reason: "empty message; RolePolicy.KeepEmpty allows it"}
 	}
 	if err == nil {
@@ -344,7 +350,7 @@ func (l *loader) repaired(m Message) Message {
 	m.Parts = nil
 	seen := make(map[string]bool)
 	for _, p := range parts {
-		own, reason := checkPart(p, m.Role)
+		own, reason := checkPart(p, m.Role, false)
 		if reason != "" {
 			continue
 		}
@@ -458,7 +464,7 @@ func (l *loader) add(i int, old, e *entry) error {
 	case e.msg.Role == RoleSystem:
 		e.turn = 0
 	case e.calls != nil:
-		l.calls = e.begin()
+		l.calls = e.beginIn(&l.room)
 	}
 	e.tools = old.tools || e.msg.Role == RoleTool || e.calls != nil
 	if n := len(l.list); n > 0 && l.list[n-1].turn == e.turn {

@@ -21,10 +21,11 @@ import (
 // Methods that return a value return the zero value for null.
 type Reader struct {
 	data  []byte
-	at    int    // where data is read next
-	err   error  // the first one
-	field []byte // the key read last, for errors
-	text  []byte // the content of the last string that had escapes
+	at    int        // where data is read next
+	err   error      // the first one
+	field []byte     // the key read last, for errors
+	text  []byte     // the content of the last string that had escapes
+	names [32]string // read by Name, by their hash
 }
 
 // NewReader returns a Reader of data, which must not change while it is used.
@@ -212,6 +213,25 @@ func (r *Reader) Skip() {
 // Text reads a string. What is no valid UTF-8 becomes U+FFFD, byte by byte, and so do
 // halves of surrogate pairs.
 func (r *Reader) Text() string { return string(r.Bytes()) }
+
+// Name reads a string like Text. If it was read before, and not long ago, it shares
+// the memory of that string: so it is for what is short and comes again, such as the
+// names of tools.
+func (r *Reader) Name() string {
+	s := r.Bytes()
+	if len(s) == 0 || len(s) > 64 {
+		return string(s)
+	}
+	hash := uint(0)
+	for _, c := range s[max(len(s)-4, 0):] {
+		hash = 5*hash + uint(c)
+	}
+	slot := &r.names[hash%uint(len(r.names))]
+	if *slot != string(s) {
+		*slot = string(s)
+	}
+	return *slot
+}
 
 // Bytes reads a string like Text. The bytes are valid until the next string is read.
 func (r *Reader) Bytes() []byte {

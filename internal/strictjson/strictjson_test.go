@@ -3,9 +3,11 @@ package strictjson
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -76,6 +78,35 @@ func TestMembers(t *testing.T) {
 	dst = Time(dst, "no", time.Time{})
 	dst = Time(dst, "time", time.Date(2025, 6, 1, 12, 0, 0, 5e8, time.FixedZone("", 7200)))
 	assert.Equal(t, `{"int":-7,"text":"a{","bool":true,"time":"2025-06-01T10:00:00.5Z"`, string(dst))
+}
+
+// Name reads what Text reads, and what it has read before needs no memory.
+func TestReader_Name(t *testing.T) {
+	names := []string{"", "a", "read", "call_1", "call_2", "d\"e", "\xff", strings.Repeat("long", 17)}
+	for i := range 300 {
+		names = append(names, strconv.Itoa(i))
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	var data []byte
+	var want []string
+	for range 2000 {
+		want = append(want, names[rng.IntN(len(names))])
+		data = AppendString(append(data, ','), want[len(want)-1])
+	}
+	data[0] = '['
+	r := NewReader(append(data, ']'))
+	for i := range r.Array {
+		require.Equal(t, strings.ToValidUTF8(want[i], "\uFFFD"), r.Name())
+	}
+	r.End()
+	require.NoError(t, r.Err())
+
+	r = NewReader([]byte(`["read","other","read"]`))
+	var got []string
+	for range r.Array {
+		got = append(got, r.Name())
+	}
+	assert.Same(t, unsafe.StringData(got[0]), unsafe.StringData(got[2]))
 }
 
 // Errors say what stands where, and what is wanted there.
