@@ -221,6 +221,22 @@ func TestOpen_CountsOnlyWhatItMust(t *testing.T) {
 	}
 }
 
+// Opening makes 5 allocations for each message, of which 3 hold the entry, its part and
+// its text.
+func TestOpen_Allocations(t *testing.T) {
+	s := new(convo.MemStore)
+	h := open(t, s, "k", convoRelaxed())
+	const n = 250
+	for range n {
+		c := convo.ToolCall{ID: convo.NewCallID(), Name: "read", Arguments: `{"path": "main.go"}`}
+		mustAppend(t, h, convo.User("question"), convo.Assistant("", c), convo.Result(c, "result"), convo.Assistant("answer"))
+	}
+	save(t, h)
+	allocs := testing.AllocsPerRun(5, func() { open(t, s, "k", convoRelaxed()) })
+	t.Logf("%.2f allocations a message", allocs/(4*n))
+	assert.LessOrEqual(t, allocs/(4*n), 5.0)
+}
+
 // Stored tokens are believed as long as counters with the same name count alike: if
 // this test fails because one counts in another way now, raise counterVersion.
 func TestCounter_Name(t *testing.T) {
