@@ -708,9 +708,15 @@ func (d *driver) finishHeld() {
 	}
 	d.strategy.held, d.strategy.inner = nil, inner
 	d.plans = []plan{p}
-	d.reports = d.reports[:min(len(d.reports), 1)] // that of the first run
+	reports := d.reports
+	d.reports = reports[:min(len(reports), 1)] // that of the first run
 	d.resolve()
 	d.m.time++
+	for len(reports) > 1 {
+		reports = reports[1:]
+		d.reports = reports[:1]
+		d.resolveCuts() // where the strategy ran again, it gave nothing up
+	}
 }
 
 // String is what a log shows of a plan.
