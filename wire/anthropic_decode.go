@@ -12,11 +12,15 @@ import (
 // messages with calls become one message, as the API treats them. A message
 // with the role system becomes a user message with an opaque part.
 func (f Anthropic) Decode(data []byte) (Transcript, error) {
-	d := anthropicDecoder{decoder{format: anthropicFormat, own: f.Model, names: map[string]string{}}}
+	d := f.decoder()
 	if err := d.decode(data); err != nil {
 		return Transcript{}, err
 	}
 	return d.finish(), nil
+}
+
+func (f Anthropic) decoder() *anthropicDecoder {
+	return &anthropicDecoder{decoder{format: anthropicFormat, own: f.Model, names: map[string]string{}}}
 }
 
 type anthropicDecoder struct{ decoder }

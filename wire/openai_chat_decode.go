@@ -28,6 +28,22 @@ type decoder struct {
 	calls  messageCalls      // of the newest assistant message with calls
 	out    Transcript
 	ending
+
+	// Of a Stream, whose answer is decoded several times:
+	minted *[]string // the IDs that were made so far
+	mints  int       // how many of them this Decode has used
+}
+
+// newCallID returns a new ID for a call. A Stream gets the same ones each time.
+func (d *decoder) newCallID() string {
+	if d.minted == nil {
+		return convo.NewCallID()
+	}
+	if d.mints == len(*d.minted) {
+		*d.minted = append(*d.minted, convo.NewCallID())
+	}
+	d.mints++
+	return (*d.minted)[d.mints-1]
 }
 
 // messageCalls are the calls of one message.
@@ -59,7 +75,7 @@ func (d *decoder) named(path string, m *convo.Message, c convo.ToolCall) convo.T
 		c.ID = ""
 	}
 	if c.ID == "" {
-		c.ID, c.Minted = convo.NewCallID(), true
+		c.ID, c.Minted = d.newCallID(), true
 	}
 	d.calls.ids[id] = true
 	d.calls.open = append(d.calls.open, pendingCall{id, c})
