@@ -30,7 +30,7 @@ type streamedBlock struct {
 	others map[string]json.RawMessage  // other values that deltas bring
 	lists  map[string][]string         // values that deltas add to lists
 	input  strings.Builder             // the arguments of a call
-	call   int                         // its number among the calls
+	call   CallDelta                   // of a call: its number, ID and name
 	ended  bool
 }
 
@@ -176,7 +176,7 @@ func (s *anthropicStream) block(all map[string]json.RawMessage) ([]Delta, error)
 	case "thinking":
 		return deltaOf(Delta{Reasoning: stringOf(start["thinking"])}), nil
 	case "tool_use":
-		return []Delta{{Call: &CallDelta{Index: b.call, ID: stringOf(start["id"]), Name: stringOf(start["name"])}}}, nil
+		return []Delta{{Call: new(b.call)}}, nil
 	}
 	return nil, nil
 }
@@ -191,13 +191,15 @@ func deltaOf(d Delta) []Delta {
 
 func newStreamedBlock(index int, raw json.RawMessage) *streamedBlock {
 	all, _ := fields("content_block", raw)
-	return &streamedBlock{index: index, kind: stringOf(all["type"]), start: raw}
+	b := &streamedBlock{index: index, kind: stringOf(all["type"]), start: raw}
+	b.call.ID, b.call.Name = stringOf(all["id"]), stringOf(all["name"])
+	return b
 }
 
 // add adds a block in its place.
 func (s *anthropicStream) add(b *streamedBlock) {
 	if b.kind == "tool_use" {
-		b.call = s.calls
+		b.call.Index = s.calls
 		s.calls++
 	}
 	i, _ := slices.BinarySearchFunc(s.blocks, b.index, func(b *streamedBlock, index int) int { return b.index - index })
@@ -261,8 +263,8 @@ func (s *anthropicStream) delta(all map[string]json.RawMessage) ([]Delta, error)
 			piece := stringOf(value)
 			b.input.WriteString(piece)
 			if b.kind == "tool_use" && piece != "" {
-				start, _ := fields("", b.start)
-				out.Call = &CallDelta{Index: b.call, ID: stringOf(start["id"]), Name: stringOf(start["name"]), Arguments: piece}
+				out.Call = new(b.call)
+				out.Call.Arguments = piece
 			}
 		case kind == "citations_delta" && key == "citation":
 			b.append("citations", string(value))
