@@ -41,7 +41,7 @@ func (d *anthropicDecoder) decode(data []byte) error {
 		}
 		return d.messages("messages", all["messages"])
 	case all["role"] != nil:
-		d.answer()
+		d.answer(stringOf(all["id"]), stringOf(all["model"]))
 		d.ended(stringOf(all["stop_reason"]))
 		if err := d.usage(all["usage"]); err != nil {
 			return err

@@ -115,10 +115,11 @@ func (d *decoder) origin() convo.Origin {
 	return convo.Origin{Format: d.format, Model: cmp.Or(d.model, d.own)}
 }
 
-// answer notes that the input is an answer. Providers use longer names for
-// their models in answers than in requests, so the Model of the format is taken
-// for the maker of the message, if it is set.
-func (d *decoder) answer() {
+// answer notes that the input is an answer, with the ID and the model that it names.
+// Providers use longer names for their models in answers than in requests, so the
+// Model of the format is taken for the maker of the message, if it is set.
+func (d *decoder) answer(id, model string) {
+	d.out.ID, d.out.Model = id, model
 	if d.own != "" {
 		d.model = d.own
 	}
@@ -179,10 +180,10 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 	case all["messages"] != nil:
 		return f.decodeList(d, "messages", all["messages"])
 	case all["choices"] != nil:
-		d.answer()
+		d.answer(stringOf(all["id"]), d.model)
 		return f.decodeChoices(d, all)
 	case all["message"] != nil: // an answer of Ollama, or one choice
-		d.answer()
+		d.answer(stringOf(all["id"]), d.model)
 		d.ended(cmp.Or(stringOf(all["done_reason"]), stringOf(all["finish_reason"])))
 		if err := f.decodeUsage(d, all); err != nil {
 			return err

@@ -57,7 +57,7 @@ type ending struct {
 // be missing.
 func (d *decoder) ended(reason string) {
 	d.answered = true
-	d.out.Stop = StopOf(reason)
+	d.out.Stop, d.out.StopReason = StopOf(reason), reason
 	d.finished = reason != "" && (d.out.Stop == convo.StopDone || d.out.Stop == convo.StopToolCall)
 }
 
