@@ -245,6 +245,9 @@ func (d *driver) rival(g *convo.History) {
 	m.view.ephemeral, m.ephemeralUID = ours.view.ephemeral, ours.ephemeralUID
 	m.learned, m.current, m.order = ours.learned, ours.current, ours.order
 	m.reported, m.implausible, m.sent, m.time = ours.reported, ours.implausible, ours.sent, ours.time
+	for i := range m.list {
+		m.list[i].original = nil // of what the rival has appended, only the rival knows it
+	}
 	m.keep(own)
 	d.m = m
 	d.forget()
