@@ -194,6 +194,7 @@ func (d *driver) forget() {
 func (d *driver) rival(g *convo.History) {
 	theirs := *d
 	theirs.h, theirs.m, theirs.kept, theirs.edits = g, d.m.copy(), nil, nil
+	theirs.m.uids += 1 << 20 // what it appends is not what ours does
 	theirs.m.view.ephemeral = nil
 	theirs.m.applied, theirs.m.takenBack = nil, map[convo.ID]bool{}
 	for i := range theirs.m.list {
