@@ -471,7 +471,7 @@ func (l *loader) add(i int, old, e *entry) error {
 		e.tools = e.tools || l.list[n-1].tools
 	}
 	if !l.counted || e.tokens == 0 {
-		e.tokens = l.h.ident.entry(e, &e.msg)
+		l.h.ident.weigh(e)
 	}
 	l.prev, l.prevID = e.msg.Role, old.id
 	if e.msg.Role == RoleSystem {
