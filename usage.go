@@ -23,10 +23,10 @@ import (
 // requests. If there is a limit, a figure above
 // 4 × raw + max(Limits.Tools, limit/2) is implausible, where raw is the number of
 // raw tokens of the view. It is ignored once; if the next one for that model is
-// implausible too, for another snapshot, it is accepted. What is ignored is logged as a warning (see
-// Options.Logger). A figure below a quarter of the raw tokens is raised to a
-// quarter; it is too low when it lacks the tokens that the provider read from its
-// cache.
+// implausible too, for another snapshot, it is accepted. What is ignored is logged
+// as a warning (see Options.Logger). A figure below a quarter of the raw tokens is
+// raised to a quarter; it is too low when it lacks the tokens that the provider
+// read from its cache.
 //
 // From the differences between reports, RecordUsage learns how many tokens the
 // model makes of a raw token; whatever the requests carry besides their messages
