@@ -12,6 +12,7 @@ trap 'rm -rf "$tmp"' EXIT
 
 go build -o "$tmp/resume" ./examples/resume
 for ((run = 1; run <= kills; run++)); do
+	: >"$tmp/out" # the kill may come before the next line has emptied it
 	"$tmp/resume" -dir "$tmp/chats" < <(seq -f "run $run, question %.0f" 1000000 2>/dev/null) >"$tmp/out" 2>>"$tmp/log" &
 	pid=$!
 	sleep "$(printf '0.%03d' $((RANDOM % 80)))"
