@@ -15,6 +15,9 @@ for ((run = 1; run <= kills; run++)); do
 	: >"$tmp/out" # the kill may come before the next line has emptied it
 	"$tmp/resume" -dir "$tmp/chats" < <(seq -f "run $run, question %.0f" 1000000 2>/dev/null) >"$tmp/out" 2>>"$tmp/log" &
 	pid=$!
+	if ((run % 2 == 1)); then # the others may be killed before they have opened the log
+		until grep -q '^saved: ' "$tmp/out" || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+	fi
 	sleep "$(printf '0.%03d' $((RANDOM % 80)))"
 	if ! kill -9 $pid 2>/dev/null; then
 		echo "run $run ended by itself" >>"$tmp/log"
@@ -45,7 +48,7 @@ awk -v kills="$kills" '
 		if (failed) exit 1
 		if (FNR % 2 == 1) fail("no answer: " turn)
 		if (found < n) fail("lost: " acknowledged[found + 1])
-		if (n < kills) fail("only " n " turns were saved in " kills " runs, which shows nothing")
+		if (n < kills / 2) fail("only " n " turns were saved in " kills " runs")
 		printf "%d kills: %d turns acknowledged, each there once and in order; %d more saved when the kill came\n", kills, n, extra
 	}
 ' "$tmp/acknowledged" "$tmp/all"
