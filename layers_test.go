@@ -422,7 +422,7 @@ var entryMakers = map[string]string{
 	"History.newEntry":              "to newEntries",
 	"History.joinLocked":            "to appendLocked",
 	"identity.weigh":                "to newEntry, rewritten and the list of a loader",
-	"entry.setTools":                "to Count and joinLocked",
+	"entry.setTools":                "to Count, joinLocked and replace, as copies",
 	"History.answerOpenCallsLocked": "to append",
 	"History.SetSystem":             "to replace",
 	"calls.pairByID":                "to append, or to the list of a loader",
