@@ -265,6 +265,7 @@ var mutants = []mutant{
 	{name: "what is measured is forgotten", file: "record.go", text: "	k.cal.at = at\n", with: "	k.cal.at = &reported{}\n"},
 	{name: "limits that do not come back", file: "save.go", text: "	if p.chosen {\n", with: "	if false {\n"},
 	{name: "an archive of what is left", file: "archive.go", text: "merge(r.past, merge(orNil(r.system), r.in))", with: "merge(merge(orNil(r.system), r.in), r.past)", test: "TestArchive_EachOnce"},
+	{name: "a copy whose archive does not know what is gone", file: "archive.go", text: "rec.Seq > 1 {", with: "rec.Prev != \"\" {", test: "TestArchive_CopyOfAPrunedLog"},
 	{name: "an archive that repeats itself", file: "archive.go", text: "		if e.id > a.last && ", with: "		if e.id > 0 && ", test: "TestArchive_EachOnce"},
 	{name: "what left before a Save is not saved", file: "log.go", text: "		h.leftLocked(d, before.find(d.was.id) != d.was)\n", with: "		_ = d\n", test: "TestArchive$"},
 	{name: "what was rolled back before a Save is saved", file: "log.go", text: "bool { return id > last && ", with: "bool { return id < 0 && ", test: "TestArchive$"},
