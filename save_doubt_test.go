@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -78,40 +79,37 @@ func TestSave_ManyDrafts(t *testing.T) {
 	checkOpened(t, s, "k", nil, h)
 }
 
-// With eight attempts in doubt, a Save reads the log before it makes another, and
-// makes none if it cannot read.
-func TestSave_ManyDraftsReadFirst(t *testing.T) {
-	for _, how := range []fault{failsBefore, failsAfter} {
-		s := &nasty{shelf: new(shelf)}
-		h := open(t, s, "k", nil)
-		s.fault = func(convo.Record) fault { return failsBefore }
-		for i := range 8 {
-			s.reads = 0
-			mustAppend(t, h, turnsOf(i, "message"))
-			require.ErrorIs(t, h.Save(t.Context()), errDisk)
-			require.Zero(t, s.reads)
-		}
-		s.fails = errors.New("cannot be read")
-		mustAppend(t, h, turnsOf(8, "message"))
-		attempts := s.appends
-		for range 3 {
-			require.ErrorIs(t, h.Save(t.Context()), s.fails)
-			require.Equal(t, attempts, s.appends)
-		}
-		s.fails = nil
-		s.fault = func(convo.Record) fault { return how }
-		for i := range 20 {
-			s.reads = 0
-			mustAppend(t, h, turnsOf(9+i, "message"))
-			require.ErrorIs(t, h.Save(t.Context()), errDisk)
-			if how == failsBefore {
-				require.Equal(t, 1, s.reads)
-			}
-		}
-		s.fault = nil
-		save(t, h)
-		checkOpened(t, s, "k", nil, h)
+// With eight records in doubt, a Save sends the last of them again, byte for byte, and
+// makes another when that is stored.
+func TestSave_ManyDraftsAgain(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("hello"), convo.Assistant(strings.Repeat("long ", 1000)))
+	save(t, h)
+	var sent []convo.Record
+	s.fault = func(r convo.Record) fault {
+		sent = append(sent, r)
+		return failsBefore
 	}
+	for i := range 20 {
+		mustAppend(t, h, turnsOf(i, "message "+itoa(i)))
+		require.NoError(t, h.Note("note "+itoa(i)))
+		require.ErrorIs(t, h.Save(t.Context()), errDisk)
+	}
+	for i, r := range sent {
+		if i > 7 {
+			require.Equal(t, sent[7], r)
+		} else if i > 0 {
+			require.NotEqual(t, sent[i-1].ID, r.ID)
+		}
+	}
+	s.fault = nil
+	save(t, h)
+	log := s.log("k")
+	require.Len(t, log, 3)
+	require.Equal(t, sent[7], log[1])
+	require.NotContains(t, string(log[2].Data), "message 7")
+	checkOpened(t, s, "k", nil, h)
 }
 
 // A doubter is a History whose Store fails for long, and what its archive must hold.
@@ -354,5 +352,33 @@ func TestReload_InDoubtForLong(t *testing.T) {
 			require.Equal(t, fmt.Sprint(b.texts), fmt.Sprint(of[1]), where)
 		}
 		checkLog(t, s.log("k"))
+	}
+}
+
+// A record that comes to be stored after many later attempts is still recognised.
+func TestReload_LateAmongMany(t *testing.T) {
+	for attempts := range 24 {
+		s := new(shelf)
+		h := open(t, s, "k", nil)
+		mustAppend(t, h, convo.User("hello"), convo.Assistant("", callOf("c")))
+		save(t, h)
+		require.NoError(t, h.Queue(convo.User("wait")))
+		s.fault = func(convo.Record) fault { return failsAndLands }
+		require.ErrorIs(t, h.Save(t.Context()), errDisk)
+		s.fault = func(convo.Record) fault { return failsBefore }
+		for i := range attempts {
+			require.NoError(t, h.SetMeta(fmt.Sprint("title ", i), ""))
+			require.ErrorIs(t, h.Save(t.Context()), errDisk)
+		}
+		s.fault = nil
+		s.land()
+		other := open(t, s, "k", nil)
+		require.NoError(t, other.Queue(convo.User("for me")))
+		save(t, other)
+		require.ErrorAs(t, h.Save(t.Context()), new(*convo.ConflictError), "after %d attempts", attempts)
+		takeOver(t, h)
+		require.Equal(t, 2, h.Status().Queued, "after %d attempts", attempts)
+		save(t, h)
+		checkOpened(t, s, "k", nil, h)
 	}
 }
