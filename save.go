@@ -488,9 +488,6 @@ func (l *logbook) data(d *draft) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.size > 0 { // it is not made for the first time
-		return patch, nil
-	}
 	read := l.read + int64(len(patch))
 	raw := float64(d.picture.raw())
 	if read <= l.retry || float64(read) <= maxRead*(frameBytes+l.perToken*raw) || len(patch) == len(noChange) {

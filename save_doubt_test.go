@@ -382,3 +382,34 @@ func TestReload_LateAmongMany(t *testing.T) {
 		checkOpened(t, s, "k", nil, h)
 	}
 }
+
+// A full record names the 16 before it, so that one of them which was in doubt is
+// recognised though it was pruned.
+func TestReload_PrunedWhileInDoubt(t *testing.T) {
+	for more := range 16 {
+		s := new(shelf)
+		a, b := pair(t, s, nil, convo.User("hello"), convo.Assistant("", callOf("c")))
+		require.NoError(t, b.Queue(convo.User("wait")))
+		s.fault = func(convo.Record) fault { return failsAfter }
+		require.ErrorIs(t, b.Save(t.Context()), errDisk)
+		s.fault = nil
+		takeOver(t, a)
+		for i := range more {
+			require.NoError(t, a.SetMeta(fmt.Sprint("title ", i), ""))
+			save(t, a)
+		}
+		before := s.log("k")
+		require.NoError(t, a.Prune(t.Context(), noTime))
+		log := s.log("k")
+		require.Len(t, log, 1)
+		for _, r := range before[max(len(before)-16, 0):] {
+			require.Contains(t, string(log[0].Data), r.ID)
+		}
+		require.NoError(t, b.SetMeta("", "theirs"))
+		require.ErrorAs(t, b.Save(t.Context()), new(*convo.ConflictError))
+		takeOver(t, b)
+		require.Equal(t, 1, b.Status().Queued, "after %d more records", more)
+		save(t, b)
+		checkOpened(t, s, "k", nil, b)
+	}
+}
