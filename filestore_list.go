@@ -11,8 +11,9 @@ import (
 )
 
 // List implements [Store]. The times at which files were last changed order the
-// heads; Append sets them to Updated. A log that is damaged is a [*DamageError] in
-// the place of its head, whose Key is the name of the file, and the loop may go on.
+// heads; Append sets them to Updated. For a log that cannot be read there is an error
+// in the place of its head, and the loop may go on. If the log is damaged, that is a
+// [*DamageError] whose Key is the name of the file.
 func (s *FileStore) List(ctx context.Context, prefix string) iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
 		err := s.check(ctx, "any")
@@ -54,7 +55,7 @@ func (s *FileStore) list(ctx context.Context, prefix string, yield func(Head, er
 			_ = file.Close()
 		}
 		switch {
-		case err != nil && !isOfLog(err):
+		case err != nil && ctx.Err() != nil:
 			return err
 		case err == nil && tail.ID == "", err == nil && !strings.HasPrefix(tail.Key, prefix):
 			continue
@@ -67,6 +68,7 @@ func (s *FileStore) list(ctx context.Context, prefix string, yield func(Head, er
 			if damage, ok := errors.AsType[*DamageError](err); ok && damage.Key == "" {
 				damage.Key = info.Name()
 			}
+			err = inLog("list", info.Name(), err)
 		}
 		if !yield(head, err) {
 			return errStopped
