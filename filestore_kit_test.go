@@ -3,12 +3,14 @@ package convo_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -150,5 +152,153 @@ func TestFileStore_NoPlainFile(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, before, after)
 		})
+	}
+}
+
+// A ctx that has ended before a call, or ends in a loop, is the error, whatever the
+// log; and nothing is written.
+func TestStores_EndedCtx(t *testing.T) {
+	same := func(_ string, data []byte) ([]byte, error) { return data, nil }
+	for name, s := range map[string]convo.Store{
+		"memory": new(convo.MemStore),
+		"files":  &convo.FileStore{Dir: t.TempDir(), NoSync: true},
+		"sealed": convo.Sealed(new(convo.MemStore), same, same),
+	} {
+		t.Run(name, func(t *testing.T) {
+			why := errors.New("closing time")
+			ended, cancel := context.WithCancelCause(t.Context())
+			cancel(why)
+			for _, key := range []string{"key", "none"} {
+				for method, call := range storeCalls(s, key) {
+					require.ErrorIs(t, call(ended), why, "%s, an empty store", method)
+				}
+			}
+			for _, key := range []string{"key", "also"} {
+				require.NoError(t, s.Append(t.Context(), firstOf(key)))
+			}
+			require.NoError(t, storeCalls(s, "key")["Append"](t.Context()))
+			for method, call := range storeCalls(s, "key") {
+				require.ErrorIs(t, call(ended), why, method)
+			}
+			require.Len(t, recordsOf(t, s, "key"), 2)
+
+			endsIn(t, func(ctx context.Context) iter.Seq2[convo.Record, error] { return s.Records(ctx, "key", 1) })
+			endsIn(t, func(ctx context.Context) iter.Seq2[convo.Head, error] { return s.List(ctx, "") })
+		})
+	}
+}
+
+// endsIn ranges over a sequence of two, whose ctx ends in the first turn of the loop.
+func endsIn[T any](t *testing.T, seq func(context.Context) iter.Seq2[T, error]) {
+	t.Helper()
+	why := errors.New("closing time")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var errs []error
+	for _, err := range seq(ctx) {
+		errs = append(errs, err)
+		cancel(why)
+	}
+	cancel(nil)
+	require.Len(t, errs, 2)
+	require.NoError(t, errs[0])
+	require.ErrorIs(t, errs[1], why)
+}
+
+// Two FileStores on one directory, each used by many goroutines that append, prune,
+// delete, read and list at once: each log that is read is in order, each record in it
+// was appended, and no call fails but for what others did.
+func TestFileStore_TwoOnOneDirectory(t *testing.T) {
+	dir := t.TempDir()
+	stores := []*convo.FileStore{{Dir: dir, NoSync: true}, {Dir: dir, NoSync: true}}
+	ctx := t.Context()
+	var begun sync.Map // IDs
+	check := func(s convo.Store, key string, from uint64) (newest, full convo.Record) {
+		for r, err := range s.Records(ctx, key, from) {
+			if !assert.NoError(t, err) {
+				return newest, full
+			}
+			_, ok := begun.Load(r.ID)
+			assert.True(t, ok, "a record that nobody appended")
+			assert.Equal(t, newest.ID != "", newest.ID != "" && r.Prev == newest.ID && r.Seq == newest.Seq+1)
+			newest = r
+			if r.Full {
+				full = r
+			}
+		}
+		return newest, full
+	}
+	var wg sync.WaitGroup
+	for i := range 12 {
+		s, key := stores[i%2], fmt.Sprint("key ", i/2%2)
+		wg.Go(func() {
+			for n := range 60 {
+				newest, full := check(s, key, uint64(n%2))
+				switch {
+				case i >= 10:
+					for _, err := range s.List(ctx, "key") {
+						assert.NoError(t, err)
+					}
+				case i >= 8 && n%20 == 19:
+					assert.NoError(t, s.Delete(ctx, key))
+				case i >= 8 && full.ID != "":
+					if err := s.Prune(ctx, key, full.Seq); err != nil {
+						assert.ErrorAs(t, err, new(*convo.ValueError), "others have pruned or deleted")
+					}
+				case i < 8:
+					r := firstOf(key)
+					r.ID, r.Prev, r.Seq = fmt.Sprintf("%026d", 1000*i+n), newest.ID, newest.Seq+1
+					r.Full = newest.ID == "" || n%3 == 0
+					begun.Store(r.ID, true)
+					if err := s.Append(ctx, r); err != nil {
+						assert.ErrorAs(t, err, new(*convo.ConflictError))
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, s := range stores {
+		for _, key := range []string{"key 0", "key 1"} {
+			check(s, key, 1)
+			assert.NoError(t, s.Delete(ctx, key))
+		}
+	}
+	assert.Empty(t, filesIn(t, dir))
+}
+
+// Prune writes to no file that a name of its own leads to.
+func TestFileStore_PruneBesideLinks(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows makes links only for some users")
+	}
+	s := &convo.FileStore{Dir: t.TempDir(), NoSync: true}
+	require.NoError(t, s.Append(t.Context(), firstOf("key")))
+	second := firstOf("key")
+	second.Seq, second.Prev, second.ID = 2, second.ID, strings.Repeat("b", 26)
+	require.NoError(t, s.Append(t.Context(), second))
+	mine := filepath.Join(t.TempDir(), "mine")
+	require.NoError(t, os.WriteFile(mine, []byte("mine"), 0o600))
+	path := filepath.Join(s.Dir, filesIn(t, s.Dir)[0])
+	require.NoError(t, os.Symlink(mine, path+".tmp"))
+	require.NoError(t, s.Prune(t.Context(), "key", 2))
+	require.Len(t, recordsOf(t, s, "key"), 1)
+	require.Len(t, filesIn(t, s.Dir), 1)
+	text, err := os.ReadFile(mine)
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(text))
+}
+
+// A Dir that is no directory is an error at once.
+func TestFileStore_DirIsNone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no pipes with names in a directory")
+	}
+	file, pipe := filepath.Join(t.TempDir(), "file"), filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, exec.Command("mkfifo", pipe).Run())
+	for _, dir := range []string{file, filepath.Join(file, "below"), pipe, "/dev/null", "\x00"} {
+		for method, call := range storeCalls(&convo.FileStore{Dir: dir}, "key") {
+			require.Error(t, call(t.Context()), "%s in %q", method, dir)
+		}
 	}
 }
