@@ -99,6 +99,23 @@ type Transcript struct {
 	Usage    convo.Usage     // of a response; Input includes cached tokens
 	Stop     convo.Stop      // of a response; see StopOf
 	Lost     []Loss          // what the messages have no place for
+
+	// Of a response, as the provider spells them; empty where it does not say:
+	StopReason string // what Stop was made of
+	Model      string // the model that answered
+	ID         string // of the response
+}
+
+// Format prints t with the messages as they print themselves, and the beginnings of
+// names that are long.
+func (t Transcript) Format(f fmt.State, verb rune) {
+	type plain Transcript
+	for _, s := range []*string{&t.StopReason, &t.Model, &t.ID} {
+		if len(*s) > 64 {
+			*s = fmt.Sprintf("%.64s…", *s)
+		}
+	}
+	fmt.Fprintf(f, fmt.FormatString(f, verb), plain(t))
 }
 
 // A Loss is something in the input of Decode that a [convo.Message] has no
