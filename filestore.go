@@ -18,8 +18,8 @@ import (
 // change while the FileStore is in use, and it must not be copied.
 //
 // Many processes may use one directory, on one machine, each with a FileStore of its
-// own. They keep apart by locks on the files. No process that is killed leaves one
-// behind. A method that has to wait for a lock tries again at least every 5
+// own. Locks on the files keep them apart. A process that is killed leaves no lock.
+// A method that has to wait for a lock tries again at least every 5
 // milliseconds, until its ctx ends. Where the system has no such locks, methods
 // return an error that matches [errors.ErrUnsupported]: they work on Linux, macOS,
 // Windows, the BSDs and illumos.
@@ -37,10 +37,10 @@ import (
 // people, and a hash of all of it. The key itself stands in the file. Other files in
 // the directory are left alone.
 //
-// Delete and Prune do not wipe: what they have removed can be in free blocks of the
-// disk, in snapshots of the file system and in backups. When a process is killed in
-// Prune, a copy of the log can remain in a file whose name ends in .tmp; the next
-// Prune or Delete of the key removes it.
+// Delete and Prune do not wipe: what they have removed can still be in free blocks
+// of the disk, in snapshots of the file system and in backups. When a process is
+// killed in Prune, a copy of the log can remain in a file whose name ends in .tmp;
+// the next Prune or Delete of the key removes it.
 type FileStore struct {
 	// Dir is the directory. The first Append makes it, with the mode 0700, if it
 	// does not exist.
@@ -62,7 +62,7 @@ type FileStore struct {
 	settled map[string]settled // by the name of a file; at most maxSettled
 }
 
-// settled is the state of a file of which this store knows that it lasts.
+// settled is the state of a file that this store knows to be synced.
 type settled struct {
 	file fs.FileInfo // the one that has the name
 	tail logTail     // without what Append does not need
@@ -137,7 +137,7 @@ func (s *FileStore) Append(ctx context.Context, r Record) (err error) {
 	return nil
 }
 
-// tailOf returns what stands at the end of a log. Where it is what this store has
+// tailOf returns what is at the end of a log. Where it is what this store has
 // left there, as the random ID tells, a look at the ID is enough.
 func (s *FileStore) tailOf(l *lockedLog, key string) (logTail, error) {
 	was, size := s.recall(l), l.info.Size()
@@ -154,7 +154,7 @@ func (s *FileStore) tailOf(l *lockedLog, key string) (logTail, error) {
 	return readTail(l.file, key, size)
 }
 
-// write writes a line to the end of a log, and makes it last.
+// write writes a line to the end of a log, and syncs it.
 func (s *FileStore) write(l *lockedLog, line []byte, at int64, updated time.Time) error {
 	if _, err := l.file.WriteAt(line, at); err != nil {
 		return err
@@ -163,13 +163,12 @@ func (s *FileStore) write(l *lockedLog, line []byte, at int64, updated time.Time
 	return s.sync(l.file)
 }
 
-// settle makes sure that a log lasts, and so does its name, if this store does not
-// know that. Then the process that has written the newest record may have been
-// killed before it could sync, or its sync may have failed. After a sync that failed
-// systems count as written what is not, so the line is written once more. A torn
-// tail that was cut off must not come back either: some of it might stand beside some
-// of what is written next. As every Append does this before it writes, older lines
-// last.
+// settle syncs a log and its name, unless this store knows that both are synced. The
+// process that wrote the newest record may have been killed before it could sync, or
+// its sync may have failed. After a sync that failed, systems count as written what is
+// not, so the line is written once more. A torn tail that was cut off must not come
+// back either: a part of it might be mixed with what is written next. As every Append
+// does this before it writes, older lines are synced.
 func (s *FileStore) settle(l *lockedLog, t *logTail) error {
 	if s.NoSync {
 		return nil
@@ -219,7 +218,7 @@ func (s *FileStore) Records(ctx context.Context, key string, from uint64) iter.S
 				}
 			}
 			// Where the way to the full record is damaged, reading from the start
-			// yields what stands before the damage.
+			// yields what is before the damage.
 			for scan := newScan(f, key, start, tail.end); scan.off < scan.end; {
 				if ctx.Err() != nil {
 					return causeOf(ctx)
@@ -243,7 +242,7 @@ func (s *FileStore) Records(ctx context.Context, key string, from uint64) iter.S
 // errStopped is the error of a loop whose body has ended it.
 var errStopped = errors.New("stopped")
 
-// read calls f with the log of a key and what stands at its end, or with the error
+// read calls f with the log of a key and what is at its end, or with the error
 // of reading that. It does not call f when there is no log.
 func (s *FileStore) read(ctx context.Context, key string, f func(logFile, logTail, error) error) error {
 	if err := s.check(ctx, key); err != nil {
@@ -298,7 +297,8 @@ func (s *FileStore) syncNames(dir folder) error {
 	return dir.sync()
 }
 
-// recall returns what this store knows to last at the end of a log, or nothing.
+// recall returns the end of a log as far as this store knows it to be synced, or
+// nothing.
 func (s *FileStore) recall(l *lockedLog) logTail {
 	s.mu.Lock()
 	was := s.settled[l.name]

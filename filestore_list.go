@@ -60,7 +60,7 @@ func (s *FileStore) list(ctx context.Context, prefix string, yield func(Head, er
 		case err == nil && tail.ID == "", err == nil && !strings.HasPrefix(tail.Key, prefix):
 			continue
 		case err == nil && fileName(tail.Key) != info.Name():
-			err = &DamageError{Key: tail.Key, Offset: tail.at, Err: fmt.Errorf("it stands in the file %q, which is that of another key", info.Name())}
+			err = &DamageError{Key: tail.Key, Offset: tail.at, Err: fmt.Errorf("it is in the file %q, which belongs to another key", info.Name())}
 		}
 		head := tail.Head
 		if err != nil {

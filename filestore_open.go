@@ -38,8 +38,8 @@ func (s *FileStore) open(ctx context.Context, key string, make bool) (*lockedLog
 	return nil, errMoved
 }
 
-// errMoved says that another has removed, replaced or made a file meanwhile.
-var errMoved = errors.New("the file or the directory is made, replaced or removed all the time")
+// errMoved says that another process has removed, replaced or made a file meanwhile.
+var errMoved = errors.New("others keep making, replacing or removing the file or its directory")
 
 func (s *FileStore) try(ctx context.Context, name, key string, make bool) (_ *lockedLog, err error) {
 	dir, err := s.files().open(s.Dir)
@@ -59,7 +59,7 @@ func (s *FileStore) try(ctx context.Context, name, key string, make bool) (_ *lo
 	}()
 	flag := os.O_RDWR
 	if _, err := plain(dir, name, key); errors.Is(err, fs.ErrNotExist) && make {
-		// A file is only made in a directory whose own name lasts.
+		// A file is only made in a directory whose own name is synced.
 		if err := s.makeDir(); err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (l *lockedLog) date(updated time.Time) {
 	}
 }
 
-// openTail opens a log and reads its end. What stands before the end cannot change
+// openTail opens a log and reads its end. What is before the end cannot change
 // then. The file is nil if there is none.
 func openTail(ctx context.Context, dir folder, name, key string) (file logFile, tail logTail, err error) {
 	if _, err := plain(dir, name, key); err != nil {
@@ -176,7 +176,7 @@ func lock(ctx context.Context, f logFile, exclusive bool) error {
 }
 
 // makeDir makes Dir and the directories above it, as far as they are missing, and
-// makes sure that the name of Dir lasts.
+// syncs the name of Dir.
 func (s *FileStore) makeDir() error {
 	dir, err := filepath.Abs(s.Dir)
 	if err != nil {
@@ -209,8 +209,8 @@ func (s *FileStore) makeDirs(dir string) error {
 	return s.keep(parent)
 }
 
-// keep makes the names in a directory last. One that this process may not read is
-// left alone: somebody else has made what is in it.
+// keep syncs the names in a directory. One that this process may not read is left
+// alone: somebody else has made what is in it.
 func (s *FileStore) keep(dir string) error {
 	if err := s.files().syncDir(dir); !errors.Is(err, fs.ErrPermission) {
 		return err

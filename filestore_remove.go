@@ -18,7 +18,7 @@ func (s *FileStore) Delete(ctx context.Context, key string) (err error) {
 	if err != nil {
 		return err
 	}
-	if l == nil { // another may have been killed before its Delete would last
+	if l == nil { // another process may have been killed before it synced its Delete
 		dir, err := s.files().open(s.Dir)
 		if err != nil {
 			return unlessNotExist(err)
@@ -89,7 +89,7 @@ func (s *FileStore) Prune(ctx context.Context, key string, before uint64) (err e
 	if first.Seq != before {
 		return none
 	}
-	if start == 0 { // by a Prune, perhaps, that was killed before it would last
+	if start == 0 { // perhaps by a Prune that was killed before it could sync
 		return s.settle(l, &tail)
 	}
 	file, err := l.dir.openFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL)
@@ -106,11 +106,11 @@ func (s *FileStore) Prune(ctx context.Context, key string, before uint64) (err e
 		_ = l.dir.remove(tmp)
 		return err
 	}
-	return s.syncNames(l.dir) // who writes to the file before that syncs the name, too
+	return s.syncNames(l.dir) // whoever writes to the file before that syncs the name, too
 }
 
-// copyLines copies lines to an empty file, and makes them last. Damage ends it:
-// then what stands before the damage must stay.
+// copyLines copies lines to an empty file, and syncs them. It stops at damage: then
+// what is before the damage must stay.
 func (s *FileStore) copyLines(ctx context.Context, to *lockedLog, scan *logScan, updated time.Time) error {
 	for at := int64(0); scan.off < scan.end; {
 		if ctx.Err() != nil {
