@@ -403,22 +403,8 @@ func (c *calibration) sameReport(d *calibration) bool {
 }
 
 // shared returns the IDs of the entries that are both in a list and in an older one.
-func shared(list []*entry, old shown) []ID {
-	var ids []ID
-	for i, k := 0, 0; i < len(list) && k < old.len(); {
-		seen := old.at(k)
-		switch {
-		case list[i].id < seen.id:
-			i++
-		case list[i].id > seen.id:
-			k++
-		default:
-			if list[i].trace() == seen {
-				ids = append(ids, seen.id)
-			}
-			i, k = i+1, k+1
-		}
-	}
+func shared(list []*entry, old shown) (ids []ID) {
+	eachShared(list, old, func(seen trace) { ids = append(ids, seen.id) })
 	return ids
 }
 

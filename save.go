@@ -390,17 +390,15 @@ func (h *History) save(ctx context.Context, l *logbook, full bool) error {
 	for {
 		h.mu.Lock()
 		doubts := len(l.drafts)
-		h.mu.Unlock()
-		if doubts >= maxDrafts {
-			if _, err := h.findDraft(ctx, l, nil); err != nil {
-				return err
-			}
+		again := doubts == maxDrafts // the newest one, so that none has to be forgotten
+		var d *draft
+		if again {
+			d = l.drafts[doubts-1]
+		} else {
+			d = h.draftLocked(l)
+			d.full = full || l.saved == nil
 		}
-		h.mu.Lock()
-		d := h.draftLocked(l)
-		first, doubts := l.saved == nil, len(l.drafts)
 		h.mu.Unlock()
-		d.full = full || first
 		rec, err := l.record(d, doubts)
 		if err != nil {
 			return err
@@ -416,6 +414,9 @@ func (h *History) save(ctx context.Context, l *logbook, full bool) error {
 			h.mu.Lock()
 			l.storedLocked(d)
 			h.mu.Unlock()
+			if again {
+				continue
+			}
 			return nil
 		}
 		if conflict, ok := errors.AsType[*ConflictError](err); ok {
@@ -428,9 +429,11 @@ func (h *History) save(ctx context.Context, l *logbook, full bool) error {
 			}
 			continue
 		}
-		h.mu.Lock()
-		l.drafts = append(l.drafts[max(len(l.drafts)-maxDrafts+1, 0):], d)
-		h.mu.Unlock()
+		if !again {
+			h.mu.Lock()
+			l.drafts = append(l.drafts, d)
+			h.mu.Unlock()
+		}
 		return err
 	}
 }
@@ -441,12 +444,14 @@ func appendTo(ctx context.Context, s Store, r Record) (err error) {
 	return s.Append(ctx, r)
 }
 
-// record returns the record of a draft, or nil if it holds no change and no other
-// draft is in doubt.
+// record returns the record of a draft, the same each time, or nil if it holds no
+// change and no other draft is in doubt.
 func (l *logbook) record(d *draft, doubts int) (*Record, error) {
-	d.id, d.created, d.name = newRecordID(), time.Now().UTC().Round(0), l.name
-	if d.name == "" {
-		d.name = newRecordID()
+	if d.id == "" {
+		d.id, d.created, d.name = newRecordID(), time.Now().UTC().Round(0), l.name
+		if d.name == "" {
+			d.name = newRecordID()
+		}
 	}
 	data, err := l.data(d)
 	if err != nil || string(data) == noChange && doubts == 0 {

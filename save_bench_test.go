@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -14,17 +13,7 @@ import (
 // same messages into a plain struct, in turns in one run. It reports the median of
 // each, and how many times as long as the plain struct Open takes.
 func BenchmarkOpen(b *testing.B) {
-	h, err := New(&Options{Roles: Relaxed()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	say := strings.Repeat("The quick brown fox jumps over the \"lazy\" dog.\n", 9)[:400]
-	for range 2500 {
-		call := ToolCall{ID: NewCallID(), Name: "read", Arguments: `{"path": "main.go", "lines": [1, 200]}`}
-		if _, err := h.Append(User(say), Assistant("", call), Result(call, say), Assistant(say)); err != nil {
-			b.Fatal(err)
-		}
-	}
+	h := longHistory(b)
 	ctx, store := context.Background(), new(MemStore)
 	if err := h.Attach(ctx, store, "k"); err != nil {
 		b.Fatal(err)
