@@ -186,6 +186,7 @@ func TestFileStore_ChangedBytesOpened(t *testing.T) {
 	states, archive := richLog(t, &FileStore{Dir: "/chats", disk: disk})
 	node := disk.dirs["/chats"].names[fileName(crashKey)]
 	whole := node.data
+	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n') + 1
 	newest := states[len(states)-1]
 	step := 1
 	if testing.Short() {
@@ -225,7 +226,13 @@ func TestFileStore_ChangedBytesOpened(t *testing.T) {
 				require.Equal(t, newest, got, where)
 				same++
 			case got != newest:
-				require.Contains(t, states, got, where)
+				// Only the last line is missing, or two of which a NUL has made one.
+				lost := 1
+				if at == last-1 {
+					lost = 2
+				}
+				require.GreaterOrEqual(t, at, last-1, where)
+				require.Equal(t, states[len(states)-1-lost], got, where)
 				torn++
 			default:
 				require.Fail(t, "nobody is told", where)
