@@ -75,8 +75,6 @@ func (h *History) appendBatch(batch []pendingEntry) (last ID, cut *Report, err e
 type pendingEntry struct {
 	*entry
 	original *original // nil: no result was cut
-	idle     int64     // raw tokens that it has only if a tool was called in its turn
-	least    int64     // raw tokens of the rest of an assistant message
 	pin      bool      // whether to pin it
 	goesOn   bool      // with a run of queued user messages, which no policy ends
 	again    bool      // it was appended before, and keeps its time
@@ -94,8 +92,6 @@ func (h *History) newEntries(batch []pendingEntry, msgs []Message) (_ []pendingE
 		a := pendingEntry{entry: e}
 		if m.Role == RoleAssistant {
 			e.calls = newCalls(&e.msg, h.ident.counter)
-			a.idle = h.ident.idleReasoning(&e.msg)
-			a.least = e.tokens - a.idle
 		}
 		if h.opts.Pin != nil {
 			if a.pin, err = h.wantsPin(e.msg.clone()); err != nil {
@@ -117,7 +113,7 @@ func (h *History) newEntry(m Message) (_ *entry, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e.tokens = h.ident.message(&e.msg)
+	h.ident.weigh(e)
 	return e, nil
 }
 
@@ -138,13 +134,11 @@ func (h *History) Count(m Message) (tokens int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	idle := h.ident.idleReasoning(&e.msg)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if n := len(h.list); n > 0 && h.list[n-1].tools {
-		idle = 0
-	}
-	return clampInt(e.tokens - idle), nil
+	n := len(h.list)
+	e.setTools(n > 0 && h.list[n-1].tools)
+	return clampInt(e.tokens), nil
 }
 
 // cutLong cuts the results of a batch that are longer than Options.MaxResult. It runs
@@ -276,9 +270,17 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		h.pushLocked(e, nil)
 	}
 	for i := range batch {
-		h.pushLocked(batch[i].entry, batch[i].original)
-		if batch[i].pin {
-			h.pin(batch[i].head)
+		a := &batch[i]
+		switch {
+		case a.original == nil:
+		case a.again:
+			a.original.id = a.id
+		default:
+			a.original.paired(a.entry)
+		}
+		h.pushLocked(a.entry, a.original)
+		if a.pin {
+			h.pin(a.head)
 		}
 	}
 	h.calls, h.last = j.open, j.last
@@ -358,14 +360,11 @@ func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
 		switch role {
 		case RoleSystem:
 		case RoleTool:
-			a.turn, a.tools = exchangeTurn, true
+			a.turn = exchangeTurn
+			a.setTools(true)
 		default:
 			tools = tools && turn == exchangeTurn || a.calls != nil
-			if a.tools = tools; a.idle > 0 {
-				if a.tokens = a.least; tools {
-					a.tokens += a.idle
-				}
-			}
+			a.setTools(tools)
 			a.turn, exchangeTurn, hasList = turn, turn, true
 		}
 		prev = role
@@ -388,7 +387,6 @@ func entriesOf(batch []pendingEntry, from, to int) iter.Seq2[int, *entry] {
 // pushLocked appends an entry that was checked.
 func (h *History) pushLocked(e *entry, o *original) {
 	if o != nil {
-		o.paired(e)
 		h.leftLocked(departed{was: e, original: o}, false)
 	}
 	h.state.append(e, o)

@@ -71,6 +71,14 @@ func (id *identity) idleReasoning(m *Message) int64 {
 	return n
 }
 
+// weigh sets what e weighs; its message and its field tools are set.
+func (id *identity) weigh(e *entry) {
+	e.tokens, e.idle = id.message(&e.msg), id.idleReasoning(&e.msg)
+	if !e.tools {
+		e.tokens -= e.idle
+	}
+}
+
 // entry returns the raw tokens of e, whose field tools is set, if its message were m.
 func (id *identity) entry(e *entry, m *Message) int64 {
 	if e.tools {

@@ -421,6 +421,8 @@ var entryMakers = map[string]string{
 	"History.newEntries":            "to appendLocked, SetSystem and SetEphemeral",
 	"History.newEntry":              "to newEntries",
 	"History.joinLocked":            "to appendLocked",
+	"identity.weigh":                "to newEntry, rewritten and the list of a loader",
+	"entry.setTools":                "to Count, joinLocked and replace, as copies",
 	"History.answerOpenCallsLocked": "to append",
 	"History.SetSystem":             "to replace",
 	"calls.pairByID":                "to append, or to the list of a loader",

@@ -424,3 +424,61 @@ func TestReload_Races(t *testing.T) {
 		}
 	}
 }
+
+// After an old backup was put back, a message that was rewritten comes in as it
+// stands, and its original is still known.
+func TestReload_BackupBeforeARewrite(t *testing.T) {
+	ctx := t.Context()
+	var s, backup convo.MemStore
+	h := open(t, &s, "k", bare())
+	mustAppend(t, h, convo.User("1"), convo.Assistant("2"), convo.User("3"))
+	save(t, h)
+	require.NoError(t, convo.Copy(ctx, &backup, "k", &s, "k"))
+	mustAppend(t, h, convo.Assistant("secret"), convo.User("5"))
+	save(t, h)
+	apply(t, h, rewriteOf(4, convo.Text("4")))
+	save(t, h)
+	require.NoError(t, s.Delete(ctx, "k"))
+	require.NoError(t, convo.Copy(ctx, &s, "k", &backup, "k"))
+	_, refused := takeOver(t, h)
+	assert.Empty(t, refused)
+	assert.Equal(t, []string{"1 1", "2 2", "3 3", "4 4", "5 5"}, linesOf(h))
+	save(t, h)
+	assert.Equal(t, linesOf(h), linesOf(open(t, &s, "k", bare())))
+}
+
+// A message that comes into another turn weighs what it weighs there: reasoning is
+// sent back in a turn with tool calls.
+func TestReload_ReasoningInAnotherTurn(t *testing.T) {
+	opts := bare()
+	opts.Overheads.Reasoning = convo.ReplayTools
+	opts.Roles = convo.Relaxed()
+	thought := convo.Assistant("answer").WithReasoning(convo.Reasoning{Text: "one two three four five"})
+	call := callOf("c")
+	round := []convo.Message{convo.Assistant("", call), convo.Result(call, "r")}
+	for _, tt := range []struct {
+		name         string
+		first        []convo.Message
+		theirs, ours []convo.Message
+	}{
+		{"without calls", append([]convo.Message{convo.User("1")}, round...), []convo.Message{convo.User("theirs")}, []convo.Message{thought}},
+		{"with calls", []convo.Message{convo.User("1")}, append([]convo.Message{convo.User("theirs")}, round...), []convo.Message{thought}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var s convo.MemStore
+			a, b := pair(t, &s, opts, tt.first...)
+			mustAppend(t, b, tt.theirs...)
+			save(t, b)
+			mustAppend(t, a, tt.ours...)
+			takeOver(t, a)
+			save(t, a)
+			c := open(t, &s, "k", opts)
+			require.Equal(t, linesOf(c), linesOf(a))
+			for i, e := range c.Snapshot().All() {
+				own, _ := a.Snapshot().At(i)
+				assert.Equal(t, e.Tokens, own.Tokens, "entry %d", i)
+			}
+			assert.Equal(t, c.Tokens(), a.Tokens())
+		})
+	}
+}

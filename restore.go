@@ -457,7 +457,7 @@ func (l *loader) add(i int, old, e *entry) error {
 	if n := len(l.list); n > 0 && l.list[n-1].turn == e.turn {
 		e.tools = e.tools || l.list[n-1].tools
 	}
-	e.tokens = l.h.ident.entry(e, &e.msg)
+	l.h.ident.weigh(e)
 	l.prev, l.prevID = e.msg.Role, old.id
 	if e.msg.Role == RoleSystem {
 		l.sys = append(l.sys, e)

@@ -279,7 +279,7 @@ func (id *identity) rewritten(c *change, o *original) replacement {
 		to.edit.looks = from.looks()
 	}
 	to.msg = c.msg
-	to.tokens = id.entry(to, &to.msg)
+	id.weigh(to)
 	if next.read = to.msg; to.msg.Role == RoleTool {
 		next.keepRead(from, to, o)
 	}

@@ -74,7 +74,19 @@ type entry struct {
 	inline [1]Part // memory for msg.Parts if there is only one
 
 	missing int64 // raw tokens that were cut or cleared out of msg
-	tools   bool  // whether it, or an entry before it in its turn, called a tool
+	idle    int64 // raw tokens of its reasoning that are in tokens only if tools is set
+	tools   bool  // whether it, or an entry before it in its turn, called a tool; see setTools
+}
+
+// setTools sets e.tools, and changes what e weighs accordingly.
+func (e *entry) setTools(tools bool) {
+	switch {
+	case tools && !e.tools:
+		e.tokens += e.idle
+	case !tools && e.tools:
+		e.tokens -= e.idle
+	}
+	e.tools = tools
 }
 
 // Each entry that an edit puts in the place of another one, under the same ID,

@@ -77,6 +77,13 @@ func (h *History) putBackLocked(d *departure) {
 		}
 	}
 	list, originals = append(list, rest...), append(originals, kept...)
+	for i, e := range list { // what stands behind a call that is back is in a turn with calls
+		if i > 0 && list[i-1].tools && list[i-1].turn == e.turn && !e.tools {
+			own := *e
+			own.setTools(true)
+			list[i] = &own
+		}
+	}
 	h.replace(h.sys, list, originals, rawOf(list), countTurns(list), max(d.touched, newestTurn(list)))
 	h.seen = 0
 }

@@ -193,3 +193,31 @@ func TestUndo_KeepsTurnsApart(t *testing.T) {
 	assert.Equal(t, []convo.ID{1, 2, 3, 4, 6, 7}, idsOf(h.Snapshot()))
 	checkSaved(t, h, &convo.Options{Roles: convo.Relaxed()})
 }
+
+// Reasoning behind a call that is back is sent, and counted, for its turn has a call
+// again.
+func TestUndo_ReasoningBehindACall(t *testing.T) {
+	opts := bare()
+	opts.Overheads.Reasoning = convo.ReplayTools
+	opts.Roles = convo.Relaxed()
+	h := historyOf(t, opts)
+	c := callOf("c")
+	thought := convo.Assistant("b").WithReasoning(convo.Reasoning{Text: "one two three four five"})
+	mustAppend(t, h, convo.User("1"), convo.Assistant("", c), convo.Result(c, "r"), convo.Assistant("a"), convo.User("5"))
+	r := apply(t, h, convo.Edit{Drop: []convo.ID{2, 3, 4}})
+	_, err := h.Rewind(1)
+	require.NoError(t, err)
+	mustAppend(t, h, thought)
+	idle := find(t, h, 6).Tokens
+	require.NoError(t, h.Undo(r))
+	assert.Greater(t, find(t, h, 6).Tokens, idle)
+	restored, err := convo.Restore(h.Snapshot(), opts)
+	require.NoError(t, err)
+	for i, e := range restored.Snapshot().All() {
+		own, _ := h.Snapshot().At(i)
+		assert.Equal(t, e.Tokens, own.Tokens, "entry %d", e.ID)
+	}
+	tokens, err := h.Count(thought)
+	require.NoError(t, err)
+	assert.Equal(t, find(t, h, 6).Tokens, tokens)
+}

@@ -12,11 +12,15 @@ import (
 // messages with calls become one message, as the API treats them. A message
 // with the role system becomes a user message with an opaque part.
 func (f Anthropic) Decode(data []byte) (Transcript, error) {
-	d := anthropicDecoder{decoder{format: anthropicFormat, own: f.Model, names: map[string]string{}}}
+	d := f.decoder()
 	if err := d.decode(data); err != nil {
 		return Transcript{}, err
 	}
 	return d.finish(), nil
+}
+
+func (f Anthropic) decoder() *anthropicDecoder {
+	return &anthropicDecoder{decoder{format: anthropicFormat, own: f.Model, names: map[string]string{}}}
 }
 
 type anthropicDecoder struct{ decoder }
@@ -37,7 +41,7 @@ func (d *anthropicDecoder) decode(data []byte) error {
 		}
 		return d.messages("messages", all["messages"])
 	case all["role"] != nil:
-		d.answer()
+		d.answer(stringOf(all["id"]), stringOf(all["model"]))
 		d.ended(stringOf(all["stop_reason"]))
 		if err := d.usage(all["usage"]); err != nil {
 			return err

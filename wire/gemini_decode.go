@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -83,11 +84,10 @@ func (d *geminiDecoder) decode(data []byte) error {
 		}
 		return d.contents(path, raw)
 	}
-	if path, raw := pickRaw(all, "", "modelVersion"); kindOf(raw) == '"' && d.model == "" {
-		if err := read(path, "a string", raw, &d.model); err != nil {
-			return err
-		}
-	}
+	_, id := pickRaw(all, "", "responseId")
+	_, version := pickRaw(all, "", "modelVersion")
+	d.out.ID, d.out.Model = stringOf(id), stringOf(version)
+	d.model = cmp.Or(d.model, d.out.Model)
 	if err := d.usage(all); err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -153,6 +155,28 @@ func fields(path string, data []byte) (map[string]json.RawMessage, error) {
 		return nil, decodeError(path, "a JSON object", err)
 	}
 	return m, nil
+}
+
+// optionalFields is fields for an object that may be missing.
+func optionalFields(path string, data []byte) (map[string]json.RawMessage, error) {
+	if isNull(data) {
+		return nil, nil
+	}
+	return fields(path, data)
+}
+
+func sortedKeys(m map[string]json.RawMessage) []string { return slices.Sorted(maps.Keys(m)) }
+
+// appendObject appends an object with the fields in the order of their names.
+func appendObject(b []byte, m map[string]json.RawMessage) []byte {
+	b = append(b, '{')
+	for i, key := range sortedKeys(m) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(appendString(b, key), ':'), m[key]...)
+	}
+	return append(b, '}')
 }
 
 func kindName(data json.RawMessage) string {

@@ -28,6 +28,22 @@ type decoder struct {
 	calls  messageCalls      // of the newest assistant message with calls
 	out    Transcript
 	ending
+
+	// Of a Stream, whose answer is decoded several times:
+	minted *[]string // the IDs that were made so far
+	mints  int       // how many of them this Decode has used
+}
+
+// newCallID returns a new ID for a call. A Stream gets the same ones each time.
+func (d *decoder) newCallID() string {
+	if d.minted == nil {
+		return convo.NewCallID()
+	}
+	if d.mints == len(*d.minted) {
+		*d.minted = append(*d.minted, convo.NewCallID())
+	}
+	d.mints++
+	return (*d.minted)[d.mints-1]
 }
 
 // messageCalls are the calls of one message.
@@ -59,7 +75,7 @@ func (d *decoder) named(path string, m *convo.Message, c convo.ToolCall) convo.T
 		c.ID = ""
 	}
 	if c.ID == "" {
-		c.ID, c.Minted = convo.NewCallID(), true
+		c.ID, c.Minted = d.newCallID(), true
 	}
 	d.calls.ids[id] = true
 	d.calls.open = append(d.calls.open, pendingCall{id, c})
@@ -99,10 +115,11 @@ func (d *decoder) origin() convo.Origin {
 	return convo.Origin{Format: d.format, Model: cmp.Or(d.model, d.own)}
 }
 
-// answer notes that the input is an answer. Providers use longer names for
-// their models in answers than in requests, so the Model of the format is taken
-// for the maker of the message, if it is set.
-func (d *decoder) answer() {
+// answer notes that the input is an answer, with the ID and the model that it names.
+// Providers use longer names for their models in answers than in requests, so the
+// Model of the format is taken for the maker of the message, if it is set.
+func (d *decoder) answer(id, model string) {
+	d.out.ID, d.out.Model = id, model
 	if d.own != "" {
 		d.model = d.own
 	}
@@ -163,10 +180,10 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 	case all["messages"] != nil:
 		return f.decodeList(d, "messages", all["messages"])
 	case all["choices"] != nil:
-		d.answer()
+		d.answer(stringOf(all["id"]), d.model)
 		return f.decodeChoices(d, all)
 	case all["message"] != nil: // an answer of Ollama, or one choice
-		d.answer()
+		d.answer(stringOf(all["id"]), d.model)
 		d.ended(cmp.Or(stringOf(all["done_reason"]), stringOf(all["finish_reason"])))
 		if err := f.decodeUsage(d, all); err != nil {
 			return err

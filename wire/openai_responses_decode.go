@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -67,11 +68,12 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 	}
 	switch {
 	case all["output"] != nil:
-		d.answer()
+		d.answer(stringOf(all["id"]), d.model)
 		if err := d.decodeUsage(at(path, "usage"), all["usage"]); err != nil {
 			return err
 		}
 		d.ended(inner(all["incomplete_details"], "reason"))
+		d.out.StopReason = cmp.Or(d.out.StopReason, stringOf(all["status"]))
 		d.finished = d.finished || stringOf(all["status"]) == "completed"
 		if !isNull(all["error"]) {
 			d.lose(at(path, "error"), "the reason why the response failed")

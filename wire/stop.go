@@ -46,6 +46,7 @@ func StopOf(reason string) convo.Stop {
 type ending struct {
 	answered bool // the input is an answer
 	finished bool // the model has finished it
+	partial  bool // its end has not come yet; see streamBase.transcript
 
 	// Of the newest call:
 	written string // its arguments, as the model wrote them
@@ -56,7 +57,7 @@ type ending struct {
 // be missing.
 func (d *decoder) ended(reason string) {
 	d.answered = true
-	d.out.Stop = StopOf(reason)
+	d.out.Stop, d.out.StopReason = StopOf(reason), reason
 	d.finished = reason != "" && (d.out.Stop == convo.StopDone || d.out.Stop == convo.StopToolCall)
 }
 
@@ -101,7 +102,7 @@ func (d *decoder) putCutAside(m *convo.Message) {
 	for k >= 0 && saysNothing(m.Parts[k]) {
 		k--
 	}
-	if d.finished || k < 0 || !d.unclear {
+	if d.finished || d.partial || k < 0 || !d.unclear {
 		return
 	}
 	c, ok := m.Parts[k].(convo.ToolCall)

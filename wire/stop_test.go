@@ -72,6 +72,10 @@ func TestDecode_Stop(t *testing.T) {
 				in, err := a.format.Decode([]byte(strings.NewReplacer("STOP", reason, "ARGS", args).Replace(a.body)))
 				require.NoError(t, err)
 				assert.Equal(t, want, in.Stop)
+				if reason == "null" && name == "responses" {
+					reason = `"incomplete"` // which is its status
+				}
+				assert.Equal(t, strings.Trim(strings.TrimPrefix(reason, "null"), `"`), in.StopReason)
 				assert.Nil(t, in.Cut, "the arguments are whole")
 				assert.Empty(t, in.Lost)
 				reply := in.Reply()
@@ -80,6 +84,27 @@ func TestDecode_Stop(t *testing.T) {
 				assert.Equal(t, "I will.", reply.Text())
 			})
 		}
+	}
+}
+
+func TestDecode_Answer(t *testing.T) {
+	for _, tt := range []struct {
+		format wire.Format
+		body   string
+	}{
+		{wire.OpenAIChat{Model: "own"}, `{"id":"r1","model":"m-2026","choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"a"}}]}`},
+		{wire.OpenAIResponses{Model: "own"}, `{"id":"r1","model":"m-2026","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`},
+		{wire.Anthropic{Model: "own"}, `{"id":"r1","model":"m-2026","role":"assistant","stop_reason":"end_turn","content":[{"type":"text","text":"a"}]}`},
+		{wire.Gemini{Model: "own"}, `{"responseId":"r1","modelVersion":"m-2026","candidates":[{"finishReason":"STOP","content":{"role":"model","parts":[{"text":"a"}]}}]}`},
+	} {
+		t.Run(fmt.Sprintf("%T", tt.format), func(t *testing.T) {
+			in, err := tt.format.Decode([]byte(tt.body))
+			require.NoError(t, err)
+			assert.Equal(t, "r1", in.ID)
+			assert.Equal(t, "m-2026", in.Model)
+			assert.Equal(t, "own", in.Messages[0].Origin.Model)
+			assert.Empty(t, in.Lost)
+		})
 	}
 }
 

@@ -99,6 +99,11 @@ type Transcript struct {
 	Usage    convo.Usage     // of a response; Input includes cached tokens
 	Stop     convo.Stop      // of a response; see StopOf
 	Lost     []Loss          // what the messages have no place for
+
+	// Of a response, as the provider spells them; empty where it does not say:
+	StopReason string // what Stop was made of
+	Model      string // the model that answered
+	ID         string // of the response
 }
 
 // A Loss is something in the input of Decode that a [convo.Message] has no

@@ -498,11 +498,14 @@ func (d *driver) mayBeStale(p plan, r convo.Report) bool {
 
 // resolveCuts lets the model cut what the History has cut without its strategy.
 func (d *driver) resolveCuts() {
-	if len(d.reports) == 0 {
-		return
+	if n := len(d.reports); n > 0 && d.reports[n-1].Strategy == "" {
+		d.resolveCut(d.reports[n-1])
 	}
-	r := d.reports[len(d.reports)-1]
-	if r.Outcome != convo.OutcomeApplied || r.Strategy != "" || len(r.Cut) == 0 || r.Reason == convo.ReasonAppend {
+}
+
+// resolveCut is resolveCuts for one report.
+func (d *driver) resolveCut(r convo.Report) {
+	if r.Outcome != convo.OutcomeApplied || len(r.Cut) == 0 || r.Reason == convo.ReasonAppend {
 		return
 	}
 	d.m.time++
@@ -708,9 +711,13 @@ func (d *driver) finishHeld() {
 	}
 	d.strategy.held, d.strategy.inner = nil, inner
 	d.plans = []plan{p}
-	d.reports = d.reports[:min(len(d.reports), 1)] // that of the first run
+	reports := d.reports
+	d.reports = reports[:min(len(reports), 1)] // that of the first run
 	d.resolve()
 	d.m.time++
+	for _, r := range reports[min(len(reports), 1):] { // then the strategy had nothing to give up
+		d.resolveCut(r)
+	}
 }
 
 // String is what a log shows of a plan.

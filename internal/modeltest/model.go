@@ -732,6 +732,10 @@ func (m *model) undo() {
 		}
 	}
 	slices.SortFunc(list, func(x, y entry) int { return int(x.id - y.id) })
+	for i := range list {
+		list[i].tools = list[i].tools || calledTool(list[:i], list[i])
+		list[i].msg.idle = m.isIdle(list[i])
+	}
 	v := e.before.clone()
 	m.list, m.summary, m.summaryUID, m.covers, m.updates = list, v.summary, v.summaryUID, v.covers, v.updates
 	m.touched, m.edits = v.touched, v.edits

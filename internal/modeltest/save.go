@@ -231,6 +231,7 @@ func (d *driver) rival(g *convo.History) {
 	if after == before {
 		return
 	}
+	d.told = false
 	for _, s := range kept {
 		if err := d.h.Rollback(s.real); !errors.Is(err, convo.ErrStale) {
 			d.fail("Rollback to a snapshot from before a Reload: %v", err)

@@ -1,0 +1,197 @@
+package wire_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+func init() {
+	streamCases["anthropic"] = streamCase{
+		format: wire.Anthropic{Model: "claude"},
+		answer: anthropicAnswer,
+		ends:   func(e event) bool { return strings.Contains(e.data, `"type":"message_stop"`) },
+	}
+}
+
+// anthropicAnswer returns a random answer of the Messages API, whole and as events.
+func anthropicAnswer(g *streamGenerator) (string, []event) {
+	var whole []string
+	var blocks [][]string // the events of each block
+	add := func(block, start string, deltas []string) {
+		i := len(whole)
+		whole = append(whole, block)
+		events := []string{fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":%s}`, i, start)}
+		for _, d := range deltas {
+			events = append(events, fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":%s}`, i, d))
+		}
+		blocks = append(blocks, append(events, fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, i)))
+	}
+	deltas := func(kind, key, text string) (list []string) {
+		for _, piece := range g.cut(text) {
+			list = append(list, fmt.Sprintf(`{"type":%q,%q:%s}`, kind, key, jsonOf(piece)))
+		}
+		return list
+	}
+	stop := "end_turn"
+	for i := range g.IntN(6) {
+		switch g.IntN(6) {
+		case 0, 1:
+			text := g.text()
+			add(`{"type":"text","text":`+jsonOf(text)+`}`, `{"type":"text","text":""}`, deltas("text_delta", "text", text))
+		case 2:
+			text, signature := g.text(), g.pick("c2ln", "", "EqQB+/==")
+			list := deltas("thinking_delta", "thinking", text)
+			list = append(list, deltas("signature_delta", "signature", signature)...)
+			add(`{"type":"thinking","thinking":`+jsonOf(text)+`,"signature":`+jsonOf(signature)+`}`, `{"type":"thinking","thinking":"","signature":""}`, list)
+		case 3:
+			block := `{"type":"redacted_thinking","data":"` + g.pick("abc", "xyz") + `"}`
+			add(block, block, nil)
+		case 4:
+			args := g.arguments()
+			head := fmt.Sprintf(`{"type":"tool_use","id":"toolu_%d","name":%q,"input":`, i, g.pick("search", "run"))
+			var list []string
+			if args != "{}" || g.IntN(2) == 0 {
+				list = deltas("input_json_delta", "partial_json", args)
+			}
+			add(head+args+"}", head+"{}}", list)
+			stop = "tool_use"
+		case 5:
+			head := fmt.Sprintf(`{"type":"server_tool_use","id":"srvtoolu_%d","name":"web_search","input":`, i)
+			add(head+`{"query":"a"}}`, head+"{}}", deltas("input_json_delta", "partial_json", `{"query":"a"}`))
+		}
+	}
+	if g.IntN(6) == 0 {
+		stop = "max_tokens"
+	}
+	id := fmt.Sprint("msg_", g.IntN(1000))
+	body := fmt.Sprintf(`{"id":%q,"type":"message","role":"assistant","model":"claude-x","content":[%s],"stop_reason":%q,"stop_sequence":null,"usage":{"input_tokens":12,"cache_read_input_tokens":30,"output_tokens":77}}`,
+		id, strings.Join(whole, ","), stop)
+
+	var out []event
+	push := func(data string) {
+		if g.IntN(10) == 0 {
+			out = append(out, event{"ping", `{"type":"ping"}`})
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(data, `{"type":"`), `"`)
+		out = append(out, event{name, data})
+	}
+	start := fmt.Sprintf(`{"type":"message_start","message":{"id":%q,"type":"message","role":"assistant","model":"claude-x","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":1}}}`, id)
+	push(start)
+	if g.IntN(8) == 0 {
+		push(start) // some proxies send it twice
+	}
+	if g.interleaved = g.IntN(3) == 0; g.interleaved { // blocks may interleave, but begin in order
+		for open := 0; len(blocks) > 0; {
+			i := g.IntN(min(open+1, len(blocks)))
+			push(blocks[i][0])
+			if i == open {
+				open++
+			}
+			if blocks[i] = blocks[i][1:]; len(blocks[i]) == 0 {
+				blocks = append(blocks[:i], blocks[i+1:]...)
+				open--
+			}
+		}
+	}
+	for _, b := range blocks {
+		for _, data := range b {
+			push(data)
+		}
+	}
+	push(fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"input_tokens":12,"cache_read_input_tokens":30,"output_tokens":77}}`, stop))
+	push(`{"type":"message_stop"}`)
+	return body, out
+}
+
+func TestAnthropicStream_Recorded(t *testing.T) {
+	restarts := 0
+	recordedEvents(t, "anthropic__", streamCases["anthropic"].ends, func(t *testing.T, events []event) {
+		s, deltas := feed(t, wire.Anthropic{}, events)
+		assert.True(t, s.Done())
+		got, err := s.Transcript()
+		require.NoError(t, err)
+		require.NotEmpty(t, got.Messages)
+		if !strings.Contains(t.Name(), "programmatic") { // where the answers between report none
+			assert.NotZero(t, got.Usage.Input)
+			assert.NotZero(t, got.Usage.Output)
+		}
+		assert.Nil(t, got.Cut)
+		for _, m := range got.Messages {
+			for _, c := range m.ToolCalls() {
+				assert.True(t, c.Valid(), c.Arguments)
+			}
+		}
+		h, err := convo.New(nil)
+		require.NoError(t, err)
+		_, err = h.Append(append([]convo.Message{convo.User("x")}, got.Messages...)...)
+		require.NoError(t, err)
+		text, _, _ := shown(deltas)
+		assert.NotEmpty(t, got.Messages[0].Parts)
+		for _, d := range deltas {
+			if d.Restart {
+				restarts++
+			}
+		}
+		var all strings.Builder
+		for _, p := range got.Messages[0].Parts {
+			if p, ok := p.(convo.Text); ok {
+				all.WriteString(string(p))
+			}
+		}
+		assert.Equal(t, all.String(), text)
+	})
+	assert.Equal(t, 1, restarts, "the recording with an answer spliced into another")
+}
+
+func TestAnthropicStream_Restart(t *testing.T) {
+	start := func(id string) event {
+		return event{"", fmt.Sprintf(`{"type":"message_start","message":{"id":%q,"role":"assistant","model":"m","content":[],"usage":{"input_tokens":1}}}`, id)}
+	}
+	text := func(s string) []event {
+		return []event{
+			{"", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`},
+			{"", fmt.Sprintf(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":%q}}`, s)},
+		}
+	}
+	events := append([]event{start("a")}, text("one")...)
+	events = append(append(events, start("b")), text("two")...)
+	events = append(events, event{"", `{"type":"message_stop"}`})
+	s, deltas := feed(t, wire.Anthropic{}, events)
+	got, err := s.Transcript()
+	require.NoError(t, err)
+	assert.Equal(t, "two", got.Messages[0].Text())
+	assert.Equal(t, []wire.Delta{{Text: "one"}, {Restart: true}, {Text: "two"}}, deltas)
+	_, err = s.Event("", []byte(start("c").data))
+	assert.ErrorAs(t, err, new(*wire.DecodeError))
+	again, err := s.Transcript()
+	assert.ErrorAs(t, err, new(*wire.DecodeError))
+	assert.Equal(t, got.Messages, again.Messages)
+}
+
+// A call right after its name is no call without arguments.
+func TestAnthropicStream_HalfCall(t *testing.T) {
+	events := []event{
+		{"", `{"type":"message_start","message":{"id":"a","role":"assistant","model":"m","content":[],"usage":{"input_tokens":1}}}`},
+		{"", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`},
+		{"", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"I will."}}`},
+		{"", `{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"t1","name":"delete_all","input":{}}}`},
+		{"", `{"type":"content_block_stop","index":1}`},
+		{"", `{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"t2","name":"delete_all","input":{}}}`},
+		{"", `{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"dir\":\"/\""}}`},
+	}
+	s, _ := feed(t, wire.Anthropic{}, events)
+	got, err := s.Transcript()
+	require.Error(t, err)
+	assert.Equal(t, "wire: the stream ended before the answer did: unexpected EOF", err.Error())
+	require.Len(t, got.Messages[0].ToolCalls(), 1)
+	assert.Equal(t, "t1", got.Messages[0].ToolCalls()[0].ID)
+	require.NotNil(t, got.Cut)
+	assert.Equal(t, convo.ToolCall{ID: "t2", Name: "delete_all", Arguments: `{"dir":"/"`}, *got.Cut)
+}

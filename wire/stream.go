@@ -1,0 +1,211 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// A Streamer is a [Format] that reads answers while they are being written. All
+// formats of this package are.
+type Streamer interface {
+	// Stream returns a Stream for one answer.
+	Stream() Stream
+}
+
+// A Stream reads one answer, event by event. [Read] feeds it from the body of an
+// HTTP response; a caller with an SDK hands over the JSON of each event. It is not
+// safe for concurrent use.
+type Stream interface {
+	// Event reads an event and returns what it adds, for those who show an answer
+	// while it grows. The name is that of the server-sent event or of the frame. It
+	// may be empty if data says what it is. Data is not kept.
+	//
+	// Event returns a *ProviderError if the event says that the provider failed,
+	// and a *DecodeError if it is malformed or begins a second answer. After an
+	// error, each further event gets the same error.
+	Event(name string, data []byte) ([]Delta, error)
+
+	// Done reports whether the provider has said that the answer is complete.
+	// Events may follow, such as one with the usage, so go on reading.
+	Done() bool
+
+	// Transcript returns what Decode would return of the whole answer. It may be
+	// called at any time and any number of times, and what it returns is the
+	// caller's. The IDs of calls that came without one stay the same.
+	//
+	// Before the end, or after a failure, it returns what there is so far, with an
+	// error: that of Event, or one that wraps io.ErrUnexpectedEOF. A call that the
+	// provider had not ended is in Transcript.Cut, the newest if there are several,
+	// and the others are in Transcript.Lost.
+	Transcript() (Transcript, error)
+}
+
+// A Delta is what an event adds to an answer, to be shown at once. One with no
+// field set is not returned.
+type Delta struct {
+	Text      string
+	Reasoning string
+	Call      *CallDelta
+	Restart   bool // the provider began anew: discard what was shown of this answer
+}
+
+// A CallDelta is what an event adds to a tool call. Only the Transcript tells which
+// calls are whole.
+type CallDelta struct {
+	Index     int    // of the call in the answer, counted from 0
+	ID        string // as soon as it is known; empty if the provider gives none
+	Name      string // as far as it is known
+	Arguments string // the new piece
+}
+
+// String returns the text, or says what else there is.
+func (d Delta) String() string {
+	switch {
+	case d.Restart:
+		return "restart"
+	case d.Call != nil:
+		return fmt.Sprintf("call %d: %s%s", d.Call.Index, d.Call.Name, d.Call.Arguments)
+	case d.Reasoning != "":
+		return "reasoning: " + d.Reasoning
+	}
+	return d.Text
+}
+
+// A ProviderError is what a provider reports in the place of an answer, or in the
+// middle of one. [convo.IsOverflow] knows those that say that a request is too
+// long.
+type ProviderError struct {
+	Type    string // such as "overloaded_error", if the provider gives one
+	Code    string // a code or a status, if the provider gives one
+	Message string // for people
+	JSON    string // the error as it came
+}
+
+func (e *ProviderError) Error() string {
+	kind := e.Type
+	if e.Code != "" && e.Code != kind {
+		if kind != "" {
+			kind += ", "
+		}
+		kind += e.Code
+	}
+	text := e.Message
+	if text == "" {
+		text = e.JSON
+	}
+	if kind == "" {
+		return "wire: the provider reports: " + text
+	}
+	return "wire: the provider reports " + kind + ": " + text
+}
+
+// providerError reads the error of a provider: an object, which may be in a field
+// error, or a text.
+func providerError(raw json.RawMessage) *ProviderError {
+	e := &ProviderError{JSON: compact(raw)}
+	if kindOf(raw) == '"' {
+		e.Message = stringOf(raw)
+		return e
+	}
+	all, _ := fields("error", raw)
+	if inner := all["error"]; !isNull(inner) {
+		if kindOf(inner) == '"' {
+			e.Message = stringOf(inner)
+		} else if all2, _ := fields("error", inner); all2 != nil {
+			all = all2
+		}
+	}
+	e.Type = stringOf(all["type"])
+	for _, key := range []string{"code", "status"} {
+		if raw := all[key]; e.Code == "" && !isNull(raw) {
+			if e.Code = stringOf(raw); kindOf(raw) != '"' {
+				e.Code = compact(raw)
+			}
+		}
+	}
+	for _, key := range []string{"message", "Message", "detail"} {
+		if e.Message == "" {
+			e.Message = stringOf(all[key])
+		}
+	}
+	return e
+}
+
+// errCutOff is the error of a Transcript that is not complete.
+var errCutOff = fmt.Errorf("wire: the stream ended before the answer did: %w", io.ErrUnexpectedEOF)
+
+// A streamBase is what the streams of all formats have. They assemble the answer
+// that the provider would have sent without a stream, and let Decode read that.
+type streamBase struct {
+	done   bool
+	err    error    // of Event
+	lost   []Loss   // events that no answer has a place for
+	minted []string // the IDs that Decode has made, in the order of the calls
+}
+
+// Done implements [Stream].
+func (s *streamBase) Done() bool { return s.done }
+
+// fail keeps the error that ends a stream.
+func (s *streamBase) fail(err error) ([]Delta, error) {
+	s.err = err
+	return nil, err
+}
+
+// isEnd reports whether data is no event but the word that ends some streams.
+func isEnd(data []byte) bool { return string(data) == "[DONE]" }
+
+// transcript decodes an answer that was assembled. halves are the calls in it that
+// the provider has not ended, by their index among the calls.
+func (s *streamBase) transcript(d *decoder, decode func([]byte) error, answer []byte, halves []int) (Transcript, error) {
+	d.minted = &s.minted
+	d.partial = !s.done
+	if err := decode(answer); err != nil {
+		if s.err == nil {
+			s.err = err
+		}
+		return Transcript{Lost: slices.Clone(s.lost)}, s.err
+	}
+	d.putHalvesAside(halves)
+	t := d.finish()
+	t.Lost = append(t.Lost, s.lost...)
+	switch {
+	case s.err != nil:
+		return t, s.err
+	case !s.done:
+		return t, errCutOff
+	}
+	return t, nil
+}
+
+// putHalvesAside takes calls out of the answer that the provider has not ended.
+func (d *decoder) putHalvesAside(halves []int) {
+	n := len(d.out.Messages)
+	if n == 0 || len(halves) == 0 {
+		return
+	}
+	m := &d.out.Messages[n-1]
+	k := 0
+	var parts []convo.Part
+	for _, p := range m.Parts {
+		c, ok := p.(convo.ToolCall)
+		if ok {
+			k++
+		}
+		if !ok || !slices.Contains(halves, k-1) {
+			parts = append(parts, p)
+			continue
+		}
+		if d.out.Cut != nil {
+			d.lose(fmt.Sprintf("call %d", k-1), "the call "+quote(d.out.Cut.Name)+", which the provider had not ended")
+		}
+		d.out.Cut = &c
+	}
+	if m.Parts = parts; len(parts) == 0 {
+		d.out.Messages = d.out.Messages[:n-1]
+	}
+}
