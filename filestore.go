@@ -23,8 +23,8 @@ import (
 // change while the FileStore is in use, and it must not be copied.
 //
 // Many processes may use one directory, on one machine, each with a FileStore of its
-// own. They keep apart by locks on the files. No process that is killed leaves one
-// behind. A method that has to wait for a lock tries again at least every 5
+// own. Locks on the files keep them apart. A process that is killed leaves no lock.
+// A method that has to wait for a lock tries again at least every 5
 // milliseconds, until its ctx ends. Where the system has no such locks, methods
 // return an error that matches [errors.ErrUnsupported]: they work on Linux, macOS,
 // Windows, the BSDs and illumos.
@@ -42,10 +42,10 @@ import (
 // people, and a hash of all of it. The key itself stands in the file. Other files in
 // the directory are left alone.
 //
-// Delete and Prune do not wipe: what they have removed can be in free blocks of the
-// disk, in snapshots of the file system and in backups. When a process is killed in
-// Prune, a copy of the log can remain in a file whose name ends in .tmp; the next
-// Prune or Delete of the key removes it.
+// Delete and Prune do not wipe: what they have removed can still be in free blocks
+// of the disk, in snapshots of the file system and in backups. When a process is
+// killed in Prune, a copy of the log can remain in a file whose name ends in .tmp;
+// the next Prune or Delete of the key removes it.
 type FileStore struct {
 	// Dir is the directory. The first Append makes it, with the mode 0700, if it
 	// does not exist.
@@ -67,7 +67,7 @@ type FileStore struct {
 	settled map[string]settled // by the name of a file; at most maxSettled
 }
 
-// settled is the state of a file of which this store knows that it lasts.
+// settled is the state of a file that this store knows to be synced.
 type settled struct {
 	file fs.FileInfo // the one that has the name
 	tail logTail     // without what Append does not need
@@ -151,7 +151,7 @@ func (s *FileStore) Append(ctx context.Context, r Record) (err error) {
 	return nil
 }
 
-// tailOf returns what stands at the end of a log. Where it is what this store has
+// tailOf returns what is at the end of a log. Where it is what this store has
 // left there, as the random ID tells, a look at the ID is enough.
 func (s *FileStore) tailOf(l *lockedLog, key string) (logTail, error) {
 	was, size := s.recall(l), l.info.Size()
@@ -168,7 +168,7 @@ func (s *FileStore) tailOf(l *lockedLog, key string) (logTail, error) {
 	return readTail(l.file, key, size)
 }
 
-// write writes a line to the end of a log, and makes it last.
+// write writes a line to the end of a log, and syncs it.
 func (s *FileStore) write(l *lockedLog, line []byte, at int64, updated time.Time) error {
 	if _, err := l.file.WriteAt(line, at); err != nil {
 		return err
@@ -177,13 +177,12 @@ func (s *FileStore) write(l *lockedLog, line []byte, at int64, updated time.Time
 	return s.sync(l.file)
 }
 
-// settle makes sure that a log lasts, and so does its name, if this store does not
-// know that. Then the process that has written the newest record may have been
-// killed before it could sync, or its sync may have failed. After a sync that failed
-// systems count as written what is not, so the line is written once more. A torn
-// tail that was cut off must not come back either: some of it might stand beside some
-// of what is written next. As every Append does this before it writes, older lines
-// last.
+// settle syncs a log and its name, unless this store knows that both are synced. The
+// process that wrote the newest record may have been killed before it could sync, or
+// its sync may have failed. After a sync that failed, systems count as written what is
+// not, so the line is written once more. A torn tail that was cut off must not come
+// back either: a part of it might be mixed with what is written next. As every Append
+// does this before it writes, older lines are synced.
 func (s *FileStore) settle(l *lockedLog, t *logTail) error {
 	if s.NoSync {
 		return nil
@@ -233,7 +232,7 @@ func (s *FileStore) Records(ctx context.Context, key string, from uint64) iter.S
 				}
 			}
 			// Where the way to the full record is damaged, reading from the start
-			// yields what stands before the damage.
+			// yields what is before the damage.
 			for scan := newScan(f, key, start, tail.end); scan.off < scan.end; {
 				if ctx.Err() != nil {
 					return causeOf(ctx)
@@ -257,7 +256,7 @@ func (s *FileStore) Records(ctx context.Context, key string, from uint64) iter.S
 // errStopped is the error of a loop whose body has ended it.
 var errStopped = errors.New("stopped")
 
-// read calls f with the log of a key and what stands at its end, or with the error
+// read calls f with the log of a key and what is at its end, or with the error
 // of reading that. It does not call f when there is no log.
 func (s *FileStore) read(ctx context.Context, key string, f func(logFile, logTail, error) error) error {
 	if err := s.check(ctx, key); err != nil {
@@ -279,7 +278,7 @@ func (s *FileStore) read(ctx context.Context, key string, f func(logFile, logTai
 	return f(file, tail, err)
 }
 
-// openTail opens a log and reads its end. What stands before the end cannot change
+// openTail opens a log and reads its end. What is before the end cannot change
 // then. The file is nil if there is none.
 func openTail(ctx context.Context, dir folder, name, key string) (file logFile, tail logTail, err error) {
 	if _, err := plain(dir, name, key); err != nil {
@@ -359,7 +358,7 @@ func (s *FileStore) list(ctx context.Context, prefix string, yield func(Head, er
 		case err == nil && tail.ID == "", err == nil && !strings.HasPrefix(tail.Key, prefix):
 			continue
 		case err == nil && fileName(tail.Key) != info.Name():
-			err = &DamageError{Key: tail.Key, Offset: tail.at, Err: fmt.Errorf("it stands in the file %q, which is that of another key", info.Name())}
+			err = &DamageError{Key: tail.Key, Offset: tail.at, Err: fmt.Errorf("it is in the file %q, which belongs to another key", info.Name())}
 		}
 		head := tail.Head
 		if err != nil {
@@ -386,7 +385,7 @@ func (s *FileStore) Delete(ctx context.Context, key string) (err error) {
 	if err != nil {
 		return err
 	}
-	if l == nil { // another may have been killed before its Delete would last
+	if l == nil { // another process may have been killed before it synced its Delete
 		dir, err := s.files().open(s.Dir)
 		if err != nil {
 			return unlessNotExist(err)
@@ -457,7 +456,7 @@ func (s *FileStore) Prune(ctx context.Context, key string, before uint64) (err e
 	if first.Seq != before {
 		return none
 	}
-	if start == 0 { // by a Prune, perhaps, that was killed before it would last
+	if start == 0 { // perhaps by a Prune that was killed before it could sync
 		return s.settle(l, &tail)
 	}
 	file, err := l.dir.openFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL)
@@ -474,11 +473,11 @@ func (s *FileStore) Prune(ctx context.Context, key string, before uint64) (err e
 		_ = l.dir.remove(tmp)
 		return err
 	}
-	return s.syncNames(l.dir) // who writes to the file before that syncs the name, too
+	return s.syncNames(l.dir) // whoever writes to the file before that syncs the name, too
 }
 
-// copyLines copies lines to an empty file, and makes them last. Damage ends it:
-// then what stands before the damage must stay.
+// copyLines copies lines to an empty file, and syncs them. It stops at damage: then
+// what is before the damage must stay.
 func (s *FileStore) copyLines(ctx context.Context, to *lockedLog, scan *logScan, updated time.Time) error {
 	for at := int64(0); scan.off < scan.end; {
 		if ctx.Err() != nil {
@@ -517,8 +516,8 @@ func (s *FileStore) open(ctx context.Context, key string, make bool) (*lockedLog
 	return nil, errMoved
 }
 
-// errMoved says that another has removed, replaced or made a file meanwhile.
-var errMoved = errors.New("the file or the directory is made, replaced or removed all the time")
+// errMoved says that another process has removed, replaced or made a file meanwhile.
+var errMoved = errors.New("others keep making, replacing or removing the file or its directory")
 
 func (s *FileStore) try(ctx context.Context, name, key string, make bool) (_ *lockedLog, err error) {
 	dir, err := s.files().open(s.Dir)
@@ -538,7 +537,7 @@ func (s *FileStore) try(ctx context.Context, name, key string, make bool) (_ *lo
 	}()
 	flag := os.O_RDWR
 	if _, err := plain(dir, name, key); errors.Is(err, fs.ErrNotExist) && make {
-		// A file is only made in a directory whose own name lasts.
+		// A file is only made in a directory whose own name is synced.
 		if err := s.makeDir(); err != nil {
 			return nil, err
 		}
@@ -624,7 +623,7 @@ func lock(ctx context.Context, f logFile, exclusive bool) error {
 }
 
 // makeDir makes Dir and the directories above it, as far as they are missing, and
-// makes sure that the name of Dir lasts.
+// syncs the name of Dir.
 func (s *FileStore) makeDir() error {
 	dir, err := filepath.Abs(s.Dir)
 	if err != nil {
@@ -657,8 +656,8 @@ func (s *FileStore) makeDirs(dir string) error {
 	return s.keep(parent)
 }
 
-// keep makes the names in a directory last. One that this process may not read is
-// left alone: somebody else has made what is in it.
+// keep syncs the names in a directory. One that this process may not read is left
+// alone: somebody else has made what is in it.
 func (s *FileStore) keep(dir string) error {
 	if err := s.files().syncDir(dir); !errors.Is(err, fs.ErrPermission) {
 		return err
@@ -699,7 +698,8 @@ func (s *FileStore) syncNames(dir folder) error {
 	return dir.sync()
 }
 
-// recall returns what this store knows to last at the end of a log, or nothing.
+// recall returns the end of a log as far as this store knows it to be synced, or
+// nothing.
 func (s *FileStore) recall(l *lockedLog) logTail {
 	s.mu.Lock()
 	was := s.settled[l.name]

@@ -462,7 +462,7 @@ func TestFileStore_Refuses(t *testing.T) {
 		name, line, want string
 		version          bool
 	}{
-		{name: "a gap", line: of(func(r *Record) { r.Seq = 4 }, back), want: "record 4 stands behind record 2"},
+		{name: "a gap", line: of(func(r *Record) { r.Seq = 4 }, back), want: "record 4 follows record 2"},
 		{name: "Prev", line: of(func(r *Record) { r.Prev = base[0].ID }, back), want: "record 3 does not name the one before it"},
 		{name: "back", line: of(func(*Record) {}, back-1), want: "damaged"},
 		{name: "no full record", line: of(func(*Record) {}, 0), want: "record 3 does not lead to the full record before it"},

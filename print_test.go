@@ -144,6 +144,7 @@ func TestPrinting_ShowsIDsAndNoEssays(t *testing.T) {
 		{convo.Reply{Messages: []convo.Message{asks}, IDs: []convo.ID{2}}, ") [2]"},
 		{convo.Reply{Cut: &call, Stop: convo.StopLength}, `reply(length; cut off: call search[call_7]({"q":"essay`},
 		{convo.Goal{Target: 5000, Focus: "dates"}, "goal(down to 5,000 raw tokens, manual; focus dates)"},
+		{wire.Delta{Text: essay, Call: &wire.CallDelta{Index: 2, Name: "run", Arguments: "{}"}}, "delta(120000 bytes of text, 2 bytes of call 2)"},
 		{wire.Request{System: json.RawMessage(`"s"`), Messages: []json.RawMessage{json.RawMessage(`"` + essay + `"`)}}, "request(1 messages, 120030 bytes)"},
 		{[]convo.Message{asks, answers}, "[call_7]"},
 		{struct{ A any }{[]convo.Part{convo.Text(essay), call}}, "[call_7]"},
@@ -227,7 +228,7 @@ var printed = []any{
 	convo.Record{},
 	convo.Media{}, convo.Message{}, convo.Opaque{}, convo.Reasoning{}, convo.Reply{}, convo.Report{}, convo.Rewrite{}, convo.Status{},
 	convo.SlidingWindow{}, convo.Summarize{}, convo.Summary{}, convo.SummaryRequest{}, convo.ToolCall{}, convo.ToolResult{}, convo.Work{},
-	wire.Request{}, wire.Transcript{},
+	wire.Request{}, wire.Transcript{}, wire.Delta{}, wire.CallDelta{},
 	convotest.Canned{}, &convotest.Recorder{}, convotest.Slow{}, &convotest.Deaf{},
 }
 

@@ -144,7 +144,8 @@ func encodeRecord(r *recordJSON) ([]byte, error) {
 	return append(dst, '}'), err
 }
 
-// appendChangedText appends the member of an object with a string, or nothing if s is nil.
+// appendChangedText appends the member of an object with a string, or nothing if s is
+// nil.
 func appendChangedText(dst []byte, key string, s *string) []byte {
 	if s == nil {
 		return dst
@@ -152,7 +153,8 @@ func appendChangedText(dst []byte, key string, s *string) []byte {
 	return strictjson.AppendString(strictjson.Key(dst, key), *s)
 }
 
-// appendChangedInt appends the member of an object with an integer, or nothing if n is nil.
+// appendChangedInt appends the member of an object with an integer, or nothing if n is
+// nil.
 func appendChangedInt[N ~int | ~int64](dst []byte, key string, n *N) []byte {
 	if n == nil {
 		return dst

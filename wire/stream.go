@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -62,18 +63,34 @@ type CallDelta struct {
 	Arguments string // the new piece
 }
 
-// String returns the text, or says what else there is.
+// String says what a delta adds and how much, but none of the content.
 func (d Delta) String() string {
-	switch {
-	case d.Restart:
-		return "restart"
-	case d.Call != nil:
-		return fmt.Sprintf("call %d: %s%s", d.Call.Index, d.Call.Name, d.Call.Arguments)
-	case d.Reasoning != "":
-		return "reasoning: " + d.Reasoning
+	var parts []string
+	if d.Restart {
+		parts = append(parts, "restart")
 	}
-	return d.Text
+	if d.Text != "" {
+		parts = append(parts, fmt.Sprintf("%d bytes of text", len(d.Text)))
+	}
+	if d.Reasoning != "" {
+		parts = append(parts, fmt.Sprintf("%d bytes of reasoning", len(d.Reasoning)))
+	}
+	if d.Call != nil {
+		parts = append(parts, d.Call.String())
+	}
+	return "delta(" + strings.Join(parts, ", ") + ")"
 }
+
+// GoString returns the same as String.
+func (d Delta) GoString() string { return d.String() }
+
+// String returns the index of the call and the size of the piece.
+func (d CallDelta) String() string {
+	return fmt.Sprintf("%d bytes of call %d", len(d.Arguments), d.Index)
+}
+
+// GoString returns the same as String.
+func (d CallDelta) GoString() string { return d.String() }
 
 // A ProviderError is what a provider reports in the place of an answer, or in the
 // middle of one. [convo.IsOverflow] knows those that say that a request is too

@@ -106,6 +106,18 @@ type Transcript struct {
 	ID         string // of the response
 }
 
+// Format prints t with the messages as they print themselves, and the beginnings of
+// names that are long.
+func (t Transcript) Format(f fmt.State, verb rune) {
+	type plain Transcript
+	for _, s := range []*string{&t.StopReason, &t.Model, &t.ID} {
+		if len(*s) > 64 {
+			*s = fmt.Sprintf("%.64s…", *s)
+		}
+	}
+	fmt.Fprintf(f, fmt.FormatString(f, verb), plain(t))
+}
+
 // A Loss is something in the input of Decode that a [convo.Message] has no
 // place for.
 type Loss struct {

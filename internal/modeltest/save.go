@@ -194,6 +194,7 @@ func (d *driver) forget() {
 func (d *driver) rival(g *convo.History) {
 	theirs := *d
 	theirs.h, theirs.m, theirs.kept, theirs.edits = g, d.m.copy(), nil, nil
+	theirs.m.uids += 1 << 20 // what it appends is not what ours does
 	theirs.m.view.ephemeral = nil
 	theirs.m.applied, theirs.m.takenBack = nil, map[convo.ID]bool{}
 	for i := range theirs.m.list {
@@ -245,6 +246,9 @@ func (d *driver) rival(g *convo.History) {
 	m.view.ephemeral, m.ephemeralUID = ours.view.ephemeral, ours.ephemeralUID
 	m.learned, m.current, m.order = ours.learned, ours.current, ours.order
 	m.reported, m.implausible, m.sent, m.time = ours.reported, ours.implausible, ours.sent, ours.time
+	for i := range m.list {
+		m.list[i].original = nil // of what the rival has appended, only the rival knows it
+	}
 	m.keep(own)
 	d.m = m
 	d.forget()
