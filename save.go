@@ -66,8 +66,8 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 		return nil, err
 	}
 	r, err := readLog(ctx, s, key, 0, seq)
-	if err == nil && seq > 0 && (r == nil || r.newest.Seq != seq) {
-		r, err = readLog(ctx, s, key, 1, seq)
+	if seq > 0 && (err == nil && (r == nil || r.newest.Seq != seq) || isOfLog(err)) {
+		r, err = readLog(ctx, s, key, 1, seq) // damage may only be behind it
 	}
 	if err != nil {
 		return nil, err
