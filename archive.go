@@ -100,7 +100,7 @@ func (a *archive) add(rec *Record) error {
 		return &DamageError{Key: rec.Key, Offset: -1, Seq: a.prev, Err: err}
 	}
 	entries := merge(r.past, merge(orNil(r.system), r.in))
-	if !a.first && rec.Prev != "" {
+	if !a.first && rec.Seq > 1 { // in a copy of a pruned log, its Prev is empty
 		a.show(Archived{Seq: rec.Seq, Gone: a.within(missing(entries, rec.Upto))})
 	}
 	if a.ids == nil {

@@ -184,7 +184,8 @@ func (c *combinedEdit) addWork(w *Work) {
 }
 
 // original returns the Goal.Original for the next link, which sees view: what links
-// have rewritten, forgotten or cleared with a text is read as it stands, and all else as before.
+// have rewritten, forgotten or cleared with a text is read as it stands, and all
+// else as before.
 func (c *combinedEdit) original(before func(context.Context, ID) (Entry, bool), view *Snapshot) func(context.Context, ID) (Entry, bool) {
 	stands := make(map[ID]bool)
 	for id, x := range c.changes {

@@ -7,11 +7,11 @@ import (
 
 // Copy copies the log of a conversation, its archive included, from one [Store] to
 // another, or to another key. Then Open finds under toKey what it finds under fromKey;
-// each goes its own way from there. The Stores may be the same.
+// from then on each is saved on its own. The Stores may be the same.
 //
-// When it is called again, Copy goes on behind what is there already. It returns a
+// When it is called again, Copy goes on after what is there already. It returns a
 // [*ConflictError] if toKey holds other records: those of another conversation, or
-// some that were saved under it since. It returns one too if the records behind those
+// some that were saved under it since. It returns one too if the records after those
 // under toKey have been pruned from the source: delete the log of toKey and copy all
 // again. If there is nothing under fromKey, the error is [ErrNotFound]. After an error
 // the copy may be a part of the source, which Copy can go on with.

@@ -1,9 +1,10 @@
 // Package convo keeps an LLM conversation inside its context window.
 //
-// A [History] holds one conversation. Agent code appends messages to it and asks
-// it to prepare each request. When the request would be too long, a strategy
-// decides which old parts to remove; whatever it decides, the conversation stays
-// valid for the provider.
+// A [History] holds one conversation: an empty one that [New] makes, or one that
+// [Open] reads from a [Store]. Agent code appends messages to it and asks it to
+// prepare each request. When the request would be too long, a strategy decides
+// which old parts to remove; whatever it decides, the conversation stays valid for
+// the provider.
 //
 //	h, err := convo.New(&convo.Options{
 //		Limits:   convo.Limits{Window: 128_000, Reserve: 16_000},
@@ -43,9 +44,10 @@
 //
 // A [Message] has a role and ordered parts: [Text], [Reasoning], [ToolCall],
 // [ToolResult], [Media], [Opaque]. [System], [User], [Assistant], [Result] and
-// [ResultError] make the usual ones, [Message.WithReasoning] puts reasoning first; [Builder] assembles one from the deltas of a
-// stream. [History.Append] copies a message, replaces invalid UTF-8, and refuses
-// what no provider would take. Tool arguments and opaque blocks keep their bytes.
+// [ResultError] make the usual ones, [Message.WithReasoning] puts reasoning first;
+// [Builder] assembles one from the deltas of a stream. [History.Append] copies a
+// message, replaces invalid UTF-8, and refuses what no provider would take. Tool
+// arguments and opaque blocks keep their bytes.
 //
 // Calls that come without an id get one from the Builder, from Decode of package
 // wire, or else from Append, and are marked as Minted; [History.Find] shows what
@@ -59,8 +61,9 @@
 // unanswered call with its id in the newest exchange. Ids may come again in later
 // exchanges, and results may be empty. A result without an id answers the only
 // call that it could belong to. Those of one batch that answer all calls of their
-// tool, or all open calls, are taken in the order of the calls. Append refuses a message with a [*RoleError], a
-// [*PairError] or a [*MessageError]; then nothing is appended.
+// tool, or all open calls, are taken in the order of the calls. Append refuses a
+// message with a [*RoleError], a [*PairError] or a [*MessageError]; then nothing is
+// appended.
 //
 // An assistant message with tool calls and the results that answer them are an
 // exchange: they stay or go together. A user message, or several in a row, begins
@@ -86,15 +89,15 @@
 //
 // No text of a tool result makes the next request impossible. Append cuts the
 // middle out of one that is longer than Options.MaxResult. When the floor alone is
-// over the limit all the same, a compaction first cuts results that no assistant message has
-// followed yet, the longest first and none of a pinned exchange, until the floor is
-// at most three quarters of the limit; [History.Fit] does not. What remains is a
-// [*FloorError], which names what is in the way.
+// over the limit all the same, a compaction first cuts results that no assistant
+// message has followed yet, the longest first and none of a pinned exchange, until
+// the floor is at most three quarters of the limit; [History.Fit] does not. What
+// remains is a [*FloorError], which names what is in the way.
 //
 // The original of a result that was cut or cleared goes to Options.Spill, and stays
 // in memory for summarizers within Options.KeepOriginals. What was rewritten is
-// summarised as it stands. [Report.Left] returns what
-// left the view as it was, and [History.Undo] puts it back.
+// summarised as it stands. [Report.Left] returns what left the view as it was, and
+// [History.Undo] puts it back.
 //
 // [History.Prepare] and [History.CompactIfNeeded] check before each request, which
 // takes nanoseconds. [History.Compact] compacts at once; a focus tells the
@@ -108,17 +111,17 @@
 // results to clear, entries to [Rewrite], a summary that stands for entries that
 // were dropped. There are [Truncate], [SlidingWindow], [ClearToolResults],
 // [Summarize] and [Chain]; [When] lets any of them start a compaction of its own
-// accord; [StrategyFunc] makes a strategy of a function. The edit is checked against the
-// conversation as it is when it is applied, and takes effect as a whole or not at
-// all: what was appended meanwhile stays, and what was pinned meanwhile is kept.
-// [History.Apply] and [History.SplicePrefix] take an edit made by hand. Such an edit
-// may also rewrite the floor: redact a secret, for good with Rewrite.Forget, or take
-// an image out.
+// accord; [StrategyFunc] makes a strategy of a function. The edit is checked
+// against the conversation as it is when it is applied, and takes effect as a whole
+// or not at all: what was appended meanwhile stays, and what was pinned meanwhile
+// is kept. [History.Apply] and [History.SplicePrefix] take an edit made by hand.
+// Such an edit may also rewrite the floor: redact a secret, for good with
+// Rewrite.Forget, or take an image out.
 //
 // [Summarize] has a [Summarizer] write the summary: a function that calls a model,
 // or [Extract], which needs none. A summary that is empty, cut off, too long, or that
-// says the same words over and over is refused. The summary is not an entry. There is at most
-// one, and the next one updates it.
+// says the same words over and over is refused. The summary is not an entry. There
+// is at most one, and the next one updates it.
 //
 // [History.Pin] keeps an exchange word for word. [History.Rollback] goes back to a
 // snapshot, [History.Rewind] takes the newest turns back, [History.AnswerOpenCalls]
@@ -179,9 +182,12 @@
 //
 // # Saving
 //
-// A [Store] keeps conversations, each under a key. [Open] returns the History that is
-// saved under one, or an empty one, and [History.Save] writes what has changed since,
-// in one record and one step. What Save has acknowledged survives a crash.
+// A [Store] keeps conversations, each under a key: [FileStore] in files, [MemStore] in
+// memory, for tests, and the module sqlstore in SQLite or PostgreSQL. [Sealed] encrypts
+// what another Store keeps; convotest.TestStore checks one of yours. [Open] returns the
+// History that is saved under a key, or an empty one, and [History.Save] writes what
+// has changed since, in one record and one step. What Save has acknowledged survives a
+// crash.
 //
 //	h, err := convo.Open(ctx, store, "42", opts)
 //	...                                    // append, compact, pin
@@ -189,7 +195,7 @@
 //
 // The records of a key are its log: each holds what changed since the one before, and
 // now and then one holds everything, so that Open reads at most about three times what
-// the view weighs. Nothing in a log is ever changed. [Load] returns what an
+// the view weighs. Nothing in a log is ever changed. [Load] returns the state that an
 // earlier record left, which [History.Rollback] goes back to and Restore forks.
 //
 // Any number of processes may have the same conversation open. If another was faster,
@@ -213,10 +219,15 @@
 // The log also is an archive: [History.Archive] yields every message that was ever
 // saved as it was appended, whatever compactions have made of it, with the summaries,
 // what rollbacks took back, and the lines of [History.Note]. [History.Prune] removes
-// old records. It does not wipe them: disks, journals and backups may still hold them,
-// and so does what stands in records that are kept. [History.Attach] saves a History that was made with New or
-// Restore. A History holds nothing open between calls, so a server may open one for
-// each request, or keep it until Status.Unsaved is 0 and let it go.
+// old records, and Delete of the Store all of a key. Neither wipes: free blocks of the
+// disk, journals, dead rows and backups may still hold what was removed. What an edit
+// with Rewrite.Forget took from a message that was saved stays in older records until
+// they are pruned.
+//
+// [History.Attach] saves a History that was made with New or Restore. [Copy] copies a
+// log to another key or Store, to fork or to move a conversation. A History holds
+// nothing open between calls, so a server may open one for each request, or keep it
+// until Status.Unsaved is 0 and let it go.
 //
 // # JSON
 //
@@ -244,16 +255,16 @@
 //
 // Each entry may have a field "missing", the tokens that were cut or cleared out of
 // its results, whose originals are not saved, and a field "tools", true for a message
-// without calls or results whose turn had called a tool before.
-// Empty fields are left out. Unknown fields and types, a key that occurs twice
-// in one object, and a time that is not within the years 1678 to 2261 are errors.
-// Version 1, which has no title, no meta, and of a summary neither usage nor model, is
-// read too. Arguments and opaque blocks are strings, so that
-// their bytes stay. The calibration may be left out or ignored: it only makes
-// estimates better. What a History writes, [Restore] reads: it makes a History of
-// a snapshot, checks it, and repairs it when Options.Repair is set. It is also the
-// way to fork, and, with [NewSnapshot], to import; Options.OnImport says where the
-// system messages and summaries of other systems go.
+// without calls or results whose turn had called a tool before. Empty fields are
+// left out. Unknown fields and types, a key that occurs twice in one object, and a
+// time that is not within the years 1678 to 2261 are errors. Version 1, which has
+// no title, no meta, and of a summary neither usage nor model, is read too.
+// Arguments and opaque blocks are strings, so that their bytes stay. The
+// calibration may be left out or ignored: it only makes estimates better. What a
+// History writes, [Restore] reads: it makes a History of a snapshot, checks it, and
+// repairs it when Options.Repair is set. It is also the way to fork, and, with
+// [NewSnapshot], to import; Options.OnImport says where the system messages and
+// summaries of other systems go.
 //
 // # Costs
 //
@@ -279,9 +290,9 @@
 // until the deadline of ctx; then the next strategy in a [Chain] runs. When ctx
 // itself ends, nothing is removed.
 //
-// No lock is held while code of yours runs (strategy, summarizer, send, tokenizer, Store, Pin,
-// Spill, Repair, OnImport, OnCompaction, Logger), so it may call back. A panic in
-// OnCompaction or Logger is ignored; any other becomes the operation's
+// No lock is held while code of yours runs (strategy, summarizer, send, tokenizer,
+// Store, Pin, Spill, Repair, OnImport, OnCompaction, Logger), so it may call back.
+// A panic in OnCompaction or Logger is ignored; any other becomes the operation's
 // [*PanicError]. There are no globals and no network. No goroutine outlives the
 // call that started it but that of CompactInBackground, which Close cancels and
 // Wait waits for, and code of yours that ignores its ctx.

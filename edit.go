@@ -9,8 +9,8 @@ import (
 )
 
 // An Edit is a plan: entries to drop, results to clear, entries to rewrite, and a
-// summary to put in place. It is made for a [Snapshot], and [History.Apply] checks it. The zero Edit
-// changes nothing; a strategy returns it to decline.
+// summary to put in place. It is made for a [Snapshot], and [History.Apply] checks
+// it. The zero Edit changes nothing; a strategy returns it to decline.
 type Edit struct {
 	// Drop lists entries to remove. It must name whole exchanges, in any order.
 	Drop []ID
@@ -116,14 +116,13 @@ func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "
 // does not hold, part of an exchange, or something in the floor, and a
 // [*RefusedError] for a summary whose Stop is not StopDone; whether the text repeats
 // itself is not looked at. Of the floor, it may rewrite all but pinned exchanges; see
-// [Rewrite]. If the
-// conversation has changed so that the edit no longer fits, the error is a
-// [*StaleError]: an entry that it names has left the view or become part of the
-// floor, an entry to rewrite was changed since, or the edit has a summary and
-// another one was put in place since, or it has a summary and an entry that this
-// stands for was rewritten since, or a result in it was cleared with a text or
-// forgotten. Append, SetSystem, SetEphemeral, SetLimits
-// and RecordUsage never make an edit stale.
+// [Rewrite]. If the conversation has changed so that the edit no longer fits, the
+// error is a [*StaleError]: an entry that it names has left the view or become part
+// of the floor, an entry to rewrite was changed since, or the edit has a summary
+// and another one was put in place since, or it has a summary and an entry that
+// this stands for was rewritten since, or a result in it was cleared with a text or
+// forgotten. Append, SetSystem, SetEphemeral, SetLimits and RecordUsage never make
+// an edit stale.
 func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
 	start := time.Now()
 	r, err := h.apply(at, e)

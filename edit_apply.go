@@ -549,8 +549,9 @@ type committer interface {
 }
 
 // carryOut applies an edit together with the cuts of the History, and fills in the
-// report, or returns an error and changes nothing. If noSpill is set, it does not call Options.Spill. It returns the
-// results that were not cleared because their originals could not be stored.
+// report, or returns an error and changes nothing. If noSpill is set, it does not
+// call Options.Spill. It returns the results that were not cleared because their
+// originals could not be stored.
 func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, cuts []replacement, r *Report, noSpill bool, by committer) ([]Clear, error) {
 	ed, err := checkEdit(&at.state, e, by != nil)
 	if err != nil {

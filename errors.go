@@ -502,8 +502,8 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("convo: save %q as record %d: another has saved record %d; call Reload, then Save", e.Key, e.Want, e.Have)
 }
 
-// A DamageError says that the log of a conversation is damaged. What stands before
-// the damage can be read: [Load] the Seq, [Restore] it, and [History.Attach] it to
+// A DamageError says that the log of a conversation is damaged. What is before the
+// damage can be read: [Load] the Seq, [Restore] it, and [History.Attach] it to
 // another key.
 type DamageError struct {
 	Key    string

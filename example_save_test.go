@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -12,7 +13,7 @@ import (
 // opened, by whatever process.
 func ExampleOpen() {
 	ctx := context.Background()
-	var store convo.Store = new(shelf)
+	store := new(convo.MemStore)
 
 	for _, text := range []string{"Window seats only.", "Flights to Rome?"} {
 		h, _ := convo.Open(ctx, store, "42", nil)
@@ -24,11 +25,89 @@ func ExampleOpen() {
 	// <nil> 4
 }
 
+// A server opens a conversation for each request, and holds nothing in between. Any
+// number of processes may serve one store: with a FileStore on one machine, with
+// module sqlstore on many. Here a second message comes in, and is answered and saved,
+// while the model still answers the first one.
+func Example_server() {
+	store := new(convo.MemStore)
+	opts := &convo.Options{Limits: convo.Limits{Window: 128_000}}
+	var meanwhile func()
+	send := func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		question := s.Messages()[s.Len()-1].Text()
+		if f := meanwhile; f != nil {
+			meanwhile = nil
+			f()
+		}
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("You said: " + question)}}, nil
+	}
+
+	chat := func(ctx context.Context, key, text string) (string, error) {
+		h, err := convo.Open(ctx, store, key, opts) // empty, if the key is not in use
+		if err != nil {
+			return "", err
+		}
+		defer h.Close()
+		if _, err := h.Append(convo.User(text)); err != nil {
+			return "", err
+		}
+		reply, err := h.Do(ctx, send)
+		if err != nil {
+			return "", err
+		}
+		err = h.Save(ctx)
+		for errors.As(err, new(*convo.ConflictError)) { // another was faster: ours goes behind
+			var refused []convo.Message
+			if _, refused, err = h.Reload(ctx); len(refused) > 0 {
+				return "", errors.New("please say that again")
+			}
+			if err == nil {
+				err = h.Save(ctx)
+			}
+		}
+		return reply.Text(), err
+	}
+
+	ctx := context.Background()
+	meanwhile = func() { fmt.Println(chat(ctx, "42", "And a hotel.")) }
+	fmt.Println(chat(ctx, "42", "Flights to Rome?"))
+	h, _ := convo.Open(ctx, store, "42", opts)
+	for _, e := range h.Snapshot().All() {
+		fmt.Println(e)
+	}
+	// Output:
+	// You said: And a hotel. <nil>
+	// You said: Flights to Rome? <nil>
+	// 1 user: And a hotel.
+	// 2 assistant: You said: And a hotel.
+	// 3 user: Flights to Rome?
+	// 4 assistant: You said: Flights to Rome?
+}
+
+// What was said must not stay: it is taken out of the view, and then out of the store.
+func ExampleHistory_Prune() {
+	ctx := context.Background()
+	h, _ := convo.Open(ctx, new(convo.MemStore), "42", nil)
+	id, _ := h.Append(convo.User("My password is hunter2."))
+	h.Append(convo.Assistant("Noted."))
+	h.Save(ctx)
+
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{{ID: id, Parts: []convo.Part{convo.Text("My password is [removed].")}, Forget: true}}})
+	fmt.Println(err, h.Prune(ctx, time.Time{})) // saves all there is, and removes all records before
+	for a, err := range h.Archive(ctx) {
+		fmt.Println(a.Entry, err)
+	}
+	// Output:
+	// <nil> <nil>
+	// 1 user: My password is [removed]. <nil>
+	// 2 assistant: Noted. <nil>
+}
+
 // Two processes have the same conversation open. The one that saves later puts its
 // messages behind those of the other.
 func ExampleHistory_Reload() {
 	ctx := context.Background()
-	store := new(shelf)
+	store := new(convo.MemStore)
 	a, _ := convo.Open(ctx, store, "42", nil)
 	a.Append(convo.User("Window seats only."), convo.Assistant("Noted."))
 	a.Save(ctx)
@@ -62,7 +141,7 @@ func ExampleHistory_Reload() {
 // The archive has every message as it was appended.
 func ExampleHistory_Archive() {
 	ctx := context.Background()
-	h, _ := convo.Open(ctx, new(shelf), "42", nil)
+	h, _ := convo.Open(ctx, new(convo.MemStore), "42", nil)
 	h.Append(convo.User("Window seats only."), convo.Assistant("Noted."), convo.User("Flights to Rome?"))
 	h.Save(ctx)
 	h.SplicePrefix(h.Snapshot(), 2, "The user likes windows.")

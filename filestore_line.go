@@ -17,16 +17,16 @@ import (
 //
 //	CRC SEQ KIND BACK JSON\n
 //
-// CRC is the CRC-32C, in 8 hex digits, of what stands between the space behind it
+// CRC is the CRC-32C, in 8 hex digits, of what is between the space after it
 // and the newline. KIND is F for a full record and P, a patch, for any other. BACK
 // is how many bytes before this line the newest F line before it begins; if it is 0
 // or leads out of the file, there is none. So a log can be read from its newest full
-// record on without a look at what stands before, and lines can be copied to the
+// record on without reading what is before it, and lines can be copied to the
 // start of another file as they are.
 const (
 	sumSize    = 8          // of the CRC
 	maxHeader  = 64         // bytes before the JSON, and a few more
-	maxDetails = 32<<10 - 1 // of the JSON, behind the data
+	maxDetails = 32<<10 - 1 // of the JSON, after the data
 	maxLine    = maxHeader + maxRecord/3*4 + 64 + maxDetails
 
 	// fileFormat is the newest Record.Format that is stored in lines as this file
@@ -36,7 +36,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A logLine is a record, and where in a file it stands.
+// A logLine is a record, and where in a file it is.
 type logLine struct {
 	Record
 	at   int64  // offset of its first byte
@@ -78,7 +78,7 @@ func newLine(r *Record, back int64) []byte {
 	return append(b, '\n')
 }
 
-// isOneLine reports whether data stands in a line as it is.
+// isOneLine reports whether data is written into a line as it is.
 func isOneLine(data []byte) bool {
 	return len(data) > 0 && data[0] == '{' && bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, 0) < 0
 }
@@ -88,7 +88,7 @@ func putSum(b []byte) {
 	copy(b, fmt.Sprintf("%08x", crc32.Checksum(b[sumSize+1:], castagnoli)))
 }
 
-// appendHeader appends what stands between the CRC and the JSON.
+// appendHeader appends what is between the CRC and the JSON.
 func appendHeader(b []byte, r *Record, back int64) []byte {
 	b = append(b, ' ')
 	b = strconv.AppendUint(b, r.Seq, 10)
@@ -101,7 +101,7 @@ func appendHeader(b []byte, r *Record, back int64) []byte {
 	return append(b, ' ')
 }
 
-// appendDetails appends what stands behind the data.
+// appendDetails appends what follows the data.
 func appendDetails(b []byte, r *Record) []byte {
 	b = appendText(b, "key", r.Key)
 	b = append(b, `,"upto":`...)
@@ -123,7 +123,7 @@ func appendDetails(b []byte, r *Record) []byte {
 }
 
 // appendText appends a field whose value may be any text. One that is not UTF-8
-// stands in base64, and its name ends in 64.
+// is written in base64, and its name ends in 64.
 func appendText(b []byte, name, value string) []byte {
 	b = append(append(b, `,"`...), name...)
 	if !utf8.ValidString(value) {
@@ -175,8 +175,8 @@ func parseLine(text []byte) (logLine, error) {
 	return l, l.Check()
 }
 
-// parseHeader reads what stands before the JSON, and returns the JSON. text may end
-// anywhere behind the header.
+// parseHeader reads what is before the JSON, and returns the JSON. text may end
+// anywhere after the header.
 func (l *logLine) parseHeader(text []byte) ([]byte, error) {
 	fields := bytes.SplitN(text[:min(len(text), maxHeader)], []byte(" "), 5)
 	if len(fields) < 5 {
@@ -195,8 +195,8 @@ func (l *logLine) parseHeader(text []byte) ([]byte, error) {
 	return text[sumSize+len(header):], nil
 }
 
-// parseJSON reads the JSON of a line. It sets Format before anything can be wrong
-// behind it.
+// parseJSON reads the JSON of a line. It sets Format first, so that Format is known
+// when something after it is wrong.
 func (l *logLine) parseJSON(text []byte) error {
 	bad := errors.New("the line is not as it is written")
 	rest, ok := bytes.CutPrefix(text, []byte(`{"format":`))
@@ -212,7 +212,7 @@ func (l *logLine) parseJSON(text []byte) error {
 	if rest, ok = bytes.CutPrefix(rest, []byte(`"data":`)); !ok {
 		return bad
 	}
-	// The data may hold what looks like the fields behind it. In these a quote
+	// The data may hold what looks like the fields after it. In these a quote
 	// inside a text follows a backslash, so the last place that looks so is theirs.
 	end := max(0, len(rest)-maxDetails)
 	place := max(bytes.LastIndex(rest[end:], []byte(`,"key":"`)), bytes.LastIndex(rest[end:], []byte(`,"key64":"`)))

@@ -9,10 +9,10 @@ import (
 	"runtime"
 )
 
-// lockFile fails: nothing keeps two writers apart here.
+// lockFile fails: this system has no locks that could keep two writers apart.
 func lockFile(*os.File, bool) (bool, error) {
 	return false, fmt.Errorf("locks of files on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
 
-// unlockFile has nothing to give up.
+// unlockFile does nothing.
 func unlockFile(*os.File) error { return nil }

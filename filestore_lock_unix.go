@@ -20,7 +20,7 @@ func lockFile(f *os.File, exclusive bool) (bool, error) {
 	return err == nil, os.NewSyscallError("flock", err)
 }
 
-// unlockFile gives the lock up.
+// unlockFile unlocks a file.
 func unlockFile(f *os.File) error {
 	return os.NewSyscallError("flock", flock(f, syscall.LOCK_UN))
 }

@@ -20,7 +20,7 @@ const (
 	errorLockViolation = syscall.Errno(33)
 )
 
-// lockedByte returns the place of the byte that is locked: far behind the end of
+// lockedByte returns the place of the byte that is locked: far beyond the end of
 // any log, because Windows keeps others from reading what is locked.
 func lockedByte() *syscall.Overlapped {
 	return &syscall.Overlapped{OffsetHigh: 1 << (62 - 32)}
@@ -42,7 +42,7 @@ func lockFile(f *os.File, exclusive bool) (bool, error) {
 	return false, os.NewSyscallError("LockFileEx", err)
 }
 
-// unlockFile gives the lock up.
+// unlockFile unlocks a file.
 func unlockFile(f *os.File) error {
 	if ok, _, err := unlockFileEx.Call(f.Fd(), 0, 1, 0, uintptr(unsafe.Pointer(lockedByte()))); ok == 0 {
 		return os.NewSyscallError("UnlockFileEx", err)

@@ -12,14 +12,14 @@ import (
 // are not full are shorter.
 const tailSize = 32 << 10
 
-// A logTail is what stands at the end of a log.
+// A logTail is what is at the end of a log.
 type logTail struct {
 	logLine       // the newest record; ID "": there is none
 	end     int64 // of its line
-	torn    int64 // bytes behind it
+	torn    int64 // bytes after it
 }
 
-// readTail reads the last line of the first size bytes. A line behind it that was
+// readTail reads the last line of the first size bytes. A line after it that was
 // not written whole, which lacks its newline or holds a NUL, is passed over. Key may
 // be empty, for a key that is not known.
 func readTail(f io.ReaderAt, key string, size int64) (logTail, error) {
@@ -85,7 +85,7 @@ func damageOr(f io.ReaderAt, key string, at int64, err error) error {
 }
 
 // goodBefore returns the Seq of the newest record before a place that can be
-// loaded: no damage stands between it and the full record that it rests on.
+// loaded: no damage is between it and the full record that it rests on.
 func goodBefore(f io.ReaderAt, key string, at int64) uint64 {
 	s := newScan(f, key, 0, at)
 	var seq uint64
@@ -150,7 +150,7 @@ func withoutMark(err error) error {
 	return err
 }
 
-// read returns the next record, io.EOF, or a lineError, behind which it can go on.
+// read returns the next record, io.EOF, or a lineError, after which it can go on.
 func (s *logScan) read() (logLine, error) {
 	at := s.off
 	text, err := s.line()
@@ -195,7 +195,7 @@ func (s *logScan) line() ([]byte, error) {
 	return text, err
 }
 
-// follows returns an error if l cannot stand behind the record that was read last.
+// follows returns an error if l cannot follow the record that was read last.
 func (s *logScan) follows(l *logLine) error {
 	switch {
 	case !s.begun && !l.Full:
@@ -203,7 +203,7 @@ func (s *logScan) follows(l *logLine) error {
 	case !s.begun:
 		return nil
 	case l.Seq != s.seq+1:
-		return fmt.Errorf("record %d stands behind record %d", l.Seq, s.seq)
+		return fmt.Errorf("record %d follows record %d", l.Seq, s.seq)
 	case l.Prev != s.id:
 		return fmt.Errorf("record %d does not name the one before it", l.Seq)
 	case l.back != l.at-s.full:

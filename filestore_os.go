@@ -14,12 +14,12 @@ import (
 type fileSystem interface {
 	open(dir string) (folder, error)
 	mkdir(dir string) error
-	syncDir(dir string) error // keeps the names in it
+	syncDir(dir string) error // syncs the names in it
 	same(a, b fs.FileInfo) bool
 }
 
-// A folder is one that is open. What happens in it does not depend on the name
-// under which it was opened.
+// A folder is an open directory. It stays the same one when its name is given to
+// another.
 type folder interface {
 	openFile(name string, flag int) (logFile, error)
 	lstat(name string) (fs.FileInfo, error)
@@ -31,7 +31,7 @@ type folder interface {
 	Close() error
 }
 
-// A logFile is a file that is open.
+// A logFile is an open file.
 type logFile interface {
 	io.ReaderAt
 	io.WriterAt
@@ -40,8 +40,8 @@ type logFile interface {
 	Stat() (fs.FileInfo, error)
 	Close() error
 
-	// lock returns at once; false: another holds a lock that is in the way. One
-	// who opened the file a second time is another.
+	// lock does not wait. It returns false if a lock that is held excludes this
+	// one, even if this process holds it, having opened the file twice.
 	lock(exclusive bool) (bool, error)
 	unlock() error
 }
@@ -50,6 +50,9 @@ type logFile interface {
 type osFiles struct{}
 
 func (osFiles) open(dir string) (folder, error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() { // OpenRoot would wait at a pipe
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -98,8 +101,8 @@ func (d osFolder) sync() error {
 	return syncFolder(f, err)
 }
 
-// syncFolder makes the names in a folder last, and closes it. Windows does that by
-// itself, and so do file systems that do not know the call.
+// syncFolder syncs the names in a folder, and closes it. On Windows, and on file
+// systems that do not know the call, it is not needed.
 func syncFolder(f *os.File, err error) error {
 	if err != nil {
 		return err

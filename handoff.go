@@ -15,9 +15,9 @@ import (
 //
 // The error matches [ErrNoGain] if there is nothing to summarise, a [*RefusedError] if
 // the summary is empty, cut off, longer than an eighth of Limits.Low (at least
-// 500 tokens), or by a model and repeats itself, and a [*ValueError] if Limits.Window is too small for the prompt.
-// Otherwise it is the error of the summarizer or of ctx. The zero History returns
-// [ErrClosed].
+// 500 tokens), or by a model and repeats itself, and a [*ValueError] if
+// Limits.Window is too small for the prompt. Otherwise it is the error of the
+// summarizer or of ctx. The zero History returns [ErrClosed].
 func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_ Summary, err error) {
 	defer catch(&err, "Options.Tokenizer")
 	if h.ident == nil {

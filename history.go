@@ -64,17 +64,16 @@ type Options struct {
 	// KeepOriginals is how many raw tokens of originals to keep in memory: the
 	// messages that were rewritten, or whose results were cut or cleared, as they
 	// were appended. Report.Left returns them, and a summarizer reads those of
-	// results, but what was rewritten as it stands. An original is kept
-	// until its entry leaves the view; where there is not room for all, the
-	// oldest go first. 0: eight times Limits.Window, and 1,000,000 without a
-	// Window; negative: none.
+	// results, but what was rewritten as it stands. An original is kept until its
+	// entry leaves the view; where there is not room for all, the oldest go first.
+	// 0: eight times Limits.Window, and 1,000,000 without a Window; negative: none.
 	KeepOriginals int
 
 	// Spill stores the original of a tool result that is about to be cut or
 	// cleared, and returns a reference, which the marker mentions. It is called
-	// once for each original that is kept in memory. It runs on
-	// the goroutine that appends or compacts, and must not block. Its ctx is
-	// that of the compaction; for Append and Apply it is one that never ends.
+	// once for each original that is kept in memory. It runs on the goroutine that
+	// appends or compacts, and must not block. Its ctx is that of the compaction;
+	// for Append and Apply it is one that never ends.
 	//
 	// Append calls Spill when it knows that the messages can be appended, with
 	// the ID and the name of the call that the result answers. If another
@@ -120,12 +119,12 @@ type Options struct {
 	// CompactInBackground.
 	Background bool
 
-	// OnCompaction is called after each compaction or edit that was applied
-	// or declined, or that failed, and after an Append that cut results, with
+	// OnCompaction is called after each compaction or edit that was applied or
+	// declined, or that failed, and after an Append that cut results, with
 	// ReasonAppend. Of declines that a Trigger leads to over and over, it gets the
-	// first one; see Trigger. It runs on the goroutine that made the edit or the append,
-	// and several calls may overlap. It must not call Wait or Do. If it panics,
-	// the panic is ignored.
+	// first one; see Trigger. It runs on the goroutine that made the edit or the
+	// append, and several calls may overlap. It must not call Wait or Do. If it
+	// panics, the panic is ignored.
 	OnCompaction func(Report)
 
 	// Logger gets a line for each report that OnCompaction would get: Info for
@@ -139,13 +138,13 @@ type Options struct {
 	// these, for the fields of Report: outcome, reason, strategy, cause, fits,
 	// limit, tokens_before, tokens_after, messages_before, messages_after;
 	// dropped, summarised, cleared, cut, rewritten and kept, which are numbers of entries;
-	// summary_before, summary_after, model, calls, unread, not_kept, prefix_kept, named_limit,
-	// duration. There are three other lines, at level Warn: one for a History that
-	// will never be compacted, one for the first limits whose window is Assumed,
-	// with the fields window and model, and "convo: usage left aside" for usage that
-	// RecordUsage ignores because it cannot be true, and that Do was given and
-	// RecordUsage refuses. Its fields are cause, input, raw and model: the input
-	// tokens that were reported, the raw tokens of the snapshot, and the model
+	// summary_before, summary_after, model, calls, unread, not_kept, prefix_kept,
+	// named_limit, duration. There are three other lines, at level Warn: one for a
+	// History that will never be compacted, one for the first limits whose window is
+	// Assumed, with the fields window and model, and "convo: usage left aside" for
+	// usage that RecordUsage ignores because it cannot be true, and that Do was
+	// given and RecordUsage refuses. Its fields are cause, input, raw and model: the
+	// input tokens that were reported, the raw tokens of the snapshot, and the model
 	// that it was made for.
 	Logger *slog.Logger
 }
@@ -398,10 +397,9 @@ func (h *History) String() string {
 }
 
 // SetLimits replaces the limits, and ends the bound of a limit that a provider
-// named to Recover. It removes nothing: call Prepare or
-// CompactIfNeeded to compact to the new limits. If limits are out of
-// range or clash, nothing changes, and the error joins a [*ValueError] for each
-// fault.
+// named to Recover. It removes nothing: call Prepare or CompactIfNeeded to compact
+// to the new limits. If limits are out of range or clash, nothing changes, and the
+// error joins a [*ValueError] for each fault.
 func (h *History) SetLimits(l Limits) error {
 	limits, faults := l.withDefaults()
 	if len(faults) > 0 {

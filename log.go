@@ -11,7 +11,7 @@ import (
 // whether they were stored, and what the next record holds for the archive.
 //
 // All fields are written with History.mu held. Those above keepsake are written only
-// by who holds History.saving too, and that one may read them without the lock.
+// while History.saving is held too, and may then be read without the lock.
 type logbook struct {
 	store   Store
 	key     string
@@ -26,7 +26,7 @@ type logbook struct {
 
 	perToken float64 // bytes of a full record for each raw token of the view
 
-	drafts []*draft // records that may have been stored, all behind id
+	drafts []*draft // records that may have been stored, all of them after id
 	keepsake
 	kept ID // the last ID that may be in the log and that no rollback took back
 }
@@ -108,7 +108,7 @@ func (h *History) unsavedLocked() int {
 		}
 	}
 	if n == 0 && len(l.drafts) > 0 {
-		return 1 // it must be found out whether they were stored
+		return 1 // Save must find out whether they were stored
 	}
 	return n
 }
@@ -178,8 +178,8 @@ func (h *History) tookBackLocked(last ID) {
 	}
 }
 
-// unsummarisedLocked notes that the summary s is to stand again in place of the
-// present one, so that those between them are not written anywhere.
+// unsummarisedLocked notes that the summary s takes the place of the present one
+// again, so that those between them are not written anywhere.
 func (h *History) unsummarisedLocked(s *placedSummary) {
 	if l := h.log; l != nil && s != h.summary {
 		l.summaries = slices.Clip(l.summaries[:max(slices.Index(l.summaries, s), 0)])
@@ -195,7 +195,7 @@ func (h *History) draftLocked(l *logbook) *draft {
 	return d
 }
 
-// storedLocked notes that a draft is the record behind the one last saved.
+// storedLocked notes that a draft is the record after the one last saved.
 func (l *logbook) storedLocked(d *draft) {
 	if l.id == "" {
 		l.name, l.created = d.name, d.created
@@ -221,7 +221,7 @@ func (l *logbook) settledLocked(d *draft) {
 }
 
 // maxRecent is how many records before it a full record names, and maxDrafts how
-// many drafts may be open before Save reads the log.
+// many drafts may be in doubt before Save sends the newest of them again.
 const (
 	maxRecent = 16
 	maxDrafts = 8

@@ -64,7 +64,7 @@ func (s *MemStore) Append(ctx context.Context, r Record) error {
 	return nil
 }
 
-// seqError is the error for a record that would leave a gap behind the newest one.
+// seqError is the error for a record that would leave a gap after the newest one.
 func seqError(seq, newest uint64) error {
 	return &ValueError{Name: "Record.Seq", Value: seq, Want: fmt.Sprintf("%d, one more than that of the record before", newest+1)}
 }

@@ -85,9 +85,9 @@ type Reasoning struct {
 
 // A ToolCall is a model's request to run a tool.
 type ToolCall struct {
-	// ID identifies the call within its message. Append fills in an ID that
-	// is empty, and sets Minted; Decode of package wire and [Builder] have
-	// done so already.
+	// ID identifies the call within its message. Append fills in an ID that is
+	// empty, and sets Minted; Decode of package wire and [Builder] have done so
+	// already.
 	ID   string
 	Name string // of the tool
 

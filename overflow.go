@@ -29,8 +29,8 @@ import (
 // is one about an answer that would fill the window alone, since no shorter
 // conversation would help. The status 413 Request Entity Too Large is one, although
 // it is about bytes: a compaction removes bytes, too, but it cannot know how many
-// are too many. Of errors that are
-// joined, one that is an overflow is enough. A nil error is no overflow.
+// are too many. Of errors that are joined, one that is an overflow is enough. A nil
+// error is no overflow.
 func IsOverflow(err error) bool {
 	said := readError(err)
 	return slices.ContainsFunc(said, (*providerError).isOverflow)

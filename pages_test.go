@@ -255,6 +255,32 @@ func TestREADME_ProgramIsHello(t *testing.T) {
 	assert.Equal(t, want, string(out))
 }
 
+// The code under Saving, in the README and in doc.go, stands in Example_server, but
+// for what doc.go says in a comment of its own.
+func TestPages_SavingIsAnExample(t *testing.T) {
+	source, err := os.ReadFile("example_save_test.go")
+	require.NoError(t, err)
+	_, example, ok := strings.Cut(string(source), "func Example_server() {\n")
+	require.True(t, ok)
+	example, _, _ = strings.Cut(example, "\n}\n")
+
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, saving, ok := strings.Cut(string(readme), "\n## Saving\n")
+	require.True(t, ok)
+	code, _ := block(t, saving, "```go\n")
+	assert.Contains(t, example, "\t"+strings.ReplaceAll(strings.TrimSpace(code), "\n", "\n\t")+"\n")
+
+	doc, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	_, loop, ok := strings.Cut(string(doc), "//\terr = h.Save(ctx)\n//\tfor ")
+	require.True(t, ok)
+	loop, _, _ = strings.Cut("for "+loop, "\n//\n")
+	want := regexp.MustCompile(` // .*`).ReplaceAllString(strings.ReplaceAll(example, "\n\t\t", "\n"), "")
+	want = strings.ReplaceAll(want, `return "", `, "return ")
+	assert.Contains(t, want, strings.ReplaceAll(loop, "\n//\t", "\n"))
+}
+
 // Each file that ARCHITECTURE.md and CONTRIBUTING.md name exists, and each test.
 // A "*" in a name stands for anything, and x.go for any file.
 func TestPages_FilesExist(t *testing.T) {

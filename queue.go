@@ -91,7 +91,8 @@ func (h *History) deliverLocked() int {
 	return n
 }
 
-// A sending is a request that is on its way: a Do waits for the answer. It does not change.
+// A sending is a request that is on its way: a Do waits for the answer. It does not
+// change.
 type sending struct {
 	last   ID // of the newest entry in the request, system entries aside
 	cancel context.CancelCauseFunc

@@ -153,7 +153,8 @@ func encodeRecord(r *recordJSON) ([]byte, error) {
 
 func appendTokens(dst []byte, e *entry) []byte { return strconv.AppendInt(dst, e.tokens, 10) }
 
-// appendChangedText appends the member of an object with a string, or nothing if s is nil.
+// appendChangedText appends the member of an object with a string, or nothing if s is
+// nil.
 func appendChangedText(dst []byte, key string, s *string) []byte {
 	if s == nil {
 		return dst
@@ -161,7 +162,8 @@ func appendChangedText(dst []byte, key string, s *string) []byte {
 	return strictjson.AppendString(strictjson.Key(dst, key), *s)
 }
 
-// appendChangedInt appends the member of an object with an integer, or nothing if n is nil.
+// appendChangedInt appends the member of an object with an integer, or nothing if n is
+// nil.
 func appendChangedInt[N ~int | ~int64](dst []byte, key string, n *N) []byte {
 	if n == nil {
 		return dst
@@ -437,22 +439,8 @@ func (c *calibration) sameReport(d *calibration) bool {
 }
 
 // shared returns the IDs of the entries that are both in a list and in an older one.
-func shared(list []*entry, old shown) []ID {
-	var ids []ID
-	for i, k := 0, 0; i < len(list) && k < old.len(); {
-		seen := old.at(k)
-		switch {
-		case list[i].id < seen.id:
-			i++
-		case list[i].id > seen.id:
-			k++
-		default:
-			if list[i].trace() == seen {
-				ids = append(ids, seen.id)
-			}
-			i, k = i+1, k+1
-		}
-	}
+func shared(list []*entry, old shown) (ids []ID) {
+	eachShared(list, old, func(seen trace) { ids = append(ids, seen.id) })
 	return ids
 }
 

@@ -13,22 +13,24 @@ import (
 //
 // Otherwise the view, the summary, the pins and the queue become what is stored.
 // Messages that were appended to h and are in no record, those that an unsaved edit
-// took out of the view included, are appended again behind what is stored, in their
+// took out of the view included, are appended again after what is stored, in their
 // order and with their pins, one exchange at a time; moved tells the new ID of each
 // whose ID changed. If the [RolePolicy] or the pairing of calls and results refuses an
-// exchange, it and all behind it are returned as refused, and are no longer in h; a
+// exchange, it and all after it are returned as refused, and are no longer in h; a
 // system message that is refused is returned alone, since the stored ones stand.
+//
 // The title and the data of [History.SetMeta] become those that are stored too, unless
-// SetMeta has changed them since h was last saved: then those of h stay.
-// Everything else that was not saved is gone: edits, rollbacks, pins of what was
-// saved. The model, the limits and what usage reports have taught stay those of h.
+// SetMeta has changed them since h was last saved. The model, the limits and what usage
+// reports have taught stay those of h. Everything else that was not saved is gone:
+// edits, rollbacks, pins of what was saved.
 //
 // Afterwards, snapshots from before are only for reading: Apply, Rollback,
 // RecordUsage and so on return a [*StaleError] for them, Undo takes none of the
 // earlier edits back, and an answer that Do waits for is refused.
 //
-// If the log was deleted, the error matches [ErrNotFound]; Attach begins another. Other errors are those of
-// [Open]. After an error nothing has changed. Reload also works after Close.
+// If the log was deleted, the error matches [ErrNotFound]; Attach begins another. Other
+// errors are those of [Open]. After an error nothing has changed. Reload also works
+// after Close.
 func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Message, err error) {
 	if _, err := h.openLog(); err != nil {
 		return nil, nil, err
@@ -115,7 +117,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	h.setSpilledLocked(maps.Clone(h.spilled))
 	h.id = newIdentity(h.ident.counter, t.id)
 	if h.sending != nil {
-		h.sending = &sending{last: -1, cancel: h.sending.cancel} // what it was sent for is not the end any more
+		h.sending = &sending{last: -1, cancel: h.sending.cancel} // the request does not end where the view does now
 	}
 	if h.known().model == "" && len(h.known().learned) == 0 {
 		if t.chosen && !h.chosen {

@@ -15,8 +15,8 @@ import (
 // 1/loopDepth of the text.
 //
 // A model that does not find its end loops until it is cut off. So what stands before
-// other text is data, such as rows of a table that are the same, and so is a rule across
-// the page at the end. Lines that differ in a number are a list.
+// other text is data, such as rows of a table that are the same, and so is a rule
+// across the page at the end. Lines that differ in a number are a list.
 const (
 	minLoop      = 200
 	minLoopTimes = 4

@@ -40,9 +40,9 @@ type Fault struct {
 
 // Restore returns a new History with what a snapshot holds: entries, IDs, pins,
 // summary, key, calibration, title and data, and copies of the messages that were
-// queued, which it appends if they may follow now. The first ID it gives follows the last one
-// that was given before the snapshot was made. Ephemeral messages are left out.
-// Tokens are counted as the options say. The snapshot may also be one of a History
+// queued, which it appends if they may follow now. The first ID it gives follows the
+// last one that was given before the snapshot was made. Ephemeral messages are left
+// out. Tokens are counted as the options say. The snapshot may also be one of a History
 // that is still in use: that is how to fork a conversation. Such a fork shares the
 // originals of what was rewritten, cut or cleared, while a snapshot that was decoded
 // from JSON has none: what its entries lack counts as unread when it is summarised.

@@ -156,9 +156,9 @@ func (s *state) lastEdit() uint64 {
 // editsStayLocked reports whether the edits applied since at stay in place in a
 // rollback to it. No edit that at shows has been undone.
 //
-// Edits only remove and change. So every entry of the view with an ID up to at.last is also
-// in at: if at.last is 5 and the view has entry 3, at has it too. That is why it
-// is enough to compare IDs with at.last.
+// Edits only remove and change. So every entry of the view with an ID up to at.last
+// is also in at: if at.last is 5 and the view has entry 3, at has it too. That is
+// why it is enough to compare IDs with at.last.
 func (h *History) editsStayLocked(at *Snapshot) bool {
 	since := sort.Search(len(h.edits), func(i int) bool { return h.edits[i].version > at.version })
 	switch {

@@ -17,10 +17,9 @@ import (
 // Everything comes back: the entries with their IDs, turns, times and pins, the
 // summary, the queue, what usage reports have taught, and the model with the limits
 // that SetLimits or SetModel set, which take the place of those of the options.
-// What is queued waits on.
-// Ephemeral messages and the originals of results that were cut or cleared do not.
-// Options.OnLoad and Options.Repair work as in [Restore]; what they do is not saved
-// yet. Open writes nothing.
+// Queued messages stay queued. Ephemeral messages and the originals of results that
+// were cut or cleared do not come back. Options.OnLoad and Options.Repair work as
+// in [Restore]; what they do is not saved yet. Open writes nothing.
 //
 // It returns a [*ValueError] for a nil Store or a key that is empty or too long, a
 // [*DamageError] if the log is damaged, an error that matches [ErrVersion] if a
@@ -67,8 +66,8 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 		return nil, err
 	}
 	r, err := readLog(ctx, s, key, 0, seq)
-	if err == nil && seq > 0 && (r == nil || r.newest.Seq != seq) {
-		r, err = readLog(ctx, s, key, 1, seq)
+	if seq > 0 && (err == nil && (r == nil || r.newest.Seq != seq) || isOfLog(err)) {
+		r, err = readLog(ctx, s, key, 1, seq) // damage may only be behind it
 	}
 	if err != nil {
 		return nil, err
@@ -109,7 +108,7 @@ func readLog(ctx context.Context, s Store, key string, from, to uint64) (*readin
 			return nil, r.damageIn(key, err)
 		}
 		if rec.Seq == to {
-			break // what is behind it may be damaged
+			break // what follows it may be damaged
 		}
 	}
 	if r.first == "" {
@@ -123,7 +122,7 @@ func (r *reading) damage(err error) error {
 	return &DamageError{Key: r.newest.Key, Offset: -1, Seq: r.newest.Seq - 1, Err: err}
 }
 
-// damageIn returns the error for a record that cannot be read behind those of r.
+// damageIn returns the error for a record after those of r that cannot be read.
 func (r *reading) damageIn(key string, err error) error {
 	if errors.Is(err, ErrVersion) {
 		return err
@@ -168,8 +167,8 @@ func records(ctx context.Context, s Store, key string, from uint64) iter.Seq2[Re
 	}
 }
 
-// follows returns a *DamageError unless rec is a record of the key and can stand
-// behind prev, which is zero for the first one.
+// follows returns a *DamageError unless rec is a record of the key and can follow
+// prev, which is zero for the first one.
 func follows(key string, prev, rec *Record) error {
 	var fault error
 	switch {
@@ -311,14 +310,14 @@ func (h *History) Saved() (key string, seq uint64) {
 }
 
 // Save writes what has changed since h was last saved, in one record and one step:
-// when it returns nil, the state at the time of the call, or a later one, survives a power
-// cut. It costs what is new; if nothing is, it does nothing. What is appended while
-// it runs is not saved yet.
+// when it returns nil, the state at the time of the call, or a later one, survives
+// a power cut. It costs what is new; if nothing is, it does nothing. What is
+// appended while it runs is not saved yet.
 //
 // If somebody else has saved the conversation since, Save returns a
 // [*ConflictError] and writes nothing: call [History.Reload], then Save. After any
-// other error the record may be in the Store, or come to be there: the next Save
-// finds out, and writes everything that is not there.
+// other error the record may be in the Store, or still get there: the next Save finds
+// out, and writes everything that is not there.
 //
 // One Save, Reload, Attach or Prune of a History runs at a time; others wait for it
 // until their own ctx ends. Save also works after Close. It returns [ErrNoStore] if h
@@ -393,17 +392,15 @@ func (h *History) save(ctx context.Context, l *logbook, full bool) error {
 	for {
 		h.mu.Lock()
 		doubts := len(l.drafts)
-		h.mu.Unlock()
-		if doubts >= maxDrafts {
-			if _, err := h.findDraft(ctx, l, nil); err != nil {
-				return err
-			}
+		again := doubts == maxDrafts // the newest one, so that none has to be forgotten
+		var d *draft
+		if again {
+			d = l.drafts[doubts-1]
+		} else {
+			d = h.draftLocked(l)
+			d.full = full || l.saved == nil
 		}
-		h.mu.Lock()
-		d := h.draftLocked(l)
-		first, doubts := l.saved == nil, len(l.drafts)
 		h.mu.Unlock()
-		d.full = full || first
 		rec, err := l.record(d, doubts)
 		if err != nil {
 			return err
@@ -419,6 +416,9 @@ func (h *History) save(ctx context.Context, l *logbook, full bool) error {
 			h.mu.Lock()
 			l.storedLocked(d)
 			h.mu.Unlock()
+			if again {
+				continue
+			}
 			return nil
 		}
 		if conflict, ok := errors.AsType[*ConflictError](err); ok {
@@ -431,9 +431,11 @@ func (h *History) save(ctx context.Context, l *logbook, full bool) error {
 			}
 			continue
 		}
-		h.mu.Lock()
-		l.drafts = append(l.drafts[max(len(l.drafts)-maxDrafts+1, 0):], d)
-		h.mu.Unlock()
+		if !again {
+			h.mu.Lock()
+			l.drafts = append(l.drafts, d)
+			h.mu.Unlock()
+		}
 		return err
 	}
 }
@@ -444,12 +446,14 @@ func appendTo(ctx context.Context, s Store, r Record) (err error) {
 	return s.Append(ctx, r)
 }
 
-// record returns the record of a draft, or nil if it holds no change and no other
-// draft is in doubt.
+// record returns the record of a draft, the same each time, or nil if it holds no
+// change and no other draft is in doubt.
 func (l *logbook) record(d *draft, doubts int) (*Record, error) {
-	d.id, d.created, d.name = newRecordID(), time.Now().UTC().Round(0), l.name
-	if d.name == "" {
-		d.name = newRecordID()
+	if d.id == "" {
+		d.id, d.created, d.name = newRecordID(), time.Now().UTC().Round(0), l.name
+		if d.name == "" {
+			d.name = newRecordID()
+		}
 	}
 	data, err := l.data(d)
 	if err != nil || string(data) == noChange && doubts == 0 {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -14,17 +13,7 @@ import (
 // same messages into a plain struct, in turns in one run. It reports the median of
 // each, and how many times as long as the plain struct Open takes.
 func BenchmarkOpen(b *testing.B) {
-	h, err := New(&Options{Roles: Relaxed()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	say := strings.Repeat("The quick brown fox jumps over the \"lazy\" dog.\n", 9)[:400]
-	for range 2500 {
-		call := ToolCall{ID: NewCallID(), Name: "read", Arguments: `{"path": "main.go", "lines": [1, 200]}`}
-		if _, err := h.Append(User(say), Assistant("", call), Result(call, say), Assistant(say)); err != nil {
-			b.Fatal(err)
-		}
-	}
+	h := longHistory(b)
 	ctx, store := context.Background(), new(MemStore)
 	if err := h.Attach(ctx, store, "k"); err != nil {
 		b.Fatal(err)
@@ -55,11 +44,11 @@ func BenchmarkOpen(b *testing.B) {
 }
 
 // BenchmarkOpen_After opens conversations of which the view is equal and the log is
-// not: it was compacted after 1,000 or 100,000 messages. It reports how many times as
-// long the longer one takes.
+// not: it was compacted after 1,000, 100,000 or 1,000,000 messages. It reports how many
+// times as long the longer ones take.
 func BenchmarkOpen_After(b *testing.B) {
-	ctx, store := context.Background(), new(MemStore)
-	sizes := []int{1000, 100_000}
+	ctx, store := context.Background(), &FileStore{Dir: b.TempDir(), NoSync: true}
+	sizes := []int{1000, 100_000, 1_000_000}
 	took := make([][]float64, len(sizes))
 	for _, n := range sizes {
 		h, err := Open(ctx, store, fmt.Sprint(n), nil)
@@ -85,14 +74,19 @@ func BenchmarkOpen_After(b *testing.B) {
 	for b.Loop() {
 		for i, n := range sizes {
 			start := time.Now()
-			if _, err := Open(ctx, store, fmt.Sprint(n), nil); err != nil {
+			h, err := Open(ctx, store, fmt.Sprint(n), nil)
+			if err != nil {
 				b.Fatal(err)
 			}
 			took[i] = append(took[i], time.Since(start).Seconds())
+			if h.Len() != 100 {
+				b.Fatalf("%d entries", h.Len())
+			}
 		}
 	}
 	median := func(list []float64) float64 { slices.Sort(list); return list[len(list)/2] }
 	b.ReportMetric(1e6*median(took[0]), "1k-µs")
 	b.ReportMetric(median(took[1])/median(took[0]), "100k/1k")
+	b.ReportMetric(median(took[2])/median(took[0]), "1M/1k")
 	b.ReportMetric(0, "ns/op")
 }

@@ -16,12 +16,12 @@ import (
 // encrypted, say, or redacted. All else of a record is stored as it is, its key too.
 //
 // The function seal makes of data what is to be stored, and open makes data of that.
-// Data and Title of a record are sealed apart; an empty Title is not sealed. The id
-// is that of the record. With encryption, bind it in as additional data: then nobody
-// who can write to s can put the Data of one record in the place of another. Both
-// functions may be called by several goroutines at once. They may change data, and
-// return it. What goes wrong in them is the error of the call, and so is a panic. A loop
-// over List goes on behind the error of a title.
+// Data and Title of a record are sealed separately; an empty Title is not sealed.
+// The id is that of the record. With encryption, bind it in as additional data:
+// then nobody who can write to s can put the Data of one record in the place of
+// another. Both functions may be called by several goroutines at once. They may
+// change data, and return it. What goes wrong in them is the error of the call, and
+// so is a panic. A loop over List may go on after the error of a title.
 //
 // A sealed title is stored as the ID of its record and base64, within the 256 bytes of
 // a title. Of a title that does not fit, as much is kept as does: with 28 bytes for a

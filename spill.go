@@ -71,8 +71,8 @@ func (s *spiller) marker(id *identity, in *entry, o *original, i int) (text stri
 }
 
 // store returns the reference to the result in the i-th part of an entry, as a
-// summarizer reads it. It calls Options.Spill if there is none yet, and sets it in o, which must
-// not be in use yet.
+// summarizer reads it. It calls Options.Spill if there is none yet, and sets it in
+// o, which must not be in use yet.
 func (s *spiller) store(in *entry, o *original, i int) (ref string, err error) {
 	if ref, ok := o.refs[i]; ok {
 		return ref, nil

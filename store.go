@@ -16,7 +16,7 @@ import (
 // calls them without holding a lock, and makes one call of Append at a time.
 // convotest.TestStore checks a Store.
 type Store interface {
-	// Append adds r behind the record with the ID r.Prev, in one step. When it
+	// Append adds r after the record with the ID r.Prev, in one step. When it
 	// returns nil, r survives a power cut. With an empty Prev, r begins the log
 	// of a key that has none; then r is Full, and its Seq may be any from 1 on.
 	//
@@ -24,13 +24,13 @@ type Store interface {
 	// newest record is neither r nor r.Prev, or if there is none and r.Prev is not
 	// empty, it returns a [*ConflictError] and writes nothing. If r.Check fails, or
 	// r.Seq is not one more than that of the record r.Prev, it returns a
-	// [*ValueError] and writes nothing. After any other error the log may hold r,
-	// whole, now or later, or not.
+	// [*ValueError] and writes nothing. After any other error r may have been
+	// stored, or may still be, but never a part of it.
 	Append(ctx context.Context, r Record) error
 
 	// Records yields the records of a key in order, one in memory at a time:
 	// those with a Seq of at least from, or, if from is 0, the newest full
-	// record and those behind it. A key without a log yields nothing, which is
+	// record and those after it. A key without a log yields nothing, which is
 	// no error. After an error nothing more is yielded.
 	Records(ctx context.Context, key string, from uint64) iter.Seq2[Record, error]
 
@@ -58,10 +58,10 @@ type Record struct {
 	Head
 	ID     string // random: 26 lower-case letters and digits
 	Prev   string // ID of the record before; empty: this is the first one
-	Full   bool   // rests on no record before it
+	Full   bool   // rests on no record before it, and holds everything
 	Format int    // of Data
 	Upto   ID     // the last ID that the History has given
-	Data   []byte // the caller's and the Store's must not be changed by the other
+	Data   []byte // a Store keeps a copy, and hands out copies
 }
 
 // A Head is what a list of conversations shows of one of them.

@@ -27,12 +27,12 @@ type CompactionStrategy interface {
 	// Compact returns an edit of s that brings it down to g.Target. The edit
 	// may only drop whole exchanges, must leave the floor alone, and must not
 	// make the view larger, whatever it rewrites; the History refuses any other
-	// edit and stays as it was. To decline, Compact
-	// returns the zero Edit, ErrNoGain or ErrBreaker, or an error that wraps
-	// nothing else, with an Edit whose Work.Calls is 0. Any other error means
-	// that the compaction failed, and so does one of these after a model was
-	// called. A summary for which a model was called is refused if it repeats
-	// itself; see RefusedError. Compact must not change what s and g refer to.
+	// edit and stays as it was. To decline, Compact returns the zero Edit, ErrNoGain
+	// or ErrBreaker, or an error that wraps nothing else, with an Edit whose
+	// Work.Calls is 0. Any other error means that the compaction failed, and so does
+	// one of these after a model was called. A summary for which a model was called
+	// is refused if it repeats itself; see RefusedError. Compact must not change
+	// what s and g refer to.
 	Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error)
 }
 

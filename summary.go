@@ -172,8 +172,7 @@ func rangesOf(ids []ID) []Range {
 }
 
 // checkUsable returns an error if the summary of a strategy's edit may not be
-// used.
-// freed is how many raw tokens the edit frees, and minFree how many it must
+// used. freed is how many raw tokens the edit frees, and minFree how many it must
 // free. s may be nil.
 func (s *Summary) checkUsable(freed, minFree int64) error {
 	if s == nil || s.Text == "" && s.Stop == StopDone {

@@ -17,8 +17,9 @@ fi
 
 step examples
 for dir in examples/*/; do
-	go run "./$dir" >/dev/null
+	go run "./$dir" </dev/null >/dev/null
 done
+examples/resume/kill.sh 30
 
 step 'the other JSON engine'
 GOEXPERIMENT=jsonv2 go test -short ./...

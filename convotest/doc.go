@@ -31,11 +31,11 @@
 //	}
 //
 // The checks use neither a network nor a model. They call a summarizer dozens
-// of times, a strategy hundreds and a store thousands of times, so test a strategy with a fake
-// summarizer. The result does not depend on the clock, with one exception: a
-// call that takes a minute, or that goes on for ten seconds after its context has
-// ended, counts as one that does not return. In a testing/synctest bubble these
-// take no time.
+// of times, a strategy hundreds and a store thousands of times, so test a strategy
+// with a fake summarizer. The result does not depend on the clock, with one
+// exception: a call that takes a minute, or that goes on for ten seconds after its
+// context has ended, counts as one that does not return. In a testing/synctest
+// bubble these take no time.
 //
 // # Fakes
 //

@@ -2,10 +2,8 @@ package from_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -15,7 +13,7 @@ func Example_ailoop() {
 	ctx := context.Background()
 	dir := must(os.MkdirTemp("", ""))
 	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "chat.json") // let store = JsonFileHistoryStore::new(dir.join("chat.json"));
+	store := &convo.FileStore{Dir: dir} // let store = JsonFileHistoryStore::new(dir.join("chat.json"));
 	options := &convo.Options{
 		Limits: convo.Limits{Window: 1_200, Reserve: 200}, // let builder = History::builder(1_200).reserved_tokens(200)
 		Strategy: convo.Summarize{
@@ -24,7 +22,7 @@ func Example_ailoop() {
 			KeepLast: 4, // .preserve_n_last(4);
 		},
 	}
-	h := must(convo.New(options))                                           // let mut history = builder.build();
+	h := must(convo.Open(ctx, store, "chat", options))                      // let mut history = builder.build();
 	must(h.Append(convo.User("Never touch the folder named private.")))     // history.add_message(user("Never touch the folder named private."));
 	check(h.PinLast())                                                      // history.pin_last();
 	list := convo.ToolCall{ID: "c1", Name: "list", Arguments: `{"in":"/"}`} // let list = tool_call("c1", "list", json!({"in": "/"}));
@@ -39,10 +37,9 @@ func Example_ailoop() {
 	fmt.Println(report.MessagesBefore, "->", report.MessagesAfter, report.Strategy) // println!("{} -> {} {}", report.before, report.after, report.strategy);
 	// }
 	// let snapshot = ConversationSnapshot::new(history.messages().to_vec(), history.pinned().to_vec())?;
-	check(os.WriteFile(path, must(json.Marshal(h.Snapshot())), 0o600)) // store.save(&snapshot).await?;
-	saved := new(convo.Snapshot)
-	check(json.Unmarshal(must(os.ReadFile(path)), saved)) // let saved = store.load().await?.unwrap();
-	again := must(convo.Restore(saved, options))          // let again = History::from_messages(builder, saved.messages, saved.pinned)?;
+	check(h.Save(ctx)) // store.save(&snapshot).await?;
+	// let saved = store.load().await?.unwrap();
+	again := must(convo.Open(ctx, store, "chat", options)) // let again = History::from_messages(builder, saved.messages, saved.pinned)?;
 	fmt.Println(again, "pinned:", again.Pinned())
 	// Output:
 	// 63 -> 9 summarize

@@ -2,7 +2,6 @@ package from_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/seed-c1b73e60/convo"
@@ -17,8 +16,9 @@ func Example_crabtalk() {
 		Limits:   convo.Limits{High: 100_000},                            // let threshold = Some(100_000);
 		Strategy: convo.Summarize{With: convo.SummarizerFunc(summarize)}, // let agent = AgentBuilder::new(model).build();
 	}
-	h := must(convo.New(options)) // let mut chat = Conversation::new(1, "crab", "tg:1");
-	for i := range 6 {            // for i in 0..6 {
+	store := new(convo.MemStore)
+	h := must(convo.Open(ctx, store, "crab", options)) // let mut chat = Conversation::new(1, "crab", "tg:1");
+	for i := range 6 {                                 // for i in 0..6 {
 		must(h.Append(by("Ann", convo.User(fmt.Sprint("What does plan ", i, " cost in a year?"))))) // chat.history.push(HistoryEntry::user_with_sender(format!("What does plan {i} cost in a year?"), "tg:1"));
 		// chat.history.retain(|e| !e.auto_injected);
 		check(h.SetEphemeral(convo.User("Today is Monday."))) // chat.history.insert(chat.history.len() - 1, HistoryEntry::user("Today is Monday.").auto_injected());
@@ -37,13 +37,12 @@ func Example_crabtalk() {
 	// let summary = agent.compact(&chat.history).await.unwrap();
 	report := must(h.Compact(ctx, "")) // chat.history = vec![HistoryEntry::user(&summary)];
 	fmt.Println(report.Outcome)
-	// chat.append_messages(&chat.history[pre_run_len..]);
+	check(h.Save(ctx)) // chat.append_messages(&chat.history[pre_run_len..]);
 	// chat.append_compact(&summary);
-	saved := must(json.Marshal(h.Snapshot())) // chat.rewrite_meta();
-	snap := new(convo.Snapshot)
-	check(json.Unmarshal(saved, snap))          // let (meta, history) = Conversation::load_context(&path)?;
-	again := must(convo.Restore(snap, options)) // let again = Conversation { history, ..Conversation::new(2, meta.agent, meta.created_by) };
-	fmt.Println(again)                          // println!("{again:?}");
+	// chat.rewrite_meta();
+	// let (meta, history) = Conversation::load_context(&path)?;
+	again := must(convo.Open(ctx, store, "crab", options)) // let again = Conversation { history, ..Conversation::new(2, meta.agent, meta.created_by) };
+	fmt.Println(again)                                     // println!("{again:?}");
 	// Output:
 	// 1 turn taken back
 	// accountant

@@ -15,9 +15,9 @@ func Example_defectAgent() {
 	h := must(convo.New(&convo.Options{ // let history: Arc<dyn History> = Arc::new(VecHistory::new());
 		// let window = 2_000;
 		// let soft = window * 70 / 100;
-		Limits: convo.Limits{Window: 2_000, Reserve: -1, Soft: 1_400, High: 1_700}, // let hard = window * 85 / 100;
+		Limits: convo.Ratios(2_000, 0.70, 0.85), // let hard = window * 85 / 100;
 		Strategy: convo.Chain(
-			convo.ClearToolResults{KeepLast: 3}, // let micro = window * 60 / 100;
+			convo.When(func(s convo.Status) bool { return s.Upper >= s.Window*60/100 }, convo.ClearToolResults{KeepLast: 3}), // let micro = window * 60 / 100;
 			convo.Summarize{With: convo.SummarizerFunc(summarize)},
 			convo.Truncate{},
 		),
@@ -59,9 +59,12 @@ func Example_defectAgent() {
 	report := must(h.Compact(ctx, "")) // let report = session.compact_now().await?;
 	fmt.Println(report.Outcome)
 	// Output:
+	// trigger chain applied
+	// trigger chain declined
+	// trigger chain applied
+	// trigger chain declined
 	// soft chain applied
-	// soft chain applied
-	// 645 of 2,000 tokens (32 %): 20 entries in 5 turns; compacts above 1,700
+	// 1,085 of 1,750 tokens (62 %): 36 entries in 9 turns; compacts above 1,700
 	// manual chain applied
 	// applied
 }
