@@ -43,7 +43,6 @@ func (e *ToolError) Error() string {
 type toolRule struct {
 	name   *regexp.Regexp
 	names  string          // what name wants, in words
-	strict bool            // each object names all its properties, and allows no others
 	refuse map[string]bool // keywords of schemas
 }
 
@@ -63,8 +62,8 @@ var (
 // emptySchema is the schema of a tool that takes no arguments.
 const emptySchema = `{"type":"object","properties":{}}`
 
-// write writes each tool by appendTool, with its schema, and joins them. strict adds
-// what strict mode wants.
+// write writes each tool by appendTool, with its schema, and joins them. In strict mode
+// each object must name all its properties, and allow no others.
 func (r toolRule) write(tools []convo.Tool, strict bool, appendTool func(b []byte, t convo.Tool, schema string) []byte) (json.RawMessage, error) {
 	if len(tools) == 0 {
 		return nil, nil
