@@ -27,7 +27,7 @@ func (s *Store) Append(ctx context.Context, r convo.Record) error {
 	case s.dialect == SQLite:
 		err = s.share(ctx, w)
 	default:
-		err = s.append(ctx, w)
+		err = s.run(ctx, func(q querier) error { return s.append(ctx, q, w) })
 	}
 	return wrapped("append to", r.Key, err)
 }
@@ -97,30 +97,28 @@ func (w *row) logArgs() []any {
 }
 
 // append adds a record in one statement, for PostgreSQL.
-func (s *Store) append(ctx context.Context, w *row) error {
+func (s *Store) append(ctx context.Context, q querier, w *row) error {
 	query := moveBoth
 	if w.record.Prev == "" {
 		query = beginBoth
 	}
 	args := append(w.logArgs(), int64(w.record.Format), int64(w.record.Upto), w.head, w.data)
-	done, err := s.db.ExecContext(ctx, query, args...)
+	done, err := q.ExecContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
 	if n, err := done.RowsAffected(); err != nil || n == 1 {
 		return err
 	}
-	return s.judge(ctx, s.db, w)
+	return s.judge(ctx, q, w)
 }
 
 // judge returns why a record could not be added, or nil if it is there already.
-func (s *Store) judge(ctx context.Context, db interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}, w *row) error {
+func (s *Store) judge(ctx context.Context, q querier, w *row) error {
 	r := w.record
 	var id string
 	var seq uint64
-	err := db.QueryRowContext(ctx, s.query(`SELECT newest, seq FROM convo_logs WHERE ckey = $1`), w.ckey).Scan(&id, &seq)
+	err := q.QueryRowContext(ctx, s.query(`SELECT newest, seq FROM convo_logs WHERE ckey = $1`), w.ckey).Scan(&id, &seq)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return &convo.ConflictError{Key: r.Key, Want: r.Seq}

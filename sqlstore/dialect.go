@@ -17,7 +17,7 @@ import (
 type Dialect int
 
 const (
-	SQLite     Dialect = iota + 1 // 3.24 or newer
+	SQLite     Dialect = iota + 1 // 3.25 or newer
 	PostgreSQL                    // 12 or newer
 )
 

@@ -148,6 +148,23 @@ func TestPostgreSQL(t *testing.T) {
 			return s
 		})
 	})
+	t.Run("one connection", func(t *testing.T) {
+		s, db := openPostgreSQL(t, srv.dsn("one_connection"))
+		db.SetMaxOpenConns(1)
+		checkPages(t, s)
+	})
+	for _, level := range []string{"repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			dsn := srv.dsn(strings.ReplaceAll(level, " ", "_")) + " default_transaction_isolation='" + level + "'"
+			convotest.TestStore(t, func() convo.Store {
+				s, db := openPostgreSQL(t, dsn)
+				var is string
+				require.NoError(t, db.QueryRow("SHOW transaction_isolation").Scan(&is))
+				require.Equal(t, level, is)
+				return s
+			})
+		})
+	}
 	t.Run("statements", func(t *testing.T) {
 		tapped, db := openTap(t, "pgx", srv.dsn("statements"))
 		s, err := sqlstore.New(t.Context(), db, sqlstore.PostgreSQL)

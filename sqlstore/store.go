@@ -106,6 +106,43 @@ func timeOf(n int64) time.Time {
 	return time.Unix(0, n).UTC()
 }
 
+// A querier is a pool or a transaction.
+type querier interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// run calls f with the pool. Where a PostgreSQL database has a stricter isolation than
+// read committed as its default, a statement can fail because of what others commit
+// meanwhile. Then nothing was written, and run calls f once more, in a transaction that
+// is read committed, where that does not happen.
+func (s *Store) run(ctx context.Context, f func(querier) error) error {
+	err := f(s.db)
+	if !isSerialization(err) {
+		return err
+	}
+	tx, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := f(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// isSerialization reports whether an error is a serialization_failure of PostgreSQL.
+// Its drivers have errors with a method SQLState.
+func isSerialization(err error) bool {
+	state, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err)
+	return ok && state.SQLState() == "40001"
+}
+
 // Records implements [convo.Store].
 func (s *Store) Records(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error] {
 	return func(yield func(convo.Record, error) bool) {
@@ -118,40 +155,92 @@ func (s *Store) Records(ctx context.Context, key string, from uint64) iter.Seq2[
 // errLeft is the error of a loop whose body has left it.
 var errLeft = errors.New("left")
 
+// read yields records in pages, and holds no connection while it yields. It ends with
+// the record that was the newest one when it began.
 func (s *Store) read(ctx context.Context, key string, from uint64, yield func(convo.Record, error) bool) error {
-	if err := s.check(ctx, key); err != nil {
-		return err
-	}
-	if from > math.MaxInt64 {
-		return nil
-	}
-	const columns = `SELECT seq, id, prev, is_full, format, upto, head, data FROM convo_records WHERE ckey = $1 AND seq >= `
-	query, args := columns+`$2 ORDER BY seq`, []any{columnOf(key), int64(from)}
-	if from == 0 {
-		query, args = columns+`(SELECT full_seq FROM convo_logs WHERE ckey = $1) ORDER BY seq`, args[:1]
-	}
-	rows, err := s.db.QueryContext(ctx, s.query(query), args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		r := convo.Record{Head: convo.Head{Key: key}}
-		var head []byte
-		if err := rows.Scan(&r.Seq, &r.ID, &r.Prev, &r.Full, &r.Format, &r.Upto, &head, &r.Data); err != nil {
+	var last, newest uint64
+	var id string // of the last one
+	for {
+		if err := s.check(ctx, key); err != nil {
 			return err
 		}
-		if err := setHead(&r.Head, head); err != nil {
-			return &convo.DamageError{Key: key, Offset: -1, Seq: r.Seq - 1, Err: err}
+		if from > math.MaxInt64 {
+			return nil
 		}
-		if !yield(r, nil) {
-			return errLeft
+		page, err := s.recordsFrom(ctx, key, int64(from))
+		switch {
+		case id != "" && err == nil && len(page) == 0, id != "" && len(page) > 0 && page[0].Prev != id:
+			return fmt.Errorf("record %d is gone; the log was pruned or deleted while it was read; read it again", from)
+		case newest == 0 && len(page) > 0:
+			newest = page[0].newest
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		for i := range page {
+			r := page[i].Record
+			if err := setHead(&r.Head, page[i].head); err != nil {
+				return &convo.DamageError{Key: key, Offset: -1, Seq: r.Seq - 1, Err: err}
+			}
+			page[i].Data = nil
+			if !yield(r, nil) {
+				return errLeft
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if last, id = r.Seq, r.ID; last == newest {
+				return nil
+			}
 		}
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		from = last + 1
 	}
-	return rows.Err()
+}
+
+// A recordRow is a row of convo_records.
+type recordRow struct {
+	convo.Record
+	head   []byte
+	newest uint64 // the Seq of the newest record
+}
+
+// A page of records ends when it has this much, but not before its first record.
+const (
+	pageRecords = 1000
+	pageBytes   = 1 << 20
+)
+
+// recordsFrom returns the page that begins with a Seq, or, if from is 0, with the
+// newest full record. After an error it holds the rows before it.
+func (s *Store) recordsFrom(ctx context.Context, key string, from int64) (page []recordRow, err error) {
+	begin, args := `$2`, []any{columnOf(key), from}
+	if from == 0 {
+		begin, args = `(SELECT full_seq FROM convo_logs WHERE ckey = $1)`, args[:1]
+	}
+	query := s.query(fmt.Sprintf(`SELECT seq, id, prev, is_full, format, upto, head, data,
+		(SELECT max(seq) FROM convo_records WHERE ckey = $1)
+		FROM convo_records WHERE ckey = $1 AND seq >= %[1]s AND seq <= (SELECT max(seq) FROM (
+			SELECT seq, sum(size) OVER (ORDER BY seq) - size AS ahead FROM (
+				SELECT seq, length(head) + length(data) AS size FROM convo_records
+				WHERE ckey = $1 AND seq >= %[1]s ORDER BY seq LIMIT %[2]d) AS sizes) AS sums
+			WHERE ahead < %[3]d) ORDER BY seq`, begin, pageRecords, pageBytes))
+	err = s.run(ctx, func(q querier) error {
+		page = nil
+		rows, err := q.QueryContext(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			r := recordRow{Record: convo.Record{Head: convo.Head{Key: key}}}
+			if err := rows.Scan(&r.Seq, &r.ID, &r.Prev, &r.Full, &r.Format, &r.Upto, &r.head, &r.Data, &r.newest); err != nil {
+				return err
+			}
+			page = append(page, r)
+		}
+		return rows.Err()
+	})
+	return page, err
 }
 
 // setHead sets h by what stands in the column head. The Key that is set must be the
@@ -222,19 +311,24 @@ func (s *Store) page(ctx context.Context, prefix string, updated int64, behind [
 		query += ` AND ckey < $4`
 		args = append(args, high)
 	}
-	rows, err := s.db.QueryContext(ctx, s.query(fmt.Sprintf("%s ORDER BY updated DESC, ckey LIMIT %d", query, pageSize)), args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var r logRow
-		if err := rows.Scan(&r.ckey, &r.seq, &r.created, &r.updated, &r.entries, &r.tokens, &r.title); err != nil {
-			return nil, err
+	query = s.query(fmt.Sprintf("%s ORDER BY updated DESC, ckey LIMIT %d", query, pageSize))
+	err = s.run(ctx, func(q querier) error {
+		page = nil
+		rows, err := q.QueryContext(ctx, query, args...)
+		if err != nil {
+			return err
 		}
-		page = append(page, r)
-	}
-	return page, rows.Err()
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var r logRow
+			if err := rows.Scan(&r.ckey, &r.seq, &r.created, &r.updated, &r.entries, &r.tokens, &r.title); err != nil {
+				return err
+			}
+			page = append(page, r)
+		}
+		return rows.Err()
+	})
+	return page, err
 }
 
 // head returns the head that a row stands for, or errLeft if it is not to be listed.
@@ -249,7 +343,9 @@ func (s *Store) head(ctx context.Context, prefix string, r *logRow) (convo.Head,
 	}
 	if len(r.ckey) > maxColumn {
 		var data []byte
-		err := s.db.QueryRowContext(ctx, s.query(`SELECT head FROM convo_records WHERE ckey = $1 AND seq = $2`), r.ckey, int64(r.seq)).Scan(&data)
+		err := s.run(ctx, func(q querier) error {
+			return q.QueryRowContext(ctx, s.query(`SELECT head FROM convo_records WHERE ckey = $1 AND seq = $2`), r.ckey, int64(r.seq)).Scan(&data)
+		})
 		if errors.Is(err, sql.ErrNoRows) {
 			return h, errLeft // it was deleted since
 		}
@@ -305,12 +401,12 @@ func (s *Store) begin(ctx context.Context) (*sql.Tx, error) {
 func (s *Store) Prune(ctx context.Context, key string, before uint64) error {
 	err := s.check(ctx, key)
 	if err == nil {
-		err = s.prune(ctx, columnOf(key), before)
+		err = s.run(ctx, func(q querier) error { return s.prune(ctx, q, columnOf(key), before) })
 	}
 	return wrapped("prune", key, err)
 }
 
-func (s *Store) prune(ctx context.Context, ckey []byte, before uint64) error {
+func (s *Store) prune(ctx context.Context, q querier, ckey []byte, before uint64) error {
 	const full = `SELECT count(*) FROM convo_records WHERE ckey = $1 AND seq = $2 AND is_full = 1`
 	none := &convo.ValueError{Name: "before", Value: before, Want: "the Seq of a full record"}
 	if before > math.MaxInt64 {
@@ -318,7 +414,7 @@ func (s *Store) prune(ctx context.Context, ckey []byte, before uint64) error {
 	}
 	const query = `DELETE FROM convo_records WHERE ckey = $1 AND seq < $2 AND EXISTS (` +
 		`SELECT 1 FROM convo_records WHERE ckey = $1 AND seq = $2 AND is_full = 1)`
-	done, err := s.db.ExecContext(ctx, s.query(query), ckey, int64(before))
+	done, err := q.ExecContext(ctx, s.query(query), ckey, int64(before))
 	if err != nil {
 		return err
 	}
@@ -326,7 +422,7 @@ func (s *Store) prune(ctx context.Context, ckey []byte, before uint64) error {
 		return err
 	}
 	var n int
-	if err := s.db.QueryRowContext(ctx, s.query(full), ckey, int64(before)).Scan(&n); err != nil {
+	if err := q.QueryRowContext(ctx, s.query(full), ckey, int64(before)).Scan(&n); err != nil {
 		return err
 	}
 	if n == 0 {

@@ -42,6 +42,89 @@ func TestStore_SQLite(t *testing.T) {
 	})
 }
 
+// No loop holds a connection while its body runs.
+func TestStore_OneConnection(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "chats.db")
+	convotest.TestStore(t, func() convo.Store {
+		s, db := openSQLite(t, path)
+		db.SetMaxOpenConns(1)
+		return s
+	})
+	s, db := openSQLite(t, path)
+	db.SetMaxOpenConns(1)
+	checkPages(t, s)
+}
+
+// checkPages checks loops over a log of many pages.
+func checkPages(t *testing.T, s *sqlstore.Store) {
+	ctx := t.Context()
+	var log []convo.Record
+	var last *convo.Record
+	for i := range 2100 { // pages of 1,000 at first, and then of one or of ten
+		size := 1
+		if i > 2050 {
+			size = []int{3 << 20, 100 << 10}[i/3%2]
+		}
+		r := recordAfter("long", last, strings.Repeat("x", size))
+		r.Full = i%10 == 0
+		require.NoError(t, s.Append(ctx, r))
+		log, last = append(log, r), &r
+	}
+	next, err := readLog(ctx, s, "long")
+	require.NoError(t, err)
+	require.Len(t, next, len(log))
+	for i := range log {
+		require.Equal(t, log[i].ID, next[i].ID)
+		require.Equal(t, len(log[i].Data), len(next[i].Data))
+	}
+
+	copied := 0
+	require.NoError(t, convo.Copy(ctx, s, "copy", s, "long"))
+	for range s.Records(ctx, "copy", 1) {
+		copied++
+	}
+	require.Equal(t, len(log), copied)
+
+	seen := 0
+	for r, err := range s.Records(ctx, "long", 2) { // the log as it was
+		require.NoError(t, err)
+		if seen == 0 {
+			last = appendTo(t, s, "long", last)
+		}
+		require.Equal(t, uint64(seen+2), r.Seq)
+		seen++
+	}
+	require.Equal(t, len(log)-1, seen)
+
+	full := last.Seq - (last.Seq-1)%10
+	for key, remove := range map[string]func() error{
+		"long": func() error { return s.Prune(ctx, "long", full) },
+		"copy": func() error {
+			err := s.Delete(ctx, "copy")
+			for r := (*convo.Record)(nil); r == nil || r.Seq < 1001; {
+				r = appendTo(t, s, "copy", r) // another log under the key
+			}
+			return err
+		},
+	} {
+		var end error
+		for _, err := range s.Records(ctx, key, 1) {
+			if remove != nil {
+				require.NoError(t, remove())
+				remove = nil
+			}
+			end = err
+		}
+		require.EqualError(t, end, "convo: read the log of \""+key+"\": record 1001 is gone; the log was pruned or deleted while it was read; read it again")
+	}
+	var end error
+	for _, err := range s.Records(ctx, "copy", 1) {
+		require.NoError(t, s.Delete(ctx, "copy"))
+		end = err
+	}
+	require.ErrorContains(t, end, "record 1001 is gone")
+}
+
 // A path may hold what has a meaning in a data source name.
 func TestSQLiteDSN_TakesAnyPath(t *testing.T) {
 	dir := t.TempDir()
