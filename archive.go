@@ -233,10 +233,12 @@ const maxNote = 64 << 10
 
 // Prune removes records that were saved before a time and that [Open] does not need,
 // and with them what [History.Archive] yields of them. At the zero time it first saves
-// everything in a full record, and then removes all others.
+// everything in a full record, and then removes all others. What was appended and has
+// left the view again since the last Save is in that record; to remove that too, call
+// Save first, then Prune.
 //
-// Prune does not wipe: disk blocks, journals of a database and backups may still hold
-// what it removed. If the Store is no [Pruner], the error matches
+// Prune does not erase data from the disk: free blocks, journals of a database and
+// backups may still hold what it removed. If the Store is no [Pruner], the error matches
 // [errors.ErrUnsupported]. Other errors are those of [History.Save] and of the Store.
 func (h *History) Prune(ctx context.Context, before time.Time) error {
 	ctx, l, err := h.takeOpenLog(ctx)

@@ -93,7 +93,8 @@ func TestCopy_OfAPrunedLog(t *testing.T) {
 	require.Equal(t, moved(log, "b"), recordsOf(t, &late, "b"))
 	logOf(t, &far, "a", "FP")
 	err := convo.Copy(ctx, &far, "a", &from, "a")
-	require.Equal(t, &convo.ConflictError{Key: "a", Have: 2, Want: 4, ID: log[1].ID}, err, "record 3 is gone")
+	conflict, _ := errors.AsType[*convo.ConflictError](err)
+	require.Equal(t, &convo.ConflictError{Key: "a", Have: 2, Want: 4, ID: log[1].ID}, conflict, "record 3 is gone")
 }
 
 func TestCopy_Refuses(t *testing.T) {
@@ -104,11 +105,15 @@ func TestCopy_Refuses(t *testing.T) {
 
 	other := logOf(t, &to, "b", "FP")
 	err := convo.Copy(ctx, &to, "b", &from, "a")
-	require.Equal(t, &convo.ConflictError{Key: "b", Have: 2, Want: 2, ID: other[1].ID}, err, "another conversation")
+	conflict, _ := errors.AsType[*convo.ConflictError](err)
+	require.Equal(t, &convo.ConflictError{Key: "b", Have: 2, Want: 2, ID: other[1].ID}, conflict, "another conversation")
+	const remedy = `convo: copy to "b": the log there holds other records, the newest of which is record 2; copy to another key, or delete that log and copy again`
+	require.EqualError(t, err, remedy)
 	require.Equal(t, other, recordsOf(t, &to, "b"))
 	other = logOf(t, &to, "c", "FPPPP")
 	err = convo.Copy(ctx, &to, "c", &from, "a")
-	require.Equal(t, &convo.ConflictError{Key: "c", Have: 5, Want: 6, ID: other[4].ID}, err, "a longer one")
+	conflict, _ = errors.AsType[*convo.ConflictError](err)
+	require.Equal(t, &convo.ConflictError{Key: "c", Have: 5, Want: 6, ID: other[4].ID}, conflict, "a longer one")
 
 	require.NoError(t, convo.Copy(ctx, &to, "d", &from, "a"))
 	moreOf(t, &to, "d", moved(log, "d"), "P")
@@ -128,6 +133,56 @@ func TestCopy_Refuses(t *testing.T) {
 	require.ErrorIs(t, convo.Copy(ended, &to, "f", &from, "a"), context.Canceled)
 	var p *convo.MemStore
 	require.ErrorAs(t, convo.Copy(ctx, p, "f", &from, "a"), new(*convo.PanicError))
+}
+
+// While the log is copied, another deletes the copy, or adds to it.
+func TestCopy_AnotherChangesTheCopy(t *testing.T) {
+	for want, change := range map[string]func(*convo.MemStore) error{
+		`convo: copy to "b": the log there was deleted meanwhile; copy again`: func(s *convo.MemStore) error { return s.Delete(t.Context(), "b") },
+		`convo: copy to "b": the log there holds other records, the newest of which is record 2; copy to another key, or delete that log and copy again`: func(s *convo.MemStore) error {
+			moreOf(t, s, "b", recordsOf(t, s, "b"), "P")
+			return nil
+		},
+	} {
+		var from, to convo.MemStore
+		logOf(t, &from, "a", "FPP")
+		err := convo.Copy(t.Context(), &to, "b", &disturbedStore{&from, func(r convo.Record) error {
+			if r.Seq == 2 {
+				return change(&to)
+			}
+			return nil
+		}}, "a")
+		require.EqualError(t, err, want)
+		require.ErrorAs(t, err, new(*convo.ConflictError))
+	}
+}
+
+// A disturbedStore calls a function before it yields a record.
+type disturbedStore struct {
+	*convo.MemStore
+	before func(convo.Record) error
+}
+
+func (s *disturbedStore) Records(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error] {
+	return func(yield func(convo.Record, error) bool) {
+		for r, err := range s.MemStore.Records(ctx, key, from) {
+			if err == nil {
+				err = s.before(r)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+func TestCopy_NilContextNeverEnds(t *testing.T) {
+	from := &convo.FileStore{Dir: t.TempDir(), NoSync: true}
+	log := logOf(t, from, "a", "FP")
+	to := &convo.FileStore{Dir: t.TempDir(), NoSync: true}
+	//lint:ignore SA1012 a nil ctx never ends
+	require.NoError(t, convo.Copy(nil, to, "b", from, "a"))
+	require.Equal(t, moved(log, "b"), recordsOf(t, to, "b"))
 }
 
 // A holedStore leaves out the second record of each log.

@@ -483,8 +483,10 @@ func (e *SnapshotError) Error() string {
 func (e *SnapshotError) Unwrap() error { return e.Err }
 
 // A ConflictError says that somebody else has added to the log of a conversation,
-// has deleted it, or has begun one under the same key. [History.Reload] takes over
-// what they have saved.
+// has deleted it, or has begun one under the same key. [History.Save] and
+// [History.Prune] return it, [History.Attach] for a key that is in use, and [Copy] and
+// Append of a [Store]. After a Save, [History.Reload] takes over what others have added;
+// if the log was deleted, Have is 0, and Attach begins a new one.
 type ConflictError struct {
 	Key  string
 	Have uint64 // Seq of the newest record in the store; 0: there is none
@@ -495,7 +497,7 @@ type ConflictError struct {
 func (e *ConflictError) Error() string {
 	switch {
 	case e.Have == 0:
-		return fmt.Sprintf("convo: save %q: record %d has no log to follow; it was deleted, and Attach begins a new one", e.Key, e.Want)
+		return fmt.Sprintf("convo: save %q as record %d: the log was deleted; call Attach to begin a new one", e.Key, e.Want)
 	case e.Want == 1:
 		return fmt.Sprintf("convo: save %q: the key is in use; Open it, or choose another key", e.Key)
 	}

@@ -335,10 +335,14 @@ func (s *FileStore) warn(key string, cut logTail) {
 	}
 }
 
-// inLog says which log an error is about, unless the error does.
+// inLog says which log an error is about, unless the error does. An empty key stands
+// for none.
 func inLog(verb, key string, err error) error {
 	if err == nil || strings.HasPrefix(err.Error(), "convo: ") {
 		return err
+	}
+	if key == "" {
+		return fmt.Errorf("convo: %s: %w", verb, err)
 	}
 	return fmt.Errorf("convo: %s the log of %.40q: %w", verb, key, err)
 }

@@ -21,7 +21,7 @@ func (s *FileStore) List(ctx context.Context, prefix string) iter.Seq2[Head, err
 			err = s.list(ctx, prefix, yield)
 		}
 		if err != nil && err != errStopped {
-			yield(Head{}, inLog("list", prefix, err))
+			yield(Head{}, inLog("list logs", "", err))
 		}
 	}
 }

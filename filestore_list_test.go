@@ -58,6 +58,17 @@ func TestFileStore_List(t *testing.T) {
 	assert.ElementsMatch(t, []string{fileName("trip b"), "other"}, damaged)
 }
 
+// An error about the directory names no log.
+func TestFileStore_ListOfAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	for _, prefix := range []string{"", "trip"} {
+		for _, err := range (&FileStore{Dir: path}).List(t.Context(), prefix) {
+			assert.Regexp(t, "^convo: list logs: open ", err)
+		}
+	}
+}
+
 // A log that vanishes while List reads is not listed, or as it was; that is no error,
 // and the others are there.
 func TestFileStore_ListWhileLogsVanish(t *testing.T) {

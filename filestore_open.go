@@ -26,26 +26,34 @@ func (s *FileStore) open(ctx context.Context, key string, make bool) (*lockedLog
 		return nil, err
 	}
 	const most = 50 // a link that leads nowhere, in place of Dir, is never there
+	var err error
 	for range most {
-		l, err := s.try(ctx, fileName(key), key, make)
-		if err != errMoved {
+		var l *lockedLog
+		l, err = s.try(ctx, fileName(key), key, make)
+		if err != errMoved && err != errNoDir {
 			return l, err
 		}
 		if ctx.Err() != nil {
 			return nil, causeOf(ctx)
 		}
 	}
-	return nil, errMoved
+	return nil, err
 }
 
-// errMoved says that another process has removed, replaced or made a file meanwhile.
-var errMoved = errors.New("others keep making, replacing or removing the file or its directory")
+// What the next try may find changed.
+var (
+	// errMoved says that another process has removed, replaced or made a file meanwhile.
+	errMoved = errors.New("others keep making, replacing or removing the file")
+
+	// errNoDir says that Dir had to be made.
+	errNoDir = errors.New("the directory is not there after it was made: its name is that of a link that leads nowhere, or others keep removing it")
+)
 
 func (s *FileStore) try(ctx context.Context, name, key string, make bool) (_ *lockedLog, err error) {
 	dir, err := s.files().open(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) && make {
 		if err = s.makeDir(); err == nil {
-			err = errMoved
+			err = errNoDir
 		}
 	}
 	if err != nil {

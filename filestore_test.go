@@ -220,7 +220,7 @@ func TestFileStore_BadInput(t *testing.T) {
 	if runtime.GOOS != "windows" {
 		require.NoError(t, os.Symlink("nowhere", filepath.Join(s.Dir, "dangling")))
 		err := (&FileStore{Dir: filepath.Join(s.Dir, "dangling"), NoSync: true}).Append(t.Context(), Record{Head: Head{Key: "k", Seq: 1}, Full: true, ID: next.ID})
-		assert.Error(t, err)
+		assert.EqualError(t, err, `convo: append to the log of "k": the directory is not there after it was made: its name is that of a link that leads nowhere, or others keep removing it`)
 	}
 }
 

@@ -44,7 +44,7 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 	case r == nil && l.id == "":
 		return nil, nil, nil
 	case r == nil:
-		return nil, nil, fmt.Errorf("%w: the log of %q was deleted; Attach begins another", ErrNotFound, l.key)
+		return nil, nil, fmt.Errorf("%w: the log of %q was deleted; call Attach to begin a new one", ErrNotFound, l.key)
 	}
 	if d := draftIn(l.drafts, r.ids...); d != nil {
 		h.mu.Lock()

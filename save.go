@@ -16,10 +16,11 @@ import (
 //
 // Everything comes back: the entries with their IDs, turns, times and pins, the
 // summary, the queue, what usage reports have taught, and the model with the limits
-// that SetLimits or SetModel set, which take the place of those of the options.
-// Queued messages stay queued. Ephemeral messages and the originals of results that
-// were cut or cleared do not come back. Options.OnLoad and Options.Repair work as
-// in [Restore]; what they do is not saved yet. Open writes nothing.
+// that SetLimits or SetModel set. These take the place of Options.Limits each time; to
+// put others in force, call SetLimits after Open. Queued messages stay queued.
+// Ephemeral messages and the originals of results that were cut or cleared do not come
+// back. Options.OnLoad and Options.Repair work as in [Restore]; what they do is not
+// saved yet. Open writes nothing.
 //
 // It returns a [*ValueError] for a nil Store or a key that is empty or too long, a
 // [*DamageError] if the log is damaged, an error that matches [ErrVersion] if a
@@ -381,7 +382,7 @@ func (h *History) takeLog(ctx context.Context) (context.Context, error) {
 		return ctx, ErrReentrant
 	}
 	if ctx.Err() != nil {
-		return ctx, fmt.Errorf("convo: nothing was saved or read: %w", causeOf(ctx))
+		return ctx, fmt.Errorf("convo: nothing was done: %w", causeOf(ctx))
 	}
 	marked := context.WithValue(ctx, savingKey{h}, true)
 	select {
@@ -393,7 +394,7 @@ func (h *History) takeLog(ctx context.Context) (context.Context, error) {
 	case h.saving <- struct{}{}:
 		return marked, nil
 	case <-ctx.Done():
-		return ctx, fmt.Errorf("convo: stopped waiting for another Save or Reload: %w", causeOf(ctx))
+		return ctx, fmt.Errorf("convo: stopped waiting for another Save, Reload, Attach or Prune: %w", causeOf(ctx))
 	}
 }
 

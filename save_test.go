@@ -411,3 +411,51 @@ func TestLoad_AndRollback(t *testing.T) {
 
 // unkeyed returns a text without the keys of tags.
 func unkeyed(s string) string { return strings.Join(strings.Split(s, "\""), "") }
+
+// The errors say what to do about them, whichever method returns them.
+func TestSave_ErrorsSayWhatToDo(t *testing.T) {
+	ctx, s := t.Context(), new(convo.MemStore)
+	h, err := convo.Open(ctx, s, "k", nil)
+	require.NoError(t, err)
+	mustAppend(t, h, convo.User("question"), convo.Assistant("answer"))
+	require.NoError(t, h.Save(ctx))
+	mustAppend(t, h, convo.User("question"))
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	const nothing = "convo: nothing was done: context canceled"
+	assert.EqualError(t, h.Save(ended), nothing)
+	assert.EqualError(t, h.Prune(ended, time.Now()), nothing)
+	assert.EqualError(t, h.Attach(ended, s, "other"), nothing)
+	_, _, err = h.Reload(ended)
+	assert.EqualError(t, err, nothing)
+
+	require.NoError(t, s.Delete(ctx, "k"))
+	assert.EqualError(t, h.Save(ctx), `convo: save "k" as record 2: the log was deleted; call Attach to begin a new one`)
+	_, _, err = h.Reload(ctx)
+	assert.EqualError(t, err, `convo: not found: the log of "k" was deleted; call Attach to begin a new one`)
+	require.NoError(t, h.Attach(ctx, s, "k"))
+	require.NoError(t, h.Save(ctx))
+}
+
+// A message that was appended and dropped is in a record of its own if Save comes before
+// Prune, and in the one that Prune keeps if it does not.
+func TestPrune_SaveFirstLeavesNothing(t *testing.T) {
+	for _, saved := range []bool{true, false} {
+		ctx, s := t.Context(), new(convo.MemStore)
+		h, err := convo.Open(ctx, s, "k", nil)
+		require.NoError(t, err)
+		mustAppend(t, h, convo.User("my password is hunter2"), convo.Assistant("noted"), convo.User("question"), convo.Assistant("answer"))
+		_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1, 2}})
+		require.NoError(t, err)
+		if saved {
+			require.NoError(t, h.Save(ctx))
+		}
+		require.NoError(t, h.Prune(ctx, time.Time{}))
+		var data string
+		for r, err := range s.Records(ctx, "k", 1) {
+			require.NoError(t, err)
+			data += string(r.Data)
+		}
+		assert.Equal(t, !saved, strings.Contains(data, "hunter2"))
+	}
+}

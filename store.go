@@ -28,7 +28,7 @@ type Store interface {
 	// stored, or may still be, but never a part of it.
 	Append(ctx context.Context, r Record) error
 
-	// Records yields the records of a key in order, one in memory at a time:
+	// Records yields the records of a key in order, a few in memory at a time:
 	// those with a Seq of at least from, or, if from is 0, the newest full
 	// record and those after it. A key without a log yields nothing, which is
 	// no error. After an error nothing more is yielded.
