@@ -116,9 +116,22 @@ func (d Dialect) open(ctx context.Context, db *sql.DB) error {
 	}
 	defer func() { _ = conn.Close() }()
 	if err := d.checkSettings(ctx, conn); err != nil {
+		if is := other[d]; conn.QueryRowContext(ctx, is.query).Scan(new(string)) == nil {
+			return &convo.ValueError{Name: "Dialect", Value: d, Want: is.Dialect.String() + ", which the database is"}
+		}
 		return err
 	}
 	return d.migrate(ctx, conn)
+}
+
+// other is for each kind of database the other one, and a query that only that one
+// answers.
+var other = map[Dialect]struct {
+	Dialect
+	query string
+}{
+	SQLite:     {PostgreSQL, `SELECT current_setting('server_version')`},
+	PostgreSQL: {SQLite, `SELECT sqlite_version()`},
 }
 
 // checkSettings returns an error for settings with which a record could be lost.
@@ -139,7 +152,11 @@ func (d Dialect) checkSettings(ctx context.Context, conn *sql.Conn) error {
 		}
 		return setting(`SELECT current_setting('synchronous_commit')`, "synchronous_commit of PostgreSQL", "on, or anything but off", "off")
 	}
-	if err := setting(`PRAGMA journal_mode`, "journal_mode of SQLite", "wal; open the file by SQLiteDSN", "delete", "truncate", "persist", "memory", "off"); err != nil {
+	const mode = "journal_mode of SQLite"
+	if err := setting(`PRAGMA journal_mode`, mode, "wal, which a database in memory cannot have; open a file by SQLiteDSN, or use a convo.MemStore", "memory"); err != nil {
+		return err
+	}
+	if err := setting(`PRAGMA journal_mode`, mode, "wal; open the file by SQLiteDSN", "delete", "truncate", "persist", "off"); err != nil {
 		return err
 	}
 	return setting(`PRAGMA synchronous`, "synchronous of SQLite", "2 (FULL) or 3 (EXTRA); open the file by SQLiteDSN", "0", "1")

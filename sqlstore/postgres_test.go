@@ -216,6 +216,11 @@ func TestPostgreSQL(t *testing.T) {
 			require.ErrorContains(t, err, want)
 		}
 		dsn := srv.dsn("settings")
+		db, err := sql.Open("pgx", dsn)
+		require.NoError(t, err)
+		defer func() { _ = db.Close() }()
+		_, err = sqlstore.New(t.Context(), db, sqlstore.SQLite)
+		require.EqualError(t, err, "convo: Dialect is SQLite, want PostgreSQL, which the database is")
 		refused(dsn+" synchronous_commit=off", `convo: synchronous_commit of PostgreSQL is "off", want on`)
 		srv.stop()
 		srv.start("off")

@@ -140,7 +140,8 @@ func TestSQLiteDSN_TakesAnyPath(t *testing.T) {
 
 func TestNew_RefusesUnsafeSQLite(t *testing.T) {
 	for dsn, want := range map[string]string{
-		":memory:": `convo: journal_mode of SQLite is "memory", want wal`,
+		":memory:":                     `convo: journal_mode of SQLite is "memory", want wal, which a database in memory cannot have; open a file by SQLiteDSN, or use a convo.MemStore`,
+		sqlstore.SQLiteDSN(":memory:"): `convo: journal_mode of SQLite is "memory", want wal, which a database in memory cannot have`,
 		"file:" + t.TempDir() + "/a.db?_journal_mode=DELETE":                               `convo: journal_mode of SQLite is "delete", want wal`,
 		"file:" + t.TempDir() + "/b.db?_journal_mode=WAL&_synchronous=NORMAL":              `convo: synchronous of SQLite is "1", want 2`,
 		"file:" + t.TempDir() + "/c.db?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)": `convo: synchronous of SQLite is "0", want 2`,
@@ -154,6 +155,9 @@ func TestNew_RefusesUnsafeSQLite(t *testing.T) {
 	}
 	_, db := openSQLite(t, filepath.Join(t.TempDir(), "d.db"))
 	_, err := sqlstore.New(t.Context(), db, 0)
+	require.ErrorAs(t, err, new(*convo.ValueError))
+	_, err = sqlstore.New(t.Context(), db, sqlstore.PostgreSQL)
+	require.EqualError(t, err, "convo: Dialect is PostgreSQL, want SQLite, which the database is")
 	require.ErrorAs(t, err, new(*convo.ValueError))
 	_, err = sqlstore.New(t.Context(), nil, sqlstore.SQLite)
 	require.ErrorAs(t, err, new(*convo.ValueError))
