@@ -219,8 +219,8 @@
 // The log also is an archive: [History.Archive] yields every message that was ever
 // saved as it was appended, whatever compactions have made of it, with the summaries,
 // what rollbacks took back, and the lines of [History.Note]. [History.Prune] removes
-// old records, and Delete of the Store all of a key. Neither wipes: free blocks of the
-// disk, journals, dead rows and backups may still hold what was removed. What an edit
+// old records, and Delete of the Store all of a key. Neither erases data from the disk:
+// free blocks, journals, dead rows and backups may still hold what was removed. What an edit
 // with Rewrite.Forget took from a message that was saved stays in older records until
 // they are pruned.
 //

@@ -84,6 +84,59 @@ func Example_server() {
 	// 4 assistant: You said: Flights to Rome?
 }
 
+// A conversation goes back to what it was when it was saved earlier.
+func ExampleLoad() {
+	ctx := context.Background()
+	store := new(convo.MemStore)
+	h, _ := convo.Open(ctx, store, "42", nil)
+	h.Append(convo.User("Flights to Rome?"), convo.Assistant("Two."))
+	h.Save(ctx)
+	key, seq := h.Saved()
+	h.Append(convo.User("Make it Oslo."), convo.Assistant("None."))
+	h.Save(ctx)
+
+	earlier, err := convo.Load(ctx, store, key, seq)
+	if err == nil {
+		err = h.Rollback(earlier)
+	}
+	fmt.Println(err, h.Save(ctx))
+	for _, e := range h.Snapshot().All() {
+		fmt.Println(e)
+	}
+	// Output:
+	// <nil> <nil>
+	// 1 user: Flights to Rome?
+	// 2 assistant: Two.
+}
+
+// A copy goes on in another way than the conversation that it was made of. Rollback to
+// what Load returns of the copy begins it at an earlier state.
+func ExampleCopy() {
+	ctx := context.Background()
+	store := new(convo.MemStore)
+	h, _ := convo.Open(ctx, store, "42", nil)
+	h.Append(convo.User("Flights to Rome?"), convo.Assistant("Two."))
+	h.Save(ctx)
+
+	fmt.Println(convo.Copy(ctx, store, "42 by train", store, "42"))
+	fork, _ := convo.Open(ctx, store, "42 by train", nil)
+	fork.Append(convo.User("And trains?"), convo.Assistant("One, at night."))
+	fmt.Println(fork.Save(ctx))
+	h.Append(convo.User("Book the first."), convo.Assistant("Done."))
+	fmt.Println(h.Save(ctx))
+	for _, h := range []*convo.History{h, fork} {
+		key, seq := h.Saved()
+		newest, _ := h.Snapshot().At(2)
+		fmt.Println(key, seq, newest)
+	}
+	// Output:
+	// <nil>
+	// <nil>
+	// <nil>
+	// 42 2 3 user: Book the first.
+	// 42 by train 2 3 user: And trains?
+}
+
 // What was said must not stay: it is taken out of the view, and then out of the store.
 func ExampleHistory_Prune() {
 	ctx := context.Background()

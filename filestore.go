@@ -37,8 +37,8 @@ import (
 // people, and a hash of all of it. The key itself stands in the file. Other files in
 // the directory are left alone.
 //
-// Delete and Prune do not wipe: what they have removed can still be in free blocks
-// of the disk, in snapshots of the file system and in backups. When a process is
+// Neither Delete nor Prune erases data from the disk: what they have removed can still
+// be in free blocks, in snapshots of the file system and in backups. When a process is
 // killed in Prune, a copy of the log can remain in a file whose name ends in .tmp;
 // the next Prune or Delete of the key removes it.
 type FileStore struct {

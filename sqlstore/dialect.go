@@ -116,7 +116,7 @@ func (d Dialect) open(ctx context.Context, db *sql.DB) error {
 	}
 	defer func() { _ = conn.Close() }()
 	if err := d.checkSettings(ctx, conn); err != nil {
-		if is := other[d]; conn.QueryRowContext(ctx, is.query).Scan(new(string)) == nil {
+		if is := otherKind[d]; conn.QueryRowContext(ctx, is.query).Scan(new(string)) == nil {
 			return &convo.ValueError{Name: "Dialect", Value: d, Want: is.Dialect.String() + ", which the database is"}
 		}
 		return err
@@ -124,9 +124,9 @@ func (d Dialect) open(ctx context.Context, db *sql.DB) error {
 	return d.migrate(ctx, conn)
 }
 
-// other is for each kind of database the other one, and a query that only that one
+// otherKind is for each kind of database the other one, and a query that only that one
 // answers.
-var other = map[Dialect]struct {
+var otherKind = map[Dialect]struct {
 	Dialect
 	query string
 }{

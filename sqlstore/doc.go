@@ -31,18 +31,22 @@
 // synchronous=FULL, and PostgreSQL with fsync or synchronous_commit switched off. It
 // sees the settings of one connection: set them for all, in the DSN or on the server.
 //
-// Delete and Prune do not wipe. What they have removed can stay in free pages of the
-// file, in the write-ahead log, in dead rows and in backups.
+// Neither Delete nor Prune erases data from the disk. What they have removed can stay
+// in free pages of the file, in the write-ahead log, in dead rows and in backups.
 //
 // # Costs
 //
-// In PostgreSQL, an Append is one statement. In SQLite it is two in one transaction.
+// In PostgreSQL, an Append is one statement. If the default isolation of the database
+// is stricter than read committed and a statement fails because of that, it is sent
+// once more in a transaction that is read committed. In SQLite it is two in one transaction.
 // Appends that wait while another is written share the next transaction; each is
 // judged for itself. They run on a goroutine that ends with them; it can outlive an
 // Append whose ctx has ended by as long as the driver takes to notice.
 //
-// A loop over Records holds a connection and sees one state of the log. So a loop in
-// which other methods are called needs a pool of two connections or more. List reads
-// pages of 100 and holds no connection in between. A log that is saved while a loop
-// over List runs may move to the front, and be missed by that loop.
+// No loop holds a connection while its body runs, so a pool of one connection is
+// enough. Records reads pages of up to 1 MiB or 1,000 records, but at least one record,
+// and yields the log as it was when the loop began. If records that it still has to
+// read are pruned or deleted meanwhile, it ends with an error. List reads pages of 100.
+// A log that is saved while a loop over List runs may move to the front, and be missed
+// by that loop.
 package sqlstore

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-c1b73e60/convo/sqlstore"
 )
 
-// A conversation in a file of SQLite. With PostgreSQL only the first two lines differ:
+// A conversation in a file of SQLite. With PostgreSQL two lines differ:
 //
 //	db, err := sql.Open("pgx", "postgres://...")
 //	store, err := sqlstore.New(ctx, db, sqlstore.PostgreSQL)
@@ -19,30 +19,38 @@ func Example() {
 	ctx := context.Background()
 	dir, _ := os.MkdirTemp("", "")
 	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, "chats.db")
 
-	db, err := sql.Open("sqlite", sqlstore.SQLiteDSN(filepath.Join(dir, "chats.db")))
-	if err != nil {
-		fmt.Println(err)
-		return
+	talk := func() error {
+		db, err := sql.Open("sqlite", sqlstore.SQLiteDSN(file))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = db.Close() }()
+		store, err := sqlstore.New(ctx, db, sqlstore.SQLite) // makes the tables
+		if err != nil {
+			return err
+		}
+		h, err := convo.Open(ctx, store, "42", nil) // empty, if the key is not in use
+		if err != nil {
+			return err
+		}
+		if _, err := h.Append(convo.User("Flights to Rome?"), convo.Assistant("Two.")); err != nil {
+			return err
+		}
+		return h.Save(ctx)
 	}
+	fmt.Println(talk())
+	fmt.Println(talk())
+
+	db, _ := sql.Open("sqlite", sqlstore.SQLiteDSN(file))
 	defer func() { _ = db.Close() }()
-	store, err := sqlstore.New(ctx, db, sqlstore.SQLite)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-
-	for _, text := range []string{"Window seats only.", "Flights to Rome?"} {
-		h, _ := convo.Open(ctx, store, "42", nil)
-		_, _ = h.Append(convo.User(text), convo.Assistant("Noted."))
-		_ = h.SetMeta("Rome", "")
-		fmt.Println(h.Save(ctx))
-	}
+	store, _ := sqlstore.New(ctx, db, sqlstore.SQLite)
 	for head, err := range store.List(ctx, "") {
 		fmt.Println(head, err)
 	}
 	// Output:
 	// <nil>
 	// <nil>
-	// "42" "Rome": record 2, 4 entries, 29 tokens <nil>
+	// "42" "": record 2, 4 entries, 30 tokens <nil>
 }

@@ -372,3 +372,15 @@ func TestModule_NeedsNoDriver(t *testing.T) {
 		}
 	}
 }
+
+// The code in the README stands in Example.
+func TestREADME_CodeIsTheExample(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, code, _ := strings.Cut(string(readme), "```go\n")
+	code, _, ok := strings.Cut(code, "\n```\n")
+	require.True(t, ok)
+	source, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	require.Contains(t, string(source), "\t\t"+strings.ReplaceAll(code, "\n", "\n\t\t")+"\n")
+}
