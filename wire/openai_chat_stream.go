@@ -439,6 +439,9 @@ func (c *chatStreamCall) ends(id, name, arguments string) bool {
 	return c.written.begun && name != c.name.String()
 }
 
+// lostNameless is the Loss.What of a call that cannot be read.
+const lostNameless = "a call without a name"
+
 // An objectScanner finds the end of a JSON object that comes in pieces.
 type objectScanner struct {
 	begun, ended bool // anything but space came; the object is complete
@@ -514,7 +517,7 @@ func (s *chatStream) Transcript() (Transcript, error) {
 	n := 0
 	for i, c := range s.calls {
 		if c.name.Len() == 0 {
-			lost = append(lost, Loss{fmt.Sprintf("tool_calls[%d]", i), "a call without a name"})
+			lost = append(lost, Loss{fmt.Sprintf("tool_calls[%d]", i), lostNameless})
 			continue
 		}
 		if n == 0 {
