@@ -346,6 +346,8 @@ func TestResponsesStream_Quirks(t *testing.T) {
 		{"an item begins twice", dataOf(responsesHead, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`, end, end), "ab", nil, nil},
 		{"a call without a name", dataOf(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, added(`"output_index":1,`, message), `{"type":"response.output_text.delta","output_index":1,"delta":"a"}`, end), "a", nil, []string{"output[0]: a call without a name"}},
 		{"a name that comes late", dataOf(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{"}`, added(`"output_index":0,`, `{"type":"function_call","call_id":"c","name":"f","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"}"}`, end), "", []string{"c f {}"}, nil},
+		{"one ID for two calls", dataOf(responsesHead, `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}`, `{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","call_id":"c","name":"g","arguments":"{}"}}`, end),
+			"", []string{"c f {}", "- g {}"}, []string{"output[1].call_id: an id that another call of the message has, too"}},
 		{"an event of another kind", dataOf(responsesHead, `{"type":"codex.rate_limits","plan":"x"}`, end), "", nil, []string{"codex.rate_limits: an event of an unknown kind"}},
 		{"events behind the end", dataOf(responsesHead, end, `{"type":"response.in_progress","response":{"id":"r1"}}`, `{"type":"response.output_text.done","text":"x"}`, "[DONE]"), "", nil, nil},
 		{"refusals are not shown", dataOf(responsesHead, `{"type":"response.refusal.delta","output_index":0,"delta":"No"}`, `{"type":"response.refusal.done","output_index":0,"refusal":"No."}`, end), "", nil, nil},
@@ -363,7 +365,11 @@ func TestResponsesStream_Quirks(t *testing.T) {
 					}
 				}
 				for _, c := range m.ToolCalls() {
-					calls = append(calls, c.ID+" "+c.Name+" "+c.Arguments)
+					id := c.ID
+					if c.Minted {
+						id = "-"
+					}
+					calls = append(calls, id+" "+c.Name+" "+c.Arguments)
 				}
 			}
 			var lost []string
