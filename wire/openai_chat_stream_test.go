@@ -341,6 +341,12 @@ func TestChatStream_Quirks(t *testing.T) {
 			"", []string{`- f {"a":"}"}`, `- f {"a":2}`}, nil, convo.StopToolCall},
 		{"one index, no ids, two names, no arguments", chatDeltas(`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":{}}}]}`, `{"tool_calls":[{"index":0,"function":{"name":"g","arguments":{}}}]}`),
 			"", []string{`- f {}`, `- g {}`}, nil, convo.StopToolCall},
+		{"one index, no ids, two names, broken arguments", chatDeltas(`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{\"a\":"}}]}`, `{"tool_calls":[{"index":0,"function":{"name":"g","arguments":"{}"}}]}`),
+			"", []string{`- f {"a":`, `- g {}`}, nil, convo.StopToolCall},
+		{"the name again, and braces in a text", chatDeltas(`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{\"a\":\"\\\"}"}}]}`, `{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"\"}"}}]}`),
+			"", []string{`- f {"a":"\"}"}`}, nil, convo.StopToolCall},
+		{"another name for one ID, behind arguments", chatDeltas(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]}`, `{"tool_calls":[{"index":0,"id":"a","function":{"name":"g","arguments":"}"}}]}`),
+			"", []string{"a f {}"}, nil, convo.StopToolCall},
 		{"no index, ids, interleaved", chatDeltas(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{"}},{"id":"b","function":{"name":"g","arguments":"{"}}]}`, `{"tool_calls":[{"id":"a","function":{"arguments":"}"}},{"id":"b","function":{"arguments":"}"}}]}`),
 			"", []string{"a f {}", "b g {}"}, nil, convo.StopToolCall},
 		{"neither index nor id", chatDeltas(`{"tool_calls":[{"function":{"name":"f"}}]}`, `{"tool_calls":[{"function":{"arguments":"{}"}}]}`, `{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}`),
@@ -384,6 +390,15 @@ func TestChatStream_Quirks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Fields that stay empty are as those that never came.
+func TestChatStream_EmptyFields(t *testing.T) {
+	s, _ := feed(t, wire.OpenAIChat{}, chatDeltas(`{"content":"","refusal":"","reasoning_content":"","annotations":null}`, `{"reasoning":"r"}`, `{"content":"a"}`))
+	got, err := s.Transcript()
+	require.NoError(t, err)
+	assert.Equal(t, []convo.Part{convo.Reasoning{Text: "r"}, convo.Text("a")}, got.Messages[0].Parts)
+	assert.Empty(t, got.Lost)
 }
 
 func TestChatStream_Usage(t *testing.T) {

@@ -151,7 +151,7 @@ func readSSE(r *bufio.Reader, event func(string, []byte) error) error {
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch {
 		case line[0] == '{':
-			field, value = []byte("data"), line
+			value = line
 			fallthrough
 		case string(field) == "data":
 			if has {

@@ -13,9 +13,6 @@ type streamedText struct{ strings.Builder }
 // addJSON adds a JSON string.
 func (t *streamedText) addJSON(raw json.RawMessage) { t.Write(raw[1 : len(raw)-1]) }
 
-// add adds a text.
-func (t *streamedText) add(text string) { t.addJSON(appendString(nil, text)) }
-
 // appendTo appends the JSON string of all pieces.
 func (t *streamedText) appendTo(b []byte) []byte {
 	return append(append(append(b, '"'), t.String()...), '"')
