@@ -100,7 +100,7 @@ func (a *archive) add(rec *Record) error {
 		return &DamageError{Key: rec.Key, Offset: -1, Seq: a.prev, Err: err}
 	}
 	entries := merge(r.past, merge(orNil(r.system), r.in))
-	if !a.first && rec.Prev != "" {
+	if !a.first && rec.Seq > 1 { // in a copy of a pruned log, its Prev is empty
 		a.show(Archived{Seq: rec.Seq, Gone: a.within(missing(entries, rec.Upto))})
 	}
 	if a.ids == nil {
@@ -239,18 +239,11 @@ const maxNote = 64 << 10
 // what it removed. If the Store is no [Pruner], the error matches
 // [errors.ErrUnsupported]. Other errors are those of [History.Save] and of the Store.
 func (h *History) Prune(ctx context.Context, before time.Time) error {
-	if _, err := h.openLog(); err != nil {
-		return err
-	}
-	ctx, err := h.takeLog(ctx)
+	ctx, l, err := h.takeOpenLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer h.releaseLog()
-	l, err := h.openLog()
-	if err != nil {
-		return err
-	}
 	pruner, ok := l.store.(Pruner)
 	if !ok {
 		return fmt.Errorf("convo: the Store %T cannot remove records: %w", l.store, errors.ErrUnsupported)

@@ -190,6 +190,34 @@ func TestPrune_BeforeATime(t *testing.T) {
 	checkOpened(t, s, "k", nil, h)
 }
 
+// The copy of a log that was pruned tells what is gone, as the log itself does.
+func TestArchive_CopyOfAPrunedLog(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	for i := range 6 {
+		mustAppend(t, h, turnsOf(i, "m"+itoa(i)))
+		save(t, h)
+	}
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1, 2, 3}})
+	require.NoError(t, err)
+	require.NoError(t, convo.Copy(t.Context(), s, "whole", s, "k"))
+	assert.Equal(t, archiveOf(t, h), archiveOf(t, open(t, s, "whole", nil)), "nothing is gone")
+	require.NoError(t, h.Prune(t.Context(), noTime))
+	require.NoError(t, convo.Copy(t.Context(), s, "copy", s, "k"))
+	copied := checkOpened(t, s, "copy", nil, h)
+	want := archiveOf(t, h)
+	assert.Equal(t, "gone [{1 3}]", want[0])
+	assert.Equal(t, want, archiveOf(t, copied))
+	ids := convo.Range{First: 2, Last: 4}
+	assert.Equal(t, []string{"gone [{2 3}]", want[1]}, archiveOf(t, copied, ids))
+
+	// A copy of the copy, which has gone on, does too.
+	mustAppend(t, copied, convo.User("behind the copy"), convo.Assistant("yes"))
+	save(t, copied)
+	require.NoError(t, convo.Copy(t.Context(), s, "again", s, "copy"))
+	assert.Equal(t, archiveOf(t, copied), archiveOf(t, open(t, s, "again", nil)))
+}
+
 // A bulkStore yields a long log without holding it in memory.
 type bulkStore struct {
 	convo.Store

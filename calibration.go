@@ -162,6 +162,12 @@ func (s *state) sumMeasured(rewritten bool) {
 // rawShared returns the raw tokens of the entries that are both in a list and
 // in an older one.
 func rawShared(list []*entry, old shown) (n int64) {
+	eachShared(list, old, func(seen trace) { n += seen.tokens })
+	return n
+}
+
+// eachShared calls f for each entry that is both in a list and in an older one.
+func eachShared(list []*entry, old shown, f func(trace)) {
 	for i, k := 0, 0; i < len(list) && k < old.len(); {
 		seen := old.at(k)
 		switch {
@@ -171,12 +177,11 @@ func rawShared(list []*entry, old shown) (n int64) {
 			k++
 		default:
 			if list[i].trace() == seen {
-				n += seen.tokens
+				f(seen)
 			}
 			i, k = i+1, k+1
 		}
 	}
-	return n
 }
 
 // A knowledge is what usage reports have shown about models. It is replaced,

@@ -424,7 +424,8 @@ func (h *History) recordAttempt(a *attempt, err error) {
 	if a.report.Outcome == OutcomeApplied {
 		h.lastFocus = a.focus
 	}
-	if a.reason == ReasonTrigger && a.at != nil && isDecline(err, a.work.Calls) {
+	declined := isDecline(err, a.work.Calls) || err == nil && a.report.Outcome == OutcomeDeclined && a.work.Calls == 0
+	if a.reason == ReasonTrigger && a.at != nil && declined {
 		a.told = h.declineTold > h.rewritten
 		h.declined, h.declineTold = a.at.version+1, h.version+1
 	}

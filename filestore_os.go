@@ -50,6 +50,9 @@ type logFile interface {
 type osFiles struct{}
 
 func (osFiles) open(dir string) (folder, error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() { // OpenRoot would wait at a pipe
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err

@@ -221,7 +221,7 @@ func (l *logbook) settledLocked(d *draft) {
 }
 
 // maxRecent is how many records before it a full record names, and maxDrafts how
-// many drafts may be open before Save reads the log.
+// many drafts may be in doubt before Save sends the newest of them again.
 const (
 	maxRecent = 16
 	maxDrafts = 8

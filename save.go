@@ -66,8 +66,8 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 		return nil, err
 	}
 	r, err := readLog(ctx, s, key, 0, seq)
-	if err == nil && seq > 0 && (r == nil || r.newest.Seq != seq) {
-		r, err = readLog(ctx, s, key, 1, seq)
+	if seq > 0 && (err == nil && (r == nil || r.newest.Seq != seq) || isOfLog(err)) {
+		r, err = readLog(ctx, s, key, 1, seq) // damage may only be behind it
 	}
 	if err != nil {
 		return nil, err
@@ -197,7 +197,9 @@ func (r *reading) open(opts *Options) (*loader, *picture, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := h.fill(p.Snapshot)
+	l := &loader{h: h, from: p.Snapshot, own: h.opts.Repair == nil}
+	l.counted = l.own && r.state.counter != "" && r.state.counter == h.ident.name()
+	err = l.fill()
 	if err == nil && l.mended { // then p says what is stored
 		p, err = r.picture(true)
 	}
@@ -330,16 +332,28 @@ func (h *History) Save(ctx context.Context) error {
 	if n == 0 {
 		return nil
 	}
-	ctx, err := h.takeLog(ctx)
+	ctx, l, err := h.takeOpenLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer h.releaseLog()
-	l, err := h.openLog()
-	if err != nil {
-		return err
-	}
 	return h.save(ctx, l, false)
+}
+
+// takeOpenLog is takeLog for what needs a logbook. It does not wait if there is none.
+func (h *History) takeOpenLog(ctx context.Context) (context.Context, *logbook, error) {
+	if _, err := h.openLog(); err != nil {
+		return ctx, nil, err
+	}
+	ctx, err := h.takeLog(ctx)
+	if err != nil {
+		return ctx, nil, err
+	}
+	l, err := h.openLog() // that of now: an Attach may have come first
+	if err != nil {
+		h.releaseLog()
+	}
+	return ctx, l, err
 }
 
 // openLog returns the logbook of h, or an error if there is none.
@@ -390,17 +404,15 @@ func (h *History) save(ctx context.Context, l *logbook, full bool) error {
 	for {
 		h.mu.Lock()
 		doubts := len(l.drafts)
-		h.mu.Unlock()
-		if doubts >= maxDrafts {
-			if _, err := h.findDraft(ctx, l, nil); err != nil {
-				return err
-			}
+		again := doubts == maxDrafts // the newest one, so that none has to be forgotten
+		var d *draft
+		if again {
+			d = l.drafts[doubts-1]
+		} else {
+			d = h.draftLocked(l)
+			d.full = full || l.saved == nil
 		}
-		h.mu.Lock()
-		d := h.draftLocked(l)
-		first, doubts := l.saved == nil, len(l.drafts)
 		h.mu.Unlock()
-		d.full = full || first
 		rec, err := l.record(d, doubts)
 		if err != nil {
 			return err
@@ -416,6 +428,9 @@ func (h *History) save(ctx context.Context, l *logbook, full bool) error {
 			h.mu.Lock()
 			l.storedLocked(d)
 			h.mu.Unlock()
+			if again {
+				continue
+			}
 			return nil
 		}
 		if conflict, ok := errors.AsType[*ConflictError](err); ok {
@@ -428,9 +443,11 @@ func (h *History) save(ctx context.Context, l *logbook, full bool) error {
 			}
 			continue
 		}
-		h.mu.Lock()
-		l.drafts = append(l.drafts[max(len(l.drafts)-maxDrafts+1, 0):], d)
-		h.mu.Unlock()
+		if !again {
+			h.mu.Lock()
+			l.drafts = append(l.drafts, d)
+			h.mu.Unlock()
+		}
 		return err
 	}
 }
@@ -441,12 +458,14 @@ func appendTo(ctx context.Context, s Store, r Record) (err error) {
 	return s.Append(ctx, r)
 }
 
-// record returns the record of a draft, or nil if it holds no change and no other
-// draft is in doubt.
+// record returns the record of a draft, the same each time, or nil if it holds no
+// change and no other draft is in doubt.
 func (l *logbook) record(d *draft, doubts int) (*Record, error) {
-	d.id, d.created, d.name = newRecordID(), time.Now().UTC().Round(0), l.name
-	if d.name == "" {
-		d.name = newRecordID()
+	if d.id == "" {
+		d.id, d.created, d.name = newRecordID(), time.Now().UTC().Round(0), l.name
+		if d.name == "" {
+			d.name = newRecordID()
+		}
 	}
 	data, err := l.data(d)
 	if err != nil || string(data) == noChange && doubts == 0 {

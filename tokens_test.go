@@ -247,11 +247,11 @@ func TestTiktoken_InHistory(t *testing.T) {
 // others, in a compact form.
 func TestTiktoken_BinarySize(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds two programs")
+		t.Skip("-short: builds two programs")
 	}
 	goTool, err := exec.LookPath("go")
 	if err != nil {
-		t.Skipf("no go tool: %v", err)
+		t.Skipf("builds two programs, and there is no go command: %v", err)
 	}
 	root, err := filepath.Abs(".")
 	require.NoError(t, err)

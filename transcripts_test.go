@@ -53,7 +53,7 @@ func (c chatMessage) message() convo.Message {
 func eachTranscript(t *testing.T, f func(t *testing.T, msgs []convo.Message)) {
 	names, _ := filepath.Glob(filepath.Join(transcripts, "*.jsonl"))
 	if len(names) == 0 {
-		t.Skipf("no conversations in %s", transcripts)
+		t.Skipf("no recorded conversations in %s: they are not part of the repository", transcripts)
 	}
 	for _, name := range names {
 		file, err := os.Open(name)

@@ -179,6 +179,26 @@ func TestTrigger_DeclinesAreToldOnce(t *testing.T) {
 	assert.Equal(t, 5, told, "what was asked for is always told")
 }
 
+// An edit that gives nothing up is a decline, too.
+func TestTrigger_EditWithoutGainIsToldOnce(t *testing.T) {
+	told := 0
+	opts := windowOf(0, convo.When(dueAlways, convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+		return convo.Edit{Clear: []convo.Clear{{ID: 3}}}, nil
+	})))
+	opts.Limits = convo.Limits{Window: 100_000, MinFree: 150}
+	opts.OnCompaction = func(convo.Report) { told++ }
+	h := historyOf(t, opts)
+	call := convo.ToolCall{ID: "c", Name: "search"}
+	mustAppend(t, h, convo.User("Search."), convo.Assistant("", call), convo.Result(call, strings.Repeat("x", 400)), convo.Assistant("Found."))
+	for i, want := range []convo.Outcome{convo.OutcomeApplied, convo.OutcomeDeclined, convo.OutcomeDeclined, convo.OutcomeDeclined} {
+		mustAppend(t, h, convo.User("And now?"), convo.Assistant("Nothing."))
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, want, r.Outcome, "%d: %v", i, r.Cause)
+	}
+	assert.Equal(t, 2, told)
+}
+
 // A failure is told each time.
 func TestTrigger_FailuresAreTold(t *testing.T) {
 	told := 0

@@ -30,7 +30,7 @@ func eachRecording(t *testing.T, name string, f func(recording)) {
 	t.Helper()
 	file, err := os.Open(filepath.Join(recordings, name+".jsonl"))
 	if err != nil {
-		t.Skipf("no recorded requests: %v", err)
+		t.Skipf("no recorded requests, which are not part of the repository: %v", err)
 	}
 	defer file.Close()
 	lines := bufio.NewScanner(file)
@@ -81,7 +81,7 @@ func (c tally) look(t *testing.T, f wire.Format, rule, id string, body any) {
 func (c tally) verdict(t *testing.T, rules ...string) {
 	t.Helper()
 	if _, err := os.Stat(recordings); err != nil {
-		t.Skipf("no recorded requests: %v", err)
+		t.Skipf("no recorded requests, which are not part of the repository: %v", err)
 	}
 	made, alone := 0, 0
 	for _, rule := range slices.Compact(slices.Sorted(slices.Values(rules))) {

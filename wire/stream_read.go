@@ -149,16 +149,16 @@ func readSSE(r *bufio.Reader, event func(string, []byte) error) error {
 		}
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
-		switch {
-		case line[0] == '{':
-			value = line
-			fallthrough
-		case string(field) == "data":
+		if line[0] == '{' {
+			field, value = []byte("data"), line
+		}
+		switch string(field) {
+		case "data":
 			if has {
 				data = append(data, '\n')
 			}
 			data, has = append(data, value...), true
-		case string(field) == "event":
+		case "event":
 			name = string(value)
 		}
 		if ended {

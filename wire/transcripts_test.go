@@ -27,7 +27,7 @@ const transcripts = "../../shared/data/transcripts"
 func eachTranscript(t testing.TB, f func(h *convo.History)) {
 	names, _ := filepath.Glob(filepath.Join(transcripts, "*.jsonl"))
 	if len(names) == 0 {
-		t.Skipf("no conversations in %s", transcripts)
+		t.Skipf("no recorded conversations in %s: they are not part of the repository", transcripts)
 	}
 	for _, name := range names {
 		file, err := os.Open(name)

@@ -260,7 +260,7 @@ func TestTargetsOnTranscripts(t *testing.T) {
 	all, err := transcripts(folder(folderOfTranscripts))
 	require.NoError(t, err)
 	if len(all) == 0 {
-		t.Skipf("no conversations in %s", folderOfTranscripts)
+		t.Skipf("no recorded conversations in %s: they are not part of the repository", folderOfTranscripts)
 	}
 	for _, sc := range all {
 		t.Run(sc.name, func(t *testing.T) {

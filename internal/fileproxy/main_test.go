@@ -22,12 +22,12 @@ type machine struct{ env []string }
 func newMachine(t *testing.T) machine {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("runs the go command many times")
+		t.Skip("-short: runs the go command many times")
 	}
 	proxy := t.TempDir()
 	err := write(proxy)
 	if missing := new(moduleError); errors.As(err, &missing) && !strings.Contains(err.Error(), "verifying") {
-		t.Skipf("cannot make a proxy: %v", err)
+		t.Skipf("the module cache lacks what the proxy is made of: %v", err)
 	}
 	require.NoError(t, err)
 	url := filepath.ToSlash(proxy)

@@ -21,7 +21,7 @@ func describe(ms []*mutant) (all []string) {
 // The command reports the right survivors for the toy package.
 func TestMutate(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and runs a test binary")
+		t.Skip("-short: builds and runs a test binary")
 	}
 	p, err := load("testdata/toy")
 	require.NoError(t, err)
