@@ -321,6 +321,11 @@ func TestResponsesStream_CutOff(t *testing.T) {
 	assert.Len(t, calls, 4)
 	assert.Equal(t, "m", got.Model)
 	assert.Equal(t, "r1", got.ID)
+
+	s, _ = feed(t, wire.OpenAIResponses{}, dataOf(responsesHead, `{"type":"response.output_item.added","output_index":0,"item":{"type":"message","role":"assistant","content":[]}}`))
+	got, err = s.Transcript()
+	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	assert.Empty(t, got.Messages, "of an item that only began")
 }
 
 func TestResponsesStream_Quirks(t *testing.T) {
@@ -344,6 +349,7 @@ func TestResponsesStream_Quirks(t *testing.T) {
 		{"one index for all", dataOf(responsesHead, added(`"output_index":0,`, `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`), `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}`,
 			added(`"output_index":0,`, `{"type":"function_call","call_id":"d","name":"g","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, end), "a", []string{"c f {}", "d g {}"}, nil},
 		{"an item begins twice", dataOf(responsesHead, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`, end, end), "ab", nil, nil},
+		{"the response is created twice", dataOf(responsesHead, `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, responsesHead, `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`, end), "ab", nil, nil},
 		{"a call without a name", dataOf(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, added(`"output_index":1,`, message), `{"type":"response.output_text.delta","output_index":1,"delta":"a"}`, end), "a", nil, []string{"output[0]: a call without a name"}},
 		{"a name that comes late", dataOf(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{"}`, added(`"output_index":0,`, `{"type":"function_call","call_id":"c","name":"f","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"}"}`, end), "", []string{"c f {}"}, nil},
 		{"one ID for two calls", dataOf(responsesHead, `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}`, `{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","call_id":"c","name":"g","arguments":"{}"}}`, end),
