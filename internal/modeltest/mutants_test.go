@@ -255,9 +255,10 @@ var mutants = []mutant{
 	{name: "a kit that lets a strategy stop short", file: "convotest/useful.go", text: "	case more <= first/4:\n", with: "	case more <= first*4:\n", test: "TestCheckStrategy_FailsUselessStrategies"},
 
 	// Saving.
-	{name: "a record in doubt that is forgotten", file: "save.go", text: "			l.drafts = append(l.drafts, d)\n", with: "", test: "TestSave_InDoubt|TestReload_InDoubt"},
-	{name: "a record in doubt that changes", file: "save.go", text: "	if d.id == \"\" {\n", with: "	{\n", test: "TestSave_ManyDraftsAgain"},
-	{name: "a record in doubt that is all", file: "save.go", text: "			if again {\n				continue\n			}\n", with: "", test: "TestSave_ManyDraftsAgain"},
+	{name: "a record in doubt that is forgotten", file: "save.go", text: "		l.drafts = append(l.drafts[max(len(l.drafts)-maxDrafts+1, 0):], d)\n", with: "", test: "TestSave_InDoubt|TestReload_InDoubt"},
+	{name: "many records in doubt, and nobody looks", file: "save.go", text: "	if len(l.drafts) >= doubtful {\n", with: "	if false {\n", test: "TestSave_ManyDraftsForgotten"},
+	{name: "Rollback to a copy", file: "restore.go", text: "case !l.isOwn(at) || !h.state.sharesEntries(&t.state):", with: "case false:", test: "TestRollback_LoadedFromACopy"},
+	{name: "usage that was heard for no calibration", file: "record.go", text: "	if p.heard && p.known().cal == nil {\n", with: "	if false {\n", test: "TestOpen_Damage"},
 	{name: "in doubt, and nothing to save", file: "log.go", text: "	if n == 0 && len(l.drafts) > 0 {\n", with: "	if false {\n", test: "TestSave_InDoubtAndTakenBack"},
 	{name: "a record behind another than it names", file: "save.go", text: "	case prev.ID != \"\" && rec.Prev != prev.ID:\n", with: "	case false:\n", test: "TestOpen_Damage"},
 	{name: "never a full record", file: "log.go", text: "	l.perToken = ", with: "	l.perToken = 1e9 * ", test: "TestSave_FullRecords"},
