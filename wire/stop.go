@@ -90,7 +90,7 @@ func (d *decoder) finish() Transcript {
 	if d.out.Stop == convo.StopDone && len(m.ToolCalls()) > 0 {
 		d.out.Stop = convo.StopToolCall // not every provider says so
 	}
-	if len(m.Parts) == 0 && d.out.Cut != nil {
+	if len(m.Parts) == 0 && m.Role == convo.RoleAssistant {
 		d.out.Messages = d.out.Messages[:n-1]
 	}
 	return d.out

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -144,6 +145,7 @@ func providerError(raw json.RawMessage) *ProviderError {
 			}
 		}
 	}
+	e.Type = cmp.Or(e.Type, stringOf(all["status"])) // of Google, beside a code
 	for _, key := range []string{"message", "Message", "detail"} {
 		if e.Message == "" {
 			e.Message = stringOf(all[key])
@@ -221,6 +223,11 @@ func (d *decoder) putHalvesAside(halves []int) {
 			d.lose(fmt.Sprintf("call %d", k-1), "the call "+quote(d.out.Cut.Name)+", which the provider had not ended")
 		}
 		d.out.Cut = &c
+		if n := len(parts); n > 0 { // its signature is directly before it
+			if r, ok := parts[n-1].(convo.Reasoning); ok && r.Text == "" && r.ID == c.ID {
+				parts = parts[:n-1]
+			}
+		}
 	}
 	if m.Parts = parts; len(parts) == 0 {
 		d.out.Messages = d.out.Messages[:n-1]
