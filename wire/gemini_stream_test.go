@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -351,7 +350,7 @@ func TestGeminiStream_Arguments(t *testing.T) {
 // An array of chunks is the answer that they make.
 func TestGemini_DecodeChunks(t *testing.T) {
 	for seed := range 200 {
-		g := &streamGenerator{Rand: rand.New(rand.NewPCG(uint64(seed), 5))}
+		g := newStreamGenerator(seed, 5)
 		whole, events := geminiStreamAnswer(g)
 		var list []string
 		for _, e := range events {

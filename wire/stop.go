@@ -91,9 +91,17 @@ func (d *decoder) finish() Transcript {
 		d.out.Stop = convo.StopToolCall // not every provider says so
 	}
 	if len(m.Parts) == 0 && m.Role == convo.RoleAssistant {
-		d.out.Messages = d.out.Messages[:n-1]
+		d.dropLast()
 	}
 	return d.out
+}
+
+// dropLast takes back the newest message, which turned out to be empty.
+func (d *decoder) dropLast() {
+	d.out.Messages = d.out.Messages[:len(d.out.Messages)-1]
+	if len(d.out.Messages) == 0 {
+		d.out.Messages = nil
+	}
 }
 
 // putCutAside takes the call that was cut off out of the answer.

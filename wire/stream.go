@@ -230,6 +230,6 @@ func (d *decoder) putHalvesAside(halves []int) {
 		}
 	}
 	if m.Parts = parts; len(parts) == 0 {
-		d.out.Messages = d.out.Messages[:n-1]
+		d.dropLast()
 	}
 }

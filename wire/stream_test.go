@@ -45,6 +45,10 @@ type streamGenerator struct {
 	interleaved bool // the deltas of the answer are not in the order of its parts
 }
 
+func newStreamGenerator(seed, kind int) *streamGenerator {
+	return &streamGenerator{Rand: rand.New(rand.NewPCG(uint64(seed), uint64(kind)))}
+}
+
 func (g *streamGenerator) pick(list ...string) string { return list[g.IntN(len(list))] }
 
 func (g *streamGenerator) text() string {
