@@ -289,8 +289,9 @@ func (s *geminiStream) call(path string, p geminiPart, raw json.RawMessage) erro
 	return nil
 }
 
-// json returns the part as it would be in an answer that was not streamed.
-func (p *streamedPart) json() string {
+// json returns the part as it would be in an answer that was not streamed. half says
+// that it is a call that the provider has not ended.
+func (p *streamedPart) json(half bool) string {
 	switch {
 	case p.raw != nil:
 		return string(p.raw)
@@ -298,6 +299,10 @@ func (p *streamedPart) json() string {
 		return string(geminiText([]byte{'['}, p.text.String(), p.thought, "")[1:])
 	}
 	call, part := maps.Clone(p.fields), maps.Clone(p.side)
+	if half { // it has no place without its call
+		delete(part, "thoughtSignature")
+		delete(part, "thought_signature")
+	}
 	if p.args.root != nil {
 		call["args"] = p.args.root.appendTo(nil)
 	}
@@ -319,7 +324,7 @@ func (s *geminiStream) answer() []byte {
 		if s.content != nil {
 			parts := []byte{'['}
 			for _, p := range s.parts {
-				parts = appendElement(parts, p.json())
+				parts = appendElement(parts, p.json(p == s.open))
 			}
 			content := maps.Clone(s.content)
 			content["parts"] = append(parts, ']')

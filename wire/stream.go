@@ -223,13 +223,8 @@ func (d *decoder) putHalvesAside(halves []int) {
 			d.lose(fmt.Sprintf("call %d", k-1), "the call "+quote(d.out.Cut.Name)+", which the provider had not ended")
 		}
 		d.out.Cut = &c
-		if n := len(parts); n > 0 { // its signature is directly before it
-			if r, ok := parts[n-1].(convo.Reasoning); ok && r.Text == "" && r.ID == c.ID {
-				parts = parts[:n-1]
-			}
-		}
 	}
 	if m.Parts = parts; len(parts) == 0 {
-		d.dropLast()
+		d.out.Messages = d.out.Messages[:n-1]
 	}
 }
