@@ -18,6 +18,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// byteChanges are the ways in which tests change a byte.
+var byteChanges = []func(byte) byte{
+	func(b byte) byte { return b ^ 1 },
+	func(b byte) byte { return b ^ 0x80 },
+	func(byte) byte { return 0 },
+	func(byte) byte { return '\n' },
+	func(byte) byte { return '9' },
+}
+
 // A change of any byte is a typed error, or it is told, or it changes no record. What
 // is yielded before the error is as it was.
 func TestFileStore_ChangedBytes(t *testing.T) {
@@ -34,19 +43,12 @@ func TestFileStore_ChangedBytes(t *testing.T) {
 	}
 	next := log.next(rand.New(rand.NewPCG(5, 5)), crashKey)
 	behind := log[:len(log)-1].next(rand.New(rand.NewPCG(5, 6)), crashKey)
-	changes := []func(byte) byte{
-		func(b byte) byte { return b ^ 1 },
-		func(b byte) byte { return b ^ 0x80 },
-		func(byte) byte { return 0 },
-		func(byte) byte { return '\n' },
-		func(byte) byte { return '9' },
-	}
 	step := 1
 	if testing.Short() {
 		step = 7
 	}
 	for at := 0; at < len(whole); at += step {
-		for k, change := range changes {
+		for k, change := range byteChanges {
 			node.data = bytes.Clone(whole)
 			if node.data[at] = change(whole[at]); node.data[at] == whole[at] {
 				continue
@@ -92,6 +94,134 @@ func TestFileStore_ChangedBytes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// richLog saves a conversation in five records, of which the first and the third are
+// full. It returns the texts of the states that the log has held, the first of which is
+// that of no record, and the text of its archive.
+func richLog(t *testing.T, s Store) (states []string, archive string) {
+	h, err := Open(t.Context(), s, crashKey, nil)
+	require.NoError(t, err)
+	states = append(states, stateText(t, h))
+	call := ToolCall{ID: "c", Name: "look", Arguments: "{}"}
+	for i, step := range []func() error{
+		func() error { _, err := h.Append(System("guide"), User("one")); return err },
+		func() error { _, err := h.Append(Assistant("", call), Result(call, "far")); return err },
+		func() error {
+			_, err := h.Append(Assistant("two"), User("three"))
+			return errors.Join(err, h.Pin(5), h.RecordUsage(h.Snapshot(), Usage{Input: 99}), h.Note("trace"))
+		},
+		func() error {
+			_, err := h.Apply(h.Snapshot(), Edit{Drop: []ID{3, 4}, Summary: &Summary{Text: "sum"}})
+			return err
+		},
+		func() error {
+			at := h.Snapshot()
+			_, err := h.Append(Assistant("four"))
+			return errors.Join(err, h.Rollback(at), h.Queue(User("five")), h.SetMeta("title", "data"))
+		},
+	} {
+		require.NoError(t, step())
+		require.NoError(t, h.save(t.Context(), h.log, i == 2))
+		opened, err := Open(t.Context(), s, crashKey, nil)
+		require.NoError(t, err)
+		states = append(states, stateText(t, opened))
+	}
+	archive, err = archiveText(t, h)
+	require.NoError(t, err)
+	return states, archive
+}
+
+// stateText returns as a text what is read of h.
+func stateText(t *testing.T, h *History) string {
+	data, err := h.Snapshot().MarshalJSON()
+	require.NoError(t, err)
+	status := h.Status()
+	status.Unsaved = 0
+	return fmt.Sprintf("%s\n%+v\n%#v", data, h.Tokens(), status)
+}
+
+// archiveText returns as a text what Archive yields before an error.
+func archiveText(t *testing.T, h *History) (string, error) {
+	var b strings.Builder
+	for x, err := range h.Archive(t.Context()) {
+		if err != nil {
+			return b.String(), err
+		}
+		fmt.Fprintln(&b, x)
+	}
+	return b.String(), nil
+}
+
+// A change of any byte is a typed error when the conversation is opened, or the state is
+// one that the log has held, and what is missing of it is told. Then the conversation
+// goes on from there.
+func TestFileStore_ChangedBytesOpened(t *testing.T) {
+	disk := newTestDisk(nil)
+	states, archive := richLog(t, &FileStore{Dir: "/chats", disk: disk})
+	node := disk.dirs["/chats"].names[fileName(crashKey)]
+	whole := node.data
+	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n') + 1
+	newest := states[len(states)-1]
+	step := 1
+	if testing.Short() {
+		step = 11
+	}
+	same, damaged, torn := 0, 0, 0
+	for at := 0; at < len(whole); at += step {
+		for k, change := range byteChanges {
+			b := change(whole[at])
+			if b == whole[at] {
+				continue
+			}
+			where := fmt.Sprintf("byte %d of %d, change %d", at, len(whole), k)
+			node.data = bytes.Clone(whole)
+			node.data[at] = b
+			var told strings.Builder
+			s := &FileStore{Dir: "/chats", disk: disk, Logger: slog.New(slog.NewTextHandler(&told, nil))}
+			h, err := Open(t.Context(), s, crashKey, nil)
+			if err != nil {
+				damaged++
+				require.True(t, isOfLog(err), "%s: %v", where, err)
+				if damage, ok := errors.AsType[*DamageError](err); ok && damage.Seq > 0 {
+					p, err := Load(t.Context(), s, crashKey, damage.Seq)
+					require.NoError(t, err, where)
+					data, err := p.MarshalJSON()
+					require.NoError(t, err)
+					require.True(t, strings.HasPrefix(states[damage.Seq], string(data)+"\n"), "%s: record %d", where, damage.Seq)
+				}
+				continue
+			}
+			got := stateText(t, h)
+			lines, err := archiveText(t, h)
+			require.True(t, strings.HasPrefix(archive, lines), where)
+			switch {
+			case err != nil:
+				require.True(t, isOfLog(err), "%s: %v", where, err)
+				require.Equal(t, newest, got, where)
+				same++
+			case got != newest:
+				// Only the last line is missing, or two of which a NUL has made one.
+				lost := 1
+				if at == last-1 {
+					lost = 2
+				}
+				require.GreaterOrEqual(t, at, last-1, where)
+				require.Equal(t, states[len(states)-1-lost], got, where)
+				torn++
+			default:
+				require.Fail(t, "nobody is told", where)
+			}
+			require.NoError(t, h.Note("more"))
+			require.NoError(t, h.Save(t.Context()), where)
+			require.Equal(t, got != newest, strings.Contains(told.String(), "unfinished record cut off"), where)
+			h, err = Open(t.Context(), s, crashKey, nil)
+			require.NoError(t, err, where)
+			require.Equal(t, got, stateText(t, h), where)
+		}
+	}
+	t.Logf("of %d bytes: %d times the same state, %d times damage, %d times a torn tail", len(whole), same, damaged, torn)
+	require.True(t, same > 0 && damaged > 0 && torn > 0)
 }
 
 // A log that ends anywhere holds the records that stand in it whole.

@@ -86,6 +86,48 @@ func TestFileStore_Operations(t *testing.T) {
 	}
 }
 
+// What a Save asks of the file system, in order.
+func TestFileStore_OperationsOfASave(t *testing.T) {
+	disk := newTestDisk(nil)
+	var ops []string
+	disk.step = func(op string) error { ops = append(ops, op); return nil }
+	for _, tt := range []struct {
+		store         *FileStore
+		first, others string
+	}{
+		{
+			&FileStore{Dir: "/chats", disk: disk},
+			// Dir is missing, and made. Its name must last before a file is made in it.
+			"open dir, mkdir, sync parent, sync parent, open dir, lstat, mkdir, sync parent, create, lock, lstat, stat, read, sync dir, write, chtimes, sync, unlock, close, close dir",
+			"open dir, lstat, open, lock, lstat, stat, read, write, chtimes, sync, unlock, close, close dir",
+		},
+		{
+			&FileStore{Dir: "/fast", disk: disk, NoSync: true},
+			"open dir, mkdir, open dir, lstat, mkdir, create, lock, lstat, stat, read, write, chtimes, unlock, close, close dir",
+			"open dir, lstat, open, lock, lstat, stat, read, write, chtimes, unlock, close, close dir",
+		},
+	} {
+		h, err := Open(t.Context(), tt.store, "k", nil)
+		require.NoError(t, err)
+		want := tt.first
+		for turn := range 20 {
+			_, err := h.Append(User("a question"), Assistant("an answer"))
+			require.NoError(t, err)
+			if turn%7 == 6 {
+				_, err = h.SplicePrefix(h.Snapshot(), h.Snapshot().Len()-2, "a summary")
+				require.NoError(t, err)
+			}
+			ops = nil
+			require.NoError(t, h.Save(t.Context()))
+			require.Equal(t, want, strings.Join(ops, ", "), "turn %d", turn)
+			ops = nil
+			require.NoError(t, h.Save(t.Context()))
+			require.Empty(t, ops, "nothing is new")
+			want = tt.others
+		}
+	}
+}
+
 func TestFileStore_Files(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	s := &FileStore{Dir: dir}

@@ -4,9 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // BenchmarkOpen opens a conversation of 10,000 messages, beside json.Unmarshal of the
@@ -44,11 +49,11 @@ func BenchmarkOpen(b *testing.B) {
 }
 
 // BenchmarkOpen_After opens conversations of which the view is equal and the log is
-// not: it was compacted after 1,000 or 100,000 messages. It reports how many times as
-// long the longer one takes.
+// not: it was compacted after 1,000, 100,000 or 1,000,000 messages. It reports how many
+// times as long the longer ones take.
 func BenchmarkOpen_After(b *testing.B) {
-	ctx, store := context.Background(), new(MemStore)
-	sizes := []int{1000, 100_000}
+	ctx, store := context.Background(), &FileStore{Dir: b.TempDir(), NoSync: true}
+	sizes := []int{1000, 100_000, 1_000_000}
 	took := make([][]float64, len(sizes))
 	for _, n := range sizes {
 		h, err := Open(ctx, store, fmt.Sprint(n), nil)
@@ -74,14 +79,65 @@ func BenchmarkOpen_After(b *testing.B) {
 	for b.Loop() {
 		for i, n := range sizes {
 			start := time.Now()
-			if _, err := Open(ctx, store, fmt.Sprint(n), nil); err != nil {
+			h, err := Open(ctx, store, fmt.Sprint(n), nil)
+			if err != nil {
 				b.Fatal(err)
 			}
 			took[i] = append(took[i], time.Since(start).Seconds())
+			if h.Len() != 100 {
+				b.Fatalf("%d entries", h.Len())
+			}
 		}
 	}
 	median := func(list []float64) float64 { slices.Sort(list); return list[len(list)/2] }
 	b.ReportMetric(1e6*median(took[0]), "1k-µs")
 	b.ReportMetric(median(took[1])/median(took[0]), "100k/1k")
+	b.ReportMetric(median(took[2])/median(took[0]), "1M/1k")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkSave measures the save of a turn, a question and an answer, beside a write
+// and a sync of as many bytes to an open file, in turns, and reports the ratio of the
+// medians. It means something where the write takes more than 100 µs.
+func BenchmarkSave(b *testing.B) {
+	ctx := b.Context()
+	dir := b.TempDir()
+	h, err := Open(ctx, &FileStore{Dir: dir}, "k", nil)
+	require.NoError(b, err)
+	bare, err := os.Create(filepath.Join(b.TempDir(), "bare"))
+	require.NoError(b, err)
+	defer func() { _ = bare.Close() }()
+	text := strings.Repeat("Which trains go to Rome? ", 20)
+	var size int64
+	var ours, least []time.Duration
+	for b.Loop() {
+		_, err := h.Append(User(text), Assistant(text))
+		require.NoError(b, err)
+		start := time.Now()
+		require.NoError(b, h.Save(ctx))
+		ours = append(ours, time.Since(start))
+
+		files, err := os.ReadDir(dir)
+		require.NoError(b, err)
+		info, err := files[0].Info()
+		require.NoError(b, err)
+		line := make([]byte, info.Size()-size)
+		size = info.Size()
+		start = time.Now()
+		_, err = bare.Write(line)
+		require.NoError(b, err)
+		require.NoError(b, bare.Sync())
+		least = append(least, time.Since(start))
+	}
+	slices.Sort(ours)
+	slices.Sort(least)
+	own, bottom := ours[len(ours)/2], least[len(least)/2]
+	b.ReportMetric(float64(own.Microseconds()), "µs/save")
+	b.ReportMetric(float64(bottom.Microseconds()), "µs/bare")
+	if bottom > 100*time.Microsecond {
+		b.ReportMetric(float64(own)/float64(bottom), "x-bare")
+	} else {
+		b.Log("a bare write and sync takes less than 100 µs here; the ratio means nothing")
+	}
 	b.ReportMetric(0, "ns/op")
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -293,6 +294,46 @@ func TestSave_FullRecords(t *testing.T) {
 	data, err := json.Marshal(h.Snapshot())
 	require.NoError(t, err)
 	assert.Less(t, size, 2*len(data))
+}
+
+// The file of a log that is saved after each turn is at most twice as long as the JSON
+// of all messages that it holds, whether they only come in or are compacted too.
+func TestSave_LogAtMostTwiceTheMessages(t *testing.T) {
+	say := strings.Repeat("The quick brown fox jumps over the \"lazy\" dog. ", 9)[:400]
+	for name, limits := range map[string]convo.Limits{"grows": {}, "compacted": {Window: 8000}, "compacted often": {Window: 2000}} {
+		t.Run(name, func(t *testing.T) {
+			s := &convo.FileStore{Dir: t.TempDir(), NoSync: true}
+			summarizer := convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+				return convo.Summary{Text: "It was about a fox and a dog, and the files that were read."}, nil
+			})
+			h := open(t, s, "k", &convo.Options{Limits: limits, Strategy: convo.Summarize{With: summarizer, Window: -1}})
+			messages, compactions := 0, 0
+			for i := range 1000 {
+				call := convo.ToolCall{ID: "c" + itoa(i), Name: "read", Arguments: `{"path":"main.go"}`}
+				turn := []convo.Message{convo.User(say), convo.Assistant("", call), convo.Result(call, say), convo.Assistant(say)}
+				for _, m := range turn {
+					data, err := json.Marshal(m)
+					require.NoError(t, err)
+					messages += len(data)
+				}
+				mustAppend(t, h, turn...)
+				r, err := h.CompactIfNeeded(t.Context())
+				require.NoError(t, err)
+				if r.Outcome == convo.OutcomeApplied {
+					compactions++
+				}
+				save(t, h)
+			}
+			files, err := os.ReadDir(s.Dir)
+			require.NoError(t, err)
+			require.Len(t, files, 1)
+			info, err := files[0].Info()
+			require.NoError(t, err)
+			t.Logf("%d compactions, %.2f times the messages", compactions, float64(info.Size())/float64(messages))
+			assert.LessOrEqual(t, info.Size(), int64(2*messages))
+			assert.Equal(t, limits.Window > 0, compactions > 0)
+		})
+	}
 }
 
 func TestOpen_Versions(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	"github.com/seed-c1b73e60/convo/bench/internal/harness"
 	"github.com/seed-c1b73e60/convo/bench/internal/measure"
 	"github.com/seed-c1b73e60/convo/bench/ops"
+	"github.com/seed-c1b73e60/convo/bench/saves"
 )
 
 // A section is a group of tables, all from one package.
@@ -45,6 +46,7 @@ var sections = []section{
 	{"count", "Counting tokens", func(w io.Writer, o options) error { return count.Write(w, o.quick, o.fleet) }},
 	{"estimate", "How wrong an estimate is", func(w io.Writer, o options) error { return estimate.Write(w, o.quick) }},
 	{"calibrate", "Learning from usage reports", func(w io.Writer, o options) error { return calibrate.Write(w, o.quick, o.fleet) }},
+	{"saves", "Saving a conversation", func(w io.Writer, o options) error { return saves.Write(w, o.quick, o.fleet) }},
 	{"cost", "What a conversation costs", func(w io.Writer, o options) error { return cost.Write(w, o.quick, o.fleet) }},
 }
 

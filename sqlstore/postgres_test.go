@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -17,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
@@ -125,6 +128,17 @@ func openPostgreSQL(t testing.TB, dsn string) (*sqlstore.Store, *sql.DB) {
 	return s, db
 }
 
+// A tripConn counts how often something is sent to the server.
+type tripConn struct {
+	net.Conn
+	trips *atomic.Int64
+}
+
+func (c *tripConn) Write(p []byte) (int, error) {
+	c.trips.Add(1)
+	return c.Conn.Write(p)
+}
+
 func TestPostgreSQL(t *testing.T) {
 	srv := startServer(t)
 	t.Run("store", func(t *testing.T) {
@@ -146,6 +160,25 @@ func TestPostgreSQL(t *testing.T) {
 		}
 		require.NoError(t, s.Append(t.Context(), *last))
 		require.Equal(t, []string{"WITH", "SELECT"}, tapped.take())
+		checkSaves(t, s, func() string { return strings.Join(tapped.take(), " ") }, "", "WITH", "WITH")
+	})
+	t.Run("round trips", func(t *testing.T) {
+		config, err := pgx.ParseConfig(srv.dsn("round_trips"))
+		require.NoError(t, err)
+		var trips atomic.Int64
+		dial := config.DialFunc
+		config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dial(ctx, network, address)
+			return &tripConn{conn, &trips}, err
+		}
+		never := func(context.Context, stdlib.ShouldPingParams) bool { return false }
+		db := stdlib.OpenDB(*config, stdlib.OptionShouldPing(never))
+		t.Cleanup(func() { _ = db.Close() })
+		db.SetMaxOpenConns(1) // each prepares a statement when it first meets it
+		s, err := sqlstore.New(t.Context(), db, sqlstore.PostgreSQL)
+		require.NoError(t, err)
+		appendTo(t, s, "a", appendTo(t, s, "a", nil))
+		checkSaves(t, s, func() string { return fmt.Sprint(trips.Swap(0)) }, "0", "1", "1")
 	})
 	t.Run("tables", func(t *testing.T) {
 		checkTables(t, sqlstore.PostgreSQL, func(name string) *sql.DB {

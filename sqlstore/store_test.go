@@ -147,6 +147,30 @@ func TestStore_StatementsInSQLite(t *testing.T) {
 	require.Equal(t, []string{"BEGIN", "UPDATE", "INSERT", "COMMIT"}, tapped.take())
 	require.NoError(t, s.Append(t.Context(), *second))
 	require.Equal(t, []string{"BEGIN", "UPDATE", "SELECT"}, tapped.take())
+	checkSaves(t, s, func() string { return strings.Join(tapped.take(), " ") }, "", "BEGIN INSERT INSERT COMMIT", "BEGIN UPDATE INSERT COMMIT")
+}
+
+// checkSaves checks what each Save of a conversation sends: the first one, all others,
+// and those that have nothing to write. The function sent returns what was sent since
+// its last call.
+func checkSaves(t *testing.T, s convo.Store, sent func() string, nothing, first, others string) {
+	t.Helper()
+	h, err := convo.Open(t.Context(), s, "talk", nil)
+	require.NoError(t, err)
+	sent()
+	for turn := range 20 {
+		_, err := h.Append(convo.User("a question"), convo.Assistant("an answer"))
+		require.NoError(t, err)
+		if turn%7 == 6 {
+			_, err = h.SplicePrefix(h.Snapshot(), h.Snapshot().Len()-2, "a summary")
+			require.NoError(t, err)
+		}
+		require.NoError(t, h.Save(t.Context()))
+		require.Equal(t, first, sent(), "turn %d", turn)
+		require.NoError(t, h.Save(t.Context()))
+		require.Equal(t, nothing, sent(), "turn %d", turn)
+		first = others
+	}
 }
 
 // Appends that wait share a transaction, and each is judged for itself.

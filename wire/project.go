@@ -24,6 +24,9 @@ type profile struct {
 	systemSum bool                    // the summary is part of the system text
 	bare      bool                    // calls need no ids, so that those made by convo are left out
 	knows     func(convo.Opaque) bool // reports whether an opaque block can be sent; nil: all can
+
+	maker string // the last model that isOwn compared with model,
+	same  bool   // and whether they are the same
 }
 
 // A message is one message of the projection.
@@ -122,7 +125,13 @@ func (out *projection) add(t message) {
 // isOwn reports whether an assistant message was made by the format and model
 // of the profile. Only its maker gets the reasoning of a message back.
 func (p *profile) isOwn(o convo.Origin) bool {
-	return o.Format == p.format && (p.model == "" || o.Model == p.model)
+	if o.Format != p.format || p.model == "" {
+		return o.Format == p.format
+	}
+	if p.maker != o.Model || o.Model == "" {
+		p.maker, p.same = o.Model, sameModel(o.Model, p.model)
+	}
+	return p.same
 }
 
 // keep returns the parts of a message that can be sent, in order, but with the

@@ -39,15 +39,16 @@ const (
 	TableLong   Table = "one letter repeated"
 	TableSame   Table = "same counts?"
 	TableLoad   Table = "Loading a vocabulary"
+	TableSave   Table = "A turn saved, without a sync"
 )
 
 // Tables lists all tables.
 var Tables = []Table{
 	TableAppend, TableCheck, TableStep, TableTrim, TableRead, TablePairs,
-	TableSpeed, TableCalls, TableLong, TableSame, TableLoad,
+	TableSpeed, TableCalls, TableLong, TableSame, TableLoad, TableSave,
 }
 
-// A Cell is a row of one of the tables TableAppend to TableRead.
+// A Cell is a row of one of the tables TableAppend to TableRead, or of TableSave.
 type Cell struct {
 	Table    Table            `json:"table"`
 	Name     string           `json:"name"`

@@ -1,0 +1,22 @@
+module github.com/seed-c1b73e60/convo/bench/peers/bbolt
+
+go 1.26.5
+
+require (
+	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/stretchr/testify v1.11.1
+	go.etcd.io/bbolt v1.5.0
+)
+
+require (
+	github.com/davecgh/go-spew v1.1.1 // indirect
+	github.com/pmezard/go-difflib v1.0.0 // indirect
+	github.com/seed-c1b73e60/convo v0.0.0 // indirect
+	golang.org/x/sys v0.45.0 // indirect
+	gopkg.in/yaml.v3 v3.0.1 // indirect
+)
+
+replace (
+	github.com/seed-c1b73e60/convo => ../../..
+	github.com/seed-c1b73e60/convo/bench => ../..
+)
