@@ -224,6 +224,7 @@ func TestConverseStream_Blocks(t *testing.T) {
 		{"blocks without ends", chunks(delta(0, `{"text":"a"}`), delta(1, `{"text":"b"}`), stop), []convo.Part{convo.Text("a"), convo.Text("b")}, nil, nil},
 		{"one index for all", chunks(delta(0, `{"text":"a"}`), call("c"), delta(0, `{"toolUse":{"input":"{\"x\":1}"}}`), delta(0, `{"text":"b"}`), call("d"), stop),
 			[]convo.Part{convo.Text("a"), convo.ToolCall{ID: "c", Name: "f", Arguments: `{"x":1}`}, convo.Text("b"), convo.ToolCall{ID: "d", Name: "f", Arguments: "{}"}}, nil, nil},
+		{"one index again", chunks(delta(0, `{"text":"a"}`), `{"contentBlockStop":{"contentBlockIndex":0}}`, delta(0, `{"text":"b"}`), stop), []convo.Part{convo.Text("a"), convo.Text("b")}, nil, nil},
 		{"no index", chunks(`{"contentBlockDelta":{"delta":{"text":"a"}}}`, `{"contentBlockStop":{}}`, stop), []convo.Part{convo.Text("a")}, nil, nil},
 		{"a start twice", chunks(call("c"), call("c"), stop), []convo.Part{convo.ToolCall{ID: "c", Name: "f", Arguments: "{}"}}, nil, nil},
 		{"thoughts of both kinds", chunks(delta(0, `{"reasoningContent":{"redactedContent":"eA=="}}`), delta(0, `{"reasoningContent":{"text":"hm"}}`), delta(0, `{"reasoningContent":{"signature":"s"}}`), stop),

@@ -268,7 +268,7 @@ func TestGeminiStream_Ends(t *testing.T) {
 			if tt.cut != "" {
 				require.NotNil(t, got.Cut)
 				assert.Equal(t, tt.cut, got.Cut.Arguments)
-				assert.Empty(t, got.Messages[0].Reasoning(), "the signature of the call")
+				assert.Equal(t, []convo.Part{convo.Text("a")}, got.Messages[0].Parts, "without the signature of the call")
 			} else {
 				assert.Nil(t, got.Cut)
 			}
