@@ -212,7 +212,7 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 	for i, c := range choices {
 		path := atIndex("choices", i) + ".message"
 		if i > 0 {
-			d.lose(path, "a choice after the first one")
+			d.lose(path, lostChoice)
 			continue
 		}
 		d.ended(stringOf(c["finish_reason"]))
@@ -228,6 +228,9 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 	}
 	return nil
 }
+
+// lostChoice is the Loss.What of an answer that is one of several.
+const lostChoice = "a choice after the first one"
 
 func (f OpenAIChat) decodeUsage(d *decoder, all map[string]json.RawMessage) error {
 	var u struct {

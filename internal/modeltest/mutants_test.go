@@ -205,7 +205,7 @@ var mutants = []mutant{
 	{name: "sent again without end", file: "do.go", text: "const maxRetries = 2\n", with: "const maxRetries = 5\n", test: "TestDo_Recovers"},
 	{name: "a send that Close does not end", file: "history.go", text: "		s.cancel(ErrClosed)\n", with: "", test: "TestDo_Close"},
 	{name: "a model without its limits", file: "history.go", text: "		h.setLimitsLocked(limits)\n	}\n	if name", with: "		_ = limits\n	}\n	if name", test: "TestHistory_SetModel"},
-	{name: "parallel calls that become one", file: "builder.go", text: "pb == nil || pb.isOtherCall(delta.ID) {", with: "pb == nil {", test: "TestBuilder$"},
+	{name: "parallel calls that become one", file: "builder.go", text: "pb == nil || pb.isOtherCall(delta) {", with: "pb == nil {", test: "TestBuilder$"},
 	{name: "a cut call that is run", file: "builder.go", text: "	if b.ended && (b.stop", with: "	if true || (b.stop", test: "TestBuilder_Cut"},
 	{name: "a request for a model that was replaced", file: "do.go", text: " || a.h.known().model != at.Model() || !a.h.fitsLocked() {", with: " || !a.h.fitsLocked() {", test: "TestDo_ModelSetMeanwhile"},
 	{name: "a request for limits that were replaced", file: "do.go", text: " || !a.h.fitsLocked() {", with: " {", test: "TestDo_ModelSetMeanwhile"},
