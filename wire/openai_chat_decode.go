@@ -217,7 +217,10 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 		}
 		d.ended(stringOf(c["finish_reason"]))
 		if isNull(c["message"]) {
-			return &DecodeError{Path: path, Reason: "the choice has no message"}
+			if isNull(c["finish_reason"]) {
+				return &DecodeError{Path: path, Reason: "the choice has no message"}
+			}
+			continue // what was said is filtered
 		}
 		if err := f.decodeMessage(d, path, c["message"]); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -88,7 +89,7 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 		case saysError(all["error"]) && isNull(all["output"]), !isNull(all["detail"]):
 			return s.fail(responsesError(data))
 		case !isNull(all["output"]): // by a server that does not stream
-			return s.end("response."+stringOf(all["status"]), data)
+			return s.end("response."+stringOf(all["status"]), bytes.Clone(data))
 		}
 		return s.fail(&DecodeError{Path: "type", Reason: "the event has no type"})
 	}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -144,6 +145,7 @@ func providerError(raw json.RawMessage) *ProviderError {
 			}
 		}
 	}
+	e.Type = cmp.Or(e.Type, stringOf(all["status"])) // of Google, beside a code
 	for _, key := range []string{"message", "Message", "detail"} {
 		if e.Message == "" {
 			e.Message = stringOf(all[key])

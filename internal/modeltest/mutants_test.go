@@ -211,8 +211,8 @@ var mutants = []mutant{
 	{name: "a request for limits that were replaced", file: "do.go", text: " || !a.h.fitsLocked() {", with: " {", test: "TestDo_ModelSetMeanwhile"},
 	{name: "a stream that broke off looks finished", file: "builder.go", text: "	if b.ended && (b.stop", with: "	if (b.stop", test: "TestBuilder_Cut"},
 	{name: "an answer without a reason looks finished", file: "wire/stop.go", text: "d.finished = reason != \"\" && ", with: "d.finished = ", test: "TestDecode_Cut"},
-	{name: "a cut call that is decoded", file: "wire/stop.go", text: "k < 0 || !d.unclear {", with: "k >= 0 || !d.unclear {", test: "TestDecode_Cut"},
-	{name: "a whole call that is put aside", file: "wire/stop.go", text: "!whole && (isBlank(arguments) || !valid)", with: "isBlank(arguments) || !valid", test: "TestDecode_EndedCall"},
+	{name: "a cut call that is decoded", file: "wire/stop.go", text: "k < 0 || !d.unclear() {", with: "k >= 0 || !d.unclear() {", test: "TestDecode_Cut"},
+	{name: "a whole call that is put aside", file: "wire/stop.go", text: "d.open && (isBlank(d.written)", with: "(isBlank(d.written)", test: "TestDecode_EndedCall"},
 
 	// Errors.
 	{name: "CompactIfNeeded fails while the request fits", file: "compact.go", text: "	case r.Fits:\n		return r, nil\n	case h.isClosed():", with: "	case r.Fits && err == nil:\n		return r, nil\n	case h.isClosed():"},
