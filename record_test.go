@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
