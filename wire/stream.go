@@ -184,10 +184,10 @@ func (s *streamBase) transcript(d *decoder, decode func([]byte) error, answer []
 	d.minted = &s.minted
 	d.partial = !s.done
 	if err := decode(answer); err != nil {
-		if s.err == nil {
-			s.err = err
+		if s.err != nil {
+			err = s.err
 		}
-		return Transcript{Lost: slices.Clone(s.lost)}, s.err
+		return Transcript{Lost: slices.Clone(s.lost)}, err
 	}
 	d.putHalvesAside(halves)
 	t := d.finish()

@@ -65,6 +65,13 @@ func addStreams(f *testing.F, name string) {
 	}
 }
 
+func FuzzAnthropic_Stream(f *testing.F) {
+	addStreams(f, "anthropic")
+	f.Add([]byte(`{"type":"content_block_delta","index":7,"delta":{"type":"text_delta","text":"a","b":"c","d":[1]}}{"type":"message_stop"}`))
+	f.Add([]byte(`{"type":"content_block_start","index":-1,"content_block":{"type":"text","text":"a","citations":null}}{"type":"content_block_start","index":-1,"content_block":{"type":"thinking"}}`))
+	f.Fuzz(func(t *testing.T, body []byte) { checkStreamed(t, wire.Anthropic{}, body) })
+}
+
 func FuzzGemini_Stream(f *testing.F) {
 	addStreams(f, "gemini")
 	f.Add([]byte(`[{"promptFeedback":{"blockReason":"SAFETY"}}]`))
@@ -87,6 +94,10 @@ func TestStream_LinearMemory(t *testing.T) {
 		format          wire.Format
 		begin, one, end string
 	}{
+		{"anthropic text", wire.Anthropic{}, ``, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}`, `{"type":"message_stop"}`},
+		{"anthropic thought", wire.Anthropic{}, ``, `{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"a"}}`, `{"type":"message_stop"}`},
+		{"anthropic arguments", wire.Anthropic{}, `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"b","input":{}}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"a"}}`, `{"type":"message_stop"}`},
 		{"gemini text", wire.Gemini{}, ``, `{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`, `{"candidates":[{"finishReason":"STOP"}]}`},
 		{"gemini thought", wire.Gemini{}, ``, `{"candidates":[{"content":{"parts":[{"text":"a","thought":true}]}}]}`, `{"candidates":[{"finishReason":"STOP"}]}`},
 		{"gemini arguments", wire.Gemini{}, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true}}]}}]}`,
