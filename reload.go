@@ -19,10 +19,10 @@ import (
 // exchange, it and all after it are returned as refused, and are no longer in h; a
 // system message that is refused is returned alone, since the stored ones stand.
 //
-// What Options.Repair has made of stored entries is no message of h: they are repaired
-// again, and Repair is told their new IDs. Options.OnLoad has no effect, but the results
-// that it has made and that are in no record stay as long as the calls are open in what
-// is stored. Otherwise they are gone.
+// Entries that Options.Repair has changed count as stored: they are read and repaired
+// again, and Repair is told their new IDs. Options.OnLoad has no effect; a result that
+// it has made, and that is in no record, stays only if the call is still open in what is
+// stored.
 //
 // The title and the data of [History.SetMeta] become those that are stored too, unless
 // SetMeta has changed them since h was last saved. The model, the limits and what usage

@@ -206,7 +206,7 @@ func (r *reading) open(opts *Options) (*loader, *picture, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p.queue = l.queued
+	p.queue = l.queued // sameParts tells by it what was queued
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.resumeLocked(p, &r.state)
