@@ -2,6 +2,7 @@ package convo_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -642,4 +643,74 @@ func TestReload_MadeResults(t *testing.T) {
 			}
 		}
 	}
+}
+
+// One History repairs what the other saves: no message is there twice, and none of the
+// own ones is lost but those that Reload returns.
+func TestReload_RepairedLosesNothing(t *testing.T) {
+	var reloads, repairs, refusals int
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		s := new(shelf)
+		a, _ := pair(t, s, convoRelaxed(), convo.User("start"))
+		b := open(t, s, "k", &convo.Options{OnLoad: convo.OnLoad(rng.IntN(4)), Repair: func(convo.Fault) { repairs++ }})
+		own := make(map[string]bool)
+		step := func(h *convo.History, text string) {
+			var err error
+			switch rng.IntN(8) {
+			case 0, 1, 2:
+				_, err = h.Append(convo.User(text))
+			case 3, 4:
+				_, err = h.Append(convo.Assistant(text))
+			case 5:
+				_, err = h.Append(convo.Assistant(text, callOf(fmt.Sprint("c", rng.IntN(2))), callOf("d")))
+			case 6:
+				_, err = h.Append(convo.Result(callOf([]string{"c0", "c1", "d"}[rng.IntN(3)]), text))
+			case 7:
+				err = h.Queue(convo.User(text))
+			}
+			if h == b && err == nil {
+				own[text] = true
+			}
+		}
+		sync := func(h *convo.History) {
+			if h.Save(t.Context()) == nil {
+				return
+			}
+			reloads++
+			_, refused := takeOver(t, h)
+			for _, m := range refused {
+				refusals++
+				delete(own, m.Text())
+			}
+			if rng.IntN(2) == 0 {
+				save(t, h)
+			}
+		}
+		for n := range 40 {
+			h := []*convo.History{a, b}[rng.IntN(2)]
+			if rng.IntN(3) == 0 {
+				sync(h)
+			} else {
+				step(h, fmt.Sprintf("message %d.", n))
+			}
+			var all strings.Builder
+			for _, m := range b.Snapshot().Messages() {
+				all.WriteString(m.Text())
+			}
+			data, err := json.Marshal(b.Snapshot())
+			require.NoError(t, err)
+			_, queue, _ := strings.Cut(string(data), `"queued":`)
+			all.WriteString(queue)
+			for i := range n + 1 {
+				text := fmt.Sprintf("message %d.", i)
+				count := strings.Count(all.String(), text)
+				require.LessOrEqual(t, count, 1, "seed %d: %q in %s", seed, text, &all)
+				require.False(t, own[text] && count == 0, "seed %d: %q is not in %s", seed, text, &all)
+			}
+		}
+	}
+	assert.Greater(t, reloads, 100)
+	assert.Greater(t, repairs, 100)
+	assert.Greater(t, refusals, 100)
 }
