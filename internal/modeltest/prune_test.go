@@ -82,7 +82,7 @@ type declaration struct {
 	first, last int // its place in the file
 	uses        map[string]bool
 	packages    map[string]bool // names before a dot, which may be those of packages
-	isFlag      bool // it defines a flag
+	isFlag      bool            // it defines a flag
 	kept        bool
 }
 
