@@ -81,7 +81,8 @@ type prunedFile struct {
 type declaration struct {
 	first, last int // its place in the file
 	uses        map[string]bool
-	isFlag      bool // it defines a flag
+	packages    map[string]bool // names before a dot, which may be those of packages
+	isFlag      bool            // it defines a flag
 	kept        bool
 }
 
@@ -89,7 +90,7 @@ func (p *pruning) add(name string, source []byte, file *ast.File) {
 	f := &prunedFile{name: name, source: source, imports: file.Imports, base: int(p.fset.File(file.FileStart).Base())}
 	p.files = append(p.files, f)
 	for _, decl := range file.Decls {
-		d := &declaration{first: int(decl.Pos()) - f.base, last: int(decl.End()) - f.base, uses: map[string]bool{}}
+		d := &declaration{first: int(decl.Pos()) - f.base, last: int(decl.End()) - f.base, uses: map[string]bool{}, packages: map[string]bool{}}
 		var doc *ast.CommentGroup
 		var names []string
 		switch decl := decl.(type) {
@@ -125,8 +126,13 @@ func (p *pruning) add(name string, source []byte, file *ast.File) {
 			d.first = int(doc.Pos()) - f.base // it may hold a directive
 		}
 		ast.Inspect(decl, func(n ast.Node) bool {
-			if id, ok := n.(*ast.Ident); ok {
-				d.uses[id.Name] = true
+			switch n := n.(type) {
+			case *ast.Ident:
+				d.uses[n.Name] = true
+			case *ast.SelectorExpr:
+				if id, ok := n.X.(*ast.Ident); ok {
+					d.packages[id.Name] = true
+				}
 			}
 			return true
 		})
@@ -164,7 +170,7 @@ func (f *prunedFile) text() string {
 		}
 	}
 	uses := func(name string) bool {
-		return slices.ContainsFunc(f.decls, func(d *declaration) bool { return d.kept && d.uses[name] })
+		return slices.ContainsFunc(f.decls, func(d *declaration) bool { return d.kept && d.packages[name] })
 	}
 	for _, d := range f.decls {
 		if !d.kept {
