@@ -2,6 +2,7 @@ package convo
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,6 +132,67 @@ func (r *textRun) endWith(text string) {
 	r.last, r.n = last, n
 }
 
+// follow lets r show the texts of messages, or the reasoning, which are given the last
+// one first. It looks at no more of them than r depends on.
+func (r *textRun) follow(before iter.Seq[*Message], reasoning bool) {
+	var texts []string // from the last one on
+	settled := false
+	for m := range before {
+		if m.isTagged() {
+			break // masking started anew after it
+		}
+		if m.Role == RoleSystem {
+			continue
+		}
+		if texts, settled = r.gather(texts, m.Parts, reasoning); settled {
+			break
+		}
+	}
+	for _, text := range slices.Backward(texts) {
+		r.show(text)
+	}
+}
+
+// gather appends the texts in parts, or the reasoning, the last one first. It stops at
+// one behind which r is the same whatever stands before it, and reports whether there
+// is one.
+func (r *textRun) gather(texts []string, parts []Part, reasoning bool) (_ []string, settled bool) {
+	for _, p := range slices.Backward(parts) {
+		text := ""
+		switch p := p.(type) {
+		case Text:
+			if !reasoning {
+				text = string(p)
+			}
+		case Reasoning:
+			if reasoning && p.isPlain() {
+				text = p.Text
+			}
+		case ToolResult:
+			if texts, settled = r.gather(texts, p.Parts, reasoning); settled {
+				return texts, true
+			}
+		}
+		if text != "" {
+			if texts = append(texts, text); r.settles(text) {
+				return texts, true
+			}
+		}
+	}
+	return texts, false
+}
+
+// settles reports whether a text holds a visible character that is no letter of the
+// key. No key extends across it.
+func (r *textRun) settles(text string) bool {
+	for text = trimRight(text); text != ""; text = trimRight(text[:len(text)-1]) {
+		if strings.IndexByte(r.key, text[len(text)-1]|0x20) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // A masker masks the key in the parts of messages that follow each other.
 type masker struct {
 	text, reasoning textRun // separate, because formats write them separately
@@ -168,7 +230,7 @@ func (m *masker) part(p Part) (_ Part, differs bool) {
 			return Text(s), true
 		}
 	case Reasoning:
-		if q.ID == "" && q.Signature == "" && q.Encrypted == "" {
+		if q.isPlain() {
 			if q.Text, differs = m.reasoning.show(q.Text); differs {
 				return q, true
 			}
@@ -186,6 +248,9 @@ func (m *masker) part(p Part) (_ Part, differs bool) {
 	}
 	return p, false
 }
+
+// isPlain reports whether r holds nothing by which its provider could recognise it.
+func (r Reasoning) isPlain() bool { return r.ID == "" && r.Signature == "" && r.Encrypted == "" }
 
 // isHidden reports whether r is white space, a control character, or another
 // character that is not visible, such as one of zero width.
