@@ -48,8 +48,8 @@ func (s *state) ephemeralPlace() int {
 func (s *Snapshot) MessagesFrom(from int) iter.Seq2[int, Message] {
 	return func(yield func(int, Message) bool) {
 		place, heads := s.ephemeralPlace(), len(s.sys)
-		v := viewer{key: s.key(), room: partRoom{next: 4}}
 		first := max(from-heads, 0)
+		v := viewer{key: s.key(), room: partRoom{next: s.shownParts(max(from, 0))}}
 		v.masker = s.maskerAt(first, place)
 		for i := max(from, 0); i < heads; i++ {
 			if !yield(i, v.show(&s.sys[i].msg)) {
@@ -99,6 +99,32 @@ func (v *viewer) show(m *Message) Message {
 		v.masker = newMasker(v.key)
 	}
 	return v.room.clone(shown)
+}
+
+// shownParts returns an upper bound for the number of parts that are shown from an
+// entry on, including those of results.
+func (s *state) shownParts(from int) int {
+	n := 0
+	count := func(m *Message) {
+		n += len(m.Parts)
+		for _, p := range m.Parts {
+			if r, ok := p.(ToolResult); ok {
+				n += len(r.Parts)
+			}
+		}
+		if m.isTagged() {
+			n += 2
+		}
+	}
+	for i := from; i < s.len(); i++ {
+		count(&s.at(i).msg)
+	}
+	if s.eph != nil {
+		for i := range s.eph.msgs {
+			count(&s.eph.msgs[i])
+		}
+	}
+	return n
 }
 
 // maskerAt returns the masker for what is shown from list[n] on. It depends on no more
