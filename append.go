@@ -487,16 +487,6 @@ func atIndex(err error, i int) error {
 //
 // inline holds the parts if there is just one.
 func (m Message) checked(inline *[1]Part) (Message, error) {
-	switch m.Role {
-	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
-	default:
-		return m, &MessageError{Role: m.Role, Part: -1, Reason: "unknown role; want RoleSystem, RoleUser, RoleAssistant or RoleTool"}
-	}
-	m.Author = text.Valid(m.Author)
-	m.Origin.Format = text.Valid(m.Origin.Format)
-	m.Origin.Model = text.Valid(m.Origin.Model)
-	m.Meta = text.Valid(m.Meta)
-
 	var own []Part
 	switch len(m.Parts) {
 	case 0:
@@ -505,18 +495,34 @@ func (m Message) checked(inline *[1]Part) (Message, error) {
 	default:
 		own = make([]Part, len(m.Parts))
 	}
-	for i, p := range m.Parts {
-		p, reason := checkPart(p, m.Role)
-		if reason != "" {
-			return m, &MessageError{Role: m.Role, Part: i, Reason: reason}
-		}
-		own[i] = p
-	}
+	copy(own, m.Parts)
 	m.Parts = own
-	if m.Role == RoleTool && len(own) == 0 {
-		return m, &MessageError{Role: m.Role, Part: -1, Reason: "tool message without a result"}
+	return m, m.check(false)
+}
+
+// check is checked for a message whose parts are its own: they are changed in place.
+// If deep is set, so are the parts of its results.
+func (m *Message) check(deep bool) error {
+	switch m.Role {
+	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
+	default:
+		return &MessageError{Role: m.Role, Part: -1, Reason: "unknown role; want RoleSystem, RoleUser, RoleAssistant or RoleTool"}
 	}
-	return m, checkCallIDs(own)
+	m.Author = text.Valid(m.Author)
+	m.Origin.Format = text.Valid(m.Origin.Format)
+	m.Origin.Model = text.Valid(m.Origin.Model)
+	m.Meta = text.Valid(m.Meta)
+	for i, p := range m.Parts {
+		p, reason := checkPart(p, m.Role, deep)
+		if reason != "" {
+			return &MessageError{Role: m.Role, Part: i, Reason: reason}
+		}
+		m.Parts[i] = p
+	}
+	if m.Role == RoleTool && len(m.Parts) == 0 {
+		return &MessageError{Role: m.Role, Part: -1, Reason: "tool message without a result"}
+	}
+	return checkCallIDs(m.Parts)
 }
 
 // checkCallIDs returns an error if two calls have the same ID.
@@ -542,8 +548,9 @@ func checkCallIDs(parts []Part) error {
 }
 
 // checkPart returns p with valid UTF-8, or the reason why a message of that role
-// cannot hold it.
-func checkPart(p Part, role Role) (_ Part, reason string) {
+// cannot hold it. If deep is set, the parts of a result are changed in place, otherwise
+// copied.
+func checkPart(p Part, role Role, deep bool) (_ Part, reason string) {
 	switch q := p.(type) {
 	case Text:
 		if role == RoleTool {
@@ -557,13 +564,18 @@ func checkPart(p Part, role Role) (_ Part, reason string) {
 		if role != RoleAssistant {
 			return nil, "reasoning belongs in an assistant message"
 		}
+		was := q
 		q.ID, q.Text = text.Valid(q.ID), text.Valid(q.Text)
 		q.Signature, q.Encrypted = text.Valid(q.Signature), text.Valid(q.Encrypted)
+		if q == was {
+			return p, ""
+		}
 		return q, ""
 	case ToolCall:
 		if role != RoleAssistant {
 			return nil, "a tool call belongs in an assistant message"
 		}
+		was := q
 		q.ID, q.Name, q.Arguments = text.Valid(q.ID), text.Valid(q.Name), text.Valid(q.Arguments)
 		if q.Name == "" {
 			return nil, "tool call without a name"
@@ -571,12 +583,15 @@ func checkPart(p Part, role Role) (_ Part, reason string) {
 		if q.ID == "" {
 			q.ID, q.Minted = NewCallID(), true
 		}
+		if q == was {
+			return p, ""
+		}
 		return q, ""
 	case ToolResult:
 		if role != RoleTool {
 			return nil, "a tool result belongs in a tool message"
 		}
-		return checkResult(q)
+		return checkResult(p, q, deep)
 	case Media:
 		if role != RoleUser && role != RoleAssistant {
 			return nil, "media belongs in a user or assistant message or in a ToolResult"
@@ -594,29 +609,26 @@ func checkPart(p Part, role Role) (_ Part, reason string) {
 	}
 }
 
-// checkResult is checkPart for a tool result.
-func checkResult(r ToolResult) (_ Part, reason string) {
-	r.CallID, r.Name = text.Valid(r.CallID), text.Valid(r.Name)
-	var own []Part
-	if len(r.Parts) > 0 {
-		own = make([]Part, len(r.Parts))
+// checkResult is checkPart for p, a tool result, which is r.
+func checkResult(p Part, r ToolResult, deep bool) (_ Part, reason string) {
+	callID, name, parts := text.Valid(r.CallID), text.Valid(r.Name), r.Parts
+	if !deep {
+		parts = slices.Concat(parts) // nil if there are none
 	}
-	for i, p := range r.Parts {
-		switch q := p.(type) {
-		case Text:
-			own[i] = Text(text.Valid(string(q)))
-		case Media:
-			own[i], reason = checkMedia(q)
-		case Opaque:
-			own[i], reason = checkOpaque(q)
+	for i, p := range parts {
+		switch p.(type) {
+		case Text, Media, Opaque:
+			if parts[i], reason = checkPart(p, RoleAssistant, deep); reason != "" {
+				return nil, reason
+			}
 		default:
-			reason = fmt.Sprintf("%T inside a tool result, which may hold only Text, Media and Opaque", p)
-		}
-		if reason != "" {
-			return nil, reason
+			return nil, fmt.Sprintf("%T inside a tool result, which may hold only Text, Media and Opaque", p)
 		}
 	}
-	r.Parts = own
+	if deep && callID == r.CallID && name == r.Name {
+		return p, ""
+	}
+	r.CallID, r.Name, r.Parts = callID, name, parts
 	return r, ""
 }
 

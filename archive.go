@@ -239,18 +239,11 @@ const maxNote = 64 << 10
 // what it removed. If the Store is no [Pruner], the error matches
 // [errors.ErrUnsupported]. Other errors are those of [History.Save] and of the Store.
 func (h *History) Prune(ctx context.Context, before time.Time) error {
-	if _, err := h.openLog(); err != nil {
-		return err
-	}
-	ctx, err := h.takeLog(ctx)
+	ctx, l, err := h.takeOpenLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer h.releaseLog()
-	l, err := h.openLog()
-	if err != nil {
-		return err
-	}
 	pruner, ok := l.store.(Pruner)
 	if !ok {
 		return fmt.Errorf("convo: the Store %T cannot remove records: %w", l.store, errors.ErrUnsupported)

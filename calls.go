@@ -49,7 +49,13 @@ func (e *entry) begin() *calls {
 	if e.calls == nil {
 		return nil
 	}
-	c := &calls{head: e.id, list: slices.Clone(e.calls.list), open: len(e.calls.list)}
+	return e.beginIn(new(calls))
+}
+
+// beginIn is begin for an entry that has calls, with c for the copy, whose memory it
+// uses again.
+func (e *entry) beginIn(c *calls) *calls {
+	*c = calls{head: e.id, list: append(c.list[:0], e.calls.list...), open: len(e.calls.list)}
 	if len(c.list) > manyCalls {
 		c.inOrder = newRing(c.list, func(*call) string { return "" })
 		c.byID = newRing(c.list, func(k *call) string { return k.id })

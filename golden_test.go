@@ -198,6 +198,16 @@ func writeLogs(t *testing.T, s *convo.FileStore) {
 		compact(convo.OutcomeFailed)
 		require.Equal(t, 2, calls)
 
+		// Somebody who counts by default, so that the record says by what.
+		h.Close()
+		counted := goldenOptions()
+		counted.Tokenizer, counted.Overheads = nil, convo.Overheads{}
+		h = open(t, s, wholeKey, counted)
+		say("How far?", "Far.")
+		keep()
+		h.Close()
+		h = open(t, s, wholeKey, opts)
+
 		// What waits at the end.
 		mustAppend(t, h, convo.User("Book a bed."), convo.Assistant("", convo.ToolCall{ID: "c3", Name: "book"}))
 		require.NoError(t, h.Queue(convo.User("And now?"), convo.User("Hello?")))

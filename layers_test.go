@@ -445,6 +445,7 @@ var entryMakers = map[string]string{
 	"loader.add":                    "to load",
 	"newSnapshot":                   "to load",
 	"snapshotJSON.finish":           "to load",
+	"recordJSON.setTokens":          "to load",
 	"readEntry":                     "to finish",
 	"recordJSON.keep":               "to a record, as copies",
 	"setHeads":                      "to load",

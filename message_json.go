@@ -169,14 +169,14 @@ func readMessage(r *strictjson.Reader, inline *[1]Part) (m Message, part int) {
 		case "role":
 			m.Role = readRole(r)
 		case "author":
-			m.Author = r.Text()
+			m.Author = r.Name()
 		case "origin":
 			for key := range r.Object {
 				switch string(key) {
 				case "format":
-					m.Origin.Format = r.Text()
+					m.Origin.Format = r.Name()
 				case "model":
-					m.Origin.Model = r.Text()
+					m.Origin.Model = r.Name()
 				default:
 					r.Unknown(key)
 				}
@@ -227,11 +227,11 @@ func readPart(r *strictjson.Reader, inResult bool) Part {
 		case "type":
 			kind = readType(r, inResult)
 		case "id":
-			id = r.Text()
+			id = r.Name()
 		case "call_id":
-			callID = r.Text()
+			callID = r.Name()
 		case "name":
-			name = r.Text()
+			name = r.Name()
 		case "text":
 			text = r.Text()
 		case "signature":
@@ -247,13 +247,13 @@ func readPart(r *strictjson.Reader, inResult bool) Part {
 		case "cleared":
 			cleared = r.Bool()
 		case "mime":
-			mime = r.Text()
+			mime = r.Name()
 		case "data":
 			data = r.Text()
 		case "url":
 			url = r.Text()
 		case "format":
-			format = r.Text()
+			format = r.Name()
 		case "json":
 			block = r.Text()
 		case "parts":

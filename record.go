@@ -47,7 +47,8 @@ type recordJSON struct {
 	summary *Summary  // without a text: there is none any more
 	system  *[]*entry // all of them
 	out     []Range   // entries that have left
-	in      []*entry  // entries that are new or changed
+	in      []*entry  // entries that are new or changed, with their tokens if counter is there
+	counter string    // names what counted the tokens of in; see counter.name
 	pin     []ID
 	unpin   []ID
 	queue   *[]queued // all of it
@@ -59,6 +60,8 @@ type recordJSON struct {
 	notes     []string
 
 	recent []string // IDs of the records before this one, the newest last; in full records
+
+	tokens []int64 // of in, while the record is read
 }
 
 // A seenJSON says what the calibration in force was measured for, as far as it is
@@ -72,7 +75,7 @@ type seenJSON struct {
 
 // encodeRecord returns the Data of a record.
 func encodeRecord(r *recordJSON) ([]byte, error) {
-	size := 1024 + 16*(len(r.pin)+len(r.unpin))
+	size := 1024 + 16*(len(r.pin)+len(r.unpin)) + 8*len(r.in)
 	for _, list := range [][]*entry{orNil(r.system), r.in, r.past} {
 		for _, e := range list {
 			size += 96 + e.msg.jsonSize()
@@ -127,6 +130,10 @@ func encodeRecord(r *recordJSON) ([]byte, error) {
 	}
 	dst = appendRanges(dst, "out", r.out)
 	dst = appendList(dst, "in", r.in, entry)
+	if r.counter != "" {
+		dst = strictjson.Text(dst, "counter", r.counter)
+		dst = appendArray(dst, "tokens", r.in, appendTokens)
+	}
 	dst = appendList(dst, "pin", r.pin, ids)
 	dst = appendList(dst, "unpin", r.unpin, ids)
 	if r.queue != nil {
@@ -143,6 +150,8 @@ func encodeRecord(r *recordJSON) ([]byte, error) {
 	dst = appendList(dst, "recent", r.recent, strictjson.AppendString)
 	return append(dst, '}'), err
 }
+
+func appendTokens(dst []byte, e *entry) []byte { return strconv.AppendInt(dst, e.tokens, 10) }
 
 // appendChangedText appends the member of an object with a string, or nothing if s is
 // nil.
@@ -187,10 +196,31 @@ func decodeRecord(data []byte) (*recordJSON, error) {
 			in.read(r, key)
 		}
 	}
+	in.setTokens(r)
 	if r.End(); r.Err() != nil {
 		return nil, &SnapshotError{Index: -1, Err: r.Err()}
 	}
 	return in, nil
+}
+
+// setTokens sets the tokens of the entries in in.in to those that were read.
+func (in *recordJSON) setTokens(r *strictjson.Reader) {
+	tokens, sum := in.tokens, int64(0)
+	in.tokens = nil
+	if in.counter == "" && tokens == nil {
+		return
+	}
+	if in.counter == "" || len(tokens) != len(in.in) {
+		r.Fail(fmt.Errorf("%d tokens by counter %.40q for %d entries", len(tokens), in.counter, len(in.in)))
+		return
+	}
+	for i, e := range in.in {
+		if e.tokens = tokens[i]; e.tokens < 0 || e.tokens > maxTotal-sum {
+			r.Fail(fmt.Errorf("entry %d has %d tokens", e.id, e.tokens))
+			return
+		}
+		sum += e.tokens
+	}
 }
 
 // read reads what stands behind a key.
@@ -240,6 +270,10 @@ func (in *recordJSON) read(r *strictjson.Reader, key []byte) {
 		in.out = readRanges(r)
 	case "in":
 		in.in = readList(r, readEntry)
+	case "counter":
+		in.counter = r.Text()
+	case "tokens":
+		in.tokens = readList(r, (*strictjson.Reader).Int64)
 	case "pin":
 		in.pin = readList(r, readID)
 	case "unpin":
@@ -335,7 +369,9 @@ func difference(from, to *picture) *recordJSON {
 	if !sameEntries(from.sys, to.sys) {
 		r.system = new(to.sys)
 	}
-	r.compare(from.list, to.list)
+	if r.compare(from.list, to.list); len(r.in) > 0 {
+		r.counter = to.id.name()
+	}
 	if !sameIDs(from.pins, to.pins) {
 		r.pin, r.unpin = added(from.pins, to.pins), added(to.pins, from.pins)
 	}
@@ -543,6 +579,13 @@ func (r *recordJSON) apply(next *recordJSON) error {
 	if err := r.leave(next.out); err != nil {
 		return err
 	}
+	switch {
+	case len(next.in) == 0:
+	case len(r.in) == 0:
+		r.counter = next.counter
+	case r.counter != next.counter:
+		r.counter = ""
+	}
 	if err := r.enter(next.in); err != nil {
 		return err
 	}
@@ -645,7 +688,7 @@ func (r *recordJSON) repin(pin, unpin []ID) error {
 }
 
 // picture returns what the records hold together. If count is not set, the entries
-// have no tokens. An error is a *SnapshotError.
+// have no calls, and no tokens but those that the records name. An error is a *SnapshotError.
 func (r *reading) picture(count bool) (*picture, error) {
 	in := &r.state
 	as := snapshotJSON{

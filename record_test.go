@@ -1,7 +1,10 @@
 package convo_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -78,6 +81,11 @@ func TestOpen_Damage(t *testing.T) {
 		{name: "failures", seq: 2, change: add(2, `"failures":-1`)},
 		{name: "calibration", seq: 2, change: data(2, `"ratio":1`, `"ratio":9`)},
 		{name: "cal without seen", seq: 2, change: data(2, `"seen":{`, `"cal":{"model":"","ratio":9},"seen":{`)},
+		{name: "tokens of nothing", seq: 2, change: add(2, `"counter":"c","tokens":[1]`)},
+		{name: "tokens without a counter", seq: 1, change: data(1, `"counter":`, `"title":`)},
+		{name: "too few tokens", seq: 1, change: data(1, `"tokens":[`, `"tokens":[],"notes":["`)},
+		{name: "negative tokens", seq: 1, change: data(1, `"tokens":[`, `"tokens":[-`)},
+		{name: "tokens beyond all bounds", seq: 1, change: data(1, `"tokens":[`, `"tokens":[900000000000000`)},
 		{name: "limits", seq: 2, change: add(2, `"limits":{"window":-1}`)},
 		{name: "usage of the summary", seq: 2, change: data(2, `"summary":{`, `"summary":{"usage":{"input":-1},`)},
 		{name: "covers", seq: 2, change: data(2, `"covers":[{"first":3,"last":3}]`, `"covers":[{"first":3,"last":9}]`)},
@@ -158,6 +166,98 @@ func TestOpen_AnotherTokenizer(t *testing.T) {
 	g := open(t, s, "k", nil)
 	assert.InDelta(t, h.Tokens().Tokens, g.Tokens().Tokens, 30)
 	assert.InDelta(t, 2000, g.Tokens().Measured, 30)
+}
+
+// What a record says of the tokens of its entries is believed if the counter has the
+// same name, and only if that holds for all records that are read.
+func TestOpen_CountsOnlyWhatItMust(t *testing.T) {
+	said := regexp.MustCompile(`"tokens":\[(\d+)`)
+	exact, err := convo.Tiktoken("gpt-5")
+	require.NoError(t, err)
+	tiktoken := &convo.Options{Tokenizer: exact}
+	frame := &convo.Options{Overheads: convo.Overheads{Message: 9}}
+	media := &convo.Options{Overheads: convo.Overheads{Media: func(convo.Media) int { return 1 }}}
+	own := &convo.Options{Tokenizer: convo.TokenizerFunc(func(s string) int { return len(s) })}
+	tools := &convo.Options{Overheads: convo.Overheads{Reasoning: convo.ReplayTools}}
+	for _, tt := range []struct {
+		name          string
+		first, second *convo.Options // of who saves
+		open          *convo.Options
+		named         bool // the records name what counted
+		believed      bool
+	}{
+		{name: "default", named: true, believed: true},
+		{name: "exact", first: tiktoken, second: tiktoken, open: tiktoken, named: true, believed: true},
+		{name: "another tokenizer", open: tiktoken, named: true},
+		{name: "other overheads", open: frame, named: true},
+		{name: "a second record by another", second: tiktoken, named: true},
+		{name: "a first record by another", first: frame, named: true},
+		{name: "repaired", open: &convo.Options{Repair: func(convo.Fault) {}}, named: true},
+		{name: "media of the caller's", first: media, second: media, open: media},
+		{name: "tokenizer of the caller's", first: own, second: own, open: own},
+		{name: "reasoning that depends on tools", first: tools, second: tools, open: tools},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := new(shelf)
+			h := open(t, s, "k", tt.first)
+			mustAppend(t, h, convo.User("one"), convo.Assistant("two"))
+			save(t, h)
+			h = open(t, s, "k", tt.second)
+			mustAppend(t, h, convo.User("three"))
+			save(t, h)
+			want := open(t, s, "k", tt.open).Tokens().Tokens
+			for i, r := range s.logs["k"] {
+				match := said.FindSubmatch(r.Data)
+				require.Equal(t, tt.named, match != nil, "%s", r.Data)
+				if tt.named {
+					s.logs["k"][i].Data = bytes.Replace(r.Data, match[0], fmt.Appendf(nil, `"tokens":[1%03s`, match[1]), 1)
+				}
+			}
+			if tt.believed {
+				want += 2000 // in each record, for its first entry
+			}
+			assert.Equal(t, want, open(t, s, "k", tt.open).Tokens().Tokens)
+		})
+	}
+}
+
+// Opening makes 5 allocations for each message, of which 3 hold the entry, its part and
+// its text.
+func TestOpen_Allocations(t *testing.T) {
+	s := new(convo.MemStore)
+	h := open(t, s, "k", convoRelaxed())
+	const n = 250
+	for range n {
+		c := convo.ToolCall{ID: convo.NewCallID(), Name: "read", Arguments: `{"path": "main.go"}`}
+		mustAppend(t, h, convo.User("question"), convo.Assistant("", c), convo.Result(c, "result"), convo.Assistant("answer"))
+	}
+	save(t, h)
+	allocs := testing.AllocsPerRun(5, func() { open(t, s, "k", convoRelaxed()) })
+	t.Logf("%.2f allocations a message", allocs/(4*n))
+	assert.LessOrEqual(t, allocs/(4*n), 5.0)
+}
+
+// Stored tokens are believed as long as counters with the same name count alike: if
+// this test fails because one counts in another way now, raise counterVersion.
+func TestCounter_Name(t *testing.T) {
+	for _, tt := range []struct {
+		model string
+		want  int
+	}{{"", 1703}, {"gpt-4", 1703}, {"gpt-5", 1701}} {
+		opts := convoRelaxed()
+		if tt.model != "" {
+			exact, err := convo.Tiktoken(tt.model)
+			require.NoError(t, err)
+			opts.Tokenizer = exact
+		}
+		h := historyOf(t, opts)
+		c := convo.ToolCall{ID: "call_1", Name: "read", Arguments: `{"path": "main.go"}`}
+		picture := convo.Media{MIME: "image/png", URL: "https://example.com/a.png"}
+		mustAppend(t, h, convo.User("The quick brown fox: 今日は、ÄÖÜ 12345"), convo.Message{Role: convo.RoleUser, Author: "Ann", Parts: []convo.Part{picture}},
+			convo.Assistant("Well\n\n    x := 1", c), convo.Result(c, strings.Repeat("-", 99)),
+			convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Reasoning{Text: "hm"}, convo.Text("yes"), convo.Opaque{Format: "f", JSON: `{"a":1}`}}})
+		assert.Equal(t, tt.want, h.Tokens().Tokens, tt.model)
+	}
 }
 
 // What Repair mends is not saved yet.

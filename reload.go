@@ -32,17 +32,11 @@ import (
 // errors are those of [Open]. After an error nothing has changed. Reload also works
 // after Close.
 func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Message, err error) {
-	if _, err := h.openLog(); err != nil {
-		return nil, nil, err
-	}
-	if ctx, err = h.takeLog(ctx); err != nil {
-		return nil, nil, err
-	}
-	defer h.releaseLog()
-	l, err := h.openLog()
+	ctx, l, err := h.takeOpenLog(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+	defer h.releaseLog()
 	r, err := readLog(ctx, l.store, l.key, 0, 0)
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 	"slices"
@@ -92,40 +93,40 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 
 // load fills an empty History. No lock is needed, since nobody else has h yet.
 func (h *History) load(s *Snapshot) error {
-	l, err := h.fill(s)
-	if err != nil {
+	l := &loader{h: h, from: s}
+	if err := l.fill(); err != nil {
 		return err
 	}
 	h.adoptCalibrationLocked(l.from)
 	return l.settle()
 }
 
-// fill puts what s holds into an empty History, but for what usage reports have
-// taught.
-func (h *History) fill(s *Snapshot) (l *loader, err error) {
+// fill puts what the snapshot holds into an empty History, but for what usage reports
+// have taught.
+func (l *loader) fill() (err error) {
 	defer catch(&err, "Options.Tokenizer")
+	h, s := l.h, l.from
 	h.last, h.touched, h.appended, h.meta = s.last, s.touched, s.appended, s.meta
 	if s.summary != nil {
 		h.summary = &placedSummary{sum: s.summary.sum, raw: h.ident.summaryTokens(s.summary.sum.Text)}
 		h.summary.sum.Tokens = clampInt(h.summary.raw)
 	}
 
-	l = &loader{h: h, from: s}
 	if !h.share(s) {
 		if err := l.place(); err != nil {
-			return nil, err
+			return err
 		}
 		s = l.from
 		for i := range s.len() {
 			if err := l.entry(l.indexOf(i), s.at(i)); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		h.pins = l.pins
 		h.state.load(l.sys, l.list, l.originals, s.turn)
 	}
 	h.calls = callsOf(h.list)
-	return l, l.queue()
+	return l.queue()
 }
 
 // isUnfinished reports whether Options.OnLoad has something to do.
@@ -231,16 +232,20 @@ func (s *state) direct(prev, id ID) bool {
 }
 
 // A loader checks the entries of a snapshot one after the other, repairs them if
-// Options.Repair is set, and collects copies for a new History.
+// Options.Repair is set, and collects them, or copies, for a new History.
 type loader struct {
 	h    *History
 	from *Snapshot
+	own  bool // nobody else has from, and nothing is repaired: its entries are taken and not copied
+
+	counted bool // with own, the tokens of entries that have any need not be counted
 
 	sys, list []*entry
 	originals []*original
 	pins      []ID
 
-	calls   *calls              // of the newest exchange
+	calls   *calls              // of the newest exchange; nil or room
+	room    calls               // memory for them
 	prev    Role                // of the entry added last
 	prevID  ID                  // of the entry added last, in the snapshot
 	moving  bool                // entries get new IDs from here on
@@ -261,9 +266,12 @@ func (l *loader) indexOf(i int) int {
 	return l.index[l.from.at(i).id]
 }
 
-// entry checks the i-th entry of the snapshot and adds a copy.
+// entry checks the i-th entry of the snapshot and adds it, or a copy.
 func (l *loader) entry(i int, old *entry) error {
-	e := &entry{id: old.id, at: old.at, turn: old.turn, missing: old.missing}
+	e := old
+	if !l.own {
+		e = &entry{id: old.id, at: old.at, turn: old.turn, missing: old.missing}
+	}
 	if err := l.check(i, old, e); err != nil || e.msg.Role == RoleNone {
 		return err
 	}
@@ -305,14 +313,20 @@ func (l *loader) entry(i int, old *entry) error {
 	return l.add(i, old, e)
 }
 
-// check sets e.msg to a checked copy of the message of old, repaired if need be.
+// check sets e.msg to a checked copy of the message of old, repaired if need be. e may
+// be old.
 // The role of e.msg is RoleNone if the whole message was dropped.
 func (l *loader) check(i int, old, e *entry) error {
 	if old.msg.Role != RoleTool {
 		l.renamed = nil // this is another exchange
 	}
 	var err error
-	if e.msg, err = old.msg.checked(&e.inline); err == nil && e.msg.isEmpty() && !l.h.opts.Roles.KeepEmpty {
+	if l.own {
+		err = e.msg.check(true)
+	} else {
+		e.msg, err = old.msg.checked(&e.inline)
+	}
+	if err == nil && e.msg.isEmpty() && !l.h.opts.Roles.KeepEmpty {
 		err = &MessageError{Role: old.msg.Role, Part: -1, Reason: "empty message; RolePolicy.KeepEmpty allows it"}
 	}
 	if err == nil {
@@ -336,7 +350,7 @@ func (l *loader) repaired(m Message) Message {
 	m.Parts = nil
 	seen := make(map[string]bool)
 	for _, p := range parts {
-		own, reason := checkPart(p, m.Role)
+		own, reason := checkPart(p, m.Role, false)
 		if reason != "" {
 			continue
 		}
@@ -376,7 +390,7 @@ func (l *loader) moveToFront(i int, old, e *entry) error {
 
 // results adds a tool message. Results that answer no open call are dropped.
 func (l *loader) results(i int, old, e *entry) error {
-	var matched []Part
+	matched := e.msg.Parts[:0]
 	for _, p := range e.msg.Parts {
 		r := p.(ToolResult)
 		k, err := l.calls.find(r.CallID, r.Name)
@@ -395,17 +409,16 @@ func (l *loader) results(i int, old, e *entry) error {
 			continue
 		}
 		l.calls.answer(k)
-		if r.CallID == "" {
-			r.CallID = l.calls.list[k].id
+		r.CallID, r.Name = cmp.Or(r.CallID, l.calls.list[k].id), cmp.Or(r.Name, l.calls.list[k].name)
+		if was := p.(ToolResult); r.CallID != was.CallID || r.Name != was.Name {
+			p = r
 		}
-		if r.Name == "" {
-			r.Name = l.calls.list[k].name
-		}
-		matched = append(matched, r)
+		matched = append(matched, p)
 	}
 	if len(matched) == 0 {
 		return nil
 	}
+	clear(e.msg.Parts[len(matched):])
 	e.msg.Parts = matched
 	return l.add(i, old, e)
 }
@@ -451,13 +464,15 @@ func (l *loader) add(i int, old, e *entry) error {
 	case e.msg.Role == RoleSystem:
 		e.turn = 0
 	case e.calls != nil:
-		l.calls = e.begin()
+		l.calls = e.beginIn(&l.room)
 	}
 	e.tools = old.tools || e.msg.Role == RoleTool || e.calls != nil
 	if n := len(l.list); n > 0 && l.list[n-1].turn == e.turn {
 		e.tools = e.tools || l.list[n-1].tools
 	}
-	l.h.ident.weigh(e)
+	if !l.counted || e.tokens == 0 {
+		l.h.ident.weigh(e)
+	}
 	l.prev, l.prevID = e.msg.Role, old.id
 	if e.msg.Role == RoleSystem {
 		l.sys = append(l.sys, e)
@@ -585,7 +600,7 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.fill(at); err != nil {
+	if err := (&loader{h: t, from: at}).fill(); err != nil {
 		return err
 	}
 	h.mu.Lock()

@@ -197,7 +197,9 @@ func (r *reading) open(opts *Options) (*loader, *picture, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := h.fill(p.Snapshot)
+	l := &loader{h: h, from: p.Snapshot, own: h.opts.Repair == nil}
+	l.counted = l.own && r.state.counter != "" && r.state.counter == h.ident.name()
+	err = l.fill()
 	if err == nil && l.mended { // then p says what is stored
 		p, err = r.picture(true)
 	}
@@ -330,16 +332,28 @@ func (h *History) Save(ctx context.Context) error {
 	if n == 0 {
 		return nil
 	}
-	ctx, err := h.takeLog(ctx)
+	ctx, l, err := h.takeOpenLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer h.releaseLog()
-	l, err := h.openLog()
-	if err != nil {
-		return err
-	}
 	return h.save(ctx, l, false)
+}
+
+// takeOpenLog is takeLog for what needs a logbook. It does not wait if there is none.
+func (h *History) takeOpenLog(ctx context.Context) (context.Context, *logbook, error) {
+	if _, err := h.openLog(); err != nil {
+		return ctx, nil, err
+	}
+	ctx, err := h.takeLog(ctx)
+	if err != nil {
+		return ctx, nil, err
+	}
+	l, err := h.openLog() // that of now: an Attach may have come first
+	if err != nil {
+		h.releaseLog()
+	}
+	return ctx, l, err
 }
 
 // openLog returns the logbook of h, or an error if there is none.

@@ -4,9 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // BenchmarkOpen opens a conversation of 10,000 messages, beside json.Unmarshal of the
@@ -88,5 +93,51 @@ func BenchmarkOpen_After(b *testing.B) {
 	b.ReportMetric(1e6*median(took[0]), "1k-µs")
 	b.ReportMetric(median(took[1])/median(took[0]), "100k/1k")
 	b.ReportMetric(median(took[2])/median(took[0]), "1M/1k")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkSave measures the save of a turn, a question and an answer, beside a write
+// and a sync of as many bytes to an open file, in turns, and reports the ratio of the
+// medians. It means something where the write takes more than 100 µs.
+func BenchmarkSave(b *testing.B) {
+	ctx := b.Context()
+	dir := b.TempDir()
+	h, err := Open(ctx, &FileStore{Dir: dir}, "k", nil)
+	require.NoError(b, err)
+	bare, err := os.Create(filepath.Join(b.TempDir(), "bare"))
+	require.NoError(b, err)
+	defer func() { _ = bare.Close() }()
+	text := strings.Repeat("Which trains go to Rome? ", 20)
+	var size int64
+	var ours, least []time.Duration
+	for b.Loop() {
+		_, err := h.Append(User(text), Assistant(text))
+		require.NoError(b, err)
+		start := time.Now()
+		require.NoError(b, h.Save(ctx))
+		ours = append(ours, time.Since(start))
+
+		files, err := os.ReadDir(dir)
+		require.NoError(b, err)
+		info, err := files[0].Info()
+		require.NoError(b, err)
+		line := make([]byte, info.Size()-size)
+		size = info.Size()
+		start = time.Now()
+		_, err = bare.Write(line)
+		require.NoError(b, err)
+		require.NoError(b, bare.Sync())
+		least = append(least, time.Since(start))
+	}
+	slices.Sort(ours)
+	slices.Sort(least)
+	own, bottom := ours[len(ours)/2], least[len(least)/2]
+	b.ReportMetric(float64(own.Microseconds()), "µs/save")
+	b.ReportMetric(float64(bottom.Microseconds()), "µs/bare")
+	if bottom > 100*time.Microsecond {
+		b.ReportMetric(float64(own)/float64(bottom), "x-bare")
+	} else {
+		b.Log("a bare write and sync takes less than 100 µs here; the ratio means nothing")
+	}
 	b.ReportMetric(0, "ns/op")
 }

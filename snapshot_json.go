@@ -30,7 +30,7 @@ type snapshotJSON struct {
 	pins            []ID
 	system, entries []*entry
 	queue           []queued
-	uncounted       bool // state leaves the tokens of entries 0, for a reader that counts itself
+	uncounted       bool // state leaves tokens and calls of entries alone, for a reader that counts itself
 }
 
 // MarshalJSON encodes s in the form that the package documentation describes:
@@ -553,8 +553,8 @@ func (in *snapshotJSON) finish(s *state, list []*entry, first int, system bool) 
 		e.head = e.id
 		if !in.uncounted {
 			e.tokens = s.id.message(&e.msg)
+			e.calls = newCalls(&e.msg, s.id.counter)
 		}
-		e.calls = newCalls(&e.msg, s.id.counter)
 		prev = e
 	}
 	return nil

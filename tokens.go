@@ -191,16 +191,42 @@ type counter struct {
 	tokenizer Tokenizer
 	over      Overheads
 	isDefault bool // whether it is Heuristic with the default overheads
+	ownMedia  bool // whether over.Media is the caller's
 }
 
 func newCounter(t Tokenizer, o Overheads) *counter {
-	c := &counter{tokenizer: t, over: o.withDefaults()}
+	c := &counter{tokenizer: t, over: o.withDefaults(), ownMedia: o.Media != nil}
 	if t == nil {
 		t, c.tokenizer = Heuristic{}, Heuristic{}
 	}
 	_, plain := t.(Heuristic)
 	c.isDefault = plain && o.Message == 0 && o.Call == 0 && o.Result == 0 && o.Reasoning <= ReplayAll && o.Media == nil
 	return c
+}
+
+// counterVersion is part of the name of every counter. It is raised whenever one of
+// them comes to count any message in another way.
+const counterVersion = 1
+
+// name returns a name that only counters have which count every message alike. It is
+// empty if none is known for c: for a tokenizer or a Media of the caller's, and for
+// ReplayTools, where the tokens of a message depend on what was before it.
+func (c *counter) name() string {
+	if c.ownMedia || c.over.Reasoning == ReplayTools {
+		return ""
+	}
+	var tokenizer string
+	switch c.tokenizer {
+	case Heuristic{}:
+		tokenizer = "heuristic"
+	case cl100k:
+		tokenizer = "cl100k"
+	case o200k:
+		tokenizer = "o200k"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("%s %d %d %d %d %t", tokenizer, counterVersion, c.over.Message, c.over.Call, c.over.Result, c.over.Reasoning != ReplayNone)
 }
 
 // text returns the tokens of s.

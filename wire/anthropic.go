@@ -46,12 +46,13 @@ type Anthropic struct {
 
 	SystemSummary bool // send the summary as the last system block; see the package documentation
 	Cache         bool // set cache marks: at most one on the system text, before the summary, and two on messages
+	StrictTools   bool // Tools asks for arguments that follow the schema exactly
 	UserLast      bool // the model wants a user message at the end, as models since 4.6 do
 }
 
 const anthropicFormat = "anthropic"
 
-var anthropicNames = &names{"system", "messages"}
+var anthropicNames = &names{"tools", "system", "messages"}
 
 // Encode returns the request for a snapshot. If the conversation holds only
 // system text, the request gets a marker as its message.

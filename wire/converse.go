@@ -52,7 +52,7 @@ type Converse struct {
 
 const converseFormat = "converse"
 
-var converseNames = &names{"system", "messages"}
+var converseNames = &names{"toolConfig", "system", "messages"}
 
 const (
 	documentMarker = "[Document]"          // added to documents, since the API wants a text in the message

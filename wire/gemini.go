@@ -50,7 +50,7 @@ const (
 	skipSignature = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 )
 
-var geminiNames = &names{"systemInstruction", "contents"}
+var geminiNames = &names{"tools", "systemInstruction", "contents"}
 
 func (f Gemini) model() string { return strings.TrimPrefix(f.Model, "models/") }
 

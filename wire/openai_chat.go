@@ -58,10 +58,11 @@ type OpenAIChat struct {
 
 	SystemSummary bool // send the summary as the last system message; see the package documentation
 	Developer     bool // send system messages with the role developer
+	StrictTools   bool // Tools asks for arguments that follow the schema exactly
 	Audio         bool // the model takes audio; otherwise a short text takes its place
 }
 
-var chatNames = &names{"", "messages"}
+var chatNames = &names{"tools", "", "messages"}
 
 func (f OpenAIChat) format() string {
 	switch f.Dialect {

@@ -46,6 +46,7 @@ type OpenAIResponses struct {
 
 	SystemSummary bool // send the summary at the end of the system text; see the package documentation
 	Developer     bool // send system text in the input, in messages with the role developer
+	StrictTools   bool // Tools asks for arguments that follow the schema exactly
 
 	// Plain is for DeepSeek, vLLM and others whose reasoning is plain text.
 	// Then plain reasoning is sent back, and encrypted reasoning is not.
@@ -54,7 +55,7 @@ type OpenAIResponses struct {
 
 const responsesFormat = "openai-responses"
 
-var responsesNames = &names{"instructions", "input"}
+var responsesNames = &names{"tools", "instructions", "input"}
 
 // Encode returns the request for a snapshot.
 func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) {

@@ -2,8 +2,121 @@ package wire
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"slices"
 )
+
+// Prefix returns a short hash of what comes before the messages of a request: the tools
+// and the system text, without cache marks. While it stays the same from request to
+// request, a provider's cache can be of use, and signatures stay valid. [PrefixDiff]
+// says what has changed.
+func (r Request) Prefix() string {
+	h := sha256.New()
+	for _, block := range r.head() {
+		fmt.Fprintf(h, "%d:%s", len(block), block)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// head returns the blocks before the messages.
+func (r Request) head() (blocks [][]byte) {
+	if tools := r.Tools; len(tools) > 0 {
+		blocks = append(blocks, append([]byte("tools"), tools...))
+	}
+	if len(r.System) > 0 {
+		blocks = appendBlocks(blocks, []byte("system"), r.System)
+	}
+	return blocks
+}
+
+// PrefixDiff says in words what in request a keeps request b from beginning with all of
+// it, such as "the tool \"search\" has changed", or returns "" if b does. Cache marks do
+// not count. Only the first difference is named: what follows it is not read from a
+// cache anyway.
+func PrefixDiff(a, b Request) string {
+	if !bytes.Equal(a.Tools, b.Tools) {
+		return toolsDiff(a.Tools, b.Tools)
+	}
+	as, bs := a.head(), b.head()
+	for i := range max(len(as), len(bs)) {
+		switch {
+		case i >= len(as):
+			return fmt.Sprintf("block %d of the system text is new", i-min(len(a.Tools), 1))
+		case i >= len(bs):
+			return fmt.Sprintf("block %d of the system text is gone", i-min(len(a.Tools), 1))
+		case !bytes.Equal(as[i], bs[i]):
+			return fmt.Sprintf("block %d of the system text has changed", i-min(len(a.Tools), 1))
+		}
+	}
+	for i, m := range a.Messages {
+		if i >= len(b.Messages) {
+			return fmt.Sprintf("message %d is gone", i)
+		}
+		am, bm := blocksOf(Request{Messages: []json.RawMessage{m}}), blocksOf(Request{Messages: b.Messages[i : i+1]})
+		last := i == len(a.Messages)-1 // what follows may be merged into it
+		for k, block := range am {
+			switch {
+			case k >= len(bm):
+				return fmt.Sprintf("block %d of message %d is gone", k, i)
+			case !bytes.Equal(block, bm[k]):
+				return fmt.Sprintf("block %d of message %d has changed", k, i)
+			}
+		}
+		if len(bm) > len(am) && !last {
+			return fmt.Sprintf("block %d of message %d is new", len(am), i)
+		}
+	}
+	return ""
+}
+
+// toolsDiff is PrefixDiff for the tools.
+func toolsDiff(a, b json.RawMessage) string {
+	as, bs := toolsByName(a), toolsByName(b)
+	for i, t := range as {
+		switch k := indexOfTool(bs, t.name); {
+		case k < 0:
+			return fmt.Sprintf("the tool %s is gone", quote(t.name))
+		case bs[k].json != t.json:
+			return fmt.Sprintf("the tool %s has changed", quote(t.name))
+		case k != i && len(as) == len(bs):
+			return fmt.Sprintf("the tool %s stands in another place", quote(t.name))
+		}
+	}
+	for _, t := range bs {
+		if indexOfTool(as, t.name) < 0 {
+			return fmt.Sprintf("the tool %s is new", quote(t.name))
+		}
+	}
+	return "the tools have changed"
+}
+
+type namedTool struct{ name, json string }
+
+func indexOfTool(list []namedTool, name string) int {
+	return slices.IndexFunc(list, func(t namedTool) bool { return t.name == name })
+}
+
+// toolsByName returns the tools in definitions of any format.
+func toolsByName(data json.RawMessage) (list []namedTool) {
+	tools, _, _ := toolList(data)
+	for _, raw := range tools {
+		all, _ := fields("", raw)
+		if inner := all["functionDeclarations"]; inner != nil {
+			list = append(list, toolsByName(inner)...)
+			continue
+		}
+		for _, key := range []string{"function", "toolSpec"} {
+			if kindOf(all[key]) == '{' {
+				all, _ = fields("", all[key])
+			}
+		}
+		list = append(list, namedTool{stringOf(all["name"]), compact(raw)})
+	}
+	return list
+}
 
 // PrefixShare returns the fraction of request a, in bytes, that request b
 // begins with, and that the provider may therefore read from its prompt cache.
@@ -28,10 +141,7 @@ func PrefixShare(a, b Request) float64 {
 // blocksOf splits a request into its content blocks, each preceded by the role
 // of its message.
 func blocksOf(r Request) [][]byte {
-	var blocks [][]byte
-	if len(r.System) > 0 {
-		blocks = appendBlocks(blocks, nil, r.System)
-	}
+	blocks := r.head()
 	for _, m := range r.Messages {
 		var f struct {
 			Role    json.RawMessage

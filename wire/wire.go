@@ -37,8 +37,12 @@ type Format interface {
 var ErrEmpty = errors.New("wire: nothing to send: append a message with content first")
 
 // A Request is the part of a provider's request that comes from the
-// conversation. The caller adds the model, the tools and all other fields.
+// conversation. The caller adds the model and its parameters.
 type Request struct {
+	// Tools are the definitions of the tools. Encode leaves them empty; set what the
+	// Tools method of the format returns, see [ToolWriter].
+	Tools json.RawMessage
+
 	System   json.RawMessage // the system text, if the provider wants it outside of the messages; else nil
 	Messages []json.RawMessage
 
@@ -62,22 +66,26 @@ func (r Request) String() string {
 // GoString returns the same as String.
 func (r Request) GoString() string { return r.String() }
 
-// names are the provider's names for two fields of a request.
-type names struct{ system, messages string }
+// names are the provider's names for the fields of a request.
+type names struct{ tools, system, messages string }
 
-// Body returns System and Messages as one JSON object under the provider's
-// names, which is what Check reads. A caller without an SDK can put System and
-// Messages into a struct of its own, together with the model and the tools.
+// Body returns Tools, System and Messages as one JSON object under the provider's
+// names, which is what Check reads. A caller without an SDK can put them into a struct
+// of its own, together with the model.
 func (r Request) Body() []byte {
 	n := r.names
 	if n == nil {
-		n = &names{"system", "messages"}
+		n = &names{"tools", "system", "messages"}
 	}
-	size := 32 + len(r.System)
+	size := 64 + len(r.Tools) + len(r.System)
 	for _, m := range r.Messages {
 		size += len(m) + 1
 	}
 	b := append(make([]byte, 0, size), '{')
+	if len(r.Tools) > 0 {
+		b = append(appendKey(b, n.tools), r.Tools...)
+		b = append(b, ',')
+	}
 	if len(r.System) > 0 {
 		b = append(appendKey(b, n.system), r.System...)
 		b = append(b, ',')

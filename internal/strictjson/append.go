@@ -11,11 +11,17 @@ import (
 // U+FFFD. Nothing is escaped that need not be.
 func AppendString(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
-	s = text.Valid(s)
+	n, ascii := plain(s)
 	dst = append(dst, '"')
+	if ascii && n == len(s) {
+		dst = append(dst, s...)
+		return append(dst, '"')
+	}
+	s = text.Valid(s)
 	for {
-		n := plain(s)
-		dst = append(dst, s[:n]...)
+		before := len(dst)
+		dst = appendPlain(dst, s)
+		n := len(dst) - before
 		if n == len(s) {
 			return append(dst, '"')
 		}

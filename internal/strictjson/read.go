@@ -4,6 +4,7 @@ package strictjson
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -20,10 +21,11 @@ import (
 // Methods that return a value return the zero value for null.
 type Reader struct {
 	data  []byte
-	at    int    // where data is read next
-	err   error  // the first one
-	field []byte // the key read last, for errors
-	text  []byte // the content of the last string that had escapes
+	at    int        // where data is read next
+	err   error      // the first one
+	field []byte     // the key read last, for errors
+	text  []byte     // the content of the last string that had escapes
+	names [32]string // read by Name, by their hash
 }
 
 // NewReader returns a Reader of data, which must not change while it is used.
@@ -79,9 +81,8 @@ func (r *Reader) next() byte {
 		return 0
 	}
 	for ; r.at < len(r.data); r.at++ {
-		switch c := r.data[r.at]; c {
-		case ' ', '\t', '\r', '\n':
-		default:
+		c := r.data[r.at]
+		if c > ' ' || c != ' ' && c != '\t' && c != '\r' && c != '\n' {
 			return c
 		}
 	}
@@ -213,6 +214,25 @@ func (r *Reader) Skip() {
 // halves of surrogate pairs.
 func (r *Reader) Text() string { return string(r.Bytes()) }
 
+// Name reads a string like Text. If it was read before, and not long ago, it shares
+// the memory of that string: so it is for what is short and comes again, such as the
+// names of tools.
+func (r *Reader) Name() string {
+	s := r.Bytes()
+	if len(s) == 0 || len(s) > 64 {
+		return string(s)
+	}
+	hash := uint(0)
+	for _, c := range s[max(len(s)-4, 0):] {
+		hash = 5*hash + uint(c)
+	}
+	slot := &r.names[hash%uint(len(r.names))]
+	if *slot != string(s) {
+		*slot = string(s)
+	}
+	return *slot
+}
+
 // Bytes reads a string like Text. The bytes are valid until the next string is read.
 func (r *Reader) Bytes() []byte {
 	if r.Null() {
@@ -235,17 +255,18 @@ func (r *Reader) string() (s []byte, escaped bool) {
 func (r *Reader) quoted() (s []byte, escaped bool) {
 	r.at++
 	from := r.at
-	r.at += plain(r.data[from:])
+	n, ascii := plain(r.data[from:])
+	r.at += n
 	s = r.data[from:r.at]
 	if escaped = r.at < len(r.data) && r.data[r.at] == '\\'; escaped {
-		s = r.unescaped(from)
+		s, ascii = r.unescaped(from), false
 	}
 	if r.at >= len(r.data) || r.data[r.at] != '"' {
 		r.want("a character of a string, or a quote")
 		return nil, false
 	}
 	r.at++
-	if !utf8.Valid(s) {
+	if !ascii && !utf8.Valid(s) {
 		s = []byte(string([]rune(string(s))))
 	}
 	return s, escaped
@@ -254,50 +275,48 @@ func (r *Reader) quoted() (s []byte, escaped bool) {
 // unescaped returns what the bytes between from and r.at, and those behind up to the
 // end of the string, stand for.
 func (r *Reader) unescaped(from int) []byte {
-	r.text = append(r.text[:0], r.data[from:r.at]...)
-	for r.at+1 < len(r.data) && r.data[r.at] == '\\' {
-		r.at++
-		switch c := r.data[r.at]; c {
-		case '"', '\\', '/':
-			r.text = append(r.text, c)
-		case 'b':
-			r.text = append(r.text, '\b')
-		case 'f':
-			r.text = append(r.text, '\f')
-		case 'n':
-			r.text = append(r.text, '\n')
-		case 'r':
-			r.text = append(r.text, '\r')
-		case 't':
-			r.text = append(r.text, '\t')
-		case 'u':
-			u := hex4(r.data[r.at+1:])
-			if u < 0 {
-				r.want("four hexadecimal digits")
+	text, rest := append(r.text[:0], r.data[from:r.at]...), r.data[r.at:]
+	for len(rest) > 1 && rest[0] == '\\' {
+		if c := unescape[rest[1]]; c != 0 {
+			text, rest = append(text, c), rest[2:]
+		} else {
+			u, n, want := numbered(rest)
+			if want != "" {
+				r.wantAt(len(r.data)-len(rest)+1, want)
 				return nil
 			}
-			r.at += 4
-			if utf16.IsSurrogate(u) {
-				half := u
-				u = utf8.RuneError
-				if next := r.data[r.at+1:]; len(next) >= 6 && next[0] == '\\' && next[1] == 'u' {
-					if pair := utf16.DecodeRune(half, hex4(next[2:])); pair != utf8.RuneError {
-						u = pair
-						r.at += 6
-					}
-				}
-			}
-			r.text = utf8.AppendRune(r.text, u)
-		default:
-			r.want("an escape")
-			return nil
+			text, rest = utf8.AppendRune(text, u), rest[n:]
 		}
-		r.at++
-		n := plain(r.data[r.at:])
-		r.text = append(r.text, r.data[r.at:r.at+n]...)
-		r.at += n
+		before := len(text)
+		text = appendPlain(text, rest)
+		rest = rest[len(text)-before:]
 	}
-	return r.text
+	r.text, r.at = text, len(r.data)-len(rest)
+	return text
+}
+
+// unescape holds what an escape of one character stands for, by that character.
+var unescape = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// numbered reads an escape that names a character by its number, or two of them that
+// are a surrogate pair, from the beginning of s, and returns its length. If there is
+// none, it says what was wanted behind the backslash.
+func numbered(s []byte) (u rune, n int, want string) {
+	if s[1] != 'u' {
+		return 0, 0, "an escape"
+	}
+	if u = hex4(s[2:]); u < 0 {
+		return 0, 0, "four hexadecimal digits"
+	}
+	if !utf16.IsSurrogate(u) {
+		return u, 6, ""
+	}
+	if next := s[6:]; len(next) >= 6 && next[0] == '\\' && next[1] == 'u' {
+		if pair := utf16.DecodeRune(u, hex4(next[2:])); pair != utf8.RuneError {
+			return pair, 12, ""
+		}
+	}
+	return utf8.RuneError, 6, ""
 }
 
 // hex4 returns the number that the first four bytes of s are in hexadecimal, or -1.
@@ -323,27 +342,57 @@ func hex4(s []byte) rune {
 }
 
 // plain returns how many bytes of s come before the first quote, backslash or control
-// character.
-func plain[S string | []byte](s S) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	i := 0
-	for ; i+8 <= len(s); i += 8 {
-		x := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
-		quote, slash := x^('"'*ones), x^('\\'*ones)
-		// The high bit of each byte that is one of these. Bits above the first such
-		// byte may be wrong, because of carries.
-		found := ((x-' '*ones)&^x | (quote-ones)&^quote | (slash-ones)&^slash) & highs
-		if found != 0 {
-			return i + bits.TrailingZeros64(found)/8
+// character. If ascii is true, all of these are ASCII.
+func plain[S string | []byte](s S) (n int, ascii bool) {
+	const highs = 0x8080808080808080
+	seen := uint64(0) // the bits of all bytes
+	for ; n+8 <= len(s); n += 8 {
+		x := word(s[n : n+8])
+		seen |= x
+		if ends := ends(x); ends != 0 {
+			return n + bits.TrailingZeros64(ends)/8, seen&highs == 0
 		}
 	}
-	for ; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
+	for ; n < len(s); n++ {
+		c := s[n]
+		if c < ' ' || c == '"' || c == '\\' {
 			break
 		}
+		seen |= uint64(c)
 	}
-	return i
+	return n, seen&highs == 0
+}
+
+// appendPlain appends the bytes of s that come before the first quote, backslash or
+// control character. It is quick where there are few.
+func appendPlain[S string | []byte](dst []byte, s S) []byte {
+	for ; len(s) >= 8; s = s[8:] {
+		x := word(s[:8])
+		dst = binary.LittleEndian.AppendUint64(dst, x)
+		if ends := ends(x); ends != 0 {
+			return dst[:len(dst)-8+bits.TrailingZeros64(ends)/8]
+		}
+	}
+	for i := 0; i < len(s) && s[i] >= ' ' && s[i] != '"' && s[i] != '\\'; i++ {
+		dst = append(dst, s[i])
+	}
+	return dst
+}
+
+// word returns eight bytes as an integer, the first one lowest.
+func word[S string | []byte](s S) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// ends returns the high bit of each byte of a word that is a quote, a backslash or a
+// control character. Bits above the lowest one that is set may be wrong, because of
+// carries.
+func ends(x uint64) uint64 {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quote, slash := x^('"'*ones), x^('\\'*ones)
+	return ((x-' '*ones)&^x | (quote-ones)&^quote | (slash-ones)&^slash) & highs
 }
 
 // Bool reads true or false.

@@ -3,9 +3,11 @@ package strictjson
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -33,7 +35,8 @@ func TestAppendString(t *testing.T) {
 	assert.Equal(t, `"<&> 今\n\u0001\"\\/"`, string(AppendString(nil, "<&> 今\n\x01\"\\/")))
 }
 
-// plain finds the first byte that ends it, whatever stands before and behind.
+// plain and appendPlain find the first byte that ends them, whatever stands before and
+// behind, and plain does not take other bytes for ASCII.
 func TestPlain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	alphabet := []byte{0, 1, 0x1f, ' ', '!', '"', '#', '[', '\\', ']', 0x7f, 0x80, 0xa2, 0xdc, 0xff, 'a', 'b', 'c'}
@@ -45,13 +48,22 @@ func TestPlain(t *testing.T) {
 				s[i] = 'a'
 			}
 		}
-		want := 0
+		want, other := 0, false
 		for want < len(s) && s[want] >= ' ' && s[want] != '"' && s[want] != '\\' {
+			other = other || s[want] >= 0x80
 			want++
 		}
-		require.Equal(t, want, plain(s), "%q", s)
-		require.Equal(t, want, plain(string(s)), "%q", s)
+		n, ascii := plain(s)
+		require.Equal(t, want, n, "%q", s)
+		require.False(t, ascii && other, "%q", s)
+		n, ascii = plain(string(s))
+		require.Equal(t, want, n, "%q", s)
+		require.False(t, ascii && other, "%q", s)
+		require.Equal(t, "-"+string(s[:want]), string(appendPlain([]byte("-"), s)))
+		require.Equal(t, "-"+string(s[:want]), string(appendPlain([]byte("-"), string(s))))
 	}
+	_, ascii := plain(strings.Repeat("only ASCII ", 3))
+	assert.True(t, ascii)
 }
 
 // Members that are zero are left out, and commas stand between the others.
@@ -66,6 +78,35 @@ func TestMembers(t *testing.T) {
 	dst = Time(dst, "no", time.Time{})
 	dst = Time(dst, "time", time.Date(2025, 6, 1, 12, 0, 0, 5e8, time.FixedZone("", 7200)))
 	assert.Equal(t, `{"int":-7,"text":"a{","bool":true,"time":"2025-06-01T10:00:00.5Z"`, string(dst))
+}
+
+// Name reads what Text reads, and what it has read before needs no memory.
+func TestReader_Name(t *testing.T) {
+	names := []string{"", "a", "read", "call_1", "call_2", "d\"e", "\xff", strings.Repeat("long", 17)}
+	for i := range 300 {
+		names = append(names, strconv.Itoa(i))
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	var data []byte
+	var want []string
+	for range 2000 {
+		want = append(want, names[rng.IntN(len(names))])
+		data = AppendString(append(data, ','), want[len(want)-1])
+	}
+	data[0] = '['
+	r := NewReader(append(data, ']'))
+	for i := range r.Array {
+		require.Equal(t, strings.ToValidUTF8(want[i], "\uFFFD"), r.Name())
+	}
+	r.End()
+	require.NoError(t, r.Err())
+
+	r = NewReader([]byte(`["read","other","read"]`))
+	var got []string
+	for range r.Array {
+		got = append(got, r.Name())
+	}
+	assert.Same(t, unsafe.StringData(got[0]), unsafe.StringData(got[2]))
 }
 
 // Errors say what stands where, and what is wanted there.

@@ -1,0 +1,227 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// A ToolWriter is a [Format] that writes the definitions of tools. All formats of this
+// package are.
+type ToolWriter interface {
+	// Tools returns the definitions as the provider wants them, for Request.Tools and
+	// for ToolTokens. The same tools give the same bytes, so that a prompt cache stays
+	// useful; keep their order from request to request. Without tools it returns nil.
+	//
+	// It returns a *ToolError for the first thing that the provider would refuse: a
+	// name, two tools of one name, a schema that is no JSON object of type "object",
+	// and what the format's strict mode or the provider does not take.
+	Tools(tools ...convo.Tool) (json.RawMessage, error)
+}
+
+// A ToolError says why a provider would refuse the definition of a tool.
+type ToolError struct {
+	Index   int    // of the tool
+	Name    string // of the tool
+	Path    string // in its schema, such as "properties.city"; empty: not there
+	Problem string // what is wrong
+	Fix     string // how to mend it
+}
+
+func (e *ToolError) Error() string {
+	where := ""
+	if e.Path != "" {
+		where = " at " + e.Path + " of its schema"
+	}
+	return fmt.Sprintf("wire: tool %d, %s%s: %s; %s", e.Index, quote(e.Name), where, e.Problem, e.Fix)
+}
+
+// A toolRule says which definitions of tools a provider takes.
+type toolRule struct {
+	name   *regexp.Regexp
+	names  string          // what name wants, in words
+	refuse map[string]bool // keywords of schemas
+}
+
+// The patterns are from the API references and error messages of the providers.
+var (
+	openAITools    = toolRule{name: regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`), names: "1 to 64 letters, digits, _ or -"}
+	anthropicTools = toolRule{name: regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`), names: "1 to 128 letters, digits, _ or -"}
+	geminiTools    = toolRule{
+		name:  regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.-]{0,63}$`),
+		names: "1 to 64 letters, digits, _, . or -, of which the first is a letter or _",
+		refuse: map[string]bool{"not": true, "if": true, "then": true, "else": true, "patternProperties": true,
+			"dependentSchemas": true, "dependentRequired": true, "unevaluatedProperties": true, "unevaluatedItems": true,
+			"contains": true, "propertyNames": true},
+	}
+)
+
+// emptySchema is the schema of a tool that takes no arguments.
+const emptySchema = `{"type":"object","properties":{}}`
+
+// write writes each tool by appendTool, with its schema, and joins them. In strict mode
+// each object must name all its properties, and allow no others.
+func (r toolRule) write(tools []convo.Tool, strict bool, appendTool func(b []byte, t convo.Tool, schema string) []byte) (json.RawMessage, error) {
+	if len(tools) == 0 {
+		return nil, nil
+	}
+	b := []byte{'['}
+	seen := make(map[string]bool, len(tools))
+	for i, t := range tools {
+		wrong := func(path, problem, fix string) error { return &ToolError{i, t.Name, path, problem, fix} }
+		switch {
+		case !r.name.MatchString(t.Name):
+			return nil, wrong("", "the provider refuses the name", "it wants "+r.names)
+		case seen[t.Name]:
+			return nil, wrong("", "another tool has this name", "give each tool a name of its own")
+		}
+		seen[t.Name] = true
+		schema := emptySchema
+		if t.Schema != "" {
+			schema = compact(json.RawMessage(t.Schema))
+		}
+		if strict && t.Schema == "" {
+			schema = `{"type":"object","properties":{},"required":[],"additionalProperties":false}`
+		}
+		if !json.Valid([]byte(schema)) || kindOf(json.RawMessage(schema)) != '{' {
+			return nil, wrong("", "the schema is no JSON object", "write a JSON Schema, or leave it empty")
+		}
+		all, err := fields("", []byte(schema))
+		if err != nil || stringOf(all["type"]) != "object" {
+			return nil, wrong("type", "the arguments of a tool are an object", `write "type": "object"`)
+		}
+		if path, problem, fix := r.look("", json.RawMessage(schema), strict, 0); problem != "" {
+			return nil, wrong(path, problem, fix)
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendTool(append(b, '{'), t, schema)
+		b = append(b, '}')
+	}
+	return append(b, ']'), nil
+}
+
+// look returns the first thing in a schema that the provider refuses.
+func (r toolRule) look(path string, raw json.RawMessage, strict bool, depth int) (where, problem, fix string) {
+	if kindOf(raw) != '{' || depth > maxDepth {
+		return "", "", ""
+	}
+	all, err := fields(path, raw)
+	if err != nil {
+		return path, "not JSON", "write a JSON Schema"
+	}
+	for _, key := range sortedKeys(all) {
+		if r.refuse[key] {
+			return at(path, key), "the provider does not know the keyword " + quote(key), "leave it out, and say in a description what it says"
+		}
+	}
+	properties, _ := optionalFields(path, all["properties"])
+	if strict && (properties != nil || stringOf(all["type"]) == "object") {
+		var required []string
+		_ = json.Unmarshal(all["required"], &required)
+		for _, name := range sortedKeys(properties) {
+			if !slices.Contains(required, name) {
+				return at(path, "required"), "strict mode wants each property to be required, and " + quote(name) + " is not", `name it in "required", and let its type be ["string", "null"] or the like if it may be missing`
+			}
+		}
+		if string(all["additionalProperties"]) != "false" {
+			return at(path, "additionalProperties"), "strict mode allows no further properties", `write "additionalProperties": false`
+		}
+	}
+	for _, name := range sortedKeys(properties) {
+		if where, problem, fix = r.look(at(at(path, "properties"), name), properties[name], strict, depth+1); problem != "" {
+			return where, problem, fix
+		}
+	}
+	for _, key := range []string{"items", "additionalProperties"} {
+		if where, problem, fix = r.look(at(path, key), all[key], strict, depth+1); problem != "" {
+			return where, problem, fix
+		}
+	}
+	for _, key := range []string{"anyOf", "oneOf", "allOf", "prefixItems"} {
+		var list []json.RawMessage
+		_ = json.Unmarshal(all[key], &list)
+		for i, raw := range list {
+			if where, problem, fix = r.look(atIndex(at(path, key), i), raw, strict, depth+1); problem != "" {
+				return where, problem, fix
+			}
+		}
+	}
+	for _, key := range []string{"$defs", "definitions"} {
+		defs, _ := optionalFields(path, all[key])
+		for _, name := range sortedKeys(defs) {
+			if where, problem, fix = r.look(at(at(path, key), name), defs[name], strict, depth+1); problem != "" {
+				return where, problem, fix
+			}
+		}
+	}
+	return "", "", ""
+}
+
+// appendTool appends the fields of a tool, its schema under the given name.
+func appendTool(b []byte, t convo.Tool, key, schema string) []byte {
+	b = appendStringField(b, "name", t.Name)
+	if t.Description != "" {
+		b = appendStringField(b, "description", t.Description)
+	}
+	return appendRawField(b, key, schema)
+}
+
+// Tools implements [ToolWriter].
+func (f OpenAIChat) Tools(tools ...convo.Tool) (json.RawMessage, error) {
+	return openAITools.write(tools, f.StrictTools, func(b []byte, t convo.Tool, schema string) []byte {
+		b = append(appendStringField(b, "type", "function"), `,"function":{`...)
+		b = appendTool(b, t, "parameters", schema)
+		if f.StrictTools {
+			b = append(b, `,"strict":true`...)
+		}
+		return append(b, '}')
+	})
+}
+
+// Tools implements [ToolWriter]. Without StrictTools it says that a tool is not strict,
+// since Responses takes it to be otherwise.
+func (f OpenAIResponses) Tools(tools ...convo.Tool) (json.RawMessage, error) {
+	return openAITools.write(tools, f.StrictTools, func(b []byte, t convo.Tool, schema string) []byte {
+		b = appendTool(appendStringField(b, "type", "function"), t, "parameters", schema)
+		return fmt.Appendf(b, `,"strict":%v`, f.StrictTools)
+	})
+}
+
+// Tools implements [ToolWriter].
+func (f Anthropic) Tools(tools ...convo.Tool) (json.RawMessage, error) {
+	return anthropicTools.write(tools, f.StrictTools, func(b []byte, t convo.Tool, schema string) []byte {
+		b = appendTool(b, t, "input_schema", schema)
+		if f.StrictTools {
+			b = append(b, `,"strict":true`...)
+		}
+		return b
+	})
+}
+
+// Tools implements [ToolWriter].
+func (f Gemini) Tools(tools ...convo.Tool) (json.RawMessage, error) {
+	list, err := geminiTools.write(tools, false, func(b []byte, t convo.Tool, schema string) []byte {
+		return appendTool(b, t, "parametersJsonSchema", schema)
+	})
+	if list == nil {
+		return nil, err
+	}
+	return slices.Concat([]byte(`[{"functionDeclarations":`), list, []byte(`}]`)), nil
+}
+
+// Tools implements [ToolWriter].
+func (f Converse) Tools(tools ...convo.Tool) (json.RawMessage, error) {
+	list, err := openAITools.write(tools, false, func(b []byte, t convo.Tool, schema string) []byte {
+		b = appendTool(append(b, `"toolSpec":{`...), t, "inputSchema", `{"json":`+schema+"}")
+		return append(b, '}')
+	})
+	if list == nil {
+		return nil, err
+	}
+	return slices.Concat([]byte(`{"tools":`), list, []byte(`}`)), nil
+}

@@ -1,0 +1,223 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// One definition of a tool serves all formats, and the body is a request that lacks
+// only the model.
+func ExampleToolWriter() {
+	search := convo.Tool{
+		Name:        "search",
+		Description: "Searches trains.",
+		Schema:      `{"type":"object","properties":{"to":{"type":"string"}},"required":["to"]}`,
+	}
+	h, err := convo.New(nil)
+	if err != nil {
+		panic(err)
+	}
+	if _, err = h.Append(convo.User("Which trains go to Rome?")); err != nil {
+		panic(err)
+	}
+	for _, f := range []wire.Format{wire.Anthropic{}, wire.Gemini{}} {
+		req, err := f.Encode(h.Snapshot())
+		if err != nil {
+			panic(err)
+		}
+		if req.Tools, err = f.(wire.ToolWriter).Tools(search); err != nil {
+			panic(err)
+		}
+		fmt.Println(string(req.Body()))
+	}
+	// Output:
+	// {"tools":[{"name":"search","description":"Searches trains.","input_schema":{"type":"object","properties":{"to":{"type":"string"}},"required":["to"]}}],"messages":[{"role":"user","content":[{"type":"text","text":"Which trains go to Rome?"}]}]}
+	// {"tools":[{"functionDeclarations":[{"name":"search","description":"Searches trains.","parametersJsonSchema":{"type":"object","properties":{"to":{"type":"string"}},"required":["to"]}}]}],"contents":[{"role":"user","parts":[{"text":"Which trains go to Rome?"}]}]}
+}
+
+const citySchema = `{ "type": "object", "properties": {"city": {"type":"string"}}, "required": ["city"], "additionalProperties": false }`
+
+var toolFormats = []struct {
+	name   string
+	format wire.ToolWriter
+	want   string // of a tool city with citySchema and of one without a schema; S stands for that, E for an empty one, F for an empty strict one
+}{
+	{"chat", wire.OpenAIChat{}, `[{"type":"function","function":{"name":"city","description":"d","parameters":S}},{"type":"function","function":{"name":"now","parameters":E}}]`},
+	{"strict chat", wire.OpenAIChat{StrictTools: true}, `[{"type":"function","function":{"name":"city","description":"d","parameters":S,"strict":true}},{"type":"function","function":{"name":"now","parameters":F,"strict":true}}]`},
+	{"responses", wire.OpenAIResponses{}, `[{"type":"function","name":"city","description":"d","parameters":S,"strict":false},{"type":"function","name":"now","parameters":E,"strict":false}]`},
+	{"strict responses", wire.OpenAIResponses{StrictTools: true}, `[{"type":"function","name":"city","description":"d","parameters":S,"strict":true},{"type":"function","name":"now","parameters":F,"strict":true}]`},
+	{"anthropic", wire.Anthropic{}, `[{"name":"city","description":"d","input_schema":S},{"name":"now","input_schema":E}]`},
+	{"strict anthropic", wire.Anthropic{StrictTools: true}, `[{"name":"city","description":"d","input_schema":S,"strict":true},{"name":"now","input_schema":F,"strict":true}]`},
+	{"gemini", wire.Gemini{}, `[{"functionDeclarations":[{"name":"city","description":"d","parametersJsonSchema":S},{"name":"now","parametersJsonSchema":E}]}]`},
+	{"converse", wire.Converse{}, `{"tools":[{"toolSpec":{"name":"city","description":"d","inputSchema":{"json":S}}},{"toolSpec":{"name":"now","inputSchema":{"json":E}}}]}`},
+}
+
+func TestTools(t *testing.T) {
+	tools := []convo.Tool{{Name: "city", Description: "d", Schema: citySchema}, {Name: "now"}}
+	for _, tt := range toolFormats {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := tt.format.Tools(tools...)
+			require.NoError(t, err)
+			want := strings.NewReplacer(":S", ":"+strings.ReplaceAll(citySchema, " ", ""), ":E", `:{"type":"object","properties":{}}`,
+				":F", `:{"type":"object","properties":{},"required":[],"additionalProperties":false}`).Replace(tt.want)
+			assert.Equal(t, want, string(got))
+			none, err := tt.format.Tools()
+			assert.NoError(t, err)
+			assert.Nil(t, none)
+
+			f := tt.format.(wire.Format)
+			h, err := convo.New(nil)
+			require.NoError(t, err)
+			call := convo.ToolCall{ID: "call_0001", Name: "city", Arguments: `{"city":"Rome"}`}
+			_, err = h.Append(convo.System("s"), convo.User("q"), convo.Assistant("", call), convo.Result(call, "r"))
+			require.NoError(t, err)
+			req, err := f.Encode(h.Snapshot())
+			require.NoError(t, err)
+			before, alone := req.Prefix(), req
+			require.True(t, req.NeedsTools)
+			req.Tools = got
+			assert.NotEqual(t, before, req.Prefix())
+			assert.True(t, json.Valid(req.Body()))
+			assert.Empty(t, f.Check(req.Body()))
+			assert.Equal(t, `the tool "city" is new`, wire.PrefixDiff(alone, req))
+
+			for _, model := range []string{"gpt-5", "claude-opus-5", "gemini-3-pro"} {
+				n, err := wire.ToolTokens(model, got, nil)
+				require.NoError(t, err)
+				whole, err := wire.ToolTokens(model, req.Body(), nil)
+				require.NoError(t, err)
+				assert.Equal(t, whole, n)
+				assert.Positive(t, n)
+			}
+		})
+	}
+}
+
+func TestTools_Errors(t *testing.T) {
+	object := func(s string) string { return `{"type":"object",` + s + `}` }
+	for _, tt := range []struct {
+		name    string
+		tool    convo.Tool
+		path    string
+		formats string // of toolFormats, that refuse it; empty: all
+	}{
+		{"no name", convo.Tool{}, "", ""},
+		{"a space", convo.Tool{Name: "a b"}, "", ""},
+		{"a dot", convo.Tool{Name: "a.b"}, "", "chat strict chat responses strict responses anthropic strict anthropic converse"},
+		{"a digit first", convo.Tool{Name: "1a"}, "", "gemini"},
+		{"65 letters", convo.Tool{Name: strings.Repeat("a", 65)}, "", "chat strict chat responses strict responses gemini converse"},
+		{"129 letters", convo.Tool{Name: strings.Repeat("a", 129)}, "", ""},
+		{"a name taken", convo.Tool{Name: "now"}, "", ""},
+		{"no JSON", convo.Tool{Name: "a", Schema: "{"}, "", ""},
+		{"a list", convo.Tool{Name: "a", Schema: "[]"}, "", ""},
+		{"a string", convo.Tool{Name: "a", Schema: `{"type":"string"}`}, "type", ""},
+		{"no type", convo.Tool{Name: "a", Schema: `{"properties":{}}`}, "type", ""},
+		{"not required", convo.Tool{Name: "a", Schema: object(`"properties":{"x":{}},"additionalProperties":false`)}, "required", "strict chat strict responses strict anthropic"},
+		{"others allowed", convo.Tool{Name: "a", Schema: object(`"properties":{"x":{}},"required":["x"]`)}, "additionalProperties", "strict chat strict responses strict anthropic"},
+		{"others allowed inside", convo.Tool{Name: "a", Schema: object(`"properties":{"x":{"type":"array","items":{"type":"object"}}},"required":["x"],"additionalProperties":false`)}, "properties.x.items.additionalProperties", "strict chat strict responses strict anthropic"},
+		{"a keyword", convo.Tool{Name: "a", Schema: object(`"properties":{"x":{"anyOf":[{},{"not":{}}]}},"required":["x"],"additionalProperties":false`)}, "properties.x.anyOf[1].not", "gemini"},
+	} {
+		for _, f := range toolFormats {
+			t.Run(tt.name+", "+f.name, func(t *testing.T) {
+				got, err := f.format.Tools(convo.Tool{Name: "now"}, tt.tool)
+				refuses := tt.formats == ""
+				for name := range strings.SplitSeq(strings.ReplaceAll(tt.formats, "strict ", "strict_"), " ") {
+					refuses = refuses || strings.ReplaceAll(name, "strict_", "strict ") == f.name
+				}
+				if !refuses {
+					require.NoError(t, err)
+					return
+				}
+				wrong, ok := errors.AsType[*wire.ToolError](err)
+				require.True(t, ok, "%v", err)
+				assert.Nil(t, got)
+				assert.Equal(t, 1, wrong.Index)
+				assert.Equal(t, tt.tool.Name, wrong.Name)
+				assert.Equal(t, tt.path, wrong.Path)
+				assert.NotEmpty(t, wrong.Problem)
+				assert.NotEmpty(t, wrong.Fix)
+				assert.Contains(t, err.Error(), wrong.Problem)
+			})
+		}
+	}
+}
+
+// A schema that refers to itself, or is nested without end, is looked at to some depth.
+func TestTools_DeepSchema(t *testing.T) {
+	schema := `{"type":"object"}`
+	for range 2000 {
+		schema = `{"type":"object","properties":{"x":` + schema + `}}`
+	}
+	_, err := wire.Gemini{}.Tools(convo.Tool{Name: "a", Schema: schema})
+	assert.NoError(t, err)
+}
+
+func TestPrefixDiff(t *testing.T) {
+	tools := func(names ...string) json.RawMessage {
+		var list []convo.Tool
+		for _, n := range names {
+			name, description, _ := strings.Cut(n, ":")
+			list = append(list, convo.Tool{Name: name, Description: description})
+		}
+		data, err := wire.Anthropic{}.Tools(list...)
+		require.NoError(t, err)
+		return data
+	}
+	request := func(system string, texts ...string) wire.Request {
+		var msgs []convo.Message
+		if system != "" {
+			msgs = append(msgs, convo.System(system))
+		}
+		for i, text := range texts {
+			if i%2 == 0 {
+				msgs = append(msgs, convo.User(text))
+			} else {
+				msgs = append(msgs, convo.Assistant(text))
+			}
+		}
+		req, err := wire.Anthropic{Cache: true}.Encode(convo.NewSnapshot(msgs))
+		require.NoError(t, err)
+		return req
+	}
+	with := func(r wire.Request, tools json.RawMessage) wire.Request { r.Tools = tools; return r }
+	base := request("s", "1", "2", "3")
+	for _, tt := range []struct {
+		name string
+		a, b wire.Request
+		want string
+	}{
+		{"the same", base, base, ""},
+		{"grown", base, request("s", "1", "2", "3", "4", "5"), ""},
+		{"nothing first", wire.Request{}, base, "block 0 of the system text is new"},
+		{"a shorter one", request("s", "1", "2", "3", "4", "5"), base, "message 3 is gone"},
+		{"other system text", base, request("t", "1", "2", "3"), "block 0 of the system text has changed"},
+		{"no system text", base, request("", "1", "2", "3"), "block 0 of the system text is gone"},
+		{"an earlier message", base, request("s", "1", "x", "3"), "block 0 of message 1 has changed"},
+		{"no tools", with(base, tools("a")), base, `the tool "a" is gone`},
+		{"another tool", with(base, tools("a")), with(base, tools("a", "b")), `the tool "b" is new`},
+		{"a changed tool", with(base, tools("a", "b")), with(base, tools("a", "b:new")), `the tool "b" has changed`},
+		{"another order", with(base, tools("a", "b")), with(base, tools("b", "a")), `the tool "a" stands in another place`},
+		{"no JSON", with(base, json.RawMessage("x")), with(base, json.RawMessage("y")), "the tools have changed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			assert.Equal(t, tt.want, wire.PrefixDiff(tt.a, tt.b))
+			if len(tt.a.Messages) > 0 {
+				assert.Equal(t, tt.want == "", wire.PrefixShare(tt.a, tt.b) == 1)
+			}
+			if strings.Contains(tt.want, "tool") || strings.Contains(tt.want, "system") {
+				assert.NotEqual(t, tt.a.Prefix(), tt.b.Prefix())
+			} else {
+				assert.Equal(t, tt.a.Prefix(), tt.b.Prefix())
+			}
+		})
+	}
+}
