@@ -1,0 +1,139 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// An Encoder encodes one snapshot of a conversation after the other. Encode returns
+// the same as that of Format, but it remembers the request before, and writes only what
+// follows the entries that both begin with (see [convo.Snapshot.Same]): at the end of a
+// long conversation, that is a small part of it.
+//
+// It keeps the last snapshot and the bytes of its request in memory; so use one Encoder
+// for each conversation. A format that is not of this package encodes every snapshot as
+// a whole. An Encoder is safe for concurrent use, but Format must not be changed
+// meanwhile, and it must not be copied.
+type Encoder struct {
+	Format Format
+
+	mu     sync.Mutex // protects following
+	format builtin    // that last was encoded in
+	last   *convo.Snapshot
+	at     *projector // has read all of last
+	points []point    // the places in last to which at can go back, from the first one on
+	pieces [][]byte   // memory for Encode
+}
+
+// A builtin is a format of this package.
+type builtin interface {
+	Format
+
+	// begin returns the profile of the format, and a writer that has written nothing. The
+	// writer counts names in seen.
+	begin(seen *tally) (profile, writer)
+}
+
+// builtinOf returns the format of this package that f is, or nil. It looks at the types
+// themselves, since a format that embeds one of them may have its own Encode.
+func builtinOf(f Format) builtin {
+	switch f := f.(type) {
+	case Anthropic, Converse, Gemini, OpenAIChat, OpenAIResponses:
+		return f.(builtin)
+	}
+	return nil
+}
+
+// Encode returns what Encode of the Format returns, and shares no memory with e. If
+// there is no Format, the error is a [*convo.ValueError].
+func (e *Encoder) Encode(s *convo.Snapshot) (Request, error) {
+	if e.Format == nil {
+		return Request{}, &convo.ValueError{Name: "Encoder.Format", Want: "a format such as Anthropic{}"}
+	}
+	f := builtinOf(e.Format)
+	if f == nil || s == nil {
+		return e.Format.Encode(s)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.format != f {
+		e.format, e.last, e.points = f, nil, nil
+	}
+	e.back(s)
+	e.last = nil // until s was read as a whole
+	e.at.read(s, e.from(), func(at int) { e.points = append(e.points, e.at.point(at)) })
+	e.last = s
+	end := e.at.point(s.Len())
+	r, err := e.at.request(s)
+	e.at.back(&end)
+	if err != nil {
+		return Request{}, err
+	}
+	e.own(&r)
+	return r, nil
+}
+
+// back goes back to the newest place up to which s and the last snapshot have the same
+// exchanges.
+func (e *Encoder) back(s *convo.Snapshot) {
+	same, n := s.Same(e.last), len(e.points)
+	for n > 0 && (e.points[n-1].at > same || isResult(s, e.points[n-1].at)) {
+		n--
+	}
+	clear(e.points[n:])
+	if e.points = e.points[:n]; n == 0 {
+		e.at = newProjector(s, e.format)
+		return
+	}
+	e.at.back(&e.points[n-1])
+}
+
+// from returns the index of the first entry that e.at has not read.
+func (e *Encoder) from() int {
+	if n := len(e.points); n > 0 {
+		return e.points[n-1].at
+	}
+	return 0
+}
+
+// isResult reports whether entry i is a tool message, which belongs to the exchange
+// before it.
+func isResult(s *convo.Snapshot, i int) bool {
+	m, ok := s.At(i)
+	return ok && m.Message.Role == convo.RoleTool
+}
+
+// own puts a copy of all bytes into r.
+func (e *Encoder) own(r *Request) {
+	e.pieces = append(e.pieces[:0], r.System)
+	for _, m := range r.Messages {
+		e.pieces = append(e.pieces, m)
+	}
+	all := bytes.Join(e.pieces, nil)
+	clear(e.pieces)
+	cut := func(b json.RawMessage) json.RawMessage {
+		if b == nil {
+			return nil
+		}
+		own := all[:len(b):len(b)]
+		all = all[len(b):]
+		return own
+	}
+	r.System = cut(r.System)
+	for i, m := range r.Messages {
+		r.Messages[i] = cut(m)
+	}
+}
+
+// encode returns the request for a snapshot in a format of this package.
+func encode(f builtin, s *convo.Snapshot) (Request, error) {
+	if s == nil {
+		return Request{}, ErrEmpty
+	}
+	p := newProjector(s, f)
+	p.read(s, 0, nil)
+	return p.request(s)
+}
