@@ -171,7 +171,10 @@ func (w *anthropicWriter) finish() {
 		return
 	}
 	m := &w.msgs[n-1]
-	if m.list = m.list[:m.solid]; m.solid == m.start {
+	if m.solid < len(m.list) {
+		m.list = m.list[:m.solid:m.solid] // what is removed comes back with a state that was saved
+	}
+	if m.solid == m.start {
 		w.msgs = w.msgs[:n-1]
 	}
 }
