@@ -132,8 +132,7 @@ func (s *state) shownParts(from int) int {
 func (s *state) maskerAt(n, place int) masker {
 	m := newMasker(s.key())
 	if n > 0 {
-		m.text.follow(s.before(n, place), false)
-		m.reasoning.follow(s.before(n, place), true)
+		m.follow(s.before(n, place))
 	}
 	return m
 }

@@ -132,54 +132,58 @@ func (r *textRun) endWith(text string) {
 	r.last, r.n = last, n
 }
 
-// follow lets r show the texts of messages, or the reasoning, which are given the last
-// one first. It looks at no more of them than r depends on.
-func (r *textRun) follow(before iter.Seq[*Message], reasoning bool) {
-	var texts []string // from the last one on
-	settled := false
-	for m := range before {
-		if m.isTagged() {
+// follow lets m mask the end of messages, which are given the last one first. It looks
+// at no more of them than m depends on.
+func (m *masker) follow(before iter.Seq[*Message]) {
+	var texts, thoughts trail
+	for msg := range before {
+		if msg.isTagged() {
 			break // masking started anew after it
 		}
-		if m.Role == RoleSystem {
+		if msg.Role == RoleSystem {
 			continue
 		}
-		if texts, settled = r.gather(texts, m.Parts, reasoning); settled {
+		m.gather(msg.Parts, &texts, &thoughts)
+		if texts.settled && thoughts.settled {
 			break
 		}
 	}
-	for _, text := range slices.Backward(texts) {
-		r.show(text)
+	texts.show(&m.text)
+	thoughts.show(&m.reasoning)
+}
+
+// A trail holds the last texts that were shown, from the last one on.
+type trail struct {
+	texts   []string
+	settled bool // it makes no difference what was shown before them
+}
+
+// gather appends the texts and the reasoning in parts.
+func (m *masker) gather(parts []Part, texts, thoughts *trail) {
+	for i := len(parts) - 1; i >= 0; i-- {
+		switch p := parts[i].(type) {
+		case Text:
+			texts.add(&m.text, string(p))
+		case Reasoning:
+			if p.isPlain() {
+				thoughts.add(&m.reasoning, p.Text)
+			}
+		case ToolResult:
+			m.gather(p.Parts, texts, thoughts)
+		}
 	}
 }
 
-// gather appends the texts in parts, or the reasoning, the last one first. It stops at
-// one behind which r is the same whatever stands before it, and reports whether there
-// is one.
-func (r *textRun) gather(texts []string, parts []Part, reasoning bool) (_ []string, settled bool) {
-	for _, p := range slices.Backward(parts) {
-		text := ""
-		switch p := p.(type) {
-		case Text:
-			if !reasoning {
-				text = string(p)
-			}
-		case Reasoning:
-			if reasoning && p.isPlain() {
-				text = p.Text
-			}
-		case ToolResult:
-			if texts, settled = r.gather(texts, p.Parts, reasoning); settled {
-				return texts, true
-			}
-		}
-		if text != "" {
-			if texts = append(texts, text); r.settles(text) {
-				return texts, true
-			}
-		}
+func (t *trail) add(r *textRun, text string) {
+	if !t.settled {
+		t.texts, t.settled = append(t.texts, text), r.settles(text)
 	}
-	return texts, false
+}
+
+func (t *trail) show(r *textRun) {
+	for _, text := range slices.Backward(t.texts) {
+		r.show(text)
+	}
 }
 
 // settles reports whether a text holds a visible character that is no letter of the

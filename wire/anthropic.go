@@ -67,6 +67,7 @@ func (f Anthropic) begin(seen *tally) (profile, writer) {
 type anthropicMessage struct {
 	role    string
 	list    []byte // the message up to its last block; of system, all of it
+	closed  []byte // the whole message; nil while it may still change
 	start   int    // length of list before the first block
 	solid   int    // length of list up to the last block that can end a message
 	room    int    // offset in list where a cache mark can be inserted; 0: nowhere
@@ -85,8 +86,15 @@ func (m *anthropicMessage) json(marked bool) json.RawMessage {
 	case marked:
 		return slices.Concat(m.list[:m.room], []byte(cacheMark), m.list[m.room:], []byte("]}"))
 	}
-	m.list = slices.Grow(m.list, 2)
-	return append(m.list, "]}"...)
+	m.close()
+	return m.closed
+}
+
+// close makes m.closed, in the memory behind m.list if there is room.
+func (m *anthropicMessage) close() {
+	if m.closed == nil && m.role != "system" {
+		m.closed = slices.Clip(append(m.list, "]}"...))
+	}
 }
 
 // added is called after each block that is not thinking. If mark is true, the
@@ -129,6 +137,10 @@ func (w *anthropicWriter) restore(state any) {
 	s := state.(savedAnthropic)
 	w.msgs = s.msgs
 	copy(lastTwo(w.msgs), s.last[:])
+	for i := range lastTwo(w.msgs) {
+		m := &lastTwo(w.msgs)[i]
+		m.list = slices.Clip(m.list)
+	}
 }
 
 // lastTwo returns the last elements of a list: two, or less if there are less.
@@ -146,10 +158,14 @@ func (w *anthropicWriter) to(role string) *anthropicMessage {
 		m := &w.msgs[n-1]
 		switch {
 		case m.role == role && (role == "user" || m.solid < len(m.list)):
+			m.closed = nil
 			return m
 		case m.role == "system" && role == "user":
 			w.to("assistant").text(bridgeMarker)
 		}
+	}
+	if n := len(w.msgs); n > 1 {
+		w.msgs[n-2].close()
 	}
 	b := append(appendField(appendStringField(begin(w.size), "role", role), "content"), '[')
 	w.msgs = append(w.msgs, anthropicMessage{role: role, list: b, start: len(b), solid: len(b)})
@@ -172,7 +188,7 @@ func (w *anthropicWriter) finish() {
 	}
 	m := &w.msgs[n-1]
 	if m.solid < len(m.list) {
-		m.list = m.list[:m.solid:m.solid] // what is removed comes back with a state that was saved
+		m.list, m.closed = m.list[:m.solid:m.solid], nil // what is removed comes back with a state that was saved
 	}
 	if m.solid == m.start {
 		w.msgs = w.msgs[:n-1]
@@ -258,6 +274,9 @@ func (w *anthropicWriter) systemMessage(raw string) {
 		w.stand(earlierMarker)
 	case w.msgs[n-1].role == "assistant":
 		w.stand(continueMarker)
+	}
+	if n := len(w.msgs); n > 1 {
+		w.msgs[n-2].close()
 	}
 	w.msgs = append(w.msgs, anthropicMessage{role: "system", list: []byte(raw)})
 }

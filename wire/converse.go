@@ -151,6 +151,7 @@ type converseWriter struct {
 // A converseMessage is a message of the request. Only the last one may still change.
 type converseMessage struct {
 	raw      []byte // the message up to its last block
+	closed   []byte // the whole message; nil while it may still change
 	user     bool
 	results  bool // it begins with results
 	thinks   bool // it begins with reasoning
@@ -163,8 +164,15 @@ func (m *converseMessage) json(marked bool) json.RawMessage {
 	if marked && m.markable > 0 {
 		return slices.Concat(m.raw[:m.markable], []byte(","+cachePoint), m.raw[m.markable:], []byte("]}"))
 	}
-	m.raw = slices.Grow(m.raw, 2)
-	return append(m.raw, "]}"...)
+	return m.close()
+}
+
+// close returns the whole message. It is in the memory behind m.raw if there is room.
+func (m *converseMessage) close() json.RawMessage {
+	if m.closed == nil {
+		m.closed = slices.Clip(append(m.raw, "]}"...))
+	}
+	return m.closed
 }
 
 func (w *converseWriter) save() any {
@@ -179,6 +187,7 @@ func (w *converseWriter) restore(state any) {
 	*w = state.(converseWriter)
 	if n := len(w.list); n > 0 {
 		w.list[n-1] = w.last
+		w.list[n-1].raw = slices.Clip(w.last.raw)
 	}
 }
 
@@ -213,6 +222,9 @@ func (w *converseWriter) flush() {
 // write writes a message. A user message becomes part of the results before it.
 func (w *converseWriter) write(t *message) {
 	if t.role != convo.RoleUser || w.role != convo.RoleTool {
+		if n := len(w.list); n > 0 {
+			w.list[n-1].close()
+		}
 		w.list = append(w.list, converseMessage{user: t.role != convo.RoleAssistant, results: t.role == convo.RoleTool})
 		m := &w.list[len(w.list)-1]
 		role := "assistant"
@@ -225,7 +237,7 @@ func (w *converseWriter) write(t *message) {
 	}
 	m := &w.list[len(w.list)-1]
 	w.markable = m.markable
-	m.raw = w.blocks(m.raw, t)
+	m.raw, m.closed = w.blocks(m.raw, t), nil
 	m.markable, m.passing = w.markable, len(t.parts) == 1 && t.parts[0] == convo.Part(convo.Text(continueMarker))
 	w.role = t.role
 }

@@ -1,8 +1,7 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/seed-c1b73e60/convo"
@@ -13,7 +12,11 @@ import (
 // follows the entries that both begin with (see [convo.Snapshot.Same]): at the end of a
 // long conversation, that is a small part of it.
 //
-// It keeps the last snapshot and the bytes of its request in memory; so use one Encoder
+// The requests share the bytes of the messages that they have in common, which an
+// Encoder never writes to: do not overwrite bytes of a message. All else is the
+// caller's; the list of messages may be changed, and a message appended to.
+//
+// An Encoder keeps the last snapshot and the bytes of its request in memory; so use one
 // for each conversation. A format that is not of this package encodes every snapshot as
 // a whole. An Encoder is safe for concurrent use, but Format must not be changed
 // meanwhile, and it must not be copied.
@@ -25,7 +28,6 @@ type Encoder struct {
 	last   *convo.Snapshot
 	at     *projector // has read all of last
 	points []point    // the places in last to which at can go back, from the first one on
-	pieces [][]byte   // memory for Encode
 }
 
 // A builtin is a format of this package.
@@ -47,8 +49,8 @@ func builtinOf(f Format) builtin {
 	return nil
 }
 
-// Encode returns what Encode of the Format returns, and shares no memory with e. If
-// there is no Format, the error is a [*convo.ValueError].
+// Encode returns what Encode of the Format returns. If there is no Format, the error is
+// a [*convo.ValueError].
 func (e *Encoder) Encode(s *convo.Snapshot) (Request, error) {
 	if e.Format == nil {
 		return Request{}, &convo.ValueError{Name: "Encoder.Format", Want: "a format such as Anthropic{}"}
@@ -72,7 +74,12 @@ func (e *Encoder) Encode(s *convo.Snapshot) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	e.own(&r)
+	r.System = slices.Clip(r.System)
+	for i, m := range r.Messages {
+		if len(m) < cap(m) {
+			r.Messages[i] = slices.Clip(m)
+		}
+	}
 	return r, nil
 }
 
@@ -104,28 +111,6 @@ func (e *Encoder) from() int {
 func isResult(s *convo.Snapshot, i int) bool {
 	m, ok := s.At(i)
 	return ok && m.Message.Role == convo.RoleTool
-}
-
-// own puts a copy of all bytes into r.
-func (e *Encoder) own(r *Request) {
-	e.pieces = append(e.pieces[:0], r.System)
-	for _, m := range r.Messages {
-		e.pieces = append(e.pieces, m)
-	}
-	all := bytes.Join(e.pieces, nil)
-	clear(e.pieces)
-	cut := func(b json.RawMessage) json.RawMessage {
-		if b == nil {
-			return nil
-		}
-		own := all[:len(b):len(b)]
-		all = all[len(b):]
-		return own
-	}
-	r.System = cut(r.System)
-	for i, m := range r.Messages {
-		r.Messages[i] = cut(m)
-	}
 }
 
 // encode returns the request for a snapshot in a format of this package.

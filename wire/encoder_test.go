@@ -1,11 +1,9 @@
 package wire_test
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -82,6 +80,8 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 			encoders[name] = &wire.Encoder{Format: encoderFormats[name]}
 		}
 		var kept []*convo.Snapshot
+		var given []wire.Request
+		var bodies []string // of given
 		for range 24 {
 			op := rng.IntN(16)
 			did[op]++
@@ -139,14 +139,28 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 				}
 				requests++
 				long += len(got.Messages)
-				if rng.IntN(4) == 0 { // what it returned is the caller's
-					for i, m := range got.Messages {
-						clear(m)
-						got.Messages[i] = append(m, "oops"...)
+				if err == nil && rng.IntN(3) == 0 {
+					given = append(given, got)
+					bodies = append(bodies, string(want.Body()))
+				}
+				if err == nil && rng.IntN(3) == 0 { // all but the bytes is the caller's
+					mine := got
+					if rng.IntN(2) == 0 {
+						mine.Messages = slices.Clone(got.Messages)
 					}
-					clear(got.System)
+					for i, m := range mine.Messages {
+						mine.Messages[i] = append(m, "oops"...)
+					}
+					_ = append(got.System, "oops"...)
+					_ = append(mine.Messages, []byte("oops"))
+					if len(given) > 0 && len(mine.Messages) > 0 && len(given[len(given)-1].Messages) > 0 && &given[len(given)-1].Messages[0] == &mine.Messages[0] {
+						given, bodies = given[:len(given)-1], bodies[:len(bodies)-1]
+					}
 				}
 			}
+		}
+		for i, r := range given { // nothing has written to what was given away
+			require.Equal(t, bodies[i], string(r.Body()), "seed %d", seed)
 		}
 	}
 	t.Logf("%d requests, %d messages in them, operations %v", requests, long, did)
@@ -203,29 +217,35 @@ func TestEncoder_OtherFormats(t *testing.T) {
 }
 
 func TestEncoder_ConcurrentUse(t *testing.T) {
-	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-	require.NoError(t, err)
-	var list []*convo.Snapshot
-	for i := range 40 {
-		_, err := h.Append(convo.User(fmt.Sprint("question ", i)), convo.Assistant(strings.Repeat("answer ", 20)))
+	for name, f := range encoderFormats {
+		rng := rand.New(rand.NewPCG(7, 7))
+		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
-		list = append(list, h.Snapshot())
-	}
-	e := &wire.Encoder{Format: wire.Anthropic{Cache: true}}
-	var wg sync.WaitGroup
-	for g := range 4 {
-		wg.Go(func() {
-			rng := rand.New(rand.NewPCG(uint64(g), 1))
-			for range 200 {
-				s := list[rng.IntN(len(list))]
-				got, err := e.Encode(s)
-				want, _ := e.Format.Encode(s)
-				if assert.NoError(t, err) && !assert.Equal(t, string(want.Body()), string(got.Body())) {
-					return
+		g := &generator{rng: rng, h: h, origins: origins}
+		var list []*convo.Snapshot
+		for range 30 {
+			g.step()
+			g.extra()
+			list = append(list, h.Snapshot())
+		}
+		e := &wire.Encoder{Format: f}
+		var wg sync.WaitGroup
+		for n := range 4 {
+			wg.Go(func() {
+				rng := rand.New(rand.NewPCG(uint64(n), 1))
+				for range 30 {
+					s := list[rng.IntN(len(list))]
+					got, err := e.Encode(s)
+					want, wantErr := f.Encode(s)
+					if !assert.Equal(t, wantErr, err, name) || !assert.Equal(t, string(want.Body()), string(got.Body()), name) {
+						return
+					}
+					for i, m := range got.Messages {
+						got.Messages[i] = append(m, "oops"...)
+					}
 				}
-				clear(got.Messages[0])
-			}
-		})
+			})
+		}
+		wg.Wait()
 	}
-	wg.Wait()
 }

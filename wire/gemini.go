@@ -136,6 +136,7 @@ func (w *geminiWriter) restore(state any) {
 	*w = state.(geminiWriter)
 	if n := len(w.contents); n > 0 {
 		w.contents[n-1] = w.last
+		w.contents[n-1].raw = slices.Clip(w.last.raw)
 	}
 }
 
@@ -149,11 +150,15 @@ type geminiContent struct {
 	head    string // geminiUser or geminiModel
 	results bool   // it holds results
 	raw     []byte // the content up to its last part
+	closed  []byte // the whole content; nil while it may still change
 }
 
-func (c *geminiContent) json() json.RawMessage {
-	c.raw = slices.Grow(c.raw, 2)
-	return append(c.raw, "]}"...)
+// close returns the whole content. It is in the memory behind c.raw if there is room.
+func (c *geminiContent) close() json.RawMessage {
+	if c.closed == nil {
+		c.closed = slices.Clip(append(c.raw, "]}"...))
+	}
+	return c.closed
 }
 
 // add adds what follows the head in raw to the last content if that has the same head
@@ -164,10 +169,13 @@ func (w *geminiWriter) add(head string, results bool, raw []byte) {
 	}
 	if n := len(w.contents); n > 0 && w.contents[n-1].head == head && w.contents[n-1].results == results {
 		last := &w.contents[n-1]
-		last.raw = append(append(last.raw, ','), raw[len(head):]...)
+		last.raw, last.closed = append(append(last.raw, ','), raw[len(head):]...), nil
 		return
 	}
-	w.contents = append(w.contents, geminiContent{head, results, raw})
+	if n := len(w.contents); n > 0 {
+		w.contents[n-1].close()
+	}
+	w.contents = append(w.contents, geminiContent{head: head, results: results, raw: raw})
 }
 
 func (w *geminiWriter) message(t *message) {
@@ -238,7 +246,7 @@ func (w *geminiWriter) request(_ *projector, _ *convo.Snapshot, r *Request) erro
 		marker(earlierMarker)
 	}
 	for i := range w.contents {
-		r.Messages = append(r.Messages, w.contents[i].json())
+		r.Messages = append(r.Messages, w.contents[i].close())
 	}
 	if n == 0 || w.contents[n-1].head == geminiModel {
 		marker(continueMarker)

@@ -160,7 +160,11 @@ func (w *chatWriter) write(t *message) {
 	if t.role == convo.RoleUser && w.role == convo.RoleTool && (w.Dialect == Mistral || w.Dialect == StrictAlternation) {
 		w.list = w.appendMessage(w.list, marker(convo.RoleAssistant, bridgeMarker))
 	}
+	from := len(w.list)
 	w.list, w.role = w.appendMessage(w.list, t), t.role
+	for i, m := range w.list[from:] {
+		w.list[from+i] = slices.Clip(m)
+	}
 }
 
 func (w *chatWriter) request(p *projector, _ *convo.Snapshot, r *Request) error {

@@ -154,7 +154,7 @@ func (w *responsesWriter) system(p *projection) (text json.RawMessage, list []js
 }
 
 func (w *responsesWriter) add(it responsesItem) {
-	it.message = w.number
+	it.message, it.raw = w.number, slices.Clip(it.raw)
 	w.items = append(w.items, it)
 }
 

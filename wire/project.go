@@ -106,8 +106,9 @@ type writer interface {
 	// may change the writer.
 	request(p *projector, s *convo.Snapshot, r *Request) error
 
-	// save returns the state of the writer, and restore brings it back. What is written
-	// in between may overwrite the memory of what was written after another save.
+	// save returns the state of the writer, and restore brings it back. States are
+	// restored from the newest to the oldest; those that were saved after one that is
+	// restored are lost. Bytes that a request has are never written again.
 	save() any
 	restore(state any)
 }
