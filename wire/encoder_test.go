@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -82,6 +83,11 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 		var kept []*convo.Snapshot
 		var given []wire.Request
 		var bodies []string // of given
+		for range rng.IntN(3) {
+			_, err := h.Append(convo.System(g.text() + "."))
+			require.NoError(t, err)
+			kept = append(kept, h.Snapshot())
+		}
 		for range 24 {
 			op := rng.IntN(16)
 			did[op]++
@@ -247,5 +253,29 @@ func TestEncoder_ConcurrentUse(t *testing.T) {
 			})
 		}
 		wg.Wait()
+	}
+}
+
+// Of results and what the user said after them, the end is taken back.
+func TestEncoder_TakesBackHalfAMessage(t *testing.T) {
+	call := convo.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}
+	for name, f := range encoderFormats {
+		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+		require.NoError(t, err)
+		_, err = h.Append(convo.User("go"), convo.Assistant("", call), convo.Result(call, "done"),
+			convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Media{MIME: "image/png", Data: "aGVsbG8="}}})
+		require.NoError(t, err)
+		short := h.Snapshot()
+		_, err = h.Append(convo.User(strings.Repeat("and so on ", 10)))
+		require.NoError(t, err)
+		long := h.Snapshot()
+		e := &wire.Encoder{Format: f}
+		for _, s := range []*convo.Snapshot{long, short, long, short} {
+			want, err := f.Encode(s)
+			require.NoError(t, err)
+			got, err := e.Encode(s)
+			require.NoError(t, err)
+			require.Equal(t, string(want.Body()), string(got.Body()), name)
+		}
 	}
 }
