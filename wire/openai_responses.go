@@ -112,11 +112,17 @@ func (w *responsesWriter) message(t *message) {
 			w.result(&t.results[i])
 		}
 	}
-	if slices.ContainsFunc(w.items[from:], responsesItem.isPaired) {
-		w.unsettled++
-		return
+	reasons, paired := false, false
+	for i := range w.items[from:] {
+		it := &w.items[from+i]
+		reasons, paired = reasons || it.kind == "reasoning", paired || it.isPaired()
 	}
-	w.items = append(w.items[:from], settled(w.items[from:])...)
+	switch {
+	case paired:
+		w.unsettled++
+	case reasons:
+		w.items = append(w.items[:from], settled(w.items[from:])...)
+	}
 }
 
 func (w *responsesWriter) request(_ *projector, _ *convo.Snapshot, r *Request) error {
@@ -360,7 +366,7 @@ func settled(items []responsesItem) []responsesItem {
 
 // isPaired reports whether an item is a call or an output of a tool other than a
 // function. Whether it is sent depends on items of other messages.
-func (it responsesItem) isPaired() bool {
+func (it *responsesItem) isPaired() bool {
 	kind := strings.TrimSuffix(it.kind, "_output")
 	return kind != "function_call" && needsOutput(kind)
 }

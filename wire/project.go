@@ -74,6 +74,7 @@ type projector struct {
 	seen   *tally
 	projection
 
+	next  message           // that the writer is given; used again
 	text  json.RawMessage   // the system text, where it is not among the messages
 	front []json.RawMessage // the messages of the system text
 	wrote bool              // text and front are up to date
@@ -83,7 +84,6 @@ type projector struct {
 type projection struct {
 	system     []convo.Part // Text and Opaque
 	summary    int          // index in system of the summary; the length of system if it is not there
-	messages   int          // how many the writer was given
 	needsTools bool
 
 	before  bool // the summary is part of the system text, and comes as the first message that is not of it
@@ -96,7 +96,7 @@ type projection struct {
 
 // A writer writes the messages of a projection in one format.
 type writer interface {
-	// message writes the next message, which is never empty.
+	// message writes the next message, which is never empty. It does not keep t.
 	message(t *message)
 
 	// system returns the system text, as a text of its own or as messages.
@@ -207,16 +207,16 @@ func (p *projector) exchange(m *convo.Message, results []convo.Message) {
 		p.before, p.wrote = false, false
 	case m.Role == convo.RoleUser:
 		p.tools = false
-		p.add(&message{role: m.Role, parts: p.keep(m, false)})
+		p.add(message{role: m.Role, parts: p.keep(m, false)})
 	case m.Role == convo.RoleAssistant:
 		t := message{role: m.Role, own: p.isOwn(m.Origin), all: m.Parts}
 		p.tools = p.tools || slices.ContainsFunc(m.Parts, isCall)
 		t.thinks = t.own && (p.replay <= convo.ReplayAll || p.replay == convo.ReplayTools && p.tools)
 		t.parts = p.keep(m, t.thinks)
 		answers := p.answers(results, t.calls())
-		p.add(&t)
+		p.add(t)
 		if len(answers) > 0 {
-			p.add(&message{role: convo.RoleTool, results: answers})
+			p.add(message{role: convo.RoleTool, results: answers})
 			p.needsTools = true
 		}
 	}
@@ -243,10 +243,10 @@ func (p *projector) follow(at int, m *convo.Message) {
 }
 
 // add gives a message to the writer unless it is empty.
-func (p *projector) add(t *message) {
+func (p *projector) add(t message) {
 	if len(t.parts) > 0 || len(t.results) > 0 {
-		p.messages++
-		p.writer.message(t)
+		p.next = t
+		p.writer.message(&p.next)
 	}
 }
 
