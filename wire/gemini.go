@@ -182,16 +182,16 @@ func (w *geminiWriter) message(t *message) {
 	size := t.size()
 	switch t.role {
 	case convo.RoleAssistant:
-		w.assistant(t, append(make([]byte, 0, size+size/16+64), geminiModel...))
+		w.assistant(t, append(make([]byte, 0, size+64), geminiModel...))
 	case convo.RoleTool:
-		raw, after := append(make([]byte, 0, size+size/16+64), geminiUser...), []byte(geminiUser)
+		raw, after := append(make([]byte, 0, size+64), geminiUser...), []byte(geminiUser)
 		for i := range t.results {
 			raw, after = w.result(raw, after, &t.results[i])
 		}
 		w.add(geminiUser, true, raw)
 		w.add(geminiUser, false, after)
 	default:
-		raw := append(make([]byte, 0, size+size/16+64), geminiUser...)
+		raw := append(make([]byte, 0, size+64), geminiUser...)
 		for _, part := range t.parts {
 			raw = appendGeminiPart(raw, part, "", false)
 		}

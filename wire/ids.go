@@ -3,7 +3,7 @@ package wire
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"regexp"
+	"math"
 )
 
 // An idRule says which tool call ids a provider accepts, and how to make them.
@@ -86,16 +86,30 @@ func (r idRule) derive(id string, n int) string {
 	return string(out)
 }
 
-func matches(pattern string) func(string) bool {
-	return regexp.MustCompile(pattern).MatchString
+// madeOf returns a function that reports whether a text has at least one and at most
+// length characters, all of them letters or digits of ASCII, or in others.
+func madeOf(others string, length int) func(string) bool {
+	var ok [256]bool
+	for _, c := range []byte(idLetters + others) {
+		ok[c] = true
+	}
+	return func(s string) bool {
+		for i := range len(s) {
+			if !ok[s[i]] {
+				return false
+			}
+		}
+		return s != "" && len(s) <= length
+	}
 }
 
 // The id rules of the providers, from their error messages and API references.
 var (
+	alphanumeric       = madeOf("", math.MaxInt)
 	openAIChatIDs      = idRule{valid: func(id string) bool { return len(id) <= 40 }, length: 29, prefix: "call_"}
 	openAIResponsesIDs = idRule{valid: func(id string) bool { return len(id) <= 64 }, length: 29, prefix: "call_"}
-	anthropicIDs       = idRule{valid: matches(`^[a-zA-Z0-9_-]+$`), length: 30, prefix: "toolu_"}
-	converseIDs        = idRule{valid: matches(`^[a-zA-Z0-9_.:-]{1,64}$`), length: 32, prefix: "tooluse_"}
-	mistralIDs         = idRule{valid: matches(`^[a-zA-Z0-9]{9}$`), length: 9}
+	anthropicIDs       = idRule{valid: madeOf("_-", math.MaxInt), length: 30, prefix: "toolu_"}
+	converseIDs        = idRule{valid: madeOf("_.:-", 64), length: 32, prefix: "tooluse_"}
+	mistralIDs         = idRule{valid: func(id string) bool { return len(id) == 9 && alphanumeric(id) }, length: 9}
 	geminiIDs          = idRule{valid: func(string) bool { return true }, length: 29, prefix: "call_"}
 )

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -22,21 +23,21 @@ func appendKey(b []byte, key string) []byte {
 	return append(b, `":`...)
 }
 
-// begin starts a JSON object, with room for so many bytes of text.
-func begin(text int) []byte { return append(make([]byte, 0, text+text/16+128), '{') }
+// begin starts a JSON object, with room for values of so many bytes.
+func begin(size int) []byte { return append(make([]byte, 0, size+64), '{') }
 
 // sizeOf estimates how many bytes the parts take in JSON.
 func sizeOf(parts []convo.Part) (n int) {
 	for _, p := range parts {
 		switch p := p.(type) {
 		case convo.Text:
-			n += len(p) + 32
+			n += quotedLen(string(p)) + 32
 		case convo.ToolCall:
-			n += len(p.ID) + len(p.Name) + len(p.Arguments) + 96
+			n += len(p.ID) + len(p.Name) + quotedLen(p.Arguments) + 96
 		case convo.Media:
 			n += len(p.Data) + 96
 		case convo.Reasoning:
-			n += len(p.Text) + len(p.Signature) + len(p.Encrypted) + 96
+			n += quotedLen(p.Text) + len(p.Signature) + len(p.Encrypted) + 96
 		}
 	}
 	return n
@@ -73,13 +74,20 @@ const hexDigits = "0123456789abcdef"
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	done := 0
-	for i := 0; i < len(s); {
+	for i := plainLen(s); i < len(s); {
 		c := s[i]
-		if c < utf8.RuneSelf {
-			if c >= ' ' && c != '"' && c != '\\' {
-				i++
+		switch {
+		case c >= utf8.RuneSelf:
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				b = append(b, s[done:i]...)
+				b = append(b, "\uFFFD"...)
+				done = i + 1
+			}
+			if i += size; i < len(s) && s[i] >= utf8.RuneSelf {
 				continue
 			}
+		default:
 			b = append(b, s[done:i]...)
 			switch c {
 			case '"', '\\':
@@ -95,18 +103,45 @@ func appendString(b []byte, s string) []byte {
 			}
 			i++
 			done = i
-			continue
 		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && size == 1 {
-			b = append(b, s[done:i]...)
-			b = append(b, "\uFFFD"...)
-			done = i + 1
-		}
-		i += size
+		i += plainLen(s[i:])
 	}
 	b = append(b, s[done:]...)
 	return append(b, '"')
+}
+
+// plainLen returns how many bytes s begins with that stand for themselves in a JSON
+// string: ASCII without control characters, quotes and backslashes.
+func plainLen(s string) int {
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		if special := specialBytes(s[i : i+8]); special != 0 {
+			return i + bits.TrailingZeros64(special)/8
+		}
+	}
+	for i < len(s) && ' ' <= s[i] && s[i] < utf8.RuneSelf && s[i] != '"' && s[i] != '\\' {
+		i++
+	}
+	return i
+}
+
+// specialBytes returns a word in which the highest bit of a byte is set if that byte of
+// s, which has eight, does not stand for itself in a JSON string. Bits of bytes after
+// the first such byte may be set too.
+func specialBytes(s string) uint64 {
+	const each = 0x0101010101010101
+	x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	quote, slash := x^('"'*each), x^('\\'*each)
+	return (x | (x-' '*each)&^x | (quote-each)&^quote | (slash-each)&^slash) & (0x80 * each)
+}
+
+// quotedLen returns about how many bytes s takes as a JSON string.
+func quotedLen(s string) int {
+	n := len(s) + 2
+	for ; len(s) >= 8; s = s[8:] {
+		n += bits.OnesCount64(specialBytes(s[:8]))
+	}
+	return n + len(s)
 }
 
 // invalidArguments is the only field of the object that takes the place of

@@ -216,7 +216,7 @@ func (w *responsesWriter) content(role string, parts []convo.Part) {
 	var run []convo.Part
 	flush := func() {
 		if len(run) > 0 {
-			b := appendStringField([]byte{'{'}, "role", role)
+			b := appendStringField(begin(sizeOf(run)), "role", role)
 			w.add(responsesItem{kind: role, raw: append(w.appendContent(b, "content", run), '}')})
 			run = nil
 		}
@@ -320,7 +320,7 @@ func (w *responsesWriter) result(r *convo.ToolResult) {
 		}
 		parts = append(parts, shown(p))
 	}
-	b := []byte(`{"type":"function_call_output"`)
+	b := appendStringField(begin(sizeOf(parts)+64), "type", "function_call_output")
 	b = appendStringField(b, "call_id", r.CallID)
 	if rich {
 		b = w.appendContent(b, "output", parts)

@@ -78,7 +78,7 @@ func (a *assistantWriter) flush() {
 			raw = true
 		}
 	}
-	b := []byte{'{'}
+	b := begin(sizeOf(a.run) + 64)
 	if a.runID != "" || raw {
 		b = appendStringField(b, "type", "message")
 	}
@@ -117,7 +117,7 @@ func (a *assistantWriter) call() {
 	call := a.calls[0].(convo.ToolCall)
 	a.calls = a.calls[1:]
 	thoughts, id := a.lead("fc_", "")
-	b := []byte(`{"type":"function_call"`)
+	b := appendStringField(begin(len(call.ID)+len(call.Name)+quotedLen(call.Arguments)+96), "type", "function_call")
 	if id != "" {
 		b = appendStringField(b, "id", id)
 	}
