@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -139,6 +140,140 @@ func BenchmarkEncode(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+		})
+	}
+}
+
+// Requests as plain structs, with what the conversation needs.
+type (
+	plainChat struct {
+		Messages []struct {
+			Role    string  `json:"role"`
+			CallID  string  `json:"tool_call_id,omitempty"`
+			Content *string `json:"content"`
+			Calls   []struct {
+				ID       string `json:"id"`
+				Type     string `json:"type"`
+				Function struct {
+					Name      string `json:"name"`
+					Arguments string `json:"arguments"`
+				} `json:"function"`
+			} `json:"tool_calls,omitempty"`
+		} `json:"messages"`
+	}
+	plainResponses struct {
+		Instructions string `json:"instructions"`
+		Input        []struct {
+			Type      string `json:"type,omitempty"`
+			CallID    string `json:"call_id,omitempty"`
+			Role      string `json:"role,omitempty"`
+			Content   string `json:"content,omitempty"`
+			Name      string `json:"name,omitempty"`
+			Arguments string `json:"arguments,omitempty"`
+			Output    string `json:"output,omitempty"`
+		} `json:"input"`
+	}
+	plainAnthropic struct {
+		System   []plainText `json:"system"`
+		Messages []struct {
+			Role    string `json:"role"`
+			Content []struct {
+				Type    string          `json:"type"`
+				Text    string          `json:"text,omitempty"`
+				CallID  string          `json:"tool_use_id,omitempty"`
+				Content string          `json:"content,omitempty"`
+				ID      string          `json:"id,omitempty"`
+				Name    string          `json:"name,omitempty"`
+				Input   json.RawMessage `json:"input,omitempty"`
+			} `json:"content"`
+		} `json:"messages"`
+	}
+	plainText struct {
+		Type string `json:"type,omitempty"`
+		Text string `json:"text"`
+	}
+	plainGemini struct {
+		System struct {
+			Parts []plainText `json:"parts"`
+		} `json:"systemInstruction"`
+		Contents []struct {
+			Role  string `json:"role"`
+			Parts []struct {
+				Text string `json:"text,omitempty"`
+				Call *struct {
+					ID   string          `json:"id,omitempty"`
+					Name string          `json:"name"`
+					Args json.RawMessage `json:"args"`
+				} `json:"functionCall,omitempty"`
+				Response *struct {
+					ID       string `json:"id,omitempty"`
+					Name     string `json:"name"`
+					Response struct {
+						Output string `json:"output"`
+					} `json:"response"`
+				} `json:"functionResponse,omitempty"`
+				Signature string `json:"thoughtSignature,omitempty"`
+			} `json:"parts"`
+		} `json:"contents"`
+	}
+	plainConverse struct {
+		System   []plainText `json:"system"`
+		Messages []struct {
+			Role    string `json:"role"`
+			Content []struct {
+				Text string `json:"text,omitempty"`
+				Use  *struct {
+					ID    string          `json:"toolUseId"`
+					Name  string          `json:"name"`
+					Input json.RawMessage `json:"input"`
+				} `json:"toolUse,omitempty"`
+				Result *struct {
+					ID      string      `json:"toolUseId"`
+					Content []plainText `json:"content"`
+				} `json:"toolResult,omitempty"`
+			} `json:"content"`
+		} `json:"messages"`
+	}
+)
+
+// BenchmarkFirst encodes a whole conversation in each format, and marshals the same
+// request as plain structs, in turns. It reports the medians, and how many times as long
+// Encode and Body take.
+func BenchmarkFirst(b *testing.B) {
+	s := conversation()
+	for name, plain := range map[string]any{
+		"openai chat": new(plainChat), "responses": new(plainResponses), "anthropic": new(plainAnthropic), "gemini": new(plainGemini), "converse": new(plainConverse),
+	} {
+		b.Run(name, func(b *testing.B) {
+			f := formats[name]
+			r, err := f.Encode(s)
+			if err != nil {
+				b.Fatal(err)
+			}
+			d := json.NewDecoder(bytes.NewReader(r.Body()))
+			d.DisallowUnknownFields()
+			if err := d.Decode(plain); err != nil {
+				b.Fatal(err)
+			}
+			var ours, theirs []time.Duration
+			for b.Loop() {
+				start := time.Now()
+				r, _ := f.Encode(s)
+				size := len(r.Body())
+				between := time.Now()
+				data, err := json.Marshal(plain)
+				ours, theirs = append(ours, between.Sub(start)), append(theirs, time.Since(between))
+				if err != nil || len(data) < size*9/10 { // Marshal removes white space from arguments
+					b.Fatal(err, len(data), size)
+				}
+			}
+			slices.Sort(ours)
+			slices.Sort(theirs)
+			a, c := ours[len(ours)/2], theirs[len(theirs)/2]
+			b.ReportMetric(float64(a.Microseconds()), "us/Encode")
+			b.ReportMetric(float64(c.Microseconds()), "us/Marshal")
+			b.ReportMetric(float64(a)/float64(c), "times")
+			b.ReportMetric(0, "ns/op")
 		})
 	}
 }

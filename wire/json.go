@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,78 +71,78 @@ func appendRawField(b []byte, key, value string) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string. Each invalid byte becomes U+FFFD.
+// appendString appends s as a JSON string. Each invalid byte becomes U+FFFD. It looks at
+// eight bytes at a time.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
-	done := 0
-	for i := plainLen(s); i < len(s); {
-		c := s[i]
-		switch {
-		case c >= utf8.RuneSelf:
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && size == 1 {
-				b = append(b, s[done:i]...)
-				b = append(b, "\uFFFD"...)
-				done = i + 1
-			}
-			if i += size; i < len(s) && s[i] >= utf8.RuneSelf {
-				continue
-			}
-		default:
-			b = append(b, s[done:i]...)
-			switch c {
-			case '"', '\\':
-				b = append(b, '\\', c)
-			case '\n':
-				b = append(b, '\\', 'n')
-			case '\r':
-				b = append(b, '\\', 'r')
-			case '\t':
-				b = append(b, '\\', 't')
-			default:
-				b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-			}
-			i++
-			done = i
+	for len(s) >= 8 {
+		x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		b = binary.LittleEndian.AppendUint64(b, x)
+		special := specialBytes(x)
+		if special == 0 {
+			s = s[8:]
+			continue
 		}
-		i += plainLen(s[i:])
+		n := bits.TrailingZeros64(special) / 8
+		b, s = appendSpecial(b[:len(b)-8+n], s[n:])
 	}
-	b = append(b, s[done:]...)
+	for s != "" {
+		if c := s[0]; ' ' <= c && c < utf8.RuneSelf && c != '"' && c != '\\' {
+			b, s = append(b, c), s[1:]
+		} else {
+			b, s = appendSpecial(b, s)
+		}
+	}
 	return append(b, '"')
 }
 
-// plainLen returns how many bytes s begins with that stand for themselves in a JSON
-// string: ASCII without control characters, quotes and backslashes.
-func plainLen(s string) int {
-	i := 0
-	for ; i+8 <= len(s); i += 8 {
-		if special := specialBytes(s[i : i+8]); special != 0 {
-			return i + bits.TrailingZeros64(special)/8
+// appendSpecial appends the first character of s, which is to be escaped, or all
+// characters up to the next one of ASCII, and returns the rest of s.
+func appendSpecial(b []byte, s string) ([]byte, string) {
+	switch c := s[0]; {
+	case c >= utf8.RuneSelf:
+		i := 0
+		for i < len(s) && s[i] >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				b = append(append(b, s[:i]...), "\uFFFD"...)
+				s, i = s[1+i:], 0
+				continue
+			}
+			i += size
 		}
+		return append(b, s[:i]...), s[i:]
+	case c == '"' || c == '\\':
+		b = append(b, '\\', c)
+	case c == '\n':
+		b = append(b, '\\', 'n')
+	case c == '\r':
+		b = append(b, '\\', 'r')
+	case c == '\t':
+		b = append(b, '\\', 't')
+	default:
+		b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 	}
-	for i < len(s) && ' ' <= s[i] && s[i] < utf8.RuneSelf && s[i] != '"' && s[i] != '\\' {
-		i++
-	}
-	return i
+	return b, s[1:]
 }
 
-// specialBytes returns a word in which the highest bit of a byte is set if that byte of
-// s, which has eight, does not stand for itself in a JSON string. Bits of bytes after
-// the first such byte may be set too.
-func specialBytes(s string) uint64 {
+// specialBytes returns a word in which the highest bit of a byte is set if that byte of x
+// does not stand for itself in a JSON string. It may be set for bytes after the first
+// such byte, too.
+func specialBytes(x uint64) uint64 {
 	const each = 0x0101010101010101
-	x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 	quote, slash := x^('"'*each), x^('\\'*each)
 	return (x | (x-' '*each)&^x | (quote-each)&^quote | (slash-each)&^slash) & (0x80 * each)
 }
 
 // quotedLen returns about how many bytes s takes as a JSON string.
 func quotedLen(s string) int {
-	n := len(s) + 2
+	n := len(s) + 16
 	for ; len(s) >= 8; s = s[8:] {
-		n += bits.OnesCount64(specialBytes(s[:8]))
+		x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		n += bits.OnesCount64(specialBytes(x))
 	}
-	return n + len(s)
+	return n
 }
 
 // invalidArguments is the only field of the object that takes the place of

@@ -266,28 +266,29 @@ func (p *profile) isOwn(o convo.Origin) bool {
 // calls last. thinks says whether its reasoning is.
 func (p *profile) keep(m *convo.Message, thinks bool) []convo.Part {
 	parts := make([]convo.Part, 0, len(m.Parts))
-	var calls []convo.Part
+	calls := false
 	for _, part := range m.Parts {
+		keep := true
 		switch part := part.(type) {
 		case convo.Text:
-			if !isBlank(string(part)) {
-				parts = append(parts, part)
-			}
+			keep = !isBlank(string(part))
 		case convo.Reasoning:
-			if thinks {
-				parts = append(parts, part)
-			}
+			keep = thinks
 		case convo.ToolCall:
-			calls = append(calls, part)
+			calls, keep = true, false
 		case convo.Opaque:
-			if p.isBlock(part) {
-				parts = append(parts, part)
-			}
-		default:
+			keep = p.isBlock(part)
+		}
+		if keep {
 			parts = append(parts, part)
 		}
 	}
-	return append(parts, calls...)
+	for _, part := range m.Parts {
+		if calls && isCall(part) {
+			parts = append(parts, part)
+		}
+	}
+	return parts
 }
 
 // answers gives the calls the ids to be sent, if any, and returns one result for each
@@ -299,11 +300,16 @@ func (p *projector) answers(after []convo.Message, calls []convo.Part) []convo.T
 	}
 	var given []convo.ToolResult
 	for i := range after {
-		given = append(given, after[i].ToolResults()...)
+		for _, part := range after[i].Parts {
+			if r, ok := part.(convo.ToolResult); ok {
+				given = append(given, r)
+			}
+		}
 	}
 	waiting := make(map[resultKey][]int, len(given)) // indices of the results that answer no call yet
 	for k, r := range given {
-		waiting[keyOf(r.CallID, r.Name)] = append(waiting[keyOf(r.CallID, r.Name)], k)
+		key := keyOf(r.CallID, r.Name)
+		waiting[key] = append(waiting[key], k)
 	}
 	// Some of the calls of a message with ids and some without could not be told
 	// from results that answer another one.
