@@ -390,7 +390,7 @@ func (h *History) pushLocked(e *entry, o *original) {
 		h.leftLocked(departed{was: e, original: o}, false)
 	}
 	h.state.append(e, o)
-	h.appendedEver += e.tokens
+	h.appendedEver = min(h.appendedEver+e.tokens, maxTotal)
 }
 
 // answerOpenCallsLocked marks all open calls as answered. It returns an error

@@ -12,23 +12,25 @@ import (
 // zero Builder is empty and ready to use. It is not safe for concurrent use.
 //
 // Parts are in the order in which their first deltas arrive. Successive deltas
-// of text are one part, and so are successive deltas of reasoning. The deltas
-// of tool calls are told apart by the index in the stream and by the ID. Calls that
-// never got a name are dropped.
+// of text are one part, and so are successive deltas of reasoning, unless EndPart
+// comes between them. The deltas of tool calls are told apart by the index in the
+// stream, by the ID and by the name. Calls that never got a name are dropped.
 type Builder struct {
 	origin Origin
 	usage  Usage
 	stop   Stop
 	ended  bool // Stop was called
 	parts  []*partBuilder
-	calls  map[int]*partBuilder
+	calls  map[int]*partBuilder    // the newest one with an index
+	byID   map[string]*partBuilder // the newest call with an ID
 }
 
 // A partBuilder is a part whose text is not complete yet.
 type partBuilder struct {
 	part   Part            // for Text, Reasoning and ToolCall, without the text collected in the field text
 	text   strings.Builder // the text of a Text or a Reasoning, or the arguments of a ToolCall
-	ended  bool            // the provider has said that the call is whole
+	sign   strings.Builder // the signature of a Reasoning
+	ended  bool            // the provider has said that the part is whole
 	minted string          // the new ID of a call; empty: it needed none yet
 }
 
@@ -56,50 +58,106 @@ func (b *Builder) Text(delta string) {
 	}
 }
 
-// Reasoning adds delta to the reasoning: Text is appended; ID, Signature and
+// Reasoning adds delta to the reasoning: Text and Signature are appended; ID and
 // Encrypted replace the earlier values if they are not empty. A signature or an
-// encrypted form ends a block, so the next delta begins another one.
+// encrypted form ends a block, so a delta that is more than the next piece of the
+// signature begins another one, as does a delta with another ID.
 func (b *Builder) Reasoning(delta Reasoning) {
 	if delta == (Reasoning{}) {
 		return
 	}
 	pb := b.lastOrNew(Reasoning{})
-	r := pb.part.(Reasoning)
-	if ended := r.Signature != "" || r.Encrypted != ""; ended {
+	if !pb.takes(delta) {
 		pb = b.add(Reasoning{})
-		r = Reasoning{}
 	}
+	pb.addReasoning(delta)
+}
+
+func (pb *partBuilder) addReasoning(delta Reasoning) {
+	r := pb.part.(Reasoning)
 	pb.text.WriteString(delta.Text)
+	pb.sign.WriteString(delta.Signature)
 	r.ID = cmp.Or(delta.ID, r.ID)
-	r.Signature = cmp.Or(delta.Signature, r.Signature)
 	r.Encrypted = cmp.Or(delta.Encrypted, r.Encrypted)
 	pb.part = r
 }
 
+// takes reports whether a delta belongs to the reasoning of pb.
+func (pb *partBuilder) takes(delta Reasoning) bool {
+	r := pb.part.(Reasoning)
+	switch {
+	case r.Encrypted != "":
+		return false
+	case pb.sign.Len() > 0:
+		return delta.Text == "" && delta.Encrypted == "" && (delta.ID == "" || delta.ID == r.ID)
+	}
+	return delta.ID == "" || r.ID == "" || delta.ID == r.ID
+}
+
 // ToolCall adds delta to the call with this index in the stream: Arguments are
-// appended, and a Name that is not empty replaces the earlier one. An ID other
-// than that of the call begins a new call with the same index, since some
-// providers give all parallel calls the index 0.
+// appended, and so is a Name that comes in pieces before them.
+//
+// Some providers give all parallel calls the index 0, or none, for which 0 is as
+// good. So a delta with an ID other than that of the call begins a new one with
+// the same index, or goes on with the one that has this ID, if it has no Name. Where
+// there are no IDs, a Name begins a new call unless the one so far has that Name, or
+// no arguments yet; and if its arguments are a JSON object and more come.
 func (b *Builder) ToolCall(index int, delta ToolCall) {
 	pb := b.calls[index]
-	if pb == nil || pb.isOtherCall(delta.ID) {
-		pb = b.add(ToolCall{})
+	if pb == nil || pb.isOtherCall(delta) {
+		if pb = b.calledBefore(pb, delta); pb == nil {
+			pb = b.add(ToolCall{})
+		}
 		if b.calls == nil {
-			b.calls = make(map[int]*partBuilder)
+			b.calls, b.byID = make(map[int]*partBuilder), make(map[string]*partBuilder)
 		}
 		b.calls[index] = pb
 	}
 	c := pb.part.(ToolCall)
-	c.ID = cmp.Or(delta.ID, c.ID)
-	c.Name = cmp.Or(delta.Name, c.Name)
+	if c.ID = cmp.Or(delta.ID, c.ID); c.ID != "" {
+		b.byID[c.ID] = pb
+	}
+	switch {
+	case delta.Name == "" || delta.Name == c.Name:
+	case strings.TrimSpace(pb.text.String()) == "":
+		c.Name += delta.Name
+	default:
+		c.Name = delta.Name
+	}
 	pb.part = c
 	pb.text.WriteString(delta.Arguments)
 }
 
-// isOtherCall reports whether a delta with this ID belongs to another call than pb.
-func (pb *partBuilder) isOtherCall(id string) bool {
-	own := pb.part.(ToolCall).ID
-	return id != "" && own != "" && id != own
+// isOtherCall reports whether a delta belongs to another call than pb.
+func (pb *partBuilder) isOtherCall(delta ToolCall) bool {
+	own := pb.part.(ToolCall)
+	if delta.ID != "" && own.ID != "" {
+		return delta.ID != own.ID
+	}
+	if delta.ID != "" || own.ID != "" || delta.Name == "" || own.Name == "" {
+		return false
+	}
+	written := strings.TrimSpace(pb.text.String())
+	return pb.ended || written != "" && delta.Name != own.Name ||
+		strings.TrimSpace(delta.Arguments) != "" && strings.HasSuffix(written, "}") && ToolCall{Arguments: written}.Valid()
+}
+
+// calledBefore returns an earlier call to which a delta without a name belongs,
+// although the newest call with its index is pb.
+func (b *Builder) calledBefore(pb *partBuilder, delta ToolCall) *partBuilder {
+	if pb == nil || delta.Name != "" {
+		return nil
+	}
+	return b.byID[delta.ID]
+}
+
+// EndPart notes that the provider has said that the newest part is whole: the next
+// delta of text or reasoning begins another part, and a call is ended as by
+// EndToolCall. Call it where a provider ends a block.
+func (b *Builder) EndPart() {
+	if n := len(b.parts); n > 0 {
+		b.parts[n-1].ended = true
+	}
 }
 
 // EndToolCall notes that the provider has said that the newest call with this index
@@ -111,14 +169,20 @@ func (b *Builder) EndToolCall(index int) {
 	}
 }
 
-// Part adds a part that is complete, such as [Media] or an [Opaque] block.
-// [Text] and [Reasoning] are added as deltas; a [ToolCall] begins a new call.
+// Part adds a part that is complete, such as [Media] or an [Opaque] block. [Text] is
+// added as a delta. [Reasoning] and a [ToolCall] are parts of their own: a signature
+// that belongs to the part behind it, as Gemini's on a call does, is Reasoning
+// without text, with the ID of the call, if it has one.
 func (b *Builder) Part(p Part) {
 	switch p := p.(type) {
 	case Text:
 		b.Text(string(p))
 	case Reasoning:
-		b.Reasoning(p)
+		if p != (Reasoning{}) {
+			pb := b.add(Reasoning{})
+			pb.addReasoning(p)
+			pb.ended = true
+		}
 	case ToolCall:
 		index := -1 - len(b.parts) // no stream has it
 		b.ToolCall(index, p)
@@ -152,7 +216,7 @@ func (b *Builder) Messages() []Message {
 		case Text:
 			m.Parts = append(m.Parts, Text(content))
 		case Reasoning:
-			p.Text = content
+			p.Text, p.Signature = content, pb.sign.String()
 			m.Parts = append(m.Parts, p)
 		case ToolCall:
 			if p.Name == "" {
@@ -216,10 +280,10 @@ func (b *Builder) cutCall() *partBuilder {
 	return nil
 }
 
-// lastOrNew returns the last part if it is text or reasoning like p, and
-// otherwise adds p.
+// lastOrNew returns the last part if it is text or reasoning like p which has not
+// ended, and otherwise adds p.
 func (b *Builder) lastOrNew(p Part) *partBuilder {
-	if n := len(b.parts); n > 0 {
+	if n := len(b.parts); n > 0 && !b.parts[n-1].ended {
 		last := b.parts[n-1]
 		switch last.part.(type) {
 		case Text:

@@ -20,6 +20,8 @@ func callDelta(index int, id, name, args string) delta {
 	return func(b *convo.Builder) { b.ToolCall(index, convo.ToolCall{ID: id, Name: name, Arguments: args}) }
 }
 
+func endPart(b *convo.Builder) { b.EndPart() }
+
 func reasoningDelta(text, signature string) delta {
 	return func(b *convo.Builder) { b.Reasoning(convo.Reasoning{Text: text, Signature: signature}) }
 }
@@ -46,6 +48,30 @@ func TestBuilder(t *testing.T) {
 			[]convo.Part{convo.Reasoning{Text: "r"}, convo.Text("a"), convo.ToolCall{ID: "c", Name: "f", Arguments: "{}"}, convo.Text("b")}},
 		{"a signature ends a block", []delta{reasoningDelta("a", ""), reasoningDelta("b", ""), reasoningDelta("", "s1"), reasoningDelta("c", "s2")},
 			[]convo.Part{convo.Reasoning{Text: "ab", Signature: "s1"}, convo.Reasoning{Text: "c", Signature: "s2"}}},
+		{"a signature in pieces", []delta{reasoningDelta("a", ""), reasoningDelta("", "s1"), reasoningDelta("", "s2"), reasoningDelta("c", "")},
+			[]convo.Part{convo.Reasoning{Text: "a", Signature: "s1s2"}, convo.Reasoning{Text: "c"}}},
+		{"two blocks", []delta{reasoningDelta("a", ""), endPart, reasoningDelta("b", ""), endPart, textDelta("c"), endPart, textDelta("d"), textDelta("e")},
+			[]convo.Part{convo.Reasoning{Text: "a"}, convo.Reasoning{Text: "b"}, convo.Text("c"), convo.Text("de")}},
+		{"two blocks of signatures", []delta{reasoningDelta("", "s1"), endPart, reasoningDelta("", "s2")},
+			[]convo.Part{convo.Reasoning{Signature: "s1"}, convo.Reasoning{Signature: "s2"}}},
+		{"nothing to end", []delta{endPart, textDelta("a")}, []convo.Part{convo.Text("a")}},
+		{"reasoning by ID", []delta{func(b *convo.Builder) {
+			b.Reasoning(convo.Reasoning{Text: "a"})
+			b.Reasoning(convo.Reasoning{ID: "1"})
+			b.Reasoning(convo.Reasoning{ID: "1", Text: "b"})
+			b.Reasoning(convo.Reasoning{ID: "2", Text: "c"})
+			b.Reasoning(convo.Reasoning{Encrypted: "x"})
+			b.Reasoning(convo.Reasoning{Encrypted: "y"})
+		}}, []convo.Part{convo.Reasoning{ID: "1", Text: "ab"}, convo.Reasoning{ID: "2", Text: "c", Encrypted: "x"}, convo.Reasoning{Encrypted: "y"}}},
+		{"the signature of a call", []delta{reasoningDelta("a", ""), func(b *convo.Builder) {
+			b.Part(convo.Reasoning{Signature: "s", ID: "c"})
+			b.Part(convo.Reasoning{})
+			b.Part(convo.ToolCall{ID: "c", Name: "f"})
+		}, reasoningDelta("b", "")}, []convo.Part{convo.Reasoning{Text: "a"}, convo.Reasoning{Signature: "s", ID: "c"}, convo.ToolCall{ID: "c", Name: "f"}, convo.Reasoning{Text: "b"}}},
+		{"a name in pieces", []delta{callDelta(0, "a", "get", ""), callDelta(0, "", "_time", ""), callDelta(0, "", "get_time", "{}")},
+			[]convo.Part{convo.ToolCall{ID: "a", Name: "get_time", Arguments: "{}"}}},
+		{"interleaved calls with one index and IDs", []delta{callDelta(0, "a", "f", "{"), callDelta(0, "b", "g", "["), callDelta(0, "a", "", "}"), callDelta(0, "b", "", "]")},
+			[]convo.Part{convo.ToolCall{ID: "a", Name: "f", Arguments: "{}"}, convo.ToolCall{ID: "b", Name: "g", Arguments: "[]"}}},
 		{"whole parts", []delta{func(b *convo.Builder) {
 			b.Part(convo.Text("a"))
 			b.Part(convo.Opaque{Format: "f", JSON: "1"})
@@ -95,6 +121,33 @@ func TestBuilder_ArgumentsThatAreNoObject(t *testing.T) {
 	}
 }
 
+// Where no call has an ID and all have one index, the names tell them apart.
+func TestBuilder_CallsByName(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		deltas []delta
+		want   []string
+	}{
+		{"two names", []delta{callDelta(0, "", "f", "{}"), callDelta(0, "", "g", "{}")}, []string{"f {}", "g {}"}},
+		{"one name, whole arguments", []delta{callDelta(0, "", "f", `{"a":1}`), callDelta(0, "", "f", `{"a":2}`)}, []string{`f {"a":1}`, `f {"a":2}`}},
+		{"the name with each piece", []delta{callDelta(0, "", "f", `{"a"`), callDelta(0, "", "f", `:1}`), callDelta(0, "", "f", "")}, []string{`f {"a":1}`}},
+		{"one name, ended", []delta{callDelta(0, "", "f", ""), func(b *convo.Builder) { b.EndToolCall(0) }, callDelta(0, "", "f", "")}, []string{"f ", "f "}},
+		{"one name, ended as a part", []delta{callDelta(0, "", "f", ""), endPart, callDelta(0, "", "f", "")}, []string{"f ", "f "}},
+		{"the arguments come later", []delta{callDelta(0, "", "f", ""), callDelta(0, "", "", "{"), callDelta(0, "", "", "}"), callDelta(0, "", "g", "")}, []string{"f {}", "g "}},
+	} {
+		var b convo.Builder
+		for _, d := range tt.deltas {
+			d(&b)
+		}
+		b.Stop(convo.StopToolCall)
+		var got []string
+		for _, c := range b.Messages()[0].ToolCalls() {
+			got = append(got, c.Name+" "+c.Arguments)
+		}
+		assert.Equal(t, tt.want, got, tt.name)
+	}
+}
+
 // Call ids that are missing or used twice are made unique.
 func TestBuilder_NamesCalls(t *testing.T) {
 	var b convo.Builder
@@ -117,7 +170,7 @@ func FuzzBuilder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var b convo.Builder
 		for len(data) >= 3 {
-			op, index, size := data[0]%6, int(data[1]%4), int(data[2]%9)
+			op, index, size := data[0]%8, int(data[1]%4), int(data[2]%9)
 			data = data[3:]
 			size = min(size, len(data))
 			text := string(data[:size])
@@ -135,6 +188,10 @@ func FuzzBuilder(f *testing.F) {
 				b.ToolCall(index, convo.ToolCall{ID: text, Arguments: text})
 			case 5:
 				b.ToolCall(index, convo.ToolCall{ID: text, Name: text, Arguments: `{"a":`})
+			case 6:
+				b.EndPart()
+			case 7:
+				b.Part(convo.Reasoning{Signature: text, ID: text})
 			}
 		}
 		msgs := b.Messages()
@@ -181,6 +238,7 @@ func TestBuilder_Cut(t *testing.T) {
 	const unknown = convo.StopRefused + 1 // Stop is not called
 	text := func(b *convo.Builder) { b.Text("Then") }
 	end := func(b *convo.Builder) { b.EndToolCall(0) }
+	endAsPart := func(b *convo.Builder) { b.EndPart() }
 	for _, tt := range []struct {
 		name  string
 		stop  convo.Stop
@@ -195,6 +253,7 @@ func TestBuilder_Cut(t *testing.T) {
 		{"the second of two", convo.StopLength, []func(*convo.Builder){call(0, "ls", ""), call(1, "rm", "")}, 1, "rm "},
 		{"whole arguments", convo.StopLength, []func(*convo.Builder){call(0, "rm", `{}`)}, 1, ""},
 		{"the provider ended it", convo.StopLength, []func(*convo.Builder){call(0, "now", ""), end}, 1, ""},
+		{"the provider ended the part", convo.StopLength, []func(*convo.Builder){call(0, "now", ""), endAsPart}, 1, ""},
 		{"a text follows", convo.StopLength, []func(*convo.Builder){call(0, "now", ""), text}, 1, ""},
 		{"blank text follows", convo.StopLength, []func(*convo.Builder){text, call(0, "delete_all", ""), func(b *convo.Builder) { b.Text("\n") }}, 0, "delete_all "},
 		{"an opaque part follows", convo.StopLength, []func(*convo.Builder){text, call(0, "delete_all", ""), func(b *convo.Builder) { b.Part(convo.Opaque{Format: "f", JSON: "{}"}) }}, 0, "delete_all "},
@@ -206,6 +265,7 @@ func TestBuilder_Cut(t *testing.T) {
 		{"no reason was told inside the arguments", unknown, []func(*convo.Builder){call(0, "rm", `{"path": "/ho`)}, 0, `rm {"path": "/ho`},
 		{"no reason was told and whole arguments", unknown, []func(*convo.Builder){call(0, "rm", `{}`)}, 1, ""},
 		{"no reason was told and the provider ended it", unknown, []func(*convo.Builder){call(0, "now", ""), end}, 1, ""},
+		{"an empty part follows", convo.StopLength, []func(*convo.Builder){call(0, "now", ""), func(b *convo.Builder) { b.Part(convo.Reasoning{}) }}, 0, "now "},
 		{"no call", convo.StopLength, []func(*convo.Builder){text}, 0, ""},
 		{"nothing at all", convo.StopLength, nil, 0, ""},
 	} {

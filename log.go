@@ -220,11 +220,13 @@ func (l *logbook) settledLocked(d *draft) {
 	l.undone, l.notes = slices.Clone(l.undone[len(d.undone):]), slices.Clone(l.notes[len(d.notes):])
 }
 
-// maxRecent is how many records before it a full record names, and maxDrafts how
-// many drafts may be in doubt before Save sends the newest of them again.
+// maxRecent is how many records before it a full record names. With so many drafts in
+// doubt as doubtful says, Save first looks which of them was stored, and it remembers
+// maxDrafts at most. Should an older one still be stored, it is somebody else's.
 const (
 	maxRecent = 16
-	maxDrafts = 8
+	doubtful  = 8
+	maxDrafts = 64
 )
 
 // weighed notes how long a draft is as a full record.

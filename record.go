@@ -714,6 +714,8 @@ func (r *reading) picture(count bool) (*picture, error) {
 	switch {
 	case p.ever < 0 || p.breaker.failures < 0 || p.breaker.appended < 0:
 		return fault("ever, failures or failed_at is negative")
+	case p.ever > maxTotal || p.breaker.appended > p.ever:
+		return fault("ever or failed_at is too large")
 	case in.cal != nil && in.seen == nil:
 		return fault("it is not said what the calibration in force was measured for")
 	}
@@ -729,8 +731,11 @@ func (r *reading) picture(count bool) (*picture, error) {
 	}
 	p.heard = in.seen != nil && in.seen.heard
 	p.knowledge = in.knowledgeOf(&p.state)
+	if p.heard && p.known().cal == nil {
+		return fault("usage was reported for the model %.40q, and there is no calibration of it", p.known().model)
+	}
 	p.sumMeasured(true)
-	p.loaded = loaded{key: r.newest.Key, log: in.log, seq: r.newest.Seq}
+	p.loaded = loaded{key: r.newest.Key, log: in.log, seq: r.newest.Seq, id: r.newest.ID}
 	return p, nil
 }
 

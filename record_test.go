@@ -79,6 +79,11 @@ func TestOpen_Damage(t *testing.T) {
 		{name: "time", seq: 1, change: add(1, `"past":[{"id":3,"turn":1,"time":"1600-01-01T00:00:00Z","message":`+user+`}]`)},
 		{name: "edited", seq: 2, change: add(1, `"edited":"3000-01-01T00:00:00Z"`)},
 		{name: "failures", seq: 2, change: add(2, `"failures":-1`)},
+		{name: "heard without a calibration", seq: 2, change: change(func(log []convo.Record) {
+			log[2].Data = regexp.MustCompile(`"learned":\[[^]]*\],`).ReplaceAll(log[2].Data, nil)
+		})},
+		{name: "ever beyond all bounds", seq: 2, change: add(2, `"ever":9000000000000000`)},
+		{name: "a failure that is still to come", seq: 2, change: add(2, `"failures":1,"failed_at":900000000`)},
 		{name: "calibration", seq: 2, change: data(2, `"ratio":1`, `"ratio":9`)},
 		{name: "cal without seen", seq: 2, change: data(2, `"seen":{`, `"cal":{"model":"","ratio":9},"seen":{`)},
 		{name: "tokens of nothing", seq: 2, change: add(2, `"counter":"c","tokens":[1]`)},

@@ -589,6 +589,24 @@ func (s *Summary) sameAs(t *Summary) bool {
 	return s.Text == t.Text && s.Updates == t.Updates && s.Time.Equal(t.Time) && slices.Equal(s.Covers, t.Covers)
 }
 
+// isOwn reports whether the record that at was loaded from is in the log, as far as the
+// IDs of the newest records tell.
+func (l *logbook) isOwn(at *Snapshot) bool {
+	k := len(l.recent) - 1 - int(l.seq-at.loaded.seq) // of the record with its Seq
+	return k < 0 || k >= len(l.recent) || l.recent[k] == at.loaded.id
+}
+
+// sharesEntries reports whether the entries that two states both have were appended at
+// the same time, as those of one conversation were.
+func (s *state) sharesEntries(t *state) bool {
+	for _, e := range t.list {
+		if own := s.find(e.id); own != nil && own.at != e.at {
+			return false
+		}
+	}
+	return true
+}
+
 // rollbackToLoaded is Rollback for a snapshot of Load.
 func (h *History) rollbackToLoaded(at *Snapshot) error {
 	if h.ident == nil {
@@ -613,6 +631,8 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 		return &StaleError{Reason: "it was loaded from another log than that of this History; make a History of it with Restore"}
 	case at.loaded.seq > l.seq:
 		return &StaleError{Reason: "it is newer than what this History has saved; call Reload"}
+	case !l.isOwn(at) || !h.state.sharesEntries(&t.state):
+		return &StaleError{Reason: "it was loaded from a copy of the log of this History, which went on without it; make a History of it with Restore"}
 	}
 	s := Snapshot{state: *t.state.keeping(&h.state, &l.saved.state)}
 	h.pins = slices.DeleteFunc(slices.Clone(h.pins), func(head ID) bool { _, ok := index(s.list, head); return !ok })

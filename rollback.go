@@ -29,7 +29,8 @@ type span struct{ first, end uint64 }
 //
 // The snapshot may also be one that [Load] has made from the log of this History, and
 // that is no newer than what h has saved. Then the entries and the summary become
-// exactly those of the snapshot.
+// exactly those of the snapshot. One of a copy of the log, which went on without h, is
+// refused as far as the two can be told apart.
 //
 // Rollback returns a [*StaleError] and changes nothing if the snapshot is not one of
 // this History, or if it shows an entry that another rollback has taken back, or

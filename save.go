@@ -401,17 +401,16 @@ func (h *History) releaseLog() { <-h.saving }
 
 // save writes a record of what has changed, or, if full is set, of everything.
 func (h *History) save(ctx context.Context, l *logbook, full bool) error {
+	if len(l.drafts) >= doubtful {
+		if _, err := h.findDraft(ctx, l, nil); err != nil {
+			return err
+		}
+	}
 	for {
 		h.mu.Lock()
 		doubts := len(l.drafts)
-		again := doubts == maxDrafts // the newest one, so that none has to be forgotten
-		var d *draft
-		if again {
-			d = l.drafts[doubts-1]
-		} else {
-			d = h.draftLocked(l)
-			d.full = full || l.saved == nil
-		}
+		d := h.draftLocked(l)
+		d.full = full || l.saved == nil
 		h.mu.Unlock()
 		rec, err := l.record(d, doubts)
 		if err != nil {
@@ -428,9 +427,6 @@ func (h *History) save(ctx context.Context, l *logbook, full bool) error {
 			h.mu.Lock()
 			l.storedLocked(d)
 			h.mu.Unlock()
-			if again {
-				continue
-			}
 			return nil
 		}
 		if conflict, ok := errors.AsType[*ConflictError](err); ok {
@@ -440,14 +436,14 @@ func (h *History) save(ctx context.Context, l *logbook, full bool) error {
 				return findErr
 			case !isNewest:
 				return conflict
+			case l.id == d.id:
+				return nil
 			}
 			continue
 		}
-		if !again {
-			h.mu.Lock()
-			l.drafts = append(l.drafts, d)
-			h.mu.Unlock()
-		}
+		h.mu.Lock()
+		l.drafts = append(l.drafts[max(len(l.drafts)-maxDrafts+1, 0):], d)
+		h.mu.Unlock()
 		return err
 	}
 }
@@ -458,14 +454,12 @@ func appendTo(ctx context.Context, s Store, r Record) (err error) {
 	return s.Append(ctx, r)
 }
 
-// record returns the record of a draft, the same each time, or nil if it holds no
-// change and no other draft is in doubt.
+// record returns the record of a draft, or nil if it holds no change and no other draft
+// is in doubt.
 func (l *logbook) record(d *draft, doubts int) (*Record, error) {
-	if d.id == "" {
-		d.id, d.created, d.name = newRecordID(), time.Now().UTC().Round(0), l.name
-		if d.name == "" {
-			d.name = newRecordID()
-		}
+	d.id, d.created, d.name = newRecordID(), time.Now().UTC().Round(0), l.name
+	if d.name == "" {
+		d.name = newRecordID()
 	}
 	data, err := l.data(d)
 	if err != nil || string(data) == noChange && doubts == 0 {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -69,46 +68,86 @@ func TestSave_ManyDrafts(t *testing.T) {
 	mustAppend(t, h, convo.User("hello"))
 	save(t, h)
 	s.fault = func(convo.Record) fault { return failsBefore }
-	for i := range 40 {
+	for i := range 80 {
 		mustAppend(t, h, turnsOf(i+1, "message"))
 		require.ErrorIs(t, h.Save(t.Context()), errDisk)
 	}
-	assert.LessOrEqual(t, convo.Drafts(h), 8)
+	assert.Equal(t, 64, convo.Drafts(h))
 	s.fault = nil
 	save(t, h)
 	checkOpened(t, s, "k", nil, h)
 }
 
-// With eight records in doubt, a Save sends the last of them again, byte for byte, and
-// makes another when that is stored.
-func TestSave_ManyDraftsAgain(t *testing.T) {
+// With eight records in doubt, a Save looks first which of them was stored. Nothing is
+// sent again, so that what was forgotten or taken back meanwhile is written nowhere.
+func TestSave_ManyDraftsForgotten(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		undo func(t *testing.T, h *convo.History, at *convo.Snapshot)
+	}{
+		{"forgotten", func(t *testing.T, h *convo.History, _ *convo.Snapshot) {
+			apply(t, h, forgetting(3, convo.Text("redacted")))
+		}},
+		{"rolled back", func(t *testing.T, h *convo.History, at *convo.Snapshot) { require.NoError(t, h.Rollback(at)) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := new(shelf)
+			h := open(t, s, "k", nil)
+			mustAppend(t, h, convo.User("hello"), convo.Assistant("hi"))
+			at := h.Snapshot()
+			mustAppend(t, h, convo.User("hunter2"))
+			s.fault = func(convo.Record) fault { return failsBefore }
+			reads := s.reads
+			for i := range 20 {
+				require.ErrorIs(t, h.Save(t.Context()), errDisk)
+				require.Equal(t, i+1, convo.Drafts(h))
+				require.Equal(t, max(i-7, 0), s.reads-reads, "eight are in doubt before it looks")
+			}
+			tt.undo(t, h, at)
+			s.fault = nil
+			save(t, h)
+			require.Len(t, s.log("k"), 1)
+			assert.NotContains(t, string(s.log("k")[0].Data), "hunter2")
+			assert.Zero(t, convo.Drafts(h))
+			checkOpened(t, s, "k", nil, h)
+		})
+	}
+}
+
+// With eight records in doubt of which one was stored, a Save writes what is new since.
+func TestSave_ManyDraftsStored(t *testing.T) {
 	s := new(shelf)
 	h := open(t, s, "k", nil)
-	mustAppend(t, h, convo.User("hello"), convo.Assistant(strings.Repeat("long ", 1000)))
+	mustAppend(t, h, convo.User("hello"))
 	save(t, h)
-	var sent []convo.Record
-	s.fault = func(r convo.Record) fault {
-		sent = append(sent, r)
-		return failsBefore
-	}
-	for i := range 20 {
-		mustAppend(t, h, turnsOf(i, "message "+itoa(i)))
-		require.NoError(t, h.Note("note "+itoa(i)))
-		require.ErrorIs(t, h.Save(t.Context()), errDisk)
-	}
-	for i, r := range sent {
-		if i > 7 {
-			require.Equal(t, sent[7], r)
-		} else if i > 0 {
-			require.NotEqual(t, sent[i-1].ID, r.ID)
+	for i := range 8 {
+		mustAppend(t, h, convo.Assistant("a"+itoa(i)), convo.User("u"+itoa(i)))
+		s.fault = func(convo.Record) fault {
+			if i == 3 {
+				return failsAfter
+			}
+			return failsBefore
 		}
+		require.ErrorIs(t, h.Save(t.Context()), errDisk)
 	}
 	s.fault = nil
 	save(t, h)
-	log := s.log("k")
-	require.Len(t, log, 3)
-	require.Equal(t, sent[7], log[1])
-	require.NotContains(t, string(log[2].Data), "message 7")
+	require.Len(t, s.log("k"), 3)
+	assert.NotContains(t, string(s.log("k")[2].Data), "a3")
+	checkOpened(t, s, "k", nil, h)
+}
+
+// A Store that stores a record and calls it a conflict is believed that it is there.
+func TestSave_StoredConflict(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("hello"))
+	save(t, h)
+	s.fault = func(convo.Record) fault { return conflictsAfter }
+	mustAppend(t, h, convo.Assistant("hi"))
+	save(t, h)
+	require.Len(t, s.log("k"), 2)
+	require.NoError(t, h.Prune(t.Context(), noTime))
 	checkOpened(t, s, "k", nil, h)
 }
 
@@ -248,7 +287,7 @@ func TestSave_InDoubtForLong(t *testing.T) {
 					require.Empty(t, moved, where)
 					require.Empty(t, refused, where)
 				}
-				require.LessOrEqual(t, convo.Drafts(d.h), 8, where)
+				require.LessOrEqual(t, convo.Drafts(d.h), 64, where)
 			}
 			s.fault = nil
 			save(t, d.h)

@@ -411,3 +411,30 @@ func TestLoad_AndRollback(t *testing.T) {
 
 // unkeyed returns a text without the keys of tags.
 func unkeyed(s string) string { return strings.Join(strings.Split(s, "\""), "") }
+
+// A snapshot of a copy of the log, which went on without the History, is not one of it,
+// whether its record is among the newest or an older one.
+func TestRollback_LoadedFromACopy(t *testing.T) {
+	ctx := t.Context()
+	var a, b convo.MemStore
+	h := open(t, &a, "k", nil)
+	mustAppend(t, h, convo.User("hi"), convo.Assistant("hello"))
+	save(t, h)
+	require.NoError(t, convo.Copy(ctx, &b, "k", &a, "k"))
+	shared, err := convo.Load(ctx, &b, "k", 1)
+	require.NoError(t, err)
+	g := open(t, &b, "k", nil)
+	mustAppend(t, g, convo.User("in b"), convo.Assistant("b's"))
+	save(t, g)
+	other, err := convo.Load(ctx, &b, "k", 2)
+	require.NoError(t, err)
+	mustAppend(t, h, convo.User("in a"), convo.Assistant("a's"))
+	save(t, h)
+	for range 20 {
+		unchanged(t, h, func() { require.ErrorIs(t, h.Rollback(other), convo.ErrStale) })
+		mustAppend(t, h, convo.User("more"), convo.Assistant("more"))
+		save(t, h)
+	}
+	require.NoError(t, h.Rollback(shared), "which is of both")
+	assert.Equal(t, []string{"1 hi", "2 hello"}, linesOf(h))
+}

@@ -30,6 +30,7 @@ type Snapshot struct {
 type loaded struct {
 	key, log string
 	seq      uint64
+	id       string // of the record
 }
 
 // A setting is what a Breakdown and a usage report need to know of a History beside

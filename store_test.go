@@ -27,10 +27,11 @@ type shelf struct {
 type fault int
 
 const (
-	failsNever    fault = iota
-	failsBefore         // fails, and nothing is written
-	failsAfter          // fails, and the record is written
-	failsAndLands       // fails, and the record is written when land is called
+	failsNever     fault = iota
+	failsBefore          // fails, and nothing is written
+	failsAfter           // fails, and the record is written
+	failsAndLands        // fails, and the record is written when land is called
+	conflictsAfter       // says that another record is there, and this one is written
 )
 
 var errDisk = errors.New("disk on fire")
@@ -57,8 +58,11 @@ func (s *shelf) Append(ctx context.Context, r convo.Record) error {
 		return errDisk
 	}
 	err := s.add(r)
-	if err == nil && how == failsAfter {
+	switch {
+	case err == nil && how == failsAfter:
 		return errDisk
+	case err == nil && how == conflictsAfter:
+		return &convo.ConflictError{Key: r.Key, Have: r.Seq, Want: r.Seq, ID: r.ID}
 	}
 	return err
 }

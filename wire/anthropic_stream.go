@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -167,7 +168,6 @@ func (s *anthropicStream) block(all map[string]json.RawMessage) ([]Delta, error)
 		return s.fail(&DecodeError{Path: "content_block", Reason: "want a JSON object, got " + kindName(raw)})
 	}
 	b := newStreamedBlock(index, raw)
-	s.blocks = slices.DeleteFunc(s.blocks, func(old *streamedBlock) bool { return old.index == index })
 	s.add(b)
 	start, _ := fields("content_block", raw)
 	switch b.kind {
@@ -196,13 +196,17 @@ func newStreamedBlock(index int, raw json.RawMessage) *streamedBlock {
 	return b
 }
 
-// add adds a block in its place.
+// add puts a block in its place, instead of one with its index.
 func (s *anthropicStream) add(b *streamedBlock) {
 	if b.kind == "tool_use" {
 		b.call.Index = s.calls
 		s.calls++
 	}
-	i, _ := slices.BinarySearchFunc(s.blocks, b.index, func(b *streamedBlock, index int) int { return b.index - index })
+	i, again := slices.BinarySearchFunc(s.blocks, b.index, func(b *streamedBlock, index int) int { return cmp.Compare(b.index, index) })
+	if again {
+		s.blocks[i] = b
+		return
+	}
 	s.blocks = slices.Insert(s.blocks, i, b)
 }
 
@@ -221,7 +225,7 @@ func (s *anthropicStream) at(all map[string]json.RawMessage, kind string) (*stre
 	if err != nil {
 		return nil, err
 	}
-	i, ok := slices.BinarySearchFunc(s.blocks, index, func(b *streamedBlock, index int) int { return b.index - index })
+	i, ok := slices.BinarySearchFunc(s.blocks, index, func(b *streamedBlock, index int) int { return cmp.Compare(b.index, index) })
 	if ok {
 		return s.blocks[i], nil
 	}

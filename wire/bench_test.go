@@ -370,3 +370,36 @@ func BenchmarkHard(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDecode_Ratio decodes a request in each format, beside json.Unmarshal of
+// the same bytes into maps and slices, in turns in one run. It reports how many times
+// as long Decode takes, by the medians.
+func BenchmarkDecode_Ratio(b *testing.B) {
+	s := conversation()
+	for _, name := range []string{"anthropic", "converse", "gemini", "openai chat", "responses"} {
+		r, err := formats[name].Encode(s)
+		if err != nil {
+			b.Fatal(err)
+		}
+		body := r.Body()
+		b.Run(name, func(b *testing.B) {
+			var decode, plain []float64
+			for b.Loop() {
+				start := time.Now()
+				var tree any
+				if err := json.Unmarshal(body, &tree); err != nil {
+					b.Fatal(err)
+				}
+				between := time.Now()
+				if _, err := formats[name].Decode(body); err != nil {
+					b.Fatal(err)
+				}
+				plain, decode = append(plain, between.Sub(start).Seconds()), append(decode, time.Since(between).Seconds())
+			}
+			median := func(list []float64) float64 { slices.Sort(list); return list[len(list)/2] }
+			b.ReportMetric(1000*median(decode), "decode-ms")
+			b.ReportMetric(median(decode)/median(plain), "decode/plain")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}

@@ -12,11 +12,15 @@ import (
 // user message after it. A response does not name its model, so the maker of
 // assistant messages is the one in the field modelId, or else f.Model.
 func (f Converse) Decode(data []byte) (Transcript, error) {
-	d := converseDecoder{decoder{format: converseFormat, model: f.Model, names: map[string]string{}}}
+	d := f.decoder()
 	if err := d.decode(data); err != nil {
 		return Transcript{}, err
 	}
 	return d.finish(), nil
+}
+
+func (f Converse) decoder() *converseDecoder {
+	return &converseDecoder{decoder{format: converseFormat, model: f.Model, names: map[string]string{}}}
 }
 
 type converseDecoder struct{ decoder }
@@ -40,16 +44,13 @@ func (d *converseDecoder) decode(data []byte) error {
 			return err
 		}
 		return d.list("messages", all["messages"])
-	case all["output"] != nil:
-		output, err := fields("output", all["output"])
+	case all["output"] != nil, all["stopReason"] != nil, all["usage"] != nil:
+		output, err := optionalFields("output", all["output"])
 		if err != nil {
 			return err
 		}
-		if isNull(output["message"]) {
-			return &DecodeError{Path: "output.message", Reason: "the output has no message"}
-		}
 		d.ended(stringOf(all["stopReason"]))
-		if err := d.usage(all["usage"]); err != nil {
+		if err := d.usage(all["usage"]); err != nil || isNull(output["message"]) {
 			return err
 		}
 		return d.message("output.message", output["message"])

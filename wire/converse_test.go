@@ -243,7 +243,6 @@ func TestConverse_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 		`{}`:                          "wire: not a request, response or message",
 		`{"messages":7}`:              "wire: messages: want an array of messages",
 		`[7]`:                         "wire: [0]: want a JSON object",
-		`{"output":{}}`:               "wire: output.message: the output has no message",
 		`{"role":"tool"}`:             `wire: role: unknown role "tool"`,
 		`{"role":"user","content":7}`: "wire: content: want an array of blocks",
 		`{"role":"user","content":[{"text":"a","image":{}}]}`:                            "wire: content[0]: want a block, which is an object with one field",

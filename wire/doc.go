@@ -25,6 +25,17 @@
 //   - opaque blocks are sent only in their own format;
 //   - tool arguments keep their bytes.
 //
+// # Streams
+//
+// All formats are a [Streamer]: a [Stream] reads an answer while it is written, and
+// [Read] feeds it from the body of a response. Its [Transcript] is what Decode
+// returns of the whole answer, whatever pieces the provider or the host cuts it
+// into. Of a stream that broke off, it holds what came, without calls that were not
+// whole.
+//
+//	s := wire.OpenAIChat{}.Stream()
+//	for delta, err := range wire.Read(resp.Body, s) {
+//
 // # Tokens
 //
 // [Overheads] and [ToolTokens] hold the rules by which the providers count what

@@ -3,22 +3,65 @@ package wire
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 )
 
-// Decode reads a request, a response, a list of contents or one content, with
-// keys in camelCase or snake_case. Neighbouring contents of the model become one
+// Decode reads a request, a response, an array of the chunks of one, a list of
+// contents or one content, with keys in camelCase or snake_case. Neighbouring contents of the model become one
 // message if they hold calls. A result becomes the text in its only field, if
 // that is output, result or error, and otherwise the JSON of its response
 // object.
 func (f Gemini) Decode(data []byte) (Transcript, error) {
-	d := geminiDecoder{decoder{format: geminiFormat, model: f.model()}}
+	if t, ok, err := f.decodeChunks(data); ok {
+		return t, err
+	}
+	d := f.decoder()
 	if err := d.decode(data); err != nil {
 		return Transcript{}, err
 	}
 	return d.finish(), nil
+}
+
+func (f Gemini) decoder() *geminiDecoder {
+	return &geminiDecoder{decoder{format: geminiFormat, model: f.model()}}
+}
+
+// decodeChunks reads the array of chunks that streamGenerateContent answers without
+// server-sent events. It reports whether data is one.
+func (f Gemini) decodeChunks(data []byte) (Transcript, bool, error) {
+	var list []json.RawMessage
+	if kindOf(data) != '[' || json.Unmarshal(data, &list) != nil || len(list) == 0 {
+		return Transcript{}, false, nil
+	}
+	first, _ := fields("[0]", list[0])
+	if !isGeminiAnswer(first) && isNull(first["error"]) {
+		return Transcript{}, false, nil
+	}
+	s := f.Stream()
+	for i, raw := range list {
+		_, err := s.Event("", raw)
+		if e, ok := errors.AsType[*DecodeError](err); ok {
+			return Transcript{}, true, &DecodeError{Path: strings.TrimSuffix(at(atIndex("", i), e.Path), "."), Offset: e.Offset, Reason: e.Reason}
+		} else if err != nil {
+			return Transcript{}, true, &DecodeError{Path: atIndex("", i), Reason: strings.TrimPrefix(err.Error(), "wire: ")}
+		}
+	}
+	t, err := s.Transcript()
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil // what there is of an answer is an answer, here as where it is one object
+	}
+	return t, true, err
+}
+
+// isGeminiAnswer reports whether an object is an answer, or a chunk of one.
+func isGeminiAnswer(all map[string]json.RawMessage) bool {
+	_, usage := pickRaw(all, "", "usageMetadata")
+	_, feedback := pickRaw(all, "", "promptFeedback")
+	return !isNull(all["candidates"]) || usage != nil || feedback != nil
 }
 
 type geminiDecoder struct{ decoder }
@@ -92,7 +135,15 @@ func (d *geminiDecoder) decode(data []byte) error {
 		return err
 	}
 	switch {
-	case !isNull(all["candidates"]):
+	case isGeminiAnswer(all):
+		if path, feedback := pickRaw(all, "", "promptFeedback"); feedback != nil {
+			if err := d.feedback(path, feedback); err != nil {
+				return err
+			}
+		}
+		if isNull(all["candidates"]) {
+			return nil
+		}
 		return d.candidates(all["candidates"])
 	case !isNull(all["content"]): // one candidate
 		d.finishReason(all)
@@ -142,16 +193,25 @@ func (d *geminiDecoder) candidates(data json.RawMessage) error {
 			return err
 		}
 		d.finishReason(c)
-		if isNull(c["content"]) {
-			return &DecodeError{Path: at(path, "content"), Reason: "the candidate has no content"}
-		}
-		if err := d.content(at(path, "content"), c["content"], convo.RoleAssistant); err != nil {
-			return err
+		if !isNull(c["content"]) { // it may be blocked, or a call that is malformed
+			if err := d.content(at(path, "content"), c["content"], convo.RoleAssistant); err != nil {
+				return err
+			}
 		}
 		d.loseRest(path, c, "content", "index", "finishReason", "finishMessage", "safetyRatings", "tokenCount", "avgLogprobs", "logprobsResult")
 	}
-	if len(list) == 0 {
-		return &DecodeError{Path: "candidates", Reason: "there is no candidate"}
+	return nil
+}
+
+// feedback reads why a prompt was blocked.
+func (d *geminiDecoder) feedback(path string, data json.RawMessage) error {
+	all, err := fields(path, data)
+	if err != nil {
+		return err
+	}
+	if _, raw := pickRaw(all, "", "blockReason"); stringOf(raw) != "" {
+		d.ended(stringOf(raw))
+		d.out.Stop, d.finished = convo.StopRefused, false
 	}
 	return nil
 }
@@ -159,7 +219,9 @@ func (d *geminiDecoder) candidates(data json.RawMessage) error {
 // finishReason reads why a candidate ended.
 func (d *geminiDecoder) finishReason(candidate map[string]json.RawMessage) {
 	_, raw := pickRaw(candidate, "", "finishReason")
-	d.ended(stringOf(raw))
+	if reason := stringOf(raw); reason != "" || !d.answered {
+		d.ended(reason)
+	}
 }
 
 func (d *geminiDecoder) usage(all map[string]json.RawMessage) error {

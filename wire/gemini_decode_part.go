@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +14,15 @@ var (
 	geminiData = []string{"text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult", "toolCall", "toolResponse"}
 	geminiSide = []string{"thought", "thoughtSignature", "partMetadata", "videoMetadata", "mediaResolution"}
 )
+
+// geminiKinds returns the name in geminiData for a field in either spelling.
+var geminiKinds = func() map[string]string {
+	m := map[string]string{}
+	for _, k := range geminiData {
+		m[k], m[snake(k)] = k, k
+	}
+	return m
+}()
 
 // A geminiPart is a part of a content.
 type geminiPart struct {
@@ -33,16 +41,21 @@ func readGeminiPart(path string, data json.RawMessage) (geminiPart, error) {
 	if err != nil {
 		return p, err
 	}
-	for _, key := range slices.Sorted(maps.Keys(all)) {
+	keys := make([]string, 0, 8)
+	for key := range all {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
 		if isNull(all[key]) {
 			continue
 		}
-		i := slices.IndexFunc(geminiData, func(k string) bool { return key == k || key == snake(k) })
+		kind := geminiKinds[key]
 		switch {
-		case i >= 0 && p.kind != "":
-			return p, &DecodeError{Path: path, Reason: "the part holds both " + p.kind + " and " + geminiData[i]}
-		case i >= 0:
-			p.kind, p.path, p.data, p.empty = geminiData[i], at(path, key), all[key], false
+		case kind != "" && p.kind != "":
+			return p, &DecodeError{Path: path, Reason: "the part holds both " + p.kind + " and " + kind}
+		case kind != "":
+			p.kind, p.path, p.data, p.empty = kind, at(path, key), all[key], false
 		case key == "thought":
 			if err := read(at(path, key), "true or false", all[key], &p.thought); err != nil {
 				return p, err
@@ -70,7 +83,7 @@ func (d *geminiDecoder) part(path string, data json.RawMessage, m, answers *conv
 		return err
 	}
 	model := m.Role == convo.RoleAssistant
-	opaque := convo.Opaque{Format: geminiFormat, JSON: compact(data)}
+	opaque := func() convo.Part { return convo.Opaque{Format: geminiFormat, JSON: compact(data)} }
 	switch p.kind {
 	case "functionCall":
 		if !model {
@@ -93,7 +106,7 @@ func (d *geminiDecoder) part(path string, data json.RawMessage, m, answers *conv
 		}
 		switch {
 		case !p.plain, p.sign != "" && isBlank(text):
-			m.Parts = append(m.Parts, opaque)
+			m.Parts = append(m.Parts, opaque())
 		case p.thought && text != "":
 			m.Parts = append(m.Parts, convo.Reasoning{Text: text, Signature: p.sign})
 		case text != "":
@@ -114,7 +127,7 @@ func (d *geminiDecoder) part(path string, data json.RawMessage, m, answers *conv
 		d.lose(path, "an empty part")
 		return nil
 	}
-	m.Parts = append(m.Parts, opaque)
+	m.Parts = append(m.Parts, opaque())
 	return nil
 }
 
@@ -245,21 +258,22 @@ func (d *geminiDecoder) result(p geminiPart, answers *convo.Message) error {
 
 // response reads the response object of a result.
 func (d *geminiDecoder) response(path string, raw json.RawMessage, r *convo.ToolResult) {
-	text := compact(raw)
-	var all map[string]json.RawMessage
+	all, err := fields(path, raw)
+	text, isText := "", len(all) == 0
 	switch {
-	case json.Unmarshal(raw, &all) != nil:
+	case err != nil:
 		d.lose(path, "a response that is not an object; kept as text")
-		_ = json.Unmarshal(raw, &text) // a string
-	case len(all) == 0:
-		text = ""
+		text, isText = stringOf(raw), kindOf(raw) == '"'
 	case len(all) == 1:
 		for _, key := range []string{"output", "result", "error"} {
 			if v := all[key]; kindOf(v) == '"' {
-				_ = json.Unmarshal(v, &text)
+				text, isText = stringOf(v), true
 			}
 		}
 		r.IsError = !isNull(all["error"])
+	}
+	if !isText {
+		text = compact(raw)
 	}
 	if text != "" {
 		r.Parts = append(r.Parts, convo.Text(text))

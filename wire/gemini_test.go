@@ -245,8 +245,6 @@ func TestGemini_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 		`{"contents":[{"parts":[{"functionCall":{"name":"f"}}]}]}`:                    "contents[0].parts[0].functionCall",
 		`{"contents":[{"role":"model","parts":[{"function_call":{}}]}]}`:              "contents[0].parts[0].function_call.name",
 		`{"contents":[{"role":"model","parts":[{"functionResponse":{"name":"f"}}]}]}`: "contents[0].parts[0].functionResponse",
-		`{"candidates":[{"finishReason":"SAFETY"}]}`:                                  "candidates[0].content",
-		`{"candidates":[]}`: "candidates",
 	} {
 		in, err := wire.Gemini{}.Decode([]byte(body))
 		var e *wire.DecodeError

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -181,8 +182,14 @@ func unwrapArguments(raw string) (text string, ok bool) {
 // Reading.
 
 // fields returns the fields of a JSON object by name. The path is where the
-// object is in the document; the document itself has the empty path.
+// object is in the document; the document itself has the empty path, and its fields
+// are copies.
 func fields(path string, data []byte) (map[string]json.RawMessage, error) {
+	if data := document(path, data); data != nil {
+		if m, ok := splitObject(data); ok {
+			return m, nil
+		}
+	}
 	if kindOf(data) != '{' && (path != "" || json.Valid(data)) {
 		return nil, &DecodeError{Path: path, Reason: "want a JSON object, got " + kindName(data)}
 	}
@@ -191,6 +198,18 @@ func fields(path string, data []byte) (map[string]json.RawMessage, error) {
 		return nil, decodeError(path, "a JSON object", err)
 	}
 	return m, nil
+}
+
+// document returns what is to be taken apart at a path: a copy of the document if the
+// path is empty, so that nothing of the caller's is kept, or nil if it is not JSON.
+func document(path string, data []byte) []byte {
+	switch {
+	case path != "":
+		return data
+	case json.Valid(data):
+		return bytes.Clone(data)
+	}
+	return nil
 }
 
 // optionalFields is fields for an object that may be missing.
@@ -234,6 +253,20 @@ func kindName(data json.RawMessage) string {
 // read decodes the value at path into to. The error names the path and what is
 // wanted there.
 func read(path, want string, data []byte, to any) error {
+	switch to := to.(type) {
+	case *string:
+		if s, ok := unquote(data); ok {
+			*to = s
+			return nil
+		}
+	case *[]json.RawMessage:
+		if data := document(path, data); data != nil {
+			if list, ok := splitArray(data); ok {
+				*to = list
+				return nil
+			}
+		}
+	}
 	if err := json.Unmarshal(data, to); err != nil {
 		return decodeError(path, want, err)
 	}
@@ -242,8 +275,8 @@ func read(path, want string, data []byte, to any) error {
 
 // stringOf returns the value of a JSON string, or "" for any other value.
 func stringOf(raw json.RawMessage) string {
-	var s string
-	if kindOf(raw) == '"' {
+	s, ok := unquote(raw)
+	if !ok && kindOf(raw) == '"' {
 		_ = json.Unmarshal(raw, &s)
 	}
 	return s
@@ -273,14 +306,14 @@ func elements(path, want string, data []byte, f func(path string, raw json.RawMe
 }
 
 func isNull(data json.RawMessage) bool {
-	return len(data) == 0 || bytes.Equal(bytes.TrimSpace(data), []byte("null"))
+	return len(data) == 0 || kindOf(data) == 'n' && string(bytes.TrimSpace(data)) == "null"
 }
 
 // kindOf returns the first byte of a JSON value, which tells its kind, or 0 if
 // there is no value.
 func kindOf(data json.RawMessage) byte {
-	if data = bytes.TrimLeft(data, " \t\r\n"); len(data) > 0 {
-		return data[0]
+	if i := skipSpaces(data, 0); i < len(data) {
+		return data[i]
 	}
 	return 0
 }
@@ -292,7 +325,7 @@ func at(path, field string) string {
 	return path + "." + field
 }
 
-func atIndex(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+func atIndex(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
 // compact removes the white space between JSON tokens. The bytes of numbers and
 // strings stay as they are.

@@ -212,12 +212,15 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 	for i, c := range choices {
 		path := atIndex("choices", i) + ".message"
 		if i > 0 {
-			d.lose(path, "a choice after the first one")
+			d.lose(path, lostChoice)
 			continue
 		}
 		d.ended(stringOf(c["finish_reason"]))
 		if isNull(c["message"]) {
-			return &DecodeError{Path: path, Reason: "the choice has no message"}
+			if isNull(c["finish_reason"]) {
+				return &DecodeError{Path: path, Reason: "the choice has no message"}
+			}
+			continue // what was said is filtered
 		}
 		if err := f.decodeMessage(d, path, c["message"]); err != nil {
 			return err
@@ -225,6 +228,9 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 	}
 	return nil
 }
+
+// lostChoice is the Loss.What of an answer that is one of several.
+const lostChoice = "a choice after the first one"
 
 func (f OpenAIChat) decodeUsage(d *decoder, all map[string]json.RawMessage) error {
 	var u struct {

@@ -351,8 +351,8 @@ func (d *responsesDecoder) call(it *inputItem) error {
 	}
 	call.Arguments = d.arguments(text)
 	d.wrote(text, stringOf(it.all["status"]) == "completed")
-	if d.cur != nil && call.ID != "" && d.calls.of == d.cur && d.calls.ids[call.ID] {
-		if err := d.flush(); err != nil { // a message holds no two calls with one id
+	if !d.one && d.cur != nil && call.ID != "" && d.calls.of == d.cur && d.calls.ids[call.ID] {
+		if err := d.flush(); err != nil { // a message holds no two calls with one id, and in a request each has its result
 			return err
 		}
 	}

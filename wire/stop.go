@@ -50,7 +50,7 @@ type ending struct {
 
 	// Of the newest call:
 	written string // its arguments, as the model wrote them
-	unclear bool   // they would look so if the answer had been cut off in the call
+	open    bool   // the provider has not said that they are whole
 }
 
 // ended notes that the input is an answer, which ended for this reason. It may
@@ -64,15 +64,19 @@ func (d *decoder) ended(reason string) {
 // wrote notes the arguments of a call. whole says that the provider has ended the
 // call, whatever they are.
 func (d *decoder) wrote(arguments string, whole bool) {
-	valid := convo.ToolCall{Arguments: arguments}.Valid()
-	d.written, d.unclear = arguments, !whole && (isBlank(arguments) || !valid)
+	d.written, d.open = arguments, !whole
+}
+
+// unclear reports whether the arguments of the newest call would look so if the
+// answer had been cut off in the call.
+func (d *decoder) unclear() bool {
+	return d.open && (isBlank(d.written) || !convo.ToolCall{Arguments: d.written}.Valid())
 }
 
 // wroteObject is wrote for a provider that sends arguments as an object, which is
 // empty where nothing was written.
 func (d *decoder) wroteObject(raw json.RawMessage) {
-	var any map[string]json.RawMessage
-	if json.Unmarshal(raw, &any) == nil && len(any) == 0 {
+	if all, ok := splitObject(raw); len(all) == 0 && (ok || isNull(raw)) {
 		raw = nil
 	}
 	d.wrote(string(raw), false)
@@ -90,10 +94,18 @@ func (d *decoder) finish() Transcript {
 	if d.out.Stop == convo.StopDone && len(m.ToolCalls()) > 0 {
 		d.out.Stop = convo.StopToolCall // not every provider says so
 	}
-	if len(m.Parts) == 0 && d.out.Cut != nil {
-		d.out.Messages = d.out.Messages[:n-1]
+	if len(m.Parts) == 0 && m.Role == convo.RoleAssistant {
+		d.dropLast()
 	}
 	return d.out
+}
+
+// dropLast takes back the newest message, which turned out to be empty.
+func (d *decoder) dropLast() {
+	d.out.Messages = d.out.Messages[:len(d.out.Messages)-1]
+	if len(d.out.Messages) == 0 {
+		d.out.Messages = nil
+	}
 }
 
 // putCutAside takes the call that was cut off out of the answer.
@@ -102,7 +114,7 @@ func (d *decoder) putCutAside(m *convo.Message) {
 	for k >= 0 && saysNothing(m.Parts[k]) {
 		k--
 	}
-	if d.finished || d.partial || k < 0 || !d.unclear {
+	if d.finished || d.partial || k < 0 || !d.unclear() {
 		return
 	}
 	c, ok := m.Parts[k].(convo.ToolCall)

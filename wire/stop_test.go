@@ -222,3 +222,41 @@ func ExampleTranscript_Reply() {
 	// At 09:10 and 13:45. done <nil>
 	// 21 tokens in the request
 }
+
+// An answer that is valid and says nothing is no error: its usage counts, and why it
+// stopped is known.
+func TestDecode_AnswersWithoutMessage(t *testing.T) {
+	for _, tt := range []struct {
+		format wire.Format
+		answer string
+		stop   convo.Stop
+		reason string
+	}{
+		{wire.OpenAIChat{}, `{"choices":[],"usage":{"prompt_tokens":7}}`, convo.StopDone, ""},
+		{wire.OpenAIChat{}, `{"choices":[{"message":{"role":"assistant","content":null},"finish_reason":"content_filter"}],"usage":{"prompt_tokens":7}}`, convo.StopRefused, "content_filter"},
+		{wire.OpenAIChat{}, `{"choices":[{"message":{"role":"assistant","content":""},"finish_reason":"stop"}],"usage":{"prompt_tokens":7}}`, convo.StopDone, "stop"},
+		{wire.OpenAIChat{}, `{"choices":[{"message":null,"finish_reason":"content_filter"}],"usage":{"prompt_tokens":7}}`, convo.StopRefused, "content_filter"},
+		{wire.OpenAIResponses{}, `{"output":[],"status":"incomplete","incomplete_details":{"reason":"content_filter"},"usage":{"input_tokens":7}}`, convo.StopRefused, "content_filter"},
+		{wire.OpenAIResponses{}, `{"output":[{"type":"message","role":"assistant","content":[]}],"status":"completed","usage":{"input_tokens":7}}`, convo.StopDone, "completed"},
+		{wire.Anthropic{}, `{"role":"assistant","content":[],"stop_reason":"end_turn","usage":{"input_tokens":7}}`, convo.StopDone, "end_turn"},
+		{wire.Gemini{}, `{"promptFeedback":{"blockReason":"OTHER"},"usageMetadata":{"promptTokenCount":7}}`, convo.StopRefused, "OTHER"},
+		{wire.Gemini{}, `{"candidates":[],"prompt_feedback":{"block_reason":"SAFETY"},"usageMetadata":{"promptTokenCount":7}}`, convo.StopRefused, "SAFETY"},
+		{wire.Gemini{}, `{"usageMetadata":{"promptTokenCount":7},"modelVersion":"m"}`, convo.StopDone, ""},
+		{wire.Gemini{}, `{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL"}],"usageMetadata":{"promptTokenCount":7}}`, convo.StopRefused, "MALFORMED_FUNCTION_CALL"},
+		{wire.Gemini{}, `{"candidates":[{"content":{"role":"model"},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":7}}`, convo.StopDone, "STOP"},
+		{wire.Gemini{}, `{"candidates":[{"content":{"role":"model","parts":[{"text":""}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":7}}`, convo.StopDone, "STOP"},
+		{wire.Converse{}, `{"output":{"message":{"role":"assistant","content":[]}},"stopReason":"end_turn","usage":{"inputTokens":7}}`, convo.StopDone, "end_turn"},
+		{wire.Converse{}, `{"output":{},"stopReason":"guardrail_intervened","usage":{"inputTokens":7}}`, convo.StopRefused, "guardrail_intervened"},
+		{wire.Converse{}, `{"output":null,"stopReason":"guardrail_intervened","usage":{"inputTokens":7}}`, convo.StopRefused, "guardrail_intervened"},
+		{wire.Converse{}, `{"stopReason":"guardrail_intervened","usage":{"inputTokens":7}}`, convo.StopRefused, "guardrail_intervened"},
+	} {
+		t.Run(tt.answer, func(t *testing.T) {
+			got, err := tt.format.Decode([]byte(tt.answer))
+			require.NoError(t, err)
+			assert.Empty(t, got.Messages)
+			assert.Equal(t, 7, got.Usage.Input)
+			assert.Equal(t, tt.stop, got.Stop)
+			assert.Equal(t, tt.reason, got.StopReason)
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -144,6 +145,7 @@ func providerError(raw json.RawMessage) *ProviderError {
 			}
 		}
 	}
+	e.Type = cmp.Or(e.Type, stringOf(all["status"])) // of Google, beside a code
 	for _, key := range []string{"message", "Message", "detail"} {
 		if e.Message == "" {
 			e.Message = stringOf(all[key])
@@ -182,10 +184,10 @@ func (s *streamBase) transcript(d *decoder, decode func([]byte) error, answer []
 	d.minted = &s.minted
 	d.partial = !s.done
 	if err := decode(answer); err != nil {
-		if s.err == nil {
-			s.err = err
+		if s.err != nil {
+			err = s.err
 		}
-		return Transcript{Lost: slices.Clone(s.lost)}, s.err
+		return Transcript{Lost: slices.Clone(s.lost)}, err
 	}
 	d.putHalvesAside(halves)
 	t := d.finish()
@@ -200,29 +202,34 @@ func (s *streamBase) transcript(d *decoder, decode func([]byte) error, answer []
 }
 
 // putHalvesAside takes calls out of the answer that the provider has not ended.
+// halves are in order.
 func (d *decoder) putHalvesAside(halves []int) {
-	n := len(d.out.Messages)
-	if n == 0 || len(halves) == 0 {
+	if len(halves) == 0 {
 		return
 	}
-	m := &d.out.Messages[n-1]
-	k := 0
-	var parts []convo.Part
-	for _, p := range m.Parts {
-		c, ok := p.(convo.ToolCall)
-		if ok {
-			k++
+	k, cut := 0, 0 // indexes of the next call, and of that in Cut
+	var msgs []convo.Message
+	for _, m := range d.out.Messages {
+		parts := m.Parts
+		m.Parts = nil
+		for _, p := range parts {
+			c, ok := p.(convo.ToolCall)
+			if ok {
+				k++
+			}
+			if !ok || len(halves) == 0 || halves[0] != k-1 {
+				m.Parts = append(m.Parts, p)
+				continue
+			}
+			halves = halves[1:]
+			if d.out.Cut != nil {
+				d.lose(fmt.Sprintf("call %d", cut), "the call "+quote(d.out.Cut.Name)+", which the provider had not ended")
+			}
+			d.out.Cut, cut = &c, k-1
 		}
-		if !ok || !slices.Contains(halves, k-1) {
-			parts = append(parts, p)
-			continue
+		if len(m.Parts) > 0 || len(parts) == 0 {
+			msgs = append(msgs, m)
 		}
-		if d.out.Cut != nil {
-			d.lose(fmt.Sprintf("call %d", k-1), "the call "+quote(d.out.Cut.Name)+", which the provider had not ended")
-		}
-		d.out.Cut = &c
 	}
-	if m.Parts = parts; len(parts) == 0 {
-		d.out.Messages = d.out.Messages[:n-1]
-	}
+	d.out.Messages = msgs
 }

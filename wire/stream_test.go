@@ -43,6 +43,11 @@ var streamCases = map[string]streamCase{}
 type streamGenerator struct {
 	*rand.Rand
 	interleaved bool // the deltas of the answer are not in the order of its parts
+	unread      bool // Decode keeps some reasoning as an opaque part
+}
+
+func newStreamGenerator(seed, kind int) *streamGenerator {
+	return &streamGenerator{Rand: rand.New(rand.NewPCG(uint64(seed), uint64(kind)))}
 }
 
 func (g *streamGenerator) pick(list ...string) string { return list[g.IntN(len(list))] }
@@ -82,14 +87,19 @@ func jsonOf(v any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// feed gives events to a new Stream, and returns it with all deltas.
+// feed gives events to a new Stream, and returns it with all deltas. What it gave is
+// overwritten, as a reader does that uses its buffer again.
 func feed(t testing.TB, f wire.Format, events []event) (wire.Stream, []wire.Delta) {
 	t.Helper()
 	s := f.(wire.Streamer).Stream()
 	var all []wire.Delta
 	for _, e := range events {
-		deltas, err := s.Event(e.name, []byte(e.data))
+		data := []byte(e.data)
+		deltas, err := s.Event(e.name, data)
 		require.NoError(t, err, "%s %s", e.name, e.data)
+		for i := range data { // Event keeps nothing of it
+			data[i] = '#'
+		}
 		all = append(all, deltas...)
 	}
 	return s, all
@@ -142,6 +152,12 @@ func normal(msgs []convo.Message) []convo.Message {
 				}
 			case convo.ToolCall:
 				if p.Minted {
+					if n > 0 {
+						if r, ok := parts[n-1].(convo.Reasoning); ok && r.ID == p.ID { // its signature
+							r.ID = ""
+							parts[n-1] = r
+						}
+					}
 					p.ID = ""
 				}
 				parts = append(parts, p)
@@ -203,7 +219,9 @@ func TestStream_IsTheWhole(t *testing.T) {
 				}
 				if !g.interleaved {
 					require.Equal(t, joined.String(), text)
-					require.Equal(t, thoughts.String(), reasoning)
+					if !g.unread {
+						require.Equal(t, thoughts.String(), reasoning)
+					}
 				}
 				if got.Cut != nil {
 					made = append(made, *got.Cut)

@@ -23,8 +23,8 @@ type Format interface {
 	// the model wrote them, even if they are not a JSON object; Encode sends
 	// such arguments inside an object, from which Decode takes them again.
 	// Transcript.Lost names what a message has no place for. If data is
-	// malformed, Decode returns a *DecodeError and no messages. An empty answer
-	// may give no message, or one that Append refuses.
+	// malformed, Decode returns a *DecodeError and no messages. An answer that
+	// says nothing gives no message, but its usage and why it stopped.
 	Decode(data []byte) (Transcript, error)
 
 	// Check returns the reasons for which the provider would refuse a request,

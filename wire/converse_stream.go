@@ -1,0 +1,362 @@
+package wire
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Stream returns a [Stream] that reads the events of ConverseStream, with the type of
+// their frame as the name, or each in an object by that name, such as
+// {"messageStop":{...}}. It ends with messageStop. An exception is a [ProviderError]
+// of that Type.
+func (f Converse) Stream() Stream { return &converseStream{format: f} }
+
+type converseStream struct {
+	streamBase
+	format Converse
+	role   string                     // empty before messageStart
+	fields map[string]json.RawMessage // of the answer, but for its output and usage
+	usage  map[string]json.RawMessage
+	blocks []*streamedContent
+	calls  int
+}
+
+// A streamedContent is a block of which deltas come.
+type streamedContent struct {
+	index  int
+	kind   string                     // text, reasoningText, redactedContent, toolUse, or another
+	text   strings.Builder            // of a text or of reasoning, or the input of a toolUse
+	sign   strings.Builder            // the signature of reasoning
+	blobs  []string                   // the pieces of redactedContent, in base64
+	start  string                     // of a block of other kinds: its beginning
+	fields map[string]json.RawMessage // which deltas add to it
+	list   []string                   // what deltas add to it: citations of a text, content of another kind
+	call   CallDelta                  // of a call: its number, ID and name
+	ours   bool                       // it is a call, and not one that the provider answers
+	ended  bool
+}
+
+// converseEvents are the names of the events.
+var converseEvents = []string{"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"}
+
+// Event implements [Stream].
+func (s *converseStream) Event(name string, data []byte) ([]Delta, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	if isEnd(data) {
+		return nil, nil
+	}
+	all, err := fields("", data)
+	if err != nil {
+		return s.fail(err)
+	}
+	for key, raw := range all { // an object around the event
+		if kindOf(raw) != '{' || !slices.Contains(converseEvents, key) && !isException(key) && (name != "" || len(all) > 1 || key == "error") {
+			continue
+		}
+		name = key
+		if all, err = fields(name, raw); err != nil {
+			return s.fail(err)
+		}
+		data = raw
+		break
+	}
+	switch name {
+	case "messageStart", "contentBlockStart", "contentBlockDelta":
+		if s.done {
+			return s.fail(errSecondAnswer)
+		}
+	}
+	switch name {
+	case "messageStart":
+		s.role = stringOf(all["role"])
+	case "contentBlockStart":
+		return s.block(all)
+	case "contentBlockDelta":
+		return s.delta(all)
+	case "contentBlockStop":
+		b, _, err := s.at(all)
+		if err != nil {
+			return s.fail(err)
+		}
+		if b != nil { // else the block is empty
+			b.ended = true
+		}
+	case "messageStop":
+		merge(&s.fields, all)
+		s.done = true
+	case "metadata":
+		usage, err := optionalFields("usage", all["usage"])
+		if err != nil {
+			return s.fail(err)
+		}
+		merge(&s.usage, usage)
+		merge(&s.fields, all, "usage")
+	default:
+		switch _, failed := all["error"]; {
+		case isException(name), failed, stringOf(all["message"]) != "":
+			e := providerError(data)
+			if name != "" {
+				e.Type = name
+			}
+			return s.fail(e)
+		case name == "":
+			return s.fail(&DecodeError{Reason: "the event has no name"})
+		}
+		s.lost = append(s.lost, Loss{name, lostEvent})
+	}
+	return nil, nil
+}
+
+// isException reports whether an event is the failure of the provider.
+func isException(name string) bool { return strings.HasSuffix(name, "Exception") }
+
+// at returns the newest block with the index that an event names, and the index. The
+// block is nil if there is none, or if it has ended.
+func (s *converseStream) at(all map[string]json.RawMessage) (*streamedContent, int, error) {
+	index := 0
+	if raw := all["contentBlockIndex"]; !isNull(raw) {
+		if err := read("contentBlockIndex", "a number", raw, &index); err != nil {
+			return nil, 0, err
+		}
+	}
+	for _, b := range slices.Backward(s.blocks) {
+		if b.index <= index {
+			if b.index == index && !b.ended {
+				return b, index, nil
+			}
+			break
+		}
+	}
+	return nil, index, nil
+}
+
+// add adds a block behind those with its index.
+func (s *converseStream) add(b *streamedContent) *streamedContent {
+	i := len(s.blocks)
+	for i > 0 && s.blocks[i-1].index > b.index {
+		i--
+	}
+	s.blocks = slices.Insert(s.blocks, i, b)
+	return b
+}
+
+// block reads contentBlockStart, which comes for calls and other blocks that are
+// neither text nor reasoning.
+func (s *converseStream) block(all map[string]json.RawMessage) ([]Delta, error) {
+	last, index, err := s.at(all)
+	if err != nil {
+		return s.fail(err)
+	}
+	start, err := optionalFields("start", all["start"])
+	if err != nil {
+		return s.fail(err)
+	}
+	for kind, raw := range start {
+		if isNull(raw) {
+			continue
+		}
+		own, err := fields(at("start", kind), raw)
+		if err != nil {
+			return s.fail(err)
+		}
+		call := CallDelta{Index: s.calls, ID: stringOf(own["toolUseId"]), Name: stringOf(own["name"])}
+		if last != nil && last.kind == kind && call.ID != "" && call.ID == last.call.ID {
+			continue // a second time
+		}
+		b := s.add(&streamedContent{index: index, kind: kind, start: string(raw), call: call})
+		b.ours = kind == "toolUse" && stringOf(own["type"]) != serverToolUse
+		if b.ours {
+			s.calls++
+			return []Delta{{Call: new(b.call)}}, nil
+		}
+	}
+	return nil, nil
+}
+
+// delta reads contentBlockDelta.
+func (s *converseStream) delta(all map[string]json.RawMessage) ([]Delta, error) {
+	b, index, err := s.at(all)
+	if err != nil {
+		return s.fail(err)
+	}
+	delta, err := fields("delta", all["delta"])
+	if err != nil {
+		return s.fail(err)
+	}
+	of := func(kind string) *streamedContent { // a block of another kind has ended
+		if b == nil || b.kind != kind {
+			b = s.add(&streamedContent{index: index, kind: kind})
+		}
+		return b
+	}
+	var out Delta
+	for _, key := range sortedKeys(delta) {
+		raw := delta[key]
+		switch kind := kindOf(raw); {
+		case isNull(raw):
+		case key == "text" && kind == '"':
+			out.Text = stringOf(raw)
+			of("text").text.WriteString(out.Text)
+		case key == "citation":
+			of("text").list = append(b.list, string(raw))
+		case key == "reasoningContent" && kind == '{':
+			own, err := fields("delta.reasoningContent", raw)
+			if err != nil {
+				return s.fail(err)
+			}
+			for _, key := range sortedKeys(own) {
+				switch text := stringOf(own[key]); {
+				case key == "text":
+					out.Reasoning = text
+					of("reasoningText").text.WriteString(text)
+				case key == "signature":
+					of("reasoningText").sign.WriteString(text)
+				case key == "redactedContent":
+					of("redactedContent").blobs = append(b.blobs, text)
+				case !isNull(own[key]):
+					s.lost = append(s.lost, Loss{at("delta.reasoningContent", key), lostField})
+				}
+			}
+		case key == "toolUse" && kind == '{':
+			own, err := fields("delta.toolUse", raw)
+			if err != nil {
+				return s.fail(err)
+			}
+			if b == nil || b.kind != "toolUse" {
+				return s.fail(&DecodeError{Path: "contentBlockIndex", Reason: fmt.Sprintf("block %d is no call that has begun", index)})
+			}
+			piece := stringOf(own["input"])
+			b.text.WriteString(piece)
+			if b.ours && piece != "" {
+				out.Call = new(b.call)
+				out.Call.Arguments = piece
+			}
+		case kind == '{':
+			own, err := fields(at("delta", key), raw)
+			if err != nil {
+				return s.fail(err)
+			}
+			merge(&of(key).fields, own)
+		case kind == '[':
+			err := elements(at("delta", key), "an array", raw, func(_ string, raw json.RawMessage) error {
+				of(key).list = append(b.list, string(raw))
+				return nil
+			})
+			if err != nil {
+				return s.fail(err)
+			}
+		default:
+			s.lost = append(s.lost, Loss{at("delta", key), lostField})
+		}
+	}
+	return deltaOf(out), nil
+}
+
+// json returns the block as it would be in an answer that was not streamed.
+func (b *streamedContent) json() string {
+	out := []byte{'{'}
+	switch list := "[" + strings.Join(b.list, ",") + "]"; b.kind {
+	case "text":
+		if len(b.list) == 0 {
+			out = appendStringField(out, "text", b.text.String())
+			break
+		}
+		out = append(appendField(out, "citationsContent"), `{"content":[{`...)
+		out = append(appendStringField(out, "text", b.text.String()), "}]"...)
+		out = append(appendRawField(out, "citations", list), '}')
+	case "reasoningText":
+		out = append(appendField(out, "reasoningContent"), `{"reasoningText":{`...)
+		out = appendStringField(out, "text", b.text.String())
+		if b.sign.Len() > 0 {
+			out = appendStringField(out, "signature", b.sign.String())
+		}
+		out = append(out, "}}"...)
+	case "redactedContent":
+		out = append(appendField(out, "reasoningContent"), '{')
+		out = append(appendStringField(out, "redactedContent", joinBase64(b.blobs)), '}')
+	default:
+		added := maps.Clone(b.fields)
+		if b.kind == "toolUse" {
+			merge(&added, map[string]json.RawMessage{"input": json.RawMessage(object(b.text.String()))})
+		} else if len(b.list) > 0 {
+			merge(&added, map[string]json.RawMessage{"content": json.RawMessage(list)})
+		}
+		out = append(append(appendString(out, b.kind), ':'), withFields(cmp.Or(b.start, "{}"), added)...)
+	}
+	return string(append(out, '}'))
+}
+
+// withFields returns an object with other values for some fields. Those that it does
+// not have are added at the end.
+func withFields(raw string, set map[string]json.RawMessage) string {
+	left := maps.Clone(set)
+	out := []byte(strings.TrimSuffix(editFields(raw, func(key string, value json.RawMessage) (json.RawMessage, bool) {
+		delete(left, key)
+		if v := set[key]; v != nil {
+			value = v
+		}
+		return value, true
+	}), "}"))
+	for _, key := range sortedKeys(left) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(appendString(out, key), ':'), left[key]...)
+	}
+	return string(append(out, '}'))
+}
+
+// joinBase64 returns the base64 of bytes that come in pieces, each in base64.
+func joinBase64(pieces []string) string {
+	if len(pieces) == 1 {
+		return pieces[0]
+	}
+	var all []byte
+	for _, p := range pieces {
+		b, err := base64.StdEncoding.DecodeString(p)
+		if err != nil {
+			return strings.Join(pieces, "")
+		}
+		all = append(all, b...)
+	}
+	return base64.StdEncoding.EncodeToString(all)
+}
+
+// Transcript implements [Stream].
+func (s *converseStream) Transcript() (Transcript, error) {
+	content := []byte{'['}
+	var halves []int
+	var lost []Loss
+	calls := 0
+	for _, b := range s.blocks {
+		if !b.ended && !s.done {
+			switch {
+			case b.ours:
+				halves = append(halves, calls)
+			case b.kind != "text" && b.kind != "reasoningText":
+				lost = append(lost, Loss{atIndex("content", b.index), "a block that the provider had not ended"})
+				continue
+			}
+		}
+		if b.ours {
+			calls++
+		}
+		content = appendElement(content, b.json())
+	}
+	answer := map[string]json.RawMessage{"usage": appendObject(nil, s.usage)}
+	merge(&answer, s.fields, "output", "usage", "messages", "modelId")
+	if s.role != "" || len(s.blocks) > 0 {
+		answer["output"] = append(append([]byte(`{"message":{"role":"assistant","content":`), content...), "]}}"...)
+	}
+	d := s.format.decoder()
+	t, err := s.transcript(&d.decoder, d.decode, appendObject(nil, answer), halves)
+	t.Lost = append(t.Lost, lost...)
+	return t, err
+}

@@ -1,0 +1,350 @@
+package wire
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// Stream returns a [Stream] that reads the chunks of streamGenerateContent. It ends
+// with a finishReason, or with the blockReason of a prompt.
+func (f Gemini) Stream() Stream { return &geminiStream{format: f} }
+
+type geminiStream struct {
+	streamBase
+	format    Gemini
+	id        string                     // of the answer
+	fields    map[string]json.RawMessage // of the answer, but for its candidates and usage
+	usage     map[string]json.RawMessage
+	candidate map[string]json.RawMessage // the first one, but for its content; nil if there is none
+	content   map[string]json.RawMessage // but for its parts; nil if there is none
+	parts     []*streamedPart
+	calls     int
+	open      *streamedPart // the call that goes on
+	shown     []Delta       // by the current event
+	others    map[int]bool  // the indices of further candidates
+}
+
+// A streamedPart is a part as it came, a text of which pieces come, or a call of
+// which pieces come.
+type streamedPart struct {
+	raw     json.RawMessage
+	text    strings.Builder
+	thought bool                       // the text is a thought
+	side    map[string]json.RawMessage // of a call: the fields beside functionCall
+	fields  map[string]json.RawMessage // of a call: the fields in functionCall
+	args    geminiArgs
+	call    CallDelta // of a call: its number, ID and name
+}
+
+// Event implements [Stream].
+func (s *geminiStream) Event(_ string, data []byte) ([]Delta, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	if isEnd(data) {
+		return nil, nil
+	}
+	all, err := fields("", data)
+	if err != nil {
+		return s.fail(err)
+	}
+	if !isNull(all["error"]) {
+		return s.fail(providerError(data))
+	}
+	s.shown = nil
+	_, raw := pickRaw(all, "", "responseId")
+	if id := stringOf(raw); id != "" {
+		switch {
+		case s.id == "" || s.id == id:
+		case s.done:
+			return s.fail(errSecondAnswer)
+		default:
+			*s = geminiStream{format: s.format}
+			s.shown = []Delta{{Restart: true}}
+		}
+		s.id = id
+	}
+	if err := s.chunk(all); err != nil {
+		return s.fail(err)
+	}
+	return s.shown, nil
+}
+
+// merge sets fields to those that are not null, but for some.
+func merge(to *map[string]json.RawMessage, from map[string]json.RawMessage, but ...string) {
+	if *to == nil {
+		*to = map[string]json.RawMessage{}
+	}
+	for key, value := range from {
+		if !isNull(value) && !slices.Contains(but, key) {
+			(*to)[key] = value
+		}
+	}
+}
+
+func (s *geminiStream) chunk(all map[string]json.RawMessage) error {
+	merge(&s.fields, all, "candidates", "usageMetadata", "usage_metadata")
+	path, raw := pickRaw(all, "", "usageMetadata")
+	usage, err := optionalFields(path, raw)
+	if err != nil {
+		return err
+	}
+	merge(&s.usage, usage)
+	path, raw = pickRaw(all, "", "promptFeedback")
+	feedback, err := optionalFields(path, raw)
+	if err != nil {
+		return err
+	}
+	if _, reason := pickRaw(feedback, "", "blockReason"); stringOf(reason) != "" {
+		s.done = true
+	}
+	if isNull(all["candidates"]) {
+		return nil
+	}
+	list, err := geminiList("candidates", "an array of candidates", all["candidates"])
+	if err != nil {
+		return err
+	}
+	for i, raw := range list {
+		path := atIndex("candidates", i)
+		c, err := fields(path, raw)
+		if err != nil {
+			return err
+		}
+		if raw := c["index"]; !isNull(raw) {
+			if err := read(at(path, "index"), "a number", raw, &i); err != nil {
+				return err
+			}
+		}
+		if i != 0 {
+			if s.others == nil {
+				s.others = map[int]bool{}
+			}
+			s.others[i] = true
+			continue
+		}
+		if err := s.first(path, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// first reads what a chunk adds to the first candidate.
+func (s *geminiStream) first(path string, c map[string]json.RawMessage) error {
+	merge(&s.candidate, c, "content")
+	if !isNull(c["content"]) {
+		path := at(path, "content")
+		content, err := fields(path, c["content"])
+		if err != nil {
+			return err
+		}
+		merge(&s.content, content, "parts")
+		var list []json.RawMessage
+		if raw := content["parts"]; !isNull(raw) {
+			if list, err = geminiList(at(path, "parts"), "an array of parts", raw); err != nil {
+				return err
+			}
+		}
+		for i, raw := range list {
+			if err := s.part(at(path, atIndex("parts", i)), raw); err != nil {
+				return err
+			}
+		}
+	}
+	if reason := s.reason(); reason != "" {
+		s.done = true
+		if stop := StopOf(reason); stop == convo.StopDone || stop == convo.StopToolCall {
+			s.endCall() // the end of the call may be missing
+		}
+	}
+	return nil
+}
+
+// reason returns why the answer ended, if it has.
+func (s *geminiStream) reason() string {
+	_, raw := pickRaw(s.candidate, "", "finishReason")
+	reason := stringOf(raw)
+	if reason == "FINISH_REASON_UNSPECIFIED" {
+		return ""
+	}
+	return reason
+}
+
+func (s *geminiStream) part(path string, raw json.RawMessage) error {
+	p, err := readGeminiPart(path, raw)
+	if err != nil {
+		return err
+	}
+	var text string
+	switch p.kind {
+	case "functionCall":
+		return s.call(path, p, raw)
+	case "text":
+		if err := read(p.path, "a string", p.data, &text); err != nil {
+			return err
+		}
+		if text == "" && p.plain && p.sign == "" {
+			return nil
+		}
+	}
+	s.endCall() // what follows a call shows that it was whole
+	if p.kind != "text" || !p.plain || p.sign != "" {
+		s.parts = append(s.parts, &streamedPart{raw: raw})
+	} else {
+		n := len(s.parts)
+		if n == 0 || s.parts[n-1].text.Len() == 0 || s.parts[n-1].thought != p.thought {
+			s.parts = append(s.parts, &streamedPart{thought: p.thought})
+			n++
+		}
+		s.parts[n-1].text.WriteString(text)
+	}
+	switch {
+	case p.sign != "" && isBlank(text): // Decode keeps the part as it is
+	case p.thought:
+		s.shown = append(s.shown, deltaOf(Delta{Reasoning: text})...)
+	default:
+		s.shown = append(s.shown, deltaOf(Delta{Text: text})...)
+	}
+	return nil
+}
+
+// endCall ends the call that goes on, if there is one.
+func (s *geminiStream) endCall() {
+	if s.open == nil {
+		return
+	}
+	if rest := s.open.args.end(); rest != "" {
+		call := s.open.call
+		call.Arguments = rest
+		s.shown = append(s.shown, Delta{Call: &call})
+	}
+	s.open = nil
+}
+
+// call reads a functionCall: a whole one, the first piece of one, or another piece of
+// the one that goes on.
+func (s *geminiStream) call(path string, p geminiPart, raw json.RawMessage) error {
+	all, err := fields(p.path, p.data)
+	if err != nil {
+		return err
+	}
+	_, more := pickRaw(all, "", "willContinue")
+	goesOn := kindOf(more) == 't'
+	partialPath, partial := pickRaw(all, p.path, "partialArgs")
+	id, name := stringOf(all["id"]), stringOf(all["name"])
+	if name != "" && (s.open == nil || id == "" || id != s.open.call.ID) {
+		s.endCall()
+		s.parts = append(s.parts, &streamedPart{raw: raw, call: CallDelta{Index: s.calls, ID: id, Name: name}})
+		s.open = s.parts[len(s.parts)-1]
+		s.calls++
+		if !goesOn && partial == nil {
+			call := s.open.call
+			if !isNull(all["args"]) {
+				call.Arguments = string(all["args"])
+			}
+			s.open, s.shown = nil, append(s.shown, Delta{Call: &call})
+			return nil
+		}
+		s.open.raw = nil
+	}
+	c := s.open
+	switch {
+	case c != nil:
+	case len(all) == 0: // the end of a call that has ended already
+		return nil
+	default:
+		return &DecodeError{Path: at(p.path, "name"), Reason: "the call has no function name"}
+	}
+	side, err := fields(path, raw)
+	if err != nil {
+		return err
+	}
+	merge(&c.side, side, "functionCall", "function_call")
+	merge(&c.fields, all, "willContinue", "will_continue", "partialArgs", "partial_args")
+	if id != "" {
+		c.call.ID = id
+	}
+	call := c.call
+	if partial != nil {
+		err := elements(partialPath, "an array of arguments", partial, func(path string, raw json.RawMessage) error {
+			piece, err := c.args.read(path, raw)
+			call.Arguments += piece
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if call.Arguments != "" || name != "" {
+		s.shown = append(s.shown, Delta{Call: &call})
+	}
+	if !goesOn {
+		s.endCall()
+	}
+	return nil
+}
+
+// json returns the part as it would be in an answer that was not streamed. half says
+// that it is a call that the provider has not ended.
+func (p *streamedPart) json(half bool) string {
+	switch {
+	case p.raw != nil:
+		return string(p.raw)
+	case p.fields == nil:
+		return string(geminiText([]byte{'['}, p.text.String(), p.thought, "")[1:])
+	}
+	call, part := maps.Clone(p.fields), maps.Clone(p.side)
+	if half { // it has no place without its call
+		delete(part, "thoughtSignature")
+		delete(part, "thought_signature")
+	}
+	if p.args.root != nil {
+		call["args"] = p.args.root.appendTo(nil)
+	}
+	part["functionCall"] = appendObject(nil, call)
+	return string(appendObject(nil, part))
+}
+
+// Transcript implements [Stream].
+func (s *geminiStream) Transcript() (Transcript, error) {
+	d := s.format.decoder()
+	return s.transcript(&d.decoder, d.decode, s.answer(), s.halves())
+}
+
+// answer returns the answer as it would be without a stream.
+func (s *geminiStream) answer() []byte {
+	list := []byte{'['}
+	if s.candidate != nil || len(s.others) > 0 {
+		candidate := maps.Clone(s.candidate)
+		if s.content != nil {
+			parts := []byte{'['}
+			for _, p := range s.parts {
+				parts = appendElement(parts, p.json(p == s.open))
+			}
+			content := maps.Clone(s.content)
+			content["parts"] = append(parts, ']')
+			candidate["content"] = appendObject(nil, content)
+		}
+		list = appendObject(list, candidate)
+	}
+	for range s.others { // Decode names them in Lost
+		list = appendElement(list, "{}")
+	}
+	all := map[string]json.RawMessage{}
+	merge(&all, s.fields)
+	all["candidates"], all["usageMetadata"] = append(list, ']'), appendObject(nil, s.usage)
+	return appendObject(nil, all)
+}
+
+// halves returns the number of the call that the provider has not ended.
+func (s *geminiStream) halves() []int {
+	if s.open == nil {
+		return nil
+	}
+	return []int{s.open.call.Index}
+}

@@ -1,0 +1,567 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Stream returns a [Stream] that reads the chunks of Chat Completions, as OpenAI and
+// the hosts that have adopted it send them, and the lines of Ollama's /api/chat. The
+// answer is complete with its finish_reason, with "done":true, or with [DONE].
+//
+// The calls of an answer that broke off are not whole, since nothing says which of
+// them are. A refusal is in the Transcript and in no [Delta].
+func (f OpenAIChat) Stream() Stream { return &chatStream{format: f} }
+
+type chatStream struct {
+	streamBase
+	format OpenAIChat
+
+	top    map[string]json.RawMessage // the fields of the chunks, without those below
+	usage  map[string]json.RawMessage
+	hidden map[string]json.RawMessage // the usage in a place of its own, which some hosts choose
+	choice map[string]json.RawMessage // the fields of the choice, without the message
+	others map[int]bool               // the other choices
+	begun  bool                       // there is a choice
+	bare   bool                       // it is an answer of Ollama's, without choices
+
+	message streamedValue // without the content and the calls
+	content chatStreamContent
+	calls   []*chatStreamCall
+	byIndex map[string]*chatStreamCall // the newest call with an index
+	byID    map[string]*chatStreamCall // the newest call with an ID
+
+	id      string // of the newest chunk that has one
+	rotates bool   // each chunk has an ID of its own
+	closed  bool   // [DONE] came
+}
+
+// Event implements [Stream].
+func (s *chatStream) Event(name string, data []byte) ([]Delta, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	if isEnd(data) {
+		s.done, s.closed = true, true
+		return nil, nil
+	}
+	all, err := fields("", data)
+	if err != nil {
+		return s.fail(err)
+	}
+	if name == "error" || saysError(all["error"]) {
+		return s.fail(providerError(data))
+	}
+	var choices []map[string]json.RawMessage
+	switch message := all["message"]; {
+	case !isNull(all["choices"]):
+		if err := read("choices", "an array of objects", all["choices"], &choices); err != nil {
+			return s.fail(err)
+		}
+	case kindOf(message) == '{':
+		s.bare = s.bare || !s.begun
+		choices = []map[string]json.RawMessage{{"delta": message}}
+	case kindOf(message) == '"' || !isNull(all["detail"]) || stringOf(all["type"]) == "error":
+		return s.fail(providerError(data))
+	case isNull(all["usage"]) && isNull(all["done"]):
+		if kind := stringOf(all["type"]); kind != "" {
+			name = kind
+		}
+		if name != "" && name != "ping" {
+			s.lost = append(s.lost, Loss{name, lostEvent})
+			return nil, nil
+		}
+	}
+	second := s.isSecond(stringOf(all["id"]))
+	if err := s.head(all); err != nil {
+		return s.fail(err)
+	}
+	var out []Delta
+	for i, c := range choices {
+		deltas, err := s.chunk(fmt.Sprintf("choices[%d]", i), c, second)
+		if err != nil {
+			return s.fail(err)
+		}
+		out = append(out, deltas...)
+	}
+	if string(all["done"]) == "true" {
+		s.done = true
+	}
+	return out, nil
+}
+
+// saysError reports whether the field error of an event says that there is one.
+func saysError(raw json.RawMessage) bool {
+	switch string(raw) {
+	case "", "null", "false", `""`, "{}":
+		return false
+	}
+	return true
+}
+
+// isSecond reports whether content in a chunk with this ID belongs to another answer,
+// and notes the ID. Some proxies give each chunk an ID of its own.
+func (s *chatStream) isSecond(id string) bool {
+	other := id != "" && s.id != "" && id != s.id
+	if id != "" {
+		s.id = id
+	}
+	if other && !s.done {
+		s.rotates = true
+	}
+	return s.closed || s.done && other && !s.rotates
+}
+
+// head reads the fields of a chunk besides the choices.
+func (s *chatStream) head(all map[string]json.RawMessage) error {
+	if s.top == nil {
+		s.top = map[string]json.RawMessage{}
+	}
+	for key, value := range all {
+		switch {
+		case key == "choices" || key == "message" || key == "usage" || key == "error" || isNull(value):
+		case key != "id" && key != "model" || stringOf(s.top[key]) == "":
+			s.top[key] = value
+		}
+	}
+	for _, u := range []struct {
+		path string
+		raw  json.RawMessage
+		to   *map[string]json.RawMessage
+	}{{"usage", all["usage"], &s.usage}, {"x_groq.usage", field(all["x_groq"], "usage"), &s.hidden}} {
+		if err := addUsage(u.path, u.raw, u.to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// field returns a field of an object, or nil.
+func field(raw json.RawMessage, key string) json.RawMessage {
+	if kindOf(raw) != '{' {
+		return nil
+	}
+	all, _ := fields("-", raw)
+	return all[key]
+}
+
+// addUsage notes a usage, which counts the whole answer so far.
+func addUsage(path string, raw json.RawMessage, to *map[string]json.RawMessage) error {
+	usage, err := optionalFields(path, raw)
+	if err != nil {
+		return err
+	}
+	for key, value := range usage {
+		if isNull(value) {
+			continue
+		}
+		if *to == nil {
+			*to = map[string]json.RawMessage{}
+		}
+		(*to)[key] = value
+	}
+	return nil
+}
+
+// chunk reads a choice of a chunk. second says that what it adds is another answer.
+func (s *chatStream) chunk(path string, c map[string]json.RawMessage, second bool) ([]Delta, error) {
+	if saysError(c["error"]) {
+		return nil, providerError(c["error"])
+	}
+	index := 0
+	if raw := c["index"]; !isNull(raw) {
+		if err := read(path+".index", "a number", raw, &index); err != nil {
+			return nil, err
+		}
+	}
+	if index != 0 {
+		if s.others == nil {
+			s.others = map[int]bool{}
+		}
+		s.others[index] = true
+		return nil, nil
+	}
+	raw, at, whole := c["delta"], path+".delta", false
+	if isNull(raw) && !isNull(c["message"]) { // of a server that does not stream
+		raw, at, whole = c["message"], path+".message", true
+	}
+	delta, err := optionalFields(at, raw)
+	if err != nil {
+		return nil, err
+	}
+	if second && addsContent(delta) {
+		return nil, errSecondAnswer
+	}
+	s.begun = true
+	if s.choice == nil {
+		s.choice = map[string]json.RawMessage{}
+	}
+	for key, value := range c {
+		switch {
+		case key == "delta" || key == "message" || isNull(value):
+		case key == "finish_reason" && string(value) == `""`:
+		case key == "usage":
+			if err := addUsage(path+".usage", value, &s.hidden); err != nil {
+				return nil, err
+			}
+		default:
+			s.choice[key] = value
+		}
+	}
+	out, err := s.add(at, delta)
+	if err != nil {
+		return nil, err
+	}
+	s.done = s.done || whole || s.choice["finish_reason"] != nil
+	return out, nil
+}
+
+// addsContent reports whether a delta has something to be shown.
+func addsContent(delta map[string]json.RawMessage) bool {
+	for _, key := range []string{"content", "tool_calls", "refusal", "reasoning_content", "reasoning", "thinking"} {
+		switch string(delta[key]) {
+		case "", "null", `""`, "[]":
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// add adds a delta to the message.
+func (s *chatStream) add(path string, delta map[string]json.RawMessage) (out []Delta, err error) {
+	out = append(out, deltaOf(Delta{Reasoning: reasoningIn(delta)})...)
+	for key, value := range delta {
+		switch key {
+		case "role", "content", "tool_calls":
+		case "index": // of the choice, again
+		default:
+			s.message.addField(key, value, 0)
+		}
+	}
+	if raw := delta["content"]; !isNull(raw) {
+		if err := s.content.add(path+".content", raw, &out); err != nil {
+			return nil, err
+		}
+	}
+	if raw := delta["tool_calls"]; !isNull(raw) {
+		err = elements(path+".tool_calls", "an array of calls", raw, func(path string, raw json.RawMessage) error {
+			piece, err := fields(path, raw)
+			if err == nil {
+				out = append(out, s.addCall(piece)...)
+			}
+			return err
+		})
+	}
+	return out, err
+}
+
+// reasoningIn returns the reasoning in a delta. Some hosts send it twice.
+func reasoningIn(delta map[string]json.RawMessage) string {
+	for _, key := range []string{"reasoning_content", "reasoning", "thinking"} {
+		if text := stringOf(delta[key]); text != "" {
+			return text
+		}
+	}
+	text := ""
+	if raw := delta["reasoning_details"]; kindOf(raw) == '[' {
+		var details []struct{ Text, Summary string }
+		if json.Unmarshal(raw, &details) == nil {
+			for _, d := range details {
+				text += d.Text + d.Summary
+			}
+		}
+	}
+	return text
+}
+
+// A chatStreamContent is the content of the message: a text or, if parts came, a list
+// of them.
+type chatStreamContent struct {
+	text  streamedText
+	parts *streamedValue
+}
+
+// add adds a piece of the content, and to out what it shows.
+func (c *chatStreamContent) add(path string, raw json.RawMessage, out *[]Delta) error {
+	if kindOf(raw) == '"' {
+		c.addText(raw)
+		*out = append(*out, deltaOf(Delta{Text: stringOf(raw)})...)
+		return nil
+	}
+	return elements(path, "a string or an array of parts", raw, func(path string, raw json.RawMessage) error {
+		if c.parts == nil {
+			c.parts = &streamedValue{list: []*streamedValue{}}
+			if c.text.Len() > 0 {
+				c.addText(c.text.appendTo(nil))
+			}
+		}
+		if kindOf(raw) == '"' {
+			c.addText(raw)
+			*out = append(*out, deltaOf(Delta{Text: stringOf(raw)})...)
+			return nil
+		}
+		part, err := fields(path, raw)
+		if err != nil {
+			return err
+		}
+		c.parts.addElement(raw, 1)
+		switch stringOf(part["type"]) {
+		case "text":
+			*out = append(*out, deltaOf(Delta{Text: stringOf(part["text"])})...)
+		case "thinking":
+			text := stringOf(part["thinking"])
+			var list []struct{ Text string }
+			if kindOf(part["thinking"]) == '[' && json.Unmarshal(part["thinking"], &list) == nil {
+				for _, p := range list {
+					text += p.Text
+				}
+			}
+			*out = append(*out, deltaOf(Delta{Reasoning: text})...)
+		}
+		return nil
+	})
+}
+
+// addText adds a JSON string.
+func (c *chatStreamContent) addText(raw json.RawMessage) {
+	switch {
+	case c.parts == nil:
+		c.text.addJSON(raw)
+	case string(raw) != `""`:
+		c.parts.addElement(json.RawMessage(`{"type":"text","text":`+string(raw)+`}`), 1)
+	}
+}
+
+// appendTo appends the content as an answer has it.
+func (c *chatStreamContent) appendTo(b []byte) []byte {
+	if c.parts != nil {
+		return c.parts.appendTo(b)
+	}
+	return c.text.appendTo(b)
+}
+
+// A chatStreamCall is a call of which pieces come.
+type chatStreamCall struct {
+	number    int
+	id        string
+	name      strings.Builder
+	arguments streamedText
+	written   objectScanner
+	custom    bool          // the arguments are a text
+	rest      streamedValue // the other fields
+	function  streamedValue // the other fields of the function
+}
+
+// addCall adds an element of tool_calls. Which call it belongs to, its index says, or
+// its ID, or else it is the newest one. A name begins a new call if the call so far
+// has another ID, or arguments which it cannot go on from; and without an index and
+// an ID, always.
+func (s *chatStream) addCall(piece map[string]json.RawMessage) []Delta {
+	inside, argument := piece["function"], "arguments"
+	custom := isNull(inside) && !isNull(piece["custom"])
+	if custom {
+		inside, argument = piece["custom"], "input"
+	}
+	function, _ := optionalFields("-", inside)
+	id, name := stringOf(piece["id"]), stringOf(function["name"])
+	raw := function[argument]
+	text := stringOf(raw)
+	if kindOf(raw) != '"' && !isNull(raw) {
+		text = string(raw)
+		raw = appendString(nil, text)
+	}
+	index := string(piece["index"])
+	if isNull(piece["index"]) {
+		index = ""
+	}
+
+	var c *chatStreamCall
+	switch n := len(s.calls); {
+	case index != "":
+		c = s.byIndex[index]
+	case s.byID[id] != nil:
+		c = s.byID[id]
+	case name == "" && n > 0:
+		c = s.calls[n-1]
+	}
+	if c != nil && c.ends(id, name, text) {
+		c = nil
+	}
+	if c == nil {
+		c = &chatStreamCall{number: len(s.calls), custom: custom}
+		s.calls = append(s.calls, c)
+		if s.byIndex == nil {
+			s.byIndex, s.byID = map[string]*chatStreamCall{}, map[string]*chatStreamCall{}
+		}
+	}
+	if index != "" {
+		s.byIndex[index] = c
+	}
+	if c.id == "" && id != "" {
+		c.id = id
+		s.byID[id] = c
+	}
+	if so := c.name.String(); name != "" && name != so && (so == "" || !c.written.begun) {
+		c.name.WriteString(name)
+	}
+	for key, value := range piece {
+		if key != "id" && key != "index" && key != "function" && key != "custom" {
+			c.rest.addField(key, value, 1)
+		}
+	}
+	for key, value := range function {
+		if key != "name" && key != argument {
+			c.function.addField(key, value, 1)
+		}
+	}
+	if text != "" {
+		c.arguments.addJSON(raw)
+		c.written.scan(text)
+	}
+	return []Delta{{Call: &CallDelta{Index: c.number, ID: c.id, Name: c.name.String(), Arguments: text}}}
+}
+
+// ends reports whether a piece is of another call, which begins with it. Only a name
+// begins a call: some servers make a new ID for each piece.
+func (c *chatStreamCall) ends(id, name, arguments string) bool {
+	switch {
+	case name == "":
+		return false
+	case id != "" && c.id != "":
+		return id != c.id
+	case c.written.ended:
+		return !isBlank(arguments) || name != c.name.String()
+	}
+	return c.written.begun && name != c.name.String()
+}
+
+// lostNameless is the Loss.What of a call that cannot be read.
+const lostNameless = "a call without a name"
+
+// An objectScanner finds the end of a JSON object that comes in pieces.
+type objectScanner struct {
+	begun, ended bool // anything but space came; the object is complete
+	depth        int
+	text, escape bool // inside a string; behind a backslash in it
+}
+
+func (o *objectScanner) scan(s string) {
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case o.escape:
+			o.escape = false
+		case o.text:
+			o.escape, o.text = c == '\\', c != '"'
+		case c == '"':
+			o.text, o.begun = true, true
+		case c == '{' || c == '[':
+			o.depth++
+			o.begun, o.ended = true, false
+		case c == '}' || c == ']':
+			o.depth--
+			o.ended = o.depth == 0
+		case c != ' ' && c != '\t' && c != '\r' && c != '\n':
+			o.begun = true
+		}
+	}
+}
+
+// appendTo appends the call as an answer has it.
+func (c *chatStreamCall) appendTo(b []byte) []byte {
+	kind, argument := "function", "arguments"
+	if c.custom {
+		kind, argument = "custom", "input"
+	}
+	b = append(b, '{')
+	if c.id != "" {
+		b = appendStringField(b, "id", c.id)
+	}
+	for _, key := range c.rest.keys() {
+		b = c.rest.fields[key].appendTo(append(appendString(comma(b), key), ':'))
+	}
+	b = append(appendField(b, kind), '{')
+	b = appendStringField(b, "name", c.name.String())
+	for _, key := range c.function.keys() {
+		b = c.function.fields[key].appendTo(append(appendString(comma(b), key), ':'))
+	}
+	b = c.arguments.appendTo(appendField(b, argument))
+	return append(b, "}}"...)
+}
+
+// comma appends a comma if there is a field before the next one.
+func comma(b []byte) []byte {
+	if b[len(b)-1] != '{' {
+		b = append(b, ',')
+	}
+	return b
+}
+
+// Transcript implements [Stream].
+func (s *chatStream) Transcript() (Transcript, error) {
+	message := []byte(`{"role":"assistant"`)
+	if s.content.parts != nil || s.content.text.Len() > 0 {
+		message = s.content.appendTo(appendField(message, "content"))
+	}
+	for _, key := range s.message.keys() {
+		if f := s.message.fields[key]; f.text == nil || f.text.Len() > 0 {
+			message = f.appendTo(append(appendString(append(message, ','), key), ':'))
+		}
+	}
+	var halves []int
+	var lost []Loss
+	n := 0
+	for i, c := range s.calls {
+		if c.name.Len() == 0 {
+			lost = append(lost, Loss{fmt.Sprintf("tool_calls[%d]", i), lostNameless})
+			continue
+		}
+		if n == 0 {
+			message = append(appendField(message, "tool_calls"), '[')
+		} else {
+			message = append(message, ',')
+		}
+		message = c.appendTo(message)
+		if !s.done {
+			halves = append(halves, n)
+		}
+		n++
+	}
+	if n > 0 {
+		message = append(message, ']')
+	}
+	message = append(message, '}')
+
+	answer := maps.Clone(s.top)
+	if answer == nil {
+		answer = map[string]json.RawMessage{}
+	}
+	delete(answer, "messages") // of a request, if anything
+	if usage := s.usage; usage != nil || s.hidden != nil {
+		if usage == nil {
+			usage = s.hidden
+		}
+		answer["usage"] = appendObject(nil, usage)
+	}
+	switch {
+	case s.bare && s.begun:
+		answer["message"] = message
+	case s.begun:
+		choice := maps.Clone(s.choice)
+		choice["message"] = message
+		answer["choices"] = slices.Concat([]byte{'['}, appendObject(nil, choice), []byte{']'})
+	default:
+		answer["choices"] = json.RawMessage("[]")
+	}
+	d := decoder{format: s.format.format(), own: s.format.Model, names: map[string]string{}}
+	t, err := s.transcript(&d, func(data []byte) error { return s.format.decode(&d, data) }, appendObject(nil, answer), halves)
+	for _, index := range slices.Sorted(maps.Keys(s.others)) {
+		t.Lost = append(t.Lost, Loss{fmt.Sprintf("choices[%d].message", index), lostChoice})
+	}
+	t.Lost = append(t.Lost, lost...)
+	return t, err
+}

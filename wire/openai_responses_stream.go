@@ -1,0 +1,693 @@
+package wire
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// Stream returns a [Stream] that reads the events of the Responses API. It ends with
+// response.completed or response.incomplete, whose response is the answer; items that
+// it lacks are those of the events before. The events are told apart by the
+// output_index, since some proxies change the IDs.
+//
+// Of a stream that broke off, the items are kept that the provider has ended, and the
+// text of the others. A refusal is in the Transcript and in no [Delta].
+func (f OpenAIResponses) Stream() Stream { return &responsesStream{format: f} }
+
+type responsesStream struct {
+	streamBase
+	format   OpenAIResponses
+	id       string                     // of response.created
+	response map[string]json.RawMessage // of the newest event that has one
+	output   []json.RawMessage          // of the last event
+	items    []*streamedItem            // by their index
+	newest   *streamedItem
+	calls    int
+}
+
+// A streamedItem is an item of which events come.
+type streamedItem struct {
+	index  int
+	kind   string
+	fields map[string]json.RawMessage // of the item when it began
+	whole  json.RawMessage            // the item when it was ended
+	call   *CallDelta                 // of a call: its number, ID and name
+	slots  []*itemSlot                // in order
+	thinks bool                       // reasoning was shown
+}
+
+// An itemSlot is a text of an item of which deltas come, or a part that has one.
+type itemSlot struct {
+	list  string // "content", "summary", or "" for a field of the item itself
+	at    int    // in the list
+	kind  string // of the part, or the name of the field
+	text  strings.Builder
+	part  json.RawMessage   // a whole part of the list
+	notes []json.RawMessage // the annotations
+}
+
+// Event implements [Stream].
+func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	if isEnd(data) {
+		return nil, nil
+	}
+	all, err := fields("", data)
+	if err != nil {
+		return s.fail(err)
+	}
+	if kind := stringOf(all["type"]); kind != "" {
+		name = kind
+	}
+	switch name {
+	case "response.created":
+		return s.begin(all["response"])
+	case "response.queued", "response.in_progress":
+		now, err := optionalFields("response", all["response"])
+		if err != nil {
+			return s.fail(err)
+		}
+		if now != nil && !s.done {
+			s.id, s.response = cmp.Or(s.id, stringOf(now["id"])), now
+		}
+		return nil, nil
+	case "response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done":
+		return s.end(name, all["response"])
+	case "error":
+		return s.fail(responsesError(data))
+	case "ping", "keepalive":
+		return nil, nil
+	case "":
+		switch {
+		case saysError(all["error"]) && isNull(all["output"]), !isNull(all["detail"]):
+			return s.fail(responsesError(data))
+		case !isNull(all["output"]): // by a server that does not stream
+			return s.end("response."+stringOf(all["status"]), bytes.Clone(data))
+		}
+		return s.fail(&DecodeError{Path: "type", Reason: "the event has no type"})
+	}
+	if !strings.HasPrefix(name, "response.") {
+		s.lost = append(s.lost, Loss{name, lostEvent})
+		return nil, nil
+	}
+	out, err := s.itemEvent(strings.TrimPrefix(name, "response."), all)
+	if err != nil {
+		return s.fail(err)
+	}
+	return out, nil
+}
+
+// responsesError reads an error event. The type of one whose fields are not in a field
+// error says only that it is one.
+func responsesError(data []byte) *ProviderError {
+	e := providerError(data)
+	if e.Type == "error" {
+		e.Type = ""
+	}
+	return e
+}
+
+// begin reads response.created. With another ID, the provider has begun anew.
+func (s *responsesStream) begin(raw json.RawMessage) ([]Delta, error) {
+	all, err := fields("response", raw)
+	if err != nil {
+		return s.fail(err)
+	}
+	id := stringOf(all["id"])
+	var out []Delta
+	if s.response != nil {
+		switch {
+		case id == s.id:
+			return nil, nil
+		case s.done:
+			return s.fail(errSecondAnswer)
+		}
+		*s = responsesStream{format: s.format}
+		out = []Delta{{Restart: true}}
+	}
+	s.id, s.response = id, all
+	return out, nil
+}
+
+// end reads the last event.
+func (s *responsesStream) end(name string, raw json.RawMessage) ([]Delta, error) {
+	all, err := fields("response", raw)
+	if err != nil {
+		return s.fail(err)
+	}
+	var output []json.RawMessage
+	if raw := all["output"]; !isNull(raw) {
+		if err := read("response.output", "an array of items", raw, &output); err != nil {
+			return s.fail(err)
+		}
+	}
+	if s.done {
+		if id := stringOf(all["id"]); id != stringOf(s.response["id"]) {
+			return s.fail(errSecondAnswer)
+		}
+		return nil, nil
+	}
+	s.response = all
+	failed := name == "response.failed"
+	items := s.match(output)
+	if !failed {
+		s.output = s.merge(output, items)
+	}
+	var out []Delta
+	for i, it := range items {
+		if it == nil { // no event was about it
+			it = newStreamedItem(s.nextIndex(), output[i])
+			s.add(it)
+			if it.call != nil {
+				out = append(out, Delta{Call: new(*it.call)})
+			}
+		}
+		if it.whole == nil {
+			it.end(output[i])
+		}
+		out = append(out, it.showRest(output[i])...)
+	}
+	if failed {
+		e := &ProviderError{Message: "the response failed", JSON: compact(raw)}
+		if !isNull(all["error"]) {
+			e = providerError(all["error"])
+		}
+		s.err = e
+		return out, e
+	}
+	s.done = true
+	return out, nil
+}
+
+// nextIndex returns the index of an item behind all others.
+func (s *responsesStream) nextIndex() int {
+	if n := len(s.items); n > 0 {
+		return s.items[n-1].index + 1
+	}
+	return 0
+}
+
+// end notes the whole item, unless the provider broke off in it.
+func (it *streamedItem) end(raw json.RawMessage) {
+	it.fields, _ = optionalFields("-", raw)
+	it.name()
+	if it.whole = raw; stringOf(it.fields["status"]) == "incomplete" {
+		it.whole = nil
+	}
+}
+
+// match returns, for each item of the last event, the item that events were about: the
+// one with its ID or, since these may change, the next one of its kind.
+func (s *responsesStream) match(output []json.RawMessage) []*streamedItem {
+	found := make([]*streamedItem, len(output))
+	used := map[*streamedItem]bool{}
+	byID := map[string]*streamedItem{}
+	for _, it := range s.items {
+		if id := it.id(); id != "" {
+			byID[it.kind+" "+id] = it
+		}
+	}
+	for i, raw := range output {
+		o := newStreamedItem(0, raw)
+		if it := byID[o.kind+" "+o.id()]; it != nil && !used[it] {
+			found[i], used[it] = it, true
+		}
+	}
+	next := map[string]int{}
+	for i, raw := range output {
+		if found[i] != nil {
+			continue
+		}
+		kind := newStreamedItem(0, raw).kind
+		for k := next[kind]; k < len(s.items); k++ {
+			next[kind] = k + 1
+			if it := s.items[k]; it.kind == kind && !used[it] {
+				found[i], used[it] = it, true
+				break
+			}
+		}
+	}
+	return found
+}
+
+// id returns what tells an item apart from others of its kind.
+func (it *streamedItem) id() string {
+	return cmp.Or(stringOf(it.fields["call_id"]), stringOf(it.fields["id"]))
+}
+
+// merge returns the items of the last event, and among them those that it lacks, in
+// the order of the events. found is what match returns.
+func (s *responsesStream) merge(output []json.RawMessage, found []*streamedItem) []json.RawMessage {
+	type item struct {
+		at  int
+		raw json.RawMessage
+	}
+	at := map[*streamedItem]int{}
+	for i, it := range s.items {
+		at[it] = i
+	}
+	var all []item
+	last := -1
+	ordered := true
+	for i, it := range found {
+		if it != nil {
+			ordered = ordered && at[it] > last
+			last = at[it]
+			delete(at, it)
+		}
+		all = append(all, item{last, output[i]})
+	}
+	if len(at) == 0 || !ordered && len(output) >= len(s.items) {
+		return output
+	}
+	for _, it := range s.items {
+		i, missing := at[it]
+		switch {
+		case !missing:
+		case it.whole != nil:
+			all = append(all, item{i, it.whole})
+		case it.named():
+			all = append(all, item{i, it.appendTo(nil, false)})
+		default:
+			s.lost = append(s.lost, Loss{fmt.Sprintf("output[%d]", it.index), lostNameless})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b item) int { return a.at - b.at })
+	merged := make([]json.RawMessage, len(all))
+	for i, it := range all {
+		merged[i] = it.raw
+	}
+	return merged
+}
+
+// newStreamedItem returns an item without its number, if it is a call.
+func newStreamedItem(index int, raw json.RawMessage) *streamedItem {
+	it := &streamedItem{index: index}
+	it.fields, _ = optionalFields("-", raw)
+	it.kind = cmp.Or(stringOf(it.fields["type"]), "message")
+	if it.kind == "function_call" {
+		it.call = new(CallDelta)
+	}
+	it.name()
+	return it
+}
+
+// name notes the ID and the name of a call.
+func (it *streamedItem) name() {
+	if it.call != nil {
+		it.call.ID = cmp.Or(stringOf(it.fields["call_id"]), it.call.ID)
+		it.call.Name = cmp.Or(stringOf(it.fields["name"]), it.call.Name)
+	}
+}
+
+// named reports whether an item can be read: a call needs a name.
+func (it *streamedItem) named() bool { return it.call == nil || it.call.Name != "" }
+
+// count gives a call its number.
+func (s *responsesStream) count(it *streamedItem) {
+	if it.call != nil {
+		it.call.Index = s.calls
+		s.calls++
+	}
+}
+
+// add adds an item in its place.
+func (s *responsesStream) add(it *streamedItem) {
+	s.count(it)
+	s.items = slices.Insert(s.items, s.behind(it.index), it)
+	s.newest = it
+}
+
+// behind returns the place behind the items with an index.
+func (s *responsesStream) behind(index int) int {
+	return sort.Search(len(s.items), func(i int) bool { return s.items[i].index > index })
+}
+
+// itemAt returns the item that an event is about, or nil. Without an index, that is the
+// newest one.
+func (s *responsesStream) itemAt(all map[string]json.RawMessage) (it *streamedItem, index int, err error) {
+	raw := all["output_index"]
+	if isNull(raw) {
+		if s.newest == nil {
+			return nil, 0, nil
+		}
+		return s.newest, s.newest.index, nil
+	}
+	if err := read("output_index", "a number", raw, &index); err != nil {
+		return nil, 0, err
+	}
+	i := s.behind(index) - 1
+	if i < 0 || s.items[i].index != index {
+		return nil, index, nil
+	}
+	return s.items[i], index, nil
+}
+
+// A slotEvent says which text a kind of event is about.
+type slotEvent struct {
+	item  string // the kind of item
+	list  string
+	index string // the field with the place in the list
+	kind  string // of the part
+	value string // the field of the last event of its kind that has the whole text
+}
+
+var slotEvents = map[string]slotEvent{
+	"output_text":                {"message", "content", "content_index", "output_text", "text"},
+	"refusal":                    {"message", "content", "content_index", "refusal", "refusal"},
+	"reasoning_text":             {"reasoning", "content", "content_index", "reasoning_text", "text"},
+	"reasoning_summary_text":     {"reasoning", "summary", "summary_index", "summary_text", "text"},
+	"function_call_arguments":    {"function_call", "", "", "arguments", "arguments"},
+	"mcp_call_arguments":         {"mcp_call", "", "", "arguments", "arguments"},
+	"custom_tool_call_input":     {"custom_tool_call", "", "", "input", "input"},
+	"code_interpreter_call_code": {"code_interpreter_call", "", "", "code", "code"},
+}
+
+// itemEvent reads an event about an item. Kinds that are not known here tell of what
+// the whole item tells, too.
+func (s *responsesStream) itemEvent(name string, all map[string]json.RawMessage) (out []Delta, err error) {
+	it, index, err := s.itemAt(all)
+	if err != nil {
+		return nil, err
+	}
+	kind, verb := name, ""
+	if i := strings.LastIndexByte(name, '.'); i >= 0 {
+		kind, verb = name[:i], name[i+1:]
+	}
+	slot, known := slotEvents[kind]
+	if s.done {
+		if name == "output_item.added" || known && verb == "delta" {
+			return nil, errSecondAnswer
+		}
+		return nil, nil
+	}
+	switch {
+	case kind == "output_item":
+		raw := all["item"]
+		if kindOf(raw) != '{' {
+			return nil, &DecodeError{Path: "item", Reason: "want a JSON object, got " + kindName(raw)}
+		}
+		o := newStreamedItem(index, raw)
+		isNew := it == nil || it.kind != o.kind
+		if verb == "added" && isNull(all["output_index"]) {
+			o.index, isNew = s.nextIndex(), true
+		} else if verb == "added" && it != nil && it.whole != nil { // unless it is said again, the server counts no indexes
+			isNew = o.id() == "" || o.id() != it.id()
+		}
+		switch {
+		case isNew:
+			it = o
+			s.add(it)
+		case it.whole == nil: // it began with a delta
+			it.fields = o.fields
+			it.name()
+		}
+		if verb == "done" {
+			it.end(raw)
+		}
+		if isNew && it.call != nil {
+			out = append(out, Delta{Call: new(*it.call)})
+		}
+		return append(out, it.showRest(raw)...), nil
+	case kind == "content_part", kind == "reasoning_summary_part":
+		list, key := "content", "content_index"
+		if kind != "content_part" {
+			list, key = "summary", "summary_index"
+		}
+		part := all["part"]
+		inside, err := fields("part", part)
+		if err != nil {
+			return nil, err
+		}
+		at, err := placeIn(all, key)
+		if err != nil {
+			return nil, err
+		}
+		of := "message"
+		if list == "summary" || stringOf(inside["type"]) == "reasoning_text" {
+			of = "reasoning"
+		}
+		it = s.orNew(it, index, of)
+		b := it.slot(list, at, stringOf(inside["type"]))
+		if b.known() == "" || verb == "done" {
+			b.part = part
+		}
+		return it.showPart(b, inside), nil
+	case name == "output_text.annotation.added":
+		at, err := placeIn(all, "content_index")
+		if err == nil && it != nil && !isNull(all["annotation"]) {
+			b := it.slot("content", at, "output_text")
+			b.notes = append(b.notes, all["annotation"])
+		}
+		return nil, err
+	case known && (verb == "delta" || verb == "done"):
+		at, err := placeIn(all, slot.index)
+		if err != nil {
+			return nil, err
+		}
+		it = s.orNew(it, index, slot.item)
+		b := it.slot(slot.list, at, slot.kind)
+		if verb == "delta" {
+			return it.show(b, stringOf(all["delta"])), nil
+		}
+		return it.showTo(b, stringOf(all[slot.value])), nil
+	}
+	return nil, nil
+}
+
+// placeIn returns the place in a list that an event is about.
+func placeIn(all map[string]json.RawMessage, key string) (at int, err error) {
+	if raw := all[key]; key != "" && !isNull(raw) {
+		err = read(key, "a number", raw, &at)
+	}
+	return at, err
+}
+
+// orNew returns an item or, if it has not begun, a new one of that kind.
+func (s *responsesStream) orNew(it *streamedItem, index int, kind string) *streamedItem {
+	if it == nil {
+		raw := `{"type":"` + kind + `"`
+		if kind == "message" {
+			raw += `,"role":"assistant"`
+		}
+		it = newStreamedItem(index, json.RawMessage(raw+"}"))
+		s.add(it)
+	}
+	return it
+}
+
+// slot returns the slot at a place, which begins if there is none.
+func (it *streamedItem) slot(list string, at int, kind string) *itemSlot {
+	key := &itemSlot{list: list, at: at}
+	if list == "" {
+		key.kind = kind
+	}
+	i, ok := slices.BinarySearchFunc(it.slots, key, func(a, b *itemSlot) int {
+		c := cmp.Or(strings.Compare(a.list, b.list), cmp.Compare(a.at, b.at))
+		if a.list == "" && c == 0 {
+			return strings.Compare(a.kind, b.kind)
+		}
+		return c
+	})
+	if !ok {
+		key.kind = kind
+		it.slots = slices.Insert(it.slots, i, key)
+	}
+	return it.slots[i]
+}
+
+// known returns the name of the field with the text of a part, or "" for a part of an
+// unknown kind.
+func (b *itemSlot) known() string {
+	switch b.kind {
+	case "output_text", "reasoning_text", "summary_text":
+		return "text"
+	case "refusal":
+		return "refusal"
+	}
+	return ""
+}
+
+// show notes a piece of a text, and returns what it shows.
+func (it *streamedItem) show(b *itemSlot, piece string) []Delta {
+	if piece == "" {
+		return nil
+	}
+	first := b.text.Len() == 0
+	b.text.WriteString(piece)
+	switch {
+	case b.kind == "output_text":
+		return []Delta{{Text: piece}}
+	case b.kind == "summary_text" || b.kind == "reasoning_text":
+		if first && it.thinks {
+			piece = summarySep + piece
+		}
+		it.thinks = true
+		return []Delta{{Reasoning: piece}}
+	case b.kind == "arguments" && it.call != nil:
+		call := new(*it.call)
+		call.Arguments = piece
+		return []Delta{{Call: call}}
+	}
+	return nil
+}
+
+// showTo shows what is left of a text that came whole.
+func (it *streamedItem) showTo(b *itemSlot, text string) []Delta {
+	if rest, ok := strings.CutPrefix(text, b.text.String()); ok {
+		return it.show(b, rest)
+	}
+	return nil
+}
+
+// showPart shows what is left of a part.
+func (it *streamedItem) showPart(b *itemSlot, part map[string]json.RawMessage) []Delta {
+	if key := b.known(); key != "" {
+		return it.showTo(b, stringOf(part[key]))
+	}
+	return nil
+}
+
+// showRest shows what is left of an item.
+func (it *streamedItem) showRest(raw json.RawMessage) (out []Delta) {
+	all, _ := optionalFields("-", raw)
+	for _, list := range []string{"summary", "content"} {
+		var parts []json.RawMessage
+		if kindOf(all[list]) != '[' || it.kind != "message" && it.kind != "reasoning" {
+			continue
+		}
+		_ = json.Unmarshal(all[list], &parts)
+		for i, part := range parts {
+			inside, _ := optionalFields("-", part)
+			kind := stringOf(inside["type"])
+			if b := it.slot(list, i, kind); b.kind == kind {
+				out = append(out, it.showPart(b, inside)...)
+			}
+		}
+	}
+	if it.call != nil {
+		if text := stringOf(all["arguments"]); text != "" {
+			out = append(out, it.showTo(it.slot("", 0, "arguments"), text)...)
+		}
+	}
+	return out
+}
+
+// appendTo appends an item as the events have brought it so far. half says that more
+// was to come. Encrypted reasoning is nothing then.
+func (it *streamedItem) appendTo(b []byte, half bool) []byte {
+	all := map[string]json.RawMessage{}
+	for key, value := range it.fields {
+		if !half || key != "encrypted_content" {
+			all[key] = value
+		}
+	}
+	lists := map[string][]byte{}
+	for _, slot := range it.slots {
+		if slot.list == "" {
+			all[slot.kind] = appendString(nil, slot.text.String())
+			continue
+		}
+		list := lists[slot.list]
+		if list == nil {
+			list = []byte{'['}
+		} else {
+			list = append(list, ',')
+		}
+		lists[slot.list] = slot.appendTo(list)
+	}
+	for key, list := range lists {
+		all[key] = append(list, ']')
+	}
+	return appendObject(b, all)
+}
+
+// appendTo appends a part.
+func (b *itemSlot) appendTo(out []byte) []byte {
+	if b.part != nil {
+		return append(out, b.part...)
+	}
+	key := b.known()
+	out = appendStringField(append(out, '{'), "type", b.kind)
+	if key != "" {
+		out = appendStringField(out, key, b.text.String())
+	}
+	if len(b.notes) > 0 {
+		out = append(appendField(out, "annotations"), '[')
+		for i, note := range b.notes {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, note...)
+		}
+		out = append(out, ']')
+	}
+	return append(out, '}')
+}
+
+// says reports whether an item that was not ended holds any text.
+func (it *streamedItem) says() bool {
+	return slices.ContainsFunc(it.slots, func(b *itemSlot) bool { return b.text.Len() > 0 || b.part != nil })
+}
+
+// Transcript implements [Stream].
+func (s *responsesStream) Transcript() (Transcript, error) {
+	answer := []byte{'{'}
+	for _, key := range sortedKeys(s.response) {
+		switch key {
+		case "output", "type", "response":
+		case "error":
+			if s.err == nil {
+				answer = append(appendField(answer, key), s.response[key]...)
+			}
+		default:
+			answer = append(append(appendString(comma(answer), key), ':'), s.response[key]...)
+		}
+	}
+	answer = append(appendField(answer, "output"), '[')
+	var halves []int
+	var lost []Loss
+	output := s.output
+	if !s.done {
+		calls := 0
+		for _, it := range s.items {
+			raw := it.whole
+			switch {
+			case raw != nil:
+			case it.kind == "message" || it.kind == "reasoning":
+				if !it.says() {
+					continue
+				}
+				raw = it.appendTo(nil, true)
+			case it.kind == "function_call" && it.named():
+				halves = append(halves, calls)
+				raw = it.appendTo(nil, true)
+			default:
+				lost = append(lost, Loss{fmt.Sprintf("output[%d]", it.index), "an item that the provider had not ended: " + quote(it.kind)})
+				continue
+			}
+			if it.call != nil {
+				calls++
+			}
+			output = append(output, raw)
+		}
+	}
+	for i, raw := range output {
+		if i > 0 {
+			answer = append(answer, ',')
+		}
+		answer = append(answer, raw...)
+	}
+	answer = append(answer, "]}"...)
+	d := responsesDecoder{decoder: decoder{format: responsesFormat, own: s.format.Model, names: map[string]string{}}}
+	t, err := s.transcript(&d.decoder, func(data []byte) error { return d.decode("", data) }, answer, halves)
+	t.Lost = append(t.Lost, lost...)
+	return t, err
+}
