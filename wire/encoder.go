@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
@@ -82,6 +83,12 @@ func (e *Encoder) Encode(s *convo.Snapshot) (Request, error) {
 	}
 	return r, nil
 }
+
+// String returns the type of the format, and none of what e remembers.
+func (e *Encoder) String() string { return fmt.Sprintf("encoder(%T)", e.Format) }
+
+// GoString returns the same as String.
+func (e *Encoder) GoString() string { return e.String() }
 
 // back goes back to the newest place up to which s and the last snapshot have the same
 // exchanges.
