@@ -28,7 +28,8 @@ type Encoder struct {
 	format builtin    // that last was encoded in
 	last   *convo.Snapshot
 	at     *projector // has read all of last
-	points []point    // the places in last to which at can go back, from the first one on
+	points []point    // places in last to which at can go back, from the first one on
+	sparse int        // how many of points are far apart
 }
 
 // A builtin is a format of this package.
@@ -63,11 +64,14 @@ func (e *Encoder) Encode(s *convo.Snapshot) (Request, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.format != f {
-		e.format, e.last, e.points = f, nil, nil
+		e.format, e.last, e.points, e.sparse = f, nil, nil, 0
 	}
 	e.back(s)
 	e.last = nil // until s was read as a whole
-	e.at.read(s, e.from(), func(at int) { e.points = append(e.points, e.at.point(at)) })
+	e.at.read(s, e.from(), func(at int) {
+		e.points = append(e.points, e.at.point(at))
+		e.thin()
+	})
 	e.last = s
 	end := e.at.point(s.Len())
 	r, err := e.at.request(s)
@@ -98,11 +102,32 @@ func (e *Encoder) back(s *convo.Snapshot) {
 		n--
 	}
 	clear(e.points[n:])
+	e.sparse = min(e.sparse, n)
 	if e.points = e.points[:n]; n == 0 {
 		e.at = newProjector(s, e.format)
 		return
 	}
 	e.at.back(&e.points[n-1])
+}
+
+// thin forgets most of the places that are far from the end, where they are seldom
+// needed, since each takes as much memory as a short message.
+func (e *Encoder) thin() {
+	const near, apart = 16, 16 // places, and entries
+	if len(e.points) < e.sparse+2*near {
+		return
+	}
+	dense := len(e.points) - near
+	kept := e.points[:e.sparse]
+	for _, p := range e.points[e.sparse:dense] {
+		if n := len(kept); n == 0 || p.at >= kept[n-1].at+apart {
+			kept = append(kept, p)
+		}
+	}
+	e.sparse = len(kept)
+	kept = append(kept, e.points[dense:]...)
+	clear(e.points[len(kept):])
+	e.points = kept
 }
 
 // from returns the index of the first entry that e.at has not read.

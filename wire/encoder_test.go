@@ -279,3 +279,29 @@ func TestEncoder_TakesBackHalfAMessage(t *testing.T) {
 		}
 	}
 }
+
+// An Encoder goes back to any place of a long conversation.
+func TestEncoder_GoesFarBack(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+	require.NoError(t, err)
+	g := &generator{rng: rng, h: h, origins: origins}
+	var list []*convo.Snapshot
+	for range 250 {
+		g.step()
+		list = append(list, h.Snapshot())
+	}
+	for name, f := range encoderFormats {
+		e := &wire.Encoder{Format: f}
+		for i := range 60 {
+			s := list[len(list)-1]
+			if i%2 == 1 {
+				s = list[rng.IntN(len(list))]
+			}
+			want, wantErr := f.Encode(s)
+			got, err := e.Encode(s)
+			require.Equal(t, wantErr, err)
+			require.Equal(t, string(want.Body()), string(got.Body()), name)
+		}
+	}
+}
