@@ -291,9 +291,10 @@
 // itself ends, nothing is removed.
 //
 // No lock is held while code of yours runs (strategy, summarizer, send, tokenizer,
-// Store, Pin, Spill, Repair, OnImport, OnCompaction, Logger), so it may call back.
-// A panic in OnCompaction or Logger is ignored; any other becomes the operation's
-// [*PanicError]. There are no globals and no network. No goroutine outlives the
-// call that started it but that of CompactInBackground, which Close cancels and
-// Wait waits for, and code of yours that ignores its ctx.
+// Store, Pin, Spill, Repair, OnImport, OnCompaction, Logger), so it may call back;
+// [Options] says what it must not call. A panic in OnCompaction or Logger is
+// ignored; any other becomes the operation's [*PanicError]. There are no globals
+// and no network. No goroutine outlives the call that started it but that of
+// CompactInBackground, which Close cancels and Wait waits for, and code of yours
+// that ignores its ctx.
 package convo

@@ -20,9 +20,10 @@ import (
 // [Restore] copy it.
 //
 // No lock is held while a function in it runs, so it may call back into the
-// History. Only Do must not be called: a Do may be waiting for the function. If a
-// function panics, the panic becomes a [*PanicError], unless the field says
-// otherwise.
+// History. Only Do must not be called: a Do may be waiting for the function. Nor
+// must Tokenizer, Overheads.Media, Pin and Repair call Save, Reload, Attach or
+// Prune: a Reload may be waiting for them. If a function panics, the panic becomes
+// a [*PanicError], unless the field says otherwise.
 type Options struct {
 	// Limits says how large a request may be. Zero: there is no limit.
 	Limits Limits

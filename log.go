@@ -21,6 +21,8 @@ type logbook struct {
 	created time.Time
 	recent  []string // IDs of the newest records up to id, the newest last
 	saved   *picture // what the record with that ID holds; nil: there is none
+	loaded  ID       // entries up to it were read, and repaired by Options.Repair if they are in no record
+	made    []ID     // results that Options.OnLoad made after these
 	read    int64    // bytes of Data that Open reads
 	retry   int64    // no full record is tried before read is above this
 

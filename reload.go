@@ -19,6 +19,11 @@ import (
 // exchange, it and all after it are returned as refused, and are no longer in h; a
 // system message that is refused is returned alone, since the stored ones stand.
 //
+// Entries that Options.Repair has changed count as stored: they are read and repaired
+// again, and Repair is told their new IDs. Options.OnLoad has no effect; a result that
+// it has made, and that is in no record, stays only if the call is still open in what is
+// stored.
+//
 // The title and the data of [History.SetMeta] become those that are stored too, unless
 // SetMeta has changed them since h was last saved. The model, the limits and what usage
 // reports have taught stay those of h. Everything else that was not saved is gone:
@@ -66,7 +71,7 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	m := merger{h: h, theirs: theirs.h, moved: make(map[ID]ID), base: l.last()}
+	m := merger{h: h, theirs: theirs.h, moved: make(map[ID]ID), base: max(l.last(), l.loaded), made: l.made}
 	if r.state.log == l.name && r.newest.Seq <= l.seq {
 		m.base = min(m.base, r.state.last) // an old backup was put back
 	}
@@ -78,6 +83,7 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 type merger struct {
 	h, theirs *History
 	base      ID           // entries with higher IDs may be in no record
+	made      []ID         // results that OnLoad made
 	own       [][]departed // exchanges that no record holds, in ascending order
 	pinned    map[ID]bool  // the heads of those that are pinned
 	moved     map[ID]ID
@@ -123,7 +129,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	h.sumMeasured(true)
 	h.releaseViewsLocked(0)
 
-	l.adoptLocked(r, m.storedLocked(saved))
+	l.adoptLocked(r, m.storedLocked(saved), h.last)
 	if !difference(l.saved, h.pictureLocked()).isEmpty() {
 		h.newVersionLocked() // what h has learned is not stored
 	}
@@ -185,7 +191,7 @@ func (m *merger) collectLocked() {
 		}
 	}
 	for id, d := range l.past {
-		if h.find(id) == nil && d.was.msg.Role != RoleSystem {
+		if h.find(id) == nil && id > m.base && d.was.msg.Role != RoleSystem {
 			all = append(all, d)
 		}
 	}
@@ -210,7 +216,8 @@ func (m *merger) goesWith(first, prev, e *entry) bool {
 }
 
 // isHeldLocked reports whether what is stored holds an entry of h already: as the
-// same entry, as a system message with the same text, or in the queue.
+// same entry, as a system message with the same text, or in the queue; or, for a
+// result that OnLoad made, whether the call is not open there.
 func (m *merger) isHeldLocked(e *entry) bool {
 	if theirs := m.theirs.find(e.id); theirs != nil && theirs.sameAs(e) {
 		return true
@@ -219,24 +226,36 @@ func (m *merger) isHeldLocked(e *entry) bool {
 	case RoleSystem:
 		return slices.ContainsFunc(m.theirs.sys, func(s *entry) bool { return reflect.DeepEqual(&s.msg, &e.msg) })
 	case RoleUser:
-		if m.h.log.saved == nil {
-			return false
-		}
-		return slices.ContainsFunc(m.h.log.saved.queue, func(q queued) bool { return sameParts(&q.msg, &e.msg) })
+		return m.wasQueuedLocked(&e.msg)
+	case RoleTool:
+		return slices.Contains(m.made, e.id) && !m.isOpenLocked(e)
 	}
 	return false
 }
 
+// isOpenLocked reports whether the call that a result of h answers is open in what is
+// stored. A repair may have given the exchange another ID.
+func (m *merger) isOpenLocked(result *entry) bool {
+	c := m.theirs.calls
+	if c.openCalls() == 0 {
+		return false
+	}
+	if _, err := c.find(result.msg.Parts[0].(ToolResult).CallID, ""); err != nil {
+		return false
+	}
+	own, theirs := m.h.find(result.head), m.theirs.find(c.head)
+	return result.head == c.head || own != nil && own.at == theirs.at
+}
+
 // ownQueueLocked returns the messages of the queue that no record holds.
 func (m *merger) ownQueueLocked() []queued {
-	if m.h.log.saved == nil {
-		return m.h.queue
-	}
-	was := m.h.log.saved.queue
-	if len(was) > 0 && len(m.h.queue) >= len(was) && sameParts(&m.h.queue[0].msg, &was[0].msg) {
-		return m.h.queue[len(was):]
-	}
-	return m.h.queue
+	return slices.DeleteFunc(slices.Clone(m.h.queue), func(q queued) bool { return m.wasQueuedLocked(&q.msg) })
+}
+
+// wasQueuedLocked reports whether a message is one of the queue as it was last saved.
+func (m *merger) wasQueuedLocked(msg *Message) bool {
+	saved := m.h.log.saved
+	return saved != nil && slices.ContainsFunc(saved.queue, func(q queued) bool { return sameParts(&q.msg, msg) })
 }
 
 // sameParts reports whether two messages share their parts, as a queued message and
@@ -284,6 +303,9 @@ func (m *merger) appendExchangeLocked(exchange []departed) bool {
 	for i, d := range exchange {
 		if id := batch[i].id; id != d.was.id {
 			m.moved[d.was.id] = id
+		}
+		if slices.Contains(m.made, d.was.id) {
+			h.log.made = append(h.log.made, batch[i].id)
 		}
 	}
 	return true

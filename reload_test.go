@@ -2,6 +2,7 @@ package convo_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -481,4 +482,235 @@ func TestReload_ReasoningInAnotherTurn(t *testing.T) {
 			assert.Equal(t, c.Tokens(), a.Tokens())
 		})
 	}
+}
+
+// What Options.Repair has made of stored entries is not appended again.
+func TestReload_Repaired(t *testing.T) {
+	strict := &convo.Options{Repair: func(convo.Fault) {}}
+	own := []convo.Message{convo.User("mine"), convo.Assistant("answer")}
+	for _, tt := range []struct {
+		name  string
+		do    func(t *testing.T, h *convo.History)
+		lines []string
+		moved map[convo.ID]convo.ID
+	}{
+		{name: "nothing new", moved: map[convo.ID]convo.ID{}},
+		{
+			name:  "own messages",
+			do:    func(t *testing.T, h *convo.History) { mustAppend(t, h, own...) },
+			lines: []string{"11 mine", "12 answer"}, moved: map[convo.ID]convo.ID{7: 11, 8: 12},
+		},
+		{
+			name: "an edit that takes repaired entries",
+			do: func(t *testing.T, h *convo.History) {
+				mustAppend(t, h, own...)
+				apply(t, h, convo.Edit{Drop: []convo.ID{5, 6}})
+			},
+			lines: []string{"11 mine", "12 answer"}, moved: map[convo.ID]convo.ID{7: 11, 8: 12},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := new(shelf)
+			a := open(t, s, "k", convoRelaxed())
+			mustAppend(t, a, convo.User("1"), convo.User("2"), convo.Assistant("3"))
+			save(t, a)
+			b := open(t, s, "k", strict)
+			require.Equal(t, []string{"1 1", "5 2", "6 3"}, linesOf(b))
+			if tt.do != nil {
+				tt.do(t, b)
+			}
+			mustAppend(t, a, convo.User("theirs"), convo.Assistant("5"))
+			save(t, a)
+			moved, refused := takeOver(t, b)
+			assert.Empty(t, refused)
+			assert.Equal(t, tt.moved, moved)
+			assert.Equal(t, append([]string{"1 1", "7 2", "8 3", "9 theirs", "10 5"}, tt.lines...), linesOf(b))
+			require.NoError(t, a.SetMeta("title", ""))
+			save(t, a)
+			takeOver(t, b)
+			assert.Equal(t, append([]string{"1 1", "7 2", "8 3", "9 theirs", "10 5"}, tt.lines...), linesOf(b))
+			save(t, b)
+			checkOpened(t, s, "k", nil, b)
+		})
+	}
+}
+
+// A queued message stays one when the conversation had to be repaired.
+func TestReload_RepairedQueue(t *testing.T) {
+	deliver := func(t *testing.T, h *convo.History) {
+		_, err := h.AnswerOpenCalls("none")
+		require.NoError(t, err)
+		mustAppend(t, h, convo.Assistant("ok"))
+	}
+	for _, tt := range []struct {
+		name      string
+		first     []convo.Message
+		delivered bool // before Reload
+	}{
+		{name: "in the queue", first: []convo.Message{convo.User("1"), convo.User("2")}},
+		{name: "delivered", first: []convo.Message{convo.User("1"), convo.User("2")}, delivered: true},
+		{name: "only the queue is repaired", first: []convo.Message{convo.User("1")}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := new(shelf)
+			roles := convo.Relaxed()
+			roles.KeepEmpty = true
+			a := open(t, s, "k", &convo.Options{Roles: roles})
+			mustAppend(t, a, append(tt.first, convo.Assistant("", callOf("c")))...)
+			require.NoError(t, a.Queue(convo.User("q1"), convo.User(""), convo.User("q2")))
+			save(t, a)
+			b := open(t, s, "k", &convo.Options{Repair: func(convo.Fault) {}})
+			require.NoError(t, b.Queue(convo.User("own")))
+			if tt.delivered {
+				deliver(t, b)
+			}
+			for _, title := range []string{"one", "two"} {
+				require.NoError(t, a.SetMeta(title, ""))
+				save(t, a)
+				_, refused := takeOver(t, b)
+				assert.Empty(t, refused)
+			}
+			if !tt.delivered {
+				assert.Equal(t, 3, b.Status().Queued)
+				deliver(t, b)
+			}
+			assert.Zero(t, b.Status().Queued)
+			save(t, b)
+			var texts []string
+			for _, m := range b.Snapshot().Messages() {
+				texts = append(texts, m.Text())
+			}
+			for _, text := range []string{"q1", "q2", "own"} {
+				assert.Equal(t, 1, strings.Count(strings.Join(texts, " "), text), "%q in %q", text, texts)
+			}
+			checkOpened(t, s, "k", nil, b)
+		})
+	}
+}
+
+// A result that OnLoad made gives way to the one that was given, and is kept while
+// there is none.
+func TestReload_MadeResults(t *testing.T) {
+	c, d := callOf("c"), callOf("d")
+	round := []convo.Message{convo.Result(c, "C"), convo.Result(d, "D"), convo.Assistant("done")}
+	const made = "no result"
+	for _, tt := range []struct {
+		name    string
+		theirs  []convo.Message
+		want    []string
+		refused int
+	}{
+		{name: "a title", want: []string{made, made, "mine", "answer"}},
+		{name: "the results", theirs: round[:2], want: []string{"C", "D", "mine", "answer"}},
+		{name: "a whole turn", theirs: round, want: []string{"C", "D", "done", "mine", "answer"}},
+		{name: "one of two results", theirs: round[1:2], want: []string{"D", made, "mine", "answer"}},
+		{name: "a later call with the same ID", theirs: append(round[:2:2], convo.Assistant("", c)), want: []string{"C", "D", ""}, refused: 2},
+	} {
+		for _, repair := range []bool{false, true} {
+			for _, twice := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, repair %t, twice %t", tt.name, repair, twice), func(t *testing.T) {
+					s := new(shelf)
+					a := open(t, s, "k", convoRelaxed())
+					first := []convo.Message{convo.User("1"), convo.Assistant("2"), convo.User("3")}
+					opts := &convo.Options{OnLoad: convo.OnLoadClose}
+					if repair {
+						first[1] = convo.User("2")
+						opts.Repair = func(convo.Fault) {}
+					}
+					mustAppend(t, a, append(first, convo.Assistant("", c, d))...)
+					save(t, a)
+					b := open(t, s, "k", opts)
+					mustAppend(t, b, convo.User("mine"), convo.Assistant("answer"))
+					if twice {
+						require.NoError(t, a.SetMeta("title", ""))
+						save(t, a)
+						_, refused := takeOver(t, b)
+						require.Empty(t, refused)
+					}
+					mustAppend(t, a, tt.theirs...)
+					require.NoError(t, a.SetMeta("another title", ""))
+					save(t, a)
+					_, refused := takeOver(t, b)
+					assert.Len(t, refused, tt.refused)
+					var texts []string
+					for _, m := range b.Snapshot().Messages()[4:] {
+						texts = append(texts, m.Text())
+					}
+					assert.Equal(t, tt.want, texts)
+					save(t, b)
+					checkOpened(t, s, "k", nil, b)
+				})
+			}
+		}
+	}
+}
+
+// One History repairs what the other saves: no message is there twice, and none of the
+// own ones is lost but those that Reload returns.
+func TestReload_RepairedLosesNothing(t *testing.T) {
+	var reloads, repairs, refusals int
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		s := new(shelf)
+		a, _ := pair(t, s, convoRelaxed(), convo.User("start"))
+		b := open(t, s, "k", &convo.Options{OnLoad: convo.OnLoad(rng.IntN(4)), Repair: func(convo.Fault) { repairs++ }})
+		own := make(map[string]bool)
+		step := func(h *convo.History, text string) {
+			var err error
+			switch rng.IntN(8) {
+			case 0, 1, 2:
+				_, err = h.Append(convo.User(text))
+			case 3, 4:
+				_, err = h.Append(convo.Assistant(text))
+			case 5:
+				_, err = h.Append(convo.Assistant(text, callOf(fmt.Sprint("c", rng.IntN(2))), callOf("d")))
+			case 6:
+				_, err = h.Append(convo.Result(callOf([]string{"c0", "c1", "d"}[rng.IntN(3)]), text))
+			case 7:
+				err = h.Queue(convo.User(text))
+			}
+			if h == b && err == nil {
+				own[text] = true
+			}
+		}
+		sync := func(h *convo.History) {
+			if h.Save(t.Context()) == nil {
+				return
+			}
+			reloads++
+			_, refused := takeOver(t, h)
+			for _, m := range refused {
+				refusals++
+				delete(own, m.Text())
+			}
+			if rng.IntN(2) == 0 {
+				save(t, h)
+			}
+		}
+		for n := range 40 {
+			h := []*convo.History{a, b}[rng.IntN(2)]
+			if rng.IntN(3) == 0 {
+				sync(h)
+			} else {
+				step(h, fmt.Sprintf("message %d.", n))
+			}
+			var all strings.Builder
+			for _, m := range b.Snapshot().Messages() {
+				all.WriteString(m.Text())
+			}
+			data, err := json.Marshal(b.Snapshot())
+			require.NoError(t, err)
+			_, queue, _ := strings.Cut(string(data), `"queued":`)
+			all.WriteString(queue)
+			for i := range n + 1 {
+				text := fmt.Sprintf("message %d.", i)
+				count := strings.Count(all.String(), text)
+				require.LessOrEqual(t, count, 1, "seed %d: %q in %s", seed, text, &all)
+				require.False(t, own[text] && count == 0, "seed %d: %q is not in %s", seed, text, &all)
+			}
+		}
+	}
+	assert.Greater(t, reloads, 100)
+	assert.Greater(t, repairs, 100)
+	assert.Greater(t, refusals, 100)
 }

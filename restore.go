@@ -155,6 +155,9 @@ func (l *loader) settle() (err error) {
 		for _, e := range results {
 			h.pushLocked(e, nil)
 			h.last = e.id
+			if h.log != nil {
+				h.log.made = append(h.log.made, e.id)
+			}
 		}
 	default:
 		if err := l.dropTurn(); err != nil {
@@ -243,6 +246,7 @@ type loader struct {
 	sys, list []*entry
 	originals []*original
 	pins      []ID
+	queued    []queued // the queue of from, with the copies that h has
 
 	calls   *calls              // of the newest exchange; nil or room
 	room    calls               // memory for them
@@ -500,6 +504,7 @@ func (l *loader) add(i int, old, e *entry) error {
 
 // queue adds copies of the messages that wait in the queue of the snapshot.
 func (l *loader) queue() error {
+	l.queued = slices.Clone(l.from.queue)
 	for i, q := range l.from.queue {
 		list, err := l.h.newQueued([]Message{q.msg})
 		wrong, ok := err.(*MessageError)
@@ -514,6 +519,8 @@ func (l *loader) queue() error {
 			if err := l.report(Fault{Index: -1, Err: wrong, Mended: "dropped from the queue"}); err != nil {
 				return err
 			}
+		default:
+			l.queued[i] = list[0]
 		}
 		l.h.queue = append(l.h.queue, list...)
 	}

@@ -46,7 +46,7 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 	}
 	h := l.h
 	h.log = h.newLogbookLocked(s, key)
-	h.log.adoptLocked(r, saved)
+	h.log.adoptLocked(r, saved, h.last)
 	if l.isUnfinished() {
 		if err := l.settle(); err != nil {
 			return nil, err
@@ -206,6 +206,7 @@ func (r *reading) open(opts *Options) (*loader, *picture, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	p.queue = l.queued // sameParts tells by it what was queued
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.resumeLocked(p, &r.state)
@@ -249,11 +250,13 @@ func (h *History) adoptKnowledgeLocked(model string, r *recordJSON) {
 	h.sumMeasured(true)
 }
 
-// adoptLocked notes that the log is what was read of it, and holds the picture.
-func (l *logbook) adoptLocked(r *reading, p *picture) {
+// adoptLocked notes that the log is what was read of it, and holds the picture. loaded
+// is the last ID after it was loaded.
+func (l *logbook) adoptLocked(r *reading, p *picture, loaded ID) {
 	l.name, l.id, l.seq, l.created = r.state.log, r.newest.ID, r.newest.Seq, r.newest.Created
 	l.recent = slices.Clone(r.ids[max(len(r.ids)-maxRecent, 0):])
 	l.saved, l.kept = p, p.last
+	l.loaded, l.made = loaded, nil
 	l.read, l.retry = r.size, 0
 	if raw := p.raw(); raw > 0 {
 		l.perToken = min(float64(r.size)/float64(raw), defaultPerToken)

@@ -295,6 +295,14 @@ var mutants = []mutant{
 	{name: "what an unsaved edit took is lost", file: "reload.go", text: "		if h.find(id) == nil && ", with: "		if id < 0 && ", test: "TestReload_EditsAndRollbacks"},
 	{name: "own pins are lost", file: "reload.go", text: "pin: m.pinned[d.was.head], ", with: "", test: "TestReload_OwnMessagesGoBehind"},
 	{name: "a Reload that forgets what was measured", file: "restore.go", text: "				if own == nil || !own.sameAs(e) {\n", with: "				if own == nil || own.id > 0 {\n", test: "TestReload_KeepsTheCalibration"},
+	{name: "a Reload that appends what was repaired", file: "reload.go", text: "max(l.last(), l.loaded)", with: "l.last()", test: "TestReload_Repaired$"},
+	{name: "a Reload that appends what was repaired and has left", file: "reload.go", text: "id > m.base && d.was", with: "d.was", test: "TestReload_Repaired$"},
+	{name: "a queue that grows with each Reload", file: "save.go", text: "	p.queue = l.queued ", with: "	_ = p.queue ", test: "TestReload_RepairedQueue"},
+	{name: "a made result that stands in the way", file: "reload.go", text: "slices.Contains(m.made, e.id) && ", with: "false && ", test: "TestReload_MadeResults"},
+	{name: "a made result that is gone too early", file: "reload.go", text: " && !m.isOpenLocked(e)", with: "", test: "TestReload_MadeResults"},
+	{name: "a made result that a second Reload takes for a given one", file: "reload.go", text: "			h.log.made = append(h.log.made, batch[i].id)\n", with: "", test: "TestReload_MadeResults"},
+	{name: "a made result that answers a later call", file: "reload.go", text: "own.at == theirs.at", with: "theirs.at != 0", test: "TestReload_MadeResults"},
+	{name: "a made result whose call was repaired", file: "reload.go", text: " || own != nil && own.at == theirs.at", with: " || own == theirs", test: "TestReload_MadeResults"},
 	{name: "Load reads behind the record", file: "save.go", text: "		if rec.Seq == to {\n", with: "		if false {\n", test: "TestOpen_Damage"},
 
 	// Summaries.
