@@ -240,7 +240,10 @@ func TestPrinting_EveryType(t *testing.T) {
 	_, _ = r.Summarize(t.Context(), convo.SummaryRequest{Prompt: essay, Messages: []convo.Message{convo.User(essay)}})
 	stored := new(convo.MemStore)
 	require.NoError(t, stored.Append(t.Context(), convo.Record{Head: convo.Head{Key: strings.Repeat("k", 4096), Seq: 1}, ID: strings.Repeat("a", 26), Full: true, Data: []byte(essay)}))
-	values := []any{&b, r, stored, historyOf(t, nil, convo.User(essay)), historyOf(t, nil, convo.User(essay)).Snapshot()}
+	encoder := &wire.Encoder{Format: wire.Gemini{}}
+	_, err := encoder.Encode(historyOf(t, nil, convo.System(essay), convo.User(essay)).Snapshot())
+	require.NoError(t, err)
+	values := []any{&b, r, stored, encoder, historyOf(t, nil, convo.User(essay)), historyOf(t, nil, convo.User(essay)).Snapshot()}
 	for _, v := range printed {
 		values = append(values, filled(reflect.TypeOf(v), 0).Interface())
 	}
@@ -253,7 +256,7 @@ func TestPrinting_EveryType(t *testing.T) {
 
 // No exported struct is missing above.
 func TestPrinting_KnowsEveryType(t *testing.T) {
-	const others = " Anthropic Breakdown Budget Builder Converse CutOff Echo Empty Estimate Extract Failing Fault Finding Flaky Gemini Growing Heuristic History Limits Loss " +
+	const others = " Anthropic Breakdown Budget Builder Converse CutOff Echo Empty Encoder Estimate Extract Failing Fault Finding Flaky Gemini Growing Heuristic History Limits Loss " +
 		"OpenAIChat OpenAIResponses Options Origin Overheads Panicking Prior Range Reservation RolePolicy Snapshot Truncate Usage FileStore MemStore " // hold no long text but an error of the caller's, or are checked by hand
 	known := map[string]bool{}
 	for _, v := range printed {

@@ -457,22 +457,6 @@ func (s *placedSummary) saved() Summary {
 // sameEntries reports whether two lists hold the same entries.
 func sameEntries(a, b []*entry) bool { return len(a) == len(b) && samePart(a, b) == len(a) }
 
-// samePart returns how many entries two lists have in common from the beginning on.
-// Where they share memory, it does not look at them: what one snapshot shows is
-// never written again.
-func samePart(a, b []*entry) int {
-	n := min(len(a), len(b))
-	if n == 0 || &a[0] == &b[0] {
-		return n
-	}
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
-}
-
 // compare sets what left a list, and what is new or changed in it.
 func (r *recordJSON) compare(from, to []*entry) {
 	n := samePart(from, to)

@@ -137,90 +137,11 @@ func (s *Snapshot) Find(id ID) (Entry, bool) {
 // messages, tool names, IDs and arguments, opaque blocks, the data of media,
 // and reasoning that has an ID, a signature or an encrypted form.
 func (s *Snapshot) Messages() []Message {
-	users, _ := turnUsers(s.list)
-	if users == len(s.list) || s.list[users].msg.Role != RoleUser {
-		users = 0 // the newest turn begins with no user message
+	out := make([]Message, 0, s.messages())
+	for _, m := range s.MessagesFrom(0) {
+		out = append(out, m)
 	}
-	key := s.key()
-	v := viewer{key: key, masker: newMasker(key), out: make([]Message, 0, s.messages()), parts: make([]Part, 0, s.shownParts())}
-	for _, e := range s.sys {
-		v.show(&e.msg)
-	}
-	if s.summary != nil {
-		v.out = append(v.out, summaryMessage(key, s.summary))
-	}
-	for i := 0; i <= len(s.list); i++ {
-		if i == users && s.eph != nil {
-			for j := range s.eph.msgs {
-				v.show(&s.eph.msgs[j])
-			}
-		}
-		if i < len(s.list) {
-			v.show(&s.list[i].msg)
-		}
-	}
-	return v.out
-}
-
-// A viewer collects messages as the model sees them.
-type viewer struct {
-	key    string
-	masker masker // for all but system messages
-	out    []Message
-	parts  []Part // those of all messages in out
-}
-
-// show adds m to v.out.
-func (v *viewer) show(m *Message) {
-	from := len(v.parts)
-	parts, tagged := m.Parts, m.isTagged()
-	var open, end string
-	if tagged { // no key can extend across a tag, so masking starts anew after each tag
-		open, end = authorTags(v.key, quotedName(v.key, m.Author))
-		v.parts = append(v.parts, Text(open))
-		v.masker = newMasker(v.key)
-	}
-	if m.Role != RoleSystem {
-		parts, _ = v.masker.parts(parts)
-	}
-	v.parts = append(v.parts, parts...)
-	if tagged {
-		v.parts = append(v.parts, Text(end))
-		v.masker = newMasker(v.key)
-	}
-	to := len(v.parts)
-	shown := *m
-	shown.Parts = v.parts[from:to:to]
-	for i, p := range shown.Parts {
-		if r, ok := p.(ToolResult); ok && len(r.Parts) > 0 {
-			r.Parts = slices.Clone(r.Parts)
-			shown.Parts[i] = r
-		}
-	}
-	v.out = append(v.out, shown)
-}
-
-// shownParts returns an upper bound for the number of parts that show makes.
-func (s *state) shownParts() int {
-	n := 0
-	count := func(m *Message) {
-		n += len(m.Parts)
-		if m.isTagged() {
-			n += 2
-		}
-	}
-	for _, e := range s.sys {
-		count(&e.msg)
-	}
-	for _, e := range s.list {
-		count(&e.msg)
-	}
-	if s.eph != nil {
-		for i := range s.eph.msgs {
-			count(&s.eph.msgs[i])
-		}
-	}
-	return n
+	return out
 }
 
 // Tokens returns the raw tokens of the view, that is of all entries, the

@@ -422,6 +422,22 @@ func index(list []*entry, id ID) (int, bool) {
 	return slices.BinarySearchFunc(list, id, func(e *entry, id ID) int { return cmp.Compare(e.id, id) })
 }
 
+// samePart returns how many entries two lists have in common from the beginning on.
+// Where they share memory, it does not look at them: what one snapshot shows is
+// never written again.
+func samePart(a, b []*entry) int {
+	n := min(len(a), len(b))
+	if n == 0 || &a[0] == &b[0] {
+		return n
+	}
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
 // rawOf returns the raw tokens of a list.
 func rawOf(list []*entry) int64 {
 	var n int64

@@ -2,6 +2,7 @@ package convo
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,6 +132,71 @@ func (r *textRun) endWith(text string) {
 	r.last, r.n = last, n
 }
 
+// follow lets m mask the end of messages, which are given the last one first. It looks
+// at no more of them than m depends on.
+func (m *masker) follow(before iter.Seq[*Message]) {
+	var texts, thoughts trail
+	for msg := range before {
+		if msg.isTagged() {
+			break // masking started anew after it
+		}
+		if msg.Role == RoleSystem {
+			continue
+		}
+		m.gather(msg.Parts, &texts, &thoughts)
+		if texts.settled && thoughts.settled {
+			break
+		}
+	}
+	texts.show(&m.text)
+	thoughts.show(&m.reasoning)
+}
+
+// A trail holds the last texts that were shown, from the last one on.
+type trail struct {
+	texts   []string
+	settled bool // it makes no difference what was shown before them
+}
+
+// gather appends the texts and the reasoning in parts.
+func (m *masker) gather(parts []Part, texts, thoughts *trail) {
+	for i := len(parts) - 1; i >= 0; i-- {
+		switch p := parts[i].(type) {
+		case Text:
+			texts.add(&m.text, string(p))
+		case Reasoning:
+			if p.isPlain() {
+				thoughts.add(&m.reasoning, p.Text)
+			}
+		case ToolResult:
+			m.gather(p.Parts, texts, thoughts)
+		}
+	}
+}
+
+func (t *trail) add(r *textRun, text string) {
+	if !t.settled {
+		t.texts, t.settled = append(t.texts, text), r.settles(text)
+	}
+}
+
+func (t *trail) show(r *textRun) {
+	for _, text := range slices.Backward(t.texts) {
+		r.show(text)
+	}
+}
+
+// settles reports whether a text holds a visible character that is no letter of the
+// key. No key extends across it.
+func (r *textRun) settles(text string) bool {
+	for text = trimRight(text); text != ""; text = trimRight(text[:len(text)-1]) {
+		if strings.IndexByte(r.key, text[len(text)-1]|0x20) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // A masker masks the key in the parts of messages that follow each other.
 type masker struct {
 	text, reasoning textRun // separate, because formats write them separately
@@ -168,7 +234,7 @@ func (m *masker) part(p Part) (_ Part, differs bool) {
 			return Text(s), true
 		}
 	case Reasoning:
-		if q.ID == "" && q.Signature == "" && q.Encrypted == "" {
+		if q.isPlain() {
 			if q.Text, differs = m.reasoning.show(q.Text); differs {
 				return q, true
 			}
@@ -186,6 +252,9 @@ func (m *masker) part(p Part) (_ Part, differs bool) {
 	}
 	return p, false
 }
+
+// isPlain reports whether r holds nothing by which its provider could recognise it.
+func (r Reasoning) isPlain() bool { return r.ID == "" && r.Signature == "" && r.Encrypted == "" }
 
 // isHidden reports whether r is white space, a control character, or another
 // character that is not visible, such as one of zero width.

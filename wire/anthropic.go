@@ -56,43 +56,19 @@ var anthropicNames = &names{"tools", "system", "messages"}
 
 // Encode returns the request for a snapshot. If the conversation holds only
 // system text, the request gets a marker as its message.
-func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) {
-	p, err := project(s, profile{format: anthropicFormat, model: f.Model, ids: anthropicIDs, systemSum: f.SystemSummary})
-	if err != nil {
-		return Request{}, err
-	}
-	w := anthropicWriter{served: make(map[string]bool)}
-	for i := range p.messages {
-		w.message(&p.messages[i])
-	}
-	w.finish()
-	if len(w.msgs) > 0 && w.msgs[0].role == "assistant" {
-		first := anthropicWriter{}
-		first.stand(earlierMarker)
-		w.msgs = append(first.msgs, w.msgs...)
-	}
-	r := Request{NeedsTools: p.needsTools, names: anthropicNames}
-	if r.System = w.systemText(&p, f.Cache); r.System == nil && len(w.msgs) == 0 {
-		return Request{}, ErrEmpty
-	}
-	if n := len(w.msgs); n == 0 || f.UserLast && w.msgs[n-1].role == "assistant" && !w.msgs[n-1].paused {
-		w.stand(continueMarker)
-	}
-	r.NoThinking = w.isPlain() && f.lacksThinking(s)
-	if f.Cache {
-		w.mark()
-	}
-	r.Messages = make([]json.RawMessage, len(w.msgs))
-	for i := range w.msgs {
-		r.Messages[i] = w.msgs[i].json()
-	}
-	return r, nil
+func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
+
+func (f Anthropic) begin(seen *tally) (profile, writer) {
+	p := profile{format: anthropicFormat, model: f.Model, ids: anthropicIDs, names: anthropicNames, systemSum: f.SystemSummary}
+	return p, &anthropicWriter{f: f, seen: seen}
 }
 
 // An anthropicMessage is a message that is being written.
 type anthropicMessage struct {
 	role    string
-	list    []byte // the blocks, as a JSON array that is not closed; of system, the whole message
+	list    []byte // the message up to its last block; of system, all of it
+	closed  []byte // the whole message; nil while it may still change
+	start   int    // length of list before the first block
 	solid   int    // length of list up to the last block that can end a message
 	room    int    // offset in list where a cache mark can be inserted; 0: nowhere
 	thinks  bool   // begins with a thinking block
@@ -102,13 +78,23 @@ type anthropicMessage struct {
 	paused  bool   // ends with a block of a tool that the provider runs
 }
 
-func (m *anthropicMessage) json() json.RawMessage {
-	if m.role == "system" {
+// json returns the message, with a cache mark if marked is set.
+func (m *anthropicMessage) json(marked bool) json.RawMessage {
+	switch {
+	case m.role == "system":
 		return m.list
+	case marked:
+		return slices.Concat(m.list[:m.room], []byte(cacheMark), m.list[m.room:], []byte("]}"))
 	}
-	b := appendStringField(append(make([]byte, 0, len(m.list)+32), '{'), "role", m.role)
-	b = append(appendField(b, "content"), m.list...)
-	return append(b, "]}"...)
+	m.close()
+	return m.closed
+}
+
+// close makes m.closed, in the memory behind m.list if there is room.
+func (m *anthropicMessage) close() {
+	if m.closed == nil && m.role != "system" {
+		m.closed = slices.Clip(append(m.list, "]}"...))
+	}
 }
 
 // added is called after each block that is not thinking. If mark is true, the
@@ -126,11 +112,39 @@ func (m *anthropicMessage) text(s string) {
 	m.added(true)
 }
 
-// An anthropicWriter collects the messages of a request.
+// An anthropicWriter collects the messages of a request. No more than the last two of
+// them may still change.
 type anthropicWriter struct {
-	msgs   []anthropicMessage
-	served map[string]bool // ids of calls of tools that the provider runs
+	f    Anthropic
+	seen *tally
+	msgs []anthropicMessage
+	size int // about how many bytes the message of the projection takes
 }
+
+// A savedAnthropic is the state of an anthropicWriter.
+type savedAnthropic struct {
+	msgs []anthropicMessage
+	last [2]anthropicMessage // of msgs
+}
+
+func (w *anthropicWriter) save() any {
+	s := savedAnthropic{msgs: w.msgs}
+	copy(s.last[:], lastTwo(w.msgs))
+	return s
+}
+
+func (w *anthropicWriter) restore(state any) {
+	s := state.(savedAnthropic)
+	w.msgs = s.msgs
+	copy(lastTwo(w.msgs), s.last[:])
+	for i := range lastTwo(w.msgs) {
+		m := &lastTwo(w.msgs)[i]
+		m.list = slices.Clip(m.list)
+	}
+}
+
+// lastTwo returns the last elements of a list: two, or less if there are less.
+func lastTwo[E any](list []E) []E { return list[max(len(list)-2, 0):] }
 
 // to returns the message to which the next blocks of a role are added. Blocks
 // of the user are added to the last message if that is a user message. Blocks
@@ -144,12 +158,17 @@ func (w *anthropicWriter) to(role string) *anthropicMessage {
 		m := &w.msgs[n-1]
 		switch {
 		case m.role == role && (role == "user" || m.solid < len(m.list)):
+			m.closed = nil
 			return m
 		case m.role == "system" && role == "user":
 			w.to("assistant").text(bridgeMarker)
 		}
 	}
-	w.msgs = append(w.msgs, anthropicMessage{role: role, list: []byte{'['}, solid: 1})
+	if n := len(w.msgs); n > 1 {
+		w.msgs[n-2].close()
+	}
+	b := append(appendField(appendStringField(begin(w.size), "role", role), "content"), '[')
+	w.msgs = append(w.msgs, anthropicMessage{role: role, list: b, start: len(b), solid: len(b)})
 	return &w.msgs[len(w.msgs)-1]
 }
 
@@ -168,12 +187,42 @@ func (w *anthropicWriter) finish() {
 		return
 	}
 	m := &w.msgs[n-1]
-	if m.list = m.list[:m.solid]; m.solid == 1 {
+	if m.solid < len(m.list) {
+		m.list, m.closed = m.list[:m.solid:m.solid], nil // what is removed comes back with a state that was saved
+	}
+	if m.solid == m.start {
 		w.msgs = w.msgs[:n-1]
 	}
 }
 
+func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) error {
+	w.finish()
+	w.size = 0
+	n := len(w.msgs)
+	if n == 0 && r.System == nil {
+		return ErrEmpty
+	}
+	var first anthropicWriter // a marker before the messages
+	if n > 0 && w.msgs[0].role == "assistant" {
+		first.stand(earlierMarker)
+	}
+	if n == 0 || w.f.UserLast && w.msgs[n-1].role == "assistant" && !w.msgs[n-1].paused {
+		w.stand(continueMarker)
+	}
+	r.NoThinking = w.isPlain() && p.lacksThinking(s)
+	marked := w.marked()
+	r.Messages = make([]json.RawMessage, 0, len(w.msgs)+1)
+	for i := range first.msgs {
+		r.Messages = append(r.Messages, first.msgs[i].json(w.f.Cache && len(marked) < 2))
+	}
+	for i := range w.msgs {
+		r.Messages = append(r.Messages, w.msgs[i].json(slices.Contains(marked, i)))
+	}
+	return nil
+}
+
 func (w *anthropicWriter) message(t *message) {
+	w.size = t.size()
 	switch t.role {
 	case convo.RoleTool:
 		m := w.to("user")
@@ -198,7 +247,7 @@ func (w *anthropicWriter) user(parts []convo.Part) {
 			m.added(true)
 		case convo.Opaque:
 			if raw, ok := anthropicSystemMessage(p.JSON); ok {
-				w.system(raw)
+				w.systemMessage(raw)
 				continue
 			}
 			raw, _, ok := w.opaque(p.JSON, "user")
@@ -217,14 +266,17 @@ func (w *anthropicWriter) user(parts []convo.Part) {
 	}
 }
 
-// system writes a message with the role system, after a user message.
-func (w *anthropicWriter) system(raw string) {
+// systemMessage writes a message with the role system, after a user message.
+func (w *anthropicWriter) systemMessage(raw string) {
 	w.finish()
 	switch n := len(w.msgs); {
 	case n == 0:
 		w.stand(earlierMarker)
 	case w.msgs[n-1].role == "assistant":
 		w.stand(continueMarker)
+	}
+	if n := len(w.msgs); n > 1 {
+		w.msgs[n-2].close()
 	}
 	w.msgs = append(w.msgs, anthropicMessage{role: "system", list: []byte(raw)})
 }
@@ -265,7 +317,7 @@ func (w *anthropicWriter) assistant(parts []convo.Part) {
 	for i, p := range blocks {
 		switch p := p.(type) {
 		case convo.Reasoning:
-			m.thinks = m.thinks || len(m.list) == 1
+			m.thinks = m.thinks || len(m.list) == m.start
 			m.list = appendThinking(m.list, p)
 		case convo.Text:
 			text := string(p)
@@ -341,12 +393,12 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
 	m.added(true)
 }
 
-// systemText returns the system field, or nil if there is no system text.
-func (w *anthropicWriter) systemText(sys *projection, cache bool) json.RawMessage {
+// system returns the system text as blocks, or nil if there is none.
+func (w *anthropicWriter) system(sys *projection) (json.RawMessage, []json.RawMessage) {
 	m := anthropicMessage{list: []byte{'['}}
 	marked := false
 	for i, p := range sys.system {
-		if i == sys.summary && cache {
+		if i == sys.summary && w.f.Cache {
 			marked = m.room > 0
 			m.setMark()
 		}
@@ -360,12 +412,12 @@ func (w *anthropicWriter) systemText(sys *projection, cache bool) json.RawMessag
 		}
 	}
 	if len(m.list) == 1 {
-		return nil
+		return nil, nil
 	}
-	if cache && !marked {
+	if w.f.Cache && !marked {
 		m.setMark()
 	}
-	return append(m.list, ']')
+	return append(m.list, ']'), nil
 }
 
 const cacheMark = `,"cache_control":{"type":"ephemeral"}`
@@ -376,15 +428,15 @@ func (m *anthropicMessage) setMark() {
 	}
 }
 
-// mark sets a cache mark on the newest two user messages that the next request
-// will hold too.
-func (w *anthropicWriter) mark() {
-	for i, left := len(w.msgs)-1, 2; i >= 0 && left > 0; i-- {
+// marked returns the indices of the messages that get a cache mark: the newest two user
+// messages that the next request will hold too.
+func (w *anthropicWriter) marked() (marked []int) {
+	for i := len(w.msgs) - 1; w.f.Cache && i >= 0 && len(marked) < 2; i-- {
 		if m := &w.msgs[i]; m.role == "user" && m.room > 0 && !m.passing {
-			m.setMark()
-			left--
+			marked = append(marked, i)
 		}
 	}
+	return marked
 }
 
 // isPlain reports whether the request ends in the middle of an assistant turn
@@ -412,28 +464,12 @@ func (w *anthropicWriter) isPlain() bool {
 // lacksThinking reports whether the newest assistant turn has lost, or may have
 // lost, the thinking that it began with. The doc comment of Anthropic lists the
 // cases.
-func (f Anthropic) lacksThinking(s *convo.Snapshot) bool {
-	i := s.Len() - 1
-	roleAt := func(i int) convo.Role {
-		e, _ := s.At(i)
-		return e.Message.Role
-	}
-	for roleAt(i) == convo.RoleUser { // user messages after the results
-		i--
-	}
-	head := -1
-	for role := roleAt(i); role == convo.RoleAssistant || role == convo.RoleTool; role = roleAt(i) {
-		if role == convo.RoleAssistant {
-			head = i
-		}
-		i--
-	}
-	if head < 0 {
+func (p *projector) lacksThinking(s *convo.Snapshot) bool {
+	if p.head < 0 {
 		return false
 	}
-	first, _ := s.At(head)
-	before, _ := s.At(head - 1)
-	p := profile{format: anthropicFormat, model: f.Model}
+	first, _ := s.At(p.head)
+	before, _ := s.At(p.head - 1)
 	own := p.isOwn(first.Message.Origin)
 	for _, part := range first.Message.Parts {
 		if r, ok := part.(convo.Reasoning); ok && (!own || r.Signature == "" && r.Encrypted == "") {
@@ -448,13 +484,5 @@ func (f Anthropic) lacksThinking(s *convo.Snapshot) bool {
 	case first.Message.Origin != convo.Origin{}:
 		return true
 	}
-	for i := range s.Len() {
-		e, _ := s.At(i)
-		for _, part := range e.Message.Parts {
-			if _, ok := part.(convo.Reasoning); ok {
-				return true
-			}
-		}
-	}
-	return false
+	return p.reasons
 }

@@ -127,11 +127,11 @@ func (w *anthropicWriter) opaque(raw, where string) (block, kind string, ok bool
 		}
 	}
 	if where == "assistant" {
-		if strings.HasSuffix(kind, "_tool_result") && !w.served[stringOf(all["tool_use_id"])] {
+		if strings.HasSuffix(kind, "_tool_result") && !w.seen.has(servedCall, stringOf(all["tool_use_id"])) {
 			return "", "", false
 		}
 		if strings.HasSuffix(kind, "tool_use") {
-			w.served[stringOf(all["id"])] = true
+			w.seen.add(servedCall, stringOf(all["id"]))
 		}
 	}
 	block, _ = unmarked(raw)

@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,24 +10,104 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // conversation returns 600 messages of a coding agent with some 300 kB of text.
-func conversation() *convo.Snapshot {
+func conversation() *convo.Snapshot { return conversationOf(150).Snapshot() }
+
+// conversationOf returns the conversation of a coding agent with so many turns, of four
+// messages each.
+func conversationOf(turns int) *convo.History {
 	h, err := convo.New(nil)
 	if err != nil {
 		panic(err)
 	}
 	h.Append(convo.System(strings.Repeat("You are a coding agent. ", 40)))
 	output := strings.Repeat("func main() {\n\tfmt.Println(\"hello, \\\"world\\\"\")\n}\n", 25)
-	for i := range 150 {
+	for i := range turns {
 		c := convo.ToolCall{ID: fmt.Sprintf("call_%024d", i), Name: "read_file", Arguments: fmt.Sprintf(`{"path": "/src/pkg%d/main.go", "line": %d}`, i, i)}
 		h.Append(convo.User("Please look at the next file and tell me what it does."),
 			convo.Assistant("I will read it.", c), convo.Result(c, output),
 			convo.Assistant("It prints a greeting. There is nothing else in it, and no test that covers it so far."))
 	}
-	return h.Snapshot()
+	return h
+}
+
+// pairs returns snapshots of a conversation of about so many messages, each with two
+// more messages than the one before.
+func pairs(messages, count int) []*convo.Snapshot {
+	h := conversationOf(messages / 4)
+	list := []*convo.Snapshot{h.Snapshot()}
+	for range count {
+		h.Append(convo.User("And the next one?"), convo.Assistant("It is like the one before it, but for the name of the package."))
+		list = append(list, h.Snapshot())
+	}
+	return list
+}
+
+// BenchmarkEncoder encodes the requests of a conversation after two new messages each,
+// with an Encoder and with its Format alone, in turns. It reports the medians, and how
+// many times longer the Format takes.
+func BenchmarkEncoder(b *testing.B) {
+	for _, messages := range []int{1_000, 10_000} {
+		for _, name := range []string{"anthropic", "anthropic 2", "converse", "converse 2", "gemini", "openai chat", "ollama", "strict", "responses", "mistral"} {
+			b.Run(fmt.Sprintf("%s/n=%d", name, messages), func(b *testing.B) {
+				f := formats[name]
+				var with, alone []time.Duration
+				for b.Loop() {
+					e := &wire.Encoder{Format: f}
+					for i, s := range pairs(messages, 40) {
+						for _, turn := range []int{i % 2, 1 - i%2} {
+							start := time.Now()
+							if turn == 0 {
+								e.Encode(s)
+							} else {
+								f.Encode(s)
+							}
+							if took := time.Since(start); i > 0 && turn == 0 {
+								with = append(with, took)
+							} else if i > 0 {
+								alone = append(alone, took)
+							}
+						}
+					}
+				}
+				slices.Sort(with)
+				slices.Sort(alone)
+				a, c := with[len(with)/2], alone[len(alone)/2]
+				b.ReportMetric(float64(a.Nanoseconds())/1e3, "us/with")
+				b.ReportMetric(float64(c.Nanoseconds())/1e3, "us/alone")
+				b.ReportMetric(float64(c)/float64(a), "times")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// A request after two new messages takes about as many allocations whatever the length
+// of the conversation.
+func TestEncoder_AllocatesForWhatIsNew(t *testing.T) {
+	for name, f := range formats {
+		allocs := func(messages int) float64 {
+			list := pairs(messages, 42)
+			e := &wire.Encoder{Format: f}
+			for _, s := range list[:20] {
+				_, _ = e.Encode(s)
+			}
+			i := 19
+			return testing.AllocsPerRun(20, func() {
+				i++
+				_, _ = e.Encode(list[i])
+			})
+		}
+		short, long := allocs(100), allocs(2_000)
+		assert.LessOrEqual(t, long, short+10, "%s: %v allocations after 100 messages", name, short)
+		assert.Less(t, short, 80.0, name)
+	}
 }
 
 // BenchmarkEncode encodes a conversation in each format, and compares that with
@@ -59,6 +140,140 @@ func BenchmarkEncode(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+		})
+	}
+}
+
+// Requests as plain structs, with what the conversation needs.
+type (
+	plainChat struct {
+		Messages []struct {
+			Role    string  `json:"role"`
+			CallID  string  `json:"tool_call_id,omitempty"`
+			Content *string `json:"content"`
+			Calls   []struct {
+				ID       string `json:"id"`
+				Type     string `json:"type"`
+				Function struct {
+					Name      string `json:"name"`
+					Arguments string `json:"arguments"`
+				} `json:"function"`
+			} `json:"tool_calls,omitempty"`
+		} `json:"messages"`
+	}
+	plainResponses struct {
+		Instructions string `json:"instructions"`
+		Input        []struct {
+			Type      string `json:"type,omitempty"`
+			CallID    string `json:"call_id,omitempty"`
+			Role      string `json:"role,omitempty"`
+			Content   string `json:"content,omitempty"`
+			Name      string `json:"name,omitempty"`
+			Arguments string `json:"arguments,omitempty"`
+			Output    string `json:"output,omitempty"`
+		} `json:"input"`
+	}
+	plainAnthropic struct {
+		System   []plainText `json:"system"`
+		Messages []struct {
+			Role    string `json:"role"`
+			Content []struct {
+				Type    string          `json:"type"`
+				Text    string          `json:"text,omitempty"`
+				CallID  string          `json:"tool_use_id,omitempty"`
+				Content string          `json:"content,omitempty"`
+				ID      string          `json:"id,omitempty"`
+				Name    string          `json:"name,omitempty"`
+				Input   json.RawMessage `json:"input,omitempty"`
+			} `json:"content"`
+		} `json:"messages"`
+	}
+	plainText struct {
+		Type string `json:"type,omitempty"`
+		Text string `json:"text"`
+	}
+	plainGemini struct {
+		System struct {
+			Parts []plainText `json:"parts"`
+		} `json:"systemInstruction"`
+		Contents []struct {
+			Role  string `json:"role"`
+			Parts []struct {
+				Text string `json:"text,omitempty"`
+				Call *struct {
+					ID   string          `json:"id,omitempty"`
+					Name string          `json:"name"`
+					Args json.RawMessage `json:"args"`
+				} `json:"functionCall,omitempty"`
+				Response *struct {
+					ID       string `json:"id,omitempty"`
+					Name     string `json:"name"`
+					Response struct {
+						Output string `json:"output"`
+					} `json:"response"`
+				} `json:"functionResponse,omitempty"`
+				Signature string `json:"thoughtSignature,omitempty"`
+			} `json:"parts"`
+		} `json:"contents"`
+	}
+	plainConverse struct {
+		System   []plainText `json:"system"`
+		Messages []struct {
+			Role    string `json:"role"`
+			Content []struct {
+				Text string `json:"text,omitempty"`
+				Use  *struct {
+					ID    string          `json:"toolUseId"`
+					Name  string          `json:"name"`
+					Input json.RawMessage `json:"input"`
+				} `json:"toolUse,omitempty"`
+				Result *struct {
+					ID      string      `json:"toolUseId"`
+					Content []plainText `json:"content"`
+				} `json:"toolResult,omitempty"`
+			} `json:"content"`
+		} `json:"messages"`
+	}
+)
+
+// BenchmarkFirst encodes a whole conversation in each format, and marshals the same
+// request as plain structs, in turns. It reports the medians, and how many times as long
+// Encode and Body take.
+func BenchmarkFirst(b *testing.B) {
+	s := conversation()
+	for name, plain := range map[string]any{
+		"openai chat": new(plainChat), "responses": new(plainResponses), "anthropic": new(plainAnthropic), "gemini": new(plainGemini), "converse": new(plainConverse),
+	} {
+		b.Run(name, func(b *testing.B) {
+			f := formats[name]
+			r, err := f.Encode(s)
+			if err != nil {
+				b.Fatal(err)
+			}
+			d := json.NewDecoder(bytes.NewReader(r.Body()))
+			d.DisallowUnknownFields()
+			if err := d.Decode(plain); err != nil {
+				b.Fatal(err)
+			}
+			var ours, theirs []time.Duration
+			for b.Loop() {
+				start := time.Now()
+				r, _ := f.Encode(s)
+				size := len(r.Body())
+				between := time.Now()
+				data, err := json.Marshal(plain)
+				ours, theirs = append(ours, between.Sub(start)), append(theirs, time.Since(between))
+				if err != nil || len(data) < size*9/10 { // Marshal removes white space from arguments
+					b.Fatal(err, len(data), size)
+				}
+			}
+			slices.Sort(ours)
+			slices.Sort(theirs)
+			a, c := ours[len(ours)/2], theirs[len(theirs)/2]
+			b.ReportMetric(float64(a.Microseconds()), "us/Encode")
+			b.ReportMetric(float64(c.Microseconds()), "us/Marshal")
+			b.ReportMetric(float64(a)/float64(c), "times")
+			b.ReportMetric(0, "ns/op")
 		})
 	}
 }

@@ -64,54 +64,11 @@ const (
 // ends with results and the first answer since the user's last message has
 // lost, or may have lost, the reasoning that it began with: Claude refuses such
 // a request while thinking is on.
-func (f Converse) Encode(s *convo.Snapshot) (Request, error) {
-	to := profile{format: converseFormat, model: f.Model, ids: converseIDs, systemSum: f.SystemSummary, knows: isConverseBlock}
-	p, err := project(s, to)
-	if err != nil {
-		return Request{}, err
-	}
-	for i := range p.messages {
-		t := &p.messages[i]
-		if t.role == convo.RoleAssistant {
-			t.parts = replayable(t.parts)
-		} else {
-			t.parts = introduced(t.parts)
-		}
-	}
-	p.messages = slices.DeleteFunc(p.messages, func(t message) bool { return len(t.parts)+len(t.results) == 0 })
-	if len(p.system)+len(p.messages) == 0 {
-		return Request{}, ErrEmpty
-	}
-	messages := userFirst(p.merged())
-	if f.ResultsAlone {
-		messages = bridged(messages)
-	}
-	w := converseWriter{documents: make(map[string]bool), repeats: make(map[string]uint64), needsTools: p.needsTools}
-	if f.Cache {
-		w.marks = markedMessages(messages)
-	}
-	r := Request{System: f.system(&p), NoThinking: startsUnthinking(messages) && to.lostThinking(s), names: converseNames}
-	r.Messages = w.messages(userLast(messages))
-	r.NeedsTools = w.needsTools
-	return r, nil
-}
+func (f Converse) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
-// markedMessages returns the indices of the messages that get a cachePoint: the
-// last message of each of the newest two runs of results and user messages that
-// the next request will hold too. One of the two has the place of a mark in the
-// previous request, so that its cache entry is found.
-func markedMessages(messages []message) []int {
-	var marks []int
-	next := convo.RoleNone
-	for i := len(messages) - 1; i >= 0 && len(marks) < 2; i-- {
-		t := &messages[i]
-		passing := len(t.parts) == 1 && t.parts[0] == convo.Part(convo.Text(continueMarker))
-		if t.role != convo.RoleAssistant && next != convo.RoleUser && !passing {
-			marks = append(marks, i)
-		}
-		next = t.role
-	}
-	return marks
+func (f Converse) begin(seen *tally) (profile, writer) {
+	p := profile{format: converseFormat, model: f.Model, ids: converseIDs, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock}
+	return p, &converseWriter{f: f, seen: seen}
 }
 
 // replayable returns the parts of an assistant message without reasoning that
@@ -155,57 +112,6 @@ func introduced(parts []convo.Part) []convo.Part {
 	return slices.Insert(parts, first, convo.Part(convo.Text(documentMarker)))
 }
 
-// startsUnthinking reports whether the request ends with results, and the first
-// answer since the user's last message does not begin with reasoning.
-func startsUnthinking(messages []message) bool {
-	isResults := func(i int) bool { return i >= 0 && messages[i].role == convo.RoleTool }
-	i := len(messages) - 1
-	if messages[i].role == convo.RoleUser && isResults(i-1) {
-		i--
-	}
-	if !isResults(i) {
-		return false
-	}
-	for messages[i].role != convo.RoleUser || isResults(i-1) {
-		i--
-	}
-	switch p := messages[i+1].parts[0].(type) {
-	case convo.Reasoning:
-		return false
-	case convo.Opaque:
-		return opaqueKind(p) != "reasoningContent"
-	}
-	return true
-}
-
-// lostThinking reports whether the first answer of the newest turn has lost
-// reasoning, or may have: another model made it, or the entry before it has
-// left the conversation.
-func (p profile) lostThinking(s *convo.Snapshot) bool {
-	i := s.Len() - 1
-	e, ok := s.At(i)
-	for ok && e.Message.Role == convo.RoleUser { // user messages after the results
-		i--
-		e, ok = s.At(i)
-	}
-	var head convo.Entry
-	for ok && (e.Message.Role == convo.RoleAssistant || e.Message.Role == convo.RoleTool) {
-		if e.Message.Role == convo.RoleAssistant {
-			head = e
-		}
-		i--
-		e, ok = s.At(i)
-	}
-	origin := head.Message.Origin
-	own := p.isOwn(origin)
-	for _, part := range head.Message.Parts {
-		if r, ok := part.(convo.Reasoning); ok && (!own || r.Signature == "" && r.Encrypted == "") {
-			return true
-		}
-	}
-	return head.ID > e.ID+1 || !own && origin != (convo.Origin{})
-}
-
 // isConverseBlock reports whether an opaque block can be sent: it has a kind,
 // and is not a blank text.
 func isConverseBlock(o convo.Opaque) bool {
@@ -229,9 +135,193 @@ func opaqueKind(o convo.Opaque) string {
 	return kind
 }
 
-func (f Converse) system(sys *projection) json.RawMessage {
+// A converseWriter writes the messages of one request. Neighbours of one role become
+// one, and so do results and a user message after them.
+type converseWriter struct {
+	f          Converse
+	seen       *tally
+	needsTools bool
+	group      []message  // messages of one role, not written yet
+	role       convo.Role // of the group that was written last
+	list       []converseMessage
+	last       converseMessage // of list, when the state is saved
+	markable   int             // offset in the message that is being written where a cachePoint can stand; 0: nowhere
+}
+
+// A converseMessage is a message of the request. Only the last one may still change.
+type converseMessage struct {
+	raw      []byte // the message up to its last block
+	closed   []byte // the whole message; nil while it may still change
+	user     bool
+	results  bool // it begins with results
+	thinks   bool // it begins with reasoning
+	passing  bool // it ends with a text that the next request does not have
+	markable int  // offset in raw where a cachePoint can stand; 0: nowhere
+}
+
+// json returns the message, with a cachePoint if marked is set.
+func (m *converseMessage) json(marked bool) json.RawMessage {
+	if marked && m.markable > 0 {
+		return slices.Concat(m.raw[:m.markable], []byte(","+cachePoint), m.raw[m.markable:], []byte("]}"))
+	}
+	return m.close()
+}
+
+// close returns the whole message. It is in the memory behind m.raw if there is room.
+func (m *converseMessage) close() json.RawMessage {
+	if m.closed == nil {
+		m.closed = slices.Clip(append(m.raw, "]}"...))
+	}
+	return m.closed
+}
+
+func (w *converseWriter) save() any {
+	s := *w
+	if n := len(s.list); n > 0 {
+		s.last = s.list[n-1]
+	}
+	return s
+}
+
+func (w *converseWriter) restore(state any) {
+	*w = state.(converseWriter)
+	if n := len(w.list); n > 0 {
+		w.list[n-1] = w.last
+		w.list[n-1].raw = slices.Clip(w.last.raw)
+	}
+}
+
+func (w *converseWriter) message(t *message) {
+	if t.role == convo.RoleAssistant {
+		t.parts = replayable(t.parts)
+	} else {
+		t.parts = introduced(t.parts)
+	}
+	if len(t.parts)+len(t.results) == 0 {
+		return
+	}
+	if len(w.group) > 0 && (w.group[0].role != t.role || t.role == convo.RoleTool) {
+		w.flush()
+	}
+	w.group = append(w.group, *t)
+}
+
+// flush writes the group, which is not empty.
+func (w *converseWriter) flush() {
+	t := merged(w.group)
+	w.group = nil
+	switch {
+	case w.role == convo.RoleNone && t.role != convo.RoleUser:
+		w.write(marker(convo.RoleUser, earlierMarker))
+	case w.f.ResultsAlone && w.role == convo.RoleTool && t.role == convo.RoleUser:
+		w.write(marker(convo.RoleAssistant, bridgeMarker))
+	}
+	w.write(&t)
+}
+
+// write writes a message. A user message becomes part of the results before it.
+func (w *converseWriter) write(t *message) {
+	if t.role != convo.RoleUser || w.role != convo.RoleTool {
+		if n := len(w.list); n > 0 {
+			w.list[n-1].close()
+		}
+		w.list = append(w.list, converseMessage{user: t.role != convo.RoleAssistant, results: t.role == convo.RoleTool})
+		m := &w.list[len(w.list)-1]
+		role := "assistant"
+		if m.user {
+			role = "user"
+		} else {
+			m.thinks = beginsWithThought(t)
+		}
+		m.raw = append(appendField(appendStringField(begin(t.size()), "role", role), "content"), '[')
+	}
+	m := &w.list[len(w.list)-1]
+	w.markable = m.markable
+	m.raw, m.closed = w.blocks(m.raw, t), nil
+	m.markable, m.passing = w.markable, len(t.parts) == 1 && t.parts[0] == convo.Part(convo.Text(continueMarker))
+	w.role = t.role
+}
+
+func beginsWithThought(t *message) bool {
+	switch p := t.parts[0].(type) {
+	case convo.Reasoning:
+		return true
+	case convo.Opaque:
+		return opaqueKind(p) == "reasoningContent"
+	}
+	return false
+}
+
+func (w *converseWriter) request(p *projector, s *convo.Snapshot, r *Request) error {
+	if len(p.system)+len(w.list)+len(w.group) == 0 {
+		return ErrEmpty
+	}
+	if len(w.group) > 0 {
+		w.flush()
+	} else if len(w.list) == 0 {
+		w.write(marker(convo.RoleUser, earlierMarker))
+	}
+	r.NoThinking = w.startsUnthinking() && p.lostThinking(s)
+	marked := w.marked()
+	if w.role == convo.RoleAssistant {
+		w.write(marker(convo.RoleUser, continueMarker))
+	}
+	r.Messages = make([]json.RawMessage, len(w.list))
+	for i := range w.list {
+		r.Messages[i] = w.list[i].json(slices.Contains(marked, i))
+	}
+	r.NeedsTools = r.NeedsTools || w.needsTools
+	return nil
+}
+
+// marked returns the indices of the messages that get a cachePoint: the newest two user
+// messages that the next request will hold too. One of the two has the place of a mark
+// in the previous request, so that its cache entry is found.
+func (w *converseWriter) marked() (marked []int) {
+	for i := len(w.list) - 1; w.f.Cache && i >= 0 && len(marked) < 2; i-- {
+		if m := &w.list[i]; m.user && !m.passing {
+			marked = append(marked, i)
+		}
+	}
+	return marked
+}
+
+// startsUnthinking reports whether the request ends with results, and the first
+// answer since the user's last message does not begin with reasoning.
+func (w *converseWriter) startsUnthinking() bool {
+	i := len(w.list) - 1
+	if !w.list[i].results {
+		return false
+	}
+	for !w.list[i].user || w.list[i].results {
+		i--
+	}
+	return !w.list[i+1].thinks
+}
+
+// lostThinking reports whether the first answer of the newest turn has lost
+// reasoning, or may have: another model made it, or the entry before it has
+// left the conversation.
+func (p *projector) lostThinking(s *convo.Snapshot) bool {
+	if p.head < 0 {
+		return false
+	}
+	head, _ := s.At(p.head)
+	before, _ := s.At(p.first - 1)
+	origin := head.Message.Origin
+	own := p.isOwn(origin)
+	for _, part := range head.Message.Parts {
+		if r, ok := part.(convo.Reasoning); ok && (!own || r.Signature == "" && r.Encrypted == "") {
+			return true
+		}
+	}
+	return head.ID > before.ID+1 || !own && origin != (convo.Origin{})
+}
+
+// system returns the system text as blocks, or nil if there is none.
+func (w *converseWriter) system(sys *projection) (json.RawMessage, []json.RawMessage) {
 	if len(sys.system) == 0 {
-		return nil
+		return nil, nil
 	}
 	b := []byte{'['}
 	point := len(sys.system) // where the cachePoint is
@@ -239,7 +329,7 @@ func (f Converse) system(sys *projection) json.RawMessage {
 		point = sys.summary
 	}
 	for i, p := range sys.system {
-		if f.Cache && i == point {
+		if w.f.Cache && i == point {
 			b = appendElement(b, cachePoint)
 		}
 		switch p := p.(type) {
@@ -249,47 +339,14 @@ func (f Converse) system(sys *projection) json.RawMessage {
 			b = appendElement(b, p.JSON)
 		}
 	}
-	if f.Cache && point == len(sys.system) {
+	if w.f.Cache && point == len(sys.system) {
 		b = appendElement(b, cachePoint)
 	}
-	return append(b, ']')
+	return append(b, ']'), nil
 }
 
-// A converseWriter writes the messages of one request.
-type converseWriter struct {
-	documents  map[string]bool   // names of the documents so far, in lower case
-	repeats    map[string]uint64 // how many names were derived from a content
-	needsTools bool
-	marks      []int // indices of the messages that get a cachePoint
-	markable   int   // offset in the current message where it can stand; 0: nowhere
-}
-
-// messages writes the messages. Results and a user message after them become
-// one.
-func (w *converseWriter) messages(messages []message) []json.RawMessage {
-	list := make([]json.RawMessage, 0, len(messages))
-	for i := 0; i < len(messages); i++ {
-		role := "user"
-		if messages[i].role == convo.RoleAssistant {
-			role = "assistant"
-		}
-		b := appendStringField([]byte{'{'}, "role", role)
-		b = append(appendField(b, "content"), '[')
-		w.markable = 0
-		b = w.message(b, &messages[i])
-		if messages[i].role == convo.RoleTool && i+1 < len(messages) && messages[i+1].role == convo.RoleUser {
-			i++
-			b = w.message(b, &messages[i])
-		}
-		if w.markable > 0 && slices.Contains(w.marks, i) {
-			b = slices.Insert(b, w.markable, []byte(","+cachePoint)...)
-		}
-		list = append(list, append(b, "]}"...))
-	}
-	return list
-}
-
-func (w *converseWriter) message(b []byte, t *message) []byte {
+// blocks appends the blocks of a message.
+func (w *converseWriter) blocks(b []byte, t *message) []byte {
 	for i := range t.results {
 		b = w.result(b, &t.results[i])
 		w.markable = len(b)
@@ -432,11 +489,11 @@ var doubleSpace = regexp.MustCompile(`\s\s`)
 // documentName returns a name that no document of the request has yet: the
 // given one if it is valid, or one derived from the content.
 func (w *converseWriter) documentName(name, content string) string {
-	for !validDocumentName(name) || w.documents[strings.ToLower(name)] {
-		name = documentNames.derive(content, w.repeats[content])
-		w.repeats[content]++
+	for !validDocumentName(name) || w.seen.has(documentIn, strings.ToLower(name)) {
+		name = documentNames.derive(content, w.seen.count(documentFor, content))
+		w.seen.add(documentFor, content)
 	}
-	w.documents[strings.ToLower(name)] = true
+	w.seen.add(documentIn, strings.ToLower(name))
 	return name
 }
 

@@ -5,6 +5,9 @@
 //
 //	req, err := wire.Anthropic{}.Encode(snap)
 //
+// An [Encoder] gives the same requests for the snapshots of one conversation, and
+// writes only what is new since the one before.
+//
 // Decode reads the answer, and [Transcript.Reply] turns it into what
 // [convo.History.Do] appends.
 //

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
@@ -66,184 +67,207 @@ func geminiGeneration(model string) int {
 }
 
 // Encode returns the request for a snapshot.
-func (f Gemini) Encode(s *convo.Snapshot) (Request, error) {
-	profile := profile{format: geminiFormat, model: f.model(), ids: geminiIDs, systemSum: f.SystemSummary, bare: true}
-	p, err := project(s, profile)
-	if err != nil {
-		return Request{}, err
-	}
+func (f Gemini) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
+
+func (f Gemini) begin(*tally) (profile, writer) {
+	p := profile{format: geminiFormat, model: f.model(), ids: geminiIDs, names: geminiNames, systemSum: f.SystemSummary, bare: true}
 	generation := geminiGeneration(f.Model)
-	w := geminiWriter{signs: profile.geminiSigns(s.Messages()), fill: generation == 0 || generation >= 3, nest: generation >= 3}
-	r := Request{System: geminiSystem(p.system), NeedsTools: p.needsTools, names: geminiNames}
-	for i := range p.messages {
-		w.message(&p.messages[i])
-	}
-	if len(w.contents) == 0 && r.System == nil {
-		return Request{}, ErrEmpty
-	}
-	r.Messages = make([]json.RawMessage, 0, len(w.contents)+2)
-	marker := func(text string) {
-		r.Messages = append(r.Messages, geminiContent{role: "user", parts: geminiText([]byte{'['}, text, false, "")}.json())
-	}
-	if len(w.contents) > 0 && w.contents[0].role == "model" {
-		marker(earlierMarker)
-	}
-	for _, c := range w.contents {
-		r.Messages = append(r.Messages, c.json())
-	}
-	if n := len(w.contents); n == 0 || w.contents[n-1].role == "model" {
-		marker(continueMarker)
-	}
-	return r, nil
+	return p, &geminiWriter{fill: generation == 0 || generation >= 3, nest: generation >= 3}
 }
 
-func geminiSystem(parts []convo.Part) json.RawMessage {
-	list := []byte{'['}
-	for _, part := range parts {
-		switch part := part.(type) {
-		case convo.Text:
-			list = geminiText(list, string(part), false, "")
-		case convo.Opaque:
-			list = appendGeminiOpaque(list, part.JSON, false)
-		}
-	}
-	if len(list) == 1 {
-		return nil
-	}
-	return append(append([]byte(`{"parts":`), list...), "]}"...)
-}
-
-// geminiSigns says which parts the signatures of a conversation belong to. The
-// projection moves calls after the other parts of their message, but keeps the
-// order among the calls, and among the other parts.
+// geminiSigns says which parts the signatures of a message belong to. The
+// projection moves calls after the other parts, but keeps the order among the calls,
+// and among the other parts.
 type geminiSigns struct {
 	calls []string // for each call: its signature, or ""
-	next  []bool   // for each own reasoning: it signs the next part, which is not a call
+	next  []bool   // for each reasoning: it signs the next part, which is not a call
 }
 
-func (p *profile) geminiSigns(msgs []convo.Message) geminiSigns {
+func signsOf(t *message) geminiSigns {
 	var out geminiSigns
-	for i := range msgs {
-		m := &msgs[i]
-		if m.Role != convo.RoleAssistant {
-			continue
-		}
-		own := p.isOwn(m.Origin)
-		sign, id := "", ""
-		for k, part := range m.Parts {
-			switch part := part.(type) {
-			case convo.Reasoning:
-				if !own {
-					continue
-				}
-				next := false
-				if part.Text == "" && part.Signature != "" && k+1 < len(m.Parts) {
-					switch after := m.Parts[k+1].(type) {
-					case convo.ToolCall:
-						sign, id = part.Signature, part.ID
-					case convo.Text:
-						next = !isBlank(string(after))
-					case convo.Media:
-						next = true
-					}
-				}
-				out.next = append(out.next, next)
-			case convo.ToolCall:
-				if id != "" && id != part.ID {
-					sign = ""
-				}
-				out.calls = append(out.calls, sign)
-				sign, id = "", ""
+	sign, id := "", ""
+	for k, part := range t.all {
+		switch part := part.(type) {
+		case convo.Reasoning:
+			if !t.own {
+				continue
 			}
+			next := false
+			if part.Text == "" && part.Signature != "" && k+1 < len(t.all) {
+				switch after := t.all[k+1].(type) {
+				case convo.ToolCall:
+					sign, id = part.Signature, part.ID
+				case convo.Text:
+					next = !isBlank(string(after))
+				case convo.Media:
+					next = true
+				}
+			}
+			out.next = append(out.next, next)
+		case convo.ToolCall:
+			if id != "" && id != part.ID {
+				sign = ""
+			}
+			out.calls = append(out.calls, sign)
+			sign, id = "", ""
 		}
 	}
 	return out
 }
 
-// A geminiWriter writes messages of the projection as contents.
+// A geminiWriter writes messages of the projection as contents. Only the last of them
+// may still change.
 type geminiWriter struct {
-	signs    geminiSigns // of the parts that are not written yet
-	fill     bool        // the first call of a message gets a signature if it has none
-	nest     bool        // results can hold media
+	fill     bool // the first call of a message gets a signature if it has none
+	nest     bool // results can hold media
 	contents []geminiContent
+	last     geminiContent // of contents, when the state is saved
 }
+
+func (w *geminiWriter) save() any {
+	s := *w
+	if n := len(s.contents); n > 0 {
+		s.last = s.contents[n-1]
+	}
+	return s
+}
+
+func (w *geminiWriter) restore(state any) {
+	*w = state.(geminiWriter)
+	if n := len(w.contents); n > 0 {
+		w.contents[n-1] = w.last
+		w.contents[n-1].raw = slices.Clip(w.last.raw)
+	}
+}
+
+// What a content begins with, which says whose it is.
+const (
+	geminiUser  = `{"role":"user","parts":[`
+	geminiModel = `{"role":"model","parts":[`
+)
 
 type geminiContent struct {
-	role    string
+	head    string // geminiUser or geminiModel
 	results bool   // it holds results
-	parts   []byte // a JSON array that is not closed
+	raw     []byte // the content up to its last part
+	closed  []byte // the whole content; nil while it may still change
 }
 
-func (c geminiContent) json() json.RawMessage {
-	b := make([]byte, 0, len(c.parts)+32)
-	b = appendStringField(append(b, '{'), "role", c.role)
-	b = append(appendField(b, "parts"), c.parts...)
-	return append(b, "]}"...)
+// close returns the whole content. It is in the memory behind c.raw if there is room.
+func (c *geminiContent) close() json.RawMessage {
+	if c.closed == nil {
+		c.closed = slices.Clip(append(c.raw, "]}"...))
+	}
+	return c.closed
 }
 
-// add appends parts to the last content if that has the same role and kind, or
-// else in a new one.
-func (w *geminiWriter) add(role string, results bool, parts []byte) {
-	if len(parts) == 1 {
+// add adds what follows the head in raw to the last content if that has the same head
+// and kind, or else as a new one.
+func (w *geminiWriter) add(head string, results bool, raw []byte) {
+	if len(raw) == len(head) {
 		return
 	}
-	if n := len(w.contents); n > 0 && w.contents[n-1].role == role && w.contents[n-1].results == results {
+	if n := len(w.contents); n > 0 && w.contents[n-1].head == head && w.contents[n-1].results == results {
 		last := &w.contents[n-1]
-		last.parts = append(append(last.parts, ','), parts[1:]...)
+		last.raw, last.closed = append(append(last.raw, ','), raw[len(head):]...), nil
 		return
 	}
-	w.contents = append(w.contents, geminiContent{role, results, parts})
+	if n := len(w.contents); n > 0 {
+		w.contents[n-1].close()
+	}
+	w.contents = append(w.contents, geminiContent{head: head, results: results, raw: raw})
 }
 
 func (w *geminiWriter) message(t *message) {
-	list := []byte{'['}
+	size := t.size()
 	switch t.role {
 	case convo.RoleAssistant:
-		w.assistant(t)
+		w.assistant(t, append(make([]byte, 0, size+64), geminiModel...))
 	case convo.RoleTool:
-		after := []byte{'['}
+		raw, after := append(make([]byte, 0, size+64), geminiUser...), []byte(geminiUser)
 		for i := range t.results {
-			list, after = w.result(list, after, &t.results[i])
+			raw, after = w.result(raw, after, &t.results[i])
 		}
-		w.add("user", true, list)
-		w.add("user", false, after)
+		w.add(geminiUser, true, raw)
+		w.add(geminiUser, false, after)
 	default:
+		raw := append(make([]byte, 0, size+64), geminiUser...)
 		for _, part := range t.parts {
-			list = appendGeminiPart(list, part, "", false)
+			raw = appendGeminiPart(raw, part, "", false)
 		}
-		w.add("user", false, list)
+		w.add(geminiUser, false, raw)
 	}
 }
 
-func (w *geminiWriter) assistant(t *message) {
-	list := []byte{'['}
+// assistant adds a message to raw, which is the head of a content.
+func (w *geminiWriter) assistant(t *message, raw []byte) {
+	signs := signsOf(t)
 	said, first, sign := false, true, ""
 	for _, part := range t.parts {
 		switch part := part.(type) {
 		case convo.Reasoning:
-			next := w.signs.next[0]
-			w.signs.next = w.signs.next[1:]
+			next := signs.next[0]
+			signs.next = signs.next[1:]
 			switch {
 			case next:
 				sign = part.Signature
 			case !isBlank(part.Text):
-				list = geminiText(list, part.Text, true, part.Signature)
+				raw = geminiText(raw, part.Text, true, part.Signature)
 			}
 		case convo.ToolCall:
-			sign = w.signs.calls[0]
-			w.signs.calls = w.signs.calls[1:]
+			sign = signs.calls[0]
+			signs.calls = signs.calls[1:]
 			if sign == "" && first && w.fill {
 				sign = skipSignature
 			}
-			list = appendGeminiCall(list, part, sign)
+			raw = appendGeminiCall(raw, part, sign)
 			said, first, sign = true, false, ""
 		default:
-			n := len(list)
-			list = appendGeminiPart(list, part, sign, t.own)
-			said, sign = said || len(list) > n, ""
+			n := len(raw)
+			raw = appendGeminiPart(raw, part, sign, t.own)
+			said, sign = said || len(raw) > n, ""
 		}
 	}
 	if said {
-		w.add("model", false, list)
+		w.add(geminiModel, false, raw)
 	}
+}
+
+func (w *geminiWriter) request(_ *projector, _ *convo.Snapshot, r *Request) error {
+	n := len(w.contents)
+	if n == 0 && r.System == nil {
+		return ErrEmpty
+	}
+	marker := func(text string) {
+		r.Messages = append(r.Messages, append(geminiText([]byte(geminiUser), text, false, ""), "]}"...))
+	}
+	r.Messages = make([]json.RawMessage, 0, n+2)
+	if n > 0 && w.contents[0].head == geminiModel {
+		marker(earlierMarker)
+	}
+	for i := range w.contents {
+		r.Messages = append(r.Messages, w.contents[i].close())
+	}
+	if n == 0 || w.contents[n-1].head == geminiModel {
+		marker(continueMarker)
+	}
+	return nil
+}
+
+// system returns the system text as an instruction, or nil if there is none.
+func (w *geminiWriter) system(p *projection) (json.RawMessage, []json.RawMessage) {
+	const head = `{"parts":[`
+	raw := []byte(head)
+	for _, part := range p.system {
+		switch part := part.(type) {
+		case convo.Text:
+			raw = geminiText(raw, string(part), false, "")
+		case convo.Opaque:
+			raw = appendGeminiOpaque(raw, part.JSON, false)
+		}
+	}
+	if len(raw) == len(head) {
+		return nil, nil
+	}
+	return append(raw, "]}"...), nil
 }

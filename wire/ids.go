@@ -3,7 +3,7 @@ package wire
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"regexp"
+	"math"
 )
 
 // An idRule says which tool call ids a provider accepts, and how to make them.
@@ -13,28 +13,63 @@ type idRule struct {
 	prefix string // of the ids that derive makes
 }
 
-// assigner returns an idAssigner for one request.
-func (r idRule) assigner() *idAssigner {
-	return &idAssigner{rule: r, used: make(map[string]bool), next: make(map[string]uint64)}
+// A tally counts names of several kinds: how often each occurred so far. It can go
+// back to an earlier count.
+type tally struct {
+	counts map[tallied]int
+	log    []tallied // all names, in order
 }
 
-// An idAssigner gives each call of a request a valid id that no other call has.
-// The first call with a valid id keeps it. The id of any other call depends
-// only on its own id and on the calls before it, so that a request still begins
-// with the same bytes as the one before it.
-type idAssigner struct {
-	rule idRule
-	used map[string]bool
-	next map[string]uint64 // how many ids were derived from an id
+type tallied struct {
+	kind tallyKind
+	name string
 }
 
-func (a *idAssigner) assign(id string) string {
-	out := id
-	for out == "" || a.used[out] || !a.rule.valid(out) {
-		out = a.rule.derive(id, a.next[id])
-		a.next[id]++
+type tallyKind uint8
+
+const (
+	sentID      tallyKind = iota // an id of a call, as sent
+	replacedID                   // an id of a call, for which another one was sent
+	itemName                     // an id of an item of OpenAI's Responses
+	servedCall                   // an id of a call of a tool that Anthropic runs
+	documentIn                   // the name of a document, in lower case
+	documentFor                  // the content of a document that got a name
+)
+
+func (t *tally) count(kind tallyKind, name string) int { return t.counts[tallied{kind, name}] }
+
+func (t *tally) has(kind tallyKind, name string) bool { return t.count(kind, name) > 0 }
+
+func (t *tally) add(kind tallyKind, name string) {
+	if t.counts == nil {
+		t.counts = make(map[tallied]int)
 	}
-	a.used[out] = true
+	k := tallied{kind, name}
+	t.counts[k]++
+	t.log = append(t.log, k)
+}
+
+// back takes back all names but the first n.
+func (t *tally) back(n int) {
+	for _, k := range t.log[n:] {
+		if t.counts[k]--; t.counts[k] == 0 {
+			delete(t.counts, k)
+		}
+	}
+	clear(t.log[n:])
+	t.log = t.log[:n]
+}
+
+// assign gives a call a valid id that no other call has. The first call with a valid
+// id keeps it. The id of any other call depends only on its own id and on the calls
+// before it, so that a request still begins with the same bytes as the one before it.
+func (t *tally) assign(r idRule, id string) string {
+	out := id
+	for out == "" || t.has(sentID, out) || !r.valid(out) {
+		out = r.derive(id, t.count(replacedID, id))
+		t.add(replacedID, id)
+	}
+	t.add(sentID, out)
 	return out
 }
 
@@ -42,8 +77,8 @@ const idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 // derive returns the n-th id that replaces id. It looks random, so that
 // different ids get different replacements.
-func (r idRule) derive(id string, n uint64) string {
-	sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte(id), n))
+func (r idRule) derive(id string, n int) string {
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte(id), uint64(n)))
 	out := []byte(r.prefix)
 	for i := 0; len(out) < r.length; i++ {
 		out = append(out, idLetters[int(sum[i%len(sum)])%len(idLetters)])
@@ -51,16 +86,30 @@ func (r idRule) derive(id string, n uint64) string {
 	return string(out)
 }
 
-func matches(pattern string) func(string) bool {
-	return regexp.MustCompile(pattern).MatchString
+// madeOf returns a function that reports whether a text has at least one and at most
+// length characters, all of them letters or digits of ASCII, or in others.
+func madeOf(others string, length int) func(string) bool {
+	var ok [256]bool
+	for _, c := range []byte(idLetters + others) {
+		ok[c] = true
+	}
+	return func(s string) bool {
+		for i := range len(s) {
+			if !ok[s[i]] {
+				return false
+			}
+		}
+		return s != "" && len(s) <= length
+	}
 }
 
 // The id rules of the providers, from their error messages and API references.
 var (
+	alphanumeric       = madeOf("", math.MaxInt)
 	openAIChatIDs      = idRule{valid: func(id string) bool { return len(id) <= 40 }, length: 29, prefix: "call_"}
 	openAIResponsesIDs = idRule{valid: func(id string) bool { return len(id) <= 64 }, length: 29, prefix: "call_"}
-	anthropicIDs       = idRule{valid: matches(`^[a-zA-Z0-9_-]+$`), length: 30, prefix: "toolu_"}
-	converseIDs        = idRule{valid: matches(`^[a-zA-Z0-9_.:-]{1,64}$`), length: 32, prefix: "tooluse_"}
-	mistralIDs         = idRule{valid: matches(`^[a-zA-Z0-9]{9}$`), length: 9}
+	anthropicIDs       = idRule{valid: madeOf("_-", math.MaxInt), length: 30, prefix: "toolu_"}
+	converseIDs        = idRule{valid: madeOf("_.:-", 64), length: 32, prefix: "tooluse_"}
+	mistralIDs         = idRule{valid: func(id string) bool { return len(id) == 9 && alphanumeric(id) }, length: 9}
 	geminiIDs          = idRule{valid: func(string) bool { return true }, length: 29, prefix: "call_"}
 )

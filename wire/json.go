@@ -2,10 +2,12 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,21 +25,21 @@ func appendKey(b []byte, key string) []byte {
 	return append(b, `":`...)
 }
 
-// begin starts a JSON object, with room for so many bytes of text.
-func begin(text int) []byte { return append(make([]byte, 0, text+text/16+128), '{') }
+// begin starts a JSON object, with room for values of so many bytes.
+func begin(size int) []byte { return append(make([]byte, 0, size+64), '{') }
 
 // sizeOf estimates how many bytes the parts take in JSON.
 func sizeOf(parts []convo.Part) (n int) {
 	for _, p := range parts {
 		switch p := p.(type) {
 		case convo.Text:
-			n += len(p) + 32
+			n += quotedLen(string(p)) + 32
 		case convo.ToolCall:
-			n += len(p.ID) + len(p.Name) + len(p.Arguments) + 96
+			n += len(p.ID) + len(p.Name) + quotedLen(p.Arguments) + 96
 		case convo.Media:
 			n += len(p.Data) + 96
 		case convo.Reasoning:
-			n += len(p.Text) + len(p.Signature) + len(p.Encrypted) + 96
+			n += quotedLen(p.Text) + len(p.Signature) + len(p.Encrypted) + 96
 		}
 	}
 	return n
@@ -70,44 +72,78 @@ func appendRawField(b []byte, key, value string) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string. Each invalid byte becomes U+FFFD.
+// appendString appends s as a JSON string. Each invalid byte becomes U+FFFD. It looks at
+// eight bytes at a time.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
-	done := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c < utf8.RuneSelf {
-			if c >= ' ' && c != '"' && c != '\\' {
-				i++
-				continue
-			}
-			b = append(b, s[done:i]...)
-			switch c {
-			case '"', '\\':
-				b = append(b, '\\', c)
-			case '\n':
-				b = append(b, '\\', 'n')
-			case '\r':
-				b = append(b, '\\', 'r')
-			case '\t':
-				b = append(b, '\\', 't')
-			default:
-				b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-			}
-			i++
-			done = i
+	for len(s) >= 8 {
+		x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		b = binary.LittleEndian.AppendUint64(b, x)
+		special := specialBytes(x)
+		if special == 0 {
+			s = s[8:]
 			continue
 		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && size == 1 {
-			b = append(b, s[done:i]...)
-			b = append(b, "\uFFFD"...)
-			done = i + 1
-		}
-		i += size
+		n := bits.TrailingZeros64(special) / 8
+		b, s = appendSpecial(b[:len(b)-8+n], s[n:])
 	}
-	b = append(b, s[done:]...)
+	for s != "" {
+		if c := s[0]; ' ' <= c && c < utf8.RuneSelf && c != '"' && c != '\\' {
+			b, s = append(b, c), s[1:]
+		} else {
+			b, s = appendSpecial(b, s)
+		}
+	}
 	return append(b, '"')
+}
+
+// appendSpecial appends the first character of s, which is to be escaped, or all
+// characters up to the next one of ASCII, and returns the rest of s.
+func appendSpecial(b []byte, s string) ([]byte, string) {
+	switch c := s[0]; {
+	case c >= utf8.RuneSelf:
+		i := 0
+		for i < len(s) && s[i] >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				b = append(append(b, s[:i]...), "\uFFFD"...)
+				s, i = s[1+i:], 0
+				continue
+			}
+			i += size
+		}
+		return append(b, s[:i]...), s[i:]
+	case c == '"' || c == '\\':
+		b = append(b, '\\', c)
+	case c == '\n':
+		b = append(b, '\\', 'n')
+	case c == '\r':
+		b = append(b, '\\', 'r')
+	case c == '\t':
+		b = append(b, '\\', 't')
+	default:
+		b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+	}
+	return b, s[1:]
+}
+
+// specialBytes returns a word in which the highest bit of a byte is set if that byte of x
+// does not stand for itself in a JSON string. It may be set for bytes after the first
+// such byte, too.
+func specialBytes(x uint64) uint64 {
+	const each = 0x0101010101010101
+	quote, slash := x^('"'*each), x^('\\'*each)
+	return (x | (x-' '*each)&^x | (quote-each)&^quote | (slash-each)&^slash) & (0x80 * each)
+}
+
+// quotedLen returns about how many bytes s takes as a JSON string.
+func quotedLen(s string) int {
+	n := len(s) + 16
+	for ; len(s) >= 8; s = s[8:] {
+		x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		n += bits.OnesCount64(specialBytes(x))
+	}
+	return n
 }
 
 // invalidArguments is the only field of the object that takes the place of

@@ -93,25 +93,15 @@ func (f OpenAIChat) replay() convo.Replay {
 }
 
 // Encode returns the request for a snapshot.
-func (f OpenAIChat) Encode(s *convo.Snapshot) (Request, error) {
+func (f OpenAIChat) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
+
+func (f OpenAIChat) begin(*tally) (profile, writer) {
 	ids := openAIChatIDs
 	if f.Dialect == Mistral {
 		ids = mistralIDs
 	}
-	p, err := project(s, profile{format: f.format(), model: f.Model, ids: ids, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, knows: hasType})
-	if err != nil {
-		return Request{}, err
-	}
-	p.messages = slices.DeleteFunc(p.messages, onlyThinks)
-	if len(p.system)+len(p.messages) == 0 {
-		return Request{}, ErrEmpty
-	}
-	r := Request{NeedsTools: p.needsTools, names: chatNames}
-	r.Messages = f.appendSystem(make([]json.RawMessage, 0, len(p.messages)+1), p.system)
-	for _, t := range f.messages(&p) {
-		r.Messages = f.appendMessage(r.Messages, &t)
-	}
-	return r, nil
+	p := profile{format: f.format(), model: f.Model, ids: ids, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, knows: hasType}
+	return p, &chatWriter{OpenAIChat: f}
 }
 
 // hasType reports whether a block names its type.
@@ -121,49 +111,89 @@ func hasType(o convo.Opaque) bool {
 }
 
 // onlyThinks reports whether an assistant message holds nothing but reasoning.
-func onlyThinks(t message) bool {
-	return t.role == convo.RoleAssistant && !slices.ContainsFunc(t.parts, func(p convo.Part) bool {
-		_, thought := p.(convo.Reasoning)
-		return !thought
-	})
-}
-
-// messages returns the messages of the projection in the order that the dialect
-// wants.
-func (f OpenAIChat) messages(p *projection) []message {
-	switch f.Dialect {
-	case Mistral:
-		return userLast(bridged(p.messages))
-	case StrictAlternation:
-		messages := userFirst(p.merged())
-		return bridged(messages)
-	}
-	return p.messages
+func onlyThinks(t *message) bool {
+	return t.role == convo.RoleAssistant && !slices.ContainsFunc(t.parts, func(p convo.Part) bool { return !isReasoning(p) })
 }
 
 // bridgeMarker is the text of an assistant message that a provider wants and
 // that the conversation does not have.
 const bridgeMarker = "[No answer.]"
 
-// bridged returns the messages with an assistant message between results and a
-// user message that follows them.
-func bridged(messages []message) []message {
-	var out []message
-	for i, t := range messages {
-		if i > 0 && t.role == convo.RoleUser && messages[i-1].role == convo.RoleTool {
-			out = append(out, message{role: convo.RoleAssistant, parts: []convo.Part{convo.Text(bridgeMarker)}})
-		}
-		out = append(out, t)
-	}
-	return out
+// A chatWriter writes messages of the projection in the order that the dialect wants.
+type chatWriter struct {
+	OpenAIChat
+	list  []json.RawMessage
+	role  convo.Role // of the last message in list; of the media of results, tool
+	group []message  // for StrictAlternation: messages of one role, not written yet
 }
 
-func (f OpenAIChat) appendSystem(list []json.RawMessage, parts []convo.Part) []json.RawMessage {
-	role := "system"
-	if f.Developer {
+func (w *chatWriter) save() any { return *w }
+
+func (w *chatWriter) restore(state any) { *w = state.(chatWriter) }
+
+func (w *chatWriter) message(t *message) {
+	switch {
+	case onlyThinks(t):
+	case w.Dialect != StrictAlternation:
+		w.write(t)
+	default:
+		if len(w.group) > 0 && (w.group[0].role != t.role || t.role == convo.RoleTool) {
+			w.flush()
+		}
+		w.group = append(w.group, *t)
+	}
+}
+
+// flush writes the group, which is not empty.
+func (w *chatWriter) flush() {
+	if w.role == convo.RoleNone && w.group[0].role != convo.RoleUser {
+		w.write(marker(convo.RoleUser, earlierMarker))
+	}
+	t := merged(w.group)
+	w.group = nil
+	w.write(&t)
+}
+
+// write writes a message, with an assistant message before it if the dialect wants one
+// between results and a user message.
+func (w *chatWriter) write(t *message) {
+	if t.role == convo.RoleUser && w.role == convo.RoleTool && (w.Dialect == Mistral || w.Dialect == StrictAlternation) {
+		w.list = w.appendMessage(w.list, marker(convo.RoleAssistant, bridgeMarker))
+	}
+	from := len(w.list)
+	w.list, w.role = w.appendMessage(w.list, t), t.role
+	for i, m := range w.list[from:] {
+		w.list[from+i] = slices.Clip(m)
+	}
+}
+
+func (w *chatWriter) request(p *projector, _ *convo.Snapshot, r *Request) error {
+	if len(p.system)+len(w.list)+len(w.group) == 0 {
+		return ErrEmpty
+	}
+	switch w.Dialect {
+	case Mistral:
+		if w.role == convo.RoleAssistant {
+			w.write(marker(convo.RoleUser, continueMarker))
+		}
+	case StrictAlternation:
+		if len(w.group) > 0 {
+			w.flush()
+		} else if w.role == convo.RoleNone {
+			w.write(marker(convo.RoleUser, earlierMarker))
+		}
+	}
+	r.Messages = slices.Concat(r.Messages, w.list)
+	return nil
+}
+
+// system returns the system text, in one message if the dialect wants that.
+func (w *chatWriter) system(p *projection) (_ json.RawMessage, list []json.RawMessage) {
+	role, parts := "system", p.system
+	if w.Developer {
 		role = "developer"
 	}
-	if f.oneSystem() && len(parts) > 1 {
+	if w.oneSystem() && len(parts) > 1 {
 		parts = []convo.Part{convo.Text(joinTexts(parts, "\n\n"))}
 	}
 	for _, part := range parts {
@@ -176,7 +206,7 @@ func (f OpenAIChat) appendSystem(list []json.RawMessage, parts []convo.Part) []j
 		}
 		list = append(list, append(b, '}'))
 	}
-	return list
+	return nil, list
 }
 
 func (f OpenAIChat) appendMessage(list []json.RawMessage, t *message) []json.RawMessage {

@@ -58,42 +58,11 @@ const responsesFormat = "openai-responses"
 var responsesNames = &names{"tools", "instructions", "input"}
 
 // Encode returns the request for a snapshot.
-func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) {
-	p, err := project(s, profile{format: responsesFormat, model: f.Model, ids: openAIResponsesIDs, replay: f.Reasoning, systemSum: f.SystemSummary})
-	if err != nil {
-		return Request{}, err
-	}
-	r := Request{NeedsTools: p.needsTools, names: responsesNames}
-	w := responsesWriter{f: f, ids: make(map[string]bool)}
-	if f.Developer {
-		for _, part := range p.system {
-			w.content("developer", []convo.Part{part})
-		}
-	} else if text := joinTexts(p.system, "\n\n"); text != "" {
-		r.System = appendString(nil, text)
-	}
-	for i := range p.messages {
-		t := &p.messages[i]
-		w.message++
-		switch t.role {
-		case convo.RoleUser:
-			w.content("user", t.parts)
-		case convo.RoleAssistant:
-			w.assistant(t)
-		case convo.RoleTool:
-			for i := range t.results {
-				w.result(&t.results[i])
-			}
-		}
-	}
-	r.Messages = settled(w.items)
-	if len(r.Messages) == 0 {
-		if r.System == nil {
-			return Request{}, ErrEmpty
-		}
-		r.Messages = append(r.Messages, json.RawMessage(`{"role":"user","content":"`+continueMarker+`"}`)) // the input must not be empty
-	}
-	return r, nil
+func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
+
+func (f OpenAIResponses) begin(seen *tally) (profile, writer) {
+	p := profile{format: responsesFormat, model: f.Model, ids: openAIResponsesIDs, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary}
+	return p, &responsesWriter{f: f, seen: seen}
 }
 
 // A responsesItem is an item of the input.
@@ -119,24 +88,89 @@ const fieldsType = "convo_fields"
 
 // A responsesWriter collects the items of a request.
 type responsesWriter struct {
-	f       OpenAIResponses
-	ids     map[string]bool // ids of the items so far
-	items   []responsesItem
-	message int
+	f         OpenAIResponses
+	seen      *tally // ids of the items so far, among others
+	items     []responsesItem
+	number    int // of the message in the projection
+	unsettled int // how many messages have items that settled has to look at together with those of others
+}
+
+func (w *responsesWriter) save() any { return *w }
+
+func (w *responsesWriter) restore(state any) { *w = state.(responsesWriter) }
+
+func (w *responsesWriter) message(t *message) {
+	from := len(w.items)
+	w.number++
+	switch t.role {
+	case convo.RoleUser:
+		w.content("user", t.parts)
+	case convo.RoleAssistant:
+		w.assistant(t)
+	case convo.RoleTool:
+		for i := range t.results {
+			w.result(&t.results[i])
+		}
+	}
+	reasons, paired := false, false
+	for i := range w.items[from:] {
+		it := &w.items[from+i]
+		reasons, paired = reasons || it.kind == "reasoning", paired || it.isPaired()
+	}
+	switch {
+	case paired:
+		w.unsettled++
+	case reasons:
+		w.items = append(w.items[:from], settled(w.items[from:])...)
+	}
+}
+
+func (w *responsesWriter) request(_ *projector, _ *convo.Snapshot, r *Request) error {
+	items := w.items
+	if w.unsettled > 0 {
+		items = settled(slices.Clone(items))
+	}
+	r.Messages = slices.Grow(r.Messages, len(items)+1)
+	for i := range items {
+		r.Messages = append(r.Messages, items[i].raw)
+	}
+	if len(r.Messages) == 0 {
+		if r.System == nil {
+			return ErrEmpty
+		}
+		r.Messages = append(r.Messages, json.RawMessage(`{"role":"user","content":"`+continueMarker+`"}`)) // the input must not be empty
+	}
+	return nil
+}
+
+// system returns the system text as instructions, or as messages if Developer is set.
+func (w *responsesWriter) system(p *projection) (text json.RawMessage, list []json.RawMessage) {
+	if w.f.Developer {
+		own := responsesWriter{f: w.f, seen: new(tally)}
+		for _, part := range p.system {
+			own.content("developer", []convo.Part{part})
+		}
+		for _, it := range own.items {
+			list = append(list, it.raw)
+		}
+	} else if all := joinTexts(p.system, "\n\n"); all != "" {
+		text = appendString(nil, all)
+	}
+	return text, list
 }
 
 func (w *responsesWriter) add(it responsesItem) {
-	it.message = w.message
+	it.message, it.raw = w.number, slices.Clip(it.raw)
 	w.items = append(w.items, it)
 }
 
 // use notes that an item has an id. It reports false if the id is empty or
 // another item has it.
 func (w *responsesWriter) use(id string) bool {
-	if id == "" || w.ids[id] {
+	if id == "" || w.seen.has(itemName, id) {
 		return false
 	}
-	w.ids[id] = true
+	w.seen.add(itemName, id)
 	return true
 }
 
@@ -182,7 +216,7 @@ func (w *responsesWriter) content(role string, parts []convo.Part) {
 	var run []convo.Part
 	flush := func() {
 		if len(run) > 0 {
-			b := appendStringField([]byte{'{'}, "role", role)
+			b := appendStringField(begin(sizeOf(run)), "role", role)
 			w.add(responsesItem{kind: role, raw: append(w.appendContent(b, "content", run), '}')})
 			run = nil
 		}
@@ -286,7 +320,7 @@ func (w *responsesWriter) result(r *convo.ToolResult) {
 		}
 		parts = append(parts, shown(p))
 	}
-	b := []byte(`{"type":"function_call_output"`)
+	b := appendStringField(begin(sizeOf(parts)+64), "type", "function_call_output")
 	b = appendStringField(b, "call_id", r.CallID)
 	if rich {
 		b = w.appendContent(b, "output", parts)
@@ -301,7 +335,7 @@ func (w *responsesWriter) result(r *convo.ToolResult) {
 // that followed reasoning which is left out, and calls and outputs of tools
 // other than functions that have no counterpart. Since leaving one item out can
 // affect others, it repeats until nothing changes.
-func settled(items []responsesItem) []json.RawMessage {
+func settled(items []responsesItem) []responsesItem {
 	for n := -1; n != len(items); {
 		n = len(items)
 		items = unpaired(items)
@@ -327,13 +361,14 @@ func settled(items []responsesItem) []json.RawMessage {
 		}
 		items = kept
 	}
-	out := make([]json.RawMessage, 0, len(items))
-	for _, it := range items {
-		if it.raw != nil {
-			out = append(out, it.raw)
-		}
-	}
-	return out
+	return slices.DeleteFunc(items, func(it responsesItem) bool { return it.raw == nil })
+}
+
+// isPaired reports whether an item is a call or an output of a tool other than a
+// function. Whether it is sent depends on items of other messages.
+func (it *responsesItem) isPaired() bool {
+	kind := strings.TrimSuffix(it.kind, "_output")
+	return kind != "function_call" && needsOutput(kind)
 }
 
 // unpaired returns the items without outputs that follow no call, and without

@@ -78,7 +78,7 @@ func (a *assistantWriter) flush() {
 			raw = true
 		}
 	}
-	b := []byte{'{'}
+	b := begin(sizeOf(a.run) + 64)
 	if a.runID != "" || raw {
 		b = appendStringField(b, "type", "message")
 	}
@@ -117,7 +117,7 @@ func (a *assistantWriter) call() {
 	call := a.calls[0].(convo.ToolCall)
 	a.calls = a.calls[1:]
 	thoughts, id := a.lead("fc_", "")
-	b := []byte(`{"type":"function_call"`)
+	b := appendStringField(begin(len(call.ID)+len(call.Name)+quotedLen(call.Arguments)+96), "type", "function_call")
 	if id != "" {
 		b = appendStringField(b, "id", id)
 	}
@@ -151,14 +151,14 @@ func (a *assistantWriter) opaque(o convo.Opaque) {
 	case it.kind == "reasoning":
 		a.thoughts = append(a.thoughts, o)
 	case it.kind == "compaction" && !a.message.own: // only its maker can read it
-	case it.id != "" && a.ids[it.id]: // it occurs twice
+	case it.id != "" && a.seen.has(itemName, it.id): // it occurs twice
 	default:
 		a.flush()
 		thoughts, _ := a.lead("", it.id)
 		a.fields = responsesFields{}
 		a.front = append(a.front, thoughts...)
 		if it.id != "" {
-			a.ids[it.id] = true
+			a.seen.add(itemName, it.id)
 		}
 		a.front = append(a.front, it)
 	}
@@ -205,7 +205,7 @@ func (a *assistantWriter) thought(r convo.Reasoning, prefix, itemID string) (raw
 		b = appendPart(b, `"reasoning_text"`, "text", r.Text)
 		return append(b, "]}"...), ""
 	}
-	follows := itemID != "" || prefix != "" && isItemID(r.Signature, prefix) && !a.ids[r.Signature]
+	follows := itemID != "" || prefix != "" && isItemID(r.Signature, prefix) && !a.seen.has(itemName, r.Signature)
 	switch {
 	case follows && isItemID(r.ID, "rs_") && r.ID != itemID && a.use(r.ID):
 		b = appendStringField(b, "id", r.ID)
@@ -233,7 +233,7 @@ func (a *assistantWriter) wholeThought(o convo.Opaque, prefix, itemID string) (r
 	}
 	own := str(m["id"])
 	switch {
-	case own != "" && (a.ids[own] || own == itemID):
+	case own != "" && (a.seen.has(itemName, own) || own == itemID):
 		return nil, ""
 	case isPlainThought(m) != a.f.Plain:
 		return nil, ""
@@ -246,7 +246,7 @@ func (a *assistantWriter) wholeThought(o convo.Opaque, prefix, itemID string) (r
 		return nil, ""
 	}
 	if own != "" {
-		a.ids[own] = true
+		a.seen.add(itemName, own)
 	}
 	return json.RawMessage(o.JSON), id
 }

@@ -527,3 +527,25 @@ func TestOpenAIResponses_CheckAllowsResultsOfStoredCalls(t *testing.T) {
 		assert.Equal(t, rule, found[0].Rule, body)
 	}
 }
+
+// A call of a custom tool and its output stay together, though they are in two messages,
+// and either is left out without the other.
+func TestOpenAIResponses_PairsItemsOfTwoMessages(t *testing.T) {
+	item := func(role convo.Role, raw string) convo.Message {
+		return convo.Message{Role: role, Parts: []convo.Part{convo.Text("so"), convo.Opaque{Format: "openai-responses", JSON: raw}}}
+	}
+	call := item(convo.RoleAssistant, `{"type":"custom_tool_call","call_id":"ct_1","name":"f","input":"x"}`)
+	output := item(convo.RoleUser, `{"type":"custom_tool_call_output","call_id":"ct_1","output":"y"}`)
+	for _, tt := range []struct {
+		msgs  []convo.Message
+		items int
+	}{
+		{[]convo.Message{convo.User("q"), call, output}, 5},
+		{[]convo.Message{convo.User("q"), call, convo.User("r")}, 3},
+		{[]convo.Message{convo.User("q"), output, call}, 3},
+	} {
+		r, err := wire.OpenAIResponses{}.Encode(convo.NewSnapshot(tt.msgs))
+		require.NoError(t, err)
+		assert.Len(t, r.Messages, tt.items, "%s", r.Body())
+	}
+}

@@ -19,6 +19,7 @@ type profile struct {
 	format string // in Origin.Format and Opaque.Format
 	model  string // the model that the request is for; empty if not known
 	ids    idRule
+	names  *names
 
 	replay    convo.Replay            // which reasoning is sent; the default is all
 	systemSum bool                    // the summary is part of the system text
@@ -48,16 +49,68 @@ func (t *message) calls() []convo.Part {
 	return t.parts[i:]
 }
 
+// size estimates how many bytes a message takes in JSON.
+func (t *message) size() int {
+	n := sizeOf(t.parts)
+	for i := range t.results {
+		n += sizeOf(t.results[i].Parts) + 96
+	}
+	return n
+}
+
 // said returns the parts of a message before its calls.
 func (t *message) said() []convo.Part { return t.parts[:len(t.parts)-len(t.calls())] }
 
 func isCall(p convo.Part) bool { _, ok := p.(convo.ToolCall); return ok }
 
+func isReasoning(p convo.Part) bool { _, ok := p.(convo.Reasoning); return ok }
+
+// A projector projects the messages of a snapshot, and gives them to a writer. Both
+// can go back to where they were, to go on with another snapshot that begins in the
+// same way.
+type projector struct {
+	profile
+	writer writer
+	seen   *tally
+	projection
+
+	next  message           // that the writer is given; used again
+	text  json.RawMessage   // the system text, where it is not among the messages
+	front []json.RawMessage // the messages of the system text
+	wrote bool              // text and front are up to date
+}
+
+// A projection is what a projector remembers of the messages so far.
 type projection struct {
 	system     []convo.Part // Text and Opaque
 	summary    int          // index in system of the summary; the length of system if it is not there
-	messages   []message
 	needsTools bool
+
+	before  bool // the summary is part of the system text, and comes as the first message that is not of it
+	tools   bool // whether a tool was called since the newest user message
+	reasons bool // whether any message holds reasoning
+	first   int  // index of the first entry of the newest run of assistant messages and results
+	head    int  // index of the first assistant message in it; -1 if there is none
+	running bool // the run has not ended
+}
+
+// A writer writes the messages of a projection in one format.
+type writer interface {
+	// message writes the next message, which is never empty. It does not keep t.
+	message(t *message)
+
+	// system returns the system text, as a text of its own or as messages.
+	system(p *projection) (json.RawMessage, []json.RawMessage)
+
+	// request completes a request that has the system text, with the messages so far. It
+	// may change the writer.
+	request(p *projector, s *convo.Snapshot, r *Request) error
+
+	// save returns the state of the writer, and restore brings it back. States are
+	// restored from the newest to the oldest; those that were saved after one that is
+	// restored are lost. Bytes that a request has are never written again.
+	save() any
+	restore(state any)
 }
 
 // noResult is the text of the result that an open call gets in the request.
@@ -70,55 +123,130 @@ const (
 	continueMarker = "[Continue.]"
 )
 
-func project(s *convo.Snapshot, p profile) (projection, error) {
-	var out projection
-	if s == nil {
-		return out, ErrEmpty
+// newProjector returns a projector for a snapshot.
+func newProjector(s *convo.Snapshot, f builtin) *projector {
+	p := &projector{seen: new(tally)}
+	p.profile, p.writer = f.begin(p.seen)
+	p.head = -1
+	if p.systemSum {
+		_, p.before = s.Summary()
 	}
-	msgs := s.Messages()
-	ids := p.ids.assigner()
-	sum := -1 // index of the summary, if it is part of the system text
-	if _, ok := s.Summary(); ok && p.systemSum {
-		sum = slices.IndexFunc(msgs, func(m convo.Message) bool { return m.Role != convo.RoleSystem })
-	}
-	tools := false // whether a tool was called since the newest user message
-	for i := range msgs {
-		m := &msgs[i]
-		switch {
-		case m.Role == convo.RoleSystem:
-			out.system = append(out.system, p.keep(m, false)...)
-			out.summary = len(out.system)
-		case i == sum:
-			out.system = append(out.system, m.Parts...)
-		case m.Role == convo.RoleUser:
-			tools = false
-			out.add(message{role: m.Role, parts: p.keep(m, false)})
-		case m.Role == convo.RoleAssistant:
-			t := message{role: m.Role, own: p.isOwn(m.Origin), all: m.Parts}
-			tools = tools || slices.ContainsFunc(m.Parts, isCall)
-			t.thinks = t.own && (p.replay <= convo.ReplayAll || p.replay == convo.ReplayTools && tools)
-			t.parts = p.keep(m, t.thinks)
-			calls := t.calls()
-			results := p.answers(msgs[i+1:], calls, ids)
-			out.add(t)
-			if len(results) > 0 {
-				out.add(message{role: convo.RoleTool, results: results})
-				out.needsTools = true
-			}
-		}
-		// Tool messages are read by answers. Results without a call are left
-		// out.
-	}
-	if len(out.system) == 0 && len(out.messages) == 0 {
-		return out, ErrEmpty
-	}
-	return out, nil
+	return p
 }
 
-// add appends a message unless it is empty.
-func (out *projection) add(t message) {
+// read gives the writer the messages of a snapshot from an entry on. It calls point
+// where it has read no message of the next entry, or before it, and the entry begins an
+// exchange; and at the end.
+func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
+	var first convo.Message // of an exchange
+	var results []convo.Message
+	open, last := false, from
+	for i, m := range s.MessagesFrom(from) {
+		if open && m.Role == convo.RoleTool {
+			results = append(results, m)
+		} else {
+			if open {
+				p.exchange(&first, results)
+			}
+			if i > last && point != nil {
+				point(i)
+			}
+			first, results, open = m, results[:0], true
+		}
+		p.follow(i, &m)
+		last = i
+	}
+	if open {
+		p.exchange(&first, results)
+	}
+	if last < s.Len() && point != nil {
+		point(s.Len())
+	}
+}
+
+// request returns the request for what was read of s, which is all of it.
+func (p *projector) request(s *convo.Snapshot) (Request, error) {
+	if !p.wrote {
+		p.text, p.front = p.writer.system(&p.projection)
+		p.wrote = true
+	}
+	r := Request{System: p.text, Messages: slices.Clip(p.front), NeedsTools: p.needsTools, names: p.names}
+	if err := p.writer.request(p, s, &r); err != nil {
+		return Request{}, err
+	}
+	return r, nil
+}
+
+// A point is what a projector needs to go back to a place.
+type point struct {
+	at         int // index of the first entry that was not read
+	seen       int // length of seen.log
+	projection projection
+	writer     any
+}
+
+func (p *projector) point(at int) point {
+	return point{at, len(p.seen.log), p.projection, p.writer.save()}
+}
+
+func (p *projector) back(to *point) {
+	p.wrote = p.wrote && len(p.system) == len(to.projection.system)
+	p.seen.back(to.seen)
+	p.projection = to.projection
+	p.writer.restore(to.writer)
+}
+
+// exchange projects a message and the tool messages that follow it.
+func (p *projector) exchange(m *convo.Message, results []convo.Message) {
+	switch {
+	case m.Role == convo.RoleSystem:
+		p.system = append(p.system, p.keep(m, false)...)
+		p.summary, p.wrote = len(p.system), false
+	case p.before:
+		p.system = append(p.system, m.Parts...)
+		p.before, p.wrote = false, false
+	case m.Role == convo.RoleUser:
+		p.tools = false
+		p.add(message{role: m.Role, parts: p.keep(m, false)})
+	case m.Role == convo.RoleAssistant:
+		t := message{role: m.Role, own: p.isOwn(m.Origin), all: m.Parts}
+		p.tools = p.tools || slices.ContainsFunc(m.Parts, isCall)
+		t.thinks = t.own && (p.replay <= convo.ReplayAll || p.replay == convo.ReplayTools && p.tools)
+		t.parts = p.keep(m, t.thinks)
+		answers := p.answers(results, t.calls())
+		p.add(t)
+		if len(answers) > 0 {
+			p.add(message{role: convo.RoleTool, results: answers})
+			p.needsTools = true
+		}
+	}
+	// Tool messages are read by answers. Results without a call are left out.
+}
+
+// follow notes which entries belong to the newest run of assistant messages and
+// results.
+func (p *projector) follow(at int, m *convo.Message) {
+	p.reasons = p.reasons || slices.ContainsFunc(m.Parts, isReasoning)
+	switch m.Role {
+	case convo.RoleSystem:
+		p.running, p.head = false, -1
+	case convo.RoleUser:
+		p.running = false
+	default:
+		if !p.running {
+			p.running, p.first, p.head = true, at, -1
+		}
+		if m.Role == convo.RoleAssistant && p.head < 0 {
+			p.head = at
+		}
+	}
+}
+
+// add gives a message to the writer unless it is empty.
+func (p *projector) add(t message) {
 	if len(t.parts) > 0 || len(t.results) > 0 {
-		out.messages = append(out.messages, t)
+		p.next = t
+		p.writer.message(&p.next)
 	}
 }
 
@@ -138,47 +266,50 @@ func (p *profile) isOwn(o convo.Origin) bool {
 // calls last. thinks says whether its reasoning is.
 func (p *profile) keep(m *convo.Message, thinks bool) []convo.Part {
 	parts := make([]convo.Part, 0, len(m.Parts))
-	var calls []convo.Part
+	calls := false
 	for _, part := range m.Parts {
+		keep := true
 		switch part := part.(type) {
 		case convo.Text:
-			if !isBlank(string(part)) {
-				parts = append(parts, part)
-			}
+			keep = !isBlank(string(part))
 		case convo.Reasoning:
-			if thinks {
-				parts = append(parts, part)
-			}
+			keep = thinks
 		case convo.ToolCall:
-			calls = append(calls, part)
+			calls, keep = true, false
 		case convo.Opaque:
-			if p.isBlock(part) {
-				parts = append(parts, part)
-			}
-		default:
+			keep = p.isBlock(part)
+		}
+		if keep {
 			parts = append(parts, part)
 		}
 	}
-	return append(parts, calls...)
+	for _, part := range m.Parts {
+		if calls && isCall(part) {
+			parts = append(parts, part)
+		}
+	}
+	return parts
 }
 
 // answers gives the calls the ids to be sent, if any, and returns one result for each
 // call: the first one with its id in the tool messages that follow and that
 // answers no earlier call, or else one that says noResult.
-func (p *profile) answers(after []convo.Message, calls []convo.Part, ids *idAssigner) []convo.ToolResult {
+func (p *projector) answers(after []convo.Message, calls []convo.Part) []convo.ToolResult {
 	if len(calls) == 0 {
 		return nil
 	}
 	var given []convo.ToolResult
 	for i := range after {
-		if after[i].Role != convo.RoleTool {
-			break
+		for _, part := range after[i].Parts {
+			if r, ok := part.(convo.ToolResult); ok {
+				given = append(given, r)
+			}
 		}
-		given = append(given, after[i].ToolResults()...)
 	}
 	waiting := make(map[resultKey][]int, len(given)) // indices of the results that answer no call yet
 	for k, r := range given {
-		waiting[keyOf(r.CallID, r.Name)] = append(waiting[keyOf(r.CallID, r.Name)], k)
+		key := keyOf(r.CallID, r.Name)
+		waiting[key] = append(waiting[key], k)
 	}
 	// Some of the calls of a message with ids and some without could not be told
 	// from results that answer another one.
@@ -200,7 +331,7 @@ func (p *profile) answers(after []convo.Message, calls []convo.Part, ids *idAssi
 		if bare {
 			call.ID = ""
 		} else {
-			call.ID = ids.assign(call.ID)
+			call.ID = p.seen.assign(p.ids, call.ID)
 		}
 		results[i].CallID, results[i].Name = call.ID, call.Name
 		calls[i] = call
@@ -248,47 +379,24 @@ func (p *profile) isBlock(o convo.Opaque) bool {
 
 func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// merged returns the messages with neighbours of one role merged into one.
-// Messages of results are not merged.
-func (out *projection) merged() []message {
-	var messages []message
-	for i := 0; i < len(out.messages); {
-		t := out.messages[i]
-		end := i + 1
-		for end < len(out.messages) && out.messages[end].role == t.role && t.role != convo.RoleTool {
-			end++
+// merged returns messages of one role as one.
+func merged(group []message) message {
+	t := group[0]
+	if len(group) > 1 {
+		var said, calls []convo.Part
+		for k := range group {
+			said, calls = append(said, group[k].said()...), append(calls, group[k].calls()...)
+			t.own = t.own && group[k].own
 		}
-		if group := out.messages[i:end]; len(group) > 1 {
-			var said, calls []convo.Part
-			for k := range group {
-				said, calls = append(said, group[k].said()...), append(calls, group[k].calls()...)
-				t.own = t.own && group[k].own
-			}
-			t.parts = append(said, calls...)
-		}
-		t.parts = slices.Clip(t.parts)
-		messages = append(messages, t)
-		i = end
+		t.parts = append(said, calls...)
 	}
-	return messages
+	t.parts = slices.Clip(t.parts)
+	return t
 }
 
-// userFirst returns the messages with a marker in front if they do not begin
-// with a user message.
-func userFirst(messages []message) []message {
-	if len(messages) > 0 && messages[0].role == convo.RoleUser {
-		return messages
-	}
-	return slices.Insert(messages, 0, message{role: convo.RoleUser, parts: []convo.Part{convo.Text(earlierMarker)}})
-}
-
-// userLast returns the messages with a marker at the end if the last one is an
-// assistant message.
-func userLast(messages []message) []message {
-	if n := len(messages); n > 0 && messages[n-1].role == convo.RoleAssistant {
-		return append(messages, message{role: convo.RoleUser, parts: []convo.Part{convo.Text(continueMarker)}})
-	}
-	return messages
+// marker returns a message with a text that is not part of the conversation.
+func marker(role convo.Role, text string) *message {
+	return &message{role: role, parts: []convo.Part{convo.Text(text)}}
 }
 
 // joinTexts joins the texts of parts. Media are replaced by a short text, and

@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -110,6 +111,42 @@ func (d *driver) compareMessages(s *convo.Snapshot) {
 	}
 	if len(msgs) != len(want) {
 		d.fail("%d messages, want %d", len(msgs), len(want))
+	}
+	d.compareShown(s, msgs)
+}
+
+// compareShown looks at the end of what the model would be sent, and at what it has in
+// common with the snapshot before.
+func (d *driver) compareShown(s *convo.Snapshot, msgs []convo.Message) {
+	from, next := int(s.Version())%(s.Len()+2), 0
+	var end []convo.Message
+	for i, m := range s.MessagesFrom(from) {
+		if i < from || i < next {
+			d.fail("a message of entry %d after %d, in those from %d on", i, next, from)
+		}
+		next, end = i, append(end, m)
+	}
+	if len(end) > len(msgs) || len(end) < s.Len()-from || !reflect.DeepEqual(end, append([]convo.Message(nil), msgs[len(msgs)-len(end):]...)) {
+		d.fail("from entry %d on the messages are %v, and all are %v", from, end, msgs)
+	}
+	prev := d.shown
+	d.shown = s
+	same := s.Same(prev)
+	if prev == nil && same > 0 || same > s.Len() || prev != nil && same != prev.Same(s) || s.Same(s) != s.Len() {
+		d.fail("Same is %d", same)
+	}
+	if prev == nil {
+		return
+	}
+	before := func(s *convo.Snapshot) []convo.Message {
+		n := 0
+		for range s.MessagesFrom(same) {
+			n++
+		}
+		return s.Messages()[:len(s.Messages())-n]
+	}
+	if a, b := before(s), before(prev); same > 0 && (len(a) < same || !reflect.DeepEqual(a, b)) {
+		d.fail("Same is %d for %v and %v", same, a, b)
 	}
 }
 

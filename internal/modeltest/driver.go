@@ -22,8 +22,9 @@ type driver struct {
 	m      *model
 	opts   convo.Options
 	limits convo.Limits
-	kept   []*snapshot // taken earlier, to be used again
-	forked *snapshot   // of a History that went on after this one was made from it
+	kept   []*snapshot     // taken earlier, to be used again
+	shown  *convo.Snapshot // the one that compare saw last
+	forked *snapshot       // of a History that went on after this one was made from it
 	log    []string
 
 	shelf *shelf       // where the History is saved; nil: nowhere yet

@@ -178,6 +178,13 @@ var mutants = []mutant{
 	{name: "arguments that imitate what Encode sends", file: "wire/json.go", text: "!wrapped && call.Valid()", with: "(!wrapped || true) && call.Valid()", test: "TestArguments"},
 	{name: "IDs for who has none", file: "wire/project.go", text: "	bare := p.bare && ", with: "	bare := false && ", test: "TestDecode_CallsWithoutIDs"},
 	{name: "some calls without IDs", file: "wire/project.go", text: "func(p convo.Part) bool { return !p.(convo.ToolCall).Minted })", with: "func(p convo.Part) bool { return false })", test: "TestEncode_SendsMintedIDsBesideOthers"},
+	{name: "an exchange that grew, as it was", file: "wire/encoder.go", text: " || isResult(s, e.points[n-1].at)", with: "", test: "TestEncoder_Encodes"},
+	{name: "names of what was taken back", file: "wire/project.go", text: "	p.seen.back(to.seen)\n", with: "", test: "TestEncoder_Encodes"},
+	{name: "a request that is written into", file: "wire/gemini.go", text: "		w.contents[n-1].raw = slices.Clip(w.last.raw)\n", with: "", test: "TestEncoder_Encodes"},
+	{name: "a mark where a text was", file: "wire/converse.go", text: "		w.list[n-1] = w.last\n", with: "", test: "TestEncoder_TakesBack"},
+	{name: "pairs of two messages settled in one", file: "wire/openai_responses.go", text: "	case paired:\n		w.unsettled++\n", with: "", test: "TestOpenAIResponses_PairsItems"},
+	{name: "a masked key that MessagesFrom shows", file: "tags.go", text: "		m.gather(msg.Parts, &texts, &thoughts)\n", with: "", test: "TestSnapshot_MessagesFromMasks"},
+	{name: "ephemeral messages that moved", file: "shown.go", text: " || s.eph != nil && a != b", with: "", test: "TestSnapshot_Same"},
 
 	{name: "a tool's description taken for the conversation", file: "overflow.go", text: "!fieldBefore.MatchString(", with: "!regexp.MustCompile(`^-`).MatchString(", test: "TestIsOverflow_OtherErrors"},
 	{name: "characters taken for tokens", file: "overflow.go", text: "(length == \"\" || strings.Contains(length, \"token\"))", with: "(length == \"\" || true)", test: "TestIsOverflow_OtherErrors"},

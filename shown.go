@@ -1,0 +1,157 @@
+package convo
+
+import "iter"
+
+// Same returns how many entries s and prev begin with that are the very same, and
+// before which [Snapshot.Messages] shows the same in both. It is 0 if prev is nil or
+// of another conversation, or if another summary is in place. Entries that ephemeral
+// messages stand before do not count if prev has not the same ones in that place.
+//
+// With [Snapshot.MessagesFrom], a format can keep what it has written for prev, and
+// write only what is new. Same compares no texts and allocates nothing.
+func (s *Snapshot) Same(prev *Snapshot) int {
+	if s == nil || prev == nil || s.key() != prev.key() || s.summary != prev.summary {
+		return 0
+	}
+	n := samePart(s.sys, prev.sys)
+	if n < len(s.sys) || n < len(prev.sys) {
+		return n
+	}
+	same := samePart(s.list, prev.list)
+	a, b := s.ephemeralPlace(), prev.ephemeralPlace()
+	if s.eph != prev.eph || s.eph != nil && a != b {
+		if s.eph != nil {
+			same = min(same, a)
+		}
+		if prev.eph != nil {
+			same = min(same, b)
+		}
+	}
+	return n + same
+}
+
+// ephemeralPlace returns the index in list of the entry that ephemeral messages stand
+// before, which may be the length of list.
+func (s *state) ephemeralPlace() int {
+	users, _ := turnUsers(s.list)
+	if users == len(s.list) || s.list[users].msg.Role != RoleUser {
+		return 0 // the newest turn begins with no user message
+	}
+	return users
+}
+
+// MessagesFrom returns an iterator over the end of what [Snapshot.Messages] returns:
+// the messages from the entry with index from on, and the summary or the ephemeral
+// messages if they stand right before it or later. Beside each message is the index of
+// its entry; beside the summary and the ephemeral messages, that of the entry after
+// them.
+func (s *Snapshot) MessagesFrom(from int) iter.Seq2[int, Message] {
+	return func(yield func(int, Message) bool) {
+		place, heads := s.ephemeralPlace(), len(s.sys)
+		first := max(from-heads, 0)
+		v := viewer{key: s.key(), room: partRoom{next: s.shownParts(max(from, 0))}}
+		v.masker = s.maskerAt(first, place)
+		for i := max(from, 0); i < heads; i++ {
+			if !yield(i, v.show(&s.sys[i].msg)) {
+				return
+			}
+		}
+		if from <= heads && s.summary != nil && !yield(heads, summaryMessage(v.key, s.summary)) {
+			return
+		}
+		for i := first; i <= len(s.list); i++ {
+			if i == place && s.eph != nil {
+				for j := range s.eph.msgs {
+					if !yield(heads+i, v.show(&s.eph.msgs[j])) {
+						return
+					}
+				}
+			}
+			if i < len(s.list) && !yield(heads+i, v.show(&s.list[i].msg)) {
+				return
+			}
+		}
+	}
+}
+
+// A viewer makes the messages that the model sees, one after the other.
+type viewer struct {
+	key    string
+	masker masker // for all but system messages
+	room   partRoom
+	tagged []Part // memory for the parts of one message
+}
+
+// show returns m as the model sees it.
+func (v *viewer) show(m *Message) Message {
+	shown := *m
+	tagged := m.isTagged()
+	if tagged { // no key can extend across a tag, so masking starts anew after each tag
+		v.masker = newMasker(v.key)
+	}
+	if m.Role != RoleSystem {
+		shown.Parts, _ = v.masker.parts(m.Parts)
+	}
+	if tagged {
+		open, end := authorTags(v.key, quotedName(v.key, m.Author))
+		v.tagged = append(append(append(v.tagged[:0], Text(open)), shown.Parts...), Text(end))
+		shown.Parts = v.tagged
+		v.masker = newMasker(v.key)
+	}
+	return v.room.clone(shown)
+}
+
+// shownParts returns an upper bound for the number of parts that are shown from an
+// entry on, including those of results.
+func (s *state) shownParts(from int) int {
+	n := 0
+	count := func(m *Message) {
+		n += len(m.Parts)
+		for _, p := range m.Parts {
+			if r, ok := p.(ToolResult); ok {
+				n += len(r.Parts)
+			}
+		}
+		if m.isTagged() {
+			n += 2
+		}
+	}
+	for i := from; i < s.len(); i++ {
+		count(&s.at(i).msg)
+	}
+	if s.eph != nil {
+		for i := range s.eph.msgs {
+			count(&s.eph.msgs[i])
+		}
+	}
+	return n
+}
+
+// maskerAt returns the masker for what is shown from list[n] on. It depends on no more
+// than the end of what stands before, most often on the last text.
+func (s *state) maskerAt(n, place int) masker {
+	m := newMasker(s.key())
+	if n > 0 {
+		m.follow(s.before(n, place))
+	}
+	return m
+}
+
+// before returns an iterator over the messages that are shown before list[n] and the
+// ephemeral messages in front of it, the last one first.
+func (s *state) before(n, place int) iter.Seq[*Message] {
+	return func(yield func(*Message) bool) {
+		for i := min(n, len(s.list)) - 1; i >= 0; i-- {
+			if !yield(&s.list[i].msg) {
+				return
+			}
+			if i == place && s.eph != nil {
+				for j := len(s.eph.msgs) - 1; j >= 0; j-- {
+					if !yield(&s.eph.msgs[j]) {
+						return
+					}
+				}
+			}
+		}
+	}
+}

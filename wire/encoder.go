@@ -1,0 +1,156 @@
+package wire
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// An Encoder encodes one snapshot of a conversation after the other. Encode returns
+// the same as that of Format, but it remembers the request before, and writes only what
+// follows the entries that both begin with (see [convo.Snapshot.Same]): at the end of a
+// long conversation, that is a small part of it.
+//
+// The requests share the bytes of the messages that they have in common, which an
+// Encoder never writes to: do not overwrite bytes of a message. All else is the
+// caller's; the list of messages may be changed, and a message appended to.
+//
+// An Encoder keeps the last snapshot and the bytes of its request in memory; so use one
+// for each conversation. A format that is not of this package encodes every snapshot as
+// a whole. An Encoder is safe for concurrent use, but Format must not be changed
+// meanwhile, and it must not be copied.
+type Encoder struct {
+	Format Format
+
+	mu     sync.Mutex // protects following
+	format builtin    // that last was encoded in
+	last   *convo.Snapshot
+	at     *projector // has read all of last
+	points []point    // places in last to which at can go back, from the first one on
+	sparse int        // how many of points are far apart
+}
+
+// A builtin is a format of this package.
+type builtin interface {
+	Format
+
+	// begin returns the profile of the format, and a writer that has written nothing. The
+	// writer counts names in seen.
+	begin(seen *tally) (profile, writer)
+}
+
+// builtinOf returns the format of this package that f is, or nil. It looks at the types
+// themselves, since a format that embeds one of them may have its own Encode.
+func builtinOf(f Format) builtin {
+	switch f := f.(type) {
+	case Anthropic, Converse, Gemini, OpenAIChat, OpenAIResponses:
+		return f.(builtin)
+	}
+	return nil
+}
+
+// Encode returns what Encode of the Format returns. If there is no Format, the error is
+// a [*convo.ValueError].
+func (e *Encoder) Encode(s *convo.Snapshot) (Request, error) {
+	if e.Format == nil {
+		return Request{}, &convo.ValueError{Name: "Encoder.Format", Want: "a format such as Anthropic{}"}
+	}
+	f := builtinOf(e.Format)
+	if f == nil || s == nil {
+		return e.Format.Encode(s)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.format != f {
+		e.format, e.last, e.points, e.sparse = f, nil, nil, 0
+	}
+	e.back(s)
+	e.last = nil // until s was read as a whole
+	e.at.read(s, e.from(), func(at int) {
+		e.points = append(e.points, e.at.point(at))
+		e.thin()
+	})
+	e.last = s
+	end := e.at.point(s.Len())
+	r, err := e.at.request(s)
+	e.at.back(&end)
+	if err != nil {
+		return Request{}, err
+	}
+	r.System = slices.Clip(r.System)
+	for i, m := range r.Messages {
+		if len(m) < cap(m) {
+			r.Messages[i] = slices.Clip(m)
+		}
+	}
+	return r, nil
+}
+
+// String returns the type of the format, and none of what e remembers.
+func (e *Encoder) String() string { return fmt.Sprintf("encoder(%T)", e.Format) }
+
+// GoString returns the same as String.
+func (e *Encoder) GoString() string { return e.String() }
+
+// back goes back to the newest place up to which s and the last snapshot have the same
+// exchanges.
+func (e *Encoder) back(s *convo.Snapshot) {
+	same, n := s.Same(e.last), len(e.points)
+	for n > 0 && (e.points[n-1].at > same || isResult(s, e.points[n-1].at)) {
+		n--
+	}
+	clear(e.points[n:])
+	e.sparse = min(e.sparse, n)
+	if e.points = e.points[:n]; n == 0 {
+		e.at = newProjector(s, e.format)
+		return
+	}
+	e.at.back(&e.points[n-1])
+}
+
+// thin forgets most of the places that are far from the end, where they are seldom
+// needed, since each takes as much memory as a short message.
+func (e *Encoder) thin() {
+	const near, apart = 16, 16 // places, and entries
+	if len(e.points) < e.sparse+2*near {
+		return
+	}
+	dense := len(e.points) - near
+	kept := e.points[:e.sparse]
+	for _, p := range e.points[e.sparse:dense] {
+		if n := len(kept); n == 0 || p.at >= kept[n-1].at+apart {
+			kept = append(kept, p)
+		}
+	}
+	e.sparse = len(kept)
+	kept = append(kept, e.points[dense:]...)
+	clear(e.points[len(kept):])
+	e.points = kept
+}
+
+// from returns the index of the first entry that e.at has not read.
+func (e *Encoder) from() int {
+	if n := len(e.points); n > 0 {
+		return e.points[n-1].at
+	}
+	return 0
+}
+
+// isResult reports whether entry i is a tool message, which belongs to the exchange
+// before it.
+func isResult(s *convo.Snapshot, i int) bool {
+	m, ok := s.At(i)
+	return ok && m.Message.Role == convo.RoleTool
+}
+
+// encode returns the request for a snapshot in a format of this package.
+func encode(f builtin, s *convo.Snapshot) (Request, error) {
+	if s == nil {
+		return Request{}, ErrEmpty
+	}
+	p := newProjector(s, f)
+	p.read(s, 0, nil)
+	return p.request(s)
+}

@@ -1,0 +1,307 @@
+package wire_test
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// encoderFormats are formats, and settings that requests need not begin as before with.
+var encoderFormats = func() map[string]wire.Format {
+	all := maps.Clone(formats)
+	maps.Copy(all, map[string]wire.Format{
+		"anthropic 4":   wire.Anthropic{UserLast: true, SystemSummary: true},
+		"converse 4":    wire.Converse{ResultsAlone: true, SystemSummary: true},
+		"gemini 5":      wire.Gemini{Model: "gemini-3-x", SystemSummary: true},
+		"ollama 3":      wire.OpenAIChat{Dialect: wire.Ollama, Model: "m1", Reasoning: convo.ReplayNone},
+		"responses 7":   wire.OpenAIResponses{Plain: true, SystemSummary: true, Model: "m1"},
+		"openai chat 5": wire.OpenAIChat{Model: "m1", Audio: true},
+	})
+	return all
+}()
+
+// blocks are opaque blocks that a format looks at beside others: what is sent depends on
+// messages far from it.
+var blocks = []convo.Opaque{
+	{Format: "anthropic", JSON: `{"type":"server_tool_use","id":"srv_1","name":"web_search","input":{}}`},
+	{Format: "anthropic", JSON: `{"type":"web_search_tool_result","tool_use_id":"srv_1","content":[]}`},
+	{Format: "converse", JSON: `{"document":{"format":"pdf","name":"report","source":{"bytes":"aGVsbG8="}}}`},
+	{Format: "converse", JSON: `{"reasoningContent":{"redactedContent":"aGVsbG8="}}`},
+	{Format: "gemini", JSON: `{"executableCode":{"language":"PYTHON","code":"1"}}`},
+	{Format: "openai-responses", JSON: `{"type":"custom_tool_call","call_id":"ct_1","name":"f","input":"x"}`},
+	{Format: "openai-responses", JSON: `{"type":"custom_tool_call_output","call_id":"ct_1","output":"x"}`},
+	{Format: "openai-responses", JSON: `{"type":"web_search_call","id":"ws_1","status":"completed"}`},
+	{Format: "openai-responses", JSON: `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"ZW5j"}`},
+	{Format: "openai-chat", JSON: `{"type":"refusal","refusal":"no"}`},
+	{Format: "anthropic", JSON: `{"role":"system","content":"be brief"}`},
+}
+
+// extra appends a message that step does not make.
+func (g *generator) extra() {
+	m := convo.Message{Role: convo.RoleAssistant, Origin: g.origins[g.n(len(g.origins))]}
+	if g.n(4) == 0 {
+		m = convo.Message{Role: convo.RoleUser}
+	}
+	for range 1 + g.n(3) {
+		switch {
+		case g.n(3) > 0:
+			m.Parts = append(m.Parts, blocks[g.n(len(blocks))])
+		case m.Role == convo.RoleAssistant:
+			m.Parts = append(m.Parts, convo.Reasoning{Text: "hm", ID: "rs_7", Signature: "msg_7", Encrypted: g.pick("", "ZW5j")})
+		default:
+			m.Parts = append(m.Parts, convo.Media{MIME: "application/pdf", Data: "aGVsbG8="})
+		}
+	}
+	g.h.Append(m)
+}
+
+// An Encoder gives the bytes that its Format gives, whatever happens to the
+// conversation between two requests, and to the bytes that it gave before.
+func TestEncoder_EncodesAsItsFormat(t *testing.T) {
+	names := slices.Sorted(maps.Keys(encoderFormats))
+	seeds := uint64(*requests / 64)
+	var requests, long int
+	did := map[int]int{}
+	for seed := range seeds {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		h, err := convo.New(&convo.Options{Roles: convo.Relaxed(), Strategy: strategies[rng.IntN(len(strategies))]})
+		require.NoError(t, err)
+		g := &generator{rng: rng, h: h, origins: origins}
+		encoders := map[string]*wire.Encoder{}
+		for _, name := range names {
+			encoders[name] = &wire.Encoder{Format: encoderFormats[name]}
+		}
+		var kept []*convo.Snapshot
+		var given []wire.Request
+		var bodies []string // of given
+		for range rng.IntN(3) {
+			_, err := h.Append(convo.System(g.text() + "."))
+			require.NoError(t, err)
+			kept = append(kept, h.Snapshot())
+		}
+		for range 24 {
+			op := rng.IntN(16)
+			did[op]++
+			s := (*convo.Snapshot)(nil)
+			switch op {
+			case 0:
+				if len(kept) > 0 && h.Rollback(kept[rng.IntN(len(kept))]) == nil {
+					did[-1]++
+				}
+			case 1:
+				_, _ = h.Compact(t.Context(), "")
+			case 2:
+				disturb(t, g)
+			case 3:
+				_ = h.SetSystem(slices.Repeat([]convo.Message{convo.System(g.text())}, rng.IntN(3))...)
+			case 4:
+				_ = h.SetEphemeral(convo.User("it is "+g.text()), convo.User("so"))
+			case 5:
+				_ = h.SetEphemeral()
+			case 6: // an old one, or what was never in the History
+				if len(kept) > 0 {
+					s = kept[rng.IntN(len(kept))]
+				}
+				if s != nil && s.Len() > 1 && rng.IntN(2) == 0 {
+					e, _ := s.At(rng.IntN(s.Len()))
+					if with, err := s.With(convo.Edit{Rewrite: []convo.Rewrite{{ID: e.ID, Parts: g.rewritten(e.Message)}}}); err == nil {
+						s = with
+					}
+				}
+			case 7: // another conversation, which may break every rule
+				msgs := h.Snapshot().Messages()
+				rng.Shuffle(len(msgs), func(i, j int) {
+					if rng.IntN(4) == 0 {
+						msgs[i], msgs[j] = msgs[j], msgs[i]
+					}
+				})
+				s = convo.NewSnapshot(msgs)
+			case 8, 9:
+				g.extra()
+			default:
+				for range rng.IntN(5) {
+					g.step()
+				}
+			}
+			if s == nil {
+				s = h.Snapshot()
+				kept = append(kept, s)
+			}
+			for _, name := range names {
+				want, wantErr := encoderFormats[name].Encode(s)
+				got, err := encoders[name].Encode(s)
+				require.Equal(t, wantErr, err, "seed %d, %s", seed, name)
+				if err == nil && (string(want.Body()) != string(got.Body()) || want.NeedsTools != got.NeedsTools || want.NoThinking != got.NoThinking || len(want.Messages) != len(got.Messages)) {
+					t.Fatalf("seed %d, %s, op %d: %v %v\n%s\n%s", seed, name, op, got.NeedsTools, got.NoThinking, want.Body(), got.Body())
+				}
+				requests++
+				long += len(got.Messages)
+				if err == nil && rng.IntN(3) == 0 {
+					given = append(given, got)
+					bodies = append(bodies, string(want.Body()))
+				}
+				if err == nil && rng.IntN(3) == 0 { // all but the bytes is the caller's
+					mine := got
+					if rng.IntN(2) == 0 {
+						mine.Messages = slices.Clone(got.Messages)
+					}
+					for i, m := range mine.Messages {
+						mine.Messages[i] = append(m, "oops"...)
+					}
+					_ = append(got.System, "oops"...)
+					_ = append(mine.Messages, []byte("oops"))
+					if len(given) > 0 && len(mine.Messages) > 0 && len(given[len(given)-1].Messages) > 0 && &given[len(given)-1].Messages[0] == &mine.Messages[0] {
+						given, bodies = given[:len(given)-1], bodies[:len(bodies)-1]
+					}
+				}
+			}
+		}
+		for i, r := range given { // nothing has written to what was given away
+			require.Equal(t, bodies[i], string(r.Body()), "seed %d", seed)
+		}
+	}
+	t.Logf("%d requests, %d messages in them, operations %v", requests, long, did)
+	assert.Positive(t, did[-1])
+	assert.Greater(t, long, 4*requests)
+}
+
+// A custom format, and one that embeds a format of the package.
+type shout struct{ wire.Anthropic }
+
+func (f shout) Encode(s *convo.Snapshot) (wire.Request, error) {
+	r, err := f.Anthropic.Encode(s)
+	r.System = []byte(`"LOUD"`)
+	return r, err
+}
+
+func TestEncoder_OtherFormats(t *testing.T) {
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.User("hello"))
+	require.NoError(t, err)
+
+	var none wire.Encoder
+	_, err = none.Encode(h.Snapshot())
+	var wrong *convo.ValueError
+	require.ErrorAs(t, err, &wrong)
+	assert.Equal(t, "Encoder.Format", wrong.Name)
+
+	for _, f := range []wire.Format{shout{}, &shout{}} {
+		r, err := (&wire.Encoder{Format: f}).Encode(h.Snapshot())
+		require.NoError(t, err)
+		assert.Equal(t, `"LOUD"`, string(r.System))
+	}
+	for name, f := range formats {
+		e := &wire.Encoder{Format: f}
+		_, err := e.Encode(nil)
+		require.ErrorIs(t, err, wire.ErrEmpty, name)
+		_, err = e.Encode(new(convo.Snapshot))
+		require.ErrorIs(t, err, wire.ErrEmpty, name)
+		r, err := e.Encode(h.Snapshot())
+		require.NoError(t, err, name)
+		assert.Empty(t, f.Check(r.Body()), name)
+	}
+
+	e := &wire.Encoder{Format: wire.OpenAIChat{}}
+	for _, f := range []wire.Format{wire.OpenAIChat{}, wire.Anthropic{}, &wire.Gemini{}, wire.OpenAIChat{Developer: true}, shout{}, wire.OpenAIChat{}} {
+		e.Format = f
+		want, err := f.Encode(h.Snapshot())
+		require.NoError(t, err)
+		got, err := e.Encode(h.Snapshot())
+		require.NoError(t, err)
+		assert.Equal(t, want, got, "%T", f)
+	}
+}
+
+func TestEncoder_ConcurrentUse(t *testing.T) {
+	for name, f := range encoderFormats {
+		rng := rand.New(rand.NewPCG(7, 7))
+		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+		require.NoError(t, err)
+		g := &generator{rng: rng, h: h, origins: origins}
+		var list []*convo.Snapshot
+		for range 30 {
+			g.step()
+			g.extra()
+			list = append(list, h.Snapshot())
+		}
+		e := &wire.Encoder{Format: f}
+		var wg sync.WaitGroup
+		for n := range 4 {
+			wg.Go(func() {
+				rng := rand.New(rand.NewPCG(uint64(n), 1))
+				for range 30 {
+					s := list[rng.IntN(len(list))]
+					got, err := e.Encode(s)
+					want, wantErr := f.Encode(s)
+					if !assert.Equal(t, wantErr, err, name) || !assert.Equal(t, string(want.Body()), string(got.Body()), name) {
+						return
+					}
+					for i, m := range got.Messages {
+						got.Messages[i] = append(m, "oops"...)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// Of results and what the user said after them, the end is taken back.
+func TestEncoder_TakesBackHalfAMessage(t *testing.T) {
+	call := convo.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}
+	for name, f := range encoderFormats {
+		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+		require.NoError(t, err)
+		_, err = h.Append(convo.User("go"), convo.Assistant("", call), convo.Result(call, "done"),
+			convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Media{MIME: "image/png", Data: "aGVsbG8="}}})
+		require.NoError(t, err)
+		short := h.Snapshot()
+		_, err = h.Append(convo.User(strings.Repeat("and so on ", 10)))
+		require.NoError(t, err)
+		long := h.Snapshot()
+		e := &wire.Encoder{Format: f}
+		for _, s := range []*convo.Snapshot{long, short, long, short} {
+			want, err := f.Encode(s)
+			require.NoError(t, err)
+			got, err := e.Encode(s)
+			require.NoError(t, err)
+			require.Equal(t, string(want.Body()), string(got.Body()), name)
+		}
+	}
+}
+
+// An Encoder goes back to any place of a long conversation.
+func TestEncoder_GoesFarBack(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+	require.NoError(t, err)
+	g := &generator{rng: rng, h: h, origins: origins}
+	var list []*convo.Snapshot
+	for range 250 {
+		g.step()
+		list = append(list, h.Snapshot())
+	}
+	for name, f := range encoderFormats {
+		e := &wire.Encoder{Format: f}
+		for i := range 60 {
+			s := list[len(list)-1]
+			if i%2 == 1 {
+				s = list[rng.IntN(len(list))]
+			}
+			want, wantErr := f.Encode(s)
+			got, err := e.Encode(s)
+			require.Equal(t, wantErr, err)
+			require.Equal(t, string(want.Body()), string(got.Body()), name)
+		}
+	}
+}
