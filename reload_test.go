@@ -714,3 +714,20 @@ func TestReload_RepairedLosesNothing(t *testing.T) {
 	assert.Greater(t, repairs, 100)
 	assert.Greater(t, refusals, 100)
 }
+
+func TestReload_OldSnapshots(t *testing.T) {
+	s := new(shelf)
+	a, b := pair(t, s, nil, convo.User("1"), convo.Assistant("2"), convo.User("3"))
+	at := b.Snapshot()
+	mustAppend(t, a, convo.Assistant("theirs"), convo.User("5"))
+	save(t, a)
+	takeOver(t, b)
+	for name, try := range map[string]func() error{
+		"Apply":        func() error { _, err := b.Apply(at, convo.Edit{Drop: []convo.ID{1}}); return err },
+		"SplicePrefix": func() error { _, err := b.SplicePrefix(at, 1, "sum"); return err },
+		"Rollback":     func() error { return b.Rollback(at) },
+		"RecordUsage":  func() error { return b.RecordUsage(at, convo.Usage{Input: 9}) },
+	} {
+		unchanged(t, b, func() { assert.ErrorIs(t, try(), convo.ErrStale, name) })
+	}
+}

@@ -56,7 +56,8 @@ func (s *converseStream) Event(name string, data []byte) ([]Delta, error) {
 	if err != nil {
 		return s.fail(err)
 	}
-	for key, raw := range all { // an object around the event
+	for _, key := range sortedKeys(all) { // an object around the event
+		raw := all[key]
 		if kindOf(raw) != '{' || !slices.Contains(converseEvents, key) && !isException(key) && (name != "" || len(all) > 1 || key == "error") {
 			continue
 		}
@@ -158,7 +159,8 @@ func (s *converseStream) block(all map[string]json.RawMessage) ([]Delta, error) 
 	if err != nil {
 		return s.fail(err)
 	}
-	for kind, raw := range start {
+	for _, kind := range sortedKeys(start) {
+		raw := start[kind]
 		if isNull(raw) {
 			continue
 		}

@@ -234,12 +234,12 @@ func addsContent(delta map[string]json.RawMessage) bool {
 // add adds a delta to the message.
 func (s *chatStream) add(path string, delta map[string]json.RawMessage) (out []Delta, err error) {
 	out = append(out, deltaOf(Delta{Reasoning: reasoningIn(delta)})...)
-	for key, value := range delta {
+	for _, key := range sortedKeys(delta) {
 		switch key {
 		case "role", "content", "tool_calls":
 		case "index": // of the choice, again
 		default:
-			s.message.addField(key, value, 0)
+			s.message.addField(key, delta[key], 0)
 		}
 	}
 	if raw := delta["content"]; !isNull(raw) {
