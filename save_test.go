@@ -451,12 +451,12 @@ func TestPrune_SaveFirstLeavesNothing(t *testing.T) {
 			require.NoError(t, h.Save(ctx))
 		}
 		require.NoError(t, h.Prune(ctx, time.Time{}))
-		var data string
+		var data strings.Builder
 		for r, err := range s.Records(ctx, "k", 1) {
 			require.NoError(t, err)
-			data += string(r.Data)
+			data.WriteString(string(r.Data))
 		}
-		assert.Equal(t, !saved, strings.Contains(data, "hunter2"))
+		assert.Equal(t, !saved, strings.Contains(data.String(), "hunter2"))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -131,9 +132,7 @@ func (s *anthropicStream) message(all map[string]json.RawMessage) ([]Delta, erro
 	if err != nil {
 		return s.fail(err)
 	}
-	for key, value := range delta {
-		s.fields[key] = value
-	}
+	maps.Copy(s.fields, delta)
 	usage, err := optionalFields("usage", all["usage"])
 	if err != nil {
 		return s.fail(err)

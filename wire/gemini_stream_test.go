@@ -145,14 +145,14 @@ func TestGeminiStream_Recorded(t *testing.T) {
 		assert.Nil(t, got.Cut)
 		assert.Empty(t, got.Lost)
 		text, reasoning, shown := shown(deltas)
-		thoughts := ""
+		var thoughts strings.Builder
 		for _, p := range got.Messages[0].Parts {
 			if r, ok := p.(convo.Reasoning); ok {
-				thoughts += r.Text
+				thoughts.WriteString(r.Text)
 			}
 		}
 		assert.Equal(t, got.Messages[0].Text(), text)
-		assert.Equal(t, thoughts, reasoning)
+		assert.Equal(t, thoughts.String(), reasoning)
 		h, err := convo.New(nil)
 		require.NoError(t, err)
 		_, err = h.Append(convo.User("x"), got.Messages[0])

@@ -266,16 +266,16 @@ func reasoningIn(delta map[string]json.RawMessage) string {
 			return text
 		}
 	}
-	text := ""
+	var text strings.Builder
 	if raw := delta["reasoning_details"]; kindOf(raw) == '[' {
 		var details []struct{ Text, Summary string }
 		if json.Unmarshal(raw, &details) == nil {
 			for _, d := range details {
-				text += d.Text + d.Summary
+				text.WriteString(d.Text + d.Summary)
 			}
 		}
 	}
-	return text
+	return text.String()
 }
 
 // A chatStreamContent is the content of the message: a text or, if parts came, a list
@@ -313,14 +313,15 @@ func (c *chatStreamContent) add(path string, raw json.RawMessage, out *[]Delta) 
 		case "text":
 			*out = append(*out, deltaOf(Delta{Text: stringOf(part["text"])})...)
 		case "thinking":
-			text := stringOf(part["thinking"])
+			var text strings.Builder
+			text.WriteString(stringOf(part["thinking"]))
 			var list []struct{ Text string }
 			if kindOf(part["thinking"]) == '[' && json.Unmarshal(part["thinking"], &list) == nil {
 				for _, p := range list {
-					text += p.Text
+					text.WriteString(p.Text)
 				}
 			}
-			*out = append(*out, deltaOf(Delta{Reasoning: text})...)
+			*out = append(*out, deltaOf(Delta{Reasoning: text.String()})...)
 		}
 		return nil
 	})
