@@ -620,3 +620,14 @@ func TestRewrite_ForgetBesideAnEmptyResult(t *testing.T) {
 	assert.Equal(t, find(t, opened, 3), find(t, h, 3))
 	assert.Equal(t, opened.Tokens(), h.Tokens())
 }
+
+// A rollback that takes back an entry which an edit has rewritten undoes the edit.
+func TestRewrite_RolledBack(t *testing.T) {
+	h := historyOf(t, bare())
+	mustAppend(t, h, convo.User("1"), convo.Assistant("2"), convo.User("3"))
+	at := h.Snapshot()
+	mustAppend(t, h, convo.Assistant("4"), convo.User("5"))
+	apply(t, h, convo.Edit{Drop: []convo.ID{1, 2}, Rewrite: rewriteOf(4, convo.Text("four")).Rewrite})
+	require.NoError(t, h.Rollback(at))
+	assert.Equal(t, []string{"1 1", "2 2", "3 3"}, linesOf(h))
+}
