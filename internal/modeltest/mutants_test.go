@@ -441,7 +441,7 @@ func goTest(t *testing.T, pkg, pattern string, flags ...string) (string, time.Du
 	args := []string{"test", "-vet=off", "-ldflags=-w", "-count=1", "-timeout=5m", "-failfast", "-run", pattern}
 	args = append(append(args, flags...), pkg)
 	if pkg == "./." {
-		args = append(args, "-convo.ops=20000")
+		args = append(args, "-convo.ops=60000")
 	} else {
 		args = append(args, "-short")
 	}
