@@ -189,6 +189,27 @@ func TestRepeated_AsBySlowSearch(t *testing.T) {
 	assert.Less(t, found, 350)
 }
 
+// Two loops that are no loop without what is behind the middle of the text, or before
+// it.
+func TestRepeated_AroundTheMiddle(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 23))
+	letters := func(n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte('a' + rnd.IntN(26))
+		}
+		return string(b)
+	}
+	long, short := strings.Repeat(letters(120), 4), strings.Repeat(letters(40), 11)
+	for _, s := range []string{
+		letters(30) + long + short + letters(50),
+		letters(50) + short + long + letters(30),
+	} {
+		require.True(t, slowRepeats(s+" "))
+		assert.NotEmpty(t, convo.Repeated(s))
+	}
+}
+
 func slowRepeats(s string) bool {
 	atEnd := false
 	looped := make([]bool, len(s))

@@ -117,6 +117,7 @@ func TestSummarize_System(t *testing.T) {
 				_, block, _ := strings.Cut(req.Prompt, "<system key=")
 				_, block, _ = strings.Cut(block, ">\n")
 				block, _, _ = strings.Cut(block, "</system key=")
+				assert.NotContains(t, block, "</system>")
 				if i > 0 {
 					continue // Handoff has another window
 				}

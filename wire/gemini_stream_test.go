@@ -283,7 +283,6 @@ func TestGeminiStream_Errors(t *testing.T) {
 		return parts(`{"functionCall":{"partialArgs":[{"jsonPath":` + jsonOf(s) + `,"numberValue":1}],"willContinue":true}}`)
 	}
 	for want, events := range map[string][]event{
-		"wire: at byte 1: not JSON: invalid character 'o' looking for beginning of value":                                      chunks("oops"),
 		"wire: want a JSON object, got an array":                                                                               chunks("[]"),
 		"wire: candidates: want an array of candidates":                                                                        chunks(`{"candidates":7}`),
 		"wire: candidates[0].content.parts[0].functionCall.name: the call has no function name":                                chunks(path("$.a")),
@@ -310,7 +309,11 @@ func TestGeminiStream_Errors(t *testing.T) {
 		assert.Equal(t, err, again)
 	}
 	s := wire.Gemini{}.Stream()
-	_, err := s.Event("", []byte(`{"error":{"code":400,"message":"The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}`))
+	_, err := s.Event("", []byte("oops"))
+	require.ErrorAs(t, err, new(*wire.DecodeError))
+	assert.ErrorContains(t, err, "not JSON")
+	s = wire.Gemini{}.Stream()
+	_, err = s.Event("", []byte(`{"error":{"code":400,"message":"The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}`))
 	assert.True(t, convo.IsOverflow(err))
 }
 
