@@ -41,7 +41,7 @@ go test ./internal/modeltest -timeout 60m -run TestMutants -convo.mutants -convo
 
 step 'random operations against the model'
 # Two runs side by side, with different seeds.
-half=$((${MODEL_OPS:-300000} / 2))
+half=$((${MODEL_OPS:-200000} / 2))
 go test -timeout 30m -run 'TestHistory_Model$' -convo.ops=$half -convo.seed=1000000 . &
 go test -timeout 30m -run 'TestHistory_Model$' -convo.ops=$half .
 wait $!

@@ -108,7 +108,10 @@ func TestStream_LinearMemory(t *testing.T) {
 			`{"contentBlockDelta":{"contentBlockIndex":0,"delta":{"toolUse":{"input":"a"}}}}`, `{"messageStop":{"stopReason":"end_turn"}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			const n = 100_000
+			n := 100_000
+			if testing.Short() {
+				n = 20_000
+			}
 			s := tt.format.(wire.Streamer).Stream()
 			give := func(data string) {
 				if data != "" {
@@ -123,8 +126,8 @@ func TestStream_LinearMemory(t *testing.T) {
 				give(tt.one)
 			}
 			runtime.ReadMemStats(&after)
-			assert.Less(t, (after.TotalAlloc-before.TotalAlloc)/n, uint64(10_000), "bytes for each event")
-			assert.Less(t, (after.Mallocs-before.Mallocs)/n, uint64(150), "allocations for each event")
+			assert.Less(t, (after.TotalAlloc-before.TotalAlloc)/uint64(n), uint64(10_000), "bytes for each event")
+			assert.Less(t, (after.Mallocs-before.Mallocs)/uint64(n), uint64(150), "allocations for each event")
 			give(tt.end)
 			got, err := s.Transcript()
 			require.NoError(t, err)
