@@ -222,9 +222,9 @@ func (l *logbook) settledLocked(d *draft) {
 	l.undone, l.notes = slices.Clone(l.undone[len(d.undone):]), slices.Clone(l.notes[len(d.notes):])
 }
 
-// maxRecent is how many records before it a full record names. With so many drafts in
-// doubt as doubtful says, Save first looks which of them was stored, and it remembers
-// maxDrafts at most. Should an older one still be stored, it is somebody else's.
+// A full record names the maxRecent records before it. From doubtful drafts on, Save
+// first finds out whether one of them was stored. It remembers the newest maxDrafts: if
+// an older one is stored after all, it is taken for the record of another writer.
 const (
 	maxRecent = 16
 	doubtful  = 8
