@@ -67,13 +67,13 @@ var chatNames = &names{"tools", "", "messages"}
 func (f OpenAIChat) format() string {
 	switch f.Dialect {
 	case DeepSeek:
-		return "deepseek"
+		return FormatDeepSeek
 	case Mistral:
-		return "mistral"
+		return FormatMistral
 	case Ollama:
-		return "ollama"
+		return FormatOllama
 	}
-	return chatFormat
+	return FormatOpenAIChat
 }
 
 // oneSystem reports whether the dialect wants all system text in one message.
