@@ -42,6 +42,11 @@ const (
 // sent in a user message after them, if the dialect allows that. "Error: "
 // before the text marks an error result. The texts of one result are joined.
 // The author of a message is named in its text, as the History shows it.
+//
+// The Arguments of a call of a custom tool are its input, which is any text. An
+// Opaque block of the type "convo_fields" before the call says that it was one. The
+// dialect OpenAI sends it as what it was; to the others it is a function call, with
+// the input inside an object.
 type OpenAIChat struct {
 	Dialect Dialect
 
@@ -100,14 +105,20 @@ func (f OpenAIChat) begin(*tally) (profile, writer) {
 	if f.Dialect == Mistral {
 		ids = mistralIDs
 	}
-	p := profile{format: f.format(), model: f.Model, ids: ids, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, knows: hasType}
+	p := profile{format: f.format(), model: f.Model, ids: ids, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, knows: f.takes}
 	return p, &chatWriter{OpenAIChat: f}
 }
 
-// hasType reports whether a block names its type.
-func hasType(o convo.Opaque) bool {
-	all, err := fields("-", []byte(o.JSON))
-	return err == nil && kindOf(all["type"]) == '"' && string(all["type"]) != `""`
+// takes reports whether a block is a part that the content of a message of a role may
+// hold. The content of Ollama has no parts.
+func (f OpenAIChat) takes(o convo.Opaque, role convo.Role) bool {
+	part, err := decodeObject([]byte(o.JSON))
+	if err != nil || part["type"] == fieldsType || f.Dialect == Ollama {
+		return false
+	}
+	k := chatChecker{checker: checker{format: chatFormat}, f: f}
+	k.part("", 0, part, string(role))
+	return len(k.list) == 0
 }
 
 // onlyThinks reports whether an assistant message holds nothing but reasoning.
@@ -301,19 +312,27 @@ func (f OpenAIChat) assistant(t *message) json.RawMessage {
 	}
 	if len(calls) > 0 {
 		b = append(appendField(b, "tool_calls"), '[')
-		for _, p := range calls {
-			b = f.appendCall(b, p.(convo.ToolCall))
+		custom := customCalls(t.all, chatFormat)
+		for i, p := range calls {
+			b = f.appendCall(b, p.(convo.ToolCall), custom[i])
 		}
 		b = append(b, ']')
 	}
 	return append(b, '}')
 }
 
-func (f OpenAIChat) appendCall(b []byte, c convo.ToolCall) []byte {
+// appendCall appends a call to an array. custom says that it came as one of a custom
+// tool, which only OpenAI has.
+func (f OpenAIChat) appendCall(b []byte, c convo.ToolCall, custom bool) []byte {
 	if b[len(b)-1] != '[' {
 		b = append(b, ',')
 	}
 	b = appendID(append(b, '{'), "id", c.ID)
+	if custom && f.Dialect == OpenAI {
+		b = append(appendStringField(b, "type", "custom"), `,"custom":{`...)
+		b = appendStringField(b, "name", toolName(c.Name))
+		return append(appendStringField(b, "input", c.Arguments), "}}"...)
+	}
 	if f.Dialect != Ollama {
 		b = appendStringField(b, "type", "function")
 	}

@@ -21,10 +21,13 @@ type profile struct {
 	ids    idRule
 	names  *names
 
-	replay    convo.Replay            // which reasoning is sent; the default is all
-	systemSum bool                    // the summary is part of the system text
-	bare      bool                    // calls need no ids, so that those made by convo are left out
-	knows     func(convo.Opaque) bool // reports whether an opaque block can be sent; nil: all can
+	replay    convo.Replay // which reasoning is sent; the default is all
+	systemSum bool         // the summary is part of the system text
+	bare      bool         // calls need no ids, so that those made by convo are left out
+
+	// knows reports whether an opaque block can be sent in a message of a role, or with
+	// RoleTool in a result. If it is nil, all can.
+	knows func(o convo.Opaque, role convo.Role) bool
 
 	maker string // the last model that isOwn compared with model,
 	same  bool   // and whether they are the same
@@ -277,7 +280,7 @@ func (p *profile) keep(m *convo.Message, thinks bool) []convo.Part {
 		case convo.ToolCall:
 			calls, keep = true, false
 		case convo.Opaque:
-			keep = p.isBlock(part)
+			keep = p.isBlock(part, m.Role)
 		}
 		if keep {
 			parts = append(parts, part)
@@ -359,7 +362,7 @@ func (p *profile) keepResult(parts []convo.Part) []convo.Part {
 				kept = append(kept, part)
 			}
 		case convo.Opaque:
-			if p.isBlock(part) {
+			if p.isBlock(part, convo.RoleTool) {
 				kept = append(kept, part)
 			}
 		default:
@@ -369,12 +372,13 @@ func (p *profile) keepResult(parts []convo.Part) []convo.Part {
 	return kept
 }
 
-// isBlock reports whether an opaque part is a block of this format.
-func (p *profile) isBlock(o convo.Opaque) bool {
+// isBlock reports whether an opaque part is a block of this format that can be sent in a
+// message of a role.
+func (p *profile) isBlock(o convo.Opaque, role convo.Role) bool {
 	if o.Format != p.format || kindOf(json.RawMessage(o.JSON)) != '{' || !json.Valid([]byte(o.JSON)) || !utf8.ValidString(o.JSON) {
 		return false
 	}
-	return p.knows == nil || p.knows(o)
+	return p.knows == nil || p.knows(o, role)
 }
 
 func isBlank(s string) bool { return strings.TrimSpace(s) == "" }

@@ -188,7 +188,12 @@ var rules = map[string]rule{
 		problem: `a message of this role cannot hold a part of type "{type}"`,
 		fix:     "use output_text or refusal in assistant messages, and input_text, input_image or input_file elsewhere",
 		errors: map[string]string{
-			responsesFormat: "Invalid value: '{type}'. Supported values are: {supported}.",
+			responsesFormat:       "Invalid value: '{type}'. Supported values are: {supported}.",
+			chatFormat:            "Invalid value: '{type}'. Supported values are: {supported}.",
+			chatFormat + "/image": "Invalid '{message}'. Image URLs are only allowed for messages with role 'user', but this message with role '{role}' contains an image URL.",
+		},
+		fixes: map[string]string{
+			chatFormat: "send images, sound and files in user messages, a refusal in an assistant message, and text elsewhere",
 		},
 	},
 	"blank-text": {
@@ -243,10 +248,11 @@ var rules = map[string]rule{
 		},
 	},
 	"author-pattern": {
-		problem: "the name of the author holds characters that the provider refuses",
-		fix:     "use letters, digits, _ and - in the name",
+		problem: "the provider does not take this name of an author",
+		fix:     "use 1 to 64 letters, digits, _ and - in the name",
 		errors: map[string]string{
-			chatFormat: `Invalid '{path}': string does not match pattern. Expected a string that matches the pattern '^[^\s<|\\/>]+$'.`,
+			chatFormat + "/length": "Invalid '{path}': string too long. Expected a string with maximum length 64, but got a string with length {length} instead.",
+			chatFormat:             `Invalid '{path}': string does not match pattern. Expected a string that matches the pattern '^[^\s<|\\/>]+$'.`,
 		},
 	},
 
