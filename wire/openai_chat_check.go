@@ -159,7 +159,7 @@ func (k *chatChecker) part(message string, i int, p map[string]any, role string)
 		k.add("content-type/image", path, "", "type", kind, "role", role, "message", message)
 		return
 	case only && kind != "text" && (role == "system" || role == "developer"), only && kind != "text" && kind != "refusal" && role == "assistant",
-		only && kind == "refusal" && role == "user":
+		only && (kind == "refusal" || kind == "thinking") && role == "user":
 		supported := "'text'"
 		switch role {
 		case "assistant":
@@ -192,8 +192,11 @@ func (k *chatChecker) part(message string, i int, p map[string]any, role string)
 		case string:
 		case []any:
 			for i, e := range k.objects(path+".thinking", list) {
-				if str(e["type"]) == "text" {
-					k.text(atIndex(path+".thinking", i), e, "text")
+				switch at := atIndex(path+".thinking", i); str(e["type"]) {
+				case "":
+					k.shape(at+".type", "a string that names the type of the part")
+				case "text":
+					k.text(at, e, "text")
 				}
 			}
 		default:

@@ -270,6 +270,18 @@ var chatMutants = []mutant{
 		msgs[i].(map[string]any)["content"] = []any{map[string]any{"type": "input_audio"}}
 		return msgs, true
 	}},
+	{rule: "content-type", of: []wire.Dialect{wire.OpenAI, wire.DeepSeek}, spoil: func(msgs []any) ([]any, bool) {
+		image := map[string]any{"type": "image_url", "image_url": map[string]any{"url": "https://example.com/a.png"}}
+		return append(msgs, map[string]any{"role": "assistant", "content": []any{image}}), true
+	}},
+	{rule: "shape", spoil: func(msgs []any) ([]any, bool) {
+		i := slices.IndexFunc(msgs, func(m any) bool { return role(m) == "user" })
+		if i < 0 {
+			return nil, false
+		}
+		msgs[i].(map[string]any)["content"] = []any{map[string]any{"type": "image_url", "image_url": map[string]any{}}}
+		return msgs, true
+	}},
 	{rule: "reasoning-missing", of: []wire.Dialect{wire.DeepSeek}, spoil: withCalls(func(m map[string]any, _ []any) { delete(m, "reasoning_content") })},
 	{rule: "order", of: []wire.Dialect{wire.Mistral}, spoil: func(msgs []any) ([]any, bool) {
 		return append(msgs, map[string]any{"role": "user", "content": "x"}), role(msgs[len(msgs)-1]) == "tool"
