@@ -329,7 +329,8 @@ func (r *partRoom) copy(parts []Part) []Part {
 	return own
 }
 
-// isTagged reports whether the model sees m with tags that name its author.
+// isTagged reports whether the model sees m with tags that name its author, unless the
+// format names the author elsewhere.
 func (m *Message) isTagged() bool { return m.Author != "" && m.Role != RoleTool }
 
 // isEmpty reports whether m holds nothing but empty text.

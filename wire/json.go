@@ -58,7 +58,8 @@ func appendStringField(b []byte, key, value string) []byte {
 	return appendString(appendField(b, key), value)
 }
 
-// appendID appends the id of a call, if it has one to be sent.
+// appendID appends the id of a call or the name of an author, if there is one to be
+// sent.
 func appendID(b []byte, key, id string) []byte {
 	if id == "" {
 		return b

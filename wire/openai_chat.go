@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -41,7 +43,8 @@ const (
 // place of media in assistant messages and in results; images of results are
 // sent in a user message after them, if the dialect allows that. "Error: "
 // before the text marks an error result. The texts of one result are joined.
-// The author of a message is named in its text, as the History shows it.
+// The author of a message is named in its text, as the History shows it, or with
+// Names in a field.
 //
 // The Arguments of a call of a custom tool are its input, which is any text. An
 // Opaque block of the type "convo_fields" before the call says that it was one. The
@@ -65,6 +68,12 @@ type OpenAIChat struct {
 	Developer     bool // send system messages with the role developer
 	StrictTools   bool // Tools asks for arguments that follow the schema exactly
 	Audio         bool // the model takes audio; otherwise a short text takes its place
+
+	// Names says that the dialect OpenAI names authors of user and assistant messages
+	// in the field name, where it takes the name: one of 1 to 64 characters without
+	// spaces, control characters and < > | \ /. Others are named in a tag, as they all
+	// are by default, since not every host takes the field, and not every model sees it.
+	Names bool
 }
 
 var chatNames = &names{"tools", "", "messages"}
@@ -105,8 +114,19 @@ func (f OpenAIChat) begin(*tally) (profile, writer) {
 	if f.Dialect == Mistral {
 		ids = mistralIDs
 	}
-	p := profile{format: f.format(), model: f.Model, ids: ids, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, knows: f.takes}
+	p := profile{format: f.format(), named: f.named(), model: f.Model, ids: ids, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, knows: f.takes}
 	return p, &chatWriter{OpenAIChat: f}
+}
+
+// named returns which authors are named in a field; nil: none.
+func (f OpenAIChat) named() func(convo.Role, string) bool {
+	if !f.Names || f.Dialect != OpenAI {
+		return nil
+	}
+	return func(role convo.Role, author string) bool {
+		return (role == convo.RoleUser || role == convo.RoleAssistant) && isChatName(author) && utf8.ValidString(author) &&
+			!strings.ContainsFunc(author, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+	}
 }
 
 // takes reports whether a block is a part that the content of a message of a role may
@@ -224,6 +244,7 @@ func (f OpenAIChat) appendMessage(list []json.RawMessage, t *message) []json.Raw
 	switch t.role {
 	case convo.RoleUser:
 		b := appendStringField(begin(sizeOf(t.parts)), "role", "user")
+		b = appendID(b, "name", t.author)
 		return append(list, append(f.appendContent(b, t.parts), '}'))
 	case convo.RoleAssistant:
 		return append(list, f.assistant(t))
@@ -268,6 +289,7 @@ func resultText(r *convo.ToolResult) string {
 
 func (f OpenAIChat) assistant(t *message) json.RawMessage {
 	b := appendStringField(begin(sizeOf(t.parts)), "role", "assistant")
+	b = appendID(b, "name", t.author)
 	said, calls := t.said(), t.calls()
 	var texts, thoughts []convo.Part
 	raw := false

@@ -88,6 +88,11 @@ func (k *chatChecker) message(path string, m map[string]any) {
 // maxChatName is the length of the longest name of an author.
 const maxChatName = 64
 
+// isChatName reports whether the provider takes a name of an author.
+func isChatName(name string) bool {
+	return chatName.MatchString(name) && utf8.RuneCountInString(name) <= maxChatName
+}
+
 var (
 	chatName     = regexp.MustCompile(`^[^\s<|\\/>]+$`)
 	functionName = regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,64}$`)
