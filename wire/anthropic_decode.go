@@ -20,7 +20,7 @@ func (f Anthropic) Decode(data []byte) (Transcript, error) {
 }
 
 func (f Anthropic) decoder() *anthropicDecoder {
-	return &anthropicDecoder{decoder{format: anthropicFormat, own: f.Model, names: map[string]string{}}}
+	return &anthropicDecoder{decoder{format: FormatAnthropic, own: f.Model, names: map[string]string{}}}
 }
 
 type anthropicDecoder struct{ decoder }

@@ -50,7 +50,7 @@ type Converse struct {
 	ResultsAlone bool
 }
 
-const converseFormat = "converse"
+const FormatConverse = "converse"
 
 var converseNames = &names{"toolConfig", "system", "messages"}
 
@@ -67,7 +67,7 @@ const (
 func (f Converse) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f Converse) begin(seen *tally) (profile, writer) {
-	p := profile{format: converseFormat, model: f.Model, ids: converseIDs, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock}
+	p := profile{format: FormatConverse, model: f.Model, ids: converseIDs, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock}
 	return p, &converseWriter{f: f, seen: seen}
 }
 

@@ -20,7 +20,7 @@ func (f Converse) Decode(data []byte) (Transcript, error) {
 }
 
 func (f Converse) decoder() *converseDecoder {
-	return &converseDecoder{decoder{format: converseFormat, model: f.Model, names: map[string]string{}}}
+	return &converseDecoder{decoder{format: FormatConverse, model: f.Model, names: map[string]string{}}}
 }
 
 type converseDecoder struct{ decoder }
@@ -139,7 +139,7 @@ type converseBlock struct {
 func (b *converseBlock) valuePath() string { return b.path + "." + b.kind }
 
 func (b *converseBlock) opaque() convo.Part {
-	return convo.Opaque{Format: converseFormat, JSON: compact(b.raw)}
+	return convo.Opaque{Format: FormatConverse, JSON: compact(b.raw)}
 }
 
 func converseBlocks(path string, data json.RawMessage) ([]converseBlock, error) {

@@ -44,7 +44,7 @@ type Gemini struct {
 }
 
 const (
-	geminiFormat = "gemini"
+	FormatGemini = "gemini"
 
 	// skipSignature is base64 for "skip_thought_signature_validator", which
 	// Google documents for calls that Gemini did not make.
@@ -70,7 +70,7 @@ func geminiGeneration(model string) int {
 func (f Gemini) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f Gemini) begin(*tally) (profile, writer) {
-	p := profile{format: geminiFormat, model: f.model(), ids: geminiIDs, names: geminiNames, systemSum: f.SystemSummary, bare: true}
+	p := profile{format: FormatGemini, model: f.model(), ids: geminiIDs, names: geminiNames, systemSum: f.SystemSummary, bare: true}
 	generation := geminiGeneration(f.Model)
 	return p, &geminiWriter{fill: generation == 0 || generation >= 3, nest: generation >= 3}
 }

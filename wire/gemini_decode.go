@@ -27,7 +27,7 @@ func (f Gemini) Decode(data []byte) (Transcript, error) {
 }
 
 func (f Gemini) decoder() *geminiDecoder {
-	return &geminiDecoder{decoder{format: geminiFormat, model: f.model()}}
+	return &geminiDecoder{decoder{format: FormatGemini, model: f.model()}}
 }
 
 // decodeChunks reads the array of chunks that streamGenerateContent answers without

@@ -391,7 +391,7 @@ func (f OpenAIChat) decodeCalls(d *decoder, path string, data json.RawMessage, m
 		if err != nil {
 			return err
 		}
-		if custom && d.format == chatFormat {
+		if custom && d.format == FormatOpenAIChat {
 			m.Parts = append(m.Parts, d.fieldsBlock(partFields{Call: customCall}))
 		}
 		d.addCall(atIndex(path, i)+".id", m, call)

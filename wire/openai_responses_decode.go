@@ -16,7 +16,7 @@ import (
 // after their calls. A result whose call is in a previous response is named in
 // Lost.
 func (f OpenAIResponses) Decode(data []byte) (Transcript, error) {
-	d := responsesDecoder{decoder: decoder{format: responsesFormat, own: f.Model, names: map[string]string{}}}
+	d := responsesDecoder{decoder: decoder{format: FormatOpenAIResponses, own: f.Model, names: map[string]string{}}}
 	if err := d.decode("", data); err != nil {
 		return Transcript{}, err
 	}
