@@ -50,8 +50,6 @@ type Anthropic struct {
 	UserLast      bool // the model wants a user message at the end, as models since 4.6 do
 }
 
-const FormatAnthropic = "anthropic"
-
 var anthropicNames = &names{"tools", "system", "messages"}
 
 // Encode returns the request for a snapshot. If the conversation holds only

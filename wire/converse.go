@@ -50,8 +50,6 @@ type Converse struct {
 	ResultsAlone bool
 }
 
-const FormatConverse = "converse"
-
 var converseNames = &names{"toolConfig", "system", "messages"}
 
 const (

@@ -81,11 +81,11 @@ var chatNames = &names{"tools", "", "messages"}
 func (f OpenAIChat) format() string {
 	switch f.Dialect {
 	case DeepSeek:
-		return "deepseek"
+		return FormatDeepSeek
 	case Mistral:
-		return "mistral"
+		return FormatMistral
 	case Ollama:
-		return "ollama"
+		return FormatOllama
 	}
 	return FormatOpenAIChat
 }

@@ -57,8 +57,6 @@ type OpenAIResponses struct {
 	Plain bool
 }
 
-const FormatOpenAIResponses = "openai-responses"
-
 var responsesNames = &names{"tools", "instructions", "input"}
 
 // Encode returns the request for a snapshot.

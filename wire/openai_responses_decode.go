@@ -71,7 +71,7 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 	switch {
 	case all["output"] != nil:
 		d.answer(stringOf(all["id"]), d.model)
-		if err := d.decodeUsage(at(path, "usage"), all["usage"]); err != nil {
+		if d.out.Usage, err = responsesUsage(at(path, "usage"), all["usage"]); err != nil {
 			return err
 		}
 		d.ended(inner(all["incomplete_details"], "reason"))
@@ -115,23 +115,6 @@ func (d *responsesDecoder) decodeRequest(path string, all map[string]json.RawMes
 	default:
 		return d.decodeItems(at(path, "input"), raw)
 	}
-	return nil
-}
-
-func (d *responsesDecoder) decodeUsage(path string, data json.RawMessage) error {
-	var u struct {
-		Input   int `json:"input_tokens"`
-		Output  int `json:"output_tokens"`
-		Details struct {
-			Cached int `json:"cached_tokens"`
-		} `json:"input_tokens_details"`
-	}
-	if !isNull(data) {
-		if err := read(path, "an object of numbers", data, &u); err != nil {
-			return err
-		}
-	}
-	d.out.Usage = usageOf(u.Input, u.Details.Cached, 0, u.Output)
 	return nil
 }
 

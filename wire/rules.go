@@ -2,11 +2,6 @@ package wire
 
 import "strings"
 
-// FormatOpenAIChat is the format of OpenAI's Chat Completions in Origin.Format and in
-// the table of rules. The other formats have their constants in their own
-// files.
-const FormatOpenAIChat = "openai-chat"
-
 // A rule is a reason for which a provider refuses a request.
 //
 // Its texts hold placeholders in braces. {path} is Finding.Path, {dotted} the
