@@ -163,6 +163,17 @@ func (d *decoder) arguments(text string) string {
 	return text
 }
 
+// callText returns the Arguments of a call whose arguments or, if it is one of a custom
+// tool, whose input is this text. whole says that the provider has ended the call.
+func (d *decoder) callText(text string, custom, whole bool) string {
+	if custom {
+		d.wroteText(text, whole)
+		return text
+	}
+	d.wrote(text, whole)
+	return d.arguments(text)
+}
+
 func (f OpenAIChat) decode(d *decoder, data []byte) error {
 	if kindOf(data) == '[' {
 		return f.decodeList(d, "", data)
@@ -357,53 +368,60 @@ func (f OpenAIChat) decodeCalls(d *decoder, path string, data json.RawMessage, m
 		return err
 	}
 	for i, raw := range calls {
-		call, err := d.chatCall(atIndex(path, i), raw)
+		call, custom, err := d.chatCall(atIndex(path, i), raw)
 		if err != nil {
 			return err
+		}
+		if custom && d.format == FormatOpenAIChat {
+			m.Parts = append(m.Parts, d.fieldsBlock(partFields{Call: customCall}))
 		}
 		d.addCall(atIndex(path, i)+".id", m, call)
 	}
 	return nil
 }
 
-func (d *decoder) chatCall(path string, data []byte) (c convo.ToolCall, err error) {
+// chatCall reads a call, and whether it is one of a custom tool.
+func (d *decoder) chatCall(path string, data []byte) (c convo.ToolCall, custom bool, err error) {
 	all, err := fields(path, data)
 	if err != nil {
-		return c, err
+		return c, false, err
 	}
 	if raw := all["id"]; !isNull(raw) {
 		if err := read(at(path, "id"), "a string", raw, &c.ID); err != nil {
-			return c, err
+			return c, false, err
 		}
 	}
+	kind, argument := "function", "arguments"
+	if custom = isNull(all[kind]) && !isNull(all["custom"]); custom {
+		kind, argument = "custom", "input"
+	}
 	var function map[string]json.RawMessage
-	if raw := all["function"]; !isNull(raw) {
-		if function, err = fields(at(path, "function"), raw); err != nil {
-			return c, err
+	if raw := all[kind]; !isNull(raw) {
+		if function, err = fields(at(path, kind), raw); err != nil {
+			return c, custom, err
 		}
 	}
 	if raw := function["name"]; !isNull(raw) {
-		if err := read(at(path, "function.name"), "a string", raw, &c.Name); err != nil {
-			return c, err
+		if err := read(at(at(path, kind), "name"), "a string", raw, &c.Name); err != nil {
+			return c, custom, err
 		}
 	}
 	if c.Name == "" {
-		return c, &DecodeError{Path: path, Reason: "the call has no function name"}
+		return c, custom, &DecodeError{Path: path, Reason: "the call has no function name"}
 	}
 	text := ""
-	switch raw := function["arguments"]; {
+	switch raw := function[argument]; {
 	case kindOf(raw) == '"':
-		if err := read(at(path, "function.arguments"), "a string", raw, &text); err != nil {
-			return c, err
+		if err := read(at(at(path, kind), argument), "a string", raw, &text); err != nil {
+			return c, custom, err
 		}
 	case !isNull(raw):
 		text = string(raw)
 	}
-	c.Arguments = d.arguments(text)
-	d.wrote(text, false)
-	d.loseRest(path, all, "id", "type", "function", "index")
-	d.loseRest(at(path, "function"), function, "name", "arguments", "index")
-	return c, nil
+	c.Arguments = d.callText(text, custom, false)
+	d.loseRest(path, all, "id", "type", kind, "index")
+	d.loseRest(at(path, kind), function, "name", argument, "index")
+	return c, custom, nil
 }
 
 // chatContent reads the content of a message or result: a string, an array of

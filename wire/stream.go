@@ -253,6 +253,7 @@ func (d *decoder) putHalvesAside(halves []int) {
 				continue
 			}
 			halves = halves[1:]
+			m.Parts = withoutFields(m.Parts)
 			if d.out.Cut != nil {
 				d.lose(fmt.Sprintf("call %d", cut), "the call "+quote(d.out.Cut.Name)+", which the provider had not ended")
 			}

@@ -123,7 +123,7 @@ type Transcript struct {
 	// request.
 
 	Cut   *convo.ToolCall // see [convo.Reply]
-	Usage convo.Usage     // the same whatever the provider counts as a part of what
+	Usage convo.Usage     // in the terms of convo, whatever the provider counts beside what
 	Stop  convo.Stop      // why it ended; see StopOf
 
 	// As the provider spells them:
