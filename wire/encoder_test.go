@@ -42,6 +42,7 @@ var blocks = []convo.Opaque{
 	{Format: "openai-responses", JSON: `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"ZW5j"}`},
 	{Format: "openai-chat", JSON: `{"type":"refusal","refusal":"no"}`},
 	{Format: "openai-chat", JSON: `{"type":"refusal","refusal":""}`},
+	{Format: "openai-responses", JSON: `{"type":"refusal","refusal":""}`},
 	{Format: "anthropic", JSON: `{"role":"system","content":"be brief"}`},
 }
 
