@@ -723,13 +723,17 @@ func FuzzChatStream(f *testing.F) {
 	for seed := range 20 {
 		g := &streamGenerator{Rand: rand.New(rand.NewPCG(uint64(seed), 4))}
 		_, events := chatAnswer(g, wire.OpenAIChat{})
-		f.Add(uint8(seed), []byte(framings["server-sent events"](events)))
+		f.Add(uint8(seed)+uint8(seed%2*64), []byte(framings["server-sent events"](events)))
 		_, events = ollamaAnswer(g)
 		f.Add(uint8(wire.Ollama), []byte(framings["lines"](events)))
 	}
 	f.Add(uint8(0), []byte(`data: {"choices":[{"message":{"role":"tool","content":[{"type":"x"}]}}]}`))
 	f.Add(uint8(0), []byte("data: {\"model\":7,\"choices\":[{\"delta\":{\"name\":{},\"images\":1}}]}\n\ndata: [DONE]"))
 	f.Fuzz(func(t *testing.T, dialect uint8, data []byte) {
-		fuzzStream(t, wire.OpenAIChat{Dialect: wire.Dialect(dialect % 5)}, data)
+		f := wire.OpenAIChat{Dialect: wire.Dialect(dialect % 6)}
+		if dialect&64 != 0 {
+			f.Host = "h"
+		}
+		fuzzStream(t, f, data)
 	})
 }

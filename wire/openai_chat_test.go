@@ -507,7 +507,7 @@ func FuzzOpenAIChat_Decode(f *testing.F) {
 func FuzzOpenAIChat_Check(f *testing.F) {
 	f.Add(byte(0), []byte(`{"messages":[{"role":"tool","tool_call_id":"c","content":[{"type":"image_url"}]},{"role":"assistant","tool_calls":[{"id":7}]}]}`))
 	f.Fuzz(func(t *testing.T, dialect byte, data []byte) {
-		for _, x := range (wire.OpenAIChat{Dialect: wire.Dialect(dialect % 6)}).Check(data) {
+		for _, x := range (wire.OpenAIChat{Dialect: wire.Dialect(dialect % 6), SplitCalls: dialect >= 128}).Check(data) {
 			require.NotEmpty(t, x.Rule)
 		}
 	})
