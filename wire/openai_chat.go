@@ -47,13 +47,14 @@ const (
 // OpenAIChat is the format of OpenAI's Chat Completions, and of the many other
 // providers and servers that have adopted it.
 //
-// It has no place for some parts of a conversation. Reasoning goes back as it came, but
-// only to the host that made it: OpenAI, which sends none, and strict servers refuse
-// fields that they do not know. DeepSeek, Ollama and Mistral have a place of their own for
-// it. Other hosts send it in reasoning_content, reasoning or reasoning_details, or sign a
-// message or a call in extra_content; set Host or Model to send that back. Reasoning that
-// came as reasoning_details and as a text which says the same goes back as
-// reasoning_details. A short text takes the
+// Reasoning goes back as it came, but only to the host that made it: OpenAI, which
+// sends none, and strict servers refuse fields that they do not know. DeepSeek, Ollama
+// and Mistral have a place of their own for it. Other hosts send it in
+// reasoning_content, reasoning or reasoning_details, or sign a message or a call in
+// extra_content; set Host or Model to send that back. Reasoning that came in
+// reasoning_details, and once more as a text, goes back in reasoning_details.
+//
+// The format has no place for some parts of a conversation. A short text takes the
 // place of media in assistant messages and in results; images of results are
 // sent in a user message after them, if the dialect allows that. "Error: "
 // before the text marks an error result. The texts of one result are joined.
