@@ -91,20 +91,18 @@ type OpenAIChat struct {
 	Audio         bool // the model takes audio; otherwise a short text takes its place
 }
 
-const mistralFormat = "mistral"
-
 var chatNames = &names{"tools", "", "messages"}
 
 func (f OpenAIChat) format() string {
 	switch f.Dialect {
 	case DeepSeek:
-		return "deepseek"
+		return FormatDeepSeek
 	case Mistral:
-		return mistralFormat
+		return FormatMistral
 	case Ollama:
-		return "ollama"
+		return FormatOllama
 	}
-	return chatFormat
+	return FormatOpenAIChat
 }
 
 // strict reports whether the dialect wants alternating roles.

@@ -47,7 +47,7 @@ func (a *assistantWriter) part(part convo.Part) {
 	case convo.ToolCall:
 		a.call()
 	case convo.Opaque:
-		if part.Format == responsesFormat {
+		if part.Format == FormatOpenAIResponses {
 			a.opaque(part)
 		}
 	}
