@@ -112,7 +112,7 @@ func introduced(parts []convo.Part) []convo.Part {
 
 // isConverseBlock reports whether an opaque block can be sent: it has a kind,
 // and is not a blank text.
-func isConverseBlock(o convo.Opaque) bool {
+func isConverseBlock(o convo.Opaque, _ convo.Role) bool {
 	kind := opaqueKind(o)
 	if kind == "text" {
 		all, err := fields("-", []byte(o.JSON))

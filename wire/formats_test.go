@@ -43,6 +43,7 @@ var formats = map[string]wire.Format{
 
 	"openai chat 3": wire.OpenAIChat{SystemSummary: true},
 	"openai chat 4": wire.OpenAIChat{SystemSummary: true, Developer: true},
+	"openai chat 6": wire.OpenAIChat{Names: true},
 	"deepseek 2":    wire.OpenAIChat{Dialect: wire.DeepSeek, Reasoning: convo.ReplayAll, SystemSummary: true},
 	"deepseek 3":    wire.OpenAIChat{Dialect: wire.DeepSeek, Reasoning: convo.ReplayNone},
 	"mistral 2":     wire.OpenAIChat{Dialect: wire.Mistral, SystemSummary: true},
@@ -57,8 +58,8 @@ var formats = map[string]wire.Format{
 	"converse 3":    wire.Converse{SystemSummary: true, Cache: true},
 
 	"openai chat 5": wire.OpenAIChat{Model: "m1", Audio: true},
-	"openai chat 6": wire.OpenAIChat{Host: "h"},
-	"openai chat 7": wire.OpenAIChat{Host: "h", Model: "m1", Reasoning: convo.ReplayTools, SplitCalls: true},
+	"host":          wire.OpenAIChat{Host: "h"},
+	"host 2":        wire.OpenAIChat{Host: "h", Model: "m1", Reasoning: convo.ReplayTools, SplitCalls: true},
 	"mistral 3":     wire.OpenAIChat{Dialect: wire.Mistral, SplitCalls: true},
 	"mistral 4":     wire.OpenAIChat{Dialect: wire.Mistral, Host: "h"},
 	"strict 3":      wire.OpenAIChat{Dialect: wire.StrictAlternation, SplitCalls: true, Model: "m1"},

@@ -59,7 +59,8 @@ func appendStringField(b []byte, key, value string) []byte {
 	return appendString(appendField(b, key), value)
 }
 
-// appendID appends the id of a call, if it has one to be sent.
+// appendID appends the id of a call or the name of an author, if there is one to be
+// sent.
 func appendID(b []byte, key, id string) []byte {
 	if id == "" {
 		return b
@@ -189,6 +190,11 @@ func fields(path string, data []byte) (map[string]json.RawMessage, error) {
 	if data := document(path, data); data != nil {
 		if m, ok := splitObject(data); ok {
 			return m, nil
+		}
+	}
+	if path == "" {
+		if first := bytes.TrimSpace(data); bytes.HasPrefix(first, []byte("data:")) || bytes.HasPrefix(first, []byte("event:")) {
+			return nil, &DecodeError{Reason: "server-sent events and no JSON; Read gives them to a Stream"}
 		}
 	}
 	if kindOf(data) != '{' && (path != "" || json.Valid(data)) {

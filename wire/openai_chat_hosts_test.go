@@ -198,6 +198,32 @@ func TestOpenAIChat_UnknownReasoningIsLeftOut(t *testing.T) {
 	}
 }
 
+// A signed call of a custom tool is both; and where the call was cut off, its signature
+// goes with it.
+func TestOpenAIChat_SignedCallsOfOtherKinds(t *testing.T) {
+	f := wire.OpenAIChat{Host: "h"}
+	const custom = `{"role":"assistant","content":"a","tool_calls":[{"id":"c1","type":"custom","custom":{"name":"f","input":"x"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]}`
+	in, err := f.Decode([]byte(custom))
+	require.NoError(t, err)
+	assert.Empty(t, in.Lost)
+	r, err := f.Encode(convo.NewSnapshot(asked(in.Messages[0])))
+	require.NoError(t, err)
+	assert.JSONEq(t, custom, string(r.Messages[1]))
+
+	for _, kind := range []string{`"function":{"name":"f","arguments":"{\"n"}`, `"custom":{"name":"f","input":"x"}`} {
+		call := `{"index":0,"id":"c1","extra_content":{"google":{"thought_signature":"c2ln"}},` + kind + `}`
+		s, _ := feed(t, f, dataOf(`{"choices":[{"index":0,"delta":{"content":"a","tool_calls":[`+call+`]}}]}`))
+		cut, err := s.Transcript()
+		require.Error(t, err)
+		whole, err := f.Decode([]byte(`{"choices":[{"message":{"role":"assistant","content":"a","tool_calls":[` + call + `]},"finish_reason":"length"}]}`))
+		require.NoError(t, err)
+		for _, got := range []wire.Transcript{cut, whole} {
+			require.NotNil(t, got.Cut, kind)
+			assert.Equal(t, []convo.Part{convo.Text("a")}, got.Messages[0].Parts, kind)
+		}
+	}
+}
+
 // DeepSeek and Ollama have one field for reasoning; what stands in others is told.
 func TestOpenAIChat_OneFieldForReasoning(t *testing.T) {
 	const message = `{"role":"assistant","content":"a","reasoning":"hm","reasoning_details":[{"type":"reasoning.text","text":"hm"}],"extra_content":{"a":1},

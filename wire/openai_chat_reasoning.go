@@ -18,8 +18,9 @@ import (
 //     data and ID the id. Signature is a JSON object with all other fields.
 //   - Of the extra_content of the message, ID is "extra_content", and Signature the
 //     content.
-//   - The extra_content of a call stands directly before the call. Signature is
-//     {"extra_content": ...}, and there is nothing else.
+//   - The extra_content of a call stands directly before the call, and before the block
+//     with other fields of it. Signature is {"extra_content": ...}, and there is nothing
+//     else.
 //   - Of a thinking part in the content of Mistral, Text is the text. Signature is a JSON
 //     object with the other fields if there are any besides the type.
 //
@@ -304,6 +305,10 @@ func callExtras(t *message) (extras []string) {
 			extra = ""
 		case convo.Reasoning:
 			extra = callExtra(p)
+		case convo.Opaque: // the fields of the call
+			if _, ok := fieldsOf(p); !ok {
+				extra = ""
+			}
 		default:
 			extra = ""
 		}

@@ -197,7 +197,12 @@ var rules = map[string]rule{
 		problem: `a message of this role cannot hold a part of type "{type}"`,
 		fix:     "use output_text or refusal in assistant messages, and input_text, input_image or input_file elsewhere",
 		errors: map[string]string{
-			FormatOpenAIResponses: "Invalid value: '{type}'. Supported values are: {supported}.",
+			FormatOpenAIResponses:       "Invalid value: '{type}'. Supported values are: {supported}.",
+			FormatOpenAIChat:            "Invalid value: '{type}'. Supported values are: {supported}.",
+			FormatOpenAIChat + "/image": "Invalid '{message}'. Image URLs are only allowed for messages with role 'user', but this message with role '{role}' contains an image URL.",
+		},
+		fixes: map[string]string{
+			FormatOpenAIChat: "send images, sound and files in user messages, a refusal in an assistant message, and text elsewhere",
 		},
 	},
 	"blank-text": {
@@ -252,10 +257,11 @@ var rules = map[string]rule{
 		},
 	},
 	"author-pattern": {
-		problem: "the name of the author holds characters that the provider refuses",
-		fix:     "use letters, digits, _ and - in the name",
+		problem: "the provider does not take this name of an author",
+		fix:     "use 1 to 64 letters, digits, _ and - in the name",
 		errors: map[string]string{
-			FormatOpenAIChat: `Invalid '{path}': string does not match pattern. Expected a string that matches the pattern '^[^\s<|\\/>]+$'.`,
+			FormatOpenAIChat + "/length": "Invalid '{path}': string too long. Expected a string with maximum length 64, but got a string with length {length} instead.",
+			FormatOpenAIChat:             `Invalid '{path}': string does not match pattern. Expected a string that matches the pattern '^[^\s<|\\/>]+$'.`,
 		},
 	},
 

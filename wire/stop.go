@@ -62,6 +62,7 @@ type ending struct {
 	// Of the newest call:
 	written string // its arguments, as the model wrote them
 	open    bool   // the provider has not said that they are whole
+	text    bool   // they are any text, and not an object
 }
 
 // ended notes that the input is an answer, which ended for this reason. It may
@@ -75,13 +76,18 @@ func (d *decoder) ended(reason string) {
 // wrote notes the arguments of a call. whole says that the provider has ended the
 // call, whatever they are.
 func (d *decoder) wrote(arguments string, whole bool) {
-	d.written, d.open = arguments, !whole
+	d.written, d.open, d.text = arguments, !whole, false
+}
+
+// wroteText is wrote for the input of a custom tool. Nothing in it shows that it is whole.
+func (d *decoder) wroteText(input string, whole bool) {
+	d.written, d.open, d.text = input, !whole, true
 }
 
 // unclear reports whether the arguments of the newest call would look so if the
 // answer had been cut off in the call.
 func (d *decoder) unclear() bool {
-	return d.open && (isBlank(d.written) || !convo.ToolCall{Arguments: d.written}.Valid())
+	return d.open && (d.text || isBlank(d.written) || !convo.ToolCall{Arguments: d.written}.Valid())
 }
 
 // wroteObject is wrote for a provider that sends arguments as an object, which is
@@ -135,6 +141,7 @@ func (d *decoder) putCutAside(m *convo.Message) {
 	c.Arguments = d.written
 	d.out.Cut = &c
 	m.Parts = slices.Delete(m.Parts, k, k+1)
+	m.Parts = slices.Concat(withoutFields(m.Parts[:k]), m.Parts[k:])
 }
 
 // saysNothing reports whether a part behind a call does not show that the call was
