@@ -144,7 +144,7 @@ func TestOpenAIChat_CheckLooksIntoMessages(t *testing.T) {
 		{wire.OpenAI, []string{says(`[{"type":"thinking","thinking":[]}]`)}, []string{"content-type messages[0].content[0].type"}},
 		{wire.OpenAI, []string{`{"role":"user","content":[{"type":"video_url","video_url":{"url":"https://example.com"}}]}`}, nil}, // of other hosts
 		{wire.OpenAI, []string{hi, custom, strings.Replace(result, `"r"`, "["+image+"]", 1)}, []string{"result-content messages[2].content[0]"}},
-		{wire.Mistral, []string{says("["+image+"]") + `,` + hi}, nil},
+		{wire.Mistral, []string{hi, says("[" + image + "]"), hi}, nil},
 		{wire.Ollama, []string{`{"role":"user","content":[{"type":"text","text":"hi"}]}`}, []string{"shape messages[0].content"}},
 		{wire.Ollama, []string{`{"role":"user","content":"hi","images":["aGk=",7]}`}, []string{"shape messages[0].images[1]"}},
 		{wire.Ollama, []string{`{"role":"user","content":"hi","images":"aGk="}`}, []string{"shape messages[0].images"}},
