@@ -3,10 +3,11 @@ package convo
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // An ID identifies an entry of a [History]. IDs start at 1, grow with every
@@ -147,7 +148,7 @@ type Opaque struct {
 //	}
 func (c ToolCall) Valid() bool {
 	s := strings.TrimLeft(c.Arguments, " \t\r\n")
-	return s == "" || s[0] == '{' && json.Valid([]byte(s))
+	return s == "" || s[0] == '{' && strictjson.Valid([]byte(s))
 }
 
 // NewCallID returns a new random ID for a [ToolCall] that came without one. Set

@@ -20,7 +20,7 @@ func (f Anthropic) Decode(data []byte) (Transcript, error) {
 }
 
 func (f Anthropic) decoder() *anthropicDecoder {
-	return &anthropicDecoder{decoder{format: anthropicFormat, own: f.Model, names: map[string]string{}}}
+	return &anthropicDecoder{decoder{format: FormatAnthropic, own: f.Model, names: map[string]string{}}}
 }
 
 type anthropicDecoder struct{ decoder }
@@ -43,30 +43,12 @@ func (d *anthropicDecoder) decode(data []byte) error {
 	case all["role"] != nil:
 		d.answer(stringOf(all["id"]), stringOf(all["model"]))
 		d.ended(stringOf(all["stop_reason"]))
-		if err := d.usage(all["usage"]); err != nil {
+		if d.out.Usage, err = anthropicUsage(all["usage"]); err != nil {
 			return err
 		}
 		return d.message("", data)
 	}
 	return &DecodeError{Reason: "not a request, response or message: want a field messages or role"}
-}
-
-func (d *anthropicDecoder) usage(raw json.RawMessage) error {
-	var u struct {
-		Input  int `json:"input_tokens"`
-		Read   int `json:"cache_read_input_tokens"`
-		Write  int `json:"cache_creation_input_tokens"`
-		Output int `json:"output_tokens"`
-	}
-	if isNull(raw) {
-		return nil
-	}
-	if err := read("usage", "an object of numbers", raw, &u); err != nil {
-		return err
-	}
-	u.Input, u.Read, u.Write = max(u.Input, 0), max(u.Read, 0), max(u.Write, 0)
-	d.out.Usage = usageOf(u.Input+u.Read+u.Write, u.Read, u.Write, u.Output)
-	return nil
 }
 
 func (d *anthropicDecoder) system(raw json.RawMessage) error {

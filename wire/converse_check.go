@@ -19,7 +19,7 @@ import (
 // hold for the strictest models. Some models accept an assistant message as the
 // first or last one, or two messages of one role in a row.
 func (f Converse) Check(request []byte) []Finding {
-	k := converseChecker{checker: checker{format: converseFormat}, f: f, documents: map[string]bool{}}
+	k := converseChecker{checker: checker{format: FormatConverse}, f: f, documents: map[string]bool{}}
 	all := k.body(request)
 	if all == nil {
 		return k.list

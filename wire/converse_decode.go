@@ -20,7 +20,7 @@ func (f Converse) Decode(data []byte) (Transcript, error) {
 }
 
 func (f Converse) decoder() *converseDecoder {
-	return &converseDecoder{decoder{format: converseFormat, model: f.Model, names: map[string]string{}}}
+	return &converseDecoder{decoder{format: FormatConverse, model: f.Model, names: map[string]string{}}}
 }
 
 type converseDecoder struct{ decoder }
@@ -50,7 +50,7 @@ func (d *converseDecoder) decode(data []byte) error {
 			return err
 		}
 		d.ended(stringOf(all["stopReason"]))
-		if err := d.usage(all["usage"]); err != nil || isNull(output["message"]) {
+		if d.out.Usage, err = converseUsage(all["usage"]); err != nil || isNull(output["message"]) {
 			return err
 		}
 		return d.message("output.message", output["message"])
@@ -58,25 +58,6 @@ func (d *converseDecoder) decode(data []byte) error {
 		return d.message("", data)
 	}
 	return &DecodeError{Reason: "not a request, response or message: want a field messages, output or role"}
-}
-
-// usage reads the usage of a response. inputTokens does not include cached
-// tokens.
-func (d *converseDecoder) usage(data json.RawMessage) error {
-	if isNull(data) {
-		return nil
-	}
-	var u struct {
-		Input  int `json:"inputTokens"`
-		Output int `json:"outputTokens"`
-		Read   int `json:"cacheReadInputTokens"`
-		Write  int `json:"cacheWriteInputTokens"`
-	}
-	if err := read("usage", "an object of numbers", data, &u); err != nil {
-		return err
-	}
-	d.out.Usage = usageOf(max(u.Input, 0)+max(u.Read, 0)+max(u.Write, 0), u.Read, u.Write, u.Output)
-	return nil
 }
 
 func (d *converseDecoder) system(data json.RawMessage) error {
@@ -139,7 +120,7 @@ type converseBlock struct {
 func (b *converseBlock) valuePath() string { return b.path + "." + b.kind }
 
 func (b *converseBlock) opaque() convo.Part {
-	return convo.Opaque{Format: converseFormat, JSON: compact(b.raw)}
+	return convo.Opaque{Format: FormatConverse, JSON: compact(b.raw)}
 }
 
 func converseBlocks(path string, data json.RawMessage) ([]converseBlock, error) {

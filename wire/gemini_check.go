@@ -17,7 +17,7 @@ import (
 // or later; result-id applies unless that is Gemini 1 or 2. mixed-results and
 // last-role are refused by Vertex AI and by newer models only.
 func (f Gemini) Check(request []byte) []Finding {
-	k := geminiChecker{checker: checker{format: geminiFormat}, last: -1}
+	k := geminiChecker{checker: checker{format: FormatGemini}, last: -1}
 	all := k.body(request)
 	if all == nil {
 		return k.list

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Writing. Requests are written as compact JSON with the fields in a fixed
@@ -207,7 +208,7 @@ func document(path string, data []byte) []byte {
 	switch {
 	case path != "":
 		return data
-	case json.Valid(data):
+	case strictjson.Valid(data):
 		return bytes.Clone(data)
 	}
 	return nil
@@ -256,7 +257,7 @@ func kindName(data json.RawMessage) string {
 func read(path, want string, data []byte, to any) error {
 	switch to := to.(type) {
 	case *string:
-		if s, ok := unquote(data); ok {
+		if s, ok := strictjson.Unquote(data); ok {
 			*to = s
 			return nil
 		}
@@ -276,10 +277,7 @@ func read(path, want string, data []byte, to any) error {
 
 // stringOf returns the value of a JSON string, or "" for any other value.
 func stringOf(raw json.RawMessage) string {
-	s, ok := unquote(raw)
-	if !ok && kindOf(raw) == '"' {
-		_ = json.Unmarshal(raw, &s)
-	}
+	s, _ := strictjson.Unquote(raw)
 	return s
 }
 

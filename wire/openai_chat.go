@@ -81,13 +81,13 @@ var chatNames = &names{"tools", "", "messages"}
 func (f OpenAIChat) format() string {
 	switch f.Dialect {
 	case DeepSeek:
-		return "deepseek"
+		return FormatDeepSeek
 	case Mistral:
-		return "mistral"
+		return FormatMistral
 	case Ollama:
-		return "ollama"
+		return FormatOllama
 	}
-	return chatFormat
+	return FormatOpenAIChat
 }
 
 // oneSystem reports whether the dialect wants all system text in one message.
@@ -136,7 +136,7 @@ func (f OpenAIChat) takes(o convo.Opaque, role convo.Role) bool {
 	if err != nil || part["type"] == fieldsType || f.Dialect == Ollama {
 		return false
 	}
-	k := chatChecker{checker: checker{format: chatFormat}, f: f}
+	k := chatChecker{checker: checker{format: FormatOpenAIChat}, f: f}
 	k.part("", 0, part, string(role))
 	return len(k.list) == 0
 }
@@ -334,7 +334,7 @@ func (f OpenAIChat) assistant(t *message) json.RawMessage {
 	}
 	if len(calls) > 0 {
 		b = append(appendField(b, "tool_calls"), '[')
-		custom := customCalls(t.all, chatFormat)
+		custom := customCalls(t.all, FormatOpenAIChat)
 		for i, p := range calls {
 			b = f.appendCall(b, p.(convo.ToolCall), custom[i])
 		}

@@ -15,7 +15,7 @@ import (
 // last-role, system-first, alternation, user-first. Which of them apply depends
 // on the Dialect.
 func (f OpenAIChat) Check(request []byte) []Finding {
-	k := chatChecker{checker: checker{format: chatFormat}, f: f}
+	k := chatChecker{checker: checker{format: FormatOpenAIChat}, f: f}
 	all := k.body(request)
 	if all == nil {
 		return k.list

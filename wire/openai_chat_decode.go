@@ -196,7 +196,7 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 	case all["message"] != nil: // an answer of Ollama, or one choice
 		d.answer(stringOf(all["id"]), d.model)
 		d.ended(cmp.Or(stringOf(all["done_reason"]), stringOf(all["finish_reason"])))
-		if err := f.decodeUsage(d, all); err != nil {
+		if d.out.Usage, err = f.chatUsage(all); err != nil {
 			return err
 		}
 		return f.decodeMessage(d, "message", all["message"])
@@ -217,9 +217,11 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 	if err := read("choices", "an array of objects", all["choices"], &choices); err != nil {
 		return err
 	}
-	if err := f.decodeUsage(d, all); err != nil {
+	usage, err := f.chatUsage(all)
+	if err != nil {
 		return err
 	}
+	d.out.Usage = usage
 	for i, c := range choices {
 		path := atIndex("choices", i) + ".message"
 		if i > 0 {
@@ -242,36 +244,6 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 
 // lostChoice is the Loss.What of an answer that is one of several.
 const lostChoice = "a choice after the first one"
-
-func (f OpenAIChat) decodeUsage(d *decoder, all map[string]json.RawMessage) error {
-	var u struct {
-		Prompt     int `json:"prompt_tokens"`
-		Completion int `json:"completion_tokens"`
-		Hit        int `json:"prompt_cache_hit_tokens"`
-		Details    struct {
-			Cached int `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-	}
-	if raw := all["usage"]; !isNull(raw) {
-		if err := read("usage", "an object of numbers", raw, &u); err != nil {
-			return err
-		}
-	}
-	for key, to := range map[string]*int{"prompt_eval_count": &u.Prompt, "eval_count": &u.Completion} {
-		if raw := all[key]; f.Dialect == Ollama && !isNull(raw) {
-			if err := read(key, "a number", raw, to); err != nil {
-				return err
-			}
-		}
-	}
-	d.out.Usage = usageOf(u.Prompt, max(u.Hit, u.Details.Cached), 0, u.Completion)
-	return nil
-}
-
-// usageOf returns the usage with negative figures replaced by 0.
-func usageOf(input, read, write, output int) convo.Usage {
-	return convo.Usage{Input: max(input, 0), CacheRead: max(read, 0), CacheWrite: max(write, 0), Output: max(output, 0)}
-}
 
 func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 	all, err := fields(path, data)
@@ -391,7 +363,7 @@ func (f OpenAIChat) decodeCalls(d *decoder, path string, data json.RawMessage, m
 		if err != nil {
 			return err
 		}
-		if custom && d.format == chatFormat {
+		if custom && d.format == FormatOpenAIChat {
 			m.Parts = append(m.Parts, d.fieldsBlock(partFields{Call: customCall}))
 		}
 		d.addCall(atIndex(path, i)+".id", m, call)

@@ -57,15 +57,13 @@ type OpenAIResponses struct {
 	Plain bool
 }
 
-const responsesFormat = "openai-responses"
-
 var responsesNames = &names{"tools", "instructions", "input"}
 
 // Encode returns the request for a snapshot.
 func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f OpenAIResponses) begin(seen *tally) (profile, writer) {
-	p := profile{format: responsesFormat, model: f.Model, ids: openAIResponsesIDs, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary}
+	p := profile{format: FormatOpenAIResponses, model: f.Model, ids: openAIResponsesIDs, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary}
 	return p, &responsesWriter{f: f, seen: seen}
 }
 
@@ -187,7 +185,7 @@ func (w *responsesWriter) opaque(o convo.Opaque, role string) (it responsesItem,
 	if json.Unmarshal([]byte(o.JSON), &m) != nil || m == nil {
 		return it, false, false
 	}
-	k := responsesChecker{checker: checker{format: responsesFormat}}
+	k := responsesChecker{checker: checker{format: FormatOpenAIResponses}}
 	kind := str(m["type"])
 	if isContentType(kind) {
 		k.part("", m, role)

@@ -26,7 +26,7 @@ type assistantWriter struct {
 }
 
 func (w *responsesWriter) assistant(t *message) {
-	a := assistantWriter{responsesWriter: w, message: t, calls: t.calls(), texts: customCalls(t.all, responsesFormat)}
+	a := assistantWriter{responsesWriter: w, message: t, calls: t.calls(), texts: customCalls(t.all, FormatOpenAIResponses)}
 	w.customIDs = nil
 	for _, part := range t.all {
 		a.part(part)
@@ -50,7 +50,7 @@ func (a *assistantWriter) part(part convo.Part) {
 	case convo.ToolCall:
 		a.call()
 	case convo.Opaque:
-		if part.Format == responsesFormat {
+		if part.Format == FormatOpenAIResponses {
 			a.opaque(part)
 		}
 	}

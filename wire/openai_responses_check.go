@@ -14,7 +14,7 @@ import (
 // between-calls (only for providers that pair calls and results by position),
 // reasoning-alone, reasoning-item, not-stored.
 func (f OpenAIResponses) Check(request []byte) []Finding {
-	k := responsesChecker{checker: checker{format: responsesFormat}}
+	k := responsesChecker{checker: checker{format: FormatOpenAIResponses}}
 	all := k.body(request)
 	if all == nil {
 		return k.list

@@ -16,7 +16,7 @@ import (
 // after their calls. A result whose call is in a previous response is named in
 // Lost.
 func (f OpenAIResponses) Decode(data []byte) (Transcript, error) {
-	d := responsesDecoder{decoder: decoder{format: responsesFormat, own: f.Model, names: map[string]string{}}}
+	d := responsesDecoder{decoder: decoder{format: FormatOpenAIResponses, own: f.Model, names: map[string]string{}}}
 	if err := d.decode("", data); err != nil {
 		return Transcript{}, err
 	}
@@ -71,7 +71,7 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 	switch {
 	case all["output"] != nil:
 		d.answer(stringOf(all["id"]), d.model)
-		if err := d.decodeUsage(at(path, "usage"), all["usage"]); err != nil {
+		if d.out.Usage, err = responsesUsage(at(path, "usage"), all["usage"]); err != nil {
 			return err
 		}
 		d.ended(inner(all["incomplete_details"], "reason"))
@@ -115,23 +115,6 @@ func (d *responsesDecoder) decodeRequest(path string, all map[string]json.RawMes
 	default:
 		return d.decodeItems(at(path, "input"), raw)
 	}
-	return nil
-}
-
-func (d *responsesDecoder) decodeUsage(path string, data json.RawMessage) error {
-	var u struct {
-		Input   int `json:"input_tokens"`
-		Output  int `json:"output_tokens"`
-		Details struct {
-			Cached int `json:"cached_tokens"`
-		} `json:"input_tokens_details"`
-	}
-	if !isNull(data) {
-		if err := read(path, "an object of numbers", data, &u); err != nil {
-			return err
-		}
-	}
-	d.out.Usage = usageOf(u.Input, u.Details.Cached, 0, u.Output)
 	return nil
 }
 

@@ -694,7 +694,7 @@ func (s *responsesStream) Transcript() (Transcript, error) {
 		answer = append(answer, raw...)
 	}
 	answer = append(answer, "]}"...)
-	d := responsesDecoder{decoder: decoder{format: responsesFormat, own: s.format.Model, names: map[string]string{}}}
+	d := responsesDecoder{decoder: decoder{format: FormatOpenAIResponses, own: s.format.Model, names: map[string]string{}}}
 	t, err := s.transcript(&d.decoder, func(data []byte) error { return d.decode("", data) }, answer, halves)
 	t.Lost = append(t.Lost, lost...)
 	return t, err

@@ -227,15 +227,15 @@ func ruleCases() []ruleCase {
 func formatOf(f Format) string {
 	switch f.(type) {
 	case OpenAIChat:
-		return chatFormat
+		return FormatOpenAIChat
 	case OpenAIResponses:
-		return responsesFormat
+		return FormatOpenAIResponses
 	case Anthropic:
-		return anthropicFormat
+		return FormatAnthropic
 	case Gemini:
-		return geminiFormat
+		return FormatGemini
 	}
-	return converseFormat
+	return FormatConverse
 }
 
 // errorText returns the error text of the table for a rule, which may have a
@@ -281,7 +281,7 @@ func TestRules_EachIsFoundInASmallRequest(t *testing.T) {
 			assert.NotRegexp(t, unfilled, f.Problem+f.Fix+f.Error, "%s, %s", format, c.rule)
 		}
 	}
-	formats := []string{chatFormat, responsesFormat, anthropicFormat, geminiFormat, converseFormat}
+	formats := []string{FormatOpenAIChat, FormatOpenAIResponses, FormatAnthropic, FormatGemini, FormatConverse}
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		r := rules[name]
 		assert.NotEmpty(t, r.problem, name)
@@ -352,8 +352,8 @@ func TestRules_FindingsComeFromTheTable(t *testing.T) {
 // The doc comment of each Check lists the rules of its format.
 func TestRules_AreListedByTheDocOfCheck(t *testing.T) {
 	for name, format := range map[string]string{
-		"openai_chat_check.go": chatFormat, "openai_responses_check.go": responsesFormat,
-		"anthropic_check.go": anthropicFormat, "gemini_check.go": geminiFormat, "converse_check.go": converseFormat,
+		"openai_chat_check.go": FormatOpenAIChat, "openai_responses_check.go": FormatOpenAIResponses,
+		"anthropic_check.go": FormatAnthropic, "gemini_check.go": FormatGemini, "converse_check.go": FormatConverse,
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		require.NoError(t, err)

@@ -25,21 +25,32 @@ func isEmpty(m convo.Message) bool {
 
 // StopOf returns what a provider's reason for the end of an answer means: the
 // finish_reason of Chat Completions, the reason in the incomplete_details of
-// Responses, the stop_reason of Anthropic, the finishReason of Gemini, or the
-// stopReason of Converse. It is StopDone for a reason that it does not know. With
-// a stream, give it to [convo.Builder.Stop].
-func StopOf(reason string) convo.Stop {
-	switch strings.ToLower(reason) {
-	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "insufficient_system_resource":
-		return convo.StopLength
-	case "tool_calls", "tool_use", "function_call":
-		return convo.StopToolCall
-	case "refusal", "content_filter", "content_filtered", "guardrail_intervened",
-		"safety", "image_safety", "recitation", "blocklist", "prohibited_content", "spii",
-		"error", "network_error", "abort", "cancelled", "failed", "malformed_function_call", "malformed_tool_use", "malformed_model_output":
-		return convo.StopRefused
-	}
-	return convo.StopDone
+// Responses, the stop_reason of Anthropic, the finishReason or blockReason of Gemini,
+// or the stopReason of Converse. It is StopDone for a reason that it does not know.
+// With a stream, give it to [convo.Builder.Stop].
+//
+// StopLength is an answer that goes on when it is sent back, and not only one that has
+// reached a number of tokens: also where a provider pauses in a long round with its own
+// tools (pause_turn), or ends one that has called too many. StopRefused is also an
+// answer that the provider could not finish, or a call that the model got wrong; to ask
+// again may help.
+func StopOf(reason string) convo.Stop { return stops[strings.ToLower(reason)] }
+
+// stops are the reasons that StopOf knows, but for those of StopDone.
+var stops = map[string]convo.Stop{
+	"length": convo.StopLength, "max_tokens": convo.StopLength, "max_output_tokens": convo.StopLength, "max_messages": convo.StopLength, "steered": convo.StopLength,
+	"model_length": convo.StopLength, "model_context_window_exceeded": convo.StopLength, "error_limit": convo.StopLength,
+	"pause_turn": convo.StopLength, "continuation": convo.StopLength, "too_many_tool_calls": convo.StopLength, "insufficient_system_resource": convo.StopLength,
+
+	"tool_calls": convo.StopToolCall, "tool_call": convo.StopToolCall, "tool_use": convo.StopToolCall, "function_call": convo.StopToolCall,
+
+	"refusal": convo.StopRefused, "content_filter": convo.StopRefused, "content_filtered": convo.StopRefused, "guardrail_intervened": convo.StopRefused, "sensitive": convo.StopRefused, "error_toxic": convo.StopRefused,
+	"safety": convo.StopRefused, "recitation": convo.StopRefused, "language": convo.StopRefused, "other": convo.StopRefused, "blocklist": convo.StopRefused, "prohibited_content": convo.StopRefused, "spii": convo.StopRefused,
+	"image_safety": convo.StopRefused, "image_prohibited_content": convo.StopRefused, "image_recitation": convo.StopRefused, "image_other": convo.StopRefused, "no_image": convo.StopRefused,
+	"model_armor": convo.StopRefused, "jailbreak": convo.StopRefused,
+	"malformed_function_call": convo.StopRefused, "unexpected_tool_call": convo.StopRefused, "malformed_response": convo.StopRefused, "missing_thought_signature": convo.StopRefused,
+	"malformed_tool_use": convo.StopRefused, "malformed_model_output": convo.StopRefused,
+	"error": convo.StopRefused, "network_error": convo.StopRefused, "timeout": convo.StopRefused, "abort": convo.StopRefused, "user_cancel": convo.StopRefused, "cancelled": convo.StopRefused, "failed": convo.StopRefused,
 }
 
 // An ending is what a decoder knows of how an answer ended.

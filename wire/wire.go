@@ -33,6 +33,20 @@ type Format interface {
 	Check(request []byte) []Finding
 }
 
+// The formats as [convo.Origin] and [convo.Opaque] name them. What a message holds
+// for one of them, such as signed reasoning and opaque blocks, is sent in no other.
+// The values are saved with conversations and never change.
+const (
+	FormatOpenAIChat      = "openai-chat"      // OpenAIChat, without a dialect or with StrictAlternation
+	FormatDeepSeek        = "deepseek"         // OpenAIChat with the dialect DeepSeek
+	FormatMistral         = "mistral"          // OpenAIChat with the dialect Mistral
+	FormatOllama          = "ollama"           // OpenAIChat with the dialect Ollama
+	FormatOpenAIResponses = "openai-responses" // OpenAIResponses
+	FormatAnthropic       = "anthropic"        // Anthropic
+	FormatGemini          = "gemini"           // Gemini
+	FormatConverse        = "converse"         // Converse
+)
+
 // ErrEmpty is returned by Encode when there is nothing to send.
 var ErrEmpty = errors.New("wire: nothing to send: append a message with content first")
 
