@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -48,8 +49,14 @@ func (d *anthropicDecoder) decode(data []byte) error {
 		}
 		return d.message("", data)
 	}
-	return &DecodeError{Reason: "not a request, response or message: want a field messages or role"}
+	if name := stringOf(all["type"]); slices.Contains(anthropicEvents, name) {
+		return isEvent("", name)
+	}
+	return unreadable(all, data, "not a request, response or message: want a field messages or role")
 }
+
+// anthropicEvents are the types of the events of a stream.
+var anthropicEvents = []string{"message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop", "ping"}
 
 func (d *anthropicDecoder) system(raw json.RawMessage) error {
 	if isNull(raw) {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -57,7 +58,21 @@ func (d *converseDecoder) decode(data []byte) error {
 	case all["role"] != nil:
 		return d.message("", data)
 	}
-	return &DecodeError{Reason: "not a request, response or message: want a field messages, output or role"}
+	for _, key := range sortedKeys(all) {
+		switch raw := all[key]; {
+		case kindOf(raw) != '{':
+		case slices.Contains(converseEvents, key):
+			return isEvent("", key)
+		case isException(key):
+			e := providerError(raw)
+			e.Type = cmp.Or(e.Type, key)
+			return reported("", e)
+		}
+	}
+	if !isNull(all["contentBlockIndex"]) {
+		return isEvent("", "contentBlockDelta")
+	}
+	return unreadable(all, data, "not a request, response or message: want a field messages, output or role")
 }
 
 func (d *converseDecoder) system(data json.RawMessage) error {

@@ -62,6 +62,13 @@ func geminiGeneration(model string) int {
 	return n
 }
 
+// geminiMixes reports whether a model takes a function response beside other parts in
+// one content, as those up to Gemini 3.0 do.
+func geminiMixes(model string) bool {
+	n := geminiGeneration(model)
+	return n == 1 || n == 2 || n == 3 && !strings.Contains(model, "gemini-3.")
+}
+
 // Encode returns the request for a snapshot.
 func (f Gemini) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 

@@ -46,8 +46,8 @@ func (f Gemini) decodeChunks(data []byte) (Transcript, bool, error) {
 		_, err := s.Event("", raw)
 		if e, ok := errors.AsType[*DecodeError](err); ok {
 			return Transcript{}, true, &DecodeError{Path: strings.TrimSuffix(at(atIndex("", i), e.Path), "."), Offset: e.Offset, Reason: e.Reason}
-		} else if err != nil {
-			return Transcript{}, true, &DecodeError{Path: atIndex("", i), Reason: strings.TrimPrefix(err.Error(), "wire: ")}
+		} else if e, ok := errors.AsType[*ProviderError](err); ok {
+			return Transcript{}, true, reported(atIndex("", i), e)
 		}
 	}
 	t, err := s.Transcript()
@@ -151,7 +151,7 @@ func (d *geminiDecoder) decode(data []byte) error {
 	case !isNull(all["parts"]):
 		return d.content("", data, convo.RoleUser)
 	}
-	return &DecodeError{Reason: "not a request, response or content: want a field contents, candidates, content or parts"}
+	return unreadable(all, data, "not a request, response or content: want a field contents, candidates, content or parts")
 }
 
 // geminiList reads an array, or one object that stands in place of an array.

@@ -192,6 +192,11 @@ func fields(path string, data []byte) (map[string]json.RawMessage, error) {
 			return m, nil
 		}
 	}
+	if path == "" {
+		if first := bytes.TrimSpace(data); bytes.HasPrefix(first, []byte("data:")) || bytes.HasPrefix(first, []byte("event:")) {
+			return nil, &DecodeError{Reason: "server-sent events and no JSON; Read gives them to a Stream"}
+		}
+	}
 	if kindOf(data) != '{' && (path != "" || json.Valid(data)) {
 		return nil, &DecodeError{Path: path, Reason: "want a JSON object, got " + kindName(data)}
 	}

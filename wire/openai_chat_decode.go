@@ -190,10 +190,12 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 	switch {
 	case all["messages"] != nil:
 		return f.decodeList(d, "messages", all["messages"])
+	case d.minted == nil && (stringOf(all["object"]) == "chat.completion.chunk" || string(all["done"]) == "false"): // else a Stream has made it
+		return isEvent("", "chunk")
 	case all["choices"] != nil:
 		d.answer(stringOf(all["id"]), d.model)
 		return f.decodeChoices(d, all)
-	case all["message"] != nil: // an answer of Ollama, or one choice
+	case kindOf(all["message"]) == '{': // an answer of Ollama, or one choice
 		d.answer(stringOf(all["id"]), d.model)
 		d.ended(cmp.Or(stringOf(all["done_reason"]), stringOf(all["finish_reason"])))
 		if d.out.Usage, err = f.chatUsage(all); err != nil {
@@ -203,7 +205,7 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 	case all["role"] != nil:
 		return f.decodeMessage(d, "", data)
 	}
-	return &DecodeError{Reason: "not a request, response or message: want a field messages, choices, message or role"}
+	return unreadable(all, data, "not a request, response or message: want a field messages, choices, message or role")
 }
 
 func (f OpenAIChat) decodeList(d *decoder, path string, data []byte) error {
@@ -228,8 +230,10 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 			d.lose(path, lostChoice)
 			continue
 		}
-		d.ended(stringOf(c["finish_reason"]))
-		if isNull(c["message"]) {
+		if d.ended(stringOf(c["finish_reason"])); isNull(c["message"]) {
+			if kindOf(c["delta"]) == '{' {
+				return isEvent(atIndex("choices", i), "chunk")
+			}
 			if isNull(c["finish_reason"]) {
 				return &DecodeError{Path: path, Reason: "the choice has no message"}
 			}

@@ -23,6 +23,9 @@ func (f OpenAIResponses) Decode(data []byte) (Transcript, error) {
 	return d.finish(), nil
 }
 
+// responsesEnds are the types of the events that end a stream and hold the response.
+var responsesEnds = []string{"response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"}
+
 // A responsesDecoder reads items.
 type responsesDecoder struct {
 	decoder
@@ -56,7 +59,12 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
+	name := stringOf(all["type"])
 	switch {
+	case name == "error":
+		return reported(path, responsesError(data))
+	case strings.HasPrefix(name, "response.") && (kindOf(all["response"]) != '{' || !slices.Contains(responsesEnds, name)):
+		return isEvent(path, name)
 	case path == "" && kindOf(all["response"]) == '{':
 		return d.decode(at(path, "response"), all["response"])
 	case !isNull(all["type"]):
@@ -86,6 +94,9 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 		return d.decodeRequest(path, all)
 	case all["role"] != nil:
 		return d.decodeItems(path, append(append([]byte{'['}, data...), ']'))
+	}
+	if isError(all) {
+		return reported(path, responsesError(data))
 	}
 	return &DecodeError{Path: path, Reason: "not a request, response or item: want a field input, output, type or role"}
 }

@@ -66,6 +66,9 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 	if kind := stringOf(all["type"]); kind != "" {
 		name = kind
 	}
+	if slices.Contains(responsesEnds, name) {
+		return s.end(name, all["response"])
+	}
 	switch name {
 	case "response.created":
 		return s.begin(all["response"])
@@ -78,8 +81,6 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 			s.id, s.response = cmp.Or(s.id, stringOf(now["id"])), now
 		}
 		return nil, nil
-	case "response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done":
-		return s.end(name, all["response"])
 	case "error":
 		return s.fail(responsesError(data))
 	case "ping", "keepalive":

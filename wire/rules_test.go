@@ -180,7 +180,7 @@ func ruleCases() []ruleCase {
 		{"duplicate-result", gemini, contents(gUser(text), gModel(fc), gUser(fr+","+fr))},
 		{"split-results", gemini, contents(gUser(text), gModel(fc+","+fc), gUser(fr), gUser(fr))},
 		{"late-result", gemini, contents(gUser(text), gModel(fc), gUser(text), gUser(fr))},
-		{"mixed-results", gemini, contents(gUser(text), gModel(fc), gUser(fr+","+text))},
+		{"mixed-results", Gemini{Model: "gemini-3.6-flash"}, contents(gUser(text), gModel(fc), gUser(fr+","+text))},
 		{"result-id", gemini, contents(gUser(text), gModel(fc), gUser(strings.Replace(fr, `"a"`, `"b"`, 1)))},
 		{"signature-missing", gemini, contents(gUser(text), gModel(`{"functionCall":{"id":"a","name":"f"}}`), gUser(fr))},
 	}...)
