@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
@@ -97,6 +98,9 @@ var tools = []convo.Tool{
 	{Name: "get_weather", Schema: `{"type":"object","properties":{"places":{"type":"array","items":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}},"exact":{"type":"boolean"}}}`},
 	{Name: "now", Description: "The time."},
 }
+
+// Tools returns definitions of tools that every provider takes.
+func Tools() []convo.Tool { return slices.Clone(tools) }
 
 // origins are the makers of assistant messages.
 var origins = []convo.Origin{

@@ -7,6 +7,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/bedrockruntime v1.50.0
 	github.com/seed-c1b73e60/convo v0.0.0
 	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/stretchr/testify v1.11.1
 )
 
 require (
@@ -16,7 +17,6 @@ require (
 	github.com/aws/smithy-go v1.24.1 // indirect
 	github.com/davecgh/go-spew v1.1.1 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
-	github.com/stretchr/testify v1.11.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
 

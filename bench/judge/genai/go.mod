@@ -5,6 +5,7 @@ go 1.26.5
 require (
 	github.com/seed-c1b73e60/convo v0.0.0
 	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/stretchr/testify v1.11.1
 	google.golang.org/genai v1.77.0
 )
 
@@ -19,7 +20,6 @@ require (
 	github.com/googleapis/enterprise-certificate-proxy v0.3.4 // indirect
 	github.com/gorilla/websocket v1.5.3 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
-	github.com/stretchr/testify v1.11.1 // indirect
 	go.opencensus.io v0.24.0 // indirect
 	golang.org/x/crypto v0.36.0 // indirect
 	golang.org/x/net v0.38.0 // indirect

@@ -6,6 +6,7 @@ require (
 	github.com/ollama/ollama v0.17.4
 	github.com/seed-c1b73e60/convo v0.0.0
 	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/stretchr/testify v1.11.1
 )
 
 require (
@@ -15,7 +16,6 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
-	github.com/stretchr/testify v1.11.1 // indirect
 	github.com/wk8/go-ordered-map/v2 v2.1.8 // indirect
 	golang.org/x/crypto v0.43.0 // indirect
 	golang.org/x/sys v0.37.0 // indirect
