@@ -38,6 +38,9 @@ var Llama = map[string]wire.Format{
 
 // ofTemplates explains what templates object to.
 var ofTemplates = []Known{{
+	Why: "raises: Cannot put tools in the first user message", Wrong: "judge",
+	Because: "A request of system text and tools alone: the template puts the tools into the first message of the user. OpenAI takes it.",
+}, {
 	Why: "raises: This model only supports single tool-calls at once!", Wrong: "both may be",
 	Because: "Llama 3 calls one tool at a time. A conversation with parallel calls of another model cannot be sent to it as it is, and no dialect splits them.",
 }, {

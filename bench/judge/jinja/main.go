@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 
 	"github.com/seed-c1b73e60/convo/bench/judge"
 	"github.com/seed-c1b73e60/convo/wire"
@@ -34,6 +35,9 @@ type node struct {
 	out *bufio.Reader
 }
 
+// refused is what npm says when a registry does not offer a package, or is not there.
+var refused = regexp.MustCompile(`npm (?:error|ERR!) code (?:E403|E404|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT)`)
+
 // start installs the packages unless they are there, and starts Node.js.
 func start(dir string) (*node, error) {
 	if _, err := exec.LookPath("node"); err != nil {
@@ -42,8 +46,12 @@ func start(dir string) (*node, error) {
 	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil {
 		c := exec.Command("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
 		c.Dir = dir
-		if out, err := c.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("%w: npm ci: %w: %s", judge.ErrAbsent, err, out)
+		if out, err := c.CombinedOutput(); refused.Match(out) {
+			return nil, fmt.Errorf("%w: npm ci: %s", judge.ErrAbsent, refused.Find(out))
+		} else if errors.Is(err, exec.ErrNotFound) {
+			return nil, fmt.Errorf("%w: %w", judge.ErrAbsent, err)
+		} else if err != nil {
+			return nil, fmt.Errorf("npm ci: %w: %s", err, out)
 		}
 	}
 	c := exec.Command("node", "judge.mjs")

@@ -52,7 +52,7 @@ var chat = &judge.Judge{
 	},
 	Known: append(judge.Numbers("arguments"), judge.Known{
 		Path: "tool_calls[].function.index", Why: "missing", Wrong: "judge",
-		Because: "The client writes the index of a call in any case. The server reads a call without one, and its templates pair results by their order and name.",
+		Because: "The client writes the index of a call in any case. The server reads a call without one, and its own templates do not ask for it.",
 	}, judge.Known{
 		Path: "", Why: "gone, it was a number", Wrong: "judge",
 		Because: "The types hold some keywords of JSON Schema only, so the server forgets the others, such as minimum.",

@@ -83,7 +83,7 @@ func ask(dir string, n int, seed uint64) (counts []judge.Count, reason string, e
 	if err := c.Run(); err != nil {
 		said := strings.TrimSpace(messages.String())
 		if strings.Contains(said, judge.ErrAbsent.Error()) {
-			return nil, said, nil
+			return nil, strings.ReplaceAll(said, "\n", " "), nil
 		}
 		return nil, "", fmt.Errorf("%w: %s", err, said)
 	}
