@@ -50,8 +50,6 @@ type Converse struct {
 	ResultsAlone bool
 }
 
-const converseFormat = "converse"
-
 var converseNames = &names{"toolConfig", "system", "messages"}
 
 const (
@@ -67,7 +65,7 @@ const (
 func (f Converse) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f Converse) begin(seen *tally) (profile, writer) {
-	p := profile{format: converseFormat, model: f.Model, ids: converseIDs, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock}
+	p := profile{format: FormatConverse, model: f.Model, ids: converseIDs, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock}
 	return p, &converseWriter{f: f, seen: seen}
 }
 
@@ -114,7 +112,7 @@ func introduced(parts []convo.Part) []convo.Part {
 
 // isConverseBlock reports whether an opaque block can be sent: it has a kind,
 // and is not a blank text.
-func isConverseBlock(o convo.Opaque) bool {
+func isConverseBlock(o convo.Opaque, _ convo.Role) bool {
 	kind := opaqueKind(o)
 	if kind == "text" {
 		all, err := fields("-", []byte(o.JSON))

@@ -81,7 +81,7 @@ func appendGeminiOpaque(b []byte, raw string, own bool) []byte {
 			return b
 		}
 	}
-	k := geminiChecker{checker: checker{format: geminiFormat}}
+	k := geminiChecker{checker: checker{format: FormatGemini}}
 	if k.part("", part, "model", &geminiParts{}); len(k.list) > 0 {
 		return b
 	}

@@ -21,10 +21,17 @@ type profile struct {
 	ids    idRule
 	names  *names
 
-	replay    convo.Replay            // which reasoning is sent; the default is all
-	systemSum bool                    // the summary is part of the system text
-	bare      bool                    // calls need no ids, so that those made by convo are left out
-	knows     func(convo.Opaque) bool // reports whether an opaque block can be sent; nil: all can
+	replay    convo.Replay // which reasoning is sent; the default is all
+	systemSum bool         // the summary is part of the system text
+	bare      bool         // calls need no ids, so that those made by convo are left out
+
+	// knows reports whether an opaque block can be sent in a message of a role, or with
+	// RoleTool in a result. If it is nil, all can.
+	knows func(o convo.Opaque, role convo.Role) bool
+
+	// named reports whether a message of a role names its author in a field, and not in
+	// tags. If it is nil, none does.
+	named func(role convo.Role, author string) bool
 
 	maker string // the last model that isOwn compared with model,
 	same  bool   // and whether they are the same
@@ -33,6 +40,7 @@ type profile struct {
 // A message is one message of the projection.
 type message struct {
 	role    convo.Role         // user, assistant or tool
+	author  string             // of user and assistant; where a field names it
 	parts   []convo.Part       // of user and assistant; calls come last, with the ids to be sent
 	results []convo.ToolResult // of tool; in call order, with the ids to be sent
 	own     bool               // of assistant; it was made by the format and model of the profile
@@ -141,7 +149,7 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	var first convo.Message // of an exchange
 	var results []convo.Message
 	open, last := false, from
-	for i, m := range s.MessagesFrom(from) {
+	for i, m := range s.MessagesNamed(from, p.named) {
 		if open && m.Role == convo.RoleTool {
 			results = append(results, m)
 		} else {
@@ -207,9 +215,9 @@ func (p *projector) exchange(m *convo.Message, results []convo.Message) {
 		p.before, p.wrote = false, false
 	case m.Role == convo.RoleUser:
 		p.tools = false
-		p.add(message{role: m.Role, parts: p.keep(m, false)})
+		p.add(message{role: m.Role, author: p.author(m), parts: p.keep(m, false)})
 	case m.Role == convo.RoleAssistant:
-		t := message{role: m.Role, own: p.isOwn(m.Origin), all: m.Parts}
+		t := message{role: m.Role, author: p.author(m), own: p.isOwn(m.Origin), all: m.Parts}
 		p.tools = p.tools || slices.ContainsFunc(m.Parts, isCall)
 		t.thinks = t.own && (p.replay <= convo.ReplayAll || p.replay == convo.ReplayTools && p.tools)
 		t.parts = p.keep(m, t.thinks)
@@ -221,6 +229,14 @@ func (p *projector) exchange(m *convo.Message, results []convo.Message) {
 		}
 	}
 	// Tool messages are read by answers. Results without a call are left out.
+}
+
+// author returns the author of a message if a field names it.
+func (p *profile) author(m *convo.Message) string {
+	if p.named != nil && p.named(m.Role, m.Author) {
+		return m.Author
+	}
+	return ""
 }
 
 // follow notes which entries belong to the newest run of assistant messages and
@@ -277,7 +293,7 @@ func (p *profile) keep(m *convo.Message, thinks bool) []convo.Part {
 		case convo.ToolCall:
 			calls, keep = true, false
 		case convo.Opaque:
-			keep = p.isBlock(part)
+			keep = p.isBlock(part, m.Role)
 		}
 		if keep {
 			parts = append(parts, part)
@@ -359,7 +375,7 @@ func (p *profile) keepResult(parts []convo.Part) []convo.Part {
 				kept = append(kept, part)
 			}
 		case convo.Opaque:
-			if p.isBlock(part) {
+			if p.isBlock(part, convo.RoleTool) {
 				kept = append(kept, part)
 			}
 		default:
@@ -369,12 +385,13 @@ func (p *profile) keepResult(parts []convo.Part) []convo.Part {
 	return kept
 }
 
-// isBlock reports whether an opaque part is a block of this format.
-func (p *profile) isBlock(o convo.Opaque) bool {
+// isBlock reports whether an opaque part is a block of this format that can be sent in a
+// message of a role.
+func (p *profile) isBlock(o convo.Opaque, role convo.Role) bool {
 	if o.Format != p.format || kindOf(json.RawMessage(o.JSON)) != '{' || !json.Valid([]byte(o.JSON)) || !utf8.ValidString(o.JSON) {
 		return false
 	}
-	return p.knows == nil || p.knows(o)
+	return p.knows == nil || p.knows(o, role)
 }
 
 func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
