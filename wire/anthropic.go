@@ -50,8 +50,6 @@ type Anthropic struct {
 	UserLast      bool // the model wants a user message at the end, as models since 4.6 do
 }
 
-const anthropicFormat = "anthropic"
-
 var anthropicNames = &names{"tools", "system", "messages"}
 
 // Encode returns the request for a snapshot. If the conversation holds only
@@ -59,7 +57,7 @@ var anthropicNames = &names{"tools", "system", "messages"}
 func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f Anthropic) begin(seen *tally, lost *losses) (profile, writer) {
-	p := profile{format: anthropicFormat, model: f.Model, ids: anthropicIDs, named: anthropicToolNames, names: anthropicNames, systemSum: f.SystemSummary}
+	p := profile{format: FormatAnthropic, model: f.Model, ids: anthropicIDs, accepts: anthropicToolNames, names: anthropicNames, systemSum: f.SystemSummary}
 	return p, &anthropicWriter{f: f, seen: seen, lost: lost}
 }
 

@@ -50,8 +50,6 @@ type Converse struct {
 	ResultsAlone bool
 }
 
-const converseFormat = "converse"
-
 var converseNames = &names{"toolConfig", "system", "messages"}
 
 const (
@@ -67,25 +65,20 @@ const (
 func (f Converse) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f Converse) begin(seen *tally, lost *losses) (profile, writer) {
-	p := profile{format: converseFormat, model: f.Model, ids: converseIDs, named: openAIToolNames, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock}
+	p := profile{format: FormatConverse, model: f.Model, ids: converseIDs, accepts: openAIToolNames, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock}
 	return p, &converseWriter{f: f, seen: seen, lost: lost}
 }
 
 // leaveOut takes reasoning out of a message that Bedrock would refuse: it must be signed
-// or encrypted, and cannot be the last part, or of the user.
+// or encrypted, and cannot be the last part.
 func (w *converseWriter) leaveOut(t *message) {
 	last := len(t.parts) - 1
 	for last >= 0 && isReasoning(t.parts[last]) {
 		last--
 	}
 	lost := func(i int) bool {
-		switch p := t.parts[i].(type) {
-		case convo.Reasoning:
-			return i > last || p.Signature == "" && p.Encrypted == ""
-		case convo.Opaque:
-			return t.role == convo.RoleUser && opaqueKind(p) == "reasoningContent"
-		}
-		return false
+		r, ok := t.parts[i].(convo.Reasoning)
+		return ok && (i > last || r.Signature == "" && r.Encrypted == "")
 	}
 	parts, places := t.parts[:0], []place(nil)
 	for i, p := range t.parts {
@@ -96,11 +89,7 @@ func (w *converseWriter) leaveOut(t *message) {
 			}
 		}
 		if lost(i) {
-			if r, ok := p.(convo.Reasoning); ok {
-				w.lost.reasoning(t.place(i), r, convo.Reasoning{})
-			} else {
-				w.lost.tell(t.place(i), whole, lostBlock, "")
-			}
+			w.lost.reasoning(t.place(i), p.(convo.Reasoning), convo.Reasoning{})
 			continue
 		}
 		if parts = append(parts, p); places != nil {
@@ -141,10 +130,13 @@ func introduced(t *message) {
 	t.places = slices.Insert(places, first, nowhere)
 }
 
-// isConverseBlock reports whether an opaque block can be sent: it has a kind,
-// and is not a blank text.
-func isConverseBlock(o convo.Opaque) bool {
+// isConverseBlock reports whether an opaque block can be sent in a message of a role: it
+// has a kind, is not a blank text, and no reasoning but of the assistant.
+func isConverseBlock(o convo.Opaque, role convo.Role) bool {
 	kind := opaqueKind(o)
+	if kind == "reasoningContent" && role != convo.RoleAssistant {
+		return false
+	}
 	if kind == "text" {
 		all, err := fields("-", []byte(o.JSON))
 		var text string

@@ -83,7 +83,7 @@ func (d *geminiDecoder) part(path string, data json.RawMessage, m, answers *conv
 		return err
 	}
 	model := m.Role == convo.RoleAssistant
-	opaque := func() convo.Part { return convo.Opaque{Format: geminiFormat, JSON: compact(data)} }
+	opaque := func() convo.Part { return convo.Opaque{Format: FormatGemini, JSON: compact(data)} }
 	switch p.kind {
 	case "functionCall":
 		if !model {
@@ -248,7 +248,7 @@ func (d *geminiDecoder) result(p geminiPart, answers *convo.Message) error {
 			case media != nil:
 				r.Parts = append(r.Parts, *media)
 			case !q.empty:
-				r.Parts = append(r.Parts, convo.Opaque{Format: geminiFormat, JSON: compact(raw)})
+				r.Parts = append(r.Parts, convo.Opaque{Format: FormatGemini, JSON: compact(raw)})
 			}
 		}
 	}

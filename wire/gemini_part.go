@@ -94,7 +94,7 @@ func isGeminiOpaque(part map[string]any) bool {
 			return false
 		}
 	}
-	k := geminiChecker{checker: checker{format: geminiFormat}}
+	k := geminiChecker{checker: checker{format: FormatGemini}}
 	if k.part("", part, "model", &geminiParts{}); len(k.list) > 0 {
 		return false
 	}

@@ -14,12 +14,14 @@ type assistantWriter struct {
 	*responsesWriter
 	message *message
 	calls   []convo.Part // not yet written, with the ids to be sent
+	texts   map[int]bool // which of all calls are of custom tools
+	written int          // how many calls were
 
 	at          place // of the part that is being read
 	front, back []responsesItem
 	thoughts    []convo.Part // reasoning since the last item
 	places      []place      // of thoughts
-	fields      responsesFields
+	fields      partFields
 	fieldsAt    place
 	run         []convo.Part // the content of the message being written
 	runID       string
@@ -27,7 +29,8 @@ type assistantWriter struct {
 }
 
 func (w *responsesWriter) assistant(t *message) {
-	a := assistantWriter{responsesWriter: w, message: t, calls: t.calls()}
+	a := assistantWriter{responsesWriter: w, message: t, calls: t.calls(), texts: customCalls(t.all, FormatOpenAIResponses)}
+	w.customIDs = nil
 	for i, part := range t.all {
 		a.at = t.placeOfAll(i)
 		a.part(part)
@@ -36,7 +39,7 @@ func (w *responsesWriter) assistant(t *message) {
 	for i, p := range a.thoughts { // which lead to nothing
 		a.loseThought(a.places[i], p)
 	}
-	a.drop(a.fields.Phase, a.fields.Namespace)
+	a.drop(a.fields.Phase, a.fields.Namespace, a.fields.Call)
 	for _, it := range append(a.front, a.back...) {
 		w.add(it)
 	}
@@ -56,7 +59,7 @@ func (a *assistantWriter) part(part convo.Part) {
 	case convo.ToolCall:
 		a.call()
 	case convo.Opaque:
-		if part.Format == responsesFormat {
+		if part.Format == FormatOpenAIResponses {
 			a.opaque(part)
 		}
 	}
@@ -82,7 +85,7 @@ func (a *assistantWriter) drop(unsent ...string) {
 	if a.fields.Type != "" && strings.Join(unsent, "") != "" {
 		a.lost.tell(a.fieldsAt, whole, lostBlock, "")
 	}
-	a.fields = responsesFields{}
+	a.fields = partFields{}
 }
 
 // say adds a part to the message being written. After reasoning, or fields of a
@@ -97,7 +100,7 @@ func (a *assistantWriter) say(p convo.Part) {
 		if itemID.MatchString(a.fields.Phase) {
 			a.runPhase, unsent = a.fields.Phase, ""
 		}
-		a.drop(unsent, a.fields.Namespace)
+		a.drop(unsent, a.fields.Namespace, a.fields.Call)
 	}
 	a.run = append(a.run, p)
 }
@@ -151,8 +154,16 @@ func (a *assistantWriter) call() {
 	a.flush()
 	call := a.calls[0].(convo.ToolCall)
 	a.calls = a.calls[1:]
-	thoughts, id := a.lead("fc_", "")
-	b := appendStringField(begin(len(call.ID)+len(call.Name)+quotedLen(call.Arguments)+96), "type", "function_call")
+	kind, prefix, argument, text := "function_call", "fc_", "arguments", call.Arguments
+	if a.texts[a.written] {
+		kind, prefix, argument = "custom_tool_call", "ctc_", "input"
+		a.customIDs = append(a.customIDs, call.ID)
+	} else {
+		text = object(text)
+	}
+	a.written++
+	thoughts, id := a.lead(prefix, "")
+	b := appendStringField(begin(len(call.ID)+len(call.Name)+quotedLen(text)+96), "type", kind)
 	if id != "" {
 		b = appendStringField(b, "id", id)
 	}
@@ -163,9 +174,12 @@ func (a *assistantWriter) call() {
 		b = appendStringField(b, "namespace", unsent)
 		unsent = ""
 	}
-	b = appendStringField(b, "arguments", object(call.Arguments))
-	a.drop(unsent, a.fields.Phase)
-	it := responsesItem{kind: "function_call", id: id, raw: append(b, '}')}
+	b = appendStringField(b, argument, text)
+	if kind == "custom_tool_call" {
+		a.fields.Call = ""
+	}
+	a.drop(unsent, a.fields.Phase, a.fields.Call)
+	it := responsesItem{kind: "function_call", id: id, raw: append(b, '}')} // also of a custom tool: it has its result
 	if a.f.Plain {
 		a.front = append(a.front, thoughts...) // such providers pair calls by position, so nothing may stand between them
 		a.back = append(a.back, it)
@@ -175,9 +189,8 @@ func (a *assistantWriter) call() {
 }
 
 func (a *assistantWriter) opaque(o convo.Opaque) {
-	var f responsesFields
-	if strings.Contains(o.JSON, fieldsType) && json.Unmarshal([]byte(o.JSON), &f) == nil && f.Type == fieldsType {
-		a.drop(a.fields.Phase, a.fields.Namespace)
+	if f, ok := fieldsOf(o); ok {
+		a.drop(a.fields.Phase, a.fields.Namespace, a.fields.Call)
 		a.fields, a.fieldsAt = f, a.at
 		return
 	}
@@ -196,7 +209,7 @@ func (a *assistantWriter) opaque(o convo.Opaque) {
 	default:
 		a.flush()
 		thoughts, _ := a.lead("", it.id)
-		a.drop(a.fields.Phase, a.fields.Namespace)
+		a.drop(a.fields.Phase, a.fields.Namespace, a.fields.Call)
 		a.front = append(a.front, thoughts...)
 		if it.id != "" {
 			a.seen.add(itemName, it.id)

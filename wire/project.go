@@ -19,13 +19,22 @@ type profile struct {
 	format string // in Origin.Format and Opaque.Format
 	model  string // the model that the request is for; empty if not known
 	ids    idRule
-	named  func(name string) bool // reports whether the provider accepts the name of a tool
 	names  *names
 
-	replay    convo.Replay            // which reasoning is sent; the default is all
-	systemSum bool                    // the summary is part of the system text
-	bare      bool                    // calls need no ids, so that those made by convo are left out
-	knows     func(convo.Opaque) bool // reports whether an opaque block can be sent; nil: all can
+	accepts func(name string) bool // reports whether the provider accepts the name of a tool
+
+	replay    convo.Replay // which reasoning is sent; the default is all
+	systemSum bool         // the summary is part of the system text
+	bare      bool         // calls need no ids, so that those made by convo are left out
+	custom    bool         // calls of custom tools are sent as such
+
+	// knows reports whether an opaque block can be sent in a message of a role, or with
+	// RoleTool in a result. If it is nil, all can.
+	knows func(o convo.Opaque, role convo.Role) bool
+
+	// named reports whether a message of a role names its author in a field, and not in
+	// tags. If it is nil, none does.
+	named func(role convo.Role, author string) bool
 
 	maker string // the last model that isOwn compared with model,
 	same  bool   // and whether they are the same
@@ -34,6 +43,7 @@ type profile struct {
 // A message is one message of the projection.
 type message struct {
 	role    convo.Role   // user, assistant or tool
+	author  string       // of user and assistant; where a field names it
 	parts   []convo.Part // of user and assistant; calls come last, with the ids and names to be sent
 	results []result     // of tool; in call order, with the ids and names to be sent
 	own     bool         // of assistant; it was made by the format and model of the profile
@@ -192,7 +202,7 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	var first convo.Message // of an exchange
 	var results []convo.Message
 	open, last, before := false, from, -1
-	for i, m := range s.MessagesFrom(from) {
+	for i, m := range s.MessagesNamed(from, p.named) {
 		if i == before {
 			p.lost.extra = append(p.lost.extra, p.number-1)
 		}
@@ -264,8 +274,8 @@ func (p *projector) back(to *point) {
 // exchange projects a message and the tool messages that follow it, which are the last
 // ones that were read.
 func (p *projector) exchange(m *convo.Message, results []convo.Message) {
-	t := message{role: m.Role, number: p.number - int32(len(results)) - 1}
-	if m.Author != "" && m.Role != convo.RoleTool {
+	t := message{role: m.Role, author: p.author(m), number: p.number - int32(len(results)) - 1}
+	if m.Author != "" && t.author == "" && m.Role != convo.RoleTool {
 		t.tag = 1
 	}
 	if m.Role != convo.RoleAssistant || !slices.ContainsFunc(m.Parts, isCall) {
@@ -311,6 +321,14 @@ func (p *projector) exchange(m *convo.Message, results []convo.Message) {
 			p.lost.tell(t.place(i), whole, lostPart, "")
 		}
 	}
+}
+
+// author returns the author of a message if a field names it.
+func (p *profile) author(m *convo.Message) string {
+	if p.named != nil && p.named(m.Role, m.Author) {
+		return m.Author
+	}
+	return ""
 }
 
 // follow notes which entries belong to the newest run of assistant messages and
@@ -373,7 +391,7 @@ func (p *projector) keep(t *message, parts []convo.Part) {
 				lost = lostPart
 			}
 		case convo.Opaque:
-			if keep = p.isBlock(part); !keep {
+			if keep = p.isBlock(part, t.role); !keep && !p.saysCustom(part, parts[i+1:]) {
 				lost = lostBlock
 			}
 		default:
@@ -391,6 +409,16 @@ func (p *projector) keep(t *message, parts []convo.Part) {
 			t.move(i, part)
 		}
 	}
+}
+
+// saysCustom reports whether a block says no more than that the call after it is one of a
+// custom tool, and the call is sent as such.
+func (p *profile) saysCustom(o convo.Opaque, after []convo.Part) bool {
+	if !p.custom || o.Format != p.format || len(after) == 0 || !isCall(after[0]) {
+		return false
+	}
+	f, ok := fieldsOf(o)
+	return ok && f == partFields{Type: fieldsType, Call: customCall}
 }
 
 // answers gives the calls of a message the ids and names to be sent, if any, and returns
@@ -447,7 +475,7 @@ func (p *projector) answers(t *message, number int32, after []convo.Message) []r
 		} else if call.ID = p.seen.assign(p.ids, call.ID); call.ID != id && id != "" && !call.Minted {
 			p.lost.tell(at, whole, lostCallID, call.ID)
 		}
-		if call.Name = sentName(name, p.named); call.Name != name {
+		if call.Name = sentName(name, p.accepts); call.Name != name {
 			p.lost.tell(at, whole, lostName, call.Name)
 		}
 		results[i].CallID, results[i].Name = call.ID, call.Name
@@ -496,7 +524,7 @@ func (p *projector) keepResult(r *result) {
 			keep = !isBlank(string(part))
 		case convo.Media:
 		case convo.Opaque:
-			if keep = p.isBlock(part); !keep {
+			if keep = p.isBlock(part, convo.RoleTool); !keep {
 				lost = lostBlock
 			}
 		default:
@@ -521,12 +549,13 @@ func (p *projector) keepResult(r *result) {
 	}
 }
 
-// isBlock reports whether an opaque part is a block of this format.
-func (p *profile) isBlock(o convo.Opaque) bool {
+// isBlock reports whether an opaque part is a block of this format that can be sent in a
+// message of a role.
+func (p *profile) isBlock(o convo.Opaque, role convo.Role) bool {
 	if o.Format != p.format || kindOf(json.RawMessage(o.JSON)) != '{' || !json.Valid([]byte(o.JSON)) || !utf8.ValidString(o.JSON) {
 		return false
 	}
-	return p.knows == nil || p.knows(o)
+	return p.knows == nil || p.knows(o, role)
 }
 
 func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
