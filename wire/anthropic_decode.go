@@ -111,7 +111,7 @@ func (d *anthropicDecoder) message(path string, data []byte) error {
 
 // systemMessage keeps a message with the role system as an opaque part.
 func (d *anthropicDecoder) systemMessage(path string, data []byte) error {
-	if _, ok := anthropicSystemMessage(string(data)); !ok {
+	if _, _, ok := anthropicSystemMessage(string(data)); !ok {
 		return &DecodeError{Path: at(path, "content"), Reason: "want a text or blocks, none of them blank"}
 	}
 	raw, lost := unmarked(string(data))

@@ -468,8 +468,8 @@ func TestOpenAIChat_StrictDialectsAlternate(t *testing.T) {
 func TestGemma_ToolsAreText(t *testing.T) {
 	a, b := convo.ToolCall{ID: "a", Name: "f", Arguments: `{"n":1.0}`}, convo.ToolCall{ID: "b", Name: "odd name", Arguments: "oops"}
 	assert.Equal(t, `{"role":"user","content":[{"type":"text","text":"q"}]}
-{"role":"assistant","content":[{"type":"text","text":"Let me see."},{"type":"text","text":"{\"tool_call\":{\"name\":\"f\",\"arguments\":{\"n\":1.0}}}"},{"type":"text","text":"{\"tool_call\":{\"name\":\"odd_name\",\"arguments\":{\"invalid_arguments\":\"oops\"}}}"}]}
-{"role":"user","content":[{"type":"text","text":"{\"tool_response\":{\"name\":\"f\",\"content\":\"one\\n\\\"two\\\"\"}}"},{"type":"text","text":"{\"tool_response\":{\"name\":\"odd_name\",\"content\":\"Error: no\"}}"},{"type":"text","text":"stop"}]}
+{"role":"assistant","content":[{"type":"text","text":"Let me see."},{"type":"text","text":"{\"tool_call\":{\"name\":\"f\",\"arguments\":{\"n\":1.0}}}"},{"type":"text","text":"{\"tool_call\":{\"name\":\"odd_20name_xef5bac77\",\"arguments\":{\"invalid_arguments\":\"oops\"}}}"}]}
+{"role":"user","content":[{"type":"text","text":"{\"tool_response\":{\"name\":\"f\",\"content\":\"one\\n\\\"two\\\"\"}}"},{"type":"text","text":"{\"tool_response\":{\"name\":\"odd_20name_xef5bac77\",\"content\":\"Error: no\"}}"},{"type":"text","text":"stop"}]}
 {"role":"assistant","content":[{"type":"text","text":"well"}]}
 {"role":"user","content":[{"type":"text","text":"and"}]}`,
 		lines(t, wire.OpenAIChat{Dialect: wire.Gemma}, convo.User("q"), convo.Assistant("Let me see.", a, b),

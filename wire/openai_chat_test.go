@@ -360,37 +360,37 @@ func TestOpenAIChat_EncodeWritesWhatEachDialectAccepts(t *testing.T) {
 		{wire.OpenAIChat{}, `{"role":"system","content":"Be brief."}
 {"role":"system","content":"Be kind."}
 {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}
-{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"odd_name","arguments":"{\"n\": 1.0}"}}]}
+{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"odd_20name_xef5bac77","arguments":"{\"n\": 1.0}"}}]}
 {"role":"tool","tool_call_id":"c1","content":"Error: no\n[image/png, not shown]"}
-{"role":"user","content":[{"type":"text","text":"[image/png of the result of odd_name]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eQ=="}}]}
+{"role":"user","content":[{"type":"text","text":"[image/png of the result of odd_20name_xef5bac77]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eQ=="}}]}
 {"role":"user","content":"So?"}`},
 		{wire.OpenAIChat{Developer: true, Dialect: wire.DeepSeek, Model: "r1"}, `{"role":"developer","content":"Be brief."}
 {"role":"developer","content":"Be kind."}
 {"role":"user","content":"Hi\n[image/png, not shown]"}
-{"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[{"id":"c1","type":"function","function":{"name":"odd_name","arguments":"{\"n\": 1.0}"}}]}
+{"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[{"id":"c1","type":"function","function":{"name":"odd_20name_xef5bac77","arguments":"{\"n\": 1.0}"}}]}
 {"role":"tool","tool_call_id":"c1","content":"Error: no\n[image/png, not shown]"}
 {"role":"user","content":"So?"}`},
 		{wire.OpenAIChat{Dialect: wire.Mistral}, `{"role":"system","content":"Be brief.\n\nBe kind."}
 {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}
-{"role":"assistant","tool_calls":[{"id":"eaibd0fSL","type":"function","function":{"name":"odd_name","arguments":"{\"n\": 1.0}"}}]}
+{"role":"assistant","tool_calls":[{"id":"eaibd0fSL","type":"function","function":{"name":"odd_20name_xef5bac77","arguments":"{\"n\": 1.0}"}}]}
 {"role":"tool","tool_call_id":"eaibd0fSL","content":"Error: no\n[image/png, not shown]"}
 {"role":"assistant","content":"[No answer.]"}
 {"role":"user","content":"So?"}`},
 		{wire.OpenAIChat{Dialect: wire.Ollama}, `{"role":"system","content":"Be brief.\n\nBe kind."}
 {"role":"user","content":"Hi","images":["eA=="]}
-{"role":"assistant","content":"","tool_calls":[{"id":"c1","function":{"name":"odd_name","arguments":{"n": 1.0}}}]}
-{"role":"tool","tool_call_id":"c1","tool_name":"odd_name","content":"Error: no\n[image/png, not shown]"}
+{"role":"assistant","content":"","tool_calls":[{"id":"c1","function":{"name":"odd_20name_xef5bac77","arguments":{"n": 1.0}}}]}
+{"role":"tool","tool_call_id":"c1","tool_name":"odd_20name_xef5bac77","content":"Error: no\n[image/png, not shown]"}
 {"role":"user","content":"So?"}`},
 		{wire.OpenAIChat{Dialect: wire.StrictAlternation}, `{"role":"system","content":"Be brief.\n\nBe kind."}
 {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}
-{"role":"assistant","tool_calls":[{"id":"eaibd0fSL","type":"function","function":{"name":"odd_name","arguments":"{\"n\": 1.0}"}}]}
+{"role":"assistant","tool_calls":[{"id":"eaibd0fSL","type":"function","function":{"name":"odd_20name_xef5bac77","arguments":"{\"n\": 1.0}"}}]}
 {"role":"tool","tool_call_id":"eaibd0fSL","content":"Error: no\n[image/png, not shown]"}
 {"role":"assistant","content":[{"type":"text","text":"[No answer.]"}]}
 {"role":"user","content":[{"type":"text","text":"So?"}]}`},
 		{wire.OpenAIChat{Dialect: wire.Gemma}, `{"role":"system","content":"Be brief.\n\nBe kind."}
 {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}
-{"role":"assistant","content":[{"type":"text","text":"{\"tool_call\":{\"name\":\"odd_name\",\"arguments\":{\"n\": 1.0}}}"}]}
-{"role":"user","content":[{"type":"text","text":"{\"tool_response\":{\"name\":\"odd_name\",\"content\":\"Error: no\"}}"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eQ=="}},{"type":"text","text":"So?"}]}`},
+{"role":"assistant","content":[{"type":"text","text":"{\"tool_call\":{\"name\":\"odd_20name_xef5bac77\",\"arguments\":{\"n\": 1.0}}}"}]}
+{"role":"user","content":[{"type":"text","text":"{\"tool_response\":{\"name\":\"odd_20name_xef5bac77\",\"content\":\"Error: no\"}}"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eQ=="}},{"type":"text","text":"So?"}]}`},
 	} {
 		r, err := tt.f.Encode(convo.NewSnapshot(msgs))
 		require.NoError(t, err)

@@ -313,7 +313,7 @@ func TestOpenAIResponses_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 	const (
 		sent   = `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"**A**\n\na"},{"type":"summary_text","text":"**B**"}],"encrypted_content":"e1"}`
 		noID   = `{"type":"reasoning","summary":[],"encrypted_content":"e2"}`
-		c1     = `{"type":"function_call","call_id":"c1","name":"odd_name","arguments":"{\"n\": 1.0}"}`
+		c1     = `{"type":"function_call","call_id":"c1","name":"odd_20name_xef5bac77","arguments":"{\"n\": 1.0}"}`
 		r1     = `{"type":"function_call_output","call_id":"c1","output":"no result"}`
 		r1err  = `{"type":"function_call_output","call_id":"c1","output":"Error: no result"}`
 		search = `{"type":"web_search_call","id":"ws_1","status":"completed"}`

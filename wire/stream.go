@@ -60,7 +60,7 @@ type Delta struct {
 type CallDelta struct {
 	Index     int    // of the call in the answer, counted from 0
 	ID        string // as soon as it is known; empty if the provider gives none
-	Name      string // as far as it is known
+	Name      string // as far as it is known, and as the provider sends it; see FindTool
 	Arguments string // the new piece
 }
 
