@@ -482,6 +482,7 @@ func TestOpenAIChat_CheckKnowsTheRulesOfTemplates(t *testing.T) {
 
 func FuzzOpenAIChat_Decode(f *testing.F) {
 	f.Add(byte(0), []byte(`{"messages":[{"role":"system","content":"a"},{"role":"user","content":[{"type":"text","text":"b"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"d"}]}`))
+	f.Add(byte(0), []byte(customChat))
 	f.Add(byte(3), []byte(`{"message":{"role":"assistant","content":"a","images":["eA=="],"thinking":"b"}}`))
 	f.Add(byte(1), []byte(`{"choices":[{"message":{"role":"assistant","reasoning_content":"a","content":"b"}}],"usage":{"prompt_tokens":1}}`))
 	f.Fuzz(func(t *testing.T, dialect byte, data []byte) {
@@ -501,6 +502,8 @@ func FuzzOpenAIChat_Decode(f *testing.F) {
 
 func FuzzOpenAIChat_Check(f *testing.F) {
 	f.Add(byte(0), []byte(`{"messages":[{"role":"tool","tool_call_id":"c","content":[{"type":"image_url"}]},{"role":"assistant","tool_calls":[{"id":7}]}]}`))
+	f.Add(byte(0), []byte(customChat))
+	f.Add(byte(2), []byte(`{"messages":[{"role":"user","name":7,"content":[{"type":"file"},{"type":"thinking","thinking":[7]},{"type":"input_audio","input_audio":{}}],"images":[7]},{"role":"assistant","refusal":7,"audio":7,"tool_calls":[{"type":7,"custom":7}]}]}`))
 	f.Fuzz(func(t *testing.T, dialect byte, data []byte) {
 		for _, x := range (wire.OpenAIChat{Dialect: wire.Dialect(dialect % 5)}).Check(data) {
 			require.NotEmpty(t, x.Rule)
