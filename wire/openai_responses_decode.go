@@ -465,15 +465,21 @@ func (d *responsesDecoder) content(path string, data json.RawMessage, role strin
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, p)
+		if p != nil {
+			parts = append(parts, p)
+		}
 	}
 	return parts, nil
 }
 
+// part reads a part of a content. It returns nil for one that says nothing.
 func (d *responsesDecoder) part(path string, data json.RawMessage, role string) (convo.Part, error) {
 	all, err := fields(path, data)
 	if err != nil {
 		return nil, err
+	}
+	if isEmptyRefusal(all) {
+		return nil, nil
 	}
 	var p struct {
 		Type        string

@@ -35,9 +35,10 @@ type Format interface {
 
 // The formats as [convo.Origin] and [convo.Opaque] name them. What a message holds
 // for one of them, such as signed reasoning and opaque blocks, is sent in no other.
-// The values are saved with conversations and never change.
+// Where OpenAIChat has a Host, an Origin names the format, an @, and the Host. The
+// values are saved with conversations and never change.
 const (
-	FormatOpenAIChat      = "openai-chat"      // OpenAIChat, without a dialect or with StrictAlternation
+	FormatOpenAIChat      = "openai-chat"      // OpenAIChat with the dialect OpenAI, StrictAlternation or Gemma
 	FormatDeepSeek        = "deepseek"         // OpenAIChat with the dialect DeepSeek
 	FormatMistral         = "mistral"          // OpenAIChat with the dialect Mistral
 	FormatOllama          = "ollama"           // OpenAIChat with the dialect Ollama
