@@ -19,7 +19,7 @@ var chat = &judge.Judge{
 	Sees: []string{"role", "field", "shape", "block"},
 	Formats: map[string]wire.Format{
 		"openai chat":           wire.OpenAIChat{},
-		"openai chat developer": wire.OpenAIChat{Developer: true, Audio: true, SystemSummary: true, StrictTools: false},
+		"openai chat developer": wire.OpenAIChat{Developer: true, Audio: true, Names: true, SystemSummary: true},
 		"mistral":               wire.OpenAIChat{Dialect: wire.Mistral},
 		"strict":                wire.OpenAIChat{Dialect: wire.StrictAlternation},
 	},
@@ -63,22 +63,38 @@ var items = &judge.Judge{
 		}
 		return append(list, read[responses.ResponseNewParams](body)...)
 	},
-	Known: []judge.Known{{
+	Known: append([]judge.Known{{
 		Path: "input[].id", Why: "missing", Wrong: "judge",
 		Because: "The type wants the id of a reasoning item. Codex, OpenAI's own client, sends reasoning without it, as wire does with reasoning whose place in its answer is not known.",
-	}},
+	}}, asRecorded...),
 }
+
+// asRecorded explains items that OpenAI has made, and has taken back in recorded
+// requests, and that its own types do not hold.
+var asRecorded = func() (list []judge.Known) {
+	for _, o := range []judge.Objection{
+		{Path: "input[].content[]", Why: "0 variants"}, {Path: "input[].id", Why: "gone"}, {Path: "input[].status", Why: "gone"},
+	} {
+		list = append(list, judge.Known{Path: o.Path, Why: o.Why, Wrong: "judge",
+			Because: "An assistant's message with a phase, of a recorded request that the API took: the SDK takes it for a message of the user."})
+	}
+	for _, path := range []string{"input[].outputs", "input[].result", "input[].status"} {
+		list = append(list, judge.Known{Path: path, Why: "required, and not there", Wrong: "judge",
+			Because: "An item of a tool of OpenAI's, of a recorded request that the API took without this field."})
+	}
+	return list
+}()
 
 // read reads a request into a type of the SDK, and compares it with what the SDK
 // writes of it.
 func read[T any](body []byte) []judge.Objection {
 	var p T
 	if err := json.Unmarshal(body, &p); err != nil {
-		return []judge.Objection{{Why: "the SDK cannot read it"}}
+		return judge.Unread(body)
 	}
 	again, err := json.Marshal(p)
 	if err != nil {
-		return []judge.Objection{{Why: "the SDK cannot write it"}}
+		return judge.Unread(body)
 	}
 	return append(judge.Same(body, again, false), judge.Strict(p)...)
 }
