@@ -65,6 +65,9 @@ var contents = &judge.Judge{
 		Path: "functionCall.args", Why: "gone, it was an object and empty", Wrong: "judge",
 		Because: "The SDK leaves out empty arguments. To the API both are the same.",
 	}, judge.Known{
+		Path: "toolCall.args", Why: "gone, it was an object and empty", Wrong: "judge",
+		Because: "The SDK leaves out empty arguments. To the API both are the same.",
+	}, judge.Known{
 		Why: "the SDK cannot hold a number", Wrong: "both may be",
 		Because: "A number above 1.8e308, such as 1e400, is valid JSON, but none that the SDK can hold, nor the Struct that the API documents for args. wire sends the arguments of a model with the bytes that they came with.",
 	}),

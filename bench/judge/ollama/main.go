@@ -54,7 +54,7 @@ var chat = &judge.Judge{
 		Path: "tool_calls[].function.index", Why: "missing", Wrong: "judge",
 		Because: "The client writes the index of a call in any case. The server reads a call without one, and its own templates do not ask for it.",
 	}, judge.Known{
-		Path: "", Why: "gone, it was a number", Wrong: "judge",
+		Path: "properties.n.minimum", Why: "gone, it was a number", Wrong: "judge",
 		Because: "The types hold some keywords of JSON Schema only, so the server forgets the others, such as minimum.",
 	}, judge.Known{
 		Why: "the SDK cannot hold a number", Wrong: "both may be",

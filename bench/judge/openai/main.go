@@ -4,6 +4,7 @@ package main
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/responses"
@@ -45,11 +46,19 @@ var items = &judge.Judge{
 		// alone. A message needs no type; the SDK tells the items apart by it all the same.
 		var list []judge.Objection
 		for _, item := range judge.List(body, "input") {
-			var message struct{ Type, Role string }
+			var message struct{ Type, Role, ID string }
 			if json.Unmarshal(item, &message) == nil && message.Type == "" && message.Role != "" {
 				item = judge.With(item, `"type":"message"`)
 			}
-			list = append(list, read[responses.ResponseNewParams](slices.Concat([]byte(`{"model":"m","input":[`), item, []byte("]}")))...)
+			for _, o := range read[responses.ResponseNewParams](slices.Concat([]byte(`{"model":"m","input":[`), item, []byte("]}"))) {
+				if kind := message.Type; kind != "" {
+					if message.ID != "" && message.Role != "" {
+						kind += " with an id"
+					}
+					o.Path = strings.Replace(o.Path, "input[]", "input["+kind+"]", 1)
+				}
+				list = append(list, o)
+			}
 		}
 		var rest map[string]json.RawMessage
 		if err := json.Unmarshal(body, &rest); err != nil {
@@ -64,7 +73,7 @@ var items = &judge.Judge{
 		return append(list, read[responses.ResponseNewParams](body)...)
 	},
 	Known: append([]judge.Known{{
-		Path: "input[].id", Why: "missing", Wrong: "judge",
+		Path: "input[reasoning].id", Why: "missing", Wrong: "judge",
 		Because: "The type wants the id of a reasoning item. Codex, OpenAI's own client, sends reasoning without it, as wire does with reasoning whose place in its answer is not known.",
 	}}, asRecorded...),
 }
@@ -72,14 +81,12 @@ var items = &judge.Judge{
 // asRecorded explains items that OpenAI has made, and has taken back in recorded
 // requests, and that its own types do not hold.
 var asRecorded = func() (list []judge.Known) {
-	for _, o := range []judge.Objection{
-		{Path: "input[].content[]", Why: "0 variants"}, {Path: "input[].id", Why: "gone"}, {Path: "input[].status", Why: "gone"},
-	} {
-		list = append(list, judge.Known{Path: o.Path, Why: o.Why, Wrong: "judge",
-			Because: "An assistant's message with a phase, of a recorded request that the API took: the SDK takes it for a message of the user."})
+	for path, why := range map[string]string{".content[]": "0 variants", ".id": "gone", ".status": "gone"} {
+		list = append(list, judge.Known{Path: "input[message with an id]" + path, Why: why, Wrong: "judge",
+			Because: "The message of an answer, as recorded requests that the API took have it: the SDK takes it for a message to the model."})
 	}
-	for _, path := range []string{"input[].outputs", "input[].result", "input[].status"} {
-		list = append(list, judge.Known{Path: path, Why: "required, and not there", Wrong: "judge",
+	for _, path := range []string{"code_interpreter_call].outputs", "image_generation_call].result", "image_generation_call].status"} {
+		list = append(list, judge.Known{Path: "input[" + path, Why: "required, and not there", Wrong: "judge",
 			Because: "An item of a tool of OpenAI's, of a recorded request that the API took without this field."})
 	}
 	return list
