@@ -495,6 +495,7 @@ func TestOpenAIChat_CheckKnowsTheRulesOfTemplates(t *testing.T) {
 
 func FuzzOpenAIChat_Decode(f *testing.F) {
 	f.Add(byte(0), []byte(`{"messages":[{"role":"system","content":"a"},{"role":"user","content":[{"type":"text","text":"b"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"d"}]}`))
+	f.Add(byte(0), []byte(customChat))
 	f.Add(byte(3), []byte(`{"message":{"role":"assistant","content":"a","images":["eA=="],"thinking":"b"}}`))
 	f.Add(byte(1), []byte(`{"choices":[{"message":{"role":"assistant","reasoning_content":"a","content":"b"}}],"usage":{"prompt_tokens":1}}`))
 	f.Add(byte(66), []byte(`{"choices":[{"message":{"role":"assistant","reasoning":"a","reasoning_details":[{"type":"reasoning.text","text":"a","index":0,"signature":"s"},{"type":"reasoning.encrypted","data":"d","id":null}],"extra_content":{"google":{}},"content":[{"type":"thinking","thinking":[{"type":"text","text":"t"}],"closed":true},{"type":"text","text":"b"}],"tool_calls":[{"id":"c","extra_content":{"google":{"thought_signature":"s"}},"function":{"name":"f","arguments":"{}"}}]}}]}`))
@@ -518,6 +519,8 @@ func FuzzOpenAIChat_Decode(f *testing.F) {
 
 func FuzzOpenAIChat_Check(f *testing.F) {
 	f.Add(byte(0), []byte(`{"messages":[{"role":"tool","tool_call_id":"c","content":[{"type":"image_url"}]},{"role":"assistant","tool_calls":[{"id":7}]}]}`))
+	f.Add(byte(0), []byte(customChat))
+	f.Add(byte(2), []byte(`{"messages":[{"role":"user","name":7,"content":[{"type":"file"},{"type":"thinking","thinking":[7]},{"type":"input_audio","input_audio":{}}],"images":[7]},{"role":"assistant","refusal":7,"audio":7,"tool_calls":[{"type":7,"custom":7}]}]}`))
 	f.Fuzz(func(t *testing.T, dialect byte, data []byte) {
 		for _, x := range (wire.OpenAIChat{Dialect: wire.Dialect(dialect % 6), SplitCalls: dialect >= 128}).Check(data) {
 			require.NotEmpty(t, x.Rule)

@@ -165,7 +165,7 @@ func unreadable(all map[string]json.RawMessage, data []byte, want string) error 
 
 // isError reports whether an object is what providers answer where something failed.
 func isError(all map[string]json.RawMessage) bool {
-	if saysError(all["error"]) || stringOf(all["type"]) == "error" || stringOf(all["object"]) == "error" {
+	if saysError(all["error"]) || stringOf(all["type"]) == "error" {
 		return true
 	}
 	return kindOf(all["message"]) == '"' || kindOf(all["Message"]) == '"' || !isNull(all["detail"])
