@@ -232,12 +232,10 @@ type hostReasoning struct {
 func (h *hostReasoning) add(r convo.Reasoning) {
 	switch {
 	case r.Signature == "":
-		if r.Text != "" && slices.Contains(reasoningFields, r.ID) {
-			if h.texts == nil {
-				h.texts = map[string][]convo.Part{}
-			}
-			h.texts[r.ID] = append(h.texts[r.ID], convo.Text(r.Text))
+		if h.texts == nil {
+			h.texts = map[string][]convo.Part{}
 		}
+		h.texts[r.ID] = append(h.texts[r.ID], convo.Text(r.Text))
 	case r.ID == extraField:
 		if objectIn(r.Signature) != nil {
 			h.extra = r.Signature
@@ -265,8 +263,8 @@ func (h *hostReasoning) add(r convo.Reasoning) {
 // appendTo appends the fields to a message.
 func (h *hostReasoning) appendTo(b []byte) []byte {
 	for _, key := range reasoningFields {
-		if texts := h.texts[key]; len(texts) > 0 {
-			b = appendStringField(b, key, joinTexts(texts, "\n"))
+		if text := joinTexts(h.texts[key], "\n"); text != "" {
+			b = appendStringField(b, key, text)
 		}
 	}
 	if h.details != nil {
