@@ -47,7 +47,16 @@ func (d *anthropicDecoder) decode(data []byte) error {
 		if d.out.Usage, err = anthropicUsage(all["usage"]); err != nil {
 			return err
 		}
+		if isNull(all["content"]) && stringOf(all["role"]) == "assistant" {
+			return nil // an answer that says nothing
+		}
 		return d.message("", data)
+	}
+	if !isNull(all["usage"]) && isNull(all["type"]) && !isError(all) {
+		d.answer(stringOf(all["id"]), stringOf(all["model"]))
+		d.ended(stringOf(all["stop_reason"]))
+		d.out.Usage, err = anthropicUsage(all["usage"])
+		return err
 	}
 	if name := stringOf(all["type"]); slices.Contains(anthropicEvents, name) {
 		return isEvent("", name)

@@ -34,6 +34,7 @@ var partsOf = []struct {
 	{wire.Mistral, "user", `{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`},
 	{wire.Mistral, "user", `{"type":"document_url","document_url":"https://example.com/a.pdf"}`},
 	{wire.Mistral, "user", `{"type":"input_audio","input_audio":"aGk="}`},
+	{wire.Mistral, "user", `{"type":"input_audio","input_audio":{"data":"aGk="}}`},
 	{wire.Mistral, "user", `{"type":"file","file_id":"3c6d"}`},
 	{wire.Mistral, "assistant", `{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}`},
 	{wire.StrictAlternation, "user", `{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`},

@@ -209,6 +209,11 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 		return f.decodeMessage(d, "message", all["message"])
 	case all["role"] != nil:
 		return f.decodeMessage(d, "", data)
+	case !isNull(all["usage"]) && !isError(all):
+		d.answer(stringOf(all["id"]), d.model)
+		d.ended("")
+		d.out.Usage, err = f.chatUsage(all)
+		return err
 	}
 	return unreadable(all, data, "not a request, response or message: want a field messages, choices, message or role")
 }

@@ -568,4 +568,7 @@ func TestOpenAIChat_NamesGoIntoTheField(t *testing.T) {
 	r, err := wire.OpenAIChat{Names: true}.Encode(convo.NewSnapshot([]convo.Message{{Role: convo.RoleSystem, Author: "Bob", Parts: []convo.Part{convo.Text("a")}}, convo.User("q")}))
 	require.NoError(t, err)
 	assert.Contains(t, string(r.Messages[0]), "<from key=", "a system message has no such field here")
+	r, err = wire.OpenAIChat{Names: true}.Encode(convo.NewSnapshot([]convo.Message{{Role: convo.RoleUser, Author: "B\xffb", Parts: []convo.Part{convo.Text("a")}}}))
+	require.NoError(t, err)
+	assert.Contains(t, string(r.Messages[0]), "<from key=", "a name that JSON cannot hold")
 }

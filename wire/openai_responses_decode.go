@@ -77,7 +77,7 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 	}
 	d.tools = all["tools"]
 	switch {
-	case all["output"] != nil:
+	case all["output"] != nil, !isNull(all["usage"]) && !isError(all):
 		d.answer(stringOf(all["id"]), d.model)
 		if d.out.Usage, err = responsesUsage(at(path, "usage"), all["usage"]); err != nil {
 			return err
@@ -88,7 +88,9 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 		if !isNull(all["error"]) {
 			d.lose(at(path, "error"), "the reason why the response failed")
 		}
-		d.one = true
+		if d.one = true; isNull(all["output"]) {
+			return nil
+		}
 		return d.decodeItems(at(path, "output"), all["output"])
 	case all["input"] != nil, all["instructions"] != nil:
 		return d.decodeRequest(path, all)
