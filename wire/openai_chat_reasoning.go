@@ -269,8 +269,8 @@ func (h *hostReasoning) add(r convo.Reasoning) (sent convo.Reasoning) {
 // appendTo appends the fields to a message.
 func (h *hostReasoning) appendTo(b []byte) []byte {
 	for _, key := range reasoningFields {
-		if texts := h.texts[key]; len(texts) > 0 {
-			b = appendStringField(b, key, joinTexts(texts, "\n"))
+		if text := joinTexts(h.texts[key], "\n"); text != "" {
+			b = appendStringField(b, key, text)
 		}
 	}
 	if h.details != nil {
