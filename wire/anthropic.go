@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/seed-c1b73e60/convo"
@@ -45,9 +47,17 @@ type Anthropic struct {
 	Model string
 
 	SystemSummary bool // send the summary as the last system block; see the package documentation
-	Cache         bool // set cache marks: at most one on the system text, before the summary, and two on messages
-	StrictTools   bool // Tools asks for arguments that follow the schema exactly
-	UserLast      bool // the model wants a user message at the end, as models since 4.6 do
+
+	// Cache sets cache marks: at most one on the system text, before the summary, and two
+	// on messages, as far as those of CacheMark leave room. CacheLifetime is how long the
+	// provider is to keep what is cached; see CacheMark. With CacheTools, Tools ends with
+	// a mark of that lifetime, which is one of the four that a request can have.
+	Cache         bool
+	CacheTools    bool
+	CacheLifetime time.Duration
+
+	StrictTools bool // Tools asks for arguments that follow the schema exactly
+	UserLast    bool // the model wants a user message at the end, as models since 4.6 do
 }
 
 const anthropicFormat = "anthropic"
@@ -59,32 +69,34 @@ var anthropicNames = &names{"tools", "system", "messages"}
 func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f Anthropic) begin(seen *tally) (profile, writer) {
-	p := profile{format: anthropicFormat, model: f.Model, ids: anthropicIDs, names: anthropicNames, systemSum: f.SystemSummary}
-	return p, &anthropicWriter{f: f, seen: seen}
+	p := profile{format: anthropicFormat, model: f.Model, ids: anthropicIDs, names: anthropicNames, systemSum: f.SystemSummary, marks: true}
+	return p, &anthropicWriter{f: f, seen: seen, rule: cacheRule{long: isLong(f.CacheLifetime), tools: f.CacheTools}}
 }
 
 // An anthropicMessage is a message that is being written.
 type anthropicMessage struct {
 	role    string
-	list    []byte // the message up to its last block; of system, all of it
-	closed  []byte // the whole message; nil while it may still change
-	start   int    // length of list before the first block
-	solid   int    // length of list up to the last block that can end a message
-	room    int    // offset in list where a cache mark can be inserted; 0: nowhere
-	thinks  bool   // begins with a thinking block
-	results bool   // holds results
-	asks    bool   // a user message that holds more than results
-	passing bool   // holds a text that the next request does not have
-	paused  bool   // ends with a block of a tool that the provider runs
+	list    []byte      // the message up to its last block; of system, all of it
+	closed  []byte      // the whole message; nil while it may still change
+	start   int         // length of list before the first block
+	solid   int         // length of list up to the last block that can end a message
+	room    int         // offset in list where a cache mark of the format can be inserted; 0: nowhere
+	spot    int         // offset in list where one of the caller's can; 0: nowhere
+	marks   []cacheMark // of the caller, in order; no memory is written twice
+	thinks  bool        // begins with a thinking block
+	results bool        // holds results
+	asks    bool        // a user message that holds more than results
+	passing bool        // holds a text that the next request does not have
+	paused  bool        // ends with a block of a tool that the provider runs
 }
 
-// json returns the message, with a cache mark if marked is set.
-func (m *anthropicMessage) json(marked bool) json.RawMessage {
+// json returns the message with cache marks.
+func (m *anthropicMessage) json(marks []cacheMark) json.RawMessage {
 	switch {
 	case m.role == "system":
 		return m.list
-	case marked:
-		return slices.Concat(m.list[:m.room], []byte(cacheMark), m.list[m.room:], []byte("]}"))
+	case len(marks) > 0:
+		return withMarks(m.list, marks, anthropicMark, "]}")
 	}
 	m.close()
 	return m.closed
@@ -98,9 +110,10 @@ func (m *anthropicMessage) close() {
 }
 
 // added is called after each block that is not thinking. If mark is true, the
-// block can get a cache mark.
+// block can get a cache mark of the format.
 func (m *anthropicMessage) added(mark bool) {
 	m.solid, m.paused = len(m.list), false
+	m.spot = len(m.list) - 1
 	if mark {
 		m.room = len(m.list) - 1
 	}
@@ -112,13 +125,30 @@ func (m *anthropicMessage) text(s string) {
 	m.added(true)
 }
 
+// cite adds citations to the text that was written last.
+func (m *anthropicMessage) cite(citations json.RawMessage) {
+	if citations != nil {
+		m.list = append(appendRawField(m.list[:len(m.list)-1], "citations", string(citations)), '}')
+		m.added(true)
+	}
+}
+
+// mark sets a mark of the caller's on the last block that can have one.
+func (m *anthropicMessage) mark(long bool) {
+	if m.spot > 0 {
+		m.marks = appendMark(m.marks, m.spot, long)
+	}
+}
+
 // An anthropicWriter collects the messages of a request. No more than the last two of
 // them may still change.
 type anthropicWriter struct {
 	f    Anthropic
 	seen *tally
+	rule cacheRule
 	msgs []anthropicMessage
-	size int // about how many bytes the message of the projection takes
+	size int              // about how many bytes the message of the projection takes
+	sys  anthropicMessage // of which list is the system text that system returned last
 }
 
 // A savedAnthropic is the state of an anthropicWriter.
@@ -210,15 +240,49 @@ func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) e
 		w.stand(continueMarker)
 	}
 	r.NoThinking = w.isPlain() && p.lacksThinking(s)
-	marked := w.marked()
+	marks := w.marks(&first)
+	if of := marksOf(marks, inSystem); r.System != nil && len(of) > 0 {
+		r.System = withMarks(r.System, of, anthropicMark, "")
+	}
 	r.Messages = make([]json.RawMessage, 0, len(w.msgs)+1)
 	for i := range first.msgs {
-		r.Messages = append(r.Messages, first.msgs[i].json(w.f.Cache && len(marked) < 2))
+		r.Messages = append(r.Messages, first.msgs[i].json(marksOf(marks, inFront)))
 	}
 	for i := range w.msgs {
-		r.Messages = append(r.Messages, w.msgs[i].json(slices.Contains(marked, i)))
+		r.Messages = append(r.Messages, w.msgs[i].json(marksOf(marks, i)))
 	}
 	return nil
+}
+
+// marks returns the cache marks of the request. Those of the format are on the newest two
+// user messages that the next request will hold too, and on the system text. If there
+// is room for fewer, the newest message comes first, and then the system text.
+func (w *anthropicWriter) marks(first *anthropicWriter) []cacheMark {
+	var own, auto []cacheMark
+	for _, m := range w.sys.marks {
+		m.message = inSystem
+		own = append(own, m)
+	}
+	for i := range w.msgs {
+		for _, m := range w.msgs[i].marks {
+			m.message = i
+			own = append(own, m)
+		}
+	}
+	if w.f.Cache {
+		for i := len(w.msgs) - 1; i >= 0 && len(auto) < 2; i-- {
+			if m := &w.msgs[i]; m.role == "user" && m.room > 0 && !m.passing {
+				auto = append(auto, cacheMark{message: i, at: m.room})
+			}
+		}
+		if len(auto) < 2 && len(first.msgs) > 0 {
+			auto = append(auto, cacheMark{message: inFront, at: first.msgs[0].room})
+		}
+		if w.sys.room > 0 {
+			auto = slices.Insert(auto, min(len(auto), 1), cacheMark{message: inSystem, at: w.sys.room})
+		}
+	}
+	return w.rule.choose(own, auto)
 }
 
 func (w *anthropicWriter) message(t *message) {
@@ -237,7 +301,7 @@ func (w *anthropicWriter) message(t *message) {
 }
 
 func (w *anthropicWriter) user(parts []convo.Part) {
-	for _, p := range parts {
+	for i, p := range parts {
 		switch p := p.(type) {
 		case convo.Text:
 			w.to("user").text(string(p))
@@ -246,6 +310,18 @@ func (w *anthropicWriter) user(parts []convo.Part) {
 			m.list = appendAnthropicMedia(m.list, p)
 			m.added(true)
 		case convo.Opaque:
+			if long, ok := isMark(p); ok {
+				if n := len(w.msgs); n > 0 && w.msgs[n-1].role == "user" {
+					w.msgs[n-1].mark(long)
+				}
+				continue
+			}
+			if list := attached(p); list != nil {
+				if text, ok := parts[i-1].(convo.Text); ok {
+					w.msgs[len(w.msgs)-1].cite(sentCitations(list, string(text)))
+				}
+				continue
+			}
 			if raw, ok := anthropicSystemMessage(p.JSON); ok {
 				w.systemMessage(raw)
 				continue
@@ -283,11 +359,15 @@ func (w *anthropicWriter) systemMessage(raw string) {
 
 func (w *anthropicWriter) assistant(parts []convo.Part) {
 	parts = thinkingFirst(parts)
-	var blocks []convo.Part                // the parts that are sent
-	kinds := make([]string, 0, len(parts)) // the types of opaque blocks
-	last := -1                             // index of the last block that is not thinking
-	for _, p := range parts {
+	var blocks []convo.Part                // the parts that are sent, and cache marks
+	kinds := make([]string, 0, len(parts)) // the types of opaque blocks; of citations, those that are sent
+	last, empty := -1, true                // index of the last block that is not thinking
+	for i, p := range parts {
 		kind := ""
+		if _, ok := isMark(p); ok {
+			blocks, kinds = append(blocks, p), append(kinds, kind)
+			continue
+		}
 		switch q := p.(type) {
 		case convo.Reasoning:
 			if q.Signature == "" && q.Encrypted == "" {
@@ -296,11 +376,17 @@ func (w *anthropicWriter) assistant(parts []convo.Part) {
 		case convo.Media:
 			p = convo.Text(mediaText(q))
 		case convo.Opaque:
+			if list := attached(q); list != nil {
+				if text, ok := parts[i-1].(convo.Text); ok {
+					blocks, kinds = append(blocks, p), append(kinds, string(sentCitations(list, string(text))))
+				}
+				continue
+			}
 			raw, k, ok := w.opaque(q.JSON, "assistant")
 			if !ok {
 				continue
 			}
-			p, kind = convo.Opaque{JSON: raw}, k
+			p, kind = convo.Opaque{JSON: raw}, k // without a Format
 		case convo.Text, convo.ToolCall:
 		default:
 			continue
@@ -308,9 +394,9 @@ func (w *anthropicWriter) assistant(parts []convo.Part) {
 		if _, ok := p.(convo.Reasoning); !ok {
 			last = len(blocks)
 		}
-		blocks, kinds = append(blocks, p), append(kinds, kind)
+		blocks, kinds, empty = append(blocks, p), append(kinds, kind), false
 	}
-	if len(blocks) == 0 {
+	if empty {
 		return
 	}
 	m := w.to("assistant")
@@ -326,6 +412,16 @@ func (w *anthropicWriter) assistant(parts []convo.Part) {
 			}
 			m.text(text)
 		case convo.Opaque:
+			if long, ok := isMark(p); ok {
+				m.mark(long)
+				continue
+			}
+			if p.Format != "" { // citations
+				if kinds[i] != "" {
+					m.cite(json.RawMessage(kinds[i]))
+				}
+				continue
+			}
 			m.list = appendElement(m.list, p.JSON)
 			m.added(false)
 			m.paused = isServerBlock(kinds[i])
@@ -344,7 +440,12 @@ const anthropicEmptyError = "unknown error"
 
 func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
 	parts := make([]convo.Part, 0, len(r.Parts))
+	var marks []cacheMark // of the caller, each behind as many parts as at says
 	for _, p := range r.Parts {
+		if long, ok := isMark(p); ok {
+			marks = appendMark(marks, len(parts), long)
+			continue
+		}
 		switch q := p.(type) {
 		case convo.Media:
 			if _, kind := anthropicMedia(q); kind == "" || r.IsError { // an error result holds only text
@@ -362,6 +463,16 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
 	if len(parts) == 0 && r.IsError {
 		parts = append(parts, convo.Text(anthropicEmptyError))
 	}
+	mark := func(behind, at int) {
+		for _, k := range marks {
+			if k.at == behind && at > 0 {
+				m.marks = appendMark(m.marks, at, k.long)
+			}
+		}
+	}
+	if len(parts) > 0 {
+		mark(0, m.spot)
+	}
 	b := appendPart(m.list, `"tool_result"`, "tool_use_id", r.CallID)
 	b = b[:len(b)-1]
 	only := convo.Text("")
@@ -373,7 +484,7 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
 		m.passing = m.passing || r.IsError && only == noResult
 	} else if len(parts) > 0 {
 		b = append(appendField(b, "content"), '[')
-		for _, p := range parts {
+		for i, p := range parts {
 			switch p := p.(type) {
 			case convo.Text:
 				b = appendPart(b, `"text"`, "text", string(p))
@@ -381,6 +492,9 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
 				b = appendAnthropicMedia(b, p)
 			case convo.Opaque:
 				b = appendElement(b, p.JSON)
+			}
+			if i < len(parts)-1 {
+				mark(i+1, len(b)-1)
 			}
 		}
 		b = append(b, ']')
@@ -391,52 +505,35 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
 	m.list = append(b, '}')
 	m.results = true
 	m.added(true)
+	mark(len(parts), m.spot)
 }
 
 // system returns the system text as blocks, or nil if there is none.
 func (w *anthropicWriter) system(sys *projection) (json.RawMessage, []json.RawMessage) {
 	m := anthropicMessage{list: []byte{'['}}
-	marked := false
+	room := 0 // before the summary
 	for i, p := range sys.system {
-		if i == sys.summary && w.f.Cache {
-			marked = m.room > 0
-			m.setMark()
+		if i == sys.summary {
+			room = m.room
 		}
 		switch p := p.(type) {
 		case convo.Text:
 			m.text(string(p))
 		case convo.Opaque:
-			if raw, kind, ok := w.opaque(p.JSON, "system"); ok && kind == "text" {
+			if long, ok := isMark(p); ok {
+				m.mark(long)
+			} else if raw, kind, ok := w.opaque(p.JSON, "system"); ok && kind == "text" {
 				m.list = appendElement(m.list, raw)
+				m.spot = len(m.list) - 1
 			}
 		}
 	}
+	m.room = cmp.Or(room, m.room)
+	w.sys = m
 	if len(m.list) == 1 {
 		return nil, nil
 	}
-	if w.f.Cache && !marked {
-		m.setMark()
-	}
 	return append(m.list, ']'), nil
-}
-
-const cacheMark = `,"cache_control":{"type":"ephemeral"}`
-
-func (m *anthropicMessage) setMark() {
-	if m.room > 0 {
-		m.list = slices.Insert(m.list, m.room, []byte(cacheMark)...)
-	}
-}
-
-// marked returns the indices of the messages that get a cache mark: the newest two user
-// messages that the next request will hold too.
-func (w *anthropicWriter) marked() (marked []int) {
-	for i := len(w.msgs) - 1; w.f.Cache && i >= 0 && len(marked) < 2; i-- {
-		if m := &w.msgs[i]; m.role == "user" && m.room > 0 && !m.passing {
-			marked = append(marked, i)
-		}
-	}
-	return marked
 }
 
 // isPlain reports whether the request ends in the middle of an assistant turn

@@ -11,7 +11,7 @@ import (
 // duplicate-call, duplicate-result, results-first, results-alone, error-empty,
 // status, id-pattern, name-pattern, input, result-json, reasoning-unsigned,
 // reasoning-last, document-name, document-duplicate, document-text,
-// tool-config.
+// cache-count, cache-order, tool-config.
 //
 // results-alone applies only if ResultsAlone is set. tool-config applies only
 // if the request has other fields than system and messages, such as modelId:
@@ -23,6 +23,14 @@ func (f Converse) Check(request []byte) []Finding {
 	all := k.body(request)
 	if all == nil {
 		return k.list
+	}
+	if config, _ := all["toolConfig"].(map[string]any); config != nil {
+		tools, _ := config["tools"].([]any)
+		for i, t := range tools {
+			if t, _ := t.(map[string]any); t["cachePoint"] != nil {
+				k.point(atIndex("toolConfig.tools", i)+".cachePoint", t["cachePoint"])
+			}
+		}
 	}
 	if system := all["system"]; system != nil {
 		list, ok := system.([]any)
@@ -44,6 +52,7 @@ func (f Converse) Check(request []byte) []Finding {
 		k.message(i, m, i == len(msgs)-1)
 	}
 	k.reportOpen()
+	k.count(&k.checker)
 	complete := false
 	for key, v := range all {
 		complete = complete || key != "system" && key != "messages" && v != nil
@@ -63,6 +72,13 @@ type converseChecker struct {
 	called    int             // index of that message
 	documents map[string]bool // names of the documents so far
 	tools     bool            // there were calls or results
+	markChecker
+}
+
+// point checks a cachePoint.
+func (k *converseChecker) point(path string, v any) {
+	point, _ := v.(map[string]any)
+	k.look(&k.checker, path, point["ttl"])
 }
 
 // An openCall is a call that has no result yet.
@@ -94,6 +110,9 @@ func (k *converseChecker) blocks(path, owner string, list []any) []checkedBlock 
 		if n != 1 {
 			k.shape(b.path, "an object with one field")
 			continue
+		}
+		if b.kind == "cachePoint" {
+			k.point(b.valuePath(), b.value)
 		}
 		blocks = append(blocks, b)
 	}

@@ -232,7 +232,7 @@ func TestConverseStream_Blocks(t *testing.T) {
 		{"thoughts that no signature parts", chunks(delta(0, `{"reasoningContent":{"text":"a"}}`), delta(1, `{"reasoningContent":{"text":"b"}}`), stop),
 			[]convo.Part{convo.Reasoning{Text: "a"}, convo.Reasoning{Text: "b"}}, nil, nil},
 		{"citations", chunks(delta(0, `{"text":"a"}`), delta(0, `{"citation":{"title":"t"}}`), delta(0, `{"citation":{"title":"u"}}`), stop),
-			[]convo.Part{convo.Opaque{Format: "converse", JSON: `{"citationsContent":{"content":[{"text":"a"}],"citations":[{"title":"t"},{"title":"u"}]}}`}}, nil, nil},
+			[]convo.Part{convo.Text("a"), convo.Opaque{Format: "converse", JSON: `{"citationsContent":{"citations":[{"title":"t"},{"title":"u"}]}}`}}, nil, nil},
 		{"an image", chunks(`{"contentBlockStart":{"contentBlockIndex":0,"start":{"image":{"format":"png"}}}}`, delta(0, `{"image":{"source":{"bytes":"eA=="}}}`), stop),
 			[]convo.Part{convo.Opaque{Format: "converse", JSON: `{"image":{"format":"png","source":{"bytes":"eA=="}}}`}}, nil, nil},
 		{"what is not known", chunks(`{"pulse":{}}`, delta(0, `{"text":"a","mood":7}`), delta(0, `{"reasoningContent":{"depth":7}}`), stop),

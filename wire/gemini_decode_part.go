@@ -278,4 +278,7 @@ func (d *geminiDecoder) response(path string, raw json.RawMessage, r *convo.Tool
 	if text != "" {
 		r.Parts = append(r.Parts, convo.Text(text))
 	}
+	if !isText && err == nil {
+		r.Parts = append(r.Parts, geminiObject)
+	}
 }

@@ -116,8 +116,12 @@ func (w *geminiWriter) result(list, after []byte, r *convo.ToolResult) (_, _ []b
 	list = appendElement(list, `{"functionResponse":{`)
 	list = appendID(list, "id", r.CallID)
 	list = appendStringField(list, "name", geminiName(r.Name))
-	list = append(appendField(list, "response"), '{')
-	list = append(appendStringField(list, key, r.Text()), '}')
+	if text, ok := geminiResponse(r); ok {
+		list = appendRawField(list, "response", text)
+	} else {
+		list = append(appendField(list, "response"), '{')
+		list = append(appendStringField(list, key, r.Text()), '}')
+	}
 	nested := []byte{'['}
 	for _, part := range r.Parts {
 		switch part := part.(type) {
@@ -133,6 +137,9 @@ func (w *geminiWriter) result(list, after []byte, r *convo.ToolResult) (_, _ []b
 			after = geminiText(after, "["+kind+" of the result of "+geminiName(r.Name)+"]", false, "")
 			after = appendGeminiMedia(after, part, "")
 		case convo.Opaque:
+			if part == geminiObject {
+				continue
+			}
 			if w.nest {
 				nested = appendGeminiOpaque(nested, part.JSON, false)
 			} else {
@@ -144,6 +151,25 @@ func (w *geminiWriter) result(list, after []byte, r *convo.ToolResult) (_, _ []b
 		list = append(append(appendField(list, "parts"), nested...), ']')
 	}
 	return append(list, "}}"...), after
+}
+
+// geminiResponse returns the response object of a result that came as one and still is.
+func geminiResponse(r *convo.ToolResult) (string, bool) {
+	found := -1
+	for i, part := range r.Parts {
+		if _, ok := part.(convo.Text); ok {
+			if found >= 0 {
+				return "", false
+			}
+			found = i
+		}
+	}
+	if found < 0 || !isObject(r.Parts, found, geminiObject) {
+		return "", false
+	}
+	text := string(r.Parts[found].(convo.Text))
+	all, err := fields("-", []byte(text))
+	return text, err == nil && (!r.IsError || !isNull(all["error"]))
 }
 
 // nestable reports whether a result can hold media of a MIME type.

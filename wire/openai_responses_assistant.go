@@ -18,14 +18,23 @@ type assistantWriter struct {
 	front, back []responsesItem
 	thoughts    []convo.Part // reasoning since the last item
 	fields      responsesFields
-	run         []convo.Part // the content of the message being written
+	run         []convo.Part   // the content of the message being written
+	cites       map[int]string // the annotations of texts in it, by their index
 	runID       string
 	runPhase    string
 }
 
 func (w *responsesWriter) assistant(t *message) {
 	a := assistantWriter{responsesWriter: w, message: t, calls: t.calls()}
-	for _, part := range t.all {
+	for i, part := range t.all {
+		if o, ok := part.(convo.Opaque); ok && o.Format == responsesFormat {
+			if list := attached(o); list != nil {
+				if i > 0 && isSaid(t.all[i-1]) { // which is the last of a.run
+					a.cite(sentCitations(list, string(t.all[i-1].(convo.Text))))
+				}
+				continue
+			}
+		}
 		a.part(part)
 	}
 	a.flush()
@@ -67,12 +76,23 @@ func (a *assistantWriter) say(p convo.Part) {
 	a.run = append(a.run, p)
 }
 
+// cite adds annotations to the last part of the message being written, which is a text.
+func (a *assistantWriter) cite(annotations json.RawMessage) {
+	if annotations == nil {
+		return
+	}
+	if a.cites == nil {
+		a.cites = map[int]string{}
+	}
+	a.cites[len(a.run)-1] = string(annotations)
+}
+
 // flush writes the message, if there is one.
 func (a *assistantWriter) flush() {
 	if len(a.run) == 0 {
 		return
 	}
-	raw := false
+	raw := len(a.cites) > 0
 	for _, p := range a.run {
 		if _, ok := p.(convo.Opaque); ok {
 			raw = true
@@ -93,11 +113,11 @@ func (a *assistantWriter) flush() {
 		b = appendStringField(b, "content", joinTexts(a.run, "\n"))
 	} else {
 		b = append(appendField(b, "content"), '[')
-		for _, p := range a.run {
+		for i, p := range a.run {
 			switch p := p.(type) {
 			case convo.Text:
 				b = appendPart(b, `"output_text"`, "text", string(p))
-				b = append(b[:len(b)-1], `,"annotations":[]}`...)
+				b = append(appendRawField(b[:len(b)-1], "annotations", cmp.Or(a.cites[i], "[]")), '}')
 			case convo.Opaque:
 				b = appendElement(b, p.JSON)
 			}
@@ -108,7 +128,7 @@ func (a *assistantWriter) flush() {
 		}
 	}
 	a.front = append(a.front, responsesItem{kind: "assistant", id: a.runID, raw: append(b, '}')})
-	a.run, a.runID, a.runPhase = nil, "", ""
+	a.run, a.cites, a.runID, a.runPhase = nil, nil, "", ""
 }
 
 // call writes the next call, after the reasoning that led to it.

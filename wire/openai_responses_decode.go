@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -279,7 +280,7 @@ func (d *responsesDecoder) message(it *inputItem) error {
 			}
 		}
 		if !d.one && f.Phase == "" && d.cur != nil && len(d.cur.Parts) > 0 {
-			if _, ok := d.cur.Parts[len(d.cur.Parts)-1].(convo.Text); ok { // in one message, Encode would join the texts into one item
+			if last := d.cur.Parts[len(d.cur.Parts)-1]; endsText(last) { // in one message, Encode would join the texts into one item
 				if err := d.flush(); err != nil {
 					return err
 				}
@@ -294,6 +295,17 @@ func (d *responsesDecoder) message(it *inputItem) error {
 		return nil
 	}
 	return &DecodeError{Path: at(it.path, "role"), Reason: "unknown role " + quote(it.role)}
+}
+
+// endsText reports whether a part is a text, or holds the citations of one.
+func endsText(p convo.Part) bool {
+	switch p := p.(type) {
+	case convo.Text:
+		return true
+	case convo.Opaque:
+		return isAttachment(p)
+	}
+	return false
 }
 
 // follow keeps the fields of the next item that parts have no place for. The id
@@ -447,6 +459,15 @@ func (d *responsesDecoder) content(path string, data json.RawMessage, role strin
 			return nil, err
 		}
 		parts = append(parts, p)
+		if text, ok := p.(convo.Text); ok && (bytes.Contains(raw, []byte(`"annotations"`)) || bytes.Contains(raw, []byte(`\u`))) {
+			all, _ := fields("-", raw)
+			m := convo.Message{Parts: parts}
+			if role == "assistant" {
+				m.Role = convo.RoleAssistant
+			}
+			d.cite(atIndex(path, i), "annotations", all["annotations"], &m, string(text))
+			parts = m.Parts
+		}
 	}
 	return parts, nil
 }
@@ -457,22 +478,18 @@ func (d *responsesDecoder) part(path string, data json.RawMessage, role string) 
 		return nil, err
 	}
 	var p struct {
-		Type        string
-		Text        *string
-		Annotations []json.RawMessage
-		Image       string `json:"image_url"`
-		Detail      string
-		Data        string `json:"file_data"`
-		URL         string `json:"file_url"`
+		Type   string
+		Text   *string
+		Image  string `json:"image_url"`
+		Detail string
+		Data   string `json:"file_data"`
+		URL    string `json:"file_url"`
 	}
 	opaque := convo.Opaque{Format: d.format, JSON: compact(data)}
 	known := json.Unmarshal(data, &p) == nil
 	media := role == "user" || role == "result"
 	switch {
 	case known && p.Text != nil && (p.Type == "input_text" || p.Type == "output_text" || p.Type == "text"):
-		if len(p.Annotations) > 0 {
-			d.lose(at(path, "annotations"), lostCitation)
-		}
 		return convo.Text(*p.Text), nil
 	case known && media && p.Type == "input_image" && p.Image != "":
 		m := mediaOf(p.Image, "")

@@ -24,6 +24,7 @@ type profile struct {
 	replay    convo.Replay            // which reasoning is sent; the default is all
 	systemSum bool                    // the summary is part of the system text
 	bare      bool                    // calls need no ids, so that those made by convo are left out
+	marks     bool                    // cache marks of the caller's are sent
 	knows     func(convo.Opaque) bool // reports whether an opaque block can be sent; nil: all can
 
 	maker string // the last model that isOwn compared with model,
@@ -33,14 +34,15 @@ type profile struct {
 // A message is one message of the projection.
 type message struct {
 	role    convo.Role         // user, assistant or tool
-	parts   []convo.Part       // of user and assistant; calls come last, with the ids to be sent
+	parts   []convo.Part       // of user and assistant; calls and the marks behind them come last, with the ids to be sent
 	results []convo.ToolResult // of tool; in call order, with the ids to be sent
 	own     bool               // of assistant; it was made by the format and model of the profile
 	thinks  bool               // of assistant; its reasoning is sent
 	all     []convo.Part       // of assistant; its parts in the snapshot, in their order there
 }
 
-// calls returns the tool calls of a message, which are its last parts.
+// calls returns the tool calls of a message, which are its last parts. Cache marks can
+// stand behind them.
 func (t *message) calls() []convo.Part {
 	i := slices.IndexFunc(t.parts, isCall)
 	if i < 0 {
@@ -74,6 +76,7 @@ type projector struct {
 	seen   *tally
 	projection
 
+	snap  *convo.Snapshot   // that is being read
 	next  message           // that the writer is given; used again
 	text  json.RawMessage   // the system text, where it is not among the messages
 	front []json.RawMessage // the messages of the system text
@@ -138,6 +141,7 @@ func newProjector(s *convo.Snapshot, f builtin) *projector {
 // where it has read no message of the next entry, or before it, and the entry begins an
 // exchange; and at the end.
 func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
+	p.snap = s
 	var first convo.Message // of an exchange
 	var results []convo.Message
 	open, last := false, from
@@ -198,6 +202,7 @@ func (p *projector) back(to *point) {
 
 // exchange projects a message and the tool messages that follow it.
 func (p *projector) exchange(m *convo.Message, results []convo.Message) {
+	m.Parts = p.native(m.Parts)
 	switch {
 	case m.Role == convo.RoleSystem:
 		p.system = append(p.system, p.keep(m, false)...)
@@ -267,24 +272,37 @@ func (p *profile) isOwn(o convo.Origin) bool {
 func (p *profile) keep(m *convo.Message, thinks bool) []convo.Part {
 	parts := make([]convo.Part, 0, len(m.Parts))
 	calls := false
+	cites := false // the part before is a text that is sent, or belongs to one
 	for _, part := range m.Parts {
-		keep := true
+		keep, isText := true, false
 		switch part := part.(type) {
 		case convo.Text:
 			keep = !isBlank(string(part))
+			isText = keep
 		case convo.Reasoning:
 			keep = thinks
 		case convo.ToolCall:
 			calls, keep = true, false
 		case convo.Opaque:
-			keep = p.isBlock(part)
+			if _, mark := isMark(part); mark {
+				keep = p.marks && !calls && len(parts) > 0
+			} else if keep = p.isBlock(part); keep && isAttachment(part) {
+				keep, isText = cites, cites
+			}
 		}
+		cites = isText
 		if keep {
 			parts = append(parts, part)
 		}
 	}
+	if !calls {
+		return parts
+	}
+	after := false // a call
 	for _, part := range m.Parts {
-		if calls && isCall(part) {
+		_, mark := isMark(part)
+		after = after || isCall(part)
+		if isCall(part) || mark && p.marks && after {
 			parts = append(parts, part)
 		}
 	}
@@ -313,27 +331,32 @@ func (p *projector) answers(after []convo.Message, calls []convo.Part) []convo.T
 	}
 	// Some of the calls of a message with ids and some without could not be told
 	// from results that answer another one.
-	bare := p.bare && !slices.ContainsFunc(calls, func(p convo.Part) bool { return !p.(convo.ToolCall).Minted })
-	results := make([]convo.ToolResult, len(calls))
+	bare := p.bare && !slices.ContainsFunc(calls, func(p convo.Part) bool { return isCall(p) && !p.(convo.ToolCall).Minted })
+	results := make([]convo.ToolResult, 0, len(calls))
 	for i, part := range calls {
-		call := part.(convo.ToolCall)
+		call, ok := part.(convo.ToolCall)
+		if !ok {
+			continue // a cache mark
+		}
+		var r convo.ToolResult
 		key := keyOf(call.ID, call.Name)
 		if len(waiting[key]) == 0 && call.ID == "" {
 			key.name = "" // a result may have neither id nor name
 		}
 		if mine := waiting[key]; len(mine) > 0 {
 			waiting[key] = mine[1:]
-			results[i] = given[mine[0]]
-			results[i].Parts = p.keepResult(results[i].Parts)
+			r = given[mine[0]]
+			r.Parts = p.keepResult(p.native(r.Parts))
 		} else {
-			results[i] = convo.ToolResult{Parts: []convo.Part{convo.Text(noResult)}, IsError: true}
+			r = convo.ToolResult{Parts: []convo.Part{convo.Text(noResult)}, IsError: true}
 		}
 		if bare {
 			call.ID = ""
 		} else {
 			call.ID = p.seen.assign(p.ids, call.ID)
 		}
-		results[i].CallID, results[i].Name = call.ID, call.Name
+		r.CallID, r.Name = call.ID, call.Name
+		results = append(results, r)
 		calls[i] = call
 	}
 	return results
@@ -359,7 +382,8 @@ func (p *profile) keepResult(parts []convo.Part) []convo.Part {
 				kept = append(kept, part)
 			}
 		case convo.Opaque:
-			if p.isBlock(part) {
+			_, mark := isMark(part)
+			if mark && p.marks || !mark && p.isBlock(part) {
 				kept = append(kept, part)
 			}
 		default:

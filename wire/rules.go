@@ -642,11 +642,20 @@ var rules = map[string]rule{
 			anthropicFormat + "/empty": "{block}.text: cache_control cannot be set for empty text blocks",
 		},
 	},
+	"cache-order": {
+		problem: "the cache mark has a longer lifetime than one before it",
+		fix:     "let marks for an hour come before those for 5 minutes, in the order tools, system, messages",
+		errors: map[string]string{
+			anthropicFormat: "{dotted}.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`.",
+			converseFormat:  "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block",
+		},
+	},
 	"cache-count": {
 		problem: "the request has {count} cache marks",
 		fix:     "mark at most four blocks of system, tools and messages together",
 		errors: map[string]string{
 			anthropicFormat: "A maximum of 4 blocks with cache_control may be provided. Found {count}.",
+			converseFormat:  "A maximum of 4 blocks with cache_control may be provided. Found {count}.",
 		},
 	},
 }
