@@ -3,6 +3,7 @@ package wire_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,7 +60,14 @@ func converseStreamAnswer(g *streamGenerator, wrapped bool) (string, []event) {
 		switch g.IntN(6) {
 		case 0, 1:
 			text := g.text()
-			add(`{"text":`+jsonOf(text)+`}`, "", deltas(`{"text":%s}`, text))
+			list := deltas(`{"text":%s}`, text)
+			if g.IntN(3) > 0 {
+				add(`{"text":`+jsonOf(text)+`}`, "", list)
+				break
+			}
+			const one, two = `{"title":"A","location":{"web":{"url":"https://a"}}}`, `{"title":"B","source":"b"}`
+			list = slices.Insert(list, g.IntN(len(list)+1), `{"citation":`+one+`}`)
+			add(`{"citationsContent":{"content":[{"text":`+jsonOf(text)+`}],"citations":[`+one+`,`+two+`]}}`, "", append(list, `{"citation":`+two+`}`))
 		case 2:
 			text, sign := g.text(), g.pick("", "c2ln", "EqQB+/==")
 			block := `{"reasoningContent":{"reasoningText":{"text":` + jsonOf(text) + `,"signature":` + jsonOf(sign) + `}}}`

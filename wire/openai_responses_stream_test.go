@@ -74,11 +74,19 @@ func responsesAnswer(g *streamGenerator) (string, []event) {
 					kind, key, part = "refusal", "refusal", `{"type":"refusal","refusal":%s}`
 				}
 				place := fmt.Sprintf(`"content_index":%d,`, k)
+				cited := part
+				if kind == "output_text" && g.IntN(4) == 0 {
+					cited = `{"type":"output_text","text":%s,"annotations":[{"type":"file_citation","file_id":"f","filename":"a.pdf","index":0},{"type":"url_citation","start_index":0,"end_index":1,"url":"https://a","title":"A"}]}`
+				}
 				if !noDeltas && g.IntN(4) > 0 {
 					about("content_part.added", own, place+`"part":`+part, `""`)
 				}
 				text(kind, own, place, t, key)
-				part = fmt.Sprintf(part, jsonOf(t))
+				if cited != part && !noDeltas {
+					about("output_text.annotation.added", own, `%s"annotation_index":0,"annotation":{"type":"file_citation","file_id":"f","filename":"a.pdf","index":0}`, place)
+					about("output_text.annotation.added", own, `%s"annotation_index":1,"annotation":{"type":"url_citation","start_index":0,"end_index":1,"url":"https://a","title":"A"}`, place)
+				}
+				part = fmt.Sprintf(cited, jsonOf(t))
 				if !noDeltas && g.IntN(3) > 0 {
 					about("content_part.done", own, `%s"part":%s`, place, part)
 				}
