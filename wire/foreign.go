@@ -92,7 +92,7 @@ var foreignKinds = map[string]func(b *foreignBlock){
 	"mcp_tool_use":    (*foreignBlock).call,
 	"mcp_tool_result": (*foreignBlock).output,
 	"web_search_tool_result": func(b *foreignBlock) {
-		b.say("Web search found", b.list("content", func(b *foreignBlock) string { return b.source("title", "url") })...)
+		b.found("Web search found", b.list("content", func(b *foreignBlock) string { return b.source("title", "url") }))
 		b.failure()
 	},
 	"web_fetch_tool_result": func(b *foreignBlock) {
@@ -107,7 +107,7 @@ var foreignKinds = map[string]func(b *foreignBlock){
 	"text_editor_code_execution_tool_result": (*foreignBlock).execution,
 	"tool_search_tool_result": func(b *foreignBlock) {
 		result := b.inner("content")
-		b.say("Tools found", result.list("tool_references", func(b *foreignBlock) string { return b.line("tool_name") })...)
+		b.found("Tools found", result.list("tool_references", func(b *foreignBlock) string { return b.line("tool_name") }))
 		b.failure()
 	},
 	"compaction": func(b *foreignBlock) { b.long("Summary of what went before", b.string("content")) },
@@ -202,11 +202,18 @@ func shorten(s string, limit int) string {
 	return strings.ToValidUTF8(s[:limit], "") + " ..."
 }
 
-// say shows a line: what happened and, if there are any, to what. Without either list or
-// other values it says what happened alone.
+// say shows a line: what happened and, if that is known, to what.
 func (b *foreignBlock) say(what string, to ...string) {
 	to = slices.DeleteFunc(to, func(s string) bool { return s == "" })
 	b.out = append(b.out, joinShort(": ", what, strings.Join(to, "; ")))
+}
+
+// found shows what was found.
+func (b *foreignBlock) found(what string, list []string) {
+	if len(list) == 0 {
+		list = []string{"nothing"}
+	}
+	b.say(what, list...)
 }
 
 // more shows another text.
