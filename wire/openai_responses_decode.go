@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -33,6 +32,7 @@ type responsesDecoder struct {
 	one   bool           // the items are from one response
 
 	outputs map[string][]*inputItem // results that are not used yet, by the ids of their calls
+	notes   json.RawMessage         // the annotations of the text that part has read last
 }
 
 // An inputItem is an item of the input.
@@ -459,13 +459,12 @@ func (d *responsesDecoder) content(path string, data json.RawMessage, role strin
 			return nil, err
 		}
 		parts = append(parts, p)
-		if text, ok := p.(convo.Text); ok && (bytes.Contains(raw, []byte(`"annotations"`)) || bytes.Contains(raw, []byte(`\u`))) {
-			all, _ := fields("-", raw)
+		if text, ok := p.(convo.Text); ok && !isNull(d.notes) {
 			m := convo.Message{Parts: parts}
 			if role == "assistant" {
 				m.Role = convo.RoleAssistant
 			}
-			d.cite(atIndex(path, i), "annotations", all["annotations"], &m, string(text))
+			d.cite(atIndex(path, i), "annotations", d.notes, &m, string(text))
 			parts = m.Parts
 		}
 	}
@@ -490,6 +489,7 @@ func (d *responsesDecoder) part(path string, data json.RawMessage, role string) 
 	media := role == "user" || role == "result"
 	switch {
 	case known && p.Text != nil && (p.Type == "input_text" || p.Type == "output_text" || p.Type == "text"):
+		d.notes = all["annotations"]
 		return convo.Text(*p.Text), nil
 	case known && media && p.Type == "input_image" && p.Image != "":
 		m := mediaOf(p.Image, "")
