@@ -2,7 +2,6 @@ package convo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
@@ -11,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -652,7 +652,7 @@ func checkOpaque(o Opaque) (_ Part, reason string) {
 	switch {
 	case o.Format == "":
 		return nil, "opaque block without a Format"
-	case !json.Valid([]byte(o.JSON)):
+	case !strictjson.Valid([]byte(o.JSON)):
 		return nil, "opaque block whose JSON is not valid"
 	}
 	return o, ""

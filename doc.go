@@ -240,7 +240,8 @@
 //	   {"model": "", "ratio": 1, "weight": 0, "spread": 0, "seen": 0, "tokens": 0, "raw": 0,
 //	    "doubt": 0, "small_tokens": 0, "small_raw": 0}]},
 //	 "summary": {"text": "", "covers": [{"first": 1, "last": 1}], "updates": 0, "time": "",
-//	   "usage": {"input": 0, "cache_read": 0, "cache_write": 0, "output": 0}, "model": ""},
+//	   "usage": {"input": 0, "cache_read": 0, "cache_write": 0, "cache_write_long": 0,
+//	     "input_audio": 0, "extra": 0, "output": 0, "reasoning": 0, "output_audio": 0}, "model": ""},
 //	 "pins": [2], "system": [], "entries": [{"id": 2, "turn": 1, "time": "", "message": {}}], "queued": []}
 //
 // A message is

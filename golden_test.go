@@ -223,6 +223,17 @@ func writeLogs(t *testing.T, s *convo.FileStore) {
 	})
 }
 
+// printedUsage prints the figures that logs had from the first, and the others where
+// they are set.
+func printedUsage(u convo.Usage) string {
+	s := fmt.Sprintf("{Input:%d CacheRead:%d CacheWrite:%d Output:%d}", u.Input, u.CacheRead, u.CacheWrite, u.Output)
+	u.Input, u.CacheRead, u.CacheWrite, u.Output = 0, 0, 0, 0
+	if u != (convo.Usage{}) {
+		s += fmt.Sprintf(" and %+v", u)
+	}
+	return s
+}
+
 // readText returns as a text what is read from a log.
 func readText(t testing.TB, s convo.Store, key string) string {
 	t.Helper()
@@ -263,7 +274,7 @@ func readText(t testing.TB, s convo.Store, key string) string {
 			fmt.Fprintf(&b, "%d: entry %d of turn %d at %v, %d missing: %s\n", x.Seq, x.Entry.ID, x.Entry.Turn, x.Entry.Time.UTC(), x.Entry.Missing, written(x.Entry.Message))
 		case x.Summary != nil:
 			sum := *x.Summary
-			fmt.Fprintf(&b, "%d: summary %q of %v, update %d at %v, by %q for %+v\n", x.Seq, sum.Text, sum.Covers, sum.Updates, sum.Time.UTC(), sum.Model, sum.Usage)
+			fmt.Fprintf(&b, "%d: summary %q of %v, update %d at %v, by %q for %s\n", x.Seq, sum.Text, sum.Covers, sum.Updates, sum.Time.UTC(), sum.Model, printedUsage(sum.Usage))
 		case x.Undone != nil:
 			fmt.Fprintf(&b, "%d: undone %v\n", x.Seq, x.Undone)
 		case x.Gone != nil:

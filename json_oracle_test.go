@@ -75,10 +75,15 @@ type (
 			Updates int       `json:"updates,omitempty"`
 			Time    time.Time `json:"time,omitzero"`
 			Usage   struct {
-				Input      int `json:"input,omitempty"`
-				CacheRead  int `json:"cache_read,omitempty"`
-				CacheWrite int `json:"cache_write,omitempty"`
-				Output     int `json:"output,omitempty"`
+				Input          int `json:"input,omitempty"`
+				CacheRead      int `json:"cache_read,omitempty"`
+				CacheWrite     int `json:"cache_write,omitempty"`
+				CacheWriteLong int `json:"cache_write_long,omitempty"`
+				InputAudio     int `json:"input_audio,omitempty"`
+				Extra          int `json:"extra,omitempty"`
+				Output         int `json:"output,omitempty"`
+				Reasoning      int `json:"reasoning,omitempty"`
+				OutputAudio    int `json:"output_audio,omitempty"`
 			} `json:"usage,omitzero"`
 			Model string `json:"model,omitempty"`
 		} `json:"summary,omitempty"`
@@ -283,7 +288,7 @@ func TestSnapshotJSON_AsPlainStructs(t *testing.T) {
 	var small bytes.Buffer
 	require.NoError(t, json.Compact(&small, golden))
 	next := bytes.Replace(small.Bytes(), []byte(`{"version":1,`), []byte(`{"version":2,"title":"t\u00e9","meta":"{}",`), 1)
-	next = bytes.Replace(next, []byte(`"summary":{`), []byte(`"summary":{"model":"m","usage":{"input":9,"cache_read":1,"cache_write":2,"output":3},`), 1)
+	next = bytes.Replace(next, []byte(`"summary":{`), []byte(`"summary":{"model":"m","usage":{"input":9,"cache_read":1,"cache_write":2,"cache_write_long":1,"input_audio":3,"extra":4,"output":3,"reasoning":1,"output_audio":1},`), 1)
 	seeds := [][]byte{golden, small.Bytes(), next, []byte(`{"version":1,"last_id":0,"turn":0}`), []byte(`{"pins":[],"entries":[],"last_id":1,"turn":0,"key":"abcdefgh","version":2}`)}
 	rng := rand.New(rand.NewPCG(2, 2))
 	accepted, n := 0, 40_000

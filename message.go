@@ -3,10 +3,11 @@ package convo
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // An ID identifies an entry of a [History]. IDs start at 1, grow with every
@@ -93,7 +94,8 @@ type ToolCall struct {
 
 	// Arguments are what the model wrote: a JSON object, unless the model made
 	// a mistake or was cut off; see Valid. Their bytes are kept: 1.0 stays 1.0
-	// and keys keep their order. Empty means no arguments.
+	// and keys keep their order. Empty means no arguments. Of a custom tool of
+	// OpenAI's, they are its input, which is any text.
 	Arguments string
 
 	// Minted reports that ID was made by [NewCallID] and not by a provider. A
@@ -137,15 +139,16 @@ type Opaque struct {
 }
 
 // Valid reports whether the arguments are a JSON object, or blank. A call whose
-// arguments are not valid cannot be run, but it can be appended, saved and sent
-// like any other. Answer it with an error, so that the model can try again:
+// arguments are not valid cannot be run, unless its tool takes any text, but it
+// can be appended, saved and sent like any other. Answer it with an error, so that
+// the model can try again:
 //
 //	if !call.Valid() {
 //		_, err = h.Append(convo.ResultError(call, errors.New("the arguments are not a JSON object")))
 //	}
 func (c ToolCall) Valid() bool {
 	s := strings.TrimLeft(c.Arguments, " \t\r\n")
-	return s == "" || s[0] == '{' && json.Valid([]byte(s))
+	return s == "" || s[0] == '{' && strictjson.Valid([]byte(s))
 }
 
 // NewCallID returns a new random ID for a [ToolCall] that came without one. Set
@@ -327,7 +330,8 @@ func (r *partRoom) copy(parts []Part) []Part {
 	return own
 }
 
-// isTagged reports whether the model sees m with tags that name its author.
+// isTagged reports whether the model sees m with tags that name its author, unless the
+// format names the author elsewhere.
 func (m *Message) isTagged() bool { return m.Author != "" && m.Role != RoleTool }
 
 // isEmpty reports whether m holds nothing but empty text.

@@ -46,11 +46,22 @@ func (s *state) ephemeralPlace() int {
 // its entry; beside the summary and the ephemeral messages, that of the entry after
 // them.
 func (s *Snapshot) MessagesFrom(from int) iter.Seq2[int, Message] {
+	return s.MessagesNamed(from, nil)
+}
+
+// MessagesNamed does what [Snapshot.MessagesFrom] does, but leaves out the tags of
+// messages whose author the format names in another place, such as a field. These are
+// the messages for whose role and author named reports true, which it must do each
+// time it is asked or never. A nil named is the same as MessagesFrom.
+func (s *Snapshot) MessagesNamed(from int, named func(role Role, author string) bool) iter.Seq2[int, Message] {
 	return func(yield func(int, Message) bool) {
 		place, heads := s.ephemeralPlace(), len(s.sys)
 		first := max(from-heads, 0)
-		v := viewer{key: s.key(), room: partRoom{next: s.shownParts(max(from, 0))}}
-		v.masker = s.maskerAt(first, place)
+		v := viewer{key: s.key(), named: named, room: partRoom{next: s.shownParts(max(from, 0))}}
+		v.masker = newMasker(v.key)
+		if first > 0 {
+			v.masker.follow(s.before(first, place), v.isTagged)
+		}
 		for i := max(from, 0); i < heads; i++ {
 			if !yield(i, v.show(&s.sys[i].msg)) {
 				return
@@ -89,15 +100,21 @@ func (s *Snapshot) Mask(text string) string {
 // A viewer makes the messages that the model sees, one after the other.
 type viewer struct {
 	key    string
-	masker masker // for all but system messages
+	named  func(Role, string) bool // whose messages come without tags; nil: nobody's
+	masker masker                  // for all but system messages
 	room   partRoom
 	tagged []Part // memory for the parts of one message
+}
+
+// isTagged reports whether v shows m with tags.
+func (v *viewer) isTagged(m *Message) bool {
+	return m.isTagged() && (v.named == nil || !v.named(m.Role, m.Author))
 }
 
 // show returns m as the model sees it.
 func (v *viewer) show(m *Message) Message {
 	shown := *m
-	tagged := m.isTagged()
+	tagged := v.isTagged(m)
 	if tagged { // no key can extend across a tag, so masking starts anew after each tag
 		v.masker = newMasker(v.key)
 	}
@@ -137,16 +154,6 @@ func (s *state) shownParts(from int) int {
 		}
 	}
 	return n
-}
-
-// maskerAt returns the masker for what is shown from list[n] on. It depends on no more
-// than the end of what stands before, most often on the last text.
-func (s *state) maskerAt(n, place int) masker {
-	m := newMasker(s.key())
-	if n > 0 {
-		m.follow(s.before(n, place))
-	}
-	return m
 }
 
 // before returns an iterator over the messages that are shown before list[n] and the

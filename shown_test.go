@@ -19,6 +19,47 @@ func collect(s *convo.Snapshot, from int) (at []int, msgs []convo.Message) {
 	return at, msgs
 }
 
+// collectNamed returns the messages of s from an entry on as a format shows them that
+// names b in a field.
+func collectNamed(s *convo.Snapshot, from int) (msgs []convo.Message) {
+	for _, m := range s.MessagesNamed(from, func(_ convo.Role, author string) bool { return author == "b" }) {
+		msgs = append(msgs, m)
+	}
+	return msgs
+}
+
+// A message whose author is named elsewhere comes as it is. No tag stands around it, so
+// the key is masked that is spread over it and its neighbours.
+func TestSnapshot_MessagesNamed(t *testing.T) {
+	by := func(role convo.Role, author, text string) convo.Message {
+		return convo.Message{Role: role, Author: author, Parts: []convo.Part{convo.Text(text)}}
+	}
+	h := historyOf(t, &convo.Options{Roles: convo.Relaxed()}, by(convo.RoleUser, "b", "hi"), by(convo.RoleUser, "a", "ho"), by(convo.RoleAssistant, "b", "so"))
+	s := h.Snapshot()
+	all, named := s.Messages(), collectNamed(s, 0)
+	require.Len(t, named, 3)
+	assert.Equal(t, by(convo.RoleUser, "b", "hi"), named[0])
+	assert.Equal(t, all[1], named[1])
+	assert.Len(t, named[1].Parts, 3)
+	assert.Equal(t, by(convo.RoleAssistant, "b", "so"), named[2])
+	roles := map[convo.Role]bool{}
+	for range s.MessagesNamed(0, func(role convo.Role, _ string) bool { roles[role] = true; return false }) {
+	}
+	assert.Equal(t, map[convo.Role]bool{convo.RoleUser: true, convo.RoleAssistant: true}, roles)
+
+	h = historyOf(t, &convo.Options{Roles: convo.Relaxed()})
+	key := keyOf(t, h)
+	_, err := h.Append(convo.User("x"+key[:4]), by(convo.RoleUser, "b", key[4:]+"y"), by(convo.RoleUser, "b", key[:4]), convo.User(key[4:]+"z"))
+	require.NoError(t, err)
+	for from := range 4 {
+		var texts []string
+		for _, m := range collectNamed(h.Snapshot(), from) {
+			texts = append(texts, m.Text())
+		}
+		assert.Equal(t, []string{"x" + key[:4], "***y", key[:4], "***z"}[from:], texts)
+	}
+}
+
 func TestSnapshot_MessagesFrom(t *testing.T) {
 	h := historyOf(t, nil, convo.System("s"), convo.User("u1"), convo.Assistant("a1"), convo.User("u2"), convo.Assistant("a2"))
 	require.NoError(t, h.SetEphemeral(convo.User("e1"), convo.User("e2")))
@@ -109,6 +150,8 @@ func TestSnapshot_MessagesFromMasksAsMessages(t *testing.T) {
 		for i := range s.Len() + 1 {
 			_, msgs := collect(s, i)
 			require.Equal(t, all[len(all)-len(msgs):], append([]convo.Message{}, msgs...), "seed %d, from %d", seed, i)
+			named := collectNamed(s, i)
+			require.Equal(t, collectNamed(s, 0)[len(all)-len(msgs):], append([]convo.Message{}, named...), "seed %d, from %d", seed, i)
 			if e, ok := s.At(i); ok && e.Message.Author == "" && len(msgs) == s.Len()-i && !reflect.DeepEqual(e.Message.Parts, msgs[0].Parts) {
 				masked++
 			}

@@ -122,10 +122,9 @@ func appendSummary(dst []byte, s *Summary) []byte {
 	dst = strictjson.Time(dst, "time", s.Time)
 	if u := s.Usage; u != (Usage{}) {
 		dst = append(strictjson.Key(dst, "usage"), '{')
-		dst = strictjson.Int(dst, "input", u.Input)
-		dst = strictjson.Int(dst, "cache_read", u.CacheRead)
-		dst = strictjson.Int(dst, "cache_write", u.CacheWrite)
-		dst = strictjson.Int(dst, "output", u.Output)
+		for i, f := range u.figures() {
+			dst = strictjson.Int(dst, usageKeys[i], *f)
+		}
 		dst = append(dst, '}')
 	}
 	return append(strictjson.Text(dst, "model", s.Model), '}')
@@ -330,17 +329,11 @@ func readSummary(r *strictjson.Reader, version int) (s Summary) {
 }
 
 func readUsage(r *strictjson.Reader) (u Usage) {
+	figures := u.figures()
 	for key := range r.Object {
-		switch string(key) {
-		case "input":
-			u.Input = r.Int()
-		case "cache_read":
-			u.CacheRead = r.Int()
-		case "cache_write":
-			u.CacheWrite = r.Int()
-		case "output":
-			u.Output = r.Int()
-		default:
+		if i := slices.Index(usageKeys[:], string(key)); i >= 0 {
+			*figures[i] = r.Int()
+		} else {
 			r.Unknown(key)
 		}
 	}

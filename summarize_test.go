@@ -309,7 +309,7 @@ func TestSummarize_KeepLastOfATrigger(t *testing.T) {
 // When one summary takes several calls, their usage is added up.
 func TestSummarize_UsageOfAllCalls(t *testing.T) {
 	rec := &recorder{answer: func(convo.SummaryRequest) (convo.Summary, error) {
-		return convo.Summary{Text: "so far", Usage: convo.Usage{Input: 100, CacheRead: 20, CacheWrite: 3, Output: 10}}, nil
+		return convo.Summary{Text: "so far", Usage: fullUsage}, nil
 	}}
 	h := toolTurn(t, windowOf(0, convo.Summarize{With: rec, MaxTokens: 100, Window: 2500, KeepTokens: -1}), 30)
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 1000}))
@@ -317,7 +317,8 @@ func TestSummarize_UsageOfAllCalls(t *testing.T) {
 	require.NoError(t, err)
 	n := len(rec.requests)
 	require.Greater(t, n, 2)
-	want := convo.Usage{Input: 100 * n, CacheRead: 20 * n, CacheWrite: 3 * n, Output: 10 * n}
+	want := convo.Usage{Input: 90 * n, CacheRead: 2 * n, CacheWrite: 33 * n, CacheWriteLong: 4 * n, InputAudio: 5 * n, Extra: 6 * n,
+		Output: 70 * n, Reasoning: 8 * n, OutputAudio: 9 * n}
 	assert.Equal(t, want, r.Usage)
 	sum, _ := h.Snapshot().Summary()
 	assert.Equal(t, want, sum.Usage)

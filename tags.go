@@ -133,11 +133,12 @@ func (r *textRun) endWith(text string) {
 }
 
 // follow lets m mask the end of messages, which are given the last one first. It looks
-// at no more of them than m depends on.
-func (m *masker) follow(before iter.Seq[*Message]) {
+// at no more of them than m depends on: most often at the last text. tagged reports
+// which of them are shown with tags.
+func (m *masker) follow(before iter.Seq[*Message], tagged func(*Message) bool) {
 	var texts, thoughts trail
 	for msg := range before {
-		if msg.isTagged() {
+		if tagged(msg) {
 			break // masking started anew after it
 		}
 		if msg.Role == RoleSystem {

@@ -123,38 +123,77 @@ func defaultMediaTokens(m Media) int {
 	return 3000
 }
 
-// Usage is what a provider reported for one request, in tokens.
+// Usage is what a provider reported for one request, in tokens. Input and Output are
+// all that is billed; the other fields are parts of them, which may overlap, and 0
+// where the provider does not tell them.
 type Usage struct {
-	Input      int // the whole request, including CacheRead and CacheWrite
-	CacheRead  int // the part of Input that was read from the provider's cache
-	CacheWrite int // the part of Input that was written to it
-	Output     int // the answer
+	Input          int // all that the provider read for the answer
+	CacheRead      int // of Input, what was read from the provider's cache
+	CacheWrite     int // of Input, what was written to it
+	CacheWriteLong int // of CacheWrite, what the cache keeps for the longer of two times: 1 hour at Anthropic and Bedrock, 12 hours at OpenAI
+	InputAudio     int // of Input, sound
+
+	// Extra is what the provider read beyond the request itself: for a compaction
+	// of its own, for another model that it asked, for further rounds with its own
+	// tools, and what these tools returned. RecordUsage takes Input - Extra for the
+	// size of the request.
+	Extra int
+
+	Output      int // all that the provider wrote, shown or not
+	Reasoning   int // of Output, reasoning
+	OutputAudio int // of Output, sound
 }
+
+// figures returns the fields of u in the order of their declaration.
+func (u *Usage) figures() [9]*int {
+	return [...]*int{&u.Input, &u.CacheRead, &u.CacheWrite, &u.CacheWriteLong, &u.InputAudio, &u.Extra, &u.Output, &u.Reasoning, &u.OutputAudio}
+}
+
+// usageNames are the names of the fields of a Usage, and usageKeys those in JSON, in
+// the order of figures.
+var (
+	usageNames = [...]string{"Input", "CacheRead", "CacheWrite", "CacheWriteLong", "InputAudio", "Extra", "Output", "Reasoning", "OutputAudio"}
+	usageKeys  = [...]string{"input", "cache_read", "cache_write", "cache_write_long", "input_audio", "extra", "output", "reasoning", "output_audio"}
+)
 
 // fault returns a [*ValueError] if u cannot be the usage of a request.
 func (u Usage) fault() error {
-	for _, f := range []struct {
-		name  string
-		value int
-	}{{"Usage.Input", u.Input}, {"Usage.CacheRead", u.CacheRead}, {"Usage.CacheWrite", u.CacheWrite}, {"Usage.Output", u.Output}} {
-		if f.value < 0 {
-			return &ValueError{Name: f.name, Value: f.value, Want: "0 or more"}
+	for i, f := range u.figures() {
+		if *f < 0 {
+			return &ValueError{Name: "Usage." + usageNames[i], Value: *f, Want: "0 or more"}
 		}
 	}
 	if u.CacheRead > u.Input || u.CacheWrite > u.Input-u.CacheRead {
 		return &ValueError{Name: "Usage.Input", Value: u.Input,
 			Want: fmt.Sprintf("at least %s, CacheRead + CacheWrite, because Input includes cached tokens", grouped(addClamped(u.CacheRead, u.CacheWrite)))}
 	}
+	for _, f := range []struct {
+		part, whole string
+		n, most     int
+	}{
+		{"CacheWriteLong", "CacheWrite", u.CacheWriteLong, u.CacheWrite},
+		{"InputAudio", "Input", u.InputAudio, u.Input},
+		{"Extra", "Input", u.Extra, u.Input},
+		{"Reasoning", "Output", u.Reasoning, u.Output},
+		{"OutputAudio", "Output", u.OutputAudio, u.Output},
+	} {
+		if f.n > f.most {
+			return &ValueError{Name: "Usage." + f.part, Value: f.n, Want: fmt.Sprintf("at most %s, Usage.%s, of which it is a part", grouped(f.most), f.whole)}
+		}
+	}
 	return nil
 }
 
+// request returns the size of the request.
+func (u Usage) request() int { return u.Input - u.Extra }
+
+// plus returns the sum of two usages.
 func (u Usage) plus(v Usage) Usage {
-	return Usage{
-		Input:      addClamped(u.Input, v.Input),
-		CacheRead:  addClamped(u.CacheRead, v.CacheRead),
-		CacheWrite: addClamped(u.CacheWrite, v.CacheWrite),
-		Output:     addClamped(u.Output, v.Output),
+	more := v.figures()
+	for i, f := range u.figures() {
+		*f = addClamped(*f, *more[i])
 	}
+	return u
 }
 
 // addClamped returns a + b, or MaxInt if that overflows. Neither is negative.

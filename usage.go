@@ -10,11 +10,11 @@ import (
 )
 
 // RecordUsage corrects the estimate by what the provider reported for the request
-// that was made from the snapshot at. To that figure the estimate adds what has
-// entered the view since, and subtracts what has left it. Do not report what a
-// summarizer's own request used.
+// that was made from the snapshot at, which is Input - Extra. To that figure the
+// estimate adds what has entered the view since, and subtracts what has left it. Do
+// not report what a summarizer's own request used.
 //
-// A report without input tokens is ignored, and so is one for a snapshot older
+// A report of a request without tokens is ignored, and so is one for a snapshot older
 // than that of the last report for its model. If the snapshot was made for another
 // model than the current one, the report counts for that model.
 //
@@ -36,8 +36,8 @@ import (
 // compactions, and are saved with a [Snapshot].
 //
 // RecordUsage returns a [*StaleError] for a snapshot that is not one of this
-// History, and a [*ValueError] if a figure is negative or Usage.Input is less than its
-// cached tokens.
+// History, and a [*ValueError] if a figure is negative or more than the one that it is
+// a part of.
 func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	doubt, err := h.recordUsage(at, u)
 	if doubt != nil {
@@ -57,10 +57,10 @@ func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
 	if err := h.ownsLocked(at); err != nil {
 		return nil, err
 	}
-	if u.Input == 0 || at.version < h.known().learned.version(at.known().model) {
+	if u.request() == 0 || at.version < h.known().learned.version(at.known().model) {
 		return nil, nil
 	}
-	tokens := int64(u.Input)
+	tokens := int64(u.request())
 	if doubt := h.doubtLocked(at, max(min(tokens, maxTotal), at.raw()/calibrate.MaxRatio)); doubt != nil {
 		return doubt, nil
 	}

@@ -3,6 +3,7 @@ package convo_test
 import (
 	"context"
 	"math"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -51,7 +52,9 @@ func TestRecordUsage_Calibrates(t *testing.T) {
 		{"just so", convo.Usage{Input: 100}, 150},
 		{"less is a ratio", convo.Usage{Input: 80}, 120},
 		{"cached ones are part of Input", convo.Usage{Input: 130, CacheRead: 100, CacheWrite: 20, Output: 77}, 180},
+		{"the request alone counts", convo.Usage{Input: 630, Extra: 500}, 180},
 		{"zero is ignored", convo.Usage{Output: 5}, 150},
+		{"a request without tokens is ignored", convo.Usage{Input: 500, Extra: 500}, 150},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := historyOf(t, bare(), convo.User(strings.Repeat("u", 100)))
@@ -59,12 +62,13 @@ func TestRecordUsage_Calibrates(t *testing.T) {
 			mustAppend(t, h, convo.Assistant(strings.Repeat("a", 50)))
 			require.NoError(t, h.RecordUsage(sent, tt.usage))
 			assert.Equal(t, tt.want, h.Tokens().Tokens)
-			if tt.usage.Input == 0 {
+			size := tt.usage.Input - tt.usage.Extra
+			if size == 0 {
 				assert.Equal(t, (tt.want*9+7)/8, h.Tokens().Upper)
 			} else {
-				assert.InDelta(t, float64(tt.want)+0.525*float64(tt.want-tt.usage.Input), h.Tokens().Upper, 2, "what is new is in doubt")
+				assert.InDelta(t, float64(tt.want)+0.525*float64(tt.want-size), h.Tokens().Upper, 2, "what is new is in doubt")
 			}
-			assert.Equal(t, tt.usage.Input, h.Tokens().Measured)
+			assert.Equal(t, size, h.Tokens().Measured)
 			assert.Equal(t, 150, h.Snapshot().Tokens(), "the raw total stays")
 		})
 	}
@@ -144,15 +148,33 @@ func TestRecordUsage_OlderFigureIsIgnoredAfterAnotherModel(t *testing.T) {
 	assert.Equal(t, h.Snapshot().Tokens()+10, h.Tokens().Tokens)
 }
 
+// fullUsage has another value in each field.
+var fullUsage = convo.Usage{Input: 90, CacheRead: 2, CacheWrite: 33, CacheWriteLong: 4, InputAudio: 5, Extra: 6, Output: 70, Reasoning: 8, OutputAudio: 9}
+
 func TestRecordUsage_Refuses(t *testing.T) {
 	h := tour(t, nil)
 	at := h.Snapshot()
+	require.NoError(t, h.RecordUsage(at, fullUsage))
+	require.Equal(t, 9, reflect.TypeFor[convo.Usage]().NumField(), "the tests below and fullUsage name all fields")
 	for name, u := range map[string]convo.Usage{
 		"Usage.Input": {Input: -1}, "Usage.CacheRead": {Input: 5, CacheRead: -1},
 		"Usage.CacheWrite": {Input: 5, CacheWrite: math.MinInt}, "Usage.Output": {Input: 5, Output: -1},
+		"Usage.CacheWriteLong": {Input: 5, CacheWriteLong: -1}, "Usage.InputAudio": {Input: 5, InputAudio: -1},
+		"Usage.Extra": {Input: 5, Extra: -1}, "Usage.Reasoning": {Reasoning: -1}, "Usage.OutputAudio": {OutputAudio: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			unchanged(t, h, func() { assert.Equal(t, []string{name}, valueErrors(t, h.RecordUsage(at, u))) })
+		})
+	}
+	for name, u := range map[string]convo.Usage{
+		"CacheWriteLong is 6, want at most 5, Usage.CacheWrite, of which it is a part":  {Input: 9, CacheWrite: 5, CacheWriteLong: 6},
+		"InputAudio is 6, want at most 5, Usage.Input, of which it is a part":           {Input: 5, InputAudio: 6},
+		"Extra is 6, want at most 5, Usage.Input, of which it is a part":                {Input: 5, Extra: 6},
+		"Reasoning is 6, want at most 5, Usage.Output, of which it is a part":           {Output: 5, Reasoning: 6},
+		"OutputAudio is 6,000, want at most 5,000, Usage.Output, of which it is a part": {Output: 5000, OutputAudio: 6000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unchanged(t, h, func() { assert.EqualError(t, h.RecordUsage(at, u), "convo: Usage."+name) })
 		})
 	}
 	other := tour(t, nil)

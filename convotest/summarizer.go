@@ -251,7 +251,7 @@ func (c *summarizerCheck) try(r request) (text string, broken []ending, err erro
 		broken = append(broken, ending{rule: ruleMessages})
 	}
 	u := got.Usage
-	if min(u.Input, u.CacheRead, u.CacheWrite, u.Output) < 0 {
+	if min(u.Input, u.CacheRead, u.CacheWrite, u.CacheWriteLong, u.InputAudio, u.Extra, u.Output, u.Reasoning, u.OutputAudio) < 0 {
 		broken = append(broken, ending{ruleUsage, fmt.Sprintf("%+v", u)})
 	}
 	if got.err != nil {

@@ -60,8 +60,6 @@ type Anthropic struct {
 	UserLast    bool // the model wants a user message at the end, as models since 4.6 do
 }
 
-const anthropicFormat = "anthropic"
-
 var anthropicNames = &names{"tools", "system", "messages"}
 
 // Encode returns the request for a snapshot. If the conversation holds only
@@ -69,7 +67,7 @@ var anthropicNames = &names{"tools", "system", "messages"}
 func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f Anthropic) begin(seen *tally) (profile, writer) {
-	p := profile{format: anthropicFormat, model: f.Model, ids: anthropicIDs, names: anthropicNames, systemSum: f.SystemSummary, marks: true}
+	p := profile{format: FormatAnthropic, model: f.Model, ids: anthropicIDs, names: anthropicNames, systemSum: f.SystemSummary, marks: true}
 	return p, &anthropicWriter{f: f, seen: seen, rule: cacheRule{long: isLong(f.CacheLifetime), tools: f.CacheTools}}
 }
 

@@ -12,20 +12,26 @@ import (
 )
 
 // thinkingFirst moves the tag that names the author of a message after the
-// thinking at its beginning, since the API wants thinking first.
+// thinking at its beginning, since the API wants thinking first. Cache marks
+// stay behind the tag.
 func thinkingFirst(parts []convo.Part) []convo.Part {
 	tag, ok := parts[0].(convo.Text)
 	if !ok || !strings.HasPrefix(string(tag), `<from key="`) {
 		return parts
 	}
-	n := 1
-	for n < len(parts) {
-		if _, ok := parts[n].(convo.Reasoning); !ok {
+	var thoughts []convo.Part
+	own, n := parts[:1:1], 1
+	for ; n < len(parts); n++ {
+		o, opaque := parts[n].(convo.Opaque)
+		if _, mark := isMark(parts[n]); mark || opaque && isAttachment(o) {
+			own = append(own, parts[n])
+		} else if isReasoning(parts[n]) {
+			thoughts = append(thoughts, parts[n])
+		} else {
 			break
 		}
-		n++
 	}
-	return slices.Concat(parts[1:n], parts[:1], parts[n:])
+	return slices.Concat(thoughts, own, parts[n:])
 }
 
 func appendThinking(b []byte, r convo.Reasoning) []byte {

@@ -17,7 +17,7 @@ import (
 // thinking-first depends on the field thinking of the request, cache-count also
 // counts marks on tools, and last-role applies only if UserLast is set.
 func (f Anthropic) Check(request []byte) []Finding {
-	k := anthropicChecker{checker: checker{format: anthropicFormat}, served: make(map[string]bool)}
+	k := anthropicChecker{checker: checker{format: FormatAnthropic}, served: make(map[string]bool)}
 	all := k.body(request)
 	if all == nil {
 		return k.list

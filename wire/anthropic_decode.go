@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -20,7 +21,7 @@ func (f Anthropic) Decode(data []byte) (Transcript, error) {
 }
 
 func (f Anthropic) decoder() *anthropicDecoder {
-	return &anthropicDecoder{decoder{format: anthropicFormat, own: f.Model, names: map[string]string{}}}
+	return &anthropicDecoder{decoder{format: FormatAnthropic, own: f.Model, names: map[string]string{}}}
 }
 
 type anthropicDecoder struct{ decoder }
@@ -43,31 +44,19 @@ func (d *anthropicDecoder) decode(data []byte) error {
 	case all["role"] != nil:
 		d.answer(stringOf(all["id"]), stringOf(all["model"]))
 		d.ended(stringOf(all["stop_reason"]))
-		if err := d.usage(all["usage"]); err != nil {
+		if d.out.Usage, err = anthropicUsage(all["usage"]); err != nil {
 			return err
 		}
 		return d.message("", data)
 	}
-	return &DecodeError{Reason: "not a request, response or message: want a field messages or role"}
+	if name := stringOf(all["type"]); slices.Contains(anthropicEvents, name) {
+		return isEvent("", name)
+	}
+	return unreadable(all, data, "not a request, response or message: want a field messages or role")
 }
 
-func (d *anthropicDecoder) usage(raw json.RawMessage) error {
-	var u struct {
-		Input  int `json:"input_tokens"`
-		Read   int `json:"cache_read_input_tokens"`
-		Write  int `json:"cache_creation_input_tokens"`
-		Output int `json:"output_tokens"`
-	}
-	if isNull(raw) {
-		return nil
-	}
-	if err := read("usage", "an object of numbers", raw, &u); err != nil {
-		return err
-	}
-	u.Input, u.Read, u.Write = max(u.Input, 0), max(u.Read, 0), max(u.Write, 0)
-	d.out.Usage = usageOf(u.Input+u.Read+u.Write, u.Read, u.Write, u.Output)
-	return nil
-}
+// anthropicEvents are the types of the events of a stream.
+var anthropicEvents = []string{"message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop", "ping"}
 
 func (d *anthropicDecoder) system(raw json.RawMessage) error {
 	if isNull(raw) {

@@ -14,7 +14,7 @@ import (
 // citations of a text, and the mark of a result that it came as an object.
 
 // citationKeys are the fields for the citations of a text, by format.
-var citationKeys = map[string]string{anthropicFormat: "citations", responsesFormat: "annotations", converseFormat: "citationsContent"}
+var citationKeys = map[string]string{FormatAnthropic: "citations", FormatOpenAIResponses: "annotations", FormatConverse: "citationsContent"}
 
 // isAttachment reports whether an opaque part holds the citations of the text before it.
 func isAttachment(o convo.Opaque) bool { return attached(o) != nil }
@@ -31,7 +31,7 @@ func attached(o convo.Opaque) json.RawMessage {
 		return nil
 	}
 	list := all[key]
-	if o.Format == converseFormat {
+	if o.Format == FormatConverse {
 		content, err := fields("-", list)
 		if err != nil || len(content) != 1 {
 			return nil
@@ -47,7 +47,7 @@ func attached(o convo.Opaque) json.RawMessage {
 // attachment returns the part that holds the citations of the text before it.
 func attachment(format string, list json.RawMessage) convo.Opaque {
 	raw := `{"` + citationKeys[format] + `":` + compact(list) + "}"
-	if format == converseFormat {
+	if format == FormatConverse {
 		raw = `{"citationsContent":{"citations":` + compact(list) + "}}"
 	}
 	return convo.Opaque{Format: format, JSON: raw}
@@ -115,8 +115,8 @@ func sentCitations(list json.RawMessage, text string) json.RawMessage {
 
 // The parts behind the text of a result that came as an object, and not as a text.
 var (
-	geminiObject   = convo.Opaque{Format: geminiFormat, JSON: `{"response":{}}`}
-	converseObject = convo.Opaque{Format: converseFormat, JSON: `{"json":{}}`}
+	geminiObject   = convo.Opaque{Format: FormatGemini, JSON: `{"response":{}}`}
+	converseObject = convo.Opaque{Format: FormatConverse, JSON: `{"json":{}}`}
 )
 
 // isObject reports whether parts[i] is a text that came as an object, as mark behind it

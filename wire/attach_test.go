@@ -247,7 +247,8 @@ func TestResults_ThatCameAsObjects(t *testing.T) {
 		{wire.Gemini{Model: "gemini-2.5-pro"}, gemini(`{"error":{"code":7}}`), `"response":{"error":{"code":7}}`, `Error: {"error":{"code":7}}`},
 		{wire.Gemini{Model: "gemini-2.5-pro"}, gemini(`{"output":"{\"a\":1}"}`), `"response":{"output":"{\"a\":1}"}`, `{"a":1}`},
 		{wire.Gemini{Model: "gemini-2.5-pro"}, gemini(`{"return_value":"Paris"}`), `"response":{"return_value":"Paris"}`, `{"return_value":"Paris"}`},
-		{wire.Gemini{Model: "gemini-2.5-pro"}, gemini(`{}`), `"response":{"output":""}`, ``},
+		{wire.Gemini{Model: "gemini-2.5-pro"}, gemini(`{}`), `"response":{}`, ``},
+		{wire.Gemini{Model: "gemini-2.5-pro"}, gemini(`{"output":""}`), `"response":{"output":""}`, ``},
 		{wire.Converse{}, converse(`{"json":{"a": 1.0}},{"text":"and"},{"json":{}}`), `"content":[{"json":{"a":1.0}},{"text":"and"},{"json":{}}]`, "{\"a\":1.0}\nand\n{}"},
 		{wire.Converse{}, converse(`{"text":"{}"}`), `"content":[{"text":"{}"}]`, "{}"},
 	} {
@@ -279,7 +280,7 @@ func TestResults_ThatCameAsObjects(t *testing.T) {
 		{[]convo.Part{object, convo.Text(`{"a":1}`), block}, false, `"response":{"output":"{\"a\":1}"}`, `[{"json":{"a":1}}]`},
 		{[]convo.Part{convo.Text(`{"a":1}`), object, convo.Text("b")}, false, `"response":{"output":"{\"a\":1}\nb"}`, `[{"text":"{\"a\":1}"},{"text":"b"}]`},
 		{[]convo.Part{convo.Text(`{"a":1}`), object}, true, `"response":{"error":"{\"a\":1}"}`, `[{"text":"{\"a\":1}"}],"status":"error"`},
-		{[]convo.Part{block}, true, `"response":{"error":""}`, `[{"text":"[No error message.]"}],"status":"error"`},
+		{[]convo.Part{object, block}, true, `"response":{"error":""}`, `[{"text":"[No error message.]"}],"status":"error"`},
 		{[]convo.Part{convo.Text(`{"a":1}`), convo.Opaque{Format: "converse", JSON: `{"json":{"b":2}}`}}, false, `"response":{"output":"{\"a\":1}"}`, `[{"text":"{\"a\":1}"},{"json":{"b":2}}]`},
 	} {
 		call := convo.ToolCall{ID: "a", Name: "f"}

@@ -57,7 +57,7 @@ func isMark(p convo.Part) (long, ok bool) {
 	case o.Format == cacheFormat:
 		all, _ := fields("-", []byte(o.JSON))
 		return stringOf(all["ttl"]) == "1h", true
-	case o.Format == converseFormat && strings.Contains(o.JSON, "cachePoint"):
+	case o.Format == FormatConverse && strings.Contains(o.JSON, "cachePoint"):
 		all, err := fields("-", []byte(o.JSON))
 		if err != nil || len(all) != 1 || isNull(all["cachePoint"]) {
 			return false, false

@@ -64,7 +64,7 @@ func TestCacheMark_Places(t *testing.T) {
 {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r","cache_control":{"type":"ephemeral"}}]}`},
 		{"Anthropic: inside a result, and in front of it", wire.Anthropic{}, []convo.Message{
 			convo.User("u"), says("anthropic", call), results(convo.ToolResult{CallID: "a", Name: "f", Parts: []convo.Part{convo.Text("r"), short, convo.Text("s")}}),
-			convo.User("v"), says("anthropic", call), results(convo.ToolResult{CallID: "a", Name: "f", Parts: []convo.Part{short, convo.Text("r")}}),
+			users(convo.Text(" "), short, convo.Text("v")), says("anthropic", call), results(convo.ToolResult{CallID: "a", Name: "f", Parts: []convo.Part{short, convo.Text("r")}}),
 			convo.User("w"), says("anthropic", call), results(convo.ToolResult{CallID: "a", Name: "f", Parts: []convo.Part{short}}),
 		}, `{"role":"user","content":[{"type":"text","text":"u"}]}
 {"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}
@@ -310,5 +310,35 @@ func TestPrefix_MarksDoNotCount(t *testing.T) {
 		r, err := f.Encode(convo.NewSnapshot(other))
 		require.NoError(t, err)
 		assert.Equal(t, "block 0 of message 0 has changed", wire.PrefixDiff(list[0], r))
+	}
+}
+
+// Of two marks in one place the longer lifetime counts, also where the second one comes
+// with a later message; without that message, the first one is as it was.
+func TestCacheMark_TwoInOnePlace(t *testing.T) {
+	short, long := wire.CacheMark(0), wire.CacheMark(time.Hour)
+	empty := map[string]convo.Part{"anthropic": block(`{"type":"text","text":" "}`), "converse": convo.Opaque{Format: "converse", JSON: `{"citationsContent":{"citations":[]}}`}}
+	for name, f := range map[string]wire.Format{"anthropic": wire.Anthropic{}, "converse": wire.Converse{}} {
+		for _, marks := range [][]convo.Part{{short, long}, {long, short}} {
+			got := encoded(t, f, users(append([]convo.Part{convo.Text("u")}, marks...)...))
+			assert.Equal(t, 1, strings.Count(got, "default")+strings.Count(got, "ephemeral"))
+			assert.Contains(t, got, `"ttl":"1h"`)
+		}
+		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+		require.NoError(t, err)
+		_, err = h.Append(users(convo.Text("u"), short, convo.Text("v"), short))
+		require.NoError(t, err)
+		one := h.Snapshot()
+		_, err = h.Append(users(empty[name], long))
+		require.NoError(t, err)
+		e := &wire.Encoder{Format: f}
+		for _, s := range []*convo.Snapshot{one, h.Snapshot(), one} {
+			want, err := f.Encode(s)
+			require.NoError(t, err)
+			got, err := e.Encode(s)
+			require.NoError(t, err)
+			assert.Equal(t, string(want.Body()), string(got.Body()))
+			assert.Equal(t, s != one && name == "anthropic", strings.Contains(string(got.Body()), `"ttl":"1h"`), string(got.Body()))
+		}
 	}
 }

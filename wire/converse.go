@@ -58,8 +58,6 @@ type Converse struct {
 	ResultsAlone bool
 }
 
-const converseFormat = "converse"
-
 var converseNames = &names{"toolConfig", "system", "messages"}
 
 const (
@@ -74,7 +72,7 @@ const (
 func (f Converse) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f Converse) begin(seen *tally) (profile, writer) {
-	p := profile{format: converseFormat, model: f.Model, ids: converseIDs, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock, marks: true}
+	p := profile{format: FormatConverse, model: f.Model, ids: converseIDs, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock, marks: true}
 	return p, &converseWriter{f: f, seen: seen, rule: cacheRule{long: isLong(f.CacheLifetime), tools: f.CacheTools}, sys: new(converseMessage)}
 }
 
@@ -122,7 +120,7 @@ func introduced(parts []convo.Part) []convo.Part {
 
 // isConverseBlock reports whether an opaque block can be sent: it has a kind,
 // and is not a blank text.
-func isConverseBlock(o convo.Opaque) bool {
+func isConverseBlock(o convo.Opaque, _ convo.Role) bool {
 	kind := opaqueKind(o)
 	if kind == "text" {
 		all, err := fields("-", []byte(o.JSON))
@@ -505,7 +503,7 @@ func (w *converseWriter) result(b []byte, r *convo.ToolResult) []byte {
 		switch p := p.(type) {
 		case convo.Text:
 			if isObject(r.Parts, i, converseObject) {
-				b = append(appendElement(b, `{"json":`+string(p)), '}')
+				b = append(appendElement(b, `{"json":`+compact(json.RawMessage(p))), '}')
 			} else {
 				b = appendConverseText(b, string(p))
 			}

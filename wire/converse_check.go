@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"strings"
 )
 
 // Check returns the reasons for which Bedrock would refuse a request. The
@@ -15,11 +17,12 @@ import (
 //
 // results-alone applies only if ResultsAlone is set. tool-config applies only
 // if the request has other fields than system and messages, such as modelId:
-// the caller still has to complete what [Request.Body] returns. The other rules
-// hold for the strictest models. Some models accept an assistant message as the
-// first or last one, or two messages of one role in a row.
+// the caller still has to complete what [Request.Body] returns. user-first does not
+// apply if Model, or the modelId of the request, is one of Anthropic or of Qwen. The
+// other rules hold for the strictest models. Some models accept an assistant message
+// as the last one, or two messages of one role in a row.
 func (f Converse) Check(request []byte) []Finding {
-	k := converseChecker{checker: checker{format: converseFormat}, f: f, documents: map[string]bool{}}
+	k := converseChecker{checker: checker{format: FormatConverse}, f: f, documents: map[string]bool{}}
 	all := k.body(request)
 	if all == nil {
 		return k.list
@@ -32,6 +35,8 @@ func (f Converse) Check(request []byte) []Finding {
 			}
 		}
 	}
+	model := cmp.Or(str(all["modelId"]), f.Model)
+	k.anyFirst = strings.Contains(model, "anthropic.") || strings.Contains(model, "qwen.")
 	if system := all["system"]; system != nil {
 		list, ok := system.([]any)
 		if !ok {
@@ -72,6 +77,7 @@ type converseChecker struct {
 	called    int             // index of that message
 	documents map[string]bool // names of the documents so far
 	tools     bool            // there were calls or results
+	anyFirst  bool            // the model takes an assistant message as the first one
 	markChecker
 }
 
@@ -126,7 +132,7 @@ func (k *converseChecker) message(i int, m map[string]any, last bool) {
 		k.add("role", path+".role", "", "role", role)
 	}
 	switch {
-	case role == "assistant" && i == 0:
+	case role == "assistant" && i == 0 && !k.anyFirst:
 		k.add("user-first", path, "")
 	case role != "" && role == k.prev:
 		k.add("alternation", path, "")

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ func (f Converse) Decode(data []byte) (Transcript, error) {
 }
 
 func (f Converse) decoder() *converseDecoder {
-	return &converseDecoder{decoder{format: converseFormat, model: f.Model, names: map[string]string{}}}
+	return &converseDecoder{decoder{format: FormatConverse, model: f.Model, names: map[string]string{}}}
 }
 
 type converseDecoder struct{ decoder }
@@ -51,33 +52,28 @@ func (d *converseDecoder) decode(data []byte) error {
 			return err
 		}
 		d.ended(stringOf(all["stopReason"]))
-		if err := d.usage(all["usage"]); err != nil || isNull(output["message"]) {
+		if d.out.Usage, err = converseUsage(all["usage"]); err != nil || isNull(output["message"]) {
 			return err
 		}
 		return d.message("output.message", output["message"])
 	case all["role"] != nil:
 		return d.message("", data)
 	}
-	return &DecodeError{Reason: "not a request, response or message: want a field messages, output or role"}
-}
-
-// usage reads the usage of a response. inputTokens does not include cached
-// tokens.
-func (d *converseDecoder) usage(data json.RawMessage) error {
-	if isNull(data) {
-		return nil
+	for _, key := range sortedKeys(all) {
+		switch raw := all[key]; {
+		case kindOf(raw) != '{':
+		case slices.Contains(converseEvents, key):
+			return isEvent("", key)
+		case isException(key):
+			e := providerError(raw)
+			e.Type = cmp.Or(e.Type, key)
+			return reported("", e)
+		}
 	}
-	var u struct {
-		Input  int `json:"inputTokens"`
-		Output int `json:"outputTokens"`
-		Read   int `json:"cacheReadInputTokens"`
-		Write  int `json:"cacheWriteInputTokens"`
+	if !isNull(all["contentBlockIndex"]) {
+		return isEvent("", "contentBlockDelta")
 	}
-	if err := read("usage", "an object of numbers", data, &u); err != nil {
-		return err
-	}
-	d.out.Usage = usageOf(max(u.Input, 0)+max(u.Read, 0)+max(u.Write, 0), u.Read, u.Write, u.Output)
-	return nil
+	return unreadable(all, data, "not a request, response or message: want a field messages, output or role")
 }
 
 func (d *converseDecoder) system(data json.RawMessage) error {
@@ -151,7 +147,7 @@ type converseBlock struct {
 func (b *converseBlock) valuePath() string { return b.path + "." + b.kind }
 
 func (b *converseBlock) opaque() convo.Part {
-	return convo.Opaque{Format: converseFormat, JSON: compact(b.raw)}
+	return convo.Opaque{Format: FormatConverse, JSON: compact(b.raw)}
 }
 
 func converseBlocks(path string, data json.RawMessage) ([]converseBlock, error) {

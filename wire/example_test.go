@@ -84,14 +84,14 @@ func ExampleOpenAIChat_Decode() {
 	in, err := wire.OpenAIChat{}.Decode([]byte(`{"model": "gpt-5", "choices": [{"message": {"role": "assistant", "content": "At 09:10."}}],
 		"usage": {"prompt_tokens": 120, "completion_tokens": 6, "prompt_tokens_details": {"cached_tokens": 64}}}`))
 	fmt.Println(in.Messages[0], err)
-	fmt.Printf("%+v\n", in.Usage)
+	fmt.Println(in.Usage.Input, "tokens read,", in.Usage.CacheRead, "of them from the cache;", in.Usage.Output, "written")
 
 	_, err = wire.OpenAIChat{}.Decode([]byte(`{"choices": [{"message": {"role": "robot"}}]}`))
 	var wrong *wire.DecodeError
 	fmt.Println(errors.As(err, &wrong), err)
 	// Output:
 	// assistant: At 09:10. <nil>
-	// {Input:120 CacheRead:64 CacheWrite:0 Output:6}
+	// 120 tokens read, 64 of them from the cache; 6 written
 	// true wire: choices[0].message.role: unknown role "robot"
 }
 

@@ -67,7 +67,7 @@ func foreignText(o convo.Opaque) string {
 	}
 	var kind string
 	switch o.Format {
-	case geminiFormat, converseFormat:
+	case FormatGemini, FormatConverse:
 		for _, key := range sortedKeys(b.all) {
 			if name := snake(key); foreignKinds[name] != nil && kindOf(b.all[key]) == '{' {
 				kind = name

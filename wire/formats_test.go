@@ -43,6 +43,7 @@ var formats = map[string]wire.Format{
 
 	"openai chat 3": wire.OpenAIChat{SystemSummary: true},
 	"openai chat 4": wire.OpenAIChat{SystemSummary: true, Developer: true},
+	"openai chat 6": wire.OpenAIChat{Names: true},
 	"deepseek 2":    wire.OpenAIChat{Dialect: wire.DeepSeek, Reasoning: convo.ReplayAll, SystemSummary: true},
 	"deepseek 3":    wire.OpenAIChat{Dialect: wire.DeepSeek, Reasoning: convo.ReplayNone},
 	"mistral 2":     wire.OpenAIChat{Dialect: wire.Mistral, SystemSummary: true},

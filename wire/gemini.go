@@ -43,13 +43,9 @@ type Gemini struct {
 	SystemSummary bool // send the summary as the last part of the system instruction; see the package documentation
 }
 
-const (
-	geminiFormat = "gemini"
-
-	// skipSignature is base64 for "skip_thought_signature_validator", which
-	// Google documents for calls that Gemini did not make.
-	skipSignature = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
-)
+// skipSignature is base64 for "skip_thought_signature_validator", which
+// Google documents for calls that Gemini did not make.
+const skipSignature = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
 var geminiNames = &names{"tools", "systemInstruction", "contents"}
 
@@ -66,11 +62,18 @@ func geminiGeneration(model string) int {
 	return n
 }
 
+// geminiMixes reports whether a model takes a function response beside other parts in
+// one content, as those up to Gemini 3.0 do.
+func geminiMixes(model string) bool {
+	n := geminiGeneration(model)
+	return n == 1 || n == 2 || n == 3 && !strings.Contains(model, "gemini-3.")
+}
+
 // Encode returns the request for a snapshot.
 func (f Gemini) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f Gemini) begin(*tally) (profile, writer) {
-	p := profile{format: geminiFormat, model: f.model(), ids: geminiIDs, names: geminiNames, systemSum: f.SystemSummary, bare: true}
+	p := profile{format: FormatGemini, model: f.model(), ids: geminiIDs, names: geminiNames, systemSum: f.SystemSummary, bare: true}
 	generation := geminiGeneration(f.Model)
 	return p, &geminiWriter{fill: generation == 0 || generation >= 3, nest: generation >= 3}
 }

@@ -14,17 +14,19 @@ import (
 //
 // Blank text is not a finding, since the Gemini API accepts it.
 // signature-missing applies if Model, or the model of the request, is Gemini 3
-// or later; result-id applies unless that is Gemini 1 or 2. mixed-results and
-// last-role are refused by Vertex AI and by newer models only.
+// or later; result-id applies unless that is Gemini 1 or 2. mixed-results applies
+// unless that is one of the models up to Gemini 3.0, which take one result beside
+// other parts, but not several. last-role is refused by Vertex AI and by newer models
+// only.
 func (f Gemini) Check(request []byte) []Finding {
-	k := geminiChecker{checker: checker{format: geminiFormat}, last: -1}
+	k := geminiChecker{checker: checker{format: FormatGemini}, last: -1}
 	all := k.body(request)
 	if all == nil {
 		return k.list
 	}
-	k.generation = geminiGeneration(f.Model)
-	if n := geminiGeneration(str(all["model"])); n > 0 {
-		k.generation = n
+	k.generation, k.mixes = geminiGeneration(f.Model), geminiMixes(f.Model)
+	if model := str(all["model"]); geminiGeneration(model) > 0 {
+		k.generation, k.mixes = geminiGeneration(model), geminiMixes(model)
 	}
 	if path, v := pick(all, "systemInstruction"); v != nil {
 		if m, ok := v.(map[string]any); ok {
@@ -56,7 +58,8 @@ func (f Gemini) Check(request []byte) []Finding {
 // role count as one turn.
 type geminiChecker struct {
 	checker
-	generation int // of the model: 3 for Gemini 3; 0 if it is not known
+	generation int  // of the model: 3 for Gemini 3; 0 if it is not known
+	mixes      bool // the model takes a result beside other parts
 
 	role    string       // of the previous content
 	asked   bool         // a user content came before
@@ -144,7 +147,7 @@ func (k *geminiChecker) user(i int, path string, p geminiParts) {
 		return
 	}
 	first := p.results[0]
-	if p.others > 0 {
+	if p.others > 0 && (!k.mixes || len(p.results) > 1) {
 		k.add("mixed-results", path, first.id)
 	}
 	switch {

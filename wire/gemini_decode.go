@@ -28,7 +28,7 @@ func (f Gemini) Decode(data []byte) (Transcript, error) {
 }
 
 func (f Gemini) decoder() *geminiDecoder {
-	return &geminiDecoder{decoder{format: geminiFormat, model: f.model()}}
+	return &geminiDecoder{decoder{format: FormatGemini, model: f.model()}}
 }
 
 // decodeChunks reads the array of chunks that streamGenerateContent answers without
@@ -47,8 +47,8 @@ func (f Gemini) decodeChunks(data []byte) (Transcript, bool, error) {
 		_, err := s.Event("", raw)
 		if e, ok := errors.AsType[*DecodeError](err); ok {
 			return Transcript{}, true, &DecodeError{Path: strings.TrimSuffix(at(atIndex("", i), e.Path), "."), Offset: e.Offset, Reason: e.Reason}
-		} else if err != nil {
-			return Transcript{}, true, &DecodeError{Path: atIndex("", i), Reason: strings.TrimPrefix(err.Error(), "wire: ")}
+		} else if e, ok := errors.AsType[*ProviderError](err); ok {
+			return Transcript{}, true, reported(atIndex("", i), e)
 		}
 	}
 	t, err := s.Transcript()
@@ -132,7 +132,7 @@ func (d *geminiDecoder) decode(data []byte) error {
 	_, version := pickRaw(all, "", "modelVersion")
 	d.out.ID, d.out.Model = stringOf(id), stringOf(version)
 	d.model = cmp.Or(d.model, d.out.Model)
-	if err := d.usage(all); err != nil {
+	if d.out.Usage, err = geminiUsage(pickRaw(all, "", "usageMetadata")); err != nil {
 		return err
 	}
 	switch {
@@ -152,7 +152,7 @@ func (d *geminiDecoder) decode(data []byte) error {
 	case !isNull(all["parts"]):
 		return d.content("", data, convo.RoleUser)
 	}
-	return &DecodeError{Reason: "not a request, response or content: want a field contents, candidates, content or parts"}
+	return unreadable(all, data, "not a request, response or content: want a field contents, candidates, content or parts")
 }
 
 // geminiList reads an array, or one object that stands in place of an array.
@@ -223,27 +223,6 @@ func (d *geminiDecoder) finishReason(candidate map[string]json.RawMessage) {
 	if reason := stringOf(raw); reason != "" || !d.answered {
 		d.ended(reason)
 	}
-}
-
-func (d *geminiDecoder) usage(all map[string]json.RawMessage) error {
-	path, raw := pickRaw(all, "", "usageMetadata")
-	if raw == nil {
-		return nil
-	}
-	u, err := fields(path, raw)
-	if err != nil {
-		return err
-	}
-	var n [4]int
-	for i, key := range []string{"promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount", "thoughtsTokenCount"} {
-		if path, raw := pickRaw(u, path, key); raw != nil {
-			if err := read(path, "a number", raw, &n[i]); err != nil {
-				return err
-			}
-		}
-	}
-	d.out.Usage = usageOf(n[0], n[1], 0, max(n[2], 0)+max(n[3], 0))
-	return nil
 }
 
 // content reads a content. The role is used if the content states none, and

@@ -83,7 +83,7 @@ func (d *geminiDecoder) part(path string, data json.RawMessage, m, answers *conv
 		return err
 	}
 	model := m.Role == convo.RoleAssistant
-	opaque := func() convo.Part { return convo.Opaque{Format: geminiFormat, JSON: compact(data)} }
+	opaque := func() convo.Part { return convo.Opaque{Format: FormatGemini, JSON: compact(data)} }
 	switch p.kind {
 	case "functionCall":
 		if !model {
@@ -247,7 +247,7 @@ func (d *geminiDecoder) result(p geminiPart, answers *convo.Message) error {
 			case media != nil:
 				r.Parts = append(r.Parts, *media)
 			case !q.empty:
-				r.Parts = append(r.Parts, convo.Opaque{Format: geminiFormat, JSON: compact(raw)})
+				r.Parts = append(r.Parts, convo.Opaque{Format: FormatGemini, JSON: compact(raw)})
 			}
 		}
 	}
@@ -278,7 +278,7 @@ func (d *geminiDecoder) response(path string, raw json.RawMessage, r *convo.Tool
 	if text != "" {
 		r.Parts = append(r.Parts, convo.Text(text))
 	}
-	if !isText && err == nil {
+	if err == nil && (!isText || len(all) == 0) {
 		r.Parts = append(r.Parts, geminiObject)
 	}
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
@@ -81,7 +82,7 @@ func appendGeminiOpaque(b []byte, raw string, own bool) []byte {
 			return b
 		}
 	}
-	k := geminiChecker{checker: checker{format: geminiFormat}}
+	k := geminiChecker{checker: checker{format: FormatGemini}}
 	if k.part("", part, "model", &geminiParts{}); len(k.list) > 0 {
 		return b
 	}
@@ -154,6 +155,7 @@ func (w *geminiWriter) result(list, after []byte, r *convo.ToolResult) (_, _ []b
 }
 
 // geminiResponse returns the response object of a result that came as one and still is.
+// An empty one has no text.
 func geminiResponse(r *convo.ToolResult) (string, bool) {
 	found := -1
 	for i, part := range r.Parts {
@@ -164,12 +166,15 @@ func geminiResponse(r *convo.ToolResult) (string, bool) {
 			found = i
 		}
 	}
-	if found < 0 || !isObject(r.Parts, found, geminiObject) {
+	switch {
+	case found < 0:
+		return "{}", !r.IsError && slices.Contains(r.Parts, convo.Part(geminiObject))
+	case !isObject(r.Parts, found, geminiObject):
 		return "", false
 	}
 	text := string(r.Parts[found].(convo.Text))
 	all, err := fields("-", []byte(text))
-	return text, err == nil && (!r.IsError || !isNull(all["error"]))
+	return compact(json.RawMessage(text)), err == nil && (!r.IsError || !isNull(all["error"]))
 }
 
 // nestable reports whether a result can hold media of a MIME type.

@@ -133,9 +133,6 @@ func geminiResponseCanon(r map[string]any) string {
 			return "text " + text
 		}
 	}
-	if len(r) == 0 {
-		return "text "
-	}
 	raw, _ := json.Marshal(r)
 	return string(raw)
 }
@@ -359,7 +356,14 @@ func TestGemini_CheckNamesTheBrokenRule(t *testing.T) {
 				continue
 			}
 			body["contents"] = contents
-			c.look(t, f, m.rule, r.ID, body)
+			g := f
+			if m.rule == "mixed-results" { // which Gemini 3.0 and older models take
+				if old {
+					continue
+				}
+				g.Model = "gemini-3.6-flash"
+			}
+			c.look(t, g, m.rule, r.ID, body)
 		}
 	})
 	var rules []string

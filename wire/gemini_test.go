@@ -208,7 +208,7 @@ func TestGemini_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 		convo.Reasoning{Signature: "s2"}, convo.ToolCall{Name: "f", Arguments: `{"a": 1.0}`}, convo.ToolCall{ID: "x", Name: "g"},
 		convo.Opaque{Format: "gemini", JSON: `{"text":"\n","thoughtSignature":"s3"}`}, convo.Media{MIME: "image/png", Data: "+/8="},
 		convo.Opaque{Format: "gemini", JSON: `{"inlineData":{"mimeType":"image/png","data":"cut…"}}`})}, withoutMinted(t, in.Messages))
-	assert.Equal(t, convo.Usage{Input: 9, CacheRead: 4, Output: 5}, in.Usage)
+	assert.Equal(t, convo.Usage{Input: 9, CacheRead: 4, Output: 5, Reasoning: 3}, in.Usage)
 	assert.Equal(t, []wire.Loss{
 		{Path: "candidates[0].content.parts[7]", What: "an empty part"},
 		{Path: "candidates[0].groundingMetadata", What: "no place for this field"},

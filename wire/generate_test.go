@@ -155,6 +155,9 @@ func (g *generator) assistant(calls int) convo.Message {
 		if g.n(8) == 0 {
 			reason()
 		}
+		if g.n(5) == 0 { // a call of a custom tool
+			m.Parts = append(m.Parts, convo.Opaque{Format: g.pick("openai-chat", "openai-responses"), JSON: `{"type":"convo_fields","call":"custom"}`})
+		}
 		m.Parts = append(m.Parts, convo.ToolCall{ID: g.callID(i), Name: g.name(), Arguments: g.arguments()})
 		m.Parts = append(m.Parts, g.mark()...)
 		if g.n(8) == 0 {

@@ -31,6 +31,7 @@ const (
 	sentID      tallyKind = iota // an id of a call, as sent
 	replacedID                   // an id of a call, for which another one was sent
 	itemName                     // an id of an item of OpenAI's Responses
+	blockCall                    // an id of a call in an opaque item of Responses
 	servedCall                   // an id of a call of a tool that Anthropic runs
 	documentIn                   // the name of a document, in lower case
 	documentFor                  // the content of a document that got a name

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Writing. Requests are written as compact JSON with the fields in a fixed
@@ -58,7 +59,8 @@ func appendStringField(b []byte, key, value string) []byte {
 	return appendString(appendField(b, key), value)
 }
 
-// appendID appends the id of a call, if it has one to be sent.
+// appendID appends the id of a call or the name of an author, if there is one to be
+// sent.
 func appendID(b []byte, key, id string) []byte {
 	if id == "" {
 		return b
@@ -190,6 +192,11 @@ func fields(path string, data []byte) (map[string]json.RawMessage, error) {
 			return m, nil
 		}
 	}
+	if path == "" {
+		if first := bytes.TrimSpace(data); bytes.HasPrefix(first, []byte("data:")) || bytes.HasPrefix(first, []byte("event:")) {
+			return nil, &DecodeError{Reason: "server-sent events and no JSON; Read gives them to a Stream"}
+		}
+	}
 	if kindOf(data) != '{' && (path != "" || json.Valid(data)) {
 		return nil, &DecodeError{Path: path, Reason: "want a JSON object, got " + kindName(data)}
 	}
@@ -206,7 +213,7 @@ func document(path string, data []byte) []byte {
 	switch {
 	case path != "":
 		return data
-	case json.Valid(data):
+	case strictjson.Valid(data):
 		return bytes.Clone(data)
 	}
 	return nil
@@ -255,7 +262,7 @@ func kindName(data json.RawMessage) string {
 func read(path, want string, data []byte, to any) error {
 	switch to := to.(type) {
 	case *string:
-		if s, ok := unquote(data); ok {
+		if s, ok := strictjson.Unquote(data); ok {
 			*to = s
 			return nil
 		}
@@ -275,10 +282,7 @@ func read(path, want string, data []byte, to any) error {
 
 // stringOf returns the value of a JSON string, or "" for any other value.
 func stringOf(raw json.RawMessage) string {
-	s, ok := unquote(raw)
-	if !ok && kindOf(raw) == '"' {
-		_ = json.Unmarshal(raw, &s)
-	}
+	s, _ := strictjson.Unquote(raw)
 	return s
 }
 

@@ -1,9 +1,9 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
-	"unicode/utf8"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Decode reads a document once to see that it is JSON, and then takes it apart level
@@ -19,31 +19,12 @@ func skipSpaces(data []byte, i int) int {
 	return i
 }
 
-// skipString returns the index behind the string that begins at i, or -1.
-func skipString(data []byte, i int) int {
-	for i++; ; i++ {
-		n := bytes.IndexByte(data[i:], '"')
-		if n < 0 {
-			return -1
-		}
-		first := i // of the backslashes before the quote
-		i += n
-		k := i
-		for k > first && data[k-1] == '\\' {
-			k--
-		}
-		if (i-k)%2 == 0 {
-			return i + 1
-		}
-	}
-}
-
 // skipValue returns the index behind the value that begins at i, or -1.
 func skipValue(data []byte, i int) int {
 	for depth := 0; i < len(data); {
 		switch data[i] {
 		case '"':
-			if i = skipString(data, i); i < 0 {
+			if i = strictjson.SkipString(data, i); i < 0 {
 				return -1
 			}
 		case '{', '[':
@@ -78,16 +59,10 @@ func splitObject(data []byte) (map[string]json.RawMessage, bool) {
 	m := map[string]json.RawMessage{}
 	end, ok := splitList(data, '{', func(i int) int {
 		from := i
-		if i >= len(data) || data[i] != '"' {
+		if i = strictjson.SkipString(data, i); i < 0 {
 			return -1
 		}
-		if i = skipString(data, i); i < 0 {
-			return -1
-		}
-		key, ok := unquote(data[from:i])
-		if !ok && json.Unmarshal(data[from:i], &key) != nil {
-			return -1
-		}
+		key := keyText(data[from:i])
 		i = skipSpaces(data, i)
 		if i >= len(data) || data[i] != ':' {
 			return -1
@@ -141,44 +116,26 @@ func splitList(data []byte, bracket byte, element func(i int) int) (end int, ok 
 	return skipSpaces(data, i+1), true
 }
 
-// escaped are the bytes that a backslash and another byte stand for.
-var escaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+// commonKeys are the names of fields that requests and answers are full of.
+var commonKeys = func() map[string]string {
+	m := map[string]string{}
+	for _, k := range []string{
+		"role", "content", "type", "text", "id", "name", "arguments", "function", "tool_calls", "tool_call_id", // chat
+		"call_id", "output", "status", "annotations", "summary", "encrypted_content", // Responses
+		"input", "tool_use_id", "is_error", "thinking", "signature", // Anthropic
+		"parts", "functionCall", "functionResponse", "args", "response", "thought", "thoughtSignature", "result", // Gemini
+		"toolUse", "toolResult", "toolUseId", "reasoningContent", "reasoningText", "json", // Converse
+	} {
+		m[k] = k
+	}
+	return m
+}()
 
-// unquote returns the text of a JSON string. It leaves characters that are escaped by
-// their number, and bytes that are not UTF-8, to encoding/json.
-func unquote(data []byte) (string, bool) {
-	if len(data) < 2 || data[0] != '"' || data[len(data)-1] != '"' {
-		return "", false
+// keyText returns the text of a key, which is a JSON string, mostly without an allocation.
+func keyText(quoted []byte) string {
+	if key, ok := commonKeys[string(quoted[1:len(quoted)-1])]; ok {
+		return key
 	}
-	inner := data[1 : len(data)-1]
-	i := bytes.IndexByte(inner, '\\')
-	if i < 0 {
-		return string(inner), isPlain(inner)
-	}
-	b := make([]byte, 0, len(inner))
-	for i >= 0 {
-		if i+1 == len(inner) || escaped[inner[i+1]] == 0 || !isPlain(inner[:i]) {
-			return "", false
-		}
-		b = append(append(b, inner[:i]...), escaped[inner[i+1]])
-		inner = inner[i+2:]
-		i = bytes.IndexByte(inner, '\\')
-	}
-	if !isPlain(inner) {
-		return "", false
-	}
-	return string(append(b, inner...)), true
-}
-
-// isPlain reports whether bytes stand for themselves in a JSON string.
-func isPlain(s []byte) bool {
-	for i, c := range s {
-		switch {
-		case c < ' ' || c == '"':
-			return false
-		case c >= utf8.RuneSelf:
-			return bytes.IndexFunc(s[i:], func(r rune) bool { return r < ' ' || r == '"' }) < 0 && utf8.Valid(s[i:])
-		}
-	}
-	return true
+	key, _ := strictjson.Unquote(quoted)
+	return key
 }

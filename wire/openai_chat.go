@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -41,7 +43,13 @@ const (
 // place of media in assistant messages and in results; images of results are
 // sent in a user message after them, if the dialect allows that. "Error: "
 // before the text marks an error result. The texts of one result are joined.
-// The author of a message is named in its text, as the History shows it.
+// The author of a message is named in its text, as the History shows it, or with
+// Names in a field.
+//
+// The Arguments of a call of a custom tool are its input, which is any text. An
+// Opaque block of the type "convo_fields" before the call says that it was one. The
+// dialect OpenAI sends it as what it was; to the others it is a function call, with
+// the input inside an object.
 type OpenAIChat struct {
 	Dialect Dialect
 
@@ -60,6 +68,12 @@ type OpenAIChat struct {
 	Developer     bool // send system messages with the role developer
 	StrictTools   bool // Tools asks for arguments that follow the schema exactly
 	Audio         bool // the model takes audio; otherwise a short text takes its place
+
+	// Names says that the dialect OpenAI names authors of user and assistant messages
+	// in the field name, where it takes the name: one of 1 to 64 characters without
+	// spaces, control characters and < > | \ /. Others are named in a tag, as they all
+	// are by default, since not every host takes the field, and not every model sees it.
+	Names bool
 }
 
 var chatNames = &names{"tools", "", "messages"}
@@ -67,13 +81,13 @@ var chatNames = &names{"tools", "", "messages"}
 func (f OpenAIChat) format() string {
 	switch f.Dialect {
 	case DeepSeek:
-		return "deepseek"
+		return FormatDeepSeek
 	case Mistral:
-		return "mistral"
+		return FormatMistral
 	case Ollama:
-		return "ollama"
+		return FormatOllama
 	}
-	return chatFormat
+	return FormatOpenAIChat
 }
 
 // oneSystem reports whether the dialect wants all system text in one message.
@@ -100,14 +114,31 @@ func (f OpenAIChat) begin(*tally) (profile, writer) {
 	if f.Dialect == Mistral {
 		ids = mistralIDs
 	}
-	p := profile{format: f.format(), model: f.Model, ids: ids, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, knows: hasType}
+	p := profile{format: f.format(), named: f.named(), model: f.Model, ids: ids, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, knows: f.takes}
 	return p, &chatWriter{OpenAIChat: f}
 }
 
-// hasType reports whether a block names its type.
-func hasType(o convo.Opaque) bool {
-	all, err := fields("-", []byte(o.JSON))
-	return err == nil && kindOf(all["type"]) == '"' && string(all["type"]) != `""`
+// named returns which authors are named in a field; nil: none.
+func (f OpenAIChat) named() func(convo.Role, string) bool {
+	if !f.Names || f.Dialect != OpenAI {
+		return nil
+	}
+	return func(role convo.Role, author string) bool {
+		return (role == convo.RoleUser || role == convo.RoleAssistant) && isChatName(author) && utf8.ValidString(author) &&
+			!strings.ContainsFunc(author, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+	}
+}
+
+// takes reports whether a block is a part that the content of a message of a role may
+// hold. The content of Ollama has no parts.
+func (f OpenAIChat) takes(o convo.Opaque, role convo.Role) bool {
+	part, err := decodeObject([]byte(o.JSON))
+	if err != nil || part["type"] == fieldsType || f.Dialect == Ollama {
+		return false
+	}
+	k := chatChecker{checker: checker{format: FormatOpenAIChat}, f: f}
+	k.part("", 0, part, string(role))
+	return len(k.list) == 0
 }
 
 // onlyThinks reports whether an assistant message holds nothing but reasoning.
@@ -213,6 +244,7 @@ func (f OpenAIChat) appendMessage(list []json.RawMessage, t *message) []json.Raw
 	switch t.role {
 	case convo.RoleUser:
 		b := appendStringField(begin(sizeOf(t.parts)), "role", "user")
+		b = appendID(b, "name", t.author)
 		return append(list, append(f.appendContent(b, t.parts), '}'))
 	case convo.RoleAssistant:
 		return append(list, f.assistant(t))
@@ -257,6 +289,7 @@ func resultText(r *convo.ToolResult) string {
 
 func (f OpenAIChat) assistant(t *message) json.RawMessage {
 	b := appendStringField(begin(sizeOf(t.parts)), "role", "assistant")
+	b = appendID(b, "name", t.author)
 	said, calls := t.said(), t.calls()
 	var texts, thoughts []convo.Part
 	raw := false
@@ -301,19 +334,27 @@ func (f OpenAIChat) assistant(t *message) json.RawMessage {
 	}
 	if len(calls) > 0 {
 		b = append(appendField(b, "tool_calls"), '[')
-		for _, p := range calls {
-			b = f.appendCall(b, p.(convo.ToolCall))
+		custom := customCalls(t.all, FormatOpenAIChat)
+		for i, p := range calls {
+			b = f.appendCall(b, p.(convo.ToolCall), custom[i])
 		}
 		b = append(b, ']')
 	}
 	return append(b, '}')
 }
 
-func (f OpenAIChat) appendCall(b []byte, c convo.ToolCall) []byte {
+// appendCall appends a call to an array. custom says that it came as one of a custom
+// tool, which only OpenAI has.
+func (f OpenAIChat) appendCall(b []byte, c convo.ToolCall, custom bool) []byte {
 	if b[len(b)-1] != '[' {
 		b = append(b, ',')
 	}
 	b = appendID(append(b, '{'), "id", c.ID)
+	if custom && f.Dialect == OpenAI {
+		b = append(appendStringField(b, "type", "custom"), `,"custom":{`...)
+		b = appendStringField(b, "name", toolName(c.Name))
+		return append(appendStringField(b, "input", c.Arguments), "}}"...)
+	}
 	if f.Dialect != Ollama {
 		b = appendStringField(b, "type", "function")
 	}

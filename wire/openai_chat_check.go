@@ -4,17 +4,18 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Check returns the reasons for which the provider would refuse a request. The
 // rules: json, shape, messages-empty, role, orphan-result, unanswered-call,
-// duplicate-result, duplicate-call, content-missing, calls-empty, id-missing,
-// id-length, id-pattern, name-pattern, author-pattern, arguments,
+// duplicate-result, duplicate-call, content-missing, content-type, calls-empty,
+// id-missing, id-length, id-pattern, name-pattern, author-pattern, arguments,
 // result-content, audio-model, system-model, reasoning-missing, order,
 // last-role, system-first, alternation, user-first. Which of them apply depends
 // on the Dialect.
 func (f OpenAIChat) Check(request []byte) []Finding {
-	k := chatChecker{checker: checker{format: chatFormat}, f: f}
+	k := chatChecker{checker: checker{format: FormatOpenAIChat}, f: f}
 	all := k.body(request)
 	if all == nil {
 		return k.list
@@ -59,8 +60,8 @@ func (k *chatChecker) message(path string, m map[string]any) {
 		k.reportOpen()
 		k.inTurn = false
 	}
-	if name, ok := m["name"].(string); ok && role != "tool" && !chatName.MatchString(name) {
-		k.add("author-pattern", path+".name", "")
+	if name := m["name"]; name != nil && role != "tool" {
+		k.author(path+".name", name)
 	}
 	switch role {
 	case "system", "user", "developer":
@@ -71,7 +72,10 @@ func (k *chatChecker) message(path string, m map[string]any) {
 			k.role(path, role)
 			return
 		}
-		k.content(path, m["content"], false)
+		k.content(path, m["content"], role)
+		if images := m["images"]; images != nil && k.f.Dialect == Ollama {
+			k.strings(path+".images", images)
+		}
 	case "assistant":
 		k.assistant(path, m)
 	case "tool":
@@ -79,6 +83,14 @@ func (k *chatChecker) message(path string, m map[string]any) {
 	default:
 		k.role(path, role)
 	}
+}
+
+// maxChatName is the length of the longest name of an author.
+const maxChatName = 64
+
+// isChatName reports whether the provider takes a name of an author.
+func isChatName(name string) bool {
+	return chatName.MatchString(name) && utf8.RuneCountInString(name) <= maxChatName
 }
 
 var (
@@ -90,30 +102,152 @@ func (k *chatChecker) role(path, role string) {
 	k.add("role", path+".role", "", "role", role)
 }
 
-// content checks the content of a message, or of a result.
-func (k *chatChecker) content(path string, v any, result bool) {
-	path += ".content"
+// author checks the name of who has written a message.
+func (k *chatChecker) author(path string, v any) {
+	switch name, ok := v.(string); {
+	case !ok:
+		k.shape(path, "a string")
+	case !chatName.MatchString(name):
+		k.add("author-pattern", path, "")
+	case utf8.RuneCountInString(name) > maxChatName:
+		k.add("author-pattern/length", path, "", "length", strconv.Itoa(utf8.RuneCountInString(name)))
+	}
+}
+
+// strings checks that a value is an array of strings.
+func (k *chatChecker) strings(path string, v any) {
+	list, ok := v.([]any)
+	if !ok {
+		k.shape(path, "an array of strings")
+	}
+	for i, e := range list {
+		if _, ok := e.(string); !ok {
+			k.shape(atIndex(path, i), "a string")
+		}
+	}
+}
+
+// content checks the content of a message of a role.
+func (k *chatChecker) content(message string, v any, role string) {
+	path := message + ".content"
 	switch v := v.(type) {
 	case string:
 	case nil:
 		k.add("content-missing", path, "")
 	case []any:
+		if k.f.Dialect == Ollama {
+			k.shape(path, "a string")
+			return
+		}
 		for i, p := range k.objects(path, v) {
-			if str(p["type"]) == "input_audio" && !result && k.f.Dialect == OpenAI && !k.f.Audio && !strings.Contains(k.model, "audio") {
-				k.add("audio-model", atIndex(path, i), "", "message", strings.TrimSuffix(path, ".content"))
-			}
-			if kind := str(p["type"]); result && kind != "text" && (k.f.Dialect == OpenAI || k.f.Dialect == DeepSeek) {
-				k.add("result-content", atIndex(path, i), "", "content", path)
-			} else if kind == "" {
-				k.shape(atIndex(path, i)+".type", "a string that names the type of the part")
-			}
+			k.part(message, i, p, role)
 		}
 	default:
 		k.shape(path, "a string or an array")
 	}
 }
 
+// part checks part i of the content of a message of a role. Of a type that is not known
+// here, which another host may have, it checks only where it stands.
+func (k *chatChecker) part(message string, i int, p map[string]any, role string) {
+	path := atIndex(message+".content", i)
+	kind := str(p["type"])
+	only := k.f.Dialect == OpenAI || k.f.Dialect == DeepSeek // takes media of users only
+	switch {
+	case only && role == "tool" && kind != "text":
+		k.add("result-content", path, "", "content", message+".content")
+		return
+	case kind == "":
+		k.shape(path+".type", "a string that names the type of the part")
+		return
+	case only && kind == "image_url" && role != "user":
+		k.add("content-type/image", path, "", "type", kind, "role", role, "message", message)
+		return
+	case only && kind != "text" && (role == "system" || role == "developer"), only && kind != "text" && kind != "refusal" && role == "assistant",
+		only && (kind == "refusal" || kind == "thinking") && role == "user":
+		supported := "'text'"
+		switch role {
+		case "assistant":
+			supported = "'text' and 'refusal'"
+		case "user":
+			supported = "'text', 'image_url', 'input_audio' and 'file'"
+		}
+		k.add("content-type", path+".type", "", "type", kind, "supported", supported)
+		return
+	case kind == "input_audio" && role == "user" && k.f.Dialect == OpenAI && !k.f.Audio && !strings.Contains(k.model, "audio"):
+		k.add("audio-model", path, "", "message", message)
+	}
+	switch kind {
+	case "text", "refusal", "document_url":
+		k.text(path, p, kind)
+	case "image_url":
+		k.media(path, p, kind, "url")
+	case "input_audio":
+		k.media(path, p, kind, "data", "format")
+	case "file":
+		file, isObject := p[kind].(map[string]any)
+		switch {
+		case !isObject && (k.f.Dialect == OpenAI || str(p["file_id"]) == ""):
+			k.shape(path+".file", "an object with file_data or file_id")
+		case isObject && str(file["file_data"]) == "" && str(file["file_id"]) == "":
+			k.shape(path+".file.file_data", "a data URL, or a file_id")
+		}
+	case "thinking": // of Mistral
+		switch list := p[kind].(type) {
+		case string:
+		case []any:
+			for i, e := range k.objects(path+".thinking", list) {
+				switch at := atIndex(path+".thinking", i); str(e["type"]) {
+				case "":
+					k.shape(at+".type", "a string that names the type of the part")
+				case "text":
+					k.text(at, e, "text")
+				}
+			}
+		default:
+			k.shape(path+".thinking", "an array of texts")
+		}
+	}
+}
+
+// text checks that a field of a part is a string.
+func (k *chatChecker) text(path string, p map[string]any, key string) {
+	if _, ok := p[key].(string); !ok {
+		k.shape(path+"."+key, "a string")
+	}
+}
+
+// media checks that a field of a part is an object with strings that are not empty.
+// Hosts other than OpenAI also take a string for the first of these, and need no others.
+func (k *chatChecker) media(path string, p map[string]any, key string, fields ...string) {
+	path += "." + key
+	if k.f.Dialect != OpenAI {
+		if str(p[key]) != "" {
+			return
+		}
+		fields = fields[:1]
+	}
+	m, ok := p[key].(map[string]any)
+	if !ok {
+		k.shape(path, "an object with "+strings.Join(fields, " and "))
+		return
+	}
+	for _, field := range fields {
+		if str(m[field]) == "" {
+			k.shape(path+"."+field, "a string that is not empty")
+		}
+	}
+}
+
 func (k *chatChecker) assistant(path string, m map[string]any) {
+	if refusal := m["refusal"]; refusal != nil { // it may be empty
+		k.text(path, m, "refusal")
+	}
+	if audio := m["audio"]; audio != nil {
+		if o, ok := audio.(map[string]any); !ok || str(o["id"]) == "" {
+			k.shape(path+".audio", "an object with an id")
+		}
+	}
 	raw, has := m["tool_calls"]
 	calls, isList := raw.([]any)
 	switch {
@@ -124,7 +258,7 @@ func (k *chatChecker) assistant(path string, m map[string]any) {
 	}
 	if len(calls) == 0 {
 		if m["content"] != nil || m["refusal"] == nil && m["audio"] == nil {
-			k.content(path, m["content"], false)
+			k.content(path, m["content"], "assistant")
 		}
 		if k.f.Dialect == Mistral && m["content"] == "" && m["prefix"] != true {
 			k.add("content-missing/mistral", path+".content", "")
@@ -132,7 +266,7 @@ func (k *chatChecker) assistant(path string, m map[string]any) {
 		return
 	}
 	if m["content"] != nil {
-		k.content(path, m["content"], false)
+		k.content(path, m["content"], "assistant")
 	}
 	if k.f.Dialect == DeepSeek {
 		if _, ok := m["reasoning_content"].(string); !ok {
@@ -164,32 +298,38 @@ func (k *chatChecker) call(path string, call map[string]any) {
 		k.byID[id] = append(k.byID[id], len(k.open))
 		k.open = append(k.open, chatCall{id: id, path: path})
 	}
-	fn, ok := call["function"].(map[string]any)
+	kind, argument, want := "function", "arguments", "a string"
+	switch t := call["type"]; {
+	case t == "custom" && k.f.Dialect == OpenAI:
+		kind, argument = "custom", "input"
+	case t != nil && str(t) == "", k.f.Dialect == OpenAI && t != nil && t != "function":
+		k.shape(path+".type", "function or custom")
+		return
+	case k.f.Dialect == Ollama:
+		want = "an object"
+	}
+	fn, ok := call[kind].(map[string]any)
 	if !ok {
-		if str(call["type"]) == "custom" {
-			return
-		}
-		k.shape(path+".function", "an object with name and arguments")
+		k.shape(path+"."+kind, "an object with name and "+argument)
 		return
 	}
 	switch name := str(fn["name"]); {
 	case name == "":
-		k.add("name-pattern/empty", path+".function.name", id)
+		k.add("name-pattern/empty", path+"."+kind+".name", id)
 	case !functionName.MatchString(name):
-		k.add("name-pattern", path+".function.name", id)
+		k.add("name-pattern", path+"."+kind+".name", id)
 	}
-	_, text := fn["arguments"].(string)
-	_, obj := fn["arguments"].(map[string]any)
-	if text == obj || text == (k.f.Dialect == Ollama) {
-		want := "a string"
-		if k.f.Dialect == Ollama {
-			want = "an object"
-		}
-		k.add("arguments", path+".function.arguments", id, "want", want)
+	_, text := fn[argument].(string)
+	_, obj := fn[argument].(map[string]any)
+	if text == obj || text == (want == "an object") {
+		k.add("arguments", path+"."+kind+"."+argument, id, "want", want)
 	}
 }
 
 func (k *chatChecker) result(path string, m map[string]any) {
+	if id := m["tool_call_id"]; id != nil && str(id) == "" && id != "" {
+		k.shape(path+".tool_call_id", "a string")
+	}
 	id := str(m["tool_call_id"])
 	mine, known := k.byID[id]
 	if k.f.Dialect == Ollama && id == "" {
@@ -209,7 +349,7 @@ func (k *chatChecker) result(path string, m map[string]any) {
 	default:
 		k.add("orphan-result", path, id)
 	}
-	k.content(path, m["content"], true)
+	k.content(path, m["content"], "tool")
 }
 
 // reportOpen reports the calls that have no result.

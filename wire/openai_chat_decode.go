@@ -163,6 +163,17 @@ func (d *decoder) arguments(text string) string {
 	return text
 }
 
+// callText returns the Arguments of a call whose arguments or, if it is one of a custom
+// tool, whose input is this text. whole says that the provider has ended the call.
+func (d *decoder) callText(text string, custom, whole bool) string {
+	if custom {
+		d.wroteText(text, whole)
+		return text
+	}
+	d.wrote(text, whole)
+	return d.arguments(text)
+}
+
 func (f OpenAIChat) decode(d *decoder, data []byte) error {
 	if kindOf(data) == '[' {
 		return f.decodeList(d, "", data)
@@ -179,20 +190,22 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 	switch {
 	case all["messages"] != nil:
 		return f.decodeList(d, "messages", all["messages"])
+	case d.minted == nil && (stringOf(all["object"]) == "chat.completion.chunk" || string(all["done"]) == "false"): // else a Stream has made it
+		return isEvent("", "chunk")
 	case all["choices"] != nil:
 		d.answer(stringOf(all["id"]), d.model)
 		return f.decodeChoices(d, all)
-	case all["message"] != nil: // an answer of Ollama, or one choice
+	case kindOf(all["message"]) == '{': // an answer of Ollama, or one choice
 		d.answer(stringOf(all["id"]), d.model)
 		d.ended(cmp.Or(stringOf(all["done_reason"]), stringOf(all["finish_reason"])))
-		if err := f.decodeUsage(d, all); err != nil {
+		if d.out.Usage, err = f.chatUsage(all); err != nil {
 			return err
 		}
 		return f.decodeMessage(d, "message", all["message"])
 	case all["role"] != nil:
 		return f.decodeMessage(d, "", data)
 	}
-	return &DecodeError{Reason: "not a request, response or message: want a field messages, choices, message or role"}
+	return unreadable(all, data, "not a request, response or message: want a field messages, choices, message or role")
 }
 
 func (f OpenAIChat) decodeList(d *decoder, path string, data []byte) error {
@@ -206,17 +219,21 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 	if err := read("choices", "an array of objects", all["choices"], &choices); err != nil {
 		return err
 	}
-	if err := f.decodeUsage(d, all); err != nil {
+	usage, err := f.chatUsage(all)
+	if err != nil {
 		return err
 	}
+	d.out.Usage = usage
 	for i, c := range choices {
 		path := atIndex("choices", i) + ".message"
 		if i > 0 {
 			d.lose(path, lostChoice)
 			continue
 		}
-		d.ended(stringOf(c["finish_reason"]))
-		if isNull(c["message"]) {
+		if d.ended(stringOf(c["finish_reason"])); isNull(c["message"]) {
+			if kindOf(c["delta"]) == '{' {
+				return isEvent(atIndex("choices", i), "chunk")
+			}
 			if isNull(c["finish_reason"]) {
 				return &DecodeError{Path: path, Reason: "the choice has no message"}
 			}
@@ -231,36 +248,6 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 
 // lostChoice is the Loss.What of an answer that is one of several.
 const lostChoice = "a choice after the first one"
-
-func (f OpenAIChat) decodeUsage(d *decoder, all map[string]json.RawMessage) error {
-	var u struct {
-		Prompt     int `json:"prompt_tokens"`
-		Completion int `json:"completion_tokens"`
-		Hit        int `json:"prompt_cache_hit_tokens"`
-		Details    struct {
-			Cached int `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-	}
-	if raw := all["usage"]; !isNull(raw) {
-		if err := read("usage", "an object of numbers", raw, &u); err != nil {
-			return err
-		}
-	}
-	for key, to := range map[string]*int{"prompt_eval_count": &u.Prompt, "eval_count": &u.Completion} {
-		if raw := all[key]; f.Dialect == Ollama && !isNull(raw) {
-			if err := read(key, "a number", raw, to); err != nil {
-				return err
-			}
-		}
-	}
-	d.out.Usage = usageOf(u.Prompt, max(u.Hit, u.Details.Cached), 0, u.Completion)
-	return nil
-}
-
-// usageOf returns the usage with negative figures replaced by 0.
-func usageOf(input, read, write, output int) convo.Usage {
-	return convo.Usage{Input: max(input, 0), CacheRead: max(read, 0), CacheWrite: max(write, 0), Output: max(output, 0)}
-}
 
 func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 	all, err := fields(path, data)
@@ -376,53 +363,60 @@ func (f OpenAIChat) decodeCalls(d *decoder, path string, data json.RawMessage, m
 		return err
 	}
 	for i, raw := range calls {
-		call, err := d.chatCall(atIndex(path, i), raw)
+		call, custom, err := d.chatCall(atIndex(path, i), raw)
 		if err != nil {
 			return err
+		}
+		if custom && d.format == FormatOpenAIChat {
+			m.Parts = append(m.Parts, d.fieldsBlock(partFields{Call: customCall}))
 		}
 		d.addCall(atIndex(path, i)+".id", m, call)
 	}
 	return nil
 }
 
-func (d *decoder) chatCall(path string, data []byte) (c convo.ToolCall, err error) {
+// chatCall reads a call, and whether it is one of a custom tool.
+func (d *decoder) chatCall(path string, data []byte) (c convo.ToolCall, custom bool, err error) {
 	all, err := fields(path, data)
 	if err != nil {
-		return c, err
+		return c, false, err
 	}
 	if raw := all["id"]; !isNull(raw) {
 		if err := read(at(path, "id"), "a string", raw, &c.ID); err != nil {
-			return c, err
+			return c, false, err
 		}
 	}
+	kind, argument := "function", "arguments"
+	if custom = isNull(all[kind]) && !isNull(all["custom"]); custom {
+		kind, argument = "custom", "input"
+	}
 	var function map[string]json.RawMessage
-	if raw := all["function"]; !isNull(raw) {
-		if function, err = fields(at(path, "function"), raw); err != nil {
-			return c, err
+	if raw := all[kind]; !isNull(raw) {
+		if function, err = fields(at(path, kind), raw); err != nil {
+			return c, custom, err
 		}
 	}
 	if raw := function["name"]; !isNull(raw) {
-		if err := read(at(path, "function.name"), "a string", raw, &c.Name); err != nil {
-			return c, err
+		if err := read(at(at(path, kind), "name"), "a string", raw, &c.Name); err != nil {
+			return c, custom, err
 		}
 	}
 	if c.Name == "" {
-		return c, &DecodeError{Path: path, Reason: "the call has no function name"}
+		return c, custom, &DecodeError{Path: path, Reason: "the call has no function name"}
 	}
 	text := ""
-	switch raw := function["arguments"]; {
+	switch raw := function[argument]; {
 	case kindOf(raw) == '"':
-		if err := read(at(path, "function.arguments"), "a string", raw, &text); err != nil {
-			return c, err
+		if err := read(at(at(path, kind), argument), "a string", raw, &text); err != nil {
+			return c, custom, err
 		}
 	case !isNull(raw):
 		text = string(raw)
 	}
-	c.Arguments = d.arguments(text)
-	d.wrote(text, false)
-	d.loseRest(path, all, "id", "type", "function", "index")
-	d.loseRest(at(path, "function"), function, "name", "arguments", "index")
-	return c, nil
+	c.Arguments = d.callText(text, custom, false)
+	d.loseRest(path, all, "id", "type", kind, "index")
+	d.loseRest(at(path, kind), function, "name", argument, "index")
+	return c, custom, nil
 }
 
 // chatContent reads the content of a message or result: a string, an array of

@@ -393,12 +393,13 @@ func (s *chatStream) addCall(piece map[string]json.RawMessage) []Delta {
 		c = nil
 	}
 	if c == nil {
-		c = &chatStreamCall{number: len(s.calls), custom: custom}
+		c = &chatStreamCall{number: len(s.calls)}
 		s.calls = append(s.calls, c)
 		if s.byIndex == nil {
 			s.byIndex, s.byID = map[string]*chatStreamCall{}, map[string]*chatStreamCall{}
 		}
 	}
+	c.custom = c.custom || custom
 	if index != "" {
 		s.byIndex[index] = c
 	}

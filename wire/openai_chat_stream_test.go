@@ -93,6 +93,13 @@ func chatCallPieces(g *streamGenerator, style, n int) (whole string, pieces []st
 	case 10: // neither
 		whole = fmt.Sprintf(`{"type":"function","function":{"name":%q,"arguments":%s}}`, name, q)
 		add(`{"function":{"name":%q,"arguments":%s}}`, name, q)
+	case 12: // of a custom tool, as OpenAI does
+		text := g.pick(g.text(), args, "")
+		whole = fmt.Sprintf(`{"id":%q,"type":"custom","custom":{"name":%q,"input":%s}}`, id, name, jsonOf(text))
+		add(`{"index":%d,"id":%q,"type":"custom","custom":{"name":%q,"input":""}}`, n, id, name)
+		for _, p := range g.cut(text) {
+			add(`{"index":%d,"custom":{"input":%s}}`, n, jsonOf(p))
+		}
 	case 11: // signed
 		whole = strings.TrimSuffix(whole, "}") + `,"extra_content":{"google":{"thought_signature":"c2lnbg=="}}}`
 		add(`{"index":%d,"id":%q,"type":"function","extra_content":{"google":{"thought_signature":"c2ln"}},"function":{"name":%q,"arguments":%s}}`, n, id, name, q)
@@ -153,7 +160,7 @@ func chatAnswer(g *streamGenerator) (string, []event) {
 	stop := "stop"
 	if g.IntN(2) == 0 {
 		stop = "tool_calls"
-		style := g.IntN(12)
+		style := g.IntN(13)
 		var calls []string
 		var pieces [][]string
 		for range 1 + g.IntN(3) {
@@ -169,7 +176,7 @@ func chatAnswer(g *streamGenerator) (string, []event) {
 			}
 			delta(`{"tool_calls":[%s]}`, strings.Join(all, ","))
 		case 1: // calls that have an index or an id in each piece may interleave
-			if style <= 2 || style == 7 || style == 11 {
+			if style <= 2 || style == 7 || style >= 11 {
 				for k, open := 0, true; open; k++ {
 					open = false
 					for _, list := range pieces {

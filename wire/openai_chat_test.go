@@ -270,6 +270,18 @@ var chatMutants = []mutant{
 		msgs[i].(map[string]any)["content"] = []any{map[string]any{"type": "input_audio"}}
 		return msgs, true
 	}},
+	{rule: "content-type", of: []wire.Dialect{wire.OpenAI, wire.DeepSeek}, spoil: func(msgs []any) ([]any, bool) {
+		image := map[string]any{"type": "image_url", "image_url": map[string]any{"url": "https://example.com/a.png"}}
+		return append(msgs, map[string]any{"role": "assistant", "content": []any{image}}), true
+	}},
+	{rule: "shape", spoil: func(msgs []any) ([]any, bool) {
+		i := slices.IndexFunc(msgs, func(m any) bool { return role(m) == "user" })
+		if i < 0 {
+			return nil, false
+		}
+		msgs[i].(map[string]any)["content"] = []any{map[string]any{"type": "image_url", "image_url": map[string]any{}}}
+		return msgs, true
+	}},
 	{rule: "reasoning-missing", of: []wire.Dialect{wire.DeepSeek}, spoil: withCalls(func(m map[string]any, _ []any) { delete(m, "reasoning_content") })},
 	{rule: "order", of: []wire.Dialect{wire.Mistral}, spoil: func(msgs []any) ([]any, bool) {
 		return append(msgs, map[string]any{"role": "user", "content": "x"}), role(msgs[len(msgs)-1]) == "tool"
@@ -494,4 +506,49 @@ func FuzzOpenAIChat_Check(f *testing.F) {
 			require.NotEmpty(t, x.Rule)
 		}
 	})
+}
+
+// With Names, an author whose name the provider takes is named in the field, which
+// https://platform.openai.com/docs/api-reference/chat/create describes, and the text is
+// what the author wrote: Decode reads both again. Any other is named in a tag.
+func TestOpenAIChat_NamesGoIntoTheField(t *testing.T) {
+	for author, field := range map[string]bool{
+		"Bob": true, "bob-1_x.y": true, "日本": true, strings.Repeat("é", 64): true,
+		"Bob B": false, "a<b": false, "a>b": false, "a|b": false, `a\b`: false, "a/b": false, "a\u00a0b": false, "a\x00b": false, strings.Repeat("n", 65): false,
+	} {
+		for _, role := range []convo.Role{convo.RoleUser, convo.RoleAssistant} {
+			said := convo.Message{Role: role, Author: author, Parts: []convo.Part{convo.Text("I say.")}}
+			h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+			require.NoError(t, err)
+			_, err = h.Append(convo.User("q"), said)
+			require.NoError(t, err)
+			f := wire.OpenAIChat{Names: true}
+			r, err := f.Encode(h.Snapshot())
+			require.NoError(t, err)
+			assert.Empty(t, f.Check(r.Body()))
+			in, err := f.Decode(r.Body())
+			require.NoError(t, err)
+			require.Len(t, in.Messages, 2)
+			if field {
+				assert.Equal(t, fmt.Sprintf(`{"role":%q,"name":%q,"content":"I say."}`, role, author), string(r.Messages[1]))
+				assert.Equal(t, author, in.Messages[1].Author)
+				assert.Equal(t, "I say.", in.Messages[1].Text())
+				again, err := f.Encode(restored(t, in))
+				require.NoError(t, err)
+				assert.Equal(t, string(r.Body()), string(again.Body()))
+			} else {
+				assert.NotContains(t, string(r.Messages[1]), `"name":`)
+				assert.Contains(t, in.Messages[1].Text(), "<from key=")
+			}
+			for _, f := range []wire.OpenAIChat{{}, {Names: true, Dialect: wire.DeepSeek}, {Names: true, Dialect: wire.Mistral}, {Names: true, Dialect: wire.Ollama}, {Names: true, Dialect: wire.StrictAlternation}} {
+				r, err := f.Encode(h.Snapshot())
+				require.NoError(t, err)
+				assert.NotContains(t, string(r.Body()), `"name":`)
+				assert.Contains(t, string(r.Body()), "<from key=")
+			}
+		}
+	}
+	r, err := wire.OpenAIChat{Names: true}.Encode(convo.NewSnapshot([]convo.Message{{Role: convo.RoleSystem, Author: "Bob", Parts: []convo.Part{convo.Text("a")}}, convo.User("q")}))
+	require.NoError(t, err)
+	assert.Contains(t, string(r.Messages[0]), "<from key=", "a system message has no such field here")
 }

@@ -24,12 +24,16 @@ import (
 // reasoning has several summaries, Text holds all of them, separated by two
 // empty lines.
 //
-// Items of other tools (web_search_call, custom_tool_call and so on), and tools
-// that were added later (additional_tools), are Opaque. Each is a whole item,
-// or a part of the content of a message. They are sent unchanged, unless the
-// provider would refuse them. An Opaque block of the type "convo_fields" is not
-// an item. It holds fields of the text or call after it that have no other
-// place: the phase of a text, and the namespace of a call.
+// Items of other tools (web_search_call and so on), and tools that were added
+// later (additional_tools), are Opaque. Each is a whole item, or a part of the
+// content of a message. They are sent unchanged, unless the provider would
+// refuse them. An Opaque block of the type "convo_fields" is not an item. It
+// holds fields of the text or call after it that have no other place: the phase
+// of a text, the namespace of a call, and that the call is one of a custom tool.
+//
+// The Arguments of a call of a custom tool are its input, which is any text. In
+// other formats it is a function call, with the input inside an object. The
+// custom_tool_call items of xAI's search are calls that xAI has run, and Opaque.
 //
 // The format has no place for the ids and the status of texts, calls and
 // results, except next to reasoning; for citations, file names and the detail
@@ -53,15 +57,13 @@ type OpenAIResponses struct {
 	Plain bool
 }
 
-const responsesFormat = "openai-responses"
-
 var responsesNames = &names{"tools", "instructions", "input"}
 
 // Encode returns the request for a snapshot.
 func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f OpenAIResponses) begin(seen *tally) (profile, writer) {
-	p := profile{format: responsesFormat, model: f.Model, ids: openAIResponsesIDs, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary}
+	p := profile{format: FormatOpenAIResponses, model: f.Model, ids: openAIResponsesIDs, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary}
 	return p, &responsesWriter{f: f, seen: seen}
 }
 
@@ -76,23 +78,14 @@ type responsesItem struct {
 	next    string // of reasoning: the id of the item that must follow it, if that has one
 }
 
-// responsesFields are the fields in a block of the type "convo_fields".
-type responsesFields struct {
-	Type      string
-	ID        string
-	Phase     string
-	Namespace string
-}
-
-const fieldsType = "convo_fields"
-
 // A responsesWriter collects the items of a request.
 type responsesWriter struct {
 	f         OpenAIResponses
 	seen      *tally // ids of the items so far, among others
 	items     []responsesItem
-	number    int // of the message in the projection
-	unsettled int // how many messages have items that settled has to look at together with those of others
+	customIDs []string // the ids of the calls of custom tools in the newest assistant message
+	number    int      // of the message in the projection
+	unsettled int      // how many messages have items that settled has to look at together with those of others
 }
 
 func (w *responsesWriter) save() any { return *w }
@@ -160,6 +153,10 @@ func (w *responsesWriter) system(p *projection) (text json.RawMessage, list []js
 }
 
 func (w *responsesWriter) add(it responsesItem) {
+	if it.whole && it.kind == "custom_tool_call" { // no call after it gets its id
+		w.seen.add(sentID, it.callID)
+		w.seen.add(blockCall, it.callID)
+	}
 	it.message, it.raw = w.number, slices.Clip(it.raw)
 	w.items = append(w.items, it)
 }
@@ -188,7 +185,7 @@ func (w *responsesWriter) opaque(o convo.Opaque, role string) (it responsesItem,
 	if json.Unmarshal([]byte(o.JSON), &m) != nil || m == nil {
 		return it, false, false
 	}
-	k := responsesChecker{checker: checker{format: responsesFormat}}
+	k := responsesChecker{checker: checker{format: FormatOpenAIResponses}}
 	kind := str(m["type"])
 	if isContentType(kind) {
 		k.part("", m, role)
@@ -201,6 +198,10 @@ func (w *responsesWriter) opaque(o convo.Opaque, role string) (it responsesItem,
 	switch kind {
 	case "function_call", "function_call_output", fieldsType: // written from other parts
 		return it, false, false
+	case "custom_tool_call":
+		if w.seen.has(sentID, it.callID) && !w.seen.has(blockCall, it.callID) { // of a call that is a part of its own
+			return it, false, false
+		}
 	}
 	k.item("", m)
 	return it, false, len(k.list) == 0 && role != "result" && role != "developer"
@@ -320,7 +321,11 @@ func (w *responsesWriter) result(r *convo.ToolResult) {
 		}
 		parts = append(parts, shown(p))
 	}
-	b := appendStringField(begin(sizeOf(parts)+64), "type", "function_call_output")
+	kind := "function_call_output"
+	if slices.Contains(w.customIDs, r.CallID) {
+		kind = "custom_tool_call_output"
+	}
+	b := appendStringField(begin(sizeOf(parts)+64), "type", kind)
 	b = appendStringField(b, "call_id", r.CallID)
 	if rich {
 		b = w.appendContent(b, "output", parts)

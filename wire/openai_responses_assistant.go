@@ -14,10 +14,12 @@ type assistantWriter struct {
 	*responsesWriter
 	message *message
 	calls   []convo.Part // not yet written, with the ids to be sent
+	texts   map[int]bool // which of all calls are of custom tools
+	written int          // how many calls were
 
 	front, back []responsesItem
 	thoughts    []convo.Part // reasoning since the last item
-	fields      responsesFields
+	fields      partFields
 	run         []convo.Part   // the content of the message being written
 	cites       map[int]string // the annotations of texts in it, by their index
 	runID       string
@@ -25,9 +27,10 @@ type assistantWriter struct {
 }
 
 func (w *responsesWriter) assistant(t *message) {
-	a := assistantWriter{responsesWriter: w, message: t, calls: t.calls()}
+	a := assistantWriter{responsesWriter: w, message: t, calls: t.calls(), texts: customCalls(t.all, FormatOpenAIResponses)}
+	w.customIDs = nil
 	for i, part := range t.all {
-		if o, ok := part.(convo.Opaque); ok && o.Format == responsesFormat {
+		if o, ok := part.(convo.Opaque); ok && o.Format == FormatOpenAIResponses {
 			if list := attached(o); list != nil {
 				if i > 0 && isSaid(t.all[i-1]) { // which is the last of a.run
 					a.cite(sentCitations(list, string(t.all[i-1].(convo.Text))))
@@ -56,7 +59,7 @@ func (a *assistantWriter) part(part convo.Part) {
 	case convo.ToolCall:
 		a.call()
 	case convo.Opaque:
-		if part.Format == responsesFormat {
+		if part.Format == FormatOpenAIResponses {
 			a.opaque(part)
 		}
 	}
@@ -71,7 +74,7 @@ func (a *assistantWriter) say(p convo.Part) {
 		thoughts, a.runID = a.lead("msg_", "")
 		a.front = append(a.front, thoughts...)
 		a.runPhase = a.fields.Phase
-		a.fields = responsesFields{}
+		a.fields = partFields{}
 	}
 	a.run = append(a.run, p)
 }
@@ -136,8 +139,16 @@ func (a *assistantWriter) call() {
 	a.flush()
 	call := a.calls[0].(convo.ToolCall)
 	a.calls = a.calls[1:]
-	thoughts, id := a.lead("fc_", "")
-	b := appendStringField(begin(len(call.ID)+len(call.Name)+quotedLen(call.Arguments)+96), "type", "function_call")
+	kind, prefix, argument, text := "function_call", "fc_", "arguments", call.Arguments
+	if a.texts[a.written] {
+		kind, prefix, argument = "custom_tool_call", "ctc_", "input"
+		a.customIDs = append(a.customIDs, call.ID)
+	} else {
+		text = object(text)
+	}
+	a.written++
+	thoughts, id := a.lead(prefix, "")
+	b := appendStringField(begin(len(call.ID)+len(call.Name)+quotedLen(text)+96), "type", kind)
 	if id != "" {
 		b = appendStringField(b, "id", id)
 	}
@@ -146,9 +157,9 @@ func (a *assistantWriter) call() {
 	if ns := a.fields.Namespace; ns != "" && toolName(ns) == ns {
 		b = appendStringField(b, "namespace", ns)
 	}
-	b = appendStringField(b, "arguments", object(call.Arguments))
-	a.fields = responsesFields{}
-	it := responsesItem{kind: "function_call", id: id, raw: append(b, '}')}
+	b = appendStringField(b, argument, text)
+	a.fields = partFields{}
+	it := responsesItem{kind: "function_call", id: id, raw: append(b, '}')} // also of a custom tool: it has its result
 	if a.f.Plain {
 		a.front = append(a.front, thoughts...) // such providers pair calls by position, so nothing may stand between them
 		a.back = append(a.back, it)
@@ -158,8 +169,7 @@ func (a *assistantWriter) call() {
 }
 
 func (a *assistantWriter) opaque(o convo.Opaque) {
-	var f responsesFields
-	if strings.Contains(o.JSON, fieldsType) && json.Unmarshal([]byte(o.JSON), &f) == nil && f.Type == fieldsType {
+	if f, ok := fieldsOf(o); ok {
 		a.fields = f
 		return
 	}
@@ -175,7 +185,7 @@ func (a *assistantWriter) opaque(o convo.Opaque) {
 	default:
 		a.flush()
 		thoughts, _ := a.lead("", it.id)
-		a.fields = responsesFields{}
+		a.fields = partFields{}
 		a.front = append(a.front, thoughts...)
 		if it.id != "" {
 			a.seen.add(itemName, it.id)

@@ -14,7 +14,7 @@ import (
 // between-calls (only for providers that pair calls and results by position),
 // reasoning-alone, reasoning-item, not-stored.
 func (f OpenAIResponses) Check(request []byte) []Finding {
-	k := responsesChecker{checker: checker{format: responsesFormat}}
+	k := responsesChecker{checker: checker{format: FormatOpenAIResponses}}
 	all := k.body(request)
 	if all == nil {
 		return k.list
@@ -71,8 +71,18 @@ func (k *responsesChecker) item(path string, m map[string]any) {
 			k.add("arguments", path+".arguments", str(m["call_id"]), "want", "a string")
 		}
 		k.itemID(path, m, "fc")
-	case "function_call_output":
-		k.callID(path, m)
+	case "custom_tool_call":
+		if name, ok := m["name"].(string); !ok || !responsesName.MatchString(name) {
+			k.add("name-pattern", path+".name", str(m["call_id"]))
+		}
+		if _, ok := m["input"].(string); !ok {
+			k.add("arguments", path+".input", str(m["call_id"]), "want", "a string")
+		}
+		k.itemID(path, m, "ctc")
+	case "function_call_output", "custom_tool_call_output":
+		if kind == "function_call_output" {
+			k.callID(path, m)
+		}
 		switch out := m["output"].(type) {
 		case string:
 		case []any:

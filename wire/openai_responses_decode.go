@@ -16,20 +16,24 @@ import (
 // after their calls. A result whose call is in a previous response is named in
 // Lost.
 func (f OpenAIResponses) Decode(data []byte) (Transcript, error) {
-	d := responsesDecoder{decoder: decoder{format: responsesFormat, own: f.Model, names: map[string]string{}}}
+	d := responsesDecoder{decoder: decoder{format: FormatOpenAIResponses, own: f.Model, names: map[string]string{}}}
 	if err := d.decode("", data); err != nil {
 		return Transcript{}, err
 	}
 	return d.finish(), nil
 }
 
+// responsesEnds are the types of the events that end a stream and hold the response.
+var responsesEnds = []string{"response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"}
+
 // A responsesDecoder reads items.
 type responsesDecoder struct {
 	decoder
 	items []inputItem
-	at    int            // index of the current item
-	cur   *convo.Message // the assistant message being read
-	one   bool           // the items are from one response
+	at    int             // index of the current item
+	cur   *convo.Message  // the assistant message being read
+	one   bool            // the items are from one response
+	tools json.RawMessage // that the input names
 
 	outputs map[string][]*inputItem // results that are not used yet, by the ids of their calls
 	notes   json.RawMessage         // the annotations of the text that part has read last
@@ -56,7 +60,12 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
+	name := stringOf(all["type"])
 	switch {
+	case name == "error":
+		return reported(path, responsesError(data))
+	case strings.HasPrefix(name, "response.") && (kindOf(all["response"]) != '{' || !slices.Contains(responsesEnds, name)):
+		return isEvent(path, name)
 	case path == "" && kindOf(all["response"]) == '{':
 		return d.decode(at(path, "response"), all["response"])
 	case !isNull(all["type"]):
@@ -67,10 +76,11 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 			return err
 		}
 	}
+	d.tools = all["tools"]
 	switch {
 	case all["output"] != nil:
 		d.answer(stringOf(all["id"]), d.model)
-		if err := d.decodeUsage(at(path, "usage"), all["usage"]); err != nil {
+		if d.out.Usage, err = responsesUsage(at(path, "usage"), all["usage"]); err != nil {
 			return err
 		}
 		d.ended(inner(all["incomplete_details"], "reason"))
@@ -85,6 +95,9 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 		return d.decodeRequest(path, all)
 	case all["role"] != nil:
 		return d.decodeItems(path, append(append([]byte{'['}, data...), ']'))
+	}
+	if isError(all) {
+		return reported(path, responsesError(data))
 	}
 	return &DecodeError{Path: path, Reason: "not a request, response or item: want a field input, output, type or role"}
 }
@@ -114,23 +127,6 @@ func (d *responsesDecoder) decodeRequest(path string, all map[string]json.RawMes
 	default:
 		return d.decodeItems(at(path, "input"), raw)
 	}
-	return nil
-}
-
-func (d *responsesDecoder) decodeUsage(path string, data json.RawMessage) error {
-	var u struct {
-		Input   int `json:"input_tokens"`
-		Output  int `json:"output_tokens"`
-		Details struct {
-			Cached int `json:"cached_tokens"`
-		} `json:"input_tokens_details"`
-	}
-	if !isNull(data) {
-		if err := read(path, "an object of numbers", data, &u); err != nil {
-			return err
-		}
-	}
-	d.out.Usage = usageOf(u.Input, u.Details.Cached, 0, u.Output)
 	return nil
 }
 
@@ -164,7 +160,7 @@ func (d *responsesDecoder) decodeItems(path string, data []byte) error {
 	}
 	d.outputs = make(map[string][]*inputItem)
 	for i := range d.items {
-		if it := &d.items[i]; it.kind == "function_call_output" {
+		if it := &d.items[i]; it.kind == "function_call_output" || it.kind == "custom_tool_call_output" {
 			it.at = i
 			d.outputs[it.callID] = append(d.outputs[it.callID], it)
 		}
@@ -182,8 +178,12 @@ func (d *responsesDecoder) item(it *inputItem) error {
 	case "", "message":
 		return d.message(it)
 	case "function_call":
-		return d.call(it)
-	case "function_call_output":
+		return d.call(it, false)
+	case "custom_tool_call":
+		if !isServed(d.tools, it.all) {
+			return d.call(it, true)
+		}
+	case "function_call_output", "custom_tool_call_output":
 		if err := d.flush(); err != nil {
 			return err
 		}
@@ -273,7 +273,7 @@ func (d *responsesDecoder) message(it *inputItem) error {
 		if err != nil {
 			return err
 		}
-		f := responsesFields{ID: it.id}
+		f := partFields{ID: it.id}
 		if raw := it.all["phase"]; !isNull(raw) {
 			if err := read(at(it.path, "phase"), "a string", raw, &f.Phase); err != nil {
 				return err
@@ -310,7 +310,7 @@ func endsText(p convo.Part) bool {
 
 // follow keeps the fields of the next item that parts have no place for. The id
 // is kept only if reasoning precedes the item.
-func (d *responsesDecoder) follow(m *convo.Message, f responsesFields) {
+func (d *responsesDecoder) follow(m *convo.Message, f partFields) {
 	id := f.ID
 	f.ID = ""
 	if n := len(m.Parts); n > 0 && id != "" {
@@ -324,21 +324,39 @@ func (d *responsesDecoder) follow(m *convo.Message, f responsesFields) {
 			}
 		}
 	}
-	if f == (responsesFields{}) {
-		return
+	if f != (partFields{}) {
+		m.Parts = append(m.Parts, d.fieldsBlock(f))
 	}
-	b := appendStringField([]byte{'{'}, "type", fieldsType)
-	for _, field := range []struct{ key, value string }{{"id", f.ID}, {"phase", f.Phase}, {"namespace", f.Namespace}} {
-		if field.value != "" {
-			b = appendStringField(b, field.key, field.value)
-		}
-	}
-	m.Parts = append(m.Parts, convo.Opaque{Format: d.format, JSON: string(append(b, '}'))})
 }
 
-func (d *responsesDecoder) call(it *inputItem) error {
+// isServed reports whether a custom_tool_call is one that the provider runs: xAI makes
+// such calls for its search. tools are those of the request, as a response names them.
+func isServed(tools json.RawMessage, call map[string]json.RawMessage) bool {
+	if kindOf(tools) != '[' {
+		return false
+	}
+	var list []struct{ Type, Name string }
+	if json.Unmarshal(tools, &list) != nil {
+		return false
+	}
+	searches, name := false, stringOf(call["name"])
+	for _, t := range list {
+		if t.Type == "custom" && t.Name == name {
+			return false
+		}
+		searches = searches || t.Type == "x_search"
+	}
+	return searches
+}
+
+// call reads a call, which is one of a custom tool if custom is set.
+func (d *responsesDecoder) call(it *inputItem, custom bool) error {
 	call := convo.ToolCall{ID: it.callID}
-	f := responsesFields{ID: it.id}
+	f := partFields{ID: it.id}
+	argument := "arguments"
+	if custom {
+		f.Call, argument = customCall, "input"
+	}
 	for _, field := range []struct {
 		key string
 		to  *string
@@ -352,17 +370,16 @@ func (d *responsesDecoder) call(it *inputItem) error {
 	if call.Name == "" {
 		return &DecodeError{Path: at(it.path, "name"), Reason: "the call has no function name"}
 	}
-	raw := it.all["arguments"]
+	raw := it.all[argument]
 	text := string(raw)
 	if kindOf(raw) == '"' {
-		if err := read(at(it.path, "arguments"), "a string", raw, &text); err != nil {
+		if err := read(at(it.path, argument), "a string", raw, &text); err != nil {
 			return err
 		}
 	} else if isNull(raw) {
 		text = ""
 	}
-	call.Arguments = d.arguments(text)
-	d.wrote(text, stringOf(it.all["status"]) == "completed")
+	call.Arguments = d.callText(text, custom, stringOf(it.all["status"]) == "completed")
 	if !d.one && d.cur != nil && call.ID != "" && d.calls.of == d.cur && d.calls.ids[call.ID] {
 		if err := d.flush(); err != nil { // a message holds no two calls with one id, and in a request each has its result
 			return err
@@ -371,7 +388,7 @@ func (d *responsesDecoder) call(it *inputItem) error {
 	m := d.assistant()
 	d.follow(m, f)
 	d.addCall(at(it.path, "call_id"), m, call)
-	d.loseRest(it.path, it.all, "type", "id", "call_id", "name", "namespace", "arguments", "status")
+	d.loseRest(it.path, it.all, "type", "id", "call_id", "name", "namespace", argument, "status")
 	return nil
 }
 

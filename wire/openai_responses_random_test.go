@@ -16,7 +16,8 @@ import (
 // Random conversations with Opaque items of all types give valid requests.
 func TestOpenAIResponses_RandomItemsGiveValidRequests(t *testing.T) {
 	odd := []string{`{"type":"web_search_call","id":"ws_1"}`, `{"type":"web_search_call","id":"ws_2"}`, `{"type":"custom_tool_call","call_id":"k","id":"ctc_1"}`, `{"type":"custom_tool_call","call_id":"k"}`,
-		`{"type":"custom_tool_call_output","call_id":"k"}`, `{"type":"function_call","call_id":"c1"}`, `{"type":"function_call_output","call_id":"c1","output":""}`, `{"type":"reasoning"}`,
+		`{"type":"custom_tool_call","call_id":"k","id":"ctc_2","name":"f","input":"x"}`, `{"type":"custom_tool_call","call_id":"c1","name":"f","input":"x"}`, `{"type":"custom_tool_call_output","call_id":"c1","output":"x"}`,
+		`{"type":"custom_tool_call_output","call_id":"k","output":"x"}`, `{"type":"custom_tool_call_output","call_id":"k"}`, `{"type":"convo_fields","call":"custom"}`, `{"type":"function_call","call_id":"c1"}`, `{"type":"function_call_output","call_id":"c1","output":""}`, `{"type":"reasoning"}`,
 		`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"e"}`, `{"type":"reasoning","id":"rs_2","summary":[],"content":[{"type":"reasoning_text","text":"x"}]}`,
 		`{"type":"message","role":"user","content":"x"}`, `{"role":"assistant","id":"msg_1","content":"x"}`, `{"role":"tool"}`, `{}`, `[]`, `7`, `{"type":7}`, `{"type":"compaction","id":"cmp_1"}`,
 		`{"type":"input_text","text":"x"}`, `{"type":"output_text","text":"x"}`, `{"type":"input_image"}`, `{"type":"refusal","refusal":"x"}`, `{"type":"additional_tools","role":"developer"}`,

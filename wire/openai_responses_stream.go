@@ -66,6 +66,9 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 	if kind := stringOf(all["type"]); kind != "" {
 		name = kind
 	}
+	if slices.Contains(responsesEnds, name) {
+		return s.end(name, all["response"])
+	}
 	switch name {
 	case "response.created":
 		return s.begin(all["response"])
@@ -78,8 +81,6 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 			s.id, s.response = cmp.Or(s.id, stringOf(now["id"])), now
 		}
 		return nil, nil
-	case "response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done":
-		return s.end(name, all["response"])
 	case "error":
 		return s.fail(responsesError(data))
 	case "ping", "keepalive":
@@ -163,7 +164,7 @@ func (s *responsesStream) end(name string, raw json.RawMessage) ([]Delta, error)
 	var out []Delta
 	for i, it := range items {
 		if it == nil { // no event was about it
-			it = newStreamedItem(s.nextIndex(), output[i])
+			it = s.newItem(s.nextIndex(), output[i])
 			s.add(it)
 			if it.call != nil {
 				out = append(out, Delta{Call: new(*it.call)})
@@ -215,7 +216,7 @@ func (s *responsesStream) match(output []json.RawMessage) []*streamedItem {
 		}
 	}
 	for i, raw := range output {
-		o := newStreamedItem(0, raw)
+		o := s.newItem(0, raw)
 		if it := byID[o.kind+" "+o.id()]; it != nil && !used[it] {
 			found[i], used[it] = it, true
 		}
@@ -225,7 +226,7 @@ func (s *responsesStream) match(output []json.RawMessage) []*streamedItem {
 		if found[i] != nil {
 			continue
 		}
-		kind := newStreamedItem(0, raw).kind
+		kind := s.newItem(0, raw).kind
 		for k := next[kind]; k < len(s.items); k++ {
 			next[kind] = k + 1
 			if it := s.items[k]; it.kind == kind && !used[it] {
@@ -287,12 +288,12 @@ func (s *responsesStream) merge(output []json.RawMessage, found []*streamedItem)
 	return merged
 }
 
-// newStreamedItem returns an item without its number, if it is a call.
-func newStreamedItem(index int, raw json.RawMessage) *streamedItem {
+// newItem returns an item without its number, if it is a call.
+func (s *responsesStream) newItem(index int, raw json.RawMessage) *streamedItem {
 	it := &streamedItem{index: index}
 	it.fields, _ = optionalFields("-", raw)
 	it.kind = cmp.Or(stringOf(it.fields["type"]), "message")
-	if it.kind == "function_call" {
+	if it.kind == "function_call" || it.kind == "custom_tool_call" && !isServed(s.response["tools"], it.fields) {
 		it.call = new(CallDelta)
 	}
 	it.name()
@@ -305,6 +306,14 @@ func (it *streamedItem) name() {
 		it.call.ID = cmp.Or(stringOf(it.fields["call_id"]), it.call.ID)
 		it.call.Name = cmp.Or(stringOf(it.fields["name"]), it.call.Name)
 	}
+}
+
+// argument returns the field with the arguments of a call.
+func (it *streamedItem) argument() string {
+	if it.kind == "custom_tool_call" {
+		return "input"
+	}
+	return "arguments"
 }
 
 // named reports whether an item can be read: a call needs a name.
@@ -394,7 +403,7 @@ func (s *responsesStream) itemEvent(name string, all map[string]json.RawMessage)
 		if kindOf(raw) != '{' {
 			return nil, &DecodeError{Path: "item", Reason: "want a JSON object, got " + kindName(raw)}
 		}
-		o := newStreamedItem(index, raw)
+		o := s.newItem(index, raw)
 		isNew := it == nil || it.kind != o.kind
 		if verb == "added" && isNull(all["output_index"]) {
 			o.index, isNew = s.nextIndex(), true
@@ -477,7 +486,7 @@ func (s *responsesStream) orNew(it *streamedItem, index int, kind string) *strea
 		if kind == "message" {
 			raw += `,"role":"assistant"`
 		}
-		it = newStreamedItem(index, json.RawMessage(raw+"}"))
+		it = s.newItem(index, json.RawMessage(raw+"}"))
 		s.add(it)
 	}
 	return it
@@ -531,7 +540,7 @@ func (it *streamedItem) show(b *itemSlot, piece string) []Delta {
 		}
 		it.thinks = true
 		return []Delta{{Reasoning: piece}}
-	case b.kind == "arguments" && it.call != nil:
+	case b.kind == it.argument() && it.call != nil:
 		call := new(*it.call)
 		call.Arguments = piece
 		return []Delta{{Call: call}}
@@ -573,8 +582,8 @@ func (it *streamedItem) showRest(raw json.RawMessage) (out []Delta) {
 		}
 	}
 	if it.call != nil {
-		if text := stringOf(all["arguments"]); text != "" {
-			out = append(out, it.showTo(it.slot("", 0, "arguments"), text)...)
+		if text := stringOf(all[it.argument()]); text != "" {
+			out = append(out, it.showTo(it.slot("", 0, it.argument()), text)...)
 		}
 	}
 	return out
@@ -666,7 +675,7 @@ func (s *responsesStream) Transcript() (Transcript, error) {
 					continue
 				}
 				raw = it.appendTo(nil, true)
-			case it.kind == "function_call" && it.named():
+			case it.call != nil && it.named():
 				halves = append(halves, calls)
 				raw = it.appendTo(nil, true)
 			default:
@@ -686,7 +695,7 @@ func (s *responsesStream) Transcript() (Transcript, error) {
 		answer = append(answer, raw...)
 	}
 	answer = append(answer, "]}"...)
-	d := responsesDecoder{decoder: decoder{format: responsesFormat, own: s.format.Model, names: map[string]string{}}}
+	d := responsesDecoder{decoder: decoder{format: FormatOpenAIResponses, own: s.format.Model, names: map[string]string{}}}
 	t, err := s.transcript(&d.decoder, func(data []byte) error { return d.decode("", data) }, answer, halves)
 	t.Lost = append(t.Lost, lost...)
 	return t, err

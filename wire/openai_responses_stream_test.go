@@ -60,7 +60,7 @@ func responsesAnswer(g *streamGenerator) (string, []event) {
 				about(kind+".done", own, `%s%q:%s`, place, key, jsonOf(text))
 			}
 		}
-		switch g.IntN(6) {
+		switch g.IntN(7) {
 		case 0, 1:
 			own := fmt.Sprintf("msg_%d", i)
 			phase := g.pick("", `,"phase":"commentary"`)
@@ -118,6 +118,12 @@ func responsesAnswer(g *streamGenerator) (string, []event) {
 			text("function_call_arguments", own, "", args, "arguments")
 			item = fmt.Sprintf(item, jsonOf(args), "completed")
 		case 5:
+			own, input := fmt.Sprintf("ctc_%d", i), g.pick(g.text(), g.arguments(), "")
+			item = fmt.Sprintf(`{"type":"custom_tool_call","id":%q,"call_id":"call_%d","name":"sql","input":%%s,"status":%%q}`, own, i)
+			started = fmt.Sprintf(item, `""`, "in_progress")
+			text("custom_tool_call_input", own, "", input, "input")
+			item = fmt.Sprintf(item, jsonOf(input), "completed")
+		case 6:
 			own := fmt.Sprintf("ws_%d", i)
 			item = fmt.Sprintf(`{"type":"web_search_call","id":%q,"status":"completed","action":{"type":"search","query":"a"}}`, own)
 			started = fmt.Sprintf(`{"type":"web_search_call","id":%q,"status":"in_progress"}`, own)
@@ -319,13 +325,14 @@ func TestResponsesStream_CutOff(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		`call 1: the call "delete_all", which the provider had not ended`,
-		`call 2: the call "rm", which the provider had not ended`,
-		`output[4]: an item that the provider had not ended: "custom_tool_call"`,
+		`call 2: the call "sql", which the provider had not ended`,
+		`call 3: the call "rm", which the provider had not ended`,
 	}, lost)
 	text, reasoning, calls := shown(deltas)
 	assert.Equal(t, "I will", text)
 	assert.Equal(t, "So\n\n\nthen", reasoning)
-	assert.Len(t, calls, 4)
+	assert.Len(t, calls, 5)
+	assert.Equal(t, "DROP", calls[2].Arguments)
 	assert.Equal(t, "m", got.Model)
 	assert.Equal(t, "r1", got.ID)
 

@@ -21,11 +21,18 @@ type profile struct {
 	ids    idRule
 	names  *names
 
-	replay    convo.Replay            // which reasoning is sent; the default is all
-	systemSum bool                    // the summary is part of the system text
-	bare      bool                    // calls need no ids, so that those made by convo are left out
-	marks     bool                    // cache marks of the caller's are sent
-	knows     func(convo.Opaque) bool // reports whether an opaque block can be sent; nil: all can
+	replay    convo.Replay // which reasoning is sent; the default is all
+	systemSum bool         // the summary is part of the system text
+	bare      bool         // calls need no ids, so that those made by convo are left out
+	marks     bool         // cache marks of the caller's are sent
+
+	// knows reports whether an opaque block can be sent in a message of a role, or with
+	// RoleTool in a result. If it is nil, all can.
+	knows func(o convo.Opaque, role convo.Role) bool
+
+	// named reports whether a message of a role names its author in a field, and not in
+	// tags. If it is nil, none does.
+	named func(role convo.Role, author string) bool
 
 	maker string // the last model that isOwn compared with model,
 	same  bool   // and whether they are the same
@@ -34,6 +41,7 @@ type profile struct {
 // A message is one message of the projection.
 type message struct {
 	role    convo.Role         // user, assistant or tool
+	author  string             // of user and assistant; where a field names it
 	parts   []convo.Part       // of user and assistant; calls and the marks behind them come last, with the ids to be sent
 	results []convo.ToolResult // of tool; in call order, with the ids to be sent
 	own     bool               // of assistant; it was made by the format and model of the profile
@@ -145,7 +153,7 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	var first convo.Message // of an exchange
 	var results []convo.Message
 	open, last := false, from
-	for i, m := range s.MessagesFrom(from) {
+	for i, m := range s.MessagesNamed(from, p.named) {
 		if open && m.Role == convo.RoleTool {
 			results = append(results, m)
 		} else {
@@ -212,9 +220,9 @@ func (p *projector) exchange(m *convo.Message, results []convo.Message) {
 		p.before, p.wrote = false, false
 	case m.Role == convo.RoleUser:
 		p.tools = false
-		p.add(message{role: m.Role, parts: p.keep(m, false)})
+		p.add(message{role: m.Role, author: p.author(m), parts: p.keep(m, false)})
 	case m.Role == convo.RoleAssistant:
-		t := message{role: m.Role, own: p.isOwn(m.Origin), all: m.Parts}
+		t := message{role: m.Role, author: p.author(m), own: p.isOwn(m.Origin), all: m.Parts}
 		p.tools = p.tools || slices.ContainsFunc(m.Parts, isCall)
 		t.thinks = t.own && (p.replay <= convo.ReplayAll || p.replay == convo.ReplayTools && p.tools)
 		t.parts = p.keep(m, t.thinks)
@@ -226,6 +234,14 @@ func (p *projector) exchange(m *convo.Message, results []convo.Message) {
 		}
 	}
 	// Tool messages are read by answers. Results without a call are left out.
+}
+
+// author returns the author of a message if a field names it.
+func (p *profile) author(m *convo.Message) string {
+	if p.named != nil && p.named(m.Role, m.Author) {
+		return m.Author
+	}
+	return ""
 }
 
 // follow notes which entries belong to the newest run of assistant messages and
@@ -286,7 +302,7 @@ func (p *profile) keep(m *convo.Message, thinks bool) []convo.Part {
 		case convo.Opaque:
 			if _, mark := isMark(part); mark {
 				keep = p.marks && !calls && len(parts) > 0
-			} else if keep = p.isBlock(part); keep && isAttachment(part) {
+			} else if keep = p.isBlock(part, m.Role); keep && isAttachment(part) {
 				keep, isText = cites, cites
 			}
 		}
@@ -383,7 +399,7 @@ func (p *profile) keepResult(parts []convo.Part) []convo.Part {
 			}
 		case convo.Opaque:
 			_, mark := isMark(part)
-			if mark && p.marks || !mark && p.isBlock(part) {
+			if mark && p.marks || !mark && p.isBlock(part, convo.RoleTool) {
 				kept = append(kept, part)
 			}
 		default:
@@ -393,12 +409,13 @@ func (p *profile) keepResult(parts []convo.Part) []convo.Part {
 	return kept
 }
 
-// isBlock reports whether an opaque part is a block of this format.
-func (p *profile) isBlock(o convo.Opaque) bool {
+// isBlock reports whether an opaque part is a block of this format that can be sent in a
+// message of a role.
+func (p *profile) isBlock(o convo.Opaque, role convo.Role) bool {
 	if o.Format != p.format || kindOf(json.RawMessage(o.JSON)) != '{' || !json.Valid([]byte(o.JSON)) || !utf8.ValidString(o.JSON) {
 		return false
 	}
-	return p.knows == nil || p.knows(o)
+	return p.knows == nil || p.knows(o, role)
 }
 
 func isBlank(s string) bool { return strings.TrimSpace(s) == "" }

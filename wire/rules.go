@@ -2,11 +2,6 @@ package wire
 
 import "strings"
 
-// chatFormat is the format of OpenAI's Chat Completions in Origin.Format and in
-// the table of rules. The other formats have their constants in their own
-// files.
-const chatFormat = "openai-chat"
-
 // A rule is a reason for which a provider refuses a request.
 //
 // Its texts hold placeholders in braces. {path} is Finding.Path, {dotted} the
@@ -34,7 +29,7 @@ var rules = map[string]rule{
 		fix:     "send one JSON object and nothing after it",
 		errors: map[string]string{
 			"":           "We could not parse the JSON body of your request.",
-			geminiFormat: "Invalid JSON payload received.",
+			FormatGemini: "Invalid JSON payload received.",
 		},
 	},
 	"shape": {
@@ -46,23 +41,23 @@ var rules = map[string]rule{
 		problem: "the request has no message",
 		fix:     "send at least one message",
 		errors: map[string]string{
-			chatFormat:      "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.",
-			anthropicFormat: "messages: at least one message is required",
-			converseFormat:  "A conversation must start with a user message. Try again with a conversation that starts with a user message.",
+			FormatOpenAIChat: "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.",
+			FormatAnthropic:  "messages: at least one message is required",
+			FormatConverse:   "A conversation must start with a user message. Try again with a conversation that starts with a user message.",
 		},
 	},
 	"input-empty": {
 		problem: "the request has no input",
 		fix:     "send at least one item",
 		errors: map[string]string{
-			responsesFormat: `One of "input" or "previous_response_id" or 'prompt' or 'conversation_id' must be provided.`,
+			FormatOpenAIResponses: `One of "input" or "previous_response_id" or 'prompt' or 'conversation_id' must be provided.`,
 		},
 	},
 	"contents-empty": {
 		problem: "the request has no content",
 		fix:     "send at least one content",
 		errors: map[string]string{
-			geminiFormat: "* GenerateContentRequest.contents: contents is not specified",
+			FormatGemini: "* GenerateContentRequest.contents: contents is not specified",
 		},
 	},
 
@@ -72,65 +67,65 @@ var rules = map[string]rule{
 		problem: `the provider does not know the role "{role}"`,
 		fix:     "use one of the roles that the provider knows",
 		errors: map[string]string{
-			chatFormat:      "Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', 'tool', and 'developer'.",
-			responsesFormat: "Invalid value: '{role}'. Supported values are: 'assistant', 'system', 'developer', and 'user'.",
-			anthropicFormat: "{dotted}: Input should be 'user' or 'assistant'",
-			geminiFormat:    "Please use a valid role: user, model.",
-			converseFormat:  "Value '{role}' at '{dotted}' failed to satisfy constraint: Member must satisfy enum value set: [user, assistant]",
+			FormatOpenAIChat:      "Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', 'tool', and 'developer'.",
+			FormatOpenAIResponses: "Invalid value: '{role}'. Supported values are: 'assistant', 'system', 'developer', and 'user'.",
+			FormatAnthropic:       "{dotted}: Input should be 'user' or 'assistant'",
+			FormatGemini:          "Please use a valid role: user, model.",
+			FormatConverse:        "Value '{role}' at '{dotted}' failed to satisfy constraint: Member must satisfy enum value set: [user, assistant]",
 		},
 		fixes: map[string]string{
-			chatFormat:      "use system, user, assistant or tool",
-			responsesFormat: "use user, assistant, system or developer; send a result as an item of type function_call_output",
-			anthropicFormat: "use user or assistant, and system for system text",
-			geminiFormat:    "use user or model, and user for results",
-			converseFormat:  "use user or assistant; system text goes into the field system",
+			FormatOpenAIChat:      "use system, user, assistant or tool",
+			FormatOpenAIResponses: "use user, assistant, system or developer; send a result as an item of type function_call_output",
+			FormatAnthropic:       "use user or assistant, and system for system text",
+			FormatGemini:          "use user or model, and user for results",
+			FormatConverse:        "use user or assistant; system text goes into the field system",
 		},
 	},
 	"user-first": {
 		problem: "the conversation begins with an assistant message",
 		fix:     "begin with a user message",
 		errors: map[string]string{
-			chatFormat:     "Conversation roles must alternate user/assistant/user/assistant/...",
-			converseFormat: "A conversation must start with a user message. Try again with a conversation that starts with a user message.",
+			FormatOpenAIChat: "Conversation roles must alternate user/assistant/user/assistant/...",
+			FormatConverse:   "A conversation must start with a user message. Try again with a conversation that starts with a user message.",
 		},
 	},
 	"call-first": {
 		problem: "the conversation begins with a function call of the model",
 		fix:     "begin with a user content",
 		errors: map[string]string{
-			geminiFormat: "Please ensure that function call turn comes immediately after a user turn or after a function response turn.",
+			FormatGemini: "Please ensure that function call turn comes immediately after a user turn or after a function response turn.",
 		},
 	},
 	"alternation": {
 		problem: "two messages of one role follow each other",
 		fix:     "merge neighbours of one role into one message",
 		errors: map[string]string{
-			chatFormat:     "After the optional system message, conversation roles must alternate user and assistant roles except for tool calls and results.",
-			converseFormat: "A conversation must alternate between user and assistant roles. Make sure the conversation alternates between user and assistant roles and try again.",
+			FormatOpenAIChat: "After the optional system message, conversation roles must alternate user and assistant roles except for tool calls and results.",
+			FormatConverse:   "A conversation must alternate between user and assistant roles. Make sure the conversation alternates between user and assistant roles and try again.",
 		},
 	},
 	"order": {
 		problem: "a message with the role {role} follows one with the role {previous}",
 		fix:     "put an assistant message between a result and a user message, and system messages first",
 		errors: map[string]string{
-			chatFormat: "Unexpected role '{role}' after role '{previous}'",
+			FormatOpenAIChat: "Unexpected role '{role}' after role '{previous}'",
 		},
 	},
 	"last-role": {
 		problem: "the conversation ends with an assistant message",
 		fix:     "end with a user message or a result",
 		errors: map[string]string{
-			chatFormat:      "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant",
-			anthropicFormat: "This model does not support assistant message prefill. The conversation must end with a user message.",
-			geminiFormat:    "Please ensure that multiturn requests ends with a user role or a function response",
-			converseFormat:  "This model does not support assistant message prefill. The conversation must end with a user message.",
+			FormatOpenAIChat: "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant",
+			FormatAnthropic:  "This model does not support assistant message prefill. The conversation must end with a user message.",
+			FormatGemini:     "Please ensure that multiturn requests ends with a user role or a function response",
+			FormatConverse:   "This model does not support assistant message prefill. The conversation must end with a user message.",
 		},
 	},
 	"trailing-space": {
 		problem: "the last assistant message ends with white space",
 		fix:     "remove the white space at the end",
 		errors: map[string]string{
-			anthropicFormat: "messages: final assistant content cannot end with trailing whitespace",
+			FormatAnthropic: "messages: final assistant content cannot end with trailing whitespace",
 		},
 	},
 
@@ -140,28 +135,28 @@ var rules = map[string]rule{
 		problem: "a system message follows other messages",
 		fix:     "send one system message, as the first message",
 		errors: map[string]string{
-			chatFormat: "System message must be at the beginning.",
+			FormatOpenAIChat: "System message must be at the beginning.",
 		},
 	},
 	"system-model": {
 		problem: "the model takes no messages with the role {role}",
 		fix:     "send the text in a user message",
 		errors: map[string]string{
-			chatFormat: "Unsupported value: '{path}' does not support '{role}' with this model.",
+			FormatOpenAIChat: "Unsupported value: '{path}' does not support '{role}' with this model.",
 		},
 	},
 	"system-type": {
 		problem: "the system field holds a block that is not text",
 		fix:     "send system text as blocks of type text",
 		errors: map[string]string{
-			anthropicFormat: "{dotted}: Input should be 'text'",
+			FormatAnthropic: "{dotted}: Input should be 'text'",
 		},
 	},
 	"system-place": {
 		problem: "a system message does not stand between a user message and an assistant message",
 		fix:     "put it after a user message and before an assistant message or at the end, or send the text in the field system",
 		errors: map[string]string{
-			anthropicFormat: "messages: a system message must directly follow a user turn and directly precede an assistant turn",
+			FormatAnthropic: "messages: a system message must directly follow a user turn and directly precede an assistant turn",
 		},
 	},
 
@@ -171,82 +166,88 @@ var rules = map[string]rule{
 		problem: "the message has no content",
 		fix:     "give the message content, or leave it out",
 		errors: map[string]string{
-			chatFormat:              "Invalid value for 'content': expected a string, got null.",
-			chatFormat + "/mistral": "Assistant message must have either content or tool_calls, but not both.",
-			responsesFormat:         "Invalid type for '{path}': expected one of an array of objects or string, but got null instead.",
+			FormatOpenAIChat:              "Invalid value for 'content': expected a string, got null.",
+			FormatOpenAIChat + "/mistral": "Assistant message must have either content or tool_calls, but not both.",
+			FormatOpenAIResponses:         "Invalid type for '{path}': expected one of an array of objects or string, but got null instead.",
 		},
 	},
 	"content-empty": {
 		problem: "the message has no content blocks",
 		fix:     "leave the message out",
 		errors: map[string]string{
-			anthropicFormat: "messages.{index}: all messages must have non-empty content except for the optional final assistant message",
-			converseFormat:  "The content field in the Message object at {message} is empty. Add a ContentBlock object to the content field and try again.",
+			FormatAnthropic: "messages.{index}: all messages must have non-empty content except for the optional final assistant message",
+			FormatConverse:  "The content field in the Message object at {message} is empty. Add a ContentBlock object to the content field and try again.",
 		},
 	},
 	"content-type": {
 		problem: `a message of this role cannot hold a part of type "{type}"`,
 		fix:     "use output_text or refusal in assistant messages, and input_text, input_image or input_file elsewhere",
 		errors: map[string]string{
-			responsesFormat: "Invalid value: '{type}'. Supported values are: {supported}.",
+			FormatOpenAIResponses:       "Invalid value: '{type}'. Supported values are: {supported}.",
+			FormatOpenAIChat:            "Invalid value: '{type}'. Supported values are: {supported}.",
+			FormatOpenAIChat + "/image": "Invalid '{message}'. Image URLs are only allowed for messages with role 'user', but this message with role '{role}' contains an image URL.",
+		},
+		fixes: map[string]string{
+			FormatOpenAIChat: "send images, sound and files in user messages, a refusal in an assistant message, and text elsewhere",
 		},
 	},
 	"blank-text": {
 		problem: "the text is blank",
 		fix:     "leave the block out",
 		errors: map[string]string{
-			anthropicFormat:            "messages: text content blocks must contain non-whitespace text",
-			anthropicFormat + "/empty": "messages: text content blocks must be non-empty",
-			converseFormat:             "The text field in the {owner} object at {block} is blank. Add text to the text field, and try again.",
+			FormatAnthropic:            "messages: text content blocks must contain non-whitespace text",
+			FormatAnthropic + "/empty": "messages: text content blocks must be non-empty",
+			FormatConverse:             "The text field in the {owner} object at {block} is blank. Add text to the text field, and try again.",
 		},
 	},
 	"parts-empty": {
 		problem: "the content has no parts",
 		fix:     "leave the content out",
 		errors: map[string]string{
-			geminiFormat: "* GenerateContentRequest.{path}: contents.parts must not be empty.",
+			FormatGemini: "* GenerateContentRequest.{path}: contents.parts must not be empty.",
 		},
 	},
 	"part-empty": {
 		problem: "the part holds no data",
 		fix:     "leave the part out",
 		errors: map[string]string{
-			geminiFormat: "* GenerateContentRequest.{path}.data: required oneof field 'data' must have one initialized field",
+			FormatGemini: "* GenerateContentRequest.{path}.data: required oneof field 'data' must have one initialized field",
 		},
 	},
 	"part-data": {
 		problem: "the part holds {field} and other data",
 		fix:     "split it into two parts",
 		errors: map[string]string{
-			geminiFormat: "Invalid value at '{path}' (oneof), oneof field 'data' is already set. Cannot set '{field}'",
+			FormatGemini: "Invalid value at '{path}' (oneof), oneof field 'data' is already set. Cannot set '{field}'",
 		},
 	},
 	"part-role": {
 		problem: "a content with the role {role} cannot hold a {kind}",
 		fix:     "put function calls into contents of the model, and results into contents of the user",
 		errors: map[string]string{
-			geminiFormat: "Content with role '{role}' can't contain '{kind}' part",
+			FormatGemini: "Content with role '{role}' can't contain '{kind}' part",
 		},
 	},
 	"block-place": {
 		problem: "a {type} block is in a message of the wrong role",
 		fix:     "put the block into a message with the role {role}",
 		errors: map[string]string{
-			anthropicFormat: "{dotted}: `{type}` blocks can only be in `{role}` messages",
+			FormatAnthropic: "{dotted}: `{type}` blocks can only be in `{role}` messages",
 		},
 	},
 	"block-role": {
 		problem: "a {kind} block is in a message of the wrong role",
 		fix:     "put calls and reasoning into assistant messages, and results into user messages",
 		errors: map[string]string{
-			converseFormat: "{role} messages cannot contain {kind} content.",
+			FormatConverse: "{role} messages cannot contain {kind} content.",
 		},
 	},
 	"author-pattern": {
-		problem: "the name of the author holds characters that the provider refuses",
-		fix:     "use letters, digits, _ and - in the name",
+		problem: "the provider does not take this name of an author",
+		fix:     "use 1 to 64 letters, digits, _ and - in the name",
 		errors: map[string]string{
-			chatFormat: `Invalid '{path}': string does not match pattern. Expected a string that matches the pattern '^[^\s<|\\/>]+$'.`,
+			FormatOpenAIChat + "/length": "Invalid '{path}': string too long. Expected a string with maximum length 64, but got a string with length {length} instead.",
+			FormatOpenAIChat:             `Invalid '{path}': string does not match pattern. Expected a string that matches the pattern '^[^\s<|\\/>]+$'.`,
 		},
 	},
 
@@ -256,37 +257,37 @@ var rules = map[string]rule{
 		problem: "the provider does not read media of this type",
 		fix:     "convert it to a type that the provider reads, or describe it in text",
 		errors: map[string]string{
-			responsesFormat + "/image": "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png', 'jpeg', 'gif', 'webp'].",
-			responsesFormat + "/file":  "Invalid file data: '{path}'. Expected a base64-encoded data URL with a valid file MIME type (e.g. 'data:text/plain;base64,SGVsbG8sIFdvcmxkIQ=='), but got unsupported MIME type '{mime}'.",
-			anthropicFormat:            "{block}.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'",
+			FormatOpenAIResponses + "/image": "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png', 'jpeg', 'gif', 'webp'].",
+			FormatOpenAIResponses + "/file":  "Invalid file data: '{path}'. Expected a base64-encoded data URL with a valid file MIME type (e.g. 'data:text/plain;base64,SGVsbG8sIFdvcmxkIQ=='), but got unsupported MIME type '{mime}'.",
+			FormatAnthropic:                  "{block}.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'",
 		},
 	},
 	"audio-model": {
 		problem: "the model does not take audio",
 		fix:     "send audio to a model that takes it, or send a transcript",
 		errors: map[string]string{
-			chatFormat: "Invalid '{message}'. Content blocks are expected to be either text or image_url type.",
+			FormatOpenAIChat: "Invalid '{message}'. Content blocks are expected to be either text or image_url type.",
 		},
 	},
 	"document-name": {
 		problem: "the name of the document holds characters that Bedrock refuses",
 		fix:     "use letters, digits, single spaces, hyphens, parentheses and square brackets, without a file extension",
 		errors: map[string]string{
-			converseFormat: "The document file name can only contain alphanumeric characters, whitespace characters, hyphens, parentheses, and square brackets. The name can't contain more than one consecutive whitespace character.",
+			FormatConverse: "The document file name can only contain alphanumeric characters, whitespace characters, hyphens, parentheses, and square brackets. The name can't contain more than one consecutive whitespace character.",
 		},
 	},
 	"document-duplicate": {
 		problem: "another document of the request has the same name",
 		fix:     "give each document of the request its own name",
 		errors: map[string]string{
-			converseFormat: "Messages can't contain duplicate document names. Rename the document and retry your request.",
+			FormatConverse: "Messages can't contain duplicate document names. Rename the document and retry your request.",
 		},
 	},
 	"document-text": {
 		problem: "the message holds a document but no text",
 		fix:     "add a text block to the message",
 		errors: map[string]string{
-			converseFormat: "A text block must be included when using documents.",
+			FormatConverse: "A text block must be included when using documents.",
 		},
 	},
 
@@ -296,150 +297,150 @@ var rules = map[string]rule{
 		problem: "tool_calls is an empty array",
 		fix:     "leave tool_calls out",
 		errors: map[string]string{
-			chatFormat: "Invalid '{path}': empty array. Expected an array with minimum length 1, but got an empty array instead.",
+			FormatOpenAIChat: "Invalid '{path}': empty array. Expected an array with minimum length 1, but got an empty array instead.",
 		},
 	},
 	"id-missing": {
 		problem: "a call or a result has no id",
 		fix:     "give the call an id, and its result the same",
 		errors: map[string]string{
-			chatFormat:      "Missing required parameter: '{path}'.",
-			responsesFormat: "Missing required parameter: '{path}'.",
-			anthropicFormat: "{field}: Field required",
+			FormatOpenAIChat:      "Missing required parameter: '{path}'.",
+			FormatOpenAIResponses: "Missing required parameter: '{path}'.",
+			FormatAnthropic:       "{field}: Field required",
 		},
 	},
 	"id-length": {
 		problem: "the id is longer than {limit} characters",
 		fix:     "use an id of at most {limit} characters, and the same in its result",
 		errors: map[string]string{
-			chatFormat:      "Invalid '{path}': string too long. Expected a string with maximum length {limit}, but got a string with length {length} instead.",
-			responsesFormat: "Invalid '{path}': string too long. Expected a string with maximum length {limit}, but got a string with length {length} instead.",
+			FormatOpenAIChat:      "Invalid '{path}': string too long. Expected a string with maximum length {limit}, but got a string with length {length} instead.",
+			FormatOpenAIResponses: "Invalid '{path}': string too long. Expected a string with maximum length {limit}, but got a string with length {length} instead.",
 		},
 	},
 	"id-pattern": {
 		problem: "the provider does not take this id",
 		fix:     "use letters, digits, _ and - in the id, and the same id in its result",
 		errors: map[string]string{
-			chatFormat:      "Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9.",
-			anthropicFormat: "{field}: String should match pattern '^[a-zA-Z0-9_-]+$'",
-			converseFormat:  "Value '{id}' at '{dotted}' failed to satisfy constraint: Member must have length less than or equal to 64 and satisfy regular expression pattern: [a-zA-Z0-9_.:-]+",
+			FormatOpenAIChat: "Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9.",
+			FormatAnthropic:  "{field}: String should match pattern '^[a-zA-Z0-9_-]+$'",
+			FormatConverse:   "Value '{id}' at '{dotted}' failed to satisfy constraint: Member must have length less than or equal to 64 and satisfy regular expression pattern: [a-zA-Z0-9_.:-]+",
 		},
 		fixes: map[string]string{
-			chatFormat:     "use nine letters and digits as the id, and the same id in its result",
-			converseFormat: "use at most 64 letters, digits and _ . : - in the id, and the same id in its result",
+			FormatOpenAIChat: "use nine letters and digits as the id, and the same id in its result",
+			FormatConverse:   "use at most 64 letters, digits and _ . : - in the id, and the same id in its result",
 		},
 	},
 	"item-id": {
 		problem: "the provider does not give such ids to items of this type",
 		fix:     "leave the id of the item out; calls and results are paired by call_id",
 		errors: map[string]string{
-			responsesFormat:             "Invalid '{path}': '{id}'. Expected an ID that begins with '{prefix}'.",
-			responsesFormat + "/length": "Invalid '{path}': string too long. Expected a string with maximum length 64, but got a string with length {length} instead.",
+			FormatOpenAIResponses:             "Invalid '{path}': '{id}'. Expected an ID that begins with '{prefix}'.",
+			FormatOpenAIResponses + "/length": "Invalid '{path}': string too long. Expected a string with maximum length 64, but got a string with length {length} instead.",
 		},
 	},
 	"duplicate-item": {
 		problem: "two items have the same id",
 		fix:     "send the item once",
 		errors: map[string]string{
-			responsesFormat: "Duplicate item found with id {id}. Remove duplicate items from your input and try again.",
+			FormatOpenAIResponses: "Duplicate item found with id {id}. Remove duplicate items from your input and try again.",
 		},
 	},
 	"not-stored": {
 		problem: "the item refers to one that the provider was told not to store",
 		fix:     `ask for reasoning with include: ["reasoning.encrypted_content"] and send that back, or leave the item out`,
 		errors: map[string]string{
-			responsesFormat: "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input.",
+			FormatOpenAIResponses: "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input.",
 		},
 	},
 	"name-missing": {
 		problem: "a call or a result has no function name",
 		fix:     "name the function",
 		errors: map[string]string{
-			geminiFormat: "* GenerateContentRequest.{path}: Name cannot be empty.",
+			FormatGemini: "* GenerateContentRequest.{path}: Name cannot be empty.",
 		},
 	},
 	"name-pattern": {
 		problem: "the provider does not take this tool name",
 		fix:     "use 1 to 64 letters, digits, _ and - in the name of the tool",
 		errors: map[string]string{
-			chatFormat:            "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.",
-			chatFormat + "/empty": "Invalid '{path}': empty string. Expected a string with minimum length 1, but got an empty string instead.",
-			responsesFormat:       "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.",
-			anthropicFormat:       "{block}.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'",
-			converseFormat:        "Value '{name}' at '{dotted}' failed to satisfy constraint: Member must have length less than or equal to 64 and satisfy regular expression pattern: [a-zA-Z0-9_-]+",
+			FormatOpenAIChat:            "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.",
+			FormatOpenAIChat + "/empty": "Invalid '{path}': empty string. Expected a string with minimum length 1, but got an empty string instead.",
+			FormatOpenAIResponses:       "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.",
+			FormatAnthropic:             "{block}.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'",
+			FormatConverse:              "Value '{name}' at '{dotted}' failed to satisfy constraint: Member must have length less than or equal to 64 and satisfy regular expression pattern: [a-zA-Z0-9_-]+",
 		},
 	},
 	"arguments": {
 		problem: "the arguments are not {want}",
 		fix:     "send the arguments as {want}",
 		errors: map[string]string{
-			chatFormat:      "Invalid type for '{path}': expected {want}.",
-			responsesFormat: "Invalid type for '{path}': expected {want}.",
+			FormatOpenAIChat:      "Invalid type for '{path}': expected {want}.",
+			FormatOpenAIResponses: "Invalid type for '{path}': expected {want}.",
 		},
 	},
 	"input": {
 		problem: "the arguments are not an object",
 		fix:     "send the arguments as an object, {} if there are none",
 		errors: map[string]string{
-			anthropicFormat: "{block}.tool_use.input: Input should be a valid dictionary",
-			converseFormat:  "The format of the value at {dotted} is invalid. Provide a json object for the field and try again.",
+			FormatAnthropic: "{block}.tool_use.input: Input should be a valid dictionary",
+			FormatConverse:  "The format of the value at {dotted} is invalid. Provide a json object for the field and try again.",
 		},
 	},
 	"args": {
 		problem: "the arguments are not an object",
 		fix:     "send the arguments as an object",
 		errors: map[string]string{
-			geminiFormat: "Invalid value at '{path}' (type.googleapis.com/google.protobuf.Struct)",
+			FormatGemini: "Invalid value at '{path}' (type.googleapis.com/google.protobuf.Struct)",
 		},
 	},
 	"response": {
 		problem: "the result is not an object",
 		fix:     `send the result as an object, such as {"output": "..."}`,
 		errors: map[string]string{
-			geminiFormat: "Invalid value at '{path}' (type.googleapis.com/google.protobuf.Struct)",
+			FormatGemini: "Invalid value at '{path}' (type.googleapis.com/google.protobuf.Struct)",
 		},
 	},
 	"result-content": {
 		problem: "the result holds something other than text",
 		fix:     "send text in results, and media in a user message after them",
 		errors: map[string]string{
-			chatFormat: "Invalid '{content}'. Content blocks are expected to be either text or image_url type.",
+			FormatOpenAIChat: "Invalid '{content}'. Content blocks are expected to be either text or image_url type.",
 		},
 	},
 	"result-json": {
 		problem: "the json block of the result is not an object",
 		fix:     "send an object, or send a text block",
 		errors: map[string]string{
-			converseFormat: "The format of the value at {dotted} is invalid. Provide a json object for the field and try again.",
+			FormatConverse: "The format of the value at {dotted} is invalid. Provide a json object for the field and try again.",
 		},
 	},
 	"error-result": {
 		problem: "the error result is empty or holds something other than text",
 		fix:     "describe the error in text, and send nothing else in the result",
 		errors: map[string]string{
-			anthropicFormat:            "{block}.tool_result: all content must be type `text` if `is_error` is true",
-			anthropicFormat + "/empty": "{block}.tool_result: content cannot be empty if `is_error` is true",
+			FormatAnthropic:            "{block}.tool_result: all content must be type `text` if `is_error` is true",
+			FormatAnthropic + "/empty": "{block}.tool_result: content cannot be empty if `is_error` is true",
 		},
 	},
 	"error-empty": {
 		problem: "the error result is empty",
 		fix:     "describe the error in a few words",
 		errors: map[string]string{
-			converseFormat: "The content field at {block}.toolResult cannot be empty when status value is error.",
+			FormatConverse: "The content field at {block}.toolResult cannot be empty when status value is error.",
 		},
 	},
 	"status": {
 		problem: "Bedrock does not know the status {status}",
 		fix:     "use success or error",
 		errors: map[string]string{
-			converseFormat: "Value '{status}' at '{dotted}' failed to satisfy constraint: Member must satisfy enum value set: [success, error]",
+			FormatConverse: "Value '{status}' at '{dotted}' failed to satisfy constraint: Member must satisfy enum value set: [success, error]",
 		},
 	},
 	"tool-config": {
 		problem: "the messages hold tool calls or results, and the request has no toolConfig",
 		fix:     "send the definitions of the tools in toolConfig, even if the model is not meant to call any",
 		errors: map[string]string{
-			converseFormat: "The toolConfig field must be defined when using toolUse and toolResult content blocks.",
+			FormatConverse: "The toolConfig field must be defined when using toolUse and toolResult content blocks.",
 		},
 	},
 
@@ -449,120 +450,120 @@ var rules = map[string]rule{
 		problem: "the call has no result",
 		fix:     "send a result for the call directly after the message that holds it",
 		errors: map[string]string{
-			chatFormat:      "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {id}",
-			responsesFormat: "No tool output found for {kind} {id}.",
-			anthropicFormat: "{message}: `tool_use` ids were found without `tool_result` blocks immediately after: {id}. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
-			geminiFormat:    "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.",
-			converseFormat:  "Expected toolResult blocks at {next} for the following Ids: {id}",
+			FormatOpenAIChat:      "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {id}",
+			FormatOpenAIResponses: "No tool output found for {kind} {id}.",
+			FormatAnthropic:       "{message}: `tool_use` ids were found without `tool_result` blocks immediately after: {id}. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+			FormatGemini:          "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.",
+			FormatConverse:        "Expected toolResult blocks at {next} for the following Ids: {id}",
 		},
 		fixes: map[string]string{
-			responsesFormat: "send an output item with the call_id of the call",
-			anthropicFormat: "send a result for the call at the start of the next user message",
-			geminiFormat:    "send a functionResponse for the call in the next content",
-			converseFormat:  "send a result for the call in the next message, a user message",
+			FormatOpenAIResponses: "send an output item with the call_id of the call",
+			FormatAnthropic:       "send a result for the call at the start of the next user message",
+			FormatGemini:          "send a functionResponse for the call in the next content",
+			FormatConverse:        "send a result for the call in the next message, a user message",
 		},
 	},
 	"orphan-result": {
 		problem: "the result answers no call",
 		fix:     "leave the result out, or send the message with its call directly before it",
 		errors: map[string]string{
-			chatFormat:              "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
-			responsesFormat:         "No tool call found for {kind} output with call_id {id}.",
-			anthropicFormat:         "{dotted}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block must have a corresponding `tool_use` block in the previous message.",
-			geminiFormat:            "Please ensure that function response turn comes immediately after a function call turn.",
-			geminiFormat + "/count": "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.",
-			converseFormat:          "The number of toolResult blocks at {content} exceeds the number of toolUse blocks of previous turn.",
+			FormatOpenAIChat:        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+			FormatOpenAIResponses:   "No tool call found for {kind} output with call_id {id}.",
+			FormatAnthropic:         "{dotted}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block must have a corresponding `tool_use` block in the previous message.",
+			FormatGemini:            "Please ensure that function response turn comes immediately after a function call turn.",
+			FormatGemini + "/count": "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.",
+			FormatConverse:          "The number of toolResult blocks at {content} exceeds the number of toolUse blocks of previous turn.",
 		},
 	},
 	"duplicate-call": {
 		problem: "another call has the same id",
 		fix:     "give each call its own id, and its result the same",
 		errors: map[string]string{
-			chatFormat:      "Duplicate tool call id {id}",
-			responsesFormat: "Duplicate call_id {id}",
-			anthropicFormat: "{block}: `tool_use` ids must be unique",
-			converseFormat:  "The toolUse blocks at {content} contain duplicate Ids: {id}",
+			FormatOpenAIChat:      "Duplicate tool call id {id}",
+			FormatOpenAIResponses: "Duplicate call_id {id}",
+			FormatAnthropic:       "{block}: `tool_use` ids must be unique",
+			FormatConverse:        "The toolUse blocks at {content} contain duplicate Ids: {id}",
 		},
 	},
 	"duplicate-result": {
 		problem: "the call has another result",
 		fix:     "send one result for each call",
 		errors: map[string]string{
-			chatFormat:      "Duplicate tool call id {id} in tool results",
-			responsesFormat: "Duplicate output for call_id {id}",
-			anthropicFormat: "{dotted}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {id}",
-			geminiFormat:    "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.",
-			converseFormat:  "The toolResult blocks at {content} contain duplicate Ids: {id}",
+			FormatOpenAIChat:      "Duplicate tool call id {id} in tool results",
+			FormatOpenAIResponses: "Duplicate output for call_id {id}",
+			FormatAnthropic:       "{dotted}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {id}",
+			FormatGemini:          "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.",
+			FormatConverse:        "The toolResult blocks at {content} contain duplicate Ids: {id}",
 		},
 	},
 	"between-calls": {
 		problem: "a message stands between a call and its result",
 		fix:     "send results directly after the calls, and messages before the calls or after the results",
 		errors: map[string]string{
-			responsesFormat: "No tool output found for tool call {id}.",
+			FormatOpenAIResponses: "No tool output found for tool call {id}.",
 		},
 	},
 	"text-after-call": {
 		problem: "text follows a call",
 		fix:     "put the text before the calls",
 		errors: map[string]string{
-			anthropicFormat: "{message}: `tool_use` ids were found without `tool_result` blocks immediately after: {id}. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+			FormatAnthropic: "{message}: `tool_use` ids were found without `tool_result` blocks immediately after: {id}. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
 		},
 	},
 	"result-order": {
 		problem: "the result of the call follows other content",
 		fix:     "put all results before the other content of the user message",
 		errors: map[string]string{
-			anthropicFormat: "{message}: `tool_use` ids were found without `tool_result` blocks immediately after: {id}. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+			FormatAnthropic: "{message}: `tool_use` ids were found without `tool_result` blocks immediately after: {id}. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
 		},
 	},
 	"results-first": {
 		problem: "a result follows other content",
 		fix:     "put all results before the other content of the user message",
 		errors: map[string]string{
-			converseFormat: "Did not find the toolResult blocks at the beginning of this message. Messages following toolUse blocks must begin with a matching number of toolResult blocks.",
+			FormatConverse: "Did not find the toolResult blocks at the beginning of this message. Messages following toolUse blocks must begin with a matching number of toolResult blocks.",
 		},
 	},
 	"results-alone": {
 		problem: "the message holds results and other content, which the model does not take together",
 		fix:     "send the other content in a user message of its own, after an assistant message",
 		errors: map[string]string{
-			converseFormat: "Conversation blocks and tool use blocks cannot be provided in the same turn.",
+			FormatConverse: "Conversation blocks and tool use blocks cannot be provided in the same turn.",
 		},
 	},
 	"mixed-results": {
 		problem: "the content holds function responses and other parts",
 		fix:     "send the other parts in a content of their own, after it",
 		errors: map[string]string{
-			geminiFormat: "Requests ending with a model turn are not supported.",
+			FormatGemini: "Requests ending with a model turn are not supported.",
 		},
 	},
 	"split-results": {
 		problem: "the results of one turn are spread over several contents",
 		fix:     "send all results of one turn in one content",
 		errors: map[string]string{
-			geminiFormat: "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.",
+			FormatGemini: "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.",
 		},
 	},
 	"late-result": {
 		problem: "another content stands between the calls and their results",
 		fix:     "send the results directly after the content with their calls",
 		errors: map[string]string{
-			geminiFormat: "Please ensure that function response turn comes immediately after a function call turn.",
+			FormatGemini: "Please ensure that function response turn comes immediately after a function call turn.",
 		},
 	},
 	"result-id": {
 		problem: "the id of the result is not that of a call",
 		fix:     "give the result the id of its call",
 		errors: map[string]string{
-			geminiFormat: "(none: the model answers nothing, with finishReason STOP)",
+			FormatGemini: "(none: the model answers nothing, with finishReason STOP)",
 		},
 	},
 	"orphan-server-result": {
 		problem: "the result of a tool that the provider runs has no call",
 		fix:     "leave the result out, or send the block with its call before it",
 		errors: map[string]string{
-			anthropicFormat: "{dotted}: unexpected `tool_use_id` found in `{type}` blocks: {id}. Each `{type}` block must have a corresponding `server_tool_use` block before it.",
+			FormatAnthropic: "{dotted}: unexpected `tool_use_id` found in `{type}` blocks: {id}. Each `{type}` block must have a corresponding `server_tool_use` block before it.",
 		},
 	},
 
@@ -572,63 +573,63 @@ var rules = map[string]rule{
 		problem: "the assistant message has calls but no reasoning_content",
 		fix:     "send the reasoning back in reasoning_content, or an empty string",
 		errors: map[string]string{
-			chatFormat: "The `reasoning_content` in the thinking mode must be passed back to the API.",
+			FormatOpenAIChat: "The `reasoning_content` in the thinking mode must be passed back to the API.",
 		},
 	},
 	"reasoning-alone": {
 		problem: "nothing that the reasoning led to follows it",
 		fix:     "send the message or call that the reasoning led to directly after it, or leave the reasoning out",
 		errors: map[string]string{
-			responsesFormat: "Item '{id}' of type 'reasoning' was provided without its required following item.",
+			FormatOpenAIResponses: "Item '{id}' of type 'reasoning' was provided without its required following item.",
 		},
 	},
 	"reasoning-item": {
 		problem: "the item that the reasoning led to has lost its id",
 		fix:     "send that item with its own id, or the reasoning without an id",
 		errors: map[string]string{
-			responsesFormat: "Item '{id}' of type 'reasoning' was provided without its required following item.",
+			FormatOpenAIResponses: "Item '{id}' of type 'reasoning' was provided without its required following item.",
 		},
 	},
 	"reasoning-unsigned": {
 		problem: "the reasoning has no signature",
 		fix:     "leave out reasoning that came without a signature",
 		errors: map[string]string{
-			converseFormat: "User messages cannot contain reasoning content. Please remove the reasoning content and try again.",
+			FormatConverse: "User messages cannot contain reasoning content. Please remove the reasoning content and try again.",
 		},
 	},
 	"reasoning-last": {
 		problem: "the message ends with reasoning",
 		fix:     "leave out reasoning that nothing follows",
 		errors: map[string]string{
-			converseFormat: "{message}: The final block in an assistant message cannot be `thinking`.",
+			FormatConverse: "{message}: The final block in an assistant message cannot be `thinking`.",
 		},
 	},
 	"thinking-signature": {
 		problem: "the thinking block has no {key}",
 		fix:     "send the block as it was received, or leave it out",
 		errors: map[string]string{
-			anthropicFormat: "{block}.{type}.{key}: Field required",
+			FormatAnthropic: "{block}.{type}.{key}: Field required",
 		},
 	},
 	"thinking-last": {
 		problem: "the message ends with thinking",
 		fix:     "leave out thinking that nothing follows",
 		errors: map[string]string{
-			anthropicFormat: "messages.{index}: The final block in an assistant message cannot be `thinking`.",
+			FormatAnthropic: "messages.{index}: The final block in an assistant message cannot be `thinking`.",
 		},
 	},
 	"thinking-first": {
 		problem: "thinking is on, and the current assistant turn does not begin with a thinking block",
 		fix:     "send the thinking block back, or turn thinking off for this request",
 		errors: map[string]string{
-			anthropicFormat: "{dotted}.type: Expected `thinking` or `redacted_thinking`, but found `{type}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks).",
+			FormatAnthropic: "{dotted}.type: Expected `thinking` or `redacted_thinking`, but found `{type}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks).",
 		},
 	},
 	"signature-missing": {
 		problem: "the first function call of a step has no thought signature",
 		fix:     "send the thoughtSignature that came with the call, or " + skipSignature,
 		errors: map[string]string{
-			geminiFormat: "Function call is missing a thought_signature in functionCall parts. Additional data, function call `default_api:{name}`, position {position}.",
+			FormatGemini: "Function call is missing a thought_signature in functionCall parts. Additional data, function call `default_api:{name}`, position {position}.",
 		},
 	},
 
@@ -638,24 +639,24 @@ var rules = map[string]rule{
 		problem: "the block cannot have a cache mark",
 		fix:     "set the mark on a block that is neither thinking nor an empty text",
 		errors: map[string]string{
-			anthropicFormat:            "{block}.{type}.cache_control: Extra inputs are not permitted",
-			anthropicFormat + "/empty": "{block}.text: cache_control cannot be set for empty text blocks",
+			FormatAnthropic:            "{block}.{type}.cache_control: Extra inputs are not permitted",
+			FormatAnthropic + "/empty": "{block}.text: cache_control cannot be set for empty text blocks",
 		},
 	},
 	"cache-order": {
 		problem: "the cache mark has a longer lifetime than one before it",
 		fix:     "let marks for an hour come before those for 5 minutes, in the order tools, system, messages",
 		errors: map[string]string{
-			anthropicFormat: "{dotted}.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`.",
-			converseFormat:  "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block",
+			FormatAnthropic: "{dotted}.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`.",
+			FormatConverse:  "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block",
 		},
 	},
 	"cache-count": {
 		problem: "the request has {count} cache marks",
 		fix:     "mark at most four blocks of system, tools and messages together",
 		errors: map[string]string{
-			anthropicFormat: "A maximum of 4 blocks with cache_control may be provided. Found {count}.",
-			converseFormat:  "A maximum of 4 blocks with cache_control may be provided. Found {count}.",
+			FormatAnthropic: "A maximum of 4 blocks with cache_control may be provided. Found {count}.",
+			FormatConverse:  "A maximum of 4 blocks with cache_control may be provided. Found {count}.",
 		},
 	},
 }

@@ -56,7 +56,10 @@ func ruleCases() []ruleCase {
 		{"content-missing", chat, messages(`{"role":"user"}`)},
 		{"content-missing/mistral", mistral, messages(hi, `{"role":"assistant","content":""}`, hi)},
 		{"author-pattern", chat, messages(`{"role":"user","name":"a b","content":"hi"}`)},
-		{"audio-model", chat, messages(`{"role":"user","content":[{"type":"input_audio"}]}`)},
+		{"author-pattern/length", chat, messages(`{"role":"user","name":"` + long + `","content":"hi"}`)},
+		{"content-type", chat, messages(`{"role":"system","content":[{"type":"file","file":{"file_id":"f"}}]}`)},
+		{"content-type/image", chat, messages(hi, `{"role":"assistant","content":[{"type":"image_url","image_url":{"url":"https://x/y.png"}}]}`)},
+		{"audio-model", chat, messages(`{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"aGk=","format":"mp3"}}]}`)},
 		{"calls-empty", chat, messages(hi, `{"role":"assistant","content":"x","tool_calls":[]}`)},
 		{"id-missing", chat, messages(hi, call("c1", ""), strings.Replace(chatTool, "c1", "", 1))},
 		{"id-length", chat, messages(hi, call("c1", long), strings.Replace(chatTool, "c1", long, 1))},
@@ -67,7 +70,7 @@ func ruleCases() []ruleCase {
 		{"result-content", chat, messages(hi, chatCall, strings.Replace(chatTool, `"r"`, `[{"type":"image_url"}]`, 1))},
 		{"unanswered-call", chat, messages(hi, chatCall)},
 		{"orphan-result", chat, messages(hi, chatTool)},
-		{"duplicate-call", chat, messages(hi, strings.Replace(chatCall, "[", `[{"id":"c1","type":"custom"},`, 1), chatTool)},
+		{"duplicate-call", chat, messages(hi, strings.Replace(chatCall, "[", `[{"id":"c1","type":"custom","custom":{"name":"f","input":""}},`, 1), chatTool)},
 		{"duplicate-result", chat, messages(hi, chatCall, chatTool, chatTool)},
 		{"reasoning-missing", OpenAIChat{Dialect: DeepSeek}, messages(hi, chatCall, chatTool)},
 	}
@@ -178,7 +181,7 @@ func ruleCases() []ruleCase {
 		{"duplicate-result", gemini, contents(gUser(text), gModel(fc), gUser(fr+","+fr))},
 		{"split-results", gemini, contents(gUser(text), gModel(fc+","+fc), gUser(fr), gUser(fr))},
 		{"late-result", gemini, contents(gUser(text), gModel(fc), gUser(text), gUser(fr))},
-		{"mixed-results", gemini, contents(gUser(text), gModel(fc), gUser(fr+","+text))},
+		{"mixed-results", Gemini{Model: "gemini-3.6-flash"}, contents(gUser(text), gModel(fc), gUser(fr+","+text))},
 		{"result-id", gemini, contents(gUser(text), gModel(fc), gUser(strings.Replace(fr, `"a"`, `"b"`, 1)))},
 		{"signature-missing", gemini, contents(gUser(text), gModel(`{"functionCall":{"id":"a","name":"f"}}`), gUser(fr))},
 	}...)
@@ -228,15 +231,15 @@ func ruleCases() []ruleCase {
 func formatOf(f Format) string {
 	switch f.(type) {
 	case OpenAIChat:
-		return chatFormat
+		return FormatOpenAIChat
 	case OpenAIResponses:
-		return responsesFormat
+		return FormatOpenAIResponses
 	case Anthropic:
-		return anthropicFormat
+		return FormatAnthropic
 	case Gemini:
-		return geminiFormat
+		return FormatGemini
 	}
-	return converseFormat
+	return FormatConverse
 }
 
 // errorText returns the error text of the table for a rule, which may have a
@@ -282,7 +285,7 @@ func TestRules_EachIsFoundInASmallRequest(t *testing.T) {
 			assert.NotRegexp(t, unfilled, f.Problem+f.Fix+f.Error, "%s, %s", format, c.rule)
 		}
 	}
-	formats := []string{chatFormat, responsesFormat, anthropicFormat, geminiFormat, converseFormat}
+	formats := []string{FormatOpenAIChat, FormatOpenAIResponses, FormatAnthropic, FormatGemini, FormatConverse}
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		r := rules[name]
 		assert.NotEmpty(t, r.problem, name)
@@ -353,8 +356,8 @@ func TestRules_FindingsComeFromTheTable(t *testing.T) {
 // The doc comment of each Check lists the rules of its format.
 func TestRules_AreListedByTheDocOfCheck(t *testing.T) {
 	for name, format := range map[string]string{
-		"openai_chat_check.go": chatFormat, "openai_responses_check.go": responsesFormat,
-		"anthropic_check.go": anthropicFormat, "gemini_check.go": geminiFormat, "converse_check.go": converseFormat,
+		"openai_chat_check.go": FormatOpenAIChat, "openai_responses_check.go": FormatOpenAIResponses,
+		"anthropic_check.go": FormatAnthropic, "gemini_check.go": FormatGemini, "converse_check.go": FormatConverse,
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		require.NoError(t, err)

@@ -25,21 +25,32 @@ func isEmpty(m convo.Message) bool {
 
 // StopOf returns what a provider's reason for the end of an answer means: the
 // finish_reason of Chat Completions, the reason in the incomplete_details of
-// Responses, the stop_reason of Anthropic, the finishReason of Gemini, or the
-// stopReason of Converse. It is StopDone for a reason that it does not know. With
-// a stream, give it to [convo.Builder.Stop].
-func StopOf(reason string) convo.Stop {
-	switch strings.ToLower(reason) {
-	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "insufficient_system_resource":
-		return convo.StopLength
-	case "tool_calls", "tool_use", "function_call":
-		return convo.StopToolCall
-	case "refusal", "content_filter", "content_filtered", "guardrail_intervened",
-		"safety", "image_safety", "recitation", "blocklist", "prohibited_content", "spii",
-		"error", "network_error", "abort", "cancelled", "failed", "malformed_function_call", "malformed_tool_use", "malformed_model_output":
-		return convo.StopRefused
-	}
-	return convo.StopDone
+// Responses, the stop_reason of Anthropic, the finishReason or blockReason of Gemini,
+// or the stopReason of Converse. It is StopDone for a reason that it does not know.
+// With a stream, give it to [convo.Builder.Stop].
+//
+// StopLength is an answer that goes on when it is sent back, and not only one that has
+// reached a number of tokens: also where a provider pauses in a long round with its own
+// tools (pause_turn), or ends one that has called too many. StopRefused is also an
+// answer that the provider could not finish, or a call that the model got wrong; to ask
+// again may help.
+func StopOf(reason string) convo.Stop { return stops[strings.ToLower(reason)] }
+
+// stops are the reasons that StopOf knows, but for those of StopDone.
+var stops = map[string]convo.Stop{
+	"length": convo.StopLength, "max_tokens": convo.StopLength, "max_output_tokens": convo.StopLength, "max_messages": convo.StopLength, "steered": convo.StopLength,
+	"model_length": convo.StopLength, "model_context_window_exceeded": convo.StopLength, "error_limit": convo.StopLength,
+	"pause_turn": convo.StopLength, "continuation": convo.StopLength, "too_many_tool_calls": convo.StopLength, "insufficient_system_resource": convo.StopLength,
+
+	"tool_calls": convo.StopToolCall, "tool_call": convo.StopToolCall, "tool_use": convo.StopToolCall, "function_call": convo.StopToolCall,
+
+	"refusal": convo.StopRefused, "content_filter": convo.StopRefused, "content_filtered": convo.StopRefused, "guardrail_intervened": convo.StopRefused, "sensitive": convo.StopRefused, "error_toxic": convo.StopRefused,
+	"safety": convo.StopRefused, "recitation": convo.StopRefused, "language": convo.StopRefused, "other": convo.StopRefused, "blocklist": convo.StopRefused, "prohibited_content": convo.StopRefused, "spii": convo.StopRefused,
+	"image_safety": convo.StopRefused, "image_prohibited_content": convo.StopRefused, "image_recitation": convo.StopRefused, "image_other": convo.StopRefused, "no_image": convo.StopRefused,
+	"model_armor": convo.StopRefused, "jailbreak": convo.StopRefused,
+	"malformed_function_call": convo.StopRefused, "unexpected_tool_call": convo.StopRefused, "malformed_response": convo.StopRefused, "missing_thought_signature": convo.StopRefused,
+	"malformed_tool_use": convo.StopRefused, "malformed_model_output": convo.StopRefused,
+	"error": convo.StopRefused, "network_error": convo.StopRefused, "timeout": convo.StopRefused, "abort": convo.StopRefused, "user_cancel": convo.StopRefused, "cancelled": convo.StopRefused, "failed": convo.StopRefused,
 }
 
 // An ending is what a decoder knows of how an answer ended.
@@ -51,6 +62,7 @@ type ending struct {
 	// Of the newest call:
 	written string // its arguments, as the model wrote them
 	open    bool   // the provider has not said that they are whole
+	text    bool   // they are any text, and not an object
 }
 
 // ended notes that the input is an answer, which ended for this reason. It may
@@ -64,13 +76,18 @@ func (d *decoder) ended(reason string) {
 // wrote notes the arguments of a call. whole says that the provider has ended the
 // call, whatever they are.
 func (d *decoder) wrote(arguments string, whole bool) {
-	d.written, d.open = arguments, !whole
+	d.written, d.open, d.text = arguments, !whole, false
+}
+
+// wroteText is wrote for the input of a custom tool. Nothing in it shows that it is whole.
+func (d *decoder) wroteText(input string, whole bool) {
+	d.written, d.open, d.text = input, !whole, true
 }
 
 // unclear reports whether the arguments of the newest call would look so if the
 // answer had been cut off in the call.
 func (d *decoder) unclear() bool {
-	return d.open && (isBlank(d.written) || !convo.ToolCall{Arguments: d.written}.Valid())
+	return d.open && (d.text || isBlank(d.written) || !convo.ToolCall{Arguments: d.written}.Valid())
 }
 
 // wroteObject is wrote for a provider that sends arguments as an object, which is
@@ -124,6 +141,7 @@ func (d *decoder) putCutAside(m *convo.Message) {
 	c.Arguments = d.written
 	d.out.Cut = &c
 	m.Parts = slices.Delete(m.Parts, k, k+1)
+	m.Parts = slices.Concat(withoutFields(m.Parts[:k]), m.Parts[k:])
 }
 
 // saysNothing reports whether a part behind a call does not show that the call was

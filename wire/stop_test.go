@@ -87,6 +87,57 @@ func TestDecode_Stop(t *testing.T) {
 	}
 }
 
+// The enumerations of the published clients, whole, and what hosts have beside them.
+func TestStopOf(t *testing.T) {
+	const done, length, call, refused = convo.StopDone, convo.StopLength, convo.StopToolCall, convo.StopRefused
+	for source, reasons := range map[string]map[string]convo.Stop{
+		"Chat Completions: ChatCompletionChoice of openai-go v3.96.0": {"stop": done, "length": length, "tool_calls": call, "content_filter": refused, "function_call": call},
+		"Responses: ResponseIncompleteDetails of openai-go v3.96.0":   {"max_output_tokens": length, "max_messages": length, "content_filter": refused, "steered": length},
+		"Anthropic: BetaStopReason of anthropic-sdk-go v1.84.0": {"end_turn": done, "max_tokens": length, "stop_sequence": done, "tool_use": call, "pause_turn": length,
+			"compaction": done, "refusal": refused, "model_context_window_exceeded": length},
+		"Gemini: FinishReason of genai v1.77.0": {"FINISH_REASON_UNSPECIFIED": done, "STOP": done, "MAX_TOKENS": length, "SAFETY": refused, "RECITATION": refused, "LANGUAGE": refused,
+			"OTHER": refused, "BLOCKLIST": refused, "PROHIBITED_CONTENT": refused, "SPII": refused, "MALFORMED_FUNCTION_CALL": refused, "IMAGE_SAFETY": refused,
+			"UNEXPECTED_TOOL_CALL": refused, "TOO_MANY_TOOL_CALLS": length, "IMAGE_PROHIBITED_CONTENT": refused, "NO_IMAGE": refused, "IMAGE_RECITATION": refused,
+			"IMAGE_OTHER": refused, "CONTINUATION": length},
+		"Gemini: BlockedReason of genai v1.77.0": {"SAFETY": refused, "OTHER": refused, "BLOCKLIST": refused, "PROHIBITED_CONTENT": refused, "IMAGE_SAFETY": refused,
+			"MODEL_ARMOR": refused, "JAILBREAK": refused},
+		// https://ai.google.dev/api/generate-content#FinishReason
+		"Gemini: the REST reference": {"MALFORMED_RESPONSE": refused, "MISSING_THOUGHT_SIGNATURE": refused},
+		"Converse: StopReason of bedrockruntime v1.63.12": {"end_turn": done, "tool_use": call, "max_tokens": length, "stop_sequence": done, "guardrail_intervened": refused,
+			"content_filtered": refused, "malformed_model_output": refused, "malformed_tool_use": refused, "model_context_window_exceeded": length},
+		// https://docs.mistral.ai/api/#tag/chat
+		"Mistral": {"stop": done, "length": length, "model_length": length, "error": refused, "tool_calls": call},
+		// https://docs.cohere.com/reference/chat and, before it, the v1 of the same
+		"Cohere": {"COMPLETE": done, "STOP_SEQUENCE": done, "MAX_TOKENS": length, "TOOL_CALL": call, "ERROR": refused, "TIMEOUT": refused,
+			"ERROR_TOXIC": refused, "ERROR_LIMIT": length, "USER_CANCEL": refused},
+		// https://api-docs.deepseek.com/api/create-chat-completion
+		"DeepSeek": {"insufficient_system_resource": length},
+		// https://docs.z.ai/api-reference/llm/chat-completion
+		"Z.ai":           {"sensitive": refused, "network_error": refused, "model_context_window_exceeded": length},
+		"vLLM, SGLang":   {"abort": refused, "length": length, "stop": done},
+		"Together":       {"eos": done, "stop": done, "length": length, "tool_calls": call},
+		"of no provider": {"": done, "sunset": done},
+		"status, failed": {"failed": refused, "cancelled": refused},
+		"in other cases": {"Max_Tokens": length, "stop": done, "Safety": refused},
+	} {
+		for reason, want := range reasons {
+			assert.Equal(t, want, wire.StopOf(reason), "%s: %s", source, reason)
+		}
+	}
+}
+
+// An answer that pauses, or in which the provider has compacted, is read like any other.
+func TestDecode_StopReasons(t *testing.T) {
+	for reason, want := range map[string]convo.Stop{"pause_turn": convo.StopLength, "compaction": convo.StopDone} {
+		in, err := wire.Anthropic{}.Decode([]byte(`{"role":"assistant","stop_reason":"` + reason + `","content":[{"type":"text","text":"So far."},{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}]}`))
+		require.NoError(t, err)
+		assert.Equal(t, want, in.Stop)
+		assert.Equal(t, reason, in.StopReason)
+		assert.Len(t, in.Messages[0].Parts, 2)
+		assert.Nil(t, in.Cut)
+	}
+}
+
 func TestDecode_Answer(t *testing.T) {
 	for _, tt := range []struct {
 		format wire.Format

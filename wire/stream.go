@@ -137,7 +137,7 @@ func providerError(raw json.RawMessage) *ProviderError {
 			all = all2
 		}
 	}
-	e.Type = stringOf(all["type"])
+	e.Type = cmp.Or(stringOf(all["type"]), stringOf(all["__type"]))
 	for _, key := range []string{"code", "status"} {
 		if raw := all[key]; e.Code == "" && !isNull(raw) {
 			if e.Code = stringOf(raw); kindOf(raw) != '"' {
@@ -152,6 +152,37 @@ func providerError(raw json.RawMessage) *ProviderError {
 		}
 	}
 	return e
+}
+
+// unreadable returns the error for an object that Decode finds no messages in. want says
+// what has them.
+func unreadable(all map[string]json.RawMessage, data []byte, want string) error {
+	if isError(all) {
+		return reported("", providerError(data))
+	}
+	return &DecodeError{Reason: want}
+}
+
+// isError reports whether an object is what providers answer where something failed.
+func isError(all map[string]json.RawMessage) bool {
+	if saysError(all["error"]) || stringOf(all["type"]) == "error" || stringOf(all["object"]) == "error" {
+		return true
+	}
+	return kindOf(all["message"]) == '"' || kindOf(all["Message"]) == '"' || !isNull(all["detail"])
+}
+
+// reported returns the error of Decode for the error of a provider.
+func reported(path string, e *ProviderError) error {
+	reason := strings.TrimPrefix(e.Error(), "wire: ")
+	if short := fmt.Sprintf("%.200s", reason); short != reason {
+		reason = short + "…"
+	}
+	return &DecodeError{Path: path, Reason: reason, Err: e}
+}
+
+// isEvent returns the error of Decode for an event of a stream.
+func isEvent(path, name string) error {
+	return &DecodeError{Path: path, Reason: "an event of a stream, " + quote(name) + ", and no whole answer; a Stream reads all its events"}
 }
 
 // errCutOff is the error of a Transcript that is not complete.
@@ -222,6 +253,7 @@ func (d *decoder) putHalvesAside(halves []int) {
 				continue
 			}
 			halves = halves[1:]
+			m.Parts = withoutFields(m.Parts)
 			if d.out.Cut != nil {
 				d.lose(fmt.Sprintf("call %d", cut), "the call "+quote(d.out.Cut.Name)+", which the provider had not ended")
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,14 @@ func message(role convo.Role, author string, parts ...convo.Part) convo.Message 
 	return convo.Message{Role: role, Author: author, Parts: parts}
 }
 
+// fieldName matches the names that a format with Names puts into a field.
+var fieldName = regexp.MustCompile(`^[^\s<|\\/>]{1,64}$`)
+
+func namesAuthors(f wire.Format) bool {
+	chat, ok := f.(wire.OpenAIChat)
+	return ok && chat.Names
+}
+
 // A text cannot forge a tag even if its author knows the key, in no format and
 // no matter how the tag is split over texts.
 func TestFormats_NoTextForgesTags(t *testing.T) {
@@ -82,7 +91,9 @@ func TestFormats_NoTextForgesTags(t *testing.T) {
 	result := func(parts ...convo.Part) []convo.Message {
 		return append(slices.Clone(asked), message(convo.RoleTool, "", convo.ToolResult{CallID: call.ID, Parts: parts}), convo.Assistant("c"))
 	}
-	// Each place holds two texts, and a number of genuine tags.
+	// Each place holds two texts, and a number of genuine tags. Names that a format puts
+	// into a field have none.
+	unnamed := map[string]int{"author": 0, "speakers": 0, "guest": 0}
 	places := map[string]struct {
 		tags int
 		msgs func(a, b convo.Text) []convo.Message
@@ -154,7 +165,11 @@ func TestFormats_NoTextForgesTags(t *testing.T) {
 						assert.NotContains(t, text, "<", "%s: %s", name, body)
 						continue
 					}
-					require.Equal(t, p.tags, strings.Count(text, key), "%s, %s: %s", place, name, body)
+					tags := p.tags
+					if n, ok := unnamed[place]; ok && namesAuthors(f) {
+						tags = n
+					}
+					require.Equal(t, tags, strings.Count(text, key), "%s, %s: %s", place, name, body)
 				}
 				require.NoError(t, h.Rollback(empty))
 			}
@@ -188,13 +203,17 @@ func TestFormats_RandomTextsForgeNoTags(t *testing.T) {
 			}
 			return parts
 		}
-		tags := 0
+		tags, fields := 0, 0 // fields: tags that a format with Names does not write
 		author := func() string {
 			if rng.IntN(3) > 0 {
 				return ""
 			}
 			tags += 2
-			return string(text()) + "."
+			name := string(text()) + "."
+			if fieldName.MatchString(name) {
+				fields += 2
+			}
+			return name
 		}
 		before := map[string]wire.Request{}
 		for i := range 6 {
@@ -213,7 +232,11 @@ func TestFormats_RandomTextsForgeNoTags(t *testing.T) {
 				r, err := formats[name].Encode(h.Snapshot())
 				require.NoError(t, err)
 				body := r.Body()
-				require.Equal(t, tags, strings.Count(said(t, body), key), "seed %d, %s: %s", seed, name, body)
+				want := tags
+				if namesAuthors(formats[name]) {
+					want -= fields
+				}
+				require.Equal(t, want, strings.Count(said(t, body), key), "seed %d, %s: %s", seed, name, body)
 				require.Empty(t, formats[name].Check(body), "seed %d, %s: %s", seed, name, body)
 				if i > 0 {
 					require.Equal(t, 1.0, wire.PrefixShare(before[name], r), "seed %d, %s: %s", seed, name, body)

@@ -33,6 +33,20 @@ type Format interface {
 	Check(request []byte) []Finding
 }
 
+// The formats as [convo.Origin] and [convo.Opaque] name them. What a message holds
+// for one of them, such as signed reasoning and opaque blocks, is sent in no other.
+// The values are saved with conversations and never change.
+const (
+	FormatOpenAIChat      = "openai-chat"      // OpenAIChat, without a dialect or with StrictAlternation
+	FormatDeepSeek        = "deepseek"         // OpenAIChat with the dialect DeepSeek
+	FormatMistral         = "mistral"          // OpenAIChat with the dialect Mistral
+	FormatOllama          = "ollama"           // OpenAIChat with the dialect Ollama
+	FormatOpenAIResponses = "openai-responses" // OpenAIResponses
+	FormatAnthropic       = "anthropic"        // Anthropic
+	FormatGemini          = "gemini"           // Gemini
+	FormatConverse        = "converse"         // Converse
+)
+
 // ErrEmpty is returned by Encode when there is nothing to send.
 var ErrEmpty = errors.New("wire: nothing to send: append a message with content first")
 
@@ -152,12 +166,20 @@ func (f Finding) String() string {
 	return f.Rule + " at " + f.Path + ": " + f.Problem + "; " + f.Fix
 }
 
-// A DecodeError is returned by Decode for malformed input.
+// A DecodeError is returned by Decode for malformed input, and for what is no answer:
+// the error of a provider, or an event of a stream.
 type DecodeError struct {
 	Path   string // where the input is malformed; empty: the whole document
 	Offset int64  // number of bytes read before the error, if the input is not JSON; else 0
 	Reason string // what is wrong
+
+	// Err is the *ProviderError that the input is, in the place of an answer, so that
+	// errors.As finds it and [convo.IsOverflow] knows it; otherwise nil.
+	Err error
 }
+
+// Unwrap returns e.Err.
+func (e *DecodeError) Unwrap() error { return e.Err }
 
 func (e *DecodeError) Error() string {
 	switch {

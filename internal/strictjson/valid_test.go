@@ -1,0 +1,60 @@
+package strictjson_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
+)
+
+var documents = []string{
+	"", " ", "null", "nul", "nulll", "true", "tru", "false", "falsy", " true ", "true false",
+	"0", "-0", "01", "-", "1.", "1.5", ".5", "1e", "1e5", "1E+5", "1e-", "-1.25e-10", "+1", "1,", "0x1", "1 2",
+	`""`, `"a"`, `"a`, `"`, `"\n"`, `"\x"`, `"\`, `"\\"`, `"\\\"`, `"\u00e9"`, `"\u00e"`, `"\ud83d\ude00"`, `"\ud83d"`, `"\ude00x"`, `"\ud83d\u0041"`,
+	"\"\n\"", "\"\x00\"", "\"\x1f\"", "\"\x7f\"", "\"\xff\"", "\"é\xc3\"", "\"0123456\\\"89\xe2\x82\"",
+	`"a long text without any escape, of more than one word of eight bytes"`, `"a long text with a quote \" and a tab \t behind it, and a line\nmore"`,
+	"{}", "[]", "{", "}", "[", "]", "[}", "{]", "[[]]", "[[]", "[]]", "[,]", "[1,]", "[,1]", "[1 2]", "[1,2]", " [ 1 , 2 ] ",
+	`{"a":1}`, `{"a"}`, `{"a":}`, `{a:1}`, `{"a":1,}`, `{,"a":1}`, `{"a":1 "b":2}`, `{"a":1,"b":2}`, `{ "a" : [ { } , [ ] , null ] }`, `{"a":1,"a":2}`, `{1:2}`, `{"a":1}}`, `{"a":[}]`,
+	"\ufeff{}", "// x\n1", "\f1", "\v1",
+	strings.Repeat("[", 10000) + strings.Repeat("]", 10000), strings.Repeat("[", 10001) + strings.Repeat("]", 10001),
+	strings.Repeat(`{"a":`, 9999) + "[]" + strings.Repeat("}", 9999), strings.Repeat("[", 100),
+}
+
+func TestValid(t *testing.T) {
+	for _, d := range documents {
+		assert.Equal(t, json.Valid([]byte(d)), strictjson.Valid([]byte(d)), "%.60q", d)
+	}
+}
+
+func TestUnquote(t *testing.T) {
+	for _, d := range documents {
+		checkUnquote(t, []byte(d))
+	}
+}
+
+// checkUnquote compares Unquote with encoding/json.
+func checkUnquote(t *testing.T, data []byte) {
+	got, ok := strictjson.Unquote(data)
+	isString := len(data) > 0 && data[0] == '"' && data[len(data)-1] == '"' && json.Valid(data)
+	if !assert.Equal(t, isString, ok, "%q", data) || !ok {
+		return
+	}
+	var want string
+	assert.NoError(t, json.Unmarshal(data, &want), "%q", data)
+	assert.Equal(t, want, got, "%q", data)
+}
+
+func FuzzValid(f *testing.F) {
+	for _, d := range documents {
+		if len(d) < 1000 {
+			f.Add([]byte(d))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		assert.Equal(t, json.Valid(data), strictjson.Valid(data), "%q", data)
+		checkUnquote(t, data)
+	})
+}

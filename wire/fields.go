@@ -1,0 +1,79 @@
+package wire
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// Some fields of a text or a call in OpenAI's formats have no place in a part. They are
+// kept in an Opaque block of the type fieldsType directly before it.
+
+const fieldsType = "convo_fields"
+
+// partFields are the fields in such a block.
+type partFields struct {
+	Type      string
+	ID        string // of the item in Responses
+	Phase     string // of a text
+	Namespace string // of a call
+	Call      string // customCall, or empty for a function call
+}
+
+// customCall is partFields.Call of a call of a custom tool.
+const customCall = "custom"
+
+// fieldsOf returns the fields in a block, and whether it is one that holds such.
+func fieldsOf(o convo.Opaque) (f partFields, ok bool) {
+	ok = strings.Contains(o.JSON, fieldsType) && json.Unmarshal([]byte(o.JSON), &f) == nil && f.Type == fieldsType
+	return f, ok
+}
+
+// fieldsBlock returns the block for fields.
+func (d *decoder) fieldsBlock(f partFields) convo.Opaque {
+	b := appendStringField([]byte{'{'}, "type", fieldsType)
+	for _, field := range []struct{ key, value string }{{"id", f.ID}, {"phase", f.Phase}, {"namespace", f.Namespace}, {"call", f.Call}} {
+		if field.value != "" {
+			b = appendStringField(b, field.key, field.value)
+		}
+	}
+	return convo.Opaque{Format: d.format, JSON: string(append(b, '}'))}
+}
+
+// withoutFields returns the parts in front of a call that is taken out, without the
+// block that holds the fields of the call.
+func withoutFields(parts []convo.Part) []convo.Part {
+	if n := len(parts); n > 0 {
+		if o, ok := parts[n-1].(convo.Opaque); ok {
+			if _, ok := fieldsOf(o); ok {
+				return slices.Clip(parts[:n-1])
+			}
+		}
+	}
+	return parts
+}
+
+// customCalls returns which of the calls of a message came as calls of a custom tool in
+// a format, by their index among the calls. It is nil if there is none.
+func customCalls(parts []convo.Part, format string) (custom map[int]bool) {
+	n := 0
+	for i, p := range parts {
+		if !isCall(p) {
+			continue
+		}
+		if i > 0 {
+			if o, ok := parts[i-1].(convo.Opaque); ok && o.Format == format {
+				if f, ok := fieldsOf(o); ok && f.Call == customCall {
+					if custom == nil {
+						custom = make(map[int]bool)
+					}
+					custom[n] = true
+				}
+			}
+		}
+		n++
+	}
+	return custom
+}

@@ -1,0 +1,111 @@
+package wire_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// What a provider sends where something failed is an error that says so, and that is
+// the provider's error.
+func TestDecode_ErrorOfProvider(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		format   wire.Format
+		body     string
+		want     string // of the error, behind "wire: "
+		overflow bool
+	}{
+		// https://platform.openai.com/docs/guides/error-codes
+		{"chat", wire.OpenAIChat{}, `{"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`,
+			"the provider reports invalid_request_error, context_length_exceeded: This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.", true},
+		// https://openrouter.ai/docs/api-reference/errors
+		{"OpenRouter", wire.OpenAIChat{}, `{"error":{"code":402,"message":"Insufficient credits"},"user_id":"u"}`, "the provider reports 402: Insufficient credits", false},
+		// ErrorResponse of vLLM, vllm/entrypoints/openai/protocol.py
+		{"vLLM", wire.OpenAIChat{}, `{"object":"error","message":"no such model","type":"NotFoundError","param":null,"code":404}`, "the provider reports NotFoundError, 404: no such model", false},
+		// https://docs.ollama.com/api/errors
+		{"Ollama", wire.OpenAIChat{Dialect: wire.Ollama}, `{"error":"the model failed to generate a response"}`, "the provider reports: the model failed to generate a response", false},
+		// https://docs.mistral.ai/api: a fault in the request is a detail
+		{"Mistral", wire.OpenAIChat{Dialect: wire.Mistral}, `{"detail":"Not authorised"}`, "the provider reports: Not authorised", false},
+		{"responses", wire.OpenAIResponses{}, `{"error":{"message":"Your input exceeds the context window of this model.","type":"invalid_request_error","param":"input","code":"context_length_exceeded"}}`,
+			"the provider reports invalid_request_error, context_length_exceeded: Your input exceeds the context window of this model.", true},
+		// https://platform.openai.com/docs/api-reference/responses-streaming/error
+		{"responses, event", wire.OpenAIResponses{}, `{"type":"error","code":"ERR_SOMETHING","message":"Something went wrong","param":null,"sequence_number":1}`, "the provider reports ERR_SOMETHING: Something went wrong", false},
+		// https://platform.claude.com/docs/en/api/errors
+		{"anthropic", wire.Anthropic{}, `{"type":"error","error":{"type":"not_found_error","message":"The requested resource could not be found."},"request_id":"req_1"}`,
+			"the provider reports not_found_error: The requested resource could not be found.", false},
+		{"anthropic, too long", wire.Anthropic{}, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 215000 tokens > 200000 maximum"}}`,
+			"the provider reports invalid_request_error: prompt is too long: 215000 tokens > 200000 maximum", true},
+		// https://cloud.google.com/apis/design/errors
+		{"gemini", wire.Gemini{}, `{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}`,
+			"the provider reports INVALID_ARGUMENT, 400: The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", true},
+		{"gemini, stream", wire.Gemini{}, `[{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED"}}]`, "[0]: the provider reports RESOURCE_EXHAUSTED, 429: Quota exceeded", false},
+		// https://docs.aws.amazon.com/bedrock/latest/APIReference/CommonErrors.html
+		{"converse", wire.Converse{}, `{"__type":"ValidationException","message":"Input is too long for requested model."}`, "the provider reports ValidationException: Input is too long for requested model.", true},
+		{"converse, of a gateway", wire.Converse{}, `{"Message":"Bearer Token has expired"}`, "the provider reports: Bearer Token has expired", false},
+		// https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html
+		{"converse, event", wire.Converse{}, `{"throttlingException":{"message":"Slow down"}}`, "the provider reports throttlingException: Slow down", false},
+		{"long", wire.Anthropic{}, `{"type":"error","error":{"type":"t","message":"` + strings.Repeat("é", 1000) + `"}}`, "the provider reports t: " + strings.Repeat("é", 200-24) + "…", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in, err := tt.format.Decode([]byte(tt.body))
+			assert.Equal(t, wire.Transcript{}, in)
+			require.ErrorAs(t, err, new(*wire.DecodeError))
+			assert.EqualError(t, err, "wire: "+tt.want)
+			e, ok := errors.AsType[*wire.ProviderError](err)
+			require.True(t, ok)
+			assert.Contains(t, e.Message, strings.TrimSuffix(tt.want[strings.LastIndex(tt.want, ": ")+2:], "…"), "the whole message")
+			assert.Equal(t, tt.overflow, convo.IsOverflow(err))
+		})
+	}
+}
+
+// An event of a stream is no answer, and Decode says so.
+func TestDecode_EventOfStream(t *testing.T) {
+	for _, tt := range []struct {
+		format wire.Format
+		body   string
+		want   string
+	}{
+		{wire.OpenAIChat{}, `{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}`, `an event of a stream, "chunk"`},
+		{wire.OpenAIChat{}, `{"object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":7}}`, `an event of a stream, "chunk"`},
+		{wire.OpenAIChat{}, `{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}`, `choices[0]: an event of a stream, "chunk"`},
+		{wire.OpenAIChat{Dialect: wire.Ollama}, `{"model":"m","message":{"role":"assistant","content":"a"},"done":false}`, `an event of a stream, "chunk"`},
+		{wire.OpenAIResponses{}, `{"type":"response.output_text.delta","delta":"a"}`, `an event of a stream, "response.output_text.delta"`},
+		{wire.OpenAIResponses{}, `{"type":"response.created","response":{"id":"r1","output":[]}}`, `an event of a stream, "response.created"`},
+		{wire.OpenAIResponses{}, `{"type":"response.completed"}`, `an event of a stream, "response.completed"`},
+		{wire.Anthropic{}, `{"type":"message_start","message":{"role":"assistant","content":[]}}`, `an event of a stream, "message_start"`},
+		{wire.Anthropic{}, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}`, `an event of a stream, "content_block_delta"`},
+		{wire.Converse{}, `{"contentBlockDelta":{"contentBlockIndex":0,"delta":{"text":"a"}}}`, `an event of a stream, "contentBlockDelta"`},
+		{wire.Converse{}, `{"contentBlockIndex":0,"delta":{"text":"a"}}`, `an event of a stream, "contentBlockDelta"`},
+		{wire.OpenAIChat{}, "data: {\"choices\":[]}\n\n", "server-sent events and no JSON"},
+		{wire.Anthropic{}, "\nevent: ping\ndata: {}\n\n", "server-sent events and no JSON"},
+		{wire.OpenAIResponses{}, "event: x\ndata: {}\n\n", "server-sent events and no JSON"},
+		{wire.Gemini{}, "data: {}\n\n", "server-sent events and no JSON"},
+		{wire.Converse{}, "data: {}\n\n", "server-sent events and no JSON"},
+	} {
+		t.Run(tt.body, func(t *testing.T) {
+			in, err := tt.format.Decode([]byte(tt.body))
+			assert.Equal(t, wire.Transcript{}, in)
+			require.ErrorAs(t, err, new(*wire.DecodeError))
+			assert.ErrorContains(t, err, tt.want)
+			assert.ErrorContains(t, err, "Stream")
+			assert.False(t, errors.As(err, new(*wire.ProviderError)))
+		})
+	}
+	for _, kind := range []string{"completed", "incomplete", "failed", "cancelled", "done"} { // these hold the whole response
+		in, err := wire.OpenAIResponses{}.Decode([]byte(`{"type":"response.` + kind + `","response":{"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}}`))
+		require.NoError(t, err)
+		assert.Equal(t, "a", in.Messages[0].Text())
+	}
+	// So does the last line of an answer by Ollama.
+	in, err := wire.OpenAIChat{Dialect: wire.Ollama}.Decode([]byte(`{"message":{"role":"assistant","content":"a"},"done":true,"done_reason":"stop"}`))
+	require.NoError(t, err)
+	assert.Equal(t, "a", in.Messages[0].Text())
+}
