@@ -18,8 +18,10 @@ import (
 // the end of an assistant message. A short text takes the place of media in
 // assistant messages and in error results, and for media that the API does not
 // read; it reads JPEG, PNG, GIF, WebP, PDF, and text as text/plain. Decode
-// names in Lost what it cannot keep: cache marks, the citations of a text, the
-// caller of a call.
+// names in Lost what it cannot keep: the caller of a call, and cache marks inside
+// of opaque blocks or on what cannot have them. The citations of a text are an
+// [convo.Opaque] part behind it, {"citations":[...]}; they are sent without the
+// fields that requests do not have, such as file_id.
 //
 // The API also takes messages with the role system among the others. Such a
 // message is an [convo.Opaque] part of a user message, {"role":"system",...},

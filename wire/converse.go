@@ -28,11 +28,11 @@ import (
 // Media at an s3:// URL are sent as s3Location, which Nova takes and Claude
 // does not.
 //
-// Decode reads a json block in a result as a text and an opaque part behind it that
-// says so; Encode sends the text as a json block while it is a JSON object. It reads
-// citationsContent as the text that it holds and an opaque part with the citations.
-// Calls and results in one assistant message belong to tools that the
-// provider runs; they become Opaque.
+// Decode reads a json block in a result as a text and, behind it, an [convo.Opaque]
+// part, {"json":{}}; Encode sends the text as a json block while it is a JSON
+// object. A citationsContent block becomes its text and, behind it, an Opaque part
+// with the citations. Calls and results in one assistant message belong to tools
+// that the provider runs; they become Opaque.
 type Converse struct {
 	// Model is the model of the request. Reasoning is sent back only to the model
 	// that made it. If Model is empty, reasoning of any model is sent.

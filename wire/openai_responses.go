@@ -36,8 +36,11 @@ import (
 // custom_tool_call items of xAI's search are calls that xAI has run, and Opaque.
 //
 // The format has no place for the ids and the status of texts, calls and
-// results, except next to reasoning; for citations, file names and the detail
-// of images; or for Opaque blocks in the instructions. "Error: " before the
+// results, except next to reasoning; for file names and the detail of images; or
+// for Opaque blocks in the instructions. The annotations of a text are an Opaque
+// part behind it, {"annotations":[...]}. They are sent unless the text does not
+// have the places that they name, or a field is missing that the provider wants.
+// "Error: " before the
 // text marks an error result. A short text takes the place of media in
 // assistant messages, and for sound, video and unusual files.
 type OpenAIResponses struct {
