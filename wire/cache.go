@@ -20,10 +20,13 @@ import (
 // A provider keeps what it has cached for 5 minutes, or for an hour if lifetime is
 // longer than 5 minutes.
 //
-// Anthropic and Converse send marks, and their Decode returns those of a request; the
-// other formats leave them out. A mark whose place cannot have one moves back to the
-// last place in its message that can, and is left out if there is none: Anthropic takes
-// none on thinking, Bedrock none behind reasoning, documents and videos.
+// Anthropic and Converse send marks, and so does OpenAIResponses with the field Cache,
+// where they have no lifetime of their own, and a text with a mark is sent as a list of
+// one. Decode of these formats returns the marks of a request. The other formats leave
+// marks out. A mark whose place cannot have one moves back to the last place in its
+// message that can, and is left out if there is none: Anthropic takes none on thinking,
+// Bedrock none behind reasoning, documents and videos, OpenAI none in what the assistant
+// says.
 //
 // A request has at most four marks, in which the one behind the tools counts (see
 // Anthropic.CacheTools). If there are more, those in messages give way to those in the
@@ -90,7 +93,7 @@ func decodedMark(raw json.RawMessage) (convo.Opaque, bool) {
 
 // A cacheMark is a mark, or a place for one.
 type cacheMark struct {
-	message int // index of the message; inSystem or inFront for what is before the messages
+	message int // index of the message; inFront, inSystem or less for what is before the messages
 	at      int // offset in the bytes of the message, or of the system text
 	long    bool
 }
@@ -129,7 +132,7 @@ func (c cacheRule) choose(own, auto []cacheMark) []cacheMark {
 		room--
 	}
 	if over := len(own) - room; over > 0 {
-		first := slices.IndexFunc(own, func(m cacheMark) bool { return m.message != inSystem })
+		first := slices.IndexFunc(own, func(m cacheMark) bool { return m.message > inSystem })
 		if first < 0 {
 			first = len(own)
 		}
@@ -181,6 +184,9 @@ func anthropicMark(long bool) string {
 	}
 	return `,"cache_control":{"type":"ephemeral"}`
 }
+
+// responsesMark returns the field of a part of the content that is a mark.
+func responsesMark(bool) string { return `,"prompt_cache_breakpoint":{"mode":"explicit"}` }
 
 // converseMark returns the element of a list that is a mark.
 func converseMark(long bool) string {

@@ -102,6 +102,25 @@ func TestCacheMark_Places(t *testing.T) {
 {"role":"user","content":[{"text":"v"}]}
 {"role":"assistant","content":[{"text":"a"},{"cachePoint":{"type":"default"}}]}
 {"role":"user","content":[{"text":"w"},{"text":"x"}]}`},
+		{"Responses", wire.OpenAIResponses{Cache: true, Developer: true}, []convo.Message{
+			{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), long, convo.Text("t")}},
+			convo.User("u", short, convo.Media{MIME: "image/png", URL: "https://a"}, short), {Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("a"), short, call, short}},
+			results(convo.ToolResult{CallID: "a", Name: "f", Parts: []convo.Part{convo.Text("r"), short}}), convo.User("v"),
+		}, `{"role":"developer","content":[{"type":"input_text","text":"s","prompt_cache_breakpoint":{"mode":"explicit"}}]}
+{"role":"developer","content":"t"}
+{"role":"user","content":[{"type":"input_text","text":"u","prompt_cache_breakpoint":{"mode":"explicit"}},{"type":"input_image","detail":"auto","image_url":"https://a","prompt_cache_breakpoint":{"mode":"explicit"}}]}
+{"role":"assistant","content":"a"}
+{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}
+{"type":"function_call_output","call_id":"a","output":[{"type":"input_text","text":"r","prompt_cache_breakpoint":{"mode":"explicit"}}]}
+{"role":"user","content":"v"}`},
+		{"Responses: four of them, and the system text first", wire.OpenAIResponses{Cache: true, Developer: true}, []convo.Message{
+			{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), short, convo.Text("t"), short}},
+			convo.User("u", short), convo.User("v", short), convo.User("w", short),
+		}, `{"role":"developer","content":[{"type":"input_text","text":"s","prompt_cache_breakpoint":{"mode":"explicit"}}]}
+{"role":"developer","content":[{"type":"input_text","text":"t","prompt_cache_breakpoint":{"mode":"explicit"}}]}
+{"role":"user","content":[{"type":"input_text","text":"u"}]}
+{"role":"user","content":[{"type":"input_text","text":"v","prompt_cache_breakpoint":{"mode":"explicit"}}]}
+{"role":"user","content":[{"type":"input_text","text":"w","prompt_cache_breakpoint":{"mode":"explicit"}}]}`},
 		{"other formats have none", wire.OpenAIChat{}, []convo.Message{convo.User("u", short)}, `{"role":"user","content":"u"}`},
 		{"other formats have none, Gemini", wire.Gemini{}, []convo.Message{convo.User("u", short)}, `{"role":"user","parts":[{"text":"u"}]}`},
 		{"other formats have none, Responses", wire.OpenAIResponses{}, []convo.Message{convo.User("u", short)}, `{"role":"user","content":"u"}`},
@@ -139,6 +158,13 @@ func TestCacheMark_DecodeReturnsMarks(t *testing.T) {
 			`{"messages":[{"role":"user","content":[{"text":"u"}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"text":"r"}]}},{"cachePoint":{"type":"default"}},{"text":"v"}]}]}`,
 			[]convo.Message{convo.User("u"), {Role: convo.RoleAssistant, Origin: convo.Origin{Format: "converse"}, Parts: []convo.Part{convo.ToolCall{ID: "a", Name: "f", Arguments: "{}"}}},
 				results(convo.ToolResult{CallID: "a", Name: "f", Parts: []convo.Part{convo.Text("r"), wire.CacheMark(0)}}), convo.User("v")}, nil},
+		// https://platform.openai.com/docs/guides/prompt-caching
+		{wire.OpenAIResponses{Cache: true},
+			`{"input":[{"role":"user","content":[{"type":"input_text","text":"u","prompt_cache_breakpoint":{"mode":"explicit"}},{"type":"input_text","text":"v"}]}]}`,
+			[]convo.Message{users(convo.Text("u"), wire.CacheMark(0), convo.Text("v"))}, nil},
+		{wire.OpenAIResponses{Cache: true},
+			`{"input":[{"role":"assistant","content":[{"type":"output_text","text":"u","prompt_cache_breakpoint":{"mode":"explicit"}}]},{"role":"user","content":[{"type":"input_text","text":"u","prompt_cache_breakpoint":7}]}]}`,
+			nil, []string{"input[0].content[0].prompt_cache_breakpoint: a cache mark", "input[1].content[0].prompt_cache_breakpoint: a cache mark"}},
 		// What no mark can say, and marks that the API refuses.
 		{wire.Anthropic{},
 			`{"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral","ttl":"24h"}}],"messages":[{"role":"user","content":[{"type":"text","text":"","cache_control":{"type":"ephemeral"}},{"type":"text","text":"u","cache_control":{"type":"ephemeral","scope":"global"}}]},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s","cache_control":{"type":"ephemeral"}},{"type":"redacted_thinking","data":"d","cache_control":{"type":"ephemeral"}},{"type":"text","text":"a"}]}]}`,
@@ -341,4 +367,22 @@ func TestCacheMark_TwoInOnePlace(t *testing.T) {
 			assert.Equal(t, s != one && name == "anthropic", strings.Contains(string(got.Body()), `"ttl":"1h"`), string(got.Body()))
 		}
 	}
+}
+
+// The same in what is a list also without marks.
+func TestPrefix_BreakpointsDoNotCount(t *testing.T) {
+	call, image := convo.ToolCall{ID: "a", Name: "f", Arguments: "{}"}, convo.Media{MIME: "image/png", URL: "https://a"}
+	f := wire.OpenAIResponses{Cache: true}
+	talk := func(text string, mark ...convo.Part) wire.Request {
+		with := func(parts ...convo.Part) []convo.Part { return append(parts, mark...) }
+		r, err := f.Encode(convo.NewSnapshot([]convo.Message{users(append(with(convo.Text("u")), with(image)...)...), convo.Assistant("", call),
+			results(convo.ToolResult{CallID: "a", Name: "f", Parts: append(with(convo.Text(text)), with(image)...)})}))
+		require.NoError(t, err)
+		return r
+	}
+	a, b := talk("r"), talk("r", wire.CacheMark(0))
+	assert.NotEqual(t, string(a.Body()), string(b.Body()))
+	assert.Empty(t, wire.PrefixDiff(a, b))
+	assert.Equal(t, 1.0, wire.PrefixShare(b, a))
+	assert.Equal(t, "block 0 of message 2 has changed", wire.PrefixDiff(a, talk("s", wire.CacheMark(0))))
 }

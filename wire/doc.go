@@ -79,7 +79,8 @@
 //
 // Anthropic and Converse cache up to marks in a request. The field Cache of these formats
 // sets marks where they help most, and CacheTools one behind the tools; CacheLifetime
-// says for how long. [CacheMark] is a part that marks a place of the caller's choice.
+// says for how long. [CacheMark] is a part that marks a place of the caller's choice, in
+// OpenAIResponses too.
 //
 // # Cache stability
 //

@@ -55,6 +55,11 @@ type OpenAIResponses struct {
 	Developer     bool // send system text in the input, in messages with the role developer
 	StrictTools   bool // Tools asks for arguments that follow the schema exactly
 
+	// Cache sends the marks of CacheMark that stand in what users and tools say, and in
+	// system text if Developer is set, as models since gpt-5.6 take them. How long the
+	// provider keeps what it has cached is a parameter of the request.
+	Cache bool
+
 	// Plain is for DeepSeek, vLLM and others whose reasoning is plain text.
 	// Then plain reasoning is sent back, and encrypted reasoning is not.
 	Plain bool
@@ -66,8 +71,8 @@ var responsesNames = &names{"tools", "instructions", "input"}
 func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f OpenAIResponses) begin(seen *tally) (profile, writer) {
-	p := profile{format: FormatOpenAIResponses, model: f.Model, ids: openAIResponsesIDs, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary}
-	return p, &responsesWriter{f: f, seen: seen}
+	p := profile{format: FormatOpenAIResponses, model: f.Model, ids: openAIResponsesIDs, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary, marks: f.Cache}
+	return p, &responsesWriter{f: f, seen: seen, sys: new([]cacheMark)}
 }
 
 // A responsesItem is an item of the input.
@@ -78,6 +83,7 @@ type responsesItem struct {
 	id      string
 	whole   bool   // it was an Opaque block
 	callID  string // of an Opaque block
+	marks   []cacheMark
 	next    string // of reasoning: the id of the item that must follow it, if that has one
 }
 
@@ -86,9 +92,10 @@ type responsesWriter struct {
 	f         OpenAIResponses
 	seen      *tally // ids of the items so far, among others
 	items     []responsesItem
-	customIDs []string // the ids of the calls of custom tools in the newest assistant message
-	number    int      // of the message in the projection
-	unsettled int      // how many messages have items that settled has to look at together with those of others
+	customIDs []string     // the ids of the calls of custom tools in the newest assistant message
+	sys       *[]cacheMark // in the messages that system returned last
+	number    int          // of the message in the projection
+	unsettled int          // how many messages have items that settled has to look at together with those of others
 }
 
 func (w *responsesWriter) save() any { return *w }
@@ -126,9 +133,27 @@ func (w *responsesWriter) request(_ *projector, _ *convo.Snapshot, r *Request) e
 	if w.unsettled > 0 {
 		items = settled(slices.Clone(items))
 	}
-	r.Messages = slices.Grow(r.Messages, len(items)+1)
+	front := len(r.Messages)
+	own := slices.Clone(*w.sys)
+	r.Messages = slices.Grow(slices.Clip(r.Messages), len(items)+1)
 	for i := range items {
 		r.Messages = append(r.Messages, items[i].raw)
+		for _, m := range items[i].marks {
+			m.message = i
+			own = append(own, m)
+		}
+	}
+	if len(own) > 0 {
+		marks := cacheRule{}.choose(own, nil)
+		for i := range r.Messages {
+			at := i - front
+			if at < 0 {
+				at = inSystem + at + 1
+			}
+			if of := marksOf(marks, at); len(of) > 0 {
+				r.Messages[i] = withMarks(r.Messages[i], of, responsesMark, "")
+			}
+		}
 	}
 	if len(r.Messages) == 0 {
 		if r.System == nil {
@@ -143,11 +168,24 @@ func (w *responsesWriter) request(_ *projector, _ *convo.Snapshot, r *Request) e
 func (w *responsesWriter) system(p *projection) (text json.RawMessage, list []json.RawMessage) {
 	if w.f.Developer {
 		own := responsesWriter{f: w.f, seen: new(tally)}
-		for _, part := range p.system {
-			own.content("developer", []convo.Part{part})
+		for i := 0; i < len(p.system); {
+			n := i + 1 // a part, and the marks behind it
+			for n < len(p.system) {
+				if _, mark := isMark(p.system[n]); !mark {
+					break
+				}
+				n++
+			}
+			own.content("developer", p.system[i:n])
+			i = n
 		}
-		for _, it := range own.items {
+		*w.sys = nil
+		for i, it := range own.items {
 			list = append(list, it.raw)
+			for _, m := range it.marks {
+				m.message = inSystem + 1 + i - len(own.items)
+				*w.sys = append(*w.sys, m)
+			}
 		}
 	} else if all := joinTexts(p.system, "\n\n"); all != "" {
 		text = appendString(nil, all)
@@ -221,11 +259,18 @@ func (w *responsesWriter) content(role string, parts []convo.Part) {
 	flush := func() {
 		if len(run) > 0 {
 			b := appendStringField(begin(sizeOf(run)), "role", role)
-			w.add(responsesItem{kind: role, raw: append(w.appendContent(b, "content", run), '}')})
+			b, marks := w.appendContent(b, "content", run)
+			w.add(responsesItem{kind: role, raw: append(b, '}'), marks: marks})
 			run = nil
 		}
 	}
 	for _, part := range parts {
+		if _, mark := isMark(part); mark {
+			if len(run) > 0 {
+				run = append(run, part)
+			}
+			continue
+		}
 		if o, isOpaque := part.(convo.Opaque); isOpaque {
 			it, isContent, ok := w.opaque(o, role)
 			if !ok || it.kind == "reasoning" {
@@ -252,12 +297,12 @@ func shown(part convo.Part) convo.Part {
 	return part
 }
 
-// appendContent appends the content of a user message or a result. It is a
-// string if there is only one text.
-func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part) []byte {
+// appendContent appends the content of a user message or a result, and returns the
+// cache marks in it. It is a string if there is only one text.
+func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part) (_ []byte, marks []cacheMark) {
 	if len(parts) == 1 {
 		if text, ok := parts[0].(convo.Text); ok {
-			return appendStringField(b, key, string(text))
+			return appendStringField(b, key, string(text)), nil
 		}
 	}
 	b = append(appendField(b, key), '[')
@@ -266,12 +311,16 @@ func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part
 		case convo.Text:
 			b = appendPart(b, `"input_text"`, "text", string(p))
 		case convo.Opaque:
-			b = appendElement(b, p.JSON)
+			if long, mark := isMark(p); mark {
+				marks = appendMark(marks, len(b)-1, long)
+			} else {
+				b = appendElement(b, p.JSON)
+			}
 		case convo.Media:
 			b = appendResponsesMedia(b, p)
 		}
 	}
-	return append(b, ']')
+	return append(b, ']'), marks
 }
 
 // responsesMedia returns how media are sent: as an "image", as a "file", or ""
@@ -313,6 +362,12 @@ func (w *responsesWriter) result(r *convo.ToolResult) {
 		parts = append(parts, convo.Text("Error:"))
 	}
 	for _, p := range r.Parts {
+		if _, mark := isMark(p); mark {
+			if len(parts) > 0 {
+				parts, rich = append(parts, p), true
+			}
+			continue
+		}
 		switch p := p.(type) {
 		case convo.Media:
 			rich = rich || responsesMedia(p) != ""
@@ -330,12 +385,13 @@ func (w *responsesWriter) result(r *convo.ToolResult) {
 	}
 	b := appendStringField(begin(sizeOf(parts)+64), "type", kind)
 	b = appendStringField(b, "call_id", r.CallID)
+	var marks []cacheMark
 	if rich {
-		b = w.appendContent(b, "output", parts)
+		b, marks = w.appendContent(b, "output", parts)
 	} else {
 		b = appendStringField(b, "output", resultText(r))
 	}
-	w.add(responsesItem{kind: "function_call_output", raw: append(b, '}')})
+	w.add(responsesItem{kind: "function_call_output", raw: append(b, '}'), marks: marks})
 }
 
 // settled returns the items without those that the provider would refuse

@@ -137,6 +137,9 @@ func (a *assistantWriter) flush() {
 // call writes the next call, after the reasoning that led to it.
 func (a *assistantWriter) call() {
 	a.flush()
+	for !isCall(a.calls[0]) { // a cache mark, which the API does not take here
+		a.calls = a.calls[1:]
+	}
 	call := a.calls[0].(convo.ToolCall)
 	a.calls = a.calls[1:]
 	kind, prefix, argument, text := "function_call", "fc_", "arguments", call.Arguments

@@ -37,6 +37,7 @@ type responsesDecoder struct {
 
 	outputs map[string][]*inputItem // results that are not used yet, by the ids of their calls
 	notes   json.RawMessage         // the annotations of the text that part has read last
+	point   json.RawMessage         // the cache mark of the part that it has read last
 }
 
 // An inputItem is an item of the input.
@@ -484,6 +485,13 @@ func (d *responsesDecoder) content(path string, data json.RawMessage, role strin
 			d.cite(atIndex(path, i), "annotations", d.notes, &m, string(text))
 			parts = m.Parts
 		}
+		if _, opaque := p.(convo.Opaque); !opaque && !isNull(d.point) {
+			if role == "assistant" || kindOf(d.point) != '{' {
+				d.lose(at(atIndex(path, i), "prompt_cache_breakpoint"), lostMark)
+			} else {
+				parts = append(parts, CacheMark(0))
+			}
+		}
 	}
 	return parts, nil
 }
@@ -501,6 +509,7 @@ func (d *responsesDecoder) part(path string, data json.RawMessage, role string) 
 		Data   string `json:"file_data"`
 		URL    string `json:"file_url"`
 	}
+	d.point = all["prompt_cache_breakpoint"]
 	opaque := convo.Opaque{Format: d.format, JSON: compact(data)}
 	known := json.Unmarshal(data, &p) == nil
 	media := role == "user" || role == "result"

@@ -154,6 +154,7 @@ func blocksOf(r Request) [][]byte {
 			ID      json.RawMessage `json:"tool_call_id"`
 		}
 		if json.Unmarshal(m, &f) != nil || f.Role == nil {
+			m, _ = withoutMark(m)
 			blocks = append(blocks, m) // an item of OpenAI's Responses
 			continue
 		}
@@ -184,7 +185,7 @@ func appendBlocks(blocks [][]byte, head []byte, content json.RawMessage) [][]byt
 
 // withoutMark returns a block without its cache marks, and reports whether
 // anything is left of it. Encode writes the mark of a block as its last field; the
-// blocks in a result of Anthropic's have marks of their own.
+// blocks in a result have marks of their own.
 func withoutMark(raw json.RawMessage) (json.RawMessage, bool) {
 	if bytes.Contains(raw, []byte(`"cachePoint"`)) {
 		var block map[string]json.RawMessage
@@ -192,10 +193,13 @@ func withoutMark(raw json.RawMessage) (json.RawMessage, bool) {
 			return nil, false
 		}
 	}
-	if !bytes.Contains(raw, []byte(`"cache_control"`)) {
+	if !bytes.Contains(raw, []byte(`"cache_control"`)) && !bytes.Contains(raw, []byte(`"prompt_cache_breakpoint"`)) {
 		return raw, true
 	}
-	inner := bytes.HasPrefix(raw, []byte(`{"type":"tool_result"`))
+	inner := false
+	for _, kind := range []string{"tool_result", "function_call_output", "custom_tool_call_output"} {
+		inner = inner || bytes.HasPrefix(raw, []byte(`{"type":"`+kind+`"`))
+	}
 	for _, mark := range markFields {
 		switch end := []byte(mark + "}"); {
 		case inner: // strings in it hold no quotes, and opaque blocks no marks
@@ -208,7 +212,7 @@ func withoutMark(raw json.RawMessage) (json.RawMessage, bool) {
 }
 
 // markFields are the cache marks that Encode adds to a block.
-var markFields = []string{anthropicMark(false), anthropicMark(true)}
+var markFields = []string{anthropicMark(false), anthropicMark(true), responsesMark(false)}
 
 // unmarkedTools returns the definitions of tools without the cache mark at their end.
 func unmarkedTools(tools json.RawMessage) json.RawMessage {
