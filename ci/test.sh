@@ -10,6 +10,16 @@ for dir in $(nested); do
 	(cd "$dir" && go mod tidy -diff && go vet ./... && go test ./...)
 done
 
+step 'judges of the requests of package wire'
+if can_have bench; then
+	said=$(cd bench && go run ./judge/run -n 2000)
+	echo "$said"
+	while read -r line; do
+		[ -z "${CI_STRICT:-}" ] || fail "CI_STRICT is set, and a judge cannot be had: $line"
+		skip "bench/judge: $line"
+	done < <(sed -n 's/^Not available here: //p' <<<"$said")
+fi
+
 step 'beside tiktoken-go'
 if can_have .; then
 	go test -tags tiktoken ./internal/tiktokengo

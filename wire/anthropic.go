@@ -94,7 +94,7 @@ type anthropicMessage struct {
 func (m *anthropicMessage) json(marks []cacheMark) json.RawMessage {
 	switch {
 	case m.role == "system":
-		return m.list
+		return withMarks(m.list, marks, anthropicMark, "")
 	case len(marks) > 0:
 		return withMarks(m.list, marks, anthropicMark, "]}")
 	}
@@ -311,7 +311,7 @@ func (w *anthropicWriter) user(parts []convo.Part) {
 			m.added(true)
 		case convo.Opaque:
 			if long, ok := isMark(p); ok {
-				if n := len(w.msgs); n > 0 && w.msgs[n-1].role == "user" {
+				if n := len(w.msgs); n > 0 && w.msgs[n-1].role != "assistant" {
 					w.msgs[n-1].mark(long)
 				}
 				continue
@@ -354,7 +354,7 @@ func (w *anthropicWriter) systemMessage(raw string) {
 	if n := len(w.msgs); n > 1 {
 		w.msgs[n-2].close()
 	}
-	w.msgs = append(w.msgs, anthropicMessage{role: "system", list: []byte(raw)})
+	w.msgs = append(w.msgs, anthropicMessage{role: "system", list: []byte(raw), spot: spotIn(raw)})
 }
 
 func (w *anthropicWriter) assistant(parts []convo.Part) {

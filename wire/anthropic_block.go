@@ -181,6 +181,18 @@ func anthropicSystemMessage(raw string) (string, bool) {
 	return raw, true
 }
 
+// spotIn returns the offset in a message with the role system, compact and without
+// marks, where one can be inserted into its last block, or 0.
+func spotIn(raw string) int {
+	all, err := fields("-", []byte(raw))
+	content := `"content":` + string(all["content"])
+	i := strings.Index(raw, content)
+	if err != nil || i < 0 || !strings.HasSuffix(content, `"}]`) {
+		return 0
+	}
+	return i + len(content) - len("}]")
+}
+
 // unmarked returns a block or a message as compact JSON without its cache
 // marks, and the paths of the marks.
 func unmarked(raw string) (string, []string) {

@@ -47,7 +47,16 @@ func (d *anthropicDecoder) decode(data []byte) error {
 		if d.out.Usage, err = anthropicUsage(all["usage"]); err != nil {
 			return err
 		}
+		if isNull(all["content"]) && stringOf(all["role"]) == "assistant" {
+			return nil // an answer that says nothing
+		}
 		return d.message("", data)
+	}
+	if !isNull(all["usage"]) && isNull(all["type"]) && !isError(all) {
+		d.answer(stringOf(all["id"]), stringOf(all["model"]))
+		d.ended(stringOf(all["stop_reason"]))
+		d.out.Usage, err = anthropicUsage(all["usage"])
+		return err
 	}
 	if name := stringOf(all["type"]); slices.Contains(anthropicEvents, name) {
 		return isEvent("", name)
@@ -106,10 +115,20 @@ func (d *anthropicDecoder) systemMessage(path string, data []byte) error {
 		return &DecodeError{Path: at(path, "content"), Reason: "want a text or blocks, none of them blank"}
 	}
 	raw, lost := unmarked(string(data))
+	m := convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Opaque{Format: d.format, JSON: raw}}}
+	all, _ := fields(path, data)
+	var blocks []map[string]json.RawMessage
+	_ = json.Unmarshal(all["content"], &blocks)
 	for _, l := range lost {
+		if last := len(blocks) - 1; l == at(atIndex("content", last), "cache_control") && spotIn(raw) > 0 {
+			if mark, ok := decodedMark(blocks[last]["cache_control"]); ok {
+				m.Parts = append(m.Parts, mark)
+				continue
+			}
+		}
 		d.lose(at(path, l), lostMark)
 	}
-	d.add(convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Opaque{Format: d.format, JSON: raw}}})
+	d.add(m)
 	return nil
 }
 

@@ -193,8 +193,8 @@ func TestCitations_OfRecordedStreams(t *testing.T) {
 		prefix string
 		f      wire.Format
 		key    string
-	}{{"anthropic__", wire.Anthropic{}, `"citations":[{`}, {"openai__responses__", wire.OpenAIResponses{}, `"annotations":[{`}} {
-		recordedEvents(t, tt.prefix, streamCases[map[string]string{"anthropic__": "anthropic", "openai__responses__": "responses"}[tt.prefix]].ends, func(t *testing.T, events []event) {
+	}{{"anthropic__", wire.Anthropic{}, `"citations":[{`}, {"openai__responses__openai-", wire.OpenAIResponses{}, `"annotations":[{`}} {
+		recordedEvents(t, tt.prefix, streamCases[map[string]string{"anthropic__": "anthropic", "openai__responses__openai-": "responses"}[tt.prefix]].ends, func(t *testing.T, events []event) {
 			s, _ := feed(t, tt.f, events)
 			got, err := s.Transcript()
 			require.NoError(t, err)

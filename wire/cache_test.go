@@ -87,6 +87,13 @@ func TestCacheMark_Places(t *testing.T) {
 		}, `{"role":"user","content":[{"type":"document","title":"t","source":{"type":"file","file_id":"f"},"cache_control":{"type":"ephemeral"}}]}
 {"role":"assistant","content":[{"type":"text","text":"a","citations":[{"type":"search_result_location","cited_text":"c","search_result_index":0,"source":"s","start_block_index":0,"end_block_index":1,"title":null}],"cache_control":{"type":"ephemeral"}}]}
 {"role":"user","content":[{"type":"text","text":"u"}]}`},
+		{"Anthropic: on a message with the role system", wire.Anthropic{}, []convo.Message{
+			users(convo.Text("u"), block(`{"role":"system","content":[{"type":"text","text":"s"}]}`), long), users(block(`{"role":"system","content":"t"}`), short), convo.Assistant("a"), convo.User("v"),
+		}, `{"role":"user","content":[{"type":"text","text":"u"}]}
+{"role":"system","content":[{"type":"text","text":"s","cache_control":{"type":"ephemeral","ttl":"1h"}}]}
+{"role":"system","content":"t"}
+{"role":"assistant","content":[{"type":"text","text":"a"}]}
+{"role":"user","content":[{"type":"text","text":"v"}]}`},
 		{"Converse: system, user, result, call", wire.Converse{}, []convo.Message{
 			{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), long, convo.Text("t")}},
 			convo.User("u", long, convo.Text("v")), says("converse", convo.Text("a"), call, short), results(convo.ToolResult{CallID: "a", Name: "f", Parts: []convo.Part{convo.Text("r"), short, convo.Text("s")}}),

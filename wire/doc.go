@@ -21,7 +21,8 @@
 //     the request, are replaced by unique ones; the conversation keeps its own;
 //   - system text goes where the provider wants it;
 //   - reasoning and signatures are sent only in the format that they came in, and,
-//     if Model is set, only to the model that made them; where a provider can do
+//     if Model is set, only to the model that made them; those of a host of Chat
+//     Completions, only to that host, see [OpenAIChat]; where a provider can do
 //     without them, a field Reasoning chooses which. Two names are of one model if they
 //     are equal but for a vendor or region in front ("us.anthropic.") and a date or
 //     revision at the end ("-20260901", "-v1:0"); a name in -latest equals only itself;

@@ -20,12 +20,11 @@ import (
 var encoderFormats = func() map[string]wire.Format {
 	all := maps.Clone(formats)
 	maps.Copy(all, map[string]wire.Format{
-		"anthropic 4":   wire.Anthropic{UserLast: true, SystemSummary: true, CacheTools: true, Cache: true},
-		"converse 4":    wire.Converse{ResultsAlone: true, SystemSummary: true},
-		"gemini 5":      wire.Gemini{Model: "gemini-3-x", SystemSummary: true},
-		"ollama 3":      wire.OpenAIChat{Dialect: wire.Ollama, Model: "m1", Reasoning: convo.ReplayNone},
-		"responses 7":   wire.OpenAIResponses{Plain: true, SystemSummary: true, Model: "m1"},
-		"openai chat 5": wire.OpenAIChat{Model: "m1", Audio: true},
+		"anthropic 4": wire.Anthropic{UserLast: true, SystemSummary: true, CacheTools: true, Cache: true},
+		"converse 4":  wire.Converse{ResultsAlone: true, SystemSummary: true},
+		"gemini 5":    wire.Gemini{Model: "gemini-3-x", SystemSummary: true},
+		"ollama 3":    wire.OpenAIChat{Dialect: wire.Ollama, Model: "m1", Reasoning: convo.ReplayNone},
+		"responses 7": wire.OpenAIResponses{Plain: true, SystemSummary: true, Model: "m1"},
 	})
 	return all
 }()
@@ -43,6 +42,8 @@ var blocks = []convo.Opaque{
 	{Format: "openai-responses", JSON: `{"type":"web_search_call","id":"ws_1","status":"completed"}`},
 	{Format: "openai-responses", JSON: `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"ZW5j"}`},
 	{Format: "openai-chat", JSON: `{"type":"refusal","refusal":"no"}`},
+	{Format: "openai-chat", JSON: `{"type":"refusal","refusal":""}`},
+	{Format: "openai-responses", JSON: `{"type":"refusal","refusal":""}`},
 	{Format: "anthropic", JSON: `{"role":"system","content":"be brief"}`},
 	{Format: "anthropic", JSON: `{"type":"code_execution_tool_result","tool_use_id":"srv_1","content":{"type":"code_execution_result","stdout":"4","stderr":"","return_code":0}}`},
 	{Format: "anthropic", JSON: `{"citations":[{"type":"web_search_result_location","cited_text":"c","encrypted_index":"x","title":"A","url":"https://a"}]}`},

@@ -91,7 +91,7 @@ func TestForeignBlocks_AreTexts(t *testing.T) {
 		}
 		for name, f := range formats {
 			if b.format == "anthropic" && strings.HasPrefix(name, "anthropic") || b.format == "converse" && strings.HasPrefix(name, "converse") ||
-				b.format == "gemini" && strings.HasPrefix(name, "gemini") || b.format == "openai-responses" && strings.HasPrefix(name, "responses") || b.format == "openai-chat" && (strings.HasPrefix(name, "openai") || strings.HasPrefix(name, "strict")) {
+				b.format == "gemini" && strings.HasPrefix(name, "gemini") || b.format == "openai-responses" && strings.HasPrefix(name, "responses") || b.format == "openai-chat" && (strings.HasPrefix(name, "openai") || strings.HasPrefix(name, "strict") || strings.HasPrefix(name, "gemma") || strings.HasPrefix(name, "host")) {
 				continue // it is one of its own
 			}
 			r, err := f.Encode(talk(o))
@@ -102,7 +102,11 @@ func TestForeignBlocks_AreTexts(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, string(without.Body()), body, name)
 			} else {
-				assert.Equal(t, 3, strings.Count(body, strings.Trim(jsonOf(b.want), `"`)), "%s: %s", name, body)
+				want := 3
+				if strings.HasPrefix(name, "gemma") && strings.ContainsAny(b.want, "\"\n") {
+					want = 2 // a result is JSON in a text
+				}
+				assert.Equal(t, want, strings.Count(body, strings.Trim(jsonOf(b.want), `"`)), "%s: %s", name, body)
 			}
 			assert.NotContains(t, body, "SECRET", name)
 			assert.Empty(t, f.Check(r.Body()), "%s: %s", name, body)

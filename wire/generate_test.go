@@ -128,15 +128,37 @@ func (g *generator) user() convo.Message {
 	return m
 }
 
+// hosts are reasoning as chat hosts send it, and what only looks like it.
+var hosts = []convo.Reasoning{
+	{ID: "reasoning-1", Text: "hm", Signature: `{"format":"anthropic-claude-v1","index":0,"signature":"c2ln","type":"reasoning.text"}`},
+	{Text: "hm", Signature: `{"index":0,"type":"reasoning.summary"}`},
+	{ID: "rs_1", Encrypted: "ZW5j", Signature: `{"format":"openai-responses-v1","id":null,"type":"reasoning.encrypted"}`},
+	{Text: "\xff", Signature: `{"text":"old","type":"reasoning.text"}`},
+	{Text: "hm", Signature: `{}`},
+	{ID: "extra_content", Signature: `{"google":{"thought_signature":"c2ln"}}`},
+	{Signature: `{"extra_content":{"google":{"thought_signature":"c2ln"}}}`},
+	{Signature: `{"extra_content":{"google":{"thought_signature":"c2ln"}}}`},
+	{Text: "hm", Signature: `{"closed":true,"type":"thinking"}`},
+	{Signature: `{"type":"thinking"}`},
+	{Text: "hm", Signature: `{"type":"reasoning.text"},"role":"user"`},
+	{Text: "hm", Signature: "{\"type\":\"\xff\"}"},
+	{ID: "extra_content", Signature: `7`},
+	{Signature: `null`},
+}
+
 func (g *generator) assistant(calls int) convo.Message {
 	m := convo.Message{Role: convo.RoleAssistant, Origin: g.origins[g.n(len(g.origins))]}
 	reason := func() {
 		r := convo.Reasoning{Text: g.pick("hm", "", "let me think\n")}
-		switch g.n(3) {
+		switch g.n(6) {
 		case 0:
 			r.Signature = "c2lnbmF0dXJl"
 		case 1:
 			r.ID, r.Encrypted = fmt.Sprint("rs_", g.n(1000)), "ZW5jcnlwdGVk"
+		case 2:
+			r.ID = g.pick("reasoning_content", "reasoning", "thinking", "extra_content")
+		case 3:
+			r = hosts[g.n(len(hosts))]
 		}
 		m.Parts = append(m.Parts, r)
 	}

@@ -21,8 +21,9 @@ const (
 	// reasoning_content.
 	DeepSeek
 
-	// Mistral wants tool call ids of nine letters and digits, and an assistant
-	// message between a result and a user message.
+	// Mistral wants tool call ids of nine letters and digits, a user message first, an
+	// assistant message between a result and a user message, and no content at all
+	// beside calls without text. Its reasoning is a part of the content.
 	Mistral
 
 	// Ollama is the format of Ollama's own /api/chat. Calls whose ID was made by
@@ -30,16 +31,32 @@ const (
 	Ollama
 
 	// StrictAlternation is for chat templates that want alternating user and
-	// assistant messages and one system message, such as those of Gemma,
-	// Llama 2 and older Mistral models in llama.cpp or vLLM.
+	// assistant messages, apart from calls and their results, and one system message:
+	// those of older Mistral models, Devstral and Ministral in llama.cpp or vLLM, and
+	// those that vLLM has for Gemma 3 with tools. Calls have ids of nine letters and
+	// digits, as some of these templates want.
 	StrictAlternation
+
+	// Gemma is StrictAlternation for chat templates that know nothing but system, user
+	// and assistant messages: that of Gemma 3, of Llama 2, and the first one of
+	// Mistral. A call is sent as text of the assistant,
+	// {"tool_call":{"name":...,"arguments":{...}}}, and a result as text of the user,
+	// {"tool_response":{"name":...,"content":"..."}}, in the order of the calls. Decode
+	// reads both as the text that they are. Request.NeedsTools is never set.
+	Gemma
 )
 
 // OpenAIChat is the format of OpenAI's Chat Completions, and of the many other
 // providers and servers that have adopted it.
 //
-// It has no place for some parts of a conversation. Reasoning is left out,
-// except that DeepSeek and Ollama get their own back. A short text takes the
+// Reasoning goes back as it came, but only to the host that made it: OpenAI, which
+// sends none, and strict servers refuse fields that they do not know. DeepSeek, Ollama
+// and Mistral have a place of their own for it. Other hosts send it in
+// reasoning_content, reasoning or reasoning_details, or sign a message or a call in
+// extra_content; set Host or Model to send that back. Reasoning that came in
+// reasoning_details, and once more as a text, goes back in reasoning_details.
+//
+// The format has no place for some parts of a conversation. A short text takes the
 // place of media in assistant messages and in results; images of results are
 // sent in a user message after them, if the dialect allows that. "Error: "
 // before the text marks an error result. The texts of one result are joined.
@@ -53,16 +70,28 @@ const (
 type OpenAIChat struct {
 	Dialect Dialect
 
+	// Host names the server, such as "openrouter", where answers and requests are not
+	// those of the maker of the dialect. It is part of the Origin of answers, whose
+	// Format is then "openai-chat@openrouter", so reasoning goes back only to the host
+	// that sent it. Opaque parts go to any host of the dialect.
+	Host string
+
 	// Model is the model of the request. Reasoning is sent back only to the
 	// model that made it. If Model is empty, reasoning of any model is sent.
 	// Decode takes Model for the maker of answers.
 	Model string
 
-	// Reasoning says which of its own reasoning DeepSeek or Ollama gets back. The
-	// other dialects have no place for any. By default Ollama gets all of it, and
-	// DeepSeek that of turns with tool calls (ReplayTools), which it asks for; it
-	// ignores the rest.
+	// Reasoning says which of its own reasoning a host gets back. By default that is
+	// all of it, but for DeepSeek that of turns with tool calls (ReplayTools), which
+	// it asks for; it ignores the rest. If neither Host nor Model is set, the dialects
+	// OpenAI, StrictAlternation and Gemma send none.
 	Reasoning convo.Replay
+
+	// SplitCalls is for chat templates that refuse an assistant message with both
+	// content and calls, as those of older Mistral models do (v2, v3). What was said
+	// before the calls is sent as a message of its own, with a short user message behind
+	// it, since such templates join or refuse two assistant messages in a row.
+	SplitCalls bool
 
 	SystemSummary bool // send the summary as the last system message; see the package documentation
 	Developer     bool // send system messages with the role developer
@@ -90,13 +119,24 @@ func (f OpenAIChat) format() string {
 	return FormatOpenAIChat
 }
 
+// strict reports whether the dialect wants alternating roles.
+func (f OpenAIChat) strict() bool { return f.Dialect == StrictAlternation || f.Dialect == Gemma }
+
+// ordered reports whether the dialect wants a user message first, and an assistant message
+// between a result and a user message.
+func (f OpenAIChat) ordered() bool { return f.Dialect == Mistral || f.strict() }
+
+// noContent reports whether content is left out where there is none beside calls.
+// OpenAI and DeepSeek take null there, and Ollama an empty text.
+func (f OpenAIChat) noContent() bool { return f.SplitCalls || f.ordered() }
+
 // oneSystem reports whether the dialect wants all system text in one message.
 func (f OpenAIChat) oneSystem() bool { return f.Dialect >= Mistral }
 
 // replay returns which reasoning is sent back.
 func (f OpenAIChat) replay() convo.Replay {
 	switch {
-	case f.Dialect != DeepSeek && f.Dialect != Ollama: // there is no place for it
+	case !f.oneField() && !f.toHost() && f.Dialect != Mistral: // there is no place for it
 		return convo.ReplayNone
 	case f.Reasoning != convo.ReplayDefault:
 		return f.Reasoning
@@ -111,10 +151,10 @@ func (f OpenAIChat) Encode(s *convo.Snapshot) (Request, error) { return encode(f
 
 func (f OpenAIChat) begin(*tally) (profile, writer) {
 	ids := openAIChatIDs
-	if f.Dialect == Mistral {
+	if f.ordered() {
 		ids = mistralIDs
 	}
-	p := profile{format: f.format(), named: f.named(), model: f.Model, ids: ids, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, knows: f.takes}
+	p := profile{format: f.format(), from: f.origin(), named: f.named(), model: f.Model, ids: ids, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, knows: f.takes}
 	return p, &chatWriter{OpenAIChat: f}
 }
 
@@ -130,10 +170,10 @@ func (f OpenAIChat) named() func(convo.Role, string) bool {
 }
 
 // takes reports whether a block is a part that the content of a message of a role may
-// hold. The content of Ollama has no parts.
+// hold, and no refusal without a text. The content of Ollama has no parts.
 func (f OpenAIChat) takes(o convo.Opaque, role convo.Role) bool {
 	part, err := decodeObject([]byte(o.JSON))
-	if err != nil || part["type"] == fieldsType || f.Dialect == Ollama {
+	if err != nil || part["type"] == fieldsType || part["type"] == "refusal" && str(part["refusal"]) == "" || f.Dialect == Ollama {
 		return false
 	}
 	k := chatChecker{checker: checker{format: FormatOpenAIChat}, f: f}
@@ -155,7 +195,7 @@ type chatWriter struct {
 	OpenAIChat
 	list  []json.RawMessage
 	role  convo.Role // of the last message in list; of the media of results, tool
-	group []message  // for StrictAlternation: messages of one role, not written yet
+	group []message  // for strict dialects: messages of one role, not written yet
 }
 
 func (w *chatWriter) save() any { return *w }
@@ -163,9 +203,12 @@ func (w *chatWriter) save() any { return *w }
 func (w *chatWriter) restore(state any) { *w = state.(chatWriter) }
 
 func (w *chatWriter) message(t *message) {
+	if w.Dialect == Gemma {
+		t = w.toolsAsText(t)
+	}
 	switch {
 	case onlyThinks(t):
-	case w.Dialect != StrictAlternation:
+	case !w.strict():
 		w.write(t)
 	default:
 		if len(w.group) > 0 && (w.group[0].role != t.role || t.role == convo.RoleTool) {
@@ -175,22 +218,73 @@ func (w *chatWriter) message(t *message) {
 	}
 }
 
+// toolsAsText returns a message with its calls or results as text.
+func (w *chatWriter) toolsAsText(t *message) *message {
+	out := *t
+	switch t.role {
+	case convo.RoleAssistant:
+		out.parts = slices.Clone(t.said())
+		for _, p := range t.calls() {
+			c := p.(convo.ToolCall)
+			b := appendStringField([]byte(`{"tool_call":{`), "name", toolName(c.Name))
+			b = append(appendRawField(b, "arguments", object(c.Arguments)), "}}"...)
+			out.parts = append(out.parts, convo.Text(b))
+		}
+	case convo.RoleTool:
+		out = message{role: convo.RoleUser}
+		for _, r := range t.results {
+			var images []convo.Part
+			r.Parts = slices.DeleteFunc(slices.Clone(r.Parts), func(p convo.Part) bool {
+				m, ok := p.(convo.Media)
+				ok = ok && strings.HasPrefix(m.MIME, "image/")
+				if ok {
+					images = append(images, p)
+				}
+				return ok
+			})
+			b := appendStringField([]byte(`{"tool_response":{`), "name", toolName(r.Name))
+			b = append(appendStringField(b, "content", resultText(&r)), "}}"...)
+			out.parts = append(append(out.parts, convo.Text(b)), images...)
+		}
+	}
+	return &out
+}
+
 // flush writes the group, which is not empty.
 func (w *chatWriter) flush() {
-	if w.role == convo.RoleNone && w.group[0].role != convo.RoleUser {
-		w.write(marker(convo.RoleUser, earlierMarker))
-	}
 	t := merged(w.group)
 	w.group = nil
 	w.write(&t)
 }
 
-// write writes a message, with an assistant message before it if the dialect wants one
-// between results and a user message.
+// write writes a message, with what the dialect wants between it and the one before, and
+// in two if calls stand alone.
 func (w *chatWriter) write(t *message) {
-	if t.role == convo.RoleUser && w.role == convo.RoleTool && (w.Dialect == Mistral || w.Dialect == StrictAlternation) {
-		w.list = w.appendMessage(w.list, marker(convo.RoleAssistant, bridgeMarker))
+	switch {
+	case !w.ordered():
+	case w.role == convo.RoleNone && t.role != convo.RoleUser:
+		w.put(marker(convo.RoleUser, earlierMarker))
+	case w.role == convo.RoleTool && t.role == convo.RoleUser:
+		w.put(marker(convo.RoleAssistant, bridgeMarker))
 	}
+	if calls := t.calls(); w.SplitCalls && len(calls) > 0 && slices.ContainsFunc(t.said(), w.isContent) {
+		said, rest := *t, *t
+		said.parts, rest.parts = t.said(), calls
+		w.put(&said)
+		w.put(marker(convo.RoleUser, continueMarker))
+		t = &rest
+	}
+	w.put(t)
+}
+
+// isContent reports whether a part of an assistant message is sent in its content.
+func (f OpenAIChat) isContent(p convo.Part) bool {
+	r, ok := p.(convo.Reasoning)
+	return !ok || f.Dialect == Mistral && thinkingPart(r) != ""
+}
+
+// put writes a message as it is.
+func (w *chatWriter) put(t *message) {
 	from := len(w.list)
 	w.list, w.role = w.appendMessage(w.list, t), t.role
 	for i, m := range w.list[from:] {
@@ -202,18 +296,16 @@ func (w *chatWriter) request(p *projector, _ *convo.Snapshot, r *Request) error 
 	if len(p.system)+len(w.list)+len(w.group) == 0 {
 		return ErrEmpty
 	}
-	switch w.Dialect {
-	case Mistral:
-		if w.role == convo.RoleAssistant {
-			w.write(marker(convo.RoleUser, continueMarker))
-		}
-	case StrictAlternation:
-		if len(w.group) > 0 {
-			w.flush()
-		} else if w.role == convo.RoleNone {
-			w.write(marker(convo.RoleUser, earlierMarker))
-		}
+	if len(w.group) > 0 {
+		w.flush()
 	}
+	switch {
+	case w.ordered() && w.role == convo.RoleNone:
+		w.put(marker(convo.RoleUser, earlierMarker))
+	case w.Dialect == Mistral && w.role == convo.RoleAssistant:
+		w.put(marker(convo.RoleUser, continueMarker))
+	}
+	r.NeedsTools = r.NeedsTools && w.Dialect != Gemma
 	r.Messages = slices.Concat(r.Messages, w.list)
 	return nil
 }
@@ -292,13 +384,19 @@ func (f OpenAIChat) assistant(t *message) json.RawMessage {
 	b = appendID(b, "name", t.author)
 	said, calls := t.said(), t.calls()
 	var texts, thoughts []convo.Part
-	raw := false
+	var host hostReasoning
+	raw := false // the content is a list with parts other than texts
 	for _, p := range said {
 		switch p := p.(type) {
 		case convo.Text, convo.Media:
 			texts = append(texts, p)
 		case convo.Reasoning:
-			if p.Text != "" {
+			switch {
+			case !f.oneField() && f.isContent(p):
+				raw = true
+			case !f.oneField():
+				host.add(p)
+			case p.Text != "":
 				thoughts = append(thoughts, convo.Text(p.Text))
 			}
 		case convo.Opaque:
@@ -306,7 +404,7 @@ func (f OpenAIChat) assistant(t *message) json.RawMessage {
 		}
 	}
 	switch {
-	case raw, f.Dialect == StrictAlternation && len(texts) > 0:
+	case raw, f.strict() && len(texts) > 0:
 		b = append(appendField(b, "content"), '[')
 		for _, p := range said {
 			switch p := p.(type) {
@@ -316,9 +414,14 @@ func (f OpenAIChat) assistant(t *message) json.RawMessage {
 				b = appendPart(b, `"text"`, "text", mediaText(p))
 			case convo.Opaque:
 				b = appendElement(b, p.JSON)
+			case convo.Reasoning:
+				if f.isContent(p) {
+					b = appendElement(b, thinkingPart(p))
+				}
 			}
 		}
 		b = append(b, ']')
+	case len(texts) == 0 && len(calls) > 0 && f.noContent():
 	case len(texts) == 0 && len(calls) > 0 && f.Dialect != Ollama:
 		b = appendRawField(b, "content", "null")
 	default:
@@ -332,11 +435,21 @@ func (f OpenAIChat) assistant(t *message) json.RawMessage {
 			b = appendStringField(b, "thinking", joinTexts(thoughts, "\n"))
 		}
 	}
+	if f.toHost() {
+		b = host.appendTo(b)
+	}
 	if len(calls) > 0 {
 		b = append(appendField(b, "tool_calls"), '[')
 		custom := customCalls(t.all, FormatOpenAIChat)
+		var extras []string
+		if f.toHost() {
+			extras = callExtras(t)
+		}
 		for i, p := range calls {
 			b = f.appendCall(b, p.(convo.ToolCall), custom[i])
+			if i < len(extras) && extras[i] != "" {
+				b = append(appendRawField(b[:len(b)-1], extraField, extras[i]), '}')
+			}
 		}
 		b = append(b, ']')
 	}
@@ -407,7 +520,7 @@ func (f OpenAIChat) appendContent(b []byte, parts []convo.Part) []byte {
 			rich++
 		}
 	}
-	if rich == 0 && f.Dialect != StrictAlternation && (texts == 1 || f.Dialect != OpenAI) {
+	if rich == 0 && !f.strict() && (texts == 1 || f.Dialect != OpenAI) {
 		return appendStringField(b, "content", joinTexts(parts, "\n"))
 	}
 	b = append(appendField(b, "content"), '[')

@@ -229,6 +229,9 @@ func (w *responsesWriter) opaque(o convo.Opaque, role string) (it responsesItem,
 	k := responsesChecker{checker: checker{format: FormatOpenAIResponses}}
 	kind := str(m["type"])
 	if isContentType(kind) {
+		if kind == "refusal" && str(m["refusal"]) == "" {
+			return it, false, false
+		}
 		k.part("", m, role)
 		return responsesItem{kind: kind}, true, len(k.list) == 0
 	}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -16,7 +17,8 @@ import (
 
 // A profile describes a format to the projection.
 type profile struct {
-	format string // in Origin.Format and Opaque.Format
+	format string // in Opaque.Format
+	from   string // Origin.Format of its own answers; empty: format
 	model  string // the model that the request is for; empty if not known
 	ids    idRule
 	names  *names
@@ -274,8 +276,8 @@ func (p *projector) add(t message) {
 // isOwn reports whether an assistant message was made by the format and model
 // of the profile. Only its maker gets the reasoning of a message back.
 func (p *profile) isOwn(o convo.Origin) bool {
-	if o.Format != p.format || p.model == "" {
-		return o.Format == p.format
+	if from := cmp.Or(p.from, p.format); o.Format != from || p.model == "" {
+		return o.Format == from
 	}
 	if p.maker != o.Model || o.Model == "" {
 		p.maker, p.same = o.Model, sameModel(o.Model, p.model)
@@ -424,12 +426,17 @@ func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
 func merged(group []message) message {
 	t := group[0]
 	if len(group) > 1 {
-		var said, calls []convo.Part
+		var said, calls, all []convo.Part
 		for k := range group {
 			said, calls = append(said, group[k].said()...), append(calls, group[k].calls()...)
-			t.own = t.own && group[k].own
+			t.own, t.thinks = t.own && group[k].own, t.thinks || group[k].thinks
+			if group[k].thinks {
+				all = append(all, group[k].all...)
+			} else { // its reasoning is not sent
+				all = append(all, group[k].calls()...)
+			}
 		}
-		t.parts = append(said, calls...)
+		t.parts, t.all = append(said, calls...), all
 	}
 	t.parts = slices.Clip(t.parts)
 	return t

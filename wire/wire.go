@@ -35,9 +35,10 @@ type Format interface {
 
 // The formats as [convo.Origin] and [convo.Opaque] name them. What a message holds
 // for one of them, such as signed reasoning and opaque blocks, is sent in no other.
-// The values are saved with conversations and never change.
+// Where OpenAIChat has a Host, an Origin names the format, an @, and the Host. The
+// values are saved with conversations and never change.
 const (
-	FormatOpenAIChat      = "openai-chat"      // OpenAIChat, without a dialect or with StrictAlternation
+	FormatOpenAIChat      = "openai-chat"      // OpenAIChat with the dialect OpenAI, StrictAlternation or Gemma
 	FormatDeepSeek        = "deepseek"         // OpenAIChat with the dialect DeepSeek
 	FormatMistral         = "mistral"          // OpenAIChat with the dialect Mistral
 	FormatOllama          = "ollama"           // OpenAIChat with the dialect Ollama
@@ -116,15 +117,19 @@ func (r Request) Body() []byte {
 
 // A Transcript is what Decode returns.
 type Transcript struct {
-	Messages []convo.Message // for History.Append, or NewSnapshot
-	Cut      *convo.ToolCall // of a response; see [convo.Reply]
-	Usage    convo.Usage     // of a response; Input includes cached tokens
-	Stop     convo.Stop      // of a response; see StopOf
+	Messages []convo.Message // for History.Append, or NewSnapshot; none of a response that says nothing
 	Lost     []Loss          // what the messages have no place for
 
-	// Of a response, as the provider spells them; empty where it does not say:
-	StopReason string // what Stop was made of
-	Model      string // the model that answered
+	// The following are of a response, and zero where it does not tell them, as in a
+	// request.
+
+	Cut   *convo.ToolCall // see [convo.Reply]
+	Usage convo.Usage     // in the terms of convo, whatever the provider counts beside what
+	Stop  convo.Stop      // why it ended; see StopOf
+
+	// As the provider spells them:
+	StopReason string // what Stop was made of; of Responses, the status if it is complete
+	Model      string // the model that answered, which may be another one than asked for
 	ID         string // of the response
 }
 

@@ -1,9 +1,12 @@
 package anthropic
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/anthropics/anthropic-sdk-go"
@@ -38,6 +41,17 @@ func Test(t *testing.T) {
 		t.Fatal("no such agent: " + file)
 		return nil
 	})
+}
+
+func TestStreams(t *testing.T) {
+	gluetest.TestStreams(t, "anthropic-sdk-go, Messages", stream, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n", readWithSDK, readWithWire,
+		gluetest.Quirk{Name: "the answer begins twice, as behind some proxies", Spoil: func(s []byte) []byte {
+			first, rest, _ := bytes.Cut(s, []byte("\n\n"))
+			return slices.Concat(first, []byte("\n\n"), first, []byte("\n\n"), rest)
+		}},
+		gluetest.Quirk{Name: "events without a name", Spoil: func(s []byte) []byte {
+			return regexp.MustCompile(`(?m)^event: .*\n`).ReplaceAll(s, nil)
+		}})
 }
 
 func tooLong(tokens, window int) string {

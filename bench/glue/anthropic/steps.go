@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"context"
-	"errors"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -76,20 +75,19 @@ func (a *withSteps) send(ctx context.Context, s *convo.Snapshot, show func(strin
 		option.WithRequestBody("application/json", req.Body()), option.WithJSONSet("model", model),
 		option.WithJSONSet("max_tokens", maxTokens), option.WithJSONSet("tools", tools))
 	defer stream.Close()
-	var answer anthropic.Message
+	answer := wire.Anthropic{Model: model}.Stream()
 	for stream.Next() {
-		event := stream.Current()
-		if err := answer.Accumulate(event); err != nil {
+		deltas, err := answer.Event("", []byte(stream.Current().RawJSON()))
+		if err != nil {
 			return convo.Reply{}, err
 		}
-		show(event.Delta.Text)
+		for _, d := range deltas {
+			show(d.Text)
+		}
 	}
 	if err := stream.Err(); err != nil {
 		return convo.Reply{}, err
 	}
-	if answer.StopReason == "" {
-		return convo.Reply{}, errors.New("the stream broke off")
-	}
-	in, err := wire.Anthropic{Model: model}.Decode([]byte(answer.RawJSON()))
+	in, err := answer.Transcript() // an error, if the stream broke off
 	return in.Reply(), err
 }

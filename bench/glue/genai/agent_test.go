@@ -1,9 +1,11 @@
 package genai
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,6 +42,17 @@ func Test(t *testing.T) {
 		t.Fatal("no such agent: " + file)
 		return nil
 	})
+}
+
+func TestStreams(t *testing.T) {
+	gluetest.TestStreams(t, "genai, generateContent", stream, "data: {\"error\":{\"code\":503,\"message\":\"The model is overloaded.\",\"status\":\"UNAVAILABLE\"}}\n\n", readWithSDK, readWithWire,
+		gluetest.Quirk{Name: "thoughts before the answer", Spoil: func(s []byte) []byte {
+			thought := `data: {"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":"Where to?","thought":true}]}}]}`
+			return slices.Concat([]byte(thought+"\n\n"), s)
+		}},
+		gluetest.Quirk{Name: "a last chunk with the usage alone", Spoil: func(s []byte) []byte {
+			return append(bytes.Clone(s), `data: {"usageMetadata":{"promptTokenCount":1200,"candidatesTokenCount":34,"totalTokenCount":1234}}`+"\n\n"...)
+		}})
 }
 
 func tooLong(tokens, window int) string {

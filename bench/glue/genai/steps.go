@@ -3,7 +3,6 @@ package genai
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"google.golang.org/genai"
 
@@ -75,30 +74,23 @@ func (a *withSteps) send(ctx context.Context, s *convo.Snapshot, show func(strin
 	config := &genai.GenerateContentConfig{Tools: tools, HTTPOptions: &genai.HTTPOptions{
 		ExtraBody: map[string]any{"systemInstruction": req.System, "contents": req.Messages},
 	}}
-	var parts []*genai.Part
-	var last *genai.GenerateContentResponse // has the usage and the reason of the end
+	answer := wire.Gemini{Model: model}.Stream()
 	for chunk, err := range a.client.Models.GenerateContentStream(ctx, model, nil, config) {
 		if err != nil {
 			return convo.Reply{}, err
 		}
-		last = chunk
-		if len(chunk.Candidates) > 0 && chunk.Candidates[0].Content != nil {
-			for _, part := range chunk.Candidates[0].Content.Parts {
-				if !part.Thought {
-					show(part.Text)
-				}
-				parts = append(parts, part)
-			}
+		data, err := json.Marshal(chunk)
+		if err != nil {
+			return convo.Reply{}, err
+		}
+		deltas, err := answer.Event("", data)
+		if err != nil {
+			return convo.Reply{}, err
+		}
+		for _, d := range deltas {
+			show(d.Text)
 		}
 	}
-	if last == nil || len(last.Candidates) == 0 || last.Candidates[0].FinishReason == "" {
-		return convo.Reply{}, errors.New("the stream broke off")
-	}
-	last.Candidates[0].Content = genai.NewContentFromParts(parts, genai.RoleModel)
-	data, err := json.Marshal(last)
-	if err != nil {
-		return convo.Reply{}, err
-	}
-	in, err := wire.Gemini{Model: model}.Decode(data)
+	in, err := answer.Transcript() // an error, if the stream broke off
 	return in.Reply(), err
 }

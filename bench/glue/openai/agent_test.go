@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -38,6 +39,19 @@ func Test(t *testing.T) {
 		t.Fatal("no such agent: " + file)
 		return nil
 	})
+}
+
+func TestStreams(t *testing.T) {
+	gluetest.TestStreams(t, "openai-go, Chat Completions", stream, "data: {\"error\":{\"message\":\"The server had an error.\",\"type\":\"server_error\",\"param\":null,\"code\":null}}\n\n", readWithSDK, readWithWire,
+		gluetest.Quirk{Name: "an error that is null in each chunk", Spoil: func(s []byte) []byte {
+			return bytes.ReplaceAll(s, []byte(`"choices":`), []byte(`"error":null,"choices":`))
+		}},
+		gluetest.Quirk{Name: "each call has the index 0, as Ollama sends them", Spoil: func(s []byte) []byte {
+			return bytes.ReplaceAll(s, []byte(`"index":1`), []byte(`"index":0`))
+		}},
+		gluetest.Quirk{Name: "the id of the answer changes, as behind some proxies", Spoil: func(s []byte) []byte {
+			return bytes.Replace(s, []byte("chatcmpl-1"), []byte("chatcmpl-0"), 2)
+		}})
 }
 
 func tooLong(tokens, window int) string {

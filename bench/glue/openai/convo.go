@@ -2,7 +2,6 @@ package openai
 
 import (
 	"context"
-	"errors"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -60,27 +59,19 @@ func (a *withDo) send(ctx context.Context, s *convo.Snapshot, show func(string))
 		option.WithRequestBody("application/json", req.Body()), option.WithJSONSet("model", model),
 		option.WithJSONSet("tools", tools), option.WithJSONSet("stream_options.include_usage", true))
 	defer stream.Close()
-	var b convo.Builder
-	finished := false
+	answer := wire.OpenAIChat{}.Stream()
 	for stream.Next() {
-		chunk := stream.Current()
-		for _, choice := range chunk.Choices {
-			show(choice.Delta.Content)
-			b.Text(choice.Delta.Content)
-			for _, c := range choice.Delta.ToolCalls {
-				b.ToolCall(int(c.Index), convo.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
-			}
-			if choice.FinishReason != "" {
-				b.Stop(wire.StopOf(choice.FinishReason))
-				finished = true
-			}
+		deltas, err := answer.Event("", []byte(stream.Current().RawJSON()))
+		if err != nil {
+			return convo.Reply{}, err
 		}
-		if u := chunk.Usage; u.PromptTokens > 0 {
-			b.Usage(convo.Usage{Input: int(u.PromptTokens), CacheRead: int(u.PromptTokensDetails.CachedTokens), Output: int(u.CompletionTokens)})
+		for _, d := range deltas {
+			show(d.Text)
 		}
 	}
-	if err = stream.Err(); err == nil && !finished {
-		err = errors.New("the stream broke off")
+	if err := stream.Err(); err != nil {
+		return convo.Reply{}, err
 	}
-	return b.Reply(), err
+	in, err := answer.Transcript() // an error, if the stream broke off
+	return in.Reply(), err
 }

@@ -166,6 +166,16 @@ func download(dir string) error {
 	return fmt.Errorf("go mod download: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
 }
 
+// Download downloads the modules that the module in dir needs. If the module proxy does
+// not offer some of them, it returns which, and the proxy's answer.
+func Download(dir string) (missing string, err error) {
+	err = download(dir)
+	if gone, ok := errors.AsType[*goneError](err); ok {
+		return gone.reason, nil
+	}
+	return "", err
+}
+
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	return s

@@ -1,0 +1,39 @@
+// Command anthropic has the types of anthropic-sdk-go judge the requests of package wire.
+package main
+
+import (
+	"encoding/json"
+
+	"github.com/anthropics/anthropic-sdk-go"
+
+	"github.com/seed-c1b73e60/convo/bench/judge"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+func main() { judge.Main(messages) }
+
+var messages = &judge.Judge{
+	Name: "anthropic-sdk-go, MessageNewParams",
+	Sees: []string{"role", "field", "shape", "block"},
+	Formats: map[string]wire.Format{
+		"anthropic":         wire.Anthropic{},
+		"anthropic cache":   wire.Anthropic{Model: "m", Cache: true, UserLast: true},
+		"anthropic summary": wire.Anthropic{Cache: true, SystemSummary: true},
+	},
+	Read: func(body []byte) []judge.Objection {
+		body = judge.With(body, `"model":"m","max_tokens":1`)
+		var p anthropic.MessageNewParams
+		if err := json.Unmarshal(body, &p); err != nil {
+			return []judge.Objection{{Why: "the SDK cannot read it"}}
+		}
+		again, err := json.Marshal(p)
+		if err != nil {
+			return []judge.Objection{{Why: "the SDK cannot write it"}}
+		}
+		return append(judge.Same(body, again, true), judge.Strict(p)...)
+	},
+	Known: append(judge.Numbers("input"), judge.Known{
+		Why: "the SDK cannot write it", Wrong: "judge",
+		Because: "A number above 1.8e308, such as 1e400, is valid JSON, but none that the SDK can hold. wire sends the arguments of a model with the bytes that they came with.",
+	}),
+}

@@ -1,0 +1,91 @@
+// Command genai has the types of google.golang.org/genai judge the requests of package
+// wire.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"google.golang.org/genai"
+
+	"github.com/seed-c1b73e60/convo/bench/judge"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+func main() { judge.Main(contents) }
+
+// A request is what the SDK sends, which has no type of its own there.
+type request struct {
+	Contents          []*genai.Content `json:"contents,omitempty"`
+	SystemInstruction *genai.Content   `json:"systemInstruction,omitempty"`
+	Tools             []*genai.Tool    `json:"tools,omitempty"`
+}
+
+var contents = &judge.Judge{
+	Name: "genai, Content and Tool",
+	Sees: []string{"role", "field", "shape", "block"},
+	Formats: map[string]wire.Format{
+		"gemini":   wire.Gemini{},
+		"gemini 2": wire.Gemini{Model: "gemini-2.5-flash", SystemSummary: true},
+		"gemini 3": wire.Gemini{Model: "gemini-3-flash"},
+	},
+	Read: func(body []byte) []judge.Objection {
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.DisallowUnknownFields()
+		var r request
+		if err := d.Decode(&r); err != nil {
+			return []judge.Objection{{Why: "the SDK cannot read it"}}
+		}
+		again, err := json.Marshal(r)
+		if err != nil {
+			return []judge.Objection{{Why: "the SDK cannot write it"}}
+		}
+		list := append(judge.Same(body, again, false), judge.Strict(r)...)
+		for _, c := range r.Contents {
+			if c == nil || c.Role != genai.RoleUser && c.Role != genai.RoleModel {
+				list = append(list, judge.Objection{Path: "contents[].role", Why: "neither user nor model"})
+				continue
+			}
+			for _, p := range c.Parts {
+				list = append(list, data(p)...)
+			}
+		}
+		return list
+	},
+	Known: append(judge.Numbers("args"), judge.Known{
+		Path: "functionCall.args", Why: "gone, it was an object and empty", Wrong: "judge",
+		Because: "The SDK leaves out empty arguments. To the API both are the same.",
+	}, judge.Known{
+		Why: "the SDK cannot read it", Wrong: "both may be",
+		Because: "A number above 1.8e308, such as 1e400, is valid JSON, but none that the SDK can hold, nor the Struct that the API documents for args. wire sends the arguments of a model with the bytes that they came with.",
+	}),
+}
+
+// data objects to a part without data, or with data of two kinds: the fields of the
+// SDK's Part that the API documents as "data" are a union.
+func data(p *genai.Part) []judge.Objection {
+	if p == nil {
+		return []judge.Objection{{Path: "contents[].parts[]", Why: "null"}}
+	}
+	set := 0
+	for _, v := range []any{p.CodeExecutionResult, p.ExecutableCode, p.FileData, p.FunctionCall, p.FunctionResponse, p.InlineData, p.Text, p.ToolCall, p.ToolResponse} {
+		if !reflect.ValueOf(v).IsZero() {
+			set++
+		}
+	}
+	switch {
+	case set != 1:
+		return []judge.Objection{{Path: "contents[].parts[]", Why: fmt.Sprintf("%d kinds of data", set)}}
+	case p.FunctionCall != nil && p.FunctionCall.Name == "":
+		return []judge.Objection{{Path: "contents[].parts[].functionCall.name", Why: "required, and not there"}}
+	case p.FunctionResponse != nil && (p.FunctionResponse.Name == "" || p.FunctionResponse.Response == nil):
+		return []judge.Objection{{Path: "contents[].parts[].functionResponse", Why: "name and response are required, and not there"}}
+	case p.InlineData != nil && (p.InlineData.MIMEType == "" || len(p.InlineData.Data) == 0):
+		return []judge.Objection{{Path: "contents[].parts[].inlineData", Why: "mimeType and data are required, and not there"}}
+	case p.FileData != nil && p.FileData.FileURI == "":
+		return []judge.Objection{{Path: "contents[].parts[].fileData.fileUri", Why: "required, and not there"}}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package judge
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+func TestSame(t *testing.T) {
+	for _, tt := range []struct {
+		sent, kept string
+		text       bool
+		want       string
+	}{
+		{`{"a":1,"b":null}`, `{"a":1.0}`, false, ""},
+		{`{"a":1,"b":2}`, `{"b":2,"a":1}`, false, ""},
+		{`{"a":100000000000000000000}`, `{"a":1e20}`, false, ""},
+		{`{"a":9007199254740993}`, `{"a":9007199254740992}`, false, "a: a number became another"},
+		{`{"a":[{"b":"x"}]}`, `{"a":[{}]}`, false, "a[].b: gone, it was a string"},
+		{`{"a":{}}`, `{}`, false, "a: gone, it was an object and empty"},
+		{`{}`, `{"a":""}`, false, "a: missing"},
+		{`{"a":[1]}`, `{"a":[1,2]}`, false, "a: a list became another"},
+		{`{"a":"x"}`, `{"a":[{"type":"text","text":"x"}]}`, true, ""},
+		{`{"a":"x"}`, `{"a":[{"type":"text","text":"x"}]}`, false, "a: a string became another, or a list"},
+		{`{"a":true}`, `{"a":false}`, false, "a: a bool became another, or a bool"},
+		{`{"a":{"b":1}}`, `{"a":1}`, false, "a: an object became a number"},
+		{`{`, `{}`, false, "not JSON"},
+	} {
+		got := ""
+		for _, o := range Same([]byte(tt.sent), []byte(tt.kept), tt.text) {
+			got += o.String()
+		}
+		assert.Equal(t, tt.want, got, "%s and %s", tt.sent, tt.kept)
+	}
+}
+
+// A word is not seen by constants, for it stands in a test.
+type word string
+
+const yes word = "yes"
+
+type union struct {
+	OfA *leaf `json:",omitzero,inline"`
+	OfB *leaf `json:",omitzero,inline"`
+}
+
+type leaf struct {
+	Word convo.Role `json:"word,omitzero"`
+	List []leaf     `json:"list,omitzero" api:"required"`
+}
+
+func TestStrict(t *testing.T) {
+	whole := leaf{Word: convo.RoleUser, List: []leaf{}}
+	for _, tt := range []struct {
+		v    any
+		want []Objection
+	}{
+		{whole, nil},
+		{union{OfA: &whole}, nil},
+		{[]union{{}}, []Objection{{"[]", "0 variants of union"}}},
+		{&union{OfA: &whole, OfB: &whole}, []Objection{{"", "2 variants of union"}}},
+		{leaf{Word: convo.RoleTool}, []Objection{{"list", "required, and not there"}}},
+		{leaf{Word: "maybe", List: []leaf{{Word: "tool", List: []leaf{}}}}, []Objection{{"word", "not a Role"}}},
+		{yes, nil},
+		{map[string]any{"x": leaf{}}, []Objection{{"[].list", "required, and not there"}}},
+	} {
+		s := Strict(tt.v)
+		assert.Equal(t, tt.want, s, "%+v", tt.v)
+	}
+}
+
+// The constants of a package come from its source, without those of its tests.
+func TestConstants(t *testing.T) {
+	roles := constants("github.com/seed-c1b73e60/convo")["Role"]
+	assert.True(t, roles["user"] && roles["assistant"] && roles["system"] && roles["tool"], "%v", roles)
+	assert.Nil(t, constants("github.com/seed-c1b73e60/convo/bench/judge")["word"])
+	assert.Panics(t, func() { constants("example.com/not/there") })
+}
+
+// A judge that objects to a field is counted with the shortest request, and explained
+// where it is known.
+func TestCount(t *testing.T) {
+	j := &Judge{
+		Name: "j", Formats: map[string]wire.Format{"a": wire.Anthropic{}, "b": wire.OpenAIChat{}},
+		Read: func(body []byte) []Objection {
+			if len(List(body, "system")) > 0 {
+				return []Objection{{"system", "not liked"}, {"system", "not liked"}}
+			}
+			return nil
+		},
+	}
+	counts, err := j.Count(100, 1, nil)
+	require.NoError(t, err)
+	require.Len(t, counts, 2)
+	assert.GreaterOrEqual(t, counts[0].Requests+counts[1].Requests, 100)
+	assert.Positive(t, counts[0].Refused)
+	assert.Equal(t, counts[0].Refused, counts[0].Unexplained)
+	assert.Equal(t, counts[0].Refused, counts[0].Reasons[0].Requests)
+	assert.True(t, json.Valid([]byte(counts[0].Reasons[0].Shortest)))
+	assert.Zero(t, counts[1].Refused, "OpenAI has no field system")
+
+	j.Known = []Known{{Path: "system", Why: "not", Format: "a", Wrong: "judge", Because: "so"}}
+	again, err := j.Count(100, 1, nil)
+	require.NoError(t, err)
+	assert.Equal(t, counts[0].Refused, again[0].Refused, "the same seed")
+	assert.Zero(t, again[0].Unexplained)
+	assert.Equal(t, "so", again[0].Reasons[0].Because)
+}
+
+// The random conversations hold all that a request can hold.
+func TestRandom(t *testing.T) {
+	seen := map[string]int{}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 150 {
+		require.NoError(t, Random(rng, func(s Snapshot) (bool, error) {
+			if _, ok := s.Summary(); ok {
+				seen["summary"]++
+			}
+			if len(s.Tools) == len(tools) {
+				seen["tools"]++
+			}
+			for _, e := range s.All() {
+				if e.Pinned {
+					seen["pinned"]++
+				}
+				if e.Message.Author != "" {
+					seen["author"]++
+				}
+				for _, p := range e.Message.Parts {
+					switch p := p.(type) {
+					case convo.Text:
+						seen["text"]++
+					case convo.Reasoning:
+						seen["reasoning"]++
+					case convo.Opaque:
+						seen["opaque"]++
+					case convo.Media:
+						seen["media"]++
+					case convo.ToolCall:
+						seen["call"]++
+					case convo.ToolResult:
+						seen["result"]++
+						if p.IsError {
+							seen["error"]++
+						}
+					}
+				}
+				if len(e.Message.ToolCalls()) > 1 {
+					seen["parallel"]++
+				}
+			}
+			return true, nil
+		}))
+	}
+	for _, kind := range []string{"summary", "tools", "pinned", "author", "text", "reasoning", "opaque", "media", "call", "result", "error", "parallel"} {
+		assert.Greater(t, seen[kind], 20, kind)
+	}
+	stop := errors.New("stop")
+	assert.ErrorIs(t, Random(rng, func(Snapshot) (bool, error) { return true, stop }), stop)
+}

@@ -1,0 +1,84 @@
+// Command openai has the types of openai-go judge the requests of package wire.
+package main
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/seed-c1b73e60/convo/bench/judge"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+func main() { judge.Main(chat, items) }
+
+var chat = &judge.Judge{
+	Name: "openai-go, ChatCompletionNewParams",
+	Sees: []string{"role", "field", "shape", "block"},
+	Formats: map[string]wire.Format{
+		"openai chat":           wire.OpenAIChat{},
+		"openai chat developer": wire.OpenAIChat{Developer: true, Audio: true, SystemSummary: true, StrictTools: false},
+		"mistral":               wire.OpenAIChat{Dialect: wire.Mistral},
+		"strict":                wire.OpenAIChat{Dialect: wire.StrictAlternation},
+	},
+	Read: func(body []byte) []judge.Objection {
+		return read[openai.ChatCompletionNewParams](judge.With(body, `"model":"m"`))
+	},
+	Known: []judge.Known{{
+		Format: "mistral", Path: "messages[].content[]", Why: "0 variants", Wrong: "judge",
+		Because: "document_url is a part that Mistral has and OpenAI has not.",
+	}},
+}
+
+var items = &judge.Judge{
+	Name: "openai-go, ResponseNewParams",
+	Sees: []string{"role", "field", "shape", "block"},
+	Formats: map[string]wire.Format{
+		"responses":           wire.OpenAIResponses{},
+		"responses developer": wire.OpenAIResponses{Model: "m", Developer: true},
+		"responses plain":     wire.OpenAIResponses{Plain: true},
+	},
+	Read: func(body []byte) []judge.Objection {
+		// The SDK forgets the whole input when it does not know one item, so each is read
+		// alone. A message needs no type; the SDK tells the items apart by it all the same.
+		var list []judge.Objection
+		for _, item := range judge.List(body, "input") {
+			var message struct{ Type, Role string }
+			if json.Unmarshal(item, &message) == nil && message.Type == "" && message.Role != "" {
+				item = judge.With(item, `"type":"message"`)
+			}
+			list = append(list, read[responses.ResponseNewParams](slices.Concat([]byte(`{"model":"m","input":[`), item, []byte("]}")))...)
+		}
+		var rest map[string]json.RawMessage
+		if err := json.Unmarshal(body, &rest); err != nil {
+			return []judge.Objection{{Why: "not JSON"}}
+		}
+		delete(rest, "input")
+		rest["model"] = json.RawMessage(`"m"`)
+		body, err := json.Marshal(rest)
+		if err != nil {
+			return []judge.Objection{{Why: "not JSON"}}
+		}
+		return append(list, read[responses.ResponseNewParams](body)...)
+	},
+	Known: []judge.Known{{
+		Path: "input[].id", Why: "missing", Wrong: "judge",
+		Because: "The type wants the id of a reasoning item. Codex, OpenAI's own client, sends reasoning without it, as wire does with reasoning whose place in its answer is not known.",
+	}},
+}
+
+// read reads a request into a type of the SDK, and compares it with what the SDK
+// writes of it.
+func read[T any](body []byte) []judge.Objection {
+	var p T
+	if err := json.Unmarshal(body, &p); err != nil {
+		return []judge.Objection{{Why: "the SDK cannot read it"}}
+	}
+	again, err := json.Marshal(p)
+	if err != nil {
+		return []judge.Objection{{Why: "the SDK cannot write it"}}
+	}
+	return append(judge.Same(body, again, false), judge.Strict(p)...)
+}

@@ -1,0 +1,324 @@
+package judge
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// A Snapshot is a conversation with tools.
+type Snapshot struct {
+	*convo.Snapshot
+	Tools []convo.Tool
+}
+
+// Request returns the body of the request in a format.
+func (s Snapshot) Request(f wire.Format) ([]byte, error) {
+	r, err := f.Encode(s.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	if w, ok := f.(wire.ToolWriter); ok {
+		if r.Tools, err = w.Tools(s.Tools...); err != nil {
+			return nil, err
+		}
+	}
+	return r.Body(), nil
+}
+
+// A Source calls look with conversations until it returns false.
+type Source func(look func(Snapshot) (bool, error)) error
+
+// Recorded returns the conversations of a directory of JSONL files. Each line is an
+// object with a list of OpenAI chat messages named messages. They are looked at as
+// they are, and after a compaction.
+func Recorded(dir string) Source {
+	return func(look func(Snapshot) (bool, error)) error {
+		names, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+		if err != nil {
+			return err
+		}
+		if len(names) == 0 {
+			return fmt.Errorf("no conversations in %s: want files that end in .jsonl", dir)
+		}
+		for _, name := range names {
+			if err := recorded(name, look); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		return nil
+	}
+}
+
+func recorded(name string, look func(Snapshot) (bool, error)) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var line struct{ Messages json.RawMessage }
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			return err
+		}
+		in, err := wire.OpenAIChat{}.Decode(line.Messages)
+		if err != nil {
+			return err
+		}
+		h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{
+			Roles: convo.Relaxed(), Repair: func(convo.Fault) {}, Strategy: convo.Summarize{}})
+		if err != nil {
+			return err
+		}
+		for range 2 {
+			if more, err := look(Snapshot{h.Snapshot(), tools}); err != nil || !more {
+				return err
+			}
+			_, _ = h.Compact(context.Background(), "") // what was too short stays as it is
+		}
+	}
+	return lines.Err()
+}
+
+// tools are taken by every provider.
+var tools = []convo.Tool{
+	{Name: "search", Description: "Searches.", Schema: `{"type":"object","properties":{"q":{"type":"string","description":"what for"},"n":{"type":"integer","minimum":1},"in":{"type":"string","enum":["web","mail"]}},"required":["q"]}`},
+	{Name: "get_weather", Schema: `{"type":"object","properties":{"places":{"type":"array","items":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}},"exact":{"type":"boolean"}}}`},
+	{Name: "now", Description: "The time."},
+}
+
+// Tools returns definitions of tools that every provider takes.
+func Tools() []convo.Tool { return slices.Clone(tools) }
+
+// origins are the makers of assistant messages.
+var origins = []convo.Origin{
+	{}, {Format: "openai-chat", Model: "m"}, {Format: "openai-responses", Model: "m"}, {Format: "anthropic", Model: "m"},
+	{Format: "gemini", Model: "m"}, {Format: "converse", Model: "m"}, {Format: "deepseek", Model: "m"},
+	{Format: "ollama", Model: "m"}, {Format: "mistral"},
+}
+
+// A talk is a random conversation that is hard to send.
+type talk struct {
+	*rand.Rand
+	h     *convo.History
+	plain bool // no tools are called
+}
+
+// Random makes a conversation, and calls look with it as it grows, is compacted and
+// edited, until look returns false or a few hundred messages have been written.
+func Random(rng *rand.Rand, look func(Snapshot) (bool, error)) error {
+	strategies := []convo.CompactionStrategy{
+		convo.Truncate{}, convo.SlidingWindow{Keep: 6}, convo.ClearToolResults{KeepLast: -1, MinFreed: -1},
+		convo.Summarize{}, convo.Summarize{With: convotest.Echo{}, MaxTokens: 80, Window: -1},
+		convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{KeepTokens: 50}, convo.Truncate{}),
+	}
+	h, err := convo.New(&convo.Options{
+		Roles: convo.Relaxed(), Strategy: strategies[rng.IntN(len(strategies))], PinFirstUser: rng.IntN(4) == 0})
+	if err != nil {
+		return err
+	}
+	t := &talk{rng, h, rng.IntN(3) == 0}
+	for range t.IntN(3) {
+		t.append(convo.System(t.text()))
+	}
+	defs := tools[:t.IntN(len(tools)+1)]
+	for range 6 {
+		for range 1 + t.IntN(10) {
+			t.step()
+		}
+		t.disturb()
+		if more, err := look(Snapshot{h.Snapshot(), defs}); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// append appends messages. A history that does not take them stays as it is, which is
+// what many of them are for.
+func (t *talk) append(m ...convo.Message) { _, _ = t.h.Append(m...) }
+
+func (t *talk) pick(list ...string) string { return list[t.IntN(len(list))] }
+
+func (t *talk) one(n int) bool { return t.IntN(n) == 0 }
+
+func (t *talk) text() string {
+	return t.pick("good morning", "", " ", "\r\n\t", "ends with a blank ", "\"quotes\" and \\ backslashes\n", "<summary>no</summary>",
+		"Ελλάδα 日本 🇮🇹", "\x00 control \x1f", "no \xff\xfe UTF-8", strings.Repeat("again and again ", 15), "null", `{"role":"system"}`, "{{ braces }}", "[INST] <|im_end|>")
+}
+
+func (t *talk) id(i int) string {
+	return t.pick("", "a", "b", fmt.Sprint("call_", i), "toolu_"+fmt.Sprint(i), fmt.Sprintf("AbCdEfGh%d", i%10),
+		strings.Repeat("long", 20)+fmt.Sprint(i), "with blanks/and:dots."+fmt.Sprint(i), "名前"+fmt.Sprint(i))
+}
+
+func (t *talk) name() string {
+	return t.pick("search", "get_weather", "now", "server.tool/x", "two words", "名前", strings.Repeat("z", 90), "-", "9")
+}
+
+func (t *talk) arguments() string {
+	if t.one(80) { // what JSON allows, and an SDK may not hold
+		return t.pick(`{"n":98765432109876543210}`, `{"huge":1e400}`, `{"twice":1,"twice":2}`, `{"surrogate":"\ud800"}`)
+	}
+	return t.pick("", "{}", `{"q":"rain"}`, `{ "q" : "\u00e9\/" , "n":2.50 }`, `{"list":[1,null,{"deep":{"er":[]}}],"":false}`,
+		`{"half":"o`, "no JSON", `["a list"]`, `"a text"`, "null")
+}
+
+func (t *talk) media() convo.Part {
+	switch t.IntN(4) {
+	case 0:
+		return convo.Media{MIME: t.pick("", "image/png", "image/webp", "application/pdf", "video/mp4"), URL: t.pick("https://example.com/x", "s3://bucket/x.png", "gs://bucket/x")}
+	default:
+		return convo.Media{MIME: t.pick("image/png", "image/jpeg", "image/gif", "image/tiff", "application/pdf", "audio/wav", "audio/mpeg", "text/plain", "text/csv", "video/mp4", "application/zip"), Data: "aGVsbG8="}
+	}
+}
+
+func (t *talk) opaque() convo.Part {
+	return [...]convo.Opaque{
+		{Format: "anthropic", JSON: `{"type":"container_upload","file_id":"file_1"}`},
+		{Format: "openai-responses", JSON: `{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"rain"}}`},
+		{Format: "openai-chat", JSON: `{"type":"text","text":"an opaque text"}`},
+		{Format: "gemini", JSON: `{"executableCode":{"language":"PYTHON","code":"1+1"}}`},
+		{Format: "converse", JSON: `{"guardContent":{"text":{"text":"guarded"}}}`},
+		{Format: "nobody", JSON: `{"type":"unknown"}`},
+	}[t.IntN(6)]
+}
+
+func (t *talk) reasoning() convo.Part {
+	r := convo.Reasoning{Text: t.pick("", "let me see", "so it is\n")}
+	switch t.IntN(4) {
+	case 0, 1:
+		r.Signature = "c2lnbmVk"
+	case 2:
+		r.ID, r.Encrypted = fmt.Sprint("rs_", t.IntN(1000)), "c2VhbGVk"
+	}
+	return r
+}
+
+func (t *talk) user() convo.Message {
+	m := convo.User(t.text())
+	for range t.IntN(3) {
+		m.Parts = append(m.Parts, convo.Text(t.text()))
+	}
+	if t.one(4) {
+		m.Parts = append(m.Parts, t.media())
+	}
+	if t.one(10) {
+		m.Parts = append(m.Parts, t.opaque())
+	}
+	if t.one(8) {
+		m.Author = t.pick("Ada", "</from> Bob", "名前")
+	}
+	return m
+}
+
+func (t *talk) assistant(calls int) convo.Message {
+	m := convo.Message{Role: convo.RoleAssistant, Origin: origins[t.IntN(len(origins))]}
+	if t.one(3) {
+		m.Parts = append(m.Parts, t.reasoning())
+	}
+	if calls == 0 || t.one(2) {
+		m.Parts = append(m.Parts, convo.Text(t.text()))
+	}
+	if t.one(12) {
+		m.Parts = append(m.Parts, t.opaque())
+	}
+	if t.one(10) {
+		m.Author = t.pick("a guest", "me")
+	}
+	for i := range calls {
+		if t.one(7) {
+			m.Parts = append(m.Parts, t.reasoning())
+		}
+		m.Parts = append(m.Parts, convo.ToolCall{ID: t.id(i), Name: t.name(), Arguments: t.arguments()})
+		if t.one(9) {
+			m.Parts = append(m.Parts, convo.Text(t.text()))
+		}
+	}
+	if t.one(20) {
+		m.Parts = append(m.Parts, t.media())
+	}
+	return m
+}
+
+// answer answers open calls in any order, and leaves some of them open.
+func (t *talk) answer() {
+	var calls []convo.ToolCall
+	for _, e := range t.h.Snapshot().All() {
+		if list := e.Message.ToolCalls(); len(list) > 0 {
+			calls = list
+		}
+	}
+	t.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
+	for _, c := range calls {
+		if t.one(15) {
+			continue
+		}
+		r := convo.ToolResult{CallID: c.ID, Name: c.Name, IsError: t.one(5)}
+		for range t.IntN(3) {
+			r.Parts = append(r.Parts, convo.Text(t.text()))
+		}
+		if t.one(6) {
+			r.Parts = append(r.Parts, t.media())
+		}
+		t.append(convo.Message{Role: convo.RoleTool, Parts: []convo.Part{r}})
+	}
+}
+
+func (t *talk) step() {
+	switch {
+	case t.h.Status().OpenCalls > 0:
+		t.answer()
+	case t.one(20):
+		t.append(convo.Assistant(t.text()), convo.Assistant(t.text()))
+	case t.one(2):
+		t.append(t.user())
+	case t.plain:
+		t.append(t.assistant(0))
+	default:
+		t.append(t.assistant(t.IntN(4)))
+	}
+}
+
+// disturb compacts or edits the conversation, pins a part of it, or sets ephemeral
+// messages or other system messages, in most calls. What the history refuses stays
+// undone.
+func (t *talk) disturb() {
+	_ = t.h.SetEphemeral()
+	s := t.h.Snapshot()
+	switch t.IntN(7) {
+	case 0:
+		_, _ = t.h.Compact(context.Background(), "")
+	case 1:
+		_ = t.h.PinLast()
+	case 2:
+		_ = t.h.SetEphemeral(convo.User("it is noon. " + t.text()))
+	case 3:
+		_ = t.h.SetSystem(convo.System(t.text()), convo.System("be brief"))
+	case 4:
+		_, _ = t.h.AnswerOpenCalls("stopped")
+	case 5:
+		var e convo.Edit
+		for x := range s.Exchanges() {
+			if !x.Floor && t.one(3) {
+				e.Drop = append(e.Drop, x.IDs()...)
+			}
+		}
+		if len(e.Drop) > 0 && t.one(2) {
+			e.Summary = &convo.Summary{Text: "they spoke of " + t.text()}
+		}
+		_, _ = t.h.Apply(s, e)
+	}
+}
