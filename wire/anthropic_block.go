@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/base64"
 	"encoding/json"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,25 +11,36 @@ import (
 )
 
 // thinkingFirst moves the tag that names the author of a message after the
-// thinking at its beginning, since the API wants thinking first.
+// thinking at its beginning, since the API wants thinking first. Cache marks
+// stay behind the tag.
 func thinkingFirst(t *message) {
 	tag, ok := t.parts[0].(convo.Text)
 	if !ok || !strings.HasPrefix(string(tag), `<from key="`) {
 		return
 	}
-	n := 1
-	for n < len(t.parts) && isReasoning(t.parts[n]) {
-		n++
+	var thoughts []int
+	own, n := []int{0}, 1
+	for ; n < len(t.parts); n++ {
+		o, opaque := t.parts[n].(convo.Opaque)
+		if _, mark := isMark(t.parts[n]); mark || opaque && isAttachment(o) {
+			own = append(own, n)
+		} else if isReasoning(t.parts[n]) {
+			thoughts = append(thoughts, n)
+		} else {
+			break
+		}
 	}
-	if n == 1 {
+	if len(thoughts) == 0 {
 		return
 	}
-	places := make([]place, len(t.parts))
-	for i := range places {
-		places[i] = t.place(i)
+	parts, places := make([]convo.Part, 0, len(t.parts)), make([]place, 0, len(t.parts))
+	for _, i := range append(thoughts, own...) {
+		parts, places = append(parts, t.parts[i]), append(places, t.place(i))
 	}
-	t.parts = slices.Concat(t.parts[1:n], t.parts[:1], t.parts[n:])
-	t.places = slices.Concat(places[1:n], places[:1], places[n:])
+	for ; n < len(t.parts); n++ {
+		parts, places = append(parts, t.parts[n]), append(places, t.place(n))
+	}
+	t.parts, t.places = parts, places
 }
 
 func appendThinking(b []byte, r convo.Reasoning) []byte {
@@ -187,6 +197,18 @@ func anthropicSystemMessage(raw string) (_ string, marks []string, ok bool) {
 	}
 	raw, marks = unmarked(raw)
 	return raw, marks, true
+}
+
+// spotIn returns the offset in a message with the role system, compact and without
+// marks, where one can be inserted into its last block, or 0.
+func spotIn(raw string) int {
+	all, err := fields("-", []byte(raw))
+	content := `"content":` + string(all["content"])
+	i := strings.Index(raw, content)
+	if err != nil || i < 0 || !strings.HasSuffix(content, `"}]`) {
+		return 0
+	}
+	return i + len(content) - len("}]")
 }
 
 // unmarked returns a block or a message as compact JSON without its cache

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,7 @@ import (
 var encoderFormats = func() map[string]wire.Format {
 	all := maps.Clone(formats)
 	maps.Copy(all, map[string]wire.Format{
-		"anthropic 4": wire.Anthropic{UserLast: true, SystemSummary: true},
+		"anthropic 4": wire.Anthropic{UserLast: true, SystemSummary: true, CacheTools: true, Cache: true},
 		"converse 4":  wire.Converse{ResultsAlone: true, SystemSummary: true},
 		"gemini 5":    wire.Gemini{Model: "gemini-3-x", SystemSummary: true},
 		"ollama 3":    wire.OpenAIChat{Dialect: wire.Ollama, Model: "m1", Reasoning: convo.ReplayNone},
@@ -34,6 +35,7 @@ var blocks = []convo.Opaque{
 	{Format: "anthropic", JSON: `{"type":"server_tool_use","id":"srv_1","name":"web_search","input":{}}`},
 	{Format: "anthropic", JSON: `{"type":"web_search_tool_result","tool_use_id":"srv_1","content":[]}`},
 	{Format: "converse", JSON: `{"document":{"format":"pdf","name":"report","source":{"bytes":"aGVsbG8="}}}`},
+	{Format: "converse", JSON: `{"document":{"format":"pdf","name":"a/b","source":{"bytes":"aGVsbG8="}}}`},
 	{Format: "converse", JSON: `{"reasoningContent":{"redactedContent":"aGVsbG8="}}`},
 	{Format: "gemini", JSON: `{"executableCode":{"language":"PYTHON","code":"1"}}`},
 	{Format: "openai-responses", JSON: `{"type":"custom_tool_call","call_id":"ct_1","name":"f","input":"x"}`},
@@ -47,6 +49,12 @@ var blocks = []convo.Opaque{
 	{Format: "anthropic", JSON: `{"type":"text","text":"marked","cache_control":{"type":"ephemeral"}}`},
 	{Format: "gemini", JSON: `{"executableCode":{"language":"PYTHON","code":"1"},"thoughtSignature":"c2ln"}`},
 	{Format: "openai-responses", JSON: `{"type":"convo_fields","phase":"commentary","namespace":"ns"}`},
+	{Format: "anthropic", JSON: `{"type":"code_execution_tool_result","tool_use_id":"srv_1","content":{"type":"code_execution_result","stdout":"4","stderr":"","return_code":0}}`},
+	{Format: "anthropic", JSON: `{"citations":[{"type":"web_search_result_location","cited_text":"c","encrypted_index":"x","title":"A","url":"https://a"}]}`},
+	{Format: "openai-responses", JSON: `{"annotations":[{"type":"url_citation","start_index":0,"end_index":1,"url":"https://a","title":"A"}]}`},
+	{Format: "converse", JSON: `{"citationsContent":{"citations":[{"title":"A"}]}}`},
+	{Format: "converse", JSON: `{"cachePoint":{"type":"default"}}`},
+	wire.CacheMark(0), wire.CacheMark(time.Hour),
 }
 
 // extra appends a message that step does not make.
@@ -106,7 +114,7 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 			case 2:
 				disturb(t, g)
 			case 3:
-				_ = h.SetSystem(slices.Repeat([]convo.Message{convo.System(g.text())}, rng.IntN(3))...)
+				_ = h.SetSystem(slices.Repeat([]convo.Message{g.system()}, rng.IntN(3))...)
 			case 4:
 				_ = h.SetEphemeral(convo.User("it is "+g.text()), convo.User("so"))
 			case 5:

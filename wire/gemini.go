@@ -30,9 +30,14 @@ import (
 // case. That holds for all turns, so that later requests begin with the same
 // bytes. It is left out only if Model is Gemini 1 or 2.
 //
+// A result that came as another object is a text with its JSON, and behind it an
+// [convo.Opaque] part, {"response":{}}. It is sent as that object while it is one;
+// after an edit it is a text like others.
+//
 // The format has no place for the ID and Encrypted of reasoning, for signatures
 // that no text, call or media follows, for thoughts of a message that holds
-// nothing else, and for the boundaries between the texts of one result.
+// nothing else, and for the boundaries between the texts of one result. Decode
+// names in Lost the groundingMetadata and citationMetadata of a candidate.
 type Gemini struct {
 	// Model is the model of the request, such as "gemini-3-flash-preview".
 	// Reasoning and signatures are sent back only to the model that made them.

@@ -279,4 +279,7 @@ func (d *geminiDecoder) response(path string, raw json.RawMessage, r *convo.Tool
 	if text != "" {
 		r.Parts = append(r.Parts, convo.Text(text))
 	}
+	if err == nil && (!isText || len(all) == 0) {
+		r.Parts = append(r.Parts, geminiObject)
+	}
 }

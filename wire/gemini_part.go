@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
@@ -127,8 +128,12 @@ func (w *geminiWriter) result(list, after []byte, r *result) (_, _ []byte) {
 	list = appendElement(list, `{"functionResponse":{`)
 	list = appendID(list, "id", r.CallID)
 	list = appendStringField(list, "name", r.Name)
-	list = append(appendField(list, "response"), '{')
-	list = append(appendStringField(list, key, r.Text()), '}')
+	if text, ok := geminiResponse(&r.ToolResult); ok {
+		list = appendRawField(list, "response", text)
+	} else {
+		list = append(appendField(list, "response"), '{')
+		list = append(appendStringField(list, key, r.Text()), '}')
+	}
 	nested := []byte{'['}
 	for i, part := range r.Parts {
 		switch part := part.(type) {
@@ -144,6 +149,9 @@ func (w *geminiWriter) result(list, after []byte, r *result) (_, _ []byte) {
 			after = geminiText(after, "["+kind+" of the result of "+r.Name+"]", false, "")
 			after = w.media(after, part, "", r.at, r.inside(i))
 		case convo.Opaque:
+			if part == geminiObject {
+				continue
+			}
 			if w.nest {
 				nested = w.opaque(nested, part.JSON, false, r.at, r.inside(i))
 			} else {
@@ -155,6 +163,29 @@ func (w *geminiWriter) result(list, after []byte, r *result) (_, _ []byte) {
 		list = append(append(appendField(list, "parts"), nested...), ']')
 	}
 	return append(list, "}}"...), after
+}
+
+// geminiResponse returns the response object of a result that came as one and still is.
+// An empty one has no text.
+func geminiResponse(r *convo.ToolResult) (string, bool) {
+	found := -1
+	for i, part := range r.Parts {
+		if _, ok := part.(convo.Text); ok {
+			if found >= 0 {
+				return "", false
+			}
+			found = i
+		}
+	}
+	switch {
+	case found < 0:
+		return "{}", !r.IsError && slices.Contains(r.Parts, convo.Part(geminiObject))
+	case !isObject(r.Parts, found, geminiObject):
+		return "", false
+	}
+	text := string(r.Parts[found].(convo.Text))
+	all, err := fields("-", []byte(text))
+	return compact(json.RawMessage(text)), err == nil && (!r.IsError || !isNull(all["error"]))
 }
 
 // nestable reports whether a result can hold media of a MIME type.

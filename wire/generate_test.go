@@ -6,13 +6,16 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // A generator makes random conversations that are hard for providers: with
 // parallel calls, repeated, huge, odd and missing ids, empty results, open
-// calls, reasoning of several makers, media, blank text, odd names and authors.
+// calls, reasoning of several makers, media, blank text, odd names and authors, cache
+// marks, citations and results that came as objects.
 type generator struct {
 	rng     *rand.Rand
 	h       *convo.History
@@ -27,12 +30,12 @@ type generator struct {
 // append appends a message. If g.marked is set, each of its parts can be told from all
 // others.
 func (g *generator) append(m convo.Message) {
-	g.h.Append(g.mark(m))
+	g.h.Append(g.withMarks(m))
 }
 
-// mark returns a message with a mark of its own in each part: in texts, data, addresses,
+// withMarks returns a message with a mark of its own in each part: in texts, data, addresses,
 // signatures and blocks, unless they are empty.
-func (g *generator) mark(m convo.Message) convo.Message {
+func (g *generator) withMarks(m convo.Message) convo.Message {
 	if g.marked {
 		m.Parts = slices.Clone(m.Parts)
 		for i, p := range m.Parts {
@@ -40,6 +43,19 @@ func (g *generator) mark(m convo.Message) convo.Message {
 		}
 	}
 	return m
+}
+
+// isBeside reports whether a block is a cache mark or tells of the part before it.
+func isBeside(o convo.Opaque) bool {
+	if o.Format == "cache" {
+		return true
+	}
+	for _, begin := range []string{`{"citations`, `{"annotations`, `{"response":{}}`, `{"json":{}}`, `{"cachePoint`} {
+		if strings.HasPrefix(o.JSON, begin) {
+			return true
+		}
+	}
+	return false
 }
 
 func (g *generator) markPart(p convo.Part) convo.Part {
@@ -81,6 +97,9 @@ func (g *generator) markPart(p convo.Part) convo.Part {
 		}
 		return p
 	case convo.Opaque:
+		if isBeside(p) {
+			return p
+		}
 		end := "}"
 		if p.Format == "converse" { // whose blocks have one field
 			end = "}}"
@@ -135,12 +154,54 @@ func (g *generator) opaque() convo.Part {
 	}
 }
 
+// mark returns a cache mark or, mostly, nothing.
+func (g *generator) mark() []convo.Part {
+	switch g.n(12) {
+	case 0:
+		return []convo.Part{wire.CacheMark(0)}
+	case 1:
+		return []convo.Part{wire.CacheMark(time.Hour)}
+	}
+	return nil
+}
+
+// citations are those of a text, as each format keeps them.
+var citations = []convo.Opaque{
+	{Format: "anthropic", JSON: `{"citations":[{"type":"char_location","cited_text":"c","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1,"file_id":null},{"type":"new"}]}`},
+	{Format: "anthropic", JSON: `{"citations":[{"type":"new"}]}`},
+	{Format: "openai-responses", JSON: `{"annotations":[{"type":"url_citation","start_index":0,"end_index":4,"url":"https://a","title":"A"}]}`},
+	{Format: "converse", JSON: `{"citationsContent":{"citations":[{"title":"A","location":{"web":{"url":"https://a"}}}]}}`},
+}
+
+// cite returns the citations of a text or, mostly, nothing.
+func (g *generator) cite() []convo.Part {
+	if g.n(4) > 0 {
+		return nil
+	}
+	return []convo.Part{citations[g.n(len(citations))]}
+}
+
+// object returns a text that came as an object, or was one.
+func (g *generator) object() []convo.Part {
+	return []convo.Part{convo.Text(g.pick(`{"a": 1.0}`, `{"error":{"code":7}}`, "{}", "cut", `{"a":`, " ")), convo.Opaque{Format: g.pick("gemini", "converse"), JSON: g.pick(`{"response":{}}`, `{"json":{}}`)}}
+}
+
+func (g *generator) system() convo.Message {
+	m := convo.System(g.text())
+	m.Parts = append(m.Parts, g.mark()...)
+	if g.n(4) == 0 {
+		m.Parts = append(append(m.Parts, convo.Text(g.text())), g.mark()...)
+	}
+	return m
+}
+
 func (g *generator) user() convo.Message {
 	m := convo.User(g.text())
+	m.Parts = append(m.Parts, g.mark()...)
 	for range g.n(3) {
-		m.Parts = append(m.Parts, convo.Text(g.text()))
+		m.Parts = append(append(m.Parts, convo.Text(g.text())), g.mark()...)
 	}
-	switch g.n(8) {
+	switch g.n(9) {
 	case 0:
 		m.Parts = append(m.Parts, g.media())
 	case 1:
@@ -149,7 +210,10 @@ func (g *generator) user() convo.Message {
 		m.Author = g.pick("Eve", "Bob <x>", "日本")
 	case 3:
 		m.Parts = append(m.Parts, g.opaque())
+	case 4:
+		m.Parts = append(m.Parts, g.cite()...)
 	}
+	m.Parts = append(m.Parts, g.mark()...)
 	return m
 }
 
@@ -194,10 +258,12 @@ func (g *generator) assistant(calls int) convo.Message {
 	}
 	if calls == 0 || g.n(2) == 0 {
 		m.Parts = append(m.Parts, convo.Text(g.text()))
+		m.Parts = append(m.Parts, g.cite()...)
 	}
 	if g.n(6) == 0 {
 		m.Author = g.pick("guest", "the other one")
 	}
+	m.Parts = append(m.Parts, g.mark()...)
 	for i := range calls {
 		if g.n(8) == 0 {
 			reason()
@@ -206,6 +272,7 @@ func (g *generator) assistant(calls int) convo.Message {
 			m.Parts = append(m.Parts, convo.Opaque{Format: g.pick("openai-chat", "openai-responses"), JSON: `{"type":"convo_fields","call":"custom"}`})
 		}
 		m.Parts = append(m.Parts, convo.ToolCall{ID: g.callID(i), Name: g.name(), Arguments: g.arguments()})
+		m.Parts = append(m.Parts, g.mark()...)
 		if g.n(8) == 0 {
 			m.Parts = append(m.Parts, convo.Text(g.text())) // text after a call
 		}
@@ -213,17 +280,28 @@ func (g *generator) assistant(calls int) convo.Message {
 	if g.n(20) == 0 {
 		m.Parts = append(m.Parts, g.media())
 	}
+	if g.n(10) == 0 {
+		m.Parts = append(append(m.Parts, g.cite()...), g.mark()...)
+	}
 	return m
 }
 
 func (g *generator) result(c convo.ToolCall) convo.Message {
 	r := convo.ToolResult{CallID: c.ID, Name: c.Name, IsError: g.n(4) == 0}
 	for range g.n(3) {
-		r.Parts = append(r.Parts, convo.Text(g.text()))
+		r.Parts = append(append(r.Parts, convo.Text(g.text())), g.mark()...)
 	}
-	if g.n(6) == 0 {
-		r.Parts = append(r.Parts, g.media())
+	switch g.n(12) {
+	case 0, 1:
+		r.Parts = append(append(r.Parts, g.media()), g.mark()...)
+	case 2:
+		r.Parts = append(r.Parts, g.object()...)
+	case 3:
+		r.Parts = g.object()
+	case 4:
+		r.Parts = append(r.Parts, convo.Opaque{Format: "anthropic", JSON: `{"type":"search_result","source":"https://a","title":"A","content":[{"type":"text","text":"found"}]}`})
 	}
+	r.Parts = append(r.Parts, g.mark()...)
 	return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{r}}
 }
 

@@ -16,7 +16,7 @@ import (
 //	text of reasoning
 //	block
 //	signature of a block
-//	cache mark of a block
+//	cache mark
 //	name of a document
 //	media
 //	type of media
@@ -26,7 +26,7 @@ import (
 //	id of a call
 //	name of a tool
 //
-// Media are lost if a short text stands for them, and their type if they are sent as
+// Media and blocks are lost if a short text stands for them, and their type if they are sent as
 // plain text. The id of the item after reasoning, which OpenAIResponses keeps as a
 // signature, is no loss by itself. The id of a call is lost if it is sent under another one, because the
 // provider would refuse its own or an earlier call has it; an ID that convo made is not.
@@ -64,7 +64,7 @@ const (
 	lostThought   = "text of reasoning"
 	lostBlock     = "block"
 	lostSignature = "signature of a block"
-	lostCacheMark = "cache mark of a block"
+	lostCacheMark = "cache mark"
 	lostDocument  = "name of a document"
 	lostMedia     = "media"
 	lostType      = "type of media"

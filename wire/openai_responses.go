@@ -37,8 +37,11 @@ import (
 // custom_tool_call items of xAI's search are calls that xAI has run, and Opaque.
 //
 // The format has no place for the ids and the status of texts, calls and
-// results, except next to reasoning; for citations, file names and the detail
-// of images; or for Opaque blocks in the instructions. "Error: " before the
+// results, except next to reasoning; for file names and the detail of images; or
+// for Opaque blocks in the instructions. The annotations of a text are an Opaque
+// part behind it, {"annotations":[...]}. They are sent unless the text does not
+// have the places that they name, or a field is missing that the provider wants.
+// "Error: " before the
 // text marks an error result. A short text takes the place of media in
 // assistant messages, and for sound, video and unusual files.
 type OpenAIResponses struct {
@@ -53,6 +56,11 @@ type OpenAIResponses struct {
 	Developer     bool // send system text in the input, in messages with the role developer
 	StrictTools   bool // Tools asks for arguments that follow the schema exactly
 
+	// Cache sends the marks of CacheMark that stand in what users and tools say, and in
+	// system text if Developer is set, as models since gpt-5.6 take them. How long the
+	// provider keeps what it has cached is a parameter of the request.
+	Cache bool
+
 	// Plain is for DeepSeek, vLLM and others whose reasoning is plain text.
 	// Then plain reasoning is sent back, and encrypted reasoning is not.
 	Plain bool
@@ -64,8 +72,8 @@ var responsesNames = &names{"tools", "instructions", "input"}
 func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f OpenAIResponses) begin(seen *tally, lost *losses) (profile, writer) {
-	p := profile{format: FormatOpenAIResponses, model: f.Model, ids: openAIResponsesIDs, accepts: openAIToolNames, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary}
-	return p, &responsesWriter{f: f, seen: seen, lost: lost}
+	p := profile{format: FormatOpenAIResponses, model: f.Model, ids: openAIResponsesIDs, accepts: openAIToolNames, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary, marks: f.Cache}
+	return p, &responsesWriter{f: f, seen: seen, lost: lost, sys: new([]cacheMark)}
 }
 
 // A responsesItem is an item of the input.
@@ -76,6 +84,7 @@ type responsesItem struct {
 	id      string
 	whole   bool   // it was an Opaque block
 	callID  string // of an Opaque block
+	marks   []cacheMark
 	next    string // of reasoning: the id of the item that must follow it, if that has one
 	at      place  // of reasoning and of an Opaque block
 }
@@ -86,9 +95,10 @@ type responsesWriter struct {
 	seen      *tally // ids of the items so far, among others
 	lost      *losses
 	items     []responsesItem
-	customIDs []string // the ids of the calls of custom tools in the newest assistant message
-	number    int      // of the message in the projection
-	unsettled int      // how many messages have items that settled has to look at together with those of others
+	customIDs []string     // the ids of the calls of custom tools in the newest assistant message
+	sys       *[]cacheMark // in the messages that system returned last
+	number    int          // of the message in the projection
+	unsettled int          // how many messages have items that settled has to look at together with those of others
 }
 
 func (w *responsesWriter) save() any { return *w }
@@ -126,9 +136,27 @@ func (w *responsesWriter) request(_ *projector, _ *convo.Snapshot, r *Request) e
 	if w.unsettled > 0 {
 		items = settled(slices.Clone(items), w.lost)
 	}
-	r.Messages = slices.Grow(r.Messages, len(items)+1)
+	front := len(r.Messages)
+	own := slices.Clone(*w.sys)
+	r.Messages = slices.Grow(slices.Clip(r.Messages), len(items)+1)
 	for i := range items {
 		r.Messages = append(r.Messages, items[i].raw)
+		for _, m := range items[i].marks {
+			m.message = i
+			own = append(own, m)
+		}
+	}
+	if len(own) > 0 {
+		marks := cacheRule{}.choose(own, nil)
+		for i := range r.Messages {
+			at := i - front
+			if at < 0 {
+				at = inSystem + at + 1
+			}
+			if of := marksOf(marks, at); len(of) > 0 {
+				r.Messages[i] = withMarks(r.Messages[i], of, responsesMark, "")
+			}
+		}
 	}
 	if len(r.Messages) == 0 {
 		if r.System == nil {
@@ -143,11 +171,24 @@ func (w *responsesWriter) request(_ *projector, _ *convo.Snapshot, r *Request) e
 func (w *responsesWriter) system(p *projection, lost *losses) (text json.RawMessage, list []json.RawMessage) {
 	if w.f.Developer {
 		own := responsesWriter{f: w.f, seen: new(tally), lost: lost}
-		for i, part := range p.system {
-			own.content("developer", []convo.Part{part}, func(int) place { return p.places[i] })
+		for i := 0; i < len(p.system); {
+			n := i + 1 // a part, and the marks behind it
+			for n < len(p.system) {
+				if _, mark := isMark(p.system[n]); !mark {
+					break
+				}
+				n++
+			}
+			own.content("developer", p.system[i:n], func(k int) place { return p.places[i+k] })
+			i = n
 		}
-		for _, it := range own.items {
+		*w.sys = nil
+		for i, it := range own.items {
 			list = append(list, it.raw)
+			for _, m := range it.marks {
+				m.message = inSystem + 1 + i - len(own.items)
+				*w.sys = append(*w.sys, m)
+			}
 		}
 	} else if all := joinTexts(p.system, "\n\n"); all != "" {
 		text = appendString(nil, all)
@@ -227,11 +268,18 @@ func (w *responsesWriter) content(role string, parts []convo.Part, placeOf func(
 	flush := func() {
 		if len(run) > 0 {
 			b := appendStringField(begin(sizeOf(run)), "role", role)
-			w.add(responsesItem{kind: role, raw: append(w.appendContent(b, "content", run), '}')})
+			b, marks := w.appendContent(b, "content", run)
+			w.add(responsesItem{kind: role, raw: append(b, '}'), marks: marks})
 			run = nil
 		}
 	}
 	for i, part := range parts {
+		if _, mark := isMark(part); mark {
+			if len(run) > 0 {
+				run = append(run, part)
+			}
+			continue
+		}
 		if o, isOpaque := part.(convo.Opaque); isOpaque {
 			it, isContent, ok := w.opaque(o, role)
 			if !ok || it.kind == "reasoning" {
@@ -265,12 +313,12 @@ func shown(part convo.Part) (_ convo.Part, ok bool) {
 	return part, true
 }
 
-// appendContent appends the content of a user message or a result. It is a
-// string if there is only one text.
-func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part) []byte {
+// appendContent appends the content of a user message or a result, and returns the
+// cache marks in it. It is a string if there is only one text.
+func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part) (_ []byte, marks []cacheMark) {
 	if len(parts) == 1 {
 		if text, ok := parts[0].(convo.Text); ok {
-			return appendStringField(b, key, string(text))
+			return appendStringField(b, key, string(text)), nil
 		}
 	}
 	b = append(appendField(b, key), '[')
@@ -279,12 +327,16 @@ func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part
 		case convo.Text:
 			b = appendPart(b, `"input_text"`, "text", string(p))
 		case convo.Opaque:
-			b = appendElement(b, p.JSON)
+			if long, mark := isMark(p); mark {
+				marks = appendMark(marks, len(b)-1, long)
+			} else {
+				b = appendElement(b, p.JSON)
+			}
 		case convo.Media:
 			b = appendResponsesMedia(b, p)
 		}
 	}
-	return append(b, ']')
+	return append(b, ']'), marks
 }
 
 // responsesMedia returns how media are sent: as an "image", as a "file", or ""
@@ -326,6 +378,12 @@ func (w *responsesWriter) result(r *result) {
 		parts = append(parts, convo.Text("Error:"))
 	}
 	for i, p := range r.Parts {
+		if _, mark := isMark(p); mark {
+			if len(parts) > 0 {
+				parts, rich = append(parts, p), true
+			}
+			continue
+		}
 		as, ok := shown(p)
 		switch p := p.(type) {
 		case convo.Media:
@@ -347,12 +405,13 @@ func (w *responsesWriter) result(r *result) {
 	}
 	b := appendStringField(begin(sizeOf(parts)+64), "type", kind)
 	b = appendStringField(b, "call_id", r.CallID)
+	var marks []cacheMark
 	if rich {
-		b = w.appendContent(b, "output", parts)
+		b, marks = w.appendContent(b, "output", parts)
 	} else {
 		b = appendStringField(b, "output", resultText(&r.ToolResult))
 	}
-	w.add(responsesItem{kind: "function_call_output", raw: append(b, '}')})
+	w.add(responsesItem{kind: "function_call_output", raw: append(b, '}'), marks: marks})
 }
 
 // settled returns the items without those that the provider would refuse

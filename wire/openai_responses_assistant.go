@@ -23,7 +23,8 @@ type assistantWriter struct {
 	places      []place      // of thoughts
 	fields      partFields
 	fieldsAt    place
-	run         []convo.Part // the content of the message being written
+	run         []convo.Part   // the content of the message being written
+	cites       map[int]string // the annotations of texts in it, by their index
 	runID       string
 	runPhase    string
 }
@@ -33,6 +34,14 @@ func (w *responsesWriter) assistant(t *message) {
 	w.customIDs = nil
 	for i, part := range t.all {
 		a.at = t.placeOfAll(i)
+		if o, ok := part.(convo.Opaque); ok && o.Format == FormatOpenAIResponses {
+			if list := attached(o); list != nil {
+				if i > 0 && isSaid(t.all[i-1]) { // which is the last of a.run
+					a.cite(sentCitations(list, string(t.all[i-1].(convo.Text))))
+				}
+				continue
+			}
+		}
 		a.part(part)
 	}
 	a.flush()
@@ -105,12 +114,23 @@ func (a *assistantWriter) say(p convo.Part) {
 	a.run = append(a.run, p)
 }
 
+// cite adds annotations to the last part of the message being written, which is a text.
+func (a *assistantWriter) cite(annotations json.RawMessage) {
+	if annotations == nil {
+		return
+	}
+	if a.cites == nil {
+		a.cites = map[int]string{}
+	}
+	a.cites[len(a.run)-1] = string(annotations)
+}
+
 // flush writes the message, if there is one.
 func (a *assistantWriter) flush() {
 	if len(a.run) == 0 {
 		return
 	}
-	raw := false
+	raw := len(a.cites) > 0
 	for _, p := range a.run {
 		if _, ok := p.(convo.Opaque); ok {
 			raw = true
@@ -131,11 +151,11 @@ func (a *assistantWriter) flush() {
 		b = appendStringField(b, "content", joinTexts(a.run, "\n"))
 	} else {
 		b = append(appendField(b, "content"), '[')
-		for _, p := range a.run {
+		for i, p := range a.run {
 			switch p := p.(type) {
 			case convo.Text:
 				b = appendPart(b, `"output_text"`, "text", string(p))
-				b = append(b[:len(b)-1], `,"annotations":[]}`...)
+				b = append(appendRawField(b[:len(b)-1], "annotations", cmp.Or(a.cites[i], "[]")), '}')
 			case convo.Opaque:
 				b = appendElement(b, p.JSON)
 			}
@@ -146,12 +166,15 @@ func (a *assistantWriter) flush() {
 		}
 	}
 	a.front = append(a.front, responsesItem{kind: "assistant", id: a.runID, raw: append(b, '}')})
-	a.run, a.runID, a.runPhase = nil, "", ""
+	a.run, a.cites, a.runID, a.runPhase = nil, nil, "", ""
 }
 
 // call writes the next call, after the reasoning that led to it.
 func (a *assistantWriter) call() {
 	a.flush()
+	for !isCall(a.calls[0]) { // a cache mark, which the API does not take here
+		a.calls = a.calls[1:]
+	}
 	call := a.calls[0].(convo.ToolCall)
 	a.calls = a.calls[1:]
 	kind, prefix, argument, text := "function_call", "fc_", "arguments", call.Arguments

@@ -30,6 +30,7 @@ type profile struct {
 	bare      bool         // calls need no ids, so that those made by convo are left out
 	noIDs     bool         // calls have no ids
 	custom    bool         // calls of custom tools are sent as such
+	marks     bool         // cache marks of the caller's are sent
 
 	// knows reports whether an opaque block can be sent in a message of a role, or with
 	// RoleTool in a result. If it is nil, all can.
@@ -47,7 +48,7 @@ type profile struct {
 type message struct {
 	role    convo.Role   // user, assistant or tool
 	author  string       // of user and assistant; where a field names it
-	parts   []convo.Part // of user and assistant; calls come last, with the ids and names to be sent
+	parts   []convo.Part // of user and assistant; calls and the marks behind them come last, with the ids and names to be sent
 	results []result     // of tool; in call order, with the ids and names to be sent
 	own     bool         // of assistant; it was made by the format and model of the profile
 	thinks  bool         // of assistant; its reasoning is sent
@@ -117,7 +118,8 @@ func (r *result) inside(i int) int {
 	return i
 }
 
-// calls returns the tool calls of a message, which are its last parts.
+// calls returns the tool calls of a message, which are its last parts. Cache marks can
+// stand behind them.
 func (t *message) calls() []convo.Part {
 	i := slices.IndexFunc(t.parts, isCall)
 	if i < 0 {
@@ -303,6 +305,7 @@ func (p *projector) exchange(m *convo.Message, results []convo.Message) {
 	if m.Role != convo.RoleAssistant || !slices.ContainsFunc(m.Parts, isCall) {
 		p.answers(nil, t.number+1, results)
 	}
+	m.Parts = p.native(m.Parts, func(i int) { p.lost.tell(t.placeOfAll(i), whole, lostBlock, "") })
 	switch {
 	case m.Role == convo.RoleSystem:
 		p.keep(&t, m.Parts)
@@ -396,11 +399,13 @@ func (p *profile) isOwn(o convo.Origin) bool {
 func (p *projector) keep(t *message, parts []convo.Part) {
 	t.parts = make([]convo.Part, 0, len(parts))
 	calls := false
+	cites := false // the part before is a text that is sent, or belongs to one
 	for i, part := range parts {
-		keep, lost := true, ""
+		keep, isText, lost := true, false, ""
 		switch part := part.(type) {
 		case convo.Text:
 			keep = !isBlank(string(part))
+			isText = keep
 		case convo.Media:
 		case convo.Reasoning:
 			if keep = t.thinks; !keep {
@@ -413,7 +418,14 @@ func (p *projector) keep(t *message, parts []convo.Part) {
 				lost = lostPart
 			}
 		case convo.Opaque:
-			if keep = p.isBlock(part, t.role); !keep && !p.saysCustom(part, parts[i+1:]) {
+			if _, mark := isMark(part); mark {
+				if keep = p.marks && !calls && len(t.parts) > 0; !keep && !(p.marks && calls) {
+					lost = lostCacheMark
+				}
+			} else if keep = p.isBlock(part, t.role); keep && isAttachment(part) {
+				keep, isText = cites, cites
+			}
+			if _, mark := isMark(part); !mark && !keep && !p.saysCustom(part, parts[i+1:]) {
 				lost = lostBlock
 			}
 		default:
@@ -422,12 +434,19 @@ func (p *projector) keep(t *message, parts []convo.Part) {
 		if lost != "" {
 			p.lost.tell(t.placeOfAll(i), whole, lost, "")
 		}
+		cites = isText
 		if keep {
 			t.move(i, part)
 		}
 	}
+	if !calls {
+		return
+	}
+	after := false // a call
 	for i, part := range parts {
-		if calls && isCall(part) {
+		_, mark := isMark(part)
+		after = after || isCall(part)
+		if isCall(part) || mark && p.marks && after {
 			t.move(i, part)
 		}
 	}
@@ -473,23 +492,27 @@ func (p *projector) answers(t *message, number int32, after []convo.Message) []r
 	}
 	// Some of the calls of a message with ids and some without could not be told
 	// from results that answer another one.
-	bare := p.noIDs || p.bare && !slices.ContainsFunc(calls, func(p convo.Part) bool { return !p.(convo.ToolCall).Minted })
-	results := make([]result, len(calls))
+	bare := p.noIDs || p.bare && !slices.ContainsFunc(calls, func(p convo.Part) bool { return isCall(p) && !p.(convo.ToolCall).Minted })
+	results := make([]result, 0, len(calls))
 	used := 0
 	for i, part := range calls {
-		call := part.(convo.ToolCall)
+		call, ok := part.(convo.ToolCall)
+		if !ok {
+			continue // a cache mark
+		}
 		at := t.place(len(t.parts) - len(calls) + i)
+		var r result
 		key := keyOf(call.ID, call.Name)
 		if len(waiting[key]) == 0 && call.ID == "" {
 			key.name = "" // a result may have neither id nor name
 		}
 		if mine := waiting[key]; len(mine) > 0 {
 			waiting[key] = mine[1:]
-			results[i] = given[mine[0]]
-			p.keepResult(&results[i])
+			r = given[mine[0]]
+			p.keepResult(&r)
 			used++
 		} else {
-			results[i].Parts, results[i].IsError, results[i].at = []convo.Part{convo.Text(noResult)}, true, nowhere
+			r.Parts, r.IsError, r.at = []convo.Part{convo.Text(noResult)}, true, nowhere
 		}
 		id, name := call.ID, call.Name
 		if bare {
@@ -500,7 +523,8 @@ func (p *projector) answers(t *message, number int32, after []convo.Message) []r
 		if call.Name = sentName(name, p.accepts); call.Name != name {
 			p.lost.tell(at, whole, lostName, call.Name)
 		}
-		results[i].CallID, results[i].Name = call.ID, call.Name
+		r.CallID, r.Name = call.ID, call.Name
+		results = append(results, r)
 		calls[i] = call
 	}
 	if used < len(given) {
@@ -537,7 +561,7 @@ func keyOf(id, name string) resultKey {
 
 // keepResult leaves out of a result what cannot be sent.
 func (p *projector) keepResult(r *result) {
-	parts := r.Parts
+	parts := p.native(r.Parts, func(i int) { p.lost.tell(r.at, i, lostBlock, "") })
 	r.Parts = make([]convo.Part, 0, len(parts))
 	for i, part := range parts {
 		keep, lost := true, ""
@@ -546,7 +570,11 @@ func (p *projector) keepResult(r *result) {
 			keep = !isBlank(string(part))
 		case convo.Media:
 		case convo.Opaque:
-			if keep = p.isBlock(part, convo.RoleTool); !keep {
+			if _, mark := isMark(part); mark {
+				if keep = p.marks; !keep {
+					lost = lostCacheMark
+				}
+			} else if keep = p.isBlock(part, convo.RoleTool); !keep && part != geminiObject && part != converseObject {
 				lost = lostBlock
 			}
 		default:

@@ -197,13 +197,17 @@ func (f OpenAIResponses) Tools(tools ...convo.Tool) (json.RawMessage, error) {
 
 // Tools implements [ToolWriter].
 func (f Anthropic) Tools(tools ...convo.Tool) (json.RawMessage, error) {
-	return anthropicTools.write(tools, f.StrictTools, func(b []byte, t convo.Tool, schema string) []byte {
+	list, err := anthropicTools.write(tools, f.StrictTools, func(b []byte, t convo.Tool, schema string) []byte {
 		b = appendTool(b, t, "input_schema", schema)
 		if f.StrictTools {
 			b = append(b, `,"strict":true`...)
 		}
 		return b
 	})
+	if list != nil && f.CacheTools {
+		list = slices.Concat(list[:len(list)-2], []byte(anthropicMark(isLong(f.CacheLifetime))), []byte("}]"))
+	}
+	return list, err
 }
 
 // Tools implements [ToolWriter].
@@ -225,6 +229,9 @@ func (f Converse) Tools(tools ...convo.Tool) (json.RawMessage, error) {
 	})
 	if list == nil {
 		return nil, err
+	}
+	if f.CacheTools {
+		list = slices.Concat(list[:len(list)-1], []byte(converseMark(isLong(f.CacheLifetime))), []byte("]"))
 	}
 	return slices.Concat([]byte(`{"tools":`), list, []byte(`}`)), nil
 }
