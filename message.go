@@ -61,7 +61,7 @@ type Message struct {
 // An Origin names what produced an assistant message, so that reasoning and
 // signatures are sent back only to the provider and the model that made them.
 type Origin struct {
-	Format string `json:"format,omitempty"` // the wire format, such as "anthropic"
+	Format string `json:"format,omitempty"` // the wire format, such as "anthropic"; package wire has constants for its own
 	Model  string `json:"model,omitempty"`  // the model's name, as the provider spells it
 }
 

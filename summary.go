@@ -80,7 +80,7 @@ type Stop uint8
 // StopDone, the zero value.
 const (
 	StopDone     Stop = iota // the model had finished
-	StopLength               // it reached the limit of its output
+	StopLength               // it reached a limit, such as that of its output
 	StopToolCall             // it called a tool
 	StopRefused              // it refused, or its provider broke the answer off
 )

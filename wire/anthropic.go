@@ -56,9 +56,9 @@ var anthropicNames = &names{"tools", "system", "messages"}
 // system text, the request gets a marker as its message.
 func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
-func (f Anthropic) begin(seen *tally) (profile, writer) {
-	p := profile{format: FormatAnthropic, model: f.Model, ids: anthropicIDs, names: anthropicNames, systemSum: f.SystemSummary}
-	return p, &anthropicWriter{f: f, seen: seen}
+func (f Anthropic) begin(seen *tally, lost *losses) (profile, writer) {
+	p := profile{format: FormatAnthropic, model: f.Model, ids: anthropicIDs, accepts: anthropicToolNames, names: anthropicNames, systemSum: f.SystemSummary}
+	return p, &anthropicWriter{f: f, seen: seen, lost: lost}
 }
 
 // An anthropicMessage is a message that is being written.
@@ -74,6 +74,8 @@ type anthropicMessage struct {
 	asks    bool   // a user message that holds more than results
 	passing bool   // holds a text that the next request does not have
 	paused  bool   // ends with a block of a tool that the provider runs
+
+	thoughts []place // of the thinking that list ends with
 }
 
 // json returns the message, with a cache mark if marked is set.
@@ -98,7 +100,7 @@ func (m *anthropicMessage) close() {
 // added is called after each block that is not thinking. If mark is true, the
 // block can get a cache mark.
 func (m *anthropicMessage) added(mark bool) {
-	m.solid, m.paused = len(m.list), false
+	m.solid, m.paused, m.thoughts = len(m.list), false, nil
 	if mark {
 		m.room = len(m.list) - 1
 	}
@@ -115,6 +117,7 @@ func (m *anthropicMessage) text(s string) {
 type anthropicWriter struct {
 	f    Anthropic
 	seen *tally
+	lost *losses
 	msgs []anthropicMessage
 	size int // about how many bytes the message of the projection takes
 }
@@ -186,6 +189,10 @@ func (w *anthropicWriter) finish() {
 	}
 	m := &w.msgs[n-1]
 	if m.solid < len(m.list) {
+		for _, at := range m.thoughts {
+			w.lost.tell(at, whole, lostReasoning, "")
+		}
+		m.thoughts = nil
 		m.list, m.closed = m.list[:m.solid:m.solid], nil // what is removed comes back with a state that was saved
 	}
 	if m.solid == m.start {
@@ -228,27 +235,28 @@ func (w *anthropicWriter) message(t *message) {
 			w.result(m, &t.results[i])
 		}
 	case convo.RoleUser:
-		w.user(t.parts)
+		w.user(t)
 	case convo.RoleAssistant:
-		w.assistant(t.parts)
+		w.assistant(t)
 	}
 }
 
-func (w *anthropicWriter) user(parts []convo.Part) {
-	for _, p := range parts {
+func (w *anthropicWriter) user(t *message) {
+	for i, p := range t.parts {
 		switch p := p.(type) {
 		case convo.Text:
 			w.to("user").text(string(p))
 		case convo.Media:
 			m := w.to("user")
-			m.list = appendAnthropicMedia(m.list, p)
+			m.list = w.appendMedia(m.list, p, t.place(i), whole)
 			m.added(true)
 		case convo.Opaque:
-			if raw, ok := anthropicSystemMessage(p.JSON); ok {
+			if raw, marks, ok := anthropicSystemMessage(p.JSON); ok {
+				w.unmarked(marks, t.place(i), whole)
 				w.systemMessage(raw)
 				continue
 			}
-			raw, _, ok := w.opaque(p.JSON, "user")
+			raw, _, ok := w.opaque(p.JSON, "user", t.place(i), whole)
 			if !ok {
 				continue
 			}
@@ -279,44 +287,54 @@ func (w *anthropicWriter) systemMessage(raw string) {
 	w.msgs = append(w.msgs, anthropicMessage{role: "system", list: []byte(raw)})
 }
 
-func (w *anthropicWriter) assistant(parts []convo.Part) {
-	parts = thinkingFirst(parts)
-	var blocks []convo.Part                // the parts that are sent
-	kinds := make([]string, 0, len(parts)) // the types of opaque blocks
-	last := -1                             // index of the last block that is not thinking
-	for _, p := range parts {
-		kind := ""
+// A sentBlock is a part of an assistant message that is sent.
+type sentBlock struct {
+	convo.Part
+	kind string // the type of an Opaque block
+	at   place
+}
+
+func (w *anthropicWriter) assistant(t *message) {
+	thinkingFirst(t)
+	blocks := make([]sentBlock, 0, len(t.parts))
+	last := -1 // index of the last block that is not thinking
+	for i, p := range t.parts {
+		block := sentBlock{p, "", t.place(i)}
 		switch q := p.(type) {
 		case convo.Reasoning:
-			if q.Signature == "" && q.Encrypted == "" {
+			sent := convo.Reasoning{Encrypted: q.Encrypted}
+			if q.Signature != "" {
+				sent = convo.Reasoning{Text: q.Text, Signature: q.Signature}
+			}
+			w.lost.reasoning(block.at, q, sent)
+			if sent == (convo.Reasoning{}) {
 				continue
 			}
 		case convo.Media:
-			p = convo.Text(mediaText(q))
+			w.lost.tell(block.at, whole, lostMedia, "")
+			block.Part = convo.Text(mediaText(q))
 		case convo.Opaque:
-			raw, k, ok := w.opaque(q.JSON, "assistant")
+			raw, kind, ok := w.opaque(q.JSON, "assistant", block.at, whole)
 			if !ok {
 				continue
 			}
-			p, kind = convo.Opaque{JSON: raw}, k
-		case convo.Text, convo.ToolCall:
-		default:
-			continue
+			block.Part, block.kind = convo.Opaque{JSON: raw}, kind
 		}
-		if _, ok := p.(convo.Reasoning); !ok {
+		if !isReasoning(p) {
 			last = len(blocks)
 		}
-		blocks, kinds = append(blocks, p), append(kinds, kind)
+		blocks = append(blocks, block)
 	}
 	if len(blocks) == 0 {
 		return
 	}
 	m := w.to("assistant")
-	for i, p := range blocks {
-		switch p := p.(type) {
+	for i := range blocks {
+		switch p := blocks[i].Part.(type) {
 		case convo.Reasoning:
 			m.thinks = m.thinks || len(m.list) == m.start
 			m.list = appendThinking(m.list, p)
+			m.thoughts = append(m.thoughts, blocks[i].at)
 		case convo.Text:
 			text := string(p)
 			if i == last {
@@ -326,10 +344,10 @@ func (w *anthropicWriter) assistant(parts []convo.Part) {
 		case convo.Opaque:
 			m.list = appendElement(m.list, p.JSON)
 			m.added(false)
-			m.paused = isServerBlock(kinds[i])
+			m.paused = isServerBlock(blocks[i].kind)
 		case convo.ToolCall:
 			m.list = appendPart(m.list, `"tool_use"`, "id", p.ID)
-			m.list = appendStringField(m.list[:len(m.list)-1], "name", anthropicToolName(p.Name))
+			m.list = appendStringField(m.list[:len(m.list)-1], "name", p.Name)
 			m.list = append(appendRawField(m.list, "input", object(p.Arguments)), '}')
 			m.added(true)
 		}
@@ -340,22 +358,28 @@ func (w *anthropicWriter) assistant(parts []convo.Part) {
 // refuses an empty one.
 const anthropicEmptyError = "unknown error"
 
-func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
+func (w *anthropicWriter) result(m *anthropicMessage, r *result) {
 	parts := make([]convo.Part, 0, len(r.Parts))
-	for _, p := range r.Parts {
+	inside := make([]int, 0, len(r.Parts)) // indices of parts in the snapshot
+	for i, p := range r.Parts {
 		switch q := p.(type) {
 		case convo.Media:
 			if _, kind := anthropicMedia(q); kind == "" || r.IsError { // an error result holds only text
+				w.lost.tell(r.at, r.inside(i), lostMedia, "")
 				p = convo.Text(mediaText(q))
 			}
 		case convo.Opaque:
-			raw, kind, ok := w.opaque(q.JSON, "result")
-			if !ok || r.IsError && kind != "text" {
+			raw, kind, ok := w.opaque(q.JSON, "result", r.at, r.inside(i))
+			if !ok {
+				continue
+			}
+			if r.IsError && kind != "text" {
+				w.lost.tell(r.at, r.inside(i), lostBlock, "")
 				continue
 			}
 			p = convo.Opaque{JSON: raw}
 		}
-		parts = append(parts, p)
+		parts, inside = append(parts, p), append(inside, r.inside(i))
 	}
 	if len(parts) == 0 && r.IsError {
 		parts = append(parts, convo.Text(anthropicEmptyError))
@@ -371,12 +395,12 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
 		m.passing = m.passing || r.IsError && only == noResult
 	} else if len(parts) > 0 {
 		b = append(appendField(b, "content"), '[')
-		for _, p := range parts {
+		for i, p := range parts {
 			switch p := p.(type) {
 			case convo.Text:
 				b = appendPart(b, `"text"`, "text", string(p))
 			case convo.Media:
-				b = appendAnthropicMedia(b, p)
+				b = w.appendMedia(b, p, r.at, inside[i])
 			case convo.Opaque:
 				b = appendElement(b, p.JSON)
 			}
@@ -392,8 +416,9 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
 }
 
 // system returns the system text as blocks, or nil if there is none.
-func (w *anthropicWriter) system(sys *projection) (json.RawMessage, []json.RawMessage) {
+func (w *anthropicWriter) system(sys *projection, lost *losses) (json.RawMessage, []json.RawMessage) {
 	m := anthropicMessage{list: []byte{'['}}
+	own := anthropicWriter{seen: w.seen, lost: lost}
 	marked := false
 	for i, p := range sys.system {
 		if i == sys.summary && w.f.Cache {
@@ -404,9 +429,14 @@ func (w *anthropicWriter) system(sys *projection) (json.RawMessage, []json.RawMe
 		case convo.Text:
 			m.text(string(p))
 		case convo.Opaque:
-			if raw, kind, ok := w.opaque(p.JSON, "system"); ok && kind == "text" {
+			if raw, kind, ok := own.opaque(p.JSON, "system", sys.places[i], whole); ok && kind == "text" {
 				m.list = appendElement(m.list, raw)
+			} else if ok {
+				lost.tell(sys.places[i], whole, lostBlock, "")
 			}
+		case convo.Media:
+			lost.tell(sys.places[i], whole, lostMedia, "")
+			m.text(mediaText(p))
 		}
 	}
 	if len(m.list) == 1 {

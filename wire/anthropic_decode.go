@@ -47,7 +47,16 @@ func (d *anthropicDecoder) decode(data []byte) error {
 		if d.out.Usage, err = anthropicUsage(all["usage"]); err != nil {
 			return err
 		}
+		if isNull(all["content"]) && stringOf(all["role"]) == "assistant" {
+			return nil // an answer that says nothing
+		}
 		return d.message("", data)
+	}
+	if !isNull(all["usage"]) && isNull(all["type"]) && !isError(all) {
+		d.answer(stringOf(all["id"]), stringOf(all["model"]))
+		d.ended(stringOf(all["stop_reason"]))
+		d.out.Usage, err = anthropicUsage(all["usage"])
+		return err
 	}
 	if name := stringOf(all["type"]); slices.Contains(anthropicEvents, name) {
 		return isEvent("", name)
@@ -102,7 +111,7 @@ func (d *anthropicDecoder) message(path string, data []byte) error {
 
 // systemMessage keeps a message with the role system as an opaque part.
 func (d *anthropicDecoder) systemMessage(path string, data []byte) error {
-	if _, ok := anthropicSystemMessage(string(data)); !ok {
+	if _, _, ok := anthropicSystemMessage(string(data)); !ok {
 		return &DecodeError{Path: at(path, "content"), Reason: "want a text or blocks, none of them blank"}
 	}
 	raw, lost := unmarked(string(data))

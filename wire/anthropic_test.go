@@ -116,7 +116,7 @@ func TestAnthropic_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 		{name: "system message where it may not be", msgs: []convo.Message{users(block(inline)), claudeSays(convo.Text("x")), users(block(inline)), convo.User("hi")},
 			want: earlier + "," + inline + `,{"role":"assistant","content":[{"type":"text","text":"x"}]},` + goOn + "," + inline + `,{"role":"assistant","content":[{"type":"text","text":"[No answer.]"}]},` + hi},
 		{name: "names", msgs: []convo.Message{convo.User("hi"), claudeSays(convo.ToolCall{ID: "a", Name: "odd name!"}, convo.ToolCall{ID: "b", Name: strings.Repeat("n", 128)})},
-			want: said(`{"type":"tool_use","id":"a","name":"odd_name_","input":{}},{"type":"tool_use","id":"b","name":"`+strings.Repeat("n", 128)+`","input":{}}`) +
+			want: said(`{"type":"tool_use","id":"a","name":"odd_20name_21_xddabd191","input":{}},{"type":"tool_use","id":"b","name":"`+strings.Repeat("n", 128)+`","input":{}}`) +
 				`,{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"no result","is_error":true},{"type":"tool_result","tool_use_id":"b","content":"no result","is_error":true}]}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -64,56 +64,79 @@ const (
 // a request while thinking is on.
 func (f Converse) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
-func (f Converse) begin(seen *tally) (profile, writer) {
-	p := profile{format: FormatConverse, model: f.Model, ids: converseIDs, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock}
-	return p, &converseWriter{f: f, seen: seen}
+func (f Converse) begin(seen *tally, lost *losses) (profile, writer) {
+	p := profile{format: FormatConverse, model: f.Model, ids: converseIDs, accepts: openAIToolNames, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock}
+	return p, &converseWriter{f: f, seen: seen, lost: lost}
 }
 
-// replayable returns the parts of an assistant message without reasoning that
-// Bedrock would refuse: reasoning must be signed or encrypted, and cannot be
-// the last part.
-func replayable(parts []convo.Part) []convo.Part {
-	parts = slices.DeleteFunc(parts, func(p convo.Part) bool {
-		r, ok := p.(convo.Reasoning)
-		return ok && r.Signature == "" && r.Encrypted == ""
-	})
-	for n := len(parts) - 1; n >= 0; n-- {
-		if _, ok := parts[n].(convo.Reasoning); !ok {
-			break
-		}
-		parts = parts[:n]
+// leaveOut takes reasoning out of a message that Bedrock would refuse: it must be signed
+// or encrypted, and cannot be the last part.
+func (w *converseWriter) leaveOut(t *message) {
+	last := len(t.parts) - 1
+	for last >= 0 && isReasoning(t.parts[last]) {
+		last--
 	}
-	return parts
+	lost := func(i int) bool {
+		r, ok := t.parts[i].(convo.Reasoning)
+		return ok && (i > last || r.Signature == "" && r.Encrypted == "")
+	}
+	parts, places := t.parts[:0], []place(nil)
+	for i, p := range t.parts {
+		if places == nil && lost(i) {
+			places = make([]place, i, len(t.parts))
+			for k := range places {
+				places[k] = t.place(k)
+			}
+		}
+		if lost(i) {
+			w.lost.reasoning(t.place(i), p.(convo.Reasoning), convo.Reasoning{})
+			continue
+		}
+		if parts = append(parts, p); places != nil {
+			places = append(places, t.place(i))
+		}
+	}
+	if t.parts = parts; places != nil {
+		t.places = places
+	}
 }
 
-// introduced returns the parts of a user message, with a text before the first
-// document if the message has no text.
-func introduced(parts []convo.Part) []convo.Part {
+// introduced puts a text before the first document of a user message, if the message has
+// no text.
+func introduced(t *message) {
 	first := -1
-	for i, p := range parts {
+	for i, p := range t.parts {
+		kind := ""
 		switch p := p.(type) {
 		case convo.Text:
-			return parts
+			return
 		case convo.Media:
-			if kind, _ := converseMedia(p); kind == "document" && first < 0 {
-				first = i
-			}
+			kind, _ = converseMedia(p)
 		case convo.Opaque:
-			if opaqueKind(p) == "document" && first < 0 {
-				first = i
-			}
+			kind = opaqueKind(p)
+		}
+		if kind == "document" && first < 0 {
+			first = i
 		}
 	}
 	if first < 0 {
-		return parts
+		return
 	}
-	return slices.Insert(parts, first, convo.Part(convo.Text(documentMarker)))
+	places := make([]place, len(t.parts))
+	for i := range places {
+		places[i] = t.place(i)
+	}
+	t.parts = slices.Insert(t.parts, first, convo.Part(convo.Text(documentMarker)))
+	t.places = slices.Insert(places, first, nowhere)
 }
 
-// isConverseBlock reports whether an opaque block can be sent: it has a kind,
-// and is not a blank text.
-func isConverseBlock(o convo.Opaque, _ convo.Role) bool {
+// isConverseBlock reports whether an opaque block can be sent in a message of a role: it
+// has a kind, is not a blank text, and no reasoning but of the assistant.
+func isConverseBlock(o convo.Opaque, role convo.Role) bool {
 	kind := opaqueKind(o)
+	if kind == "reasoningContent" && role != convo.RoleAssistant {
+		return false
+	}
 	if kind == "text" {
 		all, err := fields("-", []byte(o.JSON))
 		var text string
@@ -138,6 +161,7 @@ func opaqueKind(o convo.Opaque) string {
 type converseWriter struct {
 	f          Converse
 	seen       *tally
+	lost       *losses
 	needsTools bool
 	group      []message  // messages of one role, not written yet
 	role       convo.Role // of the group that was written last
@@ -190,10 +214,9 @@ func (w *converseWriter) restore(state any) {
 }
 
 func (w *converseWriter) message(t *message) {
-	if t.role == convo.RoleAssistant {
-		t.parts = replayable(t.parts)
-	} else {
-		t.parts = introduced(t.parts)
+	w.leaveOut(t)
+	if t.role == convo.RoleUser {
+		introduced(t)
 	}
 	if len(t.parts)+len(t.results) == 0 {
 		return
@@ -317,7 +340,7 @@ func (p *projector) lostThinking(s *convo.Snapshot) bool {
 }
 
 // system returns the system text as blocks, or nil if there is none.
-func (w *converseWriter) system(sys *projection) (json.RawMessage, []json.RawMessage) {
+func (w *converseWriter) system(sys *projection, lost *losses) (json.RawMessage, []json.RawMessage) {
 	if len(sys.system) == 0 {
 		return nil, nil
 	}
@@ -335,6 +358,9 @@ func (w *converseWriter) system(sys *projection) (json.RawMessage, []json.RawMes
 			b = appendConverseText(b, string(p))
 		case convo.Opaque:
 			b = appendElement(b, p.JSON)
+		case convo.Media:
+			lost.tell(sys.places[i], whole, lostMedia, "")
+			b = appendConverseText(b, mediaText(p))
 		}
 	}
 	if w.f.Cache && point == len(sys.system) {
@@ -349,26 +375,32 @@ func (w *converseWriter) blocks(b []byte, t *message) []byte {
 		b = w.result(b, &t.results[i])
 		w.markable = len(b)
 	}
-	for _, p := range t.parts {
+	for i, p := range t.parts {
 		switch p := p.(type) {
 		case convo.Text:
 			b = appendConverseText(b, string(p))
 			w.markable = len(b)
 		case convo.Reasoning:
+			sent := p
+			if sent.ID = ""; p.Signature == "" {
+				sent.Text = ""
+			}
+			w.lost.reasoning(t.place(i), p, sent)
 			b = appendConverseReasoning(b, p)
 		case convo.ToolCall:
 			b = appendElement(b, `{"toolUse":{`)
 			b = appendStringField(b, "toolUseId", p.ID)
-			b = appendStringField(b, "name", toolName(p.Name))
+			b = appendStringField(b, "name", p.Name)
 			b = append(appendRawField(b, "input", object(p.Arguments)), "}}"...)
 		case convo.Media:
 			if t.role == convo.RoleUser {
-				b = w.media(b, p)
+				b = w.media(b, p, t.place(i), whole)
 			} else {
+				w.lost.tell(t.place(i), whole, lostMedia, "")
 				b = appendConverseText(b, mediaText(p))
 			}
 		case convo.Opaque:
-			b = w.opaque(b, p)
+			b = w.opaque(b, p, t.place(i), whole)
 		}
 	}
 	return b
@@ -393,18 +425,18 @@ func appendConverseReasoning(b []byte, r convo.Reasoning) []byte {
 
 // result writes a result. The field status is written only for errors, since
 // some models do not know it and its default is success.
-func (w *converseWriter) result(b []byte, r *convo.ToolResult) []byte {
+func (w *converseWriter) result(b []byte, r *result) []byte {
 	b = appendElement(b, `{"toolResult":{`)
 	b = appendStringField(b, "toolUseId", r.CallID)
 	b = append(appendField(b, "content"), '[')
-	for _, p := range r.Parts {
+	for i, p := range r.Parts {
 		switch p := p.(type) {
 		case convo.Text:
 			b = appendConverseText(b, string(p))
 		case convo.Media:
-			b = w.media(b, p)
+			b = w.media(b, p, r.at, r.inside(i))
 		case convo.Opaque:
-			b = w.opaque(b, p)
+			b = w.opaque(b, p, r.at, r.inside(i))
 		}
 	}
 	if r.IsError && len(r.Parts) == 0 {
@@ -417,9 +449,13 @@ func (w *converseWriter) result(b []byte, r *convo.ToolResult) []byte {
 	return append(b, "}}"...)
 }
 
-func (w *converseWriter) media(b []byte, m convo.Media) []byte {
+func (w *converseWriter) media(b []byte, m convo.Media, at place, inside int) []byte {
 	kind, format := converseMedia(m)
+	if kind == "document" && format == "txt" && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(m.MIME)), "text/plain") {
+		w.lost.tell(at, inside, lostType, "")
+	}
 	if kind == "" {
+		w.lost.tell(at, inside, lostMedia, "")
 		return appendConverseText(b, mediaText(m))
 	}
 	b = appendElement(b, `{"`+kind+`":{`)
@@ -497,7 +533,7 @@ func (w *converseWriter) documentName(name, content string) string {
 
 // opaque writes a block unchanged, except that a document gets another name if
 // the API would refuse its own.
-func (w *converseWriter) opaque(b []byte, o convo.Opaque) []byte {
+func (w *converseWriter) opaque(b []byte, o convo.Opaque, at place, inside int) []byte {
 	switch opaqueKind(o) {
 	case "toolUse", "toolResult":
 		w.needsTools = true
@@ -513,6 +549,7 @@ func (w *converseWriter) opaque(b []byte, o convo.Opaque) []byte {
 		var name string
 		_ = json.Unmarshal(document["name"], &name)
 		if to := w.documentName(name, o.JSON); to != name {
+			w.lost.tell(at, inside, lostDocument, to)
 			document["name"] = appendString(nil, to)
 			return appendElement(b, `{"document":`+objectOf(document)+"}")
 		}

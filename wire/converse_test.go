@@ -53,7 +53,7 @@ func TestConverse_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 		{name: "results stand in one message, in call order, and text after them",
 			msgs: []convo.Message{convo.User("Hi"), assistant(call, convo.Text("wait"), convo.ToolCall{ID: "c2", Name: "odd name"}),
 				tool(converseResult("c2", true), converseResult("c1", false)), convo.User("So?")},
-			want: []string{hi, `{"role":"assistant","content":[{"text":"wait"},` + wireCall + `,{"toolUse":{"toolUseId":"c2","name":"odd_name","input":{}}}]}`,
+			want: []string{hi, `{"role":"assistant","content":[{"text":"wait"},` + wireCall + `,{"toolUse":{"toolUseId":"c2","name":"odd_20name_xef5bac77","input":{}}}]}`,
 				`{"role":"user","content":[{"toolResult":{"toolUseId":"c1","content":[]}},{"toolResult":{"toolUseId":"c2","content":[{"text":"[No error message.]"}],"status":"error"}},{"text":"So?"}]}`},
 			needsTools: true},
 		{name: "results alone", f: wire.Converse{ResultsAlone: true},

@@ -19,14 +19,20 @@
 //   - blank text and empty messages are left out;
 //   - tool call ids that the provider does not accept, or that occurred before in
 //     the request, are replaced by unique ones; the conversation keeps its own;
+//   - a tool whose name the provider does not accept is sent under another one, in its
+//     definition as in the messages; see [ToolWriter] and [FindTool];
 //   - system text goes where the provider wants it;
 //   - reasoning and signatures are sent only in the format that they came in, and,
-//     if Model is set, only to the model that made them; where a provider can do
+//     if Model is set, only to the model that made them; those of a host of Chat
+//     Completions, only to that host, see [OpenAIChat]; where a provider can do
 //     without them, a field Reasoning chooses which. Two names are of one model if they
 //     are equal but for a vendor or region in front ("us.anthropic.") and a date or
 //     revision at the end ("-20260901", "-v1:0"); a name in -latest equals only itself;
 //   - opaque blocks are sent only in their own format;
 //   - tool arguments keep their bytes.
+//
+// Request.Lost names each part of the conversation that the request does not hold, or
+// not as it is; see [Omission].
 //
 // # Streams
 //

@@ -19,12 +19,11 @@ import (
 var encoderFormats = func() map[string]wire.Format {
 	all := maps.Clone(formats)
 	maps.Copy(all, map[string]wire.Format{
-		"anthropic 4":   wire.Anthropic{UserLast: true, SystemSummary: true},
-		"converse 4":    wire.Converse{ResultsAlone: true, SystemSummary: true},
-		"gemini 5":      wire.Gemini{Model: "gemini-3-x", SystemSummary: true},
-		"ollama 3":      wire.OpenAIChat{Dialect: wire.Ollama, Model: "m1", Reasoning: convo.ReplayNone},
-		"responses 7":   wire.OpenAIResponses{Plain: true, SystemSummary: true, Model: "m1"},
-		"openai chat 5": wire.OpenAIChat{Model: "m1", Audio: true},
+		"anthropic 4": wire.Anthropic{UserLast: true, SystemSummary: true},
+		"converse 4":  wire.Converse{ResultsAlone: true, SystemSummary: true},
+		"gemini 5":    wire.Gemini{Model: "gemini-3-x", SystemSummary: true},
+		"ollama 3":    wire.OpenAIChat{Dialect: wire.Ollama, Model: "m1", Reasoning: convo.ReplayNone},
+		"responses 7": wire.OpenAIResponses{Plain: true, SystemSummary: true, Model: "m1"},
 	})
 	return all
 }()
@@ -42,7 +41,12 @@ var blocks = []convo.Opaque{
 	{Format: "openai-responses", JSON: `{"type":"web_search_call","id":"ws_1","status":"completed"}`},
 	{Format: "openai-responses", JSON: `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"ZW5j"}`},
 	{Format: "openai-chat", JSON: `{"type":"refusal","refusal":"no"}`},
+	{Format: "openai-chat", JSON: `{"type":"refusal","refusal":""}`},
+	{Format: "openai-responses", JSON: `{"type":"refusal","refusal":""}`},
 	{Format: "anthropic", JSON: `{"role":"system","content":"be brief"}`},
+	{Format: "anthropic", JSON: `{"type":"text","text":"marked","cache_control":{"type":"ephemeral"}}`},
+	{Format: "gemini", JSON: `{"executableCode":{"language":"PYTHON","code":"1"},"thoughtSignature":"c2ln"}`},
+	{Format: "openai-responses", JSON: `{"type":"convo_fields","phase":"commentary","namespace":"ns"}`},
 }
 
 // extra appends a message that step does not make.
@@ -61,7 +65,7 @@ func (g *generator) extra() {
 			m.Parts = append(m.Parts, convo.Media{MIME: "application/pdf", Data: "aGVsbG8="})
 		}
 	}
-	g.h.Append(m)
+	g.append(m)
 }
 
 // An Encoder gives the bytes that its Format gives, whatever happens to the
@@ -69,7 +73,7 @@ func (g *generator) extra() {
 func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 	names := slices.Sorted(maps.Keys(encoderFormats))
 	seeds := uint64(*requests / 64)
-	var requests, long int
+	var requests, long, lost int
 	did := map[int]int{}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 11))
@@ -143,6 +147,8 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 				if err == nil && (string(want.Body()) != string(got.Body()) || want.NeedsTools != got.NeedsTools || want.NoThinking != got.NoThinking || len(want.Messages) != len(got.Messages)) {
 					t.Fatalf("seed %d, %s, op %d: %v %v\n%s\n%s", seed, name, op, got.NeedsTools, got.NoThinking, want.Body(), got.Body())
 				}
+				require.Equal(t, want.Lost, got.Lost, "seed %d, %s, op %d", seed, name, op)
+				lost += len(got.Lost)
 				requests++
 				long += len(got.Messages)
 				if err == nil && rng.IntN(3) == 0 {
@@ -171,6 +177,7 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 	}
 	t.Logf("%d requests, %d messages in them, operations %v", requests, long, did)
 	assert.Positive(t, did[-1])
+	assert.Greater(t, lost, requests)
 	assert.Greater(t, long, 4*requests)
 }
 

@@ -43,16 +43,23 @@ func (d *decoder) fieldsBlock(f partFields) convo.Opaque {
 }
 
 // withoutFields returns the parts in front of a call that is taken out, without the
-// block that holds the fields of the call.
+// block that holds the fields of the call, and without its extra_content.
 func withoutFields(parts []convo.Part) []convo.Part {
-	if n := len(parts); n > 0 {
-		if o, ok := parts[n-1].(convo.Opaque); ok {
-			if _, ok := fieldsOf(o); ok {
-				return slices.Clip(parts[:n-1])
-			}
+	ofCall := func(p convo.Part) bool {
+		switch p := p.(type) {
+		case convo.Opaque:
+			_, ok := fieldsOf(p)
+			return ok
+		case convo.Reasoning:
+			return callExtra(p) != ""
 		}
+		return false
 	}
-	return parts
+	n := len(parts)
+	for n > 0 && ofCall(parts[n-1]) {
+		n--
+	}
+	return slices.Clip(parts[:n])
 }
 
 // customCalls returns which of the calls of a message came as calls of a custom tool in

@@ -29,6 +29,7 @@ var formats = map[string]wire.Format{
 	"mistral":       wire.OpenAIChat{Dialect: wire.Mistral},
 	"ollama":        wire.OpenAIChat{Dialect: wire.Ollama},
 	"strict":        wire.OpenAIChat{Dialect: wire.StrictAlternation},
+	"gemma":         wire.OpenAIChat{Dialect: wire.Gemma},
 	"responses":     wire.OpenAIResponses{},
 	"responses 2":   wire.OpenAIResponses{Developer: true, Model: "m1"},
 	"responses 3":   wire.OpenAIResponses{Plain: true},
@@ -48,19 +49,27 @@ var formats = map[string]wire.Format{
 	"mistral 2":     wire.OpenAIChat{Dialect: wire.Mistral, SystemSummary: true},
 	"ollama 2":      wire.OpenAIChat{Dialect: wire.Ollama, Reasoning: convo.ReplayTools, SystemSummary: true},
 	"strict 2":      wire.OpenAIChat{Dialect: wire.StrictAlternation, SystemSummary: true},
+	"gemma 2":       wire.OpenAIChat{Dialect: wire.Gemma, SystemSummary: true, Host: "h", SplitCalls: true},
 	"responses 4":   wire.OpenAIResponses{Reasoning: convo.ReplayTools, SystemSummary: true},
 	"responses 5":   wire.OpenAIResponses{Reasoning: convo.ReplayNone, SystemSummary: true, Developer: true},
 	"responses 6":   wire.OpenAIResponses{Plain: true, Reasoning: convo.ReplayTools},
 	"anthropic 3":   wire.Anthropic{SystemSummary: true, Cache: true},
 	"gemini 4":      wire.Gemini{SystemSummary: true},
 	"converse 3":    wire.Converse{SystemSummary: true, Cache: true},
+
+	"openai chat 5": wire.OpenAIChat{Model: "m1", Audio: true},
+	"host":          wire.OpenAIChat{Host: "h"},
+	"host 2":        wire.OpenAIChat{Host: "h", Model: "m1", Reasoning: convo.ReplayTools, SplitCalls: true},
+	"mistral 3":     wire.OpenAIChat{Dialect: wire.Mistral, SplitCalls: true},
+	"mistral 4":     wire.OpenAIChat{Dialect: wire.Mistral, Host: "h"},
+	"strict 3":      wire.OpenAIChat{Dialect: wire.StrictAlternation, SplitCalls: true, Model: "m1"},
 }
 
 var requests = flag.Int("wire.requests", 16_000, "requests that TestFormats_RandomConversationsGiveValidStableRequests encodes")
 
 var origins = []convo.Origin{
 	{}, {Format: "openai-chat", Model: "m1"}, {Format: "deepseek", Model: "m1"}, {Format: "ollama", Model: "m1"}, {Format: "mistral"},
-	{Format: "anthropic", Model: "m1"}, {Format: "gemini", Model: "m1"}, {Format: "converse", Model: "m1"}, {Format: "openai-responses", Model: "m1"},
+	{Format: "openai-chat@h", Model: "m1"}, {Format: "mistral@h"}, {Format: "anthropic", Model: "m1"}, {Format: "gemini", Model: "m1"}, {Format: "converse", Model: "m1"}, {Format: "openai-responses", Model: "m1"},
 }
 
 // strategies compact the random conversations.
@@ -309,7 +318,7 @@ func TestEncode_WritesValidJSONForAnySnapshot(t *testing.T) {
 func TestOpenAIChat_DecodeNamesWhatIsLost(t *testing.T) {
 	in, err := wire.OpenAIChat{}.Decode([]byte(`{"messages":[
 		{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"image_url","image_url":{"url":"https://x/y","detail":"low"}}]},
-		{"role":"assistant","content":null,"reasoning_content":"hm","reasoning":"hm","tool_calls":[{"id":"c","type":"function","extra_content":{"google":{}},"function":{"name":"f","arguments":"{}"}}]}]}`))
+		{"role":"assistant","content":null,"reasoning_content":"hm","reasoning":"ha","reasoning_details":[7,{"type":"reasoning.text","text":"hm"}],"audio":{},"tool_calls":[{"id":"c","type":"function","extra_content":7,"x":1,"function":{"name":"f","arguments":"{}"}}]}]}`))
 	require.NoError(t, err)
 	var paths []string
 	for _, l := range in.Lost {
@@ -317,6 +326,6 @@ func TestOpenAIChat_DecodeNamesWhatIsLost(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"messages[0].content[0].cache_control", "messages[0].content[1].image_url.detail",
-		"messages[1].reasoning", "messages[1].tool_calls[0].extra_content",
+		"messages[1].reasoning", "messages[1].reasoning_details[0]", "messages[1].tool_calls[0].extra_content", "messages[1].tool_calls[0].x", "messages[1].audio",
 	}, paths)
 }

@@ -218,6 +218,7 @@ func (d *geminiDecoder) result(p geminiPart, answers *convo.Message) error {
 			}
 		}
 	}
+	r.Name = ownName(r.Name)
 	if id := r.CallID; !d.nameResult(&r) && id != "" { // as before Gemini 3, by the name
 		if r.CallID = ""; !d.nameResult(&r) {
 			r.CallID = id

@@ -76,8 +76,8 @@ func TestGemini_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 {"role":"user","parts":[{"text":"[audio/wav of the result of f]"},{"inlineData":{"mimeType":"audio/wav","data":"eQ=="}}]}`},
 		{"an open call, no signature for Gemini 2", wire.Gemini{Model: "models/gemini-2.5-pro"}, []convo.Message{
 			convo.User("Hi"), convo.Assistant("", convo.ToolCall{ID: "c1", Name: "1 odd.name"}),
-		}, asked + `{"role":"model","parts":[{"functionCall":{"id":"c1","name":"_1_odd_name","args":{}}}]}
-{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"_1_odd_name","response":{"error":"no result"}}}]}`},
+		}, asked + `{"role":"model","parts":[{"functionCall":{"id":"c1","name":"_31_20odd_2ename_xd25690ef","args":{}}}]}
+{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"_31_20odd_2ename_xd25690ef","response":{"error":"no result"}}}]}`},
 		{"ids that come again, text after a call", wire.Gemini{}, []convo.Message{
 			convo.User("Hi"), {Role: convo.RoleAssistant, Parts: []convo.Part{call, convo.Text("Now.")}}, convo.Result(call, ""),
 			convo.Assistant("", convo.ToolCall{ID: "c1", Name: "mcp.g"}), geminiResult("c1", false),

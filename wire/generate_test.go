@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -18,6 +19,78 @@ type generator struct {
 	origins []convo.Origin
 
 	rewrites int // how many entries were rewritten
+
+	marked bool // append gives each part a mark
+	marks  int  // how many parts have one
+}
+
+// append appends a message. If g.marked is set, each of its parts can be told from all
+// others.
+func (g *generator) append(m convo.Message) {
+	g.h.Append(g.mark(m))
+}
+
+// mark returns a message with a mark of its own in each part: in texts, data, addresses,
+// signatures and blocks, unless they are empty.
+func (g *generator) mark(m convo.Message) convo.Message {
+	if g.marked {
+		m.Parts = slices.Clone(m.Parts)
+		for i, p := range m.Parts {
+			m.Parts[i] = g.markPart(p)
+		}
+	}
+	return m
+}
+
+func (g *generator) markPart(p convo.Part) convo.Part {
+	g.marks++
+	mark := fmt.Sprintf("<%07d>", g.marks)
+	encoded := base64.StdEncoding.EncodeToString([]byte(mark))
+	switch p := p.(type) {
+	case convo.Text:
+		if strings.TrimSpace(string(p)) != "" {
+			return convo.Text(mark) + p
+		}
+	case convo.Reasoning:
+		if strings.TrimSpace(p.Text) != "" {
+			p.Text = mark + p.Text
+		}
+		if strings.Contains(p.Signature, "_") {
+			p.Signature += fmt.Sprint(g.marks)
+		} else if p.Signature != "" {
+			p.Signature = encoded
+		}
+		if p.ID != "" {
+			p.ID += fmt.Sprint("x", g.marks)
+		}
+		if p.Encrypted != "" {
+			p.Encrypted = base64.StdEncoding.EncodeToString([]byte("{" + mark[1:8] + "}"))
+		}
+		return p
+	case convo.ToolResult:
+		p.Parts = slices.Clone(p.Parts)
+		for i := range p.Parts {
+			p.Parts[i] = g.markPart(p.Parts[i])
+		}
+		return p
+	case convo.Media:
+		if p.Data != "" {
+			p.Data = encoded
+		} else {
+			p.URL += mark[1:8]
+		}
+		return p
+	case convo.Opaque:
+		end := "}"
+		if p.Format == "converse" { // whose blocks have one field
+			end = "}}"
+		}
+		if before, ok := strings.CutSuffix(p.JSON, end); ok {
+			p.JSON = before + `,"mark":"` + mark + `"` + end
+		}
+		return p
+	}
+	return p
 }
 
 func (g *generator) n(n int) int { return g.rng.IntN(n) }
@@ -34,7 +107,7 @@ func (g *generator) callID(i int) string {
 }
 
 func (g *generator) name() string {
-	return g.pick("search", "get_weather", "odd name!", "日本", strings.Repeat("n", 80), "mcp.server.tool", "-")
+	return g.pick("search", "get_weather", "odd name!", "odd_20name_21_xddabd191", "日本", strings.Repeat("n", 80), "mcp.server.tool", "-")
 }
 
 func (g *generator) arguments() string {
@@ -43,7 +116,7 @@ func (g *generator) arguments() string {
 
 func (g *generator) media() convo.Part {
 	return convo.Media{
-		MIME: g.pick("image/png", "image/jpeg", "application/pdf", "audio/wav", "text/plain", "application/x-unknown", "video/mp4"),
+		MIME: g.pick("image/png", "image/jpeg", "application/pdf", "audio/wav", "text/plain", "text/markdown", "application/x-unknown", "video/mp4"),
 		Data: "aGVsbG8=",
 	}
 }
@@ -80,15 +153,39 @@ func (g *generator) user() convo.Message {
 	return m
 }
 
+// hosts are reasoning as chat hosts send it, and what only looks like it.
+var hosts = []convo.Reasoning{
+	{ID: "reasoning-1", Text: "hm", Signature: `{"format":"anthropic-claude-v1","index":0,"signature":"c2ln","type":"reasoning.text"}`},
+	{Text: "hm", Signature: `{"index":0,"type":"reasoning.summary"}`},
+	{ID: "rs_1", Encrypted: "ZW5j", Signature: `{"format":"openai-responses-v1","id":null,"type":"reasoning.encrypted"}`},
+	{Text: "\xff", Signature: `{"text":"old","type":"reasoning.text"}`},
+	{Text: "hm", Signature: `{}`},
+	{ID: "extra_content", Signature: `{"google":{"thought_signature":"c2ln"}}`},
+	{Signature: `{"extra_content":{"google":{"thought_signature":"c2ln"}}}`},
+	{Signature: `{"extra_content":{"google":{"thought_signature":"c2ln"}}}`},
+	{Text: "hm", Signature: `{"closed":true,"type":"thinking"}`},
+	{Signature: `{"type":"thinking"}`},
+	{Text: "hm", Signature: `{"type":"reasoning.text"},"role":"user"`},
+	{Text: "hm", Signature: "{\"type\":\"\xff\"}"},
+	{ID: "extra_content", Signature: `7`},
+	{Signature: `null`},
+}
+
 func (g *generator) assistant(calls int) convo.Message {
 	m := convo.Message{Role: convo.RoleAssistant, Origin: g.origins[g.n(len(g.origins))]}
 	reason := func() {
 		r := convo.Reasoning{Text: g.pick("hm", "", "let me think\n")}
-		switch g.n(3) {
-		case 0:
+		switch g.n(8) {
+		case 0, 1:
 			r.Signature = "c2lnbmF0dXJl"
-		case 1:
+		case 2:
+			r.Signature, r.Encrypted, r.ID = g.pick("c2ln", "msg_1", "fc_1", "?_1"), g.pick("", "ZW5j"), g.pick("", "rs_1", "?")
+		case 3:
 			r.ID, r.Encrypted = fmt.Sprint("rs_", g.n(1000)), "ZW5jcnlwdGVk"
+		case 4:
+			r.ID = g.pick("reasoning_content", "reasoning", "thinking", "extra_content")
+		case 5:
+			r = hosts[g.n(len(hosts))]
 		}
 		m.Parts = append(m.Parts, r)
 	}
@@ -179,17 +276,17 @@ func (g *generator) step() {
 		g.rng.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
 		for _, c := range calls {
 			if g.n(12) > 0 {
-				g.h.Append(g.result(c))
+				g.append(g.result(c))
 			}
 		}
 		return
 	}
 	switch g.n(10) {
 	case 0, 1, 2:
-		g.h.Append(g.user())
+		g.append(g.user())
 	case 3, 4:
-		g.h.Append(g.assistant(0))
+		g.append(g.assistant(0))
 	default:
-		g.h.Append(g.assistant(1 + g.n(3)))
+		g.append(g.assistant(1 + g.n(3)))
 	}
 }

@@ -21,8 +21,9 @@ const (
 	// reasoning_content.
 	DeepSeek
 
-	// Mistral wants tool call ids of nine letters and digits, and an assistant
-	// message between a result and a user message.
+	// Mistral wants tool call ids of nine letters and digits, a user message first, an
+	// assistant message between a result and a user message, and no content at all
+	// beside calls without text. Its reasoning is a part of the content.
 	Mistral
 
 	// Ollama is the format of Ollama's own /api/chat. Calls whose ID was made by
@@ -30,16 +31,32 @@ const (
 	Ollama
 
 	// StrictAlternation is for chat templates that want alternating user and
-	// assistant messages and one system message, such as those of Gemma,
-	// Llama 2 and older Mistral models in llama.cpp or vLLM.
+	// assistant messages, apart from calls and their results, and one system message:
+	// those of older Mistral models, Devstral and Ministral in llama.cpp or vLLM, and
+	// those that vLLM has for Gemma 3 with tools. Calls have ids of nine letters and
+	// digits, as some of these templates want.
 	StrictAlternation
+
+	// Gemma is StrictAlternation for chat templates that know nothing but system, user
+	// and assistant messages: that of Gemma 3, of Llama 2, and the first one of
+	// Mistral. A call is sent as text of the assistant,
+	// {"tool_call":{"name":...,"arguments":{...}}}, and a result as text of the user,
+	// {"tool_response":{"name":...,"content":"..."}}, in the order of the calls. Decode
+	// reads both as the text that they are. Request.NeedsTools is never set.
+	Gemma
 )
 
 // OpenAIChat is the format of OpenAI's Chat Completions, and of the many other
 // providers and servers that have adopted it.
 //
-// It has no place for some parts of a conversation. Reasoning is left out,
-// except that DeepSeek and Ollama get their own back. A short text takes the
+// Reasoning goes back as it came, but only to the host that made it: OpenAI, which
+// sends none, and strict servers refuse fields that they do not know. DeepSeek, Ollama
+// and Mistral have a place of their own for it. Other hosts send it in
+// reasoning_content, reasoning or reasoning_details, or sign a message or a call in
+// extra_content; set Host or Model to send that back. Reasoning that came in
+// reasoning_details, and once more as a text, goes back in reasoning_details.
+//
+// The format has no place for some parts of a conversation. A short text takes the
 // place of media in assistant messages and in results; images of results are
 // sent in a user message after them, if the dialect allows that. "Error: "
 // before the text marks an error result. The texts of one result are joined.
@@ -53,16 +70,28 @@ const (
 type OpenAIChat struct {
 	Dialect Dialect
 
+	// Host names the server, such as "openrouter", where answers and requests are not
+	// those of the maker of the dialect. It is part of the Origin of answers, whose
+	// Format is then "openai-chat@openrouter", so reasoning goes back only to the host
+	// that sent it. Opaque parts go to any host of the dialect.
+	Host string
+
 	// Model is the model of the request. Reasoning is sent back only to the
 	// model that made it. If Model is empty, reasoning of any model is sent.
 	// Decode takes Model for the maker of answers.
 	Model string
 
-	// Reasoning says which of its own reasoning DeepSeek or Ollama gets back. The
-	// other dialects have no place for any. By default Ollama gets all of it, and
-	// DeepSeek that of turns with tool calls (ReplayTools), which it asks for; it
-	// ignores the rest.
+	// Reasoning says which of its own reasoning a host gets back. By default that is
+	// all of it, but for DeepSeek that of turns with tool calls (ReplayTools), which
+	// it asks for; it ignores the rest. If neither Host nor Model is set, the dialects
+	// OpenAI, StrictAlternation and Gemma send none.
 	Reasoning convo.Replay
+
+	// SplitCalls is for chat templates that refuse an assistant message with both
+	// content and calls, as those of older Mistral models do (v2, v3). What was said
+	// before the calls is sent as a message of its own, with a short user message behind
+	// it, since such templates join or refuse two assistant messages in a row.
+	SplitCalls bool
 
 	SystemSummary bool // send the summary as the last system message; see the package documentation
 	Developer     bool // send system messages with the role developer
@@ -90,13 +119,24 @@ func (f OpenAIChat) format() string {
 	return FormatOpenAIChat
 }
 
+// strict reports whether the dialect wants alternating roles.
+func (f OpenAIChat) strict() bool { return f.Dialect == StrictAlternation || f.Dialect == Gemma }
+
+// ordered reports whether the dialect wants a user message first, and an assistant message
+// between a result and a user message.
+func (f OpenAIChat) ordered() bool { return f.Dialect == Mistral || f.strict() }
+
+// noContent reports whether content is left out where there is none beside calls.
+// OpenAI and DeepSeek take null there, and Ollama an empty text.
+func (f OpenAIChat) noContent() bool { return f.SplitCalls || f.ordered() }
+
 // oneSystem reports whether the dialect wants all system text in one message.
 func (f OpenAIChat) oneSystem() bool { return f.Dialect >= Mistral }
 
 // replay returns which reasoning is sent back.
 func (f OpenAIChat) replay() convo.Replay {
 	switch {
-	case f.Dialect != DeepSeek && f.Dialect != Ollama: // there is no place for it
+	case !f.oneField() && !f.toHost() && f.Dialect != Mistral: // there is no place for it
 		return convo.ReplayNone
 	case f.Reasoning != convo.ReplayDefault:
 		return f.Reasoning
@@ -109,13 +149,13 @@ func (f OpenAIChat) replay() convo.Replay {
 // Encode returns the request for a snapshot.
 func (f OpenAIChat) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
-func (f OpenAIChat) begin(*tally) (profile, writer) {
+func (f OpenAIChat) begin(_ *tally, lost *losses) (profile, writer) {
 	ids := openAIChatIDs
-	if f.Dialect == Mistral {
+	if f.ordered() {
 		ids = mistralIDs
 	}
-	p := profile{format: f.format(), named: f.named(), model: f.Model, ids: ids, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, knows: f.takes}
-	return p, &chatWriter{OpenAIChat: f}
+	p := profile{format: f.format(), from: f.origin(), named: f.named(), custom: f.Dialect == OpenAI, model: f.Model, ids: ids, accepts: openAIToolNames, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, noIDs: f.Dialect == Gemma, knows: f.takes}
+	return p, &chatWriter{OpenAIChat: f, lost: lost}
 }
 
 // named returns which authors are named in a field; nil: none.
@@ -130,10 +170,10 @@ func (f OpenAIChat) named() func(convo.Role, string) bool {
 }
 
 // takes reports whether a block is a part that the content of a message of a role may
-// hold. The content of Ollama has no parts.
+// hold, and no refusal without a text. The content of Ollama has no parts.
 func (f OpenAIChat) takes(o convo.Opaque, role convo.Role) bool {
 	part, err := decodeObject([]byte(o.JSON))
-	if err != nil || part["type"] == fieldsType || f.Dialect == Ollama {
+	if err != nil || part["type"] == fieldsType || part["type"] == "refusal" && str(part["refusal"]) == "" || f.Dialect == Ollama {
 		return false
 	}
 	k := chatChecker{checker: checker{format: FormatOpenAIChat}, f: f}
@@ -153,9 +193,10 @@ const bridgeMarker = "[No answer.]"
 // A chatWriter writes messages of the projection in the order that the dialect wants.
 type chatWriter struct {
 	OpenAIChat
+	lost  *losses
 	list  []json.RawMessage
 	role  convo.Role // of the last message in list; of the media of results, tool
-	group []message  // for StrictAlternation: messages of one role, not written yet
+	group []message  // for strict dialects: messages of one role, not written yet
 }
 
 func (w *chatWriter) save() any { return *w }
@@ -163,9 +204,15 @@ func (w *chatWriter) save() any { return *w }
 func (w *chatWriter) restore(state any) { *w = state.(chatWriter) }
 
 func (w *chatWriter) message(t *message) {
+	if w.Dialect == Gemma {
+		t = w.toolsAsText(t)
+	}
 	switch {
 	case onlyThinks(t):
-	case w.Dialect != StrictAlternation:
+		for i, p := range t.parts {
+			w.lost.reasoning(t.place(i), p.(convo.Reasoning), convo.Reasoning{})
+		}
+	case !w.strict():
 		w.write(t)
 	default:
 		if len(w.group) > 0 && (w.group[0].role != t.role || t.role == convo.RoleTool) {
@@ -175,22 +222,75 @@ func (w *chatWriter) message(t *message) {
 	}
 }
 
+// toolsAsText returns a message with its calls or results as text.
+func (w *chatWriter) toolsAsText(t *message) *message {
+	out := *t
+	switch t.role {
+	case convo.RoleAssistant:
+		said, _ := t.split()
+		out.parts, out.places = said.parts, said.places
+		for _, p := range t.calls() {
+			c := p.(convo.ToolCall)
+			b := appendStringField([]byte(`{"tool_call":{`), "name", c.Name)
+			b = append(appendRawField(b, "arguments", object(c.Arguments)), "}}"...)
+			out.parts, out.places = append(out.parts, convo.Text(b)), append(out.places, nowhere)
+		}
+	case convo.RoleTool:
+		out = message{role: convo.RoleUser}
+		for _, r := range t.results {
+			var images, rest []convo.Part
+			for i, p := range r.Parts {
+				if m, ok := p.(convo.Media); ok && strings.HasPrefix(m.MIME, "image/") {
+					images = append(images, p)
+				} else {
+					rest = append(rest, p)
+					w.lost.unsaid(r.at, r.inside(i), p)
+				}
+			}
+			r.Parts = rest
+			b := appendStringField([]byte(`{"tool_response":{`), "name", r.Name)
+			b = append(appendStringField(b, "content", resultText(&r.ToolResult)), "}}"...)
+			out.parts = append(append(out.parts, convo.Text(b)), images...)
+		}
+		out.places = slices.Repeat([]place{nowhere}, len(out.parts))
+	}
+	return &out
+}
+
 // flush writes the group, which is not empty.
 func (w *chatWriter) flush() {
-	if w.role == convo.RoleNone && w.group[0].role != convo.RoleUser {
-		w.write(marker(convo.RoleUser, earlierMarker))
-	}
 	t := merged(w.group)
 	w.group = nil
 	w.write(&t)
 }
 
-// write writes a message, with an assistant message before it if the dialect wants one
-// between results and a user message.
+// write writes a message, with what the dialect wants between it and the one before, and
+// in two if calls stand alone.
 func (w *chatWriter) write(t *message) {
-	if t.role == convo.RoleUser && w.role == convo.RoleTool && (w.Dialect == Mistral || w.Dialect == StrictAlternation) {
-		w.list = w.appendMessage(w.list, marker(convo.RoleAssistant, bridgeMarker))
+	switch {
+	case !w.ordered():
+	case w.role == convo.RoleNone && t.role != convo.RoleUser:
+		w.put(marker(convo.RoleUser, earlierMarker))
+	case w.role == convo.RoleTool && t.role == convo.RoleUser:
+		w.put(marker(convo.RoleAssistant, bridgeMarker))
 	}
+	if w.SplitCalls && len(t.calls()) > 0 && slices.ContainsFunc(t.said(), w.isContent) {
+		said, calls := t.split()
+		w.put(&said)
+		w.put(marker(convo.RoleUser, continueMarker))
+		t = &calls
+	}
+	w.put(t)
+}
+
+// isContent reports whether a part of an assistant message is sent in its content.
+func (f OpenAIChat) isContent(p convo.Part) bool {
+	r, ok := p.(convo.Reasoning)
+	return !ok || f.Dialect == Mistral && thinkingPart(r) != ""
+}
+
+// put writes a message as it is.
+func (w *chatWriter) put(t *message) {
 	from := len(w.list)
 	w.list, w.role = w.appendMessage(w.list, t), t.role
 	for i, m := range w.list[from:] {
@@ -202,72 +302,81 @@ func (w *chatWriter) request(p *projector, _ *convo.Snapshot, r *Request) error 
 	if len(p.system)+len(w.list)+len(w.group) == 0 {
 		return ErrEmpty
 	}
-	switch w.Dialect {
-	case Mistral:
-		if w.role == convo.RoleAssistant {
-			w.write(marker(convo.RoleUser, continueMarker))
-		}
-	case StrictAlternation:
-		if len(w.group) > 0 {
-			w.flush()
-		} else if w.role == convo.RoleNone {
-			w.write(marker(convo.RoleUser, earlierMarker))
-		}
+	if len(w.group) > 0 {
+		w.flush()
 	}
+	switch {
+	case w.ordered() && w.role == convo.RoleNone:
+		w.put(marker(convo.RoleUser, earlierMarker))
+	case w.Dialect == Mistral && w.role == convo.RoleAssistant:
+		w.put(marker(convo.RoleUser, continueMarker))
+	}
+	r.NeedsTools = r.NeedsTools && w.Dialect != Gemma
 	r.Messages = slices.Concat(r.Messages, w.list)
 	return nil
 }
 
 // system returns the system text, in one message if the dialect wants that.
-func (w *chatWriter) system(p *projection) (_ json.RawMessage, list []json.RawMessage) {
+func (w *chatWriter) system(p *projection, lost *losses) (_ json.RawMessage, list []json.RawMessage) {
 	role, parts := "system", p.system
 	if w.Developer {
 		role = "developer"
 	}
 	if w.oneSystem() && len(parts) > 1 {
 		parts = []convo.Part{convo.Text(joinTexts(parts, "\n\n"))}
+		lost.unjoined(p.system, p.places)
 	}
-	for _, part := range parts {
+	for i, part := range parts {
 		b := appendStringField([]byte{'{'}, "role", role)
 		switch part := part.(type) {
 		case convo.Text:
 			b = appendStringField(b, "content", string(part))
 		case convo.Opaque:
 			b = append(appendRawField(b, "content", "["+part.JSON), ']')
+		case convo.Media:
+			b = appendStringField(b, "content", mediaText(part))
+			lost.tell(p.places[i], whole, lostMedia, "")
 		}
 		list = append(list, append(b, '}'))
 	}
 	return nil, list
 }
 
-func (f OpenAIChat) appendMessage(list []json.RawMessage, t *message) []json.RawMessage {
+func (w *chatWriter) appendMessage(list []json.RawMessage, t *message) []json.RawMessage {
 	switch t.role {
 	case convo.RoleUser:
 		b := appendStringField(begin(sizeOf(t.parts)), "role", "user")
 		b = appendID(b, "name", t.author)
-		return append(list, append(f.appendContent(b, t.parts), '}'))
+		return append(list, append(w.appendContent(b, t.parts, t.place), '}'))
 	case convo.RoleAssistant:
-		return append(list, f.assistant(t))
+		return append(list, w.assistant(t))
 	}
 	var media []convo.Part
 	for i := range t.results {
 		r := &t.results[i]
 		b := appendStringField(begin(sizeOf(r.Parts)), "role", "tool")
 		b = appendID(b, "tool_call_id", r.CallID)
-		if f.Dialect == Ollama {
-			b = appendStringField(b, "tool_name", toolName(r.Name))
+		if w.Dialect == Ollama {
+			b = appendStringField(b, "tool_name", r.Name)
 		}
-		b = appendStringField(b, "content", resultText(r))
+		b = appendStringField(b, "content", resultText(&r.ToolResult))
 		list = append(list, append(b, '}'))
-		for _, p := range r.Parts {
-			if m, ok := p.(convo.Media); ok && f.showsAfter(m) {
-				media = append(media, convo.Text("["+m.MIME+" of the result of "+toolName(r.Name)+"]"), m)
+		for i, p := range r.Parts {
+			switch p := p.(type) {
+			case convo.Opaque:
+				w.lost.tell(r.at, r.inside(i), lostBlock, "")
+			case convo.Media:
+				if w.showsAfter(p) {
+					media = append(media, convo.Text("["+p.MIME+" of the result of "+r.Name+"]"), p)
+				} else {
+					w.lost.tell(r.at, r.inside(i), lostMedia, "")
+				}
 			}
 		}
 	}
 	if len(media) > 0 {
 		b := appendStringField([]byte{'{'}, "role", "user")
-		list = append(list, append(f.appendContent(b, media), '}'))
+		list = append(list, append(w.appendContent(b, media, func(int) place { return nowhere }), '}'))
 	}
 	return list
 }
@@ -287,26 +396,46 @@ func resultText(r *convo.ToolResult) string {
 	return text
 }
 
-func (f OpenAIChat) assistant(t *message) json.RawMessage {
+func (w *chatWriter) assistant(t *message) json.RawMessage {
 	b := appendStringField(begin(sizeOf(t.parts)), "role", "assistant")
 	b = appendID(b, "name", t.author)
 	said, calls := t.said(), t.calls()
 	var texts, thoughts []convo.Part
-	raw := false
-	for _, p := range said {
+	var host hostReasoning
+	var extras []string
+	var signed []place // of the reasoning that goes with the calls
+	if w.toHost() {
+		extras, signed = callExtras(t)
+	}
+	raw := false // the content is a list with parts other than texts
+	for i, p := range said {
 		switch p := p.(type) {
-		case convo.Text, convo.Media:
+		case convo.Text:
 			texts = append(texts, p)
+		case convo.Media:
+			texts = append(texts, p)
+			w.lost.tell(t.place(i), whole, lostMedia, "")
 		case convo.Reasoning:
-			if p.Text != "" {
-				thoughts = append(thoughts, convo.Text(p.Text))
+			sent := p
+			switch {
+			case w.oneField():
+				if sent = (convo.Reasoning{Text: p.Text}); p.Text != "" {
+					thoughts = append(thoughts, convo.Text(p.Text))
+				}
+			case w.isContent(p):
+				raw = true
+			case w.toHost() && callExtra(p) == "":
+				sent = host.add(p)
+			case !slices.Contains(signed, t.place(i)):
+				sent = convo.Reasoning{}
 			}
+			w.lost.reasoning(t.place(i), p, sent)
 		case convo.Opaque:
 			raw = true
 		}
 	}
 	switch {
-	case raw, f.Dialect == StrictAlternation && len(texts) > 0:
+	case raw, w.strict() && len(texts) > 0:
 		b = append(appendField(b, "content"), '[')
 		for _, p := range said {
 			switch p := p.(type) {
@@ -316,15 +445,20 @@ func (f OpenAIChat) assistant(t *message) json.RawMessage {
 				b = appendPart(b, `"text"`, "text", mediaText(p))
 			case convo.Opaque:
 				b = appendElement(b, p.JSON)
+			case convo.Reasoning:
+				if w.isContent(p) {
+					b = appendElement(b, thinkingPart(p))
+				}
 			}
 		}
 		b = append(b, ']')
-	case len(texts) == 0 && len(calls) > 0 && f.Dialect != Ollama:
+	case len(texts) == 0 && len(calls) > 0 && w.noContent():
+	case len(texts) == 0 && len(calls) > 0 && w.Dialect != Ollama:
 		b = appendRawField(b, "content", "null")
 	default:
 		b = appendStringField(b, "content", joinTexts(texts, "\n"))
 	}
-	switch f.Dialect {
+	switch w.Dialect {
 	case DeepSeek: // the field is required in turns with calls, and ignored elsewhere
 		b = appendStringField(b, "reasoning_content", joinTexts(thoughts, "\n"))
 	case Ollama:
@@ -332,11 +466,17 @@ func (f OpenAIChat) assistant(t *message) json.RawMessage {
 			b = appendStringField(b, "thinking", joinTexts(thoughts, "\n"))
 		}
 	}
+	if w.toHost() {
+		b = host.appendTo(b)
+	}
 	if len(calls) > 0 {
 		b = append(appendField(b, "tool_calls"), '[')
 		custom := customCalls(t.all, FormatOpenAIChat)
 		for i, p := range calls {
-			b = f.appendCall(b, p.(convo.ToolCall), custom[i])
+			b = w.appendCall(b, p.(convo.ToolCall), custom[i])
+			if i < len(extras) && extras[i] != "" {
+				b = append(appendRawField(b[:len(b)-1], extraField, extras[i]), '}')
+			}
 		}
 		b = append(b, ']')
 	}
@@ -352,14 +492,14 @@ func (f OpenAIChat) appendCall(b []byte, c convo.ToolCall, custom bool) []byte {
 	b = appendID(append(b, '{'), "id", c.ID)
 	if custom && f.Dialect == OpenAI {
 		b = append(appendStringField(b, "type", "custom"), `,"custom":{`...)
-		b = appendStringField(b, "name", toolName(c.Name))
+		b = appendStringField(b, "name", c.Name)
 		return append(appendStringField(b, "input", c.Arguments), "}}"...)
 	}
 	if f.Dialect != Ollama {
 		b = appendStringField(b, "type", "function")
 	}
 	b = append(appendField(b, "function"), '{')
-	b = appendStringField(b, "name", toolName(c.Name))
+	b = appendStringField(b, "name", c.Name)
 	if f.Dialect == Ollama {
 		b = appendRawField(b, "arguments", object(c.Arguments))
 	} else {
@@ -368,70 +508,52 @@ func (f OpenAIChat) appendCall(b []byte, c convo.ToolCall, custom bool) []byte {
 	return append(b, "}}"...)
 }
 
-// toolName returns a tool name that all providers accept. A model can make up a
-// name that another provider would refuse.
-func toolName(name string) string {
-	ok := name != "" && len(name) <= 64
-	for i := 0; ok && i < len(name); i++ {
-		ok = isNameByte(name[i])
-	}
-	if ok {
-		return name
-	}
-	b := []byte(name)
-	for i, c := range b {
-		if !isNameByte(c) {
-			b[i] = '_'
-		}
-	}
-	if len(b) == 0 {
-		return "_"
-	}
-	return string(b[:min(len(b), 64)])
-}
-
-func isNameByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
-}
-
-// appendContent appends the content field of a user message.
-func (f OpenAIChat) appendContent(b []byte, parts []convo.Part) []byte {
-	if f.Dialect == Ollama {
-		return appendOllamaContent(b, parts)
+// appendContent appends the content field of a user message. placeOf returns the places
+// of the parts.
+func (w *chatWriter) appendContent(b []byte, parts []convo.Part, placeOf func(int) place) []byte {
+	if w.Dialect == Ollama {
+		return w.appendOllamaContent(b, parts, placeOf)
 	}
 	texts, rich := 0, 0
 	for _, p := range parts {
-		if _, ok := p.(convo.Text); ok || f.Dialect == DeepSeek {
+		if _, ok := p.(convo.Text); ok || w.Dialect == DeepSeek {
 			texts++
 		} else {
 			rich++
 		}
 	}
-	if rich == 0 && f.Dialect != StrictAlternation && (texts == 1 || f.Dialect != OpenAI) {
+	if rich == 0 && !w.strict() && (texts == 1 || w.Dialect != OpenAI) {
+		for i, p := range parts {
+			w.lost.unsaid(placeOf(i), whole, p)
+		}
 		return appendStringField(b, "content", joinTexts(parts, "\n"))
 	}
 	b = append(appendField(b, "content"), '[')
-	for _, p := range parts {
+	for i, p := range parts {
 		switch p := p.(type) {
 		case convo.Text:
 			b = appendPart(b, `"text"`, "text", string(p))
 		case convo.Opaque:
 			b = appendElement(b, p.JSON)
 		case convo.Media:
-			b = f.appendMedia(b, p)
+			var ok bool
+			if b, ok = w.appendMedia(b, p); !ok {
+				w.lost.tell(placeOf(i), whole, lostMedia, "")
+			}
 		}
 	}
 	return append(b, ']')
 }
 
-func appendOllamaContent(b []byte, parts []convo.Part) []byte {
+func (w *chatWriter) appendOllamaContent(b []byte, parts []convo.Part, placeOf func(int) place) []byte {
 	var texts []convo.Part
 	var images []string
-	for _, p := range parts {
+	for i, p := range parts {
 		if m, ok := p.(convo.Media); ok && strings.HasPrefix(m.MIME, "image/") && m.Data != "" {
 			images = append(images, m.Data)
 			continue
 		}
+		w.lost.unsaid(placeOf(i), whole, p)
 		texts = append(texts, p)
 	}
 	b = appendStringField(b, "content", joinTexts(texts, "\n"))
@@ -463,26 +585,26 @@ func appendElement(b []byte, raw string) []byte {
 	return append(b, raw...)
 }
 
-func (f OpenAIChat) appendMedia(b []byte, m convo.Media) []byte {
+// appendMedia appends media to an array, or a short text that stands for them if they
+// cannot be sent.
+func (f OpenAIChat) appendMedia(b []byte, m convo.Media) (_ []byte, ok bool) {
 	kind, sub, _ := strings.Cut(m.MIME, "/")
 	switch {
 	case kind == "image" || m.MIME == "" && m.URL != "":
 		b = appendElement(b, `{"type":"image_url","image_url":{`)
-		return append(appendStringField(b, "url", dataURL(m)), "}}"...)
+		return append(appendStringField(b, "url", dataURL(m)), "}}"...), true
 	case f.Dialect == Mistral && m.URL != "" && m.Data == "":
-		return appendPart(b, `"document_url"`, "document_url", m.URL)
-	case m.Data == "" || f.Dialect != OpenAI:
-		return appendPart(b, `"text"`, "text", mediaText(m))
-	case kind == "audio" && !f.Audio:
-		return appendPart(b, `"text"`, "text", mediaText(m))
+		return appendPart(b, `"document_url"`, "document_url", m.URL), true
+	case m.Data == "" || f.Dialect != OpenAI, kind == "audio" && !f.Audio:
+		return appendPart(b, `"text"`, "text", mediaText(m)), false
 	case kind == "audio" && (sub == "wav" || sub == "mp3" || sub == "mpeg"):
 		b = appendElement(b, `{"type":"input_audio","input_audio":{`)
 		b = appendStringField(b, "data", m.Data)
-		return append(appendStringField(b, "format", strings.Replace(sub, "mpeg", "mp3", 1)), "}}"...)
+		return append(appendStringField(b, "format", strings.Replace(sub, "mpeg", "mp3", 1)), "}}"...), true
 	}
 	b = appendElement(b, `{"type":"file","file":{`)
 	b = appendStringField(b, "filename", "file."+extension(sub))
-	return append(appendStringField(b, "file_data", dataURL(m)), "}}"...)
+	return append(appendStringField(b, "file_data", dataURL(m)), "}}"...), true
 }
 
 // dataURL returns the URL of media, or their data as a data URL.

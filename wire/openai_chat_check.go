@@ -2,6 +2,7 @@ package wire
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,8 +13,8 @@ import (
 // duplicate-result, duplicate-call, content-missing, content-type, calls-empty,
 // id-missing, id-length, id-pattern, name-pattern, author-pattern, arguments,
 // result-content, audio-model, system-model, reasoning-missing, order,
-// last-role, system-first, alternation, user-first. Which of them apply depends
-// on the Dialect.
+// last-role, system-first, alternation, user-first, split-calls, text-calls. Which of
+// them apply depends on the Dialect and on SplitCalls.
 func (f OpenAIChat) Check(request []byte) []Finding {
 	k := chatChecker{checker: checker{format: FormatOpenAIChat}, f: f}
 	all := k.body(request)
@@ -79,6 +80,10 @@ func (k *chatChecker) message(path string, m map[string]any) {
 	case "assistant":
 		k.assistant(path, m)
 	case "tool":
+		if k.f.Dialect == Gemma {
+			k.role(path, role)
+			return
+		}
 		k.result(path, m)
 	default:
 		k.role(path, role)
@@ -268,6 +273,13 @@ func (k *chatChecker) assistant(path string, m map[string]any) {
 	if m["content"] != nil {
 		k.content(path, m["content"], "assistant")
 	}
+	if k.f.Dialect == Gemma {
+		k.add("text-calls", path+".tool_calls", "")
+		return
+	}
+	if v, ok := m["content"]; ok && v != "" && k.f.SplitCalls {
+		k.add("split-calls", path+".content", "")
+	}
 	if k.f.Dialect == DeepSeek {
 		if _, ok := m["reasoning_content"].(string); !ok {
 			k.add("reasoning-missing", path+".reasoning_content", "")
@@ -368,12 +380,16 @@ func (k *chatChecker) order(msgs []map[string]any) {
 	switch k.f.Dialect {
 	case Mistral:
 		k.mistralOrder(msgs)
-	case StrictAlternation:
+	case StrictAlternation, Gemma:
 		k.alternation(msgs)
 	}
 }
 
 func (k *chatChecker) mistralOrder(msgs []map[string]any) {
+	first := slices.IndexFunc(msgs, func(m map[string]any) bool { return str(m["role"]) != "system" })
+	if first >= 0 && str(msgs[first]["role"]) == "assistant" {
+		k.add("user-first", atIndex("messages", first), "")
+	}
 	for i := 1; i < len(msgs); i++ {
 		if prev, role := str(msgs[i-1]["role"]), str(msgs[i]["role"]); prev == "tool" && (role == "user" || role == "system") || role == "system" && prev == "assistant" {
 			k.add("order", atIndex("messages", i), "", "role", role, "previous", prev)
@@ -390,6 +406,9 @@ func (k *chatChecker) alternation(msgs []map[string]any) {
 		role := str(m["role"])
 		path := atIndex("messages", i)
 		calls, _ := m["tool_calls"].([]any)
+		if k.f.Dialect == Gemma {
+			calls = nil // they make no difference
+		}
 		switch {
 		case role == "system" && i > 0:
 			k.add("system-first", path, "")

@@ -34,6 +34,7 @@ var partsOf = []struct {
 	{wire.Mistral, "user", `{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`},
 	{wire.Mistral, "user", `{"type":"document_url","document_url":"https://example.com/a.pdf"}`},
 	{wire.Mistral, "user", `{"type":"input_audio","input_audio":"aGk="}`},
+	{wire.Mistral, "user", `{"type":"input_audio","input_audio":{"data":"aGk="}}`},
 	{wire.Mistral, "user", `{"type":"file","file_id":"3c6d"}`},
 	{wire.Mistral, "assistant", `{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}`},
 	{wire.StrictAlternation, "user", `{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`},
@@ -144,7 +145,7 @@ func TestOpenAIChat_CheckLooksIntoMessages(t *testing.T) {
 		{wire.OpenAI, []string{says(`[{"type":"thinking","thinking":[]}]`)}, []string{"content-type messages[0].content[0].type"}},
 		{wire.OpenAI, []string{`{"role":"user","content":[{"type":"video_url","video_url":{"url":"https://example.com"}}]}`}, nil}, // of other hosts
 		{wire.OpenAI, []string{hi, custom, strings.Replace(result, `"r"`, "["+image+"]", 1)}, []string{"result-content messages[2].content[0]"}},
-		{wire.Mistral, []string{says("["+image+"]") + `,` + hi}, nil},
+		{wire.Mistral, []string{hi, says("[" + image + "]"), hi}, nil},
 		{wire.Ollama, []string{`{"role":"user","content":[{"type":"text","text":"hi"}]}`}, []string{"shape messages[0].content"}},
 		{wire.Ollama, []string{`{"role":"user","content":"hi","images":["aGk=",7]}`}, []string{"shape messages[0].images[1]"}},
 		{wire.Ollama, []string{`{"role":"user","content":"hi","images":"aGk="}`}, []string{"shape messages[0].images"}},

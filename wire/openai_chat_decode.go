@@ -12,16 +12,21 @@ import (
 // Decode reads a request, a response, a list of messages or one message.
 // Developer messages become system messages.
 func (f OpenAIChat) Decode(data []byte) (Transcript, error) {
-	d := decoder{format: f.format(), own: f.Model, names: map[string]string{}}
+	d := f.decoder()
 	if err := f.decode(&d, data); err != nil {
 		return Transcript{}, err
 	}
 	return d.finish(), nil
 }
 
+func (f OpenAIChat) decoder() decoder {
+	return decoder{format: f.format(), from: f.origin(), own: f.Model, names: map[string]string{}}
+}
+
 // A decoder holds the state of one Decode.
 type decoder struct {
 	format string
+	from   string            // Origin.Format; empty: format
 	model  string            // the model that the input names
 	own    string            // the Model of the format
 	names  map[string]string // the names of tools, by call id
@@ -64,11 +69,13 @@ func (d *decoder) addCall(path string, m *convo.Message, c convo.ToolCall) {
 }
 
 // named returns the next call of an assistant message. If it has no ID, or that of
-// an earlier call of the message, it gets a new one. path is where its ID is.
+// an earlier call of the message, it gets a new one. path is where its ID is. A name that
+// Encode has put in the place of another one is turned back.
 func (d *decoder) named(path string, m *convo.Message, c convo.ToolCall) convo.ToolCall {
 	if d.calls.of != m {
 		d.calls = messageCalls{of: m, ids: make(map[string]bool)}
 	}
+	c.Name = ownName(c.Name)
 	id := c.ID
 	if id != "" && d.calls.ids[id] {
 		d.lose(path, lostID)
@@ -112,7 +119,7 @@ func (d *decoder) nameResult(r *convo.ToolResult) bool {
 }
 
 func (d *decoder) origin() convo.Origin {
-	return convo.Origin{Format: d.format, Model: cmp.Or(d.model, d.own)}
+	return convo.Origin{Format: cmp.Or(d.from, d.format), Model: cmp.Or(d.model, d.own)}
 }
 
 // answer notes that the input is an answer, with the ID and the model that it names.
@@ -204,6 +211,11 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 		return f.decodeMessage(d, "message", all["message"])
 	case all["role"] != nil:
 		return f.decodeMessage(d, "", data)
+	case !isNull(all["usage"]) && !isError(all):
+		d.answer(stringOf(all["id"]), d.model)
+		d.ended("")
+		d.out.Usage, err = f.chatUsage(all)
+		return err
 	}
 	return unreadable(all, data, "not a request, response or message: want a field messages, choices, message or role")
 }
@@ -259,6 +271,7 @@ func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 		return err
 	}
 	m := convo.Message{}
+	known := []string{"role", "content", "name"}
 	if raw := all["name"]; !isNull(raw) && role != "tool" {
 		if err := read(at(path, "name"), "a string", raw, &m.Author); err != nil {
 			return err
@@ -271,9 +284,11 @@ func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 		m.Role = convo.RoleUser
 	case "assistant":
 		m.Role, m.Origin = convo.RoleAssistant, d.origin()
-		if err := d.decodeReasoning(path, all, &m); err != nil {
+		reasoning, err := f.decodeReasoning(d, path, all, &m)
+		if err != nil {
 			return err
 		}
+		known = append(known, reasoning...)
 	case "tool":
 		return f.decodeResult(d, path, all)
 	default:
@@ -282,15 +297,13 @@ func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 	if m.Parts, err = d.chatContent(path, all["content"], m.Parts, m.Role); err != nil {
 		return err
 	}
-	known := []string{"role", "content", "name"}
 	if m.Role == convo.RoleAssistant {
-		known = append(known, "tool_calls", "reasoning_content", "reasoning", "thinking", "prefix")
+		known = append(known, "tool_calls", "refusal", "prefix")
 		if err := f.decodeCalls(d, path, all["tool_calls"], &m); err != nil {
 			return err
 		}
-		if raw := all["refusal"]; !isNull(raw) {
+		if raw := all["refusal"]; !isNull(raw) && string(raw) != `""` {
 			m.Parts = append(m.Parts, convo.Opaque{Format: d.format, JSON: `{"type":"refusal","refusal":` + compact(raw) + `}`})
-			known = append(known, "refusal")
 		}
 	}
 	if raw := all["images"]; f.Dialect == Ollama && !isNull(raw) {
@@ -308,29 +321,6 @@ func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 	return nil
 }
 
-// decodeReasoning reads the reasoning of an answer. Providers other than OpenAI
-// send it as a string in a field of the message.
-func (d *decoder) decodeReasoning(path string, all map[string]json.RawMessage, m *convo.Message) error {
-	found := false
-	for _, key := range []string{"reasoning_content", "reasoning", "thinking"} {
-		switch raw := all[key]; {
-		case isNull(raw):
-		case found || kindOf(raw) != '"':
-			d.lose(at(path, key), "reasoning that is not one string, or a second one")
-		default:
-			found = true
-			var text string
-			if err := read(at(path, key), "a string", raw, &text); err != nil {
-				return err
-			}
-			if text != "" {
-				m.Parts = append(m.Parts, convo.Reasoning{Text: text})
-			}
-		}
-	}
-	return nil
-}
-
 func (f OpenAIChat) decodeResult(d *decoder, path string, all map[string]json.RawMessage) error {
 	var r convo.ToolResult
 	for _, field := range []struct {
@@ -343,6 +333,7 @@ func (f OpenAIChat) decodeResult(d *decoder, path string, all map[string]json.Ra
 			}
 		}
 	}
+	r.Name = ownName(r.Name)
 	d.nameResult(&r)
 	var err error
 	if r.Parts, err = d.chatContent(path, all["content"], nil, convo.RoleTool); err != nil {
@@ -363,9 +354,12 @@ func (f OpenAIChat) decodeCalls(d *decoder, path string, data json.RawMessage, m
 		return err
 	}
 	for i, raw := range calls {
-		call, custom, err := d.chatCall(atIndex(path, i), raw)
+		call, custom, extra, err := f.chatCall(d, atIndex(path, i), raw)
 		if err != nil {
 			return err
+		}
+		if extra != "" {
+			m.Parts = append(m.Parts, signedCall(extra))
 		}
 		if custom && d.format == FormatOpenAIChat {
 			m.Parts = append(m.Parts, d.fieldsBlock(partFields{Call: customCall}))
@@ -375,15 +369,16 @@ func (f OpenAIChat) decodeCalls(d *decoder, path string, data json.RawMessage, m
 	return nil
 }
 
-// chatCall reads a call, and whether it is one of a custom tool.
-func (d *decoder) chatCall(path string, data []byte) (c convo.ToolCall, custom bool, err error) {
+// chatCall reads a call, whether it is one of a custom tool, and the extra_content beside
+// it, if any.
+func (f OpenAIChat) chatCall(d *decoder, path string, data []byte) (c convo.ToolCall, custom bool, extra string, err error) {
 	all, err := fields(path, data)
 	if err != nil {
-		return c, false, err
+		return c, false, "", err
 	}
 	if raw := all["id"]; !isNull(raw) {
 		if err := read(at(path, "id"), "a string", raw, &c.ID); err != nil {
-			return c, false, err
+			return c, false, "", err
 		}
 	}
 	kind, argument := "function", "arguments"
@@ -393,30 +388,34 @@ func (d *decoder) chatCall(path string, data []byte) (c convo.ToolCall, custom b
 	var function map[string]json.RawMessage
 	if raw := all[kind]; !isNull(raw) {
 		if function, err = fields(at(path, kind), raw); err != nil {
-			return c, custom, err
+			return c, custom, "", err
 		}
 	}
 	if raw := function["name"]; !isNull(raw) {
 		if err := read(at(at(path, kind), "name"), "a string", raw, &c.Name); err != nil {
-			return c, custom, err
+			return c, custom, "", err
 		}
 	}
 	if c.Name == "" {
-		return c, custom, &DecodeError{Path: path, Reason: "the call has no function name"}
+		return c, custom, "", &DecodeError{Path: path, Reason: "the call has no function name"}
 	}
 	text := ""
 	switch raw := function[argument]; {
 	case kindOf(raw) == '"':
 		if err := read(at(at(path, kind), argument), "a string", raw, &text); err != nil {
-			return c, custom, err
+			return c, custom, "", err
 		}
 	case !isNull(raw):
 		text = string(raw)
 	}
 	c.Arguments = d.callText(text, custom, false)
+	if !f.oneField() {
+		extra = d.extra(path, all)
+		delete(all, extraField)
+	}
 	d.loseRest(path, all, "id", "type", kind, "index")
 	d.loseRest(at(path, kind), function, "name", argument, "index")
-	return c, custom, nil
+	return c, custom, extra, nil
 }
 
 // chatContent reads the content of a message or result: a string, an array of
@@ -445,11 +444,14 @@ func (d *decoder) chatContent(path string, data json.RawMessage, parts []convo.P
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, p)
+		if p != nil {
+			parts = append(parts, p)
+		}
 	}
 	return parts, nil
 }
 
+// chatPart reads a part of a content. It returns nil for one that says nothing.
 func (d *decoder) chatPart(path string, data json.RawMessage, role convo.Role) (convo.Part, error) {
 	if kindOf(data) == '"' {
 		var text string
@@ -479,6 +481,19 @@ func (d *decoder) chatPart(path string, data json.RawMessage, role convo.Role) (
 		return convo.Text(text), err
 	}
 	opaque := convo.Opaque{Format: d.format, JSON: compact(data)}
+	if isEmptyRefusal(all) {
+		return nil, nil
+	}
+	if kind == "thinking" && role == convo.RoleAssistant && d.format == FormatMistral {
+		switch r, ok := thinkingIn(all); {
+		case !ok:
+			return opaque, nil
+		case r == convo.Reasoning{}:
+			return nil, nil
+		default:
+			return r, nil
+		}
+	}
 	if role != convo.RoleUser && role != convo.RoleTool {
 		return opaque, nil
 	}
@@ -506,6 +521,12 @@ func (d *decoder) chatPart(path string, data json.RawMessage, role convo.Role) (
 		d.loseRest(at(path, kind), inside, "url", "format", "data", "file_data")
 	}
 	return m, nil
+}
+
+// isEmptyRefusal reports whether a part is a refusal without a text, which is none.
+func isEmptyRefusal(all map[string]json.RawMessage) bool {
+	raw, ok := all["refusal"]
+	return ok && string(all["type"]) == `"refusal"` && (isNull(raw) || string(raw) == `""`)
 }
 
 // inner returns a string in a JSON object, or "" if there is none.

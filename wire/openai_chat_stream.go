@@ -221,7 +221,7 @@ func (s *chatStream) chunk(path string, c map[string]json.RawMessage, second boo
 
 // addsContent reports whether a delta has something to be shown.
 func addsContent(delta map[string]json.RawMessage) bool {
-	for _, key := range []string{"content", "tool_calls", "refusal", "reasoning_content", "reasoning", "thinking"} {
+	for _, key := range []string{"content", "tool_calls", "refusal", "reasoning_content", "reasoning", "thinking", detailsField} {
 		switch string(delta[key]) {
 		case "", "null", `""`, "[]":
 		default:
@@ -261,13 +261,13 @@ func (s *chatStream) add(path string, delta map[string]json.RawMessage) (out []D
 
 // reasoningIn returns the reasoning in a delta. Some hosts send it twice.
 func reasoningIn(delta map[string]json.RawMessage) string {
-	for _, key := range []string{"reasoning_content", "reasoning", "thinking"} {
+	for _, key := range reasoningFields {
 		if text := stringOf(delta[key]); text != "" {
 			return text
 		}
 	}
 	var text strings.Builder
-	if raw := delta["reasoning_details"]; kindOf(raw) == '[' {
+	if raw := delta[detailsField]; kindOf(raw) == '[' {
 		var details []struct{ Text, Summary string }
 		if json.Unmarshal(raw, &details) == nil {
 			for _, d := range details {
@@ -559,7 +559,7 @@ func (s *chatStream) Transcript() (Transcript, error) {
 	default:
 		answer["choices"] = json.RawMessage("[]")
 	}
-	d := decoder{format: s.format.format(), own: s.format.Model, names: map[string]string{}}
+	d := s.format.decoder()
 	t, err := s.transcript(&d, func(data []byte) error { return s.format.decode(&d, data) }, appendObject(nil, answer), halves)
 	for _, index := range slices.Sorted(maps.Keys(s.others)) {
 		t.Lost = append(t.Lost, Loss{fmt.Sprintf("choices[%d].message", index), lostChoice})

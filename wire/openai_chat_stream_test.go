@@ -29,6 +29,7 @@ func init() {
 		"chat, Mistral":           {Dialect: wire.Mistral},
 		"chat, Ollama":            {Dialect: wire.Ollama},
 		"chat, StrictAlternation": {Dialect: wire.StrictAlternation},
+		"chat, a host":            {Host: "h"},
 	} {
 		streamCases[name] = streamCase{
 			format: f,
@@ -36,7 +37,7 @@ func init() {
 				if f.Dialect == wire.Ollama && g.IntN(3) > 0 {
 					return ollamaAnswer(g)
 				}
-				return chatAnswer(g)
+				return chatAnswer(g, f)
 			},
 			ends: ends,
 		}
@@ -108,8 +109,42 @@ func chatCallPieces(g *streamGenerator, style, n int) (whole string, pieces []st
 	return whole, pieces
 }
 
+// detailPieces appends an entry of reasoning_details, and gives delta the pieces of it.
+func detailPieces(g *streamGenerator, i int, entries *[]string, delta func(string, ...any)) {
+	entry := func(format string, values ...any) { *entries = append(*entries, fmt.Sprintf(format, values...)) }
+	piece := func(format string, values ...any) {
+		delta(`{"reasoning_details":[%s]}`, fmt.Sprintf(format, values...))
+	}
+	text := g.text()
+	switch g.IntN(5) {
+	case 0: // a summary, the number and the id in each piece
+		entry(`{"type":"reasoning.summary","summary":%s,"id":"rs_%d","format":"openai-responses-v1","index":%d}`, jsonOf(text), i, i)
+		for _, p := range g.cut(text) {
+			piece(`{"type":"reasoning.summary","summary":%s,"id":"rs_%d","format":"openai-responses-v1","index":%d}`, jsonOf(p), i, i)
+		}
+	case 1: // a text, with nulls until the signature comes
+		entry(`{"type":"reasoning.text","text":%s,"signature":"c2ln","id":null,"format":"anthropic-claude-v1","index":%d}`, jsonOf(text), i)
+		for _, p := range g.cut(text) {
+			piece(`{"type":"reasoning.text","text":%s,"signature":null,"id":null,"format":"anthropic-claude-v1","index":%d}`, jsonOf(p), i)
+		}
+		piece(`{"type":"reasoning.text","signature":"c2ln","format":"anthropic-claude-v1","index":%d,"id":null}`, i)
+	case 2: // an encrypted one, the number of which all have
+		entry(`{"type":"reasoning.encrypted","data":"ZW5j","id":"call_%d","format":"google-gemini-v1","index":0}`, i)
+		piece(`{"id":"call_%d","type":"reasoning.encrypted","data":"ZW5j","format":"google-gemini-v1","index":0}`, i)
+	case 3: // no number, but an end
+		entry(`{"type":"reasoning.text","text":%s,"signature":"c2ln"}`, jsonOf(text))
+		for _, p := range g.cut(text) {
+			piece(`{"type":"reasoning.text","text":%s}`, jsonOf(p))
+		}
+		piece(`{"type":"reasoning.text","signature":"c2ln"}`)
+	case 4: // of a kind that nobody knows
+		entry(`{"type":"reasoning.server_tool_call","name":"f%d","more":{"a":[1,null]}}`, i)
+		piece(`{"type":"reasoning.server_tool_call","name":"f%d","more":{"a":[1,null]}}`, i)
+	}
+}
+
 // chatAnswer returns a random answer of Chat Completions, whole and as chunks.
-func chatAnswer(g *streamGenerator) (string, []event) {
+func chatAnswer(g *streamGenerator, f wire.OpenAIChat) (string, []event) {
 	var message, deltas []string
 	field := func(key, value string) { message = append(message, fmt.Sprintf("%q:%s", key, value)) }
 	delta := func(format string, values ...any) { deltas = append(deltas, fmt.Sprintf(format, values...)) }
@@ -120,11 +155,18 @@ func chatAnswer(g *streamGenerator) (string, []event) {
 		text := g.text()
 		switch key := g.pick("reasoning_content", "reasoning"); {
 		case lists:
-			g.unread = true
+			g.unread = f.Dialect != wire.Mistral
 			parts = append(parts, `{"type":"thinking","thinking":[{"type":"text","text":`+jsonOf(text)+`}]}`)
 			for _, p := range g.cut(text) {
 				delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":%s}]}]}`, jsonOf(p))
 			}
+		case g.IntN(3) == 0: // OpenRouter with several entries, and without the text beside them
+			g.unread = f.Dialect == wire.DeepSeek || f.Dialect == wire.Ollama
+			var entries []string
+			for i := range 1 + g.IntN(4) {
+				detailPieces(g, i, &entries, delta)
+			}
+			field("reasoning_details", "["+strings.Join(entries, ",")+"]")
 		case key == "reasoning" && g.IntN(2) == 0: // OpenRouter
 			field(key, jsonOf(text))
 			field("reasoning_details", `[{"type":"reasoning.text","text":`+jsonOf(text)+`,"format":"x","index":0,"signature":"sig=="},{"type":"reasoning.encrypted","data":"abc"}]`)
@@ -139,6 +181,9 @@ func chatAnswer(g *streamGenerator) (string, []event) {
 				delta(`{%q:%s%s}`, key, jsonOf(p), g.pick("", `,"content":null`, `,"tool_calls":[]`))
 			}
 		}
+	}
+	if g.IntN(8) == 0 {
+		field("refusal", `""`)
 	}
 	if text := g.text(); g.IntN(4) > 0 {
 		for _, p := range g.cut(text) {
@@ -202,6 +247,11 @@ func chatAnswer(g *streamGenerator) (string, []event) {
 		for _, p := range g.cut(text) {
 			delta(`{"refusal":%s}`, jsonOf(p))
 		}
+	}
+	if g.IntN(4) == 0 {
+		field("extra_content", `{"google":{"thought_signature":"c2lnbg=="}}`)
+		delta(`{"extra_content":{"google":{"thought_signature":"c2ln"}}}`)
+		delta(`{"extra_content":{"google":{"thought_signature":"bg=="}}}`)
 	}
 	if g.IntN(4) == 0 {
 		field("annotations", `[{"type":"url_citation","url_citation":{"url":"https://a"}}]`)
@@ -404,7 +454,7 @@ func TestChatStream_EmptyFields(t *testing.T) {
 	s, _ := feed(t, wire.OpenAIChat{}, chatDeltas(`{"content":"","refusal":"","reasoning_content":"","annotations":null}`, `{"reasoning":"r"}`, `{"content":"a"}`))
 	got, err := s.Transcript()
 	require.NoError(t, err)
-	assert.Equal(t, []convo.Part{convo.Reasoning{Text: "r"}, convo.Text("a")}, got.Messages[0].Parts)
+	assert.Equal(t, []convo.Part{convo.Reasoning{ID: "reasoning", Text: "r"}, convo.Text("a")}, got.Messages[0].Parts)
 	assert.Empty(t, got.Lost)
 }
 
@@ -679,14 +729,18 @@ func fuzzStream(t *testing.T, f wire.Format, data []byte) {
 func FuzzChatStream(f *testing.F) {
 	for seed := range 20 {
 		g := &streamGenerator{Rand: rand.New(rand.NewPCG(uint64(seed), 4))}
-		_, events := chatAnswer(g)
-		f.Add(uint8(seed), []byte(framings["server-sent events"](events)))
+		_, events := chatAnswer(g, wire.OpenAIChat{})
+		f.Add(uint8(seed)+uint8(seed%2*64), []byte(framings["server-sent events"](events)))
 		_, events = ollamaAnswer(g)
 		f.Add(uint8(wire.Ollama), []byte(framings["lines"](events)))
 	}
 	f.Add(uint8(0), []byte(`data: {"choices":[{"message":{"role":"tool","content":[{"type":"x"}]}}]}`))
 	f.Add(uint8(0), []byte("data: {\"model\":7,\"choices\":[{\"delta\":{\"name\":{},\"images\":1}}]}\n\ndata: [DONE]"))
 	f.Fuzz(func(t *testing.T, dialect uint8, data []byte) {
-		fuzzStream(t, wire.OpenAIChat{Dialect: wire.Dialect(dialect % 5)}, data)
+		f := wire.OpenAIChat{Dialect: wire.Dialect(dialect % 6)}
+		if dialect&64 != 0 {
+			f.Host = "h"
+		}
+		fuzzStream(t, f, data)
 	})
 }

@@ -240,6 +240,7 @@ func TestCustomCalls_InBlocksHaveIDsOfTheirOwn(t *testing.T) {
 		blocks int
 	}{
 		{[]convo.Message{call, output, part, result}, 1},
+		{[]convo.Message{call, part, result, output}, 1},
 		{[]convo.Message{part, result, call, output}, 0},
 		{[]convo.Message{call, output, call, output}, 2},
 	} {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -62,9 +63,9 @@ var responsesNames = &names{"tools", "instructions", "input"}
 // Encode returns the request for a snapshot.
 func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
-func (f OpenAIResponses) begin(seen *tally) (profile, writer) {
-	p := profile{format: FormatOpenAIResponses, model: f.Model, ids: openAIResponsesIDs, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary}
-	return p, &responsesWriter{f: f, seen: seen}
+func (f OpenAIResponses) begin(seen *tally, lost *losses) (profile, writer) {
+	p := profile{format: FormatOpenAIResponses, model: f.Model, ids: openAIResponsesIDs, accepts: openAIToolNames, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary}
+	return p, &responsesWriter{f: f, seen: seen, lost: lost}
 }
 
 // A responsesItem is an item of the input.
@@ -76,12 +77,14 @@ type responsesItem struct {
 	whole   bool   // it was an Opaque block
 	callID  string // of an Opaque block
 	next    string // of reasoning: the id of the item that must follow it, if that has one
+	at      place  // of reasoning and of an Opaque block
 }
 
 // A responsesWriter collects the items of a request.
 type responsesWriter struct {
 	f         OpenAIResponses
 	seen      *tally // ids of the items so far, among others
+	lost      *losses
 	items     []responsesItem
 	customIDs []string // the ids of the calls of custom tools in the newest assistant message
 	number    int      // of the message in the projection
@@ -97,7 +100,7 @@ func (w *responsesWriter) message(t *message) {
 	w.number++
 	switch t.role {
 	case convo.RoleUser:
-		w.content("user", t.parts)
+		w.content("user", t.parts, t.place)
 	case convo.RoleAssistant:
 		w.assistant(t)
 	case convo.RoleTool:
@@ -114,14 +117,14 @@ func (w *responsesWriter) message(t *message) {
 	case paired:
 		w.unsettled++
 	case reasons:
-		w.items = append(w.items[:from], settled(w.items[from:])...)
+		w.items = append(w.items[:from], settled(w.items[from:], w.lost)...)
 	}
 }
 
 func (w *responsesWriter) request(_ *projector, _ *convo.Snapshot, r *Request) error {
 	items := w.items
 	if w.unsettled > 0 {
-		items = settled(slices.Clone(items))
+		items = settled(slices.Clone(items), w.lost)
 	}
 	r.Messages = slices.Grow(r.Messages, len(items)+1)
 	for i := range items {
@@ -137,17 +140,20 @@ func (w *responsesWriter) request(_ *projector, _ *convo.Snapshot, r *Request) e
 }
 
 // system returns the system text as instructions, or as messages if Developer is set.
-func (w *responsesWriter) system(p *projection) (text json.RawMessage, list []json.RawMessage) {
+func (w *responsesWriter) system(p *projection, lost *losses) (text json.RawMessage, list []json.RawMessage) {
 	if w.f.Developer {
-		own := responsesWriter{f: w.f, seen: new(tally)}
-		for _, part := range p.system {
-			own.content("developer", []convo.Part{part})
+		own := responsesWriter{f: w.f, seen: new(tally), lost: lost}
+		for i, part := range p.system {
+			own.content("developer", []convo.Part{part}, func(int) place { return p.places[i] })
 		}
 		for _, it := range own.items {
 			list = append(list, it.raw)
 		}
 	} else if all := joinTexts(p.system, "\n\n"); all != "" {
 		text = appendString(nil, all)
+	}
+	if !w.f.Developer {
+		lost.unjoined(p.system, p.places)
 	}
 	return text, list
 }
@@ -182,12 +188,15 @@ func isItemID(id, prefix string) bool { return strings.HasPrefix(id, prefix) && 
 // block there, in a message with the given role or in a "result".
 func (w *responsesWriter) opaque(o convo.Opaque, role string) (it responsesItem, content, ok bool) {
 	var m map[string]any
-	if json.Unmarshal([]byte(o.JSON), &m) != nil || m == nil {
+	if json.Unmarshal([]byte(o.JSON), &m) != nil || m == nil || !utf8.ValidString(o.JSON) {
 		return it, false, false
 	}
 	k := responsesChecker{checker: checker{format: FormatOpenAIResponses}}
 	kind := str(m["type"])
 	if isContentType(kind) {
+		if kind == "refusal" && str(m["refusal"]) == "" {
+			return it, false, false
+		}
 		k.part("", m, role)
 		return responsesItem{kind: kind}, true, len(k.list) == 0
 	}
@@ -212,8 +221,8 @@ func isContentType(kind string) bool {
 }
 
 // content writes a user or system message. Parts that are whole items are
-// written between the messages for the other parts.
-func (w *responsesWriter) content(role string, parts []convo.Part) {
+// written between the messages for the other parts. placeOf returns the places of parts.
+func (w *responsesWriter) content(role string, parts []convo.Part, placeOf func(int) place) {
 	var run []convo.Part
 	flush := func() {
 		if len(run) > 0 {
@@ -222,31 +231,38 @@ func (w *responsesWriter) content(role string, parts []convo.Part) {
 			run = nil
 		}
 	}
-	for _, part := range parts {
+	for i, part := range parts {
 		if o, isOpaque := part.(convo.Opaque); isOpaque {
 			it, isContent, ok := w.opaque(o, role)
 			if !ok || it.kind == "reasoning" {
+				w.lost.tell(placeOf(i), whole, lostBlock, "")
 				continue
 			}
 			if !isContent {
 				flush()
-				if it.id == "" || w.use(it.id) {
+				if it.at = placeOf(i); it.id == "" || w.use(it.id) {
 					w.add(it)
+				} else {
+					w.lost.tell(it.at, whole, lostBlock, "")
 				}
 				continue
 			}
 		}
-		run = append(run, shown(part))
+		as, ok := shown(part)
+		if !ok {
+			w.lost.tell(placeOf(i), whole, lostMedia, "")
+		}
+		run = append(run, as)
 	}
 	flush()
 }
 
 // shown returns a part, or the text that stands for it if it cannot be sent.
-func shown(part convo.Part) convo.Part {
+func shown(part convo.Part) (_ convo.Part, ok bool) {
 	if m, ok := part.(convo.Media); ok && responsesMedia(m) == "" {
-		return convo.Text(mediaText(m))
+		return convo.Text(mediaText(m)), false
 	}
-	return part
+	return part, true
 }
 
 // appendContent appends the content of a user message or a result. It is a
@@ -303,23 +319,27 @@ func appendResponsesMedia(b []byte, m convo.Media) []byte {
 }
 
 // result writes a result. Its output is a string if it holds only text.
-func (w *responsesWriter) result(r *convo.ToolResult) {
+func (w *responsesWriter) result(r *result) {
 	rich := false
 	var parts []convo.Part
 	if r.IsError {
 		parts = append(parts, convo.Text("Error:"))
 	}
-	for _, p := range r.Parts {
+	for i, p := range r.Parts {
+		as, ok := shown(p)
 		switch p := p.(type) {
 		case convo.Media:
-			rich = rich || responsesMedia(p) != ""
+			if rich = rich || ok; !ok {
+				w.lost.tell(r.at, r.inside(i), lostMedia, "")
+			}
 		case convo.Opaque:
 			if _, content, ok := w.opaque(p, "result"); !content || !ok {
+				w.lost.tell(r.at, r.inside(i), lostBlock, "")
 				continue
 			}
 			rich = true
 		}
-		parts = append(parts, shown(p))
+		parts = append(parts, as)
 	}
 	kind := "function_call_output"
 	if slices.Contains(w.customIDs, r.CallID) {
@@ -330,7 +350,7 @@ func (w *responsesWriter) result(r *convo.ToolResult) {
 	if rich {
 		b = w.appendContent(b, "output", parts)
 	} else {
-		b = appendStringField(b, "output", resultText(r))
+		b = appendStringField(b, "output", resultText(&r.ToolResult))
 	}
 	w.add(responsesItem{kind: "function_call_output", raw: append(b, '}')})
 }
@@ -339,11 +359,11 @@ func (w *responsesWriter) result(r *convo.ToolResult) {
 // because of their neighbours: reasoning without the item that it led to, items
 // that followed reasoning which is left out, and calls and outputs of tools
 // other than functions that have no counterpart. Since leaving one item out can
-// affect others, it repeats until nothing changes.
-func settled(items []responsesItem) []responsesItem {
+// affect others, it repeats until nothing changes. It tells lost what it leaves out.
+func settled(items []responsesItem, lost *losses) []responsesItem {
 	for n := -1; n != len(items); {
 		n = len(items)
-		items = unpaired(items)
+		items = unpaired(items, lost)
 		bare, kept := -1, items[:0]
 		for i, it := range items {
 			switch {
@@ -354,12 +374,14 @@ func settled(items []responsesItem) []responsesItem {
 				}
 				if it.raw != nil && (next == len(items) || items[next].message != it.message || !mayFollow(items[next].kind) || it.next != "" && it.next != items[next].id) {
 					it.raw = nil
+					it.tell(lost)
 				}
 				bare = -1
 				if it.raw == nil {
 					bare = it.message
 				}
 			case it.message == bare && it.whole && it.id != "":
+				it.tell(lost)
 				continue
 			}
 			kept = append(kept, it)
@@ -367,6 +389,15 @@ func settled(items []responsesItem) []responsesItem {
 		items = kept
 	}
 	return slices.DeleteFunc(items, func(it responsesItem) bool { return it.raw == nil })
+}
+
+// tell notes that an item is left out, which is reasoning or an Opaque block.
+func (it *responsesItem) tell(lost *losses) {
+	what := lostBlock
+	if it.kind == "reasoning" && !it.whole {
+		what = lostReasoning
+	}
+	lost.tell(it.at, whole, what, "")
 }
 
 // isPaired reports whether an item is a call or an output of a tool other than a
@@ -379,7 +410,7 @@ func (it *responsesItem) isPaired() bool {
 // unpaired returns the items without outputs that follow no call, and without
 // calls that have no output. It looks at tools other than functions, whose
 // results the projection has paired already.
-func unpaired(items []responsesItem) []responsesItem {
+func unpaired(items []responsesItem, lost *losses) []responsesItem {
 	type key struct{ kind, id string }
 	open := map[key][]int{}
 	drop := map[int]bool{}
@@ -405,7 +436,9 @@ func unpaired(items []responsesItem) []responsesItem {
 	}
 	kept := items[:0]
 	for i, it := range items {
-		if !drop[i] {
+		if drop[i] {
+			it.tell(lost)
+		} else {
 			kept = append(kept, it)
 		}
 	}

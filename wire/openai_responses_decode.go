@@ -77,7 +77,7 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 	}
 	d.tools = all["tools"]
 	switch {
-	case all["output"] != nil:
+	case all["output"] != nil, !isNull(all["usage"]) && !isError(all):
 		d.answer(stringOf(all["id"]), d.model)
 		if d.out.Usage, err = responsesUsage(at(path, "usage"), all["usage"]); err != nil {
 			return err
@@ -88,7 +88,9 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 		if !isNull(all["error"]) {
 			d.lose(at(path, "error"), "the reason why the response failed")
 		}
-		d.one = true
+		if d.one = true; isNull(all["output"]) {
+			return nil
+		}
 		return d.decodeItems(at(path, "output"), all["output"])
 	case all["input"] != nil, all["instructions"] != nil:
 		return d.decodeRequest(path, all)
@@ -463,15 +465,21 @@ func (d *responsesDecoder) content(path string, data json.RawMessage, role strin
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, p)
+		if p != nil {
+			parts = append(parts, p)
+		}
 	}
 	return parts, nil
 }
 
+// part reads a part of a content. It returns nil for one that says nothing.
 func (d *responsesDecoder) part(path string, data json.RawMessage, role string) (convo.Part, error) {
 	all, err := fields(path, data)
 	if err != nil {
 		return nil, err
+	}
+	if isEmptyRefusal(all) {
+		return nil, nil
 	}
 	var p struct {
 		Type        string

@@ -313,7 +313,7 @@ func TestOpenAIResponses_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 	const (
 		sent   = `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"**A**\n\na"},{"type":"summary_text","text":"**B**"}],"encrypted_content":"e1"}`
 		noID   = `{"type":"reasoning","summary":[],"encrypted_content":"e2"}`
-		c1     = `{"type":"function_call","call_id":"c1","name":"odd_name","arguments":"{\"n\": 1.0}"}`
+		c1     = `{"type":"function_call","call_id":"c1","name":"odd_20name_xef5bac77","arguments":"{\"n\": 1.0}"}`
 		r1     = `{"type":"function_call_output","call_id":"c1","output":"no result"}`
 		r1err  = `{"type":"function_call_output","call_id":"c1","output":"Error: no result"}`
 		search = `{"type":"web_search_call","id":"ws_1","status":"completed"}`
@@ -516,12 +516,17 @@ func TestOpenAIResponses_CheckAllowsResultsOfStoredCalls(t *testing.T) {
 	assert.Equal(t, "No tool call found for function call output with call_id c1.", found[0].Error)
 	for body, rule := range map[string]string{
 		`[]`: "json", `{`: "json", `{}`: "input-empty", `{"input":7}`: "shape", `{"input":[7]}`: "shape",
-		`{"store":false,"input":[{"type":"item_reference","id":"msg_1"}]}`:               "not-stored",
-		`{"input":[{"type":"custom_tool_call","call_id":"c","name":"f","input":""}]}`:    "unanswered-call",
-		`{"input":[{"type":"custom_tool_call_output","call_id":"c","output":""}]}`:       "orphan-result",
-		`{"input":[{"type":"reasoning","id":"x","summary":[],"encrypted_content":"e"}]}`: "item-id",
-		`{"input":[{"role":"user","content":[{"type":"input_image"}]}]}`:                 "shape",
-		`{"input":[{"role":"user","content":[{"type":"input_file"}]}]}`:                  "shape",
+		`{"store":false,"input":[{"type":"item_reference","id":"msg_1"}]}`:                                                                           "not-stored",
+		`{"input":[{"type":"custom_tool_call","call_id":"c","name":"f","input":""}]}`:                                                                "unanswered-call",
+		`{"input":[{"type":"custom_tool_call_output","call_id":"c","output":""}]}`:                                                                   "orphan-result",
+		`{"input":[{"type":"custom_tool_call","call_id":"c","name":"f"},{"type":"custom_tool_call_output","call_id":"c","output":""}]}`:              "arguments",
+		`{"input":[{"type":"custom_tool_call","call_id":"c","name":"a b","input":""},{"type":"custom_tool_call_output","call_id":"c","output":""}]}`: "name-pattern",
+		// https://github.com/can1357/oh-my-pi/issues/977
+		`{"input":[{"type":"custom_tool_call","id":"fc_1","call_id":"c","name":"f","input":""},{"type":"custom_tool_call_output","call_id":"c","output":""}]}`: "item-id",
+		`{"input":[{"type":"custom_tool_call","call_id":"c","name":"f","input":""},{"type":"custom_tool_call_output","call_id":"c","output":7}]}`:              "shape",
+		`{"input":[{"type":"reasoning","id":"x","summary":[],"encrypted_content":"e"}]}`:                                                                       "item-id",
+		`{"input":[{"role":"user","content":[{"type":"input_image"}]}]}`:                                                                                       "shape",
+		`{"input":[{"role":"user","content":[{"type":"input_file"}]}]}`:                                                                                        "shape",
 	} {
 		found := wire.OpenAIResponses{}.Check([]byte(body))
 		require.NotEmpty(t, found, body)

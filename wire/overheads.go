@@ -98,7 +98,8 @@ func Overheads(model string) convo.Overheads {
 // OverheadsFor returns what Overheads returns for a model, with the reasoning that
 // a format of this package sends back to its own model:
 //
-//	OpenAIChat                  none; DeepSeek and Ollama as their Reasoning says
+//	OpenAIChat                  as its Reasoning says; none without Host and Model, except
+//	                            for the dialects DeepSeek, Mistral and Ollama
 //	OpenAIResponses             as its Reasoning says
 //	Anthropic, Gemini, Converse all
 //

@@ -19,10 +19,13 @@ func thinking(format string) []convo.Message {
 	says := func(text string, calls ...convo.ToolCall) convo.Message {
 		n++
 		m := convo.Assistant(text, calls...)
-		m.Origin.Format = format
+		m.Origin = convo.Origin{Format: format, Model: "m"}
 		r := convo.Reasoning{Text: "thought " + string('0'+n)}
-		if format == "openai-responses" {
+		switch format {
+		case "openai-responses":
 			r = convo.Reasoning{Encrypted: "thought " + string('0'+n)}
+		case "openai-chat", "openai-chat@h":
+			r.ID = "reasoning_content"
 		}
 		m.Parts = append([]convo.Part{r}, m.Parts...)
 		return m
@@ -56,8 +59,15 @@ func TestReplay_CountsAreOfWhatIsSent(t *testing.T) {
 	}{
 		"chat":             {wire.OpenAIChat{}, "openai-chat", ""},
 		"chat, all":        {wire.OpenAIChat{Reasoning: convo.ReplayAll}, "openai-chat", ""},
-		"mistral":          {wire.OpenAIChat{Dialect: wire.Mistral, Reasoning: convo.ReplayAll}, "mistral", ""},
+		"chat, model":      {wire.OpenAIChat{Model: "m"}, "openai-chat", "12345"},
+		"chat, host":       {wire.OpenAIChat{Host: "h"}, "openai-chat@h", "12345"},
+		"chat, host tools": {wire.OpenAIChat{Host: "h", Reasoning: convo.ReplayTools}, "openai-chat@h", "34"},
+		"chat, host none":  {wire.OpenAIChat{Host: "h", Reasoning: convo.ReplayNone}, "openai-chat@h", ""},
+		"mistral":          {wire.OpenAIChat{Dialect: wire.Mistral}, "mistral", "12345"},
+		"mistral, none":    {wire.OpenAIChat{Dialect: wire.Mistral, Reasoning: convo.ReplayNone}, "mistral", ""},
 		"strict":           {wire.OpenAIChat{Dialect: wire.StrictAlternation}, "openai-chat", ""},
+		"strict, model":    {wire.OpenAIChat{Dialect: wire.StrictAlternation, Model: "m"}, "openai-chat", "12345"},
+		"gemma":            {wire.OpenAIChat{Dialect: wire.Gemma}, "openai-chat", ""},
 		"deepseek":         {wire.OpenAIChat{Dialect: wire.DeepSeek}, "deepseek", "34"},
 		"deepseek, all":    {wire.OpenAIChat{Dialect: wire.DeepSeek, Reasoning: convo.ReplayAll}, "deepseek", "12345"},
 		"deepseek, none":   {wire.OpenAIChat{Dialect: wire.DeepSeek, Reasoning: convo.ReplayNone}, "deepseek", ""},

@@ -131,6 +131,20 @@ var rules = map[string]rule{
 
 	// System text.
 
+	"split-calls": {
+		problem: "the message holds both content and calls",
+		fix:     "send the content in an assistant message before it, with a user message between them, and the calls without the field content",
+		errors: map[string]string{
+			FormatOpenAIChat: "Assistant message cannot have both content and tool calls.",
+		},
+	},
+	"text-calls": {
+		problem: "the chat template knows no calls",
+		fix:     "send the calls as text in the content, and their results as text of a user message",
+		errors: map[string]string{
+			FormatOpenAIChat: "Conversation roles must alternate user/assistant/user/assistant/...",
+		},
+	},
 	"system-first": {
 		problem: "a system message follows other messages",
 		fix:     "send one system message, as the first message",

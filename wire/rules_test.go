@@ -73,6 +73,8 @@ func ruleCases() []ruleCase {
 		{"duplicate-call", chat, messages(hi, strings.Replace(chatCall, "[", `[{"id":"c1","type":"custom","custom":{"name":"f","input":""}},`, 1), chatTool)},
 		{"duplicate-result", chat, messages(hi, chatCall, chatTool, chatTool)},
 		{"reasoning-missing", OpenAIChat{Dialect: DeepSeek}, messages(hi, chatCall, chatTool)},
+		{"split-calls", OpenAIChat{SplitCalls: true}, messages(hi, call(`"tool_calls"`, `"content":"x","tool_calls"`), chatTool)},
+		{"text-calls", OpenAIChat{Dialect: Gemma}, messages(hi, chatCall, hi)},
 	}
 
 	responses := OpenAIResponses{}

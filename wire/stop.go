@@ -29,11 +29,11 @@ func isEmpty(m convo.Message) bool {
 // or the stopReason of Converse. It is StopDone for a reason that it does not know.
 // With a stream, give it to [convo.Builder.Stop].
 //
-// StopLength is an answer that goes on when it is sent back, and not only one that has
-// reached a number of tokens: also where a provider pauses in a long round with its own
-// tools (pause_turn), or ends one that has called too many. StopRefused is also an
-// answer that the provider could not finish, or a call that the model got wrong; to ask
-// again may help.
+// StopLength is an answer that ended at any limit, and not only at a number of tokens:
+// also where a provider pauses in a long round with its own tools (pause_turn, which
+// goes on when the answer is sent back), or ends one with too many calls. StopRefused is
+// also an answer that the provider could not finish, or in which the model got a call
+// wrong; to ask again may help.
 func StopOf(reason string) convo.Stop { return stops[strings.ToLower(reason)] }
 
 // stops are the reasons that StopOf knows, but for those of StopDone.

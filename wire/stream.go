@@ -60,7 +60,7 @@ type Delta struct {
 type CallDelta struct {
 	Index     int    // of the call in the answer, counted from 0
 	ID        string // as soon as it is known; empty if the provider gives none
-	Name      string // as far as it is known
+	Name      string // as far as it is known, and as the provider sends it; see FindTool
 	Arguments string // the new piece
 }
 
@@ -165,7 +165,7 @@ func unreadable(all map[string]json.RawMessage, data []byte, want string) error 
 
 // isError reports whether an object is what providers answer where something failed.
 func isError(all map[string]json.RawMessage) bool {
-	if saysError(all["error"]) || stringOf(all["type"]) == "error" || stringOf(all["object"]) == "error" {
+	if saysError(all["error"]) || stringOf(all["type"]) == "error" {
 		return true
 	}
 	return kindOf(all["message"]) == '"' || kindOf(all["Message"]) == '"' || !isNull(all["detail"])

@@ -19,7 +19,8 @@ func (t *streamedText) appendTo(b []byte) []byte {
 }
 
 // A streamedValue is a JSON value of which pieces come: texts and lists grow,
-// objects get more fields, and other values are replaced. Its zero value is null.
+// objects get more fields, and other values are replaced. Its zero value is null. A null
+// stays until another piece comes.
 type streamedValue struct {
 	text   *streamedText
 	fields map[string]*streamedValue
@@ -36,13 +37,13 @@ const streamedDepth = 5
 // addField adds a piece to the field of an object. Some texts are given again, and
 // do not grow.
 func (v *streamedValue) addField(key string, piece json.RawMessage, depth int) {
-	if isNull(piece) {
+	f := v.fields[key]
+	if isNull(piece) && f != nil {
 		return
 	}
 	if v.fields == nil {
 		*v = streamedValue{fields: map[string]*streamedValue{}}
 	}
-	f := v.fields[key]
 	if f == nil {
 		f = new(streamedValue)
 		v.fields[key], v.order = f, append(v.order, key)
@@ -93,16 +94,16 @@ func (v *streamedValue) add(piece json.RawMessage, depth int) {
 	*v = streamedValue{raw: piece}
 }
 
-// addElement adds a piece to a list: to the element with its index and type or, if it
-// has no index, to the last element if that is text which goes on. Otherwise it is
-// a new element.
+// addElement adds a piece to a list: to the newest element with its index and type,
+// unless both have an id and not the same; or, if it has no index, to the last element
+// if that is text which goes on. Otherwise it is a new element.
 func (v *streamedValue) addElement(piece json.RawMessage, depth int) {
 	var e *streamedValue
 	if kindOf(piece) == '{' && depth < streamedDepth {
 		all, _ := fields("-", piece)
 		if index := all["index"]; !isNull(index) {
 			key := string(index) + string(all["type"])
-			if e = v.indexed[key]; e == nil {
+			if e = v.indexed[key]; e == nil || e.isOther(all["id"]) {
 				if v.indexed == nil {
 					v.indexed = map[string]*streamedValue{}
 				}
@@ -123,12 +124,6 @@ func (v *streamedValue) addElement(piece json.RawMessage, depth int) {
 // goesOn reports whether an object without an index is the next piece of v, which is
 // a text of the same kind. A signature ends a text.
 func (v *streamedValue) goesOn(piece map[string]json.RawMessage) bool {
-	field := func(key string) json.RawMessage {
-		if f := v.fields[key]; f != nil {
-			return f.raw
-		}
-		return nil
-	}
 	text := ""
 	switch stringOf(piece["type"]) {
 	case "text", "reasoning.text":
@@ -138,14 +133,31 @@ func (v *streamedValue) goesOn(piece map[string]json.RawMessage) bool {
 	case "reasoning.summary":
 		text = "summary"
 	}
-	if text == "" || stringOf(field("type")) != stringOf(piece["type"]) || v.fields["index"] != nil {
+	if text == "" || stringOf(v.field("type")) != stringOf(piece["type"]) || v.has("index") || v.isOther(piece["id"]) {
 		return false
 	}
-	if id := piece["id"]; !isNull(id) && !isNull(field("id")) && string(id) != string(field("id")) {
-		return false
-	}
-	ended := v.fields["signature"] != nil || string(field("closed")) == "true"
+	ended := v.has("signature") || string(v.field("closed")) == "true"
 	return !ended || isNull(piece[text])
+}
+
+// field returns the value of a field that is not a text, a list or an object.
+func (v *streamedValue) field(key string) json.RawMessage {
+	if f := v.fields[key]; f != nil {
+		return f.raw
+	}
+	return nil
+}
+
+// has reports whether there is a field, and it is not null.
+func (v *streamedValue) has(key string) bool {
+	f := v.fields[key]
+	return f != nil && (f.text != nil || f.fields != nil || f.list != nil || !isNull(f.raw))
+}
+
+// isOther reports whether the id of a piece is that of another object.
+func (v *streamedValue) isOther(id json.RawMessage) bool {
+	own := stringOf(v.field("id"))
+	return own != "" && stringOf(id) != "" && stringOf(id) != own
 }
 
 // appendTo appends the value.

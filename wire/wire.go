@@ -35,9 +35,10 @@ type Format interface {
 
 // The formats as [convo.Origin] and [convo.Opaque] name them. What a message holds
 // for one of them, such as signed reasoning and opaque blocks, is sent in no other.
-// The values are saved with conversations and never change.
+// Where OpenAIChat has a Host, an Origin names the format, an @, and the Host. The
+// values are saved with conversations and never change.
 const (
-	FormatOpenAIChat      = "openai-chat"      // OpenAIChat, without a dialect or with StrictAlternation
+	FormatOpenAIChat      = "openai-chat"      // OpenAIChat with the dialect OpenAI, StrictAlternation or Gemma
 	FormatDeepSeek        = "deepseek"         // OpenAIChat with the dialect DeepSeek
 	FormatMistral         = "mistral"          // OpenAIChat with the dialect Mistral
 	FormatOllama          = "ollama"           // OpenAIChat with the dialect Ollama
@@ -69,12 +70,22 @@ type Request struct {
 	// sent. Turn thinking off for this request.
 	NoThinking bool
 
+	// Lost is what the messages of the snapshot hold and the request does not say, in the
+	// order of the entries and their parts. It is nil if nothing is lost. Encode does not
+	// look at Tools.
+	Lost []Omission
+
 	names *names
 }
 
-// String returns the number of messages and the size, but none of the content.
+// String returns the number of messages, the size, and how much is lost, but none of the
+// content.
 func (r Request) String() string {
-	return fmt.Sprintf("request(%d messages, %d bytes)", len(r.Messages), len(r.Body()))
+	lost := ""
+	if n := len(r.Lost); n > 0 {
+		lost = fmt.Sprintf(", %d parts lost", n)
+	}
+	return fmt.Sprintf("request(%d messages, %d bytes%s)", len(r.Messages), len(r.Body()), lost)
 }
 
 // GoString returns the same as String.
@@ -116,15 +127,19 @@ func (r Request) Body() []byte {
 
 // A Transcript is what Decode returns.
 type Transcript struct {
-	Messages []convo.Message // for History.Append, or NewSnapshot
-	Cut      *convo.ToolCall // of a response; see [convo.Reply]
-	Usage    convo.Usage     // of a response; Input includes cached tokens
-	Stop     convo.Stop      // of a response; see StopOf
+	Messages []convo.Message // for History.Append, or NewSnapshot; none of a response that says nothing
 	Lost     []Loss          // what the messages have no place for
 
-	// Of a response, as the provider spells them; empty where it does not say:
-	StopReason string // what Stop was made of
-	Model      string // the model that answered
+	// The following are of a response, and zero where it does not tell them, as in a
+	// request.
+
+	Cut   *convo.ToolCall // see [convo.Reply]
+	Usage convo.Usage     // in the terms of convo, whatever the provider counts beside what
+	Stop  convo.Stop      // why it ended; see StopOf
+
+	// As the provider spells them:
+	StopReason string // what Stop was made of; of Responses, the status if it is complete
+	Model      string // the model that answered, which may be another one than asked for
 	ID         string // of the response
 }
 

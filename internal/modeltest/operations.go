@@ -488,7 +488,7 @@ func (d *driver) usage() {
 	at := d.snapshot()
 	input := d.n(2 * (at.view.raw() + 50))
 	d.say("usage %d of %d", input, at.time)
-	if err := d.h.RecordUsage(at.real, convo.Usage{Input: input}); err != nil {
+	if err := d.h.RecordUsage(at.real, convo.Usage{Input: input + input%7, Extra: input % 7}); err != nil {
 		d.fail("RecordUsage: %v", err)
 	}
 	if input == 0 || at.real.Version() < d.m.reported[at.model] {
