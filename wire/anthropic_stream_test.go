@@ -231,6 +231,8 @@ func TestAnthropicStream_Indexes(t *testing.T) {
 			[]convo.Part{convo.Text("ab"), convo.ToolCall{ID: "a", Name: "f", Arguments: `{"x":1}`}, convo.Text("c")}},
 		{"none, and no start", chunks(delta(none, "a"), delta(none, "b"), stop(none), end), []convo.Part{convo.Text("ab")}},
 		{"a start twice", chunks(start(zero, text("")), start(zero, text("")), delta(zero, "a"), start(one, call("a")), start(one, call("a")), args(one, `{}`), stop(one), end), []convo.Part{convo.Text("a"), of("a")}},
+		{"a start twice, of a call that has begun", chunks(start(one, call("a")), args(one, `{"x":`), start(one, call("a")), args(one, `1}`), stop(one), end), []convo.Part{convo.ToolCall{ID: "a", Name: "f", Arguments: `{"x":1}`}}},
+		{"the same block twice", chunks(start(zero, text("a")), stop(zero), start(zero, text("a")), stop(zero), end), []convo.Part{convo.Text("a"), convo.Text("a")}},
 		{"a start again behind text", chunks(start(zero, text("")), delta(zero, "a"), start(zero, text("")), delta(zero, "b"), end), []convo.Part{convo.Text("a"), convo.Text("b")}},
 		{"a text at the index of a thought", chunks(start(zero, `{"type":"thinking","thinking":"hm"}`), delta(zero, "a"), end), []convo.Part{convo.Reasoning{Text: "hm"}, convo.Text("a")}},
 		{"in the start of the message", chunks(`{"type":"message_start","message":{"role":"assistant","content":[`+text("a")+`]}}`, start(zero, text("b")), end), []convo.Part{convo.Text("a"), convo.Text("b")}},

@@ -447,9 +447,9 @@ func TestGeminiStream_ArgumentPaths(t *testing.T) {
 	}
 	// An element may be left out here and there.
 	s, _ := feed(t, wire.Gemini{}, chunks(
-		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$.a[100]","numberValue":1}],"willContinue":true}}]}}]}`,
+		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$.a[120]","numberValue":1}],"willContinue":true}}]}}]}`,
 		`{"candidates":[{"content":{"parts":[{"functionCall":{}}]},"finishReason":"STOP"}]}`))
 	got, err := s.Transcript()
 	require.NoError(t, err)
-	assert.Equal(t, `{"a":[`+strings.Repeat("null,", 100)+`1]}`, got.Messages[0].ToolCalls()[0].Arguments)
+	assert.Equal(t, `{"a":[`+strings.Repeat("null,", 120)+`1]}`, got.Messages[0].ToolCalls()[0].Arguments)
 }

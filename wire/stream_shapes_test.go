@@ -94,6 +94,25 @@ func TestStream_HalfCharacters(t *testing.T) {
 	}
 }
 
+// A half waits for the rest of the text in whatever form that comes.
+func TestStream_HalfCharactersElsewhere(t *testing.T) {
+	for _, tt := range []struct {
+		format wire.Format
+		events []event
+	}{
+		{wire.OpenAIResponses{}, chunks(`{"type":"response.output_text.delta","output_index":0,"delta":"a\ud83d"}`, `{"type":"response.output_text.done","output_index":0,"text":"a😀"}`, `{"type":"response.completed","response":{"output":[]}}`)},
+		{wire.OpenAIChat{}, chunks(`{"choices":[{"delta":{"content":"a\ud83d"}}]}`, `{"choices":[{"delta":{"content":[{"type":"text","text":"\ude00"}]},"finish_reason":"stop"}]}`)},
+		{wire.OpenAIChat{}, chunks(`{"choices":[{"delta":{"content":[{"type":"text","text":"a\ud83d"}]}}]}`, `{"choices":[{"delta":{"content":"\ude00"},"finish_reason":"stop"}]}`)},
+		{wire.Anthropic{}, chunks(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a\ud83d"}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\ude00"}}`, `{"type":"message_stop"}`)},
+	} {
+		s, deltas := feed(t, tt.format, tt.events)
+		got, err := s.Transcript()
+		require.NoError(t, err)
+		assert.Equal(t, "a😀", streamedText(got), "%s", tt.events)
+		assert.Equal(t, []wire.Delta{{Text: "a"}, {Text: "😀"}}, deltas, "%s", tt.events)
+	}
+}
+
 // A clean end of r in an event is a cut before the end of the answer, and nothing behind
 // it. What is whole at the end of r is read.
 func TestRead_LastLine(t *testing.T) {
@@ -116,6 +135,10 @@ func TestRead_LastLine(t *testing.T) {
 			assert.NoError(t, last, "%s, then %q", tt.name, rest)
 			assert.NoError(t, err)
 			assert.Equal(t, "a", streamedText(got))
+		}
+		if strings.HasPrefix(tt.name, "chat") {
+			_, _, last, _ := readStream(tt.format, strings.NewReader(body+"data: [DONE]"))
+			assert.NoError(t, last)
 		}
 		_, _, last, _ := readStream(tt.format, strings.NewReader(body+"event: error\ndata: overloaded\n"))
 		assert.ErrorAs(t, last, new(*wire.ProviderError), "%s: the line of the error is whole", tt.name)
@@ -189,6 +212,15 @@ func TestStream_ErrorEvents(t *testing.T) {
 			assert.Equal(t, "a", streamedText(got), "%s: an error that is %s", tt.name, nothing)
 		}
 	}
+}
+
+// A whole response that failed is read as far as it goes.
+func TestResponsesStream_WholeThatFailed(t *testing.T) {
+	_, got, last, _ := readStream(wire.OpenAIResponses{}, strings.NewReader(`{"id":"r","status":"failed","error":{"code":"server_error","message":"broken"},"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"so far"}]}]}`))
+	e, ok := errors.AsType[*wire.ProviderError](last)
+	require.True(t, ok, "%v", last)
+	assert.Equal(t, "broken", e.Message)
+	assert.Equal(t, "so far", streamedText(got))
 }
 
 // What has nothing of the format is shown, and how it begins, no further.
@@ -318,6 +350,7 @@ func TestStream_SecondAnswer(t *testing.T) {
 		{"in one chunk each", wire.OpenAIChat{}, whole + whole, true, "one"},
 		{"behind [DONE]", wire.OpenAIChat{}, "data: " + first + "\n\ndata: [DONE]\n\ndata: " + plain + "\n\n", true, "one"},
 		{"Ollama", wire.OpenAIChat{Dialect: wire.Ollama}, ollama + ollama, true, "one"},
+		{"Ollama, behind several lines", wire.OpenAIChat{Dialect: wire.Ollama}, strings.Replace(ollama, "true", "false", 1) + ollama + ollama, true, "oneone"},
 		{"the end again", wire.OpenAIChat{}, first + end + end, false, "one"},
 		{"the end again, with a role", wire.OpenAIChat{}, first + end + `{"choices":[{"delta":{"role":"assistant","content":""},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}`, false, "one"},
 		{"content without a role", wire.OpenAIChat{}, first + end + plain, false, "onetwo"},

@@ -76,7 +76,7 @@ type sequence[T any] struct {
 	list   []sequenced[T]
 	newest map[int]sequenced[T] // by index
 	round  int                  // how often an index came again
-	last   int                  // the highest index of the round
+	last   int                  // the highest index
 }
 
 type sequenced[T any] struct {
@@ -98,7 +98,6 @@ func (q *sequence[T]) next() int {
 func (q *sequence[T]) add(index int, item T) {
 	if old, again := q.newest[index]; again && old.round == q.round {
 		q.round++
-		q.last = index
 	}
 	if q.newest == nil {
 		q.newest, q.last = map[int]sequenced[T]{}, index
