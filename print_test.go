@@ -146,6 +146,7 @@ func TestPrinting_ShowsIDsAndNoEssays(t *testing.T) {
 		{convo.Goal{Target: 5000, Focus: "dates"}, "goal(down to 5,000 raw tokens, manual; focus dates)"},
 		{wire.Delta{Text: essay, Call: &wire.CallDelta{Index: 2, Name: "run", Arguments: "{}"}}, "delta(120000 bytes of text, 2 bytes of call 2)"},
 		{wire.Request{System: json.RawMessage(`"s"`), Messages: []json.RawMessage{json.RawMessage(`"` + essay + `"`)}}, "request(1 messages, 120030 bytes)"},
+		{wire.Request{Messages: []json.RawMessage{json.RawMessage("1")}, Lost: make([]wire.Omission, 3)}, "request(1 messages, 16 bytes, 3 parts lost)"},
 		{[]convo.Message{asks, answers}, "[call_7]"},
 		{struct{ A any }{[]convo.Part{convo.Text(essay), call}}, "[call_7]"},
 	} {
@@ -228,7 +229,7 @@ var printed = []any{
 	convo.Record{},
 	convo.Media{}, convo.Message{}, convo.Opaque{}, convo.Reasoning{}, convo.Reply{}, convo.Report{}, convo.Rewrite{}, convo.Status{},
 	convo.SlidingWindow{}, convo.Summarize{}, convo.Summary{}, convo.SummaryRequest{}, convo.ToolCall{}, convo.ToolResult{}, convo.Work{},
-	convo.Tool{}, wire.Request{}, wire.Transcript{}, wire.Delta{}, wire.CallDelta{},
+	convo.Tool{}, wire.Request{}, wire.Omission{}, wire.Transcript{}, wire.Delta{}, wire.CallDelta{},
 	convotest.Canned{}, &convotest.Recorder{}, convotest.Slow{}, &convotest.Deaf{},
 }
 

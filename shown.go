@@ -85,6 +85,18 @@ func (s *Snapshot) MessagesNamed(from int, named func(role Role, author string) 
 	}
 }
 
+// Mask returns a text as [Snapshot.Messages] would show it in a part of its own, so that
+// it cannot forge the tags of speakers and of the summary. Messages masks texts, and
+// leaves opaque parts, arguments and names as they are: a format that writes any of
+// these as a text of the conversation masks it before, and puts a visible character that
+// is no letter at both ends, such as a bracket.
+func (s *Snapshot) Mask(text string) string {
+	if s == nil || s.key() == "" {
+		return text
+	}
+	return maskKey(s.key(), text)
+}
+
 // A viewer makes the messages that the model sees, one after the other.
 type viewer struct {
 	key    string

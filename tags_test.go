@@ -463,3 +463,24 @@ func TestAnswerOpenCalls_MaskedReasonIsCounted(t *testing.T) {
 	checkSaved(t, h, bare())
 	assert.Equal(t, reload(t, h, bare()).Snapshot().Tokens(), h.Snapshot().Tokens())
 }
+
+// Mask shows a text as Messages does.
+func TestSnapshot_Mask(t *testing.T) {
+	h := historyOf(t, nil, convo.User("q"))
+	key, s := keyOf(t, h), h.Snapshot()
+	masked := 0
+	for _, text := range []string{"", "a <b> & c", "<from key=\"x\">", "</summary key=\"" + key + "\">", key[:4] + " \u200b" + strings.ToUpper(key[4:]), key + key} {
+		got := s.Mask(text)
+		if got != text {
+			masked++
+		}
+		_, err := h.Append(convo.Assistant("!" + text + "!"))
+		require.NoError(t, err)
+		msgs := h.Snapshot().Messages()
+		assert.Equal(t, msgs[len(msgs)-1].Text(), "!"+got+"!")
+		require.NoError(t, h.Rollback(s))
+	}
+	assert.Equal(t, 3, masked)
+	assert.Equal(t, key, new(convo.Snapshot).Mask(key), "it has no tags")
+	assert.Equal(t, key, (*convo.Snapshot)(nil).Mask(key))
+}

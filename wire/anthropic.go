@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/seed-c1b73e60/convo"
@@ -16,8 +18,10 @@ import (
 // the end of an assistant message. A short text takes the place of media in
 // assistant messages and in error results, and for media that the API does not
 // read; it reads JPEG, PNG, GIF, WebP, PDF, and text as text/plain. Decode
-// names in Lost what it cannot keep: cache marks, the citations of a text, the
-// caller of a call.
+// names in Lost what it cannot keep: the caller of a call, and cache marks inside
+// of opaque blocks or on what cannot have them. The citations of a text are an
+// [convo.Opaque] part behind it, {"citations":[...]}; they are sent without the
+// fields that requests do not have, such as file_id.
 //
 // The API also takes messages with the role system among the others. Such a
 // message is an [convo.Opaque] part of a user message, {"role":"system",...},
@@ -45,9 +49,17 @@ type Anthropic struct {
 	Model string
 
 	SystemSummary bool // send the summary as the last system block; see the package documentation
-	Cache         bool // set cache marks: at most one on the system text, before the summary, and two on messages
-	StrictTools   bool // Tools asks for arguments that follow the schema exactly
-	UserLast      bool // the model wants a user message at the end, as models since 4.6 do
+
+	// Cache sets cache marks: at most one on the system text, before the summary, and two
+	// on messages, as far as those of CacheMark leave room. CacheLifetime is how long the
+	// provider is to keep what is cached; see CacheMark. With CacheTools, Tools ends with
+	// a mark of that lifetime, which is one of the four that a request can have.
+	Cache         bool
+	CacheTools    bool
+	CacheLifetime time.Duration
+
+	StrictTools bool // Tools asks for arguments that follow the schema exactly
+	UserLast    bool // the model wants a user message at the end, as models since 4.6 do
 }
 
 var anthropicNames = &names{"tools", "system", "messages"}
@@ -56,33 +68,37 @@ var anthropicNames = &names{"tools", "system", "messages"}
 // system text, the request gets a marker as its message.
 func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
-func (f Anthropic) begin(seen *tally) (profile, writer) {
-	p := profile{format: FormatAnthropic, model: f.Model, ids: anthropicIDs, names: anthropicNames, systemSum: f.SystemSummary}
-	return p, &anthropicWriter{f: f, seen: seen}
+func (f Anthropic) begin(seen *tally, lost *losses) (profile, writer) {
+	p := profile{format: FormatAnthropic, model: f.Model, ids: anthropicIDs, accepts: anthropicToolNames, names: anthropicNames, systemSum: f.SystemSummary, marks: true}
+	return p, &anthropicWriter{f: f, seen: seen, lost: lost, rule: cacheRule{long: isLong(f.CacheLifetime), tools: f.CacheTools}}
 }
 
 // An anthropicMessage is a message that is being written.
 type anthropicMessage struct {
 	role    string
-	list    []byte // the message up to its last block; of system, all of it
-	closed  []byte // the whole message; nil while it may still change
-	start   int    // length of list before the first block
-	solid   int    // length of list up to the last block that can end a message
-	room    int    // offset in list where a cache mark can be inserted; 0: nowhere
-	thinks  bool   // begins with a thinking block
-	results bool   // holds results
-	asks    bool   // a user message that holds more than results
-	passing bool   // holds a text that the next request does not have
-	paused  bool   // ends with a block of a tool that the provider runs
+	list    []byte      // the message up to its last block; of system, all of it
+	closed  []byte      // the whole message; nil while it may still change
+	start   int         // length of list before the first block
+	solid   int         // length of list up to the last block that can end a message
+	room    int         // offset in list where a cache mark of the format can be inserted; 0: nowhere
+	spot    int         // offset in list where one of the caller's can; 0: nowhere
+	marks   []cacheMark // of the caller, in order; no memory is written twice
+	thinks  bool        // begins with a thinking block
+	results bool        // holds results
+	asks    bool        // a user message that holds more than results
+	passing bool        // holds a text that the next request does not have
+	paused  bool        // ends with a block of a tool that the provider runs
+
+	thoughts []place // of the thinking that list ends with
 }
 
-// json returns the message, with a cache mark if marked is set.
-func (m *anthropicMessage) json(marked bool) json.RawMessage {
+// json returns the message with cache marks.
+func (m *anthropicMessage) json(marks []cacheMark) json.RawMessage {
 	switch {
 	case m.role == "system":
-		return m.list
-	case marked:
-		return slices.Concat(m.list[:m.room], []byte(cacheMark), m.list[m.room:], []byte("]}"))
+		return withMarks(m.list, marks, anthropicMark, "")
+	case len(marks) > 0:
+		return withMarks(m.list, marks, anthropicMark, "]}")
 	}
 	m.close()
 	return m.closed
@@ -96,9 +112,10 @@ func (m *anthropicMessage) close() {
 }
 
 // added is called after each block that is not thinking. If mark is true, the
-// block can get a cache mark.
+// block can get a cache mark of the format.
 func (m *anthropicMessage) added(mark bool) {
-	m.solid, m.paused = len(m.list), false
+	m.solid, m.paused, m.thoughts = len(m.list), false, nil
+	m.spot = len(m.list) - 1
 	if mark {
 		m.room = len(m.list) - 1
 	}
@@ -110,13 +127,31 @@ func (m *anthropicMessage) text(s string) {
 	m.added(true)
 }
 
+// cite adds citations to the text that was written last.
+func (m *anthropicMessage) cite(citations json.RawMessage) {
+	if citations != nil {
+		m.list = append(appendRawField(m.list[:len(m.list)-1], "citations", string(citations)), '}')
+		m.added(true)
+	}
+}
+
+// mark sets a mark of the caller's on the last block that can have one.
+func (m *anthropicMessage) mark(long bool) {
+	if m.spot > 0 {
+		m.marks = appendMark(m.marks, m.spot, long)
+	}
+}
+
 // An anthropicWriter collects the messages of a request. No more than the last two of
 // them may still change.
 type anthropicWriter struct {
 	f    Anthropic
 	seen *tally
+	lost *losses
+	rule cacheRule
 	msgs []anthropicMessage
-	size int // about how many bytes the message of the projection takes
+	size int              // about how many bytes the message of the projection takes
+	sys  anthropicMessage // of which list is the system text that system returned last
 }
 
 // A savedAnthropic is the state of an anthropicWriter.
@@ -186,6 +221,10 @@ func (w *anthropicWriter) finish() {
 	}
 	m := &w.msgs[n-1]
 	if m.solid < len(m.list) {
+		for _, at := range m.thoughts {
+			w.lost.tell(at, whole, lostReasoning, "")
+		}
+		m.thoughts = nil
 		m.list, m.closed = m.list[:m.solid:m.solid], nil // what is removed comes back with a state that was saved
 	}
 	if m.solid == m.start {
@@ -208,15 +247,49 @@ func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) e
 		w.stand(continueMarker)
 	}
 	r.NoThinking = w.isPlain() && p.lacksThinking(s)
-	marked := w.marked()
+	marks := w.marks(&first)
+	if of := marksOf(marks, inSystem); r.System != nil && len(of) > 0 {
+		r.System = withMarks(r.System, of, anthropicMark, "")
+	}
 	r.Messages = make([]json.RawMessage, 0, len(w.msgs)+1)
 	for i := range first.msgs {
-		r.Messages = append(r.Messages, first.msgs[i].json(w.f.Cache && len(marked) < 2))
+		r.Messages = append(r.Messages, first.msgs[i].json(marksOf(marks, inFront)))
 	}
 	for i := range w.msgs {
-		r.Messages = append(r.Messages, w.msgs[i].json(slices.Contains(marked, i)))
+		r.Messages = append(r.Messages, w.msgs[i].json(marksOf(marks, i)))
 	}
 	return nil
+}
+
+// marks returns the cache marks of the request. Those of the format are on the newest two
+// user messages that the next request will hold too, and on the system text. If there
+// is room for fewer, the newest message comes first, and then the system text.
+func (w *anthropicWriter) marks(first *anthropicWriter) []cacheMark {
+	var own, auto []cacheMark
+	for _, m := range w.sys.marks {
+		m.message = inSystem
+		own = append(own, m)
+	}
+	for i := range w.msgs {
+		for _, m := range w.msgs[i].marks {
+			m.message = i
+			own = append(own, m)
+		}
+	}
+	if w.f.Cache {
+		for i := len(w.msgs) - 1; i >= 0 && len(auto) < 2; i-- {
+			if m := &w.msgs[i]; m.role == "user" && m.room > 0 && !m.passing {
+				auto = append(auto, cacheMark{message: i, at: m.room})
+			}
+		}
+		if len(auto) < 2 && len(first.msgs) > 0 {
+			auto = append(auto, cacheMark{message: inFront, at: first.msgs[0].room})
+		}
+		if w.sys.room > 0 {
+			auto = slices.Insert(auto, min(len(auto), 1), cacheMark{message: inSystem, at: w.sys.room})
+		}
+	}
+	return w.rule.choose(own, auto)
 }
 
 func (w *anthropicWriter) message(t *message) {
@@ -228,27 +301,40 @@ func (w *anthropicWriter) message(t *message) {
 			w.result(m, &t.results[i])
 		}
 	case convo.RoleUser:
-		w.user(t.parts)
+		w.user(t)
 	case convo.RoleAssistant:
-		w.assistant(t.parts)
+		w.assistant(t)
 	}
 }
 
-func (w *anthropicWriter) user(parts []convo.Part) {
-	for _, p := range parts {
+func (w *anthropicWriter) user(t *message) {
+	for i, p := range t.parts {
 		switch p := p.(type) {
 		case convo.Text:
 			w.to("user").text(string(p))
 		case convo.Media:
 			m := w.to("user")
-			m.list = appendAnthropicMedia(m.list, p)
+			m.list = w.appendMedia(m.list, p, t.place(i), whole)
 			m.added(true)
 		case convo.Opaque:
-			if raw, ok := anthropicSystemMessage(p.JSON); ok {
+			if long, ok := isMark(p); ok {
+				if n := len(w.msgs); n > 0 && w.msgs[n-1].role != "assistant" {
+					w.msgs[n-1].mark(long)
+				}
+				continue
+			}
+			if list := attached(p); list != nil {
+				if text, ok := t.parts[i-1].(convo.Text); ok {
+					w.msgs[len(w.msgs)-1].cite(w.citations(list, string(text), t.place(i)))
+				}
+				continue
+			}
+			if raw, marks, ok := anthropicSystemMessage(p.JSON); ok {
+				w.unmarked(marks, t.place(i), whole)
 				w.systemMessage(raw)
 				continue
 			}
-			raw, _, ok := w.opaque(p.JSON, "user")
+			raw, _, ok := w.opaque(p.JSON, "user", t.place(i), whole)
 			if !ok {
 				continue
 			}
@@ -276,47 +362,68 @@ func (w *anthropicWriter) systemMessage(raw string) {
 	if n := len(w.msgs); n > 1 {
 		w.msgs[n-2].close()
 	}
-	w.msgs = append(w.msgs, anthropicMessage{role: "system", list: []byte(raw)})
+	w.msgs = append(w.msgs, anthropicMessage{role: "system", list: []byte(raw), spot: spotIn(raw)})
 }
 
-func (w *anthropicWriter) assistant(parts []convo.Part) {
-	parts = thinkingFirst(parts)
-	var blocks []convo.Part                // the parts that are sent
-	kinds := make([]string, 0, len(parts)) // the types of opaque blocks
-	last := -1                             // index of the last block that is not thinking
-	for _, p := range parts {
-		kind := ""
+// A sentBlock is a part of an assistant message that is sent, or a cache mark.
+type sentBlock struct {
+	convo.Part
+	kind string // the type of an Opaque block; of citations, those that are sent
+	at   place
+}
+
+func (w *anthropicWriter) assistant(t *message) {
+	thinkingFirst(t)
+	blocks := make([]sentBlock, 0, len(t.parts))
+	last, empty := -1, true // index of the last block that is not thinking
+	for i, p := range t.parts {
+		block := sentBlock{p, "", t.place(i)}
+		if _, ok := isMark(p); ok {
+			blocks = append(blocks, block)
+			continue
+		}
 		switch q := p.(type) {
 		case convo.Reasoning:
-			if q.Signature == "" && q.Encrypted == "" {
+			sent := convo.Reasoning{Encrypted: q.Encrypted}
+			if q.Signature != "" {
+				sent = convo.Reasoning{Text: q.Text, Signature: q.Signature}
+			}
+			w.lost.reasoning(block.at, q, sent)
+			if sent == (convo.Reasoning{}) {
 				continue
 			}
 		case convo.Media:
-			p = convo.Text(mediaText(q))
+			w.lost.tell(block.at, whole, lostMedia, "")
+			block.Part = convo.Text(mediaText(q))
 		case convo.Opaque:
-			raw, k, ok := w.opaque(q.JSON, "assistant")
+			if list := attached(q); list != nil {
+				if text, ok := t.parts[i-1].(convo.Text); ok {
+					block.kind = string(w.citations(list, string(text), block.at))
+					blocks = append(blocks, block)
+				}
+				continue
+			}
+			raw, kind, ok := w.opaque(q.JSON, "assistant", block.at, whole)
 			if !ok {
 				continue
 			}
-			p, kind = convo.Opaque{JSON: raw}, k
-		case convo.Text, convo.ToolCall:
-		default:
-			continue
+			block.Part, block.kind = convo.Opaque{JSON: raw}, kind // without a Format
 		}
-		if _, ok := p.(convo.Reasoning); !ok {
+		if !isReasoning(p) {
 			last = len(blocks)
 		}
-		blocks, kinds = append(blocks, p), append(kinds, kind)
+		blocks, empty = append(blocks, block), false
 	}
-	if len(blocks) == 0 {
+	if empty {
 		return
 	}
 	m := w.to("assistant")
-	for i, p := range blocks {
-		switch p := p.(type) {
+	for i := range blocks {
+		switch p := blocks[i].Part.(type) {
 		case convo.Reasoning:
 			m.thinks = m.thinks || len(m.list) == m.start
 			m.list = appendThinking(m.list, p)
+			m.thoughts = append(m.thoughts, blocks[i].at)
 		case convo.Text:
 			text := string(p)
 			if i == last {
@@ -324,41 +431,81 @@ func (w *anthropicWriter) assistant(parts []convo.Part) {
 			}
 			m.text(text)
 		case convo.Opaque:
+			if long, ok := isMark(p); ok {
+				m.mark(long)
+				continue
+			}
+			if p.Format != "" { // citations
+				if blocks[i].kind != "" {
+					m.cite(json.RawMessage(blocks[i].kind))
+				}
+				continue
+			}
 			m.list = appendElement(m.list, p.JSON)
 			m.added(false)
-			m.paused = isServerBlock(kinds[i])
+			m.paused = isServerBlock(blocks[i].kind)
 		case convo.ToolCall:
 			m.list = appendPart(m.list, `"tool_use"`, "id", p.ID)
-			m.list = appendStringField(m.list[:len(m.list)-1], "name", anthropicToolName(p.Name))
+			m.list = appendStringField(m.list[:len(m.list)-1], "name", p.Name)
 			m.list = append(appendRawField(m.list, "input", object(p.Arguments)), '}')
 			m.added(true)
 		}
 	}
 }
 
+// citations returns those in a list that are sent with a text, or nil.
+func (w *anthropicWriter) citations(list json.RawMessage, text string, at place) json.RawMessage {
+	sent := sentCitations(list, text)
+	if sent == nil {
+		w.lost.tell(at, whole, lostBlock, "")
+	}
+	return sent
+}
+
 // anthropicEmptyError is the text of an error result that has none. The API
 // refuses an empty one.
 const anthropicEmptyError = "unknown error"
 
-func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
+func (w *anthropicWriter) result(m *anthropicMessage, r *result) {
 	parts := make([]convo.Part, 0, len(r.Parts))
-	for _, p := range r.Parts {
+	inside := make([]int, 0, len(r.Parts)) // indices of parts in the snapshot
+	var marks []cacheMark                  // of the caller, each behind as many parts as at says
+	for i, p := range r.Parts {
+		if long, ok := isMark(p); ok {
+			marks = appendMark(marks, len(parts), long)
+			continue
+		}
 		switch q := p.(type) {
 		case convo.Media:
 			if _, kind := anthropicMedia(q); kind == "" || r.IsError { // an error result holds only text
+				w.lost.tell(r.at, r.inside(i), lostMedia, "")
 				p = convo.Text(mediaText(q))
 			}
 		case convo.Opaque:
-			raw, kind, ok := w.opaque(q.JSON, "result")
-			if !ok || r.IsError && kind != "text" {
+			raw, kind, ok := w.opaque(q.JSON, "result", r.at, r.inside(i))
+			if !ok {
+				continue
+			}
+			if r.IsError && kind != "text" {
+				w.lost.tell(r.at, r.inside(i), lostBlock, "")
 				continue
 			}
 			p = convo.Opaque{JSON: raw}
 		}
-		parts = append(parts, p)
+		parts, inside = append(parts, p), append(inside, r.inside(i))
 	}
 	if len(parts) == 0 && r.IsError {
 		parts = append(parts, convo.Text(anthropicEmptyError))
+	}
+	mark := func(behind, at int) {
+		for _, k := range marks {
+			if k.at == behind && at > 0 {
+				m.marks = appendMark(m.marks, at, k.long)
+			}
+		}
+	}
+	if len(parts) > 0 {
+		mark(0, m.spot)
 	}
 	b := appendPart(m.list, `"tool_result"`, "tool_use_id", r.CallID)
 	b = b[:len(b)-1]
@@ -371,14 +518,17 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
 		m.passing = m.passing || r.IsError && only == noResult
 	} else if len(parts) > 0 {
 		b = append(appendField(b, "content"), '[')
-		for _, p := range parts {
+		for i, p := range parts {
 			switch p := p.(type) {
 			case convo.Text:
 				b = appendPart(b, `"text"`, "text", string(p))
 			case convo.Media:
-				b = appendAnthropicMedia(b, p)
+				b = w.appendMedia(b, p, r.at, inside[i])
 			case convo.Opaque:
 				b = appendElement(b, p.JSON)
+			}
+			if i < len(parts)-1 {
+				mark(i+1, len(b)-1)
 			}
 		}
 		b = append(b, ']')
@@ -389,52 +539,41 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *convo.ToolResult) {
 	m.list = append(b, '}')
 	m.results = true
 	m.added(true)
+	mark(len(parts), m.spot)
 }
 
 // system returns the system text as blocks, or nil if there is none.
-func (w *anthropicWriter) system(sys *projection) (json.RawMessage, []json.RawMessage) {
+func (w *anthropicWriter) system(sys *projection, lost *losses) (json.RawMessage, []json.RawMessage) {
 	m := anthropicMessage{list: []byte{'['}}
-	marked := false
+	own := anthropicWriter{seen: w.seen, lost: lost}
+	room := 0 // before the summary
 	for i, p := range sys.system {
-		if i == sys.summary && w.f.Cache {
-			marked = m.room > 0
-			m.setMark()
+		if i == sys.summary {
+			room = m.room
 		}
 		switch p := p.(type) {
 		case convo.Text:
 			m.text(string(p))
 		case convo.Opaque:
-			if raw, kind, ok := w.opaque(p.JSON, "system"); ok && kind == "text" {
+			if long, ok := isMark(p); ok {
+				m.mark(long)
+			} else if raw, kind, ok := own.opaque(p.JSON, "system", sys.places[i], whole); ok && kind == "text" {
 				m.list = appendElement(m.list, raw)
+				m.spot = len(m.list) - 1
+			} else if ok {
+				lost.tell(sys.places[i], whole, lostBlock, "")
 			}
+		case convo.Media:
+			lost.tell(sys.places[i], whole, lostMedia, "")
+			m.text(mediaText(p))
 		}
 	}
+	m.room = cmp.Or(room, m.room)
+	w.sys = m
 	if len(m.list) == 1 {
 		return nil, nil
 	}
-	if w.f.Cache && !marked {
-		m.setMark()
-	}
 	return append(m.list, ']'), nil
-}
-
-const cacheMark = `,"cache_control":{"type":"ephemeral"}`
-
-func (m *anthropicMessage) setMark() {
-	if m.room > 0 {
-		m.list = slices.Insert(m.list, m.room, []byte(cacheMark)...)
-	}
-}
-
-// marked returns the indices of the messages that get a cache mark: the newest two user
-// messages that the next request will hold too.
-func (w *anthropicWriter) marked() (marked []int) {
-	for i := len(w.msgs) - 1; w.f.Cache && i >= 0 && len(marked) < 2; i-- {
-		if m := &w.msgs[i]; m.role == "user" && m.room > 0 && !m.passing {
-			marked = append(marked, i)
-		}
-	}
-	return marked
 }
 
 // isPlain reports whether the request ends in the middle of an assistant turn

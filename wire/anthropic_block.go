@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/base64"
 	"encoding/json"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,20 +11,36 @@ import (
 )
 
 // thinkingFirst moves the tag that names the author of a message after the
-// thinking at its beginning, since the API wants thinking first.
-func thinkingFirst(parts []convo.Part) []convo.Part {
-	tag, ok := parts[0].(convo.Text)
+// thinking at its beginning, since the API wants thinking first. Cache marks
+// stay behind the tag.
+func thinkingFirst(t *message) {
+	tag, ok := t.parts[0].(convo.Text)
 	if !ok || !strings.HasPrefix(string(tag), `<from key="`) {
-		return parts
+		return
 	}
-	n := 1
-	for n < len(parts) {
-		if _, ok := parts[n].(convo.Reasoning); !ok {
+	var thoughts []int
+	own, n := []int{0}, 1
+	for ; n < len(t.parts); n++ {
+		o, opaque := t.parts[n].(convo.Opaque)
+		if _, mark := isMark(t.parts[n]); mark || opaque && isAttachment(o) {
+			own = append(own, n)
+		} else if isReasoning(t.parts[n]) {
+			thoughts = append(thoughts, n)
+		} else {
 			break
 		}
-		n++
 	}
-	return slices.Concat(parts[1:n], parts[:1], parts[n:])
+	if len(thoughts) == 0 {
+		return
+	}
+	parts, places := make([]convo.Part, 0, len(t.parts)), make([]place, 0, len(t.parts))
+	for _, i := range append(thoughts, own...) {
+		parts, places = append(parts, t.parts[i]), append(places, t.place(i))
+	}
+	for ; n < len(t.parts); n++ {
+		parts, places = append(parts, t.parts[n]), append(places, t.place(n))
+	}
+	t.parts, t.places = parts, places
 }
 
 func appendThinking(b []byte, r convo.Reasoning) []byte {
@@ -67,12 +82,16 @@ func anthropicMedia(m convo.Media) (convo.Media, string) {
 	return m, kind
 }
 
-// appendAnthropicMedia appends a block for media, or a short text if the API
-// does not take them.
-func appendAnthropicMedia(b []byte, m convo.Media) []byte {
+// appendMedia appends a block for media at a place, or a short text if the API does not
+// take them.
+func (w *anthropicWriter) appendMedia(b []byte, m convo.Media, place place, inside int) []byte {
 	as, kind := anthropicMedia(m)
 	if kind == "" {
+		w.lost.tell(place, inside, lostMedia, "")
 		return appendPart(b, `"text"`, "text", mediaText(m))
+	}
+	if mime, _, _ := strings.Cut(m.MIME, ";"); as.MIME == "text/plain" && mime != as.MIME {
+		w.lost.tell(place, inside, lostType, "")
 	}
 	source := "base64"
 	switch {
@@ -94,19 +113,15 @@ func isAnthropicImage(mime string) bool {
 	return mime == "image/jpeg" || mime == "image/png" || mime == "image/gif" || mime == "image/webp"
 }
 
-// anthropicToolName returns a tool name that the API accepts. It allows longer
-// names than other providers.
-func anthropicToolName(name string) string {
-	if len(name) <= 128 && anthropicIDs.valid(name) {
-		return name
-	}
-	return toolName(name)
-}
-
 // opaque returns a block without its cache marks, and its type. It is ok if the
 // API accepts the block there: in a message of a role, in the system text or in
-// a "result".
-func (w *anthropicWriter) opaque(raw, where string) (block, kind string, ok bool) {
+// a "result". What is lost of the block at the place is told.
+func (w *anthropicWriter) opaque(raw, where string, place place, inside int) (block, kind string, ok bool) {
+	defer func() {
+		if !ok {
+			w.lost.tell(place, inside, lostBlock, "")
+		}
+	}()
 	all, err := fields("", []byte(raw))
 	if err != nil {
 		return "", "", false
@@ -134,8 +149,16 @@ func (w *anthropicWriter) opaque(raw, where string) (block, kind string, ok bool
 			w.seen.add(servedCall, stringOf(all["id"]))
 		}
 	}
-	block, _ = unmarked(raw)
+	block, marks := unmarked(raw)
+	w.unmarked(marks, place, inside)
 	return block, kind, true
+}
+
+// unmarked tells that a block at a place is sent without its cache marks, if it has some.
+func (w *anthropicWriter) unmarked(marks []string, place place, inside int) {
+	if len(marks) > 0 {
+		w.lost.tell(place, inside, lostCacheMark, "")
+	}
 }
 
 // isServerBlock reports whether a block belongs to a tool that the provider
@@ -146,33 +169,46 @@ func isServerBlock(kind string) bool {
 }
 
 // anthropicSystemMessage returns the JSON of an opaque part that is a message
-// with the role system. It is not ok for other parts.
-func anthropicSystemMessage(raw string) (string, bool) {
+// with the role system, and the paths of its cache marks, which are left out. It is not ok
+// for other parts.
+func anthropicSystemMessage(raw string) (_ string, marks []string, ok bool) {
 	all, err := fields("", []byte(raw))
 	if err != nil || all["type"] != nil || stringOf(all["role"]) != "system" {
-		return "", false
+		return "", nil, false
 	}
 	content := all["content"]
 	if kindOf(content) == '"' {
-		raw, _ = unmarked(raw)
-		return raw, !isBlank(stringOf(content))
+		raw, marks = unmarked(raw)
+		return raw, marks, !isBlank(stringOf(content))
 	}
 	var blocks []map[string]json.RawMessage
 	if json.Unmarshal(content, &blocks) != nil || len(blocks) == 0 {
-		return "", false
+		return "", nil, false
 	}
 	for _, b := range blocks {
 		switch kind := stringOf(b["type"]); kind {
 		case "", "tool_use", "tool_result", "thinking", "redacted_thinking", "image":
-			return "", false
+			return "", nil, false
 		case "text":
 			if isBlank(stringOf(b["text"])) {
-				return "", false
+				return "", nil, false
 			}
 		}
 	}
-	raw, _ = unmarked(raw)
-	return raw, true
+	raw, marks = unmarked(raw)
+	return raw, marks, true
+}
+
+// spotIn returns the offset in a message with the role system, compact and without
+// marks, where one can be inserted into its last block, or 0.
+func spotIn(raw string) int {
+	all, err := fields("-", []byte(raw))
+	content := `"content":` + string(all["content"])
+	i := strings.Index(raw, content)
+	if err != nil || i < 0 || !strings.HasSuffix(content, `"}]`) {
+		return 0
+	}
+	return i + len(content) - len("}]")
 }
 
 // unmarked returns a block or a message as compact JSON without its cache

@@ -12,7 +12,7 @@ import (
 // input, unanswered-call, orphan-result, duplicate-result, duplicate-call,
 // result-order, text-after-call, error-result, orphan-server-result,
 // media-type, thinking-signature, thinking-last, thinking-first, cache-place,
-// cache-count, trailing-space, last-role.
+// cache-count, cache-order, trailing-space, last-role.
 //
 // thinking-first depends on the field thinking of the request, cache-count also
 // counts marks on tools, and last-role applies only if UserLast is set.
@@ -21,6 +21,12 @@ func (f Anthropic) Check(request []byte) []Finding {
 	all := k.body(request)
 	if all == nil {
 		return k.list
+	}
+	if tools, ok := all["tools"].([]any); ok {
+		for i, t := range tools {
+			t, _ := t.(map[string]any)
+			k.mark(atIndex("tools", i), t)
+		}
 	}
 	k.system(all["system"])
 	msgs := k.objects("messages", all["messages"])
@@ -40,16 +46,33 @@ func (f Anthropic) Check(request []byte) []Finding {
 		k.thinking()
 	}
 	k.last(f.UserLast, msgs)
-	if tools, ok := all["tools"].([]any); ok {
-		for _, t := range tools {
-			t, _ := t.(map[string]any)
-			k.mark("", t)
-		}
-	}
-	if k.marks > 4 {
-		k.add("cache-count", k.marked, "", "count", strconv.Itoa(k.marks))
-	}
+	k.count(&k.checker)
 	return k.list
+}
+
+// A markChecker checks the cache marks of a request, in their order.
+type markChecker struct {
+	marks  int    // how many there were
+	marked string // path of the last of them
+	short  bool   // one of them has not the longer lifetime
+}
+
+// look checks a mark with a ttl. path is where the mark is.
+func (m *markChecker) look(k *checker, path string, ttl any) {
+	m.marks, m.marked = m.marks+1, path
+	switch {
+	case ttl != "1h":
+		m.short = true
+	case m.short:
+		k.add("cache-order", path, "")
+	}
+}
+
+// count checks how many marks there were.
+func (m *markChecker) count(k *checker) {
+	if m.marks > maxMarks {
+		k.add("cache-count", m.marked, "", "count", strconv.Itoa(m.marks))
+	}
 }
 
 // An anthropicChecker checks the messages one by one, then the turns: the API
@@ -58,8 +81,7 @@ type anthropicChecker struct {
 	checker
 	turns  []anthropicTurn
 	served map[string]bool // ids of calls of tools that the provider runs
-	marks  int             // number of cache marks
-	marked string          // path of the last of them
+	markChecker
 }
 
 type anthropicTurn struct {
@@ -149,7 +171,11 @@ func (k *anthropicChecker) block(path, role string, b map[string]any) {
 		k.shape(path+".type", "a string that names the type of the block")
 		return
 	}
-	k.mark(path, b)
+	if kind != "tool_result" {
+		k.mark(path, b)
+	} else {
+		defer k.mark(path, b) // what is in it comes first
+	}
 	block := anthropicBlock{path: path, kind: kind, fields: b}
 	place := role
 	switch kind {
@@ -287,8 +313,8 @@ func (k *anthropicChecker) mark(path string, b map[string]any) {
 	if b["cache_control"] == nil {
 		return
 	}
-	k.marks++
-	k.marked = at(path, "cache_control")
+	control, _ := b["cache_control"].(map[string]any)
+	k.look(&k.checker, at(path, "cache_control"), control["ttl"])
 	switch kind := str(b["type"]); {
 	case isThinking(kind):
 		k.add("cache-place", k.marked, "", "block", dotted(path), "type", kind)

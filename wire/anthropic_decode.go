@@ -109,14 +109,24 @@ func (d *anthropicDecoder) message(path string, data []byte) error {
 
 // systemMessage keeps a message with the role system as an opaque part.
 func (d *anthropicDecoder) systemMessage(path string, data []byte) error {
-	if _, ok := anthropicSystemMessage(string(data)); !ok {
+	if _, _, ok := anthropicSystemMessage(string(data)); !ok {
 		return &DecodeError{Path: at(path, "content"), Reason: "want a text or blocks, none of them blank"}
 	}
 	raw, lost := unmarked(string(data))
+	m := convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Opaque{Format: d.format, JSON: raw}}}
+	all, _ := fields(path, data)
+	var blocks []map[string]json.RawMessage
+	_ = json.Unmarshal(all["content"], &blocks)
 	for _, l := range lost {
+		if last := len(blocks) - 1; l == at(atIndex("content", last), "cache_control") && spotIn(raw) > 0 {
+			if mark, ok := decodedMark(blocks[last]["cache_control"]); ok {
+				m.Parts = append(m.Parts, mark)
+				continue
+			}
+		}
 		d.lose(at(path, l), lostMark)
 	}
-	d.add(convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Opaque{Format: d.format, JSON: raw}}})
+	d.add(m)
 	return nil
 }
 
@@ -219,10 +229,8 @@ func (d *anthropicDecoder) block(path string, raw json.RawMessage, m *convo.Mess
 		if text != "" {
 			m.Parts = append(m.Parts, convo.Text(text))
 		}
-		if raw := compact(all["citations"]); !isNull(all["citations"]) && raw != "[]" {
-			d.lose(at(path, "citations"), lostCitation)
-		}
-		d.loseMark(path, all)
+		d.cite(path, "citations", all["citations"], m, text)
+		d.mark(path, all, m, text != "")
 		d.loseRest(path, all, "type", "text", "citations", "cache_control")
 		return nil
 	case "tool_use", "thinking", "redacted_thinking":
@@ -234,16 +242,19 @@ func (d *anthropicDecoder) block(path string, raw json.RawMessage, m *convo.Mess
 		return &DecodeError{Path: path, Reason: "a tool_result block must be in a user message"}
 	case "image", "document":
 		if media, ok := mediaBlock(kind, all); ok && m.Role != convo.RoleSystem {
-			d.loseMark(path, all)
 			m.Parts = append(m.Parts, media)
+			d.mark(path, all, m, true)
 			return nil
 		}
 	}
 	block, lost := unmarked(string(raw))
 	for _, l := range lost {
-		d.lose(at(path, l), lostMark)
+		if l != "cache_control" {
+			d.lose(at(path, l), lostMark)
+		}
 	}
 	m.Parts = append(m.Parts, convo.Opaque{Format: d.format, JSON: block})
+	d.mark(path, all, m, true)
 	return nil
 }
 
@@ -259,13 +270,13 @@ func (d *anthropicDecoder) own(path, kind string, all map[string]json.RawMessage
 			r.Signature, err = d.string(path, all, "signature")
 		}
 		m.Parts = append(m.Parts, r)
-		d.loseMark(path, all)
+		d.mark(path, all, m, false)
 		d.loseRest(path, all, "type", "thinking", "signature", "cache_control")
 		return err
 	case "redacted_thinking":
 		r.Encrypted, err = d.string(path, all, "data")
 		m.Parts = append(m.Parts, r)
-		d.loseMark(path, all)
+		d.mark(path, all, m, false)
 		d.loseRest(path, all, "type", "data", "cache_control")
 		return err
 	}
@@ -286,7 +297,7 @@ func (d *anthropicDecoder) own(path, kind string, all map[string]json.RawMessage
 	}
 	d.wroteObject(all["input"])
 	d.addCall(at(path, "id"), m, c)
-	d.loseMark(path, all)
+	d.mark(path, all, m, true)
 	d.loseRest(path, all, "type", "id", "name", "input", "cache_control")
 	return nil
 }
@@ -303,7 +314,7 @@ func (d *anthropicDecoder) result(path string, all map[string]json.RawMessage, m
 		}
 	}
 	if raw := all["content"]; !isNull(raw) {
-		in := convo.Message{Role: convo.RoleUser}
+		in := convo.Message{Role: convo.RoleTool}
 		err := d.blocks(at(path, "content"), raw, func(path string, raw json.RawMessage) error {
 			return d.block(path, raw, &in)
 		})
@@ -312,8 +323,10 @@ func (d *anthropicDecoder) result(path string, all map[string]json.RawMessage, m
 		}
 		r.Parts = in.Parts
 	}
+	end := convo.Message{Parts: r.Parts}
+	d.mark(path, all, &end, true)
+	r.Parts = end.Parts
 	m.Parts = append(m.Parts, r)
-	d.loseMark(path, all)
 	d.loseRest(path, all, "type", "tool_use_id", "content", "is_error", "cache_control")
 	return nil
 }
@@ -327,10 +340,35 @@ func (d *anthropicDecoder) string(path string, all map[string]json.RawMessage, k
 	return s, read(at(path, key), "a string", all[key], &s)
 }
 
-func (d *anthropicDecoder) loseMark(path string, all map[string]json.RawMessage) {
-	if !isNull(all["cache_control"]) {
-		d.lose(at(path, "cache_control"), lostMark)
+// mark reads the cache mark of a block, which becomes a part behind it. If takes is not
+// set, the block cannot have one.
+func (d *anthropicDecoder) mark(path string, all map[string]json.RawMessage, m *convo.Message, takes bool) {
+	raw := all["cache_control"]
+	if isNull(raw) {
+		return
 	}
+	mark, ok := decodedMark(raw)
+	if !ok || !takes {
+		d.lose(at(path, "cache_control"), lostMark)
+		return
+	}
+	if n := len(m.Parts); n > 0 && m.Parts[n-1] == convo.Part(mark) {
+		return // of the last block of a result and of the result
+	}
+	m.Parts = append(m.Parts, mark)
+}
+
+// cite keeps the citations of text, which is the last part of m unless it is blank, in a
+// part behind it.
+func (d *decoder) cite(path, key string, raw json.RawMessage, m *convo.Message, text string) {
+	if isNull(raw) || compact(raw) == "[]" {
+		return
+	}
+	if isBlank(text) || kindOf(raw) != '[' || m.Role != convo.RoleAssistant && m.Role != convo.RoleUser {
+		d.lose(at(path, key), lostCitation)
+		return
+	}
+	m.Parts = append(m.Parts, attachment(d.format, raw))
 }
 
 // mediaBlock reads an image or a document. It is not ok if the block has more

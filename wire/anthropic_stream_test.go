@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +45,22 @@ func anthropicAnswer(g *streamGenerator) (string, []event) {
 		switch g.IntN(6) {
 		case 0, 1:
 			text := g.text()
-			add(`{"type":"text","text":`+jsonOf(text)+`}`, `{"type":"text","text":""}`, deltas("text_delta", "text", text))
+			list := deltas("text_delta", "text", text)
+			if g.IntN(3) > 0 {
+				add(`{"type":"text","text":`+jsonOf(text)+`}`, `{"type":"text","text":""}`, list)
+				break
+			}
+			var cites []string
+			for n := range 1 + g.IntN(3) {
+				cites = append(cites, fmt.Sprintf(`{"type":"web_search_result_location","cited_text":"c","url":"https://a/%d","title":null,"encrypted_index":"x"}`, n))
+			}
+			at := g.IntN(len(list) + 1)
+			for _, c := range cites {
+				delta := fmt.Sprintf(`{"type":"citations_delta","citation":%s}`, c)
+				list = slices.Insert(list, at, delta)
+				at += 1 + g.IntN(len(list)-at)
+			}
+			add(`{"type":"text","text":`+jsonOf(text)+`,"citations":[`+strings.Join(cites, ",")+`]}`, `{"type":"text","text":"","citations":[]}`, list)
 		case 2:
 			text, signature := g.text(), g.pick("c2ln", "", "EqQB+/==")
 			list := deltas("thinking_delta", "thinking", text)

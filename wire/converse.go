@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -27,9 +28,11 @@ import (
 // Media at an s3:// URL are sent as s3Location, which Nova takes and Claude
 // does not.
 //
-// Decode reads json blocks in results as text, and leaves out cachePoint
-// blocks. Calls and results in one assistant message belong to tools that the
-// provider runs; they become Opaque.
+// Decode reads a json block in a result as a text and, behind it, an [convo.Opaque]
+// part, {"json":{}}; Encode sends the text as a json block while it is a JSON
+// object. A citationsContent block becomes its text and, behind it, an Opaque part
+// with the citations. Calls and results in one assistant message belong to tools
+// that the provider runs; they become Opaque.
 type Converse struct {
 	// Model is the model of the request. Reasoning is sent back only to the model
 	// that made it. If Model is empty, reasoning of any model is sent.
@@ -40,8 +43,13 @@ type Converse struct {
 	SystemSummary bool
 
 	// Cache adds cachePoint blocks after the system text, but before a summary in
-	// it, and in the newest two user messages.
-	Cache bool
+	// it, and in the newest two user messages, as far as those of CacheMark leave
+	// room. CacheLifetime is how long the provider is to keep what is cached; see
+	// CacheMark. With CacheTools, Tools ends with a cachePoint of that lifetime,
+	// which is one of the four that a request can have.
+	Cache         bool
+	CacheTools    bool
+	CacheLifetime time.Duration
 
 	// ResultsAlone is for models that take nothing but results in a user
 	// message with results, such as Llama and Mistral. What the user says after
@@ -55,7 +63,6 @@ var converseNames = &names{"toolConfig", "system", "messages"}
 const (
 	documentMarker = "[Document]"          // added to documents, since the API wants a text in the message
 	silentError    = "[No error message.]" // the text of an error result that has none, which the API refuses
-	cachePoint     = `{"cachePoint":{"type":"default"}}`
 )
 
 // Encode returns the request for a snapshot. It sets NoThinking if the request
@@ -64,56 +71,86 @@ const (
 // a request while thinking is on.
 func (f Converse) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
-func (f Converse) begin(seen *tally) (profile, writer) {
-	p := profile{format: FormatConverse, model: f.Model, ids: converseIDs, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock}
-	return p, &converseWriter{f: f, seen: seen}
+func (f Converse) begin(seen *tally, lost *losses) (profile, writer) {
+	p := profile{format: FormatConverse, model: f.Model, ids: converseIDs, accepts: openAIToolNames, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock, marks: true}
+	return p, &converseWriter{f: f, seen: seen, lost: lost, rule: cacheRule{long: isLong(f.CacheLifetime), tools: f.CacheTools}, sys: new(converseMessage)}
 }
 
-// replayable returns the parts of an assistant message without reasoning that
-// Bedrock would refuse: reasoning must be signed or encrypted, and cannot be
-// the last part.
-func replayable(parts []convo.Part) []convo.Part {
-	parts = slices.DeleteFunc(parts, func(p convo.Part) bool {
-		r, ok := p.(convo.Reasoning)
-		return ok && r.Signature == "" && r.Encrypted == ""
-	})
-	for n := len(parts) - 1; n >= 0; n-- {
-		if _, ok := parts[n].(convo.Reasoning); !ok {
-			break
-		}
-		parts = parts[:n]
+// leaveOut takes reasoning out of a message that Bedrock would refuse: it must be signed
+// or encrypted, and cannot be the last part. Cache marks behind it are marks of what
+// stands before it, if anything does.
+func (w *converseWriter) leaveOut(t *message) {
+	isMark := func(i int) bool { _, mark := isMark(t.parts[i]); return mark }
+	last := len(t.parts) - 1 // the last part that is no cache mark and no reasoning
+	for last >= 0 && (isReasoning(t.parts[last]) || isMark(last)) {
+		last--
 	}
-	return parts
+	lost := func(i, kept int) bool {
+		r, ok := t.parts[i].(convo.Reasoning)
+		return ok && (i > last || r.Signature == "" && r.Encrypted == "") || kept == 0 && isMark(i)
+	}
+	parts, places := t.parts[:0], []place(nil)
+	for i, p := range t.parts {
+		leave := lost(i, len(parts))
+		if places == nil && leave {
+			places = make([]place, i, len(t.parts))
+			for k := range places {
+				places[k] = t.place(k)
+			}
+		}
+		if leave {
+			if r, ok := p.(convo.Reasoning); ok {
+				w.lost.reasoning(t.place(i), r, convo.Reasoning{})
+			} else {
+				w.lost.tell(t.place(i), whole, lostCacheMark, "")
+			}
+			continue
+		}
+		if parts = append(parts, p); places != nil {
+			places = append(places, t.place(i))
+		}
+	}
+	if t.parts = parts; places != nil {
+		t.places = places
+	}
 }
 
-// introduced returns the parts of a user message, with a text before the first
-// document if the message has no text.
-func introduced(parts []convo.Part) []convo.Part {
+// introduced puts a text before the first document of a user message, if the message has
+// no text.
+func introduced(t *message) {
 	first := -1
-	for i, p := range parts {
+	for i, p := range t.parts {
+		kind := ""
 		switch p := p.(type) {
 		case convo.Text:
-			return parts
+			return
 		case convo.Media:
-			if kind, _ := converseMedia(p); kind == "document" && first < 0 {
-				first = i
-			}
+			kind, _ = converseMedia(p)
 		case convo.Opaque:
-			if opaqueKind(p) == "document" && first < 0 {
-				first = i
-			}
+			kind = opaqueKind(p)
+		}
+		if kind == "document" && first < 0 {
+			first = i
 		}
 	}
 	if first < 0 {
-		return parts
+		return
 	}
-	return slices.Insert(parts, first, convo.Part(convo.Text(documentMarker)))
+	places := make([]place, len(t.parts))
+	for i := range places {
+		places[i] = t.place(i)
+	}
+	t.parts = slices.Insert(t.parts, first, convo.Part(convo.Text(documentMarker)))
+	t.places = slices.Insert(places, first, nowhere)
 }
 
-// isConverseBlock reports whether an opaque block can be sent: it has a kind,
-// and is not a blank text.
-func isConverseBlock(o convo.Opaque, _ convo.Role) bool {
+// isConverseBlock reports whether an opaque block can be sent in a message of a role: it
+// has a kind, is not a blank text, and no reasoning but of the assistant.
+func isConverseBlock(o convo.Opaque, role convo.Role) bool {
 	kind := opaqueKind(o)
+	if kind == "reasoningContent" && role != convo.RoleAssistant {
+		return false
+	}
 	if kind == "text" {
 		all, err := fields("-", []byte(o.JSON))
 		var text string
@@ -136,31 +173,47 @@ func opaqueKind(o convo.Opaque) string {
 // A converseWriter writes the messages of one request. Neighbours of one role become
 // one, and so do results and a user message after them.
 type converseWriter struct {
-	f          Converse
-	seen       *tally
-	needsTools bool
-	group      []message  // messages of one role, not written yet
-	role       convo.Role // of the group that was written last
-	list       []converseMessage
-	last       converseMessage // of list, when the state is saved
-	markable   int             // offset in the message that is being written where a cachePoint can stand; 0: nowhere
+	f             Converse
+	seen          *tally
+	lost          *losses
+	rule          cacheRule
+	sys           *converseMessage // of which raw is the system text that system returned last
+	needsTools    bool
+	group         []message  // messages of one role, not written yet
+	role          convo.Role // of the group that was written last
+	list          []converseMessage
+	last          converseMessage // of list, when the state is saved
+	converseMarks                 // of the message that is being written
 }
 
 // A converseMessage is a message of the request. Only the last one may still change.
 type converseMessage struct {
-	raw      []byte // the message up to its last block
-	closed   []byte // the whole message; nil while it may still change
-	user     bool
-	results  bool // it begins with results
-	thinks   bool // it begins with reasoning
-	passing  bool // it ends with a text that the next request does not have
-	markable int  // offset in raw where a cachePoint can stand; 0: nowhere
+	raw     []byte // the message up to its last block
+	closed  []byte // the whole message; nil while it may still change
+	user    bool
+	results bool // it begins with results
+	thinks  bool // it begins with reasoning
+	passing bool // it ends with a text that the next request does not have
+	converseMarks
 }
 
-// json returns the message, with a cachePoint if marked is set.
-func (m *converseMessage) json(marked bool) json.RawMessage {
-	if marked && m.markable > 0 {
-		return slices.Concat(m.raw[:m.markable], []byte(","+cachePoint), m.raw[m.markable:], []byte("]}"))
+// converseMarks are the cache marks of a message, and the places for them.
+type converseMarks struct {
+	markable int         // offset in the message where a cachePoint of the format can stand; 0: nowhere
+	spot     int         // offset where one of the caller's can; 0: nowhere
+	marks    []cacheMark // of the caller, in order; no memory is written twice
+}
+
+func (m *converseMarks) mark(long bool) {
+	if m.spot > 0 {
+		m.marks = appendMark(m.marks, m.spot, long)
+	}
+}
+
+// json returns the message with cache marks.
+func (m *converseMessage) json(marks []cacheMark) json.RawMessage {
+	if len(marks) > 0 {
+		return withMarks(m.raw, marks, converseMark, "]}")
 	}
 	return m.close()
 }
@@ -190,10 +243,9 @@ func (w *converseWriter) restore(state any) {
 }
 
 func (w *converseWriter) message(t *message) {
-	if t.role == convo.RoleAssistant {
-		t.parts = replayable(t.parts)
-	} else {
-		t.parts = introduced(t.parts)
+	w.leaveOut(t)
+	if t.role == convo.RoleUser {
+		introduced(t)
 	}
 	if len(t.parts)+len(t.results) == 0 {
 		return
@@ -234,9 +286,9 @@ func (w *converseWriter) write(t *message) {
 		m.raw = append(appendField(appendStringField(begin(t.size()), "role", role), "content"), '[')
 	}
 	m := &w.list[len(w.list)-1]
-	w.markable = m.markable
+	w.converseMarks = m.converseMarks
 	m.raw, m.closed = w.blocks(m.raw, t), nil
-	m.markable, m.passing = w.markable, len(t.parts) == 1 && t.parts[0] == convo.Part(convo.Text(continueMarker))
+	m.converseMarks, m.passing = w.converseMarks, len(t.parts) == 1 && t.parts[0] == convo.Part(convo.Text(continueMarker))
 	w.role = t.role
 }
 
@@ -260,28 +312,53 @@ func (w *converseWriter) request(p *projector, s *convo.Snapshot, r *Request) er
 		w.write(marker(convo.RoleUser, earlierMarker))
 	}
 	r.NoThinking = w.startsUnthinking() && p.lostThinking(s)
-	marked := w.marked()
+	marks := w.choose()
 	if w.role == convo.RoleAssistant {
 		w.write(marker(convo.RoleUser, continueMarker))
 	}
 	r.Messages = make([]json.RawMessage, len(w.list))
 	for i := range w.list {
-		r.Messages[i] = w.list[i].json(slices.Contains(marked, i))
+		r.Messages[i] = w.list[i].json(marksOf(marks, i))
+	}
+	if of := marksOf(marks, inSystem); r.System != nil && len(of) > 0 {
+		r.System = withMarks(r.System, of, converseMark, "")
 	}
 	r.NeedsTools = r.NeedsTools || w.needsTools
 	return nil
 }
 
-// marked returns the indices of the messages that get a cachePoint: the newest two user
-// messages that the next request will hold too. One of the two has the place of a mark
-// in the previous request, so that its cache entry is found.
-func (w *converseWriter) marked() (marked []int) {
-	for i := len(w.list) - 1; w.f.Cache && i >= 0 && len(marked) < 2; i-- {
-		if m := &w.list[i]; m.user && !m.passing {
-			marked = append(marked, i)
+// choose returns the cache marks of the request. Those of the format are in the newest
+// two user messages that the next request will hold too, of which one has the place of
+// a mark in the previous request, so that its cache entry is found; and in the system
+// text. If there is room for fewer, the newest message comes first, and then the system
+// text.
+func (w *converseWriter) choose() []cacheMark {
+	var own, auto []cacheMark
+	for _, m := range w.sys.marks {
+		m.message = inSystem
+		own = append(own, m)
+	}
+	for i := range w.list {
+		for _, m := range w.list[i].marks {
+			m.message = i
+			own = append(own, m)
 		}
 	}
-	return marked
+	if w.f.Cache {
+		looked := 0
+		for i := len(w.list) - 1; i >= 0 && looked < 2; i-- {
+			if m := &w.list[i]; m.user && !m.passing {
+				looked++
+				if m.markable > 0 {
+					auto = append(auto, cacheMark{message: i, at: m.markable})
+				}
+			}
+		}
+		if w.sys.markable > 0 {
+			auto = slices.Insert(auto, min(len(auto), 1), cacheMark{message: inSystem, at: w.sys.markable})
+		}
+	}
+	return w.rule.choose(own, auto)
 }
 
 // startsUnthinking reports whether the request ends with results, and the first
@@ -317,61 +394,115 @@ func (p *projector) lostThinking(s *convo.Snapshot) bool {
 }
 
 // system returns the system text as blocks, or nil if there is none.
-func (w *converseWriter) system(sys *projection) (json.RawMessage, []json.RawMessage) {
+func (w *converseWriter) system(sys *projection, lost *losses) (json.RawMessage, []json.RawMessage) {
 	if len(sys.system) == 0 {
 		return nil, nil
 	}
-	b := []byte{'['}
-	point := len(sys.system) // where the cachePoint is
+	m := converseMessage{raw: []byte{'['}}
+	point := len(sys.system) // where the cachePoint of the format is
 	if sys.summary > 0 {
 		point = sys.summary
 	}
 	for i, p := range sys.system {
-		if w.f.Cache && i == point {
-			b = appendElement(b, cachePoint)
-		}
+		long, mark := isMark(p)
 		switch p := p.(type) {
 		case convo.Text:
-			b = appendConverseText(b, string(p))
+			m.raw = appendConverseText(m.raw, string(p))
 		case convo.Opaque:
-			b = appendElement(b, p.JSON)
+			if mark {
+				m.mark(long)
+			} else if !isAttachment(p) {
+				m.raw = appendElement(m.raw, p.JSON)
+			} else {
+				lost.tell(sys.places[i], whole, lostBlock, "")
+			}
+		case convo.Media:
+			lost.tell(sys.places[i], whole, lostMedia, "")
+			m.raw = appendConverseText(m.raw, mediaText(p))
+		}
+		m.spot = len(m.raw)
+		if i < point {
+			m.markable = len(m.raw)
 		}
 	}
-	if w.f.Cache && point == len(sys.system) {
-		b = appendElement(b, cachePoint)
-	}
-	return append(b, ']'), nil
+	*w.sys = m
+	return append(m.raw, ']'), nil
 }
 
 // blocks appends the blocks of a message.
 func (w *converseWriter) blocks(b []byte, t *message) []byte {
 	for i := range t.results {
 		b = w.result(b, &t.results[i])
-		w.markable = len(b)
+		w.markable, w.spot = len(b), len(b)
+		for _, p := range t.results[i].Parts {
+			if long, ok := isMark(p); ok {
+				w.mark(long)
+			}
+		}
 	}
-	for _, p := range t.parts {
+	for i, p := range t.parts {
 		switch p := p.(type) {
 		case convo.Text:
+			if i+1 < len(t.parts) {
+				if o, ok := t.parts[i+1].(convo.Opaque); ok {
+					if list := attached(o); list != nil {
+						b = appendCited(b, string(p), list)
+						w.markable, w.spot = len(b), len(b)
+						continue
+					}
+				}
+			}
 			b = appendConverseText(b, string(p))
-			w.markable = len(b)
+			w.markable, w.spot = len(b), len(b)
 		case convo.Reasoning:
+			sent := p
+			if sent.ID = ""; p.Signature == "" {
+				sent.Text = ""
+			}
+			w.lost.reasoning(t.place(i), p, sent)
 			b = appendConverseReasoning(b, p)
 		case convo.ToolCall:
 			b = appendElement(b, `{"toolUse":{`)
 			b = appendStringField(b, "toolUseId", p.ID)
-			b = appendStringField(b, "name", toolName(p.Name))
+			b = appendStringField(b, "name", p.Name)
 			b = append(appendRawField(b, "input", object(p.Arguments)), "}}"...)
+			w.spot = len(b)
 		case convo.Media:
+			kind := ""
 			if t.role == convo.RoleUser {
-				b = w.media(b, p)
+				kind, _ = converseMedia(p)
+				b = w.media(b, p, t.place(i), whole)
 			} else {
+				w.lost.tell(t.place(i), whole, lostMedia, "")
 				b = appendConverseText(b, mediaText(p))
 			}
+			if kind == "" || kind == "image" {
+				w.spot = len(b)
+			}
 		case convo.Opaque:
-			b = w.opaque(b, p)
+			if long, ok := isMark(p); ok {
+				w.mark(long)
+				continue
+			}
+			if isAttachment(p) {
+				continue // of the text before it
+			}
+			b = w.opaque(b, p, t.place(i), whole)
+			switch opaqueKind(p) {
+			case "document", "video", "reasoningContent":
+			default:
+				w.spot = len(b)
+			}
 		}
 	}
 	return b
+}
+
+// appendCited appends a text with citations.
+func appendCited(b []byte, text string, citations json.RawMessage) []byte {
+	b = appendStringField(appendElement(b, `{"citationsContent":{"content":[{`), "text", text)
+	b = appendRawField(append(b, "}]"...), "citations", strings.ToValidUTF8(compact(citations), "\uFFFD"))
+	return append(b, "}}"...)
 }
 
 func appendConverseText(b []byte, text string) []byte {
@@ -393,21 +524,28 @@ func appendConverseReasoning(b []byte, r convo.Reasoning) []byte {
 
 // result writes a result. The field status is written only for errors, since
 // some models do not know it and its default is success.
-func (w *converseWriter) result(b []byte, r *convo.ToolResult) []byte {
+func (w *converseWriter) result(b []byte, r *result) []byte {
 	b = appendElement(b, `{"toolResult":{`)
 	b = appendStringField(b, "toolUseId", r.CallID)
 	b = append(appendField(b, "content"), '[')
-	for _, p := range r.Parts {
+	from := len(b)
+	for i, p := range r.Parts {
 		switch p := p.(type) {
 		case convo.Text:
-			b = appendConverseText(b, string(p))
+			if isObject(r.Parts, i, converseObject) {
+				b = append(appendElement(b, `{"json":`+compact(json.RawMessage(p))), '}')
+			} else {
+				b = appendConverseText(b, string(p))
+			}
 		case convo.Media:
-			b = w.media(b, p)
+			b = w.media(b, p, r.at, r.inside(i))
 		case convo.Opaque:
-			b = w.opaque(b, p)
+			if _, mark := isMark(p); !mark && p != converseObject && !isAttachment(p) {
+				b = w.opaque(b, p, r.at, r.inside(i))
+			}
 		}
 	}
-	if r.IsError && len(r.Parts) == 0 {
+	if r.IsError && len(b) == from {
 		b = appendConverseText(b, silentError)
 	}
 	b = append(b, ']')
@@ -417,9 +555,13 @@ func (w *converseWriter) result(b []byte, r *convo.ToolResult) []byte {
 	return append(b, "}}"...)
 }
 
-func (w *converseWriter) media(b []byte, m convo.Media) []byte {
+func (w *converseWriter) media(b []byte, m convo.Media, at place, inside int) []byte {
 	kind, format := converseMedia(m)
+	if kind == "document" && format == "txt" && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(m.MIME)), "text/plain") {
+		w.lost.tell(at, inside, lostType, "")
+	}
 	if kind == "" {
+		w.lost.tell(at, inside, lostMedia, "")
 		return appendConverseText(b, mediaText(m))
 	}
 	b = appendElement(b, `{"`+kind+`":{`)
@@ -497,7 +639,7 @@ func (w *converseWriter) documentName(name, content string) string {
 
 // opaque writes a block unchanged, except that a document gets another name if
 // the API would refuse its own.
-func (w *converseWriter) opaque(b []byte, o convo.Opaque) []byte {
+func (w *converseWriter) opaque(b []byte, o convo.Opaque, at place, inside int) []byte {
 	switch opaqueKind(o) {
 	case "toolUse", "toolResult":
 		w.needsTools = true
@@ -513,6 +655,7 @@ func (w *converseWriter) opaque(b []byte, o convo.Opaque) []byte {
 		var name string
 		_ = json.Unmarshal(document["name"], &name)
 		if to := w.documentName(name, o.JSON); to != name {
+			w.lost.tell(at, inside, lostDocument, to)
 			document["name"] = appendString(nil, to)
 			return appendElement(b, `{"document":`+objectOf(document)+"}")
 		}

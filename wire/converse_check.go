@@ -13,7 +13,7 @@ import (
 // duplicate-call, duplicate-result, results-first, results-alone, error-empty,
 // status, id-pattern, name-pattern, input, result-json, reasoning-unsigned,
 // reasoning-last, document-name, document-duplicate, document-text,
-// tool-config.
+// cache-count, cache-order, tool-config.
 //
 // results-alone applies only if ResultsAlone is set. tool-config applies only
 // if the request has other fields than system and messages, such as modelId:
@@ -26,6 +26,14 @@ func (f Converse) Check(request []byte) []Finding {
 	all := k.body(request)
 	if all == nil {
 		return k.list
+	}
+	if config, _ := all["toolConfig"].(map[string]any); config != nil {
+		tools, _ := config["tools"].([]any)
+		for i, t := range tools {
+			if t, _ := t.(map[string]any); t["cachePoint"] != nil {
+				k.point(atIndex("toolConfig.tools", i)+".cachePoint", t["cachePoint"])
+			}
+		}
 	}
 	model := cmp.Or(str(all["modelId"]), f.Model)
 	k.anyFirst = strings.Contains(model, "anthropic.") || strings.Contains(model, "qwen.")
@@ -49,6 +57,7 @@ func (f Converse) Check(request []byte) []Finding {
 		k.message(i, m, i == len(msgs)-1)
 	}
 	k.reportOpen()
+	k.count(&k.checker)
 	complete := false
 	for key, v := range all {
 		complete = complete || key != "system" && key != "messages" && v != nil
@@ -69,6 +78,13 @@ type converseChecker struct {
 	documents map[string]bool // names of the documents so far
 	tools     bool            // there were calls or results
 	anyFirst  bool            // the model takes an assistant message as the first one
+	markChecker
+}
+
+// point checks a cachePoint.
+func (k *converseChecker) point(path string, v any) {
+	point, _ := v.(map[string]any)
+	k.look(&k.checker, path, point["ttl"])
 }
 
 // An openCall is a call that has no result yet.
@@ -100,6 +116,9 @@ func (k *converseChecker) blocks(path, owner string, list []any) []checkedBlock 
 		if n != 1 {
 			k.shape(b.path, "an object with one field")
 			continue
+		}
+		if b.kind == "cachePoint" {
+			k.point(b.valuePath(), b.value)
 		}
 		blocks = append(blocks, b)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -86,14 +87,25 @@ func (d *converseDecoder) system(data json.RawMessage) error {
 		if err != nil {
 			return err
 		}
-		if p != nil {
-			m.Parts = append(m.Parts, p)
-		}
+		m.Parts = d.join(b, m.Parts, p)
 	}
 	if len(m.Parts) > 0 {
 		d.add(m)
 	}
 	return nil
+}
+
+// join adds the part of a block, which may be nil, to those before it. A cache mark in
+// front of them has no place.
+func (d *converseDecoder) join(b converseBlock, parts []convo.Part, p convo.Part) []convo.Part {
+	if p == nil {
+		return parts
+	}
+	if _, mark := isMark(p); mark && len(parts) == 0 {
+		d.lose(b.path, lostMark)
+		return parts
+	}
+	return append(parts, p)
 }
 
 func (d *converseDecoder) list(path string, data []byte) error {
@@ -169,7 +181,7 @@ func converseBlocks(path string, data json.RawMessage) ([]converseBlock, error) 
 }
 
 // common reads a block that means the same in every message: text, or a block
-// that becomes Opaque. It returns nil for an empty text and for a cache mark.
+// that becomes Opaque. It returns nil for an empty text.
 func (d *converseDecoder) common(b converseBlock) (convo.Part, error) {
 	switch b.kind {
 	case "text":
@@ -179,8 +191,12 @@ func (d *converseDecoder) common(b converseBlock) (convo.Part, error) {
 		}
 		return convo.Text(text), nil
 	case "cachePoint":
-		d.lose(b.path, lostMark)
-		return nil, nil
+		mark, ok := decodedMark(b.value)
+		if !ok {
+			d.lose(b.path, lostMark)
+			return nil, nil
+		}
+		return mark, nil
 	}
 	return b.opaque(), nil
 }
@@ -204,9 +220,13 @@ func (d *converseDecoder) user(blocks []converseBlock) error {
 		if err != nil {
 			return err
 		}
-		if p != nil {
-			said = append(said, p)
+		if _, mark := isMark(p); mark && len(said) == 0 && len(results) > 0 {
+			end := results[len(results)-1].(convo.ToolResult)
+			end.Parts = append(end.Parts, p)
+			results[len(results)-1] = end
+			continue
 		}
+		said = d.join(b, said, p)
 	}
 	if len(results) > 0 {
 		d.add(convo.Message{Role: convo.RoleTool, Parts: results})
@@ -298,6 +318,9 @@ func (d *converseDecoder) result(b converseBlock) (convo.Part, error) {
 		if p != nil {
 			r.Parts = append(r.Parts, p)
 		}
+		if b.kind == "json" && kindOf(b.value) == '{' {
+			r.Parts = append(r.Parts, converseObject)
+		}
 	}
 	d.loseRest(path, all, "toolUseId", "status", "content")
 	return r, nil
@@ -343,18 +366,46 @@ func (d *converseDecoder) assistant(blocks []converseBlock) error {
 			err = d.call(b, &m)
 		case b.kind == "reasoningContent":
 			p, err = d.reasoning(b)
+		case b.kind == "citationsContent":
+			var cited bool
+			if cited, err = d.cited(b, &m); !cited {
+				p = b.opaque()
+			}
 		default:
 			p, err = d.common(b)
 		}
 		if err != nil {
 			return err
 		}
-		if p != nil {
-			m.Parts = append(m.Parts, p)
-		}
+		m.Parts = d.join(b, m.Parts, p)
 	}
 	d.add(m)
 	return nil
+}
+
+// cited reads a text with citations. It reports false if there is more in the block.
+func (d *converseDecoder) cited(b converseBlock, m *convo.Message) (bool, error) {
+	all, err := fields(b.valuePath(), b.value)
+	if err != nil {
+		return false, err
+	}
+	var content []map[string]json.RawMessage
+	var text strings.Builder
+	citations := all["citations"]
+	fits := json.Unmarshal(all["content"], &content) == nil && (kindOf(citations) == '[' || isNull(citations))
+	for key := range all {
+		fits = fits && (key == "content" || key == "citations")
+	}
+	for _, c := range content {
+		fits = fits && len(c) == 1 && kindOf(c["text"]) == '"'
+		text.WriteString(stringOf(c["text"]))
+	}
+	if !fits || isBlank(text.String()) {
+		return false, nil
+	}
+	m.Parts = append(m.Parts, convo.Text(text.String()))
+	d.cite(b.valuePath(), "citations", citations, m, text.String())
+	return true, nil
 }
 
 // serverToolUse is the type of a call to a tool that the provider runs.

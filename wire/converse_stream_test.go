@@ -3,6 +3,7 @@ package wire_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,7 +60,14 @@ func converseStreamAnswer(g *streamGenerator, wrapped bool) (string, []event) {
 		switch g.IntN(6) {
 		case 0, 1:
 			text := g.text()
-			add(`{"text":`+jsonOf(text)+`}`, "", deltas(`{"text":%s}`, text))
+			list := deltas(`{"text":%s}`, text)
+			if g.IntN(3) > 0 {
+				add(`{"text":`+jsonOf(text)+`}`, "", list)
+				break
+			}
+			const one, two = `{"title":"A","location":{"web":{"url":"https://a"}}}`, `{"title":"B","source":"b"}`
+			list = slices.Insert(list, g.IntN(len(list)+1), `{"citation":`+one+`}`)
+			add(`{"citationsContent":{"content":[{"text":`+jsonOf(text)+`}],"citations":[`+one+`,`+two+`]}}`, "", append(list, `{"citation":`+two+`}`))
 		case 2:
 			text, sign := g.text(), g.pick("", "c2ln", "EqQB+/==")
 			block := `{"reasoningContent":{"reasoningText":{"text":` + jsonOf(text) + `,"signature":` + jsonOf(sign) + `}}}`
@@ -232,7 +240,7 @@ func TestConverseStream_Blocks(t *testing.T) {
 		{"thoughts that no signature parts", chunks(delta(0, `{"reasoningContent":{"text":"a"}}`), delta(1, `{"reasoningContent":{"text":"b"}}`), stop),
 			[]convo.Part{convo.Reasoning{Text: "a"}, convo.Reasoning{Text: "b"}}, nil, nil},
 		{"citations", chunks(delta(0, `{"text":"a"}`), delta(0, `{"citation":{"title":"t"}}`), delta(0, `{"citation":{"title":"u"}}`), stop),
-			[]convo.Part{convo.Opaque{Format: "converse", JSON: `{"citationsContent":{"content":[{"text":"a"}],"citations":[{"title":"t"},{"title":"u"}]}}`}}, nil, nil},
+			[]convo.Part{convo.Text("a"), convo.Opaque{Format: "converse", JSON: `{"citationsContent":{"citations":[{"title":"t"},{"title":"u"}]}}`}}, nil, nil},
 		{"an image", chunks(`{"contentBlockStart":{"contentBlockIndex":0,"start":{"image":{"format":"png"}}}}`, delta(0, `{"image":{"source":{"bytes":"eA=="}}}`), stop),
 			[]convo.Part{convo.Opaque{Format: "converse", JSON: `{"image":{"format":"png","source":{"bytes":"eA=="}}}`}}, nil, nil},
 		{"what is not known", chunks(`{"pulse":{}}`, delta(0, `{"text":"a","mood":7}`), delta(0, `{"reasoningContent":{"depth":7}}`), stop),

@@ -53,7 +53,7 @@ func TestConverse_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 		{name: "results stand in one message, in call order, and text after them",
 			msgs: []convo.Message{convo.User("Hi"), assistant(call, convo.Text("wait"), convo.ToolCall{ID: "c2", Name: "odd name"}),
 				tool(converseResult("c2", true), converseResult("c1", false)), convo.User("So?")},
-			want: []string{hi, `{"role":"assistant","content":[{"text":"wait"},` + wireCall + `,{"toolUse":{"toolUseId":"c2","name":"odd_name","input":{}}}]}`,
+			want: []string{hi, `{"role":"assistant","content":[{"text":"wait"},` + wireCall + `,{"toolUse":{"toolUseId":"c2","name":"odd_20name_xef5bac77","input":{}}}]}`,
 				`{"role":"user","content":[{"toolResult":{"toolUseId":"c1","content":[]}},{"toolResult":{"toolUseId":"c2","content":[{"text":"[No error message.]"}],"status":"error"}},{"text":"So?"}]}`},
 			needsTools: true},
 		{name: "results alone", f: wire.Converse{ResultsAlone: true},
@@ -224,16 +224,15 @@ func TestConverse_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 			{"video":{"format":"mp4","source":{"s3Location":{"uri":"s3://b/k"}}}},{"image":{"format":"png","source":{"s3Location":{"uri":"s3://b/k","bucketOwner":"1"}}}}]}]}`))
 	require.NoError(t, err)
 	assert.Equal(t, []convo.Message{
-		{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("a"), opaque(`{"guardContent":{}}`)}},
+		{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("a"), wire.CacheMark(0), opaque(`{"guardContent":{}}`)}},
 		{Role: convo.RoleAssistant, Origin: convo.Origin{Format: "converse", Model: "m2"}, Parts: []convo.Part{convo.ToolCall{ID: "c", Name: "f", Arguments: "{}"}}},
-		{Role: convo.RoleTool, Parts: []convo.Part{converseResult("c", true, convo.Text(`{"n":1.0}`), convo.Text("x"),
+		{Role: convo.RoleTool, Parts: []convo.Part{converseResult("c", true, convo.Text(`{"n":1.0}`), opaque(`{"json":{}}`), convo.Text("x"),
 			convo.Media{MIME: "text/markdown", Data: "eA=="}, opaque(`{"video":{"format":"new","source":{"bytes":"eA=="}}}`))}},
 		{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("b"),
 			opaque(`{"document":{"name":"E","format":"txt","source":{"bytes":"eA=="},"citations":{"enabled":true}}}`), opaque(`{"image":{"format":"png","source":{"bytes":"!"}}}`),
 			convo.Media{MIME: "video/mp4", URL: "s3://b/k"}, opaque(`{"image":{"format":"png","source":{"s3Location":{"uri":"s3://b/k","bucketOwner":"1"}}}}`)}},
 	}, in.Messages)
 	assert.Equal(t, []wire.Loss{
-		{Path: "system[1]", What: "a cache mark"},
 		{Path: "messages[1].content[2].toolResult.content[2].document.name", What: "the name of a document"},
 	}, in.Lost)
 

@@ -19,6 +19,8 @@
 //   - blank text and empty messages are left out;
 //   - tool call ids that the provider does not accept, or that occurred before in
 //     the request, are replaced by unique ones; the conversation keeps its own;
+//   - a tool whose name the provider does not accept is sent under another one, in its
+//     definition as in the messages; see [ToolWriter] and [FindTool];
 //   - system text goes where the provider wants it;
 //   - reasoning and signatures are sent only in the format that they came in, and,
 //     if Model is set, only to the model that made them; those of a host of Chat
@@ -26,8 +28,28 @@
 //     without them, a field Reasoning chooses which. Two names are of one model if they
 //     are equal but for a vendor or region in front ("us.anthropic.") and a date or
 //     revision at the end ("-20260901", "-v1:0"); a name in -latest equals only itself;
-//   - opaque blocks are sent only in their own format;
+//   - opaque blocks are sent only in their own format; in another one, a text in brackets
+//     takes the place of those that can be shown: searches and what they found, code that
+//     ran and its output, documents, refusals, the sources of a text;
 //   - tool arguments keep their bytes.
+//
+// Request.Lost names each part of the conversation that the request does not hold, or
+// not as it is; see [Omission].
+//
+// # Citations and objects
+//
+// Some fields of a block have no place in the part that it becomes. Decode keeps them in
+// an opaque part directly behind that, which is an object and no block of its own, and
+// Encode writes them back in the same format:
+//
+//   - the citations of a text, in Anthropic, OpenAIResponses and Converse. Those that
+//     requests do not take, or that do not fit the text any more, are left out. In other
+//     formats the text is followed by its sources, as in "[Source: Title, https://...]".
+//   - that a result came as a JSON object, in Gemini and Converse. While its text is one,
+//     it goes back as one; to other formats the text is sent.
+//
+// Decode names in Lost the annotations of OpenAIChat and the grounding of Gemini, which
+// no request takes back.
 //
 // # Streams
 //
@@ -59,13 +81,21 @@
 // made of what users, tools and web pages said; choose SystemSummary only if none of
 // them may write what the model must not obey.
 //
+// # Cache marks
+//
+// Anthropic and Converse cache up to marks in a request. The field Cache of these formats
+// sets marks where they help most, and CacheTools one behind the tools; CacheLifetime
+// says for how long. [CacheMark] is a part that marks a place of the caller's choice, in
+// OpenAIResponses too.
+//
 // # Cache stability
 //
 // Providers cache the beginning of a request. Consider two requests of one
 // conversation as sequences of content blocks (text, calls, results, images).
 // If no call was open, no ephemeral message was set, and no compaction happened
 // in between, then the second request begins with all blocks of the first, byte
-// for byte. [PrefixShare] measures this.
+// for byte but for cache marks, which providers do not compare. [PrefixShare] measures
+// this.
 //
 // There is one exception. Some providers want a user message at the end. If the
 // conversation ends with an assistant message, or holds only system text, the

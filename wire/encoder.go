@@ -36,9 +36,9 @@ type Encoder struct {
 type builtin interface {
 	Format
 
-	// begin returns the profile of the format, and a writer that has written nothing. The
-	// writer counts names in seen.
-	begin(seen *tally) (profile, writer)
+	// begin returns the profile of the format, and a writer that has written nothing. It
+	// counts names in seen, and tells lost what it does not write.
+	begin(seen *tally, lost *losses) (profile, writer)
 }
 
 // builtinOf returns the format of this package that f is, or nil. It looks at the types

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,7 @@ import (
 var encoderFormats = func() map[string]wire.Format {
 	all := maps.Clone(formats)
 	maps.Copy(all, map[string]wire.Format{
-		"anthropic 4": wire.Anthropic{UserLast: true, SystemSummary: true},
+		"anthropic 4": wire.Anthropic{UserLast: true, SystemSummary: true, CacheTools: true, Cache: true},
 		"converse 4":  wire.Converse{ResultsAlone: true, SystemSummary: true},
 		"gemini 5":    wire.Gemini{Model: "gemini-3-x", SystemSummary: true},
 		"ollama 3":    wire.OpenAIChat{Dialect: wire.Ollama, Model: "m1", Reasoning: convo.ReplayNone},
@@ -34,6 +35,7 @@ var blocks = []convo.Opaque{
 	{Format: "anthropic", JSON: `{"type":"server_tool_use","id":"srv_1","name":"web_search","input":{}}`},
 	{Format: "anthropic", JSON: `{"type":"web_search_tool_result","tool_use_id":"srv_1","content":[]}`},
 	{Format: "converse", JSON: `{"document":{"format":"pdf","name":"report","source":{"bytes":"aGVsbG8="}}}`},
+	{Format: "converse", JSON: `{"document":{"format":"pdf","name":"a/b","source":{"bytes":"aGVsbG8="}}}`},
 	{Format: "converse", JSON: `{"reasoningContent":{"redactedContent":"aGVsbG8="}}`},
 	{Format: "gemini", JSON: `{"executableCode":{"language":"PYTHON","code":"1"}}`},
 	{Format: "openai-responses", JSON: `{"type":"custom_tool_call","call_id":"ct_1","name":"f","input":"x"}`},
@@ -44,6 +46,15 @@ var blocks = []convo.Opaque{
 	{Format: "openai-chat", JSON: `{"type":"refusal","refusal":""}`},
 	{Format: "openai-responses", JSON: `{"type":"refusal","refusal":""}`},
 	{Format: "anthropic", JSON: `{"role":"system","content":"be brief"}`},
+	{Format: "anthropic", JSON: `{"type":"text","text":"marked","cache_control":{"type":"ephemeral"}}`},
+	{Format: "gemini", JSON: `{"executableCode":{"language":"PYTHON","code":"1"},"thoughtSignature":"c2ln"}`},
+	{Format: "openai-responses", JSON: `{"type":"convo_fields","phase":"commentary","namespace":"ns"}`},
+	{Format: "anthropic", JSON: `{"type":"code_execution_tool_result","tool_use_id":"srv_1","content":{"type":"code_execution_result","stdout":"4","stderr":"","return_code":0}}`},
+	{Format: "anthropic", JSON: `{"citations":[{"type":"web_search_result_location","cited_text":"c","encrypted_index":"x","title":"A","url":"https://a"}]}`},
+	{Format: "openai-responses", JSON: `{"annotations":[{"type":"url_citation","start_index":0,"end_index":1,"url":"https://a","title":"A"}]}`},
+	{Format: "converse", JSON: `{"citationsContent":{"citations":[{"title":"A"}]}}`},
+	{Format: "converse", JSON: `{"cachePoint":{"type":"default"}}`},
+	wire.CacheMark(0), wire.CacheMark(time.Hour),
 }
 
 // extra appends a message that step does not make.
@@ -62,7 +73,7 @@ func (g *generator) extra() {
 			m.Parts = append(m.Parts, convo.Media{MIME: "application/pdf", Data: "aGVsbG8="})
 		}
 	}
-	g.h.Append(m)
+	g.append(m)
 }
 
 // An Encoder gives the bytes that its Format gives, whatever happens to the
@@ -70,7 +81,7 @@ func (g *generator) extra() {
 func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 	names := slices.Sorted(maps.Keys(encoderFormats))
 	seeds := uint64(*requests / 64)
-	var requests, long int
+	var requests, long, lost int
 	did := map[int]int{}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 11))
@@ -103,7 +114,7 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 			case 2:
 				disturb(t, g)
 			case 3:
-				_ = h.SetSystem(slices.Repeat([]convo.Message{convo.System(g.text())}, rng.IntN(3))...)
+				_ = h.SetSystem(slices.Repeat([]convo.Message{g.system()}, rng.IntN(3))...)
 			case 4:
 				_ = h.SetEphemeral(convo.User("it is "+g.text()), convo.User("so"))
 			case 5:
@@ -144,6 +155,8 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 				if err == nil && (string(want.Body()) != string(got.Body()) || want.NeedsTools != got.NeedsTools || want.NoThinking != got.NoThinking || len(want.Messages) != len(got.Messages)) {
 					t.Fatalf("seed %d, %s, op %d: %v %v\n%s\n%s", seed, name, op, got.NeedsTools, got.NoThinking, want.Body(), got.Body())
 				}
+				require.Equal(t, want.Lost, got.Lost, "seed %d, %s, op %d", seed, name, op)
+				lost += len(got.Lost)
 				requests++
 				long += len(got.Messages)
 				if err == nil && rng.IntN(3) == 0 {
@@ -172,6 +185,7 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 	}
 	t.Logf("%d requests, %d messages in them, operations %v", requests, long, did)
 	assert.Positive(t, did[-1])
+	assert.Greater(t, lost, requests)
 	assert.Greater(t, long, 4*requests)
 }
 

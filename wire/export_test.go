@@ -1,6 +1,10 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
 
 // MergeStreamed returns the value that pieces make.
 func MergeStreamed(pieces ...string) string {
@@ -10,3 +14,9 @@ func MergeStreamed(pieces ...string) string {
 	}
 	return string(v.appendTo(nil))
 }
+
+// ForeignKinds returns the kinds of blocks that are shown in other formats.
+func ForeignKinds() []string { return slices.Sorted(maps.Keys(foreignKinds)) }
+
+// Snake returns a key in snake_case.
+func Snake(key string) string { return snake(key) }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -51,11 +52,11 @@ var formats = map[string]wire.Format{
 	"strict 2":      wire.OpenAIChat{Dialect: wire.StrictAlternation, SystemSummary: true},
 	"gemma 2":       wire.OpenAIChat{Dialect: wire.Gemma, SystemSummary: true, Host: "h", SplitCalls: true},
 	"responses 4":   wire.OpenAIResponses{Reasoning: convo.ReplayTools, SystemSummary: true},
-	"responses 5":   wire.OpenAIResponses{Reasoning: convo.ReplayNone, SystemSummary: true, Developer: true},
-	"responses 6":   wire.OpenAIResponses{Plain: true, Reasoning: convo.ReplayTools},
-	"anthropic 3":   wire.Anthropic{SystemSummary: true, Cache: true},
+	"responses 5":   wire.OpenAIResponses{Reasoning: convo.ReplayNone, SystemSummary: true, Developer: true, Cache: true},
+	"responses 6":   wire.OpenAIResponses{Plain: true, Reasoning: convo.ReplayTools, Cache: true},
+	"anthropic 3":   wire.Anthropic{SystemSummary: true, Cache: true, CacheLifetime: time.Hour},
 	"gemini 4":      wire.Gemini{SystemSummary: true},
-	"converse 3":    wire.Converse{SystemSummary: true, Cache: true},
+	"converse 3":    wire.Converse{SystemSummary: true, Cache: true, CacheTools: true},
 
 	"openai chat 5": wire.OpenAIChat{Model: "m1", Audio: true},
 	"host":          wire.OpenAIChat{Host: "h"},
@@ -93,7 +94,7 @@ func TestFormats_RandomConversationsGiveValidStableRequests(t *testing.T) {
 		require.NoError(t, err)
 		g := &generator{rng: rng, h: h, origins: origins}
 		for range rng.IntN(3) {
-			h.Append(convo.System(g.text()))
+			h.Append(g.system())
 		}
 		var before map[string]wire.Request
 		for range 4 {

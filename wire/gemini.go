@@ -30,9 +30,14 @@ import (
 // case. That holds for all turns, so that later requests begin with the same
 // bytes. It is left out only if Model is Gemini 1 or 2.
 //
+// A result that came as another object is a text with its JSON, and behind it an
+// [convo.Opaque] part, {"response":{}}. It is sent as that object while it is one;
+// after an edit it is a text like others.
+//
 // The format has no place for the ID and Encrypted of reasoning, for signatures
 // that no text, call or media follows, for thoughts of a message that holds
-// nothing else, and for the boundaries between the texts of one result.
+// nothing else, and for the boundaries between the texts of one result. Decode
+// names in Lost the groundingMetadata and citationMetadata of a candidate.
 type Gemini struct {
 	// Model is the model of the request, such as "gemini-3-flash-preview".
 	// Reasoning and signatures are sent back only to the model that made them.
@@ -72,10 +77,10 @@ func geminiMixes(model string) bool {
 // Encode returns the request for a snapshot.
 func (f Gemini) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
-func (f Gemini) begin(*tally) (profile, writer) {
-	p := profile{format: FormatGemini, model: f.model(), ids: geminiIDs, names: geminiNames, systemSum: f.SystemSummary, bare: true}
+func (f Gemini) begin(_ *tally, lost *losses) (profile, writer) {
+	p := profile{format: FormatGemini, model: f.model(), ids: geminiIDs, accepts: geminiToolNames, names: geminiNames, systemSum: f.SystemSummary, bare: true}
 	generation := geminiGeneration(f.Model)
-	return p, &geminiWriter{fill: generation == 0 || generation >= 3, nest: generation >= 3}
+	return p, &geminiWriter{lost: lost, fill: generation == 0 || generation >= 3, nest: generation >= 3}
 }
 
 // geminiSigns says which parts the signatures of a message belong to. The
@@ -84,11 +89,12 @@ func (f Gemini) begin(*tally) (profile, writer) {
 type geminiSigns struct {
 	calls []string // for each call: its signature, or ""
 	next  []bool   // for each reasoning: it signs the next part, which is not a call
+	used  []bool   // for each reasoning: it signs a call
 }
 
 func signsOf(t *message) geminiSigns {
 	var out geminiSigns
-	sign, id := "", ""
+	sign, id, from := "", "", -1
 	for k, part := range t.all {
 		switch part := part.(type) {
 		case convo.Reasoning:
@@ -99,19 +105,21 @@ func signsOf(t *message) geminiSigns {
 			if part.Text == "" && part.Signature != "" && k+1 < len(t.all) {
 				switch after := t.all[k+1].(type) {
 				case convo.ToolCall:
-					sign, id = part.Signature, part.ID
+					sign, id, from = part.Signature, part.ID, len(out.used)
 				case convo.Text:
 					next = !isBlank(string(after))
 				case convo.Media:
 					next = true
 				}
 			}
-			out.next = append(out.next, next)
+			out.next, out.used = append(out.next, next), append(out.used, false)
 		case convo.ToolCall:
 			if id != "" && id != part.ID {
 				sign = ""
 			}
-			out.calls = append(out.calls, sign)
+			if out.calls = append(out.calls, sign); sign != "" {
+				out.used[from] = true
+			}
 			sign, id = "", ""
 		}
 	}
@@ -123,6 +131,7 @@ func signsOf(t *message) geminiSigns {
 type geminiWriter struct {
 	fill     bool // the first call of a message gets a signature if it has none
 	nest     bool // results can hold media
+	lost     *losses
 	contents []geminiContent
 	last     geminiContent // of contents, when the state is saved
 }
@@ -195,8 +204,8 @@ func (w *geminiWriter) message(t *message) {
 		w.add(geminiUser, false, after)
 	default:
 		raw := append(make([]byte, 0, size+64), geminiUser...)
-		for _, part := range t.parts {
-			raw = appendGeminiPart(raw, part, "", false)
+		for i, part := range t.parts {
+			raw = w.part(raw, part, "", false, t.place(i), whole)
 		}
 		w.add(geminiUser, false, raw)
 	}
@@ -205,18 +214,23 @@ func (w *geminiWriter) message(t *message) {
 // assistant adds a message to raw, which is the head of a content.
 func (w *geminiWriter) assistant(t *message, raw []byte) {
 	signs := signsOf(t)
-	said, first, sign := false, true, ""
-	for _, part := range t.parts {
+	said, first, sign, signed := false, true, "", 0
+	for i, part := range t.parts {
 		switch part := part.(type) {
 		case convo.Reasoning:
-			next := signs.next[0]
-			signs.next = signs.next[1:]
+			var sent convo.Reasoning
 			switch {
-			case next:
+			case signs.next[signed]:
 				sign = part.Signature
+				sent.Signature = sign
+			case signs.used[signed]:
+				sent.Signature, sent.ID = part.Signature, part.ID
 			case !isBlank(part.Text):
 				raw = geminiText(raw, part.Text, true, part.Signature)
+				sent.Text, sent.Signature = part.Text, part.Signature
 			}
+			w.lost.reasoning(t.place(i), part, sent)
+			signed++
 		case convo.ToolCall:
 			sign = signs.calls[0]
 			signs.calls = signs.calls[1:]
@@ -227,12 +241,18 @@ func (w *geminiWriter) assistant(t *message, raw []byte) {
 			said, first, sign = true, false, ""
 		default:
 			n := len(raw)
-			raw = appendGeminiPart(raw, part, sign, t.own)
+			raw = w.part(raw, part, sign, t.own, t.place(i), whole)
 			said, sign = said || len(raw) > n, ""
 		}
 	}
 	if said {
 		w.add(geminiModel, false, raw)
+		return
+	}
+	for i, part := range t.parts {
+		if r, ok := part.(convo.Reasoning); ok {
+			w.lost.reasoning(t.place(i), r, convo.Reasoning{})
+		}
 	}
 }
 
@@ -258,16 +278,16 @@ func (w *geminiWriter) request(_ *projector, _ *convo.Snapshot, r *Request) erro
 }
 
 // system returns the system text as an instruction, or nil if there is none.
-func (w *geminiWriter) system(p *projection) (json.RawMessage, []json.RawMessage) {
+func (w *geminiWriter) system(p *projection, lost *losses) (json.RawMessage, []json.RawMessage) {
 	const head = `{"parts":[`
 	raw := []byte(head)
-	for _, part := range p.system {
-		switch part := part.(type) {
-		case convo.Text:
-			raw = geminiText(raw, string(part), false, "")
-		case convo.Opaque:
-			raw = appendGeminiOpaque(raw, part.JSON, false)
+	own := geminiWriter{lost: lost}
+	for i, part := range p.system {
+		if m, ok := part.(convo.Media); ok {
+			lost.tell(p.places[i], whole, lostMedia, "")
+			part = convo.Text(mediaText(m))
 		}
+		raw = own.part(raw, part, "", false, p.places[i], whole)
 	}
 	if len(raw) == len(head) {
 		return nil, nil

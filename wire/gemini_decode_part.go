@@ -218,6 +218,7 @@ func (d *geminiDecoder) result(p geminiPart, answers *convo.Message) error {
 			}
 		}
 	}
+	r.Name = ownName(r.Name)
 	if id := r.CallID; !d.nameResult(&r) && id != "" { // as before Gemini 3, by the name
 		if r.CallID = ""; !d.nameResult(&r) {
 			r.CallID = id
@@ -277,5 +278,8 @@ func (d *geminiDecoder) response(path string, raw json.RawMessage, r *convo.Tool
 	}
 	if text != "" {
 		r.Parts = append(r.Parts, convo.Text(text))
+	}
+	if err == nil && (!isText || len(all) == 0) {
+		r.Parts = append(r.Parts, geminiObject)
 	}
 }

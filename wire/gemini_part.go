@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
@@ -10,7 +11,7 @@ import (
 func appendGeminiCall(b []byte, c convo.ToolCall, sign string) []byte {
 	b = appendElement(b, `{"functionCall":{`)
 	b = appendID(b, "id", c.ID)
-	b = appendStringField(b, "name", geminiName(c.Name))
+	b = appendStringField(b, "name", c.Name)
 	b = append(appendRawField(b, "args", object(c.Arguments)), '}')
 	return closeGemini(b, sign)
 }
@@ -31,25 +32,26 @@ func geminiText(b []byte, text string, thought bool, sign string) []byte {
 	return closeGemini(b, sign)
 }
 
-// appendGeminiPart appends text, media or an opaque part.
-func appendGeminiPart(b []byte, part convo.Part, sign string, own bool) []byte {
+// part appends text, media or an opaque part, and tells what is lost of it.
+func (w *geminiWriter) part(b []byte, part convo.Part, sign string, own bool, at place, inside int) []byte {
 	switch part := part.(type) {
 	case convo.Text:
 		return geminiText(b, string(part), false, sign)
 	case convo.Media:
-		return appendGeminiMedia(b, part, sign)
+		return w.media(b, part, sign, at, inside)
 	case convo.Opaque:
-		return appendGeminiOpaque(b, part.JSON, own)
+		return w.opaque(b, part.JSON, own, at, inside)
 	}
 	return b
 }
 
-func appendGeminiMedia(b []byte, m convo.Media, sign string) []byte {
+func (w *geminiWriter) media(b []byte, m convo.Media, sign string, at place, inside int) []byte {
 	if m.Data == "" {
 		m = mediaOf(m.URL, m.MIME)
 	}
 	switch {
 	case m.Data != "" && (m.MIME == "" || !isBase64(m.Data)):
+		w.lost.tell(at, inside, lostMedia, "")
 		return geminiText(b, mediaText(m), false, sign)
 	case m.Data != "":
 		b = appendElement(b, `{"inlineData":{`)
@@ -65,30 +67,40 @@ func appendGeminiMedia(b []byte, m convo.Media, sign string) []byte {
 	return closeGemini(append(b, '}'), sign)
 }
 
-// appendGeminiOpaque appends an opaque part, without its signature if another
-// model made it. It leaves out parts that Gemini would refuse, and calls and
-// results, whose order could be wrong.
-func appendGeminiOpaque(b []byte, raw string, own bool) []byte {
+// opaque appends an opaque part, without its signature if another model made it. It
+// leaves out parts that Gemini would refuse, and calls and results, whose order could be
+// wrong.
+func (w *geminiWriter) opaque(b []byte, raw string, own bool, at place, inside int) []byte {
+	signed := raw
 	if !own {
 		raw = withoutSignature(raw)
 	}
 	part, err := decodeObject([]byte(raw))
-	if err != nil {
+	if err != nil || !isGeminiOpaque(part) {
+		w.lost.tell(at, inside, lostBlock, "")
 		return b
 	}
+	if !own && raw != signed {
+		if all, _ := decodeObject([]byte(signed)); hasSignature(all) {
+			w.lost.tell(at, inside, lostSignature, "")
+		}
+	}
+	return appendElement(b, raw)
+}
+
+// isGeminiOpaque reports whether an opaque part can be sent.
+func isGeminiOpaque(part map[string]any) bool {
 	for _, key := range []string{"functionCall", "functionResponse"} {
 		if _, v := pick(part, key); v != nil {
-			return b
+			return false
 		}
 	}
 	k := geminiChecker{checker: checker{format: FormatGemini}}
 	if k.part("", part, "model", &geminiParts{}); len(k.list) > 0 {
-		return b
+		return false
 	}
-	if text, ok := part["text"].(string); ok && isBlank(text) && !hasSignature(part) {
-		return b
-	}
-	return appendElement(b, raw)
+	text, ok := part["text"].(string)
+	return !ok || !isBlank(text) || hasSignature(part)
 }
 
 func hasSignature(part map[string]any) bool {
@@ -108,35 +120,42 @@ func withoutSignature(raw string) string {
 
 // result appends a result to list, and the media that have to follow the
 // results to after.
-func (w *geminiWriter) result(list, after []byte, r *convo.ToolResult) (_, _ []byte) {
+func (w *geminiWriter) result(list, after []byte, r *result) (_, _ []byte) {
 	key := "output"
 	if r.IsError {
 		key = "error"
 	}
 	list = appendElement(list, `{"functionResponse":{`)
 	list = appendID(list, "id", r.CallID)
-	list = appendStringField(list, "name", geminiName(r.Name))
-	list = append(appendField(list, "response"), '{')
-	list = append(appendStringField(list, key, r.Text()), '}')
+	list = appendStringField(list, "name", r.Name)
+	if text, ok := geminiResponse(&r.ToolResult); ok {
+		list = appendRawField(list, "response", text)
+	} else {
+		list = append(appendField(list, "response"), '{')
+		list = append(appendStringField(list, key, r.Text()), '}')
+	}
 	nested := []byte{'['}
-	for _, part := range r.Parts {
+	for i, part := range r.Parts {
 		switch part := part.(type) {
 		case convo.Media:
 			if w.nest && nestable(part.MIME) {
-				nested = appendGeminiMedia(nested, part, "")
+				nested = w.media(nested, part, "", r.at, r.inside(i))
 				continue
 			}
 			kind := part.MIME
 			if kind == "" {
 				kind = "a file"
 			}
-			after = geminiText(after, "["+kind+" of the result of "+geminiName(r.Name)+"]", false, "")
-			after = appendGeminiMedia(after, part, "")
+			after = geminiText(after, "["+kind+" of the result of "+r.Name+"]", false, "")
+			after = w.media(after, part, "", r.at, r.inside(i))
 		case convo.Opaque:
+			if part == geminiObject {
+				continue
+			}
 			if w.nest {
-				nested = appendGeminiOpaque(nested, part.JSON, false)
+				nested = w.opaque(nested, part.JSON, false, r.at, r.inside(i))
 			} else {
-				after = appendGeminiOpaque(after, part.JSON, false)
+				after = w.opaque(after, part.JSON, false, r.at, r.inside(i))
 			}
 		}
 	}
@@ -146,23 +165,30 @@ func (w *geminiWriter) result(list, after []byte, r *convo.ToolResult) (_, _ []b
 	return append(list, "}}"...), after
 }
 
+// geminiResponse returns the response object of a result that came as one and still is.
+// An empty one has no text.
+func geminiResponse(r *convo.ToolResult) (string, bool) {
+	found := -1
+	for i, part := range r.Parts {
+		if _, ok := part.(convo.Text); ok {
+			if found >= 0 {
+				return "", false
+			}
+			found = i
+		}
+	}
+	switch {
+	case found < 0:
+		return "{}", !r.IsError && slices.Contains(r.Parts, convo.Part(geminiObject))
+	case !isObject(r.Parts, found, geminiObject):
+		return "", false
+	}
+	text := string(r.Parts[found].(convo.Text))
+	all, err := fields("-", []byte(text))
+	return compact(json.RawMessage(text)), err == nil && (!r.IsError || !isNull(all["error"]))
+}
+
 // nestable reports whether a result can hold media of a MIME type.
 func nestable(mime string) bool {
 	return strings.HasPrefix(mime, "image/") || mime == "application/pdf" || mime == "text/plain"
-}
-
-// geminiName returns a tool name that Gemini accepts: at most 64 letters,
-// digits and _ . : -, beginning with a letter or _.
-func geminiName(name string) string {
-	ok := name != "" && len(name) <= 64
-	for i := 0; ok && i < len(name); i++ {
-		ok = isNameByte(name[i]) || name[i] == '.' || name[i] == ':'
-	}
-	if !ok {
-		name = toolName(name)
-	}
-	if c := name[0]; c == '-' || c == '.' || c == ':' || '0' <= c && c <= '9' {
-		name = "_" + name
-	}
-	return name[:min(len(name), 64)]
 }

@@ -61,8 +61,8 @@ func TestGemini_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
 // geminiCanon returns what two equivalent requests have in common, with one
 // line for each run of contents of one role. They may differ in keys in
 // camelCase or snake_case; in the role of the system text; in whether contents
-// of one role are merged; in blank text; in a response as an object or as its
-// JSON in a text; in the alphabet of base64; in media inside a result or after
+// of one role are merged; in blank text; in the field for the text of a response;
+// in the alphabet of base64; in media inside a result or after
 // it, with a line of text that names the tool; in a first call with or without
 // the signature that skips validation; and in a marker in place of a blank
 // first text of the user.
@@ -128,18 +128,10 @@ func geminiPartsCanon(content map[string]any) string {
 }
 
 func geminiResponseCanon(r map[string]any) string {
-	for _, key := range []string{"output", "error"} {
+	for _, key := range []string{"output", "result", "error"} {
 		if text, ok := r[key].(string); ok && len(r) == 1 {
-			var inner map[string]any
-			if json.Unmarshal([]byte(text), &inner) == nil {
-				raw, _ := json.Marshal(inner)
-				text = string(raw)
-			}
-			return text
+			return "text " + text
 		}
-	}
-	if len(r) == 0 {
-		return ""
 	}
 	raw, _ := json.Marshal(r)
 	return string(raw)

@@ -76,8 +76,8 @@ func TestGemini_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 {"role":"user","parts":[{"text":"[audio/wav of the result of f]"},{"inlineData":{"mimeType":"audio/wav","data":"eQ=="}}]}`},
 		{"an open call, no signature for Gemini 2", wire.Gemini{Model: "models/gemini-2.5-pro"}, []convo.Message{
 			convo.User("Hi"), convo.Assistant("", convo.ToolCall{ID: "c1", Name: "1 odd.name"}),
-		}, asked + `{"role":"model","parts":[{"functionCall":{"id":"c1","name":"_1_odd_name","args":{}}}]}
-{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"_1_odd_name","response":{"error":"no result"}}}]}`},
+		}, asked + `{"role":"model","parts":[{"functionCall":{"id":"c1","name":"_31_20odd_2ename_xd25690ef","args":{}}}]}
+{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"_31_20odd_2ename_xd25690ef","response":{"error":"no result"}}}]}`},
 		{"ids that come again, text after a call", wire.Gemini{}, []convo.Message{
 			convo.User("Hi"), {Role: convo.RoleAssistant, Parts: []convo.Part{call, convo.Text("Now.")}}, convo.Result(call, ""),
 			convo.Assistant("", convo.ToolCall{ID: "c1", Name: "mcp.g"}), geminiResult("c1", false),
@@ -223,10 +223,11 @@ func TestGemini_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 		{"role":"function","parts":[{"function_response":{"name":"g","response":{"result":"1"}}},{"function_response":{"name":"f","response":{"a": 1.0}}},
 		{"function_response":{"id":"i","name":"h","response":{"error":{"code":7}}}},{"function_response":{"id":"i","name":"k","response":"oops","parts":[{"file_data":{"mime_type":"a/b","file_uri":"u"}}]}},{"text":"So?"}]}]}`))
 	require.NoError(t, err)
+	object := convo.Opaque{Format: "gemini", JSON: `{"response":{}}`}
 	m := geminiAnswer("m", convo.ToolCall{Name: "f"}, convo.ToolCall{Name: "g"}, convo.ToolCall{ID: "i", Name: "h"}, convo.ToolCall{Name: "k"})
 	assert.Equal(t, []convo.Message{convo.System("Be brief."), convo.User("Hi"), geminiAnswer("m", convo.Text("One.")), m, {Role: convo.RoleTool, Parts: []convo.Part{
-		convo.ToolResult{Name: "g", Parts: []convo.Part{convo.Text("1")}}, convo.ToolResult{Name: "f", Parts: []convo.Part{convo.Text(`{"a":1.0}`)}},
-		convo.ToolResult{CallID: "i", Name: "h", IsError: true, Parts: []convo.Part{convo.Text(`{"error":{"code":7}}`)}},
+		convo.ToolResult{Name: "g", Parts: []convo.Part{convo.Text("1")}}, convo.ToolResult{Name: "f", Parts: []convo.Part{convo.Text(`{"a":1.0}`), object}},
+		convo.ToolResult{CallID: "i", Name: "h", IsError: true, Parts: []convo.Part{convo.Text(`{"error":{"code":7}}`), object}},
 		convo.ToolResult{Name: "k", Parts: []convo.Part{convo.Text("oops"), convo.Media{MIME: "a/b", URL: "u"}}},
 	}}, convo.User("So?")}, withoutMinted(t, in.Messages))
 	assert.Len(t, in.Lost, 2)

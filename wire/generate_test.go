@@ -1,23 +1,115 @@
 package wire_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // A generator makes random conversations that are hard for providers: with
 // parallel calls, repeated, huge, odd and missing ids, empty results, open
-// calls, reasoning of several makers, media, blank text, odd names and authors.
+// calls, reasoning of several makers, media, blank text, odd names and authors, cache
+// marks, citations and results that came as objects.
 type generator struct {
 	rng     *rand.Rand
 	h       *convo.History
 	origins []convo.Origin
 
 	rewrites int // how many entries were rewritten
+
+	marked bool // append gives each part a mark
+	marks  int  // how many parts have one
+}
+
+// append appends a message. If g.marked is set, each of its parts can be told from all
+// others.
+func (g *generator) append(m convo.Message) {
+	g.h.Append(g.withMarks(m))
+}
+
+// withMarks returns a message with a mark of its own in each part: in texts, data, addresses,
+// signatures and blocks, unless they are empty.
+func (g *generator) withMarks(m convo.Message) convo.Message {
+	if g.marked {
+		m.Parts = slices.Clone(m.Parts)
+		for i, p := range m.Parts {
+			m.Parts[i] = g.markPart(p)
+		}
+	}
+	return m
+}
+
+// isBeside reports whether a block is a cache mark or tells of the part before it.
+func isBeside(o convo.Opaque) bool {
+	if o.Format == "cache" {
+		return true
+	}
+	for _, begin := range []string{`{"citations`, `{"annotations`, `{"response":{}}`, `{"json":{}}`, `{"cachePoint`} {
+		if strings.HasPrefix(o.JSON, begin) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *generator) markPart(p convo.Part) convo.Part {
+	g.marks++
+	mark := fmt.Sprintf("<%07d>", g.marks)
+	encoded := base64.StdEncoding.EncodeToString([]byte(mark))
+	switch p := p.(type) {
+	case convo.Text:
+		if strings.TrimSpace(string(p)) != "" {
+			return convo.Text(mark) + p
+		}
+	case convo.Reasoning:
+		if strings.TrimSpace(p.Text) != "" {
+			p.Text = mark + p.Text
+		}
+		if strings.Contains(p.Signature, "_") {
+			p.Signature += fmt.Sprint(g.marks)
+		} else if p.Signature != "" {
+			p.Signature = encoded
+		}
+		if p.ID != "" {
+			p.ID += fmt.Sprint("x", g.marks)
+		}
+		if p.Encrypted != "" {
+			p.Encrypted = base64.StdEncoding.EncodeToString([]byte("{" + mark[1:8] + "}"))
+		}
+		return p
+	case convo.ToolResult:
+		p.Parts = slices.Clone(p.Parts)
+		for i := range p.Parts {
+			p.Parts[i] = g.markPart(p.Parts[i])
+		}
+		return p
+	case convo.Media:
+		if p.Data != "" {
+			p.Data = encoded
+		} else {
+			p.URL += mark[1:8]
+		}
+		return p
+	case convo.Opaque:
+		if isBeside(p) {
+			return p
+		}
+		end := "}"
+		if p.Format == "converse" { // whose blocks have one field
+			end = "}}"
+		}
+		if before, ok := strings.CutSuffix(p.JSON, end); ok {
+			p.JSON = before + `,"mark":"` + mark + `"` + end
+		}
+		return p
+	}
+	return p
 }
 
 func (g *generator) n(n int) int { return g.rng.IntN(n) }
@@ -34,7 +126,7 @@ func (g *generator) callID(i int) string {
 }
 
 func (g *generator) name() string {
-	return g.pick("search", "get_weather", "odd name!", "日本", strings.Repeat("n", 80), "mcp.server.tool", "-")
+	return g.pick("search", "get_weather", "odd name!", "odd_20name_21_xddabd191", "日本", strings.Repeat("n", 80), "mcp.server.tool", "-")
 }
 
 func (g *generator) arguments() string {
@@ -43,7 +135,7 @@ func (g *generator) arguments() string {
 
 func (g *generator) media() convo.Part {
 	return convo.Media{
-		MIME: g.pick("image/png", "image/jpeg", "application/pdf", "audio/wav", "text/plain", "application/x-unknown", "video/mp4"),
+		MIME: g.pick("image/png", "image/jpeg", "application/pdf", "audio/wav", "text/plain", "text/markdown", "application/x-unknown", "video/mp4"),
 		Data: "aGVsbG8=",
 	}
 }
@@ -62,12 +154,54 @@ func (g *generator) opaque() convo.Part {
 	}
 }
 
+// mark returns a cache mark or, mostly, nothing.
+func (g *generator) mark() []convo.Part {
+	switch g.n(12) {
+	case 0:
+		return []convo.Part{wire.CacheMark(0)}
+	case 1:
+		return []convo.Part{wire.CacheMark(time.Hour)}
+	}
+	return nil
+}
+
+// citations are those of a text, as each format keeps them.
+var citations = []convo.Opaque{
+	{Format: "anthropic", JSON: `{"citations":[{"type":"char_location","cited_text":"c","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1,"file_id":null},{"type":"new"}]}`},
+	{Format: "anthropic", JSON: `{"citations":[{"type":"new"}]}`},
+	{Format: "openai-responses", JSON: `{"annotations":[{"type":"url_citation","start_index":0,"end_index":4,"url":"https://a","title":"A"}]}`},
+	{Format: "converse", JSON: `{"citationsContent":{"citations":[{"title":"A","location":{"web":{"url":"https://a"}}}]}}`},
+}
+
+// cite returns the citations of a text or, mostly, nothing.
+func (g *generator) cite() []convo.Part {
+	if g.n(4) > 0 {
+		return nil
+	}
+	return []convo.Part{citations[g.n(len(citations))]}
+}
+
+// object returns a text that came as an object, or was one.
+func (g *generator) object() []convo.Part {
+	return []convo.Part{convo.Text(g.pick(`{"a": 1.0}`, `{"error":{"code":7}}`, "{}", "cut", `{"a":`, " ")), convo.Opaque{Format: g.pick("gemini", "converse"), JSON: g.pick(`{"response":{}}`, `{"json":{}}`)}}
+}
+
+func (g *generator) system() convo.Message {
+	m := convo.System(g.text())
+	m.Parts = append(m.Parts, g.mark()...)
+	if g.n(4) == 0 {
+		m.Parts = append(append(m.Parts, convo.Text(g.text())), g.mark()...)
+	}
+	return m
+}
+
 func (g *generator) user() convo.Message {
 	m := convo.User(g.text())
+	m.Parts = append(m.Parts, g.mark()...)
 	for range g.n(3) {
-		m.Parts = append(m.Parts, convo.Text(g.text()))
+		m.Parts = append(append(m.Parts, convo.Text(g.text())), g.mark()...)
 	}
-	switch g.n(8) {
+	switch g.n(9) {
 	case 0:
 		m.Parts = append(m.Parts, g.media())
 	case 1:
@@ -76,7 +210,10 @@ func (g *generator) user() convo.Message {
 		m.Author = g.pick("Eve", "Bob <x>", "日本")
 	case 3:
 		m.Parts = append(m.Parts, g.opaque())
+	case 4:
+		m.Parts = append(m.Parts, g.cite()...)
 	}
+	m.Parts = append(m.Parts, g.mark()...)
 	return m
 }
 
@@ -102,14 +239,16 @@ func (g *generator) assistant(calls int) convo.Message {
 	m := convo.Message{Role: convo.RoleAssistant, Origin: g.origins[g.n(len(g.origins))]}
 	reason := func() {
 		r := convo.Reasoning{Text: g.pick("hm", "", "let me think\n")}
-		switch g.n(6) {
-		case 0:
+		switch g.n(8) {
+		case 0, 1:
 			r.Signature = "c2lnbmF0dXJl"
-		case 1:
-			r.ID, r.Encrypted = fmt.Sprint("rs_", g.n(1000)), "ZW5jcnlwdGVk"
 		case 2:
-			r.ID = g.pick("reasoning_content", "reasoning", "thinking", "extra_content")
+			r.Signature, r.Encrypted, r.ID = g.pick("c2ln", "msg_1", "fc_1", "?_1"), g.pick("", "ZW5j"), g.pick("", "rs_1", "?")
 		case 3:
+			r.ID, r.Encrypted = fmt.Sprint("rs_", g.n(1000)), "ZW5jcnlwdGVk"
+		case 4:
+			r.ID = g.pick("reasoning_content", "reasoning", "thinking", "extra_content")
+		case 5:
 			r = hosts[g.n(len(hosts))]
 		}
 		m.Parts = append(m.Parts, r)
@@ -119,10 +258,12 @@ func (g *generator) assistant(calls int) convo.Message {
 	}
 	if calls == 0 || g.n(2) == 0 {
 		m.Parts = append(m.Parts, convo.Text(g.text()))
+		m.Parts = append(m.Parts, g.cite()...)
 	}
 	if g.n(6) == 0 {
 		m.Author = g.pick("guest", "the other one")
 	}
+	m.Parts = append(m.Parts, g.mark()...)
 	for i := range calls {
 		if g.n(8) == 0 {
 			reason()
@@ -131,6 +272,7 @@ func (g *generator) assistant(calls int) convo.Message {
 			m.Parts = append(m.Parts, convo.Opaque{Format: g.pick("openai-chat", "openai-responses"), JSON: `{"type":"convo_fields","call":"custom"}`})
 		}
 		m.Parts = append(m.Parts, convo.ToolCall{ID: g.callID(i), Name: g.name(), Arguments: g.arguments()})
+		m.Parts = append(m.Parts, g.mark()...)
 		if g.n(8) == 0 {
 			m.Parts = append(m.Parts, convo.Text(g.text())) // text after a call
 		}
@@ -138,17 +280,28 @@ func (g *generator) assistant(calls int) convo.Message {
 	if g.n(20) == 0 {
 		m.Parts = append(m.Parts, g.media())
 	}
+	if g.n(10) == 0 {
+		m.Parts = append(append(m.Parts, g.cite()...), g.mark()...)
+	}
 	return m
 }
 
 func (g *generator) result(c convo.ToolCall) convo.Message {
 	r := convo.ToolResult{CallID: c.ID, Name: c.Name, IsError: g.n(4) == 0}
 	for range g.n(3) {
-		r.Parts = append(r.Parts, convo.Text(g.text()))
+		r.Parts = append(append(r.Parts, convo.Text(g.text())), g.mark()...)
 	}
-	if g.n(6) == 0 {
-		r.Parts = append(r.Parts, g.media())
+	switch g.n(12) {
+	case 0, 1:
+		r.Parts = append(append(r.Parts, g.media()), g.mark()...)
+	case 2:
+		r.Parts = append(r.Parts, g.object()...)
+	case 3:
+		r.Parts = g.object()
+	case 4:
+		r.Parts = append(r.Parts, convo.Opaque{Format: "anthropic", JSON: `{"type":"search_result","source":"https://a","title":"A","content":[{"type":"text","text":"found"}]}`})
 	}
+	r.Parts = append(r.Parts, g.mark()...)
 	return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{r}}
 }
 
@@ -201,17 +354,17 @@ func (g *generator) step() {
 		g.rng.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
 		for _, c := range calls {
 			if g.n(12) > 0 {
-				g.h.Append(g.result(c))
+				g.append(g.result(c))
 			}
 		}
 		return
 	}
 	switch g.n(10) {
 	case 0, 1, 2:
-		g.h.Append(g.user())
+		g.append(g.user())
 	case 3, 4:
-		g.h.Append(g.assistant(0))
+		g.append(g.assistant(0))
 	default:
-		g.h.Append(g.assistant(1 + g.n(3)))
+		g.append(g.assistant(1 + g.n(3)))
 	}
 }

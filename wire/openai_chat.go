@@ -149,13 +149,13 @@ func (f OpenAIChat) replay() convo.Replay {
 // Encode returns the request for a snapshot.
 func (f OpenAIChat) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
-func (f OpenAIChat) begin(*tally) (profile, writer) {
+func (f OpenAIChat) begin(_ *tally, lost *losses) (profile, writer) {
 	ids := openAIChatIDs
 	if f.ordered() {
 		ids = mistralIDs
 	}
-	p := profile{format: f.format(), from: f.origin(), named: f.named(), model: f.Model, ids: ids, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, knows: f.takes}
-	return p, &chatWriter{OpenAIChat: f}
+	p := profile{format: f.format(), from: f.origin(), named: f.named(), custom: f.Dialect == OpenAI, model: f.Model, ids: ids, accepts: openAIToolNames, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, noIDs: f.Dialect == Gemma, knows: f.takes}
+	return p, &chatWriter{OpenAIChat: f, lost: lost}
 }
 
 // named returns which authors are named in a field; nil: none.
@@ -193,6 +193,7 @@ const bridgeMarker = "[No answer.]"
 // A chatWriter writes messages of the projection in the order that the dialect wants.
 type chatWriter struct {
 	OpenAIChat
+	lost  *losses
 	list  []json.RawMessage
 	role  convo.Role // of the last message in list; of the media of results, tool
 	group []message  // for strict dialects: messages of one role, not written yet
@@ -208,6 +209,9 @@ func (w *chatWriter) message(t *message) {
 	}
 	switch {
 	case onlyThinks(t):
+		for i, p := range t.parts {
+			w.lost.reasoning(t.place(i), p.(convo.Reasoning), convo.Reasoning{})
+		}
 	case !w.strict():
 		w.write(t)
 	default:
@@ -223,29 +227,32 @@ func (w *chatWriter) toolsAsText(t *message) *message {
 	out := *t
 	switch t.role {
 	case convo.RoleAssistant:
-		out.parts = slices.Clone(t.said())
+		said, _ := t.split()
+		out.parts, out.places = said.parts, said.places
 		for _, p := range t.calls() {
 			c := p.(convo.ToolCall)
-			b := appendStringField([]byte(`{"tool_call":{`), "name", toolName(c.Name))
+			b := appendStringField([]byte(`{"tool_call":{`), "name", c.Name)
 			b = append(appendRawField(b, "arguments", object(c.Arguments)), "}}"...)
-			out.parts = append(out.parts, convo.Text(b))
+			out.parts, out.places = append(out.parts, convo.Text(b)), append(out.places, nowhere)
 		}
 	case convo.RoleTool:
 		out = message{role: convo.RoleUser}
 		for _, r := range t.results {
-			var images []convo.Part
-			r.Parts = slices.DeleteFunc(slices.Clone(r.Parts), func(p convo.Part) bool {
-				m, ok := p.(convo.Media)
-				ok = ok && strings.HasPrefix(m.MIME, "image/")
-				if ok {
+			var images, rest []convo.Part
+			for i, p := range r.Parts {
+				if m, ok := p.(convo.Media); ok && strings.HasPrefix(m.MIME, "image/") {
 					images = append(images, p)
+				} else {
+					rest = append(rest, p)
+					w.lost.unsaid(r.at, r.inside(i), p)
 				}
-				return ok
-			})
-			b := appendStringField([]byte(`{"tool_response":{`), "name", toolName(r.Name))
-			b = append(appendStringField(b, "content", resultText(&r)), "}}"...)
+			}
+			r.Parts = rest
+			b := appendStringField([]byte(`{"tool_response":{`), "name", r.Name)
+			b = append(appendStringField(b, "content", resultText(&r.ToolResult)), "}}"...)
 			out.parts = append(append(out.parts, convo.Text(b)), images...)
 		}
+		out.places = slices.Repeat([]place{nowhere}, len(out.parts))
 	}
 	return &out
 }
@@ -267,12 +274,11 @@ func (w *chatWriter) write(t *message) {
 	case w.role == convo.RoleTool && t.role == convo.RoleUser:
 		w.put(marker(convo.RoleAssistant, bridgeMarker))
 	}
-	if calls := t.calls(); w.SplitCalls && len(calls) > 0 && slices.ContainsFunc(t.said(), w.isContent) {
-		said, rest := *t, *t
-		said.parts, rest.parts = t.said(), calls
+	if w.SplitCalls && len(t.calls()) > 0 && slices.ContainsFunc(t.said(), w.isContent) {
+		said, calls := t.split()
 		w.put(&said)
 		w.put(marker(convo.RoleUser, continueMarker))
-		t = &rest
+		t = &calls
 	}
 	w.put(t)
 }
@@ -311,55 +317,66 @@ func (w *chatWriter) request(p *projector, _ *convo.Snapshot, r *Request) error 
 }
 
 // system returns the system text, in one message if the dialect wants that.
-func (w *chatWriter) system(p *projection) (_ json.RawMessage, list []json.RawMessage) {
+func (w *chatWriter) system(p *projection, lost *losses) (_ json.RawMessage, list []json.RawMessage) {
 	role, parts := "system", p.system
 	if w.Developer {
 		role = "developer"
 	}
 	if w.oneSystem() && len(parts) > 1 {
 		parts = []convo.Part{convo.Text(joinTexts(parts, "\n\n"))}
+		lost.unjoined(p.system, p.places)
 	}
-	for _, part := range parts {
+	for i, part := range parts {
 		b := appendStringField([]byte{'{'}, "role", role)
 		switch part := part.(type) {
 		case convo.Text:
 			b = appendStringField(b, "content", string(part))
 		case convo.Opaque:
 			b = append(appendRawField(b, "content", "["+part.JSON), ']')
+		case convo.Media:
+			b = appendStringField(b, "content", mediaText(part))
+			lost.tell(p.places[i], whole, lostMedia, "")
 		}
 		list = append(list, append(b, '}'))
 	}
 	return nil, list
 }
 
-func (f OpenAIChat) appendMessage(list []json.RawMessage, t *message) []json.RawMessage {
+func (w *chatWriter) appendMessage(list []json.RawMessage, t *message) []json.RawMessage {
 	switch t.role {
 	case convo.RoleUser:
 		b := appendStringField(begin(sizeOf(t.parts)), "role", "user")
 		b = appendID(b, "name", t.author)
-		return append(list, append(f.appendContent(b, t.parts), '}'))
+		return append(list, append(w.appendContent(b, t.parts, t.place), '}'))
 	case convo.RoleAssistant:
-		return append(list, f.assistant(t))
+		return append(list, w.assistant(t))
 	}
 	var media []convo.Part
 	for i := range t.results {
 		r := &t.results[i]
 		b := appendStringField(begin(sizeOf(r.Parts)), "role", "tool")
 		b = appendID(b, "tool_call_id", r.CallID)
-		if f.Dialect == Ollama {
-			b = appendStringField(b, "tool_name", toolName(r.Name))
+		if w.Dialect == Ollama {
+			b = appendStringField(b, "tool_name", r.Name)
 		}
-		b = appendStringField(b, "content", resultText(r))
+		b = appendStringField(b, "content", resultText(&r.ToolResult))
 		list = append(list, append(b, '}'))
-		for _, p := range r.Parts {
-			if m, ok := p.(convo.Media); ok && f.showsAfter(m) {
-				media = append(media, convo.Text("["+m.MIME+" of the result of "+toolName(r.Name)+"]"), m)
+		for i, p := range r.Parts {
+			switch p := p.(type) {
+			case convo.Opaque:
+				w.lost.tell(r.at, r.inside(i), lostBlock, "")
+			case convo.Media:
+				if w.showsAfter(p) {
+					media = append(media, convo.Text("["+p.MIME+" of the result of "+r.Name+"]"), p)
+				} else {
+					w.lost.tell(r.at, r.inside(i), lostMedia, "")
+				}
 			}
 		}
 	}
 	if len(media) > 0 {
 		b := appendStringField([]byte{'{'}, "role", "user")
-		list = append(list, append(f.appendContent(b, media), '}'))
+		list = append(list, append(w.appendContent(b, media, func(int) place { return nowhere }), '}'))
 	}
 	return list
 }
@@ -379,32 +396,46 @@ func resultText(r *convo.ToolResult) string {
 	return text
 }
 
-func (f OpenAIChat) assistant(t *message) json.RawMessage {
+func (w *chatWriter) assistant(t *message) json.RawMessage {
 	b := appendStringField(begin(sizeOf(t.parts)), "role", "assistant")
 	b = appendID(b, "name", t.author)
 	said, calls := t.said(), t.calls()
 	var texts, thoughts []convo.Part
 	var host hostReasoning
+	var extras []string
+	var signed []place // of the reasoning that goes with the calls
+	if w.toHost() {
+		extras, signed = callExtras(t)
+	}
 	raw := false // the content is a list with parts other than texts
-	for _, p := range said {
+	for i, p := range said {
 		switch p := p.(type) {
-		case convo.Text, convo.Media:
+		case convo.Text:
 			texts = append(texts, p)
+		case convo.Media:
+			texts = append(texts, p)
+			w.lost.tell(t.place(i), whole, lostMedia, "")
 		case convo.Reasoning:
+			sent := p
 			switch {
-			case !f.oneField() && f.isContent(p):
+			case w.oneField():
+				if sent = (convo.Reasoning{Text: p.Text}); p.Text != "" {
+					thoughts = append(thoughts, convo.Text(p.Text))
+				}
+			case w.isContent(p):
 				raw = true
-			case !f.oneField():
-				host.add(p)
-			case p.Text != "":
-				thoughts = append(thoughts, convo.Text(p.Text))
+			case w.toHost() && callExtra(p) == "":
+				sent = host.add(p)
+			case !slices.Contains(signed, t.place(i)):
+				sent = convo.Reasoning{}
 			}
+			w.lost.reasoning(t.place(i), p, sent)
 		case convo.Opaque:
 			raw = true
 		}
 	}
 	switch {
-	case raw, f.strict() && len(texts) > 0:
+	case raw, w.strict() && len(texts) > 0:
 		b = append(appendField(b, "content"), '[')
 		for _, p := range said {
 			switch p := p.(type) {
@@ -415,19 +446,19 @@ func (f OpenAIChat) assistant(t *message) json.RawMessage {
 			case convo.Opaque:
 				b = appendElement(b, p.JSON)
 			case convo.Reasoning:
-				if f.isContent(p) {
+				if w.isContent(p) {
 					b = appendElement(b, thinkingPart(p))
 				}
 			}
 		}
 		b = append(b, ']')
-	case len(texts) == 0 && len(calls) > 0 && f.noContent():
-	case len(texts) == 0 && len(calls) > 0 && f.Dialect != Ollama:
+	case len(texts) == 0 && len(calls) > 0 && w.noContent():
+	case len(texts) == 0 && len(calls) > 0 && w.Dialect != Ollama:
 		b = appendRawField(b, "content", "null")
 	default:
 		b = appendStringField(b, "content", joinTexts(texts, "\n"))
 	}
-	switch f.Dialect {
+	switch w.Dialect {
 	case DeepSeek: // the field is required in turns with calls, and ignored elsewhere
 		b = appendStringField(b, "reasoning_content", joinTexts(thoughts, "\n"))
 	case Ollama:
@@ -435,18 +466,14 @@ func (f OpenAIChat) assistant(t *message) json.RawMessage {
 			b = appendStringField(b, "thinking", joinTexts(thoughts, "\n"))
 		}
 	}
-	if f.toHost() {
+	if w.toHost() {
 		b = host.appendTo(b)
 	}
 	if len(calls) > 0 {
 		b = append(appendField(b, "tool_calls"), '[')
 		custom := customCalls(t.all, FormatOpenAIChat)
-		var extras []string
-		if f.toHost() {
-			extras = callExtras(t)
-		}
 		for i, p := range calls {
-			b = f.appendCall(b, p.(convo.ToolCall), custom[i])
+			b = w.appendCall(b, p.(convo.ToolCall), custom[i])
 			if i < len(extras) && extras[i] != "" {
 				b = append(appendRawField(b[:len(b)-1], extraField, extras[i]), '}')
 			}
@@ -465,14 +492,14 @@ func (f OpenAIChat) appendCall(b []byte, c convo.ToolCall, custom bool) []byte {
 	b = appendID(append(b, '{'), "id", c.ID)
 	if custom && f.Dialect == OpenAI {
 		b = append(appendStringField(b, "type", "custom"), `,"custom":{`...)
-		b = appendStringField(b, "name", toolName(c.Name))
+		b = appendStringField(b, "name", c.Name)
 		return append(appendStringField(b, "input", c.Arguments), "}}"...)
 	}
 	if f.Dialect != Ollama {
 		b = appendStringField(b, "type", "function")
 	}
 	b = append(appendField(b, "function"), '{')
-	b = appendStringField(b, "name", toolName(c.Name))
+	b = appendStringField(b, "name", c.Name)
 	if f.Dialect == Ollama {
 		b = appendRawField(b, "arguments", object(c.Arguments))
 	} else {
@@ -481,70 +508,52 @@ func (f OpenAIChat) appendCall(b []byte, c convo.ToolCall, custom bool) []byte {
 	return append(b, "}}"...)
 }
 
-// toolName returns a tool name that all providers accept. A model can make up a
-// name that another provider would refuse.
-func toolName(name string) string {
-	ok := name != "" && len(name) <= 64
-	for i := 0; ok && i < len(name); i++ {
-		ok = isNameByte(name[i])
-	}
-	if ok {
-		return name
-	}
-	b := []byte(name)
-	for i, c := range b {
-		if !isNameByte(c) {
-			b[i] = '_'
-		}
-	}
-	if len(b) == 0 {
-		return "_"
-	}
-	return string(b[:min(len(b), 64)])
-}
-
-func isNameByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
-}
-
-// appendContent appends the content field of a user message.
-func (f OpenAIChat) appendContent(b []byte, parts []convo.Part) []byte {
-	if f.Dialect == Ollama {
-		return appendOllamaContent(b, parts)
+// appendContent appends the content field of a user message. placeOf returns the places
+// of the parts.
+func (w *chatWriter) appendContent(b []byte, parts []convo.Part, placeOf func(int) place) []byte {
+	if w.Dialect == Ollama {
+		return w.appendOllamaContent(b, parts, placeOf)
 	}
 	texts, rich := 0, 0
 	for _, p := range parts {
-		if _, ok := p.(convo.Text); ok || f.Dialect == DeepSeek {
+		if _, ok := p.(convo.Text); ok || w.Dialect == DeepSeek {
 			texts++
 		} else {
 			rich++
 		}
 	}
-	if rich == 0 && !f.strict() && (texts == 1 || f.Dialect != OpenAI) {
+	if rich == 0 && !w.strict() && (texts == 1 || w.Dialect != OpenAI) {
+		for i, p := range parts {
+			w.lost.unsaid(placeOf(i), whole, p)
+		}
 		return appendStringField(b, "content", joinTexts(parts, "\n"))
 	}
 	b = append(appendField(b, "content"), '[')
-	for _, p := range parts {
+	for i, p := range parts {
 		switch p := p.(type) {
 		case convo.Text:
 			b = appendPart(b, `"text"`, "text", string(p))
 		case convo.Opaque:
 			b = appendElement(b, p.JSON)
 		case convo.Media:
-			b = f.appendMedia(b, p)
+			var ok bool
+			if b, ok = w.appendMedia(b, p); !ok {
+				w.lost.tell(placeOf(i), whole, lostMedia, "")
+			}
 		}
 	}
 	return append(b, ']')
 }
 
-func appendOllamaContent(b []byte, parts []convo.Part) []byte {
+func (w *chatWriter) appendOllamaContent(b []byte, parts []convo.Part, placeOf func(int) place) []byte {
 	var texts []convo.Part
 	var images []string
-	for _, p := range parts {
+	for i, p := range parts {
 		if m, ok := p.(convo.Media); ok && strings.HasPrefix(m.MIME, "image/") && m.Data != "" {
 			images = append(images, m.Data)
 			continue
 		}
+		w.lost.unsaid(placeOf(i), whole, p)
 		texts = append(texts, p)
 	}
 	b = appendStringField(b, "content", joinTexts(texts, "\n"))
@@ -576,26 +585,26 @@ func appendElement(b []byte, raw string) []byte {
 	return append(b, raw...)
 }
 
-func (f OpenAIChat) appendMedia(b []byte, m convo.Media) []byte {
+// appendMedia appends media to an array, or a short text that stands for them if they
+// cannot be sent.
+func (f OpenAIChat) appendMedia(b []byte, m convo.Media) (_ []byte, ok bool) {
 	kind, sub, _ := strings.Cut(m.MIME, "/")
 	switch {
 	case kind == "image" || m.MIME == "" && m.URL != "":
 		b = appendElement(b, `{"type":"image_url","image_url":{`)
-		return append(appendStringField(b, "url", dataURL(m)), "}}"...)
+		return append(appendStringField(b, "url", dataURL(m)), "}}"...), true
 	case f.Dialect == Mistral && m.URL != "" && m.Data == "":
-		return appendPart(b, `"document_url"`, "document_url", m.URL)
-	case m.Data == "" || f.Dialect != OpenAI:
-		return appendPart(b, `"text"`, "text", mediaText(m))
-	case kind == "audio" && !f.Audio:
-		return appendPart(b, `"text"`, "text", mediaText(m))
+		return appendPart(b, `"document_url"`, "document_url", m.URL), true
+	case m.Data == "" || f.Dialect != OpenAI, kind == "audio" && !f.Audio:
+		return appendPart(b, `"text"`, "text", mediaText(m)), false
 	case kind == "audio" && (sub == "wav" || sub == "mp3" || sub == "mpeg"):
 		b = appendElement(b, `{"type":"input_audio","input_audio":{`)
 		b = appendStringField(b, "data", m.Data)
-		return append(appendStringField(b, "format", strings.Replace(sub, "mpeg", "mp3", 1)), "}}"...)
+		return append(appendStringField(b, "format", strings.Replace(sub, "mpeg", "mp3", 1)), "}}"...), true
 	}
 	b = appendElement(b, `{"type":"file","file":{`)
 	b = appendStringField(b, "filename", "file."+extension(sub))
-	return append(appendStringField(b, "file_data", dataURL(m)), "}}"...)
+	return append(appendStringField(b, "file_data", dataURL(m)), "}}"...), true
 }
 
 // dataURL returns the URL of media, or their data as a data URL.

@@ -70,7 +70,8 @@ func (d *decoder) addCall(path string, m *convo.Message, c convo.ToolCall) {
 }
 
 // named returns the next call of an assistant message. If it has no ID, or that of
-// an earlier call of the message, it gets a new one. path is where its ID is.
+// an earlier call of the message, it gets a new one. path is where its ID is. A name that
+// Encode has put in the place of another one is turned back.
 func (d *decoder) named(path string, m *convo.Message, c convo.ToolCall) convo.ToolCall {
 	if d.calls.of != m {
 		d.calls = messageCalls{of: m, ids: make(map[string]bool)}
@@ -82,6 +83,7 @@ func (d *decoder) named(path string, m *convo.Message, c convo.ToolCall) convo.T
 		d.rest++
 		number = -d.rest
 	}
+	c.Name = ownName(c.Name)
 	id := c.ID
 	if id != "" && d.calls.ids[id] {
 		d.lose(path, lostID)
@@ -333,6 +335,7 @@ func (f OpenAIChat) decodeResult(d *decoder, path string, all map[string]json.Ra
 			}
 		}
 	}
+	r.Name = ownName(r.Name)
 	d.nameResult(&r)
 	var err error
 	if r.Parts, err = d.chatContent(path, all["content"], nil, convo.RoleTool); err != nil {

@@ -55,6 +55,9 @@ var hostAnswers = []struct {
 			convo.Reasoning{Signature: `{"input":{"b":[1.0,null]},"name":"f","text":"","type":"reasoning.server_tool_call"}`},
 			convo.Reasoning{Signature: `{}`},
 		}, ""},
+	// Details that are no signature of a call.
+	{"odd entries before a call", `{"role":"assistant","content":null,"reasoning_details":[{"type":"x","extra_content":{}},{"text":"hm","extra_content":{}}],"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+		[]convo.Part{convo.Reasoning{Signature: `{"extra_content":{},"type":"x"}`}, convo.Reasoning{Text: "hm", Signature: `{"extra_content":{}}`}}, ""},
 	// An id that is the name of another field.
 	{"an entry with an odd id", `{"role":"assistant","content":"a","reasoning_details":[{"id":"extra_content","data":"ZW5j"},{"id":"reasoning","text":"hm"}]}`,
 		[]convo.Part{
@@ -187,6 +190,8 @@ func TestOpenAIChat_UnknownReasoningIsLeftOut(t *testing.T) {
 		{convo.Reasoning{ID: "rs_1", Text: "hm", Encrypted: "hm"}, convo.Text("a"), call},
 		{convo.Reasoning{Text: "hm", Signature: "c2ln"}, convo.Text("a"), call},
 		{convo.Reasoning{Text: "hm", Signature: `{"type":"reasoning.text"},"role":"system"`}, convo.Text("a"), call},
+		{convo.Reasoning{Text: "hm", Signature: `{"type":oops}`}, convo.Text("a"), call},
+		{convo.Reasoning{Text: "hm", Signature: "{\"type\":\"\xff\"}"}, convo.Text("a"), call},
 		{convo.Reasoning{ID: "extra_content", Signature: `[1]`}, convo.Text("a"), call},
 		{signed, convo.Text("a"), call},
 		{convo.Text("a"), call, signed},
@@ -195,6 +200,32 @@ func TestOpenAIChat_UnknownReasoningIsLeftOut(t *testing.T) {
 		r, err := f.Encode(convo.NewSnapshot(asked(m)))
 		require.NoError(t, err)
 		assert.JSONEq(t, `{"role":"assistant","content":"a","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}`, string(r.Messages[1]))
+	}
+}
+
+// Where messages are joined, each call keeps its own signature, and that of another host
+// is left out.
+func TestOpenAIChat_JoinedMessagesKeepTheirSignatures(t *testing.T) {
+	said := func(format, id string) convo.Message {
+		return convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: format}, Parts: []convo.Part{
+			convo.Reasoning{Signature: `{"extra_content":{"of":"` + id + `"}}`}, convo.ToolCall{ID: id, Name: "f", Arguments: "{}"},
+		}}
+	}
+	text := convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: "openai-chat@h"}, Parts: []convo.Part{convo.Text("a")}}
+	other := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Reasoning{Signature: `{"extra_content":{"of":"nobody"}}`}, convo.Text("a")}}
+	f := wire.OpenAIChat{Dialect: wire.StrictAlternation, Host: "h"}
+	for _, tt := range []struct {
+		msgs []convo.Message
+		want string // of the call
+	}{
+		{[]convo.Message{text, said("openai-chat@h", "aaaaaaaaa")}, `,"extra_content":{"of":"aaaaaaaaa"}`},
+		{[]convo.Message{other, said("openai-chat@h", "aaaaaaaaa")}, `,"extra_content":{"of":"aaaaaaaaa"}`},
+		{[]convo.Message{text, said("openai-chat", "aaaaaaaaa")}, ``},
+		{[]convo.Message{other, said("openai-chat", "aaaaaaaaa")}, ``},
+	} {
+		r, err := f.Encode(convo.NewSnapshot(append([]convo.Message{convo.User("q")}, tt.msgs...)))
+		require.NoError(t, err)
+		assert.Equal(t, `{"role":"assistant","content":[{"type":"text","text":"a"}],"tool_calls":[{"id":"aaaaaaaaa","type":"function","function":{"name":"f","arguments":"{}"}`+tt.want+`}]}`, string(r.Messages[1]))
 	}
 }
 
@@ -296,6 +327,8 @@ func TestMistral_ThinkingGoesBackAsItCame(t *testing.T) {
 			[]convo.Part{convo.Reasoning{Signature: `{"signature":"c2ln","type":"thinking"}`}, convo.Text("4")}, ""},
 		{`[{"type":"thinking","thinking":"hm"},{"type":"text","text":"4"}]`, []convo.Part{convo.Reasoning{Text: "hm"}, convo.Text("4")},
 			`[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"4"}]`},
+		{`[{"type":"thinking","thinking":[{"type":"text","text":"hm","x":1}]},{"type":"text","text":"4"}]`,
+			[]convo.Part{convo.Opaque{Format: "mistral", JSON: `{"type":"thinking","thinking":[{"type":"text","text":"hm","x":1}]}`}, convo.Text("4")}, ""},
 		{`[{"type":"thinking","thinking":[]},{"type":"text","text":"4"}]`, []convo.Part{convo.Text("4")}, `"4"`},
 		// The SDK github.com/mistralai/client-python: a thought may hold references.
 		{`[{"type":"thinking","thinking":[{"type":"reference","reference_ids":[1]}]},{"type":"text","text":"4"}]`,
@@ -314,8 +347,8 @@ func TestMistral_ThinkingGoesBackAsItCame(t *testing.T) {
 		require.NoError(t, err)
 		assert.JSONEq(t, `{"role":"assistant","content":`+back+`}`, string(r.Messages[1]))
 		assert.Empty(t, f.Check(r.Body()))
-		if strings.Contains(tt.content, "reference") {
-			continue // it is opaque
+		if _, ok := tt.parts[0].(convo.Opaque); ok {
+			continue
 		}
 		for _, other := range []wire.OpenAIChat{{Dialect: wire.Mistral, Model: "mistral-large"}, {Dialect: wire.Mistral, Reasoning: convo.ReplayNone}, {Dialect: wire.Mistral, Host: "h"}, {Host: "h"}} {
 			r, err := other.Encode(h.Snapshot())
@@ -323,8 +356,21 @@ func TestMistral_ThinkingGoesBackAsItCame(t *testing.T) {
 			assert.NotContains(t, string(r.Messages[1]), "thinking")
 		}
 	}
+	// In another dialect it is a part like others.
+	in, err := wire.OpenAIChat{}.Decode([]byte(`{"role":"assistant","content":[{"type":"thinking","thinking":[]}]}`))
+	require.NoError(t, err)
+	assert.Equal(t, []convo.Part{convo.Opaque{Format: "openai-chat", JSON: `{"type":"thinking","thinking":[]}`}}, in.Messages[0].Parts)
+	// Fields that Mistral does not know are for hosts.
+	m := convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: "mistral", Model: "m"}, Parts: []convo.Part{
+		convo.Reasoning{ID: "reasoning", Text: "hm"}, convo.Reasoning{ID: "rs", Text: "ha", Signature: `{"type":"thinking"}`}, convo.Text("a"),
+		convo.Reasoning{Signature: `{"extra_content":{}}`}, convo.ToolCall{ID: "abcdefghi", Name: "f", Arguments: "{}"},
+	}}
+	const calls = `"tool_calls":[{"id":"abcdefghi","type":"function","function":{"name":"f","arguments":"{}"}`
+	assert.Contains(t, lines(t, f, asked(m)...), `{"role":"assistant","content":"a",`+calls+`}]}`)
+	assert.Contains(t, lines(t, wire.OpenAIChat{Dialect: wire.Mistral, Model: "m"}, asked(m)...),
+		`{"role":"assistant","content":"a","reasoning":"hm","reasoning_details":[{"id":"rs","text":"ha","type":"thinking"}],`+calls+`,"extra_content":{}}]}`)
 	// With calls and without a text, the thought is all of the content.
-	in, err := f.Decode([]byte(`{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}],"tool_calls":[{"id":"abcdefghi","function":{"name":"f","arguments":"{}"}}]}`))
+	in, err = f.Decode([]byte(`{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}],"tool_calls":[{"id":"abcdefghi","function":{"name":"f","arguments":"{}"}}]}`))
 	require.NoError(t, err)
 	r, err := f.Encode(convo.NewSnapshot(asked(in.Messages[0])))
 	require.NoError(t, err)
@@ -396,6 +442,9 @@ func TestMistral_Order(t *testing.T) {
 {"role":"user","content":[{"type":"text","text":"[Continue.]"}]}
 {"role":"assistant",`+calls+`{"role":"assistant","content":[{"type":"text","text":"a"}]}
 {"role":"user","content":[{"type":"text","text":"and"}]}`, lines(t, wire.OpenAIChat{Dialect: wire.StrictAlternation, SplitCalls: true}, msgs...))
+	for content, want := range map[string]int{`"content":"",`: 0, ``: 0, `"content":null,`: 1, `"content":"a",`: 1, `"content":[{"type":"text","text":"a"}],`: 1} {
+		assert.Len(t, mistral.Check([]byte(`{"messages":[{"role":"user","content":"q"},{"role":"assistant",`+content+strings.ReplaceAll(calls, "\n", ",")[:len(calls)-1]+`]}`)), want, content)
+	}
 	msgs[1].Parts = slices.Insert(msgs[1].Parts, 0, convo.Part(convo.Reasoning{ID: "reasoning", Text: "hm"}))
 	msgs[1].Origin.Format = "openai-chat@h"
 	assert.Contains(t, lines(t, wire.OpenAIChat{Host: "h", SplitCalls: true}, msgs...), `
@@ -468,8 +517,8 @@ func TestOpenAIChat_StrictDialectsAlternate(t *testing.T) {
 func TestGemma_ToolsAreText(t *testing.T) {
 	a, b := convo.ToolCall{ID: "a", Name: "f", Arguments: `{"n":1.0}`}, convo.ToolCall{ID: "b", Name: "odd name", Arguments: "oops"}
 	assert.Equal(t, `{"role":"user","content":[{"type":"text","text":"q"}]}
-{"role":"assistant","content":[{"type":"text","text":"Let me see."},{"type":"text","text":"{\"tool_call\":{\"name\":\"f\",\"arguments\":{\"n\":1.0}}}"},{"type":"text","text":"{\"tool_call\":{\"name\":\"odd_name\",\"arguments\":{\"invalid_arguments\":\"oops\"}}}"}]}
-{"role":"user","content":[{"type":"text","text":"{\"tool_response\":{\"name\":\"f\",\"content\":\"one\\n\\\"two\\\"\"}}"},{"type":"text","text":"{\"tool_response\":{\"name\":\"odd_name\",\"content\":\"Error: no\"}}"},{"type":"text","text":"stop"}]}
+{"role":"assistant","content":[{"type":"text","text":"Let me see."},{"type":"text","text":"{\"tool_call\":{\"name\":\"f\",\"arguments\":{\"n\":1.0}}}"},{"type":"text","text":"{\"tool_call\":{\"name\":\"odd_20name_xef5bac77\",\"arguments\":{\"invalid_arguments\":\"oops\"}}}"}]}
+{"role":"user","content":[{"type":"text","text":"{\"tool_response\":{\"name\":\"f\",\"content\":\"one\\n\\\"two\\\"\"}}"},{"type":"text","text":"{\"tool_response\":{\"name\":\"odd_20name_xef5bac77\",\"content\":\"Error: no\"}}"},{"type":"text","text":"stop"}]}
 {"role":"assistant","content":[{"type":"text","text":"well"}]}
 {"role":"user","content":[{"type":"text","text":"and"}]}`,
 		lines(t, wire.OpenAIChat{Dialect: wire.Gemma}, convo.User("q"), convo.Assistant("Let me see.", a, b),
@@ -527,7 +576,7 @@ func TestRefusal_EmptyIsNothing(t *testing.T) {
 		want []convo.Part
 	}{
 		{wire.OpenAIChat{}, `{"choices":[{"message":{"role":"assistant","content":"a","refusal":""}}]}`, []convo.Part{convo.Text("a")}},
-		{wire.OpenAIChat{}, `{"choices":[{"message":{"role":"assistant","content":[{"type":"refusal","refusal":""},{"type":"text","text":"a"}]}}]}`, []convo.Part{convo.Text("a")}},
+		{wire.OpenAIChat{}, `{"choices":[{"message":{"role":"assistant","content":[{"type":"refusal","refusal":""},{"type":"refusal","refusal":null},{"type":"text","text":"a"}]}}]}`, []convo.Part{convo.Text("a")}},
 		{wire.OpenAIChat{}, `{"choices":[{"message":{"role":"assistant","content":null,"refusal":""},"finish_reason":"stop"}]}`, nil},
 		{wire.OpenAIChat{}, `{"choices":[{"message":{"role":"assistant","content":null,"refusal":"no"}}]}`, []convo.Part{convo.Opaque{Format: "openai-chat", JSON: `{"type":"refusal","refusal":"no"}`}}},
 		{wire.OpenAIResponses{}, `{"object":"response","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"},{"type":"refusal","refusal":""}]}]}`, []convo.Part{convo.Text("a")}},

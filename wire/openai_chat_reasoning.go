@@ -228,8 +228,9 @@ type hostReasoning struct {
 	extra   string
 }
 
-// add adds reasoning. What did not come in such a field is left out.
-func (h *hostReasoning) add(r convo.Reasoning) {
+// add adds reasoning, and returns as much of it as is sent. What did not come in such a
+// field is left out.
+func (h *hostReasoning) add(r convo.Reasoning) (sent convo.Reasoning) {
 	switch {
 	case r.Signature == "":
 		if r.Text != "" && slices.Contains(reasoningFields, r.ID) {
@@ -237,16 +238,17 @@ func (h *hostReasoning) add(r convo.Reasoning) {
 				h.texts = map[string][]convo.Part{}
 			}
 			h.texts[r.ID] = append(h.texts[r.ID], convo.Text(r.Text))
+			sent = convo.Reasoning{ID: r.ID, Text: r.Text}
 		}
 	case r.ID == extraField:
 		if objectIn(r.Signature) != nil {
 			h.extra = r.Signature
+			sent = convo.Reasoning{ID: r.ID, Signature: r.Signature}
 		}
-	case callExtra(r) != "": // the call has it
 	default:
 		all := objectIn(r.Signature)
 		if all == nil {
-			return
+			return sent
 		}
 		for _, field := range []struct{ key, value string }{{detailText(all), r.Text}, {"data", r.Encrypted}, {"id", r.ID}} {
 			if field.value != "" {
@@ -259,14 +261,16 @@ func (h *hostReasoning) add(r convo.Reasoning) {
 			h.details = append(h.details, ',')
 		}
 		h.details = appendObject(h.details, all)
+		sent = r
 	}
+	return sent
 }
 
 // appendTo appends the fields to a message.
 func (h *hostReasoning) appendTo(b []byte) []byte {
 	for _, key := range reasoningFields {
-		if texts := h.texts[key]; len(texts) > 0 {
-			b = appendStringField(b, key, joinTexts(texts, "\n"))
+		if text := joinTexts(h.texts[key], "\n"); text != "" {
+			b = appendStringField(b, key, text)
 		}
 	}
 	if h.details != nil {
@@ -292,19 +296,22 @@ func callExtra(r convo.Reasoning) string {
 }
 
 // callExtras returns the extra_content of each call of a message that its reasoning
-// goes with, or "" for those without any.
-func callExtras(t *message) (extras []string) {
+// goes with, or "" for those without any, and where that reasoning is.
+func callExtras(t *message) (extras []string, signed []place) {
 	if !t.thinks {
-		return make([]string, len(t.calls()))
+		return nil, nil
 	}
-	extra := ""
-	for _, p := range t.all {
+	extra, at := "", nowhere
+	for i, p := range t.all {
 		switch p := p.(type) {
 		case convo.ToolCall:
 			extras = append(extras, extra)
+			if extra != "" {
+				signed = append(signed, at)
+			}
 			extra = ""
 		case convo.Reasoning:
-			extra = callExtra(p)
+			extra, at = callExtra(p), t.placeOfAll(i)
 		case convo.Opaque: // the fields of the call
 			if _, ok := fieldsOf(p); !ok {
 				extra = ""
@@ -313,5 +320,5 @@ func callExtras(t *message) (extras []string) {
 			extra = ""
 		}
 	}
-	return extras
+	return extras, signed
 }

@@ -360,37 +360,37 @@ func TestOpenAIChat_EncodeWritesWhatEachDialectAccepts(t *testing.T) {
 		{wire.OpenAIChat{}, `{"role":"system","content":"Be brief."}
 {"role":"system","content":"Be kind."}
 {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}
-{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"odd_name","arguments":"{\"n\": 1.0}"}}]}
+{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"odd_20name_xef5bac77","arguments":"{\"n\": 1.0}"}}]}
 {"role":"tool","tool_call_id":"c1","content":"Error: no\n[image/png, not shown]"}
-{"role":"user","content":[{"type":"text","text":"[image/png of the result of odd_name]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eQ=="}}]}
+{"role":"user","content":[{"type":"text","text":"[image/png of the result of odd_20name_xef5bac77]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eQ=="}}]}
 {"role":"user","content":"So?"}`},
 		{wire.OpenAIChat{Developer: true, Dialect: wire.DeepSeek, Model: "r1"}, `{"role":"developer","content":"Be brief."}
 {"role":"developer","content":"Be kind."}
 {"role":"user","content":"Hi\n[image/png, not shown]"}
-{"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[{"id":"c1","type":"function","function":{"name":"odd_name","arguments":"{\"n\": 1.0}"}}]}
+{"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[{"id":"c1","type":"function","function":{"name":"odd_20name_xef5bac77","arguments":"{\"n\": 1.0}"}}]}
 {"role":"tool","tool_call_id":"c1","content":"Error: no\n[image/png, not shown]"}
 {"role":"user","content":"So?"}`},
 		{wire.OpenAIChat{Dialect: wire.Mistral}, `{"role":"system","content":"Be brief.\n\nBe kind."}
 {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}
-{"role":"assistant","tool_calls":[{"id":"eaibd0fSL","type":"function","function":{"name":"odd_name","arguments":"{\"n\": 1.0}"}}]}
+{"role":"assistant","tool_calls":[{"id":"eaibd0fSL","type":"function","function":{"name":"odd_20name_xef5bac77","arguments":"{\"n\": 1.0}"}}]}
 {"role":"tool","tool_call_id":"eaibd0fSL","content":"Error: no\n[image/png, not shown]"}
 {"role":"assistant","content":"[No answer.]"}
 {"role":"user","content":"So?"}`},
 		{wire.OpenAIChat{Dialect: wire.Ollama}, `{"role":"system","content":"Be brief.\n\nBe kind."}
 {"role":"user","content":"Hi","images":["eA=="]}
-{"role":"assistant","content":"","tool_calls":[{"id":"c1","function":{"name":"odd_name","arguments":{"n": 1.0}}}]}
-{"role":"tool","tool_call_id":"c1","tool_name":"odd_name","content":"Error: no\n[image/png, not shown]"}
+{"role":"assistant","content":"","tool_calls":[{"id":"c1","function":{"name":"odd_20name_xef5bac77","arguments":{"n": 1.0}}}]}
+{"role":"tool","tool_call_id":"c1","tool_name":"odd_20name_xef5bac77","content":"Error: no\n[image/png, not shown]"}
 {"role":"user","content":"So?"}`},
 		{wire.OpenAIChat{Dialect: wire.StrictAlternation}, `{"role":"system","content":"Be brief.\n\nBe kind."}
 {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}
-{"role":"assistant","tool_calls":[{"id":"eaibd0fSL","type":"function","function":{"name":"odd_name","arguments":"{\"n\": 1.0}"}}]}
+{"role":"assistant","tool_calls":[{"id":"eaibd0fSL","type":"function","function":{"name":"odd_20name_xef5bac77","arguments":"{\"n\": 1.0}"}}]}
 {"role":"tool","tool_call_id":"eaibd0fSL","content":"Error: no\n[image/png, not shown]"}
 {"role":"assistant","content":[{"type":"text","text":"[No answer.]"}]}
 {"role":"user","content":[{"type":"text","text":"So?"}]}`},
 		{wire.OpenAIChat{Dialect: wire.Gemma}, `{"role":"system","content":"Be brief.\n\nBe kind."}
 {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}
-{"role":"assistant","content":[{"type":"text","text":"{\"tool_call\":{\"name\":\"odd_name\",\"arguments\":{\"n\": 1.0}}}"}]}
-{"role":"user","content":[{"type":"text","text":"{\"tool_response\":{\"name\":\"odd_name\",\"content\":\"Error: no\"}}"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eQ=="}},{"type":"text","text":"So?"}]}`},
+{"role":"assistant","content":[{"type":"text","text":"{\"tool_call\":{\"name\":\"odd_20name_xef5bac77\",\"arguments\":{\"n\": 1.0}}}"}]}
+{"role":"user","content":[{"type":"text","text":"{\"tool_response\":{\"name\":\"odd_20name_xef5bac77\",\"content\":\"Error: no\"}}"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eQ=="}},{"type":"text","text":"So?"}]}`},
 	} {
 		r, err := tt.f.Encode(convo.NewSnapshot(msgs))
 		require.NoError(t, err)
@@ -495,6 +495,7 @@ func TestOpenAIChat_CheckKnowsTheRulesOfTemplates(t *testing.T) {
 
 func FuzzOpenAIChat_Decode(f *testing.F) {
 	f.Add(byte(0), []byte(`{"messages":[{"role":"system","content":"a"},{"role":"user","content":[{"type":"text","text":"b"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"d"}]}`))
+	f.Add(byte(0), []byte(customChat))
 	f.Add(byte(3), []byte(`{"message":{"role":"assistant","content":"a","images":["eA=="],"thinking":"b"}}`))
 	f.Add(byte(1), []byte(`{"choices":[{"message":{"role":"assistant","reasoning_content":"a","content":"b"}}],"usage":{"prompt_tokens":1}}`))
 	f.Add(byte(66), []byte(`{"choices":[{"message":{"role":"assistant","reasoning":"a","reasoning_details":[{"type":"reasoning.text","text":"a","index":0,"signature":"s"},{"type":"reasoning.encrypted","data":"d","id":null}],"extra_content":{"google":{}},"content":[{"type":"thinking","thinking":[{"type":"text","text":"t"}],"closed":true},{"type":"text","text":"b"}],"tool_calls":[{"id":"c","extra_content":{"google":{"thought_signature":"s"}},"function":{"name":"f","arguments":"{}"}}]}}]}`))
@@ -518,6 +519,8 @@ func FuzzOpenAIChat_Decode(f *testing.F) {
 
 func FuzzOpenAIChat_Check(f *testing.F) {
 	f.Add(byte(0), []byte(`{"messages":[{"role":"tool","tool_call_id":"c","content":[{"type":"image_url"}]},{"role":"assistant","tool_calls":[{"id":7}]}]}`))
+	f.Add(byte(0), []byte(customChat))
+	f.Add(byte(2), []byte(`{"messages":[{"role":"user","name":7,"content":[{"type":"file"},{"type":"thinking","thinking":[7]},{"type":"input_audio","input_audio":{}}],"images":[7]},{"role":"assistant","refusal":7,"audio":7,"tool_calls":[{"type":7,"custom":7}]}]}`))
 	f.Fuzz(func(t *testing.T, dialect byte, data []byte) {
 		for _, x := range (wire.OpenAIChat{Dialect: wire.Dialect(dialect % 6), SplitCalls: dialect >= 128}).Check(data) {
 			require.NotEmpty(t, x.Rule)

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -36,8 +37,11 @@ import (
 // custom_tool_call items of xAI's search are calls that xAI has run, and Opaque.
 //
 // The format has no place for the ids and the status of texts, calls and
-// results, except next to reasoning; for citations, file names and the detail
-// of images; or for Opaque blocks in the instructions. "Error: " before the
+// results, except next to reasoning; for file names and the detail of images; or
+// for Opaque blocks in the instructions. The annotations of a text are an Opaque
+// part behind it, {"annotations":[...]}. They are sent unless the text does not
+// have the places that they name, or a field is missing that the provider wants.
+// "Error: " before the
 // text marks an error result. A short text takes the place of media in
 // assistant messages, and for sound, video and unusual files.
 type OpenAIResponses struct {
@@ -52,6 +56,11 @@ type OpenAIResponses struct {
 	Developer     bool // send system text in the input, in messages with the role developer
 	StrictTools   bool // Tools asks for arguments that follow the schema exactly
 
+	// Cache sends the marks of CacheMark that stand in what users and tools say, and in
+	// system text if Developer is set, as models since gpt-5.6 take them. How long the
+	// provider keeps what it has cached is a parameter of the request.
+	Cache bool
+
 	// Plain is for DeepSeek, vLLM and others whose reasoning is plain text.
 	// Then plain reasoning is sent back, and encrypted reasoning is not.
 	Plain bool
@@ -62,9 +71,9 @@ var responsesNames = &names{"tools", "instructions", "input"}
 // Encode returns the request for a snapshot.
 func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
-func (f OpenAIResponses) begin(seen *tally) (profile, writer) {
-	p := profile{format: FormatOpenAIResponses, model: f.Model, ids: openAIResponsesIDs, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary}
-	return p, &responsesWriter{f: f, seen: seen}
+func (f OpenAIResponses) begin(seen *tally, lost *losses) (profile, writer) {
+	p := profile{format: FormatOpenAIResponses, model: f.Model, ids: openAIResponsesIDs, accepts: openAIToolNames, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary, marks: f.Cache}
+	return p, &responsesWriter{f: f, seen: seen, lost: lost, sys: new([]cacheMark)}
 }
 
 // A responsesItem is an item of the input.
@@ -75,17 +84,21 @@ type responsesItem struct {
 	id      string
 	whole   bool   // it was an Opaque block
 	callID  string // of an Opaque block
+	marks   []cacheMark
 	next    string // of reasoning: the id of the item that must follow it, if that has one
+	at      place  // of reasoning and of an Opaque block
 }
 
 // A responsesWriter collects the items of a request.
 type responsesWriter struct {
 	f         OpenAIResponses
 	seen      *tally // ids of the items so far, among others
+	lost      *losses
 	items     []responsesItem
-	customIDs []string // the ids of the calls of custom tools in the newest assistant message
-	number    int      // of the message in the projection
-	unsettled int      // how many messages have items that settled has to look at together with those of others
+	customIDs []string     // the ids of the calls of custom tools in the newest assistant message
+	sys       *[]cacheMark // in the messages that system returned last
+	number    int          // of the message in the projection
+	unsettled int          // how many messages have items that settled has to look at together with those of others
 }
 
 func (w *responsesWriter) save() any { return *w }
@@ -97,7 +110,7 @@ func (w *responsesWriter) message(t *message) {
 	w.number++
 	switch t.role {
 	case convo.RoleUser:
-		w.content("user", t.parts)
+		w.content("user", t.parts, t.place)
 	case convo.RoleAssistant:
 		w.assistant(t)
 	case convo.RoleTool:
@@ -114,18 +127,36 @@ func (w *responsesWriter) message(t *message) {
 	case paired:
 		w.unsettled++
 	case reasons:
-		w.items = append(w.items[:from], settled(w.items[from:])...)
+		w.items = append(w.items[:from], settled(w.items[from:], w.lost)...)
 	}
 }
 
 func (w *responsesWriter) request(_ *projector, _ *convo.Snapshot, r *Request) error {
 	items := w.items
 	if w.unsettled > 0 {
-		items = settled(slices.Clone(items))
+		items = settled(slices.Clone(items), w.lost)
 	}
-	r.Messages = slices.Grow(r.Messages, len(items)+1)
+	front := len(r.Messages)
+	own := slices.Clone(*w.sys)
+	r.Messages = slices.Grow(slices.Clip(r.Messages), len(items)+1)
 	for i := range items {
 		r.Messages = append(r.Messages, items[i].raw)
+		for _, m := range items[i].marks {
+			m.message = i
+			own = append(own, m)
+		}
+	}
+	if len(own) > 0 {
+		marks := cacheRule{}.choose(own, nil)
+		for i := range r.Messages {
+			at := i - front
+			if at < 0 {
+				at = inSystem + at + 1
+			}
+			if of := marksOf(marks, at); len(of) > 0 {
+				r.Messages[i] = withMarks(r.Messages[i], of, responsesMark, "")
+			}
+		}
 	}
 	if len(r.Messages) == 0 {
 		if r.System == nil {
@@ -137,17 +168,33 @@ func (w *responsesWriter) request(_ *projector, _ *convo.Snapshot, r *Request) e
 }
 
 // system returns the system text as instructions, or as messages if Developer is set.
-func (w *responsesWriter) system(p *projection) (text json.RawMessage, list []json.RawMessage) {
+func (w *responsesWriter) system(p *projection, lost *losses) (text json.RawMessage, list []json.RawMessage) {
 	if w.f.Developer {
-		own := responsesWriter{f: w.f, seen: new(tally)}
-		for _, part := range p.system {
-			own.content("developer", []convo.Part{part})
+		own := responsesWriter{f: w.f, seen: new(tally), lost: lost}
+		for i := 0; i < len(p.system); {
+			n := i + 1 // a part, and the marks behind it
+			for n < len(p.system) {
+				if _, mark := isMark(p.system[n]); !mark {
+					break
+				}
+				n++
+			}
+			own.content("developer", p.system[i:n], func(k int) place { return p.places[i+k] })
+			i = n
 		}
-		for _, it := range own.items {
+		*w.sys = nil
+		for i, it := range own.items {
 			list = append(list, it.raw)
+			for _, m := range it.marks {
+				m.message = inSystem + 1 + i - len(own.items)
+				*w.sys = append(*w.sys, m)
+			}
 		}
 	} else if all := joinTexts(p.system, "\n\n"); all != "" {
 		text = appendString(nil, all)
+	}
+	if !w.f.Developer {
+		lost.unjoined(p.system, p.places)
 	}
 	return text, list
 }
@@ -182,7 +229,7 @@ func isItemID(id, prefix string) bool { return strings.HasPrefix(id, prefix) && 
 // block there, in a message with the given role or in a "result".
 func (w *responsesWriter) opaque(o convo.Opaque, role string) (it responsesItem, content, ok bool) {
 	var m map[string]any
-	if json.Unmarshal([]byte(o.JSON), &m) != nil || m == nil {
+	if json.Unmarshal([]byte(o.JSON), &m) != nil || m == nil || !utf8.ValidString(o.JSON) {
 		return it, false, false
 	}
 	k := responsesChecker{checker: checker{format: FormatOpenAIResponses}}
@@ -215,49 +262,63 @@ func isContentType(kind string) bool {
 }
 
 // content writes a user or system message. Parts that are whole items are
-// written between the messages for the other parts.
-func (w *responsesWriter) content(role string, parts []convo.Part) {
+// written between the messages for the other parts. placeOf returns the places of parts.
+func (w *responsesWriter) content(role string, parts []convo.Part, placeOf func(int) place) {
 	var run []convo.Part
 	flush := func() {
 		if len(run) > 0 {
 			b := appendStringField(begin(sizeOf(run)), "role", role)
-			w.add(responsesItem{kind: role, raw: append(w.appendContent(b, "content", run), '}')})
+			b, marks := w.appendContent(b, "content", run)
+			w.add(responsesItem{kind: role, raw: append(b, '}'), marks: marks})
 			run = nil
 		}
 	}
-	for _, part := range parts {
+	for i, part := range parts {
+		if _, mark := isMark(part); mark {
+			if len(run) > 0 {
+				run = append(run, part)
+			}
+			continue
+		}
 		if o, isOpaque := part.(convo.Opaque); isOpaque {
 			it, isContent, ok := w.opaque(o, role)
 			if !ok || it.kind == "reasoning" {
+				w.lost.tell(placeOf(i), whole, lostBlock, "")
 				continue
 			}
 			if !isContent {
 				flush()
-				if it.id == "" || w.use(it.id) {
+				if it.at = placeOf(i); it.id == "" || w.use(it.id) {
 					w.add(it)
+				} else {
+					w.lost.tell(it.at, whole, lostBlock, "")
 				}
 				continue
 			}
 		}
-		run = append(run, shown(part))
+		as, ok := shown(part)
+		if !ok {
+			w.lost.tell(placeOf(i), whole, lostMedia, "")
+		}
+		run = append(run, as)
 	}
 	flush()
 }
 
 // shown returns a part, or the text that stands for it if it cannot be sent.
-func shown(part convo.Part) convo.Part {
+func shown(part convo.Part) (_ convo.Part, ok bool) {
 	if m, ok := part.(convo.Media); ok && responsesMedia(m) == "" {
-		return convo.Text(mediaText(m))
+		return convo.Text(mediaText(m)), false
 	}
-	return part
+	return part, true
 }
 
-// appendContent appends the content of a user message or a result. It is a
-// string if there is only one text.
-func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part) []byte {
+// appendContent appends the content of a user message or a result, and returns the
+// cache marks in it. It is a string if there is only one text.
+func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part) (_ []byte, marks []cacheMark) {
 	if len(parts) == 1 {
 		if text, ok := parts[0].(convo.Text); ok {
-			return appendStringField(b, key, string(text))
+			return appendStringField(b, key, string(text)), nil
 		}
 	}
 	b = append(appendField(b, key), '[')
@@ -266,12 +327,16 @@ func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part
 		case convo.Text:
 			b = appendPart(b, `"input_text"`, "text", string(p))
 		case convo.Opaque:
-			b = appendElement(b, p.JSON)
+			if long, mark := isMark(p); mark {
+				marks = appendMark(marks, len(b)-1, long)
+			} else {
+				b = appendElement(b, p.JSON)
+			}
 		case convo.Media:
 			b = appendResponsesMedia(b, p)
 		}
 	}
-	return append(b, ']')
+	return append(b, ']'), marks
 }
 
 // responsesMedia returns how media are sent: as an "image", as a "file", or ""
@@ -306,23 +371,33 @@ func appendResponsesMedia(b []byte, m convo.Media) []byte {
 }
 
 // result writes a result. Its output is a string if it holds only text.
-func (w *responsesWriter) result(r *convo.ToolResult) {
+func (w *responsesWriter) result(r *result) {
 	rich := false
 	var parts []convo.Part
 	if r.IsError {
 		parts = append(parts, convo.Text("Error:"))
 	}
-	for _, p := range r.Parts {
+	for i, p := range r.Parts {
+		if _, mark := isMark(p); mark {
+			if len(parts) > 0 {
+				parts, rich = append(parts, p), true
+			}
+			continue
+		}
+		as, ok := shown(p)
 		switch p := p.(type) {
 		case convo.Media:
-			rich = rich || responsesMedia(p) != ""
+			if rich = rich || ok; !ok {
+				w.lost.tell(r.at, r.inside(i), lostMedia, "")
+			}
 		case convo.Opaque:
 			if _, content, ok := w.opaque(p, "result"); !content || !ok {
+				w.lost.tell(r.at, r.inside(i), lostBlock, "")
 				continue
 			}
 			rich = true
 		}
-		parts = append(parts, shown(p))
+		parts = append(parts, as)
 	}
 	kind := "function_call_output"
 	if slices.Contains(w.customIDs, r.CallID) {
@@ -330,23 +405,24 @@ func (w *responsesWriter) result(r *convo.ToolResult) {
 	}
 	b := appendStringField(begin(sizeOf(parts)+64), "type", kind)
 	b = appendStringField(b, "call_id", r.CallID)
+	var marks []cacheMark
 	if rich {
-		b = w.appendContent(b, "output", parts)
+		b, marks = w.appendContent(b, "output", parts)
 	} else {
-		b = appendStringField(b, "output", resultText(r))
+		b = appendStringField(b, "output", resultText(&r.ToolResult))
 	}
-	w.add(responsesItem{kind: "function_call_output", raw: append(b, '}')})
+	w.add(responsesItem{kind: "function_call_output", raw: append(b, '}'), marks: marks})
 }
 
 // settled returns the items without those that the provider would refuse
 // because of their neighbours: reasoning without the item that it led to, items
 // that followed reasoning which is left out, and calls and outputs of tools
 // other than functions that have no counterpart. Since leaving one item out can
-// affect others, it repeats until nothing changes.
-func settled(items []responsesItem) []responsesItem {
+// affect others, it repeats until nothing changes. It tells lost what it leaves out.
+func settled(items []responsesItem, lost *losses) []responsesItem {
 	for n := -1; n != len(items); {
 		n = len(items)
-		items = unpaired(items)
+		items = unpaired(items, lost)
 		bare, kept := -1, items[:0]
 		for i, it := range items {
 			switch {
@@ -357,12 +433,14 @@ func settled(items []responsesItem) []responsesItem {
 				}
 				if it.raw != nil && (next == len(items) || items[next].message != it.message || !mayFollow(items[next].kind) || it.next != "" && it.next != items[next].id) {
 					it.raw = nil
+					it.tell(lost)
 				}
 				bare = -1
 				if it.raw == nil {
 					bare = it.message
 				}
 			case it.message == bare && it.whole && it.id != "":
+				it.tell(lost)
 				continue
 			}
 			kept = append(kept, it)
@@ -370,6 +448,15 @@ func settled(items []responsesItem) []responsesItem {
 		items = kept
 	}
 	return slices.DeleteFunc(items, func(it responsesItem) bool { return it.raw == nil })
+}
+
+// tell notes that an item is left out, which is reasoning or an Opaque block.
+func (it *responsesItem) tell(lost *losses) {
+	what := lostBlock
+	if it.kind == "reasoning" && !it.whole {
+		what = lostReasoning
+	}
+	lost.tell(it.at, whole, what, "")
 }
 
 // isPaired reports whether an item is a call or an output of a tool other than a
@@ -382,7 +469,7 @@ func (it *responsesItem) isPaired() bool {
 // unpaired returns the items without outputs that follow no call, and without
 // calls that have no output. It looks at tools other than functions, whose
 // results the projection has paired already.
-func unpaired(items []responsesItem) []responsesItem {
+func unpaired(items []responsesItem, lost *losses) []responsesItem {
 	type key struct{ kind, id string }
 	open := map[key][]int{}
 	drop := map[int]bool{}
@@ -408,7 +495,9 @@ func unpaired(items []responsesItem) []responsesItem {
 	}
 	kept := items[:0]
 	for i, it := range items {
-		if !drop[i] {
+		if drop[i] {
+			it.tell(lost)
+		} else {
 			kept = append(kept, it)
 		}
 	}

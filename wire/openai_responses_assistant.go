@@ -17,10 +17,14 @@ type assistantWriter struct {
 	texts   map[int]bool // which of all calls are of custom tools
 	written int          // how many calls were
 
+	at          place // of the part that is being read
 	front, back []responsesItem
 	thoughts    []convo.Part // reasoning since the last item
+	places      []place      // of thoughts
 	fields      partFields
-	run         []convo.Part // the content of the message being written
+	fieldsAt    place
+	run         []convo.Part   // the content of the message being written
+	cites       map[int]string // the annotations of texts in it, by their index
 	runID       string
 	runPhase    string
 }
@@ -28,10 +32,23 @@ type assistantWriter struct {
 func (w *responsesWriter) assistant(t *message) {
 	a := assistantWriter{responsesWriter: w, message: t, calls: t.calls(), texts: customCalls(t.all, FormatOpenAIResponses)}
 	w.customIDs = nil
-	for _, part := range t.all {
+	for i, part := range t.all {
+		a.at = t.placeOfAll(i)
+		if o, ok := part.(convo.Opaque); ok && o.Format == FormatOpenAIResponses {
+			if list := attached(o); list != nil {
+				if i > 0 && isSaid(t.all[i-1]) { // which is the last of a.run
+					a.cite(sentCitations(list, string(t.all[i-1].(convo.Text))))
+				}
+				continue
+			}
+		}
 		a.part(part)
 	}
 	a.flush()
+	for i, p := range a.thoughts { // which lead to nothing
+		a.loseThought(a.places[i], p)
+	}
+	a.drop(a.fields.Phase, a.fields.Namespace, a.fields.Call)
 	for _, it := range append(a.front, a.back...) {
 		w.add(it)
 	}
@@ -44,9 +61,10 @@ func (a *assistantWriter) part(part convo.Part) {
 			a.say(part)
 		}
 	case convo.Media:
+		a.lost.tell(a.at, whole, lostMedia, "")
 		a.say(convo.Text(mediaText(part)))
 	case convo.Reasoning:
-		a.thoughts = append(a.thoughts, part)
+		a.think(part)
 	case convo.ToolCall:
 		a.call()
 	case convo.Opaque:
@@ -54,6 +72,29 @@ func (a *assistantWriter) part(part convo.Part) {
 			a.opaque(part)
 		}
 	}
+}
+
+// think notes reasoning, which is written before the next item.
+func (a *assistantWriter) think(p convo.Part) {
+	a.thoughts, a.places = append(a.thoughts, p), append(a.places, a.at)
+}
+
+// loseThought tells that reasoning is left out.
+func (a *assistantWriter) loseThought(at place, p convo.Part) {
+	if r, ok := p.(convo.Reasoning); !ok {
+		a.lost.tell(at, whole, lostBlock, "")
+	} else if a.message.thinks {
+		a.lost.reasoning(at, r, convo.Reasoning{})
+	}
+}
+
+// drop tells that the fields that are noted hold more than what is sent of them, if one
+// of the values that are not sent is not empty.
+func (a *assistantWriter) drop(unsent ...string) {
+	if a.fields.Type != "" && strings.Join(unsent, "") != "" {
+		a.lost.tell(a.fieldsAt, whole, lostBlock, "")
+	}
+	a.fields = partFields{}
 }
 
 // say adds a part to the message being written. After reasoning, or fields of a
@@ -64,10 +105,24 @@ func (a *assistantWriter) say(p convo.Part) {
 		var thoughts []responsesItem
 		thoughts, a.runID = a.lead("msg_", "")
 		a.front = append(a.front, thoughts...)
-		a.runPhase = a.fields.Phase
-		a.fields = partFields{}
+		unsent := a.fields.Phase
+		if itemID.MatchString(a.fields.Phase) {
+			a.runPhase, unsent = a.fields.Phase, ""
+		}
+		a.drop(unsent, a.fields.Namespace, a.fields.Call)
 	}
 	a.run = append(a.run, p)
+}
+
+// cite adds annotations to the last part of the message being written, which is a text.
+func (a *assistantWriter) cite(annotations json.RawMessage) {
+	if annotations == nil {
+		return
+	}
+	if a.cites == nil {
+		a.cites = map[int]string{}
+	}
+	a.cites[len(a.run)-1] = string(annotations)
 }
 
 // flush writes the message, if there is one.
@@ -75,7 +130,7 @@ func (a *assistantWriter) flush() {
 	if len(a.run) == 0 {
 		return
 	}
-	raw := false
+	raw := len(a.cites) > 0
 	for _, p := range a.run {
 		if _, ok := p.(convo.Opaque); ok {
 			raw = true
@@ -89,18 +144,18 @@ func (a *assistantWriter) flush() {
 		b = appendStringField(b, "id", a.runID)
 	}
 	b = appendStringField(b, "role", "assistant")
-	if itemID.MatchString(a.runPhase) {
+	if a.runPhase != "" {
 		b = appendStringField(b, "phase", a.runPhase)
 	}
 	if a.runID == "" && !raw {
 		b = appendStringField(b, "content", joinTexts(a.run, "\n"))
 	} else {
 		b = append(appendField(b, "content"), '[')
-		for _, p := range a.run {
+		for i, p := range a.run {
 			switch p := p.(type) {
 			case convo.Text:
 				b = appendPart(b, `"output_text"`, "text", string(p))
-				b = append(b[:len(b)-1], `,"annotations":[]}`...)
+				b = append(appendRawField(b[:len(b)-1], "annotations", cmp.Or(a.cites[i], "[]")), '}')
 			case convo.Opaque:
 				b = appendElement(b, p.JSON)
 			}
@@ -111,12 +166,15 @@ func (a *assistantWriter) flush() {
 		}
 	}
 	a.front = append(a.front, responsesItem{kind: "assistant", id: a.runID, raw: append(b, '}')})
-	a.run, a.runID, a.runPhase = nil, "", ""
+	a.run, a.cites, a.runID, a.runPhase = nil, nil, "", ""
 }
 
 // call writes the next call, after the reasoning that led to it.
 func (a *assistantWriter) call() {
 	a.flush()
+	for !isCall(a.calls[0]) { // a cache mark, which the API does not take here
+		a.calls = a.calls[1:]
+	}
 	call := a.calls[0].(convo.ToolCall)
 	a.calls = a.calls[1:]
 	kind, prefix, argument, text := "function_call", "fc_", "arguments", call.Arguments
@@ -133,12 +191,17 @@ func (a *assistantWriter) call() {
 		b = appendStringField(b, "id", id)
 	}
 	b = appendStringField(b, "call_id", call.ID)
-	b = appendStringField(b, "name", toolName(call.Name))
-	if ns := a.fields.Namespace; ns != "" && toolName(ns) == ns {
-		b = appendStringField(b, "namespace", ns)
+	b = appendStringField(b, "name", call.Name)
+	unsent := a.fields.Namespace
+	if openAIToolNames(unsent) {
+		b = appendStringField(b, "namespace", unsent)
+		unsent = ""
 	}
 	b = appendStringField(b, argument, text)
-	a.fields = partFields{}
+	if kind == "custom_tool_call" {
+		a.fields.Call = ""
+	}
+	a.drop(unsent, a.fields.Phase, a.fields.Call)
 	it := responsesItem{kind: "function_call", id: id, raw: append(b, '}')} // also of a custom tool: it has its result
 	if a.f.Plain {
 		a.front = append(a.front, thoughts...) // such providers pair calls by position, so nothing may stand between them
@@ -150,22 +213,26 @@ func (a *assistantWriter) call() {
 
 func (a *assistantWriter) opaque(o convo.Opaque) {
 	if f, ok := fieldsOf(o); ok {
-		a.fields = f
+		a.drop(a.fields.Phase, a.fields.Namespace, a.fields.Call)
+		a.fields, a.fieldsAt = f, a.at
 		return
 	}
 	it, content, ok := a.responsesWriter.opaque(o, "assistant")
+	it.at = a.at
 	switch {
 	case !ok:
+		a.lost.tell(a.at, whole, lostBlock, "")
 	case content:
 		a.say(o)
 	case it.kind == "reasoning":
-		a.thoughts = append(a.thoughts, o)
-	case it.kind == "compaction" && !a.message.own: // only its maker can read it
-	case it.id != "" && a.seen.has(itemName, it.id): // it occurs twice
+		a.think(o)
+	case it.kind == "compaction" && !a.message.own, // only its maker can read it
+		it.id != "" && a.seen.has(itemName, it.id): // it occurs twice
+		a.lost.tell(a.at, whole, lostBlock, "")
 	default:
 		a.flush()
 		thoughts, _ := a.lead("", it.id)
-		a.fields = partFields{}
+		a.drop(a.fields.Phase, a.fields.Namespace, a.fields.Call)
 		a.front = append(a.front, thoughts...)
 		if it.id != "" {
 			a.seen.add(itemName, it.id)
@@ -182,24 +249,29 @@ func (a *assistantWriter) lead(prefix, itemID string) (items []responsesItem, id
 	thoughts := a.thoughts
 	a.thoughts = nil
 	for i, p := range thoughts {
-		it := responsesItem{kind: "reasoning"}
+		it := responsesItem{kind: "reasoning", at: a.places[i]}
+		_, it.whole = p.(convo.Opaque)
 		if a.message.thinks && (a.f.Plain || i == len(thoughts)-1) { // only the last encrypted one leads to the item
 			switch p := p.(type) {
 			case convo.Reasoning:
-				it.raw, id = a.thought(p, prefix, itemID)
+				it.raw, id = a.thought(it.at, p, prefix, itemID)
 			case convo.Opaque:
 				it.raw, id = a.wholeThought(p, prefix, itemID)
 			}
 			it.next = cmp.Or(id, itemID)
 		}
+		if it.raw == nil {
+			a.loseThought(it.at, p)
+		}
 		items = append(items, it)
 	}
+	a.places = nil
 	return items, id
 }
 
-// thought writes reasoning. It returns nil if that cannot be sent, and
+// thought writes reasoning at a place. It returns nil if that cannot be sent, and
 // otherwise the id that the next item should get.
-func (a *assistantWriter) thought(r convo.Reasoning, prefix, itemID string) (raw json.RawMessage, id string) {
+func (a *assistantWriter) thought(at place, r convo.Reasoning, prefix, itemID string) (raw json.RawMessage, id string) {
 	b := []byte(`{"type":"reasoning"`)
 	if a.f.Plain == (r.Encrypted != "") {
 		return nil, ""
@@ -210,6 +282,8 @@ func (a *assistantWriter) thought(r convo.Reasoning, prefix, itemID string) (raw
 		}
 		if isItemID(r.ID, "") && a.use(r.ID) {
 			b = appendStringField(b, "id", r.ID)
+		} else if r.ID != "" {
+			a.lost.tell(at, whole, lostProof, "")
 		}
 		b = append(b, `,"summary":[],"content":[`...)
 		b = appendPart(b, `"reasoning_text"`, "text", r.Text)
@@ -224,6 +298,8 @@ func (a *assistantWriter) thought(r convo.Reasoning, prefix, itemID string) (raw
 		}
 	case itemID != "": // the provider expects reasoning with an id before such an item
 		return nil, ""
+	case r.ID != "":
+		a.lost.tell(at, whole, lostProof, "")
 	}
 	b = append(appendField(b, "summary"), '[')
 	for text := range strings.SplitSeq(r.Text, summarySep) {

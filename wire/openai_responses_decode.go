@@ -36,6 +36,8 @@ type responsesDecoder struct {
 	tools json.RawMessage // that the input names
 
 	outputs map[string][]*inputItem // results that are not used yet, by the ids of their calls
+	notes   json.RawMessage         // the annotations of the text that part has read last
+	point   json.RawMessage         // the cache mark of the part that it has read last
 }
 
 // An inputItem is an item of the input.
@@ -279,7 +281,7 @@ func (d *responsesDecoder) message(it *inputItem) error {
 			}
 		}
 		if !d.one && f.Phase == "" && d.cur != nil && len(d.cur.Parts) > 0 {
-			if _, ok := d.cur.Parts[len(d.cur.Parts)-1].(convo.Text); ok { // in one message, Encode would join the texts into one item
+			if last := d.cur.Parts[len(d.cur.Parts)-1]; endsText(last) { // in one message, Encode would join the texts into one item
 				if err := d.flush(); err != nil {
 					return err
 				}
@@ -294,6 +296,17 @@ func (d *responsesDecoder) message(it *inputItem) error {
 		return nil
 	}
 	return &DecodeError{Path: at(it.path, "role"), Reason: "unknown role " + quote(it.role)}
+}
+
+// endsText reports whether a part is a text, or holds the citations of one.
+func endsText(p convo.Part) bool {
+	switch p := p.(type) {
+	case convo.Text:
+		return true
+	case convo.Opaque:
+		return isAttachment(p)
+	}
+	return false
 }
 
 // follow keeps the fields of the next item that parts have no place for. The id
@@ -463,8 +476,24 @@ func (d *responsesDecoder) content(path string, data json.RawMessage, role strin
 		if err != nil {
 			return nil, err
 		}
-		if p != nil {
-			parts = append(parts, p)
+		if p == nil {
+			continue
+		}
+		parts = append(parts, p)
+		if text, ok := p.(convo.Text); ok && !isNull(d.notes) {
+			m := convo.Message{Parts: parts}
+			if role == "assistant" {
+				m.Role = convo.RoleAssistant
+			}
+			d.cite(atIndex(path, i), "annotations", d.notes, &m, string(text))
+			parts = m.Parts
+		}
+		if _, opaque := p.(convo.Opaque); !opaque && !isNull(d.point) {
+			if role == "assistant" || kindOf(d.point) != '{' {
+				d.lose(at(atIndex(path, i), "prompt_cache_breakpoint"), lostMark)
+			} else {
+				parts = append(parts, CacheMark(0))
+			}
 		}
 	}
 	return parts, nil
@@ -480,22 +509,20 @@ func (d *responsesDecoder) part(path string, data json.RawMessage, role string) 
 		return nil, nil
 	}
 	var p struct {
-		Type        string
-		Text        *string
-		Annotations []json.RawMessage
-		Image       string `json:"image_url"`
-		Detail      string
-		Data        string `json:"file_data"`
-		URL         string `json:"file_url"`
+		Type   string
+		Text   *string
+		Image  string `json:"image_url"`
+		Detail string
+		Data   string `json:"file_data"`
+		URL    string `json:"file_url"`
 	}
+	d.point = all["prompt_cache_breakpoint"]
 	opaque := convo.Opaque{Format: d.format, JSON: compact(data)}
 	known := json.Unmarshal(data, &p) == nil
 	media := role == "user" || role == "result"
 	switch {
 	case known && p.Text != nil && (p.Type == "input_text" || p.Type == "output_text" || p.Type == "text"):
-		if len(p.Annotations) > 0 {
-			d.lose(at(path, "annotations"), lostCitation)
-		}
+		d.notes = all["annotations"]
 		return convo.Text(*p.Text), nil
 	case known && media && p.Type == "input_image" && p.Image != "":
 		m := mediaOf(p.Image, "")

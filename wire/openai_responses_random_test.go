@@ -134,6 +134,7 @@ func TestOpenAIResponses_DamagedRequestsAreMended(t *testing.T) {
 }
 
 var responsesSeeds = []string{
+	customResponses,
 	`{"instructions":"s","input":"Hi"}`,
 	`{"input":[{"role":"user","content":[{"type":"input_text","text":"x"},{"type":"input_image","image_url":"data:image/png;base64,eA=="}]},{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"t"}],"encrypted_content":"e"},{"type":"function_call","id":"fc_1","call_id":"c","name":"f","namespace":"n","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"x"},{"type":"message","id":"msg_1","phase":"p","role":"assistant","content":[{"type":"output_text","text":"y"},{"type":"refusal","refusal":"z"}]}]}`,
 	`{"object":"response","model":"m","output":[{"type":"web_search_call","id":"ws_1"},{"type":"custom_tool_call","call_id":"k"}],"usage":{"input_tokens":1}}`,

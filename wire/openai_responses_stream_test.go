@@ -74,11 +74,19 @@ func responsesAnswer(g *streamGenerator) (string, []event) {
 					kind, key, part = "refusal", "refusal", `{"type":"refusal","refusal":%s}`
 				}
 				place := fmt.Sprintf(`"content_index":%d,`, k)
+				cited := part
+				if kind == "output_text" && g.IntN(4) == 0 {
+					cited = `{"type":"output_text","text":%s,"annotations":[{"type":"file_citation","file_id":"f","filename":"a.pdf","index":0},{"type":"url_citation","start_index":0,"end_index":1,"url":"https://a","title":"A"}]}`
+				}
 				if !noDeltas && g.IntN(4) > 0 {
 					about("content_part.added", own, place+`"part":`+part, `""`)
 				}
 				text(kind, own, place, t, key)
-				part = fmt.Sprintf(part, jsonOf(t))
+				if cited != part && !noDeltas {
+					about("output_text.annotation.added", own, `%s"annotation_index":0,"annotation":{"type":"file_citation","file_id":"f","filename":"a.pdf","index":0}`, place)
+					about("output_text.annotation.added", own, `%s"annotation_index":1,"annotation":{"type":"url_citation","start_index":0,"end_index":1,"url":"https://a","title":"A"}`, place)
+				}
+				part = fmt.Sprintf(cited, jsonOf(t))
 				if !noDeltas && g.IntN(3) > 0 {
 					about("content_part.done", own, `%s"part":%s`, place, part)
 				}
@@ -308,7 +316,7 @@ func TestResponsesStream_CutOff(t *testing.T) {
 	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.Len(t, got.Messages, 1)
 	assert.Equal(t, []convo.Part{
-		convo.Reasoning{ID: "rs_1", Text: "So\n\n\nthen"}, convo.Text("I will"), convo.ToolCall{ID: "c1", Name: "ls", Arguments: "oops"},
+		convo.Reasoning{ID: "rs_1", Text: "So\n\n\nthen"}, convo.Text("I will"), item(`{"annotations":[{"type":"url_citation"}]}`), convo.ToolCall{ID: "c1", Name: "ls", Arguments: "oops"},
 	}, got.Messages[0].Parts)
 	assert.Equal(t, &convo.ToolCall{ID: "c5", Name: "rm", Arguments: "{"}, got.Cut)
 	var lost []string
@@ -316,7 +324,6 @@ func TestResponsesStream_CutOff(t *testing.T) {
 		lost = append(lost, l.String())
 	}
 	assert.Equal(t, []string{
-		"output[1].content[0].annotations: the citations of a text",
 		`call 1: the call "delete_all", which the provider had not ended`,
 		`call 2: the call "sql", which the provider had not ended`,
 		`call 3: the call "rm", which the provider had not ended`,

@@ -23,7 +23,7 @@ func (r Request) Prefix() string {
 
 // head returns the blocks before the messages.
 func (r Request) head() (blocks [][]byte) {
-	if tools := r.Tools; len(tools) > 0 {
+	if tools := unmarkedTools(r.Tools); len(tools) > 0 {
 		blocks = append(blocks, append([]byte("tools"), tools...))
 	}
 	if len(r.System) > 0 {
@@ -37,8 +37,8 @@ func (r Request) head() (blocks [][]byte) {
 // not count. Only the first difference is named: what follows it is not read from a
 // cache anyway.
 func PrefixDiff(a, b Request) string {
-	if !bytes.Equal(a.Tools, b.Tools) {
-		return toolsDiff(a.Tools, b.Tools)
+	if a, b := unmarkedTools(a.Tools), unmarkedTools(b.Tools); !bytes.Equal(a, b) {
+		return toolsDiff(a, b)
 	}
 	as, bs := a.head(), b.head()
 	for i := range max(len(as), len(bs)) {
@@ -154,6 +154,7 @@ func blocksOf(r Request) [][]byte {
 			ID      json.RawMessage `json:"tool_call_id"`
 		}
 		if json.Unmarshal(m, &f) != nil || f.Role == nil {
+			m, _ = withoutMark(m)
 			blocks = append(blocks, m) // an item of OpenAI's Responses
 			continue
 		}
@@ -182,8 +183,9 @@ func appendBlocks(blocks [][]byte, head []byte, content json.RawMessage) [][]byt
 	return blocks
 }
 
-// withoutMark returns a block without its cache mark, and reports whether
-// anything is left of it.
+// withoutMark returns a block without its cache marks, and reports whether
+// anything is left of it. Encode writes the mark of a block as its last field; the
+// blocks in a result have marks of their own.
 func withoutMark(raw json.RawMessage) (json.RawMessage, bool) {
 	if bytes.Contains(raw, []byte(`"cachePoint"`)) {
 		var block map[string]json.RawMessage
@@ -191,9 +193,35 @@ func withoutMark(raw json.RawMessage) (json.RawMessage, bool) {
 			return nil, false
 		}
 	}
-	const mark = `,"cache_control":{"type":"ephemeral"}`
-	if bytes.HasSuffix(raw, []byte(mark+"}")) {
-		raw = append(bytes.Clone(raw[:len(raw)-len(mark)-1]), '}')
+	if !bytes.Contains(raw, []byte(`"cache_control"`)) && !bytes.Contains(raw, []byte(`"prompt_cache_breakpoint"`)) {
+		return raw, true
+	}
+	inner := false
+	for _, kind := range []string{"tool_result", "function_call_output", "custom_tool_call_output"} {
+		inner = inner || bytes.HasPrefix(raw, []byte(`{"type":"`+kind+`"`))
+	}
+	for _, mark := range markFields {
+		switch end := []byte(mark + "}"); {
+		case inner: // strings in it hold no quotes, and opaque blocks no marks
+			raw = bytes.ReplaceAll(raw, []byte(mark), nil)
+		case bytes.HasSuffix(raw, end):
+			raw = append(bytes.Clone(raw[:len(raw)-len(end)]), '}')
+		}
 	}
 	return raw, true
+}
+
+// markFields are the cache marks that Encode adds to a block.
+var markFields = []string{anthropicMark(false), anthropicMark(true), responsesMark(false)}
+
+// unmarkedTools returns the definitions of tools without the cache mark at their end.
+func unmarkedTools(tools json.RawMessage) json.RawMessage {
+	for _, long := range []bool{false, true} {
+		for mark, end := range map[string]string{anthropicMark(long): "}]", converseMark(long): "]}"} {
+			if rest, ok := bytes.CutSuffix(tools, []byte(mark+end)); ok {
+				return append(bytes.Clone(rest), end...)
+			}
+		}
+	}
+	return tools
 }

@@ -23,9 +23,14 @@ type profile struct {
 	ids    idRule
 	names  *names
 
+	accepts func(name string) bool // reports whether the provider accepts the name of a tool
+
 	replay    convo.Replay // which reasoning is sent; the default is all
 	systemSum bool         // the summary is part of the system text
 	bare      bool         // calls need no ids, so that those made by convo are left out
+	noIDs     bool         // calls have no ids
+	custom    bool         // calls of custom tools are sent as such
+	marks     bool         // cache marks of the caller's are sent
 
 	// knows reports whether an opaque block can be sent in a message of a role, or with
 	// RoleTool in a result. If it is nil, all can.
@@ -41,16 +46,80 @@ type profile struct {
 
 // A message is one message of the projection.
 type message struct {
-	role    convo.Role         // user, assistant or tool
-	author  string             // of user and assistant; where a field names it
-	parts   []convo.Part       // of user and assistant; calls come last, with the ids to be sent
-	results []convo.ToolResult // of tool; in call order, with the ids to be sent
-	own     bool               // of assistant; it was made by the format and model of the profile
-	thinks  bool               // of assistant; its reasoning is sent
-	all     []convo.Part       // of assistant; its parts in the snapshot, in their order there
+	role    convo.Role   // user, assistant or tool
+	author  string       // of user and assistant; where a field names it
+	parts   []convo.Part // of user and assistant; calls and the marks behind them come last, with the ids and names to be sent
+	results []result     // of tool; in call order, with the ids and names to be sent
+	own     bool         // of assistant; it was made by the format and model of the profile
+	thinks  bool         // of assistant; its reasoning is sent
+	all     []convo.Part // of assistant; its parts in the snapshot, in their order there
+
+	number int32   // of the message in the snapshot
+	tag    int32   // how many of its first parts there are the tag of an author
+	places []place // of parts; nil: they are the first ones of the message in the snapshot
+	allAt  []place // of all; nil: they are those of the message in the snapshot
 }
 
-// calls returns the tool calls of a message, which are its last parts.
+// place returns the place of a part.
+func (t *message) place(i int) place {
+	if t.places != nil {
+		return t.places[i]
+	}
+	return t.placeOfAll(i)
+}
+
+// placeOfAll returns the place of a part in the snapshot.
+func (t *message) placeOfAll(i int) place {
+	if t.allAt != nil {
+		return t.allAt[i]
+	}
+	return place{t.number, int32(i) - t.tag}
+}
+
+// split returns a message without its calls, and one with nothing else.
+func (t *message) split() (said, calls message) {
+	said, calls = *t, *t
+	n := len(t.said())
+	places := make([]place, len(t.parts))
+	for i := range places {
+		places[i] = t.place(i)
+	}
+	said.parts, said.places = t.parts[:n:n], places[:n:n]
+	calls.parts, calls.places = t.parts[n:], places[n:]
+	return said, calls
+}
+
+// move makes the part at an index of the parts in the snapshot the next one in parts.
+func (t *message) move(i int, part convo.Part) {
+	if t.places == nil && i != len(t.parts) {
+		t.places = make([]place, len(t.parts), cap(t.parts))
+		for k := range t.places {
+			t.places[k] = t.placeOfAll(k)
+		}
+	}
+	t.parts = append(t.parts, part)
+	if t.places != nil {
+		t.places = append(t.places, t.placeOfAll(i))
+	}
+}
+
+// A result is a result of the projection.
+type result struct {
+	convo.ToolResult
+	at   place
+	kept []int // indices of Parts in the snapshot; nil: they are the first ones there
+}
+
+// inside returns the index that a part of the result has in the snapshot.
+func (r *result) inside(i int) int {
+	if r.kept != nil {
+		return r.kept[i]
+	}
+	return i
+}
+
+// calls returns the tool calls of a message, which are its last parts. Cache marks can
+// stand behind them.
 func (t *message) calls() []convo.Part {
 	i := slices.IndexFunc(t.parts, isCall)
 	if i < 0 {
@@ -82,17 +151,21 @@ type projector struct {
 	profile
 	writer writer
 	seen   *tally
+	lost   *losses
 	projection
 
-	next  message           // that the writer is given; used again
-	text  json.RawMessage   // the system text, where it is not among the messages
-	front []json.RawMessage // the messages of the system text
-	wrote bool              // text and front are up to date
+	next   message           // that the writer is given; used again
+	text   json.RawMessage   // the system text, where it is not among the messages
+	front  []json.RawMessage // the messages of the system text
+	unsaid []loss            // what is not in the system text
+	wrote  bool              // text, front and unsaid are up to date
 }
 
 // A projection is what a projector remembers of the messages so far.
 type projection struct {
-	system     []convo.Part // Text and Opaque
+	number     int32        // of the next message
+	system     []convo.Part // of all system messages
+	places     []place      // of system
 	summary    int          // index in system of the summary; the length of system if it is not there
 	needsTools bool
 
@@ -109,8 +182,9 @@ type writer interface {
 	// message writes the next message, which is never empty. It does not keep t.
 	message(t *message)
 
-	// system returns the system text, as a text of its own or as messages.
-	system(p *projection) (json.RawMessage, []json.RawMessage)
+	// system returns the system text, as a text of its own or as messages, and tells lost
+	// what is not in it.
+	system(p *projection, lost *losses) (json.RawMessage, []json.RawMessage)
 
 	// request completes a request that has the system text, with the messages so far. It
 	// may change the writer.
@@ -135,8 +209,8 @@ const (
 
 // newProjector returns a projector for a snapshot.
 func newProjector(s *convo.Snapshot, f builtin) *projector {
-	p := &projector{seen: new(tally)}
-	p.profile, p.writer = f.begin(p.seen)
+	p := &projector{seen: new(tally), lost: new(losses)}
+	p.profile, p.writer = f.begin(p.seen, p.lost)
 	p.head = -1
 	if p.systemSum {
 		_, p.before = s.Summary()
@@ -148,10 +222,15 @@ func newProjector(s *convo.Snapshot, f builtin) *projector {
 // where it has read no message of the next entry, or before it, and the entry begins an
 // exchange; and at the end.
 func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
+	p.lost.s = s
 	var first convo.Message // of an exchange
 	var results []convo.Message
-	open, last := false, from
+	open, last, before := false, from, -1
 	for i, m := range s.MessagesNamed(from, p.named) {
+		if i == before {
+			p.lost.extra = append(p.lost.extra, p.number-1)
+		}
+		before = i
 		if open && m.Role == convo.RoleTool {
 			results = append(results, m)
 		} else {
@@ -164,7 +243,11 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 			first, results, open = m, results[:0], true
 		}
 		p.follow(i, &m)
+		p.number++
 		last = i
+	}
+	if before == s.Len() {
+		p.lost.extra = append(p.lost.extra, p.number-1)
 	}
 	if open {
 		p.exchange(&first, results)
@@ -176,14 +259,18 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 
 // request returns the request for what was read of s, which is all of it.
 func (p *projector) request(s *convo.Snapshot) (Request, error) {
+	p.lost.s = s
 	if !p.wrote {
-		p.text, p.front = p.writer.system(&p.projection)
-		p.wrote = true
+		own := losses{s: s}
+		p.text, p.front = p.writer.system(&p.projection, &own)
+		p.unsaid, p.wrote = own.list, true
 	}
 	r := Request{System: p.text, Messages: slices.Clip(p.front), NeedsTools: p.needsTools, names: p.names}
 	if err := p.writer.request(p, s, &r); err != nil {
 		return Request{}, err
 	}
+	p.lost.list = append(p.lost.list, p.unsaid...)
+	r.Lost = p.lost.sorted()
 	return r, nil
 }
 
@@ -191,46 +278,74 @@ func (p *projector) request(s *convo.Snapshot) (Request, error) {
 type point struct {
 	at         int // index of the first entry that was not read
 	seen       int // length of seen.log
+	lost       int // length of lost.list
 	projection projection
 	writer     any
 }
 
 func (p *projector) point(at int) point {
-	return point{at, len(p.seen.log), p.projection, p.writer.save()}
+	return point{at, len(p.seen.log), len(p.lost.list), p.projection, p.writer.save()}
 }
 
 func (p *projector) back(to *point) {
 	p.wrote = p.wrote && len(p.system) == len(to.projection.system)
 	p.seen.back(to.seen)
+	p.lost.back(to.lost, to.projection.number)
 	p.projection = to.projection
 	p.writer.restore(to.writer)
 }
 
-// exchange projects a message and the tool messages that follow it.
+// exchange projects a message and the tool messages that follow it, which are the last
+// ones that were read.
 func (p *projector) exchange(m *convo.Message, results []convo.Message) {
+	t := message{role: m.Role, author: p.author(m), number: p.number - int32(len(results)) - 1}
+	if m.Author != "" && t.author == "" && m.Role != convo.RoleTool {
+		t.tag = 1
+	}
+	if m.Role != convo.RoleAssistant || !slices.ContainsFunc(m.Parts, isCall) {
+		p.answers(nil, t.number+1, results)
+	}
+	m.Parts = p.native(m.Parts, func(i int) { p.lost.tell(t.placeOfAll(i), whole, lostBlock, "") })
 	switch {
 	case m.Role == convo.RoleSystem:
-		p.system = append(p.system, p.keep(m, false)...)
+		p.keep(&t, m.Parts)
+		p.system = append(p.system, t.parts...)
+		for i := range t.parts {
+			p.places = append(p.places, t.place(i))
+		}
 		p.summary, p.wrote = len(p.system), false
 	case p.before:
 		p.system = append(p.system, m.Parts...)
+		for range m.Parts {
+			p.places = append(p.places, nowhere)
+		}
 		p.before, p.wrote = false, false
 	case m.Role == convo.RoleUser:
 		p.tools = false
-		p.add(message{role: m.Role, author: p.author(m), parts: p.keep(m, false)})
+		p.keep(&t, m.Parts)
+		p.add(t)
 	case m.Role == convo.RoleAssistant:
-		t := message{role: m.Role, author: p.author(m), own: p.isOwn(m.Origin), all: m.Parts}
+		t.own, t.all = p.isOwn(m.Origin), m.Parts
 		p.tools = p.tools || slices.ContainsFunc(m.Parts, isCall)
 		t.thinks = t.own && (p.replay <= convo.ReplayAll || p.replay == convo.ReplayTools && p.tools)
-		t.parts = p.keep(m, t.thinks)
-		answers := p.answers(results, t.calls())
+		p.keep(&t, m.Parts)
+		var answers []result
+		if len(t.calls()) > 0 {
+			answers = p.answers(&t, t.number+1, results)
+		}
 		p.add(t)
 		if len(answers) > 0 {
 			p.add(message{role: convo.RoleTool, results: answers})
 			p.needsTools = true
 		}
+	case m.Role == convo.RoleTool:
+		p.answers(nil, t.number, []convo.Message{*m})
+	default: // there is no such role
+		p.keep(&t, m.Parts[:len(m.Parts)-int(t.tag)]) // without the end tag
+		for i := range t.parts {
+			p.lost.tell(t.place(i), whole, lostPart, "")
+		}
 	}
-	// Tool messages are read by answers. Results without a call are left out.
 }
 
 // author returns the author of a message if a field names it.
@@ -280,50 +395,96 @@ func (p *profile) isOwn(o convo.Origin) bool {
 	return p.same
 }
 
-// keep returns the parts of a message that can be sent, in order, but with the
-// calls last. thinks says whether its reasoning is.
-func (p *profile) keep(m *convo.Message, thinks bool) []convo.Part {
-	parts := make([]convo.Part, 0, len(m.Parts))
+// keep gives t those of its parts that can be sent, in order, but with the calls last.
+func (p *projector) keep(t *message, parts []convo.Part) {
+	t.parts = make([]convo.Part, 0, len(parts))
 	calls := false
-	for _, part := range m.Parts {
-		keep := true
+	cites := false // the part before is a text that is sent, or belongs to one
+	for i, part := range parts {
+		keep, isText, lost := true, false, ""
 		switch part := part.(type) {
 		case convo.Text:
 			keep = !isBlank(string(part))
+			isText = keep
+		case convo.Media:
 		case convo.Reasoning:
-			keep = thinks
+			if keep = t.thinks; !keep {
+				p.lost.reasoning(t.placeOfAll(i), part, convo.Reasoning{})
+			}
 		case convo.ToolCall:
-			calls, keep = true, false
+			if keep = false; t.role == convo.RoleAssistant {
+				calls = true
+			} else {
+				lost = lostPart
+			}
 		case convo.Opaque:
-			keep = p.isBlock(part, m.Role)
+			if _, mark := isMark(part); mark {
+				if keep = p.marks && !calls && len(t.parts) > 0; !keep && !(p.marks && calls) {
+					lost = lostCacheMark
+				}
+			} else if keep = p.isBlock(part, t.role); keep && isAttachment(part) {
+				keep, isText = cites, cites
+			}
+			if _, mark := isMark(part); !mark && !keep && !p.saysCustom(part, parts[i+1:]) {
+				lost = lostBlock
+			}
+		default:
+			keep, lost = false, lostPart
 		}
+		if lost != "" {
+			p.lost.tell(t.placeOfAll(i), whole, lost, "")
+		}
+		cites = isText
 		if keep {
-			parts = append(parts, part)
+			t.move(i, part)
 		}
 	}
-	for _, part := range m.Parts {
-		if calls && isCall(part) {
-			parts = append(parts, part)
+	if !calls {
+		return
+	}
+	after := false // a call
+	for i, part := range parts {
+		_, mark := isMark(part)
+		after = after || isCall(part)
+		if isCall(part) || mark && p.marks && after {
+			t.move(i, part)
 		}
 	}
-	return parts
 }
 
-// answers gives the calls the ids to be sent, if any, and returns one result for each
-// call: the first one with its id in the tool messages that follow and that
-// answers no earlier call, or else one that says noResult.
-func (p *projector) answers(after []convo.Message, calls []convo.Part) []convo.ToolResult {
-	if len(calls) == 0 {
-		return nil
+// saysCustom reports whether a block says no more than that the call after it is one of a
+// custom tool, and the call is sent as such.
+func (p *profile) saysCustom(o convo.Opaque, after []convo.Part) bool {
+	if !p.custom || o.Format != p.format || len(after) == 0 || !isCall(after[0]) {
+		return false
 	}
-	var given []convo.ToolResult
+	f, ok := fieldsOf(o)
+	return ok && f == partFields{Type: fieldsType, Call: customCall}
+}
+
+// answers gives the calls of a message the ids and names to be sent, if any, and returns
+// one result for each call: the first one with its id in the tool messages that follow and
+// that answers no earlier call, or else one that says noResult. The number is that of the
+// first tool message.
+func (p *projector) answers(t *message, number int32, after []convo.Message) []result {
+	var given []result
 	for i := range after {
-		for _, part := range after[i].Parts {
+		for k, part := range after[i].Parts {
+			at := place{number + int32(i), int32(k)}
 			if r, ok := part.(convo.ToolResult); ok {
-				given = append(given, r)
+				given = append(given, result{ToolResult: r, at: at})
+			} else if text, ok := part.(convo.Text); !ok || !isBlank(string(text)) {
+				p.lost.tell(at, whole, lostPart, "")
 			}
 		}
 	}
+	if t == nil {
+		for i := range given {
+			p.lost.tell(given[i].at, whole, lostResult, "")
+		}
+		return nil
+	}
+	calls := t.calls()
 	waiting := make(map[resultKey][]int, len(given)) // indices of the results that answer no call yet
 	for k, r := range given {
 		key := keyOf(r.CallID, r.Name)
@@ -331,30 +492,60 @@ func (p *projector) answers(after []convo.Message, calls []convo.Part) []convo.T
 	}
 	// Some of the calls of a message with ids and some without could not be told
 	// from results that answer another one.
-	bare := p.bare && !slices.ContainsFunc(calls, func(p convo.Part) bool { return !p.(convo.ToolCall).Minted })
-	results := make([]convo.ToolResult, len(calls))
+	bare := p.noIDs || p.bare && !slices.ContainsFunc(calls, func(p convo.Part) bool { return isCall(p) && !p.(convo.ToolCall).Minted })
+	results := make([]result, 0, len(calls))
+	used := 0
 	for i, part := range calls {
-		call := part.(convo.ToolCall)
+		call, ok := part.(convo.ToolCall)
+		if !ok {
+			continue // a cache mark
+		}
+		at := t.place(len(t.parts) - len(calls) + i)
+		var r result
 		key := keyOf(call.ID, call.Name)
 		if len(waiting[key]) == 0 && call.ID == "" {
 			key.name = "" // a result may have neither id nor name
 		}
 		if mine := waiting[key]; len(mine) > 0 {
 			waiting[key] = mine[1:]
-			results[i] = given[mine[0]]
-			results[i].Parts = p.keepResult(results[i].Parts)
+			r = given[mine[0]]
+			p.keepResult(&r)
+			used++
 		} else {
-			results[i] = convo.ToolResult{Parts: []convo.Part{convo.Text(noResult)}, IsError: true}
+			r.Parts, r.IsError, r.at = []convo.Part{convo.Text(noResult)}, true, nowhere
 		}
+		id, name := call.ID, call.Name
 		if bare {
 			call.ID = ""
-		} else {
-			call.ID = p.seen.assign(p.ids, call.ID)
+		} else if call.ID = p.seen.assign(p.ids, call.ID); call.ID != id && id != "" && !call.Minted {
+			p.lost.tell(at, whole, lostCallID, call.ID)
 		}
-		results[i].CallID, results[i].Name = call.ID, call.Name
+		if call.Name = sentName(name, p.accepts); call.Name != name {
+			p.lost.tell(at, whole, lostName, call.Name)
+		}
+		r.CallID, r.Name = call.ID, call.Name
+		results = append(results, r)
 		calls[i] = call
 	}
+	if used < len(given) {
+		p.unanswered(t.all, given, waiting)
+	}
 	return results
+}
+
+// unanswered tells which of the given results are not sent: those that wait.
+func (p *projector) unanswered(all []convo.Part, given []result, waiting map[resultKey][]int) {
+	for key, list := range waiting {
+		what := lostResult
+		for _, part := range all {
+			if call, ok := part.(convo.ToolCall); ok && key == keyOf(call.ID, call.Name) {
+				what = lostSecond
+			}
+		}
+		for _, k := range list {
+			p.lost.tell(given[k].at, whole, what, "")
+		}
+	}
 }
 
 // A resultKey pairs calls and results: by id or, if they have no ids, by the
@@ -368,23 +559,44 @@ func keyOf(id, name string) resultKey {
 	return resultKey{id, name}
 }
 
-func (p *profile) keepResult(parts []convo.Part) []convo.Part {
-	kept := make([]convo.Part, 0, len(parts))
-	for _, part := range parts {
+// keepResult leaves out of a result what cannot be sent.
+func (p *projector) keepResult(r *result) {
+	parts := p.native(r.Parts, func(i int) { p.lost.tell(r.at, i, lostBlock, "") })
+	r.Parts = make([]convo.Part, 0, len(parts))
+	for i, part := range parts {
+		keep, lost := true, ""
 		switch part := part.(type) {
 		case convo.Text:
-			if !isBlank(string(part)) {
-				kept = append(kept, part)
-			}
+			keep = !isBlank(string(part))
+		case convo.Media:
 		case convo.Opaque:
-			if p.isBlock(part, convo.RoleTool) {
-				kept = append(kept, part)
+			if _, mark := isMark(part); mark {
+				if keep = p.marks; !keep {
+					lost = lostCacheMark
+				}
+			} else if keep = p.isBlock(part, convo.RoleTool); !keep && part != geminiObject && part != converseObject {
+				lost = lostBlock
 			}
 		default:
-			kept = append(kept, part)
+			keep, lost = false, lostPart
+		}
+		if lost != "" {
+			p.lost.tell(r.at, i, lost, "")
+		}
+		if !keep {
+			continue
+		}
+		if r.kept == nil && i != len(r.Parts) {
+			r.kept = make([]int, len(r.Parts), len(parts))
+			for k := range r.kept {
+				r.kept[k] = k
+			}
+		}
+		r.Parts = append(r.Parts, part)
+		if r.kept != nil {
+			r.kept = append(r.kept, i)
 		}
 	}
-	return kept
 }
 
 // isBlock reports whether an opaque part is a block of this format that can be sent in a
@@ -402,17 +614,31 @@ func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
 func merged(group []message) message {
 	t := group[0]
 	if len(group) > 1 {
-		var said, calls, all []convo.Part
+		n := 0
 		for k := range group {
-			said, calls = append(said, group[k].said()...), append(calls, group[k].calls()...)
+			n += len(group[k].parts)
 			t.own, t.thinks = t.own && group[k].own, t.thinks || group[k].thinks
-			if group[k].thinks {
-				all = append(all, group[k].all...)
-			} else { // its reasoning is not sent
-				all = append(all, group[k].calls()...)
+		}
+		t.all, t.allAt = nil, nil
+		for k := range group {
+			for i, p := range group[k].all {
+				if group[k].thinks || isCall(p) { // other reasoning is not sent
+					t.all, t.allAt = append(t.all, p), append(t.allAt, group[k].placeOfAll(i))
+				}
 			}
 		}
-		t.parts, t.all = append(said, calls...), all
+		t.parts, t.places = make([]convo.Part, 0, n), make([]place, 0, n)
+		for _, calls := range []bool{false, true} {
+			for k := range group {
+				from, to := 0, len(group[k].said())
+				if calls {
+					from, to = to, len(group[k].parts)
+				}
+				for i := from; i < to; i++ {
+					t.parts, t.places = append(t.parts, group[k].parts[i]), append(t.places, group[k].place(i))
+				}
+			}
+		}
 	}
 	t.parts = slices.Clip(t.parts)
 	return t
@@ -420,7 +646,7 @@ func merged(group []message) message {
 
 // marker returns a message with a text that is not part of the conversation.
 func marker(role convo.Role, text string) *message {
-	return &message{role: role, parts: []convo.Part{convo.Text(text)}}
+	return &message{role: role, parts: []convo.Part{convo.Text(text)}, tag: 1}
 }
 
 // joinTexts joins the texts of parts. Media are replaced by a short text, and

@@ -657,11 +657,20 @@ var rules = map[string]rule{
 			FormatAnthropic + "/empty": "{block}.text: cache_control cannot be set for empty text blocks",
 		},
 	},
+	"cache-order": {
+		problem: "the cache mark has a longer lifetime than one before it",
+		fix:     "let marks for an hour come before those for 5 minutes, in the order tools, system, messages",
+		errors: map[string]string{
+			FormatAnthropic: "{dotted}.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`.",
+			FormatConverse:  "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block",
+		},
+	},
 	"cache-count": {
 		problem: "the request has {count} cache marks",
 		fix:     "mark at most four blocks of system, tools and messages together",
 		errors: map[string]string{
 			FormatAnthropic: "A maximum of 4 blocks with cache_control may be provided. Found {count}.",
+			FormatConverse:  "A maximum of 4 blocks with cache_control may be provided. Found {count}.",
 		},
 	},
 }

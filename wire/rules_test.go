@@ -152,6 +152,7 @@ func ruleCases() []ruleCase {
 		{"cache-place", claude, messages(hi, model(strings.Replace(think, "{", "{"+mark+",", 1)+`,{"type":"text","text":"x"}`))},
 		{"cache-place/empty", claude, messages(user(strings.Replace(marked, `"x"`, `""`, 1)))},
 		{"cache-count", claude, messages(user(strings.Repeat(marked+",", 4) + marked))},
+		{"cache-order", claude, messages(user(marked + "," + strings.Replace(marked, `"ephemeral"`, `"ephemeral","ttl":"1h"`, 1)))},
 	}...)
 
 	gemini := Gemini{Model: "gemini-3-pro"}
@@ -192,6 +193,7 @@ func ruleCases() []ruleCase {
 		toolUse    = `{"toolUse":{"toolUseId":"a","name":"f","input":{}}}`
 		toolResult = `{"toolResult":{"toolUseId":"a","content":[]}}`
 		document   = `{"document":{"name":"D"}}`
+		point      = `{"cachePoint":{"type":"default"}}`
 	)
 	cHi := user(text)
 	return append(cases, []ruleCase{
@@ -223,6 +225,8 @@ func ruleCases() []ruleCase {
 		{"results-alone", Converse{ResultsAlone: true}, messages(cHi, model(toolUse), user(toolResult+","+text))},
 		{"reasoning-unsigned", converse, messages(cHi, model(`{"reasoningContent":{"reasoningText":{"text":"t"}}},`+text), cHi)},
 		{"reasoning-last", converse, messages(cHi, model(text+`,{"reasoningContent":{"redactedContent":"x"}}`), cHi)},
+		{"cache-count", converse, `{"system":[` + text + "," + point + `],` + messages(user(text + strings.Repeat(","+point, 4)))[1:]},
+		{"cache-order", converse, `{"toolConfig":{"tools":[` + point + `]},` + messages(user(text + `,{"cachePoint":{"type":"default","ttl":"1h"}}`))[1:]},
 	}...)
 }
 

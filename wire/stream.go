@@ -66,7 +66,7 @@ type Delta struct {
 type CallDelta struct {
 	Index     int    // tells the calls apart: 0 for the one that began first, and so on
 	ID        string // as soon as it is known; empty if the provider gives none
-	Name      string // as far as it is known
+	Name      string // as far as it is known, and as the provider sends it; see FindTool
 	Arguments string // the new piece
 }
 
@@ -173,7 +173,7 @@ func unreadable(all map[string]json.RawMessage, data []byte, want string) error 
 
 // isError reports whether an object is what providers answer where something failed.
 func isError(all map[string]json.RawMessage) bool {
-	if saysError(all["error"]) || stringOf(all["type"]) == "error" || stringOf(all["object"]) == "error" {
+	if saysError(all["error"]) || stringOf(all["type"]) == "error" {
 		return true
 	}
 	return kindOf(all["message"]) == '"' || kindOf(all["Message"]) == '"' || !isNull(all["detail"])

@@ -120,7 +120,7 @@ func (q *sequence[T]) inOrder() []T {
 
 // A streamedValue is a JSON value of which pieces come: texts and lists grow,
 // objects get more fields, and other values are replaced. Its zero value is null. A null
-// stays only inside of a value, and until another piece comes.
+// stays until another piece comes.
 type streamedValue struct {
 	text   *streamedText
 	fields map[string]*streamedValue
@@ -138,7 +138,7 @@ const streamedDepth = 5
 // do not grow.
 func (v *streamedValue) addField(key string, piece json.RawMessage, depth int) {
 	f := v.fields[key]
-	if isNull(piece) && (depth == 0 || f != nil) {
+	if isNull(piece) && f != nil {
 		return
 	}
 	if v.fields == nil {
@@ -150,7 +150,7 @@ func (v *streamedValue) addField(key string, piece json.RawMessage, depth int) {
 	}
 	switch key {
 	case "type", "id", "format", "name", "role", "status":
-		if string(piece) != `""` || isNull(f.raw) {
+		if string(piece) != `""` || f.raw == nil {
 			*f = streamedValue{raw: piece}
 		}
 		return

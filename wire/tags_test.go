@@ -236,7 +236,11 @@ func TestFormats_RandomTextsForgeNoTags(t *testing.T) {
 				if namesAuthors(formats[name]) {
 					want -= fields
 				}
-				require.Equal(t, want, strings.Count(said(t, body), key), "seed %d, %s: %s", seed, name, body)
+				text := said(t, body)
+				if f, ok := formats[name].(wire.OpenAIChat); ok && f.Dialect == wire.Gemma {
+					text = strings.ReplaceAll(text, `\n`, "\n") // a result is JSON in a text, where the letter of an escape is none of the key
+				}
+				require.Equal(t, want, strings.Count(text, key), "seed %d, %s: %s", seed, name, body)
 				require.Empty(t, formats[name].Check(body), "seed %d, %s: %s", seed, name, body)
 				if i > 0 {
 					require.Equal(t, 1.0, wire.PrefixShare(before[name], r), "seed %d, %s: %s", seed, name, body)

@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/seed-c1b73e60/convo"
@@ -16,7 +15,12 @@ type ToolWriter interface {
 	// for ToolTokens. The same tools give the same bytes, so that a prompt cache stays
 	// useful; keep their order from request to request. Without tools it returns nil.
 	//
-	// It returns a *ToolError for the first thing that the provider would refuse: a
+	// A tool is sent under its own name or, if the provider refuses that, under another
+	// one, which its calls and results in the messages get too. Decode and the Transcript
+	// of a stream turn it back, unless it had to be cut, to 64 bytes: FindTool finds the
+	// tool of a call in any case.
+	//
+	// It returns a *ToolError for the first thing that the provider would refuse: no
 	// name, two tools of one name, a schema that is no JSON object of type "object",
 	// and what the format's strict mode or the provider does not take.
 	Tools(tools ...convo.Tool) (json.RawMessage, error)
@@ -41,18 +45,15 @@ func (e *ToolError) Error() string {
 
 // A toolRule says which definitions of tools a provider takes.
 type toolRule struct {
-	name   *regexp.Regexp
-	names  string          // what name wants, in words
+	names  func(string) bool
 	refuse map[string]bool // keywords of schemas
 }
 
-// The patterns are from the API references and error messages of the providers.
 var (
-	openAITools    = toolRule{name: regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`), names: "1 to 64 letters, digits, _ or -"}
-	anthropicTools = toolRule{name: regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`), names: "1 to 128 letters, digits, _ or -"}
+	openAITools    = toolRule{names: openAIToolNames}
+	anthropicTools = toolRule{names: anthropicToolNames}
 	geminiTools    = toolRule{
-		name:  regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.-]{0,63}$`),
-		names: "1 to 64 letters, digits, _, . or -, of which the first is a letter or _",
+		names: geminiToolNames,
 		refuse: map[string]bool{"not": true, "if": true, "then": true, "else": true, "patternProperties": true,
 			"dependentSchemas": true, "dependentRequired": true, "unevaluatedProperties": true, "unevaluatedItems": true,
 			"contains": true, "propertyNames": true},
@@ -71,14 +72,15 @@ func (r toolRule) write(tools []convo.Tool, strict bool, appendTool func(b []byt
 	b := []byte{'['}
 	seen := make(map[string]bool, len(tools))
 	for i, t := range tools {
-		wrong := func(path, problem, fix string) error { return &ToolError{i, t.Name, path, problem, fix} }
+		wrong := func(path, problem, fix string) error { return &ToolError{i, tools[i].Name, path, problem, fix} }
+		sent := sentName(t.Name, r.names)
 		switch {
-		case !r.name.MatchString(t.Name):
-			return nil, wrong("", "the provider refuses the name", "it wants "+r.names)
-		case seen[t.Name]:
+		case t.Name == "":
+			return nil, wrong("", "the tool has no name", "give each tool a name of its own")
+		case seen[sent]:
 			return nil, wrong("", "another tool has this name", "give each tool a name of its own")
 		}
-		seen[t.Name] = true
+		seen[sent] = true
 		schema := emptySchema
 		if t.Schema != "" {
 			schema = compact(json.RawMessage(t.Schema))
@@ -99,6 +101,7 @@ func (r toolRule) write(tools []convo.Tool, strict bool, appendTool func(b []byt
 		if i > 0 {
 			b = append(b, ',')
 		}
+		t.Name = sent
 		b = appendTool(append(b, '{'), t, schema)
 		b = append(b, '}')
 	}
@@ -194,13 +197,17 @@ func (f OpenAIResponses) Tools(tools ...convo.Tool) (json.RawMessage, error) {
 
 // Tools implements [ToolWriter].
 func (f Anthropic) Tools(tools ...convo.Tool) (json.RawMessage, error) {
-	return anthropicTools.write(tools, f.StrictTools, func(b []byte, t convo.Tool, schema string) []byte {
+	list, err := anthropicTools.write(tools, f.StrictTools, func(b []byte, t convo.Tool, schema string) []byte {
 		b = appendTool(b, t, "input_schema", schema)
 		if f.StrictTools {
 			b = append(b, `,"strict":true`...)
 		}
 		return b
 	})
+	if list != nil && f.CacheTools {
+		list = slices.Concat(list[:len(list)-2], []byte(anthropicMark(isLong(f.CacheLifetime))), []byte("}]"))
+	}
+	return list, err
 }
 
 // Tools implements [ToolWriter].
@@ -222,6 +229,9 @@ func (f Converse) Tools(tools ...convo.Tool) (json.RawMessage, error) {
 	})
 	if list == nil {
 		return nil, err
+	}
+	if f.CacheTools {
+		list = slices.Concat(list[:len(list)-1], []byte(converseMark(isLong(f.CacheLifetime))), []byte("]"))
 	}
 	return slices.Concat([]byte(`{"tools":`), list, []byte(`}`)), nil
 }

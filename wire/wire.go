@@ -70,12 +70,22 @@ type Request struct {
 	// sent. Turn thinking off for this request.
 	NoThinking bool
 
+	// Lost is what the messages of the snapshot hold and the request does not say, in the
+	// order of the entries and their parts. It is nil if nothing is lost. Encode does not
+	// look at Tools.
+	Lost []Omission
+
 	names *names
 }
 
-// String returns the number of messages and the size, but none of the content.
+// String returns the number of messages, the size, and how much is lost, but none of the
+// content.
 func (r Request) String() string {
-	return fmt.Sprintf("request(%d messages, %d bytes)", len(r.Messages), len(r.Body()))
+	lost := ""
+	if n := len(r.Lost); n > 0 {
+		lost = fmt.Sprintf(", %d parts lost", n)
+	}
+	return fmt.Sprintf("request(%d messages, %d bytes%s)", len(r.Messages), len(r.Body()), lost)
 }
 
 // GoString returns the same as String.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,6 +56,12 @@ type union struct {
 type leaf struct {
 	Word convo.Role `json:"word,omitzero"`
 	List []leaf     `json:"list,omitzero" api:"required"`
+}
+
+func TestUnread(t *testing.T) {
+	assert.Equal(t, "the SDK cannot hold a number", Unread([]byte(`{"a":[{"b":1e400}]}`))[0].Why)
+	assert.Equal(t, "the SDK cannot read it", Unread([]byte(`{"a":[{"b":1e300}]}`))[0].Why)
+	assert.Equal(t, "the SDK cannot read it", Unread([]byte(`{`))[0].Why)
 }
 
 func TestStrict(t *testing.T) {
@@ -164,4 +172,27 @@ func TestRandom(t *testing.T) {
 	}
 	stop := errors.New("stop")
 	assert.ErrorIs(t, Random(rng, func(Snapshot) (bool, error) { return true, stop }), stop)
+}
+
+// Recorded reads conversations, and requests in the format that the name of their file
+// tells, if the provider has taken them.
+func TestRecorded(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	write("talks.jsonl", `{"messages":[{"role":"user","content":"one"}]}`+"\n")
+	write("gemini.jsonl", `{"Status":200,"Request":{"contents":[{"role":"user","parts":[{"text":"two"}]}]}}
+{"Status":400,"Request":{"contents":[{"role":"user","parts":[{"text":"three"}]}]}}
+{"Status":200,"Request":{"input":"four"}}`+"\n")
+	var got []string
+	require.NoError(t, Recorded(dir)(func(s Snapshot) (bool, error) {
+		got = append(got, s.Messages()[0].Text())
+		return true, nil
+	}))
+	assert.Equal(t, []string{"two", "two", "one", "one"}, got)
+
+	write("talks.jsonl", "no JSON\n")
+	assert.Error(t, Recorded(dir)(func(Snapshot) (bool, error) { return true, nil }))
+	assert.Error(t, Recorded(t.TempDir())(nil))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -33,16 +34,20 @@ func Main(judges ...*Judge) {
 }
 
 // All asks all judges, each for its share of n requests by the number of its formats.
-// If the environment variable CONVO_TRANSCRIPTS names a directory, see [Recorded], its
+// If the environment variable CONVO_TRANSCRIPTS names directories, see [Recorded], their
 // conversations come in addition.
 func All(judges []*Judge, n int, seed uint64) ([]Count, error) {
 	formats := 0
 	for _, j := range judges {
 		formats += len(j.Formats)
 	}
-	var more Source
-	if dir := os.Getenv("CONVO_TRANSCRIPTS"); dir != "" {
-		more = Recorded(dir)
+	more := func(look func(Snapshot) (bool, error)) error {
+		for _, dir := range filepath.SplitList(os.Getenv("CONVO_TRANSCRIPTS")) {
+			if err := Recorded(dir)(look); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	var all []Count
 	for _, j := range judges {

@@ -152,3 +152,26 @@ func Numbers(field string) []Known {
 		Because: "A key that comes twice: the SDK keeps one, and wire the bytes. JSON leaves open which counts.",
 	}}
 }
+
+// Unread returns the objection of an SDK that cannot read or write a request: one of its
+// own if the request holds a number above those of a float64.
+func Unread(body []byte) []Objection {
+	if v, err := decode(body); err == nil && huge(v) {
+		return []Objection{{Why: "the SDK cannot hold a number"}}
+	}
+	return []Objection{{Why: "the SDK cannot read it"}}
+}
+
+// huge reports whether a value holds a number that is infinite as a float64.
+func huge(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), huge)
+	case []any:
+		return slices.ContainsFunc(v, huge)
+	case json.Number:
+		_, err := v.Float64()
+		return err != nil
+	}
+	return false
+}

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,8 +41,10 @@ func (s Snapshot) Request(f wire.Format) ([]byte, error) {
 type Source func(look func(Snapshot) (bool, error)) error
 
 // Recorded returns the conversations of a directory of JSONL files. Each line is an
-// object with a list of OpenAI chat messages named messages. They are looked at as
-// they are, and after a compaction.
+// object: with a list of OpenAI chat messages named messages, or with the body of a
+// request named request, which has the format that the name of the file begins with,
+// such as anthropic.jsonl, and a status that is 200 if the provider has taken it. They
+// are looked at as they are, and after a compaction.
 func Recorded(dir string) Source {
 	return func(look func(Snapshot) (bool, error)) error {
 		names, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
@@ -60,22 +63,43 @@ func Recorded(dir string) Source {
 	}
 }
 
+// recordedFormats are the formats of files with requests, by how their names begin.
+var recordedFormats = map[string]wire.Format{
+	"anthropic": wire.Anthropic{}, "bedrock": wire.Converse{}, "gemini": wire.Gemini{},
+	"openai_responses": wire.OpenAIResponses{}, "mistral": wire.OpenAIChat{Dialect: wire.Mistral},
+	"deepseek": wire.OpenAIChat{Dialect: wire.DeepSeek}, "ollama": wire.OpenAIChat{Dialect: wire.Ollama},
+}
+
 func recorded(name string, look func(Snapshot) (bool, error)) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
+	format, ok := recordedFormats[strings.TrimSuffix(filepath.Base(name), ".jsonl")]
+	if !ok {
+		format = wire.OpenAIChat{}
+	}
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
-		var line struct{ Messages json.RawMessage }
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+		var line struct {
+			Messages, Request json.RawMessage
+			Status            int
+		}
+		whole := bytes.ReplaceAll(lines.Bytes(), []byte("...[blob cut]"), nil) // media that a recording has cut short
+		if err := json.Unmarshal(whole, &line); err != nil {
 			return err
 		}
-		in, err := wire.OpenAIChat{}.Decode(line.Messages)
+		if line.Request == nil {
+			line.Request, line.Status = line.Messages, 200
+		}
+		if line.Status != 200 {
+			continue
+		}
+		in, err := format.Decode(line.Request)
 		if err != nil {
-			return err
+			continue // it is not a request that a conversation could hold, such as one for an embedding
 		}
 		h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{
 			Roles: convo.Relaxed(), Repair: func(convo.Fault) {}, Strategy: convo.Summarize{}})
@@ -241,6 +265,9 @@ func (t *talk) assistant(calls int) convo.Message {
 	for i := range calls {
 		if t.one(7) {
 			m.Parts = append(m.Parts, t.reasoning())
+		}
+		if t.one(6) { // it was one of a custom tool of OpenAI's
+			m.Parts = append(m.Parts, convo.Opaque{Format: t.pick("openai-chat", "openai-responses"), JSON: `{"type":"convo_fields","call":"custom"}`})
 		}
 		m.Parts = append(m.Parts, convo.ToolCall{ID: t.id(i), Name: t.name(), Arguments: t.arguments()})
 		if t.one(9) {

@@ -41,6 +41,9 @@ var ofTemplates = []Known{{
 	Why: "raises: Cannot put tools in the first user message", Wrong: "judge",
 	Because: "A request of system text and tools alone: the template puts the tools into the first message of the user. OpenAI takes it.",
 }, {
+	Path: "with custom calls", Format: "openai chat", Why: "does not run", Wrong: "both may be",
+	Because: "Custom tools are OpenAI's own, and the template wants functions. A conversation that OpenAI's models have had with them needs another dialect on another host.",
+}, {
 	Why: "raises: This model only supports single tool-calls at once!", Wrong: "both may be",
 	Because: "Llama 3 calls one tool at a time. A conversation with parallel calls of another model cannot be sent to it as it is, and no dialect splits them.",
 }, {
@@ -92,6 +95,8 @@ func ByTemplate(t Template, engine string, formats map[string]wire.Format) *Judg
 			}
 			if err := t.Render(variables); err == nil {
 				return nil
+			} else if bytes.Contains(body, []byte(`"type":"custom"`)) {
+				return []Objection{{Path: "with custom calls", Why: err.Error()}}
 			} else if bytes.Contains(body, []byte(`"tool_calls":[`)) {
 				return []Objection{{Path: "with calls", Why: err.Error()}}
 			} else {

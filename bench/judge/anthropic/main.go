@@ -3,6 +3,8 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
+	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
 
@@ -11,6 +13,8 @@ import (
 )
 
 func main() { judge.Main(messages) }
+
+var beta = regexp.MustCompile(`"type":"(?:tool_addition|mcp_tool_use|advisor_tool_result|compaction)"`)
 
 var messages = &judge.Judge{
 	Name: "anthropic-sdk-go, MessageNewParams",
@@ -24,16 +28,25 @@ var messages = &judge.Judge{
 		body = judge.With(body, `"model":"m","max_tokens":1`)
 		var p anthropic.MessageNewParams
 		if err := json.Unmarshal(body, &p); err != nil {
-			return []judge.Objection{{Why: "the SDK cannot read it"}}
+			return judge.Unread(body)
 		}
 		again, err := json.Marshal(p)
 		if err != nil {
-			return []judge.Objection{{Why: "the SDK cannot write it"}}
+			return judge.Unread(body)
 		}
-		return append(judge.Same(body, again, true), judge.Strict(p)...)
+		list := append(judge.Same(body, again, true), judge.Strict(p)...)
+		if beta.Match(body) {
+			for i, o := range list {
+				list[i].Path = strings.Replace(o.Path, "messages[]", "messages[] of the beta", 1)
+			}
+		}
+		return list
 	},
 	Known: append(judge.Numbers("input"), judge.Known{
-		Why: "the SDK cannot write it", Wrong: "judge",
+		Path: "messages[] of the beta.content", Wrong: "judge",
+		Because: "A part of a beta, such as mcp_tool_use, of a recorded request that the API took. It stands in the types of the beta only.",
+	}, judge.Known{
+		Why: "the SDK cannot hold a number", Wrong: "judge",
 		Because: "A number above 1.8e308, such as 1e400, is valid JSON, but none that the SDK can hold. wire sends the arguments of a model with the bytes that they came with.",
 	}),
 }

@@ -3,10 +3,10 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 
 	"google.golang.org/genai"
 
@@ -32,15 +32,16 @@ var contents = &judge.Judge{
 		"gemini 3": wire.Gemini{Model: "gemini-3-flash"},
 	},
 	Read: func(body []byte) []judge.Objection {
-		d := json.NewDecoder(bytes.NewReader(body))
-		d.DisallowUnknownFields()
 		var r request
-		if err := d.Decode(&r); err != nil {
-			return []judge.Objection{{Why: "the SDK cannot read it"}}
+		if err := json.Unmarshal(body, &r); err != nil {
+			if urlAlphabet.Match(body) {
+				return []judge.Objection{{Path: "thoughtSignature", Why: "the SDK cannot read the URL alphabet of base64"}}
+			}
+			return judge.Unread(body)
 		}
 		again, err := json.Marshal(r)
 		if err != nil {
-			return []judge.Objection{{Why: "the SDK cannot write it"}}
+			return judge.Unread(body)
 		}
 		list := append(judge.Same(body, again, false), judge.Strict(r)...)
 		for _, c := range r.Contents {
@@ -55,13 +56,24 @@ var contents = &judge.Judge{
 		return list
 	},
 	Known: append(judge.Numbers("args"), judge.Known{
+		Path: "thoughtSignature", Why: "the SDK cannot read the URL alphabet of base64", Wrong: "judge",
+		Because: "A signature of a recorded request that the API took. The API reads both alphabets of base64, and wire sends a signature as it came.",
+	}, judge.Known{
+		Path: "tool_type", Why: "gone", Wrong: "judge",
+		Because: "A field in snake_case, of a recorded request that the API took. The API reads both spellings, and the SDK one.",
+	}, judge.Known{
 		Path: "functionCall.args", Why: "gone, it was an object and empty", Wrong: "judge",
 		Because: "The SDK leaves out empty arguments. To the API both are the same.",
 	}, judge.Known{
-		Why: "the SDK cannot read it", Wrong: "both may be",
+		Path: "toolCall.args", Why: "gone, it was an object and empty", Wrong: "judge",
+		Because: "The SDK leaves out empty arguments. To the API both are the same.",
+	}, judge.Known{
+		Why: "the SDK cannot hold a number", Wrong: "both may be",
 		Because: "A number above 1.8e308, such as 1e400, is valid JSON, but none that the SDK can hold, nor the Struct that the API documents for args. wire sends the arguments of a model with the bytes that they came with.",
 	}),
 }
+
+var urlAlphabet = regexp.MustCompile(`"thoughtSignature":"[^"]*[-_]`)
 
 // data objects to a part without data, or with data of two kinds: the fields of the
 // SDK's Part that the API documents as "data" are a union.

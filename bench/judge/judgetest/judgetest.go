@@ -86,8 +86,8 @@ func spoiled(t *testing.T, j *judge.Judge) {
 //   - none: there are no messages
 //   - twice: the first user message comes twice
 //   - id: a call has no id
-//   - calls: a message has one call more; not the first, which the templates of Llama 3
-//     take for the one of the user
+//   - calls: a message has one call more; not one of the first two, of which the
+//     templates of Llama 3 take one for that of the user
 func Spoil(t testing.TB, rng *rand.Rand, way string, body []byte) []byte {
 	var all map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(body, &all))
@@ -141,7 +141,7 @@ func Spoil(t testing.TB, rng *rand.Rand, way string, body []byte) []byte {
 			}
 		case "id", "calls":
 			var calls []map[string]json.RawMessage
-			if done = i > 0 && json.Unmarshal(m["tool_calls"], &calls) == nil && len(calls) > 0; done && way == "id" {
+			if done = i > 1 && json.Unmarshal(m["tool_calls"], &calls) == nil && len(calls) > 0; done && way == "id" {
 				delete(calls[0], "id")
 			} else if done {
 				calls = append(calls, calls[0])

@@ -31,11 +31,11 @@ var chat = &judge.Judge{
 		d.DisallowUnknownFields()
 		var r api.ChatRequest
 		if err := d.Decode(&r); err != nil {
-			return []judge.Objection{{Why: "the server cannot read it"}}
+			return judge.Unread(body)
 		}
 		again, err := json.Marshal(r)
 		if err != nil {
-			return []judge.Objection{{Why: "the client cannot write it"}}
+			return judge.Unread(body)
 		}
 		list := judge.Same(body, again, false)
 		for _, m := range r.Messages {
@@ -54,10 +54,10 @@ var chat = &judge.Judge{
 		Path: "tool_calls[].function.index", Why: "missing", Wrong: "judge",
 		Because: "The client writes the index of a call in any case. The server reads a call without one, and its own templates do not ask for it.",
 	}, judge.Known{
-		Path: "", Why: "gone, it was a number", Wrong: "judge",
+		Path: "properties.n.minimum", Why: "gone, it was a number", Wrong: "judge",
 		Because: "The types hold some keywords of JSON Schema only, so the server forgets the others, such as minimum.",
 	}, judge.Known{
-		Why: "the server cannot read it", Wrong: "both may be",
+		Why: "the SDK cannot hold a number", Wrong: "both may be",
 		Because: "A number above 1.8e308, such as 1e400, is valid JSON, but none that Ollama can hold. wire sends the arguments of a model with the bytes that they came with; Ollama would not have read them either.",
 	}),
 }

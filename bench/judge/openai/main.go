@@ -4,6 +4,7 @@ package main
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/responses"
@@ -19,7 +20,7 @@ var chat = &judge.Judge{
 	Sees: []string{"role", "field", "shape", "block"},
 	Formats: map[string]wire.Format{
 		"openai chat":           wire.OpenAIChat{},
-		"openai chat developer": wire.OpenAIChat{Developer: true, Audio: true, SystemSummary: true, StrictTools: false},
+		"openai chat developer": wire.OpenAIChat{Developer: true, Audio: true, Names: true, SystemSummary: true},
 		"mistral":               wire.OpenAIChat{Dialect: wire.Mistral},
 		"strict":                wire.OpenAIChat{Dialect: wire.StrictAlternation},
 	},
@@ -45,11 +46,19 @@ var items = &judge.Judge{
 		// alone. A message needs no type; the SDK tells the items apart by it all the same.
 		var list []judge.Objection
 		for _, item := range judge.List(body, "input") {
-			var message struct{ Type, Role string }
+			var message struct{ Type, Role, ID string }
 			if json.Unmarshal(item, &message) == nil && message.Type == "" && message.Role != "" {
 				item = judge.With(item, `"type":"message"`)
 			}
-			list = append(list, read[responses.ResponseNewParams](slices.Concat([]byte(`{"model":"m","input":[`), item, []byte("]}")))...)
+			for _, o := range read[responses.ResponseNewParams](slices.Concat([]byte(`{"model":"m","input":[`), item, []byte("]}"))) {
+				if kind := message.Type; kind != "" {
+					if message.ID != "" && message.Role != "" {
+						kind += " with an id"
+					}
+					o.Path = strings.Replace(o.Path, "input[]", "input["+kind+"]", 1)
+				}
+				list = append(list, o)
+			}
 		}
 		var rest map[string]json.RawMessage
 		if err := json.Unmarshal(body, &rest); err != nil {
@@ -63,22 +72,36 @@ var items = &judge.Judge{
 		}
 		return append(list, read[responses.ResponseNewParams](body)...)
 	},
-	Known: []judge.Known{{
-		Path: "input[].id", Why: "missing", Wrong: "judge",
+	Known: append([]judge.Known{{
+		Path: "input[reasoning].id", Why: "missing", Wrong: "judge",
 		Because: "The type wants the id of a reasoning item. Codex, OpenAI's own client, sends reasoning without it, as wire does with reasoning whose place in its answer is not known.",
-	}},
+	}}, asRecorded...),
 }
+
+// asRecorded explains items that OpenAI has made, and has taken back in recorded
+// requests, and that its own types do not hold.
+var asRecorded = func() (list []judge.Known) {
+	for path, why := range map[string]string{".content[]": "0 variants", ".id": "gone", ".status": "gone"} {
+		list = append(list, judge.Known{Path: "input[message with an id]" + path, Why: why, Wrong: "judge",
+			Because: "The message of an answer, as recorded requests that the API took have it: the SDK takes it for a message to the model."})
+	}
+	for _, path := range []string{"code_interpreter_call].outputs", "image_generation_call].result", "image_generation_call].status"} {
+		list = append(list, judge.Known{Path: "input[" + path, Why: "required, and not there", Wrong: "judge",
+			Because: "An item of a tool of OpenAI's, of a recorded request that the API took without this field."})
+	}
+	return list
+}()
 
 // read reads a request into a type of the SDK, and compares it with what the SDK
 // writes of it.
 func read[T any](body []byte) []judge.Objection {
 	var p T
 	if err := json.Unmarshal(body, &p); err != nil {
-		return []judge.Objection{{Why: "the SDK cannot read it"}}
+		return judge.Unread(body)
 	}
 	again, err := json.Marshal(p)
 	if err != nil {
-		return []judge.Objection{{Why: "the SDK cannot write it"}}
+		return judge.Unread(body)
 	}
 	return append(judge.Same(body, again, false), judge.Strict(p)...)
 }

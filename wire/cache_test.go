@@ -1,0 +1,395 @@
+package wire_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// encoded returns the system text and the messages of a request, one in each line.
+func encoded(t *testing.T, f wire.Format, msgs ...convo.Message) string {
+	t.Helper()
+	s := convo.NewSnapshot(msgs)
+	r, err := f.Encode(s)
+	require.NoError(t, err)
+	assert.Empty(t, f.Check(r.Body()))
+	got, err := (&wire.Encoder{Format: f}).Encode(s)
+	require.NoError(t, err)
+	assert.Equal(t, string(r.Body()), string(got.Body()))
+	lines := []string{}
+	if r.System != nil {
+		lines = append(lines, string(r.System))
+	}
+	for _, m := range r.Messages {
+		lines = append(lines, string(m))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// What is derived from an id or from the content of a document.
+var (
+	derivedID   = regexp.MustCompile(`"toolu_[A-Za-z0-9]{24}"`)
+	derivedName = regexp.MustCompile(`"document-[A-Za-z0-9]{8}"`)
+)
+
+// A mark is sent where it stands.
+func TestCacheMark_Places(t *testing.T) {
+	short, long := wire.CacheMark(5*time.Minute), wire.CacheMark(6*time.Minute)
+	call := convo.ToolCall{ID: "a", Name: "f", Arguments: "{}"}
+	pdf := convo.Media{MIME: "application/pdf", Data: "eA=="}
+	says := func(format string, parts ...convo.Part) convo.Message {
+		return convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: format}, Parts: parts}
+	}
+	thought := convo.Reasoning{Text: "hm", Signature: "c2ln"}
+	for _, tt := range []struct {
+		name string
+		f    wire.Format
+		msgs []convo.Message
+		want string
+	}{
+		{"Anthropic: system, user, result, call", wire.Anthropic{}, []convo.Message{
+			{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), long, convo.Text("t")}},
+			convo.User("u", long, convo.Text("v")), says("anthropic", convo.Text("a"), call, short), results(convo.ToolResult{CallID: "a", Name: "f", Parts: []convo.Part{convo.Text("r"), short}}),
+		}, `[{"type":"text","text":"s","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"t"}]
+{"role":"user","content":[{"type":"text","text":"u","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"v"}]}
+{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"a","name":"f","input":{},"cache_control":{"type":"ephemeral"}}]}
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r","cache_control":{"type":"ephemeral"}}]}`},
+		{"Anthropic: inside a result, and in front of it", wire.Anthropic{}, []convo.Message{
+			convo.User("u"), says("anthropic", call), results(convo.ToolResult{CallID: "a", Name: "f", Parts: []convo.Part{convo.Text("r"), short, convo.Text("s")}}),
+			users(convo.Text(" "), short, convo.Text("v")), says("anthropic", call), results(convo.ToolResult{CallID: "a", Name: "f", Parts: []convo.Part{short, convo.Text("r")}}),
+			convo.User("w"), says("anthropic", call), results(convo.ToolResult{CallID: "a", Name: "f", Parts: []convo.Part{short}}),
+		}, `{"role":"user","content":[{"type":"text","text":"u"}]}
+{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"r","cache_control":{"type":"ephemeral"}},{"type":"text","text":"s"}]},{"type":"text","text":"v"}]}
+{"role":"assistant","content":[{"type":"tool_use","id":"ID","name":"f","input":{}}]}
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"ID","content":"r"},{"type":"text","text":"w"}]}
+{"role":"assistant","content":[{"type":"tool_use","id":"ID","name":"f","input":{}}]}
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"ID","cache_control":{"type":"ephemeral"}}]}`},
+		{"Anthropic: not on thinking, and not without anything before it", wire.Anthropic{}, []convo.Message{
+			convo.User("u"), says("anthropic", convo.Text("a"), thought, short, call), convo.Result(call, "r"),
+			says("anthropic", thought, short, convo.Text("b")), {Role: convo.RoleUser, Parts: []convo.Part{convo.Text(" "), short, convo.Text("v")}},
+		}, `{"role":"user","content":[{"type":"text","text":"u"}]}
+{"role":"assistant","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"tool_use","id":"a","name":"f","input":{}}]}
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}
+{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"b"}]}
+{"role":"user","content":[{"type":"text","text":"v"}]}`},
+		{"Anthropic: on a block of its own, and on a text with citations", wire.Anthropic{}, []convo.Message{
+			users(block(`{"type":"document","title":"t","source":{"type":"file","file_id":"f"}}`), short),
+			says("anthropic", convo.Text("a"), block(`{"citations":[{"type":"search_result_location","cited_text":"c","search_result_index":0,"source":"s","start_block_index":0,"end_block_index":1,"title":null}]}`), short), convo.User("u"),
+		}, `{"role":"user","content":[{"type":"document","title":"t","source":{"type":"file","file_id":"f"},"cache_control":{"type":"ephemeral"}}]}
+{"role":"assistant","content":[{"type":"text","text":"a","citations":[{"type":"search_result_location","cited_text":"c","search_result_index":0,"source":"s","start_block_index":0,"end_block_index":1,"title":null}],"cache_control":{"type":"ephemeral"}}]}
+{"role":"user","content":[{"type":"text","text":"u"}]}`},
+		{"Anthropic: on a message with the role system", wire.Anthropic{}, []convo.Message{
+			users(convo.Text("u"), block(`{"role":"system","content":[{"type":"text","text":"s"}]}`), long), users(block(`{"role":"system","content":"t"}`), short), convo.Assistant("a"), convo.User("v"),
+		}, `{"role":"user","content":[{"type":"text","text":"u"}]}
+{"role":"system","content":[{"type":"text","text":"s","cache_control":{"type":"ephemeral","ttl":"1h"}}]}
+{"role":"system","content":"t"}
+{"role":"assistant","content":[{"type":"text","text":"a"}]}
+{"role":"user","content":[{"type":"text","text":"v"}]}`},
+		{"Converse: system, user, result, call", wire.Converse{}, []convo.Message{
+			{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), long, convo.Text("t")}},
+			convo.User("u", long, convo.Text("v")), says("converse", convo.Text("a"), call, short), results(convo.ToolResult{CallID: "a", Name: "f", Parts: []convo.Part{convo.Text("r"), short, convo.Text("s")}}),
+		}, `[{"text":"s"},{"cachePoint":{"type":"default","ttl":"1h"}},{"text":"t"}]
+{"role":"user","content":[{"text":"u"},{"cachePoint":{"type":"default","ttl":"1h"}},{"text":"v"}]}
+{"role":"assistant","content":[{"text":"a"},{"toolUse":{"toolUseId":"a","name":"f","input":{}}},{"cachePoint":{"type":"default"}}]}
+{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"text":"r"},{"text":"s"}]}},{"cachePoint":{"type":"default"}}]}`},
+		{"Converse: not behind reasoning or documents", wire.Converse{}, []convo.Message{
+			convo.User("u", pdf, short), says("converse", convo.Text("a"), thought, short, convo.Text("b")),
+			convo.User("v"), says("converse", convo.Text("a"), thought, short), convo.User("w"), says("converse", thought, short), convo.User("x"),
+		}, `{"role":"user","content":[{"text":"u"},{"cachePoint":{"type":"default"}},{"document":{"format":"pdf","name":"NAME","source":{"bytes":"eA=="}}}]}
+{"role":"assistant","content":[{"text":"a"},{"cachePoint":{"type":"default"}},{"reasoningContent":{"reasoningText":{"text":"hm","signature":"c2ln"}}},{"text":"b"}]}
+{"role":"user","content":[{"text":"v"}]}
+{"role":"assistant","content":[{"text":"a"},{"cachePoint":{"type":"default"}}]}
+{"role":"user","content":[{"text":"w"},{"text":"x"}]}`},
+		{"Responses", wire.OpenAIResponses{Cache: true, Developer: true}, []convo.Message{
+			{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), long, convo.Text("t")}},
+			convo.User("u", short, convo.Media{MIME: "image/png", URL: "https://a"}, short), {Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("a"), short, call, short}},
+			results(convo.ToolResult{CallID: "a", Name: "f", Parts: []convo.Part{convo.Text("r"), short}}), convo.User("v"),
+		}, `{"role":"developer","content":[{"type":"input_text","text":"s","prompt_cache_breakpoint":{"mode":"explicit"}}]}
+{"role":"developer","content":"t"}
+{"role":"user","content":[{"type":"input_text","text":"u","prompt_cache_breakpoint":{"mode":"explicit"}},{"type":"input_image","detail":"auto","image_url":"https://a","prompt_cache_breakpoint":{"mode":"explicit"}}]}
+{"role":"assistant","content":"a"}
+{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}
+{"type":"function_call_output","call_id":"a","output":[{"type":"input_text","text":"r","prompt_cache_breakpoint":{"mode":"explicit"}}]}
+{"role":"user","content":"v"}`},
+		{"Responses: four of them, and the system text first", wire.OpenAIResponses{Cache: true, Developer: true}, []convo.Message{
+			{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), short, convo.Text("t"), short}},
+			convo.User("u", short), convo.User("v", short), convo.User("w", short),
+		}, `{"role":"developer","content":[{"type":"input_text","text":"s","prompt_cache_breakpoint":{"mode":"explicit"}}]}
+{"role":"developer","content":[{"type":"input_text","text":"t","prompt_cache_breakpoint":{"mode":"explicit"}}]}
+{"role":"user","content":[{"type":"input_text","text":"u"}]}
+{"role":"user","content":[{"type":"input_text","text":"v","prompt_cache_breakpoint":{"mode":"explicit"}}]}
+{"role":"user","content":[{"type":"input_text","text":"w","prompt_cache_breakpoint":{"mode":"explicit"}}]}`},
+		{"other formats have none", wire.OpenAIChat{}, []convo.Message{convo.User("u", short)}, `{"role":"user","content":"u"}`},
+		{"other formats have none, Gemini", wire.Gemini{}, []convo.Message{convo.User("u", short)}, `{"role":"user","parts":[{"text":"u"}]}`},
+		{"other formats have none, Responses", wire.OpenAIResponses{}, []convo.Message{convo.User("u", short)}, `{"role":"user","content":"u"}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := encoded(t, tt.f, tt.msgs...)
+			got = derivedID.ReplaceAllString(got, `"ID"`)
+			got = derivedName.ReplaceAllString(got, `"NAME"`)
+			assert.Equal(t, tt.want, got)
+		})
+	}
+}
+
+// The requests are after the examples in
+// https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching and
+// https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html.
+func TestCacheMark_DecodeReturnsMarks(t *testing.T) {
+	for _, tt := range []struct {
+		f       wire.Format
+		request string
+		want    []convo.Message
+		lost    []string
+	}{
+		{wire.Anthropic{},
+			`{"system":[{"type":"text","text":"You are an AI assistant."},{"type":"text","text":"<book>","cache_control":{"type":"ephemeral","ttl":"1h"}}],"messages":[{"role":"user","content":[{"type":"text","text":"Analyze it.","cache_control":{"type":"ephemeral"}}]}]}`,
+			[]convo.Message{{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("You are an AI assistant."), convo.Text("<book>"), wire.CacheMark(time.Hour)}}, users(convo.Text("Analyze it."), wire.CacheMark(0))}, nil},
+		{wire.Converse{},
+			`{"system":[{"text":"Be brief."},{"cachePoint":{"type":"default","ttl":"1h"}}],"messages":[{"role":"user","content":[{"text":"Summarize it."},{"cachePoint":{"type":"default"}}]}]}`,
+			[]convo.Message{{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("Be brief."), wire.CacheMark(time.Hour)}}, users(convo.Text("Summarize it."), wire.CacheMark(0))}, nil},
+		{wire.Anthropic{},
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"u"}]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{},"cache_control":{"type":"ephemeral"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"r","cache_control":{"type":"ephemeral"}},{"type":"text","text":"s"}],"cache_control":{"type":"ephemeral"}}]}]}`,
+			[]convo.Message{convo.User("u"), {Role: convo.RoleAssistant, Origin: convo.Origin{Format: "anthropic"}, Parts: []convo.Part{convo.ToolCall{ID: "a", Name: "f", Arguments: "{}"}, wire.CacheMark(0)}},
+				results(convo.ToolResult{CallID: "a", Name: "f", Parts: []convo.Part{convo.Text("r"), wire.CacheMark(0), convo.Text("s"), wire.CacheMark(0)}})}, nil},
+		{wire.Converse{},
+			`{"messages":[{"role":"user","content":[{"text":"u"}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"text":"r"}]}},{"cachePoint":{"type":"default"}},{"text":"v"}]}]}`,
+			[]convo.Message{convo.User("u"), {Role: convo.RoleAssistant, Origin: convo.Origin{Format: "converse"}, Parts: []convo.Part{convo.ToolCall{ID: "a", Name: "f", Arguments: "{}"}}},
+				results(convo.ToolResult{CallID: "a", Name: "f", Parts: []convo.Part{convo.Text("r"), wire.CacheMark(0)}}), convo.User("v")}, nil},
+		// https://platform.openai.com/docs/guides/prompt-caching
+		{wire.OpenAIResponses{Cache: true},
+			`{"input":[{"role":"user","content":[{"type":"input_text","text":"u","prompt_cache_breakpoint":{"mode":"explicit"}},{"type":"input_text","text":"v"}]}]}`,
+			[]convo.Message{users(convo.Text("u"), wire.CacheMark(0), convo.Text("v"))}, nil},
+		{wire.OpenAIResponses{Cache: true},
+			`{"input":[{"role":"assistant","content":[{"type":"output_text","text":"u","prompt_cache_breakpoint":{"mode":"explicit"}}]},{"role":"user","content":[{"type":"input_text","text":"u","prompt_cache_breakpoint":7}]}]}`,
+			nil, []string{"input[0].content[0].prompt_cache_breakpoint: a cache mark", "input[1].content[0].prompt_cache_breakpoint: a cache mark"}},
+		// What no mark can say, and marks that the API refuses.
+		{wire.Anthropic{},
+			`{"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral","ttl":"24h"}}],"messages":[{"role":"user","content":[{"type":"text","text":"","cache_control":{"type":"ephemeral"}},{"type":"text","text":"u","cache_control":{"type":"ephemeral","scope":"global"}}]},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s","cache_control":{"type":"ephemeral"}},{"type":"redacted_thinking","data":"d","cache_control":{"type":"ephemeral"}},{"type":"text","text":"a"}]}]}`,
+			nil, []string{"system[0].cache_control: a cache mark", "messages[0].content[0].cache_control: a cache mark", "messages[0].content[1].cache_control: a cache mark",
+				"messages[1].content[0].cache_control: a cache mark", "messages[1].content[1].cache_control: a cache mark"}},
+		{wire.Converse{}, `{"messages":[{"role":"user","content":[{"cachePoint":{"type":"default"}},{"text":"u"},{"cachePoint":{"type":"new","ttl":"2h"}}]}]}`,
+			[]convo.Message{convo.User("u")}, []string{"messages[0].content[0]: a cache mark", "messages[0].content[2]: a cache mark"}},
+	} {
+		in, err := tt.f.Decode([]byte(tt.request))
+		require.NoError(t, err)
+		assert.Equal(t, tt.lost, lossStrings(in.Lost), tt.request)
+		if tt.want != nil {
+			assert.Equal(t, tt.want, in.Messages)
+		}
+		h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
+		require.NoError(t, err)
+		r, err := tt.f.Encode(h.Snapshot())
+		require.NoError(t, err)
+		if tt.lost == nil {
+			assert.JSONEq(t, strings.ReplaceAll(tt.request, `,"ttl":"5m"`, ""), string(r.Body()))
+		}
+	}
+}
+
+// A request has at most four marks: those of the caller, of the system text before those
+// of messages and the newest first, and then those of the format.
+func TestCacheMark_AtMostFour(t *testing.T) {
+	mark, hour := wire.CacheMark(0), wire.CacheMark(time.Hour)
+	system := func(marks int) convo.Message {
+		m := convo.Message{Role: convo.RoleSystem}
+		for i := range 6 {
+			m.Parts = append(m.Parts, convo.Text(fmt.Sprint("s", i)))
+			if i < marks {
+				m.Parts = append(m.Parts, mark)
+			}
+		}
+		return m
+	}
+	talk := func(marks int, mark convo.Part) (msgs []convo.Message) {
+		for i := range 6 {
+			m := convo.User(fmt.Sprint("u", i))
+			if i < marks {
+				m.Parts = append(m.Parts, mark)
+			}
+			msgs = append(msgs, m, convo.Assistant(fmt.Sprint("a", i)))
+		}
+		return append(msgs, convo.User("end"))
+	}
+	with := func(sys convo.Message, msgs []convo.Message) []convo.Message {
+		return append([]convo.Message{sys}, msgs...)
+	}
+	for _, tt := range []struct {
+		name string
+		f    wire.Anthropic
+		msgs []convo.Message
+		want string // the texts with marks; those for an hour with a !
+	}{
+		{"those of the format", wire.Anthropic{Cache: true}, with(system(0), talk(0, mark)), "s5 u5 end"},
+		{"for an hour", wire.Anthropic{Cache: true, CacheLifetime: time.Hour}, with(system(0), talk(0, mark)), "s5! u5! end!"},
+		{"beside one of the caller", wire.Anthropic{Cache: true}, with(system(0), talk(1, mark)), "s5 u0 u5 end"},
+		{"the system text gives way last", wire.Anthropic{Cache: true}, with(system(0), talk(2, mark)), "s5 u0 u1 end"},
+		{"room for one", wire.Anthropic{Cache: true}, with(system(0), talk(3, mark)), "u0 u1 u2 end"},
+		{"room for none", wire.Anthropic{Cache: true}, with(system(0), talk(4, mark)), "u0 u1 u2 u3"},
+		{"the newest stay", wire.Anthropic{}, with(system(0), talk(6, mark)), "u2 u3 u4 u5"},
+		{"those of the system text stay", wire.Anthropic{Cache: true}, with(system(2), talk(6, mark)), "s0 s1 u4 u5"},
+		{"and of these the newest", wire.Anthropic{}, with(system(6), talk(6, mark)), "s2 s3 s4 s5"},
+		{"one is behind the tools", wire.Anthropic{CacheTools: true}, with(system(1), talk(6, mark)), "s0 u4 u5"},
+		{"behind the tools, of the format", wire.Anthropic{CacheTools: true, Cache: true}, with(system(0), talk(1, mark)), "s5 u0 end"},
+		{"also before a newer one in a message", wire.Anthropic{Cache: true}, with(system(6), append(talk(0, mark), convo.Assistant("b"), users(convo.Text("last"), mark))), "s2 s3 s4 s5"},
+		{"none twice, on messages", wire.Anthropic{Cache: true}, append(talk(0, mark), convo.Assistant("b"), users(convo.Text("last"), mark)), "end last"},
+		{"a longer lifetime comes first", wire.Anthropic{Cache: true}, with(system(1), talk(1, hour)), "s0! s5! u0! end"},
+		{"no longer one behind tools for 5 minutes", wire.Anthropic{CacheTools: true, Cache: true}, with(system(0), talk(1, hour)), "s5 u0 end"},
+		{"behind tools for an hour", wire.Anthropic{CacheTools: true, CacheLifetime: time.Hour}, with(system(1), talk(1, hour)), "s0! u0!"},
+		{"the assistant begins", wire.Anthropic{Cache: true}, []convo.Message{convo.Assistant("a"), convo.User("u")}, "earlier u"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := encoded(t, tt.f, tt.msgs...)
+			got = strings.ReplaceAll(got, "[The earlier part of this conversation is not shown.]", "earlier")
+			assert.Equal(t, tt.want, markedTexts(got, `"text":"`, `","cache_control":{"type":"ephemeral"}`, `","cache_control":{"type":"ephemeral","ttl":"1h"}`))
+			f := wire.Converse{Cache: tt.f.Cache, CacheTools: tt.f.CacheTools, CacheLifetime: tt.f.CacheLifetime}
+			got = encoded(t, f, tt.msgs...)
+			got = strings.ReplaceAll(got, "[The earlier part of this conversation is not shown.]", "earlier")
+			assert.Equal(t, tt.want, markedTexts(got, `"text":"`, `"},{"cachePoint":{"type":"default"}}`, `"},{"cachePoint":{"type":"default","ttl":"1h"}}`))
+		})
+	}
+}
+
+// markedTexts returns what stands between before and one of two kinds of marks.
+func markedTexts(body, before, short, long string) string {
+	var list []string
+	for _, piece := range strings.Split(body, before)[1:] {
+		text, rest, _ := strings.Cut(piece, `"`)
+		switch rest = `"` + rest; {
+		case strings.HasPrefix(rest, short):
+			list = append(list, text)
+		case strings.HasPrefix(rest, long):
+			list = append(list, text+"!")
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// With CacheTools, the tools end with a mark, and Check looks at it, too.
+func TestTools_EndWithACacheMark(t *testing.T) {
+	for _, tt := range []struct {
+		f, plain wire.Format
+		want     string
+	}{
+		{wire.Anthropic{CacheTools: true}, wire.Anthropic{}, `[{"name":"a","input_schema":{"type":"object","properties":{}}},{"name":"b","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}}]`},
+		{wire.Anthropic{CacheTools: true, CacheLifetime: time.Hour, StrictTools: true}, wire.Anthropic{StrictTools: true}, `[{"name":"a","input_schema":{"type":"object","properties":{},"required":[],"additionalProperties":false},"strict":true},{"name":"b","input_schema":{"type":"object","properties":{},"required":[],"additionalProperties":false},"strict":true,"cache_control":{"type":"ephemeral","ttl":"1h"}}]`},
+		{wire.Converse{CacheTools: true}, wire.Converse{}, `{"tools":[{"toolSpec":{"name":"a","inputSchema":{"json":{"type":"object","properties":{}}}}},{"toolSpec":{"name":"b","inputSchema":{"json":{"type":"object","properties":{}}}}},{"cachePoint":{"type":"default"}}]}`},
+		{wire.Converse{CacheTools: true, CacheLifetime: time.Hour}, wire.Converse{}, `{"tools":[{"toolSpec":{"name":"a","inputSchema":{"json":{"type":"object","properties":{}}}}},{"toolSpec":{"name":"b","inputSchema":{"json":{"type":"object","properties":{}}}}},{"cachePoint":{"type":"default","ttl":"1h"}}]}`},
+	} {
+		none, err := tt.f.(wire.ToolWriter).Tools()
+		require.NoError(t, err)
+		assert.Nil(t, none)
+		tools, err := tt.f.(wire.ToolWriter).Tools(convo.Tool{Name: "a"}, convo.Tool{Name: "b"})
+		require.NoError(t, err)
+		assert.Equal(t, tt.want, string(tools))
+		r, err := tt.f.Encode(convo.NewSnapshot([]convo.Message{users(convo.Text("u"), wire.CacheMark(time.Hour))}))
+		require.NoError(t, err)
+		r.Tools = tools
+		assert.Empty(t, tt.f.Check(r.Body()))
+
+		// Marks on tools do not count for the prefix.
+		plain := r
+		plain.Tools, err = tt.plain.(wire.ToolWriter).Tools(convo.Tool{Name: "a"}, convo.Tool{Name: "b"})
+		require.NoError(t, err)
+		assert.Equal(t, plain.Prefix(), r.Prefix())
+		assert.Empty(t, wire.PrefixDiff(plain, r))
+		assert.Equal(t, 1.0, wire.PrefixShare(plain, r))
+		plain.Tools, err = tt.plain.(wire.ToolWriter).Tools(convo.Tool{Name: "a"})
+		require.NoError(t, err)
+		assert.NotEqual(t, plain.Prefix(), r.Prefix())
+		assert.Equal(t, `the tool "b" is new`, wire.PrefixDiff(plain, r))
+	}
+}
+
+// The prefix of a request stays the same when marks come, go or change their lifetime.
+func TestPrefix_MarksDoNotCount(t *testing.T) {
+	call := convo.ToolCall{ID: "a", Name: "f", Arguments: `{"cache_control":{"type":"ephemeral"}}`}
+	talk := func(mark ...convo.Part) []convo.Message {
+		with := func(parts ...convo.Part) []convo.Part { return append(parts, mark...) }
+		return []convo.Message{
+			{Role: convo.RoleSystem, Parts: append(with(convo.Text("s")), convo.Text("t"))},
+			{Role: convo.RoleUser, Parts: append(with(convo.Text("u")), convo.Text("v"))},
+			{Role: convo.RoleAssistant, Parts: with(call)},
+			results(convo.ToolResult{CallID: "a", Name: "f", Parts: append(with(append(with(convo.Text("r")), convo.Text("s"))...), convo.Text("t"))}),
+		}
+	}
+	for _, f := range []wire.Format{wire.Anthropic{}, wire.Anthropic{Cache: true}, wire.Converse{}} {
+		var list []wire.Request
+		for _, msgs := range [][]convo.Message{talk(), talk(wire.CacheMark(0)), talk(wire.CacheMark(time.Hour))} {
+			r, err := f.Encode(convo.NewSnapshot(msgs))
+			require.NoError(t, err)
+			list = append(list, r)
+		}
+		assert.NotEqual(t, string(list[0].Body()), string(list[1].Body()))
+		assert.NotEqual(t, string(list[1].Body()), string(list[2].Body()))
+		for _, a := range list {
+			for _, b := range list {
+				assert.Equal(t, a.Prefix(), b.Prefix())
+				assert.Empty(t, wire.PrefixDiff(a, b))
+				assert.Equal(t, 1.0, wire.PrefixShare(a, b))
+			}
+		}
+		other := talk(wire.CacheMark(0))
+		other[1].Parts[0] = convo.Text("w")
+		r, err := f.Encode(convo.NewSnapshot(other))
+		require.NoError(t, err)
+		assert.Equal(t, "block 0 of message 0 has changed", wire.PrefixDiff(list[0], r))
+	}
+}
+
+// Of two marks in one place the longer lifetime counts, also where the second one comes
+// with a later message; without that message, the first one is as it was.
+func TestCacheMark_TwoInOnePlace(t *testing.T) {
+	short, long := wire.CacheMark(0), wire.CacheMark(time.Hour)
+	empty := map[string]convo.Part{"anthropic": block(`{"type":"text","text":" "}`), "converse": convo.Opaque{Format: "converse", JSON: `{"citationsContent":{"citations":[]}}`}}
+	for name, f := range map[string]wire.Format{"anthropic": wire.Anthropic{}, "converse": wire.Converse{}} {
+		for _, marks := range [][]convo.Part{{short, long}, {long, short}} {
+			got := encoded(t, f, users(append([]convo.Part{convo.Text("u")}, marks...)...))
+			assert.Equal(t, 1, strings.Count(got, "default")+strings.Count(got, "ephemeral"))
+			assert.Contains(t, got, `"ttl":"1h"`)
+		}
+		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+		require.NoError(t, err)
+		_, err = h.Append(users(convo.Text("u"), short, convo.Text("v"), short))
+		require.NoError(t, err)
+		one := h.Snapshot()
+		_, err = h.Append(users(empty[name], long))
+		require.NoError(t, err)
+		e := &wire.Encoder{Format: f}
+		for _, s := range []*convo.Snapshot{one, h.Snapshot(), one} {
+			want, err := f.Encode(s)
+			require.NoError(t, err)
+			got, err := e.Encode(s)
+			require.NoError(t, err)
+			assert.Equal(t, string(want.Body()), string(got.Body()))
+			assert.Equal(t, s != one && name == "anthropic", strings.Contains(string(got.Body()), `"ttl":"1h"`), string(got.Body()))
+		}
+	}
+}
+
+// The same in what is a list also without marks.
+func TestPrefix_BreakpointsDoNotCount(t *testing.T) {
+	call, image := convo.ToolCall{ID: "a", Name: "f", Arguments: "{}"}, convo.Media{MIME: "image/png", URL: "https://a"}
+	f := wire.OpenAIResponses{Cache: true}
+	talk := func(text string, mark ...convo.Part) wire.Request {
+		with := func(parts ...convo.Part) []convo.Part { return append(parts, mark...) }
+		r, err := f.Encode(convo.NewSnapshot([]convo.Message{users(append(with(convo.Text("u")), with(image)...)...), convo.Assistant("", call),
+			results(convo.ToolResult{CallID: "a", Name: "f", Parts: append(with(convo.Text(text)), with(image)...)})}))
+		require.NoError(t, err)
+		return r
+	}
+	a, b := talk("r"), talk("r", wire.CacheMark(0))
+	assert.NotEqual(t, string(a.Body()), string(b.Body()))
+	assert.Empty(t, wire.PrefixDiff(a, b))
+	assert.Equal(t, 1.0, wire.PrefixShare(b, a))
+	assert.Equal(t, "block 0 of message 2 has changed", wire.PrefixDiff(a, talk("s", wire.CacheMark(0))))
+}

@@ -1,0 +1,195 @@
+package wire
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// An Omission is something in a snapshot that a request does not say, or not as the
+// snapshot does. What is one of
+//
+//	reasoning
+//	id, signature or encrypted form of reasoning
+//	text of reasoning
+//	block
+//	signature of a block
+//	cache mark
+//	name of a document
+//	media
+//	type of media
+//	result without a call
+//	second result of a call
+//	part that has no place here
+//	id of a call
+//	name of a tool
+//
+// Media and blocks are lost if a short text stands for them, and their type if they are sent as
+// plain text. The id of the item after reasoning, which OpenAIResponses keeps as a
+// signature, is no loss by itself. The id of a call is lost if it is sent under another one, because the
+// provider would refuse its own or an earlier call has it; an ID that convo made is not.
+//
+// Not lost is what has another form in the request: arguments that are no object, an
+// error that is told in the text of a result, texts that are joined. White space alone
+// is nothing, and bytes that are no UTF-8 are sent as U+FFFD.
+type Omission struct {
+	Entry  convo.ID // the entry; 0: an ephemeral message
+	Part   int      // index of the part in the message of the entry
+	Inside int      // index of the part in the parts of that result; -1: the part itself
+	What   string   // what it is
+	Sent   string   // the name or id that is sent in its place, if there is one
+}
+
+// String says where it is, what it is, and what is sent in its place.
+func (o Omission) String() string {
+	s := "an ephemeral message"
+	if o.Entry != 0 {
+		s = fmt.Sprintf("entry %d", o.Entry)
+	}
+	s += fmt.Sprintf(", part %d", o.Part)
+	if o.Inside >= 0 {
+		s += fmt.Sprintf(", part %d of the result", o.Inside)
+	}
+	if s += fmt.Sprintf(": %.64s", o.What); o.Sent != "" {
+		s += ", sent as " + quote(o.Sent)
+	}
+	return s
+}
+
+const (
+	lostReasoning = "reasoning"
+	lostProof     = "id, signature or encrypted form of reasoning"
+	lostThought   = "text of reasoning"
+	lostBlock     = "block"
+	lostSignature = "signature of a block"
+	lostCacheMark = "cache mark"
+	lostDocument  = "name of a document"
+	lostMedia     = "media"
+	lostType      = "type of media"
+	lostResult    = "result without a call"
+	lostSecond    = "second result of a call"
+	lostPart      = "part that has no place here"
+	lostCallID    = "id of a call"
+	lostName      = "name of a tool"
+)
+
+// A place is where a part is in the messages of a snapshot. The part is negative if the
+// encoder has made it, and so has nothing to lose.
+type place struct {
+	message int32 // number of the message, as they are read
+	part    int32 // index in the message of the entry, without the tag of its author
+}
+
+// nowhere is the place of a part that the encoder has made.
+var nowhere = place{part: -1}
+
+// whole stands for the index of a part in a result where the part is in none.
+const whole = -1
+
+// losses collects what a request does not say. Like a tally, it can go back.
+type losses struct {
+	s     *convo.Snapshot // being encoded
+	list  []loss          // in any order
+	extra []int32         // messages that are not those of entries, ascending
+}
+
+type loss struct {
+	at place
+	Omission
+}
+
+// tell notes that something is lost of the part at a place: of the part with an index
+// in it, if it is a result.
+func (l *losses) tell(at place, inside int, what, sent string) {
+	if at.part < 0 {
+		return
+	}
+	o := Omission{Part: int(at.part), Inside: inside, What: what, Sent: sent}
+	before, isExtra := slices.BinarySearch(l.extra, at.message)
+	if !isExtra {
+		e, _ := l.s.At(int(at.message) - before)
+		o.Entry = e.ID
+	}
+	l.list = append(l.list, loss{at, o})
+}
+
+// reasoning notes what is lost of reasoning if no more than sent is sent.
+func (l *losses) reasoning(at place, r, sent convo.Reasoning) {
+	if isBlank(r.Text) {
+		r.Text, sent.Text = "", ""
+	}
+	switch {
+	case sent == r:
+	case sent == convo.Reasoning{}:
+		l.tell(at, whole, lostReasoning, "")
+	default:
+		if sent.Text != r.Text {
+			l.tell(at, whole, lostThought, "")
+		}
+		if sent.Text = r.Text; sent != r {
+			l.tell(at, whole, lostProof, "")
+		}
+	}
+}
+
+// unsaid notes that a part is lost if only its text is sent, or that which stands for it.
+func (l *losses) unsaid(at place, inside int, part convo.Part) {
+	switch part.(type) {
+	case convo.Media:
+		l.tell(at, inside, lostMedia, "")
+	case convo.Opaque:
+		l.tell(at, inside, lostBlock, "")
+	}
+}
+
+// unjoined notes what joinTexts leaves out.
+func (l *losses) unjoined(parts []convo.Part, places []place) {
+	for i, p := range parts {
+		l.unsaid(places[i], whole, p)
+	}
+}
+
+// back forgets all but the first n, and messages from a number on.
+func (l *losses) back(n int, message int32) {
+	clear(l.list[n:])
+	l.list = l.list[:n]
+	i, _ := slices.BinarySearch(l.extra, message)
+	l.extra = l.extra[:i]
+}
+
+// sorted returns what was told, in the order of the messages and parts, once for each
+// part. What is lost of reasoning is not told if all of it is.
+func (l *losses) sorted() []Omission {
+	if len(l.list) == 0 {
+		return nil
+	}
+	list := slices.Clone(l.list)
+	slices.SortStableFunc(list, func(a, b loss) int {
+		return cmp.Or(cmp.Compare(a.at.message, b.at.message), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Inside, b.Inside), cmp.Compare(rank(a), rank(b)))
+	})
+	out := make([]Omission, 0, len(list))
+	for i, l := range list {
+		if i > 0 && list[i-1].at == l.at && list[i-1].Inside == l.Inside {
+			if last := out[len(out)-1].What; last == l.What || last == lostReasoning && rank(l) > 0 {
+				continue
+			}
+		}
+		out = append(out, l.Omission)
+	}
+	return out
+}
+
+// rank orders what is lost of one part.
+func rank(l loss) int {
+	switch l.What {
+	case lostReasoning:
+		return 0
+	case lostThought:
+		return 1
+	case lostProof:
+		return 2
+	}
+	return 0
+}

@@ -1,0 +1,467 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// An output is what Decode finds in a request, and the request.
+type output struct {
+	ollama   bool
+	gemma    bool // calls are texts, without ids
+	unsigned bool // a signature of reasoning proves nothing: it is the id of the item after it
+	body     string
+	texts    string // of messages and results
+	thoughts string
+	proofs   map[string]bool // ids, signatures and encrypted forms of reasoning
+	media    map[string]convo.Media
+	calls    []convo.ToolCall
+}
+
+func outputOf(t testing.TB, f wire.Format, r wire.Request) *output {
+	t.Helper()
+	in, err := f.Decode(r.Body())
+	require.NoError(t, err)
+	_, unsigned := f.(wire.OpenAIResponses)
+	chat, _ := f.(wire.OpenAIChat)
+	o := &output{unsigned: unsigned, ollama: chat.Dialect == wire.Ollama, gemma: chat.Dialect == wire.Gemma, body: string(r.Body()), proofs: map[string]bool{}, media: map[string]convo.Media{}}
+	var texts, thoughts strings.Builder
+	var add func(parts []convo.Part)
+	add = func(parts []convo.Part) {
+		for _, p := range parts {
+			switch p := p.(type) {
+			case convo.Text:
+				texts.WriteString(string(p))
+				var call struct {
+					Call *struct{ Name string } `json:"tool_call"`
+				}
+				if o.gemma && json.Unmarshal([]byte(p), &call) == nil && call.Call != nil {
+					o.calls = append(o.calls, convo.ToolCall{Name: call.Call.Name})
+				}
+			case convo.Reasoning:
+				thoughts.WriteString(p.Text)
+				o.proofs[p.ID], o.proofs[p.Signature], o.proofs[p.Encrypted] = true, true, true
+			case convo.Media:
+				o.media[p.Data+p.URL] = p
+			case convo.ToolCall:
+				if p.ID != "ct_1" { // which a block holds
+					o.calls = append(o.calls, p)
+				}
+			case convo.ToolResult:
+				add(p.Parts)
+			case convo.Opaque:
+				if strings.HasPrefix(p.JSON, `{"citationsContent`) { // a text that has citations
+					texts.WriteString(p.JSON)
+				}
+			}
+		}
+	}
+	for _, m := range in.Messages {
+		add(m.Parts)
+	}
+	o.texts, o.thoughts = texts.String(), thoughts.String()
+	return o
+}
+
+func hasMark(s string) string {
+	if i := strings.Index(s, "<0"); i >= 0 && len(s) >= i+9 {
+		return s[i : i+9]
+	}
+	return ""
+}
+
+// missing returns what the output lacks of a part, in the words of Omission.What, and
+// whether the output has anything of it.
+func (o *output) missing(p convo.Part) (missing []string, any bool) {
+	look := func(value string, found bool, what string) {
+		switch {
+		case value == "":
+		case found:
+			any = true
+		default:
+			missing = append(missing, what)
+		}
+	}
+	switch p := p.(type) {
+	case convo.Text:
+		look(hasMark(string(p)), strings.Contains(o.texts, hasMark(string(p))), "text")
+	case convo.Reasoning:
+		const proof = "id, signature or encrypted form of reasoning"
+		look(hasMark(p.Text), strings.Contains(o.thoughts, hasMark(p.Text)), "text of reasoning")
+		look(p.ID, o.proofs[p.ID], proof)
+		look(p.Encrypted, o.proofs[p.Encrypted], proof)
+		if !o.unsigned || !any {
+			look(p.Signature, o.proofs[p.Signature], proof)
+		}
+		if !any && missing != nil {
+			missing = []string{"reasoning"}
+		}
+	case convo.Media:
+		got, ok := o.media[p.Data+p.URL]
+		look("x", ok || strings.Contains(o.body, p.Data+p.URL+"\""), "media")                                                                                    // Decode leaves it out of system messages
+		if mime := strings.Replace(p.MIME, "audio/mpeg", "audio/mp3", 1); ok && p.Data != "" && mime != "" && !(o.ollama && strings.HasPrefix(mime, "image/")) { // Ollama looks at the data
+			look("x", got.MIME == mime, "type of media")
+		}
+	case convo.Opaque:
+		if strings.Contains(p.JSON, "convo_fields") || isBeside(p) { // the text or call after it says the same
+			return nil, false
+		}
+		mark := hasMark(p.JSON[max(strings.LastIndex(p.JSON, `"mark"`), 0):]) // a copy has two
+		look(mark, strings.Contains(o.body, mark), "block")
+	}
+	return slices.Compact(missing), any
+}
+
+// checkLost compares what a request has lost with what Decode finds in it.
+func checkLost(t testing.TB, name string, s *convo.Snapshot, ephemeral []convo.Message, count map[string]int) {
+	t.Helper()
+	f := encoderFormats[name]
+	r, err := f.Encode(s)
+	if err != nil {
+		require.ErrorIs(t, err, wire.ErrEmpty)
+		return
+	}
+	out := outputOf(t, f, r)
+	type place struct {
+		entry        convo.ID
+		part, inside int
+	}
+	told := map[place]map[string]wire.Omission{}
+	for i, l := range r.Lost {
+		count[name+": "+l.What]++
+		at := place{l.Entry, l.Part, l.Inside}
+		if told[at] == nil {
+			told[at] = map[string]wire.Omission{}
+		}
+		require.NotContains(t, told[at], l.What, "%s: told twice: %v", name, l)
+		told[at][l.What] = l
+		if i > 0 && l.Entry != 0 && r.Lost[i-1].Entry == l.Entry {
+			before := r.Lost[i-1]
+			require.False(t, before.Part > l.Part || before.Part == l.Part && before.Inside > l.Inside, "%s: order of %v, %v", name, before, l)
+		}
+	}
+	where := func(at place, p convo.Part) string {
+		return fmt.Sprintf("%s: %+v %T %#v\nlost %v\n%.3000s", name, at, p, p, r.Lost, out.body)
+	}
+	gone := []string{"part that has no place here", "result without a call", "second result of a call"}
+	check := func(at place, p convo.Part) {
+		words := told[at]
+		delete(told, at)
+		missing, any := out.missing(p)
+		for _, g := range gone {
+			if _, ok := words[g]; ok {
+				if any {
+					t.Fatalf("told as lost, and there: %s", where(at, p))
+				}
+				return
+			}
+		}
+		for _, m := range missing {
+			if _, ok := words[m]; !ok {
+				t.Fatalf("not there and not told: %s: %s", m, where(at, p))
+			}
+			delete(words, m)
+		}
+		if o, ok := p.(convo.Opaque); ok && (strings.Contains(o.JSON, "convo_fields") || isBeside(o)) {
+			return
+		}
+		for w, l := range words {
+			switch w {
+			case "reasoning", "text of reasoning", "block", "media", "type of media", "id, signature or encrypted form of reasoning":
+				t.Fatalf("told as lost, and there: %s: %s", w, where(at, p))
+			case "name of a tool", "id of a call":
+				require.IsType(t, convo.ToolCall{}, p)
+				require.NotEmpty(t, l.Sent)
+				require.Contains(t, out.body, l.Sent)
+			}
+		}
+	}
+	messages := func(id convo.ID, m convo.Message) {
+		for k, p := range m.Parts {
+			at := place{id, k, -1}
+			words := told[at]
+			check(at, p)
+			if c, ok := p.(convo.ToolCall); ok && m.Role == convo.RoleAssistant {
+				require.NotEmpty(t, out.calls, where(at, p))
+				got := out.calls[0]
+				out.calls = out.calls[1:]
+				_, otherName := words["name of a tool"]
+				_, otherID := words["id of a call"]
+				if !otherName {
+					require.Equal(t, c.Name, got.Name, where(at, p))
+				}
+				if out.gemma {
+					require.False(t, otherID, where(at, p))
+					got.ID = c.ID
+				}
+				if !otherID && !c.Minted && c.ID != "" {
+					require.Equal(t, c.ID, got.ID, where(at, p))
+				}
+				require.Equal(t, otherID, got.ID != c.ID && !c.Minted && c.ID != "", where(at, p))
+			}
+			res, ok := p.(convo.ToolResult)
+			if !ok {
+				continue
+			}
+			lost := false
+			for _, g := range gone {
+				_, is := words[g]
+				lost = lost || is
+			}
+			for n, p := range res.Parts {
+				if missing, any := out.missing(p); lost {
+					require.False(t, any, "%v: %s", missing, where(at, p))
+				} else {
+					check(place{id, k, n}, p)
+				}
+			}
+		}
+	}
+	for _, e := range s.All() {
+		messages(e.ID, e.Message)
+	}
+	first := true
+	for _, m := range ephemeral {
+		require.True(t, first, "places of several ephemeral messages are the same")
+		messages(0, m)
+		first = false
+	}
+	require.Empty(t, told, "%s: told of nothing: %s", name, out.body)
+	require.Empty(t, out.calls, name)
+}
+
+// hostile changes a list of messages in ways that no History allows.
+func (g *generator) hostile(msgs []convo.Message) {
+	for i := range msgs {
+		m := &msgs[i]
+		m.Parts = slices.Clone(m.Parts)
+		switch g.n(12) {
+		case 0:
+			m.Role = convo.Role(g.pick("system", "user", "assistant", "tool", "other", ""))
+		case 1:
+			extra := []convo.Part{convo.Text("odd"), convo.Reasoning{Text: "odd", Signature: "c2ln"}, convo.ToolCall{ID: "odd", Name: "f"},
+				convo.ToolResult{CallID: "c1", Parts: []convo.Part{convo.Text("odd")}}, g.media(), blocks[g.n(len(blocks))]}[g.n(6)]
+			if call, ok := extra.(convo.ToolCall); ok && m.Role == convo.RoleAssistant {
+				call.Minted = g.n(2) == 0
+				extra = call
+			}
+			m.Parts = slices.Insert(m.Parts, g.n(len(m.Parts)+1), g.markPart(extra))
+		case 2:
+			for k, p := range m.Parts {
+				if r, ok := p.(convo.ToolResult); ok {
+					r.Parts = append(slices.Clone(r.Parts), g.markPart(g.media()), g.markPart(convo.Reasoning{Text: "odd"}), g.markPart(blocks[g.n(len(blocks))]))
+					m.Parts[k] = r
+				}
+			}
+		case 3:
+			if len(m.Parts) > 0 {
+				m.Parts = append(m.Parts, g.markPart(m.Parts[g.n(len(m.Parts))]))
+			}
+		}
+	}
+	g.rng.Shuffle(len(msgs), func(i, j int) {
+		if g.n(8) == 0 {
+			msgs[i], msgs[j] = msgs[j], msgs[i]
+		}
+	})
+}
+
+// Whatever a request does not say of the snapshot is in Lost, and what it says is not.
+func TestLost_TellsAllThatIsNotInTheRequest(t *testing.T) {
+	names := slices.Sorted(maps.Keys(encoderFormats))
+	count := map[string]int{}
+	for seed := range uint64(*requests / 128) {
+		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+		require.NoError(t, err)
+		g := &generator{rng: rand.New(rand.NewPCG(seed, 5)), h: h, origins: origins, marked: true}
+		for range g.n(3) {
+			g.append(convo.System(g.text()))
+		}
+		for range 2 + g.n(20) {
+			if g.n(4) == 0 {
+				g.extra()
+			} else {
+				g.step()
+			}
+		}
+		var ephemeral []convo.Message
+		if g.n(3) == 0 {
+			m := g.withMarks(g.user())
+			if h.SetEphemeral(m) == nil {
+				ephemeral = []convo.Message{m}
+			}
+		}
+		if s := h.Snapshot(); g.n(3) == 0 && s.Len() > 6 {
+			var e convo.Edit
+			e.Summary = &convo.Summary{Text: "what went before"}
+			for x := range s.Exchanges() {
+				if !x.Floor && g.n(3) == 0 {
+					e.Drop = append(e.Drop, x.IDs()...)
+				}
+			}
+			_, _ = h.Apply(s, e)
+		}
+		s := h.Snapshot()
+		msgs := []convo.Message{}
+		for _, e := range s.All() {
+			msgs = append(msgs, e.Message)
+		}
+		g.hostile(msgs)
+		hostile := convo.NewSnapshot(msgs)
+		for _, name := range names {
+			checkLost(t, name, s, ephemeral, count)
+			checkLost(t, name, hostile, nil, count)
+		}
+	}
+	t.Log(count)
+	for _, word := range omissionWords(t) { // each is told
+		assert.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(count)), func(key string) bool { return strings.HasSuffix(key, ": "+word) }), word)
+	}
+}
+
+// omissionWords returns the words that the documentation of Omission lists.
+func omissionWords(t *testing.T) (words []string) {
+	t.Helper()
+	source, err := os.ReadFile("lost.go")
+	require.NoError(t, err)
+	doc, code, ok := strings.Cut(string(source), "\ntype Omission struct")
+	require.True(t, ok)
+	for line := range strings.Lines(doc) {
+		if word, ok := strings.CutPrefix(line, "//\t"); ok {
+			words = append(words, strings.TrimSpace(word))
+		}
+	}
+	require.Len(t, regexp.MustCompile(`(?m)^\tlost[A-Z]\w+ += "`).FindAllString(code, -1), len(words), "each is documented")
+	for _, word := range words {
+		require.Contains(t, code, `"`+word+`"`)
+	}
+	return words
+}
+
+// Each format tells what it leaves out, in the order of the entries and their parts.
+func TestLost(t *testing.T) {
+	call := convo.ToolCall{ID: "call_0001", Name: "f", Arguments: "{}"}
+	says := func(format string, parts ...convo.Part) convo.Message {
+		return convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: format, Model: "m"}, Parts: parts}
+	}
+	user := func(parts ...convo.Part) convo.Message { return convo.Message{Role: convo.RoleUser, Parts: parts} }
+	result := func(id string, isError bool, parts ...convo.Part) convo.Message {
+		return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: id, Name: "f", IsError: isError, Parts: parts}}}
+	}
+	block := func(format, raw string) convo.Part { return convo.Opaque{Format: format, JSON: raw} }
+	png, wav := convo.Media{MIME: "image/png", Data: "aGk="}, convo.Media{MIME: "audio/wav", Data: "aGk="}
+	md := convo.Media{MIME: "text/markdown", Data: "aGVsbG8="}
+	signed, sealed := convo.Reasoning{Text: "hm", Signature: "c2ln"}, convo.Reasoning{ID: "rs_1", Text: "hm", Signature: "msg_1", Encrypted: "ZW5j"}
+	for _, tt := range []struct {
+		name   string
+		format wire.Format
+		msgs   []convo.Message
+		want   string // one line for each
+	}{
+		{"nothing", wire.OpenAIChat{}, []convo.Message{convo.System("s"), user(convo.Text("q"), convo.Text(" "), png), says("openai-chat", convo.Reasoning{}, convo.Text("a"), call), result(call.ID, true, convo.Text("r"), png)}, ""},
+		{"arguments that are no object, and ids that convo made", wire.Gemini{}, []convo.Message{convo.User("q"), says("gemini", convo.ToolCall{ID: "made", Minted: true, Name: "f", Arguments: "oops"}), result("made", true, convo.Text("r"))}, ""},
+		{"another one's", wire.Anthropic{}, []convo.Message{convo.User("q"), says("gemini", signed, convo.Text("a"), block("gemini", `{"executableCode":{}}`)), user(convo.Text("q"), block("openai-chat", `{"type":"x"}`))},
+			"entry 2, part 0: reasoning\nentry 2, part 2: block\nentry 3, part 1: block"},
+		{"another model's", wire.Anthropic{Model: "claude"}, []convo.Message{convo.User("q"), says("anthropic", signed, convo.Text("a")), convo.User("q")}, "entry 2, part 0: reasoning"},
+		{"by the rule of replay", wire.OpenAIChat{Dialect: wire.DeepSeek}, []convo.Message{convo.User("q"), says("deepseek", convo.Reasoning{Text: "hm"}, convo.Text("a")), convo.User("q")}, "entry 2, part 0: reasoning"},
+		{"a place in the text", wire.Anthropic{}, []convo.Message{convo.System("s"), {Role: convo.RoleUser, Author: "Eve", Parts: []convo.Part{convo.Text("q"), wav}}}, "entry 2, part 1: media"},
+		{"no call", wire.Converse{}, []convo.Message{convo.User("q"), result("c9", false, convo.Text("r")), says("", call, convo.ToolCall{ID: "c2", Name: "f"}), result(call.ID, false, convo.Text("1")), result(call.ID, false, convo.Text("2")), result("c9", false, convo.Text("3"))},
+			"entry 2, part 0: result without a call\nentry 5, part 0: second result of a call\nentry 6, part 0: result without a call"},
+		{"ids and names", wire.OpenAIChat{Dialect: wire.Mistral}, []convo.Message{convo.User("q"), says("", call, convo.ToolCall{Name: "a.b"}, convo.ToolCall{ID: call.ID, Name: "f"}), convo.User("q")},
+			"entry 2, part 0: id of a call, sent as \"dJJMQeZAj\"\nentry 2, part 1: name of a tool, sent as \"a_2eb_x2e7336dc\"\nentry 2, part 2: id of a call, sent as \"8f0E8EqCA\""},
+		{"no such place", wire.Gemini{}, []convo.Message{user(convo.Text("q"), call, convo.Reasoning{Text: "hm"}), {Role: "other", Parts: []convo.Part{convo.Text("x")}}, {Role: convo.RoleTool, Parts: []convo.Part{convo.Text("x"), convo.Text(" ")}}, says("", call), result(call.ID, false, convo.Text(""), call, block("x", "{}"), convo.Text("r"))},
+			"entry 1, part 1: part that has no place here\nentry 1, part 2: reasoning\nentry 2, part 0: part that has no place here\nentry 3, part 0: part that has no place here\nentry 5, part 0, part 1 of the result: part that has no place here\nentry 5, part 0, part 2 of the result: block"},
+
+		{"chat: media and blocks", wire.OpenAIChat{}, []convo.Message{user(convo.Text("q"), wav), says("openai-chat", convo.Text("a"), png, call), result(call.ID, false, wav, block("openai-chat", `{"type":"x"}`), png)},
+			"entry 1, part 1: media\nentry 2, part 1: media\nentry 3, part 0, part 0 of the result: media\nentry 3, part 0, part 1 of the result: block"},
+		{"chat: a custom call", wire.OpenAIChat{}, []convo.Message{convo.User("q"), says("openai-chat", block("openai-chat", `{"type":"convo_fields","call":"custom"}`), call, block("openai-chat", `{"type":"convo_fields","call":"custom"}`)), result(call.ID, false, convo.Text("r"))}, "entry 2, part 2: block"},
+		{"chat: a custom call elsewhere", wire.OpenAIChat{Dialect: wire.StrictAlternation}, []convo.Message{convo.User("q"), says("openai-chat", block("openai-chat", `{"type":"convo_fields","call":"custom"}`), call), result(call.ID, false, convo.Text("r"))}, "entry 2, part 0: block\nentry 2, part 1: id of a call, sent as \"dJJMQeZAj\""},
+		{"responses: a custom call", wire.OpenAIResponses{}, []convo.Message{convo.User("q"), says("openai-responses", block("openai-responses", `{"type":"convo_fields","call":"custom"}`), call, block("openai-responses", `{"type":"convo_fields","call":"custom"}`), convo.Text("a")), result(call.ID, false, convo.Text("r"))}, "entry 2, part 2: block"},
+		{"chat: an author in a field", wire.OpenAIChat{Names: true}, []convo.Message{{Role: convo.RoleUser, Author: "Eve", Parts: []convo.Part{convo.Text("q"), wav}}}, "entry 1, part 1: media"},
+		{"chat: audio", wire.OpenAIChat{Audio: true}, []convo.Message{user(convo.Text("q"), wav)}, ""},
+		{"chat: one text", wire.OpenAIChat{Dialect: wire.DeepSeek}, []convo.Message{user(convo.Text("q"), png, block("deepseek", `{"type":"x"}`))}, "entry 1, part 1: media\nentry 1, part 2: block"},
+		{"chat: one system message", wire.OpenAIChat{Dialect: wire.StrictAlternation}, []convo.Message{{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), block("openai-chat", `{"type":"x"}`), png}}, convo.User("q")}, "entry 1, part 1: block\nentry 1, part 2: media"},
+		{"chat: thoughts alone", wire.OpenAIChat{Dialect: wire.Ollama}, []convo.Message{convo.User("q"), says("ollama", convo.Reasoning{Text: "hm"}), says("ollama", signed, convo.Text("a")), user(png, wav)},
+			"entry 2, part 0: reasoning\nentry 3, part 0: id, signature or encrypted form of reasoning\nentry 4, part 1: media"},
+		{"chat: messages that become one", wire.OpenAIChat{Dialect: wire.StrictAlternation}, []convo.Message{convo.User("q"), user(wav), says("", call, convo.Text("b")), result("c", false, wav), says("", convo.Text("c"), png)},
+			"entry 2, part 0: media\nentry 3, part 0: id of a call, sent as \"dJJMQeZAj\"\nentry 4, part 0: result without a call\nentry 5, part 1: media"},
+
+		{"responses: reasoning", wire.OpenAIResponses{}, []convo.Message{convo.User("q"), says("openai-responses", sealed, convo.Text("a"), signed, call, sealed), says("openai-responses", convo.Reasoning{ID: "?", Text: "hm", Encrypted: "ZW5j"}, convo.Text("b"))},
+			"entry 2, part 2: reasoning\nentry 2, part 4: reasoning\nentry 3, part 0: id, signature or encrypted form of reasoning"},
+		{"responses: plain", wire.OpenAIResponses{Plain: true}, []convo.Message{convo.User("q"), says("openai-responses", sealed, convo.Text("a")), says("openai-responses", convo.Reasoning{ID: "rs_2", Text: "hm", Signature: "msg_2"}, convo.Text("b"))}, "entry 2, part 0: reasoning"},
+		{"responses: blocks", wire.OpenAIResponses{}, []convo.Message{user(convo.Text("q"), block("openai-responses", `{"type":"function_call"}`)), says("openai-responses", block("openai-responses", `{"type":"convo_fields","phase":"final_answer"}`), convo.Text("a"), block("openai-responses", `{"type":"convo_fields","phase":"final_answer"}`)),
+			says("openai-responses", block("openai-responses", `{"type":"custom_tool_call","call_id":"ct","name":"f","input":"x"}`)), convo.User("q")}, "entry 1, part 1: block\nentry 2, part 2: block\nentry 3, part 0: block"},
+		{"responses: media", wire.OpenAIResponses{}, []convo.Message{{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), block("openai-responses", `{"type":"input_text","text":"x"}`)}}, user(wav, png), says("", png, call), result(call.ID, false, wav, png)},
+			"entry 1, part 1: block\nentry 2, part 0: media\nentry 3, part 0: media\nentry 4, part 0, part 0 of the result: media"},
+
+		{"anthropic: reasoning", wire.Anthropic{}, []convo.Message{convo.User("q"), says("anthropic", convo.Reasoning{Text: "hm"}, convo.Reasoning{Text: "hm", Encrypted: "ZW5j"}, convo.Reasoning{ID: "r", Text: "hm", Signature: "c2ln"}, convo.Text("a"), signed), convo.User("q")},
+			"entry 2, part 0: reasoning\nentry 2, part 1: text of reasoning\nentry 2, part 2: id, signature or encrypted form of reasoning\nentry 2, part 4: reasoning"},
+		{"anthropic: blocks and media", wire.Anthropic{}, []convo.Message{user(md, block("anthropic", `{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}`), block("anthropic", `{"type":"tool_use"}`)), says("anthropic", png, call), result(call.ID, true, png, block("anthropic", `{"type":"search_result"}`))},
+			"entry 1, part 0: type of media\nentry 1, part 1: cache mark\nentry 1, part 2: block\nentry 2, part 0: media\nentry 3, part 0, part 0 of the result: media\nentry 3, part 0, part 1 of the result: block"},
+
+		{"gemini: reasoning", wire.Gemini{}, []convo.Message{convo.User("q"), says("gemini", convo.Reasoning{Signature: "c2ln"}, convo.Text("a"), convo.Reasoning{Signature: "c2ln", ID: call.ID}, call), says("gemini", convo.Reasoning{Signature: "c2ln", ID: "other"}, call, convo.Reasoning{Signature: "c2ln"}), says("gemini", convo.Reasoning{Text: "hm"})},
+			"entry 3, part 0: reasoning\nentry 3, part 1: id of a call, sent as \"call_dJJMQeZAj245gnvBvttIROAx\"\nentry 3, part 2: reasoning\nentry 4, part 0: reasoning"},
+		{"gemini: blocks and media", wire.Gemini{}, []convo.Message{user(convo.Media{Data: "aGk="}, block("gemini", `{"functionCall":{"name":"f"}}`), block("gemini", `{"executableCode":{"language":"PYTHON","code":"1"},"thoughtSignature":"c2ln"}`))}, "entry 1, part 0: media\nentry 1, part 1: block\nentry 1, part 2: signature of a block"},
+
+		{"converse: reasoning", wire.Converse{}, []convo.Message{convo.User("q"), says("converse", convo.Reasoning{Text: "hm"}, convo.Text("a"), signed), says("converse", convo.Reasoning{Text: "hm", Encrypted: "ZW5j"}, convo.Reasoning{ID: "r", Text: "hm", Signature: "c2ln"}, convo.Text("b")), convo.User("q")},
+			"entry 2, part 0: reasoning\nentry 2, part 2: reasoning\nentry 3, part 0: text of reasoning\nentry 3, part 1: id, signature or encrypted form of reasoning"},
+		{"converse: media", wire.Converse{}, []convo.Message{user(convo.Text("q"), convo.Media{MIME: "text/x-go", Data: "aGk="}, md, convo.Media{MIME: "image/png", URL: "https://example.com/a"}, block("converse", `{"document":{"format":"pdf","name":"a_b","source":{"bytes":"aGk="}}}`)), says("", png, call), result(call.ID, false, wav)},
+			"entry 1, part 1: type of media\nentry 1, part 3: media\nentry 1, part 4: name of a document, sent as \"document-zly9bdlF\"\nentry 2, part 0: media\nentry 3, part 0, part 0 of the result: media"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := convo.NewSnapshot(tt.msgs)
+			r, err := tt.format.Encode(s)
+			require.NoError(t, err)
+			var got []string
+			for _, l := range r.Lost {
+				got = append(got, l.String())
+			}
+			assert.Equal(t, tt.want, strings.Join(got, "\n"), "%s", r.Body())
+			if tt.want == "" {
+				assert.Nil(t, r.Lost)
+			}
+			assert.Empty(t, tt.format.Check(r.Body()))
+			e := wire.Encoder{Format: tt.format}
+			for n := range len(tt.msgs) {
+				_, _ = e.Encode(convo.NewSnapshot(tt.msgs[:n]))
+			}
+			same, err := e.Encode(s)
+			require.NoError(t, err)
+			assert.Equal(t, r.Lost, same.Lost)
+		})
+	}
+}
+
+// What is lost of a summary and of ephemeral messages has no entry, and does not shift
+// what follows.
+func TestLost_EphemeralMessages(t *testing.T) {
+	wav := convo.Media{MIME: "audio/wav", Data: "aGk="}
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.System("s"), convo.User("q", wav), convo.Assistant("a"), convo.User("r", wav), convo.Assistant("b"), convo.User("t", wav))
+	require.NoError(t, err)
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "short"}})
+	require.NoError(t, err)
+	require.NoError(t, h.SetEphemeral(convo.User("now", wav), convo.User("here", convo.Text("x"), wav)))
+	e := wire.Encoder{Format: wire.Anthropic{}}
+	for range 2 {
+		r, err := e.Encode(h.Snapshot())
+		require.NoError(t, err)
+		assert.Equal(t, []wire.Omission{{Entry: 4, Part: 1, Inside: -1, What: "media"}, {Part: 1, Inside: -1, What: "media"}, {Part: 2, Inside: -1, What: "media"}, {Entry: 6, Part: 1, Inside: -1, What: "media"}}, r.Lost)
+		assert.Equal(t, "an ephemeral message, part 1: media", r.Lost[1].String())
+		r.Lost[0] = wire.Omission{} // it is the caller's
+	}
+}
