@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -50,7 +51,7 @@ func Read(r io.Reader, s Stream) iter.Seq2[Delta, error] {
 				}
 			}
 			if err != nil {
-				return &eventError{err}
+				return &eventError{err, -1}
 			}
 			return nil
 		})
@@ -58,6 +59,10 @@ func Read(r io.Reader, s Stream) iter.Seq2[Delta, error] {
 			err = source.err // that of r, if it has one
 		}
 		var failed *eventError
+		if errors.As(err, &failed) && source.ended && failed.at >= source.size {
+			err = source.err // JSON is broken only because r has ended
+		}
+		failed = nil
 		switch {
 		case err == stopped:
 		case errors.As(err, &failed):
@@ -75,16 +80,25 @@ func Read(r io.Reader, s Stream) iter.Seq2[Delta, error] {
 type keptReader struct {
 	r     io.Reader
 	err   error
+	ended bool
+	size  int64
 	begin []byte
 }
+
+// errNoElement is the error for an array that neither goes on nor ends.
+var errNoElement = &eventError{&DecodeError{Reason: "not JSON: the array neither goes on nor ends"}, math.MaxInt64}
 
 // keptBytes is how much of the beginning a keptReader keeps.
 const keptBytes = 64
 
 func (k *keptReader) Read(p []byte) (n int, err error) {
 	n, err = k.r.Read(p)
-	if err != nil && err != io.EOF {
-		k.err = err
+	k.size += int64(n)
+	if err != nil {
+		k.ended = true
+		if err != io.EOF {
+			k.err = err
+		}
 	}
 	if n > 0 {
 		k.begin = append(k.begin, p[:min(n, keptBytes+1-len(k.begin))]...)
@@ -106,7 +120,10 @@ func (k *keptReader) cutOff(s Stream) error {
 }
 
 // An eventError is an error of Stream.Event, and not of the reader.
-type eventError struct{ err error }
+type eventError struct {
+	err error
+	at  int64 // how much of r is read that is no JSON, or -1
+}
 
 func (e *eventError) Error() string { return e.err.Error() }
 
@@ -151,8 +168,8 @@ func readValues(r *bufio.Reader, array bool, event func(string, []byte) error) e
 	}
 	for {
 		if array && !dec.More() {
-			if _, err := dec.Token(); err != nil && err != io.EOF {
-				return notJSON(err)
+			if _, err := dec.Token(); err != nil {
+				return errNoElement
 			}
 			return nil
 		}
@@ -161,20 +178,15 @@ func readValues(r *bufio.Reader, array bool, event func(string, []byte) error) e
 			if err == io.EOF {
 				return nil
 			}
-			return notJSON(err)
+			if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+				return &eventError{&DecodeError{Offset: syntax.Offset, Reason: "not JSON: " + err.Error()}, syntax.Offset}
+			}
+			return err
 		}
 		if err := event("", raw); err != nil {
 			return err
 		}
 	}
-}
-
-// notJSON returns the error for what a json.Decoder reports.
-func notJSON(err error) error {
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return &eventError{&DecodeError{Offset: syntax.Offset, Reason: "not JSON: " + err.Error()}}
-	}
-	return err
 }
 
 // readSSE reads server-sent events. A line that is itself a JSON object counts as
