@@ -76,6 +76,8 @@ func fewer(n int) int {
 	return n
 }
 
+var answersCut = flag.Int("wire.answers", 2_000, "answers of each kind that TestStream_IsTheWhole cuts into events")
+
 var origins = []convo.Origin{
 	{}, {Format: "openai-chat", Model: "m1"}, {Format: "deepseek", Model: "m1"}, {Format: "ollama", Model: "m1"}, {Format: "mistral"},
 	{Format: "openai-chat@h", Model: "m1"}, {Format: "mistral@h"}, {Format: "anthropic", Model: "m1"}, {Format: "gemini", Model: "m1"}, {Format: "converse", Model: "m1"}, {Format: "openai-responses", Model: "m1"},

@@ -201,13 +201,9 @@ func requireSame(t testing.TB, want, got wire.Transcript) {
 
 // However an answer is cut into events, the Transcript is that of the whole answer.
 func TestStream_IsTheWhole(t *testing.T) {
-	rounds := 2000
-	if testing.Short() {
-		rounds = 200
-	}
 	for name, c := range streamCases {
 		t.Run(name, func(t *testing.T) {
-			for seed := range rounds {
+			for seed := range fewer(*answersCut) {
 				g := &streamGenerator{Rand: rand.New(rand.NewPCG(uint64(seed), 1))}
 				whole, events := c.answer(g)
 				want, err := c.format.Decode([]byte(whole))
