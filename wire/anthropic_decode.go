@@ -41,6 +41,8 @@ func (d *anthropicDecoder) decode(data []byte) error {
 			return err
 		}
 		return d.messages("messages", all["messages"])
+	case saysError(all["error"]):
+		return reported("", providerError(data))
 	case all["role"] != nil:
 		d.answer(stringOf(all["id"]), stringOf(all["model"]))
 		d.ended(stringOf(all["stop_reason"]))
@@ -87,6 +89,9 @@ func (d *anthropicDecoder) message(path string, data []byte) error {
 	all, err := fields(path, data)
 	if err != nil {
 		return err
+	}
+	if isNull(all["role"]) {
+		return &DecodeError{Path: path, Reason: lacksRole}
 	}
 	var role string
 	if err := read(at(path, "role"), "a string", all["role"], &role); err != nil {

@@ -150,7 +150,7 @@ func (s *anthropicStream) message(all map[string]json.RawMessage) ([]Delta, erro
 func (s *anthropicStream) block(all map[string]json.RawMessage) ([]Delta, error) {
 	index := s.blocks.next()
 	if raw := all["index"]; !isNull(raw) {
-		if err := read("index", "a number", raw, &index); err != nil {
+		if err := read("index", "a whole number", raw, &index); err != nil {
 			return s.fail(err)
 		}
 	}
@@ -220,7 +220,7 @@ func (s *anthropicStream) at(all map[string]json.RawMessage) (b *streamedBlock, 
 	if isNull(raw) {
 		return s.newest, s.blocks.next(), nil
 	}
-	if err := read("index", "a number", raw, &index); err != nil {
+	if err := read("index", "a whole number", raw, &index); err != nil {
 		return nil, 0, err
 	}
 	return s.blocks.at(index), index, nil

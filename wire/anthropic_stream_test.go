@@ -263,11 +263,11 @@ func TestAnthropicStream_Indexes(t *testing.T) {
 		assert.Len(t, calls, len(got.Messages[0].ToolCalls()), tt.name)
 	}
 	for want, data := range map[string]string{
-		"wire: index: block 1 has not begun":    stop(one),
-		"wire: index: block 0 has not begun":    stop(none),
-		"wire: index: want a number":            stop(`"index":"x",`),
-		"wire: content_block: want a JSON":      start(zero, "7"),
-		"wire: message.content[0]: want a JSON": `{"type":"message_start","message":{"content":[7]}}`,
+		"wire: index: block 1 has not begun":             stop(one),
+		"wire: index: block 0 has not begun":             stop(none),
+		"wire: index: want a whole number, got a string": stop(`"index":"x",`),
+		"wire: content_block: want a JSON":               start(zero, "7"),
+		"wire: message.content[0]: want a JSON":          `{"type":"message_start","message":{"content":[7]}}`,
 	} {
 		_, err := wire.Anthropic{}.Stream().Event("", []byte(data))
 		require.Error(t, err, want)

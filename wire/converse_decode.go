@@ -46,6 +46,8 @@ func (d *converseDecoder) decode(data []byte) error {
 			return err
 		}
 		return d.list("messages", all["messages"])
+	case saysError(all["error"]):
+		return reported("", providerError(data))
 	case all["output"] != nil, all["stopReason"] != nil, all["usage"] != nil:
 		output, err := optionalFields("output", all["output"])
 		if err != nil {

@@ -119,7 +119,7 @@ func isException(name string) bool { return strings.HasSuffix(name, "Exception")
 func (s *converseStream) at(all map[string]json.RawMessage) (*streamedContent, int, error) {
 	index := 0
 	if raw := all["contentBlockIndex"]; !isNull(raw) {
-		if err := read("contentBlockIndex", "a number", raw, &index); err != nil {
+		if err := read("contentBlockIndex", "a whole number", raw, &index); err != nil {
 			return nil, 0, err
 		}
 	}

@@ -197,7 +197,7 @@ func TestConverseStream_Errors(t *testing.T) {
 		"wire: the event has no name":                                chunks(`{}`),
 		"wire: want a JSON object":                                   chunks(`[]`),
 		"wire: contentBlockIndex: block 1 is no call that has begun": chunks(`{"contentBlockDelta":{"contentBlockIndex":1,"delta":{"toolUse":{"input":"{"}}}}`),
-		"wire: contentBlockIndex: want a number":                     chunks(`{"contentBlockStop":{"contentBlockIndex":"a"}}`),
+		"wire: contentBlockIndex: want a whole number, got a string": chunks(`{"contentBlockStop":{"contentBlockIndex":"a"}}`),
 		"wire: delta: want a JSON object":                            chunks(`{"contentBlockDelta":{"contentBlockIndex":1}}`),
 		"wire: a second answer begins":                               chunks(`{"messageStop":{"stopReason":"end_turn"}}`, `{"messageStart":{"role":"assistant"}}`),
 	} {

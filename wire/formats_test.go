@@ -326,6 +326,49 @@ func TestEncode_WritesValidJSONForAnySnapshot(t *testing.T) {
 	}
 }
 
+// What an answer says beside its message is told, but not how the server has worked, and
+// nothing that is empty; of a stream, too.
+func TestOpenAIChat_DecodeNamesWhatAnswersSayBeside(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		f      wire.OpenAIChat
+		top    string // further fields of the answer
+		choice string // and of its choice
+		want   []string
+	}{
+		// https://docs.perplexity.ai/api-reference/chat-completions-post
+		{"Perplexity", wire.OpenAIChat{}, `,"citations":["https://a"],"search_results":[{"title":"A"}],"images":[]`, "", []string{"citations", "search_results"}},
+		// https://platform.openai.com/docs/api-reference/chat/object
+		{"OpenAI", wire.OpenAIChat{}, `,"object":"chat.completion","created":1,"system_fingerprint":"fp","service_tier":"default"`, `,"logprobs":{"content":[{"token":"a","logprob":-1}],"refusal":null}`, []string{"choices[0].logprobs"}},
+		{"no probabilities", wire.OpenAIChat{}, `,"system_fingerprint":""`, `,"logprobs":null`, nil},
+		// https://learn.microsoft.com/azure/ai-foundry/openai/concepts/content-filter
+		{"Azure", wire.OpenAIChat{}, `,"prompt_filter_results":[{"prompt_index":0}]`, `,"content_filter_results":{"hate":{"filtered":false}}`, nil},
+		// https://openrouter.ai/docs/api-reference/overview
+		{"OpenRouter", wire.OpenAIChat{Host: "openrouter"}, `,"provider":"P"`, `,"native_finish_reason":"end_turn"`, nil},
+		{"not known", wire.OpenAIChat{}, `,"annotations":[1]`, `,"annotations":{"a":1},"blank":" "`, []string{"annotations", "choices[0].annotations", "choices[0].blank"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			whole := `{"id":"x"` + tt.top + `,"choices":[{"index":0` + tt.choice + `,"finish_reason":"stop","message":{"role":"assistant","content":"a"}}]}`
+			in, err := tt.f.Decode([]byte(whole))
+			require.NoError(t, err)
+			s, _ := feed(t, tt.f, []event{{"", strings.Replace(whole, `"message":`, `"delta":`, 1)}})
+			streamed, err := s.Transcript()
+			require.NoError(t, err)
+			var want []wire.Loss
+			for _, path := range tt.want {
+				want = append(want, wire.Loss{Path: path, What: "no place for this field"})
+			}
+			assert.Equal(t, want, in.Lost)
+			assert.Equal(t, want, streamed.Lost)
+		})
+	}
+	// https://docs.ollama.com/api/chat
+	in, err := wire.OpenAIChat{Dialect: wire.Ollama}.Decode([]byte(`{"model":"m","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"a"},"done":true,"done_reason":"stop","logprobs":[{"token":"a"}],
+		"total_duration":1,"load_duration":1,"prompt_eval_count":1,"prompt_eval_duration":1,"eval_count":1,"eval_duration":1}`))
+	require.NoError(t, err)
+	assert.Equal(t, []wire.Loss{{Path: "logprobs", What: "no place for this field"}}, in.Lost)
+}
+
 func TestOpenAIChat_DecodeNamesWhatIsLost(t *testing.T) {
 	in, err := wire.OpenAIChat{}.Decode([]byte(`{"messages":[
 		{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"image_url","image_url":{"url":"https://x/y","detail":"low"}}]},

@@ -128,6 +128,9 @@ func (d *geminiDecoder) decode(data []byte) error {
 		}
 		return d.contents(path, raw)
 	}
+	if saysError(all["error"]) {
+		return reported("", providerError(data))
+	}
 	_, id := pickRaw(all, "", "responseId")
 	_, version := pickRaw(all, "", "modelVersion")
 	d.out.ID, d.out.Model = stringOf(id), stringOf(version)

@@ -113,7 +113,7 @@ func (s *geminiStream) chunk(all map[string]json.RawMessage) error {
 			return err
 		}
 		if raw := c["index"]; !isNull(raw) {
-			if err := read(at(path, "index"), "a number", raw, &i); err != nil {
+			if err := read(at(path, "index"), "a whole number", raw, &i); err != nil {
 				return err
 			}
 		}

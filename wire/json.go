@@ -202,7 +202,7 @@ func fields(path string, data []byte) (map[string]json.RawMessage, error) {
 	}
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal(data, &m); err != nil {
-		return nil, decodeError(path, "a JSON object", err)
+		return nil, decodeError(path, "a JSON object", data, err)
 	}
 	return m, nil
 }
@@ -247,6 +247,8 @@ func kindName(data json.RawMessage) string {
 		return "a string"
 	case '[':
 		return "an array"
+	case '{':
+		return "an object"
 	case 't', 'f':
 		return "a boolean"
 	case 'n':
@@ -275,7 +277,7 @@ func read(path, want string, data []byte, to any) error {
 		}
 	}
 	if err := json.Unmarshal(data, to); err != nil {
-		return decodeError(path, want, err)
+		return decodeError(path, want, data, err)
 	}
 	return nil
 }
@@ -286,12 +288,17 @@ func stringOf(raw json.RawMessage) string {
 	return s
 }
 
-func decodeError(path, want string, err error) error {
+// decodeError returns the error for data that is no JSON, or not what is wanted.
+func decodeError(path, want string, data []byte, err error) error {
 	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if errors.As(err, &syntax) && (path == "" || kindOf(data) != 0) {
 		return &DecodeError{Path: path, Offset: syntax.Offset, Reason: "not JSON: " + err.Error()}
 	}
-	return &DecodeError{Path: path, Reason: "want " + want + ": " + strings.TrimPrefix(err.Error(), "json: ")}
+	reason := "want " + want
+	if kind := kindName(data); !strings.HasPrefix(want, kind) { // else what is inside is at fault
+		reason += ", got " + kind
+	}
+	return &DecodeError{Path: path, Reason: reason}
 }
 
 // elements calls f with the path and the value of each element of an array. It

@@ -239,7 +239,7 @@ func (k *chatChecker) media(path string, p map[string]any, key string, fields ..
 	}
 	for _, field := range fields {
 		if str(m[field]) == "" {
-			k.shape(path+"."+field, "a string that is not empty")
+			k.shape(path+"."+field, "a non-empty string")
 		}
 	}
 }

@@ -199,3 +199,10 @@ func TestOpenAIChat_EncodeLeavesOutBlocksThatAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A finding about the shape of a request can be read as a sentence.
+func TestOpenAIChat_CheckSaysWhatIsWanted(t *testing.T) {
+	got := wire.OpenAIChat{Audio: true}.Check([]byte(`{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"","format":"wav"}}]}]}`))
+	require.Len(t, got, 1)
+	assert.Equal(t, "shape at messages[0].content[0].input_audio.data: the value is not a non-empty string; send a non-empty string", got[0].String())
+}

@@ -157,6 +157,9 @@ func (d *decoder) loseRest(path string, rest map[string]json.RawMessage, known .
 	}
 }
 
+// lacksRole is the reason of the error for a message without a role.
+const lacksRole = "the message has no role"
+
 // lostField is the Loss.What of a field that Decode does not know.
 const lostField = "no place for this field"
 
@@ -205,6 +208,8 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 	switch {
 	case all["messages"] != nil:
 		return f.decodeList(d, "messages", all["messages"])
+	case saysError(all["error"]) && all["role"] == nil:
+		return reported("", providerError(data))
 	case d.minted == nil && (stringOf(all["object"]) == "chat.completion.chunk" || string(all["done"]) == "false"): // else a Stream has made it
 		return isEvent("", "chunk")
 	case all["choices"] != nil:
@@ -214,6 +219,7 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 		d.answer(stringOf(all["id"]), d.model)
 		d.ended(cmp.Or(stringOf(all["done_reason"]), stringOf(all["finish_reason"])))
 		d.out.Usage = f.chatUsage(d, all)
+		d.loseContent("", all, chatBookkeeping)
 		return f.decodeMessage(d, "message", all["message"])
 	case all["role"] != nil:
 		return f.decodeMessage(d, "", data)
@@ -237,13 +243,20 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 	if err := read("choices", "an array of objects", all["choices"], &choices); err != nil {
 		return err
 	}
+	for i, c := range choices {
+		if saysError(c["error"]) {
+			return reported(at(atIndex("choices", i), "error"), providerError(c["error"]))
+		}
+	}
 	d.out.Usage = f.chatUsage(d, all)
+	d.loseContent("", all, chatBookkeeping)
 	for i, c := range choices {
 		path := atIndex("choices", i) + ".message"
 		if i > 0 {
 			d.lose(path, lostChoice)
 			continue
 		}
+		d.loseContent(atIndex("choices", i), c, choiceBookkeeping)
 		if d.ended(stringOf(c["finish_reason"])); isNull(c["message"]) {
 			if kindOf(c["delta"]) == '{' {
 				return isEvent(atIndex("choices", i), "chunk")
@@ -260,6 +273,34 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 	return nil
 }
 
+// loseContent reports the fields of an answer that are not among the known ones, which
+// tell nothing of what it says. Those that are empty are ignored.
+func (d *decoder) loseContent(path string, all map[string]json.RawMessage, known []string) {
+	rest := make(map[string]json.RawMessage)
+	for key, raw := range all {
+		if text := compact(raw); text != `""` && text != "[]" && text != "{}" {
+			rest[key] = raw
+		}
+	}
+	d.loseRest(path, rest, known...)
+}
+
+// chatBookkeeping are the fields of an answer that are read, and those in which servers
+// tell about their work and the filters of their hosts.
+var chatBookkeeping = []string{
+	"choices", "message", "usage", "id", "model", "error", "finish_reason", "done", "done_reason", "index", "type", "object", "status",
+	"created", "created_at", "system_fingerprint", "service_tier", "obfuscation", "provider", "request_id", "user_id", "seed", "metadata",
+	"x_groq", "usage_breakdown", "time_info", "timings", "metrics", "cost", "estimated_cost", "nvext", "base_resp", "kv_transfer_params",
+	"prompt_filter_results", "prompt_token_ids", "input_sensitive", "input_sensitive_type", "output_sensitive", "output_sensitive_type",
+	"total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration", "remote_model", "remote_host",
+}
+
+// choiceBookkeeping are such fields of a choice.
+var choiceBookkeeping = []string{
+	"message", "delta", "index", "finish_reason", "native_finish_reason", "finish_message", "finish_details", "stop_reason", "matched_stop",
+	"error", "usage", "seed", "token_ids", "content_filter_results", "content_filter_offsets", "content_filter_result",
+}
+
 // lostChoice is the Loss.What of an answer that is one of several.
 const lostChoice = "a choice after the first one"
 
@@ -267,6 +308,12 @@ func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 	all, err := fields(path, data)
 	if err != nil {
 		return err
+	}
+	if isNull(all["role"]) {
+		if strings.HasPrefix(path, "[") && saysError(all["error"]) { // so hosts of Google answer
+			return reported(path, providerError(data))
+		}
+		return &DecodeError{Path: path, Reason: lacksRole}
 	}
 	var role string
 	if err := read(at(path, "role"), "a string", all["role"], &role); err != nil {

@@ -150,7 +150,7 @@ func (s *chatStream) chunk(path string, c map[string]json.RawMessage, second boo
 	}
 	index := 0
 	if raw := c["index"]; !isNull(raw) {
-		if err := read(path+".index", "a number", raw, &index); err != nil {
+		if err := read(path+".index", "a whole number", raw, &index); err != nil {
 			return nil, err
 		}
 	}

@@ -23,6 +23,25 @@ func (f OpenAIResponses) Decode(data []byte) (Transcript, error) {
 	return d.finish(), nil
 }
 
+// failedResponse returns the error of a response that failed.
+func failedResponse(all map[string]json.RawMessage, data []byte) *ProviderError {
+	if !isNull(all["error"]) {
+		return providerError(all["error"])
+	}
+	return &ProviderError{Message: "the response failed", JSON: compact(data)}
+}
+
+// isErrorItem reports whether an object with a type is no item or event, but the error of
+// a provider: its message is a text, which no item has, and it says in another field, too,
+// that it is an error.
+func isErrorItem(all map[string]json.RawMessage) bool {
+	if kindOf(all["message"]) != '"' || !isNull(all["role"]) {
+		return false
+	}
+	kind := strings.ToLower(stringOf(all["type"]))
+	return stringOf(all["object"]) == "error" || all["code"] != nil || strings.HasSuffix(kind, "error")
+}
+
 // responsesEnds are the types of the events that end a stream and hold the response.
 var responsesEnds = []string{"response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"}
 
@@ -63,12 +82,20 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 	}
 	name := stringOf(all["type"])
 	switch {
-	case name == "error":
+	case name == "error" || isErrorItem(all):
 		return reported(path, providerError(data))
 	case strings.HasPrefix(name, "response.") && (kindOf(all["response"]) != '{' || !slices.Contains(responsesEnds, name)):
 		return isEvent(path, name)
 	case path == "" && kindOf(all["response"]) == '{':
-		return d.decode(at(path, "response"), all["response"])
+		path = at(path, "response")
+		response, err := fields(path, all["response"])
+		if err == nil && name == "response.failed" {
+			err = reported(path, failedResponse(response, all["response"]))
+		}
+		if err != nil {
+			return err
+		}
+		return d.decode(path, all["response"])
 	case !isNull(all["type"]):
 		return d.decodeItems(path, append(append([]byte{'['}, data...), ']'))
 	}
@@ -79,14 +106,17 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 	}
 	d.tools = all["tools"]
 	switch {
-	case all["output"] != nil, !isNull(all["usage"]) && !isError(all):
+	case !isNull(all["output"]), (all["output"] != nil || !isNull(all["usage"])) && !isError(all):
+		if stringOf(all["status"]) == "failed" && d.minted == nil { // else a Stream has made it, which tells the error
+			return reported(path, failedResponse(all, data))
+		}
 		d.answer(stringOf(all["id"]), d.model)
 		d.out.Usage = d.responsesUsage(at(path, "usage"), all["usage"])
 		d.ended(inner(all["incomplete_details"], "reason"))
 		d.out.StopReason = cmp.Or(d.out.StopReason, stringOf(all["status"]))
 		d.finished = d.finished || stringOf(all["status"]) == "completed"
 		if !isNull(all["error"]) {
-			d.lose(at(path, "error"), "the reason why the response failed")
+			d.lose(at(path, "error"), lostField)
 		}
 		if d.one = true; isNull(all["output"]) {
 			return nil
@@ -156,6 +186,9 @@ func (d *responsesDecoder) decodeItems(path string, data []byte) error {
 					return err
 				}
 			}
+		}
+		if it.kind == "" && it.role == "" && saysError(it.all["error"]) {
+			return reported(it.path, providerError(raw))
 		}
 		d.items = append(d.items, it)
 	}

@@ -103,6 +103,9 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 		}
 		return s.fail(&DecodeError{Path: "type", Reason: "the event has no type"})
 	}
+	if isErrorItem(all) {
+		return s.fail(providerError(data))
+	}
 	if !strings.HasPrefix(name, "response.") {
 		s.lost = append(s.lost, Loss{name, lostEvent})
 		return nil, nil
@@ -190,10 +193,7 @@ func (s *responsesStream) end(name string, raw json.RawMessage) ([]Delta, error)
 		}
 	}
 	if failed {
-		e := &ProviderError{Message: "the response failed", JSON: compact(raw)}
-		if !isNull(all["error"]) {
-			e = providerError(all["error"])
-		}
+		e := failedResponse(all, raw)
 		s.err = e
 		return out, e
 	}
@@ -353,7 +353,7 @@ func (s *responsesStream) itemAt(all map[string]json.RawMessage) (it *streamedIt
 		}
 		return s.newest, s.newest.index, nil
 	}
-	if err := read("output_index", "a number", raw, &index); err != nil {
+	if err := read("output_index", "a whole number", raw, &index); err != nil {
 		return nil, 0, err
 	}
 	return s.items.at(index), index, nil
@@ -474,7 +474,7 @@ func (s *responsesStream) itemEvent(name string, all map[string]json.RawMessage)
 // placeIn returns the place in a list that an event is about.
 func placeIn(all map[string]json.RawMessage, key string) (at int, err error) {
 	if raw := all[key]; key != "" && !isNull(raw) {
-		err = read(key, "a number", raw, &at)
+		err = read(key, "a whole number", raw, &at)
 	}
 	return at, err
 }

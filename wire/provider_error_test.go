@@ -29,6 +29,15 @@ func TestDecode_ErrorOfProvider(t *testing.T) {
 		{"OpenRouter", wire.OpenAIChat{}, `{"error":{"code":402,"message":"Insufficient credits"},"user_id":"u"}`, "the provider reports 402: Insufficient credits", false},
 		// ErrorResponse of vLLM, vllm/entrypoints/openai/protocol.py
 		{"vLLM", wire.OpenAIChat{}, `{"object":"error","message":"no such model","type":"NotFoundError","param":null,"code":404}`, "the provider reports NotFoundError, 404: no such model", false},
+		{"vLLM, responses", wire.OpenAIResponses{}, `{"object":"error","message":"This model's maximum context length is 10 tokens. However, you requested 20 tokens","type":"BadRequestError","param":null,"code":400}`,
+			"the provider reports BadRequestError, 400: This model's maximum context length is 10 tokens. However, you requested 20 tokens", true},
+		{"responses, bare", wire.OpenAIResponses{}, `{"type":"invalid_request_error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}`,
+			"the provider reports invalid_request_error, context_length_exceeded: Your input exceeds the context window of this model.", true},
+		{"responses, bare without a code", wire.OpenAIResponses{}, `{"type":"server_error","message":"busy"}`, "the provider reports server_error: busy", false},
+		{"responses, in an array", wire.OpenAIResponses{}, `[{"error":{"code":400,"message":"no"}}]`, "the provider reports 400: no", false},
+		// https://github.com/google-gemini/gemini-cli/issues/6678: hosts of Google answer an array
+		{"chat, in an array", wire.OpenAIChat{Host: "google"}, `[{"error":{"code":400,"message":"The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]`,
+			"[0]: the provider reports INVALID_ARGUMENT, 400: The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).", true},
 		// https://docs.ollama.com/api/errors
 		{"Ollama", wire.OpenAIChat{Dialect: wire.Ollama}, `{"error":"the model failed to generate a response"}`, "the provider reports: the model failed to generate a response", false},
 		// https://docs.mistral.ai/api: a fault in the request is a detail
@@ -66,6 +75,98 @@ func TestDecode_ErrorOfProvider(t *testing.T) {
 	}
 }
 
+// An error beside an answer is the error of Decode, as it is that of a Stream, whatever
+// there is of the answer.
+func TestDecode_ErrorBesideAnswer(t *testing.T) {
+	const long = "maximum context length is 10 tokens"
+	for _, tt := range []struct {
+		name    string
+		format  wire.Format
+		body    string
+		message string // of the error
+	}{
+		// https://openrouter.ai/docs/api-reference/errors
+		{"OpenRouter, in the choice", wire.OpenAIChat{Host: "openrouter"}, `{"id":"x","choices":[{"error":{"code":502,"message":"` + long + `"},"finish_reason":"error","message":{"role":"assistant","content":""}}]}`, long},
+		{"OpenRouter, behind half a text", wire.OpenAIChat{Host: "openrouter"}, `{"id":"x","choices":[{"error":{"code":502,"message":"` + long + `"},"finish_reason":"error","message":{"role":"assistant","content":"half"}}]}`, long},
+		{"OpenRouter, no choices", wire.OpenAIChat{Host: "openrouter"}, `{"id":"x","error":{"code":502,"message":"` + long + `"},"choices":[]}`, long},
+		{"chat, null", wire.OpenAIChat{}, `{"id":null,"choices":null,"error":{"code":502,"message":"` + long + `"}}`, long},
+		{"chat, with a usage", wire.OpenAIChat{}, `{"error":"` + long + `","usage":{"prompt_tokens":7}}`, long},
+		{"Ollama", wire.OpenAIChat{Dialect: wire.Ollama}, `{"model":"m","error":"unexpected EOF","done":true,"message":{"role":"assistant","content":"half"}}`, "unexpected EOF"},
+		// https://platform.openai.com/docs/api-reference/responses/object
+		{"responses", wire.OpenAIResponses{}, `{"id":"r","object":"response","status":"failed","error":{"code":"context_length_exceeded","message":"` + long + `"},"output":[]}`, long},
+		{"responses, behind a text", wire.OpenAIResponses{}, `{"id":"r","object":"response","status":"failed","error":{"code":"server_error","message":"no"},"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`, "no"},
+		{"responses, no output", wire.OpenAIResponses{}, `{"id":"r","status":"incomplete","error":{"code":"server_error","message":"no"},"output":null}`, "no"},
+		{"responses, no reason", wire.OpenAIResponses{}, `{"id":"r","object":"response","status":"failed","error":null,"output":[]}`, "the response failed"},
+		{"responses, event", wire.OpenAIResponses{}, `{"type":"response.failed","response":{"id":"r","error":{"code":"server_error","message":"no"},"output":[]}}`, "no"},
+		{"responses, event without a reason", wire.OpenAIResponses{}, `{"type":"response.failed","response":{"id":"r","output":[]}}`, "the response failed"},
+		{"gemini", wire.Gemini{}, `{"error":{"code":400,"message":"` + long + `"},"candidates":[]}`, long},
+		{"gemini, behind a text", wire.Gemini{}, `{"error":{"code":503,"message":"busy"},"candidates":[{"content":{"role":"model","parts":[{"text":"a"}]}}]}`, "busy"},
+		{"anthropic", wire.Anthropic{}, `{"role":"assistant","content":[],"error":{"type":"api_error","message":"no"}}`, "no"},
+		{"converse", wire.Converse{}, `{"output":{},"error":{"message":"no"}}`, "no"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in, err := tt.format.Decode([]byte(tt.body))
+			assert.Equal(t, wire.Transcript{}, in)
+			require.ErrorAs(t, err, new(*wire.DecodeError))
+			decoded, ok := errors.AsType[*wire.ProviderError](err)
+			require.True(t, ok, "%v", err)
+			assert.Equal(t, tt.message, decoded.Message)
+			assert.Equal(t, tt.message == long, convo.IsOverflow(err))
+			s := tt.format.(wire.Streamer).Stream()
+			_, err = s.Event("", []byte(tt.body))
+			streamed, ok := errors.AsType[*wire.ProviderError](err)
+			require.True(t, ok, "%v", err)
+			assert.Equal(t, decoded, streamed)
+		})
+	}
+	for _, body := range []string{`{"object":"error","message":"no","type":"BadRequestError","code":400}`, `{"type":"server_error","message":"no"}`} { // no unknown event
+		_, err := wire.OpenAIResponses{}.Stream().Event("", []byte(body))
+		assert.ErrorAs(t, err, new(*wire.ProviderError))
+	}
+	// These are no errors: fields that say that there is none, items that hold one, items
+	// and events of types that are not known, and the error of a response that has ended.
+	for _, tt := range []struct {
+		format wire.Format
+		body   string
+	}{
+		{wire.OpenAIChat{}, `{"error":null,"choices":[{"error":{},"message":{"role":"assistant","content":"a"}}]}`},
+		{wire.OpenAIChat{}, `{"error":{},"choices":[{"error":null,"message":{"role":"assistant","content":"a"}}]}`},
+		{wire.OpenAIResponses{}, `{"type":"mcp_call","name":"f","error":"no","output":null}`},
+		{wire.OpenAIResponses{}, `{"type":"new_item","message":"hello"}`},
+		{wire.OpenAIResponses{}, `{"type":"message","role":"user","content":"a","message":"b","code":1}`},
+		{wire.OpenAIResponses{}, `{"status":"completed","error":{"message":"no"},"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`},
+		{wire.Gemini{}, `{"error":null,"candidates":[{"content":{"role":"model","parts":[{"text":"a"}]}}]}`},
+	} {
+		in, err := tt.format.Decode([]byte(tt.body))
+		require.NoError(t, err, tt.body)
+		assert.Len(t, in.Messages, 1, tt.body)
+	}
+	_, err := wire.OpenAIResponses{}.Stream().Event("", []byte(`{"type":"gateway.note","message":"hello"}`))
+	require.NoError(t, err)
+}
+
+// Errors for malformed input say what is wanted and what there is, and name no types of Go.
+func TestDecode_SaysWhatIsWanted(t *testing.T) {
+	for _, tt := range []struct {
+		format     wire.Format
+		body, want string
+	}{
+		{wire.OpenAIChat{}, `{"choices":7}`, "wire: choices: want an array of objects, got a number"},
+		{wire.OpenAIChat{}, `{"choices":{}}`, "wire: choices: want an array of objects, got an object"},
+		{wire.OpenAIChat{}, `{"choices":[7]}`, "wire: choices: want an array of objects"},
+		{wire.OpenAIChat{}, `[{"content":"a"}]`, "wire: [0]: the message has no role"},
+		{wire.OpenAIChat{}, `{"messages":[{"role":null,"content":"a","error":"no"}]}`, "wire: messages[0]: the message has no role"},
+		{wire.OpenAIChat{}, `[{"role":7}]`, "wire: [0].role: want a string, got a number"},
+		{wire.Anthropic{}, `[{"content":"a"}]`, "wire: [0]: the message has no role"},
+		{wire.OpenAIResponses{}, `[{"type":"reasoning","summary":[{"type":1}]}]`, "wire: summary: want an array of texts"},
+		{wire.OpenAIResponses{}, `[{"type":"reasoning","summary":{"text":"a"}}]`, "wire: summary: want an array of texts, got an object"},
+		{wire.Gemini{}, `{"contents":[{"role":{}}]}`, "wire: contents[0].role: want a string, got an object"},
+	} {
+		_, err := tt.format.Decode([]byte(tt.body))
+		assert.EqualError(t, err, tt.want, tt.body)
+	}
+}
+
 // An event of a stream is no answer, and Decode says so.
 func TestDecode_EventOfStream(t *testing.T) {
 	for _, tt := range []struct {
@@ -99,7 +200,7 @@ func TestDecode_EventOfStream(t *testing.T) {
 			assert.False(t, errors.As(err, new(*wire.ProviderError)))
 		})
 	}
-	for _, kind := range []string{"completed", "incomplete", "failed", "cancelled", "done"} { // these hold the whole response
+	for _, kind := range []string{"completed", "incomplete", "cancelled", "done"} { // these hold the whole response
 		in, err := wire.OpenAIResponses{}.Decode([]byte(`{"type":"response.` + kind + `","response":{"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}}`))
 		require.NoError(t, err)
 		assert.Equal(t, "a", in.Messages[0].Text())

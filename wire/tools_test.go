@@ -150,13 +150,13 @@ func TestToolTokens_RefuseMalformedTools(t *testing.T) {
 	for tools, want := range map[string]string{
 		`[`:                           "not JSON: ",
 		`{"tools":[}`:                 "not JSON: ",
-		`"tools"`:                     "wire: want an array of tools: ",
-		`7`:                           "wire: want an array of tools: ",
-		`{"tools":"a"}`:               "wire: tools: want an array of tools: ",
+		`"tools"`:                     "wire: want an array of tools, got a string",
+		`7`:                           "wire: want an array of tools, got a number",
+		`{"tools":"a"}`:               "wire: tools: want an array of tools, got a string",
 		`[{"name":"a"},7]`:            "wire: tools[1]: want a JSON object, got a number",
 		`[null]`:                      "wire: tools[0]: want a JSON object, got null",
 		`{"toolConfig":[]}`:           "wire: toolConfig: want a JSON object, got an array",
-		`{"toolConfig":{"tools":{}}}`: "wire: toolConfig.tools: want an array of tools: ",
+		`{"toolConfig":{"tools":{}}}`: "wire: toolConfig.tools: want an array of tools, got an object",
 	} {
 		for _, model := range []string{"gpt-4o", "claude-opus-5", ""} {
 			n, err := wire.ToolTokens(model, []byte(tools), nil)

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/seed-c1b73e60/convo"
@@ -86,11 +87,14 @@ func sum(numbers ...int) int {
 }
 
 // cleaned returns a usage without negative figures, and with no detail above what it is
-// a part of.
+// a part of. What was read from a cache and what was written to one are parts beside each
+// other.
 func cleaned(u convo.Usage) convo.Usage {
 	for _, n := range []*int{&u.Input, &u.CacheRead, &u.CacheWrite, &u.Output} {
 		*n = max(*n, 0)
 	}
+	u.CacheRead = min(u.CacheRead, u.Input)
+	u.CacheWrite = min(u.CacheWrite, u.Input-u.CacheRead)
 	for _, d := range []struct {
 		part  *int
 		whole int
@@ -152,13 +156,15 @@ func (d *decoder) responsesUsage(path string, raw json.RawMessage) convo.Usage {
 // anthropicUsage reads the usage of a message. Cached and written tokens are beside
 // input_tokens. With server tools, the figures add up the iterations in which the
 // model has written the message; what a compaction and another model have used is
-// beside them, and only the iterations tell it.
+// beside them, and only the iterations tell it. If none says that it has written the
+// message, one of a type that is not known has.
 func (d *decoder) anthropicUsage(raw json.RawMessage) convo.Usage {
 	more := d.figures("usage", raw, anthropicFigures...)
 	out := more.anthropic()
 	out.Reasoning = figuresOf(more["output_tokens_details"]).figure("thinking_tokens")
 	iterations, _ := splitArray(more["iterations"])
 	request, known := 0, len(iterations) == 0
+	named := slices.ContainsFunc(iterations, func(raw json.RawMessage) bool { return isMessageIteration(figuresOf(raw)) })
 	for i, raw := range iterations {
 		lost := len(d.out.Lost)
 		all := d.figures(atIndex("usage.iterations", i), raw, anthropicFigures...)
@@ -166,7 +172,11 @@ func (d *decoder) anthropicUsage(raw json.RawMessage) convo.Usage {
 			continue
 		}
 		it := all.anthropic()
-		switch stringOf(all["type"]) {
+		kind := stringOf(all["type"])
+		if !named && it.Input > 0 && kind != "compaction" && kind != "advisor_message" {
+			kind = "message" // of a type that is not known here
+		}
+		switch kind {
 		case "message":
 			if !known { // later ones hold what the answer itself has added
 				request, known = it.Input, true
@@ -186,6 +196,12 @@ func (d *decoder) anthropicUsage(raw json.RawMessage) convo.Usage {
 		out.Extra = max(out.Input-request, 0)
 	}
 	return cleaned(out)
+}
+
+// isMessageIteration reports whether an iteration says that it has written the message.
+func isMessageIteration(all figures) bool {
+	kind := stringOf(all["type"])
+	return kind == "message" || kind == "fallback_message"
 }
 
 // anthropicFigures are the figures of a message or of an iteration.

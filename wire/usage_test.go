@@ -50,6 +50,8 @@ var usages = []struct {
 	{"chat, details of other types", "chat", `{"prompt_tokens":7,"completion_tokens":5,"prompt_tokens_details":null,"completion_tokens_details":[],"total_tokens":"12","cached_tokens":1.5}`, convo.Usage{Input: 7, Output: 5}, 0},
 	{"chat, a detail above the whole", "chat", `{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12,"prompt_tokens_details":{"audio_tokens":9},"completion_tokens_details":{"reasoning_tokens":9}}`,
 		convo.Usage{Input: 7, InputAudio: 7, Output: 5, Reasoning: 5}, 12},
+	{"chat, more cached than there is", "chat", `{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":50,"cache_write_tokens":3}}`, convo.Usage{Input: 10, CacheRead: 10, Output: 5}, 0},
+	{"chat, more written than is left", "chat", `{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":8,"cache_write_tokens":3}}`, convo.Usage{Input: 10, CacheRead: 8, CacheWrite: 2, Output: 5}, 0},
 
 	// https://platform.openai.com/docs/api-reference/responses/object
 	{"responses", "responses", `{"input_tokens":81,"input_tokens_details":{"cached_tokens":0},"output_tokens":1035,"output_tokens_details":{"reasoning_tokens":832},"total_tokens":1116}`,
@@ -82,6 +84,13 @@ var usages = []struct {
 		convo.Usage{Input: 412, Output: 264}, 0},
 	{"anthropic, one iteration", "anthropic", `{"input_tokens":4,"cache_read_input_tokens":6,"output_tokens":2,"iterations":[{"type":"message","input_tokens":4,"cache_read_input_tokens":6,"output_tokens":2}]}`, convo.Usage{Input: 10, CacheRead: 6, Output: 2}, 0},
 	{"anthropic, more than an int", "anthropic", fmt.Sprintf(`{"input_tokens":%d,"cache_read_input_tokens":5,"output_tokens":2}`, math.MaxInt), convo.Usage{Input: math.MaxInt, CacheRead: 5, Output: 2}, 0},
+	{"anthropic, an iteration of a new type", "anthropic", `{"input_tokens":10,"output_tokens":5,"iterations":[{"type":"message_v2","input_tokens":10,"output_tokens":5}]}`, convo.Usage{Input: 10, Output: 5}, 0},
+	{"anthropic, a new type behind a compaction", "anthropic", `{"input_tokens":10,"output_tokens":5,"iterations":[{"type":"compaction","input_tokens":40,"output_tokens":9},{"type":"message_v2","input_tokens":10,"output_tokens":5}]}`,
+		convo.Usage{Input: 50, Extra: 40, Output: 14}, 0},
+	{"anthropic, a new type without input", "anthropic", `{"input_tokens":10,"output_tokens":5,"iterations":[{"type":"new","input_tokens":0,"output_tokens":3},{"type":"message_v2","input_tokens":10,"output_tokens":5}]}`,
+		convo.Usage{Input: 10, Output: 8}, 0},
+	{"anthropic, a new type beside a message", "anthropic", `{"input_tokens":10,"output_tokens":5,"iterations":[{"type":"new","input_tokens":7,"output_tokens":3},{"type":"message","input_tokens":10,"output_tokens":5}]}`,
+		convo.Usage{Input: 17, Extra: 7, Output: 8}, 0},
 	{"anthropic, iterations of other types", "anthropic", `{"input_tokens":4,"output_tokens":2,"iterations":[7,{"type":"message","input_tokens":"x"},{"type":"message","input_tokens":4}],"cache_creation":7,"output_tokens_details":"x"}`, convo.Usage{Input: 4, Output: 2}, 0},
 
 	// https://github.com/QuantumNous/new-api/issues/2935: the total is prompt, candidates,
@@ -245,6 +254,8 @@ func TestDecode_UsageOfAnyShape(t *testing.T) {
 		require.LessOrEqual(t, max(got.InputAudio, got.Extra), got.Input, "%s", data)
 		require.LessOrEqual(t, max(got.Reasoning, got.OutputAudio), got.Output, "%s", data)
 		require.LessOrEqual(t, got.CacheWriteLong, got.CacheWrite, "%s", data)
+		require.LessOrEqual(t, got.CacheRead, got.Input, "%s", data)
+		require.LessOrEqual(t, got.CacheWrite, got.Input-got.CacheRead, "%s", data)
 	}
 }
 
