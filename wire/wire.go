@@ -25,7 +25,8 @@ type Format interface {
 	// Transcript.Lost names what a message has no place for. If data is
 	// malformed, Decode returns a *DecodeError and no messages; so it does if a
 	// provider reports an error, whatever of an answer stands beside that: only a
-	// Stream keeps what came before its error. An answer that says nothing gives no message, but its usage and why it stopped.
+	// Stream keeps what came before its error. An answer that says nothing gives no
+	// message, but its usage and why it stopped.
 	Decode(data []byte) (Transcript, error)
 
 	// Check returns the reasons for which the provider would refuse a request,
