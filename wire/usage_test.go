@@ -91,6 +91,7 @@ var usages = []struct {
 		convo.Usage{Input: 10, Output: 8}, 0},
 	{"anthropic, a new type beside a message", "anthropic", `{"input_tokens":10,"output_tokens":5,"iterations":[{"type":"new","input_tokens":7,"output_tokens":3},{"type":"message","input_tokens":10,"output_tokens":5}]}`,
 		convo.Usage{Input: 17, Extra: 7, Output: 8}, 0},
+	{"anthropic, only an advisor", "anthropic", `{"input_tokens":0,"output_tokens":0,"iterations":[{"type":"advisor_message","input_tokens":20,"output_tokens":3}]}`, convo.Usage{Input: 20, Extra: 20, Output: 3}, 0},
 	{"anthropic, iterations of other types", "anthropic", `{"input_tokens":4,"output_tokens":2,"iterations":[7,{"type":"message","input_tokens":"x"},{"type":"message","input_tokens":4}],"cache_creation":7,"output_tokens_details":"x"}`, convo.Usage{Input: 4, Output: 2}, 0},
 
 	// https://github.com/QuantumNous/new-api/issues/2935: the total is prompt, candidates,
