@@ -103,6 +103,9 @@ func TestPrefixDiff_Fields(t *testing.T) {
 		{`{"role":"user","content":"a"}`, `{ "role" : "user", "name" : null, "content" : "a" }`, ""},
 		{`{"role":"user","content":"a","cache_control":{"type":"ephemeral"}}`, `{"role":"user","content":"a"}`, ""},
 		{`{"role":"user","content":[{"type":"text","cache_control":{"ttl":"1h","type":"ephemeral"},"text":"a"}]}`, `{"role":"user","content":[{"type":"text","text":"a"}]}`, ""},
+		{`{"role":"user","content":[{"toolResult":{"content":[{"text":"a"},{"cachePoint":{"type":"default"}}]}}]}`, `{"role":"user","content":[{"toolResult":{"content":[{"text":"a"}]}}]}`, ""},
+		{`{"role":"user","content":[{"cachePoint":{},"text":"a"}]}`, `{"role":"user","content":[{"cachePoint":{},"text":"b"}]}`, `block 0 of message 1 has changed`},
+		{`{"role":"user","content":"a",`, `{"role":"user","content":"a",,`, `block 0 of message 1 has changed`}, // no JSON
 		{`{"role":"assistant","content":[{"type":"tool_use","input":{"cache_control":"a"}}]}`, `{"role":"assistant","content":[{"type":"tool_use","input":{"cache_control":"b"}}]}`, `block 0 of message 1 has changed`},
 	} {
 		q := json.RawMessage(`{"role":"user","content":"q"}`)

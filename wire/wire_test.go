@@ -100,6 +100,9 @@ func TestRequest_With(t *testing.T) {
 	none, err := wire.Request{}.With(map[string]any{"model": "m"})
 	require.NoError(t, err)
 	assert.Equal(t, `{"model":"m","messages":[]}`, string(none))
+	none, err = wire.Request{}.With(map[string]any{"system": "s"})
+	require.NoError(t, err)
+	assert.Equal(t, `{"system":"s","messages":[]}`, string(none))
 }
 
 // All formats are all that an agent needs.
