@@ -44,9 +44,7 @@ func (d *anthropicDecoder) decode(data []byte) error {
 	case all["role"] != nil:
 		d.answer(stringOf(all["id"]), stringOf(all["model"]))
 		d.ended(stringOf(all["stop_reason"]))
-		if d.out.Usage, err = anthropicUsage(all["usage"]); err != nil {
-			return err
-		}
+		d.out.Usage = d.anthropicUsage(all["usage"])
 		if isNull(all["content"]) && stringOf(all["role"]) == "assistant" {
 			return nil // an answer that says nothing
 		}
@@ -55,8 +53,8 @@ func (d *anthropicDecoder) decode(data []byte) error {
 	if !isNull(all["usage"]) && isNull(all["type"]) && !isError(all) {
 		d.answer(stringOf(all["id"]), stringOf(all["model"]))
 		d.ended(stringOf(all["stop_reason"]))
-		d.out.Usage, err = anthropicUsage(all["usage"])
-		return err
+		d.out.Usage = d.anthropicUsage(all["usage"])
+		return nil
 	}
 	if name := stringOf(all["type"]); slices.Contains(anthropicEvents, name) {
 		return isEvent("", name)

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,16 +9,18 @@ import (
 )
 
 // Stream returns a [Stream] that reads the events of the Messages API. It ends with
-// message_stop.
+// message_stop. The blocks are in the order of their indexes; one whose index comes again
+// is another block, behind those before it.
 func (f Anthropic) Stream() Stream { return &anthropicStream{format: f} }
 
 type anthropicStream struct {
 	streamBase
 	format Anthropic
-	id     string                     // of the answer
-	fields map[string]json.RawMessage // of the answer, but for its content; nil before message_start
+	begun  bool                       // message_start came
+	fields map[string]json.RawMessage // of the answer, but for its content
 	usage  map[string]json.RawMessage
-	blocks []*streamedBlock
+	blocks sequence[*streamedBlock]
+	newest *streamedBlock
 	calls  int
 }
 
@@ -27,12 +28,13 @@ type anthropicStream struct {
 type streamedBlock struct {
 	index  int
 	kind   string
-	start  json.RawMessage             // the block of content_block_start
-	added  map[string]*strings.Builder // what deltas add to the texts of its fields
-	others map[string]json.RawMessage  // other values that deltas bring
-	lists  map[string][]string         // values that deltas add to lists
-	input  strings.Builder             // the arguments of a call
-	call   CallDelta                   // of a call: its number, ID and name
+	start  json.RawMessage            // the block of content_block_start
+	fields map[string]json.RawMessage // of that
+	texts  map[string]*streamedText   // the fields to which deltas add
+	others map[string]json.RawMessage // other values that deltas bring
+	lists  map[string][]string        // values that deltas add to lists
+	input  streamedText               // the arguments of a call
+	call   CallDelta                  // of a call: its number, ID and name
 	ended  bool
 }
 
@@ -44,7 +46,7 @@ func (s *anthropicStream) Event(name string, data []byte) ([]Delta, error) {
 	if isEnd(data) {
 		return nil, nil
 	}
-	all, err := fields("", data)
+	all, err := s.open(name, data)
 	if err != nil {
 		return s.fail(err)
 	}
@@ -59,20 +61,21 @@ func (s *anthropicStream) Event(name string, data []byte) ([]Delta, error) {
 	case "content_block_delta":
 		return s.delta(all)
 	case "content_block_stop":
-		b, err := s.at(all, "")
-		if err != nil {
+		b, index, err := s.at(all)
+		switch {
+		case err != nil:
 			return s.fail(err)
+		case b == nil:
+			return s.fail(notBegun(index))
 		}
 		b.ended = true
 	case "message_delta":
 		return s.message(all)
 	case "message_stop":
 		s.done = true
-	case "error":
-		return s.fail(providerError(data))
 	case "ping":
 	case "":
-		if e := all["error"]; !isNull(e) {
+		if isError(all) {
 			return s.fail(providerError(data))
 		}
 		return s.fail(&DecodeError{Path: "type", Reason: "the event has no type"})
@@ -86,26 +89,31 @@ func (s *anthropicStream) Event(name string, data []byte) ([]Delta, error) {
 const lostEvent = "an event of an unknown kind"
 
 // start reads message_start. Some proxies send it twice; with another id, the
-// provider has begun anew.
+// provider has begun anew. What message_delta has said before holds.
 func (s *anthropicStream) start(raw json.RawMessage) ([]Delta, error) {
 	all, err := fields("message", raw)
 	if err != nil {
 		return s.fail(err)
 	}
 	id := stringOf(all["id"])
+	restart, err := s.begin(id)
 	var out []Delta
-	if s.fields != nil {
-		switch {
-		case id == s.id:
-			return nil, nil
-		case s.done:
-			return s.fail(errSecondAnswer)
-		}
+	switch {
+	case err != nil:
+		return s.fail(err)
+	case restart:
 		*s = anthropicStream{format: s.format}
+		s.id = id
 		out = []Delta{{Restart: true}}
+	case s.begun:
+		return nil, nil
 	}
-	s.id, s.fields = id, all
-	s.usage, _ = fields("usage", all["usage"])
+	s.begun = true
+	fields, usage := s.fields, s.usage
+	s.fields, s.usage = maps.Clone(all), nil
+	merge(&s.fields, fields)
+	s.addUsage("message.usage", all["usage"], &s.usage)
+	merge(&s.usage, usage)
 	var content []json.RawMessage
 	if raw := all["content"]; kindOf(raw) == '[' { // of a server that sends what it has with the start
 		if err := read("message.content", "an array of blocks", raw, &content); err != nil {
@@ -113,6 +121,9 @@ func (s *anthropicStream) start(raw json.RawMessage) ([]Delta, error) {
 		}
 	}
 	for i, raw := range content {
+		if kindOf(raw) != '{' {
+			return s.fail(&DecodeError{Path: atIndex("message.content", i), Reason: "want a JSON object, got " + kindName(raw)})
+		}
 		b := newStreamedBlock(i, raw)
 		b.ended = true
 		s.add(b)
@@ -120,44 +131,28 @@ func (s *anthropicStream) start(raw json.RawMessage) ([]Delta, error) {
 	return out, nil
 }
 
-// errSecondAnswer is the error of an event that begins another answer.
-var errSecondAnswer = &DecodeError{Reason: "a second answer begins behind the end of the first; use a new Stream for it"}
-
 // message reads message_delta, whose usage counts the whole answer.
 func (s *anthropicStream) message(all map[string]json.RawMessage) ([]Delta, error) {
-	if s.fields == nil {
-		s.fields = map[string]json.RawMessage{}
-	}
 	delta, err := optionalFields("delta", all["delta"])
 	if err != nil {
 		return s.fail(err)
 	}
+	if s.fields == nil {
+		s.fields = map[string]json.RawMessage{}
+	}
 	maps.Copy(s.fields, delta)
-	usage, err := optionalFields("usage", all["usage"])
-	if err != nil {
-		return s.fail(err)
-	}
-	if s.usage == nil {
-		s.usage = map[string]json.RawMessage{}
-	}
-	for key, value := range usage {
-		if !isNull(value) {
-			s.usage[key] = value
-		}
-	}
-	for key, value := range all {
-		if key != "type" && key != "delta" && key != "usage" && !isNull(value) {
-			s.fields[key] = value
-		}
-	}
+	s.addUsage("usage", all["usage"], &s.usage)
+	merge(&s.fields, all, "type", "delta", "usage")
 	return nil, nil
 }
 
-// block reads content_block_start.
+// block reads content_block_start. Some proxies send it twice.
 func (s *anthropicStream) block(all map[string]json.RawMessage) ([]Delta, error) {
-	index, err := s.index(all)
-	if err != nil {
-		return s.fail(err)
+	index := s.blocks.next()
+	if raw := all["index"]; !isNull(raw) {
+		if err := read("index", "a number", raw, &index); err != nil {
+			return s.fail(err)
+		}
 	}
 	if s.done {
 		return s.fail(errSecondAnswer)
@@ -167,17 +162,30 @@ func (s *anthropicStream) block(all map[string]json.RawMessage) ([]Delta, error)
 		return s.fail(&DecodeError{Path: "content_block", Reason: "want a JSON object, got " + kindName(raw)})
 	}
 	b := newStreamedBlock(index, raw)
+	if !isNull(all["index"]) && s.blocks.at(index).isAgain(b) {
+		return nil, nil
+	}
 	s.add(b)
-	start, _ := fields("content_block", raw)
 	switch b.kind {
 	case "text":
-		return deltaOf(Delta{Text: stringOf(start["text"])}), nil
+		return deltaOf(Delta{Text: b.text("text").Builder.String()}), nil
 	case "thinking":
-		return deltaOf(Delta{Reasoning: stringOf(start["thinking"])}), nil
+		return deltaOf(Delta{Reasoning: b.text("thinking").Builder.String()}), nil
 	case "tool_use":
 		return []Delta{{Call: new(b.call)}}, nil
 	}
 	return nil, nil
+}
+
+// isAgain reports whether b, which may be nil, has begun like another block, and is that:
+// it has not ended, and it has an ID or nothing was added to it.
+func (b *streamedBlock) isAgain(o *streamedBlock) bool {
+	if b == nil || b.ended || string(b.start) != string(o.start) {
+		return false
+	}
+	return o.call.ID != "" || len(b.others)+len(b.lists)+b.input.Len() == 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(b.texts)), func(key string) bool {
+		return b.texts[key].Len() > len(stringOf(b.fields[key]))
+	})
 }
 
 // deltaOf returns d, unless it is empty.
@@ -190,51 +198,41 @@ func deltaOf(d Delta) []Delta {
 
 func newStreamedBlock(index int, raw json.RawMessage) *streamedBlock {
 	all, _ := fields("content_block", raw)
-	b := &streamedBlock{index: index, kind: stringOf(all["type"]), start: raw}
+	b := &streamedBlock{index: index, kind: stringOf(all["type"]), start: raw, fields: all}
 	b.call.ID, b.call.Name = stringOf(all["id"]), stringOf(all["name"])
 	return b
 }
 
-// add puts a block in its place, instead of one with its index.
+// add adds a block.
 func (s *anthropicStream) add(b *streamedBlock) {
 	if b.kind == "tool_use" {
 		b.call.Index = s.calls
 		s.calls++
 	}
-	i, again := slices.BinarySearchFunc(s.blocks, b.index, func(b *streamedBlock, index int) int { return cmp.Compare(b.index, index) })
-	if again {
-		s.blocks[i] = b
-		return
-	}
-	s.blocks = slices.Insert(s.blocks, i, b)
+	s.blocks.add(b.index, b)
+	s.newest = b
 }
 
-// index returns the index of the block that an event is about.
-func (s *anthropicStream) index(all map[string]json.RawMessage) (index int, err error) {
-	if err := read("index", "a number", all["index"], &index); err != nil {
-		return 0, err
+// at returns the block that an event is about, or nil, and its index. Without an index,
+// that is the newest one.
+func (s *anthropicStream) at(all map[string]json.RawMessage) (b *streamedBlock, index int, err error) {
+	raw := all["index"]
+	if isNull(raw) {
+		return s.newest, s.blocks.next(), nil
 	}
-	return index, nil
+	if err := read("index", "a number", raw, &index); err != nil {
+		return nil, 0, err
+	}
+	return s.blocks.at(index), index, nil
 }
 
-// at returns the block that an event is about. Where it has not begun, one of that
-// kind does now, if it needs nothing else.
-func (s *anthropicStream) at(all map[string]json.RawMessage, kind string) (*streamedBlock, error) {
-	index, err := s.index(all)
-	if err != nil {
-		return nil, err
-	}
-	i, ok := slices.BinarySearchFunc(s.blocks, index, func(b *streamedBlock, index int) int { return cmp.Compare(b.index, index) })
-	if ok {
-		return s.blocks[i], nil
-	}
-	if kind == "" {
-		return nil, &DecodeError{Path: "index", Reason: fmt.Sprintf("block %d has not begun", index)}
-	}
-	b := newStreamedBlock(index, json.RawMessage(`{"type":"`+kind+`","`+kind+`":""}`))
-	s.add(b)
-	return b, nil
+func notBegun(index int) error {
+	return &DecodeError{Path: "index", Reason: fmt.Sprintf("block %d has not begun", index)}
 }
+
+// deltaBegins are the kinds of blocks that begin with a delta of a kind if they have not
+// begun. They need nothing else.
+var deltaBegins = map[string]string{"text_delta": "text", "thinking_delta": "thinking"}
 
 // delta reads content_block_delta. Texts in it are appended to the field of that
 // name; a kind of delta that is not known here, too, is read so.
@@ -246,25 +244,30 @@ func (s *anthropicStream) delta(all map[string]json.RawMessage) ([]Delta, error)
 	if err != nil {
 		return s.fail(err)
 	}
-	kind := stringOf(delta["type"])
-	begins := ""
-	switch kind {
-	case "text_delta":
-		begins = "text"
-	case "thinking_delta":
-		begins = "thinking"
-	}
-	b, err := s.at(all, begins)
+	b, index, err := s.at(all)
 	if err != nil {
 		return s.fail(err)
+	}
+	kind := stringOf(delta["type"])
+	own := deltaBegins[kind]
+	switch {
+	case own == "":
+		if b == nil {
+			return s.fail(notBegun(index))
+		}
+	case b != nil && b.kind == "": // the start does not say what it is
+		b.start = json.RawMessage(withFields(string(b.start), map[string]json.RawMessage{"type": appendString(nil, own)}))
+		b.kind = own
+	case b == nil, b.kind != own && (b.kind == "text" || b.kind == "thinking" || b.kind == "tool_use"):
+		b = newStreamedBlock(index, json.RawMessage(`{"type":"`+own+`","`+own+`":""}`))
+		s.add(b)
 	}
 	var out Delta
 	for key, value := range delta {
 		switch {
 		case key == "type" || isNull(value):
 		case key == "partial_json":
-			piece := stringOf(value)
-			b.input.WriteString(piece)
+			piece := b.input.add(value)
 			if b.kind == "tool_use" && piece != "" {
 				out.Call = new(b.call)
 				out.Call.Arguments = piece
@@ -272,8 +275,7 @@ func (s *anthropicStream) delta(all map[string]json.RawMessage) ([]Delta, error)
 		case kind == "citations_delta" && key == "citation":
 			b.append("citations", string(value))
 		case kindOf(value) == '"':
-			piece := stringOf(value)
-			b.write(key, piece)
+			piece := b.text(key).add(value)
 			switch {
 			case kind == "text_delta" && key == "text":
 				out.Text = piece
@@ -290,15 +292,16 @@ func (s *anthropicStream) delta(all map[string]json.RawMessage) ([]Delta, error)
 	return deltaOf(out), nil
 }
 
-// write appends to the text of a field.
-func (b *streamedBlock) write(key, piece string) {
-	if b.added == nil {
-		b.added = map[string]*strings.Builder{}
+// text returns the text of a field, which begins with what it had at the start.
+func (b *streamedBlock) text(key string) *streamedText {
+	if b.texts == nil {
+		b.texts = map[string]*streamedText{}
 	}
-	if b.added[key] == nil {
-		b.added[key] = new(strings.Builder)
+	if b.texts[key] == nil {
+		b.texts[key] = new(streamedText)
+		b.texts[key].add(b.fields[key])
 	}
-	b.added[key].WriteString(piece)
+	return b.texts[key]
 }
 
 // append adds a value to the list of a field.
@@ -314,8 +317,8 @@ func (b *streamedBlock) appendTo(out []byte) []byte {
 	written := map[string]bool{}
 	value := func(key string, raw json.RawMessage) json.RawMessage {
 		switch {
-		case b.added[key] != nil:
-			return appendString(nil, stringOf(raw)+b.added[key].String())
+		case b.texts[key] != nil && (b.texts[key].Len() > 0 || kindOf(raw) == '"' || raw == nil):
+			return b.texts[key].appendTo(nil)
 		case b.lists[key] != nil:
 			var list []json.RawMessage
 			_ = json.Unmarshal(raw, &list)
@@ -347,7 +350,7 @@ func (b *streamedBlock) appendTo(out []byte) []byte {
 	out = append(out, strings.TrimSuffix(block, "}")...)
 	for _, key := range b.keys() {
 		if !written[key] {
-			out = append(append(appendString(append(out, ','), key), ':'), value(key, nil)...)
+			out = append(append(appendString(comma(out), key), ':'), value(key, nil)...)
 		}
 	}
 	return append(out, '}')
@@ -358,7 +361,7 @@ func (b *streamedBlock) keys() (keys []string) {
 	if !isBlank(b.input.String()) {
 		keys = append(keys, "input")
 	}
-	for key := range b.added {
+	for key := range b.texts {
 		keys = append(keys, key)
 	}
 	for key := range b.lists {
@@ -373,40 +376,45 @@ func (b *streamedBlock) keys() (keys []string) {
 
 // Transcript implements [Stream].
 func (s *anthropicStream) Transcript() (Transcript, error) {
-	answer := []byte(`{"role":"assistant"`)
-	for _, key := range sortedKeys(s.fields) {
-		if key != "role" && key != "content" && key != "usage" {
-			answer = append(append(appendString(append(answer, ','), key), ':'), s.fields[key]...)
-		}
-	}
-	answer = append(answer, `,"usage":`...)
-	answer = appendObject(answer, s.usage)
-	answer = append(answer, `,"content":[`...)
-	var halves []int
+	var parts []answerPart
 	var lost []Loss
-	n, calls := 0, 0
-	for _, b := range s.blocks {
-		if !b.ended && !s.done {
-			switch b.kind {
-			case "text", "thinking":
-			case "tool_use":
-				halves = append(halves, calls)
-			default:
-				lost = append(lost, Loss{fmt.Sprintf("content[%d]", b.index), "a block that the provider had not ended"})
-				continue
-			}
+	for _, b := range s.blocks.inOrder() {
+		p := answerPart{path: atIndex("content", b.index), isCall: b.kind == "tool_use", number: b.call.Index, ended: b.ended}
+		switch {
+		case b.kind == "":
+			lost = append(lost, Loss{p.path, "a block without a type"})
+			continue
+		case p.isCall && b.call.Name == "":
+			lost = append(lost, Loss{p.path, lostNameless})
+			continue
+		case b.ended || s.done || b.kind == "text" || b.kind == "thinking":
+		case p.isCall:
+			p.half = true
+		default:
+			lost = append(lost, Loss{p.path, "a block that the provider had not ended"})
+			continue
 		}
-		if b.kind == "tool_use" {
-			calls++
-		}
-		if n++; n > 1 {
-			answer = append(answer, ',')
-		}
-		answer = b.appendTo(answer)
+		p.json = b.appendTo(nil)
+		parts = append(parts, p)
 	}
-	answer = append(answer, "]}"...)
-	d := s.format.decoder()
-	t, err := s.transcript(&d.decoder, d.decode, answer, halves)
+	t, err := s.transcript(parts, s.answer, func() (*decoder, func([]byte) error) {
+		d := s.format.decoder()
+		return &d.decoder, d.decode
+	})
 	t.Lost = append(t.Lost, lost...)
 	return t, err
+}
+
+// answer returns the answer as it would be without a stream.
+func (s *anthropicStream) answer(blocks []answerPart, bare bool) []byte {
+	answer := []byte(`{"role":"assistant"`)
+	if !bare {
+		for _, key := range sortedKeys(s.fields) {
+			if key != "role" && key != "content" && key != "usage" && key != "messages" {
+				answer = append(append(appendString(append(answer, ','), key), ':'), s.fields[key]...)
+			}
+		}
+		answer = appendObject(append(answer, `,"usage":`...), s.usage)
+	}
+	return append(appendParts(append(answer, `,"content":`...), blocks), '}')
 }

@@ -211,3 +211,93 @@ func TestAnthropicStream_HalfCall(t *testing.T) {
 	require.NotNil(t, got.Cut)
 	assert.Equal(t, convo.ToolCall{ID: "t2", Name: "delete_all", Arguments: `{"dir":"/"`}, *got.Cut)
 }
+
+// Blocks whose index comes again, or that come without one, are blocks of their own.
+func TestAnthropicStream_Indexes(t *testing.T) {
+	start := func(index, block string) string {
+		return `{"type":"content_block_start",` + index + `"content_block":` + block + `}`
+	}
+	call := func(id string) string { return `{"type":"tool_use","id":"` + id + `","name":"f","input":{}}` }
+	text := func(s string) string { return `{"type":"text","text":"` + s + `"}` }
+	delta := func(index, s string) string {
+		return `{"type":"content_block_delta",` + index + `"delta":{"type":"text_delta","text":"` + s + `"}}`
+	}
+	args := func(index, s string) string {
+		return `{"type":"content_block_delta",` + index + `"delta":{"type":"input_json_delta","partial_json":` + jsonOf(s) + `}}`
+	}
+	stop := func(index string) string {
+		return `{"type":"content_block_stop",` + strings.TrimSuffix(index, ",") + `}`
+	}
+	const zero, one, two, none = `"index":0,`, `"index":1,`, `"index":2,`, `"x":0,`
+	const end = `{"type":"message_stop"}`
+	of := func(id string) convo.ToolCall { return convo.ToolCall{ID: id, Name: "f", Arguments: "{}"} }
+	for _, tt := range []struct {
+		name   string
+		events []event
+		want   []convo.Part
+	}{
+		{"always 0", chunks(start(zero, text("")), delta(zero, "hi"), stop(zero), start(zero, call("a")), stop(zero), start(zero, call("b")), args(zero, `{"x":1}`), stop(zero), end),
+			[]convo.Part{convo.Text("hi"), of("a"), convo.ToolCall{ID: "b", Name: "f", Arguments: `{"x":1}`}}},
+		{"always 0, without ends", chunks(start(zero, text("hi")), start(zero, call("a")), start(zero, call("b")), args(zero, `{"x":1}`), end),
+			[]convo.Part{convo.Text("hi"), of("a"), convo.ToolCall{ID: "b", Name: "f", Arguments: `{"x":1}`}}},
+		{"from 0 again", chunks(start(zero, text("a")), stop(zero), start(one, text("b")), stop(one), start(zero, text("c")), stop(zero), start(one, text("d")), stop(one), start(two, text("e")), stop(two), end),
+			[]convo.Part{convo.Text("a"), convo.Text("b"), convo.Text("c"), convo.Text("d"), convo.Text("e")}},
+		{"falling", chunks(start(two, text("c")), start(zero, text("a")), start(one, text("b")), delta(two, "!"), end), []convo.Part{convo.Text("a"), convo.Text("b"), convo.Text("c!")}},
+		{"none", chunks(start(none, text("a")), delta(none, "b"), stop(none), start(none, call("a")), args(none, `{"x":1}`), stop(none), start(none, text("c")), end),
+			[]convo.Part{convo.Text("ab"), convo.ToolCall{ID: "a", Name: "f", Arguments: `{"x":1}`}, convo.Text("c")}},
+		{"none, and no start", chunks(delta(none, "a"), delta(none, "b"), stop(none), end), []convo.Part{convo.Text("ab")}},
+		{"a start twice", chunks(start(zero, text("")), start(zero, text("")), delta(zero, "a"), start(one, call("a")), start(one, call("a")), args(one, `{}`), stop(one), end), []convo.Part{convo.Text("a"), of("a")}},
+		{"a start twice, of a call that has begun", chunks(start(one, call("a")), args(one, `{"x":`), start(one, call("a")), args(one, `1}`), stop(one), end), []convo.Part{convo.ToolCall{ID: "a", Name: "f", Arguments: `{"x":1}`}}},
+		{"the same block twice", chunks(start(zero, text("a")), stop(zero), start(zero, text("a")), stop(zero), end), []convo.Part{convo.Text("a"), convo.Text("a")}},
+		{"a start again behind text", chunks(start(zero, text("")), delta(zero, "a"), start(zero, text("")), delta(zero, "b"), end), []convo.Part{convo.Text("a"), convo.Text("b")}},
+		{"a text at the index of a thought", chunks(start(zero, `{"type":"thinking","thinking":"hm"}`), delta(zero, "a"), end), []convo.Part{convo.Reasoning{Text: "hm"}, convo.Text("a")}},
+		{"in the start of the message", chunks(`{"type":"message_start","message":{"role":"assistant","content":[`+text("a")+`]}}`, start(zero, text("b")), end), []convo.Part{convo.Text("a"), convo.Text("b")}},
+	} {
+		s, deltas := feed(t, wire.Anthropic{}, tt.events)
+		got, err := s.Transcript()
+		require.NoError(t, err, tt.name)
+		require.Len(t, got.Messages, 1, tt.name)
+		assert.Equal(t, tt.want, got.Messages[0].Parts, tt.name)
+		assert.Empty(t, got.Lost, tt.name)
+		_, _, calls := shown(deltas)
+		assert.Len(t, calls, len(got.Messages[0].ToolCalls()), tt.name)
+	}
+	for want, data := range map[string]string{
+		"wire: index: block 1 has not begun":    stop(one),
+		"wire: index: block 0 has not begun":    stop(none),
+		"wire: index: want a number":            stop(`"index":"x",`),
+		"wire: content_block: want a JSON":      start(zero, "7"),
+		"wire: message.content[0]: want a JSON": `{"type":"message_start","message":{"content":[7]}}`,
+	} {
+		_, err := wire.Anthropic{}.Stream().Event("", []byte(data))
+		require.Error(t, err, want)
+		assert.True(t, strings.HasPrefix(err.Error(), want), "%v", err)
+	}
+}
+
+// A call whose block has ended is whole, also where the end of the answer does not say
+// why it ended. Where that says that the answer was cut off, the call was.
+func TestStream_EndedCalls(t *testing.T) {
+	for _, args := range []string{`{}`, `{"x":`, ``} {
+		anthropic := `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"b","name":"g","input":{}}}{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":` + jsonOf(args) + `}}`
+		converse := `{"contentBlockStart":{"contentBlockIndex":0,"start":{"toolUse":{"toolUseId":"b","name":"g"}}}}{"contentBlockDelta":{"contentBlockIndex":0,"delta":{"toolUse":{"input":` + jsonOf(args) + `}}}}`
+		for _, tt := range []struct {
+			format wire.Format
+			body   string
+			whole  bool
+		}{
+			{wire.Anthropic{}, anthropic + `{"type":"content_block_stop","index":0}`, true},
+			{wire.Anthropic{}, anthropic + `{"type":"content_block_stop","index":0}{"type":"message_stop"}`, true},
+			{wire.Anthropic{}, anthropic + `{"type":"message_stop"}`, false},
+			{wire.Anthropic{}, anthropic + `{"type":"content_block_stop","index":0}{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}{"type":"message_stop"}`, false},
+			{wire.Converse{}, converse + `{"contentBlockStop":{"contentBlockIndex":0}}`, true},
+			{wire.Converse{}, converse + `{"contentBlockStop":{"contentBlockIndex":0}}{"messageStop":{}}`, true},
+			{wire.Converse{}, converse + `{"messageStop":{}}`, false},
+			{wire.Converse{}, converse + `{"contentBlockStop":{"contentBlockIndex":0}}{"messageStop":{"stopReason":"max_tokens"}}`, false},
+		} {
+			_, got, _, _ := readStream(tt.format, strings.NewReader(tt.body))
+			assert.Equal(t, tt.whole, len(streamedCalls(got)) == 1, tt.body)
+			assert.Equal(t, tt.whole, got.Cut == nil, tt.body)
+		}
+	}
+}

@@ -339,7 +339,6 @@ func TestAnthropic_DecodeNamesThePathOfAnError(t *testing.T) {
 		`[{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","is_error":"yes"}]}]`:   "[0].content[0].is_error",
 		`[{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":{}}]}]`:       "[0].content[0].content",
 		`[{"role":"system","content":[]}]`:                                                          "[0].content",
-		`{"role":"assistant","content":"x","usage":{"input_tokens":"many"}}`:                        "usage",
 		`{"system":[{"type":"tool_use"}],"messages":[{"role":"user","content":"x"}]}`:               "system[0]",
 		`[{"role":"user","content":"x"},{"role":"user","content":[{"type":"tool_result"},"text"]}]`: "[1].content[0].tool_use_id",
 	} {

@@ -52,8 +52,8 @@ func (d *converseDecoder) decode(data []byte) error {
 			return err
 		}
 		d.ended(stringOf(all["stopReason"]))
-		if d.out.Usage, err = converseUsage(all["usage"]); err != nil || isNull(output["message"]) {
-			return err
+		if d.out.Usage = d.converseUsage(all["usage"]); isNull(output["message"]) {
+			return nil
 		}
 		return d.message("output.message", output["message"])
 	case all["role"] != nil:

@@ -22,7 +22,7 @@ type converseStream struct {
 	role   string                     // empty before messageStart
 	fields map[string]json.RawMessage // of the answer, but for its output and usage
 	usage  map[string]json.RawMessage
-	blocks []*streamedContent
+	blocks sequence[*streamedContent]
 	calls  int
 }
 
@@ -30,8 +30,8 @@ type converseStream struct {
 type streamedContent struct {
 	index  int
 	kind   string                     // text, reasoningText, redactedContent, toolUse, or another
-	text   strings.Builder            // of a text or of reasoning, or the input of a toolUse
-	sign   strings.Builder            // the signature of reasoning
+	text   streamedText               // of a text or of reasoning, or the input of a toolUse
+	sign   streamedText               // the signature of reasoning
 	blobs  []string                   // the pieces of redactedContent, in base64
 	start  string                     // of a block of other kinds: its beginning
 	fields map[string]json.RawMessage // which deltas add to it
@@ -52,13 +52,13 @@ func (s *converseStream) Event(name string, data []byte) ([]Delta, error) {
 	if isEnd(data) {
 		return nil, nil
 	}
-	all, err := fields("", data)
+	all, err := s.open(name, data)
 	if err != nil {
 		return s.fail(err)
 	}
 	for _, key := range sortedKeys(all) { // an object around the event
 		raw := all[key]
-		if kindOf(raw) != '{' || !slices.Contains(converseEvents, key) && !isException(key) && (name != "" || len(all) > 1 || key == "error") {
+		if kindOf(raw) != '{' || !slices.Contains(converseEvents, key) && !isException(key) && (name != "" || len(all) > 1) {
 			continue
 		}
 		name = key
@@ -93,15 +93,11 @@ func (s *converseStream) Event(name string, data []byte) ([]Delta, error) {
 		merge(&s.fields, all)
 		s.done = true
 	case "metadata":
-		usage, err := optionalFields("usage", all["usage"])
-		if err != nil {
-			return s.fail(err)
-		}
-		merge(&s.usage, usage)
+		s.addUsage("usage", all["usage"], &s.usage)
 		merge(&s.fields, all, "usage")
 	default:
-		switch _, failed := all["error"]; {
-		case isException(name), failed, stringOf(all["message"]) != "":
+		switch {
+		case isException(name), isError(all):
 			e := providerError(data)
 			if name != "" {
 				e.Type = name
@@ -127,25 +123,10 @@ func (s *converseStream) at(all map[string]json.RawMessage) (*streamedContent, i
 			return nil, 0, err
 		}
 	}
-	for _, b := range slices.Backward(s.blocks) {
-		if b.index <= index {
-			if b.index == index && !b.ended {
-				return b, index, nil
-			}
-			break
-		}
+	if b := s.blocks.at(index); b != nil && !b.ended {
+		return b, index, nil
 	}
 	return nil, index, nil
-}
-
-// add adds a block behind those with its index.
-func (s *converseStream) add(b *streamedContent) *streamedContent {
-	i := len(s.blocks)
-	for i > 0 && s.blocks[i-1].index > b.index {
-		i--
-	}
-	s.blocks = slices.Insert(s.blocks, i, b)
-	return b
 }
 
 // block reads contentBlockStart, which comes for calls and other blocks that are
@@ -172,7 +153,8 @@ func (s *converseStream) block(all map[string]json.RawMessage) ([]Delta, error) 
 		if last != nil && last.kind == kind && call.ID != "" && call.ID == last.call.ID {
 			continue // a second time
 		}
-		b := s.add(&streamedContent{index: index, kind: kind, start: string(raw), call: call})
+		b := &streamedContent{index: index, kind: kind, start: string(raw), call: call}
+		s.blocks.add(index, b)
 		b.ours = kind == "toolUse" && stringOf(own["type"]) != serverToolUse
 		if b.ours {
 			s.calls++
@@ -194,9 +176,14 @@ func (s *converseStream) delta(all map[string]json.RawMessage) ([]Delta, error) 
 	}
 	of := func(kind string) *streamedContent { // a block of another kind has ended
 		if b == nil || b.kind != kind {
-			b = s.add(&streamedContent{index: index, kind: kind})
+			b = &streamedContent{index: index, kind: kind}
+			s.blocks.add(index, b)
 		}
 		return b
+	}
+	add := func(kind, value string) {
+		b := of(kind)
+		b.list = append(b.list, value)
 	}
 	var out Delta
 	for _, key := range sortedKeys(delta) {
@@ -204,26 +191,26 @@ func (s *converseStream) delta(all map[string]json.RawMessage) ([]Delta, error) 
 		switch kind := kindOf(raw); {
 		case isNull(raw):
 		case key == "text" && kind == '"':
-			out.Text = stringOf(raw)
-			of("text").text.WriteString(out.Text)
+			out.Text = of("text").text.add(raw)
 		case key == "citation":
-			of("text").list = append(b.list, string(raw))
+			add("text", string(raw))
 		case key == "reasoningContent" && kind == '{':
 			own, err := fields("delta.reasoningContent", raw)
 			if err != nil {
 				return s.fail(err)
 			}
 			for _, key := range sortedKeys(own) {
-				switch text := stringOf(own[key]); {
+				switch raw := own[key]; {
+				case isNull(raw):
 				case key == "text":
-					out.Reasoning = text
-					of("reasoningText").text.WriteString(text)
+					out.Reasoning = of("reasoningText").text.add(raw)
 				case key == "signature":
-					of("reasoningText").sign.WriteString(text)
+					of("reasoningText").sign.add(raw)
 				case key == "redactedContent":
-					of("redactedContent").blobs = append(b.blobs, text)
-				case !isNull(own[key]):
-					s.lost = append(s.lost, Loss{at("delta.reasoningContent", key), lostField})
+					b := of("redactedContent")
+					b.blobs = append(b.blobs, stringOf(raw))
+				default:
+					s.lose(at("delta.reasoningContent", key), lostField)
 				}
 			}
 		case key == "toolUse" && kind == '{':
@@ -234,8 +221,7 @@ func (s *converseStream) delta(all map[string]json.RawMessage) ([]Delta, error) 
 			if b == nil || b.kind != "toolUse" {
 				return s.fail(&DecodeError{Path: "contentBlockIndex", Reason: fmt.Sprintf("block %d is no call that has begun", index)})
 			}
-			piece := stringOf(own["input"])
-			b.text.WriteString(piece)
+			piece := b.text.add(own["input"])
 			if b.ours && piece != "" {
 				out.Call = new(b.call)
 				out.Call.Arguments = piece
@@ -248,14 +234,14 @@ func (s *converseStream) delta(all map[string]json.RawMessage) ([]Delta, error) 
 			merge(&of(key).fields, own)
 		case kind == '[':
 			err := elements(at("delta", key), "an array", raw, func(_ string, raw json.RawMessage) error {
-				of(key).list = append(b.list, string(raw))
+				add(key, string(raw))
 				return nil
 			})
 			if err != nil {
 				return s.fail(err)
 			}
 		default:
-			s.lost = append(s.lost, Loss{at("delta", key), lostField})
+			s.lose(at("delta", key), lostField)
 		}
 	}
 	return deltaOf(out), nil
@@ -333,32 +319,40 @@ func joinBase64(pieces []string) string {
 
 // Transcript implements [Stream].
 func (s *converseStream) Transcript() (Transcript, error) {
-	content := []byte{'['}
-	var halves []int
+	var parts []answerPart
 	var lost []Loss
-	calls := 0
-	for _, b := range s.blocks {
-		if !b.ended && !s.done {
-			switch {
-			case b.ours:
-				halves = append(halves, calls)
-			case b.kind != "text" && b.kind != "reasoningText":
-				lost = append(lost, Loss{atIndex("content", b.index), "a block that the provider had not ended"})
-				continue
-			}
+	for _, b := range s.blocks.inOrder() {
+		p := answerPart{path: atIndex("content", b.index), isCall: b.ours, number: b.call.Index, ended: b.ended}
+		switch {
+		case b.ours && b.call.Name == "":
+			lost = append(lost, Loss{p.path, lostNameless})
+			continue
+		case b.ended || s.done || b.kind == "text" || b.kind == "reasoningText":
+		case b.ours:
+			p.half = true
+		default:
+			lost = append(lost, Loss{p.path, "a block that the provider had not ended"})
+			continue
 		}
-		if b.ours {
-			calls++
-		}
-		content = appendElement(content, b.json())
+		p.json = []byte(b.json())
+		parts = append(parts, p)
 	}
-	answer := map[string]json.RawMessage{"usage": appendObject(nil, s.usage)}
-	merge(&answer, s.fields, "output", "usage", "messages", "modelId")
-	if s.role != "" || len(s.blocks) > 0 {
-		answer["output"] = append(append([]byte(`{"message":{"role":"assistant","content":`), content...), "]}}"...)
-	}
-	d := s.format.decoder()
-	t, err := s.transcript(&d.decoder, d.decode, appendObject(nil, answer), halves)
+	t, err := s.transcript(parts, s.answer, func() (*decoder, func([]byte) error) {
+		d := s.format.decoder()
+		return &d.decoder, d.decode
+	})
 	t.Lost = append(t.Lost, lost...)
 	return t, err
+}
+
+// answer returns the answer as it would be without a stream.
+func (s *converseStream) answer(blocks []answerPart, bare bool) []byte {
+	answer := map[string]json.RawMessage{"usage": appendObject(nil, s.usage)}
+	if !bare {
+		merge(&answer, s.fields, "output", "usage", "messages", "modelId")
+	}
+	if s.role != "" || len(blocks) > 0 {
+		answer["output"] = append(appendParts([]byte(`{"message":{"role":"assistant","content":`), blocks), "}}"...)
+	}
+	return appendObject(nil, answer)
 }

@@ -251,7 +251,6 @@ func TestConverse_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 		`{"role":"assistant","content":[{"toolResult":{"toolUseId":"a"}}]}`:              "wire: content[0]: the result is in an assistant message that does not hold its call",
 		`{"role":"assistant","content":[{"reasoningContent":{"reasoningText":7}}]}`:      "wire: content[0].reasoningContent.reasoningText: want a JSON object",
 		`{"system":[7],"messages":[]}`:                                                   "wire: system[0]: want a JSON object",
-		`{"output":{"message":{"role":"assistant"}},"usage":{"inputTokens":"7"}}`:        "wire: usage: want an object of numbers",
 		`{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"a":1,`:    "wire: at byte 75: not JSON",
 		`{"role":"user","content":[{"toolResult":{"toolUseId":7,"content":[{"a":1}]}}]}`: "wire: content[0].toolResult.toolUseId: want a string",
 	} {

@@ -80,7 +80,7 @@ func (g *generator) extra() {
 // conversation between two requests, and to the bytes that it gave before.
 func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 	names := slices.Sorted(maps.Keys(encoderFormats))
-	seeds := uint64(*requests / 64)
+	seeds := uint64(fewer(*requests / 64))
 	var requests, long, lost int
 	did := map[int]int{}
 	for seed := range seeds {
@@ -308,7 +308,7 @@ func TestEncoder_GoesFarBack(t *testing.T) {
 	}
 	for name, f := range encoderFormats {
 		e := &wire.Encoder{Format: f}
-		for i := range 60 {
+		for i := range fewer(160) {
 			s := list[len(list)-1]
 			if i%2 == 1 {
 				s = list[rng.IntN(len(list))]

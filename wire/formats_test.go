@@ -68,6 +68,16 @@ var formats = map[string]wire.Format{
 
 var requests = flag.Int("wire.requests", 16_000, "requests that TestFormats_RandomConversationsGiveValidStableRequests encodes")
 
+// fewer returns n, or an eighth of it in a short run.
+func fewer(n int) int {
+	if testing.Short() {
+		return n / 8
+	}
+	return n
+}
+
+var answersCut = flag.Int("wire.answers", 2_000, "answers of each kind that TestStream_IsTheWhole cuts into events")
+
 var origins = []convo.Origin{
 	{}, {Format: "openai-chat", Model: "m1"}, {Format: "deepseek", Model: "m1"}, {Format: "ollama", Model: "m1"}, {Format: "mistral"},
 	{Format: "openai-chat@h", Model: "m1"}, {Format: "mistral@h"}, {Format: "anthropic", Model: "m1"}, {Format: "gemini", Model: "m1"}, {Format: "converse", Model: "m1"}, {Format: "openai-responses", Model: "m1"},
@@ -88,7 +98,7 @@ func TestFormats_RandomConversationsGiveValidStableRequests(t *testing.T) {
 	count := map[string]int{}
 	total, seed := 0, uint64(0)
 	var entries, reduced, rewritten, assistantFirst, openCalls, stable int
-	for ; total < *requests; seed++ {
+	for ; total < fewer(*requests); seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed(), Strategy: strategies[rng.IntN(len(strategies))]})
 		require.NoError(t, err)

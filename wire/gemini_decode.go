@@ -132,9 +132,7 @@ func (d *geminiDecoder) decode(data []byte) error {
 	_, version := pickRaw(all, "", "modelVersion")
 	d.out.ID, d.out.Model = stringOf(id), stringOf(version)
 	d.model = cmp.Or(d.model, d.out.Model)
-	if d.out.Usage, err = geminiUsage(pickRaw(all, "", "usageMetadata")); err != nil {
-		return err
-	}
+	d.out.Usage = d.geminiUsage(pickRaw(all, "", "usageMetadata"))
 	switch {
 	case isGeminiAnswer(all):
 		if path, feedback := pickRaw(all, "", "promptFeedback"); feedback != nil {

@@ -4,19 +4,19 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 )
 
 // Stream returns a [Stream] that reads the chunks of streamGenerateContent. It ends
-// with a finishReason, or with the blockReason of a prompt.
+// with a finishReason, or with the blockReason of a prompt. Content behind the end belongs
+// to another answer if its responseId is another one; where the chunks have none, if the
+// chunks before the end had no finishReason, which some servers write into each chunk.
 func (f Gemini) Stream() Stream { return &geminiStream{format: f} }
 
 type geminiStream struct {
 	streamBase
 	format    Gemini
-	id        string                     // of the answer
 	fields    map[string]json.RawMessage // of the answer, but for its candidates and usage
 	usage     map[string]json.RawMessage
 	candidate map[string]json.RawMessage // the first one, but for its content; nil if there is none
@@ -26,13 +26,17 @@ type geminiStream struct {
 	open      *streamedPart // the call that goes on
 	shown     []Delta       // by the current event
 	others    map[int]bool  // the indices of further candidates
+
+	says    bool // the current chunk adds content
+	unended bool // a chunk with content had no finishReason
+	over    bool // content of the current chunk belongs to another answer
 }
 
 // A streamedPart is a part as it came, a text of which pieces come, or a call of
 // which pieces come.
 type streamedPart struct {
 	raw     json.RawMessage
-	text    strings.Builder
+	text    streamedText
 	thought bool                       // the text is a thought
 	side    map[string]json.RawMessage // of a call: the fields beside functionCall
 	fields  map[string]json.RawMessage // of a call: the fields in functionCall
@@ -41,32 +45,29 @@ type streamedPart struct {
 }
 
 // Event implements [Stream].
-func (s *geminiStream) Event(_ string, data []byte) ([]Delta, error) {
+func (s *geminiStream) Event(name string, data []byte) ([]Delta, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
 	if isEnd(data) {
 		return nil, nil
 	}
-	all, err := fields("", data)
+	all, err := s.streamBase.open(name, data)
 	if err != nil {
 		return s.fail(err)
 	}
-	if !isNull(all["error"]) {
+	if !isGeminiAnswer(all) && isError(all) {
 		return s.fail(providerError(data))
 	}
 	s.shown = nil
 	_, raw := pickRaw(all, "", "responseId")
-	if id := stringOf(raw); id != "" {
-		switch {
-		case s.id == "" || s.id == id:
-		case s.done:
-			return s.fail(errSecondAnswer)
-		default:
-			*s = geminiStream{format: s.format}
-			s.shown = []Delta{{Restart: true}}
-		}
-		s.id = id
+	switch restart, err := s.begin(stringOf(raw)); {
+	case err != nil:
+		return s.fail(err)
+	case restart:
+		*s = geminiStream{format: s.format}
+		s.id = stringOf(raw)
+		s.shown = []Delta{{Restart: true}}
 	}
 	if err := s.chunk(all); err != nil {
 		return s.fail(err)
@@ -89,11 +90,7 @@ func merge(to *map[string]json.RawMessage, from map[string]json.RawMessage, but 
 func (s *geminiStream) chunk(all map[string]json.RawMessage) error {
 	merge(&s.fields, all, "candidates", "usageMetadata", "usage_metadata")
 	path, raw := pickRaw(all, "", "usageMetadata")
-	usage, err := optionalFields(path, raw)
-	if err != nil {
-		return err
-	}
-	merge(&s.usage, usage)
+	s.addUsage(path, raw, &s.usage)
 	path, raw = pickRaw(all, "", "promptFeedback")
 	feedback, err := optionalFields(path, raw)
 	if err != nil {
@@ -136,6 +133,7 @@ func (s *geminiStream) chunk(all map[string]json.RawMessage) error {
 
 // first reads what a chunk adds to the first candidate.
 func (s *geminiStream) first(path string, c map[string]json.RawMessage) error {
+	s.says, s.over = false, s.done && s.unended
 	merge(&s.candidate, c, "content")
 	if !isNull(c["content"]) {
 		path := at(path, "content")
@@ -156,6 +154,7 @@ func (s *geminiStream) first(path string, c map[string]json.RawMessage) error {
 			}
 		}
 	}
+	s.unended = s.unended || s.says && s.reason() == ""
 	if reason := s.reason(); reason != "" {
 		s.done = true
 		if stop := StopOf(reason); stop == convo.StopDone || stop == convo.StopToolCall {
@@ -192,6 +191,9 @@ func (s *geminiStream) part(path string, raw json.RawMessage) error {
 			return nil
 		}
 	}
+	if s.says = true; s.over {
+		return errSecondAnswer
+	}
 	s.endCall() // what follows a call shows that it was whole
 	if p.kind != "text" || !p.plain || p.sign != "" {
 		s.parts = append(s.parts, &streamedPart{raw: raw})
@@ -201,7 +203,7 @@ func (s *geminiStream) part(path string, raw json.RawMessage) error {
 			s.parts = append(s.parts, &streamedPart{thought: p.thought})
 			n++
 		}
-		s.parts[n-1].text.WriteString(text)
+		text = s.parts[n-1].text.add(p.data)
 	}
 	switch {
 	case p.sign != "" && isBlank(text): // Decode keeps the part as it is
@@ -238,6 +240,9 @@ func (s *geminiStream) call(path string, p geminiPart, raw json.RawMessage) erro
 	partialPath, partial := pickRaw(all, p.path, "partialArgs")
 	id, name := stringOf(all["id"]), stringOf(all["name"])
 	if name != "" && (s.open == nil || id == "" || id != s.open.call.ID) {
+		if s.says = true; s.over {
+			return errSecondAnswer
+		}
 		s.endCall()
 		s.parts = append(s.parts, &streamedPart{raw: raw, call: CallDelta{Index: s.calls, ID: id, Name: name}})
 		s.open = s.parts[len(s.parts)-1]
@@ -312,22 +317,28 @@ func (p *streamedPart) json(half bool) string {
 
 // Transcript implements [Stream].
 func (s *geminiStream) Transcript() (Transcript, error) {
-	d := s.format.decoder()
-	return s.transcript(&d.decoder, d.decode, s.answer(), s.halves())
+	var parts []answerPart
+	for i, p := range s.parts {
+		half := p == s.open
+		parts = append(parts, answerPart{path: at("candidates[0].content", atIndex("parts", i)), json: []byte(p.json(half)), isCall: p.call.Name != "", number: p.call.Index, half: half})
+	}
+	return s.transcript(parts, s.answer, func() (*decoder, func([]byte) error) {
+		d := s.format.decoder()
+		return &d.decoder, d.decode
+	})
 }
 
 // answer returns the answer as it would be without a stream.
-func (s *geminiStream) answer() []byte {
+func (s *geminiStream) answer(parts []answerPart, bare bool) []byte {
+	if bare {
+		return append(appendParts([]byte(`{"candidates":[{"content":{"role":"model","parts":`), parts), "}}]}"...)
+	}
 	list := []byte{'['}
 	if s.candidate != nil || len(s.others) > 0 {
 		candidate := maps.Clone(s.candidate)
 		if s.content != nil {
-			parts := []byte{'['}
-			for _, p := range s.parts {
-				parts = appendElement(parts, p.json(p == s.open))
-			}
 			content := maps.Clone(s.content)
-			content["parts"] = append(parts, ']')
+			content["parts"] = appendParts(nil, parts)
 			candidate["content"] = appendObject(nil, content)
 		}
 		list = appendObject(list, candidate)
@@ -339,12 +350,4 @@ func (s *geminiStream) answer() []byte {
 	merge(&all, s.fields)
 	all["candidates"], all["usageMetadata"] = append(list, ']'), appendObject(nil, s.usage)
 	return appendObject(nil, all)
-}
-
-// halves returns the number of the call that the provider has not ended.
-func (s *geminiStream) halves() []int {
-	if s.open == nil {
-		return nil
-	}
-	return []int{s.open.call.Index}
 }

@@ -12,6 +12,7 @@ import (
 // in any order.
 type geminiArgs struct {
 	root *argsNode // nil before the first value
+	gaps int       // how many more elements may be left out
 
 	// For those who show the arguments as text while they grow:
 	path   []argsStep // of the newest value
@@ -23,7 +24,7 @@ type geminiArgs struct {
 type argsNode struct {
 	kind   byte            // of an object {, of an array [, of a string ", and 0 for others
 	raw    json.RawMessage // of other kinds
-	text   strings.Builder // of a string
+	text   streamedText    // of a string
 	keys   []string        // of an object, in the order in which they came
 	fields map[string]*argsNode
 	items  []*argsNode // of an array; nil where no value came
@@ -39,7 +40,7 @@ type argsStep struct {
 // Bounds on what a path can ask for in a few bytes.
 const (
 	maxArgsDepth = 1000 // steps of a path
-	maxArgsGap   = 100  // elements that an array lacks before a new one
+	maxArgsGap   = 100  // elements that arrays may lack before new ones, beside one for each byte read
 )
 
 // parseArgsPath reads a path of the JSONPath syntax: $ and then .name, ['name'] or
@@ -75,6 +76,10 @@ func (a *geminiArgs) read(at string, data json.RawMessage) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if a.root == nil {
+		a.gaps = maxArgsGap
+	}
+	a.gaps += len(data)
 	_, raw := pickRaw(all, "", "jsonPath")
 	path, ok := parseArgsPath(stringOf(raw))
 	if !ok {
@@ -113,8 +118,8 @@ func (a *geminiArgs) add(at string, path []argsStep, value json.RawMessage) (str
 	}
 	n := a.root
 	for i, step := range path {
-		child, skipped, isNew := n.child(step)
-		if child == nil {
+		child, skipped, isNew := n.child(step, a.gaps)
+		if a.gaps -= skipped; child == nil {
 			return "", &DecodeError{Path: at, Reason: fmt.Sprintf("element %d is far behind the end of the array", step.index)}
 		}
 		a.late = a.late || i == same && !isNew
@@ -131,16 +136,14 @@ func (a *geminiArgs) add(at string, path []argsStep, value json.RawMessage) (str
 	}
 	piece := value
 	if kindOf(value) == '"' {
-		s := stringOf(value)
-		if piece = appendString(nil, s); again && !first {
+		if n.kind != '"' {
+			*n = argsNode{kind: '"'}
+		}
+		if piece = appendString(nil, n.text.add(value)); again && !first {
 			piece = piece[1:]
 			a.late = a.late || !a.quoted
 		}
 		piece, a.quoted = piece[:len(piece)-1], true
-		if n.kind != '"' {
-			*n = argsNode{kind: '"'}
-		}
-		n.text.WriteString(s)
 	} else {
 		a.late = a.late || again && !first
 		a.quoted = false
@@ -183,19 +186,22 @@ func (s argsStep) bracket() byte {
 
 // child returns the value at a step, how many elements without a value are directly
 // before it, and whether nothing was there or behind it yet. It returns nil for an
-// element too far behind the end.
-func (n *argsNode) child(step argsStep) (child *argsNode, skipped int, isNew bool) {
+// element that would leave out more than gaps.
+func (n *argsNode) child(step argsStep, gaps int) (child *argsNode, skipped int, isNew bool) {
 	if n.kind != step.bracket() {
-		*n = argsNode{kind: step.bracket(), fields: map[string]*argsNode{}}
+		*n = argsNode{kind: step.bracket()}
 	}
 	if step.index < 0 {
+		if n.fields == nil {
+			n.fields = map[string]*argsNode{}
+		}
 		if child = n.fields[step.key]; child == nil {
 			child, isNew = new(argsNode), true
 			n.keys, n.fields[step.key] = append(n.keys, step.key), child
 		}
 		return child, 0, isNew
 	}
-	if skipped = step.index - len(n.items); skipped > maxArgsGap {
+	if skipped = step.index - len(n.items); skipped > gaps {
 		return nil, 0, false
 	}
 	if isNew = skipped >= 0; isNew {
@@ -213,7 +219,7 @@ func (n *argsNode) appendTo(b []byte) []byte {
 	case n == nil || n.kind == 0 && n.raw == nil:
 		return append(b, "null"...)
 	case n.kind == '"':
-		return appendString(b, n.text.String())
+		return n.text.appendTo(b)
 	case n.kind == '{':
 		b = append(b, '{')
 		for i, key := range n.keys {

@@ -419,3 +419,37 @@ func TestStreams_Unread(t *testing.T) {
 		assert.Equal(t, !begins(name, unread...), s.Done(), name)
 	}
 }
+
+// What a stream keeps and shows of arguments is linear in what it has read, whatever
+// their paths ask for.
+func TestGeminiStream_ArgumentPaths(t *testing.T) {
+	for _, step := range []string{"[99]", "[1]", "[0]", "['a']", "[100]"} {
+		begin := `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true}}]}}]}`
+		s, _ := feed(t, wire.Gemini{}, chunks(begin))
+		in, out := len(begin), 0
+		for i := range 200 {
+			data := fmt.Sprintf(`{"candidates":[{"content":{"parts":[{"functionCall":{"willContinue":true,"partialArgs":[{"jsonPath":"$.k%d%s","stringValue":"a"}]}}]}}]}`, i, strings.Repeat(step, 900))
+			in += len(data)
+			deltas, err := s.Event("", []byte(data))
+			for _, d := range deltas {
+				out += len(d.Call.Arguments)
+			}
+			if err != nil {
+				require.ErrorAs(t, err, new(*wire.DecodeError))
+				assert.Contains(t, err.Error(), "far behind the end of the array")
+				break
+			}
+		}
+		got, _ := s.Transcript()
+		require.NotNil(t, got.Cut, step)
+		assert.Less(t, out, 6*in, step)
+		assert.Less(t, len(got.Cut.Arguments), 6*in, step)
+	}
+	// An element may be left out here and there.
+	s, _ := feed(t, wire.Gemini{}, chunks(
+		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$.a[120]","numberValue":1}],"willContinue":true}}]}}]}`,
+		`{"candidates":[{"content":{"parts":[{"functionCall":{}}]},"finishReason":"STOP"}]}`))
+	got, err := s.Transcript()
+	require.NoError(t, err)
+	assert.Equal(t, `{"a":[`+strings.Repeat("null,", 120)+`1]}`, got.Messages[0].ToolCalls()[0].Arguments)
+}

@@ -26,10 +26,12 @@ import (
 //	id of a call
 //	name of a tool
 //
-// Media and blocks are lost if a short text stands for them, and their type if they are sent as
-// plain text. The id of the item after reasoning, which OpenAIResponses keeps as a
-// signature, is no loss by itself. The id of a call is lost if it is sent under another one, because the
-// provider would refuse its own or an earlier call has it; an ID that convo made is not.
+// Media and blocks are lost if a short text stands for them, and the type of media if
+// they are sent as plain text. The id of the item after reasoning, which OpenAIResponses
+// keeps as a signature, is no loss by itself. The id of a call is lost if it is sent under
+// another one, because the provider would refuse its own or an earlier call has it; an ID
+// that convo made is not. A cache mark is lost if the format has none, or none there; one
+// that moves or gives way to others, as CacheMark says, is not.
 //
 // Not lost is what has another form in the request: arguments that are no object, an
 // error that is told in the text of a result, texts that are joined. White space alone

@@ -35,20 +35,21 @@ type decoder struct {
 	ending
 
 	// Of a Stream, whose answer is decoded several times:
-	minted *[]string // the IDs that were made so far
-	mints  int       // how many of them this Decode has used
+	minted  map[int]string // the IDs that were made so far, by the number of the call
+	numbers []int          // of the calls of the answer, in order
+	rest    int            // how many calls there were behind these
 }
 
-// newCallID returns a new ID for a call. A Stream gets the same ones each time.
-func (d *decoder) newCallID() string {
-	if d.minted == nil {
-		return convo.NewCallID()
+// newCallID returns a new ID for a call. A Stream gets the same one each time.
+func (d *decoder) newCallID(number int) string {
+	if d.minted[number] == "" {
+		id := convo.NewCallID()
+		if d.minted == nil {
+			return id
+		}
+		d.minted[number] = id
 	}
-	if d.mints == len(*d.minted) {
-		*d.minted = append(*d.minted, convo.NewCallID())
-	}
-	d.mints++
-	return (*d.minted)[d.mints-1]
+	return d.minted[number]
 }
 
 // messageCalls are the calls of one message.
@@ -75,6 +76,13 @@ func (d *decoder) named(path string, m *convo.Message, c convo.ToolCall) convo.T
 	if d.calls.of != m {
 		d.calls = messageCalls{of: m, ids: make(map[string]bool)}
 	}
+	number := 0
+	if len(d.numbers) > 0 {
+		number, d.numbers = d.numbers[0], d.numbers[1:]
+	} else {
+		d.rest++
+		number = -d.rest
+	}
 	c.Name = ownName(c.Name)
 	id := c.ID
 	if id != "" && d.calls.ids[id] {
@@ -82,7 +90,7 @@ func (d *decoder) named(path string, m *convo.Message, c convo.ToolCall) convo.T
 		c.ID = ""
 	}
 	if c.ID == "" {
-		c.ID, c.Minted = d.newCallID(), true
+		c.ID, c.Minted = d.newCallID(number), true
 	}
 	d.calls.ids[id] = true
 	d.calls.open = append(d.calls.open, pendingCall{id, c})
@@ -205,17 +213,15 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 	case kindOf(all["message"]) == '{': // an answer of Ollama, or one choice
 		d.answer(stringOf(all["id"]), d.model)
 		d.ended(cmp.Or(stringOf(all["done_reason"]), stringOf(all["finish_reason"])))
-		if d.out.Usage, err = f.chatUsage(all); err != nil {
-			return err
-		}
+		d.out.Usage = f.chatUsage(d, all)
 		return f.decodeMessage(d, "message", all["message"])
 	case all["role"] != nil:
 		return f.decodeMessage(d, "", data)
 	case !isNull(all["usage"]) && !isError(all):
 		d.answer(stringOf(all["id"]), d.model)
 		d.ended("")
-		d.out.Usage, err = f.chatUsage(all)
-		return err
+		d.out.Usage = f.chatUsage(d, all)
+		return nil
 	}
 	return unreadable(all, data, "not a request, response or message: want a field messages, choices, message or role")
 }
@@ -231,11 +237,7 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 	if err := read("choices", "an array of objects", all["choices"], &choices); err != nil {
 		return err
 	}
-	usage, err := f.chatUsage(all)
-	if err != nil {
-		return err
-	}
-	d.out.Usage = usage
+	d.out.Usage = f.chatUsage(d, all)
 	for i, c := range choices {
 		path := atIndex("choices", i) + ".message"
 		if i > 0 {

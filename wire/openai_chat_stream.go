@@ -10,7 +10,9 @@ import (
 
 // Stream returns a [Stream] that reads the chunks of Chat Completions, as OpenAI and
 // the hosts that have adopted it send them, and the lines of Ollama's /api/chat. The
-// answer is complete with its finish_reason, with "done":true, or with [DONE].
+// answer is complete with its finish_reason, with "done":true, or with [DONE]. Content may
+// follow a finish_reason; it belongs to another answer if its ID is another one, unless
+// each chunk has its own, or if it has a role, unless each chunk has one.
 //
 // The calls of an answer that broke off are not whole, since nothing says which of
 // them are. A refusal is in the Transcript and in no [Delta].
@@ -34,9 +36,11 @@ type chatStream struct {
 	byIndex map[string]*chatStreamCall // the newest call with an index
 	byID    map[string]*chatStreamCall // the newest call with an ID
 
-	id      string // of the newest chunk that has one
-	rotates bool   // each chunk has an ID of its own
-	closed  bool   // [DONE] came
+	thought halfRune // of the reasoning that was shown
+
+	rotates bool // each chunk has an ID of its own
+	roles   bool // more chunks than the first have a role
+	closed  bool // [DONE] came
 }
 
 // Event implements [Stream].
@@ -48,12 +52,9 @@ func (s *chatStream) Event(name string, data []byte) ([]Delta, error) {
 		s.done, s.closed = true, true
 		return nil, nil
 	}
-	all, err := fields("", data)
+	all, err := s.open(name, data)
 	if err != nil {
 		return s.fail(err)
-	}
-	if name == "error" || saysError(all["error"]) {
-		return s.fail(providerError(data))
 	}
 	var choices []map[string]json.RawMessage
 	switch message := all["message"]; {
@@ -64,21 +65,19 @@ func (s *chatStream) Event(name string, data []byte) ([]Delta, error) {
 	case kindOf(message) == '{':
 		s.bare = s.bare || !s.begun
 		choices = []map[string]json.RawMessage{{"delta": message}}
-	case kindOf(message) == '"' || !isNull(all["detail"]) || stringOf(all["type"]) == "error":
+	case isError(all):
 		return s.fail(providerError(data))
 	case isNull(all["usage"]) && isNull(all["done"]):
 		if kind := stringOf(all["type"]); kind != "" {
 			name = kind
 		}
 		if name != "" && name != "ping" {
-			s.lost = append(s.lost, Loss{name, lostEvent})
+			s.lose(name, lostEvent)
 			return nil, nil
 		}
 	}
 	second := s.isSecond(stringOf(all["id"]))
-	if err := s.head(all); err != nil {
-		return s.fail(err)
-	}
+	s.head(all)
 	var out []Delta
 	for i, c := range choices {
 		deltas, err := s.chunk(fmt.Sprintf("choices[%d]", i), c, second)
@@ -95,9 +94,13 @@ func (s *chatStream) Event(name string, data []byte) ([]Delta, error) {
 
 // saysError reports whether the field error of an event says that there is one.
 func saysError(raw json.RawMessage) bool {
-	switch string(raw) {
-	case "", "null", "false", `""`, "{}":
+	switch kindOf(raw) {
+	case 0, 'n', 'f':
 		return false
+	case '"':
+		return string(raw) != `""`
+	case '{':
+		return len(figuresOf(raw)) > 0
 	}
 	return true
 }
@@ -112,11 +115,11 @@ func (s *chatStream) isSecond(id string) bool {
 	if other && !s.done {
 		s.rotates = true
 	}
-	return s.closed || s.done && other && !s.rotates
+	return s.closed || s.done && (s.bare || other && !s.rotates)
 }
 
 // head reads the fields of a chunk besides the choices.
-func (s *chatStream) head(all map[string]json.RawMessage) error {
+func (s *chatStream) head(all map[string]json.RawMessage) {
 	if s.top == nil {
 		s.top = map[string]json.RawMessage{}
 	}
@@ -127,16 +130,8 @@ func (s *chatStream) head(all map[string]json.RawMessage) error {
 			s.top[key] = value
 		}
 	}
-	for _, u := range []struct {
-		path string
-		raw  json.RawMessage
-		to   *map[string]json.RawMessage
-	}{{"usage", all["usage"], &s.usage}, {"x_groq.usage", field(all["x_groq"], "usage"), &s.hidden}} {
-		if err := addUsage(u.path, u.raw, u.to); err != nil {
-			return err
-		}
-	}
-	return nil
+	s.addUsage("usage", all["usage"], &s.usage)
+	s.addUsage("x_groq.usage", field(all["x_groq"], "usage"), &s.hidden)
 }
 
 // field returns a field of an object, or nil.
@@ -146,24 +141,6 @@ func field(raw json.RawMessage, key string) json.RawMessage {
 	}
 	all, _ := fields("-", raw)
 	return all[key]
-}
-
-// addUsage notes a usage, which counts the whole answer so far.
-func addUsage(path string, raw json.RawMessage, to *map[string]json.RawMessage) error {
-	usage, err := optionalFields(path, raw)
-	if err != nil {
-		return err
-	}
-	for key, value := range usage {
-		if isNull(value) {
-			continue
-		}
-		if *to == nil {
-			*to = map[string]json.RawMessage{}
-		}
-		(*to)[key] = value
-	}
-	return nil
 }
 
 // chunk reads a choice of a chunk. second says that what it adds is another answer.
@@ -192,9 +169,11 @@ func (s *chatStream) chunk(path string, c map[string]json.RawMessage, second boo
 	if err != nil {
 		return nil, err
 	}
-	if second && addsContent(delta) {
+	role := !isNull(delta["role"])
+	if (second || s.done && role && !s.roles) && addsContent(delta) {
 		return nil, errSecondAnswer
 	}
+	s.roles = s.roles || role && s.begun && !s.done
 	s.begun = true
 	if s.choice == nil {
 		s.choice = map[string]json.RawMessage{}
@@ -204,9 +183,7 @@ func (s *chatStream) chunk(path string, c map[string]json.RawMessage, second boo
 		case key == "delta" || key == "message" || isNull(value):
 		case key == "finish_reason" && string(value) == `""`:
 		case key == "usage":
-			if err := addUsage(path+".usage", value, &s.hidden); err != nil {
-				return nil, err
-			}
+			s.addUsage(path+".usage", value, &s.hidden)
 		default:
 			s.choice[key] = value
 		}
@@ -233,7 +210,7 @@ func addsContent(delta map[string]json.RawMessage) bool {
 
 // add adds a delta to the message.
 func (s *chatStream) add(path string, delta map[string]json.RawMessage) (out []Delta, err error) {
-	out = append(out, deltaOf(Delta{Reasoning: reasoningIn(delta)})...)
+	out = append(out, deltaOf(Delta{Reasoning: s.reasoningIn(delta)})...)
 	for _, key := range sortedKeys(delta) {
 		switch key {
 		case "role", "content", "tool_calls":
@@ -260,18 +237,18 @@ func (s *chatStream) add(path string, delta map[string]json.RawMessage) (out []D
 }
 
 // reasoningIn returns the reasoning in a delta. Some hosts send it twice.
-func reasoningIn(delta map[string]json.RawMessage) string {
+func (s *chatStream) reasoningIn(delta map[string]json.RawMessage) string {
 	for _, key := range reasoningFields {
-		if text := stringOf(delta[key]); text != "" {
-			return text
+		if stringOf(delta[key]) != "" {
+			return s.thought.join(delta[key])
 		}
 	}
 	var text strings.Builder
 	if raw := delta[detailsField]; kindOf(raw) == '[' {
-		var details []struct{ Text, Summary string }
+		var details []struct{ Text, Summary json.RawMessage }
 		if json.Unmarshal(raw, &details) == nil {
 			for _, d := range details {
-				text.WriteString(d.Text + d.Summary)
+				text.WriteString(s.thought.join(d.Text) + s.thought.join(d.Summary))
 			}
 		}
 	}
@@ -283,25 +260,28 @@ func reasoningIn(delta map[string]json.RawMessage) string {
 type chatStreamContent struct {
 	text  streamedText
 	parts *streamedValue
+
+	half, thought halfRune // of the texts and thoughts of parts that were shown
 }
 
 // add adds a piece of the content, and to out what it shows.
 func (c *chatStreamContent) add(path string, raw json.RawMessage, out *[]Delta) error {
 	if kindOf(raw) == '"' {
-		c.addText(raw)
-		*out = append(*out, deltaOf(Delta{Text: stringOf(raw)})...)
+		*out = append(*out, deltaOf(Delta{Text: c.addText(raw)})...)
 		return nil
 	}
 	return elements(path, "a string or an array of parts", raw, func(path string, raw json.RawMessage) error {
 		if c.parts == nil {
 			c.parts = &streamedValue{list: []*streamedValue{}}
 			if c.text.Len() > 0 {
-				c.addText(c.text.appendTo(nil))
+				c.half = c.text.half
+				c.parts.list = append(c.parts.list, &streamedValue{order: []string{"type", "text"}, fields: map[string]*streamedValue{
+					"type": {raw: json.RawMessage(`"text"`)}, "text": {text: &c.text},
+				}})
 			}
 		}
 		if kindOf(raw) == '"' {
-			c.addText(raw)
-			*out = append(*out, deltaOf(Delta{Text: stringOf(raw)})...)
+			*out = append(*out, deltaOf(Delta{Text: c.addText(raw)})...)
 			return nil
 		}
 		part, err := fields(path, raw)
@@ -311,14 +291,14 @@ func (c *chatStreamContent) add(path string, raw json.RawMessage, out *[]Delta) 
 		c.parts.addElement(raw, 1)
 		switch stringOf(part["type"]) {
 		case "text":
-			*out = append(*out, deltaOf(Delta{Text: stringOf(part["text"])})...)
+			*out = append(*out, deltaOf(Delta{Text: c.half.join(part["text"])})...)
 		case "thinking":
 			var text strings.Builder
-			text.WriteString(stringOf(part["thinking"]))
-			var list []struct{ Text string }
+			text.WriteString(c.thought.join(part["thinking"]))
+			var list []struct{ Text json.RawMessage }
 			if kindOf(part["thinking"]) == '[' && json.Unmarshal(part["thinking"], &list) == nil {
 				for _, p := range list {
-					text.WriteString(p.Text)
+					text.WriteString(c.thought.join(p.Text))
 				}
 			}
 			*out = append(*out, deltaOf(Delta{Reasoning: text.String()})...)
@@ -327,22 +307,15 @@ func (c *chatStreamContent) add(path string, raw json.RawMessage, out *[]Delta) 
 	})
 }
 
-// addText adds a JSON string.
-func (c *chatStreamContent) addText(raw json.RawMessage) {
-	switch {
-	case c.parts == nil:
-		c.text.addJSON(raw)
-	case string(raw) != `""`:
+// addText adds a JSON string, and returns what it shows.
+func (c *chatStreamContent) addText(raw json.RawMessage) string {
+	if c.parts == nil {
+		return c.text.add(raw)
+	}
+	if string(raw) != `""` {
 		c.parts.addElement(json.RawMessage(`{"type":"text","text":`+string(raw)+`}`), 1)
 	}
-}
-
-// appendTo appends the content as an answer has it.
-func (c *chatStreamContent) appendTo(b []byte) []byte {
-	if c.parts != nil {
-		return c.parts.appendTo(b)
-	}
-	return c.text.appendTo(b)
+	return c.half.join(raw)
 }
 
 // A chatStreamCall is a call of which pieces come.
@@ -421,7 +394,7 @@ func (s *chatStream) addCall(piece map[string]json.RawMessage) []Delta {
 		}
 	}
 	if text != "" {
-		c.arguments.addJSON(raw)
+		text = c.arguments.add(raw)
 		c.written.scan(text)
 	}
 	return []Delta{{Call: &CallDelta{Index: c.number, ID: c.id, Name: c.name.String(), Arguments: text}}}
@@ -505,65 +478,94 @@ func comma(b []byte) []byte {
 
 // Transcript implements [Stream].
 func (s *chatStream) Transcript() (Transcript, error) {
-	message := []byte(`{"role":"assistant"`)
-	if s.content.parts != nil || s.content.text.Len() > 0 {
-		message = s.content.appendTo(appendField(message, "content"))
+	var parts []answerPart
+	add := func(field string, value interface{ appendTo([]byte) []byte }) *answerPart {
+		parts = append(parts, answerPart{path: field, field: field, json: value.appendTo(nil)})
+		return &parts[len(parts)-1]
+	}
+	element := func(list string, i int, value interface{ appendTo([]byte) []byte }) *answerPart {
+		p := add(list, value)
+		p.path, p.element = atIndex(list, i), true
+		return p
+	}
+	switch {
+	case s.content.parts != nil:
+		for i, p := range s.content.parts.list {
+			element("content", i, p)
+		}
+	case s.content.text.Len() > 0:
+		add("content", &s.content.text)
 	}
 	for _, key := range s.message.keys() {
 		if f := s.message.fields[key]; f.text == nil || f.text.Len() > 0 {
-			message = f.appendTo(append(appendString(append(message, ','), key), ':'))
+			add(key, f)
 		}
 	}
-	var halves []int
 	var lost []Loss
-	n := 0
 	for i, c := range s.calls {
 		if c.name.Len() == 0 {
-			lost = append(lost, Loss{fmt.Sprintf("tool_calls[%d]", i), lostNameless})
+			lost = append(lost, Loss{atIndex("tool_calls", i), lostNameless})
 			continue
 		}
-		if n == 0 {
-			message = append(appendField(message, "tool_calls"), '[')
-		} else {
-			message = append(message, ',')
-		}
-		message = c.appendTo(message)
-		if !s.done {
-			halves = append(halves, n)
-		}
-		n++
+		p := element("tool_calls", i, c)
+		p.isCall, p.number, p.half = true, c.number, !s.done
 	}
-	if n > 0 {
-		message = append(message, ']')
-	}
-	message = append(message, '}')
-
-	answer := maps.Clone(s.top)
-	if answer == nil {
-		answer = map[string]json.RawMessage{}
-	}
-	delete(answer, "messages") // of a request, if anything
-	if usage := s.usage; usage != nil || s.hidden != nil {
-		if usage == nil {
-			usage = s.hidden
-		}
-		answer["usage"] = appendObject(nil, usage)
-	}
-	switch {
-	case s.bare && s.begun:
-		answer["message"] = message
-	case s.begun:
-		choice := maps.Clone(s.choice)
-		choice["message"] = message
-		answer["choices"] = slices.Concat([]byte{'['}, appendObject(nil, choice), []byte{']'})
-	default:
-		answer["choices"] = json.RawMessage("[]")
-	}
-	d := s.format.decoder()
-	t, err := s.transcript(&d, func(data []byte) error { return s.format.decode(&d, data) }, appendObject(nil, answer), halves)
+	t, err := s.transcript(parts, s.answer, func() (*decoder, func([]byte) error) {
+		d := s.format.decoder()
+		return &d, func(data []byte) error { return s.format.decode(&d, data) }
+	})
 	for _, index := range slices.Sorted(maps.Keys(s.others)) {
 		t.Lost = append(t.Lost, Loss{fmt.Sprintf("choices[%d].message", index), lostChoice})
 	}
 	t.Lost = append(t.Lost, lost...)
 	return t, err
+}
+
+// answer returns the answer as it would be without a stream.
+func (s *chatStream) answer(parts []answerPart, bare bool) []byte {
+	message := []byte(`{"role":"assistant"`)
+	list := "" // that is open
+	for _, p := range parts {
+		if list != "" && list != p.field {
+			message, list = append(message, ']'), ""
+		}
+		switch {
+		case list != "":
+			message = append(message, ',')
+		case p.element:
+			message, list = append(appendField(message, p.field), '['), p.field
+		default:
+			message = append(appendString(append(message, ','), p.field), ':')
+		}
+		message = append(message, p.json...)
+	}
+	if list != "" {
+		message = append(message, ']')
+	}
+	message = append(message, '}')
+
+	answer := map[string]json.RawMessage{}
+	choice := map[string]json.RawMessage{}
+	if !bare {
+		maps.Copy(answer, s.top)
+		delete(answer, "messages") // of a request, if anything
+		usage := s.usage
+		if usage == nil {
+			usage = s.hidden
+		}
+		if usage != nil {
+			answer["usage"] = appendObject(nil, usage)
+		}
+		maps.Copy(choice, s.choice)
+	}
+	choice["message"] = message
+	switch {
+	case s.bare && s.begun:
+		answer["message"] = message
+	case s.begun:
+		answer["choices"] = slices.Concat([]byte{'['}, appendObject(nil, choice), []byte{']'})
+	default:
+		answer["choices"] = json.RawMessage("[]")
+	}
+	return appendObject(nil, answer)
 }

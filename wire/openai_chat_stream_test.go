@@ -524,7 +524,6 @@ func TestChatStream_Errors(t *testing.T) {
 		"content that is no content":    {`{"choices":[{"delta":{"content":7}}]}`},
 		"calls that are none":           {`{"choices":[{"delta":{"tool_calls":["x"]}}]}`},
 		"choices that are none":         {`{"choices":{}}`},
-		"a usage that is none":          {`{"choices":[],"usage":7}`},
 		"an index that is none":         {`{"choices":[{"index":"x"}]}`},
 		"no JSON":                       {`{"choices":`},
 		"a delta that is none":          {`{"choices":[{"delta":[]}]}`},

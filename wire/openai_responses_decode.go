@@ -64,7 +64,7 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 	name := stringOf(all["type"])
 	switch {
 	case name == "error":
-		return reported(path, responsesError(data))
+		return reported(path, providerError(data))
 	case strings.HasPrefix(name, "response.") && (kindOf(all["response"]) != '{' || !slices.Contains(responsesEnds, name)):
 		return isEvent(path, name)
 	case path == "" && kindOf(all["response"]) == '{':
@@ -81,9 +81,7 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 	switch {
 	case all["output"] != nil, !isNull(all["usage"]) && !isError(all):
 		d.answer(stringOf(all["id"]), d.model)
-		if d.out.Usage, err = responsesUsage(at(path, "usage"), all["usage"]); err != nil {
-			return err
-		}
+		d.out.Usage = d.responsesUsage(at(path, "usage"), all["usage"])
 		d.ended(inner(all["incomplete_details"], "reason"))
 		d.out.StopReason = cmp.Or(d.out.StopReason, stringOf(all["status"]))
 		d.finished = d.finished || stringOf(all["status"]) == "completed"
@@ -100,7 +98,7 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 		return d.decodeItems(path, append(append([]byte{'['}, data...), ']'))
 	}
 	if isError(all) {
-		return reported(path, responsesError(data))
+		return reported(path, providerError(data))
 	}
 	return &DecodeError{Path: path, Reason: "not a request, response or item: want a field input, output, type or role"}
 }

@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -22,10 +21,9 @@ func (f OpenAIResponses) Stream() Stream { return &responsesStream{format: f} }
 type responsesStream struct {
 	streamBase
 	format   OpenAIResponses
-	id       string                     // of response.created
 	response map[string]json.RawMessage // of the newest event that has one
-	output   []json.RawMessage          // of the last event
-	items    []*streamedItem            // by their index
+	output   []outputItem               // of the last event
+	items    sequence[*streamedItem]
 	newest   *streamedItem
 	calls    int
 }
@@ -37,18 +35,31 @@ type streamedItem struct {
 	fields map[string]json.RawMessage // of the item when it began
 	whole  json.RawMessage            // the item when it was ended
 	call   *CallDelta                 // of a call: its number, ID and name
-	slots  []*itemSlot                // in order
-	thinks bool                       // reasoning was shown
+	slots  map[slotKey]*itemSlot
+	thinks bool // reasoning was shown
 }
 
 // An itemSlot is a text of an item of which deltas come, or a part that has one.
 type itemSlot struct {
-	list  string // "content", "summary", or "" for a field of the item itself
-	at    int    // in the list
-	kind  string // of the part, or the name of the field
-	text  strings.Builder
+	slotKey
+	kind  string // of the part
+	text  streamedText
 	part  json.RawMessage   // a whole part of the list
 	notes []json.RawMessage // the annotations
+}
+
+// A slotKey is the place of a slot in its item.
+type slotKey struct {
+	list  string // "content", "summary", or "" for a field of the item itself
+	at    int    // in the list
+	field string // the name of the field
+}
+
+// inOrder returns the slots in the order of their places.
+func (it *streamedItem) inOrder() []*itemSlot {
+	return slices.SortedFunc(maps.Values(it.slots), func(a, b *itemSlot) int {
+		return cmp.Or(strings.Compare(a.list, b.list), cmp.Compare(a.at, b.at), strings.Compare(a.field, b.field))
+	})
 }
 
 // Event implements [Stream].
@@ -59,7 +70,7 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 	if isEnd(data) {
 		return nil, nil
 	}
-	all, err := fields("", data)
+	all, err := s.open(name, data)
 	if err != nil {
 		return s.fail(err)
 	}
@@ -71,7 +82,7 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 	}
 	switch name {
 	case "response.created":
-		return s.begin(all["response"])
+		return s.created(all["response"])
 	case "response.queued", "response.in_progress":
 		now, err := optionalFields("response", all["response"])
 		if err != nil {
@@ -81,16 +92,14 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 			s.id, s.response = cmp.Or(s.id, stringOf(now["id"])), now
 		}
 		return nil, nil
-	case "error":
-		return s.fail(responsesError(data))
 	case "ping", "keepalive":
 		return nil, nil
 	case "":
 		switch {
-		case saysError(all["error"]) && isNull(all["output"]), !isNull(all["detail"]):
-			return s.fail(responsesError(data))
 		case !isNull(all["output"]): // by a server that does not stream
 			return s.end("response."+stringOf(all["status"]), bytes.Clone(data))
+		case isError(all):
+			return s.fail(providerError(data))
 		}
 		return s.fail(&DecodeError{Path: "type", Reason: "the event has no type"})
 	}
@@ -105,36 +114,34 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 	return out, nil
 }
 
-// responsesError reads an error event. The type of one whose fields are not in a field
-// error says only that it is one.
-func responsesError(data []byte) *ProviderError {
-	e := providerError(data)
-	if e.Type == "error" {
-		e.Type = ""
-	}
-	return e
-}
-
-// begin reads response.created. With another ID, the provider has begun anew.
-func (s *responsesStream) begin(raw json.RawMessage) ([]Delta, error) {
+// created reads response.created. With another ID, the provider has begun anew.
+func (s *responsesStream) created(raw json.RawMessage) ([]Delta, error) {
 	all, err := fields("response", raw)
 	if err != nil {
 		return s.fail(err)
 	}
 	id := stringOf(all["id"])
+	restart, err := s.begin(id)
 	var out []Delta
-	if s.response != nil {
-		switch {
-		case id == s.id:
-			return nil, nil
-		case s.done:
-			return s.fail(errSecondAnswer)
-		}
+	switch {
+	case err != nil:
+		return s.fail(err)
+	case restart:
 		*s = responsesStream{format: s.format}
+		s.id = id
 		out = []Delta{{Restart: true}}
 	}
-	s.id, s.response = id, all
+	if s.response == nil {
+		s.response = all
+	}
 	return out, nil
+}
+
+// An outputItem is an item of the answer, as it came and as events were about it.
+type outputItem struct {
+	raw  json.RawMessage
+	from int // its place in the last event
+	item *streamedItem
 }
 
 // end reads the last event.
@@ -155,17 +162,19 @@ func (s *responsesStream) end(name string, raw json.RawMessage) ([]Delta, error)
 		}
 		return nil, nil
 	}
-	s.response = all
+	s.response, s.id = all, cmp.Or(s.id, stringOf(all["id"]))
 	failed := name == "response.failed"
-	items := s.match(output)
+	came := s.items.inOrder()
+	items := s.match(output, came)
 	if !failed {
-		s.output = s.merge(output, items)
+		s.output = s.merge(output, items, came)
 	}
 	var out []Delta
 	for i, it := range items {
 		if it == nil { // no event was about it
-			it = s.newItem(s.nextIndex(), output[i])
+			it = s.newItem(s.items.next(), output[i])
 			s.add(it)
+			items[i] = it
 			if it.call != nil {
 				out = append(out, Delta{Call: new(*it.call)})
 			}
@@ -174,6 +183,11 @@ func (s *responsesStream) end(name string, raw json.RawMessage) ([]Delta, error)
 			it.end(output[i])
 		}
 		out = append(out, it.showRest(output[i])...)
+	}
+	for i, o := range s.output {
+		if o.item == nil {
+			s.output[i].item = items[o.from]
+		}
 	}
 	if failed {
 		e := &ProviderError{Message: "the response failed", JSON: compact(raw)}
@@ -187,14 +201,6 @@ func (s *responsesStream) end(name string, raw json.RawMessage) ([]Delta, error)
 	return out, nil
 }
 
-// nextIndex returns the index of an item behind all others.
-func (s *responsesStream) nextIndex() int {
-	if n := len(s.items); n > 0 {
-		return s.items[n-1].index + 1
-	}
-	return 0
-}
-
 // end notes the whole item, unless the provider broke off in it.
 func (it *streamedItem) end(raw json.RawMessage) {
 	it.fields, _ = optionalFields("-", raw)
@@ -206,11 +212,11 @@ func (it *streamedItem) end(raw json.RawMessage) {
 
 // match returns, for each item of the last event, the item that events were about: the
 // one with its ID or, since these may change, the next one of its kind.
-func (s *responsesStream) match(output []json.RawMessage) []*streamedItem {
+func (s *responsesStream) match(output []json.RawMessage, came []*streamedItem) []*streamedItem {
 	found := make([]*streamedItem, len(output))
 	used := map[*streamedItem]bool{}
 	byID := map[string]*streamedItem{}
-	for _, it := range s.items {
+	for _, it := range came {
 		if id := it.id(); id != "" {
 			byID[it.kind+" "+id] = it
 		}
@@ -227,9 +233,9 @@ func (s *responsesStream) match(output []json.RawMessage) []*streamedItem {
 			continue
 		}
 		kind := s.newItem(0, raw).kind
-		for k := next[kind]; k < len(s.items); k++ {
+		for k := next[kind]; k < len(came); k++ {
 			next[kind] = k + 1
-			if it := s.items[k]; it.kind == kind && !used[it] {
+			if it := came[k]; it.kind == kind && !used[it] {
 				found[i], used[it] = it, true
 				break
 			}
@@ -245,13 +251,13 @@ func (it *streamedItem) id() string {
 
 // merge returns the items of the last event, and among them those that it lacks, in
 // the order of the events. found is what match returns.
-func (s *responsesStream) merge(output []json.RawMessage, found []*streamedItem) []json.RawMessage {
+func (s *responsesStream) merge(output []json.RawMessage, found, came []*streamedItem) []outputItem {
 	type item struct {
-		at  int
-		raw json.RawMessage
+		at int
+		outputItem
 	}
 	at := map[*streamedItem]int{}
-	for i, it := range s.items {
+	for i, it := range came {
 		at[it] = i
 	}
 	var all []item
@@ -263,27 +269,30 @@ func (s *responsesStream) merge(output []json.RawMessage, found []*streamedItem)
 			last = at[it]
 			delete(at, it)
 		}
-		all = append(all, item{last, output[i]})
+		all = append(all, item{last, outputItem{output[i], i, it}})
 	}
-	if len(at) == 0 || !ordered && len(output) >= len(s.items) {
-		return output
-	}
-	for _, it := range s.items {
-		i, missing := at[it]
-		switch {
-		case !missing:
-		case it.whole != nil:
-			all = append(all, item{i, it.whole})
-		case it.named():
-			all = append(all, item{i, it.appendTo(nil, false)})
-		default:
-			s.lost = append(s.lost, Loss{fmt.Sprintf("output[%d]", it.index), lostNameless})
+	if ordered || len(output) < len(came) {
+		for i, it := range came {
+			if _, missing := at[it]; !missing {
+				continue
+			}
+			raw := it.whole
+			if raw == nil {
+				if !it.named() {
+					s.lose(atIndex("output", it.index), lostNameless)
+					continue
+				}
+				raw = it.appendTo(nil, false)
+			}
+			all = append(all, item{i, outputItem{raw: raw, item: it}})
+		}
+		if len(at) > 0 {
+			slices.SortStableFunc(all, func(a, b item) int { return a.at - b.at })
 		}
 	}
-	slices.SortStableFunc(all, func(a, b item) int { return a.at - b.at })
-	merged := make([]json.RawMessage, len(all))
+	merged := make([]outputItem, len(all))
 	for i, it := range all {
-		merged[i] = it.raw
+		merged[i] = it.outputItem
 	}
 	return merged
 }
@@ -327,16 +336,11 @@ func (s *responsesStream) count(it *streamedItem) {
 	}
 }
 
-// add adds an item in its place.
+// add adds an item.
 func (s *responsesStream) add(it *streamedItem) {
 	s.count(it)
-	s.items = slices.Insert(s.items, s.behind(it.index), it)
+	s.items.add(it.index, it)
 	s.newest = it
-}
-
-// behind returns the place behind the items with an index.
-func (s *responsesStream) behind(index int) int {
-	return sort.Search(len(s.items), func(i int) bool { return s.items[i].index > index })
 }
 
 // itemAt returns the item that an event is about, or nil. Without an index, that is the
@@ -352,11 +356,7 @@ func (s *responsesStream) itemAt(all map[string]json.RawMessage) (it *streamedIt
 	if err := read("output_index", "a number", raw, &index); err != nil {
 		return nil, 0, err
 	}
-	i := s.behind(index) - 1
-	if i < 0 || s.items[i].index != index {
-		return nil, index, nil
-	}
-	return s.items[i], index, nil
+	return s.items.at(index), index, nil
 }
 
 // A slotEvent says which text a kind of event is about.
@@ -406,7 +406,7 @@ func (s *responsesStream) itemEvent(name string, all map[string]json.RawMessage)
 		o := s.newItem(index, raw)
 		isNew := it == nil || it.kind != o.kind
 		if verb == "added" && isNull(all["output_index"]) {
-			o.index, isNew = s.nextIndex(), true
+			o.index, isNew = s.items.next(), true
 		} else if verb == "added" && it != nil && it.whole != nil { // unless it is said again, the server counts no indexes
 			isNew = o.id() == "" || o.id() != it.id()
 		}
@@ -464,7 +464,7 @@ func (s *responsesStream) itemEvent(name string, all map[string]json.RawMessage)
 		it = s.orNew(it, index, slot.item)
 		b := it.slot(slot.list, at, slot.kind)
 		if verb == "delta" {
-			return it.show(b, stringOf(all["delta"])), nil
+			return it.show(b, all["delta"]), nil
 		}
 		return it.showTo(b, stringOf(all[slot.value])), nil
 	}
@@ -494,22 +494,19 @@ func (s *responsesStream) orNew(it *streamedItem, index int, kind string) *strea
 
 // slot returns the slot at a place, which begins if there is none.
 func (it *streamedItem) slot(list string, at int, kind string) *itemSlot {
-	key := &itemSlot{list: list, at: at}
+	key := slotKey{list: list, at: at}
 	if list == "" {
-		key.kind = kind
+		key.field = kind
 	}
-	i, ok := slices.BinarySearchFunc(it.slots, key, func(a, b *itemSlot) int {
-		c := cmp.Or(strings.Compare(a.list, b.list), cmp.Compare(a.at, b.at))
-		if a.list == "" && c == 0 {
-			return strings.Compare(a.kind, b.kind)
+	b := it.slots[key]
+	if b == nil {
+		if it.slots == nil {
+			it.slots = map[slotKey]*itemSlot{}
 		}
-		return c
-	})
-	if !ok {
-		key.kind = kind
-		it.slots = slices.Insert(it.slots, i, key)
+		b = &itemSlot{slotKey: key, kind: kind}
+		it.slots[key] = b
 	}
-	return it.slots[i]
+	return b
 }
 
 // known returns the name of the field with the text of a part, or "" for a part of an
@@ -525,13 +522,12 @@ func (b *itemSlot) known() string {
 }
 
 // show notes a piece of a text, and returns what it shows.
-func (it *streamedItem) show(b *itemSlot, piece string) []Delta {
-	if piece == "" {
-		return nil
-	}
-	first := b.text.Len() == 0
-	b.text.WriteString(piece)
+func (it *streamedItem) show(b *itemSlot, raw json.RawMessage) []Delta {
+	first := b.text.Builder.Len() == 0
+	piece := b.text.add(raw)
 	switch {
+	case piece == "":
+		return nil
 	case b.kind == "output_text":
 		return []Delta{{Text: piece}}
 	case b.kind == "summary_text" || b.kind == "reasoning_text":
@@ -550,8 +546,9 @@ func (it *streamedItem) show(b *itemSlot, piece string) []Delta {
 
 // showTo shows what is left of a text that came whole.
 func (it *streamedItem) showTo(b *itemSlot, text string) []Delta {
-	if rest, ok := strings.CutPrefix(text, b.text.String()); ok {
-		return it.show(b, rest)
+	if rest, ok := strings.CutPrefix(text, b.text.Builder.String()); ok {
+		b.text.half = ""
+		return it.show(b, appendString(nil, rest))
 	}
 	return nil
 }
@@ -599,9 +596,9 @@ func (it *streamedItem) appendTo(b []byte, half bool) []byte {
 		}
 	}
 	lists := map[string][]byte{}
-	for _, slot := range it.slots {
+	for _, slot := range it.inOrder() {
 		if slot.list == "" {
-			all[slot.kind] = appendString(nil, slot.text.String())
+			all[slot.field] = slot.text.appendTo(nil)
 			continue
 		}
 		list := lists[slot.list]
@@ -643,30 +640,21 @@ func (b *itemSlot) appendTo(out []byte) []byte {
 
 // says reports whether an item that was not ended holds any text.
 func (it *streamedItem) says() bool {
-	return slices.ContainsFunc(it.slots, func(b *itemSlot) bool { return b.text.Len() > 0 || b.part != nil })
+	for _, b := range it.slots {
+		if b.text.Len() > 0 || b.part != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Transcript implements [Stream].
 func (s *responsesStream) Transcript() (Transcript, error) {
-	answer := []byte{'{'}
-	for _, key := range sortedKeys(s.response) {
-		switch key {
-		case "output", "type", "response":
-		case "error":
-			if s.err == nil {
-				answer = append(appendField(answer, key), s.response[key]...)
-			}
-		default:
-			answer = append(append(appendString(comma(answer), key), ':'), s.response[key]...)
-		}
-	}
-	answer = append(appendField(answer, "output"), '[')
-	var halves []int
-	var lost []Loss
 	output := s.output
+	var lost []Loss
 	if !s.done {
-		calls := 0
-		for _, it := range s.items {
+		output = nil
+		for _, it := range s.items.inOrder() {
 			raw := it.whole
 			switch {
 			case raw != nil:
@@ -676,27 +664,40 @@ func (s *responsesStream) Transcript() (Transcript, error) {
 				}
 				raw = it.appendTo(nil, true)
 			case it.call != nil && it.named():
-				halves = append(halves, calls)
 				raw = it.appendTo(nil, true)
 			default:
-				lost = append(lost, Loss{fmt.Sprintf("output[%d]", it.index), "an item that the provider had not ended: " + quote(it.kind)})
+				lost = append(lost, Loss{atIndex("output", it.index), "an item that the provider had not ended: " + quote(it.kind)})
 				continue
 			}
-			if it.call != nil {
-				calls++
-			}
-			output = append(output, raw)
+			output = append(output, outputItem{raw: raw, item: it})
 		}
 	}
-	for i, raw := range output {
-		if i > 0 {
-			answer = append(answer, ',')
+	var parts []answerPart
+	for _, o := range output {
+		p := answerPart{path: atIndex("output", o.item.index), json: o.raw, isCall: o.item.call != nil}
+		if p.isCall {
+			p.number, p.ended = o.item.call.Index, o.item.whole != nil
+			p.half = !s.done && !p.ended
 		}
-		answer = append(answer, raw...)
+		parts = append(parts, p)
 	}
-	answer = append(answer, "]}"...)
-	d := responsesDecoder{decoder: decoder{format: FormatOpenAIResponses, own: s.format.Model, names: map[string]string{}}}
-	t, err := s.transcript(&d.decoder, func(data []byte) error { return d.decode("", data) }, answer, halves)
+	t, err := s.transcript(parts, s.answer, func() (*decoder, func([]byte) error) {
+		d := &responsesDecoder{decoder: decoder{format: FormatOpenAIResponses, own: s.format.Model, names: map[string]string{}}}
+		return &d.decoder, func(data []byte) error { return d.decode("", data) }
+	})
 	t.Lost = append(t.Lost, lost...)
 	return t, err
+}
+
+// answer returns the answer as it would be without a stream.
+func (s *responsesStream) answer(items []answerPart, bare bool) []byte {
+	answer := []byte{'{'}
+	for _, key := range sortedKeys(s.response) {
+		switch {
+		case key == "output" || key == "type" || key == "response" || key == "error" && s.err != nil || bare && key != "tools":
+		default:
+			answer = append(append(appendString(comma(answer), key), ':'), s.response[key]...)
+		}
+	}
+	return append(appendParts(appendField(answer, "output"), items), '}')
 }

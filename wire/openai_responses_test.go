@@ -488,7 +488,6 @@ func TestOpenAIResponses_DecodeReadsItemsAndErrors(t *testing.T) {
 		`{"input":[{"type":7}]}`:      "input[0].type",
 		`{"input":[{"role":"user","content":[{"type":"input_text","text":"x"},7]}]}`:                                             "input[0].content[1]",
 		`{"output":[{"type":"function_call","call_id":"c"}]}`:                                                                    "output[0].name",
-		`{"output":[],"usage":{"input_tokens":"x"}}`:                                                                             "usage",
 		`{"type":"response.completed","response":{"output":[{"type":"reasoning","summary":7}]}}`:                                 "response.output[0].summary",
 		`{"input":[{"type":"function_call","call_id":"c","name":"f"},{"type":"function_call_output","call_id":"c","output":7}]}`: "input[1].output",
 	} {

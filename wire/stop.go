@@ -27,7 +27,8 @@ func isEmpty(m convo.Message) bool {
 // finish_reason of Chat Completions, the reason in the incomplete_details of
 // Responses, the stop_reason of Anthropic, the finishReason or blockReason of Gemini,
 // or the stopReason of Converse. It is StopDone for a reason that it does not know.
-// With a stream, give it to [convo.Builder.Stop].
+// Streams and Decode give it to their Transcript; where an answer is assembled by hand, give
+// it to [convo.Builder.Stop].
 //
 // StopLength is an answer that ended at any limit, and not only at a number of tokens:
 // also where a provider pauses in a long round with its own tools (pause_turn, which
@@ -91,8 +92,13 @@ func (d *decoder) unclear() bool {
 }
 
 // wroteObject is wrote for a provider that sends arguments as an object, which is
-// empty where nothing was written.
+// empty where nothing was written. In one that a Stream has assembled, it may hold the
+// beginning of one, see object.
 func (d *decoder) wroteObject(raw json.RawMessage) {
+	if text, ok := unwrapArguments(string(raw)); ok {
+		d.wrote(text, false)
+		return
+	}
 	if all, ok := splitObject(raw); len(all) == 0 && (ok || isNull(raw)) {
 		raw = nil
 	}

@@ -3,12 +3,13 @@ package wire
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // A Streamer is a [Format] that reads answers while they are being written. All
@@ -26,9 +27,12 @@ type Stream interface {
 	// while it grows. The name is that of the server-sent event or of the frame. It
 	// may be empty if data says what it is. Data is not kept.
 	//
-	// Event returns a *ProviderError if the event says that the provider failed,
-	// and a *DecodeError if it is malformed or begins a second answer. After an
-	// error, each further event gets the same error.
+	// Event returns a *ProviderError if the event says that the provider failed, as
+	// one with the name error does whatever its data is, and a *DecodeError if it is
+	// malformed, nests deeper than 5,000 levels, or begins a second answer behind the
+	// end of the first: one with another ID, or content that by the rules of the
+	// format cannot belong to the first. After an error, each further event gets the
+	// same error.
 	Event(name string, data []byte) ([]Delta, error)
 
 	// Done reports whether the provider has said that the answer is complete.
@@ -37,7 +41,8 @@ type Stream interface {
 
 	// Transcript returns what Decode would return of the whole answer. It may be
 	// called at any time and any number of times, and what it returns is the
-	// caller's. The IDs of calls that came without one stay the same.
+	// caller's. The IDs of calls that came without one stay the same. A part of the
+	// answer that Decode would refuse is left out and told in Transcript.Lost.
 	//
 	// Before the end, or after a failure, it returns what there is so far, with an
 	// error: that of Event, or one that wraps io.ErrUnexpectedEOF. A call that the
@@ -47,7 +52,8 @@ type Stream interface {
 }
 
 // A Delta is what an event adds to an answer, to be shown at once. One with no
-// field set is not returned.
+// field set is not returned. Half a character at the end of a piece waits for the next
+// piece; without one, it is U+FFFD in the Transcript, and not shown.
 type Delta struct {
 	Text      string
 	Reasoning string
@@ -58,7 +64,7 @@ type Delta struct {
 // A CallDelta is what an event adds to a tool call. Only the Transcript tells which
 // calls are whole.
 type CallDelta struct {
-	Index     int    // of the call in the answer, counted from 0
+	Index     int    // tells the calls apart: 0 for the one that began first, and so on
 	ID        string // as soon as it is known; empty if the provider gives none
 	Name      string // as far as it is known, and as the provider sends it; see FindTool
 	Arguments string // the new piece
@@ -137,7 +143,9 @@ func providerError(raw json.RawMessage) *ProviderError {
 			all = all2
 		}
 	}
-	e.Type = cmp.Or(stringOf(all["type"]), stringOf(all["__type"]))
+	if e.Type = cmp.Or(stringOf(all["type"]), stringOf(all["__type"])); e.Type == "error" {
+		e.Type = "" // it says only that it is one
+	}
 	for _, key := range []string{"code", "status"} {
 		if raw := all[key]; e.Code == "" && !isNull(raw) {
 			if e.Code = stringOf(raw); kindOf(raw) != '"' {
@@ -192,9 +200,10 @@ var errCutOff = fmt.Errorf("wire: the stream ended before the answer did: %w", i
 // that the provider would have sent without a stream, and let Decode read that.
 type streamBase struct {
 	done   bool
-	err    error    // of Event
-	lost   []Loss   // events that no answer has a place for
-	minted []string // the IDs that Decode has made, in the order of the calls
+	err    error          // of Event
+	id     string         // of the answer
+	lost   []Loss         // what no answer has a place for
+	minted map[int]string // the IDs that Decode has made, by the number of the call
 }
 
 // Done implements [Stream].
@@ -209,20 +218,151 @@ func (s *streamBase) fail(err error) ([]Delta, error) {
 // isEnd reports whether data is no event but the word that ends some streams.
 func isEnd(data []byte) bool { return string(data) == "[DONE]" }
 
-// transcript decodes an answer that was assembled. halves are the calls in it that
-// the provider has not ended, by their index among the calls.
-func (s *streamBase) transcript(d *decoder, decode func([]byte) error, answer []byte, halves []int) (Transcript, error) {
-	d.minted = &s.minted
-	d.partial = !s.done
-	if err := decode(answer); err != nil {
-		if s.err != nil {
-			err = s.err
+// maxEventDepth is how deep an event may nest. The answer that is made of it nests
+// deeper, and encoding/json reads no more than 10,000 levels.
+const maxEventDepth = 5000
+
+// open returns the fields of an event, or the error that it reports.
+func (s *streamBase) open(name string, data []byte) (map[string]json.RawMessage, error) {
+	if name == "error" {
+		if !json.Valid(data) {
+			data = appendString(nil, string(data))
 		}
-		return Transcript{Lost: slices.Clone(s.lost)}, err
+		return nil, providerError(data)
+	}
+	all, err := fields("", data)
+	switch {
+	case err != nil:
+		return nil, err
+	case nestsDeeper(data, maxEventDepth):
+		return nil, &DecodeError{Reason: fmt.Sprintf("the event nests deeper than %d levels", maxEventDepth)}
+	case stringOf(all["type"]) == "error", saysError(all["error"]) && isNull(all["output"]): // else it is a whole response
+		return nil, providerError(data)
+	}
+	return all, nil
+}
+
+// nestsDeeper reports whether objects and arrays nest deeper than so many levels in JSON.
+func nestsDeeper(data []byte, levels int) bool {
+	if len(data) <= 2*levels {
+		return false
+	}
+	depth := 0
+	for i := 0; i >= 0 && i < len(data); {
+		switch data[i] {
+		case '"':
+			i = strictjson.SkipString(data, i)
+			continue
+		case '{', '[':
+			if depth++; depth > levels {
+				return true
+			}
+		case '}', ']':
+			depth--
+		}
+		i++
+	}
+	return false
+}
+
+// begin notes the ID of the answer that an event begins. It reports whether that is
+// another one than the answer so far, which is discarded then. An answer that comes
+// without an ID is the same.
+func (s *streamBase) begin(id string) (restart bool, err error) {
+	switch {
+	case id == "" || id == s.id:
+		return false, nil
+	case s.id == "":
+		s.id = id
+		return false, nil
+	case s.done:
+		return false, errSecondAnswer
+	}
+	return true, nil
+}
+
+// errSecondAnswer is the error of an event that begins another answer.
+var errSecondAnswer = &DecodeError{Reason: "a second answer begins behind the end of the first; use a new Stream for it"}
+
+// lose adds to what is lost, unless it was just said.
+func (s *streamBase) lose(path, what string) {
+	l := Loss{path, what}
+	if n := len(s.lost); n == 0 || s.lost[n-1] != l {
+		s.lost = append(s.lost, l)
+	}
+}
+
+// addUsage notes a usage, which counts the whole answer so far.
+func (s *streamBase) addUsage(path string, raw json.RawMessage, to *map[string]json.RawMessage) {
+	if isNull(raw) {
+		return
+	}
+	if kindOf(raw) != '{' {
+		s.lose(path, lostFigure)
+		return
+	}
+	usage, _ := fields(path, raw)
+	merge(to, usage)
+}
+
+// An answerPart is a piece of an answer that Decode reads or refuses by itself: a block,
+// an item, a call or a field.
+type answerPart struct {
+	path string // for Lost
+	json []byte
+
+	field   string // of the message of Chat Completions
+	element bool   // of the list in this field
+
+	isCall bool
+	number int  // of the call: CallDelta.Index
+	half   bool // the provider had not ended the call
+	ended  bool // the provider has ended the call, and not only the answer
+}
+
+// transcript decodes the answer that assemble makes of its parts. What Decode refuses is
+// left out and told in Lost. Without the rest of the answer, which is bare then, each
+// part is tried by itself.
+func (s *streamBase) transcript(parts []answerPart, assemble func(parts []answerPart, bare bool) []byte, decoder func() (*decoder, func([]byte) error)) (Transcript, error) {
+	if s.minted == nil {
+		s.minted = map[int]string{}
+	}
+	d, err := s.decode(parts, assemble(parts, false), decoder)
+	var lost []Loss
+	if err != nil {
+		var read []answerPart
+		for _, p := range parts {
+			one := []answerPart{p}
+			if _, err := s.decode(one, assemble(one, true), decoder); err != nil {
+				lost = append(lost, Loss{p.path, lostUnread + reasonOf(err)})
+				continue
+			}
+			read = append(read, p)
+		}
+		parts = read
+		if d, err = s.decode(parts, assemble(parts, false), decoder); err != nil {
+			lost = append(lost, Loss{"", lostUnread + reasonOf(err)})
+			d, err = s.decode(parts, assemble(parts, true), decoder)
+		}
+	}
+	lost = append(lost, s.lost...)
+	if err != nil {
+		return Transcript{Lost: lost}, cmp.Or(s.err, err)
+	}
+	var halves []int
+	calls := 0
+	for _, p := range parts {
+		if p.isCall {
+			if p.half {
+				halves = append(halves, calls)
+			}
+			calls++
+			d.open = d.open && !(p.ended && d.out.StopReason == "")
+		}
 	}
 	d.putHalvesAside(halves)
 	t := d.finish()
-	t.Lost = append(t.Lost, s.lost...)
+	t.Lost = append(t.Lost, lost...)
 	switch {
 	case s.err != nil:
 		return t, s.err
@@ -230,6 +370,41 @@ func (s *streamBase) transcript(d *decoder, decode func([]byte) error, answer []
 		return t, errCutOff
 	}
 	return t, nil
+}
+
+// appendParts appends an array of parts.
+func appendParts(b []byte, parts []answerPart) []byte {
+	b = append(b, '[')
+	for i, p := range parts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, p.json...)
+	}
+	return append(b, ']')
+}
+
+// lostUnread begins the Loss.What of a part of a streamed answer that Decode refuses.
+const lostUnread = "what cannot be read: "
+
+// reasonOf returns the reason of a DecodeError.
+func reasonOf(err error) string {
+	if e, ok := errors.AsType[*DecodeError](err); ok {
+		return e.Reason
+	}
+	return err.Error()
+}
+
+// decode decodes an answer of these parts.
+func (s *streamBase) decode(parts []answerPart, answer []byte, decoder func() (*decoder, func([]byte) error)) (*decoder, error) {
+	d, decode := decoder()
+	d.minted, d.partial = s.minted, !s.done
+	for _, p := range parts {
+		if p.isCall {
+			d.numbers = append(d.numbers, p.number)
+		}
+	}
+	return d, decode(answer)
 }
 
 // putHalvesAside takes calls out of the answer that the provider has not ended.

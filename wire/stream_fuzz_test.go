@@ -150,5 +150,8 @@ func contentOf(t wire.Transcript) (texts []string) {
 			}
 		}
 	}
+	if t.Cut != nil {
+		texts = append(texts, t.Cut.Arguments)
+	}
 	return texts
 }

@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
 // Read reads the events of a stream from r, gives them to s, and yields what they
@@ -24,15 +27,23 @@ import (
 //	}
 //	answer, err := s.Transcript()
 //
+// It reads until r ends, or the array does, also behind the end of the answer, since the
+// usage may follow. Where r stays open, the loop may end once s is Done.
+//
 // The last pair that is yielded has an error if r or an event does, or if r ends
-// before the answer: that error wraps io.ErrUnexpectedEOF. An error of r behind the
-// end of the answer is left aside. An event is kept in memory until it is complete;
-// there is no bound on its size but that of r. Read does not close r, and leaves the
-// rest of it when the loop ends early.
+// before the answer: that error wraps io.ErrUnexpectedEOF, and shows how r began if
+// nothing in it was of the format. An event at the end of r that lacks the end of its
+// line is read if its data is a whole JSON value, and no event otherwise. An error of r
+// behind the end of the answer is left aside. The body of a request that was refused may
+// be read, too, and gives a *[ProviderError].
+//
+// An event is kept in memory until it is complete; there is no bound on its size but that
+// of r. Read does not close r, and leaves the rest of it when the loop ends early.
 func Read(r io.Reader, s Stream) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		stopped := errors.New("stopped")
-		err := readEvents(bufio.NewReader(r), func(name string, data []byte) error {
+		source := &keptReader{r: r}
+		err := readEvents(bufio.NewReader(source), func(name string, data []byte) error {
 			deltas, err := s.Event(name, data)
 			for _, d := range deltas {
 				if !yield(d, nil) {
@@ -40,11 +51,18 @@ func Read(r io.Reader, s Stream) iter.Seq2[Delta, error] {
 				}
 			}
 			if err != nil {
-				return &eventError{err}
+				return &eventError{err, -1}
 			}
 			return nil
 		})
+		if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = source.err // that of r, if it has one
+		}
 		var failed *eventError
+		if errors.As(err, &failed) && source.ended && failed.at >= source.size {
+			err = source.err // JSON is broken only because r has ended
+		}
+		failed = nil
 		switch {
 		case err == stopped:
 		case errors.As(err, &failed):
@@ -53,13 +71,59 @@ func Read(r io.Reader, s Stream) iter.Seq2[Delta, error] {
 		case err != nil:
 			yield(Delta{}, fmt.Errorf("wire: read the stream: %w", err))
 		default:
-			yield(Delta{}, errCutOff)
+			yield(Delta{}, source.cutOff(s))
 		}
 	}
 }
 
+// A keptReader keeps the error of a reader, unless that is io.EOF, and how it begins.
+type keptReader struct {
+	r     io.Reader
+	err   error
+	ended bool
+	size  int64
+	begin []byte
+}
+
+// errNoElement is the error for an array that neither goes on nor ends.
+var errNoElement = &eventError{&DecodeError{Reason: "not JSON: the array neither goes on nor ends"}, math.MaxInt64}
+
+// keptBytes is how much of the beginning a keptReader keeps.
+const keptBytes = 64
+
+func (k *keptReader) Read(p []byte) (n int, err error) {
+	n, err = k.r.Read(p)
+	k.size += int64(n)
+	if err != nil {
+		k.ended = true
+		if err != io.EOF {
+			k.err = err
+		}
+	}
+	if n > 0 {
+		k.begin = append(k.begin, p[:min(n, keptBytes+1-len(k.begin))]...)
+	}
+	return n, err
+}
+
+// cutOff returns the error for a stream that has ended before the answer.
+func (k *keptReader) cutOff(s Stream) error {
+	t, _ := s.Transcript()
+	if len(k.begin) == 0 || len(t.Messages) > 0 || t.Cut != nil || t.ID != "" || t.Model != "" || t.Usage != (convo.Usage{}) {
+		return errCutOff
+	}
+	begin, more := k.begin, ""
+	if len(begin) > keptBytes {
+		begin, more = begin[:keptBytes], "…"
+	}
+	return fmt.Errorf("wire: the stream holds nothing of an answer, and begins with %q%s: %w", begin, more, io.ErrUnexpectedEOF)
+}
+
 // An eventError is an error of Stream.Event, and not of the reader.
-type eventError struct{ err error }
+type eventError struct {
+	err error
+	at  int64 // how much of r is read that is no JSON, or -1
+}
 
 func (e *eventError) Error() string { return e.err.Error() }
 
@@ -102,14 +166,20 @@ func readValues(r *bufio.Reader, array bool, event func(string, []byte) error) e
 			return err
 		}
 	}
-	for !array || dec.More() {
+	for {
+		if array && !dec.More() {
+			if _, err := dec.Token(); err != nil {
+				return errNoElement
+			}
+			return nil
+		}
 		var raw json.RawMessage
 		if err := dec.Decode(&raw); err != nil {
 			if err == io.EOF {
 				return nil
 			}
 			if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-				return &eventError{&DecodeError{Offset: syntax.Offset, Reason: "not JSON: " + err.Error()}}
+				return &eventError{&DecodeError{Offset: syntax.Offset, Reason: "not JSON: " + err.Error()}, syntax.Offset}
 			}
 			return err
 		}
@@ -117,7 +187,6 @@ func readValues(r *bufio.Reader, array bool, event func(string, []byte) error) e
 			return err
 		}
 	}
-	return nil
 }
 
 // readSSE reads server-sent events. A line that is itself a JSON object counts as
@@ -127,12 +196,13 @@ func readSSE(r *bufio.Reader, event func(string, []byte) error) error {
 	var data, line []byte
 	var skipLF bool // the last line ended with CR, which LF may follow
 	has := false
-	dispatch := func() error {
+	dispatch := func(whole bool) error {
 		defer func() { name, data, has = "", data[:0], false }()
-		if d := bytes.TrimSpace(data); has && len(d) > 0 {
-			return event(name, d)
+		d := bytes.TrimSpace(data)
+		if !has || len(d) == 0 || !whole && !isEnd(d) && !json.Valid(d) {
+			return nil
 		}
-		return nil
+		return event(name, d)
 	}
 	for {
 		var err error
@@ -142,7 +212,8 @@ func readSSE(r *bufio.Reader, event func(string, []byte) error) error {
 		}
 		ended := err == io.EOF
 		if len(line) == 0 {
-			if err := dispatch(); err != nil || ended {
+			// The text of an error is whole with its line.
+			if err := dispatch(!ended || name == "error"); err != nil || ended {
 				return err
 			}
 			continue
@@ -162,7 +233,7 @@ func readSSE(r *bufio.Reader, event func(string, []byte) error) error {
 			name = string(value)
 		}
 		if ended {
-			return dispatch()
+			return dispatch(false)
 		}
 	}
 }

@@ -1,21 +1,121 @@
 package wire
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 )
 
-// A streamedText is a text of which pieces come. It holds what stands between the
-// quotes in JSON, so that a character whose escapes came in two pieces is whole.
-type streamedText struct{ strings.Builder }
+// A streamedText is a text of which pieces come as JSON strings.
+type streamedText struct {
+	strings.Builder
+	half halfRune
+}
 
-// addJSON adds a JSON string.
-func (t *streamedText) addJSON(raw json.RawMessage) { t.Write(raw[1 : len(raw)-1]) }
+// add adds a JSON string, and returns what it adds to the text. Anything else adds
+// nothing.
+func (t *streamedText) add(raw json.RawMessage) string {
+	piece := t.half.join(raw)
+	t.WriteString(piece)
+	return piece
+}
+
+// String returns the text. A half that is still alone is U+FFFD.
+func (t *streamedText) String() string {
+	if t.half != "" {
+		return t.Builder.String() + "\uFFFD"
+	}
+	return t.Builder.String()
+}
+
+// Len returns 0 only if nothing came.
+func (t *streamedText) Len() int { return t.Builder.Len() + len(t.half) }
 
 // appendTo appends the JSON string of all pieces.
-func (t *streamedText) appendTo(b []byte) []byte {
-	return append(append(append(b, '"'), t.String()...), '"')
+func (t *streamedText) appendTo(b []byte) []byte { return appendString(b, t.String()) }
+
+// A halfRune is the escape of half a character, such as \ud83d, with which a piece of a
+// text ended. JSON may write a character as two escapes, and providers cut between them.
+type halfRune string
+
+// join returns the text of a JSON string that follows a half. If it ends with half a
+// character, that waits for the next one.
+func (h *halfRune) join(raw json.RawMessage) string {
+	if len(raw) < 2 || raw[0] != '"' {
+		return ""
+	}
+	if *h != "" {
+		raw = slices.Concat([]byte{'"'}, []byte(*h), raw[1:])
+		*h = ""
+	}
+	if end := len(raw) - 1; endsInHalf(raw[:end]) {
+		*h = halfRune(raw[end-6 : end])
+		raw = append(slices.Clone(raw[:end-6]), '"')
+	}
+	return stringOf(raw)
+}
+
+// endsInHalf reports whether the inside of a JSON string ends with the escape of the
+// first half of a character.
+func endsInHalf(s []byte) bool {
+	n := len(s) - 6
+	if n < 0 || s[n] != '\\' || s[n+1] != 'u' || s[n+2]|' ' != 'd' || !strings.Contains("89abAB", string(s[n+3])) {
+		return false
+	}
+	before := len(s[:n]) - len(bytes.TrimRight(s[:n], `\`))
+	return before%2 == 0
+}
+
+// A sequence holds the blocks or items of an answer by their indexes, which come in any
+// order. One with an index that another has is behind all that came before: some
+// servers count from 0 again, or not at all.
+type sequence[T any] struct {
+	list   []sequenced[T]
+	newest map[int]sequenced[T] // by index
+	round  int                  // how often an index came again
+	last   int                  // the highest index
+}
+
+type sequenced[T any] struct {
+	item         T
+	round, index int
+}
+
+// at returns the newest item with an index, or the zero value.
+func (q *sequence[T]) at(index int) T { return q.newest[index].item }
+
+// next returns the index of an item that comes without one, behind all others.
+func (q *sequence[T]) next() int {
+	if len(q.list) == 0 || q.last == math.MaxInt {
+		return q.last
+	}
+	return q.last + 1
+}
+
+func (q *sequence[T]) add(index int, item T) {
+	if old, again := q.newest[index]; again && old.round == q.round {
+		q.round++
+	}
+	if q.newest == nil {
+		q.newest, q.last = map[int]sequenced[T]{}, index
+	}
+	in := sequenced[T]{item, q.round, index}
+	q.list, q.newest[index], q.last = append(q.list, in), in, max(q.last, index)
+}
+
+// inOrder returns all items in their order.
+func (q *sequence[T]) inOrder() []T {
+	slices.SortFunc(q.list, func(a, b sequenced[T]) int {
+		return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.index, b.index))
+	})
+	items := make([]T, len(q.list))
+	for i, in := range q.list {
+		items[i] = in.item
+	}
+	return items
 }
 
 // A streamedValue is a JSON value of which pieces come: texts and lists grow,
@@ -69,7 +169,7 @@ func (v *streamedValue) add(piece json.RawMessage, depth int) {
 		if v.text == nil {
 			*v = streamedValue{text: new(streamedText)}
 		}
-		v.text.addJSON(piece)
+		v.text.add(piece)
 		return
 	case kind == '{':
 		if v.fields == nil {

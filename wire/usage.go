@@ -9,8 +9,8 @@ import (
 )
 
 // Providers report the usage of an answer in ways that differ in what includes what.
-// The figures that every answer has must be numbers; details of another type count as
-// 0, since no answer should be lost for them.
+// Figures of another type than a number count as 0, since no answer should be lost for
+// them; those that every answer has are told in Lost then.
 
 // A figures is a JSON object of numbers. It is nil for a value of another type.
 type figures map[string]json.RawMessage
@@ -27,11 +27,49 @@ func figuresOf(raw json.RawMessage) figures {
 func (o figures) figure(key string) int { return figure(o[key]) }
 
 func figure(raw json.RawMessage) int {
-	n, err := strconv.Atoi(string(raw))
-	if err != nil {
-		return 0
-	}
+	n, _ := numberIn(raw)
 	return max(n, 0)
+}
+
+// numberIn reads a whole number, which some servers write with a point or as a text.
+func numberIn(raw json.RawMessage) (n int, ok bool) {
+	text := string(raw)
+	if kindOf(raw) == '"' {
+		text = stringOf(raw)
+	}
+	n, err := strconv.Atoi(text)
+	if err == nil {
+		return n, true
+	}
+	if f, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(f) < 1<<53 && f == math.Trunc(f) {
+		return int(f), true
+	}
+	return 0, false
+}
+
+// lostFigure is the Loss.What of a usage that is not made of numbers.
+const lostFigure = "a usage that is no number"
+
+// figures returns the figures of a usage. Each of the names that has another value than
+// a number is lost.
+func (d *decoder) figures(path string, raw json.RawMessage, names ...string) figures {
+	if isNull(raw) {
+		return nil
+	}
+	all := figuresOf(raw)
+	if all == nil {
+		d.lose(path, lostFigure)
+	}
+	return d.figuresIn(path, all, names...)
+}
+
+func (d *decoder) figuresIn(path string, all figures, names ...string) figures {
+	for _, name := range names {
+		if _, ok := numberIn(all[name]); !ok && !isNull(all[name]) {
+			d.lose(at(path, name), lostFigure)
+		}
+	}
+	return all
 }
 
 // sum adds numbers, of which negative ones count as 0. A sum that is too large is
@@ -74,88 +112,61 @@ func withReasoning(input, output, reasoning, total int) int {
 
 // chatUsage reads the usage of an answer of Chat Completions or of Ollama. Cached and
 // written tokens are part of prompt_tokens.
-func (f OpenAIChat) chatUsage(all map[string]json.RawMessage) (convo.Usage, error) {
-	var u struct {
-		Prompt     int `json:"prompt_tokens"`
-		Completion int `json:"completion_tokens"`
-		Hit        int `json:"prompt_cache_hit_tokens"`
+func (f OpenAIChat) chatUsage(d *decoder, all map[string]json.RawMessage) convo.Usage {
+	more := d.figures("usage", all["usage"], "prompt_tokens", "completion_tokens")
+	prompt, completion := more.figure("prompt_tokens"), more.figure("completion_tokens")
+	if f.Dialect == Ollama {
+		own := d.figuresIn("", all, "prompt_eval_count", "eval_count")
+		prompt, completion = max(prompt, own.figure("prompt_eval_count")), max(completion, own.figure("eval_count"))
 	}
-	raw := all["usage"]
-	if !isNull(raw) {
-		if err := read("usage", "an object of numbers", raw, &u); err != nil {
-			return convo.Usage{}, err
-		}
-	}
-	for key, to := range map[string]*int{"prompt_eval_count": &u.Prompt, "eval_count": &u.Completion} {
-		if raw := all[key]; f.Dialect == Ollama && !isNull(raw) {
-			if err := read(key, "a number", raw, to); err != nil {
-				return convo.Usage{}, err
-			}
-		}
-	}
-	more := figuresOf(raw)
 	in, out := figuresOf(more["prompt_tokens_details"]), figuresOf(more["completion_tokens_details"])
 	reasoning := out.figure("reasoning_tokens")
 	return cleaned(convo.Usage{
-		Input:       u.Prompt,
-		CacheRead:   max(u.Hit, in.figure("cached_tokens"), more.figure("cached_tokens")),
+		Input:       prompt,
+		CacheRead:   max(more.figure("prompt_cache_hit_tokens"), in.figure("cached_tokens"), more.figure("cached_tokens")),
 		CacheWrite:  in.figure("cache_write_tokens"),
 		InputAudio:  in.figure("audio_tokens"),
-		Output:      withReasoning(u.Prompt, u.Completion, reasoning, more.figure("total_tokens")),
+		Output:      withReasoning(prompt, completion, reasoning, more.figure("total_tokens")),
 		Reasoning:   reasoning,
 		OutputAudio: out.figure("audio_tokens"),
-	}), nil
+	})
 }
 
 // responsesUsage reads the usage of a response. Cached and written tokens are part of
 // input_tokens.
-func responsesUsage(path string, raw json.RawMessage) (convo.Usage, error) {
-	var u struct {
-		Input  int `json:"input_tokens"`
-		Output int `json:"output_tokens"`
-	}
-	if !isNull(raw) {
-		if err := read(path, "an object of numbers", raw, &u); err != nil {
-			return convo.Usage{}, err
-		}
-	}
-	more := figuresOf(raw)
+func (d *decoder) responsesUsage(path string, raw json.RawMessage) convo.Usage {
+	more := d.figures(path, raw, "input_tokens", "output_tokens")
+	input := more.figure("input_tokens")
 	in := figuresOf(more["input_tokens_details"])
 	reasoning := figuresOf(more["output_tokens_details"]).figure("reasoning_tokens")
 	return cleaned(convo.Usage{
-		Input:          u.Input,
+		Input:          input,
 		CacheRead:      in.figure("cached_tokens"),
 		CacheWrite:     in.figure("cache_write_tokens"),
 		CacheWriteLong: figuresOf(in["cache_write_tokens_details"]).figure("ttl_12h_tokens"),
-		Output:         withReasoning(u.Input, u.Output, reasoning, more.figure("total_tokens")),
+		Output:         withReasoning(input, more.figure("output_tokens"), reasoning, more.figure("total_tokens")),
 		Reasoning:      reasoning,
-	}), nil
+	})
 }
 
 // anthropicUsage reads the usage of a message. Cached and written tokens are beside
 // input_tokens. With server tools, the figures add up the iterations in which the
 // model has written the message; what a compaction and another model have used is
 // beside them, and only the iterations tell it.
-func anthropicUsage(raw json.RawMessage) (convo.Usage, error) {
-	var u anthropicFigures
-	if isNull(raw) {
-		return convo.Usage{}, nil
-	}
-	if err := read("usage", "an object of numbers", raw, &u); err != nil {
-		return convo.Usage{}, err
-	}
-	out := u.usage()
-	more := figuresOf(raw)
+func (d *decoder) anthropicUsage(raw json.RawMessage) convo.Usage {
+	more := d.figures("usage", raw, anthropicFigures...)
+	out := more.anthropic()
 	out.Reasoning = figuresOf(more["output_tokens_details"]).figure("thinking_tokens")
 	iterations, _ := splitArray(more["iterations"])
 	request, known := 0, len(iterations) == 0
-	for _, raw := range iterations {
-		var u anthropicFigures
-		if json.Unmarshal(raw, &u) != nil {
+	for i, raw := range iterations {
+		lost := len(d.out.Lost)
+		all := d.figures(atIndex("usage.iterations", i), raw, anthropicFigures...)
+		if len(d.out.Lost) > lost {
 			continue
 		}
-		it := u.usage()
-		switch u.Type {
+		it := all.anthropic()
+		switch stringOf(all["type"]) {
 		case "message":
 			if !known { // later ones hold what the answer itself has added
 				request, known = it.Input, true
@@ -174,43 +185,31 @@ func anthropicUsage(raw json.RawMessage) (convo.Usage, error) {
 	if len(iterations) > 0 {
 		out.Extra = max(out.Input-request, 0)
 	}
-	return cleaned(out), nil
+	return cleaned(out)
 }
 
-// anthropicFigures are the usage of a message or of an iteration.
-type anthropicFigures struct {
-	Type   string `json:"type"`
-	Input  int    `json:"input_tokens"`
-	Read   int    `json:"cache_read_input_tokens"`
-	Write  int    `json:"cache_creation_input_tokens"`
-	Output int    `json:"output_tokens"`
+// anthropicFigures are the figures of a message or of an iteration.
+var anthropicFigures = []string{"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"}
 
-	Creation json.RawMessage `json:"cache_creation"`
-}
-
-func (f *anthropicFigures) usage() convo.Usage {
+// anthropic returns the usage of a message or of an iteration.
+func (o figures) anthropic() convo.Usage {
+	read, write := o.figure("cache_read_input_tokens"), o.figure("cache_creation_input_tokens")
 	return cleaned(convo.Usage{
-		Input: sum(f.Input, f.Read, f.Write), CacheRead: f.Read, CacheWrite: f.Write, Output: f.Output,
-		CacheWriteLong: figuresOf(f.Creation).figure("ephemeral_1h_input_tokens"),
+		Input: sum(o.figure("input_tokens"), read, write), CacheRead: read, CacheWrite: write, Output: o.figure("output_tokens"),
+		CacheWriteLong: figuresOf(o["cache_creation"]).figure("ephemeral_1h_input_tokens"),
 	})
 }
 
 // geminiUsage reads the usage of an answer. The cached content is part of the prompt;
 // thoughts are beside the candidates, and what tools returned beside the prompt.
-func geminiUsage(path string, raw json.RawMessage) (convo.Usage, error) {
-	if raw == nil {
-		return convo.Usage{}, nil
-	}
-	u, err := fields(path, raw)
-	if err != nil {
-		return convo.Usage{}, err
-	}
+func (d *decoder) geminiUsage(path string, raw json.RawMessage) convo.Usage {
+	u := d.figures(path, raw)
 	var n [5]int
 	for i, key := range []string{"promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount"} {
-		if path, raw := pickRaw(u, path, key); raw != nil {
-			if err := read(path, "a number", raw, &n[i]); err != nil {
-				return convo.Usage{}, err
-			}
+		path, raw := pickRaw(u, path, key)
+		var ok bool
+		if n[i], ok = numberIn(raw); !ok && !isNull(raw) {
+			d.lose(path, lostFigure)
 		}
 	}
 	return cleaned(convo.Usage{
@@ -218,7 +217,7 @@ func geminiUsage(path string, raw json.RawMessage) (convo.Usage, error) {
 		InputAudio: sum(geminiAudio(u, "promptTokensDetails"), geminiAudio(u, "toolUsePromptTokensDetails")),
 		Output:     sum(n[2], n[3]), Reasoning: n[3],
 		OutputAudio: geminiAudio(u, "candidatesTokensDetails"),
-	}), nil
+	})
 }
 
 // geminiAudio returns the tokens of sound in a list of tokens by modality.
@@ -236,25 +235,15 @@ func geminiAudio(u map[string]json.RawMessage, key string) (tokens int) {
 
 // converseUsage reads the usage of a response. Cached and written tokens are beside
 // inputTokens.
-func converseUsage(raw json.RawMessage) (convo.Usage, error) {
-	var u struct {
-		Input  int `json:"inputTokens"`
-		Output int `json:"outputTokens"`
-		Read   int `json:"cacheReadInputTokens"`
-		Write  int `json:"cacheWriteInputTokens"`
-	}
-	if isNull(raw) {
-		return convo.Usage{}, nil
-	}
-	if err := read("usage", "an object of numbers", raw, &u); err != nil {
-		return convo.Usage{}, err
-	}
-	out := convo.Usage{Input: sum(u.Input, u.Read, u.Write), CacheRead: u.Read, CacheWrite: u.Write, Output: u.Output}
-	details, _ := splitArray(figuresOf(raw)["cacheDetails"])
+func (d *decoder) converseUsage(raw json.RawMessage) convo.Usage {
+	more := d.figures("usage", raw, "inputTokens", "outputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
+	read, write := more.figure("cacheReadInputTokens"), more.figure("cacheWriteInputTokens")
+	out := convo.Usage{Input: sum(more.figure("inputTokens"), read, write), CacheRead: read, CacheWrite: write, Output: more.figure("outputTokens")}
+	details, _ := splitArray(more["cacheDetails"])
 	for _, raw := range details {
 		if all := figuresOf(raw); stringOf(all["ttl"]) == "1h" {
 			out.CacheWriteLong = sum(out.CacheWriteLong, all.figure("inputTokens"))
 		}
 	}
-	return cleaned(out), nil
+	return cleaned(out)
 }
