@@ -45,7 +45,8 @@ const (
 	// assistant, {"tool_call":{"name":...,"arguments":{...}}}, and a result as text of
 	// the user, {"tool_response":{"name":...,"content":"..."}}, in the order of the
 	// calls. Decode reads all of this as the text that it is. Request.NeedsTools is
-	// never set.
+	// never set. The templates of Llama 3 know tools, but refuse two calls in one
+	// message; where another model has made such, Gemma is for them, too.
 	Gemma
 )
 
