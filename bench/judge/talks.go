@@ -165,12 +165,20 @@ func Random(rng *rand.Rand, look func(Snapshot) (bool, error)) error {
 	t := &talk{rng, h, rng.IntN(3) == 0}
 	for range t.IntN(3) {
 		m := convo.System(t.text())
-		m.Parts = append(append(append(m.Parts, t.mark()...), convo.Text(t.text())), t.mark()...)
+		if t.one(3) {
+			m.Parts = append(append(m.Parts, t.mark()...), convo.Text(t.text()))
+		}
+		m.Parts = append(m.Parts, t.mark()...)
 		t.append(m)
 	}
 	defs := tools[:t.IntN(len(tools)+1)]
 	if t.one(3) {
 		defs = slices.Concat(defs, hard[:1+t.IntN(len(hard))])
+	}
+	if t.one(8) { // nobody has said anything
+		if more, err := look(Snapshot{h.Snapshot(), defs}); err != nil || !more {
+			return err
+		}
 	}
 	for range 6 {
 		for range 1 + t.IntN(10) {

@@ -40,6 +40,9 @@ var template = &judge.Judge{
 	Known: []judge.Known{{
 		Format: "strict", Why: "text beside calls is lost", Wrong: "both may be",
 		Because: "The template leaves out what stands beside calls. Other strict templates do not; SplitCalls is for those that do.",
+	}, {
+		Why: "neither text nor image", Wrong: "both may be", Recorded: true,
+		Because: "A file of a recorded conversation with OpenAI, which wire keeps as a part that it does not know, and sends in all dialects of the format.",
 	}},
 }
 
