@@ -11,7 +11,8 @@ import (
 
 // Prefix returns a short hash of what comes before the messages of a request: the tools
 // and the system text, without cache marks. System text that is among the messages counts
-// if nothing else stands before it. While the hash stays the same from request to request,
+// if nothing else stands before it; that of the dialect Gemma is part of what the user
+// says, and does not count. While the hash stays the same from request to request,
 // a provider's cache can be of use, and signatures stay valid. [PrefixDiff] says what has
 // changed.
 func (r Request) Prefix() string {

@@ -42,6 +42,9 @@ func TestPrefixShare_ComparesAllContent(t *testing.T) {
 // user says is not in it.
 func TestPrefix_SystemText(t *testing.T) {
 	for name, f := range encoderFormats {
+		if chat, ok := f.(wire.OpenAIChat); ok && chat.Dialect == wire.Gemma {
+			continue // sends system text in the first user message
+		}
 		encode := func(msgs ...convo.Message) wire.Request {
 			r, err := f.Encode(convo.NewSnapshot(msgs))
 			require.NoError(t, err)
