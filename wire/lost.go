@@ -142,7 +142,11 @@ func (l *losses) unsaid(at place, inside int, part convo.Part) {
 	case convo.Media:
 		l.tell(at, inside, lostMedia, "")
 	case convo.Opaque:
-		l.tell(at, inside, lostBlock, "")
+		if _, mark := isMark(part); mark {
+			l.tell(at, inside, lostCacheMark, "")
+		} else {
+			l.tell(at, inside, lostBlock, "")
+		}
 	}
 }
 

@@ -468,3 +468,22 @@ func TestLost_EphemeralMessages(t *testing.T) {
 		r.Lost[0] = wire.Omission{} // it is the caller's
 	}
 }
+
+// A text that convo has made, such as the tag of an author, is no text of the message that
+// citations could be those of.
+func TestCitations_NotOfATag(t *testing.T) {
+	for format, raw := range map[string]string{
+		"anthropic":        `{"citations":[{"type":"char_location","cited_text":"c","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1}]}`,
+		"openai-responses": `{"annotations":[{"type":"file_citation","file_id":"f","filename":"n","index":0}]}`,
+		"converse":         `{"citationsContent":{"citations":[{"title":"A"}]}}`,
+	} {
+		m := convo.Message{Role: convo.RoleAssistant, Author: "Eve", Origin: convo.Origin{Format: format}, Parts: []convo.Part{convo.Opaque{Format: format, JSON: raw}, convo.Text("hi")}}
+		s := convo.NewSnapshot([]convo.Message{convo.User("q"), m, convo.User("z")})
+		for name, f := range encoderFormats {
+			r, err := f.Encode(s)
+			require.NoError(t, err)
+			assert.NotRegexp(t, `"(citations|annotations|citationsContent)":[^[]*\[\{|Source: `, string(r.Body()), name)
+			assert.Len(t, r.Lost, 1, name)
+		}
+	}
+}

@@ -43,6 +43,9 @@ const (
 	// {"tool_call":{"name":...,"arguments":{...}}}, and a result as text of the user,
 	// {"tool_response":{"name":...,"content":"..."}}, in the order of the calls. Decode
 	// reads both as the text that they are. Request.NeedsTools is never set.
+	//
+	// Since these templates have nothing else for calls and results, a user who types
+	// such a text sends the same bytes as a result would be.
 	Gemma
 )
 
@@ -233,7 +236,7 @@ func (w *chatWriter) toolsAsText(t *message) *message {
 			c := p.(convo.ToolCall)
 			b := appendStringField([]byte(`{"tool_call":{`), "name", c.Name)
 			b = append(appendRawField(b, "arguments", object(c.Arguments)), "}}"...)
-			out.parts, out.places = append(out.parts, convo.Text(b)), append(out.places, nowhere)
+			out.parts, out.places = append(out.parts, convo.Text(w.lost.s.Mask(string(b)))), append(out.places, nowhere)
 		}
 	case convo.RoleTool:
 		out = message{role: convo.RoleUser}
@@ -250,7 +253,7 @@ func (w *chatWriter) toolsAsText(t *message) *message {
 			r.Parts = rest
 			b := appendStringField([]byte(`{"tool_response":{`), "name", r.Name)
 			b = append(appendStringField(b, "content", resultText(&r.ToolResult)), "}}"...)
-			out.parts = append(append(out.parts, convo.Text(b)), images...)
+			out.parts = append(append(out.parts, convo.Text(w.lost.s.Mask(string(b)))), images...)
 		}
 		out.places = slices.Repeat([]place{nowhere}, len(out.parts))
 	}

@@ -36,7 +36,7 @@ func (w *responsesWriter) assistant(t *message) {
 		a.at = t.placeOfAll(i)
 		if o, ok := part.(convo.Opaque); ok && o.Format == FormatOpenAIResponses {
 			if list := attached(o); list != nil {
-				if i > 0 && isSaid(t.all[i-1]) { // which is the last of a.run
+				if i > int(t.tag) && isSaid(t.all[i-1]) { // which is the last of a.run
 					a.cite(sentCitations(list, string(t.all[i-1].(convo.Text))))
 				}
 				continue
