@@ -96,6 +96,13 @@ type cacheMark struct {
 	message int // index of the message; inFront, inSystem or less for what is before the messages
 	at      int // offset in the bytes of the message, or of the system text
 	long    bool
+	of      []partPlace // the caller's parts that it is sent for
+}
+
+// A partPlace is the place of a part, or of one in a result.
+type partPlace struct {
+	place
+	inside int // index in the parts of the result; whole: it is in none
 }
 
 const (
@@ -107,14 +114,22 @@ func (m cacheMark) compare(other cacheMark) int {
 	return cmp.Or(cmp.Compare(m.message, other.message), cmp.Compare(m.at, other.at))
 }
 
-// appendMark adds a mark of the caller's at a place. If that has one already, the longer
+// appendMark adds a mark of the caller's at an offset. If that has one already, the longer
 // lifetime counts. It does not write to the memory of marks.
-func appendMark(marks []cacheMark, at int, long bool) []cacheMark {
+func appendMark(marks []cacheMark, at int, long bool, of ...partPlace) []cacheMark {
 	if n := len(marks); n > 0 && marks[n-1].at == at {
 		long = long || marks[n-1].long
+		of = slices.Concat(marks[n-1].of, of)
 		marks = marks[:n-1]
 	}
-	return append(slices.Clip(marks), cacheMark{at: at, long: long})
+	return append(slices.Clip(marks), cacheMark{at: at, long: long, of: of})
+}
+
+// tell notes that a mark is not sent.
+func (m cacheMark) tell(lost *losses) {
+	for _, p := range m.of {
+		lost.tell(p.place, p.inside, lostCacheMark, "")
+	}
 }
 
 // A cacheRule says which marks a request gets.
@@ -125,8 +140,9 @@ type cacheRule struct {
 
 // choose returns the marks of a request in their order: those of the caller, given in
 // their order, and as many of those of the format as there is room for, given in the
-// order in which they matter. CacheMark tells the rules.
-func (c cacheRule) choose(own, auto []cacheMark) []cacheMark {
+// order in which they matter. CacheMark tells the rules. Those of the caller for which there
+// is no room are told.
+func (c cacheRule) choose(own, auto []cacheMark, lost *losses) []cacheMark {
 	room := maxMarks
 	if c.tools {
 		room--
@@ -137,6 +153,9 @@ func (c cacheRule) choose(own, auto []cacheMark) []cacheMark {
 			first = len(own)
 		}
 		n := min(over, len(own)-first)
+		for _, m := range slices.Concat(own[:over-n], own[first:first+n]) {
+			m.tell(lost)
+		}
 		own = slices.Concat(own[over-n:first], own[first+n:])
 	}
 	marks := slices.Clone(own)

@@ -262,9 +262,12 @@ type converseMarks struct {
 	marks    []cacheMark // of the caller, in order; no memory is written twice
 }
 
-func (m *converseMarks) mark(long bool) {
+// mark sets a mark of the caller's behind the last block that can have one.
+func (m *converseMarks) mark(long bool, at partPlace, lost *losses) {
 	if m.spot > 0 {
-		m.marks = appendMark(m.marks, m.spot, long)
+		m.marks = appendMark(m.marks, m.spot, long, at)
+	} else {
+		lost.tell(at.place, at.inside, lostCacheMark, "")
 	}
 }
 
@@ -410,7 +413,7 @@ func (w *converseWriter) choose() []cacheMark {
 			auto = slices.Insert(auto, min(len(auto), 1), cacheMark{message: inSystem, at: w.sys.markable})
 		}
 	}
-	return w.rule.choose(own, auto)
+	return w.rule.choose(own, auto, w.lost)
 }
 
 // startsUnthinking reports whether the request ends with results, and the first
@@ -462,7 +465,7 @@ func (w *converseWriter) system(sys *projection, lost *losses) (json.RawMessage,
 			m.raw = appendConverseText(m.raw, string(p))
 		case convo.Opaque:
 			if mark {
-				m.mark(long)
+				m.mark(long, partPlace{sys.places[i], whole}, lost)
 			} else if !isAttachment(p) {
 				m.raw = appendElement(m.raw, p.JSON)
 			} else {
@@ -486,9 +489,9 @@ func (w *converseWriter) blocks(b []byte, t *message) []byte {
 	for i := range t.results {
 		b = w.result(b, &t.results[i])
 		w.markable, w.spot = len(b), len(b)
-		for _, p := range t.results[i].Parts {
+		for k, p := range t.results[i].Parts {
 			if long, ok := isMark(p); ok {
-				w.mark(long)
+				w.mark(long, partPlace{t.results[i].at, t.results[i].inside(k)}, w.lost)
 			}
 		}
 	}
@@ -533,7 +536,7 @@ func (w *converseWriter) blocks(b []byte, t *message) []byte {
 			}
 		case convo.Opaque:
 			if long, ok := isMark(p); ok {
-				w.mark(long)
+				w.mark(long, partPlace{t.place(i), whole}, w.lost)
 				continue
 			}
 			if isAttachment(p) {
