@@ -17,6 +17,13 @@ import (
 //
 //	convo.User("The contract: ...", wire.CacheMark(time.Hour), convo.Text("Is it valid?"))
 //
+// A system message and a result with a mark are written as literals:
+//
+//	convo.Message{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("..."), wire.CacheMark(0)}}
+//	convo.Message{Role: convo.RoleTool, Parts: []convo.Part{
+//		convo.ToolResult{CallID: call.ID, Name: call.Name, Parts: []convo.Part{convo.Text("..."), wire.CacheMark(0)}},
+//	}}
+//
 // A provider keeps what it has cached for 5 minutes, or for an hour if lifetime is
 // longer than 5 minutes.
 //
@@ -31,8 +38,9 @@ import (
 // A request has at most four marks, in which the one behind the tools counts (see
 // Anthropic.CacheTools). If there are more, those in messages give way to those in the
 // system text, and older ones to newer ones. Providers refuse a longer lifetime behind a
-// shorter one, so a mark gets the lifetime of a longer one behind it; behind tools that
-// are marked for 5 minutes, all marks are for 5 minutes.
+// shorter one, so a mark gets the lifetime of a longer one behind it: CacheMark(0) before
+// CacheMark(time.Hour) is for an hour, too, at the price of that. Behind tools that are
+// marked for 5 minutes, all marks are for 5 minutes.
 func CacheMark(lifetime time.Duration) convo.Opaque {
 	if isLong(lifetime) {
 		return convo.Opaque{Format: cacheFormat, JSON: longMark}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -486,4 +487,115 @@ func TestCitations_NotOfATag(t *testing.T) {
 			assert.Len(t, r.Lost, 1, name)
 		}
 	}
+}
+
+// isCacheMark reports whether a part is a cache mark.
+func isCacheMark(p convo.Part) bool {
+	o, _ := p.(convo.Opaque)
+	return o.Format == "cache" || strings.HasPrefix(o.JSON, `{"cachePoint":{`)
+}
+
+// withBlanks returns messages with a blank text in the place of the cache marks, which have
+// numbers in their order, that keep does not want.
+func withBlanks(msgs []convo.Message, keep func(n int, at [3]int) bool) []convo.Message {
+	n := 0
+	var blanks func(parts []convo.Part, place func(i int) [3]int) []convo.Part
+	blanks = func(parts []convo.Part, place func(i int) [3]int) []convo.Part {
+		parts = slices.Clone(parts)
+		for i, p := range parts {
+			if r, ok := p.(convo.ToolResult); ok {
+				r.Parts = blanks(r.Parts, func(k int) [3]int { at := place(i); at[2] = k; return at })
+				parts[i] = r
+			} else if isCacheMark(p) {
+				if !keep(n, place(i)) {
+					parts[i] = convo.Text("")
+				}
+				n++
+			}
+		}
+		return parts
+	}
+	msgs = slices.Clone(msgs)
+	for m := range msgs {
+		msgs[m].Parts = blanks(msgs[m].Parts, func(i int) [3]int { return [3]int{m + 1, i, -1} })
+	}
+	return msgs
+}
+
+// A cache mark is told as lost if the request is the same without it, and else it is in
+// the request: as many marks are sent as there are places for those that are not told.
+func TestLost_CacheMarks(t *testing.T) {
+	sent := regexp.MustCompile(`"cache_control":|\{"cachePoint":|"prompt_cache_breakpoint":`)
+	key := regexp.MustCompile(`key=\\"[a-z]{8}`) // of the tags, another one in each snapshot
+	formats := map[string]wire.Format{
+		"anthropic": wire.Anthropic{}, "anthropic, tools": wire.Anthropic{CacheTools: true, CacheLifetime: time.Hour},
+		"converse": wire.Converse{}, "converse, alone": wire.Converse{ResultsAlone: true},
+		"responses": wire.OpenAIResponses{Cache: true}, "responses, developer": wire.OpenAIResponses{Cache: true, Developer: true},
+	}
+	told, kept := 0, 0
+	for seed := range uint64(fewer(400)) {
+		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+		require.NoError(t, err)
+		g := &generator{rng: rand.New(rand.NewPCG(seed, 9)), h: h, origins: origins}
+		for range g.n(3) {
+			g.append(g.system())
+		}
+		for range 1 + g.n(6) {
+			if g.n(3) == 0 {
+				g.extra()
+			} else {
+				g.step()
+			}
+		}
+		var msgs []convo.Message
+		for _, e := range h.Snapshot().All() {
+			msgs = append(msgs, e.Message)
+		}
+		if g.n(2) == 0 {
+			g.hostile(msgs)
+		}
+		for name, f := range formats {
+			encode := func(keep func(n int, at [3]int) bool) (string, []wire.Omission) {
+				r, err := f.Encode(convo.NewSnapshot(withBlanks(msgs, keep)))
+				if err != nil {
+					require.ErrorIs(t, err, wire.ErrEmpty)
+				}
+				body := strings.ReplaceAll(string(r.Body()), `,"ttl":"1h"`, "")
+				return key.ReplaceAllString(body, "key"), r.Lost
+			}
+			lost := map[[3]int]bool{}
+			body, list := encode(func(int, [3]int) bool { return true })
+			if body == `{"messages":[]}` || body == `{"input":[]}` {
+				continue // ErrEmpty, which says that nothing is sent
+			}
+			for _, l := range list {
+				lost[[3]int{int(l.Entry), l.Part, l.Inside}] = true
+			}
+			isLost := func(at [3]int) bool { return lost[at] || at[2] >= 0 && lost[[3]int{at[0], at[1], -1}] }
+			var there []int // numbers of the marks that are not told
+			without, _ := encode(func(n int, at [3]int) bool {
+				if isLost(at) {
+					told++
+					return false
+				}
+				there, kept = append(there, n), kept+1
+				return true
+			})
+			if strings.HasPrefix(name, "responses") { // where a text that has a mark is in a list, also if the mark gives way
+				require.Len(t, sent.FindAllString(without, -1), len(sent.FindAllString(body, -1)), "%s: seed %d: %v", name, seed, list)
+			} else {
+				require.Equal(t, without, body, "%s: seed %d: %v", name, seed, list)
+			}
+			alone := map[string]bool{}
+			for _, n := range there {
+				one, _ := encode(func(k int, _ [3]int) bool { return k == n })
+				require.Len(t, sent.FindAllString(one, -1), 1, "%s: seed %d: mark %d: %v: %s", name, seed, n, list, one)
+				alone[one] = true
+			}
+			require.Len(t, sent.FindAllString(body, -1), len(alone), "%s: seed %d: %v: %s", name, seed, list, body)
+		}
+	}
+	assert.NotZero(t, told)
+	assert.NotZero(t, kept)
+	t.Log(told, kept)
 }

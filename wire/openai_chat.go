@@ -64,7 +64,8 @@ const (
 // sent in a user message after them, if the dialect allows that. "Error: "
 // before the text marks an error result. The texts of one result are joined.
 // The author of a message is named in its text, as the History shows it, or with
-// Names in a field.
+// Names in a field. Decode makes the field name of user and assistant messages their
+// author; that of a system message is lost.
 //
 // The Arguments of a call of a custom tool are its input, which is any text. An
 // Opaque block of the type "convo_fields" before the call says that it was one. The

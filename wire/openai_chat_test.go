@@ -599,3 +599,18 @@ func TestGemma_MasksCalls(t *testing.T) {
 	assert.Contains(t, string(r.Messages[2]), "tool_response")
 	assert.NotContains(t, string(r.Messages[2]), key)
 }
+
+// The name of a system message, as in the examples of few-shot prompts of OpenAI's cookbook
+// (examples/How_to_format_inputs_to_ChatGPT_models.ipynb, "example_user"), is told as lost,
+// since tags around system text would be messages of their own.
+func TestOpenAIChat_NameOfSystemMessage(t *testing.T) {
+	for _, role := range []string{"system", "developer"} {
+		in, err := wire.OpenAIChat{Names: true}.Decode([]byte(`{"messages":[{"role":"` + role + `","name":"example_user","content":"hi"},{"role":"user","name":"Eve","content":"q"}]}`))
+		require.NoError(t, err)
+		require.Len(t, in.Messages, 2)
+		assert.Equal(t, convo.System("hi"), in.Messages[0])
+		assert.Equal(t, "Eve", in.Messages[1].Author)
+		require.Len(t, in.Lost, 1)
+		assert.Equal(t, "messages[0].name", in.Lost[0].Path)
+	}
+}
