@@ -117,8 +117,12 @@ func (o *output) missing(p convo.Part) (missing []string, any bool) {
 			look("x", got.MIME == mime, "type of media")
 		}
 	case convo.Opaque:
-		if strings.Contains(p.JSON, "convo_fields") || isBeside(p) { // the text or call after it says the same
+		if strings.Contains(p.JSON, "convo_fields") || isBeside(p) && hasMark(p.JSON) == "" { // the text or call beside it says the same, or TestLost_CacheMarks looks at it
 			return nil, false
+		}
+		if isBeside(p) {
+			look("x", strings.Contains(o.body, hasMark(p.JSON)), "block")
+			return missing, any
 		}
 		mark := hasMark(p.JSON[max(strings.LastIndex(p.JSON, `"mark"`), 0):]) // a copy has two
 		look(mark, strings.Contains(o.body, mark), "block")
@@ -176,7 +180,7 @@ func checkLost(t testing.TB, name string, s *convo.Snapshot, ephemeral []convo.M
 			}
 			delete(words, m)
 		}
-		if o, ok := p.(convo.Opaque); ok && (strings.Contains(o.JSON, "convo_fields") || isBeside(o)) {
+		if o, ok := p.(convo.Opaque); ok && (strings.Contains(o.JSON, "convo_fields") || isBeside(o) && hasMark(o.JSON) == "") {
 			return
 		}
 		for w, l := range words {
@@ -598,4 +602,57 @@ func TestLost_CacheMarks(t *testing.T) {
 	assert.NotZero(t, told)
 	assert.NotZero(t, kept)
 	t.Log(told, kept)
+}
+
+// Each of the citations that are not sent is told, and each mark that gives way or has no
+// place, as a mark.
+func TestLost_CitationsAndMarks(t *testing.T) {
+	says := func(format string, parts ...convo.Part) convo.Message {
+		return convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: format}, Parts: parts}
+	}
+	user := func(parts ...convo.Part) convo.Message { return convo.Message{Role: convo.RoleUser, Parts: parts} }
+	block := func(format, raw string) convo.Part { return convo.Opaque{Format: format, JSON: raw} }
+	mark := wire.CacheMark(0)
+	two := block("anthropic", `{"citations":[{"type":"new"},{"type":"char_location","cited_text":"c","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1}]}`)
+	long := block("openai-responses", `{"annotations":[{"type":"url_citation","start_index":5,"end_index":6,"url":"https://b","title":"B"}]}`)
+	six := user(convo.Text("a"), mark, convo.Text("b"), mark, convo.Text("c"), mark, convo.Text("d"), mark, convo.Text("e"), mark, convo.Text("f"), mark)
+	pdf := convo.Media{MIME: "application/pdf", Data: "aGVsbG8="}
+	const first = "entry 2, part 1: cache mark\nentry 2, part 3: cache mark"
+	for _, tt := range []struct {
+		name   string
+		format wire.Format
+		msg    convo.Message
+		want   string
+	}{
+		{"one of two", wire.Anthropic{}, says("anthropic", convo.Text("a"), two), "entry 2, part 1: citation of a text"},
+		{"a second list", wire.Anthropic{}, says("anthropic", convo.Text("a"), two, two), "entry 2, part 1: citation of a text\nentry 2, part 2: block"},
+		{"they do not fit", wire.OpenAIResponses{}, says("openai-responses", convo.Text("a"), long), "entry 2, part 1: block"},
+		{"they fit", wire.OpenAIResponses{}, says("openai-responses", convo.Text("abcdef"), long), ""},
+		{"six marks", wire.Anthropic{}, six, first},
+		{"six marks", wire.Converse{}, six, first},
+		{"six marks", wire.OpenAIResponses{Cache: true}, six, first},
+		{"six marks and the tools", wire.Anthropic{CacheTools: true}, six, first + "\nentry 2, part 5: cache mark"},
+		{"two at one place give way", wire.Converse{}, user(append([]convo.Part{convo.Text("0"), mark, mark}, six.Parts[:8]...)...), "entry 2, part 1: cache mark\nentry 2, part 2: cache mark"},
+		{"behind thinking", wire.Anthropic{}, says("anthropic", convo.Reasoning{Text: "hm", Signature: "c2ln"}, mark, convo.Text("a")), "entry 2, part 1: cache mark"},
+		{"behind a system message", wire.Anthropic{}, user(block("anthropic", `{"role":"system","content":"be brief"}`), mark), "entry 2, part 1: cache mark"},
+		{"in an answer", wire.OpenAIResponses{Cache: true}, says("", convo.Text("a"), mark), "entry 2, part 1: cache mark"},
+		{"in instructions", wire.OpenAIResponses{Cache: true}, convo.Message{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), mark}}, "entry 2, part 1: cache mark"},
+		{"in a developer message", wire.OpenAIResponses{Cache: true, Developer: true}, convo.Message{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), mark}}, ""},
+	} {
+		s := convo.NewSnapshot([]convo.Message{convo.User("q"), tt.msg, convo.User("z")})
+		e := wire.Encoder{Format: tt.format}
+		for range 3 { // what is lost does not pile up
+			r, err := e.Encode(s)
+			require.NoError(t, err)
+			var got []string
+			for _, l := range r.Lost {
+				got = append(got, l.String())
+			}
+			assert.Equal(t, tt.want, strings.Join(got, "\n"), "%s: %T: %s", tt.name, tt.format, r.Body())
+		}
+	}
+	r, err := wire.Converse{}.Encode(convo.NewSnapshot([]convo.Message{convo.Assistant("a"), user(pdf, mark, convo.Text("z"))}))
+	require.NoError(t, err)
+	require.Len(t, r.Lost, 1, "nothing stands before the document")
+	assert.Equal(t, "cache mark", r.Lost[0].What)
 }
