@@ -136,9 +136,11 @@ func (m *anthropicMessage) cite(citations json.RawMessage) {
 }
 
 // mark sets a mark of the caller's on the last block that can have one.
-func (m *anthropicMessage) mark(long bool) {
+func (m *anthropicMessage) mark(long bool, at place, lost *losses) {
 	if m.spot > 0 {
-		m.marks = appendMark(m.marks, m.spot, long)
+		m.marks = appendMark(m.marks, m.spot, long, partPlace{at, whole})
+	} else {
+		lost.tell(at, whole, lostCacheMark, "")
 	}
 }
 
@@ -289,7 +291,7 @@ func (w *anthropicWriter) marks(first *anthropicWriter) []cacheMark {
 			auto = slices.Insert(auto, min(len(auto), 1), cacheMark{message: inSystem, at: w.sys.room})
 		}
 	}
-	return w.rule.choose(own, auto)
+	return w.rule.choose(own, auto, w.lost)
 }
 
 func (w *anthropicWriter) message(t *message) {
@@ -319,13 +321,15 @@ func (w *anthropicWriter) user(t *message) {
 		case convo.Opaque:
 			if long, ok := isMark(p); ok {
 				if n := len(w.msgs); n > 0 && w.msgs[n-1].role != "assistant" {
-					w.msgs[n-1].mark(long)
+					w.msgs[n-1].mark(long, t.place(i), w.lost)
+				} else {
+					w.lost.tell(t.place(i), whole, lostCacheMark, "")
 				}
 				continue
 			}
 			if list := attached(p); list != nil {
 				if text, ok := t.parts[i-1].(convo.Text); ok {
-					w.msgs[len(w.msgs)-1].cite(w.citations(list, string(text), t.place(i)))
+					w.msgs[len(w.msgs)-1].cite(w.lost.citations(t.place(i), list, string(text)))
 				}
 				continue
 			}
@@ -398,7 +402,7 @@ func (w *anthropicWriter) assistant(t *message) {
 		case convo.Opaque:
 			if list := attached(q); list != nil {
 				if text, ok := t.parts[i-1].(convo.Text); ok {
-					block.kind = string(w.citations(list, string(text), block.at))
+					block.kind = string(w.lost.citations(block.at, list, string(text)))
 					blocks = append(blocks, block)
 				}
 				continue
@@ -415,6 +419,9 @@ func (w *anthropicWriter) assistant(t *message) {
 		blocks, empty = append(blocks, block), false
 	}
 	if empty {
+		for _, b := range blocks {
+			w.lost.unsaid(b.at, whole, b.Part)
+		}
 		return
 	}
 	m := w.to("assistant")
@@ -432,7 +439,7 @@ func (w *anthropicWriter) assistant(t *message) {
 			m.text(text)
 		case convo.Opaque:
 			if long, ok := isMark(p); ok {
-				m.mark(long)
+				m.mark(long, blocks[i].at, w.lost)
 				continue
 			}
 			if p.Format != "" { // citations
@@ -453,15 +460,6 @@ func (w *anthropicWriter) assistant(t *message) {
 	}
 }
 
-// citations returns those in a list that are sent with a text, or nil.
-func (w *anthropicWriter) citations(list json.RawMessage, text string, at place) json.RawMessage {
-	sent := sentCitations(list, text)
-	if sent == nil {
-		w.lost.tell(at, whole, lostBlock, "")
-	}
-	return sent
-}
-
 // anthropicEmptyError is the text of an error result that has none. The API
 // refuses an empty one.
 const anthropicEmptyError = "unknown error"
@@ -472,7 +470,7 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *result) {
 	var marks []cacheMark                  // of the caller, each behind as many parts as at says
 	for i, p := range r.Parts {
 		if long, ok := isMark(p); ok {
-			marks = appendMark(marks, len(parts), long)
+			marks = appendMark(marks, len(parts), long, partPlace{r.at, r.inside(i)})
 			continue
 		}
 		switch q := p.(type) {
@@ -499,8 +497,12 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *result) {
 	}
 	mark := func(behind, at int) {
 		for _, k := range marks {
-			if k.at == behind && at > 0 {
-				m.marks = appendMark(m.marks, at, k.long)
+			switch {
+			case k.at != behind:
+			case at > 0:
+				m.marks = appendMark(m.marks, at, k.long, k.of...)
+			default:
+				k.tell(w.lost)
 			}
 		}
 	}
@@ -556,7 +558,7 @@ func (w *anthropicWriter) system(sys *projection, lost *losses) (json.RawMessage
 			m.text(string(p))
 		case convo.Opaque:
 			if long, ok := isMark(p); ok {
-				m.mark(long)
+				m.mark(long, sys.places[i], lost)
 			} else if raw, kind, ok := own.opaque(p.JSON, "system", sys.places[i], whole); ok && kind == "text" {
 				m.list = appendElement(m.list, raw)
 				m.spot = len(m.list) - 1

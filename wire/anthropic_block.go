@@ -21,8 +21,7 @@ func thinkingFirst(t *message) {
 	var thoughts []int
 	own, n := []int{0}, 1
 	for ; n < len(t.parts); n++ {
-		o, opaque := t.parts[n].(convo.Opaque)
-		if _, mark := isMark(t.parts[n]); mark || opaque && isAttachment(o) {
+		if _, mark := isMark(t.parts[n]); mark {
 			own = append(own, n)
 		} else if isReasoning(t.parts[n]) {
 			thoughts = append(thoughts, n)

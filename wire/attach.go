@@ -54,7 +54,8 @@ func attachment(format string, list json.RawMessage) convo.Opaque {
 }
 
 // citationFields are the fields that requests have for a citation of a type, in the order
-// in which they are written. All of them are required. Answers of Anthropic have others.
+// in which they are written. All of them are required, though a title may be null. Answers
+// of Anthropic have others.
 var citationFields = map[string][]string{
 	// Anthropic: TextCitationParam
 	"char_location":              {"cited_text", "document_index", "document_title", "start_char_index", "end_char_index"},
@@ -71,18 +72,20 @@ var citationFields = map[string][]string{
 }
 
 // sentCitations returns the citations in a list as a request takes them back, or nil if
-// it takes none of them. Those of places that text does not have are left out, since it
-// may have been cut.
-func sentCitations(list json.RawMessage, text string) json.RawMessage {
+// it takes none of them, and whether it takes all. Those of places that text does not have
+// are left out, since it may have been cut.
+func sentCitations(list json.RawMessage, text string) (sent json.RawMessage, whole bool) {
 	var citations []json.RawMessage
 	if json.Unmarshal(list, &citations) != nil {
-		return nil
+		return nil, false
 	}
+	whole = true
 	length := utf8.RuneCountInString(text)
 	b := []byte{'['}
 	for _, raw := range citations {
 		all, err := fields("-", raw)
 		if err != nil {
+			whole = false
 			continue
 		}
 		kind := stringOf(all["type"])
@@ -98,7 +101,7 @@ func sentCitations(list json.RawMessage, text string) json.RawMessage {
 				fits = json.Unmarshal(all[key], &n) == nil && 0 <= n && n <= length
 			}
 		}
-		if !fits {
+		if whole = whole && fits; !fits {
 			continue
 		}
 		b = appendStringField(appendElement(b, "{"), "type", kind)
@@ -108,9 +111,9 @@ func sentCitations(list json.RawMessage, text string) json.RawMessage {
 		b = append(b, '}')
 	}
 	if len(b) == 1 {
-		return nil
+		return nil, whole
 	}
-	return append(b, ']')
+	return append(b, ']'), whole
 }
 
 // The parts behind the text of a result that came as an object, and not as a text.

@@ -17,6 +17,13 @@ import (
 //
 //	convo.User("The contract: ...", wire.CacheMark(time.Hour), convo.Text("Is it valid?"))
 //
+// A system message and a result with a mark are written as literals:
+//
+//	convo.Message{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("..."), wire.CacheMark(0)}}
+//	convo.Message{Role: convo.RoleTool, Parts: []convo.Part{
+//		convo.ToolResult{CallID: call.ID, Name: call.Name, Parts: []convo.Part{convo.Text("..."), wire.CacheMark(0)}},
+//	}}
+//
 // A provider keeps what it has cached for 5 minutes, or for an hour if lifetime is
 // longer than 5 minutes.
 //
@@ -31,8 +38,9 @@ import (
 // A request has at most four marks, in which the one behind the tools counts (see
 // Anthropic.CacheTools). If there are more, those in messages give way to those in the
 // system text, and older ones to newer ones. Providers refuse a longer lifetime behind a
-// shorter one, so a mark gets the lifetime of a longer one behind it; behind tools that
-// are marked for 5 minutes, all marks are for 5 minutes.
+// shorter one, so a mark gets the lifetime of a longer one behind it: CacheMark(0) before
+// CacheMark(time.Hour) is for an hour, too, at the price of that. Behind tools that are
+// marked for 5 minutes, all marks are for 5 minutes.
 func CacheMark(lifetime time.Duration) convo.Opaque {
 	if isLong(lifetime) {
 		return convo.Opaque{Format: cacheFormat, JSON: longMark}
@@ -96,6 +104,13 @@ type cacheMark struct {
 	message int // index of the message; inFront, inSystem or less for what is before the messages
 	at      int // offset in the bytes of the message, or of the system text
 	long    bool
+	of      []partPlace // the caller's parts that it is sent for
+}
+
+// A partPlace is the place of a part, or of one in a result.
+type partPlace struct {
+	place
+	inside int // index in the parts of the result; whole: it is in none
 }
 
 const (
@@ -107,14 +122,22 @@ func (m cacheMark) compare(other cacheMark) int {
 	return cmp.Or(cmp.Compare(m.message, other.message), cmp.Compare(m.at, other.at))
 }
 
-// appendMark adds a mark of the caller's at a place. If that has one already, the longer
+// appendMark adds a mark of the caller's at an offset. If that has one already, the longer
 // lifetime counts. It does not write to the memory of marks.
-func appendMark(marks []cacheMark, at int, long bool) []cacheMark {
+func appendMark(marks []cacheMark, at int, long bool, of ...partPlace) []cacheMark {
 	if n := len(marks); n > 0 && marks[n-1].at == at {
 		long = long || marks[n-1].long
+		of = slices.Concat(marks[n-1].of, of)
 		marks = marks[:n-1]
 	}
-	return append(slices.Clip(marks), cacheMark{at: at, long: long})
+	return append(slices.Clip(marks), cacheMark{at: at, long: long, of: of})
+}
+
+// tell notes that a mark is not sent.
+func (m cacheMark) tell(lost *losses) {
+	for _, p := range m.of {
+		lost.tell(p.place, p.inside, lostCacheMark, "")
+	}
 }
 
 // A cacheRule says which marks a request gets.
@@ -125,8 +148,9 @@ type cacheRule struct {
 
 // choose returns the marks of a request in their order: those of the caller, given in
 // their order, and as many of those of the format as there is room for, given in the
-// order in which they matter. CacheMark tells the rules.
-func (c cacheRule) choose(own, auto []cacheMark) []cacheMark {
+// order in which they matter. CacheMark tells the rules. Those of the caller for which there
+// is no room are told.
+func (c cacheRule) choose(own, auto []cacheMark, lost *losses) []cacheMark {
 	room := maxMarks
 	if c.tools {
 		room--
@@ -137,6 +161,9 @@ func (c cacheRule) choose(own, auto []cacheMark) []cacheMark {
 			first = len(own)
 		}
 		n := min(over, len(own)-first)
+		for _, m := range slices.Concat(own[:over-n], own[first:first+n]) {
+			m.tell(lost)
+		}
 		own = slices.Concat(own[over-n:first], own[first+n:])
 	}
 	marks := slices.Clone(own)

@@ -76,16 +76,20 @@ func (f Converse) begin(seen *tally, lost *losses) (profile, writer) {
 	return p, &converseWriter{f: f, seen: seen, lost: lost, rule: cacheRule{long: isLong(f.CacheLifetime), tools: f.CacheTools}, sys: new(converseMessage)}
 }
 
-// leaveOut takes reasoning out of a message that Bedrock would refuse: it must be signed
-// or encrypted, and cannot be the last part. Cache marks behind it are marks of what
-// stands before it, if anything does.
+// leaveOut takes parts out of a message that Bedrock would refuse. Reasoning must be signed
+// or encrypted, and cannot be the last part; cache marks behind it are marks of what
+// stands before it, if anything does. Calls and results in blocks need each other.
 func (w *converseWriter) leaveOut(t *message) {
 	isMark := func(i int) bool { _, mark := isMark(t.parts[i]); return mark }
-	last := len(t.parts) - 1 // the last part that is no cache mark and no reasoning
-	for last >= 0 && (isReasoning(t.parts[last]) || isMark(last)) {
+	unpaired := unpairedTools(t.parts)
+	last := len(t.parts) - 1 // the last part that is no cache mark and no reasoning, and is sent
+	for last >= 0 && (isReasoning(t.parts[last]) || isThought(t.parts[last]) || isMark(last) || unpaired[last]) {
 		last--
 	}
 	lost := func(i, kept int) bool {
+		if unpaired[i] || i > last && isThought(t.parts[i]) {
+			return true
+		}
 		r, ok := t.parts[i].(convo.Reasoning)
 		return ok && (i > last || r.Signature == "" && r.Encrypted == "") || kept == 0 && isMark(i)
 	}
@@ -102,7 +106,7 @@ func (w *converseWriter) leaveOut(t *message) {
 			if r, ok := p.(convo.Reasoning); ok {
 				w.lost.reasoning(t.place(i), r, convo.Reasoning{})
 			} else {
-				w.lost.tell(t.place(i), whole, lostCacheMark, "")
+				w.lost.unsaid(t.place(i), whole, p)
 			}
 			continue
 		}
@@ -145,18 +149,72 @@ func introduced(t *message) {
 }
 
 // isConverseBlock reports whether an opaque block can be sent in a message of a role: it
-// has a kind, is not a blank text, and no reasoning but of the assistant.
+// is an object with one field, which Check finds nothing in. Calls, results and reasoning
+// are only sent in what the assistant says; see also leaveOut.
 func isConverseBlock(o convo.Opaque, role convo.Role) bool {
-	kind := opaqueKind(o)
-	if kind == "reasoningContent" && role != convo.RoleAssistant {
+	all, err := decodeObject([]byte(o.JSON))
+	if err != nil || len(all) != 1 {
 		return false
 	}
-	if kind == "text" {
-		all, err := fields("-", []byte(o.JSON))
-		var text string
-		return err == nil && json.Unmarshal(all["text"], &text) == nil && !isBlank(text)
+	k := converseChecker{checker: checker{format: FormatConverse}}
+	for _, b := range k.blocks("", "", []any{all}) {
+		if b.kind == "text" {
+			k.text(b)
+			continue
+		}
+		all := b.fields()
+		if all == nil {
+			return false
+		}
+		switch b.kind {
+		case "toolUse", "toolResult":
+			_, named := all["toolUseId"].(string)
+			_, typed := all["type"].(string)
+			if role != convo.RoleAssistant || !named || !typed && all["type"] != nil {
+				return false
+			}
+		case "reasoningContent":
+			if k.reasoning("", b, false); role != convo.RoleAssistant {
+				return false
+			}
+		}
 	}
-	return kind != ""
+	return len(k.list) == 0
+}
+
+// isThought reports whether a part is an opaque block of reasoning.
+func isThought(p convo.Part) bool {
+	o, ok := p.(convo.Opaque)
+	return ok && o.Format == FormatConverse && opaqueKind(o) == "reasoningContent"
+}
+
+// unpairedTools returns which parts are opaque results without a call before them, or calls
+// without a result behind them that do not say that the provider runs their tool.
+func unpairedTools(parts []convo.Part) map[int]bool {
+	var tools []converseTool
+	var at []int
+	for i, p := range parts {
+		o, _ := p.(convo.Opaque)
+		if kind := opaqueKind(o); o.Format == FormatConverse && (kind == "toolUse" || kind == "toolResult") {
+			all, _ := decodeObject([]byte(o.JSON))
+			in, _ := all[kind].(map[string]any)
+			use := kind == "toolUse"
+			tools, at = append(tools, converseTool{use: use, result: !use, id: str(in["toolUseId"]), server: use && in["type"] == serverToolUse}), append(at, i)
+		}
+	}
+	if tools == nil {
+		return nil
+	}
+	left := map[int]bool{}
+	for i := serverTools(tools); i >= 0; i = serverTools(tools) {
+		tools[i].result, left[at[i]] = false, true
+	}
+	for i, t := range tools {
+		if t.use && !t.server {
+			left[at[i]] = true
+		}
+	}
+	return left
 }
 
 // opaqueKind returns the kind of a block, which is its first key.
@@ -204,9 +262,12 @@ type converseMarks struct {
 	marks    []cacheMark // of the caller, in order; no memory is written twice
 }
 
-func (m *converseMarks) mark(long bool) {
+// mark sets a mark of the caller's behind the last block that can have one.
+func (m *converseMarks) mark(long bool, at partPlace, lost *losses) {
 	if m.spot > 0 {
-		m.marks = appendMark(m.marks, m.spot, long)
+		m.marks = appendMark(m.marks, m.spot, long, at)
+	} else {
+		lost.tell(at.place, at.inside, lostCacheMark, "")
 	}
 }
 
@@ -293,13 +354,7 @@ func (w *converseWriter) write(t *message) {
 }
 
 func beginsWithThought(t *message) bool {
-	switch p := t.parts[0].(type) {
-	case convo.Reasoning:
-		return true
-	case convo.Opaque:
-		return opaqueKind(p) == "reasoningContent"
-	}
-	return false
+	return isReasoning(t.parts[0]) || isThought(t.parts[0])
 }
 
 func (w *converseWriter) request(p *projector, s *convo.Snapshot, r *Request) error {
@@ -358,7 +413,7 @@ func (w *converseWriter) choose() []cacheMark {
 			auto = slices.Insert(auto, min(len(auto), 1), cacheMark{message: inSystem, at: w.sys.markable})
 		}
 	}
-	return w.rule.choose(own, auto)
+	return w.rule.choose(own, auto, w.lost)
 }
 
 // startsUnthinking reports whether the request ends with results, and the first
@@ -410,7 +465,7 @@ func (w *converseWriter) system(sys *projection, lost *losses) (json.RawMessage,
 			m.raw = appendConverseText(m.raw, string(p))
 		case convo.Opaque:
 			if mark {
-				m.mark(long)
+				m.mark(long, partPlace{sys.places[i], whole}, lost)
 			} else if !isAttachment(p) {
 				m.raw = appendElement(m.raw, p.JSON)
 			} else {
@@ -434,9 +489,9 @@ func (w *converseWriter) blocks(b []byte, t *message) []byte {
 	for i := range t.results {
 		b = w.result(b, &t.results[i])
 		w.markable, w.spot = len(b), len(b)
-		for _, p := range t.results[i].Parts {
+		for k, p := range t.results[i].Parts {
 			if long, ok := isMark(p); ok {
-				w.mark(long)
+				w.mark(long, partPlace{t.results[i].at, t.results[i].inside(k)}, w.lost)
 			}
 		}
 	}
@@ -481,7 +536,7 @@ func (w *converseWriter) blocks(b []byte, t *message) []byte {
 			}
 		case convo.Opaque:
 			if long, ok := isMark(p); ok {
-				w.mark(long)
+				w.mark(long, partPlace{t.place(i), whole}, w.lost)
 				continue
 			}
 			if isAttachment(p) {

@@ -336,3 +336,67 @@ func FuzzConverse_Check(f *testing.F) {
 		}
 	})
 }
+
+// Blocks that Bedrock would refuse where they stand are left out and told: Check and Decode
+// find nothing in the request.
+func TestConverse_BlocksThatAreLeftOut(t *testing.T) {
+	const use, result = `{"toolUse":{"toolUseId":"s","name":"n","input":{}}}`, `{"toolResult":{"toolUseId":"s","content":[]}}`
+	const thought = `{"reasoningContent":{"redactedContent":"ZW5j"}}`
+	block := func(list ...string) (parts []convo.Part) {
+		for _, raw := range list {
+			parts = append(parts, convo.Opaque{Format: wire.FormatConverse, JSON: raw})
+		}
+		return append(parts, convo.Text("a"))
+	}
+	for _, tt := range []struct {
+		name   string
+		role   convo.Role
+		blocks []string
+		lost   []int
+	}{
+		{"a call of the user", convo.RoleUser, []string{use}, []int{0}},
+		{"a result of the user", convo.RoleUser, []string{result}, []int{0}},
+		{"both of the system", convo.RoleSystem, []string{use, result}, []int{0, 1}},
+		{"both in a result", convo.RoleTool, []string{use, result}, []int{0, 1}},
+		{"both", convo.RoleAssistant, []string{use, result}, nil},
+		{"a call", convo.RoleAssistant, []string{use}, []int{0}},
+		{"a call of a tool of the provider", convo.RoleAssistant, []string{`{"toolUse":{"toolUseId":"s","name":"n","input":{},"type":"server_tool_use"}}`}, nil},
+		{"a type that is no string", convo.RoleAssistant, []string{`{"toolUse":{"toolUseId":"s","name":"n","input":{},"type":7}}`}, []int{0}},
+		{"a result", convo.RoleAssistant, []string{result}, []int{0}},
+		{"a result first", convo.RoleAssistant, []string{result, use}, []int{0, 1}},
+		{"two calls", convo.RoleAssistant, []string{use, use, result}, []int{0}},
+		{"two results", convo.RoleAssistant, []string{use, result, result}, []int{2}},
+		{"no id", convo.RoleAssistant, []string{`{"toolUse":{"name":"n"}}`, `{"toolResult":{"toolUseId":7}}`}, []int{0, 1}},
+		{"reasoning", convo.RoleAssistant, []string{thought}, nil},
+		{"reasoning without signature", convo.RoleAssistant, []string{`{"reasoningContent":{"reasoningText":{"text":"hm"}}}`}, []int{0}},
+		{"null and others", convo.RoleUser, []string{`{"citationsContent":null}`, `{"cachePoint":null}`, `{"image":7}`, `{}`, `{"text":"a","image":null}`, `{"text":7}`}, []int{0, 1, 2, 3, 4, 5}},
+		{"null and others", convo.RoleAssistant, []string{`{"citationsContent":null}`, `{"citationsContent":7}`, `{"cachePoint":null}`, `{"document":7}`}, []int{0, 1, 2, 3}},
+		{"null and others", convo.RoleTool, []string{`{"json":null}`, `{"json":7}`, `{"document":null}`}, []int{0, 1, 2}},
+	} {
+		m := convo.Message{Role: tt.role, Parts: block(tt.blocks...)}
+		msgs := []convo.Message{convo.User("q"), m, convo.User("z")}
+		if tt.role == convo.RoleTool {
+			call := convo.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}
+			m = convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: "c1", Name: "f", Parts: m.Parts}}}
+			msgs = []convo.Message{convo.User("q"), convo.Assistant("", call), m}
+		}
+		f := wire.Converse{}
+		r, err := f.Encode(convo.NewSnapshot(msgs))
+		require.NoError(t, err)
+		assert.Empty(t, f.Check(r.Body()), "%s: %s", tt.name, r.Body())
+		_, err = f.Decode(r.Body())
+		assert.NoError(t, err, tt.name)
+		var lost []int
+		for _, l := range r.Lost {
+			assert.Equal(t, "block", l.What, tt.name)
+			lost = append(lost, max(l.Inside, 0)+l.Part)
+		}
+		assert.Equal(t, tt.lost, lost, "%s: %s", tt.name, r.Body())
+	}
+
+	last := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("a"), convo.Opaque{Format: wire.FormatConverse, JSON: thought}}}
+	r, err := wire.Converse{}.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), last, convo.User("z")}))
+	require.NoError(t, err)
+	assert.Empty(t, wire.Converse{}.Check(r.Body()))
+	assert.Len(t, r.Lost, 1, "reasoning at the end")
+}

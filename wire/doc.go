@@ -58,6 +58,11 @@
 //   - that a result came as a JSON object, in Gemini and Converse. While its text is one,
 //     it goes back as one; to other formats the text is sent.
 //
+// Anthropic cites by cutting its text: what is cited is a text of its own, and so is what
+// stands between, so the texts of a cited answer are pieces of sentences. [convo.Message.Text]
+// and [convo.Reply.Text], and formats that join the texts of a message, put a line break
+// between them; join the texts themselves to show such an answer.
+//
 // Decode names in Lost the annotations of OpenAIChat and the grounding of Gemini, which
 // no request takes back.
 //

@@ -15,8 +15,9 @@ import (
 
 // native returns the parts of a message or of a result with a text for each opaque part
 // of another format that can be shown as one, whose index it gives to lost. It copies the
-// list if there is such a part.
-func (p *projector) native(parts []convo.Part, lost func(i int)) []convo.Part {
+// list if there is such a part. The first parts, as many as tag says, are no texts of the
+// message, so that nothing is a source of theirs.
+func (p *projector) native(parts []convo.Part, tag int, lost func(i int)) []convo.Part {
 	var own []convo.Part
 	for i, part := range parts {
 		o, ok := part.(convo.Opaque)
@@ -26,7 +27,7 @@ func (p *projector) native(parts []convo.Part, lost func(i int)) []convo.Part {
 		text := ""
 		if list := attached(o); list == nil {
 			text = foreignText(o)
-		} else if i > 0 && isSaid(parts[i-1]) {
+		} else if i > tag && isSaid(parts[i-1]) {
 			text = sourcesText(list)
 		}
 		if text == "" {

@@ -97,7 +97,10 @@ func (g *generator) markPart(p convo.Part) convo.Part {
 		}
 		return p
 	case convo.Opaque:
-		if isBeside(p) {
+		if isBeside(p) { // citations get it in a field that no other format shows
+			for _, field := range []string{`"cited_text":"`, `"file_id":"`, `[{"text":"`} {
+				p.JSON = strings.Replace(p.JSON, field+"c", field+mark, 1)
+			}
 			return p
 		}
 		end := "}"
@@ -170,7 +173,8 @@ var citations = []convo.Opaque{
 	{Format: "anthropic", JSON: `{"citations":[{"type":"char_location","cited_text":"c","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1,"file_id":null},{"type":"new"}]}`},
 	{Format: "anthropic", JSON: `{"citations":[{"type":"new"}]}`},
 	{Format: "openai-responses", JSON: `{"annotations":[{"type":"url_citation","start_index":0,"end_index":4,"url":"https://a","title":"A"}]}`},
-	{Format: "converse", JSON: `{"citationsContent":{"citations":[{"title":"A","location":{"web":{"url":"https://a"}}}]}}`},
+	{Format: "openai-responses", JSON: `{"annotations":[{"type":"file_citation","file_id":"c","filename":"f","index":0}]}`},
+	{Format: "converse", JSON: `{"citationsContent":{"citations":[{"title":"A","sourceContent":[{"text":"c"}],"location":{"web":{"url":"https://a"}}}]}}`},
 }
 
 // cite returns the citations of a text or, mostly, nothing.

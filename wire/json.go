@@ -284,7 +284,7 @@ func read(path, want string, data []byte, to any) error {
 
 // stringOf returns the value of a JSON string, or "" for any other value.
 func stringOf(raw json.RawMessage) string {
-	s, _ := strictjson.Unquote(raw)
+	s, _ := strictjson.Unquote(bytes.Trim(raw, " \t\r\n"))
 	return s
 }
 

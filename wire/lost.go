@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -16,6 +17,7 @@ import (
 //	text of reasoning
 //	block
 //	signature of a block
+//	citation of a text
 //	cache mark
 //	name of a document
 //	media
@@ -30,8 +32,10 @@ import (
 // they are sent as plain text. The id of the item after reasoning, which OpenAIResponses
 // keeps as a signature, is no loss by itself. The id of a call is lost if it is sent under
 // another one, because the provider would refuse its own or an earlier call has it; an ID
-// that convo made is not. A cache mark is lost if the format has none, or none there; one
-// that moves or gives way to others, as CacheMark says, is not.
+// that convo made is not. A cache mark is lost if the format has none, if its message has no
+// place for it, or if it gives way to others, as CacheMark says; one that moves is not, nor
+// is one that gets another lifetime. Citations of a text, which are one part, are a block if
+// none of them is sent.
 //
 // Not lost is what has another form in the request: arguments that are no object, an
 // error that is told in the text of a result, texts that are joined. White space alone
@@ -66,6 +70,7 @@ const (
 	lostThought   = "text of reasoning"
 	lostBlock     = "block"
 	lostSignature = "signature of a block"
+	lostSource    = "citation of a text"
 	lostCacheMark = "cache mark"
 	lostDocument  = "name of a document"
 	lostMedia     = "media"
@@ -142,8 +147,24 @@ func (l *losses) unsaid(at place, inside int, part convo.Part) {
 	case convo.Media:
 		l.tell(at, inside, lostMedia, "")
 	case convo.Opaque:
-		l.tell(at, inside, lostBlock, "")
+		if _, mark := isMark(part); mark {
+			l.tell(at, inside, lostCacheMark, "")
+		} else {
+			l.tell(at, inside, lostBlock, "")
+		}
 	}
+}
+
+// citations returns those in a list that are sent with a text, or nil, and notes which are
+// lost of the part at a place.
+func (l *losses) citations(at place, list json.RawMessage, text string) json.RawMessage {
+	sent, all := sentCitations(list, text)
+	if sent == nil {
+		l.tell(at, whole, lostBlock, "")
+	} else if !all {
+		l.tell(at, whole, lostSource, "")
+	}
+	return sent
 }
 
 // unjoined notes what joinTexts leaves out.

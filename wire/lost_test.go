@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -116,8 +117,12 @@ func (o *output) missing(p convo.Part) (missing []string, any bool) {
 			look("x", got.MIME == mime, "type of media")
 		}
 	case convo.Opaque:
-		if strings.Contains(p.JSON, "convo_fields") || isBeside(p) { // the text or call after it says the same
+		if strings.Contains(p.JSON, "convo_fields") || isBeside(p) && hasMark(p.JSON) == "" { // the text or call beside it says the same, or TestLost_CacheMarks looks at it
 			return nil, false
+		}
+		if isBeside(p) {
+			look("x", strings.Contains(o.body, hasMark(p.JSON)), "block")
+			return missing, any
 		}
 		mark := hasMark(p.JSON[max(strings.LastIndex(p.JSON, `"mark"`), 0):]) // a copy has two
 		look(mark, strings.Contains(o.body, mark), "block")
@@ -175,7 +180,7 @@ func checkLost(t testing.TB, name string, s *convo.Snapshot, ephemeral []convo.M
 			}
 			delete(words, m)
 		}
-		if o, ok := p.(convo.Opaque); ok && (strings.Contains(o.JSON, "convo_fields") || isBeside(o)) {
+		if o, ok := p.(convo.Opaque); ok && (strings.Contains(o.JSON, "convo_fields") || isBeside(o) && hasMark(o.JSON) == "") {
 			return
 		}
 		for w, l := range words {
@@ -467,4 +472,187 @@ func TestLost_EphemeralMessages(t *testing.T) {
 		assert.Equal(t, "an ephemeral message, part 1: media", r.Lost[1].String())
 		r.Lost[0] = wire.Omission{} // it is the caller's
 	}
+}
+
+// A text that convo has made, such as the tag of an author, is no text of the message that
+// citations could be those of.
+func TestCitations_NotOfATag(t *testing.T) {
+	for format, raw := range map[string]string{
+		"anthropic":        `{"citations":[{"type":"char_location","cited_text":"c","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1}]}`,
+		"openai-responses": `{"annotations":[{"type":"file_citation","file_id":"f","filename":"n","index":0}]}`,
+		"converse":         `{"citationsContent":{"citations":[{"title":"A"}]}}`,
+	} {
+		m := convo.Message{Role: convo.RoleAssistant, Author: "Eve", Origin: convo.Origin{Format: format}, Parts: []convo.Part{convo.Opaque{Format: format, JSON: raw}, convo.Text("hi")}}
+		s := convo.NewSnapshot([]convo.Message{convo.User("q"), m, convo.User("z")})
+		for name, f := range encoderFormats {
+			r, err := f.Encode(s)
+			require.NoError(t, err)
+			assert.NotRegexp(t, `"(citations|annotations|citationsContent)":[^[]*\[\{|Source: `, string(r.Body()), name)
+			assert.Len(t, r.Lost, 1, name)
+		}
+	}
+}
+
+// isCacheMark reports whether a part is a cache mark.
+func isCacheMark(p convo.Part) bool {
+	o, _ := p.(convo.Opaque)
+	return o.Format == "cache" || strings.HasPrefix(o.JSON, `{"cachePoint":{`)
+}
+
+// withBlanks returns messages with a blank text in the place of the cache marks, which have
+// numbers in their order, that keep does not want.
+func withBlanks(msgs []convo.Message, keep func(n int, at [3]int) bool) []convo.Message {
+	n := 0
+	var blanks func(parts []convo.Part, place func(i int) [3]int) []convo.Part
+	blanks = func(parts []convo.Part, place func(i int) [3]int) []convo.Part {
+		parts = slices.Clone(parts)
+		for i, p := range parts {
+			if r, ok := p.(convo.ToolResult); ok {
+				r.Parts = blanks(r.Parts, func(k int) [3]int { at := place(i); at[2] = k; return at })
+				parts[i] = r
+			} else if isCacheMark(p) {
+				if !keep(n, place(i)) {
+					parts[i] = convo.Text("")
+				}
+				n++
+			}
+		}
+		return parts
+	}
+	msgs = slices.Clone(msgs)
+	for m := range msgs {
+		msgs[m].Parts = blanks(msgs[m].Parts, func(i int) [3]int { return [3]int{m + 1, i, -1} })
+	}
+	return msgs
+}
+
+// A cache mark is told as lost if the request is the same without it, and else it is in
+// the request: as many marks are sent as there are places for those that are not told.
+func TestLost_CacheMarks(t *testing.T) {
+	sent := regexp.MustCompile(`"cache_control":|\{"cachePoint":|"prompt_cache_breakpoint":`)
+	key := regexp.MustCompile(`key=\\"[a-z]{8}`) // of the tags, another one in each snapshot
+	formats := map[string]wire.Format{
+		"anthropic": wire.Anthropic{}, "anthropic, tools": wire.Anthropic{CacheTools: true, CacheLifetime: time.Hour},
+		"converse": wire.Converse{}, "converse, alone": wire.Converse{ResultsAlone: true},
+		"responses": wire.OpenAIResponses{Cache: true}, "responses, developer": wire.OpenAIResponses{Cache: true, Developer: true},
+	}
+	told, kept := 0, 0
+	for seed := range uint64(fewer(400)) {
+		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+		require.NoError(t, err)
+		g := &generator{rng: rand.New(rand.NewPCG(seed, 9)), h: h, origins: origins}
+		for range g.n(3) {
+			g.append(g.system())
+		}
+		for range 1 + g.n(6) {
+			if g.n(3) == 0 {
+				g.extra()
+			} else {
+				g.step()
+			}
+		}
+		var msgs []convo.Message
+		for _, e := range h.Snapshot().All() {
+			msgs = append(msgs, e.Message)
+		}
+		if g.n(2) == 0 {
+			g.hostile(msgs)
+		}
+		for name, f := range formats {
+			encode := func(keep func(n int, at [3]int) bool) (string, []wire.Omission) {
+				r, err := f.Encode(convo.NewSnapshot(withBlanks(msgs, keep)))
+				if err != nil {
+					require.ErrorIs(t, err, wire.ErrEmpty)
+				}
+				body := strings.ReplaceAll(string(r.Body()), `,"ttl":"1h"`, "")
+				return key.ReplaceAllString(body, "key"), r.Lost
+			}
+			lost := map[[3]int]bool{}
+			body, list := encode(func(int, [3]int) bool { return true })
+			if body == `{"messages":[]}` || body == `{"input":[]}` {
+				continue // ErrEmpty, which says that nothing is sent
+			}
+			for _, l := range list {
+				lost[[3]int{int(l.Entry), l.Part, l.Inside}] = true
+			}
+			isLost := func(at [3]int) bool { return lost[at] || at[2] >= 0 && lost[[3]int{at[0], at[1], -1}] }
+			var there []int // numbers of the marks that are not told
+			without, _ := encode(func(n int, at [3]int) bool {
+				if isLost(at) {
+					told++
+					return false
+				}
+				there, kept = append(there, n), kept+1
+				return true
+			})
+			if strings.HasPrefix(name, "responses") { // where a text that has a mark is in a list, also if the mark gives way
+				require.Len(t, sent.FindAllString(without, -1), len(sent.FindAllString(body, -1)), "%s: seed %d: %v", name, seed, list)
+			} else {
+				require.Equal(t, without, body, "%s: seed %d: %v", name, seed, list)
+			}
+			alone := map[string]bool{}
+			for _, n := range there {
+				one, _ := encode(func(k int, _ [3]int) bool { return k == n })
+				require.Len(t, sent.FindAllString(one, -1), 1, "%s: seed %d: mark %d: %v: %s", name, seed, n, list, one)
+				alone[one] = true
+			}
+			require.Len(t, sent.FindAllString(body, -1), len(alone), "%s: seed %d: %v: %s", name, seed, list, body)
+		}
+	}
+	assert.NotZero(t, told)
+	assert.NotZero(t, kept)
+	t.Log(told, kept)
+}
+
+// Each of the citations that are not sent is told, and each mark that gives way or has no
+// place, as a mark.
+func TestLost_CitationsAndMarks(t *testing.T) {
+	says := func(format string, parts ...convo.Part) convo.Message {
+		return convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: format}, Parts: parts}
+	}
+	user := func(parts ...convo.Part) convo.Message { return convo.Message{Role: convo.RoleUser, Parts: parts} }
+	block := func(format, raw string) convo.Part { return convo.Opaque{Format: format, JSON: raw} }
+	mark := wire.CacheMark(0)
+	two := block("anthropic", `{"citations":[{"type":"new"},{"type":"char_location","cited_text":"c","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1}]}`)
+	long := block("openai-responses", `{"annotations":[{"type":"url_citation","start_index":5,"end_index":6,"url":"https://b","title":"B"}]}`)
+	six := user(convo.Text("a"), mark, convo.Text("b"), mark, convo.Text("c"), mark, convo.Text("d"), mark, convo.Text("e"), mark, convo.Text("f"), mark)
+	pdf := convo.Media{MIME: "application/pdf", Data: "aGVsbG8="}
+	const first = "entry 2, part 1: cache mark\nentry 2, part 3: cache mark"
+	for _, tt := range []struct {
+		name   string
+		format wire.Format
+		msg    convo.Message
+		want   string
+	}{
+		{"one of two", wire.Anthropic{}, says("anthropic", convo.Text("a"), two), "entry 2, part 1: citation of a text"},
+		{"a second list", wire.Anthropic{}, says("anthropic", convo.Text("a"), two, two), "entry 2, part 1: citation of a text\nentry 2, part 2: block"},
+		{"they do not fit", wire.OpenAIResponses{}, says("openai-responses", convo.Text("a"), long), "entry 2, part 1: block"},
+		{"they fit", wire.OpenAIResponses{}, says("openai-responses", convo.Text("abcdef"), long), ""},
+		{"six marks", wire.Anthropic{}, six, first},
+		{"six marks", wire.Converse{}, six, first},
+		{"six marks", wire.OpenAIResponses{Cache: true}, six, first},
+		{"six marks and the tools", wire.Anthropic{CacheTools: true}, six, first + "\nentry 2, part 5: cache mark"},
+		{"two at one place give way", wire.Converse{}, user(append([]convo.Part{convo.Text("0"), mark, mark}, six.Parts[:8]...)...), "entry 2, part 1: cache mark\nentry 2, part 2: cache mark"},
+		{"behind thinking", wire.Anthropic{}, says("anthropic", convo.Reasoning{Text: "hm", Signature: "c2ln"}, mark, convo.Text("a")), "entry 2, part 1: cache mark"},
+		{"behind a system message", wire.Anthropic{}, user(block("anthropic", `{"role":"system","content":"be brief"}`), mark), "entry 2, part 1: cache mark"},
+		{"in an answer", wire.OpenAIResponses{Cache: true}, says("", convo.Text("a"), mark), "entry 2, part 1: cache mark"},
+		{"in instructions", wire.OpenAIResponses{Cache: true}, convo.Message{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), mark}}, "entry 2, part 1: cache mark"},
+		{"in a developer message", wire.OpenAIResponses{Cache: true, Developer: true}, convo.Message{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), mark}}, ""},
+	} {
+		s := convo.NewSnapshot([]convo.Message{convo.User("q"), tt.msg, convo.User("z")})
+		e := wire.Encoder{Format: tt.format}
+		for range 3 { // what is lost does not pile up
+			r, err := e.Encode(s)
+			require.NoError(t, err)
+			var got []string
+			for _, l := range r.Lost {
+				got = append(got, l.String())
+			}
+			assert.Equal(t, tt.want, strings.Join(got, "\n"), "%s: %T: %s", tt.name, tt.format, r.Body())
+		}
+	}
+	r, err := wire.Converse{}.Encode(convo.NewSnapshot([]convo.Message{convo.Assistant("a"), user(pdf, mark, convo.Text("z"))}))
+	require.NoError(t, err)
+	require.Len(t, r.Lost, 1, "nothing stands before the document")
+	assert.Equal(t, "cache mark", r.Lost[0].What)
 }

@@ -56,7 +56,9 @@ func ownName(sent string) string {
 // FindTool returns the tool that a call is for: the one with the name of the call, or
 // else the first one that is sent under it, since a provider has refused its own name.
 // The names in a [Transcript] are those of the tools already, but for names that are too
-// long for the provider; a name in a [CallDelta] or from an SDK is what was sent.
+// long for the provider; a name in a [CallDelta] or from an SDK is what was sent. If a tool
+// has the very name under which another one is sent, which no name has by chance, such a
+// sent name finds the tool that has it.
 func FindTool(tools []convo.Tool, name string) (convo.Tool, bool) {
 	for _, t := range tools {
 		if t.Name == name {

@@ -47,6 +47,9 @@ const (
 	// calls. Decode reads all of this as the text that it is. Request.NeedsTools is
 	// never set. The templates of Llama 3 know tools, but refuse two calls in one
 	// message; where another model has made such, Gemma is for them, too.
+	//
+	// Since these templates have nothing else for calls and results, a user who types
+	// such a text sends the same bytes as a result would be.
 	Gemma
 )
 
@@ -64,10 +67,11 @@ const (
 // place of media in assistant messages and in results; images of results are
 // sent in a user message after them, if the dialect allows that. It takes the place of
 // media at a URL, too, unless that begins with http:// or https://, or Host is set: some
-// hosts read other URLs, such as gs://. "Error: "
-// before the text marks an error result. The texts of one result are joined.
+// hosts read other URLs, such as gs://. "Error: " before the text marks an error result.
+// The texts of one result are joined.
 // The author of a message is named in its text, as the History shows it, or with
-// Names in a field.
+// Names in a field. Decode makes the field name of user and assistant messages their
+// author; that of a system message is lost.
 //
 // The Arguments of a call of a custom tool are its input, which is any text. An
 // Opaque block of the type "convo_fields" before the call says that it was one. The
@@ -239,7 +243,7 @@ func (w *chatWriter) toolsAsText(t *message) *message {
 			c := p.(convo.ToolCall)
 			b := appendStringField([]byte(`{"tool_call":{`), "name", c.Name)
 			b = append(appendRawField(b, "arguments", object(c.Arguments)), "}}"...)
-			out.parts, out.places = append(out.parts, convo.Text(b)), append(out.places, nowhere)
+			out.parts, out.places = append(out.parts, convo.Text(w.lost.s.Mask(string(b)))), append(out.places, nowhere)
 		}
 	case convo.RoleTool:
 		out = message{role: convo.RoleUser}
@@ -256,7 +260,7 @@ func (w *chatWriter) toolsAsText(t *message) *message {
 			r.Parts = rest
 			b := appendStringField([]byte(`{"tool_response":{`), "name", r.Name)
 			b = append(appendStringField(b, "content", resultText(&r.ToolResult)), "}}"...)
-			out.parts = append(append(out.parts, convo.Text(b)), images...)
+			out.parts = append(append(out.parts, convo.Text(w.lost.s.Mask(string(b)))), images...)
 		}
 		out.places = slices.Repeat([]place{nowhere}, len(out.parts))
 	}

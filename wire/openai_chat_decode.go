@@ -320,8 +320,9 @@ func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 		return err
 	}
 	m := convo.Message{}
-	known := []string{"role", "content", "name"}
-	if raw := all["name"]; !isNull(raw) && role != "tool" {
+	known := []string{"role", "content"}
+	if raw := all["name"]; !isNull(raw) && (role == "user" || role == "assistant") { // in others, it is lost
+		known = append(known, "name")
 		if err := read(at(path, "name"), "a string", raw, &m.Author); err != nil {
 			return err
 		}

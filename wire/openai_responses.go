@@ -147,7 +147,7 @@ func (w *responsesWriter) request(_ *projector, _ *convo.Snapshot, r *Request) e
 		}
 	}
 	if len(own) > 0 {
-		marks := cacheRule{}.choose(own, nil)
+		marks := cacheRule{}.choose(own, nil, w.lost)
 		for i := range r.Messages {
 			at := i - front
 			if at < 0 {
@@ -265,18 +265,21 @@ func isContentType(kind string) bool {
 // written between the messages for the other parts. placeOf returns the places of parts.
 func (w *responsesWriter) content(role string, parts []convo.Part, placeOf func(int) place) {
 	var run []convo.Part
+	var places []partPlace // of run
 	flush := func() {
 		if len(run) > 0 {
 			b := appendStringField(begin(sizeOf(run)), "role", role)
-			b, marks := w.appendContent(b, "content", run)
+			b, marks := w.appendContent(b, "content", run, places)
 			w.add(responsesItem{kind: role, raw: append(b, '}'), marks: marks})
-			run = nil
+			run, places = nil, nil
 		}
 	}
 	for i, part := range parts {
 		if _, mark := isMark(part); mark {
 			if len(run) > 0 {
-				run = append(run, part)
+				run, places = append(run, part), append(places, partPlace{placeOf(i), whole})
+			} else {
+				w.lost.tell(placeOf(i), whole, lostCacheMark, "")
 			}
 			continue
 		}
@@ -300,7 +303,7 @@ func (w *responsesWriter) content(role string, parts []convo.Part, placeOf func(
 		if !ok {
 			w.lost.tell(placeOf(i), whole, lostMedia, "")
 		}
-		run = append(run, as)
+		run, places = append(run, as), append(places, partPlace{placeOf(i), whole})
 	}
 	flush()
 }
@@ -313,22 +316,22 @@ func shown(part convo.Part) (_ convo.Part, ok bool) {
 	return part, true
 }
 
-// appendContent appends the content of a user message or a result, and returns the
-// cache marks in it. It is a string if there is only one text.
-func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part) (_ []byte, marks []cacheMark) {
+// appendContent appends the content of a user message or a result, whose parts have places,
+// and returns the cache marks in it. It is a string if there is only one text.
+func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part, places []partPlace) (_ []byte, marks []cacheMark) {
 	if len(parts) == 1 {
 		if text, ok := parts[0].(convo.Text); ok {
 			return appendStringField(b, key, string(text)), nil
 		}
 	}
 	b = append(appendField(b, key), '[')
-	for _, p := range parts {
+	for i, p := range parts {
 		switch p := p.(type) {
 		case convo.Text:
 			b = appendPart(b, `"input_text"`, "text", string(p))
 		case convo.Opaque:
 			if long, mark := isMark(p); mark {
-				marks = appendMark(marks, len(b)-1, long)
+				marks = appendMark(marks, len(b)-1, long, places[i])
 			} else {
 				b = appendElement(b, p.JSON)
 			}
@@ -374,13 +377,17 @@ func appendResponsesMedia(b []byte, m convo.Media) []byte {
 func (w *responsesWriter) result(r *result) {
 	rich := false
 	var parts []convo.Part
+	var places []partPlace // of parts
 	if r.IsError {
-		parts = append(parts, convo.Text("Error:"))
+		parts, places = append(parts, convo.Text("Error:")), append(places, partPlace{nowhere, whole})
 	}
 	for i, p := range r.Parts {
+		at := partPlace{r.at, r.inside(i)}
 		if _, mark := isMark(p); mark {
 			if len(parts) > 0 {
-				parts, rich = append(parts, p), true
+				parts, places, rich = append(parts, p), append(places, at), true
+			} else {
+				w.lost.tell(r.at, at.inside, lostCacheMark, "")
 			}
 			continue
 		}
@@ -397,7 +404,7 @@ func (w *responsesWriter) result(r *result) {
 			}
 			rich = true
 		}
-		parts = append(parts, as)
+		parts, places = append(parts, as), append(places, at)
 	}
 	kind := "function_call_output"
 	if slices.Contains(w.customIDs, r.CallID) {
@@ -407,7 +414,7 @@ func (w *responsesWriter) result(r *result) {
 	b = appendStringField(b, "call_id", r.CallID)
 	var marks []cacheMark
 	if rich {
-		b, marks = w.appendContent(b, "output", parts)
+		b, marks = w.appendContent(b, "output", parts, places)
 	} else {
 		b = appendStringField(b, "output", resultText(&r.ToolResult))
 	}

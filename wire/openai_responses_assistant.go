@@ -36,8 +36,8 @@ func (w *responsesWriter) assistant(t *message) {
 		a.at = t.placeOfAll(i)
 		if o, ok := part.(convo.Opaque); ok && o.Format == FormatOpenAIResponses {
 			if list := attached(o); list != nil {
-				if i > 0 && isSaid(t.all[i-1]) { // which is the last of a.run
-					a.cite(sentCitations(list, string(t.all[i-1].(convo.Text))))
+				if i > int(t.tag) && isSaid(t.all[i-1]) { // which is the last of a.run
+					a.cite(a.lost.citations(a.at, list, string(t.all[i-1].(convo.Text))))
 				}
 				continue
 			}
@@ -68,7 +68,9 @@ func (a *assistantWriter) part(part convo.Part) {
 	case convo.ToolCall:
 		a.call()
 	case convo.Opaque:
-		if part.Format == FormatOpenAIResponses {
+		if _, mark := isMark(part); mark {
+			a.lost.tell(a.at, whole, lostCacheMark, "")
+		} else if part.Format == FormatOpenAIResponses {
 			a.opaque(part)
 		}
 	}

@@ -305,7 +305,7 @@ func (p *projector) exchange(m *convo.Message, results []convo.Message) {
 	if m.Role != convo.RoleAssistant || !slices.ContainsFunc(m.Parts, isCall) {
 		p.answers(nil, t.number+1, results)
 	}
-	m.Parts = p.native(m.Parts, func(i int) { p.lost.tell(t.placeOfAll(i), whole, lostBlock, "") })
+	m.Parts = p.native(m.Parts, int(t.tag), func(i int) { p.lost.tell(t.placeOfAll(i), whole, lostBlock, "") })
 	switch {
 	case m.Role == convo.RoleSystem:
 		p.keep(&t, m.Parts)
@@ -399,13 +399,13 @@ func (p *profile) isOwn(o convo.Origin) bool {
 func (p *projector) keep(t *message, parts []convo.Part) {
 	t.parts = make([]convo.Part, 0, len(parts))
 	calls := false
-	cites := false // the part before is a text that is sent, or belongs to one
+	cites := false // the part before is a text that is sent, and no tag
 	for i, part := range parts {
 		keep, isText, lost := true, false, ""
 		switch part := part.(type) {
 		case convo.Text:
 			keep = !isBlank(string(part))
-			isText = keep
+			isText = keep && i >= int(t.tag)
 		case convo.Media:
 		case convo.Reasoning:
 			if keep = t.thinks; !keep {
@@ -423,7 +423,7 @@ func (p *projector) keep(t *message, parts []convo.Part) {
 					lost = lostCacheMark
 				}
 			} else if keep = p.isBlock(part, t.role); keep && isAttachment(part) {
-				keep, isText = cites, cites
+				keep = cites
 			}
 			if _, mark := isMark(part); !mark && !keep && !p.saysCustom(part, parts[i+1:]) {
 				lost = lostBlock
@@ -561,7 +561,7 @@ func keyOf(id, name string) resultKey {
 
 // keepResult leaves out of a result what cannot be sent.
 func (p *projector) keepResult(r *result) {
-	parts := p.native(r.Parts, func(i int) { p.lost.tell(r.at, i, lostBlock, "") })
+	parts := p.native(r.Parts, 0, func(i int) { p.lost.tell(r.at, i, lostBlock, "") })
 	r.Parts = make([]convo.Part, 0, len(parts))
 	for i, part := range parts {
 		keep, lost := true, ""
