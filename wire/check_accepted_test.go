@@ -10,9 +10,9 @@ import (
 )
 
 // Requests that the providers accept although they look odd. Check finds nothing wrong
-// with them. (Of all requests recorded for Bedrock, only embeddings by Titan have
-// findings: {"inputText":...} is no request of Converse, and Check says that messages
-// are missing.)
+// with them. (Requests for embeddings by Titan, {"inputText":...}, are in the recorded
+// data too. They are for InvokeModel and not for Converse, and so Check may say that they
+// have no messages.)
 func TestCheck_AcceptedOddities(t *testing.T) {
 	const (
 		call   = `{"role":"model","parts":[{"functionCall":{"name":"f"},"thoughtSignature":"c2ln"}]}`

@@ -4,6 +4,7 @@
 // can do everything that the formats of this package do.
 //
 //	req, err := wire.Anthropic{}.Encode(snap)
+//	body, err := req.With(map[string]any{"model": "claude-opus-5", "max_tokens": 1024})
 //
 // An [Encoder] gives the same requests for the snapshots of one conversation, and
 // writes only what is new since the one before.
@@ -36,6 +37,15 @@
 // Request.Lost names each part of the conversation that the request does not hold, or
 // not as it is; see [Omission].
 //
+// # Tools
+//
+// A [convo.Tool] is written once for all formats, each of which is a [ToolWriter]:
+//
+//	req.Tools, err = wire.Anthropic{}.Tools(search, book)
+//
+// Tools returns a [*ToolError] for what the provider would refuse. [FindTool] finds the
+// tool that a call is for.
+//
 // # Citations and objects
 //
 // Some fields of a block have no place in the part that it becomes. Decode keeps them in
@@ -66,6 +76,14 @@
 //
 //	s := wire.OpenAIChat{}.Stream()
 //	for delta, err := range wire.Read(resp.Body, s) {
+//
+// # Errors
+//
+// The answer of a server that has refused a request goes to Decode as well: it returns a
+// [*DecodeError], in which errors.As finds the [*ProviderError], as it does in the errors
+// of a Stream. [convo.IsOverflow] knows those that say that the request is too long; so
+// return the error to [convo.History.Do], which makes the request shorter and sends it
+// again. [Format].Check says why a provider refuses a request.
 //
 // # Tokens
 //

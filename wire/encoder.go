@@ -18,8 +18,8 @@ import (
 // caller's; the list of messages may be changed, and a message appended to.
 //
 // An Encoder keeps the last snapshot and the bytes of its request in memory; so use one
-// for each conversation. A format that is not of this package encodes every snapshot as
-// a whole. An Encoder is safe for concurrent use, but Format must not be changed
+// for each conversation. A format of this package may be a value or a pointer; one that
+// is not of this package encodes every snapshot as a whole. An Encoder is safe for concurrent use, but Format must not be changed
 // meanwhile, and it must not be copied.
 type Encoder struct {
 	Format Format
@@ -41,23 +41,45 @@ type builtin interface {
 	begin(seen *tally, lost *losses) (profile, writer)
 }
 
-// builtinOf returns the format of this package that f is, or nil. It looks at the types
-// themselves, since a format that embeds one of them may have its own Encode.
-func builtinOf(f Format) builtin {
+// builtinOf returns the format of this package that f is or points to, or nil. It looks at
+// the types themselves, since a format that embeds one of them may have its own Encode.
+// The error is a *convo.ValueError if f is a nil pointer to a format of this package.
+func builtinOf(f Format) (builtin, error) {
 	switch f := f.(type) {
 	case Anthropic, Converse, Gemini, OpenAIChat, OpenAIResponses:
-		return f.(builtin)
+		return f.(builtin), nil
+	case *Anthropic:
+		return pointee(f)
+	case *Converse:
+		return pointee(f)
+	case *Gemini:
+		return pointee(f)
+	case *OpenAIChat:
+		return pointee(f)
+	case *OpenAIResponses:
+		return pointee(f)
 	}
-	return nil
+	return nil, nil
 }
 
-// Encode returns what Encode of the Format returns. If there is no Format, the error is
-// a [*convo.ValueError].
+// pointee returns what a pointer to a format points to.
+func pointee[F builtin](f *F) (builtin, error) {
+	if f == nil {
+		return nil, &convo.ValueError{Name: "Encoder.Format", Value: fmt.Sprintf("%T(nil)", f), Want: "a format such as Anthropic{}"}
+	}
+	return *f, nil
+}
+
+// Encode returns what Encode of the Format returns. If there is no Format, or a nil
+// pointer to one of this package, the error is a [*convo.ValueError].
 func (e *Encoder) Encode(s *convo.Snapshot) (Request, error) {
 	if e.Format == nil {
 		return Request{}, &convo.ValueError{Name: "Encoder.Format", Want: "a format such as Anthropic{}"}
 	}
-	f := builtinOf(e.Format)
+	f, err := builtinOf(e.Format)
+	if err != nil {
+		return Request{}, err
+	}
 	if f == nil || s == nil {
 		return e.Format.Encode(s)
 	}

@@ -324,3 +324,51 @@ func TestEncoder_GoesFarBack(t *testing.T) {
 		}
 	}
 }
+
+// A pointer to a format of this package is what it points to, also after that has changed.
+func TestEncoder_Pointers(t *testing.T) {
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.System("s"), convo.User("u"), convo.Assistant("a"), convo.User("v"))
+	require.NoError(t, err)
+	first := h.Snapshot()
+	_, err = h.Append(convo.Assistant("b"), convo.User("w"))
+	require.NoError(t, err)
+	for _, f := range []wire.Format{&wire.Anthropic{}, &wire.Converse{}, &wire.Gemini{}, &wire.OpenAIChat{}, &wire.OpenAIResponses{}} {
+		e := &wire.Encoder{Format: f}
+		a, err := e.Encode(first)
+		require.NoError(t, err)
+		b, err := e.Encode(h.Snapshot())
+		require.NoError(t, err)
+		want, err := f.Encode(h.Snapshot())
+		require.NoError(t, err)
+		assert.Equal(t, string(want.Body()), string(b.Body()), "%T", f)
+		i := len(a.Messages) - 3 // the first one that is no system text
+		assert.Same(t, &a.Messages[i][0], &b.Messages[i][0], "%T: encoded again", f)
+	}
+
+	f := &wire.OpenAIChat{}
+	e := &wire.Encoder{Format: f}
+	before, err := e.Encode(first)
+	require.NoError(t, err)
+	f.Developer = true
+	after, err := e.Encode(first)
+	require.NoError(t, err)
+	want, err := f.Encode(first)
+	require.NoError(t, err)
+	assert.Equal(t, string(want.Body()), string(after.Body()))
+	assert.NotEqual(t, string(before.Body()), string(after.Body()))
+
+	for _, f := range []wire.Format{(*wire.Anthropic)(nil), (*wire.Converse)(nil), (*wire.Gemini)(nil), (*wire.OpenAIChat)(nil), (*wire.OpenAIResponses)(nil)} {
+		for _, s := range []*convo.Snapshot{nil, first} {
+			_, err := (&wire.Encoder{Format: f}).Encode(s)
+			var wrong *convo.ValueError
+			require.ErrorAs(t, err, &wrong, "%T", f)
+			assert.Equal(t, "Encoder.Format", wrong.Name)
+			assert.Contains(t, wrong.Error(), "(nil)")
+		}
+	}
+
+	assert.Equal(t, wire.OverheadsFor(wire.OpenAIChat{Dialect: wire.DeepSeek}, "m"), wire.OverheadsFor(&wire.OpenAIChat{Dialect: wire.DeepSeek}, "m"))
+	assert.NotEqual(t, wire.OverheadsFor(wire.OpenAIChat{Dialect: wire.DeepSeek}, "m"), wire.OverheadsFor((*wire.OpenAIChat)(nil), "m"))
+}

@@ -144,7 +144,7 @@ func (g *generator) media() convo.Part {
 }
 
 func (g *generator) mediaURL() convo.Part {
-	return convo.Media{MIME: g.pick("", "image/png", "application/pdf"), URL: "https://example.com/a"}
+	return convo.Media{MIME: g.pick("", "image/png", "application/pdf"), URL: g.pick("https://example.com/", "https://example.com/", "s3://bucket/", "gs://bucket/", "HTTP://example.com/") + "a"}
 }
 
 func (g *generator) opaque() convo.Part {

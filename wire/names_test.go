@@ -125,7 +125,7 @@ func TestNames_AreMappedBackAndNeverMixedUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	list := append([]string(nil), hostileNames...)
 	letters := []string{"a", "b", "_", "-", ".", ":", "2", "e", "_2e", "_5f", "_x", "_h", " ", "日", "\xff", "\x00", "Z"}
-	for len(list) < 700 {
+	for len(list) < fewer(700) {
 		var b strings.Builder
 		for range 1 + rng.IntN(1+rng.IntN(1+rng.IntN(300))) {
 			b.WriteString(letters[rng.IntN(len(letters))])

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -37,12 +38,15 @@ const (
 	// digits, as some of these templates want.
 	StrictAlternation
 
-	// Gemma is StrictAlternation for chat templates that know nothing but system, user
-	// and assistant messages: that of Gemma 3, of Llama 2, and the first one of
-	// Mistral. A call is sent as text of the assistant,
-	// {"tool_call":{"name":...,"arguments":{...}}}, and a result as text of the user,
-	// {"tool_response":{"name":...,"content":"..."}}, in the order of the calls. Decode
-	// reads both as the text that they are. Request.NeedsTools is never set.
+	// Gemma is StrictAlternation for chat templates that know nothing but user and
+	// assistant messages: those of Gemma 1 to 3, of Llama 2, and the first one of
+	// Mistral. The system text stands before the first text of the first user message,
+	// with an empty line between them, as Google asks for. A call is sent as text of the
+	// assistant, {"tool_call":{"name":...,"arguments":{...}}}, and a result as text of
+	// the user, {"tool_response":{"name":...,"content":"..."}}, in the order of the
+	// calls. Decode reads all of this as the text that it is. Request.NeedsTools is
+	// never set. The templates of Llama 3 know tools, but refuse two calls in one
+	// message; where another model has made such, Gemma is for them, too.
 	//
 	// Since these templates have nothing else for calls and results, a user who types
 	// such a text sends the same bytes as a result would be.
@@ -61,7 +65,9 @@ const (
 //
 // The format has no place for some parts of a conversation. A short text takes the
 // place of media in assistant messages and in results; images of results are
-// sent in a user message after them, if the dialect allows that. "Error: "
+// sent in a user message after them, if the dialect allows that. It takes the place of
+// media at a URL, too, unless that begins with http:// or https://, or Host is set: some
+// hosts read other URLs, such as gs://. "Error: "
 // before the text marks an error result. The texts of one result are joined.
 // The author of a message is named in its text, as the History shows it, or with
 // Names in a field. Decode makes the field name of user and assistant messages their
@@ -315,14 +321,43 @@ func (w *chatWriter) request(p *projector, _ *convo.Snapshot, r *Request) error 
 	case w.Dialect == Mistral && w.role == convo.RoleAssistant:
 		w.put(marker(convo.RoleUser, continueMarker))
 	}
-	r.NeedsTools = r.NeedsTools && w.Dialect != Gemma
+	if w.Dialect == Gemma {
+		r.NeedsTools = false
+		r.Messages = w.withSystem(p.system)
+		return nil
+	}
 	r.Messages = slices.Concat(r.Messages, w.list)
 	return nil
 }
 
-// system returns the system text, in one message if the dialect wants that.
+// withSystem returns the messages with the system text in the first of them, which is one
+// of the user.
+func (w *chatWriter) withSystem(parts []convo.Part) []json.RawMessage {
+	list := slices.Clone(w.list)
+	system := joinTexts(parts, "\n\n")
+	if system == "" {
+		return list
+	}
+	const before, text = `{"role":"user","content":[`, `{"type":"text","text":"`
+	first, rest := list[0][:len(before)], list[0][len(before):]
+	said := appendString(nil, system+"\n\n")
+	said = said[1 : len(said)-1] // without the quotes
+	if bytes.HasPrefix(rest, []byte(text)) {
+		list[0] = slices.Concat(first, []byte(text), said, rest[len(text):])
+	} else {
+		list[0] = slices.Concat(first, []byte(text), said, []byte(`"},`), rest)
+	}
+	return list
+}
+
+// system returns the system text, in one message if the dialect wants that. That of the
+// dialect Gemma is put where it belongs by request.
 func (w *chatWriter) system(p *projection, lost *losses) (_ json.RawMessage, list []json.RawMessage) {
 	role, parts := "system", p.system
+	if w.Dialect == Gemma {
+		lost.unjoined(parts, p.places)
+		return nil, nil
+	}
 	if w.Developer {
 		role = "developer"
 	}
@@ -594,6 +629,8 @@ func appendElement(b []byte, raw string) []byte {
 func (f OpenAIChat) appendMedia(b []byte, m convo.Media) (_ []byte, ok bool) {
 	kind, sub, _ := strings.Cut(m.MIME, "/")
 	switch {
+	case m.Data == "" && m.URL != "" && f.Host == "" && !isWebURL(m.URL) && !strings.HasPrefix(m.URL, "data:"):
+		return appendPart(b, `"text"`, "text", mediaText(m)), false
 	case kind == "image" || m.MIME == "" && m.URL != "":
 		b = appendElement(b, `{"type":"image_url","image_url":{`)
 		return append(appendStringField(b, "url", dataURL(m)), "}}"...), true
@@ -609,6 +646,12 @@ func (f OpenAIChat) appendMedia(b []byte, m convo.Media) (_ []byte, ok bool) {
 	b = appendElement(b, `{"type":"file","file":{`)
 	b = appendStringField(b, "filename", "file."+extension(sub))
 	return append(appendStringField(b, "file_data", dataURL(m)), "}}"...), true
+}
+
+// isWebURL reports whether a URL is one of the web, which a provider can read.
+func isWebURL(url string) bool {
+	scheme, _, ok := strings.Cut(url, "://")
+	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
 // dataURL returns the URL of media, or their data as a data URL.

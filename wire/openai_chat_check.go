@@ -64,6 +64,10 @@ func (k *chatChecker) message(path string, m map[string]any) {
 	if name := m["name"]; name != nil && role != "tool" {
 		k.author(path+".name", name)
 	}
+	if k.f.Dialect == Gemma && role != "user" && role != "assistant" {
+		k.role(path, role)
+		return
+	}
 	switch role {
 	case "system", "user", "developer":
 		if role != "user" && (strings.HasPrefix(k.model, "o1-mini") || strings.HasPrefix(k.model, "o1-preview")) {
@@ -80,10 +84,6 @@ func (k *chatChecker) message(path string, m map[string]any) {
 	case "assistant":
 		k.assistant(path, m)
 	case "tool":
-		if k.f.Dialect == Gemma {
-			k.role(path, role)
-			return
-		}
 		k.result(path, m)
 	default:
 		k.role(path, role)

@@ -525,6 +525,43 @@ func TestGemma_ToolsAreText(t *testing.T) {
 			convo.ResultError(b, fmt.Errorf("no")), convo.Result(a, "one\n\"two\""), convo.User("stop"), convo.Assistant("well"), convo.User("and")))
 }
 
+// The templates of Gemma 1 and 2, and the first one of Mistral, refuse a system message.
+// Google asks for the system text in the first user message, before what the user says:
+// https://ai.google.dev/gemma/docs/core/prompt-structure
+func TestGemma_SystemTextIsOfTheUser(t *testing.T) {
+	png := convo.Media{MIME: "image/png", Data: "eA=="}
+	block := convo.Opaque{Format: "openai-chat", JSON: `{"type":"text","text":"x"}`}
+	for _, tt := range []struct {
+		msgs       []convo.Message
+		want, lost string
+	}{
+		{[]convo.Message{convo.System("Only reply like a \"pirate\"."), convo.System("Be kind."), convo.User("What is it?"), convo.Assistant("Arrr, 'tis 42,")},
+			`{"role":"user","content":[{"type":"text","text":"Only reply like a \"pirate\".\n\nBe kind.\n\nWhat is it?"}]}
+{"role":"assistant","content":[{"type":"text","text":"Arrr, 'tis 42,"}]}`, ""},
+		{[]convo.Message{convo.System("s"), convo.User("", png)},
+			`{"role":"user","content":[{"type":"text","text":"s\n\n"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}`, ""},
+		{[]convo.Message{convo.System("s")},
+			`{"role":"user","content":[{"type":"text","text":"s\n\n[The earlier part of this conversation is not shown.]"}]}`, ""},
+		{[]convo.Message{convo.System("s"), convo.Assistant("a")},
+			`{"role":"user","content":[{"type":"text","text":"s\n\n[The earlier part of this conversation is not shown.]"}]}
+{"role":"assistant","content":[{"type":"text","text":"a"}]}`, ""},
+		{[]convo.Message{{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), png, block}}, convo.User("q")},
+			`{"role":"user","content":[{"type":"text","text":"s\n\n[image/png, not shown]\n\nq"}]}`, "entry 1, part 1: media\nentry 1, part 2: block"},
+		{[]convo.Message{{Role: convo.RoleSystem, Parts: []convo.Part{block}}, convo.User("q")},
+			`{"role":"user","content":[{"type":"text","text":"q"}]}`, "entry 1, part 0: block"},
+	} {
+		f := wire.OpenAIChat{Dialect: wire.Gemma}
+		r, err := f.Encode(convo.NewSnapshot(tt.msgs))
+		require.NoError(t, err)
+		assert.Equal(t, tt.want, lines(t, f, tt.msgs...))
+		var lost []string
+		for _, o := range r.Lost {
+			lost = append(lost, o.String())
+		}
+		assert.Equal(t, tt.lost, strings.Join(lost, "\n"))
+	}
+}
+
 // Different calls have different ids, whatever their own ids are, even if one is what
 // another was replaced by; and a result has that of its call.
 func TestMistral_IDsStayDifferent(t *testing.T) {

@@ -387,8 +387,7 @@ func TestOpenAIChat_EncodeWritesWhatEachDialectAccepts(t *testing.T) {
 {"role":"tool","tool_call_id":"eaibd0fSL","content":"Error: no\n[image/png, not shown]"}
 {"role":"assistant","content":[{"type":"text","text":"[No answer.]"}]}
 {"role":"user","content":[{"type":"text","text":"So?"}]}`},
-		{wire.OpenAIChat{Dialect: wire.Gemma}, `{"role":"system","content":"Be brief.\n\nBe kind."}
-{"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}
+		{wire.OpenAIChat{Dialect: wire.Gemma}, `{"role":"user","content":[{"type":"text","text":"Be brief.\n\nBe kind.\n\nHi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}
 {"role":"assistant","content":[{"type":"text","text":"{\"tool_call\":{\"name\":\"odd_20name_xef5bac77\",\"arguments\":{\"n\": 1.0}}}"}]}
 {"role":"user","content":[{"type":"text","text":"{\"tool_response\":{\"name\":\"odd_20name_xef5bac77\",\"content\":\"Error: no\"}}"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eQ=="}},{"type":"text","text":"So?"}]}`},
 	} {
@@ -478,18 +477,60 @@ func TestOpenAIChat_CheckKnowsTheRulesOfTemplates(t *testing.T) {
 		{wire.Mistral, []string{system, assistant, user}, []string{"user-first"}},
 		{wire.Mistral, []string{assistant, user}, []string{"user-first"}},
 		{wire.Mistral, []string{system, user, assistant, user}, nil},
-		{wire.Gemma, []string{system, user, assistant, user}, nil},
+		{wire.Gemma, []string{user, assistant, user}, nil},
+		{wire.Gemma, []string{system, user, assistant, user}, []string{"role"}},
 		{wire.Gemma, []string{user, calls, result, assistant, user}, []string{"text-calls", "role", "alternation"}},
 		{wire.Gemma, []string{user, assistant, calls, user}, []string{"text-calls", "alternation"}},
 		{wire.Gemma, []string{user, user}, []string{"alternation"}},
 		{wire.Gemma, []string{assistant, user}, []string{"user-first"}},
-		{wire.Gemma, []string{system, system, user}, []string{"system-first"}},
+		{wire.Gemma, []string{system, system, user}, []string{"role", "role", "system-first"}},
 	} {
 		var rules []string
 		for _, x := range (wire.OpenAIChat{Dialect: tt.dialect}).Check([]byte(`{"messages":[` + strings.Join(tt.msgs, ",") + `]}`)) {
 			rules = append(rules, x.Rule)
 		}
 		assert.Equal(t, tt.want, rules, "dialect %d: %v", tt.dialect, tt.msgs)
+	}
+}
+
+// OpenAI reads an image from a fully qualified URL of the web or from a data URL, and
+// Mistral from one that everybody can reach. Hosts such as Vertex AI read gs://.
+// https://github.com/openai/openai-openapi (InputImageContent),
+// https://docs.mistral.ai/capabilities/vision/
+func TestMedia_OnlyURLsOfTheWeb(t *testing.T) {
+	for _, tt := range []struct {
+		f    wire.Format
+		m    convo.Media
+		sent bool
+	}{
+		{wire.OpenAIChat{}, convo.Media{MIME: "image/png", URL: "https://example.com/x"}, true},
+		{wire.OpenAIChat{}, convo.Media{MIME: "image/png", URL: "HTTP://example.com/x"}, true},
+		{wire.OpenAIChat{}, convo.Media{MIME: "image/png", URL: "data:image/png;base64,eA=="}, true},
+		{wire.OpenAIChat{}, convo.Media{URL: "https://example.com/x"}, true},
+		{wire.OpenAIChat{}, convo.Media{MIME: "image/png", URL: "s3://bucket/x"}, false},
+		{wire.OpenAIChat{}, convo.Media{URL: "gs://bucket/x"}, false},
+		{wire.OpenAIChat{}, convo.Media{MIME: "image/png", URL: "https"}, false},
+		{wire.OpenAIChat{}, convo.Media{MIME: "image/png", URL: "gs://bucket/x", Data: "eA=="}, true},
+		{wire.OpenAIChat{Host: "vertex"}, convo.Media{MIME: "image/png", URL: "gs://bucket/x"}, true},
+		{wire.OpenAIChat{Dialect: wire.Mistral}, convo.Media{MIME: "image/png", URL: "s3://bucket/x"}, false},
+		{wire.OpenAIChat{Dialect: wire.Mistral}, convo.Media{MIME: "application/pdf", URL: "gs://bucket/x"}, false},
+		{wire.OpenAIChat{Dialect: wire.Mistral}, convo.Media{MIME: "application/pdf", URL: "https://example.com/x"}, true},
+		{wire.OpenAIChat{Dialect: wire.StrictAlternation}, convo.Media{MIME: "image/png", URL: "s3://bucket/x"}, false},
+		{wire.OpenAIResponses{}, convo.Media{MIME: "image/png", URL: "s3://bucket/x"}, false},
+		{wire.OpenAIResponses{}, convo.Media{MIME: "application/pdf", URL: "gs://bucket/x"}, false},
+		{wire.OpenAIResponses{}, convo.Media{MIME: "application/pdf", URL: "https://example.com/x"}, true},
+	} {
+		r, err := tt.f.Encode(convo.NewSnapshot([]convo.Message{{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("q"), tt.m}}}))
+		require.NoError(t, err)
+		if tt.sent {
+			assert.Empty(t, r.Lost, "%T: %v", tt.f, tt.m)
+			assert.NotContains(t, string(r.Body()), " at ", "%T: %v", tt.f, tt.m)
+			continue
+		}
+		require.Len(t, r.Lost, 1, "%T: %v", tt.f, tt.m)
+		assert.Equal(t, "media", r.Lost[0].What)
+		assert.NotContains(t, string(r.Body()), `_url`)
+		assert.Contains(t, string(r.Body()), " at "+tt.m.URL+"]")
 	}
 }
 

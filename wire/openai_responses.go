@@ -41,9 +41,9 @@ import (
 // for Opaque blocks in the instructions. The annotations of a text are an Opaque
 // part behind it, {"annotations":[...]}. They are sent unless the text does not
 // have the places that they name, or a field is missing that the provider wants.
-// "Error: " before the
-// text marks an error result. A short text takes the place of media in
-// assistant messages, and for sound, video and unusual files.
+// "Error: " before the text marks an error result. A short text takes the place of
+// media in assistant messages, of sound, video and unusual files, and of media at a
+// URL that does not begin with http:// or https://.
 type OpenAIResponses struct {
 	// Model is the model of the request. Reasoning is sent back only to the
 	// model that made it. If Model is empty, reasoning of any model is sent.
@@ -347,7 +347,7 @@ func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part
 func responsesMedia(m convo.Media) string {
 	kind, sub, _ := strings.Cut(m.MIME, "/")
 	switch {
-	case m.Data == "" && strings.HasPrefix(m.URL, "data:"):
+	case m.Data == "" && !isWebURL(m.URL):
 		return ""
 	case kind == "image" && (m.Data == "" || slices.Contains(imageTypes, sub)), m.MIME == "":
 		return "image"

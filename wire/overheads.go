@@ -114,7 +114,8 @@ func Overheads(model string) convo.Overheads {
 // the estimate, see [convo.History.RecordUsage].
 func OverheadsFor(f Format, model string) convo.Overheads {
 	o := Overheads(model)
-	switch f := f.(type) {
+	own, _ := builtinOf(f)
+	switch f := own.(type) {
 	case OpenAIChat:
 		o.Reasoning = f.replay()
 	case OpenAIResponses:

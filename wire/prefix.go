@@ -10,66 +10,115 @@ import (
 )
 
 // Prefix returns a short hash of what comes before the messages of a request: the tools
-// and the system text, without cache marks. While it stays the same from request to
-// request, a provider's cache can be of use, and signatures stay valid. [PrefixDiff]
-// says what has changed.
+// and the system text, without cache marks. System text that is among the messages counts
+// if nothing else stands before it; that of the dialect Gemma is part of what the user
+// says, and does not count. While the hash stays the same from request to request,
+// a provider's cache can be of use, and signatures stay valid. [PrefixDiff] says what has
+// changed.
 func (r Request) Prefix() string {
 	h := sha256.New()
-	for _, block := range r.head() {
-		fmt.Fprintf(h, "%d:%s", len(block), block)
+	head := r.head()
+	fmt.Fprintf(h, "%d:%s", len(head.tools), head.tools)
+	for _, b := range head.system {
+		fmt.Fprintf(h, "%d:%s", len(b.data), b.data)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// head returns the blocks before the messages.
-func (r Request) head() (blocks [][]byte) {
-	if tools := unmarkedTools(r.Tools); len(tools) > 0 {
-		blocks = append(blocks, append([]byte("tools"), tools...))
-	}
+// A head is what comes before the messages of a request, without cache marks.
+type head struct {
+	tools    json.RawMessage
+	system   []block
+	messages int // how many of the messages are system text
+}
+
+// A block is a part of a request that is compared as a whole.
+type block struct {
+	name  string // its place in the message
+	field bool   // it is a field beside the content
+	data  []byte // the role of its message, its field, and its value
+}
+
+func (r Request) head() (h head) {
+	h.tools, _ = withoutMarks(r.Tools)
 	if len(r.System) > 0 {
-		blocks = appendBlocks(blocks, []byte("system"), r.System)
+		h.system = appendBlocks(nil, "content", "system", r.System)
 	}
-	return blocks
+	for _, m := range r.Messages {
+		if !isSystem(m) {
+			break
+		}
+		h.system = append(h.system, blocksOf(m)...)
+		h.messages++
+	}
+	return h
+}
+
+// isSystem reports whether a message is system text of OpenAI's formats.
+func isSystem(m json.RawMessage) bool {
+	var f struct{ Role, Type json.RawMessage }
+	if json.Unmarshal(m, &f) != nil || !isNull(f.Type) && stringOf(f.Type) != "message" {
+		return false
+	}
+	role := stringOf(f.Role)
+	return role == "system" || role == "developer"
 }
 
 // PrefixDiff says in words what in request a keeps request b from beginning with all of
-// it, such as "the tool \"search\" has changed", or returns "" if b does. Cache marks do
-// not count. Only the first difference is named: what follows it is not read from a
-// cache anyway.
+// it, such as "the tool \"search\" has changed", or returns "" if b does. Whatever differs
+// in the bytes of two messages is a difference, but for cache marks, white space between
+// the fields of a message, and fields that are null. Only the first difference is named:
+// what follows it is not read from a cache anyway.
 func PrefixDiff(a, b Request) string {
-	if a, b := unmarkedTools(a.Tools), unmarkedTools(b.Tools); !bytes.Equal(a, b) {
-		return toolsDiff(a, b)
+	ah, bh := a.head(), b.head()
+	if !bytes.Equal(ah.tools, bh.tools) {
+		return toolsDiff(ah.tools, bh.tools)
 	}
-	as, bs := a.head(), b.head()
-	for i := range max(len(as), len(bs)) {
+	for i := range max(len(ah.system), len(bh.system)) {
 		switch {
-		case i >= len(as):
-			return fmt.Sprintf("block %d of the system text is new", i-min(len(a.Tools), 1))
-		case i >= len(bs):
-			return fmt.Sprintf("block %d of the system text is gone", i-min(len(a.Tools), 1))
-		case !bytes.Equal(as[i], bs[i]):
-			return fmt.Sprintf("block %d of the system text has changed", i-min(len(a.Tools), 1))
+		case i >= len(ah.system):
+			return fmt.Sprintf("block %d of the system text is new", i)
+		case i >= len(bh.system):
+			return fmt.Sprintf("block %d of the system text is gone", i)
+		case !bytes.Equal(ah.system[i].data, bh.system[i].data):
+			return fmt.Sprintf("block %d of the system text has changed", i)
 		}
 	}
-	for i, m := range a.Messages {
-		if i >= len(b.Messages) {
-			return fmt.Sprintf("message %d is gone", i)
+	others := b.Messages[bh.messages:]
+	for i, m := range a.Messages[ah.messages:] {
+		at := ah.messages + i
+		if i >= len(others) {
+			return fmt.Sprintf("message %d is gone", at)
 		}
-		am, bm := blocksOf(Request{Messages: []json.RawMessage{m}}), blocksOf(Request{Messages: b.Messages[i : i+1]})
-		last := i == len(a.Messages)-1 // what follows may be merged into it
-		for k, block := range am {
-			switch {
-			case k >= len(bm):
-				return fmt.Sprintf("block %d of message %d is gone", k, i)
-			case !bytes.Equal(block, bm[k]):
-				return fmt.Sprintf("block %d of message %d has changed", k, i)
-			}
-		}
-		if len(bm) > len(am) && !last {
-			return fmt.Sprintf("block %d of message %d is new", len(am), i)
+		last := at == len(a.Messages)-1 // what follows may be merged into it
+		if name, what := blocksDiff(blocksOf(m), blocksOf(others[i]), last); what != "" {
+			return fmt.Sprintf("%s of message %d %s", name, at, what)
 		}
 	}
 	return ""
+}
+
+// blocksDiff names the first difference between the blocks of two messages, and says what
+// it is. Blocks behind those of the last message are none.
+func blocksDiff(a, b []block, last bool) (name, what string) {
+	has := func(list []block, name string) bool {
+		return slices.ContainsFunc(list, func(b block) bool { return b.name == name })
+	}
+	for k, x := range a {
+		switch {
+		case k >= len(b) || !has(b, x.name):
+			return x.name, "is gone"
+		case bytes.Equal(x.data, b[k].data):
+		case !has(a, b[k].name):
+			return b[k].name, "is new"
+		default:
+			return x.name, "has changed"
+		}
+	}
+	if len(b) > len(a) && !last {
+		return b[len(a)].name, "is new"
+	}
+	return "", ""
 }
 
 // toolsDiff is PrefixDiff for the tools.
@@ -120,16 +169,16 @@ func toolsByName(data json.RawMessage) (list []namedTool) {
 
 // PrefixShare returns the fraction of request a, in bytes, that request b
 // begins with, and that the provider may therefore read from its prompt cache.
-// It compares whole content blocks (text, calls, results, images) and ignores
-// cache marks.
+// It compares whole content blocks (text, calls, results, images) and other fields, as
+// [PrefixDiff] does.
 func PrefixShare(a, b Request) float64 {
-	as, bs := blocksOf(a), blocksOf(b)
+	as, bs := a.blocks(), b.blocks()
 	same, total, still := 0, 0, true
 	for i, block := range as {
-		still = still && i < len(bs) && bytes.Equal(block, bs[i])
-		total += len(block)
+		still = still && i < len(bs) && bytes.Equal(block.data, bs[i].data)
+		total += len(block.data)
 		if still {
-			same += len(block)
+			same += len(block.data)
 		}
 	}
 	if total == 0 {
@@ -138,90 +187,118 @@ func PrefixShare(a, b Request) float64 {
 	return float64(same) / float64(total)
 }
 
-// blocksOf splits a request into its content blocks, each preceded by the role
-// of its message.
-func blocksOf(r Request) [][]byte {
-	blocks := r.head()
-	for _, m := range r.Messages {
-		var f struct {
-			Role    json.RawMessage
-			Content json.RawMessage
-			Parts   json.RawMessage
-			Calls   json.RawMessage `json:"tool_calls"`
-			Images  json.RawMessage // Ollama
-			Thought json.RawMessage `json:"reasoning_content"`
-			Thinks  json.RawMessage `json:"thinking"`
-			ID      json.RawMessage `json:"tool_call_id"`
+// blocks returns the whole request.
+func (r Request) blocks() []block {
+	h := r.head()
+	list := append([]block{{data: h.tools}}, h.system...)
+	for _, m := range r.Messages[h.messages:] {
+		list = append(list, blocksOf(m)...)
+	}
+	return list
+}
+
+// blocksOf returns the blocks of a message: the elements of its lists, and each other
+// field but the role. An item without a role, as in OpenAI's Responses, is one block.
+func blocksOf(m json.RawMessage) (blocks []block) {
+	type field struct {
+		key   string
+		value json.RawMessage
+	}
+	var all []field
+	role := ""
+	editFields(string(m), func(key string, value json.RawMessage) (json.RawMessage, bool) {
+		switch {
+		case key == "role":
+			role = string(value)
+		case !isNull(value) && !slices.Contains(markFields, key):
+			all = append(all, field{key, value})
 		}
-		if json.Unmarshal(m, &f) != nil || f.Role == nil {
-			m, _ = withoutMark(m)
-			blocks = append(blocks, m) // an item of OpenAI's Responses
+		return nil, false
+	})
+	if role == "" || !json.Valid(m) {
+		m, _ = withoutMarks(m)
+		return []block{{name: "block 0", data: m}}
+	}
+	for _, f := range all {
+		blocks = appendBlocks(blocks, f.key, role, f.value)
+	}
+	if len(blocks) == 0 {
+		blocks = []block{{name: "block 0", data: []byte(role)}}
+	}
+	return blocks
+}
+
+// appendBlocks appends a field of a message with a role: each element of a list as a
+// block, and any other value as one.
+func appendBlocks(blocks []block, key, role string, value json.RawMessage) []block {
+	list, ok := []json.RawMessage{value}, false
+	if kindOf(value) == '[' {
+		if list, ok = splitArray(value); !ok {
+			list = []json.RawMessage{value}
+		}
+	}
+	n := 0
+	for _, b := range blocks {
+		if !b.field {
+			n++
+		}
+	}
+	if ok {
+		role += "[]"
+	}
+	isField := !ok && key != "content" && key != "parts"
+	for _, raw := range list {
+		raw, ok := withoutMarks(raw)
+		if !ok {
 			continue
 		}
-		head := append(bytes.Clone(f.Role), f.ID...)
-		for _, content := range []json.RawMessage{f.Thought, f.Thinks, f.Content, f.Images, f.Parts, f.Calls} {
-			if !isNull(content) {
-				blocks = appendBlocks(blocks, head, content)
-			}
+		name := fmt.Sprintf("block %d", n)
+		if isField {
+			name = "the field " + quote(key)
 		}
+		blocks = append(blocks, block{name, isField, slices.Concat([]byte(role), []byte(key), raw)})
+		n++
 	}
 	return blocks
 }
 
-// appendBlocks appends each element of an array as a block. A value that is not
-// an array is one block.
-func appendBlocks(blocks [][]byte, head []byte, content json.RawMessage) [][]byte {
-	var list []json.RawMessage
-	if json.Unmarshal(content, &list) != nil {
-		list = []json.RawMessage{content}
-	}
-	for _, raw := range list {
-		if raw, ok := withoutMark(raw); ok {
-			blocks = append(blocks, append(bytes.Clone(head), raw...))
-		}
-	}
-	return blocks
-}
+// markFields are the fields that are cache marks.
+var markFields = []string{"cache_control", "prompt_cache_breakpoint"}
 
-// withoutMark returns a block without its cache marks, and reports whether
-// anything is left of it. Encode writes the mark of a block as its last field; the
-// blocks in a result have marks of their own.
-func withoutMark(raw json.RawMessage) (json.RawMessage, bool) {
-	if bytes.Contains(raw, []byte(`"cachePoint"`)) {
-		var block map[string]json.RawMessage
-		if json.Unmarshal(raw, &block) == nil && len(block) == 1 && block["cachePoint"] != nil {
-			return nil, false
-		}
-	}
-	if !bytes.Contains(raw, []byte(`"cache_control"`)) && !bytes.Contains(raw, []byte(`"prompt_cache_breakpoint"`)) {
+// withoutMarks returns a block, or a list of blocks or tools, without cache marks, and reports
+// whether anything is left of it. It does not look into what is not written by the
+// provider's rules, such as arguments and schemas.
+func withoutMarks(raw json.RawMessage) (json.RawMessage, bool) {
+	if !bytes.Contains(raw, []byte("cachePoint")) && !slices.ContainsFunc(markFields, func(mark string) bool { return bytes.Contains(raw, []byte(mark)) }) {
 		return raw, true
 	}
-	inner := false
-	for _, kind := range []string{"tool_result", "function_call_output", "custom_tool_call_output"} {
-		inner = inner || bytes.HasPrefix(raw, []byte(`{"type":"`+kind+`"`))
-	}
-	for _, mark := range markFields {
-		switch end := []byte(mark + "}"); {
-		case inner: // strings in it hold no quotes, and opaque blocks no marks
-			raw = bytes.ReplaceAll(raw, []byte(mark), nil)
-		case bytes.HasSuffix(raw, end):
-			raw = append(bytes.Clone(raw[:len(raw)-len(end)]), '}')
+	switch kindOf(raw) {
+	case '[':
+		list, ok := splitArray(raw)
+		if !ok {
+			return raw, true
 		}
-	}
-	return raw, true
-}
-
-// markFields are the cache marks that Encode adds to a block.
-var markFields = []string{anthropicMark(false), anthropicMark(true), responsesMark(false)}
-
-// unmarkedTools returns the definitions of tools without the cache mark at their end.
-func unmarkedTools(tools json.RawMessage) json.RawMessage {
-	for _, long := range []bool{false, true} {
-		for mark, end := range map[string]string{anthropicMark(long): "}]", converseMark(long): "]}"} {
-			if rest, ok := bytes.CutSuffix(tools, []byte(mark+end)); ok {
-				return append(bytes.Clone(rest), end...)
+		b := []byte{'['}
+		for _, element := range list {
+			if element, ok = withoutMarks(element); ok {
+				if len(b) > 1 {
+					b = append(b, ',')
+				}
+				b = append(b, element...)
 			}
 		}
+		return append(b, ']'), true
+	case '{':
+		if all, err := fields("-", raw); err == nil && len(all) == 1 && all["cachePoint"] != nil {
+			return nil, false
+		}
+		return json.RawMessage(editFields(string(raw), func(key string, value json.RawMessage) (json.RawMessage, bool) {
+			switch key {
+			case "content", "output", "tools", "toolResult":
+				value, _ = withoutMarks(value)
+			}
+			return value, !slices.Contains(markFields, key)
+		})), true
 	}
-	return tools
+	return raw, true
 }

@@ -433,9 +433,9 @@ func TestStream_IndexesInAnyOrder(t *testing.T) {
 		for range 20 {
 			s := tt.format.(wire.Streamer).Stream()
 			n := 1 + rng.IntN(40)
-			want := ""
+			var want strings.Builder
 			for i := range n {
-				want += fmt.Sprint(3*i-10, ";")
+				want.WriteString(fmt.Sprint(3*i-10, ";"))
 			}
 			for _, i := range rng.Perm(n) {
 				_, err := s.Event("", fmt.Appendf(nil, tt.event, 3*i-10))
@@ -445,7 +445,7 @@ func TestStream_IndexesInAnyOrder(t *testing.T) {
 				}
 			}
 			got, _ := s.Transcript()
-			require.Equal(t, want, strings.Join(contentOf(got), ""), tt.name)
+			require.Equal(t, want.String(), strings.Join(contentOf(got), ""), tt.name)
 		}
 	}
 }

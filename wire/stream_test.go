@@ -218,11 +218,12 @@ func TestStream_IsTheWhole(t *testing.T) {
 				require.Equal(t, got, again, "a second time")
 
 				text, reasoning, calls := shown(deltas)
-				all := text + reasoning
+				var all strings.Builder
+				all.WriteString(text + reasoning)
 				for _, c := range calls {
-					all += c.Arguments
+					all.WriteString(c.Arguments)
 				}
-				require.NotContains(t, all, "\uFFFD", "half a character is not shown")
+				require.NotContains(t, all.String(), "\uFFFD", "half a character is not shown")
 				reply := got.Reply()
 				joined := strings.Builder{}
 				thoughts := strings.Builder{}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -21,8 +22,10 @@ type ToolWriter interface {
 	// tool of a call in any case.
 	//
 	// It returns a *ToolError for the first thing that the provider would refuse: no
-	// name, two tools of one name, a schema that is no JSON object of type "object",
-	// and what the format's strict mode or the provider does not take.
+	// name, two tools of one name, a schema that is no JSON object of type "object" in
+	// UTF-8, and keywords that the provider, or its strict mode, does not take. It also
+	// refuses schemas that are nested more than 32 levels deep. How many properties and
+	// levels a provider takes below that, it does not check.
 	Tools(tools ...convo.Tool) (json.RawMessage, error)
 }
 
@@ -47,10 +50,16 @@ func (e *ToolError) Error() string {
 type toolRule struct {
 	names  func(string) bool
 	refuse map[string]bool // keywords of schemas
+	strict map[string]bool // those that only strict mode refuses
 }
 
 var (
-	openAITools    = toolRule{names: openAIToolNames}
+	// https://platform.openai.com/docs/guides/structured-outputs, "Supported schemas",
+	// where oneOf is not named; the API answers that it is not permitted.
+	openAITools = toolRule{
+		names:  openAIToolNames,
+		strict: map[string]bool{"allOf": true, "oneOf": true, "not": true, "if": true, "then": true, "else": true, "dependentRequired": true, "dependentSchemas": true},
+	}
 	anthropicTools = toolRule{names: anthropicToolNames}
 	geminiTools    = toolRule{
 		names: geminiToolNames,
@@ -88,12 +97,18 @@ func (r toolRule) write(tools []convo.Tool, strict bool, appendTool func(b []byt
 		if strict && t.Schema == "" {
 			schema = `{"type":"object","properties":{},"required":[],"additionalProperties":false}`
 		}
+		if !utf8.ValidString(schema) {
+			return nil, wrong("", "the schema is not valid UTF-8", "write it in UTF-8")
+		}
 		if !json.Valid([]byte(schema)) || kindOf(json.RawMessage(schema)) != '{' {
 			return nil, wrong("", "the schema is no JSON object", "write a JSON Schema, or leave it empty")
 		}
 		all, err := fields("", []byte(schema))
 		if err != nil || stringOf(all["type"]) != "object" {
 			return nil, wrong("type", "the arguments of a tool are an object", `write "type": "object"`)
+		}
+		if strict && r.strict != nil && all["anyOf"] != nil {
+			return nil, wrong("anyOf", "strict mode takes no anyOf at the root", "put it into a property")
 		}
 		if path, problem, fix := r.look("", json.RawMessage(schema), strict, 0); problem != "" {
 			return nil, wrong(path, problem, fix)
@@ -108,12 +123,24 @@ func (r toolRule) write(tools []convo.Tool, strict bool, appendTool func(b []byt
 	return append(b, ']'), nil
 }
 
+// The keywords of a JSON Schema that hold schemas: one, or a list of them, and some by
+// name.
+var (
+	schemaKeywords = []string{"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains",
+		"additionalProperties", "unevaluatedProperties", "propertyNames",
+		"anyOf", "oneOf", "allOf", "not", "if", "then", "else"}
+	namedSchemas = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
+)
+
 // look returns the first thing in a schema that the provider refuses.
 func (r toolRule) look(path string, raw json.RawMessage, strict bool, depth int) (where, problem, fix string) {
-	if kindOf(raw) != '{' || depth > maxDepth {
+	if kindOf(raw) != '{' {
 		return "", "", ""
 	}
-	all, err := fields(path, raw)
+	if depth > maxDepth {
+		return path, "the schema is nested too deep", fmt.Sprintf("nest schemas at most %d levels deep", maxDepth)
+	}
+	all, err := fields("-", raw)
 	if err != nil {
 		return path, "not JSON", "write a JSON Schema"
 	}
@@ -121,8 +148,11 @@ func (r toolRule) look(path string, raw json.RawMessage, strict bool, depth int)
 		if r.refuse[key] {
 			return at(path, key), "the provider does not know the keyword " + quote(key), "leave it out, and say in a description what it says"
 		}
+		if strict && r.strict[key] {
+			return at(path, key), "strict mode does not take the keyword " + quote(key), "leave it out, and say in a description what it says"
+		}
 	}
-	properties, _ := optionalFields(path, all["properties"])
+	properties, _ := optionalFields("-", all["properties"])
 	if strict && (properties != nil || stringOf(all["type"]) == "object") {
 		var required []string
 		_ = json.Unmarshal(all["required"], &required)
@@ -135,29 +165,21 @@ func (r toolRule) look(path string, raw json.RawMessage, strict bool, depth int)
 			return at(path, "additionalProperties"), "strict mode allows no further properties", `write "additionalProperties": false`
 		}
 	}
-	for _, name := range sortedKeys(properties) {
-		if where, problem, fix = r.look(at(at(path, "properties"), name), properties[name], strict, depth+1); problem != "" {
-			return where, problem, fix
-		}
-	}
-	for _, key := range []string{"items", "additionalProperties"} {
-		if where, problem, fix = r.look(at(path, key), all[key], strict, depth+1); problem != "" {
-			return where, problem, fix
-		}
-	}
-	for _, key := range []string{"anyOf", "oneOf", "allOf", "prefixItems"} {
-		var list []json.RawMessage
-		_ = json.Unmarshal(all[key], &list)
-		for i, raw := range list {
-			if where, problem, fix = r.look(atIndex(at(path, key), i), raw, strict, depth+1); problem != "" {
+	for _, key := range namedSchemas {
+		schemas, _ := optionalFields("-", all[key])
+		for _, name := range sortedKeys(schemas) {
+			if where, problem, fix = r.look(at(at(path, key), name), schemas[name], strict, depth+1); problem != "" {
 				return where, problem, fix
 			}
 		}
 	}
-	for _, key := range []string{"$defs", "definitions"} {
-		defs, _ := optionalFields(path, all[key])
-		for _, name := range sortedKeys(defs) {
-			if where, problem, fix = r.look(at(at(path, key), name), defs[name], strict, depth+1); problem != "" {
+	for _, key := range schemaKeywords {
+		if where, problem, fix = r.look(at(path, key), all[key], strict, depth+1); problem != "" {
+			return where, problem, fix
+		}
+		list, _ := splitArray(all[key])
+		for i, raw := range list {
+			if where, problem, fix = r.look(atIndex(at(path, key), i), raw, strict, depth+1); problem != "" {
 				return where, problem, fix
 			}
 		}

@@ -119,7 +119,23 @@ func TestTools_Errors(t *testing.T) {
 		{"not required", convo.Tool{Name: "a", Schema: object(`"properties":{"x":{}},"additionalProperties":false`)}, "required", "strict chat strict responses strict anthropic"},
 		{"others allowed", convo.Tool{Name: "a", Schema: object(`"properties":{"x":{}},"required":["x"]`)}, "additionalProperties", "strict chat strict responses strict anthropic"},
 		{"others allowed inside", convo.Tool{Name: "a", Schema: object(`"properties":{"x":{"type":"array","items":{"type":"object"}}},"required":["x"],"additionalProperties":false`)}, "properties.x.items.additionalProperties", "strict chat strict responses strict anthropic"},
-		{"a keyword", convo.Tool{Name: "a", Schema: object(`"properties":{"x":{"anyOf":[{},{"not":{}}]}},"required":["x"],"additionalProperties":false`)}, "properties.x.anyOf[1].not", "gemini"},
+		{"not UTF-8", convo.Tool{Name: "a", Schema: object("\"description\":\"\xff\"")}, "", ""},
+		{"not UTF-8 in a name", convo.Tool{Name: "a", Schema: object("\"properties\":{\"\xff\":{}}")}, "", ""},
+		{"a keyword", convo.Tool{Name: "a", Schema: object(`"properties":{"x":{"anyOf":[{},{"propertyNames":{}}]}},"required":["x"],"additionalProperties":false`)}, "properties.x.anyOf[1].propertyNames", "gemini"},
+		{"a keyword below another", convo.Tool{Name: "a", Schema: object(`"$defs":{"d":{"items":[true,{"contains":{}}]}},"properties":{},"required":[],"additionalProperties":false`)}, "$defs.d.items[1].contains", "gemini"},
+
+		// https://platform.openai.com/docs/guides/structured-outputs, "Supported schemas".
+		{"anyOf at the root", convo.Tool{Name: "a", Schema: object(`"anyOf":[{"type":"string"}],"properties":{},"required":[],"additionalProperties":false`)}, "anyOf", "strict chat strict responses"},
+		{"allOf", convo.Tool{Name: "a", Schema: object(`"properties":{"x":{"allOf":[{}]}},"required":["x"],"additionalProperties":false`)}, "properties.x.allOf", "strict chat strict responses"},
+		{"not", convo.Tool{Name: "a", Schema: object(`"properties":{"x":{"items":{"not":{}}}},"required":["x"],"additionalProperties":false`)}, "properties.x.items.not", "gemini strict chat strict responses"},
+		{"if", convo.Tool{Name: "a", Schema: object(`"if":{},"properties":{},"required":[],"additionalProperties":false`)}, "if", "gemini strict chat strict responses"},
+		{"then", convo.Tool{Name: "a", Schema: object(`"then":{},"properties":{},"required":[],"additionalProperties":false`)}, "then", "gemini strict chat strict responses"},
+		{"else", convo.Tool{Name: "a", Schema: object(`"else":{},"properties":{},"required":[],"additionalProperties":false`)}, "else", "gemini strict chat strict responses"},
+		{"dependentRequired", convo.Tool{Name: "a", Schema: object(`"dependentRequired":{},"properties":{},"required":[],"additionalProperties":false`)}, "dependentRequired", "gemini strict chat strict responses"},
+		{"dependentSchemas", convo.Tool{Name: "a", Schema: object(`"dependentSchemas":{},"properties":{},"required":[],"additionalProperties":false`)}, "dependentSchemas", "gemini strict chat strict responses"},
+
+		// The API answers that oneOf is not permitted: https://community.openai.com/t/932422.
+		{"oneOf", convo.Tool{Name: "a", Schema: object(`"properties":{"x":{"oneOf":[{}]}},"required":["x"],"additionalProperties":false`)}, "properties.x.oneOf", "strict chat strict responses"},
 	} {
 		for _, f := range toolFormats {
 			t.Run(tt.name+", "+f.name, func(t *testing.T) {
@@ -146,14 +162,66 @@ func TestTools_Errors(t *testing.T) {
 	}
 }
 
-// A schema that refers to itself, or is nested without end, is looked at to some depth.
-func TestTools_DeepSchema(t *testing.T) {
-	schema := `{"type":"object"}`
-	for range 2000 {
-		schema = `{"type":"object","properties":{"x":` + schema + `}}`
+// Keywords in strict mode are refused where they are keywords: a property may have such a
+// name, and an anyOf may stand below the root.
+func TestTools_StrictNames(t *testing.T) {
+	schema := `{"type":"object","properties":{"not":{"type":"string","enum":["allOf"]},"if":{"anyOf":[{"type":"string"},{"type":"null"}]}},"required":["not","if"],"additionalProperties":false}`
+	for _, f := range toolFormats {
+		_, err := f.format.Tools(convo.Tool{Name: "a", Schema: schema})
+		assert.NoError(t, err, f.name)
 	}
-	_, err := wire.Gemini{}.Tools(convo.Tool{Name: "a", Schema: schema})
+}
+
+// All keywords that hold schemas are looked into, and no others.
+func TestTools_LookIntoAllSchemas(t *testing.T) {
+	f := wire.OpenAIResponses{StrictTools: true}
+	for value, keywords := range map[string]string{
+		`{"not":{}}`:       "items additionalItems unevaluatedItems contains unevaluatedProperties propertyNames",
+		`[{},{"not":{}}]`:  "items prefixItems anyOf",
+		`{"x":{"not":{}}}`: "properties patternProperties $defs definitions",
+	} {
+		for key := range strings.SplitSeq(keywords, " ") {
+			_, err := f.Tools(convo.Tool{Name: "a", Schema: `{"type":"object","properties":{"p":{"` + key + `":` + value + `,"required":["x"],"additionalProperties":false}},"required":["p"],"additionalProperties":false}`})
+			wrong, ok := errors.AsType[*wire.ToolError](err)
+			require.True(t, ok, key)
+			assert.True(t, strings.HasPrefix(wrong.Path, "properties.p."+key) && strings.HasSuffix(wrong.Path, ".not"), wrong.Path)
+		}
+	}
+	_, err := f.Tools(convo.Tool{Name: "a", Schema: `{"type":"object","properties":{"p":{"const":{"not":{}},"enum":[{"not":{}}],"default":{"not":{}},"examples":[{"not":{}}]}},"required":["p"],"additionalProperties":false}`})
 	assert.NoError(t, err)
+	_, err = wire.Gemini{}.Tools(convo.Tool{Name: "a", Schema: `{"type":"object","additionalProperties":{"not":{}}}`})
+	assert.ErrorContains(t, err, "additionalProperties.not")
+}
+
+// Schemas are looked at to a depth of 32 levels, whatever keywords they are nested by, and
+// refused if they are deeper.
+func TestTools_DeepSchema(t *testing.T) {
+	inner := `{"type":"object","properties":{},"required":[],"additionalProperties":false%s}`
+	for _, step := range []string{
+		`{"type":"object","properties":{"x":%s},"required":["x"],"additionalProperties":false}`,
+		`{"items":%s}`, `{"items":[%s]}`, `{"prefixItems":[%s]}`, `{"anyOf":[{},%s]}`, `{"$defs":{"d":%s}}`, `{"definitions":{"d":%s}}`,
+	} {
+		nest := func(depth int, schema string) convo.Tool {
+			for range depth - 1 {
+				schema = strings.ReplaceAll(step, "%s", schema)
+			}
+			return convo.Tool{Name: "a", Schema: strings.ReplaceAll(`{"type":"object","properties":{"r":%s},"required":["r"],"additionalProperties":false}`, "%s", schema)}
+		}
+		for _, f := range toolFormats {
+			fine := strings.ReplaceAll(inner, "%s", "")
+			_, err := f.format.Tools(nest(32, fine))
+			assert.NoError(t, err, "%s: %s", f.name, step)
+			for _, depth := range []int{33, 2000} {
+				_, err = f.format.Tools(nest(depth, fine))
+				wrong, ok := errors.AsType[*wire.ToolError](err)
+				require.True(t, ok, "%s: %s", f.name, step)
+				assert.Contains(t, wrong.Problem, "nested too deep")
+			}
+			_, err = f.format.Tools(nest(32, strings.ReplaceAll(inner, "%s", `,"not":true`)))
+			_, refused := errors.AsType[*wire.ToolError](err)
+			assert.Equal(t, f.name == "gemini" || strings.HasPrefix(f.name, "strict") && f.name != "strict anthropic", refused, "%s: %s", f.name, step)
+		}
+	}
 }
 
 func TestPrefixDiff(t *testing.T) {

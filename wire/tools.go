@@ -155,7 +155,7 @@ func (c *toolCounter) openAI(f map[string]json.RawMessage) int64 {
 }
 
 // maxDepth is how deep nested parameters are counted by the recipe. Deeper ones
-// count as JSON. Real schemas are a few levels deep.
+// count as JSON, and Tools refuses them. Real schemas are a few levels deep.
 const maxDepth = 32
 
 // schema counts the fields of a JSON schema, except its type and description,

@@ -11,6 +11,15 @@ import (
 // A Format translates between conversations and the JSON of one provider. The
 // formats of this package are plain values and safe for concurrent use; their
 // fields say where models or servers of one provider differ.
+//
+// All formats of this package are a [Streamer] and a [ToolWriter], too. Where the provider
+// is chosen at run time, an interface can hold all three:
+//
+//	type provider interface {
+//		wire.Format
+//		wire.Streamer
+//		wire.ToolWriter
+//	}
 type Format interface {
 	// Encode returns the request for a snapshot. The same snapshot always gives
 	// the same bytes. It fails with ErrEmpty if the snapshot is nil or holds
@@ -52,7 +61,7 @@ const (
 var ErrEmpty = errors.New("wire: nothing to send: append a message with content first")
 
 // A Request is the part of a provider's request that comes from the
-// conversation. The caller adds the model and its parameters.
+// conversation. The caller adds the model and its parameters, see Request.With.
 type Request struct {
 	// Tools are the definitions of the tools. Encode leaves them empty; set what the
 	// Tools method of the format returns, see [ToolWriter].
@@ -94,14 +103,55 @@ func (r Request) GoString() string { return r.String() }
 // names are the provider's names for the fields of a request.
 type names struct{ tools, system, messages string }
 
-// Body returns Tools, System and Messages as one JSON object under the provider's
-// names, which is what Check reads. A caller without an SDK can put them into a struct
-// of its own, together with the model.
-func (r Request) Body() []byte {
-	n := r.names
-	if n == nil {
-		n = &names{"tools", "system", "messages"}
+// namesOrDefault returns the names, or those of most providers for a Request that Encode
+// did not make.
+func (r Request) namesOrDefault() names {
+	if r.names == nil {
+		return names{"tools", "system", "messages"}
 	}
+	return *r.names
+}
+
+// With returns a complete request: the fields of params, which is a struct or a map that
+// marshals as a JSON object, and then those of Body:
+//
+//	body, err := req.With(map[string]any{"model": "claude-opus-5", "max_tokens": 1024, "stream": true})
+//
+// Equal params give equal bytes, with the names of a map in order. With returns a
+// [*convo.ValueError] if params is no object, or has a field that the request has too;
+// what belongs into one object with the tools, such as the toolChoice of Converse, is to
+// be put into Tools. If params is nil, it returns Body.
+func (r Request) With(params any) ([]byte, error) {
+	data, err := json.Marshal(params)
+	if err != nil {
+		return nil, fmt.Errorf("wire: the parameters of a request: %w", err)
+	}
+	if isNull(data) {
+		return r.Body(), nil
+	}
+	all, err := fields("", data)
+	if err != nil {
+		return nil, &convo.ValueError{Name: "params", Value: kindName(data), Want: "a struct or a map that is a JSON object"}
+	}
+	n := r.namesOrDefault()
+	for _, name := range []string{n.tools, n.system, n.messages} {
+		empty := name == n.tools && len(r.Tools) == 0 || name == n.system && len(r.System) == 0
+		if _, given := all[name]; given && !empty {
+			return nil, &convo.ValueError{Name: "params", Value: "an object with the field " + name, Want: "only fields that the request does not have"}
+		}
+	}
+	body := r.Body()
+	if len(all) == 0 {
+		return body, nil
+	}
+	data = append(data[:len(data)-1], ',')
+	return append(data, body[1:]...), nil
+}
+
+// Body returns Tools, System and Messages as one JSON object under the provider's
+// names, which is what Check reads. With adds the model and parameters.
+func (r Request) Body() []byte {
+	n := r.namesOrDefault()
 	size := 64 + len(r.Tools) + len(r.System)
 	for _, m := range r.Messages {
 		size += len(m) + 1

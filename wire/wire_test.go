@@ -1,6 +1,8 @@
 package wire_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -34,5 +36,79 @@ func TestFormatNames(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, in.Messages, 1)
 		assert.Equal(t, convo.Origin{Format: tt.want}, in.Messages[0].Origin)
+	}
+}
+
+func TestRequest_With(t *testing.T) {
+	snap := convo.NewSnapshot([]convo.Message{convo.System("s"), convo.User("q")})
+	for name, f := range encoderFormats {
+		req, err := f.Encode(snap)
+		require.NoError(t, err)
+		plain := req.Body()
+		if req.Tools, err = f.(wire.ToolWriter).Tools(convo.Tool{Name: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		for params, want := range map[any]string{
+			nil: "", (*struct{ A int })(nil): "", struct{}{}: "",
+			struct {
+				Model  string `json:"model"`
+				Stream bool   `json:"stream"`
+			}{"m", true}: `"model":"m","stream":true,`,
+		} {
+			got, err := req.With(params)
+			require.NoError(t, err)
+			assert.Equal(t, "{"+want+string(req.Body()[1:]), string(got), name)
+			assert.Empty(t, f.Check(got), name)
+		}
+		for range 8 {
+			got, err := req.With(map[string]any{"model": "m", "b": 1, "a": map[string]int{"y": 1, "x": 2}})
+			require.NoError(t, err)
+			assert.Equal(t, `{"a":{"x":2,"y":1},"b":1,"model":"m",`+string(req.Body()[1:]), string(got), name)
+		}
+		got, err := req.With(json.RawMessage(" {\n\"model\": \"m\" } "))
+		require.NoError(t, err)
+		assert.Equal(t, `{"model":"m",`+string(req.Body()[1:]), string(got), name)
+
+		// No field of the request can be given again, by any spelling of its name.
+		all := map[string]json.RawMessage{}
+		require.NoError(t, json.Unmarshal(req.Body(), &all))
+		for key := range all {
+			spelled := fmt.Sprintf(`{"\u%04x%s":1}`, key[0], key[1:])
+			for _, params := range []any{map[string]any{key: 1}, map[string]any{key: nil}, json.RawMessage(spelled)} {
+				_, err := req.With(params)
+				var wrong *convo.ValueError
+				require.ErrorAs(t, err, &wrong, "%s: %v", name, params)
+				assert.Contains(t, wrong.Error(), key)
+			}
+		}
+		// Tools of the caller's own take the place of none.
+		req.Tools = nil
+		got, err = req.With(map[string]any{"tools": []any{}})
+		require.NoError(t, err)
+		assert.Equal(t, `{"tools":[],`+string(plain[1:]), string(got), name)
+
+		for _, params := range []any{7, "a", true, []int{1}, []byte("{}")} {
+			_, err := req.With(params)
+			var wrong *convo.ValueError
+			require.ErrorAs(t, err, &wrong, "%v", params)
+			assert.Equal(t, "params", wrong.Name)
+		}
+		_, err = req.With(func() {})
+		assert.ErrorContains(t, err, "wire: the parameters of a request: ")
+	}
+
+	none, err := wire.Request{}.With(map[string]any{"model": "m"})
+	require.NoError(t, err)
+	assert.Equal(t, `{"model":"m","messages":[]}`, string(none))
+	none, err = wire.Request{}.With(map[string]any{"system": "s"})
+	require.NoError(t, err)
+	assert.Equal(t, `{"system":"s","messages":[]}`, string(none))
+}
+
+// All formats are all that an agent needs.
+func TestFormats_AreProviders(t *testing.T) {
+	for name, f := range encoderFormats {
+		_, ok := f.(provider)
+		assert.True(t, ok, name)
 	}
 }

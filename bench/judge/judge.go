@@ -49,6 +49,7 @@ type Known struct {
 	Format    string // the beginning of the names of formats; empty: all
 	Wrong     string // who is: "judge", "wire", or "both may be"
 	Because   string
+	Recorded  bool // of recorded conversations only; see Recorded
 }
 
 func (k *Known) explains(format string, o Objection) bool {
@@ -63,6 +64,7 @@ type Count struct {
 	Refused       int // of these
 	Unexplained   int // refused for a reason that Known does not have
 	Reasons       []Reason
+	Known         []Known // all that the judge has
 }
 
 // A Reason is one kind of objection.
@@ -81,7 +83,7 @@ func (j *Judge) Count(n int, seed uint64, more Source) ([]Count, error) {
 	counts := make([]Count, len(names))
 	reasons := make([]map[string]*Reason, len(names))
 	for i, name := range names {
-		counts[i] = Count{Judge: j.Name, Format: name, Own: j.Own}
+		counts[i] = Count{Judge: j.Name, Format: name, Own: j.Own, Known: j.Known}
 		reasons[i] = map[string]*Reason{}
 	}
 	total := 0

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -134,6 +135,11 @@ func TestRandom(t *testing.T) {
 			if len(s.Tools) == len(tools) {
 				seen["tools"]++
 			}
+			for _, d := range s.Tools {
+				if strings.Contains(d.Name, "/") {
+					seen["hard tools"]++
+				}
+			}
 			for _, e := range s.All() {
 				if e.Pinned {
 					seen["pinned"]++
@@ -147,8 +153,19 @@ func TestRandom(t *testing.T) {
 						seen["text"]++
 					case convo.Reasoning:
 						seen["reasoning"]++
+						if strings.Contains(p.Signature, "{") || strings.HasPrefix(p.ID, "reasoning") {
+							seen["reasoning of a host"]++
+						}
 					case convo.Opaque:
 						seen["opaque"]++
+						for _, key := range []string{"convo_fields", `"citations"`, `"annotations"`, "citationsContent", "cachePoint"} {
+							if strings.Contains(p.JSON, key) {
+								seen[key]++
+							}
+						}
+						if p.Format == "cache" {
+							seen["mark of "+string(e.Message.Role)]++
+						}
 					case convo.Media:
 						seen["media"]++
 					case convo.ToolCall:
@@ -157,6 +174,14 @@ func TestRandom(t *testing.T) {
 						seen["result"]++
 						if p.IsError {
 							seen["error"]++
+						}
+						for _, inside := range p.Parts {
+							switch o, _ := inside.(convo.Opaque); {
+							case o.Format == "cache":
+								seen["mark of tool"]++
+							case o.JSON == `{"json":{}}`, o.JSON == `{"response":{}}`:
+								seen["object"]++
+							}
 						}
 					}
 				}
@@ -167,7 +192,9 @@ func TestRandom(t *testing.T) {
 			return true, nil
 		}))
 	}
-	for _, kind := range []string{"summary", "tools", "pinned", "author", "text", "reasoning", "opaque", "media", "call", "result", "error", "parallel"} {
+	for _, kind := range []string{"summary", "tools", "pinned", "author", "text", "reasoning", "opaque", "media", "call", "result", "error", "parallel",
+		"hard tools", "reasoning of a host", "convo_fields", `"citations"`, `"annotations"`, "citationsContent", "cachePoint",
+		"mark of system", "mark of user", "mark of assistant", "mark of tool", "object"} {
 		assert.Greater(t, seen[kind], 20, kind)
 	}
 	stop := errors.New("stop")

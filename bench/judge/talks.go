@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
@@ -123,6 +124,13 @@ var tools = []convo.Tool{
 	{Name: "now", Description: "The time."},
 }
 
+// hard are tools whose names providers refuse, and one with a name of many letters.
+var hard = []convo.Tool{
+	{Name: "mcp.files/read", Schema: `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`},
+	{Name: "名前", Description: "Names."},
+	{Name: "a_name_of_many_letters_" + strings.Repeat("z", 80)},
+}
+
 // Tools returns definitions of tools that every provider takes.
 func Tools() []convo.Tool { return slices.Clone(tools) }
 
@@ -131,6 +139,7 @@ var origins = []convo.Origin{
 	{}, {Format: "openai-chat", Model: "m"}, {Format: "openai-responses", Model: "m"}, {Format: "anthropic", Model: "m"},
 	{Format: "gemini", Model: "m"}, {Format: "converse", Model: "m"}, {Format: "deepseek", Model: "m"},
 	{Format: "ollama", Model: "m"}, {Format: "mistral"},
+	{Format: "openai-chat@h", Model: "m"}, {Format: "mistral@h"},
 }
 
 // A talk is a random conversation that is hard to send.
@@ -155,9 +164,22 @@ func Random(rng *rand.Rand, look func(Snapshot) (bool, error)) error {
 	}
 	t := &talk{rng, h, rng.IntN(3) == 0}
 	for range t.IntN(3) {
-		t.append(convo.System(t.text()))
+		m := convo.System(t.text())
+		if t.one(3) {
+			m.Parts = append(append(m.Parts, t.mark()...), convo.Text(t.text()))
+		}
+		m.Parts = append(m.Parts, t.mark()...)
+		t.append(m)
 	}
 	defs := tools[:t.IntN(len(tools)+1)]
+	if t.one(3) {
+		defs = slices.Concat(defs, hard[:1+t.IntN(len(hard))])
+	}
+	if t.one(8) { // nobody has said anything
+		if more, err := look(Snapshot{h.Snapshot(), defs}); err != nil || !more {
+			return err
+		}
+	}
 	for range 6 {
 		for range 1 + t.IntN(10) {
 			t.step()
@@ -209,6 +231,58 @@ func (t *talk) media() convo.Part {
 	}
 }
 
+// mark returns a cache mark or, mostly, nothing.
+func (t *talk) mark() []convo.Part {
+	switch t.IntN(24) {
+	case 0:
+		return []convo.Part{wire.CacheMark(0)}
+	case 1:
+		return []convo.Part{wire.CacheMark(time.Hour)}
+	case 2:
+		return []convo.Part{convo.Opaque{Format: "converse", JSON: `{"cachePoint":{"type":"default","ttl":"1h"}}`}}
+	}
+	return nil
+}
+
+// citations are those of a text, as each format keeps them.
+var citations = []convo.Opaque{
+	{Format: "anthropic", JSON: `{"citations":[{"type":"char_location","cited_text":"g","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1,"file_id":null},{"type":"a_new_one"}]}`},
+	{Format: "anthropic", JSON: `{"citations":[{"type":"page_location","cited_text":"g","document_index":0,"document_title":"D","start_page_number":1,"end_page_number":2}]}`},
+	{Format: "anthropic", JSON: `{"citations":[{"type":"web_search_result_location","cited_text":"g","encrypted_index":"ZQ==","title":"A","url":"https://example.com/a"}]}`},
+	{Format: "anthropic", JSON: `{"citations":[{"type":"search_result_location","cited_text":"g","search_result_index":0,"source":"https://example.com/a","start_block_index":0,"end_block_index":1,"title":"A"}]}`},
+	{Format: "openai-responses", JSON: `{"annotations":[{"type":"url_citation","start_index":0,"end_index":4,"url":"https://example.com/a","title":"A"}]}`},
+	{Format: "openai-responses", JSON: `{"annotations":[{"type":"file_citation","file_id":"f","filename":"a.txt","index":0},{"type":"container_file_citation","container_id":"c","file_id":"f","filename":"a.txt","start_index":0,"end_index":999}]}`},
+	{Format: "converse", JSON: `{"citationsContent":{"citations":[{"title":"A","location":{"web":{"url":"https://example.com/a","domain":"example.com"}},"sourceContent":[{"text":"g"}]}]}}`},
+	{Format: "converse", JSON: `{"citationsContent":{"citations":[{"location":{"documentChar":{"documentIndex":0,"start":0,"end":1}}}]}}`},
+}
+
+// cite returns the citations of a text or, mostly, nothing.
+func (t *talk) cite() []convo.Part {
+	if !t.one(5) {
+		return nil
+	}
+	return []convo.Part{citations[t.IntN(len(citations))]}
+}
+
+// object returns the parts of a result that came as an object, or did before it was
+// changed.
+func (t *talk) object() []convo.Part {
+	mark := [...]convo.Opaque{{Format: "gemini", JSON: `{"response":{}}`}, {Format: "converse", JSON: `{"json":{}}`}}[t.IntN(2)]
+	return []convo.Part{convo.Text(t.pick(`{"rain": 1.50}`, `{"error":{"code":7}}`, "{}", `{"list":[{"a":null}]}`, `{"cut":`, "a text")), mark}
+}
+
+// ofHosts is reasoning as chat hosts and Mistral send it.
+var ofHosts = []convo.Reasoning{
+	{ID: "reasoning-1", Text: "so", Signature: `{"format":"anthropic-claude-v1","index":0,"signature":"c2ln","type":"reasoning.text"}`},
+	{Text: "so", Signature: `{"index":0,"type":"reasoning.summary"}`},
+	{ID: "rs_1", Encrypted: "c2VhbGVk", Signature: `{"format":"openai-responses-v1","id":null,"type":"reasoning.encrypted"}`},
+	{ID: "reasoning_content", Text: "so"},
+	{ID: "reasoning", Text: "so"},
+	{ID: "extra_content", Signature: `{"google":{"thought_signature":"c2ln"}}`},
+	{Signature: `{"extra_content":{"google":{"thought_signature":"c2ln"}}}`},
+	{Text: "so", Signature: `{"closed":true,"type":"thinking"}`},
+}
+
 func (t *talk) opaque() convo.Part {
 	return [...]convo.Opaque{
 		{Format: "anthropic", JSON: `{"type":"container_upload","file_id":"file_1"}`},
@@ -220,7 +294,10 @@ func (t *talk) opaque() convo.Part {
 	}[t.IntN(6)]
 }
 
-func (t *talk) reasoning() convo.Part {
+func (t *talk) reasoning(by convo.Origin) convo.Part {
+	if t.one(2) && (strings.HasPrefix(by.Format, "openai-chat") || strings.HasPrefix(by.Format, "mistral")) {
+		return ofHosts[t.IntN(len(ofHosts))]
+	}
 	r := convo.Reasoning{Text: t.pick("", "let me see", "so it is\n")}
 	switch t.IntN(4) {
 	case 0, 1:
@@ -234,7 +311,7 @@ func (t *talk) reasoning() convo.Part {
 func (t *talk) user() convo.Message {
 	m := convo.User(t.text())
 	for range t.IntN(3) {
-		m.Parts = append(m.Parts, convo.Text(t.text()))
+		m.Parts = append(append(m.Parts, t.mark()...), convo.Text(t.text()))
 	}
 	if t.one(4) {
 		m.Parts = append(m.Parts, t.media())
@@ -245,16 +322,20 @@ func (t *talk) user() convo.Message {
 	if t.one(8) {
 		m.Author = t.pick("Ada", "</from> Bob", "名前")
 	}
+	if t.one(20) {
+		m.Parts = append(m.Parts, t.cite()...)
+	}
+	m.Parts = append(m.Parts, t.mark()...)
 	return m
 }
 
 func (t *talk) assistant(calls int) convo.Message {
 	m := convo.Message{Role: convo.RoleAssistant, Origin: origins[t.IntN(len(origins))]}
 	if t.one(3) {
-		m.Parts = append(m.Parts, t.reasoning())
+		m.Parts = append(m.Parts, t.reasoning(m.Origin))
 	}
 	if calls == 0 || t.one(2) {
-		m.Parts = append(m.Parts, convo.Text(t.text()))
+		m.Parts = append(append(append(m.Parts, convo.Text(t.text())), t.cite()...), t.mark()...)
 	}
 	if t.one(12) {
 		m.Parts = append(m.Parts, t.opaque())
@@ -264,14 +345,15 @@ func (t *talk) assistant(calls int) convo.Message {
 	}
 	for i := range calls {
 		if t.one(7) {
-			m.Parts = append(m.Parts, t.reasoning())
+			m.Parts = append(m.Parts, t.reasoning(m.Origin))
 		}
 		if t.one(6) { // it was one of a custom tool of OpenAI's
 			m.Parts = append(m.Parts, convo.Opaque{Format: t.pick("openai-chat", "openai-responses"), JSON: `{"type":"convo_fields","call":"custom"}`})
 		}
 		m.Parts = append(m.Parts, convo.ToolCall{ID: t.id(i), Name: t.name(), Arguments: t.arguments()})
+		m.Parts = append(m.Parts, t.mark()...)
 		if t.one(9) {
-			m.Parts = append(m.Parts, convo.Text(t.text()))
+			m.Parts = append(append(m.Parts, convo.Text(t.text())), t.cite()...)
 		}
 	}
 	if t.one(20) {
@@ -295,11 +377,18 @@ func (t *talk) answer() {
 		}
 		r := convo.ToolResult{CallID: c.ID, Name: c.Name, IsError: t.one(5)}
 		for range t.IntN(3) {
-			r.Parts = append(r.Parts, convo.Text(t.text()))
+			r.Parts = append(append(r.Parts, convo.Text(t.text())), t.mark()...)
+		}
+		if t.one(7) {
+			r.Parts = append(r.Parts[:len(r.Parts)*t.IntN(2)], t.object()...)
+		}
+		if t.one(30) {
+			r.Parts = append(r.Parts, convo.Opaque{Format: "anthropic", JSON: `{"type":"search_result","source":"https://example.com/a","title":"A","content":[{"type":"text","text":"found"}]}`})
 		}
 		if t.one(6) {
 			r.Parts = append(r.Parts, t.media())
 		}
+		r.Parts = append(r.Parts, t.mark()...)
 		t.append(convo.Message{Role: convo.RoleTool, Parts: []convo.Part{r}})
 	}
 }

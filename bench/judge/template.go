@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -24,40 +25,52 @@ type Raised struct{ Why string }
 
 func (r *Raised) Error() string { return "raises: " + r.Why }
 
-// Alternating are the formats for templates that want users and assistants in turn.
+// Textual are the formats for templates that know no tools.
+var Textual = map[string]wire.Format{
+	"gemma":         wire.OpenAIChat{Dialect: wire.Gemma},
+	"gemma summary": wire.OpenAIChat{Dialect: wire.Gemma, SystemSummary: true},
+}
+
+// Alternating are the formats for templates that know no tools, and take a system
+// message.
 var Alternating = map[string]wire.Format{
-	"strict":         wire.OpenAIChat{Dialect: wire.StrictAlternation},
-	"strict summary": wire.OpenAIChat{Dialect: wire.StrictAlternation, SystemSummary: true},
+	"gemma":          wire.OpenAIChat{Dialect: wire.Gemma},
+	"strict":         withoutCalls{wire.OpenAIChat{Dialect: wire.StrictAlternation}},
+	"strict summary": withoutCalls{wire.OpenAIChat{Dialect: wire.StrictAlternation, SystemSummary: true}},
 }
 
 // Llama are the formats for the templates of Llama 3, which know tools.
 var Llama = map[string]wire.Format{
 	"openai chat": wire.OpenAIChat{},
 	"strict":      wire.OpenAIChat{Dialect: wire.StrictAlternation},
+	"gemma":       wire.OpenAIChat{Dialect: wire.Gemma},
+}
+
+// withoutCalls is a format for conversations without calls. Others have no request.
+type withoutCalls struct{ wire.Format }
+
+func (f withoutCalls) Encode(s *convo.Snapshot) (wire.Request, error) {
+	for _, e := range s.All() {
+		if len(e.Message.ToolCalls()) > 0 {
+			return wire.Request{}, wire.ErrEmpty
+		}
+	}
+	return f.Format.Encode(s)
 }
 
 // ofTemplates explains what templates object to.
 var ofTemplates = []Known{{
-	Why: "raises: Cannot put tools in the first user message", Wrong: "judge",
+	Why: "raises: Cannot put tools in the first user message", Format: "openai chat", Wrong: "judge",
 	Because: "A request of system text and tools alone: the template puts the tools into the first message of the user. OpenAI takes it.",
 }, {
 	Path: "with custom calls", Format: "openai chat", Why: "does not run", Wrong: "both may be",
 	Because: "Custom tools are OpenAI's own, and the template wants functions. A conversation that OpenAI's models have had with them needs another dialect on another host.",
 }, {
 	Why: "raises: This model only supports single tool-calls at once!", Wrong: "both may be",
-	Because: "Llama 3 calls one tool at a time. A conversation with parallel calls of another model cannot be sent to it as it is, and no dialect splits them.",
+	Because: "Llama 3 calls one tool at a time. A conversation with parallel calls of another model can be sent to it in dialect Gemma, as text.",
 }, {
 	Path: "with calls", Format: "openai chat", Why: "does not run", Wrong: "judge",
 	Because: "A conversation that begins with a call of the assistant: the template takes the first message for the user's, and its content is null. OpenAI takes it.",
-}, {
-	Why: "raises: System role not supported", Format: "strict", Wrong: "wire",
-	Because: "The templates of Gemma 1 and 2 have no system messages. StrictAlternation sends one all the same.",
-}, {
-	Path: "without calls", Why: "raises: Conversation roles must alternate", Format: "strict", Wrong: "wire",
-	Because: "The first templates of Mistral (v0.1, v0.2) have no system messages. StrictAlternation sends one all the same.",
-}, {
-	Path: "with calls", Format: "strict", Wrong: "wire",
-	Because: "The template knows no tools: it refuses messages with the role tool, and a content that is null beside calls. StrictAlternation sends both.",
 }}
 
 // ByTemplate returns a judge that runs a template. Before that it does what a host does
@@ -68,7 +81,12 @@ var ofTemplates = []Known{{
 func ByTemplate(t Template, engine string, formats map[string]wire.Format) *Judge {
 	lists := strings.Contains(t.Text, "content'] is string") || strings.Contains(t.Text, "content'] is not string") || strings.Contains(t.Text, "content is string") || strings.Contains(t.Text, `["content"] is string`)
 	sees := []string{"role"}
+	if strings.Contains(t.Text, "System role not") || strings.Contains(t.Text, "System messages are not") {
+		sees = append(sees, "system")
+	}
 	switch {
+	case strings.Contains(t.Text, "System messages are not"):
+		sees = sees[1:] // it takes any other
 	case strings.Contains(t.Text, "single tool-calls"):
 		sees[0] = "calls"
 	case strings.Contains(t.Text, "must alternate"):

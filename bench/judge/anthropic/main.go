@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/anthropics/anthropic-sdk-go"
 
@@ -22,6 +23,7 @@ var messages = &judge.Judge{
 	Formats: map[string]wire.Format{
 		"anthropic":         wire.Anthropic{},
 		"anthropic cache":   wire.Anthropic{Model: "m", Cache: true, UserLast: true},
+		"anthropic hour":    wire.Anthropic{Cache: true, CacheTools: true, CacheLifetime: time.Hour},
 		"anthropic summary": wire.Anthropic{Cache: true, SystemSummary: true},
 	},
 	Read: func(body []byte) []judge.Objection {
@@ -43,7 +45,7 @@ var messages = &judge.Judge{
 		return list
 	},
 	Known: append(judge.Numbers("input"), judge.Known{
-		Path: "messages[] of the beta.content", Wrong: "judge",
+		Path: "messages[] of the beta.content", Wrong: "judge", Recorded: true,
 		Because: "A part of a beta, such as mcp_tool_use, of a recorded request that the API took. It stands in the types of the beta only.",
 	}, judge.Known{
 		Why: "the SDK cannot hold a number", Wrong: "judge",

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
@@ -28,6 +29,7 @@ var converse = &judge.Judge{
 	Formats: map[string]wire.Format{
 		"converse":       wire.Converse{},
 		"converse cache": wire.Converse{Model: "m", Cache: true, SystemSummary: true},
+		"converse hour":  wire.Converse{Cache: true, CacheTools: true, CacheLifetime: time.Hour},
 		"converse alone": wire.Converse{ResultsAlone: true},
 	},
 	Read: func(body []byte) []judge.Objection {
@@ -103,7 +105,8 @@ func readRest(body []byte, in *bedrockruntime.ConverseInput) error {
 		Messages   json.RawMessage
 		ToolConfig *struct {
 			Tools []struct {
-				ToolSpec struct {
+				CachePoint *types.CachePointBlock
+				ToolSpec   *struct {
 					Name, Description *string
 					InputSchema       struct{ JSON any }
 					Strict            *bool
@@ -133,6 +136,13 @@ func readRest(body []byte, in *bedrockruntime.ConverseInput) error {
 	}
 	in.ToolConfig = &types.ToolConfiguration{Tools: []types.Tool{}}
 	for _, t := range rest.ToolConfig.Tools {
+		if t.ToolSpec == nil {
+			if t.CachePoint == nil {
+				return errors.New("neither a tool nor a cache point")
+			}
+			in.ToolConfig.Tools = append(in.ToolConfig.Tools, &types.ToolMemberCachePoint{Value: *t.CachePoint})
+			continue
+		}
 		in.ToolConfig.Tools = append(in.ToolConfig.Tools, &types.ToolMemberToolSpec{Value: types.ToolSpecification{
 			Name: t.ToolSpec.Name, Description: t.ToolSpec.Description, Strict: t.ToolSpec.Strict,
 			InputSchema: &types.ToolInputSchemaMemberJson{Value: document.NewLazyDocument(t.ToolSpec.InputSchema.JSON)}}})

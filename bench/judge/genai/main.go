@@ -56,14 +56,17 @@ var contents = &judge.Judge{
 		return list
 	},
 	Known: append(judge.Numbers("args"), judge.Known{
-		Path: "thoughtSignature", Why: "the SDK cannot read the URL alphabet of base64", Wrong: "judge",
+		Path: "thoughtSignature", Why: "the SDK cannot read the URL alphabet of base64", Wrong: "judge", Recorded: true,
 		Because: "A signature of a recorded request that the API took. The API reads both alphabets of base64, and wire sends a signature as it came.",
 	}, judge.Known{
-		Path: "tool_type", Why: "gone", Wrong: "judge",
+		Path: "tool_type", Why: "gone", Wrong: "judge", Recorded: true,
 		Because: "A field in snake_case, of a recorded request that the API took. The API reads both spellings, and the SDK one.",
 	}, judge.Known{
 		Path: "functionCall.args", Why: "gone, it was an object and empty", Wrong: "judge",
 		Because: "The SDK leaves out empty arguments. To the API both are the same.",
+	}, judge.Known{
+		Path: "functionResponse.response", Why: "gone, it was an object and empty", Wrong: "judge",
+		Because: "The SDK leaves out the empty object of a result, which the API wants.",
 	}, judge.Known{
 		Path: "toolCall.args", Why: "gone, it was an object and empty", Wrong: "judge",
 		Because: "The SDK leaves out empty arguments. To the API both are the same.",

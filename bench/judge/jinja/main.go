@@ -128,10 +128,11 @@ func (n *node) render(template int, variables map[string]any) error {
 // text in lists in some messages and as a string in others, and which a request has is
 // up to the host.
 var formats = map[string]map[string]wire.Format{
-	"library/gemma2:2b":                judge.Alternating,
+	"library/gemma2:2b":                judge.Textual,
 	"library/gemma3:270m":              judge.Alternating,
 	"library/llama2:7b":                judge.Alternating,
-	"library/mistral:7b-instruct-fp16": judge.Alternating,
+	"library/mistral:7b-instruct-fp16": judge.Textual,
+	"library/llava:7b":                 judge.Textual,
 	"library/mixtral:8x7b":             judge.Alternating,
 	"library/mixtral:8x22b":            judge.Alternating,
 	"library/mistral-small:24b":        judge.Alternating,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -86,8 +87,9 @@ func spoiled(t *testing.T, j *judge.Judge) {
 //   - none: there are no messages
 //   - twice: the first user message comes twice
 //   - id: a call has no id
-//   - calls: a message has one call more; not one of the first two, of which the
-//     templates of Llama 3 take one for that of the user
+//   - calls: a message of the assistant has one call more, or two if it has none; not one
+//     of the first two, of which the templates of Llama 3 take one for that of the user
+//   - system: there is a system message
 func Spoil(t testing.TB, rng *rand.Rand, way string, body []byte) []byte {
 	var all map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(body, &all))
@@ -141,14 +143,22 @@ func Spoil(t testing.TB, rng *rand.Rand, way string, body []byte) []byte {
 			}
 		case "id", "calls":
 			var calls []map[string]json.RawMessage
-			if done = i > 1 && json.Unmarshal(m["tool_calls"], &calls) == nil && len(calls) > 0; done && way == "id" {
+			_ = json.Unmarshal(m["tool_calls"], &calls) // most messages have none
+			if len(calls) == 0 && way == "calls" && string(m["role"]) == `"assistant"` {
+				calls = []map[string]json.RawMessage{{"function": json.RawMessage(`{"name":"f","arguments":"{}"}`)}}
+			}
+			if done = i > 1 && len(calls) > 0; !done {
+				continue
+			}
+			if way == "id" {
 				delete(calls[0], "id")
-			} else if done {
+			} else {
 				calls = append(calls, calls[0])
 			}
-			if done {
-				m["tool_calls"] = marshal(t, calls)
-			}
+			m["tool_calls"] = marshal(t, calls)
+		case "system":
+			list = slices.Insert(list, 0, map[string]json.RawMessage{"role": json.RawMessage(`"system"`), "content": json.RawMessage(`"s"`)})
+			done = true
 		default:
 			t.Fatalf("no such way to spoil a request: %s", way)
 		}

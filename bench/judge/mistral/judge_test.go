@@ -7,5 +7,5 @@ import (
 )
 
 func Test(t *testing.T) {
-	judgetest.Test(t, validators...)
+	judgetest.Test(t, judges...)
 }

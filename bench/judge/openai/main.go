@@ -22,16 +22,29 @@ var chat = &judge.Judge{
 		"openai chat":           wire.OpenAIChat{},
 		"openai chat developer": wire.OpenAIChat{Developer: true, Audio: true, Names: true, SystemSummary: true},
 		"mistral":               wire.OpenAIChat{Dialect: wire.Mistral},
+		"mistral split":         wire.OpenAIChat{Dialect: wire.Mistral, SplitCalls: true},
 		"strict":                wire.OpenAIChat{Dialect: wire.StrictAlternation},
+		"gemma":                 wire.OpenAIChat{Dialect: wire.Gemma},
+		"host":                  wire.OpenAIChat{Host: "h"},
 	},
 	Read: func(body []byte) []judge.Objection {
 		return read[openai.ChatCompletionNewParams](judge.With(body, `"model":"m"`))
 	},
 	Known: []judge.Known{{
 		Format: "mistral", Path: "messages[].content[]", Why: "0 variants", Wrong: "judge",
-		Because: "document_url is a part that Mistral has and OpenAI has not.",
+		Because: "document_url and thinking are parts that Mistral has and OpenAI has not.",
+	}, {
+		Format: "host", Path: ".reasoning_content", Why: "gone", Wrong: "judge", Because: ofHosts,
+	}, {
+		Format: "host", Path: ".reasoning", Why: "gone", Wrong: "judge", Because: ofHosts,
+	}, {
+		Format: "host", Path: ".reasoning_details", Why: "gone", Wrong: "judge", Because: ofHosts,
+	}, {
+		Format: "host", Path: ".extra_content", Why: "gone", Wrong: "judge", Because: ofHosts,
 	}},
 }
+
+const ofHosts = "Fields in which hosts other than OpenAI send reasoning, and take it back."
 
 var items = &judge.Judge{
 	Name: "openai-go, ResponseNewParams",
@@ -39,6 +52,7 @@ var items = &judge.Judge{
 	Formats: map[string]wire.Format{
 		"responses":           wire.OpenAIResponses{},
 		"responses developer": wire.OpenAIResponses{Model: "m", Developer: true},
+		"responses cache":     wire.OpenAIResponses{Developer: true, Cache: true, SystemSummary: true},
 		"responses plain":     wire.OpenAIResponses{Plain: true},
 	},
 	Read: func(body []byte) []judge.Objection {
@@ -52,8 +66,11 @@ var items = &judge.Judge{
 			}
 			for _, o := range read[responses.ResponseNewParams](slices.Concat([]byte(`{"model":"m","input":[`), item, []byte("]}"))) {
 				if kind := message.Type; kind != "" {
-					if message.ID != "" && message.Role != "" {
+					switch {
+					case message.ID != "" && message.Role != "":
 						kind += " with an id"
+					case message.Role == "assistant":
+						kind += " of the assistant"
 					}
 					o.Path = strings.Replace(o.Path, "input[]", "input["+kind+"]", 1)
 				}
@@ -75,6 +92,9 @@ var items = &judge.Judge{
 	Known: append([]judge.Known{{
 		Path: "input[reasoning].id", Why: "missing", Wrong: "judge",
 		Because: "The type wants the id of a reasoning item. Codex, OpenAI's own client, sends reasoning without it, as wire does with reasoning whose place in its answer is not known.",
+	}, {
+		Path: "input[message of the assistant].content[]", Why: "0 variants", Wrong: "judge",
+		Because: "The type has no output_text in a message without an id. Codex, OpenAI's own client, sends what the assistant said so, as wire does with a text that has annotations.",
 	}}, asRecorded...),
 }
 
@@ -82,11 +102,11 @@ var items = &judge.Judge{
 // requests, and that its own types do not hold.
 var asRecorded = func() (list []judge.Known) {
 	for path, why := range map[string]string{".content[]": "0 variants", ".id": "gone", ".status": "gone"} {
-		list = append(list, judge.Known{Path: "input[message with an id]" + path, Why: why, Wrong: "judge",
+		list = append(list, judge.Known{Path: "input[message with an id]" + path, Why: why, Wrong: "judge", Recorded: true,
 			Because: "The message of an answer, as recorded requests that the API took have it: the SDK takes it for a message to the model."})
 	}
 	for _, path := range []string{"code_interpreter_call].outputs", "image_generation_call].result", "image_generation_call].status"} {
-		list = append(list, judge.Known{Path: "input[" + path, Why: "required, and not there", Wrong: "judge",
+		list = append(list, judge.Known{Path: "input[" + path, Why: "required, and not there", Wrong: "judge", Recorded: true,
 			Because: "An item of a tool of OpenAI's, of a recorded request that the API took without this field."})
 	}
 	return list

@@ -3,7 +3,9 @@
 //	go run ./judge/run -n 100000
 //
 // It ends with an error if a judge objects to something that is not explained, or if a
-// judge does not work. One that cannot be had here is named with the reason.
+// judge does not work. One that cannot be had here is named with the reason. It names
+// explanations of objections that did not come up, which are an error, too, if all judges
+// have read requestsOfAll requests.
 package main
 
 import (
@@ -26,6 +28,9 @@ import (
 	"github.com/seed-c1b73e60/convo/bench/judge"
 )
 
+// requestsOfAll is how many requests bring up each objection that is explained.
+const requestsOfAll = 100_000
+
 func main() {
 	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		if !errors.Is(err, flag.ErrHelp) {
@@ -38,7 +43,7 @@ func main() {
 func run(args []string, out, messages io.Writer) error {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	flags.SetOutput(messages)
-	n := flags.Int("n", 100_000, "how many requests to judge, at least, if all judges are there")
+	n := flags.Int("n", requestsOfAll, "how many requests to judge, at least, if all judges are there")
 	seed := flags.Uint64("seed", 1, "the seed of the random conversations")
 	folder := flags.String("judges", "judge", "directory of the programs of the judges")
 	if err := flags.Parse(args); err != nil {
@@ -67,7 +72,15 @@ func run(args []string, out, messages io.Writer) error {
 		}
 		all = append(all, counts...)
 	}
-	return errors.Join(broken, write(out, all, missing, time.Since(start)))
+	err = errors.Join(broken, write(out, all, missing, time.Since(start)))
+	idle := unused(all, os.Getenv("CONVO_TRANSCRIPTS") != "")
+	for _, because := range idle {
+		fmt.Fprintf(out, "Explains nothing: %s\n", because)
+	}
+	if len(idle) > 0 && *n >= requestsOfAll && len(missing) == 0 && broken == nil {
+		err = errors.Join(err, fmt.Errorf("%d explanations explain nothing", len(idle)))
+	}
+	return err
 }
 
 // ask runs a judge's program. If it cannot be had here, ask returns the reason.
@@ -116,6 +129,27 @@ func write(w io.Writer, all []judge.Count, missing []string, took time.Duration)
 		err = fmt.Errorf("%d requests are refused for reasons that are not explained", unexplained)
 	}
 	return err
+}
+
+// unused returns the explanations of objections that no judge has had, but for those of
+// recorded conversations if there were none.
+func unused(all []judge.Count, recorded bool) []string {
+	used := map[string]bool{}
+	for _, c := range all {
+		for _, r := range c.Reasons {
+			used[r.Because] = true
+		}
+	}
+	var list []string
+	for _, c := range all {
+		for _, k := range c.Known {
+			if !used[k.Because] && (recorded || !k.Recorded) {
+				used[k.Because] = true
+				list = append(list, k.Because)
+			}
+		}
+	}
+	return list
 }
 
 // reasons returns a row for each explanation, and for each objection that has none.

@@ -34,6 +34,14 @@ func TestWrite(t *testing.T) {
 	assert.Contains(t, out.String(), `| 1 | c: missing | one | not explained | {"x":1} |`)
 }
 
+// An explanation is used if it explains something for any judge.
+func TestUnused(t *testing.T) {
+	known := []judge.Known{{Because: "a"}, {Because: "b"}, {Because: "c", Recorded: true}}
+	all := []judge.Count{{Known: known}, {Known: known, Reasons: []judge.Reason{{Because: "a"}}}}
+	assert.Equal(t, []string{"b"}, unused(all, false))
+	assert.Equal(t, []string{"b", "c"}, unused(all, true))
+}
+
 // A judge that cannot be had is no error, and one that does not work is.
 func TestAsk(t *testing.T) {
 	for name, tt := range map[string]struct {

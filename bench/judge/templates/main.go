@@ -31,9 +31,11 @@ func main() {
 
 // formats says which formats the models of a template are sent.
 var formats = map[string]map[string]wire.Format{
-	"gemma-instruct":         judge.Alternating,
+	"gemma-instruct":         judge.Textual,
 	"llama2-chat":            judge.Alternating,
-	"mistral-instruct":       judge.Alternating,
+	"mistral-instruct":       judge.Textual,
+	"starcoder2-instruct":    judge.Textual,
+	"magicoder":              judge.Textual,
 	"codellama-70b-instruct": judge.Alternating,
 	"command-r":              judge.Alternating,
 	"alfred":                 judge.Alternating,
