@@ -555,6 +555,7 @@ func TestSummarize_FailureLosesNothing(t *testing.T) {
 		}, "tokens, but at most"},
 		{"it never ends", func(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
 			<-ctx.Done()
+			time.Sleep(time.Second)
 			return convo.Summary{Text: "too late"}, nil
 		}, "deadline exceeded"},
 	} {
@@ -571,6 +572,7 @@ func TestSummarize_FailureLosesNothing(t *testing.T) {
 					assert.False(t, r.Fits, "so the request is not sent")
 					assert.Equal(t, []string{"SYS", "old1" + long, "a1" + long, "old2" + long, "a2" + long, "NEW PROMPT"}, textsOf(s))
 				})
+				time.Sleep(2 * time.Second) // until the one that never ends has
 			})
 		})
 	}

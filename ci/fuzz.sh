@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Every fuzz target for FUZZTIME, 3 seconds unless it is set.
+# Every fuzz target for FUZZTIME, 2 seconds unless it is set.
 . "$(dirname "$0")/lib.sh"
 
-FUZZTIME=${FUZZTIME:-3s}
+FUZZTIME=${FUZZTIME:-2s}
 
 step fuzz
 log=$(mktemp)
