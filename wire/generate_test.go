@@ -98,6 +98,10 @@ func (g *generator) markPart(p convo.Part) convo.Part {
 		return p
 	case convo.Opaque:
 		if isBeside(p) { // citations get it in a field that no other format shows
+			if old := hasMark(p.JSON); old != "" { // of a copy
+				p.JSON = strings.ReplaceAll(p.JSON, old, mark)
+				return p
+			}
 			for _, field := range []string{`"cited_text":"`, `"file_id":"`, `[{"text":"`} {
 				p.JSON = strings.Replace(p.JSON, field+"c", field+mark, 1)
 			}
