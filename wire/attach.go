@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Some fields of a block have no place in the part that the block becomes. They are kept
@@ -130,5 +131,5 @@ func isObject(parts []convo.Part, i int, mark convo.Opaque) bool {
 }
 
 func isObjectText(text string) bool {
-	return kindOf(json.RawMessage(text)) == '{' && json.Valid([]byte(text)) && utf8.ValidString(text)
+	return kindOf(json.RawMessage(text)) == '{' && strictjson.Valid([]byte(text)) && utf8.ValidString(text)
 }

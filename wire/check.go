@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // A checker collects the findings of one Check. The rules are applied to JSON
@@ -37,7 +39,7 @@ func decodeObject(data []byte) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var all map[string]any
-	if kindOf(data) != '{' && json.Valid(data) {
+	if kindOf(data) != '{' && strictjson.Valid(data) {
 		return nil, errors.New("it is " + kindName(data))
 	}
 	if err := d.Decode(&all); err != nil {

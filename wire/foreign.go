@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // A request in one format shows what it can of the opaque parts of others, as a text in
@@ -60,7 +61,7 @@ const (
 // foreignText returns the text that stands for an opaque part in other formats, or "" if
 // there is none. It begins and ends with a bracket.
 func foreignText(o convo.Opaque) string {
-	if kindOf(json.RawMessage(o.JSON)) != '{' || !json.Valid([]byte(o.JSON)) {
+	if kindOf(json.RawMessage(o.JSON)) != '{' || !strictjson.Valid([]byte(o.JSON)) {
 		return ""
 	}
 	b := foreignBlock{}

@@ -197,7 +197,7 @@ func fields(path string, data []byte) (map[string]json.RawMessage, error) {
 			return nil, &DecodeError{Reason: "server-sent events and no JSON; Read gives them to a Stream"}
 		}
 	}
-	if kindOf(data) != '{' && (path != "" || json.Valid(data)) {
+	if kindOf(data) != '{' && (path != "" || strictjson.Valid(data)) {
 		return nil, &DecodeError{Path: path, Reason: "want a JSON object, got " + kindName(data)}
 	}
 	var m map[string]json.RawMessage

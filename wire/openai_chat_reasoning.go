@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // The hosts of Chat Completions send reasoning in several places. A [convo.Reasoning]
@@ -192,7 +193,7 @@ func thinkingIn(all map[string]json.RawMessage) (r convo.Reasoning, ok bool) {
 
 // objectIn returns the fields of a JSON object, or nil if text is none.
 func objectIn(text string) map[string]json.RawMessage {
-	if kindOf(json.RawMessage(text)) != '{' || !utf8.ValidString(text) || !json.Valid([]byte(text)) {
+	if kindOf(json.RawMessage(text)) != '{' || !utf8.ValidString(text) || !strictjson.Valid([]byte(text)) {
 		return nil
 	}
 	all, _ := fields("-", []byte(text))

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Prefix returns a short hash of what comes before the messages of a request: the tools
@@ -215,7 +217,7 @@ func blocksOf(m json.RawMessage) (blocks []block) {
 		}
 		return nil, false
 	})
-	if role == "" || !json.Valid(m) {
+	if role == "" || !strictjson.Valid(m) {
 		m, _ = withoutMarks(m)
 		return []block{{name: "block 0", data: m}}
 	}

@@ -225,7 +225,7 @@ const maxEventDepth = 5000
 // open returns the fields of an event, or the error that it reports.
 func (s *streamBase) open(name string, data []byte) (map[string]json.RawMessage, error) {
 	if name == "error" {
-		if !json.Valid(data) {
+		if !strictjson.Valid(data) {
 			data = appendString(nil, string(data))
 		}
 		return nil, providerError(data)

@@ -11,6 +11,7 @@ import (
 	"math"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Read reads the events of a stream from r, gives them to s, and yields what they
@@ -199,7 +200,7 @@ func readSSE(r *bufio.Reader, event func(string, []byte) error) error {
 	dispatch := func(whole bool) error {
 		defer func() { name, data, has = "", data[:0], false }()
 		d := bytes.TrimSpace(data)
-		if !has || len(d) == 0 || !whole && !isEnd(d) && !json.Valid(d) {
+		if !has || len(d) == 0 || !whole && !isEnd(d) && !strictjson.Valid(d) {
 			return nil
 		}
 		return event(name, d)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // A ToolWriter is a [Format] that writes the definitions of tools. All formats of this
@@ -100,7 +101,7 @@ func (r toolRule) write(tools []convo.Tool, strict bool, appendTool func(b []byt
 		if !utf8.ValidString(schema) {
 			return nil, wrong("", "the schema is not valid UTF-8", "write it in UTF-8")
 		}
-		if !json.Valid([]byte(schema)) || kindOf(json.RawMessage(schema)) != '{' {
+		if !strictjson.Valid([]byte(schema)) || kindOf(json.RawMessage(schema)) != '{' {
 			return nil, wrong("", "the schema is no JSON object", "write a JSON Schema, or leave it empty")
 		}
 		all, err := fields("", []byte(schema))
