@@ -77,7 +77,7 @@ type pendingEntry struct {
 	original *original // nil: no result was cut
 	pin      bool      // whether to pin it
 	goesOn   bool      // with a run of queued user messages, which no policy ends
-	again    bool      // it was appended before, and keeps its time
+	again    bool      // it was appended before: it keeps its time, and no policy refuses it
 }
 
 // newEntries copies, checks and counts messages, and appends an entry for each
@@ -279,7 +279,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 			a.original.paired(a.entry)
 		}
 		h.pushLocked(a.entry, a.original)
-		if a.pin {
+		if a.pin && !a.isSystem() {
 			h.pin(a.head)
 		}
 	}
@@ -312,15 +312,17 @@ func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
 	tools := hasList && h.list[len(h.list)-1].tools
 	for i := range batch {
 		a := &batch[i]
+		role := a.msg.Role
+		allowed := role == RoleSystem && !hasList || role == RoleTool || h.opts.Roles.allows(prev, role)
 		id++
-		if a.goesOn && !h.opts.Roles.allows(RoleUser, RoleUser) {
+		if !allowed && (a.goesOn || a.again) {
 			id++ // with a gap between their IDs, Restore accepts them
+			allowed = true
 		}
 		a.id, a.head = id, id
 		if !a.again {
 			a.at = now
 		}
-		role := a.msg.Role
 		at := i
 		var err error
 		switch {
@@ -341,7 +343,8 @@ func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
 		case open.openCalls() > 0:
 			k := open.firstOpen()
 			err = &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
-		case role == RoleSystem && hasList, role != RoleSystem && !a.goesOn && !h.opts.Roles.allows(prev, role):
+		case role == RoleSystem && a.again && !a.note && hasList, // a system entry, which Reload appends again
+			!allowed:
 			err = &RoleError{Attempted: role, Previous: prev}
 		}
 		if err != nil {
@@ -359,6 +362,12 @@ func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
 		}
 		switch role {
 		case RoleSystem:
+			if a.setNote(hasList, h.noteTokens); hasList {
+				tools = tools && turn == exchangeTurn
+				a.setTools(tools)
+				a.turn, exchangeTurn = turn, turn
+				continue // what follows it is as if it were not there
+			}
 		case RoleTool:
 			a.turn = exchangeTurn
 			a.setTools(true)

@@ -19,7 +19,7 @@ type Archived struct {
 	Entry   *Entry   // as it was appended; Tokens and Pinned are not set
 	Summary *Summary // with the IDs that it covers, and the time when it was put in place
 	Undone  []Range  // entries that a rollback took back; a range may hold IDs of system entries, which stay
-	Gone    []Range  // entries whose records were removed by Prune; show a placeholder
+	Gone    []Range  // entries whose records were removed by Prune or are damaged, or that were never saved; show a placeholder
 	Note    string   // given to History.Note
 }
 
@@ -50,8 +50,11 @@ func (a Archived) GoString() string { return a.String() }
 // what a rollback took back before it was saved.
 //
 // Archive reads the Store as the caller ranges over it, one record at a time, and may
-// be ranged over again. After an error, which is one of those of [Open] or
-// [ErrNoStore], nothing more is yielded. It also works after Close.
+// be ranged over again. Where the log is damaged, it yields a [*DamageError]; a loop that
+// goes on gets what comes after the damage. Entries of damaged records are yielded where a
+// later record holds them again, and the IDs of the others are in Gone, after the next full
+// record or at the end. After any other error, which is one of those of [Open] or
+// [ErrNoStore], nothing more is yielded. Archive also works after Close.
 func (h *History) Archive(ctx context.Context, ids ...Range) iter.Seq2[Archived, error] {
 	ids = slices.Clone(ids)
 	return func(yield func(Archived, error) bool) {
@@ -61,16 +64,86 @@ func (h *History) Archive(ctx context.Context, ids ...Range) iter.Seq2[Archived,
 			return
 		}
 		a := archive{yield: yield, ids: ids}
-		for rec, err := range records(ctx, l.store, l.key, 1) {
-			if err == nil {
-				err = a.add(&rec)
+		a.read(records(ctx, l.store, l.key, 1))
+	}
+}
+
+// ArchiveBefore returns the end of what [History.Archive] yields, from the n-th last entry
+// on, without reading the whole log. If before is not 0, it returns the n entries before
+// the first one with at least that ID, and what Archive yields between and after them, so
+// that a program can show a conversation page by page. It reads the log from the page to
+// the end.
+//
+// If there is a [*DamageError] on the page, ArchiveBefore returns it with the page. Other
+// errors are those of Archive, and a [*ValueError] for n below 1.
+func (h *History) ArchiveBefore(ctx context.Context, before ID, n int) ([]Archived, error) {
+	if n < 1 {
+		return nil, &ValueError{Name: "n", Value: n, Want: "at least 1"}
+	}
+	l, err := h.openLog()
+	if err != nil {
+		return nil, err
+	}
+	_, newest := h.Saved()
+	for from := range windows(newest) {
+		var page []Archived
+		var entries []int // where they are in page
+		var damage error
+		damaged := -1 // where in page
+		var fault error
+		a := archive{yield: func(x Archived, err error) bool {
+			switch _, ok := errors.AsType[*DamageError](err); {
+			case ok:
+				damage, damaged = err, len(page)
+				return true
+			case err != nil:
+				fault = err
+				return false
+			case x.Entry != nil && before > 0 && x.Entry.ID >= before:
+				return false
+			case x.Entry != nil:
+				entries = append(entries, len(page))
 			}
-			if err != nil {
-				yield(Archived{}, err)
-				return
-			}
-			if a.done {
-				return
+			page = append(page, x)
+			return true
+		}}
+		log := records(ctx, l.store, l.key, from)
+		if from > 1 {
+			log = a.startAtFull(log)
+		}
+		a.read(log)
+		switch k := len(entries) - n; {
+		case fault != nil:
+			return nil, fault
+		case k >= 0:
+			page, damaged = page[entries[k]:], damaged-entries[k]
+		case from > 1:
+			continue
+		}
+		if damaged < 0 {
+			damage = nil
+		}
+		return page, damage
+	}
+	return nil, nil
+}
+
+// startAtFull passes on what comes after the first full record, which a only notes.
+func (a *archive) startAtFull(log iter.Seq2[Record, error]) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		started := false
+		for rec, err := range log {
+			_, damaged := errors.AsType[*DamageError](err)
+			switch {
+			case started || err != nil && !damaged:
+				if !yield(rec, err) {
+					return
+				}
+			case err == nil && rec.Full:
+				show := a.yield
+				a.yield = func(Archived, error) bool { return true }
+				started = a.add(&rec) == nil
+				a.yield, a.missing = show, nil
 			}
 		}
 	}
@@ -81,27 +154,51 @@ type archive struct {
 	yield   func(Archived, error) bool
 	ids     []Range // nil: everything
 	last    ID      // of the records so far
-	first   bool    // a record was read
+	prev    Record  // the last good one, without Data; ID "": none was read
+	gap     bool    // a record before the next one is lost
+	missing []Range // ascending: IDs up to last of entries that were in lost records, and in none since
+	untold  bool    // not all of missing was shown as gone
 	summary Summary
-	prev    uint64 // Seq of the last good record
-	done    bool   // yield returned false
+	done    bool // yield returned false
+}
+
+// read yields what records hold, and the errors among them.
+func (a *archive) read(log iter.Seq2[Record, error]) {
+	for rec, err := range log {
+		if err == nil {
+			err = a.add(&rec)
+		}
+		if err != nil && !a.done {
+			_, damaged := errors.AsType[*DamageError](err)
+			a.done = !a.yield(Archived{}, err) || !damaged
+		}
+		if a.done {
+			return
+		}
+	}
+	a.showGone(a.prev.Seq)
 }
 
 // add yields what a record holds.
 func (a *archive) add(rec *Record) error {
-	if rec.Format < 1 || rec.Format > recordFormat {
-		return (&reading{}).add(rec)
-	}
-	r, err := decodeRecord(rec.Data)
-	if err == nil {
-		err = r.checkPast(rec.Upto)
-	}
+	r, err := archivedIn(rec)
 	if err != nil {
-		return &DamageError{Key: rec.Key, Offset: -1, Seq: a.prev, Err: err}
+		if errors.Is(err, ErrVersion) {
+			return err
+		}
+		return &DamageError{Key: rec.Key, Offset: -1, Seq: a.prev.Seq, Err: err}
 	}
 	entries := merge(r.past, merge(orNil(r.system), r.in))
-	if !a.first && rec.Seq > 1 { // in a copy of a pruned log, its Prev is empty
-		a.show(Archived{Seq: rec.Seq, Gone: a.within(missing(entries, rec.Upto))})
+	isNew := func(e *entry) bool { return e.id > a.last || hasID(a.missing, e.id) }
+	fresh := slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return !isNew(e) })
+	a.missing = without(a.missing, idsOf(fresh))
+	// In a copy of a pruned log, the first Prev is empty.
+	if a.gap || r.lost || a.prev.ID == "" && rec.Seq > 1 || a.prev.ID != "" && rec.Prev != a.prev.ID {
+		a.missing = append(a.missing, missing(entries, a.last, rec.Upto)...)
+		a.untold = true
+	}
+	if rec.Full && !r.lost {
+		a.showGone(rec.Seq)
 	}
 	if a.ids == nil {
 		a.show(Archived{Seq: rec.Seq, Undone: r.undone})
@@ -109,8 +206,8 @@ func (a *archive) add(rec *Record) error {
 			a.showSummary(rec.Seq, &r.summaries[i])
 		}
 	}
-	for _, e := range entries {
-		if e.id > a.last && (a.ids == nil || a.has(e.id)) {
+	for _, e := range fresh {
+		if a.ids == nil || hasID(a.ids, e.id) {
 			a.show(Archived{Seq: rec.Seq, Entry: &Entry{ID: e.id, Message: e.msg, Turn: e.turn, Time: e.time(), Missing: clampInt(e.missing)}})
 		}
 	}
@@ -122,8 +219,35 @@ func (a *archive) add(rec *Record) error {
 			a.show(Archived{Seq: rec.Seq, Note: note})
 		}
 	}
-	a.last, a.first, a.prev = max(a.last, rec.Upto), true, rec.Seq
+	a.last, a.gap = max(a.last, rec.Upto), r.lost
+	a.prev = *rec
+	a.prev.Data = nil
 	return nil
+}
+
+// archivedIn returns what Archive shows of a record.
+func archivedIn(rec *Record) (*recordJSON, error) {
+	if rec.Format < 1 || rec.Format > recordFormat {
+		return nil, (&reading{}).add(rec)
+	}
+	r, err := decodeRecord(rec.Data)
+	if err == nil {
+		err = r.checkPast(rec.Upto)
+	}
+	return r, err
+}
+
+// showGone yields the IDs of what is missing, unless that was done.
+func (a *archive) showGone(seq uint64) {
+	if a.untold {
+		a.show(Archived{Seq: seq, Gone: a.within(slices.Clone(a.missing))})
+		a.untold = false
+	}
+}
+
+// hasID reports whether one of the ranges holds an ID.
+func hasID(ranges []Range, id ID) bool {
+	return slices.ContainsFunc(ranges, func(r Range) bool { return r.First <= id && id <= r.Last })
 }
 
 // checkPast returns an error if what Archive shows of a record is out of range.
@@ -151,11 +275,6 @@ func (a *archive) showSummary(seq uint64, s *Summary) {
 	}
 	a.summary = *s
 	a.show(Archived{Seq: seq, Summary: new(*s)})
-}
-
-// has reports whether one of the ranges that were asked for holds the ID.
-func (a *archive) has(id ID) bool {
-	return slices.ContainsFunc(a.ids, func(r Range) bool { return r.First <= id && id <= r.Last })
 }
 
 // within returns the parts of ranges that were asked for.
@@ -193,10 +312,13 @@ func merge(a, b []*entry) []*entry {
 	return out
 }
 
-// missing returns the IDs from 1 to last that no entry has.
-func missing(list []*entry, last ID) (out []Range) {
-	next := ID(1)
+// missing returns the IDs above one and up to last that no entry has.
+func missing(list []*entry, above, last ID) (out []Range) {
+	next := above + 1
 	for _, e := range list {
+		if e.id <= above {
+			continue
+		}
 		if e.id > next {
 			out = append(out, Range{next, e.id - 1})
 		}
@@ -246,9 +368,9 @@ func (h *History) Prune(ctx context.Context, before time.Time) error {
 		return err
 	}
 	defer h.releaseLog()
-	pruner, ok := l.store.(Pruner)
-	if !ok {
-		return fmt.Errorf("convo: the Store %T cannot remove records: %w", l.store, errors.ErrUnsupported)
+	pruner, err := prunerOf(l.store)
+	if err != nil {
+		return err
 	}
 	if before.IsZero() {
 		if err := h.save(ctx, l, true); err != nil {
@@ -258,6 +380,9 @@ func (h *History) Prune(ctx context.Context, before time.Time) error {
 	}
 	keep, first := uint64(0), true
 	for rec, err := range records(ctx, l.store, l.key, 1) {
+		if _, damaged := errors.AsType[*DamageError](err); damaged {
+			continue
+		}
 		switch {
 		case err != nil:
 			return err
@@ -274,8 +399,24 @@ func (h *History) Prune(ctx context.Context, before time.Time) error {
 	return prune(ctx, pruner, l.key, keep)
 }
 
-// prune calls Prune of the Store. A panic becomes an error.
+// prunerOf returns s as a Pruner, or an error if it is none.
+func prunerOf(s Store) (Pruner, error) {
+	p, ok := s.(Pruner)
+	if !ok {
+		return nil, fmt.Errorf("convo: the Store %T cannot remove records: %w", s, errors.ErrUnsupported)
+	}
+	return p, nil
+}
+
+// prune calls Prune of the Store for a full record that was there. If it is not, and
+// the records before it are not gone either, the log is another one. A panic becomes an
+// error.
 func prune(ctx context.Context, p Pruner, key string, before uint64) (err error) {
 	defer catch(&err, "Store.Prune")
-	return p.Prune(ctx, key, before)
+	err = p.Prune(ctx, key, before)
+	if _, ok := errors.AsType[*ValueError](err); ok {
+		text := fmt.Sprintf("prune %q: the log was deleted, and another was begun; Open that", key)
+		return &wordedError{text, &ConflictError{Key: key, Want: before}}
+	}
+	return err
 }

@@ -360,3 +360,160 @@ func (s *nasty) Records(ctx context.Context, key string, from uint64) iter.Seq2[
 		}
 	}
 }
+
+// An outpacedStore lets others do something before each Prune.
+type outpacedStore struct {
+	convo.Store
+	before func()
+}
+
+func (s *outpacedStore) Prune(ctx context.Context, key string, before uint64) error {
+	s.before()
+	return s.Store.(convo.Pruner).Prune(ctx, key, before)
+}
+
+// Of two Prunes at once, the slower one finds removed what it was to remove.
+func TestPrune_OutpacedByOthers(t *testing.T) {
+	ctx := t.Context()
+	for name, inner := range map[string]convo.Store{
+		"memory": new(convo.MemStore), "files": &convo.FileStore{Dir: t.TempDir(), NoSync: true}, "shelf": new(shelf),
+	} {
+		for _, since := range []bool{false, true} { // what is pruned: at the zero time, or before a later one
+			begin := func(key string) (slow *convo.History, s *outpacedStore, at time.Time) {
+				s = &outpacedStore{inner, func() {}}
+				slow = open(t, s, key, nil)
+				for i := range 3 {
+					mustAppend(t, slow, turnsOf(i, "m"+itoa(i)))
+					save(t, slow)
+				}
+				if since { // a full record to keep
+					require.NoError(t, slow.Prune(ctx, noTime))
+					mustAppend(t, slow, turnsOf(3, "m3"))
+					save(t, slow)
+					log := recordsOf(t, inner, key)
+					full := log[0]
+					full.ID, full.Prev, full.Seq = strings.Repeat("f", 26), log[1].ID, log[1].Seq+1
+					require.NoError(t, inner.Append(ctx, full))
+					at = full.Updated.Add(time.Hour)
+				}
+				return slow, s, at
+			}
+			t.Run(fmt.Sprint(name, since), func(t *testing.T) {
+				slow, s, at := begin("pruned" + fmt.Sprint(since))
+				s.before = func() {
+					s.before = func() {}
+					fast := open(t, inner, "pruned"+fmt.Sprint(since), nil)
+					sayNext(t, fast, "m4")
+					require.NoError(t, fast.Prune(ctx, noTime))
+				}
+				require.NoError(t, slow.Prune(ctx, at), "by another Prune")
+				require.Len(t, recordsOf(t, inner, "pruned"+fmt.Sprint(since)), 1)
+
+				slow, s, at = begin("deleted" + fmt.Sprint(since))
+				s.before = func() { require.NoError(t, inner.Delete(ctx, "deleted"+fmt.Sprint(since))) }
+				require.NoError(t, slow.Prune(ctx, at), "by a Delete")
+
+				key := "replaced" + fmt.Sprint(since)
+				slow, s, at = begin(key)
+				s.before = func() {
+					require.NoError(t, inner.Delete(ctx, key))
+					other := open(t, inner, key, nil)
+					mustAppend(t, other, convo.User("another"))
+					save(t, other)
+				}
+				err := slow.Prune(ctx, at)
+				require.ErrorAs(t, err, new(*convo.ConflictError))
+				require.EqualError(t, err, fmt.Sprintf("convo: prune %q: the log was deleted, and another was begun; Open that", key))
+				require.Len(t, recordsOf(t, inner, key), 1)
+			})
+		}
+	}
+}
+
+// Pages of the archive are what the whole archive holds there, and reading the newest does
+// not read the whole log.
+func TestArchiveBefore(t *testing.T) {
+	s := &readStore{shelf: new(shelf)}
+	h := open(t, s, "k", &convo.Options{Limits: convo.Limits{Window: 4000}})
+	none, err := h.ArchiveBefore(t.Context(), 0, 5)
+	require.NoError(t, err)
+	require.Empty(t, none)
+	for i := range 700 {
+		mustAppend(t, h, turnsOf(i, strings.Repeat("word and ", 30)+itoa(i)))
+		_, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		if i%50 == 7 {
+			require.NoError(t, h.Note("note "+itoa(i)))
+		}
+		save(t, h)
+	}
+	var all []convo.Archived
+	var entries []int
+	for x, err := range h.Archive(t.Context()) {
+		require.NoError(t, err)
+		if x.Entry != nil {
+			entries = append(entries, len(all))
+		}
+		all = append(all, x)
+	}
+	require.Len(t, entries, 700)
+	for _, n := range []int{1, 10, 300, 699, 700, 701} {
+		for _, before := range []convo.ID{0, 1, 2, 5, 350, 690, 700, 701, 9999} {
+			s.records = 0
+			got, err := h.ArchiveBefore(t.Context(), before, n)
+			require.NoError(t, err)
+			end := len(all)
+			k := len(entries)
+			if before > 0 && before <= 700 {
+				k = int(before) - 1
+				end = entries[k]
+			}
+			begin := 0
+			if k >= n {
+				begin = entries[k-n]
+			}
+			require.Equal(t, len(got), end-begin, "%d before %d", n, before)
+			for i, x := range got {
+				require.Equal(t, all[begin+i], x, "%d before %d", n, before)
+			}
+			if n <= 10 && before == 0 {
+				require.LessOrEqual(t, s.records, 400)
+			}
+		}
+	}
+	_, err = h.ArchiveBefore(t.Context(), 0, 0)
+	assert.ErrorAs(t, err, new(*convo.ValueError))
+	_, err = new(convo.History).ArchiveBefore(t.Context(), 0, 1)
+	assert.Error(t, err)
+}
+
+// A readStore counts the records that it yields.
+type readStore struct {
+	*shelf
+	records int
+}
+
+func (s *readStore) Records(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error] {
+	return func(yield func(convo.Record, error) bool) {
+		for r, err := range s.shelf.Records(ctx, key, from) {
+			if s.records++; !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// What an edit took for good is in the archive, also next to what another one took and
+// Undo has brought back.
+func TestArchive_NextToAnUndo(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("4"), convo.User("5"), convo.Assistant("6"))
+	require.NoError(t, h.Undo(apply(t, h, convo.Edit{Drop: []convo.ID{2}})))
+	apply(t, h, convo.Edit{Drop: []convo.ID{4}})
+	save(t, h)
+	assert.Equal(t, []convo.ID{1, 2, 3, 5, 6}, idsOf(h.Snapshot()))
+	lines := archiveOf(t, h)
+	require.Len(t, lines, 6)
+	assert.Equal(t, "4: "+printMessage(convo.Assistant("4")), lines[3])
+}

@@ -128,6 +128,8 @@ func (b *Breakdown) addEntry(e *entry, counter *counter) {
 		own = &b.User
 	case RoleTool:
 		own = &b.Results
+	case RoleSystem:
+		own = &b.System
 	}
 	rest := e.tokens
 	if !e.isPlain() {

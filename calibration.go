@@ -29,6 +29,14 @@ func (c *calibration) figures() *calibrate.Calibration {
 	return &c.Calibration
 }
 
+// expects returns the estimate for a view of raw tokens of which shared were in the view
+// last reported on.
+func (c *calibration) expects(shared, raw, cap int64) int64 {
+	return calibrate.Scale{
+		Known: &c.Calibration, Overhead: c.Overhead(cap), Old: shared, Gone: c.Raw - shared, Fresh: raw - shared,
+	}.Tokens()
+}
+
 // A reported is a view that a usage report was about. It does not hold that
 // view's calibration, which would keep all earlier views in memory.
 type reported struct {
@@ -127,10 +135,11 @@ func (s *state) scale() calibrate.Scale {
 	}
 }
 
-// sharedWith returns the raw tokens of what is both in s and in an older view.
-// rewritten says whether more than the end of the list has changed since.
-func (s *state) sharedWith(old *reported, rewritten bool) int64 {
-	n := rawShared(s.sys, old.sys)
+// sharedWith returns the raw tokens of what is both in s and in an older view, and how
+// many of them are in pinned exchanges. rewritten says whether more than the end of the
+// list has changed since.
+func (s *state) sharedWith(old *reported, rewritten bool) (n, pinned int64) {
+	n = s.sysShared(old)
 	if s.summary == old.summary {
 		n += s.summary.tokens()
 	}
@@ -138,36 +147,61 @@ func (s *state) sharedWith(old *reported, rewritten bool) int64 {
 		n += s.eph.tokens()
 	}
 	if rewritten {
-		return n + rawShared(s.list, old.list)
+		raw, pinned := s.rawShared(s.list, old.list)
+		return n + raw, pinned
 	}
-	n += s.listRaw // everything up to old.last is shared
+	n, pinned = n+s.listRaw, s.pinRaw // everything up to old.last is shared
 	for _, e := range slices.Backward(s.list) {
 		if e.id <= old.last {
 			break
 		}
 		n -= e.tokens
+		if s.isPinned(e.head) {
+			pinned -= e.tokens
+		}
 	}
+	return n, pinned
+}
+
+// sysShared returns the raw tokens of the system entries that are both in s and in an
+// older view.
+func (s *state) sysShared(old *reported) int64 {
+	if n := len(s.sys); n > 0 && len(old.sys.entries) == n && &s.sys[0] == &old.sys.entries[0] {
+		return s.sysRaw // the usual case
+	}
+	n, _ := s.rawShared(s.sys, old.sys)
 	return n
 }
 
 // sumMeasured computes measured, the raw tokens of the view that the last
-// report measured. rewritten says whether more than the end of the list has
-// changed since that report.
+// report measured, and pinMeasured. rewritten says whether more than the end of the
+// list has changed since that report.
 func (s *state) sumMeasured(rewritten bool) {
 	if s.known().cal != nil {
-		s.measured = s.sharedWith(s.known().cal.at, rewritten)
+		s.measured, s.pinMeasured = s.sharedWith(s.known().cal.at, rewritten)
 	}
 }
 
-// rawShared returns the raw tokens of the entries that are both in a list and
-// in an older one.
-func rawShared(list []*entry, old shown) (n int64) {
-	eachShared(list, old, func(seen trace) { n += seen.tokens })
-	return n
+// isMeasured reports whether the last usage report measured e, which is in the list.
+func (s *state) isMeasured(e *entry) bool {
+	cal := s.known().cal
+	return cal != nil && cal.at.list.has(e)
 }
 
-// eachShared calls f for each entry that is both in a list and in an older one.
-func eachShared(list []*entry, old shown, f func(trace)) {
+// rawShared returns the raw tokens of the entries that are both in a list and
+// in an older one, and how many of them are in pinned exchanges.
+func (s *state) rawShared(list []*entry, old shown) (n, pinned int64) {
+	eachShared(list, old, func(e *entry) {
+		n += e.tokens
+		if s.isPinned(e.head) {
+			pinned += e.tokens
+		}
+	})
+	return n, pinned
+}
+
+// eachShared calls f for each entry of a list that is also in an older one.
+func eachShared(list []*entry, old shown, f func(*entry)) {
 	for i, k := 0, 0; i < len(list) && k < old.len(); {
 		seen := old.at(k)
 		switch {
@@ -177,7 +211,7 @@ func eachShared(list []*entry, old shown, f func(trace)) {
 			k++
 		default:
 			if list[i].trace() == seen {
-				f(seen)
+				f(list[i])
 			}
 			i, k = i+1, k+1
 		}

@@ -197,9 +197,11 @@ func (a *attempt) begin() error {
 // see makes view the one that the strategy sees.
 func (a *attempt) see(view *Snapshot) {
 	a.view, a.floor = view, view.floorWeight()
-	floor := a.scaleOf(view.onlyFloor())
 	a.scale = a.scaleOf(&view.state)
-	a.scale.KeptOld, a.scale.KeptFresh = floor.Old, floor.Fresh
+	if a.scale.Known != nil {
+		a.scale.KeptOld = min(a.floor.measured, a.floor.total(), a.scale.Known.Raw)
+	}
+	a.scale.KeptFresh = a.floor.total() - a.scale.KeptOld
 }
 
 // scaleOf returns what is needed to estimate a view that was made of a.at.
@@ -283,7 +285,7 @@ func (a *attempt) rewinds() (round, users int) {
 		}
 	}
 	if first.from < first.to {
-		users = a.at.rewinds(first.from)
+		users = a.at.rewinds(min(first.from, f.tail))
 	}
 	return round, users
 }

@@ -62,29 +62,40 @@ func BenchmarkCompactIfNeeded(b *testing.B) {
 }
 
 // BenchmarkPrepareNothingCanGo appends and prepares with every message pinned
-// above high water, and reports how much longer twice as many take: 2 is
-// linear.
+// above high water, with and without reports of usage, and reports how much longer
+// twice as many take: 2 is linear.
 func BenchmarkPrepareNothingCanGo(b *testing.B) {
-	run := func(n int) time.Duration {
+	run := func(n int, reported bool) time.Duration {
 		h, err := convo.New(&convo.Options{Limits: convo.Limits{High: 1000}, Pin: func(convo.Message) bool { return true }})
 		if err != nil {
 			b.Fatal(err)
 		}
 		start := time.Now()
 		for range n {
-			h.Append(convo.User("a question"), convo.Assistant("an answer"))
-			h.Prepare(context.Background())
+			h.Append(convo.User("a question"))
+			s, _, _ := h.Prepare(context.Background())
+			h.Append(convo.Assistant("an answer"))
+			if reported {
+				h.RecordUsage(s, convo.Usage{Input: s.Tokens() + 10})
+			}
 		}
 		return time.Since(start)
 	}
-	var once, twice time.Duration
-	for b.Loop() {
-		once += run(8_000)
-		twice += run(16_000)
+	for _, c := range []struct {
+		name     string
+		reported bool
+	}{{"alone", false}, {"reported", true}} {
+		b.Run(c.name, func(b *testing.B) {
+			var once, twice time.Duration
+			for b.Loop() {
+				once += run(8_000, c.reported)
+				twice += run(16_000, c.reported)
+			}
+			b.ReportMetric(float64(once.Milliseconds())/float64(b.N), "ms/8k")
+			b.ReportMetric(float64(twice)/float64(once), "x-16k-to-8k")
+			b.ReportMetric(0, "ns/op")
+		})
 	}
-	b.ReportMetric(float64(once.Milliseconds())/float64(b.N), "ms/8k")
-	b.ReportMetric(float64(twice)/float64(once), "x-16k-to-8k")
-	b.ReportMetric(0, "ns/op")
 }
 
 // rounds returns a history of n exchanges: three tool rounds to each user

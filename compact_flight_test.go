@@ -269,6 +269,65 @@ func TestFlight_Reentrant(t *testing.T) {
 	}
 }
 
+// A Tokenizer and a Trigger get no ctx that marks the compaction which calls them. What
+// they start waits for that compaction until its own ctx ends, as Options says.
+func TestCompact_FromCodeWithoutACtx(t *testing.T) {
+	for name, ask := range map[string]func(*convo.History, context.Context) error{
+		"Compact": func(h *convo.History, ctx context.Context) error { _, err := h.Compact(ctx, ""); return err },
+		"Fit":     func(h *convo.History, ctx context.Context) error { _, _, err := h.Fit(ctx, 1); return err },
+	} {
+		t.Run("Tokenizer and "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var h *convo.History
+				var inside error
+				asked := false
+				opts := windowOf(1000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+					asked = true
+					g.Count("a text")
+					return convo.Truncate{}.Compact(ctx, s, g)
+				}))
+				opts.Tokenizer = convo.TokenizerFunc(func(text string) int {
+					if asked && inside == nil {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						defer cancel()
+						inside = ask(h, ctx)
+					}
+					return len(text)
+				})
+				h = toolTurn(t, opts, 20)
+				r, err := h.CompactIfNeeded(t.Context())
+				require.NoError(t, err)
+				assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+				assert.ErrorIs(t, inside, context.DeadlineExceeded)
+			})
+		})
+	}
+	t.Run("Trigger", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var h *convo.History
+			var inside error
+			asked := false
+			first := convo.When(func(convo.Status) bool { return true }, convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+				asked = true
+				return convo.Edit{}, nil
+			}))
+			due := convo.When(func(convo.Status) bool {
+				if asked && inside == nil {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					_, inside = h.Compact(ctx, "")
+				}
+				return false
+			}, convo.ClearToolResults{})
+			h = toolTurn(t, windowOf(100_000, convo.Chain(first, due)), 2)
+			r, err := h.CompactIfNeeded(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
+			assert.ErrorIs(t, inside, context.DeadlineExceeded)
+		})
+	})
+}
+
 func TestClose_EndsFlights(t *testing.T) {
 	t.Run("background", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

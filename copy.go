@@ -15,7 +15,8 @@ import (
 // some that were saved under it since. It does so too if the records after those
 // under toKey have been pruned from the source: delete the log of toKey and copy all
 // again. If there is nothing under fromKey, the error matches [ErrNotFound]. After an
-// error the copy may be a part of the source, which Copy can go on with. A nil ctx never
+// error the copy may be a part of the source, which Copy can go on with. At damage in what
+// is still to be copied it stops with a [*DamageError]: [Salvage] goes on after it. A nil ctx never
 // ends.
 //
 // The copy of a log that was pruned begins with the full record that was kept, whose

@@ -15,7 +15,7 @@ type listExchange struct {
 	tokens   int64
 	turn     int
 	floor    bool
-	user     bool // one of the user messages that begin a turn
+	user     bool // one of the user messages that begin a turn, or a note among them
 	dropLast bool // every strategy should drop it only if nothing else suffices; see sealedFirst
 }
 
@@ -39,7 +39,7 @@ func (w *walker) next() (a listExchange, ok bool) {
 		return a, false
 	}
 	e := w.list[w.at]
-	w.inHead = (w.inHead || e.turn != w.turn) && e.msg.Role == RoleUser
+	w.inHead = (w.inHead || e.turn != w.turn) && (e.msg.Role == RoleUser || e.note)
 	w.turn = e.turn
 	a = listExchange{from: w.at, turn: e.turn, floor: w.floor.has(w.at), user: w.inHead, dropLast: e == w.sealed}
 	for w.at < len(w.list) && w.list[w.at].head == e.head {

@@ -3,7 +3,6 @@ package convo
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -50,16 +49,27 @@ func (r Reply) Text() string {
 // to run, and to answer with [Result], or with [ResultError] where the arguments
 // are not valid.
 func (r Reply) OpenCalls() []ToolCall {
-	var open []ToolCall
+	var all []ToolCall
+	open := make(map[string][]int) // the open calls by ID, as indices of all, in order
+	answered := make(map[int]bool)
 	for _, m := range r.Messages {
-		open = append(open, m.ToolCalls()...)
+		for _, c := range m.ToolCalls() {
+			open[c.ID] = append(open[c.ID], len(all))
+			all = append(all, c)
+		}
 		for _, result := range m.ToolResults() {
-			if i := slices.IndexFunc(open, func(c ToolCall) bool { return c.ID == result.CallID }); i >= 0 {
-				open = slices.Delete(open, i, i+1)
+			if calls := open[result.CallID]; len(calls) > 0 {
+				open[result.CallID], answered[calls[0]] = calls[1:], true
 			}
 		}
 	}
-	return open
+	var left []ToolCall
+	for i, c := range all {
+		if !answered[i] {
+			left = append(left, c)
+		}
+	}
+	return left
 }
 
 // String returns the beginning of each message, and the call that was cut off.
@@ -180,6 +190,7 @@ type answer struct {
 	h       *History
 	send    func(context.Context, *Snapshot) (Reply, error)
 	reply   Reply // what send returned last
+	first   ID    // of the entries that were taken out of the queue for it; 0: none
 	reports []Report
 }
 
@@ -254,7 +265,9 @@ func (a *answer) check() error {
 	if a.h.endedLocked() {
 		return ErrClosed
 	}
-	a.h.deliverLocked()
+	if n := a.h.deliverLocked(); n > 0 {
+		a.first = a.h.list[len(a.h.list)-n].id
+	}
 	return a.h.answerFaultLocked()
 }
 
@@ -302,7 +315,7 @@ func (a *answer) begin(at *Snapshot, cancel context.CancelCauseFunc) (ok bool, e
 	if err := a.h.answerFaultLocked(); err != nil {
 		return false, err
 	}
-	a.h.sending = &sending{last: at.newestID(), cancel: cancel}
+	a.h.sending = &sending{last: at.newestID(), first: a.first, cancel: cancel}
 	return true, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"log"
 	"log/slog"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -80,6 +81,52 @@ func TestDo_Appends(t *testing.T) {
 }
 
 // An answer may bring its own error results, and only the other calls are open.
+// Calls pair with results by occurrence, as in a History: a result answers the first
+// open call with its ID, wherever other calls stand.
+func TestReply_OpenCallsPairByOccurrence(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var reply convo.Reply
+		want := []convo.ToolCall{}
+		for n := range r.IntN(6) {
+			var m convo.Message
+			if n%2 == 0 {
+				for k := range r.IntN(6) {
+					c := convo.ToolCall{ID: string(rune('a' + r.IntN(3))), Name: fmt.Sprintf("%d.%d", n, k)}
+					m.Parts = append(m.Parts, c)
+					want = append(want, c)
+				}
+			} else {
+				for range r.IntN(6) {
+					id := string(rune('a' + r.IntN(4)))
+					m.Parts = append(m.Parts, convo.ToolResult{CallID: id})
+					if i := slices.IndexFunc(want, func(c convo.ToolCall) bool { return c.ID == id }); i >= 0 {
+						want = slices.Delete(want, i, i+1)
+					}
+				}
+			}
+			reply.Messages = append(reply.Messages, m)
+		}
+		require.ElementsMatch(t, want, reply.OpenCalls(), "%+v", reply.Messages)
+		require.True(t, slices.IsSortedFunc(reply.OpenCalls(), func(a, b convo.ToolCall) int { return strings.Compare(a.Name, b.Name) }))
+	}
+}
+
+// 100,000 calls that are answered from the last to the first take no longer than in
+// order. A search from the first call for each result would look at five billion.
+func TestReply_OpenCallsInReverse(t *testing.T) {
+	const n = 100_000
+	calls, results := make([]convo.Part, n), make([]convo.Part, n-1)
+	for i := range calls {
+		calls[i] = convo.ToolCall{ID: fmt.Sprint(i)}
+		if i > 0 {
+			results[n-1-i] = convo.ToolResult{CallID: fmt.Sprint(i)}
+		}
+	}
+	reply := convo.Reply{Messages: []convo.Message{{Role: convo.RoleAssistant, Parts: calls}, {Role: convo.RoleTool, Parts: results}}}
+	assert.Equal(t, []convo.ToolCall{{ID: "0"}}, reply.OpenCalls())
+}
+
 func TestReply_OpenCalls(t *testing.T) {
 	a, b, c := callOf("a"), callOf("b"), callOf("c")
 	r := convo.Reply{Messages: []convo.Message{convo.Assistant("x", a, b, c), convo.ResultError(b, errors.New("no"))}}
@@ -826,4 +873,20 @@ func TestDo_OnlyCut(t *testing.T) {
 	require.ErrorContains(t, err, "one whose answer holds no message, call Do again, or Rewind(1)")
 	rewind(t, h)
 	mustAppend(t, h, convo.User("well?"))
+}
+
+// Without its reference, a long result of an answer is not cut, and so not appended.
+func TestDo_SpillFails(t *testing.T) {
+	opts := bare()
+	opts.MaxResult = 64
+	errFull := errors.New("no space")
+	opts.Spill = func(context.Context, convo.ToolResult) (string, error) { return "", errFull }
+	h := historyOf(t, opts, convo.User("where to"))
+	c := callOf("c")
+	unchanged(t, h, func() {
+		reply, err := h.Do(t.Context(), saying(convo.Assistant("", c), convo.Result(c, strings.Repeat("long ", 40)), convo.Assistant("there")))
+		require.ErrorIs(t, err, errFull)
+		assert.Len(t, reply.Messages, 3, "the answer is in the Reply")
+		assert.Empty(t, reply.IDs)
+	})
 }

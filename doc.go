@@ -187,7 +187,8 @@
 // what another Store keeps; convotest.TestStore checks one of yours. [Open] returns the
 // History that is saved under a key, or an empty one, and [History.Save] writes what
 // has changed since, in one record and one step. What Save has acknowledged survives a
-// crash.
+// crash. List of a Store yields what a list of conversations shows, the most recently
+// updated first: in pages, or those that are due to expire ([ListOptions]).
 //
 //	h, err := convo.Open(ctx, store, "42", opts)
 //	...                                    // append, compact, pin

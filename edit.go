@@ -180,7 +180,8 @@ func (h *History) SplicePrefix(at *Snapshot, n int, summary string) (dropped int
 
 // With returns a snapshot of the view as the edit would leave it. It changes
 // nothing and does not call Options.Spill. The new snapshot belongs to no History,
-// so Apply, Rollback, RecordUsage and Recover refuse it. With returns an
+// so Apply, Rollback, RecordUsage and Recover refuse it, and a summary that the edit
+// brings has no Time. With returns an
 // [*EditError] for an edit that breaks a rule, as [History.Apply] does.
 func (s *Snapshot) With(e Edit) (*Snapshot, error) { return s.with(e, false) }
 
@@ -198,6 +199,9 @@ func (s *Snapshot) with(e Edit, byStrategy bool) (_ *Snapshot, err error) {
 	p := next.id.prepare(&s.state, checked, nil)
 	if _, err := next.perform(checked, p); err != nil {
 		return nil, err
+	}
+	if p.summary != nil {
+		p.summary.sum.Time = time.Time{}
 	}
 	next.version++
 	next.sumMeasured(true)

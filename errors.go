@@ -19,6 +19,10 @@ var (
 	// [History.PinLast] when there is no exchange to pin.
 	ErrNotFound = errors.New("convo: not found")
 
+	// ErrNoKey is for the function open of [Sealed]: an error that matches it says that
+	// the data cannot be opened here or at the moment, not that it is damaged.
+	ErrNoKey = errors.New("convo: no key")
+
 	// ErrStale is matched by a [StaleError]: a [Snapshot] does not match the
 	// [History] that it was given to. Take a new snapshot and start from that.
 	ErrStale = errors.New("convo: stale snapshot")
@@ -137,7 +141,7 @@ func (e *RoleError) Error() string {
 	case e.Answer:
 		remedy = "give user messages to Queue, or append them when Do has returned; SetSystem takes system messages"
 	case e.Attempted == RoleSystem:
-		remedy = "system messages come first, and SetSystem replaces them"
+		remedy = "system messages come first, and SetSystem replaces them; with RolePolicy.SystemAfter a note may stand here"
 	case e.Attempted == RoleUser && e.Previous == RoleUser && e.Index > 0:
 		remedy = "put both into one message, or set Options.Roles to Relaxed() to allow it"
 	case e.Attempted == RoleUser && e.Previous == RoleUser:
@@ -504,13 +508,13 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("convo: save %q as record %d: another has saved record %d; call Reload, then Save", e.Key, e.Want, e.Have)
 }
 
-// A DamageError says that the log of a conversation is damaged. What is before the
-// damage can be read: [Load] the Seq, [Restore] it, and [History.Attach] it to
-// another key.
+// A DamageError says that the log of a conversation is damaged. [Salvage] makes a whole
+// log of what can be read, which opens, and leaves the damaged one as it is. [Load] also
+// returns the states that are whole, and [History.Archive] the messages.
 type DamageError struct {
 	Key    string
 	Offset int64  // where in a file, in bytes; -1: not known
-	Seq    uint64 // of the last good record; 0: none
+	Seq    uint64 // of the newest record before the damage whose state is whole; 0: none
 	Err    error  // what is wrong
 }
 
@@ -519,11 +523,11 @@ func (e *DamageError) Error() string {
 	if e.Offset >= 0 {
 		at = fmt.Sprintf(" at byte %d", e.Offset)
 	}
-	way := "no record before it is good"
+	way := "no state before that is whole"
 	if e.Seq > 0 {
-		way = fmt.Sprintf("Load record %d, Restore it, and Attach it to another key", e.Seq)
+		way = fmt.Sprintf("record %d is the newest whole one before that", e.Seq)
 	}
-	return fmt.Sprintf("convo: the log of %q is damaged%s: %s; %s", e.Key, at, withoutPrefix(e.Err), way)
+	return fmt.Sprintf("convo: the log of %q is damaged%s: %s; %s; Salvage copies what can be read to another key", e.Key, at, withoutPrefix(e.Err), way)
 }
 
 // Unwrap returns e.Err.

@@ -174,7 +174,7 @@ func ExampleSlidingWindow() {
 	fmt.Println(h.Len())
 	// Output:
 	// applied because of trigger <nil>
-	// 13
+	// 11
 }
 
 func ExampleExtract() {
@@ -247,6 +247,26 @@ func ExampleOptions_logger() {
 }
 
 // Old tool results are cleared at a mark of their own, before anything is dropped.
+// A trigger may look at the messages: it is called without a lock.
+func ExampleWhen_messages() {
+	var h *convo.History
+	changesSubject := func(convo.Status) bool {
+		s := h.Snapshot()
+		newest, _ := s.At(s.Len() - 1)
+		return strings.HasPrefix(newest.Message.Text(), "Now to something else")
+	}
+	h = longTrip(&convo.Options{Strategy: convo.When(changesSubject, convo.SlidingWindow{Keep: 4})})
+	for _, text := range []string{"And the hotel?", "Now to something else: Paris."} {
+		h.Append(convo.User(text))
+		report, err := h.CompactIfNeeded(context.Background())
+		fmt.Println(report.Outcome, h.Len(), err)
+		h.Append(convo.Assistant("Of course."))
+	}
+	// Output:
+	// not needed 42 <nil>
+	// applied 4 <nil>
+}
+
 func ExampleWhen() {
 	micro := func(s convo.Status) bool { return s.Upper > s.Window*60/100 }
 	h := longTrip(&convo.Options{

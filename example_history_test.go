@@ -1,6 +1,7 @@
 package convo_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -160,6 +161,61 @@ func ExampleHistory_SetSystem() {
 	fmt.Println(err, first.ID, h.Status().System)
 	// Output:
 	// <nil> 9 2
+}
+
+// A note is a system message further on. The policy must allow it.
+func ExampleRolePolicy_notes() {
+	roles := convo.Strict()
+	roles.SystemAfter = []convo.Role{convo.RoleUser, convo.RoleAssistant, convo.RoleTool}
+	h := newTrip(&convo.Options{Roles: roles})
+	_, err := h.Append(convo.System("The user has gone offline."), convo.Assistant("Booked."))
+	fmt.Println(err)
+	h.SetSystem(convo.System("You are a pirate.")) // leaves notes alone
+	for _, m := range h.Snapshot().Messages()[7:] {
+		fmt.Println(m)
+	}
+	// Output:
+	// <nil>
+	// user: Book it.
+	// system: The user has gone offline.
+	// assistant: Booked.
+}
+
+// An agent names what it needs of a History in an interface of its own, so that its
+// tests can do without one. A History fits without an adapter.
+func Example_ownInterface() {
+	type conversation interface {
+		Append(msgs ...convo.Message) (convo.ID, error)
+		Do(ctx context.Context, send func(context.Context, *convo.Snapshot) (convo.Reply, error)) (convo.Reply, error)
+	}
+	ask := func(c conversation, question string) string { // the agent
+		c.Append(convo.User(question))
+		reply, err := c.Do(context.Background(), callModel)
+		if err != nil {
+			return "Sorry: " + err.Error()
+		}
+		return reply.Text()
+	}
+	h, _ := convo.New(nil)
+	fmt.Println(ask(h, "Flights to Rome?"))
+	fmt.Println(ask(offline{}, "Flights to Rome?")) // in a test
+	// Output:
+	// At 09:10.
+	// Sorry: no network
+}
+
+// offline is a conversation whose requests fail.
+type offline struct{}
+
+func (offline) Append(...convo.Message) (convo.ID, error) { return 1, nil }
+
+func (offline) Do(context.Context, func(context.Context, *convo.Snapshot) (convo.Reply, error)) (convo.Reply, error) {
+	return convo.Reply{}, errors.New("no network")
+}
+
+// callModel stands for a call of a model.
+func callModel(context.Context, *convo.Snapshot) (convo.Reply, error) {
+	return convo.Reply{Messages: []convo.Message{convo.Assistant("At 09:10.")}}, nil
 }
 
 // Ephemeral messages stand before the newest turn, and are never saved.

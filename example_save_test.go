@@ -222,3 +222,41 @@ func ExampleHistory_Archive() {
 	// 2 summary(The user likes windows.)
 	// 2 compacted by hand
 }
+
+// A list in pages, and the conversations that are due to expire.
+func ExampleListOptions() {
+	ctx := context.Background()
+	store := new(convo.MemStore)
+	day := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 5 {
+		at := day.AddDate(0, 0, i)
+		r := convo.Record{Head: convo.Head{Key: fmt.Sprintf("ann/%d", i), Seq: 1, Created: at, Updated: at}, ID: fmt.Sprintf("%026d", i), Full: true}
+		if err := store.Append(ctx, r); err != nil {
+			panic(err)
+		}
+	}
+	opts := convo.ListOptions{Prefix: "ann/"}
+	for page := 1; page <= 2; page++ {
+		n := 0
+		for head, err := range store.List(ctx, opts) {
+			if err != nil {
+				panic(err)
+			}
+			fmt.Println("page", page, head.Key)
+			opts.After = head // the next page begins here
+			if n++; n == 2 {
+				break
+			}
+		}
+	}
+	for head, err := range store.List(ctx, convo.ListOptions{UpdatedBefore: day.AddDate(0, 0, 2)}) {
+		fmt.Println("expires:", head.Key, err, store.Delete(ctx, head.Key))
+	}
+	// Output:
+	// page 1 ann/4
+	// page 1 ann/3
+	// page 2 ann/2
+	// page 2 ann/1
+	// expires: ann/1 <nil> <nil>
+	// expires: ann/0 <nil> <nil>
+}

@@ -2,6 +2,7 @@ package convo
 
 import (
 	"reflect"
+	"strings"
 	"unicode"
 )
 
@@ -13,6 +14,21 @@ func FiguresOf(err error) (limit, prompt, output, total int) {
 
 // Drafts returns how many records of h may have been stored or not.
 func Drafts(h *History) int { return len(h.log.drafts) }
+
+// Rates returns what h takes for the overhead, and for the tokens of a raw token that
+// was measured and of one that was not.
+func Rates(h *History) (overhead, old, fresh float64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.scaleLocked()
+	switch {
+	case s.Known == nil:
+		return float64(s.Overhead), s.Prior.Ratio, s.Prior.Ratio
+	case s.Known.Raw == 0:
+		return float64(s.Overhead), s.Known.Ratio, s.Known.Ratio
+	}
+	return float64(s.Overhead), float64(s.Known.Tokens-s.Overhead) / float64(s.Known.Raw), s.Known.Ratio
+}
 
 // SetStore makes another Store that of h.
 func SetStore(h *History, s Store) { h.log.store = s }
@@ -34,3 +50,51 @@ func RecordFields() (names []string) {
 	}
 	return names
 }
+
+// Reads reports whether f reads the i-th entry of h. While f runs, that entry is missing
+// from every view that shares memory with that of h, so that f panics, or returns the
+// panic as an error, if it looks at it. After that, h is of no use.
+func Reads(h *History, i int, f func() error) (reads bool) {
+	list, n := h.list, i-len(h.sys)
+	if n < 0 {
+		list, n = h.sys, i
+	}
+	e := list[n]
+	list[n] = nil
+	defer func() {
+		list[n] = e
+		for _, now := range [][]*entry{h.sys, h.list} { // f may have moved them
+			if n < len(now) && now[n] == nil {
+				now[n] = e
+			}
+		}
+		reads = recover() != nil || reads
+	}()
+	err := f()
+	return err != nil && strings.Contains(err.Error(), "nil pointer")
+}
+
+// FloorOf returns the raw tokens of the floor of h, and how many of them were measured, as
+// a compaction takes them, and then as they are when each entry is looked at.
+func FloorOf(h *History) (total, measured, wantTotal, wantMeasured int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := h.floorWeight()
+	only := h.clipped()
+	only.summary = nil
+	f, list := h.floor(), []*entry{}
+	for i, e := range h.list {
+		if f.has(i) {
+			list = append(list, e)
+		}
+	}
+	only.replace(h.sys, list, nil, rawOf(list), countTurns(list), h.turn)
+	if h.known().cal != nil {
+		only.sumMeasured(true)
+		wantMeasured = only.measured
+	}
+	return w.total(), w.measured, only.raw(), wantMeasured
+}
+
+// Spoil puts something into the newest entry of h that no record can hold.
+func Spoil(h *History) { h.list[len(h.list)-1].msg.Parts[0] = nil }

@@ -83,7 +83,7 @@ var headings = [...]string{headBefore, headAsked, headTools, headPaths, headErrs
 // read notes what a message says.
 func (n *notes) read(m *Message) {
 	switch m.Role {
-	case RoleUser:
+	case RoleUser, RoleSystem:
 		if line := oneLine(m.Text()); line != "" {
 			if m.Author != "" {
 				line = oneLine(m.Author) + ": " + line

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"log/slog"
@@ -26,11 +27,15 @@ import (
 //
 // When Append returns nil, the record and the name of its file have been synced to
 // the disk. What a crash leaves of a record that was being written is passed over by
-// readers, and cut off by the next Append. Any other damage is a [*DamageError]: for
-// Records, from the damaged place on; for Append, when it is the newest record that
-// is damaged. Damage before the newest full record does not keep a conversation from
+// readers, which Status.Torn shows, and cut off by the next Append. Any other damage is a
+// [*DamageError]: for Records, in the damaged place; for Append, when it is the newest
+// record that is damaged. Damage before the newest full record does not keep a conversation from
 // being opened. The error for records that a later release of this package has
 // written matches [ErrVersion].
+//
+// When several processes write to one key in turn, each Append that follows one of
+// another process syncs three times in place of once: the name of the file, the record of
+// the other, which may have been killed before its own sync, and the new record.
 //
 // Files have the mode 0600 and names such as
 // trip-to-rome-1b2cf5f1a1d1b0a2a2b8b7be6b2ad0a1.convo: the beginning of the key, for
@@ -191,52 +196,79 @@ func (s *FileStore) settle(l *lockedLog, t *logTail) error {
 	return nil
 }
 
-// Records implements [Store].
+// Records implements [Store]. If from is 0 and the way from the newest record to the
+// newest full one is damaged, it yields a [*DamageError] and nothing more.
 func (s *FileStore) Records(ctx context.Context, key string, from uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		err := s.read(ctx, key, func(f logFile, tail logTail, err error) error {
-			if err != nil && from == 0 {
+			if err == nil && from > tail.Seq || err != nil && from == 0 {
 				return err
 			}
-			var start int64
-			if err == nil {
-				if from > tail.Seq {
-					return nil
-				}
-				most := from
-				if from == 0 {
-					most = math.MaxUint64
-				}
-				at, err := findFull(f, &tail, most)
-				switch {
-				case err == nil:
-					start = at
-				case !errors.Is(err, errLine):
-					return err
-				case from == 0:
-					return damageOr(f, key, at, withoutMark(err))
-				}
+			if err == nil && tail.Full && (from == 0 || from == tail.Seq) && ctx.Err() == nil {
+				tail.Torn = tail.torn
+				yield(tail.Record, nil) // its Data is used for nothing else
+				return nil
 			}
-			// Where the way to the full record is damaged, reading from the start
-			// yields what is before the damage.
-			for scan := newScan(f, key, start, tail.end); scan.off < scan.end; {
+			start, err := startOf(f, key, &tail, err, from)
+			if err != nil {
+				return err
+			}
+			scan := newScan(f, key, start, tail.end)
+			var passed error // the last damage, as long as only records that are not asked for come after it
+			for {
 				if ctx.Err() != nil {
 					return causeOf(ctx)
 				}
 				l, err := scan.next()
-				if err != nil {
-					return err
+				if _, ok := errors.AsType[*DamageError](err); ok {
+					passed = err
+					continue
 				}
-				if l.Seq >= from && !yield(l.Record, nil) {
+				if passed != nil && (err != nil || l.Seq > from) && !yield(Record{}, inLog("read", key, passed)) {
+					return errStopped
+				}
+				passed = nil
+				if l.at == tail.at {
+					l.Torn = tail.torn
+				}
+				switch {
+				case err == io.EOF:
+					return nil
+				case err != nil:
+					return err
+				case l.Seq >= from && !yield(l.Record, nil):
 					return errStopped
 				}
 			}
-			return nil
 		})
 		if err != nil && err != errStopped {
 			yield(Record{}, inLog("read", key, err))
 		}
 	}
+}
+
+// startOf returns where Records begins to read. Where the way from the newest record to
+// the full one is damaged, or the newest record is, that is the start of the file, so
+// that what is before and after the damage is found.
+func startOf(f logFile, key string, tail *logTail, damaged error, from uint64) (int64, error) {
+	if damaged != nil {
+		return 0, nil
+	}
+	most := from
+	if from == 0 {
+		most = math.MaxUint64
+	}
+	at, err := findFull(f, tail, most)
+	switch {
+	case !errors.Is(err, errLine):
+		return at, err
+	case from > 0:
+		return 0, nil
+	}
+	if damage := lastDamage(f, key, tail.end); damage != nil {
+		return 0, damage
+	}
+	return 0, damageOr(f, key, at, withoutMark(err))
 }
 
 // errStopped is the error of a loop whose body has ended it.

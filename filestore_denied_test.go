@@ -68,7 +68,7 @@ func TestFileStore_Denied(t *testing.T) {
 		unprivileged(t, func() {
 			denied(t, storeCalls(s, "key"), "Append", "Records", "List", "Delete", "Prune")
 			var heads []string
-			for head, err := range s.List(t.Context(), "") {
+			for head, err := range s.List(t.Context(), convo.ListOptions{}) {
 				if err == nil {
 					heads = append(heads, head.Key)
 				}

@@ -1,6 +1,7 @@
 package convo_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,33 @@ func TestFileStore_FollowsTheRules(t *testing.T) {
 		convotest.TestStore(t, func() convo.Store { return &convo.FileStore{Dir: dir, NoSync: noSync} })
 		assert.Empty(t, filesIn(t, dir))
 	}
+}
+
+// A damagedStore is a FileStore of which records can be damaged.
+type damagedStore struct{ *convo.FileStore }
+
+func (s damagedStore) Damage(key string, seq uint64) error {
+	var names []string
+	for _, name := range must(os.ReadDir(s.Dir)) {
+		if strings.HasPrefix(name.Name(), key+"-") {
+			names = append(names, filepath.Join(s.Dir, name.Name()))
+		}
+	}
+	lines := bytes.SplitAfter(must(os.ReadFile(names[0])), []byte("\n"))
+	lines[seq-1][30] ^= 1
+	return os.WriteFile(names[0], bytes.Join(lines, nil), 0o600)
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestFileStore_FollowsTheRulesOfDamage(t *testing.T) {
+	dir := t.TempDir()
+	convotest.TestStore(t, func() convo.Store { return damagedStore{&convo.FileStore{Dir: dir, NoSync: true}} })
 }
 
 // filesIn returns the names of the files in a directory.
@@ -84,7 +112,7 @@ func storeCalls(s convo.Store, key string) map[string]func(context.Context) erro
 	calls := map[string]func(context.Context) error{
 		"Append":  func(ctx context.Context) error { return s.Append(ctx, second) },
 		"Records": func(ctx context.Context) error { return lastError(s.Records(ctx, key, 0)) },
-		"List":    func(ctx context.Context) error { return lastError(s.List(ctx, "")) },
+		"List":    func(ctx context.Context) error { return lastError(s.List(ctx, convo.ListOptions{})) },
 		"Delete":  func(ctx context.Context) error { return s.Delete(ctx, key) },
 	}
 	if p, ok := s.(convo.Pruner); ok {
@@ -142,7 +170,7 @@ func TestFileStore_NoPlainFile(t *testing.T) {
 				require.NoError(t, err, method)
 			}
 			var heads []string
-			for head, err := range s.List(t.Context(), "") {
+			for head, err := range s.List(t.Context(), convo.ListOptions{}) {
 				if err == nil {
 					heads = append(heads, head.Key)
 				}
@@ -158,7 +186,7 @@ func TestFileStore_NoPlainFile(t *testing.T) {
 // A ctx that has ended before a call, or ends in a loop, is the error, whatever the
 // log; and nothing is written.
 func TestStores_EndedCtx(t *testing.T) {
-	same := func(_ string, data []byte) ([]byte, error) { return data, nil }
+	same := func(_ convo.SealedField, data []byte) ([]byte, error) { return data, nil }
 	for name, s := range map[string]convo.Store{
 		"memory": new(convo.MemStore),
 		"files":  &convo.FileStore{Dir: t.TempDir(), NoSync: true},
@@ -183,7 +211,7 @@ func TestStores_EndedCtx(t *testing.T) {
 			require.Len(t, recordsOf(t, s, "key"), 2)
 
 			endsIn(t, func(ctx context.Context) iter.Seq2[convo.Record, error] { return s.Records(ctx, "key", 1) })
-			endsIn(t, func(ctx context.Context) iter.Seq2[convo.Head, error] { return s.List(ctx, "") })
+			endsIn(t, func(ctx context.Context) iter.Seq2[convo.Head, error] { return s.List(ctx, convo.ListOptions{}) })
 		})
 	}
 }
@@ -235,7 +263,7 @@ func TestFileStore_TwoOnOneDirectory(t *testing.T) {
 				newest, full := check(s, key, uint64(n%2))
 				switch {
 				case i >= 10:
-					for _, err := range s.List(ctx, "key") {
+					for _, err := range s.List(ctx, convo.ListOptions{Prefix: "key"}) {
 						assert.NoError(t, err)
 					}
 				case i >= 8 && n%20 == 19:

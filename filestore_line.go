@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -42,21 +42,6 @@ type logLine struct {
 	at   int64  // offset of its first byte
 	back int64  // BACK
 	text []byte // with the newline; good until the next line is read
-}
-
-// lineDetails is the JSON of a line without the format and the data.
-type lineDetails struct {
-	Key     string    `json:"key"`
-	Key64   []byte    `json:"key64"`
-	Upto    ID        `json:"upto"`
-	Entries int       `json:"entries"`
-	Tokens  int       `json:"tokens"`
-	Title   string    `json:"title"`
-	Title64 []byte    `json:"title64"`
-	Created time.Time `json:"created"`
-	Updated time.Time `json:"updated"`
-	Prev    string    `json:"prev"`
-	ID      string    `json:"id"`
 }
 
 // newLine returns the line of a record.
@@ -147,19 +132,23 @@ func appendText(b []byte, name, value string) []byte {
 }
 
 // parseLine reads a line, which may end in a newline. The record shares no memory
-// with it. Only what newLine writes is accepted; what a later release may have
+// with it but that of its Data, unless that was in base64. Only what newLine writes is accepted; what a later release may have
 // written is ErrVersion.
 func parseLine(text []byte) (logLine, error) {
 	l := logLine{text: text}
 	text = bytes.TrimSuffix(text, []byte("\n"))
-	var sum [4]byte
 	if len(text) <= sumSize || text[sumSize] != ' ' {
 		return l, errors.New("this is no line of a log")
 	}
-	if _, err := hex.Decode(sum[:], text[:sumSize]); err != nil || fmt.Sprintf("%x", sum) != string(text[:sumSize]) {
-		return l, errors.New("this is no line of a log")
+	var sum uint32
+	for _, c := range text[:sumSize] {
+		digit := strings.IndexByte("0123456789abcdef", c)
+		if digit < 0 {
+			return l, errors.New("this is no line of a log")
+		}
+		sum = sum<<4 | uint32(digit)
 	}
-	if crc32.Checksum(text[sumSize+1:], castagnoli) != uint32(sum[0])<<24|uint32(sum[1])<<16|uint32(sum[2])<<8|uint32(sum[3]) {
+	if crc32.Checksum(text[sumSize+1:], castagnoli) != sum {
 		return l, errors.New("the checksum is wrong")
 	}
 	rest, err := l.parseHeader(text)
@@ -178,9 +167,12 @@ func parseLine(text []byte) (logLine, error) {
 // parseHeader reads what is before the JSON, and returns the JSON. text may end
 // anywhere after the header.
 func (l *logLine) parseHeader(text []byte) ([]byte, error) {
-	fields := bytes.SplitN(text[:min(len(text), maxHeader)], []byte(" "), 5)
-	if len(fields) < 5 {
-		return nil, errors.New("the line has no header")
+	rest, ok := text[:min(len(text), maxHeader)], true
+	var fields [4][]byte // CRC, SEQ, KIND, BACK
+	for i := range fields {
+		if fields[i], rest, ok = bytes.Cut(rest, []byte(" ")); !ok {
+			return nil, errors.New("the line has no header")
+		}
 	}
 	if kind := string(fields[2]); kind != "F" && kind != "P" {
 		return nil, fmt.Errorf("%w: the record is of kind %q", ErrVersion, kind)
@@ -188,7 +180,8 @@ func (l *logLine) parseHeader(text []byte) ([]byte, error) {
 	l.Full = fields[2][0] == 'F'
 	l.Seq, _ = strconv.ParseUint(string(fields[1]), 10, 64)
 	l.back, _ = strconv.ParseInt(string(fields[3]), 10, 64)
-	header := appendHeader(nil, &l.Record, l.back)
+	var room [maxHeader]byte
+	header := appendHeader(room[:0], &l.Record, l.back)
 	if l.back < 0 || len(text) < sumSize || !bytes.HasPrefix(text[sumSize:], header) {
 		return nil, errors.New("the header of the line is not as it is written")
 	}
@@ -215,25 +208,24 @@ func (l *logLine) parseJSON(text []byte) error {
 	// The data may hold what looks like the fields after it. In these a quote
 	// inside a text follows a backslash, so the last place that looks so is theirs.
 	end := max(0, len(rest)-maxDetails)
-	place := max(bytes.LastIndex(rest[end:], []byte(`,"key":"`)), bytes.LastIndex(rest[end:], []byte(`,"key64":"`)))
+	place := bytes.LastIndex(rest[end:], []byte(`,"key`))
 	if place < 0 {
 		return bad
 	}
 	data, details := rest[:end+place], rest[end+place:]
-	var d lineDetails
-	if err := json.Unmarshal(append([]byte("{"), details[1:]...), &d); err != nil {
-		return bad
-	}
-	l.Head = Head{
-		Key: d.Key + string(d.Key64), Title: d.Title + string(d.Title64), Seq: l.Seq,
-		Created: d.Created.UTC(), Updated: d.Updated.UTC(), Entries: d.Entries, Tokens: d.Tokens,
-	}
-	l.ID, l.Prev, l.Upto = d.ID, d.Prev, d.Upto
-	if !bytes.Equal(appendDetails(nil, &l.Record), details) {
+	d := detailsReader{rest: details}
+	l.Key = d.text("key")
+	l.Upto = ID(d.int("upto"))
+	l.Entries, l.Tokens = int(d.int("entries")), int(d.int("tokens"))
+	l.Title = d.text("title")
+	l.Created, l.Updated = d.time("created"), d.time("updated")
+	l.Prev, l.ID = d.text("prev"), d.text("id")
+	var room [1024]byte
+	if !bytes.Equal(appendDetails(room[:0], &l.Record), details) {
 		return bad
 	}
 	if isOneLine(data) {
-		l.Data = bytes.Clone(data)
+		l.Data = data
 		return nil
 	}
 	if len(data) < 2 || data[0] != '"' || data[len(data)-1] != '"' {
@@ -244,4 +236,79 @@ func (l *logLine) parseJSON(text []byte) error {
 		return bad
 	}
 	return nil
+}
+
+// A detailsReader reads what appendDetails has written. Of anything else, it may read
+// anything: who uses it compares what appendDetails makes of that.
+type detailsReader struct {
+	rest []byte
+}
+
+// begin passes the name of the next field, and reports whether it is there.
+func (d *detailsReader) begin(name, after string) bool {
+	n := len(`,"`) + len(name) + len(after)
+	if len(d.rest) < n || string(d.rest[2:2+len(name)]) != name || string(d.rest[2+len(name):n]) != after {
+		return false
+	}
+	d.rest = d.rest[n:]
+	return true
+}
+
+func (d *detailsReader) int(name string) int64 {
+	if !d.begin(name, `":`) {
+		return 0
+	}
+	i := 0
+	for i < len(d.rest) && d.rest[i] != ',' {
+		i++
+	}
+	n, _ := strconv.ParseInt(string(d.rest[:i]), 10, 64)
+	d.rest = d.rest[i:]
+	return n
+}
+
+func (d *detailsReader) time(name string) time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, d.text(name))
+	return t.UTC()
+}
+
+func (d *detailsReader) text(name string) string {
+	encoded := d.begin(name, `64":"`)
+	if !encoded && !d.begin(name, `":"`) {
+		return ""
+	}
+	i, escaped := 0, false
+	for ; i < len(d.rest) && d.rest[i] != '"'; i++ {
+		if d.rest[i] == '\\' {
+			i++
+			escaped = true
+		}
+	}
+	value := d.rest[:min(i, len(d.rest))]
+	d.rest = d.rest[min(i+1, len(d.rest)):]
+	switch {
+	case encoded:
+		value, _ = base64.StdEncoding.AppendDecode(nil, value)
+	case escaped:
+		value = unescaped(value)
+	}
+	return string(value)
+}
+
+// unescaped returns a text as it was before appendText.
+func unescaped(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == '\\' && i+1 < len(text) {
+			i++
+			if c = text[i]; c == 'u' && i+4 < len(text) {
+				n, _ := strconv.ParseUint(string(text[i+1:i+5]), 16, 8)
+				c = byte(n)
+				i += 4
+			}
+		}
+		out = append(out, c)
+	}
+	return out
 }

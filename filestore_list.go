@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,17 +9,19 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 )
 
-// List implements [Store]. The times at which files were last changed order the
-// heads; Append sets them to Updated. For a log that cannot be read there is an error
-// in the place of its head, and the loop may go on. If the log is damaged, that is a
+// List implements [Store]. It reads the end of each log that it yields, and of those
+// that were updated since UpdatedBefore or come before After. For a log that cannot be
+// read there is an error in the place of its head, where the time at which its file
+// was changed puts it, and the loop may go on. If the log is damaged, that is a
 // [*DamageError] whose Key is the name of the file.
-func (s *FileStore) List(ctx context.Context, prefix string) iter.Seq2[Head, error] {
+func (s *FileStore) List(ctx context.Context, opts ListOptions) iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
 		err := s.check(ctx, "any")
 		if err == nil {
-			err = s.list(ctx, prefix, yield)
+			err = s.list(ctx, &opts, yield)
 		}
 		if err != nil && err != errStopped {
 			yield(Head{}, inLog("list logs", "", err))
@@ -26,7 +29,11 @@ func (s *FileStore) List(ctx context.Context, prefix string) iter.Seq2[Head, err
 	}
 }
 
-func (s *FileStore) list(ctx context.Context, prefix string, yield func(Head, error) bool) error {
+// list yields heads in order. Append sets the time of a file to Updated, so in most
+// directories the order of the files is that of the heads. The times of files that were
+// copied may be later, so a head is held back until no file that is still to be read
+// can hold a later one.
+func (s *FileStore) list(ctx context.Context, opts *ListOptions, yield func(Head, error) bool) error {
 	dir, err := s.files().open(s.Dir)
 	if err != nil {
 		return unlessNotExist(err)
@@ -36,43 +43,87 @@ func (s *FileStore) list(ctx context.Context, prefix string, yield func(Head, er
 	if err != nil {
 		return err
 	}
-	begins := readable(prefix)
+	begins := readable(opts.Prefix)
 	files = slices.DeleteFunc(files, func(f fs.FileInfo) bool {
-		return !logName.MatchString(f.Name()) || !strings.HasPrefix(f.Name(), begins)
+		return !isFileName(f.Name()) || !strings.HasPrefix(f.Name(), begins)
 	})
 	slices.SortFunc(files, func(a, b fs.FileInfo) int {
-		if c := b.ModTime().Compare(a.ModTime()); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Name(), b.Name())
+		return cmp.Or(b.ModTime().Compare(a.ModTime()), strings.Compare(a.Name(), b.Name()))
 	})
-	for _, info := range files {
+	var held []listed // in order
+	for i := 0; i < len(files) || len(held) > 0; {
 		if ctx.Err() != nil {
 			return causeOf(ctx)
 		}
-		file, tail, err := openTail(ctx, dir, info.Name(), "")
-		if file != nil {
-			_ = file.Close()
-		}
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return err
-		case err == nil && tail.ID == "", err == nil && !strings.HasPrefix(tail.Key, prefix):
-			continue
-		case err == nil && fileName(tail.Key) != info.Name():
-			err = &DamageError{Key: tail.Key, Offset: tail.at, Err: fmt.Errorf("it is in the file %q, which belongs to another key", info.Name())}
-		}
-		head := tail.Head
-		if err != nil {
-			head = Head{}
-			if damage, ok := errors.AsType[*DamageError](err); ok && damage.Key == "" {
-				damage.Key = info.Name()
+		if len(held) > 0 && (i == len(files) || held[0].head.Updated.After(latest(files[i]))) {
+			l := held[0]
+			held = held[1:]
+			if l.err != nil {
+				l.head = Head{}
 			}
-			err = inLog("list", info.Name(), err)
+			if !yield(l.head, l.err) {
+				return errStopped
+			}
+			continue
 		}
-		if !yield(head, err) {
-			return errStopped
+		l, err := s.listOne(ctx, dir, files[i], opts)
+		if err != nil {
+			return err
 		}
+		i++
+		if l == nil {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(held, l, func(a listed, b *listed) int { return compareHeads(&a.head, &b.head) })
+		held = slices.Insert(held, at, *l)
 	}
 	return nil
+}
+
+// A listed is the head of a log, or why it cannot be read; then only Updated is set.
+type listed struct {
+	head Head
+	err  error
+}
+
+// listOne reads the head of the log in a file, or returns nil if it is not asked for.
+func (s *FileStore) listOne(ctx context.Context, dir folder, info fs.FileInfo, opts *ListOptions) (*listed, error) {
+	file, tail, err := openTail(ctx, dir, info.Name(), "")
+	if file != nil {
+		_ = file.Close()
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, err
+	case err == nil && tail.ID == "", err == nil && !strings.HasPrefix(tail.Key, opts.Prefix):
+		return nil, nil
+	case err == nil && fileName(tail.Key) != info.Name():
+		err = &DamageError{Key: tail.Key, Offset: tail.at, Err: fmt.Errorf("it is in the file %q, which belongs to another key", info.Name())}
+	}
+	l := &listed{head: tail.Head}
+	if err != nil {
+		l.head = Head{Updated: info.ModTime()}
+		if damage, ok := errors.AsType[*DamageError](err); ok && damage.Key == "" {
+			damage.Key = info.Name()
+		}
+		l.err = inLog("list", info.Name(), err)
+	}
+	if !opts.wants(&l.head) {
+		return nil, nil
+	}
+	return l, nil
+}
+
+// latest returns the latest time that Append may have given a file. File systems cut
+// off the digits that they have no room for, and some keep even seconds alone.
+func latest(f fs.FileInfo) time.Time {
+	at := f.ModTime()
+	unit := time.Nanosecond
+	for unit < time.Second && at.Nanosecond()%int(10*unit) == 0 {
+		unit *= 10
+	}
+	if unit == time.Second {
+		unit *= 2
+	}
+	return at.Add(unit)
 }

@@ -2,10 +2,12 @@ package convo
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,7 +15,7 @@ import (
 
 func TestFileStore_List(t *testing.T) {
 	s := &FileStore{Dir: t.TempDir()}
-	for range s.List(t.Context(), "") {
+	for range s.List(t.Context(), ListOptions{}) {
 		t.Fatal("nothing to list")
 	}
 	want := map[string]Head{}
@@ -24,7 +26,7 @@ func TestFileStore_List(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.Dir, "notes.txt"), nil, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(s.Dir, fileName("empty")), nil, 0o600))
 	keys := func(prefix string) (keys []string) {
-		for h, err := range s.List(t.Context(), prefix) {
+		for h, err := range s.List(t.Context(), ListOptions{Prefix: prefix}) {
 			require.NoError(t, err)
 			assert.Equal(t, want[h.Key], h)
 			keys = append(keys, h.Key)
@@ -34,7 +36,7 @@ func TestFileStore_List(t *testing.T) {
 	assert.Equal(t, []string{"trip d", "trip b", "other", "Trip c", "trip a"}, keys("")[:5])
 	assert.Equal(t, []string{"trip d", "trip b", "trip a"}, keys("trip"))
 	assert.Empty(t, keys("trip a long prefix of more than 24 bytes"))
-	for range s.List(t.Context(), "") {
+	for range s.List(t.Context(), ListOptions{}) {
 		break
 	}
 	// A damaged log does not hide the others.
@@ -45,7 +47,7 @@ func TestFileStore_List(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	require.NoError(t, os.Rename(filepath.Join(s.Dir, fileName("other")), filepath.Join(s.Dir, fileName("moved"))))
 	var damaged, good []string
-	for h, err := range s.List(t.Context(), "") {
+	for h, err := range s.List(t.Context(), ListOptions{}) {
 		if err == nil {
 			good = append(good, h.Key)
 			continue
@@ -63,7 +65,7 @@ func TestFileStore_ListOfAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	for _, prefix := range []string{"", "trip"} {
-		for _, err := range (&FileStore{Dir: path}).List(t.Context(), prefix) {
+		for _, err := range (&FileStore{Dir: path}).List(t.Context(), ListOptions{Prefix: prefix}) {
 			assert.Regexp(t, "^convo: list logs: open ", err)
 		}
 	}
@@ -89,7 +91,7 @@ func TestFileStore_ListWhileLogsVanish(t *testing.T) {
 				return nil
 			}
 			var got []string
-			for head, err := range s.List(t.Context(), "") {
+			for head, err := range s.List(t.Context(), ListOptions{}) {
 				require.NoError(t, err, "%s %d", op, after)
 				if head.Key != "b" {
 					got = append(got, head.Key)
@@ -101,11 +103,11 @@ func TestFileStore_ListWhileLogsVanish(t *testing.T) {
 
 	// The same in a loop that removes logs, and at last the directory.
 	s := &FileStore{Dir: t.TempDir(), NoSync: true}
-	for _, key := range []string{"a", "b", "c", "d"} {
-		fill(t, s, key, 1)
+	for i, key := range []string{"a", "b", "c", "d"} {
+		fill(t, s, key, i+1) // each at a time of its own
 	}
 	n := 0
-	for head, err := range s.List(t.Context(), "") {
+	for head, err := range s.List(t.Context(), ListOptions{}) {
 		require.NoError(t, err)
 		n++
 		for _, key := range []string{"a", "b", "c", "d"} {
@@ -137,7 +139,7 @@ func TestFileStore_ListGoesOn(t *testing.T) {
 			return nil
 		}
 		heads, errs := 0, 0
-		for _, err := range s.List(t.Context(), "") {
+		for _, err := range s.List(t.Context(), ListOptions{}) {
 			if err == nil {
 				heads++
 				continue
@@ -147,5 +149,75 @@ func TestFileStore_ListGoesOn(t *testing.T) {
 			require.ErrorContains(t, err, "convo: list the log of")
 		}
 		require.Equal(t, []int{2, 1}, []int{heads, errs}, op)
+	}
+}
+
+// The times of files that were copied, as from a backup, do not decide: not the order,
+// not what was updated before a time, and not where a page begins.
+func TestFileStore_ListOfCopiedFiles(t *testing.T) {
+	s := &FileStore{Dir: t.TempDir(), NoSync: true}
+	var want []string
+	for i := range 20 {
+		key := fmt.Sprintf("key %d", i)
+		newest := fill(t, s, key, 1+i).newest()
+		want = append([]string{key}, want...)
+		switch copied := newest.Updated.Add(time.Duration(i*7%20) * time.Hour); i % 4 {
+		case 1: // a copy
+			require.NoError(t, os.Chtimes(filepath.Join(s.Dir, fileName(key)), copied, copied))
+		case 2: // a file system that keeps even seconds
+			even := newest.Updated.Truncate(2 * time.Second)
+			require.NoError(t, os.Chtimes(filepath.Join(s.Dir, fileName(key)), even, even))
+		}
+	}
+	var heads []Head
+	for h, err := range s.List(t.Context(), ListOptions{}) {
+		require.NoError(t, err)
+		heads = append(heads, h)
+	}
+	keys := func(heads []Head) (keys []string) {
+		for _, h := range heads {
+			keys = append(keys, h.Key)
+		}
+		return keys
+	}
+	require.Equal(t, want, keys(heads))
+	for i, at := range heads {
+		var after, before []Head
+		for h, err := range s.List(t.Context(), ListOptions{After: at}) {
+			require.NoError(t, err)
+			after = append(after, h)
+		}
+		require.Equal(t, keys(heads[i+1:]), keys(after))
+		for h, err := range s.List(t.Context(), ListOptions{UpdatedBefore: at.Updated}) {
+			require.NoError(t, err)
+			before = append(before, h)
+		}
+		require.Equal(t, keys(heads[i+1:]), keys(before))
+	}
+}
+
+// List reads no more logs than it yields, where the times of files can be told apart.
+func TestFileStore_ListReadsWhatItYields(t *testing.T) {
+	disk := newTestDisk(nil)
+	s := &FileStore{Dir: "/chats", disk: disk}
+	for i := range 20 {
+		fill(t, s, fmt.Sprintf("key %d", i), 1+i)
+	}
+	for most := 1; most <= 20; most++ {
+		reads := 0
+		disk.step = func(op string) error {
+			if op == "read" {
+				reads++
+			}
+			return nil
+		}
+		n := 0
+		for _, err := range s.List(t.Context(), ListOptions{}) {
+			require.NoError(t, err)
+			if n++; n == most {
+				break
+			}
+		}
+		require.Equal(t, most, reads)
 	}
 }

@@ -23,11 +23,15 @@ type logTail struct {
 // not written whole, which lacks its newline or holds a NUL, is passed over. Key may
 // be empty, for a key that is not known.
 func readTail(f io.ReaderAt, key string, size int64) (logTail, error) {
+	var text []byte
 	for n := min(size, tailSize); ; n = min(size, 4*n) {
-		text := make([]byte, n)
-		if _, err := f.ReadAt(text, size-n); err != nil && err != io.EOF {
+		more := make([]byte, n)
+		fresh := n - int64(len(text))
+		if _, err := f.ReadAt(more[:fresh], size-n); err != nil && err != io.EOF {
 			return logTail{}, err
 		}
+		copy(more[fresh:], text)
+		text = more
 		whole := text
 		if i := bytes.LastIndexByte(whole, '\n') + 1; i < len(whole) {
 			whole = whole[:i]
@@ -61,7 +65,13 @@ func readTail(f io.ReaderAt, key string, size int64) (logTail, error) {
 // startOfLast returns where the last line in text begins. The text ends with a
 // newline, or is empty.
 func startOfLast(text []byte) int {
-	return bytes.LastIndexByte(text[:max(0, len(text)-1)], '\n') + 1
+	const block = 4 << 10 // IndexByte is many times as fast as LastIndexByte
+	for end := max(0, len(text)-1); end > 0; end -= min(end, block) {
+		if part := text[max(0, end-block):end]; bytes.IndexByte(part, '\n') >= 0 {
+			return max(0, end-block) + bytes.LastIndexByte(part, '\n') + 1
+		}
+	}
+	return 0
 }
 
 // checkKey returns an error if the line is of the log of another key.
@@ -79,33 +89,35 @@ func damageOr(f io.ReaderAt, key string, at int64, err error) error {
 		return nil
 	}
 	if errors.Is(err, ErrVersion) {
-		return fmt.Errorf("%w, in the log of %.40q at byte %d; a later release reads it", err, key, at)
+		return laterVersion(key, at, err)
 	}
-	return &DamageError{Key: key, Offset: at, Seq: goodBefore(f, key, at), Err: err}
+	s := newScan(f, key, 0, at)
+	s.skip()
+	return &DamageError{Key: key, Offset: at, Seq: s.whole, Err: err}
 }
 
-// goodBefore returns the Seq of the newest record before a place that can be
-// loaded: no damage is between it and the full record that it rests on.
-func goodBefore(f io.ReaderAt, key string, at int64) uint64 {
-	s := newScan(f, key, 0, at)
-	var seq uint64
-	for {
-		l, err := s.read()
-		switch {
-		case err == nil:
-			seq = l.Seq
-		case s.off >= at || !errors.Is(err, errLine):
-			return seq
-		default:
-			s.begun = false
-		}
+// laterVersion says where a line is that a later release has written.
+func laterVersion(key string, at int64, err error) error {
+	return fmt.Errorf("%w, in the log of %.40q at byte %d; a later release reads it", err, key, at)
+}
+
+// lastDamage returns the error for the last damaged place in the first end bytes, or nil.
+func lastDamage(f io.ReaderAt, key string, end int64) error {
+	s := newScan(f, key, 0, end)
+	damage, err := s.skip()
+	if err != io.EOF {
+		return err
 	}
+	if damage == nil {
+		return nil
+	}
+	return damage
 }
 
 // errLine marks what is wrong with a line, rather than with reading it.
 var errLine = errors.New("convo: bad line")
 
-// A logScan reads lines from a full record on.
+// A logScan reads lines. After damage it goes on with the next good line.
 type logScan struct {
 	f    io.ReaderAt
 	key  string
@@ -114,31 +126,92 @@ type logScan struct {
 	end  int64  // where to stop
 	text []byte // a line longer than the buffer of r
 
-	begun bool // a record was read, on which the next one rests
+	begun bool // a record was read
 	seq   uint64
 	id    string
-	full  int64 // offset of the newest full record
+	full  int64  // offset of the newest full record; -1: not known
+	whole uint64 // the newest record before which a full one is, without damage in between
+
+	ahead *logLine // the next record, read already
+	fault error    // the next error, met already
 }
 
 func newScan(f io.ReaderAt, key string, start, end int64) *logScan {
-	return &logScan{f: f, key: key, off: start, end: end, r: bufio.NewReaderSize(io.NewSectionReader(f, start, end-start), 64<<10)}
+	return &logScan{f: f, key: key, off: start, end: end, r: bufio.NewReaderSize(io.NewSectionReader(f, start, end-start), 64<<10), full: -1}
 }
 
-// next returns the next record, or io.EOF.
+// next returns the next record, or a *DamageError for the lines before it that are
+// none, or io.EOF. Any error but a *DamageError is the last.
 func (s *logScan) next() (logLine, error) {
-	at, seq, begun := s.off, s.seq, s.begun
-	l, err := s.read()
-	switch {
-	case err == nil || !errors.Is(err, errLine):
-		return l, err
-	case errors.Is(err, ErrVersion) || !begun:
-		return l, damageOr(s.f, s.key, at, withoutMark(err))
+	if l := s.ahead; l != nil {
+		s.ahead = nil
+		s.take(l)
+		return *l, nil
 	}
-	return l, &DamageError{Key: s.key, Offset: at, Seq: seq, Err: withoutMark(err)}
+	if s.fault != nil {
+		return logLine{}, s.fault
+	}
+	var damage *DamageError
+	for {
+		at := s.off
+		l, err := s.read()
+		switch {
+		case err == nil && damage == nil:
+			s.take(&l)
+			return l, nil
+		case err == nil:
+			s.ahead = &l
+			return logLine{}, damage
+		case errors.Is(err, ErrVersion):
+			err = laterVersion(s.key, at, withoutMark(err))
+		case errors.Is(err, errLine):
+			if damage == nil {
+				damage = &DamageError{Key: s.key, Offset: at, Seq: s.whole, Err: withoutMark(err)}
+			}
+			s.full = -1
+			if l.Seq > s.seq && isAfterGap(err) {
+				s.ahead = &l
+				return logLine{}, damage
+			}
+			continue
+		}
+		s.fault = err
+		if damage != nil {
+			return logLine{}, damage
+		}
+		return logLine{}, err
+	}
 }
 
-// A lineError is what is wrong with a line.
-type lineError struct{ error }
+// take notes that a record was read.
+func (s *logScan) take(l *logLine) {
+	if l.Full {
+		s.full = l.at
+	}
+	if l.Full || s.begun && s.whole == s.seq && l.Seq == s.seq+1 && l.Prev == s.id {
+		s.whole = l.Seq
+	}
+	s.begun, s.seq, s.id = true, l.Seq, l.ID
+}
+
+// skip reads up to the end, and returns the last damage and the error that ended it.
+func (s *logScan) skip() (last *DamageError, err error) {
+	for {
+		_, err := s.next()
+		if damage, ok := errors.AsType[*DamageError](err); ok {
+			last = damage
+		} else if err != nil {
+			return last, err
+		}
+	}
+}
+
+// A lineError is what is wrong with a line. With gap set, the line is good, and what is
+// wrong is that it does not follow the one before.
+type lineError struct {
+	error
+	gap bool
+}
 
 func (e lineError) Is(target error) bool { return target == errLine }
 func (e lineError) Unwrap() error        { return e.error }
@@ -150,6 +223,11 @@ func withoutMark(err error) error {
 	return err
 }
 
+func isAfterGap(err error) bool {
+	e, ok := errors.AsType[lineError](err)
+	return ok && e.gap
+}
+
 // read returns the next record, io.EOF, or a lineError, after which it can go on.
 func (s *logScan) read() (logLine, error) {
 	at := s.off
@@ -159,38 +237,40 @@ func (s *logScan) read() (logLine, error) {
 	}
 	l, err := parseLine(text)
 	l.at = at
+	l.Data = bytes.Clone(l.Data)
 	if err == nil {
 		err = l.checkKey(s.key)
 	}
-	if err == nil {
-		err = s.follows(&l)
-	}
 	if err != nil {
-		return l, lineError{err}
+		return logLine{}, lineError{error: err}
 	}
-	if l.Full {
-		s.full = at
+	if err := s.follows(&l); err != nil {
+		return l, lineError{err, true}
 	}
-	s.begun, s.seq, s.id = true, l.Seq, l.ID
 	return l, nil
 }
 
 // line returns the next line.
 func (s *logScan) line() ([]byte, error) {
 	text, err := s.r.ReadSlice('\n')
+	s.off += int64(len(text))
 	if err == bufio.ErrBufferFull {
 		s.text = append(s.text[:0], text...)
+		size := len(text)
 		for err == bufio.ErrBufferFull {
 			text, err = s.r.ReadSlice('\n')
-			if s.text = append(s.text, text...); len(s.text) > maxLine {
-				return nil, lineError{errors.New("the line is longer than any record is")}
+			s.off += int64(len(text))
+			if size += len(text); size <= maxLine {
+				s.text = append(s.text, text...)
 			}
 		}
 		text = s.text
+		if size > maxLine && (err == nil || err == io.EOF) {
+			return nil, lineError{error: errors.New("the line is longer than any record is")}
+		}
 	}
-	s.off += int64(len(text))
 	if err == io.EOF && len(text) > 0 {
-		return nil, lineError{errors.New("the line has no end")}
+		return nil, lineError{error: errors.New("the line has no end")}
 	}
 	return text, err
 }
@@ -206,7 +286,7 @@ func (s *logScan) follows(l *logLine) error {
 		return fmt.Errorf("record %d follows record %d", l.Seq, s.seq)
 	case l.Prev != s.id:
 		return fmt.Errorf("record %d does not name the one before it", l.Seq)
-	case l.back != l.at-s.full:
+	case s.full >= 0 && l.back != l.at-s.full:
 		return fmt.Errorf("record %d does not lead to the full record before it", l.Seq)
 	}
 	return nil
@@ -230,10 +310,10 @@ func findFull(f io.ReaderAt, t *logTail, most uint64) (int64, error) {
 			return older.at, err
 		}
 		if from == 1 && text[0] != '\n' {
-			return older.at, lineError{errors.New("no line begins here")}
+			return older.at, lineError{error: errors.New("no line begins here")}
 		}
 		if _, err = older.parseHeader(text[1 : 1-from+int64(n)]); err != nil || !older.Full || older.Seq >= l.Seq {
-			return older.at, lineError{errors.New("this is not the full record that a later one rests on")}
+			return older.at, lineError{error: errors.New("this is not the full record that a later one rests on")}
 		}
 		l = older
 	}

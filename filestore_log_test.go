@@ -137,7 +137,7 @@ func stateText(t *testing.T, h *History) string {
 	data, err := h.Snapshot().MarshalJSON()
 	require.NoError(t, err)
 	status := h.Status()
-	status.Unsaved = 0
+	status.Unsaved, status.Torn = 0, 0
 	return fmt.Sprintf("%s\n%+v\n%#v", data, h.Tokens(), status)
 }
 
@@ -195,6 +195,7 @@ func TestFileStore_ChangedBytesOpened(t *testing.T) {
 			got := stateText(t, h)
 			lines, err := archiveText(t, h)
 			require.True(t, strings.HasPrefix(archive, lines), where)
+			require.Equal(t, got != newest, h.Status().Torn > 0, where)
 			switch {
 			case err != nil:
 				require.True(t, isOfLog(err), "%s: %v", where, err)
@@ -215,9 +216,11 @@ func TestFileStore_ChangedBytesOpened(t *testing.T) {
 			require.NoError(t, h.Note("more"))
 			require.NoError(t, h.Save(t.Context()), where)
 			require.Equal(t, got != newest, strings.Contains(told.String(), "unfinished record cut off"), where)
+			require.Zero(t, h.Status().Torn, where)
 			h, err = Open(t.Context(), s, crashKey, nil)
 			require.NoError(t, err, where)
 			require.Equal(t, got, stateText(t, h), where)
+			require.Zero(t, h.Status().Torn, where)
 		}
 	}
 	t.Logf("of %d bytes: %d times the same state, %d times damage, %d times a torn tail", len(whole), same, damaged, torn)
@@ -389,7 +392,7 @@ func FuzzFileStore_Records(f *testing.F) {
 				require.True(t, i == 0 || r.Prev == log[i-1].ID)
 			}
 		}
-		for _, err := range s.List(t.Context(), "") {
+		for _, err := range s.List(t.Context(), ListOptions{}) {
 			require.True(t, err == nil || isOfLog(err), "%v", err)
 		}
 		err := s.Append(t.Context(), first[0])
@@ -398,4 +401,58 @@ func FuzzFileStore_Records(f *testing.F) {
 		require.NoError(t, s.Delete(t.Context(), crashKey))
 		require.Empty(t, maps.Clone(disk.dirs["/chats"].names))
 	})
+}
+
+// Opening reads the file about once: what is at the end to find the newest record, and
+// the rest from its full record on.
+func TestFileStore_ReadsOnce(t *testing.T) {
+	for _, records := range []int{1, 40, 400} {
+		disk := newTestDisk(nil)
+		s := &FileStore{Dir: "/chats", disk: disk}
+		h, err := Open(t.Context(), s, crashKey, nil)
+		require.NoError(t, err)
+		for range records {
+			_, err := h.Append(User(strings.Repeat("a long question ", 100_000/records)), Assistant(strings.Repeat("a long answer ", 100_000/records)))
+			require.NoError(t, err)
+			require.NoError(t, h.Save(t.Context()))
+		}
+		size := len(disk.dirs["/chats"].names[fileName(crashKey)].data)
+		count := &countedFiles{fileSystem: disk}
+		_, err = Open(t.Context(), &FileStore{Dir: "/chats", disk: count}, crashKey, nil)
+		require.NoError(t, err)
+		t.Logf("%d records: %d bytes read of %d", records, count.read, size)
+		assert.LessOrEqual(t, count.read, size+size/50+4*tailSize)
+	}
+}
+
+// countedFiles counts the bytes that are read.
+type countedFiles struct {
+	fileSystem
+	read int
+}
+
+type countedFolder struct {
+	folder
+	files *countedFiles
+}
+
+type countedFile struct {
+	logFile
+	files *countedFiles
+}
+
+func (c *countedFiles) open(dir string) (folder, error) {
+	f, err := c.fileSystem.open(dir)
+	return countedFolder{f, c}, err
+}
+
+func (c countedFolder) openFile(name string, flag int) (logFile, error) {
+	f, err := c.folder.openFile(name, flag)
+	return countedFile{f, c.files}, err
+}
+
+func (c countedFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := c.logFile.ReadAt(p, off)
+	c.files.read += n
+	return n, err
 }

@@ -3,13 +3,20 @@ package convo
 import (
 	"crypto/sha256"
 	"fmt"
-	"regexp"
+	"strings"
 )
 
 // maxReadable is how many bytes of a key its file shows.
 const maxReadable = 24
 
-var logName = regexp.MustCompile(`^[a-z0-9-]{1,24}-[0-9a-f]{32}\.convo$`)
+// isFileName reports whether a file with the name can be the log of a key.
+func isFileName(name string) bool {
+	const sum = 32 // hexadecimal digits
+	begin, ok := strings.CutSuffix(name, ".convo")
+	n := len(begin) - sum - 1
+	return ok && n >= 1 && n <= maxReadable && begin[n] == '-' && readable(begin[:n]) == begin[:n] &&
+		strings.Trim(begin[n+1:], "0123456789abcdef") == ""
+}
 
 // fileName returns the name of the file of a key.
 func fileName(key string) string {

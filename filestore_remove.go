@@ -3,6 +3,7 @@ package convo
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"time"
 )
@@ -49,7 +50,9 @@ func (s *FileStore) removeTmp(l *lockedLog) error {
 	return unlessNotExist(err)
 }
 
-// Prune implements [Pruner].
+// Prune implements [Pruner]. Damage between that record and the newest full one stays as
+// it is. If the newest state is damaged, Prune returns a [*DamageError] and removes
+// nothing, since an earlier state is then the newest that is whole.
 func (s *FileStore) Prune(ctx context.Context, key string, before uint64) (err error) {
 	defer func() { err = inLog("prune", key, err) }()
 	if err := CheckKey(key); err != nil {
@@ -59,6 +62,9 @@ func (s *FileStore) Prune(ctx context.Context, key string, before uint64) (err e
 	l, err := s.open(ctx, key, false)
 	if err != nil {
 		return err
+	}
+	if l == nil && before > 0 {
+		return nil
 	}
 	if l == nil {
 		return none
@@ -75,21 +81,19 @@ func (s *FileStore) Prune(ctx context.Context, key string, before uint64) (err e
 	if before == 0 || before > tail.Seq {
 		return none
 	}
-	start, err := findFull(l.file, &tail, before)
+	start, err := startOf(l.file, key, &tail, nil, before)
 	if err != nil {
-		if errors.Is(err, errLine) {
-			return damageOr(l.file, key, start, withoutMark(err))
-		}
 		return err
 	}
-	var first logLine
-	if first, err = newScan(l.file, key, start, tail.end).next(); err != nil {
+	scan := newScan(l.file, key, start, tail.end)
+	first, err := scan.find(ctx, before)
+	if err != nil {
 		return err
 	}
-	if first.Seq != before {
+	if first == nil || !first.Full || first.Seq > before && first.at > 0 {
 		return none
 	}
-	if start == 0 { // perhaps by a Prune that was killed before it could sync
+	if first.at == 0 { // perhaps by a Prune that was killed before it could sync
 		return s.settle(l, &tail)
 	}
 	file, err := l.dir.openFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL)
@@ -98,7 +102,7 @@ func (s *FileStore) Prune(ctx context.Context, key string, before uint64) (err e
 	}
 	defer func() { _ = file.Close() }()
 	pruned := lockedLog{dir: l.dir, file: file, name: tmp}
-	err = s.copyLines(ctx, &pruned, newScan(l.file, key, start, tail.end), tail.Updated)
+	err = s.copyLines(ctx, &pruned, newScan(l.file, key, first.at, tail.end), tail.Updated)
 	if err == nil {
 		err = l.dir.rename(tmp, l.name)
 	}
@@ -109,22 +113,63 @@ func (s *FileStore) Prune(ctx context.Context, key string, before uint64) (err e
 	return s.syncNames(l.dir) // whoever writes to the file before that syncs the name, too
 }
 
-// copyLines copies lines to an empty file, and syncs them. It stops at damage: then
-// what is before the damage must stay.
+// find reads up to the first whole record with at least that Seq, and returns it, or nil if
+// there is none.
+func (s *logScan) find(ctx context.Context, seq uint64) (*logLine, error) {
+	for {
+		if ctx.Err() != nil {
+			return nil, causeOf(ctx)
+		}
+		l, err := s.next()
+		_, damaged := errors.AsType[*DamageError](err)
+		switch {
+		case damaged:
+		case err == io.EOF:
+			return nil, nil
+		case err != nil:
+			return nil, err
+		case l.Seq >= seq:
+			return &l, nil
+		}
+	}
+}
+
+// copyLines copies what is from the offset of a scan on to an empty file, byte for byte,
+// and syncs it. An error says that the newest state is damaged.
 func (s *FileStore) copyLines(ctx context.Context, to *lockedLog, scan *logScan, updated time.Time) error {
-	for at := int64(0); scan.off < scan.end; {
+	var damage error // since the newest full record
+	start, at := scan.off, scan.off
+	buf := make([]byte, 64<<10)
+	for {
 		if ctx.Err() != nil {
 			return causeOf(ctx)
 		}
 		l, err := scan.next()
-		if err != nil {
+		_, damaged := errors.AsType[*DamageError](err)
+		switch {
+		case damaged:
+			damage = err
+		case err == nil && l.Full:
+			damage = nil
+		case err != nil && err != io.EOF:
 			return err
 		}
-		n, err := to.file.WriteAt(l.text, at)
-		if err != nil {
-			return err
+		for at < scan.off {
+			n, readErr := scan.f.ReadAt(buf[:min(int64(len(buf)), scan.off-at)], at)
+			if n == 0 {
+				return readErr
+			}
+			if _, err := to.file.WriteAt(buf[:n], at-start); err != nil {
+				return err
+			}
+			at += int64(n)
 		}
-		at += int64(n)
+		if err == io.EOF {
+			break
+		}
+	}
+	if damage != nil {
+		return damage
 	}
 	to.date(updated)
 	return s.sync(to.file)

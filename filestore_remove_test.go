@@ -38,26 +38,41 @@ func TestFileStore_Prune(t *testing.T) {
 	}
 	require.NoError(t, s.Append(t.Context(), log.next(rand.New(rand.NewPCG(8, 8)), "k")))
 
-	// What stands before damage is not pruned: it is what can be loaded.
+	// Where the newest state is damaged, what is before the damage is not pruned: it is
+	// what can be loaded. Damage before the newest full record stays as it is.
 	log = fill(t, s, "d", 30)
 	path = filepath.Join(s.Dir, fileName("d"))
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	lines := bytes.SplitAfter(data, []byte("\n"))
-	lines[20][30] ^= 1
-	data = bytes.Join(lines, nil)
-	require.NoError(t, os.WriteFile(path, data, 0o600))
-	at := uint64(0)
-	for _, r := range log[1:18] {
+	var fulls []int
+	for i, r := range log {
 		if r.Full {
-			at = r.Seq
+			fulls = append(fulls, i)
 		}
 	}
-	assert.True(t, isOfLog(s.Prune(t.Context(), "d", at)))
-	after, err := os.ReadFile(path)
-	require.NoError(t, err)
-	assert.Equal(t, data, after)
-	assert.NoFileExists(t, path+tmpSuffix)
+	newest := fulls[len(fulls)-1]
+	for _, damaged := range []int{len(log) - 1, newest, newest - 1, fulls[3], fulls[1]} {
+		lines := bytes.SplitAfter(bytes.Clone(data), []byte("\n"))
+		lines[damaged][30] ^= 1
+		changed := bytes.Join(lines, nil)
+		require.NoError(t, os.WriteFile(path, changed, 0o600))
+		for _, at := range fulls[1:min(len(fulls), 6)] {
+			err := s.Prune(t.Context(), "d", log[at].Seq)
+			after, readErr := os.ReadFile(path)
+			require.NoError(t, readErr)
+			switch {
+			case damaged >= newest:
+				require.True(t, isOfLog(err), "%v", err)
+				require.True(t, bytes.Equal(changed, after))
+			case damaged == at:
+				require.ErrorAs(t, err, new(*ValueError), "it is no full record any more")
+			default:
+				require.NoError(t, err)
+				require.True(t, bytes.Equal(bytes.Join(lines[at:], nil), after), "record %d damaged, pruned before %d", damaged+1, at+1)
+			}
+			require.NoFileExists(t, path+tmpSuffix)
+		}
+	}
 
 	require.NoError(t, os.WriteFile(path+tmpSuffix, []byte("left by a crash"), 0o600))
 	require.NoError(t, s.Delete(t.Context(), "d"))

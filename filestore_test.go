@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -35,6 +36,7 @@ func readAll(t testing.TB, s Store, key string, from uint64) (log testLog, err e
 		if err != nil {
 			return log, err
 		}
+		r.Torn = 0 // it is not stored
 		log = append(log, r)
 	}
 	return log, nil
@@ -143,7 +145,7 @@ func TestFileStore_Files(t *testing.T) {
 		got := stored(t, s, key)
 		assert.Equal(t, log, got)
 		assert.True(t, strings.HasPrefix(fileName(key), name), fileName(key))
-		assert.Regexp(t, logName, fileName(key))
+		assert.True(t, isFileName(fileName(key)), fileName(key))
 		info, err := os.Stat(filepath.Join(dir, fileName(key)))
 		require.NoError(t, err)
 		assert.Equal(t, log.newest().Updated, info.ModTime().UTC())
@@ -169,7 +171,7 @@ func TestFileStore_BadInput(t *testing.T) {
 		assert.True(t, value(s.Prune(t.Context(), "k", 1)))
 		_, err := readAll(t, s, "k", 0)
 		assert.True(t, value(err))
-		for _, err := range s.List(t.Context(), "") {
+		for _, err := range s.List(t.Context(), ListOptions{}) {
 			assert.True(t, value(err))
 		}
 	}
@@ -181,7 +183,7 @@ func TestFileStore_BadInput(t *testing.T) {
 	} {
 		assert.True(t, value(s.Append(t.Context(), r)), name)
 	}
-	assert.True(t, value(s.Prune(t.Context(), "none", 1)))
+	assert.True(t, value(s.Prune(t.Context(), "none", 0)))
 	assert.True(t, value(s.Prune(t.Context(), "k", 0)))
 	assert.True(t, value(s.Prune(t.Context(), "k", 3)))
 	assert.True(t, value(s.Delete(t.Context(), "")))
@@ -258,4 +260,17 @@ func TestFileStore_ForgetsFiles(t *testing.T) {
 		s.remember(&lockedLog{name: fmt.Sprint(i)}, logTail{})
 	}
 	assert.LessOrEqual(t, len(s.settled), maxSettled)
+}
+
+// isFileName takes the names that fileName makes, and no others.
+func TestFileStore_FileNames(t *testing.T) {
+	pattern := regexp.MustCompile(`^[a-z0-9-]{1,24}-[0-9a-f]{32}\.convo$`)
+	sum := strings.Repeat("0f", 16)
+	names := []string{"", ".convo", "-.convo", "a-" + sum + ".convo", "-" + sum + ".convo", "--" + sum + ".convo", sum + ".convo", "a" + sum + ".convo"}
+	for _, begin := range []string{"A", "a.", "é", strings.Repeat("a", 24), strings.Repeat("a", 25), "trip-to-rome"} {
+		names = append(names, begin+"-"+sum+".convo", begin+"-"+sum+".convo.tmp", begin+"-"+sum[1:]+".convo", begin+"-"+sum+"0.convo", begin+"-"+strings.ToUpper(sum)+".convo")
+	}
+	for _, name := range names {
+		assert.Equal(t, pattern.MatchString(name), isFileName(name), "%q", name)
+	}
 }

@@ -1,14 +1,18 @@
 package convo
 
+import "slices"
+
 // A floor says which entries of a state's list no compaction may drop or change:
 // those of pinned exchanges, the user messages of the newest turn, the newest
-// exchange, and a round of tool calls that no assistant message has followed yet
-// with the user messages of its turn. System entries and ephemeral messages,
+// exchange other than a note, a round of tool calls that no assistant message has
+// followed yet with the user messages of its turn, and notes that neither an assistant
+// message nor a result has followed yet. System entries and ephemeral messages,
 // which are not in the list, belong to the floor too.
 type floor struct {
 	s       *state
 	users   bounds // the newest turn's user messages
-	newest  int    // where the newest exchange begins
+	newest  int    // where the newest exchange begins, notes aside
+	tail    int    // where the user messages and notes begin that nothing else follows
 	round   bounds // the round that waits for an answer behind newer user messages; empty: none
 	asked   bounds // the user messages of that round's turn
 	nextPin int    // how many pins are below the entry last asked about
@@ -31,19 +35,39 @@ func (s *state) floor() *floor {
 		return f
 	}
 	f.users.from, f.users.to = turnUsers(s.list)
-	f.newest, _ = exchangeAt(s.list, n-1)
-	if from := f.users.from; f.users.to == n && from > 0 && s.list[from-1].msg.Role == RoleTool {
+	f.newest, _ = exchangeAt(s.list, newestExchange(s.list))
+	for f.tail = n; f.tail > 0 && (s.list[f.tail-1].msg.Role == RoleUser || s.list[f.tail-1].note); {
+		f.tail--
+	}
+	from := f.users.from
+	for from > 0 && s.list[from-1].note {
+		from--
+	}
+	if f.tail < n && f.tail == from && from > 0 && s.list[f.newest].msg.Role == RoleUser && s.list[from-1].msg.Role == RoleTool {
 		f.round.from, f.round.to = exchangeAt(s.list, from-1)
 		f.asked.from, f.asked.to = turnUsers(s.list[:f.round.to])
 	}
 	return f
 }
 
+// newestExchange returns the index of an entry of the newest exchange of a list that is
+// not empty, notes aside if there are others.
+func newestExchange(list []*entry) int {
+	for i, e := range slices.Backward(list) {
+		if !e.note {
+			return i
+		}
+	}
+	return len(list) - 1
+}
+
 // unanswered returns the bounds of the round of tool calls that no assistant
 // message has followed yet. They are empty if there is none.
 func (f *floor) unanswered() bounds {
-	if n := len(f.s.list); n > 0 && f.s.list[n-1].msg.Role == RoleTool {
-		return bounds{f.newest, n}
+	if len(f.s.list) > 0 {
+		if from, to := exchangeAt(f.s.list, f.newest); f.s.list[to-1].msg.Role == RoleTool {
+			return bounds{from, to}
+		}
 	}
 	return f.round
 }
@@ -55,7 +79,24 @@ func (f *floor) has(i int) bool { return f.hasUnpinned(i) || f.pinned(i) }
 // hasUnpinned reports whether list[i] belongs to the floor for another reason
 // than a pin.
 func (f *floor) hasUnpinned(i int) bool {
+	if f.s.list[i].note {
+		return i >= f.newest || i >= f.tail
+	}
 	return i >= f.newest || f.users.has(i) || f.round.has(i) || f.asked.has(i)
+}
+
+// unpinned returns the entries that belong to the floor for another reason than a pin.
+func (f *floor) unpinned() (list []*entry) {
+	from := min(f.newest, f.users.from, f.tail)
+	if f.round.from < f.round.to {
+		from = min(from, f.asked.from)
+	}
+	for i := from; i < len(f.s.list); i++ {
+		if f.hasUnpinned(i) {
+			list = append(list, f.s.list[i])
+		}
+	}
+	return list
 }
 
 // pinned reports whether list[i] belongs to a pinned exchange.
@@ -73,6 +114,10 @@ func (f *floor) rule(i int) string {
 	switch {
 	case f.pinned(i):
 		return "a pinned exchange"
+	case f.s.list[i].note && f.hasUnpinned(i):
+		return "a note that no assistant message has followed yet"
+	case f.s.list[i].note:
+		return ""
 	case i >= f.newest:
 		return "the newest exchange"
 	case f.users.has(i):
@@ -85,38 +130,30 @@ func (f *floor) rule(i int) string {
 	return ""
 }
 
-// onlyFloor returns a state that shows the floor of s and nothing else.
-func (s *state) onlyFloor() *state {
-	only := s.clipped()
-	only.summary = nil
-	f := s.floor()
-	list := make([]*entry, 0, len(s.list)-f.newest)
-	for i, e := range s.list {
-		if f.has(i) {
-			list = append(list, e)
-		}
-	}
-	only.replace(s.sys, list, nil, rawOf(list), countTurns(list), s.turn)
-	only.sumMeasured(true)
-	return &only
-}
-
 // A floorWeight is the size of the floor in raw tokens, by shares. An entry
 // that belongs to several shares counts only in one: in pinned, if unpinning it
 // would let a compaction drop it or cut it, and otherwise in the first.
 type floorWeight struct {
 	system, newest, round, users, pinned, ephemeral int64
 
-	newestRole Role // of the first message of the newest exchange
+	measured   int64 // of the total, what the last usage report measured
+	newestRole Role  // of the first message of the newest exchange
 }
 
 func (w floorWeight) total() int64 {
 	return w.system + w.newest + w.round + w.users + w.pinned + w.ephemeral
 }
 
-// floorWeight returns the size of the floor of s.
+// floorWeight returns the size of the floor of s. Of the list, it looks only at entries
+// that are in the floor without a pin.
 func (s *state) floorWeight() floorWeight {
 	w := floorWeight{system: s.sysRaw, pinned: s.pinRaw, ephemeral: s.eph.tokens()}
+	if cal := s.known().cal; cal != nil {
+		w.measured = s.sysShared(cal.at) + s.pinMeasured
+		if s.eph == cal.at.eph {
+			w.measured += s.eph.tokens()
+		}
+	}
 	if len(s.list) == 0 {
 		return w
 	}
@@ -124,19 +161,27 @@ func (s *state) floorWeight() floorWeight {
 	w.newestRole = s.list[f.newest].msg.Role
 	open := f.unanswered()
 	count := func(share *int64, part bounds) {
-		for _, e := range part.of(s.list) {
+		for i, e := range part.of(s.list) {
+			if !f.hasUnpinned(part.from + i) {
+				continue
+			}
 			if s.isPinned(e.head) {
 				if part == open {
 					continue // unpinned, its results could be cut
 				}
 				w.pinned -= e.tokens
+			} else if s.isMeasured(e) {
+				w.measured += e.tokens
 			}
 			*share += e.tokens
 		}
 	}
-	count(&w.newest, bounds{f.newest, len(s.list)})
+	_, end := exchangeAt(s.list, f.newest)
+	count(&w.newest, bounds{f.newest, end})
+	count(&w.newest, bounds{end, len(s.list)})
 	count(&w.round, f.round)
 	count(&w.users, bounds{f.asked.from, max(f.asked.from, min(f.asked.to, f.round.from))})
 	count(&w.users, bounds{f.users.from, max(f.users.from, min(f.users.to, f.newest))})
+	count(&w.users, bounds{f.tail, max(f.tail, min(f.users.from, f.newest))})
 	return w
 }

@@ -2,6 +2,8 @@ package convo_test
 
 import (
 	"errors"
+	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -147,4 +149,101 @@ func TestFloor_RemediesInOrder(t *testing.T) {
 	mustAppend(t, h, convo.User("shorter"))
 	_, _, err = h.Prepare(t.Context())
 	require.NoError(t, err)
+}
+
+// What the floor weighs, and how much of it was measured, is kept up to date without
+// looking at all entries, whatever is done to a History.
+func TestFloor_WeightOfRandomHistories(t *testing.T) {
+	measuredPins, edits, reverts := 0, 0, 0
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 21))
+		opts := &convo.Options{Roles: convo.Relaxed(), Limits: convo.Limits{Window: 1500}, MaxResult: -1, Logger: slog.New(slog.DiscardHandler)}
+		if seed%3 == 0 {
+			opts.Pin = func(m convo.Message) bool { return r.IntN(2) == 0 }
+		}
+		store := new(convo.MemStore)
+		h, err := convo.Open(t.Context(), store, "k", opts)
+		require.NoError(t, err)
+		other, err := convo.Open(t.Context(), store, "k", opts)
+		require.NoError(t, err)
+		snaps, reports := []*convo.Snapshot{h.Snapshot()}, []convo.Report{}
+		word := func() string { return strings.Repeat("word ", 1+r.IntN(60)) }
+		some := func() convo.ID {
+			if ids := idsOf(h.Snapshot()); len(ids) > 0 {
+				return ids[r.IntN(len(ids))]
+			}
+			return 0
+		}
+		for step := range 60 {
+			op := r.IntN(18)
+			switch op {
+			case 0, 1:
+				h.Append(convo.User(word()))
+			case 2, 3:
+				h.Append(convo.Assistant(word()))
+			case 4, 5:
+				c, d := callOf("c"), callOf("d")
+				msgs := []convo.Message{convo.Assistant("", c, d), convo.Result(c, word()), convo.Result(d, word())}
+				h.Append(msgs[:1+r.IntN(3)]...)
+			case 6:
+				h.AnswerOpenCalls("")
+			case 7:
+				h.Pin(some(), some())
+			case 8:
+				h.Unpin(some())
+			case 9, 10:
+				at := snaps[max(len(snaps)-1-r.IntN(3), 0)]
+				h.RecordUsage(at, convo.Usage{Input: at.Tokens() + at.Tokens()*r.IntN(40)/100})
+			case 11:
+				if rep, _ := h.Compact(t.Context(), ""); rep.Outcome == convo.OutcomeApplied {
+					reports = append(reports, rep)
+					edits++
+				}
+			case 12:
+				h.SplicePrefix(h.Snapshot(), r.IntN(h.Len()+1), []string{"", "so far"}[r.IntN(2)])
+			case 13:
+				h.Rewind(r.IntN(2))
+			case 14:
+				if h.Rollback(snaps[r.IntN(len(snaps))]) == nil {
+					reverts++
+				}
+			case 15:
+				if len(reports) > 0 && h.Undo(reports[len(reports)-1]) == nil {
+					reverts++
+				}
+			case 16:
+				h.SetEphemeral([]convo.Message{convo.User("a fact")}[:r.IntN(2)]...)
+				h.SetModel([]string{"", "small", "large"}[r.IntN(3)], convo.Limits{})
+				if r.IntN(4) == 0 {
+					h.SetSystem(convo.System(word()))
+				}
+			case 17:
+				switch r.IntN(3) {
+				case 0:
+					other.Reload(t.Context())
+					other.Append(convo.User(word()), convo.Assistant(word()))
+					other.Save(t.Context())
+				case 1:
+					if h.Save(t.Context()) != nil {
+						h.Reload(t.Context())
+					}
+				case 2:
+					if h.Save(t.Context()) == nil {
+						h, err = convo.Open(t.Context(), store, "k", opts)
+						require.NoError(t, err)
+						snaps, reports = nil, nil
+					}
+				}
+			}
+			snaps = append(snaps, h.Snapshot())
+			total, measured, wantTotal, wantMeasured := convo.FloorOf(h)
+			require.Equal(t, wantTotal, total, "seed %d, step %d, operation %d", seed, step, op)
+			require.Equal(t, wantMeasured, measured, "seed %d, step %d, operation %d", seed, step, op)
+			if measured > 0 && len(h.Pinned()) > 0 {
+				measuredPins++
+			}
+		}
+	}
+	t.Logf("%d states with pins and something measured, %d edits, %d reverts", measuredPins, edits, reverts)
+	require.Greater(t, min(measuredPins/10, edits, reverts), 100, "the cases are too easy")
 }

@@ -20,10 +20,13 @@ import (
 // [Restore] copy it.
 //
 // No lock is held while a function in it runs, so it may call back into the
-// History. Only Do must not be called: a Do may be waiting for the function. Nor
-// must Tokenizer, Overheads.Media, Pin and Repair call Save, Reload, Attach or
-// Prune: a Reload may be waiting for them. If a function panics, the panic becomes
-// a [*PanicError], unless the field says otherwise.
+// History. Only Do must not be called: a Do may be waiting for the function.
+// Tokenizer, Overheads.Media, Pin and Repair must not call Save, Reload, Attach or
+// Prune either, since a Reload may be waiting for them, and Tokenizer,
+// Overheads.Media, Pin and the method Due of a [Trigger] must not call Prepare,
+// CompactIfNeeded, Compact, Fit or Recover, since a compaction may be. They get no
+// ctx by which such a call could be recognised: it waits until its own ctx ends. If a
+// function panics, the panic becomes a [*PanicError], unless the field says otherwise.
 type Options struct {
 	// Limits says how large a request may be. Zero: there is no limit.
 	Limits Limits
@@ -72,7 +75,9 @@ type Options struct {
 
 	// Spill stores the original of a tool result that is about to be cut or
 	// cleared, and returns a reference, which the marker mentions. It is called
-	// once for each original that is kept in memory. It runs on the goroutine that
+	// once for each original, and never with what is left of a result that was cut:
+	// when such a result is cut or cleared once more, the reference in its marker
+	// is used again. It runs on the goroutine that
 	// appends or compacts, and must not block. Its ctx is that of the compaction;
 	// for Append and Apply it is one that never ends.
 	//
@@ -120,6 +125,15 @@ type Options struct {
 	// CompactInBackground.
 	Background bool
 
+	// NoArchive keeps the log short: after Save has written a full record, it removes
+	// all records before it, and with them what Archive yields of them and what Load
+	// returns. The log is then at most about three times as long as a full record, which
+	// Save writes as SaveFull says; so SaveFull shortens it at once. If old records cannot
+	// be removed, Save succeeds, Logger gets a line, and the next Save tries again. Open
+	// and Attach fail for a Store that is no [Pruner]: the error matches
+	// [errors.ErrUnsupported].
+	NoArchive bool
+
 	// OnCompaction is called after each compaction or edit that was applied or
 	// declined, or that failed, and after an Append that cut results, with
 	// ReasonAppend. Of declines that a Trigger leads to over and over, it gets the
@@ -140,7 +154,8 @@ type Options struct {
 	// limit, tokens_before, tokens_after, messages_before, messages_after;
 	// dropped, summarised, cleared, cut, rewritten and kept, which are numbers of entries;
 	// summary_before, summary_after, model, calls, unread, not_kept, prefix_kept,
-	// named_limit, duration. There are three other lines, at level Warn: one for a
+	// named_limit, duration. There are four other lines, at level Warn: "convo: old
+	// records not removed", with the fields key and cause, see NoArchive; one for a
 	// History that will never be compacted, one for the first limits whose window is
 	// Assumed, with the fields window and model, and "convo: usage left aside" for
 	// usage that RecordUsage ignores because it cannot be true, and that Do was
@@ -164,6 +179,7 @@ type History struct {
 	opts            Options
 	ident           *identity     // state.id, to be read without the lock
 	interruptTokens int64         // tokens of interruptReason
+	noteTokens      int64         // tokens of the tags of a note
 	trigger         Trigger       // of opts.Strategy; nil: it has none
 	maxResult       atomic.Int64  // raw tokens of the text of a result; 0: no bound
 	direct          bool          // opts.Strategy returns when its ctx ends
@@ -174,15 +190,19 @@ type History struct {
 
 	mu sync.Mutex // protects the fields below
 	state
-	seen   int       // snapshots may share list[:seen], so it must not be written
-	calls  *calls    // of the newest exchange
-	snap   *Snapshot // of the current version; nil: not made yet
-	limits Limits    // with defaults
-	marks  marks     // limits less what Fit has reserved
-	named  int       // the most that a provider's error lets a request weigh; 0: none did
-	closed bool
-	charge int64  // what opts.Budget is charged
-	fitted sum128 // what Fit has reserved in the window
+	seen       int       // snapshots may share list[:seen], so it must not be written
+	calls      *calls    // of the newest exchange
+	snap       *Snapshot // of the current version; nil: not made yet
+	limits     Limits    // with defaults
+	marks      marks     // limits less what Fit has reserved
+	lowTold    bool      // that a usage report was too low was logged
+	toolsSet   bool      // Limits.Tools was set after the last usage report
+	rising     int       // usage reports in a row above the estimate
+	risingTold bool      // that there were many was logged
+	named      int       // the most that a provider's error lets a request weigh; 0: none did
+	closed     bool
+	charge     int64  // what opts.Budget is charged
+	fitted     sum128 // what Fit has reserved in the window
 
 	// What is known from usage reports.
 	heard       bool            // usage was reported for the current model
@@ -287,6 +307,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	h.knowledge = &knowledge{cap: overheadCap(limits)}
 	defer catch(&err, "Options.Tokenizer")
 	h.interruptTokens = h.ident.text(interruptReason)
+	h.noteTokens = h.ident.noteTokens()
 	return h, nil
 }
 
@@ -298,8 +319,10 @@ func (h *History) keepOriginalsLocked() {
 		bound = max(int64(h.limits.limit())/4, minMaxResult)
 	}
 	h.maxResult.Store(max(bound, 0))
-	h.keep = keepOriginals(h.opts.KeepOriginals, h.limits.Window)
-	h.replace(h.sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
+	if keep := keepOriginals(h.opts.KeepOriginals, h.limits.Window); keep != h.keep {
+		h.keep = keep
+		h.replace(h.sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
+	}
 }
 
 // newVersionLocked gives the view a new version, so that the next snapshot is a
@@ -358,7 +381,7 @@ func (h *History) snapshotLocked() *Snapshot {
 	if h.snap == nil {
 		h.snap = &Snapshot{
 			owner:   h,
-			setting: setting{int64(h.limits.Window), int64(h.limits.Reserve), h.statedOverheadLocked(), h.prior},
+			setting: setting{int64(h.limits.Window), int64(h.limits.Reserve), h.assumedOverheadLocked(), h.prior},
 			state:   h.state.clipped(),
 		}
 		h.seen = len(h.list)
@@ -413,6 +436,7 @@ func (h *History) SetLimits(l Limits) error {
 		return ErrClosed
 	}
 	h.setLimitsLocked(limits)
+	h.toolsSet = true
 	h.updateChargeLocked()
 	return nil
 }
@@ -451,6 +475,7 @@ type Status struct {
 	OpenCalls int // tool calls without a result
 	Queued    int // messages that wait in the queue; see [History.Queue]
 	Unsaved   int // changes since the state that was last saved; 0: Save would write nothing, or there is no Store
+	Torn      int // bytes at the end of the log that are no whole record: a crash interrupted a Save before it returned, or the newest record is damaged; the next Save removes them
 	Tokens    int // as in Estimate
 	Upper     int // as in Estimate
 
@@ -506,14 +531,15 @@ func (h *History) statusLocked() Status {
 		OpenCalls:  h.calls.openCalls(),
 		Queued:     len(h.queue),
 		Unsaved:    h.unsavedLocked(),
+		Torn:       h.tornLocked(),
 		Tokens:     e.Tokens,
 		Upper:      e.Upper,
 		Window:     h.limits.Window,
 		Assumed:    h.limits.Assumed,
-		Limit:      orZero(marks.limit),
-		High:       orZero(marks.high),
-		Low:        orZero(marks.low),
-		Soft:       orZero(marks.soft),
+		Limit:      orZero(marks.limit, h.limits.Window),
+		High:       orZero(marks.high, clampInt(h.limits.most())),
+		Low:        orZero(marks.low, clampInt(h.limits.most())),
+		Soft:       orZero(marks.soft, clampInt(h.limits.most())),
 		MinFree:    clampInt(marks.minFree),
 		Originals:  clampInt(h.originalRaw),
 		Appended:   clampInt(h.appended),
@@ -563,7 +589,7 @@ func (h *History) SetSystem(msgs ...Message) error {
 		sys[i] = a.entry
 	}
 	if h.known().cal != nil {
-		h.measured -= rawShared(h.sys, h.known().cal.at.sys)
+		h.measured -= h.sysShared(h.known().cal.at)
 	}
 	for _, e := range h.sys {
 		h.leftLocked(departed{was: e}, false)
@@ -573,17 +599,27 @@ func (h *History) SetSystem(msgs ...Message) error {
 	return nil
 }
 
-// SetEphemeral replaces all ephemeral messages by the given user messages;
-// without messages it removes them. They are for facts about the moment, such as
-// recalled memories or the state of the environment. The model sees them right
-// before the user messages of the newest turn. They are counted, but have no IDs
-// and are neither saved nor restored.
+// SetEphemeral replaces all ephemeral messages by the given ones; without messages it
+// removes them. They are for facts about the moment, such as recalled memories or the
+// state of the environment. The model sees them right before the user messages of the
+// newest turn. They are counted, but have no IDs and are neither saved nor restored.
 //
-// Messages are copied and checked as by [History.Append]. SetEphemeral returns a
-// [*MessageError] for one that is wrong or has another role; then nothing
-// changes.
+// They may have any role, in any order. A system message is sent at that place, as a
+// note is; see [RolePolicy]. An assistant message may hold tool calls if the messages
+// right after it answer all of them.
+//
+// Messages are copied and checked as by [History.Append], but no result is cut.
+// SetEphemeral returns a [*MessageError] for a message that is wrong, and a
+// [*PairError] for calls and results that do not pair; then nothing changes.
 func (h *History) SetEphemeral(msgs ...Message) error {
-	batch, err := h.newEntriesOf(RoleUser, msgs, "SetEphemeral takes user messages only; make this one with User")
+	if h.ident == nil {
+		return ErrClosed
+	}
+	batch, err := h.newEntries(nil, msgs)
+	if err != nil {
+		return err
+	}
+	eph, err := h.newEphemeral(batch)
 	if err != nil {
 		return err
 	}
@@ -592,14 +628,6 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 	if h.endedLocked() {
 		return ErrClosed
 	}
-	var eph *ephemeral
-	if len(batch) > 0 {
-		eph = new(ephemeral)
-		for _, a := range batch {
-			eph.msgs = append(eph.msgs, a.msg)
-			eph.raw += a.tokens
-		}
-	}
 	h.newVersionLocked()
 	if h.known().cal != nil && h.known().cal.at.eph == h.eph {
 		h.measured -= h.eph.tokens()
@@ -607,6 +635,35 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 	h.eph = eph
 	h.updateChargeLocked()
 	return nil
+}
+
+// newEphemeral returns a set of ephemeral messages, nil for an empty batch. Their calls
+// and results must pair among themselves.
+func (h *History) newEphemeral(batch []pendingEntry) (*ephemeral, error) {
+	if len(batch) == 0 {
+		return nil, nil
+	}
+	alone := &History{ident: h.ident, noteTokens: h.noteTokens, opts: Options{Roles: Relaxed()}}
+	alone.opts.Roles.Interrupt = false
+	alone.mu.Lock()
+	defer alone.mu.Unlock()
+	j, err := alone.joinLocked(batch)
+	if err != nil {
+		return nil, err
+	}
+	if j.open.openCalls() > 0 {
+		k := j.open.firstOpen()
+		return nil, &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: len(batch)}
+	}
+	eph := new(ephemeral)
+	for _, a := range batch {
+		if a.msg.Role == RoleSystem {
+			a.setNote(true, h.noteTokens)
+		}
+		eph.msgs = append(eph.msgs, a.msg)
+		eph.raw += a.tokens
+	}
+	return eph, nil
 }
 
 // newEntriesOf is newEntries for messages that must all be of one role. reason is
@@ -653,6 +710,7 @@ func (h *History) SetModel(name string, l Limits) error {
 	}
 	if l != (Limits{}) {
 		h.setLimitsLocked(limits)
+		h.toolsSet = h.toolsSet || l.Tools > 0
 	}
 	if name != h.known().model {
 		h.newVersionLocked()

@@ -477,14 +477,56 @@ func TestSetEphemeral_IsCountedAndNotSaved(t *testing.T) {
 func TestSetEphemeral_Refuses(t *testing.T) {
 	h := tour(t, nil)
 	for name, m := range map[string]convo.Message{
-		"system": convo.System("s"), "assistant": convo.Assistant("a"), "tool": convo.Result(callOf("c"), "r"), "empty": convo.User(""),
+		"empty":  convo.User(""),
 		"a call": {Role: convo.RoleUser, Parts: []convo.Part{callOf("c")}},
+		"a role": {Role: "x", Parts: []convo.Part{convo.Text("x")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			unchanged(t, h, func() {
 				var fault *convo.MessageError
 				assert.ErrorAs(t, h.SetEphemeral(convo.User("ok"), m), &fault)
 			})
+		})
+	}
+}
+
+// Ephemeral messages may have any role, as long as their calls and results pair among
+// themselves. A system message is shown where it stands.
+func TestSetEphemeral_AnyRole(t *testing.T) {
+	c := callOf("c1")
+	h := tour(t, bare())
+	before := h.Snapshot()
+	set := []convo.Message{convo.System("night"), convo.Assistant("look", c), convo.Result(c, "dark"), convo.Assistant("so"), convo.User("rain")}
+	require.NoError(t, h.SetEphemeral(set...))
+	s := h.Snapshot()
+	msgs := s.Messages()
+	require.Len(t, msgs, before.Len()+len(set))
+	for i, m := range set {
+		assert.Equal(t, m.Role, msgs[8+i].Role)
+		assert.Equal(t, m.Text(), msgs[8+i].Text())
+	}
+	assert.Equal(t, 1, h.Status().System)
+	assert.Equal(t, before.Len(), h.Len())
+	assert.Equal(t, s.Tokens()-before.Tokens(), s.Breakdown().Ephemeral)
+	require.NoError(t, h.SetSystem(convo.System("another guide")))
+	assert.Contains(t, textsOf(h.Snapshot()), "night")
+	data, err := json.Marshal(h.Snapshot())
+	require.NoError(t, err)
+	assert.NotContains(t, string(data), "night")
+	_, err = h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	assert.Contains(t, textsOf(h.Snapshot()), "night", "part of the floor")
+
+	for name, wrong := range map[string][]convo.Message{
+		"an open call":             {convo.Assistant("", c)},
+		"an open call before":      {convo.Assistant("", c), convo.User("u")},
+		"a result of nothing":      {convo.Result(c, "r")},
+		"a result of an entry's":   {convo.User("u"), convo.Result(callOf("c2"), "r")},
+		"two results for one call": {convo.Assistant("", c), convo.Result(c, "r"), convo.Result(c, "r")},
+	} {
+		unchanged(t, h, func() {
+			var pair *convo.PairError
+			assert.ErrorAs(t, h.SetEphemeral(wrong...), &pair, name)
 		})
 	}
 }
@@ -619,4 +661,130 @@ func TestHistory_SetModel(t *testing.T) {
 		require.NoError(t, h.SetModel("other", convo.Limits{}), "as it is")
 	})
 	assert.Zero(t, h.Tokens().Measured, "the model stays with limits that are wrong")
+}
+
+// What is called in each turn reads a few of the entries of a long conversation, and not
+// all: the newest ones, and those that a binary search meets.
+func TestHistory_ReadsFewEntries(t *testing.T) {
+	const n, samples, few = 4000, 200, 10
+	all := func(convo.Message) bool { return true }
+	report := func(h *convo.History) {
+		s := h.Snapshot()
+		require.NoError(t, h.RecordUsage(s, convo.Usage{Input: s.Tokens()*11/10 + 100}))
+	}
+	grow := func(h *convo.History, n int) {
+		for i := range n / 2 {
+			mustAppend(t, h, convo.User("question "+itoa(i)), convo.Assistant("answer "+itoa(i)))
+		}
+	}
+	pinned := func() *convo.History {
+		h := historyOf(t, &convo.Options{Limits: convo.Limits{High: 1000}, Pin: all}, convo.System("guide"))
+		grow(h, n)
+		return h
+	}
+	for name, build := range map[string]func() *convo.History{
+		"below the marks": func() *convo.History {
+			h := historyOf(t, windowOf(1<<30, nil), convo.System("guide"))
+			grow(h, n)
+			report(h)
+			return h
+		},
+		"a trigger that is not due": func() *convo.History {
+			h := historyOf(t, &convo.Options{Strategy: convo.SlidingWindow{Keep: 1 << 20}})
+			grow(h, n)
+			return h
+		},
+		"all pinned, above high": pinned,
+		"all pinned, above high, reported": func() *convo.History {
+			h := pinned()
+			report(h)
+			return h
+		},
+		"all pinned, above high, reported long ago": func() *convo.History {
+			h := historyOf(t, &convo.Options{Limits: convo.Limits{High: 1000}, Pin: all}, convo.System("guide"))
+			grow(h, n/2)
+			report(h)
+			grow(h, n/2)
+			return h
+		},
+		"all pinned, above high, edited after the report": func() *convo.History {
+			h := pinned()
+			report(h)
+			require.NoError(t, h.Unpin(3))
+			apply(t, h, convo.Edit{Drop: []convo.ID{3}})
+			return h
+		},
+		"all pinned in one turn, above high": func() *convo.History {
+			h := historyOf(t, &convo.Options{Limits: convo.Limits{High: 1000}, Pin: all}, convo.User("the task"))
+			for i := range n / 2 {
+				c := callOf("c" + itoa(i))
+				mustAppend(t, h, convo.Assistant("", c), convo.Result(c, "done"))
+			}
+			report(h)
+			mustAppend(t, h, convo.Assistant("all done"))
+			return h
+		},
+		"all pinned, above the limit": func() *convo.History {
+			h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 2000}, Pin: all}, convo.System("guide"))
+			grow(h, n)
+			return h
+		},
+		"a long system prompt": func() *convo.History {
+			h := historyOf(t, &convo.Options{Limits: convo.Limits{High: 1000}, Pin: all})
+			for i := range n {
+				mustAppend(t, h, convo.System("rule "+itoa(i)))
+			}
+			grow(h, 20)
+			report(h)
+			return h
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for op, f := range map[string]func(h *convo.History) error{
+				"Append":          func(h *convo.History) error { _, err := h.Append(convo.User("u"), convo.Assistant("a")); return err },
+				"Prepare":         func(h *convo.History) error { _, _, err := h.Prepare(t.Context()); return err },
+				"CompactIfNeeded": func(h *convo.History) error { _, err := h.CompactIfNeeded(t.Context()); return err },
+				"a turn": func(h *convo.History) error {
+					mustAppend(t, h, convo.User("u"))
+					s, _, _ := h.Prepare(t.Context())
+					mustAppend(t, h, convo.Assistant("a"))
+					return h.RecordUsage(s, convo.Usage{Input: s.Tokens() * 12 / 10})
+				},
+				"Queue": func(h *convo.History) error {
+					c := callOf("c")
+					mustAppend(t, h, convo.User("u"), convo.Assistant("", c))
+					require.NoError(t, h.Queue(convo.User("wait")))
+					mustAppend(t, h, convo.Result(c, "r"), convo.Assistant("a")) // which is followed by the queue
+					mustAppend(t, h, convo.Assistant("b"))
+					return nil
+				},
+				"the getters": func(h *convo.History) error {
+					_, _, _, _ = h.Status(), h.Tokens(), h.Len(), h.Snapshot()
+					return nil
+				},
+				"PinLast":      func(h *convo.History) error { return h.PinLast() },
+				"SetEphemeral": func(h *convo.History) error { return h.SetEphemeral(convo.User("a fact")) },
+				"SetLimits":    func(h *convo.History) error { return h.SetLimits(convo.Limits{Window: 1 << 30}) },
+				"SetMeta":      func(h *convo.History) error { return h.SetMeta("title", "") },
+			} {
+				fresh := func() *convo.History {
+					h := build()
+					_ = f(h) // what follows an edit or a report once does not count
+					return h
+				}
+				h := fresh()
+				last := h.Len()
+				read := 0
+				for i := range samples {
+					if convo.Reads(h, (i*(last-300))/samples+7*(i%3), func() error { return f(h) }) {
+						if read++; read > few {
+							break
+						}
+						h = fresh()
+					}
+				}
+				assert.LessOrEqual(t, read, few, "%s read more than %d of %d old entries", op, few, samples)
+			}
+		})
+	}
 }

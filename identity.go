@@ -54,6 +54,13 @@ func (id *identity) message(m *Message) int64 {
 	return n + id.parts(parts)
 }
 
+// noteTokens returns the raw tokens of the tags of a note that is sent as a user
+// message; see Snapshot.AsUser. It runs the caller's code, so no lock may be held.
+func (id *identity) noteTokens() int64 {
+	open, end := noteTags(typicalKey)
+	return id.text(open) + id.text(end)
+}
+
 // idleReasoning returns the raw tokens of the reasoning in m that the model gets
 // only if a tool was called before m in its turn.
 func (id *identity) idleReasoning(m *Message) int64 {
@@ -71,18 +78,26 @@ func (id *identity) idleReasoning(m *Message) int64 {
 	return n
 }
 
-// weigh sets what e weighs; its message and its field tools are set.
+// weigh sets what e weighs; its message and its fields tools and note are set.
 func (id *identity) weigh(e *entry) {
 	e.tokens, e.idle = id.message(&e.msg), id.idleReasoning(&e.msg)
 	if !e.tools {
 		e.tokens -= e.idle
 	}
+	if e.note {
+		e.tokens += id.noteTokens()
+	}
 }
 
-// entry returns the raw tokens of e, whose field tools is set, if its message were m.
+// entry returns the raw tokens of e, whose fields tools and note are set, if its message
+// were m.
 func (id *identity) entry(e *entry, m *Message) int64 {
-	if e.tools {
-		return id.message(m)
+	n := id.message(m)
+	if !e.tools {
+		n -= id.idleReasoning(m)
 	}
-	return id.message(m) - id.idleReasoning(m)
+	if e.note {
+		n += id.noteTokens()
+	}
+	return n
 }

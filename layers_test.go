@@ -423,6 +423,7 @@ var entryMakers = map[string]string{
 	"History.joinLocked":            "to appendLocked",
 	"identity.weigh":                "to newEntry, rewritten and the list of a loader",
 	"entry.setTools":                "to Count, joinLocked and replace, as copies",
+	"entry.setNote":                 "to joinLocked, newEphemeral and newSnapshot",
 	"History.answerOpenCallsLocked": "to append",
 	"History.SetSystem":             "to replace",
 	"calls.pairByID":                "to append, or to the list of a loader",

@@ -22,7 +22,8 @@ type Limits struct {
 
 	// Tools is what a request carries besides the messages, such as tool
 	// definitions; ToolTokens of package wire counts them. It is a first guess,
-	// which usage reports correct.
+	// which usage reports correct; what they have shown for one model is assumed for
+	// the next, if it is more.
 	Tools int
 
 	// High is the size above which CompactIfNeeded starts a compaction. 0:
@@ -200,11 +201,11 @@ func (l Limits) clashes(set Limits) (rules, names []string) {
 	}, func(m limit) bool { return !m.isSet })
 	for i := range max(len(ascending)-1, 0) {
 		a, b := ascending[i], ascending[i+1]
-		sign, least := "<=", a.value
+		sign := "<="
 		if a.name == "Low" {
-			sign, least = "<", a.value+1
+			sign = "<"
 		}
-		if b.value >= least {
+		if a.value < b.value || a.value == b.value && a.name != "Low" {
 			continue
 		}
 		rule := fmt.Sprintf("%s %s %s", a.name, sign, b.name)
@@ -310,9 +311,10 @@ func (h *History) updateMarksLocked() {
 	h.marks = m
 }
 
-// orZero returns a mark as it is in a Status, where 0 says that there is none.
-func orZero(mark int64) int {
-	if mark == noMark {
+// orZero returns a mark as it is in a Status, where 0 says that there is none. given is
+// what it follows from, 0 if there is nothing.
+func orZero(mark int64, given int) int {
+	if mark == noMark && given == 0 {
 		return 0
 	}
 	return clampInt(mark)

@@ -54,6 +54,8 @@ func TestLimits_Defaults(t *testing.T) {
 		{"soft at high", convo.Limits{High: 800, Soft: 800}, want{0, 800, 400, 800, 100}},
 		{"all", convo.Limits{Window: 1000, Reserve: 100, High: 900, Low: 100, Soft: 200, MinFree: 100}, want{900, 900, 100, 200, 100}},
 		{"least window", convo.Limits{Window: 1}, want{1, 1, 0, 1, 0}},
+		{"largest window", convo.Limits{Window: math.MaxInt, Reserve: -1}, want{math.MaxInt, math.MaxInt, math.MaxInt / 2, math.MaxInt/4*3 + 2, math.MaxInt/8 + 1}},
+		{"largest high", convo.Limits{High: math.MaxInt, Low: math.MaxInt - 1, Soft: math.MaxInt}, want{0, math.MaxInt, math.MaxInt - 1, math.MaxInt, 0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := historyOf(t, &convo.Options{Limits: tt.limits})
@@ -79,6 +81,11 @@ func TestLimits_Faults(t *testing.T) {
 		{"reserve beyond", convo.Limits{Window: 100, Reserve: 101}, []string{"Reserve"}},
 		{"high over the limit", convo.Limits{Window: 100, Reserve: 10, High: 91}, []string{""}},
 		{"low at high", convo.Limits{High: 100, Low: 100}, []string{""}},
+		{"the largest low", convo.Limits{Window: 1000, Low: math.MaxInt}, []string{""}},
+		{"the largest low and window", convo.Limits{Window: math.MaxInt, Low: math.MaxInt}, []string{""}},
+		{"the largest low and high", convo.Limits{High: math.MaxInt, Low: math.MaxInt}, []string{""}},
+		{"the largest soft", convo.Limits{High: 10, Soft: math.MaxInt}, []string{""}},
+		{"the largest MinFree", convo.Limits{High: 10, MinFree: math.MaxInt}, []string{""}},
 		{"soft at low", convo.Limits{High: 100, Low: 50, Soft: 50}, []string{""}},
 		{"soft over high", convo.Limits{High: 100, Soft: 101}, []string{""}},
 		{"MinFree too large", convo.Limits{High: 100, Low: 50, Soft: 60, MinFree: 11}, []string{""}},

@@ -23,8 +23,13 @@ type logbook struct {
 	saved   *picture // what the record with that ID holds; nil: there is none
 	loaded  ID       // entries up to it were read, and repaired by Options.Repair if they are in no record
 	made    []ID     // results that Options.OnLoad made after these
-	read    int64    // bytes of Data that Open reads
-	retry   int64    // no full record is tried before read is above this
+
+	delivered map[ID]*queued // entries that came out of the queue, and that no record holds
+	read      int64          // bytes of Data that Open reads
+	retry     int64          // no full record is tried before read is above this
+	count     int            // records that Open reads
+	torn      int64          // bytes after the newest record that are none
+	excess    bool           // records before the newest full one are to be removed; see Options.NoArchive
 
 	perToken float64 // bytes of a full record for each raw token of the view
 
@@ -63,18 +68,31 @@ type picture struct {
 	heard              bool
 	rewritten          uint64
 	entries, estimated int // as Head shows them
+
+	toolsSet  bool // History.toolsSet
+	named     bound
+	counted   int64 // raw tokens of the view without ephemeral messages, as the log says; 0: it does not
+	recounted bool  // what was learned is converted; the log holds it as another counter has it
 }
+
+// A bound is the limit that Recover has learned of from an error, in tokens of the
+// whole request, and the one that was set then.
+type bound struct{ limit, of int }
 
 // pictureLocked returns what a record would hold of h now.
 func (h *History) pictureLocked() *picture {
 	p := &picture{
 		Snapshot: h.snapshotLocked(),
 		ever:     h.appendedEver, edited: h.lastEdit, breaker: h.breaker.saved(),
-		chosen: h.chosen, heard: h.heard, rewritten: h.rewritten,
+		chosen: h.chosen, toolsSet: h.toolsSet, heard: h.heard, rewritten: h.rewritten,
 		entries: h.state.len(), estimated: h.estimateLocked().Tokens,
 	}
+	p.counted = p.raw() - p.eph.tokens()
 	if h.chosen {
 		p.limits = h.limits
+	}
+	if h.named > 0 {
+		p.named = bound{h.named, clampInt(h.limits.most())}
 	}
 	return p
 }
@@ -115,15 +133,20 @@ func (h *History) unsavedLocked() int {
 	return n
 }
 
-// sameQueue reports whether two queues of one History hold the same messages. A
-// queue only grows, or is emptied and begun anew.
-func sameQueue(a, b []queued) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+// tornLocked returns how many bytes after the newest record are none.
+func (h *History) tornLocked() int {
+	if h.log == nil {
+		return 0
+	}
+	return clampInt(h.log.torn)
 }
+
+// sameQueue reports whether two queues of one History hold the same messages.
+func sameQueue(a, b []*queued) bool { return slices.Equal(a, b) }
 
 // newLogbookLocked returns a logbook for a log without records.
 func (h *History) newLogbookLocked(s Store, key string) *logbook {
-	l := &logbook{store: s, key: key, perToken: defaultPerToken, keepsake: keepsake{past: make(map[ID]departed)}}
+	l := &logbook{store: s, key: key, perToken: defaultPerToken, delivered: make(map[ID]*queued), keepsake: keepsake{past: make(map[ID]departed)}}
 	for _, o := range h.originals {
 		if e := h.find(o.id); e != nil {
 			l.past[o.id] = departed{was: e, original: o}
@@ -173,7 +196,8 @@ func (h *History) tookBackLocked(last ID) {
 	if l == nil {
 		return
 	}
-	maps.DeleteFunc(l.past, func(id ID, d departed) bool { return id > last && d.was.msg.Role != RoleSystem })
+	maps.DeleteFunc(l.past, func(id ID, d departed) bool { return id > last && !d.was.isSystem() })
+	maps.DeleteFunc(l.delivered, func(id ID, _ *queued) bool { return id > last })
 	if last < l.kept {
 		l.undone = append(l.undone, Range{last + 1, l.kept})
 		l.kept = last
@@ -205,10 +229,12 @@ func (l *logbook) storedLocked(d *draft) {
 	l.id, l.seq, l.drafts = d.id, l.seq+1, nil
 	l.recent = append(slices.Clone(l.recent[max(len(l.recent)-maxRecent+1, 0):]), d.id)
 	if d.full {
-		l.read, l.retry = 0, 0
+		l.read, l.retry, l.count, l.excess = 0, 0, 0, l.seq > 1
 		l.weighed(d, d.size)
 	}
 	l.read += d.size
+	l.count++
+	l.torn = 0 // the Append has cut it off
 	l.settledLocked(d)
 }
 
@@ -216,6 +242,7 @@ func (l *logbook) storedLocked(d *draft) {
 func (l *logbook) settledLocked(d *draft) {
 	l.saved = d.picture
 	maps.DeleteFunc(l.past, func(id ID, _ departed) bool { return id <= d.picture.last })
+	maps.DeleteFunc(l.delivered, func(id ID, _ *queued) bool { return id <= d.picture.last })
 	l.summaries = slices.DeleteFunc(slices.Clone(l.summaries), func(s *placedSummary) bool {
 		return s == d.picture.summary || slices.Contains(d.summaries, s)
 	})
@@ -241,7 +268,9 @@ func (l *logbook) weighed(d *draft, size int64) {
 // How long a full record is can be estimated from the raw tokens of the view: about
 // as many bytes as the last one had for each, and a frame.
 const (
-	maxRead         = 3 // times a full record, that Open reads
+	maxRead         = 3   // times a full record, that Open reads
+	maxCount        = 256 // records that Open reads: each may be a request to a server
+	perRecord       = 512 // bytes of a full record for each record since the last, at most: else it would make the log much longer
 	frameBytes      = 800
 	defaultPerToken = 4 // until a full record has shown it
 )

@@ -17,6 +17,9 @@ import (
 // nil promises less than the interface says. The zero value is empty and ready to use.
 // It must not be copied after its first use.
 //
+// Prune removes old records, and Options.NoArchive does so by itself; else a MemStore keeps
+// each record, about 7 kB for a turn with long messages.
+//
 // Records are copied on their way in and out. A loop over Records shows the log as it
 // was when the loop began, and one over List the heads of that moment.
 type MemStore struct {
@@ -56,7 +59,7 @@ func (s *MemStore) Append(ctx context.Context, r Record) error {
 	case len(log) > 0 && r.Seq != newest.Seq+1:
 		return seqError(r.Seq, newest.Seq)
 	}
-	r.Data = bytes.Clone(r.Data)
+	r.Data, r.Torn = bytes.Clone(r.Data), 0
 	if s.logs == nil {
 		s.logs = make(map[string][]Record)
 	}
@@ -116,9 +119,9 @@ func firstOf(log []Record, from uint64) int {
 }
 
 // List implements [Store].
-func (s *MemStore) List(ctx context.Context, prefix string) iter.Seq2[Head, error] {
+func (s *MemStore) List(ctx context.Context, opts ListOptions) iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
-		for _, head := range s.heads(prefix) {
+		for _, head := range s.heads(&opts) {
 			if ctx.Err() != nil {
 				break
 			}
@@ -132,23 +135,17 @@ func (s *MemStore) List(ctx context.Context, prefix string) iter.Seq2[Head, erro
 	}
 }
 
-// heads returns the heads of the logs whose keys begin with prefix, the most
-// recently updated first.
-func (s *MemStore) heads(prefix string) []Head {
+// heads returns the heads that are asked for, the most recently updated first.
+func (s *MemStore) heads(opts *ListOptions) []Head {
 	s.mu.Lock()
 	var heads []Head
 	for key, log := range s.logs {
-		if strings.HasPrefix(key, prefix) {
-			heads = append(heads, log[len(log)-1].Head)
+		if head := &log[len(log)-1].Head; strings.HasPrefix(key, opts.Prefix) && opts.wants(head) {
+			heads = append(heads, *head)
 		}
 	}
 	s.mu.Unlock()
-	slices.SortFunc(heads, func(a, b Head) int {
-		if c := b.Updated.Compare(a.Updated); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Key, b.Key)
-	})
+	slices.SortFunc(heads, func(a, b Head) int { return compareHeads(&a, &b) })
 	return heads
 }
 
@@ -177,6 +174,9 @@ func (s *MemStore) Prune(ctx context.Context, key string, before uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := s.logs[key]
+	if before > 0 && (len(log) == 0 || before < log[0].Seq) {
+		return nil
+	}
 	i := slices.IndexFunc(log, func(r Record) bool { return r.Full && r.Seq == before })
 	if i < 0 {
 		return &ValueError{Name: "before", Value: before, Want: "the Seq of a full record"}

@@ -85,7 +85,7 @@ func TestSetMeta_Saved(t *testing.T) {
 	save(t, h)
 	checkOpened(t, s, "k", nil, h)
 	titles := func() (titles []string) {
-		for head, err := range s.List(t.Context(), "") {
+		for head, err := range s.List(t.Context(), convo.ListOptions{}) {
 			require.NoError(t, err)
 			titles = append(titles, head.Title)
 		}

@@ -3,7 +3,6 @@ package convo
 import (
 	"cmp"
 	"math"
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -36,6 +35,20 @@ func IsOverflow(err error) bool {
 	return slices.ContainsFunc(said, (*providerError).isOverflow)
 }
 
+// The status codes of HTTP for a rate that was exceeded and for a request with too many
+// bytes. Package net/http, which has names for them, would more than double the time
+// that a program takes to start.
+const (
+	tooManyRequests = 429
+	requestTooLarge = 413
+)
+
+// expression returns a function that compiles a regular expression when it is first
+// called. Most programs never see an error of a provider.
+func expression(s string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })
+}
+
 // answerShare: an answer that leaves less than 1/answerShare of the window for
 // the request is what is too long, not the request.
 const answerShare = 16
@@ -50,7 +63,7 @@ type providerError struct {
 // isOverflow reports whether e is about the length of a request.
 func (e *providerError) isOverflow() bool {
 	switch {
-	case e.status == http.StatusTooManyRequests, containsAny(e.text, loadTexts[:]), e.isAboutAnswer():
+	case e.status == tooManyRequests, containsAny(e.text, loadTexts[:]), e.isAboutAnswer():
 		return false
 	case !slices.ContainsFunc(plainTexts[:], func(t string) bool { return e.says(t, "") }) &&
 		(containsAny(e.text, throttleTexts[:]) || !e.isTooLong()):
@@ -64,18 +77,18 @@ func (e *providerError) isOverflow() bool {
 // follows one that exceeds something, and otherSubject what exceeds it together
 // with the answer.
 var (
-	answerName    = regexp.MustCompile(`\b(?:max_(?:completion_|new_|output_)?tokens|budget_tokens)\b`)
-	answerExceeds = regexp.MustCompile(`^[^.;{}]{0,32}?\b(?:exceed(?:s|ed)?|must be (?:less|smaller) than)\b`)
-	otherSubject  = regexp.MustCompile(`\b(?:and|plus|with|prompt|input|messages?)\b|\+`)
+	answerName    = expression(`\b(?:max_(?:completion_|new_|output_)?tokens|budget_tokens)\b`)
+	answerExceeds = expression(`^[^.;{}]{0,32}?\b(?:exceed(?:s|ed)?|must be (?:less|smaller) than)\b`)
+	otherSubject  = expression(`\b(?:and|plus|with|prompt|input|messages?)\b|\+`)
 )
 
 // isAboutAnswer reports whether e says that the length asked for as an answer is
 // what exceeds the window, and not its sum with the prompt.
 func (e *providerError) isAboutAnswer() bool {
-	for _, at := range answerName.FindAllStringIndex(e.text, -1) {
+	for _, at := range answerName().FindAllStringIndex(e.text, -1) {
 		before := e.text[strings.LastIndexAny(e.text[:at[0]], ".:;{}\"")+1 : at[0]]
-		after := answerExceeds.FindString(e.text[at[1]:])
-		if after != "" && !otherSubject.MatchString(before) && !otherSubject.MatchString(after) {
+		after := answerExceeds().FindString(e.text[at[1]:])
+		if after != "" && !otherSubject().MatchString(before) && !otherSubject().MatchString(after) {
 			return true
 		}
 	}
@@ -90,7 +103,7 @@ func (e *providerError) isTooLong() bool {
 			return true
 		}
 	}
-	if e.status != http.StatusRequestEntityTooLarge && !containsAny(e.text, tooLargeTexts[:]) && !tooLargeStatus.MatchString(e.text) {
+	if e.status != requestTooLarge && !containsAny(e.text, tooLargeTexts[:]) && !tooLargeStatus().MatchString(e.text) {
 		return false
 	}
 	return !slices.ContainsFunc(fileTexts[:], func(t string) bool { return startsWord(e.text, t) })
@@ -100,10 +113,10 @@ func (e *providerError) isTooLong() bool {
 // stands before a text, where it is what is too long. otherUnit finds a length in
 // another unit than tokens behind a text.
 var (
-	fieldBefore = regexp.MustCompile(`(?:^|[^a-z])(?:names?|titles?|labels?|descriptions?|schemas?|definitions?|metadata|user[ _]ids?|ids?|identifiers?|` +
+	fieldBefore = expression(`(?:^|[^a-z])(?:names?|titles?|labels?|descriptions?|schemas?|definitions?|metadata|user[ _]ids?|ids?|identifiers?|` +
 		`cache[ _]keys?|api[ _]keys?|passwords?|string|(?:stop[ _])?sequences?|headers?|urls?|images?|dimensions?|files?|documents?|pdfs?|audio|videos?|attachments?|number of tools)` +
 		`(?:\.[0-9]+)? (?:value )?(?:(?:is|are|was) )?(?:too (?:long|large|big|many)[:;,] (?:it )?)?$`)
-	otherUnit = regexp.MustCompile(`^[^{}]{0,64}?\b[0-9][0-9,._]*[ -]?(?:characters?|chars|bytes|[km]i?b|pixels?)\b`)
+	otherUnit = expression(`^[^{}]{0,64}?\b[0-9][0-9,._]*[ -]?(?:characters?|chars|bytes|[km]i?b|pixels?)\b`)
 )
 
 // says reports whether e has the texts of a pair, as overflowTexts has them, and not
@@ -115,8 +128,8 @@ func (e *providerError) says(first, then string) bool {
 			return false
 		}
 		before, after := e.text[:at+i], e.text[at+i+len(first):]
-		length := otherUnit.FindString(after)
-		if (length == "" || strings.Contains(length, "token")) && !fieldBefore.MatchString(before[max(len(before)-maxGap, 0):]) &&
+		length := otherUnit().FindString(after)
+		if (length == "" || strings.Contains(length, "token")) && !fieldBefore().MatchString(before[max(len(before)-maxGap, 0):]) &&
 			!strings.HasSuffix(before, "requests that ") { // as a rule that requests must keep
 			return true
 		}
@@ -150,7 +163,7 @@ var loadTexts = [...]string{
 // are beginnings of words which say that it is because of a file.
 var (
 	tooLargeTexts  = [...]string{"request_too_large", "request entity too large", "maximum request body size", "request exceeds the maximum size"}
-	tooLargeStatus = regexp.MustCompile(`\b413\b[^a-z0-9]{1,4}(?:payload|content|request) too large`)
+	tooLargeStatus = expression(`\b413\b[^a-z0-9]{1,4}(?:payload|content|request) too large`)
 	fileTexts      = [...]string{"file", "image", "audio", "video", "upload", "attachment", "media", "multimedia"}
 )
 
@@ -210,6 +223,9 @@ var overflowTexts = [...][2]string{
 	{"`inputs` tokens + `max_new_tokens`", "must be"},
 	{"range of input length should be", ""},
 	{"exceeded model token limit", ""},
+	{"exceeded max_prompt_tokens", ""},
+	{"prompt_tokens", "must be less than max_seq_len"},
+	{"number of tokens", "exceeded the service limit of"},
 	{"model max length exceeded", ""},
 	{"message exceeds token limit", ""},
 	{"total message size", "exceeds limit"},
@@ -274,6 +290,8 @@ var figurePatterns = sync.OnceValue(func() []figurePattern {
 		`cannot truncate to #l, required #p`,
 		`prompt is \[\[#p\]\] long while only #l is supported`,
 		`length #p is greater than max_seq_len #l`,
+		`prompt_tokens \(#p\) must be less than max_seq_len \(#l\)`,
+		`input tokens \(#p\) have exceeded max_prompt_tokens \(#l\)`,
 
 		// Sizes.
 		`messages resulted in #p tokens`,
@@ -321,6 +339,9 @@ var figurePatterns = sync.OnceValue(func() []figurePattern {
 		`n_ctx"?: ?#l`,
 		`max_seq_len #l`,
 		`max size: #l tokens`,
+		`model token limit: #l`,
+		`exceeded, max length: ?#l`,
+		`exceeded the service limit of #l`,
 		`input length should be \[[0-9]+, ?#l\]`,
 	} {
 		words := varying.Split(p, -1)
@@ -446,7 +467,7 @@ func readError(err error) []*providerError {
 	}
 	slices.Reverse(said)
 	for _, e := range said {
-		e.text = address.ReplaceAllString(plainText(strings.Join(e.texts, "\n")), " ")
+		e.text = address().ReplaceAllString(plainText(strings.Join(e.texts, "\n")), " ")
 		for _, timeout := range [...]string{"deadline exceeded", "timeout exceeded"} {
 			e.text = strings.ReplaceAll(e.text, timeout, "")
 		}
@@ -456,7 +477,7 @@ func readError(err error) []*providerError {
 
 // address finds the addresses of requests, which hold the names of models and
 // gateways.
-var address = regexp.MustCompile(`https?://[^ "'<>()]+`)
+var address = expression(`https?://[^ "'<>()]+`)
 
 // guarded calls f, and ignores a panic in it.
 func guarded(f func()) {

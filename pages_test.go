@@ -119,9 +119,6 @@ func TestPages_FromIsUpToDate(t *testing.T) {
 
 // comings tell for a mark that names nothing whether what it says has come.
 var comings = map[string]func(t *testing.T) bool{
-	"ephemeral system messages": func(t *testing.T) bool {
-		return historyOf(t, nil).SetEphemeral(convo.System("It is Monday.")) == nil
-	},
 	"counts of the reasoning that is sent": func(*testing.T) bool {
 		return reflect.TypeFor[convo.Overheads]().NumField() > 4 // a field says how to weigh it
 	},

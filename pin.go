@@ -26,7 +26,8 @@ func (h *History) Unpin(ids ...ID) error {
 		slices.Sort(heads)
 		for _, head := range slices.Compact(heads) {
 			if h.isPinned(head) {
-				h.pinRaw -= h.exchangeRaw(head)
+				raw, measured := h.exchangeRaw(head)
+				h.pinRaw, h.pinMeasured = h.pinRaw-raw, h.pinMeasured-measured
 			}
 		}
 		h.pins = withoutPin(h.pins, heads...)
@@ -70,7 +71,7 @@ func (h *History) changePins(ids []ID, change func(heads []ID)) error {
 		if e == nil {
 			return &IDError{ID: id}
 		}
-		if e.msg.Role != RoleSystem {
+		if !e.isSystem() {
 			heads = append(heads, e.head)
 		}
 	}

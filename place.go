@@ -3,6 +3,7 @@ package convo
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
@@ -75,7 +76,7 @@ func (l *loader) placeOf(i int, e *entry) (p Place, err error) {
 
 // place puts the messages of the snapshot where they belong, if NewSnapshot made it:
 // where Options.OnImport says, and with Options.Repair, results that belong to no call
-// into user messages. IDs stay, also those of messages that go behind others, to
+// into user messages, and results in user messages right after calls into tool messages. IDs stay, also those of messages that go behind others, to
 // which entry gives new ones; l.from becomes another snapshot.
 func (l *loader) place() error {
 	s := l.from
@@ -88,7 +89,7 @@ func (l *loader) place() error {
 	var gone []ID
 	var held []*entry // notes that stood between a call and its result, to go behind it
 	hasCall := false  // the newest message of list other than results has calls
-	l.index, l.notes = make(map[ID]int, s.len()), make(map[ID]error)
+	l.index, l.notes, l.split = make(map[ID]int, s.len()), make(map[ID]error), make(map[ID]error)
 	for i := range s.len() {
 		e := *s.at(i)
 		l.index[e.id] = i
@@ -97,6 +98,15 @@ func (l *loader) place() error {
 			return err
 		}
 		role := e.msg.Role
+		if results, rest, k := splitResults(e.msg.Parts); len(results) > 0 && role == RoleUser && p == PlaceKeep && hasCall && l.h.opts.Repair != nil {
+			answer := e
+			answer.msg.Role, answer.msg.Author, answer.msg.Parts = RoleTool, "", results
+			l.split[e.id] = &MessageError{Index: i, Role: RoleUser, Part: k, Reason: "a tool result belongs in a tool message"}
+			if list = append(list, &answer); len(rest) == 0 {
+				continue
+			}
+			e.msg.Parts = rest
+		}
 		switch {
 		case p == PlaceSummary:
 			if t := strings.TrimSpace(text.Valid(e.msg.Text())); t != "" {
@@ -105,10 +115,11 @@ func (l *loader) place() error {
 			gone = append(gone, e.id)
 			continue
 		case p == PlaceFront || i < len(s.sys):
+			e.note = false
 			sys = append(sys, &e)
 			continue
 		case p == PlaceUser:
-			e.msg = noteOf(e.msg, "system", e.msg.Parts)
+			e.msg, e.note = noteOf(e.msg, "system", e.msg.Parts), false
 			l.notes[e.id] = nil
 			if hasCall && own.hasResultBehind(i) {
 				held = append(held, &e)
@@ -135,6 +146,22 @@ func (l *loader) place() error {
 	return nil
 }
 
+// splitResults returns the results among parts and the other parts, and the index of the
+// first result.
+func splitResults(parts []Part) (results, rest []Part, first int) {
+	for i, p := range parts {
+		if _, ok := p.(ToolResult); !ok {
+			rest = append(rest, p)
+			continue
+		}
+		if len(results) == 0 {
+			first = i
+		}
+		results = append(results, p)
+	}
+	return results, rest, first
+}
+
 // hasResultBehind reports whether a tool message comes next behind the i-th entry, but
 // for system messages.
 func (s *state) hasResultBehind(i int) bool {
@@ -151,7 +178,7 @@ func (l *loader) summarise(text string, ids []ID) {
 		sum = l.h.summary.sum
 		text = sum.Text + "\n\n" + text
 	}
-	sum.Text, sum.Covers = text, slices.Concat(sum.Covers, rangesOf(ids))
+	sum.Text, sum.Covers, sum.Time = text, slices.Concat(sum.Covers, rangesOf(ids)), time.Now()
 	sum.Covers = l.from.covering(sum.Covers)
 	p := &placedSummary{sum: sum, raw: l.h.ident.summaryTokens(text)}
 	p.sum.Tokens = clampInt(p.raw)

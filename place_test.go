@@ -338,3 +338,35 @@ func TestRestore_OnLoadDropTurn(t *testing.T) {
 		assert.Equal(t, h.Status().System, h.Len())
 	}
 }
+
+// Some systems put results into user messages. A repair puts them where they belong.
+func TestRestore_RepairResultsInUserMessages(t *testing.T) {
+	a, b := callOf("a"), callOf("b")
+	answer := func(c convo.ToolCall, text string) convo.Part { return convo.Result(c, text).Parts[0] }
+	user := func(parts ...convo.Part) convo.Message { return convo.Message{Role: convo.RoleUser, Parts: parts} }
+	msgs := []convo.Message{
+		convo.User("q"), convo.Assistant("", a, b), user(answer(a, "1"), convo.Text("go on"), answer(b, "2")),
+		convo.Assistant("", a), user(answer(a, "3")), convo.Assistant("done"), convo.User("u"),
+	}
+	var faults []string
+	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f convo.Fault) {
+		if f.Err != nil {
+			faults = append(faults, fmt.Sprint(f.Index, " ", f.Err, ": ", f.Mended))
+		}
+	}})
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		"2 convo: message 2 (\"user\"), part 0: a tool result belongs in a tool message: results put into a tool message",
+		"4 convo: message 4 (\"user\"), part 0: a tool result belongs in a tool message: results put into a tool message",
+	}, faults)
+	var got []string
+	for _, e := range h.Snapshot().All() {
+		got = append(got, fmt.Sprint(e.ID, " ", e.Message))
+	}
+	assert.Equal(t, []string{"1 user: q", "2 " + convo.Assistant("", a, b).String(), "3 " + (convo.Message{Role: convo.RoleTool, Parts: []convo.Part{answer(a, "1"), answer(b, "2")}}).String(),
+		"9 user: go on", "10 " + convo.Assistant("", a).String(), "11 " + convo.Result(a, "3").String(), "12 assistant: done", "13 user: u"}, got)
+	_, err = convo.Restore(h.Snapshot(), nil)
+	require.NoError(t, err)
+	_, err = convo.Restore(convo.NewSnapshot(msgs), nil)
+	require.Error(t, err, "without Repair")
+}

@@ -226,6 +226,7 @@ func filled(t reflect.Type, depth int) reflect.Value {
 var printed = []any{
 
 	convo.Archived{}, convo.Clear{}, convo.ClearToolResults{}, convo.Edit{}, convo.Entry{}, convo.Exchange{}, convo.Goal{}, convo.Head{}, convo.Link{},
+	convo.Salvaged{}, convo.SealedField{},
 	convo.Record{},
 	convo.Media{}, convo.Message{}, convo.Opaque{}, convo.Reasoning{}, convo.Reply{}, convo.Report{}, convo.Rewrite{}, convo.Status{},
 	convo.SlidingWindow{}, convo.Summarize{}, convo.Summary{}, convo.SummaryRequest{}, convo.ToolCall{}, convo.ToolResult{}, convo.Work{},
@@ -257,7 +258,7 @@ func TestPrinting_EveryType(t *testing.T) {
 
 // No exported struct is missing above.
 func TestPrinting_KnowsEveryType(t *testing.T) {
-	const others = " Anthropic Breakdown Budget Builder Converse CutOff Echo Empty Encoder Estimate Extract Failing Fault Finding Flaky Gemini Growing Heuristic History Limits Loss " +
+	const others = " Anthropic Breakdown Budget Builder Converse CutOff Echo Empty Encoder Estimate Extract Failing Fault Finding Flaky Gemini Growing Heuristic History Limits ListOptions Loss " +
 		"OpenAIChat OpenAIResponses Options Origin Overheads Panicking Prior Range Reservation RolePolicy Snapshot Truncate Usage FileStore MemStore " // hold no long text but an error of the caller's, or are checked by hand
 	known := map[string]bool{}
 	for _, v := range printed {

@@ -18,7 +18,8 @@ import "context"
 // Until then they are no entries: they have no IDs, no snapshot shows them, no
 // count includes them, and no rollback takes them back. Status.Queued says how
 // many there are, and Unqueue takes them back. The JSON of a snapshot carries
-// them, so that they are saved with the conversation.
+// them, so that they are saved with the conversation; [History.Reload] says what
+// becomes of those that another writer has as well.
 //
 // Messages are copied, checked and counted as by [History.Append]. One that is
 // wrong, or no user message, is a [*MessageError], and none is queued.
@@ -37,7 +38,7 @@ func (h *History) Queue(msgs ...Message) error {
 	}
 	h.queue = append(h.queue, more...)
 	h.snap = nil // the version stays: the next request is the same
-	if newest := h.newestRole(); newest != RoleUser && newest != RoleTool {
+	if !h.awaitsAnswer() {
 		h.deliverLocked()
 	}
 	return nil
@@ -61,16 +62,22 @@ func (h *History) Unqueue() []Message {
 
 // newQueued copies, checks and counts messages for the queue. It runs the
 // caller's code, so no lock may be held.
-func (h *History) newQueued(msgs []Message) ([]queued, error) {
+func (h *History) newQueued(msgs []Message) ([]*queued, error) {
 	batch, err := h.newEntriesOf(RoleUser, msgs, "Queue takes user messages only; see Append")
 	if err != nil {
 		return nil, err
 	}
-	list := make([]queued, len(batch))
+	list := make([]*queued, len(batch))
 	for i, a := range batch {
-		list[i] = queued{msg: a.msg, tokens: a.tokens, pin: a.pin}
+		list[i] = &queued{msg: a.msg, tokens: a.tokens, pin: a.pin}
 	}
 	return list, nil
+}
+
+// awaitsAnswer reports whether the newest message is one that a model answers.
+func (s *state) awaitsAnswer() bool {
+	newest := s.newestRole()
+	return newest == RoleUser || newest == RoleTool
 }
 
 // deliverLocked appends the queue if a user message may follow now, and returns
@@ -87,6 +94,11 @@ func (h *History) deliverLocked() int {
 	if _, err := h.appendLocked(batch); err != nil {
 		return 0 // the IDs are used up, so they stay in the queue
 	}
+	if h.log != nil {
+		for i, q := range h.queue {
+			h.log.delivered[batch[i].id] = q
+		}
+	}
 	h.queue = nil
 	return n
 }
@@ -95,6 +107,7 @@ func (h *History) deliverLocked() int {
 // change.
 type sending struct {
 	last   ID // of the newest entry in the request, system entries aside
+	first  ID // of the entries that Do has taken out of the queue; 0: none
 	cancel context.CancelCauseFunc
 }
 

@@ -1,6 +1,7 @@
 package convo_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -321,4 +322,51 @@ func ExampleHistory_Queue() {
 	// 2 assistant: call search({"to":"Rome"})
 	// 3 tool: result of search(09:10 and 13:45)
 	// 4 user: Oh, and a window seat.
+}
+
+// What a Do has taken out of the queue is not taken back with the turn before it: it
+// waits for an answer as it did in the queue.
+func TestQueue_RewindInsideASend(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		turns, taken int
+		texts        []string
+	}{
+		{"the turn before", 1, 1, []string{"0", "zero", "q1", "q2"}},
+		{"all", 9, 2, []string{"q1", "q2"}},
+		{"none", 0, 0, []string{"0", "zero", "1", "q1", "q2"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := historyOf(t, &convo.Options{Roles: convo.Relaxed()}, convo.User("0"), convo.Assistant("zero"), convo.User("1"))
+			queue(t, h, "q1", "q2")
+			reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+				require.Equal(t, []string{"0", "zero", "1", "q1", "q2"}, textsOf(h.Snapshot()))
+				taken, err := h.Rewind(tt.turns)
+				require.NoError(t, err)
+				assert.Equal(t, tt.taken, taken)
+				assert.Equal(t, tt.texts, textsOf(h.Snapshot()))
+				return convo.Reply{Messages: []convo.Message{convo.Assistant("late")}}, nil
+			})
+			if tt.taken > 0 {
+				assert.ErrorIs(t, err, convo.ErrStale)
+				assert.Equal(t, "late", reply.Text())
+				assert.Equal(t, tt.texts, textsOf(h.Snapshot()))
+			} else {
+				assert.NoError(t, err)
+			}
+			checkSaved(t, h, &convo.Options{Roles: convo.Relaxed()})
+		})
+	}
+	h := historyOf(t, &convo.Options{Roles: convo.Relaxed()}, convo.User("1"))
+	queue(t, h, "q")
+	_, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		for want := range 2 {
+			taken, err := h.Rewind(1)
+			require.NoError(t, err)
+			assert.Equal(t, 1-want, taken, "only the queue is left, and stays")
+		}
+		return convo.Reply{}, errors.New("no")
+	})
+	assert.Error(t, err)
+	assert.Equal(t, []string{"q"}, textsOf(h.Snapshot()))
 }

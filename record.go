@@ -43,6 +43,10 @@ type recordJSON struct {
 	learned *learned
 	cal     *calibration
 	seen    *seenJSON
+	raw     *int64 // raw tokens of the view after this record; learned, cal and seen are counted alike
+	named   *bound
+
+	toolsSet *bool // History.toolsSet
 
 	summary *Summary  // without a text: there is none any more
 	system  *[]*entry // all of them
@@ -51,13 +55,14 @@ type recordJSON struct {
 	counter string    // names what counted the tokens of in; see counter.name
 	pin     []ID
 	unpin   []ID
-	queue   *[]queued // all of it
+	queue   *[]*queued // all of it
 
 	// For the archive.
 	undone    []Range
 	past      []*entry
 	summaries []Summary
 	notes     []string
+	lost      bool // Salvage has made the record in the place of one whose state is lost
 
 	recent []string // IDs of the records before this one, the newest last; in full records
 
@@ -70,7 +75,7 @@ type seenJSON struct {
 	ids     []Range
 	summary bool  // whether the summary belongs to it
 	heard   bool  // whether that was in this model's turn; see Estimate.Measured
-	raw     int64 // its raw tokens, as counted by who saved
+	raw     int64 // its raw tokens, counted as recordJSON.raw is
 }
 
 // encodeRecord returns the Data of a record.
@@ -122,6 +127,15 @@ func encodeRecord(r *recordJSON) ([]byte, error) {
 		dst = strictjson.Bool(dst, "heard", s.heard)
 		dst = append(strictjson.Int(dst, "raw", s.raw), '}')
 	}
+	dst = appendChangedInt(dst, "raw", r.raw)
+	if n := r.named; n != nil {
+		dst = append(strictjson.Key(dst, "named"), '{')
+		dst = strictjson.Int(dst, "limit", n.limit)
+		dst = append(strictjson.Int(dst, "of", n.of), '}')
+	}
+	if r.toolsSet != nil {
+		dst = strconv.AppendBool(strictjson.Key(dst, "tools_set"), *r.toolsSet)
+	}
 	if r.summary != nil {
 		dst = appendSummary(strictjson.Key(dst, "summary"), r.summary)
 	}
@@ -137,7 +151,7 @@ func encodeRecord(r *recordJSON) ([]byte, error) {
 	dst = appendList(dst, "pin", r.pin, ids)
 	dst = appendList(dst, "unpin", r.unpin, ids)
 	if r.queue != nil {
-		dst = appendArray(dst, "queue", *r.queue, func(dst []byte, q queued) []byte {
+		dst = appendArray(dst, "queue", *r.queue, func(dst []byte, q *queued) []byte {
 			dst, failed := appendMessage(dst, &q.msg)
 			err = cmp.Or(err, failed)
 			return dst
@@ -147,6 +161,7 @@ func encodeRecord(r *recordJSON) ([]byte, error) {
 	dst = appendList(dst, "past", r.past, entry)
 	dst = appendList(dst, "summaries", r.summaries, func(dst []byte, s Summary) []byte { return appendSummary(dst, &s) })
 	dst = appendList(dst, "notes", r.notes, strictjson.AppendString)
+	dst = strictjson.Bool(dst, "lost", r.lost)
 	dst = appendList(dst, "recent", r.recent, strictjson.AppendString)
 	return append(dst, '}'), err
 }
@@ -262,6 +277,12 @@ func (in *recordJSON) read(r *strictjson.Reader, key []byte) {
 		in.cal = readCalibration(r)
 	case "seen":
 		in.seen = new(readSeen(r))
+	case "raw":
+		in.raw = new(r.Int64())
+	case "tools_set":
+		in.toolsSet = new(r.Bool())
+	case "named":
+		in.named = new(readBound(r))
 	case "summary":
 		in.summary = new(readSummary(r, snapshotVersion))
 	case "system":
@@ -288,6 +309,8 @@ func (in *recordJSON) read(r *strictjson.Reader, key []byte) {
 		in.summaries = readList(r, func(r *strictjson.Reader) Summary { return readSummary(r, snapshotVersion) })
 	case "notes":
 		in.notes = readList(r, (*strictjson.Reader).Text)
+	case "lost":
+		in.lost = r.Bool()
 	case "recent":
 		in.recent = readList(r, (*strictjson.Reader).Text)
 	default:
@@ -319,6 +342,20 @@ func readLimits(r *strictjson.Reader) (l Limits) {
 		}
 	}
 	return l
+}
+
+func readBound(r *strictjson.Reader) (b bound) {
+	for key := range r.Object {
+		switch string(key) {
+		case "limit":
+			b.limit = r.Int()
+		case "of":
+			b.of = r.Int()
+		default:
+			r.Unknown(key)
+		}
+	}
+	return b
 }
 
 func readSeen(r *strictjson.Reader) (s seenJSON) {
@@ -363,6 +400,8 @@ func difference(from, to *picture) *recordJSON {
 	r.failedAt = changed(from.breaker.appended, to.breaker.appended)
 	r.excused = changed(from.breaker.excused, to.breaker.excused)
 	r.learn(from, to)
+	r.raw, r.named = changed(from.counted, to.counted), changed(from.named, to.named)
+	r.toolsSet = changed(from.toolsSet, to.toolsSet)
 	if from.summary != to.summary {
 		r.summary = new(to.summary.saved())
 	}
@@ -396,7 +435,7 @@ func (r *recordJSON) learn(from, to *picture) {
 		r.limits = new(to.limits)
 	}
 	r.model = changed(a.model, b.model)
-	same := slices.EqualFunc(a.learned, b.learned, func(c, d *calibration) bool { return c.sameAs(d) })
+	same := !from.recounted && slices.EqualFunc(a.learned, b.learned, func(c, d *calibration) bool { return c.sameAs(d) })
 	if !same {
 		r.learned = new(slices.Clone(b.learned))
 	}
@@ -440,7 +479,7 @@ func (c *calibration) sameReport(d *calibration) bool {
 
 // shared returns the IDs of the entries that are both in a list and in an older one.
 func shared(list []*entry, old shown) (ids []ID) {
-	eachShared(list, old, func(seen trace) { ids = append(ids, seen.id) })
+	eachShared(list, old, func(e *entry) { ids = append(ids, e.id) })
 	return ids
 }
 
@@ -523,11 +562,14 @@ func (r *recordJSON) keep(k *keepsake, now *state) {
 // A reading is what the records of a log hold together, read in order from a full
 // one on.
 type reading struct {
-	newest Record     // without Data
-	ids    []string   // of the records before the full one that it names, and of all behind it
-	first  string     // ID of the full one
-	size   int64      // bytes of Data of all
+	newest Record   // without Data
+	ids    []string // of the records before the full one that it names, and of all behind it
+	size   int64    // bytes of Data of all
+	count  int
 	state  recordJSON // all of them as one record
+
+	counted int64 // raw tokens of the view as the History counts that was made of it
+	mended  bool  // that History holds something else than the records
 }
 
 // add reads another record. An error is a *SnapshotError, or matches ErrVersion.
@@ -540,7 +582,7 @@ func (r *reading) add(rec *Record) error {
 		return err
 	}
 	if rec.Full {
-		*r = reading{first: rec.ID, ids: next.recent}
+		*r = reading{ids: next.recent}
 	}
 	if err := r.state.apply(next); err != nil {
 		return &SnapshotError{Index: -1, Err: err}
@@ -549,6 +591,7 @@ func (r *reading) add(rec *Record) error {
 		return &SnapshotError{Index: -1, Err: fmt.Errorf("last is %d, and the record says %d", r.state.last, rec.Upto)}
 	}
 	r.size += int64(len(rec.Data))
+	r.count++
 	r.ids = append(r.ids, rec.ID)
 	r.newest = *rec
 	r.newest.Data = nil
@@ -564,6 +607,7 @@ func (r *recordJSON) apply(next *recordJSON) error {
 		r.last = next.last
 	}
 	r.key, r.log = cmp.Or(next.key, r.key), cmp.Or(next.log, r.log)
+	r.lost = next.lost
 	r.title, r.meta = cmp.Or(next.title, r.title), cmp.Or(next.meta, r.meta)
 	r.turn, r.touched = cmp.Or(next.turn, r.turn), cmp.Or(next.touched, r.touched)
 	r.appended, r.ever = cmp.Or(next.appended, r.appended), cmp.Or(next.ever, r.ever)
@@ -575,6 +619,7 @@ func (r *recordJSON) apply(next *recordJSON) error {
 		r.cal, r.seen = next.cal, next.seen
 	}
 	r.model, r.limits, r.learned = cmp.Or(next.model, r.model), cmp.Or(next.limits, r.limits), cmp.Or(next.learned, r.learned)
+	r.raw, r.named, r.toolsSet = cmp.Or(next.raw, r.raw), cmp.Or(next.named, r.named), cmp.Or(next.toolsSet, r.toolsSet)
 	r.summary, r.system, r.queue = cmp.Or(next.summary, r.summary), cmp.Or(next.system, r.system), cmp.Or(next.queue, r.queue)
 	if err := r.leave(next.out); err != nil {
 		return err
@@ -729,8 +774,16 @@ func (r *reading) picture(count bool) (*picture, error) {
 		}
 		p.limits, p.chosen = limits, true
 	}
+	if b := orNil(in.named); b.limit < 0 || int64(b.limit) > maxTotal || orNil(in.raw) < 0 || orNil(in.raw) > maxTotal {
+		return fault("raw or the named limit is out of range")
+	}
+	p.named, p.counted, p.toolsSet = orNil(in.named), orNil(in.raw), orNil(in.toolsSet)
 	p.heard = in.seen != nil && in.seen.heard
-	p.knowledge = in.knowledgeOf(&p.state)
+	counted := int64(0)
+	if count {
+		counted = p.raw()
+	}
+	p.knowledge, p.recounted = in.knowledgeOf(&p.state, counted, false)
 	if p.heard && p.known().cal == nil {
 		return fault("usage was reported for the model %.40q, and there is no calibration of it", p.known().model)
 	}
@@ -748,45 +801,62 @@ func orNil[T any](p *T) (v T) {
 }
 
 // knowledgeOf returns what usage reports have taught, for s, a state with the
-// entries of r. If these are counted in another way than by who saved them, it is
-// converted.
-func (r *recordJSON) knowledgeOf(s *state) *knowledge {
-	k := &knowledge{model: s.known().model}
+// entries of r. counted is what the view of r weighs as s counts, 0 if that is not
+// known; mended says that entries of s may hold something else. If the log was counted
+// in another way, the figures are converted, and recounted is true.
+func (r *recordJSON) knowledgeOf(s *state, counted int64, mended bool) (k *knowledge, recounted bool) {
+	k = &knowledge{model: s.known().model}
 	for _, c := range orNil(r.learned) {
 		k.learned = append(k.learned, &calibration{Model: c.Model, Calibration: c.Calibration})
 	}
-	if r.seen == nil {
-		return k
+	factor := 1.0
+	if was := orNil(r.raw); was > 0 && counted > 0 {
+		factor = float64(counted) / float64(was)
 	}
-	k.cal = k.learned.of(k.model)
-	if r.cal != nil {
-		k.cal = &calibration{Model: k.model, Calibration: r.cal.Calibration}
+	was, is := int64(0), int64(0) // raw tokens of what was measured, in the log and here
+	if r.seen != nil {
+		k.cal = k.learned.of(k.model)
+		if r.cal != nil {
+			k.cal = &calibration{Model: k.model, Calibration: r.cal.Calibration}
+		}
 	}
-	if k.cal == nil {
-		return k
+	if k.cal != nil {
+		k.cal.at = r.seen.reported(s)
+		if r.seen.raw > 0 && k.cal.at.raw > 0 && counted > 0 && !mended {
+			was, is = r.seen.raw, k.cal.at.raw
+			if r.raw == nil { // an earlier version wrote the log
+				factor = float64(is) / float64(was)
+			}
+		}
 	}
+	if recounted = factor != 1 || was != is; !recounted {
+		return k, false
+	}
+	for _, c := range k.learned {
+		if c != k.cal {
+			c.Recount(factor, 0, 0)
+		}
+	}
+	if k.cal != nil {
+		k.cal.Recount(factor, was, is)
+	}
+	return k, true
+}
+
+// reported returns what s still shows of the view that was measured.
+func (seen *seenJSON) reported(s *state) *reported {
 	at := &reported{
-		sys: shown{entries: inRanges(s.sys, r.seen.ids)}, list: shown{entries: inRanges(s.list, r.seen.ids)},
+		sys: shown{entries: inRanges(s.sys, seen.ids)}, list: shown{entries: inRanges(s.list, seen.ids)},
 		summary: &placedSummary{}, // not that of s
 	}
-	if r.seen.summary && s.summary != nil {
+	if seen.summary && s.summary != nil {
 		at.summary = s.summary
 	}
 	at.raw = rawOf(at.sys.entries) + rawOf(at.list.entries) + at.summary.tokens()
 	if n := at.list.len(); n > 0 {
 		at.last = at.list.at(n - 1).id
 	}
-	if was := r.seen.raw; was > 0 && at.raw > 0 && was != at.raw {
-		factor := float64(at.raw) / float64(was)
-		if r.cal != nil {
-			k.cal.Recount(factor)
-		}
-		for _, c := range k.learned {
-			c.Recount(factor)
-		}
-	}
-	k.cal.at = at
-	return k
+	return at
 }
 
 // inRanges returns the entries whose IDs are in one of the ranges, which ascend.

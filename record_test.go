@@ -115,6 +115,11 @@ func TestOpen_Damage(t *testing.T) {
 				_, err = convo.Load(t.Context(), s, "k", damage.Seq)
 				assert.NoError(t, err)
 			}
+			kept, err := convo.Salvage(t.Context(), s, "whole", s, "k")
+			require.NoError(t, err)
+			assert.Equal(t, tt.seq, kept.Newest, "%v", kept)
+			assert.NotEmpty(t, kept.Damage)
+			checkOpened(t, s, "whole", nil, open(t, s, "whole", nil))
 			if len(s.logs["k"]) == 3 {
 				unchanged(t, h, func() { _, _, _ = h.Reload(t.Context()) })
 			}
@@ -278,4 +283,45 @@ func TestOpen_Repair(t *testing.T) {
 	assert.NotZero(t, g.Status().Unsaved)
 	save(t, g)
 	checkOpened(t, s, "k", nil, g)
+}
+
+// A field that this version does not know may change what a record means, wherever it is.
+func TestOpen_UnknownFields(t *testing.T) {
+	for _, place := range []string{`{"`, `"limits":{"`, `"seen":{"`, `"learned":[{"`, `"in":[{"`, `"message":{"`, `"parts":[{"`, `"summary":{"`, `"covers":[{"`} {
+		t.Run(place, func(t *testing.T) {
+			s := new(shelf)
+			h := open(t, s, "k", nil)
+			mustAppend(t, h, convo.User("1"), convo.Assistant("2"), convo.User("3"))
+			require.NoError(t, h.SetModel("m", convo.Limits{Window: 9000}))
+			require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 99}))
+			_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2}, Summary: &convo.Summary{Text: "sum"}})
+			require.NoError(t, err)
+			save(t, h)
+			log := s.logs["k"]
+			data := string(log[0].Data)
+			require.Contains(t, data, place)
+			log[0].Data = []byte(strings.Replace(data, place, place[:len(place)-1]+`"later":{"a":[1,"x"]},"`, 1))
+			_, err = convo.Open(t.Context(), s, "k", nil)
+			damage, ok := errors.AsType[*convo.DamageError](err)
+			require.True(t, ok, "%v", err)
+			assert.ErrorContains(t, damage, `unknown field "later"`)
+		})
+	}
+}
+
+// The last ID of a log never falls, even where all entries with higher ones have left.
+func TestOpen_LastDescends(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("1"), convo.Assistant("2"))
+	save(t, h)
+	mustAppend(t, h, convo.User("3"), convo.Assistant("4"))
+	save(t, h)
+	log := s.logs["k"]
+	log[1].Data, log[1].Upto = []byte(`{"last":1,"out":[{"first":2,"last":2}]}`), 1
+	_, err := convo.Open(t.Context(), s, "k", nil)
+	damage, ok := errors.AsType[*convo.DamageError](err)
+	require.True(t, ok, "%v", err)
+	assert.EqualValues(t, 1, damage.Seq)
+	assert.ErrorContains(t, damage, "last is 1")
 }

@@ -24,8 +24,8 @@ import "context"
 // Many errors name numbers, which Recover believes if the size that they state is
 // between half and twice the estimate for at. The size of the prompt counts as a
 // usage report. A limit that is less than what was refused lowers the limits: High,
-// and the other marks in proportion. That lasts until SetLimits, or until SetModel
-// names another model or other limits. Report.NamedLimit says so. A limit of less
+// and the other marks in proportion. That is saved, and lasts until SetLimits, or until
+// SetModel names another model or other limits, or Open is given other ones. Report.NamedLimit says so. A limit of less
 // than half of the one that was set, or of the estimate if none was, does not: it
 // is that of a small model which a gateway fell back to. All this holds even if
 // Recover then fails.

@@ -5,7 +5,7 @@ import "cmp"
 // learn takes over what a provider's error says of the request that was made from
 // at, a snapshot of h, if the size that it states agrees with ours: the size of
 // the prompt as a usage report, and a limit as a bound on the marks. It returns
-// the bound, or 0 if there is none.
+// the limit that was named, or 0 if there is no bound.
 func (h *History) learn(at *Snapshot, cause error) (named int) {
 	f := figuresOf(cause) // this runs the caller's code
 	h.mu.Lock()
@@ -37,5 +37,5 @@ func (h *History) learn(at *Snapshot, cause error) (named int) {
 	h.newVersionLocked()
 	h.named = room
 	h.updateMarksLocked()
-	return room
+	return f.limit
 }

@@ -30,7 +30,8 @@ func TestRecover_Learns(t *testing.T) {
 	retry, r, err := h.Recover(t.Context(), at, tooLongOf(2_500, 2_400, 500))
 	require.NoError(t, err)
 	assert.True(t, retry)
-	assert.Equal(t, 2_000, r.NamedLimit, "the window without the answer")
+	assert.Equal(t, 2_500, r.NamedLimit, "as the provider said")
+	assert.Contains(t, r.String(), "the provider named a limit of 2,500")
 	s := h.Status()
 	assert.Equal(t, []int{4_000, 2_000, 2_000, 1_000, 1_500, 250}, []int{s.Window, s.Limit, s.High, s.Low, s.Soft, s.MinFree})
 	assert.LessOrEqual(t, s.Upper, 1_000, "down to the new low mark")
@@ -46,6 +47,9 @@ func TestRecover_Learns(t *testing.T) {
 	require.NoError(t, h.SetLimits(convo.Limits{Window: 3_000, Reserve: -1}))
 	assert.Equal(t, 3_000, h.Status().Limit)
 
+	for h.Tokens().Upper < 2_000 {
+		mustAppend(t, h, convo.User("and"), convo.Assistant("a long answer, and a longer one"))
+	}
 	at = h.Snapshot()
 	size := h.Tokens().Upper
 	_, r, err = h.Recover(t.Context(), at, tooLongOf(size-100, size, 0))
@@ -86,7 +90,7 @@ func TestRecover_LearnsOnlyWhatAgrees(t *testing.T) {
 		{"an answer as large as the window", convo.Limits{Window: 4_000, Reserve: -1}, fmt.Errorf("maximum context length is 2000 tokens, requested 4400 tokens (2400 in the messages, 2000 in the completion)"), 0, true},
 		{"the sum alone", convo.Limits{Window: 4_000, Reserve: -1}, errors.New("Your request exceeded model token limit: 2000 (requested: 2500)"), 2_000, false},
 		{"above our limit", convo.Limits{Window: 2_350, Reserve: -1}, tooLongOf(2_360, 2_400, 0), 0, true},
-		{"the answer's share of the window", convo.Limits{Window: 4_000, Reserve: 400}, tooLongOf(2_000, 2_400, 0), 1_800, true},
+		{"the answer's share of the window", convo.Limits{Window: 4_000, Reserve: 400}, tooLongOf(2_000, 2_400, 0), 2_000, true},
 		{"no limits until then", convo.Limits{}, tooLongOf(2_000, 2_400, 0), 2_000, true},
 		{"High alone", convo.Limits{High: 3_000}, tooLongOf(2_000, 2_400, 0), 2_000, true},
 	} {
@@ -105,8 +109,9 @@ func TestRecover_LearnsOnlyWhatAgrees(t *testing.T) {
 				assert.Equal(t, []int{before.Limit, before.High, before.Low, before.Soft}, []int{s.Limit, s.High, s.Low, s.Soft})
 				return
 			}
-			assert.Equal(t, tt.named, s.Limit)
-			assert.Equal(t, []int{tt.named, tt.named / 2, tt.named * 3 / 4}, []int{s.High, s.Low, s.Soft})
+			limit := tt.named - max(tt.limits.Reserve, 0)*tt.named/max(tt.limits.Window, 1)
+			assert.Equal(t, limit, s.Limit)
+			assert.Equal(t, []int{limit, limit / 2, limit * 3 / 4}, []int{s.High, s.Low, s.Soft})
 			assert.LessOrEqual(t, s.MinFree, s.Soft-s.Low)
 		})
 	}
@@ -215,6 +220,36 @@ func ExampleHistory_Recover_learns() {
 	fmt.Println(retry, err, report.NamedLimit)
 	fmt.Println(h.Status().Limit, h.Tokens().Upper < 2_000)
 	// Output:
-	// true <nil> 3840
+	// true <nil> 4096
 	// 3840 true
+}
+
+// What Recover has learned of the limit is saved, and kept by a Reload of another
+// History, until the limits or the model are set, or Open is given other limits.
+func TestRecover_LearnedIsSaved(t *testing.T) {
+	s := new(shelf)
+	opts := windowOf(4_000, convo.Truncate{})
+	h := open(t, s, "k", opts)
+	for h.Tokens().Upper < 3_500 {
+		mustAppend(t, h, convo.User("and"), convo.Assistant("a long answer, and a longer one"))
+	}
+	save(t, h)
+	other := open(t, s, "k", opts)
+	size := h.Tokens().Tokens
+	_, r, err := h.Recover(t.Context(), h.Snapshot(), tooLongOf(2_500, size, 0))
+	require.NoError(t, err)
+	require.Equal(t, 2_500, r.NamedLimit)
+	save(t, h)
+	assert.Equal(t, 2_500, open(t, s, "k", opts).Status().Limit)
+	assert.Equal(t, 5_000, open(t, s, "k", windowOf(5_000, nil)).Status().Limit, "other limits than it was learned with")
+
+	mustAppend(t, other, convo.User("one more"))
+	takeOver(t, other)
+	assert.Equal(t, 2_500, other.Status().Limit)
+	save(t, other)
+	assert.Equal(t, 2_500, open(t, s, "k", opts).Status().Limit)
+
+	require.NoError(t, other.SetModel("another", convo.Limits{}))
+	save(t, other)
+	assert.Equal(t, 4_000, open(t, s, "k", opts).Status().Limit)
 }

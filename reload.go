@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -14,10 +15,20 @@ import (
 // Otherwise the view, the summary, the pins and the queue become what is stored.
 // Messages that were appended to h and are in no record, those that an unsaved edit
 // took out of the view included, are appended again after what is stored, in their
-// order and with their pins, one exchange at a time; moved tells the new ID of each
-// whose ID changed. If the [RolePolicy] or the pairing of calls and results refuses an
-// exchange, it and all after it are returned as refused, and are no longer in h; a
-// system message that is refused is returned alone, since the stored ones stand.
+// order and with their pins, one exchange at a time; moved maps the old ID of each to
+// its new one, where they differ. No [RolePolicy] refuses them: two user messages or
+// two answers may be next to each other then, as after a compaction.
+//
+// What cannot be appended is returned as refused, and is no longer in h: results
+// whose call is not open in what is stored; system messages that are not stored; and,
+// while a call is open in what is stored, everything but its results, unless the policy
+// lets a user message interrupt it. How many these are is also logged as a warning.
+//
+// Messages of the stored queue that h has delivered or Unqueue has taken out leave it,
+// and those that were delivered are appended again, with what follows them. If others
+// have delivered such a message or taken it out, that is what counts: the one that h
+// has delivered is dropped, and its answer stays. What only h has queued goes to the end
+// of the queue, and is delivered if [History.Queue] would deliver it.
 //
 // Entries that Options.Repair has changed count as stored: they are read and repaired
 // again, and Repair is told their new IDs. Options.OnLoad has no effect; a result that
@@ -26,7 +37,8 @@ import (
 //
 // The title and the data of [History.SetMeta] become those that are stored too, unless
 // SetMeta has changed them since h was last saved. The model, the limits and what usage
-// reports have taught stay those of h. Everything else that was not saved is gone:
+// reports have taught stay those of h; what was measured of messages that are appended
+// again stays measured. Everything else that was not saved is gone:
 // edits, rollbacks, pins of what was saved.
 //
 // Afterwards, snapshots from before are only for reading: Apply, Rollback,
@@ -42,7 +54,7 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 		return nil, nil, err
 	}
 	defer h.releaseLog()
-	r, err := readLog(ctx, l.store, l.key, 0, 0)
+	r, err := readLog(ctx, l.store, l.key, 0)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -65,43 +77,69 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 	}
 	opts := h.opts
 	opts.Budget = nil // what h weighs is charged by h
-	theirs, saved, err := r.open(&opts)
+	theirs, saved, err := r.open(ctx, l.store, &opts)
 	if err != nil {
 		return nil, nil, err
 	}
+	m := h.merge(r, theirs.h, saved)
+	if len(m.refused) > 0 {
+		h.warn("convo: Reload could not append messages and returned them", "messages", len(m.refused), "key", l.key)
+	}
+	return m.moved, m.refused, nil
+}
+
+// merge takes over what was read, of which theirs was made and saved is the picture.
+func (h *History) merge(r *reading, theirs *History, saved *picture) *merger {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	m := merger{h: h, theirs: theirs.h, moved: make(map[ID]ID), base: max(l.last(), l.loaded), made: l.made}
-	if r.state.log == l.name && r.newest.Seq <= l.seq {
-		m.base = min(m.base, r.state.last) // an old backup was put back
+	l := h.log
+	m := &merger{h: h, theirs: theirs, moved: make(map[ID]ID), again: make(map[ID]rejoined), base: max(l.last(), l.loaded), made: l.made}
+	if r.state.log == l.name && r.newest.Seq <= l.seq { // an old backup was put back
+		m.base, m.isBackup = min(m.base, r.state.last), true
 	}
 	m.mergeLocked(r, saved)
-	return m.moved, m.refused, nil
+	return m
 }
 
 // A merger makes of a History what is stored, and appends what no record holds.
 type merger struct {
 	h, theirs *History
 	base      ID           // entries with higher IDs may be in no record
+	isBackup  bool         // what is stored is older than what h has saved
 	made      []ID         // results that OnLoad made
 	own       [][]departed // exchanges that no record holds, in ascending order
 	pinned    map[ID]bool  // the heads of those that are pinned
+	idle      map[ID]bool  // results of own that answer no call which is open in what is stored
 	moved     map[ID]ID
 	refused   []Message
 	appended  bool // an exchange was not refused
+
+	held      []*state         // where entries of h were before
+	knew      knowledge        // of h before, with the views that usage was reported for
+	again     map[ID]rejoined  // entries that were appended again, by their IDs before
+	queued    []*queued        // of h, and in no record
+	taken     map[*queued]bool // messages of the stored queue that h has delivered or taken out
+	delivered map[ID]*queued   // as which of them an entry of own was queued
+	elsewhere map[ID]bool      // entries that were queued, and that others have delivered or taken out
+	found     map[ID]bool      // entries of theirs that are the same as one of elsewhere
 }
+
+// A rejoined is an entry before it was appended again, and after.
+type rejoined struct{ was, is *entry }
 
 func (m *merger) mergeLocked(r *reading, saved *picture) {
 	h, l, t := m.h, m.h.log, m.theirs
+	m.compareQueuesLocked(saved.queue)
 	m.collectLocked()
-	queue := m.ownQueueLocked()
 	if l.saved == nil {
 		l.saved = noPicture
 	}
 	if h.meta == l.saved.meta {
 		h.meta = t.meta
 	}
-	theirs := t.state.keeping(&h.state, &l.saved.state)
+	m.held = []*state{&h.snapshotLocked().state, &l.saved.state}
+	theirs := t.state.keeping(m.held...)
+	unlearned := h.named == l.saved.named.limit
 
 	h.newVersionLocked()
 	h.reloaded, h.rewritten, h.compacted = h.version, h.version, noVersion
@@ -119,28 +157,148 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	if h.sending != nil {
 		h.sending = &sending{last: -1, cancel: h.sending.cancel} // the request does not end where the view does now
 	}
-	if h.known().model == "" && len(h.known().learned) == 0 {
+	adopted := h.known().model == "" && len(h.known().learned) == 0
+	if adopted {
 		if t.chosen && !h.chosen {
 			h.setLimitsLocked(t.limits)
 		}
-		h.adoptKnowledgeLocked(t.known().model, &r.state)
+		h.adoptKnowledgeLocked(t.known().model, r)
 		h.heard = t.heard
 	}
-	h.sumMeasured(true)
+	if unlearned && h.known().model == t.known().model {
+		h.adoptBoundLocked(orNil(r.state.named))
+	}
 	h.releaseViewsLocked(0)
+	if !adopted {
+		m.knew = *h.known()
+		m.recogniseLocked()
+	}
+	h.sumMeasured(true)
 
 	l.adoptLocked(r, m.storedLocked(saved), h.last)
 	if !difference(l.saved, h.pictureLocked()).isEmpty() {
 		h.newVersionLocked() // what h has learned is not stored
 	}
 	m.appendLocked()
-	if len(queue) > 0 {
-		h.queue = append(slices.Clip(h.queue), queue...)
-		h.snap = nil
+	if m.appended && !adopted {
+		m.recogniseLocked()
+		h.sumMeasured(true)
+		h.newVersionLocked() // the bounds so far are those without what was measured
+	}
+	if len(m.queued)+len(m.taken) > 0 {
+		kept := slices.DeleteFunc(slices.Clone(h.queue), func(q *queued) bool { return m.taken[q] })
+		h.queue, h.snap = append(kept, m.queued...), nil
 	}
 	h.updateChargeLocked()
-	if m.appended {
+	if m.appended || len(m.queued) > 0 && !h.awaitsAnswer() {
 		h.deliverLocked()
+	}
+}
+
+// recogniseLocked replaces what is known of the views that usage was reported for, so
+// that it names the entries of these views as they are in h after the Reload.
+func (m *merger) recogniseLocked() {
+	k := m.knew
+	k.cal, k.learned = m.recognise(k.cal), slices.Clone(k.learned)
+	for i, c := range k.learned {
+		if c == m.knew.cal {
+			k.learned[i] = k.cal
+		} else {
+			k.learned[i] = m.recognise(c)
+		}
+	}
+	m.h.knowledge = &k
+}
+
+// recognise returns a copy of c whose view names the entries that h has now.
+func (m *merger) recognise(c *calibration) *calibration {
+	if c == nil || c.at == nil {
+		return c
+	}
+	own, at := *c, *c.at
+	at.sys, at.list = m.renamed(at.sys), m.renamed(at.list)
+	own.at = &at
+	return &own
+}
+
+// renamed returns v with the new IDs of entries that were appended again. What has the
+// ID of an entry from others is not in the result.
+func (m *merger) renamed(v shown) shown {
+	traces := make([]trace, 0, v.len())
+	for i := range v.len() {
+		old := v.at(i)
+		if r, ok := m.again[old.id]; ok && r.was.trace() == old {
+			traces = append(traces, r.is.trace())
+		} else if e := m.h.find(old.id); e == nil || m.isOwn(e) {
+			traces = append(traces, old)
+		}
+	}
+	slices.SortFunc(traces, func(a, b trace) int { return cmp.Compare(a.id, b.id) })
+	return shown{traces: traces}
+}
+
+// isOwn reports whether h had the entry itself before.
+func (m *merger) isOwn(e *entry) bool {
+	return slices.ContainsFunc(m.held, func(s *state) bool { return s.find(e.id) == e })
+}
+
+// compareQueuesLocked finds out which messages of the stored queue h has too, and what
+// has become of them.
+func (m *merger) compareQueuesLocked(stored []*queued) {
+	h, l := m.h, m.h.log
+	m.taken, m.delivered = make(map[*queued]bool), make(map[ID]*queued)
+	m.elsewhere, m.found = make(map[ID]bool), make(map[ID]bool)
+	stored = slices.Clone(stored)
+	find := func(msg *Message) *queued { // and leave it out from now on
+		i := slices.IndexFunc(stored, func(q *queued) bool { return reflect.DeepEqual(&q.msg, msg) })
+		if i < 0 {
+			return nil
+		}
+		q := stored[i]
+		stored = slices.Delete(stored, i, i+1)
+		return q
+	}
+	if m.isBackup {
+		for _, q := range h.queue {
+			if find(&q.msg) == nil {
+				m.queued = append(m.queued, q)
+			}
+		}
+		for _, e := range h.list[firstAfter(h.list, m.base):] {
+			if e.msg.Role != RoleUser {
+				continue
+			}
+			if q := find(&e.msg); q != nil {
+				m.delivered[e.id], m.taken[q] = q, true
+			}
+		}
+		return
+	}
+	var saved []*queued
+	if l.saved != nil {
+		saved = l.saved.queue
+	}
+	same := make(map[*queued]*queued) // the stored ones, by those of h
+	for _, q := range saved {
+		if theirs := find(&q.msg); theirs != nil {
+			same[q] = theirs
+			if !slices.Contains(h.queue, q) {
+				m.taken[theirs] = true
+			}
+		}
+	}
+	for _, q := range h.queue {
+		if !slices.Contains(saved, q) {
+			m.queued = append(m.queued, q)
+		}
+	}
+	for id, q := range l.delivered {
+		switch theirs := same[q]; {
+		case theirs != nil:
+			m.delivered[id] = theirs
+		case slices.Contains(saved, q):
+			m.elsewhere[id] = true
+		}
 	}
 }
 
@@ -175,7 +333,7 @@ func (m *merger) storedLocked(saved *picture) *picture {
 // in no record.
 func (m *merger) collectLocked() {
 	h, l := m.h, m.h.log
-	m.pinned = make(map[ID]bool)
+	m.pinned, m.idle = make(map[ID]bool), make(map[ID]bool)
 	var all []departed
 	for _, list := range [][]*entry{h.sys, h.list} {
 		for _, e := range list {
@@ -191,92 +349,86 @@ func (m *merger) collectLocked() {
 		}
 	}
 	for id, d := range l.past {
-		if h.find(id) == nil && id > m.base && d.was.msg.Role != RoleSystem {
+		if h.find(id) == nil && id > m.base && !d.was.isSystem() {
 			all = append(all, d)
 		}
 	}
 	slices.SortFunc(all, func(a, b departed) int { return int(a.was.id - b.was.id) })
+	heads := make(map[ID]bool) // of own exchanges
 	for _, d := range all {
-		if m.isHeldLocked(d.was) {
+		e := d.was
+		if m.isHeldLocked(e) {
 			continue
 		}
-		if n := len(m.own); n > 0 && m.goesWith(m.own[n-1][0].was, m.own[n-1][len(m.own[n-1])-1].was, d.was) {
-			m.own[n-1] = append(m.own[n-1], d)
+		if m.elsewhere[e.id] {
+			others := m.theirs.list[firstAfter(m.theirs.list, m.base):]
+			if i := slices.IndexFunc(others, func(o *entry) bool { return !m.found[o.id] && reflect.DeepEqual(&o.msg, &e.msg) }); i >= 0 {
+				m.found[others[i].id] = true
+				if id := others[i].id; id != e.id {
+					m.moved[e.id] = id
+				}
+			}
 			continue
+		}
+		heads[e.head] = heads[e.head] || e.head == e.id
+		idle := e.msg.Role == RoleTool && !heads[e.head] && !m.isOpenLocked(e)
+		if idle && slices.Contains(m.made, e.id) {
+			continue
+		}
+		m.idle[e.id] = idle
+		if n := len(m.own); n > 0 && !idle {
+			if first := m.own[n-1][0].was; e.head == first.head && !e.isSystem() && !m.idle[first.id] {
+				m.own[n-1] = append(m.own[n-1], d)
+				continue
+			}
 		}
 		m.own = append(m.own, []departed{d})
 	}
 }
 
-// goesWith reports whether e is to be appended together with the exchange from first
-// to prev: it belongs to it, or both were queued and so come in one run.
-func (m *merger) goesWith(first, prev, e *entry) bool {
-	return e.head == first.head && e.msg.Role != RoleSystem ||
-		e.msg.Role == RoleUser && prev.msg.Role == RoleUser && e.turn == prev.turn && e.id > prev.id+1
-}
-
 // isHeldLocked reports whether what is stored holds an entry of h already: as the
-// same entry, as a system message with the same text, or in the queue; or, for a
-// result that OnLoad made, whether the call is not open there.
+// same entry, or as a system message with the same text.
 func (m *merger) isHeldLocked(e *entry) bool {
 	if theirs := m.theirs.find(e.id); theirs != nil && theirs.sameAs(e) {
 		return true
 	}
-	switch e.msg.Role {
-	case RoleSystem:
-		return slices.ContainsFunc(m.theirs.sys, func(s *entry) bool { return reflect.DeepEqual(&s.msg, &e.msg) })
-	case RoleUser:
-		return m.wasQueuedLocked(&e.msg)
-	case RoleTool:
-		return slices.Contains(m.made, e.id) && !m.isOpenLocked(e)
-	}
-	return false
+	return e.isSystem() &&
+		slices.ContainsFunc(m.theirs.sys, func(s *entry) bool { return reflect.DeepEqual(&s.msg, &e.msg) })
 }
 
-// isOpenLocked reports whether the call that a result of h answers is open in what is
-// stored. A repair may have given the exchange another ID.
-func (m *merger) isOpenLocked(result *entry) bool {
+// isOpenLocked reports whether the calls that the results in an entry of h answer are
+// open in what is stored. A repair may have given the exchange another ID.
+func (m *merger) isOpenLocked(results *entry) bool {
 	c := m.theirs.calls
 	if c.openCalls() == 0 {
 		return false
 	}
-	if _, err := c.find(result.msg.Parts[0].(ToolResult).CallID, ""); err != nil {
-		return false
+	for _, p := range results.msg.Parts {
+		if _, err := c.find(p.(ToolResult).CallID, ""); err != nil {
+			return false
+		}
 	}
-	own, theirs := m.h.find(result.head), m.theirs.find(c.head)
-	return result.head == c.head || own != nil && own.at == theirs.at
+	own, theirs := m.h.find(results.head), m.theirs.find(c.head)
+	return results.head == c.head || own != nil && own.at == theirs.at
 }
 
-// ownQueueLocked returns the messages of the queue that no record holds.
-func (m *merger) ownQueueLocked() []queued {
-	return slices.DeleteFunc(slices.Clone(m.h.queue), func(q queued) bool { return m.wasQueuedLocked(&q.msg) })
-}
-
-// wasQueuedLocked reports whether a message is one of the queue as it was last saved.
-func (m *merger) wasQueuedLocked(msg *Message) bool {
-	saved := m.h.log.saved
-	return saved != nil && slices.ContainsFunc(saved.queue, func(q queued) bool { return sameParts(&q.msg, msg) })
-}
-
-// sameParts reports whether two messages share their parts, as a queued message and
-// the entry do that it becomes.
-func sameParts(a, b *Message) bool {
-	return len(a.Parts) > 0 && len(a.Parts) == len(b.Parts) && &a.Parts[0] == &b.Parts[0]
-}
-
-// appendLocked appends m.own.
+// appendLocked appends m.own. Messages that still are in the stored queue stay there
+// if they are refused.
 func (m *merger) appendLocked() {
-	stop := false
 	for _, exchange := range m.own {
-		if stop || !m.appendExchangeLocked(exchange) {
-			stop = stop || exchange[0].was.msg.Role != RoleSystem
-			for _, d := range exchange {
-				msg := d.was.msg
-				if d.original != nil {
-					msg = d.original.msg
-				}
-				m.refused = append(m.refused, msg.clone())
+		if !m.idle[exchange[0].was.id] && m.appendExchangeLocked(exchange) {
+			continue
+		}
+		for _, d := range exchange {
+			if q := m.delivered[d.was.id]; q != nil {
+				delete(m.taken, q)
+				continue
 			}
+			msg := d.was.msg
+			if d.original != nil {
+				msg = d.original.msg
+			}
+			m.refused = append(m.refused, msg.clone())
 		}
 	}
 }
@@ -289,7 +441,7 @@ func (m *merger) appendExchangeLocked(exchange []departed) bool {
 	for i, d := range exchange {
 		e := *d.was
 		e.msg, e.inline = e.msg.clone(), [1]Part{}
-		batch[i] = pendingEntry{entry: &e, pin: m.pinned[d.was.head], again: true, goesOn: i > 0 && e.msg.Role == RoleUser}
+		batch[i] = pendingEntry{entry: &e, pin: m.pinned[d.was.head], again: true}
 		if d.original != nil {
 			o := *d.original
 			o.msg, o.read = o.msg.clone(), o.read.clone()
@@ -304,8 +456,12 @@ func (m *merger) appendExchangeLocked(exchange []departed) bool {
 		if id := batch[i].id; id != d.was.id {
 			m.moved[d.was.id] = id
 		}
+		m.again[d.was.id] = rejoined{d.was, batch[i].entry}
 		if slices.Contains(m.made, d.was.id) {
 			h.log.made = append(h.log.made, batch[i].id)
+		}
+		if q := m.delivered[d.was.id]; q != nil {
+			h.log.delivered[batch[i].id] = q
 		}
 	}
 	return true

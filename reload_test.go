@@ -92,10 +92,11 @@ func timesOf(h *convo.History) map[convo.ID]string {
 	return times
 }
 
+// Messages that no open call lets pass come back, and nothing of them stays.
 func TestReload_Refused(t *testing.T) {
 	s := new(shelf)
 	a, b := pair(t, s, nil, convo.User("1"), convo.Assistant("2"))
-	mustAppend(t, a, convo.User("a3"))
+	mustAppend(t, a, convo.User("a3"), convo.Assistant("", callOf("c")))
 	save(t, a)
 	mustAppend(t, b, convo.User("b3"), convo.Assistant("b4"), convo.User("b5"))
 	_, refused := takeOver(t, b)
@@ -103,7 +104,7 @@ func TestReload_Refused(t *testing.T) {
 	for _, m := range refused {
 		texts = append(texts, m.Text())
 	}
-	assert.Equal(t, []string{"b3", "b4", "b5"}, texts, "an answer to a refused message must not answer another one")
+	assert.Equal(t, []string{"b3", "b4", "b5"}, texts)
 	assert.Equal(t, linesOf(a), linesOf(b))
 	assert.Zero(t, b.Status().Unsaved)
 }
@@ -235,7 +236,7 @@ func TestReload_AnswerToAnotherMessage(t *testing.T) {
 		return convo.Reply{Messages: []convo.Message{convo.Assistant("to b3")}}, nil
 	})
 	assert.ErrorIs(t, err, convo.ErrStale)
-	assert.Equal(t, []string{"1 1", "2 2", "3 a3"}, linesOf(b))
+	assert.Equal(t, []string{"1 1", "2 2", "3 a3", "5 b3"}, linesOf(b), "both questions wait for an answer")
 }
 
 // The estimate goes on from the last report, for entries that are the same.
@@ -730,4 +731,78 @@ func TestReload_OldSnapshots(t *testing.T) {
 	} {
 		unchanged(t, b, func() { assert.ErrorIs(t, try(), convo.ErrStale, name) })
 	}
+}
+
+// Messages that were queued and came in one run go together, although the policy allows
+// none of them alone.
+func TestReload_QueuedRun(t *testing.T) {
+	s := new(shelf)
+	a, b := pair(t, s, nil, convo.User("1"), convo.Assistant("2"))
+	require.NoError(t, a.SetMeta("title", ""))
+	save(t, a)
+	mustAppend(t, b, convo.User("3"))
+	require.NoError(t, b.Queue(convo.User("4"), convo.User("5"), convo.User("6")))
+	mustAppend(t, b, convo.Assistant("answer"))
+	_, refused := takeOver(t, b)
+	assert.Empty(t, refused)
+	texts := textsOf(b.Snapshot())
+	assert.Equal(t, []string{"1", "2", "3", "answer", "4", "5", "6"}, texts)
+	save(t, b)
+	checkOpened(t, s, "k", nil, b)
+}
+
+// A result that is refused comes back whole, although it was cut when it was appended.
+func TestReload_RefusedWhole(t *testing.T) {
+	s := new(shelf)
+	opts := bare()
+	opts.MaxResult = 64
+	c := callOf("c")
+	a := open(t, s, "k", opts)
+	mustAppend(t, a, convo.User("1"), convo.Assistant("", c))
+	save(t, a)
+	kept := *opts
+	kept.OnLoad = convo.OnLoadKeep
+	b := open(t, s, "k", &kept)
+	mustAppend(t, a, convo.Result(c, "short"))
+	save(t, a)
+	long := strings.Repeat("long ", 40)
+	mustAppend(t, b, convo.Result(c, long))
+	_, refused := takeOver(t, b)
+	require.Len(t, refused, 1)
+	assert.Equal(t, convo.ToolResult{CallID: "c", Name: "tool", Parts: []convo.Part{convo.Text(long)}}, refused[0].Parts[0])
+}
+
+// Of the results that were made for calls when a log was opened, those for calls that
+// somebody else has answered since are left out, and the others stay.
+func TestReload_ResultsMadeAtOpen(t *testing.T) {
+	s := new(shelf)
+	c, d := callOf("c"), callOf("d")
+	a := open(t, s, "k", nil)
+	mustAppend(t, a, convo.User("1"), convo.Assistant("", c, d))
+	save(t, a)
+	b := open(t, s, "k", &convo.Options{OnLoad: convo.OnLoadClose})
+	require.Equal(t, 4, b.Len())
+	mustAppend(t, a, convo.Result(c, "done"))
+	save(t, a)
+	_, refused := takeOver(t, b)
+	assert.Empty(t, refused)
+	for i, want := range []string{"done", "no result"} {
+		assert.Equal(t, []convo.Part{convo.Text(want)}, find(t, b, convo.ID(3+i)).Message.Parts[0].(convo.ToolResult).Parts)
+	}
+	assert.Equal(t, 4, b.Len())
+}
+
+// A limit that a provider has named for one model says nothing of the model that Reload
+// brings.
+func TestReload_AnotherModelThanTheOneWithALimit(t *testing.T) {
+	s := new(shelf)
+	a, b := pair(t, s, windowOf(10_000, nil), convo.User("1"), convo.Assistant(strings.Repeat("x", 8500)), convo.User("2"))
+	whole := b.Status().Limit
+	_, _, _ = b.Recover(t.Context(), b.Snapshot(), errors.New("this model's maximum context length is 8000 tokens, however you requested 9000 tokens"))
+	require.Less(t, b.Status().Limit, whole)
+	require.NoError(t, a.SetModel("another", convo.Limits{}))
+	save(t, a)
+	takeOver(t, b)
+	require.Equal(t, "another", b.Snapshot().Model())
+	assert.Equal(t, whole, b.Status().Limit)
 }

@@ -68,8 +68,9 @@ type Report struct {
 	Fits  bool
 	Limit int
 
-	// NamedLimit is how large a request may be by the error given to Recover,
-	// which has lowered the limits to it. 0: the limits are as they were.
+	// NamedLimit is the limit that the error given to Recover names. The limits were
+	// lowered to it, less what is kept free for the answer: Limit is what is left for a
+	// request. 0: the limits are as they were.
 	NamedLimit int
 
 	// The next request. Messages are counted as the model sees them, including
@@ -376,7 +377,7 @@ func (h *History) measureLocked(r *Report, total, limit int64) {
 	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
 	r.SummaryBefore = clampInt(h.summary.tokens())
 	r.SummaryAfter = r.SummaryBefore
-	r.Fits, r.Limit, r.PrefixKept = total <= limit && !h.endedLocked(), orZero(limit), 1
+	r.Fits, r.Limit, r.PrefixKept = total <= limit && !h.endedLocked(), orZero(limit, h.limits.Window), 1
 }
 
 // fitsLocked reports whether the next request is within the limit.

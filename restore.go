@@ -59,12 +59,16 @@ type Fault struct {
 //
 //   - Calls left open before the newest exchange are answered with error results.
 //   - Results that answer no call are dropped.
-//   - System messages after other entries are moved to the front.
+//   - System messages after other entries are moved to the front, unless
+//     RolePolicy.SystemAfter allows a note there and it does not stand between calls and
+//     their results.
 //   - Parts that a message cannot hold are removed, and so are messages of which
 //     nothing remains. An ID that two calls of a message share is replaced in the
 //     second one.
 //   - Messages whose roles may not follow one another stay, with a gap between
 //     their IDs.
+//   - Of a snapshot from NewSnapshot, results in a user message that follows the calls
+//     are put into a tool message, and the rest of it into a user message after that.
 //   - Of a snapshot from NewSnapshot, results without an ID that no call comes
 //     before become user messages, whose Author is "tool" and the tool's name. For
 //     several results it is "tool", and the name stands before each of them.
@@ -118,6 +122,7 @@ func (l *loader) fill() (err error) {
 		}
 		s = l.from
 		for i := range s.len() {
+			l.at = i
 			if err := l.entry(l.indexOf(i), s.at(i)); err != nil {
 				return err
 			}
@@ -127,6 +132,19 @@ func (l *loader) fill() (err error) {
 	}
 	h.calls = callsOf(h.list)
 	return l.queue()
+}
+
+// counts returns the raw tokens of what the snapshot holds, ephemeral messages left
+// out, as l.h counts.
+func (l *loader) counts() (n int64, err error) {
+	defer catch(&err, "Options.Tokenizer")
+	if !l.mended {
+		return l.h.raw(), nil
+	}
+	for i := range l.from.len() {
+		n += l.h.ident.message(&l.from.at(i).msg)
+	}
+	return n + l.h.summary.tokens(), nil
 }
 
 // isUnfinished reports whether Options.OnLoad has something to do.
@@ -206,16 +224,16 @@ func (h *History) share(s *Snapshot) bool {
 	if s.owner == nil || s.id == nil || !s.id.isDefault || !h.ident.isDefault {
 		return false
 	}
-	prev := &entry{}
+	var prev neighbours
 	for i := range s.len() {
 		e := s.at(i)
 		role := e.msg.Role
-		if role == RoleUser || role == RoleAssistant {
-			if e.msg.isEmpty() && !h.opts.Roles.KeepEmpty || s.direct(prev.id, e.id) && !h.opts.Roles.allows(prev.msg.Role, role) {
+		if role == RoleUser || role == RoleAssistant || e.note {
+			if e.msg.isEmpty() && !h.opts.Roles.KeepEmpty || !prev.fits(&s.state, e.id, role, &h.opts.Roles) {
 				return false
 			}
 		}
-		prev = e
+		prev.add(&s.state, e.id, role, e.note)
 	}
 	c := s.state.clipped()
 	h.pins = c.pins
@@ -234,6 +252,33 @@ func (s *state) direct(prev, id ID) bool {
 	return id == prev+1
 }
 
+// neighbours follows the roles in a list of entries that a compaction may have taken
+// some from, to say which of them the policy would not have allowed.
+type neighbours struct {
+	role Role // of the newest entry, notes aside
+	id   ID   // of the newest entry
+	gap  bool // something that the newest notes follow may be gone
+}
+
+// fits reports whether the policy allows a user or assistant message, or a note, with
+// the ID that it has in s after the entries so far, as far as these are known.
+func (n *neighbours) fits(s *state, id ID, role Role, p *RolePolicy) bool {
+	if role == RoleSystem && len(p.SystemAfter) == 0 {
+		return false
+	}
+	return n.gap || !s.direct(n.id, id) || p.allows(n.role, role)
+}
+
+// add adds an entry with the ID that it has in s.
+func (n *neighbours) add(s *state, id ID, role Role, note bool) {
+	if note {
+		n.gap = n.gap || !s.direct(n.id, id)
+	} else {
+		n.role, n.gap = role, false
+	}
+	n.id = id
+}
+
 // A loader checks the entries of a snapshot one after the other, repairs them if
 // Options.Repair is set, and collects them, or copies, for a new History.
 type loader struct {
@@ -243,21 +288,22 @@ type loader struct {
 
 	counted bool // with own, the tokens of entries that have any need not be counted
 
+	at        int // index in from of the entry that is checked
 	sys, list []*entry
 	originals []*original
 	pins      []ID
-	queued    []queued // the queue of from, with the copies that h has
+	queued    []*queued // the queue of from, with the copies that h has
 
 	calls   *calls              // of the newest exchange; nil or room
 	room    calls               // memory for them
-	prev    Role                // of the entry added last
-	prevID  ID                  // of the entry added last, in the snapshot
+	prev    neighbours          // the entries added so far
 	moving  bool                // entries get new IDs from here on
 	renamed map[string][]string // new IDs of calls in the newest exchange that had the same one
 	mended  bool                // Repair was called
 
 	// Set by place; nil otherwise.
 	index map[ID]int   // of the entries, in the snapshot that Restore was given
+	split map[ID]error // tool messages with the results of user messages; the fault of these
 	notes map[ID]error // user messages that were none there, no role keeps them out; the fault of one that was mended
 }
 
@@ -274,7 +320,7 @@ func (l *loader) indexOf(i int) int {
 func (l *loader) entry(i int, old *entry) error {
 	e := old
 	if !l.own {
-		e = &entry{id: old.id, at: old.at, turn: old.turn, missing: old.missing}
+		e = &entry{id: old.id, at: old.at, turn: old.turn, missing: old.missing, note: old.note}
 	}
 	if err := l.check(i, old, e); err != nil || e.msg.Role == RoleNone {
 		return err
@@ -283,21 +329,23 @@ func (l *loader) entry(i int, old *entry) error {
 	switch {
 	case role == RoleTool:
 		return l.results(i, old, e)
-	case role == RoleSystem && len(l.list) > 0:
+	case e.note && len(l.list) == 0 && (l.from.imported || l.index != nil):
+		e.note = false // what it came after was taken away or dropped
+	case e.note && !l.takesNote(old):
 		return l.moveToFront(i, old, e)
 	case l.calls.openCalls() > 0:
 		if err := l.answerOpen(i, old); err != nil {
 			return err
 		}
 	}
-	if n := len(l.list); n > 0 && role != RoleSystem && old.id < l.list[n-1].id {
-		l.moving = true // place has moved it
+	if n := len(l.list); n > 0 && !e.isSystem() && old.id <= l.list[n-1].id {
+		l.moving = true // place has moved it, or split it
 	}
-	direct := l.from.direct(l.prevID, old.id)
-	if role != RoleSystem && direct && !l.h.opts.Roles.allows(l.prev, role) {
-		err := &RoleError{Attempted: role, Previous: l.prev, Index: i}
+	direct := l.from.direct(l.prev.id, old.id)
+	if !e.isSystem() && !l.prev.fits(&l.from.state, old.id, role, &l.h.opts.Roles) {
+		err := &RoleError{Attempted: role, Previous: l.prev.role, Index: i}
 		_, note := l.notes[old.id]
-		if _, behind := l.notes[l.prevID]; !note && !behind {
+		if _, behind := l.notes[l.prev.id]; !note && !behind {
 			if err := l.refuse(i, old, err); err != nil {
 				return err
 			}
@@ -310,7 +358,7 @@ func (l *loader) entry(i int, old *entry) error {
 	if l.moving && !direct {
 		l.h.last++ // skip an ID, so that gaps between IDs remain
 	}
-	if role != RoleSystem {
+	if !e.isSystem() {
 		e.calls = newCalls(&e.msg, l.h.ident.counter)
 		l.calls = nil
 	}
@@ -379,12 +427,22 @@ func (l *loader) repaired(m Message) Message {
 	return m
 }
 
+// takesNote reports whether a note may stay where it is.
+func (l *loader) takesNote(old *entry) bool {
+	roles := &l.h.opts.Roles
+	if len(roles.SystemAfter) == 0 || !l.prev.fits(&l.from.state, old.id, RoleSystem, roles) {
+		return false
+	}
+	return l.calls.openCalls() == 0 || !l.from.hasResultBehind(l.at)
+}
+
 // moveToFront adds a system message that comes after other entries.
 func (l *loader) moveToFront(i int, old, e *entry) error {
-	err := &RoleError{Attempted: RoleSystem, Previous: l.prev, Index: i}
+	err := &RoleError{Attempted: RoleSystem, Previous: l.prev.role, Index: i}
 	if err := l.refuse(i, old, err); err != nil {
 		return err
 	}
+	e.note = false
 	e.id = l.newID()
 	e.head, e.turn = e.id, 0
 	e.tokens = l.h.ident.message(&e.msg)
@@ -451,7 +509,7 @@ func (l *loader) answerOpen(i int, old *entry) error {
 			return err
 		}
 	}
-	l.prev = RoleTool
+	l.prev.role, l.prev.gap = RoleTool, false
 	return nil
 }
 
@@ -465,7 +523,7 @@ func (l *loader) add(i int, old, e *entry) error {
 	case e.msg.Role == RoleTool:
 		e.head = l.calls.head
 		e.turn = l.list[len(l.list)-1].turn
-	case e.msg.Role == RoleSystem:
+	case e.isSystem():
 		e.turn = 0
 	case e.calls != nil:
 		l.calls = e.beginIn(&l.room)
@@ -477,8 +535,8 @@ func (l *loader) add(i int, old, e *entry) error {
 	if !l.counted || e.tokens == 0 {
 		l.h.ident.weigh(e)
 	}
-	l.prev, l.prevID = e.msg.Role, old.id
-	if e.msg.Role == RoleSystem {
+	l.prev.add(&l.from.state, old.id, e.msg.Role, e.note)
+	if e.isSystem() {
 		l.sys = append(l.sys, e)
 	} else {
 		l.list = append(l.list, e)
@@ -493,7 +551,10 @@ func (l *loader) add(i int, old, e *entry) error {
 	if _, pinned := slices.BinarySearch(l.from.pins, old.id); pinned {
 		l.pins = withPin(l.pins, e.head)
 	}
+	split := l.split[old.id]
 	switch err := l.notes[old.id]; {
+	case split != nil && e.msg.Role == RoleTool:
+		return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Err: split, Mended: "results put into a tool message"})
 	case err != nil:
 		return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Err: err, Mended: "kept as a user message"})
 	case e.id != old.id:

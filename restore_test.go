@@ -162,7 +162,7 @@ func TestRestore_RepairedIsSaved(t *testing.T) {
 		turns []int
 	}{
 		{"a system message behind one that is dropped", []convo.Message{convo.User(""), convo.System("s"), convo.User("u")},
-			[]convo.ID{2, 3}, []int{0, 2}},
+			[]convo.ID{2, 3}, []int{0, 1}},
 		{"a gap where IDs move", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.User("v"), convo.Assistant("a"), convo.User(""), convo.Assistant("b")},
 			[]convo.ID{1, 2, 7, 8, 9, 11}, []int{1, 1, 1, 2, 2, 3}},
 		{"a gap behind results that were put in", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.Assistant(""), convo.User("v")},
@@ -170,7 +170,7 @@ func TestRestore_RepairedIsSaved(t *testing.T) {
 		{"a gap that an orphan result leaves", []convo.Message{convo.User("u"), convo.Assistant("a"), convo.Result(toolC, "r"), convo.Assistant("b")},
 			[]convo.ID{1, 2, 4}, []int{1, 1, 1}},
 		{"a gap that a system message leaves", []convo.Message{convo.User("u"), convo.System("s"), convo.User("v")},
-			[]convo.ID{4, 1, 3}, []int{0, 1, 2}},
+			[]convo.ID{4, 1, 3}, []int{0, 1, 1}},
 		{"a gap at the beginning", []convo.Message{convo.Result(toolC, "r"), convo.Assistant("a")},
 			[]convo.ID{2}, []int{0}},
 		{"a result in a turn of its own", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.User(""), convo.Result(toolC, "r"), convo.User("v")},

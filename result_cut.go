@@ -16,12 +16,44 @@ func cutMarker(bytes int, ref string) string {
 	return fmt.Sprintf("\n[cut: %d bytes left out%s]\n", bytes, refText(ref))
 }
 
+// cutRef returns the reference in the marker of a result that was cut, and whether there
+// is such a marker.
+func cutRef(r *ToolResult) (ref string, cut bool) {
+	for _, p := range r.Parts {
+		t, _ := p.(Text)
+		for rest := string(t); ; {
+			_, after, found := strings.Cut(rest, "\n[cut: ")
+			if !found {
+				break
+			}
+			rest = after
+			after, ok := strings.CutPrefix(strings.TrimLeft(after, "0123456789"), " bytes left out")
+			if !ok {
+				continue
+			}
+			if ref, _, ok = strings.Cut(after, "]\n"); !ok {
+				continue
+			}
+			if ref == "" {
+				return "", true
+			}
+			if ref, ok = strings.CutPrefix(ref, keptAt); ok {
+				return ref, true
+			}
+		}
+	}
+	return "", false
+}
+
+// keptAt begins what a marker says of a reference.
+const keptAt = ", kept at "
+
 // refText is what a marker says of the reference that Spill returned.
 func refText(ref string) string {
 	if ref == "" {
 		return ""
 	}
-	return ", kept at " + ref
+	return keptAt + ref
 }
 
 // texts returns the tokens of the texts among parts.

@@ -5,10 +5,11 @@ import "slices"
 // A RolePolicy says which role may follow which when a message is appended. The
 // zero RolePolicy is the same as [Strict].
 //
-// These rules hold under every policy: system messages come before all others;
-// a tool message answers open calls of the newest exchange, and no call twice;
-// while a call is open, only tool messages may follow. The summary and the
-// ephemeral messages do not count as messages here.
+// These rules hold under every policy: system messages that come before all others
+// are system entries; a tool message answers open calls of the newest exchange, and no
+// call twice; while a call is open, only tool messages may follow. The summary and the
+// ephemeral messages do not count as messages here. Nor does a note, which is a system
+// message after others: what may follow it is what may follow the message before it.
 type RolePolicy struct {
 	// UserAfter and AssistantAfter list the roles that a user message and an
 	// assistant message may follow; RoleNone allows it as the first message.
@@ -16,6 +17,12 @@ type RolePolicy struct {
 	// none.
 	UserAfter      []Role
 	AssistantAfter []Role
+
+	// SystemAfter lists the roles that a note may follow: a system message after a
+	// message of another role. Nil means the same as in Strict. A note is an entry like
+	// any other, so it is kept where it was appended, saved and compacted, while
+	// SetSystem replaces the system entries in front.
+	SystemAfter []Role
 
 	// Interrupt allows a user message as the first message of an Append while
 	// calls are open. Append then answers each open call with an error result
@@ -31,21 +38,22 @@ type RolePolicy struct {
 
 // Strict returns the default policy. A user message may come first, or follow a
 // system message, an assistant message or a tool message. An assistant message
-// may follow a user message or a tool message. Empty messages are refused.
+// may follow a user message or a tool message. Notes and empty messages are refused.
 // After a failed request, [History.Rewind] takes back the user message that was
 // not answered.
 func Strict() RolePolicy {
 	return RolePolicy{
 		UserAfter:      []Role{RoleNone, RoleSystem, RoleAssistant, RoleTool},
 		AssistantAfter: []Role{RoleUser, RoleTool},
+		SystemAfter:    []Role{},
 	}
 }
 
-// Relaxed returns a policy that allows user and assistant messages in any
-// order, lets a user message interrupt open calls, and keeps empty messages.
+// Relaxed returns a policy that allows user messages, assistant messages and notes in
+// any order, lets a user message interrupt open calls, and keeps empty messages.
 func Relaxed() RolePolicy {
 	all := []Role{RoleNone, RoleSystem, RoleUser, RoleAssistant, RoleTool}
-	return RolePolicy{UserAfter: all, AssistantAfter: slices.Clone(all), Interrupt: true, KeepEmpty: true}
+	return RolePolicy{UserAfter: all, AssistantAfter: slices.Clone(all), SystemAfter: slices.Clone(all), Interrupt: true, KeepEmpty: true}
 }
 
 func (p RolePolicy) withDefaults() RolePolicy {
@@ -56,8 +64,12 @@ func (p RolePolicy) withDefaults() RolePolicy {
 	if p.AssistantAfter == nil {
 		p.AssistantAfter = strict.AssistantAfter
 	}
+	if p.SystemAfter == nil {
+		p.SystemAfter = strict.SystemAfter
+	}
 	p.UserAfter = slices.Clone(p.UserAfter)
 	p.AssistantAfter = slices.Clone(p.AssistantAfter)
+	p.SystemAfter = slices.Clone(p.SystemAfter)
 	return p
 }
 
@@ -72,14 +84,18 @@ func (p RolePolicy) faults() (faults []error) {
 	}
 	check("UserAfter", p.UserAfter)
 	check("AssistantAfter", p.AssistantAfter)
+	check("SystemAfter", p.SystemAfter)
 	return faults
 }
 
-// allows reports whether a message of role next, which is RoleUser or
-// RoleAssistant, may follow one of role prev.
+// allows reports whether a user or assistant message, or a note, may follow a message
+// of role prev.
 func (p RolePolicy) allows(prev, next Role) bool {
-	if next == RoleUser {
+	switch next {
+	case RoleUser:
 		return slices.Contains(p.UserAfter, prev)
+	case RoleSystem:
+		return slices.Contains(p.SystemAfter, prev)
 	}
 	return slices.Contains(p.AssistantAfter, prev)
 }

@@ -1,6 +1,7 @@
 package convo_test
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -41,7 +42,8 @@ func TestAppend_Neighbours(t *testing.T) {
 	}{
 		{"zero", convo.RolePolicy{}, pairs{n: {s, u}, s: {s, u}, u: {a}, a: {u}, r: {u, a}}},
 		{"strict", convo.Strict(), pairs{n: {s, u}, s: {s, u}, u: {a}, a: {u}, r: {u, a}}},
-		{"relaxed", convo.Relaxed(), pairs{n: {s, u, a}, s: {s, u, a}, u: {u, a}, a: {u, a}, r: {u, a}}},
+		{"relaxed", convo.Relaxed(), pairs{n: {s, u, a}, s: {s, u, a}, u: {s, u, a}, a: {s, u, a}, r: {s, u, a}}},
+		{"notes behind results", convo.RolePolicy{SystemAfter: []convo.Role{r}}, pairs{n: {s, u}, s: {s, u}, u: {a}, a: {u}, r: {s, u, a}}},
 		{"prefill", prefill, pairs{n: {s, u}, s: {s, u}, u: {a}, a: {u, a}, r: {u, a}}},
 		{"users only first", noUser, pairs{n: {s, u}, s: {s, u}, u: {a}, r: {a}}},
 	} {
@@ -205,7 +207,7 @@ func TestAppend_RefusedInterruptLeavesTheCallsOpen(t *testing.T) {
 	a, b := callOf("a"), callOf("b")
 	h := historyOf(t, &convo.Options{Roles: convo.Relaxed()}, convo.User("u"), convo.Assistant("", a, b))
 	unchanged(t, h, func() {
-		_, err := h.Append(convo.User("v"), convo.System("s"))
+		_, err := h.Append(convo.User("v"), convo.Result(b, "1"))
 		require.Error(t, err)
 	})
 	assert.EqualValues(t, 4, mustAppend(t, h, convo.Result(b, "1"), convo.Result(a, "2")))
@@ -259,4 +261,166 @@ func TestRelaxed_TablesAreApart(t *testing.T) {
 	want := slices.Clone(p.AssistantAfter)
 	clear(p.UserAfter)
 	assert.Equal(t, want, p.AssistantAfter)
+}
+
+// noted returns a History with notes after each role, whose entries have the IDs 1 to 10.
+func noted(t *testing.T, opts *convo.Options) *convo.History {
+	if opts == nil {
+		opts = bare()
+	}
+	opts.Roles.SystemAfter = []convo.Role{convo.RoleUser, convo.RoleAssistant, convo.RoleTool}
+	c := callOf("c")
+	return historyOf(t, opts,
+		convo.System("guide"), convo.User("q"), convo.System("it is noon"),
+		convo.Assistant("", c), convo.Result(c, "r"), convo.System("it is one"),
+		convo.Assistant("a"), convo.System("it is two"), convo.System("be quick"), convo.User("and now"))
+}
+
+// A note is an entry of its turn and an exchange of its own. What may follow it is what
+// may follow the message before it, and SetSystem leaves it alone.
+func TestNotes(t *testing.T) {
+	h := noted(t, nil)
+	s := h.Snapshot()
+	assert.Equal(t, []string{"guide", "q", "it is noon", "", "r", "it is one", "a", "it is two", "be quick", "and now"}, textsOf(s))
+	st := h.Status()
+	assert.Equal(t, 1, st.System)
+	assert.Equal(t, 2, st.Turns)
+	var turns, tokens []int
+	for _, e := range s.All() {
+		turns, tokens = append(turns, e.Turn), append(tokens, e.Tokens)
+	}
+	assert.Equal(t, []int{0, 1, 1, 1, 1, 1, 1, 1, 1, 2}, turns)
+	sent := s.AsUser(convo.System("it is noon"))
+	require.Equal(t, convo.RoleUser, sent.Role)
+	n := 0
+	for _, p := range sent.Parts {
+		n += len(p.(convo.Text))
+	}
+	assert.Equal(t, n, tokens[2], "with the tags that it may be sent with")
+	_, err := h.Append(convo.User("u"))
+	var role *convo.RoleError
+	require.ErrorAs(t, err, &role)
+	mustAppend(t, h, convo.System("hurry"))
+	_, err = h.Append(convo.User("u"))
+	require.ErrorAs(t, err, &role, "a note does not change who speaks next")
+	assert.Equal(t, convo.RoleUser, role.Previous)
+	mustAppend(t, h, convo.Assistant("b"))
+
+	require.NoError(t, h.SetSystem(convo.System("another guide")))
+	assert.Equal(t, "another guide", textsOf(h.Snapshot())[0])
+	assert.Contains(t, textsOf(h.Snapshot()), "it is noon")
+	assert.Equal(t, 1, h.Status().System)
+	assert.Equal(t, h.Snapshot().Tokens(), h.Snapshot().Breakdown().System+h.Snapshot().Breakdown().User+h.Snapshot().Breakdown().Assistant+h.Snapshot().Breakdown().Results+h.Snapshot().Breakdown().Calls)
+
+	require.NoError(t, h.Pin(8))
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{{ID: 3, Parts: []convo.Part{convo.Text("it is one")}}}})
+	require.NoError(t, err)
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3, 4, 5, 6, 7, 8, 9}})
+	require.Error(t, err, "pinned")
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 4, 5, 6, 7, 9}})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"another guide", "it is one", "it is two", "and now", "hurry", "b"}, textsOf(h.Snapshot()))
+}
+
+// What no compaction takes: a note that the model has not seen yet, or a pinned one.
+func TestNotes_Floor(t *testing.T) {
+	floor := func(h *convo.History) (ids []convo.ID) {
+		for x := range h.Snapshot().Exchanges() {
+			if x.Floor {
+				ids = append(ids, x.IDs()...)
+			}
+		}
+		return ids
+	}
+	h := noted(t, nil)
+	assert.Equal(t, []convo.ID{1, 8, 9, 10}, floor(h))
+	mustAppend(t, h, convo.Assistant("b"))
+	assert.Equal(t, []convo.ID{1, 10, 11}, floor(h))
+	mustAppend(t, h, convo.System("late"))
+	assert.Equal(t, []convo.ID{1, 10, 11, 12}, floor(h), "and the exchange before it is the newest")
+	require.NoError(t, h.PinLast())
+	mustAppend(t, h, convo.User("q"), convo.Assistant("b"))
+	assert.Equal(t, []convo.ID{1, 12, 13, 14}, floor(h))
+
+	c := callOf("c")
+	opts := bare()
+	opts.Roles = convo.Relaxed()
+	h = historyOf(t, opts, convo.User("q"), convo.Assistant("", c), convo.Result(c, "r"), convo.System("n"))
+	assert.Equal(t, []convo.ID{1, 2, 3, 4}, floor(h), "results that the model has not seen")
+	mustAppend(t, h, convo.User("q"), convo.System("n"), convo.User("q"))
+	assert.Equal(t, []convo.ID{1, 2, 3, 4, 5, 6, 7}, floor(h), "nor those, and they are one turn of user messages")
+	assert.Equal(t, 2, h.Status().Turns)
+	require.NoError(t, h.SetLimits(convo.Limits{Window: 60, Reserve: -1}))
+	_, err := h.CompactIfNeeded(t.Context())
+	var large *convo.FloorError
+	require.ErrorAs(t, err, &large)
+	shares := large.System + large.Newest + large.Calls + large.Round + large.Users + large.Pinned + large.Ephemeral + large.Tools
+	assert.Equal(t, large.Floor, shares)
+}
+
+// Notes come back where they were from JSON, from a log, and after a Reload.
+func TestNotes_ComeBack(t *testing.T) {
+	store := new(convo.MemStore)
+	opts := bare()
+	h := noted(t, opts)
+	want := textsOf(h.Snapshot())
+	require.NoError(t, h.Attach(t.Context(), store, "key"))
+	mustAppend(t, h, convo.Assistant("b"))
+	require.NoError(t, h.Save(t.Context()))
+	mustAppend(t, h, convo.System("unsaved"))
+	other, err := convo.Open(t.Context(), store, "key", opts)
+	require.NoError(t, err)
+	assert.Equal(t, append(slices.Clone(want), "b"), textsOf(other.Snapshot()))
+	assert.Equal(t, 1, other.Status().System)
+	require.NoError(t, other.SetSystem(convo.System("theirs")))
+	mustAppend(t, other, convo.User("theirs"))
+	require.NoError(t, other.Save(t.Context()))
+	require.NoError(t, h.SetSystem(convo.System("ours")))
+	_, refused, err := h.Reload(t.Context())
+	require.NoError(t, err)
+	require.Len(t, refused, 1)
+	assert.Equal(t, "ours", refused[0].Text(), "a system entry does not come back as a note")
+	assert.Equal(t, append(append([]string{"theirs"}, want[1:]...), "b", "theirs", "unsaved"), textsOf(h.Snapshot()))
+
+	data, err := json.Marshal(h.Snapshot())
+	require.NoError(t, err)
+	s := new(convo.Snapshot)
+	require.NoError(t, json.Unmarshal(data, s))
+	again, err := convo.Restore(s, opts)
+	require.NoError(t, err)
+	assert.Equal(t, textsOf(h.Snapshot()), textsOf(again.Snapshot()))
+	assert.Equal(t, h.Tokens(), again.Tokens())
+	_, err = convo.Restore(s, bare())
+	var role *convo.RoleError
+	require.ErrorAs(t, err, &role, "a policy without notes")
+}
+
+// An import keeps system messages where they are if the policy allows notes there, and
+// otherwise moves them to the front, as it does with one between a call and its result.
+func TestNotes_Import(t *testing.T) {
+	c := callOf("c")
+	msgs := []convo.Message{
+		convo.System("s"), convo.User("q"), convo.System("n"), convo.Assistant("", c), convo.System("between"), convo.Result(c, "r"),
+		convo.Assistant("a"), convo.User("u"), convo.System("last"),
+	}
+	for _, tt := range []struct {
+		roles convo.RolePolicy
+		want  []string
+	}{
+		{convo.Strict(), []string{"s", "n", "between", "last", "q", "", "r", "a", "u"}},
+		{convo.RolePolicy{SystemAfter: []convo.Role{convo.RoleUser}}, []string{"s", "between", "q", "n", "", "r", "a", "u", "last"}},
+	} {
+		moved := 0
+		h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Roles: tt.roles, Repair: func(f convo.Fault) {
+			if f.Mended == "moved to the front" {
+				moved++
+			}
+		}})
+		require.NoError(t, err)
+		assert.Equal(t, tt.want, textsOf(h.Snapshot()))
+		assert.Equal(t, h.Status().System, moved+1)
+		again, err := convo.Restore(h.Snapshot(), &convo.Options{Roles: tt.roles})
+		require.NoError(t, err, "a repaired History needs no Repair")
+		assert.Equal(t, tt.want, textsOf(again.Snapshot()))
+	}
 }

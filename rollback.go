@@ -67,8 +67,9 @@ func (h *History) Rollback(at *Snapshot) error {
 // cleared anything, so it does not go past the summary. When the newest turn is
 // one of these itself, Rewind takes back that many of its newest exchanges
 // instead, so Rewind(1) always takes back the newest message, a tool result with
-// its call. Of what comes before the first turn, it takes exchanges as well. A
-// negative number is a [*ValueError].
+// its call. Of what comes before the first turn, it takes exchanges as well. While Do
+// waits for an answer, messages that it has taken out of the queue stay: they wait as
+// they did there, with new IDs. A negative number is a [*ValueError].
 func (h *History) Rewind(turns int) (taken int, err error) {
 	if turns < 0 {
 		return 0, &ValueError{Name: "Rewind", Value: turns, Want: "0 or more turns"}
@@ -78,21 +79,42 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 	if h.endedLocked() {
 		return 0, ErrClosed
 	}
-	taken, n := h.rewindable(turns)
+	queued := h.deliveredForSendLocked()
+	taken, n := h.rewindable(turns, len(h.list)-len(queued))
 	if taken == 0 {
 		return 0, nil
 	}
 	h.takeBackLocked(n, h.list[n].id-1)
+	h.queue = append(queued, h.queue...)
 	h.updateChargeLocked()
-	h.deliverLocked()
+	if k := h.deliverLocked(); k > 0 && len(queued) > 0 {
+		next := *h.sending
+		next.first = h.list[len(h.list)-k].id
+		h.sending = &next
+	}
 	return taken, nil
 }
 
-// rewindable returns how many of the newest turns or exchanges, at most so many,
-// Rewind takes back, and where they begin in the list.
-func (s *state) rewindable(most int) (taken, from int) {
-	from = len(s.list)
-	newest := newestTurn(s.list)
+// deliveredForSendLocked returns what the Do that waits for its answer has taken out of
+// the queue, as it is at the end of the view, or nil if something follows it.
+func (h *History) deliveredForSendLocked() (list []*queued) {
+	if h.sending == nil || h.sending.first == 0 {
+		return nil
+	}
+	for _, e := range h.list[firstAfter(h.list, h.sending.first-1):] {
+		if e.msg.Role != RoleUser {
+			return nil
+		}
+		list = append(list, &queued{msg: e.msg, tokens: e.tokens, pin: h.isPinned(e.id)})
+	}
+	return list
+}
+
+// rewindable returns how many of the newest turns or exchanges of list[:to], at most
+// so many, Rewind takes back, and where they begin in the list.
+func (s *state) rewindable(most, to int) (taken, from int) {
+	from = to
+	newest := newestTurn(s.list[:to])
 	for taken < most && from > 0 {
 		if turn := s.list[from-1].turn; turn != newest && (turn <= s.touched || newest <= s.touched) {
 			break
@@ -170,9 +192,7 @@ func (h *History) editsStayLocked(at *Snapshot) bool {
 	case len(at.list) == 0:
 		return true
 	}
-	f := at.floor()
-	return h.holdsLocked(at.list[f.newest:]) && h.holdsLocked(f.users.of(at.list)) &&
-		h.holdsLocked(f.round.of(at.list)) && h.holdsLocked(f.asked.of(at.list))
+	return h.holdsLocked(at.floor().unpinned())
 }
 
 // recordEditLocked records the edit that has just made the current version. newest
@@ -195,7 +215,8 @@ func (h *History) holdsLocked(entries []*entry) bool {
 // takeBackLocked takes back list[n:], which are the entries newer than last.
 func (h *History) takeBackLocked(n int, last ID) {
 	if h.known().cal != nil {
-		h.measured -= rawShared(h.list[n:], h.known().cal.at.list.newerThan(last))
+		raw, pinned := h.rawShared(h.list[n:], h.known().cal.at.list.newerThan(last))
+		h.measured, h.pinMeasured = h.measured-raw, h.pinMeasured-pinned
 	}
 	seen := n < h.seen
 	h.cutTail(n, seen)

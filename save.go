@@ -29,7 +29,12 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 	if err := checkStore(s, key); err != nil {
 		return nil, err
 	}
-	r, err := readLog(ctx, s, key, 0, 0)
+	if opts != nil && opts.NoArchive {
+		if _, err := prunerOf(s); err != nil {
+			return nil, err
+		}
+	}
+	r, err := readLog(ctx, s, key, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +46,7 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 		h.log = h.newLogbookLocked(s, key)
 		return h, nil
 	}
-	l, saved, err := r.open(opts)
+	l, saved, err := r.open(ctx, s, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -66,22 +71,20 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 	if err := checkStore(s, key); err != nil {
 		return nil, err
 	}
-	r, err := readLog(ctx, s, key, 0, seq)
-	if seq > 0 && (err == nil && (r == nil || r.newest.Seq != seq) || isOfLog(err)) {
-		r, err = readLog(ctx, s, key, 1, seq) // damage may only be behind it
-	}
-	if err != nil {
+	r, err := readLog(ctx, s, key, seq)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if r == nil || seq > 0 && r.newest.Seq != seq {
-		if seq == 0 {
-			return nil, fmt.Errorf("%w: %q has no log", ErrNotFound, key)
-		}
+	case r == nil && seq == 0:
+		return nil, fmt.Errorf("%w: %q has no log", ErrNotFound, key)
+	case r == nil:
 		return nil, fmt.Errorf("%w: the log of %q has no record %d", ErrNotFound, key, seq)
+	case seq > 0 && r.state.lost:
+		return nil, fmt.Errorf("%w: the state of record %d was lost before Salvage made the log of %q", ErrNotFound, seq, key)
 	}
 	p, err := r.picture(true)
 	if err != nil {
-		return nil, r.damage(err)
+		return nil, r.damage(ctx, s, err)
 	}
 	return p.Snapshot, nil
 }
@@ -94,52 +97,145 @@ func checkStore(s Store, key string) error {
 	return CheckKey(key)
 }
 
-// readLog reads the records of a log from a Seq on, as Records does, up to the Seq
-// to, or to the end if to is 0. It returns nil if there are none.
-func readLog(ctx context.Context, s Store, key string, from, to uint64) (*reading, error) {
-	r := new(reading)
-	for rec, err := range records(ctx, s, key, from) {
-		if err != nil {
-			return nil, err
-		}
-		if to > 0 && rec.Seq > to {
+// readLog reads what the log holds up to a record, or, if seq is 0, up to the newest one.
+// It returns nil if there is no such record.
+func readLog(ctx context.Context, s Store, key string, seq uint64) (r *reading, err error) {
+	var damage *DamageError
+	for from := range windows(seq) {
+		r, damage, err = readFrom(ctx, s, key, from, seq)
+		if err != nil || r != nil && damage == nil {
 			break
 		}
-		if err := r.add(&rec); err != nil {
-			return nil, r.damageIn(key, err)
-		}
-		if rec.Seq == to {
-			break // what follows it may be damaged
-		}
 	}
-	if r.first == "" {
+	switch {
+	case err != nil:
+		return nil, err
+	case damage != nil:
+		return nil, &DamageError{Key: key, Offset: damage.Offset, Seq: newestWhole(ctx, s, key, seq), Err: damage.Err}
+	case r != nil && seq > 0 && r.newest.Seq != seq:
 		return nil, nil
 	}
 	return r, nil
 }
 
-// damage returns the error for a reading whose newest record is wrong.
-func (r *reading) damage(err error) error {
-	return &DamageError{Key: r.newest.Key, Offset: -1, Seq: r.newest.Seq - 1, Err: err}
+// windows yields from where to read to find the full record before a record, which is
+// not far: ever more, up to everything. For 0 it yields 0.
+func windows(seq uint64) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for back := uint64(64); back < seq; back *= 4 {
+			if !yield(seq - back) {
+				return
+			}
+		}
+		yield(min(seq, 1))
+	}
 }
 
-// damageIn returns the error for a record after those of r that cannot be read.
+// readFrom reads the records from one on, as Records does, up to the Seq to, or to the end
+// if to is 0. It returns what the newest full one of them and those after it hold, or nil
+// if there is none. Damage that is between them is returned, or, if there is no full one,
+// the last damage.
+func readFrom(ctx context.Context, s Store, key string, from, to uint64) (r *reading, damage *DamageError, err error) {
+	for rec, err := range records(ctx, s, key, from) {
+		if err == nil {
+			if to > 0 && rec.Seq > to {
+				break
+			}
+			switch {
+			case rec.Full:
+				r, damage = new(reading), nil
+			case r != nil && rec.Prev == r.newest.ID:
+				damage = nil // nothing is missing
+			}
+			if r == nil || damage != nil {
+				continue
+			}
+			err = r.damageIn(key, r.add(&rec))
+		}
+		if err != nil {
+			d, ok := errors.AsType[*DamageError](err)
+			if !ok {
+				return nil, nil, err
+			}
+			if damage == nil {
+				damage = d
+			}
+			if to == 0 {
+				break
+			}
+		}
+		if rec.Seq == to && to > 0 {
+			break // what follows it may be damaged
+		}
+	}
+	return r, damage, nil
+}
+
+// newestWhole returns the Seq of the newest record below another, or of all if that is 0,
+// of which Load can return the state, or 0 if there is none. It is called for damaged logs.
+func newestWhole(ctx context.Context, s Store, key string, below uint64) uint64 {
+	var fulls []uint64
+	for rec, err := range records(ctx, s, key, 1) {
+		if err == nil && rec.Full && (below == 0 || rec.Seq < below) {
+			fulls = append(fulls, rec.Seq)
+		}
+	}
+	for _, full := range slices.Backward(fulls) {
+		var segment []Record
+		for rec, err := range records(ctx, s, key, full) {
+			if err != nil {
+				continue
+			}
+			if n := len(segment); n > 0 && (rec.Full || rec.Prev != segment[n-1].ID) || below > 0 && rec.Seq >= below {
+				break
+			}
+			segment = append(segment, rec)
+		}
+		for n := len(segment); n > 0; n-- {
+			r := new(reading)
+			for i := range segment[:n] {
+				if err := r.add(&segment[i]); err != nil {
+					n, r = i+1, nil
+					break
+				}
+			}
+			if r == nil || r.state.lost {
+				continue
+			}
+			if _, err := r.picture(false); err == nil {
+				return r.newest.Seq
+			}
+		}
+	}
+	return 0
+}
+
+// damage returns the error for a reading whose newest record is wrong.
+func (r *reading) damage(ctx context.Context, s Store, err error) error {
+	key := r.newest.Key
+	return &DamageError{Key: key, Offset: -1, Seq: newestWhole(ctx, s, key, r.newest.Seq), Err: err}
+}
+
+// damageIn returns the error for a record after those of r that cannot be read, or nil if
+// err is nil.
 func (r *reading) damageIn(key string, err error) error {
-	if errors.Is(err, ErrVersion) {
+	if err == nil || errors.Is(err, ErrVersion) {
 		return err
 	}
 	return &DamageError{Key: key, Offset: -1, Seq: r.newest.Seq, Err: err}
 }
 
-// records yields the records of a key, and checks that each follows the one before.
-// A panic of the Store becomes an error.
+// records yields the records of a key, and checks that each follows the one before. It
+// yields a *DamageError where one does not, and then that record, if it is a newer one. A
+// panic of the Store becomes an error. Any error but a *DamageError is the last.
 func records(ctx context.Context, s Store, key string, from uint64) iter.Seq2[Record, error] {
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	return func(yield func(Record, error) bool) {
 		var prev Record
-		inside := false // the loop of the caller, whose panics pass through
+		damaged := false // there was damage after prev
+		inside := false  // the loop of the caller, whose panics pass through
 		ended := false
 		defer func() {
 			if inside {
@@ -149,50 +245,45 @@ func records(ctx context.Context, s Store, key string, from uint64) iter.Seq2[Re
 				yield(Record{}, &PanicError{In: "Store.Records", Value: v})
 			}
 		}()
-		for rec, err := range s.Records(ctx, key, from) {
-			if err == nil {
-				err = follows(key, &prev, &rec)
-			}
-			if err == nil && prev.ID == "" && from <= 1 && !rec.Full {
-				err = &DamageError{Key: key, Offset: -1, Err: fmt.Errorf("its first record, %d, is not a full one", rec.Seq)}
-			}
+		show := func(rec Record, err error) bool {
 			inside = true
-			more := yield(rec, err)
+			ended = !yield(rec, err)
 			inside = false
-			if ended = !more || err != nil; ended {
+			return !ended
+		}
+		for rec, err := range s.Records(ctx, key, from) {
+			if err != nil {
+				_, damaged = errors.AsType[*DamageError](err)
+				if !show(Record{}, err) || !damaged {
+					ended = true
+					return
+				}
+				continue
+			}
+			usable, fault := follows(key, &prev, &rec, from <= 1)
+			if fault != nil && (!damaged || !usable) {
+				if !show(Record{}, &DamageError{Key: key, Offset: -1, Seq: prev.Seq, Err: fault}) {
+					return
+				}
+			}
+			if !usable {
+				continue
+			}
+			if !show(rec, nil) {
 				return
 			}
-			prev = rec
+			prev, damaged = rec, false
 			prev.Data = nil
 		}
 	}
 }
 
-// follows returns a *DamageError unless rec is a record of the key and can follow
-// prev, which is zero for the first one.
-func follows(key string, prev, rec *Record) error {
-	var fault error
-	switch {
-	case rec.Key != key:
-		fault = fmt.Errorf("record %d is of key %q", rec.Seq, rec.Key)
-	case prev.ID != "" && rec.Seq != prev.Seq+1:
-		fault = fmt.Errorf("record %d follows record %d", rec.Seq, prev.Seq)
-	case prev.ID != "" && rec.Prev != prev.ID:
-		fault = fmt.Errorf("record %d names %q as the one before it, which is %q", rec.Seq, rec.Prev, prev.ID)
-	default:
-		if fault = rec.Check(); fault == nil {
-			return nil
-		}
-	}
-	return &DamageError{Key: key, Offset: -1, Seq: prev.Seq, Err: fault}
-}
-
 // open returns the loader of a History of what was read, before Options.OnLoad takes
 // effect, and a picture of what the log holds of it.
-func (r *reading) open(opts *Options) (*loader, *picture, error) {
+func (r *reading) open(ctx context.Context, s Store, opts *Options) (*loader, *picture, error) {
 	p, err := r.picture(false) // fill counts, with the tokenizer of opts
 	if err != nil {
-		return nil, nil, r.damage(err)
+		return nil, nil, r.damage(ctx, s, err)
 	}
 	h, err := newHistory(opts, p.id)
 	if err != nil {
@@ -201,29 +292,38 @@ func (r *reading) open(opts *Options) (*loader, *picture, error) {
 	l := &loader{h: h, from: p.Snapshot, own: h.opts.Repair == nil}
 	l.counted = l.own && r.state.counter != "" && r.state.counter == h.ident.name()
 	err = l.fill()
+	if _, ok := errors.AsType[*SnapshotError](err); ok {
+		err = errorf("record %d of %q: %w", r.newest.Seq, r.newest.Key, err)
+	}
 	if err == nil && l.mended { // then p says what is stored
 		p, err = r.picture(true)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	p.queue = l.queued // sameParts tells by it what was queued
+	p.queue = l.queued // those that h has are the same
+	if r.counted, err = l.counts(); err != nil {
+		return nil, nil, err
+	}
+	r.mended = l.mended
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.resumeLocked(p, &r.state)
-	if l.mended {
-		return l, p, nil
+	recounted := h.resumeLocked(p, r)
+	if !l.mended {
+		p = h.pictureLocked()
 	}
-	return l, h.pictureLocked(), nil
+	p.counted, p.named, p.recounted = orNil(r.state.raw), orNil(r.state.named), recounted
+	return l, p, nil
 }
 
-// resumeLocked takes over from a picture what is not in the entries.
-func (h *History) resumeLocked(p *picture, r *recordJSON) {
+// resumeLocked takes over from a picture what is not in the entries. It reports whether
+// what was learned had to be converted.
+func (h *History) resumeLocked(p *picture, r *reading) (recounted bool) {
 	if p.chosen {
 		h.setLimitsLocked(p.limits)
 	}
 	h.appendedEver, h.lastEdit, h.heard = p.ever, p.edited, p.heard
-	h.breaker = p.breaker
+	h.breaker, h.toolsSet = p.breaker, p.toolsSet
 	if h.breaker.failures > 0 {
 		h.breaker.cause = errEarlier
 	}
@@ -232,23 +332,36 @@ func (h *History) resumeLocked(p *picture, r *recordJSON) {
 	}
 	h.newVersionLocked()
 	h.rewritten = h.version // the view that was measured is known only in part
-	h.adoptKnowledgeLocked(p.known().model, r)
+	recounted = h.adoptKnowledgeLocked(p.known().model, r)
+	h.adoptBoundLocked(p.named)
+	return recounted
 }
 
 // errEarlier is the cause of a breaker that was open when the History was saved.
 var errEarlier = errors.New("convo: a failure before the History was opened")
 
-// adoptKnowledgeLocked takes over the model and what was learned from records.
-func (h *History) adoptKnowledgeLocked(model string, r *recordJSON) {
+// adoptBoundLocked takes over a bound that was saved, unless other limits are in force
+// than when it was learned.
+func (h *History) adoptBoundLocked(b bound) {
+	if b.limit > 0 && b.of == clampInt(h.limits.most()) {
+		h.named = b.limit
+		h.updateMarksLocked()
+	}
+}
+
+// adoptKnowledgeLocked takes over the model and what was learned from records. It
+// reports whether that had to be converted.
+func (h *History) adoptKnowledgeLocked(model string, r *reading) (recounted bool) {
 	h.knowledge = &knowledge{model: model}
-	k := r.knowledgeOf(&h.state)
+	k, recounted := r.state.knowledgeOf(&h.state, r.counted, r.mended)
 	k.cap = overheadCap(h.limits)
 	h.knowledge = k
 	h.prior = h.opts.prior(model).arithmetic()
 	h.named = 0
 	h.updateMarksLocked()
-	h.measured = 0
+	h.measured, h.pinMeasured = 0, 0
 	h.sumMeasured(true)
+	return recounted
 }
 
 // adoptLocked notes that the log is what was read of it, and holds the picture. loaded
@@ -258,12 +371,14 @@ func (l *logbook) adoptLocked(r *reading, p *picture, loaded ID) {
 	l.recent = slices.Clone(r.ids[max(len(r.ids)-maxRecent, 0):])
 	l.saved, l.kept = p, p.last
 	l.loaded, l.made = loaded, nil
-	l.read, l.retry = r.size, 0
+	l.read, l.retry, l.count, l.excess = r.size, 0, r.count, false
+	l.torn = r.newest.Torn
 	if raw := p.raw(); raw > 0 {
 		l.perToken = min(float64(r.size)/float64(raw), defaultPerToken)
 	}
 	l.drafts = nil
 	clear(l.past) // it held originals that the log has
+	clear(l.delivered)
 	l.summaries, l.undone = nil, nil
 }
 
@@ -280,6 +395,11 @@ func (h *History) Attach(ctx context.Context, s Store, key string) error {
 	}
 	if err := checkStore(s, key); err != nil {
 		return err
+	}
+	if h.opts.NoArchive {
+		if _, err := prunerOf(s); err != nil {
+			return err
+		}
 	}
 	ctx, err := h.takeLog(ctx)
 	if err != nil {
@@ -344,6 +464,25 @@ func (h *History) Save(ctx context.Context) error {
 	return h.save(ctx, l, false)
 }
 
+// SaveFull is Save, but writes everything in a full record, even if nothing has changed,
+// unless the newest record is a full one. [Open] then reads that record alone. By itself,
+// Save writes a full record when Open would otherwise read more than three times as much,
+// or more than 256 records and one for each 512 bytes of it.
+func (h *History) SaveFull(ctx context.Context) error {
+	ctx, l, err := h.takeOpenLog(ctx)
+	if err != nil {
+		return err
+	}
+	defer h.releaseLog()
+	h.mu.Lock()
+	done := h.unsavedLocked() == 0 && l.count == 1
+	h.mu.Unlock()
+	if done {
+		return nil
+	}
+	return h.save(ctx, l, true)
+}
+
 // takeOpenLog is takeLog for what needs a logbook. It does not wait if there is none.
 func (h *History) takeOpenLog(ctx context.Context) (context.Context, *logbook, error) {
 	if _, err := h.openLog(); err != nil {
@@ -403,8 +542,37 @@ func (h *History) takeLog(ctx context.Context) (context.Context, error) {
 
 func (h *History) releaseLog() { <-h.saving }
 
-// save writes a record of what has changed, or, if full is set, of everything.
+// save writes a record of what has changed, or, if full is set, of everything. Without an
+// archive, it removes what is before the newest full record.
 func (h *History) save(ctx context.Context, l *logbook, full bool) error {
+	if err := h.saveRecord(ctx, l, full); err != nil {
+		return err
+	}
+	if !h.opts.NoArchive || !l.excess {
+		return nil
+	}
+	err := h.pruneExcess(ctx, l)
+	_, pruned := errors.AsType[*ValueError](err) // another process was faster
+	h.mu.Lock()
+	l.excess = err != nil && !pruned
+	h.mu.Unlock()
+	if l.excess {
+		h.warn("convo: old records not removed", "key", l.key, "cause", err)
+	}
+	return nil
+}
+
+// pruneExcess removes what is before the newest full record.
+func (h *History) pruneExcess(ctx context.Context, l *logbook) error {
+	p, err := prunerOf(l.store)
+	if err != nil {
+		return err
+	}
+	return prune(ctx, p, l.key, l.seq-uint64(l.count)+1)
+}
+
+// saveRecord writes a record of what has changed, or, if full is set, of everything.
+func (h *History) saveRecord(ctx context.Context, l *logbook, full bool) error {
 	if len(l.drafts) >= doubtful {
 		if _, err := h.findDraft(ctx, l, nil); err != nil {
 			return err
@@ -490,7 +658,7 @@ const noChange = "{}"
 func newRecordID() string { return strings.ToLower(rand.Text()) }
 
 // data returns the Data of a draft. It makes it a full one where Open would otherwise
-// read more than three times as much as that.
+// read more than three times as much as that, or many records that are short.
 func (l *logbook) data(d *draft) ([]byte, error) {
 	if d.full {
 		return l.dataFrom(d, nil)
@@ -501,6 +669,10 @@ func (l *logbook) data(d *draft) ([]byte, error) {
 	}
 	read := l.read + int64(len(patch))
 	raw := float64(d.picture.raw())
+	if float64(l.count) >= max(maxCount, (frameBytes+l.perToken*raw)/perRecord) && string(patch) != noChange {
+		d.full = true
+		return l.dataFrom(d, nil)
+	}
 	if read <= l.retry || float64(read) <= maxRead*(frameBytes+l.perToken*raw) || len(patch) == len(noChange) {
 		return patch, nil
 	}

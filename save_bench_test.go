@@ -15,16 +15,43 @@ import (
 )
 
 // BenchmarkOpen opens a conversation of 10,000 messages, beside json.Unmarshal of the
-// same messages into a plain struct, in turns in one run. It reports the median of
-// each, and how many times as long as the plain struct Open takes.
+// same messages into a plain struct, in turns in one run: from memory, and from a file with
+// one record and with 5,000. It reports the median of each, and how many times as long as
+// the plain struct Open takes.
 func BenchmarkOpen(b *testing.B) {
-	h := longHistory(b)
-	ctx, store := context.Background(), new(MemStore)
-	if err := h.Attach(ctx, store, "k"); err != nil {
+	for _, bb := range []struct {
+		name    string
+		store   Store
+		records int
+	}{
+		{"memory-1", new(MemStore), 1},
+		{"file-1", &FileStore{Dir: b.TempDir(), NoSync: true}, 1},
+		{"file-5000", &FileStore{Dir: b.TempDir(), NoSync: true}, 5000},
+	} {
+		b.Run(bb.name, func(b *testing.B) { benchmarkOpen(b, bb.store, bb.records) })
+	}
+}
+
+func benchmarkOpen(b *testing.B, store Store, records int) {
+	ctx := context.Background()
+	whole := longHistory(b)
+	h, err := New(&Options{Roles: Relaxed()})
+	if err != nil {
 		b.Fatal(err)
 	}
-	if err := h.Save(ctx); err != nil {
+	if err := h.Attach(ctx, store, b.Name()); err != nil {
 		b.Fatal(err)
+	}
+	n := whole.Len() / records
+	for i, e := range whole.Snapshot().All() {
+		if _, err := h.Append(e.Message); err != nil {
+			b.Fatal(err)
+		}
+		if i%n == n-1 {
+			if err := h.Save(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}
 	}
 	data, err := h.Snapshot().MarshalJSON()
 	if err != nil {
@@ -37,7 +64,7 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 		between := time.Now()
-		if _, err := Open(ctx, store, "k", &Options{Roles: Relaxed()}); err != nil {
+		if _, err := Open(ctx, store, b.Name(), &Options{Roles: Relaxed()}); err != nil {
 			b.Fatal(err)
 		}
 		plain, open = append(plain, between.Sub(start).Seconds()), append(open, time.Since(between).Seconds())
@@ -45,6 +72,7 @@ func BenchmarkOpen(b *testing.B) {
 	median := func(list []float64) float64 { slices.Sort(list); return list[len(list)/2] }
 	b.ReportMetric(1000*median(open), "open-ms")
 	b.ReportMetric(median(open)/median(plain), "open/plain")
+	b.ReportMetric(float64(h.log.count), "records")
 	b.ReportMetric(0, "ns/op")
 }
 

@@ -452,3 +452,40 @@ func TestReload_PrunedWhileInDoubt(t *testing.T) {
 		checkOpened(t, s, "k", nil, b)
 	}
 }
+
+// If it cannot be found out which record was stored, Save sends nothing and returns the
+// reason.
+func TestSave_CannotFindOut(t *testing.T) {
+	errRead := errors.New("cannot read")
+	t.Run("many drafts", func(t *testing.T) {
+		s := &unreadable{shelf: new(shelf)}
+		h := open(t, s, "k", nil)
+		mustAppend(t, h, convo.User("hello"))
+		save(t, h)
+		s.fault = func(convo.Record) fault { return failsBefore }
+		for i := range 8 {
+			mustAppend(t, h, turnsOf(i+1, "message"))
+			require.Error(t, h.Save(t.Context()))
+		}
+		s.fault, s.err = nil, errRead
+		sent := s.appends
+		require.ErrorIs(t, h.Save(t.Context()), errRead)
+		assert.Equal(t, sent, s.appends)
+		s.err = nil
+		save(t, h)
+		checkOpened(t, s, "k", nil, h)
+	})
+	t.Run("a conflict", func(t *testing.T) {
+		s := &unreadable{shelf: new(shelf)}
+		a, b := pair(t, s, nil, convo.User("hello"))
+		require.NoError(t, a.SetMeta("title", ""))
+		save(t, a)
+		mustAppend(t, b, convo.Assistant("hi"))
+		s.err = errRead
+		require.ErrorIs(t, b.Save(t.Context()), errRead)
+		s.err = nil
+		takeOver(t, b)
+		save(t, b)
+		checkOpened(t, s, "k", nil, b)
+	})
+}

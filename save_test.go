@@ -1,10 +1,12 @@
 package convo_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // open opens a History, which must succeed.
@@ -485,4 +488,210 @@ func TestRollback_LoadedFromACopy(t *testing.T) {
 	}
 	require.NoError(t, h.Rollback(shared), "which is of both")
 	assert.Equal(t, []string{"1 hi", "2 hello"}, linesOf(h))
+}
+
+// However short the records are, Open reads a bounded number of them.
+func TestSave_FullRecordsByCount(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	since := func() (n int) {
+		for _, r := range slices.Backward(s.log("k")) {
+			if n++; r.Full {
+				break
+			}
+		}
+		return n
+	}
+	most := 0
+	for i := range 1000 {
+		mustAppend(t, h, turnsOf(i, "hm"))
+		if i%300 == 299 {
+			h = open(t, s, "k", nil) // a process that begins anew counts on
+			mustAppend(t, h, turnsOf(i, "hm"))
+		}
+		save(t, h)
+		most = max(most, since())
+	}
+	assert.LessOrEqual(t, most, 256)
+	assert.Greater(t, most, 250)
+	checkOpened(t, s, "k", nil, h)
+}
+
+// SaveFull writes a full record unless the newest one is one.
+func TestSaveFull(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	assert.ErrorIs(t, new(convo.History).SaveFull(t.Context()), convo.ErrClosed)
+	mustAppend(t, h, convo.User("one"), convo.Assistant("two"))
+	save(t, h)
+	require.NoError(t, h.SaveFull(t.Context()))
+	assert.Len(t, s.log("k"), 1, "it is full already")
+	mustAppend(t, h, convo.User("three"))
+	save(t, h)
+	for range 2 {
+		require.NoError(t, h.SaveFull(t.Context()))
+		log := s.log("k")
+		require.Len(t, log, 3)
+		assert.True(t, log[2].Full)
+	}
+	h = checkOpened(t, s, "k", nil, h)
+	require.NoError(t, h.SaveFull(t.Context()))
+	assert.Len(t, s.log("k"), 3, "also after Open")
+	mustAppend(t, h, convo.Assistant("four"))
+	require.NoError(t, h.SaveFull(t.Context()))
+	assert.True(t, s.log("k")[3].Full)
+	checkOpened(t, s, "k", nil, h)
+}
+
+// Without an archive, the log is about as long as what Open reads.
+func TestSave_NoArchive(t *testing.T) {
+	s := new(shelf)
+	opts := &convo.Options{Limits: convo.Limits{Window: 4000}, NoArchive: true}
+	h := open(t, s, "k", opts)
+	most := 0
+	for i := range 600 {
+		mustAppend(t, h, turnsOf(i, strings.Repeat("word and ", 30)))
+		_, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		save(t, h)
+		if i%100 == 99 {
+			h = open(t, s, "k", opts)
+		}
+		for i, r := range s.log("k") {
+			require.Equal(t, i == 0, r.Full)
+		}
+		most = max(most, len(s.log("k")))
+	}
+	assert.Less(t, most, 256)
+	require.NoError(t, h.SaveFull(t.Context()))
+	assert.Len(t, s.log("k"), 1)
+	checkOpened(t, s, "k", opts, h)
+}
+
+// What Prune cannot remove is removed after a later Save.
+func TestSave_NoArchiveTriesAgain(t *testing.T) {
+	var out strings.Builder
+	s := &unprunable{shelf: new(shelf), fails: true}
+	opts := &convo.Options{NoArchive: true, Logger: slog.New(slog.NewTextHandler(&out, nil))}
+	h := open(t, s, "k", opts)
+	mustAppend(t, h, convo.User("one"))
+	save(t, h)
+	mustAppend(t, h, convo.Assistant("two"))
+	require.NoError(t, h.SaveFull(t.Context()))
+	assert.Len(t, s.log("k"), 2)
+	assert.Contains(t, out.String(), `level=WARN msg="convo: old records not removed" key=k cause="no room"`)
+	s.fails = false
+	mustAppend(t, h, convo.User("three"))
+	save(t, h)
+	log := s.log("k")
+	require.Len(t, log, 2)
+	assert.True(t, log[0].Full)
+	assert.False(t, log[1].Full)
+
+	_, err := convo.Open(t.Context(), struct{ convo.Store }{s}, "k", opts)
+	assert.ErrorIs(t, err, errors.ErrUnsupported)
+	g := historyOf(t, opts)
+	assert.ErrorIs(t, g.Attach(t.Context(), struct{ convo.Store }{s}, "other"), errors.ErrUnsupported)
+}
+
+type unprunable struct {
+	*shelf
+	fails bool
+}
+
+func (s *unprunable) Prune(ctx context.Context, key string, before uint64) error {
+	if s.fails {
+		return errors.New("no room")
+	}
+	return s.shelf.Prune(ctx, key, before)
+}
+
+// The list of a store shows the title, the times and the counts of each conversation as
+// they were saved last.
+func TestSave_HeadsShowTitleTimesAndCounts(t *testing.T) {
+	for name, store := range map[string]convo.Store{"memory": new(convo.MemStore), "files": &convo.FileStore{Dir: t.TempDir()}} {
+		began := time.Now()
+		h := open(t, store, "k", nil)
+		mustAppend(t, h, convo.System("s"), convo.User("hello"))
+		save(t, h)
+		between := time.Now()
+		require.NoError(t, h.SetMeta("Rome", "7"))
+		mustAppend(t, h, convo.Assistant("a"))
+		save(t, h)
+		var heads []convo.Head
+		for head, err := range store.List(t.Context(), convo.ListOptions{}) {
+			require.NoError(t, err)
+			heads = append(heads, head)
+		}
+		require.Len(t, heads, 1, name)
+		got := heads[0]
+		assert.WithinRange(t, got.Created, began.Add(-time.Second), between.Add(time.Second), name)
+		assert.WithinRange(t, got.Updated, between.Add(-time.Second), time.Now().Add(time.Second), name)
+		assert.False(t, got.Updated.Before(got.Created), name)
+		got.Created, got.Updated = time.Time{}, time.Time{}
+		assert.Equal(t, convo.Head{Key: "k", Title: "Rome", Seq: 2, Entries: 3, Tokens: h.Tokens().Tokens}, got, name)
+	}
+}
+
+// What was noted beside messages is saved and read back, and changes no request.
+func TestSave_TracesAreNotReplayed(t *testing.T) {
+	store := new(convo.MemStore)
+	h := open(t, store, "k", nil)
+	traced := convo.User("hello")
+	traced.Meta = "trace of the message"
+	mustAppend(t, h, traced)
+	require.NoError(t, h.Note("trace of the turn"))
+	mustAppend(t, h, convo.Assistant("a"))
+	save(t, h)
+	again := open(t, store, "k", nil)
+	e, _ := again.Snapshot().At(0)
+	assert.Equal(t, "trace of the message", e.Message.Meta)
+	var notes []string
+	for a, err := range again.Archive(t.Context()) {
+		require.NoError(t, err)
+		if a.Note != "" {
+			notes = append(notes, a.Note)
+		}
+	}
+	assert.Equal(t, []string{"trace of the turn"}, notes)
+	r, err := wire.OpenAIChat{}.Encode(again.Snapshot())
+	require.NoError(t, err)
+	assert.Equal(t, `[{"role":"user","content":"hello"},{"role":"assistant","content":"a"}]`, "["+string(bytes.Join([][]byte{r.Messages[0], r.Messages[1]}, []byte(",")))+"]")
+	assert.Len(t, r.Messages, 2)
+	assert.Equal(t, 2, again.Len())
+}
+
+// What cannot be written is not reported as saved.
+func TestSave_CannotBeWritten(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("hello"))
+	save(t, h)
+	mustAppend(t, h, convo.Assistant("hi"))
+	convo.Spoil(h)
+	require.Error(t, h.Save(t.Context()))
+	require.Error(t, h.SaveFull(t.Context()))
+	assert.NotZero(t, h.Status().Unsaved)
+	assert.Len(t, s.log("k"), 1)
+}
+
+// A nil ctx never ends. No Store is given it.
+func TestStore_NilContext(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("hello"))
+	save(t, h)
+	var none context.Context
+	_, err := convo.Open(none, s, "k", nil)
+	require.NoError(t, err)
+	_, err = convo.Load(none, s, "k", 1)
+	require.NoError(t, err)
+	for _, err := range h.Archive(none) {
+		require.NoError(t, err)
+	}
+	mustAppend(t, h, convo.Assistant("hi"))
+	require.NoError(t, h.Save(none))
+	_, _, err = h.Reload(none)
+	require.NoError(t, err)
+	require.NoError(t, h.Prune(none, noTime))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -13,28 +14,101 @@ import (
 )
 
 // Sealed returns a [Store] that keeps its records in s with Data and Title sealed:
-// encrypted, say, or redacted. All else of a record is stored as it is, its key too.
+// encrypted, say, or redacted. All else of a record is stored as it is, its key also.
 //
 // The function seal makes of data what is to be stored, and open makes data of that.
-// Data and Title of a record are sealed separately; an empty Title is not sealed.
-// The id is that of the record. With encryption, bind it in as additional data:
-// then nobody who can write to s can put the Data of one record in the place of
-// another. Both functions may be called by several goroutines at once. They may
-// change data, and return it. What goes wrong in them is the error of the call, and
-// so is a panic. A loop over List may go on after the error of a title.
+// Data and Title are sealed separately, and [SealedField] says which one of which
+// record; an empty Title is not sealed. Both functions may be called by several
+// goroutines at once. They may change data, and return it. An error of seal is the
+// error of the call, and so is a panic.
+//
+// # What is found
+//
+// If an encryption binds [SealedField.AdditionalData], each record opens only as what
+// it was saved as. Records checks that the records which it yields follow each other.
+// So a [*DamageError] ends it where others who can write to s have changed Data, have
+// put in the log of another key or a part of it, have left out a record, or have
+// swapped two. An error of open is that DamageError, and wraps what open returned,
+// unless that matches [ErrNoKey] or is the error of a ctx. List reports a title that
+// does not open in the same way, and goes on.
+//
+// Nothing shows that the newest records are missing, so that the log ends early or is
+// that of an earlier time; that the oldest are missing up to a full one, as after a
+// Prune; that the log was deleted; or that others changed Created, Updated, Entries or
+// Tokens, or removed a title. Keep what [History.Saved] returns in another place to see
+// whether a log ends early.
+//
+// A log opens under its own key alone. To copy it to another key, or after a Prune,
+// give [Copy] the sealed Stores, which seal it anew, and not those in them.
+//
+// # Titles
 //
 // A sealed title is stored as the ID of its record and base64, within the 256 bytes of
 // a title. Of a title that does not fit, as much is kept as does: with 28 bytes for a
 // nonce and a tag, 144 bytes. If seal adds more than 170 bytes to a text, none is kept.
 //
 // The Store is a [Pruner]. Its Prune returns [errors.ErrUnsupported] if s is none.
-func Sealed(s Store, seal, open func(id string, data []byte) ([]byte, error)) Store {
+func Sealed(s Store, seal, open func(f SealedField, data []byte) ([]byte, error)) Store {
 	return &sealedStore{s, seal, open}
+}
+
+// A SealedField says what the functions of [Sealed] are called with: which field of
+// which record.
+type SealedField struct {
+	Name string // "Data" or "Title"
+	Key  string
+	Seq  uint64
+	ID   string // of the record
+
+	// The other fields of the record that say what Data means. They are not set for a
+	// Title, which is also opened where the rest of its record is not known.
+	Prev   string
+	Full   bool
+	Format int
+	Upto   ID
+}
+
+// AdditionalData returns the fields as bytes, to be bound in by an encryption as its
+// additional data. It returns the same bytes for the same fields in all releases, and
+// other bytes for others.
+func (f SealedField) AdditionalData() []byte {
+	b := make([]byte, 0, 128+len(f.Key))
+	b = append(b, "convo sealed 1\n"...)
+	for _, s := range []string{f.Name, f.Key, f.ID, f.Prev} {
+		b = binary.BigEndian.AppendUint64(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	full := uint64(0)
+	if f.Full {
+		full = 1
+	}
+	for _, n := range []uint64{f.Seq, full, uint64(f.Format), uint64(f.Upto)} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	return b
+}
+
+// String returns the field, the number of the record and the key.
+func (f SealedField) String() string {
+	return fmt.Sprintf("%s of record %d of %q", abbreviate(f.Name), f.Seq, abbreviate(f.Key))
+}
+
+// GoString returns what String returns.
+func (f SealedField) GoString() string { return f.String() }
+
+// dataField returns what the Data of a record is sealed with.
+func dataField(r *Record) SealedField {
+	return SealedField{Name: "Data", Key: r.Key, Seq: r.Seq, ID: r.ID, Prev: r.Prev, Full: r.Full, Format: r.Format, Upto: r.Upto}
+}
+
+// titleField returns what the Title of the record with an ID is sealed with.
+func titleField(h *Head, id string) SealedField {
+	return SealedField{Name: "Title", Key: h.Key, Seq: h.Seq, ID: id}
 }
 
 type sealedStore struct {
 	store      Store
-	seal, open func(id string, data []byte) ([]byte, error)
+	seal, open func(f SealedField, data []byte) ([]byte, error)
 }
 
 var _ Pruner = (*sealedStore)(nil)
@@ -59,10 +133,10 @@ func (s *sealedStore) Append(ctx context.Context, r Record) error {
 		err = r.Check()
 	}
 	if err == nil {
-		r.Title, err = s.sealTitle(r.ID, r.Title)
+		r.Title, err = s.sealTitle(titleField(&r.Head, r.ID), r.Title)
 	}
 	if err == nil {
-		r.Data, err = translate(s.seal, "seal", r.ID, bytes.Clone(r.Data))
+		r.Data, err = translate(s.seal, "seal", dataField(&r), bytes.Clone(r.Data))
 	}
 	if err != nil {
 		return err
@@ -71,29 +145,42 @@ func (s *sealedStore) Append(ctx context.Context, r Record) error {
 }
 
 // translate calls one of the two functions.
-func translate(f func(string, []byte) ([]byte, error), name, id string, data []byte) (out []byte, err error) {
+func translate(f func(SealedField, []byte) ([]byte, error), name string, field SealedField, data []byte) (out []byte, err error) {
 	defer func() {
 		if err != nil {
-			err = errorf("%s record %s: %w", name, id, err)
+			err = errorf("%s %v: %w", name, field, err)
 		}
 	}()
 	defer catch(&err, name+" of Sealed")
-	return f(id, data)
+	return f(field, data)
+}
+
+// openField opens a field. What does not open is damaged, unless the error says that
+// it is not known whether it opens.
+func (s *sealedStore) openField(f SealedField, data []byte) ([]byte, error) {
+	out, err := translate(s.open, "open", f, data)
+	if err == nil {
+		return out, nil
+	}
+	if _, panicked := errors.AsType[*PanicError](err); panicked || errors.Is(err, ErrNoKey) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return nil, err
+	}
+	return nil, &DamageError{Key: f.Key, Offset: -1, Seq: f.Seq - 1, Err: err}
 }
 
 // sealedTitle is how many bytes of a sealed title there is room for.
 var sealedTitle = base64.RawStdEncoding.DecodedLen(maxTitle - recordID)
 
 // sealTitle seals the longest beginning of a title that fits.
-func (s *sealedStore) sealTitle(id, title string) (string, error) {
+func (s *sealedStore) sealTitle(f SealedField, title string) (string, error) {
 	for title != "" {
-		sealed, err := translate(s.seal, "seal", id, []byte(title))
+		sealed, err := translate(s.seal, "seal", f, []byte(title))
 		if err != nil {
 			return "", err
 		}
 		excess := len(sealed) - sealedTitle
 		if excess <= 0 {
-			return id + base64.RawStdEncoding.EncodeToString(sealed), nil
+			return f.ID + base64.RawStdEncoding.EncodeToString(sealed), nil
 		}
 		cut := max(len(title)-excess, 0)
 		if rune := text.Floor(title, cut); cut-rune < utf8.UTFMax { // else it is no UTF-8
@@ -111,7 +198,7 @@ func (s *sealedStore) openTitle(h *Head) error {
 	}
 	if len(h.Title) >= recordID {
 		if sealed, err := base64.RawStdEncoding.DecodeString(h.Title[recordID:]); err == nil {
-			title, err := translate(s.open, "open", h.Title[:recordID], sealed)
+			title, err := s.openField(titleField(h, h.Title[:recordID]), sealed)
 			h.Title = string(title)
 			return err
 		}
@@ -124,38 +211,91 @@ func (s *sealedStore) Records(ctx context.Context, key string, from uint64) iter
 	if err := s.check(); err != nil {
 		return func(yield func(Record, error) bool) { yield(Record{}, err) }
 	}
-	return opened(s.store.Records(ctx, key, from), true, func(r *Record) (err error) {
-		if r.Title != "" && (len(r.Title) < recordID || r.Title[:recordID] != r.ID) {
-			return &DamageError{Key: key, Offset: -1, Seq: r.Seq - 1, Err: fmt.Errorf("the title of record %d is that of another, or is not sealed", r.Seq)}
+	return func(yield func(Record, error) bool) {
+		var prev Record  // the one yielded last
+		damaged := false // there was damage after it
+		tell := func(seq uint64, err error) (goOn bool) {
+			damage, ok := errors.AsType[*DamageError](err)
+			if ok && damaged {
+				return true // one error for a run of damaged records
+			}
+			if ok && damage.Offset < 0 {
+				if damage.Seq = prev.Seq; prev.ID == "" && from != 1 {
+					damage.Seq = s.goodBefore(ctx, key, seq)
+				}
+			}
+			damaged = true
+			return yield(Record{}, err) && ok
 		}
-		if err := s.openTitle(&r.Head); err != nil {
-			return err
+		for r, err := range s.store.Records(ctx, key, from) {
+			usable := err == nil
+			if usable {
+				var fault error
+				usable, fault = follows(key, &prev, &r, from <= 1 || r.Seq != from)
+				if fault != nil && (!damaged || !usable) {
+					err = &DamageError{Key: key, Offset: -1, Err: fault}
+				}
+			}
+			if err != nil && !tell(r.Seq, err) {
+				return
+			}
+			if !usable {
+				continue
+			}
+			if err := s.openRecord(&r); err != nil {
+				if !tell(r.Seq, err) {
+					return
+				}
+				continue
+			}
+			prev, damaged = r, false
+			prev.Data = nil
+			if !yield(r, nil) {
+				return
+			}
 		}
-		r.Data, err = translate(s.open, "open", r.ID, r.Data)
-		return err
-	})
+	}
+}
+
+// openRecord opens the fields of a record.
+func (s *sealedStore) openRecord(r *Record) error {
+	if r.Title != "" && (len(r.Title) < recordID || r.Title[:recordID] != r.ID) {
+		return &DamageError{Key: r.Key, Offset: -1, Err: fmt.Errorf("the title of record %d is that of another, or is not sealed", r.Seq)}
+	}
+	field := dataField(r)
+	err := s.openTitle(&r.Head)
+	if err == nil {
+		r.Data, err = s.openField(field, r.Data)
+	}
+	return err
+}
+
+// goodBefore returns the Seq of the newest record before one that opens, as all do
+// that are before it.
+func (s *sealedStore) goodBefore(ctx context.Context, key string, seq uint64) (good uint64) {
+	for r, err := range s.Records(ctx, key, 1) {
+		if err != nil || r.Seq >= seq {
+			break
+		}
+		good = r.Seq
+	}
+	return good
 }
 
 // List implements [Store]. A title that cannot be opened hides no other.
-func (s *sealedStore) List(ctx context.Context, prefix string) iter.Seq2[Head, error] {
+func (s *sealedStore) List(ctx context.Context, opts ListOptions) iter.Seq2[Head, error] {
 	if err := s.check(); err != nil {
 		return func(yield func(Head, error) bool) { yield(Head{}, err) }
 	}
-	return opened(s.store.List(ctx, prefix), false, s.openTitle)
-}
-
-// opened yields what seq does, opened. An error may be the last that is yielded.
-func opened[T any](seq iter.Seq2[T, error], last bool, open func(*T) error) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for v, err := range seq {
+	return func(yield func(Head, error) bool) {
+		for h, err := range s.store.List(ctx, opts) {
 			if err == nil {
-				err = open(&v)
+				err = s.openTitle(&h)
 			}
 			if err != nil {
-				var none T
-				v = none
+				h = Head{}
 			}
-			if !yield(v, err) || err != nil && last {
+			if !yield(h, err) {
 				return
 			}
 		}

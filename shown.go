@@ -1,6 +1,9 @@
 package convo
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Same returns how many entries s and prev begin with that are the very same, and
 // before which [Snapshot.Messages] shows the same in both. It is 0 if prev is nil or
@@ -59,9 +62,8 @@ func (s *Snapshot) MessagesNamed(from int, named func(role Role, author string) 
 		first := max(from-heads, 0)
 		v := viewer{key: s.key(), named: named, room: partRoom{next: s.shownParts(max(from, 0))}}
 		v.masker = newMasker(v.key)
-		if first > 0 {
-			v.masker.follow(s.before(first, place), v.isTagged)
-		}
+		v.before, v.first, v.place = &s.state, first, place
+		v.text, v.reasoning = first > 0, first > 0
 		for i := max(from, 0); i < heads; i++ {
 			if !yield(i, v.show(&s.sys[i].msg)) {
 				return
@@ -97,6 +99,20 @@ func (s *Snapshot) Mask(text string) string {
 	return maskKey(s.key(), text)
 }
 
+// AsUser returns a system message, as [Snapshot.Messages] shows it, as a user message
+// between tags that name it a message of the system, for a format that takes system
+// messages in front only. As with the tags of a summary, no other text can forge these.
+// A message of another role is returned as it is.
+func (s *Snapshot) AsUser(m Message) Message {
+	if m.Role != RoleSystem {
+		return m
+	}
+	open, end := noteTags(s.key())
+	m.Role = RoleUser
+	m.Parts = slices.Concat([]Part{Text(open)}, m.Parts, []Part{Text(end)})
+	return m
+}
+
 // A viewer makes the messages that the model sees, one after the other.
 type viewer struct {
 	key    string
@@ -104,6 +120,24 @@ type viewer struct {
 	masker masker                  // for all but system messages
 	room   partRoom
 	tagged []Part // memory for the parts of one message
+
+	// The masker follows what was shown before list[first] when it has something to mask
+	// for the first time: a long conversation may hold no reasoning at all.
+	before          *state
+	first, place    int
+	text, reasoning bool // it is still to follow
+}
+
+// follow lets the masker follow what was shown before, as far as the parts need it.
+func (v *viewer) follow(parts []Part) {
+	if v.text && holds(parts, maskedText) {
+		v.text = false
+		v.masker.text.follow(v.before.before(v.first, v.place), maskedText, v.isTagged)
+	}
+	if v.reasoning && holds(parts, maskedReasoning) {
+		v.reasoning = false
+		v.masker.reasoning.follow(v.before.before(v.first, v.place), maskedReasoning, v.isTagged)
+	}
 }
 
 // isTagged reports whether v shows m with tags.
@@ -117,8 +151,10 @@ func (v *viewer) show(m *Message) Message {
 	tagged := v.isTagged(m)
 	if tagged { // no key can extend across a tag, so masking starts anew after each tag
 		v.masker = newMasker(v.key)
+		v.text, v.reasoning = false, false
 	}
 	if m.Role != RoleSystem {
+		v.follow(m.Parts)
 		shown.Parts, _ = v.masker.parts(m.Parts)
 	}
 	if tagged {

@@ -209,3 +209,34 @@ func TestSnapshot_Same(t *testing.T) {
 
 	assert.Zero(t, testing.AllocsPerRun(10, func() { grown.Same(first) }))
 }
+
+// The end of a conversation is read without the rest of it, also where that holds no
+// reasoning or no text: the texts before an entry matter only if it has something to mask.
+func TestSnapshot_MessagesFromReadsLittle(t *testing.T) {
+	const messages = 2000
+	image := convo.Media{MIME: "image/png", Data: "AAAA"}
+	for name, parts := range map[string][]convo.Part{
+		"no reasoning": {convo.Text("text")},
+		"no text":      {image},
+		"reasoning":    {convo.Reasoning{Text: "hm"}, convo.Text("text")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var msgs []convo.Message
+			for i := range messages {
+				m := convo.Message{Role: convo.RoleUser, Author: "u", Parts: []convo.Part{parts[len(parts)-1]}}
+				if i%2 == 1 {
+					m = convo.Message{Role: convo.RoleAssistant, Author: "a", Parts: parts}
+				}
+				msgs = append(msgs, m)
+			}
+			s := historyOf(t, nil, msgs...).Snapshot()
+			asked := 0
+			shown := 0
+			for range s.MessagesNamed(messages-2, func(convo.Role, string) bool { asked++; return true }) {
+				shown++
+			}
+			assert.Equal(t, 2, shown)
+			assert.LessOrEqual(t, asked, 10, "of %d messages", messages)
+		})
+	}
+}

@@ -77,7 +77,7 @@ func newSnapshot(msgs []Message, c *counter) (_ *Snapshot, err error) {
 	s.last = ID(len(msgs))
 	setHeads(list)
 	turn := setTurns(list)
-	sys, list := splitSystem(list)
+	sys, list := splitSystem(list, s.id.noteTokens())
 	s.load(sys, list, nil, turn)
 	return s, nil
 }

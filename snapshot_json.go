@@ -29,7 +29,7 @@ type snapshotJSON struct {
 	summary         *Summary
 	pins            []ID
 	system, entries []*entry
-	queue           []queued
+	queue           []*queued
 	uncounted       bool // state leaves tokens and calls of entries alone, for a reader that counts itself
 }
 
@@ -40,7 +40,7 @@ type snapshotJSON struct {
 // counts, because the reader counts again. The zero Snapshot has no key, and decodes to
 // the zero Snapshot.
 //
-// It takes less time than json.Marshal, which calls it and then looks at each byte
+// It takes less time than json.Marshal, which calls it and then checks each byte
 // again.
 func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	size := 1024 + 16*len(s.pins)
@@ -74,7 +74,7 @@ func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	}
 	dst = appendList(dst, "system", s.sys, entry)
 	dst = appendList(dst, "entries", s.list, entry)
-	dst = appendList(dst, "queued", s.queue, func(dst []byte, q queued) []byte {
+	dst = appendList(dst, "queued", s.queue, func(dst []byte, q *queued) []byte {
 		dst, failed := appendMessage(dst, &q.msg)
 		err = cmp.Or(err, failed)
 		return dst
@@ -420,12 +420,12 @@ func readList[E any](r *strictjson.Reader, read func(*strictjson.Reader) E) (lis
 func readID(r *strictjson.Reader) ID { return ID(r.Int64()) }
 
 // readQueued reads a message of the queue.
-func readQueued(r *strictjson.Reader) queued {
+func readQueued(r *strictjson.Reader) *queued {
 	m, _ := readMessage(r, nil)
 	if m.Role != RoleUser {
 		r.Fail(fmt.Errorf("queued message with role %q, want a user message", m.Role))
 	}
-	return queued{msg: m}
+	return &queued{msg: m}
 }
 
 // isZero reports whether in is what the zero Snapshot is encoded as.
@@ -522,20 +522,19 @@ func (in *snapshotJSON) check() error {
 // finish checks a list, which is either the system entries or the others, and counts
 // it. first is the index of its first entry in the snapshot.
 func (in *snapshotJSON) finish(s *state, list []*entry, first int, system bool) error {
-	prev := &entry{}
+	prev, said := &entry{}, &entry{} // the entry before, and that before which is no note
 	for i, e := range list {
 		user := e.msg.Role == RoleUser
+		e.note = !system && e.msg.Role == RoleSystem
 		var fault string
 		switch {
 		case e.id <= prev.id || e.id > in.last:
 			fault = fmt.Sprintf("ID does not ascend from %d, or is above last_id, %d", prev.id, in.last)
 		case system && e.msg.Role != RoleSystem:
 			fault = fmt.Sprintf("role %s among the system entries", e.msg.Role)
-		case !system && e.msg.Role == RoleSystem:
-			fault = "role system after the system entries"
-		case e.turn < prev.turn || e.turn > in.turn || e.msg.Role == RoleSystem && e.turn != 0:
+		case e.turn < prev.turn || e.turn > in.turn || system && e.turn != 0:
 			fault = fmt.Sprintf("turn is %d, want at least that of the entry before and at most %d, and 0 for a system entry", e.turn, in.turn)
-		case user && e.turn == 0, user && prev.msg.Role != RoleUser && e.turn <= prev.turn:
+		case user && e.turn == 0, user && said.msg.Role != RoleUser && e.turn <= said.turn:
 			fault = fmt.Sprintf("user message in turn %d, want it to begin a new turn", e.turn)
 		case e.missing < 0 || e.missing > maxTotal:
 			fault = fmt.Sprintf("missing is %d, want 0 to %d", e.missing, int64(maxTotal))
@@ -547,8 +546,13 @@ func (in *snapshotJSON) finish(s *state, list []*entry, first int, system bool) 
 		if !in.uncounted {
 			e.tokens = s.id.message(&e.msg)
 			e.calls = newCalls(&e.msg, s.id.counter)
+			if e.note {
+				e.tokens += s.id.noteTokens()
+			}
 		}
-		prev = e
+		if prev = e; !e.note {
+			said = e
+		}
 	}
 	return nil
 }

@@ -67,7 +67,6 @@ func TestSnapshotJSON_Refuses(t *testing.T) {
 		"ID 0":                       with(`"entries":[{"id":0,"turn":1,"message":` + user + `}]`),
 		"no message":                 with(`"entries":[{"id":1,"turn":1}]`),
 		"IDs twice":                  with(`"entries":[{"id":2,"turn":1,"message":` + user + `},{"id":2,"turn":1,"message":` + user + `}]`),
-		"system among others":        with(`"entries":[{"id":2,"message":{"role":"system"}}]`),
 		"other among system":         with(`"system":[{"id":2,"message":` + user + `}]`),
 		"one ID in both":             with(`"system":[{"id":2,"message":{"role":"system"}}],"entries":[{"id":2,"turn":1,"message":` + user + `}]`),
 		"turn beyond":                with(`"entries":[{"id":2,"turn":4,"message":` + user + `}]`),

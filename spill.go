@@ -78,6 +78,12 @@ func (s *spiller) store(in *entry, o *original, i int) (ref string, err error) {
 		return ref, nil
 	}
 	whole := o.read.Parts[i].(ToolResult)
+	if o.missing > 0 {
+		if ref, cut := cutRef(&whole); cut { // the rest of what Spill was given when it was cut
+			o.setRef(i, ref)
+			return ref, nil
+		}
+	}
 	key := spillKey{in, whole.CallID}
 	for _, refs := range []map[spillKey]string{s.added, s.known} {
 		if ref, ok := refs[key]; ok {

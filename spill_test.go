@@ -2,6 +2,7 @@ package convo_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -273,4 +274,67 @@ func TestClearToolResults_Spill(t *testing.T) {
 	assert.Equal(t, "[result of tool cleared: 92 bytes, kept at file-c0]", e.Message.ToolResults()[0].Text())
 	e, _ = h.Snapshot().Find(6)
 	assert.Len(t, e.Message.ToolResults()[0].Text(), 92, "what could not be kept stays")
+}
+
+// Once Spill has given a reference for a result, it is never called with what was left of
+// that result, and the marker names the reference again, even where the original is no
+// longer kept.
+func TestSpill_NeverGetsWhatWasCut(t *testing.T) {
+	long := strings.Repeat("one line of the result\n", 200)
+	open := func(t *testing.T, s *convo.Snapshot, opts *convo.Options) *convo.History {
+		data, err := json.Marshal(s)
+		require.NoError(t, err)
+		read := new(convo.Snapshot)
+		require.NoError(t, json.Unmarshal(data, read))
+		h, err := convo.Restore(read, opts)
+		require.NoError(t, err)
+		return h
+	}
+	for _, tt := range []struct {
+		name  string
+		ref   string
+		keep  int  // Options.KeepOriginals
+		again bool // opened before the result is cleared
+		floor bool // the result is still unanswered, and too long for the window
+	}{
+		{"no originals", "kept at 1]", -1, false, false},
+		{"no room for the original", "file 1", 10, false, false},
+		{"opened", "file 1", 0, true, false},
+		{"opened, without a reference", "", 0, true, false},
+		{"opened, and cut once more", "file 1", 0, true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			calls := 0
+			opts := bare()
+			opts.MaxResult, opts.KeepOriginals = 200, tt.keep
+			opts.Strategy = convo.ClearToolResults{KeepLast: -1, MinFreed: -1}
+			opts.Spill = func(_ context.Context, r convo.ToolResult) (string, error) {
+				calls++
+				assert.Equal(t, long, r.Text(), "call %d", calls)
+				return tt.ref, nil
+			}
+			h, err := convo.New(opts)
+			require.NoError(t, err)
+			mustAppend(t, h, convo.User("q"), convo.Assistant("", callOf("c")), convo.Result(callOf("c"), long))
+			if !tt.floor {
+				mustAppend(t, h, convo.Assistant("a"), convo.User("more"))
+			}
+			if tt.again {
+				h = open(t, h.Snapshot(), opts)
+			}
+			if tt.floor {
+				require.NoError(t, h.SetLimits(convo.Limits{Window: 300, Reserve: -1}))
+				mustAppend(t, h, convo.User(strings.Repeat("q", 100)))
+			}
+			_, err = h.Compact(t.Context(), "")
+			require.NoError(t, err)
+			e, _ := h.Snapshot().Find(3)
+			text := e.Message.ToolResults()[0].Text()
+			assert.Less(t, len(text), 200)
+			if tt.ref != "" {
+				assert.Contains(t, text, ", kept at "+tt.ref+"]")
+			}
+			assert.Equal(t, 1, calls)
+		})
+	}
 }

@@ -26,16 +26,18 @@ type state struct {
 	touched         int            // the newest turn from which an edit dropped or cleared an entry
 	appended        int64          // raw tokens appended since the last applied edit
 	measured        int64          // raw tokens of the view that the last usage report measured
+	pinMeasured     int64          // of these, the ones in pinned exchanges
 	edits           []editMark     // marks of applied edits; shared with snapshots and never written to
 	originals       []*original    // of entries in list, ascending
 	originalRaw     int64          // raw tokens of originals
 	keep            int64          // how many raw tokens of originals to keep
 	knowledge       *knowledge     // of models; nil if nothing is known
 	meta            meta           // what SetMeta was given; not part of the view
-	queue           []queued       // user messages that wait to be appended; not part of the view, and shared with snapshots
+	queue           []*queued      // user messages that wait to be appended; not part of the view, and shared with snapshots
 }
 
-// A queued message waits to be appended. It never changes.
+// A queued message waits to be appended. It never changes, and its address is its
+// identity.
 type queued struct {
 	msg    Message
 	tokens int64 // raw
@@ -71,6 +73,7 @@ type entry struct {
 	turn   int
 	calls  *calls  // the tool calls of the message, none marked answered; begin copies them; nil if there are none
 	edit   *edited // nil for an entry that no edit made
+	note   bool    // a system message after others; see setNote
 	inline [1]Part // memory for msg.Parts if there is only one
 
 	missing int64 // raw tokens that were cut or cleared out of msg
@@ -88,6 +91,22 @@ func (e *entry) setTools(tools bool) {
 	}
 	e.tools = tools
 }
+
+// setNote sets whether e, a system message, is a note: an entry of the list and not one
+// of the system entries. tags are the raw tokens of the tags that a note may be sent
+// with.
+func (e *entry) setNote(note bool, tags int64) {
+	switch {
+	case note && !e.note:
+		e.tokens += tags
+	case !note && e.note:
+		e.tokens -= tags
+	}
+	e.note = note
+}
+
+// isSystem reports whether e is a system entry, which comes before all others.
+func (e *entry) isSystem() bool { return e.msg.Role == RoleSystem && !e.note }
 
 // Each entry that an edit puts in the place of another one, under the same ID,
 // points to an edited of its own. It tells apart what the two hold. An entry that no
@@ -219,7 +238,7 @@ func (s *state) counter() *counter {
 // append adds an entry at the end of sys or of list, with its original, which may
 // be nil.
 func (s *state) append(e *entry, o *original) {
-	if e.msg.Role == RoleSystem {
+	if e.isSystem() {
 		s.sys = append(s.sys, e)
 		s.sysRaw += e.tokens
 	} else {
@@ -320,7 +339,9 @@ func setTurns(list []*entry) (turn int) {
 		if e.msg.Role == RoleUser && prev != RoleUser {
 			turn++
 		}
-		prev, e.turn = e.msg.Role, turn
+		if e.turn = turn; e.msg.Role != RoleSystem { // a note ends no run of user messages
+			prev = e.msg.Role
+		}
 	}
 	return turn
 }
@@ -330,12 +351,17 @@ func hasCalls(m *Message) bool {
 }
 
 // splitSystem splits a list into the system entries that it begins with and the
-// others.
-func splitSystem(list []*entry) (sys, others []*entry) {
+// others. System messages among these are notes. tags are as in setNote.
+func splitSystem(list []*entry, tags int64) (sys, others []*entry) {
 	n := 0
 	for n < len(list) && list[n].msg.Role == RoleSystem {
 		list[n].turn = 0
 		n++
+	}
+	for _, e := range list[n:] {
+		if e.msg.Role == RoleSystem {
+			e.setNote(true, tags)
+		}
 	}
 	return slices.Clip(list[:n]), list[n:]
 }
@@ -361,7 +387,8 @@ func (s *state) pin(heads ...ID) {
 	}
 	for _, head := range heads {
 		if !s.isPinned(head) {
-			s.pinRaw += s.exchangeRaw(head)
+			raw, measured := s.exchangeRaw(head)
+			s.pinRaw, s.pinMeasured = s.pinRaw+raw, s.pinMeasured+measured
 		}
 	}
 	if len(heads) != 1 || !s.isPinned(heads[0]) {
@@ -378,21 +405,26 @@ func (s *state) isPinned(head ID) bool {
 	return pinned
 }
 
-// exchangeRaw returns the raw tokens of the exchange with this head.
-func (s *state) exchangeRaw(head ID) (raw int64) {
+// exchangeRaw returns the raw tokens of the exchange with this head, and how many of
+// them the last usage report measured.
+func (s *state) exchangeRaw(head ID) (raw, measured int64) {
 	i, ok := index(s.list, head)
 	for ok && i < len(s.list) && s.list[i].head == head {
 		raw += s.list[i].tokens
+		if s.isMeasured(s.list[i]) {
+			measured += s.list[i].tokens
+		}
 		i++
 	}
-	return raw
+	return raw, measured
 }
 
-// sumPins computes pinRaw from the pins.
+// sumPins computes pinRaw from the pins. For pinMeasured, sumMeasured must follow.
 func (s *state) sumPins() {
 	s.pinRaw = 0
 	for _, head := range s.pins {
-		s.pinRaw += s.exchangeRaw(head)
+		raw, _ := s.exchangeRaw(head)
+		s.pinRaw += raw
 	}
 }
 
@@ -467,12 +499,15 @@ func newestTurn(list []*entry) int {
 	return 0
 }
 
-// newestRole returns the role of the entry that a new one would follow, or RoleNone.
+// newestRole returns the role of the entry that a new one would follow, notes aside,
+// or RoleNone.
 func (s *state) newestRole() Role {
-	switch {
-	case len(s.list) > 0:
-		return s.list[len(s.list)-1].msg.Role
-	case len(s.sys) > 0:
+	for _, e := range slices.Backward(s.list) {
+		if !e.note {
+			return e.msg.Role
+		}
+	}
+	if s.len() > 0 {
 		return RoleSystem
 	}
 	return RoleNone
@@ -502,7 +537,8 @@ func exchangeAt(list []*entry, i int) (from, to int) {
 }
 
 // turnUsers returns the bounds [from, to) of the user messages that the newest
-// turn begins with. The range is empty if it has none.
+// turn begins with, and of the notes between them. The range is empty if the turn
+// begins with no user message.
 func turnUsers(list []*entry) (from, to int) {
 	if len(list) == 0 {
 		return 0, 0
@@ -510,8 +546,10 @@ func turnUsers(list []*entry) (from, to int) {
 	turn := list[len(list)-1].turn
 	from = sort.Search(len(list), func(i int) bool { return list[i].turn >= turn })
 	to = from
-	for to < len(list) && list[to].msg.Role == RoleUser {
-		to++
+	for i := from; i < len(list) && (list[i].msg.Role == RoleUser || list[i].note && i > from); i++ {
+		if !list[i].note {
+			to = i + 1
+		}
 	}
 	return from, to
 }

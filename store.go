@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -31,23 +32,62 @@ type Store interface {
 	// Records yields the records of a key in order, a few in memory at a time:
 	// those with a Seq of at least from, or, if from is 0, the newest full
 	// record and those after it. A key without a log yields nothing, which is
-	// no error. After an error nothing more is yielded.
+	// no error.
+	//
+	// In the place of records that are damaged or missing it yields a
+	// [*DamageError]. If the caller goes on, it yields those after them that are
+	// whole; from 0 it may also end there. It never yields an older full record in
+	// the place of the newest one. After any other error nothing more is yielded.
 	Records(ctx context.Context, key string, from uint64) iter.Seq2[Record, error]
 
-	// List yields the head of the newest record of each key that begins with
-	// prefix, the most recently updated first. It reads on while the caller
-	// ranges over it.
-	List(ctx context.Context, prefix string) iter.Seq2[Head, error]
+	// List yields the head of the newest record of each log that opts asks for, the
+	// most recently updated first. Heads with the same Updated come in an order that
+	// never changes. List reads on while the caller ranges over it.
+	List(ctx context.Context, opts ListOptions) iter.Seq2[Head, error]
 
 	// Delete removes the log of a key. It is no error if there is none.
 	Delete(ctx context.Context, key string) error
 }
 
+// ListOptions say which conversations [Store].List yields. The zero value stands for
+// all.
+type ListOptions struct {
+	// Prefix is what the keys begin with.
+	Prefix string
+
+	// UpdatedBefore, unless it is zero, leaves out the conversations that were
+	// updated at this time or later: what is left is due to expire.
+	UpdatedBefore time.Time
+
+	// After is the last Head of an earlier List of the same Store: List yields what
+	// comes after it. Only its Key and Updated are read, so a program can send these
+	// two to a client as the cursor of a page. The conversation may have been updated
+	// or deleted since. Without a Key, List begins with the first one.
+	//
+	// A conversation that is updated between two pages moves to the front. So no
+	// conversation is on two pages, as long as the clocks of the writers agree, and
+	// one that moved may be on none: to find it, List again from the front, up to the
+	// Updated of the first Head of the first page.
+	After Head
+}
+
+// wants reports whether h is asked for, apart from its key.
+func (o *ListOptions) wants(h *Head) bool {
+	return (o.UpdatedBefore.IsZero() || h.Updated.Before(o.UpdatedBefore)) && (o.After.Key == "" || compareHeads(&o.After, h) < 0)
+}
+
+// compareHeads compares two heads by the order of a list.
+func compareHeads(a, b *Head) int {
+	return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(a.Key, b.Key))
+}
+
 // A Pruner is a [Store] that can remove old records.
 type Pruner interface {
 	// Prune removes the records of a key whose Seq is less than before, which
-	// is that of a full record, in one step. If there is no full record with that
-	// Seq, it returns a [*ValueError] and removes nothing.
+	// is that of a full record, in one step. If all of them have been removed already,
+	// by another Prune or by Delete, it returns nil: the record with that Seq may be
+	// gone as well. If before is 0 or more than the Seq of the newest record, or the
+	// Seq of one that is not full, Prune returns a [*ValueError] and removes nothing.
 	Prune(ctx context.Context, key string, before uint64) error
 }
 
@@ -62,6 +102,7 @@ type Record struct {
 	Format int    // of Data
 	Upto   ID     // the last ID that the History has given
 	Data   []byte // a Store keeps a copy, and hands out copies
+	Torn   int64  // not stored: Records sets it in the newest record, to the bytes after it that are no whole record; see Status
 }
 
 // A Head is what a list of conversations shows of one of them.
@@ -116,7 +157,35 @@ func CheckKey(key string) error {
 
 // isRecordID reports whether s can be the ID of a record.
 func isRecordID(s string) bool {
-	return len(s) == recordID && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""
+	for i := range len(s) {
+		if c := s[i]; (c|0x20 < 'a' || 'z' < c|0x20) && (c < '0' || '9' < c) {
+			return false
+		}
+	}
+	return len(s) == recordID
+}
+
+// follows returns what is wrong with rec after prev, which is zero for the first one, and
+// whether rec can be read all the same, as what comes after a gap.
+func follows(key string, prev, rec *Record, first bool) (usable bool, fault error) {
+	switch {
+	case rec.Key != key:
+		return false, fmt.Errorf("record %d is of key %q", rec.Seq, rec.Key)
+	case prev.ID != "" && rec.Seq <= prev.Seq:
+		return false, fmt.Errorf("record %d follows record %d", rec.Seq, prev.Seq)
+	}
+	if err := rec.Check(); err != nil {
+		return false, err
+	}
+	switch {
+	case prev.ID == "" && first && !rec.Full:
+		fault = fmt.Errorf("its first record, %d, is not a full one", rec.Seq)
+	case prev.ID != "" && rec.Seq != prev.Seq+1:
+		fault = fmt.Errorf("record %d follows record %d", rec.Seq, prev.Seq)
+	case prev.ID != "" && rec.Prev != prev.ID:
+		fault = fmt.Errorf("record %d names %q as the one before it, which is %q", rec.Seq, rec.Prev, prev.ID)
+	}
+	return true, fault
 }
 
 // String returns the number, the kind, the length and the key of r.

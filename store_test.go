@@ -129,14 +129,14 @@ func (s *shelf) Records(ctx context.Context, key string, from uint64) iter.Seq2[
 	}
 }
 
-func (s *shelf) List(_ context.Context, prefix string) iter.Seq2[convo.Head, error] {
+func (s *shelf) List(_ context.Context, opts convo.ListOptions) iter.Seq2[convo.Head, error] {
 	return func(yield func(convo.Head, error) bool) {
 		s.mu.Lock()
 		logs := maps.Clone(s.logs)
 		s.mu.Unlock()
 		heads := make([]convo.Head, 0, len(logs))
 		for key, log := range logs {
-			if strings.HasPrefix(key, prefix) {
+			if strings.HasPrefix(key, opts.Prefix) {
 				heads = append(heads, log[len(log)-1].Head)
 			}
 		}
@@ -159,10 +159,26 @@ func (s *shelf) Delete(_ context.Context, key string) error {
 func (s *shelf) Prune(_ context.Context, key string, before uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if log := s.logs[key]; before > 0 && (len(log) == 0 || before < log[0].Seq) {
+		return nil
+	}
 	i := slices.IndexFunc(s.logs[key], func(r convo.Record) bool { return r.Full && r.Seq == before })
 	if i < 0 {
 		return &convo.ValueError{Name: "before", Value: before, Want: "the Seq of a full record"}
 	}
 	s.logs[key] = slices.Clone(s.logs[key][i:])
 	return nil
+}
+
+// An unreadable store is a shelf whose records cannot be read while err is set.
+type unreadable struct {
+	*shelf
+	err error
+}
+
+func (s *unreadable) Records(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error] {
+	if s.err == nil {
+		return s.shelf.Records(ctx, key, from)
+	}
+	return func(yield func(convo.Record, error) bool) { yield(convo.Record{}, s.err) }
 }

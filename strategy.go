@@ -75,7 +75,8 @@ type Trigger interface {
 	// Due reports whether to compact. It is called by every check that finds
 	// the request small enough, on the goroutine of the caller and without a
 	// lock held, possibly by several goroutines at once. It must be quick and
-	// must not block.
+	// must not block. It may look at the messages, with [History.Snapshot], and must
+	// not start a compaction: see [Options].
 	Due(Status) bool
 }
 

@@ -35,7 +35,7 @@ type Summary struct {
 	// The History sets these fields; their values in an Edit are ignored.
 	Updates int       // how many times the first summary was updated
 	Tokens  int       // raw tokens, including the tags
-	Time    time.Time // when it was put into the view
+	Time    time.Time // when it was put into the view; zero for one that With shows and no History holds
 }
 
 // String returns the beginning of the text.

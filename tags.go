@@ -132,11 +132,12 @@ func (r *textRun) endWith(text string) {
 	r.last, r.n = last, n
 }
 
-// follow lets m mask the end of messages, which are given the last one first. It looks
-// at no more of them than m depends on: most often at the last text. tagged reports
-// which of them are shown with tags.
-func (m *masker) follow(before iter.Seq[*Message], tagged func(*Message) bool) {
-	var texts, thoughts trail
+// follow lets r mask the end of messages, which are given the last one first. masks returns
+// the text of a part that r masks. follow looks at no more messages than r depends on, which
+// is most often the last text. tagged reports which of them are shown
+// with tags.
+func (r *textRun) follow(before iter.Seq[*Message], masks func(Part) (string, bool), tagged func(*Message) bool) {
+	var t trail
 	for msg := range before {
 		if tagged(msg) {
 			break // masking started anew after it
@@ -144,13 +145,11 @@ func (m *masker) follow(before iter.Seq[*Message], tagged func(*Message) bool) {
 		if msg.Role == RoleSystem {
 			continue
 		}
-		m.gather(msg.Parts, &texts, &thoughts)
-		if texts.settled && thoughts.settled {
+		if t.gather(r, msg.Parts, masks); t.settled {
 			break
 		}
 	}
-	texts.show(&m.text)
-	thoughts.show(&m.reasoning)
+	t.show(r)
 }
 
 // A trail holds the last texts that were shown, from the last one on.
@@ -159,20 +158,38 @@ type trail struct {
 	settled bool // it makes no difference what was shown before them
 }
 
-// gather appends the texts and the reasoning in parts.
-func (m *masker) gather(parts []Part, texts, thoughts *trail) {
+// gather appends the texts in parts that r masks.
+func (t *trail) gather(r *textRun, parts []Part, masks func(Part) (string, bool)) {
 	for i := len(parts) - 1; i >= 0; i-- {
-		switch p := parts[i].(type) {
-		case Text:
-			texts.add(&m.text, string(p))
-		case Reasoning:
-			if p.isPlain() {
-				thoughts.add(&m.reasoning, p.Text)
-			}
-		case ToolResult:
-			m.gather(p.Parts, texts, thoughts)
+		if text, ok := masks(parts[i]); ok {
+			t.add(r, text)
+		} else if result, ok := parts[i].(ToolResult); ok {
+			t.gather(r, result.Parts, masks)
 		}
 	}
+}
+
+// maskedText returns the text of a part that masker.text masks.
+func maskedText(p Part) (string, bool) {
+	t, ok := p.(Text)
+	return string(t), ok
+}
+
+// maskedReasoning returns the text of a part that masker.reasoning masks.
+func maskedReasoning(p Part) (string, bool) {
+	r, ok := p.(Reasoning)
+	return r.Text, ok && r.isPlain()
+}
+
+// holds reports whether parts hold one that is masked.
+func holds(parts []Part, masks func(Part) (string, bool)) bool {
+	return slices.ContainsFunc(parts, func(p Part) bool {
+		if r, ok := p.(ToolResult); ok {
+			return holds(r.Parts, masks)
+		}
+		_, ok := masks(p)
+		return ok
+	})
 }
 
 func (t *trail) add(r *textRun, text string) {
@@ -379,6 +396,11 @@ func (f *keyFinder) around(from, at int) (start, end int, found bool) {
 		end++
 	}
 	return start, end, true
+}
+
+// noteTags returns the tags around a note that is sent as a user message.
+func noteTags(key string) (open, end string) {
+	return fmt.Sprintf("<system key=%q>\n", key), fmt.Sprintf("\n</system key=%q>", key)
 }
 
 // summaryTags returns the tags around a summary.

@@ -12,7 +12,7 @@ import (
 
 // A Tokenizer counts the tokens of texts. It must be safe for concurrent use.
 // It should be fast and must not block: [History.Append] calls it. No lock is
-// held meanwhile.
+// held while it runs. It must not start a compaction of the History: see [Options].
 type Tokenizer interface {
 	// CountTokens returns how many tokens text has. It must return the same
 	// number for the same text. A negative number counts as 0.

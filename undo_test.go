@@ -221,3 +221,16 @@ func TestUndo_ReasoningBehindACall(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, find(t, h, 6).Tokens, tokens)
 }
+
+// What was changed and then taken back stays away, also where nothing newer is left.
+func TestUndo_OfWhatRewindTookBack(t *testing.T) {
+	h := historyOf(t, nil, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("4"))
+	r := apply(t, h, rewriteOf(4, convo.Text("other")))
+	_, err := h.Rewind(1)
+	require.NoError(t, err)
+	require.Equal(t, []convo.ID{1, 2}, idsOf(h.Snapshot()))
+	require.NoError(t, h.Undo(r))
+	assert.Equal(t, []string{"1", "2"}, textsOf(h.Snapshot()))
+	mustAppend(t, h, convo.User("5"))
+	assert.Equal(t, []string{"1", "2", "5"}, textsOf(h.Snapshot()))
+}

@@ -24,9 +24,10 @@ import (
 // 4 × raw + max(Limits.Tools, limit/2) is implausible, where raw is the number of
 // raw tokens of the view. It is ignored once; if the next one for that model is
 // implausible too, for another snapshot, it is accepted. What is ignored is logged
-// as a warning (see Options.Logger). A figure below a quarter of the raw tokens is
-// raised to a quarter; it is too low when it lacks the tokens that the provider
-// read from its cache.
+// as a warning (see Options.Logger); so are, once, many reports in a row that are all
+// above the estimate, as sums over several requests are. A figure below a quarter of the raw tokens is
+// always ignored, and logged once for each History: it lacks a part of the request, most
+// often the tokens that the provider read from its cache.
 //
 // From the differences between reports, RecordUsage learns how many tokens the
 // model makes of a raw token; whatever the requests carry besides their messages
@@ -43,8 +44,26 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	if doubt != nil {
 		h.warnOfUsage(at, u, doubt)
 	}
+	h.warnRising()
 	return err
 }
+
+// warnRising logs, once, that reports go on growing faster than what is sent. It runs
+// the caller's logger, so no lock may be held.
+func (h *History) warnRising() {
+	h.mu.Lock()
+	warn := h.rising == manyRising && !h.risingTold
+	h.risingTold = h.risingTold || warn
+	model := h.known().model
+	h.mu.Unlock()
+	if warn {
+		h.warn("convo: reported usage grows faster than the requests, which makes compactions more frequent: report each request alone, without what earlier ones used", "reports", manyRising, "model", model)
+	}
+}
+
+// manyRising is how many reports in a row must be above the estimate by more than a
+// hundredth for a warning.
+const manyRising = 12
 
 // recordUsage is RecordUsage without the log. It also returns why a report was
 // ignored, if that is to be logged.
@@ -61,7 +80,14 @@ func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
 		return nil, nil
 	}
 	tokens := int64(u.request())
-	if doubt := h.doubtLocked(at, max(min(tokens, maxTotal), at.raw()/calibrate.MaxRatio)); doubt != nil {
+	if least := at.raw() / calibrate.MaxRatio; tokens < least {
+		if h.lowTold {
+			return nil, nil
+		}
+		h.lowTold = true
+		return &ValueError{Name: "Usage.Input", Value: tokens, Want: fmt.Sprintf("at least %d for a view of %d raw tokens: include the tokens that the provider read from its cache; later figures that are too low are ignored without a warning", least, at.raw())}, nil
+	}
+	if doubt := h.doubtLocked(at, min(tokens, maxTotal)); doubt != nil {
 		return doubt, nil
 	}
 	h.applyUsageLocked(at, tokens)
@@ -85,14 +111,19 @@ func (h *History) applyUsageLocked(at *Snapshot, tokens int64) {
 	}
 	shared := int64(0)
 	if last != nil && last.at != nil {
-		shared = at.sharedWith(last.at, h.isRewrittenLocked(last.at))
+		shared, _ = at.sharedWith(last.at, h.isRewrittenLocked(last.at))
+	}
+	h.rising++
+	if last == nil || last.at == nil || tokens*100 <= 101*last.expects(shared, at.raw(), h.known().cap) {
+		h.rising = 0
 	}
 	next := &calibration{Model: model, at: at.reported(), version: at.version}
 	next.Calibration = last.figures().Learn(calibrate.Report{
 		Tokens: tokens, Raw: at.raw(),
 		Last: last != nil && last.at != nil, Shared: shared,
-		Prior: h.opts.prior(model).arithmetic(), Overhead: h.statedOverheadLocked(), MaxOverhead: h.known().cap,
+		Prior: h.opts.prior(model).arithmetic(), Overhead: h.assumedOverheadLocked(), MaxOverhead: h.known().cap,
 	})
+	h.toolsSet = false
 	k := *h.known()
 	k.learned = k.learned.with(next)
 	if model == k.model {
@@ -136,9 +167,17 @@ func (h *History) doubtLocked(at *Snapshot, tokens int64) error {
 	return &ValueError{Name: "Usage.Input", Value: tokens, Want: fmt.Sprintf("at most %d for a view of %d raw tokens, unless the next report says so too", most, at.raw())}
 }
 
-// statedOverheadLocked returns Limits.Tools, the overhead to assume until usage is
-// reported.
-func (h *History) statedOverheadLocked() int64 { return min(int64(h.limits.Tools), maxTotal) }
+// assumedOverheadLocked returns the overhead to assume for a model until usage is
+// reported for it: what the model last reported on has shown, since the tools belong to
+// the conversation, but not less than Limits.Tools. Limits.Tools alone counts if it was
+// set after that report.
+func (h *History) assumedOverheadLocked() int64 {
+	stated := min(int64(h.limits.Tools), maxTotal)
+	if l := h.known().learned; len(l) > 0 && !h.toolsSet {
+		return max(stated, l[len(l)-1].Overhead(h.known().cap))
+	}
+	return stated
+}
 
 // overheadCap returns the most that may be learned as overhead. Without this
 // bound, a document that was counted as far too small would look like a large
@@ -174,7 +213,7 @@ func (h *History) useModelLocked(model string, l learned) {
 	h.named = 0
 	h.updateMarksLocked()
 	h.knowledge = &knowledge{model: model, cal: c, learned: l, cap: overheadCap(h.limits)}
-	h.measured = 0
+	h.measured, h.pinMeasured = 0, 0
 	if c != nil {
 		h.sumMeasured(h.isRewrittenLocked(c.at))
 	}
@@ -187,7 +226,8 @@ func (h *History) adoptCalibrationLocked(s *Snapshot) {
 	if c := l.of(model); c != nil {
 		if was, is := c.Raw, h.raw(); was > 0 && is > 0 && was != is { // s was counted by another tokenizer
 			for _, c := range l {
-				c.Recount(float64(is) / float64(was))
+				factor := float64(is) / float64(was)
+				c.Recount(factor, 0, 0)
 			}
 		}
 		c.Raw = h.raw()
@@ -317,7 +357,7 @@ func (h *History) scaleOfLocked(s *state) calibrate.Scale {
 	scale := s.scale()
 	scale.Prior = h.prior
 	if scale.Known == nil {
-		scale.Overhead = h.statedOverheadLocked()
+		scale.Overhead = h.assumedOverheadLocked()
 	}
 	return scale
 }

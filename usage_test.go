@@ -1,7 +1,9 @@
 package convo_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"math"
 	"reflect"
 	"runtime"
@@ -203,6 +205,65 @@ func TestRecordUsage_OnAnEmptyView(t *testing.T) {
 	assert.Equal(t, convo.Estimate{Tokens: 305, Upper: 308, Measured: 300}, h.Tokens())
 }
 
+// A report that lacks a part of the request says little of what is new: a long result
+// after it counts nearly as before.
+func TestRecordUsage_OneLowReport(t *testing.T) {
+	h := historyOf(t, bounded(1_000_000))
+	for range 12 {
+		turns(t, h, 2)
+		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: h.Snapshot().Tokens()}))
+	}
+	n := h.Snapshot().Tokens()
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: n * 3 / 10}))
+	before := h.Tokens().Tokens
+	mustAppend(t, h, convo.User(strings.Repeat("u", 80_000)))
+	assert.GreaterOrEqual(t, h.Tokens().Tokens-before, 70_000)
+}
+
+// The tools of a conversation go with it to another model, until the limits say
+// otherwise, also after Open.
+func TestSetModel_KeepsTheTools(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", bare())
+	turns(t, h, 1)
+	raw := h.Snapshot().Tokens()
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: raw + 700}))
+	require.NoError(t, h.SetModel("b", convo.Limits{}))
+	assert.Equal(t, raw+700, h.Tokens().Tokens)
+	save(t, h)
+	assert.Equal(t, raw+700, open(t, s, "k", bare()).Tokens().Tokens)
+	require.NoError(t, h.SetLimits(convo.Limits{Tools: 50}))
+	assert.Equal(t, raw+50, h.Tokens().Tokens)
+	save(t, h)
+	assert.Equal(t, raw+50, open(t, s, "k", bare()).Tokens().Tokens)
+}
+
+// Reports that are ever further above the estimate, and reports that are too low, are
+// logged once.
+func TestRecordUsage_Warns(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		usage func(n, raw int) int
+		want  int
+	}{
+		{"in step", func(_, raw int) int { return raw + 700 }, 0},
+		{"up by 3 % each time", func(n, raw int) int { return int(float64(raw) * math.Pow(1.03, float64(n))) }, 1},
+		{"too low", func(_, raw int) int { return raw / 5 }, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var log bytes.Buffer
+			opts := bare()
+			opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			h := historyOf(t, opts)
+			for n := range 40 {
+				turns(t, h, 1)
+				require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: tt.usage(n, h.Snapshot().Tokens())}))
+			}
+			assert.Equal(t, tt.want, strings.Count(log.String(), "level=WARN"), "%s", log.String())
+		})
+	}
+}
+
 func TestSetModel_KeepsCalibrationsApart(t *testing.T) {
 	opts := bare()
 	opts.Limits.Tools = 20
@@ -211,7 +272,7 @@ func TestSetModel_KeepsCalibrationsApart(t *testing.T) {
 	ofFirst := h.Snapshot()
 	require.NoError(t, h.RecordUsage(ofFirst, convo.Usage{Input: raw + 300}))
 	require.NoError(t, h.SetModel("b", convo.Limits{}))
-	assert.Equal(t, raw+20, h.Tokens().Tokens, "a new one starts from the prior")
+	assert.Equal(t, raw+300, h.Tokens().Tokens, "a new one starts from the prior, with the tools of the first")
 	assert.Zero(t, h.Tokens().Measured)
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: raw + 50}))
 	assert.Equal(t, raw+50, h.Tokens().Tokens)
@@ -235,7 +296,7 @@ func TestRecordUsage_ForThePreviousModel(t *testing.T) {
 	raw, sent := h.Snapshot().Tokens(), h.Snapshot()
 	require.NoError(t, h.SetModel("b", convo.Limits{}))
 	require.NoError(t, h.RecordUsage(sent, convo.Usage{Input: raw + 300}))
-	assert.Equal(t, raw, h.Tokens().Tokens)
+	assert.Equal(t, raw+300, h.Tokens().Tokens, "the tools are those of the conversation")
 	require.NoError(t, h.SetModel("", convo.Limits{}))
 	assert.Equal(t, raw+300, h.Tokens().Tokens)
 }

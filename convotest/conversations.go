@@ -239,6 +239,22 @@ func conversations() []conversation {
 			f.tools(3, 1)
 			f.do(func(h *convo.History) error { return h.SetEphemeral(convo.User(recalled)) })
 		}},
+		{"notes", func(f *filler) {
+			f.append(system)
+			for range 5 {
+				f.append(convo.User("Look there."), convo.System(numbered("It is raining", 12)), convo.User("And there."))
+				f.tools(2, 1)
+				f.append(convo.System("Be brief."), convo.Assistant("Nothing."), convo.System("It is late."))
+			}
+			f.pin()
+			f.append(convo.User("And now?"))
+		}},
+		{"a note behind results", func(f *filler) {
+			f.turns(6)
+			f.append(convo.User("Look there."))
+			f.tools(3, 1)
+			f.append(convo.System(numbered("It is raining", 12)), convo.User("Well?"))
+		}},
 		{"system messages", func(f *filler) {
 			f.append(system)
 			f.turns(10)

@@ -31,26 +31,43 @@ func TestStore(t testing.TB, open func() convo.Store) {
 //
 //   - A record comes back with all fields as they were, and times as exact as a
 //     nanosecond, in whatever zone. Of a title, the first 128 bytes are enough.
+//
 //   - Records yields all from a Seq on, or, from 0, the newest full record and
 //     those behind it. It may be ranged over again, and a loop may be left early.
+//
 //   - Append takes a record that follows the newest one and no other. It refuses any
 //     other with a [convo.ConflictError] that names the newest, and one that
 //     [convo.Record.Check] or its Seq rules out with a [convo.ValueError]; then it
 //     writes nothing. It returns nil for the newest record itself, and writes it once.
+//
 //   - Data belongs to the caller, before and after.
+//
 //   - A key is any string of 1 to 4,096 bytes. No two keys are taken for the same,
 //     and a prefix means its bytes.
+//
 //   - List yields the head of the newest record of each key that begins with the
-//     prefix, once, the most recently updated first, and all of several hundred.
+//     prefix, once, the most recently updated first, and all of several hundred. It
+//     leaves out those that were not updated before a given time, and goes on after a
+//     given head, also when that conversation and others have been updated or deleted.
+//
 //   - After Delete nothing of the log is there, and another may begin under its key.
+//
 //   - All methods may be called inside a loop over Records or List.
+//
 //   - A call whose ctx has ended fails, and so does a loop whose ctx ends. A call
 //     returns within a minute, and soon after its ctx has ended. None panics.
+//
 //   - Many goroutines may call a Store at once. No record that Append has taken is
 //     lost or comes back twice, and of two that follow the same one is refused.
-//   - A [convo.Pruner] removes the records before a full one, and refuses any other
-//     Seq with a [convo.ValueError]. A Prune that returns [errors.ErrUnsupported]
-//     counts as none.
+//
+//   - A [convo.Pruner] removes the records before a full one, returns nil if they are
+//     gone already, and refuses any other Seq with a [convo.ValueError]. A Prune that
+//     returns [errors.ErrUnsupported] counts as none.
+//
+//   - If the Store has a method Damage(key string, seq uint64) error, for tests, which
+//     makes a record unreadable: Records yields a [convo.DamageError] in the place of that
+//     record, and those after it once the loop goes on; from 0 it yields no older full
+//     record.
 //
 // What a power cut does to a Store is not checked. If a call does not return or
 // panics, CheckStore stops. It makes about two thousand calls.
@@ -84,6 +101,8 @@ var (
 	rulePrefix     = rule{"lists other keys than those that begin with the prefix", "compare the bytes of the prefix, without wildcards"}
 	ruleHead       = rule{"lists another head than that of the newest record", "keep the Head of the newest record as it came"}
 	ruleOrder      = rule{"does not list the most recently updated first", "sort by Head.Updated, newest first"}
+	ruleBefore     = rule{"does not list the conversations updated before ListOptions.UpdatedBefore, and no others", "leave out heads whose Updated is that time or later, unless it is zero"}
+	ruleAfter      = rule{"does not go on after ListOptions.After", "yield the heads that come after its Updated and Key in the order of the list, wherever that conversation is by then"}
 	ruleListTwice  = rule{"lists a key twice", "yield each key once"}
 	ruleDelete     = rule{"keeps something of a log that was deleted", "remove all records and the head"}
 	ruleBegin      = rule{"does not begin a log under the key of one that was deleted", "take a first record with any Seq once the log is gone"}
@@ -92,7 +111,9 @@ var (
 	ruleLost       = rule{"loses a record that Append has taken, when several goroutines write", "compare and write in one step, such as a transaction or under a lock"}
 	rulePhantom    = rule{"yields a record that Append has refused, when several goroutines write", "write nothing of a record for which an error is returned"}
 	ruleTorn       = rule{"yields a log that is not in order while several goroutines write", "read a state that no Append is in the middle of"}
+	ruleDamage     = rule{"does not yield what is around a damaged record", "yield a *DamageError in the place of the record, and go on after it"}
 	rulePrune      = rule{"does not remove the records before a full one, and no others, in Prune", "remove the records whose Seq is less than that of the full one"}
+	ruleGone       = rule{"does not return nil from Prune when the records are gone already", "return nil if there is no log, or if its first record has a Seq of more than before"}
 )
 
 type storeCheck struct {
@@ -138,7 +159,7 @@ func (c *storeCheck) all() {
 	if len(c.findings.list) > 0 {
 		return
 	}
-	for _, check := range []func(){c.data, c.again, c.conflicts, c.invalid, c.keys, c.heads, c.deleted, c.loops, c.ctx, c.prune} {
+	for _, check := range []func(){c.data, c.again, c.conflicts, c.invalid, c.keys, c.heads, c.deleted, c.loops, c.ctx, c.prune, c.damaged} {
 		check()
 	}
 	if len(c.findings.list) == 0 {
@@ -238,7 +259,9 @@ func (c *storeCheck) records(store int, key string, from uint64, where string) [
 
 // list returns what List yields, and by key. If it fails, the check ends.
 func (c *storeCheck) listed(store int, prefix, where string) ([]convo.Head, map[string]convo.Head) {
-	l := do(c, "List", func(ctx context.Context) loop[convo.Head] { return collect(c.stores[store].List(ctx, prefix)) })
+	l := do(c, "List", func(ctx context.Context) loop[convo.Head] {
+		return collect(c.stores[store].List(ctx, convo.ListOptions{Prefix: prefix}))
+	})
 	c.must(l.err, fails("in List"), where)
 	heads := make(map[string]convo.Head)
 	for _, h := range l.all {
@@ -566,10 +589,11 @@ func (c *storeCheck) keys() {
 func (c *storeCheck) heads() {
 	const n = 250
 	want := make(map[string]convo.Head)
+	first := c.record("heads/", nil, true).Updated
 	for i := range n {
 		key := fmt.Sprintf("heads/%d", i)
 		r := c.record(key, nil, true)
-		r.Updated = r.Updated.Add(time.Duration(i*7919%n/5) * time.Hour) // not in order, and five at once
+		r.Updated = first.Add(time.Duration(i*7919%n/5) * time.Hour) // not in order, and five at once
 		c.must(c.append(0, r), ruleRefuses, key)
 		if i%10 == 0 {
 			r = c.record(key, &r, i%20 == 0)
@@ -593,7 +617,7 @@ func (c *storeCheck) heads() {
 		}
 	}
 	some := do(c, "List", func(ctx context.Context) (some int) {
-		for range c.stores[0].List(ctx, "heads/") {
+		for range c.stores[0].List(ctx, convo.ListOptions{Prefix: "heads/"}) {
 			if some++; some == 120 {
 				break
 			}
@@ -603,8 +627,116 @@ func (c *storeCheck) heads() {
 	if some != 120 {
 		c.add(rulePrefix, fmt.Sprintf("%d keys in a loop that is left after 120", some))
 	}
+	c.bounds()
+	c.pages()
 	for key := range want {
 		c.must(c.remove(key), fails("in Delete"), key)
+	}
+}
+
+// page returns up to so many heads.
+func (c *storeCheck) page(store int, opts convo.ListOptions, most int, where string) []convo.Head {
+	opts.Prefix = "heads/"
+	l := do(c, "List", func(ctx context.Context) (l loop[convo.Head]) {
+		for h, err := range c.stores[store].List(ctx, opts) {
+			if l.err = err; err != nil {
+				return l
+			}
+			if l.all = append(l.all, h); len(l.all) == most {
+				return l
+			}
+		}
+		return l
+	})
+	c.must(l.err, fails("in List"), where)
+	return l.all
+}
+
+// differKeys says in what the keys of heads differ from those that are wanted.
+func differKeys(got, want []convo.Head) string {
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(got):
+			return fmt.Sprintf("%d heads, want %d", len(got), len(want))
+		case i >= len(want):
+			return fmt.Sprintf("%d heads, want %d", len(got), len(want))
+		case got[i].Key != want[i].Key:
+			return fmt.Sprintf("head %d of %d is that of %.60q, want %.60q", i+1, len(want), got[i].Key, want[i].Key)
+		}
+	}
+	return ""
+}
+
+// bounds lists the heads that were updated before a time.
+func (c *storeCheck) bounds() {
+	for store := range c.stores {
+		all := c.page(store, convo.ListOptions{}, -1, "bounds")
+		for i := 0; i < len(all); i += 31 {
+			at := all[i].Updated
+			for _, bound := range []time.Time{at, at.Add(1), at.UTC()} {
+				want := slices.DeleteFunc(slices.Clone(all), func(h convo.Head) bool { return !h.Updated.Before(bound) })
+				where := fmt.Sprintf("UpdatedBefore %v", bound)
+				if d := differKeys(c.page(store, convo.ListOptions{UpdatedBefore: bound}, -1, where), want); d != "" {
+					c.add(ruleBefore, append([]string{where, d}, c.whose(store)...)...)
+				}
+			}
+		}
+		for _, year := range []int{1, 9999} {
+			bound := time.Date(year, 2, 1, 0, 0, 0, 0, time.UTC)
+			want := all
+			if year == 1 {
+				want = nil
+			}
+			if d := differKeys(c.page(store, convo.ListOptions{UpdatedBefore: bound}, -1, "bounds"), want); d != "" {
+				c.add(ruleBefore, fmt.Sprintf("UpdatedBefore in the year %d", year), d)
+			}
+		}
+	}
+}
+
+// pages lists in pages, at first alone, then while others update and delete.
+func (c *storeCheck) pages() {
+	all := c.page(0, convo.ListOptions{}, -1, "pages")
+	var got []convo.Head
+	var after convo.Head
+	for n := 1; ; n++ {
+		page := c.page(n%2, convo.ListOptions{After: after}, 20+n, fmt.Sprintf("page %d", n))
+		if len(page) == 0 {
+			break
+		}
+		got = append(got, page...)
+		if len(got) > len(all) {
+			break
+		}
+		last := page[len(page)-1]
+		after = convo.Head{Key: last.Key, Updated: last.Updated} // the rest of it is not needed
+	}
+	if d := differKeys(got, all); d != "" {
+		c.add(ruleAfter, "pages of 21 heads and more", d)
+	}
+	// One between two with the same time, and a bound that is before it.
+	for i := 1; i < len(all); i += 49 {
+		opts := convo.ListOptions{After: all[i-1], UpdatedBefore: all[len(all)/2].Updated}
+		want := slices.DeleteFunc(slices.Clone(all[i:]), func(h convo.Head) bool { return !h.Updated.Before(opts.UpdatedBefore) })
+		if d := differKeys(c.page(0, opts, -1, "pages"), want); d != "" {
+			c.add(ruleAfter, fmt.Sprintf("after head %d of %d, with UpdatedBefore", i, len(all)), d)
+		}
+	}
+	// The cursor moves to the front, so does a later one, and another one is deleted.
+	const n = 60
+	for _, i := range []int{n, n + 5} {
+		newest := c.records(0, all[i].Key, 0, "pages")
+		r := c.record(all[i].Key, &newest[len(newest)-1], false)
+		r.Updated = all[0].Updated.Add(time.Hour)
+		c.must(c.append(1, r), ruleRefuses, "pages")
+	}
+	c.must(c.remove(all[n+10].Key), fails("in Delete"), "pages")
+	want := slices.DeleteFunc(slices.Clone(all[n+1:]), func(h convo.Head) bool { return h.Key == all[n+5].Key || h.Key == all[n+10].Key })
+	if d := differKeys(c.page(0, convo.ListOptions{After: all[n]}, -1, "pages"), want); d != "" {
+		c.add(ruleAfter, "after a head that was updated since", d)
+	}
+	if d := differKeys(c.page(0, convo.ListOptions{After: all[n+10]}, -1, "pages"), all[n+11:]); d != "" {
+		c.add(ruleAfter, "after a head that was deleted since", d)
 	}
 }
 

@@ -39,7 +39,7 @@ func (c *storeCheck) loops() {
 	}
 	seen := do(c, "Append, Delete, Records or List inside a loop over List", func(ctx context.Context) loop[convo.Head] {
 		var l loop[convo.Head]
-		for h, err := range c.stores[0].List(ctx, "loops") {
+		for h, err := range c.stores[0].List(ctx, convo.ListOptions{Prefix: "loops"}) {
 			if err == nil {
 				err = c.busy(ctx, side)
 			}
@@ -59,7 +59,7 @@ func (c *storeCheck) loops() {
 // busy calls each method once, for another log.
 func (c *storeCheck) busy(ctx context.Context, r convo.Record) error {
 	s := c.stores[0]
-	return errors.Join(s.Append(ctx, r), collect(s.Records(ctx, r.Key, 0)).err, collect(s.List(ctx, r.Key)).err, s.Delete(ctx, r.Key))
+	return errors.Join(s.Append(ctx, r), collect(s.Records(ctx, r.Key, 0)).err, collect(s.List(ctx, convo.ListOptions{Prefix: r.Key})).err, s.Delete(ctx, r.Key))
 }
 
 // ctx checks that calls and loops end when their ctx does.
@@ -73,7 +73,7 @@ func (c *storeCheck) ctx() {
 	}{
 		{"Append", func(ctx context.Context) error { return s.Append(ctx, r) }},
 		{"Records", func(ctx context.Context) error { return collect(s.Records(ctx, "ctx", 0)).err }},
-		{"List", func(ctx context.Context) error { return collect(s.List(ctx, "ctx")).err }},
+		{"List", func(ctx context.Context) error { return collect(s.List(ctx, convo.ListOptions{Prefix: "ctx"})).err }},
 		{"Delete", func(ctx context.Context) error { return s.Delete(ctx, "ctx") }},
 	}
 	for _, m := range calls {
@@ -137,15 +137,21 @@ func (c *storeCheck) prune() {
 	refused("prune", 0, "Prune before Seq 0")
 	refused("prune", 2, "Prune before a record that is not full")
 	refused("prune", 10, "Prune before a record that does not exist")
-	refused("prune none", 1, "Prune of a key without a log")
 	c.has("prune", 1, log, ruleWrites, "a Prune that was refused")
+	gone := func(key string, before uint64, where string) {
+		if err := call(key, before); err != nil {
+			c.add(ruleGone, where, fmt.Sprintf("%.300q", err.Error()))
+		}
+	}
+	gone("prune none", 1, "Prune of a key without a log")
 	for _, before := range []uint64{3, 5, 8} {
 		where := fmt.Sprintf("before record %d of 9", before)
 		c.must(call("prune", before), rulePrune, where)
 		log = log[slices.IndexFunc(log, func(r convo.Record) bool { return r.Seq == before }):]
 		c.has("prune", 1, log, rulePrune, where)
 		c.has("prune", 0, log[max(len(log)-2, 0):], rulePrune, where)
-		refused("prune", before-2, "Prune before a record that was removed")
+		gone("prune", before-2, "Prune before a record that was removed")
+		c.has("prune", 1, log, ruleWrites, "Prune before a record that was removed")
 	}
 	c.has("prune too", 1, other, rulePrune, "another log")
 	next := c.record("prune", &log[1], false)
@@ -154,6 +160,54 @@ func (c *storeCheck) prune() {
 	_, heads := c.listed(0, "prune", "prune")
 	if d := differHead(heads["prune"], next.Head); d != "" {
 		c.add(ruleHead, "a log that was pruned", d)
+	}
+}
+
+// damaged damages records of a log, if the Store has a method for that.
+func (c *storeCheck) damaged() {
+	s, ok := c.stores[0].(interface {
+		Damage(key string, seq uint64) error
+	})
+	if !ok {
+		return
+	}
+	for _, seq := range []uint64{1, 2, 3, 4, 5, 6, 7} {
+		where := fmt.Sprintf("record %d of 7 is damaged", seq)
+		log := c.chain("damaged", "FPFPFPP", where)
+		c.must(s.Damage("damaged", seq), fails("in Damage"), where)
+		for _, from := range []uint64{0, 1, seq, 6} {
+			var got []convo.Record
+			damage := 0
+			end := do(c, "Records", func(ctx context.Context) error {
+				for r, err := range c.stores[1].Records(ctx, "damaged", from) {
+					if _, ok := errors.AsType[*convo.DamageError](err); ok {
+						damage++
+						continue
+					}
+					if err != nil {
+						return err
+					}
+					got = append(got, r)
+				}
+				return nil
+			})
+			c.must(end, fails("in Records"), where)
+			first := max(from, 1)
+			if from == 0 {
+				first = 5
+			}
+			want := slices.DeleteFunc(slices.Clone(log[first-1:]), func(r convo.Record) bool { return r.Seq == seq })
+			if from == 0 && seq >= first { // it may end there
+				want = want[:min(len(got), len(want))]
+			}
+			if d := differ(got, want); d != "" {
+				c.add(ruleDamage, where, fmt.Sprintf("Records from %d", from), d)
+			}
+			if (damage > 0) != (seq >= first) {
+				c.add(ruleDamage, where, fmt.Sprintf("Records from %d yields %d errors", from, damage))
+			}
+		}
+		c.must(c.remove("damaged"), fails("in Delete"), where)
 	}
 }
 
@@ -238,7 +292,7 @@ func (c *storeCheck) atOnce() {
 					if err := inOrder(collect(s.Records(ctx, keys[i], uint64(i%2)))); err != nil {
 						return err
 					}
-					if l := collect(s.List(ctx, "at once")); l.err != nil {
+					if l := collect(s.List(ctx, convo.ListOptions{Prefix: "at once"})); l.err != nil {
 						return l.err
 					}
 				}

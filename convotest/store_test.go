@@ -25,10 +25,10 @@ import (
 func TestCheckStore_AcceptsStoresThatFollowTheRules(t *testing.T) {
 	var s, inner convo.MemStore
 	convotest.TestStore(t, func() convo.Store { return &s })
-	same := func(_ string, data []byte) ([]byte, error) { return data, nil }
+	same := func(_ convo.SealedField, data []byte) ([]byte, error) { return data, nil }
 	convotest.TestStore(t, func() convo.Store { return convo.Sealed(&inner, same, same) })
 	convotest.TestStore(t, func() convo.Store { return &plainStore{Store: &s} })
-	require.Empty(t, slices.Collect(maps.Keys(maps.Collect(s.List(t.Context(), "")))), "the place is not empty again")
+	require.Empty(t, slices.Collect(maps.Keys(maps.Collect(s.List(t.Context(), convo.ListOptions{})))), "the place is not empty again")
 }
 
 // A plainStore is no Pruner.
@@ -39,7 +39,7 @@ type bentStore struct {
 	convo.MemStore
 	append  func(ctx context.Context, r convo.Record) error
 	records func(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error]
-	list    func(ctx context.Context, prefix string) iter.Seq2[convo.Head, error]
+	list    func(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.Head, error]
 	delete  func(ctx context.Context, key string) error
 	prune   func(ctx context.Context, key string, before uint64) error
 
@@ -72,9 +72,9 @@ func bendKeys(f func(string) string) func(*bentStore) {
 // bendPrefix returns a change that lists keys by another rule.
 func bendPrefix(is func(prefix, key string) bool) func(*bentStore) {
 	return func(s *bentStore) {
-		s.list = func(ctx context.Context, prefix string) iter.Seq2[convo.Head, error] {
-			return reordered(s.MemStore.List(ctx, ""), func(h []convo.Head) []convo.Head {
-				return slices.DeleteFunc(h, func(h convo.Head) bool { return !is(prefix, h.Key) })
+		s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.Head, error] {
+			return reordered(s.MemStore.List(ctx, convo.ListOptions{}), func(h []convo.Head) []convo.Head {
+				return slices.DeleteFunc(h, func(h convo.Head) bool { return !is(opts.Prefix, h.Key) })
 			})
 		}
 	}
@@ -94,11 +94,11 @@ func (s *bentStore) Records(ctx context.Context, key string, from uint64) iter.S
 	return s.MemStore.Records(ctx, key, from)
 }
 
-func (s *bentStore) List(ctx context.Context, prefix string) iter.Seq2[convo.Head, error] {
+func (s *bentStore) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.Head, error] {
 	if s.list != nil {
-		return s.list(ctx, prefix)
+		return s.list(ctx, opts)
 	}
-	return s.MemStore.List(ctx, prefix)
+	return s.MemStore.List(ctx, opts)
 }
 
 func (s *bentStore) Delete(ctx context.Context, key string) error {
@@ -163,7 +163,7 @@ func TestCheckStore_NamesTheBrokenRule(t *testing.T) {
 		want string // how the text behind "store: " begins
 	}{
 		{"not empty", func(s *bentStore) {
-			s.list = func(context.Context, string) iter.Seq2[head, error] {
+			s.list = func(context.Context, convo.ListOptions) iter.Seq2[head, error] {
 				return func(yield func(head, error) bool) { yield(head{Key: "old"}, nil) }
 			}
 		}, `is not empty at first (key "old"); open it in a place of its own`},
@@ -385,23 +385,60 @@ func TestCheckStore_NamesTheBrokenRule(t *testing.T) {
 		}), `lists other keys than those that begin with the prefix (prefix "key", key "K`},
 		{"a prefix anywhere", bendPrefix(func(prefix, key string) bool { return strings.Contains(key, prefix) }), `lists other keys than those that begin with the prefix (prefix "key", key " key")`},
 		{"oldest first", func(s *bentStore) {
-			s.list = func(ctx context.Context, prefix string) iter.Seq2[head, error] {
-				return reordered(s.MemStore.List(ctx, prefix), func(h []head) []head { slices.Reverse(h); return h })
+			s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[head, error] {
+				return reordered(s.MemStore.List(ctx, opts), func(h []head) []head { slices.Reverse(h); return h })
 			}
 		}, `does not list the most recently updated first (`},
 		{"a first page only", func(s *bentStore) {
-			s.list = func(ctx context.Context, prefix string) iter.Seq2[head, error] {
-				return reordered(s.MemStore.List(ctx, prefix), func(h []head) []head { return h[:min(len(h), 100)] })
+			s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[head, error] {
+				return reordered(s.MemStore.List(ctx, opts), func(h []head) []head { return h[:min(len(h), 100)] })
 			}
 		}, `lists other keys than those that begin with the prefix (100 keys of 250 with the prefix "heads/")`},
+		{"the time is not looked at", func(s *bentStore) {
+			s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[head, error] {
+				opts.UpdatedBefore = time.Time{}
+				return s.MemStore.List(ctx, opts)
+			}
+		}, `does not list the conversations updated before ListOptions.UpdatedBefore, and no others (UpdatedBefore 20`},
+		{"the time itself", func(s *bentStore) {
+			s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[head, error] {
+				if !opts.UpdatedBefore.IsZero() {
+					opts.UpdatedBefore = opts.UpdatedBefore.Add(1)
+				}
+				return s.MemStore.List(ctx, opts)
+			}
+		}, `does not list the conversations updated before ListOptions.UpdatedBefore, and no others (UpdatedBefore 20`},
+		{"always the first page", func(s *bentStore) {
+			s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[head, error] {
+				opts.After = convo.Head{}
+				return s.MemStore.List(ctx, opts)
+			}
+		}, `does not go on after ListOptions.After (pages of 21 heads and more, `},
+		{"after the time alone", func(s *bentStore) {
+			s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[head, error] {
+				if opts.After.Key != "" {
+					opts.After.Key = "\xff"
+				}
+				return s.MemStore.List(ctx, opts)
+			}
+		}, `does not go on after ListOptions.After (pages of 21 heads and more, `},
+		{"after the place of a key", func(s *bentStore) {
+			s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[head, error] {
+				key := opts.After.Key
+				opts.After = convo.Head{}
+				return reordered(s.MemStore.List(ctx, opts), func(h []head) []head {
+					return h[slices.IndexFunc(h, func(h head) bool { return h.Key == key })+1:]
+				})
+			}
+		}, `does not go on after ListOptions.After (after a head that was updated since, `},
 		{"a page twice", func(s *bentStore) {
-			s.list = func(ctx context.Context, prefix string) iter.Seq2[head, error] {
-				return reordered(s.MemStore.List(ctx, prefix), func(h []head) []head { return slices.Insert(h, len(h)/2, h[len(h)/2:min(len(h), len(h)/2+1)]...) })
+			s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[head, error] {
+				return reordered(s.MemStore.List(ctx, opts), func(h []head) []head { return slices.Insert(h, len(h)/2, h[len(h)/2:min(len(h), len(h)/2+1)]...) })
 			}
 		}, `lists a key twice (`},
 		{"the first head", func(s *bentStore) {
-			s.list = func(ctx context.Context, prefix string) iter.Seq2[head, error] {
-				return changed(s.MemStore.List(ctx, prefix), func(h *head) {
+			s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[head, error] {
+				return changed(s.MemStore.List(ctx, opts), func(h *head) {
 					for r := range s.MemStore.Records(ctx, h.Key, 1) {
 						h.Title = r.Title
 						break
@@ -410,8 +447,8 @@ func TestCheckStore_NamesTheBrokenRule(t *testing.T) {
 			}
 		}, `lists another head than that of the newest record (`},
 		{"Delete leaves records", func(s *bentStore) {
-			s.list = func(ctx context.Context, prefix string) iter.Seq2[head, error] {
-				return reordered(s.MemStore.List(ctx, prefix), func(h []head) []head {
+			s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[head, error] {
+				return reordered(s.MemStore.List(ctx, opts), func(h []head) []head {
 					return slices.DeleteFunc(h, func(h head) bool { return h.Key == "deleted" })
 				})
 			}
@@ -423,9 +460,9 @@ func TestCheckStore_NamesTheBrokenRule(t *testing.T) {
 			}
 		}, `keeps something of a log that was deleted (Records from 0, `},
 		{"Delete leaves a head", func(s *bentStore) {
-			s.list = func(ctx context.Context, prefix string) iter.Seq2[head, error] {
-				return reordered(s.MemStore.List(ctx, prefix), func(h []head) []head {
-					if prefix == "deleted" && len(h) == 1 {
+			s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[head, error] {
+				return reordered(s.MemStore.List(ctx, opts), func(h []head) []head {
+					if opts.Prefix == "deleted" && len(h) == 1 {
 						h = append(h, head{Key: "deleted"})
 					}
 					return h
@@ -478,8 +515,8 @@ func TestCheckStore_NamesTheBrokenRule(t *testing.T) {
 			}
 		}, `goes on though ctx has ended (in a loop over 20 records whose body cancels ctx)`},
 		{"ignores ctx in List", func(s *bentStore) {
-			s.list = func(ctx context.Context, prefix string) iter.Seq2[head, error] {
-				return s.MemStore.List(context.WithoutCancel(ctx), prefix)
+			s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[head, error] {
+				return s.MemStore.List(context.WithoutCancel(ctx), opts)
 			}
 		}, `goes on though ctx has ended (in List)`},
 		{"ignores ctx in Delete", func(s *bentStore) {
@@ -541,6 +578,17 @@ func TestCheckStore_NamesTheBrokenRule(t *testing.T) {
 				return err
 			}
 		}, `does not remove the records before a full one, and no others, in Prune (Prune before a record that is not full)`},
+		{"a Prune that comes late", func(s *bentStore) {
+			s.prune = func(ctx context.Context, key string, before uint64) error {
+				for r := range s.MemStore.Records(ctx, key, 1) {
+					if r.Seq > before {
+						return &convo.ValueError{Name: "before", Value: before, Want: "the Seq of a full record"}
+					}
+					break
+				}
+				return s.MemStore.Prune(ctx, key, before)
+			}
+		}, `does not return nil from Prune when the records are gone already (Prune before a record that was removed, `},
 		{"loses what is written at once", func(s *bentStore) {
 			s.append = func(ctx context.Context, r record) error {
 				if strings.HasPrefix(r.Key, "at once") && r.Seq == 3 && !s.seen(r.Key) {

@@ -26,17 +26,20 @@ type exchange struct {
 // the entries, so that it does not rely on Exchange.Floor.
 func exchangesOf(s *convo.Snapshot) map[convo.ID]*exchange {
 	of := make(map[convo.ID]*exchange)
-	var newest *exchange
+	var newest *exchange // notes aside, unless there is nothing else
+	front := true
 	for x := range s.Exchanges() {
 		first, _ := s.Find(x.First)
 		ex := &exchange{ids: x.IDs()}
+		system := first.Message.Role == convo.RoleSystem
+		front = front && system && !isNote(s, first)
 		switch {
-		case first.Message.Role == convo.RoleSystem:
+		case front:
 			ex.floor = "a system entry"
 		case first.Pinned:
 			ex.floor = "a pinned exchange"
 		}
-		if first.Message.Role != convo.RoleSystem {
+		if !front && (!system || newest == nil) {
 			newest = ex
 		}
 		for _, id := range ex.ids {
@@ -63,10 +66,14 @@ func exchangesOf(s *convo.Snapshot) map[convo.ID]*exchange {
 			mark(of[e.ID], floor)
 		}
 	}
-	last, _ := s.Find(newest.ids[0])
+	last, _ := s.At(s.Len() - 1)
 	markUsers(of, last.Turn, "a user message of the newest turn")
 	for i := s.Len() - 1; i >= 0; i-- {
 		e, _ := s.At(i)
+		if e.Message.Role == convo.RoleSystem {
+			mark(of[e.ID], "a note that no assistant message has followed yet")
+			continue
+		}
 		if e.Message.Role == convo.RoleTool {
 			mark(of[e.ID], "a round of tool calls that no assistant message has followed yet")
 			markUsers(of, e.Turn, "a user message before such a round")
@@ -76,6 +83,20 @@ func exchangesOf(s *convo.Snapshot) map[convo.ID]*exchange {
 		}
 	}
 	return of
+}
+
+// isNote reports whether a system message is one of those after others. Where a
+// compaction has left nothing in between, the turn says so, or the ID.
+func isNote(s *convo.Snapshot, e convo.Entry) bool {
+	if e.Turn > 0 {
+		return true
+	}
+	for _, other := range s.All() {
+		if other.Message.Role != convo.RoleSystem && other.ID < e.ID && other.Turn == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // entryFaults returns the rules that an edit breaks by the entries that it
@@ -137,13 +158,9 @@ func entryFaults(s *convo.Snapshot, e convo.Edit) (wrong []entryFault) {
 // viewFault says what is out of order in the messages for the model. It returns
 // "" if nothing is.
 func viewFault(msgs []convo.Message) string {
-	front := true
 	open := make(map[string]int) // calls of the newest message with calls
 	for i, m := range msgs {
-		front = front && m.Role == convo.RoleSystem
 		switch {
-		case m.Role == convo.RoleSystem && !front:
-			return fmt.Sprintf("message %d is a system message after others", i)
 		case m.Role != convo.RoleTool && len(open) > 0:
 			return fmt.Sprintf("message %d is between calls and their results", i)
 		}

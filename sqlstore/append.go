@@ -41,6 +41,8 @@ type row struct {
 
 	created, updated  int64
 	title, head, data []byte
+
+	crc, logCRC, firstCRC int64
 }
 
 func newRow(r *convo.Record) (*row, error) {
@@ -66,70 +68,84 @@ func newRow(r *convo.Record) (*row, error) {
 		h.Key = []byte(r.Key)
 	}
 	w.head, err = json.Marshal(h)
+	w.crc = crcOfRecord(w.ckey, r, w.head, w.data)
+	w.logCRC = crcOfLog(&logRow{
+		ckey: w.ckey, newest: r.ID, seq: w.seq, created: w.created, updated: w.updated,
+		entries: int64(r.Entries), tokens: int64(r.Tokens), title: w.title,
+	})
+	w.firstCRC = crcOfFirst(w.ckey, w.seq)
 	return w, err
 }
 
 // The statements of an Append. The first changes the row of the log, if that is as
-// the record wants it, and the second adds the record.
+// the record wants it, and the second adds the record. No log begins where records are
+// left of one whose row is damaged.
 const (
-	beginLog = `INSERT INTO convo_logs (ckey, newest, seq, full_seq, created, updated, entries, tokens, title)
-		VALUES ($1, $2, $3, $3, $4, $5, $6, $7, $8) ON CONFLICT (ckey) DO NOTHING`
-	moveLog = `UPDATE convo_logs SET newest = $2, seq = $3, full_seq = CASE WHEN $10 = 1 THEN $3 ELSE full_seq END,
-		created = $4, updated = $5, entries = $6, tokens = $7, title = $8 WHERE ckey = $1 AND newest = $9 AND seq = $3 - 1`
-	addRecord = `INSERT INTO convo_records (ckey, seq, id, prev, is_full, format, upto, head, data)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	beginLog = `INSERT INTO convo_logs (ckey, newest, seq, created, updated, entries, tokens, title, crc, first_seq, first_crc)
+		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $3, $10
+		WHERE NOT EXISTS (SELECT 1 FROM convo_records WHERE ckey = $1) ON CONFLICT (ckey) DO NOTHING`
+	moveLog = `UPDATE convo_logs SET newest = $2, seq = $3, created = $4, updated = $5, entries = $6, tokens = $7, title = $8, crc = $9
+		WHERE ckey = $1 AND newest = $10 AND seq = $3 - 1`
+	addRecord = `INSERT INTO convo_records (ckey, seq, id, prev, is_full, format, upto, head, data, crc)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
 	// Both in one, for PostgreSQL.
-	beginBoth = `WITH log AS (INSERT INTO convo_logs (ckey, newest, seq, full_seq, created, updated, entries, tokens, title)
-		VALUES ($1, $2::text, $3::bigint, $3::bigint, $4, $5, $6, $7, $8) ON CONFLICT (ckey) DO NOTHING RETURNING ckey)` + addBoth
+	beginBoth = `WITH log AS (INSERT INTO convo_logs (ckey, newest, seq, created, updated, entries, tokens, title, crc, first_seq, first_crc)
+		SELECT $1::bytea, $2::text, $3::bigint, $4::bigint, $5::bigint, $6::bigint, $7::bigint, $8::bytea, $9::bigint, $3::bigint, $17::bigint
+		WHERE NOT EXISTS (SELECT 1 FROM convo_records WHERE ckey = $1::bytea) ON CONFLICT (ckey) DO NOTHING RETURNING ckey)` + addBoth
 	moveBoth = `WITH log AS (UPDATE convo_logs SET newest = $2::text, seq = $3::bigint,
-		full_seq = CASE WHEN $10::bigint = 1 THEN $3::bigint ELSE full_seq END,
-		created = $4, updated = $5, entries = $6, tokens = $7, title = $8
-		WHERE ckey = $1 AND newest = $9::text AND seq = $3::bigint - 1 RETURNING ckey)` + addBoth
-	addBoth = ` INSERT INTO convo_records (ckey, seq, id, prev, is_full, format, upto, head, data)
-		SELECT ckey, $3::bigint, $2::text, $9::text, $10::bigint, $11::bigint, $12::bigint, $13::bytea, $14::bytea FROM log`
+		created = $4, updated = $5, entries = $6, tokens = $7, title = $8, crc = $9
+		WHERE ckey = $1 AND newest = $10::text AND seq = $3::bigint - 1 RETURNING ckey)` + addBoth
+	addBoth = ` INSERT INTO convo_records (ckey, seq, id, prev, is_full, format, upto, head, data, crc)
+		SELECT ckey, $3::bigint, $2::text, $10::text, $11::bigint, $12::bigint, $13::bigint, $14::bytea, $15::bytea, $16::bigint FROM log`
 )
 
-// logArgs are the arguments of moveLog. Those of beginLog are the first eight.
+// logArgs are the arguments that beginLog and moveLog have in common, the first nine.
 func (w *row) logArgs() []any {
 	r := w.record
-	return []any{w.ckey, r.ID, w.seq, w.created, w.updated, int64(r.Entries), int64(r.Tokens), w.title, r.Prev, w.full}
+	return []any{w.ckey, r.ID, w.seq, w.created, w.updated, int64(r.Entries), int64(r.Tokens), w.title, w.logCRC}
 }
 
 // append adds a record in one statement, for PostgreSQL.
 func (s *Store) append(ctx context.Context, q querier, w *row) error {
 	query := moveBoth
+	args := append(w.logArgs(), w.record.Prev, w.full, int64(w.record.Format), int64(w.record.Upto), w.head, w.data, w.crc)
 	if w.record.Prev == "" {
-		query = beginBoth
+		query, args = beginBoth, append(args, w.firstCRC)
 	}
-	args := append(w.logArgs(), int64(w.record.Format), int64(w.record.Upto), w.head, w.data)
-	done, err := q.ExecContext(ctx, query, args...)
-	if err != nil {
-		return err
+	const most = 10
+	for tries := 1; ; tries++ {
+		done, err := q.ExecContext(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		if n, err := done.RowsAffected(); err != nil || n == 1 {
+			return err
+		}
+		err = s.judge(ctx, q, w)
+		conflict, ok := errors.AsType[*convo.ConflictError](err)
+		if !ok || conflict.ID != "" || w.record.Prev != "" || tries == most {
+			return err
+		}
+		// The log that was in the way has been deleted since.
 	}
-	if n, err := done.RowsAffected(); err != nil || n == 1 {
-		return err
-	}
-	return s.judge(ctx, q, w)
 }
 
 // judge returns why a record could not be added, or nil if it is there already.
 func (s *Store) judge(ctx context.Context, q querier, w *row) error {
 	r := w.record
-	var id string
-	var seq uint64
-	err := q.QueryRowContext(ctx, s.query(`SELECT newest, seq FROM convo_logs WHERE ckey = $1`), w.ckey).Scan(&id, &seq)
+	l, err := s.logOf(ctx, q, r.Key)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return &convo.ConflictError{Key: r.Key, Want: r.Seq}
 	case err != nil:
-		return fmt.Errorf("find the newest record: %w", err)
-	case id == r.ID:
+		return err
+	case l == nil:
+		return &convo.ConflictError{Key: r.Key, Want: r.Seq}
+	case l.newest == r.ID:
 		return nil
-	case id == r.Prev && seq+1 != r.Seq:
-		return &convo.ValueError{Name: "Record.Seq", Value: r.Seq, Want: fmt.Sprintf("%d, one more than that of the record before", seq+1)}
+	case l.newest == r.Prev && l.seq+1 != w.seq:
+		return &convo.ValueError{Name: "Record.Seq", Value: r.Seq, Want: fmt.Sprintf("%d, one more than that of the record before", l.seq+1)}
 	}
-	return &convo.ConflictError{Key: r.Key, Have: seq, Want: r.Seq, ID: id}
+	return &convo.ConflictError{Key: r.Key, Have: uint64(l.seq), Want: r.Seq, ID: l.newest}
 }
 
 // A waiter is an Append to SQLite that waits for its transaction.
@@ -266,9 +282,9 @@ func (s *Store) writeTx(ctx context.Context, list []*waiter, errs []error) (ours
 
 // put adds one record in a transaction, unless it does not follow the newest one.
 func (s *Store) put(ctx context.Context, tx *sql.Tx, w *row) (added bool, err error) {
-	query, args := moveLog, w.logArgs()
+	query, args := moveLog, append(w.logArgs(), w.record.Prev)
 	if w.record.Prev == "" {
-		query, args = beginLog, args[:8]
+		query, args = beginLog, append(w.logArgs(), w.firstCRC)
 	}
 	done, err := tx.ExecContext(ctx, s.query(query), args...)
 	if err != nil {
@@ -278,6 +294,6 @@ func (s *Store) put(ctx context.Context, tx *sql.Tx, w *row) (added bool, err er
 		return false, err
 	}
 	r := w.record
-	_, err = tx.ExecContext(ctx, s.query(addRecord), w.ckey, w.seq, r.ID, r.Prev, w.full, int64(r.Format), int64(r.Upto), w.head, w.data)
+	_, err = tx.ExecContext(ctx, s.query(addRecord), w.ckey, w.seq, r.ID, r.Prev, w.full, int64(r.Format), int64(r.Upto), w.head, w.data, w.crc)
 	return err == nil, err
 }

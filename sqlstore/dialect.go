@@ -3,11 +3,15 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-c1b73e60/convo"
@@ -38,9 +42,10 @@ func (d Dialect) String() string {
 var migrations = [][]string{
 	{
 		`CREATE TABLE convo_schema (version BIGINT NOT NULL)`,
-		`CREATE TABLE convo_logs (ckey $BYTES NOT NULL PRIMARY KEY, newest TEXT NOT NULL, seq $INT NOT NULL, full_seq $INT NOT NULL, created $INT NOT NULL, updated $INT NOT NULL, entries $INT NOT NULL, tokens $INT NOT NULL, title $BYTES NOT NULL)`,
+		`CREATE TABLE convo_logs (ckey $BYTES NOT NULL PRIMARY KEY, newest TEXT NOT NULL, seq $INT NOT NULL, created $INT NOT NULL, updated $INT NOT NULL, entries $INT NOT NULL, tokens $INT NOT NULL, title $BYTES NOT NULL, crc $INT NOT NULL, first_seq $INT NOT NULL, first_crc $INT NOT NULL)`,
 		`CREATE INDEX convo_logs_updated ON convo_logs (updated DESC, ckey)`,
-		`CREATE TABLE convo_records (ckey $BYTES NOT NULL, seq $INT NOT NULL, id TEXT NOT NULL, prev TEXT NOT NULL, is_full $INT NOT NULL, format $INT NOT NULL, upto $INT NOT NULL, head $BYTES NOT NULL, data $BYTES NOT NULL, PRIMARY KEY (ckey, seq))`,
+		`CREATE TABLE convo_records (ckey $BYTES NOT NULL, seq $INT NOT NULL, id TEXT NOT NULL, prev TEXT NOT NULL, is_full $INT NOT NULL, format $INT NOT NULL, upto $INT NOT NULL, head $BYTES NOT NULL, data $BYTES NOT NULL, crc $INT NOT NULL, PRIMARY KEY (ckey, seq))`,
+		`CREATE INDEX convo_records_full ON convo_records (ckey, seq) WHERE is_full = 1`,
 		`INSERT INTO convo_schema (version) VALUES (1)`,
 	},
 }
@@ -64,17 +69,47 @@ func (d Dialect) statements(from int) (all []string) {
 	return all
 }
 
-// SQLiteDSN returns the data source name of a SQLite file with the settings that a
-// [Store] needs: a write-ahead log, synchronous=FULL, transactions that take the lock
-// of writers when they begin, and 10 seconds of waiting for it. The drivers
-// modernc.org/sqlite and github.com/mattn/go-sqlite3 understand it.
-func SQLiteDSN(path string) string {
+// SQLiteFile makes an empty file at path, which only the user of this process can read
+// and write (mode 0600), unless there is a file; then that stays as it is. It returns
+// the data source name of the file with the settings that a [Store] needs: a write-ahead
+// log, synchronous=FULL, transactions that take the lock of writers when they begin, and
+// 10 seconds of waiting for it. The drivers modernc.org/sqlite and
+// github.com/mattn/go-sqlite3 understand it.
+//
+// SQLite gives the write-ahead log and the other files next to the database its mode.
+// A driver that has no file yet makes one with the mode 0644, less the umask, which other
+// users of the machine can read. On Windows, a file is as private as its directory.
+func SQLiteFile(path string) (dsn string, err error) {
+	if path == "" || path == ":memory:" {
+		return "", &convo.ValueError{Name: "path", Value: path, Want: "that of a file; to keep logs in memory, use a convo.MemStore"}
+	}
+	if err := makePrivate(path); err != nil {
+		return "", fmt.Errorf("convo: make the database: %w", err)
+	}
 	path = filepath.ToSlash(path)
 	if filepath.VolumeName(path) != "" {
 		path = "/" + path
 	}
 	name := url.URL{Scheme: "file", Opaque: strings.ReplaceAll(url.PathEscape(path), "%2F", "/")}
-	return name.String() + "?_busy_timeout=10000&_journal_mode=WAL&_synchronous=FULL&_txlock=immediate"
+	return name.String() + "?_busy_timeout=10000&_journal_mode=WAL&_synchronous=FULL&_txlock=immediate", nil
+}
+
+// making is held while a file is made, so that no connection of this process is open
+// when the file is closed: that would give up the locks of the connection.
+var making sync.Mutex
+
+// makePrivate makes an empty file with the mode 0600. A file that is there is not opened.
+func makePrivate(path string) error {
+	making.Lock()
+	defer making.Unlock()
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // New returns a [Store] in a database, whose tables it makes if they are not there.
@@ -153,13 +188,13 @@ func (d Dialect) checkSettings(ctx context.Context, conn *sql.Conn) error {
 		return setting(`SELECT current_setting('synchronous_commit')`, "synchronous_commit of PostgreSQL", "on, or anything but off", "off")
 	}
 	const mode = "journal_mode of SQLite"
-	if err := setting(`PRAGMA journal_mode`, mode, "wal, which a database in memory cannot have; open a file by SQLiteDSN, or use a convo.MemStore", "memory"); err != nil {
+	if err := setting(`PRAGMA journal_mode`, mode, "wal, which a database in memory cannot have; open one by SQLiteFile, or use a convo.MemStore", "memory"); err != nil {
 		return err
 	}
-	if err := setting(`PRAGMA journal_mode`, mode, "wal; open the file by SQLiteDSN", "delete", "truncate", "persist", "off"); err != nil {
+	if err := setting(`PRAGMA journal_mode`, mode, "wal; open it by SQLiteFile", "delete", "truncate", "persist", "off"); err != nil {
 		return err
 	}
-	return setting(`PRAGMA synchronous`, "synchronous of SQLite", "2 (FULL) or 3 (EXTRA); open the file by SQLiteDSN", "0", "1")
+	return setting(`PRAGMA synchronous`, "synchronous of SQLite", "2 (FULL) or 3 (EXTRA); open it by SQLiteFile", "0", "1")
 }
 
 // A versionError says that a later release has changed the tables.

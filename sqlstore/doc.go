@@ -4,7 +4,8 @@
 //
 //	import _ "modernc.org/sqlite"
 //
-//	db, err := sql.Open("sqlite", sqlstore.SQLiteDSN("chats.db"))
+//	dsn, err := sqlstore.SQLiteFile("chats.db")
+//	db, err := sql.Open("sqlite", dsn)
 //	store, err := sqlstore.New(ctx, db, sqlstore.SQLite)
 //	h, err := convo.Open(ctx, store, "42", opts)
 //
@@ -31,8 +32,49 @@
 // synchronous=FULL, and PostgreSQL with fsync or synchronous_commit switched off. It
 // sees the settings of one connection: set them for all, in the DSN or on the server.
 //
-// Neither Delete nor Prune erases data from the disk. What they have removed can stay
-// in free pages of the file, in the write-ahead log, in dead rows and in backups.
+// # Damage
+//
+// Each row has a checksum of all that it means. Where a value has changed in any other
+// way than by a [Store], or a row is missing, Records ends with a [*convo.DamageError]
+// after the records before it, and List yields one in the place of the head. So does
+// Append when it finds the row of the log damaged; it does not read the records. Delete
+// removes damaged logs also. Errors that the database finds itself, such as a page of a
+// SQLite file that makes no sense, are passed on.
+//
+// # Erasing
+//
+// Neither Delete nor Prune erases data from the disk. What they have removed can stay in
+// free pages of the file, in the write-ahead log, in dead rows and in backups.
+//
+// In SQLite, run these statements after them, while no one else reads or writes; they
+// write the whole database anew:
+//
+//	VACUUM;
+//	PRAGMA wal_checkpoint(TRUNCATE);
+//
+// The second one returns a row that begins with 1, and has erased nothing, if a reader
+// was in the way: then run it again. With PRAGMA secure_delete=ON on each connection,
+// SQLite overwrites what is removed, and the checkpoint alone is enough.
+//
+// In PostgreSQL, run these statements as a superuser, with wal_recycle=off in the
+// configuration; they lock the tables while they write them anew:
+//
+//	VACUUM FULL convo_logs;
+//	VACUUM FULL convo_records;
+//	ANALYZE convo_logs;
+//	ANALYZE convo_records;
+//	VACUUM FULL pg_catalog.pg_statistic;
+//	SELECT pg_switch_wal();
+//	CHECKPOINT;
+//	SELECT pg_switch_wal();
+//	CHECKPOINT;
+//
+// The statistics hold keys, titles and short records. The last four remove old segments
+// of the write-ahead log, unless an archive, a replica or wal_keep_size still needs them.
+//
+// Backups, replicas, snapshots of the file system and the free blocks of the disk are out
+// of reach of both. To erase there as well, encrypt with [convo.Sealed], with a key for
+// each conversation or user, and destroy that key.
 //
 // # Costs
 //

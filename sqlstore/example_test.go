@@ -11,7 +11,7 @@ import (
 	"github.com/seed-c1b73e60/convo/sqlstore"
 )
 
-// A conversation in a file of SQLite. With PostgreSQL two lines differ:
+// A conversation in a file of SQLite. With PostgreSQL the first steps differ:
 //
 //	db, err := sql.Open("pgx", "postgres://...")
 //	store, err := sqlstore.New(ctx, db, sqlstore.PostgreSQL)
@@ -22,7 +22,11 @@ func Example() {
 	file := filepath.Join(dir, "chats.db")
 
 	talk := func() error {
-		db, err := sql.Open("sqlite", sqlstore.SQLiteDSN(file))
+		dsn, err := sqlstore.SQLiteFile(file) // makes the file, which others cannot read
+		if err != nil {
+			return err
+		}
+		db, err := sql.Open("sqlite", dsn)
 		if err != nil {
 			return err
 		}
@@ -43,10 +47,11 @@ func Example() {
 	fmt.Println(talk())
 	fmt.Println(talk())
 
-	db, _ := sql.Open("sqlite", sqlstore.SQLiteDSN(file))
+	dsn, _ := sqlstore.SQLiteFile(file)
+	db, _ := sql.Open("sqlite", dsn)
 	defer func() { _ = db.Close() }()
 	store, _ := sqlstore.New(ctx, db, sqlstore.SQLite)
-	for head, err := range store.List(ctx, "") {
+	for head, err := range store.List(ctx, convo.ListOptions{}) {
 		fmt.Println(head, err)
 	}
 	// Output:

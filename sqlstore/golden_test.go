@@ -128,7 +128,7 @@ func TestGolden_Opens(t *testing.T) {
 		folder := strings.TrimSuffix(filepath.Base(name), ".sql")
 		statements, err := os.ReadFile(name)
 		require.NoError(t, err)
-		db, err := sql.Open("sqlite", sqlstore.SQLiteDSN(filepath.Join(t.TempDir(), "a.db")))
+		db, err := sql.Open("sqlite", dsnOf(t, filepath.Join(t.TempDir(), "a.db")))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = db.Close() })
 		_, err = db.Exec(string(statements))

@@ -24,6 +24,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/sealtest"
 	"github.com/seed-c1b73e60/convo/sqlstore"
 )
 
@@ -205,6 +206,23 @@ func TestPostgreSQL(t *testing.T) {
 			return db
 		})
 	})
+	t.Run("flipped bits", func(t *testing.T) {
+		s, db := openPostgreSQL(t, srv.dsn("flips")+" synchronous_commit=local")
+		stride := 60
+		if testing.Short() {
+			stride = 400
+		}
+		checkFlips(t, sqlstore.PostgreSQL, s, db, stride)
+	})
+	t.Run("sealed", func(t *testing.T) {
+		n := 0
+		sealtest.Check(t, func() convo.Store {
+			n++
+			s, _ := openPostgreSQL(t, srv.dsn(fmt.Sprintf("sealed_%d", n)))
+			return s
+		}, 0)
+	})
+	t.Run("erase", func(t *testing.T) { testErase(t, srv) })
 	t.Run("cut", func(t *testing.T) { testCuts(t, srv) })
 	t.Run("settings", func(t *testing.T) {
 		refused := func(dsn, want string) {

@@ -23,10 +23,18 @@ import (
 	"github.com/seed-c1b73e60/convo/sqlstore"
 )
 
+// dsnOf returns the data source name of a file.
+func dsnOf(t testing.TB, path string) string {
+	t.Helper()
+	dsn, err := sqlstore.SQLiteFile(path)
+	require.NoError(t, err)
+	return dsn
+}
+
 // openSQLite opens a file.
 func openSQLite(t testing.TB, path string) (*sqlstore.Store, *sql.DB) {
 	t.Helper()
-	db, err := sql.Open("sqlite", sqlstore.SQLiteDSN(path))
+	db, err := sql.Open("sqlite", dsnOf(t, path))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	s, err := sqlstore.New(t.Context(), db, sqlstore.SQLite)
@@ -126,7 +134,7 @@ func checkPages(t *testing.T, s *sqlstore.Store) {
 }
 
 // A path may hold what has a meaning in a data source name.
-func TestSQLiteDSN_TakesAnyPath(t *testing.T) {
+func TestSQLiteFile_TakesAnyPath(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a b.db", "a?b=c&d.db", "50%25.db", "é#1.db", "a+b;c.db", "漢:1.db", "'\".db"} {
 		openSQLite(t, filepath.Join(dir, name))
@@ -140,8 +148,7 @@ func TestSQLiteDSN_TakesAnyPath(t *testing.T) {
 
 func TestNew_RefusesUnsafeSQLite(t *testing.T) {
 	for dsn, want := range map[string]string{
-		":memory:":                     `convo: journal_mode of SQLite is "memory", want wal, which a database in memory cannot have; open a file by SQLiteDSN, or use a convo.MemStore`,
-		sqlstore.SQLiteDSN(":memory:"): `convo: journal_mode of SQLite is "memory", want wal, which a database in memory cannot have`,
+		":memory:": `convo: journal_mode of SQLite is "memory", want wal, which a database in memory cannot have; open one by SQLiteFile, or use a convo.MemStore`,
 		"file:" + t.TempDir() + "/a.db?_journal_mode=DELETE":                               `convo: journal_mode of SQLite is "delete", want wal`,
 		"file:" + t.TempDir() + "/b.db?_journal_mode=WAL&_synchronous=NORMAL":              `convo: synchronous of SQLite is "1", want 2`,
 		"file:" + t.TempDir() + "/c.db?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)": `convo: synchronous of SQLite is "0", want 2`,
@@ -216,7 +223,7 @@ func checkTables(t *testing.T, d sqlstore.Dialect, open func(name string) *sql.D
 func TestNew_MakesTablesInSQLite(t *testing.T) {
 	dir := t.TempDir()
 	checkTables(t, sqlstore.SQLite, func(name string) *sql.DB {
-		db, err := sql.Open("sqlite", sqlstore.SQLiteDSN(filepath.Join(dir, name)))
+		db, err := sql.Open("sqlite", dsnOf(t, filepath.Join(dir, name)))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = db.Close() })
 		return db
@@ -224,7 +231,7 @@ func TestNew_MakesTablesInSQLite(t *testing.T) {
 }
 
 func TestStore_StatementsInSQLite(t *testing.T) {
-	tapped, db := openTap(t, "sqlite", sqlstore.SQLiteDSN(filepath.Join(t.TempDir(), "a.db")))
+	tapped, db := openTap(t, "sqlite", dsnOf(t, filepath.Join(t.TempDir(), "a.db")))
 	s, err := sqlstore.New(t.Context(), db, sqlstore.SQLite)
 	require.NoError(t, err)
 	tapped.take()
@@ -263,7 +270,7 @@ func checkSaves(t *testing.T, s convo.Store, sent func() string, nothing, first,
 // Appends that wait share a transaction, and each is judged for itself.
 func TestStore_AppendsShareATransaction(t *testing.T) {
 	for _, fails := range []bool{false, true} {
-		tapped, db := openTap(t, "sqlite", sqlstore.SQLiteDSN(filepath.Join(t.TempDir(), "a.db")))
+		tapped, db := openTap(t, "sqlite", dsnOf(t, filepath.Join(t.TempDir(), "a.db")))
 		s, err := sqlstore.New(t.Context(), db, sqlstore.SQLite)
 		require.NoError(t, err)
 		first := appendTo(t, s, "in use", nil)

@@ -19,12 +19,12 @@ import (
 // assistant messages and in error results, and for media that the API does not
 // read; it reads JPEG, PNG, GIF, WebP, PDF, and text as text/plain. Decode
 // names in Lost what it cannot keep: the caller of a call, and cache marks inside
-// of opaque blocks or on what cannot have them. The citations of a text are an
+// of opaque blocks or on what cannot have them. The citations of a text are a
 // [convo.Opaque] part behind it, {"citations":[...]}; they are sent without the
 // fields that requests do not have, such as file_id.
 //
 // The API also takes messages with the role system among the others. Such a
-// message is an [convo.Opaque] part of a user message, {"role":"system",...},
+// message is a [convo.Opaque] part of a user message, {"role":"system",...},
 // and is sent unchanged. It has to stand after a user message, and before an
 // assistant message or at the end. If a user message follows it, Encode puts a
 // marker of the assistant between them.

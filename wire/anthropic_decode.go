@@ -28,7 +28,7 @@ type anthropicDecoder struct{ decoder }
 
 func (d *anthropicDecoder) decode(data []byte) error {
 	if kindOf(data) == '[' {
-		return d.messages("", data)
+		return d.list(data)
 	}
 	all, err := fields("", data)
 	if err != nil {
@@ -44,13 +44,7 @@ func (d *anthropicDecoder) decode(data []byte) error {
 	case saysError(all["error"]):
 		return reported("", providerError(data))
 	case all["role"] != nil:
-		d.answer(stringOf(all["id"]), stringOf(all["model"]))
-		d.ended(stringOf(all["stop_reason"]))
-		d.out.Usage = d.anthropicUsage(all["usage"])
-		if isNull(all["content"]) && stringOf(all["role"]) == "assistant" {
-			return nil // an answer that says nothing
-		}
-		return d.message("", data)
+		return d.single("", data, all)
 	}
 	if !isNull(all["usage"]) && isNull(all["type"]) && !isError(all) {
 		d.answer(stringOf(all["id"]), stringOf(all["model"]))
@@ -62,6 +56,33 @@ func (d *anthropicDecoder) decode(data []byte) error {
 		return isEvent("", name)
 	}
 	return unreadable(all, data, "not a request, response or message: want a field messages or role")
+}
+
+// list reads a document that is a list of messages. One assistant message alone is an
+// answer, as it is without the list.
+func (d *anthropicDecoder) list(data []byte) error {
+	var list []json.RawMessage
+	if err := read("", "an array of messages", data, &list); err != nil {
+		return err
+	}
+	if len(list) == 1 {
+		if all, ok := splitObject(list[0]); ok && stringOf(all["role"]) == "assistant" {
+			return d.single(atIndex("", 0), list[0], all)
+		}
+	}
+	return d.messages("", data)
+}
+
+// single reads a message that is the whole document, and so an answer. all are its
+// fields.
+func (d *anthropicDecoder) single(path string, data []byte, all map[string]json.RawMessage) error {
+	d.answer(stringOf(all["id"]), stringOf(all["model"]))
+	d.ended(stringOf(all["stop_reason"]))
+	d.out.Usage = d.anthropicUsage(all["usage"])
+	if isNull(all["content"]) && stringOf(all["role"]) == "assistant" {
+		return nil // an answer that says nothing
+	}
+	return d.message(path, data)
 }
 
 // anthropicEvents are the types of the events of a stream.

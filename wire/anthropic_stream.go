@@ -80,7 +80,7 @@ func (s *anthropicStream) Event(name string, data []byte) ([]Delta, error) {
 		}
 		return s.fail(&DecodeError{Path: "type", Reason: "the event has no type"})
 	default:
-		s.lost = append(s.lost, Loss{name, lostEvent})
+		s.lose(name, lostEvent)
 	}
 	return nil, nil
 }
@@ -394,7 +394,11 @@ func (s *anthropicStream) Transcript() (Transcript, error) {
 			lost = append(lost, Loss{p.path, "a block that the provider had not ended"})
 			continue
 		}
-		p.json = b.appendTo(nil)
+		if p.json = b.appendTo(nil); b.kind == "thinking" && !b.ended && !s.done {
+			p.json = []byte(editFields(string(p.json), func(key string, raw json.RawMessage) (json.RawMessage, bool) {
+				return raw, key != "signature" // perhaps half of one
+			}))
+		}
 		parts = append(parts, p)
 	}
 	t, err := s.transcript(parts, s.answer, func() (*decoder, func([]byte) error) {

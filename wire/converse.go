@@ -3,10 +3,10 @@ package wire
 import (
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -28,7 +28,7 @@ import (
 // Media at an s3:// URL are sent as s3Location, which Nova takes and Claude
 // does not.
 //
-// Decode reads a json block in a result as a text and, behind it, an [convo.Opaque]
+// Decode reads a json block in a result as a text and, after it, a [convo.Opaque]
 // part, {"json":{}}; Encode sends the text as a json block while it is a JSON
 // object. A citationsContent block becomes its text and, behind it, an Opaque part
 // with the citations. Calls and results in one assistant message belong to tools
@@ -671,15 +671,25 @@ func converseMedia(m convo.Media) (kind, format string) {
 // document keeps its name when earlier documents leave the conversation.
 var documentNames = idRule{prefix: "document-", length: len("document-") + 8}
 
-var documentNamePattern = regexp.MustCompile(`^[\p{L}\p{N}\s()\[\]-]{1,200}$`)
+// maxDocumentName is how many characters the name of a document may have.
+const maxDocumentName = 200
 
-// validDocumentName reports whether the API accepts the name of a document. It
-// also refuses two documents with one name.
+// validDocumentName reports whether the API accepts the name of a document: letters,
+// digits, single spaces, and ()[]-. It also refuses two documents with one name.
 func validDocumentName(name string) bool {
-	return documentNamePattern.MatchString(name) && !doubleSpace.MatchString(name)
+	n, space := 0, false
+	for _, c := range name {
+		wasSpace := space
+		space = strings.ContainsRune(" \t\n\f\r", c)
+		switch n++; {
+		case n > maxDocumentName, space && wasSpace:
+			return false
+		case !space && !unicode.In(c, unicode.L, unicode.N) && !strings.ContainsRune("()[]-", c):
+			return false
+		}
+	}
+	return n > 0
 }
-
-var doubleSpace = regexp.MustCompile(`\s\s`)
 
 // documentName returns a name that no document of the request has yet: the
 // given one if it is valid, or one derived from the content.

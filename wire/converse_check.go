@@ -3,7 +3,6 @@ package wire
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -345,15 +344,13 @@ func (k *converseChecker) call(message string, b checkedBlock, seen map[string]b
 		seen[id] = true
 		k.open = append(k.open, openCall{id, b.path})
 	}
-	if name := str(all["name"]); !converseToolName.MatchString(name) {
+	if name := str(all["name"]); !openAIToolNames(name) {
 		k.add("name-pattern", path+".name", id, "name", name)
 	}
 	if _, ok := all["input"].(map[string]any); !ok {
 		k.add("input", path+".input", id)
 	}
 }
-
-var converseToolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 func (k *converseChecker) reasoning(message string, b checkedBlock, last bool) {
 	all := b.fields()

@@ -106,7 +106,7 @@ func (s *converseStream) Event(name string, data []byte) ([]Delta, error) {
 		case name == "":
 			return s.fail(&DecodeError{Reason: "the event has no name"})
 		}
-		s.lost = append(s.lost, Loss{name, lostEvent})
+		s.lose(name, lostEvent)
 	}
 	return nil, nil
 }
@@ -247,8 +247,9 @@ func (s *converseStream) delta(all map[string]json.RawMessage) ([]Delta, error) 
 	return deltaOf(out), nil
 }
 
-// json returns the block as it would be in an answer that was not streamed.
-func (b *streamedContent) json() string {
+// json returns the block as it would be in an answer that was not streamed. Of one that
+// is not whole, the signature may be half of one, and is left out.
+func (b *streamedContent) json(whole bool) string {
 	out := []byte{'{'}
 	switch list := "[" + strings.Join(b.list, ",") + "]"; b.kind {
 	case "text":
@@ -262,7 +263,7 @@ func (b *streamedContent) json() string {
 	case "reasoningText":
 		out = append(appendField(out, "reasoningContent"), `{"reasoningText":{`...)
 		out = appendStringField(out, "text", b.text.String())
-		if b.sign.Len() > 0 {
+		if b.sign.Len() > 0 && whole {
 			out = appendStringField(out, "signature", b.sign.String())
 		}
 		out = append(out, "}}"...)
@@ -334,7 +335,7 @@ func (s *converseStream) Transcript() (Transcript, error) {
 			lost = append(lost, Loss{p.path, "a block that the provider had not ended"})
 			continue
 		}
-		p.json = []byte(b.json())
+		p.json = []byte(b.json(b.ended || s.done))
 		parts = append(parts, p)
 	}
 	t, err := s.transcript(parts, s.answer, func() (*decoder, func([]byte) error) {

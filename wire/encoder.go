@@ -17,10 +17,14 @@ import (
 // Encoder never writes to: do not overwrite bytes of a message. All else is the
 // caller's; the list of messages may be changed, and a message appended to.
 //
-// An Encoder keeps the last snapshot and the bytes of its request in memory; so use one
-// for each conversation. A format of this package may be a value or a pointer; one that
-// is not of this package encodes every snapshot as a whole. An Encoder is safe for concurrent use, but Format must not be changed
-// meanwhile, and it must not be copied.
+// Use one Encoder for each conversation. It keeps the last snapshot in memory and two to
+// three times the bytes of its request, also while it is idle: some 60 kB after a request
+// of 21 kB. Drop it if the conversation rests; a new one writes the next request as a
+// whole, and the same bytes.
+//
+// A format of this package may be a value or a pointer; one that is not of this package
+// encodes every snapshot as a whole. An Encoder is safe for concurrent use, but Format must
+// not be changed meanwhile, and it must not be copied.
 type Encoder struct {
 	Format Format
 

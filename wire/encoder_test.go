@@ -3,6 +3,7 @@ package wire_test
 import (
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -371,4 +372,34 @@ func TestEncoder_Pointers(t *testing.T) {
 
 	assert.Equal(t, wire.OverheadsFor(wire.OpenAIChat{Dialect: wire.DeepSeek}, "m"), wire.OverheadsFor(&wire.OpenAIChat{Dialect: wire.DeepSeek}, "m"))
 	assert.NotEqual(t, wire.OverheadsFor(wire.OpenAIChat{Dialect: wire.DeepSeek}, "m"), wire.OverheadsFor((*wire.OpenAIChat)(nil), "m"))
+}
+
+// An Encoder keeps as much memory as its documentation says: at most about three times the
+// bytes of the request.
+func TestEncoder_Memory(t *testing.T) {
+	for name, f := range formats {
+		s := conversationOf(10).Snapshot()
+		req, err := f.Encode(s)
+		require.NoError(t, err)
+		body := len(req.Body())
+		assert.InDelta(t, 21_000, body, 6_000, name)
+		req = wire.Request{}
+		list := make([]*wire.Encoder, 50)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for i := range list {
+			list[i] = &wire.Encoder{Format: f}
+			_, err := list[i].Encode(s)
+			require.NoError(t, err)
+		}
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		kept := (int(after.HeapAlloc) - int(before.HeapAlloc)) / len(list)
+		assert.Less(t, kept, 7*body/2, name)
+		assert.Greater(t, kept, body, name)
+		runtime.KeepAlive(list)
+	}
 }

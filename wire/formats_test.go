@@ -178,11 +178,11 @@ func firstOther(s *convo.Snapshot) (convo.Entry, bool) {
 	return convo.Entry{}, false
 }
 
-// endsWithUser reports whether a snapshot ends with a user message or results,
+// endsWithUser reports whether a snapshot ends with a user message, a note or results,
 // so that no marker is needed at the end.
 func endsWithUser(s *convo.Snapshot) bool {
 	e, ok := s.At(s.Len() - 1)
-	return ok && (e.Message.Role == convo.RoleTool || e.Message.Role == convo.RoleUser && strings.TrimSpace(e.Message.Text()) != "")
+	return ok && (e.Message.Role == convo.RoleTool || (e.Message.Role == convo.RoleUser || e.Turn > 0 && e.Message.Role == convo.RoleSystem) && strings.TrimSpace(e.Message.Text()) != "")
 }
 
 // disturb compacts or edits the conversation, or sets ephemeral messages, in
@@ -203,8 +203,8 @@ func disturb(t *testing.T, g *generator) (changed, ephemeral bool) {
 				e.Drop = append(e.Drop, x.IDs()...)
 			}
 		}
-		for _, entry := range s.All() {
-			if entry.Message.Role != convo.RoleSystem && !entry.Pinned && g.n(8) == 0 {
+		for i, entry := range s.All() {
+			if i >= h.Status().System && !entry.Pinned && g.n(8) == 0 {
 				e.Rewrite = append(e.Rewrite, convo.Rewrite{ID: entry.ID, Parts: g.rewritten(entry.Message)})
 			}
 		}
@@ -217,7 +217,7 @@ func disturb(t *testing.T, g *generator) (changed, ephemeral bool) {
 		g.rewrites += len(r.Rewritten)
 		return r.Outcome == convo.OutcomeApplied, false
 	case 2:
-		require.NoError(t, h.SetEphemeral(convo.User("it is "+g.text())))
+		require.NoError(t, h.SetEphemeral(g.ephemeral()...))
 		return true, true
 	}
 	return false, false

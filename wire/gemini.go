@@ -30,7 +30,7 @@ import (
 // case. That holds for all turns, so that later requests begin with the same
 // bytes. It is left out only if Model is Gemini 1 or 2.
 //
-// A result that came as another object is a text with its JSON, and behind it an
+// A result that came as another object is a text with its JSON, and after it a
 // [convo.Opaque] part, {"response":{}}. It is sent as that object while it is one;
 // after an edit it is a text like others.
 //

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Decode reads a request, a response, an array of the chunks of one, a list of
@@ -28,7 +29,7 @@ func (f Gemini) Decode(data []byte) (Transcript, error) {
 }
 
 func (f Gemini) decoder() *geminiDecoder {
-	return &geminiDecoder{decoder{format: FormatGemini, model: f.model()}}
+	return &geminiDecoder{decoder: decoder{format: FormatGemini, model: f.model()}}
 }
 
 // decodeChunks reads the array of chunks that streamGenerateContent answers without
@@ -65,7 +66,13 @@ func isGeminiAnswer(all map[string]json.RawMessage) bool {
 	return !isNull(all["candidates"]) || usage != nil || feedback != nil
 }
 
-type geminiDecoder struct{ decoder }
+type geminiDecoder struct {
+	decoder
+
+	// Memory for the fields of a part, of the object in it, and of the response of a
+	// function in that.
+	ofPart, ofInside, ofResponse map[string]json.RawMessage
+}
 
 // pick returns a field and its name, which is key in camelCase or in
 // snake_case.
@@ -234,9 +241,13 @@ func (d *geminiDecoder) content(path string, data json.RawMessage, role convo.Ro
 		return err
 	}
 	if raw := all["role"]; !isNull(raw) && role != convo.RoleSystem {
-		var name string
-		if err := read(at(path, "role"), "a string", raw, &name); err != nil {
-			return err
+		name, ok := strictjson.Unquote(raw)
+		if !ok {
+			var text string
+			if err := read(at(path, "role"), "a string", raw, &text); err != nil {
+				return err
+			}
+			name = text
 		}
 		switch name {
 		case "model":
@@ -249,8 +260,9 @@ func (d *geminiDecoder) content(path string, data json.RawMessage, role convo.Ro
 		}
 	}
 	var list []json.RawMessage
+	parts := at(path, "parts")
 	if raw := all["parts"]; !isNull(raw) {
-		if list, err = geminiList(at(path, "parts"), "an array of parts", raw); err != nil {
+		if list, err = geminiList(parts, "an array of parts", raw); err != nil {
 			return err
 		}
 	}
@@ -265,7 +277,7 @@ func (d *geminiDecoder) content(path string, data json.RawMessage, role convo.Ro
 		m.Origin, d.calls = d.origin(), messageCalls{}
 	}
 	for i, raw := range list {
-		if err := d.part(at(path, atIndex("parts", i)), raw, &m, &answers); err != nil {
+		if err := d.part(spot{list: parts, index: i}, raw, &m, &answers); err != nil {
 			return err
 		}
 	}

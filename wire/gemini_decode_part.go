@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // geminiData are the fields of which a part has exactly one. geminiSide are the
@@ -27,7 +28,7 @@ var geminiKinds = func() map[string]string {
 // A geminiPart is a part of a content.
 type geminiPart struct {
 	kind    string // its field in geminiData; empty if it has none
-	path    string // of that field
+	where   spot   // that field
 	data    json.RawMessage
 	sign    string
 	plain   bool // it has no other fields than kind, thought and a signature
@@ -35,9 +36,10 @@ type geminiPart struct {
 	thought bool // it is a thought
 }
 
-func readGeminiPart(path string, data json.RawMessage) (geminiPart, error) {
+// readGeminiPart reads a part, with a map for its fields that may be used again.
+func readGeminiPart(room *map[string]json.RawMessage, where spot, data json.RawMessage) (geminiPart, error) {
 	p := geminiPart{plain: true, empty: true}
-	all, err := fields(path, data)
+	all, err := fieldsInto(room, where, data)
 	if err != nil {
 		return p, err
 	}
@@ -53,15 +55,19 @@ func readGeminiPart(path string, data json.RawMessage) (geminiPart, error) {
 		kind := geminiKinds[key]
 		switch {
 		case kind != "" && p.kind != "":
-			return p, &DecodeError{Path: path, Reason: "the part holds both " + p.kind + " and " + kind}
+			return p, &DecodeError{Path: where.String(), Reason: "the part holds both " + p.kind + " and " + kind}
 		case kind != "":
-			p.kind, p.path, p.data, p.empty = kind, at(path, key), all[key], false
+			p.kind, p.data, p.empty = kind, all[key], false
+			p.where = where
+			p.where.key = key
 		case key == "thought":
-			if err := read(at(path, key), "true or false", all[key], &p.thought); err != nil {
+			var thought bool
+			if err := read(where.at(key), "true or false", all[key], &thought); err != nil {
 				return p, err
 			}
+			p.thought = thought
 		case key == "thoughtSignature" || key == "thought_signature":
-			if err := read(at(path, key), "a string", all[key], &p.sign); err != nil {
+			if p.sign, err = stringField(where, all, key); err != nil {
 				return p, err
 			}
 			if p.sign == skipSignature || p.sign == "skip_thought_signature_validator" {
@@ -77,8 +83,8 @@ func readGeminiPart(path string, data json.RawMessage) (geminiPart, error) {
 }
 
 // part reads a part into a message, and a result into answers.
-func (d *geminiDecoder) part(path string, data json.RawMessage, m, answers *convo.Message) error {
-	p, err := readGeminiPart(path, data)
+func (d *geminiDecoder) part(where spot, data json.RawMessage, m, answers *convo.Message) error {
+	p, err := readGeminiPart(&d.ofPart, where, data)
 	if err != nil {
 		return err
 	}
@@ -87,21 +93,25 @@ func (d *geminiDecoder) part(path string, data json.RawMessage, m, answers *conv
 	switch p.kind {
 	case "functionCall":
 		if !model {
-			return &DecodeError{Path: p.path, Reason: "a function call must come from the model"}
+			return &DecodeError{Path: p.where.String(), Reason: "a function call must come from the model"}
 		}
 		return d.call(p, m)
 	case "functionResponse":
 		if m.Role != convo.RoleUser {
-			return &DecodeError{Path: p.path, Reason: "a function response must come from the user"}
+			return &DecodeError{Path: p.where.String(), Reason: "a function response must come from the user"}
 		}
 		return d.result(p, answers)
 	case "text":
-		var text string
-		if err := read(p.path, "a string", p.data, &text); err != nil {
-			return err
+		text, ok := strictjson.Unquote(p.data)
+		if !ok {
+			var s string
+			if err := read(p.where.String(), "a string", p.data, &s); err != nil {
+				return err
+			}
+			text = s
 		}
 		if !model && (p.sign != "" || p.thought) {
-			d.lose(path, "a thought or signature outside of the model's contents")
+			d.lose(where.String(), "a thought or signature outside of the model's contents")
 			p.sign, p.thought = "", false
 		}
 		switch {
@@ -110,7 +120,7 @@ func (d *geminiDecoder) part(path string, data json.RawMessage, m, answers *conv
 		case p.thought && text != "":
 			m.Parts = append(m.Parts, convo.Reasoning{Text: text, Signature: p.sign})
 		case text != "":
-			m.Parts = append(m.Parts, geminiSigned(p.sign, convo.Text(text))...)
+			m.Parts = appendSigned(m.Parts, p.sign, convo.Text(text))
 		}
 		return nil
 	case "inlineData", "fileData":
@@ -119,34 +129,35 @@ func (d *geminiDecoder) part(path string, data json.RawMessage, m, answers *conv
 			return err
 		}
 		if media != nil && p.plain && !p.thought && (model || p.sign == "") && m.Role != convo.RoleSystem {
-			m.Parts = append(m.Parts, geminiSigned(p.sign, *media)...)
+			m.Parts = appendSigned(m.Parts, p.sign, *media)
 			return nil
 		}
 	}
 	if p.empty {
-		d.lose(path, "an empty part")
+		d.lose(where.String(), "an empty part")
 		return nil
 	}
 	m.Parts = append(m.Parts, opaque())
 	return nil
 }
 
-// geminiSigned returns a part, preceded by its signature if there is one.
-func geminiSigned(sign string, p convo.Part) []convo.Part {
-	if sign == "" {
-		return []convo.Part{p}
+// appendSigned appends a part, and before it its signature if there is one.
+func appendSigned(parts []convo.Part, sign string, p convo.Part) []convo.Part {
+	if sign != "" {
+		r := convo.Reasoning{Signature: sign}
+		if c, ok := p.(convo.ToolCall); ok {
+			r.ID = c.ID
+		}
+		parts = append(parts, r)
 	}
-	r := convo.Reasoning{Signature: sign}
-	if c, ok := p.(convo.ToolCall); ok {
-		r.ID = c.ID
-	}
-	return []convo.Part{r, p}
+	return append(parts, p)
 }
 
 // media reads inlineData and fileData. It returns nil if a History would not
 // accept the media.
 func (d *geminiDecoder) media(p geminiPart) (*convo.Media, error) {
-	all, err := fields(p.path, p.data)
+	path := p.where.String()
+	all, err := fields(path, p.data)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +167,7 @@ func (d *geminiDecoder) media(p geminiPart) (*convo.Media, error) {
 		to = map[string]*string{"mimeType": &m.MIME, "fileUri": &m.URL}
 	}
 	for key, v := range to {
-		_, raw := pickRaw(all, p.path, key)
+		_, raw := pickRaw(all, path, key)
 		if raw != nil && json.Unmarshal(raw, v) != nil {
 			return nil, nil
 		}
@@ -165,7 +176,7 @@ func (d *geminiDecoder) media(p geminiPart) (*convo.Media, error) {
 	if p.kind == "inlineData" && (m.Data == "" || m.MIME == "" || !isBase64(m.Data)) || p.kind == "fileData" && m.URL == "" || strings.HasPrefix(m.URL, "data:") {
 		return nil, nil
 	}
-	d.loseRest(p.path, all, "mimeType", "mime_type", "data", "fileUri", "file_uri")
+	d.loseRest(path, all, "mimeType", "mime_type", "data", "fileUri", "file_uri")
 	return &m, nil
 }
 
@@ -181,42 +192,40 @@ func standardBase64(s string) string {
 }
 
 func (d *geminiDecoder) call(p geminiPart, m *convo.Message) error {
-	all, err := fields(p.path, p.data)
+	all, err := fieldsInto(&d.ofInside, p.where, p.data)
 	if err != nil {
 		return err
 	}
 	var c convo.ToolCall
-	for key, to := range map[string]*string{"id": &c.ID, "name": &c.Name} {
-		if raw := all[key]; !isNull(raw) {
-			if err := read(at(p.path, key), "a string", raw, to); err != nil {
-				return err
-			}
-		}
+	if c.ID, err = stringField(p.where, all, "id"); err != nil {
+		return err
+	}
+	if c.Name, err = stringField(p.where, all, "name"); err != nil {
+		return err
 	}
 	if c.Name == "" {
-		return &DecodeError{Path: at(p.path, "name"), Reason: "the call has no function name"}
+		return &DecodeError{Path: p.where.at("name"), Reason: "the call has no function name"}
 	}
 	if raw := all["args"]; !isNull(raw) {
 		c.Arguments = d.arguments(string(raw))
 	}
-	d.loseRest(p.path, all, "id", "name", "args")
-	c = d.named(at(p.path, "id"), m, c)
-	m.Parts = append(m.Parts, geminiSigned(p.sign, c)...)
+	d.loseRestAt(p.where, all, "id", "name", "args")
+	c = d.named(p.where.at("id"), m, c)
+	m.Parts = appendSigned(m.Parts, p.sign, c)
 	return nil
 }
 
 func (d *geminiDecoder) result(p geminiPart, answers *convo.Message) error {
-	all, err := fields(p.path, p.data)
+	all, err := fieldsInto(&d.ofInside, p.where, p.data)
 	if err != nil {
 		return err
 	}
 	var r convo.ToolResult
-	for key, to := range map[string]*string{"id": &r.CallID, "name": &r.Name} {
-		if raw := all[key]; !isNull(raw) {
-			if err := read(at(p.path, key), "a string", raw, to); err != nil {
-				return err
-			}
-		}
+	if r.CallID, err = stringField(p.where, all, "id"); err != nil {
+		return err
+	}
+	if r.Name, err = stringField(p.where, all, "name"); err != nil {
+		return err
 	}
 	r.Name = ownName(r.Name)
 	if id := r.CallID; !d.nameResult(&r) && id != "" { // as before Gemini 3, by the name
@@ -225,16 +234,16 @@ func (d *geminiDecoder) result(p geminiPart, answers *convo.Message) error {
 		}
 	}
 	if raw := all["response"]; !isNull(raw) {
-		d.response(at(p.path, "response"), raw, &r)
+		d.response(p.where, raw, &r)
 	}
 	if raw := all["parts"]; !isNull(raw) {
-		path := at(p.path, "parts")
+		path := p.where.at("parts")
 		list, err := geminiList(path, "an array of parts", raw)
 		if err != nil {
 			return err
 		}
 		for i, raw := range list {
-			q, err := readGeminiPart(atIndex(path, i), raw)
+			q, err := readGeminiPart(&d.ofPart, spot{list: path, index: i}, raw)
 			if err != nil {
 				return err
 			}
@@ -252,18 +261,18 @@ func (d *geminiDecoder) result(p geminiPart, answers *convo.Message) error {
 			}
 		}
 	}
-	d.loseRest(p.path, all, "id", "name", "response", "parts")
+	d.loseRestAt(p.where, all, "id", "name", "response", "parts")
 	answers.Parts = append(answers.Parts, r)
 	return nil
 }
 
-// response reads the response object of a result.
-func (d *geminiDecoder) response(path string, raw json.RawMessage, r *convo.ToolResult) {
-	all, err := fields(path, raw)
+// response reads the response object of a result, which is where.
+func (d *geminiDecoder) response(where spot, raw json.RawMessage, r *convo.ToolResult) {
+	all, err := fieldsInto(&d.ofResponse, where, raw)
 	text, isText := "", len(all) == 0
 	switch {
 	case err != nil:
-		d.lose(path, "a response that is not an object; kept as text")
+		d.lose(where.at("response"), "a response that is not an object; kept as text")
 		text, isText = stringOf(raw), kindOf(raw) == '"'
 	case len(all) == 1:
 		for _, key := range []string{"output", "result", "error"} {

@@ -149,7 +149,7 @@ func (s *geminiStream) first(path string, c map[string]json.RawMessage) error {
 			}
 		}
 		for i, raw := range list {
-			if err := s.part(at(path, atIndex("parts", i)), raw); err != nil {
+			if err := s.part(spot{list: at(path, "parts"), index: i}, raw); err != nil {
 				return err
 			}
 		}
@@ -174,17 +174,17 @@ func (s *geminiStream) reason() string {
 	return reason
 }
 
-func (s *geminiStream) part(path string, raw json.RawMessage) error {
-	p, err := readGeminiPart(path, raw)
+func (s *geminiStream) part(where spot, raw json.RawMessage) error {
+	p, err := readGeminiPart(new(map[string]json.RawMessage), where, raw)
 	if err != nil {
 		return err
 	}
 	var text string
 	switch p.kind {
 	case "functionCall":
-		return s.call(path, p, raw)
+		return s.call(where.String(), p, raw)
 	case "text":
-		if err := read(p.path, "a string", p.data, &text); err != nil {
+		if err := read(p.where.String(), "a string", p.data, &text); err != nil {
 			return err
 		}
 		if text == "" && p.plain && p.sign == "" {
@@ -231,13 +231,13 @@ func (s *geminiStream) endCall() {
 // call reads a functionCall: a whole one, the first piece of one, or another piece of
 // the one that goes on.
 func (s *geminiStream) call(path string, p geminiPart, raw json.RawMessage) error {
-	all, err := fields(p.path, p.data)
+	all, err := fields(p.where.String(), p.data)
 	if err != nil {
 		return err
 	}
 	_, more := pickRaw(all, "", "willContinue")
 	goesOn := kindOf(more) == 't'
-	partialPath, partial := pickRaw(all, p.path, "partialArgs")
+	partialPath, partial := pickRaw(all, p.where.String(), "partialArgs")
 	id, name := stringOf(all["id"]), stringOf(all["name"])
 	if name != "" && (s.open == nil || id == "" || id != s.open.call.ID) {
 		if s.says = true; s.over {
@@ -263,7 +263,7 @@ func (s *geminiStream) call(path string, p geminiPart, raw json.RawMessage) erro
 	case len(all) == 0: // the end of a call that has ended already
 		return nil
 	default:
-		return &DecodeError{Path: at(p.path, "name"), Reason: "the call has no function name"}
+		return &DecodeError{Path: p.where.at("name"), Reason: "the call has no function name"}
 	}
 	side, err := fields(path, raw)
 	if err != nil {

@@ -313,6 +313,31 @@ func (g *generator) result(c convo.ToolCall) convo.Message {
 	return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{r}}
 }
 
+// ephemeral returns messages for SetEphemeral, of any role.
+func (g *generator) ephemeral() []convo.Message {
+	var msgs []convo.Message
+	for range 1 + g.n(3) {
+		switch g.n(4) {
+		case 0:
+			msgs = append(msgs, g.system())
+		case 1:
+			a := g.assistant(g.n(3))
+			msgs = append(msgs, a)
+			ids := make(map[string]bool)
+			for _, c := range a.ToolCalls() {
+				if c.ID == "" || ids[c.ID] {
+					return g.ephemeral() // calls without an id, or with the same one
+				}
+				ids[c.ID] = true
+				msgs = append(msgs, g.result(c))
+			}
+		default:
+			msgs = append(msgs, convo.User("it is "+g.text()))
+		}
+	}
+	return msgs
+}
+
 // rewritten returns other parts for a message: texts and media are changed or left
 // out, and so is reasoning. Something remains, and the calls do.
 func (g *generator) rewritten(m convo.Message) (parts []convo.Part) {
@@ -367,10 +392,12 @@ func (g *generator) step() {
 		}
 		return
 	}
-	switch g.n(10) {
-	case 0, 1, 2:
+	switch g.n(11) {
+	case 0:
+		g.append(g.system()) // a note, unless it comes first
+	case 1, 2, 3:
 		g.append(g.user())
-	case 3, 4:
+	case 4, 5:
 		g.append(g.assistant(0))
 	default:
 		g.append(g.assistant(1 + g.n(3)))

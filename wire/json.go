@@ -282,6 +282,46 @@ func read(path, want string, data []byte, to any) error {
 	return nil
 }
 
+// A spot is where a value is in a document. Paths are only written for errors and losses.
+type spot struct {
+	list  string // the path of an array
+	index int    // in it
+	key   string // of that element; empty: the element itself
+}
+
+func (s spot) String() string {
+	if path := atIndex(s.list, s.index); s.key != "" {
+		return path + "." + s.key
+	} else {
+		return path
+	}
+}
+
+// at returns the path of a field there.
+func (s spot) at(key string) string { return at(s.String(), key) }
+
+// fieldsInto does what fields does with a map that may be used again.
+func fieldsInto(m *map[string]json.RawMessage, where spot, data []byte) (map[string]json.RawMessage, error) {
+	if *m == nil {
+		*m = make(map[string]json.RawMessage)
+	}
+	if splitInto(*m, data) {
+		return *m, nil
+	}
+	return fields(where.String(), data)
+}
+
+// stringField reads a field that is a string, if it is there and not null.
+func stringField(where spot, all map[string]json.RawMessage, key string) (string, error) {
+	raw := all[key]
+	if text, ok := strictjson.Unquote(raw); ok || isNull(raw) {
+		return text, nil
+	}
+	var text string
+	err := read(where.at(key), "a string", raw, &text)
+	return text, err
+}
+
 // stringOf returns the value of a JSON string, or "" for any other value.
 func stringOf(raw json.RawMessage) string {
 	s, _ := strictjson.Unquote(bytes.Trim(raw, " \t\r\n"))

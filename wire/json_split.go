@@ -24,7 +24,7 @@ func skipValue(data []byte, i int) int {
 	for depth := 0; i < len(data); {
 		switch data[i] {
 		case '"':
-			if i = strictjson.SkipString(data, i); i < 0 {
+			if i = strictjson.PassString(data, i); i < 0 {
 				return -1
 			}
 		case '{', '[':
@@ -57,9 +57,15 @@ func skipValue(data []byte, i int) int {
 // splitObject returns the fields of an object.
 func splitObject(data []byte) (map[string]json.RawMessage, bool) {
 	m := map[string]json.RawMessage{}
+	return m, splitInto(m, data)
+}
+
+// splitInto puts the fields of an object into a map that may be used again.
+func splitInto(m map[string]json.RawMessage, data []byte) bool {
+	clear(m)
 	end, ok := splitList(data, '{', func(i int) int {
 		from := i
-		if i = strictjson.SkipString(data, i); i < 0 {
+		if i = strictjson.PassString(data, i); i < 0 {
 			return -1
 		}
 		key := keyText(data[from:i])
@@ -73,7 +79,25 @@ func splitObject(data []byte) (map[string]json.RawMessage, bool) {
 		}
 		return i
 	})
-	return m, ok && end == len(data)
+	return ok && end == len(data)
+}
+
+// repeatedField returns the name of a field that an object has twice, if there is one.
+func repeatedField(data []byte) (name string, twice bool) {
+	seen := map[string]bool{}
+	splitList(data, '{', func(i int) int {
+		end := strictjson.PassString(data, i)
+		if end < 0 {
+			return -1
+		}
+		key := keyText(data[i:end])
+		if seen[key] {
+			name, twice = key, true
+		}
+		seen[key] = true
+		return skipValue(data, skipSpaces(data, skipSpaces(data, end)+1))
+	})
+	return name, twice
 }
 
 // splitArray returns the elements of an array.

@@ -288,7 +288,7 @@ func (g *generator) hostile(msgs []convo.Message) {
 func TestLost_TellsAllThatIsNotInTheRequest(t *testing.T) {
 	names := slices.Sorted(maps.Keys(encoderFormats))
 	count := map[string]int{}
-	for seed := range uint64(fewer(*requests / 128)) {
+	for seed := range uint64(fewer(*requests / 64)) {
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
 		g := &generator{rng: rand.New(rand.NewPCG(seed, 5)), h: h, origins: origins, marked: true}
@@ -636,10 +636,16 @@ func TestLost_CitationsAndMarks(t *testing.T) {
 		{"behind thinking", wire.Anthropic{}, says("anthropic", convo.Reasoning{Text: "hm", Signature: "c2ln"}, mark, convo.Text("a")), "entry 2, part 1: cache mark"},
 		{"behind a system message", wire.Anthropic{}, user(block("anthropic", `{"role":"system","content":"be brief"}`), mark), "entry 2, part 1: cache mark"},
 		{"in an answer", wire.OpenAIResponses{Cache: true}, says("", convo.Text("a"), mark), "entry 2, part 1: cache mark"},
-		{"in instructions", wire.OpenAIResponses{Cache: true}, convo.Message{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), mark}}, "entry 2, part 1: cache mark"},
+		{"in instructions", wire.OpenAIResponses{Cache: true}, convo.Message{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), mark}}, "entry 1, part 1: cache mark"},
+		{"in a note", wire.OpenAIResponses{Cache: true}, convo.Message{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), mark}}, ""},
+		{"in a note that is a user message", wire.Anthropic{}, convo.Message{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), mark}}, ""},
 		{"in a developer message", wire.OpenAIResponses{Cache: true, Developer: true}, convo.Message{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), mark}}, ""},
 	} {
-		s := convo.NewSnapshot([]convo.Message{convo.User("q"), tt.msg, convo.User("z")})
+		msgs := []convo.Message{convo.User("q"), tt.msg, convo.User("z")}
+		if tt.name == "in instructions" {
+			msgs[0], msgs[1] = msgs[1], msgs[0]
+		}
+		s := convo.NewSnapshot(msgs)
 		e := wire.Encoder{Format: tt.format}
 		for range 3 { // what is lost does not pile up
 			r, err := e.Encode(s)

@@ -3,6 +3,7 @@ package wire
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // A model has many names: that of a request, the longer one of the answer, and those of
@@ -25,17 +26,21 @@ func sameModel(a, b string) bool {
 }
 
 var (
-	vendors   = regexp.MustCompile(`^([a-z]+(-[a-z]+)*\.){1,2}([a-z])`)             // "us.anthropic.", and what follows
-	revisions = regexp.MustCompile(`(-\d{8}|-\d{4}-\d{2}-\d{2}|-v\d+:\d+|-\d{3})$`) // "-20260901", "-2026-09-01", "-v1:0", "-001"
+	vendors = sync.OnceValue(func() *regexp.Regexp { // "us.anthropic.", and what follows
+		return regexp.MustCompile(`^([a-z]+(-[a-z]+)*\.){1,2}([a-z])`)
+	})
+	revisions = sync.OnceValue(func() *regexp.Regexp { // "-20260901", "-2026-09-01", "-v1:0", "-001"
+		return regexp.MustCompile(`(-\d{8}|-\d{4}-\d{2}-\d{2}|-v\d+:\d+|-\d{3})$`)
+	})
 )
 
 // plainModel returns the name of a model without its vendor, region, date and revision.
 func plainModel(name string) string {
 	name = name[strings.LastIndexByte(name, '/')+1:] // "models/", "vendor/", the path of an ARN
 	name, _, _ = strings.Cut(name, "@")
-	name = vendors.ReplaceAllString(name, "$3")
+	name = vendors().ReplaceAllString(name, "$3")
 	for {
-		short := revisions.ReplaceAllString(name, "")
+		short := revisions().ReplaceAllString(name, "")
 		if short == name || short == "" {
 			return name
 		}

@@ -143,6 +143,14 @@ func (f OpenAIChat) noContent() bool { return f.SplitCalls || f.ordered() }
 // oneSystem reports whether the dialect wants all system text in one message.
 func (f OpenAIChat) oneSystem() bool { return f.Dialect >= Mistral }
 
+// systemRole returns the role of system messages.
+func (f OpenAIChat) systemRole() string {
+	if f.Developer {
+		return "developer"
+	}
+	return "system"
+}
+
 // replay returns which reasoning is sent back.
 func (f OpenAIChat) replay() convo.Replay {
 	switch {
@@ -164,7 +172,7 @@ func (f OpenAIChat) begin(_ *tally, lost *losses) (profile, writer) {
 	if f.ordered() {
 		ids = mistralIDs
 	}
-	p := profile{format: f.format(), from: f.origin(), named: f.named(), custom: f.Dialect == OpenAI, model: f.Model, ids: ids, accepts: openAIToolNames, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, bare: f.Dialect == Ollama, noIDs: f.Dialect == Gemma, knows: f.takes}
+	p := profile{format: f.format(), from: f.origin(), named: f.named(), custom: f.Dialect == OpenAI, model: f.Model, ids: ids, accepts: openAIToolNames, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, notes: !f.oneSystem(), bare: f.Dialect == Ollama, noIDs: f.Dialect == Gemma, knows: f.takes}
 	return p, &chatWriter{OpenAIChat: f, lost: lost}
 }
 
@@ -353,23 +361,25 @@ func (w *chatWriter) withSystem(parts []convo.Part) []json.RawMessage {
 // system returns the system text, in one message if the dialect wants that. That of the
 // dialect Gemma is put where it belongs by request.
 func (w *chatWriter) system(p *projection, lost *losses) (_ json.RawMessage, list []json.RawMessage) {
-	role, parts := "system", p.system
+	role, parts := w.systemRole(), p.system
 	if w.Dialect == Gemma {
 		lost.unjoined(parts, p.places)
 		return nil, nil
-	}
-	if w.Developer {
-		role = "developer"
 	}
 	if w.oneSystem() && len(parts) > 1 {
 		parts = []convo.Part{convo.Text(joinTexts(parts, "\n\n"))}
 		lost.unjoined(p.system, p.places)
 	}
-	for i, part := range parts {
+	for i := 0; i < len(parts); i++ {
 		b := appendStringField([]byte{'{'}, "role", role)
-		switch part := part.(type) {
+		switch part := parts[i].(type) {
 		case convo.Text:
-			b = appendStringField(b, "content", string(part))
+			n := 1
+			if len(parts) == len(p.places) {
+				n = taggedTexts(parts[i:], p.places[i:])
+			}
+			b = appendStringField(b, "content", joinTexts(parts[i:i+n], "\n"))
+			i += n - 1
 		case convo.Opaque:
 			b = append(appendRawField(b, "content", "["+part.JSON), ']')
 		case convo.Media:
@@ -381,11 +391,31 @@ func (w *chatWriter) system(p *projection, lost *losses) (_ json.RawMessage, lis
 	return nil, list
 }
 
+// taggedTexts returns how many of the parts are the texts of one message and the tags
+// around them, or 1 if the first one is no tag or there is something else in the message.
+func taggedTexts(parts []convo.Part, places []place) int {
+	if len(places) < 2 || places[0].part >= 0 || places[1] != (place{places[0].message, 0}) {
+		return 1
+	}
+	for i, p := range parts {
+		if places[i].message != places[0].message {
+			return i
+		}
+		if _, ok := p.(convo.Text); !ok {
+			return 1
+		}
+	}
+	return len(parts)
+}
+
 func (w *chatWriter) appendMessage(list []json.RawMessage, t *message) []json.RawMessage {
 	switch t.role {
 	case convo.RoleUser:
 		b := appendStringField(begin(sizeOf(t.parts)), "role", "user")
 		b = appendID(b, "name", t.author)
+		return append(list, append(w.appendContent(b, t.parts, t.place), '}'))
+	case convo.RoleSystem:
+		b := appendStringField(begin(sizeOf(t.parts)), "role", w.systemRole())
 		return append(list, append(w.appendContent(b, t.parts, t.place), '}'))
 	case convo.RoleAssistant:
 		return append(list, w.assistant(t))

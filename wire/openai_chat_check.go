@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,13 +94,13 @@ const maxChatName = 64
 
 // isChatName reports whether the provider takes a name of an author.
 func isChatName(name string) bool {
-	return chatName.MatchString(name) && utf8.RuneCountInString(name) <= maxChatName
+	return isMadeOfChatName(name) && utf8.RuneCountInString(name) <= maxChatName
 }
 
-var (
-	chatName     = regexp.MustCompile(`^[^\s<|\\/>]+$`)
-	functionName = regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,64}$`)
-)
+// isMadeOfChatName reports whether the provider takes all characters of a name.
+func isMadeOfChatName(name string) bool {
+	return name != "" && !strings.ContainsAny(name, " \t\n\f\r<|\\/>")
+}
 
 func (k *chatChecker) role(path, role string) {
 	k.add("role", path+".role", "", "role", role)
@@ -112,7 +111,7 @@ func (k *chatChecker) author(path string, v any) {
 	switch name, ok := v.(string); {
 	case !ok:
 		k.shape(path, "a string")
-	case !chatName.MatchString(name):
+	case !isMadeOfChatName(name):
 		k.add("author-pattern", path, "")
 	case utf8.RuneCountInString(name) > maxChatName:
 		k.add("author-pattern/length", path, "", "length", strconv.Itoa(utf8.RuneCountInString(name)))
@@ -328,7 +327,7 @@ func (k *chatChecker) call(path string, call map[string]any) {
 	switch name := str(fn["name"]); {
 	case name == "":
 		k.add("name-pattern/empty", path+"."+kind+".name", id)
-	case !functionName.MatchString(name):
+	case !geminiNameBytes(name):
 		k.add("name-pattern", path+"."+kind+".name", id)
 	}
 	_, text := fn[argument].(string)

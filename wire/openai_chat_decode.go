@@ -157,6 +157,16 @@ func (d *decoder) loseRest(path string, rest map[string]json.RawMessage, known .
 	}
 }
 
+// loseRestAt is loseRest for the fields of an object in a list.
+func (d *decoder) loseRestAt(where spot, rest map[string]json.RawMessage, known ...string) {
+	for key, value := range rest {
+		if !slices.Contains(known, key) && !isNull(value) {
+			d.loseRest(where.String(), rest, known...)
+			return
+		}
+	}
+}
+
 // lacksRole is the reason of the error for a message without a role.
 const lacksRole = "the message has no role"
 
@@ -321,7 +331,7 @@ func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 	}
 	m := convo.Message{}
 	known := []string{"role", "content"}
-	if raw := all["name"]; !isNull(raw) && (role == "user" || role == "assistant") { // in others, it is lost
+	if raw := all["name"]; !isNull(raw) && role != "tool" { // there, it names the tool
 		known = append(known, "name")
 		if err := read(at(path, "name"), "a string", raw, &m.Author); err != nil {
 			return err
@@ -348,7 +358,10 @@ func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 		return err
 	}
 	if m.Role == convo.RoleAssistant {
-		known = append(known, "tool_calls", "refusal", "prefix")
+		known = append(known, "tool_calls", "refusal")
+		if string(all["prefix"]) == "false" { // as Mistral says in each answer
+			known = append(known, "prefix")
+		}
 		if err := f.decodeCalls(d, path, all["tool_calls"], &m); err != nil {
 			return err
 		}

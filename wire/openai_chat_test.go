@@ -641,17 +641,77 @@ func TestGemma_MasksCalls(t *testing.T) {
 	assert.NotContains(t, string(r.Messages[2]), key)
 }
 
-// The name of a system message, as in the examples of few-shot prompts of OpenAI's cookbook
-// (examples/How_to_format_inputs_to_ChatGPT_models.ipynb, "example_user"), is told as lost,
-// since tags around system text would be messages of their own.
-func TestOpenAIChat_NameOfSystemMessage(t *testing.T) {
-	for _, role := range []string{"system", "developer"} {
-		in, err := wire.OpenAIChat{Names: true}.Decode([]byte(`{"messages":[{"role":"` + role + `","name":"example_user","content":"hi"},{"role":"user","name":"Eve","content":"q"}]}`))
+// The name of a message is its author, whatever its role is.
+func TestOpenAIChat_DecodeNames(t *testing.T) {
+	for _, role := range []string{"system", "developer", "user", "assistant"} {
+		in, err := wire.OpenAIChat{}.Decode([]byte(`{"messages":[{"role":"` + role + `","name":"ann","content":"hi"}]}`))
 		require.NoError(t, err)
-		require.Len(t, in.Messages, 2)
-		assert.Equal(t, convo.System("hi"), in.Messages[0])
-		assert.Equal(t, "Eve", in.Messages[1].Author)
-		require.Len(t, in.Lost, 1)
-		assert.Equal(t, "messages[0].name", in.Lost[0].Path)
+		assert.Empty(t, in.Lost, role)
+		require.Len(t, in.Messages, 1)
+		assert.Equal(t, "ann", in.Messages[0].Author, role)
+		req, err := wire.OpenAIChat{}.Encode(convo.NewSnapshot(in.Messages))
+		require.NoError(t, err)
+		if role == "system" || role == "developer" { // as in few-shot prompts: openai/openai-cookbook, examples/How_to_format_inputs_to_ChatGPT_models.ipynb
+			require.Len(t, req.Messages, 1, "the tags are in the message")
+			var sent struct{ Role, Content string }
+			require.NoError(t, json.Unmarshal(req.Messages[0], &sent))
+			assert.Equal(t, "system", sent.Role)
+			assert.Regexp(t, `^<from key="[a-z]+" name="ann">\nhi\n</from key="[a-z]+">$`, sent.Content)
+			assert.Empty(t, req.Lost)
+		}
+		_, err = wire.OpenAIChat{}.Decode([]byte(`{"messages":[{"role":"` + role + `","name":7,"content":"hi"}]}`))
+		wrong, ok := errors.AsType[*wire.DecodeError](err)
+		require.True(t, ok, role)
+		assert.Equal(t, "messages[0].name", wrong.Path)
+	}
+}
+
+// A conversation of ds-api names its summary in a system message. It becomes the summary,
+// which the next one replaces.
+func TestOpenAIChat_SummaryOfDSAPI(t *testing.T) {
+	in, err := wire.OpenAIChat{Dialect: wire.DeepSeek}.Decode([]byte(`{"messages":[
+		{"role":"system","content":"Be brief."},
+		{"role":"system","name":"[auto-summary]","content":"The user plans a trip to Rome."},
+		{"role":"user","content":"Which train?"},
+		{"role":"assistant","content":"The night train."}]}`))
+	require.NoError(t, err)
+	assert.Empty(t, in.Lost)
+	h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{OnImport: convo.PlaceTagged()})
+	require.NoError(t, err)
+	sum, ok := h.Snapshot().Summary()
+	require.True(t, ok)
+	assert.Equal(t, "The user plans a trip to Rome.", sum.Text)
+	system := func() (list []string) {
+		s := h.Snapshot()
+		for i := range s.Len() {
+			if e, _ := s.At(i); e.Message.Role == convo.RoleSystem {
+				list = append(list, e.Message.Text())
+			}
+		}
+		return list
+	}
+	assert.Equal(t, []string{"Be brief."}, system())
+
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Summary: &convo.Summary{Text: "Rome, by the night train.", Covers: sum.Covers}})
+	require.NoError(t, err)
+	req, err := wire.OpenAIChat{Dialect: wire.DeepSeek}.Encode(h.Snapshot())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"Be brief."}, system())
+	assert.Contains(t, string(req.Body()), "Rome, by the night train.")
+	assert.NotContains(t, string(req.Body()), "The user plans a trip", "no old summary stays")
+}
+
+// That an assistant message is the beginning of the answer is told as lost: what is sent
+// later is a message like others.
+func TestOpenAIChat_DecodePrefix(t *testing.T) {
+	for _, f := range []wire.OpenAIChat{{}, {Dialect: wire.DeepSeek}, {Dialect: wire.Mistral}} {
+		for value, lost := range map[string][]wire.Loss{
+			"true":  {{Path: "messages[1].prefix", What: "no place for this field"}},
+			"false": nil, "null": nil,
+		} {
+			in, err := f.Decode([]byte(`{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a","prefix":` + value + `}]}`))
+			require.NoError(t, err)
+			assert.Equal(t, lost, in.Lost)
+		}
 	}
 }

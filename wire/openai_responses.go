@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -72,7 +71,7 @@ var responsesNames = &names{"tools", "instructions", "input"}
 func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f OpenAIResponses) begin(seen *tally, lost *losses) (profile, writer) {
-	p := profile{format: FormatOpenAIResponses, model: f.Model, ids: openAIResponsesIDs, accepts: openAIToolNames, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary, marks: f.Cache}
+	p := profile{format: FormatOpenAIResponses, model: f.Model, ids: openAIResponsesIDs, accepts: openAIToolNames, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary, notes: true, marks: f.Cache}
 	return p, &responsesWriter{f: f, seen: seen, lost: lost, sys: new([]cacheMark)}
 }
 
@@ -111,6 +110,12 @@ func (w *responsesWriter) message(t *message) {
 	switch t.role {
 	case convo.RoleUser:
 		w.content("user", t.parts, t.place)
+	case convo.RoleSystem:
+		role := "system"
+		if w.f.Developer {
+			role = "developer"
+		}
+		w.content(role, t.parts, t.place)
 	case convo.RoleAssistant:
 		w.assistant(t)
 	case convo.RoleTool:
@@ -218,11 +223,9 @@ func (w *responsesWriter) use(id string) bool {
 	return true
 }
 
-var itemID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-
 // isItemID reports whether the provider could have given id to an item whose
 // ids begin with prefix.
-func isItemID(id, prefix string) bool { return strings.HasPrefix(id, prefix) && itemID.MatchString(id) }
+func isItemID(id, prefix string) bool { return strings.HasPrefix(id, prefix) && openAIToolNames(id) }
 
 // opaque returns the item for an opaque block. If the block is part of the
 // content of a message, content is true. It is ok if the provider accepts the

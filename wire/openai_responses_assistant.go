@@ -108,7 +108,7 @@ func (a *assistantWriter) say(p convo.Part) {
 		thoughts, a.runID = a.lead("msg_", "")
 		a.front = append(a.front, thoughts...)
 		unsent := a.fields.Phase
-		if itemID.MatchString(a.fields.Phase) {
+		if openAIToolNames(a.fields.Phase) {
 			a.runPhase, unsent = a.fields.Phase, ""
 		}
 		a.drop(unsent, a.fields.Namespace, a.fields.Call)

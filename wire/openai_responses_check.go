@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,7 +63,7 @@ func (k *responsesChecker) item(path string, m map[string]any) {
 	switch kind {
 	case "function_call":
 		k.callID(path, m)
-		if name, ok := m["name"].(string); !ok || !responsesName.MatchString(name) {
+		if name, ok := m["name"].(string); !ok || !anthropicToolNames(name) {
 			k.add("name-pattern", path+".name", str(m["call_id"]))
 		}
 		if _, ok := m["arguments"].(string); !ok {
@@ -72,7 +71,7 @@ func (k *responsesChecker) item(path string, m map[string]any) {
 		}
 		k.itemID(path, m, "fc")
 	case "custom_tool_call":
-		if name, ok := m["name"].(string); !ok || !responsesName.MatchString(name) {
+		if name, ok := m["name"].(string); !ok || !anthropicToolNames(name) {
 			k.add("name-pattern", path+".name", str(m["call_id"]))
 		}
 		if _, ok := m["input"].(string); !ok {
@@ -107,8 +106,6 @@ func (k *responsesChecker) item(path string, m map[string]any) {
 		k.callID(path, m)
 	}
 }
-
-var responsesName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 
 func (k *responsesChecker) callID(path string, m map[string]any) {
 	switch id := str(m["call_id"]); {

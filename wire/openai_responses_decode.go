@@ -235,7 +235,7 @@ func (d *responsesDecoder) item(it *inputItem) error {
 	}
 	part := convo.Opaque{Format: d.format, JSON: compact(it.raw)}
 	isOutput := strings.HasSuffix(it.kind, "_output")
-	if it.role != "" && it.role != "assistant" || it.kind == "mcp_approval_response" || isOutput && d.cur == nil {
+	if !d.one && (it.role != "" && it.role != "assistant" || it.kind == "mcp_approval_response" || isOutput && d.cur == nil) {
 		return d.input(convo.Message{Role: convo.RoleUser, Parts: []convo.Part{part}})
 	}
 	m := d.assistant()

@@ -107,7 +107,7 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 		return s.fail(providerError(data))
 	}
 	if !strings.HasPrefix(name, "response.") {
-		s.lost = append(s.lost, Loss{name, lostEvent})
+		s.lose(name, lostEvent)
 		return nil, nil
 	}
 	out, err := s.itemEvent(strings.TrimPrefix(name, "response."), all)
@@ -379,8 +379,8 @@ var slotEvents = map[string]slotEvent{
 	"code_interpreter_call_code": {"code_interpreter_call", "", "", "code", "code"},
 }
 
-// itemEvent reads an event about an item. Kinds that are not known here tell of what
-// the whole item tells, too.
+// itemEvent reads an event about an item. Kinds that are not known here say what the
+// whole item also says; those that name no item are lost.
 func (s *responsesStream) itemEvent(name string, all map[string]json.RawMessage) (out []Delta, err error) {
 	it, index, err := s.itemAt(all)
 	if err != nil {
@@ -467,6 +467,8 @@ func (s *responsesStream) itemEvent(name string, all map[string]json.RawMessage)
 			return it.show(b, all["delta"]), nil
 		}
 		return it.showTo(b, stringOf(all[slot.value])), nil
+	case isNull(all["output_index"]) && isNull(all["item_id"]):
+		s.lose("response."+name, lostEvent)
 	}
 	return nil, nil
 }

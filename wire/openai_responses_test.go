@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -552,4 +553,31 @@ func TestOpenAIResponses_PairsItemsOfTwoMessages(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, r.Messages, tt.items, "%s", r.Body())
 	}
+}
+
+// All items of an answer come from the model and its provider. Where one begins with an
+// output, as those of programs do, no user has said it.
+func TestResponses_AnswerThatBeginsWithAnOutput(t *testing.T) {
+	const items = `[{"type":"program_output","id":"po_1","call_id":"c1","result":"3"},{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"three","annotations":[]}]}]`
+	in, err := wire.OpenAIResponses{}.Decode([]byte(`{"id":"r","object":"response","status":"completed","model":"gpt-5.6","output":` + items + `}`))
+	require.NoError(t, err)
+	require.Len(t, in.Messages, 1)
+	assert.Equal(t, convo.RoleAssistant, in.Messages[0].Role)
+	assert.Equal(t, "three", in.Messages[0].Text())
+
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.User("1 + 2?"))
+	require.NoError(t, err)
+	_, err = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { return in.Reply(), nil })
+	require.NoError(t, err, "a paid answer is not lost")
+	req, err := wire.OpenAIResponses{}.Encode(h.Snapshot())
+	require.NoError(t, err)
+	assert.Empty(t, req.Lost)
+	require.Len(t, req.Messages, 3)
+	assert.Contains(t, string(req.Messages[1]), `"program_output"`, "it goes back where it was")
+
+	in, err = wire.OpenAIResponses{}.Decode([]byte(`{"input":` + items + `}`))
+	require.NoError(t, err)
+	assert.Equal(t, convo.RoleUser, in.Messages[0].Role, "in a request, the caller has sent it")
 }

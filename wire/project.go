@@ -28,6 +28,7 @@ type profile struct {
 
 	replay    convo.Replay // which reasoning is sent; the default is all
 	systemSum bool         // the summary is part of the system text
+	notes     bool         // system messages after others are sent as such, and not as user messages
 	bare      bool         // calls need no ids, so that those made by convo are left out
 	noIDs     bool         // calls have no ids
 	custom    bool         // calls of custom tools are sent as such
@@ -47,7 +48,7 @@ type profile struct {
 
 // A message is one message of the projection.
 type message struct {
-	role    convo.Role   // user, assistant or tool
+	role    convo.Role   // user, assistant or tool; system for a note
 	author  string       // of user and assistant; where a field names it
 	parts   []convo.Part // of user and assistant; calls and the marks behind them come last, with the ids and names to be sent
 	results []result     // of tool; in call order, with the ids and names to be sent
@@ -176,6 +177,7 @@ type projection struct {
 	first   int  // index of the first entry of the newest run of assistant messages and results
 	head    int  // index of the first assistant message in it; -1 if there is none
 	running bool // the run has not ended
+	begun   bool // a message came that is not part of the system text
 }
 
 // A writer writes the messages of a projection in one format.
@@ -225,9 +227,11 @@ func newProjector(s *convo.Snapshot, f builtin) *projector {
 func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	p.lost.s = s
 	var first convo.Message // of an exchange
+	var note bool           // first is one
 	var results []convo.Message
 	open, last, before := false, from, -1
 	for i, m := range s.MessagesNamed(from, p.named) {
+		isNote := m.Role == convo.RoleSystem && (p.begun || !isSystemAt(s, i))
 		if i == before {
 			p.lost.extra = append(p.lost.extra, p.number-1)
 		}
@@ -236,14 +240,20 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 			results = append(results, m)
 		} else {
 			if open {
-				p.exchange(&first, results)
+				p.exchange(&first, note, results)
 			}
 			if i > last && point != nil {
 				point(i)
 			}
-			first, results, open = m, results[:0], true
+			first, note, results, open = m, isNote, results[:0], true
+			if isNote && !p.notes && !isBlankMessage(&m) {
+				first = s.AsUser(m)
+			}
 		}
-		p.follow(i, &m)
+		if !isNote {
+			p.follow(i, &m)
+		}
+		p.begun = p.begun || isNote || m.Role != convo.RoleSystem
 		p.number++
 		last = i
 	}
@@ -251,11 +261,26 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 		p.lost.extra = append(p.lost.extra, p.number-1)
 	}
 	if open {
-		p.exchange(&first, results)
+		p.exchange(&first, note, results)
 	}
 	if last < s.Len() && point != nil {
 		point(s.Len())
 	}
+}
+
+// isBlankMessage reports whether a message holds blank texts alone, or nothing.
+func isBlankMessage(m *convo.Message) bool {
+	return !slices.ContainsFunc(m.Parts, func(p convo.Part) bool {
+		t, ok := p.(convo.Text)
+		return !ok || !isBlank(string(t))
+	})
+}
+
+// isSystemAt reports whether the entry with an index is a system message. It is not where
+// an ephemeral message comes before it.
+func isSystemAt(s *convo.Snapshot, i int) bool {
+	e, ok := s.At(i)
+	return ok && e.Message.Role == convo.RoleSystem
 }
 
 // request returns the request for what was read of s, which is all of it.
@@ -296,18 +321,24 @@ func (p *projector) back(to *point) {
 	p.writer.restore(to.writer)
 }
 
-// exchange projects a message and the tool messages that follow it, which are the last
-// ones that were read.
-func (p *projector) exchange(m *convo.Message, results []convo.Message) {
+// exchange projects a message, which may be a note, and the tool messages that follow it.
+// They are the last ones that were read.
+func (p *projector) exchange(m *convo.Message, note bool, results []convo.Message) {
 	t := message{role: m.Role, author: p.author(m), number: p.number - int32(len(results)) - 1}
 	if m.Author != "" && t.author == "" && m.Role != convo.RoleTool {
 		t.tag = 1
+	}
+	if note && m.Role == convo.RoleUser {
+		t.tag++ // that of the note
 	}
 	if m.Role != convo.RoleAssistant || !slices.ContainsFunc(m.Parts, isCall) {
 		p.answers(nil, t.number+1, results)
 	}
 	m.Parts = p.native(m.Parts, int(t.tag), func(i int) { p.lost.tell(t.placeOfAll(i), whole, lostBlock, "") })
 	switch {
+	case note:
+		p.keep(&t, m.Parts)
+		p.add(t)
 	case m.Role == convo.RoleSystem:
 		p.keep(&t, m.Parts)
 		p.system = append(p.system, t.parts...)

@@ -324,3 +324,20 @@ func TestDecode_AnswersWithoutMessage(t *testing.T) {
 		})
 	}
 }
+
+// A message of Anthropic is an answer, alone and as a list of one: an empty input at its
+// end may be the beginning of another one.
+func TestAnthropic_CutInAListOfOne(t *testing.T) {
+	for reason, cut := range map[string]bool{`"max_tokens"`: true, `null`: true, `"tool_use"`: false, `"end_turn"`: false} {
+		message := `{"id":"m","role":"assistant","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"t1","name":"n","input":{}}],"stop_reason":` + reason + `}`
+		alone, err := wire.Anthropic{}.Decode([]byte(message))
+		require.NoError(t, err)
+		assert.Equal(t, cut, alone.Cut != nil, reason)
+		listed, err := wire.Anthropic{}.Decode([]byte("[" + message + "]"))
+		require.NoError(t, err)
+		assert.Equal(t, alone, listed, reason)
+		history, err := wire.Anthropic{}.Decode([]byte(`[{"role":"user","content":"q"},` + message + "]"))
+		require.NoError(t, err)
+		assert.Nil(t, history.Cut, "the messages of a request, which wait for the result")
+	}
+}

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A Streamer is a [Format] that reads answers while they are being written. All
@@ -284,10 +286,25 @@ func (s *streamBase) begin(id string) (restart bool, err error) {
 // errSecondAnswer is the error of an event that begins another answer.
 var errSecondAnswer = &DecodeError{Reason: "a second answer begins behind the end of the first; use a new Stream for it"}
 
-// lose adds to what is lost, unless it was just said.
+// maxLost is how many different losses a stream tells. A server may send new names
+// without end.
+const maxLost = 64
+
+// lostMore is the Loss.What that stands for all further losses.
+const lostMore = "more of what is lost than is listed here"
+
+// lose adds to what is lost, unless it was said before.
 func (s *streamBase) lose(path, what string) {
+	const longest = 128
+	if len(path) > longest {
+		path = path[:text.Floor(path, longest)] + "…"
+	}
 	l := Loss{path, what}
-	if n := len(s.lost); n == 0 || s.lost[n-1] != l {
+	switch n := len(s.lost); {
+	case n > maxLost || slices.Contains(s.lost, l):
+	case n == maxLost:
+		s.lost = append(s.lost, Loss{"", lostMore})
+	default:
 		s.lost = append(s.lost, l)
 	}
 }

@@ -484,3 +484,74 @@ func recordedEvents(t *testing.T, prefix string, ends func(event) bool, f func(t
 		}
 	}
 }
+
+// Reasoning that was cut off keeps its text, and no signature that may be half of one.
+func TestStream_HalfASignature(t *testing.T) {
+	for name, tt := range map[string]struct {
+		format wire.Format
+		events []event
+		end    event // of the block
+	}{
+		"anthropic": {wire.Anthropic{}, []event{
+			{"", `{"type":"message_start","message":{"id":"m","role":"assistant","content":[],"model":"x"}}`},
+			{"", `{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}`},
+			{"", `{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}`},
+			{"", `{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"aaaa"}}`},
+		}, event{"", `{"type":"content_block_stop","index":0}`}},
+		"converse": {wire.Converse{}, []event{
+			{"messageStart", `{"role":"assistant"}`},
+			{"contentBlockDelta", `{"contentBlockIndex":0,"delta":{"reasoningContent":{"text":"hm"}}}`},
+			{"contentBlockDelta", `{"contentBlockIndex":0,"delta":{"reasoningContent":{"signature":"aaaa"}}}`},
+		}, event{"contentBlockStop", `{"contentBlockIndex":0}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, whole := range []bool{false, true} {
+				events, want := tt.events, convo.Reasoning{Text: "hm"}
+				if whole {
+					events, want.Signature = append(events[:len(events):len(events)], tt.end), "aaaa"
+				}
+				s, _ := feed(t, tt.format, events)
+				in, err := s.Transcript()
+				require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+				require.Len(t, in.Messages, 1)
+				assert.Equal(t, []convo.Part{want}, in.Messages[0].Parts)
+			}
+		})
+	}
+}
+
+// However many events of unknown kinds a server sends, what is told of them is bounded.
+func TestStream_UnknownEventsAreBounded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		format wire.Streamer
+		event  func(kind string) event
+	}{
+		"anthropic": {wire.Anthropic{}, func(kind string) event { return event{"", `{"type":"` + kind + `"}`} }},
+		"converse":  {wire.Converse{}, func(kind string) event { return event{kind, `{}`} }},
+		"responses": {wire.OpenAIResponses{}, func(kind string) event { return event{"", `{"type":"` + kind + `"}`} }},
+		"responses, with the prefix": {wire.OpenAIResponses{}, func(kind string) event {
+			return event{"", `{"type":"response.` + kind + `"}`}
+		}},
+		"chat": {wire.OpenAIChat{}, func(kind string) event { return event{kind, `{"a":1}`} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alternating, many := tt.format.Stream(), tt.format.Stream()
+			for i := range 10_000 {
+				for s, kind := range map[wire.Stream]string{alternating: fmt.Sprint("pulse", i%2), many: fmt.Sprint(strings.Repeat("x", i%300), i)} {
+					e := tt.event(kind)
+					_, err := s.Event(e.name, []byte(e.data))
+					require.NoError(t, err)
+				}
+			}
+			in, _ := alternating.Transcript()
+			assert.Len(t, in.Lost, 2, "%v", in.Lost)
+			in, _ = many.Transcript()
+			assert.Len(t, in.Lost, 65)
+			size := 0
+			for _, l := range in.Lost {
+				size += len(l.Path) + len(l.What)
+			}
+			assert.Less(t, size, 20_000)
+		})
+	}
+}

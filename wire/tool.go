@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
@@ -22,11 +24,20 @@ type ToolWriter interface {
 	// of a stream turn it back, unless it had to be cut, to 64 bytes: FindTool finds the
 	// tool of a call in any case.
 	//
-	// It returns a *ToolError for the first thing that the provider would refuse: no
-	// name, two tools of one name, a schema that is no JSON object of type "object" in
-	// UTF-8, and keywords that the provider, or its strict mode, does not take. It also
-	// refuses schemas that are nested more than 32 levels deep. How many properties and
-	// levels a provider takes below that, it does not check.
+	// A schema that the provider would refuse is mended where its meaning stays:
+	//
+	//   - OpenAI gets "properties": {} where the arguments have none, as MCP describes a tool
+	//     without arguments; "items": {} for an array without items; and in strict mode,
+	//     properties and required for each object.
+	//   - Nova 1, if Converse.Model names it, gets no $schema, $id, $comment and title at
+	//     the root.
+	//
+	// Otherwise Tools returns a *ToolError for the first thing that the provider would
+	// refuse: no name, two tools of one name, a schema that is no JSON object of type
+	// "object" in UTF-8, and keywords and names of properties that the provider, or its
+	// strict mode, does not take there. It also refuses schemas that are nested more than
+	// 32 levels deep. How many properties and levels a provider takes below that, it does
+	// not check.
 	Tools(tools ...convo.Tool) (json.RawMessage, error)
 }
 
@@ -50,25 +61,70 @@ func (e *ToolError) Error() string {
 // A toolRule says which definitions of tools a provider takes.
 type toolRule struct {
 	names  func(string) bool
-	refuse map[string]bool // keywords of schemas
-	strict map[string]bool // those that only strict mode refuses
+	refuse map[string]bool   // keywords of schemas
+	strict map[string]bool   // those that only strict mode refuses
+	root   map[string]bool   // those that are refused at the root
+	only   map[string]bool   // the only ones that are taken at the root; nil: all
+	drop   map[string]bool   // those that are left out at the root, since they say nothing of the arguments
+	keys   func(string) bool // the names that properties of the root can have; nil: all
+	mend   bool              // objects at the root need properties, and arrays items
 }
 
 var (
+	// The keywords at the root, properties and items are from the errors of the API, for
+	// which TestTools_SchemasByProvider names sources. The rest is from
 	// https://platform.openai.com/docs/guides/structured-outputs, "Supported schemas",
 	// where oneOf is not named; the API answers that it is not permitted.
 	openAITools = toolRule{
 		names:  openAIToolNames,
 		strict: map[string]bool{"allOf": true, "oneOf": true, "not": true, "if": true, "then": true, "else": true, "dependentRequired": true, "dependentSchemas": true},
+		root:   map[string]bool{"oneOf": true, "anyOf": true, "allOf": true, "enum": true, "const": true, "not": true},
+		mend:   true,
 	}
-	anthropicTools = toolRule{names: anthropicToolNames}
-	geminiTools    = toolRule{
+	// Hosts that are not OpenAI: what one of them refuses depends on what is there.
+	hostTools      = toolRule{names: openAIToolNames, strict: openAITools.strict, mend: true}
+	localTools     = toolRule{names: openAIToolNames, strict: openAITools.strict}
+	anthropicTools = toolRule{
+		names: anthropicToolNames,
+		root:  map[string]bool{"oneOf": true, "anyOf": true, "allOf": true},
+		keys:  madeOf("_.-", 64),
+	}
+	geminiTools = toolRule{
 		names: geminiToolNames,
 		refuse: map[string]bool{"not": true, "if": true, "then": true, "else": true, "patternProperties": true,
 			"dependentSchemas": true, "dependentRequired": true, "unevaluatedProperties": true, "unevaluatedItems": true,
 			"contains": true, "propertyNames": true},
 	}
+	converseTools = toolRule{names: openAIToolNames}
+	claudeTools   = toolRule{names: openAIToolNames, root: anthropicTools.root, keys: anthropicTools.keys}
+	novaTools     = toolRule{
+		names: openAIToolNames,
+		only:  map[string]bool{"type": true, "properties": true, "required": true},
+		drop:  map[string]bool{"$schema": true, "$id": true, "$comment": true, "title": true},
+	}
 )
+
+// tools returns the rule for the dialect and the host.
+func (f OpenAIChat) tools() toolRule {
+	switch {
+	case f.Dialect != OpenAI:
+		return localTools
+	case f.Host != "":
+		return hostTools
+	}
+	return openAITools
+}
+
+// tools returns the rule for the model.
+func (f Converse) tools() toolRule {
+	switch model := plainModel(f.Model); {
+	case strings.HasPrefix(model, "claude"):
+		return claudeTools
+	case strings.HasPrefix(model, "nova-micro"), strings.HasPrefix(model, "nova-lite"), strings.HasPrefix(model, "nova-pro"), strings.HasPrefix(model, "nova-premier"):
+		return novaTools
+	}
+	return converseTools
+}
 
 // emptySchema is the schema of a tool that takes no arguments.
 const emptySchema = `{"type":"object","properties":{}}`
@@ -111,9 +167,13 @@ func (r toolRule) write(tools []convo.Tool, strict bool, appendTool func(b []byt
 		if strict && r.strict != nil && all["anyOf"] != nil {
 			return nil, wrong("anyOf", "strict mode takes no anyOf at the root", "put it into a property")
 		}
+		if path, problem, fix := r.lookAtRoot(all); problem != "" {
+			return nil, wrong(path, problem, fix)
+		}
 		if path, problem, fix := r.look("", json.RawMessage(schema), strict, 0); problem != "" {
 			return nil, wrong(path, problem, fix)
 		}
+		schema = string(r.mended(json.RawMessage(schema), strict, 0))
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -132,6 +192,86 @@ var (
 		"anyOf", "oneOf", "allOf", "not", "if", "then", "else"}
 	namedSchemas = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
 )
+
+// lookAtRoot returns the first thing that the provider refuses at the root of a schema.
+func (r toolRule) lookAtRoot(all map[string]json.RawMessage) (where, problem, fix string) {
+	for _, key := range sortedKeys(all) {
+		if r.root[key] || r.only != nil && !r.only[key] && !r.drop[key] {
+			return key, "the provider does not take the keyword " + quote(key) + " at the root", "put it into a property, or say in the description of the tool what it says"
+		}
+	}
+	properties, _ := optionalFields("-", all["properties"])
+	for _, name := range sortedKeys(properties) {
+		if r.keys != nil && !r.keys(name) {
+			return at("properties", name), "the provider does not take this name of a property", "use 1 to 64 letters, digits and _.- for it"
+		}
+	}
+	return "", "", ""
+}
+
+// mended returns a schema in which look has found nothing, with what the provider wants to
+// see in it and what changes nothing of its meaning.
+func (r toolRule) mended(raw json.RawMessage, strict bool, depth int) json.RawMessage {
+	all, err := fields("-", raw)
+	if kindOf(raw) != '{' || err != nil {
+		return raw
+	}
+	object, add := isType(all["type"], "object"), ""
+	if r.mend && isNull(all["properties"]) && (depth == 0 || strict && object) {
+		add += `,"properties":{}`
+	}
+	if r.mend && isNull(all["items"]) && isType(all["type"], "array") {
+		add += `,"items":{}`
+	}
+	if r.mend && strict && isNull(all["required"]) && object {
+		add += `,"required":[]`
+	}
+	changed := add != ""
+	mend := func(raw json.RawMessage) json.RawMessage {
+		to := r.mended(raw, strict, depth+1)
+		changed = changed || !bytes.Equal(to, raw)
+		return to
+	}
+	out := editFields(string(raw), func(key string, value json.RawMessage) (json.RawMessage, bool) {
+		switch {
+		case depth == 0 && r.drop[key] || isNull(value) && notNull[key]:
+			changed = true
+			return nil, false
+		case slices.Contains(namedSchemas, key):
+			return json.RawMessage(editFields(string(value), func(_ string, value json.RawMessage) (json.RawMessage, bool) { return mend(value), true })), true
+		case !slices.Contains(schemaKeywords, key):
+			return value, true
+		case kindOf(value) != '[':
+			return mend(value), true
+		}
+		list, _ := splitArray(value)
+		b := []byte{'['}
+		for _, raw := range list {
+			b = appendElement(b, string(mend(raw)))
+		}
+		return append(b, ']'), true
+	})
+	switch {
+	case !changed:
+		return raw
+	case out == "{}":
+		add = strings.TrimPrefix(add, ",")
+	}
+	return json.RawMessage(out[:len(out)-1] + add + "}")
+}
+
+// notNull are keywords whose value JSON Schema does not let be null. Some programs write it
+// for a list or map that is nil.
+var notNull = map[string]bool{"properties": true, "items": true, "required": true}
+
+// isType reports whether the type of a schema is the given one, or one of several.
+func isType(raw json.RawMessage, want string) bool {
+	if kindOf(raw) == '[' {
+		list, _ := splitArray(raw)
+		return slices.ContainsFunc(list, func(raw json.RawMessage) bool { return stringOf(raw) == want })
+	}
+	return stringOf(raw) == want
+}
 
 // look returns the first thing in a schema that the provider refuses.
 func (r toolRule) look(path string, raw json.RawMessage, strict bool, depth int) (where, problem, fix string) {
@@ -153,7 +293,13 @@ func (r toolRule) look(path string, raw json.RawMessage, strict bool, depth int)
 			return at(path, key), "strict mode does not take the keyword " + quote(key), "leave it out, and say in a description what it says"
 		}
 	}
-	properties, _ := optionalFields("-", all["properties"])
+	properties, err := optionalFields("-", all["properties"])
+	if err != nil {
+		return at(path, "properties"), "the properties are no object", "name each property and its schema, or leave it out"
+	}
+	if strict && r.strict != nil && isType(all["type"], "array") && (isNull(all["items"]) || string(all["items"]) == "{}") {
+		return at(path, "items"), "strict mode wants to know the type of the items", "say in items what the array holds"
+	}
 	if strict && (properties != nil || stringOf(all["type"]) == "object") {
 		var required []string
 		_ = json.Unmarshal(all["required"], &required)
@@ -199,7 +345,7 @@ func appendTool(b []byte, t convo.Tool, key, schema string) []byte {
 
 // Tools implements [ToolWriter].
 func (f OpenAIChat) Tools(tools ...convo.Tool) (json.RawMessage, error) {
-	return openAITools.write(tools, f.StrictTools, func(b []byte, t convo.Tool, schema string) []byte {
+	return f.tools().write(tools, f.StrictTools, func(b []byte, t convo.Tool, schema string) []byte {
 		b = append(appendStringField(b, "type", "function"), `,"function":{`...)
 		b = appendTool(b, t, "parameters", schema)
 		if f.StrictTools {
@@ -246,7 +392,7 @@ func (f Gemini) Tools(tools ...convo.Tool) (json.RawMessage, error) {
 
 // Tools implements [ToolWriter].
 func (f Converse) Tools(tools ...convo.Tool) (json.RawMessage, error) {
-	list, err := openAITools.write(tools, false, func(b []byte, t convo.Tool, schema string) []byte {
+	list, err := f.tools().write(tools, false, func(b []byte, t convo.Tool, schema string) []byte {
 		b = appendTool(append(b, `"toolSpec":{`...), t, "inputSchema", `{"json":`+schema+"}")
 		return append(b, '}')
 	})

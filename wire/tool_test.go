@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,7 +127,7 @@ func TestTools_Errors(t *testing.T) {
 		{"a keyword below another", convo.Tool{Name: "a", Schema: object(`"$defs":{"d":{"items":[true,{"contains":{}}]}},"properties":{},"required":[],"additionalProperties":false`)}, "$defs.d.items[1].contains", "gemini"},
 
 		// https://platform.openai.com/docs/guides/structured-outputs, "Supported schemas".
-		{"anyOf at the root", convo.Tool{Name: "a", Schema: object(`"anyOf":[{"type":"string"}],"properties":{},"required":[],"additionalProperties":false`)}, "anyOf", "strict chat strict responses"},
+		{"anyOf at the root", convo.Tool{Name: "a", Schema: object(`"anyOf":[{"type":"string"}],"properties":{},"required":[],"additionalProperties":false`)}, "anyOf", "chat strict chat responses strict responses anthropic strict anthropic"},
 		{"allOf", convo.Tool{Name: "a", Schema: object(`"properties":{"x":{"allOf":[{}]}},"required":["x"],"additionalProperties":false`)}, "properties.x.allOf", "strict chat strict responses"},
 		{"not", convo.Tool{Name: "a", Schema: object(`"properties":{"x":{"items":{"not":{}}}},"required":["x"],"additionalProperties":false`)}, "properties.x.items.not", "gemini strict chat strict responses"},
 		{"if", convo.Tool{Name: "a", Schema: object(`"if":{},"properties":{},"required":[],"additionalProperties":false`)}, "if", "gemini strict chat strict responses"},
@@ -159,6 +161,111 @@ func TestTools_Errors(t *testing.T) {
 				assert.Contains(t, err.Error(), wrong.Problem)
 			})
 		}
+	}
+}
+
+// What the providers refuse and take in the schema of a tool, by their own words.
+//
+//   - OpenAI, errors of the API: "schema must have type 'object' and not have
+//     'oneOf'/'anyOf'/'allOf'/'enum'/'const'/'not' at the top level" (langchain-ai/langchainjs
+//     issue 9804; with const: goruck/home-generative-agent pull request 545), "In context=(),
+//     object schema missing properties" (spring-projects/spring-ai issue 4776), "In
+//     context=('properties', 'paths'), array schema missing items" (sigoden/aichat pull request
+//     1049; in a list of types: tidewave-ai/tidewave_phoenix pull request 224); "schema must
+//     have a 'type' key" for items {} in strict mode, which is taken otherwise
+//     (pydantic/pydantic-ai issue 4425); strict mode wants properties, required and
+//     additionalProperties of each object (google/adk-go pull request 1614).
+//   - Anthropic, errors of the API: "input_schema does not support oneOf, allOf, or anyOf at
+//     the top level" (anthropics/claude-code issue 27337), "Property keys should match pattern
+//     '^[a-zA-Z0-9_.-]{1,64}$'", at the top only (decocms/studio pull request 6874). A schema
+//     without properties was taken (recorded, status 200).
+//   - Gemini: parametersJsonSchema is "in JSON Schema format" (reference of
+//     FunctionDeclaration); an array without items and an object without properties were taken
+//     (recorded, status 200).
+//   - Bedrock hands the schema to the model: Claude answers as Anthropic does (aaif-goose/goose
+//     issue 2150; names of properties: aws-solutions-library-samples/accelerated-intelligent-
+//     document-processing-on-aws issue 709), a root with oneOf and a type is taken elsewhere
+//     (earendil-works/pi issue 8279). Nova 1: "Only three fields are supported in top-level
+//     Object: type, properties, and required" (docs.aws.amazon.com/nova/latest/userguide/
+//     prompting-tool-troubleshooting.html).
+func TestTools_SchemasByProvider(t *testing.T) {
+	formats := map[string]wire.ToolWriter{
+		"chat": wire.OpenAIChat{}, "responses": wire.OpenAIResponses{},
+		"strict chat": wire.OpenAIChat{StrictTools: true}, "strict responses": wire.OpenAIResponses{StrictTools: true},
+		"openrouter": wire.OpenAIChat{Host: "openrouter"}, "deepseek": wire.OpenAIChat{Dialect: wire.DeepSeek}, "ollama": wire.OpenAIChat{Dialect: wire.Ollama},
+		"anthropic": wire.Anthropic{}, "gemini": wire.Gemini{}, "converse": wire.Converse{},
+		"claude": wire.Converse{Model: "us.anthropic.claude-sonnet-5-20260901-v1:0"}, "nova": wire.Converse{Model: "us.amazon.nova-pro-v1:0"},
+		"nova 2": wire.Converse{Model: "us.amazon.nova-2-lite-v1:0"},
+	}
+	const mended = "openrouter chat responses"
+	all := slices.Sorted(maps.Keys(formats))
+	lax := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return strings.HasPrefix(s, "strict") })
+	for _, tt := range []struct {
+		name    string
+		schema  string
+		formats []string
+		mended  map[string]string // by the names of formats; the others send the schema as it is
+		refused map[string]string // and where
+	}{
+		{"of a tool without arguments", `{"type":"object"}`, lax, map[string]string{mended: `{"type":"object","properties":{}}`}, nil},
+		{"with null properties", `{"type":"object","properties":null,"required":null}`, lax, map[string]string{
+			mended: `{"type":"object","properties":{}}`, "deepseek ollama anthropic gemini converse claude nova nova_2": `{"type":"object"}`}, nil},
+		{"with properties that are a list", `{"type":"object","properties":[]}`, all, nil, map[string]string{strings.Join(all, ","): "properties"}},
+		{"with oneOf", `{"type":"object","properties":{},"oneOf":[{"required":["a"]}]}`, lax, nil, map[string]string{"chat,responses,anthropic,claude,nova": "oneOf"}},
+		{"with anyOf", `{"type":"object","properties":{},"anyOf":[{"required":["a"]}]}`, lax, nil, map[string]string{"chat,responses,anthropic,claude,nova": "anyOf"}},
+		{"with allOf", `{"type":"object","properties":{},"allOf":[{"required":["a"]}]}`, lax, nil, map[string]string{"chat,responses,anthropic,claude,nova": "allOf"}},
+		{"with enum", `{"type":"object","properties":{},"enum":[{}]}`, lax, nil, map[string]string{"chat,responses,nova": "enum"}},
+		{"with const", `{"type":"object","properties":{},"const":{}}`, lax, nil, map[string]string{"chat,responses,nova": "const"}},
+		{"with not", `{"type":"object","properties":{},"not":{"required":["a"]}}`, lax, nil, map[string]string{"chat,responses,nova,gemini": "not"}},
+		{"with these inside", `{"type":"object","properties":{"a":{"anyOf":[{"type":"string"}]},"b":{"oneOf":[{"const":1}]},"c":{"allOf":[{"enum":[1]}]}}}`, lax, nil, nil},
+		{"with an array without items", `{"type":"object","properties":{"a":{"type":"array"},"b":{"type":["array","null"],"items":null},"c":{"anyOf":[{"type":"array","items":{"type":"array"}}]}}}`, lax, map[string]string{
+			mended: `{"type":"object","properties":{"a":{"type":"array","items":{}},"b":{"type":["array","null"],"items":{}},"c":{"anyOf":[{"type":"array","items":{"type":"array","items":{}}}]}}}`,
+			"deepseek ollama anthropic gemini converse claude nova nova_2": `{"type":"object","properties":{"a":{"type":"array"},"b":{"type":["array","null"]},"c":{"anyOf":[{"type":"array","items":{"type":"array"}}]}}}`}, nil},
+		{"with a tuple", `{"type":"object","properties":{"a":{"type":"array","prefixItems":[{"type":"array"}]}},"$defs":{"d":{"type":"array"}}}`, []string{"chat", "responses", "openrouter", "anthropic", "gemini", "converse"}, map[string]string{
+			mended: `{"type":"object","properties":{"a":{"type":"array","prefixItems":[{"type":"array","items":{}}],"items":{}}},"$defs":{"d":{"type":"array","items":{}}}}`}, nil},
+		{"with an object inside without properties", `{"type":"object","properties":{"a":{"type":"object"}}}`, lax, nil, nil},
+		{"with a name of a property", `{"type":"object","properties":{"filter[id]":{}}}`, lax, nil, map[string]string{"anthropic,claude": "properties.filter[id]"}},
+		{"with a long name of a property", `{"type":"object","properties":{"` + strings.Repeat("a", 65) + `":{}}}`, lax, nil, map[string]string{"anthropic,claude": "properties." + strings.Repeat("a", 65)}},
+		{"with that name inside", `{"type":"object","properties":{"a":{"type":"object","properties":{"filter[id]":{}}}}}`, lax, nil, nil},
+		{"of zod", `{"$schema":"http://json-schema.org/draft-07/schema#","title":"a","type":"object","properties":{}}`, lax, map[string]string{"nova": `{"type":"object","properties":{}}`}, nil},
+		{"of zod that allows no others", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{},"additionalProperties":false}`, lax, nil, map[string]string{"nova": "additionalProperties"}},
+		{"of strict mode", `{"type":"object","properties":{"a":{"type":"object","additionalProperties":false}},"required":["a"],"additionalProperties":false}`, all, map[string]string{
+			"strict_chat strict_responses": `{"type":"object","properties":{"a":{"type":"object","additionalProperties":false,"properties":{},"required":[]}},"required":["a"],"additionalProperties":false}`}, map[string]string{"nova": "additionalProperties"}},
+		{"of strict mode without properties", `{"type":"object","additionalProperties":false}`, all, map[string]string{
+			"strict_chat strict_responses": `{"type":"object","additionalProperties":false,"properties":{},"required":[]}`, mended: `{"type":"object","additionalProperties":false,"properties":{}}`}, map[string]string{"nova": "additionalProperties"}},
+		{"of strict mode with any items", `{"type":"object","properties":{"a":{"type":"array","items":{}}},"required":["a"],"additionalProperties":false}`, []string{"strict chat", "strict responses", "chat"}, nil,
+			map[string]string{"strict chat,strict responses": "properties.a.items"}},
+		{"with escapes, spaces and a key twice", `{"type":"object","properties":{"\u0061":{"enum":["\u0062",1.0]},"b":{},"b":{}}}`, lax, nil, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, name := range tt.formats {
+				want, where := tt.schema, ""
+				for names, schema := range tt.mended {
+					if slices.Contains(strings.Fields(names), strings.ReplaceAll(name, " ", "_")) {
+						want = schema
+					}
+				}
+				for names, path := range tt.refused {
+					if slices.Contains(strings.Split(names, ","), name) {
+						where = path
+					}
+				}
+				got, err := formats[name].Tools(convo.Tool{Name: "a", Schema: tt.schema})
+				if where != "" {
+					wrong, ok := errors.AsType[*wire.ToolError](err)
+					require.True(t, ok, "%s: %v", name, err)
+					assert.Equal(t, where, wrong.Path, name)
+					assert.Nil(t, got)
+					continue
+				}
+				require.NoError(t, err, name)
+				assert.True(t, json.Valid(got))
+				assert.Contains(t, string(got), ":"+want, name)
+				again, err := formats[name].Tools(convo.Tool{Name: "a", Schema: want})
+				require.NoError(t, err, name)
+				assert.Equal(t, got, again, "%s: what is mended stays as it is", name)
+			}
+		})
 	}
 }
 

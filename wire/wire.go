@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // A Format translates between conversations and the JSON of one provider. The
@@ -96,7 +98,7 @@ func (r Request) String() string {
 	if n := len(r.Lost); n > 0 {
 		lost = fmt.Sprintf(", %d parts lost", n)
 	}
-	return fmt.Sprintf("request(%d messages, %d bytes%s)", len(r.Messages), len(r.Body()), lost)
+	return fmt.Sprintf("request(%d messages, %d bytes%s)", len(r.Messages), r.size(), lost)
 }
 
 // GoString returns the same as String.
@@ -120,45 +122,81 @@ func (r Request) namesOrDefault() names {
 //	body, err := req.With(map[string]any{"model": "claude-opus-5", "max_tokens": 1024, "stream": true})
 //
 // Equal params give equal bytes, with the names of a map in order. With returns a
-// [*convo.ValueError] if params is no object, or has a field that the request has too;
-// what belongs into one object with the tools, such as the toolChoice of Converse, is to
-// be put into Tools. If params is nil, it returns Body.
-func (r Request) With(params any) ([]byte, error) {
+// [*convo.ValueError] if params is no object, has a field twice, or one that the request
+// has, and if Tools is no JSON; what belongs into one object with the tools, such as the
+// toolChoice of Converse, is to be put into Tools. If params is nil, it returns Body.
+//
+// The request is copied once, into memory of the right size. AppendWith copies it into
+// memory that is used again.
+func (r Request) With(params any) ([]byte, error) { return r.AppendWith(nil, params) }
+
+// AppendWith appends to b what With returns, and returns the longer slice. A program that
+// sends one request after the other can keep the slice, and append to its beginning when
+// the request before was sent:
+//
+//	buf, err = req.AppendWith(buf[:0], params)
+//
+// If there is an error, b is returned as it is.
+func (r Request) AppendWith(b []byte, params any) ([]byte, error) {
 	data, err := json.Marshal(params)
 	if err != nil {
-		return nil, fmt.Errorf("wire: the parameters of a request: %w", err)
+		return b, fmt.Errorf("wire: the parameters of a request: %w", err)
+	}
+	if len(r.Tools) > 0 && !strictjson.Valid(r.Tools) {
+		return b, &convo.ValueError{Name: "Request.Tools", Value: fmt.Sprintf("%.40s", r.Tools), Want: "JSON, such as the Tools method of the format returns"}
 	}
 	if isNull(data) {
-		return r.Body(), nil
+		return r.appendBody(slices.Grow(b, r.size())), nil
 	}
 	all, err := fields("", data)
 	if err != nil {
-		return nil, &convo.ValueError{Name: "params", Value: kindName(data), Want: "a struct or a map that is a JSON object"}
+		return b, &convo.ValueError{Name: "params", Value: kindName(data), Want: "a struct or a map that is a JSON object"}
+	}
+	if name, twice := repeatedField(data); twice {
+		return b, &convo.ValueError{Name: "params", Value: "an object with the field " + name + " twice", Want: "each field once"}
 	}
 	n := r.namesOrDefault()
 	for _, name := range []string{n.tools, n.system, n.messages} {
 		empty := name == n.tools && len(r.Tools) == 0 || name == n.system && len(r.System) == 0
 		if _, given := all[name]; given && !empty {
-			return nil, &convo.ValueError{Name: "params", Value: "an object with the field " + name, Want: "only fields that the request does not have"}
+			return b, &convo.ValueError{Name: "params", Value: "an object with the field " + name, Want: "only fields that the request does not have"}
 		}
 	}
-	body := r.Body()
+	b = slices.Grow(b, len(data)-1+r.size())
 	if len(all) == 0 {
-		return body, nil
+		return r.appendBody(b), nil
 	}
-	data = append(data[:len(data)-1], ',')
-	return append(data, body[1:]...), nil
+	b = append(b, data[:len(data)-1]...)
+	at := len(b)
+	b = r.appendBody(b)
+	b[at] = ',' // the bracket of the body
+	return b, nil
 }
 
 // Body returns Tools, System and Messages as one JSON object under the provider's
-// names, which is what Check reads. With adds the model and parameters.
-func (r Request) Body() []byte {
+// names, which is what Check reads. It does not check them. With adds the model and
+// parameters.
+func (r Request) Body() []byte { return r.appendBody(make([]byte, 0, r.size())) }
+
+// size returns how long Body is.
+func (r Request) size() int {
 	n := r.namesOrDefault()
-	size := 64 + len(r.Tools) + len(r.System)
+	size := len(`{"":[]}`) + len(n.messages)
+	if len(r.Tools) > 0 {
+		size += len(`"":,`) + len(n.tools) + len(r.Tools)
+	}
+	if len(r.System) > 0 {
+		size += len(`"":,`) + len(n.system) + len(r.System)
+	}
 	for _, m := range r.Messages {
 		size += len(m) + 1
 	}
-	b := append(make([]byte, 0, size), '{')
+	return size - min(len(r.Messages), 1)
+}
+
+func (r Request) appendBody(b []byte) []byte {
+	n := r.namesOrDefault()
+	b = append(b, '{')
 	if len(r.Tools) > 0 {
 		b = append(appendKey(b, n.tools), r.Tools...)
 		b = append(b, ',')

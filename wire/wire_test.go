@@ -105,6 +105,69 @@ func TestRequest_With(t *testing.T) {
 	assert.Equal(t, `{"system":"s","messages":[]}`, string(none))
 }
 
+// What would make no JSON object, or one in which a field is there twice, is refused.
+func TestRequest_WithRefuses(t *testing.T) {
+	snap := convo.NewSnapshot([]convo.Message{convo.User("q")})
+	for name, f := range encoderFormats {
+		req, err := f.Encode(snap)
+		require.NoError(t, err)
+		for _, params := range []string{`{"a":1,"a":2}`, `{"a":1,"b":[{},"]"],"\u0061":2}`, `{ "a" : {"x":1} , "a" : null }`} {
+			buf := []byte("before")
+			got, err := req.AppendWith(buf, json.RawMessage(params))
+			var wrong *convo.ValueError
+			require.ErrorAs(t, err, &wrong, "%s: %s", name, params)
+			assert.Equal(t, "params", wrong.Name)
+			assert.Contains(t, wrong.Error(), "the field a twice")
+			assert.Equal(t, buf, got, "as it was")
+		}
+		_, err = req.With(json.RawMessage(`{"a":{"b":1},"b":[{"a":1},{"a":2}]}`))
+		require.NoError(t, err, "in different objects, a name may come again")
+		for _, tools := range []string{"[", "x", " ", `[{"a":1}] [`, `{"a":1}}`} {
+			req.Tools = json.RawMessage(tools)
+			for _, params := range []any{nil, map[string]any{"model": "m"}} {
+				got, err := req.AppendWith([]byte("before"), params)
+				var wrong *convo.ValueError
+				require.ErrorAs(t, err, &wrong, "%s: %q", name, tools)
+				assert.Equal(t, "Request.Tools", wrong.Name)
+				assert.Equal(t, "before", string(got))
+			}
+		}
+	}
+}
+
+// A request is copied once: With and Body allocate what they return, in the right size,
+// and AppendWith nothing if there is room.
+func TestRequest_WithAllocations(t *testing.T) {
+	s := conversation()
+	params := json.RawMessage(`{"model":"m"}`)
+	marshal := testing.AllocsPerRun(10, func() { _, _ = json.Marshal(params) })
+	for name, f := range encoderFormats {
+		req, err := f.Encode(s)
+		require.NoError(t, err)
+		for _, tools := range []json.RawMessage{nil, json.RawMessage(`[{"a":1}]`)} {
+			req.Tools = tools
+			body := req.Body()
+			require.True(t, json.Valid(body))
+			with, err := req.With(params)
+			require.NoError(t, err)
+			assert.Equal(t, `{"model":"m",`+string(body[1:]), string(with))
+			assert.Contains(t, fmt.Sprint(req), fmt.Sprintf(" %d bytes", len(body)))
+			assert.Equal(t, 1.0, testing.AllocsPerRun(5, func() { _ = req.Body() }), name)
+			assert.Less(t, cap(body)-len(body), len(body)/8+64, "%s: no more than the allocator rounds up", name)
+			assert.Less(t, cap(with)-len(with), len(with)/8+64, name)
+			few := testing.AllocsPerRun(5, func() { _, _ = req.With(params) })
+			assert.LessOrEqual(t, few, marshal+6, name)
+			buf := make([]byte, 0, len(with))
+			assert.Equal(t, few-1, testing.AllocsPerRun(5, func() { _, _ = req.AppendWith(buf, params) }), "%s: not the request", name)
+			assert.LessOrEqual(t, testing.AllocsPerRun(5, func() { _, _ = req.AppendWith(buf, nil) }), 1.0, name)
+
+			got, err := req.AppendWith([]byte("before "), params)
+			require.NoError(t, err)
+			assert.Equal(t, "before "+string(with), string(got), name)
+		}
+	}
+}
+
 // All formats are all that an agent needs.
 func TestFormats_AreProviders(t *testing.T) {
 	for name, f := range encoderFormats {

@@ -32,6 +32,7 @@ type Setup struct {
 	Prior    convo.Prior
 	Overhead bool // requests carry tools of 0 to 12,000 tokens
 	Window   int  // 0 means that nothing is ever compacted
+	Uncached int  // of so many reports one lacks what the request has in common with the one before; 0: none
 }
 
 // A Cell sums up the requests that came after the same number of reports.
@@ -112,6 +113,8 @@ func (s Setup) run(texts []string, overhead int, cells *Cells) error {
 	}
 	defer h.Close()
 	truths := map[convo.ID]int{}
+	earlier := map[convo.ID]bool{} // of the request before
+	r := rand.New(rand.NewPCG(2, uint64(len(texts))))
 	for i, text := range texts {
 		m := convo.User(text)
 		if i%3 == 1 {
@@ -133,12 +136,23 @@ func (s Setup) run(texts []string, overhead int, cells *Cells) error {
 		if err != nil {
 			return err
 		}
-		truth := overhead
+		truth, cached := overhead, overhead
 		for _, e := range snap.All() {
 			truth += truths[e.ID]
+			if earlier[e.ID] {
+				cached += truths[e.ID]
+			}
+		}
+		clear(earlier)
+		for _, e := range snap.All() {
+			earlier[e.ID] = true
 		}
 		cells[min(i/3, Reports)].add(truth, h.Tokens())
-		if err := h.RecordUsage(snap, convo.Usage{Input: truth}); err != nil {
+		input := truth
+		if s.Uncached > 0 && i > 3 && r.IntN(s.Uncached) == 0 {
+			input -= cached
+		}
+		if err := h.RecordUsage(snap, convo.Usage{Input: input}); err != nil {
 			return err
 		}
 	}

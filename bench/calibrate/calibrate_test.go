@@ -43,6 +43,26 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// One report in five lacks the tokens that were read from the cache.
+func TestUncached(t *testing.T) {
+	texts, err := Conversations(*conversations)
+	require.NoError(t, err)
+	setups, err := Ours()
+	require.NoError(t, err)
+	for _, s := range setups {
+		s.Uncached = 5
+		t.Run(s.Name, func(t *testing.T) {
+			c, err := Run(s, texts)
+			require.NoError(t, err)
+			all, late := c.Over(1, Reports), c.Over(8, Reports)
+			t.Logf("all %.1f %.1f; late %.1f %.1f", all.Coverage(), all.MeanSlack(), late.Coverage(), late.MeanSlack())
+			assert.GreaterOrEqual(t, all.Coverage(), 95.0)
+			assert.GreaterOrEqual(t, late.Coverage(), 99.5)
+			assert.Less(t, late.MeanSlack(), 8.0)
+		})
+	}
+}
+
 // The conversations are the same each time, so that figures can be compared.
 func TestConversations_TheSame(t *testing.T) {
 	a, err := Conversations(3)

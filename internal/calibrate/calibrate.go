@@ -35,7 +35,11 @@ const (
 	deviations    = 3.5    // how many standard deviations the upper bound is above the estimate
 	someTools     = 4000   // up to this many unexpected tokens in a first report are taken for tool definitions
 	largeView     = 30_000 // raw tokens of a first view where half of what remains unexpected is taken for overhead
+	goneDrift     = 0.4    // what one token that has left the view adds to the drift
+	keptRatio     = 0.9    // a report that is too low for the view lowers the ratio to this share of it at most
 	smallDrift    = 400    // this many tokens of drift count twice in the bound
+	recountMargin = 125    // the least margin after the local tokenizer has changed, as of a prior
+	recountSeen   = 5      // at most so many earlier residuals count then
 	minMargin     = 0.02   // bounds of the fraction of the drift that the upper bound adds
 	maxMargin     = 0.45
 )
@@ -101,10 +105,13 @@ func (c *Calibration) Overhead(limit int64) int64 {
 }
 
 // Recount adapts c to another local tokenizer, which makes factor times as many
-// raw tokens of the same text.
-func (c *Calibration) Recount(factor float64) {
+// raw tokens of the same text, and is instead of was raw tokens of what is still there
+// of the view last reported on. The factor is a mean over many texts, so what is added next may be further off than
+// before: the spread grows, and is soon learned anew.
+func (c *Calibration) Recount(factor float64, was, is int64) {
+	c.Spread, c.Seen = max(c.Spread, Prior{Margin: recountMargin}.spread()), min(c.Seen, recountSeen)
 	c.Ratio = min(max(c.Ratio/factor, MinRatio), MaxRatio)
-	c.Raw = min(round(float64(c.Raw)*factor), MaxTotal)
+	c.Raw = min(is+round(float64(c.Raw-min(was, c.Raw))*factor), MaxTotal)
 	c.SmallRaw = min(round(float64(c.SmallRaw)*factor), MaxTotal)
 }
 
@@ -153,7 +160,11 @@ func (c *Calibration) Learn(r Report) Calibration {
 		next.Ratio = min(next.Ratio+float64(part*part*excess)/float64(r.Raw), 2*next.Ratio, MaxRatio)
 	}
 	if r.Raw > 0 { // the overhead is never negative
-		next.Ratio = max(min(next.Ratio, float64(r.Tokens)/float64(r.Raw)), MinRatio)
+		most := float64(r.Tokens) / float64(r.Raw)
+		if c != nil { // the report may lack a part of the request
+			most = max(most, float64(keptRatio*c.Ratio))
+		}
+		next.Ratio = max(min(next.Ratio, most), MinRatio)
 	}
 	if r.Raw/2 <= next.SmallRaw {
 		next.SmallTokens, next.SmallRaw = r.Tokens, r.Raw

@@ -110,7 +110,7 @@ func TestCalibration_Moved(t *testing.T) {
 func TestCalibration_Recount(t *testing.T) {
 	c := provider{ratio: 1.2, overhead: 300}.reports(10, 1000)
 	same := c
-	same.Recount(2)
+	same.Recount(2, 0, 0)
 	assert.InEpsilon(t, c.Ratio/2, same.Ratio, 1e-9)
 	assert.Equal(t, 2*c.Raw, same.Raw)
 	assert.InDelta(t, after(c, 1000).Tokens(), after(same, 2000).Tokens(), 2, "the same text, counted twice as high")
@@ -204,6 +204,7 @@ func TestScale_Inverses(t *testing.T) {
 			require.LessOrEqual(t, s.Weigh(held), now)
 			require.Greater(t, s.Weigh(held+1), now)
 		}
+		require.GreaterOrEqual(t, s.Frees(0), int64(0), "%+v", s)
 		free := upTo(s.Upper() - s.Weigh(0))
 		went := s.Frees(free)
 		require.LessOrEqual(t, s.Weigh(raw-went), s.Upper()-free)

@@ -56,10 +56,11 @@ func (s *Scale) ratios() (old, fresh float64) {
 }
 
 // drift returns by how many tokens the view differs from the one that was
-// measured.
+// measured. What has left it counts less than what is new, since it was measured along
+// with what is still there.
 func (s Scale) drift() float64 {
 	old, fresh := s.ratios()
-	d := float64(fresh*float64(s.Fresh)) + float64(old*float64(min(s.Gone, s.Old)))
+	d := float64(fresh*float64(s.Fresh)) + float64(goneDrift*old*float64(min(s.Gone, s.Old)))
 	if s.Known == nil {
 		return d
 	}
@@ -163,5 +164,5 @@ func mostUpTo(tokens int64, weigh func(n int64) int64) int64 {
 // Frees returns how many raw tokens must leave the view for the request to
 // weigh tokens less.
 func (s Scale) Frees(tokens int64) int64 {
-	return s.Old + s.Fresh - s.Holds(s.Upper()-tokens)
+	return max(s.Old+s.Fresh-s.Holds(s.Upper()-tokens), 0)
 }

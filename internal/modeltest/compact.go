@@ -643,7 +643,7 @@ func (d *driver) setLimits() {
 	}
 	d.say("set limits %+v", l)
 	if err := d.h.SetLimits(l); err == nil {
-		d.told = false
+		d.told, d.m.toolsSet = false, true
 		d.limits = l
 	}
 }

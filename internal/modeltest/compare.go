@@ -96,8 +96,8 @@ func (d *driver) compareMessages(s *convo.Snapshot) {
 	}
 	for i := 0; i <= len(m.list); i++ {
 		if i == users {
-			for _, t := range m.ephemeral {
-				want = append(want, "user "+t)
+			for _, e := range m.ephemeral {
+				want = append(want, e.print())
 			}
 		}
 		if i < len(m.list) {
@@ -162,7 +162,7 @@ func (d *driver) compareExchanges(s *convo.Snapshot) {
 			ids = append(ids, all[at].id)
 			at++
 		}
-		floor := first.msg.role == convo.RoleSystem || m.isFloor(first) || m.isPinned(first)
+		floor := first.isSystem() || m.isFloor(first) || m.isPinned(first)
 		open := at == len(all) && len(m.open()) > 0
 		if !slices.Equal(x.IDs(), ids) || x.First != ids[0] || x.Last != ids[len(ids)-1] || x.Tokens != tokens || x.Floor != floor || x.Open != open || x.Turn != first.turn {
 			d.fail("exchange %+v %v, want %v, %d tokens, floor %v, open %v", x, x.IDs(), ids, tokens, floor, open)

@@ -40,7 +40,7 @@ func (d *driver) unqueue() {
 // hold no message, and some hold one of the user's, and are refused.
 func (d *driver) do() {
 	d.strategy.inner, d.limits = convo.Truncate{}, convo.Limits{Tools: d.m.tools}
-	d.told = false
+	d.told, d.m.toolsSet = false, true
 	d.want("set limits", d.h.SetLimits(d.limits), success)
 	d.m.deliver()
 	want := d.m.answerFault()

@@ -181,7 +181,7 @@ func (m *model) apply(at *snapshot, e edit) (change, failure) {
 func (v view) allows(e edit) bool {
 	for _, id := range e.drop {
 		x, ok := v.find(id)
-		if !ok || x.msg.role == convo.RoleSystem || v.isFloor(x) || v.isPinned(x) {
+		if !ok || x.isSystem() || v.isFloor(x) || v.isPinned(x) {
 			return false
 		}
 		for _, member := range v.exchange(x.head) {
@@ -202,7 +202,7 @@ func (v view) allows(e edit) bool {
 	seen := map[convo.ID]bool{}
 	for _, r := range e.rewrite {
 		x, ok := v.find(r.ID)
-		if !ok || x.msg.role == convo.RoleSystem || v.isPinned(x) || e.byStrategy && v.isFloor(x) || seen[r.ID] {
+		if !ok || x.isSystem() || v.isPinned(x) || e.byStrategy && v.isFloor(x) || seen[r.ID] {
 			return false
 		}
 		if slices.ContainsFunc(e.clear, func(c convo.Clear) bool { return c.ID == r.ID }) && !slices.Contains(e.drop, r.ID) {

@@ -75,7 +75,10 @@ func (d *driver) sensible() []message {
 		}
 		return []message{d.user()}
 	}
-	switch last := d.m.list[len(d.m.list)-1].msg.role; {
+	if d.m.relaxed && d.n(6) == 0 {
+		return []message{{role: convo.RoleSystem, text: d.text()}}
+	}
+	switch last := d.m.newest(); {
 	case last == convo.RoleUser:
 		return []message{d.assistant(max(d.n(6)-2, 0))}
 	case last == convo.RoleTool:
@@ -91,7 +94,7 @@ func (d *driver) sensible() []message {
 // round returns calls and all their results in one batch, if an assistant message
 // may come next.
 func (d *driver) round() []message {
-	if len(d.m.open()) > 0 || len(d.m.list) == 0 || d.m.list[len(d.m.list)-1].msg.role == convo.RoleAssistant {
+	if len(d.m.open()) > 0 || len(d.m.list) == 0 || d.m.newest() == convo.RoleAssistant {
 		return d.sensible()
 	}
 	a := d.assistant(d.n(4) + 1)

@@ -36,6 +36,9 @@ type original struct {
 // share.
 func (x entry) looks() int { return cmp.Or(x.like, x.uid) }
 
+// isSystem reports whether x is a system entry.
+func (x entry) isSystem() bool { return x.msg.role == convo.RoleSystem && !x.msg.note }
+
 // changed returns x with another message in place of its own. read is what a
 // summarizer reads then.
 func (m *model) changed(x entry, msg, read message) entry {
@@ -68,6 +71,8 @@ type message struct {
 	calls   []string // the ids; the tool of each is toolName(id)
 	results []result
 	goesOn  bool // with a run of queued user messages
+	again   bool // by a Reload, which no role policy refuses
+	note    bool // a system message among the others
 }
 
 type result struct {
@@ -96,6 +101,9 @@ type counter func(string) int
 // overheads.
 func (m message) tokens(count counter) int {
 	n := messageTokens + count(m.text)
+	if m.note {
+		n += count(noteTags[0]) + count(noteTags[1])
+	}
 	if !m.idle {
 		n += count(m.thought)
 	}
@@ -107,6 +115,16 @@ func (m message) tokens(count counter) int {
 	}
 	return n
 }
+
+// noteTags holds the texts that Snapshot.AsUser puts before and behind a note, with the
+// key that tokens are counted with.
+var noteTags = func() (texts [2]string) {
+	parts := convo.NewSnapshot(nil).AsUser(convo.System("x")).Parts
+	for i, p := range []convo.Part{parts[0], parts[2]} {
+		texts[i] = regexp.MustCompile(`key="\w+"`).ReplaceAllString(string(p.(convo.Text)), `key="qmzvkrtx"`)
+	}
+	return texts
+}()
 
 // wrapper holds the texts that Snapshot.Messages puts before and behind a
 // summary. The key in it is the one that tokens are counted with, whichever key
@@ -130,7 +148,7 @@ type view struct {
 	covers       []convo.ID // the IDs that the summary stands for
 	updates      int
 	pins         []convo.ID // the first entries of pinned exchanges
-	ephemeral    []string
+	ephemeral    []message
 	ephemeralUID int
 	touched      int      // the newest turn that an edit has dropped or cleared anything of
 	appended     int      // tokens since the newest edit
@@ -166,8 +184,8 @@ func (v view) summaryTokens() int {
 
 func (v view) ephemeralTokens() int {
 	n := 0
-	for _, t := range v.ephemeral {
-		n += messageTokens + v.count(t)
+	for _, m := range v.ephemeral {
+		n += m.tokens(v.count)
 	}
 	return n
 }
@@ -216,8 +234,21 @@ func (v view) isFloor(e entry) bool {
 		return false
 	}
 	newest := v.list[len(v.list)-1]
-	if e.head == newest.head || e.msg.role == convo.RoleUser && e.turn == newest.turn {
+	if e.msg.role == convo.RoleUser && e.turn == newest.turn {
 		return true
+	}
+	if e.msg.note { // until an assistant message or a result follows
+		return !slices.ContainsFunc(v.list, func(x entry) bool {
+			return x.id > e.id && (x.msg.role == convo.RoleAssistant || x.msg.role == convo.RoleTool)
+		})
+	}
+	for i := len(v.list) - 1; i >= 0; i-- {
+		if !v.list[i].msg.note {
+			if v.list[i].head == e.head {
+				return true
+			}
+			break
+		}
 	}
 	// A round of calls is floor until an assistant message follows, and so are
 	// the user messages of its turn.
@@ -336,6 +367,7 @@ type model struct {
 	implausible *snapshot               // the newest report was about this, and was ignored
 	reported    map[string]uint64       // the version of the newest snapshot with a report, by name
 	tools       int                     // Limits.Tools
+	toolsSet    bool                    // they were set after the last report
 	sent        *snapshot               // the newest one with a report
 }
 
@@ -376,11 +408,12 @@ func (m *model) append(batch []message) failure {
 	turn, pinned := m.turn, m.turn > 0
 	add := func(msg message) {
 		next.last++
-		if msg.goesOn && !m.relaxed {
+		if n := next.newest(); (msg.goesOn || msg.again) && !m.relaxed && (msg.role == convo.RoleUser && n == convo.RoleUser ||
+			msg.role == convo.RoleAssistant && n != convo.RoleUser && n != convo.RoleTool) {
 			next.last++ // a gap says that the policy would not allow it
 		}
 		e := entry{id: next.last, head: next.last, uid: m.newUID(), msg: msg}
-		if msg.role == convo.RoleSystem {
+		if e.msg.note = msg.role == convo.RoleSystem && len(next.list) > 0; msg.role == convo.RoleSystem && !e.msg.note {
 			next.sys = append(next.sys, e)
 		} else {
 			if msg.role == convo.RoleTool {
@@ -403,13 +436,7 @@ func (m *model) append(batch []message) failure {
 	}
 	var run []message // the rest of a run of tool messages, with paired results
 	for i, msg := range batch {
-		prev := convo.RoleNone
-		if len(next.sys) > 0 {
-			prev = convo.RoleSystem
-		}
-		if n := len(next.list); n > 0 {
-			prev = next.list[n-1].msg.role
-		}
+		prev := next.newest()
 		open := next.open()
 		switch msg.role {
 		case convo.RoleTool:
@@ -428,7 +455,7 @@ func (m *model) append(batch []message) failure {
 			if len(open) > 0 {
 				return openCalls
 			}
-			if len(next.list) > 0 {
+			if len(next.list) > 0 && !m.relaxed {
 				return badRole
 			}
 		default:
@@ -437,7 +464,7 @@ func (m *model) append(batch []message) failure {
 			}
 			strict := msg.role == convo.RoleUser && prev != convo.RoleUser ||
 				msg.role == convo.RoleAssistant && (prev == convo.RoleUser || prev == convo.RoleTool)
-			if !m.relaxed && !strict && !msg.goesOn {
+			if !m.relaxed && !strict && !msg.goesOn && !msg.again {
 				return badRole
 			}
 			if msg.role == convo.RoleUser && (prev != convo.RoleUser || next.list[len(next.list)-1].turn <= next.touched) {
@@ -465,12 +492,14 @@ func (m *model) isIdle(e entry) bool {
 	return m.replay == convo.ReplayNone || m.replay == convo.ReplayTools && !e.tools
 }
 
-// newest returns the role of the newest entry.
+// newest returns the role of the newest entry, notes aside.
 func (v view) newest() convo.Role {
-	if n := len(v.list); n > 0 {
-		return v.list[n-1].msg.role
+	for n := len(v.list); n > 0; n-- {
+		if !v.list[n-1].msg.note {
+			return v.list[n-1].msg.role
+		}
 	}
-	if len(v.sys) > 0 {
+	if v.len() > 0 {
 		return convo.RoleSystem
 	}
 	return convo.RoleNone
@@ -589,7 +618,7 @@ func (m *model) pin(ids []convo.ID, on bool) failure {
 		if !ok {
 			return notFound
 		}
-		if e.msg.role == convo.RoleSystem {
+		if e.isSystem() {
 			continue
 		}
 		i := slices.Index(pins, e.head)

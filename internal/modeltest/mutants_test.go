@@ -19,6 +19,7 @@ import (
 var (
 	runMutants  = flag.Bool("convo.mutants", false, "break the code in one place at a time and see a test fail")
 	mutantsPart = flag.Int("convo.mutants.part", 0, "of the parts of the mutants, the number of the one to run; 0: all")
+	mutantsOf   = flag.String("convo.mutants.of", "", "changed files, separated by spaces; their mutants run in addition to those of the part")
 )
 
 // mutantParts is how many parts there are.
@@ -92,9 +93,13 @@ var mutants = []mutant{
 	{name: "a short result cut for a long one", file: "compact_cut.go", text: "		limit := max(size, c.least)\n", with: "		limit := max(c.size/2, c.least)\n", test: "TestCut_FairShare"},
 	{name: "Fit cuts", file: "compact_cut.go", text: "	case a.reserve != nil, weight <= a.limit", with: "	case weight <= a.limit", test: "TestCut_NotForFit"},
 	{name: "Recover never cuts for a strategy that frees too little", file: "compact_cut.go", text: "	if a.reason != ReasonOverflow || a.cuts != nil {\n", with: "	if a.reason != ReasonOverflow || true {\n", test: "TestCut_Recover"},
-	{name: "a floor that was never measured", file: "compact_attempt.go", text: "	a.scale.KeptOld, a.scale.KeptFresh = floor.Old, floor.Fresh\n", with: "	_ = floor\n", test: "TestFloor_PinnedAndMeasured"},
+	{name: "a floor that was never measured", file: "compact_attempt.go", text: "	a.scale.KeptFresh = a.floor.total() - a.scale.KeptOld\n", with: "	a.scale.KeptOld = 0\n", test: "TestFloor_|TestPrepare|TestCompactIfNeeded"},
+	{name: "an exchange without its pin that counts as measured in it", file: "pin.go", text: "h.pinRaw-raw, h.pinMeasured-measured", with: "h.pinRaw-raw, h.pinMeasured-0*measured", test: "TestFloor_WeightOfRandomHistories"},
+	{name: "a pin taken back that counts as measured", file: "rollback.go", text: "h.measured-raw, h.pinMeasured-pinned", with: "h.measured-raw, h.pinMeasured-0*pinned", test: "TestFloor_WeightOfRandomHistories"},
+	{name: "a system prompt that each request reads", file: "calibration.go", text: "		return s.sysRaw // the usual case\n", with: "		_ = n\n", test: "TestHistory_ReadsFewEntries"},
+	{name: "an Undo of what was changed and has no entry after it", file: "undo.go", text: "		case len(rest) > 0 && rest[0] == back.now:\n", with: "		case rest[0] == back.now:\n", test: "TestUndo_OfWhatRewindTookBack"},
 	{name: "a result spilled before it is paired", file: "append.go", text: "	checked := h.opts.Spill == nil\n", with: "	checked := true\n", test: "TestAppend_PairsBeforeItSpills"},
-	{name: "too few rewinds named", file: "compact_attempt.go", text: "		users = a.at.rewinds(first.from)\n", with: "		users = 1\n", test: "TestFloor_RemedyInOneTurn"},
+	{name: "too few rewinds named", file: "compact_attempt.go", text: "		users = a.at.rewinds(min(first.from, f.tail))\n", with: "		users = 1\n", test: "TestFloor_RemedyInOneTurn"},
 	{name: "calls that no error names", file: "compact_attempt.go", text: "		n := min(int64(kinds.Calls), *share)", with: "		n := 0 * min(int64(kinds.Calls), *share)", test: "TestFloor_RemedyInOneTurn"},
 	{name: "remedies that overshoot one after the other", file: "errors.go", text: "	*done = max(*done, calls)\n", with: "", test: "TestFloor_RemediesInOrder"},
 	{name: "a queue that comes in the place of what was taken back", file: "compact_attempt.go", text: "		Queued:        len(a.at.queue),\n", with: "", test: "TestFloor_RemedyWithAQueue"},
@@ -105,7 +110,7 @@ var mutants = []mutant{
 	{name: "what is to be kept never gives way", file: "summarize.go", text: "c.room(fits) < least {\n", with: "c.room(fits) < least && false {\n", test: "TestSummarize_KeepGivesWay"},
 	{name: "what is to be kept gives way where the request fits", file: "summarize.go", text: "keeps && limit > 0 && s.raw() > limit {", with: "keeps {", test: "TestSummarize_KeepGivesWay"},
 	{name: "what was not kept and nobody is told of", file: "summarize.go", text: "	w.work.NotKept = notKept\n", with: "", test: "TestSummarize_KeepGivesWay"},
-	{name: "a window of turns that counts entries", file: "sliding.go", text: "n > entries && s.Turns > max(turns, w.TriggerAt-1)", with: "n > entries && n > max(turns, w.TriggerAt-1)", test: "TestSlidingWindow_DueByTurns"},
+	{name: "a window of turns that counts entries", file: "sliding.go", text: "s.Turns > max(turns, w.TriggerAt-1) ||", with: "n > max(turns, w.TriggerAt-1) ||", test: "TestSlidingWindow_DueByTurns"},
 	{name: "a result cut that counts as read", file: "summary_prompt.go", text: "			w.unread = addClamped(w.unread, clampInt(weight-max(left, 0)))\n", with: "			_ = left\n", test: "TestSummarize_MaxResult"},
 	{name: "system messages without bound", file: "summary_prompt.go", text: "cutMiddle(render(w.system), mostOfSystem, w.count)", with: "cutMiddle(render(w.system), 1<<30+mostOfSystem, w.count)", test: "TestSummarize_System"},
 	{name: "system messages that end their block", file: "tags.go", text: "\"summary\", \"system\", ", with: "\"summary\", ", test: "TestSummarize_System"},
@@ -165,7 +170,7 @@ var mutants = []mutant{
 	{name: "an answer as long as the window", file: "overflow.go", text: "f.output < f.limit-f.limit/answerShare", with: "f.output > 0", test: "TestIsOverflow"},
 	{name: "a rate of tokens", file: "overflow.go", text: "containsAny(e.text, throttleTexts[:]) || ", with: "", test: "TestIsOverflow"},
 	{name: "a rate beside a plain overflow", file: "overflow.go", text: "!slices.ContainsFunc(plainTexts[:], func(t string) bool { return e.says(t, \"\") }) &&", with: "true &&", test: "TestIsOverflow"},
-	{name: "an answer named with the prompt", file: "overflow.go", text: "!otherSubject.MatchString(before) && ", with: "before != after && ", test: "TestIsOverflow"},
+	{name: "an answer named with the prompt", file: "overflow.go", text: "!otherSubject().MatchString(before) && ", with: "before != after && ", test: "TestIsOverflow"},
 	{name: "joined errors read as one", file: "overflow.go", text: "append(said, alone)", with: "said", test: "TestIsOverflow"},
 	{name: "phrases far apart", file: "overflow.go", text: "rest[:min(len(rest), maxGap+len(then))]", with: "rest", test: "TestIsOverflow"},
 	{name: "a body that the text does not hold", file: "overflow.go", text: "			guarded(func() { add(e.RawJSON()) })\n", with: "			_ = e\n", test: "TestIsOverflow"},
@@ -175,6 +180,15 @@ var mutants = []mutant{
 	{name: "results without an ID, whatever their names", file: "calls.go", text: "r.Name != c.list[k].name) {", with: "false) {"},
 	{name: "results with a name before those without", file: "calls.go", text: "name == \"\" || c.hasOpen(name, n+1)", with: "name == \"\" || n < 0", test: "TestAppend_ResultsInOrderAnswerTheirCalls"},
 	{name: "results by name before those by ID", file: "append.go", text: "			if all, err = open.pairByID(a.entry, paired); !all && run < 0 {\n", with: "			if all, err = open.pairByID(a.entry, paired); !all {\n"},
+	{name: "Nova takes all keywords at the root", file: "wire/tool.go", text: "r.only != nil && !r.only[key] && !r.drop[key]", with: "false", test: "TestTools_SchemasByProvider"},
+	{name: "OpenAI gets objects without properties", file: "wire/tool.go", text: "(depth == 0 || strict && object)", with: "(strict && object)", test: "TestTools_SchemasByProvider"},
+	{name: "arrays in a list of types without items", file: "wire/tool.go", text: "	if kindOf(raw) == '[' {\n		list, _ := splitArray(raw)\n		return slices", with: "	if false {\n		list, _ := splitArray(raw)\n		return slices", test: "TestTools_SchemasByProvider"},
+	{name: "With takes a field twice", file: "wire/wire.go", text: "; twice {", with: "; twice && false {", test: "TestRequest_WithRefuses"},
+	{name: "With takes tools that are no JSON", file: "wire/wire.go", text: "len(r.Tools) > 0 && !strictjson.Valid(r.Tools)", with: "len(r.Tools) > 0 && false && !strictjson.Valid(r.Tools)", test: "TestRequest_WithRefuses"},
+	{name: "the end of a view is masked by all before it", file: "shown.go", text: "	if v.reasoning && holds(parts, maskedReasoning) {\n", with: "	if v.reasoning {\n", test: "TestSnapshot_MessagesFromReadsLittle"},
+	{name: "the end of a view is masked by nothing before it", file: "shown.go", text: "	v.text, v.reasoning = first > 0, first > 0\n", with: "	v.text, v.reasoning = false, false\n", test: "TestSnapshot_MessagesFromMasksAsMessages"},
+	{name: "an escaped quote ends a string", file: "internal/strictjson/valid.go", text: "(end-slashes)%2 == 0", with: "(end-slashes)%2 >= 0", test: "TestPassString"},
+	{name: "a prefix that is not told as lost", file: "wire/openai_chat_decode.go", text: "string(all[\"prefix\"]) == \"false\"", with: "string(all[\"prefix\"]) != \"x\"", test: "TestOpenAIChat_DecodePrefix"},
 	{name: "arguments that imitate what Encode sends", file: "wire/json.go", text: "!wrapped && call.Valid()", with: "(!wrapped || true) && call.Valid()", test: "TestArguments"},
 	{name: "IDs for who has none", file: "wire/project.go", text: "	bare := p.noIDs || p.bare && ", with: "	bare := p.noIDs || false && ", test: "TestDecode_CallsWithoutIDs"},
 	{name: "some calls without IDs", file: "wire/project.go", text: "return isCall(p) && !p.(convo.ToolCall).Minted })", with: "return isCall(p) && false })", test: "TestEncode_SendsMintedIDsBesideOthers"},
@@ -192,16 +206,16 @@ var mutants = []mutant{
 	{name: "a request that is written into", file: "wire/gemini.go", text: "		w.contents[n-1].raw = slices.Clip(w.last.raw)\n", with: "", test: "TestEncoder_Encodes"},
 	{name: "a mark where a text was", file: "wire/converse.go", text: "		w.list[n-1] = w.last\n", with: "", test: "TestEncoder_TakesBack"},
 	{name: "pairs of two messages settled in one", file: "wire/openai_responses.go", text: "	case paired:\n		w.unsettled++\n", with: "", test: "TestOpenAIResponses_PairsItems"},
-	{name: "a masked key that MessagesFrom shows", file: "tags.go", text: "		m.gather(msg.Parts, &texts, &thoughts)\n", with: "", test: "TestSnapshot_MessagesFromMasks"},
+	{name: "a masked key that MessagesFrom shows", file: "tags.go", text: "		if t.gather(r, msg.Parts, masks); t.settled {\n", with: "		if t.settled {\n", test: "TestSnapshot_MessagesFromMasks"},
 	{name: "ephemeral messages that moved", file: "shown.go", text: " || s.eph != nil && a != b", with: "", test: "TestSnapshot_Same"},
 
-	{name: "a tool's description taken for the conversation", file: "overflow.go", text: "!fieldBefore.MatchString(", with: "!regexp.MustCompile(`^-`).MatchString(", test: "TestIsOverflow_OtherErrors"},
+	{name: "a tool's description taken for the conversation", file: "overflow.go", text: "!fieldBefore().MatchString(", with: "!regexp.MustCompile(`^-`).MatchString(", test: "TestIsOverflow_OtherErrors"},
 	{name: "characters taken for tokens", file: "overflow.go", text: "(length == \"\" || strings.Contains(length, \"token\"))", with: "(length == \"\" || true)", test: "TestIsOverflow_OtherErrors"},
 
 	// One request.
 	{name: "a queued message between a request and its answer", file: "queue.go", text: " || h.isAnswerDueLocked()", with: "", test: "TestDo_ViewChanges|TestDo_QueueWhileAppending"},
 	{name: "a queued message inside a batch", file: "queue.go", text: "h.calls.openCalls() > 0 || ", with: ""},
-	{name: "queued while an answer is due", file: "queue.go", text: "	if newest := h.newestRole(); newest != RoleUser && newest != RoleTool {\n", with: "	if true {\n"},
+	{name: "queued while an answer is due", file: "queue.go", text: "	if !h.awaitsAnswer() {\n", with: "	if true {\n"},
 	{name: "a run of users that Restore refuses", file: "append.go", text: "			id++ // with a gap between their IDs, Restore accepts them\n", with: "", test: "TestQueue_WaitsForTheBatch"},
 	{name: "the same system messages with other IDs", file: "history.go", text: "func(e *entry, a pendingEntry) bool { return reflect.DeepEqual(e.msg, a.msg) }", with: "func(e *entry, a pendingEntry) bool { return false && reflect.DeepEqual(e.msg, a.msg) }"},
 	{name: "a fork without its title", file: "restore.go", text: "= s.last, s.touched, s.appended, s.meta\n", with: "= s.last, s.touched, s.appended, meta{}\n"},
@@ -220,7 +234,7 @@ var mutants = []mutant{
 	{name: "a panic that is sent again", file: "do.go", text: "		case panicked, retries == maxRetries:\n", with: "		case retries == maxRetries:\n			_ = panicked\n", test: "TestDo_SendFails"},
 	{name: "sent again without end", file: "do.go", text: "const maxRetries = 2\n", with: "const maxRetries = 5\n", test: "TestDo_Recovers"},
 	{name: "a send that Close does not end", file: "history.go", text: "		s.cancel(ErrClosed)\n", with: "", test: "TestDo_Close"},
-	{name: "a model without its limits", file: "history.go", text: "		h.setLimitsLocked(limits)\n	}\n	if name", with: "		_ = limits\n	}\n	if name", test: "TestHistory_SetModel"},
+	{name: "a model without its limits", file: "history.go", text: "		h.setLimitsLocked(limits)\n		h.toolsSet = h.toolsSet ||", with: "		_ = limits\n		h.toolsSet = h.toolsSet ||", test: "TestHistory_SetModel"},
 	{name: "parallel calls that become one", file: "builder.go", text: "pb == nil || pb.isOtherCall(delta) {", with: "pb == nil {", test: "TestBuilder$"},
 	{name: "a cut call that is run", file: "builder.go", text: "	if b.ended && (b.stop", with: "	if true || (b.stop", test: "TestBuilder_Cut"},
 	{name: "a request for a model that was replaced", file: "do.go", text: " || a.h.known().model != at.Model() || !a.h.fitsLocked() {", with: " || !a.h.fitsLocked() {", test: "TestDo_ModelSetMeanwhile"},
@@ -276,22 +290,26 @@ var mutants = []mutant{
 	{name: "Rollback to a copy", file: "restore.go", text: "case !l.isOwn(at) || !h.state.sharesEntries(&t.state):", with: "case false:", test: "TestRollback_LoadedFromACopy"},
 	{name: "usage that was heard for no calibration", file: "record.go", text: "	if p.heard && p.known().cal == nil {\n", with: "	if false {\n", test: "TestOpen_Damage"},
 	{name: "in doubt, and nothing to save", file: "log.go", text: "	if n == 0 && len(l.drafts) > 0 {\n", with: "	if false {\n", test: "TestSave_InDoubtAndTakenBack"},
-	{name: "a record behind another than it names", file: "save.go", text: "	case prev.ID != \"\" && rec.Prev != prev.ID:\n", with: "	case false:\n", test: "TestOpen_Damage"},
+	{name: "a record behind another than it names", file: "store.go", text: "	case prev.ID != \"\" && rec.Prev != prev.ID:\n", with: "	case false:\n", test: "TestOpen_Damage"},
 	{name: "never a full record", file: "log.go", text: "	l.perToken = ", with: "	l.perToken = 1e9 * ", test: "TestSave_FullRecords"},
 	{name: "a Save that looks for changes where there are none", file: "save.go", text: "	if n == 0 {\n		return nil\n	}\n", with: "	_ = n\n", test: "TestSave_NothingNewDoesNothing"},
 	{name: "an estimate of another view", file: "record.go", text: " && from.seenRaw() == to.seenRaw()", with: "", test: "TestSave_ComesBack"},
 	{name: "a title that is not saved", file: "log.go", text: "		if h.meta != p.meta {\n", with: "		if false {\n", test: "TestSetMeta_Saved"},
 	{name: "a title that is in no list", file: "save.go", text: "Title: d.picture.meta.title, ", with: "", test: "TestSetMeta_Saved"},
 	{name: "a title that another one has set", file: "reload.go", text: "	if h.meta == l.saved.meta {\n", with: "	if true {\n", test: "TestSetMeta_Reload"},
-	{name: "what is measured is forgotten", file: "record.go", text: "	k.cal.at = at\n", with: "	k.cal.at = &reported{}\n"},
+	{name: "what is measured is forgotten", file: "record.go", text: "		k.cal.at = r.seen.reported(s)\n", with: "		k.cal.at = &reported{}\n"},
+	{name: "what was appended again is not measured", file: "reload.go", text: "		m.recogniseLocked()\n		h.sumMeasured(true)\n", with: "		h.sumMeasured(false)\n", test: "TestKnowledge"},
+	{name: "figures in another unit than the log says", file: "record.go", text: "	same := !from.recounted && ", with: "	same := ", test: "TestKnowledge"},
+	{name: "a bound that is not saved", file: "save.go", text: "	h.adoptBoundLocked(p.named)\n", with: "", test: "TestRecover_LearnedIsSaved"},
+	{name: "a report without cached tokens", file: "usage.go", text: "tokens < least {", with: "tokens < 0 {", test: "TestRecordUsage_TooSmall"},
 	{name: "tokens of another counter", file: "save.go", text: " && r.state.counter == h.ident.name()\n", with: "\n", test: "TestOpen_CountsOnlyWhatItMust"},
 	{name: "tokens of several counters", file: "record.go", text: "	case r.counter != next.counter:\n", with: "	case false:\n", test: "TestOpen_CountsOnlyWhatItMust"},
 	{name: "tokens of other entries", file: "record.go", text: "	if in.counter == \"\" || len(tokens) != len(in.in) {\n", with: "	if in.counter == \"\" || len(tokens) > len(in.in) {\n		tokens = append(tokens, make([]int64, len(in.in))...)\n", test: "TestOpen_Damage"},
 	{name: "a repaired log that lost its entries", file: "save.go", text: "own: h.opts.Repair == nil}", with: "own: true}", test: "TestOpen_Repair|TestOpen_CountsOnlyWhatItMust"},
 	{name: "limits that do not come back", file: "save.go", text: "	if p.chosen {\n", with: "	if false {\n"},
 	{name: "an archive of what is left", file: "archive.go", text: "merge(r.past, merge(orNil(r.system), r.in))", with: "merge(merge(orNil(r.system), r.in), r.past)", test: "TestArchive_EachOnce"},
-	{name: "a copy whose archive does not know what is gone", file: "archive.go", text: "rec.Seq > 1 {", with: "rec.Prev != \"\" {", test: "TestArchive_CopyOfAPrunedLog"},
-	{name: "an archive that repeats itself", file: "archive.go", text: "		if e.id > a.last && ", with: "		if e.id > 0 && ", test: "TestArchive_EachOnce"},
+	{name: "a copy whose archive does not know what is gone", file: "archive.go", text: "rec.Seq > 1 ||", with: "rec.Prev != \"\" ||", test: "TestArchive_CopyOfAPrunedLog"},
+	{name: "an archive that repeats itself", file: "archive.go", text: "return e.id > a.last || ", with: "return e.id > 0 || ", test: "TestArchive_EachOnce"},
 	{name: "what left before a Save is not saved", file: "log.go", text: "		h.leftLocked(d, before.find(d.was.id) != d.was)\n", with: "		_ = d\n", test: "TestArchive$"},
 	{name: "what was rolled back before a Save is saved", file: "log.go", text: "bool { return id > last && ", with: "bool { return id < 0 && ", test: "TestArchive$"},
 	{name: "a rollback that the archive does not know", file: "log.go", text: "	if last < l.kept {\n", with: "	if false {\n", test: "TestArchive$"},
@@ -300,19 +318,44 @@ var mutants = []mutant{
 	{name: "a snapshot from before a Reload", file: "history.go", text: "	case at.version < h.reloaded:\n		return errReloaded\n", with: "", test: "TestReload_OldSnapshots"},
 	{name: "an edit from before a Reload", file: "edit_apply.go", text: "	case ed.at.version < h.reloaded:\n		return false, errReloaded\n", with: "", test: "TestReload_Epoch"},
 	{name: "an answer to the message of another", file: "reload.go", text: "	if h.sending != nil {\n", with: "	if false {\n", test: "TestReload_AnswerToAnotherMessage"},
-	{name: "an answer without its question", file: "reload.go", text: "			stop = stop || exchange", with: "			stop = stop && exchange", test: "TestReload_Refused"},
+	{name: "an answered turn that a policy refuses", file: "append.go", text: "(a.goesOn || a.again)", with: "a.goesOn", test: "TestReload_KeepsAnsweredTurns"},
+	{name: "a delivered message that is still queued", file: "reload.go", text: "				m.taken[theirs] = true\n", with: "", test: "TestReload_StoredQueue"},
+	{name: "a message that both have delivered", file: "reload.go", text: "			m.elsewhere[id] = true\n", with: "", test: "TestReload_StoredQueue"},
+	{name: "a queue that a Reload leaves", file: "reload.go", text: " || len(m.queued) > 0 && !h.awaitsAnswer()", with: "", test: "TestReload_DeliversTheQueue"},
+	{name: "the queue of an old backup", file: "reload.go", text: "m.base, m.isBackup = min(m.base, r.state.last), true", with: "m.base = min(m.base, r.state.last)", test: "TestReload_BackupOfAQueue"},
+	{name: "a delivered message that a second Reload takes for another", file: "reload.go", text: "			h.log.delivered[batch[i].id] = q\n", with: "", test: "TestReload_DeliveredAfterAReload"},
 	{name: "what an unsaved edit took is lost", file: "reload.go", text: "		if h.find(id) == nil && ", with: "		if id < 0 && ", test: "TestReload_EditsAndRollbacks"},
 	{name: "own pins are lost", file: "reload.go", text: "pin: m.pinned[d.was.head], ", with: "", test: "TestReload_OwnMessagesGoBehind"},
 	{name: "a Reload that forgets what was measured", file: "restore.go", text: "				if own == nil || !own.sameAs(e) {\n", with: "				if own == nil || own.id > 0 {\n", test: "TestReload_KeepsTheCalibration"},
 	{name: "a Reload that appends what was repaired", file: "reload.go", text: "max(l.last(), l.loaded)", with: "l.last()", test: "TestReload_Repaired$"},
-	{name: "a Reload that appends what was repaired and has left", file: "reload.go", text: "id > m.base && d.was", with: "d.was", test: "TestReload_Repaired$"},
+	{name: "unread notes leave", file: "floor.go", text: "return i >= f.newest || i >= f.tail", with: "return i >= f.newest"},
+	{name: "a note that ends a run of user messages", file: "append.go", text: "continue // what follows it is as if it were not there", with: ""},
+	{name: "a window that keeps the summary", file: "sliding.go", text: "e.Summary = &Summary{}", with: "_ = e", test: "TestSlidingWindow_Summary"},
+	{name: "Spill gets what was cut", file: "spill.go", text: "if o.missing > 0 {", with: "if o.missing < 0 {", test: "TestSpill_NeverGetsWhatWasCut"},
+	{name: "a Reload that appends what was repaired and has left", file: "reload.go", text: "id > m.base && !d.was", with: "!d.was", test: "TestReload_Repaired$"},
 	{name: "a queue that grows with each Reload", file: "save.go", text: "	p.queue = l.queued ", with: "	_ = p.queue ", test: "TestReload_RepairedQueue"},
-	{name: "a made result that stands in the way", file: "reload.go", text: "slices.Contains(m.made, e.id) && ", with: "false && ", test: "TestReload_MadeResults"},
+	{name: "a made result that stands in the way", file: "reload.go", text: "if idle && slices.Contains(m.made, e.id) {", with: "if false {", test: "TestReload_MadeResults"},
 	{name: "a made result that is gone too early", file: "reload.go", text: " && !m.isOpenLocked(e)", with: "", test: "TestReload_MadeResults"},
 	{name: "a made result that a second Reload takes for a given one", file: "reload.go", text: "			h.log.made = append(h.log.made, batch[i].id)\n", with: "", test: "TestReload_MadeResults"},
 	{name: "a made result that answers a later call", file: "reload.go", text: "own.at == theirs.at", with: "theirs.at != 0", test: "TestReload_MadeResults"},
 	{name: "a made result whose call was repaired", file: "reload.go", text: " || own != nil && own.at == theirs.at", with: " || own == theirs", test: "TestReload_MadeResults"},
-	{name: "Load reads behind the record", file: "save.go", text: "		if rec.Seq == to {\n", with: "		if false {\n", test: "TestOpen_Damage"},
+	{name: "damage that the archive does not tell", file: "archive.go", text: "		a.untold = true\n", with: "", test: "TestFileStore_DamageHidesNothingElse"},
+	{name: "what is salvaged after damage counts as whole", file: "salvage.go", text: "s.read != nil && rec.Prev == s.prev", with: "s.read != nil", test: "TestFileStore_DamageHidesNothingElse"},
+	{name: "short records without an end", file: "save.go", text: "	if float64(l.count) >= max(", with: "	if false && float64(l.count) >= max(", test: "TestSave_FullRecordsByCount"},
+	{name: "Load reads behind the record", file: "save.go", text: "		if rec.Seq == to && to > 0 {\n", with: "		if false {\n", test: "TestOpen_Damage"},
+	{name: "an answer whose results could not be spilled", file: "do.go", text: "	if err := h.cutLong(batch); err != nil {\n		return err\n	}\n", with: "	_ = h.cutLong(batch)\n", test: "TestDo_SpillFails"},
+	{name: "a record that cannot be written and is reported as saved", file: "save.go", text: "		rec, err := l.record(d, doubts)\n		if err != nil {\n			return err\n		}\n", with: "		rec, _ := l.record(d, doubts)\n		var err error\n", test: "TestSave_CannotBeWritten"},
+	{name: "a draft sent although the log cannot be read", file: "save.go", text: "		if _, err := h.findDraft(ctx, l, nil); err != nil {\n			return err\n		}\n", with: "		_, _ = h.findDraft(ctx, l, nil)\n", test: "TestSave_CannotFindOut"},
+	{name: "a conflict in a log that cannot be read", file: "save.go", text: "			case findErr != nil:\n				return findErr\n", with: "			case findErr != nil && false:\n", test: "TestSave_CannotFindOut"},
+	{name: "a nil ctx given to a Store", file: "save.go", text: "	if ctx == nil {\n		ctx = context.Background()\n	}\n	return func(yield func(Record, error) bool) {\n", with: "	return func(yield func(Record, error) bool) {\n", test: "TestStore_NilContext"},
+	{name: "an Undo that ends what the archive is given", file: "record.go", text: "			continue // an edit was undone\n", with: "			break // an edit was undone\n", test: "TestArchive_NextToAnUndo"},
+	{name: "a refused result that comes back cut", file: "reload.go", text: "				msg = d.original.msg\n", with: "				_ = msg\n", test: "TestReload_RefusedWhole"},
+	{name: "a result made at Open for a call that another has answered", file: "reload.go", text: "		if _, err := c.find(p.(ToolResult).CallID, \"\"); err != nil {\n			return false\n		}\n", with: "		_ = p\n", test: "TestReload_ResultsMadeAtOpen"},
+	{name: "a limit named for another model", file: "save.go", text: "	h.named = 0\n", with: "", test: "TestReload_AnotherModelThanTheOneWithALimit"},
+	{name: "an unknown field of a record", file: "record.go", text: "		in.recent = readList(r, (*strictjson.Reader).Text)\n	default:\n		r.Unknown(key)\n", with: "		in.recent = readList(r, (*strictjson.Reader).Text)\n", test: "TestOpen_UnknownFields"},
+	{name: "an unknown field of the limits in a record", file: "record.go", text: "			l.Assumed = r.Bool()\n		default:\n			r.Unknown(key)\n", with: "			l.Assumed = r.Bool()\n", test: "TestOpen_UnknownFields"},
+	{name: "an unknown field of what was measured in a record", file: "record.go", text: "			s.raw = r.Int64()\n		default:\n			r.Unknown(key)\n", with: "			s.raw = r.Int64()\n", test: "TestOpen_UnknownFields"},
+	{name: "a last ID that falls", file: "record.go", text: "		if next.last < r.last || next.last > maxID {\n", with: "		if false {\n", test: "TestOpen_LastDescends"},
 
 	// Summaries.
 	{name: "no breaker", file: "breaker.go", text: "	if b.failures == 0 {\n", with: "	if b.failures >= 0 {\n", test: "TestBreaker$|TestAttempts"},
@@ -345,7 +388,12 @@ var mutants = []mutant{
 	{name: "a Prune whose name is not synced", file: "filestore_remove.go", text: "	return s.syncNames(l.dir) // who", with: "	return nil // who", test: "TestFileStore_Crashes"},
 	{name: "a Delete that is not synced", file: "filestore_remove.go", text: "	return s.syncNames(l.dir)\n}\n\n// tmp", with: "	return nil\n}\n\n// tmp", test: "TestFileStore_Crashes"},
 	{name: "a NUL that is damage", file: "filestore_log.go", text: "bytes.IndexByte(whole[i:], 0) >= 0", with: "false", test: "TestFileStore_TornTail"},
-	{name: "a line that leads to no full record", file: "filestore_log.go", text: "	case l.back != l.at-s.full:\n", with: "	case false:\n", test: "TestFileStore_Refuses"},
+	{name: "a line that leads to no full record", file: "filestore_log.go", text: "	case s.full >= 0 && l.back != l.at-s.full:\n", with: "	case false:\n", test: "TestFileStore_Refuses"},
+	{name: "a seal without the record before", file: "sealed.go", text: "f.Name, f.Key, f.ID, f.Prev}", with: "f.Name, f.Key, f.ID}", test: "TestSealed_Attacks"},
+	{name: "a seal without the key", file: "sealed.go", text: "f.Name, f.Key, f.ID, f.Prev}", with: "f.Name, f.ID, f.Prev}", test: "TestSealed_Attacks"},
+	{name: "sealed records that do not follow each other", file: "sealed.go", text: "				usable, fault = follows(key, &prev, &r, from <= 1 || r.Seq != from)\n", with: "				usable, fault = follows(key, new(Record), &r, from <= 1 || r.Seq != from)\n", test: "TestSealed_Attacks"},
+	{name: "a list by the times of files", file: "filestore_list.go", text: "held[0].head.Updated.After(latest(files[i]))", with: "true", test: "TestFileStore_ListOfCopiedFiles"},
+	{name: "a Prune that comes too late", file: "memstore.go", text: "before < log[0].Seq", with: "false", test: "TestPrune_OutpacedByOthers"},
 	{name: "a gap", file: "filestore_log.go", text: "	case l.Seq != s.seq+1:\n", with: "	case false:\n", test: "TestFileStore_Refuses"},
 }
 
@@ -354,17 +402,48 @@ const root = "../.."
 
 func allMutants() []mutant { return slices.Concat(mutants, bpeMutants) }
 
-// chosenMutants returns those of the part that -convo.mutants.part names.
-func chosenMutants(t *testing.T) (chosen []mutant) {
-	if *mutantsPart < 0 || *mutantsPart > mutantParts {
-		t.Fatalf("-convo.mutants.part is %d, want 0 to %d", *mutantsPart, mutantParts)
-	}
-	for i, m := range allMutants() {
-		if *mutantsPart == 0 || i%mutantParts == *mutantsPart-1 {
+// choose returns the mutants of a part, and those of other parts that a change of
+// the files concerns: a mutant belongs to the file that it changes and to the tests of
+// that file. Part 0 is all of them. Of more than most in other parts, the part chooses
+// as many, evenly.
+func choose(all []mutant, part int, files []string, most int) (chosen []mutant) {
+	var touched []mutant
+	for i, m := range all {
+		tests := strings.TrimSuffix(m.file, ".go") + "_test.go"
+		switch {
+		case part == 0 || i%mutantParts == part-1:
 			chosen = append(chosen, m)
+		case slices.Contains(files, m.file) || slices.Contains(files, tests):
+			touched = append(touched, m)
 		}
 	}
+	step := max((len(touched)+most-1)/most, 1)
+	for i := (part + step) % step; i < len(touched); i += step {
+		chosen = append(chosen, touched[i])
+	}
 	return chosen
+}
+
+// mostTouched is how many mutants of a change run beside those of the part: with more,
+// CI would take too long.
+const mostTouched = 60
+
+func TestMutants_Chosen(t *testing.T) {
+	var all []mutant
+	for i := range 2 * mutantParts {
+		all = append(all, mutant{name: string(rune('a' + i)), file: []string{"append.go", "wire/cache.go"}[i%2]})
+	}
+	names := func(chosen []mutant) (s string) {
+		for _, m := range chosen {
+			s += m.name
+		}
+		return s
+	}
+	assert.Equal(t, "abcdefghijklmnop", names(choose(all, 0, nil, 9)))
+	assert.Equal(t, "ck", names(choose(all, 3, nil, 9)))
+	assert.Equal(t, "ckbdfhjlnp", names(choose(all, 3, []string{"wire/cache.go", "cache.go"}, 9)))
+	assert.Equal(t, "aicegkmo", names(choose(all, 1, []string{"append_test.go"}, 9)))
+	assert.Equal(t, "ckdhlp", names(choose(all, 3, []string{"wire/cache.go"}, 4)))
 }
 
 // The text of each mutant stands once in its file. Where this fails, the code
@@ -384,7 +463,10 @@ func TestMutants(t *testing.T) {
 		t.Skip("builds and runs tests once for each mutant; run with -convo.mutants, as ci/test.sh does")
 	}
 	patterns := map[string][]string{} // by package
-	chosen := chosenMutants(t)
+	if *mutantsPart < 0 || *mutantsPart > mutantParts {
+		t.Fatalf("-convo.mutants.part is %d, want 0 to %d", *mutantsPart, mutantParts)
+	}
+	chosen := choose(allMutants(), *mutantsPart, strings.Fields(*mutantsOf), mostTouched)
 	for _, m := range chosen {
 		pkg := m.pkg()
 		patterns[pkg] = append(patterns[pkg], m.pattern())

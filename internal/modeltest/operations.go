@@ -459,10 +459,27 @@ func (d *driver) meta() {
 func (d *driver) ephemeral() {
 	var msgs []convo.Message
 	d.m.view.ephemeral, d.m.ephemeralUID = nil, d.m.newUID()
-	for range d.n(3) {
-		text := d.text()
-		d.m.view.ephemeral = append(d.m.view.ephemeral, text)
-		msgs = append(msgs, convo.User(text))
+	called := false // a tool, since the newest user message
+	for range d.n(4) {
+		m := d.user()
+		switch d.n(4) {
+		case 0:
+			m = message{role: convo.RoleSystem, text: d.text(), note: true}
+		case 1:
+			m = d.assistant(d.n(3))
+		}
+		called = (called || len(m.calls) > 0) && m.role != convo.RoleUser
+		m.idle = d.m.isIdle(entry{tools: called})
+		set := []message{m}
+		for _, id := range m.calls {
+			r := d.result(id)
+			r.noName = false
+			set = append(set, message{role: convo.RoleTool, results: []result{r}})
+		}
+		for _, m := range set {
+			msgs = append(msgs, m.build())
+		}
+		d.m.view.ephemeral = append(d.m.view.ephemeral, set...)
 	}
 	d.want(fmt.Sprintf("set ephemeral %d", len(msgs)), d.h.SetEphemeral(msgs...), success)
 }
@@ -504,7 +521,7 @@ func (d *driver) model() {
 	if d.n(2) == 0 {
 		d.m.tools = d.n(500)
 		d.limits = convo.Limits{Tools: d.m.tools}
-		d.told = false
+		d.told, d.m.toolsSet = false, true
 		d.want("set limits", d.h.SetLimits(d.limits), success)
 		return
 	}
@@ -513,7 +530,7 @@ func (d *driver) model() {
 	if d.n(3) == 0 {
 		d.m.tools = max(d.n(500), 1) // zero Limits keep those in force
 		limits = convo.Limits{Tools: d.m.tools}
-		d.limits = limits
+		d.limits, d.m.toolsSet = limits, true
 	}
 	d.told = d.told && limits == (convo.Limits{})
 	d.want(fmt.Sprintf("set model %q %+v", name, limits), d.h.SetModel(name, limits), success)

@@ -82,8 +82,10 @@ func (s *shelf) Records(_ context.Context, _ string, from uint64) iter.Seq2[conv
 }
 
 // List and Delete are not used.
-func (s *shelf) List(context.Context, string) iter.Seq2[convo.Head, error] { panic("unused") }
-func (s *shelf) Delete(context.Context, string) error                      { panic("unused") }
+func (s *shelf) List(context.Context, convo.ListOptions) iter.Seq2[convo.Head, error] {
+	panic("unused")
+}
+func (s *shelf) Delete(context.Context, string) error { panic("unused") }
 
 // save saves the History, now and then with a Store that fails, and looks at what
 // opens afterwards. Now and then it goes on with that.
@@ -267,11 +269,17 @@ func (m *model) keep(own []entry) {
 	}
 }
 
+// opens reports whether the calls that the results in msg answer are open in m, in the
+// exchange with that head.
+func (m *model) opens(head convo.ID, msg message) bool {
+	newest := m.newestExchange()
+	return len(newest) > 0 && newest[0].id == head && m.copy().append([]message{msg}) == success
+}
+
 // reloadOwn appends to the model the messages of own that are newer than last, and
 // compares what Reload has made of them. pins are those that ours had.
 func (d *driver) reloadOwn(own []entry, last convo.ID, pins []convo.ID, moved map[convo.ID]convo.ID, refused []convo.Message) {
 	var left []string
-	stop := false
 	want := map[convo.ID]convo.ID{}
 	for i := 0; i < len(own); {
 		end := i + 1
@@ -284,31 +292,35 @@ func (d *driver) reloadOwn(own []entry, last convo.ID, pins []convo.ID, moved ma
 		for _, e := range own[i:end] {
 			if e.id > last {
 				msg := e.msg
-				msg.results = slices.Clone(msg.results)
+				msg.results, msg.again = slices.Clone(msg.results), true
 				for k := range msg.results {
 					msg.results[k].noID = false
+				}
+				if own[i].head <= last && msg.role == convo.RoleTool && !d.m.opens(own[i].head, msg) {
+					left = append(left, msg.print()) // its calls are not open in what is stored
+					continue
 				}
 				batch, ids, whole = append(batch, msg), append(ids, e.id), append(whole, e)
 			}
 		}
 		i = end
-		isSystem := len(batch) > 0 && batch[0].role == convo.RoleSystem
+		isSystem := len(batch) > 0 && whole[0].isSystem()
+		before := len(d.m.list)
 		same := func(e entry) bool { return e.msg.text == batch[0].text }
 		if len(batch) == 0 || isSystem && slices.ContainsFunc(d.m.sys, same) {
 			continue
 		}
-		if stop || d.m.append(batch) != success {
-			stop = stop || !isSystem
+		if isSystem && before > 0 || d.m.append(batch) != success {
 			for _, msg := range batch {
 				left = append(left, msg.print())
 			}
 			continue
 		}
-		if n := len(d.m.list); slices.Contains(pins, own[end-1].head) && !isSystem && !d.m.isPinned(d.m.list[n-1]) {
+		if n := len(d.m.list); slices.Contains(pins, own[end-1].head) && n > before && !d.m.isPinned(d.m.list[n-1]) {
 			d.m.pins = append(d.m.pins, d.m.list[n-1].head)
 		}
 		for k, e := range whole {
-			if n := len(d.m.list); !isSystem {
+			if n := len(d.m.list); n > before {
 				d.m.list[n-len(whole)+k].missing, d.m.list[n-len(whole)+k].original = e.missing, e.original
 			}
 		}

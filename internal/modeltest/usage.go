@@ -67,7 +67,7 @@ func (s scale) tokens() int {
 // drift returns how many tokens have come or gone since the last report.
 func (s scale) drift() float64 {
 	old, fresh := s.ratios()
-	d := fresh*float64(s.fresh) + old*float64(min(s.gone, s.old))
+	d := fresh*float64(s.fresh) + 0.4*old*float64(min(s.gone, s.old))
 	if s.known == nil {
 		return d
 	}
@@ -139,9 +139,19 @@ func (m *model) floorUpper(l convo.Limits) int {
 func (m *model) scaleOf(v *view, l convo.Limits) scale {
 	s := m.current.scale(v, mostOverhead(l))
 	if m.current == nil {
-		s.overhead = m.tools
+		s.overhead = m.assumed(l)
 	}
 	return s
+}
+
+// assumed returns the overhead to assume for a model without a report: that of the
+// model last reported on, but not less than what the limits say, which alone count if they
+// were set since.
+func (m *model) assumed(l convo.Limits) int {
+	if n := len(m.order); n > 0 && !m.toolsSet {
+		return max(m.tools, m.learned[m.order[n-1]].overhead(mostOverhead(l)))
+	}
+	return m.tools
 }
 
 // measured is Estimate.Measured.
@@ -159,7 +169,9 @@ func (m *model) measured(l convo.Limits) int {
 func (m *model) report(at *snapshot, input int, l convo.Limits) bool {
 	most := mostOverhead(l)
 	raw := at.view.raw()
-	input = max(input, raw/4)
+	if input < raw/4 {
+		return false
+	}
 	if at.window > 0 && input > at.window {
 		return false
 	}
@@ -183,19 +195,23 @@ func (m *model) report(at *snapshot, input int, l convo.Limits) bool {
 	if last != nil && last.at != nil {
 		next.learn(last.scale(&at.view, most), input)
 	}
-	if excess := float64(input-m.tools-4000) - float64(raw); last == nil && excess > 0 && raw > 0 {
+	if excess := float64(input-m.assumed(l)-4000) - float64(raw); last == nil && excess > 0 && raw > 0 {
 		part := float64(raw) / math.Hypot(float64(raw), 30_000)
 		next.ratio = min(1+part*part*excess/float64(raw), 2)
 	}
 	if raw > 0 {
-		next.ratio = max(min(next.ratio, float64(input)/float64(raw)), 0.25)
+		most := float64(input) / float64(raw)
+		if last != nil {
+			most = max(most, 0.9*last.ratio)
+		}
+		next.ratio = max(min(next.ratio, most), 0.25)
 	}
 	if raw/2 <= next.smallRaw {
 		next.smallTokens, next.smallRaw = input, raw
 	}
 	v := at.view.clone()
 	next.tokens, next.raw, next.doubt, next.at = input, raw, 0, &v
-	m.learned[at.model] = &next
+	m.learned[at.model], m.toolsSet = &next, false
 	// Only the two newest calibrations keep the view that they were made for.
 	m.order = slices.DeleteFunc(m.order, func(name string) bool { return name == at.model })
 	if n := len(m.order); n > 1 {
@@ -269,7 +285,7 @@ func (m *model) carried(l convo.Limits) map[string]*calibration {
 
 // resume goes on with what carried returned. The entries have new uids.
 func (m *model) resume(learned map[string]*calibration, l convo.Limits) {
-	m.learned = learned
+	m.learned, m.toolsSet = learned, false
 	if c := learned[m.name]; c != nil {
 		v := m.view.clone()
 		c.raw, c.at = m.raw(), &v

@@ -1,6 +1,9 @@
 package strictjson
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // maxDepth is how deep encoding/json lets objects and arrays nest.
 const maxDepth = 10000
@@ -112,6 +115,29 @@ func SkipString(data []byte, i int) int {
 			i += 6
 		default:
 			return -1
+		}
+	}
+}
+
+// PassString returns what SkipString does if data is known to be JSON, in less time:
+// between its quotes it looks at nothing but quotes. Otherwise it may return any index
+// behind a quote after i, or -1.
+func PassString(data []byte, i int) int {
+	if i >= len(data) || data[i] != '"' {
+		return -1
+	}
+	for from := i + 1; ; {
+		n := bytes.IndexByte(data[from:], '"')
+		if n < 0 {
+			return -1
+		}
+		end := from + n
+		slashes := end
+		for slashes > from && data[slashes-1] == '\\' {
+			slashes--
+		}
+		if from = end + 1; (end-slashes)%2 == 0 {
+			return from
 		}
 	}
 }

@@ -2,6 +2,7 @@ package strictjson_test
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -56,5 +57,58 @@ func FuzzValid(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		assert.Equal(t, json.Valid(data), strictjson.Valid(data), "%q", data)
 		checkUnquote(t, data)
+		checkPassString(t, data)
 	})
+}
+
+// checkPassString compares PassString with SkipString at each string of a document, and
+// sees that it ends behind a quote in what is no JSON.
+func checkPassString(t *testing.T, data []byte) {
+	valid := json.Valid(data)
+	for i := 0; i < len(data); i++ {
+		end := strictjson.PassString(data, i)
+		if data[i] != '"' {
+			assert.Equal(t, -1, end, "%q at %d", data, i)
+			continue
+		}
+		if end != -1 {
+			assert.True(t, end > i+1 && end <= len(data) && data[end-1] == '"', "%q at %d: %d", data, i, end)
+		}
+		if valid {
+			assert.Equal(t, strictjson.SkipString(data, i), end, "%q at %d", data, i)
+			i = end - 1
+		}
+	}
+	assert.Equal(t, -1, strictjson.PassString(data, len(data)))
+}
+
+func TestPassString(t *testing.T) {
+	for _, d := range documents {
+		checkPassString(t, []byte(d))
+	}
+	letters := []string{"a", `\\`, `\"`, `\n`, `\u0022`, `\u005c`, "é", " ", "0123456789abcdef"}
+	r := rand.New(rand.NewPCG(1, 9))
+	for range 20_000 {
+		var b strings.Builder
+		b.WriteString(`["x",{`)
+		for i := range r.IntN(4) {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteByte('"')
+			for range r.IntN(12) {
+				b.WriteString(letters[r.IntN(len(letters))])
+			}
+			b.WriteString(`":"`)
+			for range r.IntN(12) {
+				b.WriteString(letters[r.IntN(len(letters))])
+			}
+			b.WriteByte('"')
+		}
+		b.WriteString("}]")
+		if !assert.True(t, json.Valid([]byte(b.String()))) {
+			return
+		}
+		checkPassString(t, []byte(b.String()))
+	}
 }

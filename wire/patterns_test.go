@@ -1,0 +1,47 @@
+package wire
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Names are checked by hand, since a regular expression that is compiled in a package
+// variable costs every program its time to start. The checks agree with the patterns
+// that the providers publish.
+func TestNames_AgreeWithPatterns(t *testing.T) {
+	single := regexp.MustCompile(`\s\s`)
+	document := regexp.MustCompile(`^[\p{L}\p{N}\s()\[\]-]{1,200}$`)
+	for _, tt := range []struct {
+		name    string
+		check   func(string) bool
+		pattern func(string) bool
+	}{
+		{"document of Converse", validDocumentName, func(s string) bool { return document.MatchString(s) && !single.MatchString(s) }},
+		{"tool of Converse, item of Responses", openAIToolNames, regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`).MatchString},
+		{"function of Responses", anthropicToolNames, regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`).MatchString},
+		{"function of Chat Completions", geminiNameBytes, regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,64}$`).MatchString},
+		{"author", isMadeOfChatName, regexp.MustCompile(`^[^\s<|\\/>]+$`).MatchString},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			alphabet := []string{"a", "Z", "0", "9", "_", "-", ".", ":", " ", "  ", "\t", "\v", "\n", "\u00a0", "\u2028", "é", "中", "٣", "Ⅻ", "²", "\u0301", "(", ")", "[", "]", "<", ">", "|", "\\", "/", "\xff", "😀", ""}
+			r := rand.New(rand.NewPCG(1, 8))
+			valid := 0
+			for range 100_000 {
+				var s strings.Builder
+				letters := alphabet[:1+r.IntN(len(alphabet))]
+				for range []int{0, 1, 2, 3, 8, 62, 64, 65, 127, 129, 199, 200, 201}[r.IntN(13)] {
+					s.WriteString(letters[r.IntN(len(letters))])
+				}
+				require.Equal(t, tt.pattern(s.String()), tt.check(s.String()), "%q", s.String())
+				if tt.check(s.String()) {
+					valid++
+				}
+			}
+			require.Greater(t, valid, 2000, "too few are valid")
+		})
+	}
+}
