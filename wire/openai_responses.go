@@ -88,12 +88,19 @@ type responsesItem struct {
 	at      place  // of reasoning and of an Opaque block
 }
 
+// noteItems are the items of a note.
+type noteItems struct {
+	message int // their number
+	note    message
+}
+
 // A responsesWriter collects the items of a request.
 type responsesWriter struct {
 	f         OpenAIResponses
 	seen      *tally // ids of the items so far, among others
 	lost      *losses
 	items     []responsesItem
+	notes     []noteItems  // until the first user message
 	customIDs []string     // the ids of the calls of custom tools in the newest assistant message
 	sys       *[]cacheMark // in the messages that system returned last
 	number    int          // of the message in the projection
@@ -114,6 +121,9 @@ func (w *responsesWriter) message(t *message) {
 		role := "system"
 		if w.f.Developer {
 			role = "developer"
+		}
+		if !slices.ContainsFunc(w.items, func(it responsesItem) bool { return it.kind == "user" }) {
+			w.notes = append(slices.Clip(w.notes), noteItems{w.number, *t})
 		}
 		w.content(role, t.parts, t.place)
 	case convo.RoleAssistant:
@@ -136,10 +146,13 @@ func (w *responsesWriter) message(t *message) {
 	}
 }
 
-func (w *responsesWriter) request(_ *projector, _ *convo.Snapshot, r *Request) error {
+func (w *responsesWriter) request(p *projector, _ *convo.Snapshot, r *Request) error {
 	items := w.items
 	if w.unsettled > 0 {
 		items = settled(slices.Clone(items), w.lost)
+	}
+	if len(w.notes) > 0 {
+		items = w.lead(items, p, r)
 	}
 	front := len(r.Messages)
 	own := slices.Clone(*w.sys)
@@ -170,6 +183,31 @@ func (w *responsesWriter) request(_ *projector, _ *convo.Snapshot, r *Request) e
 		r.Messages = append(r.Messages, json.RawMessage(`{"role":"user","content":"`+continueMarker+`"}`)) // the input must not be empty
 	}
 	return nil
+}
+
+// lead writes the notes that nothing sent comes before into the system text, which is what
+// they are to a reader of the request. It returns the other items.
+func (w *responsesWriter) lead(items []responsesItem, p *projector, r *Request) []responsesItem {
+	all := p.projection
+	for _, n := range w.notes {
+		own := 0
+		for own < len(items) && items[own].message == n.message {
+			own++
+		}
+		if own == 0 && len(items) > 0 && items[0].message < n.message {
+			break
+		}
+		items = items[own:]
+		all.system = append(slices.Clip(all.system), n.note.parts...)
+		for i := range n.note.parts {
+			all.places = append(slices.Clip(all.places), n.note.place(i))
+		}
+	}
+	if len(all.system) > len(p.system) {
+		r.System, r.Messages = w.system(&all, w.lost)
+		p.wrote = false // what w keeps is that of all
+	}
+	return items
 }
 
 // system returns the system text as instructions, or as messages if Developer is set.
