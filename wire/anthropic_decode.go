@@ -118,7 +118,7 @@ func (d *anthropicDecoder) message(path string, data []byte) error {
 	if err := read(at(path, "role"), "a string", all["role"], &role); err != nil {
 		return err
 	}
-	content := at(path, "content")
+	content, from := at(path, "content"), len(d.out.Messages)
 	switch role {
 	case "system":
 		return d.systemMessage(path, data)
@@ -129,7 +129,7 @@ func (d *anthropicDecoder) message(path string, data []byte) error {
 	default:
 		return &DecodeError{Path: at(path, "role"), Reason: "unknown role " + quote(role)}
 	}
-	d.loseRest(path, all, "role", "content", "type", "id", "model", "stop_reason", "stop_sequence", "usage")
+	d.keepRest(from, path, all, "role", "content", "type", "id", "model", "stop_reason", "stop_sequence", "usage")
 	return err
 }
 

@@ -130,11 +130,14 @@ func (d *converseDecoder) message(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	d.loseRest(path, all, "role", "content")
+	from := len(d.out.Messages)
 	if role == "assistant" {
-		return d.assistant(blocks)
+		err = d.assistant(blocks)
+	} else {
+		err = d.user(blocks)
 	}
-	return d.user(blocks)
+	d.keepRest(from, path, all, "role", "content")
+	return err
 }
 
 // A converseBlock is one element of a content, which is an object with one

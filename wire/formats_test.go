@@ -383,3 +383,40 @@ func TestOpenAIChat_DecodeNamesWhatIsLost(t *testing.T) {
 		"messages[1].reasoning", "messages[1].reasoning_details[0]", "messages[1].tool_calls[0].extra_content", "messages[1].tool_calls[0].x", "messages[1].audio",
 	}, paths)
 }
+
+// A field of a message that Decode does not know stays with the message, and is not sent.
+func TestDecode_KeepsUnknownFieldsInMeta(t *testing.T) {
+	for name, tt := range map[string]struct {
+		f    wire.Format
+		data string
+		path string
+	}{
+		"chat":      {wire.OpenAIChat{}, `{"messages":[{"role":"user","content":"a","ts":7,"nil":null,"id":"r1"}]}`, "messages[0]"},
+		"one":       {wire.OpenAIChat{}, `{"role":"user","content":"a","ts":7,"id":"r1"}`, ""},
+		"result":    {wire.OpenAIChat{}, `[{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f"}}]},{"role":"tool","tool_call_id":"c","content":"a","id":"r1","ts":7}]`, "[1]"},
+		"responses": {wire.OpenAIResponses{}, `{"input":[{"role":"user","content":"a","ts":7,"row":"r1"}]}`, "input[0]"},
+		"anthropic": {wire.Anthropic{}, `{"messages":[{"role":"assistant","content":"a","ts":7,"row":"r1"}]}`, "messages[0]"},
+		"gemini":    {wire.Gemini{}, `{"contents":[{"role":"user","parts":[{"text":"a"}],"ts":7,"id":"r1"}]}`, "contents[0]"},
+		"converse":  {wire.Converse{}, `{"messages":[{"role":"user","content":[{"text":"a"}],"ts":7,"id":"r1"}]}`, "messages[0]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, err := tt.f.Decode([]byte(tt.data))
+			require.NoError(t, err)
+			m := in.Messages[len(in.Messages)-1]
+			id := "id"
+			if strings.Contains(tt.data, "row") {
+				id = "row"
+			}
+			assert.JSONEq(t, `{"ts":7,"`+id+`":"r1"}`, m.Meta)
+			dot := strings.TrimPrefix(tt.path+".", ".")
+			assert.ElementsMatch(t, []wire.Loss{{Path: dot + "ts", What: "kept in Meta alone"}, {Path: dot + id, What: "kept in Meta alone"}}, in.Lost)
+			req, err := tt.f.Encode(convo.NewSnapshot(in.Messages))
+			require.NoError(t, err)
+			assert.NotContains(t, string(req.Body()), `"ts"`)
+		})
+	}
+	in, err := wire.OpenAIChat{}.Decode([]byte(`{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"a","ts":7}}]}`))
+	require.NoError(t, err)
+	assert.Empty(t, in.Messages[0].Meta, "the provider's, not the application's")
+	assert.Equal(t, []wire.Loss{{Path: "choices[0].message.ts", What: "no place for this field"}}, in.Lost)
+}

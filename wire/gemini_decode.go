@@ -266,8 +266,8 @@ func (d *geminiDecoder) content(path string, data json.RawMessage, role convo.Ro
 			return err
 		}
 	}
-	d.loseRest(path, all, "role", "parts")
 	n := len(d.out.Messages)
+	defer func() { d.keepRest(n, path, all, "role", "parts") }()
 	goesOn := role == convo.RoleAssistant && n > 0 && d.out.Messages[n-1].Role == role && len(d.calls.ids) > 0
 	m, answers := convo.Message{Role: role}, convo.Message{Role: convo.RoleTool}
 	switch {

@@ -3,6 +3,7 @@ package wire
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -167,11 +168,34 @@ func (d *decoder) loseRestAt(where spot, rest map[string]json.RawMessage, known 
 	}
 }
 
+// keepRest keeps the fields of a message that are not among the known ones in the Meta of
+// the newest message that came of it. from is how many messages came before. Where none
+// came of it, and in an answer, whose fields are the provider's and not the application's,
+// the fields are lost.
+func (d *decoder) keepRest(from int, path string, all map[string]json.RawMessage, known ...string) {
+	if d.answered || len(d.out.Messages) <= from {
+		d.loseRest(path, all, known...)
+		return
+	}
+	rest := maps.Clone(all)
+	maps.DeleteFunc(rest, func(key string, value json.RawMessage) bool { return isNull(value) || slices.Contains(known, key) })
+	if len(rest) == 0 {
+		return
+	}
+	d.out.Messages[len(d.out.Messages)-1].Meta = strings.ToValidUTF8(compact(appendObject(nil, rest)), "\uFFFD")
+	for _, key := range sortedKeys(rest) {
+		d.lose(at(path, key), keptField)
+	}
+}
+
 // lacksRole is the reason of the error for a message without a role.
 const lacksRole = "the message has no role"
 
 // lostField is the Loss.What of a field that Decode does not know.
 const lostField = "no place for this field"
+
+// keptField is that of a field which is kept, but not sent again.
+const keptField = "kept in Meta alone"
 
 func (d *decoder) add(m convo.Message) {
 	for _, c := range m.ToolCalls() {
@@ -379,8 +403,8 @@ func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 		}
 		known = append(known, "images")
 	}
-	d.loseRest(path, all, known...)
 	d.add(m)
+	d.keepRest(len(d.out.Messages)-1, path, all, known...)
 	return nil
 }
 
@@ -402,8 +426,8 @@ func (f OpenAIChat) decodeResult(d *decoder, path string, all map[string]json.Ra
 	if r.Parts, err = d.chatContent(path, all["content"], nil, convo.RoleTool); err != nil {
 		return err
 	}
-	d.loseRest(path, all, "role", "content", "tool_call_id", "name", "tool_name")
 	d.add(convo.Message{Role: convo.RoleTool, Parts: []convo.Part{r}})
+	d.keepRest(len(d.out.Messages)-1, path, all, "role", "content", "tool_call_id", "name", "tool_name")
 	return nil
 }
 

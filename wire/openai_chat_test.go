@@ -706,7 +706,7 @@ func TestOpenAIChat_SummaryOfDSAPI(t *testing.T) {
 func TestOpenAIChat_DecodePrefix(t *testing.T) {
 	for _, f := range []wire.OpenAIChat{{}, {Dialect: wire.DeepSeek}, {Dialect: wire.Mistral}} {
 		for value, lost := range map[string][]wire.Loss{
-			"true":  {{Path: "messages[1].prefix", What: "no place for this field"}},
+			"true":  {{Path: "messages[1].prefix", What: "kept in Meta alone"}},
 			"false": nil, "null": nil,
 		} {
 			in, err := f.Decode([]byte(`{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a","prefix":` + value + `}]}`))

@@ -300,8 +300,9 @@ func (d *responsesDecoder) message(it *inputItem) error {
 		if m.Parts, err = d.content(at(it.path, "content"), it.all["content"], it.role); err != nil {
 			return err
 		}
-		d.loseRest(it.path, it.all, "type", "role", "content", "id", "status")
-		return d.input(m)
+		err = d.input(m)
+		d.keepRest(len(d.out.Messages)-1, it.path, it.all, "type", "role", "content", "id", "status")
+		return err
 	case "assistant":
 		parts, err := d.content(at(it.path, "content"), it.all["content"], it.role)
 		if err != nil {

@@ -246,7 +246,9 @@ func (t Transcript) Format(f fmt.State, verb rune) {
 }
 
 // A Loss is something in the input of Decode that a [convo.Message] has no
-// place for.
+// place for. Decode keeps a field of a message that it does not know in
+// [convo.Message.Meta], as an object, unless it is in an answer or several
+// messages share the field; such a field is not sent again.
 type Loss struct {
 	Path string // where it was, such as "messages[2].content[0].cache_control"
 	What string // what it was, in a few words
