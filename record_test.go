@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // threeRecords returns a log of three records.
@@ -234,7 +235,7 @@ func TestOpen_CountsOnlyWhatItMust(t *testing.T) {
 // Opening makes 5 allocations for each message, of which 3 hold the entry, its part and
 // its text.
 func TestOpen_Allocations(t *testing.T) {
-	s := new(convo.MemStore)
+	s := new(convotest.MemStore)
 	h := open(t, s, "k", convoRelaxed())
 	const n = 250
 	for range n {

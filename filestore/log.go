@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"bufio"
@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
 // tailSize is how many bytes are read first at the end of a log. Most records that
@@ -88,12 +90,12 @@ func damageOr(f io.ReaderAt, key string, at int64, err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, ErrVersion) {
+	if errors.Is(err, convo.ErrVersion) {
 		return laterVersion(key, at, err)
 	}
 	s := newScan(f, key, 0, at)
 	s.skip()
-	return &DamageError{Key: key, Offset: at, Seq: s.whole, Err: err}
+	return &convo.DamageError{Key: key, Offset: at, Seq: s.whole, Err: err}
 }
 
 // laterVersion says where a line is that a later release has written.
@@ -151,7 +153,7 @@ func (s *logScan) next() (logLine, error) {
 	if s.fault != nil {
 		return logLine{}, s.fault
 	}
-	var damage *DamageError
+	var damage *convo.DamageError
 	for {
 		at := s.off
 		l, err := s.read()
@@ -162,11 +164,11 @@ func (s *logScan) next() (logLine, error) {
 		case err == nil:
 			s.ahead = &l
 			return logLine{}, damage
-		case errors.Is(err, ErrVersion):
+		case errors.Is(err, convo.ErrVersion):
 			err = laterVersion(s.key, at, withoutMark(err))
 		case errors.Is(err, errLine):
 			if damage == nil {
-				damage = &DamageError{Key: s.key, Offset: at, Seq: s.whole, Err: withoutMark(err)}
+				damage = &convo.DamageError{Key: s.key, Offset: at, Seq: s.whole, Err: withoutMark(err)}
 			}
 			s.full = -1
 			if l.Seq > s.seq && isAfterGap(err) {
@@ -195,10 +197,10 @@ func (s *logScan) take(l *logLine) {
 }
 
 // skip reads up to the end, and returns the last damage and the error that ended it.
-func (s *logScan) skip() (last *DamageError, err error) {
+func (s *logScan) skip() (last *convo.DamageError, err error) {
 	for {
 		_, err := s.next()
-		if damage, ok := errors.AsType[*DamageError](err); ok {
+		if damage, ok := errors.AsType[*convo.DamageError](err); ok {
 			last = damage
 		} else if err != nil {
 			return last, err

@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"errors"
@@ -14,10 +14,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
 // A testLog is what a log should hold: records, oldest first.
-type testLog []Record
+type testLog []convo.Record
 
 func (l testLog) String() string {
 	var ids []string
@@ -27,7 +29,7 @@ func (l testLog) String() string {
 	return strings.Join(ids, " ")
 }
 
-func (l testLog) newest() (r Record) {
+func (l testLog) newest() (r convo.Record) {
 	if len(l) > 0 {
 		r = l[len(l)-1]
 	}
@@ -35,8 +37,8 @@ func (l testLog) newest() (r Record) {
 }
 
 // next returns a record that may stand behind l.
-func (l testLog) next(rnd *rand.Rand, key string) Record {
-	id := make([]byte, recordID)
+func (l testLog) next(rnd *rand.Rand, key string) convo.Record {
+	id := make([]byte, 26)
 	for i := range id {
 		id[i] = "abcdefghijklmnopqrstuvwxyz"[rnd.IntN(26)]
 	}
@@ -46,20 +48,20 @@ func (l testLog) next(rnd *rand.Rand, key string) Record {
 	}
 	last := l.newest()
 	now := time.Unix(1_800_000_000+int64(last.Seq), 5).UTC()
-	return Record{
-		Head: Head{Key: key, Title: "a \"title\"\n", Seq: last.Seq + 1, Created: now, Updated: now, Entries: 3, Tokens: -1},
+	return convo.Record{
+		Head: convo.Head{Key: key, Title: "a \"title\"\n", Seq: last.Seq + 1, Created: now, Updated: now, Entries: 3, Tokens: -1},
 		ID:   string(id), Prev: last.ID, Full: last.ID == "" || rnd.IntN(4) == 0, Format: 1, Upto: 7, Data: data,
 	}
 }
 
 // pruned returns l from the full record with a Seq on, and whether there is one.
 func (l testLog) pruned(before uint64) (testLog, bool) {
-	i := slices.IndexFunc(l, func(r Record) bool { return r.Seq == before && r.Full })
+	i := slices.IndexFunc(l, func(r convo.Record) bool { return r.Seq == before && r.Full })
 	return l[max(i, 0):], i >= 0
 }
 
 // stored reads a log and checks that the part which opening reads is the end of it.
-func stored(t *testing.T, s Store, key string) (log testLog) {
+func stored(t *testing.T, s convo.Store, key string) (log testLog) {
 	t.Helper()
 	for r, err := range s.Records(t.Context(), key, 1) {
 		require.NoError(t, err)
@@ -84,8 +86,8 @@ type crasher struct {
 	t      *testing.T
 	rnd    *rand.Rand
 	disk   *testDisk
-	stores [2]*FileStore // of two processes
-	store  *FileStore    // of the one that works
+	stores [2]*Store // of two processes
+	store  *Store    // of the one that works
 	seen   testLog
 	maybe  []testLog // what a power cut may leave
 
@@ -98,7 +100,7 @@ const crashKey = "trip"
 // process begins a process in the place of another, with a store of its own.
 func (c *crasher) process(i int) {
 	c.killed = false
-	c.stores[i] = &FileStore{Dir: "/var/chats", disk: c.disk}
+	c.stores[i] = &Store{Dir: "/var/chats", disk: c.disk}
 }
 
 // plan chooses which of the next operations of the disk fail.
@@ -152,7 +154,7 @@ func (c *crasher) operate() {
 // look reads the log, and checks that it is one of those that it may be.
 func (c *crasher) look() {
 	c.disk.step = func(string) error { return nil }
-	c.seen = stored(c.t, &FileStore{Dir: "/var/chats", disk: c.disk}, crashKey)
+	c.seen = stored(c.t, &Store{Dir: "/var/chats", disk: c.disk}, crashKey)
 	i := slices.IndexFunc(c.maybe, func(l testLog) bool { return l.String() == c.seen.String() })
 	require.GreaterOrEqual(c.t, i, 0, "the log is\n%s\nand may be\n%s", c.seen, c.maybe)
 	for k, r := range c.seen {
@@ -187,7 +189,7 @@ func (c *crasher) run(operations int) {
 
 // Whatever fails and whenever the process or the power ends: a record that was
 // acknowledged is there, as it was, and no other but the one that was being saved.
-func TestFileStore_Crashes(t *testing.T) {
+func TestStore_Crashes(t *testing.T) {
 	crashes, want := 0, 10_000
 	if testing.Short() {
 		want = 3_000
@@ -233,13 +235,13 @@ func crashEverywhere(t *testing.T, do func(*testing.T, *testDisk, func()), check
 
 // What was cut off does not come back beside some of what is written next, though the
 // process knows that the record before it lasts.
-func TestFileStore_CutLasts(t *testing.T) {
-	for name, fail := range map[string]func(*testing.T, *testDisk, *FileStore, Record){
-		"another process was killed": func(_ *testing.T, disk *testDisk, _ *FileStore, _ Record) {
+func TestStore_CutLasts(t *testing.T) {
+	for name, fail := range map[string]func(*testing.T, *testDisk, *Store, convo.Record){
+		"another process was killed": func(_ *testing.T, disk *testDisk, _ *Store, _ convo.Record) {
 			node := disk.dirs["/chats"].names[fileName(crashKey)]
 			node.data = append(node.data, strings.Repeat("x", 5*blockSize)...)
 		},
-		"its own write failed, and the cut": func(t *testing.T, disk *testDisk, s *FileStore, r Record) {
+		"its own write failed, and the cut": func(t *testing.T, disk *testDisk, s *Store, r convo.Record) {
 			disk.step = func(op string) error {
 				if op == "sync" {
 					return errBroken
@@ -258,14 +260,14 @@ func TestFileStore_CutLasts(t *testing.T) {
 			}
 			log[3].Seq, log[3].Prev = log[2].Seq, log[2].Prev
 			crashEverywhere(t, func(t *testing.T, disk *testDisk, begin func()) {
-				s := &FileStore{Dir: "/chats", disk: disk}
+				s := &Store{Dir: "/chats", disk: disk}
 				require.NoError(t, s.Append(t.Context(), log[0]))
 				require.NoError(t, s.Append(t.Context(), log[1]))
 				fail(t, disk, s, log[3])
 				begin()
 				_ = s.Append(t.Context(), log[2])
 			}, func(t *testing.T, disk *testDisk) {
-				got := stored(t, &FileStore{Dir: "/chats", disk: disk}, crashKey)
+				got := stored(t, &Store{Dir: "/chats", disk: disk}, crashKey)
 				require.GreaterOrEqual(t, len(got), 2)
 			})
 		})
@@ -273,9 +275,9 @@ func TestFileStore_CutLasts(t *testing.T) {
 }
 
 // No copy that a killed Prune has left outlives the log.
-func TestFileStore_DeleteTakesCopies(t *testing.T) {
+func TestStore_DeleteTakesCopies(t *testing.T) {
 	crashEverywhere(t, func(t *testing.T, disk *testDisk, begin func()) {
-		s := &FileStore{Dir: "/chats", disk: disk}
+		s := &Store{Dir: "/chats", disk: disk}
 		fill(t, s, crashKey, 3)
 		dir, err := disk.open("/chats")
 		require.NoError(t, err)
@@ -333,7 +335,7 @@ func (g *gate) run(rnd *rand.Rand, done <-chan struct{}) {
 
 // Processes whose operations on the disk come in any order never lose a record to
 // each other.
-func TestFileStore_Interleaved(t *testing.T) {
+func TestStore_Interleaved(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) { interleaved(t, seed) })
 		if t.Failed() {
@@ -354,7 +356,7 @@ func interleaved(t *testing.T, seed uint64) {
 	for w := range writers {
 		own := rand.New(rand.NewPCG(seed, uint64(10+w)))
 		wg.Go(func() {
-			s := &FileStore{Dir: "/chats", disk: disk}
+			s := &Store{Dir: "/chats", disk: disk}
 			var log testLog
 			for n := 0; n < each; {
 				mu.Lock()
@@ -370,11 +372,11 @@ func interleaved(t *testing.T, seed uint64) {
 					n++
 					continue
 				}
-				conflict, ok := errors.AsType[*ConflictError](err)
+				conflict, ok := errors.AsType[*convo.ConflictError](err)
 				if !assert.True(t, ok, "%v", err) {
 					return
 				}
-				log = testLog{{Head: Head{Seq: conflict.Have}, ID: conflict.ID}}
+				log = testLog{{Head: convo.Head{Seq: conflict.Have}, ID: conflict.ID}}
 				if conflict.Have == 0 {
 					log = nil
 				}
@@ -382,7 +384,7 @@ func interleaved(t *testing.T, seed uint64) {
 		})
 	}
 	wg.Go(func() {
-		s := &FileStore{Dir: "/chats", disk: disk}
+		s := &Store{Dir: "/chats", disk: disk}
 		for range 3 {
 			var full uint64
 			for r, err := range s.Records(t.Context(), crashKey, 0) {
@@ -396,7 +398,7 @@ func interleaved(t *testing.T, seed uint64) {
 				deleted++
 				mu.Unlock()
 			} else if err := s.Prune(t.Context(), crashKey, full); full > 0 {
-				_, refused := errors.AsType[*ValueError](err) // another has pruned
+				_, refused := errors.AsType[*convo.ValueError](err) // another has pruned
 				assert.True(t, err == nil || refused, "%v", err)
 			}
 		}
@@ -405,7 +407,7 @@ func interleaved(t *testing.T, seed uint64) {
 	go func() { wg.Wait(); close(done) }()
 	g.run(rnd, done)
 	disk.step = func(string) error { return nil }
-	log := stored(t, &FileStore{Dir: "/chats", disk: disk}, crashKey)
+	log := stored(t, &Store{Dir: "/chats", disk: disk}, crashKey)
 	there := map[string]bool{}
 	for _, r := range log {
 		assert.False(t, there[r.ID], "stored twice")

@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"context"
@@ -12,41 +12,15 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/stores"
 )
 
-// A FileStore is a [Store] and a [Pruner] that keeps each log in a file of its own
-// in one directory. Set Dir; the other fields may stay as they are. Fields must not
-// change while the FileStore is in use, and it must not be copied.
-//
-// Many processes may use one directory, on one machine, each with a FileStore of its
-// own. Locks on the files keep them apart. A process that is killed leaves no lock.
-// A method that has to wait for a lock tries again at least every 5
-// milliseconds, until its ctx ends. Where the system has no such locks, methods
-// return an error that matches [errors.ErrUnsupported]: they work on Linux, macOS,
-// Windows, the BSDs and illumos.
-//
-// When Append returns nil, the record and the name of its file have been synced to
-// the disk. What a crash leaves of a record that was being written is passed over by
-// readers, which Status.Torn shows, and cut off by the next Append. Any other damage is a
-// [*DamageError]: for Records, in the damaged place; for Append, when it is the newest
-// record that is damaged. Damage before the newest full record does not keep a conversation from
-// being opened. The error for records that a later release of this package has
-// written matches [ErrVersion].
-//
-// When several processes write to one key in turn, each Append that follows one of
-// another process syncs three times in place of once: the name of the file, the record of
-// the other, which may have been killed before its own sync, and the new record.
-//
-// Files have the mode 0600 and names such as
-// trip-to-rome-1b2cf5f1a1d1b0a2a2b8b7be6b2ad0a1.convo: the beginning of the key, for
-// people, and a hash of all of it. The key itself stands in the file. Other files in
-// the directory are left alone.
-//
-// Neither Delete nor Prune erases data from the disk: what they have removed can still
-// be in free blocks, in snapshots of the file system and in backups. When a process is
-// killed in Prune, a copy of the log can remain in a file whose name ends in .tmp;
-// the next Prune or Delete of the key removes it.
-type FileStore struct {
+// A Store is a [convo.Store] and a [convo.Pruner] that keeps each log in its own file in
+// one directory. Set Dir; the other fields may stay as they are. Fields must not change
+// while the Store is in use, and it must not be copied. It is safe for concurrent use.
+type Store struct {
 	// Dir is the directory. The first Append makes it, with the mode 0700, if it
 	// does not exist.
 	Dir string
@@ -73,20 +47,20 @@ type settled struct {
 	tail logTail     // without what Append does not need
 }
 
-// maxSettled keeps the memory of a FileStore small. What is forgotten costs a sync.
+// maxSettled bounds the memory of a Store. What is forgotten costs a sync.
 const maxSettled = 4096
 
-var _ Pruner = (*FileStore)(nil)
+var _ convo.Pruner = (*Store)(nil)
 
-// Append implements [Store]. The times of r must be in the years 0 to 9999.
-func (s *FileStore) Append(ctx context.Context, r Record) (err error) {
+// Append implements [convo.Store]. The times of r must be in the years 0 to 9999.
+func (s *Store) Append(ctx context.Context, r convo.Record) (err error) {
 	defer func() { err = inLog("append to", r.Key, err) }()
 	if err := r.Check(); err != nil {
 		return err
 	}
 	for _, t := range []time.Time{r.Created, r.Updated} {
 		if y := t.UTC().Year(); y < 0 || y > 9999 {
-			return &ValueError{Name: "time of a Record", Value: t, Want: "one in the years 0 to 9999"}
+			return &convo.ValueError{Name: "time of a Record", Value: t, Want: "one in the years 0 to 9999"}
 		}
 	}
 	l, err := s.open(ctx, r.Key, r.Prev == "")
@@ -94,7 +68,7 @@ func (s *FileStore) Append(ctx context.Context, r Record) (err error) {
 		return err
 	}
 	if l == nil {
-		return &ConflictError{Key: r.Key, Want: r.Seq}
+		return &convo.ConflictError{Key: r.Key, Want: r.Seq}
 	}
 	var cut logTail
 	defer func() {
@@ -111,9 +85,9 @@ func (s *FileStore) Append(ctx context.Context, r Record) (err error) {
 	case tail.ID == r.ID:
 		return s.settle(l, &tail)
 	case tail.ID != r.Prev:
-		return &ConflictError{Key: r.Key, Have: tail.Seq, Want: r.Seq, ID: tail.ID}
+		return &convo.ConflictError{Key: r.Key, Have: tail.Seq, Want: r.Seq, ID: tail.ID}
 	case tail.ID != "" && r.Seq != tail.Seq+1:
-		return &ValueError{Name: "Record.Seq", Value: r.Seq, Want: fmt.Sprintf("%d, one more than that of the record before", tail.Seq+1)}
+		return stores.GapError(r.Seq, tail.Seq)
 	}
 	if tail.torn > 0 {
 		s.forget(l.name) // so that settle syncs the cut, too
@@ -144,7 +118,7 @@ func (s *FileStore) Append(ctx context.Context, r Record) (err error) {
 
 // tailOf returns what is at the end of a log. Where it is what this store has
 // left there, as the random ID tells, a look at the ID is enough.
-func (s *FileStore) tailOf(l *lockedLog, key string) (logTail, error) {
+func (s *Store) tailOf(l *lockedLog, key string) (logTail, error) {
 	was, size := s.recall(l), l.info.Size()
 	end := was.ID + "\"}\n"
 	if was.ID != "" && was.end == size {
@@ -160,7 +134,7 @@ func (s *FileStore) tailOf(l *lockedLog, key string) (logTail, error) {
 }
 
 // write writes a line to the end of a log, and syncs it.
-func (s *FileStore) write(l *lockedLog, line []byte, at int64, updated time.Time) error {
+func (s *Store) write(l *lockedLog, line []byte, at int64, updated time.Time) error {
 	if _, err := l.file.WriteAt(line, at); err != nil {
 		return err
 	}
@@ -174,7 +148,7 @@ func (s *FileStore) write(l *lockedLog, line []byte, at int64, updated time.Time
 // not, so the line is written once more. A torn tail that was cut off must not come
 // back either: a part of it might be mixed with what is written next. As every Append
 // does this before it writes, older lines are synced.
-func (s *FileStore) settle(l *lockedLog, t *logTail) error {
+func (s *Store) settle(l *lockedLog, t *logTail) error {
 	if s.NoSync {
 		return nil
 	}
@@ -196,10 +170,10 @@ func (s *FileStore) settle(l *lockedLog, t *logTail) error {
 	return nil
 }
 
-// Records implements [Store]. If from is 0 and the way from the newest record to the
-// newest full one is damaged, it yields a [*DamageError] and nothing more.
-func (s *FileStore) Records(ctx context.Context, key string, from uint64) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
+// Records implements [convo.Store]. If from is 0 and the way from the newest record to the
+// newest full one is damaged, it yields a [*convo.DamageError] and nothing more.
+func (s *Store) Records(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error] {
+	return func(yield func(convo.Record, error) bool) {
 		err := s.read(ctx, key, func(f logFile, tail logTail, err error) error {
 			if err == nil && from > tail.Seq || err != nil && from == 0 {
 				return err
@@ -217,14 +191,14 @@ func (s *FileStore) Records(ctx context.Context, key string, from uint64) iter.S
 			var passed error // the last damage, as long as only records that are not asked for come after it
 			for {
 				if ctx.Err() != nil {
-					return causeOf(ctx)
+					return stores.Ended(ctx)
 				}
 				l, err := scan.next()
-				if _, ok := errors.AsType[*DamageError](err); ok {
+				if _, ok := errors.AsType[*convo.DamageError](err); ok {
 					passed = err
 					continue
 				}
-				if passed != nil && (err != nil || l.Seq > from) && !yield(Record{}, inLog("read", key, passed)) {
+				if passed != nil && (err != nil || l.Seq > from) && !yield(convo.Record{}, inLog("read", key, passed)) {
 					return errStopped
 				}
 				passed = nil
@@ -242,7 +216,7 @@ func (s *FileStore) Records(ctx context.Context, key string, from uint64) iter.S
 			}
 		})
 		if err != nil && err != errStopped {
-			yield(Record{}, inLog("read", key, err))
+			yield(convo.Record{}, inLog("read", key, err))
 		}
 	}
 }
@@ -276,7 +250,7 @@ var errStopped = errors.New("stopped")
 
 // read calls f with the log of a key and what is at its end, or with the error
 // of reading that. It does not call f when there is no log.
-func (s *FileStore) read(ctx context.Context, key string, f func(logFile, logTail, error) error) error {
+func (s *Store) read(ctx context.Context, key string, f func(logFile, logTail, error) error) error {
 	if err := s.check(ctx, key); err != nil {
 		return err
 	}
@@ -298,31 +272,31 @@ func (s *FileStore) read(ctx context.Context, key string, f func(logFile, logTai
 
 // check returns an error for a store or a key that cannot be used, or if ctx has
 // ended.
-func (s *FileStore) check(ctx context.Context, key string) error {
+func (s *Store) check(ctx context.Context, key string) error {
 	if s == nil || s.Dir == "" {
-		return &ValueError{Name: "FileStore.Dir", Value: "", Want: "the name of a directory"}
+		return &convo.ValueError{Name: "filestore.Store.Dir", Value: "", Want: "the name of a directory"}
 	}
 	if ctx.Err() != nil {
-		return causeOf(ctx)
+		return stores.Ended(ctx)
 	}
-	return CheckKey(key)
+	return convo.CheckKey(key)
 }
 
-func (s *FileStore) files() fileSystem {
+func (s *Store) files() fileSystem {
 	if s.disk != nil {
 		return s.disk
 	}
 	return osFiles{}
 }
 
-func (s *FileStore) sync(f logFile) error {
+func (s *Store) sync(f logFile) error {
 	if s.NoSync {
 		return nil
 	}
 	return f.Sync()
 }
 
-func (s *FileStore) syncNames(dir folder) error {
+func (s *Store) syncNames(dir folder) error {
 	if s.NoSync {
 		return nil
 	}
@@ -331,7 +305,7 @@ func (s *FileStore) syncNames(dir folder) error {
 
 // recall returns the end of a log as far as this store knows it to be synced, or
 // nothing.
-func (s *FileStore) recall(l *lockedLog) logTail {
+func (s *Store) recall(l *lockedLog) logTail {
 	s.mu.Lock()
 	was := s.settled[l.name]
 	s.mu.Unlock()
@@ -341,8 +315,8 @@ func (s *FileStore) recall(l *lockedLog) logTail {
 	return was.tail
 }
 
-func (s *FileStore) remember(l *lockedLog, t logTail) {
-	t.Record = Record{Head: Head{Seq: t.Seq}, ID: t.ID, Full: t.Full}
+func (s *Store) remember(l *lockedLog, t logTail) {
+	t.Record = convo.Record{Head: convo.Head{Seq: t.Seq}, ID: t.ID, Full: t.Full}
 	t.text, t.torn = nil, 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -352,18 +326,17 @@ func (s *FileStore) remember(l *lockedLog, t logTail) {
 	s.settled[l.name] = settled{l.info, t}
 }
 
-func (s *FileStore) forget(name string) {
+func (s *Store) forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.settled, name)
 }
 
 // warn logs what Append has cut off. A panic is ignored.
-func (s *FileStore) warn(key string, cut logTail) {
+func (s *Store) warn(key string, cut logTail) {
+	defer func() { _ = recover() }()
 	if s.Logger != nil {
-		guarded(func() {
-			s.Logger.Warn("convo: unfinished record cut off", "key", key, "offset", cut.end, "length", cut.torn)
-		})
+		s.Logger.Warn("convo: unfinished record cut off", "key", key, "offset", cut.end, "length", cut.torn)
 	}
 }
 

@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// fileSystem is what a [FileStore] needs of one. Errors are as those of package os.
+// fileSystem is what a [Store] needs of one. Errors are as those of package os.
 type fileSystem interface {
 	open(dir string) (folder, error)
 	mkdir(dir string) error

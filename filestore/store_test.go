@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"bytes"
@@ -17,10 +17,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
 // fill appends n records to the log of a key.
-func fill(t testing.TB, s Store, key string, n int) (log testLog) {
+func fill(t testing.TB, s convo.Store, key string, n int) (log testLog) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(1, uint64(n)))
 	for range n {
@@ -31,7 +33,7 @@ func fill(t testing.TB, s Store, key string, n int) (log testLog) {
 }
 
 // readAll returns what Records yields before an error.
-func readAll(t testing.TB, s Store, key string, from uint64) (log testLog, err error) {
+func readAll(t testing.TB, s convo.Store, key string, from uint64) (log testLog, err error) {
 	for r, err := range s.Records(t.Context(), key, from) {
 		if err != nil {
 			return log, err
@@ -43,16 +45,16 @@ func readAll(t testing.TB, s Store, key string, from uint64) (log testLog, err e
 }
 
 // What Append and opening do does not grow with the log.
-func TestFileStore_Operations(t *testing.T) {
+func TestStore_Operations(t *testing.T) {
 	for _, n := range []int{8, 64, 512} {
 		disk := newTestDisk(nil)
-		s := &FileStore{Dir: "/chats", disk: disk}
+		s := &Store{Dir: "/chats", disk: disk}
 		log := fill(t, s, crashKey, n)
 		for !log.newest().Full { // so that the tail is short
 			log = append(log, log.next(rand.New(rand.NewPCG(9, log.newest().Seq)), crashKey))
 			require.NoError(t, s.Append(t.Context(), log.newest()))
 		}
-		rest := Record{Head: Head{Key: crashKey, Seq: log.newest().Seq + 1}, ID: strings.Repeat("z", recordID), Prev: log.newest().ID}
+		rest := convo.Record{Head: convo.Head{Key: crashKey, Seq: log.newest().Seq + 1}, ID: strings.Repeat("z", 26), Prev: log.newest().ID}
 		clear(disk.ops)
 		require.NoError(t, s.Append(t.Context(), rest))
 		assert.Equal(t, map[string]int{
@@ -64,8 +66,8 @@ func TestFileStore_Operations(t *testing.T) {
 		require.NoError(t, s.Append(t.Context(), rest))
 		assert.Zero(t, disk.ops["write"]+disk.ops["sync"], "the same record again")
 
-		other := &FileStore{Dir: "/chats", disk: disk}
-		rest.Seq, rest.Prev, rest.ID = rest.Seq+1, rest.ID, strings.Repeat("y", recordID)
+		other := &Store{Dir: "/chats", disk: disk}
+		rest.Seq, rest.Prev, rest.ID = rest.Seq+1, rest.ID, strings.Repeat("y", 26)
 		clear(disk.ops)
 		require.NoError(t, other.Append(t.Context(), rest))
 		assert.Equal(t, []int{2, 2, 1}, []int{disk.ops["write"], disk.ops["sync"], disk.ops["sync dir"]}, "what another process may not have synced")
@@ -78,8 +80,8 @@ func TestFileStore_Operations(t *testing.T) {
 			"open dir": 1, "lstat": 1, "open": 1, "lock": 1, "stat": 1, "read": 3, "unlock": 1, "close": 1, "close dir": 1,
 		}, disk.ops, "opening %d: the tail, the header of the full record, and from there on", n)
 
-		fast := &FileStore{Dir: "/chats", disk: disk, NoSync: true}
-		rest.Seq, rest.Prev, rest.ID = rest.Seq+1, rest.ID, strings.Repeat("x", recordID)
+		fast := &Store{Dir: "/chats", disk: disk, NoSync: true}
+		rest.Seq, rest.Prev, rest.ID = rest.Seq+1, rest.ID, strings.Repeat("x", 26)
 		clear(disk.ops)
 		require.NoError(t, fast.Append(t.Context(), rest))
 		require.NoError(t, fast.Prune(t.Context(), crashKey, log.newest().Seq))
@@ -89,31 +91,31 @@ func TestFileStore_Operations(t *testing.T) {
 }
 
 // What a Save asks of the file system, in order.
-func TestFileStore_OperationsOfASave(t *testing.T) {
+func TestStore_OperationsOfASave(t *testing.T) {
 	disk := newTestDisk(nil)
 	var ops []string
 	disk.step = func(op string) error { ops = append(ops, op); return nil }
 	for _, tt := range []struct {
-		store         *FileStore
+		store         *Store
 		first, others string
 	}{
 		{
-			&FileStore{Dir: "/chats", disk: disk},
+			&Store{Dir: "/chats", disk: disk},
 			// Dir is missing, and made. Its name must last before a file is made in it.
 			"open dir, mkdir, sync parent, sync parent, open dir, lstat, mkdir, sync parent, create, lock, lstat, stat, read, sync dir, write, chtimes, sync, unlock, close, close dir",
 			"open dir, lstat, open, lock, lstat, stat, read, write, chtimes, sync, unlock, close, close dir",
 		},
 		{
-			&FileStore{Dir: "/fast", disk: disk, NoSync: true},
+			&Store{Dir: "/fast", disk: disk, NoSync: true},
 			"open dir, mkdir, open dir, lstat, mkdir, create, lock, lstat, stat, read, write, chtimes, unlock, close, close dir",
 			"open dir, lstat, open, lock, lstat, stat, read, write, chtimes, unlock, close, close dir",
 		},
 	} {
-		h, err := Open(t.Context(), tt.store, "k", nil)
+		h, err := convo.Open(t.Context(), tt.store, "k", nil)
 		require.NoError(t, err)
 		want := tt.first
 		for turn := range 20 {
-			_, err := h.Append(User("a question"), Assistant("an answer"))
+			_, err := h.Append(convo.User("a question"), convo.Assistant("an answer"))
 			require.NoError(t, err)
 			if turn%7 == 6 {
 				_, err = h.SplicePrefix(h.Snapshot(), h.Snapshot().Len()-2, "a summary")
@@ -130,9 +132,9 @@ func TestFileStore_OperationsOfASave(t *testing.T) {
 	}
 }
 
-func TestFileStore_Files(t *testing.T) {
+func TestStore_Files(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	s := &FileStore{Dir: dir}
+	s := &Store{Dir: dir}
 	assert.Empty(t, stored(t, s, "none"))
 	require.NoError(t, s.Delete(t.Context(), "none"))
 	assert.NoDirExists(t, dir)
@@ -158,28 +160,28 @@ func TestFileStore_Files(t *testing.T) {
 	}
 }
 
-func TestFileStore_BadInput(t *testing.T) {
-	s := &FileStore{Dir: t.TempDir()}
+func TestStore_BadInput(t *testing.T) {
+	s := &Store{Dir: t.TempDir()}
 	log := fill(t, s, "k", 2)
 	next := log.next(rand.New(rand.NewPCG(3, 3)), "k")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	value := func(err error) bool { _, ok := errors.AsType[*ValueError](err); return ok }
-	for _, s := range []*FileStore{nil, {}} {
+	value := func(err error) bool { _, ok := errors.AsType[*convo.ValueError](err); return ok }
+	for _, s := range []*Store{nil, {}} {
 		assert.True(t, value(s.Append(t.Context(), next)))
 		assert.True(t, value(s.Delete(t.Context(), "k")))
 		assert.True(t, value(s.Prune(t.Context(), "k", 1)))
 		_, err := readAll(t, s, "k", 0)
 		assert.True(t, value(err))
-		for _, err := range s.List(t.Context(), ListOptions{}) {
+		for _, err := range s.List(t.Context(), convo.ListOptions{}) {
 			assert.True(t, value(err))
 		}
 	}
-	with := func(change func(r *Record)) Record { r := next; change(&r); return r }
-	for name, r := range map[string]Record{
-		"key":  with(func(r *Record) { r.Key = "" }),
-		"gap":  with(func(r *Record) { r.Seq = 9 }),
-		"year": with(func(r *Record) { r.Updated = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) }),
+	with := func(change func(r *convo.Record)) convo.Record { r := next; change(&r); return r }
+	for name, r := range map[string]convo.Record{
+		"key":  with(func(r *convo.Record) { r.Key = "" }),
+		"gap":  with(func(r *convo.Record) { r.Seq = 9 }),
+		"year": with(func(r *convo.Record) { r.Updated = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) }),
 	} {
 		assert.True(t, value(s.Append(t.Context(), r)), name)
 	}
@@ -188,15 +190,15 @@ func TestFileStore_BadInput(t *testing.T) {
 	assert.True(t, value(s.Prune(t.Context(), "k", 3)))
 	assert.True(t, value(s.Delete(t.Context(), "")))
 
-	conflict := func(err error, want ConflictError) {
+	conflict := func(err error, want convo.ConflictError) {
 		t.Helper()
-		got, ok := errors.AsType[*ConflictError](err)
+		got, ok := errors.AsType[*convo.ConflictError](err)
 		require.True(t, ok, "%v", err)
 		assert.Equal(t, want, *got)
 	}
-	conflict(s.Append(t.Context(), with(func(r *Record) { r.Prev = log[0].ID })), ConflictError{"k", 2, 3, log[1].ID})
-	conflict(s.Append(t.Context(), with(func(r *Record) { r.Prev, r.Full = "", true })), ConflictError{"k", 2, 3, log[1].ID})
-	conflict(s.Append(t.Context(), with(func(r *Record) { r.Key = "none" })), ConflictError{"none", 0, 3, ""})
+	conflict(s.Append(t.Context(), with(func(r *convo.Record) { r.Prev = log[0].ID })), convo.ConflictError{Key: "k", Have: 2, Want: 3, ID: log[1].ID})
+	conflict(s.Append(t.Context(), with(func(r *convo.Record) { r.Prev, r.Full = "", true })), convo.ConflictError{Key: "k", Have: 2, Want: 3, ID: log[1].ID})
+	conflict(s.Append(t.Context(), with(func(r *convo.Record) { r.Key = "none" })), convo.ConflictError{Key: "none", Want: 3})
 	require.NoError(t, s.Append(t.Context(), log[1]), "the newest record again")
 	assert.ErrorIs(t, s.Append(ended, next), context.Canceled)
 	assert.ErrorIs(t, s.Delete(ended, "k"), context.Canceled)
@@ -216,21 +218,21 @@ func TestFileStore_BadInput(t *testing.T) {
 		require.NoError(t, make(filepath.Join(s.Dir, fileName(key))))
 		_, err := readAll(t, s, key, 0)
 		assert.True(t, isOfLog(err), "%s: %v", key, err)
-		err = s.Append(t.Context(), Record{Head: Head{Key: key, Seq: 1}, Full: true, ID: next.ID})
+		err = s.Append(t.Context(), convo.Record{Head: convo.Head{Key: key, Seq: 1}, Full: true, ID: next.ID})
 		assert.True(t, isOfLog(err), "%s: %v", key, err)
 	}
 	if runtime.GOOS != "windows" {
 		require.NoError(t, os.Symlink("nowhere", filepath.Join(s.Dir, "dangling")))
-		err := (&FileStore{Dir: filepath.Join(s.Dir, "dangling"), NoSync: true}).Append(t.Context(), Record{Head: Head{Key: "k", Seq: 1}, Full: true, ID: next.ID})
+		err := (&Store{Dir: filepath.Join(s.Dir, "dangling"), NoSync: true}).Append(t.Context(), convo.Record{Head: convo.Head{Key: "k", Seq: 1}, Full: true, ID: next.ID})
 		assert.EqualError(t, err, `convo: append to the log of "k": the directory is not there after it was made: its name is that of a link that leads nowhere, or others keep removing it`)
 	}
 }
 
 // A failed write or sync leaves the file as long as it was.
-func TestFileStore_FailedWrite(t *testing.T) {
+func TestStore_FailedWrite(t *testing.T) {
 	for _, op := range []string{"write", "sync"} {
 		disk := newTestDisk(rand.New(rand.NewPCG(1, 1)))
-		s := &FileStore{Dir: "/chats", disk: disk}
+		s := &Store{Dir: "/chats", disk: disk}
 		log := fill(t, s, "k", 3)
 		node := disk.dirs["/chats"].names[fileName("k")]
 		size := len(node.data)
@@ -254,8 +256,8 @@ func TestFileStore_FailedWrite(t *testing.T) {
 }
 
 // Memory for what is known of files does not grow without end.
-func TestFileStore_ForgetsFiles(t *testing.T) {
-	s := &FileStore{Dir: "/chats", disk: newTestDisk(nil)}
+func TestStore_ForgetsFiles(t *testing.T) {
+	s := &Store{Dir: "/chats", disk: newTestDisk(nil)}
 	for i := range maxSettled + 10 {
 		s.remember(&lockedLog{name: fmt.Sprint(i)}, logTail{})
 	}
@@ -263,7 +265,7 @@ func TestFileStore_ForgetsFiles(t *testing.T) {
 }
 
 // isFileName takes the names that fileName makes, and no others.
-func TestFileStore_FileNames(t *testing.T) {
+func TestStore_FileNames(t *testing.T) {
 	pattern := regexp.MustCompile(`^[a-z0-9-]{1,24}-[0-9a-f]{32}\.convo$`)
 	sum := strings.Repeat("0f", 16)
 	names := []string{"", ".convo", "-.convo", "a-" + sum + ".convo", "-" + sum + ".convo", "--" + sum + ".convo", sum + ".convo", "a" + sum + ".convo"}

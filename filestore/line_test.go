@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"bytes"
@@ -9,21 +9,23 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
 // The line of a record, byte for byte.
-func TestFileStore_Line(t *testing.T) {
+func TestStore_Line(t *testing.T) {
 	at := time.Date(2026, 11, 22, 8, 0, 0, 5, time.UTC)
-	r := Record{
-		Head: Head{Key: "42", Title: "\"Rome\"\n", Seq: 12, Created: at, Updated: at, Entries: 12, Tokens: 3456},
-		ID:   strings.Repeat("b", recordID), Prev: strings.Repeat("a", recordID), Format: 1, Upto: 41, Data: []byte(`{"x":1}`),
+	r := convo.Record{
+		Head: convo.Head{Key: "42", Title: "\"Rome\"\n", Seq: 12, Created: at, Updated: at, Entries: 12, Tokens: 3456},
+		ID:   strings.Repeat("b", 26), Prev: strings.Repeat("a", 26), Format: 1, Upto: 41, Data: []byte(`{"x":1}`),
 	}
 	const details = `,"upto":41,"entries":12,"tokens":3456,"title":"\"Rome\"\u000a","created":"2026-11-22T08:00:00.000000005Z","updated":"2026-11-22T08:00:00.000000005Z","prev":"aaaaaaaaaaaaaaaaaaaaaaaaaa","id":"bbbbbbbbbbbbbbbbbbbbbbbbbb"}` + "\n"
 	line := newLine(&r, 20480)
 	assert.Equal(t, `5ba8e429 12 P 20480 {"format":1,"data":{"x":1},"key":"42"`+details, string(line))
 	r.Key, r.Data, r.Full = "\xff", []byte("two\nlines"), true
 	assert.Equal(t, ` 12 F 0 {"format":1,"data":"dHdvCmxpbmVz","key64":"/w=="`+details, string(newLine(&r, 0)[sumSize:]))
-	r.Key, r.Title = strings.Repeat("\x01", maxKey), strings.Repeat("\x01", maxTitle)
+	r.Key, r.Title = strings.Repeat("\x01", 4096), strings.Repeat("\x01", 256)
 	r.Data = []byte(`{,"key":"42"` + details[:len(details)-1])
 	l, err := parseLine(newLine(&r, 0))
 	require.NoError(t, err)
@@ -32,7 +34,7 @@ func TestFileStore_Line(t *testing.T) {
 }
 
 // The line of any bytes is read or refused, and what is read is written so.
-func FuzzFileStore_Line(f *testing.F) {
+func FuzzStore_Line(f *testing.F) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	var log testLog
 	for range 12 {

@@ -1,6 +1,6 @@
 //go:build !darwin && !dragonfly && !freebsd && !illumos && !linux && !netbsd && !openbsd && !windows
 
-package convo
+package filestore
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
 //go:build linux
 
-package convo_test
+package filestore_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/filestore"
 )
 
 // unprivileged calls f as somebody to whom the modes of files apply.
@@ -38,7 +39,7 @@ func unprivileged(t *testing.T, f func()) {
 
 // What may not be read or written is an error that says so. It is not taken for
 // damage or for a log that is not there, it changes nothing, and it hides no other log.
-func TestFileStore_Denied(t *testing.T) {
+func TestStore_Denied(t *testing.T) {
 	denied := func(t *testing.T, calls map[string]func(context.Context) error, names ...string) {
 		for _, name := range names {
 			err := calls[name](t.Context())
@@ -46,10 +47,10 @@ func TestFileStore_Denied(t *testing.T) {
 			assert.NotErrorAs(t, err, new(*convo.DamageError), name)
 		}
 	}
-	begin := func(t *testing.T) (s *convo.FileStore, path string) {
+	begin := func(t *testing.T) (s *filestore.Store, path string) {
 		dir := t.TempDir()
 		require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
-		s = &convo.FileStore{Dir: filepath.Join(dir, "chats")}
+		s = &filestore.Store{Dir: filepath.Join(dir, "chats")}
 		require.NoError(t, s.Append(t.Context(), firstOf("key")))
 		path = filepath.Join(s.Dir, filesIn(t, s.Dir)[0])
 		require.NoError(t, os.Chmod(s.Dir, 0o777))

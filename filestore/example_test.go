@@ -1,4 +1,4 @@
-package convo_test
+package filestore_test
 
 import (
 	"context"
@@ -8,18 +8,19 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/filestore"
 )
 
 // Two writers add to one log. Each names the record that it has seen last; the one
 // who is late is told.
-func ExampleFileStore() {
+func ExampleStore() {
 	dir, err := os.MkdirTemp("", "chats")
 	if err != nil {
 		panic(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	ctx := context.Background()
-	store := &convo.FileStore{Dir: dir}
+	store := &filestore.Store{Dir: dir}
 
 	// A History makes records when it is saved. These are made by hand.
 	record := func(seq uint64, id, prev, data string) convo.Record {

@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"context"
@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/stores"
 )
 
 // A lockedLog is the log of a key, locked by this process.
@@ -21,7 +24,7 @@ type lockedLog struct {
 
 // open opens and locks the log of a key, or returns nil if there is none. With make
 // it makes one, which is empty.
-func (s *FileStore) open(ctx context.Context, key string, make bool) (*lockedLog, error) {
+func (s *Store) open(ctx context.Context, key string, make bool) (*lockedLog, error) {
 	if err := s.check(ctx, key); err != nil {
 		return nil, err
 	}
@@ -34,7 +37,7 @@ func (s *FileStore) open(ctx context.Context, key string, make bool) (*lockedLog
 			return l, err
 		}
 		if ctx.Err() != nil {
-			return nil, causeOf(ctx)
+			return nil, stores.Ended(ctx)
 		}
 	}
 	return nil, err
@@ -49,7 +52,7 @@ var (
 	errNoDir = errors.New("the directory is not there after it was made: its name is that of a link that leads nowhere, or others keep removing it")
 )
 
-func (s *FileStore) try(ctx context.Context, name, key string, make bool) (_ *lockedLog, err error) {
+func (s *Store) try(ctx context.Context, name, key string, make bool) (_ *lockedLog, err error) {
 	dir, err := s.files().open(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) && make {
 		if err = s.makeDir(); err == nil {
@@ -148,8 +151,8 @@ func openTail(ctx context.Context, dir folder, name, key string) (file logFile, 
 // isOfLog reports whether an error says what is wrong with a log, rather than with
 // reading it.
 func isOfLog(err error) bool {
-	_, damaged := errors.AsType[*DamageError](err)
-	return damaged || errors.Is(err, ErrVersion)
+	_, damaged := errors.AsType[*convo.DamageError](err)
+	return damaged || errors.Is(err, convo.ErrVersion)
 }
 
 // plain returns what lstat says of the file of a key, which must be no link and no
@@ -160,7 +163,7 @@ func plain(dir folder, name, key string) (fs.FileInfo, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &DamageError{Key: key, Err: fmt.Errorf("%q is not a plain file", name)}
+		return nil, &convo.DamageError{Key: key, Err: fmt.Errorf("%q is not a plain file", name)}
 	}
 	return info, nil
 }
@@ -177,7 +180,7 @@ func lock(ctx context.Context, f logFile, exclusive bool) error {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return causeOf(ctx)
+			return stores.Ended(ctx)
 		case <-timer.C:
 		}
 	}
@@ -185,7 +188,7 @@ func lock(ctx context.Context, f logFile, exclusive bool) error {
 
 // makeDir makes Dir and the directories above it, as far as they are missing, and
 // syncs the name of Dir.
-func (s *FileStore) makeDir() error {
+func (s *Store) makeDir() error {
 	dir, err := filepath.Abs(s.Dir)
 	if err != nil {
 		return err
@@ -193,7 +196,7 @@ func (s *FileStore) makeDir() error {
 	return s.makeDirs(dir)
 }
 
-func (s *FileStore) makeDirs(dir string) error {
+func (s *Store) makeDirs(dir string) error {
 	err := s.files().mkdir(dir)
 	parent := filepath.Dir(dir)
 	if errors.Is(err, fs.ErrNotExist) && parent != dir {
@@ -219,7 +222,7 @@ func (s *FileStore) makeDirs(dir string) error {
 
 // keep syncs the names in a directory. One that this process may not read is left
 // alone: somebody else has made what is in it.
-func (s *FileStore) keep(dir string) error {
+func (s *Store) keep(dir string) error {
 	if err := s.files().syncDir(dir); !errors.Is(err, fs.ErrPermission) {
 		return err
 	}

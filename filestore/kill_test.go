@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"bufio"
@@ -16,15 +16,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
 // The environment of a child process: its directory, and how many records it saves; 0:
 // until it is killed.
 const childDir, childRecords = "CONVO_TEST_DIR", "CONVO_TEST_RECORDS"
 
-// TestFileStore_Child is what a child process does. It prints "try ID" before a record
+// TestStore_Child is what a child process does. It prints "try ID" before a record
 // is appended, "ok ID" behind it, and "prune SEQ" before a Prune.
-func TestFileStore_Child(t *testing.T) {
+func TestStore_Child(t *testing.T) {
 	dir := os.Getenv(childDir)
 	if dir == "" {
 		t.Skip("runs in the processes that other tests start")
@@ -32,7 +34,7 @@ func TestFileStore_Child(t *testing.T) {
 	var want int
 	_, err := fmt.Sscan(os.Getenv(childRecords), &want)
 	require.NoError(t, err)
-	s := &FileStore{Dir: dir}
+	s := &Store{Dir: dir}
 	rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	log, err := readAll(t, s, crashKey, 0)
 	require.NoError(t, err)
@@ -40,8 +42,8 @@ func TestFileStore_Child(t *testing.T) {
 		r := log.next(rnd, crashKey)
 		fmt.Println("try", r.ID)
 		err := s.Append(t.Context(), r)
-		if conflict, ok := errors.AsType[*ConflictError](err); ok && want > 0 {
-			log = testLog{{Head: Head{Seq: conflict.Have}, ID: conflict.ID}}
+		if conflict, ok := errors.AsType[*convo.ConflictError](err); ok && want > 0 {
+			log = testLog{{Head: convo.Head{Seq: conflict.Have}, ID: conflict.ID}}
 			if conflict.ID == "" {
 				log = nil
 			}
@@ -61,7 +63,7 @@ func TestFileStore_Child(t *testing.T) {
 // child starts a child process, and returns the reader of what it prints.
 func child(t *testing.T, dir string, records int) (*exec.Cmd, io.Reader) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFileStore_Child$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStore_Child$")
 	cmd.Env = append(os.Environ(), childDir+"="+dir, fmt.Sprintf("%s=%d", childRecords, records))
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -71,13 +73,13 @@ func child(t *testing.T, dir string, records int) (*exec.Cmd, io.Reader) {
 
 // A process that is killed at any moment loses no record that was acknowledged, and
 // leaves none but the one that it was saving.
-func TestFileStore_Kill(t *testing.T) {
+func TestStore_Kill(t *testing.T) {
 	kills := 1000
 	if testing.Short() {
 		kills = 20
 	}
 	dir := t.TempDir()
-	s := &FileStore{Dir: dir}
+	s := &Store{Dir: dir}
 	var want []string // IDs
 	records := 0
 	for range kills {
@@ -122,7 +124,7 @@ func TestFileStore_Kill(t *testing.T) {
 
 // Many processes save to one log, each record once, and those of one process in its
 // order.
-func TestFileStore_Processes(t *testing.T) {
+func TestStore_Processes(t *testing.T) {
 	const processes, each = 8, 20
 	dir := t.TempDir()
 	saved := make([][]string, processes)
@@ -139,7 +141,7 @@ func TestFileStore_Processes(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	got := strings.Fields(stored(t, &FileStore{Dir: dir}, crashKey).String())
+	got := strings.Fields(stored(t, &Store{Dir: dir}, crashKey).String())
 	assert.Len(t, got, processes*each)
 	for _, ids := range saved {
 		assert.Len(t, ids, each)
@@ -152,11 +154,11 @@ func TestFileStore_Processes(t *testing.T) {
 	}
 }
 
-// BenchmarkFileStore_Append measures an append of one record beside a write and a
+// BenchmarkStore_Append measures an append of one record beside a write and a
 // sync of the same bytes to an open file, in turns, and reports the ratio of the
 // medians. It means something where the write takes more than 100 µs.
-func BenchmarkFileStore_Append(b *testing.B) {
-	s := &FileStore{Dir: b.TempDir()}
+func BenchmarkStore_Append(b *testing.B) {
+	s := &Store{Dir: b.TempDir()}
 	f, err := os.Create(b.TempDir() + "/bare")
 	require.NoError(b, err)
 	defer func() { _ = f.Close() }()

@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"context"
@@ -6,13 +6,16 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/stores"
 )
 
-// Delete implements [Store]. It does not read the log, so it can remove one that is
+// Delete implements [convo.Store]. It does not read the log, so it can remove one that is
 // damaged.
-func (s *FileStore) Delete(ctx context.Context, key string) (err error) {
+func (s *Store) Delete(ctx context.Context, key string) (err error) {
 	defer func() { err = inLog("delete", key, err) }()
-	if err := CheckKey(key); err != nil {
+	if err := convo.CheckKey(key); err != nil {
 		return err
 	}
 	l, err := s.open(ctx, key, false)
@@ -42,7 +45,7 @@ const tmpSuffix = ".tmp"
 
 // removeTmp removes what a Prune that was killed has left. It is synced by itself:
 // else it might come back without its log, and nobody would remove it.
-func (s *FileStore) removeTmp(l *lockedLog) error {
+func (s *Store) removeTmp(l *lockedLog) error {
 	err := l.dir.remove(l.name + tmpSuffix)
 	if err == nil {
 		return s.syncNames(l.dir)
@@ -50,15 +53,15 @@ func (s *FileStore) removeTmp(l *lockedLog) error {
 	return unlessNotExist(err)
 }
 
-// Prune implements [Pruner]. Damage between that record and the newest full one stays as
-// it is. If the newest state is damaged, Prune returns a [*DamageError] and removes
+// Prune implements [convo.Pruner]. Damage between that record and the newest full one stays as
+// it is. If the newest state is damaged, Prune returns a [*convo.DamageError] and removes
 // nothing, since an earlier state is then the newest that is whole.
-func (s *FileStore) Prune(ctx context.Context, key string, before uint64) (err error) {
+func (s *Store) Prune(ctx context.Context, key string, before uint64) (err error) {
 	defer func() { err = inLog("prune", key, err) }()
-	if err := CheckKey(key); err != nil {
+	if err := convo.CheckKey(key); err != nil {
 		return err
 	}
-	none := &ValueError{Name: "before", Value: before, Want: "the Seq of a full record"}
+	none := &convo.ValueError{Name: "before", Value: before, Want: "the Seq of a full record"}
 	l, err := s.open(ctx, key, false)
 	if err != nil {
 		return err
@@ -118,10 +121,10 @@ func (s *FileStore) Prune(ctx context.Context, key string, before uint64) (err e
 func (s *logScan) find(ctx context.Context, seq uint64) (*logLine, error) {
 	for {
 		if ctx.Err() != nil {
-			return nil, causeOf(ctx)
+			return nil, stores.Ended(ctx)
 		}
 		l, err := s.next()
-		_, damaged := errors.AsType[*DamageError](err)
+		_, damaged := errors.AsType[*convo.DamageError](err)
 		switch {
 		case damaged:
 		case err == io.EOF:
@@ -136,16 +139,16 @@ func (s *logScan) find(ctx context.Context, seq uint64) (*logLine, error) {
 
 // copyLines copies what is from the offset of a scan on to an empty file, byte for byte,
 // and syncs it. An error says that the newest state is damaged.
-func (s *FileStore) copyLines(ctx context.Context, to *lockedLog, scan *logScan, updated time.Time) error {
+func (s *Store) copyLines(ctx context.Context, to *lockedLog, scan *logScan, updated time.Time) error {
 	var damage error // since the newest full record
 	start, at := scan.off, scan.off
 	buf := make([]byte, 64<<10)
 	for {
 		if ctx.Err() != nil {
-			return causeOf(ctx)
+			return stores.Ended(ctx)
 		}
 		l, err := scan.next()
-		_, damaged := errors.AsType[*DamageError](err)
+		_, damaged := errors.AsType[*convo.DamageError](err)
 		switch {
 		case damaged:
 			damage = err

@@ -1,4 +1,4 @@
-package convo_test
+package filestore_test
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/filestore"
 )
 
 // The logs in testdata/logs were written by earlier releases, one folder for each, and
@@ -27,7 +28,7 @@ import (
 // before the first release format 1 may still grow. To write its logs anew, delete
 // their folder and run
 //
-//	go test -run TestGolden . -convo.golden
+//	go test -run TestGolden ./filestore -convo.golden
 //
 // This writes the logs of the newest folder, if they are not there, and for each log of
 // each folder the text of what is read from it. In sqlstore it does the same for a
@@ -45,11 +46,46 @@ const (
 // goldenOptions are those with which golden logs are written and opened. Tokens are
 // counted in a way that no later release changes.
 func goldenOptions() *convo.Options {
-	opts := bare()
-	opts.Limits = convo.Limits{Window: 20_000}
-	opts.Overheads.Media = func(convo.Media) int { return 50 }
-	opts.MaxResult, opts.KeepOriginals = 64, -1
-	return opts
+	return &convo.Options{
+		Tokenizer: convo.TokenizerFunc(func(s string) int { return len(s) }),
+		Overheads: convo.Overheads{Message: -1, Call: -1, Result: -1, Media: func(convo.Media) int { return 50 }},
+		Limits:    convo.Limits{Window: 20_000},
+		MaxResult: 64, KeepOriginals: -1,
+	}
+}
+
+func open(t testing.TB, s convo.Store, key string, opts *convo.Options) *convo.History {
+	t.Helper()
+	h, err := convo.Open(context.Background(), s, key, opts)
+	require.NoError(t, err)
+	return h
+}
+
+func save(t testing.TB, h *convo.History) {
+	t.Helper()
+	require.NoError(t, h.Save(context.Background()))
+	require.Zero(t, h.Status().Unsaved)
+}
+
+func mustAppend(t testing.TB, h *convo.History, msgs ...convo.Message) {
+	t.Helper()
+	_, err := h.Append(msgs...)
+	require.NoError(t, err)
+}
+
+// checkOpened checks that a History opens as it was saved.
+func checkOpened(t testing.TB, s convo.Store, key string, h *convo.History) {
+	t.Helper()
+	state := func(h *convo.History) string {
+		data, err := h.Snapshot().MarshalJSON()
+		require.NoError(t, err)
+		status := h.Status()
+		status.Unsaved, status.Originals, status.LastAppend, status.LastEdit = 0, 0, time.Time{}, status.LastEdit.UTC()
+		return fmt.Sprintf("%s\n%#v\n%+v", data, status, h.Tokens())
+	}
+	g := open(t, s, key, goldenOptions())
+	require.Equal(t, state(h), state(g))
+	require.Zero(t, g.Status().Unsaved)
 }
 
 // sayNext appends what the next one who has a turn says.
@@ -64,16 +100,16 @@ func sayNext(t testing.TB, h *convo.History, text string) {
 }
 
 // goldenStore returns the store of a folder with golden logs.
-func goldenStore(t testing.TB, folder string) *convo.FileStore {
+func goldenStore(t testing.TB, folder string) *filestore.Store {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join(goldenLogs, folder))
 	require.NoError(t, err)
-	return &convo.FileStore{Dir: dir, NoSync: true}
+	return &filestore.Store{Dir: dir, NoSync: true}
 }
 
 // writeLogs writes a log that has all that a record may hold, and a copy of it that is
 // pruned. It writes the same bytes each time.
-func writeLogs(t *testing.T, s *convo.FileStore) {
+func writeLogs(t *testing.T, s *filestore.Store) {
 	cryptotest.SetGlobalRandom(t, 15)
 	synctest.Test(t, func(t *testing.T) {
 		var summarize func(convo.SummaryRequest) (convo.Summary, error)
@@ -167,7 +203,7 @@ func writeLogs(t *testing.T, s *convo.FileStore) {
 		require.NoError(t, h.SetLimits(convo.Limits{Window: 1000, Reserve: -1}))
 		keep()
 		size := h.Tokens().Tokens
-		_, r, _ = h.Recover(t.Context(), h.Snapshot(), tooLongOf(size-10, size, 0))
+		_, r, _ = h.Recover(t.Context(), h.Snapshot(), fmt.Errorf("400: This model's maximum context length is %d tokens. However, you requested %d tokens (%[2]d in the messages, 0 in the completion).", size-10, size))
 		require.Equal(t, size-10, r.NamedLimit)
 		if len(r.Dropped) > 0 {
 			require.NoError(t, h.Undo(r))
@@ -225,7 +261,7 @@ func writeLogs(t *testing.T, s *convo.FileStore) {
 
 		require.NoError(t, convo.Copy(t.Context(), s, prunedKey, s, wholeKey))
 		h = open(t, s, prunedKey, opts)
-		require.NoError(t, h.Prune(t.Context(), noTime))
+		require.NoError(t, h.Prune(t.Context(), time.Time{}))
 		mustAppend(t, h, convo.Result(convo.ToolCall{ID: "c3", Name: "book"}, "done"))
 		keep()
 		h.Close()
@@ -273,7 +309,11 @@ func readText(t testing.TB, s convo.Store, key string) string {
 		require.NoError(t, err)
 		sum, _ := p.Summary()
 		title, meta := p.Meta()
-		fmt.Fprintf(&b, "record %d, full %t, of %v: %v, %d tokens, pinned %v, summary %q, title %q, data %q\n", r.Seq, r.Full, r.Updated, idsOf(p), p.Tokens(), p.Pinned(), sum.Text, title, meta)
+		ids := make([]convo.ID, 0, p.Len())
+		for _, e := range p.All() {
+			ids = append(ids, e.ID)
+		}
+		fmt.Fprintf(&b, "record %d, full %t, of %v: %v, %d tokens, pinned %v, summary %q, title %q, data %q\n", r.Seq, r.Full, r.Updated, ids, p.Tokens(), p.Pinned(), sum.Text, title, meta)
 	}
 	b.WriteByte('\n')
 	for x, err := range h.Archive(t.Context()) {
@@ -299,7 +339,7 @@ func readText(t testing.TB, s convo.Store, key string) string {
 func TestGolden_Opens(t *testing.T) {
 	if *writeGolden {
 		if _, err := os.Stat(goldenStore(t, newestLogs).Dir); errors.Is(err, os.ErrNotExist) {
-			s := &convo.FileStore{Dir: t.TempDir(), NoSync: true}
+			s := &filestore.Store{Dir: t.TempDir(), NoSync: true}
 			writeLogs(t, s)
 			require.NoError(t, os.CopyFS(goldenStore(t, newestLogs).Dir, os.DirFS(s.Dir)))
 		}
@@ -323,16 +363,16 @@ func TestGolden_Opens(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, string(want), text)
 
-				own := &convo.FileStore{Dir: t.TempDir(), NoSync: true}
+				own := &filestore.Store{Dir: t.TempDir(), NoSync: true}
 				require.NoError(t, os.CopyFS(own.Dir, os.DirFS(s.Dir)))
 				h := open(t, own, head.Key, goldenOptions())
 				_, err = h.AnswerOpenCalls("")
 				require.NoError(t, err)
 				sayNext(t, h, "More.")
 				save(t, h)
-				checkOpened(t, own, head.Key, goldenOptions(), h)
-				require.NoError(t, h.Prune(t.Context(), noTime))
-				checkOpened(t, own, head.Key, goldenOptions(), h)
+				checkOpened(t, own, head.Key, h)
+				require.NoError(t, h.Prune(t.Context(), time.Time{}))
+				checkOpened(t, own, head.Key, h)
 			})
 		}
 		assert.Equal(t, 2, logs, folder.Name())
@@ -362,8 +402,7 @@ func TestGolden_HoldsEverything(t *testing.T) {
 		assert.Positive(t, n, name)
 	}
 	assert.Greater(t, kinds["full"], 1)
-	have["lost"] = true // Salvage alone writes it; TestFileStore_DamageHidesNothingElse reads it
-	for _, name := range convo.RecordFields() {
+	for _, name := range namedFields(t) {
 		if name == "lost" {
 			continue // Salvage alone writes it, and damage is no golden log
 		}

@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 )
 
 // What waits for a lock tries again every 5 milliseconds at most, until ctx ends.
-func TestFileStore_WaitsForTheLock(t *testing.T) {
+func TestStore_WaitsForTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := newTestDisk(nil)
-		s := &FileStore{Dir: "/chats", disk: disk}
+		s := &Store{Dir: "/chats", disk: disk}
 		log := fill(t, s, "k", 2)
 		node := disk.dirs["/chats"].names[fileName("k")]
 		node.excl = true

@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"bytes"
@@ -11,9 +11,11 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
-// A file of a [FileStore] has one line for each record:
+// A file has one line for each record, as docs/format.md says:
 //
 //	CRC SEQ KIND BACK JSON\n
 //
@@ -27,7 +29,8 @@ const (
 	sumSize    = 8          // of the CRC
 	maxHeader  = 64         // bytes before the JSON, and a few more
 	maxDetails = 32<<10 - 1 // of the JSON, after the data
-	maxLine    = maxHeader + maxRecord/3*4 + 64 + maxDetails
+	maxData    = 256 << 20  // of a record, as convo.Record.Check has it
+	maxLine    = maxHeader + maxData/3*4 + 64 + maxDetails
 
 	// fileFormat is the newest Record.Format that is stored in lines as this file
 	// describes them.
@@ -38,14 +41,14 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // A logLine is a record, and where in a file it is.
 type logLine struct {
-	Record
+	convo.Record
 	at   int64  // offset of its first byte
 	back int64  // BACK
 	text []byte // with the newline; good until the next line is read
 }
 
 // newLine returns the line of a record.
-func newLine(r *Record, back int64) []byte {
+func newLine(r *convo.Record, back int64) []byte {
 	b := make([]byte, sumSize, maxHeader+len(r.Data)/3*4+len(r.Key)+1024)
 	b = appendHeader(b, r, back)
 	b = append(b, `{"format":`...)
@@ -74,7 +77,7 @@ func putSum(b []byte) {
 }
 
 // appendHeader appends what is between the CRC and the JSON.
-func appendHeader(b []byte, r *Record, back int64) []byte {
+func appendHeader(b []byte, r *convo.Record, back int64) []byte {
 	b = append(b, ' ')
 	b = strconv.AppendUint(b, r.Seq, 10)
 	if r.Full {
@@ -87,7 +90,7 @@ func appendHeader(b []byte, r *Record, back int64) []byte {
 }
 
 // appendDetails appends what follows the data.
-func appendDetails(b []byte, r *Record) []byte {
+func appendDetails(b []byte, r *convo.Record) []byte {
 	b = appendText(b, "key", r.Key)
 	b = append(b, `,"upto":`...)
 	b = strconv.AppendInt(b, int64(r.Upto), 10)
@@ -157,7 +160,7 @@ func parseLine(text []byte) (logLine, error) {
 	}
 	if err := l.parseJSON(rest); err != nil {
 		if l.Format > fileFormat {
-			return l, fmt.Errorf("%w: the record has format %d", ErrVersion, l.Format)
+			return l, fmt.Errorf("%w: the record has format %d", convo.ErrVersion, l.Format)
 		}
 		return l, err
 	}
@@ -175,7 +178,7 @@ func (l *logLine) parseHeader(text []byte) ([]byte, error) {
 		}
 	}
 	if kind := string(fields[2]); kind != "F" && kind != "P" {
-		return nil, fmt.Errorf("%w: the record is of kind %q", ErrVersion, kind)
+		return nil, fmt.Errorf("%w: the record is of kind %q", convo.ErrVersion, kind)
 	}
 	l.Full = fields[2][0] == 'F'
 	l.Seq, _ = strconv.ParseUint(string(fields[1]), 10, 64)
@@ -215,7 +218,7 @@ func (l *logLine) parseJSON(text []byte) error {
 	data, details := rest[:end+place], rest[end+place:]
 	d := detailsReader{rest: details}
 	l.Key = d.text("key")
-	l.Upto = ID(d.int("upto"))
+	l.Upto = convo.ID(d.int("upto"))
 	l.Entries, l.Tokens = int(d.int("entries")), int(d.int("tokens"))
 	l.Title = d.text("title")
 	l.Created, l.Updated = d.time("created"), d.time("updated")

@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"bytes"
@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
 // byteChanges are the ways in which tests change a byte.
@@ -29,9 +31,9 @@ var byteChanges = []func(byte) byte{
 
 // A change of any byte is a typed error, or it is told, or it changes no record. What
 // is yielded before the error is as it was.
-func TestFileStore_ChangedBytes(t *testing.T) {
+func TestStore_ChangedBytes(t *testing.T) {
 	disk := newTestDisk(nil)
-	log := fill(t, &FileStore{Dir: "/chats", disk: disk}, crashKey, 5)
+	log := fill(t, &Store{Dir: "/chats", disk: disk}, crashKey, 5)
 	node := disk.dirs["/chats"].names[fileName(crashKey)]
 	whole := node.data
 	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n') + 1
@@ -56,14 +58,14 @@ func TestFileStore_ChangedBytes(t *testing.T) {
 			damaged := bytes.Clone(node.data)
 			where := fmt.Sprintf("byte %d of %d, change %d", at, len(whole), k)
 			var told strings.Builder
-			s := &FileStore{Dir: "/chats", disk: disk, Logger: slog.New(slog.NewTextHandler(&told, nil))}
+			s := &Store{Dir: "/chats", disk: disk, Logger: slog.New(slog.NewTextHandler(&told, nil))}
 			got, err := readAll(t, s, crashKey, 1)
 			for i, r := range got {
 				require.Equal(t, log[i], r, where)
 			}
 			if err != nil {
 				require.True(t, isOfLog(err), "%s: %v", where, err)
-				if damage, ok := errors.AsType[*DamageError](err); ok {
+				if damage, ok := errors.AsType[*convo.DamageError](err); ok {
 					require.Equal(t, got.newest().Seq, damage.Seq, where)
 				}
 			} else {
@@ -79,14 +81,14 @@ func TestFileStore_ChangedBytes(t *testing.T) {
 			err = s.Append(t.Context(), next)
 			switch {
 			case at == last-1:
-				_, conflict := errors.AsType[*ConflictError](err)
+				_, conflict := errors.AsType[*convo.ConflictError](err)
 				require.True(t, conflict || isOfLog(err), "%s: %v", where, err)
 			case at < last:
 				require.NoError(t, err, where)
 			case isOfLog(err):
 				require.Equal(t, damaged, node.data, where)
 			default:
-				_, conflict := errors.AsType[*ConflictError](err)
+				_, conflict := errors.AsType[*convo.ConflictError](err)
 				require.True(t, conflict, "%s: %v", where, err)
 				require.Equal(t, damaged, node.data, where)
 				require.NoError(t, s.Append(t.Context(), behind), where)
@@ -99,31 +101,35 @@ func TestFileStore_ChangedBytes(t *testing.T) {
 // richLog saves a conversation in five records, of which the first and the third are
 // full. It returns the texts of the states that the log has held, the first of which is
 // that of no record, and the text of its archive.
-func richLog(t *testing.T, s Store) (states []string, archive string) {
-	h, err := Open(t.Context(), s, crashKey, nil)
+func richLog(t *testing.T, s convo.Store) (states []string, archive string) {
+	h, err := convo.Open(t.Context(), s, crashKey, nil)
 	require.NoError(t, err)
 	states = append(states, stateText(t, h))
-	call := ToolCall{ID: "c", Name: "look", Arguments: "{}"}
+	call := convo.ToolCall{ID: "c", Name: "look", Arguments: "{}"}
 	for i, step := range []func() error{
-		func() error { _, err := h.Append(System("guide"), User("one")); return err },
-		func() error { _, err := h.Append(Assistant("", call), Result(call, "far")); return err },
+		func() error { _, err := h.Append(convo.System("guide"), convo.User("one")); return err },
+		func() error { _, err := h.Append(convo.Assistant("", call), convo.Result(call, "far")); return err },
 		func() error {
-			_, err := h.Append(Assistant("two"), User("three"))
-			return errors.Join(err, h.Pin(5), h.RecordUsage(h.Snapshot(), Usage{Input: 99}), h.Note("trace"))
+			_, err := h.Append(convo.Assistant("two"), convo.User("three"))
+			return errors.Join(err, h.Pin(5), h.RecordUsage(h.Snapshot(), convo.Usage{Input: 99}), h.Note("trace"))
 		},
 		func() error {
-			_, err := h.Apply(h.Snapshot(), Edit{Drop: []ID{3, 4}, Summary: &Summary{Text: "sum"}})
+			_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{3, 4}, Summary: &convo.Summary{Text: "sum"}})
 			return err
 		},
 		func() error {
 			at := h.Snapshot()
-			_, err := h.Append(Assistant("four"))
-			return errors.Join(err, h.Rollback(at), h.Queue(User("five")), h.SetMeta("title", "data"))
+			_, err := h.Append(convo.Assistant("four"))
+			return errors.Join(err, h.Rollback(at), h.Queue(convo.User("five")), h.SetMeta("title", "data"))
 		},
 	} {
 		require.NoError(t, step())
-		require.NoError(t, h.save(t.Context(), h.log, i == 2))
-		opened, err := Open(t.Context(), s, crashKey, nil)
+		save := h.Save
+		if i == 2 {
+			save = h.SaveFull
+		}
+		require.NoError(t, save(t.Context()))
+		opened, err := convo.Open(t.Context(), s, crashKey, nil)
 		require.NoError(t, err)
 		states = append(states, stateText(t, opened))
 	}
@@ -133,7 +139,7 @@ func richLog(t *testing.T, s Store) (states []string, archive string) {
 }
 
 // stateText returns as a text what is read of h.
-func stateText(t *testing.T, h *History) string {
+func stateText(t *testing.T, h *convo.History) string {
 	data, err := h.Snapshot().MarshalJSON()
 	require.NoError(t, err)
 	status := h.Status()
@@ -142,7 +148,7 @@ func stateText(t *testing.T, h *History) string {
 }
 
 // archiveText returns as a text what Archive yields before an error.
-func archiveText(t *testing.T, h *History) (string, error) {
+func archiveText(t *testing.T, h *convo.History) (string, error) {
 	var b strings.Builder
 	for x, err := range h.Archive(t.Context()) {
 		if err != nil {
@@ -156,9 +162,9 @@ func archiveText(t *testing.T, h *History) (string, error) {
 // A change of any byte is a typed error when the conversation is opened, or the state is
 // one that the log has held, and what is missing of it is told. Then the conversation
 // goes on from there.
-func TestFileStore_ChangedBytesOpened(t *testing.T) {
+func TestStore_ChangedBytesOpened(t *testing.T) {
 	disk := newTestDisk(nil)
-	states, archive := richLog(t, &FileStore{Dir: "/chats", disk: disk})
+	states, archive := richLog(t, &Store{Dir: "/chats", disk: disk})
 	node := disk.dirs["/chats"].names[fileName(crashKey)]
 	whole := node.data
 	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n') + 1
@@ -178,13 +184,13 @@ func TestFileStore_ChangedBytesOpened(t *testing.T) {
 			node.data = bytes.Clone(whole)
 			node.data[at] = b
 			var told strings.Builder
-			s := &FileStore{Dir: "/chats", disk: disk, Logger: slog.New(slog.NewTextHandler(&told, nil))}
-			h, err := Open(t.Context(), s, crashKey, nil)
+			s := &Store{Dir: "/chats", disk: disk, Logger: slog.New(slog.NewTextHandler(&told, nil))}
+			h, err := convo.Open(t.Context(), s, crashKey, nil)
 			if err != nil {
 				damaged++
 				require.True(t, isOfLog(err), "%s: %v", where, err)
-				if damage, ok := errors.AsType[*DamageError](err); ok && damage.Seq > 0 {
-					p, err := Load(t.Context(), s, crashKey, damage.Seq)
+				if damage, ok := errors.AsType[*convo.DamageError](err); ok && damage.Seq > 0 {
+					p, err := convo.Load(t.Context(), s, crashKey, damage.Seq)
 					require.NoError(t, err, where)
 					data, err := p.MarshalJSON()
 					require.NoError(t, err)
@@ -217,7 +223,7 @@ func TestFileStore_ChangedBytesOpened(t *testing.T) {
 			require.NoError(t, h.Save(t.Context()), where)
 			require.Equal(t, got != newest, strings.Contains(told.String(), "unfinished record cut off"), where)
 			require.Zero(t, h.Status().Torn, where)
-			h, err = Open(t.Context(), s, crashKey, nil)
+			h, err = convo.Open(t.Context(), s, crashKey, nil)
 			require.NoError(t, err, where)
 			require.Equal(t, got, stateText(t, h), where)
 			require.Zero(t, h.Status().Torn, where)
@@ -228,25 +234,25 @@ func TestFileStore_ChangedBytesOpened(t *testing.T) {
 }
 
 // A log that ends anywhere holds the records that stand in it whole.
-func TestFileStore_EndsAnywhere(t *testing.T) {
+func TestStore_EndsAnywhere(t *testing.T) {
 	disk := newTestDisk(nil)
-	log := fill(t, &FileStore{Dir: "/chats", disk: disk}, crashKey, 4)
+	log := fill(t, &Store{Dir: "/chats", disk: disk}, crashKey, 4)
 	node := disk.dirs["/chats"].names[fileName(crashKey)]
 	whole := node.data
 	for at := range whole {
 		node.data = whole[:at]
-		got := stored(t, &FileStore{Dir: "/chats", disk: disk}, crashKey)
+		got := stored(t, &Store{Dir: "/chats", disk: disk}, crashKey)
 		require.Equal(t, log[:bytes.Count(whole[:at], []byte("\n"))].String(), got.String())
 	}
 }
 
 // Reading holds one record in memory.
-func TestFileStore_MemoryOfOneRecord(t *testing.T) {
-	s := &FileStore{Dir: t.TempDir(), NoSync: true}
-	log := testLog{{Head: Head{Key: "k", Seq: 1}, ID: strings.Repeat("a", recordID), Full: true, Data: bytes.Repeat([]byte("{"), 1<<20)}}
+func TestStore_MemoryOfOneRecord(t *testing.T) {
+	s := &Store{Dir: t.TempDir(), NoSync: true}
+	log := testLog{{Head: convo.Head{Key: "k", Seq: 1}, ID: strings.Repeat("a", 26), Full: true, Data: bytes.Repeat([]byte("{"), 1<<20)}}
 	for i := range 40 {
 		r := log[0]
-		r.Full, r.Seq, r.ID = false, uint64(i+2), strings.Repeat(string(rune('A'+i%26)), recordID-1)+string(rune('a'+i/26))
+		r.Full, r.Seq, r.ID = false, uint64(i+2), strings.Repeat(string(rune('A'+i%26)), 26-1)+string(rune('a'+i/26))
 		if i == 0 {
 			require.NoError(t, s.Append(t.Context(), log[0]))
 			r.Prev = log[0].ID
@@ -285,31 +291,31 @@ func withLine(t *testing.T, dir, key, line string) {
 }
 
 // Lines with a right checksum that no log may hold.
-func TestFileStore_Refuses(t *testing.T) {
-	base := fill(t, &FileStore{Dir: t.TempDir()}, "k", 2)
+func TestStore_Refuses(t *testing.T) {
+	base := fill(t, &Store{Dir: t.TempDir()}, "k", 2)
 	good := base[1]
-	good.Seq, good.Prev, good.ID, good.Full, good.Key = 3, base[1].ID, strings.Repeat("c", recordID), false, "k"
+	good.Seq, good.Prev, good.ID, good.Full, good.Key = 3, base[1].ID, strings.Repeat("c", 26), false, "k"
 	size := len(newLine(&base[0], 0))
 	back := int64(size + len(newLine(&base[1], int64(size))))
 	if base[1].Full {
 		back -= int64(size)
 	}
-	of := func(change func(r *Record), back int64) string {
+	of := func(change func(r *convo.Record), back int64) string {
 		r := good
 		change(&r)
 		return strings.TrimSuffix(string(newLine(&r, back)[sumSize+1:]), "\n")
 	}
-	fine := of(func(*Record) {}, back)
+	fine := of(func(*convo.Record) {}, back)
 	for _, tt := range []struct {
 		name, line, want string
 		version          bool
 	}{
-		{name: "a gap", line: of(func(r *Record) { r.Seq = 4 }, back), want: "record 4 follows record 2"},
-		{name: "Prev", line: of(func(r *Record) { r.Prev = base[0].ID }, back), want: "record 3 does not name the one before it"},
-		{name: "back", line: of(func(*Record) {}, back-1), want: "damaged"},
-		{name: "no full record", line: of(func(*Record) {}, 0), want: "record 3 does not lead to the full record before it"},
-		{name: "another key", line: of(func(r *Record) { r.Key = "other" }, back), want: `the record is of the key "other"`},
-		{name: "an ID", line: of(func(r *Record) { r.ID = "short" }, back), want: "Record.ID"},
+		{name: "a gap", line: of(func(r *convo.Record) { r.Seq = 4 }, back), want: "record 4 follows record 2"},
+		{name: "Prev", line: of(func(r *convo.Record) { r.Prev = base[0].ID }, back), want: "record 3 does not name the one before it"},
+		{name: "back", line: of(func(*convo.Record) {}, back-1), want: "damaged"},
+		{name: "no full record", line: of(func(*convo.Record) {}, 0), want: "record 3 does not lead to the full record before it"},
+		{name: "another key", line: of(func(r *convo.Record) { r.Key = "other" }, back), want: `the record is of the key "other"`},
+		{name: "an ID", line: of(func(r *convo.Record) { r.ID = "short" }, back), want: "Record.ID"},
 		{name: "a later kind", line: strings.Replace(fine, " P ", " S ", 1), want: `the record is of kind "S", in the log of "k"`, version: true},
 		{name: "a later format", line: strings.Replace(strings.Replace(fine, `"format":1`, `"format":2`, 1), `"upto"`, `"seal":1,"upto"`, 1), want: "the record has format 2", version: true},
 		{name: "an unknown field", line: strings.Replace(fine, `"upto"`, `"seal":1,"upto"`, 1), want: "the line is not as it is written"},
@@ -319,7 +325,7 @@ func TestFileStore_Refuses(t *testing.T) {
 		{name: "nothing", line: "", want: "damaged"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &FileStore{Dir: t.TempDir()}
+			s := &Store{Dir: t.TempDir()}
 			for _, r := range base {
 				require.NoError(t, s.Append(t.Context(), r))
 			}
@@ -327,11 +333,11 @@ func TestFileStore_Refuses(t *testing.T) {
 			got, err := readAll(t, s, "k", 1)
 			require.ErrorContains(t, err, tt.want)
 			assert.Equal(t, base, got)
-			assert.Equal(t, tt.version, errors.Is(err, ErrVersion))
-			damage, ok := errors.AsType[*DamageError](err)
+			assert.Equal(t, tt.version, errors.Is(err, convo.ErrVersion))
+			damage, ok := errors.AsType[*convo.DamageError](err)
 			assert.Equal(t, !tt.version, ok)
 			if ok {
-				assert.Equal(t, DamageError{Key: "k", Offset: damage.Offset, Seq: 2, Err: damage.Err}, *damage)
+				assert.Equal(t, convo.DamageError{Key: "k", Offset: damage.Offset, Seq: 2, Err: damage.Err}, *damage)
 			}
 			_, err = readAll(t, s, "k", 0)
 			assert.True(t, isOfLog(err), "%v", err)
@@ -341,11 +347,11 @@ func TestFileStore_Refuses(t *testing.T) {
 
 // Append cuts off what was not written whole, and says so; a Logger that panics or
 // is missing does no harm.
-func TestFileStore_TornTail(t *testing.T) {
+func TestStore_TornTail(t *testing.T) {
 	for _, tail := range []string{"1", "12345678 4 P 20 {\x00\x00\n", strings.Repeat("x", 200_000)} {
 		var out strings.Builder
 		for _, logger := range []*slog.Logger{nil, slog.New(panickyHandler{slog.DiscardHandler}), slog.New(slog.NewTextHandler(&out, nil))} {
-			s := &FileStore{Dir: t.TempDir(), Logger: logger}
+			s := &Store{Dir: t.TempDir(), Logger: logger}
 			log := fill(t, s, "k", 3)
 			path := filepath.Join(s.Dir, fileName("k"))
 			data, err := os.ReadFile(path)
@@ -372,9 +378,9 @@ func (panickyHandler) Enabled(context.Context, slog.Level) bool { panic("boom") 
 
 // Any bytes in a file are records or a typed error, and never kept from being
 // deleted.
-func FuzzFileStore_Records(f *testing.F) {
+func FuzzStore_Records(f *testing.F) {
 	disk := newTestDisk(nil)
-	fill(f, &FileStore{Dir: "/chats", disk: disk}, crashKey, 6)
+	fill(f, &Store{Dir: "/chats", disk: disk}, crashKey, 6)
 	whole := disk.dirs["/chats"].names[fileName(crashKey)].data
 	f.Add(whole)
 	f.Add(whole[:len(whole)-3])
@@ -382,7 +388,7 @@ func FuzzFileStore_Records(f *testing.F) {
 	f.Add([]byte("\n\n\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		disk := newTestDisk(nil)
-		s := &FileStore{Dir: "/chats", disk: disk}
+		s := &Store{Dir: "/chats", disk: disk}
 		first := fill(t, s, crashKey, 1)
 		disk.dirs["/chats"].names[fileName(crashKey)].data = data
 		for from := range uint64(3) {
@@ -392,11 +398,11 @@ func FuzzFileStore_Records(f *testing.F) {
 				require.True(t, i == 0 || r.Prev == log[i-1].ID)
 			}
 		}
-		for _, err := range s.List(t.Context(), ListOptions{}) {
+		for _, err := range s.List(t.Context(), convo.ListOptions{}) {
 			require.True(t, err == nil || isOfLog(err), "%v", err)
 		}
 		err := s.Append(t.Context(), first[0])
-		_, conflict := errors.AsType[*ConflictError](err)
+		_, conflict := errors.AsType[*convo.ConflictError](err)
 		require.True(t, err == nil || conflict || isOfLog(err), "%v", err)
 		require.NoError(t, s.Delete(t.Context(), crashKey))
 		require.Empty(t, maps.Clone(disk.dirs["/chats"].names))
@@ -405,20 +411,20 @@ func FuzzFileStore_Records(f *testing.F) {
 
 // Opening reads the file about once: what is at the end to find the newest record, and
 // the rest from its full record on.
-func TestFileStore_ReadsOnce(t *testing.T) {
+func TestStore_ReadsOnce(t *testing.T) {
 	for _, records := range []int{1, 40, 400} {
 		disk := newTestDisk(nil)
-		s := &FileStore{Dir: "/chats", disk: disk}
-		h, err := Open(t.Context(), s, crashKey, nil)
+		s := &Store{Dir: "/chats", disk: disk}
+		h, err := convo.Open(t.Context(), s, crashKey, nil)
 		require.NoError(t, err)
 		for range records {
-			_, err := h.Append(User(strings.Repeat("a long question ", 100_000/records)), Assistant(strings.Repeat("a long answer ", 100_000/records)))
+			_, err := h.Append(convo.User(strings.Repeat("a long question ", 100_000/records)), convo.Assistant(strings.Repeat("a long answer ", 100_000/records)))
 			require.NoError(t, err)
 			require.NoError(t, h.Save(t.Context()))
 		}
 		size := len(disk.dirs["/chats"].names[fileName(crashKey)].data)
 		count := &countedFiles{fileSystem: disk}
-		_, err = Open(t.Context(), &FileStore{Dir: "/chats", disk: count}, crashKey, nil)
+		_, err = convo.Open(t.Context(), &Store{Dir: "/chats", disk: count}, crashKey, nil)
 		require.NoError(t, err)
 		t.Logf("%d records: %d bytes read of %d", records, count.read, size)
 		assert.LessOrEqual(t, count.read, size+size/50+4*tailSize)

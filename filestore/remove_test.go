@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"bytes"
@@ -9,12 +9,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
 // Prune leaves the lines from a full record on as they are, so that the way from the
 // newest to the full ones still leads there.
-func TestFileStore_Prune(t *testing.T) {
-	s := &FileStore{Dir: t.TempDir()}
+func TestStore_Prune(t *testing.T) {
+	s := &Store{Dir: t.TempDir()}
 	log := fill(t, s, "k", 40)
 	path := filepath.Join(s.Dir, fileName("k"))
 	require.NoError(t, os.WriteFile(path+tmpSuffix, []byte("left by a crash"), 0o600))
@@ -65,7 +67,7 @@ func TestFileStore_Prune(t *testing.T) {
 				require.True(t, isOfLog(err), "%v", err)
 				require.True(t, bytes.Equal(changed, after))
 			case damaged == at:
-				require.ErrorAs(t, err, new(*ValueError), "it is no full record any more")
+				require.ErrorAs(t, err, new(*convo.ValueError), "it is no full record any more")
 			default:
 				require.NoError(t, err)
 				require.True(t, bytes.Equal(bytes.Join(lines[at:], nil), after), "record %d damaged, pruned before %d", damaged+1, at+1)

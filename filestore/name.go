@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"crypto/sha256"

@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"cmp"
@@ -10,21 +10,24 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/stores"
 )
 
-// List implements [Store]. It reads the end of each log that it yields, and of those
+// List implements [convo.Store]. It reads the end of each log that it yields, and of those
 // that were updated since UpdatedBefore or come before After. For a log that cannot be
 // read there is an error in the place of its head, where the time at which its file
 // was changed puts it, and the loop may go on. If the log is damaged, that is a
-// [*DamageError] whose Key is the name of the file.
-func (s *FileStore) List(ctx context.Context, opts ListOptions) iter.Seq2[Head, error] {
-	return func(yield func(Head, error) bool) {
+// [*convo.DamageError] whose Key is the name of the file.
+func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.Head, error] {
+	return func(yield func(convo.Head, error) bool) {
 		err := s.check(ctx, "any")
 		if err == nil {
 			err = s.list(ctx, &opts, yield)
 		}
 		if err != nil && err != errStopped {
-			yield(Head{}, inLog("list logs", "", err))
+			yield(convo.Head{}, inLog("list logs", "", err))
 		}
 	}
 }
@@ -33,7 +36,7 @@ func (s *FileStore) List(ctx context.Context, opts ListOptions) iter.Seq2[Head, 
 // directories the order of the files is that of the heads. The times of files that were
 // copied may be later, so a head is held back until no file that is still to be read
 // can hold a later one.
-func (s *FileStore) list(ctx context.Context, opts *ListOptions, yield func(Head, error) bool) error {
+func (s *Store) list(ctx context.Context, opts *convo.ListOptions, yield func(convo.Head, error) bool) error {
 	dir, err := s.files().open(s.Dir)
 	if err != nil {
 		return unlessNotExist(err)
@@ -53,13 +56,13 @@ func (s *FileStore) list(ctx context.Context, opts *ListOptions, yield func(Head
 	var held []listed // in order
 	for i := 0; i < len(files) || len(held) > 0; {
 		if ctx.Err() != nil {
-			return causeOf(ctx)
+			return stores.Ended(ctx)
 		}
 		if len(held) > 0 && (i == len(files) || held[0].head.Updated.After(latest(files[i]))) {
 			l := held[0]
 			held = held[1:]
 			if l.err != nil {
-				l.head = Head{}
+				l.head = convo.Head{}
 			}
 			if !yield(l.head, l.err) {
 				return errStopped
@@ -74,7 +77,7 @@ func (s *FileStore) list(ctx context.Context, opts *ListOptions, yield func(Head
 		if l == nil {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(held, l, func(a listed, b *listed) int { return compareHeads(&a.head, &b.head) })
+		at, _ := slices.BinarySearchFunc(held, l, func(a listed, b *listed) int { return stores.Compare(&a.head, &b.head) })
 		held = slices.Insert(held, at, *l)
 	}
 	return nil
@@ -82,12 +85,12 @@ func (s *FileStore) list(ctx context.Context, opts *ListOptions, yield func(Head
 
 // A listed is the head of a log, or why it cannot be read; then only Updated is set.
 type listed struct {
-	head Head
+	head convo.Head
 	err  error
 }
 
 // listOne reads the head of the log in a file, or returns nil if it is not asked for.
-func (s *FileStore) listOne(ctx context.Context, dir folder, info fs.FileInfo, opts *ListOptions) (*listed, error) {
+func (s *Store) listOne(ctx context.Context, dir folder, info fs.FileInfo, opts *convo.ListOptions) (*listed, error) {
 	file, tail, err := openTail(ctx, dir, info.Name(), "")
 	if file != nil {
 		_ = file.Close()
@@ -98,17 +101,17 @@ func (s *FileStore) listOne(ctx context.Context, dir folder, info fs.FileInfo, o
 	case err == nil && tail.ID == "", err == nil && !strings.HasPrefix(tail.Key, opts.Prefix):
 		return nil, nil
 	case err == nil && fileName(tail.Key) != info.Name():
-		err = &DamageError{Key: tail.Key, Offset: tail.at, Err: fmt.Errorf("it is in the file %q, which belongs to another key", info.Name())}
+		err = &convo.DamageError{Key: tail.Key, Offset: tail.at, Err: fmt.Errorf("it is in the file %q, which belongs to another key", info.Name())}
 	}
 	l := &listed{head: tail.Head}
 	if err != nil {
-		l.head = Head{Updated: info.ModTime()}
-		if damage, ok := errors.AsType[*DamageError](err); ok && damage.Key == "" {
+		l.head = convo.Head{Updated: info.ModTime()}
+		if damage, ok := errors.AsType[*convo.DamageError](err); ok && damage.Key == "" {
 			damage.Key = info.Name()
 		}
 		l.err = inLog("list", info.Name(), err)
 	}
-	if !opts.wants(&l.head) {
+	if !stores.Wants(opts, &l.head) {
 		return nil, nil
 	}
 	return l, nil

@@ -1,4 +1,4 @@
-package convo_test
+package filestore_test
 
 import (
 	"bytes"
@@ -20,19 +20,20 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/filestore"
 )
 
-// Two FileStores on one directory keep every rule of the interface, and leave no file.
-func TestFileStore_FollowsTheRules(t *testing.T) {
+// Two Stores on one directory keep every rule of the interface, and leave no file.
+func TestStore_FollowsTheRules(t *testing.T) {
 	for _, noSync := range []bool{true, false} {
 		dir := t.TempDir()
-		convotest.TestStore(t, func() convo.Store { return &convo.FileStore{Dir: dir, NoSync: noSync} })
+		convotest.TestStore(t, func() convo.Store { return &filestore.Store{Dir: dir, NoSync: noSync} })
 		assert.Empty(t, filesIn(t, dir))
 	}
 }
 
-// A damagedStore is a FileStore of which records can be damaged.
-type damagedStore struct{ *convo.FileStore }
+// A damagedStore is a Store of which records can be damaged.
+type damagedStore struct{ *filestore.Store }
 
 func (s damagedStore) Damage(key string, seq uint64) error {
 	var names []string
@@ -53,9 +54,9 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func TestFileStore_FollowsTheRulesOfDamage(t *testing.T) {
+func TestStore_FollowsTheRulesOfDamage(t *testing.T) {
 	dir := t.TempDir()
-	convotest.TestStore(t, func() convo.Store { return damagedStore{&convo.FileStore{Dir: dir, NoSync: true}} })
+	convotest.TestStore(t, func() convo.Store { return damagedStore{&filestore.Store{Dir: dir, NoSync: true}} })
 }
 
 // filesIn returns the names of the files in a directory.
@@ -71,9 +72,9 @@ func filesIn(t testing.TB, dir string) (names []string) {
 
 // No key, whatever its bytes, leads out of the directory, and no two share a file,
 // not even where names that differ in capitals are the same.
-func TestFileStore_OddKeys(t *testing.T) {
+func TestStore_OddKeys(t *testing.T) {
 	root := t.TempDir()
-	s := &convo.FileStore{Dir: filepath.Join(root, "chats"), NoSync: true}
+	s := &filestore.Store{Dir: filepath.Join(root, "chats"), NoSync: true}
 	long := strings.Repeat("the same beginning of it ", 170)
 	keys := []string{
 		".", "..", "../..", "/", "//", "/etc/passwd", `\`, `..\x`, `C:\x`, "C:", "CON", "nul", "aux.txt", "a:b", "~", "-", "--", "-rf",
@@ -121,6 +122,16 @@ func storeCalls(s convo.Store, key string) map[string]func(context.Context) erro
 	return calls
 }
 
+// recordsOf returns what is stored under a key.
+func recordsOf(t *testing.T, s convo.Store, key string) (log []convo.Record) {
+	t.Helper()
+	for r, err := range s.Records(t.Context(), key, 1) {
+		require.NoError(t, err)
+		log = append(log, r)
+	}
+	return log
+}
+
 // lastError ranges over seq and returns the last error that it yields.
 func lastError[T any](seq iter.Seq2[T, error]) (last error) {
 	for _, err := range seq {
@@ -133,7 +144,7 @@ func lastError[T any](seq iter.Seq2[T, error]) (last error) {
 
 // What is no plain file is damage for every method, at once, and stays as it is; and
 // it hides no other log.
-func TestFileStore_NoPlainFile(t *testing.T) {
+func TestStore_NoPlainFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows makes links only for some users, and has no pipes with names in a directory")
 	}
@@ -149,7 +160,7 @@ func TestFileStore_NoPlainFile(t *testing.T) {
 		"pipe":             func(path, _ string) error { return exec.Command("mkfifo", path).Run() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &convo.FileStore{Dir: t.TempDir(), NoSync: true}
+			s := &filestore.Store{Dir: t.TempDir(), NoSync: true}
 			require.NoError(t, s.Append(t.Context(), firstOf("key")))
 			path := filepath.Join(s.Dir, filesIn(t, s.Dir)[0])
 			require.NoError(t, os.Remove(path))
@@ -188,9 +199,9 @@ func TestFileStore_NoPlainFile(t *testing.T) {
 func TestStores_EndedCtx(t *testing.T) {
 	same := func(_ convo.SealedField, data []byte) ([]byte, error) { return data, nil }
 	for name, s := range map[string]convo.Store{
-		"memory": new(convo.MemStore),
-		"files":  &convo.FileStore{Dir: t.TempDir(), NoSync: true},
-		"sealed": convo.Sealed(new(convo.MemStore), same, same),
+		"memory": new(convotest.MemStore),
+		"files":  &filestore.Store{Dir: t.TempDir(), NoSync: true},
+		"sealed": convo.Sealed(new(convotest.MemStore), same, same),
 	} {
 		t.Run(name, func(t *testing.T) {
 			why := errors.New("closing time")
@@ -232,12 +243,12 @@ func endsIn[T any](t *testing.T, seq func(context.Context) iter.Seq2[T, error]) 
 	require.ErrorIs(t, errs[1], why)
 }
 
-// Two FileStores on one directory, each used by many goroutines that append, prune,
+// Two Stores on one directory, each used by many goroutines that append, prune,
 // delete, read and list at once: each log that is read is in order, each record in it
 // was appended, and no call fails but for what others did.
-func TestFileStore_TwoOnOneDirectory(t *testing.T) {
+func TestStore_TwoOnOneDirectory(t *testing.T) {
 	dir := t.TempDir()
-	stores := []*convo.FileStore{{Dir: dir, NoSync: true}, {Dir: dir, NoSync: true}}
+	stores := []*filestore.Store{{Dir: dir, NoSync: true}, {Dir: dir, NoSync: true}}
 	ctx := t.Context()
 	var begun sync.Map // IDs
 	check := func(s convo.Store, key string, from uint64) (newest, full convo.Record) {
@@ -295,11 +306,11 @@ func TestFileStore_TwoOnOneDirectory(t *testing.T) {
 }
 
 // Prune writes to no file that a name of its own leads to.
-func TestFileStore_PruneBesideLinks(t *testing.T) {
+func TestStore_PruneBesideLinks(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows makes links only for some users")
 	}
-	s := &convo.FileStore{Dir: t.TempDir(), NoSync: true}
+	s := &filestore.Store{Dir: t.TempDir(), NoSync: true}
 	require.NoError(t, s.Append(t.Context(), firstOf("key")))
 	second := firstOf("key")
 	second.Seq, second.Prev, second.ID = 2, second.ID, strings.Repeat("b", 26)
@@ -317,7 +328,7 @@ func TestFileStore_PruneBesideLinks(t *testing.T) {
 }
 
 // A Dir that is no directory is an error at once.
-func TestFileStore_DirIsNone(t *testing.T) {
+func TestStore_DirIsNone(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no pipes with names in a directory")
 	}
@@ -325,7 +336,7 @@ func TestFileStore_DirIsNone(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	require.NoError(t, exec.Command("mkfifo", pipe).Run())
 	for _, dir := range []string{file, filepath.Join(file, "below"), pipe, "/dev/null", "\x00"} {
-		for method, call := range storeCalls(&convo.FileStore{Dir: dir}, "key") {
+		for method, call := range storeCalls(&filestore.Store{Dir: dir}, "key") {
 			require.Error(t, call(t.Context()), "%s in %q", method, dir)
 		}
 	}

@@ -1,4 +1,4 @@
-package convo
+package filestore
 
 import (
 	"errors"
@@ -11,14 +11,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
-func TestFileStore_List(t *testing.T) {
-	s := &FileStore{Dir: t.TempDir()}
-	for range s.List(t.Context(), ListOptions{}) {
+func TestStore_List(t *testing.T) {
+	s := &Store{Dir: t.TempDir()}
+	for range s.List(t.Context(), convo.ListOptions{}) {
 		t.Fatal("nothing to list")
 	}
-	want := map[string]Head{}
+	want := map[string]convo.Head{}
 	for i, key := range []string{"trip a", "trip b", "Trip c", "trip d", "other"} {
 		log := fill(t, s, key, 1+(i*3)%5)
 		want[key] = log.newest().Head
@@ -26,7 +28,7 @@ func TestFileStore_List(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.Dir, "notes.txt"), nil, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(s.Dir, fileName("empty")), nil, 0o600))
 	keys := func(prefix string) (keys []string) {
-		for h, err := range s.List(t.Context(), ListOptions{Prefix: prefix}) {
+		for h, err := range s.List(t.Context(), convo.ListOptions{Prefix: prefix}) {
 			require.NoError(t, err)
 			assert.Equal(t, want[h.Key], h)
 			keys = append(keys, h.Key)
@@ -36,7 +38,7 @@ func TestFileStore_List(t *testing.T) {
 	assert.Equal(t, []string{"trip d", "trip b", "other", "Trip c", "trip a"}, keys("")[:5])
 	assert.Equal(t, []string{"trip d", "trip b", "trip a"}, keys("trip"))
 	assert.Empty(t, keys("trip a long prefix of more than 24 bytes"))
-	for range s.List(t.Context(), ListOptions{}) {
+	for range s.List(t.Context(), convo.ListOptions{}) {
 		break
 	}
 	// A damaged log does not hide the others.
@@ -47,12 +49,12 @@ func TestFileStore_List(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	require.NoError(t, os.Rename(filepath.Join(s.Dir, fileName("other")), filepath.Join(s.Dir, fileName("moved"))))
 	var damaged, good []string
-	for h, err := range s.List(t.Context(), ListOptions{}) {
+	for h, err := range s.List(t.Context(), convo.ListOptions{}) {
 		if err == nil {
 			good = append(good, h.Key)
 			continue
 		}
-		damage, ok := errors.AsType[*DamageError](err)
+		damage, ok := errors.AsType[*convo.DamageError](err)
 		require.True(t, ok, "%v", err)
 		damaged = append(damaged, damage.Key)
 	}
@@ -61,11 +63,11 @@ func TestFileStore_List(t *testing.T) {
 }
 
 // An error about the directory names no log.
-func TestFileStore_ListOfAFile(t *testing.T) {
+func TestStore_ListOfAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	for _, prefix := range []string{"", "trip"} {
-		for _, err := range (&FileStore{Dir: path}).List(t.Context(), ListOptions{Prefix: prefix}) {
+		for _, err := range (&Store{Dir: path}).List(t.Context(), convo.ListOptions{Prefix: prefix}) {
 			assert.Regexp(t, "^convo: list logs: open ", err)
 		}
 	}
@@ -73,11 +75,11 @@ func TestFileStore_ListOfAFile(t *testing.T) {
 
 // A log that vanishes while List reads is not listed, or as it was; that is no error,
 // and the others are there.
-func TestFileStore_ListWhileLogsVanish(t *testing.T) {
+func TestStore_ListWhileLogsVanish(t *testing.T) {
 	for _, op := range []string{"lstat", "open", "lock", "stat", "read", "unlock", "close"} {
 		for after := range 3 {
 			disk := newTestDisk(nil)
-			s := &FileStore{Dir: "/chats", disk: disk}
+			s := &Store{Dir: "/chats", disk: disk}
 			for _, key := range []string{"a", "b", "c"} {
 				fill(t, s, key, 3)
 			}
@@ -91,7 +93,7 @@ func TestFileStore_ListWhileLogsVanish(t *testing.T) {
 				return nil
 			}
 			var got []string
-			for head, err := range s.List(t.Context(), ListOptions{}) {
+			for head, err := range s.List(t.Context(), convo.ListOptions{}) {
 				require.NoError(t, err, "%s %d", op, after)
 				if head.Key != "b" {
 					got = append(got, head.Key)
@@ -102,12 +104,12 @@ func TestFileStore_ListWhileLogsVanish(t *testing.T) {
 	}
 
 	// The same in a loop that removes logs, and at last the directory.
-	s := &FileStore{Dir: t.TempDir(), NoSync: true}
+	s := &Store{Dir: t.TempDir(), NoSync: true}
 	for i, key := range []string{"a", "b", "c", "d"} {
 		fill(t, s, key, i+1) // each at a time of its own
 	}
 	n := 0
-	for head, err := range s.List(t.Context(), ListOptions{}) {
+	for head, err := range s.List(t.Context(), convo.ListOptions{}) {
 		require.NoError(t, err)
 		n++
 		for _, key := range []string{"a", "b", "c", "d"} {
@@ -123,9 +125,9 @@ func TestFileStore_ListWhileLogsVanish(t *testing.T) {
 }
 
 // A log that cannot be read does not hide the others.
-func TestFileStore_ListGoesOn(t *testing.T) {
+func TestStore_ListGoesOn(t *testing.T) {
 	disk := newTestDisk(nil)
-	s := &FileStore{Dir: "/chats", disk: disk}
+	s := &Store{Dir: "/chats", disk: disk}
 	for _, key := range []string{"a", "b", "c"} {
 		fill(t, s, key, 3)
 	}
@@ -139,7 +141,7 @@ func TestFileStore_ListGoesOn(t *testing.T) {
 			return nil
 		}
 		heads, errs := 0, 0
-		for _, err := range s.List(t.Context(), ListOptions{}) {
+		for _, err := range s.List(t.Context(), convo.ListOptions{}) {
 			if err == nil {
 				heads++
 				continue
@@ -154,8 +156,8 @@ func TestFileStore_ListGoesOn(t *testing.T) {
 
 // The times of files that were copied, as from a backup, do not decide: not the order,
 // not what was updated before a time, and not where a page begins.
-func TestFileStore_ListOfCopiedFiles(t *testing.T) {
-	s := &FileStore{Dir: t.TempDir(), NoSync: true}
+func TestStore_ListOfCopiedFiles(t *testing.T) {
+	s := &Store{Dir: t.TempDir(), NoSync: true}
 	var want []string
 	for i := range 20 {
 		key := fmt.Sprintf("key %d", i)
@@ -169,12 +171,12 @@ func TestFileStore_ListOfCopiedFiles(t *testing.T) {
 			require.NoError(t, os.Chtimes(filepath.Join(s.Dir, fileName(key)), even, even))
 		}
 	}
-	var heads []Head
-	for h, err := range s.List(t.Context(), ListOptions{}) {
+	var heads []convo.Head
+	for h, err := range s.List(t.Context(), convo.ListOptions{}) {
 		require.NoError(t, err)
 		heads = append(heads, h)
 	}
-	keys := func(heads []Head) (keys []string) {
+	keys := func(heads []convo.Head) (keys []string) {
 		for _, h := range heads {
 			keys = append(keys, h.Key)
 		}
@@ -182,13 +184,13 @@ func TestFileStore_ListOfCopiedFiles(t *testing.T) {
 	}
 	require.Equal(t, want, keys(heads))
 	for i, at := range heads {
-		var after, before []Head
-		for h, err := range s.List(t.Context(), ListOptions{After: at}) {
+		var after, before []convo.Head
+		for h, err := range s.List(t.Context(), convo.ListOptions{After: at}) {
 			require.NoError(t, err)
 			after = append(after, h)
 		}
 		require.Equal(t, keys(heads[i+1:]), keys(after))
-		for h, err := range s.List(t.Context(), ListOptions{UpdatedBefore: at.Updated}) {
+		for h, err := range s.List(t.Context(), convo.ListOptions{UpdatedBefore: at.Updated}) {
 			require.NoError(t, err)
 			before = append(before, h)
 		}
@@ -197,9 +199,9 @@ func TestFileStore_ListOfCopiedFiles(t *testing.T) {
 }
 
 // List reads no more logs than it yields, where the times of files can be told apart.
-func TestFileStore_ListReadsWhatItYields(t *testing.T) {
+func TestStore_ListReadsWhatItYields(t *testing.T) {
 	disk := newTestDisk(nil)
-	s := &FileStore{Dir: "/chats", disk: disk}
+	s := &Store{Dir: "/chats", disk: disk}
 	for i := range 20 {
 		fill(t, s, fmt.Sprintf("key %d", i), 1+i)
 	}
@@ -212,7 +214,7 @@ func TestFileStore_ListReadsWhatItYields(t *testing.T) {
 			return nil
 		}
 		n := 0
-		for _, err := range s.List(t.Context(), ListOptions{}) {
+		for _, err := range s.List(t.Context(), convo.ListOptions{}) {
 			require.NoError(t, err)
 			if n++; n == most {
 				break
