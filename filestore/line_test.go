@@ -62,3 +62,15 @@ func FuzzStore_Line(f *testing.F) {
 		require.Equal(t, l, again)
 	})
 }
+
+// A line may be as long as that of the longest record that Check accepts.
+func TestStore_LongestLine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 256 MiB of addresses")
+	}
+	r := testLog(nil).next(rand.New(rand.NewPCG(1, 1)), "k")
+	r.Data = make([]byte, maxData)
+	require.NoError(t, r.Check())
+	r.Data = make([]byte, maxData+1)
+	require.Error(t, r.Check())
+}
