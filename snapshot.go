@@ -65,7 +65,7 @@ func NewSnapshot(msgs []Message, opts ...*Options) *Snapshot {
 // counter.
 func newSnapshot(msgs []Message, c *counter) (_ *Snapshot, err error) {
 	defer catch(&err, "Options.Tokenizer")
-	s := &Snapshot{imported: true, state: state{id: newIdentity(c, nil)}}
+	s := &Snapshot{imported: true, state: state{id: newIdentity(c, nil, "")}}
 	now := time.Now().UnixNano()
 	list := make([]*entry, 0, len(msgs))
 	for i, m := range msgs {
@@ -123,22 +123,23 @@ func (s *Snapshot) Find(id ID) (Entry, bool) {
 // ephemeral messages right before the user messages of the newest turn. A
 // message with an Author begins and ends with tags that name the author.
 //
-// The tags around a summary and around what an author says contain a random
-// key. No text can forge them, even if its writer has seen the key: in a text
-// that contains the key, *** replaces the key, and "&lt;" the "<" of each tag.
-// This applies to the text of users, assistants, results and the summary, to
-// names of authors, and to the type and address of media. The letters of the
-// key are recognised in upper and lower case, and with white space and
-// invisible characters between them. If they are spread over several parts or
-// messages, those in the last one are replaced. Letters of other alphabets that
-// look alike, other encodings, and text inside media are not recognised.
+// The tags around a summary and around what an author says contain a key: an @ and
+// seven letters; see Options.TagKey. No text can forge them, even if its writer has
+// seen the key: in a text that contains these letters, *** replaces them, and "&lt;"
+// the "<" of each tag. A text that ends as the key begins is followed by ***, so that
+// no key is spread over several parts or messages. This applies to the text of users,
+// assistants, results and the summary, to names of authors, and to the type and
+// address of media. The letters of the key are recognised in upper and lower
+// case, as letters of other alphabets and signs that look alike, and with white
+// space and invisible characters between them. Other encodings, and text inside
+// media, are not recognised.
 //
-// Everything else is shown byte for byte: text without the key, system
+// Everything else is shown byte for byte: all other text, system
 // messages, tool names, IDs and arguments, opaque blocks, the data of media,
 // and reasoning that has an ID, a signature or an encrypted form.
 func (s *Snapshot) Messages() []Message {
 	out := make([]Message, 0, s.messages())
-	for _, m := range s.MessagesFrom(0) {
+	for _, m := range s.MessagesFrom(0, nil) {
 		out = append(out, m)
 	}
 	return out
@@ -154,7 +155,7 @@ func (s *Snapshot) Tokens() int { return clampInt(s.raw()) }
 // in the view, including the tags that mark it for the model.
 func (s *Snapshot) SummaryTokens(text string) int {
 	if s.id == nil {
-		return clampInt(newIdentity(s.counter(), nil).summaryTokens(text))
+		return clampInt(newIdentity(s.counter(), nil, "").summaryTokens(text))
 	}
 	return clampInt(s.id.summaryTokens(text))
 }

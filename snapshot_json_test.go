@@ -191,7 +191,7 @@ func TestSnapshotJSON_Times(t *testing.T) {
 			return `"time":"` + s + `",`
 		}
 		data := func(time string) string {
-			return `{"version":2,"key":"abcdefgh","last_id":1,"turn":1,"entries":[{"id":1,"turn":1,` + field(time) +
+			return `{"version":2,"key":"@bcdefgh","last_id":1,"turn":1,"entries":[{"id":1,"turn":1,` + field(time) +
 				`"message":{"role":"user","parts":[{"type":"text","text":"u"}]}}]}`
 		}
 		s := snapshotOf(t, data(tt.written))
@@ -204,7 +204,7 @@ func TestSnapshotJSON_Times(t *testing.T) {
 		assert.Equal(t, data(tt.want), string(got))
 		checkSaved(t, h, nil)
 	}
-	latest := `{"version":2,"key":"abcdefgh","last_id":1,"turn":0,"summary":{"text":"s","time":"2262-04-11T23:47:16.854775807Z"}}`
+	latest := `{"version":2,"key":"@bcdefgh","last_id":1,"turn":0,"summary":{"text":"s","time":"2262-04-11T23:47:16.854775807Z"}}`
 	again, err := json.Marshal(snapshotOf(t, latest))
 	require.NoError(t, err)
 	assert.Equal(t, latest, string(again))

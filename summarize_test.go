@@ -383,7 +383,7 @@ func TestSummarize_SentWithoutWhatIsFolded(t *testing.T) {
 func TestSummarize_PromptKey(t *testing.T) {
 	rec := new(recorder)
 	h := toolTurn(t, windowOf(50_000, nil), 3)
-	key := regexp.MustCompile(`<transcript key="([a-z]{8})">`)
+	key := regexp.MustCompile(`<transcript key="(@[a-z]{7})">`)
 	var keys []string
 	for range 2 {
 		_, err := h.Handoff(t.Context(), rec, "")

@@ -122,7 +122,7 @@ func (m message) tokens(count counter) int {
 var noteTags = func() (texts [2]string) {
 	parts := convo.NewSnapshot(nil).AsUser(convo.System("x")).Parts
 	for i, p := range []convo.Part{parts[0], parts[2]} {
-		texts[i] = regexp.MustCompile(`key="\w+"`).ReplaceAllString(string(p.(convo.Text)), `key="qmzvkrtx"`)
+		texts[i] = regexp.MustCompile(`key="@\w+"`).ReplaceAllString(string(p.(convo.Text)), `key="qmzvkrtx"`)
 	}
 	return texts
 }()
@@ -135,7 +135,7 @@ var wrapper = func() (texts [2]string) {
 	if err != nil {
 		panic(err)
 	}
-	text := regexp.MustCompile(`key="\w+"`).ReplaceAllString(s.Messages()[0].Text(), `key="qmzvkrtx"`)
+	text := regexp.MustCompile(`key="@\w+"`).ReplaceAllString(s.Messages()[0].Text(), `key="qmzvkrtx"`)
 	before, behind, _ := strings.Cut(text, "\nx\n")
 	return [2]string{before + "\n", "\n" + behind}
 }()
