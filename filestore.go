@@ -361,9 +361,8 @@ func (s *FileStore) forget(name string) {
 // warn logs what Append has cut off. A panic is ignored.
 func (s *FileStore) warn(key string, cut logTail) {
 	if s.Logger != nil {
-		guarded(func() {
-			s.Logger.Warn("convo: unfinished record cut off", "key", key, "offset", cut.end, "length", cut.torn)
-		})
+		defer func() { _ = recover() }()
+		s.Logger.Warn("convo: unfinished record cut off", "key", key, "offset", cut.end, "length", cut.torn)
 	}
 }
 

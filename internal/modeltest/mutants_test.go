@@ -114,10 +114,10 @@ var mutants = []mutant{
 	{name: "a result cut that counts as read", file: "summary_prompt.go", text: "			w.unread = addClamped(w.unread, clampInt(weight-max(left, 0)))\n", with: "			_ = left\n", test: "TestSummarize_MaxResult"},
 	{name: "system messages without bound", file: "summary_prompt.go", text: "cutMiddle(render(w.system), mostOfSystem, w.count)", with: "cutMiddle(render(w.system), 1<<30+mostOfSystem, w.count)", test: "TestSummarize_System"},
 	{name: "system messages that end their block", file: "tags.go", text: "\"summary\", \"system\", ", with: "\"summary\", ", test: "TestSummarize_System"},
-	{name: "a loop around the middle, to the left", file: "repeats.go", text: "	around(part, to-middle, ", with: "	around(part[:0:0], 0*to, ", test: "TestRepeated"},
-	{name: "rules taken for loops", file: "repeats.go", text: " && f.letters[l.from+l.period] > f.letters[l.from] &&", with: " &&", test: "TestRepeated"},
-	{name: "a loop inside taken for one at the end", file: "repeats.go", text: "	if l.to >= len(f.s)-loopEnd && ", with: "	if ", test: "TestRepeated"},
-	{name: "a list taken for a loop", file: "repeats.go", text: "length < f.least || length < minLoopTimes*l.period {", with: "length < f.least {", test: "TestRepeated"},
+	{name: "a loop around the middle, to the left", file: "internal/repeats/repeats.go", text: "	around(part, to-middle, ", with: "	around(part[:0:0], 0*to, ", test: "TestOf"},
+	{name: "rules taken for loops", file: "internal/repeats/repeats.go", text: " && f.letters[l.from+l.period] > f.letters[l.from] &&", with: " &&", test: "TestOf"},
+	{name: "a loop inside taken for one at the end", file: "internal/repeats/repeats.go", text: "	if l.to >= len(f.s)-loopEnd && ", with: "	if ", test: "TestOf"},
+	{name: "a list taken for a loop", file: "internal/repeats/repeats.go", text: "length < f.least || length < minLoopTimes*l.period {", with: "length < f.least {", test: "TestOf"},
 	{name: "a loop that a strategy brings", file: "strategy.go", text: "work.askedForSummary() {", with: "false {", test: "TestSummary_Repeats"},
 	{name: "a summary without a model that is judged", file: "summarize.go", text: "	if callsModel(w.with) {\n		if err := summary.repeats()", with: "	if true {\n		if err := summary.repeats()", test: "TestSummary_Repeats"},
 	{name: "originals without bound", file: "original.go", text: "	if raw <= keep {\n", with: "	if raw <= keep || true {\n", test: "TestOriginals_Oldest"},
@@ -163,17 +163,17 @@ var mutants = []mutant{
 	{name: "a link runs though ctx has ended", file: "strategy.go", text: "	if ctx.Err() != nil {\n		return \"\", Edit{Work: &Work{}}, causeOf(ctx)\n	}\n", with: "", test: "TestBreaker_NotOpenedWithoutACall"},
 
 	// What providers say.
-	{name: "a limit of another request", file: "recover_learn.go", text: "theirs < ours/2 || theirs/2 > ours", with: "theirs < 0", test: "TestRecover_Learns"},
-	{name: "the limit of a small model", file: "recover_learn.go", text: "int64(f.limit) < cmp.Or(h.limits.most(), ours)/2", with: "int64(f.limit) < cmp.Or(0, ours)/2", test: "TestRecover_Learns"},
-	{name: "the answer counted as prompt", file: "recover_learn.go", text: "	if f.prompt > 0 && at.version", with: "	if f.prompt = f.refused(); at.version", test: "TestRecover_Learns"},
+	{name: "a limit of another request", file: "recover.go", text: "theirs < ours/2 || theirs/2 > ours", with: "theirs < 0", test: "TestRecover_Learns"},
+	{name: "the limit of a small model", file: "recover.go", text: "int64(f.Limit) < cmp.Or(h.limits.most(), ours)/2", with: "int64(f.Limit) < cmp.Or(0, ours)/2", test: "TestRecover_Learns"},
+	{name: "the answer counted as prompt", file: "recover.go", text: "	if f.Prompt > 0 && at.version", with: "	if f.Prompt = f.refused(); at.version", test: "TestRecover_Learns"},
 	{name: "a named limit for good", file: "history.go", text: "	h.limits, h.named, h.declineTold = limits, 0, 0\n", with: "	h.limits, h.declineTold = limits, 0\n", test: "TestRecover_Learns"},
-	{name: "an answer as long as the window", file: "overflow.go", text: "f.output < f.limit-f.limit/answerShare", with: "f.output > 0", test: "TestIsOverflow"},
-	{name: "a rate of tokens", file: "overflow.go", text: "containsAny(e.text, throttleTexts[:]) || ", with: "", test: "TestIsOverflow"},
-	{name: "a rate beside a plain overflow", file: "overflow.go", text: "!slices.ContainsFunc(plainTexts[:], func(t string) bool { return e.says(t, \"\") }) &&", with: "true &&", test: "TestIsOverflow"},
-	{name: "an answer named with the prompt", file: "overflow.go", text: "!otherSubject().MatchString(before) && ", with: "before != after && ", test: "TestIsOverflow"},
-	{name: "joined errors read as one", file: "overflow.go", text: "append(said, alone)", with: "said", test: "TestIsOverflow"},
-	{name: "phrases far apart", file: "overflow.go", text: "rest[:min(len(rest), maxGap+len(then))]", with: "rest", test: "TestIsOverflow"},
-	{name: "a body that the text does not hold", file: "overflow.go", text: "			guarded(func() { add(e.RawJSON()) })\n", with: "			_ = e\n", test: "TestIsOverflow"},
+	{name: "an answer as long as the window", file: "internal/overflow/overflow.go", text: "f.Output < f.Limit-f.Limit/answerShare", with: "f.Output > 0", test: "TestIs"},
+	{name: "a rate of tokens", file: "internal/overflow/overflow.go", text: "containsAny(e.text, throttleTexts[:]) || ", with: "", test: "TestIs"},
+	{name: "a rate beside a plain overflow", file: "internal/overflow/overflow.go", text: "!slices.ContainsFunc(plainTexts[:], func(t string) bool { return e.says(t, \"\") }) &&", with: "true &&", test: "TestIs"},
+	{name: "an answer named with the prompt", file: "internal/overflow/overflow.go", text: "!otherSubject().MatchString(before) && ", with: "before != after && ", test: "TestIs"},
+	{name: "joined errors read as one", file: "internal/overflow/overflow.go", text: "append(said, alone)", with: "said", test: "TestIs"},
+	{name: "phrases far apart", file: "internal/overflow/overflow.go", text: "rest[:min(len(rest), maxGap+len(then))]", with: "rest", test: "TestIs"},
+	{name: "a body that the text does not hold", file: "internal/overflow/overflow.go", text: "			guarded(func() { add(e.RawJSON()) })\n", with: "			_ = e\n", test: "TestIs"},
 
 	// Calls and results.
 	{name: "a result for the first of several calls", file: "calls.go", text: "inOrder && (few || ", with: "inOrder && (few && false || "},
@@ -209,8 +209,8 @@ var mutants = []mutant{
 	{name: "rows that do not get the TagKey", file: "restore.go", text: "	if s.imported && opts != nil && opts.TagKey != \"\" {\n", with: "	if false {\n", test: "TestOptions_TagKey"},
 	{name: "ephemeral messages that moved", file: "shown.go", text: " || s.eph != nil && a != b", with: "", test: "TestSnapshot_Same"},
 
-	{name: "a tool's description taken for the conversation", file: "overflow.go", text: "!fieldBefore().MatchString(", with: "!regexp.MustCompile(`^-`).MatchString(", test: "TestIsOverflow_OtherErrors"},
-	{name: "characters taken for tokens", file: "overflow.go", text: "(length == \"\" || strings.Contains(length, \"token\"))", with: "(length == \"\" || true)", test: "TestIsOverflow_OtherErrors"},
+	{name: "a tool's description taken for the conversation", file: "internal/overflow/overflow.go", text: "!fieldBefore().MatchString(", with: "!regexp.MustCompile(`^-`).MatchString(", test: "TestIs_OtherErrors"},
+	{name: "characters taken for tokens", file: "internal/overflow/overflow.go", text: "(length == \"\" || strings.Contains(length, \"token\"))", with: "(length == \"\" || true)", test: "TestIs_OtherErrors"},
 
 	// One request.
 	{name: "a queued message between a request and its answer", file: "queue.go", text: " || h.isAnswerDueLocked()", with: "", test: "TestDo_ViewChanges|TestDo_QueueWhileAppending"},
