@@ -89,3 +89,9 @@ func FloorOf(h *History) (total, measured, wantTotal, wantMeasured int64) {
 
 // Spoil puts something into the newest entry of h that no record can hold.
 func Spoil(h *History) { h.list[len(h.list)-1].msg.Parts[0] = nil }
+
+// A PlainSnapshot is a plain struct for the JSON of a snapshot.
+type PlainSnapshot = plainSnapshot
+
+// LongHistory returns the History that benchmarks of JSON use.
+var LongHistory = longHistory

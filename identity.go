@@ -52,14 +52,6 @@ func isKey(s string) bool {
 	return len(s) == keyLen && s[0] == keyBegin && strings.Trim(s[1:], "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// readKey returns the key that was saved as s. Earlier ones begin with a letter.
-func readKey(s string) string {
-	if s != "" && isKey(string(keyBegin)+s[1:]) {
-		return string(keyBegin) + s[1:]
-	}
-	return s
-}
-
 // message returns the raw tokens of m as the model sees it, including the tags
 // that name its author.
 func (id *identity) message(m *Message) int64 {

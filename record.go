@@ -242,7 +242,7 @@ func (in *recordJSON) setTokens(r *strictjson.Reader) {
 func (in *recordJSON) read(r *strictjson.Reader, key []byte) {
 	switch string(key) {
 	case "key":
-		in.key = readKey(r.Text())
+		in.key = r.Text()
 	case "log":
 		in.log = r.Text()
 	case "title":

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // pair returns two Histories of one log that holds msgs.
@@ -444,7 +445,7 @@ func TestReload_Races(t *testing.T) {
 // stands, and its original is still known.
 func TestReload_BackupBeforeARewrite(t *testing.T) {
 	ctx := t.Context()
-	var s, backup convo.MemStore
+	var s, backup convotest.MemStore
 	h := open(t, &s, "k", bare())
 	mustAppend(t, h, convo.User("1"), convo.Assistant("2"), convo.User("3"))
 	save(t, h)
@@ -480,7 +481,7 @@ func TestReload_ReasoningInAnotherTurn(t *testing.T) {
 		{"with calls", []convo.Message{convo.User("1")}, append([]convo.Message{convo.User("theirs")}, round...), []convo.Message{thought}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var s convo.MemStore
+			var s convotest.MemStore
 			a, b := pair(t, &s, opts, tt.first...)
 			mustAppend(t, b, tt.theirs...)
 			save(t, b)

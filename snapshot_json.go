@@ -211,7 +211,7 @@ func readSnapshot(data []byte) (*snapshotJSON, error) {
 		case "version":
 			r.Int()
 		case "key":
-			in.key = readKey(r.Text())
+			in.key = r.Text()
 		case "last_id":
 			in.last = ID(r.Int64())
 		case "turn":
