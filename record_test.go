@@ -134,7 +134,7 @@ func FuzzOpen_Data(f *testing.F) {
 	for _, r := range threeRecords(f).log("k") {
 		f.Add(r.Data, int64(r.Upto))
 	}
-	f.Add([]byte(`{"key":"abcdefgh","log":"x","last":2,"turn":1,"in":[{"id":2,"turn":1,"message":{"role":"user","parts":[{"type":"text","text":"u"}]}}],"pin":[2]}`), int64(2))
+	f.Add([]byte(`{"key":"@bcdefgh","log":"x","last":2,"turn":1,"in":[{"id":2,"turn":1,"message":{"role":"user","parts":[{"type":"text","text":"u"}]}}],"pin":[2]}`), int64(2))
 	f.Fuzz(func(t *testing.T, data []byte, upto int64) {
 		s := new(shelf)
 		first := threeRecords(t).log("k")[0]

@@ -238,6 +238,19 @@ func TestReload_AnswerToAnotherMessage(t *testing.T) {
 	})
 	assert.ErrorIs(t, err, convo.ErrStale)
 	assert.Equal(t, []string{"1 1", "2 2", "3 a3", "5 b3"}, linesOf(b), "both questions wait for an answer")
+
+	s, c := new(shelf), callOf("c")
+	a, b = pair(t, s, nil, convo.User("1"), convo.Assistant("", c))
+	mustAppend(t, a, convo.Result(c, "a3"))
+	mustAppend(t, b, convo.Result(c, "b3"))
+	save(t, a)
+	_, err = b.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		_, refused := takeOver(t, b)
+		assert.Len(t, refused, 1)
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("to b3")}}, nil
+	})
+	assert.ErrorIs(t, err, convo.ErrStale)
+	assert.Equal(t, 3, b.Len(), "a3 waits for an answer")
 }
 
 // The estimate goes on from the last report, for entries that are the same.

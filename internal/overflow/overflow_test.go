@@ -1,4 +1,4 @@
-package convo_test
+package overflow
 
 import (
 	"bufio"
@@ -12,8 +12,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed-c1b73e60/convo"
 )
 
 // A body is what a provider or a server answered, from testdata/overflow.jsonl.
@@ -42,6 +40,12 @@ func bodies(t testing.TB) (all []body) {
 	return all
 }
 
+// figuresOf returns the numbers of tokens that an error names.
+func figuresOf(err error) (limit, prompt, output, total int) {
+	f := Read(err)
+	return f.Limit, f.Prompt, f.Output, f.Total
+}
+
 // A clientError has the methods by which the clients of providers show what was
 // answered. Its text says nothing.
 type clientError struct {
@@ -57,7 +61,7 @@ func (e *clientError) HTTPStatusCode() int  { return e.status }
 
 // Bodies as they were published are told apart, in whichever way a client shows
 // them, and their numbers are read.
-func TestIsOverflow_Bodies(t *testing.T) {
+func TestIs_Bodies(t *testing.T) {
 	providers := map[string]bool{}
 	for _, b := range bodies(t) {
 		encoded, err := json.Marshal(map[string]string{"message": b.Text})
@@ -68,8 +72,8 @@ func TestIsOverflow_Bodies(t *testing.T) {
 			"message": fmt.Errorf("send: %w", &clientError{status: b.Status, code: "ValidationException", message: b.Text}),
 			"encoded": errors.New(string(encoded)),
 		} {
-			assert.Equal(t, b.Overflow, convo.IsOverflow(err), "%s, as %s: %s", b.Provider, form, b.Text)
-			if limit, prompt, output, total := convo.FiguresOf(err); b.Overflow {
+			assert.Equal(t, b.Overflow, Is(err), "%s, as %s: %s", b.Provider, form, b.Text)
+			if limit, prompt, output, total := figuresOf(err); b.Overflow {
 				assert.Equal(t, [4]int{b.Limit, b.Prompt, b.Output, b.Total}, [4]int{limit, prompt, output, total},
 					"%s, as %s: limit, prompt, output, total of %s", b.Provider, form, b.Text)
 			}
@@ -82,18 +86,18 @@ func TestIsOverflow_Bodies(t *testing.T) {
 	assert.GreaterOrEqual(t, len(providers), 15)
 }
 
-func TestIsOverflow_Status(t *testing.T) {
-	assert.True(t, convo.IsOverflow(&clientError{status: 413, raw: "<html>cloudfront</html>"}))
-	assert.False(t, convo.IsOverflow(&clientError{status: 413, raw: "the image is larger than 20 MB"}))
-	assert.False(t, convo.IsOverflow(&clientError{status: 429, raw: "context_length_exceeded"}))
-	assert.False(t, convo.IsOverflow(&clientError{status: 400}))
-	assert.False(t, convo.IsOverflow(nil))
+func TestIs_Status(t *testing.T) {
+	assert.True(t, Is(&clientError{status: 413, raw: "<html>cloudfront</html>"}))
+	assert.False(t, Is(&clientError{status: 413, raw: "the image is larger than 20 MB"}))
+	assert.False(t, Is(&clientError{status: 429, raw: "context_length_exceeded"}))
+	assert.False(t, Is(&clientError{status: 400}))
+	assert.False(t, Is(nil))
 }
 
 // No error about anything else is taken for an overflow. The texts are written as
 // providers, servers, gateways, databases, tools and the standard library write
 // them, and each is wrapped in the ways in which clients show what they got.
-func TestIsOverflow_OtherErrors(t *testing.T) {
+func TestIs_OtherErrors(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "other_errors.txt"))
 	require.NoError(t, err)
 	seen := map[string]bool{}
@@ -114,7 +118,7 @@ func TestIsOverflow_OtherErrors(t *testing.T) {
 			if c, ok := err.(*clientError); ok {
 				said = c.raw
 			}
-			assert.False(t, convo.IsOverflow(err), said)
+			assert.False(t, Is(err), said)
 			seen[said] = true
 		}
 	}
@@ -123,7 +127,7 @@ func TestIsOverflow_OtherErrors(t *testing.T) {
 }
 
 // Texts of clients and of small servers that nobody has published a whole body of.
-func TestIsOverflow_Phrases(t *testing.T) {
+func TestIs_Phrases(t *testing.T) {
 	for _, text := range []string{
 		"Input length 131393 exceeds the maximum allowed input length of 131040 tokens.",
 		"Input length (265330) exceeds model's maximum context length (262144).",
@@ -140,8 +144,8 @@ func TestIsOverflow_Phrases(t *testing.T) {
 		"request (40966 tokens) exceeds the available context size (32768 tokens), try increasing it",
 	} {
 		err := errors.New(text)
-		assert.True(t, convo.IsOverflow(err), text)
-		limit, prompt, _, _ := convo.FiguresOf(err)
+		assert.True(t, Is(err), text)
+		limit, prompt, _, _ := figuresOf(err)
 		assert.NotZero(t, limit, text)
 		if !strings.HasSuffix(text, "length of 262144 tokens.") {
 			assert.NotZero(t, prompt, text)
@@ -151,7 +155,7 @@ func TestIsOverflow_Phrases(t *testing.T) {
 
 // What the address of a request, a gateway or another attempt says does not hide
 // what the provider says.
-func TestIsOverflow_Beside(t *testing.T) {
+func TestIs_Beside(t *testing.T) {
 	const (
 		large = `: 413 Request Entity Too Large {"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}`
 		body  = "400 Bad Request: This model's maximum context length is 128000 tokens. However, your messages resulted in 140113 tokens."
@@ -174,19 +178,19 @@ func TestIsOverflow_Beside(t *testing.T) {
 		errors.New("2000 bytes sent, input exceeds the context window of 8000 tokens (65536 bytes)"),
 		errors.New("proxy: 413 Payload Too Large"),
 	} {
-		assert.True(t, convo.IsOverflow(err), err.Error())
+		assert.True(t, Is(err), err.Error())
 		if strings.Contains(err.Error(), "140113") {
-			limit, prompt, output, total := convo.FiguresOf(err)
+			limit, prompt, output, total := figuresOf(err)
 			assert.Equal(t, [4]int{128000, 140113, 0, 0}, [4]int{limit, prompt, output, total}, err.Error())
 		}
 	}
-	assert.False(t, convo.IsOverflow(errors.Join(rate, &clientError{status: 429, code: "context_length_exceeded"})))
-	assert.False(t, convo.IsOverflow(errors.New("the input_file of this request"+large)))
+	assert.False(t, Is(errors.Join(rate, &clientError{status: 429, code: "context_length_exceeded"})))
+	assert.False(t, Is(errors.New("the input_file of this request"+large)))
 }
 
 // An answer that was asked for is what is too long only if it is alone.
-func TestIsOverflow_AnswerBesidePrompt(t *testing.T) {
-	assert.False(t, convo.IsOverflow(errors.New("Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of 35505 tokens: "+
+func TestIs_AnswerBesidePrompt(t *testing.T) {
+	assert.False(t, Is(errors.New("Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of 35505 tokens: "+
 		"2737 tokens from the input messages and 32768 tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.")))
 	for _, text := range []string{
 		"input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length or max_tokens and try again",
@@ -196,17 +200,17 @@ func TestIsOverflow_AnswerBesidePrompt(t *testing.T) {
 		"max_tokens + input length exceed the context window",
 		"This model's maximum context length is 8192 tokens, but max_tokens is 1024 and the prompt has 7500 tokens",
 	} {
-		assert.True(t, convo.IsOverflow(errors.New(text)), text)
+		assert.True(t, Is(errors.New(text)), text)
 	}
 }
 
 // A number ends where a word begins, and may count thousands or millions.
-func TestIsOverflow_Units(t *testing.T) {
+func TestIs_Units(t *testing.T) {
 	for said, want := range map[string]int{
 		"128k tokens": 128_000, "128K tokens": 128_000, "1.5k": 1_500, "1m tokens": 1_000_000, "1,048,576.": 1_048_576,
 		"128kb": 0, "128000ish": 0, "9999m": 0, "131_072, which": 131_072,
 	} {
-		limit, prompt, output, total := convo.FiguresOf(errors.New("maximum context length is " + said +
+		limit, prompt, output, total := figuresOf(errors.New("maximum context length is " + said +
 			" However, you requested 140000 tokens (135904 in the messages, 4096 in the completion)"))
 		assert.Equal(t, [4]int{want, 135_904, 4_096, 140_000}, [4]int{limit, prompt, output, total}, said)
 	}
@@ -232,10 +236,10 @@ func (panicError) HTTPStatusCode() int  { panic("no answer") }
 func (panicError) Unwrap() error        { panic("nothing inside") }
 func (panicError) ErrorMessage() string { return "prompt is too long: 12 tokens > 10 maximum" }
 
-func TestIsOverflow_Hostile(t *testing.T) {
+func TestIs_Hostile(t *testing.T) {
 	circle := &countedError{text: "round and round"}
 	circle.wraps = []error{circle, circle}
-	assert.False(t, convo.IsOverflow(circle))
+	assert.False(t, Is(circle))
 	assert.LessOrEqual(t, circle.read, 64)
 
 	wide := &countedError{text: "wide"}
@@ -244,26 +248,26 @@ func TestIsOverflow_Hostile(t *testing.T) {
 		wide.wraps[i] = circle
 	}
 	circle.read = 0
-	assert.False(t, convo.IsOverflow(wide))
+	assert.False(t, Is(wide))
 	assert.LessOrEqual(t, circle.read, 64)
 
-	assert.True(t, convo.IsOverflow(panicError{}))
-	assert.True(t, convo.IsOverflow(fmt.Errorf("a: %w", errors.Join(errors.New("b"), &clientError{code: "context_length_exceeded"}))))
+	assert.True(t, Is(panicError{}))
+	assert.True(t, Is(fmt.Errorf("a: %w", errors.Join(errors.New("b"), &clientError{code: "context_length_exceeded"}))))
 
 	const said = "prompt is too long: 203000 tokens > 200000 maximum"
 	long := strings.Repeat("context length 123 exceeded, said the user. ", 250_000)[:10<<20]
 	inner := errors.New(strings.Repeat("[{\"a\":\\", 1<<20))
 	for _, text := range []string{said + long, strings.ReplaceAll(long, "exceeded", "") + said} {
-		assert.True(t, convo.IsOverflow(fmt.Errorf("%w, %w", errors.New(text), inner)))
+		assert.True(t, Is(fmt.Errorf("%w, %w", errors.New(text), inner)))
 	}
-	assert.False(t, convo.IsOverflow(inner))
-	limit, _, _, _ := convo.FiguresOf(errors.New("prompt is too long: 12 tokens > 99999999999999999999 maximum"))
+	assert.False(t, Is(inner))
+	limit, _, _, _ := figuresOf(errors.New("prompt is too long: 12 tokens > 99999999999999999999 maximum"))
 	assert.Zero(t, limit, "no number of tokens")
 }
 
 // Whatever an error says, reading it ends, does not panic, and gives numbers that
 // a window can have. What is read does not depend on how often it was encoded.
-func FuzzIsOverflow(f *testing.F) {
+func FuzzIs(f *testing.F) {
 	for _, b := range bodies(f) {
 		f.Add(b.Text, b.Text, b.Status, uint8(1))
 	}
@@ -277,12 +281,12 @@ func FuzzIsOverflow(f *testing.F) {
 			err = fmt.Errorf("%w: %w", root, err)
 		}
 		root.wraps = append(root.wraps, err) // a circle
-		convo.IsOverflow(root)
-		limit, prompt, output, total := convo.FiguresOf(root)
+		Is(root)
+		limit, prompt, output, total := figuresOf(root)
 		for _, n := range []int{limit, prompt, output, total} {
 			assert.GreaterOrEqual(t, n, 0)
 			assert.Less(t, int64(n), int64(1)<<32)
 		}
-		assert.Equal(t, convo.IsOverflow(plain), convo.IsOverflow(fmt.Errorf("%w", plain)))
+		assert.Equal(t, Is(plain), Is(fmt.Errorf("%w", plain)))
 	})
 }

@@ -1,4 +1,6 @@
-package convo
+// Package overflow reads the errors with which providers, gateways and model servers
+// say that a request was too long for the model.
+package overflow
 
 import (
 	"cmp"
@@ -12,27 +14,10 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// IsOverflow reports whether an error says that a request was too long for the
-// model, as known providers, gateways and model servers say it. It is the
-// default of Options.IsOverflow, and can be called from a function set there.
-//
-// It reads the texts of err and of the errors that err wraps, the results of
-// their methods RawJSON, ErrorCode and ErrorMessage, all of which return a
-// string, and the status of their method HTTPStatusCode, an int; the errors of
-// the official clients have these. It reads a few kilobytes at the beginning
-// and at the end of a text, and no more than 64 errors.
-//
-// An error about the rate of requests, about a quota, about a file, or about
-// loading a model is no overflow. Nor is one about a field that is too long, such as
-// the description of a tool, or about a length in characters, bytes or pixels. Nor
-// is one about an answer that would fill the window alone, since no shorter
-// conversation would help. The status 413 Request Entity Too Large is one, although
-// it is about bytes: a compaction removes bytes, too, but it cannot know how many
-// are too many. Of errors that are joined, one that is an overflow is enough. A nil
-// error is no overflow.
-func IsOverflow(err error) bool {
-	said := readError(err)
-	return slices.ContainsFunc(said, (*providerError).isOverflow)
+// Is reports whether an error says that a request was too long for the model. What it
+// reads is described at IsOverflow of package convo.
+func Is(err error) bool {
+	return slices.ContainsFunc(read(err), (*providerError).isOverflow)
 }
 
 // The status codes of HTTP for a rate that was exceeded and for a request with too many
@@ -70,7 +55,7 @@ func (e *providerError) isOverflow() bool {
 		return false
 	}
 	f := e.figures()
-	return f.output == 0 || f.limit == 0 || f.output < f.limit-f.limit/answerShare
+	return f.Output == 0 || f.Limit == 0 || f.Output < f.Limit-f.Limit/answerShare
 }
 
 // answerName finds the parameters for the length of an answer, answerExceeds what
@@ -235,32 +220,35 @@ var overflowTexts = [...][2]string{
 // for a few words and a number, so that both are likely to be in one sentence.
 const maxGap = 64
 
-// A figures is the numbers of tokens that an error names. A number that it does
+// Figures are the numbers of tokens that an error names. A number that it does
 // not name is 0.
-type figures struct {
-	limit  int // of the window, or of the request alone
-	prompt int // of the request
-	output int // asked for as an answer
-	total  int // of both, or of what the error does not say
+type Figures struct {
+	Limit  int // of the window, or of the request alone
+	Prompt int // of the request
+	Output int // asked for as an answer
+	Total  int // of both, or of what the error does not say
 }
 
-// request returns the size of the refused request without the answer, as far as
+// Request returns the size of the refused request without the answer, as far as
 // it is known.
-func (f figures) request() int {
+func (f Figures) Request() int {
 	switch {
-	case f.prompt > 0:
-		return f.prompt
-	case f.total > f.output:
-		return f.total - f.output
+	case f.Prompt > 0:
+		return f.Prompt
+	case f.Total > f.Output:
+		return f.Total - f.Output
 	}
 	return 0
 }
 
-// refused returns the size that was compared with the limit.
-func (f figures) refused() int { return max(f.total, addClamped(f.prompt, f.output)) }
+// Refused returns the size that was compared with the limit.
+func (f Figures) Refused() int { return max(f.Total, sum(f.Prompt, f.Output)) }
+
+// sum returns a + b, or MaxInt if that overflows.
+func sum(a, b int) int { return a + min(b, math.MaxInt-a) }
 
 // A figurePattern finds numbers in a text. Its groups are named by the first
-// letter of a field of figures.
+// letter of a field of Figures.
 type figurePattern struct {
 	*regexp.Regexp
 	word string // stands in every match; to look for it first saves most of the time
@@ -355,8 +343,8 @@ var figurePatterns = sync.OnceValue(func() []figurePattern {
 
 // figures returns the numbers that the text names. Of several for one figure the
 // first counts, in the order of the patterns.
-func (e *providerError) figures() figures {
-	var f figures
+func (e *providerError) figures() Figures {
+	var f Figures
 	for _, p := range figurePatterns() {
 		if !strings.Contains(e.text, p.word) {
 			continue
@@ -366,14 +354,14 @@ func (e *providerError) figures() figures {
 			if m == nil || name == "" {
 				continue
 			}
-			to := map[string]*int{"l": &f.limit, "p": &f.prompt, "o": &f.output, "t": &f.total}[name]
+			to := map[string]*int{"l": &f.Limit, "p": &f.Prompt, "o": &f.Output, "t": &f.Total}[name]
 			if *to == 0 {
 				*to = tokensOf(m[i])
 			}
 		}
 	}
-	if f.prompt > 0 && f.total > addClamped(f.prompt, f.output) {
-		f.prompt = f.total - f.output // tool definitions are named apart
+	if f.Prompt > 0 && f.Total > sum(f.Prompt, f.Output) {
+		f.Prompt = f.Total - f.Output // tool definitions are named apart
 	}
 	return f
 }
@@ -396,27 +384,27 @@ func tokensOf(digits string) int {
 	return int(n)
 }
 
-// figuresOf returns the numbers of the overflow that err tells of, or else of err.
-func figuresOf(err error) figures {
-	said := readError(err)
+// Read returns the numbers of the overflow that err tells of, or else of err.
+func Read(err error) Figures {
+	said := read(err)
 	if i := slices.IndexFunc(said, (*providerError).isOverflow); i >= 0 {
 		return said[i].figures()
 	}
 	return said[len(said)-1].figures()
 }
 
-// These bound the work that readError does for an error made to be large.
+// These bound the work that read does for an error made to be large.
 const (
 	maxErrors    = 64      // errors of a tree that are read
 	maxErrorText = 4 << 10 // bytes read at each end of one text
 	maxErrorSum  = 32 << 10
 )
 
-// readError reads an error and what it wraps. Each of several errors that one
+// read reads an error and what it wraps. Each of several errors that one
 // wraps is read on its own too; err itself, with the texts of all, is the last. It
 // does not rely on errors.As, which never returns when errors wrap each other in a
 // circle.
-func readError(err error) []*providerError {
+func read(err error) []*providerError {
 	sum := 0
 	var to *providerError
 	add := func(s string) {

@@ -1,9 +1,7 @@
-package convo_test
+package repeats
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -11,8 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed-c1b73e60/convo"
 )
 
 const goodSummary = "## Goal\n- Find a flight to Rome for two.\n## Constraints and preferences\n- Window seats only, the user is tall.\n- No flights before 9:00.\n## Done\n- Searched LX 1726 and AZ 573; both have seats.\n## Next steps\n- Ask which of the two to book.\n"
@@ -26,7 +22,7 @@ func lines(n int, format string) string {
 	return b.String()
 }
 
-func TestRepeated(t *testing.T) {
+func TestOf(t *testing.T) {
 	for name, tt := range map[string]struct{ text, words string }{
 		"nothing":               {"", ""},
 		"short":                 {strings.Repeat("done ", 39), ""},
@@ -67,7 +63,7 @@ func TestRepeated(t *testing.T) {
 		"Chinese again":         {"用户想找一张去罗马的机票。" + strings.Repeat("下一步是问用户。", 20), ""},
 		"cut off inside":        {strings.Repeat("The user said that he wants to go on. ", 10)[:370], "user said that he wants to go on. The"},
 	} {
-		got := convo.Repeated(tt.text)
+		got := Of(tt.text)
 		switch name {
 		case "a long piece":
 			assert.Len(t, got, len(strings.TrimSpace(goodSummary)), name)
@@ -82,7 +78,7 @@ func TestRepeated(t *testing.T) {
 
 // Structured texts of all kinds are not taken for loops, however alike their lines
 // are.
-func TestRepeated_Structured(t *testing.T) {
+func TestOf_Structured(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 11))
 	words := strings.Fields("the user asked for a flight to Rome and window seats only because he is tall so file test build green done failed open closed server client error handler parser token budget limit window 从这里 到河边 有多远 沿着河 走一段路 就到了 الرحلة إلى روما тест готов ошибка файл")
 	word := func() string { return words[rnd.IntN(len(words))] }
@@ -132,13 +128,13 @@ func TestRepeated_Structured(t *testing.T) {
 				b.WriteString(kind(from+i, same) + "\n")
 			}
 		}
-		require.Empty(t, convo.Repeated(b.String()), "text %d: %s", n, b.String())
+		require.Empty(t, Of(b.String()), "text %d: %s", n, b.String())
 	}
 }
 
 // A loop of any length is found at the end of a text, and wherever it stands if it is
 // most of it.
-func TestRepeated_Loops(t *testing.T) {
+func TestOf_Loops(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 23))
 	words := strings.Fields(goodSummary + " 用户 想找 一张 去罗马的 机票 файл готов")
 	text := func(n int) string {
@@ -162,12 +158,12 @@ func TestRepeated_Loops(t *testing.T) {
 			at++ // between words
 		}
 		whole := rest[:at] + " " + loop + rest[at:]
-		require.NotEmpty(t, convo.Repeated(whole), "text %d: %q %d times in %s", n, piece, times, whole)
+		require.NotEmpty(t, Of(whole), "text %d: %q %d times in %s", n, piece, times, whole)
 	}
 }
 
 // The same loops are found as by trying all of them.
-func TestRepeated_AsBySlowSearch(t *testing.T) {
+func TestOf_AsBySlowSearch(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 19))
 	found := 0
 	for n := range 400 {
@@ -180,7 +176,7 @@ func TestRepeated_AsBySlowSearch(t *testing.T) {
 			b.WriteString(strings.Repeat(string(piece), 1+rnd.IntN(6)))
 		}
 		want := slowRepeats(b.String() + " ")
-		require.Equal(t, want, convo.Repeated(b.String()) != "", "text %d: %s", n, b.String())
+		require.Equal(t, want, Of(b.String()) != "", "text %d: %s", n, b.String())
 		if want {
 			found++
 		}
@@ -191,7 +187,7 @@ func TestRepeated_AsBySlowSearch(t *testing.T) {
 
 // Two loops that are no loop without what is behind the middle of the text, or before
 // it.
-func TestRepeated_AroundTheMiddle(t *testing.T) {
+func TestOf_AroundTheMiddle(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 23))
 	letters := func(n int) string {
 		b := make([]byte, n)
@@ -206,7 +202,7 @@ func TestRepeated_AroundTheMiddle(t *testing.T) {
 		letters(50) + short + long + letters(30),
 	} {
 		require.True(t, slowRepeats(s+" "))
-		assert.NotEmpty(t, convo.Repeated(s))
+		assert.NotEmpty(t, Of(s))
 	}
 }
 
@@ -237,74 +233,13 @@ func slowRepeats(s string) bool {
 	return atEnd || n >= len(s)*4/5
 }
 
-// A summary by a model is refused if it repeats itself, whoever called the model,
-// and no other is.
-func TestSummary_Repeats(t *testing.T) {
-	loop := strings.Repeat("I will check the file. ", 12)
-	const reason = "the summary repeats itself, over and over: \"will check the file. I\"; if that happens again, use another model to summarise"
-	edit := func(w *convo.Work) convo.CompactionStrategy {
-		return fixed(convo.Edit{Drop: []convo.ID{3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, Summary: &convo.Summary{Text: loop}, Work: w})
-	}
-	byModel := convo.Summarize{With: canned(loop), Window: -1}
-	for name, tt := range map[string]struct {
-		c       convo.CompactionStrategy
-		refused bool
-	}{
-		"Summarize":                       {byModel, true},
-		"a chain":                         {convo.Chain(byModel), true},
-		"a strategy":                      {edit(&convo.Work{Calls: 1}), true},
-		"one that says nothing":           {edit(nil), true},
-		"one that calls no model":         {edit(&convo.Work{}), false},
-		"in a chain":                      {convo.Chain(edit(nil)), true},
-		"behind one that failed":          {convo.Chain(convo.Summarize{With: failing("down"), Window: -1}, edit(&convo.Work{})), false},
-		"a strategy that holds that":      {wrapped{convo.Chain(convo.Summarize{With: failing("down"), Window: -1}, edit(&convo.Work{}))}, false},
-		"a strategy that holds Summarize": {wrapped{byModel}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := toolTurn(t, windowOf(0, tt.c), 20)
-			r, err := h.Compact(t.Context(), "")
-			if !tt.refused {
-				require.NoError(t, err)
-				return
-			}
-			refused, ok := errors.AsType[*convo.RefusedError](err)
-			require.True(t, ok, "%v", err)
-			assert.Equal(t, reason, refused.Reason)
-			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
-			assert.Equal(t, 1, r.Calls)
-		})
-	}
-
-	// Extract copies what was said. By hand, anything goes.
-	h := historyOf(t, windowOf(0, convo.Summarize{KeepTokens: -1}), convo.User(strings.Repeat(loop, 20)), convo.Assistant("ok"), convo.User("bye"))
-	_, err := h.Compact(t.Context(), "")
-	require.NoError(t, err)
-	_, err = h.Apply(h.Snapshot(), convo.Edit{Summary: &convo.Summary{Text: loop}})
-	require.NoError(t, err)
-	mustAppend(t, h, convo.Assistant("a"), convo.User("b"))
-	dropped, err := h.SplicePrefix(h.Snapshot(), 2, loop)
-	require.NoError(t, err)
-	assert.Positive(t, dropped)
-	_, err = h.Handoff(t.Context(), canned(loop), "")
-	require.ErrorContains(t, err, "the summary repeats itself")
-}
-
-// wrapped is a strategy of the caller's around another.
-type wrapped struct{ convo.CompactionStrategy }
-
-func failing(text string) convo.Summarizer {
-	return convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
-		return convo.Summary{}, errors.New(text)
-	})
-}
-
-func BenchmarkRepeated(b *testing.B) {
+func BenchmarkOf(b *testing.B) {
 	for _, n := range []int{2_000, 20_000, 200_000} {
 		text := lines(n/40, "- file %d: reviewed, no problems found")
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				convo.Repeated(text)
+				Of(text)
 			}
 		})
 	}

@@ -1,4 +1,5 @@
-package convo
+// Package repeats tells whether a text repeats itself.
+package repeats
 
 import (
 	"slices"
@@ -21,14 +22,14 @@ const (
 	minLoop      = 200
 	minLoopTimes = 4
 	loopDepth    = 16
-	loopEnd      = 8 // at most so many bytes may stand behind a loop that ends the text
+	loopEnd      = 8 // at most so many bytes may follow a loop that ends the text
 )
 
-// repeated returns the words that the longest loop of a text repeats, or nothing if
+// Of returns the words that the longest loop of a text repeats, or nothing if
 // the text does not repeat itself. It takes time in proportion to the length of the
 // text.
-func repeated(s string) string {
-	s = strings.Join(strings.Fields(s), " ") + " " // a space behind the last word as behind each other
+func Of(s string) string {
+	s = strings.Join(strings.Fields(s), " ") + " " // a space after the last word as after each other
 	if len(s) < minLoop {
 		return ""
 	}
@@ -119,7 +120,7 @@ func (f *loopFinder) find(from, to int) {
 }
 
 // around calls add for each period with the longest part of s that has this period
-// and holds the middle and at least one period behind it.
+// and holds the middle and at least one period after it.
 func around(s []byte, middle int, add func(loop)) {
 	right := s[middle:]
 	ahead := sharedWith(right, right)
