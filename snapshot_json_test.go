@@ -434,3 +434,15 @@ func TestSnapshotJSON_AtTheBounds(t *testing.T) {
 		assert.Error(t, json.Unmarshal([]byte(data), new(convo.Snapshot)), calibration)
 	}
 }
+
+// A null changes nothing, as encoding/json wants it, and what follows it is an error.
+func TestSnapshotJSON_Null(t *testing.T) {
+	s := tour(t, nil).Snapshot()
+	before := printOf(s)
+	require.NoError(t, s.UnmarshalJSON([]byte(" null ")))
+	assert.Equal(t, before, printOf(s))
+	var fault *convo.SnapshotError
+	require.ErrorAs(t, s.UnmarshalJSON([]byte("null 1")), &fault)
+	require.ErrorAs(t, new(convo.Snapshot).UnmarshalJSON([]byte("null 1")), &fault)
+	assert.Equal(t, before, printOf(s))
+}

@@ -1,6 +1,8 @@
 package convo_test
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -211,4 +213,21 @@ func TestSummarize_MaxResultOfExtract(t *testing.T) {
 	r, err := h.Compact(t.Context(), "")
 	require.NoError(t, err)
 	assert.Zero(t, r.Unread)
+}
+
+// What is cut out of the middle of the instructions is as long as the prompt says.
+func TestSummarize_LongSystem(t *testing.T) {
+	rec := new(recorder)
+	h := toolTurn(t, windowOf(0, convo.Summarize{With: rec, KeepTokens: -1, Window: -1}), 5)
+	require.NoError(t, h.SetSystem(convo.System(lines(9_999, "rule %05d"))))
+	_, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	found := regexp.MustCompile(`rule (\d+)\n\[(\d+) bytes left out\]\nrule (\d+)\n`).FindStringSubmatch(rec.requests[0].Prompt)
+	require.Len(t, found, 4)
+	var n [3]int
+	for i := range n {
+		n[i], err = strconv.Atoi(found[i+1])
+		require.NoError(t, err)
+	}
+	assert.Equal(t, (n[2]-n[0]-1)*len("rule 00000\n"), n[1])
 }
