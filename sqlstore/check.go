@@ -88,14 +88,14 @@ func (s *Store) logOf(ctx context.Context, q querier, key string) (*logRow, erro
 			return nil, fmt.Errorf("look for records: %w", err)
 		}
 		if n > 0 {
-			return nil, s.damage(ctx, q, key, nil, errNoLog)
+			return nil, s.damage(ctx, q, key, errNoLog)
 		}
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("find the newest record: %w", err)
 	}
 	if fault := l.fault(); fault != nil {
-		return nil, s.damage(ctx, q, key, nil, fault)
+		return nil, s.damage(ctx, q, key, fault)
 	}
 	return l, nil
 }
@@ -103,7 +103,7 @@ func (s *Store) logOf(ctx context.Context, q querier, key string) (*logRow, erro
 var errNoLog = errors.New("its row in convo_logs is missing")
 
 // fault returns what is wrong with a row, if it follows prev, or is the first one if
-// prev is nil.
+// prev is nil. A prev without an ID is damaged.
 func (r *recordRow) fault(ckey []byte, prev *convo.Record) error {
 	switch {
 	case r.bad != nil:
@@ -112,26 +112,19 @@ func (r *recordRow) fault(ckey []byte, prev *convo.Record) error {
 		return fmt.Errorf("the checksum of record %d is wrong", r.Seq)
 	case prev != nil && r.Seq != prev.Seq+1:
 		return fmt.Errorf("record %d follows record %d", r.Seq, prev.Seq)
-	case prev != nil && r.Prev != prev.ID:
+	case prev != nil && prev.ID != "" && r.Prev != prev.ID:
 		return fmt.Errorf("record %d does not name the one before it", r.Seq)
 	}
 	return setHead(&r.Head, r.head)
 }
 
-// damage returns the error for a fault after the record prev, which nil stands for if
-// nothing was read yet: then it looks for the newest record that is good.
-func (s *Store) damage(ctx context.Context, q querier, key string, prev *convo.Record, fault error) error {
-	e := &convo.DamageError{Key: key, Offset: -1, Err: fault}
-	if prev != nil {
-		e.Seq = prev.Seq
-		return e
-	}
-	seq, err := s.goodBefore(ctx, q, key, 1<<63-1)
+// damage returns the error for a fault, with the newest record that is good.
+func (s *Store) damage(ctx context.Context, q querier, key string, fault error) error {
+	good, err := s.goodBefore(ctx, q, key, 1<<63-1)
 	if err != nil {
 		return err
 	}
-	e.Seq = seq
-	return e
+	return &convo.DamageError{Key: key, Seq: good, Offset: -1, Err: fault}
 }
 
 // goodBefore returns the Seq of the newest record with a lower one that can be loaded:

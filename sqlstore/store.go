@@ -143,11 +143,11 @@ func isSerialization(err error) bool {
 	return ok && state.SQLState() == "40001"
 }
 
-// Records implements [convo.Store], with one exception: it ends at the first damage.
-// What is after it can be read from its Seq on.
+// Records implements [convo.Store].
 func (s *Store) Records(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error] {
 	return func(yield func(convo.Record, error) bool) {
-		if err := s.read(ctx, key, from, yield); err != nil && err != errLeft {
+		l := &loop{s: s, key: key, from: from, yield: yield}
+		if err := l.run(ctx); err != nil && err != errLeft {
 			yield(convo.Record{}, wrapped("read", key, err))
 		}
 	}
@@ -156,61 +156,155 @@ func (s *Store) Records(ctx context.Context, key string, from uint64) iter.Seq2[
 // errLeft is the error of a loop whose body has left it.
 var errLeft = errors.New("left")
 
-// read yields records in pages, and holds no connection while it yields. It ends with
+// A loop yields records in pages, and holds no connection while it yields. It ends with
 // the record that was the newest one when it began.
-func (s *Store) read(ctx context.Context, key string, from uint64, yield func(convo.Record, error) bool) error {
-	if err := s.check(ctx, key); err != nil {
+type loop struct {
+	s     *Store
+	key   string
+	from  uint64
+	yield func(convo.Record, error) bool
+
+	begin   recordRow     // the first row that can be read, with what the log said of itself then
+	prev    *convo.Record // the row before; without an ID if it is damaged; nil: there is none
+	whole   *convo.Record // the newest one that was yielded; nil: there is none
+	damaged bool          // the loop has yielded an error
+}
+
+func (l *loop) run(ctx context.Context) error {
+	if err := l.s.check(ctx, l.key); err != nil {
 		return err
 	}
-	if from > math.MaxInt64 {
+	if l.from > math.MaxInt64 {
 		return nil
 	}
-	page, err := s.firstPage(ctx, key, int64(from))
-	if err != nil || len(page) == 0 {
+	page, err := l.s.firstPage(ctx, l.key, int64(l.from))
+	for err == nil && len(page) > 0 {
+		for i := range page {
+			if end, err := l.row(ctx, &page[i], i == 0); end || err != nil {
+				return err
+			}
+		}
+		if err := l.s.check(ctx, l.key); err != nil {
+			return err
+		}
+		page, err = l.s.page(ctx, l.key, int64(l.prev.Seq)+1)
+	}
+	if err != nil || l.prev == nil || l.begin.last == 0 {
 		return err
 	}
-	begin := page[0] // with what the log said of itself when the loop began
-	begin.head, begin.Data = nil, nil
-	ckey := columnOf(key)
-	var prev *convo.Record
-	for {
-		for i := range page {
-			r := &page[i]
-			fault := r.fault(ckey, prev)
-			if fault == nil && prev == nil && from == 0 && !r.Full {
-				fault = fmt.Errorf("the first record, %d, is not a full one", r.Seq)
-			}
-			switch {
-			case fault != nil && i == 0 && prev != nil:
-				return s.lost(ctx, key, prev, fault)
-			case fault != nil && prev == nil:
-				return s.damageAt(ctx, key, r, fault)
-			case fault != nil:
-				return s.damage(ctx, s.db, key, prev, fault)
-			}
-			yielded := r.Record
-			r.Data = nil
-			prev = &r.Record
-			if !yield(yielded, nil) {
-				return errLeft
-			}
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if int64(r.Seq) == begin.last {
-				return s.checkEnds(ctx, key, from, &begin, prev)
+	if err := l.isThere(ctx); err != nil {
+		return err
+	}
+	return l.tell(ctx, math.MaxInt64, fmt.Errorf("record %d is missing", l.prev.Seq+1))
+}
+
+// row yields the next row, and what is wrong with it or with those before it. first is
+// whether it is the first one of its page. It reports whether the loop ends with it.
+func (l *loop) row(ctx context.Context, r *recordRow, first bool) (end bool, err error) {
+	ckey := columnOf(l.key)
+	fault := r.fault(ckey, l.prev)
+	if l.begin.last == 0 && r.bad == nil {
+		l.begin = *r
+		l.begin.head, l.begin.Data = nil, nil
+	}
+	switch {
+	case fault == nil && l.prev == nil && l.from == 0 && !r.Full:
+		fault = fmt.Errorf("the first record, %d, is not a full one", r.Seq)
+	case fault == nil && l.prev == nil && l.from == 0 && r.rest != r.last-int64(r.Seq)+1: // the newest full one may be among them
+		fault = fmt.Errorf("%d records after record %d are missing", r.last-int64(r.Seq)+1-r.rest, r.Seq)
+	case fault == nil && l.prev == nil && l.from > 0 && l.misses(r):
+		fault = fmt.Errorf("records before record %d are missing", r.Seq)
+	}
+	if fault != nil {
+		if first && l.whole != nil {
+			if err := l.isThere(ctx); err != nil {
+				return true, err
 			}
 		}
-		if err := s.check(ctx, key); err != nil {
-			return err
+		if err := l.tell(ctx, r.Seq, fault); err != nil {
+			return true, err
 		}
-		if page, err = s.page(ctx, key, int64(prev.Seq)+1); err != nil {
-			return err
-		}
-		if len(page) == 0 {
-			return s.lost(ctx, key, prev, fmt.Errorf("record %d is missing", prev.Seq+1))
+		if r.Seq == 0 || l.prev != nil && r.Seq <= l.prev.Seq {
+			return true, nil // not even its place can be read
 		}
 	}
+	if r.bad != nil || fault != nil && r.fault(ckey, nil) != nil {
+		l.prev = &convo.Record{Head: convo.Head{Seq: r.Seq}}
+		return int64(r.Seq) == l.begin.last, nil
+	}
+	yielded := r.Record
+	r.Data = nil
+	l.prev, l.whole = &r.Record, &r.Record
+	if !l.yield(yielded, nil) {
+		return true, errLeft
+	}
+	if ctx.Err() != nil {
+		return true, context.Cause(ctx)
+	}
+	if int64(r.Seq) != l.begin.last {
+		return false, nil
+	}
+	if fault := l.endFault(); fault != nil {
+		return true, l.tell(ctx, r.Seq+1, fault)
+	}
+	return true, nil
+}
+
+// tell yields the error for a fault before the record with a Seq, and in it the newest
+// record before that which can be loaded. From 0, the loop ends there.
+func (l *loop) tell(ctx context.Context, below uint64, fault error) error {
+	e := &convo.DamageError{Key: l.key, Offset: -1, Err: fault}
+	var err error
+	if l.damaged || l.whole == nil {
+		e.Seq, err = l.s.goodBefore(ctx, l.s.db, l.key, below)
+	} else {
+		e.Seq = l.whole.Seq
+	}
+	if err != nil {
+		return err
+	}
+	l.damaged = true
+	if !l.yield(convo.Record{}, wrapped("read", l.key, e)) || l.from == 0 {
+		return errLeft
+	}
+	return nil
+}
+
+// isThere returns an error if others have removed the newest record that was yielded, and
+// so those after it too.
+func (l *loop) isThere(ctx context.Context) error {
+	if l.whole == nil {
+		return nil
+	}
+	var id string
+	err := l.s.run(ctx, func(q querier) error {
+		return q.QueryRowContext(ctx, l.s.query(`SELECT id FROM convo_records WHERE ckey = $1 AND seq = $2`), columnOf(l.key), int64(l.whole.Seq)).Scan(&id)
+	})
+	if errors.Is(err, sql.ErrNoRows) || err == nil && id != l.whole.ID {
+		return fmt.Errorf("record %d is gone; the log was pruned or deleted while it was read; read it again", l.prev.Seq+1)
+	}
+	return err
+}
+
+// misses reports whether the log says that there are records to be read before r, the
+// first one.
+func (l *loop) misses(r *recordRow) bool {
+	return r.log.first.Valid && r.log.firstCRC.Int64 == crcOfFirst(columnOf(l.key), r.log.first.Int64) &&
+		int64(r.Seq) > max(int64(l.from), r.log.first.Int64)
+}
+
+// endFault returns an error if the records that were yielded do not end as the row of
+// the log says, or if that row is damaged.
+func (l *loop) endFault() error {
+	switch log := &l.begin.log; {
+	case !log.newest.Valid:
+		return errNoLog
+	case log.newest.String != l.whole.ID || log.seq.Int64 != int64(l.whole.Seq):
+		return fmt.Errorf("its newest record is %d, %q, and its row in convo_logs says %d, %q", l.whole.Seq, l.whole.ID, log.seq.Int64, log.newest.String)
+	case log.firstCRC.Int64 != crcOfFirst(columnOf(l.key), log.first.Int64):
+		return errors.New("the checksum of first_seq in convo_logs is wrong")
+	}
+	return nil
 }
 
 // firstPage returns the first page of a loop. It is empty if there is nothing to yield.
@@ -229,56 +323,10 @@ func (s *Store) firstPage(ctx context.Context, key string, from int64) ([]record
 		case err != nil || l == nil || from > l.seq:
 			return nil, err
 		case l.newest == was: // it was there before the page was read
-			return nil, s.damage(ctx, s.db, key, nil, fmt.Errorf("it has none of the records from %d to %d, or no full one", max(from, l.firstSeq), l.seq))
+			return nil, s.damage(ctx, s.db, key, fmt.Errorf("it has none of the records from %d to %d, or no full one", max(from, l.firstSeq), l.seq))
 		}
 		was = l.newest
 	}
-}
-
-// damageAt returns the error for a fault in the first row that was read.
-func (s *Store) damageAt(ctx context.Context, key string, r *recordRow, fault error) error {
-	e := &convo.DamageError{Key: key, Offset: -1, Err: fault}
-	var err error
-	if e.Seq, err = s.goodBefore(ctx, s.db, key, r.Seq); err != nil {
-		return err
-	}
-	return e
-}
-
-// lost returns the error for records after prev that are not there, or not as they
-// should be, in a page after that of prev. If prev is gone as well, others have removed
-// them.
-func (s *Store) lost(ctx context.Context, key string, prev *convo.Record, fault error) error {
-	var id string
-	err := s.run(ctx, func(q querier) error {
-		return q.QueryRowContext(ctx, s.query(`SELECT id FROM convo_records WHERE ckey = $1 AND seq = $2`), columnOf(key), int64(prev.Seq)).Scan(&id)
-	})
-	switch {
-	case errors.Is(err, sql.ErrNoRows), err == nil && id != prev.ID:
-		return fmt.Errorf("record %d is gone; the log was pruned or deleted while it was read; read it again", prev.Seq+1)
-	case err != nil:
-		return err
-	}
-	return s.damage(ctx, s.db, key, prev, fault)
-}
-
-// checkEnds returns an error if the records that were yielded do not begin and end as
-// the row of the log says.
-func (s *Store) checkEnds(ctx context.Context, key string, from uint64, begin *recordRow, last *convo.Record) error {
-	var fault error
-	switch l := &begin.log; {
-	case !l.newest.Valid:
-		fault = errNoLog
-	case l.newest.String != last.ID || l.seq.Int64 != int64(last.Seq):
-		fault = fmt.Errorf("its newest record is %d, %q, and its row in convo_logs says %d, %q", last.Seq, last.ID, l.seq.Int64, l.newest.String)
-	case l.firstCRC.Int64 != crcOfFirst(columnOf(key), l.first.Int64):
-		fault = errors.New("the checksum of first_seq in convo_logs is wrong")
-	case from > 0 && int64(begin.Seq) > max(int64(from), l.first.Int64):
-		fault = fmt.Errorf("records before record %d are missing", begin.Seq)
-	default:
-		return nil
-	}
-	return s.damage(ctx, s.db, key, last, fault)
 }
 
 // A recordRow is a row of convo_records.
@@ -289,6 +337,7 @@ type recordRow struct {
 	crc  int64
 	bad  error // the row cannot be read; nothing else is set
 	last int64 // the Seq of the last record
+	rest int64 // from the newest full record on: how many records there are
 	log  struct {
 		newest               sql.NullString
 		seq, first, firstCRC sql.NullInt64
@@ -313,19 +362,20 @@ func (s *Store) page(ctx context.Context, key string, from int64) (page []record
 // recordsFrom returns the page that begins with a Seq, or, if from is 0, with the
 // newest full record.
 func (s *Store) recordsFrom(ctx context.Context, q querier, key string, from int64, most int) (page []recordRow, err error) {
-	begin, args := `$2`, []any{columnOf(key), from}
+	begin, rest, args := `$2`, `0`, []any{columnOf(key), from}
 	if from == 0 {
 		begin, args = `(SELECT max(seq) FROM convo_records WHERE ckey = $1 AND is_full = 1)`, args[:1]
+		rest = `(SELECT count(*) FROM convo_records WHERE ckey = $1 AND seq >= ` + begin + `)`
 	}
 	query := s.query(fmt.Sprintf(`SELECT seq, id, prev, is_full, format, upto, head, data, crc,
-		(SELECT max(seq) FROM convo_records WHERE ckey = $1) AS last_seq,
+		(SELECT max(seq) FROM convo_records WHERE ckey = $1) AS last_seq, %[4]s AS rest,
 		(SELECT newest FROM convo_logs WHERE ckey = $1) AS log_newest, (SELECT seq FROM convo_logs WHERE ckey = $1) AS log_seq,
 		(SELECT first_seq FROM convo_logs WHERE ckey = $1) AS log_first, (SELECT first_crc FROM convo_logs WHERE ckey = $1) AS log_first_crc
 		FROM convo_records WHERE ckey = $1 AND seq >= %[1]s AND seq <= (SELECT max(seq) FROM (
 			SELECT seq, sum(size) OVER (ORDER BY seq) - size AS ahead FROM (
 				SELECT seq, length(head) + length(data) AS size FROM convo_records
 				WHERE ckey = $1 AND seq >= %[1]s ORDER BY seq LIMIT %[2]d) AS sizes) AS sums
-			WHERE ahead < %[3]d) ORDER BY seq`, begin, most, pageBytes))
+			WHERE ahead < %[3]d) ORDER BY seq`, begin, most, pageBytes, rest))
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -335,7 +385,7 @@ func (s *Store) recordsFrom(ctx context.Context, q querier, key string, from int
 		r := recordRow{Record: convo.Record{Head: convo.Head{Key: key}}}
 		var seq, format, upto int64
 		err := rows.Scan(&seq, &r.ID, &r.Prev, &r.full, &format, &upto, &r.head, &r.Data, &r.crc,
-			&r.last, &r.log.newest, &r.log.seq, &r.log.first, &r.log.firstCRC)
+			&r.last, &r.rest, &r.log.newest, &r.log.seq, &r.log.first, &r.log.firstCRC)
 		r.Seq, r.Format, r.Upto, r.Full = uint64(seq), int(format), convo.ID(upto), r.full == 1
 		if err != nil {
 			return append(page, recordRow{Record: convo.Record{Head: convo.Head{Key: key, Seq: uint64(seq)}}, bad: err}), nil
@@ -364,13 +414,14 @@ const pageSize = 100
 
 // List implements [convo.Store]. For a log whose row is damaged there is a
 // [*convo.DamageError] in the place of its head, and the loop may go on.
-// The order comes from an index of the database, which no checksum covers: a damaged one
-// may hide a log from List without an error. PRAGMA integrity_check finds that in SQLite,
-// and REINDEX mends it.
+//
+// The order comes from an index, which no checksum covers in SQLite: a damaged one may
+// hide logs. So a List of all logs counts them, and returns an error at the end if the
+// index is damaged; REINDEX mends it. A List with options does not.
 func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.Head, error] {
 	return func(yield func(convo.Head, error) bool) {
 		updated, after := boundsOf(&opts)
-		for {
+		for n := 0; ; {
 			page, err := s.heads(ctx, opts.Prefix, updated, after)
 			if err != nil {
 				yield(convo.Head{}, wrapped("list logs", "", err))
@@ -386,13 +437,37 @@ func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[conv
 					return
 				}
 			}
+			n += len(page)
 			if len(page) < pageSize {
+				if opts == (convo.ListOptions{}) && s.dialect == SQLite {
+					if err := s.checkIndex(ctx, n); err != nil {
+						yield(convo.Head{}, wrapped("list logs", "", err))
+					}
+				}
 				return
 			}
 			last := &page[len(page)-1]
 			updated, after = last.updated, last.ckey
 		}
 	}
+}
+
+var errIndex = errors.New("the index convo_logs_updated is damaged; make it anew by REINDEX")
+
+// checkIndex returns an error if a List of all logs found n of them because the index is
+// damaged, and not because others have written since.
+func (s *Store) checkIndex(ctx context.Context, n int) error {
+	return s.run(ctx, func(q querier) error {
+		var all int
+		if err := q.QueryRowContext(ctx, `SELECT count(*) FROM convo_logs NOT INDEXED`).Scan(&all); err != nil || all == n {
+			return err
+		}
+		var said string
+		if err := q.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&said); err != nil || said == "ok" {
+			return err
+		}
+		return fmt.Errorf("%w: %s", errIndex, said)
+	})
 }
 
 // boundsOf returns where a list begins: after the ckey that was updated at a time.
@@ -451,7 +526,7 @@ func (s *Store) heads(ctx context.Context, prefix string, updated int64, after [
 				return err
 			}
 			if n := len(page); n > 0 && (l.updated > page[n-1].updated || l.updated == page[n-1].updated && bytes.Compare(l.ckey, page[n-1].ckey) <= 0) {
-				return errors.New("the index convo_logs_updated is damaged; make it anew by REINDEX")
+				return errIndex
 			}
 			page = append(page, l)
 		}
@@ -578,7 +653,7 @@ func (s *Store) prune(ctx context.Context, key string, before uint64) error {
 	}
 	switch {
 	case fault != nil:
-		return s.damage(ctx, tx, key, nil, fault)
+		return s.damage(ctx, tx, key, fault)
 	case !page[0].Full:
 		return none
 	}
