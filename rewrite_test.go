@@ -632,3 +632,33 @@ func TestRewrite_RolledBack(t *testing.T) {
 	require.NoError(t, h.Rollback(at))
 	assert.Equal(t, []string{"1 1", "2 2", "3 3"}, linesOf(h))
 }
+
+// A rewrite of one result leaves what a summarizer reads of the others.
+func TestRewrite_OfOneResultOfThree(t *testing.T) {
+	var read convo.Message
+	looks := convo.StrategyFunc(func(ctx context.Context, _ *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		e, ok := g.Original(ctx, 3)
+		require.True(t, ok)
+		read = e.Message
+		return convo.Edit{}, nil
+	})
+	calls := []convo.ToolCall{callOf("a"), callOf("b"), callOf("c")}
+	h := historyOf(t, windowOf(0, looks), convo.User("u"), convo.Assistant("", calls...))
+	long := func(s string) []convo.Part { return []convo.Part{convo.Text(strings.Repeat(s, 100))} }
+	mustAppend(t, h, convo.Message{Role: convo.RoleTool, Parts: []convo.Part{
+		convo.ToolResult{CallID: "a", Parts: long("A")}, convo.ToolResult{CallID: "b", Parts: long("B")}, convo.ToolResult{CallID: "c", Parts: long("C")},
+	}}, convo.Assistant("so"), convo.User("v"), convo.Assistant("w"))
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Clear: []convo.Clear{{ID: 3}}})
+	require.NoError(t, err)
+	parts := slices.Clone(find(t, h, 3).Message.Parts)
+	parts[1] = convo.ToolResult{CallID: "b", Parts: []convo.Part{convo.Text("new")}}
+	_, err = h.Apply(h.Snapshot(), rewriteOf(3, parts...))
+	require.NoError(t, err)
+	mustAppend(t, h, convo.User("x"))
+	_, err = h.Compact(t.Context(), "")
+	require.ErrorIs(t, err, convo.ErrNoGain)
+	require.Len(t, read.Parts, 3)
+	for i, want := range []string{strings.Repeat("A", 100), "new", strings.Repeat("C", 100)} {
+		assert.Equal(t, want, read.Parts[i].(convo.ToolResult).Text())
+	}
+}
