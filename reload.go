@@ -53,7 +53,7 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 	if err != nil {
 		return nil, nil, err
 	}
-	defer h.releaseLog()
+	defer h.saving.release()
 	r, err := readLog(ctx, l.store, l.key, 0)
 	switch {
 	case err != nil:
