@@ -605,7 +605,7 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 	if acceptLocked != nil {
 		h.compacted = h.version
 	}
-	r.left = h.departureLocked(&before, done.gone)
+	r.left = departureFrom(&before, done.gone)
 	h.editedLocked(&before, done.gone)
 
 	r.Outcome = OutcomeApplied
@@ -637,7 +637,7 @@ func (h *History) commitLocked(next state, newest ID) {
 	h.rewritten = h.version
 	h.spilled = nil
 	h.recordEditLocked(newest)
-	h.rememberEditLocked()
+	h.heldSince = 0
 	h.appended, h.lastEdit, h.lastFocus = 0, time.Now().UnixNano(), ""
 	h.updateChargeLocked()
 }

@@ -214,12 +214,10 @@ type History struct {
 	weighed uint64 // the version that weight is of
 
 	// Changes of entries other than by appending.
-	rollbacks []rollbackRecord
-	undone    []span   // versions made by edits that a rollback or Undo has undone; in ascending order, with gaps between them
-	applied   []uint64 // versions made by the newest edits in place, ascending; those that Undo can take back
-	rewritten uint64   // version of the last edit, or of what undid one
-	heldSince uint64   // version made by the newest Undo; 0: there was none, or an edit was applied since
-	heldAt    int64    // appendedEver at that time
+	reversals []reversal // in ascending order
+	rewritten uint64     // version of the last edit, or of what undid one
+	heldSince uint64     // version made by the newest Undo; 0: there was none, or an edit was applied since
+	heldAt    int64      // appendedEver at that time
 
 	lastAppend int64 // Unix nanoseconds; 0: never
 	lastEdit   int64 // Unix nanoseconds; 0: never
