@@ -288,7 +288,7 @@ var mutants = []mutant{
 	// Saving.
 	{name: "a record in doubt that is forgotten", file: "save.go", text: "		l.drafts = append(l.drafts[max(len(l.drafts)-maxDrafts+1, 0):], d)\n", with: "", test: "TestSave_InDoubt|TestReload_InDoubt"},
 	{name: "many records in doubt, and nobody looks", file: "save.go", text: "	if len(l.drafts) >= doubtful {\n", with: "	if false {\n", test: "TestSave_ManyDraftsForgotten"},
-	{name: "Rollback to a copy", file: "restore.go", text: "case !l.isOwn(at) || !h.state.sharesEntries(&t.state):", with: "case false:", test: "TestRollback_LoadedFromACopy"},
+	{name: "Rollback to a copy", file: "rollback.go", text: "case !l.isOwn(at) || !h.state.sharesEntries(&t.state):", with: "case false:", test: "TestRollback_LoadedFromACopy"},
 	{name: "usage that was heard for no calibration", file: "record.go", text: "	if p.heard && p.known().cal == nil {\n", with: "	if false {\n", test: "TestOpen_Damage"},
 	{name: "in doubt, and nothing to save", file: "log.go", text: "	if n == 0 && len(l.drafts) > 0 {\n", with: "	if false {\n", test: "TestSave_InDoubtAndTakenBack"},
 	{name: "a record behind another than it names", file: "store.go", text: "	case prev.ID != \"\" && rec.Prev != prev.ID:\n", with: "	case false:\n", test: "TestOpen_Damage"},
@@ -327,7 +327,7 @@ var mutants = []mutant{
 	{name: "a delivered message that a second Reload takes for another", file: "reload.go", text: "			h.log.delivered[batch[i].id] = q\n", with: "", test: "TestReload_DeliveredAfterAReload"},
 	{name: "what an unsaved edit took is lost", file: "reload.go", text: "		if h.find(id) == nil && ", with: "		if id < 0 && ", test: "TestReload_EditsAndRollbacks"},
 	{name: "own pins are lost", file: "reload.go", text: "pin: m.pinned[d.was.head], ", with: "", test: "TestReload_OwnMessagesGoBehind"},
-	{name: "a Reload that forgets what was measured", file: "restore.go", text: "				if own == nil || !own.sameAs(e) {\n", with: "				if own == nil || own.id > 0 {\n", test: "TestReload_KeepsTheCalibration"},
+	{name: "a Reload that forgets what was measured", file: "rollback.go", text: "				if own == nil || !own.sameAs(e) {\n", with: "				if own == nil || own.id > 0 {\n", test: "TestReload_KeepsTheCalibration"},
 	{name: "a Reload that appends what was repaired", file: "reload.go", text: "max(l.last(), l.loaded)", with: "l.last()", test: "TestReload_Repaired$"},
 	{name: "unread notes leave", file: "floor.go", text: "return i >= f.newest || i >= f.tail", with: "return i >= f.newest"},
 	{name: "a note that ends a run of user messages", file: "append.go", text: "continue // what follows it is as if it were not there", with: ""},
