@@ -445,7 +445,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	if reason = text.Valid(reason); reason == "" {
 		reason = "no result"
 	}
-	tokens, err := h.countText(maskKey(h.ident.key, reason)) // as it is shown
+	tokens, err := h.countText(maskText(h.ident.key, reason)) // as it is shown
 	if err != nil {
 		return 0, err
 	}

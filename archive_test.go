@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/filestore"
 )
 
 var noTime time.Time
@@ -376,7 +378,7 @@ func (s *outpacedStore) Prune(ctx context.Context, key string, before uint64) er
 func TestPrune_OutpacedByOthers(t *testing.T) {
 	ctx := t.Context()
 	for name, inner := range map[string]convo.Store{
-		"memory": new(convo.MemStore), "files": &convo.FileStore{Dir: t.TempDir(), NoSync: true}, "shelf": new(shelf),
+		"memory": new(convotest.MemStore), "files": &filestore.Store{Dir: t.TempDir(), NoSync: true}, "shelf": new(shelf),
 	} {
 		for _, since := range []bool{false, true} { // what is pruned: at the zero time, or before a later one
 			begin := func(key string) (slow *convo.History, s *outpacedStore, at time.Time) {
@@ -516,4 +518,15 @@ func TestArchive_NextToAnUndo(t *testing.T) {
 	lines := archiveOf(t, h)
 	require.Len(t, lines, 6)
 	assert.Equal(t, "4: "+printMessage(convo.Assistant("4")), lines[3])
+}
+
+// sayNext appends what the next one who has a turn says.
+func sayNext(t testing.TB, h *convo.History, text string) {
+	t.Helper()
+	s := h.Snapshot()
+	if last, ok := s.At(s.Len() - 1); ok && last.Message.Role == convo.RoleUser {
+		mustAppend(t, h, convo.Assistant(text))
+		return
+	}
+	mustAppend(t, h, convo.User(text))
 }

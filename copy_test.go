@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/filestore"
 )
 
 // logOf appends a log to s, of which the records that a letter F stands for are full.
@@ -61,7 +63,7 @@ func moved(log []convo.Record, key string) []convo.Record {
 
 func TestCopy_CopiesAndGoesOn(t *testing.T) {
 	ctx := t.Context()
-	var from, to convo.MemStore
+	var from, to convotest.MemStore
 	log := logOf(t, &from, "a", "FPPFP")
 	require.NoError(t, convo.Copy(ctx, &to, "b", &from, "a"))
 	require.Equal(t, moved(log, "b"), recordsOf(t, &to, "b"))
@@ -77,7 +79,7 @@ func TestCopy_CopiesAndGoesOn(t *testing.T) {
 
 func TestCopy_OfAPrunedLog(t *testing.T) {
 	ctx := t.Context()
-	var from, to, late, far convo.MemStore
+	var from, to, late, far convotest.MemStore
 	log := logOf(t, &from, "a", "FPF")
 	require.NoError(t, convo.Copy(ctx, &late, "b", &from, "a"))
 	log = moreOf(t, &from, "a", log, "F")
@@ -99,7 +101,7 @@ func TestCopy_OfAPrunedLog(t *testing.T) {
 
 func TestCopy_Refuses(t *testing.T) {
 	ctx := t.Context()
-	var from, to convo.MemStore
+	var from, to convotest.MemStore
 	require.ErrorIs(t, convo.Copy(ctx, &to, "b", &from, "a"), convo.ErrNotFound)
 	log := logOf(t, &from, "a", "FPP")
 
@@ -131,20 +133,20 @@ func TestCopy_Refuses(t *testing.T) {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	require.ErrorIs(t, convo.Copy(ended, &to, "f", &from, "a"), context.Canceled)
-	var p *convo.MemStore
+	var p *convotest.MemStore
 	require.ErrorAs(t, convo.Copy(ctx, p, "f", &from, "a"), new(*convo.PanicError))
 }
 
 // While the log is copied, another deletes the copy, or adds to it.
 func TestCopy_AnotherChangesTheCopy(t *testing.T) {
-	for want, change := range map[string]func(*convo.MemStore) error{
-		`convo: copy to "b": the log there was deleted meanwhile; copy again`: func(s *convo.MemStore) error { return s.Delete(t.Context(), "b") },
-		`convo: copy to "b": the log there holds other records, the newest of which is record 2; copy to another key, or delete that log and copy again`: func(s *convo.MemStore) error {
+	for want, change := range map[string]func(*convotest.MemStore) error{
+		`convo: copy to "b": the log there was deleted meanwhile; copy again`: func(s *convotest.MemStore) error { return s.Delete(t.Context(), "b") },
+		`convo: copy to "b": the log there holds other records, the newest of which is record 2; copy to another key, or delete that log and copy again`: func(s *convotest.MemStore) error {
 			moreOf(t, s, "b", recordsOf(t, s, "b"), "P")
 			return nil
 		},
 	} {
-		var from, to convo.MemStore
+		var from, to convotest.MemStore
 		logOf(t, &from, "a", "FPP")
 		err := convo.Copy(t.Context(), &to, "b", &disturbedStore{&from, func(r convo.Record) error {
 			if r.Seq == 2 {
@@ -159,7 +161,7 @@ func TestCopy_AnotherChangesTheCopy(t *testing.T) {
 
 // A disturbedStore calls a function before it yields a record.
 type disturbedStore struct {
-	*convo.MemStore
+	*convotest.MemStore
 	before func(convo.Record) error
 }
 
@@ -177,16 +179,16 @@ func (s *disturbedStore) Records(ctx context.Context, key string, from uint64) i
 }
 
 func TestCopy_NilContextNeverEnds(t *testing.T) {
-	from := &convo.FileStore{Dir: t.TempDir(), NoSync: true}
+	from := &filestore.Store{Dir: t.TempDir(), NoSync: true}
 	log := logOf(t, from, "a", "FP")
-	to := &convo.FileStore{Dir: t.TempDir(), NoSync: true}
+	to := &filestore.Store{Dir: t.TempDir(), NoSync: true}
 	//lint:ignore SA1012 a nil ctx never ends
 	require.NoError(t, convo.Copy(nil, to, "b", from, "a"))
 	require.Equal(t, moved(log, "b"), recordsOf(t, to, "b"))
 }
 
 // A holedStore leaves out the second record of each log.
-type holedStore struct{ convo.MemStore }
+type holedStore struct{ convotest.MemStore }
 
 func (s *holedStore) Records(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error] {
 	return func(yield func(convo.Record, error) bool) {
@@ -202,7 +204,7 @@ func (s *holedStore) Records(ctx context.Context, key string, from uint64) iter.
 func TestCopy_OfADamagedLog(t *testing.T) {
 	var from holedStore
 	logOf(t, &from, "a", "FPP")
-	err := convo.Copy(t.Context(), new(convo.MemStore), "b", &from, "a")
+	err := convo.Copy(t.Context(), new(convotest.MemStore), "b", &from, "a")
 	damage, ok := errors.AsType[*convo.DamageError](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, "a", damage.Key)

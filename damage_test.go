@@ -16,11 +16,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/filestore"
 )
 
 // A longLog is a log of 120 records in a file, and what a test has to remember of it.
 type longLog struct {
-	store  *convo.FileStore
+	store  *filestore.Store
 	path   string
 	lines  [][]byte          // of the file; the first is that of record 1
 	full   map[uint64]bool   // by Seq
@@ -37,7 +39,7 @@ const longLogRecords = 120
 func newLongLog(t *testing.T, rnd *rand.Rand) *longLog {
 	t.Helper()
 	l := &longLog{
-		store: &convo.FileStore{Dir: t.TempDir(), NoSync: true},
+		store: &filestore.Store{Dir: t.TempDir(), NoSync: true},
 		full:  map[uint64]bool{}, states: map[uint64]string{}, upto: map[uint64]convo.ID{}, texts: map[convo.ID]string{},
 		in: map[convo.ID]uint64{}, views: map[uint64][]convo.ID{}, notes: map[uint64]string{},
 	}
@@ -82,7 +84,9 @@ func newLongLog(t *testing.T, rnd *rand.Rand) *longLog {
 		}
 	}
 	require.Greater(t, fulls, 3)
-	l.path = filepath.Join(l.store.Dir, filesIn(t, l.store.Dir)[0])
+	files, err := os.ReadDir(l.store.Dir)
+	require.NoError(t, err)
+	l.path = filepath.Join(l.store.Dir, files[0].Name())
 	data, err := os.ReadFile(l.path)
 	require.NoError(t, err)
 	l.lines = bytes.SplitAfter(data, []byte("\n"))[:longLogRecords]
@@ -238,7 +242,7 @@ func (l *longLog) salvaged(t *testing.T, f found, where string) {
 	t.Helper()
 	before, err := os.ReadFile(l.path)
 	require.NoError(t, err)
-	to := new(convo.MemStore)
+	to := new(convotest.MemStore)
 	got, err := convo.Salvage(t.Context(), to, "whole", l.store, "k")
 	if len(f.good) == 0 {
 		require.ErrorIs(t, err, convo.ErrNotFound, where)
@@ -286,7 +290,7 @@ func (l *longLog) salvaged(t *testing.T, f found, where string) {
 }
 
 // Damage in one place of a log of 120 records hides nothing that lies elsewhere.
-func TestFileStore_DamageHidesNothingElse(t *testing.T) {
+func TestDamage_HidesNothingElse(t *testing.T) {
 	seeds := 12
 	if testing.Short() {
 		seeds = 3

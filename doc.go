@@ -182,8 +182,9 @@
 //
 // # Saving
 //
-// A [Store] keeps conversations, each under a key: [FileStore] in files, [MemStore] in
-// memory, for tests, and the module sqlstore in SQLite or PostgreSQL. [Sealed] encrypts
+// A [Store] keeps conversations, each under a key: that of package filestore in
+// files, that of the module sqlstore in SQLite or PostgreSQL, and convotest.MemStore in
+// memory, for tests. [Sealed] encrypts
 // what another Store keeps; convotest.TestStore checks one of yours. [Open] returns the
 // History that is saved under a key, or an empty one, and [History.Save] writes what
 // has changed since, in one record and one step. What Save has acknowledged survives a

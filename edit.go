@@ -194,7 +194,7 @@ func (s *Snapshot) with(e Edit, byStrategy bool) (_ *Snapshot, err error) {
 	}
 	next := s.state.clipped()
 	if next.id == nil {
-		next.id = newIdentity(newCounter(nil, Overheads{}), nil)
+		next.id = newIdentity(newCounter(nil, Overheads{}), nil, "")
 	}
 	p := next.id.prepare(&s.state, checked, nil)
 	if _, err := next.perform(checked, p); err != nil {

@@ -2,6 +2,7 @@ package convo
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -614,3 +615,22 @@ func roleName(r Role) string {
 	}
 	return fmt.Sprintf("%.20q", string(r))
 }
+
+// causeOf returns why ctx ended: an error that wraps both ctx's error and its
+// cause.
+func causeOf(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if matches(cause, err) {
+		return cause
+	}
+	return errorf("%w (%w)", cause, err)
+}
+
+// endOf returns the error of a compaction whose ctx has ended.
+func endOf(ctx context.Context) error {
+	return errorf("compaction stopped: %w", causeOf(ctx))
+}
+
+// errGoexit is the error of an operation during which the caller's code ended the
+// goroutine that it was called on.
+var errGoexit = errors.New("convo: code called by the compaction ended the goroutine with runtime.Goexit; return an error instead")

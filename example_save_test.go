@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // A conversation is opened, goes on, is saved, and is there again when it is next
 // opened, by whatever process.
 func ExampleOpen() {
 	ctx := context.Background()
-	store := new(convo.MemStore)
+	store := new(convotest.MemStore)
 
 	for _, text := range []string{"Window seats only.", "Flights to Rome?"} {
 		h, _ := convo.Open(ctx, store, "42", nil)
@@ -26,11 +27,11 @@ func ExampleOpen() {
 }
 
 // A server opens a conversation for each request, and holds nothing in between. Any
-// number of processes may serve one store: with a FileStore on one machine, with
+// number of processes may serve one store: with a filestore.Store on one machine, with
 // module sqlstore on many. Here a second message comes in, and is answered and saved,
 // while the model still answers the first one.
 func Example_server() {
-	store := new(convo.MemStore)
+	store := new(convotest.MemStore)
 	opts := &convo.Options{Limits: convo.Limits{Window: 128_000}}
 	var meanwhile func()
 	send := func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
@@ -87,7 +88,7 @@ func Example_server() {
 // A conversation goes back to what it was when it was saved earlier.
 func ExampleLoad() {
 	ctx := context.Background()
-	store := new(convo.MemStore)
+	store := new(convotest.MemStore)
 	h, _ := convo.Open(ctx, store, "42", nil)
 	h.Append(convo.User("Flights to Rome?"), convo.Assistant("Two."))
 	h.Save(ctx)
@@ -113,7 +114,7 @@ func ExampleLoad() {
 // what Load returns of the copy begins it at an earlier state.
 func ExampleCopy() {
 	ctx := context.Background()
-	store := new(convo.MemStore)
+	store := new(convotest.MemStore)
 	h, _ := convo.Open(ctx, store, "42", nil)
 	h.Append(convo.User("Flights to Rome?"), convo.Assistant("Two."))
 	h.Save(ctx)
@@ -140,7 +141,7 @@ func ExampleCopy() {
 // What was said must not stay: it is taken out of the view, and then out of the store.
 func ExampleHistory_Prune() {
 	ctx := context.Background()
-	h, _ := convo.Open(ctx, new(convo.MemStore), "42", nil)
+	h, _ := convo.Open(ctx, new(convotest.MemStore), "42", nil)
 	id, _ := h.Append(convo.User("My password is hunter2."))
 	h.Append(convo.Assistant("Noted."))
 	h.Save(ctx)
@@ -160,7 +161,7 @@ func ExampleHistory_Prune() {
 // messages behind those of the other.
 func ExampleHistory_Reload() {
 	ctx := context.Background()
-	store := new(convo.MemStore)
+	store := new(convotest.MemStore)
 	a, _ := convo.Open(ctx, store, "42", nil)
 	a.Append(convo.User("Window seats only."), convo.Assistant("Noted."))
 	a.Save(ctx)
@@ -194,7 +195,7 @@ func ExampleHistory_Reload() {
 // The archive has every message as it was appended.
 func ExampleHistory_Archive() {
 	ctx := context.Background()
-	h, _ := convo.Open(ctx, new(convo.MemStore), "42", nil)
+	h, _ := convo.Open(ctx, new(convotest.MemStore), "42", nil)
 	h.Append(convo.User("Window seats only."), convo.Assistant("Noted."), convo.User("Flights to Rome?"))
 	h.Save(ctx)
 	h.SplicePrefix(h.Snapshot(), 2, "The user likes windows.")
@@ -226,7 +227,7 @@ func ExampleHistory_Archive() {
 // A list in pages, and the conversations that are due to expire.
 func ExampleListOptions() {
 	ctx := context.Background()
-	store := new(convo.MemStore)
+	store := new(convotest.MemStore)
 	day := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 5 {
 		at := day.AddDate(0, 0, i)

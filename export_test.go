@@ -6,12 +6,6 @@ import (
 	"unicode"
 )
 
-// FiguresOf returns the numbers of tokens that an error names.
-func FiguresOf(err error) (limit, prompt, output, total int) {
-	f := figuresOf(err)
-	return f.limit, f.prompt, f.output, f.total
-}
-
 // Drafts returns how many records of h may have been stored or not.
 func Drafts(h *History) int { return len(h.log.drafts) }
 
@@ -32,9 +26,6 @@ func Rates(h *History) (overhead, old, fresh float64) {
 
 // SetStore makes another Store that of h.
 func SetStore(h *History, s Store) { h.log.store = s }
-
-// Repeated returns what a text repeats.
-var Repeated = repeated
 
 // RecordFields returns the names of the fields that the Data of a record may have.
 func RecordFields() (names []string) {
@@ -98,3 +89,9 @@ func FloorOf(h *History) (total, measured, wantTotal, wantMeasured int64) {
 
 // Spoil puts something into the newest entry of h that no record can hold.
 func Spoil(h *History) { h.list[len(h.list)-1].msg.Parts[0] = nil }
+
+// A PlainSnapshot is a plain struct for the JSON of a snapshot.
+type PlainSnapshot = plainSnapshot
+
+// LongHistory returns the History that benchmarks of JSON use.
+var LongHistory = longHistory

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // floorIDs returns the IDs of the exchanges that no compaction may take.
@@ -161,7 +162,7 @@ func TestFloor_WeightOfRandomHistories(t *testing.T) {
 		if seed%3 == 0 {
 			opts.Pin = func(m convo.Message) bool { return r.IntN(2) == 0 }
 		}
-		store := new(convo.MemStore)
+		store := new(convotest.MemStore)
 		h, err := convo.Open(t.Context(), store, "k", opts)
 		require.NoError(t, err)
 		other, err := convo.Open(t.Context(), store, "k", opts)

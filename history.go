@@ -103,6 +103,15 @@ type Options struct {
 	// PinFirstUser pins the first user message, which usually states the task.
 	PinFirstUser bool
 
+	// TagKey makes the key in the tags around summaries and around messages with an
+	// Author, the same key each time; see Snapshot.Messages. A program that makes a
+	// History anew from rows of its own for each request sets it, since otherwise the
+	// bytes of each request differ and no provider finds them in its cache. It should
+	// hold a secret and the name of the conversation: a text from somebody who knows
+	// it can imitate the tags. A snapshot keeps its key, unless NewSnapshot made it.
+	// Empty: a random key.
+	TagKey string
+
 	// OnLoad says what Restore does with open tool calls, and with a turn that
 	// has no answer. Zero: OnLoadKeep.
 	OnLoad OnLoad
@@ -297,7 +306,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 		compacted:  noVersion,
 		weighed:    noVersion,
 	}
-	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from)
+	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
 	h.id = h.ident
 	h.prior = o.prior("").arithmetic()
 	h.updateMarksLocked()

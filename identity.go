@@ -1,6 +1,10 @@
 package convo
 
-import "crypto/rand"
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"strings"
+)
 
 // An identity is the key of a conversation and the counter of its messages.
 type identity struct {
@@ -8,34 +12,44 @@ type identity struct {
 	key string // part of all tags, so that no text can forge them
 }
 
-// newIdentity returns an identity with the key of from, or with a new key if
-// from is nil.
-func newIdentity(c *counter, from *identity) *identity {
-	if from != nil {
+// newIdentity returns an identity with the key of from or, if from is nil, with the
+// one that tagKey makes.
+func newIdentity(c *counter, from *identity, tagKey string) *identity {
+	switch {
+	case from != nil:
 		return &identity{counter: c, key: from.key}
+	case tagKey != "":
+		return &identity{counter: c, key: keyFrom([]byte(tagKey))}
 	}
 	return &identity{counter: c, key: newKey()}
 }
-
-// keyLen is the length of a key, in letters from a to z.
-const keyLen = 8
 
 // typicalKey is counted in place of the key, so that histories with the same
 // content have the same number of tokens.
 const typicalKey = "qmzvkrtx"
 
-// newKey returns a random key. One of its letters is rare in texts, so that a
-// keyFinder has little to compare.
+// newKey returns a random key.
 func newKey() string {
-	var random [keyLen + 2]byte
+	var random [16]byte
 	rand.Read(random[:])
-	key, place, letter := random[:keyLen], random[keyLen], random[keyLen+1]
+	return keyFrom(random[:])
+}
+
+// keyFrom returns a key that is made from secret. The first of its letters is rare in
+// texts, so that a keyFinder has little to compare.
+func keyFrom(secret []byte) string {
+	hash := sha256.Sum256(secret)
+	key := hash[:keyLen]
 	for i := range key {
 		key[i] = 'a' + key[i]%26
 	}
-	rare := commonLetters[len(commonLetters)-4:]
-	key[int(place)%keyLen] = rare[int(letter)%len(rare)]
+	key[0], key[1] = keyBegin, "jqxz"[hash[keyLen]%4]
 	return string(key)
+}
+
+// isKey reports whether s is a key.
+func isKey(s string) bool {
+	return len(s) == keyLen && s[0] == keyBegin && strings.Trim(s[1:], "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
 // message returns the raw tokens of m as the model sees it, including the tags
@@ -49,8 +63,7 @@ func (id *identity) message(m *Message) int64 {
 	if m.Role == RoleSystem {
 		return n + id.parts(m.Parts)
 	}
-	masker := newMasker(id.key)
-	parts, _ := masker.parts(m.Parts)
+	parts, _ := maskParts(id.key, m.Parts)
 	return n + id.parts(parts)
 }
 
@@ -67,8 +80,7 @@ func (id *identity) idleReasoning(m *Message) int64 {
 	if id.over.Reasoning != ReplayTools || m.Role != RoleAssistant || hasCalls(m) {
 		return 0
 	}
-	masker := newMasker(id.key)
-	parts, _ := masker.parts(m.Parts)
+	parts, _ := maskParts(id.key, m.Parts)
 	n := int64(0)
 	for _, p := range parts {
 		if r, ok := p.(Reasoning); ok {

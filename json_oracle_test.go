@@ -289,7 +289,7 @@ func TestSnapshotJSON_AsPlainStructs(t *testing.T) {
 	require.NoError(t, json.Compact(&small, golden))
 	next := bytes.Replace(small.Bytes(), []byte(`{"version":1,`), []byte(`{"version":2,"title":"t\u00e9","meta":"{}",`), 1)
 	next = bytes.Replace(next, []byte(`"summary":{`), []byte(`"summary":{"model":"m","usage":{"input":9,"cache_read":1,"cache_write":2,"cache_write_long":1,"input_audio":3,"extra":4,"output":3,"reasoning":1,"output_audio":1},`), 1)
-	seeds := [][]byte{golden, small.Bytes(), next, []byte(`{"version":1,"last_id":0,"turn":0}`), []byte(`{"pins":[],"entries":[],"last_id":1,"turn":0,"key":"abcdefgh","version":2}`)}
+	seeds := [][]byte{golden, small.Bytes(), next, []byte(`{"version":1,"last_id":0,"turn":0}`), []byte(`{"pins":[],"entries":[],"last_id":1,"turn":0,"key":"@bcdefgh","version":2}`)}
 	rng := rand.New(rand.NewPCG(2, 2))
 	accepted, n := 0, 40_000
 	if testing.Short() {

@@ -271,3 +271,12 @@ func printOf(s *convo.Snapshot) string { return modeltest.Print(s) }
 
 // printMessage shows the role, the texts, the calls and the results of a message.
 func printMessage(m convo.Message) string { return modeltest.PrintMessage(m) }
+
+// lines returns n lines, each with its number in the place of %d.
+func lines(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format+"\n", i)
+	}
+	return b.String()
+}

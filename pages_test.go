@@ -301,6 +301,15 @@ func TestPages_FilesExist(t *testing.T) {
 	}
 }
 
+// docs/format.md names every field of the data of a record.
+func TestPages_FormatNamesEveryField(t *testing.T) {
+	page, err := os.ReadFile("docs/format.md")
+	require.NoError(t, err)
+	for _, name := range convo.RecordFields() {
+		assert.Regexp(t, "\n\\| [^|]*`"+name+"`[^|]* \\|", string(page))
+	}
+}
+
 // The entry of a mutant that CONTRIBUTING.md shows is one of the mutants.
 func TestPages_MutantStands(t *testing.T) {
 	page, err := os.ReadFile("CONTRIBUTING.md")

@@ -240,7 +240,7 @@ func TestPrinting_EveryType(t *testing.T) {
 	b.Text(essay)
 	r := &convotest.Recorder{With: convotest.Echo{}}
 	_, _ = r.Summarize(t.Context(), convo.SummaryRequest{Prompt: essay, Messages: []convo.Message{convo.User(essay)}})
-	stored := new(convo.MemStore)
+	stored := new(convotest.MemStore)
 	require.NoError(t, stored.Append(t.Context(), convo.Record{Head: convo.Head{Key: strings.Repeat("k", 4096), Seq: 1}, ID: strings.Repeat("a", 26), Full: true, Data: []byte(essay)}))
 	encoder := &wire.Encoder{Format: wire.Gemini{}}
 	_, err := encoder.Encode(historyOf(t, nil, convo.System(essay), convo.User(essay)).Snapshot())
@@ -259,12 +259,12 @@ func TestPrinting_EveryType(t *testing.T) {
 // No exported struct is missing above.
 func TestPrinting_KnowsEveryType(t *testing.T) {
 	const others = " Anthropic Breakdown Budget Builder Converse CutOff Echo Empty Encoder Estimate Extract Failing Fault Finding Flaky Gemini Growing Heuristic History Limits ListOptions Loss " +
-		"OpenAIChat OpenAIResponses Options Origin Overheads Panicking Prior Range Reservation RolePolicy Snapshot Truncate Usage FileStore MemStore " // hold no long text but an error of the caller's, or are checked by hand
+		"OpenAIChat OpenAIResponses Options Origin Overheads Panicking Prior Range Reservation RolePolicy Snapshot Truncate Usage Store MemStore " // hold no long text but an error of the caller's, or are checked by hand
 	known := map[string]bool{}
 	for _, v := range printed {
 		known[strings.TrimLeft(fmt.Sprintf("%T", v), "*")] = true
 	}
-	for _, dir := range []string{".", "wire", "convotest"} {
+	for _, dir := range []string{".", "wire", "convotest", "filestore"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		require.NoError(t, err)
 		for _, name := range files {

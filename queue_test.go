@@ -263,7 +263,7 @@ func TestQueue_RestoreChecks(t *testing.T) {
 	assert.ErrorIs(t, err, boom)
 
 	var s convo.Snapshot
-	err = json.Unmarshal([]byte(`{"version":1,"key":"abcdefgh","last_id":0,"turn":0,"queued":[{"role":"assistant"}]}`), &s)
+	err = json.Unmarshal([]byte(`{"version":1,"key":"@bcdefgh","last_id":0,"turn":0,"queued":[{"role":"assistant"}]}`), &s)
 	assert.ErrorContains(t, err, `queued message with role "assistant", want a user message`)
 }
 

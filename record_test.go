@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // threeRecords returns a log of three records.
@@ -133,7 +134,7 @@ func FuzzOpen_Data(f *testing.F) {
 	for _, r := range threeRecords(f).log("k") {
 		f.Add(r.Data, int64(r.Upto))
 	}
-	f.Add([]byte(`{"key":"abcdefgh","log":"x","last":2,"turn":1,"in":[{"id":2,"turn":1,"message":{"role":"user","parts":[{"type":"text","text":"u"}]}}],"pin":[2]}`), int64(2))
+	f.Add([]byte(`{"key":"@bcdefgh","log":"x","last":2,"turn":1,"in":[{"id":2,"turn":1,"message":{"role":"user","parts":[{"type":"text","text":"u"}]}}],"pin":[2]}`), int64(2))
 	f.Fuzz(func(t *testing.T, data []byte, upto int64) {
 		s := new(shelf)
 		first := threeRecords(t).log("k")[0]
@@ -234,7 +235,7 @@ func TestOpen_CountsOnlyWhatItMust(t *testing.T) {
 // Opening makes 5 allocations for each message, of which 3 hold the entry, its part and
 // its text.
 func TestOpen_Allocations(t *testing.T) {
-	s := new(convo.MemStore)
+	s := new(convotest.MemStore)
 	h := open(t, s, "k", convoRelaxed())
 	const n = 250
 	for range n {

@@ -1,6 +1,11 @@
 package convo
 
-import "context"
+import (
+	"cmp"
+	"context"
+
+	"github.com/seed-c1b73e60/convo/internal/overflow"
+)
 
 // Recover compacts after a provider has refused a request because it was too
 // long. at is the snapshot that was sent, and cause is the error that came back,
@@ -111,4 +116,64 @@ func (h *History) isOverflow(err error) (overflow bool, fault error) {
 	}
 	defer catch(&fault, "Options.IsOverflow")
 	return isOverflow(err), nil
+}
+
+// IsOverflow reports whether an error says that a request was too long for the
+// model, as known providers, gateways and model servers say it. It is the
+// default of Options.IsOverflow, and can be called from a function set there.
+//
+// It reads the texts of err and of the errors that err wraps, the results of
+// their methods RawJSON, ErrorCode and ErrorMessage, all of which return a
+// string, and the status of their method HTTPStatusCode, an int; the errors of
+// the official clients have these. It reads a few kilobytes at the beginning
+// and at the end of a text, and no more than 64 errors.
+//
+// An error about the rate of requests, about a quota, about a file, or about
+// loading a model is no overflow. Nor is one about a field that is too long, such as
+// the description of a tool, or about a length in characters, bytes or pixels. Nor
+// is one about an answer that would fill the window alone, since no shorter
+// conversation would help. The status 413 Request Entity Too Large is one, although
+// it is about bytes: a compaction removes bytes, too, but it cannot know how many
+// are too many. Of errors that are joined, one that is an overflow is enough. A nil
+// error is no overflow.
+func IsOverflow(err error) bool {
+	return overflow.Is(err)
+}
+
+// learn takes over what a provider's error says of the request that was made from
+// at, a snapshot of h, if the size that it states agrees with ours: the size of
+// the prompt as a usage report, and a limit as a bound on the marks. It returns
+// the limit that was named, or 0 if there is no bound.
+func (h *History) learn(at *Snapshot, cause error) (named int) {
+	f := overflow.Read(cause) // this runs the caller's code
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ownsLocked(at) != nil || at.known().model != h.known().model {
+		return 0
+	}
+	ours := h.scaleLocked().Weigh(at.raw())
+	theirs := int64(f.Request())
+	if theirs < ours/2 || theirs/2 > ours {
+		return 0 // the request of another, or counted in another unit
+	}
+	if f.Prompt > 0 && at.version >= h.known().learned.version(at.known().model) {
+		h.applyUsageLocked(at, int64(f.Prompt))
+		ours = h.scaleLocked().Weigh(at.raw())
+	}
+	room := f.Limit - f.Output
+	if f.Output == 0 && h.limits.Window > f.Limit {
+		room -= int(int64(h.limits.Reserve) * int64(f.Limit) / int64(h.limits.Window)) // the answer needs its share
+	}
+	switch {
+	case f.Limit == 0, f.Limit >= f.Refused(), room <= 0:
+		return 0
+	case int64(f.Limit) < cmp.Or(h.limits.most(), ours)/2: // that of a small model which a gateway fell back to
+		return 0
+	case int64(room) >= h.marks.limit:
+		return 0
+	}
+	h.newVersionLocked()
+	h.named = room
+	h.updateMarksLocked()
+	return f.Limit
 }

@@ -3,12 +3,14 @@ package convo_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/seed-c1b73e60/convo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
 func TestRecover(t *testing.T) {
@@ -123,4 +125,245 @@ func TestRecover_Refuses(t *testing.T) {
 	_, err = h.Compact(t.Context(), "")
 	require.ErrorIs(t, err, convo.ErrNoGain)
 	assert.True(t, called)
+}
+
+// tooLongOf is what a provider answers to a request of so many tokens, some of
+// them for the answer, when its window has limit tokens.
+func tooLongOf(limit, prompt, output int) error {
+	return fmt.Errorf("400: This model's maximum context length is %d tokens. However, you requested %d tokens (%d in the messages, %d in the completion).",
+		limit, prompt+output, prompt, output)
+}
+
+// A limit that the error names lowers the marks, and the size of the prompt
+// corrects the estimate, until the limits or the model are set.
+func TestRecover_Learns(t *testing.T) {
+	h := toolTurn(t, windowOf(4_000, convo.Truncate{}), 20)
+	at := h.Snapshot()
+	require.Equal(t, 2157, at.Tokens(), "what follows depends on it")
+
+	retry, r, err := h.Recover(t.Context(), at, tooLongOf(2_500, 2_400, 500))
+	require.NoError(t, err)
+	assert.True(t, retry)
+	assert.Equal(t, 2_500, r.NamedLimit, "as the provider said")
+	assert.Contains(t, r.String(), "the provider named a limit of 2,500")
+	s := h.Status()
+	assert.Equal(t, []int{4_000, 2_000, 2_000, 1_000, 1_500, 250}, []int{s.Window, s.Limit, s.High, s.Low, s.Soft, s.MinFree})
+	assert.LessOrEqual(t, s.Upper, 1_000, "down to the new low mark")
+	assert.InDelta(t, 2_400-2_157, s.Tokens-h.Snapshot().Tokens(), 100, "the estimate has learned the prompt's size")
+
+	for i := range 60 { // and from now on nothing is sent that is larger
+		mustAppend(t, h, convo.User(fmt.Sprint("question ", i)), convo.Assistant("a long answer, and a longer one"))
+		_, r, err := h.Prepare(t.Context())
+		require.NoError(t, err)
+		require.LessOrEqual(t, r.TokensAfter, 2_000)
+		require.Zero(t, r.NamedLimit)
+	}
+	require.NoError(t, h.SetLimits(convo.Limits{Window: 3_000, Reserve: -1}))
+	assert.Equal(t, 3_000, h.Status().Limit)
+
+	for h.Tokens().Upper < 2_000 {
+		mustAppend(t, h, convo.User("and"), convo.Assistant("a long answer, and a longer one"))
+	}
+	at = h.Snapshot()
+	size := h.Tokens().Upper
+	_, r, err = h.Recover(t.Context(), at, tooLongOf(size-100, size, 0))
+	require.NoError(t, err)
+	assert.Equal(t, size-100, r.NamedLimit)
+	for _, same := range []convo.Limits{{}, {Window: 3_000, Reserve: -1}} {
+		require.NoError(t, h.SetModel("", same))
+		assert.Equal(t, size-100, h.Status().Limit, "it is as it was")
+	}
+	require.NoError(t, h.SetModel("another", convo.Limits{}))
+	assert.Equal(t, 3_000, h.Status().Limit)
+
+	for h.Tokens().Upper < 2_000 {
+		mustAppend(t, h, convo.User("and"), convo.Assistant("a long answer, and a longer one"))
+	}
+	_, r, err = h.Recover(t.Context(), h.Snapshot(), tooLongOf(1_900, h.Tokens().Upper, 0))
+	require.NoError(t, err)
+	require.Equal(t, 1_900, r.NamedLimit)
+	require.NoError(t, h.SetModel("another", convo.Limits{Window: 3_001, Reserve: -1}))
+	assert.Equal(t, 3_001, h.Status().Limit, "other limits of the same model")
+}
+
+func TestRecover_LearnsOnlyWhatAgrees(t *testing.T) {
+	const size = 2157 // of toolTurn with 20 calls
+	for _, tt := range []struct {
+		name   string
+		limits convo.Limits
+		cause  error
+		named  int
+		learns bool // the size of the prompt
+	}{
+		{"no numbers", convo.Limits{Window: 4_000, Reserve: -1}, errors.New("context_length_exceeded"), 0, false},
+		{"a limit alone", convo.Limits{Window: 4_000, Reserve: -1}, errors.New("Range of input length should be [1, 2000]"), 0, false},
+		{"a size more than twice ours", convo.Limits{Window: 4_000, Reserve: -1}, tooLongOf(2_000, 3*size, 0), 0, false},
+		{"a size less than half of ours", convo.Limits{Window: 4_000, Reserve: -1}, tooLongOf(1_000, 1_100, 0), 0, false},
+		{"a limit that was not exceeded", convo.Limits{Window: 4_000, Reserve: -1}, tooLongOf(3_000, 2_400, 0), 0, true},
+		{"a small model that a gateway fell back to", convo.Limits{Window: 4_000, Reserve: -1}, tooLongOf(1_000, 2_400, 0), 0, true},
+		{"an answer as large as the window", convo.Limits{Window: 4_000, Reserve: -1}, fmt.Errorf("maximum context length is 2000 tokens, requested 4400 tokens (2400 in the messages, 2000 in the completion)"), 0, true},
+		{"the sum alone", convo.Limits{Window: 4_000, Reserve: -1}, errors.New("Your request exceeded model token limit: 2000 (requested: 2500)"), 2_000, false},
+		{"above our limit", convo.Limits{Window: 2_350, Reserve: -1}, tooLongOf(2_360, 2_400, 0), 0, true},
+		{"the answer's share of the window", convo.Limits{Window: 4_000, Reserve: 400}, tooLongOf(2_000, 2_400, 0), 2_000, true},
+		{"no limits until then", convo.Limits{}, tooLongOf(2_000, 2_400, 0), 2_000, true},
+		{"High alone", convo.Limits{High: 3_000}, tooLongOf(2_000, 2_400, 0), 2_000, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			opts := bare()
+			opts.Limits, opts.Strategy = tt.limits, convo.Truncate{}
+			opts.IsOverflow = func(error) bool { return true }
+			h := toolTurn(t, opts, 20)
+			at, before := h.Snapshot(), h.Status()
+			_, r, err := h.Recover(t.Context(), at, tt.cause)
+			require.NoError(t, err)
+			assert.Equal(t, tt.named, r.NamedLimit)
+			assert.Equal(t, tt.learns, h.Tokens().Measured != 0)
+			s := h.Status()
+			if tt.named == 0 {
+				assert.Equal(t, []int{before.Limit, before.High, before.Low, before.Soft}, []int{s.Limit, s.High, s.Low, s.Soft})
+				return
+			}
+			limit := tt.named - max(tt.limits.Reserve, 0)*tt.named/max(tt.limits.Window, 1)
+			assert.Equal(t, limit, s.Limit)
+			assert.Equal(t, []int{limit, limit / 2, limit * 3 / 4}, []int{s.High, s.Low, s.Soft})
+			assert.LessOrEqual(t, s.MinFree, s.Soft-s.Low)
+		})
+	}
+}
+
+// That the retry of Do is smaller does not make the limit of a small model one to
+// believe, and neither does one that was believed before.
+func TestRecover_LearnsNoFallback(t *testing.T) {
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 10_000, Reserve: 1_000}})
+	require.NoError(t, err)
+	for h.Status().Tokens < 7_800 {
+		mustAppend(t, h, convo.User(strings.Repeat("some words ", 20)), convo.Assistant(strings.Repeat("answer ", 20)))
+	}
+	mustAppend(t, h, convo.User("the last question"))
+	sent := 0
+	_, err = h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		sent++
+		if s.Tokens() > 2_900 {
+			return convo.Reply{}, fmt.Errorf("prompt is too long: %d tokens > 2900 maximum", s.Tokens())
+		}
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("fine")}}, nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, 3, sent, "what follows depends on it")
+	assert.Equal(t, 9_000, h.Status().Limit)
+
+	h = toolTurn(t, windowOf(4_000, convo.Truncate{}), 20)
+	_, r, err := h.Recover(t.Context(), h.Snapshot(), tooLongOf(2_100, 2_200, 0))
+	require.NoError(t, err)
+	require.Equal(t, 2_100, r.NamedLimit)
+	size := h.Tokens().Upper
+	require.Less(t, size, 1_200)
+	_, r, _ = h.Recover(t.Context(), h.Snapshot(), tooLongOf(1_100, max(size, 1_150), 0))
+	assert.Zero(t, r.NamedLimit)
+	assert.Equal(t, 2_100, h.Status().Limit)
+}
+
+// A mark that is below the named limit stays where it is.
+func TestRecover_LearnsAboveHigh(t *testing.T) {
+	opts := windowOf(4_000, convo.Truncate{})
+	opts.Limits.High = 1_000
+	h := toolTurn(t, opts, 20)
+	_, r, err := h.Recover(t.Context(), h.Snapshot(), tooLongOf(2_300, 2_400, 0))
+	require.NoError(t, err)
+	assert.Equal(t, 2_300, r.NamedLimit)
+	s := h.Status()
+	assert.Equal(t, []int{2_300, 1_000, 500, 750}, []int{s.Limit, s.High, s.Low, s.Soft})
+}
+
+// What is said of a request for another model says nothing about this one.
+func TestRecover_LearnsForTheModelOfTheSnapshot(t *testing.T) {
+	h := toolTurn(t, windowOf(4_000, convo.Truncate{}), 20)
+	at := h.Snapshot()
+	require.NoError(t, h.SetModel("another", convo.Limits{}))
+	_, r, err := h.Recover(t.Context(), at, tooLongOf(2_000, 2_400, 0))
+	require.NoError(t, err)
+	assert.Zero(t, r.NamedLimit)
+	assert.Equal(t, 4_000, h.Status().Limit)
+	assert.Zero(t, h.Tokens().Measured)
+}
+
+// What can get no smaller is not sent again: the error says what the provider
+// said, and why.
+func TestRecover_NothingToRemove(t *testing.T) {
+	tooLong := errors.New("prompt is too long")
+	h, err := convo.New(windowOf(4_000, convo.Truncate{}))
+	require.NoError(t, err)
+	retry, r, err := h.Recover(t.Context(), h.Snapshot(), tooLong)
+	assert.False(t, retry)
+	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
+	require.ErrorIs(t, err, tooLong)
+	require.EqualError(t, err, "convo: nothing worth removing; the provider said: prompt is too long")
+
+	mustAppend(t, h, convo.System("guide"), convo.User("the one question"))
+	unchangedView := h.Snapshot().Messages()
+	retry, _, err = h.Recover(t.Context(), h.Snapshot(), tooLong)
+	assert.False(t, retry)
+	require.ErrorIs(t, err, convo.ErrNoGain)
+	require.ErrorIs(t, err, tooLong)
+	assert.Equal(t, unchangedView, h.Snapshot().Messages())
+
+	// A named limit that the floor exceeds is a FloorError.
+	size := h.Tokens().Upper
+	require.NoError(t, h.SetLimits(convo.Limits{Window: size, Reserve: -1}))
+	retry, r, err = h.Recover(t.Context(), h.Snapshot(), tooLongOf(size-5, size, 0))
+	assert.False(t, retry)
+	assert.Equal(t, size-5, r.NamedLimit)
+	var floor *convo.FloorError
+	require.ErrorAs(t, err, &floor)
+	assert.Equal(t, size-5, floor.Limit)
+}
+
+func ExampleHistory_Recover_learns() {
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 8_000, Reserve: 500}})
+	if err != nil {
+		panic(err)
+	}
+	for i := range 200 {
+		if _, err := h.Append(convo.User(fmt.Sprint("question ", i)), convo.Assistant("an answer of some length, as they come")); err != nil {
+			panic(err)
+		}
+	}
+	snap := h.Snapshot()
+	tooLong := errors.New("400: prompt is too long: 4500 tokens > 4096 maximum") // a server with a smaller window than we thought
+	retry, report, err := h.Recover(context.Background(), snap, tooLong)
+	fmt.Println(retry, err, report.NamedLimit)
+	fmt.Println(h.Status().Limit, h.Tokens().Upper < 2_000)
+	// Output:
+	// true <nil> 4096
+	// 3840 true
+}
+
+// What Recover has learned of the limit is saved, and kept by a Reload of another
+// History, until the limits or the model are set, or Open is given other limits.
+func TestRecover_LearnedIsSaved(t *testing.T) {
+	s := new(shelf)
+	opts := windowOf(4_000, convo.Truncate{})
+	h := open(t, s, "k", opts)
+	for h.Tokens().Upper < 3_500 {
+		mustAppend(t, h, convo.User("and"), convo.Assistant("a long answer, and a longer one"))
+	}
+	save(t, h)
+	other := open(t, s, "k", opts)
+	size := h.Tokens().Tokens
+	_, r, err := h.Recover(t.Context(), h.Snapshot(), tooLongOf(2_500, size, 0))
+	require.NoError(t, err)
+	require.Equal(t, 2_500, r.NamedLimit)
+	save(t, h)
+	assert.Equal(t, 2_500, open(t, s, "k", opts).Status().Limit)
+	assert.Equal(t, 5_000, open(t, s, "k", windowOf(5_000, nil)).Status().Limit, "other limits than it was learned with")
+
+	mustAppend(t, other, convo.User("one more"))
+	takeOver(t, other)
+	assert.Equal(t, 2_500, other.Status().Limit)
+	save(t, other)
+	assert.Equal(t, 2_500, open(t, s, "k", opts).Status().Limit)
+
+	require.NoError(t, other.SetModel("another", convo.Limits{}))
+	save(t, other)
+	assert.Equal(t, 4_000, open(t, s, "k", opts).Status().Limit)
 }

@@ -153,7 +153,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	h.lastFocus, h.lastEdit = "", t.lastEdit
 	m.recountLocked()
 	h.setSpilledLocked(maps.Clone(h.spilled))
-	h.id = newIdentity(h.ident.counter, t.id)
+	h.id = newIdentity(h.ident.counter, t.id, "")
 	if h.sending != nil {
 		h.sending = &sending{last: -1, cancel: h.sending.cancel} // the request does not end where the view does now
 	}

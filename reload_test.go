@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // pair returns two Histories of one log that holds msgs.
@@ -237,6 +238,19 @@ func TestReload_AnswerToAnotherMessage(t *testing.T) {
 	})
 	assert.ErrorIs(t, err, convo.ErrStale)
 	assert.Equal(t, []string{"1 1", "2 2", "3 a3", "5 b3"}, linesOf(b), "both questions wait for an answer")
+
+	s, c := new(shelf), callOf("c")
+	a, b = pair(t, s, nil, convo.User("1"), convo.Assistant("", c))
+	mustAppend(t, a, convo.Result(c, "a3"))
+	mustAppend(t, b, convo.Result(c, "b3"))
+	save(t, a)
+	_, err = b.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		_, refused := takeOver(t, b)
+		assert.Len(t, refused, 1)
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("to b3")}}, nil
+	})
+	assert.ErrorIs(t, err, convo.ErrStale)
+	assert.Equal(t, 3, b.Len(), "a3 waits for an answer")
 }
 
 // The estimate goes on from the last report, for entries that are the same.
@@ -431,7 +445,7 @@ func TestReload_Races(t *testing.T) {
 // stands, and its original is still known.
 func TestReload_BackupBeforeARewrite(t *testing.T) {
 	ctx := t.Context()
-	var s, backup convo.MemStore
+	var s, backup convotest.MemStore
 	h := open(t, &s, "k", bare())
 	mustAppend(t, h, convo.User("1"), convo.Assistant("2"), convo.User("3"))
 	save(t, h)
@@ -467,7 +481,7 @@ func TestReload_ReasoningInAnotherTurn(t *testing.T) {
 		{"with calls", []convo.Message{convo.User("1")}, append([]convo.Message{convo.User("theirs")}, round...), []convo.Message{thought}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var s convo.MemStore
+			var s convotest.MemStore
 			a, b := pair(t, &s, opts, tt.first...)
 			mustAppend(t, b, tt.theirs...)
 			save(t, b)

@@ -82,7 +82,11 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 	if s == nil {
 		return nil, &SnapshotError{Index: -1, Err: errors.New("it is nil; New makes an empty History")}
 	}
-	h, err := newHistory(opts, s.id)
+	from := s.id
+	if s.imported && opts != nil && opts.TagKey != "" {
+		from = nil
+	}
+	h, err := newHistory(opts, from)
 	if err != nil {
 		return nil, err
 	}

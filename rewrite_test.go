@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // rewriteOf returns an edit that rewrites one entry.
@@ -604,7 +605,7 @@ func TestRewrite_FloorMeanwhile(t *testing.T) {
 // stands beside one that was forgotten.
 func TestRewrite_ForgetBesideAnEmptyResult(t *testing.T) {
 	ctx := t.Context()
-	var store convo.MemStore
+	var store convotest.MemStore
 	h := historyOf(t, bare())
 	require.NoError(t, h.Attach(ctx, &store, "k"))
 	c, d := callOf("c"), callOf("d")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // after returns a History whose newest message has the role.
@@ -360,7 +361,7 @@ func TestNotes_Floor(t *testing.T) {
 
 // Notes come back where they were from JSON, from a log, and after a Reload.
 func TestNotes_ComeBack(t *testing.T) {
-	store := new(convo.MemStore)
+	store := new(convotest.MemStore)
 	opts := bare()
 	h := noted(t, opts)
 	want := textsOf(h.Snapshot())

@@ -92,7 +92,7 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 // checkStore returns a *ValueError unless s is a Store and key may be a key.
 func checkStore(s Store, key string) error {
 	if s == nil {
-		return &ValueError{Name: "Store", Value: nil, Want: "a Store, such as a FileStore"}
+		return &ValueError{Name: "Store", Value: nil, Want: "a Store, such as a filestore.Store"}
 	}
 	return CheckKey(key)
 }

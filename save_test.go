@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/filestore"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -305,7 +307,7 @@ func TestSave_LogAtMostTwiceTheMessages(t *testing.T) {
 	say := strings.Repeat("The quick brown fox jumps over the \"lazy\" dog. ", 9)[:400]
 	for name, limits := range map[string]convo.Limits{"grows": {}, "compacted": {Window: 8000}, "compacted often": {Window: 2000}} {
 		t.Run(name, func(t *testing.T) {
-			s := &convo.FileStore{Dir: t.TempDir(), NoSync: true}
+			s := &filestore.Store{Dir: t.TempDir(), NoSync: true}
 			summarizer := convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
 				return convo.Summary{Text: "It was about a fox and a dog, and the files that were read."}, nil
 			})
@@ -417,7 +419,7 @@ func unkeyed(s string) string { return strings.Join(strings.Split(s, "\""), "") 
 
 // The errors say what to do about them, whichever method returns them.
 func TestSave_ErrorsSayWhatToDo(t *testing.T) {
-	ctx, s := t.Context(), new(convo.MemStore)
+	ctx, s := t.Context(), new(convotest.MemStore)
 	h, err := convo.Open(ctx, s, "k", nil)
 	require.NoError(t, err)
 	mustAppend(t, h, convo.User("question"), convo.Assistant("answer"))
@@ -444,7 +446,7 @@ func TestSave_ErrorsSayWhatToDo(t *testing.T) {
 // Prune, and in the one that Prune keeps if it does not.
 func TestPrune_SaveFirstLeavesNothing(t *testing.T) {
 	for _, saved := range []bool{true, false} {
-		ctx, s := t.Context(), new(convo.MemStore)
+		ctx, s := t.Context(), new(convotest.MemStore)
 		h, err := convo.Open(ctx, s, "k", nil)
 		require.NoError(t, err)
 		mustAppend(t, h, convo.User("my password is hunter2"), convo.Assistant("noted"), convo.User("question"), convo.Assistant("answer"))
@@ -467,7 +469,7 @@ func TestPrune_SaveFirstLeavesNothing(t *testing.T) {
 // whether its record is among the newest or an older one.
 func TestRollback_LoadedFromACopy(t *testing.T) {
 	ctx := t.Context()
-	var a, b convo.MemStore
+	var a, b convotest.MemStore
 	h := open(t, &a, "k", nil)
 	mustAppend(t, h, convo.User("hi"), convo.Assistant("hello"))
 	save(t, h)
@@ -609,7 +611,7 @@ func (s *unprunable) Prune(ctx context.Context, key string, before uint64) error
 // The list of a store shows the title, the times and the counts of each conversation as
 // they were saved last.
 func TestSave_HeadsShowTitleTimesAndCounts(t *testing.T) {
-	for name, store := range map[string]convo.Store{"memory": new(convo.MemStore), "files": &convo.FileStore{Dir: t.TempDir()}} {
+	for name, store := range map[string]convo.Store{"memory": new(convotest.MemStore), "files": &filestore.Store{Dir: t.TempDir()}} {
 		began := time.Now()
 		h := open(t, store, "k", nil)
 		mustAppend(t, h, convo.System("s"), convo.User("hello"))
@@ -635,7 +637,7 @@ func TestSave_HeadsShowTitleTimesAndCounts(t *testing.T) {
 
 // What was noted beside messages is saved and read back, and changes no request.
 func TestSave_TracesAreNotReplayed(t *testing.T) {
-	store := new(convo.MemStore)
+	store := new(convotest.MemStore)
 	h := open(t, store, "k", nil)
 	traced := convo.User("hello")
 	traced.Meta = "trace of the message"

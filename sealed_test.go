@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/filestore"
 	"github.com/seed-c1b73e60/convo/internal/sealtest"
 )
 
@@ -35,7 +36,7 @@ func ExampleSealed() {
 	if err != nil {
 		panic(err)
 	}
-	var inner convo.MemStore
+	var inner convotest.MemStore
 	seal := func(f convo.SealedField, data []byte) ([]byte, error) {
 		return aead.Seal(nil, nil, data, f.AdditionalData()), nil
 	}
@@ -62,7 +63,7 @@ func ExampleSealed() {
 
 func TestSealed_IsAStore(t *testing.T) {
 	seal, open := sealtest.GCM(make([]byte, 32))
-	var inner convo.MemStore
+	var inner convotest.MemStore
 	convotest.TestStore(t, func() convo.Store { return convo.Sealed(&inner, seal, open) })
 	inPlace := func(_ convo.SealedField, data []byte) ([]byte, error) {
 		for i := range data {
@@ -81,10 +82,10 @@ func TestSealed_Attacks(t *testing.T) {
 		random = 150
 	}
 	t.Run("memory", func(t *testing.T) {
-		sealtest.Check(t, func() convo.Store { return new(convo.MemStore) }, random)
+		sealtest.Check(t, func() convo.Store { return new(convotest.MemStore) }, random)
 	})
 	t.Run("files", func(t *testing.T) {
-		sealtest.Check(t, func() convo.Store { return &convo.FileStore{Dir: t.TempDir(), NoSync: true} }, random)
+		sealtest.Check(t, func() convo.Store { return &filestore.Store{Dir: t.TempDir(), NoSync: true} }, random)
 	})
 }
 
@@ -120,7 +121,7 @@ func TestSealed_Copy(t *testing.T) {
 	ctx := t.Context()
 	seal, open := sealtest.GCM(make([]byte, 32))
 	seal2, open2 := sealtest.GCM(bytes.Repeat([]byte{1}, 32))
-	var inner, far convo.MemStore
+	var inner, far convotest.MemStore
 	from, to := convo.Sealed(&inner, seal, open), convo.Sealed(&far, seal2, open2)
 	log := logOf(t, from, "a", "FPFPP")
 	for _, pruned := range []bool{false, true} {
@@ -142,7 +143,7 @@ func TestSealed_Copy(t *testing.T) {
 	require.Len(t, log, 3)
 
 	// What is copied without being opened opens under its own key alone.
-	var plain convo.MemStore
+	var plain convotest.MemStore
 	logOf(t, from, "c", "FP")
 	require.NoError(t, convo.Copy(ctx, &plain, "c", &inner, "c"))
 	require.Len(t, recordsOf(t, convo.Sealed(&plain, seal, open), "c"), 2)
@@ -156,7 +157,7 @@ func TestSealed_Copy(t *testing.T) {
 	all := recordsOf(t, from, "c")
 	all = moreOf(t, from, "c", all, "PFP")
 	raw := recordsOf(t, &inner, "c")
-	var holed convo.MemStore
+	var holed convotest.MemStore
 	for i, r := range append(raw[:2:2], raw[3:]...) {
 		if i == 2 {
 			r.Prev, r.Seq = raw[1].ID, 3
@@ -174,7 +175,7 @@ func TestSealed_Copy(t *testing.T) {
 func TestSealed_WhatIsDamage(t *testing.T) {
 	ctx := t.Context()
 	seal, open := sealtest.GCM(make([]byte, 32))
-	var inner convo.MemStore
+	var inner convotest.MemStore
 	s := convo.Sealed(&inner, seal, open)
 	logOf(t, s, "a", "FPFP")
 	bad := errors.New("bad")
@@ -239,16 +240,16 @@ func TestSealed_TitlesFit(t *testing.T) {
 		return "not listed"
 	}
 	for _, tt := range tests {
-		require.Equal(t, tt.want, at(convo.Sealed(new(convo.MemStore), seal, open), tt.title), "%q", tt.title)
+		require.Equal(t, tt.want, at(convo.Sealed(new(convotest.MemStore), seal, open), tt.title), "%q", tt.title)
 	}
 	wide := func(_ convo.SealedField, data []byte) ([]byte, error) { return append(make([]byte, 172), data...), nil }
-	require.Empty(t, at(convo.Sealed(new(convo.MemStore), wide, open), "Rome"))
+	require.Empty(t, at(convo.Sealed(new(convotest.MemStore), wide, open), "Rome"))
 }
 
 func TestSealed_Errors(t *testing.T) {
 	ctx := t.Context()
 	seal, open := sealtest.GCM(make([]byte, 32))
-	var inner convo.MemStore
+	var inner convotest.MemStore
 	log := logOf(t, convo.Sealed(&inner, seal, open), "a", "FP")
 	logOf(t, convo.Sealed(&inner, seal, open), "b", "F")
 	other, wrong := sealtest.GCM(bytes.Repeat([]byte{1}, 32))

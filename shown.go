@@ -48,22 +48,14 @@ func (s *state) ephemeralPlace() int {
 // messages if they stand right before it or later. Beside each message is the index of
 // its entry; beside the summary and the ephemeral messages, that of the entry after
 // them.
-func (s *Snapshot) MessagesFrom(from int) iter.Seq2[int, Message] {
-	return s.MessagesNamed(from, nil)
-}
-
-// MessagesNamed does what [Snapshot.MessagesFrom] does, but leaves out the tags of
-// messages whose author the format names in another place, such as a field. These are
-// the messages for whose role and author named reports true, which it must do each
-// time it is asked or never. A nil named is the same as MessagesFrom.
-func (s *Snapshot) MessagesNamed(from int, named func(role Role, author string) bool) iter.Seq2[int, Message] {
+//
+// A format that names authors in a field passes named, which reports whether it does so
+// for a role and an author: their messages come without tags. named must report the same
+// each time. If it is nil, the messages are those of Messages.
+func (s *Snapshot) MessagesFrom(from int, named func(role Role, author string) bool) iter.Seq2[int, Message] {
 	return func(yield func(int, Message) bool) {
 		place, heads := s.ephemeralPlace(), len(s.sys)
-		first := max(from-heads, 0)
 		v := viewer{key: s.key(), named: named, room: partRoom{next: s.shownParts(max(from, 0))}}
-		v.masker = newMasker(v.key)
-		v.before, v.first, v.place = &s.state, first, place
-		v.text, v.reasoning = first > 0, first > 0
 		for i := max(from, 0); i < heads; i++ {
 			if !yield(i, v.show(&s.sys[i].msg)) {
 				return
@@ -72,7 +64,7 @@ func (s *Snapshot) MessagesNamed(from int, named func(role Role, author string) 
 		if from <= heads && s.summary != nil && !yield(heads, summaryMessage(v.key, s.summary)) {
 			return
 		}
-		for i := first; i <= len(s.list); i++ {
+		for i := max(from-heads, 0); i <= len(s.list); i++ {
 			if i == place && s.eph != nil {
 				for j := range s.eph.msgs {
 					if !yield(heads+i, v.show(&s.eph.msgs[j])) {
@@ -113,55 +105,24 @@ func (s *Snapshot) AsUser(m Message) Message {
 	return m
 }
 
-// A viewer makes the messages that the model sees, one after the other.
+// A viewer makes the messages that the model sees.
 type viewer struct {
 	key    string
 	named  func(Role, string) bool // whose messages come without tags; nil: nobody's
-	masker masker                  // for all but system messages
 	room   partRoom
 	tagged []Part // memory for the parts of one message
-
-	// The masker follows what was shown before list[first] when it has something to mask
-	// for the first time: a long conversation may hold no reasoning at all.
-	before          *state
-	first, place    int
-	text, reasoning bool // it is still to follow
-}
-
-// follow lets the masker follow what was shown before, as far as the parts need it.
-func (v *viewer) follow(parts []Part) {
-	if v.text && holds(parts, maskedText) {
-		v.text = false
-		v.masker.text.follow(v.before.before(v.first, v.place), maskedText, v.isTagged)
-	}
-	if v.reasoning && holds(parts, maskedReasoning) {
-		v.reasoning = false
-		v.masker.reasoning.follow(v.before.before(v.first, v.place), maskedReasoning, v.isTagged)
-	}
-}
-
-// isTagged reports whether v shows m with tags.
-func (v *viewer) isTagged(m *Message) bool {
-	return m.isTagged() && (v.named == nil || !v.named(m.Role, m.Author))
 }
 
 // show returns m as the model sees it.
 func (v *viewer) show(m *Message) Message {
 	shown := *m
-	tagged := v.isTagged(m)
-	if tagged { // no key can extend across a tag, so masking starts anew after each tag
-		v.masker = newMasker(v.key)
-		v.text, v.reasoning = false, false
-	}
 	if m.Role != RoleSystem {
-		v.follow(m.Parts)
-		shown.Parts, _ = v.masker.parts(m.Parts)
+		shown.Parts, _ = maskParts(v.key, m.Parts)
 	}
-	if tagged {
+	if m.isTagged() && (v.named == nil || !v.named(m.Role, m.Author)) {
 		open, end := authorTags(v.key, quotedName(v.key, m.Author))
 		v.tagged = append(append(append(v.tagged[:0], Text(open)), shown.Parts...), Text(end))
 		shown.Parts = v.tagged
-		v.masker = newMasker(v.key)
 	}
 	return v.room.clone(shown)
 }
@@ -190,23 +151,4 @@ func (s *state) shownParts(from int) int {
 		}
 	}
 	return n
-}
-
-// before returns an iterator over the messages that are shown before list[n] and the
-// ephemeral messages in front of it, the last one first.
-func (s *state) before(n, place int) iter.Seq[*Message] {
-	return func(yield func(*Message) bool) {
-		for i := min(n, len(s.list)) - 1; i >= 0; i-- {
-			if !yield(&s.list[i].msg) {
-				return
-			}
-			if i == place && s.eph != nil {
-				for j := len(s.eph.msgs) - 1; j >= 0; j-- {
-					if !yield(&s.eph.msgs[j]) {
-						return
-					}
-				}
-			}
-		}
-	}
 }

@@ -13,7 +13,7 @@ import (
 
 // collect returns the messages of s from an entry on, and their indices.
 func collect(s *convo.Snapshot, from int) (at []int, msgs []convo.Message) {
-	for i, m := range s.MessagesFrom(from) {
+	for i, m := range s.MessagesFrom(from, nil) {
 		at, msgs = append(at, i), append(msgs, m)
 	}
 	return at, msgs
@@ -22,15 +22,15 @@ func collect(s *convo.Snapshot, from int) (at []int, msgs []convo.Message) {
 // collectNamed returns the messages of s from an entry on as a format shows them that
 // names b in a field.
 func collectNamed(s *convo.Snapshot, from int) (msgs []convo.Message) {
-	for _, m := range s.MessagesNamed(from, func(_ convo.Role, author string) bool { return author == "b" }) {
+	for _, m := range s.MessagesFrom(from, func(_ convo.Role, author string) bool { return author == "b" }) {
 		msgs = append(msgs, m)
 	}
 	return msgs
 }
 
-// A message whose author is named elsewhere comes as it is. No tag stands around it, so
-// the key is masked that is spread over it and its neighbours.
-func TestSnapshot_MessagesNamed(t *testing.T) {
+// A message whose author is named elsewhere comes as it is. No tag stands around it, and
+// no key is spread over it and its neighbours.
+func TestSnapshot_MessagesFromNamed(t *testing.T) {
 	by := func(role convo.Role, author, text string) convo.Message {
 		return convo.Message{Role: role, Author: author, Parts: []convo.Part{convo.Text(text)}}
 	}
@@ -43,20 +43,20 @@ func TestSnapshot_MessagesNamed(t *testing.T) {
 	assert.Len(t, named[1].Parts, 3)
 	assert.Equal(t, by(convo.RoleAssistant, "b", "so"), named[2])
 	roles := map[convo.Role]bool{}
-	for range s.MessagesNamed(0, func(role convo.Role, _ string) bool { roles[role] = true; return false }) {
+	for range s.MessagesFrom(0, func(role convo.Role, _ string) bool { roles[role] = true; return false }) {
 	}
 	assert.Equal(t, map[convo.Role]bool{convo.RoleUser: true, convo.RoleAssistant: true}, roles)
 
 	h = historyOf(t, &convo.Options{Roles: convo.Relaxed()})
 	key := keyOf(t, h)
-	_, err := h.Append(convo.User("x"+key[:4]), by(convo.RoleUser, "b", key[4:]+"y"), by(convo.RoleUser, "b", key[:4]), convo.User(key[4:]+"z"))
+	_, err := h.Append(convo.User("x@"+key[:4]), by(convo.RoleUser, "b", key[4:]+"y"), by(convo.RoleUser, "b", "@"+key[:4]), convo.User(key[4:]+"z"))
 	require.NoError(t, err)
 	for from := range 4 {
 		var texts []string
 		for _, m := range collectNamed(h.Snapshot(), from) {
 			texts = append(texts, m.Text())
 		}
-		assert.Equal(t, []string{"x" + key[:4], "***y", key[:4], "***z"}[from:], texts)
+		assert.Equal(t, []string{"x@" + key[:4] + "***", key[4:] + "y", "@" + key[:4] + "***", key[4:] + "z"}[from:], texts)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestSnapshot_MessagesFrom(t *testing.T) {
 	}
 	for stop := range all {
 		n := 0
-		for range s.MessagesFrom(0) {
+		for range s.MessagesFrom(0, nil) {
 			if n++; n > stop {
 				break
 			}
@@ -97,8 +97,7 @@ func TestSnapshot_MessagesFrom(t *testing.T) {
 	assert.Empty(t, msgs)
 }
 
-// What a message looks like may depend on the ends of the texts before it, in which a
-// key begins. MessagesFrom shows it as Messages does, wherever it starts.
+// MessagesFrom shows a message as Messages does, wherever it starts.
 func TestSnapshot_MessagesFromMasksAsMessages(t *testing.T) {
 	masked := 0
 	for seed := range uint64(400) {
@@ -119,6 +118,8 @@ func TestSnapshot_MessagesFromMasksAsMessages(t *testing.T) {
 				text = "é" + text
 			case 4:
 				text = " "
+			case 5, 6, 7:
+				text = "@" + key[:len(text)]
 			}
 			return text
 		}
@@ -232,7 +233,7 @@ func TestSnapshot_MessagesFromReadsLittle(t *testing.T) {
 			s := historyOf(t, nil, msgs...).Snapshot()
 			asked := 0
 			shown := 0
-			for range s.MessagesNamed(messages-2, func(convo.Role, string) bool { asked++; return true }) {
+			for range s.MessagesFrom(messages-2, func(convo.Role, string) bool { asked++; return true }) {
 				shown++
 			}
 			assert.Equal(t, 2, shown)

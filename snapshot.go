@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A Snapshot is the view of a conversation at one moment. It never changes and
@@ -65,7 +66,7 @@ func NewSnapshot(msgs []Message, opts ...*Options) *Snapshot {
 // counter.
 func newSnapshot(msgs []Message, c *counter) (_ *Snapshot, err error) {
 	defer catch(&err, "Options.Tokenizer")
-	s := &Snapshot{imported: true, state: state{id: newIdentity(c, nil)}}
+	s := &Snapshot{imported: true, state: state{id: newIdentity(c, nil, "")}}
 	now := time.Now().UnixNano()
 	list := make([]*entry, 0, len(msgs))
 	for i, m := range msgs {
@@ -123,22 +124,23 @@ func (s *Snapshot) Find(id ID) (Entry, bool) {
 // ephemeral messages right before the user messages of the newest turn. A
 // message with an Author begins and ends with tags that name the author.
 //
-// The tags around a summary and around what an author says contain a random
-// key. No text can forge them, even if its writer has seen the key: in a text
-// that contains the key, *** replaces the key, and "&lt;" the "<" of each tag.
-// This applies to the text of users, assistants, results and the summary, to
-// names of authors, and to the type and address of media. The letters of the
-// key are recognised in upper and lower case, and with white space and
-// invisible characters between them. If they are spread over several parts or
-// messages, those in the last one are replaced. Letters of other alphabets that
-// look alike, other encodings, and text inside media are not recognised.
+// The tags around a summary and around what an author says contain a key: an @ and
+// seven letters; see Options.TagKey. No text can forge them, even if its writer has
+// seen the key: in a text that contains these letters, *** replaces them, and "&lt;"
+// the "<" of each tag. A text that ends as the key begins is followed by ***, so that
+// no key is spread over several parts or messages. This applies to the text of users,
+// assistants, results and the summary, to names of authors, and to the type and
+// address of media. The letters of the key are recognised in upper and lower
+// case, as letters of other alphabets and signs that look alike, and with white
+// space and invisible characters between them. Other encodings, and text inside
+// media, are not recognised.
 //
-// Everything else is shown byte for byte: text without the key, system
+// Everything else is shown byte for byte: all other text, system
 // messages, tool names, IDs and arguments, opaque blocks, the data of media,
 // and reasoning that has an ID, a signature or an encrypted form.
 func (s *Snapshot) Messages() []Message {
 	out := make([]Message, 0, s.messages())
-	for _, m := range s.MessagesFrom(0) {
+	for _, m := range s.MessagesFrom(0, nil) {
 		out = append(out, m)
 	}
 	return out
@@ -154,7 +156,7 @@ func (s *Snapshot) Tokens() int { return clampInt(s.raw()) }
 // in the view, including the tags that mark it for the model.
 func (s *Snapshot) SummaryTokens(text string) int {
 	if s.id == nil {
-		return clampInt(newIdentity(s.counter(), nil).summaryTokens(text))
+		return clampInt(newIdentity(s.counter(), nil, "").summaryTokens(text))
 	}
 	return clampInt(s.id.summaryTokens(text))
 }
@@ -291,3 +293,52 @@ func (e Entry) print(ids bool) string { return fmt.Sprintf("%d %s", e.ID, e.Mess
 func (e Entry) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int64("id", int64(e.ID)), slog.Any("message", e.Message))
 }
+
+// How many bytes a title and the data beside it may have.
+const (
+	maxTitle = 256
+	maxMeta  = 64 << 10
+)
+
+// A meta is what the application keeps beside a conversation.
+type meta struct{ title, data string }
+
+// check returns a [*ValueError] if the title or the data is too long.
+func (m meta) check() error {
+	switch {
+	case len(m.title) > maxTitle:
+		return &ValueError{Name: "title", Value: fmt.Sprintf("%s bytes long", grouped(len(m.title))), Want: fmt.Sprintf("at most %d bytes", maxTitle)}
+	case len(m.data) > maxMeta:
+		return &ValueError{Name: "data", Value: fmt.Sprintf("%s bytes long", grouped(len(m.data))), Want: fmt.Sprintf("at most %s bytes", grouped(maxMeta))}
+	}
+	return nil
+}
+
+// SetMeta replaces the title of the conversation and the data that the application
+// keeps with it, such as the id of its user. The title may have 256 bytes and the
+// data 64 KiB; empty strings remove them. Both are saved and restored, and go with a
+// fork. No model sees them, and no count includes them. [Snapshot.Meta] returns them.
+//
+// Invalid UTF-8 is replaced by U+FFFD. What is then too long is a [*ValueError], and
+// neither changes. Rollback, Rewind and Undo do not change them, and the version of
+// the view stays, since the next request is the same.
+func (h *History) SetMeta(title, data string) error {
+	next := meta{text.Valid(title), text.Valid(data)}
+	if err := next.check(); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.endedLocked():
+		return ErrClosed
+	case next == h.meta:
+		return nil
+	}
+	h.meta, h.snap = next, nil
+	return nil
+}
+
+// Meta returns what [History.SetMeta] was given: the title of the conversation and
+// the data of the application.
+func (s *Snapshot) Meta() (title, data string) { return s.meta.title, s.meta.data }

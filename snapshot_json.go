@@ -476,16 +476,12 @@ func (in *snapshotJSON) state() (state, error) {
 
 // check returns an error if anything but the entries is out of range.
 func (in *snapshotJSON) check() error {
-	validKey := len(in.key) == keyLen
-	for _, c := range []byte(in.key) {
-		validKey = validKey && 'a' <= c && c <= 'z'
-	}
 	if err := in.meta.check(); err != nil {
 		return err
 	}
 	switch {
-	case !validKey:
-		return fmt.Errorf("key is %.20q, want %d lower-case letters", in.key, keyLen)
+	case !isKey(in.key):
+		return fmt.Errorf("key is %.20q, want %c and %d lower-case letters", in.key, keyBegin, keyLen-1)
 	case in.last < 0 || in.last > maxID:
 		return fmt.Errorf("last_id is %d, want 0 to %d", in.last, int64(maxID))
 	case in.turn < 0 || in.turn > maxTurn || ID(in.turn) > in.last:

@@ -48,17 +48,17 @@ func TestSnapshotJSON_Refuses(t *testing.T) {
 	call := `{"role":"assistant","parts":[{"type":"tool_call","id":"c","name":"f"}]}`
 	result := `{"role":"tool","parts":[{"type":"tool_result","call_id":"c","name":"f"}]}`
 	with := func(rest string) string {
-		return `{"version":1,"key":"abcdefgh","last_id":9,"turn":3,` + rest + `}`
+		return `{"version":1,"key":"@bcdefgh","last_id":9,"turn":3,` + rest + `}`
 	}
 	one := with(`"entries":[{"id":2,"turn":1,"message":` + user + `}]`)
 	require.NoError(t, json.Unmarshal([]byte(one), new(convo.Snapshot)))
 	for name, data := range map[string]string{
 		"key":                        `{"version":1,"key":"<\"quote","last_id":9}`,
 		"short key":                  `{"version":1,"key":"abc","last_id":9}`,
-		"last_id":                    `{"version":1,"key":"abcdefgh","last_id":-1}`,
-		"last_id too large":          `{"version":1,"key":"abcdefgh","last_id":9007199254740993}`,
-		"turn after last_id":         `{"version":1,"key":"abcdefgh","last_id":2,"turn":3}`,
-		"turn too large":             `{"version":1,"key":"abcdefgh","last_id":9007199254740992,"turn":1073741825}`,
+		"last_id":                    `{"version":1,"key":"@bcdefgh","last_id":-1}`,
+		"last_id too large":          `{"version":1,"key":"@bcdefgh","last_id":9007199254740993}`,
+		"turn after last_id":         `{"version":1,"key":"@bcdefgh","last_id":2,"turn":3}`,
+		"turn too large":             `{"version":1,"key":"@bcdefgh","last_id":9007199254740992,"turn":1073741825}`,
 		"updates too large":          with(`"summary":{"text":"s","updates":2147483648}`),
 		"touched after turn":         with(`"touched_turn":4`),
 		"appended":                   with(`"appended":-1`),
@@ -82,8 +82,8 @@ func TestSnapshotJSON_Refuses(t *testing.T) {
 		"meta in version 1":          with(`"meta":"m"`),
 		"usage in version 1":         with(`"summary":{"text":"s","usage":{"input":1}}`),
 		"model in version 1":         with(`"summary":{"text":"s","model":"m"}`),
-		"title too long":             `{"version":2,"key":"abcdefgh","last_id":9,"title":"` + strings.Repeat("t", 257) + `"}`,
-		"meta too long":              `{"version":2,"key":"abcdefgh","last_id":9,"meta":"` + strings.Repeat("m", 65537) + `"}`,
+		"title too long":             `{"version":2,"key":"@bcdefgh","last_id":9,"title":"` + strings.Repeat("t", 257) + `"}`,
+		"meta too long":              `{"version":2,"key":"@bcdefgh","last_id":9,"meta":"` + strings.Repeat("m", 65537) + `"}`,
 		"summary in 10000":           with(`"summary":{"text":"s","time":"9999-12-31T23:59:59-12:00"}`),
 		"summary before 0":           with(`"summary":{"text":"s","time":"0000-01-01T00:00:00+12:00"}`),
 		"time too late":              with(`"entries":[{"id":2,"turn":1,"time":"2262-04-11T23:47:16.854775808Z","message":` + user + `}]`),
@@ -102,7 +102,7 @@ func TestSnapshotJSON_Refuses(t *testing.T) {
 		"covers overlap":             with(`"summary":{"text":"s","covers":[{"first":1,"last":3},{"first":3,"last":4}]}`),
 		"covers descend":             with(`"summary":{"text":"s","covers":[{"first":4,"last":5},{"first":1,"last":2}]}`),
 		"negative updates":           with(`"summary":{"text":"s","updates":-1}`),
-		"negative turn":              `{"version":1,"key":"abcdefgh","last_id":9,"turn":-1}`,
+		"negative turn":              `{"version":1,"key":"@bcdefgh","last_id":9,"turn":-1}`,
 		"negative touched":           with(`"touched_turn":-1`),
 		"pins twice":                 with(`"pins":[2,2],"entries":[{"id":2,"turn":1,"message":` + user + `}]`),
 		"no JSON":                    `{`,
@@ -149,7 +149,7 @@ func TestJSON_DoubledKeys(t *testing.T) {
 	message := `{"role":"assistant","author":"a","origin":{"format":"f","model":"m"},"parts":[{"type":"text","text":"t"},` +
 		`{"type":"tool_call","id":"c","name":"f","arguments":"{\"a\":1,\"a\":2}"}]}`
 	results := `{"role":"tool","parts":[{"type":"tool_result","call_id":"c","parts":[{"type":"text","text":"\\"}]}]}`
-	snapshot := `{"version":1,"key":"abcdefgh","last_id":9,"turn":0,` +
+	snapshot := `{"version":1,"key":"@bcdefgh","last_id":9,"turn":0,` +
 		`"calibration":{"model":"m","models":[{"model":"m","ratio":1,"weight":0,"spread":0,"seen":0,"tokens":0,"raw":0,"small_tokens":0,"small_raw":0}]},` +
 		`"summary":{"text":"s","covers":[{"first":1,"last":1}]},"entries":[{"id":2,"message":` + message + `},{"id":3,"message":` + results + `}]}`
 	key := regexp.MustCompile(`"[a-z_]+":`)
@@ -191,7 +191,7 @@ func TestSnapshotJSON_Times(t *testing.T) {
 			return `"time":"` + s + `",`
 		}
 		data := func(time string) string {
-			return `{"version":2,"key":"abcdefgh","last_id":1,"turn":1,"entries":[{"id":1,"turn":1,` + field(time) +
+			return `{"version":2,"key":"@bcdefgh","last_id":1,"turn":1,"entries":[{"id":1,"turn":1,` + field(time) +
 				`"message":{"role":"user","parts":[{"type":"text","text":"u"}]}}]}`
 		}
 		s := snapshotOf(t, data(tt.written))
@@ -204,7 +204,7 @@ func TestSnapshotJSON_Times(t *testing.T) {
 		assert.Equal(t, data(tt.want), string(got))
 		checkSaved(t, h, nil)
 	}
-	latest := `{"version":2,"key":"abcdefgh","last_id":1,"turn":0,"summary":{"text":"s","time":"2262-04-11T23:47:16.854775807Z"}}`
+	latest := `{"version":2,"key":"@bcdefgh","last_id":1,"turn":0,"summary":{"text":"s","time":"2262-04-11T23:47:16.854775807Z"}}`
 	again, err := json.Marshal(snapshotOf(t, latest))
 	require.NoError(t, err)
 	assert.Equal(t, latest, string(again))
@@ -235,7 +235,7 @@ func TestSnapshotJSON_Version1(t *testing.T) {
 // The order of the fields is free. Where the version does not come first, it is still
 // what decides.
 func TestSnapshotJSON_AnyOrder(t *testing.T) {
-	s := snapshotOf(t, `{"title":"t{","entries":[{"message":{"parts":[{"text":"u","type":"text"}],"role":"user"},"turn":1,"id":2}],"turn":1,"last_id":2,"key":"abcdefgh","version":2}`)
+	s := snapshotOf(t, `{"title":"t{","entries":[{"message":{"parts":[{"text":"u","type":"text"}],"role":"user"},"turn":1,"id":2}],"turn":1,"last_id":2,"key":"@bcdefgh","version":2}`)
 	assert.Equal(t, []string{"u"}, textsOf(s))
 	assertMeta(t, s, "t{", "")
 	err := new(convo.Snapshot).UnmarshalJSON([]byte(`{"entries":[{"of":"another shape"}],"version":3}`))
@@ -246,7 +246,7 @@ func TestSnapshotJSON_AnyOrder(t *testing.T) {
 // An error names the entry that cannot be read.
 func TestSnapshotJSON_NamesTheEntry(t *testing.T) {
 	with := func(entry string) string {
-		return `{"version":2,"key":"abcdefgh","last_id":9,"turn":1,"system":[{"id":1,"message":{"role":"system"}}],` +
+		return `{"version":2,"key":"@bcdefgh","last_id":9,"turn":1,"system":[{"id":1,"message":{"role":"system"}}],` +
 			`"entries":[{"id":2,"turn":1,"message":{"role":"user","parts":[{"type":"text","text":"u"}]}},` + entry + `]}`
 	}
 	for entry, want := range map[string]string{
@@ -308,7 +308,7 @@ func TestSnapshotJSON_LargestNumbers(t *testing.T) {
 		{"updates", `"last_id":2,"turn":1,"summary":{"text":"s","updates":2147483647}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := snapshotOf(t, `{"version":1,"key":"abcdefgh",`+tt.numbers+`,`+entries)
+			s := snapshotOf(t, `{"version":1,"key":"@bcdefgh",`+tt.numbers+`,`+entries)
 			for name, step := range map[string]func(*convo.History) error{
 				"results": func(h *convo.History) error {
 					_, err := h.Append(convo.Result(convo.ToolCall{ID: "c"}, "r"))
@@ -373,9 +373,9 @@ func seedSnapshot(t testing.TB) []byte {
 // then again without.
 func FuzzSnapshotJSON(f *testing.F) {
 	f.Add(seedSnapshot(f))
-	f.Add([]byte(`{"version":1,"key":"abcdefgh","last_id":3,"turn":1,"entries":[{"id":1,"turn":1,"message":{"role":"user"}},{"id":3,"turn":1,"message":{"role":"tool","parts":[{"type":"tool_result"}]}}]}`))
-	f.Add([]byte(`{"version":1,"key":"abcdefgh","last_id":9007199254730000,"turn":2,"touched_turn":2}`))
-	f.Add([]byte(`{"version":1,"key":"abcdefgh","last_id":9,"turn":5,"touched_turn":4,"pins":[2],"entries":[{"id":2,"turn":1,"message":{"role":"assistant","parts":[{"type":"tool_call","id":"c","name":"n"}]}}]}`))
+	f.Add([]byte(`{"version":1,"key":"@bcdefgh","last_id":3,"turn":1,"entries":[{"id":1,"turn":1,"message":{"role":"user"}},{"id":3,"turn":1,"message":{"role":"tool","parts":[{"type":"tool_result"}]}}]}`))
+	f.Add([]byte(`{"version":1,"key":"@bcdefgh","last_id":9007199254730000,"turn":2,"touched_turn":2}`))
+	f.Add([]byte(`{"version":1,"key":"@bcdefgh","last_id":9,"turn":5,"touched_turn":4,"pins":[2],"entries":[{"id":2,"turn":1,"message":{"role":"assistant","parts":[{"type":"tool_call","id":"c","name":"n"}]}}]}`))
 	f.Add([]byte(`{"version":1,"last_id":0,"turn":0}`))
 	f.Add([]byte(`{"version":3,"entries":"other"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -422,7 +422,7 @@ func TestSnapshotJSON_AtTheBounds(t *testing.T) {
 		`{"model":"m","ratio":0.25,"weight":0,"spread":0,"seen":0,"tokens":0,"raw":0,"small_tokens":0,"small_raw":0}`,
 		`{"model":"m","ratio":4,"weight":4503599627370496,"spread":1,"seen":1000,"tokens":4503599627370496,"raw":4503599627370496,"doubt":4503599627370496,"small_tokens":4503599627370496,"small_raw":4503599627370496}`,
 	} {
-		data := `{"version":1,"key":"azazazaz","last_id":9,"turn":3,"touched_turn":3,"calibration":{"models":[` + calibration + `]},
+		data := `{"version":1,"key":"@zazazaz","last_id":9,"turn":3,"touched_turn":3,"calibration":{"models":[` + calibration + `]},
 			"summary":{"text":"s","covers":[{"first":1,"last":1},{"first":2,"last":9}]}}`
 		assert.NoError(t, json.Unmarshal([]byte(data), new(convo.Snapshot)))
 	}
@@ -430,7 +430,7 @@ func TestSnapshotJSON_AtTheBounds(t *testing.T) {
 		`null`, `{"ratio":0.2499}`, `{"ratio":4.001}`, `{"ratio":1,"weight":-1}`, `{"ratio":1,"spread":1.01}`, `{"ratio":1,"spread":-0.01}`, `{"ratio":1,"seen":1001}`, `{"ratio":1,"seen":-1}`,
 		`{"ratio":1,"tokens":-1}`, `{"ratio":1,"raw":-1}`, `{"ratio":1,"doubt":-1}`, `{"ratio":1,"small_tokens":-1}`, `{"ratio":1,"small_raw":-1}`, `{"ratio":1,"tokens":4503599627370497}`,
 	} {
-		data := `{"version":1,"key":"azazazaz","calibration":{"models":[` + calibration + `]}}`
+		data := `{"version":1,"key":"@zazazaz","calibration":{"models":[` + calibration + `]}}`
 		assert.Error(t, json.Unmarshal([]byte(data), new(convo.Snapshot)), calibration)
 	}
 }

@@ -17,7 +17,7 @@ func TestHistory_IDsAndTurnsRunOut(t *testing.T) {
 		next = `{"id":2,"turn":1,"message":{"role":"user","parts":[{"type":"text","text":"v"}]}}`
 	)
 	read := func(numbers, second string) *convo.Snapshot {
-		return snapshotOf(t, `{"version":1,"key":"abcdefgh",`+numbers+`,"entries":[`+user+`,`+second+`]}`)
+		return snapshotOf(t, `{"version":1,"key":"@bcdefgh",`+numbers+`,"entries":[`+user+`,`+second+`]}`)
 	}
 	oneLeft := read(`"last_id":9007199254740991,"turn":1`, call)
 	h, err := convo.Restore(oneLeft, nil)

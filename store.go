@@ -1,17 +1,15 @@
 package convo
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
-	"strings"
 	"time"
 )
 
 // A Store keeps conversations: for each key a log of records, to which records are
-// only ever added. [FileStore] and [MemStore] are Stores, and the module sqlstore
-// has one for SQL databases.
+// only ever added. Package filestore has a Store for files, the module sqlstore
+// one for SQL databases, and package convotest one in memory, for tests.
 //
 // Methods may be called from many goroutines and processes at once. A [History]
 // calls them without holding a lock, and makes one call of Append at a time.
@@ -71,16 +69,6 @@ type ListOptions struct {
 	After Head
 }
 
-// wants reports whether h is asked for, apart from its key.
-func (o *ListOptions) wants(h *Head) bool {
-	return (o.UpdatedBefore.IsZero() || h.Updated.Before(o.UpdatedBefore)) && (o.After.Key == "" || compareHeads(&o.After, h) < 0)
-}
-
-// compareHeads compares two heads by the order of a list.
-func compareHeads(a, b *Head) int {
-	return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(a.Key, b.Key))
-}
-
 // A Pruner is a [Store] that can remove old records.
 type Pruner interface {
 	// Prune removes the records of a key whose Seq is less than before, which
@@ -101,7 +89,7 @@ type Record struct {
 	Full   bool   // rests on no record before it, and holds everything
 	Format int    // of Data
 	Upto   ID     // the last ID that the History has given
-	Data   []byte // a Store keeps a copy, and hands out copies
+	Data   []byte // at most 256 MiB; a Store keeps a copy, and hands out copies
 	Torn   int64  // not stored: Records sets it in the newest record, to the bytes after it that are no whole record; see Status
 }
 

@@ -274,7 +274,7 @@ func isDecline(err error, calls int) (declined bool) {
 			declined = false
 		}
 	}()
-	left := maxErrors // errors may wrap each other in a circle
+	left := 64 // errors may wrap each other in a circle
 	return calls == 0 && onlyDeclines(err, &left)
 }
 
@@ -336,5 +336,36 @@ func (s *Snapshot) status() Status {
 		Tokens:    raw,
 		Upper:     raw,
 		Appended:  clampInt(s.appended),
+	}
+}
+
+// await calls f on a goroutine of its own and returns what f returns. It waits
+// no longer than until ctx ends: then it returns why ctx ended, and whatever f
+// returns later is thrown away. So f must not write to anything that its caller
+// reads. If f panics or ends the goroutine, that is an error; in names f as
+// PanicError.In does.
+func await[T any](ctx context.Context, in string, f func() (T, error)) (T, error) {
+	type outcome struct {
+		got T
+		err error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		out := outcome{err: errGoexit} // unless f returns
+		defer func() { done <- out }()
+		defer catch(&out.err, in)
+		out.got, out.err = f()
+	}()
+	select {
+	case out := <-done:
+		return out.got, out.err
+	case <-ctx.Done():
+	}
+	select {
+	case out := <-done: // both happened at once
+		return out.got, out.err
+	default:
+		var none T
+		return none, causeOf(ctx)
 	}
 }

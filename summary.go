@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/repeats"
 )
 
 // A Summary is a text that stands for entries that were removed from the view.
@@ -207,7 +209,7 @@ func (s *Summary) fault() error {
 // repeats returns an error if the text repeats itself, as that of a model may which
 // does not find its end.
 func (s *Summary) repeats() error {
-	if words := repeated(s.Text); words != "" {
+	if words := repeats.Of(s.Text); words != "" {
 		return &RefusedError{Reason: fmt.Sprintf("the summary repeats itself, over and over: %q; if that happens again, use another model to summarise", abbreviate(words))}
 	}
 	return nil

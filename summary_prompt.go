@@ -1,7 +1,6 @@
 package convo
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,14 +131,7 @@ func (w *writer) mostOfResult() int {
 
 // promptKey derives the key of the tags in prompts from the key of a History, so
 // that no summarizer learns the key of the tags that the model sees.
-func promptKey(key string) string {
-	hash := sha256.Sum256([]byte(key))
-	out := make([]byte, keyLen)
-	for i := range out {
-		out[i] = 'a' + hash[i]%26
-	}
-	return string(out)
-}
+func promptKey(key string) string { return keyFrom([]byte(key)) }
 
 // instruction returns the text that asks for a summary of the messages before it.
 func (p *prompter) instruction() string {
@@ -171,7 +163,7 @@ func (p *prompter) prompt(previous, transcript string) string {
 
 // block writes body between two tags that no text in it can forge.
 func (p *prompter) block(b *strings.Builder, name, body string) {
-	fmt.Fprintf(b, "<%s key=%q>\n%s</%s key=%q>", name, p.key, body, name, p.key)
+	fmt.Fprintf(b, "<%s %s>\n%s</%s %s>", name, keyAttribute(p.key), body, name, keyAttribute(p.key))
 }
 
 // chunks renders the sources, split into pieces that fit the window.

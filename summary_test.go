@@ -3,12 +3,15 @@ package convo_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
-	"github.com/seed-c1b73e60/convo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
 func coversOf(t *testing.T, h *convo.History) []convo.Range {
@@ -100,4 +103,65 @@ func TestCovers_DoesNotGrowWithTheTurns(t *testing.T) {
 	assert.LessOrEqual(t, some, 2)
 	assert.LessOrEqual(t, many, 2)
 	assert.Less(t, large, 2*small)
+}
+
+// A summary by a model is refused if it repeats itself, whoever called the model,
+// and no other is.
+func TestSummary_Repeats(t *testing.T) {
+	loop := strings.Repeat("I will check the file. ", 12)
+	const reason = "the summary repeats itself, over and over: \"will check the file. I\"; if that happens again, use another model to summarise"
+	edit := func(w *convo.Work) convo.CompactionStrategy {
+		return fixed(convo.Edit{Drop: []convo.ID{3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, Summary: &convo.Summary{Text: loop}, Work: w})
+	}
+	byModel := convo.Summarize{With: canned(loop), Window: -1}
+	for name, tt := range map[string]struct {
+		c       convo.CompactionStrategy
+		refused bool
+	}{
+		"Summarize":                       {byModel, true},
+		"a chain":                         {convo.Chain(byModel), true},
+		"a strategy":                      {edit(&convo.Work{Calls: 1}), true},
+		"one that says nothing":           {edit(nil), true},
+		"one that calls no model":         {edit(&convo.Work{}), false},
+		"in a chain":                      {convo.Chain(edit(nil)), true},
+		"behind one that failed":          {convo.Chain(convo.Summarize{With: failing("down"), Window: -1}, edit(&convo.Work{})), false},
+		"a strategy that holds that":      {wrapped{convo.Chain(convo.Summarize{With: failing("down"), Window: -1}, edit(&convo.Work{}))}, false},
+		"a strategy that holds Summarize": {wrapped{byModel}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := toolTurn(t, windowOf(0, tt.c), 20)
+			r, err := h.Compact(t.Context(), "")
+			if !tt.refused {
+				require.NoError(t, err)
+				return
+			}
+			refused, ok := errors.AsType[*convo.RefusedError](err)
+			require.True(t, ok, "%v", err)
+			assert.Equal(t, reason, refused.Reason)
+			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+			assert.Equal(t, 1, r.Calls)
+		})
+	}
+
+	// Extract copies what was said. By hand, anything goes.
+	h := historyOf(t, windowOf(0, convo.Summarize{KeepTokens: -1}), convo.User(strings.Repeat(loop, 20)), convo.Assistant("ok"), convo.User("bye"))
+	_, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Summary: &convo.Summary{Text: loop}})
+	require.NoError(t, err)
+	mustAppend(t, h, convo.Assistant("a"), convo.User("b"))
+	dropped, err := h.SplicePrefix(h.Snapshot(), 2, loop)
+	require.NoError(t, err)
+	assert.Positive(t, dropped)
+	_, err = h.Handoff(t.Context(), canned(loop), "")
+	require.ErrorContains(t, err, "the summary repeats itself")
+}
+
+// wrapped is a strategy of the caller's around another.
+type wrapped struct{ convo.CompactionStrategy }
+
+func failing(text string) convo.Summarizer {
+	return convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+		return convo.Summary{}, errors.New(text)
+	})
 }

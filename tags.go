@@ -1,27 +1,38 @@
 package convo
 
 import (
-	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // The model sees summaries, and messages with an author, between tags. No text
-// can forge these tags, because each holds the random key of its conversation,
-// and every text is shown with the key masked.
+// can forge these tags, because each holds the key of its conversation, and
+// every text is shown with the key masked.
 
-// keyMask replaces the key in a text. It holds no letters, so the letters
-// before it and after it cannot form another key.
+// keyMask replaces a key in a text, and follows the beginning of a key at the
+// end of a text. It holds no letters, so the letters before it and after it
+// cannot form another key.
 const keyMask = "***"
+
+// keyBegin begins a key, and keyLen is how long it is with the letters from a to z
+// that follow. Few texts end with keyBegin, so few are followed by keyMask.
+const (
+	keyBegin = '@'
+	keyLen   = 8
+)
+
+// keyAttribute returns the key as tags hold it.
+func keyAttribute(key string) string { return `key="` + key + `"` }
 
 // authorTags returns the tags around what an author says. name comes from
 // quotedName.
 func authorTags(key, name string) (open, end string) {
-	return fmt.Sprintf("<from key=%q name=%s>", key, name), fmt.Sprintf("</from key=%q>", key)
+	return "<from " + keyAttribute(key) + " name=" + name + ">", "</from " + keyAttribute(key) + ">"
 }
 
 // quotedName returns the name of an author in quotes, with the key masked. It
@@ -31,43 +42,14 @@ func quotedName(key, author string) string {
 	return maskKey(key, strconv.Quote(maskKey(key, author)))
 }
 
-// maskKey returns a text as the model sees it: if it holds the key in the sense
-// of [Snapshot.Messages], keyMask replaces the key and tags are escaped.
-// Otherwise the text is returned unchanged.
+// maskKey returns a text with the letters of each key replaced by keyMask and, if
+// there was one, with tags escaped. It is for texts that stand between others, such
+// as a name.
 func maskKey(key, text string) string {
-	text, _ = masked(key, text)
-	return text
-}
-
-// A textRun masks the key in texts that follow each other, in one message or in
-// several. Package wire and the provider may join them, so a key may be spread
-// over more than one. It is then masked in the last of these, so that the texts
-// before do not change. A key spread over several texts does not make show escape
-// tags, so that the count of a message hardly depends on what comes before it.
-type textRun struct {
-	key  string
-	last [keyLen - 1]byte // its last n bytes are the letters of the key that the texts so far end with
-	n    int
-}
-
-// show returns a text as the model sees it, and whether it was changed.
-func (r *textRun) show(text string) (string, bool) {
-	from, to, crosses := r.crossing(text)
-	if crosses {
-		text = text[:from] + keyMask + text[to:]
-	}
-	text, holds := masked(r.key, text)
-	r.endWith(text)
-	return text, crosses || holds
-}
-
-// masked returns a text with each key replaced by keyMask and, if there was
-// one, with tags escaped. It also reports whether there was one.
-func masked(key, text string) (string, bool) {
 	find := newKeyFinder(key, text)
 	from, to, found := find.next(0)
 	if !found {
-		return text, false
+		return text
 	}
 	var b strings.Builder
 	done := 0
@@ -78,160 +60,45 @@ func masked(key, text string) (string, bool) {
 		from, to, found = find.next(done)
 	}
 	b.WriteString(text[done:])
-	return escapeTags(b.String()), true
+	return escapeTags(b.String())
 }
 
-// crossing returns the bounds [from, to) in text of the end of a key that
-// begins in the texts before it.
-func (r *textRun) crossing(text string) (from, to int, found bool) {
-	for n := r.n; n > 0; n-- {
-		if string(r.last[len(r.last)-n:]) != r.key[:n] {
-			continue
-		}
-		to = 0
-		for i := n; i < keyLen; i++ {
-			to = len(text) - len(trimLeft(text[to:]))
-			if to == len(text) || text[to]|0x20 != r.key[i] {
-				break
-			}
-			if i == n {
-				from = to
-			}
-			to++
-			found = i == keyLen-1
-		}
-		if found {
-			return from, to, true
-		}
+// maskText returns a text as the model sees it. It does what maskKey does, and
+// puts keyMask after a text that ends as a key in a tag begins. Package wire and the
+// provider may join texts, and then no key is spread over two of them.
+func maskText(key, text string) string {
+	text = maskKey(key, text)
+	if opensKey(key, text) {
+		text += keyMask
 	}
-	return 0, 0, false
+	return text
 }
 
-// endWith updates r.last for a text that was shown.
-func (r *textRun) endWith(text string) {
-	before := r.last[len(r.last)-r.n:]
-	var last [keyLen - 1]byte
-	n := 0
-	for n < len(last) {
-		text = trimRight(text)
-		var c byte
-		if text == "" {
-			if len(before) == 0 {
-				break
-			}
-			c, before = before[len(before)-1], before[:len(before)-1]
-		} else {
-			c, text = text[len(text)-1]|0x20, text[:len(text)-1]
-		}
-		if strings.IndexByte(r.key, c) < 0 {
-			break
-		}
-		n++
-		last[len(last)-n] = c
-	}
-	r.last, r.n = last, n
-}
-
-// follow lets r mask the end of messages, which are given the last one first. masks returns
-// the text of a part that r masks. follow looks at no more messages than r depends on, which
-// is most often the last text. tagged reports which of them are shown
-// with tags.
-func (r *textRun) follow(before iter.Seq[*Message], masks func(Part) (string, bool), tagged func(*Message) bool) {
-	var t trail
-	for msg := range before {
-		if tagged(msg) {
-			break // masking started anew after it
-		}
-		if msg.Role == RoleSystem {
-			continue
-		}
-		if t.gather(r, msg.Parts, masks); t.settled {
-			break
-		}
-	}
-	t.show(r)
-}
-
-// A trail holds the last texts that were shown, from the last one on.
-type trail struct {
-	texts   []string
-	settled bool // it makes no difference what was shown before them
-}
-
-// gather appends the texts in parts that r masks.
-func (t *trail) gather(r *textRun, parts []Part, masks func(Part) (string, bool)) {
-	for i := len(parts) - 1; i >= 0; i-- {
-		if text, ok := masks(parts[i]); ok {
-			t.add(r, text)
-		} else if result, ok := parts[i].(ToolResult); ok {
-			t.gather(r, result.Parts, masks)
-		}
-	}
-}
-
-// maskedText returns the text of a part that masker.text masks.
-func maskedText(p Part) (string, bool) {
-	t, ok := p.(Text)
-	return string(t), ok
-}
-
-// maskedReasoning returns the text of a part that masker.reasoning masks.
-func maskedReasoning(p Part) (string, bool) {
-	r, ok := p.(Reasoning)
-	return r.Text, ok && r.isPlain()
-}
-
-// holds reports whether parts hold one that is masked.
-func holds(parts []Part, masks func(Part) (string, bool)) bool {
-	return slices.ContainsFunc(parts, func(p Part) bool {
-		if r, ok := p.(ToolResult); ok {
-			return holds(r.Parts, masks)
-		}
-		_, ok := masks(p)
-		return ok
-	})
-}
-
-func (t *trail) add(r *textRun, text string) {
-	if !t.settled {
-		t.texts, t.settled = append(t.texts, text), r.settles(text)
-	}
-}
-
-func (t *trail) show(r *textRun) {
-	for _, text := range slices.Backward(t.texts) {
-		r.show(text)
-	}
-}
-
-// settles reports whether a text holds a visible character that is no letter of the
-// key. No key extends across it.
-func (r *textRun) settles(text string) bool {
-	for text = trimRight(text); text != ""; text = trimRight(text[:len(text)-1]) {
-		if strings.IndexByte(r.key, text[len(text)-1]|0x20) < 0 {
-			return true
+// opensKey reports whether a text ends with keyBegin and some letters of the key, or
+// none, with nothing but hidden characters between them.
+func opensKey(key, text string) bool {
+	for end := len(text); end > 0; {
+		r, size := utf8.DecodeLastRuneInString(text[:end])
+		end -= size
+		switch c := letterOf(r); {
+		case r == keyBegin || r == '\uff20' || r == '\ufe6b': // the other two look like it
+			_, at := (&keyFinder{letters: key[1:], text: text}).match(end + size)
+			return at == len(text)
+		case !isHidden(r) && strings.IndexByte(key, c) < 0:
+			return false
 		}
 	}
 	return false
 }
 
-// A masker masks the key in the parts of messages that follow each other.
-type masker struct {
-	text, reasoning textRun // separate, because formats write them separately
-}
-
-func newMasker(key string) masker {
-	return masker{text: textRun{key: key}, reasoning: textRun{key: key}}
-}
-
-// parts returns the parts of a message or of a result as the model sees them,
+// maskParts returns the parts of a message or of a result as the model sees them,
 // and whether any differs; if none does, it returns the same slice. Arguments,
 // names, IDs, opaque blocks, the data of media, and reasoning that its provider
 // can recognise keep their bytes.
-func (m *masker) parts(parts []Part) ([]Part, bool) {
+func maskParts(key string, parts []Part) ([]Part, bool) {
 	var own []Part
 	for i, p := range parts {
-		if q, differs := m.part(p); differs {
+		if q, differs := maskPart(key, p); differs {
 			if own == nil {
 				own = slices.Clone(parts)
 			}
@@ -244,25 +111,27 @@ func (m *masker) parts(parts []Part) ([]Part, bool) {
 	return own, true
 }
 
-// part does the same as parts for one part.
-func (m *masker) part(p Part) (_ Part, differs bool) {
+// maskPart does the same as maskParts for one part.
+func maskPart(key string, p Part) (_ Part, differs bool) {
 	switch q := p.(type) {
 	case Text:
-		if s, differs := m.text.show(string(q)); differs {
+		if s := maskText(key, string(q)); s != string(q) {
 			return Text(s), true
 		}
 	case Reasoning:
-		if q.isPlain() {
-			if q.Text, differs = m.reasoning.show(q.Text); differs {
-				return q, true
-			}
+		if !q.isPlain() {
+			return p, false
+		}
+		if s := maskText(key, q.Text); s != q.Text {
+			q.Text = s
+			return q, true
 		}
 	case ToolResult:
-		if q.Parts, differs = m.parts(q.Parts); differs {
+		if q.Parts, differs = maskParts(key, q.Parts); differs {
 			return q, true
 		}
 	case Media: // a format that cannot carry it writes its type and address as text
-		mime, url := maskKey(m.text.key, q.MIME), maskKey(m.text.key, q.URL)
+		mime, url := maskKey(key, q.MIME), maskKey(key, q.URL)
 		if mime != q.MIME || url != q.URL {
 			q.MIME, q.URL = mime, url
 			return q, true
@@ -273,6 +142,74 @@ func (m *masker) part(p Part) (_ Part, differs bool) {
 
 // isPlain reports whether r holds nothing by which its provider could recognise it.
 func (r Reasoning) isPlain() bool { return r.ID == "" && r.Signature == "" && r.Encrypted == "" }
+
+// A keyFinder finds the letters of a key in a text: in order, or others that look like
+// them, with nothing but hidden characters between them.
+type keyFinder struct {
+	letters, text string
+	lower, upper  int  // where the first letter occurs next in text, in each case; len(text) if it does not
+	ascii         bool // text holds nothing else
+}
+
+func newKeyFinder(key, s string) keyFinder {
+	return keyFinder{letters: key[1:], text: s, lower: -1, upper: -1, ascii: text.IsASCII(s)}
+}
+
+// next returns the bounds [start, end) of the first letters of a key at or after from. from must not
+// decrease from call to call.
+func (f *keyFinder) next(from int) (start, end int, found bool) {
+	for at := f.first(from); at < len(f.text); at = f.first(at + 1) {
+		if n, end := f.match(at); n == len(f.letters) {
+			return at, end, true
+		}
+	}
+	return 0, 0, false
+}
+
+// first returns the index of the first letter of a key at or after from, or the length
+// of the text.
+func (f *keyFinder) first(from int) int {
+	c := f.letters[0]
+	if f.ascii {
+		f.lower = nextByte(f.text, c, f.lower, from)
+		f.upper = nextByte(f.text, c&^0x20, f.upper, from)
+		return min(f.lower, f.upper)
+	}
+	for i, r := range f.text[min(from, len(f.text)):] {
+		if letterOf(r) == c {
+			return from + i
+		}
+	}
+	return len(f.text)
+}
+
+// nextByte returns the index of the first c in text at or after from, len(text)
+// if there is none. known is the result for an earlier from, or -1.
+func nextByte(text string, c byte, known, from int) int {
+	if known >= from {
+		return known
+	}
+	if i := strings.IndexByte(text[from:], c); i >= 0 {
+		return from + i
+	}
+	return len(text)
+}
+
+// match returns how many letters of the key text[at:] begins with, and where the
+// next character is, which is not hidden.
+func (f *keyFinder) match(at int) (n, end int) {
+	for end = at; end < len(f.text) && n < len(f.letters); {
+		r, size := utf8.DecodeRuneInString(f.text[end:])
+		switch {
+		case letterOf(r) == f.letters[n]:
+			n++
+		case !isHidden(r):
+			return n, end
+		}
+		end += size
+	}
+	return n, end
+}
 
 // isHidden reports whether r is white space, a control character, or another
 // character that is not visible, such as one of zero width.
@@ -288,125 +225,79 @@ func isHidden(r rune) bool {
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// trimLeft returns s without leading hidden characters. It is fast when there
-// are none.
-func trimLeft(s string) string {
-	if s != "" && ' ' < s[0] && s[0] < 0x7f {
-		return s
+// letterOf returns the lower-case ASCII letter that r is or looks like, and something
+// else if there is none.
+func letterOf(r rune) byte {
+	switch {
+	case r < utf8.RuneSelf:
+		return byte(r) | 0x20
+	case 0xff21 <= r && r <= 0xff5a: // full width
+		return byte(r-0xff21+'A') | 0x20
+	case 0x1d400 <= r && r <= 0x1d6a3: // mathematical
+		return byte('a' + (r-0x1d400)%26)
+	case 0x24b6 <= r && r <= 0x24e9: // in a circle
+		return byte('a' + (r-0x24b6)%26)
 	}
-	return strings.TrimLeftFunc(s, isHidden)
-}
-
-// trimRight returns s without trailing hidden characters. It is fast when there
-// are none.
-func trimRight(s string) string {
-	if n := len(s); n > 0 && ' ' < s[n-1] && s[n-1] < 0x7f {
-		return s
+	switch r { // Cyrillic, Greek and Latin ones
+	case 'а', 'А', 'α', 'Α':
+		return 'a'
+	case 'В', 'Β':
+		return 'b'
+	case 'с', 'С', 'ϲ', 'Ϲ':
+		return 'c'
+	case 'ԁ', 'Ԁ':
+		return 'd'
+	case 'е', 'Е', 'ε', 'Ε':
+		return 'e'
+	case 'һ', 'Һ', 'Н', 'Η':
+		return 'h'
+	case 'і', 'І', 'ι', 'Ι', 'ı', 'İ':
+		return 'i'
+	case 'ј', 'Ј', 'ϳ', 'Ϳ', 'ȷ':
+		return 'j'
+	case 'к', 'К', 'κ', 'Κ', '\u212a': // the last is the sign of Kelvin
+		return 'k'
+	case 'ӏ', 'Ӏ', 'ⅼ':
+		return 'l'
+	case 'м', 'М', 'Μ':
+		return 'm'
+	case 'п', 'Ν':
+		return 'n'
+	case 'о', 'О', 'ο', 'Ο':
+		return 'o'
+	case 'р', 'Р', 'ρ', 'Ρ':
+		return 'p'
+	case 'ԛ', 'Ԛ':
+		return 'q'
+	case 'ѕ', 'Ѕ', 'ſ':
+		return 's'
+	case 'т', 'Т', 'τ', 'Τ':
+		return 't'
+	case 'υ', 'ս':
+		return 'u'
+	case 'ѵ', 'Ѵ', 'ν':
+		return 'v'
+	case 'ԝ', 'Ԝ', 'ω':
+		return 'w'
+	case 'х', 'Х', 'χ', 'Χ':
+		return 'x'
+	case 'у', 'У', 'ү', 'Ү', 'Υ', 'γ':
+		return 'y'
+	case 'Ζ':
+		return 'z'
 	}
-	return strings.TrimRightFunc(s, isHidden)
-}
-
-// A keyFinder finds a key in a text: its letters in order, in upper or lower
-// case, with nothing but hidden characters between them. It searches for the
-// letter of the key that is the rarest in texts, and compares the rest around
-// it.
-type keyFinder struct {
-	key, text    string
-	rare         int // the index of the rarest letter in key
-	lower, upper int // where that letter occurs next in text, in each case; len(text) if it does not
-}
-
-// commonLetters are the letters from most to least common in texts, and rarity
-// the index of each letter in it.
-const commonLetters = "etaoinsrhldcumfpgwybvkxjqz"
-
-var rarity = func() (rarity [26]byte) {
-	for i := range len(commonLetters) {
-		rarity[commonLetters[i]-'a'] = byte(i)
-	}
-	return rarity
-}()
-
-func newKeyFinder(key, text string) keyFinder {
-	f := keyFinder{key: key, text: text, lower: -1, upper: -1}
-	for i := range len(key) {
-		if rarity[key[i]-'a'] > rarity[key[f.rare]-'a'] {
-			f.rare = i
-		}
-	}
-	return f
-}
-
-// next returns the bounds [start, end) of the first key at or after from. from
-// must not decrease from call to call.
-func (f *keyFinder) next(from int) (start, end int, found bool) {
-	for at := from; ; at++ {
-		c := f.key[f.rare]
-		f.lower = nextByte(f.text, c, f.lower, at)
-		f.upper = nextByte(f.text, c&^0x20, f.upper, at)
-		if at = min(f.lower, f.upper); at == len(f.text) {
-			return 0, 0, false
-		}
-		if f.excluded(at) {
-			continue
-		}
-		if start, end, found = f.around(from, at); found {
-			return start, end, true
-		}
-	}
-}
-
-// excluded reports whether the byte behind text[at], the rarest letter, rules out
-// a key there. It is quick, and true nearly always.
-func (f *keyFinder) excluded(at int) bool {
-	if f.rare+1 == len(f.key) || at+1 == len(f.text) {
-		return false
-	}
-	c := f.text[at+1]
-	return ' ' < c && c < 0x7f && c|0x20 != f.key[f.rare+1]
-}
-
-// nextByte returns the index of the first c in text at or after from, len(text)
-// if there is none. known is the result for an earlier from, or -1.
-func nextByte(text string, c byte, known, from int) int {
-	if known >= from {
-		return known
-	}
-	if i := strings.IndexByte(text[from:], c); i >= 0 {
-		return from + i
-	}
-	return len(text)
-}
-
-// around returns the bounds [start, end) of the key at or after from whose
-// rarest letter is text[at].
-func (f *keyFinder) around(from, at int) (start, end int, found bool) {
-	start, end = at, at+1
-	for i := f.rare - 1; i >= 0; i-- {
-		start = from + len(trimRight(f.text[from:start])) - 1
-		if start < from || f.text[start]|0x20 != f.key[i] {
-			return 0, 0, false
-		}
-	}
-	for i := f.rare + 1; i < len(f.key); i++ {
-		end = len(f.text) - len(trimLeft(f.text[end:]))
-		if end == len(f.text) || f.text[end]|0x20 != f.key[i] {
-			return 0, 0, false
-		}
-		end++
-	}
-	return start, end, true
+	return 0
 }
 
 // noteTags returns the tags around a note that is sent as a user message.
 func noteTags(key string) (open, end string) {
-	return fmt.Sprintf("<system key=%q>\n", key), fmt.Sprintf("\n</system key=%q>", key)
+	return "<system " + keyAttribute(key) + ">\n", "\n</system " + keyAttribute(key) + ">"
 }
 
 // summaryTags returns the tags around a summary.
 func summaryTags(key string) (open, end string) {
-	return fmt.Sprintf("<summary key=%q>\nWhat went before in this conversation, in short:\n", key),
-		fmt.Sprintf("\n</summary key=%q>", key)
+	return "<summary " + keyAttribute(key) + ">\nWhat went before in this conversation, in short:\n",
+		"\n</summary " + keyAttribute(key) + ">"
 }
 
 // tagNames are the names of all tags in views and in prompts for summarizers.

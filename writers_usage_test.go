@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // Several writers share a conversation, and each may count in its own way: one tokenizer
@@ -21,7 +22,7 @@ import (
 type usageWriters struct {
 	t     *testing.T
 	r     *rand.Rand
-	store *convo.MemStore
+	store *convotest.MemStore
 	all   []*usageWriter
 	log   []string // what was done
 }
@@ -186,7 +187,7 @@ func TestReload_KeepsTheMeasure(t *testing.T) {
 	failed := 0
 	for seed := range seeds {
 		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			w := &usageWriters{t: t, r: rand.New(rand.NewPCG(21, uint64(seed))), store: new(convo.MemStore)}
+			w := &usageWriters{t: t, r: rand.New(rand.NewPCG(21, uint64(seed))), store: new(convotest.MemStore)}
 			for range 1 + seed%3 {
 				w.all = append(w.all, w.open(w.r.IntN(4)))
 			}

@@ -95,7 +95,7 @@ func Answer(prompt string) string {
 // What Answer looks for in a prompt: tags, with the rest of the line that opens the
 // previous summary or the transcript, and how many tokens it allows.
 var (
-	promptTag   = regexp.MustCompile(`(?m)^"[a-z]+">\n|</?(message|call|result|reasoning|media|block)\b[^>]*>`)
+	promptTag   = regexp.MustCompile(`(?m)^"@[a-z]+">\n|</?(message|call|result|reasoning|media|block)\b[^>]*>`)
 	promptBound = regexp.MustCompile(`(?m)^Write at most (\d+) tokens\.$`)
 )
 

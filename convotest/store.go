@@ -24,7 +24,7 @@ func TestStore(t testing.TB, open func() convo.Store) {
 // broken rules as joined errors. The function open returns a Store on a place that is
 // empty at first: a directory, a database. CheckStore calls it twice, and uses both
 // Stores as two processes would: what one has written the other must see. A Store
-// that is its own place, such as a [convo.MemStore], is returned both times. At the
+// that is its own place, such as a [MemStore], is returned both times. At the
 // end, the place is empty again, unless a rule was broken.
 //
 // The rules:

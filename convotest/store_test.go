@@ -23,7 +23,7 @@ import (
 )
 
 func TestCheckStore_AcceptsStoresThatFollowTheRules(t *testing.T) {
-	var s, inner convo.MemStore
+	var s, inner convotest.MemStore
 	convotest.TestStore(t, func() convo.Store { return &s })
 	same := func(_ convo.SealedField, data []byte) ([]byte, error) { return data, nil }
 	convotest.TestStore(t, func() convo.Store { return convo.Sealed(&inner, same, same) })
@@ -36,7 +36,7 @@ type plainStore struct{ convo.Store }
 
 // A bentStore is a MemStore of which some methods are bent.
 type bentStore struct {
-	convo.MemStore
+	convotest.MemStore
 	append  func(ctx context.Context, r convo.Record) error
 	records func(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error]
 	list    func(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.Head, error]
@@ -635,7 +635,7 @@ func TestCheckStore_NamesTheBrokenRule(t *testing.T) {
 
 // What one Store has written, another on the same place must see.
 func TestCheckStore_ComparesTwoStores(t *testing.T) {
-	err := convotest.CheckStore(func() convo.Store { return new(convo.MemStore) })
+	err := convotest.CheckStore(func() convo.Store { return new(convotest.MemStore) })
 	require.ErrorContains(t, err, "seen by the second Store on the same place")
 	require.ErrorContains(t, convotest.CheckStore(func() convo.Store { return nil }), "store: is nil; return a Store from open")
 	require.ErrorContains(t, convotest.CheckStore(func() convo.Store { panic("no disk") }), `store: panics (in open, "no disk")`)

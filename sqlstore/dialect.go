@@ -81,7 +81,7 @@ func (d Dialect) statements(from int) (all []string) {
 // users of the machine can read. On Windows, a file is as private as its directory.
 func SQLiteFile(path string) (dsn string, err error) {
 	if path == "" || path == ":memory:" {
-		return "", &convo.ValueError{Name: "path", Value: path, Want: "that of a file; to keep logs in memory, use a convo.MemStore"}
+		return "", &convo.ValueError{Name: "path", Value: path, Want: "that of a file; to keep logs in memory, use a convotest.MemStore"}
 	}
 	if err := makePrivate(path); err != nil {
 		return "", fmt.Errorf("convo: make the database: %w", err)
@@ -188,7 +188,7 @@ func (d Dialect) checkSettings(ctx context.Context, conn *sql.Conn) error {
 		return setting(`SELECT current_setting('synchronous_commit')`, "synchronous_commit of PostgreSQL", "on, or anything but off", "off")
 	}
 	const mode = "journal_mode of SQLite"
-	if err := setting(`PRAGMA journal_mode`, mode, "wal, which a database in memory cannot have; open one by SQLiteFile, or use a convo.MemStore", "memory"); err != nil {
+	if err := setting(`PRAGMA journal_mode`, mode, "wal, which a database in memory cannot have; open one by SQLiteFile, or use a convotest.MemStore", "memory"); err != nil {
 		return err
 	}
 	if err := setting(`PRAGMA journal_mode`, mode, "wal; open it by SQLiteFile", "delete", "truncate", "persist", "off"); err != nil {

@@ -15,14 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/filestore"
 	"github.com/seed-c1b73e60/convo/sqlstore"
 )
 
 // The files testdata/logs/*.sql hold the tables of SQLite files that earlier releases
 // have written. There are two logs in each: a copy of the golden log in the folder of
-// the same name in testdata/logs of package convo, and one that was pruned. They must
+// the same name in testdata/logs of package filestore, and one that was pruned. They must
 // open for ever, and never change, with one exception: before the first release format 1
-// may still grow. To write one anew, write those logs as golden_test.go of package convo
+// may still grow. To write one anew, write those logs as golden_test.go of package filestore
 // says, delete the file here and run
 //
 //	go test -run TestGolden . -convo.golden
@@ -34,9 +35,9 @@ const (
 	prunedKey  = "pruned"
 )
 
-// goldenFiles returns the golden logs of package convo.
-func goldenFiles(folder string) *convo.FileStore {
-	return &convo.FileStore{Dir: filepath.Join("..", "testdata", "logs", folder), NoSync: true}
+// goldenFiles returns the golden logs of package filestore.
+func goldenFiles(folder string) *filestore.Store {
+	return &filestore.Store{Dir: filepath.Join("..", "filestore", "testdata", "logs", folder), NoSync: true}
 }
 
 // writeTables writes two logs to a SQLite file, and its tables to a file of statements.

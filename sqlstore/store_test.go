@@ -148,7 +148,7 @@ func TestSQLiteFile_TakesAnyPath(t *testing.T) {
 
 func TestNew_RefusesUnsafeSQLite(t *testing.T) {
 	for dsn, want := range map[string]string{
-		":memory:": `convo: journal_mode of SQLite is "memory", want wal, which a database in memory cannot have; open one by SQLiteFile, or use a convo.MemStore`,
+		":memory:": `convo: journal_mode of SQLite is "memory", want wal, which a database in memory cannot have; open one by SQLiteFile, or use a convotest.MemStore`,
 		"file:" + t.TempDir() + "/a.db?_journal_mode=DELETE":                               `convo: journal_mode of SQLite is "delete", want wal`,
 		"file:" + t.TempDir() + "/b.db?_journal_mode=WAL&_synchronous=NORMAL":              `convo: synchronous of SQLite is "1", want 2`,
 		"file:" + t.TempDir() + "/c.db?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)": `convo: synchronous of SQLite is "0", want 2`,

@@ -149,7 +149,7 @@ func ExampleAnthropic_systemSummary() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	key := regexp.MustCompile(`key=\\"[a-z]+\\"`) // it is random
+	key := regexp.MustCompile(`key=\\"@[a-z]+\\"`) // it is random
 	fmt.Println(strings.ReplaceAll(key.ReplaceAllString(string(req.System), "key=..."), "},{", "},\n{"))
 	// Output:
 	// [{"type":"text","text":"You are a travel agent.","cache_control":{"type":"ephemeral"}},

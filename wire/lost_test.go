@@ -530,7 +530,7 @@ func withBlanks(msgs []convo.Message, keep func(n int, at [3]int) bool) []convo.
 // the request: as many marks are sent as there are places for those that are not told.
 func TestLost_CacheMarks(t *testing.T) {
 	sent := regexp.MustCompile(`"cache_control":|\{"cachePoint":|"prompt_cache_breakpoint":`)
-	key := regexp.MustCompile(`key=\\"[a-z]{8}`) // of the tags, another one in each snapshot
+	key := regexp.MustCompile(`key=\\"@[a-z]{7}`) // of the tags, another one in each snapshot
 	formats := map[string]wire.Format{
 		"anthropic": wire.Anthropic{}, "anthropic, tools": wire.Anthropic{CacheTools: true, CacheLifetime: time.Hour},
 		"converse": wire.Converse{}, "converse, alone": wire.Converse{ResultsAlone: true},

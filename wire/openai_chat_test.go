@@ -656,7 +656,7 @@ func TestOpenAIChat_DecodeNames(t *testing.T) {
 			var sent struct{ Role, Content string }
 			require.NoError(t, json.Unmarshal(req.Messages[0], &sent))
 			assert.Equal(t, "system", sent.Role)
-			assert.Regexp(t, `^<from key="[a-z]+" name="ann">\nhi\n</from key="[a-z]+">$`, sent.Content)
+			assert.Regexp(t, `^<from key="@[a-z]+" name="ann">\nhi\n</from key="@[a-z]+">$`, sent.Content)
 			assert.Empty(t, req.Lost)
 		}
 		_, err = wire.OpenAIChat{}.Decode([]byte(`{"messages":[{"role":"` + role + `","name":7,"content":"hi"}]}`))

@@ -230,7 +230,7 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	var note bool           // first is one
 	var results []convo.Message
 	open, last, before := false, from, -1
-	for i, m := range s.MessagesNamed(from, p.named) {
+	for i, m := range s.MessagesFrom(from, p.named) {
 		isNote := m.Role == convo.RoleSystem && (p.begun || !isSystemAt(s, i))
 		if i == before {
 			p.lost.extra = append(p.lost.extra, p.number-1)

@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/filestore"
 
 	"github.com/seed-c1b73e60/convo/bench/internal/harness"
 	"github.com/seed-c1b73e60/convo/bench/internal/measure"
@@ -90,13 +90,13 @@ func rows(dir string) []row {
 	of := func(name string, cell func(dir string, n int) peer.Case) row {
 		return row{name, func(n int) measure.Cell { return cell(dir, n) }}
 	}
-	return []row{of("**convo** Append and Save", ourSave), of("convo FileStore.Append of the record", ourAppend)}
+	return []row{of("**convo** Append and Save", ourSave), of("convo filestore, Append of the record", ourAppend)}
 }
 
 // fresh returns a store in an empty directory in dir. It removes the one before.
-func fresh(dir string) (*convo.FileStore, error) {
+func fresh(dir string) (*filestore.Store, error) {
 	err := os.RemoveAll(dir)
-	return &convo.FileStore{Dir: dir, NoSync: true}, err
+	return &filestore.Store{Dir: dir, NoSync: true}, err
 }
 
 // ourSave is a turn that is appended and saved.

@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/bench/internal/harness"
 	"github.com/seed-c1b73e60/convo/bench/peer"
 	"github.com/seed-c1b73e60/convo/bench/turns"
+	"github.com/seed-c1b73e60/convo/filestore"
 )
 
 // After a row has run, what it has saved can be opened.
@@ -20,7 +20,7 @@ func TestRows(t *testing.T) {
 		r := rows(dir)[i]
 		t.Run(r.name, func(t *testing.T) {
 			require.NoError(t, r.cell(10).(peer.Case).Do(5))
-			h, err := turns.Open(&convo.FileStore{Dir: dir + folder})
+			h, err := turns.Open(&filestore.Store{Dir: dir + folder})
 			require.NoError(t, err)
 			assert.Equal(t, 2*15, h.Len())
 		})

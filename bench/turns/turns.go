@@ -12,6 +12,8 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/bench/peer"
+	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/filestore"
 )
 
 // Key is the key of the conversation.
@@ -33,7 +35,7 @@ func Add(h *convo.History) error {
 
 // Records returns the records of a conversation that was saved after each of n turns.
 func Records(n int) ([]convo.Record, error) {
-	s := new(convo.MemStore)
+	s := new(convotest.MemStore)
 	h, err := Open(s)
 	if err != nil {
 		return nil, err
@@ -53,7 +55,7 @@ func Records(n int) ([]convo.Record, error) {
 	return list, nil
 }
 
-// Lines returns the lines of the file in which a convo.FileStore keeps n records.
+// Lines returns the lines of the file in which a filestore.Store keeps n records.
 func Lines(n int) ([][]byte, error) {
 	list, err := Records(n)
 	if err != nil {
@@ -64,7 +66,7 @@ func Lines(n int) ([][]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	s := &convo.FileStore{Dir: dir, NoSync: true}
+	s := &filestore.Store{Dir: dir, NoSync: true}
 	for _, r := range list {
 		if err := s.Append(context.Background(), r); err != nil {
 			return nil, err

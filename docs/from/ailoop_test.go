@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/filestore"
 )
 
 // A history with a budget and a summary, two pins, and a file to go on from.
@@ -13,7 +14,7 @@ func Example_ailoop() {
 	ctx := context.Background()
 	dir := must(os.MkdirTemp("", ""))
 	defer os.RemoveAll(dir)
-	store := &convo.FileStore{Dir: dir} // let store = JsonFileHistoryStore::new(dir.join("chat.json"));
+	store := &filestore.Store{Dir: dir} // let store = JsonFileHistoryStore::new(dir.join("chat.json"));
 	options := &convo.Options{
 		Limits: convo.Limits{Window: 1_200, Reserve: 200}, // let builder = History::builder(1_200).reserved_tokens(200)
 		Strategy: convo.Summarize{

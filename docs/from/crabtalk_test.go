@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // Two people and a guest agent in one conversation, facts for one run only, a turn
@@ -16,7 +17,7 @@ func Example_crabtalk() {
 		Limits:   convo.Limits{High: 100_000},                            // let threshold = Some(100_000);
 		Strategy: convo.Summarize{With: convo.SummarizerFunc(summarize)}, // let agent = AgentBuilder::new(model).build();
 	}
-	store := new(convo.MemStore)
+	store := new(convotest.MemStore)
 	h := must(convo.Open(ctx, store, "crab", options)) // let mut chat = Conversation::new(1, "crab", "tg:1");
 	for i := range 6 {                                 // for i in 0..6 {
 		must(h.Append(by("Ann", convo.User(fmt.Sprint("What does plan ", i, " cost in a year?"))))) // chat.history.push(HistoryEntry::user_with_sender(format!("What does plan {i} cost in a year?"), "tg:1"));

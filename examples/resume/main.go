@@ -27,6 +27,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/filestore"
 )
 
 func main() {
@@ -34,7 +35,7 @@ func main() {
 	all := flag.Bool("all", false, "print every message that was saved")
 	flag.Parse()
 	ctx := context.Background()
-	store := &convo.FileStore{Dir: *dir, Logger: slog.Default()}
+	store := &filestore.Store{Dir: *dir, Logger: slog.Default()}
 	var err error
 	if *all {
 		err = show(ctx, store, os.Stdout)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/filestore"
 )
 
 // The second run goes on behind the first, and everything that was saved is shown,
@@ -19,7 +19,7 @@ func TestRun(t *testing.T) {
 	say := func(lines string) string {
 		t.Helper()
 		var out strings.Builder
-		require.NoError(t, run(t.Context(), &convo.FileStore{Dir: dir}, strings.NewReader(lines), &out))
+		require.NoError(t, run(t.Context(), &filestore.Store{Dir: dir}, strings.NewReader(lines), &out))
 		return out.String()
 	}
 	shown, err := os.ReadFile("main.go")
@@ -36,10 +36,10 @@ func TestRun(t *testing.T) {
 		fmt.Fprintf(&want, "user: Question %d\nassistant: You said: Question %[1]d\n", i)
 	}
 	say(lines.String())
-	h, err := open(t.Context(), &convo.FileStore{Dir: dir})
+	h, err := open(t.Context(), &filestore.Store{Dir: dir})
 	require.NoError(t, err)
 	assert.Less(t, h.Len(), 100, "old turns have left the view")
 	var all strings.Builder
-	require.NoError(t, show(t.Context(), &convo.FileStore{Dir: dir}, &all))
+	require.NoError(t, show(t.Context(), &filestore.Store{Dir: dir}, &all))
 	assert.Equal(t, want.String(), all.String())
 }

@@ -120,7 +120,7 @@ func (d *driver) compareMessages(s *convo.Snapshot) {
 func (d *driver) compareShown(s *convo.Snapshot, msgs []convo.Message) {
 	from, next := int(s.Version())%(s.Len()+2), 0
 	var end []convo.Message
-	for i, m := range s.MessagesFrom(from) {
+	for i, m := range s.MessagesFrom(from, nil) {
 		if i < from || i < next {
 			d.fail("a message of entry %d after %d, in those from %d on", i, next, from)
 		}
@@ -140,7 +140,7 @@ func (d *driver) compareShown(s *convo.Snapshot, msgs []convo.Message) {
 	}
 	before := func(s *convo.Snapshot) []convo.Message {
 		n := 0
-		for range s.MessagesFrom(same) {
+		for range s.MessagesFrom(same, nil) {
 			n++
 		}
 		return s.Messages()[:len(s.Messages())-n]

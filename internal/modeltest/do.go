@@ -42,7 +42,10 @@ func (d *driver) do() {
 	d.strategy.inner, d.limits = convo.Truncate{}, convo.Limits{Tools: d.m.tools}
 	d.told, d.m.toolsSet = false, true
 	d.want("set limits", d.h.SetLimits(d.limits), success)
-	d.m.deliver()
+	if n := d.m.deliver(); n > 0 {
+		d.m.sending = d.m.list[len(d.m.list)-n].id
+	}
+	defer func() { d.m.sending = 0 }()
 	want := d.m.answerFault()
 	answer, sent := []message{d.assistant(max(d.n(5)-2, 0))}, false
 	switch d.n(8) {

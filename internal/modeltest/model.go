@@ -72,6 +72,7 @@ type message struct {
 	results []result
 	goesOn  bool // with a run of queued user messages
 	again   bool // by a Reload, which no role policy refuses
+	pinned  bool // it was, before Rewind put it back into the queue
 	note    bool // a system message among the others
 }
 
@@ -121,7 +122,7 @@ func (m message) tokens(count counter) int {
 var noteTags = func() (texts [2]string) {
 	parts := convo.NewSnapshot(nil).AsUser(convo.System("x")).Parts
 	for i, p := range []convo.Part{parts[0], parts[2]} {
-		texts[i] = regexp.MustCompile(`key="\w+"`).ReplaceAllString(string(p.(convo.Text)), `key="qmzvkrtx"`)
+		texts[i] = regexp.MustCompile(`key="@\w+"`).ReplaceAllString(string(p.(convo.Text)), `key="qmzvkrtx"`)
 	}
 	return texts
 }()
@@ -134,7 +135,7 @@ var wrapper = func() (texts [2]string) {
 	if err != nil {
 		panic(err)
 	}
-	text := regexp.MustCompile(`key="\w+"`).ReplaceAllString(s.Messages()[0].Text(), `key="qmzvkrtx"`)
+	text := regexp.MustCompile(`key="@\w+"`).ReplaceAllString(s.Messages()[0].Text(), `key="qmzvkrtx"`)
 	before, behind, _ := strings.Cut(text, "\nx\n")
 	return [2]string{before + "\n", "\n" + behind}
 }()
@@ -343,8 +344,9 @@ type appliedEdit struct {
 // code is slow and easy to check.
 type model struct {
 	view
-	relaxed   bool // the roles are those of convo.Relaxed
-	pinFirst  bool // Options.PinFirstUser
+	relaxed   bool     // the roles are those of convo.Relaxed
+	pinFirst  bool     // Options.PinFirstUser
+	sending   convo.ID // the first message that a request on its way has taken out of the queue, or 0
 	replay    convo.Replay
 	queue     []message
 	title     string // what SetMeta was given
@@ -472,7 +474,7 @@ func (m *model) append(batch []message) failure {
 			}
 		}
 		add(msg)
-		if m.pinFirst && msg.role == convo.RoleUser && turn == 1 && !pinned {
+		if msg.pinned || m.pinFirst && msg.role == convo.RoleUser && turn == 1 && !pinned {
 			next.pins = append(next.pins, next.last)
 			pinned = true
 		}
@@ -712,8 +714,17 @@ func (m *model) afterRollback() {
 }
 
 // rewind takes back up to so many of the newest turns, or of the newest exchanges
-// if an edit has touched the newest turn, and returns how many.
+// if an edit has touched the newest turn, and returns how many. What a request that is on
+// its way has taken out of the queue goes back there.
 func (m *model) rewind(most int) (taken int) {
+	whole, kept := m.list, 0
+	for n := len(m.list); m.sending > 0 && n > 0 && m.list[n-1].id >= m.sending; n-- {
+		if kept++; m.list[n-1].msg.role != convo.RoleUser {
+			kept = 0
+			break
+		}
+	}
+	m.list = whole[: len(whole)-kept : len(whole)-kept]
 	newest := 0
 	if n := len(m.list); n > 0 {
 		newest = m.list[n-1].turn
@@ -735,10 +746,20 @@ func (m *model) rewind(most int) (taken int) {
 		m.appended = max(m.appended, 0)
 		taken++
 	}
-	if taken > 0 {
-		m.afterRollback()
-		m.deliver()
+	if taken == 0 {
+		m.list = whole
+		return 0
 	}
+	var back []message
+	for _, e := range whole[len(whole)-kept:] {
+		m.takenBack[e.id] = true
+		m.appended = max(m.appended-e.msg.tokens(m.count), 0)
+		e.msg.pinned = slices.Contains(m.pins, e.head)
+		back = append(back, e.msg)
+	}
+	m.queue = append(back, m.queue...)
+	m.afterRollback()
+	m.deliver()
 	return taken
 }
 

@@ -14,6 +14,22 @@ func Valid(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
+// IsASCII reports whether s holds ASCII characters alone.
+func IsASCII(s string) bool {
+	for len(s) >= 8 {
+		if (uint64(s[0])|uint64(s[1])<<8|uint64(s[2])<<16|uint64(s[3])<<24|uint64(s[4])<<32|uint64(s[5])<<40|uint64(s[6])<<48|uint64(s[7])<<56)&0x8080808080808080 != 0 {
+			return false
+		}
+		s = s[8:]
+	}
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
 // Floor returns the largest index not above i at which s can be cut without
 // breaking a character. If i is above len(s), it returns len(s).
 func Floor(s string, i int) int {

@@ -35,3 +35,15 @@ func TestPrefix(t *testing.T) {
 	assert.Zero(t, Prefix("", 5, 0, runes))
 	assert.Equal(t, len(s), Prefix(s, 100, 100, runes))
 }
+
+func TestIsASCII(t *testing.T) {
+	assert.True(t, IsASCII(""))
+	s := strings.Repeat("a", 40) + "\x7f"
+	for i := range len(s) {
+		assert.True(t, IsASCII(s[i:]))
+		for _, c := range []string{"\x80", "é", "\xff"} {
+			assert.False(t, IsASCII(s[:i]+c+s[i:]), "%d", i)
+			assert.False(t, IsASCII(s[:i]+c))
+		}
+	}
+}

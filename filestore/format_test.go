@@ -1,0 +1,203 @@
+package filestore_test
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// A readState is the state after a record, as the reader of docs/format.md has it.
+type readState struct {
+	fields  map[string]any
+	entries map[float64]any // by ID
+	pins    map[float64]bool
+}
+
+type object = map[string]any
+
+// readFormat reads a log as docs/format.md says, without code of convo, and returns the
+// state after each record, by Seq.
+func readFormat(data []byte, key string) (map[int]readState, error) {
+	states, s := map[int]readState{}, readState{}
+	at, full, last, prev := 0, -1, 0, ""
+	for line := range bytes.Lines(data) {
+		text, whole := bytes.CutSuffix(line, []byte("\n"))
+		if at+len(line) == len(data) && (!whole || bytes.IndexByte(text, 0) >= 0) {
+			break // a torn tail
+		}
+		fields := strings.SplitN(string(text), " ", 5)
+		if len(fields) != 5 || fields[0] != fmt.Sprintf("%08x", crc32.Checksum(text[9:], crc32.MakeTable(crc32.Castagnoli))) {
+			return states, fmt.Errorf("damage at byte %d", at)
+		}
+		var seq, back int
+		if _, err := fmt.Sscan(fields[1]+" "+fields[3], &seq, &back); err != nil {
+			return states, err
+		}
+		var record struct {
+			Format, Entries int
+			Upto            float64
+			Key, Prev, ID   string
+			Data            object
+		}
+		if err := json.Unmarshal([]byte(fields[4]), &record); err != nil {
+			return states, err
+		}
+		if fields[2] == "F" {
+			s = readState{object{}, map[float64]any{}, map[float64]bool{}}
+		}
+		switch {
+		case fields[2] != "F" && fields[2] != "P", record.Format != 1, record.Key != key, at == 0 && fields[2] != "F":
+			return states, fmt.Errorf("record %d is none of this log", seq)
+		case at > 0 && (seq != last+1 || record.Prev != prev || at-back != full):
+			return states, fmt.Errorf("record %d does not follow record %d", seq, last)
+		}
+		s = s.with(record.Data)
+		if system, _ := s.fields["system"].([]any); s.fields["last"] != record.Upto || len(system)+len(s.entries) != record.Entries {
+			return states, fmt.Errorf("record %d has %d entries up to %v", seq, len(system)+len(s.entries), s.fields["last"])
+		}
+		if fields[2] == "F" {
+			full = at
+		}
+		states[seq] = s
+		at, last, prev = at+len(line), seq, record.ID
+	}
+	return states, nil
+}
+
+// with returns the state after a record with this data.
+func (s readState) with(data object) readState {
+	next := readState{maps.Clone(s.fields), maps.Clone(s.entries), maps.Clone(s.pins)}
+	list := func(name string) []any { l, _ := data[name].([]any); return l }
+	for name, value := range data {
+		switch name {
+		case "out", "in", "counter", "tokens", "pin", "unpin", "past", "undone", "summaries", "notes", "lost", "recent":
+		default:
+			next.fields[name] = value
+		}
+	}
+	for _, r := range list("out") {
+		r := r.(object)
+		maps.DeleteFunc(next.entries, func(id float64, _ any) bool { return r["first"].(float64) <= id && id <= r["last"].(float64) })
+	}
+	for _, e := range list("in") {
+		next.entries[e.(object)["id"].(float64)] = e
+	}
+	for _, id := range list("unpin") {
+		delete(next.pins, id.(float64))
+	}
+	for _, id := range list("pin") {
+		next.pins[id.(float64)] = true
+	}
+	return next
+}
+
+// snapshot returns the state as the JSON of a snapshot has it, apart from the calibration.
+func (s readState) snapshot() object {
+	out := object{"version": 2.0}
+	for name, as := range map[string]string{
+		"key": "key", "last": "last_id", "turn": "turn", "touched": "touched_turn", "appended": "appended", "title": "title", "meta": "meta",
+		"summary": "summary", "system": "system", "queue": "queued",
+	} {
+		switch value := s.fields[name].(type) {
+		case []any:
+			if len(value) > 0 {
+				out[as] = value
+			}
+		case object:
+			if value["text"] != "" {
+				out[as] = value
+			}
+		default:
+			if value != nil && value != "" && (value != 0.0 || name == "turn") {
+				out[as] = value
+			}
+		}
+	}
+	if ids := slices.Sorted(maps.Keys(s.pins)); len(ids) > 0 {
+		var pins []any
+		for _, id := range ids {
+			pins = append(pins, id)
+		}
+		out["pins"] = pins
+	}
+	if len(s.entries) > 0 {
+		out["entries"] = slices.SortedFunc(maps.Values(s.entries), func(a, b any) int {
+			return cmp.Compare(a.(object)["id"].(float64), b.(object)["id"].(float64))
+		})
+	}
+	return out
+}
+
+// A reader that was written from docs/format.md alone finds in the golden logs the states
+// that Load finds.
+func TestFormat_PageIsEnough(t *testing.T) {
+	folders, err := os.ReadDir(goldenLogs)
+	require.NoError(t, err)
+	for _, folder := range folders {
+		for _, key := range []string{wholeKey, prunedKey} {
+			t.Run(folder.Name()+"/"+key, func(t *testing.T) {
+				s := goldenStore(t, folder.Name())
+				sum := sha256.Sum256([]byte(key))
+				data, err := os.ReadFile(filepath.Join(s.Dir, fmt.Sprintf("%s-%x.convo", key, sum[:16])))
+				require.NoError(t, err)
+				states, err := readFormat(data, key)
+				require.NoError(t, err)
+				_, newest := open(t, s, key, goldenOptions()).Saved()
+				require.Contains(t, states, int(newest))
+				for seq, state := range states {
+					p, err := convo.Load(t.Context(), s, key, uint64(seq))
+					require.NoError(t, err)
+					data, err := p.MarshalJSON()
+					require.NoError(t, err)
+					var want object
+					require.NoError(t, json.Unmarshal(data, &want))
+					delete(want, "calibration")
+					require.Equal(t, want, state.snapshot(), "record %d", seq)
+				}
+
+				torn, err := readFormat(data[:len(data)-1], key)
+				require.NoError(t, err)
+				require.Len(t, torn, len(states)-1)
+				data[len(data)/2] ^= 1
+				damaged, err := readFormat(data, key)
+				require.Error(t, err)
+				require.Less(t, len(damaged), len(states))
+			})
+		}
+	}
+}
+
+// namedFields returns the names of the fields of the data of a record, as docs/format.md
+// has them.
+func namedFields(t *testing.T) (names []string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "docs", "format.md"))
+	require.NoError(t, err)
+	_, section, ok := strings.Cut(string(page), "\n## The data of a record\n")
+	require.True(t, ok)
+	section, _, ok = strings.Cut(section, "\n### ")
+	require.True(t, ok)
+	for line := range strings.Lines(section) {
+		if row := regexp.MustCompile("^\\| (`[^|]+) \\|").FindStringSubmatch(line); row != nil {
+			for _, name := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(row[1], -1) {
+				names = append(names, name[1])
+			}
+		}
+	}
+	require.Greater(t, len(names), 30)
+	return names
+}

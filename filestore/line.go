@@ -1,0 +1,317 @@
+package filestore
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// A file has one line for each record, as docs/format.md says:
+//
+//	CRC SEQ KIND BACK JSON\n
+//
+// CRC is the CRC-32C, in 8 hex digits, of what is between the space after it
+// and the newline. KIND is F for a full record and P, a patch, for any other. BACK
+// is how many bytes before this line the newest F line before it begins; if it is 0
+// or leads out of the file, there is none. So a log can be read from its newest full
+// record on without reading what is before it, and lines can be copied to the
+// start of another file as they are.
+const (
+	sumSize    = 8          // of the CRC
+	maxHeader  = 64         // bytes before the JSON, and a few more
+	maxDetails = 32<<10 - 1 // of the JSON, after the data
+	maxData    = 256 << 20  // of a record, as convo.Record.Check has it
+	maxLine    = maxHeader + maxData/3*4 + 64 + maxDetails
+
+	// fileFormat is the newest Record.Format that is stored in lines as this file
+	// describes them.
+	fileFormat = 1
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// A logLine is a record, and where in a file it is.
+type logLine struct {
+	convo.Record
+	at   int64  // offset of its first byte
+	back int64  // BACK
+	text []byte // with the newline; good until the next line is read
+}
+
+// newLine returns the line of a record.
+func newLine(r *convo.Record, back int64) []byte {
+	b := make([]byte, sumSize, maxHeader+len(r.Data)/3*4+len(r.Key)+1024)
+	b = appendHeader(b, r, back)
+	b = append(b, `{"format":`...)
+	b = strconv.AppendInt(b, int64(r.Format), 10)
+	b = append(b, `,"data":`...)
+	if isOneLine(r.Data) {
+		b = append(b, r.Data...)
+	} else {
+		b = append(b, '"')
+		b = base64.StdEncoding.AppendEncode(b, r.Data)
+		b = append(b, '"')
+	}
+	b = appendDetails(b, r)
+	putSum(b)
+	return append(b, '\n')
+}
+
+// isOneLine reports whether data is written into a line as it is.
+func isOneLine(data []byte) bool {
+	return len(data) > 0 && data[0] == '{' && bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, 0) < 0
+}
+
+// putSum writes the CRC of a line in front of it.
+func putSum(b []byte) {
+	copy(b, fmt.Sprintf("%08x", crc32.Checksum(b[sumSize+1:], castagnoli)))
+}
+
+// appendHeader appends what is between the CRC and the JSON.
+func appendHeader(b []byte, r *convo.Record, back int64) []byte {
+	b = append(b, ' ')
+	b = strconv.AppendUint(b, r.Seq, 10)
+	if r.Full {
+		b = append(b, " F "...)
+	} else {
+		b = append(b, " P "...)
+	}
+	b = strconv.AppendInt(b, back, 10)
+	return append(b, ' ')
+}
+
+// appendDetails appends what follows the data.
+func appendDetails(b []byte, r *convo.Record) []byte {
+	b = appendText(b, "key", r.Key)
+	b = append(b, `,"upto":`...)
+	b = strconv.AppendInt(b, int64(r.Upto), 10)
+	b = append(b, `,"entries":`...)
+	b = strconv.AppendInt(b, int64(r.Entries), 10)
+	b = append(b, `,"tokens":`...)
+	b = strconv.AppendInt(b, int64(r.Tokens), 10)
+	b = appendText(b, "title", r.Title)
+	b = append(b, `,"created":"`...)
+	b = r.Created.UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, `","updated":"`...)
+	b = r.Updated.UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, `","prev":"`...)
+	b = append(b, r.Prev...)
+	b = append(b, `","id":"`...)
+	b = append(b, r.ID...)
+	return append(b, `"}`...)
+}
+
+// appendText appends a field whose value may be any text. One that is not UTF-8
+// is written in base64, and its name ends in 64.
+func appendText(b []byte, name, value string) []byte {
+	b = append(append(b, `,"`...), name...)
+	if !utf8.ValidString(value) {
+		b = append(b, `64":"`...)
+		b = base64.StdEncoding.AppendEncode(b, []byte(value))
+		return append(b, '"')
+	}
+	b = append(b, `":"`...)
+	for i := range len(value) {
+		switch c := value[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < ' ':
+			b = append(b, `\u00`...)
+			b = hex.AppendEncode(b, []byte{c})
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}
+
+// parseLine reads a line, which may end in a newline. The record shares no memory
+// with it but that of its Data, unless that was in base64. Only what newLine writes is accepted; what a later release may have
+// written is ErrVersion.
+func parseLine(text []byte) (logLine, error) {
+	l := logLine{text: text}
+	text = bytes.TrimSuffix(text, []byte("\n"))
+	if len(text) <= sumSize || text[sumSize] != ' ' {
+		return l, errors.New("this is no line of a log")
+	}
+	var sum uint32
+	for _, c := range text[:sumSize] {
+		digit := strings.IndexByte("0123456789abcdef", c)
+		if digit < 0 {
+			return l, errors.New("this is no line of a log")
+		}
+		sum = sum<<4 | uint32(digit)
+	}
+	if crc32.Checksum(text[sumSize+1:], castagnoli) != sum {
+		return l, errors.New("the checksum is wrong")
+	}
+	rest, err := l.parseHeader(text)
+	if err != nil {
+		return l, err
+	}
+	if err := l.parseJSON(rest); err != nil {
+		if l.Format > fileFormat {
+			return l, fmt.Errorf("%w: the record has format %d", convo.ErrVersion, l.Format)
+		}
+		return l, err
+	}
+	return l, l.Check()
+}
+
+// parseHeader reads what is before the JSON, and returns the JSON. text may end
+// anywhere after the header.
+func (l *logLine) parseHeader(text []byte) ([]byte, error) {
+	rest, ok := text[:min(len(text), maxHeader)], true
+	var fields [4][]byte // CRC, SEQ, KIND, BACK
+	for i := range fields {
+		if fields[i], rest, ok = bytes.Cut(rest, []byte(" ")); !ok {
+			return nil, errors.New("the line has no header")
+		}
+	}
+	if kind := string(fields[2]); kind != "F" && kind != "P" {
+		return nil, fmt.Errorf("%w: the record is of kind %q", convo.ErrVersion, kind)
+	}
+	l.Full = fields[2][0] == 'F'
+	l.Seq, _ = strconv.ParseUint(string(fields[1]), 10, 64)
+	l.back, _ = strconv.ParseInt(string(fields[3]), 10, 64)
+	var room [maxHeader]byte
+	header := appendHeader(room[:0], &l.Record, l.back)
+	if l.back < 0 || len(text) < sumSize || !bytes.HasPrefix(text[sumSize:], header) {
+		return nil, errors.New("the header of the line is not as it is written")
+	}
+	return text[sumSize+len(header):], nil
+}
+
+// parseJSON reads the JSON of a line. It sets Format first, so that Format is known
+// when something after it is wrong.
+func (l *logLine) parseJSON(text []byte) error {
+	bad := errors.New("the line is not as it is written")
+	rest, ok := bytes.CutPrefix(text, []byte(`{"format":`))
+	if !ok {
+		return bad
+	}
+	number, rest, ok := bytes.Cut(rest, []byte(","))
+	format, err := strconv.Atoi(string(number))
+	if !ok || err != nil || strconv.Itoa(format) != string(number) {
+		return bad
+	}
+	l.Format = format
+	if rest, ok = bytes.CutPrefix(rest, []byte(`"data":`)); !ok {
+		return bad
+	}
+	// The data may hold what looks like the fields after it. In these a quote
+	// inside a text follows a backslash, so the last place that looks so is theirs.
+	end := max(0, len(rest)-maxDetails)
+	place := bytes.LastIndex(rest[end:], []byte(`,"key`))
+	if place < 0 {
+		return bad
+	}
+	data, details := rest[:end+place], rest[end+place:]
+	d := detailsReader{rest: details}
+	l.Key = d.text("key")
+	l.Upto = convo.ID(d.int("upto"))
+	l.Entries, l.Tokens = int(d.int("entries")), int(d.int("tokens"))
+	l.Title = d.text("title")
+	l.Created, l.Updated = d.time("created"), d.time("updated")
+	l.Prev, l.ID = d.text("prev"), d.text("id")
+	var room [1024]byte
+	if !bytes.Equal(appendDetails(room[:0], &l.Record), details) {
+		return bad
+	}
+	if isOneLine(data) {
+		l.Data = data
+		return nil
+	}
+	if len(data) < 2 || data[0] != '"' || data[len(data)-1] != '"' {
+		return bad
+	}
+	l.Data, err = base64.StdEncoding.Strict().AppendDecode(nil, data[1:len(data)-1])
+	if err != nil {
+		return bad
+	}
+	return nil
+}
+
+// A detailsReader reads what appendDetails has written. Of anything else, it may read
+// anything: who uses it compares what appendDetails makes of that.
+type detailsReader struct {
+	rest []byte
+}
+
+// begin passes the name of the next field, and reports whether it is there.
+func (d *detailsReader) begin(name, after string) bool {
+	n := len(`,"`) + len(name) + len(after)
+	if len(d.rest) < n || string(d.rest[2:2+len(name)]) != name || string(d.rest[2+len(name):n]) != after {
+		return false
+	}
+	d.rest = d.rest[n:]
+	return true
+}
+
+func (d *detailsReader) int(name string) int64 {
+	if !d.begin(name, `":`) {
+		return 0
+	}
+	i := 0
+	for i < len(d.rest) && d.rest[i] != ',' {
+		i++
+	}
+	n, _ := strconv.ParseInt(string(d.rest[:i]), 10, 64)
+	d.rest = d.rest[i:]
+	return n
+}
+
+func (d *detailsReader) time(name string) time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, d.text(name))
+	return t.UTC()
+}
+
+func (d *detailsReader) text(name string) string {
+	encoded := d.begin(name, `64":"`)
+	if !encoded && !d.begin(name, `":"`) {
+		return ""
+	}
+	i, escaped := 0, false
+	for ; i < len(d.rest) && d.rest[i] != '"'; i++ {
+		if d.rest[i] == '\\' {
+			i++
+			escaped = true
+		}
+	}
+	value := d.rest[:min(i, len(d.rest))]
+	d.rest = d.rest[min(i+1, len(d.rest)):]
+	switch {
+	case encoded:
+		value, _ = base64.StdEncoding.AppendDecode(nil, value)
+	case escaped:
+		value = unescaped(value)
+	}
+	return string(value)
+}
+
+// unescaped returns a text as it was before appendText.
+func unescaped(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == '\\' && i+1 < len(text) {
+			i++
+			if c = text[i]; c == 'u' && i+4 < len(text) {
+				n, _ := strconv.ParseUint(string(text[i+1:i+5]), 16, 8)
+				c = byte(n)
+				i += 4
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}

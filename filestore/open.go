@@ -1,0 +1,230 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/stores"
+)
+
+// A lockedLog is the log of a key, locked by this process.
+type lockedLog struct {
+	dir  folder
+	file logFile
+	name string
+	info fs.FileInfo
+	made bool // the file did not exist
+}
+
+// open opens and locks the log of a key, or returns nil if there is none. With make
+// it makes one, which is empty.
+func (s *Store) open(ctx context.Context, key string, make bool) (*lockedLog, error) {
+	if err := s.check(ctx, key); err != nil {
+		return nil, err
+	}
+	const most = 50 // a link that leads nowhere, in place of Dir, is never there
+	var err error
+	for range most {
+		var l *lockedLog
+		l, err = s.try(ctx, fileName(key), key, make)
+		if err != errMoved && err != errNoDir {
+			return l, err
+		}
+		if ctx.Err() != nil {
+			return nil, stores.Ended(ctx)
+		}
+	}
+	return nil, err
+}
+
+// What the next try may find changed.
+var (
+	// errMoved says that another process has removed, replaced or made a file meanwhile.
+	errMoved = errors.New("others keep making, replacing or removing the file")
+
+	// errNoDir says that Dir had to be made.
+	errNoDir = errors.New("the directory is not there after it was made: its name is that of a link that leads nowhere, or others keep removing it")
+)
+
+func (s *Store) try(ctx context.Context, name, key string, make bool) (_ *lockedLog, err error) {
+	dir, err := s.files().open(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) && make {
+		if err = s.makeDir(); err == nil {
+			err = errNoDir
+		}
+	}
+	if err != nil {
+		return nil, unlessNotExist(err)
+	}
+	l := &lockedLog{dir: dir, name: name}
+	defer func() {
+		if err != nil || l.file == nil {
+			l.close()
+		}
+	}()
+	flag := os.O_RDWR
+	if _, err := plain(dir, name, key); errors.Is(err, fs.ErrNotExist) && make {
+		// A file is only made in a directory whose own name is synced.
+		if err := s.makeDir(); err != nil {
+			return nil, err
+		}
+		flag |= os.O_CREATE | os.O_EXCL
+		l.made = true
+	} else if err != nil {
+		return nil, unlessNotExist(err)
+	}
+	file, err := dir.openFile(name, flag)
+	if err != nil {
+		if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+			err = errMoved
+		}
+		return nil, err
+	}
+	l.file = file
+	if err := lock(ctx, file, true); err != nil {
+		return nil, err
+	}
+	// Another may have removed or replaced the file before it was locked.
+	named, err := plain(dir, name, key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errMoved
+	}
+	if err != nil {
+		return nil, err
+	}
+	if l.info, err = file.Stat(); err != nil {
+		return nil, err
+	}
+	if !s.files().same(named, l.info) {
+		return nil, errMoved
+	}
+	return l, nil
+}
+
+// close gives up the lock and closes what is open.
+func (l *lockedLog) close() {
+	if l.file != nil {
+		_ = l.file.unlock()
+		_ = l.file.Close()
+	}
+	_ = l.dir.Close()
+}
+
+// date sets the time at which a log was changed, by which List orders. Where that
+// fails or the time is one that file systems do not know, it is the present time.
+func (l *lockedLog) date(updated time.Time) {
+	if y := updated.Year(); 1970 < y && y < 2200 {
+		_ = l.dir.chtimes(l.name, updated)
+	}
+}
+
+// openTail opens a log and reads its end. What is before the end cannot change
+// then. The file is nil if there is none.
+func openTail(ctx context.Context, dir folder, name, key string) (file logFile, tail logTail, err error) {
+	if _, err := plain(dir, name, key); err != nil {
+		return nil, tail, unlessNotExist(err)
+	}
+	file, err = dir.openFile(name, os.O_RDONLY)
+	if err != nil {
+		return nil, tail, unlessNotExist(err)
+	}
+	if err = lock(ctx, file, false); err == nil {
+		var info fs.FileInfo
+		if info, err = file.Stat(); err == nil {
+			tail, err = readTail(file, key, info.Size())
+		}
+		_ = file.unlock()
+	}
+	if err != nil && !isOfLog(err) {
+		_ = file.Close()
+		return nil, tail, err
+	}
+	return file, tail, err
+}
+
+// isOfLog reports whether an error says what is wrong with a log, rather than with
+// reading it.
+func isOfLog(err error) bool {
+	_, damaged := errors.AsType[*convo.DamageError](err)
+	return damaged || errors.Is(err, convo.ErrVersion)
+}
+
+// plain returns what lstat says of the file of a key, which must be no link and no
+// folder.
+func plain(dir folder, name, key string) (fs.FileInfo, error) {
+	info, err := dir.lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &convo.DamageError{Key: key, Err: fmt.Errorf("%q is not a plain file", name)}
+	}
+	return info, nil
+}
+
+// lock waits for a lock.
+func lock(ctx context.Context, f logFile, exclusive bool) error {
+	const most = 5 * time.Millisecond
+	for wait := most / 64; ; wait = min(2*wait, most) {
+		ok, err := f.lock(exclusive)
+		if ok || err != nil {
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return stores.Ended(ctx)
+		case <-timer.C:
+		}
+	}
+}
+
+// makeDir makes Dir and the directories above it, as far as they are missing, and
+// syncs the name of Dir.
+func (s *Store) makeDir() error {
+	dir, err := filepath.Abs(s.Dir)
+	if err != nil {
+		return err
+	}
+	return s.makeDirs(dir)
+}
+
+func (s *Store) makeDirs(dir string) error {
+	err := s.files().mkdir(dir)
+	parent := filepath.Dir(dir)
+	if errors.Is(err, fs.ErrNotExist) && parent != dir {
+		if err := s.makeDirs(parent); err != nil {
+			return err
+		}
+		err = s.files().mkdir(dir)
+	}
+	made := err == nil
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if s.NoSync {
+		return nil
+	}
+	if made { // another may have made the parent, and been killed
+		if err := s.keep(filepath.Dir(parent)); err != nil {
+			return err
+		}
+	}
+	return s.keep(parent)
+}
+
+// keep syncs the names in a directory. One that this process may not read is left
+// alone: somebody else has made what is in it.
+func (s *Store) keep(dir string) error {
+	if err := s.files().syncDir(dir); !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,361 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/stores"
+)
+
+// A Store is a [convo.Store] and a [convo.Pruner] that keeps each log in its own file in
+// one directory. Set Dir; the other fields may stay as they are. Fields must not change
+// while the Store is in use, and it must not be copied. It is safe for concurrent use.
+type Store struct {
+	// Dir is the directory. The first Append makes it, with the mode 0700, if it
+	// does not exist.
+	Dir string
+
+	// NoSync leaves it to the operating system when to write to the disk. Append is
+	// much faster then. If a process is killed, nothing is lost. A power cut may
+	// take any number of the newest records, and may leave a log that is damaged.
+	NoSync bool
+
+	// Logger gets a warning when Append has cut off what was not written whole:
+	// "convo: unfinished record cut off", with key, offset and length in bytes. Nil:
+	// nothing is logged.
+	Logger *slog.Logger
+
+	disk fileSystem // nil: that of the operating system
+
+	mu      sync.Mutex         // protects the following
+	settled map[string]settled // by the name of a file; at most maxSettled
+}
+
+// settled is the state of a file that this store knows to be synced.
+type settled struct {
+	file fs.FileInfo // the one that has the name
+	tail logTail     // without what Append does not need
+}
+
+// maxSettled bounds the memory of a Store. What is forgotten costs a sync.
+const maxSettled = 4096
+
+var _ convo.Pruner = (*Store)(nil)
+
+// Append implements [convo.Store]. The times of r must be in the years 0 to 9999.
+func (s *Store) Append(ctx context.Context, r convo.Record) (err error) {
+	defer func() { err = inLog("append to", r.Key, err) }()
+	if err := r.Check(); err != nil {
+		return err
+	}
+	for _, t := range []time.Time{r.Created, r.Updated} {
+		if y := t.UTC().Year(); y < 0 || y > 9999 {
+			return &convo.ValueError{Name: "time of a Record", Value: t, Want: "one in the years 0 to 9999"}
+		}
+	}
+	l, err := s.open(ctx, r.Key, r.Prev == "")
+	if err != nil {
+		return err
+	}
+	if l == nil {
+		return &convo.ConflictError{Key: r.Key, Want: r.Seq}
+	}
+	var cut logTail
+	defer func() {
+		l.close()
+		if cut.torn > 0 {
+			s.warn(r.Key, cut)
+		}
+	}()
+	tail, err := s.tailOf(l, r.Key)
+	if err != nil {
+		return err
+	}
+	switch {
+	case tail.ID == r.ID:
+		return s.settle(l, &tail)
+	case tail.ID != r.Prev:
+		return &convo.ConflictError{Key: r.Key, Have: tail.Seq, Want: r.Seq, ID: tail.ID}
+	case tail.ID != "" && r.Seq != tail.Seq+1:
+		return stores.GapError(r.Seq, tail.Seq)
+	}
+	if tail.torn > 0 {
+		s.forget(l.name) // so that settle syncs the cut, too
+		if err := l.file.Truncate(tail.end); err != nil {
+			return err
+		}
+		cut = tail
+	}
+	if err := s.settle(l, &tail); err != nil {
+		return err
+	}
+	back := tail.end - tail.at
+	if !tail.Full {
+		back += tail.back
+	}
+	line := newLine(&r, back)
+	if err := s.write(l, line, tail.end, r.Updated); err != nil {
+		// What cannot be cut off is a whole record, or the next Append cuts it off.
+		s.forget(l.name)
+		if l.file.Truncate(tail.end) == nil {
+			_ = s.sync(l.file)
+		}
+		return err
+	}
+	s.remember(l, logTail{logLine: logLine{Record: r, at: tail.end, back: back}, end: tail.end + int64(len(line))})
+	return nil
+}
+
+// tailOf returns what is at the end of a log. Where it is what this store has
+// left there, as the random ID tells, a look at the ID is enough.
+func (s *Store) tailOf(l *lockedLog, key string) (logTail, error) {
+	was, size := s.recall(l), l.info.Size()
+	end := was.ID + "\"}\n"
+	if was.ID != "" && was.end == size {
+		text := make([]byte, len(end))
+		if _, err := l.file.ReadAt(text, size-int64(len(end))); err != nil {
+			return logTail{}, err
+		}
+		if string(text) == end {
+			return was, nil
+		}
+	}
+	return readTail(l.file, key, size)
+}
+
+// write writes a line to the end of a log, and syncs it.
+func (s *Store) write(l *lockedLog, line []byte, at int64, updated time.Time) error {
+	if _, err := l.file.WriteAt(line, at); err != nil {
+		return err
+	}
+	l.date(updated)
+	return s.sync(l.file)
+}
+
+// settle syncs a log and its name, unless this store knows that both are synced. The
+// process that wrote the newest record may have been killed before it could sync, or
+// its sync may have failed. After a sync that failed, systems count as written what is
+// not, so the line is written once more. A torn tail that was cut off must not come
+// back either: a part of it might be mixed with what is written next. As every Append
+// does this before it writes, older lines are synced.
+func (s *Store) settle(l *lockedLog, t *logTail) error {
+	if s.NoSync {
+		return nil
+	}
+	if was := s.recall(l); was.ID == t.ID && was.ID != "" {
+		return nil
+	}
+	if err := l.dir.sync(); err != nil {
+		return err
+	}
+	if !l.made || t.ID != "" {
+		if _, err := l.file.WriteAt(t.text, t.at); err != nil {
+			return err
+		}
+		if err := l.file.Sync(); err != nil {
+			return err
+		}
+	}
+	s.remember(l, *t)
+	return nil
+}
+
+// Records implements [convo.Store]. If from is 0 and the way from the newest record to the
+// newest full one is damaged, it yields a [*convo.DamageError] and nothing more.
+func (s *Store) Records(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error] {
+	return func(yield func(convo.Record, error) bool) {
+		err := s.read(ctx, key, func(f logFile, tail logTail, err error) error {
+			if err == nil && from > tail.Seq || err != nil && from == 0 {
+				return err
+			}
+			if err == nil && tail.Full && (from == 0 || from == tail.Seq) && ctx.Err() == nil {
+				tail.Torn = tail.torn
+				yield(tail.Record, nil) // its Data is used for nothing else
+				return nil
+			}
+			start, err := startOf(f, key, &tail, err, from)
+			if err != nil {
+				return err
+			}
+			scan := newScan(f, key, start, tail.end)
+			var passed error // the last damage, as long as only records that are not asked for come after it
+			for {
+				if ctx.Err() != nil {
+					return stores.Ended(ctx)
+				}
+				l, err := scan.next()
+				if _, ok := errors.AsType[*convo.DamageError](err); ok {
+					passed = err
+					continue
+				}
+				if passed != nil && (err != nil || l.Seq > from) && !yield(convo.Record{}, inLog("read", key, passed)) {
+					return errStopped
+				}
+				passed = nil
+				if l.at == tail.at {
+					l.Torn = tail.torn
+				}
+				switch {
+				case err == io.EOF:
+					return nil
+				case err != nil:
+					return err
+				case l.Seq >= from && !yield(l.Record, nil):
+					return errStopped
+				}
+			}
+		})
+		if err != nil && err != errStopped {
+			yield(convo.Record{}, inLog("read", key, err))
+		}
+	}
+}
+
+// startOf returns where Records begins to read. Where the way from the newest record to
+// the full one is damaged, or the newest record is, that is the start of the file, so
+// that what is before and after the damage is found.
+func startOf(f logFile, key string, tail *logTail, damaged error, from uint64) (int64, error) {
+	if damaged != nil {
+		return 0, nil
+	}
+	most := from
+	if from == 0 {
+		most = math.MaxUint64
+	}
+	at, err := findFull(f, tail, most)
+	switch {
+	case !errors.Is(err, errLine):
+		return at, err
+	case from > 0:
+		return 0, nil
+	}
+	if damage := lastDamage(f, key, tail.end); damage != nil {
+		return 0, damage
+	}
+	return 0, damageOr(f, key, at, withoutMark(err))
+}
+
+// errStopped is the error of a loop whose body has ended it.
+var errStopped = errors.New("stopped")
+
+// read calls f with the log of a key and what is at its end, or with the error
+// of reading that. It does not call f when there is no log.
+func (s *Store) read(ctx context.Context, key string, f func(logFile, logTail, error) error) error {
+	if err := s.check(ctx, key); err != nil {
+		return err
+	}
+	dir, err := s.files().open(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	file, tail, err := openTail(ctx, dir, fileName(key), key)
+	if file == nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	return f(file, tail, err)
+}
+
+// check returns an error for a store or a key that cannot be used, or if ctx has
+// ended.
+func (s *Store) check(ctx context.Context, key string) error {
+	if s == nil || s.Dir == "" {
+		return &convo.ValueError{Name: "filestore.Store.Dir", Value: "", Want: "the name of a directory"}
+	}
+	if ctx.Err() != nil {
+		return stores.Ended(ctx)
+	}
+	return convo.CheckKey(key)
+}
+
+func (s *Store) files() fileSystem {
+	if s.disk != nil {
+		return s.disk
+	}
+	return osFiles{}
+}
+
+func (s *Store) sync(f logFile) error {
+	if s.NoSync {
+		return nil
+	}
+	return f.Sync()
+}
+
+func (s *Store) syncNames(dir folder) error {
+	if s.NoSync {
+		return nil
+	}
+	return dir.sync()
+}
+
+// recall returns the end of a log as far as this store knows it to be synced, or
+// nothing.
+func (s *Store) recall(l *lockedLog) logTail {
+	s.mu.Lock()
+	was := s.settled[l.name]
+	s.mu.Unlock()
+	if was.file == nil || !s.files().same(was.file, l.info) {
+		return logTail{}
+	}
+	return was.tail
+}
+
+func (s *Store) remember(l *lockedLog, t logTail) {
+	t.Record = convo.Record{Head: convo.Head{Seq: t.Seq}, ID: t.ID, Full: t.Full}
+	t.text, t.torn = nil, 0
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.settled == nil || len(s.settled) >= maxSettled {
+		s.settled = map[string]settled{}
+	}
+	s.settled[l.name] = settled{l.info, t}
+}
+
+func (s *Store) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.settled, name)
+}
+
+// warn logs what Append has cut off. A panic is ignored.
+func (s *Store) warn(key string, cut logTail) {
+	defer func() { _ = recover() }()
+	if s.Logger != nil {
+		s.Logger.Warn("convo: unfinished record cut off", "key", key, "offset", cut.end, "length", cut.torn)
+	}
+}
+
+// inLog says which log an error is about, unless the error does. An empty key stands
+// for none.
+func inLog(verb, key string, err error) error {
+	if err == nil || strings.HasPrefix(err.Error(), "convo: ") {
+		return err
+	}
+	if key == "" {
+		return fmt.Errorf("convo: %s: %w", verb, err)
+	}
+	return fmt.Errorf("convo: %s the log of %.40q: %w", verb, key, err)
+}
+
+// unlessNotExist returns err, or nil if it says that there is no such file.
+func unlessNotExist(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

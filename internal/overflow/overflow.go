@@ -1,0 +1,545 @@
+// Package overflow reads the errors with which providers, gateways and model servers
+// say that a request was too long for the model.
+package overflow
+
+import (
+	"cmp"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
+)
+
+// Is reports whether an error says that a request was too long for the model. What it
+// reads is described at IsOverflow of package convo.
+func Is(err error) bool {
+	return slices.ContainsFunc(read(err), (*providerError).isOverflow)
+}
+
+// The status codes of HTTP for a rate that was exceeded and for a request with too many
+// bytes. Package net/http, which has names for them, would more than double the time
+// that a program takes to start.
+const (
+	tooManyRequests = 429
+	requestTooLarge = 413
+)
+
+// expression returns a function that compiles a regular expression when it is first
+// called. Most programs never see an error of a provider.
+func expression(s string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })
+}
+
+// answerShare: an answer that leaves less than 1/answerShare of the window for
+// the request is what is too long, not the request.
+const answerShare = 16
+
+// A providerError is what an error tells of a provider's answer.
+type providerError struct {
+	texts  []string
+	text   string // all texts in lower case, without escapes and addresses, with single spaces
+	status int    // of HTTP; 0: not known
+}
+
+// isOverflow reports whether e is about the length of a request.
+func (e *providerError) isOverflow() bool {
+	switch {
+	case e.status == tooManyRequests, containsAny(e.text, loadTexts[:]), e.isAboutAnswer():
+		return false
+	case !slices.ContainsFunc(plainTexts[:], func(t string) bool { return e.says(t, "") }) &&
+		(containsAny(e.text, throttleTexts[:]) || !e.isTooLong()):
+		return false
+	}
+	f := e.figures()
+	return f.Output == 0 || f.Limit == 0 || f.Output < f.Limit-f.Limit/answerShare
+}
+
+// answerName finds the parameters for the length of an answer, answerExceeds what
+// follows one that exceeds something, and otherSubject what exceeds it together
+// with the answer.
+var (
+	answerName    = expression(`\b(?:max_(?:completion_|new_|output_)?tokens|budget_tokens)\b`)
+	answerExceeds = expression(`^[^.;{}]{0,32}?\b(?:exceed(?:s|ed)?|must be (?:less|smaller) than)\b`)
+	otherSubject  = expression(`\b(?:and|plus|with|prompt|input|messages?)\b|\+`)
+)
+
+// isAboutAnswer reports whether e says that the length asked for as an answer is
+// what exceeds the window, and not its sum with the prompt.
+func (e *providerError) isAboutAnswer() bool {
+	for _, at := range answerName().FindAllStringIndex(e.text, -1) {
+		before := e.text[strings.LastIndexAny(e.text[:at[0]], ".:;{}\"")+1 : at[0]]
+		after := answerExceeds().FindString(e.text[at[1]:])
+		if after != "" && !otherSubject().MatchString(before) && !otherSubject().MatchString(after) {
+			return true
+		}
+	}
+	return false
+}
+
+// isTooLong reports whether e is about the length of something that is not a
+// file.
+func (e *providerError) isTooLong() bool {
+	for _, p := range overflowTexts {
+		if e.says(p[0], p[1]) {
+			return true
+		}
+	}
+	if e.status != requestTooLarge && !containsAny(e.text, tooLargeTexts[:]) && !tooLargeStatus().MatchString(e.text) {
+		return false
+	}
+	return !slices.ContainsFunc(fileTexts[:], func(t string) bool { return startsWord(e.text, t) })
+}
+
+// fieldBefore finds a part of a request, other than its messages, at the end of what
+// stands before a text, where it is what is too long. otherUnit finds a length in
+// another unit than tokens behind a text.
+var (
+	fieldBefore = expression(`(?:^|[^a-z])(?:names?|titles?|labels?|descriptions?|schemas?|definitions?|metadata|user[ _]ids?|ids?|identifiers?|` +
+		`cache[ _]keys?|api[ _]keys?|passwords?|string|(?:stop[ _])?sequences?|headers?|urls?|images?|dimensions?|files?|documents?|pdfs?|audio|videos?|attachments?|number of tools)` +
+		`(?:\.[0-9]+)? (?:value )?(?:(?:is|are|was) )?(?:too (?:long|large|big|many)[:;,] (?:it )?)?$`)
+	otherUnit = expression(`^[^{}]{0,64}?\b[0-9][0-9,._]*[ -]?(?:characters?|chars|bytes|[km]i?b|pixels?)\b`)
+)
+
+// says reports whether e has the texts of a pair, as overflowTexts has them, and not
+// about a field of the request or in another unit than tokens.
+func (e *providerError) says(first, then string) bool {
+	for at := 0; ; {
+		i := indexPair(e.text[at:], first, then)
+		if i < 0 {
+			return false
+		}
+		before, after := e.text[:at+i], e.text[at+i+len(first):]
+		length := otherUnit().FindString(after)
+		if (length == "" || strings.Contains(length, "token")) && !fieldBefore().MatchString(before[max(len(before)-maxGap, 0):]) &&
+			!strings.HasSuffix(before, "requests that ") { // as a rule that requests must keep
+			return true
+		}
+		at += i + len(first)
+	}
+}
+
+// throttleTexts appear in errors about the rate of requests and about quotas,
+// which may mention too many tokens as well.
+var throttleTexts = [...]string{
+	"rate limit", "rate_limit", "ratelimit", "throttl", "per minute", "per min", "per day", "quota", "please wait", "(tpm)",
+	"too many requests", "of your plan", "more credits", "insufficient credits", "insufficient_balance", "insufficient balance",
+}
+
+// plainTexts are those of overflowTexts that no error about a rate or a quota
+// has. Beside them, a rate is only the name of a service or another attempt.
+var plainTexts = [...]string{
+	"context_length_exceeded", "context_window_exceeded", "contextwindowexceeded", "exceed_context_size",
+	"maximum context length", "maximum prompt length", "longer than the maximum model length",
+	"prompt is too long", "input is too long for requested model", "cannot exceed the total tokens limit",
+}
+
+// loadTexts are about the memory and the settings of a server, or about settings
+// that a request names.
+var loadTexts = [...]string{
+	"context_length_exceeded_behavior", "must be a positive integer", "out of memory", "failed to allocate",
+	"failed to load model", "failed to load the model", "available memory", "invalid num_ctx", "greater than n_ctx_train",
+}
+
+// tooLargeTexts and tooLargeStatus say that a request has too many bytes. fileTexts
+// are beginnings of words which say that it is because of a file.
+var (
+	tooLargeTexts  = [...]string{"request_too_large", "request entity too large", "maximum request body size", "request exceeds the maximum size"}
+	tooLargeStatus = expression(`\b413\b[^a-z0-9]{1,4}(?:payload|content|request) too large`)
+	fileTexts      = [...]string{"file", "image", "audio", "video", "upload", "attachment", "media", "multimedia"}
+)
+
+// overflowTexts are pairs of texts. An error is an overflow if its text has both,
+// the second at most maxGap bytes behind the first.
+var overflowTexts = [...][2]string{
+	{"context_length_exceeded", ""},
+	{"context_window_exceeded", ""},
+	{"contextwindowexceeded", ""},
+	{"exceed_context_size", ""},
+	{"tokens_limit_reached", ""},
+	{"maximum context length", ""},
+	{"maximum prompt length", ""},
+	{"maximum input length of", "token"},
+	{"context length is only", ""},
+	{"context length of only", ""},
+	{"configured context size is", ""},
+	{"context length", "exceed"},
+	{"exceed", "context length"},
+	{"longer than", "context length"},
+	{"greater than the context length", ""},
+	{"context window", "exceed"},
+	{"exceed", "context window"},
+	{"context size", "exceed"},
+	{"exceed", "context size"},
+	{"exceed", "context limit"},
+	{"greater than", "n_ctx"},
+	{"prompt is too long", ""},
+	{"prompt too long", ""},
+	{"prompt exceeds max length", ""},
+	{"input is too long for", "model"},
+	{"input is too long", "token"},
+	{"input length", "exceeds the maximum allowed input length"},
+	{"input length", "exceeds the maximum allowed length ("},
+	{"input length", "exceeds the maximum length"},
+	{"prompt length", "exceeds maximum input length"},
+	{"input length", "exceeds maximum input length"},
+	{"exceed max message tokens", ""},
+	{"cannot truncate to", "required"},
+	{"prompt is [[", "is supported"},
+	{"greater than max_seq_len", ""},
+	{"input token count", "exceed"},
+	{"input token count", "supports up to"},
+	{"longer than the maximum model length", ""},
+	{"cannot exceed the total tokens limit", ""},
+	{"prompt token count", "exceed"},
+	{"input tokens exceed", ""},
+	{"exceeds max_seq_len", ""},
+	{"too large for model", "context"},
+	{"too long for the context", ""},
+	{"too long to fit into the model", ""},
+	{"reduce the length of the messages", ""},
+	{"reduce the length of the input", ""},
+	{"too many tokens: ", "exceed"},
+	{"too many input tokens", ""},
+	{"`inputs` must have less than", "tokens"},
+	{"`inputs` tokens + `max_new_tokens`", "must be"},
+	{"range of input length should be", ""},
+	{"exceeded model token limit", ""},
+	{"exceeded max_prompt_tokens", ""},
+	{"prompt_tokens", "must be less than max_seq_len"},
+	{"number of tokens", "exceeded the service limit of"},
+	{"model max length exceeded", ""},
+	{"message exceeds token limit", ""},
+	{"total message size", "exceeds limit"},
+}
+
+// maxGap is how many bytes may stand between the texts of a pair. It is enough
+// for a few words and a number, so that both are likely to be in one sentence.
+const maxGap = 64
+
+// Figures are the numbers of tokens that an error names. A number that it does
+// not name is 0.
+type Figures struct {
+	Limit  int // of the window, or of the request alone
+	Prompt int // of the request
+	Output int // asked for as an answer
+	Total  int // of both, or of what the error does not say
+}
+
+// Request returns the size of the refused request without the answer, as far as
+// it is known.
+func (f Figures) Request() int {
+	switch {
+	case f.Prompt > 0:
+		return f.Prompt
+	case f.Total > f.Output:
+		return f.Total - f.Output
+	}
+	return 0
+}
+
+// Refused returns the size that was compared with the limit.
+func (f Figures) Refused() int { return max(f.Total, sum(f.Prompt, f.Output)) }
+
+// sum returns a + b, or MaxInt if that overflows.
+func sum(a, b int) int { return a + min(b, math.MaxInt-a) }
+
+// A figurePattern finds numbers in a text. Its groups are named by the first
+// letter of a field of Figures.
+type figurePattern struct {
+	*regexp.Regexp
+	word string // stands in every match; to look for it first saves most of the time
+}
+
+var figurePatterns = sync.OnceValue(func() []figurePattern {
+	const number = `[0-9][0-9,_]*(?:(?:\.[0-9]+)?[km])?\b`
+	groups := regexp.MustCompile(`#([lpot])`)
+	varying := regexp.MustCompile(`\\.|\(\?:[^)]*\)|#[lpot]|[^a-z_ ]`)
+	var all []figurePattern
+	for _, p := range []string{
+		// What was compared with what.
+		`limit: #p \+ #o > #l`,
+		`#p tokens > #l maximum`,
+		`prompt is too long: #p, model maximum context length: #l`,
+		`prompt contains #p tokens .{0,40}too large for model with #l maximum`,
+		`input tokens #p cannot exceed the total tokens limit #l`,
+		`but (?:the )?model (?:only )?supports up to #l`,
+		`n_keep: #t ?>= ?n_ctx: #l`,
+		`\(total length #p\)`,
+		`<= #l\. given: #p .inputs. tokens and #o .max_new_tokens`,
+		`cannot exceed #l - received #t`,
+		`length is #t while limit is #l`,
+		`token limit: #l \(requested: #t\)`,
+		`prompt has #p tokens, but the configured context size is #l`,
+		`length \(?#p\)? exceeds (?:the )?maximum (?:input )?length \(?#l`,
+		`cannot truncate to #l, required #p`,
+		`prompt is \[\[#p\]\] long while only #l is supported`,
+		`length #p is greater than max_seq_len #l`,
+		`prompt_tokens \(#p\) must be less than max_seq_len \(#l\)`,
+		`input tokens \(#p\) have exceeded max_prompt_tokens \(#l\)`,
+
+		// Sizes.
+		`messages resulted in #p tokens`,
+		`requested (?:about |a total of )?#t tokens`,
+		`#p tokens from the input`,
+		`#o tokens for the completion`,
+		`your request will take #t tokens`,
+		`#p in (?:the messages|your prompt)`,
+		`#o (?:in|for) the (?:completion|output)`,
+		`requested #o output tokens`,
+		`is too large: #o\. this model`,
+		`request has #p input tokens`,
+		`passed #p input tokens`,
+		`request contains #p tokens`,
+		`request \(#p tokens\)`,
+		`total of at least #t tokens`,
+		`token count:? \(?#p\)?`,
+		`token count (?:of|is) #p`,
+		`input \(#p tokens\)`,
+		`input length \(?#p`,
+		`prompt \(length #p\)`,
+		`prompt length of #p`,
+		`but .?max_tokens.? is #o`,
+		`prompt too long: #p tokens`,
+		`n_prompt_tokens"?: ?#p`,
+		`requested tokens \(#t\)`,
+		`window exceeded: #t tokens`,
+		`keep the first #t tokens`,
+
+		// Limits.
+		`maximum context length (?:is |of |\()#l`,
+		`maximum number of tokens allowed \(#l\)`,
+		`maximum prompt length is #l`,
+		`maximum model length of #l`,
+		`maximum allowed (?:input )?length (?:of )?\(?#l`,
+		`maximum input length of #l`,
+		`maximum context length of [a-z][^ ]* is #l`,
+		`max input tokens: #l`,
+		`exceeds the (?:configured )?limit of #l`,
+		`exceed the configured limit of #l`,
+		`context window of #l`,
+		`context length \(?(?:of only |is only )?#l`,
+		`context size \(#l`,
+		`exceeds context length #l`,
+		`n_ctx"?: ?#l`,
+		`max_seq_len #l`,
+		`max size: #l tokens`,
+		`model token limit: #l`,
+		`exceeded, max length: ?#l`,
+		`exceeded the service limit of #l`,
+		`input length should be \[[0-9]+, ?#l\]`,
+	} {
+		words := varying.Split(p, -1)
+		all = append(all, figurePattern{
+			Regexp: regexp.MustCompile(groups.ReplaceAllString(p, "(?P<$1>"+number+")")),
+			word:   slices.MaxFunc(words, func(a, b string) int { return cmp.Compare(len(a), len(b)) }),
+		})
+	}
+	return all
+})
+
+// figures returns the numbers that the text names. Of several for one figure the
+// first counts, in the order of the patterns.
+func (e *providerError) figures() Figures {
+	var f Figures
+	for _, p := range figurePatterns() {
+		if !strings.Contains(e.text, p.word) {
+			continue
+		}
+		m := p.FindStringSubmatch(e.text)
+		for i, name := range p.SubexpNames() {
+			if m == nil || name == "" {
+				continue
+			}
+			to := map[string]*int{"l": &f.Limit, "p": &f.Prompt, "o": &f.Output, "t": &f.Total}[name]
+			if *to == 0 {
+				*to = tokensOf(m[i])
+			}
+		}
+	}
+	if f.Prompt > 0 && f.Total > sum(f.Prompt, f.Output) {
+		f.Prompt = f.Total - f.Output // tool definitions are named apart
+	}
+	return f
+}
+
+// tokensOf returns a number of tokens that is written with or without separators,
+// in thousands if a k follows and in millions if an m does, or 0 if it is too
+// large to be one.
+func tokensOf(digits string) int {
+	unit := 1.0
+	switch digits[len(digits)-1] {
+	case 'k':
+		unit = 1e3
+	case 'm':
+		unit = 1e6
+	}
+	n, err := strconv.ParseFloat(strings.NewReplacer(",", "", "_", "").Replace(strings.TrimRight(digits, "km")), 64)
+	if n *= unit; err != nil || n > math.MaxInt32 {
+		return 0
+	}
+	return int(n)
+}
+
+// Read returns the numbers of the overflow that err tells of, or else of err.
+func Read(err error) Figures {
+	said := read(err)
+	if i := slices.IndexFunc(said, (*providerError).isOverflow); i >= 0 {
+		return said[i].figures()
+	}
+	return said[len(said)-1].figures()
+}
+
+// These bound the work that read does for an error made to be large.
+const (
+	maxErrors    = 64      // errors of a tree that are read
+	maxErrorText = 4 << 10 // bytes read at each end of one text
+	maxErrorSum  = 32 << 10
+)
+
+// read reads an error and what it wraps. Each of several errors that one
+// wraps is read on its own too; err itself, with the texts of all, is the last. It
+// does not rely on errors.As, which never returns when errors wrap each other in a
+// circle.
+func read(err error) []*providerError {
+	sum := 0
+	var to *providerError
+	add := func(s string) {
+		if len(s) > 2*maxErrorText {
+			s = s[:text.Floor(s, maxErrorText)] + " " + s[text.Ceil(s, len(s)-maxErrorText):]
+		}
+		if sum+len(s) <= maxErrorSum && !slices.ContainsFunc(to.texts, func(t string) bool { return strings.Contains(t, s) }) {
+			to.texts, sum = append(to.texts, s), sum+len(s)
+		}
+	}
+	said := []*providerError{{}}
+	type reading struct {
+		error
+		to *providerError
+	}
+	waiting := []reading{{err, said[0]}}
+	for n := 0; n < maxErrors && n < len(waiting); n++ {
+		if err, to = waiting[n].error, waiting[n].to; err == nil {
+			continue
+		}
+		// A client may panic here: an error that was made by hand lacks the
+		// request that its text quotes.
+		guarded(func() { add(err.Error()) })
+		if e, ok := err.(interface{ RawJSON() string }); ok {
+			guarded(func() { add(e.RawJSON()) })
+		}
+		if e, ok := err.(interface{ ErrorCode() string }); ok {
+			guarded(func() { add(e.ErrorCode()) })
+		}
+		if e, ok := err.(interface{ ErrorMessage() string }); ok {
+			guarded(func() { add(e.ErrorMessage()) })
+		}
+		if e, ok := err.(interface{ HTTPStatusCode() int }); ok && to.status == 0 {
+			guarded(func() { to.status = e.HTTPStatusCode() })
+		}
+		switch e := err.(type) {
+		case interface{ Unwrap() error }:
+			guarded(func() { waiting = append(waiting, reading{e.Unwrap(), to}) })
+		case interface{ Unwrap() []error }:
+			guarded(func() {
+				wrapped := e.Unwrap()
+				for _, one := range wrapped[:min(len(wrapped), maxErrors)] {
+					alone := &providerError{}
+					waiting, said = append(waiting, reading{one, alone}), append(said, alone)
+				}
+			})
+		}
+	}
+	slices.Reverse(said)
+	for _, e := range said {
+		e.text = address().ReplaceAllString(plainText(strings.Join(e.texts, "\n")), " ")
+		for _, timeout := range [...]string{"deadline exceeded", "timeout exceeded"} {
+			e.text = strings.ReplaceAll(e.text, timeout, "")
+		}
+	}
+	return said
+}
+
+// address finds the addresses of requests, which hold the names of models and
+// gateways.
+var address = expression(`https?://[^ "'<>()]+`)
+
+// guarded calls f, and ignores a panic in it.
+func guarded(f func()) {
+	defer func() { _ = recover() }()
+	f()
+}
+
+// plainText returns s in lower case, with each run of white space as one space
+// and without the escapes of JSON, however often s was encoded.
+func plainText(s string) string {
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == '\\' {
+			for i < len(s) && s[i] == '\\' {
+				i++
+			}
+			if i == len(s) {
+				break
+			}
+			switch c = s[i]; c {
+			case 'n', 'r', 't':
+				c = ' '
+			case 'u':
+				if r, err := strconv.ParseUint(s[i+1:min(i+5, len(s))], 16, 16); err == nil && r < 0x80 {
+					c, i = byte(r), i+4
+				}
+			}
+		}
+		switch {
+		case 'A' <= c && c <= 'Z':
+			c |= 0x20
+		case c <= ' ':
+			if c = ' '; len(b) > 0 && b[len(b)-1] == ' ' {
+				continue
+			}
+		}
+		b = append(b, c)
+	}
+	return string(b)
+}
+
+// containsAny reports whether s contains one of the texts.
+func containsAny(s string, texts []string) bool {
+	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(s, t) })
+}
+
+// startsWord reports whether a word of s begins with the text. Parts of a name that
+// has hyphens, as a model's has, are no words.
+func startsWord(s, text string) bool {
+	for {
+		before, rest, ok := strings.Cut(s, text)
+		if !ok {
+			return false
+		}
+		if before == "" || !strings.Contains("abcdefghijklmnopqrstuvwxyz0123456789-", before[len(before)-1:]) {
+			return true
+		}
+		s = "-" + rest // a text that follows at once begins no word
+	}
+}
+
+// indexPair returns where s contains first, and then at most maxGap bytes behind it,
+// or -1.
+func indexPair(s, first, then string) int {
+	for at := 0; ; {
+		i := strings.Index(s[at:], first)
+		if i < 0 {
+			return -1
+		}
+		rest := s[at+i+len(first):]
+		if strings.Contains(rest[:min(len(rest), maxGap+len(then))], then) {
+			return at + i
+		}
+		at += i + len(first)
+	}
+}
