@@ -367,7 +367,7 @@ func (h *History) Prune(ctx context.Context, before time.Time) error {
 	if err != nil {
 		return err
 	}
-	defer h.releaseLog()
+	defer h.saving.release()
 	pruner, err := prunerOf(l.store)
 	if err != nil {
 		return err

@@ -153,15 +153,10 @@ func (h *History) compactOnRequest(ctx context.Context, reason Reason, work func
 // callerContext returns the context for a compaction that was called with ctx,
 // which may be nil. It returns an error if no compaction may start with ctx.
 func (h *History) callerContext(ctx context.Context) (context.Context, error) {
-	switch {
-	case h.ident == nil:
+	if h.ident == nil {
 		return ctx, ErrClosed
-	case ctx == nil:
-		return context.Background(), nil
-	case h.isInside(ctx):
-		return ctx, ErrReentrant
 	}
-	return ctx, nil
+	return h.compacting.enter(ctx)
 }
 
 // isIdleLocked reports whether nothing was appended since the last edit, and

@@ -102,7 +102,7 @@ func (a *attempt) run() error {
 	e, err := a.ask()
 	if err == nil {
 		a.summary = e.Summary
-		a.unspilled, err = a.f.h.carryOut(a.f.ctx, a.at, &e, a.cuts, &a.report, a.goal.NoClear != nil, a)
+		a.unspilled, err = a.f.h.carryOut(a.f.ctx, a.at, &e, a.cuts, &a.report, a.goal.NoClear != nil, a.acceptLocked)
 		a.stale, a.closed = isStale(err), err == ErrClosed
 		if err == nil && a.cutErr != nil {
 			a.report.Cause = errors.Join(a.report.Cause, a.cutErr)
@@ -324,8 +324,23 @@ func (a *attempt) setGoal(floor int64) bool {
 	return true
 }
 
-// checkLocked implements committer. It refuses an edit that makes the view
-// larger, leaves it too large, or frees too little.
+// acceptLocked refuses an edit that checkLocked refuses, or whose ctx has ended.
+// Otherwise it makes the reservation for Fit.
+func (a *attempt) acceptLocked(before, next *state) error {
+	if err := a.checkLocked(before, next); err != nil {
+		return err
+	}
+	if a.f.ctx.Err() != nil {
+		return endOf(a.f.ctx) // nothing is given up once the caller has
+	}
+	if a.reserve == nil {
+		return nil
+	}
+	return a.reserve(next)
+}
+
+// checkLocked refuses an edit that makes the view larger, leaves it too large, or frees
+// too little. It changes nothing.
 func (a *attempt) checkLocked(before, next *state) error {
 	if h := a.f.h; !a.requested && h.heldSince > a.at.version && h.isHeldLocked() && h.fitsLocked() {
 		return &StaleError{Reason: "an edit was undone meanwhile, which holds compactions up; see History.Undo"}
@@ -351,18 +366,6 @@ func (a *attempt) checkLocked(before, next *state) error {
 		return ErrNoGain
 	}
 	return nil
-}
-
-// claimLocked implements committer. It makes sure that ctx has not ended, and
-// makes the reservation for Fit.
-func (a *attempt) claimLocked(next *state) error {
-	if a.f.ctx.Err() != nil {
-		return endOf(a.f.ctx) // nothing is given up once the caller has
-	}
-	if a.reserve == nil {
-		return nil
-	}
-	return a.reserve(next)
 }
 
 // conclude completes the report of an attempt that returned err. It returns no

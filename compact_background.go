@@ -20,22 +20,15 @@ type background struct {
 // the values of ctx, but the compaction does not stop when ctx ends; it stops
 // when h is closed.
 func (h *History) CompactInBackground(ctx context.Context) bool {
-	if h.ident == nil {
-		return false
-	}
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	if h.isInside(ctx) {
+	ctx, err := h.callerContext(ctx)
+	if err != nil {
 		return false
 	}
 	var r Report
 	if _, due, err := h.check(true, &r); !due && err == nil {
 		return false
 	}
-	select {
-	case h.slot <- struct{}{}:
-	default:
+	if !h.compacting.tryTake() {
 		return false
 	}
 	f := h.start(context.WithoutCancel(ctx))
@@ -90,11 +83,9 @@ func (b *background) waitForPrevious() {
 // goes on, or the call came from inside a compaction of h ([ErrReentrant]).
 // Whether the compaction succeeded is in the report.
 func (h *History) Wait(ctx context.Context) (Report, error) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	if h.isInside(ctx) {
-		return h.notStarted(ReasonSoft, ErrReentrant)
+	ctx, err := h.compacting.enter(ctx)
+	if err != nil {
+		return h.notStarted(ReasonSoft, err)
 	}
 	h.mu.Lock()
 	b := h.background
@@ -111,6 +102,6 @@ func (h *History) Wait(ctx context.Context) (Report, error) {
 	case <-b.done:
 		return b.report.clone(), nil
 	case <-ctx.Done():
-		return h.notStarted(ReasonSoft, stoppedWaiting(ctx))
+		return h.notStarted(ReasonSoft, errorf("%s: %w", stoppedWaiting, causeOf(ctx)))
 	}
 }

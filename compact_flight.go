@@ -2,40 +2,78 @@ package convo
 
 import "context"
 
+// A slot lets one operation of a kind run at a time on a History: a compaction, a Do,
+// or what reads or writes the log. It is a channel of one, so that a waiter can stop
+// when its ctx ends.
+type slot chan struct{}
+
+func newSlot() slot { return make(slot, 1) }
+
+// tryTake takes the slot if it is free.
+func (s slot) tryTake() bool {
+	select {
+	case s <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// take waits for the slot until ctx ends or done is closed. stopped begins the error
+// for a ctx that has ended. A free slot is taken even then.
+func (s slot) take(ctx context.Context, done <-chan struct{}, stopped string) error {
+	if s.tryTake() {
+		return nil
+	}
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-done:
+		return ErrClosed
+	case <-ctx.Done():
+		return errorf("%s: %w", stopped, causeOf(ctx))
+	}
+}
+
+func (s slot) release() { <-s }
+
+// mark returns a ctx for the caller's code that the operation in the slot runs.
+func (s slot) mark(ctx context.Context) context.Context { return context.WithValue(ctx, s, true) }
+
+// enter returns ctx, or one that never ends if it is nil. If the operation in the slot
+// has marked ctx, waiting for the slot would never end, and the error is ErrReentrant.
+func (s slot) enter(ctx context.Context) (context.Context, error) {
+	switch {
+	case ctx == nil:
+		return context.Background(), nil
+	case ctx.Value(s) != nil:
+		return ctx, ErrReentrant
+	}
+	return ctx, nil
+}
+
 // A flight is a running compaction, from taking off to landing: others that want
 // one wait until it has landed. It holds the slot of its History all that time.
 // If its ctx ends, it ends at once: a strategy that does not return is left behind
 // on a goroutine of its own.
 type flight struct {
 	h      *History
-	ctx    context.Context // for the caller's code; it carries the flightKey, and Close cancels it
+	ctx    context.Context // for the caller's code; it is marked, and Close cancels it
 	cancel context.CancelCauseFunc
 
 	unattended bool     // it runs in the background
 	reports    []Report // to be delivered once the slot is released
 }
 
-// flightKey is the key of the value that marks the ctx of a compaction of h.
-type flightKey struct{ h *History }
-
-// isInside reports whether ctx is that of a compaction of h, or derived from it.
-func (h *History) isInside(ctx context.Context) bool { return ctx.Value(flightKey{h}) != nil }
-
 // withSlot waits for the slot, runs work, releases the slot, and then delivers
 // the reports.
 func (h *History) withSlot(ctx context.Context, reason Reason, work func(*flight) (Report, error)) (r Report, err error) {
-	select {
-	case h.slot <- struct{}{}:
-	default:
-		select {
-		case h.slot <- struct{}{}:
-		case <-h.done:
-			return h.notStarted(reason, ErrClosed)
-		case <-ctx.Done():
-			r, err := h.notStarted(reason, stoppedWaiting(ctx))
+	if err := h.compacting.take(ctx, h.done, stoppedWaiting); err != nil {
+		r, err := h.notStarted(reason, err)
+		if err != ErrClosed {
 			h.deliver(r)
-			return r, err
 		}
+		return r, err
 	}
 	f := h.start(ctx)
 	if f == nil {
@@ -47,22 +85,20 @@ func (h *History) withSlot(ctx context.Context, reason Reason, work func(*flight
 	return work(f)
 }
 
-// stoppedWaiting returns the error of a caller whose ctx has ended while another
+// stoppedWaiting begins the error of a caller whose ctx has ended while another
 // compaction goes on.
-func stoppedWaiting(ctx context.Context) error {
-	return errorf("stopped waiting for a compaction, which goes on: %w", causeOf(ctx))
-}
+const stoppedWaiting = "stopped waiting for a compaction, which goes on"
 
 // start returns a flight for a caller that has just taken the slot. If h is
 // closed, it releases the slot and returns nil.
 func (h *History) start(ctx context.Context) *flight {
 	f := &flight{h: h}
-	f.ctx, f.cancel = context.WithCancelCause(context.WithValue(ctx, flightKey{h}, true))
+	f.ctx, f.cancel = context.WithCancelCause(h.compacting.mark(ctx))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() {
 		f.cancel(ErrClosed)
-		<-h.slot
+		h.compacting.release()
 		return nil
 	}
 	h.current = f
@@ -75,7 +111,7 @@ func (f *flight) finish() {
 	f.h.mu.Lock()
 	f.h.current = nil // also lets go of the caller's ctx
 	f.h.mu.Unlock()
-	<-f.h.slot
+	f.h.compacting.release()
 }
 
 // deliverReports passes the reports to Options.OnCompaction and the log. The slot

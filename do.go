@@ -161,13 +161,13 @@ func (h *History) Do(ctx context.Context, send func(context.Context, *Snapshot) 
 		return Reply{}, &ValueError{Name: "the send given to Do", Want: "a function that calls a model"}
 	}
 	ctx, err := h.callerContext(ctx)
-	if err == nil && ctx.Value(sendingKey{h}) != nil {
-		err = ErrReentrant
+	if err == nil {
+		ctx, err = h.answering.enter(ctx)
+	}
+	if err == nil {
+		err = h.answering.take(ctx, h.done, notSent)
 	}
 	if err != nil {
-		return Reply{}, err
-	}
-	if err := h.waitToAnswer(ctx); err != nil {
 		return Reply{}, err
 	}
 	a := &answer{h: h, send: send}
@@ -194,38 +194,15 @@ type answer struct {
 	reports []Report
 }
 
-// sendingKey is the key of the value that marks the ctx of a send for h.
-type sendingKey struct{ h *History }
-
-// waitToAnswer takes the slot for answers.
-func (h *History) waitToAnswer(ctx context.Context) error {
-	select {
-	case h.answering <- struct{}{}:
-		return nil
-	default:
-	}
-	select {
-	case h.answering <- struct{}{}:
-		return nil
-	case <-h.done:
-		return ErrClosed
-	case <-ctx.Done():
-		return notSent(ctx)
-	}
-}
-
-// notSent returns the error of a Do whose ctx ended before anything was sent. It
-// wraps both ctx's error and its cause.
-func notSent(ctx context.Context) error {
-	return errorf("the request was not sent: %w", causeOf(ctx))
-}
+// notSent begins the error of a Do whose ctx ended before anything was sent.
+const notSent = "the request was not sent"
 
 // release frees the slot for answers.
 func (a *answer) release() {
 	a.h.mu.Lock()
 	a.h.sending = nil
 	a.h.mu.Unlock()
-	<-a.h.answering
+	a.h.answering.release()
 }
 
 // run sends the request, again if it was too long, and appends the answer.
@@ -233,7 +210,7 @@ func (a *answer) run(ctx context.Context) error {
 	if err := a.check(); err != nil {
 		return err
 	}
-	marked, cancel := context.WithCancelCause(context.WithValue(ctx, sendingKey{a.h}, true))
+	marked, cancel := context.WithCancelCause(a.h.answering.mark(ctx))
 	defer cancel(nil)
 	for retries := 0; ; retries++ {
 		at, err := a.prepare(ctx, cancel)
@@ -292,7 +269,7 @@ func (a *answer) prepare(ctx context.Context, cancel context.CancelCauseFunc) (*
 			return nil, err
 		}
 		if ctx.Err() != nil {
-			return nil, notSent(ctx)
+			return nil, errorf("%s: %w", notSent, causeOf(ctx))
 		}
 		if ok, err := a.begin(at, cancel); ok || err != nil {
 			return at, err

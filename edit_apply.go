@@ -534,26 +534,14 @@ func (s *state) touch(e *entry, done *editEffect) {
 	s.touched = max(s.touched, e.turn)
 }
 
-// A committer can refuse an edit just before it takes effect. It is the attempt of
-// a compaction that planned the edit. Its methods are called with the lock held.
-// It is an interface, although only attempt implements it, because edits are in a
-// lower layer than compactions and so cannot name attempt.
-type committer interface {
-	// checkLocked returns an error if the view next, which the edit makes of
-	// before, must not take its place. It changes nothing.
-	checkLocked(before, next *state) error
-
-	// claimLocked reserves what the compaction was asked to make room for, or
-	// returns an error. If it returns nil, the edit takes effect.
-	claimLocked(next *state) error
-}
-
 // carryOut applies an edit together with the cuts of the History, and fills in the
 // report, or returns an error and changes nothing. If noSpill is set, it does not
 // call Options.Spill. It returns the results that were not cleared because their
-// originals could not be stored.
-func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, cuts []replacement, r *Report, noSpill bool, by committer) ([]Clear, error) {
-	ed, err := checkEdit(&at.state, e, by != nil)
+// originals could not be stored. acceptLocked is nil for an edit made by hand; that of
+// a compaction is called with the lock held, before the edit replaces the view before
+// by next, and the edit takes effect if it returns nil.
+func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, cuts []replacement, r *Report, noSpill bool, acceptLocked func(before, next *state) error) ([]Clear, error) {
+	ed, err := checkEdit(&at.state, e, acceptLocked != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -566,7 +554,7 @@ func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, cuts []re
 		if err != nil {
 			return nil, err
 		}
-		retry, err := h.commit(ed, p, r, by)
+		retry, err := h.commit(ed, p, r, acceptLocked)
 		if err != nil || !retry {
 			return p.unspilled, err
 		}
@@ -581,8 +569,8 @@ func (h *History) prepareEdit(now *Snapshot, ed *checkedEdit, spill *spiller) (p
 }
 
 // commit applies a prepared edit and fills in the report, or reports that the edit
-// must be prepared once more. by is nil for an edit made by hand.
-func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, by committer) (retry bool, err error) {
+// must be prepared once more.
+func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked func(before, next *state) error) (retry bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -608,19 +596,16 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, by committer) 
 	}
 	next.version++
 	next.sumMeasured(true)
-	if by != nil {
-		if err := by.checkLocked(&before, &next); err != nil {
-			return false, err
-		}
-		if err := by.claimLocked(&next); err != nil {
+	if acceptLocked != nil {
+		if err := acceptLocked(&before, &next); err != nil {
 			return false, err
 		}
 	}
 	h.commitLocked(next, done.newest)
-	if by != nil {
+	if acceptLocked != nil {
 		h.compacted = h.version
 	}
-	r.left = h.departureLocked(&before, done.gone)
+	r.left = departureFrom(&before, done.gone)
 	h.editedLocked(&before, done.gone)
 
 	r.Outcome = OutcomeApplied
@@ -652,7 +637,7 @@ func (h *History) commitLocked(next state, newest ID) {
 	h.rewritten = h.version
 	h.spilled = nil
 	h.recordEditLocked(newest)
-	h.rememberEditLocked()
+	h.heldSince = 0
 	h.appended, h.lastEdit, h.lastFocus = 0, time.Now().UnixNano(), ""
 	h.updateChargeLocked()
 }

@@ -192,10 +192,10 @@ type History struct {
 	trigger         Trigger       // of opts.Strategy; nil: it has none
 	maxResult       atomic.Int64  // raw tokens of the text of a result; 0: no bound
 	direct          bool          // opts.Strategy returns when its ctx ends
-	slot            chan struct{} // holds one value while a compaction runs
 	done            chan struct{} // closed by Close
-	answering       chan struct{} // holds one value while a Do runs
-	saving          chan struct{} // holds one value while the log is written or compared with
+	compacting      slot          // taken while a compaction runs
+	answering       slot          // taken while a Do runs
+	saving          slot          // taken while the log is written or compared with
 
 	mu sync.Mutex // protects the fields below
 	state
@@ -223,12 +223,10 @@ type History struct {
 	weighed uint64 // the version that weight is of
 
 	// Changes of entries other than by appending.
-	rollbacks []rollbackRecord
-	undone    []span   // versions made by edits that a rollback or Undo has undone; in ascending order, with gaps between them
-	applied   []uint64 // versions made by the newest edits in place, ascending; those that Undo can take back
-	rewritten uint64   // version of the last edit, or of what undid one
-	heldSince uint64   // version made by the newest Undo; 0: there was none, or an edit was applied since
-	heldAt    int64    // appendedEver at that time
+	reversals []reversal // in ascending order
+	rewritten uint64     // version of the last edit, or of what undid one
+	heldSince uint64     // version made by the newest Undo; 0: there was none, or an edit was applied since
+	heldAt    int64      // appendedEver at that time
 
 	lastAppend int64 // Unix nanoseconds; 0: never
 	lastEdit   int64 // Unix nanoseconds; 0: never
@@ -297,16 +295,16 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 		o.Strategy = Chain(ClearToolResults{}, Truncate{})
 	}
 	h = &History{
-		opts:      o,
-		trigger:   triggerOf(o.Strategy),
-		direct:    isDirect(o.Strategy),
-		limits:    limits,
-		slot:      make(chan struct{}, 1),
-		done:      make(chan struct{}),
-		answering: make(chan struct{}, 1),
-		saving:    make(chan struct{}, 1),
-		compacted: noVersion,
-		weighed:   noVersion,
+		opts:       o,
+		trigger:    triggerOf(o.Strategy),
+		direct:     isDirect(o.Strategy),
+		limits:     limits,
+		done:       make(chan struct{}),
+		compacting: newSlot(),
+		answering:  newSlot(),
+		saving:     newSlot(),
+		compacted:  noVersion,
+		weighed:    noVersion,
 	}
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
 	h.id = h.ident

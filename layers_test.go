@@ -880,7 +880,8 @@ var lockExceptions = map[string]string{
 	"loader.dropTurn": "nobody else has the History yet",
 	"loader.settle":   "nobody else has the History yet",
 	"Open":            "nobody else has the History yet",
-	"History.needFor": "claimLocked calls its literals with the lock held",
+	"History.needFor": "acceptLocked calls its literals with the lock held",
+	"attempt.run":     "commit calls acceptLocked with the lock held",
 	"History.Pin":     "changePins calls its literal with the lock held",
 	"History.Unpin":   "changePins calls its literal with the lock held",
 }

@@ -4,15 +4,7 @@ package convo
 // Append cut. It is in memory as long as the report that holds it.
 type departure struct {
 	gone []departed // in ascending order
-	pins []ID       // at that time
-
-	// For Undo. Reports of Append have no of.
-	of       *identity
-	version  uint64 // that the edit made
-	summary  *placedSummary
-	edits    []editMark
-	touched  int
-	appended int64
+	was  state      // without entries; of a report of Append, the pins alone
 }
 
 // A departed entry was dropped, or another one took its place.
@@ -21,14 +13,12 @@ type departed struct {
 	original *original // of was; nil if there is none
 }
 
-// departureLocked returns what the edit that has just been applied did to the view
-// before.
-func (h *History) departureLocked(before *state, gone []departed) *departure {
-	return &departure{
-		gone: gone, pins: before.pins,
-		of: h.ident, version: h.version,
-		summary: before.summary, edits: before.edits, touched: before.touched, appended: before.appended,
-	}
+// departureFrom returns what an edit took out of the view before or changed in it.
+func departureFrom(before *state, gone []departed) *departure {
+	return &departure{gone, state{
+		id: before.id, version: before.version, pins: before.pins, summary: before.summary,
+		edits: before.edits, touched: before.touched, appended: before.appended,
+	}}
 }
 
 // Left returns the entries that were dropped or rewritten, or whose results were cut
@@ -44,7 +34,7 @@ func (r Report) Left() []Entry {
 	}
 	out := make([]Entry, len(r.left.gone))
 	for i, d := range r.left.gone {
-		out[i] = d.was.export(r.left.pins, new(partRoom))
+		out[i] = d.was.export(r.left.was.pins, new(partRoom))
 		if o := d.original; o != nil {
 			out[i].Message, out[i].Tokens, out[i].Missing = o.msg.clone(), clampInt(o.tokens), clampInt(o.missing)
 		}
@@ -62,7 +52,7 @@ func (h *History) reportCutsLocked(batch []pendingEntry) *Report {
 			continue
 		}
 		if r == nil {
-			r = &Report{Outcome: OutcomeApplied, Reason: ReasonAppend, left: &departure{pins: h.state.clipped().pins}}
+			r = &Report{Outcome: OutcomeApplied, Reason: ReasonAppend, left: &departure{was: state{pins: h.state.clipped().pins}}}
 		}
 		r.Cut = append(r.Cut, a.id)
 		r.left.gone = append(r.left.gone, departed{a.entry, a.entry, a.original})

@@ -163,6 +163,13 @@ func (l *logbook) last() ID {
 	return l.saved.last
 }
 
+// isOwn reports whether the record that at was loaded from is in the log, as far as the
+// IDs of the newest records tell.
+func (l *logbook) isOwn(at *Snapshot) bool {
+	k := len(l.recent) - 1 - int(l.seq-at.loaded.seq) // of the record with its Seq
+	return k < 0 || k >= len(l.recent) || l.recent[k] == at.loaded.id
+}
+
 // leftLocked notes for the archive that an entry has left the view, or that another
 // one took its place. forgotten says that its original is not to be written.
 func (h *History) leftLocked(d departed, forgotten bool) {

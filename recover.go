@@ -52,7 +52,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 		r, _ := h.notStarted(ReasonOverflow, err)
 		return false, r, err
 	}
-	if ctx != nil && h.isInside(ctx) {
+	if _, err := h.compacting.enter(ctx); err != nil {
 		r, _ := h.notStarted(ReasonOverflow, ErrReentrant)
 		return false, r, errorf("%w; the provider said: %w", ErrReentrant, cause)
 	}

@@ -53,7 +53,7 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 	if err != nil {
 		return nil, nil, err
 	}
-	defer h.releaseLog()
+	defer h.saving.release()
 	r, err := readLog(ctx, l.store, l.key, 0)
 	switch {
 	case err != nil:
@@ -149,7 +149,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	h.seen = 0
 	h.sumPins()
 	h.calls = callsOf(h.list)
-	h.edits, h.applied, h.rollbacks, h.undone = nil, nil, nil, nil
+	h.edits, h.reversals = nil, nil
 	h.lastFocus, h.lastEdit = "", t.lastEdit
 	m.recountLocked()
 	h.setSpilledLocked(maps.Clone(h.spilled))

@@ -3,7 +3,6 @@ package convo
 import (
 	"cmp"
 	"errors"
-	"reflect"
 	"slices"
 )
 
@@ -97,6 +96,18 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 	h.updateChargeLocked()
 	h.warnAssumed()
 	return h, nil
+}
+
+// restored returns a History with the options of h, but without a Budget, that holds what
+// a snapshot does, but for what usage reports have taught.
+func (h *History) restored(s *Snapshot) (*History, error) {
+	opts := h.opts
+	opts.Budget = nil
+	t, err := newHistory(&opts, s.id)
+	if err != nil {
+		return nil, err
+	}
+	return t, (&loader{h: t, from: s}).fill()
 }
 
 // load fills an empty History. No lock is needed, since nobody else has h yet.
@@ -614,103 +625,5 @@ func (l *loader) report(f Fault) (err error) {
 	defer catch(&err, "Options.Repair")
 	l.mended = true
 	l.h.opts.Repair(f)
-	return nil
-}
-
-// keeping returns s, which was read, but with the entries and the summary of others
-// in their place that are the same, and with the originals of these. It changes no
-// other figures.
-func (s *state) keeping(others ...*state) *state {
-	next := *s
-	var originals []*original
-	pick := func(list []*entry) []*entry {
-		list = slices.Clone(list)
-		for i, e := range list {
-			for _, other := range others {
-				own := other.find(e.id)
-				if own == nil || !own.sameAs(e) {
-					continue
-				}
-				list[i] = own
-				if o := other.original(e.id); o != nil {
-					originals = append(originals, o)
-				}
-				break
-			}
-		}
-		return list
-	}
-	sys, list := pick(s.sys), pick(s.list)
-	next.replace(sys, list, originals, rawOf(list), s.turns, s.turn)
-	for _, other := range others {
-		if own := other.summary; own != nil && s.summary != nil && own.sum.sameAs(&s.summary.sum) {
-			next.summary = own
-			break
-		}
-	}
-	return &next
-}
-
-// sameAs reports whether two entries have the same ID and hold the same.
-func (e *entry) sameAs(f *entry) bool {
-	return e == f || e.id == f.id && e.at == f.at && e.turn == f.turn && e.missing == f.missing && reflect.DeepEqual(&e.msg, &f.msg)
-}
-
-// sameAs reports whether two summaries say the same of the same entries.
-func (s *Summary) sameAs(t *Summary) bool {
-	return s.Text == t.Text && s.Updates == t.Updates && s.Time.Equal(t.Time) && slices.Equal(s.Covers, t.Covers)
-}
-
-// isOwn reports whether the record that at was loaded from is in the log, as far as the
-// IDs of the newest records tell.
-func (l *logbook) isOwn(at *Snapshot) bool {
-	k := len(l.recent) - 1 - int(l.seq-at.loaded.seq) // of the record with its Seq
-	return k < 0 || k >= len(l.recent) || l.recent[k] == at.loaded.id
-}
-
-// sharesEntries reports whether the entries that two states both have were appended at
-// the same time, as those of one conversation were.
-func (s *state) sharesEntries(t *state) bool {
-	for _, e := range t.list {
-		if own := s.find(e.id); own != nil && own.at != e.at {
-			return false
-		}
-	}
-	return true
-}
-
-// rollbackToLoaded is Rollback for a snapshot of Load.
-func (h *History) rollbackToLoaded(at *Snapshot) error {
-	if h.ident == nil {
-		return ErrClosed
-	}
-	opts := h.opts
-	opts.Budget = nil
-	t, err := newHistory(&opts, at.id)
-	if err != nil {
-		return err
-	}
-	if err := (&loader{h: t, from: at}).fill(); err != nil {
-		return err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	l := h.log
-	switch {
-	case h.endedLocked():
-		return ErrClosed
-	case l == nil || l.name != at.loaded.log || l.key != at.loaded.key:
-		return &StaleError{Reason: "it was loaded from another log than that of this History; make a History of it with Restore"}
-	case at.loaded.seq > l.seq:
-		return &StaleError{Reason: "it is newer than what this History has saved; call Reload"}
-	case !l.isOwn(at) || !h.state.sharesEntries(&t.state):
-		return &StaleError{Reason: "it was loaded from a copy of the log of this History, which went on without it; make a History of it with Restore"}
-	}
-	s := Snapshot{state: *t.state.keeping(&h.state, &l.saved.state)}
-	h.pins = slices.DeleteFunc(slices.Clone(h.pins), func(head ID) bool { _, ok := index(s.list, head); return !ok })
-	h.last = max(h.last, s.last)
-	h.revertLocked(&s)
-	h.updateChargeLocked()
-	h.deliverLocked()
 	return nil
 }

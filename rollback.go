@@ -2,20 +2,18 @@ package convo
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"sort"
 )
 
-// A rollbackRecord says that a rollback took back all entries newer than last.
-// Records ascend in both fields: an older one with the same or a higher last is
-// removed, because the newer one implies it.
-type rollbackRecord struct {
-	version uint64 // that the rollback made
-	last    ID
+// A reversal is a rollback or an Undo. It says which snapshots from before show what is
+// no longer in the History.
+type reversal struct {
+	version uint64 // that it made
+	last    ID     // entries newer than it were taken back; maxID: none
+	edit    uint64 // edits that made this version or a later one were undone; noVersion: none
 }
-
-// A span holds the versions from first to end, excluding end.
-type span struct{ first, end uint64 }
 
 // Rollback takes back every entry that is newer than the snapshot, except system
 // entries. Calls that were open in the snapshot are open again.
@@ -44,10 +42,10 @@ func (h *History) Rollback(at *Snapshot) error {
 	if err := h.ownsLocked(at); err != nil {
 		return err
 	}
-	if id := h.takenBackLocked(at); id != 0 {
+	switch id, undone := h.reversedSinceLocked(at); {
+	case id != 0:
 		return &StaleError{ID: id, Reason: "was taken back by a rollback since; take a new snapshot"}
-	}
-	if h.showsUndoneLocked(at) {
+	case undone:
 		return &StaleError{Reason: "an edit that it shows was undone since; take a new snapshot"}
 	}
 	if !h.editsStayLocked(at) {
@@ -57,6 +55,37 @@ func (h *History) Rollback(at *Snapshot) error {
 	} else {
 		return nil
 	}
+	h.updateChargeLocked()
+	h.deliverLocked()
+	return nil
+}
+
+// rollbackToLoaded is Rollback for a snapshot of Load.
+func (h *History) rollbackToLoaded(at *Snapshot) error {
+	if h.ident == nil {
+		return ErrClosed
+	}
+	t, err := h.restored(at)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := h.log
+	switch {
+	case h.endedLocked():
+		return ErrClosed
+	case l == nil || l.name != at.loaded.log || l.key != at.loaded.key:
+		return &StaleError{Reason: "it was loaded from another log than that of this History; make a History of it with Restore"}
+	case at.loaded.seq > l.seq:
+		return &StaleError{Reason: "it is newer than what this History has saved; call Reload"}
+	case !l.isOwn(at) || !h.state.sharesEntries(&t.state):
+		return &StaleError{Reason: "it was loaded from a copy of the log of this History, which went on without it; make a History of it with Restore"}
+	}
+	s := Snapshot{state: *t.state.keeping(&h.state, &l.saved.state)}
+	h.pins = slices.DeleteFunc(slices.Clone(h.pins), func(head ID) bool { _, ok := index(s.list, head); return !ok })
+	h.last = max(h.last, s.last)
+	h.revertLocked(&s)
 	h.updateChargeLocked()
 	h.deliverLocked()
 	return nil
@@ -147,25 +176,39 @@ func (s *state) rewinds(i int) (calls int) {
 	return calls
 }
 
-// takenBackLocked returns the oldest entry that at shows and that a rollback has
-// taken back since, or 0 if there is none.
-func (h *History) takenBackLocked(at *Snapshot) ID {
-	since := sort.Search(len(h.rollbacks), func(i int) bool { return h.rollbacks[i].version > at.version })
-	if since < len(h.rollbacks) {
-		if n := firstAfter(at.list, h.rollbacks[since].last); n < len(at.list) {
-			return at.list[n].id
+// reversedSinceLocked returns the oldest entry that at shows and that a rollback has
+// taken back since, or 0 if there is none, and whether at shows an edit that was undone
+// since.
+func (h *History) reversedSinceLocked(at *Snapshot) (takenBack ID, undone bool) {
+	last := ID(maxID)
+	for _, r := range slices.Backward(h.reversals) {
+		if r.version <= at.version {
+			break
 		}
+		last, undone = min(last, r.last), undone || r.edit <= at.lastEdit()
 	}
-	return 0
+	if n := firstAfter(at.list, last); n < len(at.list) {
+		takenBack = at.list[n].id
+	}
+	return takenBack, undone
 }
 
-// showsUndoneLocked reports whether at shows an edit that a rollback has undone
-// since.
-func (h *History) showsUndoneLocked(at *Snapshot) bool {
-	shown := at.lastEdit()
-	i := sort.Search(len(h.undone), func(i int) bool { return h.undone[i].end > shown })
-	return i < len(h.undone) && h.undone[i].first <= shown
+// reversedLocked records the reversal that has just made the current version. An older
+// one that it implies is removed.
+func (h *History) reversedLocked(last ID, edit uint64) {
+	all := slices.DeleteFunc(h.reversals, func(r reversal) bool { return r.last >= last && r.edit >= edit })
+	h.reversals = append(all, reversal{h.version, last, edit})
+	if len(h.reversals) > maxReversals {
+		second := &h.reversals[1]
+		second.last, second.edit = min(second.last, h.reversals[0].last), min(second.edit, h.reversals[0].edit)
+		h.reversals = slices.Delete(h.reversals, 0, 1)
+	}
 }
+
+// maxReversals bounds what is remembered of rollbacks and of Undo. Beyond it the two
+// oldest reversals are joined into one that covers at least as much, so a very old
+// snapshot may be refused with ErrStale although it need not be.
+const maxReversals = 1000
 
 // lastEdit returns the version that the newest edit in the view has made, or 0 if
 // there is none.
@@ -223,7 +266,7 @@ func (h *History) takeBackLocked(n int, last ID) {
 	if seen {
 		h.seen = 0
 	}
-	h.finishRollbackLocked(last)
+	h.finishRollbackLocked(last, noVersion)
 }
 
 // revertLocked makes the entries and the summary exactly those of the snapshot.
@@ -238,32 +281,16 @@ func (h *History) revertLocked(at *Snapshot) {
 	h.summary, h.appended = at.summary, at.appended
 	h.edits = at.edits
 	h.lastFocus = ""
-	h.finishRollbackLocked(at.last)
-	h.markUndoneLocked(at.lastEdit() + 1) // the first version that an undone edit may have made
-	for len(h.applied) > 0 && h.applied[len(h.applied)-1] > at.version {
-		h.applied = h.applied[:len(h.applied)-1]
-	}
+	h.finishRollbackLocked(at.last, at.lastEdit()+1) // the first version that an undone edit may have made
 	h.sumPins()
 	h.rewritten = h.version
 	h.sumMeasured(true)
 }
 
-// markUndoneLocked records that the edits are undone that made the version first
-// and later ones.
-func (h *History) markUndoneLocked(first uint64) {
-	for len(h.undone) > 0 && h.undone[len(h.undone)-1].first >= first {
-		h.undone = h.undone[:len(h.undone)-1]
-	}
-	h.undone = append(h.undone, span{first, h.version})
-	if len(h.undone) > maxRecords {
-		h.undone[1].first = h.undone[0].first
-		h.undone = slices.Delete(h.undone, 0, 1)
-	}
-}
-
 // finishRollbackLocked updates everything else that depends on the entries, after
-// those newer than last were taken back.
-func (h *History) finishRollbackLocked(last ID) {
+// those newer than last were taken back. Edits that made the version edit or a later one
+// were undone.
+func (h *History) finishRollbackLocked(last ID, edit uint64) {
 	h.newVersionLocked()
 	h.tookBackLocked(last)
 	n := sort.Search(len(h.pins), func(i int) bool { return h.pins[i] > last })
@@ -271,23 +298,66 @@ func (h *History) finishRollbackLocked(last ID) {
 	h.setSpilledLocked(maps.Clone(h.spilled))
 	h.releaseViewsLocked(last)
 	h.calls = callsOf(h.list)
-	for len(h.rollbacks) > 0 && h.rollbacks[len(h.rollbacks)-1].last >= last {
-		h.rollbacks = h.rollbacks[:len(h.rollbacks)-1]
-	}
-	h.rollbacks = append(h.rollbacks, rollbackRecord{h.version, last})
-	if len(h.rollbacks) > maxRecords {
-		h.rollbacks[1].last = h.rollbacks[0].last
-		h.rollbacks = slices.Delete(h.rollbacks, 0, 1)
-	}
+	h.reversedLocked(last, edit)
 }
-
-// maxRecords bounds what is remembered of rollbacks. Beyond it the two oldest
-// records are joined into one that covers at least as much, so a very old snapshot
-// may be refused with ErrStale although it need not be.
-const maxRecords = 1000
 
 // firstAfter returns the index of the first entry with an ID above last. The list
 // is in ascending order.
 func firstAfter(list []*entry, last ID) int {
 	return sort.Search(len(list), func(i int) bool { return list[i].id > last })
+}
+
+// sharesEntries reports whether the entries that two states both have were appended at
+// the same time, as those of one conversation were.
+func (s *state) sharesEntries(t *state) bool {
+	for _, e := range t.list {
+		if own := s.find(e.id); own != nil && own.at != e.at {
+			return false
+		}
+	}
+	return true
+}
+
+// keeping returns s, which was read, but with the entries and the summary of others
+// in their place that are the same, and with the originals of these. It changes no
+// other figures.
+func (s *state) keeping(others ...*state) *state {
+	next := *s
+	var originals []*original
+	pick := func(list []*entry) []*entry {
+		list = slices.Clone(list)
+		for i, e := range list {
+			for _, other := range others {
+				own := other.find(e.id)
+				if own == nil || !own.sameAs(e) {
+					continue
+				}
+				list[i] = own
+				if o := other.original(e.id); o != nil {
+					originals = append(originals, o)
+				}
+				break
+			}
+		}
+		return list
+	}
+	sys, list := pick(s.sys), pick(s.list)
+	next.replace(sys, list, originals, rawOf(list), s.turns, s.turn)
+	for _, other := range others {
+		if own := other.summary; own != nil && s.summary != nil && own.sum.sameAs(&s.summary.sum) {
+			next.summary = own
+			break
+		}
+	}
+	return &next
+}
+
+// sameAs reports whether two entries have the same ID and hold the same.
+func (e *entry) sameAs(f *entry) bool {
+	return e == f || e.id == f.id && e.at == f.at && e.turn == f.turn && e.missing == f.missing && reflect.DeepEqual(&e.msg, &f.msg)
+}
+
+// sameAs reports whether two summaries say the same of the same entries.
+func (s *Summary) sameAs(t *Summary) bool {
+	return s.Text == t.Text && s.Updates == t.Updates && s.Time.Equal(t.Time) && slices.Equal(s.Covers, t.Covers)
 }

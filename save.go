@@ -405,7 +405,7 @@ func (h *History) Attach(ctx context.Context, s Store, key string) error {
 	if err != nil {
 		return err
 	}
-	defer h.releaseLog()
+	defer h.saving.release()
 	for rec, err := range records(ctx, s, key, 0) {
 		if err != nil {
 			return err
@@ -460,7 +460,7 @@ func (h *History) Save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer h.releaseLog()
+	defer h.saving.release()
 	return h.save(ctx, l, false)
 }
 
@@ -473,7 +473,7 @@ func (h *History) SaveFull(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer h.releaseLog()
+	defer h.saving.release()
 	h.mu.Lock()
 	done := h.unsavedLocked() == 0 && l.count == 1
 	h.mu.Unlock()
@@ -494,7 +494,7 @@ func (h *History) takeOpenLog(ctx context.Context) (context.Context, *logbook, e
 	}
 	l, err := h.openLog() // that of now: an Attach may have come first
 	if err != nil {
-		h.releaseLog()
+		h.saving.release()
 	}
 	return ctx, l, err
 }
@@ -512,35 +512,17 @@ func (h *History) openLog() (*logbook, error) {
 	return h.log, nil
 }
 
-// savingKey is the key of the value that marks the ctx of a Store that h calls.
-type savingKey struct{ h *History }
-
 // takeLog takes the slot for the log, and returns the ctx for the Store.
 func (h *History) takeLog(ctx context.Context) (context.Context, error) {
-	if ctx == nil {
-		ctx = context.Background()
+	ctx, err := h.saving.enter(ctx)
+	switch {
+	case err != nil:
+		return ctx, err
+	case ctx.Err() != nil:
+		return ctx, errorf("nothing was done: %w", causeOf(ctx))
 	}
-	if ctx.Value(savingKey{h}) != nil {
-		return ctx, ErrReentrant
-	}
-	if ctx.Err() != nil {
-		return ctx, fmt.Errorf("convo: nothing was done: %w", causeOf(ctx))
-	}
-	marked := context.WithValue(ctx, savingKey{h}, true)
-	select {
-	case h.saving <- struct{}{}:
-		return marked, nil
-	default:
-	}
-	select {
-	case h.saving <- struct{}{}:
-		return marked, nil
-	case <-ctx.Done():
-		return ctx, fmt.Errorf("convo: stopped waiting for another Save, Reload, Attach or Prune: %w", causeOf(ctx))
-	}
+	return h.saving.mark(ctx), h.saving.take(ctx, nil, "stopped waiting for another Save, Reload, Attach or Prune")
 }
-
-func (h *History) releaseLog() { <-h.saving }
 
 // save writes a record of what has changed, or, if full is set, of everything. Without an
 // archive, it removes what is before the newest full record.

@@ -1,7 +1,5 @@
 package convo
 
-import "slices"
-
 // Undo takes back the newest edit that was applied, by a compaction or by hand,
 // and whose report is r. What the edit dropped or changed is in the view again
 // as it stood before, the summary that stood before stands again, and what was
@@ -23,16 +21,15 @@ func (h *History) Undo(r Report) error {
 		return ErrClosed
 	}
 	d := r.left
-	if d == nil || d.of != h.ident || len(h.applied) == 0 || d.version != h.applied[len(h.applied)-1] {
+	if d == nil || d.was.id != h.id || d.was.version+1 != h.state.lastEdit() {
 		return &StaleError{Reason: "the report is not that of the newest edit in place; undo edits from the newest on"}
 	}
-	h.applied = h.applied[:len(h.applied)-1]
 	h.putBackLocked(d)
-	h.unsummarisedLocked(d.summary)
-	h.edits, h.summary, h.touched = d.edits, d.summary, d.touched
-	h.appended = min(h.appended+d.appended, maxTotal)
+	h.unsummarisedLocked(d.was.summary)
+	h.edits, h.summary, h.touched = d.was.edits, d.was.summary, d.was.touched
+	h.appended = min(h.appended+d.was.appended, maxTotal)
 	h.newVersionLocked()
-	h.markUndoneLocked(d.version)
+	h.reversedLocked(maxID, d.was.version+1)
 	h.heldSince, h.heldAt = h.version, h.appendedEver
 	h.calls = callsOf(h.list)
 	h.lastFocus = ""
@@ -84,7 +81,7 @@ func (h *History) putBackLocked(d *departure) {
 			list[i] = &own
 		}
 	}
-	h.replace(h.sys, list, originals, rawOf(list), countTurns(list), max(d.touched, newestTurn(list)))
+	h.replace(h.sys, list, originals, rawOf(list), countTurns(list), max(d.was.touched, newestTurn(list)))
 	h.seen = 0
 }
 
@@ -93,13 +90,4 @@ func (h *History) putBackLocked(d *departure) {
 // fits.
 func (h *History) isHeldLocked() bool {
 	return h.heldSince != 0 && h.scaleLocked().Part(h.appendedEver-h.heldAt) < max(h.marks.minFree, 1)
-}
-
-// rememberEditLocked remembers for Undo that an edit made the current version.
-func (h *History) rememberEditLocked() {
-	h.heldSince = 0
-	h.applied = append(h.applied, h.version)
-	if len(h.applied) > maxRecords {
-		h.applied = slices.Clone(h.applied[1:])
-	}
 }

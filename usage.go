@@ -130,7 +130,7 @@ func (h *History) applyUsageLocked(at *Snapshot, tokens int64) {
 		k.cal, h.sent, h.heard = next, at, true
 	}
 	h.knowledge = &k
-	if h.rewritten > at.version || h.takenBackLocked(at) != 0 {
+	if id, _ := h.reversedSinceLocked(at); id != 0 || h.rewritten > at.version {
 		h.releaseViewsLocked(0) // at shows entries that have left the view
 		next = h.known().learned.of(model)
 	}
