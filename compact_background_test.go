@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-c1b73e60/convo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
 func TestBackground(t *testing.T) {
@@ -355,4 +358,744 @@ func TestBackground_PrepareWaitsAndLooksAgain(t *testing.T) {
 			require.ErrorContains(t, r.Cause, "model is down")
 		})
 	}
+}
+
+// slow is Truncate after a delay, or until ctx ends.
+func slow(d time.Duration) convo.CompactionStrategy {
+	return convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		select {
+		case <-time.After(d):
+			return convo.Truncate{}.Compact(ctx, s, g)
+		case <-ctx.Done():
+			return convo.Edit{}, ctx.Err()
+		}
+	})
+}
+
+// deaf is Truncate after a delay, and ignores ctx.
+func deaf(d time.Duration) convo.CompactionStrategy {
+	return convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		time.Sleep(d)
+		return convo.Truncate{}.Compact(context.Background(), s, g)
+	})
+}
+
+func TestFlight_WaitersLookAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		inner := slow(time.Minute)
+		h := toolTurn(t, windowOf(1000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			calls++
+			return inner.Compact(ctx, s, g)
+		})), 20)
+		start := time.Now()
+		var mu sync.Mutex
+		outcomes := map[convo.Outcome]int{}
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				r, err := h.CompactIfNeeded(t.Context())
+				assert.NoError(t, err)
+				mu.Lock()
+				defer mu.Unlock()
+				outcomes[r.Outcome]++
+			})
+		}
+		wg.Wait()
+		assert.Equal(t, map[convo.Outcome]int{convo.OutcomeApplied: 1, convo.OutcomeNotNeeded: 9}, outcomes)
+		assert.Equal(t, 1, calls, "one flight, and the others found nothing to do")
+		assert.Equal(t, time.Minute, time.Since(start))
+	})
+}
+
+func TestFlight_WaitsUnderItsOwnContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := toolTurn(t, windowOf(1000, deaf(time.Hour)), 20)
+		go func() { _, _ = h.CompactIfNeeded(t.Context()) }()
+		synctest.Wait()
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		r, err := h.CompactIfNeeded(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+		assert.False(t, r.Fits)
+		assert.Equal(t, time.Second, time.Since(start))
+
+		// It was a waiter, and has not freed the slot of the one that flies.
+		assert.False(t, h.CompactInBackground(t.Context()))
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = h.Compact(ctx, "")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		time.Sleep(2 * time.Hour)
+		assert.Less(t, h.Status().Upper, 1000, "the first one was applied")
+	})
+}
+
+// OnCompaction is also told of a call that gave up waiting for another compaction
+// because its ctx ended.
+func TestFlight_WaiterThatGivesUpIsTold(t *testing.T) {
+	for name, compact := range map[string]func(*convo.History, context.Context) (convo.Report, error){
+		"CompactIfNeeded": (*convo.History).CompactIfNeeded,
+		"Compact":         func(h *convo.History, ctx context.Context) (convo.Report, error) { return h.Compact(ctx, "") },
+		"Fit": func(h *convo.History, ctx context.Context) (convo.Report, error) {
+			_, r, err := h.Fit(ctx, 10)
+			return r, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var reports []convo.Report
+				told := func() []convo.Report {
+					mu.Lock()
+					defer mu.Unlock()
+					return slices.Clone(reports)
+				}
+				opts := windowOf(1000, deaf(time.Hour))
+				opts.OnCompaction = func(r convo.Report) {
+					mu.Lock()
+					defer mu.Unlock()
+					reports = append(reports, r)
+				}
+				h := toolTurn(t, opts, 20)
+				var wg sync.WaitGroup
+				wg.Go(func() { requireNoFailure(t)(h.CompactIfNeeded(t.Context())) })
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				r, err := compact(h, ctx)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, []convo.Report{r}, told(), "at once, while the other one is running")
+				assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+				assert.ErrorIs(t, r.Cause, context.DeadlineExceeded)
+				wg.Wait()
+				require.Len(t, told(), 2)
+				assert.Equal(t, convo.OutcomeApplied, told()[1].Outcome)
+			})
+		})
+	}
+}
+
+// A strategy that ignores its ctx delays nobody once ctx has ended, and what it
+// returns late is thrown away.
+func TestFlight_DeafStrategy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := toolTurn(t, windowOf(1000, deaf(time.Hour)), 20)
+		start := time.Now()
+		first := make(chan error, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := h.CompactIfNeeded(ctx)
+			first <- err
+		}()
+		time.Sleep(time.Minute + 1)
+		// The slot is free: another can begin at once.
+		second := make(chan error, 1)
+		go func() {
+			_, err := h.CompactIfNeeded(t.Context())
+			second <- err
+		}()
+		require.ErrorIs(t, <-first, context.DeadlineExceeded)
+		assert.Equal(t, time.Minute+1, time.Since(start), "its caller is free too")
+		before := h.Snapshot()
+		time.Sleep(time.Hour - time.Minute)
+		synctest.Wait()
+		assert.Same(t, before, h.Snapshot(), "thrown away")
+		require.NoError(t, <-second)
+		assert.Equal(t, time.Hour+time.Minute+1, time.Since(start))
+		assert.Less(t, h.Status().Upper, 1000)
+	})
+}
+
+// A stale edit in the background is not tried again; in the foreground it is.
+func TestFlight_Stale(t *testing.T) {
+	for _, background := range []bool{true, false} {
+		runs := 0
+		var h *convo.History
+		var told []convo.Outcome
+		opts := windowOf(1000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			if runs++; runs == 1 {
+				if _, err := h.SplicePrefix(s, 10, ""); err != nil { // takes away what the edit names
+					return convo.Edit{}, err
+				}
+			}
+			return convo.Truncate{}.Compact(ctx, s, g)
+		}))
+		opts.OnCompaction = func(r convo.Report) { told = append(told, r.Outcome) }
+		h = toolTurn(t, opts, 20)
+		var r convo.Report
+		var err error
+		if background {
+			require.True(t, h.CompactInBackground(t.Context()))
+			r, err = h.Wait(t.Context())
+			require.NoError(t, err)
+			require.ErrorIs(t, r.Cause, convo.ErrStale)
+			assert.Equal(t, convo.OutcomeStale, r.Outcome)
+			assert.Equal(t, 1, runs)
+			assert.Equal(t, []convo.Outcome{convo.OutcomeApplied, convo.OutcomeStale}, told)
+			continue
+		}
+		r, err = h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+		assert.Equal(t, 2, runs)
+		assert.Equal(t, []convo.Outcome{convo.OutcomeApplied, convo.OutcomeStale, convo.OutcomeApplied}, told)
+	}
+}
+
+// When more is appended during a compaction than it frees, CompactIfNeeded
+// compacts again rather than return a request that is too long.
+func TestFlight_LooksAgain(t *testing.T) {
+	runs := 0
+	var h *convo.History
+	opts := windowOf(2000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		if runs++; runs < 4 {
+			for range 20 {
+				c := callOf("more" + itoa(runs))
+				mustAppend(t, h, convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 90)))
+			}
+		}
+		return convo.Truncate{}.Compact(ctx, s, g)
+	}))
+	h = toolTurn(t, opts, 20)
+	mustAppend(t, h, convo.User("go on"))
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.True(t, r.Fits)
+	assert.Equal(t, 4, runs)
+	assert.LessOrEqual(t, h.Status().Upper, 2000)
+}
+
+func TestFlight_Reentrant(t *testing.T) {
+	var h, other *convo.History
+	var inside []error
+	opts := windowOf(1000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		ctx, cancel := context.WithTimeout(ctx, time.Hour) // a child is marked too
+		defer cancel()
+		_, err := h.CompactIfNeeded(ctx)
+		inside = append(inside, err)
+		_, _, err = h.Prepare(ctx)
+		inside = append(inside, err)
+		_, err = h.Compact(ctx, "")
+		inside = append(inside, err)
+		for _, n := range []int{100_000, 1, 0} {
+			var res *convo.Reservation
+			res, _, err = h.Fit(ctx, n)
+			assert.Nil(t, res)
+			inside = append(inside, err)
+		}
+		_, _, err = h.Recover(ctx, s, errors.New("prompt is too long"))
+		inside = append(inside, err)
+		_, err = h.Wait(ctx)
+		inside = append(inside, err)
+		assert.False(t, h.CompactInBackground(ctx))
+
+		_, err = other.CompactIfNeeded(ctx)
+		assert.NoError(t, err, "another History is free")
+		_, err = h.Append(convo.User("a note"))
+		assert.NoError(t, err)
+		return convo.Truncate{}.Compact(ctx, s, g)
+	}))
+	h = toolTurn(t, opts, 20)
+	other = toolTurn(t, windowOf(1000, nil), 20)
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	require.Len(t, inside, 8)
+	for i, err := range inside {
+		require.ErrorIs(t, err, convo.ErrReentrant, "%d", i)
+	}
+}
+
+// A Tokenizer and a Trigger get no ctx that marks the compaction which calls them. What
+// they start waits for that compaction until its own ctx ends, as Options says.
+func TestCompact_FromCodeWithoutACtx(t *testing.T) {
+	for name, ask := range map[string]func(*convo.History, context.Context) error{
+		"Compact": func(h *convo.History, ctx context.Context) error { _, err := h.Compact(ctx, ""); return err },
+		"Fit":     func(h *convo.History, ctx context.Context) error { _, _, err := h.Fit(ctx, 1); return err },
+	} {
+		t.Run("Tokenizer and "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var h *convo.History
+				var inside error
+				asked := false
+				opts := windowOf(1000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+					asked = true
+					g.Count("a text")
+					return convo.Truncate{}.Compact(ctx, s, g)
+				}))
+				opts.Tokenizer = convo.TokenizerFunc(func(text string) int {
+					if asked && inside == nil {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						defer cancel()
+						inside = ask(h, ctx)
+					}
+					return len(text)
+				})
+				h = toolTurn(t, opts, 20)
+				r, err := h.CompactIfNeeded(t.Context())
+				require.NoError(t, err)
+				assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+				assert.ErrorIs(t, inside, context.DeadlineExceeded)
+			})
+		})
+	}
+	t.Run("Trigger", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var h *convo.History
+			var inside error
+			asked := false
+			first := convo.When(func(convo.Status) bool { return true }, convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+				asked = true
+				return convo.Edit{}, nil
+			}))
+			due := convo.When(func(convo.Status) bool {
+				if asked && inside == nil {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					_, inside = h.Compact(ctx, "")
+				}
+				return false
+			}, convo.ClearToolResults{})
+			h = toolTurn(t, windowOf(100_000, convo.Chain(first, due)), 2)
+			r, err := h.CompactIfNeeded(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
+			assert.ErrorIs(t, inside, context.DeadlineExceeded)
+		})
+	})
+}
+
+func TestClose_EndsFlights(t *testing.T) {
+	t.Run("background", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			h := toolTurn(t, windowOf(1000, slow(time.Hour)), 20)
+			require.True(t, h.CompactInBackground(t.Context()))
+			synctest.Wait()
+			start := time.Now()
+			before := h.Snapshot()
+			require.NoError(t, h.Close())
+			assert.Zero(t, time.Since(start), "it listens to its context")
+			r, err := h.Wait(t.Context())
+			require.NoError(t, err)
+			require.ErrorIs(t, r.Cause, convo.ErrClosed)
+			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+			assert.False(t, r.Fits, "a closed History sends nothing")
+			assert.Equal(t, before.Messages(), h.Snapshot().Messages())
+			require.NoError(t, h.Close())
+		})
+	})
+	t.Run("deaf background", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			h := toolTurn(t, windowOf(1000, deaf(time.Hour)), 20)
+			require.True(t, h.CompactInBackground(t.Context()))
+			synctest.Wait()
+			start := time.Now()
+			require.NoError(t, h.Close())
+			assert.Zero(t, time.Since(start))
+			r, err := h.Wait(t.Context())
+			require.NoError(t, err)
+			require.ErrorIs(t, r.Cause, convo.ErrClosed)
+			assert.Zero(t, time.Since(start), "nobody waits for it")
+			time.Sleep(2 * time.Hour)
+		})
+	})
+	t.Run("foreground and waiters", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			h := toolTurn(t, windowOf(1000, slow(time.Hour)), 20)
+			errs := make(chan error, 3)
+			for range 3 {
+				go func() { _, err := h.CompactIfNeeded(t.Context()); errs <- err }()
+			}
+			synctest.Wait()
+			require.NoError(t, h.Close())
+			for range 3 {
+				require.ErrorIs(t, <-errs, convo.ErrClosed)
+			}
+		})
+	})
+	t.Run("from a strategy", func(t *testing.T) {
+		var h *convo.History
+		h = toolTurn(t, windowOf(1000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			assert.NoError(t, h.Close())
+			return convo.Truncate{}.Compact(ctx, s, g)
+		})), 20)
+		before := h.Snapshot()
+		require.True(t, h.CompactInBackground(t.Context()))
+		r, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		require.ErrorIs(t, r.Cause, convo.ErrClosed)
+		assert.Equal(t, before.Messages(), h.Snapshot().Messages())
+	})
+	t.Run("from an observer", func(t *testing.T) {
+		var h *convo.History
+		closed := make(chan struct{})
+		opts := windowOf(1000, convo.Truncate{})
+		opts.OnCompaction = func(convo.Report) {
+			assert.NoError(t, h.Close())
+			close(closed)
+		}
+		h = toolTurn(t, opts, 20)
+		require.True(t, h.CompactInBackground(t.Context()))
+		<-closed
+		r, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+		_, err = h.Append(convo.User("late"))
+		require.ErrorIs(t, err, convo.ErrClosed)
+	})
+}
+
+// Once the History is closed, no code of the caller is called.
+func TestClose_DuringACompaction(t *testing.T) {
+	var h *convo.History
+	asked := 0
+	counts := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+		asked++
+		return convo.Edit{Drop: []convo.ID{3, 4}}, nil
+	})
+	closes := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+		return convo.Edit{}, h.Close()
+	})
+	for _, tt := range []struct {
+		name     string
+		limit    int
+		strategy convo.CompactionStrategy
+		spill    func(context.Context, convo.ToolResult) (string, error)
+		asked    int
+	}{
+		{"by the strategy", 1500, convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+			return convo.Edit{Drop: []convo.ID{3, 4}}, h.Close()
+		}), nil, 0},
+		{"between two links", 1500, convo.Chain(closes, counts), nil, 0},
+		{"by a trigger, before the flight", 5000, &closesWhenDue{counts, 1, func() { h.Close() }}, nil, 0},
+		{"by a trigger, in the flight", 5000, &closesWhenDue{counts, 2, func() { h.Close() }}, nil, 0},
+		{"between two calls of a summarizer", 1500, convo.Summarize{With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+			asked++
+			return convo.Summary{Text: "so far"}, h.Close()
+		}), MaxTokens: 100, Window: 2500, KeepTokens: -1}, nil, 1},
+		{"by Spill", 1500, convo.ClearToolResults{MinFreed: -1}, func(context.Context, convo.ToolResult) (string, error) { return "f", h.Close() }, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			asked = 0
+			opts := windowOf(tt.limit, tt.strategy)
+			opts.Spill = tt.spill
+			h = toolTurn(t, opts, 20)
+			before := idsOf(h.Snapshot())
+			r, err := h.CompactIfNeeded(t.Context())
+			require.ErrorIs(t, err, convo.ErrClosed)
+			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+			assert.Equal(t, tt.asked, asked)
+			assert.Equal(t, before, idsOf(h.Snapshot()))
+		})
+	}
+}
+
+// closesWhenDue closes the History when it is asked for the n-th time.
+type closesWhenDue struct {
+	convo.CompactionStrategy
+	n     int
+	close func()
+}
+
+func (c *closesWhenDue) Due(convo.Status) bool {
+	if c.n--; c.n == 0 {
+		c.close()
+	}
+	return true
+}
+
+// A call that waits for another compaction returns when the History is closed.
+func TestClose_FreesWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := toolTurn(t, windowOf(1000, deaf(time.Hour)), 20)
+		go func() { _, _ = h.CompactIfNeeded(t.Context()) }()
+		synctest.Wait()
+		start := time.Now()
+		errs := make(chan error, 4)
+		go func() { _, err := h.CompactIfNeeded(t.Context()); errs <- err }()
+		go func() { _, err := h.Compact(t.Context(), ""); errs <- err }()
+		go func() { _, _, err := h.Fit(t.Context(), 10); errs <- err }()
+		go func() { _, _, err := h.Prepare(t.Context()); errs <- err }()
+		synctest.Wait()
+		require.NoError(t, h.Close())
+		for range 4 {
+			require.ErrorIs(t, <-errs, convo.ErrClosed)
+		}
+		assert.Zero(t, time.Since(start))
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+// An abandoned compaction that ends while a later one runs does not disturb it:
+// Close still cancels the later one, and its slot stays taken.
+func TestFlight_AbandonedEndsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var runs atomic.Int32
+		h := toolTurn(t, windowOf(1000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			if runs.Add(1) == 1 {
+				return deaf(time.Hour).Compact(ctx, s, g)
+			}
+			return slow(10*time.Hour).Compact(ctx, s, g)
+		})), 20)
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := h.CompactIfNeeded(ctx)
+			first <- err
+		}()
+		time.Sleep(2 * time.Minute)
+		go func() { _, err := h.CompactIfNeeded(t.Context()); second <- err }()
+		time.Sleep(time.Hour)
+		require.ErrorIs(t, <-first, context.DeadlineExceeded)
+		assert.EqualValues(t, 2, runs.Load())
+		assert.False(t, h.CompactInBackground(t.Context()), "the later one is under way")
+		start := time.Now()
+		require.NoError(t, h.Close())
+		require.ErrorIs(t, <-second, convo.ErrClosed)
+		assert.Zero(t, time.Since(start))
+	})
+}
+
+// When a strategy ends its goroutine, as a failing test does, nothing stays
+// locked.
+func TestFlight_Goexit(t *testing.T) {
+	exit := true
+	opts := windowOf(1000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		if exit {
+			runtime.Goexit()
+		}
+		return convo.Truncate{}.Compact(ctx, s, g)
+	}))
+	h := toolTurn(t, opts, 20)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_, _ = h.CompactIfNeeded(t.Context())
+	}()
+	<-over
+	require.True(t, h.CompactInBackground(t.Context()))
+	r, err := h.Wait(t.Context())
+	require.NoError(t, err)
+	require.ErrorContains(t, r.Cause, "ended the goroutine")
+	assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+	exit = false
+	r, err = h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+}
+
+// What is pinned or appended during a compaction is there after it.
+func TestFlight_PinMeanwhile(t *testing.T) {
+	var h *convo.History
+	opts := windowOf(1000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		e, err := convo.Truncate{}.Compact(ctx, s, g)
+		require.NoError(t, h.Pin(6))
+		mustAppend(t, h, convo.User("meanwhile"))
+		return e, err
+	}))
+	h = toolTurn(t, opts, 20)
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []convo.ID{5, 6}, r.Kept)
+	assert.Equal(t, []convo.ID{5, 6}, h.Pinned())
+	assert.Equal(t, "meanwhile", textsOf(h.Snapshot())[h.Len()-1])
+}
+
+// When others append faster than it can compact, CompactIfNeeded gives up with
+// an error.
+func TestFlight_GivesUp(t *testing.T) {
+	runs := 0
+	var h *convo.History
+	opts := windowOf(2000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		runs++
+		for range 20 {
+			c := callOf("more" + itoa(runs))
+			mustAppend(t, h, convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 90)))
+		}
+		return convo.Truncate{}.Compact(ctx, s, g)
+	}))
+	h = toolTurn(t, opts, 20)
+	mustAppend(t, h, convo.User("go on"))
+	r, err := h.CompactIfNeeded(t.Context())
+	var limit *convo.LimitError
+	require.ErrorAs(t, err, &limit)
+	assert.False(t, r.Fits)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.Greater(t, runs, 4)
+	assert.Less(t, runs, 20)
+}
+
+// A strategy that ends its goroutine is reported like any other failure.
+func TestGoexit_IsTold(t *testing.T) {
+	for _, background := range []bool{true, false} {
+		var told []convo.Report
+		opts := windowOf(1000, convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+			runtime.Goexit()
+			return convo.Edit{}, nil
+		}))
+		opts.OnCompaction = func(r convo.Report) { told = append(told, r) }
+		h := toolTurn(t, opts, 20)
+		if background {
+			require.True(t, h.CompactInBackground(t.Context()))
+			r, err := h.Wait(t.Context())
+			require.NoError(t, err)
+			require.ErrorContains(t, r.Cause, "ended the goroutine")
+			assert.Equal(t, []convo.Report{r}, told)
+		} else {
+			check(t.Context(), h)
+		}
+		require.Len(t, told, 1)
+		assert.Equal(t, convo.OutcomeFailed, told[0].Outcome)
+		assert.Equal(t, convo.ReasonHigh, told[0].Reason)
+		assert.Equal(t, h.Status().Upper, told[0].TokensAfter)
+		require.ErrorContains(t, told[0].Cause, "ended the goroutine")
+	}
+}
+
+// A caller that gives up waiting for a compaction leaves the slot taken: no second
+// one can start beside the first.
+func TestFlight_WaiterDoesNotFreeTheSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls, running := 0, 0
+		opts := windowOf(4000, convo.Summarize{With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+			calls++
+			running++
+			assert.Equal(t, 1, running)
+			time.Sleep(time.Hour)
+			running--
+			return convo.Summary{Text: "short"}, nil
+		}), MaxTokens: 100, Window: -1, Timeout: -1})
+		opts.Limits.Soft, opts.Limits.Low = 2000, 1000
+		h := toolTurn(t, opts, 20)
+		require.True(t, h.CompactInBackground(t.Context()))
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := h.Wait(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			_, err = h.Compact(ctx, "")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			cancel()
+			assert.False(t, h.CompactInBackground(t.Context()), "it still flies")
+		}
+		r, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+		assert.Equal(t, 1, calls)
+	})
+}
+
+// While a model writes a summary for one History, the others, and appends to the
+// same one, go on.
+func TestFlight_DoesNotBlockAnotherHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := true
+		shared := convo.Summarize{With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+			if first {
+				first = false
+				time.Sleep(time.Hour)
+			}
+			return convo.Summary{Text: "short"}, nil
+		}), MaxTokens: 100, Window: -1, Timeout: -1}
+		slow, other := toolTurn(t, windowOf(2000, shared), 20), toolTurn(t, windowOf(2000, shared), 20)
+		require.True(t, slow.CompactInBackground(t.Context()))
+		synctest.Wait()
+		start := time.Now()
+		r, err := other.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+		mustAppend(t, slow, convo.User("are you there?"), convo.Assistant("yes"))
+		slow.Snapshot().Messages()
+		assert.Zero(t, time.Since(start))
+		requireNoFailure(t)(slow.Wait(t.Context()))
+	})
+}
+
+// A dueFunc is Truncate with a Trigger.
+type dueFunc struct {
+	convo.Truncate
+	due func() bool
+}
+
+func (d dueFunc) Due(convo.Status) bool { return d.due() }
+
+// A request of a closed History must not be sent, whoever closed it and when.
+func TestClosed_NeverFits(t *testing.T) {
+	closed := func(t *testing.T, r convo.Report, err error) {
+		t.Helper()
+		require.ErrorIs(t, err, convo.ErrClosed)
+		assert.False(t, r.Fits)
+	}
+	t.Run("by OnCompaction", func(t *testing.T) {
+		var h *convo.History
+		opts := windowOf(1000, convo.Truncate{})
+		opts.OnCompaction = func(convo.Report) { _ = h.Close() }
+		h = toolTurn(t, opts, 20)
+		_, r, err := h.Prepare(t.Context())
+		closed(t, r, err)
+		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	})
+	for _, due := range []bool{false, true} {
+		t.Run("by the Trigger", func(t *testing.T) {
+			var h *convo.History
+			h = toolTurn(t, windowOf(4000, dueFunc{due: func() bool { _ = h.Close(); return due }}), 20)
+			r, err := h.CompactIfNeeded(t.Context())
+			closed(t, r, err)
+		})
+	}
+	t.Run("by a strategy that then returns an error", func(t *testing.T) {
+		var h *convo.History
+		opts := windowOf(4000, convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+			return convo.Edit{}, errors.Join(h.Close(), errors.New("boom"))
+		}))
+		opts.Limits.High = 2000
+		h = toolTurn(t, opts, 20)
+		_, r, err := h.Prepare(t.Context())
+		closed(t, r, err)
+	})
+	t.Run("while another waits whose ctx has ended", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			for range 20 { // select takes either
+				opts := windowOf(4000, slow(time.Minute))
+				opts.Limits.High = 2000
+				h := toolTurn(t, opts, 20)
+				require.True(t, h.CompactInBackground(t.Context()))
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					r, err := h.CompactIfNeeded(ctx)
+					closed(t, r, err)
+				}()
+				synctest.Wait()
+				require.NoError(t, h.Close())
+				cancel()
+				<-done
+				_, _ = h.Wait(t.Context())
+			}
+		})
+	})
+}
+
+// Who stops waiting for a compaction says that it goes on.
+func TestStoppedWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := toolTurn(t, windowOf(2500, slow(time.Minute)), 20)
+		require.True(t, h.CompactInBackground(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		const want = "convo: stopped waiting for a compaction, which goes on: context deadline exceeded"
+		_, err := h.Wait(ctx)
+		require.EqualError(t, err, want)
+		_, err = h.Compact(ctx, "")
+		require.EqualError(t, err, want)
+		r, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, convo.OutcomeApplied, r.Outcome)
+	})
 }

@@ -284,7 +284,7 @@ func TestReport_LogKeys(t *testing.T) {
 	assert.Equal(t, applied, keys(convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 		return convo.Edit{}, errors.New("down")
 	})))
-	source, err := os.ReadFile("history.go")
+	source, err := os.ReadFile("options.go")
 	require.NoError(t, err)
 	_, doc, _ := strings.Cut(string(source), "	// Logger gets a line")
 	doc, _, _ = strings.Cut(doc, "	Logger *slog.Logger")

@@ -6,27 +6,6 @@ import (
 	"slices"
 )
 
-// OnLoad says what [Restore] does with open tool calls.
-type OnLoad uint8
-
-// What Restore may do with open tool calls. The zero value is OnLoadKeep.
-const (
-	OnLoadKeep  OnLoad = iota // leave them open, because their results are still to come
-	OnLoadClose               // answer each with an error result, "no result"
-	OnLoadDrop                // take the newest turn back, as Rewind does
-
-	// OnLoadDropTurn takes the newest turn back if it has no answer, that is if its
-	// newest message is not an assistant message without open calls.
-	//
-	// As Rewind does, OnLoadDrop and OnLoadDropTurn leave a turn from which an edit
-	// has dropped or cleared anything: a summary may tell what it did. If calls are
-	// open in it, they are answered as with OnLoadClose.
-	OnLoadDropTurn
-)
-
-// String returns "keep", "close", "drop" or "drop turn".
-func (o OnLoad) String() string { return nameOf(o, "keep", "close", "drop", "drop turn") }
-
 // A Fault is something wrong in a snapshot that [Restore] has repaired, or an
 // entry that got another ID because of a repair.
 type Fault struct {

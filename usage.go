@@ -2,9 +2,7 @@ package convo
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
@@ -274,63 +272,6 @@ func (h *History) estimateLocked() Estimate {
 // than by appending and by taking back the newest.
 func (h *History) isRewrittenLocked(since *reported) bool {
 	return since != nil && h.rewritten > since.version
-}
-
-// A Prior says what to assume about a family of models before any usage is
-// reported. The zero Prior trusts the Tokenizer.
-type Prior struct {
-	// Ratio is how many tokens the model makes of a text that the Tokenizer
-	// counts as 100 tokens: 25 to 400. 0: 100.
-	Ratio int
-
-	// Margin is by how many percent Estimate.Upper is above Estimate.Tokens
-	// until usage is reported: at most 100. Afterwards it is the margin from
-	// which learning starts. 0: 12.5; negative: none.
-	Margin int
-}
-
-// defaultMargin is the default of Prior.Margin, 12.5 percent, in thousandths as
-// package calibrate has it.
-const defaultMargin = 125
-
-// priorFaults returns a *ValueError for each field that is out of range.
-func priorFaults(priors map[string]Prior) (faults []error) {
-	for _, model := range slices.Sorted(maps.Keys(priors)) {
-		p := priors[model]
-		if p.Ratio != 0 && (p.Ratio < 100*calibrate.MinRatio || p.Ratio > 100*calibrate.MaxRatio) {
-			faults = append(faults, &ValueError{Name: fmt.Sprintf("Options.Priors[%q].Ratio", model), Value: p.Ratio, Want: "0, or 25 to 400"})
-		}
-		if p.Margin > 100 {
-			faults = append(faults, &ValueError{Name: fmt.Sprintf("Options.Priors[%q].Margin", model), Value: p.Margin, Want: "at most 100 percent"})
-		}
-	}
-	return faults
-}
-
-// prior returns the Prior for a model: that of the longest key with which its name
-// begins.
-func (o *Options) prior(model string) Prior {
-	var found Prior
-	length := -1
-	for name, p := range o.Priors {
-		if len(name) > length && strings.HasPrefix(model, name) {
-			found, length = p, len(name)
-		}
-	}
-	return found
-}
-
-// arithmetic returns p in the units of package calibrate: Ratio as tokens for one
-// raw token, and Margin in thousandths.
-func (p Prior) arithmetic() calibrate.Prior {
-	own := calibrate.Prior{Ratio: 1, Margin: defaultMargin}
-	if p.Ratio != 0 {
-		own.Ratio = float64(p.Ratio) / 100
-	}
-	if p.Margin != 0 {
-		own.Margin = 10 * int64(max(p.Margin, 0))
-	}
-	return own
 }
 
 // scaleLocked returns what is needed to estimate the current view.

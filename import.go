@@ -232,3 +232,45 @@ func isUnnamed(m *Message) bool {
 		return !ok || r.CallID != ""
 	})
 }
+
+// NewSnapshot returns a snapshot of copies of msgs, with the IDs 1, 2, 3 and so
+// on. Give it to [Restore] to import a conversation. NewSnapshot checks
+// nothing; Restore returns an error for a message that a [History] does not
+// accept, or mends it.
+//
+// Tokens are counted by the Tokenizer and the Overheads of the first options that
+// are not nil, which ignores all else in them, and by default without any. If one of
+// these functions panics, all messages are counted by default.
+func NewSnapshot(msgs []Message, opts ...*Options) *Snapshot {
+	for _, o := range opts {
+		if o != nil {
+			if s, err := newSnapshot(msgs, newCounter(o.Tokenizer, o.Overheads)); err == nil {
+				return s
+			}
+			break
+		}
+	}
+	s, _ := newSnapshot(msgs, newCounter(nil, Overheads{}))
+	return s
+}
+
+// newSnapshot returns a snapshot of copies of msgs. The error is a panic of the
+// counter.
+func newSnapshot(msgs []Message, c *counter) (_ *Snapshot, err error) {
+	defer catch(&err, "Options.Tokenizer")
+	s := &Snapshot{imported: true, state: state{id: newIdentity(c, nil, "")}}
+	now := time.Now().UnixNano()
+	list := make([]*entry, 0, len(msgs))
+	for i, m := range msgs {
+		e := &entry{msg: m.clone(), id: ID(i + 1), at: now}
+		e.tokens = s.id.message(&e.msg)
+		e.calls = newCalls(&e.msg, s.id.counter)
+		list = append(list, e)
+	}
+	s.last = ID(len(msgs))
+	setHeads(list)
+	turn := setTurns(list)
+	sys, list := splitSystem(list, s.id.noteTokens())
+	s.load(sys, list, nil, turn)
+	return s, nil
+}

@@ -1,0 +1,94 @@
+package convo
+
+import (
+	"errors"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
+)
+
+// SetModel names the model that the next requests go to, and replaces the limits
+// in the same step, so that no request is made for one model with the limits of
+// another. Zero limits keep those in force. Limits that are wrong are reported as
+// by [History.SetLimits], and then the model stays too. The name is empty at
+// first.
+//
+// Another name or other limits end the bound of a limit that a provider named to
+// Recover. With the name and the limits in force, SetModel changes nothing, so it may
+// be called before each request.
+//
+// What usage reports teach is kept separately for each model: a new name starts
+// from its [Prior], a known one from what was learned about it. SetModel removes
+// nothing: the next Prepare or Do compacts if the new model needs it.
+func (h *History) SetModel(name string, l Limits) error {
+	name = text.Valid(name)
+	limits, faults := l.withDefaults()
+	if len(faults) > 0 {
+		return errors.Join(faults...)
+	}
+	defer h.warnAssumed()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.endedLocked():
+		return ErrClosed
+	case name == h.known().model && (l == Limits{} || limits == h.limits):
+		return nil
+	}
+	if l != (Limits{}) {
+		h.setLimitsLocked(limits)
+		h.toolsSet = h.toolsSet || l.Tools > 0
+	}
+	if name != h.known().model {
+		h.newVersionLocked()
+		h.sent, h.heard = nil, false
+		h.useModelLocked(name, h.known().learned)
+	}
+	h.updateChargeLocked()
+	return nil
+}
+
+// SetLimits replaces the limits, and ends the bound of a limit that a provider
+// named to Recover. It removes nothing: call Prepare or CompactIfNeeded to compact
+// to the new limits. If limits are out of range or clash, nothing changes, and the
+// error joins a [*ValueError] for each fault.
+func (h *History) SetLimits(l Limits) error {
+	limits, faults := l.withDefaults()
+	if len(faults) > 0 {
+		return errors.Join(faults...)
+	}
+	defer h.warnAssumed()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return ErrClosed
+	}
+	h.setLimitsLocked(limits)
+	h.toolsSet = true
+	h.updateChargeLocked()
+	return nil
+}
+
+// warnAssumed logs that the window is a guess, once. It runs the caller's logger, so
+// no lock may be held.
+func (h *History) warnAssumed() {
+	h.mu.Lock()
+	warn := h.limits.Assumed && !h.guessTold && !h.endedLocked()
+	h.guessTold = h.guessTold || warn
+	window, model := h.limits.Window, h.known().model
+	h.mu.Unlock()
+	if warn {
+		h.warn("convo: the window of the model is not known and was assumed: set Limits.Window", "window", window, "model", model)
+	}
+}
+
+// setLimitsLocked replaces the limits by others, which have their defaults.
+func (h *History) setLimitsLocked(limits Limits) {
+	h.newVersionLocked()
+	h.limits, h.named, h.declineTold = limits, 0, 0
+	h.chosen = true
+	h.updateMarksLocked()
+	h.keepOriginalsLocked()
+	k := *h.known()
+	k.cap = overheadCap(limits)
+	h.knowledge = &k
+}

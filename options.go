@@ -1,0 +1,265 @@
+package convo
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/calibrate"
+)
+
+// Options configures a [History]. Nil and the zero value work. [New] and
+// [Restore] copy it.
+//
+// No lock is held while a function in it runs, so it may call back into the
+// History. Only Do must not be called: a Do may be waiting for the function.
+// Tokenizer, Overheads.Media, Pin and Repair must not call Save, Reload, Attach or
+// Prune either, since a Reload may be waiting for them, and Tokenizer,
+// Overheads.Media, Pin and the method Due of a [Trigger] must not call Prepare,
+// CompactIfNeeded, Compact, Fit or Recover, since a compaction may be. They get no
+// ctx by which such a call could be recognised: it waits until its own ctx ends. If a
+// function panics, the panic becomes a [*PanicError], unless the field says otherwise.
+type Options struct {
+	// Limits says how large a request may be. Zero: there is no limit.
+	Limits Limits
+
+	// Roles says which role may follow which. Zero: the same as Strict().
+	Roles RolePolicy
+
+	// Tokenizer counts the tokens of a text. Nil: Heuristic.
+	Tokenizer Tokenizer
+
+	// Overheads says how many tokens messages weigh in addition to their text.
+	Overheads Overheads
+
+	// Priors says what to assume about models before usage is reported. A key
+	// is the beginning of a name that SetModel is given. The longest key that
+	// matches counts, and "" matches every name. Where none matches, the zero
+	// Prior holds.
+	Priors map[string]Prior
+
+	// Strategy decides what a compaction removes. Nil:
+	// Chain(ClearToolResults{}, Truncate{}).
+	Strategy CompactionStrategy
+
+	// IsOverflow reports whether a provider's error means that the request was
+	// too long. Recover calls it. Nil: the function IsOverflow.
+	IsOverflow func(error) bool
+
+	// Budget is a pool of tokens shared with others. Until Close, it is
+	// charged the upper bound of the next request. Nil: none.
+	Budget *Budget
+
+	// MaxResult is how many raw tokens the text of a tool result may have.
+	// Append cuts the middle out of a longer one, at the border of a line or a
+	// word, and puts a marker in its place that says how much is missing. 0: a
+	// quarter of Limits.Window less Reserve, but at least 64, and no bound
+	// without a Window; negative: no bound; otherwise at least 64.
+	MaxResult int
+
+	// KeepOriginals is how many raw tokens of originals to keep in memory: the
+	// messages that were rewritten, or whose results were cut or cleared, as they
+	// were appended. Report.Left returns them, and a summarizer reads those of
+	// results, but what was rewritten as it stands. An original is kept until its
+	// entry leaves the view; where there is not room for all, the oldest go first.
+	// 0: eight times Limits.Window, and 1,000,000 without a Window; negative: none.
+	KeepOriginals int
+
+	// Spill stores the original of a tool result that is about to be cut or
+	// cleared, and returns a reference, which the marker mentions. It is called
+	// once for each original, and never with what is left of a result that was cut:
+	// when such a result is cut or cleared once more, the reference in its marker
+	// is used again. It runs on the goroutine that
+	// appends or compacts, and must not block. Its ctx is that of the compaction;
+	// for Append and Apply it is one that never ends.
+	//
+	// Append calls Spill when it knows that the messages can be appended, with
+	// the ID and the name of the call that the result answers. If another
+	// goroutine makes them impossible while Spill runs, Append returns an error
+	// and nothing refers to what was stored. An error from Spill makes Append
+	// fail, since without the original its text would be lost: nothing is
+	// appended, and the same messages can be appended again. Note that there is
+	// a MaxResult by default if there is a Window. In an edit, an error only keeps the
+	// result from being cleared, and after three errors the edit calls Spill
+	// no more. After an edit for which every call failed, Prepare,
+	// CompactIfNeeded and CompactInBackground clear no results until MinFree/2
+	// new tokens have been appended, and twice as many after each further such
+	// edit in a row. Compact, Fit and Recover call Spill anyway.
+	Spill func(ctx context.Context, r ToolResult) (ref string, err error)
+
+	// Pin reports whether to pin the exchange of a message that is being
+	// appended. It runs on the goroutine that appends, and must not block. The
+	// message may still be refused afterwards.
+	Pin func(Message) bool
+
+	// PinFirstUser pins the first user message, which usually states the task.
+	PinFirstUser bool
+
+	// TagKey makes the key in the tags around summaries and around messages with an
+	// Author, the same key each time; see Snapshot.Messages. A program that makes a
+	// History anew from rows of its own for each request sets it, since otherwise the
+	// bytes of each request differ and no provider finds them in its cache. It should
+	// hold a secret and the name of the conversation: a text from somebody who knows
+	// it can imitate the tags. A snapshot keeps its key, unless NewSnapshot made it.
+	// Empty: a random key.
+	TagKey string
+
+	// OnLoad says what Restore does with open tool calls, and with a turn that
+	// has no answer. Zero: OnLoadKeep.
+	OnLoad OnLoad
+
+	// OnImport says where Restore puts a message of a snapshot that NewSnapshot
+	// made: among the system entries, as a user message whose Author is "system"
+	// if it has none, or in the summary; PlaceTagged finds the summaries of other
+	// systems. A system message that is at the front stays there, unless its
+	// place is PlaceSummary. Nil: each message stays where it is, and a system
+	// message after others is a RoleError, or moved to the front if Repair is
+	// set.
+	OnImport func(Message) Place
+
+	// Repair lets Restore repair a faulty conversation, and is called for each
+	// repair. Nil: Restore returns an error instead.
+	Repair func(Fault)
+
+	// Background lets Do start a compaction in the background when the answer
+	// has made the next request larger than Limits.Soft; see
+	// CompactInBackground.
+	Background bool
+
+	// NoArchive keeps the log short: after Save has written a full record, it removes
+	// all records before it, and with them what Archive yields of them and what Load
+	// returns. The log is then at most about three times as long as a full record, which
+	// Save writes as SaveFull says; so SaveFull shortens it at once. If old records cannot
+	// be removed, Save succeeds, Logger gets a line, and the next Save tries again. Open
+	// and Attach fail for a Store that is no [Pruner]: the error matches
+	// [errors.ErrUnsupported].
+	NoArchive bool
+
+	// OnCompaction is called after each compaction or edit that was applied or
+	// declined, or that failed, and after an Append that cut results, with
+	// ReasonAppend. Of declines that a Trigger leads to over and over, it gets the
+	// first one; see Trigger. It runs on the goroutine that made the edit or the
+	// append, and several calls may overlap. It must not call Wait or Do. If it
+	// panics, the panic is ignored.
+	OnCompaction func(Report)
+
+	// Logger gets a line for each report that OnCompaction would get: Info for
+	// an edit that was applied, Warn for a compaction that failed and for results
+	// that Append cut, Debug for any other. An edit that was applied is a Warn
+	// too if a link of a Chain failed or a result could not be cleared; cause
+	// says why. If the logger panics, the panic is ignored. Nil: nothing is
+	// logged.
+	//
+	// The message is "convo: compaction " and the outcome. The fields are always
+	// these, for the fields of Report: outcome, reason, strategy, cause, fits,
+	// limit, tokens_before, tokens_after, messages_before, messages_after;
+	// dropped, summarised, cleared, cut, rewritten and kept, which are numbers of entries;
+	// summary_before, summary_after, model, calls, unread, not_kept, prefix_kept,
+	// named_limit, duration. There are four other lines, at level Warn: "convo: old
+	// records not removed", with the fields key and cause, see NoArchive; one for a
+	// History that will never be compacted, one for the first limits whose window is
+	// Assumed, with the fields window and model, and "convo: usage left aside" for
+	// usage that RecordUsage ignores because it cannot be true, and that Do was
+	// given and RecordUsage refuses. Its fields are cause, input, raw and model: the
+	// input tokens that were reported, the raw tokens of the snapshot, and the model
+	// that it was made for.
+	Logger *slog.Logger
+}
+
+// check returns the limits with their defaults, and what is out of range.
+func (o *Options) check() (limits Limits, faults []error) {
+	limits, faults = o.Limits.withDefaults()
+	faults = append(faults, o.Roles.faults()...)
+	faults = append(faults, priorFaults(o.Priors)...)
+	if o.MaxResult > 0 && o.MaxResult < minMaxResult {
+		faults = append(faults, &ValueError{Name: "Options.MaxResult", Value: o.MaxResult, Want: "at least 64 tokens; 0 for the default, or a negative value for no bound"})
+	}
+	if r := o.Overheads.Reasoning; r > ReplayNone {
+		faults = append(faults, &ValueError{Name: "Options.Overheads.Reasoning", Value: int(r), Want: "ReplayDefault, ReplayAll, ReplayTools or ReplayNone"})
+	}
+	if o.OnLoad < OnLoadKeep || o.OnLoad > OnLoadDropTurn {
+		faults = append(faults, &ValueError{Name: "Options.OnLoad", Value: int(o.OnLoad), Want: "OnLoadKeep, OnLoadClose, OnLoadDrop or OnLoadDropTurn"})
+	}
+	return limits, faults
+}
+
+// OnLoad says what [Restore] does with open tool calls.
+type OnLoad uint8
+
+// What Restore may do with open tool calls. The zero value is OnLoadKeep.
+const (
+	OnLoadKeep  OnLoad = iota // leave them open, because their results are still to come
+	OnLoadClose               // answer each with an error result, "no result"
+	OnLoadDrop                // take the newest turn back, as Rewind does
+
+	// OnLoadDropTurn takes the newest turn back if it has no answer, that is if its
+	// newest message is not an assistant message without open calls.
+	//
+	// As Rewind does, OnLoadDrop and OnLoadDropTurn leave a turn from which an edit
+	// has dropped or cleared anything: a summary may tell what it did. If calls are
+	// open in it, they are answered as with OnLoadClose.
+	OnLoadDropTurn
+)
+
+// String returns "keep", "close", "drop" or "drop turn".
+func (o OnLoad) String() string { return nameOf(o, "keep", "close", "drop", "drop turn") }
+
+// A Prior says what to assume about a family of models before any usage is
+// reported. The zero Prior trusts the Tokenizer.
+type Prior struct {
+	// Ratio is how many tokens the model makes of a text that the Tokenizer
+	// counts as 100 tokens: 25 to 400. 0: 100.
+	Ratio int
+
+	// Margin is by how many percent Estimate.Upper is above Estimate.Tokens
+	// until usage is reported: at most 100. Afterwards it is the margin from
+	// which learning starts. 0: 12.5; negative: none.
+	Margin int
+}
+
+// defaultMargin is the default of Prior.Margin, 12.5 percent, in thousandths as
+// package calibrate has it.
+const defaultMargin = 125
+
+// priorFaults returns a *ValueError for each field that is out of range.
+func priorFaults(priors map[string]Prior) (faults []error) {
+	for _, model := range slices.Sorted(maps.Keys(priors)) {
+		p := priors[model]
+		if p.Ratio != 0 && (p.Ratio < 100*calibrate.MinRatio || p.Ratio > 100*calibrate.MaxRatio) {
+			faults = append(faults, &ValueError{Name: fmt.Sprintf("Options.Priors[%q].Ratio", model), Value: p.Ratio, Want: "0, or 25 to 400"})
+		}
+		if p.Margin > 100 {
+			faults = append(faults, &ValueError{Name: fmt.Sprintf("Options.Priors[%q].Margin", model), Value: p.Margin, Want: "at most 100 percent"})
+		}
+	}
+	return faults
+}
+
+// prior returns the Prior for a model: that of the longest key with which its name
+// begins.
+func (o *Options) prior(model string) Prior {
+	var found Prior
+	length := -1
+	for name, p := range o.Priors {
+		if len(name) > length && strings.HasPrefix(model, name) {
+			found, length = p, len(name)
+		}
+	}
+	return found
+}
+
+// arithmetic returns p in the units of package calibrate: Ratio as tokens for one
+// raw token, and Margin in thousandths.
+func (p Prior) arithmetic() calibrate.Prior {
+	own := calibrate.Prior{Ratio: 1, Margin: defaultMargin}
+	if p.Ratio != 0 {
+		own.Ratio = float64(p.Ratio) / 100
+	}
+	if p.Margin != 0 {
+		own.Margin = 10 * int64(max(p.Margin, 0))
+	}
+	return own
+}

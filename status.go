@@ -1,0 +1,96 @@
+package convo
+
+import (
+	"fmt"
+	"time"
+)
+
+// Status is what a status line may show of a [History] at one moment. Sizes are
+// in tokens.
+type Status struct {
+	Entries   int // including system entries
+	System    int // system entries
+	Turns     int // with at least one entry in the view
+	OpenCalls int // tool calls without a result
+	Queued    int // messages that wait in the queue; see [History.Queue]
+	Unsaved   int // changes since the state that was last saved; 0: Save would write nothing, or there is no Store
+	Torn      int // bytes at the end of the log that are no whole record: a crash interrupted a Save before it returned, or the newest record is damaged; the next Save removes them
+	Tokens    int // as in Estimate
+	Upper     int // as in Estimate
+
+	// The limits with their defaults, less what Fit has reserved, see
+	// [Limits], and within what Recover has learned. Limit is Window - Reserve.
+	// A limit that does not exist is 0, such as Limit without a Window.
+	Window, Limit, High, Low, Soft, MinFree int
+
+	// Assumed says that Window is a guess; see Limits.Assumed.
+	Assumed bool
+
+	// Originals is how many raw tokens the originals have that are kept in
+	// memory; see Options.KeepOriginals.
+	Originals int
+
+	Appended   int       // raw tokens since the last applied edit
+	LastAppend time.Time // zero: never
+	LastEdit   time.Time // when an edit was last applied; zero: never
+}
+
+// String says in one line how full the window is:
+//
+//	41,200 of 112,000 tokens (36 %): 30 entries in 15 turns, 2 open calls; compacts above 98,000
+func (s Status) String() string {
+	out := ofLimit(s.Upper, s.Limit)
+	if s.Limit > 0 {
+		out += fmt.Sprintf(" (%d %%)", int(100*float64(s.Upper)/float64(s.Limit)))
+	}
+	out += fmt.Sprintf(": %s in %s", counted(s.Entries, "entry", "entries"), counted(s.Turns, "turn", "turns"))
+	if s.OpenCalls > 0 {
+		out += ", " + counted(s.OpenCalls, "open call", "open calls")
+	}
+	if s.High > 0 && s.High != s.Limit {
+		out += "; compacts above " + grouped(s.High)
+	}
+	return out
+}
+
+// Status returns the current numbers of h. It costs the same however long the
+// conversation is.
+func (h *History) Status() Status {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.statusLocked()
+}
+
+func (h *History) statusLocked() Status {
+	e, marks := h.estimateLocked(), h.marks
+	return Status{
+		Entries:    h.state.len(),
+		System:     len(h.sys),
+		Turns:      h.turns,
+		OpenCalls:  h.calls.openCalls(),
+		Queued:     len(h.queue),
+		Unsaved:    h.unsavedLocked(),
+		Torn:       h.tornLocked(),
+		Tokens:     e.Tokens,
+		Upper:      e.Upper,
+		Window:     h.limits.Window,
+		Assumed:    h.limits.Assumed,
+		Limit:      orZero(marks.limit, h.limits.Window),
+		High:       orZero(marks.high, clampInt(h.limits.most())),
+		Low:        orZero(marks.low, clampInt(h.limits.most())),
+		Soft:       orZero(marks.soft, clampInt(h.limits.most())),
+		MinFree:    clampInt(marks.minFree),
+		Originals:  clampInt(h.originalRaw),
+		Appended:   clampInt(h.appended),
+		LastAppend: timeOf(h.lastAppend),
+		LastEdit:   timeOf(h.lastEdit),
+	}
+}
+
+// timeOf returns the time of Unix nanoseconds, where 0 stands for never.
+func timeOf(nanos int64) time.Time {
+	if nanos == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, nanos)
+}
