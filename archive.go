@@ -188,7 +188,7 @@ func (a *archive) add(rec *Record) error {
 		}
 		return &DamageError{Key: rec.Key, Offset: -1, Seq: a.prev.Seq, Err: err}
 	}
-	entries := merge(r.past, merge(orNil(r.system), r.in))
+	entries := merge(r.past, merge(orNil(r.system), r.entries))
 	isNew := func(e *entry) bool { return e.id > a.last || hasID(a.missing, e.id) }
 	fresh := slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return !isNew(e) })
 	a.missing = without(a.missing, idsOf(fresh))
@@ -226,11 +226,11 @@ func (a *archive) add(rec *Record) error {
 }
 
 // archivedIn returns what Archive shows of a record.
-func archivedIn(rec *Record) (*recordJSON, error) {
+func archivedIn(rec *Record) (*stateJSON, error) {
 	if rec.Format < 1 || rec.Format > recordFormat {
 		return nil, (&reading{}).add(rec)
 	}
-	r, err := decodeRecord(rec.Data)
+	r, err := decodeState(rec.Data, nil)
 	if err == nil {
 		err = r.checkPast(rec.Upto)
 	}
@@ -251,8 +251,8 @@ func hasID(ranges []Range, id ID) bool {
 }
 
 // checkPast returns an error if what Archive shows of a record is out of range.
-func (r *recordJSON) checkPast(upto ID) error {
-	for _, list := range [][]*entry{r.past, orNil(r.system), r.in} {
+func (r *stateJSON) checkPast(upto ID) error {
+	for _, list := range [][]*entry{r.past, orNil(r.system), r.entries} {
 		if err := checkEntries(list, upto); err != nil {
 			return &SnapshotError{Index: -1, Err: err}
 		}

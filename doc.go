@@ -233,18 +233,18 @@
 //
 // # JSON
 //
-// A Snapshot is JSON both ways, with IDs, pins, summary, calibration, the messages
+// A Snapshot is JSON both ways, with IDs, pins, summary, what usage reports have taught, the messages
 // that wait in the queue, and what [History.SetMeta] was given, as title and meta:
 //
-//	{"version": 2, "key": "abcdefgh", "last_id": 2, "turn": 1, "touched_turn": 0, "appended": 0,
-//	 "title": "", "meta": "",
-//	 "calibration": {"model": "", "models": [
+//	{"version": 1, "key": "@bcdefgh", "last": 2, "turn": 1, "touched": 0, "appended": 0,
+//	 "model": "", "title": "", "meta": "",
+//	 "learned": [
 //	   {"model": "", "ratio": 1, "weight": 0, "spread": 0, "seen": 0, "tokens": 0, "raw": 0,
-//	    "doubt": 0, "small_tokens": 0, "small_raw": 0}]},
+//	    "doubt": 0, "small_tokens": 0, "small_raw": 0}],
 //	 "summary": {"text": "", "covers": [{"first": 1, "last": 1}], "updates": 0, "time": "",
 //	   "usage": {"input": 0, "cache_read": 0, "cache_write": 0, "cache_write_long": 0,
 //	     "input_audio": 0, "extra": 0, "output": 0, "reasoning": 0, "output_audio": 0}, "model": ""},
-//	 "pins": [2], "system": [], "entries": [{"id": 2, "turn": 1, "time": "", "message": {}}], "queued": []}
+//	 "pins": [2], "system": [], "entries": [{"id": 2, "turn": 1, "time": "", "message": {}}], "queue": []}
 //
 // A message is
 //
@@ -260,10 +260,9 @@
 // its results, whose originals are not saved, and a field "tools", true for a message
 // without calls or results whose turn had called a tool before. Empty fields are
 // left out. Unknown fields and types, a key that occurs twice in one object, and a
-// time that is not within the years 1678 to 2261 are errors. Version 1, which has
-// no title, no meta, and of a summary neither usage nor model, is read too.
-// Arguments and opaque blocks are strings, so that their bytes stay. The
-// calibration may be left out or ignored: it only makes estimates better. What a
+// time that is not within the years 1678 to 2261 are errors.
+// Arguments and opaque blocks are strings, so that their bytes stay. What was learned
+// may be left out or ignored: it only makes estimates better. What a
 // History writes, [Restore] reads: it makes a History of a snapshot, checks it, and
 // repairs it when Options.Repair is set. It is also the way to fork, and, with
 // [NewSnapshot], to import; Options.OnImport says where the system messages and

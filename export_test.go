@@ -3,7 +3,6 @@ package convo
 import (
 	"reflect"
 	"strings"
-	"unicode"
 )
 
 // Drafts returns how many records of h may have been stored or not.
@@ -29,15 +28,16 @@ func SetStore(h *History, s Store) { h.log.store = s }
 
 // RecordFields returns the names of the fields that the Data of a record may have.
 func RecordFields() (names []string) {
-	for f := range reflect.TypeFor[recordJSON]().Fields() {
-		var name []rune
-		for _, c := range f.Name {
-			if unicode.IsUpper(c) {
-				name = append(name, '_')
+	for f := range reflect.TypeFor[stateJSON]().Fields() {
+		switch f.Name {
+		case "scalars":
+			for _, f := range new(scalars).fields() {
+				names = append(names, f.Key)
 			}
-			name = append(name, unicode.ToLower(c))
+		case "version", "index", "failed": // of no record
+		default:
+			names = append(names, f.Name)
 		}
-		names = append(names, string(name))
 	}
 	return names
 }

@@ -445,10 +445,10 @@ var entryMakers = map[string]string{
 	"loader.answerOpen":             "to load",
 	"loader.add":                    "to load",
 	"newSnapshot":                   "to load",
-	"snapshotJSON.finish":           "to load",
-	"recordJSON.setTokens":          "to load",
+	"stateJSON.finish":              "to load",
+	"stateJSON.setTokens":           "to load",
 	"readEntry":                     "to finish",
-	"recordJSON.keep":               "to a record, as copies",
+	"stateJSON.keep":                "to a record, as copies",
 	"setHeads":                      "to load",
 	"splitSystem":                   "to load",
 }

@@ -61,33 +61,26 @@ type draft struct {
 // records hold together. It never changes.
 type picture struct {
 	*Snapshot
-	ever, edited       int64   // History.appendedEver and History.lastEdit
-	breaker            breaker // without its cause
-	limits             Limits  // those in force, if chosen is set
-	chosen             bool    // SetLimits or SetModel has set them
+	scalars
 	heard              bool
 	rewritten          uint64
-	entries, estimated int // as Head shows them
-
-	toolsSet  bool // History.toolsSet
-	named     bound
-	counted   int64 // raw tokens of the view without ephemeral messages, as the log says; 0: it does not
-	recounted bool  // what was learned is converted; the log holds it as another counter has it
+	entries, estimated int  // as Head shows them
+	recounted          bool // what was learned is converted; the log holds it as another counter has it
 }
-
-// A bound is the limit that Recover has learned of from an error, in tokens of the
-// whole request, and the one that was set then.
-type bound struct{ limit, of int }
 
 // pictureLocked returns what a record would hold of h now.
 func (h *History) pictureLocked() *picture {
+	at := h.snapshotLocked()
 	p := &picture{
-		Snapshot: h.snapshotLocked(),
-		ever:     h.appendedEver, edited: h.lastEdit, breaker: h.breaker.saved(),
-		chosen: h.chosen, toolsSet: h.toolsSet, heard: h.heard, rewritten: h.rewritten,
+		Snapshot: at,
+		scalars: scalars{
+			last: h.last, turn: h.turn, touched: h.touched, appended: h.appended, model: h.known().model,
+			ever: h.appendedEver, edited: timeOf(h.lastEdit).UTC(), breaker: h.breaker.saved(),
+			chosen: h.chosen, toolsSet: h.toolsSet, counted: at.raw() - at.eph.tokens(),
+		},
+		heard: h.heard, rewritten: h.rewritten,
 		entries: h.state.len(), estimated: h.estimateLocked().Tokens,
 	}
-	p.counted = p.raw() - p.eph.tokens()
 	if h.chosen {
 		p.limits = h.limits
 	}

@@ -123,7 +123,7 @@ func TestQueue_Delivers(t *testing.T) {
 			mustAppend(t, h, convo.Assistant("", c1, c2))
 			saved, err := json.Marshal(h.Snapshot())
 			require.NoError(t, err)
-			require.Contains(t, string(saved), `"queued":[{"role":"user","parts":[{"type":"text","text":"one"}]},`)
+			require.Contains(t, string(saved), `"queue":[{"role":"user","parts":[{"type":"text","text":"one"}]},`)
 			var s convo.Snapshot
 			require.NoError(t, json.Unmarshal(saved, &s))
 			kept, err := convo.Restore(&s, nil)
@@ -263,7 +263,7 @@ func TestQueue_RestoreChecks(t *testing.T) {
 	assert.ErrorIs(t, err, boom)
 
 	var s convo.Snapshot
-	err = json.Unmarshal([]byte(`{"version":1,"key":"@bcdefgh","last_id":0,"turn":0,"queued":[{"role":"assistant"}]}`), &s)
+	err = json.Unmarshal([]byte(`{"version":1,"key":"@bcdefgh","last":0,"turn":0,"queue":[{"role":"assistant"}]}`), &s)
 	assert.ErrorContains(t, err, `queued message with role "assistant", want a user message`)
 }
 

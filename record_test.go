@@ -71,7 +71,7 @@ func TestOpen_Damage(t *testing.T) {
 		{name: "ID above last", seq: 1, change: data(1, `"id":4`, `"id":5`)},
 		{name: "ID twice", seq: 1, change: data(1, `"id":4`, `"id":3`)},
 		{name: "ID twice in system", seq: 0, change: data(0, `"id":2`, `"id":1`)},
-		{name: "pin of nothing", seq: 1, change: add(1, `"pin":[1]`)},
+		{name: "pin of nothing", seq: 1, change: add(1, `"pins":[1]`)},
 		{name: "unpin unsorted", seq: 1, change: add(1, `"unpin":[3,2]`)},
 		{name: "out descends", seq: 1, change: add(1, `"out":[{"first":3,"last":3},{"first":2,"last":2}]`)},
 		{name: "out of nothing", seq: 1, change: add(1, `"out":[{"first":0,"last":2}]`)},
@@ -134,7 +134,7 @@ func FuzzOpen_Data(f *testing.F) {
 	for _, r := range threeRecords(f).log("k") {
 		f.Add(r.Data, int64(r.Upto))
 	}
-	f.Add([]byte(`{"key":"@bcdefgh","log":"x","last":2,"turn":1,"in":[{"id":2,"turn":1,"message":{"role":"user","parts":[{"type":"text","text":"u"}]}}],"pin":[2]}`), int64(2))
+	f.Add([]byte(`{"key":"@bcdefgh","log":"x","last":2,"turn":1,"entries":[{"id":2,"turn":1,"message":{"role":"user","parts":[{"type":"text","text":"u"}]}}],"pins":[2]}`), int64(2))
 	f.Fuzz(func(t *testing.T, data []byte, upto int64) {
 		s := new(shelf)
 		first := threeRecords(t).log("k")[0]
@@ -288,7 +288,7 @@ func TestOpen_Repair(t *testing.T) {
 
 // A field that this version does not know may change what a record means, wherever it is.
 func TestOpen_UnknownFields(t *testing.T) {
-	for _, place := range []string{`{"`, `"limits":{"`, `"seen":{"`, `"learned":[{"`, `"in":[{"`, `"message":{"`, `"parts":[{"`, `"summary":{"`, `"covers":[{"`} {
+	for _, place := range []string{`{"`, `"limits":{"`, `"seen":{"`, `"learned":[{"`, `"entries":[{"`, `"message":{"`, `"parts":[{"`, `"summary":{"`, `"covers":[{"`} {
 		t.Run(place, func(t *testing.T) {
 			s := new(shelf)
 			h := open(t, s, "k", nil)

@@ -166,7 +166,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 		h.heard = t.heard
 	}
 	if unlearned && h.known().model == t.known().model {
-		h.adoptBoundLocked(orNil(r.state.named))
+		h.adoptBoundLocked(r.state.named)
 	}
 	h.releaseViewsLocked(0)
 	if !adopted {
@@ -176,7 +176,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	h.sumMeasured(true)
 
 	l.adoptLocked(r, m.storedLocked(saved), h.last)
-	if !difference(l.saved, h.pictureLocked()).isEmpty() {
+	if p := h.pictureLocked(); p.scalars != l.saved.scalars || !difference(l.saved, p).isEmpty() {
 		h.newVersionLocked() // what h has learned is not stored
 	}
 	m.appendLocked()

@@ -24,10 +24,10 @@ func queuedIn(t testing.TB, s *convo.Snapshot) (texts []string) {
 	data, err := json.Marshal(s)
 	require.NoError(t, err)
 	var in struct {
-		Queued []struct{ Parts []struct{ Text string } }
+		Queue []struct{ Parts []struct{ Text string } }
 	}
 	require.NoError(t, json.Unmarshal(data, &in))
-	for _, m := range in.Queued {
+	for _, m := range in.Queue {
 		var text strings.Builder
 		for _, p := range m.Parts {
 			text.WriteString(p.Text)

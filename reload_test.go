@@ -715,7 +715,7 @@ func TestReload_RepairedLosesNothing(t *testing.T) {
 			}
 			data, err := json.Marshal(b.Snapshot())
 			require.NoError(t, err)
-			_, queue, _ := strings.Cut(string(data), `"queued":`)
+			_, queue, _ := strings.Cut(string(data), `"queue":`)
 			all.WriteString(queue)
 			for i := range n + 1 {
 				text := fmt.Sprintf("message %d.", i)

@@ -113,6 +113,7 @@ type salvage struct {
 	last Record   // written last, without Data; ID "": none
 	read *reading // of the records that were read since the newest full one; nil: a record on the way is lost
 	prev string   // ID of the record that was read last
+	was  scalars  // of the newest record that is whole
 }
 
 // add writes the next record that was read. A *DamageError says that it is not whole
@@ -146,7 +147,7 @@ func (s *salvage) add(rec *Record) error {
 		return &DamageError{Key: rec.Key, Offset: -1, Seq: s.out.Newest, Err: fault}
 	}
 	s.out.Whole++
-	if !s.read.state.lost {
+	if s.was = s.read.state.scalars; !s.read.state.lost {
 		s.out.Newest = rec.Seq
 	}
 	return s.write(*rec)
@@ -157,7 +158,7 @@ func (s *salvage) fill(rec *Record) error {
 	for s.last.ID != "" && s.last.Seq+1 < rec.Seq {
 		r := s.last
 		r.Seq, r.ID, r.Full = s.last.Seq+1, newRecordID(), false
-		if err := s.writeLost(r, new(recordJSON)); err != nil {
+		if err := s.writeLost(r, new(stateJSON)); err != nil {
 			return err
 		}
 		s.out.Lost = append(s.out.Lost, r.Seq)
@@ -177,7 +178,7 @@ func (s *salvage) keepPart(rec *Record) error {
 		s.out.Partial = append(s.out.Partial, rec.Seq)
 	} else {
 		s.out.Lost = append(s.out.Lost, rec.Seq)
-		part, r.Upto = new(recordJSON), s.last.Upto
+		part, r.Upto = new(stateJSON), s.last.Upto
 	}
 	if r.Full = s.last.ID == ""; r.Full {
 		part.key, part.log = newKey(), newRecordID()
@@ -188,26 +189,25 @@ func (s *salvage) keepPart(rec *Record) error {
 
 // partOf returns what Archive shows of a record, as a record that changes no view. last is
 // the newest ID before it.
-func partOf(rec *Record, last ID) (*recordJSON, error) {
+func partOf(rec *Record, last ID) (*stateJSON, error) {
 	from, err := archivedIn(rec)
 	if err != nil {
 		return nil, err
 	}
-	part := &recordJSON{undone: from.undone, summaries: from.summaries, notes: from.notes}
+	part := &stateJSON{undone: from.undone, summaries: from.summaries, notes: from.notes}
 	if sum := from.summary; sum != nil && sum.Text != "" {
 		part.summaries = append(slices.Clip(part.summaries), *sum)
 	}
-	part.past = merge(from.past, merge(orNil(from.system), from.in))
-	if rec.Upto != last {
-		part.last = rec.Upto
-	}
-	trial := recordJSON{last: last}
+	part.past = merge(from.past, merge(orNil(from.system), from.entries))
+	part.last = rec.Upto
+	trial := stateJSON{scalars: scalars{last: last}}
 	return part, trial.apply(part)
 }
 
-func (s *salvage) writeLost(r Record, part *recordJSON) error {
-	part.lost = true
-	data, err := encodeRecord(part)
+func (s *salvage) writeLost(r Record, part *stateJSON) error {
+	part.scalars, part.lost = s.was, true
+	part.last = r.Upto
+	data, err := part.encode()
 	if err != nil {
 		return err
 	}

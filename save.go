@@ -312,7 +312,7 @@ func (r *reading) open(ctx context.Context, s Store, opts *Options) (*loader, *p
 	if !l.mended {
 		p = h.pictureLocked()
 	}
-	p.counted, p.named, p.recounted = orNil(r.state.raw), orNil(r.state.named), recounted
+	p.counted, p.named, p.recounted = r.state.counted, r.state.named, recounted
 	return l, p, nil
 }
 
@@ -322,7 +322,10 @@ func (h *History) resumeLocked(p *picture, r *reading) (recounted bool) {
 	if p.chosen {
 		h.setLimitsLocked(p.limits)
 	}
-	h.appendedEver, h.lastEdit, h.heard = p.ever, p.edited, p.heard
+	h.appendedEver, h.heard = p.ever, p.heard
+	if !p.edited.IsZero() {
+		h.lastEdit = p.edited.UnixNano()
+	}
 	h.breaker, h.toolsSet = p.breaker, p.toolsSet
 	if h.breaker.failures > 0 {
 		h.breaker.cause = errEarlier
@@ -615,8 +618,8 @@ func (l *logbook) record(d *draft, doubts int) (*Record, error) {
 	if d.name == "" {
 		d.name = newRecordID()
 	}
-	data, err := l.data(d)
-	if err != nil || string(data) == noChange && doubts == 0 {
+	data, changed, err := l.data(d)
+	if err != nil || !changed && doubts == 0 {
 		return nil, err
 	}
 	d.size = int64(len(data))
@@ -633,57 +636,47 @@ func (l *logbook) record(d *draft, doubts int) (*Record, error) {
 	return rec, rec.Check()
 }
 
-// noChange is the Data of a record without any change.
-const noChange = "{}"
-
 // newRecordID returns a random ID for a record.
 func newRecordID() string { return strings.ToLower(rand.Text()) }
 
-// data returns the Data of a draft. It makes it a full one where Open would otherwise
-// read more than three times as much as that, or many records that are short.
-func (l *logbook) data(d *draft) ([]byte, error) {
+// data returns the Data of a draft, and whether it says that anything has changed. It makes
+// it a full one where Open would otherwise read more than three times as much as that, or
+// many records that are short.
+func (l *logbook) data(d *draft) (data []byte, changed bool, err error) {
 	if d.full {
-		return l.dataFrom(d, nil)
+		data, err = l.full(d)
+		return data, true, err
 	}
-	patch, err := l.dataFrom(d, l.saved)
-	if err != nil {
-		return nil, err
+	patch := difference(l.saved, d.picture)
+	patch.keep(&d.keepsake, &d.picture.state)
+	changed = patch.scalars != l.saved.scalars || !patch.isEmpty()
+	if data, err = patch.encode(); err != nil || !changed {
+		return data, changed, err
 	}
-	read := l.read + int64(len(patch))
-	raw := float64(d.picture.raw())
-	if float64(l.count) >= max(maxCount, (frameBytes+l.perToken*raw)/perRecord) && string(patch) != noChange {
-		d.full = true
-		return l.dataFrom(d, nil)
+	read := l.read + int64(len(data))
+	likely := frameBytes + l.perToken*float64(d.picture.raw())
+	d.full = float64(l.count) >= max(maxCount, likely/perRecord)
+	if !d.full && (read <= l.retry || float64(read) <= maxRead*likely) {
+		return data, true, nil
 	}
-	if read <= l.retry || float64(read) <= maxRead*(frameBytes+l.perToken*raw) || len(patch) == len(noChange) {
-		return patch, nil
-	}
-	full, err := l.dataFrom(d, nil)
-	if err != nil {
-		return nil, err
+	full, err := l.full(d)
+	if err != nil || d.full {
+		return full, true, err
 	}
 	l.weighed(d, int64(len(full)))
-	if read > maxRead*int64(len(full)) {
-		d.full = true
-		return full, nil
+	if d.full = read > maxRead*int64(len(full)); d.full {
+		return full, true, nil
 	}
 	l.retry = read + read/4
-	return patch, nil
+	return data, true, nil
 }
 
-// dataFrom returns the Data of a record that differs from a picture, or of a full
-// one if from is nil.
-func (l *logbook) dataFrom(d *draft, from *picture) ([]byte, error) {
-	full := from == nil
-	if full {
-		from = noPicture
-	}
-	r := difference(from, d.picture)
+// full returns the Data of a draft as a full record.
+func (l *logbook) full(d *draft) ([]byte, error) {
+	r := difference(noPicture, d.picture)
 	r.keep(&d.keepsake, &d.picture.state)
-	if full {
-		r.log, r.recent = d.name, l.recent
-	}
-	return encodeRecord(r)
+	r.log, r.recent = d.name, l.recent
+	return r.encode()
 }
 
 // findDraft looks whether one of the drafts has been stored: those in doubt, and d,
@@ -706,7 +699,7 @@ func (h *History) findDraft(ctx context.Context, l *logbook, d *draft) (isNewest
 		if found = draftIn(drafts, rec.ID); found != nil {
 			isNewest = true
 		} else if rec.Full && rec.Seq > l.seq+1 && rec.Format <= recordFormat { // the records between were pruned
-			in, err := decodeRecord(rec.Data)
+			in, err := decodeState(rec.Data, nil)
 			if err != nil {
 				return false, (&reading{newest: Record{Head: Head{Key: l.key}}}).damageIn(l.key, err)
 			}

@@ -697,3 +697,31 @@ func TestStore_NilContext(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, h.Prune(none, noTime))
 }
+
+// Each record holds all the figures, so they must stay short.
+func TestSave_Bytes(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", &convo.Options{Roles: convo.Relaxed()})
+	require.NoError(t, h.SetModel("claude-opus-4-5-20251101", convo.Limits{Window: 200_000, Tools: 9_000}))
+	for range 40 {
+		mustAppend(t, h, convo.User(strings.Repeat("what is it ", 20)), convo.Assistant(strings.Repeat("the answer ", 800)))
+		save(t, h)
+	}
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1, 2}})
+	require.NoError(t, err)
+	save(t, h)
+	record := func() string {
+		save(t, h)
+		return string(s.logs["k"][len(s.logs["k"])-1].Data)
+	}
+	require.NoError(t, h.Pin(3))
+	pin := record()
+	assert.Contains(t, pin, `,"edited":"`)
+	assert.LessOrEqual(t, len(pin)-len(`,"pins":[3]`), 300, pin)
+	require.NoError(t, h.SetMeta("A title", ""))
+	assert.LessOrEqual(t, len(record())-len(`,"title":"A title"`), 300)
+	mustAppend(t, h, convo.User(strings.Repeat("what is it ", 20)), convo.Assistant(strings.Repeat("the answer ", 40)))
+	turn := record()
+	t.Logf("a pin takes %d bytes, and a turn of 660 bytes of text %d", len(pin), len(turn))
+	assert.LessOrEqual(t, len(turn), 1300)
+}

@@ -19,7 +19,7 @@ func TestHistory_IDsAndTurnsRunOut(t *testing.T) {
 	read := func(numbers, second string) *convo.Snapshot {
 		return snapshotOf(t, `{"version":1,"key":"@bcdefgh",`+numbers+`,"entries":[`+user+`,`+second+`]}`)
 	}
-	oneLeft := read(`"last_id":9007199254740991,"turn":1`, call)
+	oneLeft := read(`"last":9007199254740991,"turn":1`, call)
 	h, err := convo.Restore(oneLeft, nil)
 	require.NoError(t, err)
 	unchanged(t, h, func() {
@@ -34,7 +34,7 @@ func TestHistory_IDsAndTurnsRunOut(t *testing.T) {
 	})
 	require.NoError(t, h.SetSystem(), "takes no ID")
 
-	h, err = convo.Restore(read(`"last_id":9007199254740000,"turn":1073741824`, call), nil)
+	h, err = convo.Restore(read(`"last":9007199254740000,"turn":1073741824`, call), nil)
 	require.NoError(t, err)
 	mustAppend(t, h, convo.Result(toolC, "r"), convo.Assistant("a"))
 	unchanged(t, h, func() {
@@ -44,7 +44,7 @@ func TestHistory_IDsAndTurnsRunOut(t *testing.T) {
 
 	_, err = convo.Restore(oneLeft, &convo.Options{OnLoad: convo.OnLoadClose})
 	require.NoError(t, err)
-	noneLeft := `"last_id":9007199254740992,"turn":1`
+	noneLeft := `"last":9007199254740992,"turn":1`
 	h, err = convo.Restore(read(noneLeft, call), nil)
 	require.NoError(t, err)
 	unchanged(t, h, func() {

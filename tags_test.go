@@ -415,7 +415,7 @@ func FuzzMessages_NoForgery(f *testing.F) {
 func TestMessages_OddKeys(t *testing.T) {
 	for _, key := range []string{"aaaaaaa", "ksksksk", "zzzzzzq", "notetno"} {
 		var s convo.Snapshot
-		require.NoError(t, s.UnmarshalJSON([]byte(`{"version":1,"key":"@`+key+`","last_id":0,"turn":0,"touched_turn":0,"appended":0,"calibration":{}}`)))
+		require.NoError(t, s.UnmarshalJSON([]byte(`{"version":1,"key":"@`+key+`","last":0,"turn":0,"touched":0,"appended":0,"learned":[]}`)))
 		h, err := convo.Restore(&s, &convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
 		mustAppend(t, h, convo.User(strings.Repeat(key[:1], 30)+strings.Repeat(key, 3)+key[:5]), convo.User(key[5:]+key[:3]), convo.User(key[3:]),

@@ -80,11 +80,16 @@ func readFormat(data []byte, key string) (map[int]readState, error) {
 
 // with returns the state after a record with this data.
 func (s readState) with(data object) readState {
-	next := readState{maps.Clone(s.fields), maps.Clone(s.entries), maps.Clone(s.pins)}
+	next := readState{object{}, maps.Clone(s.entries), maps.Clone(s.pins)}
 	list := func(name string) []any { l, _ := data[name].([]any); return l }
+	for _, name := range []string{"key", "log", "title", "meta", "learned", "cal", "seen", "summary", "system", "queue"} {
+		if value, ok := s.fields[name]; ok {
+			next.fields[name] = value
+		}
+	}
 	for name, value := range data {
 		switch name {
-		case "out", "in", "counter", "tokens", "pin", "unpin", "past", "undone", "summaries", "notes", "lost", "recent":
+		case "out", "entries", "counter", "tokens", "pins", "unpin", "past", "undone", "summaries", "notes", "lost", "recent":
 		default:
 			next.fields[name] = value
 		}
@@ -93,37 +98,34 @@ func (s readState) with(data object) readState {
 		r := r.(object)
 		maps.DeleteFunc(next.entries, func(id float64, _ any) bool { return r["first"].(float64) <= id && id <= r["last"].(float64) })
 	}
-	for _, e := range list("in") {
+	for _, e := range list("entries") {
 		next.entries[e.(object)["id"].(float64)] = e
 	}
 	for _, id := range list("unpin") {
 		delete(next.pins, id.(float64))
 	}
-	for _, id := range list("pin") {
+	for _, id := range list("pins") {
 		next.pins[id.(float64)] = true
 	}
 	return next
 }
 
-// snapshot returns the state as the JSON of a snapshot has it, apart from the calibration.
+// snapshot returns the state as the JSON of a snapshot has it, apart from what was learned.
 func (s readState) snapshot() object {
-	out := object{"version": 2.0}
-	for name, as := range map[string]string{
-		"key": "key", "last": "last_id", "turn": "turn", "touched": "touched_turn", "appended": "appended", "title": "title", "meta": "meta",
-		"summary": "summary", "system": "system", "queue": "queued",
-	} {
+	out := object{"version": 1.0}
+	for _, name := range []string{"key", "last", "turn", "touched", "appended", "model", "title", "meta", "summary", "system", "queue"} {
 		switch value := s.fields[name].(type) {
 		case []any:
 			if len(value) > 0 {
-				out[as] = value
+				out[name] = value
 			}
 		case object:
 			if value["text"] != "" {
-				out[as] = value
+				out[name] = value
 			}
 		default:
-			if value != nil && value != "" && (value != 0.0 || name == "turn") {
-				out[as] = value
+			if value != nil && value != "" {
+				out[name] = value
 			}
 		}
 	}
@@ -165,7 +167,7 @@ func TestFormat_PageIsEnough(t *testing.T) {
 					require.NoError(t, err)
 					var want object
 					require.NoError(t, json.Unmarshal(data, &want))
-					delete(want, "calibration")
+					delete(want, "learned")
 					require.Equal(t, want, state.snapshot(), "record %d", seq)
 				}
 

@@ -394,7 +394,7 @@ func TestGolden_HoldsEverything(t *testing.T) {
 		kinds[map[bool]string{true: "full", false: "patch"}[r.Full]]++
 		for _, part := range []string{`"author"`, `"origin"`, `"meta":"{\"`, `"type":"text"`, `"type":"reasoning"`, `"signature"`, `"encrypted"`,
 			`"type":"tool_call"`, `"minted"`, `"type":"tool_result"`, `"is_error"`, `"cleared"`, `"type":"media"`, `"url"`, `"type":"opaque"`,
-			`"missing"`, `"tools":true`, `"updates"`, `"cache_read"`, `"cache_write"`, `"assumed"`, `"reserve":-1`} {
+			`"missing"`, `"tools":true`, `"updates"`, `"cache_read"`, `"cache_write"`, `"assumed"`, `"chosen":true`} {
 			kinds[part] += bytes.Count(r.Data, []byte(part))
 		}
 	}

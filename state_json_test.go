@@ -48,19 +48,19 @@ func TestSnapshotJSON_Refuses(t *testing.T) {
 	call := `{"role":"assistant","parts":[{"type":"tool_call","id":"c","name":"f"}]}`
 	result := `{"role":"tool","parts":[{"type":"tool_result","call_id":"c","name":"f"}]}`
 	with := func(rest string) string {
-		return `{"version":1,"key":"@bcdefgh","last_id":9,"turn":3,` + rest + `}`
+		return `{"version":1,"key":"@bcdefgh","last":9,"turn":3,` + rest + `}`
 	}
 	one := with(`"entries":[{"id":2,"turn":1,"message":` + user + `}]`)
 	require.NoError(t, json.Unmarshal([]byte(one), new(convo.Snapshot)))
 	for name, data := range map[string]string{
-		"key":                        `{"version":1,"key":"<\"quote","last_id":9}`,
-		"short key":                  `{"version":1,"key":"abc","last_id":9}`,
-		"last_id":                    `{"version":1,"key":"@bcdefgh","last_id":-1}`,
-		"last_id too large":          `{"version":1,"key":"@bcdefgh","last_id":9007199254740993}`,
-		"turn after last_id":         `{"version":1,"key":"@bcdefgh","last_id":2,"turn":3}`,
-		"turn too large":             `{"version":1,"key":"@bcdefgh","last_id":9007199254740992,"turn":1073741825}`,
+		"key":                        `{"version":1,"key":"<\"quote","last":9}`,
+		"short key":                  `{"version":1,"key":"abc","last":9}`,
+		"last":                       `{"version":1,"key":"@bcdefgh","last":-1}`,
+		"last too large":             `{"version":1,"key":"@bcdefgh","last":9007199254740993}`,
+		"turn after last":            `{"version":1,"key":"@bcdefgh","last":2,"turn":3}`,
+		"turn too large":             `{"version":1,"key":"@bcdefgh","last":9007199254740992,"turn":1073741825}`,
 		"updates too large":          with(`"summary":{"text":"s","updates":2147483648}`),
-		"touched after turn":         with(`"touched_turn":4`),
+		"touched after turn":         with(`"touched":4`),
 		"appended":                   with(`"appended":-1`),
 		"unknown field":              with(`"extra":1`),
 		"ID beyond last":             with(`"entries":[{"id":10,"turn":1,"message":` + user + `}]`),
@@ -78,12 +78,12 @@ func TestSnapshotJSON_Refuses(t *testing.T) {
 		"empty summary":              with(`"summary":{"text":""}`),
 		"summary of 2300":            with(`"summary":{"text":"s","time":"2300-01-01T00:00:00Z"}`),
 		"summary of 1600":            with(`"summary":{"text":"s","time":"1600-01-01T00:00:00Z"}`),
-		"title in version 1":         with(`"title":"t"`),
-		"meta in version 1":          with(`"meta":"m"`),
-		"usage in version 1":         with(`"summary":{"text":"s","usage":{"input":1}}`),
-		"model in version 1":         with(`"summary":{"text":"s","model":"m"}`),
-		"title too long":             `{"version":2,"key":"@bcdefgh","last_id":9,"title":"` + strings.Repeat("t", 257) + `"}`,
-		"meta too long":              `{"version":2,"key":"@bcdefgh","last_id":9,"meta":"` + strings.Repeat("m", 65537) + `"}`,
+		"figure of a record":         with(`"ever":1`),
+		"limits":                     with(`"limits":{"window":1000}`),
+		"field of a record":          with(`"log":"l"`),
+		"archive of a record":        with(`"notes":["n"]`),
+		"title too long":             `{"version":1,"key":"@bcdefgh","last":9,"title":"` + strings.Repeat("t", 257) + `"}`,
+		"meta too long":              `{"version":1,"key":"@bcdefgh","last":9,"meta":"` + strings.Repeat("m", 65537) + `"}`,
 		"summary in 10000":           with(`"summary":{"text":"s","time":"9999-12-31T23:59:59-12:00"}`),
 		"summary before 0":           with(`"summary":{"text":"s","time":"0000-01-01T00:00:00+12:00"}`),
 		"time too late":              with(`"entries":[{"id":2,"turn":1,"time":"2262-04-11T23:47:16.854775808Z","message":` + user + `}]`),
@@ -93,8 +93,8 @@ func TestSnapshotJSON_Refuses(t *testing.T) {
 		"result in a turn":           with(`"entries":[{"id":2,"turn":1,"message":` + call + `},{"id":3,"turn":2,"message":` + result + `}]`),
 		"covers the future":          with(`"summary":{"text":"s","covers":[{"first":1,"last":10}]}`),
 		"covers backwards":           with(`"summary":{"text":"s","covers":[{"first":3,"last":2}]}`),
-		"calibration":                with(`"calibration":{"models":[{"model":"m","overhead":-1,"ratio":1}]}`),
-		"ratio":                      with(`"calibration":{"models":[{"model":"m","overhead":0,"ratio":7}]}`),
+		"calibration":                with(`"learned":[{"model":"m","overhead":-1,"ratio":1}]`),
+		"ratio":                      with(`"learned":[{"model":"m","overhead":0,"ratio":7}]`),
 		"deep":                       strings.Repeat("[", 100_000),
 		"deep inside":                with(`"entries":` + strings.Repeat(`[`, 100_000)),
 		"a long list of {}":          with(`"entries":[` + strings.Repeat(`{},`, 1_000_000) + `{}]`),
@@ -102,8 +102,8 @@ func TestSnapshotJSON_Refuses(t *testing.T) {
 		"covers overlap":             with(`"summary":{"text":"s","covers":[{"first":1,"last":3},{"first":3,"last":4}]}`),
 		"covers descend":             with(`"summary":{"text":"s","covers":[{"first":4,"last":5},{"first":1,"last":2}]}`),
 		"negative updates":           with(`"summary":{"text":"s","updates":-1}`),
-		"negative turn":              `{"version":1,"key":"@bcdefgh","last_id":9,"turn":-1}`,
-		"negative touched":           with(`"touched_turn":-1`),
+		"negative turn":              `{"version":1,"key":"@bcdefgh","last":9,"turn":-1}`,
+		"negative touched":           with(`"touched":-1`),
 		"pins twice":                 with(`"pins":[2,2],"entries":[{"id":2,"turn":1,"message":` + user + `}]`),
 		"no JSON":                    `{`,
 	} {
@@ -115,7 +115,7 @@ func TestSnapshotJSON_Refuses(t *testing.T) {
 		}
 		assert.Zero(t, s.Len(), name)
 	}
-	err := json.Unmarshal([]byte(`{"version":3,"entries":"of another shape"}`), new(convo.Snapshot))
+	err := json.Unmarshal([]byte(`{"version":2,"entries":"of another shape"}`), new(convo.Snapshot))
 	assert.ErrorIs(t, err, convo.ErrVersion, "the version is read first")
 }
 
@@ -131,7 +131,7 @@ func snapshotOf(t testing.TB, data string) *convo.Snapshot {
 func TestSnapshotJSON_Zero(t *testing.T) {
 	data, err := json.Marshal(new(convo.Snapshot))
 	require.NoError(t, err)
-	assert.Equal(t, `{"version":2,"last_id":0,"turn":0}`, string(data))
+	assert.Equal(t, `{"version":1}`, string(data))
 	s := snapshotOf(t, string(data))
 	assert.Equal(t, new(convo.Snapshot), s)
 	zero, err := json.Marshal(new(convo.History).Snapshot())
@@ -141,7 +141,7 @@ func TestSnapshotJSON_Zero(t *testing.T) {
 	h, err := convo.Restore(s, nil)
 	require.NoError(t, err)
 	checkSaved(t, h, nil)
-	assert.Error(t, json.Unmarshal([]byte(`{"version":1,"last_id":1,"turn":0}`), s), "what holds something has a key")
+	assert.Error(t, json.Unmarshal([]byte(`{"version":1,"last":1,"turn":0}`), s), "what holds something has a key")
 }
 
 // A key that is repeated, or in other case, is refused in every object.
@@ -149,8 +149,8 @@ func TestJSON_DoubledKeys(t *testing.T) {
 	message := `{"role":"assistant","author":"a","origin":{"format":"f","model":"m"},"parts":[{"type":"text","text":"t"},` +
 		`{"type":"tool_call","id":"c","name":"f","arguments":"{\"a\":1,\"a\":2}"}]}`
 	results := `{"role":"tool","parts":[{"type":"tool_result","call_id":"c","parts":[{"type":"text","text":"\\"}]}]}`
-	snapshot := `{"version":1,"key":"@bcdefgh","last_id":9,"turn":0,` +
-		`"calibration":{"model":"m","models":[{"model":"m","ratio":1,"weight":0,"spread":0,"seen":0,"tokens":0,"raw":0,"small_tokens":0,"small_raw":0}]},` +
+	snapshot := `{"version":1,"key":"@bcdefgh","last":9,"turn":0,` +
+		`"model":"m","learned":[{"model":"m","ratio":1,"weight":0,"spread":0,"seen":0,"tokens":0,"raw":0,"small_tokens":0,"small_raw":0}],` +
 		`"summary":{"text":"s","covers":[{"first":1,"last":1}]},"entries":[{"id":2,"message":` + message + `},{"id":3,"message":` + results + `}]}`
 	key := regexp.MustCompile(`"[a-z_]+":`)
 	for _, data := range []string{message, results, snapshot} {
@@ -191,7 +191,7 @@ func TestSnapshotJSON_Times(t *testing.T) {
 			return `"time":"` + s + `",`
 		}
 		data := func(time string) string {
-			return `{"version":2,"key":"@bcdefgh","last_id":1,"turn":1,"entries":[{"id":1,"turn":1,` + field(time) +
+			return `{"version":1,"key":"@bcdefgh","last":1,"turn":1,"entries":[{"id":1,"turn":1,` + field(time) +
 				`"message":{"role":"user","parts":[{"type":"text","text":"u"}]}}]}`
 		}
 		s := snapshotOf(t, data(tt.written))
@@ -204,13 +204,13 @@ func TestSnapshotJSON_Times(t *testing.T) {
 		assert.Equal(t, data(tt.want), string(got))
 		checkSaved(t, h, nil)
 	}
-	latest := `{"version":2,"key":"@bcdefgh","last_id":1,"turn":0,"summary":{"text":"s","time":"2262-04-11T23:47:16.854775807Z"}}`
+	latest := `{"version":1,"key":"@bcdefgh","last":1,"summary":{"text":"s","time":"2262-04-11T23:47:16.854775807Z"}}`
 	again, err := json.Marshal(snapshotOf(t, latest))
 	require.NoError(t, err)
 	assert.Equal(t, latest, string(again))
 }
 
-// Version 1 is read for ever. What is written of it is version 2.
+// Version 1 is read for ever, and written as it was.
 func TestSnapshotJSON_Version1(t *testing.T) {
 	data, err := os.ReadFile("testdata/snapshot_v1.json")
 	require.NoError(t, err)
@@ -223,30 +223,31 @@ func TestSnapshotJSON_Version1(t *testing.T) {
 	assert.Equal(t, "what was", sum.Text)
 	assert.Equal(t, []convo.Range{{First: 2, Last: 4}}, sum.Covers)
 	assert.False(t, sum.Time.IsZero())
-	assert.Zero(t, sum.Usage)
+	assert.Equal(t, convo.Usage{Input: 300, CacheRead: 200, Output: 20}, sum.Usage)
+	assert.Equal(t, "small", sum.Model)
 	assert.Equal(t, 1, h.Status().Queued)
-	assertMeta(t, s, "", "")
+	assertMeta(t, s, "A talk", "{}")
 	checkSaved(t, h, nil)
 	again, err := json.Marshal(s)
 	require.NoError(t, err)
-	assert.JSONEq(t, strings.Replace(string(data), `"version": 1`, `"version": 2`, 1), strings.ReplaceAll(string(again), `"tools":true,`, ""), "which version 1 has not")
+	assert.JSONEq(t, string(data), string(again))
 }
 
 // The order of the fields is free. Where the version does not come first, it is still
 // what decides.
 func TestSnapshotJSON_AnyOrder(t *testing.T) {
-	s := snapshotOf(t, `{"title":"t{","entries":[{"message":{"parts":[{"text":"u","type":"text"}],"role":"user"},"turn":1,"id":2}],"turn":1,"last_id":2,"key":"@bcdefgh","version":2}`)
+	s := snapshotOf(t, `{"title":"t{","entries":[{"message":{"parts":[{"text":"u","type":"text"}],"role":"user"},"turn":1,"id":2}],"turn":1,"last":2,"key":"@bcdefgh","version":1}`)
 	assert.Equal(t, []string{"u"}, textsOf(s))
 	assertMeta(t, s, "t{", "")
-	err := new(convo.Snapshot).UnmarshalJSON([]byte(`{"entries":[{"of":"another shape"}],"version":3}`))
+	err := new(convo.Snapshot).UnmarshalJSON([]byte(`{"entries":[{"of":"another shape"}],"version":2}`))
 	assert.ErrorIs(t, err, convo.ErrVersion)
-	assert.EqualError(t, err, "convo: snapshot: unknown format version 3, want 1 to 2")
+	assert.EqualError(t, err, "convo: snapshot: unknown format version 2, want 1")
 }
 
 // An error names the entry that cannot be read.
 func TestSnapshotJSON_NamesTheEntry(t *testing.T) {
 	with := func(entry string) string {
-		return `{"version":2,"key":"@bcdefgh","last_id":9,"turn":1,"system":[{"id":1,"message":{"role":"system"}}],` +
+		return `{"version":1,"key":"@bcdefgh","last":9,"turn":1,"system":[{"id":1,"message":{"role":"system"}}],` +
 			`"entries":[{"id":2,"turn":1,"message":{"role":"user","parts":[{"type":"text","text":"u"}]}},` + entry + `]}`
 	}
 	for entry, want := range map[string]string{
@@ -254,7 +255,7 @@ func TestSnapshotJSON_NamesTheEntry(t *testing.T) {
 		`{"id":3,"turn":1,"message":{"role":"robot"}}`:           `unknown role "robot"`,
 		`{"id":3,"time":"3000-01-01T00:00:00Z"}`:                 "time is 3000-01-01 00:00:00 +0000 UTC, want a year from 1678 to 2261",
 		`{"id":3,"message":{"role":"user","parts":[{}]}}`:        "part without a type",
-		`{"id":3,"message":{"role":"user","parts":["x"]}}`:       `byte 233 is "\"", want an object, in or after the field "parts"`,
+		`{"id":3,"message":{"role":"user","parts":["x"]}}`:       `byte 230 is "\"", want an object, in or after the field "parts"`,
 		`{"id":3,"turn":2,"message":{"role":"assistant"}}`:       "turn is 2, want at least that of the entry before and at most 1, and 0 for a system entry",
 		`{"id":3,"turn":1,"message":{"role":"assistant"}},{"id"`: "",
 	} {
@@ -299,13 +300,13 @@ func TestSnapshotJSON_LargestNumbers(t *testing.T) {
 	for _, tt := range []struct {
 		name, numbers string
 	}{
-		{"no ID left", `"last_id":9007199254740992,"turn":1`},
-		{"one ID left", `"last_id":9007199254740991,"turn":1`},
-		{"no turn left", `"last_id":9007199254740000,"turn":1073741824`},
-		{"one turn left", `"last_id":9007199254740000,"turn":1073741823`},
-		{"a turn that left", `"last_id":9,"turn":5,"touched_turn":5`},
-		{"appended", `"last_id":2,"turn":1,"appended":4503599627370496`},
-		{"updates", `"last_id":2,"turn":1,"summary":{"text":"s","updates":2147483647}`},
+		{"no ID left", `"last":9007199254740992,"turn":1`},
+		{"one ID left", `"last":9007199254740991,"turn":1`},
+		{"no turn left", `"last":9007199254740000,"turn":1073741824`},
+		{"one turn left", `"last":9007199254740000,"turn":1073741823`},
+		{"a turn that left", `"last":9,"turn":5,"touched":5`},
+		{"appended", `"last":2,"turn":1,"appended":4503599627370496`},
+		{"updates", `"last":2,"turn":1,"summary":{"text":"s","updates":2147483647}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := snapshotOf(t, `{"version":1,"key":"@bcdefgh",`+tt.numbers+`,`+entries)
@@ -373,11 +374,11 @@ func seedSnapshot(t testing.TB) []byte {
 // then again without.
 func FuzzSnapshotJSON(f *testing.F) {
 	f.Add(seedSnapshot(f))
-	f.Add([]byte(`{"version":1,"key":"@bcdefgh","last_id":3,"turn":1,"entries":[{"id":1,"turn":1,"message":{"role":"user"}},{"id":3,"turn":1,"message":{"role":"tool","parts":[{"type":"tool_result"}]}}]}`))
-	f.Add([]byte(`{"version":1,"key":"@bcdefgh","last_id":9007199254730000,"turn":2,"touched_turn":2}`))
-	f.Add([]byte(`{"version":1,"key":"@bcdefgh","last_id":9,"turn":5,"touched_turn":4,"pins":[2],"entries":[{"id":2,"turn":1,"message":{"role":"assistant","parts":[{"type":"tool_call","id":"c","name":"n"}]}}]}`))
-	f.Add([]byte(`{"version":1,"last_id":0,"turn":0}`))
-	f.Add([]byte(`{"version":3,"entries":"other"}`))
+	f.Add([]byte(`{"version":1,"key":"@bcdefgh","last":3,"turn":1,"entries":[{"id":1,"turn":1,"message":{"role":"user"}},{"id":3,"turn":1,"message":{"role":"tool","parts":[{"type":"tool_result"}]}}]}`))
+	f.Add([]byte(`{"version":1,"key":"@bcdefgh","last":9007199254730000,"turn":2,"touched":2}`))
+	f.Add([]byte(`{"version":1,"key":"@bcdefgh","last":9,"turn":5,"touched":4,"pins":[2],"entries":[{"id":2,"turn":1,"message":{"role":"assistant","parts":[{"type":"tool_call","id":"c","name":"n"}]}}]}`))
+	f.Add([]byte(`{"version":1,"last":0,"turn":0}`))
+	f.Add([]byte(`{"version":2,"entries":"other"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := new(convo.Snapshot)
 		if json.Unmarshal(data, s) != nil {
@@ -394,7 +395,7 @@ func FuzzSnapshotJSON(f *testing.F) {
 		var numbers struct {
 			Last, Turn int64
 		}
-		require.NoError(t, json.Unmarshal([]byte(strings.Replace(string(once), "last_id", "last", 1)), &numbers))
+		require.NoError(t, json.Unmarshal([]byte(strings.Replace(string(once), "last", "last", 1)), &numbers))
 		if numbers.Last > 1<<53-10_000 || numbers.Turn > 1<<30-10_000 {
 			return // what follows would need more than there are
 		}
@@ -422,7 +423,7 @@ func TestSnapshotJSON_AtTheBounds(t *testing.T) {
 		`{"model":"m","ratio":0.25,"weight":0,"spread":0,"seen":0,"tokens":0,"raw":0,"small_tokens":0,"small_raw":0}`,
 		`{"model":"m","ratio":4,"weight":4503599627370496,"spread":1,"seen":1000,"tokens":4503599627370496,"raw":4503599627370496,"doubt":4503599627370496,"small_tokens":4503599627370496,"small_raw":4503599627370496}`,
 	} {
-		data := `{"version":1,"key":"@zazazaz","last_id":9,"turn":3,"touched_turn":3,"calibration":{"models":[` + calibration + `]},
+		data := `{"version":1,"key":"@zazazaz","last":9,"turn":3,"touched":3,"learned":[` + calibration + `],
 			"summary":{"text":"s","covers":[{"first":1,"last":1},{"first":2,"last":9}]}}`
 		assert.NoError(t, json.Unmarshal([]byte(data), new(convo.Snapshot)))
 	}
@@ -430,7 +431,7 @@ func TestSnapshotJSON_AtTheBounds(t *testing.T) {
 		`null`, `{"ratio":0.2499}`, `{"ratio":4.001}`, `{"ratio":1,"weight":-1}`, `{"ratio":1,"spread":1.01}`, `{"ratio":1,"spread":-0.01}`, `{"ratio":1,"seen":1001}`, `{"ratio":1,"seen":-1}`,
 		`{"ratio":1,"tokens":-1}`, `{"ratio":1,"raw":-1}`, `{"ratio":1,"doubt":-1}`, `{"ratio":1,"small_tokens":-1}`, `{"ratio":1,"small_raw":-1}`, `{"ratio":1,"tokens":4503599627370497}`,
 	} {
-		data := `{"version":1,"key":"@zazazaz","calibration":{"models":[` + calibration + `]}}`
+		data := `{"version":1,"key":"@zazazaz","learned":[` + calibration + `]}`
 		assert.Error(t, json.Unmarshal([]byte(data), new(convo.Snapshot)), calibration)
 	}
 }

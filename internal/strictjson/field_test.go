@@ -1,0 +1,77 @@
+package strictjson_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
+)
+
+// sample has a field of each type.
+type sample struct {
+	i    int
+	n    int64
+	f    float64
+	b    bool
+	s    string
+	t    time.Time
+	x, y int
+}
+
+func (v *sample) fields() []strictjson.Field {
+	return []strictjson.Field{
+		{Key: "i", Value: &v.i},
+		{Key: "n", Value: &v.n},
+		{Key: "f", Value: &v.f},
+		{Key: "b", Value: &v.b},
+		{Key: "s", Value: &v.s},
+		{Key: "t", Value: &v.t},
+		{Key: "in", Value: []strictjson.Field{{Key: "x", Value: &v.x}, {Key: "y", Value: &v.y}}},
+	}
+}
+
+func TestFields(t *testing.T) {
+	at := time.Date(2026, 11, 23, 8, 0, 0, 5, time.UTC)
+	for _, tt := range []struct {
+		v    sample
+		want string
+	}{
+		{sample{}, `{}`},
+		{sample{i: -1, n: 1 << 52, f: 0.25, b: true, s: "a\"b", t: at, x: 1, y: 2},
+			`{"i":-1,"n":4503599627370496,"f":0.25,"b":true,"s":"a\"b","t":"2026-11-23T08:00:00.000000005Z","in":{"x":1,"y":2}}`},
+		{sample{y: 2}, `{"in":{"y":2}}`},
+	} {
+		got := string(strictjson.AppendObject(nil, tt.v.fields()))
+		assert.Equal(t, tt.want, got)
+		var v sample
+		r := strictjson.NewReader([]byte(got))
+		r.Fields(v.fields())
+		r.End()
+		require.NoError(t, r.Err(), got)
+		assert.Equal(t, tt.v, v, got)
+	}
+}
+
+func TestFields_Refuses(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"z":1}`:         `unknown field "z"`,
+		`{"in":{"z":1}}`:  `unknown field "z"`,
+		`{"i":"1"}`:       `byte 5 is "\"", want a digit`,
+		`{"i":1,"i":2}`:   `"i"`,
+		`{"in":[]}`:       `want an object`,
+		`{"b":1}`:         `byte 5 is "1", want`,
+		`{"t":"morning"}`: `want a time`,
+	} {
+		r := strictjson.NewReader([]byte(data))
+		r.Fields(new(sample).fields())
+		r.End()
+		assert.ErrorContains(t, r.Err(), want, data)
+	}
+}
+
+func TestAppendFields_OtherType(t *testing.T) {
+	assert.Panics(t, func() { strictjson.AppendFields(nil, []strictjson.Field{{Key: "k", Value: 1}}) })
+}
