@@ -91,25 +91,17 @@ func (id *identity) idleReasoning(m *Message) int64 {
 }
 
 // weigh sets what e weighs; its message and its fields tools and note are set.
-func (id *identity) weigh(e *entry) {
-	e.tokens, e.idle = id.message(&e.msg), id.idleReasoning(&e.msg)
-	if !e.tools {
-		e.tokens -= e.idle
-	}
-	if e.note {
-		e.tokens += id.noteTokens()
-	}
-}
+func (id *identity) weigh(e *entry) { e.tokens, e.idle = id.entry(e, &e.msg) }
 
 // entry returns the raw tokens of e, whose fields tools and note are set, if its message
-// were m.
-func (id *identity) entry(e *entry, m *Message) int64 {
-	n := id.message(m)
+// were m, and how many more they are if tools changes.
+func (id *identity) entry(e *entry, m *Message) (tokens, idle int64) {
+	tokens, idle = id.message(m), id.idleReasoning(m)
 	if !e.tools {
-		n -= id.idleReasoning(m)
+		tokens -= idle
 	}
 	if e.note {
-		n += id.noteTokens()
+		tokens += id.noteTokens()
 	}
-	return n
+	return tokens, idle
 }

@@ -538,7 +538,8 @@ func (l *loader) add(i int, old, e *entry) error {
 	if o := l.from.original(old.id); o != nil {
 		own := *o
 		own.id = e.id
-		own.tokens, own.readTokens = l.h.ident.entry(e, &own.msg), l.h.ident.entry(e, &own.read)
+		own.tokens, _ = l.h.ident.entry(e, &own.msg)
+		own.readTokens, _ = l.h.ident.entry(e, &own.read)
 		e.setMissing(&own)
 		l.originals = append(l.originals, &own)
 	}

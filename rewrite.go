@@ -283,7 +283,7 @@ func (id *identity) rewritten(c *change, o *original) replacement {
 	if next.read = to.msg; to.msg.Role == RoleTool {
 		next.keepRead(from, to, o)
 	}
-	next.readTokens = id.entry(to, &next.read)
+	next.readTokens, _ = id.entry(to, &next.read)
 	to.setMissing(next)
 	if c.forget {
 		return replacement{from, to, nil, departed{to, to, nil}}

@@ -430,3 +430,27 @@ func TestTokens_ReasoningOfAnImport(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, historyOf(t, opts, msgs...).Tokens(), h.Tokens())
 }
+
+// Reasoning that is not sent would spoil the ratio that usage reports show: after turns
+// with much of it, a large message would be underestimated.
+func TestUpper_AfterReasoningThatIsNotSent(t *testing.T) {
+	for _, replay := range []convo.Replay{convo.ReplayTools, convo.ReplayNone} {
+		opts := &convo.Options{Tokenizer: byBytes, Overheads: convo.Overheads{Reasoning: replay}, Limits: convo.Limits{Window: 400_000}}
+		h, err := convo.New(opts)
+		require.NoError(t, err)
+		sent := 0 // bytes of what the provider reads: text alone
+		say := func(m convo.Message) {
+			mustAppend(t, h, m)
+			sent += len(m.Text()) + 4
+		}
+		truth := func() int { return sent * 13 / 10 }
+		for range 10 {
+			say(convo.User(strings.Repeat("ask ", 100)))
+			require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: truth(), Output: 3000}))
+			say(convo.Assistant("The answer.").WithReasoning(convo.Reasoning{Text: strings.Repeat("I think. ", 1000)}))
+		}
+		say(convo.User(strings.Repeat("large ", 10_000)))
+		assert.GreaterOrEqual(t, h.Tokens().Upper, truth(), replay)
+		assert.InEpsilon(t, truth(), h.Tokens().Tokens, 0.02, replay)
+	}
+}
