@@ -268,7 +268,7 @@ var mutants = []mutant{
 	{name: "Recover without a cause", file: "recover.go", text: "	if cause == nil {\n", with: "	if false {\n", test: "TestRecover_Refuses"},
 	{name: "%+v without call ids", file: "print.go", text: "	if !ids || id == \"\" {\n", with: "	if ids || id == \"\" {\n", test: "TestPrinting_ShowsIDsAndNoEssays"},
 	{name: "reasoning that goes on being sent in the next turn", file: "append.go", text: "tools = tools && turn == exchangeTurn || a.calls != nil", with: "tools = tools || a.calls != nil"},
-	{name: "reasoning before the first call that counts", file: "identity.go", text: "	if !e.tools {\n		e.tokens -= e.idle", with: "	if false {\n		e.tokens -= e.idle"},
+	{name: "reasoning before the first call that counts", file: "identity.go", text: "	if !e.tools {\n		tokens -= idle", with: "	if false {\n		tokens -= idle"},
 	{name: "reasoning that goes on counting in a turn without calls", file: "state.go", text: "		e.tokens -= e.idle\n", with: "", test: "TestReload_ReasoningInAnotherTurn"},
 	{name: "reasoning that does not count in a turn with calls", file: "state.go", text: "		e.tokens += e.idle\n", with: "", test: "TestReload_ReasoningInAnotherTurn"},
 	{name: "reasoning that counts when its entry is rewritten", file: "rewrite.go", text: "	id.weigh(to)\n", with: "	to.tokens = id.message(&to.msg)\n"},
