@@ -38,9 +38,6 @@ func (a Archived) String() string {
 	return fmt.Sprintf("record %d: note %s", a.Seq, abbreviate(a.Note))
 }
 
-// GoString returns what String returns.
-func (a Archived) GoString() string { return a.String() }
-
 // Archive yields everything that was ever saved of h, oldest first: each entry once,
 // as it was appended, whatever compactions have made of it since; each summary; what
 // rollbacks took back; notes. With ids, it yields only entries with an ID in one of

@@ -72,10 +72,8 @@ func (r Reply) OpenCalls() []ToolCall {
 	return left
 }
 
-// String returns the beginning of each message, and the call that was cut off.
-func (r Reply) String() string { return r.print(false) }
-
-// Format prints what String returns. The verb %+v also prints the IDs of entries and
+// Format prints the beginning of each message, and the call that was cut off.
+// The verb %+v also prints the IDs of entries and
 // calls.
 func (r Reply) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 

@@ -48,11 +48,9 @@ type Clear struct {
 	Forget bool
 }
 
-// String returns how much the edit drops, clears and rewrites, and the beginning of
+// Format prints how much the edit drops, clears and rewrites, and the beginning of
 // its summary.
-func (e Edit) String() string { return e.print(false) }
-
-// Format prints what String returns. The verb %+v prints the IDs of the entries and
+// The verb %+v prints the IDs of the entries and
 // calls instead of their number.
 func (e Edit) Format(f fmt.State, verb rune) { printTo(f, verb, e.print) }
 
@@ -88,10 +86,8 @@ func (e Edit) print(ids bool) string {
 	return "edit(" + strings.Join(parts, ", ") + ")"
 }
 
-// String returns the ID of the entry and the beginning of the text.
-func (c Clear) String() string { return c.print(false) }
-
-// Format prints what String returns. The verb %+v also prints the ID of the call.
+// Format prints the ID of the entry and the beginning of the text.
+// The verb %+v also prints the ID of the call.
 func (c Clear) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
 
 func (c Clear) print(ids bool) string {

@@ -378,6 +378,3 @@ type Tool struct {
 func (t Tool) String() string {
 	return abbreviate(t.Name) + "(" + abbreviate(t.Description) + ")"
 }
-
-// GoString returns the same as String.
-func (t Tool) GoString() string { return t.String() }

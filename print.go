@@ -12,7 +12,8 @@ import (
 
 // The types of this package that hold what was said print the beginning of each
 // text, so that a log or a failing test stays readable. With the verb %+v they
-// also print the IDs of calls. In a structured log they show sizes alone.
+// also print the IDs of calls. In a structured log, a Message and an Entry show sizes
+// alone.
 
 // maxPrinted is how many bytes of a text, and maxPrintedParts how many parts of a
 // message or an edit, are printed.
@@ -87,36 +88,24 @@ func (t Text) Format(f fmt.State, verb rune) {
 	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), s)
 }
 
-// String returns the beginning of the text.
-func (r Reasoning) String() string { return r.print(false) }
-
-// Format prints what String returns. The verb %+v also prints the ID.
+// Format prints the beginning of the text.
+// The verb %+v also prints the ID.
 func (r Reasoning) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
 func (r Reasoning) print(ids bool) string {
 	return fmt.Sprintf("reasoning%s(%s)", printID(r.ID, ids), abbreviate(r.Text))
 }
 
-// LogValue returns the size, but none of the text.
-func (r Reasoning) LogValue() slog.Value { return slog.StringValue(partSize(r)) }
-
-// String returns the name of the tool and the beginning of the arguments.
-func (c ToolCall) String() string { return c.print(false) }
-
-// Format prints what String returns. The verb %+v also prints the ID.
+// Format prints the name of the tool and the beginning of the arguments.
+// The verb %+v also prints the ID.
 func (c ToolCall) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
 
 func (c ToolCall) print(ids bool) string {
 	return fmt.Sprintf("call %s%s(%s)", abbreviate(c.Name), printID(c.ID, ids), abbreviate(c.Arguments))
 }
 
-// LogValue returns the name of the tool and the size of the arguments.
-func (c ToolCall) LogValue() slog.Value { return slog.StringValue(partSize(c)) }
-
-// String returns the name of the tool and the beginning of each part.
-func (r ToolResult) String() string { return r.print(false) }
-
-// Format prints what String returns. The verb %+v also prints the ID of the call.
+// Format prints the name of the tool and the beginning of each part.
+// The verb %+v also prints the ID of the call.
 func (r ToolResult) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
 func (r ToolResult) print(ids bool) string {
@@ -133,11 +122,10 @@ func (r ToolResult) print(ids bool) string {
 	return fmt.Sprintf("%s of %s%s(%s)", kind, abbreviate(r.Name), printID(r.CallID, ids), printParts(parts, ids))
 }
 
-// LogValue returns the name of the tool and the size of the text.
-func (r ToolResult) LogValue() slog.Value { return slog.StringValue(partSize(r)) }
+// Format prints the MIME type, and the size or the address.
+func (m Media) Format(f fmt.State, verb rune) { printTo(f, verb, m.print) }
 
-// String returns the MIME type, and the size or the address.
-func (m Media) String() string {
+func (m Media) print(bool) string {
 	if m.Data == "" {
 		return fmt.Sprintf("media(%s %s)", abbreviate(m.MIME), abbreviate(m.URL))
 	}
@@ -145,21 +133,12 @@ func (m Media) String() string {
 }
 
 // GoString returns the same as String.
-func (m Media) GoString() string { return m.String() }
-
-// LogValue returns the MIME type and the size.
-func (m Media) LogValue() slog.Value { return slog.StringValue(partSize(m)) }
+func (o Opaque) GoString() string { return o.String() }
 
 // String returns the format and the size.
 func (o Opaque) String() string {
 	return fmt.Sprintf("opaque(%s, %s bytes)", abbreviate(o.Format), grouped(len(o.JSON)))
 }
-
-// GoString returns the same as String.
-func (o Opaque) GoString() string { return o.String() }
-
-// LogValue returns the size.
-func (o Opaque) LogValue() slog.Value { return slog.StringValue(partSize(o)) }
 
 // printID returns an ID in brackets, if it is to be printed.
 func printID(id string, ids bool) string {

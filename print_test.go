@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,7 +42,8 @@ func TestPrinting_IsShort(t *testing.T) {
 	_, err = h.Append(convo.User(big, convo.Media{MIME: "image/png", Data: big}))
 	require.NoError(t, err)
 	e, _ := h.Snapshot().At(0)
-	values := []any{m, e, h.Snapshot(), h}
+	logged := []any{m, e, h.Snapshot(), h}
+	values := slices.Clone(logged)
 	for _, p := range parts[1:] {
 		values = append(values, p)
 	}
@@ -55,6 +57,8 @@ func TestPrinting_IsShort(t *testing.T) {
 			}
 			assert.Less(t, len(fmt.Sprintf(verb, v)), 2048, "%T %s", v, verb)
 		}
+	}
+	for _, v := range logged {
 		var out strings.Builder
 		slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "v", v)
 		slog.New(slog.NewTextHandler(&out, nil)).Info("x", "v", v)
@@ -158,6 +162,9 @@ func TestPrinting_ShowsIDsAndNoEssays(t *testing.T) {
 			if _, pointer := tt.value.(*convo.Edit); pointer && verb == "%#v" || strings.HasPrefix(fmt.Sprintf("%T", tt.value), "*convo.") && verb == "%#v" {
 				continue // shows pointers
 			}
+			if _, request := tt.value.(convo.SummaryRequest); request && verb == "%#v" {
+				continue // shows everything
+			}
 			if _, nested := tt.value.(struct{ A any }); nested && verb != "%+v" && verb != "%#v" {
 				continue // holds a Text
 			}
@@ -172,7 +179,7 @@ func TestPrinting_ShowsIDsAndNoEssays(t *testing.T) {
 	}
 	assert.Equal(t, essay, fmt.Sprint(convo.Text(essay)))
 	assert.Equal(t, "x   |", fmt.Sprintf("%-4v|", convo.Text("x")), "flags are kept")
-	assert.Equal(t, "edit(drop 4, clear 1, rewrite 1, summary(x))", convo.Edit{Drop: edit.Drop, Clear: edit.Clear, Rewrite: edit.Rewrite, Summary: &convo.Summary{Text: "x"}}.String())
+	assert.Equal(t, "edit(drop 4, clear 1, rewrite 1, summary(x))", fmt.Sprint(convo.Edit{Drop: edit.Drop, Clear: edit.Clear, Rewrite: edit.Rewrite, Summary: &convo.Summary{Text: "x"}}))
 }
 
 func TestPrinting_Numbers(t *testing.T) {

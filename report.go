@@ -400,9 +400,6 @@ func (l Link) String() string {
 	return s
 }
 
-// GoString returns the same as String.
-func (l Link) GoString() string { return l.String() }
-
 // Work says what it took to plan an edit. It is used even if the strategy also
 // returns an error.
 type Work struct {

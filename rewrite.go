@@ -58,10 +58,8 @@ type Rewrite struct {
 	Forget bool
 }
 
-// String returns the ID of the entry and the beginning of each part.
-func (r Rewrite) String() string { return r.print(false) }
-
-// Format prints what String returns. The verb %+v also prints the IDs of calls and
+// Format prints the ID of the entry and the beginning of each part.
+// The verb %+v also prints the IDs of calls and
 // results.
 func (r Rewrite) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 

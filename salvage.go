@@ -45,9 +45,6 @@ func (s Salvaged) String() string {
 	return out
 }
 
-// GoString returns what String returns.
-func (s Salvaged) GoString() string { return s.String() }
-
 // Salvage makes a whole log of what can be read of a damaged one, under a key that is not
 // in use, in the same [Store] or another. It does not change the damaged log.
 //

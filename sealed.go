@@ -93,9 +93,6 @@ func (f SealedField) String() string {
 	return fmt.Sprintf("%s of record %d of %q", abbreviate(f.Name), f.Seq, abbreviate(f.Key))
 }
 
-// GoString returns what String returns.
-func (f SealedField) GoString() string { return f.String() }
-
 // dataField returns what the Data of a record is sealed with.
 func dataField(r *Record) SealedField {
 	return SealedField{Name: "Data", Key: r.Key, Seq: r.Seq, ID: r.ID, Prev: r.Prev, Full: r.Full, Format: r.Format, Upto: r.Upto}

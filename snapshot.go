@@ -130,16 +130,15 @@ func (s *Snapshot) Model() string { return s.known().model }
 // Pinned returns the IDs of all entries of pinned exchanges, ascending.
 func (s *Snapshot) Pinned() []ID { return s.pinned() }
 
-// String returns the version, the number of entries and the raw tokens.
-func (s Snapshot) String() string {
+// Format prints the version, the number of entries and the raw tokens.
+func (s Snapshot) Format(f fmt.State, verb rune) { printTo(f, verb, s.print) }
+
+func (s Snapshot) print(bool) string {
 	return fmt.Sprintf("Snapshot(version %d, %s, %s)", s.version, counted(s.len(), "entry", "entries"), counted(clampInt(s.raw()), "token", "tokens"))
 }
 
-// GoString returns the same as String.
-func (s Snapshot) GoString() string { return s.String() }
-
-// LogValue returns the same as String.
-func (s Snapshot) LogValue() slog.Value { return slog.StringValue(s.String()) }
+// LogValue returns what Format prints.
+func (s Snapshot) LogValue() slog.Value { return slog.StringValue(s.print(false)) }
 
 // An Exchange is an assistant message with tool calls together with the results
 // that answer them, or any other single message. A compaction keeps or drops
@@ -174,9 +173,6 @@ func (x Exchange) String() string {
 	}
 	return s + ")"
 }
-
-// GoString returns the same as String.
-func (x Exchange) GoString() string { return x.String() }
 
 // Exchanges returns an iterator over the exchanges, system entries first.
 func (s *Snapshot) Exchanges() iter.Seq[Exchange] {

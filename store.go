@@ -185,13 +185,7 @@ func (r Record) String() string {
 	return fmt.Sprintf("record %d of %q (%s, %s bytes)", r.Seq, abbreviate(r.Key), kind, grouped(len(r.Data)))
 }
 
-// GoString returns what String returns.
-func (r Record) GoString() string { return r.String() }
-
 // String returns the key, the title and the sizes of the conversation.
 func (h Head) String() string {
 	return fmt.Sprintf("%q %q: record %d, %s, %s tokens", abbreviate(h.Key), abbreviate(h.Title), h.Seq, counted(h.Entries, "entry", "entries"), grouped(h.Tokens))
 }
-
-// GoString returns what String returns.
-func (h Head) GoString() string { return h.String() }

@@ -152,12 +152,11 @@ type Goal struct {
 	Original func(ctx context.Context, id ID) (Entry, bool)
 }
 
-// String says in one line what is asked for, such as
+// Format says in one line what is asked for, such as
 //
 //	goal(down to 5,000 raw tokens, high; focus dates)
-func (g Goal) String() string { return g.print(false) }
-
-// Format prints what String returns. The verb %+v also prints which results are not
+//
+// The verb %+v also prints which results are not
 // to be cleared.
 func (g Goal) Format(f fmt.State, verb rune) { printTo(f, verb, g.print) }
 

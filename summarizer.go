@@ -92,6 +92,3 @@ type SummaryRequest struct {
 func (r SummaryRequest) String() string {
 	return fmt.Sprintf("request(%s to summarise in at most %s tokens)", counted(len(r.Messages), "message", "messages"), grouped(r.MaxTokens))
 }
-
-// GoString returns the same as String.
-func (r SummaryRequest) GoString() string { return r.String() }

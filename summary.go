@@ -40,10 +40,8 @@ type Summary struct {
 	Time    time.Time // when it was put into the view; zero for one that With shows and no History holds
 }
 
-// String returns the beginning of the text.
-func (s Summary) String() string { return s.print(false) }
-
-// Format prints what String returns. The verb %+v also prints what the summary
+// Format prints the beginning of the text.
+// The verb %+v also prints what the summary
 // covers.
 func (s Summary) Format(f fmt.State, verb rune) { printTo(f, verb, s.print) }
 
