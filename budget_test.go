@@ -224,7 +224,7 @@ func TestBudget_NoSumOverflows(t *testing.T) {
 	}
 	assert.Equal(t, math.MaxInt, pool.Used())
 	assert.Zero(t, pool.Free())
-	_, _, err := owners[0].Fit(t.Context(), math.MaxInt)
+	_, _, err := owners[0].MakeRoom(t.Context(), math.MaxInt)
 	require.ErrorIs(t, err, convo.ErrBudget)
 	for _, h := range owners {
 		require.NoError(t, h.Close())

@@ -47,7 +47,7 @@ func (b *Builder) Usage(u Usage) { b.usage = u }
 
 // Stop sets why the answer ended; StopOf of package wire knows the providers'
 // words. If that is neither StopDone nor StopToolCall, or Stop is not called, a last
-// call that was cut off is in Reply.Cut and not among the messages. A stream that
+// call that was cut off is in Reply.CutOff and not among the messages. A stream that
 // broke off has no reason: do not call Stop, and return its error.
 func (b *Builder) Stop(s Stop) { b.stop, b.ended = s, true }
 
@@ -248,7 +248,7 @@ func (b *Builder) Reply() Reply {
 	if pb := b.cutCall(); pb != nil {
 		c := pb.part.(ToolCall)
 		c.Arguments = pb.text.String()
-		r.Cut = &c
+		r.CutOff = &c
 	}
 	return r
 }

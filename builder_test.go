@@ -284,9 +284,9 @@ func TestBuilder_Cut(t *testing.T) {
 			assert.Equal(t, 3, r.Usage.Input)
 			assert.Len(t, r.OpenCalls(), tt.calls)
 			if tt.cut == "" {
-				assert.Nil(t, r.Cut)
-			} else if assert.NotNil(t, r.Cut) {
-				assert.Equal(t, tt.cut, r.Cut.Name+" "+r.Cut.Arguments)
+				assert.Nil(t, r.CutOff)
+			} else if assert.NotNil(t, r.CutOff) {
+				assert.Equal(t, tt.cut, r.CutOff.Name+" "+r.CutOff.Arguments)
 			}
 			h := historyOf(t, nil, convo.User("u"))
 			_, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { return r, nil })

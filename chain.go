@@ -69,12 +69,12 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	if g.Original == nil {
 		g.Original = s.toRead
 	}
-	combined := combinedEdit{e: Edit{Work: new(Work)}}
+	combined := combinedEdit{e: Edit{Effort: new(Effort)}}
 	var failed, declined []error
 	view, original := s, g.Original
 	for i, link := range c {
 		if ctx.Err() != nil {
-			return Edit{Work: combined.e.Work}, context.Cause(ctx)
+			return Edit{Effort: combined.e.Effort}, context.Cause(ctx)
 		}
 		if g.Reason == ReasonTrigger {
 			if due, err := isDue(triggerOf(link), g.Status); err != nil {
@@ -105,11 +105,11 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	case view != s:
 		return combined.edit(), nil
 	case len(failed) > 0:
-		return Edit{Work: combined.e.Work}, errors.Join(failed...)
+		return Edit{Effort: combined.e.Effort}, errors.Join(failed...)
 	case len(declined) > 0:
-		return Edit{Work: combined.e.Work}, errors.Join(declined...)
+		return Edit{Effort: combined.e.Effort}, errors.Join(declined...)
 	}
-	return Edit{Work: combined.e.Work}, ErrNoGain
+	return Edit{Effort: combined.e.Effort}, ErrNoGain
 }
 
 // run runs the i-th link of a chain, counted from 0, and adds what it did. It
@@ -128,18 +128,18 @@ func (c *combinedEdit) run(ctx context.Context, i int, link CompactionStrategy, 
 	if err == nil && next.raw() >= view.raw() && g.Reason != ReasonTrigger {
 		err = ErrNoGain
 	}
-	c.addWork(e.Work)
-	l := Link{Strategy: name, Outcome: OutcomeApplied, Calls: e.Work.Calls}
+	c.addWork(e.Effort)
+	l := Link{Strategy: name, Outcome: OutcomeApplied, Calls: e.Effort.Calls}
 	switch {
 	case err == nil:
-	case isDecline(err, e.Work.Calls):
+	case isDecline(err, e.Effort.Calls):
 		l.Outcome = OutcomeDeclined
 	default:
 		l.Outcome = OutcomeFailed
 		err = strategyError(name, err)
 	}
 	l.Cause = err
-	if e.Work.Links == nil {
+	if e.Effort.Links == nil {
 		c.addLink(l)
 	} else if err != nil {
 		l.Calls = 0 // they are counted in its own links
@@ -174,13 +174,13 @@ type combinedEdit struct {
 }
 
 // addLink adds the result of a link.
-func (c *combinedEdit) addLink(l Link) { c.e.Work.Links = append(c.e.Work.Links, l) }
+func (c *combinedEdit) addLink(l Link) { c.e.Effort.Links = append(c.e.Effort.Links, l) }
 
 // addWork adds the work of a link.
-func (c *combinedEdit) addWork(w *Work) {
-	c.e.Work.Calls += w.Calls
-	c.e.Work.Usage = c.e.Work.Usage.plus(w.Usage)
-	c.e.Work.Links = append(c.e.Work.Links, w.Links...)
+func (c *combinedEdit) addWork(w *Effort) {
+	c.e.Effort.Calls += w.Calls
+	c.e.Effort.Usage = c.e.Effort.Usage.plus(w.Usage)
+	c.e.Effort.Links = append(c.e.Effort.Links, w.Links...)
 }
 
 // original returns the Goal.Original for the next link, which sees view: what links
@@ -262,8 +262,8 @@ func clearsAll(e *entry, clears []Clear) bool {
 func (c *combinedEdit) addEdit(e Edit, next *Snapshot) {
 	c.e.Drop = append(c.e.Drop, e.Drop...)
 	c.addChanges(e, next)
-	c.e.Work.Unread = addClamped(c.e.Work.Unread, e.Work.Unread)
-	c.e.Work.NotKept = addClamped(c.e.Work.NotKept, e.Work.NotKept)
+	c.e.Effort.Unread = addClamped(c.e.Effort.Unread, e.Effort.Unread)
+	c.e.Effort.NotKept = addClamped(c.e.Effort.NotKept, e.Effort.NotKept)
 	if e.Summary == nil {
 		return
 	}

@@ -261,7 +261,7 @@ func TestChain_ForgetsWhatIsDropped(t *testing.T) {
 			r, err := h.Compact(t.Context(), "")
 			require.NoError(t, err)
 			assert.Equal(t, []convo.ID{3, 4, 5}, r.Dropped)
-			assert.Equal(t, "x", r.Left()[1].Message.Text())
+			assert.Equal(t, "x", r.Originals()[1].Message.Text())
 			require.NoError(t, h.Undo(r))
 			assert.Equal(t, "x", find(t, h, 4).Message.Text())
 		})

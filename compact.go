@@ -213,10 +213,10 @@ type need struct {
 	reason    Reason
 	focus     string
 	target    int64
-	requested bool // by Compact, Fit or Recover: MinFree and the breaker do not apply
+	requested bool // by Compact, MakeRoom or Recover: MinFree and the breaker do not apply
 	named     int  // for Report.NamedLimit
 
-	// For Fit; reserve is nil otherwise.
+	// For MakeRoom; reserve is nil otherwise.
 	room       int64                   // the tokens to reserve
 	fromWindow int64                   // how many of them come out of the window and not out of a Budget
 	limit      int64                   // what the request may weigh when they are reserved

@@ -41,7 +41,7 @@ type attempt struct {
 	failed      bool          // the strategy failed, and the cuts are applied without it
 	unclearable []Clear       // results that the attempt before failed to clear
 	planErr     error         // of the strategy; nil: none
-	work        Work          // of the strategy
+	work        Effort        // of the strategy
 	summary     *Summary      // of the edit; nil: none
 	unspilled   []Clear       // results that were not cleared, because Options.Spill failed
 }
@@ -143,11 +143,11 @@ func (a *attempt) plan() (Edit, error) {
 	h := a.f.h
 	own := *a.view // so that a strategy that writes to its snapshot changes only its own copy
 	name, e, err := plan(a.f.ctx, h.opts.Strategy, h.direct, &own, a.goal)
-	if err != nil && !h.direct && !isDecline(err, e.Work.Calls) {
+	if err != nil && !h.direct && !isDecline(err, e.Effort.Calls) {
 		err = strategyError(name, err)
 	}
 	a.planErr = err
-	a.work = *e.Work
+	a.work = *e.Effort
 	r := &a.report
 	r.Strategy, r.Links = name, a.work.Links
 	r.Calls, r.Usage, r.Unread, r.NotKept = a.work.Calls, a.work.Usage, a.work.Unread, a.work.NotKept
@@ -325,7 +325,7 @@ func (a *attempt) setGoal(floor int64) bool {
 }
 
 // acceptLocked refuses an edit that checkLocked refuses, or whose ctx has ended.
-// Otherwise it makes the reservation for Fit.
+// Otherwise it makes the reservation for MakeRoom.
 func (a *attempt) acceptLocked(before, next *state) error {
 	if err := a.checkLocked(before, next); err != nil {
 		return err
@@ -348,7 +348,7 @@ func (a *attempt) checkLocked(before, next *state) error {
 	freed := before.raw() - next.raw()
 	now := a.f.h.scaleOfLocked(next)
 	// The edit is judged by the request that it was made for: messages appended
-	// since do not count, except for Fit, which must reserve its room now.
+	// since do not count, except for MakeRoom, which must reserve its room now.
 	weight, limit := now.Without(before.raw()-a.at.raw()).Upper(), a.limit
 	if a.reserve != nil {
 		weight, limit = now.Upper(), min(a.limit, a.f.h.marks.limit-a.fromWindow)
@@ -411,7 +411,7 @@ func (a *attempt) tooLarge(weight, limit int64, cause error) error {
 }
 
 // isShortOfBudget reports whether limit is what Options.Budget leaves for the
-// request beside the room for Fit, and not what the window leaves.
+// request beside the room for MakeRoom, and not what the window leaves.
 func (a *attempt) isShortOfBudget(limit int64) bool {
 	return a.reserve != nil && a.f.h.opts.Budget != nil && limit < a.marks.limit
 }

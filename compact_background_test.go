@@ -208,18 +208,18 @@ func TestWait_SharesNothing(t *testing.T) {
 	require.NotEmpty(t, first.Dropped)
 	require.NotEmpty(t, first.Summarised)
 	require.NotEmpty(t, first.Cleared)
-	require.NotEmpty(t, first.Kept)
+	require.NotEmpty(t, first.Spared)
 	require.NotEmpty(t, first.Links)
 	second, err := h.Wait(t.Context())
 	require.NoError(t, err)
-	for _, ids := range [][]convo.ID{first.Dropped, first.Summarised, first.Cleared, first.Kept} {
+	for _, ids := range [][]convo.ID{first.Dropped, first.Summarised, first.Cleared, first.Spared} {
 		clear(ids)
 	}
 	clear(first.Links)
 	third, err := h.Wait(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, second, third)
-	for _, ids := range [][]convo.ID{second.Dropped, second.Summarised, second.Cleared, second.Kept} {
+	for _, ids := range [][]convo.ID{second.Dropped, second.Summarised, second.Cleared, second.Spared} {
 		assert.NotContains(t, ids, convo.ID(0))
 	}
 	assert.NotContains(t, second.Links, convo.Link{})
@@ -440,8 +440,8 @@ func TestFlight_WaiterThatGivesUpIsTold(t *testing.T) {
 	for name, compact := range map[string]func(*convo.History, context.Context) (convo.Report, error){
 		"CompactIfNeeded": (*convo.History).CompactIfNeeded,
 		"Compact":         func(h *convo.History, ctx context.Context) (convo.Report, error) { return h.Compact(ctx, "") },
-		"Fit": func(h *convo.History, ctx context.Context) (convo.Report, error) {
-			_, r, err := h.Fit(ctx, 10)
+		"MakeRoom": func(h *convo.History, ctx context.Context) (convo.Report, error) {
+			_, r, err := h.MakeRoom(ctx, 10)
 			return r, err
 		},
 	} {
@@ -584,7 +584,7 @@ func TestFlight_Reentrant(t *testing.T) {
 		inside = append(inside, err)
 		for _, n := range []int{100_000, 1, 0} {
 			var res *convo.Reservation
-			res, _, err = h.Fit(ctx, n)
+			res, _, err = h.MakeRoom(ctx, n)
 			assert.Nil(t, res)
 			inside = append(inside, err)
 		}
@@ -615,8 +615,8 @@ func TestFlight_Reentrant(t *testing.T) {
 // they start waits for that compaction until its own ctx ends, as Options says.
 func TestCompact_FromCodeWithoutACtx(t *testing.T) {
 	for name, ask := range map[string]func(*convo.History, context.Context) error{
-		"Compact": func(h *convo.History, ctx context.Context) error { _, err := h.Compact(ctx, ""); return err },
-		"Fit":     func(h *convo.History, ctx context.Context) error { _, _, err := h.Fit(ctx, 1); return err },
+		"Compact":  func(h *convo.History, ctx context.Context) error { _, err := h.Compact(ctx, ""); return err },
+		"MakeRoom": func(h *convo.History, ctx context.Context) error { _, _, err := h.MakeRoom(ctx, 1); return err },
 	} {
 		t.Run("Tokenizer and "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -819,7 +819,7 @@ func TestClose_FreesWaiters(t *testing.T) {
 		errs := make(chan error, 4)
 		go func() { _, err := h.CompactIfNeeded(t.Context()); errs <- err }()
 		go func() { _, err := h.Compact(t.Context(), ""); errs <- err }()
-		go func() { _, _, err := h.Fit(t.Context(), 10); errs <- err }()
+		go func() { _, _, err := h.MakeRoom(t.Context(), 10); errs <- err }()
 		go func() { _, _, err := h.Prepare(t.Context()); errs <- err }()
 		synctest.Wait()
 		require.NoError(t, h.Close())
@@ -902,7 +902,7 @@ func TestFlight_PinMeanwhile(t *testing.T) {
 	h = toolTurn(t, opts, 20)
 	r, err := h.CompactIfNeeded(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []convo.ID{5, 6}, r.Kept)
+	assert.Equal(t, []convo.ID{5, 6}, r.Spared)
 	assert.Equal(t, []convo.ID{5, 6}, h.Pinned())
 	assert.Equal(t, "meanwhile", textsOf(h.Snapshot())[h.Len()-1])
 }

@@ -26,7 +26,7 @@ type cuttable struct {
 // cutFloor cuts results if the floor is over the limit, until it is at most three
 // quarters of it. It returns an error if the limit cannot be reached. For Recover
 // it also cuts results if the floor is over the target, as far as that helps. For
-// Fit it cuts nothing.
+// MakeRoom it cuts nothing.
 func (a *attempt) cutFloor() error {
 	a.see(a.at)
 	floor := a.scale.Kept()

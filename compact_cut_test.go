@@ -54,7 +54,7 @@ func TestCut_FairShare(t *testing.T) {
 	assert.Equal(t, []int{300, 20}, sizes[2:])
 	assert.InDelta(t, sizes[0], sizes[1], 4)
 	assert.Greater(t, sizes[0], 300)
-	assert.Equal(t, []convo.ID{5, 6}, r.Cut)
+	assert.Equal(t, []convo.ID{5, 6}, r.Shortened)
 	assert.LessOrEqual(t, r.TokensAfter, 2000)
 	floor := 0
 	for x := range s.Exchanges() {
@@ -63,9 +63,9 @@ func TestCut_FairShare(t *testing.T) {
 		}
 	}
 	assert.InDelta(t, 1500, floor, 10, "three quarters of the limit")
-	require.Len(t, r.Left(), 2)
+	require.Len(t, r.Originals(), 2)
 	for i, n := range []int{3000, 1500} {
-		assert.Len(t, r.Left()[i].Message.Text(), n)
+		assert.Len(t, r.Originals()[i].Message.Text(), n)
 	}
 
 	_, again, err := h.Prepare(t.Context())
@@ -84,7 +84,7 @@ func TestCut_WithTheStrategy(t *testing.T) {
 	_, r, err := h.Prepare(t.Context())
 	require.NoError(t, err)
 	reports = append(reports, r)
-	assert.Equal(t, []convo.ID{5, 6}, r.Cut)
+	assert.Equal(t, []convo.ID{5, 6}, r.Shortened)
 	assert.Equal(t, []convo.ID{1}, r.Dropped)
 	assert.True(t, r.SummaryDropped || r.SummaryAfter > 0)
 	require.NoError(t, h.Undo(reports[0]))
@@ -101,7 +101,7 @@ func TestCut_StrategyFails(t *testing.T) {
 	_, r, err := h.Prepare(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
-	assert.Equal(t, []convo.ID{5, 6}, r.Cut)
+	assert.Equal(t, []convo.ID{5, 6}, r.Shortened)
 	require.ErrorContains(t, r.Cause, "no model")
 }
 
@@ -118,7 +118,7 @@ func TestCut_NotEnough(t *testing.T) {
 		var floor *convo.FloorError
 		require.ErrorAs(t, err, &floor)
 		assert.Equal(t, 950, floor.System)
-		assert.Empty(t, r.Cut)
+		assert.Empty(t, r.Shortened)
 		assert.Contains(t, err.Error(), "SetSystem")
 		assert.Zero(t, spilled)
 	})
@@ -145,7 +145,7 @@ func TestCut_Pinned(t *testing.T) {
 	require.NoError(t, h.Unpin(5))
 	_, r, err := h.Prepare(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []convo.ID{5, 6}, r.Cut)
+	assert.Equal(t, []convo.ID{5, 6}, r.Shortened)
 }
 
 // Pinned while the strategy works, a result stays whole.
@@ -160,7 +160,7 @@ func TestCut_PinnedMeanwhile(t *testing.T) {
 	h = unansweredRound(t, 1000, func(o *convo.Options) { o.Strategy, o.Limits.Low, o.Limits.MinFree = pins, 100, 1 }, 900, 900)
 	_, r, err := h.Prepare(t.Context())
 	require.Error(t, err, "it does not fit")
-	assert.Empty(t, r.Cut)
+	assert.Empty(t, r.Shortened)
 	assert.Equal(t, []int{900, 900}, resultSizes(h.Snapshot()))
 }
 
@@ -180,7 +180,7 @@ func TestCut_Spill(t *testing.T) {
 	h := unansweredRound(t, 2000, spill, 3000, 700, 10)
 	s, r, err := h.Prepare(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []convo.ID{5}, r.Cut)
+	assert.Equal(t, []convo.ID{5}, r.Shortened)
 	assert.Equal(t, map[string]int{"c0": 3000}, stored)
 	e, _ := s.Find(5)
 	assert.Contains(t, e.Message.Text(), "kept at file-c0]")
@@ -204,7 +204,7 @@ func TestCut_Spill(t *testing.T) {
 	assert.Equal(t, map[string]int{"c0": 5000}, stored)
 	e, _ = s.Find(5)
 	assert.Equal(t, 1, strings.Count(e.Message.Text(), "[cut: "))
-	assert.Len(t, r.Left()[0].Message.Text(), 5000)
+	assert.Len(t, r.Originals()[0].Message.Text(), 5000)
 	mustAppend(t, h, convo.Assistant("so"), convo.User("v"))
 	apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 5}}})
 	e, _ = h.Snapshot().Find(5)
@@ -212,14 +212,14 @@ func TestCut_Spill(t *testing.T) {
 	assert.Equal(t, map[string]int{"c0": 5000}, stored)
 }
 
-// Fit never cuts.
+// MakeRoom never cuts.
 func TestCut_NotForFit(t *testing.T) {
 	h := unansweredRound(t, 1000, nil, 800)
 	unchanged(t, h, func() {
-		_, _, err := h.Fit(t.Context(), 500)
+		_, _, err := h.MakeRoom(t.Context(), 500)
 		var floor *convo.FloorError
 		require.ErrorAs(t, err, &floor)
-		assert.Contains(t, err.Error(), "Fit is to reserve 500: reserve less")
+		assert.Contains(t, err.Error(), "MakeRoom is to reserve 500: reserve less")
 	})
 }
 
@@ -237,7 +237,7 @@ func TestCut_Recover(t *testing.T) {
 			retry, r, err := h.Recover(t.Context(), sent, errors.New("prompt is too long"))
 			require.NoError(t, err)
 			require.True(t, retry)
-			assert.Equal(t, []convo.ID{5}, r.Cut)
+			assert.Equal(t, []convo.ID{5}, r.Shortened)
 			assert.LessOrEqual(t, h.Snapshot().Tokens(), sent.Tokens()/2)
 			assert.Greater(t, h.Snapshot().Tokens(), sent.Tokens()/4)
 		})
@@ -250,5 +250,5 @@ func TestCut_Recover(t *testing.T) {
 	retry, r, err := h.Recover(t.Context(), sent, errors.New("prompt is too long"))
 	require.NoError(t, err)
 	require.True(t, retry)
-	assert.Equal(t, []convo.ID{9}, r.Cut)
+	assert.Equal(t, []convo.ID{9}, r.Shortened)
 }

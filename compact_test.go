@@ -235,7 +235,7 @@ func TestCompact_Nil(t *testing.T) {
 		"CompactIfNeeded": func() error { _, err := zero.CompactIfNeeded(ctx); return err },
 		"Prepare":         func() error { _, _, err := zero.Prepare(ctx); return err },
 		"Compact":         func() error { _, err := zero.Compact(ctx, ""); return err },
-		"Fit":             func() error { _, _, err := zero.Fit(ctx, 1); return err },
+		"MakeRoom":        func() error { _, _, err := zero.MakeRoom(ctx, 1); return err },
 		"Recover":         func() error { _, _, err := zero.Recover(ctx, nil, errors.New("prompt is too long")); return err },
 		"Handoff":         func() error { _, err := zero.Handoff(ctx, nil, ""); return err },
 	} {

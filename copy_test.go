@@ -29,8 +29,8 @@ func moreOf(t *testing.T, s convo.Store, key string, log []convo.Record, kinds s
 		n := len(log) + 1
 		at := time.Date(2026, 5, 6, 7, 8, n, 0, time.UTC)
 		r := convo.Record{
-			Head: convo.Head{Key: key, Title: key, Seq: uint64(n), Created: at, Updated: at, Entries: n},
-			ID:   fmt.Sprintf("%s%026d", key, n), Full: kind == 'F', Format: 1, Upto: convo.ID(n), Data: fmt.Appendf(nil, `{"n":%d}`, n),
+			LogInfo: convo.LogInfo{Key: key, Title: key, Seq: uint64(n), Created: at, Updated: at, Entries: n},
+			ID:      fmt.Sprintf("%s%026d", key, n), Full: kind == 'F', Format: 1, Upto: convo.ID(n), Data: fmt.Appendf(nil, `{"n":%d}`, n),
 		}
 		r.ID = r.ID[:len(key)] + r.ID[2*len(key):]
 		if n > 1 {

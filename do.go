@@ -21,7 +21,7 @@ type Reply struct {
 	// provider did not say that it is whole. An answer is unfinished if it
 	// stopped for length, was refused or broke off, or if no reason was given. It is
 	// not in Messages, and must not be run. Nil: there is none.
-	Cut *ToolCall
+	CutOff *ToolCall
 
 	Usage Usage // zero: not reported
 	Stop  Stop  // why the answer ended; StopDone too if no reason was given
@@ -78,15 +78,15 @@ func (r Reply) OpenCalls() []ToolCall {
 func (r Reply) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
 func (r Reply) print(ids bool) string {
-	if len(r.Messages) == 0 && r.Cut == nil && r.Stop == StopDone {
+	if len(r.Messages) == 0 && r.CutOff == nil && r.Stop == StopDone {
 		return "reply(empty)"
 	}
 	texts := []string{r.Stop.String()}
 	for _, m := range r.Messages {
 		texts = append(texts, m.print(ids))
 	}
-	if r.Cut != nil {
-		texts = append(texts, "cut off: "+r.Cut.print(ids))
+	if r.CutOff != nil {
+		texts = append(texts, "cut off: "+r.CutOff.print(ids))
 	}
 	if n := len(texts) - maxPrintedParts; n > 0 {
 		texts = append(texts[:maxPrintedParts], fmt.Sprintf("… (%d more)", n))
@@ -102,7 +102,7 @@ func (r Reply) print(ids bool) string {
 //		if err != nil {
 //			return err
 //		}
-//		if reply.Cut != nil || len(reply.Messages) == 0 {
+//		if reply.CutOff != nil || len(reply.Messages) == 0 {
 //			return fmt.Errorf("the model did not finish its answer: %v", reply)
 //		}
 //		for _, call := range reply.OpenCalls() {

@@ -201,7 +201,7 @@ func TestDo_RefusesBeforeItSends(t *testing.T) {
 func TestDo_SendFails(t *testing.T) {
 	h := tour(t, nil)
 	boom := errors.New("503")
-	partial := convo.Reply{Messages: []convo.Message{convo.Assistant("half an")}, Usage: convo.Usage{Input: 60}, Cut: &convo.ToolCall{Name: "x"}}
+	partial := convo.Reply{Messages: []convo.Message{convo.Assistant("half an")}, Usage: convo.Usage{Input: 60}, CutOff: &convo.ToolCall{Name: "x"}}
 	unchanged(t, h, func() {
 		reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { return partial, boom })
 		assert.Equal(t, boom, err, "as it came")
@@ -278,7 +278,7 @@ func TestDo_ReportsCuts(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, reply.Reports, 1)
 	assert.Equal(t, convo.ReasonAppend, reply.Reports[0].Reason)
-	assert.Equal(t, []convo.ID{3}, reply.Reports[0].Cut)
+	assert.Equal(t, []convo.ID{3}, reply.Reports[0].Shortened)
 	assert.Equal(t, told, reply.Reports)
 	assert.Equal(t, []convo.ID{2, 3, 4}, reply.IDs)
 	assert.Less(t, len(reply.Messages[1].ToolResults()[0].Text()), 900)
@@ -864,11 +864,11 @@ func TestDo_ModelSetMeanwhile(t *testing.T) {
 // without an answer, and the next error says how to go on.
 func TestDo_OnlyCut(t *testing.T) {
 	h := historyOf(t, nil, convo.User("delete the old logs"))
-	cut := convo.Reply{Cut: &convo.ToolCall{ID: "1", Name: "delete_all"}, Stop: convo.StopLength}
+	cut := convo.Reply{CutOff: &convo.ToolCall{ID: "1", Name: "delete_all"}, Stop: convo.StopLength}
 	reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { return cut, nil })
 	require.NoError(t, err)
 	assert.Empty(t, reply.Messages)
-	assert.Equal(t, "delete_all", reply.Cut.Name)
+	assert.Equal(t, "delete_all", reply.CutOff.Name)
 	_, err = h.Append(convo.User("well?"))
 	require.ErrorContains(t, err, "one whose answer holds no message, call Do again, or Rewind(1)")
 	rewind(t, h)

@@ -91,19 +91,19 @@
 // middle out of one that is longer than Options.MaxResult. When the floor alone is
 // over the limit all the same, a compaction first cuts results that no assistant
 // message has followed yet, the longest first and none of a pinned exchange, until
-// the floor is at most three quarters of the limit; [History.Fit] does not. What
+// the floor is at most three quarters of the limit; [History.MakeRoom] does not. What
 // remains is a [*FloorError], which names what is in the way.
 //
 // The original of a result that was cut or cleared goes to Options.Spill, and stays
 // in memory for summarizers within Options.KeepOriginals. What was rewritten is
-// summarised as it stands. [Report.Left] returns what left the view as it was, and
+// summarised as it stands. [Report.Originals] returns what left the view as it was, and
 // [History.Undo] puts it back.
 //
 // [History.Prepare] and [History.CompactIfNeeded] check before each request, which
 // takes nanoseconds. [History.Compact] compacts at once; a focus tells the
 // summarizer what matters. [History.CompactInBackground] starts at the mark soft
 // and lets the conversation go on; [History.Wait] returns its report.
-// [History.Fit] makes room and reserves it. [History.Recover] is for the moment
+// [History.MakeRoom] makes room and reserves it. [History.Recover] is for the moment
 // when a provider answers that the request is too long; it learns from the numbers
 // in the answer. All return a [Report] that says what was removed.
 //

@@ -29,10 +29,10 @@ type Edit struct {
 	// &Summary{} removes it.
 	Summary *Summary
 
-	// Work says what it took to plan the edit, for the report. Nil: unknown;
+	// Effort says what it took to plan the edit, for the report. Nil: unknown;
 	// then a strategy that fails, or whose edit has a summary, is assumed to
 	// have called a model once.
-	Work *Work
+	Effort *Effort
 }
 
 // A Clear replaces the content of a tool result by a text. The call, the ID of the
@@ -104,7 +104,7 @@ func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "
 
 // Apply applies an edit that was planned for the snapshot at, as a whole or not at
 // all. There are two exceptions. Exchanges that were pinned since stay, and
-// Report.Kept names them. Results for which Options.Spill failed are not cleared,
+// Report.Spared names them. Results for which Options.Spill failed are not cleared,
 // and Report.Cause says why. The error is nil if anything changed. If nothing did,
 // it matches [ErrNoGain], or is that of Options.Spill.
 //

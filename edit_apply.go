@@ -586,7 +586,7 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 	if err != nil || done.retry {
 		return done.retry, err
 	}
-	r.Kept, r.Cause = done.pinned, errors.Join(p.spillErrs...)
+	r.Spared, r.Cause = done.pinned, errors.Join(p.spillErrs...)
 	if !done.changed {
 		r.Outcome = OutcomeDeclined
 		if r.Cause == nil {
@@ -609,7 +609,7 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 	h.editedLocked(&before, done.gone)
 
 	r.Outcome = OutcomeApplied
-	r.Cleared, r.Cut, r.Rewritten, r.Dropped, r.Summarised = done.cleared, done.cut, done.rewritten, done.dropped, done.summarised
+	r.Cleared, r.Shortened, r.Rewritten, r.Dropped, r.Summarised = done.cleared, done.cut, done.rewritten, done.dropped, done.summarised
 	r.SummaryDropped = before.summary != nil && next.summary == nil
 	if p.summary != nil && r.Usage == (Usage{}) {
 		r.Usage = p.summary.sum.Usage

@@ -61,7 +61,7 @@ var (
 	// took longer than it may, or wrote a summary that could not be used. The
 	// error also wraps that failure. The summarizer is called again after
 	// MinFree/2 new tokens; this number doubles with each further failure in a
-	// row. Compact, Fit and Recover call it at any time. A strategy returns
+	// row. Compact, MakeRoom and Recover call it at any time. A strategy returns
 	// ErrBreaker to decline.
 	ErrBreaker = errors.New("convo: summarizer is backing off after failures")
 )
@@ -291,7 +291,7 @@ func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
 // its results, were it not pinned, and otherwise in the first of the others.
 type FloorError struct {
 	Floor int // the size of the floor
-	Room  int // what Fit was asked to reserve beside it
+	Room  int // what MakeRoom was asked to reserve beside it
 	Limit int // for both together
 
 	Pool bool // whether Limit is what Options.Budget leaves, and not what the window does
@@ -379,7 +379,7 @@ func (e *FloorError) Error() string {
 		{tokens: e.Users, text: users, calls: e.RewindUsers, what: "them"},
 		{tokens: e.Pinned, text: "pinned exchanges hold", remedy: "Unpin them"},
 		{tokens: e.Ephemeral, text: "ephemeral messages hold", remedy: "SetEphemeral replaces them"},
-		{tokens: e.Room, text: "Fit is to reserve", remedy: "reserve less"},
+		{tokens: e.Room, text: "MakeRoom is to reserve", remedy: "reserve less"},
 	}
 	if !e.ToolsReported {
 		shares = append(shares, tools)
@@ -414,7 +414,7 @@ func (e *FloorError) Error() string {
 // compaction did not help. Figures are upper bounds in tokens.
 type LimitError struct {
 	Need  int // the size of the request as it is, or as a refused edit would have left it
-	Room  int // what Fit was asked to reserve beside it
+	Room  int // what MakeRoom was asked to reserve beside it
 	Limit int // what both had to come down to: the limit, and for Recover less than what was refused
 
 	// Compacted reports whether Need is what an edit left, or would have left.

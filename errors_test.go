@@ -351,9 +351,9 @@ func TestErrors_OfEachOperation(t *testing.T) {
 				assert.Len(t, *told, tt.told)
 			})
 		}
-		t.Run(tt.name+"/Fit", func(t *testing.T) {
+		t.Run(tt.name+"/MakeRoom", func(t *testing.T) {
 			h, ctx, told := start(t, true)
-			res, r, err := h.Fit(ctx, 38_000)
+			res, r, err := h.MakeRoom(ctx, 38_000)
 			says(t, err)
 			assert.Equal(t, err == nil, res != nil, "an error exactly when nothing was reserved")
 			assert.Equal(t, err, r.Cause)

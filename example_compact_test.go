@@ -103,14 +103,14 @@ func ExampleHistory_CompactInBackground() {
 	// 42 user: And then?
 }
 
-func ExampleHistory_Fit() {
+func ExampleHistory_MakeRoom() {
 	ctx := context.Background()
 	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 2_500, Reserve: 300}})
-	room, report, err := h.Fit(ctx, 1_000) // a long document is about to come in
+	room, report, err := h.MakeRoom(ctx, 1_000) // a long document is about to come in
 	fmt.Println(report.Outcome, room.Tokens(), err)
 	room.Release()
 
-	_, _, err = h.Fit(ctx, 5_000)
+	_, _, err = h.MakeRoom(ctx, 5_000)
 	var floor *convo.FloorError
 	if errors.As(err, &floor) {
 		fmt.Println("only", floor.Limit-floor.Floor, "can be made free")
@@ -241,9 +241,9 @@ func ExampleOptions_logger() {
 		h.CompactIfNeeded(context.Background())
 	}
 	// Output:
-	// level=INFO msg="convo: compaction applied" outcome=applied reason=high strategy=mine cause=<nil> fits=true limit=3500 tokens_before=1755 tokens_after=360 messages_before=41 messages_after=9 dropped=32 summarised=0 cleared=0 cut=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 not_kept=0 prefix_kept=0.00641025641025641 named_limit=0
-	// level=WARN msg="convo: compaction failed" outcome=failed reason=high strategy=mine cause="convo: strategy mine: no idea" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 cut=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=1 unread=0 not_kept=0 prefix_kept=1 named_limit=0
-	// level=DEBUG msg="convo: compaction declined" outcome=declined reason=high strategy=mine cause="convo: nothing worth removing" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 cut=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 not_kept=0 prefix_kept=1 named_limit=0
+	// level=INFO msg="convo: compaction applied" outcome=applied reason=high strategy=mine cause=<nil> fits=true limit=3500 tokens_before=1755 tokens_after=360 messages_before=41 messages_after=9 dropped=32 summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 not_kept=0 prefix_kept=0.00641025641025641 named_limit=0
+	// level=WARN msg="convo: compaction failed" outcome=failed reason=high strategy=mine cause="convo: strategy mine: no idea" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=1 unread=0 not_kept=0 prefix_kept=1 named_limit=0
+	// level=DEBUG msg="convo: compaction declined" outcome=declined reason=high strategy=mine cause="convo: nothing worth removing" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 not_kept=0 prefix_kept=1 named_limit=0
 }
 
 // Old tool results are cleared at a mark of their own, before anything is dropped.

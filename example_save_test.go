@@ -231,7 +231,7 @@ func ExampleListOptions() {
 	day := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 5 {
 		at := day.AddDate(0, 0, i)
-		r := convo.Record{Head: convo.Head{Key: fmt.Sprintf("ann/%d", i), Seq: 1, Created: at, Updated: at}, ID: fmt.Sprintf("%026d", i), Full: true}
+		r := convo.Record{LogInfo: convo.LogInfo{Key: fmt.Sprintf("ann/%d", i), Seq: 1, Created: at, Updated: at}, ID: fmt.Sprintf("%026d", i), Full: true}
 		if err := store.Append(ctx, r); err != nil {
 			panic(err)
 		}

@@ -13,7 +13,7 @@ func ExampleHistory_Undo() {
 	h, _ := convo.New(nil)
 	h.Append(convo.User("Window seats only."), convo.Assistant("Noted."), convo.User("Flights to Rome?"))
 	report, _ := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1, 2}, Summary: &convo.Summary{Text: "The user likes windows."}})
-	for _, e := range report.Left() {
+	for _, e := range report.Originals() {
 		fmt.Println("left:", e)
 	}
 	h.Append(convo.Assistant("Two."))
@@ -74,7 +74,7 @@ func ExampleRewrite_forget() {
 	report, err := h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{
 		{ID: id, Parts: []convo.Part{convo.Text("Log in with [redacted], please.")}, Forget: true},
 	}})
-	fmt.Println(report.Left(), err)
+	fmt.Println(report.Originals(), err)
 	fmt.Println(h.Undo(report))
 	fmt.Println(h.Snapshot().Messages())
 	// Output:

@@ -40,7 +40,7 @@ type History struct {
 	calls      *calls    // of the newest exchange
 	snap       *Snapshot // of the current version; nil: not made yet
 	limits     Limits    // with defaults
-	marks      marks     // limits less what Fit has reserved
+	marks      marks     // limits less what MakeRoom has reserved
 	lowTold    bool      // that a usage report was too low was logged
 	toolsSet   bool      // Limits.Tools was set after the last usage report
 	rising     int       // usage reports in a row above the estimate
@@ -48,7 +48,7 @@ type History struct {
 	named      int       // the most that a provider's error lets a request weigh; 0: none did
 	closed     bool
 	charge     int64  // what opts.Budget is charged
-	fitted     sum128 // what Fit has reserved in the window
+	fitted     sum128 // what MakeRoom has reserved in the window
 
 	// What is known from usage reports.
 	heard       bool            // usage was reported for the current model

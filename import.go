@@ -8,36 +8,36 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// A Place says where [Restore] puts a message that is imported. See
+// An ImportAs says where [Restore] puts a message that is imported. See
 // Options.OnImport.
-type Place uint8
+type ImportAs uint8
 
 // Places for an imported message.
 const (
-	PlaceKeep    Place = iota // where it is, as without Options.OnImport
-	PlaceFront                // a system message: among the system entries
-	PlaceUser                 // a system message after the first other message: a user message there, or behind the results if it stands between calls and them
-	PlaceSummary              // its text becomes a part of the summary
+	ImportKeep    ImportAs = iota // where it is, as without Options.OnImport
+	ImportFront                   // a system message: among the system entries
+	ImportUser                    // a system message after the first other message: a user message there, or behind the results if it stands between calls and them
+	ImportSummary                 // its text becomes a part of the summary
 )
 
 // String returns "keep", "front", "user" or "summary".
-func (p Place) String() string { return nameOf(p, "keep", "front", "user", "summary") }
+func (p ImportAs) String() string { return nameOf(p, "keep", "front", "user", "summary") }
 
-// PlaceTagged returns a function for Options.OnImport that finds the summaries which
+// ImportTagged returns a function for Options.OnImport that finds the summaries which
 // another system has put among its messages: a system message whose Author is one of
 // the tags, and a user or assistant message whose text begins with one, are
-// PlaceSummary. Any other message is PlaceKeep. Without tags, these are used:
+// ImportSummary. Any other message is ImportKeep. Without tags, these are used:
 //
 //	[auto-summary]                   // ds-api, as the name of a system message
 //	[Summary of prior conversation]  // ailoop, as the beginning of a user message
 //
 // Somebody who writes such a tag into a message makes it a part of the summary, so
-// use PlaceTagged only for the conversations of a system that does so.
-func PlaceTagged(tags ...string) func(Message) Place {
+// use ImportTagged only for the conversations of a system that does so.
+func ImportTagged(tags ...string) func(Message) ImportAs {
 	if tags = slices.Clone(tags); len(tags) == 0 {
 		tags = []string{"[auto-summary]", "[Summary of prior conversation]"}
 	}
-	return func(m Message) Place {
+	return func(m Message) ImportAs {
 		isTag := func(tag string) bool {
 			if m.Role == RoleSystem {
 				return tag != "" && m.Author == tag
@@ -45,28 +45,28 @@ func PlaceTagged(tags ...string) func(Message) Place {
 			return tag != "" && strings.HasPrefix(m.Text(), tag)
 		}
 		if m.Role != RoleTool && !hasCalls(&m) && slices.ContainsFunc(tags, isTag) {
-			return PlaceSummary
+			return ImportSummary
 		}
-		return PlaceKeep
+		return ImportKeep
 	}
 }
 
 // placeOf calls Options.OnImport, and returns an error for a place where the message
 // cannot be.
-func (l *loader) placeOf(i int, e *entry) (p Place, err error) {
+func (l *loader) placeOf(i int, e *entry) (p ImportAs, err error) {
 	if l.h.opts.OnImport == nil {
-		return PlaceKeep, nil
+		return ImportKeep, nil
 	}
 	defer catch(&err, "Options.OnImport")
 	p = l.h.opts.OnImport(e.msg.clone())
 	want := ""
 	switch {
-	case p > PlaceSummary:
-		want = "PlaceKeep, PlaceFront, PlaceUser or PlaceSummary"
-	case p == PlaceSummary && (e.msg.Role == RoleTool || hasCalls(&e.msg)):
-		want = "PlaceKeep for a message with calls or results"
-	case (p == PlaceFront || p == PlaceUser) && e.msg.Role != RoleSystem:
-		want = "PlaceKeep or PlaceSummary for a message that is no system message"
+	case p > ImportSummary:
+		want = "ImportKeep, ImportFront, ImportUser or ImportSummary"
+	case p == ImportSummary && (e.msg.Role == RoleTool || hasCalls(&e.msg)):
+		want = "ImportKeep for a message with calls or results"
+	case (p == ImportFront || p == ImportUser) && e.msg.Role != RoleSystem:
+		want = "ImportKeep or ImportSummary for a message that is no system message"
 	}
 	if want != "" {
 		return p, &SnapshotError{Index: i, ID: e.id, Err: &ValueError{Name: "result of Options.OnImport", Value: p, Want: want}}
@@ -98,7 +98,7 @@ func (l *loader) place() error {
 			return err
 		}
 		role := e.msg.Role
-		if results, rest, k := splitResults(e.msg.Parts); len(results) > 0 && role == RoleUser && p == PlaceKeep && hasCall && l.h.opts.Repair != nil {
+		if results, rest, k := splitResults(e.msg.Parts); len(results) > 0 && role == RoleUser && p == ImportKeep && hasCall && l.h.opts.Repair != nil {
 			answer := e
 			answer.msg.Role, answer.msg.Author, answer.msg.Parts = RoleTool, "", results
 			l.split[e.id] = &MessageError{Index: i, Role: RoleUser, Part: k, Reason: "a tool result belongs in a tool message"}
@@ -108,17 +108,17 @@ func (l *loader) place() error {
 			e.msg.Parts = rest
 		}
 		switch {
-		case p == PlaceSummary:
+		case p == ImportSummary:
 			if t := strings.TrimSpace(text.Valid(e.msg.Text())); t != "" {
 				texts = append(texts, t)
 			}
 			gone = append(gone, e.id)
 			continue
-		case p == PlaceFront || i < len(s.sys):
+		case p == ImportFront || i < len(s.sys):
 			e.note = false
 			sys = append(sys, &e)
 			continue
-		case p == PlaceUser:
+		case p == ImportUser:
 			e.msg, e.note = noteOf(e.msg, "system", e.msg.Parts), false
 			l.notes[e.id] = nil
 			if hasCall && own.hasResultBehind(i) {

@@ -27,7 +27,7 @@ func saved(t *testing.T, h *convo.History) {
 	require.NoError(t, err)
 	var s convo.Snapshot
 	require.NoError(t, json.Unmarshal(data, &s))
-	again, err := convo.Restore(&s, &convo.Options{OnImport: func(convo.Message) convo.Place { panic("not imported") }})
+	again, err := convo.Restore(&s, &convo.Options{OnImport: func(convo.Message) convo.ImportAs { panic("not imported") }})
 	require.NoError(t, err)
 	assert.Equal(t, listOf(h.Snapshot()), listOf(again.Snapshot()))
 	before, _ := h.Snapshot().Summary()
@@ -47,19 +47,19 @@ func TestOnImport(t *testing.T) {
 		convo.User("q2"),
 		convo.Assistant("a2"),
 	}
-	told := convo.PlaceTagged("told:")
-	place := func(later convo.Place) func(convo.Message) convo.Place {
-		return func(m convo.Message) convo.Place {
+	told := convo.ImportTagged("told:")
+	place := func(later convo.ImportAs) func(convo.Message) convo.ImportAs {
+		return func(m convo.Message) convo.ImportAs {
 			m.Parts[0] = convo.Text(m.Text()) // it is a copy
-			if p := told(convo.User(m.Text())); p != convo.PlaceKeep || m.Role != convo.RoleSystem {
+			if p := told(convo.User(m.Text())); p != convo.ImportKeep || m.Role != convo.RoleSystem {
 				return p
 			}
 			return later
 		}
 	}
-	for later, want := range map[convo.Place][]string{
-		convo.PlaceFront: {"1 system 0 Be brief.", "4 system 0 It is noon.", "3 user 1 q1", "5 assistant 1 a1", "7 user 2 q2", "8 assistant 2 a2"},
-		convo.PlaceUser:  {"1 system 0 Be brief.", "3 user 1 q1", "10 user 1 systemIt is noon.", "11 assistant 1 a1", "13 user 2 q2", "14 assistant 2 a2"},
+	for later, want := range map[convo.ImportAs][]string{
+		convo.ImportFront: {"1 system 0 Be brief.", "4 system 0 It is noon.", "3 user 1 q1", "5 assistant 1 a1", "7 user 2 q2", "8 assistant 2 a2"},
+		convo.ImportUser:  {"1 system 0 Be brief.", "3 user 1 q1", "10 user 1 systemIt is noon.", "11 assistant 1 a1", "13 user 2 q2", "14 assistant 2 a2"},
 	} {
 		s := convo.NewSnapshot(msgs)
 		h, err := convo.Restore(s, &convo.Options{OnImport: place(later)})
@@ -74,7 +74,7 @@ func TestOnImport(t *testing.T) {
 		mustAppend(t, h, convo.User("q3"))
 	}
 
-	_, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{OnImport: place(convo.PlaceKeep)})
+	_, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{OnImport: place(convo.ImportKeep)})
 	var role *convo.RoleError
 	require.ErrorAs(t, err, &role)
 	var at *convo.SnapshotError
@@ -93,11 +93,11 @@ func TestOnImport_BetweenCallAndResult(t *testing.T) {
 	}
 	var ids []string
 	for _, repair := range []func(convo.Fault){nil, func(f convo.Fault) { ids = append(ids, fmt.Sprint(f.ID, " ", f.NewID, " ", f.Mended)) }} {
-		h, err := convo.Restore(convo.NewSnapshot(msgs[:10]), &convo.Options{Repair: repair, OnImport: func(m convo.Message) convo.Place {
+		h, err := convo.Restore(convo.NewSnapshot(msgs[:10]), &convo.Options{Repair: repair, OnImport: func(m convo.Message) convo.ImportAs {
 			if m.Role == convo.RoleSystem {
-				return convo.PlaceUser
+				return convo.ImportUser
 			}
-			return convo.PlaceKeep
+			return convo.ImportKeep
 		}})
 		require.NoError(t, err)
 		var texts []string
@@ -112,11 +112,11 @@ func TestOnImport_BetweenCallAndResult(t *testing.T) {
 	assert.Contains(t, strings.Join(ids, ", "), "3 12 new ID")
 
 	// Without a result behind it, the call gets an error result.
-	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(convo.Fault) {}, OnImport: func(m convo.Message) convo.Place {
+	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(convo.Fault) {}, OnImport: func(m convo.Message) convo.ImportAs {
 		if m.Role == convo.RoleSystem {
-			return convo.PlaceUser
+			return convo.ImportUser
 		}
-		return convo.PlaceKeep
+		return convo.ImportKeep
 	}})
 	require.NoError(t, err)
 	last, _ := h.Snapshot().At(h.Len() - 1)
@@ -126,12 +126,12 @@ func TestOnImport_BetweenCallAndResult(t *testing.T) {
 // The indices of faults are those of the snapshot that Restore was given.
 func TestOnImport_FaultsKeepTheirIndex(t *testing.T) {
 	s := convo.NewSnapshot([]convo.Message{convo.System("[x] gone"), convo.User("q"), convo.Assistant("a"), convo.Assistant("b")})
-	for _, front := range []convo.Place{convo.PlaceKeep, convo.PlaceSummary} {
-		_, err := convo.Restore(s, &convo.Options{OnImport: func(m convo.Message) convo.Place {
+	for _, front := range []convo.ImportAs{convo.ImportKeep, convo.ImportSummary} {
+		_, err := convo.Restore(s, &convo.Options{OnImport: func(m convo.Message) convo.ImportAs {
 			if m.Role == convo.RoleSystem {
 				return front
 			}
-			return convo.PlaceKeep
+			return convo.ImportKeep
 		}})
 		var at *convo.SnapshotError
 		require.ErrorAs(t, err, &at)
@@ -143,13 +143,13 @@ func TestOnImport_FaultsKeepTheirIndex(t *testing.T) {
 func TestOnImport_WrongPlaces(t *testing.T) {
 	call := convo.ToolCall{ID: "c", Name: "search"}
 	msgs := []convo.Message{convo.System("s"), convo.User("q"), convo.Assistant("", call), convo.Result(call, "r")}
-	for i, places := range [][]convo.Place{{9}, {convo.PlaceFront, convo.PlaceUser, 4}, {convo.PlaceSummary, convo.PlaceFront}, {convo.PlaceSummary, convo.PlaceUser}} {
+	for i, places := range [][]convo.ImportAs{{9}, {convo.ImportFront, convo.ImportUser, 4}, {convo.ImportSummary, convo.ImportFront}, {convo.ImportSummary, convo.ImportUser}} {
 		for _, p := range places {
-			_, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(convo.Fault) {}, OnImport: func(m convo.Message) convo.Place {
+			_, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(convo.Fault) {}, OnImport: func(m convo.Message) convo.ImportAs {
 				if m.Role == msgs[i].Role {
 					return p
 				}
-				return convo.PlaceKeep
+				return convo.ImportKeep
 			}})
 			var value *convo.ValueError
 			require.ErrorAs(t, err, &value, "%v of %v", p, msgs[i])
@@ -158,7 +158,7 @@ func TestOnImport_WrongPlaces(t *testing.T) {
 			assert.Equal(t, i, at.Index)
 		}
 	}
-	_, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{OnImport: func(convo.Message) convo.Place { panic("boom") }})
+	_, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{OnImport: func(convo.Message) convo.ImportAs { panic("boom") }})
 	var panicked *convo.PanicError
 	require.ErrorAs(t, err, &panicked)
 	assert.Equal(t, "Options.OnImport", panicked.In)
@@ -171,24 +171,24 @@ func TestPlaceTagged(t *testing.T) {
 	for _, tt := range []struct {
 		m    convo.Message
 		tags []string
-		want convo.Place
+		want convo.ImportAs
 	}{
-		{tagged, nil, convo.PlaceSummary},
-		{convo.User(ailoop), nil, convo.PlaceSummary},
-		{convo.Assistant(ailoop), nil, convo.PlaceSummary},
-		{convo.User("I read " + ailoop), nil, convo.PlaceKeep},
-		{convo.System(ailoop), nil, convo.PlaceKeep},
-		{convo.Assistant(ailoop, call), nil, convo.PlaceKeep},
-		{convo.Result(call, ailoop), nil, convo.PlaceKeep},
-		{tagged, []string{"So far"}, convo.PlaceKeep},
-		{convo.Assistant("So far: trains"), []string{"", "So far"}, convo.PlaceSummary},
-		{convo.Assistant("trains"), []string{""}, convo.PlaceKeep},
-		{convo.System("trains"), []string{""}, convo.PlaceKeep},
+		{tagged, nil, convo.ImportSummary},
+		{convo.User(ailoop), nil, convo.ImportSummary},
+		{convo.Assistant(ailoop), nil, convo.ImportSummary},
+		{convo.User("I read " + ailoop), nil, convo.ImportKeep},
+		{convo.System(ailoop), nil, convo.ImportKeep},
+		{convo.Assistant(ailoop, call), nil, convo.ImportKeep},
+		{convo.Result(call, ailoop), nil, convo.ImportKeep},
+		{tagged, []string{"So far"}, convo.ImportKeep},
+		{convo.Assistant("So far: trains"), []string{"", "So far"}, convo.ImportSummary},
+		{convo.Assistant("trains"), []string{""}, convo.ImportKeep},
+		{convo.System("trains"), []string{""}, convo.ImportKeep},
 	} {
-		assert.Equal(t, tt.want, convo.PlaceTagged(tt.tags...)(tt.m), "%v %q", tt.m, tt.tags)
+		assert.Equal(t, tt.want, convo.ImportTagged(tt.tags...)(tt.m), "%v %q", tt.m, tt.tags)
 	}
 
-	h, err := convo.Restore(convo.NewSnapshot([]convo.Message{tagged, convo.User("q")}), &convo.Options{OnImport: convo.PlaceTagged()})
+	h, err := convo.Restore(convo.NewSnapshot([]convo.Message{tagged, convo.User("q")}), &convo.Options{OnImport: convo.ImportTagged()})
 	require.NoError(t, err)
 	sum, _ := h.Snapshot().Summary()
 	assert.Equal(t, "So far.", sum.Text)

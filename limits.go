@@ -279,7 +279,7 @@ func (l Limits) within(n int) Limits {
 	return l
 }
 
-// marks are limits less what Fit has reserved, in tokens of the whole request. A
+// marks are limits less what MakeRoom has reserved, in tokens of the whole request. A
 // mark that does not exist is noMark.
 type marks struct {
 	limit, high, soft, low int64
@@ -292,7 +292,7 @@ const (
 )
 
 // updateMarksLocked computes the marks anew, after the limits, the reservations
-// of Fit or what Recover has learned have changed.
+// of MakeRoom or what Recover has learned have changed.
 func (h *History) updateMarksLocked() {
 	limits := h.limits
 	if h.named > 0 {

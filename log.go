@@ -64,7 +64,7 @@ type picture struct {
 	scalars
 	heard              bool
 	rewritten          uint64
-	entries, estimated int  // as Head shows them
+	entries, estimated int  // as LogInfo shows them
 	recounted          bool // what was learned is converted; the log holds it as another counter has it
 }
 

@@ -241,7 +241,7 @@ func (s *stuck) append(t *testing.T) {
 	switch {
 	case err == nil && r.Outcome == convo.OutcomeNotNeeded:
 		s.outcomes["fits as it is"]++
-	case err == nil && len(r.Cut) > 0:
+	case err == nil && len(r.Shortened) > 0:
 		s.outcomes["results cut"]++
 	case err == nil:
 		s.outcomes["compacted"]++

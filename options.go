@@ -19,7 +19,7 @@ import (
 // Tokenizer, Overheads.Media, Pin and Repair must not call Save, Reload, Attach or
 // Prune either, since a Reload may be waiting for them, and Tokenizer,
 // Overheads.Media, Pin and the method Due of a [Trigger] must not call Prepare,
-// CompactIfNeeded, Compact, Fit or Recover, since a compaction may be. They get no
+// CompactIfNeeded, Compact, MakeRoom or Recover, since a compaction may be. They get no
 // ctx by which such a call could be recognised: it waits until its own ctx ends. If a
 // function panics, the panic becomes a [*PanicError], unless the field says otherwise.
 type Options struct {
@@ -62,7 +62,7 @@ type Options struct {
 
 	// KeepOriginals is how many raw tokens of originals to keep in memory: the
 	// messages that were rewritten, or whose results were cut or cleared, as they
-	// were appended. Report.Left returns them, and a summarizer reads those of
+	// were appended. Report.Originals returns them, and a summarizer reads those of
 	// results, but what was rewritten as it stands. An original is kept until its
 	// entry leaves the view; where there is not room for all, the oldest go first.
 	// 0: eight times Limits.Window, and 1,000,000 without a Window; negative: none.
@@ -87,7 +87,7 @@ type Options struct {
 	// no more. After an edit for which every call failed, Prepare,
 	// CompactIfNeeded and CompactInBackground clear no results until MinFree/2
 	// new tokens have been appended, and twice as many after each further such
-	// edit in a row. Compact, Fit and Recover call Spill anyway.
+	// edit in a row. Compact, MakeRoom and Recover call Spill anyway.
 	Spill func(ctx context.Context, r ToolResult) (ref string, err error)
 
 	// Pin reports whether to pin the exchange of a message that is being
@@ -113,12 +113,12 @@ type Options struct {
 
 	// OnImport says where Restore puts a message of a snapshot that NewSnapshot
 	// made: among the system entries, as a user message whose Author is "system"
-	// if it has none, or in the summary; PlaceTagged finds the summaries of other
+	// if it has none, or in the summary; ImportTagged finds the summaries of other
 	// systems. A system message that is at the front stays there, unless its
-	// place is PlaceSummary. Nil: each message stays where it is, and a system
+	// place is ImportSummary. Nil: each message stays where it is, and a system
 	// message after others is a RoleError, or moved to the front if Repair is
 	// set.
-	OnImport func(Message) Place
+	OnImport func(Message) ImportAs
 
 	// Repair lets Restore repair a faulty conversation, and is called for each
 	// repair. Nil: Restore returns an error instead.
@@ -156,7 +156,7 @@ type Options struct {
 	// The message is "convo: compaction " and the outcome. The fields are always
 	// these, for the fields of Report: outcome, reason, strategy, cause, fits,
 	// limit, tokens_before, tokens_after, messages_before, messages_after;
-	// dropped, summarised, cleared, cut, rewritten and kept, which are numbers of entries;
+	// dropped, summarised, cleared, shortened, rewritten and kept, which are numbers of entries;
 	// summary_before, summary_after, model, calls, unread, not_kept, prefix_kept,
 	// named_limit, duration. There are four other lines, at level Warn: "convo: old
 	// records not removed", with the fields key and cause, see NoArchive; one for a

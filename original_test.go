@@ -59,12 +59,12 @@ func TestOriginals_AreSummarised(t *testing.T) {
 	assert.Zero(t, r.Unread)
 	assert.Zero(t, h.Status().Originals, "the entries have left the view")
 
-	left := r.Left()
+	left := r.Originals()
 	assert.Equal(t, []convo.ID{1, 2, 3, 4, 5, 6, 7}, idsOfEntries(left))
 	assert.Contains(t, left[2].Message.Text(), "middle")
 	assert.Zero(t, left[2].Missing)
 	left[2].Message.Parts[0] = convo.Text("changed")
-	assert.Contains(t, r.Left()[2].Message.Text(), "middle", "copies")
+	assert.Contains(t, r.Originals()[2].Message.Text(), "middle", "copies")
 }
 
 func idsOfEntries(entries []convo.Entry) (ids []convo.ID) {
@@ -87,7 +87,7 @@ func TestOriginals_TextOfTheCaller(t *testing.T) {
 	assert.Contains(t, with.shown, "in short: nothing")
 	assert.NotContains(t, with.shown, "middle")
 	assert.Zero(t, r.Unread)
-	assert.Contains(t, r.Left()[2].Message.Text(), "middle")
+	assert.Contains(t, r.Originals()[2].Message.Text(), "middle")
 }
 
 // Where originals were not kept, what they held counts as unread.
@@ -119,7 +119,7 @@ func TestOriginals_NotKept(t *testing.T) {
 			r := compactAll(t, h)
 			assert.Contains(t, with.shown, marker)
 			assert.InDelta(t, 4007-len(marker), r.Unread, 25)
-			left := r.Left()
+			left := r.Originals()
 			assert.Contains(t, left[2].Message.Text(), marker)
 			assert.Equal(t, e.Missing, left[2].Missing, "marked")
 		})
@@ -167,7 +167,7 @@ func TestOriginals_Oldest(t *testing.T) {
 	}
 	complete := 0
 	r := apply(t, h, e)
-	for i, x := range r.Left() {
+	for i, x := range r.Originals() {
 		if i%2 == 0 {
 			continue
 		}
@@ -231,7 +231,7 @@ func TestClear_Forget(t *testing.T) {
 	secret := convo.Edit{Clear: []convo.Clear{{ID: 3, Forget: true}, {ID: 4, CallID: "d", Forget: true}, {ID: 4, CallID: "e", Text: "public too"}}}
 	r := apply(t, h, secret)
 	assert.Zero(t, inMemory(texts))
-	left := r.Left()
+	left := r.Originals()
 	require.Len(t, left, 2)
 	assert.Positive(t, left[0].Missing)
 	assert.Contains(t, left[0].Message.Text(), "cleared: ")
@@ -252,7 +252,7 @@ func TestClear_Forget(t *testing.T) {
 	// What was cleared before can be forgotten later.
 	h = clearedTalk(t, bare())
 	r = apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 3, Forget: true}}})
-	assert.NotContains(t, r.Left()[0].Message.Text(), "middle")
-	assert.Positive(t, r.Left()[0].Missing)
+	assert.NotContains(t, r.Originals()[0].Message.Text(), "middle")
+	assert.Positive(t, r.Originals()[0].Missing)
 	assert.Less(t, h.Status().Originals, 1000)
 }

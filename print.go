@@ -154,10 +154,10 @@ func printParts(parts []Part, ids bool) string {
 		switch p := p.(type) {
 		case Text:
 			texts[i] = abbreviate(string(p))
-		case interface{ print(ids bool) string }:
-			texts[i] = p.print(ids)
-		case Media, Opaque:
-			texts[i] = fmt.Sprint(p)
+		case Reasoning, ToolCall, ToolResult, Media:
+			texts[i] = p.(interface{ print(ids bool) string }).print(ids)
+		case Opaque:
+			texts[i] = p.String()
 		default: // a type that a History refuses
 			texts[i] = fmt.Sprintf("%T", p)
 		}

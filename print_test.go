@@ -137,16 +137,16 @@ func TestPrinting_ShowsIDsAndNoEssays(t *testing.T) {
 		{request, "request(1 message to summarise"},
 		{*h.Snapshot(), "3 entries"}, {exchange, "exchange(entries 2-3, "}, {exchange, " tokens, turn 1, floor)"},
 		{convo.Reply{}, "reply(empty)"},
-		{convo.Report{Reason: convo.ReasonAppend, Cut: []convo.ID{5}, TokensBefore: 2850, TokensAfter: 2804, Limit: 2625}, "cut at append: 1 result [5], 2,850 → 2,804 tokens"},
+		{convo.Report{Reason: convo.ReasonAppend, Shortened: []convo.ID{5}, TokensBefore: 2850, TokensAfter: 2804, Limit: 2625}, "cut at append: 1 result [5], 2,850 → 2,804 tokens"},
 		{&convo.PairError{Err: convo.ErrNoOpenCall, CallID: essay, Name: essay}, "answers no call"},
 		{&convo.PairError{Err: convo.ErrAmbiguous, Calls: []string{essay, "b"}, Name: essay}, "could answer the calls"},
 		{h, "3 entries"}, {h.Snapshot(), "3 entries"}, {h.Status(), "3 entries"},
 		{convo.Goal{Sent: h.Snapshot(), Unclearable: edit.Clear}, "3[call_7]("},
 		{convo.Link{Strategy: "mine", Outcome: convo.OutcomeFailed, Cause: errors.New("why")}, "mine failed: why"},
-		{convo.Work{Links: []convo.Link{{Strategy: "truncate", Outcome: convo.OutcomeApplied}}}, "[truncate applied]"},
+		{convo.Effort{Links: []convo.Link{{Strategy: "truncate", Outcome: convo.OutcomeApplied}}}, "[truncate applied]"},
 		{convo.Reply{Messages: []convo.Message{asks}, IDs: []convo.ID{2}}, "reply(done; assistant: essay"},
 		{convo.Reply{Messages: []convo.Message{asks}, IDs: []convo.ID{2}}, ") [2]"},
-		{convo.Reply{Cut: &call, Stop: convo.StopLength}, `reply(length; cut off: call search[call_7]({"q":"essay`},
+		{convo.Reply{CutOff: &call, Stop: convo.StopLength}, `reply(length; cut off: call search[call_7]({"q":"essay`},
 		{convo.Goal{Target: 5000, Focus: "dates"}, "goal(down to 5,000 raw tokens, manual; focus dates)"},
 		{wire.Delta{Text: essay, Call: &wire.CallDelta{Index: 2, Name: "run", Arguments: "{}"}}, "delta(120000 bytes of text, 2 bytes of call 2)"},
 		{wire.Request{System: json.RawMessage(`"s"`), Messages: []json.RawMessage{json.RawMessage(`"` + essay + `"`)}}, "request(1 messages, 120030 bytes)"},
@@ -232,11 +232,11 @@ func filled(t reflect.Type, depth int) reflect.Value {
 // printed are all exported structs that can hold a text, except errors.
 var printed = []any{
 
-	convo.Archived{}, convo.Clear{}, convo.ClearToolResults{}, convo.Edit{}, convo.Entry{}, convo.Exchange{}, convo.Goal{}, convo.Head{}, convo.Link{},
+	convo.Archived{}, convo.Clear{}, convo.ClearToolResults{}, convo.Edit{}, convo.Entry{}, convo.Exchange{}, convo.Goal{}, convo.LogInfo{}, convo.Link{},
 	convo.Salvaged{}, convo.SealedField{},
 	convo.Record{},
 	convo.Media{}, convo.Message{}, convo.Opaque{}, convo.Reasoning{}, convo.Reply{}, convo.Report{}, convo.Rewrite{}, convo.Status{},
-	convo.SlidingWindow{}, convo.Summarize{}, convo.Summary{}, convo.SummaryRequest{}, convo.ToolCall{}, convo.ToolResult{}, convo.Work{},
+	convo.SlidingWindow{}, convo.Summarize{}, convo.Summary{}, convo.SummaryRequest{}, convo.ToolCall{}, convo.ToolResult{}, convo.Effort{},
 	convo.Tool{}, wire.Request{}, wire.Omission{}, wire.Transcript{}, wire.Delta{}, wire.CallDelta{},
 	convotest.Canned{}, &convotest.Recorder{}, convotest.Slow{}, &convotest.Deaf{},
 }
@@ -248,7 +248,7 @@ func TestPrinting_EveryType(t *testing.T) {
 	r := &convotest.Recorder{With: convotest.Echo{}}
 	_, _ = r.Summarize(t.Context(), convo.SummaryRequest{Prompt: essay, Messages: []convo.Message{convo.User(essay)}})
 	stored := new(convotest.MemStore)
-	require.NoError(t, stored.Append(t.Context(), convo.Record{Head: convo.Head{Key: strings.Repeat("k", 4096), Seq: 1}, ID: strings.Repeat("a", 26), Full: true, Data: []byte(essay)}))
+	require.NoError(t, stored.Append(t.Context(), convo.Record{LogInfo: convo.LogInfo{Key: strings.Repeat("k", 4096), Seq: 1}, ID: strings.Repeat("a", 26), Full: true, Data: []byte(essay)}))
 	encoder := &wire.Encoder{Format: wire.Gemini{}}
 	_, err := encoder.Encode(historyOf(t, nil, convo.System(essay), convo.User(essay)).Snapshot())
 	require.NoError(t, err)

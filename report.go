@@ -38,14 +38,14 @@ const (
 	ReasonHigh                   // the request was larger than Limits.High
 	ReasonSoft                   // the request was larger than Limits.Soft
 	ReasonTrigger                // the strategy's Trigger was due
-	ReasonFit                    // Fit was called
+	ReasonRoom                   // MakeRoom was called
 	ReasonOverflow               // Recover was called
 	ReasonAppend                 // Append was given results longer than Options.MaxResult, and cut them
 )
 
 // String returns the reason in lower case, such as "manual".
 func (r Reason) String() string {
-	return nameOf(r, "manual", "high", "soft", "trigger", "fit", "overflow", "append")
+	return nameOf(r, "manual", "high", "soft", "trigger", "room", "overflow", "append")
 }
 
 // A Report says what a compaction or an edit did. Sizes are in tokens. Those of
@@ -83,13 +83,13 @@ type Report struct {
 	SummaryBefore  int // before the edit
 	SummaryAfter   int // after it
 
-	// IDs of entries, in ascending order. Left returns all but Kept as they were.
+	// IDs of entries, in ascending order. Originals returns all but Spared as they were.
 	Dropped    []ID // dropped, and not summarised
 	Summarised []ID // dropped, and the summary stands for them
 	Cleared    []ID // stayed, with results cleared
-	Cut        []ID // stayed, with results cut in the middle
+	Shortened  []ID // stayed, with the middle cut out of results
 	Rewritten  []ID // stayed, with other parts; see Rewrite
-	Kept       []ID // were to be dropped or changed, but were pinned after the edit was planned
+	Spared     []ID // were to be dropped or changed, but were pinned after the edit was planned
 
 	SummaryDropped bool // the summary was removed, and no other took its place
 
@@ -112,7 +112,7 @@ type Report struct {
 // clone returns a copy that shares no slices with r.
 func (r Report) clone() Report {
 	r.Dropped, r.Summarised = slices.Clone(r.Dropped), slices.Clone(r.Summarised)
-	r.Cleared, r.Cut, r.Kept = slices.Clone(r.Cleared), slices.Clone(r.Cut), slices.Clone(r.Kept)
+	r.Cleared, r.Shortened, r.Spared = slices.Clone(r.Cleared), slices.Clone(r.Shortened), slices.Clone(r.Spared)
 	r.Rewritten = slices.Clone(r.Rewritten)
 	r.Links = slices.Clone(r.Links)
 	return r
@@ -182,9 +182,9 @@ func (r *Report) attrs() []slog.Attr {
 		slog.Int("dropped", len(r.Dropped)),
 		slog.Int("summarised", len(r.Summarised)),
 		slog.Int("cleared", len(r.Cleared)),
-		slog.Int("cut", len(r.Cut)),
+		slog.Int("shortened", len(r.Shortened)),
 		slog.Int("rewritten", len(r.Rewritten)),
-		slog.Int("kept", len(r.Kept)),
+		slog.Int("kept", len(r.Spared)),
 		slog.Int("summary_before", r.SummaryBefore),
 		slog.Int("summary_after", r.SummaryAfter),
 		slog.String("model", r.Model),
@@ -211,7 +211,7 @@ func (r Report) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
 func (r Report) print(ids bool) string {
 	if r.Reason == ReasonAppend {
-		return fmt.Sprintf("cut at append: %s%s, %s → %s tokens", counted(len(r.Cut), "result", "results"), printIDs(r.Cut, ids),
+		return fmt.Sprintf("cut at append: %s%s, %s → %s tokens", counted(len(r.Shortened), "result", "results"), printIDs(r.Shortened, ids),
 			grouped(r.TokensBefore), grouped(r.TokensAfter))
 	}
 	var b strings.Builder
@@ -241,7 +241,7 @@ func (r *Report) done(ids bool) (done []string) {
 			done = append(done, counted(len(list), one, many)+rest+printIDs(list, ids))
 		}
 	}
-	add(r.Cut, "result cut", "results cut", "")
+	add(r.Shortened, "result cut", "results cut", "")
 	add(r.Cleared, "result cleared", "results cleared", "")
 	add(r.Rewritten, "message rewritten", "messages rewritten", "")
 	add(r.Dropped, "message dropped", "messages dropped", "")
@@ -276,8 +276,8 @@ func (r *Report) summaryNote() string {
 
 // notes returns what else is worth knowing, for String.
 func (r *Report) notes(ids bool) (notes []string) {
-	if len(r.Kept) > 0 {
-		notes = append(notes, grouped(len(r.Kept))+" pinned kept"+printIDs(r.Kept, ids))
+	if len(r.Spared) > 0 {
+		notes = append(notes, grouped(len(r.Spared))+" pinned kept"+printIDs(r.Spared, ids))
 	}
 	if r.NamedLimit > 0 {
 		notes = append(notes, "the provider named a limit of "+grouped(r.NamedLimit))
@@ -400,9 +400,9 @@ func (l Link) String() string {
 	return s
 }
 
-// Work says what it took to plan an edit. It is used even if the strategy also
+// Effort says what it took to plan an edit. It is used even if the strategy also
 // returns an error.
-type Work struct {
+type Effort struct {
 	Calls  int    // calls of models, including those that failed
 	Usage  Usage  // of all calls
 	Unread int    // raw tokens of summarised entries that no summarizer was shown
@@ -414,12 +414,12 @@ type Work struct {
 }
 
 // wastedCall reports whether a link called a model and contributed nothing.
-func (w *Work) wastedCall() bool { return slices.ContainsFunc(w.Links, Link.wastedCall) }
+func (w *Effort) wastedCall() bool { return slices.ContainsFunc(w.Links, Link.wastedCall) }
 
 // askedForSummary reports whether a model may have written the summary of an edit
 // that this work led to: whether one was called, and if a Chain did the work, by a
 // link whose edit is part of it.
-func (w *Work) askedForSummary() bool {
+func (w *Effort) askedForSummary() bool {
 	if w.Links == nil {
 		return w.Calls > 0
 	}
@@ -428,3 +428,69 @@ func (w *Work) askedForSummary() bool {
 
 // wastedCall reports whether l called a model and contributed nothing.
 func (l Link) wastedCall() bool { return l.Calls > 0 && l.Outcome != OutcomeApplied }
+
+// A departure is what one edit took out of the view or changed in it, or what one
+// Append cut. It is in memory as long as the report that holds it.
+type departure struct {
+	gone []departed // in ascending order
+	was  state      // without entries; of a report of Append, the pins alone
+}
+
+// A departed entry was dropped, or another one took its place.
+type departed struct {
+	was, now *entry    // now is nil if it was dropped
+	original *original // of was; nil if there is none
+}
+
+// departureFrom returns what an edit took out of the view before or changed in it.
+func departureFrom(before *state, gone []departed) *departure {
+	return &departure{gone, state{
+		id: before.id, version: before.version, pins: before.pins, summary: before.summary,
+		edits: before.edits, touched: before.touched, appended: before.appended,
+	}}
+}
+
+// Originals returns the entries that were dropped or rewritten, or whose results were cut
+// or cleared, in ascending order, each as it was appended. Where the original was
+// not kept, it is what stood before the compaction, and Entry.Missing says how much
+// its results lack; see Options.KeepOriginals.
+//
+// The entries stay in memory as long as r or a copy of it. The History itself keeps
+// only the report that Wait returns.
+func (r Report) Originals() []Entry {
+	if r.left == nil {
+		return nil
+	}
+	out := make([]Entry, len(r.left.gone))
+	for i, d := range r.left.gone {
+		out[i] = d.was.export(r.left.was.pins, new(partRoom))
+		if o := d.original; o != nil {
+			out[i].Message, out[i].Tokens, out[i].Missing = o.msg.clone(), clampInt(o.tokens), clampInt(o.missing)
+		}
+	}
+	return out
+}
+
+// reportCutsLocked returns a report about the results in a batch that were cut
+// when it was appended, or nil if there are none.
+func (h *History) reportCutsLocked(batch []pendingEntry) *Report {
+	var r *Report
+	raw := h.raw()
+	for _, a := range batch {
+		if a.original == nil {
+			continue
+		}
+		if r == nil {
+			r = &Report{Outcome: OutcomeApplied, Reason: ReasonAppend, left: &departure{was: state{pins: h.state.clipped().pins}}}
+		}
+		r.Shortened = append(r.Shortened, a.id)
+		r.left.gone = append(r.left.gone, departed{a.entry, a.entry, a.original})
+		raw += a.missing
+	}
+	if r == nil {
+		return nil
+	}
+	h.measureBeforeLocked(r)
+	r.TokensBefore = clampInt(h.scaleLocked().Weigh(raw))
+	return r
+}

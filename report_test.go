@@ -60,9 +60,9 @@ func TestReport_PrefixKept(t *testing.T) {
 // PrefixKept is 1 and Unread is 0 in every report of a compaction or an edit that was
 // not applied.
 func TestReport_NotApplied(t *testing.T) {
-	work := &convo.Work{Calls: 1, Unread: 17}
+	work := &convo.Effort{Calls: 1, Unread: 17}
 	answers := func(e convo.Edit, err error) convo.CompactionStrategy {
-		e.Work = work
+		e.Effort = work
 		return convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return e, err })
 	}
 	compact := func(_ *testing.T, h *convo.History) (convo.Report, error) { return h.Compact(context.Background(), "") }
@@ -70,7 +70,7 @@ func TestReport_NotApplied(t *testing.T) {
 	late := convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
 		e := convo.Edit{Drop: idsOf(s)[2:4]}
 		_, err := h.Apply(h.Snapshot(), e) // somebody else drops the same meanwhile
-		e.Work = work
+		e.Effort = work
 		return e, err
 	})
 	for name, tt := range map[string]struct {
@@ -93,20 +93,20 @@ func TestReport_NotApplied(t *testing.T) {
 			return h.Compact(ctx, "")
 		}, convo.OutcomeFailed},
 		"Apply of nothing": {nil, func(_ *testing.T, h *convo.History) (convo.Report, error) {
-			return h.Apply(h.Snapshot(), convo.Edit{Work: work})
+			return h.Apply(h.Snapshot(), convo.Edit{Effort: work})
 		}, convo.OutcomeDeclined},
 		"Apply that fails": {nil, func(_ *testing.T, h *convo.History) (convo.Report, error) {
-			return h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{3}, Work: work})
+			return h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{3}, Effort: work})
 		}, convo.OutcomeFailed},
 		"Apply to another": {nil, func(t *testing.T, h *convo.History) (convo.Report, error) {
-			return h.Apply(historyOf(t, nil).Snapshot(), convo.Edit{Drop: []convo.ID{3, 4}, Work: work})
+			return h.Apply(historyOf(t, nil).Snapshot(), convo.Edit{Drop: []convo.ID{3, 4}, Effort: work})
 		}, convo.OutcomeStale},
 		"closed": {answers(convo.Edit{}, nil), func(t *testing.T, h *convo.History) (convo.Report, error) {
 			require.NoError(t, h.Close())
 			return h.Compact(t.Context(), "")
 		}, convo.OutcomeFailed},
-		"Fit with room": {answers(convo.Edit{}, nil), func(t *testing.T, h *convo.History) (convo.Report, error) {
-			_, r, err := h.Fit(t.Context(), 1)
+		"MakeRoom with room": {answers(convo.Edit{}, nil), func(t *testing.T, h *convo.History) (convo.Report, error) {
+			_, r, err := h.MakeRoom(t.Context(), 1)
 			return r, err
 		}, convo.OutcomeNotNeeded},
 	} {
@@ -153,7 +153,7 @@ func TestReport_ObserverHasACopy(t *testing.T) {
 	require.NoError(t, err)
 	_, cut, err := unansweredRound(t, 1000, func(o *convo.Options) { o.OnCompaction = opts.OnCompaction }, 900, 900).Prepare(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []convo.ID{5, 6}, cut.Cut)
+	assert.Equal(t, []convo.ID{5, 6}, cut.Shortened)
 	v := reflect.ValueOf(r)
 	for i := range v.NumField() {
 		if field := v.Field(i); field.Kind() == reflect.Slice {
@@ -167,7 +167,7 @@ func TestReport_ObserverHasACopy(t *testing.T) {
 	assert.Equal(t, []convo.ID{9, 10}, r.Dropped)
 	assert.Equal(t, []convo.ID{3, 4}, r.Summarised)
 	assert.Equal(t, []convo.ID{12}, r.Cleared)
-	assert.Equal(t, []convo.ID{5, 6}, r.Kept)
+	assert.Equal(t, []convo.ID{5, 6}, r.Spared)
 	require.Len(t, r.Links, 3)
 	assert.Equal(t, convo.OutcomeDeclined, r.Links[2].Outcome)
 	assert.Equal(t, "func", r.Links[0].Strategy)
@@ -212,10 +212,10 @@ func TestReport_String(t *testing.T) {
 		r    convo.Report
 	}{
 		{"compacted 41,200 → 19,800 of 112,000 tokens: 12 results cleared, 30 messages summarised in 1,950 tokens (claude-haiku, 2.1 s); 3 pinned kept", convo.Report{
-			Outcome: convo.OutcomeApplied, TokensBefore: 41_200, TokensAfter: 19_800, Limit: 112_000, Fits: true, Cleared: ids(12), Summarised: ids(30), Kept: ids(3),
+			Outcome: convo.OutcomeApplied, TokensBefore: 41_200, TokensAfter: 19_800, Limit: 112_000, Fits: true, Cleared: ids(12), Summarised: ids(30), Spared: ids(3),
 			SummaryAfter: 1950, Model: "claude-haiku", Calls: 1, Duration: 2_090_000_000}},
 		{"compacted 9,000 → 4,500 of 8,000 tokens: 2 results cut, 1 message dropped", convo.Report{
-			Outcome: convo.OutcomeApplied, TokensBefore: 9000, TokensAfter: 4500, Limit: 8000, Fits: true, Cut: ids(2), Dropped: ids(1)}},
+			Outcome: convo.OutcomeApplied, TokensBefore: 9000, TokensAfter: 4500, Limit: 8000, Fits: true, Shortened: ids(2), Dropped: ids(1)}},
 		{"compacted 900 → 450 tokens: 1 message dropped", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Fits: true, Dropped: ids(1)}},
 		{"compacted 900 → 450 tokens: 2 messages summarised in 80 tokens (3 calls, 0.1 s); 70 tokens not read by the summarizer", convo.Report{
 			Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Fits: true, Summarised: ids(2), SummaryAfter: 80, Calls: 3, Unread: 70, Duration: 60_000_000}},

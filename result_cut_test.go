@@ -81,11 +81,11 @@ func TestAppend_ReportsCuts(t *testing.T) {
 	r := reports[0]
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, convo.ReasonAppend, r.Reason)
-	assert.Equal(t, []convo.ID{4}, r.Cut)
+	assert.Equal(t, []convo.ID{4}, r.Shortened)
 	assert.Equal(t, h.Status().Upper, r.TokensAfter)
 	assert.InDelta(t, 3400, r.TokensBefore, 50, "what it would be without the cut")
 	assert.True(t, r.Fits)
-	left := r.Left()
+	left := r.Originals()
 	require.Len(t, left, 1)
 	assert.Equal(t, convo.ID(4), left[0].ID)
 	assert.Equal(t, long, left[0].Message.Text())
@@ -93,7 +93,7 @@ func TestAppend_ReportsCuts(t *testing.T) {
 	assert.Zero(t, left[0].Missing)
 	assert.Contains(t, log.String(), "level=WARN")
 	assert.Contains(t, log.String(), "reason=append")
-	assert.Contains(t, log.String(), "cut=1")
+	assert.Contains(t, log.String(), "shortened=1")
 
 	// A refused append reports nothing.
 	_, err := h.Append(convo.Result(c, long))

@@ -22,7 +22,7 @@ import (
 //	report, err := h.Apply(snap, convo.Edit{Rewrite: []convo.Rewrite{{ID: id, Parts: parts}}})
 //
 // The model sees the new parts from the next request on, and a summarizer reads
-// them. [Report.Left] returns the entry as it was, and [History.Undo] brings that
+// them. [Report.Originals] returns the entry as it was, and [History.Undo] brings that
 // back.
 //
 // This has a price. Everything from the entry on is sent anew, past the provider's

@@ -109,7 +109,7 @@ func TestRewrite_Parts(t *testing.T) {
 			assert.Equal(t, rawTotal(s), s.Tokens())
 			checkSaved(t, h, nil)
 
-			left := r.Left()
+			left := r.Originals()
 			require.Len(t, left, 1)
 			assert.Equal(t, before, left[0])
 			require.NoError(t, h.Undo(r))
@@ -240,7 +240,7 @@ func TestRewrite_PinnedMeanwhile(t *testing.T) {
 	edit := convo.Edit{Rewrite: []convo.Rewrite{{ID: 6, Parts: []convo.Part{convo.Text("x")}}, {ID: 8, Parts: []convo.Part{convo.Text("y")}}}}
 	r, err := h.Apply(at, edit)
 	require.NoError(t, err)
-	assert.Equal(t, []convo.ID{6}, r.Kept)
+	assert.Equal(t, []convo.ID{6}, r.Spared)
 	assert.Equal(t, []convo.ID{8}, r.Rewritten)
 	assert.Equal(t, "there", find(t, h, 6).Message.Text())
 
@@ -267,7 +267,7 @@ func TestRewrite_Dropped(t *testing.T) {
 	h := tour(t, nil)
 	r := apply(t, h, convo.Edit{Drop: []convo.ID{6}, Rewrite: rewriteOf(6, convo.Text("x")).Rewrite})
 	assert.Empty(t, r.Rewritten)
-	assert.Equal(t, "there", r.Left()[0].Message.Text())
+	assert.Equal(t, "there", r.Originals()[0].Message.Text())
 }
 
 // What is dropped and to be forgotten comes back as it was to be rewritten or cleared.
@@ -294,7 +294,7 @@ func TestRewrite_DroppedAndForgotten(t *testing.T) {
 				assert.Equal(t, tt.edit.Drop, r.Dropped)
 				assert.Empty(t, r.Rewritten)
 				assert.Empty(t, r.Cleared)
-				assert.Equal(t, tt.want, r.Left()[1].Message.Text())
+				assert.Equal(t, tt.want, r.Originals()[1].Message.Text())
 				assert.Zero(t, h.Status().Originals)
 				require.NoError(t, h.Undo(r))
 				assert.Equal(t, tt.want, find(t, h, 4).Message.Text())
@@ -377,7 +377,7 @@ func TestRewrite_IsSummarisedAsItStands(t *testing.T) {
 			r := compactAll(t, h)
 			assert.NotContains(t, with.shown, "road road")
 			assert.Contains(t, with.shown, "over there")
-			left := r.Left()
+			left := r.Originals()
 			if name == "kept" {
 				assert.Contains(t, with.shown, "the short way")
 				assert.Zero(t, r.Unread)
@@ -428,10 +428,10 @@ func TestRewrite_ThenCut(t *testing.T) {
 	assert.Equal(t, strings.Repeat("new ", 300), find(t, h, 3).Message.Text(), "MaxResult is for Append")
 	r, err := h.CompactIfNeeded(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []convo.ID{3}, r.Cut)
+	require.Equal(t, []convo.ID{3}, r.Shortened)
 	assert.Contains(t, find(t, h, 3).Message.Text(), "new")
 	assert.NotContains(t, find(t, h, 3).Message.Text(), "old")
-	assert.Contains(t, r.Left()[0].Message.Text(), "old", "as it was appended")
+	assert.Contains(t, r.Originals()[0].Message.Text(), "old", "as it was appended")
 }
 
 // With Forget nothing is kept of what an entry held, in memory or in the report,
@@ -456,7 +456,7 @@ func TestRewrite_Forget(t *testing.T) {
 	assert.Equal(t, []convo.ID{1, 3}, r.Rewritten)
 	assert.Zero(t, h.Status().Originals)
 	assert.NotEqual(t, before, h.Tokens())
-	left := r.Left()
+	left := r.Originals()
 	require.Len(t, left, 2)
 	assert.Equal(t, "u", left[0].Message.Text())
 	assert.Equal(t, "r", left[1].Message.Text())
@@ -484,7 +484,7 @@ func TestRewrite_ForgetOutlivesUndo(t *testing.T) {
 	r := apply(t, h, forgetting(6, convo.Text("one")))
 	assert.Equal(t, before, h.Tokens())
 	assert.InDelta(t, 1, r.PrefixKept, 0)
-	assert.Equal(t, "one", r.Left()[0].Message.Text())
+	assert.Equal(t, "one", r.Originals()[0].Message.Text())
 }
 
 // A turn that was rewritten can be taken back, and a rollback to a snapshot in which
@@ -519,7 +519,7 @@ func TestRewrite_Fork(t *testing.T) {
 	apply(t, fork, rewriteOf(8, convo.Text("y")))
 	assert.Equal(t, "a mile", find(t, h, 8).Message.Text())
 	r := apply(t, fork, convo.Edit{Drop: []convo.ID{6}})
-	assert.Equal(t, "there", r.Left()[0].Message.Text(), "with its original")
+	assert.Equal(t, "there", r.Originals()[0].Message.Text(), "with its original")
 
 	data, err := json.Marshal(h.Snapshot())
 	require.NoError(t, err)
@@ -573,7 +573,7 @@ func TestChain_Rewrites(t *testing.T) {
 			assert.Contains(t, read, tt.read)
 			assert.Equal(t, tt.rewritten, len(r.Rewritten) == 1)
 			assert.Equal(t, !tt.rewritten, slices.Equal(r.Cleared, []convo.ID{4}))
-			assert.Contains(t, r.Left()[0].Message.Text(), tt.before)
+			assert.Contains(t, r.Originals()[0].Message.Text(), tt.before)
 			for _, l := range r.Links[:len(tt.links)] {
 				assert.Equal(t, convo.OutcomeApplied, l.Outcome)
 			}

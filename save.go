@@ -624,7 +624,7 @@ func (l *logbook) record(d *draft, doubts int) (*Record, error) {
 	}
 	d.size = int64(len(data))
 	rec := &Record{
-		Head: Head{
+		LogInfo: LogInfo{
 			Key: l.key, Title: d.picture.meta.title, Seq: l.seq + 1, Created: l.created, Updated: d.created,
 			Entries: d.picture.entries, Tokens: d.picture.estimated,
 		},
@@ -701,7 +701,7 @@ func (h *History) findDraft(ctx context.Context, l *logbook, d *draft) (isNewest
 		} else if rec.Full && rec.Seq > l.seq+1 && rec.Format <= recordFormat { // the records between were pruned
 			in, err := decodeState(rec.Data, nil)
 			if err != nil {
-				return false, (&reading{newest: Record{Head: Head{Key: l.key}}}).damageIn(l.key, err)
+				return false, (&reading{newest: Record{LogInfo: LogInfo{Key: l.key}}}).damageIn(l.key, err)
 			}
 			found = draftIn(drafts, in.recent...)
 		}

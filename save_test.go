@@ -620,7 +620,7 @@ func TestSave_HeadsShowTitleTimesAndCounts(t *testing.T) {
 		require.NoError(t, h.SetMeta("Rome", "7"))
 		mustAppend(t, h, convo.Assistant("a"))
 		save(t, h)
-		var heads []convo.Head
+		var heads []convo.LogInfo
 		for head, err := range store.List(t.Context(), convo.ListOptions{}) {
 			require.NoError(t, err)
 			heads = append(heads, head)
@@ -631,7 +631,7 @@ func TestSave_HeadsShowTitleTimesAndCounts(t *testing.T) {
 		assert.WithinRange(t, got.Updated, between.Add(-time.Second), time.Now().Add(time.Second), name)
 		assert.False(t, got.Updated.Before(got.Created), name)
 		got.Created, got.Updated = time.Time{}, time.Time{}
-		assert.Equal(t, convo.Head{Key: "k", Title: "Rome", Seq: 2, Entries: 3, Tokens: h.Tokens().Tokens}, got, name)
+		assert.Equal(t, convo.LogInfo{Key: "k", Title: "Rome", Seq: 2, Entries: 3, Tokens: h.Tokens().Tokens}, got, name)
 	}
 }
 

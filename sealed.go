@@ -99,7 +99,7 @@ func dataField(r *Record) SealedField {
 }
 
 // titleField returns what the Title of the record with an ID is sealed with.
-func titleField(h *Head, id string) SealedField {
+func titleField(h *LogInfo, id string) SealedField {
 	return SealedField{Name: "Title", Key: h.Key, Seq: h.Seq, ID: id}
 }
 
@@ -130,7 +130,7 @@ func (s *sealedStore) Append(ctx context.Context, r Record) error {
 		err = r.Check()
 	}
 	if err == nil {
-		r.Title, err = s.sealTitle(titleField(&r.Head, r.ID), r.Title)
+		r.Title, err = s.sealTitle(titleField(&r.LogInfo, r.ID), r.Title)
 	}
 	if err == nil {
 		r.Data, err = translate(s.seal, "seal", dataField(&r), bytes.Clone(r.Data))
@@ -189,7 +189,7 @@ func (s *sealedStore) sealTitle(f SealedField, title string) (string, error) {
 }
 
 // openTitle opens what sealTitle has made.
-func (s *sealedStore) openTitle(h *Head) error {
+func (s *sealedStore) openTitle(h *LogInfo) error {
 	if h.Title == "" {
 		return nil
 	}
@@ -260,7 +260,7 @@ func (s *sealedStore) openRecord(r *Record) error {
 		return &DamageError{Key: r.Key, Offset: -1, Err: fmt.Errorf("the title of record %d is that of another, or is not sealed", r.Seq)}
 	}
 	field := dataField(r)
-	err := s.openTitle(&r.Head)
+	err := s.openTitle(&r.LogInfo)
 	if err == nil {
 		r.Data, err = s.openField(field, r.Data)
 	}
@@ -280,17 +280,17 @@ func (s *sealedStore) goodBefore(ctx context.Context, key string, seq uint64) (g
 }
 
 // List implements [Store]. A title that cannot be opened hides no other.
-func (s *sealedStore) List(ctx context.Context, opts ListOptions) iter.Seq2[Head, error] {
+func (s *sealedStore) List(ctx context.Context, opts ListOptions) iter.Seq2[LogInfo, error] {
 	if err := s.check(); err != nil {
-		return func(yield func(Head, error) bool) { yield(Head{}, err) }
+		return func(yield func(LogInfo, error) bool) { yield(LogInfo{}, err) }
 	}
-	return func(yield func(Head, error) bool) {
+	return func(yield func(LogInfo, error) bool) {
 		for h, err := range s.store.List(ctx, opts) {
 			if err == nil {
 				err = s.openTitle(&h)
 			}
 			if err != nil {
-				h = Head{}
+				h = LogInfo{}
 			}
 			if !yield(h, err) {
 				return

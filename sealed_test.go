@@ -46,7 +46,7 @@ func ExampleSealed() {
 	store := convo.Sealed(&inner, seal, open)
 
 	ctx := context.Background()
-	r := convo.Record{Head: convo.Head{Key: "42", Title: "Rome", Seq: 1}, ID: strings.ToLower(rand.Text()), Full: true, Format: 1, Data: []byte(`{"n":1}`)}
+	r := convo.Record{LogInfo: convo.LogInfo{Key: "42", Title: "Rome", Seq: 1}, ID: strings.ToLower(rand.Text()), Full: true, Format: 1, Data: []byte(`{"n":1}`)}
 	if err := store.Append(ctx, r); err != nil {
 		panic(err)
 	}
@@ -231,7 +231,7 @@ func TestSealed_TitlesFit(t *testing.T) {
 		{strings.Repeat("\x80", 200), strings.Repeat("\x80", 144)},
 	}
 	at := func(s convo.Store, title string) string {
-		r := convo.Record{Head: convo.Head{Key: "a", Title: title, Seq: 1}, ID: strings.Repeat("a", 26), Full: true, Format: 1}
+		r := convo.Record{LogInfo: convo.LogInfo{Key: "a", Title: title, Seq: 1}, ID: strings.Repeat("a", 26), Full: true, Format: 1}
 		require.NoError(t, s.Append(t.Context(), r))
 		for head, err := range s.List(t.Context(), convo.ListOptions{}) {
 			require.NoError(t, err)

@@ -18,7 +18,7 @@ type Status struct {
 	Tokens    int // as in Estimate
 	Upper     int // as in Estimate
 
-	// The limits with their defaults, less what Fit has reserved, see
+	// The limits with their defaults, less what MakeRoom has reserved, see
 	// [Limits], and within what Recover has learned. Limit is Window - Reserve.
 	// A limit that does not exist is 0, such as Limit without a Window.
 	Window, Limit, High, Low, Soft, MinFree int

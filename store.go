@@ -41,7 +41,7 @@ type Store interface {
 	// List yields the head of the newest record of each log that opts asks for, the
 	// most recently updated first. Heads with the same Updated come in an order that
 	// never changes. List reads on while the caller ranges over it.
-	List(ctx context.Context, opts ListOptions) iter.Seq2[Head, error]
+	List(ctx context.Context, opts ListOptions) iter.Seq2[LogInfo, error]
 
 	// Delete removes the log of a key. It is no error if there is none.
 	Delete(ctx context.Context, key string) error
@@ -57,7 +57,7 @@ type ListOptions struct {
 	// updated at this time or later: what is left is due to expire.
 	UpdatedBefore time.Time
 
-	// After is the last Head of an earlier List of the same Store: List yields what
+	// After is the last LogInfo of an earlier List of the same Store: List yields what
 	// comes after it. Only its Key and Updated are read, so a program can send these
 	// two to a client as the cursor of a page. The conversation may have been updated
 	// or deleted since. Without a Key, List begins with the first one.
@@ -65,8 +65,8 @@ type ListOptions struct {
 	// A conversation that is updated between two pages moves to the front. So no
 	// conversation is on two pages, as long as the clocks of the writers agree, and
 	// one that moved may be on none: to find it, List again from the front, up to the
-	// Updated of the first Head of the first page.
-	After Head
+	// Updated of the first LogInfo of the first page.
+	After LogInfo
 }
 
 // A Pruner is a [Store] that can remove old records.
@@ -83,7 +83,7 @@ type Pruner interface {
 // record before it, or, if it is Full, everything. It never changes once it is
 // stored. A [Store] reads all fields but Data.
 type Record struct {
-	Head
+	LogInfo
 	ID     string // random: 26 lower-case letters and digits
 	Prev   string // ID of the record before; empty: this is the first one
 	Full   bool   // rests on no record before it, and holds everything
@@ -93,8 +93,8 @@ type Record struct {
 	Torn   int64  // not stored: Records sets it in the newest record, to the bytes after it that are no whole record; see Status
 }
 
-// A Head is what a list of conversations shows of one of them.
-type Head struct {
+// A LogInfo is what a list of conversations shows of one of them.
+type LogInfo struct {
 	Key     string    // any string of 1 to 4,096 bytes
 	Title   string    // see History.SetMeta; a Store keeps at least the first 128 bytes
 	Seq     uint64    // one more than that of the record before
@@ -186,6 +186,6 @@ func (r Record) String() string {
 }
 
 // String returns the key, the title and the sizes of the conversation.
-func (h Head) String() string {
+func (h LogInfo) String() string {
 	return fmt.Sprintf("%q %q: record %d, %s, %s tokens", abbreviate(h.Key), abbreviate(h.Title), h.Seq, counted(h.Entries, "entry", "entries"), grouped(h.Tokens))
 }

@@ -129,18 +129,18 @@ func (s *shelf) Records(ctx context.Context, key string, from uint64) iter.Seq2[
 	}
 }
 
-func (s *shelf) List(_ context.Context, opts convo.ListOptions) iter.Seq2[convo.Head, error] {
-	return func(yield func(convo.Head, error) bool) {
+func (s *shelf) List(_ context.Context, opts convo.ListOptions) iter.Seq2[convo.LogInfo, error] {
+	return func(yield func(convo.LogInfo, error) bool) {
 		s.mu.Lock()
 		logs := maps.Clone(s.logs)
 		s.mu.Unlock()
-		heads := make([]convo.Head, 0, len(logs))
+		heads := make([]convo.LogInfo, 0, len(logs))
 		for key, log := range logs {
 			if strings.HasPrefix(key, opts.Prefix) {
-				heads = append(heads, log[len(log)-1].Head)
+				heads = append(heads, log[len(log)-1].LogInfo)
 			}
 		}
-		slices.SortFunc(heads, func(a, b convo.Head) int { return b.Updated.Compare(a.Updated) })
+		slices.SortFunc(heads, func(a, b convo.LogInfo) int { return b.Updated.Compare(a.Updated) })
 		for _, head := range heads {
 			if !yield(head, nil) {
 				return

@@ -29,7 +29,7 @@ type CompactionStrategy interface {
 	// make the view larger, whatever it rewrites; the History refuses any other
 	// edit and stays as it was. To decline, Compact returns the zero Edit, ErrNoGain
 	// or ErrBreaker, or an error that wraps nothing else, with an Edit whose
-	// Work.Calls is 0. Any other error means that the compaction failed, and so does
+	// Effort.Calls is 0. Any other error means that the compaction failed, and so does
 	// one of these after a model was called. A summary for which a model was called
 	// is refused if it repeats itself; see RefusedError. Compact must not change
 	// what s and g refer to.
@@ -215,32 +215,32 @@ func (g *Goal) original(ctx context.Context, s *Snapshot, id ID) Entry {
 
 // plan asks strategy c for an edit, unless ctx has ended already. It returns when
 // ctx ends, even if the strategy does not; direct says that c is one that does
-// (see isDirect). A panic of the strategy becomes the error. The Work of the
+// (see isDirect). A panic of the strategy becomes the error. The Effort of the
 // returned edit is never nil.
 func plan(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g Goal) (name string, e Edit, err error) {
 	if ctx.Err() != nil {
-		return "", Edit{Work: &Work{}}, causeOf(ctx)
+		return "", Edit{Effort: &Effort{}}, causeOf(ctx)
 	}
 	name, e, err = callStrategy(ctx, c, direct, s, g)
 	if err != nil {
-		e = Edit{Work: e.Work}
+		e = Edit{Effort: e.Effort}
 	}
-	if e.Work == nil {
-		e.Work = new(Work)
+	if e.Effort == nil {
+		e.Effort = new(Effort)
 		if g.NoModel == nil && (err != nil && !isDecline(err, 0) || e.hasSummary()) {
-			e.Work.Calls = 1 // assumed, so that the breaker counts a strategy that does not say what it called
+			e.Effort.Calls = 1 // assumed, so that the breaker counts a strategy that does not say what it called
 		}
 	}
-	work := *e.Work
+	work := *e.Effort
 	work.Calls, work.Unread, work.NotKept = max(work.Calls, 0), max(work.Unread, 0), max(work.NotKept, 0)
 	work.Links = slices.Clone(work.Links)
 	if work.Usage.fault() != nil {
 		work.Usage = Usage{}
 	}
-	e.Work = &work
+	e.Effort = &work
 	if err == nil && e.hasSummary() && work.askedForSummary() {
 		if err = e.Summary.repeats(); err != nil {
-			e = Edit{Work: e.Work}
+			e = Edit{Effort: e.Effort}
 		}
 	}
 	return name, e, err
@@ -264,7 +264,7 @@ func callStrategy(ctx context.Context, c CompactionStrategy, direct bool, s *Sna
 
 // isDecline reports whether a strategy's error only means that the strategy
 // declined: whether it is nothing but ErrNoGain, ErrBreaker or both, however
-// wrapped. calls is the strategy's Work.Calls: one that has called a model has not
+// wrapped. calls is the strategy's Effort.Calls: one that has called a model has not
 // declined. A panic is never a decline, whatever it wraps, nor is an error whose
 // own methods panic.
 func isDecline(err error, calls int) (declined bool) {

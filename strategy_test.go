@@ -385,27 +385,27 @@ func TestStrategyFunc_Named(t *testing.T) {
 // number counts as 0, and a Usage that no provider can have reported is ignored.
 func TestWork_OutOfRange(t *testing.T) {
 	usage := convo.Usage{Input: 10, CacheRead: 4, Output: 2}
-	for name, tt := range map[string]struct{ work, want convo.Work }{
-		"in range":            {convo.Work{Calls: 2, Usage: usage, Unread: 7}, convo.Work{Calls: 2, Usage: usage, Unread: 7}},
-		"not kept":            {convo.Work{NotKept: 3}, convo.Work{NotKept: 3}},
-		"less than none kept": {convo.Work{NotKept: -3}, convo.Work{}},
-		"calls":               {convo.Work{Calls: -3, Usage: usage, Unread: 7}, convo.Work{Usage: usage, Unread: 7}},
-		"unread":              {convo.Work{Calls: 2, Usage: usage, Unread: -1}, convo.Work{Calls: 2, Usage: usage}},
-		"input":               {convo.Work{Calls: 2, Usage: convo.Usage{Input: -1}}, convo.Work{Calls: 2}},
-		"output":              {convo.Work{Calls: 2, Usage: convo.Usage{Input: 10, Output: -1}}, convo.Work{Calls: 2}},
-		"more cache than all": {convo.Work{Calls: 2, Usage: convo.Usage{Input: 10, CacheRead: 6, CacheWrite: 5}}, convo.Work{Calls: 2}},
+	for name, tt := range map[string]struct{ work, want convo.Effort }{
+		"in range":            {convo.Effort{Calls: 2, Usage: usage, Unread: 7}, convo.Effort{Calls: 2, Usage: usage, Unread: 7}},
+		"not kept":            {convo.Effort{NotKept: 3}, convo.Effort{NotKept: 3}},
+		"less than none kept": {convo.Effort{NotKept: -3}, convo.Effort{}},
+		"calls":               {convo.Effort{Calls: -3, Usage: usage, Unread: 7}, convo.Effort{Usage: usage, Unread: 7}},
+		"unread":              {convo.Effort{Calls: 2, Usage: usage, Unread: -1}, convo.Effort{Calls: 2, Usage: usage}},
+		"input":               {convo.Effort{Calls: 2, Usage: convo.Usage{Input: -1}}, convo.Effort{Calls: 2}},
+		"output":              {convo.Effort{Calls: 2, Usage: convo.Usage{Input: 10, Output: -1}}, convo.Effort{Calls: 2}},
+		"more cache than all": {convo.Effort{Calls: 2, Usage: convo.Usage{Input: 10, CacheRead: 6, CacheWrite: 5}}, convo.Effort{Calls: 2}},
 	} {
 		for _, chained := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " ", chained), func(t *testing.T) {
 				work := tt.work
-				c := fixed(convo.Edit{Drop: []convo.ID{3, 4}, Work: &work})
+				c := fixed(convo.Edit{Drop: []convo.ID{3, 4}, Effort: &work})
 				if chained {
 					c = convo.Chain(c)
 				}
 				r, err := toolTurn(t, windowOf(0, c), 20).Compact(t.Context(), "")
 				require.NoError(t, err)
 				require.Equal(t, convo.OutcomeApplied, r.Outcome)
-				assert.Equal(t, tt.want, convo.Work{Calls: r.Calls, Usage: r.Usage, Unread: r.Unread, NotKept: r.NotKept})
+				assert.Equal(t, tt.want, convo.Effort{Calls: r.Calls, Usage: r.Usage, Unread: r.Unread, NotKept: r.NotKept})
 				for _, l := range r.Links {
 					assert.Equal(t, tt.want.Calls, l.Calls)
 				}
@@ -468,7 +468,7 @@ func TestCompactionStrategy_DeclinesWithoutACall(t *testing.T) {
 	for calls, want := range []convo.Outcome{convo.OutcomeDeclined, convo.OutcomeFailed} {
 		for _, cause := range []error{convo.ErrNoGain, convo.ErrBreaker} {
 			c := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
-				return convo.Edit{Work: &convo.Work{Calls: calls}}, fmt.Errorf("a History inside: %w", cause)
+				return convo.Edit{Effort: &convo.Effort{Calls: calls}}, fmt.Errorf("a History inside: %w", cause)
 			})
 			r, err := toolTurn(t, windowOf(4000, c), 20).Compact(t.Context(), "")
 			assert.Equal(t, want, r.Outcome)
@@ -707,7 +707,7 @@ func TestClose_WaitsForNothing(t *testing.T) {
 				//lint:ignore SA1012 a nil ctx never ends
 				go func() { _, err := h.CompactIfNeeded(nil); errs <- err }()
 				go func() { _, err := h.Compact(context.Background(), ""); errs <- err }()
-				go func() { _, _, err := h.Fit(context.Background(), 10); errs <- err }()
+				go func() { _, _, err := h.MakeRoom(context.Background(), 10); errs <- err }()
 				synctest.Wait()
 				before, start := h.Snapshot(), time.Now()
 				require.NoError(t, h.Close())

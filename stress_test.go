@@ -301,7 +301,7 @@ func TestTorture_Everything(t *testing.T) {
 			return
 		case 2:
 			var res *convo.Reservation
-			res, r, err = h.Fit(ctx, 1000)
+			res, r, err = h.MakeRoom(ctx, 1000)
 			res.Release()
 		case 3:
 			_, _, _ = h.Recover(ctx, h.Snapshot(), errors.New("prompt is too long"))

@@ -99,7 +99,7 @@ func (s Summarize) String() string { return fmt.Sprintf("summarize(with %T)", s.
 // would free too little, and g.NoModel if it is set and the summarizer calls a
 // model. It returns a [*RefusedError] for a summary that it does not accept, a
 // [*ValueError] if the summarizer's window is too small for the prompt, and
-// otherwise the error of the summarizer. The Work of the edit is set even if
+// otherwise the error of the summarizer. The Effort of the edit is set even if
 // there is an error.
 func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, err error) {
 	w := writer{
@@ -107,7 +107,7 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, er
 		timeout: cmp.Or(z.Timeout, defaultTimeout), maxResult: z.MaxResult, inTurn: true,
 		s: s, sent: g.Sent, sentTokens: g.SentTokens, count: g.count(s),
 	}
-	e.Work = &w.work // also returned with every error
+	e.Effort = &w.work // also returned with every error
 	defer catch(&err, "Options.Tokenizer")
 	if g.NoModel != nil && callsModel(z.With) {
 		return e, g.NoModel
@@ -206,7 +206,7 @@ type writer struct {
 	sentTokens int
 	unread     int // tokens that were cut out of results, here or earlier
 
-	work Work
+	work Effort
 }
 
 // A source is a message that a summary is to stand for.

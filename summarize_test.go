@@ -284,7 +284,7 @@ func TestSummarize_NotKeptOnlyIfApplied(t *testing.T) {
 	r, err := h.CompactIfNeeded(t.Context())
 	require.Error(t, err)
 	assert.Zero(t, r.NotKept)
-	plan := fixed(convo.Edit{Drop: []convo.ID{4}, Work: &convo.Work{NotKept: 3}})
+	plan := fixed(convo.Edit{Drop: []convo.ID{4}, Effort: &convo.Effort{NotKept: 3}})
 	r, err = questions(t, windowOf(0, plan), 10).Compact(t.Context(), "")
 	require.Error(t, err)
 	assert.Zero(t, r.NotKept)

@@ -110,8 +110,8 @@ func TestCovers_DoesNotGrowWithTheTurns(t *testing.T) {
 func TestSummary_Repeats(t *testing.T) {
 	loop := strings.Repeat("I will check the file. ", 12)
 	const reason = "the summary repeats itself, over and over: \"will check the file. I\"; if that happens again, use another model to summarise"
-	edit := func(w *convo.Work) convo.CompactionStrategy {
-		return fixed(convo.Edit{Drop: []convo.ID{3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, Summary: &convo.Summary{Text: loop}, Work: w})
+	edit := func(w *convo.Effort) convo.CompactionStrategy {
+		return fixed(convo.Edit{Drop: []convo.ID{3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, Summary: &convo.Summary{Text: loop}, Effort: w})
 	}
 	byModel := convo.Summarize{With: canned(loop), Window: -1}
 	for name, tt := range map[string]struct {
@@ -120,12 +120,12 @@ func TestSummary_Repeats(t *testing.T) {
 	}{
 		"Summarize":                       {byModel, true},
 		"a chain":                         {convo.Chain(byModel), true},
-		"a strategy":                      {edit(&convo.Work{Calls: 1}), true},
+		"a strategy":                      {edit(&convo.Effort{Calls: 1}), true},
 		"one that says nothing":           {edit(nil), true},
-		"one that calls no model":         {edit(&convo.Work{}), false},
+		"one that calls no model":         {edit(&convo.Effort{}), false},
 		"in a chain":                      {convo.Chain(edit(nil)), true},
-		"behind one that failed":          {convo.Chain(convo.Summarize{With: failing("down"), Window: -1}, edit(&convo.Work{})), false},
-		"a strategy that holds that":      {wrapped{convo.Chain(convo.Summarize{With: failing("down"), Window: -1}, edit(&convo.Work{}))}, false},
+		"behind one that failed":          {convo.Chain(convo.Summarize{With: failing("down"), Window: -1}, edit(&convo.Effort{})), false},
+		"a strategy that holds that":      {wrapped{convo.Chain(convo.Summarize{With: failing("down"), Window: -1}, edit(&convo.Effort{}))}, false},
 		"a strategy that holds Summarize": {wrapped{byModel}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

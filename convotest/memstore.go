@@ -120,8 +120,8 @@ func firstOf(log []convo.Record, from uint64) int {
 }
 
 // List implements [convo.Store].
-func (s *MemStore) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.Head, error] {
-	return func(yield func(convo.Head, error) bool) {
+func (s *MemStore) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.LogInfo, error] {
+	return func(yield func(convo.LogInfo, error) bool) {
 		for _, head := range s.heads(&opts) {
 			if ctx.Err() != nil {
 				break
@@ -131,22 +131,22 @@ func (s *MemStore) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[c
 			}
 		}
 		if ctx.Err() != nil {
-			yield(convo.Head{}, stores.Ended(ctx))
+			yield(convo.LogInfo{}, stores.Ended(ctx))
 		}
 	}
 }
 
 // heads returns the heads that are asked for, the most recently updated first.
-func (s *MemStore) heads(opts *convo.ListOptions) []convo.Head {
+func (s *MemStore) heads(opts *convo.ListOptions) []convo.LogInfo {
 	s.mu.Lock()
-	var heads []convo.Head
+	var heads []convo.LogInfo
 	for key, log := range s.logs {
-		if head := &log[len(log)-1].Head; strings.HasPrefix(key, opts.Prefix) && stores.Wants(opts, head) {
+		if head := &log[len(log)-1].LogInfo; strings.HasPrefix(key, opts.Prefix) && stores.Wants(opts, head) {
 			heads = append(heads, *head)
 		}
 	}
 	s.mu.Unlock()
-	slices.SortFunc(heads, func(a, b convo.Head) int { return stores.Compare(&a, &b) })
+	slices.SortFunc(heads, func(a, b convo.LogInfo) int { return stores.Compare(&a, &b) })
 	return heads
 }
 

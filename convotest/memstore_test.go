@@ -16,7 +16,7 @@ import (
 
 // recordOf returns a record with a Seq, after that with the Seq before it, if there is one.
 func recordOf(seq uint64, full bool) convo.Record {
-	r := convo.Record{Head: convo.Head{Key: "a", Seq: seq}, ID: fmt.Sprintf("%026d", seq), Full: full, Format: 1, Data: []byte("x")}
+	r := convo.Record{LogInfo: convo.LogInfo{Key: "a", Seq: seq}, ID: fmt.Sprintf("%026d", seq), Full: full, Format: 1, Data: []byte("x")}
 	if seq > 1 {
 		r.Prev = fmt.Sprintf("%026d", seq-1)
 	}

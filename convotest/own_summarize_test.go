@@ -25,7 +25,7 @@ type ownSummarize struct {
 func (ownSummarize) Name() string { return "summarize" }
 
 func (z ownSummarize) Compact(ctx context.Context, s *convo.Snapshot, g convo.Goal) (e convo.Edit, err error) {
-	e.Work = new(convo.Work)
+	e.Effort = new(convo.Effort)
 	if g.NoModel != nil {
 		return e, g.NoModel
 	}
@@ -84,7 +84,7 @@ func (z ownSummarize) Compact(ctx context.Context, s *convo.Snapshot, g convo.Go
 			}
 		}
 		req.Messages = append(req.Messages, entry.Message)
-		e.Work.Unread += entry.Missing
+		e.Effort.Unread += entry.Missing
 	}
 	for _, id := range s.Pinned() {
 		entry, _ := s.Find(id)
@@ -93,9 +93,9 @@ func (z ownSummarize) Compact(ctx context.Context, s *convo.Snapshot, g convo.Go
 	if err := context.Cause(ctx); err != nil {
 		return e, err
 	}
-	e.Work.Calls++
+	e.Effort.Calls++
 	sum, err := z.with.Summarize(ctx, req)
-	e.Work.Usage = sum.Usage
+	e.Effort.Usage = sum.Usage
 	sum.Text = strings.TrimSpace(strings.ToValidUTF8(sum.Text, "\uFFFD"))
 	switch {
 	case err != nil:

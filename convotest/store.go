@@ -99,8 +99,8 @@ var (
 	ruleWrites     = rule{"changes the log though it returns an error", "write all of a record in one step, or nothing"}
 	ruleKeys       = rule{"takes two keys for the same, or one for another", "compare keys byte for byte"}
 	rulePrefix     = rule{"lists other keys than those that begin with the prefix", "compare the bytes of the prefix, without wildcards"}
-	ruleHead       = rule{"lists another head than that of the newest record", "keep the Head of the newest record as it came"}
-	ruleOrder      = rule{"does not list the most recently updated first", "sort by Head.Updated, newest first"}
+	ruleHead       = rule{"lists another head than that of the newest record", "keep the LogInfo of the newest record as it came"}
+	ruleOrder      = rule{"does not list the most recently updated first", "sort by LogInfo.Updated, newest first"}
 	ruleBefore     = rule{"does not list the conversations updated before ListOptions.UpdatedBefore, and no others", "leave out heads whose Updated is that time or later, unless it is zero"}
 	ruleAfter      = rule{"does not go on after ListOptions.After", "yield the heads that come after its Updated and Key in the order of the list, wherever that conversation is by then"}
 	ruleListTwice  = rule{"lists a key twice", "yield each key once"}
@@ -175,8 +175,8 @@ func (c *storeCheck) record(key string, prev *convo.Record, full bool) convo.Rec
 	c.ids++
 	at := time.Date(2026, 3, 29, 1, 59, 59, 678_901_234, time.FixedZone("", 2*60*60)).Add(time.Duration(c.ids) * time.Minute)
 	r := convo.Record{
-		Head: convo.Head{Key: key, Title: fmt.Sprintf("title %d", c.ids), Seq: 1, Created: at, Updated: at, Entries: c.ids, Tokens: 100 * c.ids},
-		ID:   fmt.Sprintf("convotest%017d", c.ids), Full: full, Format: 1, Upto: convo.ID(c.ids), Data: fmt.Appendf(nil, `{"n":%d}`, c.ids),
+		LogInfo: convo.LogInfo{Key: key, Title: fmt.Sprintf("title %d", c.ids), Seq: 1, Created: at, Updated: at, Entries: c.ids, Tokens: 100 * c.ids},
+		ID:      fmt.Sprintf("convotest%017d", c.ids), Full: full, Format: 1, Upto: convo.ID(c.ids), Data: fmt.Appendf(nil, `{"n":%d}`, c.ids),
 	}
 	if prev != nil {
 		r.Seq, r.Prev, r.Created = prev.Seq+1, prev.ID, prev.Created
@@ -258,12 +258,12 @@ func (c *storeCheck) records(store int, key string, from uint64, where string) [
 }
 
 // list returns what List yields, and by key. If it fails, the check ends.
-func (c *storeCheck) listed(store int, prefix, where string) ([]convo.Head, map[string]convo.Head) {
-	l := do(c, "List", func(ctx context.Context) loop[convo.Head] {
+func (c *storeCheck) listed(store int, prefix, where string) ([]convo.LogInfo, map[string]convo.LogInfo) {
+	l := do(c, "List", func(ctx context.Context) loop[convo.LogInfo] {
 		return collect(c.stores[store].List(ctx, convo.ListOptions{Prefix: prefix}))
 	})
 	c.must(l.err, fails("in List"), where)
-	heads := make(map[string]convo.Head)
+	heads := make(map[string]convo.LogInfo)
 	for _, h := range l.all {
 		if _, ok := heads[h.Key]; ok {
 			c.add(ruleListTwice, where, fmt.Sprintf("prefix %.60q, key %.60q", prefix, h.Key))
@@ -318,13 +318,13 @@ func differRecord(got, want convo.Record) string {
 	case !bytes.Equal(got.Data, want.Data):
 		return fmt.Sprintf("Data is %.60q (%d bytes), want %.60q (%d bytes)", got.Data, len(got.Data), want.Data, len(want.Data))
 	}
-	return differHead(got.Head, want.Head)
+	return differHead(got.LogInfo, want.LogInfo)
 }
 
 // leastTitle is how much of a title a Store must keep, in bytes.
 const leastTitle = 128
 
-func differHead(got, want convo.Head) string {
+func differHead(got, want convo.LogInfo) string {
 	title := got.Title == want.Title || len(got.Title) >= leastTitle && strings.HasPrefix(want.Title, got.Title)
 	switch {
 	case got.Key != want.Key:
@@ -588,7 +588,7 @@ func (c *storeCheck) keys() {
 // heads writes several hundred logs, some of them with the same time, and lists them.
 func (c *storeCheck) heads() {
 	const n = 250
-	want := make(map[string]convo.Head)
+	want := make(map[string]convo.LogInfo)
 	first := c.record("heads/", nil, true).Updated
 	for i := range n {
 		key := fmt.Sprintf("heads/%d", i)
@@ -600,7 +600,7 @@ func (c *storeCheck) heads() {
 			r.Updated = r.Updated.Add(time.Duration(i*7919%n/5)*time.Hour - 24*time.Hour)
 			c.must(c.append(1, r), ruleRefuses, key)
 		}
-		want[key] = r.Head
+		want[key] = r.LogInfo
 	}
 	for store := range c.stores {
 		all, heads := c.listed(store, "heads/", "250 logs")
@@ -635,9 +635,9 @@ func (c *storeCheck) heads() {
 }
 
 // page returns up to so many heads.
-func (c *storeCheck) page(store int, opts convo.ListOptions, most int, where string) []convo.Head {
+func (c *storeCheck) page(store int, opts convo.ListOptions, most int, where string) []convo.LogInfo {
 	opts.Prefix = "heads/"
-	l := do(c, "List", func(ctx context.Context) (l loop[convo.Head]) {
+	l := do(c, "List", func(ctx context.Context) (l loop[convo.LogInfo]) {
 		for h, err := range c.stores[store].List(ctx, opts) {
 			if l.err = err; err != nil {
 				return l
@@ -653,7 +653,7 @@ func (c *storeCheck) page(store int, opts convo.ListOptions, most int, where str
 }
 
 // differKeys says in what the keys of heads differ from those that are wanted.
-func differKeys(got, want []convo.Head) string {
+func differKeys(got, want []convo.LogInfo) string {
 	for i := range max(len(got), len(want)) {
 		switch {
 		case i >= len(got):
@@ -674,7 +674,7 @@ func (c *storeCheck) bounds() {
 		for i := 0; i < len(all); i += 31 {
 			at := all[i].Updated
 			for _, bound := range []time.Time{at, at.Add(1), at.UTC()} {
-				want := slices.DeleteFunc(slices.Clone(all), func(h convo.Head) bool { return !h.Updated.Before(bound) })
+				want := slices.DeleteFunc(slices.Clone(all), func(h convo.LogInfo) bool { return !h.Updated.Before(bound) })
 				where := fmt.Sprintf("UpdatedBefore %v", bound)
 				if d := differKeys(c.page(store, convo.ListOptions{UpdatedBefore: bound}, -1, where), want); d != "" {
 					c.add(ruleBefore, append([]string{where, d}, c.whose(store)...)...)
@@ -697,8 +697,8 @@ func (c *storeCheck) bounds() {
 // pages lists in pages, at first alone, then while others update and delete.
 func (c *storeCheck) pages() {
 	all := c.page(0, convo.ListOptions{}, -1, "pages")
-	var got []convo.Head
-	var after convo.Head
+	var got []convo.LogInfo
+	var after convo.LogInfo
 	for n := 1; ; n++ {
 		page := c.page(n%2, convo.ListOptions{After: after}, 20+n, fmt.Sprintf("page %d", n))
 		if len(page) == 0 {
@@ -709,7 +709,7 @@ func (c *storeCheck) pages() {
 			break
 		}
 		last := page[len(page)-1]
-		after = convo.Head{Key: last.Key, Updated: last.Updated} // the rest of it is not needed
+		after = convo.LogInfo{Key: last.Key, Updated: last.Updated} // the rest of it is not needed
 	}
 	if d := differKeys(got, all); d != "" {
 		c.add(ruleAfter, "pages of 21 heads and more", d)
@@ -717,7 +717,7 @@ func (c *storeCheck) pages() {
 	// One between two with the same time, and a bound that is before it.
 	for i := 1; i < len(all); i += 49 {
 		opts := convo.ListOptions{After: all[i-1], UpdatedBefore: all[len(all)/2].Updated}
-		want := slices.DeleteFunc(slices.Clone(all[i:]), func(h convo.Head) bool { return !h.Updated.Before(opts.UpdatedBefore) })
+		want := slices.DeleteFunc(slices.Clone(all[i:]), func(h convo.LogInfo) bool { return !h.Updated.Before(opts.UpdatedBefore) })
 		if d := differKeys(c.page(0, opts, -1, "pages"), want); d != "" {
 			c.add(ruleAfter, fmt.Sprintf("after head %d of %d, with UpdatedBefore", i, len(all)), d)
 		}
@@ -731,7 +731,7 @@ func (c *storeCheck) pages() {
 		c.must(c.append(1, r), ruleRefuses, "pages")
 	}
 	c.must(c.remove(all[n+10].Key), fails("in Delete"), "pages")
-	want := slices.DeleteFunc(slices.Clone(all[n+1:]), func(h convo.Head) bool { return h.Key == all[n+5].Key || h.Key == all[n+10].Key })
+	want := slices.DeleteFunc(slices.Clone(all[n+1:]), func(h convo.LogInfo) bool { return h.Key == all[n+5].Key || h.Key == all[n+10].Key })
 	if d := differKeys(c.page(0, convo.ListOptions{After: all[n]}, -1, "pages"), want); d != "" {
 		c.add(ruleAfter, "after a head that was updated since", d)
 	}

@@ -37,8 +37,8 @@ func (c *storeCheck) loops() {
 			c.add(ruleFrom, "a loop in which other methods are called", d)
 		}
 	}
-	seen := do(c, "Append, Delete, Records or List inside a loop over List", func(ctx context.Context) loop[convo.Head] {
-		var l loop[convo.Head]
+	seen := do(c, "Append, Delete, Records or List inside a loop over List", func(ctx context.Context) loop[convo.LogInfo] {
+		var l loop[convo.LogInfo]
 		for h, err := range c.stores[0].List(ctx, convo.ListOptions{Prefix: "loops"}) {
 			if err == nil {
 				err = c.busy(ctx, side)
@@ -51,7 +51,7 @@ func (c *storeCheck) loops() {
 		return l
 	})
 	c.must(seen.err, fails("inside a loop over List"))
-	if !slices.ContainsFunc(seen.all, func(h convo.Head) bool { return h.Key == "loops" }) {
+	if !slices.ContainsFunc(seen.all, func(h convo.LogInfo) bool { return h.Key == "loops" }) {
 		c.add(rulePrefix, "a loop in which other methods are called", `key "loops"`)
 	}
 }
@@ -158,7 +158,7 @@ func (c *storeCheck) prune() {
 	c.must(c.append(1, next), ruleRefuses, "a log that was pruned")
 	c.has("prune", 1, append(slices.Clip(log), next), ruleComesBack, "a log that was pruned")
 	_, heads := c.listed(0, "prune", "prune")
-	if d := differHead(heads["prune"], next.Head); d != "" {
+	if d := differHead(heads["prune"], next.LogInfo); d != "" {
 		c.add(ruleHead, "a log that was pruned", d)
 	}
 }

@@ -39,7 +39,7 @@ type bentStore struct {
 	convotest.MemStore
 	append  func(ctx context.Context, r convo.Record) error
 	records func(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error]
-	list    func(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.Head, error]
+	list    func(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.LogInfo, error]
 	delete  func(ctx context.Context, key string) error
 	prune   func(ctx context.Context, key string, before uint64) error
 
@@ -72,9 +72,9 @@ func bendKeys(f func(string) string) func(*bentStore) {
 // bendPrefix returns a change that lists keys by another rule.
 func bendPrefix(is func(prefix, key string) bool) func(*bentStore) {
 	return func(s *bentStore) {
-		s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.Head, error] {
-			return reordered(s.MemStore.List(ctx, convo.ListOptions{}), func(h []convo.Head) []convo.Head {
-				return slices.DeleteFunc(h, func(h convo.Head) bool { return !is(opts.Prefix, h.Key) })
+		s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.LogInfo, error] {
+			return reordered(s.MemStore.List(ctx, convo.ListOptions{}), func(h []convo.LogInfo) []convo.LogInfo {
+				return slices.DeleteFunc(h, func(h convo.LogInfo) bool { return !is(opts.Prefix, h.Key) })
 			})
 		}
 	}
@@ -94,7 +94,7 @@ func (s *bentStore) Records(ctx context.Context, key string, from uint64) iter.S
 	return s.MemStore.Records(ctx, key, from)
 }
 
-func (s *bentStore) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.Head, error] {
+func (s *bentStore) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.LogInfo, error] {
 	if s.list != nil {
 		return s.list(ctx, opts)
 	}
@@ -156,7 +156,7 @@ func newest(s convo.Store, key string) (last convo.Record) {
 
 func TestCheckStore_NamesTheBrokenRule(t *testing.T) {
 	type record = convo.Record
-	type head = convo.Head
+	type head = convo.LogInfo
 	tests := []struct {
 		name string
 		bend func(s *bentStore)
@@ -410,7 +410,7 @@ func TestCheckStore_NamesTheBrokenRule(t *testing.T) {
 		}, `does not list the conversations updated before ListOptions.UpdatedBefore, and no others (UpdatedBefore 20`},
 		{"always the first page", func(s *bentStore) {
 			s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[head, error] {
-				opts.After = convo.Head{}
+				opts.After = convo.LogInfo{}
 				return s.MemStore.List(ctx, opts)
 			}
 		}, `does not go on after ListOptions.After (pages of 21 heads and more, `},
@@ -425,7 +425,7 @@ func TestCheckStore_NamesTheBrokenRule(t *testing.T) {
 		{"after the place of a key", func(s *bentStore) {
 			s.list = func(ctx context.Context, opts convo.ListOptions) iter.Seq2[head, error] {
 				key := opts.After.Key
-				opts.After = convo.Head{}
+				opts.After = convo.LogInfo{}
 				return reordered(s.MemStore.List(ctx, opts), func(h []head) []head {
 					return h[slices.IndexFunc(h, func(h head) bool { return h.Key == key })+1:]
 				})

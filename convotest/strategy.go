@@ -41,7 +41,7 @@ func TestStrategy(t testing.TB, s convo.CompactionStrategy) {
 //     first. It does for each Reason what it does for another,
 //     and there are tool exchanges that it drops, clears or rewrites.
 //   - It calls no model when Goal.NoModel is set: none of the fakes of this package,
-//     and none that Work.Calls admits. A summary without Work counts as a call.
+//     and none that Effort.Calls admits. A summary without Effort counts as a call.
 //   - The same snapshot and goal give an edit of the same entries. The texts of
 //     summaries may differ. If they differ in length, so may the entries.
 //   - The snapshot is not changed.
@@ -248,7 +248,7 @@ func goals(s *convo.Snapshot) []goal {
 		{"trigger", convo.Goal{Reason: convo.ReasonTrigger, MinFree: 1}},
 		{"no model", convo.Goal{Target: total / 4, MinFree: 1, NoModel: convo.ErrBreaker, Reason: convo.ReasonHigh}},
 		{"no model and target 0", convo.Goal{NoModel: convo.ErrBreaker, Reason: convo.ReasonOverflow}},
-		{"fit", convo.Goal{Target: total / 2, MinFree: total / 8, Reason: convo.ReasonFit}},
+		{"fit", convo.Goal{Target: total / 2, MinFree: total / 8, Reason: convo.ReasonRoom}},
 		{"overflow", convo.Goal{Target: total / 2, MinFree: 1, Reason: convo.ReasonOverflow}},
 		{"more to free than there is", convo.Goal{Target: total / 2, MinFree: total + 1, Reason: convo.ReasonHigh}},
 		{"already reached", convo.Goal{Target: total, MinFree: 1, Reason: convo.ReasonManual}},

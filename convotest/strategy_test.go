@@ -512,7 +512,7 @@ func otherOrders() map[string]convo.CompactionStrategy {
 			if len(all) == 0 || s.Tokens() <= g.Target {
 				return convo.Edit{}, convo.ErrNoGain
 			}
-			e := convo.Edit{Summary: &convo.Summary{Text: "They spoke."}, Work: &convo.Work{}}
+			e := convo.Edit{Summary: &convo.Summary{Text: "They spoke."}, Effort: &convo.Effort{}}
 			for _, x := range all {
 				e.Drop = append(e.Drop, x.IDs()...)
 			}
@@ -667,11 +667,11 @@ func TestCheckStrategy_FailsUselessStrategies(t *testing.T) {
 		{"calls a failing model although it must not", convo.Chain(calls(convotest.Failing{}), convo.Truncate{}), `calls a model although Goal.NoModel forbids it`},
 		{"says that it called a model", calls(convo.SummarizerFunc(func(ctx context.Context, r convo.SummaryRequest) (convo.Summary, error) {
 			return convo.Extract{}.Summarize(ctx, r)
-		})), `calls a model although Goal.NoModel forbids it (case "many turns", goal "no model", Work.Calls is 1)`},
-		{"does not say whether it called one", summarized(convo.Summary{Text: "They spoke."}), `calls a model although Goal.NoModel forbids it (case "many turns", goal "no model", a summary without Work counts as a call)`},
+		})), `calls a model although Goal.NoModel forbids it (case "many turns", goal "no model", Effort.Calls is 1)`},
+		{"does not say whether it called one", summarized(convo.Summary{Text: "They spoke."}), `calls a model although Goal.NoModel forbids it (case "many turns", goal "no model", a summary without Effort counts as a call)`},
 		{"fails for Prepare", failsFor(func(r convo.Reason) bool { return r == convo.ReasonHigh }), `never makes an edit for one reason, though it does for another (case "many turns", goal "tight", unlike for goal "overflow")`},
 		{"works for Compact alone", failsFor(func(r convo.Reason) bool { return r != convo.ReasonManual }), `never makes an edit for one reason, though it does for another (case "many turns", goal "tight", unlike for goal "target 0")`},
-		{"works for Fit alone", failsFor(func(r convo.Reason) bool { return r != convo.ReasonFit }), `never makes an edit for one reason, though it does for another (case "many turns", goal "tight", unlike for goal "fit")`},
+		{"works for MakeRoom alone", failsFor(func(r convo.Reason) bool { return r != convo.ReasonRoom }), `never makes an edit for one reason, though it does for another (case "many turns", goal "tight", unlike for goal "fit")`},
 		{"never works in the background", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
 			if g.Reason == convo.ReasonSoft {
 				return nil

@@ -21,7 +21,7 @@ var (
 	ruleReason    = rule{"declines for one reason what it does for another", "make an edit whatever Goal.Reason is"}
 	ruleNeverFor  = rule{"never makes an edit for one reason, though it does for another", "make an edit whatever Goal.Reason is"}
 	ruleTools     = rule{"never drops, clears or rewrites a tool exchange", "drop or clear those as well, for most of a long conversation can be in them"}
-	ruleModel     = rule{"calls a model although Goal.NoModel forbids it", "return Goal.NoModel as the error; if no model was called, say so with Work: &Work{}"}
+	ruleModel     = rule{"calls a model although Goal.NoModel forbids it", "return Goal.NoModel as the error; if no model was called, say so with Effort: &Effort{}"}
 )
 
 // watchKey is the key of the ctx value that counts calls of the fakes.
@@ -44,14 +44,14 @@ func watch(ctx context.Context) (context.Context, *atomic.Int64) {
 // the fakes.
 func (c *strategyCheck) model(g convo.Goal, got planned, calls int64, where []string) {
 	where = slices.Clip(where)
-	switch w := got.edit.Work; {
+	switch w := got.edit.Effort; {
 	case g.NoModel == nil:
 	case calls > 0:
 		c.add(ruleModel, append(where, "a fake summarizer was called")...)
 	case w != nil && w.Calls > 0:
-		c.add(ruleModel, append(where, fmt.Sprintf("Work.Calls is %d", w.Calls))...)
+		c.add(ruleModel, append(where, fmt.Sprintf("Effort.Calls is %d", w.Calls))...)
 	case w == nil && got.err == nil && got.edit.Summary != nil && got.edit.Summary.Text != "":
-		c.add(ruleModel, append(where, "a summary without Work counts as a call")...)
+		c.add(ruleModel, append(where, "a summary without Effort counts as a call")...)
 	}
 }
 
@@ -107,7 +107,7 @@ func refuses(g goal, p planned) bool {
 
 // linkFailed reports whether a link of a chain failed.
 func linkFailed(e convo.Edit) bool {
-	return e.Work != nil && slices.ContainsFunc(e.Work.Links, func(l convo.Link) bool { return l.Outcome == convo.OutcomeFailed })
+	return e.Effort != nil && slices.ContainsFunc(e.Effort.Links, func(l convo.Link) bool { return l.Outcome == convo.OutcomeFailed })
 }
 
 // hasOwnMeasure reports whether the strategy is a Trigger that is ever due.

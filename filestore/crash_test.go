@@ -49,8 +49,8 @@ func (l testLog) next(rnd *rand.Rand, key string) convo.Record {
 	last := l.newest()
 	now := time.Unix(1_800_000_000+int64(last.Seq), 5).UTC()
 	return convo.Record{
-		Head: convo.Head{Key: key, Title: "a \"title\"\n", Seq: last.Seq + 1, Created: now, Updated: now, Entries: 3, Tokens: -1},
-		ID:   string(id), Prev: last.ID, Full: last.ID == "" || rnd.IntN(4) == 0, Format: 1, Upto: 7, Data: data,
+		LogInfo: convo.LogInfo{Key: key, Title: "a \"title\"\n", Seq: last.Seq + 1, Created: now, Updated: now, Entries: 3, Tokens: -1},
+		ID:      string(id), Prev: last.ID, Full: last.ID == "" || rnd.IntN(4) == 0, Format: 1, Upto: 7, Data: data,
 	}
 }
 
@@ -376,7 +376,7 @@ func interleaved(t *testing.T, seed uint64) {
 				if !assert.True(t, ok, "%v", err) {
 					return
 				}
-				log = testLog{{Head: convo.Head{Seq: conflict.Have}, ID: conflict.ID}}
+				log = testLog{{LogInfo: convo.LogInfo{Seq: conflict.Have}, ID: conflict.ID}}
 				if conflict.Have == 0 {
 					log = nil
 				}

@@ -26,7 +26,7 @@ func ExampleStore() {
 	record := func(seq uint64, id, prev, data string) convo.Record {
 		name := func(letter string) string { return strings.Repeat(letter, 26*len(letter)) }
 		return convo.Record{
-			Head: convo.Head{Key: "trip to Rome", Seq: seq}, Full: seq == 1, Format: 1,
+			LogInfo: convo.LogInfo{Key: "trip to Rome", Seq: seq}, Full: seq == 1, Format: 1,
 			ID: name(id), Prev: name(prev), Data: []byte(data),
 		}
 	}

@@ -43,7 +43,7 @@ func TestStore_Child(t *testing.T) {
 		fmt.Println("try", r.ID)
 		err := s.Append(t.Context(), r)
 		if conflict, ok := errors.AsType[*convo.ConflictError](err); ok && want > 0 {
-			log = testLog{{Head: convo.Head{Seq: conflict.Have}, ID: conflict.ID}}
+			log = testLog{{LogInfo: convo.LogInfo{Seq: conflict.Have}, ID: conflict.ID}}
 			if conflict.ID == "" {
 				log = nil
 			}

@@ -101,7 +101,7 @@ func TestStore_OddKeys(t *testing.T) {
 func firstOf(key string) convo.Record {
 	at := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
 	return convo.Record{
-		Head: convo.Head{Key: key, Seq: 1, Created: at, Updated: at}, ID: strings.Repeat("a", 26), Full: true, Format: 1, Data: []byte("{}"),
+		LogInfo: convo.LogInfo{Key: key, Seq: 1, Created: at, Updated: at}, ID: strings.Repeat("a", 26), Full: true, Format: 1, Data: []byte("{}"),
 	}
 }
 
@@ -222,7 +222,7 @@ func TestStores_EndedCtx(t *testing.T) {
 			require.Len(t, recordsOf(t, s, "key"), 2)
 
 			endsIn(t, func(ctx context.Context) iter.Seq2[convo.Record, error] { return s.Records(ctx, "key", 1) })
-			endsIn(t, func(ctx context.Context) iter.Seq2[convo.Head, error] { return s.List(ctx, convo.ListOptions{}) })
+			endsIn(t, func(ctx context.Context) iter.Seq2[convo.LogInfo, error] { return s.List(ctx, convo.ListOptions{}) })
 		})
 	}
 }

@@ -17,8 +17,8 @@ import (
 func TestStore_Line(t *testing.T) {
 	at := time.Date(2026, 11, 22, 8, 0, 0, 5, time.UTC)
 	r := convo.Record{
-		Head: convo.Head{Key: "42", Title: "\"Rome\"\n", Seq: 12, Created: at, Updated: at, Entries: 12, Tokens: 3456},
-		ID:   strings.Repeat("b", 26), Prev: strings.Repeat("a", 26), Format: 1, Upto: 41, Data: []byte(`{"x":1}`),
+		LogInfo: convo.LogInfo{Key: "42", Title: "\"Rome\"\n", Seq: 12, Created: at, Updated: at, Entries: 12, Tokens: 3456},
+		ID:      strings.Repeat("b", 26), Prev: strings.Repeat("a", 26), Format: 1, Upto: 41, Data: []byte(`{"x":1}`),
 	}
 	const details = `,"upto":41,"entries":12,"tokens":3456,"title":"\"Rome\"\u000a","created":"2026-11-22T08:00:00.000000005Z","updated":"2026-11-22T08:00:00.000000005Z","prev":"aaaaaaaaaaaaaaaaaaaaaaaaaa","id":"bbbbbbbbbbbbbbbbbbbbbbbbbb"}` + "\n"
 	line := newLine(&r, 20480)

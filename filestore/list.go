@@ -20,14 +20,14 @@ import (
 // read there is an error in the place of its head, where the time at which its file
 // was changed puts it, and the loop may go on. If the log is damaged, that is a
 // [*convo.DamageError] whose Key is the name of the file.
-func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.Head, error] {
-	return func(yield func(convo.Head, error) bool) {
+func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.LogInfo, error] {
+	return func(yield func(convo.LogInfo, error) bool) {
 		err := s.check(ctx, "any")
 		if err == nil {
 			err = s.list(ctx, &opts, yield)
 		}
 		if err != nil && err != errStopped {
-			yield(convo.Head{}, inLog("list logs", "", err))
+			yield(convo.LogInfo{}, inLog("list logs", "", err))
 		}
 	}
 }
@@ -36,7 +36,7 @@ func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[conv
 // directories the order of the files is that of the heads. The times of files that were
 // copied may be later, so a head is held back until no file that is still to be read
 // can hold a later one.
-func (s *Store) list(ctx context.Context, opts *convo.ListOptions, yield func(convo.Head, error) bool) error {
+func (s *Store) list(ctx context.Context, opts *convo.ListOptions, yield func(convo.LogInfo, error) bool) error {
 	dir, err := s.files().open(s.Dir)
 	if err != nil {
 		return unlessNotExist(err)
@@ -62,7 +62,7 @@ func (s *Store) list(ctx context.Context, opts *convo.ListOptions, yield func(co
 			l := held[0]
 			held = held[1:]
 			if l.err != nil {
-				l.head = convo.Head{}
+				l.head = convo.LogInfo{}
 			}
 			if !yield(l.head, l.err) {
 				return errStopped
@@ -85,7 +85,7 @@ func (s *Store) list(ctx context.Context, opts *convo.ListOptions, yield func(co
 
 // A listed is the head of a log, or why it cannot be read; then only Updated is set.
 type listed struct {
-	head convo.Head
+	head convo.LogInfo
 	err  error
 }
 
@@ -103,9 +103,9 @@ func (s *Store) listOne(ctx context.Context, dir folder, info fs.FileInfo, opts 
 	case err == nil && fileName(tail.Key) != info.Name():
 		err = &convo.DamageError{Key: tail.Key, Offset: tail.at, Err: fmt.Errorf("it is in the file %q, which belongs to another key", info.Name())}
 	}
-	l := &listed{head: tail.Head}
+	l := &listed{head: tail.LogInfo}
 	if err != nil {
-		l.head = convo.Head{Updated: info.ModTime()}
+		l.head = convo.LogInfo{Updated: info.ModTime()}
 		if damage, ok := errors.AsType[*convo.DamageError](err); ok && damage.Key == "" {
 			damage.Key = info.Name()
 		}

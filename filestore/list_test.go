@@ -20,10 +20,10 @@ func TestStore_List(t *testing.T) {
 	for range s.List(t.Context(), convo.ListOptions{}) {
 		t.Fatal("nothing to list")
 	}
-	want := map[string]convo.Head{}
+	want := map[string]convo.LogInfo{}
 	for i, key := range []string{"trip a", "trip b", "Trip c", "trip d", "other"} {
 		log := fill(t, s, key, 1+(i*3)%5)
-		want[key] = log.newest().Head
+		want[key] = log.newest().LogInfo
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(s.Dir, "notes.txt"), nil, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(s.Dir, fileName("empty")), nil, 0o600))
@@ -171,12 +171,12 @@ func TestStore_ListOfCopiedFiles(t *testing.T) {
 			require.NoError(t, os.Chtimes(filepath.Join(s.Dir, fileName(key)), even, even))
 		}
 	}
-	var heads []convo.Head
+	var heads []convo.LogInfo
 	for h, err := range s.List(t.Context(), convo.ListOptions{}) {
 		require.NoError(t, err)
 		heads = append(heads, h)
 	}
-	keys := func(heads []convo.Head) (keys []string) {
+	keys := func(heads []convo.LogInfo) (keys []string) {
 		for _, h := range heads {
 			keys = append(keys, h.Key)
 		}
@@ -184,7 +184,7 @@ func TestStore_ListOfCopiedFiles(t *testing.T) {
 	}
 	require.Equal(t, want, keys(heads))
 	for i, at := range heads {
-		var after, before []convo.Head
+		var after, before []convo.LogInfo
 		for h, err := range s.List(t.Context(), convo.ListOptions{After: at}) {
 			require.NoError(t, err)
 			after = append(after, h)

@@ -249,7 +249,7 @@ func TestStore_EndsAnywhere(t *testing.T) {
 // Reading holds one record in memory.
 func TestStore_MemoryOfOneRecord(t *testing.T) {
 	s := &Store{Dir: t.TempDir(), NoSync: true}
-	log := testLog{{Head: convo.Head{Key: "k", Seq: 1}, ID: strings.Repeat("a", 26), Full: true, Data: bytes.Repeat([]byte("{"), 1<<20)}}
+	log := testLog{{LogInfo: convo.LogInfo{Key: "k", Seq: 1}, ID: strings.Repeat("a", 26), Full: true, Data: bytes.Repeat([]byte("{"), 1<<20)}}
 	for i := range 40 {
 		r := log[0]
 		r.Full, r.Seq, r.ID = false, uint64(i+2), strings.Repeat(string(rune('A'+i%26)), 26-1)+string(rune('a'+i/26))

@@ -316,7 +316,7 @@ func (s *Store) recall(l *lockedLog) logTail {
 }
 
 func (s *Store) remember(l *lockedLog, t logTail) {
-	t.Record = convo.Record{Head: convo.Head{Seq: t.Seq}, ID: t.ID, Full: t.Full}
+	t.Record = convo.Record{LogInfo: convo.LogInfo{Seq: t.Seq}, ID: t.ID, Full: t.Full}
 	t.text, t.torn = nil, 0
 	s.mu.Lock()
 	defer s.mu.Unlock()

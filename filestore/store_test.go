@@ -54,7 +54,7 @@ func TestStore_Operations(t *testing.T) {
 			log = append(log, log.next(rand.New(rand.NewPCG(9, log.newest().Seq)), crashKey))
 			require.NoError(t, s.Append(t.Context(), log.newest()))
 		}
-		rest := convo.Record{Head: convo.Head{Key: crashKey, Seq: log.newest().Seq + 1}, ID: strings.Repeat("z", 26), Prev: log.newest().ID}
+		rest := convo.Record{LogInfo: convo.LogInfo{Key: crashKey, Seq: log.newest().Seq + 1}, ID: strings.Repeat("z", 26), Prev: log.newest().ID}
 		clear(disk.ops)
 		require.NoError(t, s.Append(t.Context(), rest))
 		assert.Equal(t, map[string]int{
@@ -218,12 +218,12 @@ func TestStore_BadInput(t *testing.T) {
 		require.NoError(t, make(filepath.Join(s.Dir, fileName(key))))
 		_, err := readAll(t, s, key, 0)
 		assert.True(t, isOfLog(err), "%s: %v", key, err)
-		err = s.Append(t.Context(), convo.Record{Head: convo.Head{Key: key, Seq: 1}, Full: true, ID: next.ID})
+		err = s.Append(t.Context(), convo.Record{LogInfo: convo.LogInfo{Key: key, Seq: 1}, Full: true, ID: next.ID})
 		assert.True(t, isOfLog(err), "%s: %v", key, err)
 	}
 	if runtime.GOOS != "windows" {
 		require.NoError(t, os.Symlink("nowhere", filepath.Join(s.Dir, "dangling")))
-		err := (&Store{Dir: filepath.Join(s.Dir, "dangling"), NoSync: true}).Append(t.Context(), convo.Record{Head: convo.Head{Key: "k", Seq: 1}, Full: true, ID: next.ID})
+		err := (&Store{Dir: filepath.Join(s.Dir, "dangling"), NoSync: true}).Append(t.Context(), convo.Record{LogInfo: convo.LogInfo{Key: "k", Seq: 1}, Full: true, ID: next.ID})
 		assert.EqualError(t, err, `convo: append to the log of "k": the directory is not there after it was made: its name is that of a link that leads nowhere, or others keep removing it`)
 	}
 }

@@ -115,7 +115,7 @@ func (r *recordRow) fault(ckey []byte, prev *convo.Record) error {
 	case prev != nil && prev.ID != "" && r.Prev != prev.ID:
 		return fmt.Errorf("record %d does not name the one before it", r.Seq)
 	}
-	return setHead(&r.Head, r.head)
+	return setHead(&r.LogInfo, r.head)
 }
 
 // damage returns the error for a fault, with the newest record that is good.

@@ -58,7 +58,7 @@ func damaged(t *testing.T, err error, what string) bool {
 type whole struct {
 	logs   map[string][]convo.Record
 	states map[string]string
-	heads  []convo.Head
+	heads  []convo.LogInfo
 }
 
 // readWhole reads the logs of the keys and the heads, and reports whether there was

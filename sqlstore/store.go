@@ -229,7 +229,7 @@ func (l *loop) row(ctx context.Context, r *recordRow, first bool) (end bool, err
 		}
 	}
 	if r.bad != nil || fault != nil && r.fault(ckey, nil) != nil {
-		l.prev = &convo.Record{Head: convo.Head{Seq: r.Seq}}
+		l.prev = &convo.Record{LogInfo: convo.LogInfo{Seq: r.Seq}}
 		return int64(r.Seq) == l.begin.last, nil
 	}
 	yielded := r.Record
@@ -382,13 +382,13 @@ func (s *Store) recordsFrom(ctx context.Context, q querier, key string, from int
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		r := recordRow{Record: convo.Record{Head: convo.Head{Key: key}}}
+		r := recordRow{Record: convo.Record{LogInfo: convo.LogInfo{Key: key}}}
 		var seq, format, upto int64
 		err := rows.Scan(&seq, &r.ID, &r.Prev, &r.full, &format, &upto, &r.head, &r.Data, &r.crc,
 			&r.last, &r.rest, &r.log.newest, &r.log.seq, &r.log.first, &r.log.firstCRC)
 		r.Seq, r.Format, r.Upto, r.Full = uint64(seq), int(format), convo.ID(upto), r.full == 1
 		if err != nil {
-			return append(page, recordRow{Record: convo.Record{Head: convo.Head{Key: key, Seq: uint64(seq)}}, bad: err}), nil
+			return append(page, recordRow{Record: convo.Record{LogInfo: convo.LogInfo{Key: key, Seq: uint64(seq)}}, bad: err}), nil
 		}
 		page = append(page, r)
 	}
@@ -397,7 +397,7 @@ func (s *Store) recordsFrom(ctx context.Context, q querier, key string, from int
 
 // setHead sets h by what stands in the column head. The Key that is set must be the
 // one inside.
-func setHead(h *convo.Head, data []byte) error {
+func setHead(h *convo.LogInfo, data []byte) error {
 	var j headJSON
 	if err := json.Unmarshal(data, &j); err != nil {
 		return fmt.Errorf("the head of record %d: %w", h.Seq, err)
@@ -418,13 +418,13 @@ const pageSize = 100
 // The order comes from an index, which no checksum covers in SQLite: a damaged one may
 // hide logs. So a List of all logs counts them, and returns an error at the end if the
 // index is damaged; REINDEX mends it. A List with options does not.
-func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.Head, error] {
-	return func(yield func(convo.Head, error) bool) {
+func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.LogInfo, error] {
+	return func(yield func(convo.LogInfo, error) bool) {
 		updated, after := boundsOf(&opts)
 		for n := 0; ; {
 			page, err := s.heads(ctx, opts.Prefix, updated, after)
 			if err != nil {
-				yield(convo.Head{}, wrapped("list logs", "", err))
+				yield(convo.LogInfo{}, wrapped("list logs", "", err))
 				return
 			}
 			for _, row := range page {
@@ -441,7 +441,7 @@ func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[conv
 			if len(page) < pageSize {
 				if opts == (convo.ListOptions{}) && s.dialect == SQLite {
 					if err := s.checkIndex(ctx, n); err != nil {
-						yield(convo.Head{}, wrapped("list logs", "", err))
+						yield(convo.LogInfo{}, wrapped("list logs", "", err))
 					}
 				}
 				return
@@ -537,16 +537,16 @@ func (s *Store) heads(ctx context.Context, prefix string, updated int64, after [
 
 // head returns the head that a row stands for, or errLeft if it is not to be listed.
 // A key that does not stand in ckey is read from the newest record.
-func (s *Store) head(ctx context.Context, prefix string, l *logRow) (convo.Head, error) {
+func (s *Store) head(ctx context.Context, prefix string, l *logRow) (convo.LogInfo, error) {
 	if ctx.Err() != nil {
-		return convo.Head{}, context.Cause(ctx)
+		return convo.LogInfo{}, context.Cause(ctx)
 	}
-	h := convo.Head{
+	h := convo.LogInfo{
 		Key: string(l.ckey), Title: string(l.title), Seq: uint64(l.seq), Created: timeOf(l.created), Updated: timeOf(l.updated),
 		Entries: int(l.entries), Tokens: int(l.tokens),
 	}
-	damaged := func(fault error) (convo.Head, error) {
-		return convo.Head{}, &convo.DamageError{Key: h.Key, Offset: -1, Err: fault}
+	damaged := func(fault error) (convo.LogInfo, error) {
+		return convo.LogInfo{}, &convo.DamageError{Key: h.Key, Offset: -1, Err: fault}
 	}
 	if fault := l.fault(); fault != nil {
 		return damaged(fault)
@@ -560,7 +560,7 @@ func (s *Store) head(ctx context.Context, prefix string, l *logRow) (convo.Head,
 			return h, errLeft // it was deleted since
 		}
 		if err != nil {
-			return convo.Head{}, err
+			return convo.LogInfo{}, err
 		}
 		var j headJSON
 		if err := json.Unmarshal(data, &j); err != nil || !bytes.Equal(columnOf(string(j.Key)), l.ckey) {

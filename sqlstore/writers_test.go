@@ -21,7 +21,7 @@ import (
 // recordAfter returns a record that follows prev.
 func recordAfter(key string, prev *convo.Record, data string) convo.Record {
 	now := time.Now()
-	r := convo.Record{Head: convo.Head{Key: key, Seq: 1, Created: now, Updated: now}, ID: strings.ToLower(rand.Text()), Full: true, Format: 1, Data: []byte(data)}
+	r := convo.Record{LogInfo: convo.LogInfo{Key: key, Seq: 1, Created: now, Updated: now}, ID: strings.ToLower(rand.Text()), Full: true, Format: 1, Data: []byte(data)}
 	if prev != nil {
 		r.Seq, r.Prev, r.Full, r.Created = prev.Seq+1, prev.ID, prev.Seq%7 == 0, prev.Created
 	}

@@ -94,7 +94,7 @@ func Example_agent() {
 			if err != nil {
 				log.Fatal(err)
 			}
-			if reply.Cut != nil || len(reply.Messages) == 0 {
+			if reply.CutOff != nil || len(reply.Messages) == 0 {
 				log.Fatal("the model did not finish its answer: ", reply)
 			}
 			for _, call := range reply.OpenCalls() {

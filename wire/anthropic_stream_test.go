@@ -138,7 +138,7 @@ func TestAnthropicStream_Recorded(t *testing.T) {
 			assert.NotZero(t, got.Usage.Input)
 			assert.NotZero(t, got.Usage.Output)
 		}
-		assert.Nil(t, got.Cut)
+		assert.Nil(t, got.CutOff)
 		for _, m := range got.Messages {
 			for _, c := range m.ToolCalls() {
 				assert.True(t, c.Valid(), c.Arguments)
@@ -208,8 +208,8 @@ func TestAnthropicStream_HalfCall(t *testing.T) {
 	assert.Equal(t, "wire: the stream ended before the answer did: unexpected EOF", err.Error())
 	require.Len(t, got.Messages[0].ToolCalls(), 1)
 	assert.Equal(t, "t1", got.Messages[0].ToolCalls()[0].ID)
-	require.NotNil(t, got.Cut)
-	assert.Equal(t, convo.ToolCall{ID: "t2", Name: "delete_all", Arguments: `{"dir":"/"`}, *got.Cut)
+	require.NotNil(t, got.CutOff)
+	assert.Equal(t, convo.ToolCall{ID: "t2", Name: "delete_all", Arguments: `{"dir":"/"`}, *got.CutOff)
 }
 
 // Blocks whose index comes again, or that come without one, are blocks of their own.
@@ -297,7 +297,7 @@ func TestStream_EndedCalls(t *testing.T) {
 		} {
 			_, got, _, _ := readStream(tt.format, strings.NewReader(tt.body))
 			assert.Equal(t, tt.whole, len(streamedCalls(got)) == 1, tt.body)
-			assert.Equal(t, tt.whole, got.Cut == nil, tt.body)
+			assert.Equal(t, tt.whole, got.CutOff == nil, tt.body)
 		}
 	}
 }

@@ -137,7 +137,7 @@ func TestConverseStream_Recorded(t *testing.T) {
 		got, err := s.Transcript()
 		require.NoError(t, err)
 		require.Len(t, got.Messages, 1)
-		assert.Nil(t, got.Cut)
+		assert.Nil(t, got.CutOff)
 		assert.Empty(t, got.Lost)
 		metadata := false
 		for _, e := range events {
@@ -258,7 +258,7 @@ func TestConverseStream_Blocks(t *testing.T) {
 			assert.Equal(t, s.Done(), err == nil, "%v", err)
 			require.Len(t, got.Messages, 1)
 			assert.Equal(t, tt.want, got.Messages[0].Parts)
-			assert.Equal(t, tt.cut, got.Cut)
+			assert.Equal(t, tt.cut, got.CutOff)
 			assert.Equal(t, tt.lost, got.Lost)
 		})
 	}

@@ -142,7 +142,7 @@ func TestGeminiStream_Recorded(t *testing.T) {
 		assert.NotZero(t, got.Usage.Input)
 		assert.NotZero(t, got.Usage.Output)
 		assert.Equal(t, "STOP", got.StopReason)
-		assert.Nil(t, got.Cut)
+		assert.Nil(t, got.CutOff)
 		assert.Empty(t, got.Lost)
 		text, reasoning, shown := shown(deltas)
 		var thoughts strings.Builder
@@ -266,11 +266,11 @@ func TestGeminiStream_Ends(t *testing.T) {
 			assert.Equal(t, tt.text, text.String())
 			assert.Equal(t, tt.calls, calls)
 			if tt.cut != "" {
-				require.NotNil(t, got.Cut)
-				assert.Equal(t, tt.cut, got.Cut.Arguments)
+				require.NotNil(t, got.CutOff)
+				assert.Equal(t, tt.cut, got.CutOff.Arguments)
 				assert.Equal(t, []convo.Part{convo.Text("a")}, got.Messages[0].Parts, "without the signature of the call")
 			} else {
-				assert.Nil(t, got.Cut)
+				assert.Nil(t, got.CutOff)
 			}
 		})
 	}
@@ -441,9 +441,9 @@ func TestGeminiStream_ArgumentPaths(t *testing.T) {
 			}
 		}
 		got, _ := s.Transcript()
-		require.NotNil(t, got.Cut, step)
+		require.NotNil(t, got.CutOff, step)
 		assert.Less(t, out, 6*in, step)
-		assert.Less(t, len(got.Cut.Arguments), 6*in, step)
+		assert.Less(t, len(got.CutOff.Arguments), 6*in, step)
 	}
 	// An element may be left out here and there.
 	s, _ := feed(t, wire.Gemini{}, chunks(

@@ -249,7 +249,7 @@ func TestOpenAIChat_SignedCallsOfOtherKinds(t *testing.T) {
 		whole, err := f.Decode([]byte(`{"choices":[{"message":{"role":"assistant","content":"a","tool_calls":[` + call + `]},"finish_reason":"length"}]}`))
 		require.NoError(t, err)
 		for _, got := range []wire.Transcript{cut, whole} {
-			require.NotNil(t, got.Cut, kind)
+			require.NotNil(t, got.CutOff, kind)
 			assert.Equal(t, []convo.Part{convo.Text("a")}, got.Messages[0].Parts, kind)
 		}
 	}

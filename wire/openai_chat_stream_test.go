@@ -552,7 +552,7 @@ func TestChatStream_HalfCalls(t *testing.T) {
 	require.Error(t, err)
 	require.Len(t, got.Messages, 1)
 	assert.Equal(t, []convo.Part{convo.Text("I will.")}, got.Messages[0].Parts)
-	assert.Equal(t, &convo.ToolCall{ID: "b", Name: "delete_all"}, got.Cut)
+	assert.Equal(t, &convo.ToolCall{ID: "b", Name: "delete_all"}, got.CutOff)
 	assert.Equal(t, []wire.Loss{{"call 0", `the call "ls", which the provider had not ended`}, {"tool_calls[2]", "a call without a name"}}, got.Lost)
 }
 
@@ -611,7 +611,7 @@ func TestChatStream_Recorded(t *testing.T) {
 				assert.NotEmpty(t, got.Model)
 				assert.NotEmpty(t, got.StopReason)
 				assert.Empty(t, got.Lost)
-				assert.Nil(t, got.Cut)
+				assert.Nil(t, got.CutOff)
 				text, reasoning, calls := shown(deltas)
 				assert.Equal(t, got.Messages[0].Text(), text)
 				made := got.Messages[0].ToolCalls()

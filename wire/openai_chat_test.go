@@ -676,7 +676,7 @@ func TestOpenAIChat_SummaryOfDSAPI(t *testing.T) {
 		{"role":"assistant","content":"The night train."}]}`))
 	require.NoError(t, err)
 	assert.Empty(t, in.Lost)
-	h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{OnImport: convo.PlaceTagged()})
+	h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{OnImport: convo.ImportTagged()})
 	require.NoError(t, err)
 	sum, ok := h.Snapshot().Summary()
 	require.True(t, ok)

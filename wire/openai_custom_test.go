@@ -146,10 +146,10 @@ func TestCustomCalls_ThatWereCutOffAreNotRun(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, in.Messages, 1)
 		if tt.cut {
-			assert.Equal(t, cut, in.Cut)
+			assert.Equal(t, cut, in.CutOff)
 			assert.Equal(t, []convo.Part{convo.Text("So:")}, in.Messages[0].Parts)
 		} else {
-			assert.Nil(t, in.Cut)
+			assert.Nil(t, in.CutOff)
 			assert.Equal(t, []convo.ToolCall{*cut}, in.Reply().OpenCalls())
 		}
 	}
@@ -165,7 +165,7 @@ func TestCustomCalls_ThatWereCutOffAreNotRun(t *testing.T) {
 		s, deltas := feed(t, tt.f, tt.events)
 		got, err := s.Transcript()
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-		assert.Equal(t, cut, got.Cut)
+		assert.Equal(t, cut, got.CutOff)
 		assert.Empty(t, got.Messages)
 		_, _, calls := shown(deltas)
 		assert.Equal(t, []convo.ToolCall{*cut}, calls)

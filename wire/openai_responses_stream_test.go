@@ -318,7 +318,7 @@ func TestResponsesStream_CutOff(t *testing.T) {
 	assert.Equal(t, []convo.Part{
 		convo.Reasoning{ID: "rs_1", Text: "So\n\n\nthen"}, convo.Text("I will"), item(`{"annotations":[{"type":"url_citation"}]}`), convo.ToolCall{ID: "c1", Name: "ls", Arguments: "oops"},
 	}, got.Messages[0].Parts)
-	assert.Equal(t, &convo.ToolCall{ID: "c5", Name: "rm", Arguments: "{"}, got.Cut)
+	assert.Equal(t, &convo.ToolCall{ID: "c5", Name: "rm", Arguments: "{"}, got.CutOff)
 	var lost []string
 	for _, l := range got.Lost {
 		lost = append(lost, l.String())
@@ -458,8 +458,8 @@ func TestResponsesStream_Errors(t *testing.T) {
 			assert.False(t, s.Done())
 			require.Len(t, answer.Messages, 1)
 			assert.Equal(t, "so far", answer.Messages[0].Text())
-			require.NotNil(t, answer.Cut)
-			assert.Equal(t, "c1", answer.Cut.ID)
+			require.NotNil(t, answer.CutOff)
+			assert.Equal(t, "c1", answer.CutOff.ID)
 			assert.Empty(t, answer.Lost)
 			for _, c := range answer.Messages[0].ToolCalls() {
 				assert.Equal(t, "c9", c.ID)

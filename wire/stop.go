@@ -12,7 +12,7 @@ import (
 // Messages without content are left out.
 func (t Transcript) Reply() convo.Reply {
 	msgs := slices.DeleteFunc(slices.Clone(t.Messages), isEmpty)
-	return convo.Reply{Messages: msgs, Cut: t.Cut, Usage: t.Usage, Stop: t.Stop}
+	return convo.Reply{Messages: msgs, CutOff: t.CutOff, Usage: t.Usage, Stop: t.Stop}
 }
 
 // isEmpty reports whether a message holds nothing but empty text.
@@ -145,7 +145,7 @@ func (d *decoder) putCutAside(m *convo.Message) {
 		return // what follows a call shows that it was whole
 	}
 	c.Arguments = d.written
-	d.out.Cut = &c
+	d.out.CutOff = &c
 	m.Parts = slices.Delete(m.Parts, k, k+1)
 	m.Parts = slices.Concat(withoutFields(m.Parts[:k]), m.Parts[k:])
 }

@@ -76,7 +76,7 @@ func TestDecode_Stop(t *testing.T) {
 					reason = `"incomplete"` // which is its status
 				}
 				assert.Equal(t, strings.Trim(strings.TrimPrefix(reason, "null"), `"`), in.StopReason)
-				assert.Nil(t, in.Cut, "the arguments are whole")
+				assert.Nil(t, in.CutOff, "the arguments are whole")
 				assert.Empty(t, in.Lost)
 				reply := in.Reply()
 				assert.Equal(t, want, reply.Stop)
@@ -134,7 +134,7 @@ func TestDecode_StopReasons(t *testing.T) {
 		assert.Equal(t, want, in.Stop)
 		assert.Equal(t, reason, in.StopReason)
 		assert.Len(t, in.Messages[0].Parts, 2)
-		assert.Nil(t, in.Cut)
+		assert.Nil(t, in.CutOff)
 	}
 }
 
@@ -178,20 +178,20 @@ func TestDecode_Cut(t *testing.T) {
 			for _, reason := range reasons[0] {
 				in, err := a.format.Decode([]byte(strings.NewReplacer("STOP", reason, "ARGS", args).Replace(a.body)))
 				require.NoError(t, err)
-				require.NotNil(t, in.Cut)
-				assert.Equal(t, convo.ToolCall{ID: "c1", Name: "delete_all", Arguments: want}, *in.Cut)
+				require.NotNil(t, in.CutOff)
+				assert.Equal(t, convo.ToolCall{ID: "c1", Name: "delete_all", Arguments: want}, *in.CutOff)
 				assert.Empty(t, in.Lost, "nothing of it is in the messages")
 				require.Len(t, in.Messages, 1)
 				assert.Empty(t, in.Messages[0].ToolCalls())
 				assert.Equal(t, "I will.", in.Messages[0].Text())
-				assert.Equal(t, in.Cut, in.Reply().Cut)
+				assert.Equal(t, in.CutOff, in.Reply().CutOff)
 
 				assert.NotEqual(t, convo.StopToolCall, in.Stop)
 			}
 			for _, reason := range reasons[1] { // the same call in an answer that was finished
 				in, err := a.format.Decode([]byte(strings.NewReplacer("STOP", reason, "ARGS", args).Replace(a.body)))
 				require.NoError(t, err)
-				assert.Nil(t, in.Cut)
+				assert.Nil(t, in.CutOff)
 				assert.Len(t, in.Messages[0].ToolCalls(), 1)
 			}
 		}
@@ -214,7 +214,7 @@ func TestDecode_EndedCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in, err := tt.format.Decode([]byte(tt.body))
 			require.NoError(t, err)
-			assert.Nil(t, in.Cut)
+			assert.Nil(t, in.CutOff)
 			assert.Len(t, in.Messages[0].ToolCalls(), 1)
 		})
 	}
@@ -224,7 +224,7 @@ func TestDecode_CutLeavesNothing(t *testing.T) {
 	in, err := wire.Anthropic{}.Decode([]byte(`{"role":"assistant","stop_reason":"max_tokens","content":[{"type":"tool_use","id":"c1","name":"delete_all","input":{}}]}`))
 	require.NoError(t, err)
 	assert.Empty(t, in.Messages)
-	assert.Equal(t, "delete_all", in.Cut.Name)
+	assert.Equal(t, "delete_all", in.CutOff.Name)
 }
 
 func TestTranscript_Reply(t *testing.T) {
@@ -232,10 +232,10 @@ func TestTranscript_Reply(t *testing.T) {
 		Messages: []convo.Message{convo.Assistant(""), {Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("")}}, convo.Assistant("x")},
 		Usage:    convo.Usage{Input: 3},
 		Stop:     convo.StopLength,
-		Cut:      &convo.ToolCall{Name: "t"},
+		CutOff:   &convo.ToolCall{Name: "t"},
 	}
 	got := in.Reply()
-	assert.Equal(t, convo.Reply{Messages: in.Messages[2:], Usage: in.Usage, Stop: in.Stop, Cut: in.Cut}, got)
+	assert.Equal(t, convo.Reply{Messages: in.Messages[2:], Usage: in.Usage, Stop: in.Stop, CutOff: in.CutOff}, got)
 	assert.Len(t, in.Messages, 3)
 	assert.Equal(t, convo.Assistant("x"), in.Messages[2])
 }
@@ -332,12 +332,12 @@ func TestAnthropic_CutInAListOfOne(t *testing.T) {
 		message := `{"id":"m","role":"assistant","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"t1","name":"n","input":{}}],"stop_reason":` + reason + `}`
 		alone, err := wire.Anthropic{}.Decode([]byte(message))
 		require.NoError(t, err)
-		assert.Equal(t, cut, alone.Cut != nil, reason)
+		assert.Equal(t, cut, alone.CutOff != nil, reason)
 		listed, err := wire.Anthropic{}.Decode([]byte("[" + message + "]"))
 		require.NoError(t, err)
 		assert.Equal(t, alone, listed, reason)
 		history, err := wire.Anthropic{}.Decode([]byte(`[{"role":"user","content":"q"},` + message + "]"))
 		require.NoError(t, err)
-		assert.Nil(t, history.Cut, "the messages of a request, which wait for the result")
+		assert.Nil(t, history.CutOff, "the messages of a request, which wait for the result")
 	}
 }

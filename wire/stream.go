@@ -48,7 +48,7 @@ type Stream interface {
 	//
 	// Before the end, or after a failure, it returns what there is so far, with an
 	// error: that of Event, or one that wraps io.ErrUnexpectedEOF. A call that the
-	// provider had not ended is in Transcript.Cut, the newest if there are several,
+	// provider had not ended is in Transcript.CutOff, the newest if there are several,
 	// and the others are in Transcript.Lost.
 	Transcript() (Transcript, error)
 }
@@ -446,10 +446,10 @@ func (d *decoder) putHalvesAside(halves []int) {
 			}
 			halves = halves[1:]
 			m.Parts = withoutFields(m.Parts)
-			if d.out.Cut != nil {
-				d.lose(fmt.Sprintf("call %d", cut), "the call "+quote(d.out.Cut.Name)+", which the provider had not ended")
+			if d.out.CutOff != nil {
+				d.lose(fmt.Sprintf("call %d", cut), "the call "+quote(d.out.CutOff.Name)+", which the provider had not ended")
 			}
-			d.out.Cut, cut = &c, k-1
+			d.out.CutOff, cut = &c, k-1
 		}
 		if len(m.Parts) > 0 || len(parts) == 0 {
 			msgs = append(msgs, m)

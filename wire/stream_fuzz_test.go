@@ -150,8 +150,8 @@ func contentOf(t wire.Transcript) (texts []string) {
 			}
 		}
 	}
-	if t.Cut != nil {
-		texts = append(texts, t.Cut.Arguments)
+	if t.CutOff != nil {
+		texts = append(texts, t.CutOff.Arguments)
 	}
 	return texts
 }

@@ -110,7 +110,7 @@ func (k *keptReader) Read(p []byte) (n int, err error) {
 // cutOff returns the error for a stream that has ended before the answer.
 func (k *keptReader) cutOff(s Stream) error {
 	t, _ := s.Transcript()
-	if len(k.begin) == 0 || len(t.Messages) > 0 || t.Cut != nil || t.ID != "" || t.Model != "" || t.Usage != (convo.Usage{}) {
+	if len(k.begin) == 0 || len(t.Messages) > 0 || t.CutOff != nil || t.ID != "" || t.Model != "" || t.Usage != (convo.Usage{}) {
 		return errCutOff
 	}
 	begin, more := k.begin, ""

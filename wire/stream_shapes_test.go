@@ -391,8 +391,8 @@ func TestStream_MintedIDs(t *testing.T) {
 				require.Equal(t, i, deltas[0].Call.Index, "the calls are counted as they begin")
 				got, _ := s.Transcript()
 				calls := streamedCalls(got)
-				if got.Cut != nil {
-					calls = append(calls, *got.Cut)
+				if got.CutOff != nil {
+					calls = append(calls, *got.CutOff)
 				}
 				for _, c := range calls {
 					require.True(t, c.Minted)

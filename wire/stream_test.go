@@ -246,8 +246,8 @@ func TestStream_IsTheWhole(t *testing.T) {
 						require.Equal(t, thoughts.String(), reasoning)
 					}
 				}
-				if got.Cut != nil {
-					made = append(made, *got.Cut)
+				if got.CutOff != nil {
+					made = append(made, *got.CutOff)
 				}
 				require.Len(t, calls, len(made))
 				for i, c := range calls {
@@ -293,7 +293,7 @@ func TestStream_CutOff(t *testing.T) {
 					require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 					for _, m := range got.Messages {
 						for _, call := range m.ToolCalls() {
-							if !call.Minted && (want.Cut == nil || want.Cut.ID != call.ID) {
+							if !call.Minted && (want.CutOff == nil || want.CutOff.ID != call.ID) {
 								require.Equal(t, calls[call.ID], call, "%d of %s", n, events)
 							}
 						}

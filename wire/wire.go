@@ -223,9 +223,9 @@ type Transcript struct {
 	// The following are of a response, and zero where it does not tell them, as in a
 	// request.
 
-	Cut   *convo.ToolCall // see [convo.Reply]
-	Usage convo.Usage     // in the terms of convo, whatever the provider counts beside what
-	Stop  convo.Stop      // why it ended; see StopOf
+	CutOff *convo.ToolCall // see [convo.Reply]
+	Usage  convo.Usage     // in the terms of convo, whatever the provider counts beside what
+	Stop   convo.Stop      // why it ended; see StopOf
 
 	// As the provider spells them:
 	StopReason string // what Stop was made of; of Responses, the status if it is complete

@@ -23,7 +23,7 @@ func Example_llmKernel() {
 		must(h.Append(convo.Assistant("It says who owns the value."))) // history.push(ChatMessage::assistant("It says who owns the value."))?;
 	} // }
 	check(h.SetSystem(convo.System("You teach Rust."))) // let request = history.clone().into_request("You teach Rust.");
-	room, report, err := h.Fit(ctx, 100)                // let removed = history.truncate_to_budget(&budget, 100);
+	room, report, err := h.MakeRoom(ctx, 100)           // let removed = history.truncate_to_budget(&budget, 100);
 	check(err)
 	request := must(wire.OpenAIChat{}.Encode(h.Snapshot())) // let body = serde_json::to_string(&request)?;
 	room.Release()                                          // budget.release(100);

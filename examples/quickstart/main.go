@@ -62,7 +62,7 @@ func run(out io.Writer) error {
 			if err != nil {
 				return err
 			}
-			if reply.Cut != nil || len(reply.Messages) == 0 {
+			if reply.CutOff != nil || len(reply.Messages) == 0 {
 				return fmt.Errorf("the model did not finish its answer: %v", reply)
 			}
 			for _, call := range reply.OpenCalls() {

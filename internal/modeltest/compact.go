@@ -176,7 +176,7 @@ func (d *driver) compact() {
 		n := d.n(400)
 		d.say("fit %d with %s", n, d.strategy.Name())
 		var res *convo.Reservation
-		res, r, err = d.h.Fit(ctx, n)
+		res, r, err = d.h.MakeRoom(ctx, n)
 		d.resolve()
 		d.checkFit(n, res, r, err)
 		res.Release()
@@ -389,7 +389,7 @@ func (d *driver) resolve() {
 		d.fail("the strategy ran %d times, and there are %d reports", d.callsHere, len(ran))
 	}
 	r := ran[len(ran)-1]
-	if p.err != nil && len(r.Cut) == 0 {
+	if p.err != nil && len(r.Shortened) == 0 {
 		if r.Outcome == convo.OutcomeApplied || r.Outcome == convo.OutcomeStale && !d.mayBeStale(p, r) {
 			d.fail("the strategy returned %v, and the report says %v", p.err, r.Outcome)
 		}
@@ -456,7 +456,7 @@ func (d *driver) resolve() {
 func (d *driver) toCut(p plan, r convo.Report) map[convo.ID][]result {
 	cuts := d.cuts(d.h.Snapshot())
 	// A round that follows may have cut results as well.
-	maps.DeleteFunc(cuts, func(id convo.ID, _ []result) bool { return !slices.Contains(r.Cut, id) })
+	maps.DeleteFunc(cuts, func(id convo.ID, _ []result) bool { return !slices.Contains(r.Shortened, id) })
 	for id, results := range p.cuts {
 		if _, ok := cuts[id]; !ok {
 			cuts[id] = results
@@ -469,7 +469,7 @@ func (d *driver) toCut(p plan, r convo.Report) map[convo.ID][]result {
 	// pinned meanwhile it wanted to cut, only the report says.
 	for _, x := range p.at.view.unansweredResults() {
 		now, ok := d.m.find(x.id)
-		if ok && d.m.isPinned(now) && !p.at.view.isPinned(x) && slices.Contains(r.Kept, x.id) {
+		if ok && d.m.isPinned(now) && !p.at.view.isPinned(x) && slices.Contains(r.Spared, x.id) {
 			cuts[x.id] = x.msg.results
 		}
 	}
@@ -505,15 +505,15 @@ func (d *driver) resolveCuts() {
 
 // resolveCut is resolveCuts for one report.
 func (d *driver) resolveCut(r convo.Report) {
-	if r.Outcome != convo.OutcomeApplied || len(r.Cut) == 0 || r.Reason == convo.ReasonAppend {
+	if r.Outcome != convo.OutcomeApplied || len(r.Shortened) == 0 || r.Reason == convo.ReasonAppend {
 		return
 	}
 	d.m.time++
 	before := d.m.view.clone()
 	did, want := d.m.apply(d.picture(d.h.Snapshot()), edit{cuts: d.cuts(d.h.Snapshot())})
-	d.say("cut %v: %q", r.Cut, want)
+	d.say("cut %v: %q", r.Shortened, want)
 	if want != success {
-		d.fail("cut %v, and the model says %q", r.Cut, want)
+		d.fail("cut %v, and the model says %q", r.Shortened, want)
 	}
 	d.checkChange(r, did)
 	d.note(before, did, want)
@@ -558,7 +558,7 @@ func (d *driver) checkCompact(r convo.Report, err error) {
 	}
 }
 
-// checkFit checks the error of Fit: none when n tokens are reserved.
+// checkFit checks the error of MakeRoom: none when n tokens are reserved.
 func (d *driver) checkFit(n int, res *convo.Reservation, r convo.Report, err error) {
 	if (res != nil) != (err == nil) || res != nil && res.Tokens() != n {
 		d.fail("reservation %+v with the error %v", res, err)
@@ -610,7 +610,7 @@ func (d *driver) checkCause(r convo.Report) {
 	}
 }
 
-// checkFloor checks the numbers of a FloorError; room is what Fit was to
+// checkFloor checks the numbers of a FloorError; room is what MakeRoom was to
 // reserve.
 func (d *driver) checkFloor(err error, room int) {
 	floor, ok := errors.AsType[*convo.FloorError](err)

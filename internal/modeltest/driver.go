@@ -121,7 +121,7 @@ func (d *driver) close() {
 	ifNeeded, ifNeededErr := d.h.CompactIfNeeded(ctx)
 	sent, prepared, prepareErr := d.h.Prepare(ctx)
 	_, compactErr := d.h.Compact(ctx, "")
-	_, _, fitErr := d.h.Fit(ctx, 1)
+	_, _, fitErr := d.h.MakeRoom(ctx, 1)
 	retry, _, recoverErr := d.h.Recover(ctx, s, errTooLong)
 	_, doErr := d.h.Do(ctx, func(context.Context, *convo.Snapshot) (convo.Reply, error) { panic("sent") })
 	for _, call := range []struct {
@@ -129,7 +129,7 @@ func (d *driver) close() {
 		err  error
 	}{
 		{"Append", appendErr}, {"Apply", applyErr}, {"CompactIfNeeded", ifNeededErr}, {"Prepare", prepareErr},
-		{"Compact", compactErr}, {"Fit", fitErr}, {"Recover", recoverErr},
+		{"Compact", compactErr}, {"MakeRoom", fitErr}, {"Recover", recoverErr},
 		{"Do", doErr}, {"Queue", d.h.Queue(convo.User("late"))},
 	} {
 		if !errors.Is(call.err, convo.ErrClosed) {

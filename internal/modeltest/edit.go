@@ -32,10 +32,10 @@ type change struct {
 	dropped, summarised []convo.ID
 	cleared, kept, cut  []convo.ID
 	rewritten           []convo.ID
-	left                []string // what Report.Left is to return, printed
+	left                []string // what Report.Originals is to return, printed
 }
 
-// leave adds x to what Report.Left is to return.
+// leave adds x to what Report.Originals is to return.
 func (c *change) leave(x entry) {
 	o := x.before()
 	c.left = append(c.left, printLeft(x.id, o.msg.print(), o.missing))

@@ -91,7 +91,7 @@ var mutants = []mutant{
 	{name: "a pinned result is cut", file: "compact_cut.go", text: "		if s.isPinned(e.head) {\n			return nil\n		}\n", with: "", test: "TestCut_Pinned$"},
 	{name: "a cut that does not help", file: "compact_cut.go", text: "		if afterCuts(rest, list, 0) > most {\n			return\n		}\n", with: "", test: "TestCut_NotEnough"},
 	{name: "a short result cut for a long one", file: "compact_cut.go", text: "		limit := max(size, c.least)\n", with: "		limit := max(c.size/2, c.least)\n", test: "TestCut_FairShare"},
-	{name: "Fit cuts", file: "compact_cut.go", text: "	case a.reserve != nil, weight <= a.limit", with: "	case weight <= a.limit", test: "TestCut_NotForFit"},
+	{name: "MakeRoom cuts", file: "compact_cut.go", text: "	case a.reserve != nil, weight <= a.limit", with: "	case weight <= a.limit", test: "TestCut_NotForFit"},
 	{name: "Recover never cuts for a strategy that frees too little", file: "compact_cut.go", text: "	if a.reason != ReasonOverflow || a.cuts != nil {\n", with: "	if a.reason != ReasonOverflow || true {\n", test: "TestCut_Recover"},
 	{name: "a floor that was never measured", file: "compact_attempt.go", text: "	a.scale.KeptFresh = a.floor.total() - a.scale.KeptOld\n", with: "	a.scale.KeptOld = 0\n", test: "TestFloor_|TestPrepare|TestCompactIfNeeded"},
 	{name: "an exchange without its pin that counts as measured in it", file: "pin.go", text: "h.pinRaw-raw, h.pinMeasured-measured", with: "h.pinRaw-raw, h.pinMeasured-0*measured", test: "TestFloor_WeightOfRandomHistories"},
@@ -161,7 +161,7 @@ var mutants = []mutant{
 	{name: "a summarizer that ignores its ctx holds its caller", file: "summarize.go", text: "	summary, err = await(bounded, in, func() (Summary, error) { return w.with.Summarize(bounded, req) })\n", with: "	summary, err = w.with.Summarize(bounded, req)\n	_ = in\n", test: "TestTimeout_NextLinksRun"},
 	{name: "a model call without a bound", file: "summarize.go", text: "	case w.timeout > 0 && (", with: "	case w.timeout > 1<<62 && (", test: "TestTimeout_NextLinksRun"},
 	{name: "a model call that leaves no time", file: "summarize.go", text: "deadline.Add(-left / 4)", with: "deadline.Add(-left / 400)", test: "TestTimeout_NextLinksRun"},
-	{name: "a link runs though ctx has ended", file: "strategy.go", text: "	if ctx.Err() != nil {\n		return \"\", Edit{Work: &Work{}}, causeOf(ctx)\n	}\n", with: "", test: "TestBreaker_NotOpenedWithoutACall"},
+	{name: "a link runs though ctx has ended", file: "strategy.go", text: "	if ctx.Err() != nil {\n		return \"\", Edit{Effort: &Effort{}}, causeOf(ctx)\n	}\n", with: "", test: "TestBreaker_NotOpenedWithoutACall"},
 
 	// What providers say.
 	{name: "a limit of another request", file: "recover.go", text: "theirs < ours/2 || theirs/2 > ours", with: "theirs < 0", test: "TestRecover_Learns"},
@@ -263,7 +263,7 @@ var mutants = []mutant{
 	{name: "a wasted call declines", file: "strategy.go", text: "	return calls == 0 && ", with: "	return calls >= 0 && ", test: "TestCompactionStrategy_DeclinesWithoutACall"},
 	{name: "an error's own panic escapes", file: "strategy.go", text: "		if recover() != nil {\n			declined = false\n		}\n", with: "", test: "TestErrors_WhoseMethodsPanic"},
 	{name: "a failed link in a quiet line", file: "report.go", text: " || r.Outcome == OutcomeApplied && r.trouble() != nil {\n", with: " {\n", test: "TestReport_LogsAFailedLink"},
-	{name: "a Fit that blames the window for the pool", file: "compact_attempt.go", text: "	return a.reserve != nil && a.f.h.opts.Budget != nil && limit < a.marks.limit\n", with: "	return false\n", test: "TestFit_ErrorTexts"},
+	{name: "a MakeRoom that blames the window for the pool", file: "compact_attempt.go", text: "	return a.reserve != nil && a.f.h.opts.Budget != nil && limit < a.marks.limit\n", with: "	return false\n", test: "TestMakeRoom_ErrorTexts"},
 	{name: "Recover inside a compaction", file: "recover.go", text: "	if _, err := h.compacting.enter(ctx); err != nil {\n", with: "	if false {\n", test: "TestRecover_Refuses"},
 	{name: "Recover without a cause", file: "recover.go", text: "	if cause == nil {\n", with: "	if false {\n", test: "TestRecover_Refuses"},
 	{name: "%+v without call ids", file: "print.go", text: "	if !ids || id == \"\" {\n", with: "	if ids || id == \"\" {\n", test: "TestPrinting_ShowsIDsAndNoEssays"},

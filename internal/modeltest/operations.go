@@ -329,11 +329,11 @@ func (d *driver) checkApplied(r convo.Report, err error, did change, want failur
 // checkChange compares what a report says was done with what the model did.
 func (d *driver) checkChange(r convo.Report, did change) {
 	if !slices.Equal(r.Dropped, did.dropped) || !slices.Equal(r.Summarised, did.summarised) ||
-		!slices.Equal(r.Cleared, did.cleared) || !slices.Equal(r.Rewritten, did.rewritten) || !slices.Equal(r.Cut, did.cut) || !slices.Equal(r.Kept, did.kept) {
+		!slices.Equal(r.Cleared, did.cleared) || !slices.Equal(r.Rewritten, did.rewritten) || !slices.Equal(r.Shortened, did.cut) || !slices.Equal(r.Spared, did.kept) {
 		d.fail("report %+v, want %+v", r, did)
 	}
 	var left []string
-	for _, e := range r.Left() {
+	for _, e := range r.Originals() {
 		left = append(left, printLeft(e.ID, PrintMessage(e.Message), e.Missing))
 	}
 	if !slices.Equal(left, did.left) {

@@ -82,7 +82,7 @@ func (s *shelf) Records(_ context.Context, _ string, from uint64) iter.Seq2[conv
 }
 
 // List and Delete are not used.
-func (s *shelf) List(context.Context, convo.ListOptions) iter.Seq2[convo.Head, error] {
+func (s *shelf) List(context.Context, convo.ListOptions) iter.Seq2[convo.LogInfo, error] {
 	panic("unused")
 }
 func (s *shelf) Delete(context.Context, string) error { panic("unused") }

@@ -284,12 +284,12 @@ func (a *attack) named(make func() convo.Store) {
 		require.False(a.t, inAll || inOpen, name)
 	}
 	// A head that List shows holds the title of its own record.
-	for name, change := range map[string]func(h *convo.Head){
-		"another key": func(h *convo.Head) { h.Key = "b" }, "another Seq": func(h *convo.Head) { h.Seq++ },
-		"another record's title": func(h *convo.Head) { h.Title = own[3].Title }, "not sealed": func(h *convo.Head) { h.Title = "Rome" },
+	for name, change := range map[string]func(h *convo.LogInfo){
+		"another key": func(h *convo.LogInfo) { h.Key = "b" }, "another Seq": func(h *convo.LogInfo) { h.Seq++ },
+		"another record's title": func(h *convo.LogInfo) { h.Title = own[3].Title }, "not sealed": func(h *convo.LogInfo) { h.Title = "Rome" },
 	} {
 		n := 0
-		s := convo.Sealed(listed(changed(own, last, func(r *convo.Record) { change(&r.Head) })), a.seal, a.open)
+		s := convo.Sealed(listed(changed(own, last, func(r *convo.Record) { change(&r.LogInfo) })), a.seal, a.open)
 		for _, err := range s.List(a.t.Context(), convo.ListOptions{}) {
 			require.ErrorAs(a.t, err, new(*convo.DamageError), name)
 			n++
@@ -384,10 +384,10 @@ func (l listed) Records(_ context.Context, _ string, from uint64) iter.Seq2[conv
 	}
 }
 
-func (l listed) List(context.Context, convo.ListOptions) iter.Seq2[convo.Head, error] {
-	return func(yield func(convo.Head, error) bool) {
+func (l listed) List(context.Context, convo.ListOptions) iter.Seq2[convo.LogInfo, error] {
+	return func(yield func(convo.LogInfo, error) bool) {
 		if len(l) > 0 {
-			yield(l[len(l)-1].Head, nil)
+			yield(l[len(l)-1].LogInfo, nil)
 		}
 	}
 }

@@ -21,12 +21,12 @@ func Ended(ctx context.Context) error {
 }
 
 // Compare compares two heads by the order of a list: the most recently updated first.
-func Compare(a, b *convo.Head) int {
+func Compare(a, b *convo.LogInfo) int {
 	return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(a.Key, b.Key))
 }
 
 // Wants reports whether opts asks for h, apart from the prefix of its key.
-func Wants(opts *convo.ListOptions, h *convo.Head) bool {
+func Wants(opts *convo.ListOptions, h *convo.LogInfo) bool {
 	return (opts.UpdatedBefore.IsZero() || h.Updated.Before(opts.UpdatedBefore)) && (opts.After.Key == "" || Compare(&opts.After, h) < 0)
 }
 

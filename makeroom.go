@@ -2,39 +2,39 @@ package convo
 
 import "context"
 
-// Fit makes room for n more tokens and reserves them, in one step. Use it before
+// MakeRoom makes room for n more tokens and reserves them, in one step. Use it before
 // something large is appended, or to keep a part of the window free. Call
 // [Reservation.Release] when the tokens are no longer needed.
 //
 // With Options.Budget, the tokens come out of that pool. Without it they come
 // out of the window: until Release, the limit is lower by n.
 //
-// If there is enough room, Fit removes nothing and reports OutcomeNotNeeded.
+// If there is enough room, MakeRoom removes nothing and reports OutcomeNotNeeded.
 // Otherwise the strategy works down to Limits.Low, or further if n requires it.
 // As for [History.Compact], Limits.MinFree does not apply, and summarizers are
-// called even shortly after a failure. If another compaction of h is running, Fit
+// called even shortly after a failure. If another compaction of h is running, MakeRoom
 // first waits until it has ended, or until ctx ends. A nil ctx never ends.
 //
 // On an error the reservation is nil. If the floor and n together are too large,
 // no strategy runs and the error is a [*FloorError]; it also matches [ErrBudget]
 // if the pool is too small. A negative n is a [*ValueError]. Other errors say why
 // the compaction failed or was not enough.
-func (h *History) Fit(ctx context.Context, n int) (*Reservation, Report, error) {
+func (h *History) MakeRoom(ctx context.Context, n int) (*Reservation, Report, error) {
 	if n < 0 {
-		err := &ValueError{Name: "Fit", Value: n, Want: "0 or more tokens"}
-		r, _ := h.notStarted(ReasonFit, err)
+		err := &ValueError{Name: "MakeRoom", Value: n, Want: "0 or more tokens"}
+		r, _ := h.notStarted(ReasonRoom, err)
 		return nil, r, err
 	}
 	ctx, err := h.callerContext(ctx)
 	if err != nil {
-		r, _ := h.notStarted(ReasonFit, err)
+		r, _ := h.notStarted(ReasonRoom, err)
 		return nil, r, err
 	}
 	if res, r, err := h.reserveIfFree(n); res != nil || err != nil {
 		return res, r, err
 	}
 	var res *Reservation
-	r, err := h.compactOnRequest(ctx, ReasonFit, func(f *flight) (r Report, err error) {
+	r, err := h.compactOnRequest(ctx, ReasonRoom, func(f *flight) (r Report, err error) {
 		if res, r, err = h.reserveIfFree(n); res != nil || err != nil {
 			return r, err
 		}
@@ -54,7 +54,7 @@ func (h *History) Fit(ctx context.Context, n int) (*Reservation, Report, error) 
 	return res, r, err
 }
 
-// noRoom returns the error of a Fit for n tokens that found too little room after
+// noRoom returns the error of a MakeRoom for n tokens that found too little room after
 // its compaction.
 func (h *History) noRoom(n int, compacted bool) error {
 	h.mu.Lock()
@@ -73,7 +73,7 @@ func (h *History) noRoom(n int, compacted bool) error {
 func (h *History) reserveIfFree(n int) (res *Reservation, r Report, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r.Reason = ReasonFit
+	r.Reason = ReasonRoom
 	if h.endedLocked() {
 		h.measureBeforeLocked(&r)
 		r.Outcome, r.Cause, r.Fits = OutcomeFailed, ErrClosed, false
@@ -104,14 +104,14 @@ func (h *History) reserveWindowLocked(n int) *Reservation {
 	}}
 }
 
-// needFor returns the need of a Fit for n tokens. The step that makes the room
+// needFor returns the need of a MakeRoom for n tokens. The step that makes the room
 // also stores the reservation in res.
 func (h *History) needFor(n int, res **Reservation) need {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.marks
 	pool := h.opts.Budget
-	want := need{reason: ReasonFit, requested: true, room: int64(n)}
+	want := need{reason: ReasonRoom, requested: true, room: int64(n)}
 	want.fromWindow = want.room
 	want.limit = m.limit - want.room
 	want.reserve = func(*state) error {

@@ -12,11 +12,11 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-func TestFit_Window(t *testing.T) {
+func TestMakeRoom_Window(t *testing.T) {
 	h := toolTurn(t, windowOf(4000, convo.Truncate{}), 20)
 	total := h.Status().Upper
 
-	res, r, err := h.Fit(t.Context(), 1000)
+	res, r, err := h.MakeRoom(t.Context(), 1000)
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome, "room enough")
 	assert.Equal(t, 1000, res.Tokens())
@@ -24,10 +24,10 @@ func TestFit_Window(t *testing.T) {
 	assert.Equal(t, 3000, h.Status().Limit, "the limit is lower until Release")
 	assert.Equal(t, 3000, h.Status().High)
 
-	second, r, err := h.Fit(t.Context(), 2000)
+	second, r, err := h.MakeRoom(t.Context(), 2000)
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
-	assert.Equal(t, convo.ReasonFit, r.Reason)
+	assert.Equal(t, convo.ReasonRoom, r.Reason)
 	assert.LessOrEqual(t, h.Status().Upper, 1000, "further than low water, where n needs it")
 	assert.Equal(t, 1000, h.Status().Limit)
 
@@ -39,12 +39,12 @@ func TestFit_Window(t *testing.T) {
 
 	// To low water, not just as far as n needs.
 	h = toolTurn(t, windowOf(4000, convo.Truncate{}), 20)
-	_, r, err = h.Fit(t.Context(), 4000-total+1)
+	_, r, err = h.MakeRoom(t.Context(), 4000-total+1)
 	require.NoError(t, err)
 	assert.LessOrEqual(t, r.TokensAfter, 2000)
 }
 
-func TestFit_Fails(t *testing.T) {
+func TestMakeRoom_Fails(t *testing.T) {
 	h := toolTurn(t, windowOf(4000, convo.Truncate{}), 20)
 	unchanged(t, h, func() {
 		for _, tt := range []struct {
@@ -54,7 +54,7 @@ func TestFit_Fails(t *testing.T) {
 			{-1, func(err error) {
 				var v *convo.ValueError
 				require.ErrorAs(t, err, &v)
-				assert.Equal(t, "Fit", v.Name)
+				assert.Equal(t, "MakeRoom", v.Name)
 			}},
 			{3990, func(err error) {
 				var floor *convo.FloorError
@@ -65,7 +65,7 @@ func TestFit_Fails(t *testing.T) {
 				assert.ErrorContains(t, err, "cannot fit: 20 protected + 3,990 reserved tokens exceed limit 4,000")
 			}},
 		} {
-			res, r, err := h.Fit(t.Context(), tt.n)
+			res, r, err := h.MakeRoom(t.Context(), tt.n)
 			assert.Nil(t, res)
 			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 			tt.check(err)
@@ -78,32 +78,32 @@ func TestFit_Fails(t *testing.T) {
 	})
 	h = toolTurn(t, windowOf(4000, timid), 20)
 	unchanged(t, h, func() {
-		_, _, err := h.Fit(t.Context(), 3000)
+		_, _, err := h.MakeRoom(t.Context(), 3000)
 		var limit *convo.LimitError
 		require.ErrorAs(t, err, &limit)
 		assert.Equal(t, 3000, limit.Room)
 		assert.Equal(t, 4000, limit.Limit)
 	})
 	var none *convo.Reservation
-	none.Release() // of a Fit that failed
+	none.Release() // of a MakeRoom that failed
 }
 
-func TestFit_NoLimit(t *testing.T) {
+func TestMakeRoom_NoLimit(t *testing.T) {
 	h := tour(t, nil)
-	res, r, err := h.Fit(t.Context(), 1<<30)
+	res, r, err := h.MakeRoom(t.Context(), 1<<30)
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 	res.Release()
 }
 
-func TestFit_Budget(t *testing.T) {
+func TestMakeRoom_Budget(t *testing.T) {
 	pool := convo.NewBudget(5000)
 	opts := windowOf(0, convo.Truncate{})
 	opts.Budget = pool
 	h := toolTurn(t, opts, 20)
 	charge := pool.Used()
 
-	res, r, err := h.Fit(t.Context(), 1000)
+	res, r, err := h.MakeRoom(t.Context(), 1000)
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 	assert.Equal(t, charge+1000, pool.Used())
@@ -111,7 +111,7 @@ func TestFit_Budget(t *testing.T) {
 
 	other, err := pool.Reserve(1000)
 	require.NoError(t, err)
-	big, r, err := h.Fit(t.Context(), 2000)
+	big, r, err := h.MakeRoom(t.Context(), 2000)
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, 4000+h.Status().Upper, pool.Used())
@@ -119,7 +119,7 @@ func TestFit_Budget(t *testing.T) {
 
 	// The pool is too small for floor and n, whatever this History gives up.
 	unchanged(t, h, func() {
-		_, _, err := h.Fit(t.Context(), 2500)
+		_, _, err := h.MakeRoom(t.Context(), 2500)
 		var floor *convo.FloorError
 		require.ErrorAs(t, err, &floor)
 	})
@@ -131,13 +131,13 @@ func TestFit_Budget(t *testing.T) {
 }
 
 // Free tokens in the pool do not help a request that does not fit the window.
-func TestFit_AboveTheLimitWithABudget(t *testing.T) {
+func TestMakeRoom_AboveTheLimitWithABudget(t *testing.T) {
 	pool := convo.NewBudget(100_000)
 	opts := windowOf(1000, convo.Truncate{})
 	opts.Budget = pool
 	h := toolTurn(t, opts, 20)
 	require.Greater(t, h.Status().Upper, 1000)
-	res, r, err := h.Fit(t.Context(), 10)
+	res, r, err := h.MakeRoom(t.Context(), 10)
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.True(t, r.Fits)
@@ -147,11 +147,11 @@ func TestFit_AboveTheLimitWithABudget(t *testing.T) {
 	assert.Equal(t, h.Status().Upper, pool.Used())
 }
 
-// The room that Fit made was taken while its strategy ran.
-func TestFit_RoomTakenMeanwhile(t *testing.T) {
+// The room that MakeRoom made was taken while its strategy ran.
+func TestMakeRoom_RoomTakenMeanwhile(t *testing.T) {
 	for name, take := range map[string]func(h *convo.History){
-		"by another Fit": func(h *convo.History) {
-			_, _, err := h.Fit(context.Background(), 700)
+		"by another MakeRoom": func(h *convo.History) {
+			_, _, err := h.MakeRoom(context.Background(), 700)
 			assert.NoError(t, err)
 		},
 		"by other limits": func(h *convo.History) {
@@ -170,7 +170,7 @@ func TestFit_RoomTakenMeanwhile(t *testing.T) {
 				return convo.Edit{Drop: []convo.ID{3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}, nil
 			})), 20)
 			entries := h.Len()
-			res, r, err := h.Fit(t.Context(), 2000)
+			res, r, err := h.MakeRoom(t.Context(), 2000)
 			var limit *convo.LimitError
 			require.ErrorAs(t, err, &limit)
 			assert.Nil(t, res)
@@ -180,20 +180,20 @@ func TestFit_RoomTakenMeanwhile(t *testing.T) {
 	}
 }
 
-func TestFit_PoolTooSmall(t *testing.T) {
+func TestMakeRoom_PoolTooSmall(t *testing.T) {
 	pool := convo.NewBudget(1000)
 	opts := windowOf(0, convo.Truncate{})
 	opts.Budget = pool
 	h := toolTurn(t, opts, 0)
 	held, err := pool.Reserve(900)
 	require.NoError(t, err)
-	_, _, err = h.Fit(t.Context(), 500)
+	_, _, err = h.MakeRoom(t.Context(), 500)
 	require.ErrorIs(t, err, convo.ErrBudget, "another holder's Release would help")
 	var short *convo.BudgetError
 	require.ErrorAs(t, err, &short)
 	assert.Equal(t, convo.BudgetError{Need: 500, Free: 80}, *short)
 	held.Release()
-	res, _, err := h.Fit(t.Context(), 500)
+	res, _, err := h.MakeRoom(t.Context(), 500)
 	require.NoError(t, err)
 	res.Release()
 
@@ -207,11 +207,11 @@ func TestFit_PoolTooSmall(t *testing.T) {
 
 // However much is reserved and charged, no sum overflows, and releasing gives
 // all of it back.
-func TestFit_NoSumOverflows(t *testing.T) {
+func TestMakeRoom_NoSumOverflows(t *testing.T) {
 	h := toolTurn(t, windowOf(0, nil), 0)
 	var held []*convo.Reservation
 	for range 2100 {
-		res, _, err := h.Fit(t.Context(), math.MaxInt)
+		res, _, err := h.MakeRoom(t.Context(), math.MaxInt)
 		require.NoError(t, err)
 		held = append(held, res)
 	}
@@ -225,7 +225,7 @@ func TestFit_NoSumOverflows(t *testing.T) {
 
 // A history that is too large is truncated whether or not anybody reserved tokens
 // for its messages: its size is what counts.
-func TestFit_TruncatesByTheSizeOfTheHistory(t *testing.T) {
+func TestMakeRoom_TruncatesByTheSizeOfTheHistory(t *testing.T) {
 	h := chatOf(t, windowOf(10_000, convo.Truncate{}), 200, 1000)
 	r, err := h.CompactIfNeeded(t.Context())
 	require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestFit_TruncatesByTheSizeOfTheHistory(t *testing.T) {
 	opts := windowOf(0, convo.Truncate{})
 	opts.Budget = pool
 	h = chatOf(t, opts, 200, 1000)
-	_, r, err = h.Fit(t.Context(), 1000)
+	_, r, err = h.MakeRoom(t.Context(), 1000)
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, h.Tokens().Upper+1000, pool.Used())
@@ -245,7 +245,7 @@ func TestFit_TruncatesByTheSizeOfTheHistory(t *testing.T) {
 
 // Dropping entries gives back what the history itself was charged, and nothing that
 // others have reserved in the same pool.
-func TestFit_LeavesReservationsOfOthers(t *testing.T) {
+func TestMakeRoom_LeavesReservationsOfOthers(t *testing.T) {
 	pool := convo.NewBudget(10_000)
 	others, err := pool.Reserve(9000)
 	require.NoError(t, err)
@@ -254,7 +254,7 @@ func TestFit_LeavesReservationsOfOthers(t *testing.T) {
 	h := chatOf(t, opts, 20, 100)
 	require.Greater(t, pool.Used(), pool.Total(), "overdrawn")
 
-	res, r, err := h.Fit(t.Context(), 100)
+	res, r, err := h.MakeRoom(t.Context(), 100)
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, 9000+100+h.Tokens().Upper, pool.Used())
@@ -268,7 +268,7 @@ func TestFit_LeavesReservationsOfOthers(t *testing.T) {
 }
 
 // Asking for more than there is at all drops nothing and reserves nothing.
-func TestFit_MoreThanTheTotalDropsNothing(t *testing.T) {
+func TestMakeRoom_MoreThanTheTotalDropsNothing(t *testing.T) {
 	for _, withPool := range []bool{false, true} {
 		opts := windowOf(50_000, convo.Truncate{})
 		if withPool {
@@ -277,7 +277,7 @@ func TestFit_MoreThanTheTotalDropsNothing(t *testing.T) {
 		}
 		h := chatOf(t, opts, 20, 1000)
 		unchanged(t, h, func() {
-			res, r, err := h.Fit(t.Context(), 50_001)
+			res, r, err := h.MakeRoom(t.Context(), 50_001)
 			var floor *convo.FloorError
 			require.ErrorAs(t, err, &floor)
 			assert.Nil(t, res)
@@ -288,22 +288,22 @@ func TestFit_MoreThanTheTotalDropsNothing(t *testing.T) {
 }
 
 // Room is reserved when the very last entry that can go makes it.
-func TestFit_CountsTheLastDrop(t *testing.T) {
+func TestMakeRoom_CountsTheLastDrop(t *testing.T) {
 	h := chatOf(t, windowOf(400, convo.Truncate{}), 2, 100) // the newest weighs 113
 	unchanged(t, h, func() {
-		_, _, err := h.Fit(t.Context(), 400-113+1)
+		_, _, err := h.MakeRoom(t.Context(), 400-113+1)
 		require.Error(t, err)
 	})
-	res, _, err := h.Fit(t.Context(), 400-113)
+	res, _, err := h.MakeRoom(t.Context(), 400-113)
 	require.NoError(t, err)
 	assert.Equal(t, []convo.ID{3}, idsOf(h.Snapshot()), "all that could go went")
 	assert.Equal(t, 287, res.Tokens())
 	assert.Equal(t, 113, h.Status().Limit)
 }
 
-// Fit tells apart: there was room, room was made, and there can be no room. Each
+// MakeRoom tells apart: there was room, room was made, and there can be no room. Each
 // reservation is handed over, to be released.
-func TestFit_SaysWhetherItReserved(t *testing.T) {
+func TestMakeRoom_SaysWhetherItReserved(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		n        int
@@ -316,7 +316,7 @@ func TestFit_SaysWhetherItReserved(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := chatOf(t, windowOf(5000, convo.Truncate{}), 10, 100)
-			res, r, err := h.Fit(t.Context(), tt.n)
+			res, r, err := h.MakeRoom(t.Context(), tt.n)
 			assert.Equal(t, tt.outcome, r.Outcome)
 			assert.Equal(t, tt.reserved, res != nil)
 			assert.Equal(t, tt.reserved, err == nil)
@@ -327,7 +327,7 @@ func TestFit_SaysWhetherItReserved(t *testing.T) {
 	h := chatOf(t, windowOf(5000, convo.Truncate{}), 2, 100)
 	var held []*convo.Reservation
 	for range 5 {
-		res, _, err := h.Fit(t.Context(), 100)
+		res, _, err := h.MakeRoom(t.Context(), 100)
 		require.NoError(t, err)
 		held = append(held, res)
 	}
@@ -341,7 +341,7 @@ func TestFit_SaysWhetherItReserved(t *testing.T) {
 
 // When somebody else takes the room in the pool that a compaction makes, nothing is
 // dropped and the error is ErrBudget.
-func TestFit_RoomTakenByAnotherReserver(t *testing.T) {
+func TestMakeRoom_RoomTakenByAnotherReserver(t *testing.T) {
 	pool := convo.NewBudget(5000)
 	var other *convo.Reservation
 	opts := windowOf(0, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
@@ -355,33 +355,33 @@ func TestFit_RoomTakenByAnotherReserver(t *testing.T) {
 	opts.Budget = pool
 	h := toolTurn(t, opts, 20)
 	unchanged(t, h, func() {
-		res, _, err := h.Fit(t.Context(), 3000)
+		res, _, err := h.MakeRoom(t.Context(), 3000)
 		require.ErrorIs(t, err, convo.ErrBudget)
 		assert.Nil(t, res)
 	})
 	assert.Equal(t, other.Tokens()+h.Tokens().Upper, pool.Used())
 	other.Release()
-	res, _, err := h.Fit(t.Context(), 3000)
+	res, _, err := h.MakeRoom(t.Context(), 3000)
 	require.NoError(t, err)
 	assert.Equal(t, 3000+h.Tokens().Upper, pool.Used())
 	res.Release()
 }
 
-func TestFit_SaysWhy(t *testing.T) {
+func TestMakeRoom_SaysWhy(t *testing.T) {
 	h := toolTurn(t, windowOf(4000, convo.Truncate{}), 20)
 	for _, n := range []int{-1, 0, 10, 2000, 10_000} {
-		_, r, _ := h.Fit(t.Context(), n)
-		assert.Equal(t, convo.ReasonFit, r.Reason, "%d", n)
+		_, r, _ := h.MakeRoom(t.Context(), n)
+		assert.Equal(t, convo.ReasonRoom, r.Reason, "%d", n)
 	}
 	require.NoError(t, h.Close())
-	_, r, err := h.Fit(t.Context(), 1)
+	_, r, err := h.MakeRoom(t.Context(), 1)
 	require.ErrorIs(t, err, convo.ErrClosed)
-	assert.Equal(t, convo.ReasonFit, r.Reason)
+	assert.Equal(t, convo.ReasonRoom, r.Reason)
 	assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 }
 
 // What is appended while a strategy plans counts: the room is reserved now.
-func TestFit_GrownMeanwhile(t *testing.T) {
+func TestMakeRoom_GrownMeanwhile(t *testing.T) {
 	var h *convo.History
 	var at *convo.Snapshot
 	calls := 0
@@ -411,16 +411,16 @@ func TestFit_GrownMeanwhile(t *testing.T) {
 	at = h.Snapshot()
 	talk(5)
 	limit := h.Status().Limit
-	res, _, err := h.Fit(t.Context(), 300)
+	res, _, err := h.MakeRoom(t.Context(), 300)
 	require.Error(t, err)
 	assert.Nil(t, res)
 	assert.Equal(t, 2, calls)
 	assert.Equal(t, limit, h.Status().Limit, "nothing stays reserved")
 }
 
-// The errors of Fit name what was to be reserved, and the bound that the caller
+// The errors of MakeRoom name what was to be reserved, and the bound that the caller
 // has set: that of the window, or that of the pool.
-func TestFit_ErrorTexts(t *testing.T) {
+func TestMakeRoom_ErrorTexts(t *testing.T) {
 	declines := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return convo.Edit{}, nil })
 	drops := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 		return convo.Edit{Drop: []convo.ID{3, 4}}, nil
@@ -443,7 +443,7 @@ func TestFit_ErrorTexts(t *testing.T) {
 			if tt.pool > 0 {
 				opts.Budget = convo.NewBudget(tt.pool)
 			}
-			_, r, err := toolTurn(t, opts, 20).Fit(t.Context(), tt.n)
+			_, r, err := toolTurn(t, opts, 20).MakeRoom(t.Context(), tt.n)
 			assert.Equal(t, err, r.Cause)
 			for _, want := range tt.want {
 				assert.ErrorContains(t, err, want)
