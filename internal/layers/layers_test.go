@@ -1,0 +1,166 @@
+package layers_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/types"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// layerExceptions are the uses of a higher layer that remain, each with its
+// reason: "file.go name" of what is used.
+var layerExceptions = map[string]string{
+	"restore.go newHistory": "Restore begins as New does, with the default strategy",
+}
+
+// A file uses names of its own layer and of lower ones only. ARCHITECTURE.md lists
+// the layers, lowest first, and the places where types may be named freely.
+//
+// Methods of interfaces and fields belong to the file that declares them. There is
+// no exception for the interfaces of Options, such as CompactionStrategy: a lower
+// layer has no reason to call one. A function of history.go counts as high as what
+// it uses, directly or through other functions of history.go.
+//
+// The test reads names. So it does not see a call of a function that a higher layer
+// has put into a field or passed as an argument, nor a method that is called
+// through an interface of a lower layer.
+func TestLayers(t *testing.T) {
+	layers := readLayers(t, "", "layers")
+	pkg := loadPackage(t, "")
+	for _, file := range pkg.files() {
+		if _, ok := layers[file]; !ok {
+			assert.Equal(t, "history.go", file, "%s is in no layer; add it to the list between the <!-- layers --> marks in ARCHITECTURE.md", file)
+		}
+	}
+	unused := maps.Clone(layerExceptions)
+	for _, fault := range pkg.layerFaults(layers, unused) {
+		t.Error(fault)
+	}
+	assert.Empty(t, unused, "exceptions that nothing needs")
+}
+
+// layerFaults returns the uses of higher layers. It removes from exceptions those
+// that it needed.
+func (l *loaded) layerFaults(layers map[string]int, exceptions map[string]string) (faults []string) {
+	uses := l.uses()
+	heights := historyHeights(uses, layers)
+	allowed := maps.Clone(exceptions)
+	for _, u := range uses {
+		from, to := layers[u.from], layers[u.in]
+		if u.in == "history.go" {
+			to = heights[u.obj]
+		}
+		if from == 0 || to <= from {
+			continue
+		}
+		if key := u.from + " " + u.obj.Name(); allowed[key] != "" {
+			delete(exceptions, key)
+			continue
+		}
+		faults = append(faults, fmt.Sprintf("%s: %s (layer %d) uses %s of %s (layer %d)", u.at, u.from, from, u.obj.Name(), u.in, to))
+	}
+	return faults
+}
+
+// historyHeights returns the highest layer that each function of history.go uses.
+func historyHeights(uses []use, layers map[string]int) map[types.Object]int {
+	heights := map[types.Object]int{}
+	for again := true; again; {
+		again = false
+		for _, u := range uses {
+			if u.from != "history.go" || u.by == nil {
+				continue
+			}
+			if to := max(layers[u.in], heights[u.obj]); to > heights[u.by] {
+				heights[u.by], again = to, true
+			}
+		}
+	}
+	return heights
+}
+
+func TestLayers_Refuses(t *testing.T) {
+	common := map[string]string{
+		"history.go": `package convo
+			type Options struct { Strategy Strategy; Tokenizer Tokenizer }
+			type History struct { opts Options; view int }
+			func (h *History) up() { h.through() }
+			func (h *History) through() { _ = Low(top(0)) }
+			func (h *History) small() int { h.view++; return least }`,
+		"high.go": `package convo
+			type Strategy interface { Compact(*Goal) }
+			type Goal struct { Size int }
+			type Trigger interface { Due() bool }
+			type Number int
+			func (Number) Double() {}
+			func top(int) int { return limit }
+			const limit = 1`,
+		"low.go": `package convo
+			type Low int
+			const least = 1
+			type Tokenizer interface { Count() int }`,
+	}
+	layers := map[string]int{"low.go": 1, "x.go": 1, "high.go": 2}
+	checkSources(t, common, "x.go", []checkedSource{
+		{"function", "func f() { top(0) }", "uses top of high.go"},
+		{"function as a value", "var f = top", "uses top of high.go"},
+		{"constant", "const c = limit", "uses limit of high.go"},
+		{"method", "func f(n interface{ Double() }, h *History) { n.Double() }", ""},
+		{"method of a type", "var f = Number.Double", "uses Number of high.go|uses Double of high.go"},
+		{"method of an interface", "func f(h *History) { h.opts.Strategy.Compact(nil) }", "uses Compact of high.go"},
+		{"method of an interface of this layer", "func f(h *History) { h.opts.Tokenizer.Count() }", ""},
+		{"method of an interface as a value", "func f(h *History) any { return h.opts.Strategy.Compact }", "uses Compact of high.go"},
+		{"field", "func f(x in) { x.Plan(nil) }; type in interface { Plan(*Goal) }", ""},
+		{"field of what a method returns", "func f(x in) { x.Plan().Size++ }; type in interface { Plan() *Goal }", "uses Size of high.go"},
+		{"field in a literal", "var _ = &Goal{Size: 1}", "uses Goal of high.go|uses Size of high.go"},
+		{"type in an interface with a name", "type in interface { Plan(Goal) Trigger }", ""},
+		{"embedded in an interface", "type in interface { Trigger }", "uses Trigger of high.go"},
+		{"type in an inline interface", "func f(x any) { _, _ = x.(interface{ Plan(Goal) }) }", "uses Goal of high.go"},
+		{"type in the interface of a parameter", "func f(x interface{ Plan(Goal) }) {}", "uses Goal of high.go"},
+		{"type in the interface of a field", "type s struct { x interface{ Plan(Goal) } }", "uses Goal of high.go"},
+		{"type in a constraint", "func f[T interface{ ~int; Plan(Goal) }]() {}", "uses Goal of high.go"},
+		{"type in a constraint with a name", "type c interface { Number | string }", "uses Number of high.go"},
+		{"type as a constraint", "func f[T Trigger]() {}", "uses Trigger of high.go"},
+		{"type in an interface in a function", "func f() { type in interface { Plan(Goal) } }", "uses Goal of high.go"},
+		{"by way of history.go", "func f(h *History) { h.through() }", "uses through of history.go"},
+		{"by way of two functions of history.go", "func f(h *History) { h.up() }", "uses up of history.go"},
+		{"history.go", "func f(h *History) int { return h.small() + h.view }", ""},
+		{"lower layer", "func f(t Tokenizer) int { return t.Count() + least + int(Low(1)) }", ""},
+	}, func(l *loaded) []string { return l.layerFaults(layers, nil) })
+}
+
+// readLayers returns the number of the layer of each file in a folder, from 1 on, as
+// ARCHITECTURE.md has it between two marks: a numbered list. Each name of a file in backquotes, up
+// to the next number, is in the layer.
+func readLayers(t *testing.T, folder, mark string) map[string]int {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	require.NoError(t, err)
+	_, list, ok := bytes.Cut(page, []byte("<!-- "+mark+" -->\n"))
+	require.True(t, ok)
+	list, _, ok = bytes.Cut(list, []byte("<!-- end of "+mark+" -->\n"))
+	require.True(t, ok)
+	layers := map[string]int{}
+	n := 0
+	for line := range strings.Lines(string(list)) {
+		if regexp.MustCompile(`^\d+\. `).MatchString(line) {
+			n++
+		}
+		for _, m := range regexp.MustCompile("`([a-z_]+\\.go)`").FindAllStringSubmatch(line, -1) {
+			require.NotContains(t, layers, m[1])
+			layers[m[1]] = n
+		}
+	}
+	for file := range layers {
+		assert.FileExists(t, filepath.Join(root, folder, file))
+	}
+	return layers
+}
