@@ -50,31 +50,6 @@ func (f Anthropic) Check(request []byte) []Finding {
 	return k.list
 }
 
-// A markChecker checks the cache marks of a request, in their order.
-type markChecker struct {
-	marks  int    // how many there were
-	marked string // path of the last of them
-	short  bool   // one of them has not the longer lifetime
-}
-
-// look checks a mark with a ttl. path is where the mark is.
-func (m *markChecker) look(k *checker, path string, ttl any) {
-	m.marks, m.marked = m.marks+1, path
-	switch {
-	case ttl != "1h":
-		m.short = true
-	case m.short:
-		k.add("cache-order", path, "")
-	}
-}
-
-// count checks how many marks there were.
-func (m *markChecker) count(k *checker) {
-	if m.marks > maxMarks {
-		k.add("cache-count", m.marked, "", "count", strconv.Itoa(m.marks))
-	}
-}
-
 // An anthropicChecker checks the messages one by one, then the turns: the API
 // merges neighbouring messages of one role into one turn.
 type anthropicChecker struct {

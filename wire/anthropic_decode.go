@@ -230,11 +230,6 @@ func (d *anthropicDecoder) assistant(path string, raw json.RawMessage) error {
 	return nil
 }
 
-const (
-	lostMark     = "a cache mark"
-	lostCitation = "the citations of a text"
-)
-
 // block reads a block other than a result.
 func (d *anthropicDecoder) block(path string, raw json.RawMessage, m *convo.Message) error {
 	all, err := fields(path, raw)
@@ -382,19 +377,6 @@ func (d *anthropicDecoder) mark(path string, all map[string]json.RawMessage, m *
 		return // of the last block of a result and of the result
 	}
 	m.Parts = append(m.Parts, mark)
-}
-
-// cite keeps the citations of text, which is the last part of m unless it is blank, in a
-// part behind it.
-func (d *decoder) cite(path, key string, raw json.RawMessage, m *convo.Message, text string) {
-	if isNull(raw) || compact(raw) == "[]" {
-		return
-	}
-	if isBlank(text) || kindOf(raw) != '[' || m.Role != convo.RoleAssistant && m.Role != convo.RoleUser {
-		d.lose(at(path, key), lostCitation)
-		return
-	}
-	m.Parts = append(m.Parts, attachment(d.format, raw))
 }
 
 // mediaBlock reads an image or a document. It is not ok if the block has more

@@ -85,9 +85,6 @@ func (s *anthropicStream) Event(name string, data []byte) ([]Delta, error) {
 	return nil, nil
 }
 
-// lostEvent is the Loss.What of an event that no answer has a place for.
-const lostEvent = "an event of an unknown kind"
-
 // start reads message_start. Some proxies send it twice; with another id, the
 // provider has begun anew. What message_delta has said before holds.
 func (s *anthropicStream) start(raw json.RawMessage) ([]Delta, error) {
@@ -186,14 +183,6 @@ func (b *streamedBlock) isAgain(o *streamedBlock) bool {
 	return o.call.ID != "" || len(b.others)+len(b.lists)+b.input.Len() == 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(b.texts)), func(key string) bool {
 		return b.texts[key].Len() > len(stringOf(b.fields[key]))
 	})
-}
-
-// deltaOf returns d, unless it is empty.
-func deltaOf(d Delta) []Delta {
-	if d == (Delta{}) {
-		return nil
-	}
-	return []Delta{d}
 }
 
 func newStreamedBlock(index int, raw json.RawMessage) *streamedBlock {

@@ -282,26 +282,6 @@ func (b *streamedContent) json(whole bool) string {
 	return string(append(out, '}'))
 }
 
-// withFields returns an object with other values for some fields. Those that it does
-// not have are added at the end.
-func withFields(raw string, set map[string]json.RawMessage) string {
-	left := maps.Clone(set)
-	out := []byte(strings.TrimSuffix(editFields(raw, func(key string, value json.RawMessage) (json.RawMessage, bool) {
-		delete(left, key)
-		if v := set[key]; v != nil {
-			value = v
-		}
-		return value, true
-	}), "}"))
-	for _, key := range sortedKeys(left) {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(appendString(out, key), ':'), left[key]...)
-	}
-	return string(append(out, '}'))
-}
-
 // joinBase64 returns the base64 of bytes that come in pieces, each in base64.
 func joinBase64(pieces []string) string {
 	if len(pieces) == 1 {

@@ -36,15 +36,6 @@ type Encoder struct {
 	sparse int        // how many of points are far apart
 }
 
-// A builtin is a format of this package.
-type builtin interface {
-	Format
-
-	// begin returns the profile of the format, and a writer that has written nothing. It
-	// counts names in seen, and tells lost what it does not write.
-	begin(seen *tally, lost *losses) (profile, writer)
-}
-
 // builtinOf returns the format of this package that f is or points to, or nil. It looks at
 // the types themselves, since a format that embeds one of them may have its own Encode.
 // The error is a *convo.ValueError if f is a nil pointer to a format of this package.
@@ -169,14 +160,4 @@ func (e *Encoder) from() int {
 func isResult(s *convo.Snapshot, i int) bool {
 	m, ok := s.At(i)
 	return ok && m.Message.Role == convo.RoleTool
-}
-
-// encode returns the request for a snapshot in a format of this package.
-func encode(f builtin, s *convo.Snapshot) (Request, error) {
-	if s == nil {
-		return Request{}, ErrEmpty
-	}
-	p := newProjector(s, f)
-	p.read(s, 0, nil)
-	return p.request(s)
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Some fields of a text or a call in OpenAI's formats have no place in a part. They are
@@ -29,17 +31,6 @@ const customCall = "custom"
 func fieldsOf(o convo.Opaque) (f partFields, ok bool) {
 	ok = strings.Contains(o.JSON, fieldsType) && json.Unmarshal([]byte(o.JSON), &f) == nil && f.Type == fieldsType
 	return f, ok
-}
-
-// fieldsBlock returns the block for fields.
-func (d *decoder) fieldsBlock(f partFields) convo.Opaque {
-	b := appendStringField([]byte{'{'}, "type", fieldsType)
-	for _, field := range []struct{ key, value string }{{"id", f.ID}, {"phase", f.Phase}, {"namespace", f.Namespace}, {"call", f.Call}} {
-		if field.value != "" {
-			b = appendStringField(b, field.key, field.value)
-		}
-	}
-	return convo.Opaque{Format: d.format, JSON: string(append(b, '}'))}
 }
 
 // withoutFields returns the parts in front of a call that is taken out, without the
@@ -84,3 +75,30 @@ func customCalls(parts []convo.Part, format string) (custom map[int]bool) {
 	}
 	return custom
 }
+
+// callExtra returns the extra_content that reasoning keeps for the call behind it, or
+// "" if it is other reasoning.
+func callExtra(r convo.Reasoning) string {
+	if r.ID+r.Text+r.Encrypted != "" {
+		return ""
+	}
+	all := objectIn(r.Signature)
+	if raw := all[extraField]; len(all) == 1 && kindOf(raw) == '{' {
+		return string(raw)
+	}
+	return ""
+}
+
+// objectIn returns the fields of a JSON object, or nil if text is none.
+func objectIn(text string) map[string]json.RawMessage {
+	if kindOf(json.RawMessage(text)) != '{' || !utf8.ValidString(text) || !strictjson.Valid([]byte(text)) {
+		return nil
+	}
+	all, _ := fields("-", []byte(text))
+	return all
+}
+
+func isCall(p convo.Part) bool { _, ok := p.(convo.ToolCall); return ok }
+
+// extraField is the field of a call in which Gemini's hosts send its signature.
+const extraField = "extra_content"

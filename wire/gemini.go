@@ -48,10 +48,6 @@ type Gemini struct {
 	SystemSummary bool // send the summary as the last part of the system instruction; see the package documentation
 }
 
-// skipSignature is base64 for "skip_thought_signature_validator", which
-// Google documents for calls that Gemini did not make.
-const skipSignature = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
-
 var geminiNames = &names{"tools", "systemInstruction", "contents"}
 
 func (f Gemini) model() string { return strings.TrimPrefix(f.Model, "models/") }

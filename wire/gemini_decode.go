@@ -74,42 +74,6 @@ type geminiDecoder struct {
 	ofPart, ofInside, ofResponse map[string]json.RawMessage
 }
 
-// pick returns a field and its name, which is key in camelCase or in
-// snake_case.
-func pick[V any](m map[string]V, key string) (string, V) {
-	if v, ok := m[key]; ok {
-		return key, v
-	}
-	other := snake(key)
-	if v, ok := m[other]; ok {
-		return other, v
-	}
-	var none V
-	return key, none
-}
-
-// pickRaw returns the path and the value of a field, like pick. The value is
-// nil if the field is missing or null.
-func pickRaw(m map[string]json.RawMessage, path, key string) (string, json.RawMessage) {
-	key, raw := pick(m, key)
-	if isNull(raw) {
-		raw = nil
-	}
-	return at(path, key), raw
-}
-
-func snake(key string) string {
-	b := make([]byte, 0, len(key)+2)
-	for i := range len(key) {
-		if c := key[i]; 'A' <= c && c <= 'Z' {
-			b = append(b, '_', c|0x20)
-		} else {
-			b = append(b, c)
-		}
-	}
-	return string(b)
-}
-
 func (d *geminiDecoder) decode(data []byte) error {
 	if kindOf(data) == '[' {
 		return d.contents("", data)

@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/json"
 	"maps"
-	"slices"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -73,18 +72,6 @@ func (s *geminiStream) Event(name string, data []byte) ([]Delta, error) {
 		return s.fail(err)
 	}
 	return s.shown, nil
-}
-
-// merge sets fields to those that are not null, but for some.
-func merge(to *map[string]json.RawMessage, from map[string]json.RawMessage, but ...string) {
-	if *to == nil {
-		*to = map[string]json.RawMessage{}
-	}
-	for key, value := range from {
-		if !isNull(value) && !slices.Contains(but, key) {
-			(*to)[key] = value
-		}
-	}
 }
 
 func (s *geminiStream) chunk(all map[string]json.RawMessage) error {

@@ -74,8 +74,6 @@ func (t *tally) assign(r idRule, id string) string {
 	return out
 }
 
-const idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-
 // derive returns the n-th id that replaces id. It looks random, so that
 // different ids get different replacements.
 func (r idRule) derive(id string, n int) string {
@@ -85,23 +83,6 @@ func (r idRule) derive(id string, n int) string {
 		out = append(out, idLetters[int(sum[i%len(sum)])%len(idLetters)])
 	}
 	return string(out)
-}
-
-// madeOf returns a function that reports whether a text has at least one and at most
-// length characters, all of them letters or digits of ASCII, or in others.
-func madeOf(others string, length int) func(string) bool {
-	var ok [256]bool
-	for _, c := range []byte(idLetters + others) {
-		ok[c] = true
-	}
-	return func(s string) bool {
-		for i := range len(s) {
-			if !ok[s[i]] {
-				return false
-			}
-		}
-		return s != "" && len(s) <= length
-	}
 }
 
 // The id rules of the providers, from their error messages and API references.
@@ -114,3 +95,7 @@ var (
 	mistralIDs         = idRule{valid: func(id string) bool { return len(id) == 9 && alphanumeric(id) }, length: 9}
 	geminiIDs          = idRule{valid: func(string) bool { return true }, length: 29, prefix: "call_"}
 )
+
+// skipSignature is base64 for "skip_thought_signature_validator", which
+// Google documents for calls that Gemini did not make.
+const skipSignature = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="

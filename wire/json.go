@@ -72,8 +72,6 @@ func appendRawField(b []byte, key, value string) []byte {
 	return append(appendField(b, key), value...)
 }
 
-const hexDigits = "0123456789abcdef"
-
 // appendString appends s as a JSON string. Each invalid byte becomes U+FFFD. It looks at
 // eight bytes at a time.
 func appendString(b []byte, s string) []byte {
@@ -388,8 +386,6 @@ func compact(data json.RawMessage) string {
 	return b.String()
 }
 
-func quote(s string) string { return fmt.Sprintf("%.40q", s) }
-
 // isBase64 reports whether s is standard base64 with padding, which is what a
 // History accepts as the data of media.
 func isBase64(s string) bool {
@@ -430,4 +426,112 @@ func editFields(raw string, edit func(string, json.RawMessage) (json.RawMessage,
 		}
 	}
 	return string(append(b, '}'))
+}
+
+// withFields returns an object with other values for some fields. Those that it does
+// not have are added at the end.
+func withFields(raw string, set map[string]json.RawMessage) string {
+	left := maps.Clone(set)
+	out := []byte(strings.TrimSuffix(editFields(raw, func(key string, value json.RawMessage) (json.RawMessage, bool) {
+		delete(left, key)
+		if v := set[key]; v != nil {
+			value = v
+		}
+		return value, true
+	}), "}"))
+	for _, key := range sortedKeys(left) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(appendString(out, key), ':'), left[key]...)
+	}
+	return string(append(out, '}'))
+}
+
+// merge sets fields to those that are not null, but for some.
+func merge(to *map[string]json.RawMessage, from map[string]json.RawMessage, but ...string) {
+	if *to == nil {
+		*to = map[string]json.RawMessage{}
+	}
+	for key, value := range from {
+		if !isNull(value) && !slices.Contains(but, key) {
+			(*to)[key] = value
+		}
+	}
+}
+
+// pickRaw returns the path and the value of a field, like pick. The value is
+// nil if the field is missing or null.
+func pickRaw(m map[string]json.RawMessage, path, key string) (string, json.RawMessage) {
+	key, raw := pick(m, key)
+	if isNull(raw) {
+		raw = nil
+	}
+	return at(path, key), raw
+}
+
+// pick returns a field and its name, which is key in camelCase or in
+// snake_case.
+func pick[V any](m map[string]V, key string) (string, V) {
+	if v, ok := m[key]; ok {
+		return key, v
+	}
+	other := snake(key)
+	if v, ok := m[other]; ok {
+		return other, v
+	}
+	var none V
+	return key, none
+}
+
+func snake(key string) string {
+	b := make([]byte, 0, len(key)+2)
+	for i := range len(key) {
+		if c := key[i]; 'A' <= c && c <= 'Z' {
+			b = append(b, '_', c|0x20)
+		} else {
+			b = append(b, c)
+		}
+	}
+	return string(b)
+}
+
+// appendElement appends raw JSON to an array.
+func appendElement(b []byte, raw string) []byte {
+	if b[len(b)-1] != '[' {
+		b = append(b, ',')
+	}
+	return append(b, raw...)
+}
+
+// appendPart appends {"type": kind, key: value} to an array. The kind has its
+// quotes already.
+func appendPart(b []byte, kind, key, value string) []byte {
+	b = appendElement(b, `{"type":`+kind)
+	return append(appendStringField(b, key, value), '}')
+}
+
+// A DecodeError is returned by Decode for malformed input, and for what is no answer:
+// the error of a provider, or an event of a stream.
+type DecodeError struct {
+	Path   string // where the input is malformed; empty: the whole document
+	Offset int64  // number of bytes read before the error, if the input is not JSON; else 0
+	Reason string // what is wrong
+
+	// Err is the *ProviderError that the input is, in the place of an answer, so that
+	// errors.As finds it and [convo.IsOverflow] knows it; otherwise nil.
+	Err error
+}
+
+// Unwrap returns e.Err.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+func (e *DecodeError) Error() string {
+	switch {
+	case e.Path != "":
+		return fmt.Sprintf("wire: %s: %s", e.Path, e.Reason)
+	case e.Offset > 0:
+		return fmt.Sprintf("wire: at byte %d: %s", e.Offset, e.Reason)
+	}
+	return "wire: " + e.Reason
 }

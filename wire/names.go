@@ -3,7 +3,6 @@ package wire
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -111,15 +110,4 @@ func unescapedName(sent string) (name string, ok bool) {
 		}
 	}
 	return string(b), escapedName(string(b)) == sent
-}
-
-// isHex reports whether s begins with two of the digits that hex writes.
-func isHex(s string) bool {
-	return len(s) >= 2 && strings.IndexByte(hexDigits, s[0]) >= 0 && strings.IndexByte(hexDigits, s[1]) >= 0
-}
-
-func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
-
-func isNameByte(c byte) bool {
-	return isLetter(c) || '0' <= c && c <= '9' || c == '_' || c == '-'
 }

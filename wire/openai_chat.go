@@ -204,10 +204,6 @@ func onlyThinks(t *message) bool {
 	return t.role == convo.RoleAssistant && !slices.ContainsFunc(t.parts, func(p convo.Part) bool { return !isReasoning(p) })
 }
 
-// bridgeMarker is the text of an assistant message that a provider wants and
-// that the conversation does not have.
-const bridgeMarker = "[No answer.]"
-
 // A chatWriter writes messages of the projection in the order that the dialect wants.
 type chatWriter struct {
 	OpenAIChat
@@ -456,15 +452,6 @@ func (f OpenAIChat) showsAfter(m convo.Media) bool {
 	return f.Dialect == OpenAI && strings.HasPrefix(m.MIME, "image/")
 }
 
-// resultText returns a result as one text.
-func resultText(r *convo.ToolResult) string {
-	text := joinTexts(r.Parts, "\n")
-	if r.IsError {
-		text = "Error: " + text
-	}
-	return text
-}
-
 func (w *chatWriter) assistant(t *message) json.RawMessage {
 	b := appendStringField(begin(sizeOf(t.parts)), "role", "assistant")
 	b = appendID(b, "name", t.author)
@@ -639,21 +626,6 @@ func (w *chatWriter) appendOllamaContent(b []byte, parts []convo.Part, placeOf f
 	return b
 }
 
-// appendPart appends {"type": kind, key: value} to an array. The kind has its
-// quotes already.
-func appendPart(b []byte, kind, key, value string) []byte {
-	b = appendElement(b, `{"type":`+kind)
-	return append(appendStringField(b, key, value), '}')
-}
-
-// appendElement appends raw JSON to an array.
-func appendElement(b []byte, raw string) []byte {
-	if b[len(b)-1] != '[' {
-		b = append(b, ',')
-	}
-	return append(b, raw...)
-}
-
 // appendMedia appends media to an array, or a short text that stands for them if they
 // cannot be sent.
 func (f OpenAIChat) appendMedia(b []byte, m convo.Media) (_ []byte, ok bool) {
@@ -676,50 +648,4 @@ func (f OpenAIChat) appendMedia(b []byte, m convo.Media) (_ []byte, ok bool) {
 	b = appendElement(b, `{"type":"file","file":{`)
 	b = appendStringField(b, "filename", "file."+extension(sub))
 	return append(appendStringField(b, "file_data", dataURL(m)), "}}"...), true
-}
-
-// isWebURL reports whether a URL is one of the web, which a provider can read.
-func isWebURL(url string) bool {
-	scheme, _, ok := strings.Cut(url, "://")
-	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
-}
-
-// dataURL returns the URL of media, or their data as a data URL.
-func dataURL(m convo.Media) string {
-	if m.Data == "" {
-		return m.URL
-	}
-	return "data:" + m.MIME + ";base64," + m.Data
-}
-
-// mediaOf returns the media at a URL, with their data if it is a data URL. The
-// MIME type is used if the URL does not state one.
-func mediaOf(url, mime string) convo.Media {
-	rest, ok := strings.CutPrefix(url, "data:")
-	if !ok {
-		return convo.Media{MIME: mime, URL: url}
-	}
-	head, data, ok := strings.Cut(rest, ",")
-	kind, isBase64 := strings.CutSuffix(head, ";base64")
-	if !ok || !isBase64 || kind == "" {
-		return convo.Media{MIME: mime, URL: url}
-	}
-	return convo.Media{MIME: kind, Data: data}
-}
-
-// extension returns a file name extension for a MIME subtype.
-func extension(sub string) string {
-	switch sub {
-	case "plain", "":
-		return "txt"
-	case "markdown":
-		return "md"
-	}
-	var b []byte
-	for i := range len(sub) {
-		if c := sub[i]; isNameByte(c) {
-			b = append(b, c)
-		}
-	}
-	return string(b)
 }

@@ -5,10 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
-	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // The hosts of Chat Completions send reasoning in several places. A [convo.Reasoning]
@@ -27,10 +25,7 @@ import (
 //
 // DeepSeek and Ollama have one field each, whose text has no ID.
 
-const (
-	detailsField = "reasoning_details"
-	extraField   = "extra_content"
-)
+const detailsField = "reasoning_details"
 
 // reasoningFields are the fields in which hosts send reasoning as one text.
 var reasoningFields = []string{"reasoning_content", "reasoning", "thinking"}
@@ -191,15 +186,6 @@ func thinkingIn(all map[string]json.RawMessage) (r convo.Reasoning, ok bool) {
 	return r, true
 }
 
-// objectIn returns the fields of a JSON object, or nil if text is none.
-func objectIn(text string) map[string]json.RawMessage {
-	if kindOf(json.RawMessage(text)) != '{' || !utf8.ValidString(text) || !strictjson.Valid([]byte(text)) {
-		return nil
-	}
-	all, _ := fields("-", []byte(text))
-	return all
-}
-
 // thinkingPart returns reasoning as a thinking part of Mistral, or "" if it was none.
 func thinkingPart(r convo.Reasoning) string {
 	all := map[string]json.RawMessage{}
@@ -281,19 +267,6 @@ func (h *hostReasoning) appendTo(b []byte) []byte {
 		b = appendRawField(b, extraField, h.extra)
 	}
 	return b
-}
-
-// callExtra returns the extra_content that reasoning keeps for the call behind it, or
-// "" if it is other reasoning.
-func callExtra(r convo.Reasoning) string {
-	if r.ID+r.Text+r.Encrypted != "" {
-		return ""
-	}
-	all := objectIn(r.Signature)
-	if raw := all[extraField]; len(all) == 1 && kindOf(raw) == '{' {
-		return string(raw)
-	}
-	return ""
 }
 
 // callExtras returns the extra_content of each call of a message that its reasoning

@@ -92,19 +92,6 @@ func (s *chatStream) Event(name string, data []byte) ([]Delta, error) {
 	return out, nil
 }
 
-// saysError reports whether the field error of an event says that there is one.
-func saysError(raw json.RawMessage) bool {
-	switch kindOf(raw) {
-	case 0, 'n', 'f':
-		return false
-	case '"':
-		return string(raw) != `""`
-	case '{':
-		return len(figuresOf(raw)) > 0
-	}
-	return true
-}
-
 // isSecond reports whether content in a chunk with this ID belongs to another answer,
 // and notes the ID. Some proxies give each chunk an ID of its own.
 func (s *chatStream) isSecond(id string) bool {
@@ -414,9 +401,6 @@ func (c *chatStreamCall) ends(id, name, arguments string) bool {
 	return c.written.begun && name != c.name.String()
 }
 
-// lostNameless is the Loss.What of a call that cannot be read.
-const lostNameless = "a call without a name"
-
 // An objectScanner finds the end of a JSON object that comes in pieces.
 type objectScanner struct {
 	begun, ended bool // anything but space came; the object is complete
@@ -466,14 +450,6 @@ func (c *chatStreamCall) appendTo(b []byte) []byte {
 	}
 	b = c.arguments.appendTo(appendField(b, argument))
 	return append(b, "}}"...)
-}
-
-// comma appends a comma if there is a field before the next one.
-func comma(b []byte) []byte {
-	if b[len(b)-1] != '{' {
-		b = append(b, ',')
-	}
-	return b
 }
 
 // Transcript implements [Stream].

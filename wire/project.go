@@ -142,8 +142,6 @@ func (t *message) size() int {
 // said returns the parts of a message before its calls.
 func (t *message) said() []convo.Part { return t.parts[:len(t.parts)-len(t.calls())] }
 
-func isCall(p convo.Part) bool { _, ok := p.(convo.ToolCall); return ok }
-
 func isReasoning(p convo.Part) bool { _, ok := p.(convo.Reasoning); return ok }
 
 // A projector projects the messages of a snapshot, and gives them to a writer. Both
@@ -640,8 +638,6 @@ func (p *profile) isBlock(o convo.Opaque, role convo.Role) bool {
 	return p.knows == nil || p.knows(o, role)
 }
 
-func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
-
 // merged returns messages of one role as one.
 func merged(group []message) message {
 	t := group[0]
@@ -706,4 +702,36 @@ func mediaText(m convo.Media) string {
 		return "[" + kind + " at " + m.URL + "]"
 	}
 	return "[" + kind + ", not shown]"
+}
+
+// bridgeMarker is the text of an assistant message that a provider wants and
+// that the conversation does not have.
+const bridgeMarker = "[No answer.]"
+
+// resultText returns a result as one text.
+func resultText(r *convo.ToolResult) string {
+	text := joinTexts(r.Parts, "\n")
+	if r.IsError {
+		text = "Error: " + text
+	}
+	return text
+}
+
+// A builtin is a format of this package.
+type builtin interface {
+	Format
+
+	// begin returns the profile of the format, and a writer that has written nothing. It
+	// counts names in seen, and tells lost what it does not write.
+	begin(seen *tally, lost *losses) (profile, writer)
+}
+
+// encode returns the request for a snapshot in a format of this package.
+func encode(f builtin, s *convo.Snapshot) (Request, error) {
+	if s == nil {
+		return Request{}, ErrEmpty
+	}
+	p := newProjector(s, f)
+	p.read(s, 0, nil)
+	return p.request(s)
 }

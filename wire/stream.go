@@ -457,3 +457,38 @@ func (d *decoder) putHalvesAside(halves []int) {
 	}
 	d.out.Messages = msgs
 }
+
+// saysError reports whether the field error of an event says that there is one.
+func saysError(raw json.RawMessage) bool {
+	switch kindOf(raw) {
+	case 0, 'n', 'f':
+		return false
+	case '"':
+		return string(raw) != `""`
+	case '{':
+		return len(figuresOf(raw)) > 0
+	}
+	return true
+}
+
+// lostNameless is the Loss.What of a call that cannot be read.
+const lostNameless = "a call without a name"
+
+// comma appends a comma if there is a field before the next one.
+func comma(b []byte) []byte {
+	if b[len(b)-1] != '{' {
+		b = append(b, ',')
+	}
+	return b
+}
+
+// lostEvent is the Loss.What of an event that no answer has a place for.
+const lostEvent = "an event of an unknown kind"
+
+// deltaOf returns d, unless it is empty.
+func deltaOf(d Delta) []Delta {
+	if d == (Delta{}) {
+		return nil
+	}
+	return []Delta{d}
+}

@@ -72,11 +72,6 @@ func ToolTokens(model string, tools []byte, t convo.Tokenizer) (int, error) {
 	return int(min(n, math.MaxInt32)), nil
 }
 
-// A toolsPrompt is the size of the system prompt that Anthropic adds to a
-// request with tools: if the model may call one (auto), and if it must
-// (forced).
-type toolsPrompt struct{ auto, forced int64 }
-
 // toolList returns the tools, and reports whether the model must call one.
 func toolList(data []byte) (list []json.RawMessage, forced bool, err error) {
 	if isNull(bytes.TrimSpace(data)) {

@@ -116,10 +116,10 @@ func withReasoning(input, output, reasoning, total int) int {
 
 // chatUsage reads the usage of an answer of Chat Completions or of Ollama. Cached and
 // written tokens are part of prompt_tokens.
-func (f OpenAIChat) chatUsage(d *decoder, all map[string]json.RawMessage) convo.Usage {
+func (d *decoder) chatUsage(all map[string]json.RawMessage, ollama bool) convo.Usage {
 	more := d.figures("usage", all["usage"], "prompt_tokens", "completion_tokens")
 	prompt, completion := more.figure("prompt_tokens"), more.figure("completion_tokens")
-	if f.Dialect == Ollama {
+	if ollama {
 		own := d.figuresIn("", all, "prompt_eval_count", "eval_count")
 		prompt, completion = max(prompt, own.figure("prompt_eval_count")), max(completion, own.figure("eval_count"))
 	}

@@ -272,28 +272,3 @@ func (f Finding) String() string {
 	}
 	return f.Rule + " at " + f.Path + ": " + f.Problem + "; " + f.Fix
 }
-
-// A DecodeError is returned by Decode for malformed input, and for what is no answer:
-// the error of a provider, or an event of a stream.
-type DecodeError struct {
-	Path   string // where the input is malformed; empty: the whole document
-	Offset int64  // number of bytes read before the error, if the input is not JSON; else 0
-	Reason string // what is wrong
-
-	// Err is the *ProviderError that the input is, in the place of an answer, so that
-	// errors.As finds it and [convo.IsOverflow] knows it; otherwise nil.
-	Err error
-}
-
-// Unwrap returns e.Err.
-func (e *DecodeError) Unwrap() error { return e.Err }
-
-func (e *DecodeError) Error() string {
-	switch {
-	case e.Path != "":
-		return fmt.Sprintf("wire: %s: %s", e.Path, e.Reason)
-	case e.Offset > 0:
-		return fmt.Sprintf("wire: at byte %d: %s", e.Offset, e.Reason)
-	}
-	return "wire: " + e.Reason
-}
