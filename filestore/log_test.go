@@ -279,12 +279,19 @@ func TestLogScan_Line(t *testing.T) {
 	}
 }
 
-// A longLine is a file with a line of maxLine+1 bytes and a short one.
-type longLine struct{}
+// A longLine is a file with a line of maxLine+1 bytes and a short one, or, with err, a
+// longer line that cannot be read to its end.
+type longLine struct{ err error }
 
-func (longLine) ReadAt(p []byte, off int64) (int, error) {
+func (f longLine) ReadAt(p []byte, off int64) (int, error) {
 	for i := range p {
 		p[i] = 'x'
+	}
+	if f.err != nil {
+		if off > maxLine {
+			return 0, f.err
+		}
+		return len(p), nil
 	}
 	if i := maxLine - off; i >= 0 && i < int64(len(p)) {
 		p[i] = '\n'
@@ -309,6 +316,10 @@ func TestLogScan_LineTooLong(t *testing.T) {
 	got, err = s.line()
 	require.NoError(t, err)
 	require.Equal(t, "xxxx\n", string(got))
+
+	broken := errors.New("broken")
+	_, err = newScan(longLine{broken}, "k", 0, 2*maxLine).line()
+	require.Equal(t, broken, err, "not an error of the line")
 }
 
 // Reading holds one record in memory.
