@@ -8,6 +8,9 @@ import (
 // Drafts returns how many records of h may have been stored or not.
 func Drafts(h *History) int { return len(h.log.drafts) }
 
+// CutMiddle makes cutMiddle available to tests.
+var CutMiddle = cutMiddle
+
 // Rates returns what h takes for the overhead, and for the tokens of a raw token that
 // was measured and of one that was not.
 func Rates(h *History) (overhead, old, fresh float64) {

@@ -75,6 +75,20 @@ func TestFloor_PinnedAndMeasured(t *testing.T) {
 	assert.True(t, r.Fits)
 }
 
+// What the last report measured of the floor gets no margin, even while other messages
+// that it did not measure are in the view.
+func TestFloor_MeasuredNextToFresh(t *testing.T) {
+	h := historyOf(t, bare())
+	require.NoError(t, h.Pin(mustAppend(t, h, convo.User(strings.Repeat("p", 1000)))))
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 1000}))
+	mustAppend(t, h, convo.Assistant(strings.Repeat("a", 2000)), convo.User("next"))
+	require.NoError(t, h.SetLimits(convo.Limits{Window: 1010, Reserve: -1}))
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.LessOrEqual(t, h.Status().Upper, 1010)
+}
+
 // With messages in the queue, Rewind appends them in the place of what it takes
 // back; so the error says to call Unqueue first, and that leads on.
 func TestFloor_RemedyWithAQueue(t *testing.T) {

@@ -256,3 +256,23 @@ func TestClear_Forget(t *testing.T) {
 	assert.Positive(t, r.Originals()[0].Missing)
 	assert.Less(t, h.Status().Originals, 1000)
 }
+
+// In a snapshot that was not checked, a tool message may hold more than results. An
+// edit that clears them leaves the rest.
+func TestClear_BesideOtherParts(t *testing.T) {
+	odd := convo.NewSnapshot([]convo.Message{
+		convo.User("u"), convo.Assistant("", callOf("c")),
+		{Role: convo.RoleTool, Parts: []convo.Part{convo.Text("x"), convo.ToolResult{CallID: "c", Parts: []convo.Part{convo.Text(strings.Repeat("old ", 30))}}, nil}},
+		convo.Assistant("a"), convo.User("v"),
+	})
+	for _, forget := range []bool{false, true} {
+		next, err := odd.With(convo.Edit{Clear: []convo.Clear{{ID: 3, Forget: forget}}})
+		require.NoError(t, err)
+		e, ok := next.Find(3)
+		require.True(t, ok)
+		require.Len(t, e.Message.Parts, 3)
+		assert.Equal(t, convo.Part(convo.Text("x")), e.Message.Parts[0])
+		assert.True(t, e.Message.Parts[1].(convo.ToolResult).Cleared)
+		assert.Nil(t, e.Message.Parts[2])
+	}
+}

@@ -662,3 +662,39 @@ func TestRewrite_OfOneResultOfThree(t *testing.T) {
 		assert.Equal(t, want, read.Parts[i].(convo.ToolResult).Text())
 	}
 }
+
+// A rewrite of one result leaves the view and the references of the others, and the
+// reference of the rewritten result is not used again.
+func TestRewrite_References(t *testing.T) {
+	var spilled []string
+	opts := bare()
+	opts.MaxResult = 100
+	opts.Spill = func(_ context.Context, r convo.ToolResult) (string, error) {
+		spilled = append(spilled, r.CallID+": "+r.Text()[:3])
+		return fmt.Sprint("ref-", len(spilled)), nil
+	}
+	result := func(id string, n int) convo.ToolResult {
+		return convo.ToolResult{CallID: id, Parts: []convo.Part{convo.Text(strings.Repeat(id, n))}}
+	}
+	h := historyOf(t, opts, convo.User("u"), convo.Assistant("", callOf("a"), callOf("b"), callOf("c")),
+		convo.Message{Role: convo.RoleTool, Parts: []convo.Part{result("a", 300), result("b", 90), result("c", 300)}},
+		convo.Assistant("so"), convo.User("v"), convo.Assistant("w"))
+	require.Equal(t, []string{"a: aaa", "c: ccc"}, spilled, "cut by Append")
+	texts := func() (out []string) {
+		for _, p := range find(t, h, 3).Message.Parts {
+			out = append(out, p.(convo.ToolResult).Text())
+		}
+		return out
+	}
+	want := texts()
+	want[2] = strings.Repeat("new", 30)
+	parts := find(t, h, 3).Message.Parts
+	parts[2] = convo.ToolResult{CallID: "c", Parts: []convo.Part{convo.Text(want[2])}}
+	apply(t, h, rewriteOf(3, parts...))
+	require.Equal(t, want, texts())
+	apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 3}}})
+	assert.Equal(t, []string{"a: aaa", "c: ccc", "b: bbb", "c: new"}, spilled, "each original once")
+	for i, ref := range []string{"ref-1", "ref-3", "ref-4"} {
+		assert.Contains(t, texts()[i], ref)
+	}
+}

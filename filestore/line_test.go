@@ -3,6 +3,7 @@ package filestore
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,17 @@ func TestStore_Line(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, r, l.Record)
 	assert.Less(t, len(newLine(&r, 0))-len(r.Data), 32<<10)
+}
+
+// A line whose JSON ends early is refused, wherever that is.
+func TestLine_EndsEarly(t *testing.T) {
+	r := testLog(nil).next(rand.New(rand.NewPCG(1, 1)), "k")
+	line := newLine(&r, 0)
+	whole := line[bytes.IndexByte(line, '{') : len(line)-1]
+	require.NoError(t, new(logLine).parseJSON(whole))
+	for n := range whole {
+		require.Error(t, new(logLine).parseJSON(slices.Clip(bytes.Clone(whole[:n]))), "%s", whole[:n])
+	}
 }
 
 // The line of any bytes is read or refused, and what is read is written so.

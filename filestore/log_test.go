@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -244,6 +245,81 @@ func TestStore_EndsAnywhere(t *testing.T) {
 		got := stored(t, &Store{Dir: "/chats", disk: disk}, crashKey)
 		require.Equal(t, log[:bytes.Count(whole[:at], []byte("\n"))].String(), got.String())
 	}
+}
+
+// A line is read whole, whatever its length is next to that of the buffer, and the
+// offset is where the next one begins.
+func TestLogScan_Line(t *testing.T) {
+	const buffer = 64 << 10
+	for _, n := range []int{1, buffer - 1, buffer, buffer + 1, 3*buffer - 1, 3 * buffer, 3*buffer + 1} {
+		for _, half := range []int{0, 1, buffer - n%buffer, buffer, 2*buffer + 1} {
+			var lines []string
+			for i, size := range []int{n, 5, n, n} {
+				lines = append(lines, strings.Repeat(string(rune('a'+i)), size-1)+"\n")
+			}
+			text := strings.Join(lines, "") + strings.Repeat("h", half)
+			s, off := newScan(strings.NewReader(text), "k", 0, int64(len(text))), int64(0)
+			for i, want := range lines {
+				got, err := s.line()
+				require.NoError(t, err)
+				require.True(t, want == string(got), "line %d of %d bytes", i, n)
+				off += int64(len(want))
+				require.Equal(t, off, s.off)
+			}
+			got, err := s.line()
+			require.Empty(t, got)
+			if half == 0 {
+				require.Equal(t, io.EOF, err)
+				continue
+			}
+			require.ErrorIs(t, err, errLine)
+			require.ErrorContains(t, err, "no end")
+			require.Equal(t, int64(len(text)), s.off)
+		}
+	}
+}
+
+// A longLine is a file with a line of maxLine+1 bytes and a short one, or, with err, a
+// longer line that cannot be read to its end.
+type longLine struct{ err error }
+
+func (f longLine) ReadAt(p []byte, off int64) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	if f.err != nil {
+		if off > maxLine {
+			return 0, f.err
+		}
+		return len(p), nil
+	}
+	if i := maxLine - off; i >= 0 && i < int64(len(p)) {
+		p[i] = '\n'
+	}
+	if i := maxLine + 5 - off; i >= 0 && i < int64(len(p)) {
+		p[i] = '\n'
+	}
+	return len(p), nil
+}
+
+// After a line that is too long for a record, the next one is read.
+func TestLogScan_LineTooLong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes the memory of the longest line")
+	}
+	s := newScan(longLine{}, "k", 0, maxLine+6)
+	got, err := s.line()
+	require.ErrorIs(t, err, errLine)
+	require.ErrorContains(t, err, "longer than any record")
+	require.Empty(t, got)
+	require.LessOrEqual(t, len(s.text), maxLine)
+	got, err = s.line()
+	require.NoError(t, err)
+	require.Equal(t, "xxxx\n", string(got))
+
+	broken := errors.New("broken")
+	_, err = newScan(longLine{broken}, "k", 0, 2*maxLine).line()
+	require.Equal(t, broken, err, "not an error of the line")
 }
 
 // Reading holds one record in memory.

@@ -279,6 +279,7 @@ func TestResults_ThatCameAsObjects(t *testing.T) {
 		{[]convo.Part{convo.Text(`{"a":1`), object, block}, false, `"response":{"output":"{\"a\":1"}`, `[{"text":"{\"a\":1"}]`},
 		{[]convo.Part{object, convo.Text(`{"a":1}`), block}, false, `"response":{"output":"{\"a\":1}"}`, `[{"json":{"a":1}}]`},
 		{[]convo.Part{convo.Text(`{"a":1}`), object, convo.Text("b")}, false, `"response":{"output":"{\"a\":1}\nb"}`, `[{"text":"{\"a\":1}"},{"text":"b"}]`},
+		{[]convo.Part{convo.Text("b"), convo.Text(`{"a":1}`), object, block}, false, `"response":{"output":"b\n{\"a\":1}"}`, `[{"text":"b"},{"json":{"a":1}}]`},
 		{[]convo.Part{convo.Text(`{"a":1}`), object}, true, `"response":{"error":"{\"a\":1}"}`, `[{"text":"{\"a\":1}"}],"status":"error"`},
 		{[]convo.Part{object, block}, true, `"response":{"error":""}`, `[{"text":"[No error message.]"}],"status":"error"`},
 		{[]convo.Part{convo.Text(`{"a":1}`), convo.Opaque{Format: "converse", JSON: `{"json":{"b":2}}`}}, false, `"response":{"output":"{\"a\":1}"}`, `[{"text":"{\"a\":1}"},{"json":{"b":2}}]`},

@@ -295,6 +295,21 @@ func TestOllama_ResultsWithoutIDsArePairedByName(t *testing.T) {
 	}
 }
 
+// If neither calls nor results have ids, a result without a name answers the next call
+// that no result names.
+func TestOllama_ResultsWithoutIDOrName(t *testing.T) {
+	f := wire.OpenAIChat{Dialect: wire.Ollama}
+	r, err := f.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"),
+		convo.Assistant("", convo.ToolCall{Name: "f"}, convo.ToolCall{Name: "g"}, convo.ToolCall{Name: "h"}),
+		results(convo.ToolResult{Parts: []convo.Part{convo.Text("first")}}, convo.ToolResult{Name: "g", Parts: []convo.Part{convo.Text("of g")}},
+			convo.ToolResult{Parts: []convo.Part{convo.Text("second")}})}))
+	require.NoError(t, err)
+	require.Len(t, r.Messages, 5)
+	for i, want := range []string{`"tool_name":"f","content":"first"`, `"tool_name":"g","content":"of g"`, `"tool_name":"h","content":"second"`} {
+		assert.Contains(t, string(r.Messages[2+i]), want)
+	}
+}
+
 func TestCheck_ReportsWhatIsNotJSON(t *testing.T) {
 	for name, f := range formats {
 		for _, body := range []string{``, `{`, `null`, `[]`, `{"messages":[]}}`, `{"messages":[]} x`, "\ufeff{}"} {

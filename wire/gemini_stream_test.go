@@ -359,6 +359,13 @@ func TestGeminiStream_Arguments(t *testing.T) {
 	}
 }
 
+// A call that came whole is shown with its arguments, if it has any.
+func TestGeminiStream_WholeArguments(t *testing.T) {
+	_, deltas := feed(t, wire.Gemini{}, chunks(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"n": 1.0}}},{"functionCall":{"name":"g"}},{"functionCall":{"name":"h","args":null}}]},"finishReason":"STOP"}]}`))
+	_, _, calls := shown(deltas)
+	assert.Equal(t, []convo.ToolCall{{Name: "f", Arguments: `{"n": 1.0}`}, {Name: "g"}, {Name: "h"}}, calls)
+}
+
 // An array of chunks is the answer that they make.
 func TestGemini_DecodeChunks(t *testing.T) {
 	for seed := range 200 {

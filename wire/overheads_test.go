@@ -72,6 +72,8 @@ func TestOverheads_MatchTheDocumentedImages(t *testing.T) {
 		// Qwen2-VL: a token for 28 x 28 pixels.
 		{"Qwen/Qwen2.5-VL-72B-Instruct", 224, 448, 8*16 + 2},
 		{"qwen3-vl-plus", 320, 640, 10*20 + 2},
+		{"qwen3-vl-plus", 640, 15, 20*1 + 2},
+		{"qwen3-vl-plus", 15, 640, 20*1 + 2},
 		{"deepseek-v4-flash-vision-exp", 4000, 4000, 384},
 	} {
 		o := wire.Overheads(tt.model)

@@ -94,6 +94,7 @@ var mutants = []mutant{
 	{name: "MakeRoom cuts", file: "compact_cut.go", text: "	case a.reserve != nil, weight <= a.limit", with: "	case weight <= a.limit", test: "TestCut_NotForFit"},
 	{name: "Recover never cuts for a strategy that frees too little", file: "compact_cut.go", text: "	if a.reason != ReasonOverflow || a.cuts != nil {\n", with: "	if a.reason != ReasonOverflow || true {\n", test: "TestCut_Recover"},
 	{name: "a floor that was never measured", file: "compact_attempt.go", text: "	a.scale.KeptFresh = a.floor.total() - a.scale.KeptOld\n", with: "	a.scale.KeptOld = 0\n", test: "TestFloor_|TestPrepare|TestCompactIfNeeded"},
+	{name: "what was measured of the floor as if it were new", file: "compact_attempt.go", text: "min(a.floor.measured, a.floor.total(), a.scale.Known.Raw)", with: "0", test: "TestFloor_Measured"},
 	{name: "an exchange without its pin that counts as measured in it", file: "pin.go", text: "h.pinRaw-raw, h.pinMeasured-measured", with: "h.pinRaw-raw, h.pinMeasured-0*measured", test: "TestFloor_WeightOfRandomHistories"},
 	{name: "a pin taken back that counts as measured", file: "rollback.go", text: "h.measured-raw, h.pinMeasured-pinned", with: "h.measured-raw, h.pinMeasured-0*pinned", test: "TestFloor_WeightOfRandomHistories"},
 	{name: "a system prompt that each request reads", file: "calibration.go", text: "		return s.sysRaw // the usual case\n", with: "		_ = n\n", test: "TestHistory_ReadsFewEntries"},

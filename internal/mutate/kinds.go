@@ -188,6 +188,9 @@ func (f *finder) once(body *ast.BlockStmt) {
 	if len(body.List) == 0 {
 		return
 	}
+	if _, ok := body.List[len(body.List)-1].(*ast.ReturnStmt); ok {
+		return // its end is never reached
+	}
 	f.add("loop once", body, func(m *mutant, show func(ast.Node) string) string {
 		text := show(body)
 		return text[:len(text)-1] + "\nif " + m.is() + " { break }\n}"
