@@ -3,7 +3,6 @@ package filestore
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -13,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // A file has one line for each record, as docs/format.md says:
@@ -92,51 +92,30 @@ func appendHeader(b []byte, r *convo.Record, back int64) []byte {
 // appendDetails appends what follows the data.
 func appendDetails(b []byte, r *convo.Record) []byte {
 	b = appendText(b, "key", r.Key)
-	b = append(b, `,"upto":`...)
-	b = strconv.AppendInt(b, int64(r.Upto), 10)
-	b = append(b, `,"entries":`...)
-	b = strconv.AppendInt(b, int64(r.Entries), 10)
-	b = append(b, `,"tokens":`...)
-	b = strconv.AppendInt(b, int64(r.Tokens), 10)
+	b = strconv.AppendInt(strictjson.Key(b, "upto"), int64(r.Upto), 10)
+	b = strconv.AppendInt(strictjson.Key(b, "entries"), int64(r.Entries), 10)
+	b = strconv.AppendInt(strictjson.Key(b, "tokens"), int64(r.Tokens), 10)
 	b = appendText(b, "title", r.Title)
-	b = append(b, `,"created":"`...)
-	b = r.Created.UTC().AppendFormat(b, time.RFC3339Nano)
-	b = append(b, `","updated":"`...)
-	b = r.Updated.UTC().AppendFormat(b, time.RFC3339Nano)
-	b = append(b, `","prev":"`...)
-	b = append(b, r.Prev...)
-	b = append(b, `","id":"`...)
-	b = append(b, r.ID...)
-	return append(b, `"}`...)
+	b = r.Created.UTC().AppendFormat(append(strictjson.Key(b, "created"), '"'), time.RFC3339Nano)
+	b = r.Updated.UTC().AppendFormat(append(b, `","updated":"`...), time.RFC3339Nano)
+	b = strictjson.AppendString(append(b, `","prev":`...), r.Prev)
+	b = strictjson.AppendString(strictjson.Key(b, "id"), r.ID)
+	return append(b, '}')
 }
 
 // appendText appends a field whose value may be any text. One that is not UTF-8
 // is written in base64, and its name ends in 64.
 func appendText(b []byte, name, value string) []byte {
 	b = append(append(b, `,"`...), name...)
-	if !utf8.ValidString(value) {
-		b = append(b, `64":"`...)
-		b = base64.StdEncoding.AppendEncode(b, []byte(value))
-		return append(b, '"')
+	if utf8.ValidString(value) {
+		return strictjson.AppendString(append(b, `":`...), value)
 	}
-	b = append(b, `":"`...)
-	for i := range len(value) {
-		switch c := value[i]; {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c < ' ':
-			b = append(b, `\u00`...)
-			b = hex.AppendEncode(b, []byte{c})
-		default:
-			b = append(b, c)
-		}
-	}
-	return append(b, '"')
+	return strictjson.AppendString(append(b, `64":`...), base64.StdEncoding.EncodeToString([]byte(value)))
 }
 
 // parseLine reads a line, which may end in a newline. The record shares no memory
-// with it but that of its Data, unless that was in base64. Only what newLine writes is accepted; what a later release may have
-// written is ErrVersion.
+// with it but that of its Data, unless that was in base64. Only what newLine writes is
+// accepted; what a later release may have written is ErrVersion.
 func parseLine(text []byte) (logLine, error) {
 	l := logLine{text: text}
 	text = bytes.TrimSuffix(text, []byte("\n"))
@@ -216,13 +195,7 @@ func (l *logLine) parseJSON(text []byte) error {
 		return bad
 	}
 	data, details := rest[:end+place], rest[end+place:]
-	d := detailsReader{rest: details}
-	l.Key = d.text("key")
-	l.Upto = convo.ID(d.int("upto"))
-	l.Entries, l.Tokens = int(d.int("entries")), int(d.int("tokens"))
-	l.Title = d.text("title")
-	l.Created, l.Updated = d.time("created"), d.time("updated")
-	l.Prev, l.ID = d.text("prev"), d.text("id")
+	l.readDetails(details)
 	var room [1024]byte
 	if !bytes.Equal(appendDetails(room[:0], &l.Record), details) {
 		return bad
@@ -241,77 +214,41 @@ func (l *logLine) parseJSON(text []byte) error {
 	return nil
 }
 
-// A detailsReader reads what appendDetails has written. Of anything else, it may read
-// anything: who uses it compares what appendDetails makes of that.
-type detailsReader struct {
-	rest []byte
-}
-
-// begin passes the name of the next field, and reports whether it is there.
-func (d *detailsReader) begin(name, after string) bool {
-	n := len(`,"`) + len(name) + len(after)
-	if len(d.rest) < n || string(d.rest[2:2+len(name)]) != name || string(d.rest[2+len(name):n]) != after {
-		return false
+// readDetails reads what appendDetails has written. Of anything else, it may read
+// anything: the caller compares what appendDetails makes of that.
+func (l *logLine) readDetails(details []byte) {
+	var room [1024]byte
+	r := strictjson.NewReader(append(append(room[:0], '{'), details[1:]...))
+	decoded := func() string {
+		text, _ := base64.StdEncoding.DecodeString(r.Text())
+		return string(text)
 	}
-	d.rest = d.rest[n:]
-	return true
-}
-
-func (d *detailsReader) int(name string) int64 {
-	if !d.begin(name, `":`) {
-		return 0
-	}
-	i := 0
-	for i < len(d.rest) && d.rest[i] != ',' {
-		i++
-	}
-	n, _ := strconv.ParseInt(string(d.rest[:i]), 10, 64)
-	d.rest = d.rest[i:]
-	return n
-}
-
-func (d *detailsReader) time(name string) time.Time {
-	t, _ := time.Parse(time.RFC3339Nano, d.text(name))
-	return t.UTC()
-}
-
-func (d *detailsReader) text(name string) string {
-	encoded := d.begin(name, `64":"`)
-	if !encoded && !d.begin(name, `":"`) {
-		return ""
-	}
-	i, escaped := 0, false
-	for ; i < len(d.rest) && d.rest[i] != '"'; i++ {
-		if d.rest[i] == '\\' {
-			i++
-			escaped = true
+	for key := range r.Object {
+		switch string(key) {
+		case "key":
+			l.Key = r.Text()
+		case "key64":
+			l.Key = decoded()
+		case "upto":
+			l.Upto = convo.ID(r.Int64())
+		case "entries":
+			l.Entries = r.Int()
+		case "tokens":
+			l.Tokens = r.Int()
+		case "title":
+			l.Title = r.Text()
+		case "title64":
+			l.Title = decoded()
+		case "created":
+			l.Created = r.Time()
+		case "updated":
+			l.Updated = r.Time()
+		case "prev":
+			l.Prev = r.Text()
+		case "id":
+			l.ID = r.Text()
+		default:
+			return
 		}
 	}
-	value := d.rest[:min(i, len(d.rest))]
-	d.rest = d.rest[min(i+1, len(d.rest)):]
-	switch {
-	case encoded:
-		value, _ = base64.StdEncoding.AppendDecode(nil, value)
-	case escaped:
-		value = unescaped(value)
-	}
-	return string(value)
-}
-
-// unescaped returns a text as it was before appendText.
-func unescaped(text []byte) []byte {
-	out := make([]byte, 0, len(text))
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if c == '\\' && i+1 < len(text) {
-			i++
-			if c = text[i]; c == 'u' && i+4 < len(text) {
-				n, _ := strconv.ParseUint(string(text[i+1:i+5]), 16, 8)
-				c = byte(n)
-				i += 4
-			}
-		}
-		out = append(out, c)
-	}
-	return out
 }

@@ -21,9 +21,9 @@ func TestStore_Line(t *testing.T) {
 		LogInfo: convo.LogInfo{Key: "42", Title: "\"Rome\"\n", Seq: 12, Created: at, Updated: at, Entries: 12, Tokens: 3456},
 		ID:      strings.Repeat("b", 26), Prev: strings.Repeat("a", 26), Format: 1, Upto: 41, Data: []byte(`{"x":1}`),
 	}
-	const details = `,"upto":41,"entries":12,"tokens":3456,"title":"\"Rome\"\u000a","created":"2026-11-22T08:00:00.000000005Z","updated":"2026-11-22T08:00:00.000000005Z","prev":"aaaaaaaaaaaaaaaaaaaaaaaaaa","id":"bbbbbbbbbbbbbbbbbbbbbbbbbb"}` + "\n"
+	const details = `,"upto":41,"entries":12,"tokens":3456,"title":"\"Rome\"\n","created":"2026-11-22T08:00:00.000000005Z","updated":"2026-11-22T08:00:00.000000005Z","prev":"aaaaaaaaaaaaaaaaaaaaaaaaaa","id":"bbbbbbbbbbbbbbbbbbbbbbbbbb"}` + "\n"
 	line := newLine(&r, 20480)
-	assert.Equal(t, `5ba8e429 12 P 20480 {"format":1,"data":{"x":1},"key":"42"`+details, string(line))
+	assert.Equal(t, `e5a9a67f 12 P 20480 {"format":1,"data":{"x":1},"key":"42"`+details, string(line))
 	r.Key, r.Data, r.Full = "\xff", []byte("two\nlines"), true
 	assert.Equal(t, ` 12 F 0 {"format":1,"data":"dHdvCmxpbmVz","key64":"/w=="`+details, string(newLine(&r, 0)[sumSize:]))
 	r.Key, r.Title = strings.Repeat("\x01", 4096), strings.Repeat("\x01", 256)
