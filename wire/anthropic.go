@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Anthropic is the format of Anthropic's Messages API.
@@ -202,7 +203,7 @@ func (w *anthropicWriter) to(role string) *anthropicMessage {
 	if n := len(w.msgs); n > 1 {
 		w.msgs[n-2].close()
 	}
-	b := append(appendField(appendStringField(begin(w.size), "role", role), "content"), '[')
+	b := append(strictjson.Key(appendStringField(begin(w.size), "role", role), "content"), '[')
 	w.msgs = append(w.msgs, anthropicMessage{role: role, list: b, start: len(b), solid: len(b)})
 	return &w.msgs[len(w.msgs)-1]
 }
@@ -519,7 +520,7 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *result) {
 		b = appendStringField(b, "content", string(only))
 		m.passing = m.passing || r.IsError && only == noResult
 	} else if len(parts) > 0 {
-		b = append(appendField(b, "content"), '[')
+		b = append(strictjson.Key(b, "content"), '[')
 		for i, p := range parts {
 			switch p := p.(type) {
 			case convo.Text:

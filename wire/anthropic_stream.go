@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Stream returns a [Stream] that reads the events of the Messages API. It ends with
@@ -245,7 +247,7 @@ func (s *anthropicStream) delta(all map[string]json.RawMessage) ([]Delta, error)
 			return s.fail(notBegun(index))
 		}
 	case b != nil && b.kind == "": // the start does not say what it is
-		b.start = json.RawMessage(withFields(string(b.start), map[string]json.RawMessage{"type": appendString(nil, own)}))
+		b.start = json.RawMessage(withFields(string(b.start), map[string]json.RawMessage{"type": strictjson.AppendString(nil, own)}))
 		b.kind = own
 	case b == nil, b.kind != own && (b.kind == "text" || b.kind == "thinking" || b.kind == "tool_use"):
 		b = newStreamedBlock(index, json.RawMessage(`{"type":"`+own+`","`+own+`":""}`))
@@ -339,7 +341,7 @@ func (b *streamedBlock) appendTo(out []byte) []byte {
 	out = append(out, strings.TrimSuffix(block, "}")...)
 	for _, key := range b.keys() {
 		if !written[key] {
-			out = append(append(appendString(comma(out), key), ':'), value(key, nil)...)
+			out = append(append(strictjson.AppendString(comma(out), key), ':'), value(key, nil)...)
 		}
 	}
 	return append(out, '}')
@@ -404,7 +406,7 @@ func (s *anthropicStream) answer(blocks []answerPart, bare bool) []byte {
 	if !bare {
 		for _, key := range sortedKeys(s.fields) {
 			if key != "role" && key != "content" && key != "usage" && key != "messages" {
-				answer = append(append(appendString(append(answer, ','), key), ':'), s.fields[key]...)
+				answer = append(append(strictjson.AppendString(append(answer, ','), key), ':'), s.fields[key]...)
 			}
 		}
 		answer = appendObject(append(answer, `,"usage":`...), s.usage)

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Converse is the format of Amazon Bedrock's Converse API. Request.System is
@@ -344,7 +345,7 @@ func (w *converseWriter) write(t *message) {
 		} else {
 			m.thinks = beginsWithThought(t)
 		}
-		m.raw = append(appendField(appendStringField(begin(t.size()), "role", role), "content"), '[')
+		m.raw = append(strictjson.Key(appendStringField(begin(t.size()), "role", role), "content"), '[')
 	}
 	m := &w.list[len(w.list)-1]
 	w.converseMarks = m.converseMarks
@@ -582,7 +583,7 @@ func appendConverseReasoning(b []byte, r convo.Reasoning) []byte {
 func (w *converseWriter) result(b []byte, r *result) []byte {
 	b = appendElement(b, `{"toolResult":{`)
 	b = appendStringField(b, "toolUseId", r.CallID)
-	b = append(appendField(b, "content"), '[')
+	b = append(strictjson.Key(b, "content"), '[')
 	from := len(b)
 	for i, p := range r.Parts {
 		switch p := p.(type) {
@@ -625,7 +626,7 @@ func (w *converseWriter) media(b []byte, m convo.Media, at place, inside int) []
 		b = appendStringField(b, "name", w.documentName("", m.Data+m.URL))
 	}
 	if m.Data != "" {
-		b = appendStringField(append(appendField(b, "source"), '{'), "bytes", m.Data)
+		b = appendStringField(append(strictjson.Key(b, "source"), '{'), "bytes", m.Data)
 		return append(b, "}}}"...)
 	}
 	b = appendStringField(appendRawField(b, "source", `{"s3Location":{`), "uri", m.URL)
@@ -721,7 +722,7 @@ func (w *converseWriter) opaque(b []byte, o convo.Opaque, at place, inside int) 
 		_ = json.Unmarshal(document["name"], &name)
 		if to := w.documentName(name, o.JSON); to != name {
 			w.lost.tell(at, inside, lostDocument, to)
-			document["name"] = appendString(nil, to)
+			document["name"] = strictjson.AppendString(nil, to)
 			return appendElement(b, `{"document":`+objectOf(document)+"}")
 		}
 	}
@@ -735,7 +736,7 @@ func objectOf(all map[string]json.RawMessage) string {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(appendString(b, key), ':')
+		b = append(strictjson.AppendString(b, key), ':')
 		b = append(b, compact(all[key])...)
 	}
 	return string(append(b, '}'))

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Stream returns a [Stream] that reads the events of ConverseStream, with the type of
@@ -257,18 +259,18 @@ func (b *streamedContent) json(whole bool) string {
 			out = appendStringField(out, "text", b.text.String())
 			break
 		}
-		out = append(appendField(out, "citationsContent"), `{"content":[{`...)
+		out = append(strictjson.Key(out, "citationsContent"), `{"content":[{`...)
 		out = append(appendStringField(out, "text", b.text.String()), "}]"...)
 		out = append(appendRawField(out, "citations", list), '}')
 	case "reasoningText":
-		out = append(appendField(out, "reasoningContent"), `{"reasoningText":{`...)
+		out = append(strictjson.Key(out, "reasoningContent"), `{"reasoningText":{`...)
 		out = appendStringField(out, "text", b.text.String())
 		if b.sign.Len() > 0 && whole {
 			out = appendStringField(out, "signature", b.sign.String())
 		}
 		out = append(out, "}}"...)
 	case "redactedContent":
-		out = append(appendField(out, "reasoningContent"), '{')
+		out = append(strictjson.Key(out, "reasoningContent"), '{')
 		out = append(appendStringField(out, "redactedContent", joinBase64(b.blobs)), '}')
 	default:
 		added := maps.Clone(b.fields)
@@ -277,7 +279,7 @@ func (b *streamedContent) json(whole bool) string {
 		} else if len(b.list) > 0 {
 			merge(&added, map[string]json.RawMessage{"content": json.RawMessage(list)})
 		}
-		out = append(append(appendString(out, b.kind), ':'), withFields(cmp.Or(b.start, "{}"), added)...)
+		out = append(append(strictjson.AppendString(out, b.kind), ':'), withFields(cmp.Or(b.start, "{}"), added)...)
 	}
 	return string(append(out, '}'))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 func appendGeminiCall(b []byte, c convo.ToolCall, sign string) []byte {
@@ -131,7 +132,7 @@ func (w *geminiWriter) result(list, after []byte, r *result) (_, _ []byte) {
 	if text, ok := geminiResponse(&r.ToolResult); ok {
 		list = appendRawField(list, "response", text)
 	} else {
-		list = append(appendField(list, "response"), '{')
+		list = append(strictjson.Key(list, "response"), '{')
 		list = append(appendStringField(list, key, r.Text()), '}')
 	}
 	nested := []byte{'['}
@@ -160,7 +161,7 @@ func (w *geminiWriter) result(list, after []byte, r *result) (_, _ []byte) {
 		}
 	}
 	if len(nested) > 1 {
-		list = append(append(appendField(list, "parts"), nested...), ']')
+		list = append(append(strictjson.Key(list, "parts"), nested...), ']')
 	}
 	return append(list, "}}"...), after
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // geminiArgs are the arguments of a call that comes in pieces, each of which is a
@@ -131,7 +133,7 @@ func (a *geminiArgs) add(at string, path []argsStep, value json.RawMessage) (str
 		}
 		text = append(text, strings.Repeat("null,", skipped)...)
 		if step.index < 0 {
-			text = append(appendString(text, step.key), ':')
+			text = append(strictjson.AppendString(text, step.key), ':')
 		}
 	}
 	piece := value
@@ -139,7 +141,7 @@ func (a *geminiArgs) add(at string, path []argsStep, value json.RawMessage) (str
 		if n.kind != '"' {
 			*n = argsNode{kind: '"'}
 		}
-		if piece = appendString(nil, n.text.add(value)); again && !first {
+		if piece = strictjson.AppendString(nil, n.text.add(value)); again && !first {
 			piece = piece[1:]
 			a.late = a.late || !a.quoted
 		}
@@ -226,7 +228,7 @@ func (n *argsNode) appendTo(b []byte) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = n.fields[key].appendTo(append(appendString(b, key), ':'))
+			b = n.fields[key].appendTo(append(strictjson.AppendString(b, key), ':'))
 		}
 		return append(b, '}')
 	case n.kind == '[':

@@ -2,12 +2,10 @@ package wire
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,12 +18,6 @@ import (
 // Writing. Requests are written as compact JSON with the fields in a fixed
 // order, so that the same conversation always gives the same bytes.
 
-func appendKey(b []byte, key string) []byte {
-	b = append(b, '"')
-	b = append(b, key...)
-	return append(b, `":`...)
-}
-
 // begin starts a JSON object, with room for values of so many bytes.
 func begin(size int) []byte { return append(make([]byte, 0, size+64), '{') }
 
@@ -34,29 +26,20 @@ func sizeOf(parts []convo.Part) (n int) {
 	for _, p := range parts {
 		switch p := p.(type) {
 		case convo.Text:
-			n += quotedLen(string(p)) + 32
+			n += strictjson.QuotedLen(string(p)) + 32
 		case convo.ToolCall:
-			n += len(p.ID) + len(p.Name) + quotedLen(p.Arguments) + 96
+			n += len(p.ID) + len(p.Name) + strictjson.QuotedLen(p.Arguments) + 96
 		case convo.Media:
 			n += len(p.Data) + 96
 		case convo.Reasoning:
-			n += quotedLen(p.Text) + len(p.Signature) + len(p.Encrypted) + 96
+			n += strictjson.QuotedLen(p.Text) + len(p.Signature) + len(p.Encrypted) + 96
 		}
 	}
 	return n
 }
 
-// appendField appends the key of the next field, after a comma if the object
-// has fields already.
-func appendField(b []byte, key string) []byte {
-	if last := b[len(b)-1]; last != '{' && last != '[' {
-		b = append(b, ',')
-	}
-	return appendKey(b, key)
-}
-
 func appendStringField(b []byte, key, value string) []byte {
-	return appendString(appendField(b, key), value)
+	return strictjson.AppendString(strictjson.Key(b, key), value)
 }
 
 // appendID appends the id of a call or the name of an author, if there is one to be
@@ -69,81 +52,7 @@ func appendID(b []byte, key, id string) []byte {
 }
 
 func appendRawField(b []byte, key, value string) []byte {
-	return append(appendField(b, key), value...)
-}
-
-// appendString appends s as a JSON string. Each invalid byte becomes U+FFFD. It looks at
-// eight bytes at a time.
-func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	for len(s) >= 8 {
-		x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-		b = binary.LittleEndian.AppendUint64(b, x)
-		special := specialBytes(x)
-		if special == 0 {
-			s = s[8:]
-			continue
-		}
-		n := bits.TrailingZeros64(special) / 8
-		b, s = appendSpecial(b[:len(b)-8+n], s[n:])
-	}
-	for s != "" {
-		if c := s[0]; ' ' <= c && c < utf8.RuneSelf && c != '"' && c != '\\' {
-			b, s = append(b, c), s[1:]
-		} else {
-			b, s = appendSpecial(b, s)
-		}
-	}
-	return append(b, '"')
-}
-
-// appendSpecial appends the first character of s, which is to be escaped, or all
-// characters up to the next one of ASCII, and returns the rest of s.
-func appendSpecial(b []byte, s string) ([]byte, string) {
-	switch c := s[0]; {
-	case c >= utf8.RuneSelf:
-		i := 0
-		for i < len(s) && s[i] >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && size == 1 {
-				b = append(append(b, s[:i]...), "\uFFFD"...)
-				s, i = s[1+i:], 0
-				continue
-			}
-			i += size
-		}
-		return append(b, s[:i]...), s[i:]
-	case c == '"' || c == '\\':
-		b = append(b, '\\', c)
-	case c == '\n':
-		b = append(b, '\\', 'n')
-	case c == '\r':
-		b = append(b, '\\', 'r')
-	case c == '\t':
-		b = append(b, '\\', 't')
-	default:
-		b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-	}
-	return b, s[1:]
-}
-
-// specialBytes returns a word in which the highest bit of a byte is set if that byte of x
-// does not stand for itself in a JSON string. It may be set for bytes after the first
-// such byte, too.
-func specialBytes(x uint64) uint64 {
-	const each = 0x0101010101010101
-	quote, slash := x^('"'*each), x^('\\'*each)
-	return (x | (x-' '*each)&^x | (quote-each)&^quote | (slash-each)&^slash) & (0x80 * each)
-}
-
-// quotedLen returns about how many bytes s takes as a JSON string.
-func quotedLen(s string) int {
-	n := len(s) + 16
-	for ; len(s) >= 8; s = s[8:] {
-		x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-		n += bits.OnesCount64(specialBytes(x))
-	}
-	return n
+	return append(strictjson.Key(b, key), value...)
 }
 
 // invalidArguments is the only field of the object that takes the place of
@@ -234,7 +143,7 @@ func appendObject(b []byte, m map[string]json.RawMessage) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(append(appendString(b, key), ':'), m[key]...)
+		b = append(append(strictjson.AppendString(b, key), ':'), m[key]...)
 	}
 	return append(b, '}')
 }
@@ -422,7 +331,7 @@ func editFields(raw string, edit func(string, json.RawMessage) (json.RawMessage,
 			if len(b) > 1 {
 				b = append(b, ',')
 			}
-			b = append(append(appendString(b, key), ':'), value...)
+			b = append(append(strictjson.AppendString(b, key), ':'), value...)
 		}
 	}
 	return string(append(b, '}'))
@@ -443,7 +352,7 @@ func withFields(raw string, set map[string]json.RawMessage) string {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(append(appendString(out, key), ':'), left[key]...)
+		out = append(append(strictjson.AppendString(out, key), ':'), left[key]...)
 	}
 	return string(append(out, '}'))
 }

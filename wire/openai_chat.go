@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // A Dialect is a variant of OpenAI's Chat Completions.
@@ -344,7 +345,7 @@ func (w *chatWriter) withSystem(parts []convo.Part) []json.RawMessage {
 	}
 	const before, text = `{"role":"user","content":[`, `{"type":"text","text":"`
 	first, rest := list[0][:len(before)], list[0][len(before):]
-	said := appendString(nil, system+"\n\n")
+	said := strictjson.AppendString(nil, system+"\n\n")
 	said = said[1 : len(said)-1] // without the quotes
 	if bytes.HasPrefix(rest, []byte(text)) {
 		list[0] = slices.Concat(first, []byte(text), said, rest[len(text):])
@@ -492,7 +493,7 @@ func (w *chatWriter) assistant(t *message) json.RawMessage {
 	}
 	switch {
 	case raw, w.strict() && len(texts) > 0:
-		b = append(appendField(b, "content"), '[')
+		b = append(strictjson.Key(b, "content"), '[')
 		for _, p := range said {
 			switch p := p.(type) {
 			case convo.Text:
@@ -526,7 +527,7 @@ func (w *chatWriter) assistant(t *message) json.RawMessage {
 		b = host.appendTo(b)
 	}
 	if len(calls) > 0 {
-		b = append(appendField(b, "tool_calls"), '[')
+		b = append(strictjson.Key(b, "tool_calls"), '[')
 		custom := customCalls(t.all, FormatOpenAIChat)
 		for i, p := range calls {
 			b = w.appendCall(b, p.(convo.ToolCall), custom[i])
@@ -554,7 +555,7 @@ func (f OpenAIChat) appendCall(b []byte, c convo.ToolCall, custom bool) []byte {
 	if f.Dialect != Ollama {
 		b = appendStringField(b, "type", "function")
 	}
-	b = append(appendField(b, "function"), '{')
+	b = append(strictjson.Key(b, "function"), '{')
 	b = appendStringField(b, "name", c.Name)
 	if f.Dialect == Ollama {
 		b = appendRawField(b, "arguments", object(c.Arguments))
@@ -584,7 +585,7 @@ func (w *chatWriter) appendContent(b []byte, parts []convo.Part, placeOf func(in
 		}
 		return appendStringField(b, "content", joinTexts(parts, "\n"))
 	}
-	b = append(appendField(b, "content"), '[')
+	b = append(strictjson.Key(b, "content"), '[')
 	for i, p := range parts {
 		switch p := p.(type) {
 		case convo.Text:
@@ -614,12 +615,12 @@ func (w *chatWriter) appendOllamaContent(b []byte, parts []convo.Part, placeOf f
 	}
 	b = appendStringField(b, "content", joinTexts(texts, "\n"))
 	if len(images) > 0 {
-		b = append(appendField(b, "images"), '[')
+		b = append(strictjson.Key(b, "images"), '[')
 		for i, data := range images {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendString(b, data)
+			b = strictjson.AppendString(b, data)
 		}
 		b = append(b, ']')
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // The hosts of Chat Completions send reasoning in several places. A [convo.Reasoning]
@@ -239,7 +240,7 @@ func (h *hostReasoning) add(r convo.Reasoning) (sent convo.Reasoning) {
 		}
 		for _, field := range []struct{ key, value string }{{detailText(all), r.Text}, {"data", r.Encrypted}, {"id", r.ID}} {
 			if field.value != "" {
-				all[field.key] = appendString(nil, field.value)
+				all[field.key] = strictjson.AppendString(nil, field.value)
 			}
 		}
 		if h.details == nil {
@@ -261,7 +262,7 @@ func (h *hostReasoning) appendTo(b []byte) []byte {
 		}
 	}
 	if h.details != nil {
-		b = append(append(appendField(b, detailsField), h.details...), ']')
+		b = append(append(strictjson.Key(b, detailsField), h.details...), ']')
 	}
 	if h.extra != "" {
 		b = appendRawField(b, extraField, h.extra)

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Stream returns a [Stream] that reads the chunks of Chat Completions, as OpenAI and
@@ -333,7 +335,7 @@ func (s *chatStream) addCall(piece map[string]json.RawMessage) []Delta {
 	text := stringOf(raw)
 	if kindOf(raw) != '"' && !isNull(raw) {
 		text = string(raw)
-		raw = appendString(nil, text)
+		raw = strictjson.AppendString(nil, text)
 	}
 	index := string(piece["index"])
 	if isNull(piece["index"]) {
@@ -441,14 +443,14 @@ func (c *chatStreamCall) appendTo(b []byte) []byte {
 		b = appendStringField(b, "id", c.id)
 	}
 	for _, key := range c.rest.keys() {
-		b = c.rest.fields[key].appendTo(append(appendString(comma(b), key), ':'))
+		b = c.rest.fields[key].appendTo(append(strictjson.AppendString(comma(b), key), ':'))
 	}
-	b = append(appendField(b, kind), '{')
+	b = append(strictjson.Key(b, kind), '{')
 	b = appendStringField(b, "name", c.name.String())
 	for _, key := range c.function.keys() {
-		b = c.function.fields[key].appendTo(append(appendString(comma(b), key), ':'))
+		b = c.function.fields[key].appendTo(append(strictjson.AppendString(comma(b), key), ':'))
 	}
-	b = c.arguments.appendTo(appendField(b, argument))
+	b = c.arguments.appendTo(strictjson.Key(b, argument))
 	return append(b, "}}"...)
 }
 
@@ -509,9 +511,9 @@ func (s *chatStream) answer(parts []answerPart, bare bool) []byte {
 		case list != "":
 			message = append(message, ',')
 		case p.element:
-			message, list = append(appendField(message, p.field), '['), p.field
+			message, list = append(strictjson.Key(message, p.field), '['), p.field
 		default:
-			message = append(appendString(append(message, ','), p.field), ':')
+			message = append(strictjson.AppendString(append(message, ','), p.field), ':')
 		}
 		message = append(message, p.json...)
 	}

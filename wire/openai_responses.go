@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // OpenAIResponses is the format of OpenAI's Responses, and of others that have
@@ -234,7 +235,7 @@ func (w *responsesWriter) system(p *projection, lost *losses) (text json.RawMess
 			}
 		}
 	} else if all := joinTexts(p.system, "\n\n"); all != "" {
-		text = appendString(nil, all)
+		text = strictjson.AppendString(nil, all)
 	}
 	if !w.f.Developer {
 		lost.unjoined(p.system, p.places)
@@ -365,7 +366,7 @@ func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part
 			return appendStringField(b, key, string(text)), nil
 		}
 	}
-	b = append(appendField(b, key), '[')
+	b = append(strictjson.Key(b, key), '[')
 	for i, p := range parts {
 		switch p := p.(type) {
 		case convo.Text:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // An assistantWriter writes the items of one assistant message. Calls come
@@ -152,7 +153,7 @@ func (a *assistantWriter) flush() {
 	if a.runID == "" && !raw {
 		b = appendStringField(b, "content", joinTexts(a.run, "\n"))
 	} else {
-		b = append(appendField(b, "content"), '[')
+		b = append(strictjson.Key(b, "content"), '[')
 		for i, p := range a.run {
 			switch p := p.(type) {
 			case convo.Text:
@@ -188,7 +189,7 @@ func (a *assistantWriter) call() {
 	}
 	a.written++
 	thoughts, id := a.lead(prefix, "")
-	b := appendStringField(begin(len(call.ID)+len(call.Name)+quotedLen(text)+96), "type", kind)
+	b := appendStringField(begin(len(call.ID)+len(call.Name)+strictjson.QuotedLen(text)+96), "type", kind)
 	if id != "" {
 		b = appendStringField(b, "id", id)
 	}
@@ -303,7 +304,7 @@ func (a *assistantWriter) thought(at place, r convo.Reasoning, prefix, itemID st
 	case r.ID != "":
 		a.lost.tell(at, whole, lostProof, "")
 	}
-	b = append(appendField(b, "summary"), '[')
+	b = append(strictjson.Key(b, "summary"), '[')
 	for text := range strings.SplitSeq(r.Text, summarySep) {
 		if text != "" {
 			b = appendPart(b, `"summary_text"`, "text", text)

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Stream returns a [Stream] that reads the events of the Responses API. It ends with
@@ -550,7 +552,7 @@ func (it *streamedItem) show(b *itemSlot, raw json.RawMessage) []Delta {
 func (it *streamedItem) showTo(b *itemSlot, text string) []Delta {
 	if rest, ok := strings.CutPrefix(text, b.text.Builder.String()); ok {
 		b.text.half = ""
-		return it.show(b, appendString(nil, rest))
+		return it.show(b, strictjson.AppendString(nil, rest))
 	}
 	return nil
 }
@@ -628,7 +630,7 @@ func (b *itemSlot) appendTo(out []byte) []byte {
 		out = appendStringField(out, key, b.text.String())
 	}
 	if len(b.notes) > 0 {
-		out = append(appendField(out, "annotations"), '[')
+		out = append(strictjson.Key(out, "annotations"), '[')
 		for i, note := range b.notes {
 			if i > 0 {
 				out = append(out, ',')
@@ -698,8 +700,8 @@ func (s *responsesStream) answer(items []answerPart, bare bool) []byte {
 		switch {
 		case key == "output" || key == "type" || key == "response" || key == "error" && s.err != nil || bare && key != "tools":
 		default:
-			answer = append(append(appendString(comma(answer), key), ':'), s.response[key]...)
+			answer = append(append(strictjson.AppendString(comma(answer), key), ':'), s.response[key]...)
 		}
 	}
-	return append(appendParts(appendField(answer, "output"), items), '}')
+	return append(appendParts(strictjson.Key(answer, "output"), items), '}')
 }

@@ -228,7 +228,7 @@ const maxEventDepth = 5000
 func (s *streamBase) open(name string, data []byte) (map[string]json.RawMessage, error) {
 	if name == "error" {
 		if !strictjson.Valid(data) {
-			data = appendString(nil, string(data))
+			data = strictjson.AppendString(nil, string(data))
 		}
 		return nil, providerError(data)
 	}

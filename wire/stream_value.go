@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // A streamedText is a text of which pieces come as JSON strings.
@@ -35,7 +37,7 @@ func (t *streamedText) String() string {
 func (t *streamedText) Len() int { return t.Builder.Len() + len(t.half) }
 
 // appendTo appends the JSON string of all pieces.
-func (t *streamedText) appendTo(b []byte) []byte { return appendString(b, t.String()) }
+func (t *streamedText) appendTo(b []byte) []byte { return strictjson.AppendString(b, t.String()) }
 
 // A halfRune is the escape of half a character, such as \ud83d, with which a piece of a
 // text ended. JSON may write a character as two escapes, and providers cut between them.
@@ -271,7 +273,7 @@ func (v *streamedValue) appendTo(b []byte) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = v.fields[key].appendTo(append(appendString(b, key), ':'))
+			b = v.fields[key].appendTo(append(strictjson.AppendString(b, key), ':'))
 		}
 		return append(b, '}')
 	case v.list != nil:

@@ -198,14 +198,12 @@ func (r Request) appendBody(b []byte) []byte {
 	n := r.namesOrDefault()
 	b = append(b, '{')
 	if len(r.Tools) > 0 {
-		b = append(appendKey(b, n.tools), r.Tools...)
-		b = append(b, ',')
+		b = append(strictjson.Key(b, n.tools), r.Tools...)
 	}
 	if len(r.System) > 0 {
-		b = append(appendKey(b, n.system), r.System...)
-		b = append(b, ',')
+		b = append(strictjson.Key(b, n.system), r.System...)
 	}
-	b = append(appendKey(b, n.messages), '[')
+	b = append(strictjson.Key(b, n.messages), '[')
 	for i, m := range r.Messages {
 		if i > 0 {
 			b = append(b, ',')

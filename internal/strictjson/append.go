@@ -1,44 +1,76 @@
 package strictjson
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"strconv"
 	"time"
-
-	"github.com/seed-c1b73e60/convo/internal/text"
+	"unicode/utf8"
 )
 
-// AppendString appends s as a JSON string. Each run of invalid UTF-8 is replaced by
-// U+FFFD. Nothing is escaped that need not be.
-func AppendString(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	n, ascii := plain(s)
-	dst = append(dst, '"')
-	if ascii && n == len(s) {
-		dst = append(dst, s...)
-		return append(dst, '"')
-	}
-	s = text.Valid(s)
-	for {
-		before := len(dst)
-		dst = appendPlain(dst, s)
-		n := len(dst) - before
-		if n == len(s) {
-			return append(dst, '"')
+// AppendString appends s as a JSON string. Each invalid byte becomes U+FFFD. It looks at
+// eight bytes at a time.
+func AppendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	for len(s) >= 8 {
+		x := word(s)
+		b = binary.LittleEndian.AppendUint64(b, x)
+		special := (ends(x) | x) & highs
+		if special == 0 {
+			s = s[8:]
+			continue
 		}
-		switch c := s[n]; c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-		s = s[n+1:]
+		n := bits.TrailingZeros64(special) / 8
+		b, s = appendSpecial(b[:len(b)-8+n], s[n:])
 	}
+	for s != "" {
+		if c := s[0]; ' ' <= c && c < utf8.RuneSelf && c != '"' && c != '\\' {
+			b, s = append(b, c), s[1:]
+		} else {
+			b, s = appendSpecial(b, s)
+		}
+	}
+	return append(b, '"')
+}
+
+// appendSpecial appends the first character of s, which is to be escaped, or all
+// characters up to the next one of ASCII, and returns the rest of s.
+func appendSpecial(b []byte, s string) ([]byte, string) {
+	switch c := s[0]; {
+	case c >= utf8.RuneSelf:
+		i := 0
+		for i < len(s) && s[i] >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				b = append(append(b, s[:i]...), "\uFFFD"...)
+				s, i = s[1+i:], 0
+				continue
+			}
+			i += size
+		}
+		return append(b, s[:i]...), s[i:]
+	case c == '"' || c == '\\':
+		b = append(b, '\\', c)
+	case c == '\n':
+		b = append(b, '\\', 'n')
+	case c == '\r':
+		b = append(b, '\\', 'r')
+	case c == '\t':
+		b = append(b, '\\', 't')
+	default:
+		const hexDigits = "0123456789abcdef"
+		b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+	}
+	return b, s[1:]
+}
+
+// QuotedLen returns about how many bytes s takes as a JSON string.
+func QuotedLen(s string) int {
+	n := len(s) + 16
+	for ; len(s) >= 8; s = s[8:] {
+		n += bits.OnesCount64((ends(word(s)) | word(s)) & highs)
+	}
+	return n
 }
 
 // Next appends a comma, unless an object or an array has just been opened.

@@ -344,7 +344,6 @@ func hex4(s []byte) rune {
 // plain returns how many bytes of s come before the first quote, backslash or control
 // character. If ascii is true, all of these are ASCII.
 func plain[S string | []byte](s S) (n int, ascii bool) {
-	const highs = 0x8080808080808080
 	seen := uint64(0) // the bits of all bytes
 	for ; n+8 <= len(s); n += 8 {
 		x := word(s[n : n+8])
@@ -379,7 +378,10 @@ func appendPlain[S string | []byte](dst []byte, s S) []byte {
 	return dst
 }
 
-// word returns eight bytes as an integer, the first one lowest.
+// highs is the high bit of each byte of a word.
+const highs = 0x8080808080808080
+
+// word returns the first eight bytes as an integer, the first one lowest.
 func word[S string | []byte](s S) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
@@ -390,7 +392,7 @@ func word[S string | []byte](s S) uint64 {
 // control character. Bits above the lowest one that is set may be wrong, because of
 // carries.
 func ends(x uint64) uint64 {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	const ones = 0x0101010101010101
 	quote, slash := x^('"'*ones), x^('\\'*ones)
 	return ((x-' '*ones)&^x | (quote-ones)&^quote | (slash-ones)&^slash) & highs
 }

@@ -2,16 +2,57 @@ package strictjson
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+// quoted is AppendString, one rune after the other.
+func quoted(s string) string {
+	b := []byte{'"'}
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r == '\n' || r == '\r' || r == '\t':
+			b = append(b, '\\', map[rune]byte{'\n': 'n', '\r': 'r', '\t': 't'}[r])
+		case r < ' ':
+			b = fmt.Appendf(b, `\u%04x`, r)
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return string(append(b, '"'))
+}
+
+func TestAppendString_EachByte(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	pieces := []string{"\"", "\\", "\n", "\r", "\t", "\x00", "\x1f", " ", "!", "#", "[", "]", "~", "\x7f", "\x80", "\xff", "é", "日本", "\u2028", "😀", "\xe6\x97", "a", "plain text of some length"}
+	for range 20_000 {
+		var b strings.Builder
+		for range rng.IntN(12) {
+			b.WriteString(pieces[rng.IntN(len(pieces))])
+		}
+		s := b.String()
+		got := string(AppendString([]byte("x"), s))
+		require.Equal(t, "x"+quoted(s), got, "%q", s)
+		assert.True(t, json.Valid([]byte(got[1:])), "%q", s)
+	}
+	for c := range 256 { // each byte, in each place of a word
+		for place := range 9 {
+			s := strings.Repeat("a", place) + string([]byte{byte(c)}) + strings.Repeat("b", 8)
+			require.Equal(t, quoted(s), string(AppendString(nil, s)), "%q", s)
+		}
+	}
+}
 
 // A string of any length, with anything at any place, is written so that encoding/json
 // and Text read what it was, and nothing but what must be is escaped.
@@ -21,7 +62,7 @@ func TestAppendString(t *testing.T) {
 			for _, c := range []string{"", `"`, `\`, "\n", "\r", "\t", "\x00", "\x1f", " ", "\x7f", "é", "今", "😀", "\u2028", "<&>", "\xff\xfe"} {
 				s := strings.Repeat("x", at) + c + strings.Repeat("y", n-at)
 				data := AppendString(nil, s)
-				want := strings.ToValidUTF8(s, "\uFFFD")
+				want := string([]rune(s))
 				var got string
 				require.NoError(t, json.Unmarshal(data, &got), "%q", data)
 				require.Equal(t, want, got)
