@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Decode reads a request, a response, a list of messages or one message.
@@ -66,7 +67,7 @@ func (d *anthropicDecoder) list(data []byte) error {
 		return err
 	}
 	if len(list) == 1 {
-		if all, ok := splitObject(list[0]); ok && stringOf(all["role"]) == "assistant" {
+		if all, ok := strictjson.SplitObject(list[0]); ok && stringOf(all["role"]) == "assistant" {
 			return d.single(atIndex("", 0), list[0], all)
 		}
 	}

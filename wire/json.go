@@ -95,7 +95,7 @@ func unwrapArguments(raw string) (text string, ok bool) {
 // are copies.
 func fields(path string, data []byte) (map[string]json.RawMessage, error) {
 	if data := document(path, data); data != nil {
-		if m, ok := splitObject(data); ok {
+		if m, ok := strictjson.SplitObject(data); ok {
 			return m, nil
 		}
 	}
@@ -177,7 +177,7 @@ func read(path, want string, data []byte, to any) error {
 		}
 	case *[]json.RawMessage:
 		if data := document(path, data); data != nil {
-			if list, ok := splitArray(data); ok {
+			if list, ok := strictjson.SplitArray(data); ok {
 				*to = list
 				return nil
 			}
@@ -212,7 +212,7 @@ func fieldsInto(m *map[string]json.RawMessage, where spot, data []byte) (map[str
 	if *m == nil {
 		*m = make(map[string]json.RawMessage)
 	}
-	if splitInto(*m, data) {
+	if strictjson.SplitInto(*m, data) {
 		return *m, nil
 	}
 	return fields(where.String(), data)
@@ -270,8 +270,10 @@ func isNull(data json.RawMessage) bool {
 // kindOf returns the first byte of a JSON value, which tells its kind, or 0 if
 // there is no value.
 func kindOf(data json.RawMessage) byte {
-	if i := skipSpaces(data, 0); i < len(data) {
-		return data[i]
+	for _, c := range data {
+		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return c
+		}
 	}
 	return 0
 }

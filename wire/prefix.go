@@ -235,7 +235,7 @@ func blocksOf(m json.RawMessage) (blocks []block) {
 func appendBlocks(blocks []block, key, role string, value json.RawMessage) []block {
 	list, ok := []json.RawMessage{value}, false
 	if kindOf(value) == '[' {
-		if list, ok = splitArray(value); !ok {
+		if list, ok = strictjson.SplitArray(value); !ok {
 			list = []json.RawMessage{value}
 		}
 	}
@@ -276,7 +276,7 @@ func withoutMarks(raw json.RawMessage) (json.RawMessage, bool) {
 	}
 	switch kindOf(raw) {
 	case '[':
-		list, ok := splitArray(raw)
+		list, ok := strictjson.SplitArray(raw)
 		if !ok {
 			return raw, true
 		}

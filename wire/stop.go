@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Reply returns what Decode has read of a response, for [convo.History.Do].
@@ -99,7 +100,7 @@ func (d *decoder) wroteObject(raw json.RawMessage) {
 		d.wrote(text, false)
 		return
 	}
-	if all, ok := splitObject(raw); len(all) == 0 && (ok || isNull(raw)) {
+	if all, ok := strictjson.SplitObject(raw); len(all) == 0 && (ok || isNull(raw)) {
 		raw = nil
 	}
 	d.wrote(string(raw), false)

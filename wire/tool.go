@@ -244,7 +244,7 @@ func (r toolRule) mended(raw json.RawMessage, strict bool, depth int) json.RawMe
 		case kindOf(value) != '[':
 			return mend(value), true
 		}
-		list, _ := splitArray(value)
+		list, _ := strictjson.SplitArray(value)
 		b := []byte{'['}
 		for _, raw := range list {
 			b = appendElement(b, string(mend(raw)))
@@ -267,7 +267,7 @@ var notNull = map[string]bool{"properties": true, "items": true, "required": tru
 // isType reports whether the type of a schema is the given one, or one of several.
 func isType(raw json.RawMessage, want string) bool {
 	if kindOf(raw) == '[' {
-		list, _ := splitArray(raw)
+		list, _ := strictjson.SplitArray(raw)
 		return slices.ContainsFunc(list, func(raw json.RawMessage) bool { return stringOf(raw) == want })
 	}
 	return stringOf(raw) == want
@@ -324,7 +324,7 @@ func (r toolRule) look(path string, raw json.RawMessage, strict bool, depth int)
 		if where, problem, fix = r.look(at(path, key), all[key], strict, depth+1); problem != "" {
 			return where, problem, fix
 		}
-		list, _ := splitArray(all[key])
+		list, _ := strictjson.SplitArray(all[key])
 		for i, raw := range list {
 			if where, problem, fix = r.look(atIndex(at(path, key), i), raw, strict, depth+1); problem != "" {
 				return where, problem, fix

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Providers report the usage of an answer in ways that differ in what includes what.
@@ -20,7 +21,7 @@ func figuresOf(raw json.RawMessage) figures {
 	if kindOf(raw) != '{' {
 		return nil
 	}
-	all, _ := splitObject(raw)
+	all, _ := strictjson.SplitObject(raw)
 	return all
 }
 
@@ -162,7 +163,7 @@ func (d *decoder) anthropicUsage(raw json.RawMessage) convo.Usage {
 	more := d.figures("usage", raw, anthropicFigures...)
 	out := more.anthropic()
 	out.Reasoning = figuresOf(more["output_tokens_details"]).figure("thinking_tokens")
-	iterations, _ := splitArray(more["iterations"])
+	iterations, _ := strictjson.SplitArray(more["iterations"])
 	request, known := 0, len(iterations) == 0
 	named := slices.ContainsFunc(iterations, func(raw json.RawMessage) bool { return isMessageIteration(figuresOf(raw)) })
 	for i, raw := range iterations {
@@ -239,7 +240,7 @@ func (d *decoder) geminiUsage(path string, raw json.RawMessage) convo.Usage {
 // geminiAudio returns the tokens of sound in a list of tokens by modality.
 func geminiAudio(u map[string]json.RawMessage, key string) (tokens int) {
 	_, raw := pickRaw(u, "", key)
-	list, _ := splitArray(raw)
+	list, _ := strictjson.SplitArray(raw)
 	for _, raw := range list {
 		if all := figuresOf(raw); stringOf(all["modality"]) == "AUDIO" {
 			_, count := pickRaw(all, "", "tokenCount")
@@ -255,7 +256,7 @@ func (d *decoder) converseUsage(raw json.RawMessage) convo.Usage {
 	more := d.figures("usage", raw, "inputTokens", "outputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
 	read, write := more.figure("cacheReadInputTokens"), more.figure("cacheWriteInputTokens")
 	out := convo.Usage{Input: sum(more.figure("inputTokens"), read, write), CacheRead: read, CacheWrite: write, Output: more.figure("outputTokens")}
-	details, _ := splitArray(more["cacheDetails"])
+	details, _ := strictjson.SplitArray(more["cacheDetails"])
 	for _, raw := range details {
 		if all := figuresOf(raw); stringOf(all["ttl"]) == "1h" {
 			out.CacheWriteLong = sum(out.CacheWriteLong, all.figure("inputTokens"))

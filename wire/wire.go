@@ -152,7 +152,7 @@ func (r Request) AppendWith(b []byte, params any) ([]byte, error) {
 	if err != nil {
 		return b, &convo.ValueError{Name: "params", Value: kindName(data), Want: "a struct or a map that is a JSON object"}
 	}
-	if name, twice := repeatedField(data); twice {
+	if name, twice := strictjson.Repeated(data); twice {
 		return b, &convo.ValueError{Name: "params", Value: "an object with the field " + name + " twice", Want: "each field once"}
 	}
 	n := r.namesOrDefault()

@@ -188,25 +188,14 @@ func (r *Reader) more(end byte, first bool) bool {
 // Skip passes over a value, of which it checks only that quotes and brackets are
 // closed.
 func (r *Reader) Skip() {
-	for depth := 0; ; {
-		switch c := r.next(); {
-		case c == 0:
-			r.want("a value")
-			return
-		case c == '"':
-			r.quoted()
-		case c == '{' || c == '[':
-			depth++
-			r.at++
-		case c == '}' || c == ']':
-			depth--
-			r.at++
-		default:
-			r.at++
-		}
-		if c := r.next(); depth < 0 || r.err != nil || depth == 0 && (c == 0 || c == ',' || c == '}' || c == ']') {
-			return
-		}
+	r.next()
+	if r.err != nil {
+		return
+	}
+	if end := skipValue(r.data, r.at); end >= 0 {
+		r.at = end
+	} else {
+		r.want("a value")
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // FuzzSplit compares what fields and read take apart with what encoding/json does.
@@ -28,7 +30,7 @@ func FuzzSplit(f *testing.F) {
 			require.Equal(t, object, got)
 		}
 		_, _ = fields("x", data) // of a document that was not seen to be JSON
-		_, _ = splitArray(data)
+		_, _ = strictjson.SplitArray(data)
 		if !json.Valid(data) {
 			return
 		}

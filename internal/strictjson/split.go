@@ -1,30 +1,16 @@
-package wire
+package strictjson
 
-import (
-	"encoding/json"
+import "encoding/json"
 
-	"github.com/seed-c1b73e60/convo/internal/strictjson"
-)
-
-// Decode reads a document once to see that it is JSON, and then takes it apart level
-// by level. The functions of this file do so without looking into the values, which
-// stay where they are. They return false for what they cannot read, which is left to
-// encoding/json.
-
-// skipSpaces returns the index of the next byte that is no white space.
-func skipSpaces(data []byte, i int) int {
-	for i < len(data) && (data[i] == ' ' || data[i] == '\n' || data[i] == '\t' || data[i] == '\r') {
-		i++
-	}
-	return i
-}
+// The functions below take a document apart level by level, without looking into the
+// values, which stay where they are. They return false for what they cannot read.
 
 // skipValue returns the index behind the value that begins at i, or -1.
 func skipValue(data []byte, i int) int {
 	for depth := 0; i < len(data); {
 		switch data[i] {
 		case '"':
-			if i = strictjson.PassString(data, i); i < 0 {
+			if i = PassString(data, i); i < 0 {
 				return -1
 			}
 		case '{', '[':
@@ -54,26 +40,26 @@ func skipValue(data []byte, i int) int {
 	return -1
 }
 
-// splitObject returns the fields of an object.
-func splitObject(data []byte) (map[string]json.RawMessage, bool) {
+// SplitObject returns the fields of an object.
+func SplitObject(data []byte) (map[string]json.RawMessage, bool) {
 	m := map[string]json.RawMessage{}
-	return m, splitInto(m, data)
+	return m, SplitInto(m, data)
 }
 
-// splitInto puts the fields of an object into a map that may be used again.
-func splitInto(m map[string]json.RawMessage, data []byte) bool {
+// SplitInto puts the fields of an object into a map that may be used again.
+func SplitInto(m map[string]json.RawMessage, data []byte) bool {
 	clear(m)
 	end, ok := splitList(data, '{', func(i int) int {
 		from := i
-		if i = strictjson.PassString(data, i); i < 0 {
+		if i = PassString(data, i); i < 0 {
 			return -1
 		}
 		key := keyText(data[from:i])
-		i = skipSpaces(data, i)
+		i = skipSpace(data, i)
 		if i >= len(data) || data[i] != ':' {
 			return -1
 		}
-		from = skipSpaces(data, i+1)
+		from = skipSpace(data, i+1)
 		if i = skipValue(data, from); i >= 0 {
 			m[key] = data[from:i:i]
 		}
@@ -82,11 +68,11 @@ func splitInto(m map[string]json.RawMessage, data []byte) bool {
 	return ok && end == len(data)
 }
 
-// repeatedField returns the name of a field that an object has twice, if there is one.
-func repeatedField(data []byte) (name string, twice bool) {
+// Repeated returns the name of a field that an object has twice, if there is one.
+func Repeated(data []byte) (name string, twice bool) {
 	seen := map[string]bool{}
 	splitList(data, '{', func(i int) int {
-		end := strictjson.PassString(data, i)
+		end := PassString(data, i)
 		if end < 0 {
 			return -1
 		}
@@ -95,13 +81,13 @@ func repeatedField(data []byte) (name string, twice bool) {
 			name, twice = key, true
 		}
 		seen[key] = true
-		return skipValue(data, skipSpaces(data, skipSpaces(data, end)+1))
+		return skipValue(data, skipSpace(data, skipSpace(data, end)+1))
 	})
 	return name, twice
 }
 
-// splitArray returns the elements of an array.
-func splitArray(data []byte) (list []json.RawMessage, ok bool) {
+// SplitArray returns the elements of an array.
+func SplitArray(data []byte) (list []json.RawMessage, ok bool) {
 	list = []json.RawMessage{}
 	end, ok := splitList(data, '[', func(i int) int {
 		end := skipValue(data, i)
@@ -117,19 +103,19 @@ func splitArray(data []byte) (list []json.RawMessage, ok bool) {
 // counterpart, and returns the index behind these and the white space that follows.
 // element returns the index behind the element, or -1.
 func splitList(data []byte, bracket byte, element func(i int) int) (end int, ok bool) {
-	i := skipSpaces(data, 0)
+	i := skipSpace(data, 0)
 	if i >= len(data) || data[i] != bracket {
 		return 0, false
 	}
 	for first := true; ; first = false {
-		i = skipSpaces(data, i+1)
+		i = skipSpace(data, i+1)
 		if first && i < len(data) && data[i] == bracket+2 { // ] and } in ASCII
 			break
 		}
 		if i = element(i); i < 0 {
 			return 0, false
 		}
-		i = skipSpaces(data, i)
+		i = skipSpace(data, i)
 		if i < len(data) && data[i] == bracket+2 {
 			break
 		}
@@ -137,7 +123,7 @@ func splitList(data []byte, bracket byte, element func(i int) int) (end int, ok 
 			return 0, false
 		}
 	}
-	return skipSpaces(data, i+1), true
+	return skipSpace(data, i+1), true
 }
 
 // commonKeys are the names of fields that requests and answers are full of.
@@ -160,6 +146,6 @@ func keyText(quoted []byte) string {
 	if key, ok := commonKeys[string(quoted[1:len(quoted)-1])]; ok {
 		return key
 	}
-	key, _ := strictjson.Unquote(quoted)
+	key, _ := Unquote(quoted)
 	return key
 }
