@@ -184,7 +184,7 @@ var mutants = []mutant{
 	{name: "results by name before those by ID", file: "append.go", text: "			if all, err = open.pairByID(a.entry, paired); !all && run < 0 {\n", with: "			if all, err = open.pairByID(a.entry, paired); !all {\n"},
 	{name: "Nova takes all keywords at the root", file: "wire/tool.go", text: "r.only != nil && !r.only[key] && !r.drop[key]", with: "false", test: "TestTools_SchemasByProvider"},
 	{name: "OpenAI gets objects without properties", file: "wire/tool.go", text: "(depth == 0 || strict && object)", with: "(strict && object)", test: "TestTools_SchemasByProvider"},
-	{name: "arrays in a list of types without items", file: "wire/tool.go", text: "	if kindOf(raw) == '[' {\n		list, _ := splitArray(raw)\n		return slices", with: "	if false {\n		list, _ := splitArray(raw)\n		return slices", test: "TestTools_SchemasByProvider"},
+	{name: "arrays in a list of types without items", file: "wire/tool.go", text: "	if kindOf(raw) == '[' {\n		list, _ := strictjson.SplitArray(raw)\n		return slices", with: "	if false {\n		list, _ := strictjson.SplitArray(raw)\n		return slices", test: "TestTools_SchemasByProvider"},
 	{name: "With takes a field twice", file: "wire/wire.go", text: "; twice {", with: "; twice && false {", test: "TestRequest_WithRefuses"},
 	{name: "With takes tools that are no JSON", file: "wire/wire.go", text: "len(r.Tools) > 0 && !strictjson.Valid(r.Tools)", with: "len(r.Tools) > 0 && false && !strictjson.Valid(r.Tools)", test: "TestRequest_WithRefuses"},
 	{name: "a text that ends as the key begins", file: "tags.go", text: "	if opensKey(key, text) {\n", with: "	if false {\n", test: "TestMessages_EndsThatBeginAKey"},
