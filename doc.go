@@ -220,11 +220,15 @@
 //
 // The log also is an archive: [History.Archive] yields every message that was ever
 // saved as it was appended, whatever compactions have made of it, with the summaries,
-// what rollbacks took back, and the lines of [History.Note]. [History.Prune] removes
-// old records, and Delete of the Store all of a key. Neither erases data from the disk:
+// what rollbacks took back, and the lines of [History.Note]; [History.ArchiveBefore]
+// returns it in pages, from the end. [History.Prune] removes old records, Delete of the
+// Store all of a key; with Options.NoArchive, Save removes old records itself. Neither erases data from the disk:
 // free blocks, journals, dead rows and backups may still hold what was removed. What an edit
 // with Rewrite.Forget took from a message that was saved stays in older records until
 // they are pruned.
+//
+// Damage in a log is a [*DamageError], which names the newest state that is whole.
+// [Salvage] makes a log of what can be read, and returns what is lost.
 //
 // [History.Attach] saves a History that was made with New or Restore. [Copy] copies a
 // log to another key or Store, to fork or to move a conversation. A History holds
