@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 )
 
 // Copy copies the log of a conversation, its archive included, from one [Store] to
@@ -88,4 +90,222 @@ func (e *ConflictError) ofCopy() string {
 		return fmt.Sprintf("copy to %q: the log there was deleted meanwhile; copy again", e.Key)
 	}
 	return fmt.Sprintf("copy to %q: the log there holds other records, the newest of which is record %d; copy to another key, or delete that log and copy again", e.Key, e.Have)
+}
+
+// A Salvaged says what [Salvage] has kept of a log.
+type Salvaged struct {
+	Newest  uint64   // the newest record whose state is whole, which Open returns; 0: none
+	Whole   int      // records that were kept as they are
+	Partial []uint64 // records of which the state is lost, and what Archive yields of them was kept
+	Lost    []uint64 // records of which nothing was kept
+	Gone    []Range  // IDs up to those of the newest record that no entry has: they were lost, pruned, or never saved
+	Damage  []error  // what is wrong with the log, one error for each place
+}
+
+// String says in one line what was kept:
+//
+//	117 records whole up to record 117, 2 in part (119 to 120), 1 lost (118), entries 234 to 235 gone
+func (s Salvaged) String() string {
+	out := counted(s.Whole, "record", "records") + " whole"
+	if s.Newest > 0 {
+		out += fmt.Sprintf(" up to record %d", s.Newest)
+	}
+	list := func(seqs []uint64) string {
+		ids := make([]ID, len(seqs))
+		for i, seq := range seqs {
+			ids[i] = ID(seq)
+		}
+		return printRanges(rangesOf(ids))
+	}
+	if n := len(s.Partial); n > 0 {
+		out += fmt.Sprintf(", %d in part (%s)", n, list(s.Partial))
+	}
+	if n := len(s.Lost); n > 0 {
+		out += fmt.Sprintf(", %d lost (%s)", n, list(s.Lost))
+	}
+	if len(s.Gone) > 0 {
+		out += fmt.Sprintf(", entries %s gone", printRanges(s.Gone))
+	}
+	return out
+}
+
+// Salvage makes a whole log of what can be read of a damaged one, under a key that is not
+// in use, in the same [Store] or another. It does not change the damaged log.
+//
+// A record is whole if it is full, or follows a whole one; it keeps its Seq and its ID.
+// Of a record that follows damage, up to the next full one, the state is lost, and its
+// messages, summaries and notes are kept for [History.Archive]. An empty record takes the
+// place of one that is lost. [Open] returns the newest state that is whole, and [Load] every
+// state that is whole; for another, its error matches [ErrNotFound]. What is missing is in
+// the Archive of the new log as well, as Gone.
+//
+// Records at the end of the log that cannot be read have no known number: they are only in
+// Salvaged.Damage. A log without damage is copied. If toKey is in use, the error is a
+// [*ConflictError]; if nothing can be read under fromKey, it matches [ErrNotFound]. Other
+// errors are those of the Stores, and [ErrVersion]. After an error, delete the log of toKey
+// and call Salvage again. A nil ctx never ends.
+func Salvage(ctx context.Context, to Store, toKey string, from Store, fromKey string) (Salvaged, error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	for _, s := range []Store{to, from} {
+		if s == nil {
+			return Salvaged{}, &ValueError{Name: "Store", Value: nil, Want: "two Stores to salvage between"}
+		}
+	}
+	for _, key := range []string{toKey, fromKey} {
+		if err := CheckKey(key); err != nil {
+			return Salvaged{}, err
+		}
+	}
+	for rec, err := range records(ctx, to, toKey, 0) {
+		if err != nil {
+			return Salvaged{}, err
+		}
+		return Salvaged{}, &ConflictError{Key: toKey, Have: rec.Seq, Want: 1, ID: rec.ID}
+	}
+	s := salvage{ctx: ctx, to: to, key: toKey}
+	for rec, err := range records(ctx, from, fromKey, 1) {
+		if err == nil {
+			err = s.add(&rec)
+		}
+		if _, ok := errors.AsType[*DamageError](err); ok {
+			s.out.Damage = append(s.out.Damage, err)
+		} else if err != nil {
+			return s.out, err
+		}
+	}
+	if s.last.ID == "" {
+		return s.out, errorf("salvage %q: nothing in it can be read: %w", fromKey, ErrNotFound)
+	}
+	a := archive{yield: func(Archived, error) bool { return true }}
+	a.read(records(ctx, to, toKey, 1))
+	s.out.Gone = a.missing
+	return s.out, nil
+}
+
+// A salvage writes the records of a damaged log that can be read, and others in the place
+// of those that cannot.
+type salvage struct {
+	ctx  context.Context
+	to   Store
+	key  string
+	out  Salvaged
+	last Record   // written last, without Data; ID "": none
+	read *reading // of the records that were read since the newest full one; nil: a record on the way is lost
+	prev string   // ID of the record that was read last
+	was  scalars  // of the newest record that is whole
+}
+
+// add writes the next record that was read. A *DamageError says that it is not whole
+// though it can be read.
+func (s *salvage) add(rec *Record) error {
+	whole := rec.Full || s.read != nil && rec.Prev == s.prev
+	s.prev = rec.ID
+	var fault error
+	if whole {
+		if rec.Full {
+			s.read = new(reading)
+		}
+		if fault = s.read.add(rec); fault == nil {
+			_, fault = s.read.picture(false)
+		}
+		if errors.Is(fault, ErrVersion) {
+			return fault
+		}
+		whole = fault == nil
+	}
+	if !whole {
+		s.read = nil
+	}
+	if err := s.fill(rec); err != nil {
+		return err
+	}
+	if !whole {
+		if err := s.keepPart(rec); err != nil || fault == nil {
+			return err
+		}
+		return &DamageError{Key: rec.Key, Offset: -1, Seq: s.out.Newest, Err: fault}
+	}
+	s.out.Whole++
+	if s.was = s.read.state.scalars; !s.read.state.lost {
+		s.out.Newest = rec.Seq
+	}
+	return s.write(*rec)
+}
+
+// fill writes empty records in the place of those that are missing before rec.
+func (s *salvage) fill(rec *Record) error {
+	for s.last.ID != "" && s.last.Seq+1 < rec.Seq {
+		r := s.last
+		r.Seq, r.ID, r.Full = s.last.Seq+1, newRecordID(), false
+		if err := s.writeLost(r, new(stateJSON)); err != nil {
+			return err
+		}
+		s.out.Lost = append(s.out.Lost, r.Seq)
+	}
+	return nil
+}
+
+// keepPart writes what the archive yields of a record whose state is lost.
+func (s *salvage) keepPart(rec *Record) error {
+	part, err := partOf(rec, s.last.Upto)
+	if errors.Is(err, ErrVersion) {
+		return err
+	}
+	r := *rec
+	r.ID = newRecordID()
+	if err == nil {
+		s.out.Partial = append(s.out.Partial, rec.Seq)
+	} else {
+		s.out.Lost = append(s.out.Lost, rec.Seq)
+		part, r.Upto = new(stateJSON), s.last.Upto
+	}
+	if r.Full = s.last.ID == ""; r.Full {
+		part.key, part.log = newKey(), newRecordID()
+	}
+	r.Entries, r.Tokens = s.last.Entries, s.last.Tokens
+	return s.writeLost(r, part)
+}
+
+// partOf returns what Archive shows of a record, as a record that changes no view. last is
+// the newest ID before it.
+func partOf(rec *Record, last ID) (*stateJSON, error) {
+	from, err := archivedIn(rec)
+	if err != nil {
+		return nil, err
+	}
+	part := &stateJSON{undone: from.undone, summaries: from.summaries, notes: from.notes}
+	if sum := from.summary; sum != nil && sum.Text != "" {
+		part.summaries = append(slices.Clip(part.summaries), *sum)
+	}
+	part.past = merge(from.past, merge(orNil(from.system), from.entries))
+	part.last = rec.Upto
+	trial := stateJSON{scalars: scalars{last: last}}
+	return part, trial.apply(part)
+}
+
+func (s *salvage) writeLost(r Record, part *stateJSON) error {
+	part.scalars, part.lost = s.was, true
+	part.last = r.Upto
+	data, err := part.encode()
+	if err != nil {
+		return err
+	}
+	r.Data, r.Format = data, recordFormat
+	return s.write(r)
+}
+
+// write appends a record after the last one.
+func (s *salvage) write(r Record) error {
+	r.Key, r.Prev = s.key, s.last.ID
+	if r.Created.IsZero() {
+		r.Created = time.Now().UTC().Round(0)
+	}
+	if err := appendTo(s.ctx, s.to, r); err != nil {
+		return err
+	}
+	s.last = r
+	s.last.Data = nil
+	return nil
 }

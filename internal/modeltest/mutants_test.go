@@ -342,7 +342,7 @@ var mutants = []mutant{
 	{name: "a made result that answers a later call", file: "reload.go", text: "own.at == theirs.at", with: "theirs.at != 0", test: "TestReload_MadeResults"},
 	{name: "a made result whose call was repaired", file: "reload.go", text: " || own != nil && own.at == theirs.at", with: " || own == theirs", test: "TestReload_MadeResults"},
 	{name: "damage that the archive does not tell", file: "archive.go", text: "		a.untold = true\n", with: "", test: "TestDamage_HidesNothingElse"},
-	{name: "what is salvaged after damage counts as whole", file: "salvage.go", text: "s.read != nil && rec.Prev == s.prev", with: "s.read != nil", test: "TestDamage_HidesNothingElse"},
+	{name: "what is salvaged after damage counts as whole", file: "copy.go", text: "s.read != nil && rec.Prev == s.prev", with: "s.read != nil", test: "TestDamage_HidesNothingElse"},
 	{name: "short records without an end", file: "save.go", text: "	d.full = float64(l.count) >= max(maxCount, likely/perRecord)\n", with: "", test: "TestSave_FullRecordsByCount"},
 	{name: "Load reads behind the record", file: "save.go", text: "		if rec.Seq == to && to > 0 {\n", with: "		if false {\n", test: "TestOpen_Damage"},
 	{name: "an answer whose results could not be spilled", file: "do.go", text: "	if err := h.cutLong(batch); err != nil {\n		return err\n	}\n", with: "	_ = h.cutLong(batch)\n", test: "TestDo_SpillFails"},
