@@ -20,9 +20,6 @@ const (
 	ImportSummary                 // its text becomes a part of the summary
 )
 
-// String returns "keep", "front", "user" or "summary".
-func (p ImportAs) String() string { return nameOf(p, "keep", "front", "user", "summary") }
-
 // ImportTagged returns a function for Options.OnImport that finds the summaries which
 // another system has put among its messages: a system message whose Author is one of
 // the tags, and a user or assistant message whose text begins with one, are

@@ -94,9 +94,6 @@ const (
 	ReplayNone                  // none
 )
 
-// String returns the name in lower case, such as "tools".
-func (r Replay) String() string { return nameOf(r, "default", "all", "tools", "none") }
-
 func (o Overheads) withDefaults() Overheads {
 	o.Message = orDefault(o.Message, 4)
 	o.Call = orDefault(o.Call, 8)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -319,7 +320,7 @@ func TestTokens_ReasoningThatIsNotSent(t *testing.T) {
 		{convo.ReplayTools, []bool{false, false, true, true, true, false}},
 		{convo.ReplayNone, []bool{false, false, false, false, false, false}},
 	} {
-		t.Run(tt.replay.String(), func(t *testing.T) {
+		t.Run(fmt.Sprint(tt.replay), func(t *testing.T) {
 			opts := &convo.Options{Tokenizer: byBytes, Overheads: convo.Overheads{Reasoning: tt.replay}, Roles: convo.Relaxed()}
 			check := func(h *convo.History, text int) {
 				t.Helper()
