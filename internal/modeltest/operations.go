@@ -36,9 +36,14 @@ func (d *driver) adoptCuts(n int) {
 	if len(d.reports) == 0 || d.reports[len(d.reports)-1].Reason != convo.ReasonAppend {
 		return // compare would see a cut
 	}
+	rounds, from := d.rounds, max(len(d.m.list)-n, 0)
+	for _, x := range d.m.list[from:] { // a message of the same batch may have answered them
+		d.rounds = append(slices.Clip(d.rounds), x.head)
+	}
 	cuts := d.cuts(d.h.Snapshot())
+	d.rounds = rounds
 	var did change
-	for i := max(len(d.m.list)-n, 0); i < len(d.m.list); i++ {
+	for i := from; i < len(d.m.list); i++ {
 		x := &d.m.list[i]
 		results, ok := cuts[x.id]
 		if !ok {
