@@ -255,7 +255,7 @@ func TestREADME_ProgramIsHello(t *testing.T) {
 // The code under Saving, in the README and in doc.go, stands in Example_server, but
 // for what doc.go says in a comment of its own.
 func TestPages_SavingIsAnExample(t *testing.T) {
-	source, err := os.ReadFile("example_save_test.go")
+	source, err := os.ReadFile("example_test.go")
 	require.NoError(t, err)
 	_, example, ok := strings.Cut(string(source), "func Example_server() {\n")
 	require.True(t, ok)
