@@ -1,4 +1,4 @@
-package convo_test
+package repotest_test
 
 import (
 	"fmt"

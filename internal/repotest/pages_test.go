@@ -1,4 +1,4 @@
-package convo_test
+package repotest_test
 
 import (
 	"fmt"
@@ -51,7 +51,9 @@ func TestPages_BugsAreTested(t *testing.T) {
 	require.NoError(t, err)
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	tests := declaredIn(t, files...)
+	ofRepository, err := filepath.Glob("internal/repotest/*_test.go")
+	require.NoError(t, err)
+	tests := declaredIn(t, append(files, ofRepository...)...)
 	rows := 0
 	for line := range strings.Lines(string(page)) {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| what went wrong ") {
@@ -123,7 +125,8 @@ var comings = map[string]func(t *testing.T) bool{
 		return reflect.TypeFor[convo.Overheads]().NumField() > 4 // a field says how to weigh it
 	},
 	"`All` without an allocation for each entry": func(t *testing.T) bool {
-		s := appendN(1000, nil).Snapshot()
+		h := historyOf(t, nil, slices.Repeat([]convo.Message{convo.User("u"), convo.Assistant("a")}, 500)...)
+		s := h.Snapshot()
 		return testing.AllocsPerRun(10, func() {
 			for range s.All() {
 			}
@@ -298,15 +301,6 @@ func TestPages_FilesExist(t *testing.T) {
 			assert.NotEmpty(t, found, "%s names %s, and there is no such file", page, name)
 		}
 		assert.Greater(t, named, 5, page)
-	}
-}
-
-// docs/format.md names every field of the data of a record.
-func TestPages_FormatNamesEveryField(t *testing.T) {
-	page, err := os.ReadFile("docs/format.md")
-	require.NoError(t, err)
-	for _, name := range convo.RecordFields() {
-		assert.Regexp(t, "\n\\| [^|]*`"+name+"`[^|]* \\|", string(page))
 	}
 }
 
