@@ -1,7 +1,6 @@
 package repotest_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,12 +15,9 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// TestMain runs the tests in the root of the repository, and fails when a goroutine
-// that runs code of this module outlives them.
+// TestMain fails when a goroutine that runs code of this module outlives the
+// tests.
 func TestMain(m *testing.M) {
-	if err := enterRoot(); err != nil {
-		panic(err)
-	}
 	code := m.Run()
 	if leaked := leakedGoroutines(100); code == 0 && leaked != "" {
 		fmt.Fprintf(os.Stderr, "goroutines outlive the tests:\n\n%s\n", leaked)
@@ -52,19 +48,19 @@ func leakedGoroutines(looks int) string {
 	return strings.Join(leaked, "\n\n")
 }
 
-// enterRoot makes the nearest folder with a go.mod the current directory.
-func enterRoot() error {
+// inRoot makes the nearest folder with a go.mod the current directory of a test. Each
+// test does that by itself: go test does not notice what TestMain does to the directory,
+// and would not look whether a page has changed since the last run.
+func inRoot(t testing.TB) {
+	t.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		return err
-	}
+	require.NoError(t, err)
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return os.Chdir(dir)
+			t.Chdir(dir)
+			return
 		}
-		if dir == filepath.Dir(dir) {
-			return errors.New("no go.mod here or in a folder above")
-		}
+		require.NotEqual(t, filepath.Dir(dir), dir, "no go.mod here or in a folder above")
 		dir = filepath.Dir(dir)
 	}
 }

@@ -51,6 +51,8 @@ func (c chatMessage) message() convo.Message {
 }
 
 func eachTranscript(t *testing.T, f func(t *testing.T, msgs []convo.Message)) {
+	t.Helper()
+	inRoot(t)
 	names, _ := filepath.Glob(filepath.Join(transcripts, "*.jsonl"))
 	if len(names) == 0 {
 		t.Skipf("no recorded conversations in %s: they are not part of the repository", transcripts)
