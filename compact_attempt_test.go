@@ -3,9 +3,14 @@ package convo_test
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -377,4 +382,239 @@ func TestFloorError_SharesInProportion(t *testing.T) {
 	assert.InDelta(t, 30, floor.System, 5)
 	assert.Equal(t, floor.Floor, floor.Tools+floor.System+floor.Newest+floor.Round+floor.Users+floor.Pinned+floor.Ephemeral)
 	assert.Regexp(t, "pinned exchanges hold .*the newest user message holds", err.Error())
+}
+
+type planFunc = func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error)
+
+// oldest returns the IDs of the exchanges outside the floor, oldest first.
+func oldest(s *convo.Snapshot) [][]convo.ID {
+	var all [][]convo.ID
+	for x := range s.Exchanges() {
+		if !x.Floor {
+			all = append(all, x.IDs())
+		}
+	}
+	return all
+}
+
+// An edit that breaks a rule is refused with an error that names the rule, and
+// nothing changes.
+func TestHostile_Strategies(t *testing.T) {
+	drop := func(ids ...convo.ID) planFunc {
+		return func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+			return convo.Edit{Drop: ids}, nil
+		}
+	}
+	summary := func(sum convo.Summary) planFunc {
+		return func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+			return convo.Edit{Drop: slices.Concat(oldest(s)...), Summary: &sum}, nil
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		plan planFunc
+		want string
+	}{
+		{"an unknown ID", drop(99), "names an entry that the snapshot does not hold (entry 99)"},
+		{"a negative ID", drop(-1), "names an entry that the snapshot does not hold (entry -1)"},
+		{"part of an exchange", drop(3), "drops part of an exchange (entry 3)"},
+		{"a system entry", drop(1), "names a system entry (entry 1)"},
+		{"a pinned entry", drop(5, 6), "drops a pinned exchange (entry 5)"},
+		{"the newest exchange", drop(43), "drops the newest exchange (entry 43)"},
+		{"the user message of the newest turn", drop(2), "drops a user message of the newest turn (entry 2)"},
+		{"clears a pinned result", func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+			return convo.Edit{Clear: []convo.Clear{{ID: 6}}}, nil
+		}, "clears a pinned exchange (entry 6)"},
+		{"clears what is no result", func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+			return convo.Edit{Clear: []convo.Clear{{ID: 3, CallID: "c0"}}}, nil
+		}, "clears a result that is not there (entry 3) (call \"c0\")"},
+		{"a blank summary", summary(convo.Summary{Text: " \n"}), "the summary is blank"},
+		{"a summary that was cut off", summary(convo.Summary{Text: "and then", Stop: convo.StopLength}), "the summary was cut off"},
+		{"a summary of a tool call", summary(convo.Summary{Text: "x", Stop: convo.StopToolCall}), "the model called a tool"},
+		{"a summary of the future", summary(convo.Summary{Text: "x", Covers: []convo.Range{{First: 3, Last: 1000}}}), "covers 3 to 1000"},
+		{"a summary that covers backwards", summary(convo.Summary{Text: "x", Covers: []convo.Range{{First: 9, Last: 3}}}), "covers 9 to 3"},
+		{"a summary longer than what it replaces", summary(convo.Summary{Text: lines(2000, "blah %d")}), "the view would grow by"},
+		{"a clear that grows", func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+			return convo.Edit{Clear: []convo.Clear{{ID: 4, Text: strings.Repeat("x", 10_000)}}}, nil
+		}, "the view would grow by"},
+		{"nothing at all", drop(), "nothing worth removing"},
+		{"a panic", func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { panic("boom") }, "panic in CompactionStrategy: boom"},
+		{"a panic with nil", func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { panic(nil) }, "panic in CompactionStrategy"},
+		{"a panic of the runtime", func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+			var s *convo.Summary
+			return convo.Edit{Drop: []convo.ID{convo.ID(s.Tokens)}}, nil
+		}, "panic in CompactionStrategy"},
+		{"an error", func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+			return convo.Edit{Drop: []convo.ID{3, 4}}, errors.New("out of ideas")
+		}, "out of ideas"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := toolTurn(t, windowOf(1000, convo.StrategyFunc(tt.plan)), 20)
+			require.NoError(t, h.Pin(6))
+			unchanged(t, h, func() {
+				r, err := h.CompactIfNeeded(t.Context())
+				require.ErrorContains(t, err, tt.want)
+				assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+				assert.False(t, r.Fits)
+				_, err = h.Compact(t.Context(), "")
+				require.Error(t, err)
+			})
+			require.True(t, h.CompactInBackground(t.Context()))
+			unchanged(t, h, func() {
+				r, err := h.Wait(t.Context())
+				require.NoError(t, err)
+				require.ErrorContains(t, r.Cause, tt.want)
+				assert.False(t, r.Fits)
+			})
+		})
+	}
+}
+
+type nameless struct{ convo.Truncate }
+
+func (nameless) Name() string { panic("no name") }
+
+func TestHostile_NamesAndTriggers(t *testing.T) {
+	h := toolTurn(t, windowOf(1000, nameless{}), 20)
+	unchanged(t, h, func() {
+		_, err := h.CompactIfNeeded(t.Context())
+		require.ErrorContains(t, err, "panic in CompactionStrategy: no name")
+	})
+
+	var reported []convo.Report
+	opts := windowOf(50_000, panicsWhenDue{})
+	opts.OnCompaction = func(r convo.Report) { reported = append(reported, r) }
+	h = toolTurn(t, opts, 20)
+	unchanged(t, h, func() {
+		r := requireFailed(t)(h.CompactIfNeeded(t.Context()))
+		assert.Equal(t, []convo.Report{r}, reported)
+		require.ErrorContains(t, r.Cause, "panic in Trigger: not now")
+		assert.NotErrorIs(t, r.Cause, convo.ErrClosed)
+	})
+
+	var nothing *convo.Truncate // a typed nil
+	h = toolTurn(t, windowOf(1000, nothing), 20)
+	unchanged(t, h, func() {
+		_, err := h.CompactIfNeeded(t.Context())
+		require.ErrorContains(t, err, "panic in CompactionStrategy")
+	})
+	h = toolTurn(t, windowOf(10_000, convo.StrategyFunc(nil)), 20)
+	_, err := h.Compact(t.Context(), "")
+	require.ErrorContains(t, err, "panic in CompactionStrategy")
+	_, err = h.Handoff(t.Context(), convo.SummarizerFunc(nil), "")
+	require.ErrorContains(t, err, "panic in Summarizer")
+}
+
+type panicsWhenDue struct{ convo.Truncate }
+
+func (panicsWhenDue) Due(convo.Status) bool { panic("not now") }
+
+// A strategy or a summarizer may keep what it was given, change it, and use it
+// at any time.
+func TestHostile_KeepsAndChanges(t *testing.T) {
+	var kept *convo.Snapshot
+	vandal := convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+		for _, list := range [][]convo.Message{req.Messages, req.Pinned} {
+			for i := range list {
+				for j := range list[i].Parts {
+					if r, ok := list[i].Parts[j].(convo.ToolResult); ok && len(r.Parts) > 0 {
+						r.Parts[0] = convo.Text("overwritten")
+					}
+					list[i].Parts[j] = convo.Text("overwritten")
+				}
+				list[i].Role = "nobody"
+			}
+		}
+		return convo.Summary{Text: "fine", Usage: convo.Usage{Input: -5}, Covers: []convo.Range{{First: 1, Last: 1 << 40}}}, nil
+	})
+	opts := windowOf(1000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		snap := *s
+		kept = &snap
+		defer func() { *s = convo.Snapshot{} }()
+		e, err := convo.Summarize{With: vandal, MaxTokens: 50, Window: -1}.Compact(ctx, s, g)
+		for x := range s.Exchanges() {
+			clear(x.IDs())
+		}
+		return e, err
+	}))
+	opts.OnCompaction = func(r convo.Report) {
+		clear(r.Summarised)
+		clear(r.Links)
+		panic("observer")
+	}
+	h := toolTurn(t, opts, 20)
+	require.NoError(t, h.Pin(6))
+	before := pictureOf(t, h.Snapshot())
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.ID(3), r.Summarised[0])
+	assert.Equal(t, before, pictureOf(t, kept))
+	assert.Zero(t, r.Usage, "a negative figure counts for nothing")
+	for _, m := range h.Snapshot().Messages() {
+		assert.NotContains(t, m.Text(), "overwritten")
+	}
+	for _, e := range h.Snapshot().All() {
+		for _, res := range e.Message.ToolResults() {
+			assert.Equal(t, strings.Repeat("x", 92), res.Text())
+		}
+	}
+}
+
+// A tokenizer that panics or returns nonsense leads to errors, never to a broken
+// History.
+func TestHostile_Tokenizers(t *testing.T) {
+	count := func(s string) int { return len(s) }
+	opts := windowOf(1000, convo.ClearToolResults{})
+	opts.Tokenizer = convo.TokenizerFunc(func(s string) int { return count(s) })
+	h := toolTurn(t, opts, 20)
+	count = func(string) int { panic("no vocabulary") }
+	unchanged(t, h, func() {
+		_, err := h.CompactIfNeeded(t.Context()) // by ClearToolResults
+		require.ErrorContains(t, err, "no vocabulary")
+		_, err = h.Handoff(t.Context(), nil, "")
+		require.ErrorContains(t, err, "no vocabulary")
+	})
+	for name, bad := range map[string]func(string) int{
+		"negative": func(string) int { return -1 },
+		"huge":     func(string) int { return math.MaxInt },
+		"growing":  func() func(string) int { n := 0; return func(string) int { n += 1000; return n } }(),
+	} {
+		count = bad
+		_, err := h.CompactIfNeeded(t.Context())
+		t.Logf("%s: %v", name, err)
+		_, err = h.Compact(t.Context(), name)
+		t.Logf("%s: %v", name, err)
+		checkPairs(t, h.Snapshot())
+	}
+}
+
+// A summarizer that ignores its ctx and never returns blocks only its caller, and
+// only until ctx ends. What is appended meanwhile stays, and other compactions run.
+func TestHostile_NeverReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		forever := make(chan struct{})
+		var calls atomic.Int32
+		h := toolTurn(t, windowOf(1000, convo.Chain(convo.Summarize{With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+			if calls.Add(1) == 1 {
+				<-forever
+			}
+			return convo.Summary{Text: "late"}, nil
+		}), MaxTokens: 50, Window: -1}, convo.Truncate{})), 20)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		start := time.Now()
+		r, err := h.CompactIfNeeded(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		assert.Equal(t, time.Second, time.Since(start))
+		assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+		assert.Equal(t, 1, r.Calls)
+		mustAppend(t, h, convo.User("are you there?"))
+		r, err = h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+		after := h.Snapshot()
+		close(forever)
+		synctest.Wait()
+		assert.Same(t, after, h.Snapshot())
+	})
 }

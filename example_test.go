@@ -2,10 +2,18 @@ package convo_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 func Example() {
@@ -131,4 +139,909 @@ func Example_byHand() {
 	// 1 system: You are a travel agent.
 	// 2 user: Window seats only, I am tall. Flights to Rome?
 	// 6 user: The first one, please.
+}
+
+// A conversation is opened, goes on, is saved, and is there again when it is next
+// opened, by whatever process.
+func ExampleOpen() {
+	ctx := context.Background()
+	store := new(convotest.MemStore)
+
+	for _, text := range []string{"Window seats only.", "Flights to Rome?"} {
+		h, _ := convo.Open(ctx, store, "42", nil)
+		h.Append(convo.User(text), convo.Assistant("Noted."))
+		fmt.Println(h.Save(ctx), h.Len())
+	}
+	// Output:
+	// <nil> 2
+	// <nil> 4
+}
+
+// A server opens a conversation for each request, and holds nothing in between. Any
+// number of processes may serve one store: with a filestore.Store on one machine, with
+// module sqlstore on many. Here a second message comes in, and is answered and saved,
+// while the model still answers the first one.
+func Example_server() {
+	store := new(convotest.MemStore)
+	opts := &convo.Options{Limits: convo.Limits{Window: 128_000}}
+	var meanwhile func()
+	send := func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		question := s.Messages()[s.Len()-1].Text()
+		if f := meanwhile; f != nil {
+			meanwhile = nil
+			f()
+		}
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("You said: " + question)}}, nil
+	}
+
+	chat := func(ctx context.Context, key, text string) (string, error) {
+		h, err := convo.Open(ctx, store, key, opts) // empty, if the key is not in use
+		if err != nil {
+			return "", err
+		}
+		defer h.Close()
+		if _, err := h.Append(convo.User(text)); err != nil {
+			return "", err
+		}
+		reply, err := h.Do(ctx, send)
+		if err != nil {
+			return "", err
+		}
+		err = h.Save(ctx)
+		for errors.As(err, new(*convo.ConflictError)) { // another was faster: ours goes behind
+			var refused []convo.Message
+			if _, refused, err = h.Reload(ctx); len(refused) > 0 {
+				return "", errors.New("please say that again")
+			}
+			if err == nil {
+				err = h.Save(ctx)
+			}
+		}
+		return reply.Text(), err
+	}
+
+	ctx := context.Background()
+	meanwhile = func() { fmt.Println(chat(ctx, "42", "And a hotel.")) }
+	fmt.Println(chat(ctx, "42", "Flights to Rome?"))
+	h, _ := convo.Open(ctx, store, "42", opts)
+	for _, e := range h.Snapshot().All() {
+		fmt.Println(e)
+	}
+	// Output:
+	// You said: And a hotel. <nil>
+	// You said: Flights to Rome? <nil>
+	// 1 user: And a hotel.
+	// 2 assistant: You said: And a hotel.
+	// 3 user: Flights to Rome?
+	// 4 assistant: You said: Flights to Rome?
+}
+
+// A conversation goes back to what it was when it was saved earlier.
+func ExampleLoad() {
+	ctx := context.Background()
+	store := new(convotest.MemStore)
+	h, _ := convo.Open(ctx, store, "42", nil)
+	h.Append(convo.User("Flights to Rome?"), convo.Assistant("Two."))
+	h.Save(ctx)
+	key, seq := h.Saved()
+	h.Append(convo.User("Make it Oslo."), convo.Assistant("None."))
+	h.Save(ctx)
+
+	earlier, err := convo.Load(ctx, store, key, seq)
+	if err == nil {
+		err = h.Rollback(earlier)
+	}
+	fmt.Println(err, h.Save(ctx))
+	for _, e := range h.Snapshot().All() {
+		fmt.Println(e)
+	}
+	// Output:
+	// <nil> <nil>
+	// 1 user: Flights to Rome?
+	// 2 assistant: Two.
+}
+
+// A copy goes on in another way than the conversation that it was made of. Rollback to
+// what Load returns of the copy begins it at an earlier state.
+func ExampleCopy() {
+	ctx := context.Background()
+	store := new(convotest.MemStore)
+	h, _ := convo.Open(ctx, store, "42", nil)
+	h.Append(convo.User("Flights to Rome?"), convo.Assistant("Two."))
+	h.Save(ctx)
+
+	fmt.Println(convo.Copy(ctx, store, "42 by train", store, "42"))
+	fork, _ := convo.Open(ctx, store, "42 by train", nil)
+	fork.Append(convo.User("And trains?"), convo.Assistant("One, at night."))
+	fmt.Println(fork.Save(ctx))
+	h.Append(convo.User("Book the first."), convo.Assistant("Done."))
+	fmt.Println(h.Save(ctx))
+	for _, h := range []*convo.History{h, fork} {
+		key, seq := h.Saved()
+		newest, _ := h.Snapshot().At(2)
+		fmt.Println(key, seq, newest)
+	}
+	// Output:
+	// <nil>
+	// <nil>
+	// <nil>
+	// 42 2 3 user: Book the first.
+	// 42 by train 2 3 user: And trains?
+}
+
+// What was said must not stay: it is taken out of the view, and then out of the store.
+func ExampleHistory_Prune() {
+	ctx := context.Background()
+	h, _ := convo.Open(ctx, new(convotest.MemStore), "42", nil)
+	id, _ := h.Append(convo.User("My password is hunter2."))
+	h.Append(convo.Assistant("Noted."))
+	h.Save(ctx)
+
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{{ID: id, Parts: []convo.Part{convo.Text("My password is [removed].")}, Forget: true}}})
+	fmt.Println(err, h.Prune(ctx, time.Time{})) // saves all there is, and removes all records before
+	for a, err := range h.Archive(ctx) {
+		fmt.Println(a.Entry, err)
+	}
+	// Output:
+	// <nil> <nil>
+	// 1 user: My password is [removed]. <nil>
+	// 2 assistant: Noted. <nil>
+}
+
+// Two processes have the same conversation open. The one that saves later puts its
+// messages behind those of the other.
+func ExampleHistory_Reload() {
+	ctx := context.Background()
+	store := new(convotest.MemStore)
+	a, _ := convo.Open(ctx, store, "42", nil)
+	a.Append(convo.User("Window seats only."), convo.Assistant("Noted."))
+	a.Save(ctx)
+
+	b, _ := convo.Open(ctx, store, "42", nil)
+	a.Append(convo.User("Flights to Rome?"), convo.Assistant("Two."))
+	a.Save(ctx)
+	b.Append(convo.User("And a hotel."), convo.Assistant("With a view?"))
+
+	err := b.Save(ctx)
+	for errors.As(err, new(*convo.ConflictError)) {
+		fmt.Println(err)
+		moved, refused, _ := b.Reload(ctx)
+		fmt.Println(moved, refused)
+		err = b.Save(ctx)
+	}
+	for _, e := range b.Snapshot().All() {
+		fmt.Println(e)
+	}
+	// Output:
+	// convo: save "42" as record 2: another has saved record 2; call Reload, then Save
+	// map[3:5 4:6] []
+	// 1 user: Window seats only.
+	// 2 assistant: Noted.
+	// 3 user: Flights to Rome?
+	// 4 assistant: Two.
+	// 5 user: And a hotel.
+	// 6 assistant: With a view?
+}
+
+// The archive has every message as it was appended.
+func ExampleHistory_Archive() {
+	ctx := context.Background()
+	h, _ := convo.Open(ctx, new(convotest.MemStore), "42", nil)
+	h.Append(convo.User("Window seats only."), convo.Assistant("Noted."), convo.User("Flights to Rome?"))
+	h.Save(ctx)
+	h.SplicePrefix(h.Snapshot(), 2, "The user likes windows.")
+	h.Note("compacted by hand")
+	h.Save(ctx)
+
+	fmt.Println(h.Len())
+	for a, err := range h.Archive(ctx) {
+		switch {
+		case err != nil:
+			fmt.Println(err)
+		case a.Entry != nil:
+			fmt.Println(a.Seq, *a.Entry)
+		case a.Summary != nil:
+			fmt.Println(a.Seq, *a.Summary)
+		case a.Note != "":
+			fmt.Println(a.Seq, a.Note)
+		}
+	}
+	// Output:
+	// 1
+	// 1 1 user: Window seats only.
+	// 1 2 assistant: Noted.
+	// 1 3 user: Flights to Rome?
+	// 2 summary(The user likes windows.)
+	// 2 compacted by hand
+}
+
+// A list in pages, and the conversations that are due to expire.
+func ExampleListOptions() {
+	ctx := context.Background()
+	store := new(convotest.MemStore)
+	day := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 5 {
+		at := day.AddDate(0, 0, i)
+		r := convo.Record{LogInfo: convo.LogInfo{Key: fmt.Sprintf("ann/%d", i), Seq: 1, Created: at, Updated: at}, ID: fmt.Sprintf("%026d", i), Full: true}
+		if err := store.Append(ctx, r); err != nil {
+			panic(err)
+		}
+	}
+	opts := convo.ListOptions{Prefix: "ann/"}
+	for page := 1; page <= 2; page++ {
+		n := 0
+		for head, err := range store.List(ctx, opts) {
+			if err != nil {
+				panic(err)
+			}
+			fmt.Println("page", page, head.Key)
+			opts.After = head // the next page begins here
+			if n++; n == 2 {
+				break
+			}
+		}
+	}
+	for head, err := range store.List(ctx, convo.ListOptions{UpdatedBefore: day.AddDate(0, 0, 2)}) {
+		fmt.Println("expires:", head.Key, err, store.Delete(ctx, head.Key))
+	}
+	// Output:
+	// page 1 ann/4
+	// page 1 ann/3
+	// page 2 ann/2
+	// page 2 ann/1
+	// expires: ann/1 <nil> <nil>
+	// expires: ann/0 <nil> <nil>
+}
+
+// newTrip is a conversation of three turns.
+func newTrip(opts *convo.Options) *convo.History {
+	h, err := convo.New(opts)
+	if err != nil {
+		panic(err)
+	}
+	call := convo.ToolCall{ID: "c1", Name: "search", Arguments: `{"to":"Rome"}`}
+	_, err = h.Append(
+		convo.System("You are a travel agent."),
+		convo.User("Flights to Rome?"),
+		convo.Assistant("", call),
+		convo.Result(call, strings.Repeat("09:10 ", 100)),
+		convo.Assistant("Many."),
+		convo.User("In the morning?"),
+		convo.Assistant("At 09:10."),
+		convo.User("Book it."),
+	)
+	if err != nil {
+		panic(err)
+	}
+	return h
+}
+
+// A snapshot never changes.
+func ExampleHistory_Snapshot() {
+	h := newTrip(nil)
+	s := h.Snapshot()
+	h.Append(convo.Assistant("Done."))
+	fmt.Println(s.Len(), h.Len())
+	for x := range s.Exchanges() {
+		if len(x.IDs()) > 1 || x.Floor {
+			fmt.Println(x.IDs(), "floor:", x.Floor)
+		}
+	}
+	// Output:
+	// 8 9
+	// [1] floor: true
+	// [3 4] floor: false
+	// [8] floor: true
+}
+
+// Pinning any entry of an exchange pins the whole exchange.
+func ExampleHistory_Pin() {
+	h := newTrip(nil)
+	fmt.Println(h.Pin(4), h.Pinned())
+	fmt.Println(h.Pin(99))
+	dropped, _ := h.SplicePrefix(h.Snapshot(), 7, "")
+	fmt.Println(dropped, h.Pinned())
+	// Output:
+	// <nil> [3 4]
+	// convo: entry 99 is not in the view
+	// 4 [3 4]
+}
+
+// An edit that breaks a rule is refused as a whole. One that breaks none is
+// applied even if messages were appended since.
+func ExampleHistory_Apply() {
+	h := newTrip(nil)
+	at := h.Snapshot()
+	_, err := h.Apply(at, convo.Edit{Drop: []convo.ID{3}})
+	fmt.Println(err)
+
+	h.Append(convo.Assistant("Done."))
+	report, err := h.Apply(at, convo.Edit{
+		Clear: []convo.Clear{{ID: 4}},
+		Drop:  []convo.ID{2},
+	})
+	fmt.Println(report.Outcome, report.Dropped, report.Cleared, err)
+	e, _ := h.Snapshot().Find(4)
+	fmt.Println(e.Message.Text())
+	// Output:
+	// convo: edit: drops part of an exchange (entry 3)
+	// applied [2] [4] <nil>
+	// [result of search cleared: 600 bytes]
+}
+
+// With returns the view that an edit would leave.
+func ExampleSnapshot_With() {
+	s := newTrip(nil).Snapshot()
+	next, err := s.With(convo.Edit{Drop: []convo.ID{2, 3, 4, 5}, Summary: &convo.Summary{Text: "There are flights."}})
+	fmt.Println(s.Len(), next.Len(), err)
+	sum, _ := next.Summary()
+	fmt.Println(sum.Text, sum.Covers)
+	// Output:
+	// 8 4 <nil>
+	// There are flights. [{2 5}]
+}
+
+// A summary that took long to write replaces the entries that it was made of.
+// What was appended or pinned meanwhile stays.
+func ExampleHistory_SplicePrefix() {
+	h := newTrip(nil)
+	at := h.Snapshot()
+	h.Append(convo.Assistant("Done."))
+	h.Pin(2)
+	dropped, err := h.SplicePrefix(at, 7, "Flights to Rome were looked up.")
+	fmt.Println(dropped, err)
+	for _, m := range h.Snapshot().Messages()[2:] {
+		fmt.Println(m)
+	}
+	// Output:
+	// 5 <nil>
+	// user: Flights to Rome?
+	// user: Book it.
+	// assistant: Done.
+}
+
+// A rollback takes back what was appended since the snapshot. Calls that were
+// open then are open again.
+func ExampleHistory_Rollback() {
+	h := newTrip(nil)
+	call := convo.ToolCall{ID: "c2", Name: "book", Arguments: `{}`}
+	h.Append(convo.Assistant("", call))
+	at := h.Snapshot()
+	h.Append(convo.Result(call, "booked"), convo.Assistant("Done."))
+	err := h.Rollback(at)
+	fmt.Println(err, h.Len(), h.Status().OpenCalls)
+	// Output:
+	// <nil> 9 1
+}
+
+// After a request that failed, Rewind takes the user message back.
+func ExampleHistory_Rewind() {
+	h := newTrip(nil)
+	taken, err := h.Rewind(1)
+	fmt.Println(taken, err, h.Len())
+	// Output:
+	// 1 <nil> 7
+}
+
+// AnswerOpenCalls answers the calls of a tool round that was given up.
+func ExampleHistory_AnswerOpenCalls() {
+	h := newTrip(nil)
+	h.Append(convo.Assistant("", convo.ToolCall{ID: "c2", Name: "book"}, convo.ToolCall{ID: "c3", Name: "mail"}))
+	answered, err := h.AnswerOpenCalls("timed out")
+	fmt.Println(answered, err)
+	_, err = h.Append(convo.Assistant("That did not work."))
+	fmt.Println(err)
+	// Output:
+	// 2 <nil>
+	// <nil>
+}
+
+// SetSystem replaces all system messages, at any time.
+func ExampleHistory_SetSystem() {
+	h := newTrip(nil)
+	err := h.SetSystem(convo.System("You are a pirate."), convo.System("Today is Monday."))
+	first, _ := h.Snapshot().At(0)
+	fmt.Println(err, first.ID, h.Status().System)
+	// Output:
+	// <nil> 9 2
+}
+
+// A note is a system message further on. The policy must allow it.
+func ExampleRolePolicy_notes() {
+	roles := convo.Strict()
+	roles.SystemAfter = []convo.Role{convo.RoleUser, convo.RoleAssistant, convo.RoleTool}
+	h := newTrip(&convo.Options{Roles: roles})
+	_, err := h.Append(convo.System("The user has gone offline."), convo.Assistant("Booked."))
+	fmt.Println(err)
+	h.SetSystem(convo.System("You are a pirate.")) // leaves notes alone
+	for _, m := range h.Snapshot().Messages()[7:] {
+		fmt.Println(m)
+	}
+	// Output:
+	// <nil>
+	// user: Book it.
+	// system: The user has gone offline.
+	// assistant: Booked.
+}
+
+// An agent names what it needs of a History in an interface of its own, so that its
+// tests can do without one. A History fits without an adapter.
+func Example_ownInterface() {
+	type conversation interface {
+		Append(msgs ...convo.Message) (convo.ID, error)
+		Do(ctx context.Context, send func(context.Context, *convo.Snapshot) (convo.Reply, error)) (convo.Reply, error)
+	}
+	ask := func(c conversation, question string) string { // the agent
+		c.Append(convo.User(question))
+		reply, err := c.Do(context.Background(), callModel)
+		if err != nil {
+			return "Sorry: " + err.Error()
+		}
+		return reply.Text()
+	}
+	h, _ := convo.New(nil)
+	fmt.Println(ask(h, "Flights to Rome?"))
+	fmt.Println(ask(offline{}, "Flights to Rome?")) // in a test
+	// Output:
+	// At 09:10.
+	// Sorry: no network
+}
+
+// offline is a conversation whose requests fail.
+type offline struct{}
+
+func (offline) Append(...convo.Message) (convo.ID, error) { return 1, nil }
+
+func (offline) Do(context.Context, func(context.Context, *convo.Snapshot) (convo.Reply, error)) (convo.Reply, error) {
+	return convo.Reply{}, errors.New("no network")
+}
+
+// callModel stands for a call of a model.
+func callModel(context.Context, *convo.Snapshot) (convo.Reply, error) {
+	return convo.Reply{Messages: []convo.Message{convo.Assistant("At 09:10.")}}, nil
+}
+
+// Ephemeral messages stand before the newest turn, and are never saved.
+func ExampleHistory_SetEphemeral() {
+	h := newTrip(nil)
+	h.SetEphemeral(convo.User("The time is 08:30."))
+	msgs := h.Snapshot().Messages()
+	fmt.Println(msgs[len(msgs)-2])
+	fmt.Println(msgs[len(msgs)-1])
+	fmt.Println(h.Len())
+	// Output:
+	// user: The time is 08:30.
+	// user: Book it.
+	// 8
+}
+
+// A Snapshot can be written to JSON and read again. Restore also makes forks.
+func ExampleRestore() {
+	h := newTrip(nil)
+	h.Pin(2)
+	data, _ := json.Marshal(h.Snapshot())
+
+	var s convo.Snapshot
+	err := json.Unmarshal(data, &s)
+	again, err2 := convo.Restore(&s, nil)
+	fmt.Println(err, err2, again.Len(), again.Pinned())
+
+	fork, _ := convo.Restore(h.Snapshot(), nil)
+	fork.Append(convo.Assistant("In the fork."))
+	fmt.Println(fork.Len(), h.Len())
+	// Output:
+	// <nil> <nil> 8 [2]
+	// 9 8
+}
+
+// Restore says what is wrong with a conversation that comes from elsewhere, or
+// repairs it.
+func ExampleNewSnapshot() {
+	imported := convo.NewSnapshot([]convo.Message{
+		convo.User("Find it."),
+		convo.Assistant("", convo.ToolCall{ID: "c1", Name: "find"}),
+		convo.User("Still there?"),
+	})
+	_, err := convo.Restore(imported, nil)
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, convo.ErrOpenCalls))
+
+	h, err := convo.Restore(imported, &convo.Options{Repair: func(f convo.Fault) {
+		fmt.Println(f.ID, f.NewID, f.Mended)
+	}})
+	fmt.Println(h.Len(), err)
+	// Output:
+	// convo: snapshot entry 2 (ID 3): a call has no result yet (id "c1", tool "find"); Options.Repair makes Restore repair it
+	// true
+	// 0 4 answered with an error result
+	// 3 5 new ID
+	// 4 <nil>
+}
+
+// Messages can be pinned as they are appended: the task, and those that begin
+// with a mark.
+func ExampleOptions_pin() {
+	h, _ := convo.New(&convo.Options{
+		PinFirstUser: true,
+		Pin:          func(m convo.Message) bool { return strings.HasPrefix(m.Text(), "Remember:") },
+	})
+	h.Append(convo.User("Plan a trip."), convo.Assistant("Where to?"), convo.User("Remember: no flights."), convo.Assistant("Sure."))
+	fmt.Println(h.Pinned())
+	// Output:
+	// [1 3]
+}
+
+// OnCompaction is given the report of every edit, also of those made by hand.
+func ExampleOptions_onCompaction() {
+	h := newTrip(&convo.Options{OnCompaction: func(r convo.Report) {
+		fmt.Println(r.Outcome, r.Summarised, r.MessagesBefore, "to", r.MessagesAfter)
+	}})
+	h.SplicePrefix(h.Snapshot(), 5, "Flights were looked up.")
+	// Output:
+	// applied [2 3 4 5] 8 to 5
+}
+
+// Calls that were open when a conversation was saved may stay open, be
+// answered, or be taken back with their turn.
+func ExampleOnLoad() {
+	h := newTrip(nil)
+	h.Append(convo.Assistant("", convo.ToolCall{ID: "c2", Name: "book"}))
+	for _, way := range []convo.OnLoad{convo.OnLoadKeep, convo.OnLoadClose, convo.OnLoadDrop} {
+		again, err := convo.Restore(h.Snapshot(), &convo.Options{OnLoad: way})
+		fmt.Println(way, again.Len(), again.Status().OpenCalls, err)
+	}
+	// Output:
+	// keep 9 1 <nil>
+	// close 10 0 <nil>
+	// drop 7 0 <nil>
+}
+
+// A report hands over what left, and Undo puts it back, with what was appended
+// since behind it.
+func ExampleHistory_Undo() {
+	h, _ := convo.New(nil)
+	h.Append(convo.User("Window seats only."), convo.Assistant("Noted."), convo.User("Flights to Rome?"))
+	report, _ := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1, 2}, Summary: &convo.Summary{Text: "The user likes windows."}})
+	for _, e := range report.Originals() {
+		fmt.Println("left:", e)
+	}
+	h.Append(convo.Assistant("Two."))
+
+	fmt.Println(h.Undo(report))
+	for _, e := range h.Snapshot().All() {
+		fmt.Println(e)
+	}
+	// Output:
+	// left: 1 user: Window seats only.
+	// left: 2 assistant: Noted.
+	// <nil>
+	// 1 user: Window seats only.
+	// 2 assistant: Noted.
+	// 3 user: Flights to Rome?
+	// 4 assistant: Two.
+}
+
+// An image that was looked at long ago still weighs. Here all but the newest message
+// lose theirs, in one edit, so that the prompt cache suffers once.
+func ExampleRewrite() {
+	h, _ := convo.New(nil)
+	for _, day := range []string{"Monday", "Tuesday", "Wednesday"} {
+		h.Append(convo.User("This is "+day+".", convo.NewMedia("image/png", []byte("..."))), convo.Assistant("It rains."))
+	}
+	h.Append(convo.User("Which day was the driest?", convo.NewMedia("image/png", []byte("..."))))
+
+	snap := h.Snapshot()
+	isMedia := func(p convo.Part) bool { _, ok := p.(convo.Media); return ok }
+	var edit convo.Edit
+	for i, e := range snap.All() {
+		if i < snap.Len()-1 && slices.ContainsFunc(e.Message.Parts, isMedia) {
+			parts := append(slices.DeleteFunc(e.Message.Parts, isMedia), convo.Text("[an image was here]"))
+			edit.Rewrite = append(edit.Rewrite, convo.Rewrite{ID: e.ID, Parts: parts})
+		}
+	}
+	report, err := h.Apply(snap, edit)
+	fmt.Println(report.Rewritten, err)
+	for _, e := range h.Snapshot().All() {
+		fmt.Println(e)
+	}
+	// Output:
+	// [1 3 5] <nil>
+	// 1 user: This is Monday. [an image was here]
+	// 2 assistant: It rains.
+	// 3 user: This is Tuesday. [an image was here]
+	// 4 assistant: It rains.
+	// 5 user: This is Wednesday. [an image was here]
+	// 6 assistant: It rains.
+	// 7 user: Which day was the driest? media(image/png, 3 bytes)
+}
+
+// A secret that must go leaves nothing behind: neither the report nor Undo has it.
+func ExampleRewrite_forget() {
+	h, _ := convo.New(nil)
+	id, _ := h.Append(convo.User("Log in with hunter2, please."))
+
+	report, err := h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{
+		{ID: id, Parts: []convo.Part{convo.Text("Log in with [redacted], please.")}, Forget: true},
+	}})
+	fmt.Println(report.Originals(), err)
+	fmt.Println(h.Undo(report))
+	fmt.Println(h.Snapshot().Messages())
+	// Output:
+	// [1 user: Log in with [redacted], please.] <nil>
+	// <nil>
+	// [user: Log in with [redacted], please.]
+}
+
+// longTrip returns a conversation of some 1,600 tokens.
+func longTrip(opts *convo.Options) *convo.History {
+	h, err := convo.New(opts)
+	if err != nil {
+		panic(err)
+	}
+	h.Append(convo.System("You are a travel agent."))
+	for i := range 10 {
+		call := convo.ToolCall{ID: fmt.Sprint("c", i), Name: "search", Arguments: `{}`}
+		h.Append(
+			convo.User(fmt.Sprintf("And day %d?", i+1)),
+			convo.Assistant("", call),
+			convo.Result(call, strings.Repeat("A train at nine, a bus at ten. ", 12)),
+			convo.Assistant("There is a train."),
+		)
+	}
+	return h
+}
+
+func ExampleHistory_Prepare() {
+	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 1_500, Reserve: 300}})
+	snap, report, err := h.Prepare(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(report.Outcome, "because of", report.Reason)
+	for _, link := range report.Links {
+		fmt.Println(link.Strategy, link.Outcome)
+	}
+	fmt.Println(report.MessagesBefore, "messages, now", len(snap.Messages()))
+	// Output:
+	// applied because of high
+	// clear-tool-results applied
+	// truncate applied
+	// 41 messages, now 17
+}
+
+func ExampleSummarize() {
+	model := convo.SummarizerFunc(func(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+		text, err := complete(ctx, req.Prompt) // your model
+		return convo.Summary{Text: text}, err
+	})
+	h := longTrip(&convo.Options{
+		Limits:   convo.Limits{Window: 1_500, Reserve: 300},
+		Strategy: convo.Chain(convo.Summarize{With: model, MaxTokens: 100, Window: 200_000}, convo.Truncate{}),
+	})
+	report, err := h.CompactIfNeeded(context.Background())
+	fmt.Println(report.Outcome, len(report.Summarised), "entries, error:", err)
+	sum, _ := h.Snapshot().Summary()
+	fmt.Println(sum.Text, sum.Covers)
+	// Output:
+	// applied 32 entries, error: <nil>
+	// The user looked at flights. [{2 33}]
+}
+
+// A focus says what the summary should dwell on.
+func ExampleHistory_Compact() {
+	model := convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+		return convo.Summary{Text: "About " + req.Focus + ": there are trains."}, nil
+	})
+	h := longTrip(&convo.Options{Strategy: convo.Summarize{With: model, MaxTokens: 100}})
+	report, err := h.Compact(context.Background(), "trains")
+	fmt.Println(report.Outcome, err)
+	report, err = h.Compact(context.Background(), "trains")
+	fmt.Println(report.Outcome, err)
+	sum, _ := h.Snapshot().Summary()
+	fmt.Println(sum.Text)
+	// Output:
+	// applied <nil>
+	// not needed <nil>
+	// About trains: there are trains.
+}
+
+func ExampleHistory_CompactInBackground() {
+	ctx := context.Background()
+	h := longTrip(&convo.Options{
+		Limits:   convo.Limits{Window: 4_000, Reserve: -1, Soft: 1_000, Low: 500},
+		Strategy: convo.Summarize{},
+	})
+	fmt.Println("started:", h.CompactInBackground(ctx))
+	h.Append(convo.User("And then?")) // the conversation goes on
+	report, err := h.Wait(ctx)
+	fmt.Println(report.Outcome, "because of", report.Reason, err)
+	e, _ := h.Snapshot().At(h.Len() - 1)
+	fmt.Println(e)
+	// Output:
+	// started: true
+	// applied because of soft <nil>
+	// 42 user: And then?
+}
+
+func ExampleHistory_MakeRoom() {
+	ctx := context.Background()
+	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 2_500, Reserve: 300}})
+	room, report, err := h.MakeRoom(ctx, 1_000) // a long document is about to come in
+	fmt.Println(report.Outcome, room.Tokens(), err)
+	room.Release()
+
+	_, _, err = h.MakeRoom(ctx, 5_000)
+	var floor *convo.FloorError
+	if errors.As(err, &floor) {
+		fmt.Println("only", floor.Limit-floor.Floor, "can be made free")
+	}
+	// Output:
+	// applied 1000 <nil>
+	// only 2169 can be made free
+}
+
+func ExampleHistory_Recover() {
+	ctx := context.Background()
+	h := longTrip(nil) // nobody told it the window
+	send := func(s *convo.Snapshot) error {
+		if s.Tokens() > 1_000 {
+			return errors.New("400: prompt is too long: 1500 tokens > 1000 maximum")
+		}
+		return nil
+	}
+	for {
+		snap := h.Snapshot()
+		err := send(snap)
+		if err == nil {
+			fmt.Println("sent")
+			break
+		}
+		retry, report, err := h.Recover(ctx, snap, err)
+		fmt.Println("retry:", retry, report.Outcome, err)
+		if !retry {
+			break
+		}
+	}
+	// Output:
+	// retry: true applied <nil>
+	// sent
+}
+
+// A strategy of your own reads a snapshot and returns an edit. This one keeps
+// the newest three turns.
+func ExampleStrategyFunc() {
+	threeTurns := convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+		newest, _ := s.At(s.Len() - 1)
+		var e convo.Edit
+		for x := range s.Exchanges() {
+			if !x.Floor && x.Turn <= newest.Turn-3 {
+				e.Drop = append(e.Drop, x.IDs()...)
+			}
+		}
+		return e, nil // with nothing in it, it declines
+	})
+	h := longTrip(&convo.Options{Strategy: threeTurns.Named("three-turns")})
+	report, err := h.Compact(context.Background(), "")
+	fmt.Println(report.Strategy, report.Outcome, err, h.Status().Turns, "turns")
+	// Output:
+	// three-turns applied <nil> 3 turns
+}
+
+func ExampleSlidingWindow() {
+	h := longTrip(&convo.Options{Strategy: convo.SlidingWindow{Keep: 10, TriggerAt: 40}})
+	report, err := h.CompactIfNeeded(context.Background())
+	fmt.Println(report.Outcome, "because of", report.Reason, err)
+	fmt.Println(h.Len())
+	// Output:
+	// applied because of trigger <nil>
+	// 11
+}
+
+func ExampleExtract() {
+	h := longTrip(nil)
+	sum, err := h.Handoff(context.Background(), convo.Extract{}, "") // for a handoff
+	fmt.Println(err)
+	fmt.Println(sum.Text[strings.Index(sum.Text, "Tools"):])
+	// Output:
+	// <nil>
+	// Tools called:
+	// - search 10
+	// Last answer:
+	// - There is a train.
+}
+
+// One line says what a compaction did, and %+v also which entries it was.
+func ExampleReport_String() {
+	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 1_500, Reserve: 300}})
+	report, err := h.CompactIfNeeded(context.Background())
+	fmt.Println(report, err)
+	fmt.Printf("%+v\n", report)
+	// Output:
+	// compacted 1,755 → 596 of 1,200 tokens: 1 result cleared, 24 messages dropped <nil>
+	// compacted 1,755 → 596 of 1,200 tokens: 1 result cleared [28], 24 messages dropped [2-25]
+}
+
+func ExampleStatus_String() {
+	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 4_000, High: 3_000}})
+	fmt.Println(h.Status())
+	// Output:
+	// 1,755 of 3,500 tokens (50 %): 41 entries in 10 turns; compacts above 3,000
+}
+
+// What fills the window?
+func ExampleSnapshot_Breakdown() {
+	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 4_000, Tools: 250}})
+	fmt.Println(h.Snapshot().Breakdown())
+	// Output:
+	// results 1,220, tools 250, assistant 130, calls 120, user 80, system 10; free 1,690 and reserve 500 of 4,000
+}
+
+// A line of each level: a compaction that was applied, one that failed, and one
+// that was declined.
+func ExampleOptions_logger() {
+	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == "duration" {
+				return slog.Attr{} // differs from run to run
+			}
+			return a
+		},
+	}))
+	with := func(err error) convo.CompactionStrategy {
+		return convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			if err != nil {
+				return convo.Edit{}, err
+			}
+			return convo.Truncate{}.Compact(ctx, s, g)
+		}).Named("mine")
+	}
+	for _, err := range []error{nil, errors.New("no idea"), convo.ErrNoGain} {
+		h := longTrip(&convo.Options{Limits: convo.Limits{Window: 4_000, High: 1_000}, Strategy: with(err), Logger: log})
+		h.CompactIfNeeded(context.Background())
+	}
+	// Output:
+	// level=INFO msg="convo: compaction applied" outcome=applied reason=high strategy=mine cause=<nil> fits=true limit=3500 tokens_before=1755 tokens_after=360 messages_before=41 messages_after=9 dropped=32 summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 not_kept=0 prefix_kept=0.00641025641025641 named_limit=0
+	// level=WARN msg="convo: compaction failed" outcome=failed reason=high strategy=mine cause="convo: strategy mine: no idea" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=1 unread=0 not_kept=0 prefix_kept=1 named_limit=0
+	// level=DEBUG msg="convo: compaction declined" outcome=declined reason=high strategy=mine cause="convo: nothing worth removing" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 not_kept=0 prefix_kept=1 named_limit=0
+}
+
+// Old tool results are cleared at a mark of their own, before anything is dropped.
+// A trigger may look at the messages: it is called without a lock.
+func ExampleWhen_messages() {
+	var h *convo.History
+	changesSubject := func(convo.Status) bool {
+		s := h.Snapshot()
+		newest, _ := s.At(s.Len() - 1)
+		return strings.HasPrefix(newest.Message.Text(), "Now to something else")
+	}
+	h = longTrip(&convo.Options{Strategy: convo.When(changesSubject, convo.SlidingWindow{Keep: 4})})
+	for _, text := range []string{"And the hotel?", "Now to something else: Paris."} {
+		h.Append(convo.User(text))
+		report, err := h.CompactIfNeeded(context.Background())
+		fmt.Println(report.Outcome, h.Len(), err)
+		h.Append(convo.Assistant("Of course."))
+	}
+	// Output:
+	// not needed 42 <nil>
+	// applied 4 <nil>
+}
+
+func ExampleWhen() {
+	micro := func(s convo.Status) bool { return s.Upper > s.Window*60/100 }
+	h := longTrip(&convo.Options{
+		Limits:   convo.Ratios(2_500, 0.70, 0.85),
+		Strategy: convo.Chain(convo.When(micro, convo.ClearToolResults{}), convo.Truncate{}),
+	})
+	_, report, err := h.Prepare(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(report.Reason, report.Links)
+	fmt.Println(report)
+	// Output:
+	// trigger [clear-tool-results applied]
+	// compacted 1,755 → 960 of 2,188 tokens: 7 results cleared
 }

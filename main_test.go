@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -279,4 +280,46 @@ func lines(n int, format string) string {
 		fmt.Fprintf(&b, format+"\n", i)
 	}
 	return b.String()
+}
+
+// checkPairs checks that a view has the order that Append leads to, apart from
+// what compactions took.
+func checkPairs(t testing.TB, s *convo.Snapshot) {
+	t.Helper()
+	if fault := orderFault(s); fault != "" {
+		t.Errorf("%s in %v", fault, s)
+	}
+}
+
+// orderFault says which rule of every view is broken:
+// results directly behind their calls, ascending IDs. It returns an empty string
+// when none is.
+func orderFault(s *convo.Snapshot) string {
+	var open []string
+	var last convo.ID
+	others := false
+	for _, e := range s.All() {
+		m := e.Message
+		if !others && (m.Role != convo.RoleSystem || e.Turn > 0) { // a note, if that has another turn than system entries
+			others, last = true, 0
+		}
+		if e.ID <= last {
+			return fmt.Sprintf("entry %d after %d", e.ID, last)
+		}
+		last = e.ID
+		if m.Role != convo.RoleTool && len(open) > 0 {
+			return fmt.Sprintf("entry %d while calls %v are open", e.ID, open)
+		}
+		for _, c := range m.ToolCalls() {
+			open = append(open, c.ID)
+		}
+		for _, r := range m.ToolResults() {
+			i := slices.Index(open, r.CallID)
+			if i < 0 {
+				return fmt.Sprintf("entry %d answers no open call", e.ID)
+			}
+			open = slices.Delete(open, i, i+1)
+		}
+	}
+	return ""
 }

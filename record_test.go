@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -325,4 +326,13 @@ func TestOpen_LastDescends(t *testing.T) {
 	require.True(t, ok, "%v", err)
 	assert.EqualValues(t, 1, damage.Seq)
 	assert.ErrorContains(t, damage, "last is 1")
+}
+
+// docs/format.md names every field of the data of a record.
+func TestPages_FormatNamesEveryField(t *testing.T) {
+	page, err := os.ReadFile("docs/format.md")
+	require.NoError(t, err)
+	for _, name := range convo.RecordFields() {
+		assert.Regexp(t, "\n\\| [^|]*`"+name+"`[^|]* \\|", string(page))
+	}
 }

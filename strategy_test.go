@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -809,4 +810,453 @@ func TestEndedContext_SaysWhatWasDone(t *testing.T) {
 		assert.Equal(t, "summarize", r.Links[0].Strategy)
 		time.Sleep(time.Hour)
 	})
+}
+
+func TestClearToolResults(t *testing.T) {
+	h := toolTurn(t, bare(), 6) // results 4, 6, 8, 10, 12, 14; the answer is the newest exchange
+	all := "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15"
+	for _, tt := range []struct {
+		name string
+		c    convo.ClearToolResults
+		g    convo.Goal
+		want string
+	}{
+		{"three keep theirs", convo.ClearToolResults{}, convo.Goal{}, "1 2 3 4c 5 6c 7 8c 9 10 11 12 13 14 15"},
+		{"one keeps its", convo.ClearToolResults{KeepLast: 1}, convo.Goal{}, "1 2 3 4c 5 6c 7 8c 9 10c 11 12c 13 14 15"},
+		{"all but the floor", convo.ClearToolResults{KeepLast: -1}, convo.Goal{}, "1 2 3 4c 5 6c 7 8c 9 10c 11 12c 13 14c 15"},
+		{"too little by the goal", convo.ClearToolResults{}, convo.Goal{MinFree: 1000}, "convo: nothing worth removing"},
+		{"too little by its own", convo.ClearToolResults{MinFreed: 1000}, convo.Goal{}, "convo: nothing worth removing"},
+		{"its own counts, not the goal's", convo.ClearToolResults{MinFreed: -1}, convo.Goal{MinFree: 1000}, "1 2 3 4c 5 6c 7 8c 9 10 11 12 13 14 15"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := h.Snapshot()
+			got, next := planOf(t, tt.c, s, tt.g)
+			assert.Equal(t, tt.want, got)
+			if next != s {
+				again, _ := planOf(t, tt.c, next, convo.Goal{})
+				assert.Equal(t, "convo: nothing worth removing", again, "the second time there is nothing to do")
+			}
+			for _, e := range next.All() {
+				for _, r := range e.Message.ToolResults() {
+					if r.Cleared {
+						assert.Equal(t, "[result of tool cleared: 92 bytes]", r.Text())
+					}
+				}
+			}
+		})
+	}
+	assert.Equal(t, all, strings.Trim(fmt.Sprint(idsOf(h.Snapshot())), "[]"))
+
+	small := toolTurn(t, nil, 0)
+	c := callOf("c")
+	mustAppend(t, small, convo.User("and"), convo.Assistant("", c), convo.Result(c, "ok"), convo.Assistant("so"))
+	got, _ := planOf(t, convo.ClearToolResults{KeepLast: -1, MinFreed: -1}, small.Snapshot(), convo.Goal{})
+	assert.Equal(t, "convo: nothing worth removing", got, "a marker longer than the result frees nothing")
+}
+
+// One result that cannot be kept is enough for the ladder to go on.
+func TestClearToolResults_OneSpillFails(t *testing.T) {
+	opts := windowOf(3000, convo.Chain(convo.ClearToolResults{KeepLast: -1}, convo.Truncate{}))
+	opts.Spill = func(context.Context, convo.ToolResult) (string, error) { return "", errors.New("disk full") }
+	opts.MaxResult = -1
+	c := callOf("c")
+	h := historyOf(t, opts, convo.User("the task"), convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 5000)), convo.Assistant("so"))
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.Equal(t, []convo.ID{2, 3}, r.Dropped)
+	assert.True(t, r.Fits)
+}
+
+func TestClearToolResults_Least(t *testing.T) {
+	h := historyOf(t, bare(), convo.User("q"))
+	for i, size := range []int{511, 512, 60, 513, 600} {
+		call := convo.ToolCall{ID: fmt.Sprint("c", i), Name: "tool"}
+		mustAppend(t, h, convo.Assistant("", call), convo.Result(call, strings.Repeat("x", size)))
+	}
+	mustAppend(t, h, convo.Assistant("a"))
+	for least, want := range map[int]string{
+		512:  "1 2 3 4 5c 6 7 8 9c 10 11c 12",
+		513:  "1 2 3 4 5 6 7 8 9c 10 11c 12",
+		0:    "1 2 3c 4 5c 6 7c 8 9c 10 11c 12",
+		-1:   "1 2 3c 4 5c 6 7c 8 9c 10 11c 12",
+		5000: "convo: nothing worth removing",
+	} {
+		got, _ := planOf(t, convo.ClearToolResults{KeepLast: -1, Least: least}, h.Snapshot(), convo.Goal{})
+		assert.Equal(t, want, got, "Least %d", least)
+	}
+}
+
+// Of the tour, in bytes: 1 system 5 | 2 user 8 | 3, 4, 5 a tool round 134 |
+// 6 assistant 5 || 7 user 7 | 8 assistant 6 || 9 user 9.
+func TestTruncate(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		target int
+		pin    []convo.ID
+		want   string
+	}{
+		{"small enough", 174, nil, "convo: nothing worth removing"},
+		{"a turn that begins soon after is where the cut goes", 40, nil, "1 7 8 9"},
+		{"nothing but the newest turn", 20, nil, "1 9"},
+		{"the floor stays", 0, nil, "1 9"},
+		{"a pin stays", 0, []convo.ID{8}, "1 8 9"},
+		{"a pin of a result keeps its exchange", 0, []convo.ID{5}, "1 3 4 5 9"},
+		{"a pin and the user of its turn", 150, []convo.ID{5}, "1 3 4 5 9"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := tour(t, bare())
+			require.NoError(t, h.Pin(tt.pin...))
+			s := h.Snapshot()
+			got, next := planOf(t, convo.Truncate{}, s, convo.Goal{Target: tt.target})
+			assert.Equal(t, tt.want, got)
+			if next != s && next.Tokens() > tt.target {
+				for x := range next.Exchanges() {
+					assert.True(t, x.Floor, "above the target, and %d is not floor", x.First)
+				}
+			}
+		})
+	}
+}
+
+func TestTruncate_InsideOneTurn(t *testing.T) {
+	h := toolTurn(t, bare(), 20)
+	got, next := planOf(t, convo.Truncate{}, h.Snapshot(), convo.Goal{Target: 500})
+	assert.Equal(t, "1 2 35 36 37 38 39 40 41 42 43", got)
+	assert.LessOrEqual(t, next.Tokens(), 500)
+
+	// And one message later the turn is not the newest any more: its user
+	// message stays all the same while part of the turn does.
+	mustAppend(t, h, convo.User("thanks"))
+	got, _ = planOf(t, convo.Truncate{}, h.Snapshot(), convo.Goal{Target: 500})
+	assert.Equal(t, "1 2 35 36 37 38 39 40 41 42 43 44", got)
+	got, _ = planOf(t, convo.Truncate{}, h.Snapshot(), convo.Goal{Target: 150})
+	assert.Equal(t, "1 2 41 42 43 44", got)
+	got, _ = planOf(t, convo.Truncate{}, h.Snapshot(), convo.Goal{Target: 100})
+	assert.Equal(t, "1 44", got, "the next turn begins soon after the cut")
+}
+
+// A view that weighs exactly the target is within it.
+func TestTruncate_AtTheTarget(t *testing.T) {
+	s := toolTurn(t, bare(), 20).Snapshot()
+	_, next := planOf(t, convo.Truncate{}, s, convo.Goal{Target: 500})
+	same, _ := planOf(t, convo.Truncate{}, s, convo.Goal{Target: next.Tokens()})
+	assert.Equal(t, "1 2 35 36 37 38 39 40 41 42 43", same)
+	less, _ := planOf(t, convo.Truncate{}, s, convo.Goal{Target: next.Tokens() - 1})
+	assert.Equal(t, "1 2 37 38 39 40 41 42 43", less)
+
+	got, _ := planOf(t, convo.Truncate{}, s, convo.Goal{Target: s.Tokens()})
+	assert.Equal(t, "convo: nothing worth removing", got)
+	got, _ = planOf(t, convo.Truncate{}, s, convo.Goal{Target: s.Tokens() - 1})
+	assert.NotEqual(t, "convo: nothing worth removing", got)
+}
+
+// A cut inside a turn moves to the start of the next turn when that is within a
+// quarter of what is kept.
+func TestTruncate_ToTheNextTurn(t *testing.T) {
+	x := func(n int) string { return strings.Repeat("x", n) }
+	for _, tt := range []struct {
+		between int // bytes from the cut to the next turn
+		want    string
+	}{
+		{49, "4 5 6"}, {50, "4 5 6"}, {51, "1 3 4 5 6"},
+	} {
+		s := historyOf(t, &convo.Options{Tokenizer: byBytes, Overheads: bare().Overheads, Roles: convo.Relaxed()},
+			convo.User("u"), convo.Assistant(x(1000)), convo.Assistant(x(tt.between)),
+			convo.User("v"), convo.Assistant("a"), convo.User("w"),
+		).Snapshot()
+		got, _ := planOf(t, convo.Truncate{}, s, convo.Goal{Target: 200 + len("w")})
+		assert.Equal(t, tt.want, got, "%d between", tt.between)
+	}
+}
+
+func TestTruncate_SignedReasoning(t *testing.T) {
+	signed := func(c convo.ToolCall) convo.Message {
+		m := convo.Assistant("", c)
+		m.Parts = append([]convo.Part{convo.Reasoning{Text: "hm", Signature: "sig"}}, m.Parts...)
+		return m
+	}
+	make := func(second func(convo.ToolCall) convo.Message) *convo.Snapshot {
+		c1, c2, c3 := callOf("c1"), callOf("c2"), callOf("c3")
+		return historyOf(t, bare(), convo.User("the task"),
+			signed(c1), convo.Result(c1, strings.Repeat("x", 50)),
+			second(c2), convo.Result(c2, strings.Repeat("x", 50)),
+			convo.Assistant("", c3), convo.Result(c3, strings.Repeat("x", 50)),
+		).Snapshot()
+	}
+	unsigned := func(c convo.ToolCall) convo.Message { return convo.Assistant("", c) }
+
+	got, _ := planOf(t, convo.Truncate{}, make(unsigned), convo.Goal{Target: 150})
+	assert.Equal(t, "1 2 3 6 7", got, "the signed one goes last of the turn")
+	got, _ = planOf(t, convo.Truncate{}, make(unsigned), convo.Goal{Target: 80})
+	assert.Equal(t, "1 6 7", got, "and goes when all else is not enough")
+	got, _ = planOf(t, convo.Truncate{}, make(signed), convo.Goal{Target: 150})
+	assert.Equal(t, "1 4 5 6 7", got, "another reasoning later takes its place")
+}
+
+func TestTruncate_SummaryGoesLast(t *testing.T) {
+	opts := bare()
+	opts.Strategy = convo.Truncate{}
+	h := tour(t, opts)
+	_, err := h.SplicePrefix(h.Snapshot(), 6, "what was said "+strings.Repeat("and said ", 20))
+	require.NoError(t, err)
+	sum, _ := h.Snapshot().Summary()
+
+	// There is more to drop than the summary: it stays.
+	got, _ := planOf(t, convo.Truncate{}, h.Snapshot(), convo.Goal{Target: 0})
+	assert.Equal(t, "sum[{2 6}] 1 9", got)
+
+	// The request fits only without it.
+	require.NoError(t, h.SetLimits(convo.Limits{Window: 100, Reserve: -1}))
+	require.Greater(t, sum.Tokens, 100)
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.True(t, r.SummaryDropped)
+	assert.True(t, r.Fits)
+	_, ok := h.Snapshot().Summary()
+	assert.False(t, ok)
+}
+
+// Truncation counts no text again, and what it allocates grows as the list does.
+func TestTruncate_IsLinear(t *testing.T) {
+	bytesFor := func(n int) float64 {
+		counted := 0
+		opts := windowOf(n, convo.Truncate{})
+		opts.Tokenizer = convo.TokenizerFunc(func(s string) int { counted++; return len(s) })
+		h := chatOf(t, opts, n, 10)
+		counted = 0
+		_, bytes := measureAllocs(1, func() {
+			r, err := h.CompactIfNeeded(t.Context())
+			require.NoError(t, err)
+			require.Greater(t, len(r.Dropped), n)
+		})
+		assert.Zero(t, counted)
+		return bytes
+	}
+	small, large := bytesFor(5000), bytesFor(40_000)
+	assert.Less(t, large, 12*small)
+}
+
+func TestSlidingWindow(t *testing.T) {
+	for _, tt := range []struct {
+		keep int
+		pin  []convo.ID
+		want string
+	}{
+		{0, nil, "1 9"},
+		{1, nil, "1 9"},
+		{2, nil, "1 9"}, // no room for 7, which 8 answers
+		{3, nil, "1 7 8 9"},
+		{4, nil, "1 7 8 9"},
+		{5, nil, "1 2 6 7 8 9"}, // the window begins inside a turn
+		{6, nil, "1 2 6 7 8 9"}, // without a part of the exchange from 3 to 5
+		{7, nil, "1 2 6 7 8 9"},
+		{8, nil, "convo: nothing worth removing"},
+		{2, []convo.ID{4}, "1 3 4 5 9"},
+		{100, nil, "convo: nothing worth removing"},
+	} {
+		h := tour(t, bare())
+		require.NoError(t, h.Pin(tt.pin...))
+		got, _ := planOf(t, convo.SlidingWindow{Keep: tt.keep}, h.Snapshot(), convo.Goal{})
+		assert.Equal(t, tt.want, got, "keep %d, pinned %v", tt.keep, tt.pin)
+	}
+}
+
+func TestSlidingWindow_Turns(t *testing.T) {
+	for _, tt := range []struct {
+		keep, turns int
+		pin         []convo.ID
+		want        string
+	}{
+		{0, 1, nil, "1 9"},
+		{0, 2, nil, "1 7 8 9"},
+		{1, 2, nil, "1 9"},
+		{4, 2, nil, "1 7 8 9"},
+		{2, 3, nil, "1 9"},
+		{5, 3, nil, "1 2 6 7 8 9"},
+		{2, 1, nil, "1 9"},
+		{0, 1, []convo.ID{3}, "1 3 4 5 9"},
+		{0, 3, nil, "convo: nothing worth removing"},
+		{0, 4, nil, "convo: nothing worth removing"},
+		{3, 1, nil, "1 9"},
+		{-2, 2, nil, "1 7 8 9"},
+		{0, -1, nil, "1 9"}, // as without Turns
+	} {
+		h := tour(t, bare())
+		require.NoError(t, h.Pin(tt.pin...))
+		got, _ := planOf(t, convo.SlidingWindow{Keep: tt.keep, Turns: tt.turns}, h.Snapshot(), convo.Goal{})
+		assert.Equal(t, tt.want, got, "%+v", tt)
+	}
+}
+
+// However many user messages come in a row, once they are answered no more than Keep
+// entries stay.
+func TestSlidingWindow_UsersInARow(t *testing.T) {
+	opts := bare()
+	opts.Roles = convo.Relaxed()
+	opts.Strategy = convo.SlidingWindow{Keep: 2}
+	h, err := convo.New(opts)
+	require.NoError(t, err)
+	for range 50 {
+		mustAppend(t, h, convo.User("and another thing"))
+	}
+	mustAppend(t, h, convo.Assistant("a"), convo.User("q"))
+	_, err = h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []convo.ID{52}, idsOf(h.Snapshot()))
+
+	for range 50 {
+		mustAppend(t, h, convo.User("what now"))
+	}
+	_, err = h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 51, h.Len(), "all that the model has not answered")
+	mustAppend(t, h, convo.Assistant("a"), convo.User("q"), convo.Assistant("b"))
+	_, err = h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []convo.ID{104, 105}, idsOf(h.Snapshot()))
+}
+
+// The summary leaves with what it stood for, but not while the window has room for
+// that, nor if a link before has just made it.
+func TestSlidingWindow_Summary(t *testing.T) {
+	opts := bare()
+	opts.Strategy = convo.SlidingWindow{Keep: 3}
+	h := tour(t, opts)
+	n, err := h.SplicePrefix(h.Snapshot(), 6, "they went there")
+	require.NoError(t, err)
+	require.Equal(t, 5, n)
+	_, err = convo.SlidingWindow{Keep: 3}.Compact(t.Context(), h.Snapshot(), convo.Goal{})
+	require.ErrorIs(t, err, convo.ErrNoGain, "three entries, and all fit")
+	mustAppend(t, h, convo.Assistant("a"))
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.True(t, r.SummaryDropped, "%+v", r)
+	_, ok := h.Snapshot().Summary()
+	assert.False(t, ok)
+	assert.Equal(t, []convo.ID{1, 9, 10}, idsOf(h.Snapshot()))
+
+	opts.Strategy = convo.Chain(convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+		return convo.Edit{Drop: []convo.ID{2, 3, 4, 5}, Summary: &convo.Summary{Text: "s"}}, nil
+	}), convo.SlidingWindow{Keep: 2})
+	h = tour(t, opts)
+	_, err = h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	sum, ok := h.Snapshot().Summary()
+	assert.True(t, ok)
+	assert.False(t, sum.Time.IsZero())
+	assert.Equal(t, []convo.ID{1, 9}, idsOf(h.Snapshot()))
+}
+
+// Of any conversation, what is kept is the floor and the longest window that fits.
+func TestSlidingWindow_LongestThatFits(t *testing.T) {
+	for seed := range uint64(2000) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+		require.NoError(t, err)
+		mustAppend(t, h, convo.System("s"))
+		for range rng.IntN(12) {
+			switch rng.IntN(4) {
+			case 0:
+				mustAppend(t, h, convo.Assistant("a"))
+			case 1:
+				mustAppend(t, h, convo.Assistant("", callOf("c")), convo.Result(callOf("c"), "r"))
+			case 2:
+				mustAppend(t, h, convo.System("note"))
+			default:
+				for range 1 + rng.IntN(4) {
+					mustAppend(t, h, convo.User("u"))
+				}
+			}
+			if rng.IntN(6) == 0 {
+				_ = h.PinLast()
+			}
+		}
+		s, keep := h.Snapshot(), 1+rng.IntN(8)
+		all := slices.Collect(s.Exchanges())[h.Status().System:]
+		kept := func(from int) (ids []convo.ID) { // by a window that begins there
+			head := true
+			for i, x := range all {
+				e, _ := s.Find(x.First)
+				head = (head || all[i-1].Turn != x.Turn) && e.Message.Role != convo.RoleAssistant
+				if i >= from || head && from < len(all) && x.Turn == all[from].Turn {
+					ids = append(ids, x.IDs()...)
+				}
+			}
+			return ids
+		}
+		from := 0
+		for from < len(all) && len(kept(from)) > keep {
+			from++
+		}
+		want := kept(from)
+		for x := range s.Exchanges() {
+			if x.Floor {
+				want = append(want, x.IDs()...)
+			}
+		}
+		slices.Sort(want)
+		want = slices.Compact(want)
+		e, err := convo.SlidingWindow{Keep: keep}.Compact(t.Context(), s, convo.Goal{})
+		if err != nil {
+			require.ErrorIs(t, err, convo.ErrNoGain)
+		}
+		next, err := s.With(e)
+		require.NoError(t, err)
+		require.Equal(t, want, idsOf(next), "seed %d, keep %d of %v", seed, keep, all)
+	}
+}
+
+func TestSlidingWindow_DueByTurns(t *testing.T) {
+	for _, tt := range []struct {
+		w              convo.SlidingWindow
+		entries, turns int
+		want           bool
+	}{
+		{convo.SlidingWindow{Turns: 3}, 100, 3, false},
+		{convo.SlidingWindow{Turns: 3}, 100, 4, true},
+		{convo.SlidingWindow{Turns: 3, TriggerAt: 6}, 100, 5, false},
+		{convo.SlidingWindow{Turns: 3, TriggerAt: 6}, 100, 6, true},
+		{convo.SlidingWindow{Turns: 3, TriggerAt: 2}, 100, 3, false}, // never with nothing to drop
+		{convo.SlidingWindow{Turns: 3, Keep: 20}, 20, 3, false},
+		{convo.SlidingWindow{Turns: 3, Keep: 20}, 20, 8, true},
+		{convo.SlidingWindow{Turns: 3, Keep: 20}, 21, 3, true},
+		{convo.SlidingWindow{Turns: 3, Keep: 20, TriggerAt: 30}, 20, 29, false},
+		{convo.SlidingWindow{Turns: -3}, 2, 1, true},
+	} {
+		assert.Equal(t, tt.want, tt.w.Due(convo.Status{Entries: tt.entries + 2, System: 2, Turns: tt.turns}), "%+v", tt)
+	}
+	opts := bare()
+	opts.Strategy = convo.SlidingWindow{Turns: 2}
+	h := tour(t, opts) // three turns
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.ReasonTrigger, r.Reason)
+	assert.Equal(t, []convo.ID{1, 7, 8, 9}, idsOf(h.Snapshot()))
+	r, err = h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
+}
+
+func TestSlidingWindow_Due(t *testing.T) {
+	for _, tt := range []struct{ keep, at, entries, due int }{
+		{keep: 5, at: 0, entries: 5},
+		{keep: 5, at: 0, entries: 6, due: 1},
+		{keep: 5, at: 10, entries: 9},
+		{keep: 5, at: 10, entries: 10, due: 1},
+		{keep: 5, at: 3, entries: 5}, // never with nothing to drop
+		{keep: 0, at: 0, entries: 1},
+		{keep: 0, at: 0, entries: 2, due: 1},
+	} {
+		w := convo.SlidingWindow{Keep: tt.keep, TriggerAt: tt.at}
+		assert.Equal(t, tt.due == 1, w.Due(convo.Status{Entries: tt.entries + 2, System: 2}), "%+v", tt)
+	}
+	opts := bare()
+	opts.Strategy = convo.SlidingWindow{Keep: 3, TriggerAt: 6}
+	h := tour(t, opts) // eight entries that are not system entries
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.Equal(t, convo.ReasonTrigger, r.Reason)
+	assert.Equal(t, []convo.ID{1, 7, 8, 9}, idsOf(h.Snapshot()))
 }

@@ -2,9 +2,14 @@ package convo_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
+	"flag"
+	"fmt"
 	"log/slog"
 	"math"
+	"math/rand/v2"
 	"reflect"
 	"runtime"
 	"strings"
@@ -16,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // A usage report for a request that was sent before a compaction does not raise
@@ -474,3 +480,468 @@ func TestSetModel_AnotherTokenizer(t *testing.T) {
 		assert.InDelta(t, want[model], again.Tokens().Tokens, 1, model)
 	}
 }
+
+var knowledgeSeeds = flag.Int("convo.knowledge", 300, "number of seeds of TestKnowledge for each number of writers")
+
+// A ruler is one way to count tokens.
+type ruler struct {
+	perByte float64
+	message int
+}
+
+var rulers = []ruler{{0.25, 4}, {0.5, 8}, {0.125, 2}, {0.4, 4}, {0.25, 12}, {0.25, -1}}
+
+func (c ruler) options() *convo.Options {
+	return &convo.Options{
+		Roles:     convo.Relaxed(),
+		Tokenizer: convo.TokenizerFunc(func(s string) int { return int(c.perByte*float64(len(s)) + 0.5) }),
+		Overheads: convo.Overheads{Message: c.message},
+		Limits:    convo.Limits{Window: 20_000, Reserve: -1, MinFree: 1},
+		Strategy:  convo.Truncate{},
+	}
+}
+
+// truthOf is what the simulated provider counts for a view. Each message weighs a
+// little more than by any of the rulers, and tools are in each request.
+func truthOf(s *convo.Snapshot) int {
+	const tools = 700
+	n := 0.0
+	for _, e := range s.All() {
+		n += 0.3*float64(len(e.Message.Text())) + 5
+	}
+	return tools + int(n)
+}
+
+// A writer is one process that works on the conversation.
+type writer struct {
+	h  *convo.History
+	as ruler
+	at *convo.Snapshot // what was sent, and is not answered yet
+
+	measured map[string]bool // the texts of the view that usage was last reported for; nil: not known
+}
+
+// report reports the usage of a request.
+func (w *writer) report(at *convo.Snapshot) error {
+	if err := w.h.RecordUsage(at, convo.Usage{Input: truthOf(at)}); err != nil {
+		return err
+	}
+	w.reported(at)
+	return nil
+}
+
+func (w *writer) reported(at *convo.Snapshot) {
+	if at.Model() != w.h.Snapshot().Model() {
+		return
+	}
+	w.at, w.measured = nil, map[string]bool{} // a report for an earlier view is ignored
+	for _, e := range at.All() {
+		w.measured[e.Message.Text()] = true
+	}
+}
+
+// applied returns what the view weighs by the figures of w alone: what was measured
+// by what it was measured as, and the rest by the ratio.
+func (w *writer) applied() float64 {
+	overhead, old, fresh := convo.Rates(w.h)
+	for _, e := range w.h.Snapshot().All() {
+		rate := fresh
+		if w.measured[e.Message.Text()] {
+			rate = old
+		}
+		overhead += rate * float64(e.Tokens)
+	}
+	return overhead
+}
+
+// TestKnowledge has several writers work on one log, and checks what they hold of the
+// size of a request: who opens what another has saved, and counts in the same way, gets
+// the same estimate; all others are close to what the provider counts, and their bound
+// is above it.
+func TestKnowledge(t *testing.T) {
+	for writers := 1; writers <= 3; writers++ {
+		t.Run(fmt.Sprint(writers), func(t *testing.T) {
+			done := map[string]int{}
+			failed := 0
+			for seed := range *knowledgeSeeds {
+				if err := runKnowledge(t, uint64(seed), writers, done); err != nil {
+					if failed++; failed <= 5 {
+						t.Errorf("seed %d: %v", seed, err)
+					}
+				}
+			}
+			t.Log(failed, "seeds failed;", done)
+			for _, op := range []string{"same", "other", "compaction", "model", "rewind", "recover"} {
+				assert.Positive(t, done[op], op)
+			}
+			if writers > 1 {
+				assert.Positive(t, done["reload"])
+				assert.Positive(t, done["moved"])
+			}
+		})
+	}
+}
+
+func runKnowledge(t *testing.T, seed uint64, writers int, done map[string]int) error {
+	r := rand.New(rand.NewPCG(seed, 21))
+	store := new(shelf)
+	texts := 0
+	text := func() string {
+		texts++
+		return fmt.Sprint(texts, strings.Repeat(" some words.", 1+r.IntN(60)))
+	}
+	all := make([]*writer, writers)
+	first := rulers[r.IntN(len(rulers))]
+	for i := range all {
+		as := first
+		if i > 0 && r.IntN(3) == 0 {
+			as = rulers[r.IntN(len(rulers))]
+		}
+		all[i] = &writer{as: as, h: open(t, store, "k", as.options())}
+		if i > 0 {
+			all[i].measured = all[0].measured
+			continue
+		}
+		h := all[i].h
+		if r.IntN(2) == 0 {
+			mustAppend(t, h, convo.System(text()))
+		}
+		for range 12 {
+			mustAppend(t, h, convo.User(text()))
+			at := h.Snapshot()
+			mustAppend(t, h, convo.Assistant(text()))
+			require.NoError(t, all[i].report(at))
+		}
+		save(t, h)
+	}
+	var log []string
+	fault := func(format string, args ...any) error {
+		return fmt.Errorf("%s\n\t%s", fmt.Sprintf(format, args...), strings.Join(log, "\n\t"))
+	}
+	// above checks the bound against the provider, for the model that was reported on,
+	// if that of who h has its figures from was above it.
+	above := func(what string, h *convo.History, was bool) error {
+		truth, e := truthOf(h.Snapshot()), h.Tokens()
+		if was && h.Snapshot().Model() == "" && e.Upper < truth-3 {
+			return fault("%s: upper %d, truth %d", what, e.Upper, truth)
+		}
+		return nil
+	}
+	for range 30 {
+		i := r.IntN(writers)
+		w := all[i]
+		op := r.IntN(14)
+		switch op {
+		case 0, 1:
+			mustAppend(t, w.h, convo.User(text()))
+		case 2, 3: // a whole request
+			at := w.h.Snapshot()
+			mustAppend(t, w.h, convo.Assistant(text()))
+			require.NoError(t, w.report(at))
+		case 4: // a request whose answer comes later
+			mustAppend(t, w.h, convo.User(text()))
+			w.at = w.h.Snapshot()
+		case 5:
+			if w.at != nil {
+				mustAppend(t, w.h, convo.Assistant(text()))
+				var stale *convo.StaleError
+				if err := w.report(w.at); err != nil && !errors.As(err, &stale) {
+					return fault("RecordUsage: %v", err)
+				}
+				w.at = nil
+			}
+		case 6:
+			require.NoError(t, w.h.SetMeta("", text()))
+		case 7:
+			if w.h.Snapshot().Len() > 0 && r.IntN(2) == 0 {
+				_ = w.h.PinLast()
+			}
+		case 8:
+			_, err := w.h.Compact(t.Context(), "")
+			done["compaction"]++
+			log = append(log, fmt.Sprint(i, " compaction ", err))
+		case 9:
+			if r.IntN(2) == 0 {
+				_, _ = w.h.Rewind(1)
+				done["rewind"]++
+			} else {
+				if name := []string{"", "", "another"}[r.IntN(3)]; name != w.h.Snapshot().Model() {
+					require.NoError(t, w.h.SetModel(name, convo.Limits{}))
+					w.measured = nil
+					done["model"]++
+				}
+			}
+		case 10:
+			if at := w.h.Snapshot(); at.Len() > 6 {
+				n := truthOf(at)
+				_, _, _ = w.h.Recover(t.Context(), at, tooLongOf(n-10, n, 0))
+				w.reported(at)
+				done["recover"]++
+			}
+		default:
+			err := w.h.Save(t.Context())
+			var conflict *convo.ConflictError
+			if errors.As(err, &conflict) {
+				before, was := w.h.Tokens(), isAbove(w.h)
+				moved, refused, err := w.h.Reload(t.Context())
+				if err != nil || len(refused) > 0 {
+					return fault("Reload: %v, refused %d", err, len(refused))
+				}
+				done["reload"]++
+				done["moved"] += len(moved)
+				log = append(log, fmt.Sprint(i, " reload ", before, w.h.Tokens(), len(moved)))
+				if got, want := w.h.Tokens().Tokens, w.applied(); w.measured != nil && math.Abs(float64(got)-want) > want/1000+2 {
+					return fault("after Reload: %d tokens, by its own figures %.0f", got, want)
+				}
+				if err := above("after Reload", w.h, was); err != nil {
+					return err
+				}
+				err = w.h.Save(t.Context())
+				if err != nil {
+					return fault("Save after Reload: %v", err)
+				}
+			} else if err != nil {
+				return fault("Save: %v", err)
+			}
+			log = append(log, fmt.Sprint(i, " saved"))
+			same := open(t, store, "k", w.as.options())
+			_, seq := w.h.Saved()
+			if _, newest := same.Saved(); seq != newest {
+				continue // it had nothing to save, and another has saved since
+			}
+			want, limit := w.h.Tokens(), w.h.Status().Limit
+			done["same"]++
+			if got := same.Tokens(); got.Tokens != want.Tokens || got.Upper != want.Upper {
+				return fault("Open with the same ruler: %+v, saved %+v", got, want)
+			}
+			if got := same.Status().Limit; got != limit {
+				return fault("Open: a limit of %d, saved %d", got, limit)
+			}
+			as := rulers[r.IntN(len(rulers))]
+			other := open(t, store, "k", as.options())
+			done["other"]++
+			got, most := other.Tokens(), want.Tokens/50+2
+			if as.message != w.as.message*int(as.perByte/w.as.perByte) { // short messages weigh more or less of the whole
+				most = want.Tokens/20 + 2
+			}
+			if want.Measured > 0 && abs(got.Tokens-want.Tokens) > most {
+				return fault("Open as %v: %+v, saved %+v as %v", as, got, want, w.as)
+			}
+			reads := writer{h: other, measured: w.measured}
+			if applied := reads.applied(); w.measured != nil && math.Abs(float64(got.Tokens)-applied) > applied/1000+2 {
+				return fault("Open as %v: %d tokens, by its own figures %.0f", as, got.Tokens, applied)
+			}
+			if err := above(fmt.Sprint("Open as ", as), other, isAbove(w.h)); err != nil {
+				return err
+			}
+			switch r.IntN(6) {
+			case 0:
+				*w = writer{h: same, as: w.as, measured: w.measured}
+				log = append(log, fmt.Sprint(i, " opened the same"))
+			case 1:
+				*w = writer{h: other, as: as, measured: w.measured}
+				log = append(log, fmt.Sprint(i, " opened as ", as))
+			}
+		}
+		log = append(log, fmt.Sprint(i, " op ", op, w.h.Tokens(), truthOf(w.h.Snapshot()), cmp.Or(w.h.Snapshot().Model(), "-")))
+	}
+	return nil
+}
+
+func isAbove(h *convo.History) bool { return h.Tokens().Upper >= truthOf(h.Snapshot()) }
+
+func abs(n int) int { return max(n, -n) }
+
+// Several writers share a conversation, and each may count in its own way: one tokenizer
+// makes twice as many tokens of a text as the other, and the overheads differ. The
+// provider makes 1.4 tokens of what the first tokenizer counts as one, which all of them
+// were told as a Prior, so that every true ratio of the test is the same.
+type usageWriters struct {
+	t     *testing.T
+	r     *rand.Rand
+	store *convotest.MemStore
+	all   []*usageWriter
+	log   []string // what was done
+}
+
+type usageWriter struct {
+	*convo.History
+	way  int // how it counts
+	sent *convo.Snapshot
+}
+
+const (
+	trueRatio = 1.4
+	usageKey  = "c"
+)
+
+// usageOptions returns the options of a way to count.
+func usageOptions(way int) *convo.Options {
+	times := 1 + way%2
+	return &convo.Options{
+		Tokenizer: convo.TokenizerFunc(func(s string) int { return times * len(s) / 4 }),
+		Overheads: convo.Overheads{Message: times * (1 + way/2)},
+		Priors:    map[string]convo.Prior{"": {Ratio: int(100 * trueRatio / float64(times))}},
+		Roles:     convo.Relaxed(),
+		Strategy:  convo.Truncate{},
+		Limits:    convo.Limits{Window: 1_000_000},
+	}
+}
+
+// truth returns what the provider counts for a view.
+func truth(s *convo.Snapshot) int {
+	bytes := 0
+	for _, m := range s.Messages() {
+		bytes += len(m.Text()) + 4
+	}
+	return int(trueRatio * float64(bytes) / 4)
+}
+
+func (w *usageWriters) text() string {
+	return strings.Repeat("abcd ", 200+w.r.IntN(2000))
+}
+
+func (w *usageWriters) open(way int) *usageWriter {
+	h, err := convo.Open(w.t.Context(), w.store, usageKey, usageOptions(way))
+	require.NoError(w.t, err)
+	return &usageWriter{History: h, way: way}
+}
+
+// act does something at random with one of the writers.
+func (w *usageWriters) act() {
+	n := w.r.IntN(len(w.all))
+	u := w.all[n]
+	note := func(format string, args ...any) {
+		w.log = append(w.log, fmt.Sprintf("%d: %s", n, fmt.Sprintf(format, args...)))
+	}
+	switch w.r.IntN(12) {
+	case 0, 1:
+		note("ask")
+		mustAppend(w.t, u.History, convo.User(w.text()))
+	case 2, 3:
+		note("answer")
+		if w.r.IntN(4) == 0 {
+			require.NoError(w.t, u.SetEphemeral(convo.User(w.text())))
+		}
+		s := u.Snapshot()
+		if w.r.IntN(3) > 0 {
+			require.NoError(w.t, u.RecordUsage(s, convo.Usage{Input: truth(s)}))
+		}
+		mustAppend(w.t, u.History, convo.Assistant(w.text()))
+		require.NoError(w.t, u.SetEphemeral())
+	case 4:
+		note("send")
+		u.sent = u.Snapshot()
+	case 5:
+		if s := u.sent; s != nil {
+			note("late usage")
+			if err := u.RecordUsage(s, convo.Usage{Input: truth(s)}); err != nil {
+				require.ErrorIs(w.t, err, convo.ErrStale)
+			}
+			u.sent = nil
+		}
+	case 6:
+		note("title")
+		require.NoError(w.t, u.SetMeta(fmt.Sprint(w.r.IntN(1000)), ""))
+	case 7:
+		if s := u.Snapshot(); s.Len() > 0 {
+			note("pin")
+			e, _ := s.At(w.r.IntN(s.Len()))
+			require.NoError(w.t, u.Pin(e.ID))
+		}
+	case 8:
+		if w.r.IntN(4) == 0 {
+			note("compact")
+			_, err := u.Compact(w.t.Context(), "")
+			if err != nil {
+				require.True(w.t, errors.Is(err, convo.ErrNoGain) || errors.As(err, new(*convo.FloorError)), "%v", err)
+			}
+		}
+	case 9:
+		if w.r.IntN(3) == 0 {
+			note("model")
+			require.NoError(w.t, u.SetModel([]string{"", "m"}[w.r.IntN(2)], convo.Limits{Window: 1_000_000}))
+		}
+	case 10:
+		if w.r.IntN(3) == 0 {
+			way := w.r.IntN(4)
+			note("open as %d", way)
+			*u = *w.open(way)
+			w.check(u, "opened")
+		}
+	case 11:
+		w.save(u, note)
+	}
+}
+
+func (w *usageWriters) save(u *usageWriter, note func(string, ...any)) {
+	for {
+		err := u.Save(w.t.Context())
+		if errors.As(err, new(*convo.ConflictError)) {
+			note("reload")
+			_, refused, err := u.Reload(w.t.Context())
+			require.NoError(w.t, err)
+			require.Empty(w.t, refused)
+			w.check(u, "reloaded")
+			continue
+		}
+		require.NoError(w.t, err)
+		break
+	}
+	note("saved")
+	got := w.open(u.way)
+	if _, seq := got.Saved(); seq != savedSeq(u.History) {
+		return // u had nothing to save
+	}
+	assert.Equal(w.t, u.Tokens().Tokens, got.Tokens().Tokens, "Tokens of an Open with the saver's options")
+	assert.Equal(w.t, u.Tokens().Upper, got.Tokens().Upper, "Upper of an Open with the saver's options")
+	other := w.open((u.way + 1 + w.r.IntN(3)) % 4)
+	w.check(other, "opened as another")
+}
+
+func savedSeq(h *convo.History) uint64 {
+	_, seq := h.Saved()
+	return seq
+}
+
+// check wants the estimate within 2 % of the truth, and the bound above it.
+func (w *usageWriters) check(u *usageWriter, what string) {
+	is := truth(u.Snapshot())
+	assert.InDelta(w.t, is, u.Tokens().Tokens, 0.02*float64(is)+2, "%s: Tokens", what)
+	assert.GreaterOrEqual(w.t, u.Tokens().Upper+2, is, "%s: Upper", what)
+}
+
+// What was learned about tokens survives other writers, other tokenizers and every mix
+// of Save, Reload and Open.
+func TestReload_KeepsTheMeasure(t *testing.T) {
+	seeds := 300
+	if testing.Short() {
+		seeds = 60
+	}
+	if n := *usageSeeds; n > 0 {
+		seeds = n
+	}
+	failed := 0
+	for seed := range seeds {
+		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := &usageWriters{t: t, r: rand.New(rand.NewPCG(21, uint64(seed))), store: new(convotest.MemStore)}
+			for range 1 + seed%3 {
+				w.all = append(w.all, w.open(w.r.IntN(4)))
+			}
+			for range 60 {
+				if w.act(); t.Failed() {
+					t.Logf("after %s", strings.Join(w.log, ", "))
+					return
+				}
+			}
+		})
+		if !ok {
+			failed++
+		}
+	}
+	if failed > 0 {
+		t.Logf("%d of %d seeds failed", failed, seeds)
+	}
+}
+
+var usageSeeds = flag.Int("convo.usageseeds", 0, "how many conversations TestReload_KeepsTheMeasure makes; 0: a few hundred")

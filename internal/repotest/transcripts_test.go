@@ -1,4 +1,4 @@
-package convo_test
+package repotest_test
 
 import (
 	"bufio"
@@ -51,6 +51,8 @@ func (c chatMessage) message() convo.Message {
 }
 
 func eachTranscript(t *testing.T, f func(t *testing.T, msgs []convo.Message)) {
+	t.Helper()
+	inRoot(t)
 	names, _ := filepath.Glob(filepath.Join(transcripts, "*.jsonl"))
 	if len(names) == 0 {
 		t.Skipf("no recorded conversations in %s: they are not part of the repository", transcripts)
@@ -148,6 +150,25 @@ func appendAll(policy convo.RolePolicy, msgs []convo.Message) error {
 		}
 	}
 	return nil
+}
+
+// plainStrategies returns strategies that need no model, by name.
+func plainStrategies() map[string]convo.CompactionStrategy {
+	return map[string]convo.CompactionStrategy{
+		"truncate":     convo.Truncate{},
+		"window":       convo.SlidingWindow{Keep: 10},
+		"turns":        convo.Chain(convo.SlidingWindow{Turns: 2}, convo.Truncate{}),
+		"keep last":    convo.Summarize{KeepLast: 8},
+		"keep turns":   convo.Chain(convo.Summarize{KeepTurns: 4, KeepTokens: 300}, convo.Truncate{}),
+		"clear":        convo.ClearToolResults{MinFreed: -1},
+		"extract":      convo.Summarize{},
+		"clear, drop":  convo.Chain(convo.ClearToolResults{}, convo.Truncate{}),
+		"when":         convo.When(func(convo.Status) bool { return true }, convo.Truncate{}),
+		"when, drop":   convo.Chain(convo.When(nil, convo.ClearToolResults{}), convo.Truncate{}),
+		"clear, sum":   convo.Chain(convo.ClearToolResults{}, convo.Summarize{}),
+		"all of them":  convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{KeepTokens: 400}, convo.Truncate{}),
+		"summary only": convo.Summarize{KeepTokens: -1},
+	}
 }
 
 var prefixStride = flag.Int("convo.prefixes", 97, "TestTranscripts_Compact looks at each so-manyth prefix of each conversation; 1: all")

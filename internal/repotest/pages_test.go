@@ -1,4 +1,4 @@
-package convo_test
+package repotest_test
 
 import (
 	"fmt"
@@ -23,6 +23,7 @@ import (
 
 // The commands that .ci/run takes from the README.
 func TestREADME_CommandsStand(t *testing.T) {
+	inRoot(t)
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	for _, command := range []string{"\ngo run ./examples/quickstart\n", "\ngo test ./...\n"} {
@@ -32,6 +33,7 @@ func TestREADME_CommandsStand(t *testing.T) {
 
 // The figures in doc.go stand for a conversation of one question.
 func TestDoc_FiguresOfRecordUsage(t *testing.T) {
+	inRoot(t)
 	h := historyOf(t, nil, convo.System("You are a travel agent."), convo.User("Window seats only, I am tall. Flights to Rome?"))
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 5210}))
 	first := fmt.Sprintf("%+v", h.Tokens())
@@ -47,11 +49,14 @@ func TestDoc_FiguresOfRecordUsage(t *testing.T) {
 // Each bug on the page docs/bugs.md names the test that keeps it out, and that
 // test exists.
 func TestPages_BugsAreTested(t *testing.T) {
+	inRoot(t)
 	page, err := os.ReadFile("docs/bugs.md")
 	require.NoError(t, err)
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	tests := declaredIn(t, files...)
+	ofRepository, err := filepath.Glob("internal/repotest/*_test.go")
+	require.NoError(t, err)
+	tests := declaredIn(t, append(files, ofRepository...)...)
 	rows := 0
 	for line := range strings.Lines(string(page)) {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| what went wrong ") {
@@ -72,6 +77,7 @@ func TestPages_BugsAreTested(t *testing.T) {
 // Each of the 102 rows on the page docs/rows.md names the tests that hold it, and
 // the files that they are in, or says what is to come.
 func TestPages_Rows(t *testing.T) {
+	inRoot(t)
 	page, err := os.ReadFile("docs/rows.md")
 	require.NoError(t, err)
 	test := regexp.MustCompile("`((?:Test|Example|Fuzz)\\w+)` in `([\\w/]+_test\\.go)`")
@@ -107,6 +113,7 @@ func TestPages_Rows(t *testing.T) {
 
 // What the page docs/from/README.md marks as still to come is not there.
 func TestPages_FromIsUpToDate(t *testing.T) {
+	inRoot(t)
 	page, err := os.ReadFile("docs/from/README.md")
 	require.NoError(t, err)
 	exported := exportedNames(t)
@@ -123,7 +130,8 @@ var comings = map[string]func(t *testing.T) bool{
 		return reflect.TypeFor[convo.Overheads]().NumField() > 4 // a field says how to weigh it
 	},
 	"`All` without an allocation for each entry": func(t *testing.T) bool {
-		s := appendN(1000, nil).Snapshot()
+		h := historyOf(t, nil, slices.Repeat([]convo.Message{convo.User("u"), convo.Assistant("a")}, 500)...)
+		s := h.Snapshot()
 		return testing.AllocsPerRun(10, func() {
 			for range s.All() {
 			}
@@ -238,6 +246,7 @@ func declaredIn(t *testing.T, files ...string) map[string]bool {
 
 // The program in the README is examples/hello, and prints what stands below it.
 func TestREADME_ProgramIsHello(t *testing.T) {
+	inRoot(t)
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	program, rest := block(t, string(readme), "```go\n")
@@ -255,7 +264,8 @@ func TestREADME_ProgramIsHello(t *testing.T) {
 // The code under Saving, in the README and in doc.go, stands in Example_server, but
 // for what doc.go says in a comment of its own.
 func TestPages_SavingIsAnExample(t *testing.T) {
-	source, err := os.ReadFile("example_save_test.go")
+	inRoot(t)
+	source, err := os.ReadFile("example_test.go")
 	require.NoError(t, err)
 	_, example, ok := strings.Cut(string(source), "func Example_server() {\n")
 	require.True(t, ok)
@@ -281,6 +291,7 @@ func TestPages_SavingIsAnExample(t *testing.T) {
 // Each file that ARCHITECTURE.md and CONTRIBUTING.md name exists, and each test.
 // A "*" in a name stands for anything, and x.go for any file.
 func TestPages_FilesExist(t *testing.T) {
+	inRoot(t)
 	code := regexp.MustCompile("`([^`\n]+)`")
 	file := regexp.MustCompile(`^[\w*./-]+\.(go|md|sh|txt)$`)
 	for _, page := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md"} {
@@ -303,17 +314,9 @@ func TestPages_FilesExist(t *testing.T) {
 	}
 }
 
-// docs/format.md names every field of the data of a record.
-func TestPages_FormatNamesEveryField(t *testing.T) {
-	page, err := os.ReadFile("docs/format.md")
-	require.NoError(t, err)
-	for _, name := range convo.RecordFields() {
-		assert.Regexp(t, "\n\\| [^|]*`"+name+"`[^|]* \\|", string(page))
-	}
-}
-
 // The entry of a mutant that CONTRIBUTING.md shows is one of the mutants.
 func TestPages_MutantStands(t *testing.T) {
+	inRoot(t)
 	page, err := os.ReadFile("CONTRIBUTING.md")
 	require.NoError(t, err)
 	_, entry, ok := strings.Cut(string(page), "groups of four:\n\n```go\n")

@@ -1,4 +1,4 @@
-package convo_test
+package repotest_test
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func words(tokens int) string { return strings.Repeat("word ", max(tokens, 1)) }
 func hostileRound(n, size int) []convo.Message {
 	var calls []convo.ToolCall
 	for i := range n {
-		calls = append(calls, callOf("c"+itoa(i)))
+		calls = append(calls, callOf(fmt.Sprint("c", i)))
 	}
 	msgs := []convo.Message{convo.User("go"), convo.Assistant("", calls...)}
 	for i, c := range calls {

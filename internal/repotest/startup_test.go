@@ -1,4 +1,4 @@
-package convo_test
+package repotest_test
 
 import (
 	"fmt"
@@ -20,6 +20,7 @@ import (
 // What every program that imports convo pays before main: no package that starts a
 // server's worth of tables, and nothing that is computed in a package variable.
 func TestImports_StartLittle(t *testing.T) {
+	inRoot(t)
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".", "./wire").Output()
 	require.NoError(t, err)
 	deps := strings.Fields(string(out))
@@ -78,6 +79,7 @@ func TestImports_CompiledAtStart(t *testing.T) {
 // BenchmarkStart compares the start of a program that imports convo and wire with that
 // of one which imports encoding/json and log/slog, as nearly every server does.
 func BenchmarkStart(b *testing.B) {
+	inRoot(b)
 	dir, err := os.MkdirTemp(".", "start")
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, os.RemoveAll(dir)) })

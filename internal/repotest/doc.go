@@ -1,0 +1,4 @@
+// Package repotest holds tests of the repository as a whole, which use only what is
+// exported: that its pages agree with the code, what a program pays at its start for
+// importing it, and long random runs of a History.
+package repotest

@@ -1,0 +1,126 @@
+package repotest_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// TestMain fails when a goroutine that runs code of this module outlives the
+// tests.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if leaked := leakedGoroutines(100); code == 0 && leaked != "" {
+		fmt.Fprintf(os.Stderr, "goroutines outlive the tests:\n\n%s\n", leaked)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// leakedGoroutines returns the stacks of the goroutines other than its own
+// that run code of this module. One that is about to end gets time for that:
+// it looks so many times.
+func leakedGoroutines(looks int) string {
+	var leaked []string
+	for range looks {
+		buf := make([]byte, 1<<20)
+		stacks := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+		leaked = nil
+		for _, stack := range stacks[1:] { // the first is this one
+			if strings.Contains(stack, "seed-c1b73e60/convo") {
+				leaked = append(leaked, stack)
+			}
+		}
+		if len(leaked) == 0 {
+			return ""
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return strings.Join(leaked, "\n\n")
+}
+
+// inRoot makes the nearest folder with a go.mod the current directory of a test. Each
+// test does that by itself: go test does not notice what TestMain does to the directory,
+// and would not look whether a page has changed since the last run.
+func inRoot(t testing.TB) {
+	t.Helper()
+	dir, err := os.Getwd()
+	require.NoError(t, err)
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			t.Chdir(dir)
+			return
+		}
+		require.NotEqual(t, filepath.Dir(dir), dir, "no go.mod here or in a folder above")
+		dir = filepath.Dir(dir)
+	}
+}
+
+// historyOf makes a History that holds msgs.
+func historyOf(t testing.TB, opts *convo.Options, msgs ...convo.Message) *convo.History {
+	t.Helper()
+	h, err := convo.New(opts)
+	require.NoError(t, err)
+	mustAppend(t, h, msgs...)
+	return h
+}
+
+func mustAppend(t testing.TB, h *convo.History, msgs ...convo.Message) convo.ID {
+	t.Helper()
+	id, err := h.Append(msgs...)
+	require.NoError(t, err)
+	return id
+}
+
+func callOf(id string) convo.ToolCall { return convo.ToolCall{ID: id, Name: "tool", Arguments: "{}"} }
+
+// checkPairs checks that a view has the order that Append leads to, apart from
+// what compactions took.
+func checkPairs(t testing.TB, s *convo.Snapshot) {
+	t.Helper()
+	if fault := orderFault(s); fault != "" {
+		t.Errorf("%s in %v", fault, s)
+	}
+}
+
+// orderFault says which rule of every view is broken:
+// results directly behind their calls, ascending IDs. It returns an empty string
+// when none is.
+func orderFault(s *convo.Snapshot) string {
+	var open []string
+	var last convo.ID
+	others := false
+	for _, e := range s.All() {
+		m := e.Message
+		if !others && (m.Role != convo.RoleSystem || e.Turn > 0) { // a note, if that has another turn than system entries
+			others, last = true, 0
+		}
+		if e.ID <= last {
+			return fmt.Sprintf("entry %d after %d", e.ID, last)
+		}
+		last = e.ID
+		if m.Role != convo.RoleTool && len(open) > 0 {
+			return fmt.Sprintf("entry %d while calls %v are open", e.ID, open)
+		}
+		for _, c := range m.ToolCalls() {
+			open = append(open, c.ID)
+		}
+		for _, r := range m.ToolResults() {
+			i := slices.Index(open, r.CallID)
+			if i < 0 {
+				return fmt.Sprintf("entry %d answers no open call", e.ID)
+			}
+			open = slices.Delete(open, i, i+1)
+		}
+	}
+	return ""
+}
