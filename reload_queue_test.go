@@ -208,6 +208,19 @@ func TestReload_OpenCalls(t *testing.T) {
 
 }
 
+// A result comes back with its call, and does not answer one with the same ID.
+func TestReload_OpenCallWithTheSameID(t *testing.T) {
+	c := callOf("c")
+	a, b := pair(t, new(shelf), bare(), convo.User("1"), convo.Assistant("2"))
+	mustAppend(t, a, convo.User("theirs"), convo.Assistant("", c))
+	save(t, a)
+	mustAppend(t, b, convo.User("mine"), convo.Assistant("", c), convo.Result(c, "of mine"))
+	_, refused := takeOver(t, b)
+	assert.Len(t, refused, 3)
+	assert.Equal(t, linesOf(a), linesOf(b))
+	assert.Equal(t, 1, b.Status().OpenCalls)
+}
+
 // A queue of its own is delivered by Reload where nothing is in its way.
 func TestReload_DeliversTheQueue(t *testing.T) {
 	for _, tt := range []struct {
