@@ -342,6 +342,15 @@ func TestResponsesStream_CutOff(t *testing.T) {
 	got, err = s.Transcript()
 	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	assert.Empty(t, got.Messages, "of an item that only began")
+
+	s, _ = feed(t, wire.OpenAIResponses{}, dataOf(responsesHead,
+		`{"type":"response.output_item.added","output_index":0,"item":{"type":"message","role":"assistant","content":[]}}`,
+		`{"type":"response.content_part.added","output_index":0,"content_index":0,"part":{"type":"refusal","refusal":""}}`,
+		`{"type":"response.refusal.delta","output_index":0,"content_index":0,"delta":"No"}`))
+	got, err = s.Transcript()
+	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Len(t, got.Messages, 1)
+	assert.Equal(t, []convo.Part{item(`{"type":"refusal","refusal":"No"}`)}, got.Messages[0].Parts, "half a refusal")
 }
 
 func TestResponsesStream_Quirks(t *testing.T) {

@@ -560,6 +560,17 @@ func TestOpenAIResponses_PairsItemsOfTwoMessages(t *testing.T) {
 
 // All items of an answer come from the model and its provider. Where one begins with an
 // output, as those of programs do, no user has said it.
+// A block that a result may hold is sent, and not reported as lost.
+func TestResponses_BlockInAResult(t *testing.T) {
+	call := convo.ToolCall{ID: "a", Name: "f"}
+	r, err := wire.OpenAIResponses{}.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), convo.Assistant("", call),
+		results(convo.ToolResult{CallID: "a", Parts: []convo.Part{convo.Text("see"), item(`{"type":"input_image","file_id":"file-1"}`), item(`{"type":"thing"}`)}})}))
+	require.NoError(t, err)
+	assert.Contains(t, string(r.Messages[2]), `"file-1"`)
+	require.Len(t, r.Lost, 1)
+	assert.NotContains(t, r.Lost[0].String(), "file-1")
+}
+
 // A result answers one call, before it in the input.
 func TestResponses_ResultsInOddPlaces(t *testing.T) {
 	const call, output = `{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}`, `{"type":"function_call_output","call_id":"a","output":"r"}`
