@@ -326,3 +326,20 @@ func TestOpen_LastDescends(t *testing.T) {
 	assert.EqualValues(t, 1, damage.Seq)
 	assert.ErrorContains(t, damage, "last is 1")
 }
+
+// A record holds only the pins that were set or taken away.
+func TestSave_PinsThatChanged(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("4"))
+	require.NoError(t, h.Pin(1, 2, 3))
+	save(t, h)
+	require.NoError(t, h.Pin(4))
+	require.NoError(t, h.Unpin(2))
+	save(t, h)
+	log := s.log("k")
+	newest := string(log[len(log)-1].Data)
+	require.False(t, log[len(log)-1].Full)
+	assert.Contains(t, newest, `"pin":[4]`)
+	assert.Contains(t, newest, `"unpin":[2]`)
+}
