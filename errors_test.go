@@ -28,11 +28,11 @@ func TestErrors_Texts(t *testing.T) {
 		`convo: snapshot entry 2 (ID 4): a call has no result yet (id "c", tool "f"); Options.Repair makes Restore repair it`:                                          &convo.SnapshotError{Index: 2, ID: 4, Err: &convo.PairError{Err: convo.ErrOpenCalls, CallID: "c", Name: "f", Index: 2}},
 		`convo: snapshot entry 2 (ID 4): role "user" may not follow "user"; Options.Repair makes Restore repair it`:                                                    &convo.SnapshotError{Index: 2, ID: 4, Err: &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleUser, Index: 2}},
 		`convo: Tiktoken model is "", want a name`: &convo.ValueError{Name: "Tiktoken model", Value: "", Want: "a name"},
-		`convo: message 1: role "user" may not be in an answer; give user messages to Queue, or append them when Do has returned; SetSystem takes system messages`:                 &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleAssistant, Index: 1, Answer: true},
-		`convo: message 0: result answers no call of the newest exchange (id "c", tool "f"); make it with Result for a call of the newest assistant message, or leave it out`:      &convo.PairError{Err: convo.ErrNoOpenCall, CallID: "c", Name: "f"},
-		`convo: message 0: result without an ID could answer the calls ["c" "d"] (tool "f"); make it with Result, or append the results of all open calls at once, in their order`: &convo.PairError{Err: convo.ErrAmbiguous, Name: "f", Calls: []string{"c", "d"}},
-		`convo: message 0: result without an ID could answer the calls ["a" "b" "c" "d" "e" "f" "g" "h"] and 2 more (tool "f"); make it with Result, or append the results of all open calls at once, in their order`: &convo.PairError{
-			Err: convo.ErrAmbiguous, Name: "f", Calls: strings.Split("a b c d e f g h i j", " ")},
+		`convo: message 1: role "user" may not be in an answer; give user messages to Queue, or append them when Do has returned; SetSystem takes system messages`:                                         &convo.RoleError{Attempted: convo.RoleUser, Previous: convo.RoleAssistant, Index: 1, Answer: true},
+		`convo: message 0: result answers no call of the newest exchange (id "c", tool "f"); make it with Result for a call of the newest assistant message, or leave it out`:                              &convo.PairError{Err: convo.ErrNoOpenCall, CallID: "c", Name: "f"},
+		`convo: message 0: result without an ID could answer the calls ["a" "b" "c" "d" "e" "f" "g" "h"] (tool "f"); make it with Result, or append the results of all open calls at once, in their order`: &convo.PairError{Err: convo.ErrAmbiguous, Name: "f", Calls: strings.Split("a b c d e f g h", " ")},
+		`convo: message 0: result without an ID could answer the calls ["a" "b" "c" "d" "e" "f" "g" "h"] and 1 more (tool "f"); make it with Result, or append the results of all open calls at once, in their order`: &convo.PairError{
+			Err: convo.ErrAmbiguous, Name: "f", Calls: strings.Split("a b c d e f g h i", " ")},
 		`convo: message 3: call already has a result (id "c", tool "f"); leave it out, or take the first result back with Rollback`: &convo.PairError{Err: convo.ErrAnswered, CallID: "c", Name: "f", Index: 3},
 		"convo: entry 9 is not in the view":   &convo.IDError{ID: 9},
 		"convo: edit: r":                      &convo.EditError{Rule: "r"},
@@ -220,6 +220,14 @@ func TestErrors_PinLast(t *testing.T) {
 		require.ErrorIs(t, err, convo.ErrNotFound)
 		assert.EqualError(t, err, "convo: not found: there is no exchange to pin; append a message other than a system message first")
 	}
+}
+
+// The text of an error shortens the IDs, which stay as they are in the error.
+func TestErrors_LongIDs(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	e := &convo.PairError{Err: convo.ErrAmbiguous, Calls: []string{"a", long, long}}
+	assert.Less(t, len(e.Error()), 500)
+	assert.Equal(t, []string{"a", long, long}, e.Calls)
 }
 
 func TestErrors_Match(t *testing.T) {

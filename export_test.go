@@ -11,6 +11,9 @@ func Drafts(h *History) int { return len(h.log.drafts) }
 // CutMiddle makes cutMiddle available to tests.
 var CutMiddle = cutMiddle
 
+// CutRef makes cutRef available to tests.
+var CutRef = cutRef
+
 // Rates returns what h takes for the overhead, and for the tokens of a raw token that
 // was measured and of one that was not.
 func Rates(h *History) (overhead, old, fresh float64) {

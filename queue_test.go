@@ -1048,3 +1048,16 @@ func TestReload_QueueAgainstAModel(t *testing.T) {
 	assert.Greater(t, compared, int(seeds))
 	assert.Greater(t, refusals, 0)
 }
+
+// A result comes back with its call, and does not answer one with the same ID.
+func TestReload_OpenCallWithTheSameID(t *testing.T) {
+	c := callOf("c")
+	a, b := pair(t, new(shelf), bare(), convo.User("1"), convo.Assistant("2"))
+	mustAppend(t, a, convo.User("theirs"), convo.Assistant("", c))
+	save(t, a)
+	mustAppend(t, b, convo.User("mine"), convo.Assistant("", c), convo.Result(c, "of mine"))
+	_, refused := takeOver(t, b)
+	assert.Len(t, refused, 3)
+	assert.Equal(t, linesOf(a), linesOf(b))
+	assert.Equal(t, 1, b.Status().OpenCalls)
+}

@@ -336,3 +336,20 @@ func TestPages_FormatNamesEveryField(t *testing.T) {
 		assert.Regexp(t, "\n\\| [^|]*`"+name+"`[^|]* \\|", string(page))
 	}
 }
+
+// A record holds only the pins that were set or taken away.
+func TestSave_PinsThatChanged(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("4"))
+	require.NoError(t, h.Pin(1, 2, 3))
+	save(t, h)
+	require.NoError(t, h.Pin(4))
+	require.NoError(t, h.Unpin(2))
+	save(t, h)
+	log := s.log("k")
+	newest := string(log[len(log)-1].Data)
+	require.False(t, log[len(log)-1].Full)
+	assert.Contains(t, newest, `"pins":[4]`)
+	assert.Contains(t, newest, `"unpin":[2]`)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -336,5 +337,30 @@ func TestSpill_NeverGetsWhatWasCut(t *testing.T) {
 			}
 			assert.Equal(t, 1, calls)
 		})
+	}
+}
+
+// Where the original of a result that was cut is gone, its marker has the reference. The
+// result next to it, which was not cut, is stored when it is cleared.
+func TestSpill_NextToACutResult(t *testing.T) {
+	var spilled []string
+	opts := bare()
+	opts.MaxResult, opts.KeepOriginals = 100, -1
+	opts.Spill = func(_ context.Context, r convo.ToolResult) (string, error) {
+		spilled = append(spilled, r.CallID)
+		return fmt.Sprint("ref-", len(spilled)), nil
+	}
+	result := func(id, text string) convo.ToolResult {
+		return convo.ToolResult{CallID: id, Parts: []convo.Part{convo.Text(text)}}
+	}
+	const quoted = "\n[cut: 9 bytes left out, not kept]\n[cut: bytes left out, kept at x"
+	h := historyOf(t, opts, convo.User("u"), convo.Assistant("", callOf("a"), callOf("b")),
+		convo.Message{Role: convo.RoleTool, Parts: []convo.Part{result("a", strings.Repeat("long ", 60)), result("b", strings.Repeat("b", 30)+quoted)}},
+		convo.Assistant("so"), convo.User("v"), convo.Assistant("w"))
+	require.Equal(t, []string{"a"}, spilled)
+	apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 3}}})
+	assert.Equal(t, []string{"a", "b"}, spilled)
+	for i, ref := range []string{"ref-1", "ref-2"} {
+		assert.Contains(t, find(t, h, 3).Message.Parts[i].(convo.ToolResult).Text(), ref)
 	}
 }

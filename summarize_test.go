@@ -202,6 +202,17 @@ func questions(t testing.TB, opts *convo.Options, n int) *convo.History {
 	return h
 }
 
+// What KeepLast keeps is summarised only if the view is above the limit.
+func TestSummarize_KeepLastAtTheLimit(t *testing.T) {
+	s := questions(t, windowOf(0, nil), 10).Snapshot()
+	z := convo.Summarize{With: new(recorder), MaxTokens: 100, Window: -1, KeepLast: 38}
+	_, err := z.Compact(t.Context(), s, convo.Goal{Target: s.Tokens() / 2, Limit: s.Tokens()})
+	require.ErrorIs(t, err, convo.ErrNoGain)
+	e, err := z.Compact(t.Context(), s, convo.Goal{Target: s.Tokens() / 2, Limit: s.Tokens() - 1})
+	require.NoError(t, err)
+	assert.NotEmpty(t, e.Drop)
+}
+
 func TestSummarize_KeepLastAndTurns(t *testing.T) {
 	for _, tt := range []struct {
 		name string

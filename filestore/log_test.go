@@ -396,6 +396,7 @@ func TestStore_Refuses(t *testing.T) {
 		{name: "a later format", line: strings.Replace(strings.Replace(fine, `"format":1`, `"format":2`, 1), `"upto"`, `"seal":1,"upto"`, 1), want: "the record has format 2", version: true},
 		{name: "an unknown field", line: strings.Replace(fine, `"upto"`, `"seal":1,"upto"`, 1), want: "the line is not as it is written"},
 		{name: "a number", line: strings.Replace(fine, `"upto":7`, `"upto":07`, 1), want: "the line is not as it is written"},
+		{name: "a format", line: strings.Replace(fine, `"format":1`, `"format":01`, 1), want: "the line is not as it is written"},
 		{name: "a header", line: "0" + fine, want: "the header of the line is not as it is written"},
 		{name: "data", line: strings.Replace(fine, `"data":{`, `"data":[`, 1), want: "the line is not as it is written"},
 		{name: "nothing", line: "", want: "damaged"},

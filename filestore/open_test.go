@@ -40,3 +40,19 @@ func TestStore_WaitsForTheLock(t *testing.T) {
 		assert.LessOrEqual(t, time.Since(start), 17*time.Millisecond)
 	})
 }
+
+// What is being read is not locked: the goroutine that reads it can append.
+func TestStore_AppendWhileReading(t *testing.T) {
+	s := &Store{Dir: t.TempDir()}
+	log := fill(t, s, "k", 2)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // for a lock that is never given up
+	defer cancel()
+	n := 0
+	for _, err := range s.Records(ctx, "k", 0) {
+		require.NoError(t, err)
+		if n++; n == 1 {
+			require.NoError(t, s.Append(ctx, log.next(rand.New(rand.NewPCG(2, 2)), "k")))
+		}
+	}
+	assert.Positive(t, n)
+}

@@ -192,6 +192,22 @@ func TestAnthropicStream_Restart(t *testing.T) {
 }
 
 // A call right after its name is no call without arguments.
+// Citations that come in pieces follow those that the block began with.
+func TestAnthropicStream_Citations(t *testing.T) {
+	for start, want := range map[string]string{``: ``, `,"citations":null`: ``, `,"citations":[]`: ``, `,"citations":[{"cited_text":"z"}]`: `{"cited_text":"z"},`} {
+		s, _ := feed(t, wire.Anthropic{}, dataOf(`{"type":"message_start","message":{"role":"assistant","model":"m","content":[]}}`,
+			`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""`+start+`}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"cited_text":"x"}}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"cited_text":"y"}}}`,
+			`{"type":"content_block_stop","index":0}`, `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, `{"type":"message_stop"}`))
+		got, err := s.Transcript()
+		require.NoError(t, err)
+		assert.Empty(t, got.Lost)
+		assert.Equal(t, []convo.Part{convo.Text("a"), convo.Opaque{Format: "anthropic", JSON: `{"citations":[` + want + `{"cited_text":"x"},{"cited_text":"y"}]}`}}, got.Messages[0].Parts)
+	}
+}
+
 func TestAnthropicStream_HalfCall(t *testing.T) {
 	events := []event{
 		{"", `{"type":"message_start","message":{"id":"a","role":"assistant","model":"m","content":[],"usage":{"input_tokens":1}}}`},

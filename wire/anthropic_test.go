@@ -457,3 +457,19 @@ func FuzzAnthropic_Check(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) { wire.Anthropic{UserLast: true}.Check(data) })
 }
+
+// Only an opaque part that is a message with the role system is sent as a message.
+func TestAnthropic_OpaqueSystemMessages(t *testing.T) {
+	for raw, messages := range map[string]int{
+		`{"role":"system","content":"x"}`:                 2,
+		`{"role":"user","content":"x"}`:                   1,
+		`{"role":"assistant","content":"x"}`:              1,
+		`{"type":"server","role":"system","content":"x"}`: 1,
+		`{"content":"x"}`:                                 1,
+		`{"role":"system","content":" "}`:                 1,
+	} {
+		r, err := wire.Anthropic{}.Encode(convo.NewSnapshot([]convo.Message{convo.User("q", block(raw))}))
+		require.NoError(t, err)
+		assert.Len(t, r.Messages, messages, raw)
+	}
+}

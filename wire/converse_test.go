@@ -248,6 +248,7 @@ func TestConverse_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 		`{"role":"user","content":[{"text":7}]}`:                                         "wire: content[0].text: want a string",
 		`{"role":"user","content":[{"toolUse":{}}]}`:                                     "wire: content[0]: a toolUse block must be in an assistant message",
 		`{"role":"assistant","content":[{"toolUse":{}}]}`:                                "wire: content[0].toolUse: the call has no name",
+		`{"role":"assistant","content":[{"toolUse":{"name":7}}]}`:                        "wire: content[0].toolUse.name: want a string",
 		`{"role":"assistant","content":[{"toolResult":{"toolUseId":"a"}}]}`:              "wire: content[0]: the result is in an assistant message that does not hold its call",
 		`{"role":"assistant","content":[{"reasoningContent":{"reasoningText":7}}]}`:      "wire: content[0].reasoningContent.reasoningText: want a JSON object",
 		`{"system":[7],"messages":[]}`:                                                   "wire: system[0]: want a JSON object",

@@ -300,6 +300,28 @@ func TestEncoder_TakesBackHalfAMessage(t *testing.T) {
 	}
 }
 
+// An Encoder goes back to the message after a summary.
+func TestEncoder_GoesBackToASummary(t *testing.T) {
+	for name, f := range encoderFormats {
+		h, err := convo.New(nil)
+		require.NoError(t, err)
+		_, err = h.Append(convo.System("guide"), convo.User("q"), convo.Assistant("a"), convo.User("p"), convo.Assistant("b"), convo.User("r"))
+		require.NoError(t, err)
+		_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "so far"}})
+		require.NoError(t, err)
+		e := &wire.Encoder{Format: f}
+		for _, text := range []string{"first", "second", "third"} {
+			want, err := f.Encode(h.Snapshot())
+			require.NoError(t, err)
+			got, err := e.Encode(h.Snapshot())
+			require.NoError(t, err)
+			require.Equal(t, string(want.Body()), string(got.Body()), name)
+			_, err = h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{{ID: 4, Parts: []convo.Part{convo.Text(text)}}}})
+			require.NoError(t, err)
+		}
+	}
+}
+
 // An Encoder goes back to any place of a long conversation.
 func TestEncoder_GoesFarBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))

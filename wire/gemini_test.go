@@ -264,6 +264,14 @@ func TestGemini_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 	}
 }
 
+// What is missing is named as the API documents it.
+func TestGemini_CheckNamesMissingContents(t *testing.T) {
+	found := wire.Gemini{}.Check([]byte(`{}`))
+	require.Len(t, found, 1)
+	assert.Equal(t, "contents-empty", found[0].Rule)
+	assert.Equal(t, "contents", found[0].Path)
+}
+
 // Requests to which a rule does not apply.
 func TestGemini_CheckFindsEachRuleAndNoOther(t *testing.T) {
 	const user, call = `{"parts":[{"text":"Hi"}]},`, `{"role":"model","parts":[{"functionCall":{"name":"f"}}]},`

@@ -70,6 +70,18 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// A note without text is not sent.
+func TestNotes_Blank(t *testing.T) {
+	for name, f := range formats {
+		with := []convo.Message{convo.System("guide"), convo.User("q"), convo.Assistant("a"), convo.System(" \n"), convo.User("u")}
+		got, err := f.Encode(convo.NewSnapshot(with))
+		require.NoError(t, err)
+		want, err := f.Encode(convo.NewSnapshot(append(with[:3:3], with[4])))
+		require.NoError(t, err)
+		assert.Equal(t, string(want.Body()), string(got.Body()), name)
+	}
+}
+
 // No text of the conversation can look like a note: its tags hold the key, which is
 // masked in every other text.
 func TestNotes_NoTextForgesOne(t *testing.T) {

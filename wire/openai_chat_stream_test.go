@@ -743,3 +743,12 @@ func FuzzChatStream(f *testing.F) {
 		fuzzStream(t, f, data)
 	})
 }
+
+// Fields beside the name and the arguments of a call are reported as lost.
+func TestChatStream_FieldsOfACall(t *testing.T) {
+	s, _ := feed(t, wire.OpenAIChat{}, chatDeltas(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}","mood":7}}]}`))
+	got, err := s.Transcript()
+	require.NoError(t, err)
+	require.Len(t, got.Lost, 1)
+	assert.Contains(t, got.Lost[0].Path, "function.mood")
+}

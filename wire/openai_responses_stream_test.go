@@ -311,12 +311,14 @@ func TestResponsesStream_CutOff(t *testing.T) {
 		`{"type":"response.function_call_arguments.delta","output_index":5,"delta":"{\"path\":\"/\""}`,
 		`{"type":"response.output_item.done","output_index":6,"item":{"type":"function_call","call_id":"c5","name":"rm","arguments":"{","status":"incomplete"}}`,
 		`{"type":"response.output_item.added","output_index":7,"item":{"type":"message","role":"assistant","content":[]}}`,
+		`{"type":"response.output_item.done","output_index":8,"item":{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"whole"}}`,
 	))
 	got, err := s.Transcript()
 	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.Len(t, got.Messages, 1)
 	assert.Equal(t, []convo.Part{
 		convo.Reasoning{ID: "rs_1", Text: "So\n\n\nthen"}, convo.Text("I will"), item(`{"annotations":[{"type":"url_citation"}]}`), convo.ToolCall{ID: "c1", Name: "ls", Arguments: "oops"},
+		convo.Reasoning{ID: "rs_2", Encrypted: "whole"},
 	}, got.Messages[0].Parts)
 	assert.Equal(t, &convo.ToolCall{ID: "c5", Name: "rm", Arguments: "{"}, got.CutOff)
 	var lost []string
@@ -340,6 +342,15 @@ func TestResponsesStream_CutOff(t *testing.T) {
 	got, err = s.Transcript()
 	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	assert.Empty(t, got.Messages, "of an item that only began")
+
+	s, _ = feed(t, wire.OpenAIResponses{}, dataOf(responsesHead,
+		`{"type":"response.output_item.added","output_index":0,"item":{"type":"message","role":"assistant","content":[]}}`,
+		`{"type":"response.content_part.added","output_index":0,"content_index":0,"part":{"type":"refusal","refusal":""}}`,
+		`{"type":"response.refusal.delta","output_index":0,"content_index":0,"delta":"No"}`))
+	got, err = s.Transcript()
+	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Len(t, got.Messages, 1)
+	assert.Equal(t, []convo.Part{item(`{"type":"refusal","refusal":"No"}`)}, got.Messages[0].Parts, "half a refusal")
 }
 
 func TestResponsesStream_Quirks(t *testing.T) {

@@ -340,6 +340,9 @@ func TestOpenAIResponses_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 			`{"role":"user","content":[{"type":"input_text","text":"Hi"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,eA=="},` +
 				`{"type":"input_file","filename":"file.pdf","file_data":"data:application/pdf;base64,eQ=="},{"type":"input_text","text":"[audio/wav, not shown]"},` +
 				`{"type":"input_image","detail":"auto","image_url":"https://x/a.png"},{"type":"input_file","file_url":"https://x/a.pdf"}]}`},
+		{"files of text", wire.OpenAIResponses{}, []convo.Message{convo.User("", convo.NewMedia("text/plain", []byte("a")), convo.NewMedia("text/markdown", []byte("b")), convo.NewMedia("text/x-c++", []byte("c")))},
+			`{"role":"user","content":[{"type":"input_file","filename":"file.txt","file_data":"data:text/plain;base64,YQ=="},` +
+				`{"type":"input_file","filename":"file.md","file_data":"data:text/markdown;base64,Yg=="},{"type":"input_file","filename":"file.x-c","file_data":"data:text/x-c++;base64,Yw=="}]}`},
 		{"results with media", wire.OpenAIResponses{}, []convo.Message{own(call), result(convo.Text("see"), png, item(`{"type":"input_image","file_id":"file-1"}`), item(`{"type":"thing"}`))},
 			c1 + "\n" + `{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"see"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,eA=="},{"type":"input_image","file_id":"file-1"}]}`},
 		{"an id too long; calls before results", wire.OpenAIResponses{}, []convo.Message{own(call, long), result(convo.Text("no result"))},
@@ -557,6 +560,49 @@ func TestOpenAIResponses_PairsItemsOfTwoMessages(t *testing.T) {
 
 // All items of an answer come from the model and its provider. Where one begins with an
 // output, as those of programs do, no user has said it.
+// A block that a result may hold is sent, and not reported as lost.
+func TestResponses_BlockInAResult(t *testing.T) {
+	call := convo.ToolCall{ID: "a", Name: "f"}
+	r, err := wire.OpenAIResponses{}.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), convo.Assistant("", call),
+		results(convo.ToolResult{CallID: "a", Parts: []convo.Part{convo.Text("see"), item(`{"type":"input_image","file_id":"file-1"}`), item(`{"type":"thing"}`)}})}))
+	require.NoError(t, err)
+	assert.Contains(t, string(r.Messages[2]), `"file-1"`)
+	require.Len(t, r.Lost, 1)
+	assert.NotContains(t, r.Lost[0].String(), "file-1")
+}
+
+// A result answers one call, before it in the input.
+func TestResponses_ResultsInOddPlaces(t *testing.T) {
+	const call, output = `{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}`, `{"type":"function_call_output","call_id":"a","output":"r"}`
+	said := func(text string) string { return `{"role":"user","content":"` + text + `"}` }
+	for _, tt := range []struct {
+		name  string
+		items []string
+		want  string // the roles
+		lost  []string
+	}{
+		{"before its call", []string{said("q"), output, call, said("p")}, "user assistant user", []string{"input[1]"}},
+		{"before and after its call", []string{said("q"), output, call, output, said("p")}, "user assistant tool user", []string{"input[1]"}},
+		{"after another message", []string{said("q"), call, said("p"), output}, "user assistant tool user", nil},
+		{"after two calls", []string{said("q"), call, said("p"), call, output}, "user assistant tool user assistant", nil},
+		{"two after two calls", []string{said("q"), call, said("p"), call, output, output}, "user assistant tool user assistant tool", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in, err := wire.OpenAIResponses{}.Decode([]byte(`{"input":[` + strings.Join(tt.items, ",") + `]}`))
+			require.NoError(t, err)
+			var roles, lost []string
+			for _, m := range in.Messages {
+				roles = append(roles, string(m.Role))
+			}
+			assert.Equal(t, tt.want, strings.Join(roles, " "))
+			for _, l := range in.Lost {
+				lost = append(lost, l.Path)
+			}
+			assert.Equal(t, tt.lost, lost)
+		})
+	}
+}
+
 func TestResponses_AnswerThatBeginsWithAnOutput(t *testing.T) {
 	const items = `[{"type":"program_output","id":"po_1","call_id":"c1","result":"3"},{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"three","annotations":[]}]}]`
 	in, err := wire.OpenAIResponses{}.Decode([]byte(`{"id":"r","object":"response","status":"completed","model":"gpt-5.6","output":` + items + `}`))

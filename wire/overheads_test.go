@@ -83,6 +83,15 @@ func TestOverheads_MatchTheDocumentedImages(t *testing.T) {
 	}
 }
 
+// An image whose size is not known counts as one of 2000 x 1500 pixels.
+func TestOverheads_ImageOfUnknownSize(t *testing.T) {
+	for _, model := range []string{"gpt-4o", "claude-sonnet-5", "gemini-2.5-pro", "qwen3-vl-plus"} {
+		media := wire.Overheads(model).Media
+		assert.Equal(t, media(picture(2000, 1500, 0)), media(convo.Media{MIME: "image/png", URL: "https://x/a.png"}), model)
+		assert.Equal(t, media(picture(2000, 1500, 0)), media(convo.NewMedia("image/png", []byte("x"))), model)
+	}
+}
+
 func TestOverheads_RecognizeModelNames(t *testing.T) {
 	weigh := func(model string) int {
 		o := wire.Overheads(model)

@@ -72,8 +72,12 @@ func TestCalibration_Learn(t *testing.T) {
 func TestCalibration_LearnOutlier(t *testing.T) {
 	c := provider{ratio: 1}.reports(10, 1000)
 	off := c.Learn(Report{Tokens: c.Tokens + 50_000, Raw: c.Raw + 1000, Last: true, Shared: c.Raw, Prior: plain})
-	assert.Less(t, off.Ratio, 1.5)
+	assert.Less(t, off.Ratio, 1.2)
 	assert.Greater(t, off.Spread, c.Spread, "and widens the bound")
+	large := c.Learn(Report{Tokens: c.Tokens + 250_000, Raw: c.Raw + 5000, Last: true, Shared: c.Raw, Prior: plain})
+	assert.Equal(t, off.Ratio, large.Ratio, "however much is new")
+	small := c.Learn(Report{Tokens: c.Tokens + 500, Raw: c.Raw + 10, Last: true, Shared: c.Raw, Prior: plain})
+	assert.Less(t, small.Ratio, 1.02, "less if hardly anything is new")
 }
 
 // Entries that leave the view reduce the measured tokens by their share, and leave
