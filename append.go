@@ -241,7 +241,7 @@ func (h *History) spill(ctx context.Context, r ToolResult) (ref string, err erro
 type joint struct {
 	interrupted []*entry // the results with which the batch answers open calls before it
 	answered    []int    // indices of the calls in h.calls that it answers
-	open        *calls   // of the newest exchange behind it
+	open        *calls   // of the newest exchange after it
 	last        ID
 	now         int64
 }

@@ -171,7 +171,7 @@ func (b *Builder) EndToolCall(index int) {
 
 // Part adds a part that is complete, such as [Media] or an [Opaque] block. [Text] is
 // added as a delta. [Reasoning] and a [ToolCall] are parts of their own: a signature
-// that belongs to the part behind it, as Gemini's on a call does, is Reasoning
+// that belongs to the part after it, as Gemini's on a call does, is Reasoning
 // without text, with the ID of the call, if it has one.
 func (b *Builder) Part(p Part) {
 	switch p := p.(type) {
@@ -255,7 +255,7 @@ func (b *Builder) Reply() Reply {
 
 // cutCall returns the call that was cut off, or nil. That is the last part of an
 // answer that the model did not finish, if its arguments are empty or no JSON
-// object. Blank text and opaque parts behind it do not count.
+// object. Blank text and opaque parts after it do not count.
 func (b *Builder) cutCall() *partBuilder {
 	if b.ended && (b.stop == StopDone || b.stop == StopToolCall) {
 		return nil

@@ -41,7 +41,7 @@ func (c chain) Due(s Status) bool {
 
 // isDirect reports whether c is a strategy of this package. Whatever code of the
 // caller's it calls, such a strategy returns as soon as its ctx has ended, and
-// then still says what it did. So it runs on the goroutine of whoever asks for the
+// then still says what it did. So it runs on the goroutine that asks for the
 // compaction. Any other strategy gets a goroutine of its own.
 func isDirect(c CompactionStrategy) bool {
 	switch c := c.(type) {

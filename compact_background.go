@@ -160,7 +160,7 @@ func (s slot) enter(ctx context.Context) (context.Context, error) {
 
 // A flight is a running compaction, from taking off to landing: others that want
 // one wait until it has landed. It holds the slot of its History all that time.
-// If its ctx ends, it ends at once: a strategy that does not return is left behind
+// If its ctx ends, it ends at once: a strategy that does not return is abandoned
 // on a goroutine of its own.
 type flight struct {
 	h      *History
@@ -215,7 +215,7 @@ func (h *History) start(ctx context.Context) *flight {
 func (f *flight) finish() {
 	f.cancel(nil)
 	f.h.mu.Lock()
-	f.h.current = nil // also lets go of the caller's ctx
+	f.h.current = nil // also releases the caller's ctx
 	f.h.mu.Unlock()
 	f.h.compacting.release()
 }

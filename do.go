@@ -29,7 +29,7 @@ type Reply struct {
 	// Do sets the following, and ignores what send sets here.
 
 	IDs     []ID     // of the entries that Messages were appended as
-	Queued  int      // how many queued messages were put behind the answer, and wait for one
+	Queued  int      // how many queued messages were appended after the answer, and wait for one
 	Reports []Report // of the compactions made or attempted for this request, and of results that were cut; see ReasonAppend
 }
 
@@ -115,7 +115,7 @@ func (r Reply) print(ids bool) string {
 //
 // Do is made of [History.Prepare], [History.Recover], [History.RecordUsage] and
 // [History.Append], which can be called one by one instead. It first delivers the
-// queue (see [History.Queue]), and does so again behind the answer. If send
+// queue (see [History.Queue]), and does so again after the answer. If send
 // returns an error which says that the request was too long, Recover makes it
 // smaller and send is called again, at most twice more. With Options.Background,
 // Do starts a compaction in the background when the answer has made the next
@@ -136,7 +136,7 @@ func (r Reply) print(ids bool) string {
 // ends. Such code can give what it has to say to the model to Queue.
 //
 // Before it calls send, Do returns the [*PairError] or [*RoleError] that an
-// assistant message would get now, so that nobody pays for an answer which cannot
+// assistant message would get now, to avoid requesting an answer that cannot
 // be appended, and any error of Prepare. An error of send leaves the conversation
 // as it was, apart from compactions; Do returns it as it is, or as Recover does.
 // When send returns no error, usage is recorded and the answer appended even if

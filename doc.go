@@ -37,7 +37,7 @@
 //	_, err = h.Append(reply.Messages...)
 //
 // [History.Queue] takes user messages that arrive while the model or its tools are
-// at work, and appends them when they are in nobody's way. [History.SetModel]
+// at work, and appends them as soon as a user message is allowed. [History.SetModel]
 // changes the model and its limits in one step.
 //
 // # Messages
@@ -160,7 +160,7 @@
 //
 // A message is counted once, when it is appended, by a [Tokenizer]: [Heuristic],
 // the default, which needs no vocabulary; [Tiktoken], exact for OpenAI's models,
-// offline; or a [TokenizerFunc] of yours. [History.Count] counts one beforehand.
+// offline; or your own [TokenizerFunc]. [History.Count] counts one beforehand.
 // [Overheads] says how many tokens everything else takes, and which reasoning is sent
 // at all; OverheadsFor in package wire has the rules of the providers.
 //
@@ -185,7 +185,7 @@
 // A [Store] keeps conversations, each under a key: that of package filestore in
 // files, that of the module sqlstore in SQLite or PostgreSQL, and convotest.MemStore in
 // memory, for tests. [Sealed] encrypts
-// what another Store keeps; convotest.TestStore checks one of yours. [Open] returns the
+// what another Store keeps; convotest.TestStore checks your own. [Open] returns the
 // History that is saved under a key, or an empty one, and [History.Save] writes what
 // has changed since, in one record and one step. What Save has acknowledged survives a
 // crash. List of a Store yields what a list of conversations shows, the most recently
@@ -202,7 +202,7 @@
 //
 // Any number of processes may have the same conversation open. If another was faster,
 // Save returns a [*ConflictError] and writes nothing. [History.Reload] then takes over
-// what the other has saved, and puts what is in no record behind it:
+// what the other has saved, and appends what is in no record after it:
 //
 //	err = h.Save(ctx)
 //	for errors.As(err, new(*convo.ConflictError)) {
@@ -222,10 +222,10 @@
 // saved as it was appended, whatever compactions have made of it, with the summaries,
 // what rollbacks took back, and the lines of [History.Note]; [History.ArchiveBefore]
 // returns it in pages, from the end. [History.Prune] removes old records, Delete of the
-// Store all of a key; with Options.NoArchive, Save removes old records itself. Neither erases data from the disk:
-// free blocks, journals, dead rows and backups may still hold what was removed. What an edit
-// with Rewrite.Forget took from a message that was saved stays in older records until
-// they are pruned.
+// Store all of a key; with Options.NoArchive, Save removes old records itself. None of
+// these erases data from the disk: free blocks, journals, dead rows and backups may still
+// hold what was removed. What an edit with Rewrite.Forget took from a message that was
+// saved stays in older records until they are pruned.
 //
 // Damage in a log is a [*DamageError], which names the newest state that is whole.
 // [Salvage] makes a log of what can be read, and returns what is lost.
@@ -288,19 +288,19 @@
 // several goroutines at once. One Do of a History runs at a time, and one
 // compaction: others wait for it under their own ctx, and look again.
 //
-// A strategy of yours and each call of a summarizer run on a goroutine of their
-// own, so that one that does not look at its ctx holds nobody up: when ctx ends,
+// Your own strategy and each call of a summarizer run on a goroutine of their
+// own, so that a strategy that ignores its ctx delays no caller: when ctx ends,
 // or the History is closed, the caller returns, another compaction can start, and
 // what comes back later is thrown away. A call of a model also ends after
 // Summarize.Timeout, a minute by default, and after three quarters of the time
 // until the deadline of ctx; then the next strategy in a [Chain] runs. When ctx
 // itself ends, nothing is removed.
 //
-// No lock is held while code of yours runs (strategy, summarizer, send, tokenizer,
+// No lock is held while your code runs (strategy, summarizer, send, tokenizer,
 // Store, Pin, Spill, Repair, OnImport, OnCompaction, Logger), so it may call back;
 // [Options] says what it must not call. A panic in OnCompaction or Logger is
 // ignored; any other becomes the operation's [*PanicError]. There are no globals
 // and no network. No goroutine outlives the call that started it but that of
-// CompactInBackground, which Close cancels and Wait waits for, and code of yours
+// CompactInBackground, which Close cancels and Wait waits for, and your code
 // that ignores its ctx.
 package convo

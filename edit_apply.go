@@ -408,7 +408,7 @@ func (done *editEffect) splitDropped(ed *checkedEdit) {
 	done.dropped = rest
 }
 
-// editList drops, clears, cuts and rewrites entries of the list. Those behind the
+// editList drops, clears, cuts and rewrites entries of the list. Those after the
 // last entry that the edit names are copied as they are.
 func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
 	const changedSince = "was changed by another edit since; take a new snapshot"

@@ -299,7 +299,7 @@ type FloorError struct {
 	// The shares of Floor.
 	System    int // system messages
 	Newest    int // the newest exchange, without its calls
-	Round     int // a tool round that no assistant message has followed yet, behind which user messages came, without its calls
+	Round     int // a tool round that no assistant message has followed yet, with user messages after it, without its calls
 	Calls     int // the tool calls of the newest exchange and of Round, with their arguments
 	Users     int // the other user messages of the newest turn, and those of the turn of Round
 	Pinned    int // pinned exchanges
@@ -451,7 +451,7 @@ func (e *LimitError) Unwrap() error { return e.Err }
 // numbers stand four times or more in a row, or at least four fifths of it are
 // stretches of the same words, numbers or signs, each of 200 bytes and a sixteenth of
 // the text or more. White space does not matter. Lists of similar lines do not repeat
-// themselves, nor do equal rows of a table with other text behind them.
+// themselves, nor do equal rows of a table with other text after them.
 type RefusedError struct {
 	Reason string // in words
 }
@@ -534,7 +534,7 @@ func (e *DamageError) Error() string {
 // Unwrap returns e.Err.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// A PanicError reports a panic in code of the caller's, such as a strategy, a
+// A PanicError reports a panic in caller-supplied code, such as a strategy, a
 // tokenizer or Options.Pin.
 type PanicError struct {
 	// In names the option or the interface whose code panicked, as far as that
@@ -594,7 +594,7 @@ func errorf(format string, args ...any) error {
 	return e
 }
 
-// matches is errors.Is for an error of the caller's, whose methods may panic: then
+// matches is errors.Is for a caller-supplied error, whose methods may panic: then
 // it does not match.
 func matches(err, target error) (is bool) {
 	defer func() { _ = recover() }()

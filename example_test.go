@@ -188,7 +188,7 @@ func Example_server() {
 			return "", err
 		}
 		err = h.Save(ctx)
-		for errors.As(err, new(*convo.ConflictError)) { // another was faster: ours goes behind
+		for errors.As(err, new(*convo.ConflictError)) { // another was faster: ours goes after it
 			var refused []convo.Message
 			if _, refused, err = h.Reload(ctx); len(refused) > 0 {
 				return "", errors.New("please say that again")

@@ -13,7 +13,7 @@ type floor struct {
 	users   bounds // the newest turn's user messages
 	newest  int    // where the newest exchange begins, notes aside
 	tail    int    // where the user messages and notes begin that nothing else follows
-	round   bounds // the round that waits for an answer behind newer user messages; empty: none
+	round   bounds // the round that waits for an answer before newer user messages; empty: none
 	asked   bounds // the user messages of that round's turn
 	nextPin int    // how many pins are below the entry last asked about
 }

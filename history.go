@@ -257,8 +257,8 @@ func (h *History) String() string {
 // [ErrClosed]. What was charged to a Budget is given back.
 //
 // Close cancels a running compaction, and the ctx of a request that Do has sent,
-// and waits for nothing, so it may be called from anywhere. Whoever waits for that
-// compaction returns, even if a strategy or a summarizer does not; [History.Wait]
+// and waits for nothing, so it may be called from anywhere. Callers that wait for that
+// compaction return, even if a strategy or a summarizer does not; [History.Wait]
 // waits for the one in the background to be reported. Close may be called more than
 // once, and always returns nil.
 func (h *History) Close() error {

@@ -16,7 +16,7 @@ type ImportAs uint8
 const (
 	ImportKeep    ImportAs = iota // where it is, as without Options.OnImport
 	ImportFront                   // a system message: among the system entries
-	ImportUser                    // a system message after the first other message: a user message there, or behind the results if it stands between calls and them
+	ImportUser                    // a system message after the first other message: a user message there, or after the results if it stands between calls and them
 	ImportSummary                 // its text becomes a part of the summary
 )
 
@@ -73,7 +73,7 @@ func (l *loader) placeOf(i int, e *entry) (p ImportAs, err error) {
 
 // place puts the messages of the snapshot where they belong, if NewSnapshot made it:
 // where Options.OnImport says, and with Options.Repair, results that belong to no call
-// into user messages, and results in user messages right after calls into tool messages. IDs stay, also those of messages that go behind others, to
+// into user messages, and results in user messages right after calls into tool messages. IDs stay, also those of messages that move after others, to
 // which entry gives new ones; l.from becomes another snapshot.
 func (l *loader) place() error {
 	s := l.from
@@ -84,7 +84,7 @@ func (l *loader) place() error {
 	var sys, list []*entry
 	var texts []string
 	var gone []ID
-	var held []*entry // notes that stood between a call and its result, to go behind it
+	var held []*entry // notes that stood between a call and its result, to go after it
 	hasCall := false  // the newest message of list other than results has calls
 	l.index, l.notes, l.split = make(map[ID]int, s.len()), make(map[ID]error), make(map[ID]error)
 	for i := range s.len() {
@@ -159,7 +159,7 @@ func splitResults(parts []Part) (results, rest []Part, first int) {
 	return results, rest, first
 }
 
-// hasResultBehind reports whether a tool message comes next behind the i-th entry, but
+// hasResultBehind reports whether a tool message comes next after the i-th entry, but
 // for system messages.
 func (s *state) hasResultBehind(i int) bool {
 	for i++; i < s.len() && s.at(i).msg.Role == RoleSystem; {

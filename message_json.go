@@ -45,7 +45,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 }
 
 // jsonSize returns about how many bytes the JSON of m has. It looks no deeper into
-// results than at their texts, for a message that nobody has checked may hold itself.
+// results than at their texts, since an unchecked message may hold itself.
 func (m *Message) jsonSize() int {
 	n := 64 + len(m.Author) + len(m.Origin.Format) + len(m.Origin.Model) + len(m.Meta)
 	for _, p := range m.Parts {

@@ -3,8 +3,8 @@ package convo
 import "context"
 
 // Queue takes user messages that arrive while the model or its tools are at
-// work, and appends them as soon as they are in nobody's way: when no call is
-// open and the [RolePolicy] allows a user message. They are put behind the batch
+// work, and appends them as soon as a user message is allowed: when no call is
+// open and the [RolePolicy] allows one. They are appended after the batch
 // that made it possible, in the order in which they were queued. Under every
 // policy they stay together, so that several of them are one run of user
 // messages, and they never interrupt calls.

@@ -173,7 +173,7 @@ func (r *stateJSON) keep(k *keepsake, now *state) {
 // one on.
 type reading struct {
 	newest Record   // without Data
-	ids    []string // of the records before the full one that it names, and of all behind it
+	ids    []string // of the records before the full one that it names, and of all after it
 	size   int64    // bytes of Data of all
 	count  int
 	state  stateJSON // all of them as one record

@@ -89,7 +89,7 @@ func (h *History) restored(s *Snapshot) (*History, error) {
 	return t, (&loader{h: t, from: s}).fill()
 }
 
-// load fills an empty History. No lock is needed, since nobody else has h yet.
+// load fills an empty History. No lock is needed, since h is not shared yet.
 func (h *History) load(s *Snapshot) error {
 	l := &loader{h: h, from: s}
 	if err := l.fill(); err != nil {
@@ -278,7 +278,7 @@ func (n *neighbours) add(s *state, id ID, role Role, note bool) {
 type loader struct {
 	h    *History
 	from *Snapshot
-	own  bool // nobody else has from, and nothing is repaired: its entries are taken and not copied
+	own  bool // from is not shared, and nothing is repaired: its entries are taken and not copied
 
 	counted bool // with own, the tokens of entries that have any need not be counted
 

@@ -123,7 +123,7 @@ func withoutMiddle(r ToolResult, keep int, ref string) ToolResult {
 		switch {
 		case !ok:
 			parts = append(parts, p)
-		case k.head == len(t) && markerAt < 0: // the cut starts behind it
+		case k.head == len(t) && markerAt < 0: // the cut starts after it
 			parts = append(parts, t)
 		case markerAt < 0: // the cut starts in this part
 			markerAt = len(parts)
@@ -142,7 +142,7 @@ func withoutMiddle(r ToolResult, keep int, ref string) ToolResult {
 }
 
 // borderBefore returns where to end the beginning of s that has at most n bytes:
-// behind the last line break in its last eighth, or else behind the last space
+// after the last line break in its last eighth, or else after the last space
 // there, or else between two characters.
 func borderBefore(s string, n int) int {
 	n = text.Floor(s, max(n, 0))
@@ -154,7 +154,7 @@ func borderBefore(s string, n int) int {
 }
 
 // borderBehind returns where to begin the end of s that starts at n or later:
-// behind the first line break in its first eighth, or else behind the first space
+// after the first line break in its first eighth, or else after the first space
 // there, or else between two characters.
 func borderBehind(s string, n int) int {
 	if n <= 0 {
@@ -169,7 +169,7 @@ func borderBehind(s string, n int) int {
 	return n + i + 1
 }
 
-// lastBorder returns the index behind the last line break in s, or else behind the
+// lastBorder returns the index after the last line break in s, or else after the
 // last space, or -1 if there is neither.
 func lastBorder(s string) int {
 	i := strings.LastIndexByte(s, '\n')

@@ -27,10 +27,10 @@ import (
 //
 // This has a price. Everything from the entry on is sent anew, past the provider's
 // prompt cache; see Report.PrefixKept. And some providers check that reasoning which
-// carries a signature stands behind the very text that it was made behind, in its
+// carries a signature stands after the very text that it was made after, in its
 // own message and in those before it. They refuse a request in which that text is
 // another one, or ignore the reasoning. So rewrite many entries in one edit, and
-// leave the signed reasoning out of the entry and of those behind it if such a
+// leave the signed reasoning out of the entry and of those after it if such a
 // provider refuses the request.
 type Rewrite struct {
 	ID ID
@@ -177,7 +177,7 @@ func cloneTexts(parts []Part) {
 }
 
 // keepCalls puts the calls that an entry has in the place of those in m, which must
-// be the same, or behind the parts of m if it has none.
+// be the same, or after the parts of m if it has none.
 func (m *Message) keepCalls(calls []ToolCall) *EditError {
 	n := 0
 	for i, p := range m.Parts {

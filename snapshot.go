@@ -400,7 +400,7 @@ func (s *Snapshot) AsUser(m Message) Message {
 // A viewer makes the messages that the model sees.
 type viewer struct {
 	key    string
-	named  func(Role, string) bool // whose messages come without tags; nil: nobody's
+	named  func(Role, string) bool // whose messages come without tags; nil: none
 	room   partRoom
 	tagged []Part // memory for the parts of one message
 }

@@ -12,8 +12,8 @@ import (
 //
 // A History calls Compact without holding a lock. Calls do not overlap, with one
 // exception: if a call has not returned when its ctx ends, the next may start.
-// Compact should return soon after ctx ends. A strategy that does not holds nobody
-// up: it runs on a goroutine of its own, and what it returns later is discarded. It
+// Compact should return soon after ctx ends. A strategy that does not
+// delays no caller: it runs on its own goroutine, and what it returns later is discarded. It
 // is then taken to have called a model in vain.
 //
 // Compact may read the History and append to it. Asking the same History for

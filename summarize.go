@@ -39,7 +39,7 @@ type Summarize struct {
 	// The entries that KeepLast and KeepTurns keep stay even if the view is larger
 	// than Goal.Target then. Only if the request would not be within the limit
 	// otherwise, the oldest of them are summarised as well; Report.NotKept says
-	// how many. A strategy behind this one in a Chain does not know of them: it
+	// how many. A later strategy in a Chain does not take them into account: it
 	// runs if the target is not reached, and may drop them.
 	KeepLast, KeepTurns int
 
@@ -71,7 +71,7 @@ type Summarize struct {
 	// Timeout is how long one call of a summarizer that calls a model may take.
 	// 0 means a minute; a negative value means no bound. If ctx has a deadline,
 	// all calls together also end after three quarters of the time that is left
-	// until then, so that a strategy behind this one in a Chain has the rest.
+	// until then, so that a later strategy in a Chain has the rest.
 	// A call that takes longer has failed, whether it returns or not.
 	Timeout time.Duration
 }

@@ -25,7 +25,7 @@ type Summarizer interface {
 	// goroutines at once.
 	//
 	// The ctx ends when that of the compaction does, and after
-	// Summarize.Timeout. Summarize should return soon after; nobody waits for
+	// Summarize.Timeout. Summarize should return soon after; nothing waits for
 	// it any longer, and a result that arrives later is discarded.
 	Summarize(ctx context.Context, req SummaryRequest) (Summary, error)
 }

@@ -245,7 +245,7 @@ func newCounter(t Tokenizer, o Overheads) *counter {
 const counterVersion = 1
 
 // name returns a name that only counters have which count every message alike. It is
-// empty if none is known for c: for a tokenizer or a Media of the caller's, and for
+// empty if none is known for c: for a caller-supplied tokenizer or Media, and for
 // ReplayTools, where the tokens of a message depend on what was before it.
 func (c *counter) name() string {
 	if c.ownMedia || c.over.Reasoning == ReplayTools {

@@ -3,7 +3,7 @@ package convo
 // Undo takes back the newest edit that was applied, by a compaction or by hand,
 // and whose report is r. What the edit dropped or changed is in the view again
 // as it stood before, the summary that stood before stands again, and what was
-// appended since stays behind it. Called again with the report of the edit before
+// appended since stays after it. Called again with the report of the edit before
 // that one, it takes that one back too.
 //
 // The pins of entries that stay, limits, system entries, ephemeral messages and
@@ -74,7 +74,7 @@ func (h *History) putBackLocked(d *departure) {
 		}
 	}
 	list, originals = append(list, rest...), append(originals, kept...)
-	for i, e := range list { // what stands behind a call that is back is in a turn with calls
+	for i, e := range list { // what follows a call that is back is in a turn with calls
 		if i > 0 && list[i-1].tools && list[i-1].turn == e.turn && !e.tools {
 			own := *e
 			own.setTools(true)

@@ -33,7 +33,7 @@ func TestStore(t testing.TB, open func() convo.Store) {
 //     nanosecond, in whatever zone. Of a title, the first 128 bytes are enough.
 //
 //   - Records yields all from a Seq on, or, from 0, the newest full record and
-//     those behind it. It may be ranged over again, and a loop may be left early.
+//     those after it. It may be ranged over again, and a loop may be left early.
 //
 //   - Append takes a record that follows the newest one and no other. It refuses any
 //     other with a [convo.ConflictError] that names the newest, and one that
@@ -237,7 +237,7 @@ type loop[T any] struct {
 	err error
 }
 
-// collect ranges over seq. What is yielded beside or behind an error is not kept.
+// collect ranges over seq. What is yielded with an error or after it is not kept.
 func collect[T any](seq iter.Seq2[T, error]) (l loop[T]) {
 	for v, err := range seq {
 		if l.err != nil {

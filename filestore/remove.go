@@ -44,7 +44,7 @@ func (s *Store) Delete(ctx context.Context, key string) (err error) {
 const tmpSuffix = ".tmp"
 
 // removeTmp removes what a Prune that was killed has left. It is synced by itself:
-// else it might come back without its log, and nobody would remove it.
+// else it might come back without its log, and nothing would remove it.
 func (s *Store) removeTmp(l *lockedLog) error {
 	err := l.dir.remove(l.name + tmpSuffix)
 	if err == nil {
@@ -113,7 +113,7 @@ func (s *Store) Prune(ctx context.Context, key string, before uint64) (err error
 		_ = l.dir.remove(tmp)
 		return err
 	}
-	return s.syncNames(l.dir) // whoever writes to the file before that syncs the name, too
+	return s.syncNames(l.dir) // a writer that comes first also syncs the name
 }
 
 // find reads up to the first whole record with at least that Seq, and returns it, or nil if

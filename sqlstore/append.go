@@ -195,7 +195,7 @@ func (s *Store) share(ctx context.Context, r *row) error {
 	return context.Cause(ctx)
 }
 
-// write writes batches until nobody waits.
+// write writes batches until no Append waits.
 func (s *Store) write() {
 	for {
 		ctx, b := s.take()
@@ -209,7 +209,7 @@ func (s *Store) write() {
 	}
 }
 
-// take returns the next batch, and a ctx that ends when nobody waits for it any more.
+// take returns the next batch, and a ctx that ends when no Append waits for it any more.
 func (s *Store) take() (context.Context, *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

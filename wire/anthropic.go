@@ -21,7 +21,7 @@ import (
 // read; it reads JPEG, PNG, GIF, WebP, PDF, and text as text/plain. Decode
 // names in Lost what it cannot keep: the caller of a call, and cache marks inside
 // of opaque blocks or on what cannot have them. The citations of a text are a
-// [convo.Opaque] part behind it, {"citations":[...]}; they are sent without the
+// [convo.Opaque] part after it, {"citations":[...]}; they are sent without the
 // fields that requests do not have, such as file_id.
 //
 // The API also takes messages with the role system among the others. Such a
@@ -82,7 +82,7 @@ type anthropicMessage struct {
 	start   int         // length of list before the first block
 	solid   int         // length of list up to the last block that can end a message
 	room    int         // offset in list where a cache mark of the format can be inserted; 0: nowhere
-	spot    int         // offset in list where one of the caller's can; 0: nowhere
+	spot    int         // offset in list where the caller's mark may be; 0: nowhere
 	marks   []cacheMark // of the caller, in order; no memory is written twice
 	thinks  bool        // begins with a thinking block
 	results bool        // holds results
@@ -105,7 +105,7 @@ func (m *anthropicMessage) json(marks []cacheMark) json.RawMessage {
 	return m.closed
 }
 
-// close makes m.closed, in the memory behind m.list if there is room.
+// close makes m.closed, in the memory after m.list if there is room.
 func (m *anthropicMessage) close() {
 	if m.closed == nil && m.role != "system" {
 		m.closed = slices.Clip(append(m.list, "]}"...))
@@ -136,7 +136,7 @@ func (m *anthropicMessage) cite(citations json.RawMessage) {
 	}
 }
 
-// mark sets a mark of the caller's on the last block that can have one.
+// mark sets the caller's mark on the last block that can have one.
 func (m *anthropicMessage) mark(long bool, at place, lost *losses) {
 	if m.spot > 0 {
 		m.marks = appendMark(m.marks, m.spot, long, partPlace{at, whole})
@@ -468,7 +468,7 @@ const anthropicEmptyError = "unknown error"
 func (w *anthropicWriter) result(m *anthropicMessage, r *result) {
 	parts := make([]convo.Part, 0, len(r.Parts))
 	inside := make([]int, 0, len(r.Parts)) // indices of parts in the snapshot
-	var marks []cacheMark                  // of the caller, each behind as many parts as at says
+	var marks []cacheMark                  // of the caller, each after as many parts as at says
 	for i, p := range r.Parts {
 		if long, ok := isMark(p); ok {
 			marks = appendMark(marks, len(parts), long, partPlace{r.at, r.inside(i)})

@@ -12,7 +12,7 @@ import (
 
 // thinkingFirst moves the tag that names the author of a message after the
 // thinking at its beginning, since the API wants thinking first. Cache marks
-// stay behind the tag.
+// stay after the tag.
 func thinkingFirst(t *message) {
 	tag, ok := t.parts[0].(convo.Text)
 	if !ok || !strings.HasPrefix(string(tag), `<from key="`) {

@@ -362,7 +362,7 @@ func (d *anthropicDecoder) string(path string, all map[string]json.RawMessage, k
 	return s, read(at(path, key), "a string", all[key], &s)
 }
 
-// mark reads the cache mark of a block, which becomes a part behind it. If takes is not
+// mark reads the cache mark of a block, which becomes a part after it. If takes is not
 // set, the block cannot have one.
 func (d *anthropicDecoder) mark(path string, all map[string]json.RawMessage, m *convo.Message, takes bool) {
 	raw := all["cache_control"]

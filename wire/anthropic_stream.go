@@ -12,7 +12,7 @@ import (
 
 // Stream returns a [Stream] that reads the events of the Messages API. It ends with
 // message_stop. The blocks are in the order of their indexes; one whose index comes again
-// is another block, behind those before it.
+// is another block, after those before it.
 func (f Anthropic) Stream() Stream { return &anthropicStream{format: f} }
 
 type anthropicStream struct {
@@ -226,7 +226,7 @@ func notBegun(index int) error {
 var deltaBegins = map[string]string{"text_delta": "text", "thinking_delta": "thinking"}
 
 // delta reads content_block_delta. Texts in it are appended to the field of that
-// name; a kind of delta that is not known here, too, is read so.
+// name; an unknown kind of delta is read in the same way.
 func (s *anthropicStream) delta(all map[string]json.RawMessage) ([]Delta, error) {
 	if s.done {
 		return s.fail(errSecondAnswer)

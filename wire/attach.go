@@ -11,7 +11,7 @@ import (
 )
 
 // Some fields of a block have no place in the part that the block becomes. They are kept
-// in an opaque part directly behind it, an object that is no block of its own: the
+// in an opaque part directly after it, an object that is no block of its own: the
 // citations of a text, and the mark of a result that it came as an object.
 
 // citationKeys are the fields for the citations of a text, by format.
@@ -117,13 +117,13 @@ func sentCitations(list json.RawMessage, text string) (sent json.RawMessage, who
 	return append(b, ']'), whole
 }
 
-// The parts behind the text of a result that came as an object, and not as a text.
+// The parts after the text of a result that came as an object, and not as a text.
 var (
 	geminiObject   = convo.Opaque{Format: FormatGemini, JSON: `{"response":{}}`}
 	converseObject = convo.Opaque{Format: FormatConverse, JSON: `{"json":{}}`}
 )
 
-// isObject reports whether parts[i] is a text that came as an object, as mark behind it
+// isObject reports whether parts[i] is a text that came as an object, as mark after it
 // says, and that still is one.
 func isObject(parts []convo.Part, i int, mark convo.Opaque) bool {
 	text, ok := parts[i].(convo.Text)

@@ -11,7 +11,7 @@ import (
 )
 
 // CacheMark returns a part that marks the end of what stands before it as a place up to
-// which the provider caches the request. It stands behind a part of a system, user or
+// which the provider caches the request. It stands after a part of a system, user or
 // assistant message, or in a tool result, whose end it marks if it is the last part
 // there:
 //
@@ -32,14 +32,14 @@ import (
 // one. Decode of these formats returns the marks of a request. The other formats leave
 // marks out. A mark whose place cannot have one moves back to the last place in its
 // message that can, and is left out if there is none: Anthropic takes none on thinking,
-// Bedrock none behind reasoning, documents and videos, OpenAI none in what the assistant
+// Bedrock none after reasoning, documents and videos, OpenAI none in what the assistant
 // says.
 //
-// A request has at most four marks, in which the one behind the tools counts (see
+// A request has at most four marks, of which the one after the tools is one (see
 // Anthropic.CacheTools). If there are more, those in messages give way to those in the
-// system text, and older ones to newer ones. Providers refuse a longer lifetime behind a
-// shorter one, so a mark gets the lifetime of a longer one behind it: CacheMark(0) before
-// CacheMark(time.Hour) is for an hour, too, at the price of that. Behind tools that are
+// system text, and older ones to newer ones. Providers refuse a longer lifetime after a
+// shorter one, so a mark gets the lifetime of a longer one after it: CacheMark(0) before
+// CacheMark(time.Hour) is also for an hour, at the price of that. After tools that are
 // marked for 5 minutes, all marks are for 5 minutes.
 func CacheMark(lifetime time.Duration) convo.Opaque {
 	if isLong(lifetime) {
@@ -48,7 +48,7 @@ func CacheMark(lifetime time.Duration) convo.Opaque {
 	return convo.Opaque{Format: cacheFormat, JSON: shortMark}
 }
 
-// Marks of the caller's have a format of their own, since several providers take them.
+// The caller's marks have a format of their own, since several providers take them.
 const (
 	cacheFormat = "cache"
 	shortMark   = `{}`
@@ -60,8 +60,8 @@ const maxMarks = 4
 
 func isLong(lifetime time.Duration) bool { return lifetime > 5*time.Minute }
 
-// isMark reports whether a part is a mark of the caller's, and whether it has the
-// longer lifetime. An opaque cachePoint of Converse is one, too.
+// isMark reports whether a part is the caller's mark, and whether it has the
+// longer lifetime. An opaque cachePoint of Converse is also a mark.
 func isMark(p convo.Part) (long, ok bool) {
 	o, _ := p.(convo.Opaque)
 	switch {
@@ -122,7 +122,7 @@ func (m cacheMark) compare(other cacheMark) int {
 	return cmp.Or(cmp.Compare(m.message, other.message), cmp.Compare(m.at, other.at))
 }
 
-// appendMark adds a mark of the caller's at an offset. If that has one already, the longer
+// appendMark adds the caller's mark at an offset. If that has one already, the longer
 // lifetime counts. It does not write to the memory of marks.
 func appendMark(marks []cacheMark, at int, long bool, of ...partPlace) []cacheMark {
 	if n := len(marks); n > 0 && marks[n-1].at == at {
@@ -143,7 +143,7 @@ func (m cacheMark) tell(lost *losses) {
 // A cacheRule says which marks a request gets.
 type cacheRule struct {
 	long  bool // the marks of the format have the longer lifetime
-	tools bool // there is one behind the tools
+	tools bool // there is one after the tools
 }
 
 // choose returns the marks of a request in their order: those of the caller, given in

@@ -31,7 +31,7 @@ import (
 //
 // Decode reads a json block in a result as a text and, after it, a [convo.Opaque]
 // part, {"json":{}}; Encode sends the text as a json block while it is a JSON
-// object. A citationsContent block becomes its text and, behind it, an Opaque part
+// object. A citationsContent block becomes its text and, after it, an Opaque part
 // with the citations. Calls and results in one assistant message belong to tools
 // that the provider runs; they become Opaque.
 type Converse struct {
@@ -78,7 +78,7 @@ func (f Converse) begin(seen *tally, lost *losses) (profile, writer) {
 }
 
 // leaveOut takes parts out of a message that Bedrock would refuse. Reasoning must be signed
-// or encrypted, and cannot be the last part; cache marks behind it are marks of what
+// or encrypted, and cannot be the last part; cache marks after it are marks of what
 // stands before it, if anything does. Calls and results in blocks need each other.
 func (w *converseWriter) leaveOut(t *message) {
 	isMark := func(i int) bool { _, mark := isMark(t.parts[i]); return mark }
@@ -190,7 +190,7 @@ func isThought(p convo.Part) bool {
 }
 
 // unpairedTools returns which parts are opaque results without a call before them, or calls
-// without a result behind them that do not say that the provider runs their tool.
+// without a result after them that do not say that the provider runs their tool.
 func unpairedTools(parts []convo.Part) map[int]bool {
 	var tools []converseTool
 	var at []int
@@ -259,11 +259,11 @@ type converseMessage struct {
 // converseMarks are the cache marks of a message, and the places for them.
 type converseMarks struct {
 	markable int         // offset in the message where a cachePoint of the format can stand; 0: nowhere
-	spot     int         // offset where one of the caller's can; 0: nowhere
+	spot     int         // offset where the caller's mark may be; 0: nowhere
 	marks    []cacheMark // of the caller, in order; no memory is written twice
 }
 
-// mark sets a mark of the caller's behind the last block that can have one.
+// mark sets the caller's mark after the last block that can have one.
 func (m *converseMarks) mark(long bool, at partPlace, lost *losses) {
 	if m.spot > 0 {
 		m.marks = appendMark(m.marks, m.spot, long, at)
@@ -280,7 +280,7 @@ func (m *converseMessage) json(marks []cacheMark) json.RawMessage {
 	return m.close()
 }
 
-// close returns the whole message. It is in the memory behind m.raw if there is room.
+// close returns the whole message. It is in the memory after m.raw if there is room.
 func (m *converseMessage) close() json.RawMessage {
 	if m.closed == nil {
 		m.closed = slices.Clip(append(m.raw, "]}"...))

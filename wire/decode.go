@@ -24,7 +24,7 @@ type decoder struct {
 	// Of a Stream, whose answer is decoded several times:
 	minted  map[int]string // the IDs that were made so far, by the number of the call
 	numbers []int          // of the calls of the answer, in order
-	rest    int            // how many calls there were behind these
+	rest    int            // how many calls there were after these
 }
 
 // newCallID returns a new ID for a call. A Stream gets the same one each time.
@@ -225,7 +225,7 @@ func inner(data json.RawMessage, key string) string {
 }
 
 // cite keeps the citations of text, which is the last part of m unless it is blank, in a
-// part behind it.
+// part after it.
 func (d *decoder) cite(path, key string, raw json.RawMessage, m *convo.Message, text string) {
 	if isNull(raw) || compact(raw) == "[]" {
 		return

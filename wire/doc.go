@@ -49,7 +49,7 @@
 // # Citations and objects
 //
 // Some fields of a block have no place in the part that it becomes. Decode keeps them in
-// an opaque part directly behind that, which is an object and no block of its own, and
+// an opaque part directly after that, which is an object and no block of its own, and
 // Encode writes them back in the same format:
 //
 //   - the citations of a text, in Anthropic, OpenAIResponses and Converse. Those that
@@ -107,8 +107,8 @@
 // # Cache marks
 //
 // Anthropic and Converse cache up to marks in a request. The field Cache of these formats
-// sets marks where they help most, and CacheTools one behind the tools; CacheLifetime
-// says for how long. [CacheMark] is a part that marks a place of the caller's choice, in
+// sets marks where they help most, and CacheTools one after the tools; CacheLifetime
+// says for how long. [CacheMark] is a part that marks a place that you choose, in
 // OpenAIResponses too.
 //
 // # Cache stability

@@ -76,7 +76,7 @@ func customCalls(parts []convo.Part, format string) (custom map[int]bool) {
 	return custom
 }
 
-// callExtra returns the extra_content that reasoning keeps for the call behind it, or
+// callExtra returns the extra_content that reasoning keeps for the call after it, or
 // "" if it is other reasoning.
 func callExtra(r convo.Reasoning) string {
 	if r.ID+r.Text+r.Encrypted != "" {

@@ -226,7 +226,7 @@ func (b *foreignBlock) more(text string) {
 	}
 }
 
-// long shows a text behind what it is, unless it is blank.
+// long shows a text after what it is, unless it is blank.
 func (b *foreignBlock) long(what, text string) {
 	if !isBlank(text) {
 		b.out = append(b.out, what+": "+text)

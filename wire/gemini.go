@@ -161,7 +161,7 @@ type geminiContent struct {
 	closed  []byte // the whole content; nil while it may still change
 }
 
-// close returns the whole content. It is in the memory behind c.raw if there is room.
+// close returns the whole content. It is in the memory after c.raw if there is room.
 func (c *geminiContent) close() json.RawMessage {
 	if c.closed == nil {
 		c.closed = slices.Clip(append(c.raw, "]}"...))

@@ -15,7 +15,7 @@ import (
 // contents or one content, with keys in camelCase or snake_case. Neighbouring contents of the model become one
 // message if they hold calls. A result becomes the text in its only field, if
 // that is output, result or error, and otherwise the JSON of its response
-// object, with an opaque part behind it that says so. Encode sends the text as an
+// object, with an opaque part after it that says so. Encode sends the text as an
 // object again while it is one.
 func (f Gemini) Decode(data []byte) (Transcript, error) {
 	if t, ok, err := f.decodeChunks(data); ok {

@@ -8,7 +8,7 @@ import (
 )
 
 // Stream returns a [Stream] that reads the chunks of streamGenerateContent. It ends
-// with a finishReason, or with the blockReason of a prompt. Content behind the end belongs
+// with a finishReason, or with the blockReason of a prompt. Content after the end belongs
 // to another answer if its responseId is another one; where the chunks have none, if the
 // chunks before the end had no finishReason, which some servers write into each chunk.
 func (f Gemini) Stream() Stream { return &geminiStream{format: f} }

@@ -157,7 +157,7 @@ func (a *geminiArgs) add(at string, path []argsStep, value json.RawMessage) (str
 	return string(append(text, piece...)), nil
 }
 
-// closing returns the text behind the newest value, up to the end of all that is
+// closing returns the text after the newest value, up to the end of all that is
 // deeper than a step of its path.
 func (a *geminiArgs) closing(step int) (text []byte) {
 	if a.quoted {
@@ -187,7 +187,7 @@ func (s argsStep) bracket() byte {
 }
 
 // child returns the value at a step, how many elements without a value are directly
-// before it, and whether nothing was there or behind it yet. It returns nil for an
+// before it, and whether nothing was there or after it yet. It returns nil for an
 // element that would leave out more than gaps.
 func (n *argsNode) child(step argsStep, gaps int) (child *argsNode, skipped int, isNew bool) {
 	if n.kind != step.bracket() {

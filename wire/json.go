@@ -115,7 +115,7 @@ func fields(path string, data []byte) (map[string]json.RawMessage, error) {
 }
 
 // document returns what is to be taken apart at a path: a copy of the document if the
-// path is empty, so that nothing of the caller's is kept, or nil if it is not JSON.
+// path is empty, so that no memory of the caller is kept, or nil if it is not JSON.
 func document(path string, data []byte) []byte {
 	switch {
 	case path != "":

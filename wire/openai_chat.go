@@ -47,7 +47,7 @@ const (
 	// the user, {"tool_response":{"name":...,"content":"..."}}, in the order of the
 	// calls. Decode reads all of this as the text that it is. Request.NeedsTools is
 	// never set. The templates of Llama 3 know tools, but refuse two calls in one
-	// message; where another model has made such, Gemma is for them, too.
+	// message; where another model has made them, use Gemma for those as well.
 	//
 	// Since these templates have nothing else for calls and results, a user who types
 	// such a text sends the same bytes as a result would be.
@@ -67,7 +67,7 @@ const (
 // The format has no place for some parts of a conversation. A short text takes the
 // place of media in assistant messages and in results; images of results are
 // sent in a user message after them, if the dialect allows that. It takes the place of
-// media at a URL, too, unless that begins with http:// or https://, or Host is set: some
+// media at a URL as well, unless that begins with http:// or https://, or Host is set: some
 // hosts read other URLs, such as gs://. "Error: " before the text marks an error result.
 // The texts of one result are joined.
 // The author of a message is named in its text, as the History shows it, or with
@@ -100,7 +100,7 @@ type OpenAIChat struct {
 
 	// SplitCalls is for chat templates that refuse an assistant message with both
 	// content and calls, as those of older Mistral models do (v2, v3). What was said
-	// before the calls is sent as a message of its own, with a short user message behind
+	// before the calls is sent as a message of its own, with a short user message after
 	// it, since such templates join or refuse two assistant messages in a row.
 	SplitCalls bool
 

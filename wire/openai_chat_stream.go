@@ -407,7 +407,7 @@ func (c *chatStreamCall) ends(id, name, arguments string) bool {
 type objectScanner struct {
 	begun, ended bool // anything but space came; the object is complete
 	depth        int
-	text, escape bool // inside a string; behind a backslash in it
+	text, escape bool // inside a string; after a backslash in it
 }
 
 func (o *objectScanner) scan(s string) {

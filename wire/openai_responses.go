@@ -39,7 +39,7 @@ import (
 // The format has no place for the ids and the status of texts, calls and
 // results, except next to reasoning; for file names and the detail of images; or
 // for Opaque blocks in the instructions. The annotations of a text are an Opaque
-// part behind it, {"annotations":[...]}. They are sent unless the text does not
+// part after it, {"annotations":[...]}. They are sent unless the text does not
 // have the places that they name, or a field is missing that the provider wants.
 // "Error: " before the text marks an error result. A short text takes the place of
 // media in assistant messages, of sound, video and unusual files, and of media at a
@@ -216,7 +216,7 @@ func (w *responsesWriter) system(p *projection, lost *losses) (text json.RawMess
 	if w.f.Developer {
 		own := responsesWriter{f: w.f, seen: new(tally), lost: lost}
 		for i := 0; i < len(p.system); {
-			n := i + 1 // a part, and the marks behind it
+			n := i + 1 // a part, and the marks after it
 			for n < len(p.system) {
 				if _, mark := isMark(p.system[n]); !mark {
 					break

@@ -32,7 +32,7 @@ func failedResponse(all map[string]json.RawMessage, data []byte) *ProviderError 
 }
 
 // isErrorItem reports whether an object with a type is no item or event, but the error of
-// a provider: its message is a text, which no item has, and it says in another field, too,
+// a provider: its message is a text, which no item has, and it also says in another field
 // that it is an error.
 func isErrorItem(all map[string]json.RawMessage) bool {
 	if kindOf(all["message"]) != '"' || !isNull(all["role"]) {

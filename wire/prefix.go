@@ -101,7 +101,7 @@ func PrefixDiff(a, b Request) string {
 }
 
 // blocksDiff names the first difference between the blocks of two messages, and says what
-// it is. Blocks behind those of the last message are none.
+// it is. Blocks after those of the last message are none.
 func blocksDiff(a, b []block, last bool) (name, what string) {
 	has := func(list []block, name string) bool {
 		return slices.ContainsFunc(list, func(b block) bool { return b.name == name })

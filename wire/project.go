@@ -32,7 +32,7 @@ type profile struct {
 	bare      bool         // calls need no ids, so that those made by convo are left out
 	noIDs     bool         // calls have no ids
 	custom    bool         // calls of custom tools are sent as such
-	marks     bool         // cache marks of the caller's are sent
+	marks     bool         // the caller's cache marks are sent
 
 	// knows reports whether an opaque block can be sent in a message of a role, or with
 	// RoleTool in a result. If it is nil, all can.
@@ -50,7 +50,7 @@ type profile struct {
 type message struct {
 	role    convo.Role   // user, assistant or tool; system for a note
 	author  string       // of user and assistant; where a field names it
-	parts   []convo.Part // of user and assistant; calls and the marks behind them come last, with the ids and names to be sent
+	parts   []convo.Part // of user and assistant; calls and the marks after them come last, with the ids and names to be sent
 	results []result     // of tool; in call order, with the ids and names to be sent
 	own     bool         // of assistant; it was made by the format and model of the profile
 	thinks  bool         // of assistant; its reasoning is sent
@@ -121,7 +121,7 @@ func (r *result) inside(i int) int {
 }
 
 // calls returns the tool calls of a message, which are its last parts. Cache marks can
-// stand behind them.
+// follow them.
 func (t *message) calls() []convo.Part {
 	i := slices.IndexFunc(t.parts, isCall)
 	if i < 0 {

@@ -151,7 +151,7 @@ func (d *decoder) putCutAside(m *convo.Message) {
 	m.Parts = slices.Concat(withoutFields(m.Parts[:k]), m.Parts[k:])
 }
 
-// saysNothing reports whether a part behind a call does not show that the call was
+// saysNothing reports whether a part after a call does not show that the call was
 // whole.
 func saysNothing(p convo.Part) bool {
 	switch p := p.(type) {

@@ -31,7 +31,7 @@ type Stream interface {
 	//
 	// Event returns a *ProviderError if the event says that the provider failed, as
 	// one with the name error does whatever its data is, and a *DecodeError if it is
-	// malformed, nests deeper than 5,000 levels, or begins a second answer behind the
+	// malformed, nests deeper than 5,000 levels, or begins a second answer after the
 	// end of the first: one with another ID, or content that by the rules of the
 	// format cannot belong to the first. After an error, each further event gets the
 	// same error.

@@ -28,15 +28,15 @@ import (
 //	}
 //	answer, err := s.Transcript()
 //
-// It reads until r ends, or the array does, also behind the end of the answer, since the
+// It reads until r ends, or the array does, also after the end of the answer, since the
 // usage may follow. Where r stays open, the loop may end once s is Done.
 //
 // The last pair that is yielded has an error if r or an event does, or if r ends
 // before the answer: that error wraps io.ErrUnexpectedEOF, and shows how r began if
 // nothing in it was of the format. An event at the end of r that lacks the end of its
 // line is read if its data is a whole JSON value, and no event otherwise. An error of r
-// behind the end of the answer is left aside. The body of a request that was refused may
-// be read, too, and gives a *[ProviderError].
+// after the end of the answer is left aside. The body of a request that was refused may
+// also be read, and gives a *[ProviderError].
 //
 // An event is kept in memory until it is complete; there is no bound on its size but that
 // of r. Read does not close r, and leaves the rest of it when the loop ends early.

@@ -72,7 +72,7 @@ func endsInHalf(s []byte) bool {
 }
 
 // A sequence holds the blocks or items of an answer by their indexes, which come in any
-// order. One with an index that another has is behind all that came before: some
+// order. One with an index that another has comes after all others so far: some
 // servers count from 0 again, or not at all.
 type sequence[T any] struct {
 	list   []sequenced[T]
@@ -89,7 +89,7 @@ type sequenced[T any] struct {
 // at returns the newest item with an index, or the zero value.
 func (q *sequence[T]) at(index int) T { return q.newest[index].item }
 
-// next returns the index of an item that comes without one, behind all others.
+// next returns the index of an item that comes without one, after all others.
 func (q *sequence[T]) next() int {
 	if len(q.list) == 0 || q.last == math.MaxInt {
 		return q.last

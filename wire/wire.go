@@ -14,7 +14,7 @@ import (
 // formats of this package are plain values and safe for concurrent use; their
 // fields say where models or servers of one provider differ.
 //
-// All formats of this package are a [Streamer] and a [ToolWriter], too. Where the provider
+// All formats of this package also are a [Streamer] and a [ToolWriter]. Where the provider
 // is chosen at run time, an interface can hold all three:
 //
 //	type provider interface {

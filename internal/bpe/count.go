@@ -144,7 +144,7 @@ func letterMask(w uint64) uint64 {
 }
 
 // caseRun returns the end of the o200k word in the eight bytes of w whose
-// letters begin at off, or 8 if the word may go on behind them. An upper-case
+// letters begin at off, or 8 if the word may go on after them. An upper-case
 // letter after a lower-case one ends the word. The argument lower says whether
 // the word had a lower-case letter before w; the result says whether it has one
 // up to its end.
@@ -164,7 +164,7 @@ func caseRun(w, letters uint64, off int, lower bool) (int, bool) {
 // asciiEnd returns the end of the piece that begins at s[i], an ASCII byte, and
 // is not a word. It returns 0 if that takes more than a look at ASCII; then next
 // must find the end. w holds the bytes from i on. slash says whether slashes
-// belong to the newlines behind punctuation, as in o200k.
+// belong to the newlines after punctuation, as in o200k.
 func asciiEnd(s string, i int, w uint64, slash bool) int {
 	end := i + 1
 	switch kinds[byte(w)] {

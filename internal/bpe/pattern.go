@@ -97,7 +97,7 @@ func word(s string, i int, c class, size int) int {
 }
 
 // caseWord returns the end of the first of o200k's first two alternatives that
-// matches at s[i], without the contraction behind it, or i if neither does.
+// matches at s[i], without the contraction after it, or i if neither does.
 func caseWord(s string, i int, c class, size int) int {
 	if c&letter != 0 {
 		end, _ := caseLetters(s, i)
@@ -106,7 +106,7 @@ func caseWord(s string, i int, c class, size int) int {
 	if c&(newline|number) != 0 {
 		return i
 	}
-	// The first character may be the one before the word. If the letters behind
+	// The first character may be the one before the word. If the letters after
 	// it do not match the first alternative, and it is a combining mark, that
 	// mark alone matches the first alternative, which is tried before the
 	// second.

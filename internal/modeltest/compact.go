@@ -20,7 +20,7 @@ import (
 var errTooLong = errors.New("prompt is too long")
 
 // A scripted strategy makes the edits of another one, and lets the driver act
-// before and behind that.
+// before and after that.
 type scripted struct {
 	d     *driver
 	inner convo.CompactionStrategy
@@ -260,7 +260,7 @@ func (d *driver) checkCancelled() {
 }
 
 // during makes an edit in the place of the strategy, with other operations
-// before and behind.
+// before and after.
 func (d *driver) during(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 	d.calls++
 	d.callsHere++

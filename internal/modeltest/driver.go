@@ -194,7 +194,7 @@ func (d *driver) fail(format string, args ...any) {
 	d.t.Fatalf("%s\nafter %d lines of log, which end with:\n%s", fmt.Sprintf(format, args...), len(d.log), strings.Join(tail, "\n"))
 }
 
-// step performs one operation. The numbers behind the cases say how often each
+// step performs one operation. The numbers after the cases say how often each
 // is chosen, of 78 times.
 func (d *driver) step() {
 	switch op := d.n(78); {

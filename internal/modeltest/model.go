@@ -117,7 +117,7 @@ func (m message) tokens(count counter) int {
 	return n
 }
 
-// noteTags holds the texts that Snapshot.AsUser puts before and behind a note, with the
+// noteTags holds the texts that Snapshot.AsUser puts before and after a note, with the
 // key that tokens are counted with.
 var noteTags = func() (texts [2]string) {
 	parts := convo.NewSnapshot(nil).AsUser(convo.System("x")).Parts
@@ -127,7 +127,7 @@ var noteTags = func() (texts [2]string) {
 	return texts
 }()
 
-// wrapper holds the texts that Snapshot.Messages puts before and behind a
+// wrapper holds the texts that Snapshot.Messages puts before and after a
 // summary. The key in it is the one that tokens are counted with, whichever key
 // the History has.
 var wrapper = func() (texts [2]string) {

@@ -98,7 +98,7 @@ type Stats struct {
 	Cut         int // a result that was cut
 	Rewritten   int // an entry that was rewritten
 	Undone      int // an edit that Undo took back
-	UndoBehind  int // the same, with messages appended behind it
+	UndoBehind  int // the same, with messages appended after it
 	Untold      int // a trigger that found nothing to do, again
 	Reloaded    int // restored from JSON, or forked
 	Saved       int // saved in a log, and opened to go on with

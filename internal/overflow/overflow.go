@@ -96,7 +96,7 @@ func (e *providerError) isTooLong() bool {
 
 // fieldBefore finds a part of a request, other than its messages, at the end of what
 // stands before a text, where it is what is too long. otherUnit finds a length in
-// another unit than tokens behind a text.
+// another unit than tokens after a text.
 var (
 	fieldBefore = expression(`(?:^|[^a-z])(?:names?|titles?|labels?|descriptions?|schemas?|definitions?|metadata|user[ _]ids?|ids?|identifiers?|` +
 		`cache[ _]keys?|api[ _]keys?|passwords?|string|(?:stop[ _])?sequences?|headers?|urls?|images?|dimensions?|files?|documents?|pdfs?|audio|videos?|attachments?|number of tools)` +
@@ -153,7 +153,7 @@ var (
 )
 
 // overflowTexts are pairs of texts. An error is an overflow if its text has both,
-// the second at most maxGap bytes behind the first.
+// the second at most maxGap bytes after the first.
 var overflowTexts = [...][2]string{
 	{"context_length_exceeded", ""},
 	{"context_window_exceeded", ""},
@@ -528,7 +528,7 @@ func startsWord(s, text string) bool {
 	}
 }
 
-// indexPair returns where s contains first, and then at most maxGap bytes behind it,
+// indexPair returns where s contains first, and then at most maxGap bytes after it,
 // or -1.
 func indexPair(s, first, then string) int {
 	for at := 0; ; {

@@ -75,7 +75,7 @@ func (r *Reader) wantAt(at int, what string) {
 	}
 }
 
-// next passes over white space and returns the byte behind it, 0 if there is none.
+// next passes over white space and returns the byte after it, 0 if there is none.
 func (r *Reader) next() byte {
 	if r.err != nil {
 		return 0
@@ -102,7 +102,7 @@ func (r *Reader) literal(word string) bool {
 }
 
 // Object yields the keys of an object, or none for null. The loop must read the
-// value behind each key, or leave. A key that occurs twice is an error.
+// value after each key, or leave. A key that occurs twice is an error.
 //
 //	for key := range r.Object {
 //		switch string(key) {
@@ -261,7 +261,7 @@ func (r *Reader) quoted() (s []byte, escaped bool) {
 	return s, escaped
 }
 
-// unescaped returns what the bytes between from and r.at, and those behind up to the
+// unescaped returns what the bytes between from and r.at, and those after it up to the
 // end of the string, stand for.
 func (r *Reader) unescaped(from int) []byte {
 	text, rest := append(r.text[:0], r.data[from:r.at]...), r.data[r.at:]
@@ -289,7 +289,7 @@ var unescape = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', '
 
 // numbered reads an escape that names a character by its number, or two of them that
 // are a surrogate pair, from the beginning of s, and returns its length. If there is
-// none, it says what was wanted behind the backslash.
+// none, it says what was wanted after the backslash.
 func numbered(s []byte) (u rune, n int, want string) {
 	if s[1] != 'u' {
 		return 0, 0, "an escape"

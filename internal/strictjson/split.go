@@ -5,7 +5,7 @@ import "encoding/json"
 // The functions below take a document apart level by level, without looking into the
 // values, which stay where they are. They return false for what they cannot read.
 
-// skipValue returns the index behind the value that begins at i, or -1.
+// skipValue returns the index after the value that begins at i, or -1.
 func skipValue(data []byte, i int) int {
 	for depth := 0; i < len(data); {
 		switch data[i] {
@@ -100,8 +100,8 @@ func SplitArray(data []byte) (list []json.RawMessage, ok bool) {
 }
 
 // splitList calls element with the index of each element, between a bracket and its
-// counterpart, and returns the index behind these and the white space that follows.
-// element returns the index behind the element, or -1.
+// counterpart, and returns the index after these and the white space that follows.
+// element returns the index after the element, or -1.
 func splitList(data []byte, bracket byte, element func(i int) int) (end int, ok bool) {
 	i := skipSpace(data, 0)
 	if i >= len(data) || data[i] != bracket {

@@ -72,7 +72,7 @@ func Valid(data []byte) bool {
 	}
 }
 
-// The functions below return the index behind what begins at i, or -1 if that is not
+// The functions below return the index after what begins at i, or -1 if that is not
 // there.
 
 func skipSpace(data []byte, i int) int {
@@ -82,7 +82,7 @@ func skipSpace(data []byte, i int) int {
 	return i
 }
 
-// skipKey passes over a key, its colon and the white space behind.
+// skipKey passes over a key, its colon and the white space after it.
 func skipKey(data []byte, i int) int {
 	if i = SkipString(data, i); i < 0 {
 		return -1
@@ -93,7 +93,7 @@ func skipKey(data []byte, i int) int {
 	return skipSpace(data, i+1)
 }
 
-// SkipString returns the index behind the string that begins at i, or -1 if there is
+// SkipString returns the index after the string that begins at i, or -1 if there is
 // none.
 func SkipString(data []byte, i int) int {
 	if i >= len(data) || data[i] != '"' {
@@ -121,7 +121,7 @@ func SkipString(data []byte, i int) int {
 
 // PassString returns what SkipString does if data is known to be JSON, in less time:
 // between its quotes it looks at nothing but quotes. Otherwise it may return any index
-// behind a quote after i, or -1.
+// after a quote at i or later, or -1.
 func PassString(data []byte, i int) int {
 	if i >= len(data) || data[i] != '"' {
 		return -1
