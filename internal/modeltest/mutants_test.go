@@ -390,7 +390,7 @@ var mutants = []mutant{
 	{name: "a parent whose name is not synced", file: "filestore/open.go", text: "		if err := s.keep(filepath.Dir(parent)); err != nil {\n			return err\n		}\n", with: "", test: "TestStore_Crashes"},
 	{name: "a line that a failed sync has lost", file: "filestore/store.go", text: "		if _, err := l.file.WriteAt(t.text, t.at); err != nil {\n			return err\n		}\n", with: "", test: "TestStore_Crashes"},
 	{name: "a pruned log that is not synced", file: "filestore/remove.go", text: "	to.date(updated)\n	return s.sync(to.file)\n", with: "	to.date(updated)\n	return nil\n", test: "TestStore_Crashes"},
-	{name: "a Prune whose name is not synced", file: "filestore/remove.go", text: "	return s.syncNames(l.dir) // who", with: "	return nil // who", test: "TestStore_Crashes"},
+	{name: "a Prune whose name is not synced", file: "filestore/remove.go", text: "	return s.syncNames(l.dir) // a writer", with: "	return nil // a writer", test: "TestStore_Crashes"},
 	{name: "a Delete that is not synced", file: "filestore/remove.go", text: "	return s.syncNames(l.dir)\n}\n\n// tmp", with: "	return nil\n}\n\n// tmp", test: "TestStore_Crashes"},
 	{name: "a NUL that is damage", file: "filestore/log.go", text: "bytes.IndexByte(whole[i:], 0) >= 0", with: "false", test: "TestStore_TornTail"},
 	{name: "a line that leads to no full record", file: "filestore/log.go", text: "	case s.full >= 0 && l.back != l.at-s.full:\n", with: "	case false:\n", test: "TestStore_Refuses"},
