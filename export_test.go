@@ -101,3 +101,16 @@ type PlainSnapshot = plainSnapshot
 
 // LongHistory returns the History that benchmarks of JSON use.
 var LongHistory = longHistory
+
+// EditMarks returns how many edits h remembers.
+func EditMarks(h *History) int { return len(h.edits) }
+
+// Reversals returns how many rollbacks h remembers, and how many it may remember.
+func Reversals(h *History) (n, most int) { return len(h.reversals), maxReversals }
+
+// Revert undoes the edits since s, as Rollback does when they cannot stay.
+func Revert(h *History, s *Snapshot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.revertLocked(s)
+}

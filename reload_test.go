@@ -820,3 +820,137 @@ func TestReload_AnotherModelThanTheOneWithALimit(t *testing.T) {
 	require.Equal(t, "another", b.Snapshot().Model())
 	assert.Equal(t, whole, b.Status().Limit)
 }
+
+// Of two writers, one cannot know for long what was stored of what it saves, and some
+// of it comes to be stored late, when it may have been forgotten. The other saves
+// without an error. Each message of both is in the log once in the end.
+func TestReload_InDoubtForLong(t *testing.T) {
+	rounds := 300
+	if testing.Short() {
+		rounds = 60
+	}
+	for seed := range uint64(rounds) {
+		rnd := rand.New(rand.NewPCG(seed, 12))
+		s := new(shelf)
+		a := &doubter{t: t, rnd: rnd, h: open(t, s, "k", convoRelaxed())}
+		b := &doubter{t: t, rnd: rnd, h: open(t, s, "k", convoRelaxed()), n: 1_000_000}
+		settle := func(d *doubter) {
+			err := d.h.Save(t.Context())
+			if errors.As(err, new(*convo.ConflictError)) {
+				_, refused := takeOver(t, d.h)
+				require.Empty(t, refused)
+			} else if err != nil {
+				require.ErrorIs(t, err, errDisk)
+			}
+		}
+		for range 4 {
+			a.append()
+			often := 1 + rnd.IntN(12) // of how many attempts one is stored, now or later
+			for range []int{1, 8, 9, 17, 40}[rnd.IntN(5)] {
+				s.fault = func(convo.Record) fault {
+					if rnd.IntN(often) == 0 {
+						return failsAfter + fault(rnd.IntN(2))
+					}
+					return failsBefore
+				}
+				a.change(false)
+				settle(a)
+				s.fault = nil
+				switch rnd.IntN(12) {
+				case 0:
+					s.land()
+				case 1, 2:
+					b.change(false)
+					settle(b)
+				}
+			}
+			s.land()
+			for range 3 {
+				settle(a)
+				settle(b)
+			}
+			where := fmt.Sprint("seed ", seed)
+			takeOver(t, a.h)
+			takeOver(t, b.h)
+			require.Equal(t, pictureOf(t, a.h.Snapshot()), pictureOf(t, b.h.Snapshot()), where)
+			checkOpened(t, s, "k", convoRelaxed(), b.h)
+			var all []string
+			for x, err := range b.h.Archive(t.Context()) {
+				require.NoError(t, err)
+				if x.Entry != nil {
+					all = append(all, x.Entry.Message.Text())
+				}
+			}
+			var of [2][]string
+			for _, text := range all {
+				i := 0
+				if len(text) > 7 {
+					i = 1
+				}
+				of[i] = append(of[i], text)
+			}
+			require.Equal(t, fmt.Sprint(a.texts), fmt.Sprint(of[0]), where)
+			require.Equal(t, fmt.Sprint(b.texts), fmt.Sprint(of[1]), where)
+		}
+		checkLog(t, s.log("k"))
+	}
+}
+
+// A record that comes to be stored after many later attempts is still recognised.
+func TestReload_LateAmongMany(t *testing.T) {
+	for attempts := range 24 {
+		s := new(shelf)
+		h := open(t, s, "k", nil)
+		mustAppend(t, h, convo.User("hello"), convo.Assistant("", callOf("c")))
+		save(t, h)
+		require.NoError(t, h.Queue(convo.User("wait")))
+		s.fault = func(convo.Record) fault { return failsAndLands }
+		require.ErrorIs(t, h.Save(t.Context()), errDisk)
+		s.fault = func(convo.Record) fault { return failsBefore }
+		for i := range attempts {
+			require.NoError(t, h.SetMeta(fmt.Sprint("title ", i), ""))
+			require.ErrorIs(t, h.Save(t.Context()), errDisk)
+		}
+		s.fault = nil
+		s.land()
+		other := open(t, s, "k", nil)
+		require.NoError(t, other.Queue(convo.User("for me")))
+		save(t, other)
+		require.ErrorAs(t, h.Save(t.Context()), new(*convo.ConflictError), "after %d attempts", attempts)
+		takeOver(t, h)
+		require.Equal(t, 2, h.Status().Queued, "after %d attempts", attempts)
+		save(t, h)
+		checkOpened(t, s, "k", nil, h)
+	}
+}
+
+// A full record names the 16 before it, so that one of them which was in doubt is
+// recognised though it was pruned.
+func TestReload_PrunedWhileInDoubt(t *testing.T) {
+	for more := range 16 {
+		s := new(shelf)
+		a, b := pair(t, s, nil, convo.User("hello"), convo.Assistant("", callOf("c")))
+		require.NoError(t, b.Queue(convo.User("wait")))
+		s.fault = func(convo.Record) fault { return failsAfter }
+		require.ErrorIs(t, b.Save(t.Context()), errDisk)
+		s.fault = nil
+		takeOver(t, a)
+		for i := range more {
+			require.NoError(t, a.SetMeta(fmt.Sprint("title ", i), ""))
+			save(t, a)
+		}
+		before := s.log("k")
+		require.NoError(t, a.Prune(t.Context(), noTime))
+		log := s.log("k")
+		require.Len(t, log, 1)
+		for _, r := range before[max(len(before)-16, 0):] {
+			require.Contains(t, string(log[0].Data), r.ID)
+		}
+		require.NoError(t, b.SetMeta("", "theirs"))
+		require.ErrorAs(t, b.Save(t.Context()), new(*convo.ConflictError))
+		takeOver(t, b)
+		require.Equal(t, 1, b.Status().Queued, "after %d more records", more)
+		save(t, b)
+		checkOpened(t, s, "k", nil, b)
+	}
+}

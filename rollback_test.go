@@ -656,3 +656,94 @@ func rewind(t *testing.T, h *convo.History) {
 	require.NoError(t, err)
 	require.Equal(t, 1, taken)
 }
+
+// What a History remembers of edits does not grow with their number, whatever
+// they touch.
+func TestApply_MarksOfEditsAreFew(t *testing.T) {
+	for name, edit := range map[string]func(h *convo.History, i int) convo.Edit{
+		"dropping": func(h *convo.History, _ int) convo.Edit { return dropOf(h, 0) },
+		"a summary": func(_ *convo.History, i int) convo.Edit {
+			return convo.Edit{Summary: &convo.Summary{Text: fmt.Sprint("what went ", i)}}
+		},
+		"dropping newest": func(h *convo.History, _ int) convo.Edit { return dropOf(h, h.Len()-3) },
+		"dropping in between, newest first": func(h *convo.History, i int) convo.Edit {
+			return dropOf(h, h.Len()-3-i%4)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := historyOf(t, nil)
+			for i := range 20 {
+				mustAppend(t, h, convo.User(fmt.Sprint("question ", i)), convo.Assistant("answer"))
+			}
+			for i := range 500 {
+				mustAppend(t, h, convo.User(fmt.Sprint("question ", i)), convo.Assistant("answer"))
+				r, err := h.Apply(h.Snapshot(), edit(h, i))
+				require.NoError(t, err)
+				require.Equal(t, convo.OutcomeApplied, r.Outcome)
+				require.LessOrEqual(t, convo.EditMarks(h), 5)
+			}
+		})
+	}
+}
+
+// Edits that touch ever older entries, with nothing appended in between, leave
+// one mark each: no more than there are entries.
+func TestApply_MarksOfEditsAreNoMoreThanEntries(t *testing.T) {
+	h := historyOf(t, nil)
+	for i := range 50 {
+		mustAppend(t, h, convo.User(fmt.Sprint("question ", i)), convo.Assistant("answer"))
+	}
+	entries := h.Len()
+	before := h.Snapshot()
+	for h.Len() > 3 {
+		_, err := h.Apply(h.Snapshot(), dropOf(h, h.Len()-3))
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, convo.EditMarks(h), entries)
+	mustAppend(t, h, convo.User("more"), convo.Assistant("yes"), convo.User("and?"))
+	_, err := h.Apply(h.Snapshot(), dropOf(h, h.Len()-2))
+	require.NoError(t, err)
+	require.Equal(t, 1, convo.EditMarks(h), "the last one touched the newest entry")
+	require.NoError(t, h.Rollback(before))
+	require.Equal(t, entries, h.Len())
+	require.Zero(t, convo.EditMarks(h), "all are undone")
+}
+
+// What is remembered of rollbacks is bounded, and an old snapshot that shows what
+// was taken back or undone is refused all the same.
+func TestRollback_ManyOfThem(t *testing.T) {
+	h := historyOf(t, nil)
+	talk := func() {
+		mustAppend(t, h, convo.User("u"), convo.Assistant("a"))
+	}
+	for range 20 {
+		talk()
+	}
+	dropAt := func(i int) {
+		_, err := h.Apply(h.Snapshot(), dropOf(h, i))
+		require.NoError(t, err)
+	}
+	var undone, taken *convo.Snapshot
+	for i := range 3000 {
+		talk()
+		at := h.Snapshot()
+		dropAt(at.Len() - 4)
+		if i == 0 {
+			undone = h.Snapshot()
+			talk()
+			taken = h.Snapshot()
+		}
+		convo.Revert(h, at)
+		dropAt(at.Len() - 5)
+	}
+	require.ErrorIs(t, h.Rollback(undone), convo.ErrStale)
+	require.ErrorIs(t, h.Rollback(taken), convo.ErrStale)
+	reversals, most := convo.Reversals(h)
+	assert.Equal(t, most, reversals)
+}
+
+// dropOf returns the edit that drops the i-th entry of h.
+func dropOf(h *convo.History, i int) convo.Edit {
+	e, _ := h.Snapshot().At(i)
+	return convo.Edit{Drop: []convo.ID{e.ID}}
+}
