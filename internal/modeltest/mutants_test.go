@@ -167,7 +167,7 @@ var mutants = []mutant{
 	// What providers say.
 	{name: "a limit of another request", file: "recover.go", text: "theirs < ours/2 || theirs/2 > ours", with: "theirs < 0", test: "TestRecover_Learns"},
 	{name: "the limit of a small model", file: "recover.go", text: "int64(f.Limit) < cmp.Or(h.limits.most(), ours)/2", with: "int64(f.Limit) < cmp.Or(0, ours)/2", test: "TestRecover_Learns"},
-	{name: "the answer counted as prompt", file: "recover.go", text: "	if f.Prompt > 0 && at.version", with: "	if f.Prompt = f.refused(); at.version", test: "TestRecover_Learns"},
+	{name: "the answer counted as prompt", file: "recover.go", text: "	if f.Prompt > 0 && at.version", with: "	if f.Prompt = f.Refused(); at.version", test: "TestRecover_Learns"},
 	{name: "a named limit for good", file: "model.go", text: "	h.limits, h.named, h.declineTold = limits, 0, 0\n", with: "	h.limits, h.declineTold = limits, 0\n", test: "TestRecover_Learns"},
 	{name: "an answer as long as the window", file: "internal/overflow/overflow.go", text: "f.Output < f.Limit-f.Limit/answerShare", with: "f.Output > 0", test: "TestIs"},
 	{name: "a rate of tokens", file: "internal/overflow/overflow.go", text: "containsAny(e.text, throttleTexts[:]) || ", with: "", test: "TestIs"},
