@@ -14,13 +14,13 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// interruptReason is the text of the results with which a user message answers
-// open calls, where RolePolicy.Interrupt is set.
+// interruptReason is the text of the results that answer open calls when a user
+// message interrupts them; see RolePolicy.Interrupt.
 const interruptReason = "interrupted by the user"
 
-// Append adds messages at the end, all of them or none, and returns the ID of
-// the last one. The IDs of a batch are consecutive, so after appending n messages
-// the first one has the ID last-n+1:
+// Append adds messages at the end, all of them or none, and returns the ID of the
+// last one. The IDs of a batch are consecutive, so the first of n messages has
+// the ID last-n+1:
 //
 //	last, err := h.Append(convo.System("Be brief."), convo.User("Window seats only."), reply)
 //	...
@@ -30,10 +30,9 @@ const interruptReason = "interrupted by the user"
 //
 // Append copies the messages, replaces invalid UTF-8, gives an ID to a tool call
 // without one (see [History.Find]), and cuts tool results that are longer than
-// Options.MaxResult. It returns a [*MessageError] for a message that is wrong in
-// itself, a [*RoleError] for a role that may not follow the one before, a
-// [*PairError] for calls and results that do not pair, and the error of
-// Options.Spill.
+// Options.MaxResult. It returns a [*MessageError] for an invalid message, a
+// [*RoleError] for a role that may not follow the previous one, a [*PairError]
+// for calls and results that do not pair, and the error of Options.Spill.
 func (h *History) Append(msgs ...Message) (ID, error) {
 	if h.ident == nil {
 		return 0, ErrClosed
@@ -46,15 +45,50 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 	if err := h.cutLong(batch); err != nil {
 		return 0, err
 	}
-	id, cut, err := h.appendBatch(batch)
+	return h.appendBatch(batch, nil)
+}
+
+// AppendReply is Append for the answer to a request that was made of the snapshot at, and
+// for results that follow it. The answer is bound to what was sent, even if the view has
+// changed since; see [Snapshot.Bound]. Append does the same for the snapshot that Prepare
+// returned last.
+//
+// It returns a [*StaleError] for a snapshot that is nil or not from this History.
+func (h *History) AppendReply(at *Snapshot, msgs ...Message) (ID, error) {
+	if h.ident == nil {
+		return 0, ErrClosed
+	}
+	batch, err := h.newEntries(nil, msgs)
+	if err != nil {
+		return 0, err
+	}
+	if err := h.checkOwner(at); err != nil {
+		return 0, err
+	}
+	if err := h.cutLong(batch); err != nil {
+		return 0, err
+	}
+	return h.appendBatch(batch, at)
+}
+
+// checkOwner is ownsLocked without the lock.
+func (h *History) checkOwner(at *Snapshot) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ownsLocked(at)
+}
+
+// appendBatch appends a batch, and reports results that were cut. If at is not nil, the
+// batch answers a request made of it.
+func (h *History) appendBatch(batch []pendingEntry, at *Snapshot) (ID, error) {
+	last, cut, err := h.appendBatchLocking(batch, at)
 	if cut != nil {
 		h.deliver(*cut)
 	}
-	return id, err
+	return last, err
 }
 
-// appendBatch appends a batch. It returns a report if results of it were cut.
-func (h *History) appendBatch(batch []pendingEntry) (last ID, cut *Report, err error) {
+func (h *History) appendBatchLocking(batch []pendingEntry, at *Snapshot) (last ID, cut *Report, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() {
@@ -62,6 +96,9 @@ func (h *History) appendBatch(batch []pendingEntry) (last ID, cut *Report, err e
 	}
 	if len(batch) == 0 {
 		return 0, nil, nil
+	}
+	if at != nil {
+		h.answers = viewSent(at)
 	}
 	if last, err = h.appendLocked(batch); err != nil {
 		return 0, nil, err
@@ -76,8 +113,8 @@ type pendingEntry struct {
 	*entry
 	original *original // nil: no result was cut
 	pin      bool      // whether to pin it
-	goesOn   bool      // with a run of queued user messages, which no policy ends
-	again    bool      // it was appended before: it keeps its time, and no policy refuses it
+	goesOn   bool      // it continues a run of queued user messages or a paused answer, whatever the policy
+	again    bool      // it was appended before: it keeps its time, and the policy does not apply
 }
 
 // newEntries copies, checks and counts messages, and appends an entry for each
@@ -117,14 +154,14 @@ func (h *History) newEntry(m Message) (_ *entry, err error) {
 	return e, nil
 }
 
-// Count returns how many raw tokens a message would weigh in the view, by
+// Count returns the raw tokens that a message would have in the view, by
 // Options.Tokenizer and Options.Overheads and with the tags that name its author. It
-// appends nothing. Reasoning weighs nothing where it would not be sent from there; see
-// Overheads.Reasoning. A result is counted whole, although Append may cut it, and with
-// the ID and the name that it has, although Append fills in those that are empty.
+// appends nothing. Reasoning that would not be sent counts as 0; see
+// Overheads.Reasoning. A result is counted as given, although Append may cut it, and
+// fills in an empty ID or name.
 //
-// Count returns an error for a message that is wrong in itself, as
-// [History.Append] does. It also works after Close.
+// Count returns an error for an invalid message, as [History.Append] does. It
+// also works after Close.
 func (h *History) Count(m Message) (tokens int, err error) {
 	if h.ident == nil {
 		return 0, ErrClosed
@@ -183,7 +220,7 @@ func (h *History) cutResults(e *entry, bound int64) (*original, error) {
 			continue
 		}
 		if h.ident.leastCut(&r, "") > bound {
-			continue // this Tokenizer makes so much of the marker alone
+			continue // the marker alone is longer
 		}
 		ref, err := h.spill(context.Background(), r)
 		if err != nil {
@@ -210,8 +247,8 @@ func (h *History) cutResults(e *entry, bound int64) (*original, error) {
 	return o, nil
 }
 
-// paired gives o, the original of e, the ID of e and what e has learned when its
-// results were paired with calls. o must not be in use yet.
+// paired copies the ID of e, and the call IDs, names and tokens that pairing has
+// set, to o, its original. o must not be in use yet.
 func (o *original) paired(e *entry) {
 	o.id = e.id
 	for i, p := range e.msg.Parts {
@@ -237,9 +274,9 @@ func (h *History) spill(ctx context.Context, r ToolResult) (ref string, err erro
 	return text.Valid(ref), nil
 }
 
-// A joint is what it takes to append a batch that was checked.
+// A joint holds what is needed to append a checked batch.
 type joint struct {
-	interrupted []*entry // the results with which the batch answers open calls before it
+	interrupted []*entry // results that answer the calls left open before the batch
 	answered    []int    // indices of the calls in h.calls that it answers
 	open        *calls   // of the newest exchange after it
 	last        ID
@@ -269,6 +306,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 	for _, e := range j.interrupted {
 		h.pushLocked(e, nil)
 	}
+	h.bindLocked(batch)
 	for i := range batch {
 		a := &batch[i]
 		switch {
@@ -289,9 +327,37 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 	return j.last, nil
 }
 
+// bindLocked sets what the entries of a batch are bound to, right before they are appended.
+func (h *History) bindLocked(batch []pendingEntry) {
+	sent := h.answers
+	for i := range batch {
+		e := batch[i].entry
+		if e.isSystem() {
+			continue
+		}
+		e.setContent()
+		if e.msg.Role == RoleAssistant {
+			if !sent.known {
+				sent = h.viewLocked()
+				sent.open = false
+				for _, a := range batch[:i] {
+					sent.prefix.add(a.entry)
+				}
+			}
+			if !batch[i].again && !sent.open && e.msg.isSigned() {
+				e.made = sent.prefix.sum()
+			}
+			h.answers = sentView{}
+		}
+		if sent.known {
+			sent.prefix.add(e)
+		}
+	}
+}
+
 // joinLocked checks whether a batch can be appended. It gives the entries their IDs
-// and turns, pairs their results with calls and marks these as answered. With an
-// error, no call is.
+// and turns, pairs their results with calls and marks these as answered. After an
+// error, no call is marked.
 func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
 	var answered []int // indices of the calls in h.calls that this batch answers
 	open, id, turn := h.calls, h.last, h.turn
@@ -306,8 +372,8 @@ func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
 	if len(interrupted) > 0 {
 		prev = RoleTool
 	}
-	run := -1                          // where a run of tool messages begins that holds results without an ID
-	hasList := len(h.list) > 0         // an entry other than system entries comes before
+	run := -1                          // start of a run of tool messages with results without an ID
+	hasList := len(h.list) > 0         // a non-system entry comes before
 	exchangeTurn := newestTurn(h.list) // of the newest exchange
 	tools := hasList && h.list[len(h.list)-1].tools
 	for i := range batch {
@@ -343,7 +409,7 @@ func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
 		case open.openCalls() > 0:
 			k := open.firstOpen()
 			err = &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
-		case role == RoleSystem && a.again && !a.note && hasList, // a system entry, which Reload appends again
+		case role == RoleSystem && a.again && !a.note && hasList, // a system entry that Reload appends again
 			!allowed:
 			err = &RoleError{Attempted: role, Previous: prev}
 		}
@@ -351,8 +417,8 @@ func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
 			h.calls.reopen(answered)
 			return joint{}, atIndex(err, at)
 		}
-		// The turn of the user message before this one may have lost what
-		// followed, which Undo would put in between.
+		// An edit may have removed what followed the previous user message. Undo
+		// would put it back between the two.
 		if role == RoleUser && (prev != RoleUser || exchangeTurn <= h.touched) {
 			turn++
 			a.pin = a.pin || turn == 1 && h.opts.PinFirstUser
@@ -491,8 +557,8 @@ func atIndex(err error, i int) error {
 }
 
 // checked returns a copy of m for a History, with valid UTF-8 and an ID for each
-// call, or an error if the message is wrong in itself. The caller sets the Index
-// of that error.
+// call, or an error if the message is invalid. The caller sets the Index of that
+// error.
 //
 // inline holds the parts if there is just one.
 func (m Message) checked(inline *[1]Part) (Message, error) {
@@ -509,8 +575,8 @@ func (m Message) checked(inline *[1]Part) (Message, error) {
 	return m, m.check(false)
 }
 
-// check is checked for a message whose parts are its own: they are changed in place.
-// If deep is set, so are the parts of its results.
+// check is checked for a message that shares no parts: it changes them in place. If
+// deep is set, it also changes the parts of results in place.
 func (m *Message) check(deep bool) error {
 	switch m.Role {
 	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
@@ -618,7 +684,7 @@ func checkPart(p Part, role Role, deep bool) (_ Part, reason string) {
 	}
 }
 
-// checkResult is checkPart for p, a tool result, which is r.
+// checkResult is checkPart for a tool result; p and r are the same.
 func checkResult(p Part, r ToolResult, deep bool) (_ Part, reason string) {
 	callID, name, parts := text.Valid(r.CallID), text.Valid(r.Name), r.Parts
 	if !deep {
@@ -692,8 +758,8 @@ type spillKey struct {
 	callID string
 }
 
-// setSpilledLocked replaces the references by those of refs whose entries are
-// still in the view. It takes over refs.
+// setSpilledLocked replaces the references with those in refs whose entries are
+// still in the view. It takes ownership of refs.
 func (h *History) setSpilledLocked(refs map[spillKey]string) {
 	maps.DeleteFunc(refs, func(key spillKey, _ string) bool { return !h.holdsLocked([]*entry{key.in}) })
 	h.spilled = refs

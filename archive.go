@@ -7,23 +7,22 @@ import (
 	"iter"
 	"reflect"
 	"slices"
-	"time"
+	"sync"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// An Archived is one thing that the log of a conversation holds. One field beside Seq
-// is set.
+// An Archived is one item in the log of a conversation. One field besides Seq is set.
 type Archived struct {
 	Seq     uint64   // of the record that holds it
 	Entry   *Entry   // as it was appended; Tokens and Pinned are not set
 	Summary *Summary // with the IDs that it covers, and the time when it was put in place
-	Undone  []Range  // entries that a rollback took back; a range may hold IDs of system entries, which stay
+	Undone  []Range  // entries that a rollback took back; a range may include system entries, which stay
 	Gone    []Range  // entries whose records were removed by Prune or are damaged, or that were never saved; show a placeholder
 	Note    string   // given to History.Note
 }
 
-// String returns the one field that is set, in short.
+// String returns a short form of the field that is set.
 func (a Archived) String() string {
 	switch {
 	case a.Entry != nil:
@@ -39,19 +38,18 @@ func (a Archived) String() string {
 }
 
 // Archive yields everything that was ever saved of h, oldest first: each entry once,
-// as it was appended, whatever compactions have made of it since; each summary; what
-// rollbacks took back; notes. With ids, it yields only entries with an ID in one of
-// the ranges, and those of Gone.
+// as it was appended, even if compactions have changed it since; each summary; what
+// rollbacks took back; and notes. With ids, it yields only the entries in one of the
+// ranges, and the parts of Gone in them.
 //
-// What an edit was told to forget before it was saved is not there, and neither is
-// what a rollback took back before it was saved.
+// Content that was forgotten or taken back before it was saved is not included.
 //
-// Archive reads the Store as the caller ranges over it, one record at a time, and may
-// be ranged over again. Where the log is damaged, it yields a [*DamageError]; a loop that
-// goes on gets what comes after the damage. Entries of damaged records are yielded where a
-// later record holds them again, and the IDs of the others are in Gone, after the next full
-// record or at the end. After any other error, which is one of those of [Open] or
-// [ErrNoStore], nothing more is yielded. Archive also works after Close.
+// The Store is read during the iteration, one record at a time; the sequence may be
+// iterated again. At damage in the log it yields a [*DamageError]; a loop that continues
+// gets what follows the damage. Entries of damaged records are yielded if a later record
+// holds them again. The IDs of the others are in Gone, after the next full record or at
+// the end. Any other error ends the sequence; it is [ErrNoStore] or an error of [Open].
+// Archive also works after Close.
 func (h *History) Archive(ctx context.Context, ids ...Range) iter.Seq2[Archived, error] {
 	ids = slices.Clone(ids)
 	return func(yield func(Archived, error) bool) {
@@ -65,11 +63,12 @@ func (h *History) Archive(ctx context.Context, ids ...Range) iter.Seq2[Archived,
 	}
 }
 
-// ArchiveBefore returns the end of what [History.Archive] yields, from the n-th last entry
-// on, without reading the whole log. If before is not 0, it returns the n entries before
-// the first one with at least that ID, and what Archive yields between and after them, so
-// that a program can show a conversation page by page. It reads the log from the page to
-// the end.
+// ArchiveBefore returns the last n entries that [History.Archive] yields, and all that it
+// yields between and after them, without reading the whole log. If before is not 0, it
+// returns the page that ends before the first entry with at least that ID, so that a
+// program can show a conversation page by page. It reads the log from the page to the
+// end. The entries are in the order of their IDs, those of damaged records that a later
+// record holds too.
 //
 // If there is a [*DamageError] on the page, ArchiveBefore returns it with the page. Other
 // errors are those of Archive, and a [*ValueError] for n below 1.
@@ -84,11 +83,17 @@ func (h *History) ArchiveBefore(ctx context.Context, before ID, n int) ([]Archiv
 	_, newest := h.Saved()
 	for from := range windows(newest) {
 		var page []Archived
-		var entries []int // where they are in page
 		var damage error
-		damaged := -1 // where in page
+		damaged := -1 // its index in page; -1: none
 		var fault error
-		a := archive{yield: func(x Archived, err error) bool {
+		over := false // what follows is not on the page, but for entries of damaged records
+		var a archive
+		a = archive{yield: func(x Archived, err error) bool {
+			isOlder := x.Entry != nil && (before == 0 || x.Entry.ID < before)
+			over = over || x.Entry != nil && !isOlder
+			if over && !isOlder && !a.gap && len(a.missing) == 0 {
+				return false
+			}
 			switch _, ok := errors.AsType[*DamageError](err); {
 			case ok:
 				damage, damaged = err, len(page)
@@ -96,12 +101,17 @@ func (h *History) ArchiveBefore(ctx context.Context, before ID, n int) ([]Archiv
 			case err != nil:
 				fault = err
 				return false
-			case x.Entry != nil && before > 0 && x.Entry.ID >= before:
-				return false
-			case x.Entry != nil:
-				entries = append(entries, len(page))
+			case over && !isOlder:
+				return true
 			}
-			page = append(page, x)
+			at := len(page)
+			if x.Entry != nil { // in the order of the IDs, though damage may have put it off
+				at = placeOf(page, x.Entry.ID)
+			}
+			page = slices.Insert(page, at, x)
+			if at <= damaged {
+				damaged++
+			}
 			return true
 		}}
 		log := records(ctx, l.store, l.key, from)
@@ -109,6 +119,12 @@ func (h *History) ArchiveBefore(ctx context.Context, before ID, n int) ([]Archiv
 			log = a.startAtFull(log)
 		}
 		a.read(log)
+		var entries []int // their indices in page
+		for i, x := range page {
+			if x.Entry != nil {
+				entries = append(entries, i)
+			}
+		}
 		switch k := len(entries) - n; {
 		case fault != nil:
 			return nil, fault
@@ -125,7 +141,23 @@ func (h *History) ArchiveBefore(ctx context.Context, before ID, n int) ([]Archiv
 	return nil, nil
 }
 
-// startAtFull passes on what comes after the first full record, which a only notes.
+// placeOf returns where an entry with the ID belongs in a page: before the first entry
+// with a larger one, or at the end.
+func placeOf(page []Archived, id ID) int {
+	at := len(page)
+	for i, x := range slices.Backward(page) {
+		if x.Entry != nil {
+			if x.Entry.ID < id {
+				break
+			}
+			at = i
+		}
+	}
+	return at
+}
+
+// startAtFull yields the records after the first full one, which is added to a but
+// not shown.
 func (a *archive) startAtFull(log iter.Seq2[Record, error]) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		started := false
@@ -146,20 +178,21 @@ func (a *archive) startAtFull(log iter.Seq2[Record, error]) iter.Seq2[Record, er
 	}
 }
 
-// An archive yields what records hold, one after the other.
+// An archive yields the contents of records in order.
 type archive struct {
 	yield   func(Archived, error) bool
 	ids     []Range // nil: everything
 	last    ID      // of the records so far
 	prev    Record  // the last good one, without Data; ID "": none was read
 	gap     bool    // a record before the next one is lost
-	missing []Range // ascending: IDs up to last of entries that were in lost records, and in none since
-	untold  bool    // not all of missing was shown as gone
+	missing []Range // ascending: IDs up to last that were in lost records and in none since
+	untold  bool    // a part of missing was not shown as gone yet
+	told    []Range // what was shown as gone
 	summary Summary
 	done    bool // yield returned false
 }
 
-// read yields what records hold, and the errors among them.
+// read yields the contents of a log, and its errors.
 func (a *archive) read(log iter.Seq2[Record, error]) {
 	for rec, err := range log {
 		if err == nil {
@@ -176,7 +209,7 @@ func (a *archive) read(log iter.Seq2[Record, error]) {
 	a.showGone(a.prev.Seq)
 }
 
-// add yields what a record holds.
+// add yields the contents of a record.
 func (a *archive) add(rec *Record) error {
 	r, err := archivedIn(rec)
 	if err != nil {
@@ -222,7 +255,7 @@ func (a *archive) add(rec *Record) error {
 	return nil
 }
 
-// archivedIn returns what Archive shows of a record.
+// archivedIn returns the part of a record that Archive shows.
 func archivedIn(rec *Record) (*stateJSON, error) {
 	if rec.Format < 1 || rec.Format > recordFormat {
 		return nil, (&reading{}).add(rec)
@@ -234,10 +267,12 @@ func archivedIn(rec *Record) (*stateJSON, error) {
 	return r, err
 }
 
-// showGone yields the IDs of what is missing, unless that was done.
+// showGone yields the missing IDs, unless it has done so already.
 func (a *archive) showGone(seq uint64) {
 	if a.untold {
-		a.show(Archived{Seq: seq, Gone: a.within(slices.Clone(a.missing))})
+		gone := minus(a.missing, a.told)
+		a.show(Archived{Seq: seq, Gone: a.within(slices.Clone(gone))})
+		a.told = append(a.told, gone...)
 		a.untold = false
 	}
 }
@@ -247,7 +282,7 @@ func hasID(ranges []Range, id ID) bool {
 	return slices.ContainsFunc(ranges, func(r Range) bool { return r.First <= id && id <= r.Last })
 }
 
-// checkPast returns an error if what Archive shows of a record is out of range.
+// checkPast returns an error if the part that Archive shows is out of range.
 func (r *stateJSON) checkPast(upto ID) error {
 	for _, list := range [][]*entry{r.past, orNil(r.system), r.entries} {
 		if err := checkEntries(list, upto); err != nil {
@@ -257,7 +292,7 @@ func (r *stateJSON) checkPast(upto ID) error {
 	return nil
 }
 
-// show yields x, unless nothing is set in it or the caller wants no more.
+// show yields x, unless x is empty or the loop has ended.
 func (a *archive) show(x Archived) {
 	empty := x.Entry == nil && x.Summary == nil && len(x.Undone) == 0 && len(x.Gone) == 0 && x.Note == ""
 	if !a.done && !empty {
@@ -265,7 +300,7 @@ func (a *archive) show(x Archived) {
 	}
 }
 
-// showSummary yields a summary, unless the record before showed it.
+// showSummary yields a summary, unless it was shown last.
 func (a *archive) showSummary(seq uint64, s *Summary) {
 	if reflect.DeepEqual(a.summary, *s) {
 		return
@@ -274,7 +309,7 @@ func (a *archive) showSummary(seq uint64, s *Summary) {
 	a.show(Archived{Seq: seq, Summary: new(*s)})
 }
 
-// within returns the parts of ranges that were asked for.
+// within returns the parts of ranges that are in a.ids.
 func (a *archive) within(ranges []Range) (out []Range) {
 	if a.ids == nil {
 		return ranges
@@ -289,8 +324,29 @@ func (a *archive) within(ranges []Range) (out []Range) {
 	return out
 }
 
-// merge returns the entries of two ascending lists in order. Where both have an
-// entry with an ID, it takes that of a.
+// minus returns the parts of ranges that are in none of the others.
+func minus(ranges, others []Range) []Range {
+	for _, o := range others {
+		var left []Range
+		for _, r := range ranges {
+			if o.Last < r.First || r.Last < o.First {
+				left = append(left, r)
+				continue
+			}
+			if r.First < o.First {
+				left = append(left, Range{r.First, o.First - 1})
+			}
+			if o.Last < r.Last {
+				left = append(left, Range{o.Last + 1, r.Last})
+			}
+		}
+		ranges = left
+	}
+	return ranges
+}
+
+// merge returns the entries of two ascending lists in order. If both have an
+// entry with the same ID, it takes the one in a.
 func merge(a, b []*entry) []*entry {
 	if len(a) == 0 {
 		return b
@@ -328,9 +384,9 @@ func missing(list []*entry, above, last ID) (out []Range) {
 }
 
 // Note adds a line to the [History.Archive], such as the name of a trace or a remark.
-// The next Save writes it. No model sees it, and it is no part of a snapshot. Invalid
-// UTF-8 is replaced. Note returns [ErrNoStore] if h has no Store, and a [*ValueError]
-// for a note that is empty or longer than 64 KiB.
+// The next Save writes it. It is never sent to a model and is not part of a snapshot.
+// Invalid UTF-8 is replaced. Note returns [ErrNoStore] if h has no Store, and a
+// [*ValueError] for a note that is empty or longer than 64 KiB.
 func (h *History) Note(note string) error {
 	note = text.Valid(note)
 	if note == "" || len(note) > maxNote {
@@ -350,70 +406,56 @@ func (h *History) Note(note string) error {
 
 const maxNote = 64 << 10
 
-// Prune removes records that were saved before a time and that [Open] does not need,
-// and with them what [History.Archive] yields of them. At the zero time it first saves
-// everything in a full record, and then removes all others. What was appended and has
-// left the view again since the last Save is in that record; to remove that too, call
-// Save first, then Prune.
-//
-// Prune does not erase data from the disk: free blocks, journals of a database and
-// backups may still hold what it removed. If the Store is no [Pruner], the error matches
-// [errors.ErrUnsupported]. Other errors are those of [History.Save] and of the Store.
-func (h *History) Prune(ctx context.Context, before time.Time) error {
-	ctx, l, err := h.takeOpenLog(ctx)
-	if err != nil {
-		return err
+// An originals reads the entries of a snapshot as a summarizer should. It takes from the
+// archive what the History does not keep in memory.
+type originals struct {
+	h  *History
+	at *Snapshot
+
+	mu    sync.Mutex
+	isSet bool // found was filled
+	found map[ID]*Entry
+}
+
+// newOriginals returns an originals for a snapshot of h.
+func (h *History) newOriginals(at *Snapshot) *originals { return &originals{h: h, at: at} }
+
+// read returns an entry with the results that were cut or cleared, as far as they are
+// kept in memory or saved. It is a Goal.Original.
+func (o *originals) read(ctx context.Context, id ID) (Entry, bool) {
+	out, ok := o.at.toRead(ctx, id)
+	if !ok || out.Missing == 0 || o.at.find(id).final {
+		return out, ok
 	}
-	defer h.saving.release()
-	pruner, err := prunerOf(l.store)
-	if err != nil {
-		return err
+	if saved := o.saved(ctx)[id]; saved != nil && saved.Missing < out.Missing && saved.Message.Role == out.Message.Role {
+		out.Message, out.Missing = saved.Message.clone(), saved.Missing
+		out.Tokens = clampInt(o.h.ident.message(&out.Message))
 	}
-	if before.IsZero() {
-		if err := h.save(ctx, l, true); err != nil {
-			return err
-		}
-		return prune(ctx, pruner, l.key, l.seq)
+	return out, true
+}
+
+// saved returns what the archive has of the entries that lack something. It reads the
+// archive once. After an error it returns what was found before.
+func (o *originals) saved(ctx context.Context) map[ID]*Entry {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.isSet {
+		return o.found
 	}
-	keep, first := uint64(0), true
-	for rec, err := range records(ctx, l.store, l.key, 1) {
-		if _, damaged := errors.AsType[*DamageError](err); damaged {
-			continue
+	o.isSet, o.found = true, make(map[ID]*Entry)
+	var ids []ID
+	for _, e := range o.at.list {
+		if e.missing > 0 && !e.final {
+			ids = append(ids, e.id)
 		}
-		switch {
-		case err != nil:
-			return err
-		case rec.Full && !first:
-			keep = rec.Seq
-		}
-		if first = false; !rec.Updated.Before(before) {
+	}
+	for x, err := range o.h.Archive(ctx, rangesOf(ids)...) {
+		if _, isDamaged := errors.AsType[*DamageError](err); err != nil && !isDamaged {
 			break
 		}
+		if x.Entry != nil {
+			o.found[x.Entry.ID] = x.Entry
+		}
 	}
-	if keep == 0 {
-		return nil
-	}
-	return prune(ctx, pruner, l.key, keep)
-}
-
-// prunerOf returns s as a Pruner, or an error if it is none.
-func prunerOf(s Store) (Pruner, error) {
-	p, ok := s.(Pruner)
-	if !ok {
-		return nil, fmt.Errorf("convo: the Store %T cannot remove records: %w", s, errors.ErrUnsupported)
-	}
-	return p, nil
-}
-
-// prune calls Prune of the Store for a full record that was there. If it is not, and
-// the records before it are not gone either, the log is another one. A panic becomes an
-// error.
-func prune(ctx context.Context, p Pruner, key string, before uint64) (err error) {
-	defer catch(&err, "Store.Prune")
-	err = p.Prune(ctx, key, before)
-	if _, ok := errors.AsType[*ValueError](err); ok {
-		text := fmt.Sprintf("prune %q: the log was deleted, and another was begun; Open that", key)
-		return &wordedError{text, &ConflictError{Key: key, Want: before}}
-	}
-	return err
+	return o.found
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -529,4 +531,122 @@ func sayNext(t testing.TB, h *convo.History, text string) {
 		return
 	}
 	mustAppend(t, h, convo.User(text))
+}
+
+// A spoiledStore yields damage in the place of some records.
+type spoiledStore struct {
+	*shelf
+	bad map[uint64]bool
+}
+
+func (s *spoiledStore) Records(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error] {
+	return func(yield func(convo.Record, error) bool) {
+		for r, err := range s.shelf.Records(ctx, key, from) {
+			if err == nil && s.bad[r.Seq] {
+				r, err = convo.Record{}, &convo.DamageError{Key: key, Offset: -1, Seq: r.Seq - 1, Err: errors.New("spoiled")}
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// Of a damaged log, the pages together show the entries that Archive yields, each once
+// and in order, and Archive names each ID that is lost once.
+func TestArchive_DamagedPages(t *testing.T) {
+	late := 0
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		s := &spoiledStore{shelf: new(shelf), bad: map[uint64]bool{}}
+		h := open(t, s, "k", &convo.Options{Roles: convo.Relaxed()})
+		n := 3 + rng.IntN(25)
+		for i := range n {
+			for range 1 + rng.IntN(3) {
+				mustAppend(t, h, convo.User("q"+itoa(i)))
+			}
+			if rng.IntN(3) == 0 {
+				_, err := h.SplicePrefix(h.Snapshot(), 1+rng.IntN(4), "so far")
+				require.NoError(t, err)
+			}
+			if rng.IntN(4) == 0 {
+				require.NoError(t, h.SaveFull(t.Context()))
+			} else {
+				save(t, h)
+			}
+		}
+		for range 1 + rng.IntN(5) {
+			s.bad[uint64(1+rng.IntN(n))] = true
+		}
+		var want []convo.ID
+		gone := map[convo.ID]bool{}
+		for x, err := range h.Archive(t.Context()) {
+			if err != nil {
+				require.ErrorAs(t, err, new(*convo.DamageError))
+				continue
+			}
+			if x.Entry != nil {
+				if len(want) > 0 && x.Entry.ID < want[len(want)-1] {
+					late++
+				}
+				want = append(want, x.Entry.ID)
+			}
+			for _, r := range x.Gone {
+				for id := r.First; id <= r.Last; id++ {
+					require.False(t, gone[id], "seed %d: %d is gone twice", seed, id)
+					gone[id] = true
+				}
+			}
+		}
+		slices.Sort(want)
+		require.Equal(t, want, slices.Compact(slices.Clone(want)), "seed %d", seed)
+		for _, size := range []int{1, 2, 5} {
+			var got []convo.ID
+			for before := convo.ID(0); ; {
+				page, err := h.ArchiveBefore(t.Context(), before, size)
+				if err != nil {
+					require.ErrorAs(t, err, new(*convo.DamageError))
+				}
+				var ids []convo.ID
+				for _, x := range page {
+					if x.Entry != nil {
+						ids = append(ids, x.Entry.ID)
+					}
+				}
+				if len(ids) == 0 {
+					break
+				}
+				require.LessOrEqual(t, len(ids), size, "seed %d", seed)
+				got = append(ids, got...)
+				before = ids[0]
+			}
+			require.Equal(t, want, got, "seed %d, pages of %d", seed, size)
+		}
+	}
+	assert.Positive(t, late, "a later record held entries of a damaged one")
+}
+
+// Lost IDs are in Gone once, however often a record after them shows that some are lost.
+func TestArchive_GoneOnce(t *testing.T) {
+	s := &spoiledStore{shelf: new(shelf), bad: map[uint64]bool{2: true, 6: true}}
+	h := open(t, s, "k", nil)
+	for i := range 8 {
+		mustAppend(t, h, convo.User("q"+itoa(i)), convo.Assistant("a"+itoa(i)))
+		if i == 2 { // what record 2 held is in no later record
+			_, err := h.SplicePrefix(h.Snapshot(), 4, "summary")
+			require.NoError(t, err)
+		}
+		if i == 3 || i == 6 {
+			require.NoError(t, h.SaveFull(t.Context()))
+		} else {
+			save(t, h)
+		}
+	}
+	var gone []convo.Range
+	for x, err := range h.Archive(t.Context()) {
+		if err == nil {
+			gone = append(gone, x.Gone...)
+		}
+	}
+	assert.Equal(t, []convo.Range{{First: 3, Last: 4}}, gone)
 }

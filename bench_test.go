@@ -459,6 +459,7 @@ func BenchmarkStrategies(b *testing.B) {
 	strategies["window"] = convo.SlidingWindow{Keep: 500}
 	strategies["echo"] = convo.Summarize{With: convotest.Canned{}, Window: -1}
 	strategies["fold"] = convo.Summarize{With: convotest.Canned{}, Window: 30_000, MaxTokens: 500}
+	strategies["extract"] = convo.Summarize{With: convo.Extract{}, Window: -1}
 	for _, name := range slices.Sorted(maps.Keys(strategies)) {
 		b.Run(name, func(b *testing.B) {
 			sizes := []int{1 << 10, 4 << 10, 16 << 10, 64 << 10}

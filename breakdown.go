@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// A Breakdown says what fills the window of a request, in tokens. The fields from
-// System to Ephemeral add up to [Estimate].Tokens; together with Free and Reserve
-// they add up to Window.
+// A Breakdown shows what fills the window of a request, in tokens. The fields
+// from System to Ephemeral add up to [Estimate].Tokens; together with Free and
+// Reserve they add up to Window.
 type Breakdown struct {
 	System    int // system messages
-	Tools     int // Limits.Tools, or what usage reports have shown that requests carry beside messages
+	Tools     int // the tools of SetTools, and Limits.Tools, or what usage reports have shown to be sent besides
 	Summary   int // the summary
-	User      int // user messages, but for media
-	Assistant int // assistant messages, but for what follows
+	User      int // user messages, except media
+	Assistant int // assistant messages, except reasoning, calls and media
 	Reasoning int // the model's reasoning
 	Calls     int // tool calls
-	Results   int // tool results, but for media
+	Results   int // tool results, except media
 	Media     int // images and other files in all of these messages
 	Ephemeral int // ephemeral messages
 
@@ -27,7 +27,7 @@ type Breakdown struct {
 
 	Free    int // of the window; negative if the request is too large
 	Reserve int // Limits.Reserve, for the answer
-	Window  int // Limits.Window; 0 if there is none, and then Free and Reserve are 0 too
+	Window  int // Limits.Window; if it is 0, so are Free and Reserve
 }
 
 // kinds returns the fields that add up to the estimate, in their order.
@@ -35,7 +35,7 @@ func (b *Breakdown) kinds() []*int {
 	return []*int{&b.System, &b.Tools, &b.Summary, &b.User, &b.Assistant, &b.Reasoning, &b.Calls, &b.Results, &b.Media, &b.Ephemeral}
 }
 
-// String lists in one line what there is, largest first:
+// String lists the parts that are not 0 in one line, largest first:
 //
 //	results 52,100, user 9,300, tools 4,000, system 1,200 (pinned 2,000); free 45,400 and reserve 16,000 of 128,000
 func (b Breakdown) String() string {
@@ -65,15 +65,16 @@ func (b Breakdown) String() string {
 	return out
 }
 
-// Breakdown says what the request of this snapshot is made of, at the limits and
-// with the estimate that were in force when the snapshot was made. A snapshot that
-// belongs to no History has no Window.
+// Breakdown returns the parts of the request for this snapshot, with the limits
+// and the estimate in force when the snapshot was made. A snapshot that belongs to
+// no History has no Window.
 //
 // Messages with several kinds of content are counted again, so it takes time
-// linear in the view. If the Tokenizer panics, the message counts by its role.
+// linear in the view. If the Tokenizer panics, the message is counted by its
+// role.
 func (s *Snapshot) Breakdown() Breakdown {
 	var raw Breakdown // in raw tokens
-	raw.System, raw.Summary, raw.Ephemeral = clampInt(s.sysRaw), clampInt(s.summary.tokens()), clampInt(s.eph.tokens())
+	raw.Tools, raw.System, raw.Summary, raw.Ephemeral = clampInt(s.tools.tokens()), clampInt(s.sysRaw), clampInt(s.summary.tokens()), clampInt(s.eph.tokens())
 	counter := s.counter()
 	for _, e := range s.list {
 		raw.addEntry(e, counter)
@@ -87,20 +88,17 @@ func (s *Snapshot) Breakdown() Breakdown {
 		scale.Overhead = s.setting.tools
 	}
 	var b Breakdown
-	b.Tools = clampInt(scale.Overhead)
 	rest, whole := scale.Tokens()-scale.Overhead, s.raw()
 	// Rounding the sums, and not the shares, keeps the total.
 	sum, shared := int64(0), int64(0)
 	to := b.kinds()
 	for i, n := range raw.kinds() {
-		if to[i] == &b.Tools {
-			continue
-		}
 		sum += int64(*n)
 		share := portion(rest, sum, whole)
 		*to[i] = clampInt(share - shared)
 		shared = share
 	}
+	b.Tools = clampInt(int64(b.Tools) + scale.Overhead)
 	b.Pinned = clampInt(portion(rest, s.pinRaw, whole))
 	if w := s.setting.window; w > 0 {
 		b.Window, b.Reserve = clampInt(w), clampInt(s.setting.reserve)
@@ -109,7 +107,7 @@ func (s *Snapshot) Breakdown() Breakdown {
 	return b
 }
 
-// portion returns n * part / whole, or 0 if whole is 0. None of them is negative,
+// portion returns n * part / whole, or 0 if whole is 0. No argument is negative,
 // and part is at most whole.
 func portion(n, part, whole int64) int64 {
 	if whole <= 0 {
@@ -122,7 +120,7 @@ func portion(n, part, whole int64) int64 {
 
 // addEntry adds the raw tokens of an entry that is not a system message.
 func (b *Breakdown) addEntry(e *entry, counter *counter) {
-	own := &b.Assistant // of the message itself
+	own := &b.Assistant // for the message itself
 	switch e.msg.Role {
 	case RoleUser:
 		own = &b.User
@@ -148,7 +146,7 @@ func (b *Breakdown) addEntry(e *entry, counter *counter) {
 	*own += clampInt(rest)
 }
 
-// isPlain reports whether an entry holds nothing but what is counted by its role.
+// isPlain reports whether all parts of an entry are counted by its role.
 func (e *entry) isPlain() bool {
 	return !slices.ContainsFunc(e.msg.Parts, func(p Part) bool {
 		switch p := p.(type) {

@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// A breaker stops automatic compactions from calling what has failed, until
-// MinFree/2 new tokens have been appended, and twice as many after each further
-// failure in a row, up to High - Low. It does not affect compactions that the
-// caller asked for.
+// A breaker keeps automatic compactions from calling code that has failed until
+// MinFree/2 new tokens have been appended. This number doubles with each
+// further failure in a row, up to High - Low. Compactions that the caller
+// requested are not affected.
 type breaker struct {
 	failures int   // in a row
 	appended int64 // History.appendedEver at the last failure
@@ -16,7 +16,7 @@ type breaker struct {
 	cause    error // the last failure
 }
 
-// A breakerError is ErrBreaker together with the failure that it is about.
+// A breakerError is ErrBreaker with the last failure.
 type breakerError struct{ cause error }
 
 func (e *breakerError) Error() string {

@@ -9,11 +9,11 @@ import (
 // A Budget is a pool of tokens that several histories or sub-agents share. It is
 // safe for concurrent use.
 //
-// A [History] with Options.Budget is charged the upper bound of its next request,
-// and anything else may hold a [Reservation]. Reserving never takes more than is
-// free. The charge of a History, however, follows its estimate and may overdraw
-// the pool; then nothing can be reserved until enough is given back by a
-// compaction, Rollback, Release or Close.
+// A [History] with Options.Budget is charged the upper bound of its next request;
+// other code may hold a [Reservation]. A reservation never takes more than is
+// free. The charge of a History follows its estimate and may overdraw the pool.
+// Then nothing can be reserved until a compaction, Rollback, Release or Close
+// frees enough.
 type Budget struct {
 	mu    sync.Mutex
 	total int64
@@ -141,16 +141,16 @@ func (b *Budget) deficit(n int) int64 {
 	return min(int64(n)-(b.total-b.reserved), math.MaxInt64-charged) + charged
 }
 
-// recharge sets a charge to what its History weighs now, even if that overdraws
-// the pool.
+// recharge sets a charge to the present size of its History, even if that
+// overdraws the pool.
 func (b *Budget) recharge(charge *int64, now int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.setChargeLocked(charge, now)
 }
 
-// setChargeLocked replaces a charge in the sum of all charges. A negative one
-// counts as 0.
+// setChargeLocked replaces a charge in the sum of all charges. A negative
+// charge counts as 0.
 func (b *Budget) setChargeLocked(charge *int64, now int64) {
 	now = max(now, 0)
 	b.charged.sub(*charge)

@@ -11,10 +11,10 @@ import (
 // A Builder assembles an assistant message from the deltas of a stream. The
 // zero Builder is empty and ready to use. It is not safe for concurrent use.
 //
-// Parts are in the order in which their first deltas arrive. Successive deltas
-// of text are one part, and so are successive deltas of reasoning, unless EndPart
-// comes between them. The deltas of tool calls are told apart by the index in the
-// stream, by the ID and by the name. Calls that never got a name are dropped.
+// Parts are in the order of their first deltas. Successive deltas of text form
+// one part, and so do successive deltas of reasoning, unless EndPart is called
+// between them. Deltas of tool calls are assigned to calls by index, ID and name.
+// Calls without a name are dropped.
 type Builder struct {
 	origin Origin
 	usage  Usage
@@ -30,11 +30,11 @@ type partBuilder struct {
 	part   Part            // for Text, Reasoning and ToolCall, without the text collected in the field text
 	text   strings.Builder // the text of a Text or a Reasoning, or the arguments of a ToolCall
 	sign   strings.Builder // the signature of a Reasoning
-	ended  bool            // the provider has said that the part is whole
-	minted string          // the new ID of a call; empty: it needed none yet
+	ended  bool            // the provider has marked the part as complete
+	minted string          // the new ID of a call; empty: none was needed yet
 }
 
-// String says how many parts there are.
+// String describes b by the number of its parts.
 func (b *Builder) String() string {
 	return "builder(" + counted(len(b.parts), "part", "parts") + ")"
 }
@@ -45,10 +45,10 @@ func (b *Builder) Origin(o Origin) { b.origin = o }
 // Usage sets the usage of the request, for Reply.
 func (b *Builder) Usage(u Usage) { b.usage = u }
 
-// Stop sets why the answer ended; StopOf of package wire knows the providers'
-// words. If that is neither StopDone nor StopToolCall, or Stop is not called, a last
-// call that was cut off is in Reply.CutOff and not among the messages. A stream that
-// broke off has no reason: do not call Stop, and return its error.
+// Stop sets why the answer ended; StopOf of package wire translates the providers'
+// names. If s is neither StopDone nor StopToolCall, or Stop is not called, a last
+// call that was cut off is in Reply.CutOff and not in the messages. If a stream
+// breaks off, do not call Stop; return the error.
 func (b *Builder) Stop(s Stop) { b.stop, b.ended = s, true }
 
 // Text appends delta to the text of the message.
@@ -60,8 +60,8 @@ func (b *Builder) Text(delta string) {
 
 // Reasoning adds delta to the reasoning: Text and Signature are appended; ID and
 // Encrypted replace the earlier values if they are not empty. A signature or an
-// encrypted form ends a block, so a delta that is more than the next piece of the
-// signature begins another one, as does a delta with another ID.
+// encrypted form ends a block: any later delta, except the next piece of the
+// signature, begins another block. So does a delta with another ID.
 func (b *Builder) Reasoning(delta Reasoning) {
 	if delta == (Reasoning{}) {
 		return
@@ -97,11 +97,11 @@ func (pb *partBuilder) takes(delta Reasoning) bool {
 // ToolCall adds delta to the call with this index in the stream: Arguments are
 // appended, and so is a Name that comes in pieces before them.
 //
-// Some providers give all parallel calls the index 0, or none, for which 0 is as
-// good. So a delta with an ID other than that of the call begins a new one with
-// the same index, or goes on with the one that has this ID, if it has no Name. Where
-// there are no IDs, a Name begins a new call unless the one so far has that Name, or
-// no arguments yet; and if its arguments are a JSON object and more come.
+// Some providers give all parallel calls the index 0, or none; then pass 0. A delta
+// with another ID than the call begins a new call or, without a Name, continues the
+// call that has this ID. Without IDs, a Name begins a new call if the present call
+// was ended, has arguments and another Name, or has a JSON object as arguments and
+// more arguments come.
 func (b *Builder) ToolCall(index int, delta ToolCall) {
 	pb := b.calls[index]
 	if pb == nil || pb.isOtherCall(delta) {
@@ -142,8 +142,8 @@ func (pb *partBuilder) isOtherCall(delta ToolCall) bool {
 		strings.TrimSpace(delta.Arguments) != "" && strings.HasSuffix(written, "}") && ToolCall{Arguments: written}.Valid()
 }
 
-// calledBefore returns an earlier call to which a delta without a name belongs,
-// although the newest call with its index is pb.
+// calledBefore returns the earlier call to which a delta without a name
+// belongs, if it is not pb, the newest call with its index.
 func (b *Builder) calledBefore(pb *partBuilder, delta ToolCall) *partBuilder {
 	if pb == nil || delta.Name != "" {
 		return nil
@@ -151,18 +151,18 @@ func (b *Builder) calledBefore(pb *partBuilder, delta ToolCall) *partBuilder {
 	return b.byID[delta.ID]
 }
 
-// EndPart notes that the provider has said that the newest part is whole: the next
-// delta of text or reasoning begins another part, and a call is ended as by
-// EndToolCall. Call it where a provider ends a block.
+// EndPart marks the newest part as complete: the next delta of text or reasoning
+// begins another part, and a call is ended as by EndToolCall. Call it when the
+// provider ends a block.
 func (b *Builder) EndPart() {
 	if n := len(b.parts); n > 0 {
 		b.parts[n-1].ended = true
 	}
 }
 
-// EndToolCall notes that the provider has said that the newest call with this index
-// is whole. It matters only for a call with empty arguments, or none that are a
-// JSON object, at the end of an answer; see Stop.
+// EndToolCall marks the newest call with this index as complete. It matters for a
+// last call whose arguments are empty or not a JSON object, see Stop, and for calls
+// without IDs, see ToolCall.
 func (b *Builder) EndToolCall(index int) {
 	if pb := b.calls[index]; pb != nil {
 		pb.ended = true
@@ -170,9 +170,9 @@ func (b *Builder) EndToolCall(index int) {
 }
 
 // Part adds a part that is complete, such as [Media] or an [Opaque] block. [Text] is
-// added as a delta. [Reasoning] and a [ToolCall] are parts of their own: a signature
-// that belongs to the part after it, as Gemini's on a call does, is Reasoning
-// without text, with the ID of the call, if it has one.
+// added as a delta. [Reasoning] and a [ToolCall] become separate parts. A signature
+// of the next part, such as Gemini's of a call, is Reasoning without text, with the
+// ID of the call, if it has one.
 func (b *Builder) Part(p Part) {
 	switch p := p.(type) {
 	case Text:
@@ -184,7 +184,7 @@ func (b *Builder) Part(p Part) {
 			pb.ended = true
 		}
 	case ToolCall:
-		index := -1 - len(b.parts) // no stream has it
+		index := -1 - len(b.parts) // no stream uses it
 		b.ToolCall(index, p)
 		b.EndToolCall(index)
 	default:
@@ -195,14 +195,13 @@ func (b *Builder) Part(p Part) {
 // Reset makes b empty, for the next message.
 func (b *Builder) Reset() { *b = Builder{} }
 
-// Messages returns the assistant message, as a list of one to append, or nil if
-// it would be empty. A call without an ID, or with the ID of an earlier call, gets
-// a new one and is marked as Minted. Arguments are kept as they came:
-// [ToolCall.Valid] tells which calls can be run.
+// Messages returns the assistant message as a list of one, or nil if it would be
+// empty. A call without an ID, or with the ID of an earlier call, gets a new one
+// and is marked as Minted. Arguments are not changed; [ToolCall.Valid] reports
+// whether a call can be run.
 //
-// Messages may be called while deltas are still to come. A new ID stays the same. A
-// last call whose arguments are not complete yet is left out, as one that was cut
-// off is; see Stop.
+// Messages may be called before the stream ends. New IDs stay the same. A last call
+// with incomplete arguments is left out; see Stop.
 func (b *Builder) Messages() []Message {
 	m := Message{Role: RoleAssistant, Origin: b.origin}
 	seen := make(map[string]bool)
@@ -241,8 +240,8 @@ func (b *Builder) Messages() []Message {
 	return []Message{m}
 }
 
-// Reply returns the messages, the call that was cut off, the usage and the reason
-// of the end, for [History.Do].
+// Reply returns the messages, the call that was cut off, the usage and the stop
+// reason, for [History.Do].
 func (b *Builder) Reply() Reply {
 	r := Reply{Messages: b.Messages(), Usage: b.usage, Stop: b.stop}
 	if pb := b.cutCall(); pb != nil {
@@ -254,8 +253,8 @@ func (b *Builder) Reply() Reply {
 }
 
 // cutCall returns the call that was cut off, or nil. That is the last part of an
-// answer that the model did not finish, if its arguments are empty or no JSON
-// object. Blank text and opaque parts after it do not count.
+// unfinished answer, if it is a call whose arguments are empty or not a JSON
+// object. Blank text and opaque parts after it are ignored.
 func (b *Builder) cutCall() *partBuilder {
 	if b.ended && (b.stop == StopDone || b.stop == StopToolCall) {
 		return nil
@@ -280,8 +279,8 @@ func (b *Builder) cutCall() *partBuilder {
 	return nil
 }
 
-// lastOrNew returns the last part if it is text or reasoning like p which has not
-// ended, and otherwise adds p.
+// lastOrNew returns the last part if it is text or reasoning like p and has not
+// ended. Otherwise it adds p.
 func (b *Builder) lastOrNew(p Part) *partBuilder {
 	if n := len(b.parts); n > 0 && !b.parts[n-1].ended {
 		last := b.parts[n-1]

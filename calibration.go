@@ -7,8 +7,8 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
-// A calibration is what usage reports have shown about one model. It never
-// changes; a report makes a new one.
+// A calibration holds what usage reports have shown about one model. It is
+// immutable; each report makes a new one.
 type calibration struct {
 	Model string
 	calibrate.Calibration
@@ -29,19 +29,20 @@ func (c *calibration) figures() *calibrate.Calibration {
 	return &c.Calibration
 }
 
-// expects returns the estimate for a view of raw tokens of which shared were in the view
-// last reported on.
+// expects returns the estimate for a view of raw tokens, shared of which were in the
+// view of the last report.
 func (c *calibration) expects(shared, raw, cap int64) int64 {
 	return calibrate.Scale{
 		Known: &c.Calibration, Overhead: c.Overhead(cap), Old: shared, Gone: c.Raw - shared, Fresh: raw - shared,
 	}.Tokens()
 }
 
-// A reported is a view that a usage report was about. It does not hold that
-// view's calibration, which would keep all earlier views in memory.
+// A reported is the view of a usage report. It does not hold that view's
+// calibration, since that would keep all earlier views in memory.
 type reported struct {
 	sys, list shown
 	raw       int64 // raw tokens of all but the ephemeral messages
+	tools     *toolset
 	summary   *placedSummary
 	eph       *ephemeral
 	last      ID
@@ -52,12 +53,12 @@ type reported struct {
 func (s *state) reported() *reported {
 	return &reported{
 		sys: shown{entries: slices.Clip(s.sys)}, list: shown{entries: slices.Clip(s.list)},
-		raw: s.raw() - s.eph.tokens(), summary: s.summary, eph: s.eph, last: s.last, version: s.version,
+		raw: s.raw() - s.eph.tokens(), tools: s.tools, summary: s.summary, eph: s.eph, last: s.last, version: s.version,
 	}
 }
 
-// withTraces returns c, or, if its view shows an entry newer than after, a copy
-// that keeps a trace of each entry, so that the entries can be freed.
+// withTraces returns c, or a copy with a trace of each entry if its view shows
+// an entry newer than after. The entries can then be freed.
 func (c *calibration) withTraces(after ID) *calibration {
 	if c == nil || c.at == nil || c.at.list.entries == nil || c.at.list.newerThan(after).len() == 0 {
 		return c
@@ -75,7 +76,7 @@ type shown struct {
 	traces  []trace
 }
 
-// A trace is what it takes to recognise an entry, without its message.
+// A trace identifies an entry without holding its message.
 type trace struct {
 	id     ID
 	tokens int64
@@ -120,7 +121,7 @@ func (v shown) newerThan(last ID) shown {
 	return shown{traces: v.traces[n:]}
 }
 
-// scale returns the scale of s without what usage reports do not say: the caller
+// scale returns the scale of s as far as usage reports determine it. The caller
 // sets Prior, and also Overhead if nothing was reported.
 func (s *state) scale() calibrate.Scale {
 	raw := s.raw()
@@ -135,11 +136,14 @@ func (s *state) scale() calibrate.Scale {
 	}
 }
 
-// sharedWith returns the raw tokens of what is both in s and in an older view, and how
-// many of them are in pinned exchanges. rewritten says whether more than the end of the
-// list has changed since.
+// sharedWith returns the raw tokens that s shares with an older view, and how many of
+// them are in pinned exchanges. rewritten says whether more than the end of the list
+// has changed since.
 func (s *state) sharedWith(old *reported, rewritten bool) (n, pinned int64) {
 	n = s.sysShared(old)
+	if s.tools == old.tools {
+		n += s.tools.tokens()
+	}
 	if s.summary == old.summary {
 		n += s.summary.tokens()
 	}
@@ -163,8 +167,8 @@ func (s *state) sharedWith(old *reported, rewritten bool) (n, pinned int64) {
 	return n, pinned
 }
 
-// sysShared returns the raw tokens of the system entries that are both in s and in an
-// older view.
+// sysShared returns the raw tokens of the system entries that s shares with an older
+// view.
 func (s *state) sysShared(old *reported) int64 {
 	if n := len(s.sys); n > 0 && len(old.sys.entries) == n && &s.sys[0] == &old.sys.entries[0] {
 		return s.sysRaw // the usual case
@@ -188,8 +192,8 @@ func (s *state) isMeasured(e *entry) bool {
 	return cal != nil && cal.at.list.has(e)
 }
 
-// rawShared returns the raw tokens of the entries that are both in a list and
-// in an older one, and how many of them are in pinned exchanges.
+// rawShared returns the raw tokens of the entries that a list shares with an
+// older one, and how many of them are in pinned exchanges.
 func (s *state) rawShared(list []*entry, old shown) (n, pinned int64) {
 	eachShared(list, old, func(e *entry) {
 		n += e.tokens
@@ -218,7 +222,7 @@ func eachShared(list []*entry, old shown, f func(*entry)) {
 	}
 }
 
-// A knowledge is what usage reports have shown about models. It is replaced,
+// A knowledge holds what usage reports have shown about models. It is replaced,
 // never changed.
 type knowledge struct {
 	model   string       // the model of the next requests
@@ -252,7 +256,7 @@ func (l learned) of(model string) *calibration {
 }
 
 // version returns the version of the newest snapshot that a report for the
-// model was applied to, 0 if there is none.
+// model was applied to, or 0.
 func (l learned) version(model string) uint64 {
 	if c := l.of(model); c != nil {
 		return c.version

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// calls are the tool calls of an exchange, with a note of which are answered.
+// calls holds the tool calls of an exchange, and which of them are answered.
 // Calls and results pair by occurrence: a result answers the first open call
 // with its ID.
 type calls struct {
@@ -52,8 +52,8 @@ func (e *entry) begin() *calls {
 	return e.beginIn(new(calls))
 }
 
-// beginIn is begin for an entry that has calls, with c for the copy, whose memory it
-// uses again.
+// beginIn is begin for an entry that has calls. It makes the copy in c, and reuses
+// its memory.
 func (e *entry) beginIn(c *calls) *calls {
 	*c = calls{head: e.id, list: append(c.list[:0], e.calls.list...), open: len(e.calls.list)}
 	if len(c.list) > manyCalls {
@@ -72,8 +72,8 @@ func (c *calls) openCalls() int {
 	return c.open
 }
 
-// find returns the index of the first open call with this ID, or without one, of
-// this tool. Both may be empty. c may be nil.
+// find returns the index of the first open call with this ID or, if id is empty,
+// of this tool. Both may be empty. c may be nil.
 func (c *calls) find(id, name string) (int, error) {
 	if c == nil {
 		return 0, ErrNoOpenCall
@@ -95,7 +95,7 @@ func (c *calls) find(id, name string) (int, error) {
 	return 0, notFound(id != "" && answered)
 }
 
-// lookUp does the same as find with the rings, in constant time.
+// lookUp is find with the rings, in constant time.
 func (c *calls) lookUp(id, name string) (int, error) {
 	open, key := c.inOrder, ""
 	switch {
@@ -222,12 +222,11 @@ func (c *calls) pairByID(e *entry, answered *[]int) (all bool, err error) {
 	return all, nil
 }
 
-// pairRest does the same for the results without an ID in a run of tool messages,
-// after pairByID. A tool that has as many such results as open calls is sure: they
-// answer its calls in order. All other results together must be as many as the
-// other open calls, and have their names in the order of the calls. It returns the
-// calls that were answered, and with an error the index of the faulty message in
-// the run. c may be nil.
+// pairRest pairs the results without an ID in a run of tool messages, after
+// pairByID. If a tool has as many of these results as open calls, they answer its
+// calls in order. All other results must be as many as the other open calls, with
+// their names in the order of the calls. It returns the calls that were answered
+// and, on an error, the index of the faulty message in the run. c may be nil.
 func (c *calls) pairRest(run iter.Seq2[int, *entry]) (answered []int, at int, err error) {
 	results := make(map[string]int) // how many there are, by name
 	sum := 0
@@ -294,7 +293,7 @@ func (c *calls) hasOpen(name string, n int) bool {
 	if c == nil {
 		return false
 	}
-	if r := c.byName; r != nil { // do not look through them all for a few
+	if r := c.byName; r != nil { // without visiting all calls
 		head, ok := r.heads[name]
 		for i := head; ok && n > 0; n-- {
 			i = r.next[i]

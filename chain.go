@@ -8,20 +8,29 @@ import (
 	"slices"
 )
 
-// Chain returns a strategy that runs several strategies, its links, one after the
-// other until Goal.Target is reached. Each link sees the view as the links before
-// it would leave it. Their edits are combined into one, which is applied in one
-// step. Where two links change the same entry, the later one wins; and what one of
-// them forgets is forgotten.
+// Chain returns a strategy that runs several strategies, its links, in order until
+// Goal.Target is reached. Each link sees the view as the previous links would
+// leave it. Their edits are combined and applied in one step. If two links change
+// the same entry, the later one wins; content that either of them forgets is
+// forgotten.
 //
 // A link that declines or fails adds nothing to the edit; [Report].Links says why.
 // The chain returns an error only if no link added anything or ctx has ended. A
 // link that is nil fails with a [*ValueError].
 //
+// Where the summarizer of a [Summarize] fails, or is not called for a while after
+// failures, [Extract] writes the summary in its place: in Report.Links a link "extract"
+// follows the one that failed. So nothing is dropped unread because a model is down.
+// A strategy that wraps a Summarize is not known to be one.
+// After a summarizer that works, later links free what Goal.Limit needs, and not what
+// Goal.Target asks for: they would drop unread what the summarizer left. Goal.MinFree is
+// asked of the edit as a whole.
+//
 // A Chain is due as a [Trigger] when one of its links is. A compaction started
-// that way runs only the links that are due, each once. In the background, a link
-// that fails or returns [ErrBreaker] ends the chain: there is still room, so it is
-// better to summarise later what the next link would drop unread.
+// that way runs only the links that are due, each once. In the background and for
+// [History.AnswerCompact], a link that fails or returns [ErrBreaker] ends the chain:
+// there is still room, and the next link might drop entries that can be summarised
+// later.
 func Chain(links ...CompactionStrategy) CompactionStrategy {
 	return chain(slices.Clone(links))
 }
@@ -39,13 +48,13 @@ func (c chain) Due(s Status) bool {
 	})
 }
 
-// isDirect reports whether c is a strategy of this package. Whatever code of the
-// caller's it calls, such a strategy returns as soon as its ctx has ended, and
-// then still says what it did. So it runs on the goroutine that asks for the
-// compaction. Any other strategy gets a goroutine of its own.
+// isDirect reports whether c is a strategy of this package. These return as soon
+// as ctx has ended, even while caller-supplied code runs, and then still report
+// what they did. So they run on the goroutine that requests the compaction. Any
+// other strategy runs on its own goroutine.
 func isDirect(c CompactionStrategy) bool {
 	switch c := c.(type) {
-	case Truncate, SlidingWindow, ClearToolResults, Summarize, chain:
+	case Truncate, SlidingWindow, ClearToolResults, ClearMedia, Summarize, extracting, chain:
 		return true
 	case when:
 		return isDirect(c.strategy)
@@ -72,6 +81,7 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	combined := combinedEdit{e: Edit{Effort: new(Effort)}}
 	var failed, declined []error
 	view, original := s, g.Original
+	minFree := int64(g.MinFree)
 	for i, link := range c {
 		if ctx.Err() != nil {
 			return Edit{Effort: combined.e.Effort}, context.Cause(ctx)
@@ -86,22 +96,39 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 		} else if view.raw() <= int64(g.Target) {
 			break
 		}
+		if g.Reason != ReasonTrigger { // then each link that is due is judged alone
+			g.MinFree = clampInt(max(minFree-(s.raw()-view.raw()), 0))
+			if i < len(c)-1 && !summarizes(link) {
+				g.MinFree = 0
+			}
+		}
 		next, outcome, err := combined.run(ctx, i, link, view, g)
+		if z, ok := standIn(link); ok && !g.hasTime() && g.Reason != ReasonTrigger && ctx.Err() == nil &&
+			(outcome == OutcomeFailed || errors.Is(err, ErrBreaker)) {
+			failed = append(failed, err)
+			next, outcome, err = combined.run(ctx, i, z, view, g)
+		}
+		last := false
+		if summarizes(link) && outcome != OutcomeFailed && !errors.Is(err, ErrBreaker) && g.Reason != ReasonTrigger && g.Reason != ReasonOverflow {
+			last = g.Limit <= 0               // without a limit, nothing has to be dropped unread
+			g.Target = max(g.Target, g.Limit) // no later link drops unread what the summarizer could not free
+		}
 		switch outcome {
 		case OutcomeApplied:
 			view = next
 			g.Original = combined.original(original, view)
-			continue
 		case OutcomeDeclined:
 			declined = append(declined, err)
 		default:
 			failed = append(failed, err)
 		}
-		if g.Reason == ReasonSoft && (outcome == OutcomeFailed || errors.Is(err, ErrBreaker)) {
+		if last || g.hasTime() && (outcome == OutcomeFailed || errors.Is(err, ErrBreaker)) {
 			break
 		}
 	}
 	switch {
+	case view != s && s.raw()-view.raw() < minFree && g.Reason != ReasonTrigger && (g.Limit <= 0 || s.raw() <= int64(g.Limit)):
+		return Edit{Effort: combined.e.Effort}, ErrNoGain
 	case view != s:
 		return combined.edit(), nil
 	case len(failed) > 0:
@@ -110,6 +137,43 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 		return Edit{Effort: combined.e.Effort}, errors.Join(declined...)
 	}
 	return Edit{Effort: combined.e.Effort}, ErrNoGain
+}
+
+// An extracting is Summarize with Extract in the place of a summarizer that failed.
+type extracting struct{ Summarize }
+
+// Name returns "extract".
+func (extracting) Name() string { return "extract" }
+
+// standIn returns the strategy that takes the place of a link whose summarizer failed.
+func standIn(link CompactionStrategy) (CompactionStrategy, bool) {
+	switch c := link.(type) {
+	case Summarize:
+		if callsModel(c.With) {
+			c.With = Extract{}
+			return extracting{c}, true
+		}
+	case *Summarize:
+		if c != nil {
+			return standIn(*c)
+		}
+	case when:
+		return standIn(c.strategy)
+	}
+	return nil, false
+}
+
+// summarizes reports whether a link is Summarize, or holds it.
+func summarizes(link CompactionStrategy) bool {
+	switch c := link.(type) {
+	case Summarize, *Summarize:
+		return true
+	case when:
+		return summarizes(c.strategy)
+	case chain:
+		return slices.ContainsFunc(c, summarizes)
+	}
+	return false
 }
 
 // run runs the i-th link of a chain, counted from 0, and adds what it did. It
@@ -183,9 +247,9 @@ func (c *combinedEdit) addWork(w *Effort) {
 	c.e.Effort.Links = append(c.e.Effort.Links, w.Links...)
 }
 
-// original returns the Goal.Original for the next link, which sees view: what links
-// have rewritten, forgotten or cleared with a text is read as it stands, and all
-// else as before.
+// original returns the Goal.Original for the next link, which sees view. Content
+// that links have rewritten, forgotten or cleared with a text is read as it stands;
+// the rest is read by before.
 func (c *combinedEdit) original(before func(context.Context, ID) (Entry, bool), view *Snapshot) func(context.Context, ID) (Entry, bool) {
 	stands := make(map[ID]bool)
 	for id, x := range c.changes {
@@ -222,7 +286,7 @@ func (c *combinedEdit) change(id ID) *linkedChange {
 	return c.changes[id]
 }
 
-// addChanges adds what a link, which leaves next, clears and rewrites.
+// addChanges adds what a link clears and rewrites. next is the view after it.
 func (c *combinedEdit) addChanges(e Edit, next *Snapshot) {
 	for _, r := range e.Rewrite {
 		x := c.change(r.ID)
@@ -238,27 +302,27 @@ func (c *combinedEdit) addChanges(e Edit, next *Snapshot) {
 		switch {
 		case x.rewrite == nil:
 			x.clears = append(x.clears, list...)
-		case entry == nil: // it is dropped as well
+		case entry == nil: // it is also dropped
 			x.rewrite.Forget = x.rewrite.Forget || slices.ContainsFunc(list, func(l Clear) bool { return l.Forget })
 		case clearsAll(entry, list):
 			for i := range list {
 				list[i].Forget = list[i].Forget || x.rewrite.Forget
 			}
 			*x = linkedChange{clears: list}
-		default: // of several results some are cleared, and the others stay rewritten
+		default: // some results are cleared, and the others stay rewritten
 			both := linkedChange{clears: list, rewrite: x.rewrite}
 			x.rewrite = &Rewrite{ID: id, Parts: entry.msg.Parts, Forget: both.forgets()}
 		}
 	}
 }
 
-// clearsAll reports whether clears name each result of an entry.
+// clearsAll reports whether clears name every result of an entry.
 func clearsAll(e *entry, clears []Clear) bool {
 	c := change{texts: clears}
 	return !slices.ContainsFunc(e.msg.ToolResults(), func(r ToolResult) bool { return c.matches(r.CallID) == nil })
 }
 
-// addEdit adds the edit of a link, which leaves next.
+// addEdit adds the edit of a link. next is the view after it.
 func (c *combinedEdit) addEdit(e Edit, next *Snapshot) {
 	c.e.Drop = append(c.e.Drop, e.Drop...)
 	c.addChanges(e, next)
@@ -281,8 +345,8 @@ func (c *combinedEdit) addEdit(e Edit, next *Snapshot) {
 	}
 }
 
-// edit returns the combined edit. If it has a summary, Covers lists what the
-// summary stands for, which excludes what other links dropped.
+// edit returns the combined edit. If it has a summary, Covers lists the IDs
+// that the summary stands for, without those that other links dropped.
 func (c *combinedEdit) edit() Edit {
 	for _, id := range slices.Sorted(maps.Keys(c.changes)) {
 		x := c.changes[id]
@@ -298,8 +362,8 @@ func (c *combinedEdit) edit() Edit {
 }
 
 // When returns the strategy as a [Trigger] that is due when due reports true for the
-// status of the History. So a mark below the others, at which only old tool results
-// are cleared, takes one line:
+// status of the History. For example, to clear old tool results at a mark below the
+// others:
 //
 //	convo.Chain(
 //		convo.When(func(s convo.Status) bool { return s.Upper > s.Window*60/100 }, convo.ClearToolResults{}),
@@ -307,13 +371,13 @@ func (c *combinedEdit) edit() Edit {
 //		convo.Truncate{},
 //	)
 //
-// A compaction that starts for another reason runs the strategy as if it stood there
-// without When. The strategy keeps its name. If it is a Trigger itself, due takes the
-// place of its own Due; of a [Chain], that of all its links. A nil due is never due.
-// A strategy that is nil fails with a [*ValueError].
+// A compaction that starts for another reason runs the strategy as if When were not
+// there. The strategy keeps its name. If it is a Trigger itself, due replaces its
+// Due; for a [Chain], the Due of all its links. A nil due is never due. A strategy
+// that is nil fails with a [*ValueError].
 //
-// What [Trigger] says about Due holds for the function due. It may be called more than
-// once for one compaction.
+// The rules for Due of a [Trigger] apply to due. It may be called more than once for
+// one compaction.
 func When(due func(Status) bool, strategy CompactionStrategy) CompactionStrategy {
 	links, ok := strategy.(chain)
 	if !ok {
@@ -340,10 +404,10 @@ func (w when) Name() string {
 	return w.strategy.Name()
 }
 
-// Due calls the function that When was given.
+// Due calls the function given to When.
 func (w when) Due(s Status) bool { return w.due != nil && w.due(s) }
 
-// Compact calls that of the strategy.
+// Compact calls Compact of the strategy.
 func (w when) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	if w.strategy == nil {
 		return Edit{}, &ValueError{Name: "strategy of When", Value: w.strategy, Want: "a strategy"}

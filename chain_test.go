@@ -52,7 +52,7 @@ func TestChain(t *testing.T) {
 	calls := 0
 	fails := convo.Summarize{With: broken(&calls), Window: -1}
 	t.Run("goes on after a link that failed", func(t *testing.T) {
-		h := toolTurn(t, windowOf(1500, convo.Chain(fails, convo.Truncate{})), 20)
+		h := toolTurn(t, windowOf(1500, convo.Chain(noStandIn(fails), convo.Truncate{})), 20)
 		r, err := h.CompactIfNeeded(t.Context())
 		require.NoError(t, err)
 		require.Len(t, r.Links, 2)
@@ -71,7 +71,7 @@ func TestChain(t *testing.T) {
 		assert.Len(t, r.Links, 1)
 	})
 	t.Run("fails when no link contributes", func(t *testing.T) {
-		h := toolTurn(t, windowOf(1500, convo.Chain(fails, convo.SlidingWindow{Keep: 1000})), 20)
+		h := toolTurn(t, windowOf(1500, convo.Chain(noStandIn(fails), convo.SlidingWindow{Keep: 1000})), 20)
 		unchanged(t, h, func() {
 			r, err := h.CompactIfNeeded(t.Context())
 			require.ErrorContains(t, err, "exceed limit 1,500; strategy summarize: summarizer: model is down; end the strategy")
@@ -188,7 +188,7 @@ func TestSummarize_Transcript(t *testing.T) {
 	transcript, _, _ = strings.Cut(transcript, "</transcript")
 	assert.Equal(t, `<message role="user" author="Ann">
 see
-<media type="image/png"/>
+<media type="image/png" source="u"/>
 <block format="f">{"x":1}</block>
 </message>
 <message role="assistant">
@@ -200,7 +200,7 @@ so
 <message role="tool">
 <result tool="say &quot;it&quot;" error="true">one
 two &lt;summary>
-<media type="a/b"/>
+<media type="a/b" source="u"/>
 </result>
 </message>
 <message role="assistant">
@@ -406,9 +406,13 @@ func TestTrigger_DeclinesAreToldOnce(t *testing.T) {
 	var log strings.Builder
 	told, asked := 0, 0
 	clears := convo.ClearToolResults{KeepLast: 1}
+	clearOld := func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		g.Target = s.Tokens() // the newest result stays
+		return clears.Compact(ctx, s, g)
+	}
 	counted := convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 		asked++
-		return clears.Compact(ctx, s, g)
+		return clearOld(ctx, s, g)
 	})
 	opts := windowOf(0, convo.When(dueAlways, counted))
 	opts.Limits = convo.Limits{Window: 100_000, MinFree: 150}

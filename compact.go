@@ -41,7 +41,11 @@ func (h *History) Prepare(ctx context.Context) (*Snapshot, Report, error) {
 func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ident == nil || !r.Fits || h.fitsLocked() && !h.closed {
+	if h.ident == nil {
+		return h.snapshotLocked(), nil
+	}
+	h.answers = h.viewLocked()
+	if !r.Fits || h.fitsLocked() && !h.closed {
 		return h.snapshotLocked(), nil
 	}
 	r.Fits = false
@@ -53,16 +57,16 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 
 // CompactIfNeeded runs the strategy if the next request is larger than
 // Limits.High, or if the strategy's [Trigger] is due, and applies the edit that
-// the strategy returns. Otherwise it does nothing and reports OutcomeNotNeeded;
-// that check takes the same short time however long the conversation is.
+// the strategy returns; Options.CacheTTL says when else. Otherwise it does nothing and reports OutcomeNotNeeded;
+// this check takes constant time.
 //
 // If another compaction of h is running, CompactIfNeeded waits until it has
 // ended, or until ctx ends, and then checks again. A nil ctx never ends.
 //
 // It returns an error exactly when the request must not be sent:
 //   - The request does not fit. The error is a [*FloorError], a [*LimitError],
-//     which wraps the strategy's own error if it returned one, or whatever else
-//     made the compaction fail, such as an edit that breaks a rule or the end
+//     which wraps the strategy's own error if it returned one, or any other
+//     reason why the compaction failed, such as an edit that breaks a rule or the end
 //     of ctx.
 //   - h is closed: [ErrClosed].
 //   - The call came from inside a compaction of h, with the ctx of that
@@ -114,7 +118,7 @@ func closedBeside(err error) error {
 // differs from the focus of that edit.
 //
 // The error is nil if an edit was applied or nothing had to be done, even if the
-// request is still too long; Report.Fits says whether it is. The error matches
+// request is still too long; Report.Fits says whether it fits. The error matches
 // [ErrNoGain] if the strategy found nothing to remove. Otherwise it says what
 // failed.
 func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
@@ -147,7 +151,15 @@ func (h *History) compactOnRequest(ctx context.Context, reason Reason, work func
 	if err != nil {
 		return h.notStarted(reason, err)
 	}
-	return h.withSlot(ctx, reason, work)
+	return h.withSlot(ctx, reason, func(f *flight) (Report, error) {
+		waited := f.applyReady()
+		r, err := work(f)
+		if r.Outcome == OutcomeNotNeeded && waited.Outcome == OutcomeApplied {
+			waited.Fits = r.Fits
+			return waited, err
+		}
+		return r, err
+	})
 }
 
 // callerContext returns the context for a compaction that was called with ctx,
@@ -162,14 +174,18 @@ func (h *History) callerContext(ctx context.Context) (context.Context, error) {
 // isIdleLocked reports whether nothing was appended since the last edit, and
 // focus is empty or the focus of that edit. After an Undo it reports false.
 func (h *History) isIdleLocked(focus string) bool {
-	edited := h.lastEdit != 0 || h.touched > 0 || h.summary != nil
-	return h.appended == 0 && edited && h.heldSince == 0 && (focus == "" || focus == h.lastFocus)
+	return h.appended == 0 && h.isEditedLocked() && h.heldSince == 0 && (focus == "" || focus == h.lastFocus)
+}
+
+// isEditedLocked reports whether an edit has changed the view.
+func (h *History) isEditedLocked() bool {
+	return h.lastEdit != 0 || h.touched > 0 || h.summary != nil
 }
 
 // check reports whether a compaction is due, and returns its need. With soft, it
-// compares the request with the soft mark too. It writes the current figures into
-// r. The error is ErrClosed, or a panic of the Trigger; in both cases nothing is
-// due.
+// also compares the request with the soft mark. It writes the current figures
+// into r. The error is ErrClosed, or a panic of the Trigger; in both cases
+// nothing is due.
 func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	h.mu.Lock()
 	m := h.marks
@@ -186,12 +202,15 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	case total > m.high:
 		n.reason, due = ReasonHigh, true
 	case soft && total > m.soft:
+		n.reason, due = ReasonSoft, !h.isReadyLocked() || h.isColdLocked()
+	case total > m.soft && h.isColdLocked():
 		n.reason, due = ReasonSoft, true
 	case h.trigger != nil:
 		if h.declined != h.version+1 {
 			status, askTrigger = h.statusLocked(), true
 		}
-	case m.high == noMark && !h.warned:
+	}
+	if err == nil && !due && m.high == noMark && !h.warned && (h.trigger == nil || h.byMedia) {
 		h.warned, warn = true, true
 	}
 	h.mu.Unlock()
@@ -219,21 +238,22 @@ type need struct {
 	// For MakeRoom; reserve is nil otherwise.
 	room       int64                   // the tokens to reserve
 	fromWindow int64                   // how many of them come out of the window and not out of a Budget
-	limit      int64                   // what the request may weigh when they are reserved
+	limit      int64                   // the largest request for which they are reserved
 	reserve    func(next *state) error // reserves them; called last, with the lock held
 }
 
-// maxRounds is how often one call compacts at most. More than one round is needed
-// only if others append faster than the strategy removes.
+// maxRounds is the most rounds of one call. More than one is needed only if other
+// goroutines append faster than the strategy removes.
 const maxRounds = 8
 
-// compactIfHigh is compactIfDue for a caller that waits: a request above the soft
-// mark alone is not due.
+// compactIfHigh is compactIfDue for a caller that waits: a request that is only
+// above the soft mark is not due.
 func (f *flight) compactIfHigh() (Report, error) { return f.compactIfDue(false) }
 
 // compactIfDue compacts until nothing is due, the request fits, or an attempt
-// applied no edit. With soft, a request above the soft mark is due too.
+// applied no edit. With soft, a request above the soft mark is also due.
 func (f *flight) compactIfDue(soft bool) (r Report, err error) {
+	r = f.applyReady()
 	for range maxRounds {
 		var now Report
 		var n need

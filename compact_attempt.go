@@ -2,27 +2,31 @@ package convo
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// An attempt is one run of the strategy, and the attempt to apply its edit. A
-// compaction makes up to three; see try.
+// An attempt runs the strategy once and tries to apply its edit. A compaction
+// makes up to three; see try.
 type attempt struct {
 	need
 	f      *flight
 	report Report
 
-	// These are kept apart from the error, because the caller's code may return
-	// such errors too.
+	// These are separate from the error, because the caller's code may return the
+	// same errors.
 	stale  bool // the edit turned out to be stale
 	closed bool // the History turned out to be closed
 
-	told bool // of a decline like this one, OnCompaction and the log know already
+	told bool // a decline like this one was already reported
+
+	isReady bool // its edit has waited; see Options.CacheTTL
 
 	// The state of the History when the attempt began, and what follows from
 	// it. total and minFree are upper bounds, in tokens of the whole request.
@@ -37,9 +41,10 @@ type attempt struct {
 	goal    Goal
 
 	cuts        []replacement // of results in the floor, by the History itself; see compact_cut.go
+	yields      bool          // the messages of Options.AfterCompaction leave, because the floor does not fit with them
 	cutErr      error         // why some were not cut, or why the strategy added nothing
 	failed      bool          // the strategy failed, and the cuts are applied without it
-	unclearable []Clear       // results that the attempt before failed to clear
+	unclearable []Clear       // results that the previous attempt failed to clear
 	planErr     error         // of the strategy; nil: none
 	work        Effort        // of the strategy
 	summary     *Summary      // of the edit; nil: none
@@ -71,23 +76,32 @@ func (f *flight) try(n need) (Report, error) {
 	return r, err
 }
 
-// attempt makes one attempt that does not clear the unclearable results, and
-// adds its report to f, even if the caller's code ends the goroutine. It returns
-// the results that could not be cleared.
+// attempt makes one attempt that does not clear the unclearable results.
 func (f *flight) attempt(n need, unclearable []Clear) (r Report, unspilled []Clear, err error) {
-	start := time.Now()
 	a := &attempt{f: f, need: n, unclearable: unclearable}
 	a.report.Reason, a.report.NamedLimit = n.reason, n.named
+	return a.do(a.run)
+}
+
+// do makes the attempt with run, and adds its report to the flight, even if the caller's
+// code ends the goroutine. It returns the results that could not be cleared.
+func (a *attempt) do(run func() error) (r Report, unspilled []Clear, err error) {
+	start, f := time.Now(), a.f
 	err = errGoexit // unless run returns
 	defer func() {
 		r, err = a.conclude(err)
 		r.Duration = time.Since(start)
-		if r.Outcome != OutcomeNotNeeded && !a.closed && !(a.told && r.Outcome == OutcomeDeclined) {
-			f.reports = append(f.reports, r)
-		}
 		unspilled = a.unspilled
+		defer func() { // even if the caller's code ends the goroutine
+			if r.Outcome != OutcomeNotNeeded && !a.closed && !(a.told && r.Outcome == OutcomeDeclined) {
+				f.reports = append(f.reports, r)
+			}
+		}()
+		if r.Outcome == OutcomeApplied {
+			f.h.bringBack(&r)
+		}
 	}()
-	err = a.run()
+	err = run()
 	return r, unspilled, err
 }
 
@@ -96,14 +110,29 @@ func (a *attempt) run() error {
 	if err := a.begin(); err != nil {
 		return err
 	}
+	a.goal.Original = a.f.h.newOriginals(a.at).read
 	if err := a.cutFloor(); err != nil {
 		return err
 	}
 	e, err := a.ask()
+	if err == nil && a.mayWait(&e) {
+		return errReady
+	}
+	return a.finish(e, err)
+}
+
+// finish applies the edit of the strategy, which returned err.
+func (a *attempt) finish(e Edit, err error) error {
 	if err == nil {
+		if a.f.unattended || a.isReady {
+			a.nameWhatCameUp(&e)
+		}
 		a.summary = e.Summary
-		a.unspilled, err = a.f.h.carryOut(a.f.ctx, a.at, &e, a.cuts, &a.report, a.goal.NoClear != nil, a.acceptLocked)
+		a.unspilled, err = a.f.h.carryOut(a.f.ctx, a.at, &e, a.cuts, a.yields, &a.report, a.goal.NoClear != nil, a.acceptLocked)
 		a.stale, a.closed = isStale(err), err == ErrClosed
+		if a.isReady {
+			a.report.Usage = Usage{} // it was reported before
+		}
 		if err == nil && a.cutErr != nil {
 			a.report.Cause = errors.Join(a.report.Cause, a.cutErr)
 		}
@@ -115,12 +144,12 @@ func (a *attempt) run() error {
 	return err
 }
 
-// ask returns the edit of the strategy. Where results are cut, the strategy is not
-// asked if that reaches the target, and may fail if that reaches the limit: the
-// edit is empty then.
+// ask returns the edit of the strategy. If results are cut, or messages yield, the
+// strategy is not asked if that reaches the target, and may fail if it reaches the
+// limit; the edit is then empty.
 func (a *attempt) ask() (e Edit, err error) {
 	switch {
-	case a.cuts != nil && a.scale.Upper() <= a.target:
+	case (a.cuts != nil || a.yields) && a.scale.Upper() <= a.target:
 		return e, nil
 	case !a.setGoal(a.scale.Kept().Upper()):
 		err = ErrNoGain
@@ -128,7 +157,7 @@ func (a *attempt) ask() (e Edit, err error) {
 		e, err = a.plan()
 	}
 	cut := a.cutRest(e)
-	if err == nil || !cut && (a.cuts == nil || a.scale.Upper() > a.limit) {
+	if err == nil || !cut && (a.cuts == nil && !a.yields || a.scale.Upper() > a.limit) {
 		return e, err
 	}
 	if !isDecline(err, a.work.Calls) {
@@ -142,6 +171,14 @@ func (a *attempt) ask() (e Edit, err error) {
 func (a *attempt) plan() (Edit, error) {
 	h := a.f.h
 	own := *a.view // so that a strategy that writes to its snapshot changes only its own copy
+	a.goal.Redact = h.opts.Redact
+	if before := h.opts.BeforeCompaction; before != nil {
+		shown, goal := own, a.goal
+		if a.planErr = callBefore(a.f.ctx, before, &shown, &goal); a.planErr != nil {
+			return Edit{}, a.planErr
+		}
+		a.goal.Focus = text.Valid(goal.Focus)
+	}
 	name, e, err := plan(a.f.ctx, h.opts.Strategy, h.direct, &own, a.goal)
 	if err != nil && !h.direct && !isDecline(err, e.Effort.Calls) {
 		err = strategyError(name, err)
@@ -152,6 +189,12 @@ func (a *attempt) plan() (Edit, error) {
 	r.Strategy, r.Links = name, a.work.Links
 	r.Calls, r.Usage, r.Unread, r.NotKept = a.work.Calls, a.work.Usage, a.work.Unread, a.work.NotKept
 	return e, err
+}
+
+// callBefore calls Options.BeforeCompaction. A panic becomes an error.
+func callBefore(ctx context.Context, before func(context.Context, *Snapshot, *Goal) error, s *Snapshot, g *Goal) (err error) {
+	defer catch(&err, "Options.BeforeCompaction")
+	return before(ctx, s, g)
 }
 
 // begin records the present state of the History, and fills in most of the goal.
@@ -182,7 +225,6 @@ func (a *attempt) begin() error {
 		Unclearable: a.unclearable,
 		Window:      h.limits.Window,
 		Status:      h.statusLocked(),
-		Original:    a.at.toRead,
 	}
 	a.goal.Sent, a.goal.SentTokens = h.lastSentLocked()
 	if !a.requested && h.spillBreaker.isOpenLocked(h) {
@@ -194,7 +236,7 @@ func (a *attempt) begin() error {
 	return nil
 }
 
-// see makes view the one that the strategy sees.
+// see sets the view that the strategy sees.
 func (a *attempt) see(view *Snapshot) {
 	a.view, a.floor = view, view.floorWeight()
 	a.scale = a.scaleOf(&view.state)
@@ -204,7 +246,7 @@ func (a *attempt) see(view *Snapshot) {
 	a.scale.KeptFresh = a.floor.total() - a.scale.KeptOld
 }
 
-// scaleOf returns what is needed to estimate a view that was made of a.at.
+// scaleOf returns the scale of a view made from a.at.
 func (a *attempt) scaleOf(s *state) calibrate.Scale {
 	scale := s.scale()
 	scale.Prior = a.scale.Prior
@@ -214,7 +256,7 @@ func (a *attempt) scaleOf(s *state) calibrate.Scale {
 	return scale
 }
 
-// checkFloor returns an error if the floor alone is over the limit: then no
+// checkFloor returns an error if the floor alone is over the limit, so that no
 // strategy can help.
 func (a *attempt) checkFloor() error {
 	w, floor := a.floor, a.scale.Kept().Upper()
@@ -233,14 +275,14 @@ func (a *attempt) checkFloor() error {
 	}
 	calls := a.takeCalls(&w)
 	e.RewindRound, e.RewindUsers = a.rewinds()
-	// What the messages weigh is divided in proportion to their raw tokens.
-	raw, given := int64(0), int64(0)
+	// The size of the messages is divided in proportion to their raw tokens.
+	raw, given, tools := int64(0), int64(0), 0
 	weight := floor - a.scale.Weigh(0)
 	for _, share := range []struct {
 		raw int64
 		to  *int
 	}{
-		{w.system, &e.System}, {w.newest, &e.Newest}, {w.round, &e.Round}, {calls, &e.Calls}, {w.users, &e.Users},
+		{w.tools, &tools}, {w.system, &e.System}, {w.newest, &e.Newest}, {w.round, &e.Round}, {calls, &e.Calls}, {w.users, &e.Users},
 		{w.pinned, &e.Pinned}, {w.ephemeral, &e.Ephemeral},
 	} {
 		raw += share.raw
@@ -248,15 +290,16 @@ func (a *attempt) checkFloor() error {
 		*share.to = clampInt(upTo - given)
 		given = upTo
 	}
-	if a.isShortOfBudget(a.limit) { // even with everything dropped but the floor
+	e.Tools += tools
+	if a.isShortOfBudget(a.limit) { // even if only the floor is left
 		e.Room, e.Limit, e.Pool = clampInt(a.room), clampInt(a.limit+a.room), true
 		return a.tooLarge(floor, a.limit, e)
 	}
 	return e
 }
 
-// takeCalls takes the tool calls of the newest exchange and of the round that waits
-// for an answer out of their shares, and returns their raw tokens.
+// takeCalls subtracts the tool calls of the newest exchange and of the unanswered
+// round from their shares, and returns their raw tokens.
 func (a *attempt) takeCalls(w *floorWeight) (calls int64) {
 	f := a.view.floor()
 	take := func(part bounds, share *int64) {
@@ -273,8 +316,8 @@ func (a *attempt) takeCalls(w *floorWeight) (calls int64) {
 	return calls
 }
 
-// rewinds returns how many calls of Rewind(1) take back the round that waits for an
-// answer, and the user messages of the floor; 0 stands for none.
+// rewinds returns how many calls of Rewind(1) take back the unanswered round, and
+// the user messages of the floor; 0 means none.
 func (a *attempt) rewinds() (round, users int) {
 	f := a.at.floor()
 	first := f.users
@@ -331,7 +374,7 @@ func (a *attempt) acceptLocked(before, next *state) error {
 		return err
 	}
 	if a.f.ctx.Err() != nil {
-		return endOf(a.f.ctx) // nothing is given up once the caller has
+		return endOf(a.f.ctx) // the caller has given up
 	}
 	if a.reserve == nil {
 		return nil
@@ -371,8 +414,12 @@ func (a *attempt) checkLocked(before, next *state) error {
 // conclude completes the report of an attempt that returned err. It returns no
 // error for a decline, unless the request is too long.
 func (a *attempt) conclude(err error) (Report, error) {
-	a.f.h.recordAttempt(a, err)
 	r := &a.report
+	if err == errReady {
+		r.Outcome, r.Unread, r.NotKept = OutcomeReady, 0, 0 // nothing has left yet
+		return *r, nil
+	}
+	a.f.h.recordAttempt(a, err)
 	if r.Outcome != OutcomeApplied {
 		r.Unread, r.NotKept = 0, 0
 	}
@@ -397,8 +444,8 @@ func (a *attempt) conclude(err error) (Report, error) {
 }
 
 // tooLarge returns the error for a request of weight tokens that is over the given
-// limit. A nil cause means that it is what a refused edit would have left.
-// Otherwise it is as it was, and cause says why.
+// limit. If cause is nil, that is the size that a refused edit would have left.
+// Otherwise it is the unchanged size, and cause says why.
 func (a *attempt) tooLarge(weight, limit int64, cause error) error {
 	if a.isShortOfBudget(limit) {
 		err := &BudgetError{Need: clampInt(a.room), Free: clampInt(max(a.room+limit-weight, 0))}
@@ -411,15 +458,15 @@ func (a *attempt) tooLarge(weight, limit int64, cause error) error {
 }
 
 // isShortOfBudget reports whether limit is what Options.Budget leaves for the
-// request beside the room for MakeRoom, and not what the window leaves.
+// request after the room for MakeRoom, and not what the window leaves.
 func (a *attempt) isShortOfBudget(limit int64) bool {
 	return a.reserve != nil && a.f.h.opts.Budget != nil && limit < a.marks.limit
 }
 
 // recordAttempt updates the breaker after an attempt has ended, and checks
-// whether the request fits. The breaker counts every attempt that called a model
-// in vain, once each: because a call failed or did not return in time, or because
-// its summary was not used. The error is that of the attempt.
+// whether the request fits. The breaker counts each attempt that called a model
+// in vain: a call failed or did not return in time, or its summary was not used.
+// err is the error of the attempt.
 func (h *History) recordAttempt(a *attempt, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -437,6 +484,7 @@ func (h *History) recordAttempt(a *attempt, err error) {
 	n := len(h.edits)
 	switch {
 	case a.work.Calls == 0:
+	case a.isReady && a.report.Outcome != OutcomeApplied: // the summarizer has returned long before
 	case a.failed:
 		h.breaker.tripLocked(h, a.cutErr)
 	case a.work.wastedCall():
@@ -444,9 +492,9 @@ func (h *History) recordAttempt(a *attempt, err error) {
 	case a.report.Outcome == OutcomeApplied:
 		h.breaker = breaker{}
 	case a.stale && (n == 0 || h.edits[n-1].version <= a.at.version) && !h.breaker.excused:
-		// A rollback took back what the summary stands for, which is not the
-		// summarizer's fault. Had an edit made it stale, that edit might be the
-		// summarizer's own; so might a second rollback in a row.
+		// A rollback took back what the summary stands for. That is not the
+		// summarizer's fault. An edit that makes it stale, or a second rollback in a
+		// row, might be the summarizer's own.
 		h.breaker.excused = true
 	default:
 		h.breaker.tripLocked(h, a.failure(err))
@@ -461,8 +509,8 @@ func (a *attempt) failure(err error) error {
 	}
 	err = cmp.Or(err, a.report.Cause)
 	if err != nil && a.f.ctx.Err() != nil {
-		// Later calls return this error too. It must not match the end of a ctx
-		// that is not theirs.
+		// Later calls also return this error. It must not match the end of another
+		// call's ctx.
 		err = errors.New(fmt.Sprint(err))
 	}
 	return err

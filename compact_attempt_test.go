@@ -208,7 +208,10 @@ type counting struct {
 func (c *counting) Compact(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 	before := len(c.requests.requests)
 	e, err := c.CompactionStrategy.Compact(ctx, s, g)
-	if made := c.requests.requests[before:]; len(made) > 0 {
+	all := c.requests.requests[before:]
+	made := slices.DeleteFunc(slices.Clone(all), func(req convo.SummaryRequest) bool { return !strings.Contains(req.Prompt, "<transcript key=") })
+	c.most = max(c.most, len(all)-2*len(made)) // each summary may be shortened once
+	if len(made) > 0 {
 		c.attempts++
 		c.most = max(c.most, len(made)-c.allowed(made))
 	}
@@ -223,17 +226,18 @@ func (c *counting) allowed(reqs []convo.SummaryRequest) int {
 		window = z.Window
 	}
 	if window <= 0 {
-		return 1
+		return 2
 	}
 	total, chunk := 0, window
 	for _, req := range reqs {
 		_, rest, _ := strings.Cut(req.Prompt, "<transcript key=")
+		rest, _, _ = strings.Cut(rest, "</transcript key=")
 		transcript := req.Count(rest)
 		total += transcript
 		room := window*7/8 - (req.Count(req.Prompt) - transcript) - 2*req.MaxTokens
 		chunk = min(chunk, room*7/8)
 	}
-	return (total+chunk-1)/chunk + 1
+	return 2 * ((total+chunk-1)/chunk + 1)
 }
 
 // However a summarizer behaves, the number of attempts is bounded.
@@ -260,7 +264,7 @@ func TestAttempts_Bounded(t *testing.T) {
 			{name: "alone", limits: convo.Limits{Window: 8000, Reserve: -1}, window: -1},
 			{name: "in a ladder", limits: convo.Limits{Window: 8000, Reserve: -1}, window: -1, others: []convo.CompactionStrategy{convo.Truncate{}}},
 			{name: "high floor", limits: convo.Limits{Window: 8000, Reserve: -1, Low: 2000, MinFree: 100}, window: -1, pins: true},
-			{name: "folding", limits: convo.Limits{Window: 16000, Reserve: -1}, window: 2600},
+			{name: "folding", limits: convo.Limits{Window: 16000, Reserve: -1}, window: 5600},
 			{name: "small steps", limits: convo.Limits{Window: 8000, Reserve: -1, High: 4000, Low: 3800, Soft: 3900, MinFree: 20}, window: -1},
 		} {
 			t.Run(name+", "+setup.name, func(t *testing.T) {

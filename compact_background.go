@@ -2,25 +2,31 @@ package convo
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/names"
 )
 
-// A background is a compaction that runs on a goroutine of its own.
+// A background is a compaction that runs on its own goroutine.
 type background struct {
-	previous *background   // its reports may still be being delivered; nil: none
+	previous *background   // its reports may not be delivered yet; nil: none
 	done     chan struct{} // closed when all reports up to this one are delivered
 	report   Report        // to be read once done is closed
 }
 
-// CompactInBackground starts a compaction on a goroutine of its own if the next
+// CompactInBackground starts a compaction on its own goroutine if the next
 // request is larger than Limits.Soft, or if the strategy's [Trigger] is due. It
 // returns at once and reports whether it started one. It starts none while
 // another compaction of h is running, or if nothing has changed since the last
 // compaction that was applied.
 //
-// The conversation can go on meanwhile: messages that are appended stay, in
-// order. Use [History.Wait] to learn how the compaction ended. The strategy sees
-// the values of ctx, but the compaction does not stop when ctx ends; it stops
-// when h is closed.
+// The conversation can go on in the meantime: messages that are appended stay,
+// in order. [History.Wait] returns the report of the compaction. The strategy
+// sees the values of ctx, but the compaction does not stop when ctx ends; it
+// stops when h is closed.
 func (h *History) CompactInBackground(ctx context.Context) bool {
 	ctx, err := h.callerContext(ctx)
 	if err != nil {
@@ -81,9 +87,9 @@ func (b *background) waitForPrevious() {
 // it then waits until the compaction that Close cancelled has ended. A nil ctx
 // never ends.
 //
-// The error only says why Wait could not wait: ctx ended while the compaction
-// goes on, or the call came from inside a compaction of h ([ErrReentrant]).
-// Whether the compaction succeeded is in the report.
+// The error only says why Wait could not wait: ctx ended first, or the call
+// came from inside a compaction of h ([ErrReentrant]). The report says whether
+// the compaction succeeded.
 func (h *History) Wait(ctx context.Context) (Report, error) {
 	ctx, err := h.compacting.enter(ctx)
 	if err != nil {
@@ -108,9 +114,162 @@ func (h *History) Wait(ctx context.Context) (Report, error) {
 	}
 }
 
+// A readyEdit is the edit of a compaction in the background that waits until it costs
+// nothing; see Options.CacheTTL.
+type readyEdit struct {
+	a *attempt
+	e Edit
+}
+
+// errReady is the error of an attempt whose edit waits.
+var errReady = errors.New("convo: the edit waits")
+
+// mayWait reports whether the edit of an attempt waits, and then keeps it in the History.
+func (a *attempt) mayWait(e *Edit) bool {
+	h := a.f.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !a.f.unattended || a.reason != ReasonSoft || h.opts.CacheTTL <= 0 || h.endedLocked() || a.f.ctx.Err() != nil ||
+		h.upperLocked() > h.marks.high || h.isColdLocked() {
+		return false
+	}
+	h.ready = &readyEdit{a, *e}
+	h.measureBeforeLocked(&a.report)
+	return true
+}
+
+// applyReady applies the edit that waits, if there is one, and returns its report. The
+// outcome is OutcomeNotNeeded if there is none.
+func (f *flight) applyReady() (r Report) {
+	h := f.h
+	h.mu.Lock()
+	ready := h.ready
+	if f.ctx.Err() == nil {
+		h.ready = nil
+	}
+	h.mu.Unlock()
+	if ready == nil || f.ctx.Err() != nil {
+		return r
+	}
+	a := *ready.a
+	a.f, a.isReady = f, true
+	a.report = Report{Reason: a.report.Reason, NamedLimit: a.report.NamedLimit, Strategy: a.report.Strategy, Unread: a.work.Unread, NotKept: a.work.NotKept}
+	r, _, _ = a.do(func() error { return a.finish(ready.e, nil) })
+	if r.Outcome == OutcomeFailed && f.ctx.Err() != nil { // the next compaction applies it
+		h.mu.Lock()
+		if h.ready == nil && !h.endedLocked() {
+			h.ready = ready
+		}
+		h.mu.Unlock()
+	}
+	return r
+}
+
+// isReadyLocked reports whether an edit waits that can still be applied.
+func (h *History) isReadyLocked() bool {
+	if h.ready == nil || h.rewritten > h.ready.a.at.version {
+		return false
+	}
+	n := len(h.ready.e.Drop)
+	return n == 0 || h.find(h.ready.e.Drop[n-1]) != nil
+}
+
+// isColdLocked reports whether the newest entry of the assistant is older than
+// Options.CacheTTL, so that the provider's cache no longer holds the request.
+func (h *History) isColdLocked() bool {
+	if h.opts.CacheTTL <= 0 {
+		return false
+	}
+	for _, e := range slices.Backward(h.list) {
+		if e.msg.Role == RoleAssistant {
+			at := e.time()
+			return !at.IsZero() && time.Since(at) > h.opts.CacheTTL
+		}
+	}
+	return false
+}
+
+// nameWhatCameUp adds to the Names of the summary what the messages appended since the
+// snapshot of the attempt use, and only the entries that leave hold. They take the place
+// of the last of these names where there is no room for all.
+func (a *attempt) nameWhatCameUp(e *Edit) {
+	defer catch(new(error), "Options.Tokenizer or Options.Redact")
+	redacted := redactor(a.f.h.opts.Redact)
+	if e.Summary == nil || e.Summary.Text == "" || len(e.Drop) == 0 {
+		return
+	}
+	now := a.f.h.Snapshot()
+	from, _ := index(now.list, a.at.newestID()+1)
+	if from >= len(now.list) {
+		return
+	}
+	used := make(map[string]bool)
+	var order []string
+	for _, entry := range now.list[from:] {
+		m := redacted(entry.msg)
+		for _, text := range m.texts {
+			for name := range names.Of(searched(text)) {
+				if !used[name] && len(order) < mostUsedNames {
+					used[name] = true
+					order = append(order, name)
+				}
+			}
+		}
+	}
+	remove := func(text string) {
+		for name := range names.Of(text) {
+			delete(used, name)
+		}
+	}
+	remove(e.Summary.Text)
+	remove(e.Summary.Names)
+	left := make(map[string]bool, len(used)) // of used, what the entries that leave hold
+	for i := range a.at.len() {
+		entry := a.at.at(i)
+		_, leaves := slices.BinarySearch(e.Drop, entry.id)
+		m := entry.msg
+		if leaves {
+			m = redacted(m)
+		}
+		for _, text := range m.texts {
+			if !leaves {
+				remove(text)
+				continue
+			}
+			for name := range names.Of(searched(text)) {
+				if used[name] {
+					left[name] = true
+				}
+			}
+		}
+	}
+	order = slices.DeleteFunc(order, func(name string) bool { return !used[name] || !left[name] })
+	if len(order) == 0 {
+		return
+	}
+	count := a.goal.count(a.view)
+	most := max(count(namesLine+e.Summary.Names), min(mostNames, count(e.Summary.Text)/4))
+	line := ""
+	for _, name := range append(order, strings.Fields(e.Summary.Names)...) {
+		longer := strings.TrimSpace(line + " " + name)
+		if count(namesLine+longer) > most {
+			break
+		}
+		line = longer
+	}
+	if line != "" {
+		sum := *e.Summary
+		sum.Names = line
+		e.Summary = &sum
+	}
+}
+
+// mostUsedNames bounds the work of nameWhatCameUp.
+const mostUsedNames = 1000
+
 // A slot lets one operation of a kind run at a time on a History: a compaction, a Do,
-// or what reads or writes the log. It is a channel of one, so that a waiter can stop
-// when its ctx ends.
+// or an access to the log. It is a channel of one, so that a waiter can stop when its
+// ctx ends.
 type slot chan struct{}
 
 func newSlot() slot { return make(slot, 1) }
@@ -126,7 +285,7 @@ func (s slot) tryTake() bool {
 }
 
 // take waits for the slot until ctx ends or done is closed. stopped begins the error
-// for a ctx that has ended. A free slot is taken even then.
+// for a ctx that has ended. A free slot is taken even if ctx has ended.
 func (s slot) take(ctx context.Context, done <-chan struct{}, stopped string) error {
 	if s.tryTake() {
 		return nil
@@ -158,10 +317,9 @@ func (s slot) enter(ctx context.Context) (context.Context, error) {
 	return ctx, nil
 }
 
-// A flight is a running compaction, from taking off to landing: others that want
-// one wait until it has landed. It holds the slot of its History all that time.
-// If its ctx ends, it ends at once: a strategy that does not return is abandoned
-// on a goroutine of its own.
+// A flight is a running compaction. It holds the slot of its History, so other
+// compactions wait until it ends. If its ctx ends, it ends at once: a strategy
+// that does not return is abandoned on its own goroutine.
 type flight struct {
 	h      *History
 	ctx    context.Context // for the caller's code; it is marked, and Close cancels it

@@ -8,9 +8,9 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
-// When the floor alone is over the limit, no strategy can help. Then an attempt
-// cuts tool results that no assistant message has followed yet, before it asks the
-// strategy, which sees the view with the cuts. They are part of its edit.
+// When the floor alone is over the limit, no strategy can help. An attempt then
+// first cuts tool results that no assistant message has followed yet. The strategy
+// sees the view with the cuts, which become part of its edit.
 
 // A cuttable result is one that an attempt may cut.
 type cuttable struct {
@@ -23,15 +23,31 @@ type cuttable struct {
 	stored   bool      // its original needs no Options.Spill any more
 }
 
-// cutFloor cuts results if the floor is over the limit, until it is at most three
-// quarters of it. It returns an error if the limit cannot be reached. For Recover
-// it also cuts results if the floor is over the target, as far as that helps. For
-// MakeRoom it cuts nothing.
+// cutFloor cuts results if the floor is over the limit, until the floor is at
+// most three quarters of it; before that, the messages of Options.AfterCompaction
+// yield. It returns an error if the limit cannot be reached. If only the user's words and
+// a summary do not fit beside the floor, it cuts as much as these take. For Recover it
+// also cuts results if the floor is over the target, as far as that helps. For MakeRoom
+// it cuts nothing.
 func (a *attempt) cutFloor() error {
 	a.see(a.at)
+	if back, own := a.at.eph.split(); back != nil && a.scale.Kept().Upper() > a.limit {
+		next := a.at.clipped()
+		next.eph = own
+		next.version++
+		next.sumMeasured(true)
+		a.yields = true
+		a.see(&Snapshot{state: next})
+	}
 	floor := a.scale.Kept()
 	weight, most, aim := floor.Upper(), a.limit, a.limit/4*3
+	beside := int64(0)
+	if a.reserve == nil && a.total > a.limit && weight <= a.limit {
+		beside = a.beside()
+	}
 	switch {
+	case weight <= a.limit && weight > a.limit-beside:
+		aim = a.limit - beside
 	case a.reserve != nil, weight <= a.limit && (a.reason != ReasonOverflow || weight <= a.target):
 		return a.checkFloor()
 	case weight <= a.limit:
@@ -44,6 +60,21 @@ func (a *attempt) cutFloor() error {
 	}
 	return err
 }
+
+// beside returns the upper bound of what should stay beside the floor if it can: the
+// user's words that are dropped last, and the summary, or room for a short one.
+func (a *attempt) beside() int64 {
+	if a.limit == noMark {
+		return 0
+	}
+	r := room{share: min(max(a.scale.Holds(a.target), 1), a.at.raw()), limit: noMark, most: noMark}
+	_, words := r.wordsOf(&a.at.state, 0)
+	raw := words + max(a.at.summary.tokens(), min(leastRoom, a.limit/16))
+	return a.scale.Weigh(raw) - a.scale.Weigh(0)
+}
+
+// leastRoom is the room in tokens for a summary beside a heavy floor.
+const leastRoom = 500
 
 // cutRest cuts results, for Recover, if the view with the edit of the strategy is
 // over the target. It reports whether it has cut any.
@@ -63,9 +94,9 @@ func (a *attempt) cutRest(e Edit) bool {
 	return a.cuts != nil
 }
 
-// cut cuts unanswered results, the longest first, until the view that rest is the
-// scale of weighs aim at most. It cuts nothing if that view would weigh more than
-// most all the same. a.cutErr says why some results could not be cut.
+// cut cuts unanswered results, the longest first, until the view, whose scale is
+// rest, is at most aim. It cuts nothing if the view would still be larger than
+// most. a.cutErr says why some results could not be cut.
 func (a *attempt) cut(rest calibrate.Scale, most, aim int64) {
 	defer catch(&a.cutErr, "Options.Tokenizer")
 	list := a.cuttable()
@@ -103,9 +134,9 @@ func (a *attempt) cut(rest calibrate.Scale, most, aim int64) {
 	}
 }
 
-// afterCuts returns what the view that rest is the scale of weighs when results are
-// cut to the given size. A result that is no longer than that stays as it is, and
-// none is cut below its own least size.
+// afterCuts returns the size of the view, whose scale is rest, when results are cut
+// to the given size. Shorter results stay as they are, and none is cut below its
+// least size.
 func afterCuts(rest calibrate.Scale, list []*cuttable, size int64) int64 {
 	var last *entry
 	for _, c := range list {
@@ -113,7 +144,7 @@ func afterCuts(rest calibrate.Scale, list []*cuttable, size int64) int64 {
 		if lost <= 0 {
 			continue
 		}
-		if c.measured && c.in != last { // a cut makes another entry of it, which nothing has measured
+		if c.measured && c.in != last { // a cut makes it a new entry, which is not measured
 			rest.Old -= c.in.tokens
 			rest.Gone += c.in.tokens
 			rest.Fresh += c.in.tokens
@@ -124,8 +155,8 @@ func afterCuts(rest calibrate.Scale, list []*cuttable, size int64) int64 {
 	return rest.Upper()
 }
 
-// cuttable returns the results that no assistant message has followed yet. Those of
-// a pinned exchange are left out.
+// cuttable returns the results that no assistant message has followed yet, except
+// those of pinned exchanges.
 func (a *attempt) cuttable() []*cuttable {
 	s, counter := &a.at.state, a.f.h.ident.counter
 	var list []*cuttable
@@ -165,7 +196,7 @@ func (c *cuttable) measure(by *counter) {
 	c.least = by.leastCut(&whole, c.original.refs[c.part])
 }
 
-// store gives the original of a result to Options.Spill.
+// store passes the original of a result to Options.Spill.
 func (a *attempt) store(spill *spiller, c *cuttable) error {
 	c.stored = true
 	if _, err := spill.store(c.in, c.original, c.part); err != nil {
@@ -204,7 +235,7 @@ func (a *attempt) useCuts(list []*cuttable, size int64) {
 		r.to.tokens = id.message(&r.to.msg)
 		r.to.setMissing(r.original)
 	}
-	next := a.at.clipped()
+	next := a.view.clipped()
 	if _, err := next.perform(&checkedEdit{cuts: a.cuts}, new(prepared)); err != nil {
 		a.cuts = nil
 		return

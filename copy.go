@@ -9,21 +9,20 @@ import (
 )
 
 // Copy copies the log of a conversation, its archive included, from one [Store] to
-// another, or to another key. Then Open finds under toKey what it finds under fromKey;
-// from then on each is saved on its own. The Stores may be the same.
+// another, or to another key. Open then returns the same state for toKey as for
+// fromKey; afterwards each is saved separately. The Stores may be the same.
 //
-// When it is called again, Copy goes on after what is there already. The error wraps a
+// If toKey holds the beginning of the log already, Copy adds the rest. The error wraps a
 // [*ConflictError] if toKey holds other records: those of another conversation, or
-// some that were saved under it since. It does so too if the records after those
-// under toKey have been pruned from the source: delete the log of toKey and copy all
-// again. If there is nothing under fromKey, the error matches [ErrNotFound]. After an
-// error the copy may be a part of the source, which Copy can go on with. At damage in what
-// is still to be copied it stops with a [*DamageError]: [Salvage] goes on after it. A nil ctx never
-// ends.
+// records saved under it since. It also does if the records after those under toKey have
+// been pruned from the source; then delete the log of toKey and copy again. If there is
+// nothing under fromKey, the error matches [ErrNotFound]. After an error the copy may be
+// incomplete; another Copy completes it. Copy stops with a [*DamageError] at damage in
+// the records to copy; [Salvage] continues after it. A nil ctx never ends.
 //
-// The copy of a log that was pruned begins with the full record that was kept, whose
-// Seq stays what it was. Copy holds one record in memory, beside what the Stores do,
-// and reads one Store while it writes to the other.
+// The copy of a pruned log begins with the full record that was kept, under the same
+// Seq. Copy itself holds one record in memory. It reads one Store while it writes to
+// the other.
 func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey string) (err error) {
 	defer func() {
 		if conflict, ok := errors.AsType[*ConflictError](err); ok {
@@ -61,7 +60,7 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 				return &DamageError{Key: fromKey, Offset: -1, Seq: last.Seq, Err: fmt.Errorf("record %d does not follow record %d", r.Seq, last.Seq)}
 			}
 		case have.ID == "":
-			r.Prev = "" // what it named may have been pruned
+			r.Prev = "" // the record that it named may have been pruned
 		case r.ID != have.ID && r.Prev != have.ID:
 			return &ConflictError{Key: toKey, Have: have.Seq, Want: r.Seq, ID: have.ID}
 		}
@@ -84,7 +83,7 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 	return &ConflictError{Key: toKey, Have: have.Seq, Want: have.Seq + 1, ID: have.ID}
 }
 
-// ofCopy says what a conflict means to a Copy.
+// ofCopy returns the text of e for a Copy.
 func (e *ConflictError) ofCopy() string {
 	if e.Have == 0 {
 		return fmt.Sprintf("copy to %q: the log there was deleted meanwhile; copy again", e.Key)
@@ -96,7 +95,7 @@ func (e *ConflictError) ofCopy() string {
 type Salvaged struct {
 	Newest  uint64   // the newest record whose state is whole, which Open returns; 0: none
 	Whole   int      // records that were kept as they are
-	Partial []uint64 // records of which the state is lost, and what Archive yields of them was kept
+	Partial []uint64 // records whose state is lost, and whose content for Archive was kept
 	Lost    []uint64 // records of which nothing was kept
 	Gone    []Range  // IDs up to those of the newest record that no entry has: they were lost, pruned, or never saved
 	Damage  []error  // what is wrong with the log, one error for each place
@@ -129,21 +128,21 @@ func (s Salvaged) String() string {
 	return out
 }
 
-// Salvage makes a whole log of what can be read of a damaged one, under a key that is not
-// in use, in the same [Store] or another. It does not change the damaged log.
+// Salvage copies the readable part of a damaged log to a new log that is whole, under an
+// unused key of the same [Store] or another. It does not change the damaged log.
 //
 // A record is whole if it is full, or follows a whole one; it keeps its Seq and its ID.
-// Of a record that follows damage, up to the next full one, the state is lost, and its
-// messages, summaries and notes are kept for [History.Archive]. An empty record takes the
-// place of one that is lost. [Open] returns the newest state that is whole, and [Load] every
-// state that is whole; for another, its error matches [ErrNotFound]. What is missing is in
-// the Archive of the new log as well, as Gone.
+// Records after damage, up to the next full one, lose their state; their messages,
+// summaries and notes are kept for [History.Archive]. A lost record is replaced by an
+// empty one. [Open] returns the newest whole state, and [Load] any whole state; for other
+// records its error matches [ErrNotFound]. Archive of the new log also shows what is
+// missing, as Gone.
 //
-// Records at the end of the log that cannot be read have no known number: they are only in
+// Unreadable records at the end of the log have no known Seq; they are only in
 // Salvaged.Damage. A log without damage is copied. If toKey is in use, the error is a
 // [*ConflictError]; if nothing can be read under fromKey, it matches [ErrNotFound]. Other
-// errors are those of the Stores, and [ErrVersion]. After an error, delete the log of toKey
-// and call Salvage again. A nil ctx never ends.
+// errors are those of the Stores, and [ErrVersion]. After an error, delete the log of
+// toKey and call Salvage again. A nil ctx never ends.
 func Salvage(ctx context.Context, to Store, toKey string, from Store, fromKey string) (Salvaged, error) {
 	if ctx == nil {
 		ctx = context.Background()
@@ -184,21 +183,20 @@ func Salvage(ctx context.Context, to Store, toKey string, from Store, fromKey st
 	return s.out, nil
 }
 
-// A salvage writes the records of a damaged log that can be read, and others in the place
-// of those that cannot.
+// A salvage copies the readable records of a damaged log, and replaces the others.
 type salvage struct {
 	ctx  context.Context
 	to   Store
 	key  string
 	out  Salvaged
 	last Record   // written last, without Data; ID "": none
-	read *reading // of the records that were read since the newest full one; nil: a record on the way is lost
+	read *reading // of the records since the newest full one; nil: one of them is lost
 	prev string   // ID of the record that was read last
 	was  scalars  // of the newest record that is whole
 }
 
-// add writes the next record that was read. A *DamageError says that it is not whole
-// though it can be read.
+// add writes the next record that was read. A *DamageError says that it can be read
+// but is not whole.
 func (s *salvage) add(rec *Record) error {
 	whole := rec.Full || s.read != nil && rec.Prev == s.prev
 	s.prev = rec.ID
@@ -234,7 +232,7 @@ func (s *salvage) add(rec *Record) error {
 	return s.write(*rec)
 }
 
-// fill writes empty records in the place of those that are missing before rec.
+// fill writes an empty record for each one missing before rec.
 func (s *salvage) fill(rec *Record) error {
 	for s.last.ID != "" && s.last.Seq+1 < rec.Seq {
 		r := s.last
@@ -247,7 +245,7 @@ func (s *salvage) fill(rec *Record) error {
 	return nil
 }
 
-// keepPart writes what the archive yields of a record whose state is lost.
+// keepPart writes the part that Archive shows of a record whose state is lost.
 func (s *salvage) keepPart(rec *Record) error {
 	part, err := partOf(rec, s.last.Upto)
 	if errors.Is(err, ErrVersion) {
@@ -268,8 +266,8 @@ func (s *salvage) keepPart(rec *Record) error {
 	return s.writeLost(r, part)
 }
 
-// partOf returns what Archive shows of a record, as a record that changes no view. last is
-// the newest ID before it.
+// partOf returns the part of a record that Archive shows, as a record that changes no
+// view. last is the newest ID before it.
 func partOf(rec *Record, last ID) (*stateJSON, error) {
 	from, err := archivedIn(rec)
 	if err != nil {

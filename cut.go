@@ -1,12 +1,109 @@
 package convo
 
-// A cut is a place in the list of entries, and the exchanges to drop for it: all
-// before that place, except the floor and the user messages of the turn that the
-// place falls into.
+// A cut is a place in the list of entries, with the exchanges to drop there: all those
+// before the place, except the floor, the user messages of the turn that contains the
+// place, and the user messages in words.
 type cut struct {
 	s         *Snapshot
+	words     map[ID]bool // see wordsOf
 	drop      []ID
-	remaining int64 // raw tokens of the view without drop, the summary included
+	remaining int64 // raw tokens of the view without drop, including the summary
+}
+
+// A room limits the size of a view after a cut, in raw tokens.
+type room struct {
+	target int64 // the size to aim at
+	share  int64 // the base for fractions of the target: the target of the goal, or the view if that is smaller
+	limit  int64 // the size above which only the entries that must stay are kept; noMark: no limit
+	most   int64 // the size at which the cut frees enough; noMark: any size
+}
+
+// room returns the room that the goal leaves for a view of s.
+func (g *Goal) room(s *Snapshot) room {
+	target := g.target(s)
+	r := room{target: target, share: min(target, s.raw()), limit: noMark, most: noMark}
+	if g.MinFree > 0 {
+		r.most = s.raw() - int64(g.MinFree)
+	}
+	switch {
+	case g.Reason == ReasonOverflow: // the known limit was too high
+		r.limit = target
+	case g.Limit > 0:
+		r.limit = int64(g.Limit)
+	}
+	return r
+}
+
+// less returns the room reduced by the given number of tokens. share does not change.
+func (r room) less(tokens int64) room {
+	r.target -= tokens
+	for _, mark := range []*int64{&r.limit, &r.most} {
+		if *mark != noMark {
+			*mark -= tokens
+		}
+	}
+	return r
+}
+
+// tail returns how many tokens a cut keeps in addition to those it must keep: the rest of
+// the target, but at least a quarter of it, or half the room below the limit if that is
+// less.
+func (r room) tail(kept int64) int64 {
+	least := r.share / 4
+	if r.limit != noMark {
+		least = min(least, (r.limit-kept)/2)
+	}
+	return max(r.target-kept, min(least, r.most-kept), 0)
+}
+
+// large returns the number of tokens from which a message or a result counts as a
+// document rather than a remark: more than a quarter of the bound for user messages in
+// wordsOf.
+func (r room) large() int64 { return r.share/wordsShare/4 + 1 }
+
+// wordsShare bounds the user messages in wordsOf to 1/wordsShare of the target.
+const wordsShare = 8
+
+// wordsOf returns the user messages outside the floor that are dropped last, and their
+// tokens: the first of the list and then the newest, together at most an eighth of the
+// target. Documents are not included, except that the first message may have half of
+// that. kept is the number of tokens that stay in addition; if the limit leaves less than
+// an eighth of the target, that is the bound.
+func (r room) wordsOf(s *state, kept int64) (words map[ID]bool, tokens int64) {
+	budget := r.share / wordsShare
+	if r.limit != noMark {
+		budget = min(budget, r.limit-kept)
+	}
+	var said []listExchange
+	isFirst := true
+	for w := walk(s); ; {
+		a, ok := w.next()
+		if !ok {
+			break
+		}
+		if !a.user || s.list[a.from].note {
+			continue
+		}
+		if !a.floor && (isFirst && a.tokens <= r.share/wordsShare/2 || a.tokens < r.large()) {
+			said = append(said, a)
+		}
+		isFirst = false
+	}
+	words = make(map[ID]bool)
+	add := func(a listExchange) {
+		if tokens+a.tokens <= budget {
+			words[s.list[a.from].id] = true
+			tokens += a.tokens
+		}
+	}
+	for i := range said {
+		if i == 0 {
+			add(said[0])
+		} else {
+			add(said[len(said)-i])
+		}
+	}
+	return words, tokens
 }
 
 // A listExchange is an exchange of the list of entries.
@@ -16,16 +113,16 @@ type listExchange struct {
 	turn     int
 	floor    bool
 	user     bool // one of the user messages that begin a turn, or a note among them
-	dropLast bool // every strategy should drop it only if nothing else suffices; see sealedFirst
+	dropLast bool // every strategy should drop it only as a last resort; see sealedFirst
 }
 
 // A walker visits the exchanges of a list, oldest first.
 type walker struct {
 	list   []*entry
 	floor  *floor
-	sealed *entry // the exchange with dropLast begins with it; nil: none has
-	at     int    // where the next exchange begins
-	turn   int    // of the exchange before it
+	sealed *entry // first entry of the exchange with dropLast; nil: none
+	at     int    // start of the next exchange
+	turn   int    // of the previous exchange
 	inHead bool   // the turn has had only user messages so far
 }
 
@@ -50,8 +147,8 @@ func (w *walker) next() (a listExchange, ok bool) {
 	return a, true
 }
 
-// newest returns where the newest exchanges of a list begin that hold at least so
-// many entries and so many turns. Less than 1 asks for none.
+// newest returns the start of the newest exchanges of a list that hold at least the given
+// numbers of entries and turns. A number below 1 means none.
 func newest(list []*entry, entries, turns int) int {
 	place := len(list)
 	if entries > 0 && place > 0 {
@@ -64,23 +161,24 @@ func newest(list []*entry, entries, turns int) int {
 	return min(place, begin)
 }
 
-// cutTo plans a cut after which the view, with its summary, is no larger than
-// target raw tokens. If that is impossible, it drops everything outside the
-// floor. If maxTail is positive, what is kept in addition to the floor and the
-// summary is no larger than maxTail either. The entries from list[keep] on stay
-// in any case.
-func cutTo(s *Snapshot, target, maxTail int64, keep int) cut {
-	floor := s.floorWeight().total()
+// cutTo plans a cut after which the view, with its summary, is no larger than r.target,
+// or than the entries that must stay plus r.tail. If maxTail is positive, the additional
+// entries have at most maxTail tokens; if it is negative, there are none. The entries
+// from list[keep] on always stay.
+func cutTo(s *Snapshot, r room, maxTail int64, keep int) cut {
+	kept := s.floorWeight().total() + s.summary.tokens()
 	c := cut{s: s, remaining: s.raw()}
-	budget := max(target-floor-s.summary.tokens(), 0)
-	if maxTail > 0 {
-		budget = min(budget, maxTail)
+	var tokens int64
+	c.words, tokens = r.wordsOf(&s.state, kept)
+	kept += tokens
+	budget := r.tail(kept)
+	if maxTail != 0 {
+		budget = min(budget, max(maxTail, 0))
 	}
 
-	// Walk forward until what is left is small enough. The user messages of a
-	// turn are only subtracted when the place has passed the end of the turn,
-	// because a cut inside the turn keeps them.
-	left := c.remaining - floor - s.summary.tokens()
+	// Walk forward until the rest is small enough. The user messages of a turn are only
+	// subtracted after the end of the turn, because a cut inside the turn keeps them.
+	left := c.remaining - kept
 	place, held := 0, int64(0)
 	w := walk(&s.state)
 	for left > budget {
@@ -94,7 +192,7 @@ func cutTo(s *Snapshot, target, maxTail int64, keep int) cut {
 			}
 		}
 		switch {
-		case a.floor || a.dropLast:
+		case a.floor || a.dropLast || c.words[s.list[a.from].id]:
 		case a.user:
 			held += a.tokens
 		default:
@@ -102,20 +200,20 @@ func cutTo(s *Snapshot, target, maxTail int64, keep int) cut {
 		}
 		place = a.to
 	}
-	c.collect(min(moveToTurn(s, place, budget/4), keep), left > budget)
+	c.collect(min(c.moveToTurn(place, budget/4), keep), left > budget)
 	return c
 }
 
-// room returns how many tokens a new summary may have after the cut if the view
-// may have so many raw tokens.
+// room returns how many tokens a new summary may have after the cut if the view may have
+// the given raw tokens.
 func (c *cut) room(view int64) int64 {
 	return view - (c.remaining - c.s.summary.tokens()) - int64(c.s.SummaryTokens(""))
 }
 
-// moveToTurn returns where the turn after place begins, if place is inside a turn
-// and dropping the entries in between drops at most near tokens. Otherwise it
-// returns place.
-func moveToTurn(s *Snapshot, place int, near int64) int {
+// moveToTurn returns the start of the next turn if place is inside a turn and the move
+// drops at most near more tokens. Otherwise it returns place.
+func (c *cut) moveToTurn(place int, near int64) int {
+	s := c.s
 	if !s.isInside(place) {
 		return place
 	}
@@ -126,7 +224,7 @@ func moveToTurn(s *Snapshot, place int, near int64) int {
 		if s.list[i].turn != turn {
 			return i
 		}
-		if !floor.has(i) {
+		if !floor.has(i) && !c.words[s.list[i].id] {
 			between += s.list[i].tokens
 		}
 		if between > near {
@@ -136,16 +234,15 @@ func moveToTurn(s *Snapshot, place int, near int64) int {
 	return place
 }
 
-// collect fills c.drop with what a cut at place drops. If place is the end of the
-// list and the cut still frees too little, that includes the exchange to be
-// dropped last.
+// collect sets c.drop to the exchanges that a cut at place drops. If place is the end of
+// the list and the cut still frees too little, this includes the exchange with dropLast.
 func (c *cut) collect(place int, tooLittle bool) {
 	list := c.s.list
 	inside := c.s.isInside(place)
 	c.drop = make([]ID, 0, place)
 	for w := walk(&c.s.state); w.at < place; {
 		a, _ := w.next()
-		if a.floor || a.user && inside && a.turn == list[place].turn || a.dropLast && !(tooLittle && place == len(list)) {
+		if a.floor || c.words[list[a.from].id] || a.user && inside && a.turn == list[place].turn || a.dropLast && !(tooLittle && place == len(list)) {
 			continue
 		}
 		c.remaining -= a.tokens
@@ -179,8 +276,8 @@ func sealedFirst(list []*entry) *entry {
 	return first
 }
 
-// reasoningOf reports whether a message holds reasoning, and whether any of it is
-// sealed: signed by its provider, or encrypted.
+// reasoningOf reports whether a message holds reasoning, and whether any of it is sealed,
+// that is, signed by its provider or encrypted.
 func reasoningOf(m *Message) (reasons, sealed bool) {
 	for _, p := range m.Parts {
 		if r, ok := p.(Reasoning); ok {

@@ -3,32 +3,33 @@ package convo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // A Reply is a model's answer to one request. The function given to [History.Do]
-// returns one, and Do returns it to its caller. A [Builder] makes one of a stream,
-// and the Transcript that package wire decodes turns into one.
+// returns one, and Do returns it to its caller. A [Builder] makes one from a
+// stream, and a Transcript of package wire converts to one.
 type Reply struct {
-	// Messages are what to append: an assistant message, perhaps followed by
-	// results that the provider or send has for its calls. An answer that holds
-	// nothing has none. Do returns them as they were appended, with the IDs that
-	// calls without one were given.
+	// Messages are the messages to append: an assistant message, perhaps followed
+	// by results that the provider or send has for its calls. There are none if
+	// the answer is empty. Do returns them as appended, with IDs for calls that
+	// had none.
 	Messages []Message
 
-	// Cut is the last call of an answer that the model did not finish, if the
-	// call was cut off: its arguments are empty or no JSON object, and the
-	// provider did not say that it is whole. An answer is unfinished if it
-	// stopped for length, was refused or broke off, or if no reason was given. It is
-	// not in Messages, and must not be run. Nil: there is none.
+	// CutOff is the last call of an unfinished answer, if the call was cut off: its
+	// arguments are empty or not a JSON object, and the provider did not mark it as
+	// complete. An answer is unfinished if it stopped for length, was refused or
+	// broke off, or if no reason was given. The call is not in Messages, and must
+	// not be run. Nil: there is none.
 	CutOff *ToolCall
 
 	Usage Usage // zero: not reported
-	Stop  Stop  // why the answer ended; StopDone too if no reason was given
+	Stop  Stop  // why the answer ended; StopDone also if no reason was given
 
 	// Do sets the following, and ignores what send sets here.
 
-	IDs     []ID     // of the entries that Messages were appended as
+	IDs     []ID     // of the entries that Messages were appended as; those without one come last
 	Queued  int      // how many queued messages were appended after the answer, and wait for one
 	Reports []Report // of the compactions made or attempted for this request, and of results that were cut; see ReasonAppend
 }
@@ -45,9 +46,8 @@ func (r Reply) Text() string {
 	return m.Text()
 }
 
-// OpenCalls returns the calls that the messages themselves do not answer: those
-// to run, and to answer with [Result], or with [ResultError] where the arguments
-// are not valid.
+// OpenCalls returns the calls that the messages do not answer. Run them and
+// answer with [Result], or with [ResultError] if the arguments are not valid.
 func (r Reply) OpenCalls() []ToolCall {
 	var all []ToolCall
 	open := make(map[string][]int) // the open calls by ID, as indices of all, in order
@@ -73,8 +73,7 @@ func (r Reply) OpenCalls() []ToolCall {
 }
 
 // Format prints the beginning of each message, and the call that was cut off.
-// The verb %+v also prints the IDs of entries and
-// calls.
+// The verb %+v also prints the IDs of entries and calls.
 func (r Reply) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
 func (r Reply) print(ids bool) string {
@@ -113,47 +112,53 @@ func (r Reply) print(ids bool) string {
 //		done = len(reply.OpenCalls()) == 0 && reply.Queued == 0
 //	}
 //
-// Do is made of [History.Prepare], [History.Recover], [History.RecordUsage] and
-// [History.Append], which can be called one by one instead. It first delivers the
+// Do combines [History.Prepare], [History.Recover], [History.RecordUsage] and
+// [History.Append], which can also be called one by one. It first delivers the
 // queue (see [History.Queue]), and does so again after the answer. If send
-// returns an error which says that the request was too long, Recover makes it
-// smaller and send is called again, at most twice more. With Options.Background,
-// Do starts a compaction in the background when the answer has made the next
+// returns an error that says the request was too long, Recover makes it smaller
+// and send is called again, at most two more times. With Options.Background, Do
+// starts a compaction in the background when the answer has made the next
 // request larger than Limits.Soft.
 //
 // The snapshot is made for the model and the limits in force when send is called;
 // [Snapshot.Model] names the model.
 //
-// One Do of a History runs at a time; another waits for it until its own ctx
-// ends. Send runs on the goroutine of the caller, with no lock held. Its ctx ends
-// when ctx does, and when h is closed. It may append and read, and compact. If it
-// panics, that is a [*PanicError].
+// One Do of a History runs at a time; others wait until their own ctx ends. send
+// runs on the caller's goroutine, with no lock held. Its ctx ends when ctx ends
+// or h is closed. It may append, read and compact. If it panics, the error is a
+// [*PanicError].
 //
-// No code that Do may be waiting for can call Do: neither send, nor a strategy, a
-// summarizer, or a function in Options, such as OnCompaction or Spill. With the
-// ctx that the code was given, or with one derived from it, that is ErrReentrant.
-// With any other ctx it waits for the very Do that waits for it, until that ctx
-// ends. Such code can give what it has to say to the model to Queue.
+// Do must not be called from send, a strategy, a summarizer, or a function in
+// Options, such as OnCompaction or Spill. With the ctx that the code was given,
+// or one derived from it, the error is ErrReentrant. With any other ctx, the call
+// waits until that ctx ends. Such code can queue messages with [History.Queue].
+//
+// An answer whose Stop is StopPause is appended, and Do calls send again with a snapshot
+// that ends with it: the provider goes on with its own tools. The Reply then holds the
+// messages of all the answers, and the sum of their usage. Do calls send for a paused
+// answer at most eight times, and not if it holds open calls, or if another message was
+// appended or taken back in the meantime. The Reply then has StopPause; the next Do goes
+// on. So it does if going on fails: the Reply holds what was appended before the error.
 //
 // Before it calls send, Do returns the [*PairError] or [*RoleError] that an
-// assistant message would get now, to avoid requesting an answer that cannot
-// be appended, and any error of Prepare. An error of send leaves the conversation
-// as it was, apart from compactions; Do returns it as it is, or as Recover does.
-// When send returns no error, usage is recorded and the answer appended even if
-// ctx has ended meanwhile. Usage that cannot be true is logged and left aside. An
-// answer without messages appends nothing and is no error; it delivers the queue if
-// a user message may follow what it left unanswered. Otherwise the queue waits, as
-// Status.Queued says: call Do again, or Rewind, which delivers it in place of the
-// message that was not answered.
+// assistant message would get now, to avoid requesting an answer that cannot be
+// appended, and any error of Prepare. An error of send leaves the conversation as
+// it was, apart from compactions; Do returns it unchanged, or as Recover does. When
+// send returns no error, usage is recorded and the answer appended even if ctx has
+// ended in the meantime. Usage that cannot be true is logged and ignored. An answer
+// without messages appends nothing and is not an error; Do then delivers the queue
+// if a user message may follow the unanswered one. Otherwise the queue waits, as
+// Status.Queued shows: call Do again, or Rewind, which delivers it in place of the
+// unanswered message.
 //
 // An answer holds assistant messages, and the results of tools that the provider or
 // send has run. Any other message in it is a RoleError.
 //
 // The answer is appended only if the view ends with the same entry as the
-// snapshot that was sent. It may have been compacted in between, but where a
+// snapshot that was sent. It may have been compacted in between, but if a
 // message was appended or taken back, the error matches [ErrStale]. If h was
-// closed, it is ErrClosed. Beside any error, Do returns what send returned last,
-// and nothing of it is in the conversation. A nil ctx never ends.
+// closed, the error is ErrClosed. With any error, Do returns the last Reply of
+// send, and nothing of it is in the conversation. A nil ctx never ends.
 func (h *History) Do(ctx context.Context, send func(context.Context, *Snapshot) (Reply, error)) (Reply, error) {
 	if send == nil {
 		return Reply{}, &ValueError{Name: "the send given to Do", Want: "a function that calls a model"}
@@ -173,6 +178,7 @@ func (h *History) Do(ctx context.Context, send func(context.Context, *Snapshot) 
 		defer a.release() // even if send ends the goroutine
 		err = a.run(ctx)
 	}()
+	a.reply = a.all()
 	a.reply.Reports = a.reports
 	if err == nil && h.opts.Background {
 		h.CompactInBackground(ctx)
@@ -183,13 +189,20 @@ func (h *History) Do(ctx context.Context, send func(context.Context, *Snapshot) 
 // maxRetries is how often Do sends again after a request that was too long.
 const maxRetries = 2
 
-// An answer is one call of Do, which holds the History's slot for answers.
+// maxPauses is how often Do sends a paused answer back.
+const maxPauses = 8
+
+// An answer is one call of Do. It holds the History's slot for answers.
 type answer struct {
 	h       *History
 	send    func(context.Context, *Snapshot) (Reply, error)
 	reply   Reply // what send returned last
 	first   ID    // of the entries that were taken out of the queue for it; 0: none
 	reports []Report
+
+	paused ID    // the end of the view, if that is a paused answer which the next one continues; 0: it is not
+	pauses int   // how many paused answers were appended
+	before Reply // these answers
 }
 
 // notSent begins the error of a Do whose ctx ended before anything was sent.
@@ -203,34 +216,59 @@ func (a *answer) release() {
 	a.h.answering.release()
 }
 
-// run sends the request, again if it was too long, and appends the answer.
+// run sends the request and appends the answer, and goes on with it while it is paused.
 func (a *answer) run(ctx context.Context) error {
 	if err := a.check(); err != nil {
 		return err
 	}
 	marked, cancel := context.WithCancelCause(a.h.answering.mark(ctx))
 	defer cancel(nil)
-	for retries := 0; ; retries++ {
-		at, err := a.prepare(ctx, cancel)
-		if err != nil {
+	for {
+		at, err := a.request(ctx, marked, cancel)
+		if at == nil || err != nil {
 			return err
 		}
+		if goesOn, err := a.append(at); !goesOn || err != nil {
+			return err
+		}
+	}
+}
+
+// request sends the request, again if it was too long. It returns the snapshot that was
+// sent, or nil if a paused answer is no longer the end of the conversation.
+func (a *answer) request(ctx, marked context.Context, cancel context.CancelCauseFunc) (*Snapshot, error) {
+	for retries := 0; ; retries++ {
+		at, err := a.prepare(ctx, cancel)
+		if at == nil || err != nil {
+			return nil, err
+		}
 		if err = a.call(marked, at); err == nil {
-			return a.append(at)
+			return at, nil
 		}
 		_, panicked := err.(*PanicError)
 		switch {
 		case a.h.isClosed():
-			return closedBeside(err)
+			return nil, closedBeside(err)
 		case panicked, retries == maxRetries:
-			return err
+			return nil, err
 		}
 		retry, r, err := a.h.Recover(ctx, at, err)
 		a.report(r)
 		if !retry {
-			return err
+			return nil, err
 		}
 	}
+}
+
+// all returns the whole answer: the paused answers, and what send returned last.
+func (a *answer) all() Reply {
+	r := a.reply
+	if a.pauses > 0 {
+		r.Messages = slices.Concat(a.before.Messages, r.Messages)
+		r.IDs = slices.Concat(a.before.IDs, r.IDs)
+		r.Usage = a.before.Usage.plus(r.Usage)
+	}
+	return r
 }
 
 // check delivers the queue, and returns an error if no answer may be appended.
@@ -243,8 +281,14 @@ func (a *answer) check() error {
 	if n := a.h.deliverLocked(); n > 0 {
 		a.first = a.h.list[len(a.h.list)-n].id
 	}
+	if a.h.isPausedLocked() {
+		a.paused = a.h.paused
+	}
 	return a.h.answerFaultLocked()
 }
+
+// isPausedLocked reports whether the conversation ends with a paused answer.
+func (h *History) isPausedLocked() bool { return h.paused != 0 && h.paused == h.newestID() }
 
 // answerFaultLocked returns the error that an assistant message would get now.
 func (h *History) answerFaultLocked() error {
@@ -252,13 +296,14 @@ func (h *History) answerFaultLocked() error {
 		k := h.calls.firstOpen()
 		return &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
 	}
-	if prev := h.newestRole(); !h.opts.Roles.allows(prev, RoleAssistant) {
+	if prev := h.newestRole(); !h.isPausedLocked() && !h.opts.Roles.allows(prev, RoleAssistant) {
 		return &RoleError{Attempted: RoleAssistant, Previous: prev}
 	}
 	return nil
 }
 
-// prepare returns the snapshot to send, and notes that it is on its way.
+// prepare returns the snapshot to send, and records that it is being sent. It returns nil
+// if a paused answer of this Do is no longer the end of the conversation.
 func (a *answer) prepare(ctx context.Context, cancel context.CancelCauseFunc) (*Snapshot, error) {
 	for {
 		at, r, err := a.h.Prepare(ctx)
@@ -269,20 +314,32 @@ func (a *answer) prepare(ctx context.Context, cancel context.CancelCauseFunc) (*
 		if ctx.Err() != nil {
 			return nil, errorf("%s: %w", notSent, causeOf(ctx))
 		}
-		if ok, err := a.begin(at, cancel); ok || err != nil {
-			return at, err
+		switch ok, err := a.begin(at, cancel); {
+		case err != nil:
+			return nil, err
+		case ok:
+			return at, nil
+		case a.pauses > 0 && a.paused == 0:
+			return nil, nil
 		}
 	}
 }
 
-// begin notes that the snapshot is on its way, unless something was appended or
-// taken back, or Reload has brought in other entries, in the moment since it was made,
-// or it is for another model, or does not fit the limits in force.
+// begin records that the snapshot is being sent, unless messages were appended or
+// taken back since it was made, Reload has brought in other entries, it is for another
+// model, or it does not fit the limits in force.
 func (a *answer) begin(at *Snapshot, cancel context.CancelCauseFunc) (ok bool, err error) {
 	a.h.mu.Lock()
 	defer a.h.mu.Unlock()
 	if a.h.endedLocked() {
 		return false, ErrClosed
+	}
+	if a.paused != 0 && a.h.newestID() != a.paused {
+		if a.paused = 0; a.pauses > 0 {
+			a.h.sending = nil
+			a.reply.Queued = a.h.deliverLocked()
+			return false, nil
+		}
 	}
 	if a.h.newestID() != at.newestID() || at.version < a.h.reloaded || a.h.known().model != at.Model() || !a.h.fitsLocked() {
 		return false, nil
@@ -304,15 +361,22 @@ func (a *answer) report(r Report) {
 // call calls send.
 func (a *answer) call(ctx context.Context, at *Snapshot) (err error) {
 	defer catch(&err, "the send given to Do")
-	a.reply = Reply{}
+	before := Reply{}
+	if a.pauses > 0 {
+		before.Stop = StopPause
+	}
+	a.reply = before // if send panics
 	a.reply, err = a.send(ctx, at)
 	a.reply.IDs, a.reply.Queued = nil, 0
+	if err != nil && a.pauses > 0 {
+		a.reply.Stop = StopPause
+	}
 	return err
 }
 
 // append records the usage of the request that was made of the snapshot, and
-// appends the answer.
-func (a *answer) append(at *Snapshot) error {
+// appends the answer. It reports whether the answer is paused and goes on.
+func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 	h := a.h
 	if err := h.RecordUsage(at, a.reply.Usage); err != nil && err != ErrClosed {
 		h.warnOfUsage(at, a.reply.Usage, err)
@@ -320,16 +384,19 @@ func (a *answer) append(at *Snapshot) error {
 	prev := at.newestRole()
 	for i, m := range a.reply.Messages {
 		if m.Role == RoleUser || m.Role == RoleSystem {
-			return &RoleError{Attempted: m.Role, Previous: prev, Index: i, Answer: true}
+			return false, &RoleError{Attempted: m.Role, Previous: prev, Index: i, Answer: true}
 		}
 		prev = m.Role
 	}
 	batch, err := h.newEntries(nil, a.reply.Messages)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := h.cutLong(batch); err != nil {
-		return err
+		return false, err
+	}
+	if a.paused != 0 && len(batch) > 0 {
+		batch[0].goesOn = true
 	}
 	var cut *Report
 	defer func() {
@@ -341,16 +408,17 @@ func (a *answer) append(at *Snapshot) error {
 	defer h.mu.Unlock()
 	switch {
 	case h.endedLocked():
-		return ErrClosed
+		return false, ErrClosed
 	case len(batch) == 0:
 		h.sending = nil
 		a.reply.Queued = h.deliverLocked()
-		return nil
+		return false, nil
 	case !h.isAnswerDueLocked():
-		return &StaleError{ID: at.newestID(), Reason: "is what the answer is for, and no longer the end of the conversation; the answer is in the Reply"}
+		return false, &StaleError{ID: at.newestID(), Reason: "is what the answer is for, and no longer the end of the conversation; the answer is in the Reply"}
 	}
+	h.answers = viewSent(at)
 	if _, err := h.appendLocked(batch); err != nil {
-		return err
+		return false, err
 	}
 	if cut = h.reportCutsLocked(batch); cut != nil {
 		a.report(cut.clone())
@@ -360,7 +428,20 @@ func (a *answer) append(at *Snapshot) error {
 		a.reply.Messages[i] = e.msg.clone()
 		a.reply.IDs = append(a.reply.IDs, e.id)
 	}
-	h.sending = nil
-	a.reply.Queued = h.deliverLocked()
-	return nil
+	h.paused = 0
+	if a.reply.Stop == StopPause && h.calls.openCalls() == 0 && h.newestRole() == RoleAssistant {
+		h.paused = h.newestID()
+	}
+	if h.paused == 0 || a.pauses == maxPauses {
+		h.sending = nil
+		a.reply.Queued = h.deliverLocked()
+		return false, nil
+	}
+	next := *h.sending
+	next.last, next.first = h.paused, 0
+	h.sending = &next // so that the queue waits
+	a.before, a.first, a.paused = a.all(), 0, h.paused
+	a.pauses++
+	a.reply = Reply{Stop: StopPause}
+	return true, nil
 }

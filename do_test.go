@@ -890,3 +890,178 @@ func TestDo_SpillFails(t *testing.T) {
 		assert.Empty(t, reply.IDs)
 	})
 }
+
+// pausing answers with the texts, one in each answer. All but the last are paused.
+func pausing(t *testing.T, h *convo.History, texts ...string) sendFunc {
+	n := 0
+	return func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		require.Less(t, n, len(texts))
+		if n > 0 {
+			e, _ := s.At(s.Len() - 1)
+			assert.Equal(t, texts[n-1], e.Message.Text(), "the request ends with the paused answer")
+		}
+		r := convo.Reply{Messages: []convo.Message{convo.Assistant(texts[n])}, Usage: convo.Usage{Input: 10 + n, Output: 1}}
+		if n++; n < len(texts) {
+			r.Stop = convo.StopPause
+		}
+		return r, nil
+	}
+}
+
+// Do goes on with a paused answer, also where no assistant message may follow another one.
+func TestDo_GoesOnAfterAPause(t *testing.T) {
+	h := historyOf(t, bare(), convo.User("search"))
+	reply, err := h.Do(t.Context(), pausing(t, h, "one", "two", "three"))
+	require.NoError(t, err)
+	assert.Equal(t, "one\ntwo\nthree", reply.Text())
+	assert.Equal(t, convo.StopDone, reply.Stop)
+	assert.Equal(t, convo.Usage{Input: 33, Output: 3}, reply.Usage)
+	require.Len(t, reply.IDs, 3)
+	for i, id := range reply.IDs {
+		e, ok := h.Snapshot().At(1 + i)
+		require.True(t, ok)
+		assert.Equal(t, id, e.ID)
+		assert.Equal(t, reply.Messages[i], e.Message)
+	}
+	again, err := convo.Restore(h.Snapshot(), nil)
+	require.NoError(t, err)
+	assert.Equal(t, h.Snapshot().Len(), again.Snapshot().Len(), "it can be restored")
+	_, err = h.Append(convo.Assistant("four"))
+	assert.ErrorAs(t, err, new(*convo.RoleError), "no other message of the assistant may follow")
+}
+
+// After eight continuations the Reply has StopPause, and the next Do goes on.
+func TestDo_PausesAgainAndAgain(t *testing.T) {
+	h := historyOf(t, bare(), convo.User("search"))
+	send := pausing(t, h, strings.Split("123456789ab", "")...)
+	reply, err := h.Do(t.Context(), send)
+	require.NoError(t, err)
+	assert.Equal(t, convo.StopPause, reply.Stop)
+	assert.Len(t, reply.Messages, 9)
+	assert.Len(t, reply.IDs, 9)
+	reply, err = h.Do(t.Context(), send)
+	require.NoError(t, err)
+	assert.Equal(t, convo.StopDone, reply.Stop)
+	assert.Equal(t, "a\nb", reply.Text())
+	_, err = h.Do(t.Context(), never(t))
+	assert.ErrorAs(t, err, new(*convo.RoleError))
+}
+
+func TestDo_GoingOnFails(t *testing.T) {
+	failed := errors.New("no connection")
+	for name, tt := range map[string]struct {
+		send func(h *convo.History) (convo.Reply, error)
+		want error  // nil: a RoleError
+		says string // what the Reply says
+		ids  int
+		stop convo.Stop
+	}{
+		"send":  {func(*convo.History) (convo.Reply, error) { return convo.Reply{}, failed }, failed, "one", 1, convo.StopPause},
+		"panic": {func(*convo.History) (convo.Reply, error) { panic(failed) }, failed, "one", 1, convo.StopPause},
+		"another role": {func(*convo.History) (convo.Reply, error) {
+			return convo.Reply{Messages: []convo.Message{convo.User("x")}, Stop: convo.StopLength}, nil
+		}, nil, "one\nx", 1, convo.StopLength},
+		"a user": {func(h *convo.History) (convo.Reply, error) {
+			_, err := h.Append(convo.User("stop"))
+			return convo.Reply{Messages: []convo.Message{convo.Assistant("two")}}, err
+		}, convo.ErrStale, "one\ntwo", 1, convo.StopDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := historyOf(t, bare(), convo.User("search"))
+			n := 0
+			reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+				if n++; n == 1 {
+					return convo.Reply{Messages: []convo.Message{convo.Assistant("one")}, Stop: convo.StopPause}, nil
+				}
+				return tt.send(h)
+			})
+			if tt.want != nil {
+				require.ErrorIs(t, err, tt.want)
+			} else {
+				require.ErrorAs(t, err, new(*convo.RoleError))
+			}
+			assert.Equal(t, 2, n)
+			assert.Equal(t, tt.says, reply.Text())
+			assert.Len(t, reply.IDs, tt.ids)
+			assert.Equal(t, tt.stop, reply.Stop)
+			reply, err = h.Do(t.Context(), saying(convo.Assistant("three")))
+			require.NoError(t, err, "the conversation goes on")
+			assert.Equal(t, "three", reply.Text())
+		})
+	}
+}
+
+// What was queued waits for the end of the answer, and an open call for its result.
+func TestDo_PauseAndOthers(t *testing.T) {
+	h := historyOf(t, bare(), convo.User("search"))
+	send := pausing(t, h, "one", "two")
+	reply, err := h.Do(t.Context(), func(ctx context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		require.NoError(t, h.Queue(convo.User("next")))
+		return send(ctx, s)
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "one\ntwo", reply.Text())
+	assert.Equal(t, 2, reply.Queued)
+
+	h = historyOf(t, bare(), convo.User("search"))
+	call := convo.ToolCall{ID: "c", Name: "look"}
+	reply, err = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("", call)}, Stop: convo.StopPause}, nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, convo.StopPause, reply.Stop)
+	assert.Len(t, reply.OpenCalls(), 1)
+	_, err = h.Append(convo.Result(call, "1"))
+	require.NoError(t, err)
+
+	h = historyOf(t, bare(), convo.User("search"))
+	reply, err = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		return convo.Reply{Stop: convo.StopPause}, nil
+	})
+	require.NoError(t, err, "an empty answer")
+	assert.Empty(t, reply.Messages)
+	assert.Equal(t, convo.StopPause, reply.Stop)
+}
+
+// A user message that comes before the rest ends the paused answer.
+func TestDo_PauseThatAUserEnds(t *testing.T) {
+	var h *convo.History
+	looked := 0
+	h = historyOf(t, windowOf(4000, dueFunc{due: func() bool {
+		if h != nil && h.Snapshot().Len() == 2 {
+			looked++
+			mustAppend(t, h, convo.User("stop"))
+		}
+		return false
+	}}), convo.User("search"))
+	reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("one")}, Stop: convo.StopPause}, nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, 1, looked)
+	assert.Equal(t, "one", reply.Text())
+	assert.Len(t, reply.IDs, 1)
+	assert.Equal(t, convo.StopPause, reply.Stop)
+	reply, err = h.Do(t.Context(), saying(convo.Assistant("two")))
+	require.NoError(t, err)
+	assert.Equal(t, "two", reply.Text())
+}
+
+// A request of a paused answer that is too long is sent again.
+func TestDo_PauseAndOverflow(t *testing.T) {
+	h := historyOf(t, bare(), convo.User("a"), convo.Assistant("b"), convo.User(strings.Repeat("long ", 300)), convo.Assistant("b"), convo.User("search"))
+	n := 0
+	reply, err := h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		n++
+		switch n {
+		case 1:
+			return convo.Reply{Messages: []convo.Message{convo.Assistant("one")}, Stop: convo.StopPause}, nil
+		case 2:
+			return convo.Reply{}, errTooLong
+		}
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("two")}}, nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, 3, n)
+	assert.Equal(t, "one\ntwo", reply.Text())
+}

@@ -1,10 +1,10 @@
 // Package convo keeps an LLM conversation inside its context window.
 //
-// A [History] holds one conversation: an empty one that [New] makes, or one that
-// [Open] reads from a [Store]. Agent code appends messages to it and asks it to
-// prepare each request. When the request would be too long, a strategy decides
-// which old parts to remove; whatever it decides, the conversation stays valid for
-// the provider.
+// A [History] holds one conversation. [New] makes an empty one, and [Open] reads
+// one from a [Store]. Agent code appends messages to it and asks it to prepare
+// each request. When the request would be too long, a strategy decides which old
+// parts to remove; whatever it decides, the conversation stays valid for the
+// provider.
 //
 //	h, err := convo.New(&convo.Options{
 //		Limits:   convo.Limits{Window: 128_000, Reserve: 16_000},
@@ -26,7 +26,7 @@
 // [History.Do] makes one request: it compacts if needed, calls send with the
 // [Snapshot] to send, compacts further and sends again if the provider says that
 // the request was too long, records the usage and appends the answer, a [Reply].
-// It is made of steps that can also be called one by one:
+// Its steps can also be called one by one:
 //
 //	snap, report, err := h.Prepare(ctx) // compacts if needed
 //	if err != nil {
@@ -51,16 +51,17 @@
 //
 // Calls that come without an id get one from the Builder, from Decode of package
 // wire, or else from Append, and are marked as Minted; [History.Find] shows what
-// Append stored. Arguments that are not a JSON object are kept as they came:
-// [ToolCall.Valid] tells, and package wire sends each provider what it accepts.
+// Append stored. Arguments that are not a JSON object are kept unchanged:
+// [ToolCall.Valid] reports them, and package wire sends each provider what it
+// accepts.
 //
 // # Order
 //
-// Append checks roles against a [RolePolicy]: [Strict], [Relaxed] or a table of
-// yours. It pairs results with calls by occurrence: a result answers the first
-// unanswered call with its id in the newest exchange. Ids may come again in later
-// exchanges, and results may be empty. A result without an id answers the only
-// call that it could belong to. Those of one batch that answer all calls of their
+// Append checks roles against a [RolePolicy]: [Strict], [Relaxed] or your own
+// table. It pairs results with calls by occurrence: a result answers the first
+// unanswered call with its id in the newest exchange. Ids may repeat in later
+// exchanges, and results may be empty. A result without an id answers the only call
+// that it could belong to. Results of one batch that answer all calls of their
 // tool, or all open calls, are taken in the order of the calls. Append refuses a
 // message with a [*RoleError], a [*PairError] or a [*MessageError]; then nothing is
 // appended.
@@ -71,57 +72,58 @@
 //
 // # Reading
 //
-// [History.Snapshot] returns a picture of the view, which is what the next request
-// carries. A [Snapshot] never changes, whatever happens to the History. It costs
-// one small allocation after a change and nothing otherwise.
-// [Snapshot.Messages] is what the model is to see.
+// [History.Snapshot] returns a picture of the view, the content of the next
+// request. A [Snapshot] never changes. It costs one small allocation after a
+// change and nothing otherwise. [Snapshot.Messages] returns the messages for the
+// model.
 //
 // # Compaction
 //
 // The floor is what no compaction removes: system entries, pinned exchanges, the
 // user messages of the newest turn, the newest exchange, a round of tool calls
-// that no assistant message has followed yet with the user messages of its turn,
-// ephemeral messages. The rest is removed oldest first, in whole exchanges. A
+// that no assistant message has followed yet, with the user messages of its turn,
+// and ephemeral messages. The rest is removed oldest first, in whole exchanges. A
 // compaction starts when the request weighs more than the mark high, and brings it
 // down to the mark low in one step. Because one compaction frees much, compactions
 // are rare, and the provider's prompt cache stays useful in between. See [Limits];
-// [Ratios] makes them of shares of the window.
+// [Ratios] computes them from shares of the window.
 //
-// No text of a tool result makes the next request impossible. Append cuts the
-// middle out of one that is longer than Options.MaxResult. When the floor alone is
-// over the limit all the same, a compaction first cuts results that no assistant
-// message has followed yet, the longest first and none of a pinned exchange, until
-// the floor is at most three quarters of the limit; [History.MakeRoom] does not. What
-// remains is a [*FloorError], which names what is in the way.
+// A long tool result does not make the next request impossible. Append cuts the
+// middle out of a result that is longer than Options.MaxResult. If the floor alone is
+// still over the limit, a compaction first cuts results that no assistant message has
+// followed yet, the longest first and none of a pinned exchange, until the floor is
+// at most three quarters of the limit; [History.MakeRoom] does not. If the floor
+// still does not fit, the error is a [*FloorError], which names its largest parts.
 //
-// The original of a result that was cut or cleared goes to Options.Spill, and stays
-// in memory for summarizers within Options.KeepOriginals. What was rewritten is
-// summarised as it stands. [Report.Originals] returns what left the view as it was, and
+// The original of a result that was cut or cleared goes to Options.Spill, and stays in
+// memory for summarizers within Options.KeepOriginals; what is not there is read from the
+// log, if there is one. Rewritten entries are summarised
+// as they stand. [Report.Originals] returns the original of what left the view, and
 // [History.Undo] puts it back.
 //
 // [History.Prepare] and [History.CompactIfNeeded] check before each request, which
 // takes nanoseconds. [History.Compact] compacts at once; a focus tells the
-// summarizer what matters. [History.CompactInBackground] starts at the mark soft
-// and lets the conversation go on; [History.Wait] returns its report.
-// [History.MakeRoom] makes room and reserves it. [History.Recover] is for the moment
-// when a provider answers that the request is too long; it learns from the numbers
-// in the answer. All return a [Report] that says what was removed.
+// summarizer what matters. [History.CompactInBackground] starts at the mark soft and
+// lets the conversation go on; [History.Wait] returns its report. [History.MakeRoom]
+// makes room and reserves it. [History.Recover] handles a provider's error that the
+// request is too long, and learns from the numbers in it. All return a [Report] that
+// says what was removed.
 //
 // A [CompactionStrategy] reads a snapshot and returns an [Edit]: entries to drop,
 // results to clear, entries to [Rewrite], a summary that stands for entries that
 // were dropped. There are [Truncate], [SlidingWindow], [ClearToolResults],
-// [Summarize] and [Chain]; [When] lets any of them start a compaction of its own
-// accord; [StrategyFunc] makes a strategy of a function. The edit is checked
-// against the conversation as it is when it is applied, and takes effect as a whole
-// or not at all: what was appended meanwhile stays, and what was pinned meanwhile
-// is kept. [History.Apply] and [History.SplicePrefix] take an edit made by hand.
-// Such an edit may also rewrite the floor: redact a secret, for good with
+// [ClearMedia], [Summarize] and [Chain]; [When] lets any of them start a compaction;
+// [StrategyFunc] makes a strategy from a function. The edit is checked against the
+// conversation when it is applied, and takes effect as a whole or not at all:
+// messages appended in the meantime stay, and exchanges pinned in the meantime are
+// kept. [History.Apply] and [History.SplicePrefix] take an edit made by hand. Such
+// an edit may also rewrite the floor: redact a secret, for good with
 // Rewrite.Forget, or take an image out.
 //
-// [Summarize] has a [Summarizer] write the summary: a function that calls a model,
-// or [Extract], which needs none. A summary that is empty, cut off, too long, or that
-// says the same words over and over is refused. The summary is not an entry. There
-// is at most one, and the next one updates it.
+// [Summarize] calls a [Summarizer] to write the summary: a function that calls a
+// model, or [Extract], which needs none. A summary that is empty, cut off, far too
+// long or repetitive is refused. The summary is not an entry. There is at most one, and
+// the next one updates it.
 //
 // [History.Pin] keeps an exchange word for word. [History.Rollback] goes back to a
 // snapshot, [History.Rewind] takes the newest turns back, [History.AnswerOpenCalls]
@@ -131,26 +133,25 @@
 //
 // # Errors
 //
-// A method returns an error exactly if it did not do what it was asked to.
-// Prepare and CompactIfNeeded return one exactly if the request must not be
-// sent: it does not fit, the History is closed, or the call came from inside a
-// compaction. Do also returns one when send failed, or when the answer could not
-// be appended. Whatever else went wrong while the request fits, such as a
-// summarizer that failed, is in [Report].Outcome and Report.Cause, in the log as a
-// warning, and given to Options.OnCompaction.
+// A method returns an error exactly if it did not do what it was asked to. Prepare
+// and CompactIfNeeded return one exactly if the request must not be sent: it does
+// not fit, the History is closed, or the call came from inside a compaction. Do
+// also returns one when send failed, or when the answer could not be appended. Any
+// other failure while the request fits, such as a failed summarizer, is in
+// [Report].Outcome and Report.Cause, logged as a warning, and passed to
+// Options.OnCompaction.
 //
 // # Seeing what happens
 //
-// A [Report], a [Status] and a [Breakdown] print as one line that a person
-// understands:
+// A [Report], a [Status] and a [Breakdown] print as one readable line:
 //
 //	compacted 41,200 → 19,800 of 112,000 tokens: 12 results cleared, 30 messages summarised in 1,950 tokens (claude-haiku, 2.1 s); 3 pinned kept
 //	41,200 of 112,000 tokens (36 %): 92 entries in 15 turns, 2 open calls; compacts above 98,000
 //	results 20,100, user 9,300, tools 4,000, system 1,200 (pinned 2,000); free 77,400 and reserve 16,000 of 128,000
 //
-// Messages and all that holds them print the beginning of each text, and with %+v
-// the IDs of calls. Options.Logger gets a line for each compaction, always with
-// the same keys. Of each level one, shortened:
+// Messages, and values that hold messages, print the beginning of each text, and
+// with %+v the IDs of calls. Options.Logger gets a line for each compaction,
+// always with the same keys. One of each level, shortened:
 //
 //	level=INFO msg="convo: compaction applied" reason=high strategy=chain cause=<nil> fits=true tokens_before=41200 tokens_after=19800
 //	level=WARN msg="convo: compaction failed" reason=high strategy=summarize cause="convo: summarizer: 503" fits=true
@@ -174,35 +175,35 @@
 //	h.Append(convo.Assistant("At 09:10 and 13:45."))
 //	h.Tokens()                                   // {Tokens:5224 Upper:5232 Measured:5210}
 //
-// From then on only what is new is an estimate, at a ratio learned from report to
-// report, and Upper is a bound for it, learned from how far estimates were off.
-// Every limit is compared with Upper. A [Prior] says what to assume of a model
-// before its first report. A [Budget] is a pool of tokens that several histories
-// draw on.
+// From then on only new content is estimated, with a ratio learned from the
+// reports. Upper is a bound for the estimate, learned from the errors of earlier
+// ones. Every limit is compared with Upper. A [Prior] says what to assume about
+// a model before its first report. A [Budget] is a pool of tokens that several
+// histories share.
 //
 // # Saving
 //
-// A [Store] keeps conversations, each under a key: that of package filestore in
-// files, that of the module sqlstore in SQLite or PostgreSQL, and convotest.MemStore in
-// memory, for tests. [Sealed] encrypts
-// what another Store keeps; convotest.TestStore checks your own. [Open] returns the
-// History that is saved under a key, or an empty one, and [History.Save] writes what
-// has changed since, in one record and one step. What Save has acknowledged survives a
-// crash. List of a Store yields what a list of conversations shows, the most recently
-// updated first: in pages, or those that are due to expire ([ListOptions]).
+// A [Store] keeps conversations, each under a key: package filestore in files, module
+// sqlstore in SQLite or PostgreSQL, and convotest.MemStore in memory, for tests.
+// [Sealed] encrypts the data of another Store; convotest.TestStore checks your own.
+// [Open] returns the History that is saved under a key, or an empty one, and
+// [History.Save] writes the changes in one record and one step. After Save returns nil,
+// they survive a crash. List of a Store yields a description of each conversation, the
+// most recently updated first: in pages, or only those that are due to expire
+// ([ListOptions]).
 //
 //	h, err := convo.Open(ctx, store, "42", opts)
 //	...                                    // append, compact, pin
 //	err = h.Save(ctx)                      // costs what is new; nothing, if nothing is
 //
-// The records of a key are its log: each holds what changed since the one before, and
-// now and then one holds everything, so that Open reads at most about three times what
-// the view weighs. Nothing in a log is ever changed. [Load] returns the state that an
-// earlier record left, which [History.Rollback] goes back to and Restore forks.
+// The records of a key are its log: each holds the changes since the previous one, and
+// now and then one holds everything, so that Open reads at most about three times the
+// size of the view. Records are never changed. [Load] returns the state at an earlier
+// record; [History.Rollback] goes back to it, and Restore forks it.
 //
-// Any number of processes may have the same conversation open. If another was faster,
-// Save returns a [*ConflictError] and writes nothing. [History.Reload] then takes over
-// what the other has saved, and appends what is in no record after it:
+// Any number of processes may have the same conversation open. If another process has
+// saved first, Save returns a [*ConflictError] and writes nothing. [History.Reload]
+// then takes over what was saved, and appends the unsaved messages after it:
 //
 //	err = h.Save(ctx)
 //	for errors.As(err, new(*convo.ConflictError)) {
@@ -215,37 +216,39 @@
 //		}
 //	}
 //
-// After any other error of Save the record may have been stored or not. Call Save
-// again: it finds out, and neither loses nor doubles anything.
+// After any other error of Save, the record may have been stored or not. Call
+// Save again: it checks, and neither loses nor repeats anything.
 //
-// The log also is an archive: [History.Archive] yields every message that was ever
-// saved as it was appended, whatever compactions have made of it, with the summaries,
-// what rollbacks took back, and the lines of [History.Note]; [History.ArchiveBefore]
-// returns it in pages, from the end. [History.Prune] removes old records, Delete of the
-// Store all of a key; with Options.NoArchive, Save removes old records itself. None of
-// these erases data from the disk: free blocks, journals, dead rows and backups may still
-// hold what was removed. What an edit with Rewrite.Forget took from a message that was
-// saved stays in older records until they are pruned.
+// The log is also an archive: [History.Archive] yields every message that was ever saved,
+// as it was appended, with the summaries, what rollbacks took back, and the lines of
+// [History.Note]; [History.ArchiveBefore] returns it in pages, from the end.
+// [History.Prune] removes old records, Delete of the Store removes all records of a key;
+// with Options.NoArchive, Save removes old records itself. None of these erases data from
+// the disk: free blocks, journals, dead rows and backups may still hold what was removed.
+// Content that Rewrite.Forget removed from a saved message stays in older records until
+// they are pruned.
 //
 // Damage in a log is a [*DamageError], which names the newest state that is whole.
-// [Salvage] makes a log of what can be read, and returns what is lost.
+// [Salvage] copies what can be read to a new log, and reports what is lost.
 //
 // [History.Attach] saves a History that was made with New or Restore. [Copy] copies a
 // log to another key or Store, to fork or to move a conversation. A History holds
-// nothing open between calls, so a server may open one for each request, or keep it
-// until Status.Unsaved is 0 and let it go.
+// nothing open between calls, so a server may open one for each request, or keep one
+// until Status.Unsaved is 0.
 //
 // # JSON
 //
-// A Snapshot is JSON both ways, with IDs, pins, summary, what usage reports have taught, the messages
-// that wait in the queue, and what [History.SetMeta] was given, as title and meta:
+// A Snapshot encodes to and decodes from JSON, with IDs, pins, summary, what usage
+// reports have shown, the queued messages, and the title and meta given to
+// [History.SetMeta]:
 //
 //	{"version": 1, "key": "@bcdefgh", "last": 2, "turn": 1, "touched": 0, "appended": 0,
 //	 "model": "", "title": "", "meta": "",
 //	 "learned": [
 //	   {"model": "", "ratio": 1, "weight": 0, "spread": 0, "seen": 0, "tokens": 0, "raw": 0,
 //	    "doubt": 0, "small_tokens": 0, "small_raw": 0}],
-//	 "summary": {"text": "", "covers": [{"first": 1, "last": 1}], "updates": 0, "time": "",
+//	 "tools": {"key": "", "list": [{"name": "", "description": "", "schema": "", "format": "", "json": ""}]},
+//	 "summary": {"text": "", "names": "", "covers": [{"first": 1, "last": 1}], "updates": 0, "time": "",
 //	   "usage": {"input": 0, "cache_read": 0, "cache_write": 0, "cache_write_long": 0,
 //	     "input_audio": 0, "extra": 0, "output": 0, "reasoning": 0, "output_audio": 0}, "model": ""},
 //	 "pins": [2], "system": [], "entries": [{"id": 2, "turn": 1, "time": "", "message": {}}], "queue": []}
@@ -261,16 +264,17 @@
 //	  {"type": "opaque", "format": "", "json": "{}"}]}
 //
 // Each entry may have a field "missing", the tokens that were cut or cleared out of
-// its results, whose originals are not saved, and a field "tools", true for a message
-// without calls or results whose turn had called a tool before. Empty fields are
-// left out. Unknown fields and types, a key that occurs twice in one object, and a
-// time that is not within the years 1678 to 2261 are errors.
-// Arguments and opaque blocks are strings, so that their bytes stay. What was learned
-// may be left out or ignored: it only makes estimates better. What a
-// History writes, [Restore] reads: it makes a History of a snapshot, checks it, and
-// repairs it when Options.Repair is set. It is also the way to fork, and, with
-// [NewSnapshot], to import; Options.OnImport says where the system messages and
-// summaries of other systems go.
+// its results, whose originals are not in the snapshot; a field "final", true where the
+// message was rewritten, or a result was forgotten or cleared with a text; a field "made",
+// a fingerprint of what signed reasoning was made after; and a field "tools", true for a
+// message without calls or results whose turn had called a tool before. Empty fields are left
+// out. Unknown fields and types, a key that occurs twice in one object, and a time
+// outside the years 1678 to 2261 are errors. Arguments and opaque blocks are strings,
+// so that their bytes are kept. The field learned may be left out or ignored: it only
+// makes estimates better. [Restore] makes a History from a snapshot, checks it, and
+// repairs it if Options.Repair is set. Use it also to fork and, with [NewSnapshot],
+// to import; Options.OnImport says where the system messages and summaries of other
+// systems go.
 //
 // # Costs
 //
@@ -279,19 +283,20 @@
 // newest exchange, and Prepare with nothing to do take constant time; any other
 // pin takes time linear in the number of pins. Rollback and Rewind take time
 // linear in what they take back, or in the view if a snapshot shares it. An edit,
-// Undo and a compaction take time linear in the view. What is removed is freed,
-// unless a snapshot or a report that you keep shares memory with it.
+// Undo and a compaction take time linear in the view. Removed entries are freed,
+// unless a snapshot or a report that you keep shares memory with them.
 //
 // # Concurrency
 //
 // All methods of History, Snapshot, Budget and Reservation may be called by
 // several goroutines at once. One Do of a History runs at a time, and one
-// compaction: others wait for it under their own ctx, and look again.
+// compaction. Other callers wait until it ends or their own ctx does, and then
+// check again.
 //
 // Your own strategy and each call of a summarizer run on a goroutine of their
 // own, so that a strategy that ignores its ctx delays no caller: when ctx ends,
 // or the History is closed, the caller returns, another compaction can start, and
-// what comes back later is thrown away. A call of a model also ends after
+// a late result is discarded. A call of a model also ends after
 // Summarize.Timeout, a minute by default, and after three quarters of the time
 // until the deadline of ctx; then the next strategy in a [Chain] runs. When ctx
 // itself ends, nothing is removed.
@@ -300,7 +305,7 @@
 // Store, Pin, Spill, Repair, OnImport, OnCompaction, Logger), so it may call back;
 // [Options] says what it must not call. A panic in OnCompaction or Logger is
 // ignored; any other becomes the operation's [*PanicError]. There are no globals
-// and no network. No goroutine outlives the call that started it but that of
-// CompactInBackground, which Close cancels and Wait waits for, and your code
-// that ignores its ctx.
+// and no network. No goroutine outlives the call that started it, except that of
+// CompactInBackground, which Close cancels and Wait waits for, and your code that
+// ignores its ctx.
 package convo

@@ -16,13 +16,13 @@ type Edit struct {
 	Drop []ID
 
 	// Clear lists tool results whose content is to be replaced. A result in an
-	// entry that is also dropped is ignored, unless Forget is set: then the
-	// report and Undo have it cleared.
+	// entry that is also dropped is ignored, unless Forget is set: then it is
+	// cleared in the report and after Undo.
 	Clear []Clear
 
-	// Rewrite gives entries other parts, each entry at most once. None of them
-	// may be named in Clear too. An entry that is also dropped is ignored,
-	// unless Forget is set: then the report and Undo have it rewritten.
+	// Rewrite gives entries other parts, each entry at most once. None of them may
+	// also be named in Clear. An entry that is also dropped is ignored, unless
+	// Forget is set: then it is rewritten in the report and after Undo.
 	Rewrite []Rewrite
 
 	// Summary replaces the summary. Nil leaves the summary as it is, and
@@ -49,9 +49,8 @@ type Clear struct {
 }
 
 // Format prints how much the edit drops, clears and rewrites, and the beginning of
-// its summary.
-// The verb %+v prints the IDs of the entries and
-// calls instead of their number.
+// its summary. The verb %+v prints the IDs of the entries and calls instead of
+// their number.
 func (e Edit) Format(f fmt.State, verb rune) { printTo(f, verb, e.print) }
 
 func (e Edit) print(ids bool) string {
@@ -86,8 +85,8 @@ func (e Edit) print(ids bool) string {
 	return "edit(" + strings.Join(parts, ", ") + ")"
 }
 
-// Format prints the ID of the entry and the beginning of the text.
-// The verb %+v also prints the ID of the call.
+// Format prints the ID of the entry and the beginning of the text. The verb %+v
+// also prints the ID of the call.
 func (c Clear) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
 
 func (c Clear) print(ids bool) string {
@@ -110,15 +109,15 @@ func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "
 //
 // Apply returns an [*EditError] for an edit that names an entry that the snapshot
 // does not hold, part of an exchange, or something in the floor, and a
-// [*RefusedError] for a summary whose Stop is not StopDone; whether the text repeats
-// itself is not looked at. Of the floor, it may rewrite all but pinned exchanges; see
+// [*RefusedError] for a summary whose Stop is not StopDone; repetition in its text is
+// not checked. The edit may rewrite the floor, except pinned exchanges; see
 // [Rewrite]. If the conversation has changed so that the edit no longer fits, the
 // error is a [*StaleError]: an entry that it names has left the view or become part
-// of the floor, an entry to rewrite was changed since, or the edit has a summary
-// and another one was put in place since, or it has a summary and an entry that
-// this stands for was rewritten since, or a result in it was cleared with a text or
-// forgotten. Append, SetSystem, SetEphemeral, SetLimits and RecordUsage never make
-// an edit stale.
+// of the floor, or an entry to rewrite was changed since. An edit with a summary is
+// also stale if another summary was put in place since, or if an entry that it stands
+// for was rewritten, or a result in that entry was forgotten or cleared with a text.
+// Append, SetSystem, SetEphemeral, SetLimits and RecordUsage never make an edit
+// stale.
 func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
 	start := time.Now()
 	r, err := h.apply(at, e)
@@ -140,8 +139,8 @@ func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
 // Entries in the floor, such as system entries, count towards n but stay. If n
 // falls inside an exchange, SplicePrefix stops before that exchange; if n is out of
 // range, it is clamped. The summary is not replaced if no entry is dropped, or if
-// the given one is blank. Errors are those of [History.Apply], but it is no error
-// if nothing could be dropped.
+// the given one is blank. Errors are those of [History.Apply], except that dropping
+// nothing is not an error.
 func (h *History) SplicePrefix(at *Snapshot, n int, summary string) (dropped int, err error) {
 	h.mu.Lock()
 	err = h.ownsLocked(at)
@@ -219,7 +218,7 @@ func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 		r.Outcome, r.Cause = OutcomeDeclined, err
 		return r, err
 	}
-	if _, err = h.carryOut(context.Background(), at, &e, nil, &r, false, nil); err == nil && r.Outcome == OutcomeDeclined {
+	if _, err = h.carryOut(context.Background(), at, &e, nil, false, &r, false, nil); err == nil && r.Outcome == OutcomeDeclined {
 		return r, r.Cause
 	}
 	return r, err

@@ -22,15 +22,16 @@ import (
 type checkedEdit struct {
 	at         *state         // the snapshot
 	drop       []ID           // in ascending order
-	covered    []ID           // those of drop that newSummary stands for
+	covered    []ID           // the part of drop that newSummary stands for
 	changes    []change       // in ascending order of entries; of dropped ones, what is to be forgotten
-	byStrategy bool           // so that it may not rewrite the floor
+	byStrategy bool           // it may not rewrite the floor
 	cuts       []replacement  // by the History, of results in the floor; in ascending order
+	yields     bool           // the messages of Options.AfterCompaction leave
 	newSummary *Summary       // nil: leave the summary as it is; empty: remove it
 	oldSummary *placedSummary // the summary in the snapshot
 }
 
-// A change holds what an edit clears in one entry, or how it rewrites it.
+// A change clears results in one entry, or rewrites it.
 type change struct {
 	id    ID
 	texts []Clear
@@ -74,7 +75,7 @@ func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
 		return ed, nil
 	}
 	summary := *e.Summary
-	summary.Text = text.Valid(summary.Text)
+	summary.Text, summary.Names = text.Valid(summary.Text), strings.Join(strings.Fields(text.Valid(summary.Names)), " ")
 	if summary.Text != "" && strings.TrimSpace(summary.Text) == "" {
 		return nil, &EditError{Rule: "the summary is blank; an empty one removes it"}
 	}
@@ -161,7 +162,7 @@ func (ed *checkedEdit) checkClear(at *state, clears []Clear) error {
 			continue
 		}
 		if c.Text = text.Valid(c.Text); c.Forget {
-			c.Text = strings.Clone(c.Text) // it may be a part of what is forgotten
+			c.Text = strings.Clone(c.Text) // it may share memory with forgotten content
 		}
 		if n := len(ed.changes); n == 0 || ed.changes[n-1].id != c.ID {
 			ed.changes = append(ed.changes, change{id: c.ID})
@@ -181,7 +182,7 @@ func hasResult(e *entry, callID string) bool {
 	})
 }
 
-// prepared holds what an edit puts in place, counted.
+// prepared holds the new content of an edit, counted.
 type prepared struct {
 	changes   []replacement  // one for each of checkedEdit.changes
 	summary   *placedSummary // nil: none
@@ -218,14 +219,14 @@ func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepar
 		}
 	}
 	if ed.newSummary != nil && ed.newSummary.Text != "" {
-		p.summary = &placedSummary{sum: *ed.newSummary, raw: id.summaryTokens(ed.newSummary.Text)}
+		p.summary = id.place(*ed.newSummary)
 		p.summary.sum.Tokens = clampInt(p.summary.raw)
 	}
 	return p
 }
 
 // cleared returns the replacement of an entry with results cleared; o is its
-// original, nil if there is none. The copy does not keep what was cleared in
+// original, nil if there is none. The copy does not keep the cleared content in
 // memory.
 func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller, p *prepared) replacement {
 	was, o := id.forgotten(from, o, c)
@@ -268,7 +269,7 @@ func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller,
 		return replacement{from, was, o, departed{was, was, o}}
 	}
 	if written {
-		to.edit.reads = to.edit
+		to.final, to.edit.reads = true, to.edit
 		next.readTokens = id.message(&next.read)
 	}
 	to.tokens = id.message(&to.msg)
@@ -276,8 +277,8 @@ func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller,
 	return replacement{from, to, next, departed{was, to, o}}
 }
 
-// forgotten returns e with the results cleared whose originals are to be forgotten,
-// and its original without them. Both are as they were if there are none.
+// forgotten returns e with those results cleared whose originals are to be
+// forgotten, and its original without them. Both are unchanged if there are none.
 func (id *identity) forgotten(e *entry, o *original, c *change) (*entry, *original) {
 	var to *entry
 	var next *original
@@ -292,7 +293,7 @@ func (id *identity) forgotten(e *entry, o *original, c *change) (*entry, *origin
 		}
 		if to == nil {
 			to, next = e.replaced(o)
-			to.edit.reads = to.edit
+			to.final, to.edit.reads = true, to.edit
 			next.msg, next.read = next.msg.clone(), next.read.clone()
 			next.refs = maps.Clone(next.refs)
 		}
@@ -317,16 +318,16 @@ func (id *identity) forgotten(e *entry, o *original, c *change) (*entry, *origin
 	to.tokens = id.message(&to.msg)
 	to.setMissing(next)
 	if o == nil {
-		next = nil // to is complete but for what is forgotten
+		next = nil // to is complete except for forgotten content
 	}
 	return to, next
 }
 
-// replaced returns a copy of e that an edit may put in its place once its message
-// is changed, and a copy of o, the original of e, for the copy. o may be nil.
+// replaced returns a copy of e for an edit to change and put in its place, and a
+// copy of o, the original of e. o may be nil.
 func (e *entry) replaced(o *original) (*entry, *original) {
 	to := *e
-	to.msg, to.inline, to.edit = e.msg.clone(), [1]Part{}, &edited{reads: e.reads()}
+	to.msg, to.inline, to.edit, to.content = e.msg.clone(), [1]Part{}, &edited{reads: e.reads()}, 0
 	to.edit.looks = to.edit
 	if o == nil {
 		return &to, newOriginal(e)
@@ -343,9 +344,10 @@ func markerText(r *ToolResult, ref string) string {
 // An editEffect says what an edit did to a state.
 type editEffect struct {
 	changed          bool
+	yielded          bool // messages of Options.AfterCompaction left
 	retry            bool // the edit must be prepared once more
 	dropped, cleared []ID
-	pinned           []ID // kept, because they were pinned meanwhile
+	pinned           []ID // kept, because they were pinned in the meantime
 	summarised       []ID // dropped, and the summary stands for them
 	cut, rewritten   []ID
 	newest           ID         // the newest entry that was dropped or changed
@@ -358,6 +360,9 @@ func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
 	var done editEffect
 	if ed.newSummary != nil && s.summary != ed.oldSummary {
 		return done, &StaleError{Reason: "another summary was put in place since; take a new snapshot"}
+	}
+	if back, own := s.eph.split(); ed.yields && back != nil {
+		s.eph, done.changed, done.yielded = own, true, true
 	}
 	if len(ed.drop) > 0 || len(ed.changes) > 0 || len(ed.cuts) > 0 {
 		if err := s.editList(ed, p, &done); err != nil || done.retry {
@@ -373,7 +378,7 @@ func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
 		return done, nil
 	}
 	if done.splitDropped(ed); len(done.summarised) == 0 && len(ed.covered) > 0 {
-		return done, nil // everything that the summary stands for was pinned meanwhile
+		return done, nil // everything that the summary stands for was pinned
 	}
 	summary := &p.summary.sum
 	covers := without(ed.newSummary.Covers, done.pinned)
@@ -387,7 +392,8 @@ func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
 	return done, nil
 }
 
-// splitDropped moves what the summary stands for from dropped to summarised.
+// splitDropped moves the entries that the summary stands for from dropped to
+// summarised.
 func (done *editEffect) splitDropped(ed *checkedEdit) {
 	covered := ed.covered
 	if len(covered) == len(ed.drop) { // usual: it stands for all of them
@@ -443,7 +449,7 @@ func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
 		}
 		named := isDropped
 		var r *replacement
-		var rewrites *entry // the one that the edit knows
+		var rewrites *entry // the entry that the edit rewrites, or nil
 		if len(changes) > 0 && changes[0].id == e.id {
 			r, rewrites = &p.changes[len(ed.changes)-len(changes)], changes[0].from
 			changes = changes[1:]
@@ -457,7 +463,7 @@ func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
 		}
 		if len(covered) > 0 && covered[0] == e.id {
 			covered = covered[1:]
-			if ed.at.find(e.id).reads() != e.reads() { // the summary tells what it held
+			if ed.at.find(e.id).reads() != e.reads() { // the summary describes its old content
 				return &StaleError{ID: e.id, Reason: changedSince}
 			}
 		}
@@ -526,8 +532,8 @@ func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
 	return nil
 }
 
-// touch records that e was dropped or cleared. Cutting and rewriting take nothing
-// away from a turn, so that Rewind can take it back.
+// touch records that e was dropped or cleared. A turn in which entries were only
+// cut or rewritten can still be taken back by Rewind.
 func (s *state) touch(e *entry, done *editEffect) {
 	done.changed = true
 	done.newest = e.id // IDs ascend
@@ -535,17 +541,17 @@ func (s *state) touch(e *entry, done *editEffect) {
 }
 
 // carryOut applies an edit together with the cuts of the History, and fills in the
-// report, or returns an error and changes nothing. If noSpill is set, it does not
-// call Options.Spill. It returns the results that were not cleared because their
-// originals could not be stored. acceptLocked is nil for an edit made by hand; that of
-// a compaction is called with the lock held, before the edit replaces the view before
-// by next, and the edit takes effect if it returns nil.
-func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, cuts []replacement, r *Report, noSpill bool, acceptLocked func(before, next *state) error) ([]Clear, error) {
+// report, or returns an error and changes nothing. If noSpill is set, it does not call
+// Options.Spill. It returns the results that were not cleared because their originals
+// could not be stored. acceptLocked is nil for an edit made by hand. For a compaction,
+// it is called with the lock held, before next replaces the view before; the edit
+// takes effect if it returns nil.
+func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, cuts []replacement, yields bool, r *Report, noSpill bool, acceptLocked func(before, next *state) error) ([]Clear, error) {
 	ed, err := checkEdit(&at.state, e, acceptLocked != nil)
 	if err != nil {
 		return nil, err
 	}
-	ed.cuts = cuts
+	ed.cuts, ed.yields = cuts, yields
 	spill := h.newSpiller(ctx, noSpill)
 	defer spill.close()
 	for {
@@ -558,7 +564,7 @@ func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, cuts []re
 		if err != nil || !retry {
 			return p.unspilled, err
 		}
-		// Another edit has changed an entry meanwhile: prepare once more.
+		// Another edit has changed an entry: prepare again.
 	}
 }
 
@@ -605,11 +611,19 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 	if acceptLocked != nil {
 		h.compacted = h.version
 	}
-	r.left = departureFrom(&before, done.gone)
+	r.left, r.Released = departureFrom(&before, done.gone), next.releasedSince(&before)
 	h.editedLocked(&before, done.gone)
 
-	r.Outcome = OutcomeApplied
+	r.Outcome, r.yielded = OutcomeApplied, done.yielded
 	r.Cleared, r.Shortened, r.Rewritten, r.Dropped, r.Summarised = done.cleared, done.cut, done.rewritten, done.dropped, done.summarised
+	for _, d := range done.gone {
+		if before.find(d.was.id) != d.was { // it left as something else than what stood there
+			r.Forgotten = append(r.Forgotten, d.was.id)
+		}
+		if _, ok := slices.BinarySearch(done.dropped, d.was.id); ok {
+			r.Unread = clampInt(int64(r.Unread) + d.was.tokens + d.was.missing)
+		}
+	}
 	r.SummaryDropped = before.summary != nil && next.summary == nil
 	if p.summary != nil && r.Usage == (Usage{}) {
 		r.Usage = p.summary.sum.Usage
@@ -629,7 +643,7 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 	return false, nil
 }
 
-// commitLocked makes next, which an edit has made, the current view. newest is the
+// commitLocked makes next, the result of an edit, the current view. newest is the
 // newest entry that the edit dropped or changed.
 func (h *History) commitLocked(next state, newest ID) {
 	h.snap = nil

@@ -21,7 +21,7 @@ var (
 	ErrNotFound = errors.New("convo: not found")
 
 	// ErrNoKey is for the function open of [Sealed]: an error that matches it says that
-	// the data cannot be opened here or at the moment, not that it is damaged.
+	// the data cannot be opened here or now, but is not damaged.
 	ErrNoKey = errors.New("convo: no key")
 
 	// ErrStale is matched by a [StaleError]: a [Snapshot] does not match the
@@ -58,7 +58,7 @@ var (
 
 	// ErrBreaker is the cause when a summarizer was not called because it has
 	// recently failed: it returned an error, panicked, ended its goroutine,
-	// took longer than it may, or wrote a summary that could not be used. The
+	// took too long, or wrote a summary that could not be used. The
 	// error also wraps that failure. The summarizer is called again after
 	// MinFree/2 new tokens; this number doubles with each further failure in a
 	// row. Compact, MakeRoom and Recover call it at any time. A strategy returns
@@ -124,8 +124,8 @@ func (e *MessageError) Error() string {
 	return fmt.Sprintf("convo: message %d (%s), part %d: %s", e.Index, roleName(e.Role), e.Part, e.Reason)
 }
 
-// A RoleError says that a message of this role may not stand where it does, by the
-// [RolePolicy] or because it is in an answer.
+// A RoleError says that a message of this role is not allowed in its position, by
+// the [RolePolicy] or in an answer.
 type RoleError struct {
 	Attempted Role // of the message
 	Previous  Role // of the message before it; RoleNone if there is none
@@ -226,7 +226,7 @@ func (e *IDError) Is(target error) bool { return target == ErrNotFound }
 // A StaleError says why a [Snapshot] does not match the [History] that it was
 // given to: it is nil, another History or none made it, a rollback has since taken
 // back an entry or undone an edit that it shows, Reload has since brought in other
-// entries, or what an edit names is not as it was. It matches [ErrStale].
+// entries, or an entry that an edit names has changed. It matches [ErrStale].
 type StaleError struct {
 	Reason string // in words, with what to do
 	ID     ID     // of the entry that Reason is about; 0 if it is about none
@@ -242,16 +242,16 @@ func (e *StaleError) Error() string {
 // Is reports whether target is [ErrStale].
 func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
-// isStale reports whether an error of this package is a StaleError itself. One
-// that the caller's code has returned or panicked with is wrapped.
+// isStale reports whether an error of this package is itself a StaleError. A
+// StaleError from the caller's code is wrapped.
 func isStale(err error) bool {
 	_, stale := err.(*StaleError)
 	return stale
 }
 
-// An EditError says that an [Edit] breaks a rule. Nothing of it was applied.
+// An EditError says that an [Edit] breaks a rule. No part of it was applied.
 type EditError struct {
-	Rule   string // what the edit does against the rules, in words
+	Rule   string // how the edit breaks the rule, in words
 	ID     ID     // of the entry at fault; 0 if no entry is
 	CallID string // of the call or result at fault
 }
@@ -282,19 +282,19 @@ func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
 
 // A FloorError says that the floor, which no compaction removes, exceeds the
 // limit, and that cutting tool results does not help, so no strategy was run.
-// Its text names the shares, the largest first, each with what makes it
-// smaller when the remedies are followed in this order. It leaves out shares of
-// less than 2 % of Limit.
+// Its text names the shares, the largest first, each with a remedy. The
+// remedies are to be followed in this order. It leaves out shares of less than
+// 2 % of Limit.
 //
 // All figures are upper bounds in tokens. The shares add up to Floor. An entry
 // that belongs to several counts in Pinned if a compaction could drop it, or cut
 // its results, were it not pinned, and otherwise in the first of the others.
 type FloorError struct {
 	Floor int // the size of the floor
-	Room  int // what MakeRoom was asked to reserve beside it
+	Room  int // what MakeRoom was asked to reserve in addition
 	Limit int // for both together
 
-	Pool bool // whether Limit is what Options.Budget leaves, and not what the window does
+	Pool bool // whether Limit comes from Options.Budget and not from the window
 
 	// The shares of Floor.
 	System    int // system messages
@@ -304,12 +304,12 @@ type FloorError struct {
 	Users     int // the other user messages of the newest turn, and those of the turn of Round
 	Pinned    int // pinned exchanges
 	Ephemeral int // ephemeral messages
-	Tools     int // tool definitions, and whatever else a request carries beside messages
+	Tools     int // tool definitions, and all else that a request carries besides messages
 
 	NewestRole Role // of the message that the newest exchange begins with
 
-	// ToolsReported says that Tools is what usage reports have shown, which only
-	// the next report makes less. The text names them last then.
+	// ToolsReported says that Tools is what usage reports have shown. Only the
+	// next report can lower it, so the text names Tools last.
 	ToolsReported bool
 
 	// RewindRound and RewindUsers are how many calls of Rewind(1) take Round and
@@ -317,12 +317,12 @@ type FloorError struct {
 	RewindRound, RewindUsers int
 
 	// Queued is how many messages wait in the queue. Rewind would append them in
-	// the place of what it takes back, so the text says to call Unqueue first.
+	// place of what it takes back, so the text says to call Unqueue first.
 	Queued int
 }
 
-// takeBack says how to take something back with so many calls of Rewind(1), of
-// which done were named before.
+// takeBack says how to take something back with the given calls of Rewind(1),
+// of which done were named before.
 func (e *FloorError) takeBack(what string, calls int, done *int) string {
 	more := calls - *done
 	first := *done == 0
@@ -365,7 +365,7 @@ func (e *FloorError) Error() string {
 		text   string
 		remedy string // empty: Rewind
 		calls  int    // of Rewind(1)
-		what   string // these take back
+		what   string // what these take back
 	}
 	tools := share{tokens: e.Tools, text: "tool definitions and the like hold", remedy: "define fewer tools, and lower Limits.Tools"}
 	if e.ToolsReported {
@@ -414,11 +414,11 @@ func (e *FloorError) Error() string {
 // compaction did not help. Figures are upper bounds in tokens.
 type LimitError struct {
 	Need  int // the size of the request as it is, or as a refused edit would have left it
-	Room  int // what MakeRoom was asked to reserve beside it
-	Limit int // what both had to come down to: the limit, and for Recover less than what was refused
+	Room  int // what MakeRoom was asked to reserve in addition
+	Limit int // the target for both: the limit, or for Recover less than the refused size
 
-	// Compacted reports whether Need is what an edit left, or would have left.
-	// If not, nothing could be removed.
+	// Compacted reports whether Need is the size that an edit left, or would have
+	// left. If not, nothing could be removed.
 	Compacted bool
 
 	Err error // why no edit was applied, such as the error of the strategy; nil: not known
@@ -444,14 +444,13 @@ func (e *LimitError) Error() string {
 // Unwrap returns e.Err.
 func (e *LimitError) Unwrap() error { return e.Err }
 
-// A RefusedError says why the result of a strategy or a summarizer was not
-// used. A summary is refused if it is empty, its Stop is not StopDone, it is longer
-// than was asked for, the edit that brings it frees too little, or it was written
-// by a model and repeats itself: it ends in a stretch in which the same words or
-// numbers stand four times or more in a row, or at least four fifths of it are
-// stretches of the same words, numbers or signs, each of 200 bytes and a sixteenth of
-// the text or more. White space does not matter. Lists of similar lines do not repeat
-// themselves, nor do equal rows of a table with other text after them.
+// A RefusedError says why the result of a strategy or a summarizer was not used. A
+// summary is refused if it is empty, its Stop is not StopDone, it is more than
+// four times as long as requested, its edit frees too little, or a model wrote it and it repeats itself: it
+// ends in a loop of words or numbers, or loops of words, numbers or signs make up at
+// least four fifths of it. A loop is the same four or more times in a row, in at
+// least 200 bytes and a sixteenth of the text. White space is ignored. Lists of
+// similar lines, and equal rows of a table followed by other text, are not refused.
 type RefusedError struct {
 	Reason string // in words
 }
@@ -487,11 +486,11 @@ func (e *SnapshotError) Error() string {
 // Unwrap returns e.Err.
 func (e *SnapshotError) Unwrap() error { return e.Err }
 
-// A ConflictError says that somebody else has added to the log of a conversation,
-// has deleted it, or has begun one under the same key. [History.Save] and
-// [History.Prune] return it, [History.Attach] for a key that is in use, and [Copy] and
-// Append of a [Store]. After a Save, [History.Reload] takes over what others have added;
-// if the log was deleted, Have is 0, and Attach begins a new one.
+// A ConflictError says that another writer has added to the log of a conversation, has
+// deleted it, or has begun one under the same key. [History.Save] and [History.Prune]
+// return it, [History.Attach] for a key that is in use, and [Copy] and Append of a
+// [Store]. After a Save, [History.Reload] takes over what was added; if the log was
+// deleted, Have is 0, and Attach begins a new one.
 type ConflictError struct {
 	Key  string
 	Have uint64 // Seq of the newest record in the store; 0: there is none
@@ -509,9 +508,9 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("convo: save %q as record %d: another has saved record %d; call Reload, then Save", e.Key, e.Want, e.Have)
 }
 
-// A DamageError says that the log of a conversation is damaged. [Salvage] makes a whole
-// log of what can be read, which opens, and leaves the damaged one as it is. [Load] also
-// returns the states that are whole, and [History.Archive] the messages.
+// A DamageError says that the log of a conversation is damaged. [Salvage] copies what
+// can be read to a whole log, which opens, and does not change the damaged one. [Load]
+// also returns the whole states, and [History.Archive] the messages.
 type DamageError struct {
 	Key    string
 	Offset int64  // where in a file, in bytes; -1: not known
@@ -567,7 +566,7 @@ func catch(err *error, in string) {
 	}
 }
 
-// A wordedError is another error in other words.
+// A wordedError is an error with another text.
 type wordedError struct {
 	text string // without "convo: "
 	err  error
@@ -577,8 +576,8 @@ func (e *wordedError) Error() string { return "convo: " + e.text }
 
 func (e *wordedError) Unwrap() error { return e.err }
 
-// errorf is fmt.Errorf for a text around other errors: it begins with the only
-// "convo: ". It wraps all errors that it is given.
+// errorf is fmt.Errorf for a text around other errors, which begins with the
+// only "convo: ". It wraps all errors among args.
 func errorf(format string, args ...any) error {
 	var wrapped []error
 	for i, a := range args {
@@ -601,8 +600,8 @@ func matches(err, target error) (is bool) {
 	return errors.Is(err, target)
 }
 
-// withoutPrefix returns the text of an error in one line, to stand inside the text
-// of another.
+// withoutPrefix returns the text of an error on one line, for use in the text of
+// another.
 func withoutPrefix(err error) string {
 	s := strings.ReplaceAll(fmt.Sprint(err), "\nconvo: ", "; ")
 	return strings.TrimPrefix(s, "convo: ")

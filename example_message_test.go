@@ -156,20 +156,21 @@ func ExampleOptions_spill() {
 	h, _ := convo.New(&convo.Options{
 		MaxResult: 256,
 		Spill: func(_ context.Context, r convo.ToolResult) (string, error) {
-			files[r.CallID+".txt"] = r.Text()
-			return r.CallID + ".txt", nil
+			name := fmt.Sprintf("%d-%s.txt", len(files)+1, r.CallID) // call IDs may come again
+			files[name] = r.Text()
+			return name, nil
 		},
 	})
 	call := convo.ToolCall{ID: "c1", Name: "cat", Arguments: `{}`}
 	_, err := h.Append(convo.User("Show it."), convo.Assistant("", call), convo.Result(call, strings.Repeat("line\n", 1000)))
 	e, _ := h.Snapshot().At(2)
 	text := e.Message.Text()
-	fmt.Println(err, convo.Heuristic{}.CountTokens(text) <= 256, len(files["c1.txt"]))
+	fmt.Println(err, convo.Heuristic{}.CountTokens(text) <= 256, len(files["1-c1.txt"]))
 	fmt.Println(strings.ReplaceAll(text, "line\n", ""))
 	// Output:
 	// <nil> true 5000
 	//
-	// [cut: 4505 bytes left out, kept at c1.txt]
+	// [cut: 4510 bytes left out, kept at 1-c1.txt]
 }
 
 // Any function that counts tokens can be used.

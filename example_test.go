@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -805,9 +806,10 @@ func ExampleHistory_Prepare() {
 	fmt.Println(report.MessagesBefore, "messages, now", len(snap.Messages()))
 	// Output:
 	// applied because of high
+	// clear-media declined
 	// clear-tool-results applied
-	// truncate applied
-	// 41 messages, now 17
+	// summarize applied
+	// 41 messages, now 26
 }
 
 func ExampleSummarize() {
@@ -824,8 +826,8 @@ func ExampleSummarize() {
 	sum, _ := h.Snapshot().Summary()
 	fmt.Println(sum.Text, sum.Covers)
 	// Output:
-	// applied 32 entries, error: <nil>
-	// The user looked at flights. [{2 33}]
+	// applied 28 entries, error: <nil>
+	// The user looked at flights. [{3 9} {11 13} {15 17} {19 21} {23 25} {27 29} {31 33} {35 37}]
 }
 
 // A focus says what the summary should dwell on.
@@ -958,8 +960,8 @@ func ExampleReport_String() {
 	fmt.Println(report, err)
 	fmt.Printf("%+v\n", report)
 	// Output:
-	// compacted 1,755 → 596 of 1,200 tokens: 1 result cleared, 24 messages dropped <nil>
-	// compacted 1,755 → 596 of 1,200 tokens: 1 result cleared [28], 24 messages dropped [2-25]
+	// compacted 1,755 → 435 of 1,200 tokens: 5 results cleared, 16 messages summarised in 74 tokens <nil>
+	// compacted 1,755 → 435 of 1,200 tokens: 5 results cleared [24 28 32 36 40], 16 messages summarised in 74 tokens [3-9 11-13 15-17 19-21]
 }
 
 func ExampleStatus_String() {
@@ -1002,9 +1004,9 @@ func ExampleOptions_logger() {
 		h.CompactIfNeeded(context.Background())
 	}
 	// Output:
-	// level=INFO msg="convo: compaction applied" outcome=applied reason=high strategy=mine cause=<nil> fits=true limit=3500 tokens_before=1755 tokens_after=360 messages_before=41 messages_after=9 dropped=32 summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 not_kept=0 prefix_kept=0.00641025641025641 named_limit=0
-	// level=WARN msg="convo: compaction failed" outcome=failed reason=high strategy=mine cause="convo: strategy mine: no idea" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=1 unread=0 not_kept=0 prefix_kept=1 named_limit=0
-	// level=DEBUG msg="convo: compaction declined" outcome=declined reason=high strategy=mine cause="convo: nothing worth removing" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 not_kept=0 prefix_kept=1 named_limit=0
+	// level=INFO msg="convo: compaction applied" outcome=applied reason=high strategy=mine cause=<nil> fits=true limit=3500 tokens_before=1755 tokens_after=405 messages_before=41 messages_after=14 dropped=27 dropped_first=false summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=1200 not_kept=0 released=0 prefix_kept=0.011538461538461539 named_limit=0
+	// level=WARN msg="convo: compaction failed" outcome=failed reason=high strategy=mine cause="convo: strategy mine: no idea" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 dropped_first=false summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=1 unread=0 not_kept=0 released=0 prefix_kept=1 named_limit=0
+	// level=DEBUG msg="convo: compaction declined" outcome=declined reason=high strategy=mine cause="convo: nothing worth removing" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 dropped_first=false summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 not_kept=0 released=0 prefix_kept=1 named_limit=0
 }
 
 // Old tool results are cleared at a mark of their own, before anything is dropped.
@@ -1044,4 +1046,57 @@ func ExampleWhen() {
 	// Output:
 	// trigger [clear-tool-results applied]
 	// compacted 1,755 → 960 of 2,188 tokens: 7 results cleared
+}
+
+// A bridge to OpenTelemetry: what the conventions for generative AI call a compacted
+// conversation, with the figures of the report as attributes of an event. With the module
+// of OpenTelemetry, record is trace.SpanFromContext(ctx).AddEvent with
+// attribute.KeyValue in place of the map.
+func ExampleOptions_telemetry() {
+	record := func(event string, attributes map[string]any) {
+		fmt.Println(event)
+		for _, key := range slices.Sorted(maps.Keys(attributes)) {
+			fmt.Printf("  %s=%v\n", key, attributes[key])
+		}
+	}
+	observe := func(r convo.Report) {
+		if r.Outcome != convo.OutcomeApplied || r.Reason == convo.ReasonAppend {
+			return
+		}
+		record("gen_ai.conversation.compacted", map[string]any{
+			"gen_ai.conversation.id":        "trip to Rome",
+			"gen_ai.conversation.compacted": true,
+			"gen_ai.usage.input_tokens":     r.Usage.Input, // of the calls that wrote the summary
+			"gen_ai.usage.output_tokens":    r.Usage.Output,
+			"compaction.strategy":           r.Strategy,
+			"compaction.reason":             r.Reason.String(),
+			"compaction.tokens_before":      r.TokensBefore,
+			"compaction.tokens_after":       r.TokensAfter,
+			"compaction.messages_before":    r.MessagesBefore,
+			"compaction.messages_after":     r.MessagesAfter,
+		})
+	}
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 1000}, Strategy: convo.Truncate{}, OnCompaction: observe})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 40 {
+		_, _ = h.Append(convo.User("Where is the next church?"), convo.Assistant("Around the corner, on the left."))
+	}
+	_, _, err = h.Prepare(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// gen_ai.conversation.compacted
+	//   compaction.messages_after=37
+	//   compaction.messages_before=80
+	//   compaction.reason=high
+	//   compaction.strategy=truncate
+	//   compaction.tokens_after=437
+	//   compaction.tokens_before=945
+	//   gen_ai.conversation.compacted=true
+	//   gen_ai.conversation.id=trip to Rome
+	//   gen_ai.usage.input_tokens=0
+	//   gen_ai.usage.output_tokens=0
 }

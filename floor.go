@@ -2,24 +2,24 @@ package convo
 
 import "slices"
 
-// A floor says which entries of a state's list no compaction may drop or change:
-// those of pinned exchanges, the user messages of the newest turn, the newest
-// exchange other than a note, a round of tool calls that no assistant message has
-// followed yet with the user messages of its turn, and notes that neither an assistant
-// message nor a result has followed yet. System entries and ephemeral messages,
-// which are not in the list, belong to the floor too.
+// A floor says which entries of a state's list no compaction may drop or change: those
+// of pinned exchanges, the user messages of the newest turn, the newest exchange other
+// than a note, a round of tool calls that no assistant message has followed yet with
+// the user messages of its turn, and notes that neither an assistant message nor a
+// result has followed yet. System entries and ephemeral messages also belong to the
+// floor, but are not in the list.
 type floor struct {
 	s       *state
 	users   bounds // the newest turn's user messages
 	newest  int    // where the newest exchange begins, notes aside
-	tail    int    // where the user messages and notes begin that nothing else follows
+	tail    int    // start of the user messages and notes at the end of the list
 	round   bounds // the round that waits for an answer before newer user messages; empty: none
 	asked   bounds // the user messages of that round's turn
 	nextPin int    // how many pins are below the entry last asked about
 }
 
-// Bounds are those of a part of a list: from list[from] up to, but not
-// including, list[to].
+// bounds mark a part of a list: from list[from] up to, but not including,
+// list[to].
 type bounds struct{ from, to int }
 
 func (b bounds) has(i int) bool { return b.from <= i && i < b.to }
@@ -51,7 +51,7 @@ func (s *state) floor() *floor {
 }
 
 // newestExchange returns the index of an entry of the newest exchange of a list that is
-// not empty, notes aside if there are others.
+// not empty. It skips notes if there are other entries.
 func newestExchange(list []*entry) int {
 	for i, e := range slices.Backward(list) {
 		if !e.note {
@@ -73,7 +73,7 @@ func (f *floor) unanswered() bounds {
 }
 
 // has reports whether list[i] belongs to the floor. The methods of a floor that
-// take an index must be called with ascending ones.
+// take an index must be called with ascending indices.
 func (f *floor) has(i int) bool { return f.hasUnpinned(i) || f.pinned(i) }
 
 // hasUnpinned reports whether list[i] belongs to the floor for another reason
@@ -134,22 +134,25 @@ func (f *floor) rule(i int) string {
 // that belongs to several shares counts only in one: in pinned, if unpinning it
 // would let a compaction drop it or cut it, and otherwise in the first.
 type floorWeight struct {
-	system, newest, round, users, pinned, ephemeral int64
+	tools, system, newest, round, users, pinned, ephemeral int64
 
-	measured   int64 // of the total, what the last usage report measured
+	measured   int64 // the part of the total that the last usage report measured
 	newestRole Role  // of the first message of the newest exchange
 }
 
 func (w floorWeight) total() int64 {
-	return w.system + w.newest + w.round + w.users + w.pinned + w.ephemeral
+	return w.tools + w.system + w.newest + w.round + w.users + w.pinned + w.ephemeral
 }
 
-// floorWeight returns the size of the floor of s. Of the list, it looks only at entries
+// floorWeight returns the size of the floor of s. In the list, it visits only entries
 // that are in the floor without a pin.
 func (s *state) floorWeight() floorWeight {
-	w := floorWeight{system: s.sysRaw, pinned: s.pinRaw, ephemeral: s.eph.tokens()}
+	w := floorWeight{tools: s.tools.tokens(), system: s.sysRaw, pinned: s.pinRaw, ephemeral: s.eph.tokens()}
 	if cal := s.known().cal; cal != nil {
 		w.measured = s.sysShared(cal.at) + s.pinMeasured
+		if s.tools == cal.at.tools {
+			w.measured += s.tools.tokens()
+		}
 		if s.eph == cal.at.eph {
 			w.measured += s.eph.tokens()
 		}

@@ -51,7 +51,7 @@ func TestFloor_UserBehindLargeResults(t *testing.T) {
 	s, r, err := h.Prepare(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
-	assert.Equal(t, []convo.ID{3, 4, 5, 6, 7}, idsOf(s))
+	assert.Equal(t, []convo.ID{1, 3, 4, 5, 6, 7}, idsOf(s))
 }
 
 // What a pin keeps weighs what it was measured to weigh, however much of the rest

@@ -5,21 +5,23 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A History holds one conversation and keeps it inside a context window. It has
 // system entries, at most one summary, and the other entries in ascending ID
 // order. Tool calls and their results always pair.
 //
-// All methods may be called by several goroutines at once. No lock is held
-// while the caller's code runs, so that code may call back. An operation that
-// returns an error has changed nothing that a [Snapshot] shows, unless its
-// documentation says otherwise. Create a History with [New] or [Restore]; the
-// zero History is empty and closed.
+// All methods are safe for concurrent use. No lock is held while the caller's
+// code runs, so that code may call back. An operation that returns an error has
+// changed nothing that a [Snapshot] shows, unless its documentation says
+// otherwise. Create a History with [New] or [Restore]; the zero History is
+// empty and closed.
 type History struct {
 	// These do not change after creation, except maxResult.
 	opts            Options
@@ -27,6 +29,7 @@ type History struct {
 	interruptTokens int64         // tokens of interruptReason
 	noteTokens      int64         // tokens of the tags of a note
 	trigger         Trigger       // of opts.Strategy; nil: it has none
+	byMedia         bool          // the number of media is all that trigger looks at
 	maxResult       atomic.Int64  // raw tokens of the text of a result; 0: no bound
 	direct          bool          // opts.Strategy returns when its ctx ends
 	done            chan struct{} // closed by Close
@@ -41,16 +44,17 @@ type History struct {
 	snap       *Snapshot // of the current version; nil: not made yet
 	limits     Limits    // with defaults
 	marks      marks     // limits less what MakeRoom has reserved
-	lowTold    bool      // that a usage report was too low was logged
+	lowTold    bool      // a usage report that was too low was logged
 	toolsSet   bool      // Limits.Tools was set after the last usage report
 	rising     int       // usage reports in a row above the estimate
-	risingTold bool      // that there were many was logged
-	named      int       // the most that a provider's error lets a request weigh; 0: none did
+	risingTold bool      // many such reports were logged
+	named      int       // the limit that a provider's error named; 0: none
 	closed     bool
-	charge     int64  // what opts.Budget is charged
-	fitted     sum128 // what MakeRoom has reserved in the window
+	answers    sentView // what the next answer is for, if it was prepared
+	charge     int64    // what opts.Budget is charged
+	fitted     sum128   // what MakeRoom has reserved in the window
 
-	// What is known from usage reports.
+	// State from usage reports.
 	heard       bool            // usage was reported for the current model
 	sent        *Snapshot       // of the last report; nil: none, or an entry of it has left the view
 	prior       calibrate.Prior // of the current model
@@ -61,7 +65,7 @@ type History struct {
 
 	// Changes of entries other than by appending.
 	reversals []reversal // in ascending order
-	rewritten uint64     // version of the last edit, or of what undid one
+	rewritten uint64     // version of the last edit, or of undoing one
 	heldSince uint64     // version made by the newest Undo; 0: there was none, or an edit was applied since
 	heldAt    int64      // appendedEver at that time
 
@@ -70,22 +74,24 @@ type History struct {
 
 	// Where h is saved.
 	log      *logbook // nil: it has no Store
-	chosen   bool     // SetLimits or SetModel has set the limits, which are saved then
-	reloaded uint64   // the version that the last Reload with a change has made; snapshots from before are only for reading
+	chosen   bool     // SetLimits or SetModel has set the limits, so they are saved
+	reloaded uint64   // the version made by the last Reload with a change; older snapshots are only for reading
 
 	// State of compactions.
-	appendedEver int64   // raw tokens ever appended, including those taken back
-	compacted    uint64  // the version that the last compaction made; noVersion: none
-	declined     uint64  // 1 more than the newest version for which a triggered compaction was declined; 0: none was
-	declineTold  uint64  // 1 more than the version for which such a decline was told last; 0: since the limits were set, none was
-	breaker      breaker // for summarizers
-	spillBreaker breaker // for opts.Spill
-	lastFocus    string  // focus of the compaction that made the last edit; empty: none
-	current      *flight // the compaction that started last; nil: it has ended
+	appendedEver int64      // raw tokens ever appended, including those taken back
+	compacted    uint64     // the version that the last compaction made; noVersion: none
+	ready        *readyEdit // see Options.CacheTTL; nil: none
+	declined     uint64     // 1 more than the newest version for which a triggered compaction was declined; 0: none was
+	declineTold  uint64     // 1 more than the version at the last such decline; 0: none since the limits were set
+	breaker      breaker    // for summarizers
+	spillBreaker breaker    // for opts.Spill
+	lastFocus    string     // focus of the compaction that made the last edit; empty: none
+	current      *flight    // the compaction that started last; nil: it has ended
 	background   *background
 	sending      *sending            // of the Do that waits for an answer; nil: none does
-	warned       bool                // the log says that nothing will ever be compacted
-	guessTold    bool                // the log says that the window is a guess
+	paused       ID                  // of the end of an answer that its provider paused; 0: none
+	warned       bool                // it was logged that nothing will ever be compacted
+	guessTold    bool                // it was logged that the window is a guess
 	spilled      map[spillKey]string // references that Spill returned for edits that were not applied yet
 }
 
@@ -101,8 +107,8 @@ func New(opts *Options) (*History, error) {
 	return h, nil
 }
 
-// newHistory returns an empty History. If from is not nil, it takes over the key
-// of that identity.
+// newHistory returns an empty History. If from is not nil, it uses the key of
+// from.
 func newHistory(opts *Options, from *identity) (h *History, err error) {
 	var o Options
 	if opts != nil {
@@ -118,11 +124,12 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Strategy == nil {
-		o.Strategy = Chain(ClearToolResults{}, Truncate{})
+		o.Strategy = Chain(ClearMedia{}, ClearToolResults{}, Summarize{With: Extract{}}, Truncate{})
 	}
 	h = &History{
 		opts:       o,
 		trigger:    triggerOf(o.Strategy),
+		byMedia:    onlyMedia(o.Strategy),
 		direct:     isDirect(o.Strategy),
 		limits:     limits,
 		done:       make(chan struct{}),
@@ -133,6 +140,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 		weighed:    noVersion,
 	}
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
+	h.ident.hint = strings.TrimSpace(text.Valid(o.SummaryHint))
 	h.id = h.ident
 	h.prior = o.prior("").arithmetic()
 	h.updateMarksLocked()
@@ -182,7 +190,7 @@ func (h *History) isClosed() bool {
 // endedLocked reports whether h is closed. The zero History counts as closed.
 func (h *History) endedLocked() bool { return h.closed || h.ident == nil }
 
-// ownsLocked returns an error if h is closed or the snapshot is not one of h.
+// ownsLocked returns an error if h is closed or the snapshot is not from h.
 func (h *History) ownsLocked(at *Snapshot) error {
 	switch {
 	case h.endedLocked():
@@ -202,7 +210,7 @@ func (h *History) ownsLocked(at *Snapshot) error {
 // errReloaded is returned for a snapshot from before the last Reload.
 var errReloaded = &StaleError{Reason: "Reload has brought in what others have saved since; take a new snapshot"}
 
-// Snapshot returns an immutable picture of the view as it is. It allocates one
+// Snapshot returns an immutable picture of the current view. It allocates one
 // small object after a change, and nothing otherwise. It also works after Close.
 func (h *History) Snapshot() *Snapshot {
 	h.mu.Lock()
@@ -230,8 +238,8 @@ func (h *History) Len() int {
 }
 
 // Find returns the entry with the ID, and whether the view has one. It is the same
-// as Find of a [Snapshot]. It tells, for example, which IDs Append gave to calls
-// that had none:
+// as Find of a [Snapshot]. For example, it shows the IDs that Append gave to calls
+// without one:
 //
 //	id, err := h.Append(message)
 //	...
@@ -254,12 +262,12 @@ func (h *History) String() string {
 }
 
 // Close closes h. Afterwards h can still be read, and every change returns
-// [ErrClosed]. What was charged to a Budget is given back.
+// [ErrClosed]. Its charge to a Budget is given back.
 //
-// Close cancels a running compaction, and the ctx of a request that Do has sent,
-// and waits for nothing, so it may be called from anywhere. Callers that wait for that
-// compaction return, even if a strategy or a summarizer does not; [History.Wait]
-// waits for the one in the background to be reported. Close may be called more than
+// Close cancels a running compaction, and the ctx of a request that Do has sent. It
+// does not wait, so it may be called from anywhere. Callers that wait for that
+// compaction return, even if a strategy or a summarizer does not. [History.Wait] waits
+// for the report of a compaction in the background. Close may be called more than
 // once, and always returns nil.
 func (h *History) Close() error {
 	h.mu.Lock()

@@ -3,21 +3,25 @@ package convo
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"math"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 )
 
 // An identity is the key of a conversation and the counter of its messages.
 type identity struct {
 	*counter
-	key string // part of all tags, so that no text can forge them
+	key  string // part of all tags, so that no text can forge them
+	hint string // see Options.SummaryHint
 }
 
-// newIdentity returns an identity with the key of from or, if from is nil, with the
-// one that tagKey makes.
+// newIdentity returns an identity with the key and the hint of from or, if from is nil,
+// with a key for tagKey.
 func newIdentity(c *counter, from *identity, tagKey string) *identity {
 	switch {
 	case from != nil:
-		return &identity{counter: c, key: from.key}
+		return &identity{counter: c, key: from.key, hint: from.hint}
 	case tagKey != "":
 		return &identity{counter: c, key: keyFrom([]byte(tagKey))}
 	}
@@ -35,8 +39,8 @@ func newKey() string {
 	return keyFrom(random[:])
 }
 
-// keyFrom returns a key that is made from secret. The first of its letters is rare in
-// texts, so that a keyFinder has little to compare.
+// keyFrom returns a key that is made from secret. Its first letter is rare in texts,
+// so that a keyFinder has little to compare.
 func keyFrom(secret []byte) string {
 	hash := sha256.Sum256(secret)
 	key := hash[:keyLen]
@@ -90,8 +94,11 @@ func (id *identity) idleReasoning(m *Message) int64 {
 	return n
 }
 
-// weigh sets what e weighs; its message and its fields tools and note are set.
-func (id *identity) weigh(e *entry) { e.tokens, e.idle = id.entry(e, &e.msg) }
+// weigh sets the tokens of e, whose message and fields tools and note are set.
+func (id *identity) weigh(e *entry) {
+	tokens, idle := id.entry(e, &e.msg)
+	e.tokens, e.idle = tokens, int32(min(idle, math.MaxInt32))
+}
 
 // entry returns the raw tokens of e, whose fields tools and note are set, if its message
 // were m, and how many more they are if tools changes.
@@ -104,4 +111,22 @@ func (id *identity) entry(e *entry, m *Message) (tokens, idle int64) {
 		tokens += id.noteTokens()
 	}
 	return tokens, idle
+}
+
+// toolset returns a toolset that is counted, or nil if it is empty.
+func (id *identity) toolset(tools []Tool, key string) *toolset {
+	if len(tools) == 0 && key == "" {
+		return nil
+	}
+	t := &toolset{tools: tools, key: key, content: fingerprint.Sum(0).String(key)}
+	for _, tool := range tools {
+		t.content = t.content.String(tool.Name).String(tool.Description).String(tool.Schema)
+		t.raw += int64(id.counter.over.Call) + id.text(tool.Name) + id.text(tool.Description) + id.text(tool.Schema)
+		if o := tool.Opaque; o != (Opaque{}) {
+			t.content = t.content.String(o.Format).String(o.JSON)
+			t.raw += id.text(o.JSON)
+		}
+	}
+	t.content = max(t.content, 1)
+	return t
 }

@@ -16,20 +16,20 @@ type ImportAs uint8
 const (
 	ImportKeep    ImportAs = iota // where it is, as without Options.OnImport
 	ImportFront                   // a system message: among the system entries
-	ImportUser                    // a system message after the first other message: a user message there, or after the results if it stands between calls and them
+	ImportUser                    // a system message after the first other message: a user message there, or after the results if it is between calls and results
 	ImportSummary                 // its text becomes a part of the summary
 )
 
-// ImportTagged returns a function for Options.OnImport that finds the summaries which
-// another system has put among its messages: a system message whose Author is one of
-// the tags, and a user or assistant message whose text begins with one, are
-// ImportSummary. Any other message is ImportKeep. Without tags, these are used:
+// ImportTagged returns a function for Options.OnImport that finds the summaries of
+// another system: a system message whose Author is one of the tags, and a user or
+// assistant message whose text begins with one, are ImportSummary. Any other message
+// is ImportKeep. Without tags, these are used:
 //
 //	[auto-summary]                   // ds-api, as the name of a system message
 //	[Summary of prior conversation]  // ailoop, as the beginning of a user message
 //
-// Somebody who writes such a tag into a message makes it a part of the summary, so
-// use ImportTagged only for the conversations of a system that does so.
+// A user message that begins with a tag also becomes part of the summary, so use
+// ImportTagged only for conversations of a system that writes these tags.
 func ImportTagged(tags ...string) func(Message) ImportAs {
 	if tags = slices.Clone(tags); len(tags) == 0 {
 		tags = []string{"[auto-summary]", "[Summary of prior conversation]"}
@@ -48,8 +48,8 @@ func ImportTagged(tags ...string) func(Message) ImportAs {
 	}
 }
 
-// placeOf calls Options.OnImport, and returns an error for a place where the message
-// cannot be.
+// placeOf calls Options.OnImport, and returns an error for a place that the message
+// cannot have.
 func (l *loader) placeOf(i int, e *entry) (p ImportAs, err error) {
 	if l.h.opts.OnImport == nil {
 		return ImportKeep, nil
@@ -71,10 +71,11 @@ func (l *loader) placeOf(i int, e *entry) (p ImportAs, err error) {
 	return p, nil
 }
 
-// place puts the messages of the snapshot where they belong, if NewSnapshot made it:
-// where Options.OnImport says, and with Options.Repair, results that belong to no call
-// into user messages, and results in user messages right after calls into tool messages. IDs stay, also those of messages that move after others, to
-// which entry gives new ones; l.from becomes another snapshot.
+// place moves the messages of the snapshot, if NewSnapshot made it, to the places that
+// Options.OnImport returns. With Options.Repair, it puts results without a call into user
+// messages, and results in user messages right after calls into tool messages. IDs stay,
+// even those of messages that move after others, to which entry gives new ones; l.from
+// becomes another snapshot.
 func (l *loader) place() error {
 	s := l.from
 	if !s.imported || l.h.opts.OnImport == nil && l.h.opts.Repair == nil {
@@ -84,7 +85,7 @@ func (l *loader) place() error {
 	var sys, list []*entry
 	var texts []string
 	var gone []ID
-	var held []*entry // notes that stood between a call and its result, to go after it
+	var held []*entry // notes between a call and its result, to be put after it
 	hasCall := false  // the newest message of list other than results has calls
 	l.index, l.notes, l.split = make(map[ID]int, s.len()), make(map[ID]error), make(map[ID]error)
 	for i := range s.len() {
@@ -159,8 +160,8 @@ func splitResults(parts []Part) (results, rest []Part, first int) {
 	return results, rest, first
 }
 
-// hasResultBehind reports whether a tool message comes next after the i-th entry, but
-// for system messages.
+// hasResultBehind reports whether the next entry after the i-th, except system
+// messages, is a tool message.
 func (s *state) hasResultBehind(i int) bool {
 	for i++; i < s.len() && s.at(i).msg.Role == RoleSystem; {
 		i++
@@ -171,13 +172,19 @@ func (s *state) hasResultBehind(i int) bool {
 // summarise adds a text to the summary, which stands for the entries with these IDs.
 func (l *loader) summarise(text string, ids []ID) {
 	var sum Summary
+	if hint := l.h.ident.summaryHint(); hint != "" {
+		text = strings.ReplaceAll(text, hint, "")
+	}
+	text, names := splitNames(text)
 	if l.h.summary != nil {
 		sum = l.h.summary.sum
 		text = sum.Text + "\n\n" + text
+		names = strings.TrimSpace(sum.Names + " " + names)
 	}
+	sum.Names = names
 	sum.Text, sum.Covers, sum.Time = text, slices.Concat(sum.Covers, rangesOf(ids)), time.Now()
 	sum.Covers = l.from.covering(sum.Covers)
-	p := &placedSummary{sum: sum, raw: l.h.ident.summaryTokens(text)}
+	p := l.h.ident.place(sum)
 	p.sum.Tokens = clampInt(p.raw)
 	l.h.summary = p
 }
@@ -222,7 +229,7 @@ func noteOfResults(m Message) Message {
 	return noteOf(m, author, parts)
 }
 
-// isUnnamed reports whether m holds results, and none names the call that it answers.
+// isUnnamed reports whether m holds results, and none of them names its call.
 func isUnnamed(m *Message) bool {
 	return len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, func(p Part) bool {
 		r, ok := p.(ToolResult)
@@ -233,15 +240,18 @@ func isUnnamed(m *Message) bool {
 // NewSnapshot returns a snapshot of copies of msgs, with the IDs 1, 2, 3 and so
 // on. Give it to [Restore] to import a conversation. NewSnapshot checks
 // nothing; Restore returns an error for a message that a [History] does not
-// accept, or mends it.
+// accept, or repairs it.
 //
 // Tokens are counted by the Tokenizer and the Overheads of the first options that
-// are not nil, which ignores all else in them, and by default without any. If one of
-// these functions panics, all messages are counted by default.
+// are not nil; of the rest of them only AsSent counts. Without options, or if one of these
+// functions panics, the defaults are used.
 func NewSnapshot(msgs []Message, opts ...*Options) *Snapshot {
 	for _, o := range opts {
 		if o != nil {
 			if s, err := newSnapshot(msgs, newCounter(o.Tokenizer, o.Overheads)); err == nil {
+				if o.AsSent {
+					s.bindAll()
+				}
 				return s
 			}
 			break

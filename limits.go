@@ -16,14 +16,15 @@ type Limits struct {
 	// Window is the context window of the model. 0: there is no limit.
 	Window int
 
-	// Reserve is kept free for the answer. 0: an eighth of Window, at most
-	// 16,000; negative: none. It means nothing without a Window.
+	// Reserve is kept free for the answer. 0: an eighth of Window, at most 16,000;
+	// negative: none. It is ignored without a Window.
 	Reserve int
 
-	// Tools is what a request carries besides the messages, such as tool
-	// definitions; ToolTokens of package wire counts them. It is a first guess,
-	// which usage reports correct; what they have shown for one model is assumed for
-	// the next, if it is more.
+	// Tools is the size of what a request carries besides messages and the tools of
+	// SetTools, such as definitions that the program hands to an SDK; ToolTokens of
+	// package wire counts them. It is a first guess,
+	// which usage reports correct. The figure that they have shown for one model is
+	// assumed for the next, if it is more.
 	Tools int
 
 	// High is the size above which CompactIfNeeded starts a compaction. 0:
@@ -44,18 +45,22 @@ type Limits struct {
 
 	// Assumed says that Window is a guess, because that of the model is not
 	// known. The log of a History says so once, and Status always does. Ratios
-	// sets it.
+	// and Threshold set it.
 	Assumed bool
 
-	wrong *ratios // given to Ratios; nil: they were in range
+	wrong *ratios // given to Ratios or Threshold; nil: they were in range
 }
 
-// AssumedWindow is the window that [Ratios] assumes of a model whose window is not
-// known.
+// AssumedWindow is the window that [Ratios] assumes for a model whose window is
+// not known.
 const AssumedWindow = 128_000
 
 // ratios are marks as shares of a window.
-type ratios struct{ soft, high float64 }
+type ratios struct {
+	soft, high float64
+	isShare    bool // given to Threshold: high is the share
+	most       int
+}
 
 // Ratios returns limits for a model with the given window, whose marks soft and high
 // are shares of the window. 0 means 0.70 for soft and 0.85 for high, so for a window
@@ -66,20 +71,20 @@ type ratios struct{ soft, high float64 }
 // is Limits{Window: 200_000, Soft: 140_000, High: 170_000}. The other fields have
 // their defaults, with two exceptions: Low is half of Soft if half of High is not
 // below Soft, and Reserve is no more than High leaves of the window. All fields may
-// be changed. A mark below soft, at which only old tool results are cleared, is what
-// [When] is for.
+// be changed. For a mark below soft at which only old tool results are cleared, use
+// [When].
 //
 // If window is 0 or less, it is taken to be AssumedWindow, and Assumed is set.
 //
 // Soft must be more than 0 and less than high, and high at most 1. If they are not,
-// whatever is given the limits returns a [*ValueError] that names what was given to
-// Ratios.
+// the function that is given the limits returns a [*ValueError] that names the
+// arguments of Ratios.
 func Ratios(window int, soft, high float64) Limits {
 	l := Limits{Window: window}
 	if window <= 0 {
 		l.Window, l.Assumed = AssumedWindow, true
 	}
-	r := ratios{cmp.Or(soft, 0.70), cmp.Or(high, 0.85)}
+	r := ratios{soft: cmp.Or(soft, 0.70), high: cmp.Or(high, 0.85)}
 	if len(r.faults()) > 0 {
 		l.wrong = &r
 		return l
@@ -98,8 +103,47 @@ func Ratios(window int, soft, high float64) Limits {
 	return l
 }
 
+// Threshold returns limits for a caller who wants to set one number: a compaction starts
+// above a share of the window, but in a large window no later than above most tokens,
+// because long requests cost more and are read less well. A share of 0 means 0.8, and a
+// most of 0 means 200,000 tokens. So
+//
+//	convo.Threshold(1_000_000, 0, 0)
+//
+// is Limits{Window: 1_000_000, High: 200_000}, and for a window of 8,000 High is 6,400.
+// The other fields have their defaults, but Reserve is no more than High leaves of the
+// window. All fields may be changed.
+//
+// If window is 0 or less, it is taken to be AssumedWindow, and Assumed is set. The share
+// must be more than 0 and at most 1, and most must not be negative. If they are not,
+// whatever is given the limits returns a [*ValueError].
+func Threshold(window int, share float64, most int) Limits {
+	share, most = cmp.Or(share, 0.8), cmp.Or(most, 200_000)
+	l := Ratios(window, share/2, share)
+	if most < 0 {
+		l.wrong = &ratios{most: most, high: share, soft: share / 2}
+	}
+	if l.wrong != nil {
+		l.wrong.most, l.wrong.isShare = most, true
+		return l
+	}
+	l.High = max(min(l.High, most), 1)
+	l.Low, l.Soft = 0, 0
+	l.Reserve = cmp.Or(min(defaultReserve(l.Window), l.Window-l.High), -1)
+	return l
+}
+
 // faults returns a *ValueError for each ratio that is out of range.
 func (r ratios) faults() (faults []error) {
+	if r.isShare {
+		if !(0 < r.high && r.high <= 1) {
+			faults = append(faults, &ValueError{Name: "share of Threshold", Value: r.high, Want: "more than 0 and at most 1, a share of the window"})
+		}
+		if r.most < 0 {
+			faults = append(faults, &ValueError{Name: "most of Threshold", Value: r.most, Want: "0 or more, in tokens"})
+		}
+		return faults
+	}
 	if !(0 < r.high && r.high <= 1) {
 		faults = append(faults, &ValueError{Name: "high of Ratios", Value: r.high, Want: "more than 0 and at most 1, a share of the window"})
 	}
@@ -291,8 +335,8 @@ const (
 	noVersion = math.MaxUint64
 )
 
-// updateMarksLocked computes the marks anew, after the limits, the reservations
-// of MakeRoom or what Recover has learned have changed.
+// updateMarksLocked computes the marks again after a change of the limits, of
+// the reservations of MakeRoom or of the limit that Recover has learned.
 func (h *History) updateMarksLocked() {
 	limits := h.limits
 	if h.named > 0 {
@@ -311,8 +355,8 @@ func (h *History) updateMarksLocked() {
 	h.marks = m
 }
 
-// orZero returns a mark as it is in a Status, where 0 says that there is none. given is
-// what it follows from, 0 if there is nothing.
+// orZero returns a mark for a Status, where 0 says that there is none. given is the
+// limit that it follows from; 0: none.
 func orZero(mark int64, given int) int {
 	if mark == noMark && given == 0 {
 		return 0

@@ -235,3 +235,43 @@ func TestRatios_AssumedIsSaidOnce(t *testing.T) {
 	require.NoError(t, h.Close())
 	assert.ErrorIs(t, h.SetLimits(assumed), convo.ErrClosed)
 }
+
+// Threshold sets High by one share of the window, up to a number of tokens.
+func TestThreshold(t *testing.T) {
+	for _, tt := range []struct {
+		window        int
+		share         float64
+		most          int
+		high, reserve int
+	}{
+		{8000, 0, 0, 6400, 1000},
+		{200_000, 0, 0, 160_000, 16_000},
+		{1_000_000, 0, 0, 200_000, 16_000},
+		{1_000_000, 0.5, 600_000, 500_000, 16_000},
+		{1000, 1, 0, 1000, -1},
+		{1, 0, 0, 1, -1},
+		{0, 0, 0, 102_400, 16_000},
+	} {
+		l := convo.Threshold(tt.window, tt.share, tt.most)
+		assert.Equal(t, convo.Limits{Window: max(tt.window, 0) + convo.AssumedWindow*b2i(tt.window == 0), High: tt.high, Reserve: tt.reserve, Assumed: tt.window == 0}, l)
+		_, err := convo.New(&convo.Options{Limits: l})
+		if tt.window > 1 {
+			require.NoError(t, err, "%+v", tt)
+		}
+	}
+	for want, l := range map[string]convo.Limits{
+		"convo: share of Threshold is 1.5, want more than 0 and at most 1, a share of the window":  convo.Threshold(1000, 1.5, 0),
+		"convo: share of Threshold is -0.1, want more than 0 and at most 1, a share of the window": convo.Threshold(1000, -0.1, 0),
+		"convo: most of Threshold is -1, want 0 or more, in tokens":                                convo.Threshold(1000, 0, -1),
+	} {
+		_, err := convo.New(&convo.Options{Limits: l})
+		require.EqualError(t, err, want)
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

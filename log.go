@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// A logbook is what a History knows of the log that it is saved in: the record
-// that holds its state as it was last saved, records of which it is not known
-// whether they were stored, and what the next record holds for the archive.
+// A logbook describes the log of a History: the record last saved, records that
+// may or may not have been stored, and what the next record holds for the
+// archive.
 //
 // All fields are written with History.mu held. Those above keepsake are written only
-// while History.saving is held too, and may then be read without the lock.
+// while History.saving is also held, and may then be read without the lock.
 type logbook struct {
 	store   Store
 	key     string
@@ -28,7 +28,7 @@ type logbook struct {
 	read      int64          // bytes of Data that Open reads
 	retry     int64          // no full record is tried before read is above this
 	count     int            // records that Open reads
-	torn      int64          // bytes after the newest record that are none
+	torn      int64          // bytes after the newest record that are not a record
 	excess    bool           // records before the newest full one are to be removed; see Options.NoArchive
 
 	perToken float64 // bytes of a full record for each raw token of the view
@@ -38,7 +38,7 @@ type logbook struct {
 	kept ID // the last ID that may be in the log and that no rollback took back
 }
 
-// A keepsake is what a record holds for the archive, beside the state.
+// A keepsake is what a record holds for the archive, in addition to the state.
 type keepsake struct {
 	past      map[ID]departed  // entries that no record holds as they were appended
 	summaries []*placedSummary // that were replaced, and that no record holds
@@ -57,8 +57,8 @@ type draft struct {
 	keepsake
 }
 
-// A picture is what a record holds of a History at one moment, or what several
-// records hold together. It never changes.
+// A picture is the state of a History that a record holds, or several records
+// together. It is immutable.
 type picture struct {
 	*Snapshot
 	scalars
@@ -68,13 +68,13 @@ type picture struct {
 	recounted          bool // what was learned is converted; the log holds it as another counter has it
 }
 
-// pictureLocked returns what a record would hold of h now.
+// pictureLocked returns the picture that a record of h would hold now.
 func (h *History) pictureLocked() *picture {
 	at := h.snapshotLocked()
 	p := &picture{
 		Snapshot: at,
 		scalars: scalars{
-			last: h.last, turn: h.turn, touched: h.touched, appended: h.appended, model: h.known().model,
+			last: h.last, turn: h.turn, touched: h.touched, appended: h.appended, model: h.known().model, released: h.released,
 			ever: h.appendedEver, edited: timeOf(h.lastEdit).UTC(), breaker: h.breaker.saved(),
 			chosen: h.chosen, toolsSet: h.toolsSet, counted: at.raw() - at.eph.tokens(),
 		},
@@ -90,7 +90,7 @@ func (h *History) pictureLocked() *picture {
 	return p
 }
 
-// saved returns what a record holds of b.
+// saved returns the part of b that a record holds.
 func (b *breaker) saved() breaker {
 	return breaker{failures: b.failures, appended: b.appended, excused: b.excused}
 }
@@ -126,7 +126,7 @@ func (h *History) unsavedLocked() int {
 	return n
 }
 
-// tornLocked returns how many bytes after the newest record are none.
+// tornLocked returns how many bytes after the newest record are not a record.
 func (h *History) tornLocked() int {
 	if h.log == nil {
 		return 0
@@ -148,7 +148,7 @@ func (h *History) newLogbookLocked(s Store, key string) *logbook {
 	return l
 }
 
-// last returns the last ID that the record last saved knows.
+// last returns the last ID in the record last saved.
 func (l *logbook) last() ID {
 	if l.saved == nil {
 		return 0
@@ -157,14 +157,14 @@ func (l *logbook) last() ID {
 }
 
 // isOwn reports whether the record that at was loaded from is in the log, as far as the
-// IDs of the newest records tell.
+// IDs of the newest records show.
 func (l *logbook) isOwn(at *Snapshot) bool {
 	k := len(l.recent) - 1 - int(l.seq-at.loaded.seq) // of the record with its Seq
 	return k < 0 || k >= len(l.recent) || l.recent[k] == at.loaded.id
 }
 
-// leftLocked notes for the archive that an entry has left the view, or that another
-// one took its place. forgotten says that its original is not to be written.
+// leftLocked notes for the archive that an entry has left the view or was replaced.
+// forgotten says that its original is not to be written.
 func (h *History) leftLocked(d departed, forgotten bool) {
 	l := h.log
 	if l == nil || d.was.id <= l.last() {
@@ -175,7 +175,8 @@ func (h *History) leftLocked(d departed, forgotten bool) {
 	}
 }
 
-// editedLocked notes for the archive what an edit has taken from the view before.
+// editedLocked notes for the archive what an edit has removed; before is the view
+// that it changed.
 func (h *History) editedLocked(before *state, gone []departed) {
 	l := h.log
 	if l == nil {
@@ -189,8 +190,8 @@ func (h *History) editedLocked(before *state, gone []departed) {
 	}
 }
 
-// tookBackLocked notes that all entries newer than last were taken back. Those that
-// were never saved are not written anywhere.
+// tookBackLocked notes that all entries newer than last were taken back. Those
+// never saved are not written anywhere.
 func (h *History) tookBackLocked(last ID) {
 	l := h.log
 	if l == nil {
@@ -204,8 +205,8 @@ func (h *History) tookBackLocked(last ID) {
 	}
 }
 
-// unsummarisedLocked notes that the summary s takes the place of the present one
-// again, so that those between them are not written anywhere.
+// unsummarisedLocked notes that the summary s is restored, so that those after
+// it are not written anywhere.
 func (h *History) unsummarisedLocked(s *placedSummary) {
 	if l := h.log; l != nil && s != h.summary {
 		l.summaries = slices.Clip(l.summaries[:max(slices.Index(l.summaries, s), 0)])
@@ -221,7 +222,7 @@ func (h *History) draftLocked(l *logbook) *draft {
 	return d
 }
 
-// storedLocked notes that a draft is the record after the one last saved.
+// storedLocked notes that a draft was stored after the record last saved.
 func (l *logbook) storedLocked(d *draft) {
 	if l.id == "" {
 		l.name, l.created = d.name, d.created
@@ -238,7 +239,7 @@ func (l *logbook) storedLocked(d *draft) {
 	l.settledLocked(d)
 }
 
-// settledLocked notes that the log holds what the draft does.
+// settledLocked notes that the log holds the content of the draft.
 func (l *logbook) settledLocked(d *draft) {
 	l.saved = d.picture
 	maps.DeleteFunc(l.past, func(id ID, _ departed) bool { return id <= d.picture.last })
@@ -249,9 +250,9 @@ func (l *logbook) settledLocked(d *draft) {
 	l.undone, l.notes = slices.Clone(l.undone[len(d.undone):]), slices.Clone(l.notes[len(d.notes):])
 }
 
-// A full record names the maxRecent records before it. From doubtful drafts on, Save
-// first finds out whether one of them was stored. It remembers the newest maxDrafts: if
-// an older one is stored after all, it is taken for the record of another writer.
+// A full record names the maxRecent records before it. With doubtful drafts or more,
+// Save first checks whether one of them was stored. It remembers the newest maxDrafts;
+// an older one that was stored is taken for the record of another writer.
 const (
 	maxRecent = 16
 	doubtful  = 8
@@ -265,12 +266,37 @@ func (l *logbook) weighed(d *draft, size int64) {
 	}
 }
 
-// How long a full record is can be estimated from the raw tokens of the view: about
-// as many bytes as the last one had for each, and a frame.
+// The length of a full record is estimated from the raw tokens of the view: as many
+// bytes for each as the last one had, and a frame.
 const (
-	maxRead         = 3   // times a full record, that Open reads
-	maxCount        = 256 // records that Open reads: each may be a request to a server
-	perRecord       = 512 // bytes of a full record for each record since the last, at most: else it would make the log much longer
+	maxRead         = 3   // most that Open reads, in lengths of a full record
+	maxCount        = 256 // most records that Open reads: each may be a request to a server
+	perRecord       = 512 // most bytes of a full record for each record since the last; more would make the log much longer
 	frameBytes      = 800
-	defaultPerToken = 4 // until a full record has shown it
+	defaultPerToken = 4 // until a full record was measured
 )
+
+// openLog returns the logbook of h, or an error if there is none.
+func (h *History) openLog() (*logbook, error) {
+	if h.ident == nil {
+		return nil, ErrClosed
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.log == nil {
+		return nil, ErrNoStore
+	}
+	return h.log, nil
+}
+
+// Saved returns the key of h and the Seq of the record that it was last saved in, as
+// arguments for [Load]. The key is empty if h has no Store, and the Seq is 0 before the
+// first Save.
+func (h *History) Saved() (key string, seq uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.log == nil {
+		return "", 0
+	}
+	return h.log.key, h.log.seq
+}

@@ -164,6 +164,11 @@ func measureAllocs(n int, f func()) (allocs, bytes float64) {
 	return float64(after.Mallocs-before.Mallocs) / float64(n), float64(after.TotalAlloc-before.TotalAlloc) / float64(n)
 }
 
+// noStandIn returns z as a strategy of the caller's, for which Extract does not stand in.
+func noStandIn(z convo.Summarize) convo.CompactionStrategy {
+	return convo.StrategyFunc(z.Compact).Named(z.Name())
+}
+
 // toolTurn returns a conversation of one user message and n tool rounds of two
 // entries each, with an answer at the end.
 func toolTurn(t testing.TB, opts *convo.Options, n int) *convo.History {

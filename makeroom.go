@@ -43,7 +43,7 @@ func (h *History) MakeRoom(ctx context.Context, n int) (*Reservation, Report, er
 			return r, err
 		}
 		var now Report
-		if res, now, _ = h.reserveIfFree(n); res != nil { // something else has freed the room meanwhile
+		if res, now, _ = h.reserveIfFree(n); res != nil { // the room was freed in the meantime
 			return now, nil
 		}
 		if err == nil {

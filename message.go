@@ -76,7 +76,8 @@ type Part interface {
 type Text string
 
 // Reasoning is what a model wrote while it was thinking, before or between its
-// answers. Providers want it back byte for byte, together with its signature.
+// answers. Providers require it back byte for byte, together with its
+// signature.
 type Reasoning struct {
 	ID        string // the provider's name for the block, if it has one
 	Text      string // the reasoning, or the provider's summary of it
@@ -92,10 +93,10 @@ type ToolCall struct {
 	ID   string
 	Name string // of the tool
 
-	// Arguments are what the model wrote: a JSON object, unless the model made
-	// a mistake or was cut off; see Valid. Their bytes are kept: 1.0 stays 1.0
-	// and keys keep their order. Empty means no arguments. Of a custom tool of
-	// OpenAI's, they are its input, which is any text.
+	// Arguments are what the model wrote: a JSON object, unless the model made a
+	// mistake or was cut off; see Valid. Their bytes are kept: 1.0 stays 1.0 and
+	// keys keep their order. Empty means no arguments. For a custom tool of
+	// OpenAI, they are its input, which may be any text.
 	Arguments string
 
 	// Minted reports that ID was made by [NewCallID] and not by a provider. A
@@ -105,11 +106,11 @@ type ToolCall struct {
 
 // A ToolResult answers a [ToolCall].
 type ToolResult struct {
-	// CallID is the ID of the call that the result answers, and Name is the
-	// name of its tool. Without a CallID, the result answers the open call of
-	// the tool Name, or without a Name, the open call. If there are several,
-	// Append takes them in order when it is given a result for each of them,
-	// and otherwise returns a [*PairError]. It fills in what is empty.
+	// CallID is the ID of the call that the result answers, and Name is the name
+	// of its tool. Without a CallID, the result answers the open call of the tool
+	// Name, or without a Name, the open call. If there are several, Append takes
+	// them in order when it is given a result for each of them, and otherwise
+	// returns a [*PairError]. It fills in empty fields.
 	CallID string
 	Name   string
 
@@ -151,8 +152,8 @@ func (c ToolCall) Valid() bool {
 	return s == "" || s[0] == '{' && strictjson.Valid([]byte(s))
 }
 
-// NewCallID returns a new random ID for a [ToolCall] that came without one. Set
-// Minted with it.
+// NewCallID returns a new random ID for a [ToolCall] that came without one.
+// Also set Minted.
 func NewCallID() string { return "call_" + rand.Text()[:16] }
 
 func (Text) part()       {}
@@ -161,6 +162,55 @@ func (ToolCall) part()   {}
 func (ToolResult) part() {}
 func (Media) part()      {}
 func (Opaque) part()     {}
+
+// texts yields the texts in m, the arguments of calls and those in results included,
+// with its role.
+func (m *Message) texts(yield func(Role, string) bool) {
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case Text:
+			if !yield(m.Role, string(p)) {
+				return
+			}
+		case ToolCall:
+			if !yield(m.Role, p.Arguments) {
+				return
+			}
+		case ToolResult:
+			for _, in := range p.Parts {
+				if t, ok := in.(Text); ok && !yield(m.Role, string(t)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// allMedia yields the media of m, those in results included.
+func (m *Message) allMedia(yield func(Media) bool) {
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case Media:
+			if !yield(p) {
+				return
+			}
+		case ToolResult:
+			for _, in := range p.Parts {
+				if in, ok := in.(Media); ok && !yield(in) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// media returns how many media m holds, those in results included.
+func (m *Message) media() (n int) {
+	for range m.allMedia {
+		n++
+	}
+	return n
+}
 
 // NewMedia returns a [Media] with the given content, which it encodes in
 // base64.
@@ -189,8 +239,7 @@ func Assistant(text string, calls ...ToolCall) Message {
 	return Message{Role: RoleAssistant, Parts: parts}
 }
 
-// WithReasoning returns a copy of m that begins with what the model has reasoned
-// before it wrote the rest:
+// WithReasoning returns a copy of m that begins with the given reasoning:
 //
 //	convo.Assistant("The 9:10.", call).WithReasoning(convo.Reasoning{Text: "Early is better."})
 //
@@ -295,8 +344,8 @@ func (m Message) clone() Message {
 	return new(partRoom).clone(m)
 }
 
-// A partRoom is memory for the parts of copies that are made one after the other, so
-// that not each of them allocates. No two copies share a part of it.
+// A partRoom is memory for the parts of successive copies, so that not every copy
+// allocates. Copies do not share parts.
 type partRoom struct {
 	free []Part
 	next int // how much to allocate next; 0: as much as is needed
@@ -366,12 +415,17 @@ func nameOf[N ~uint8](n N, names ...string) string {
 // A Tool is the definition of a tool that the model may call. The formats of package
 // wire write it as each provider wants it.
 type Tool struct {
-	Name        string // in letters, digits, _ and -, at most 64, every provider takes it
+	Name        string // every provider accepts at most 64 letters, digits, _ and -
 	Description string // for the model: what the tool does, and when to call it
 
 	// Schema is the JSON Schema of the arguments, whose type is object. Empty: the
 	// tool takes no arguments.
 	Schema string
+
+	// Opaque is the definition of a tool that the provider runs, or whose form is its
+	// own, as it stands in a request. The format that it is of writes it instead of the
+	// other fields; other formats leave the tool out. Name may be empty then.
+	Opaque Opaque
 }
 
 // String returns the name of the tool and the beginning of its description.

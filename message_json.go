@@ -26,11 +26,11 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	return appendMessage(make([]byte, 0, m.jsonSize()), &m)
 }
 
-// UnmarshalJSON decodes what MarshalJSON has written. It returns a
+// UnmarshalJSON decodes the form that MarshalJSON writes. It returns a
 // [*MessageError], and leaves m unchanged, when a field, a part's type or the
 // role is unknown, when a key occurs twice in one object, and when data
-// continues after the message. Whether the role may hold the parts is checked
-// by [History.Append].
+// continues after the message. [History.Append] checks whether the role may
+// hold the parts.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	r := strictjson.NewReader(data)
 	next, part := *m, -1
@@ -44,8 +44,8 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// jsonSize returns about how many bytes the JSON of m has. It looks no deeper into
-// results than at their texts, since an unchecked message may hold itself.
+// jsonSize returns the approximate size of the JSON of m in bytes. Of results it
+// counts only the texts, since an unchecked message may hold itself.
 func (m *Message) jsonSize() int {
 	n := 64 + len(m.Author) + len(m.Origin.Format) + len(m.Origin.Model) + len(m.Meta)
 	for _, p := range m.Parts {
@@ -156,9 +156,8 @@ func inResults(kind string) bool {
 	return kind == typeText || kind == typeMedia || kind == typeOpaque
 }
 
-// readMessage reads a message. A part that is the only one is put into inline, if
-// that is not nil. part is the index of the part that could not be read, -1 if
-// something else could not.
+// readMessage reads a message. A single part is put into inline, if that is not
+// nil. part is the index of the part that could not be read, or -1.
 func readMessage(r *strictjson.Reader, inline *[1]Part) (m Message, part int) {
 	part = -1
 	if inline != nil {
@@ -210,7 +209,7 @@ func readRole(r *strictjson.Reader) Role {
 	name := r.Bytes()
 	for _, role := range []Role{RoleUser, RoleAssistant, RoleTool, RoleSystem} {
 		if string(name) == string(role) {
-			return role // which needs no memory
+			return role // which does not allocate
 		}
 	}
 	return Role(name)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
@@ -14,14 +15,14 @@ import (
 // Options configures a [History]. Nil and the zero value work. [New] and
 // [Restore] copy it.
 //
-// No lock is held while a function in it runs, so it may call back into the
-// History. Only Do must not be called: a Do may be waiting for the function.
-// Tokenizer, Overheads.Media, Pin and Repair must not call Save, Reload, Attach or
-// Prune either, since a Reload may be waiting for them, and Tokenizer,
-// Overheads.Media, Pin and the method Due of a [Trigger] must not call Prepare,
-// CompactIfNeeded, Compact, MakeRoom or Recover, since a compaction may be. They get no
-// ctx by which such a call could be recognised: it waits until its own ctx ends. If a
-// function panics, the panic becomes a [*PanicError], unless the field says otherwise.
+// No lock is held while a function in it runs, so it may call back into the History,
+// except that no function may call Do, which may be waiting for it. Tokenizer,
+// Overheads.Media, Pin and Repair must also not call Save, Reload, Attach or Prune,
+// since a Reload may be waiting for them. Tokenizer, Overheads.Media, Pin,
+// AfterCompaction and Due of a [Trigger] must not call Prepare, CompactIfNeeded,
+// Compact, MakeRoom, Recover or Wait, since a compaction may be waiting for them. They get no
+// ctx, so such a call is not recognised: it waits until its own ctx ends. If a function panics, the panic becomes
+// a [*PanicError], unless the field says otherwise.
 type Options struct {
 	// Limits says how large a request may be. Zero: there is no limit.
 	Limits Limits
@@ -35,14 +36,13 @@ type Options struct {
 	// Overheads says how many tokens messages weigh in addition to their text.
 	Overheads Overheads
 
-	// Priors says what to assume about models before usage is reported. A key
-	// is the beginning of a name that SetModel is given. The longest key that
-	// matches counts, and "" matches every name. Where none matches, the zero
-	// Prior holds.
+	// Priors says what to assume about models before usage is reported. A key is
+	// the beginning of a name given to SetModel. The longest key that matches is
+	// used, and "" matches every name. If none matches, the zero Prior is used.
 	Priors map[string]Prior
 
 	// Strategy decides what a compaction removes. Nil:
-	// Chain(ClearToolResults{}, Truncate{}).
+	// Chain(ClearMedia{}, ClearToolResults{}, Summarize{With: Extract{}}, Truncate{}).
 	Strategy CompactionStrategy
 
 	// IsOverflow reports whether a provider's error means that the request was
@@ -63,31 +63,31 @@ type Options struct {
 	// KeepOriginals is how many raw tokens of originals to keep in memory: the
 	// messages that were rewritten, or whose results were cut or cleared, as they
 	// were appended. Report.Originals returns them, and a summarizer reads those of
-	// results, but what was rewritten as it stands. An original is kept until its
-	// entry leaves the view; where there is not room for all, the oldest go first.
-	// 0: eight times Limits.Window, and 1,000,000 without a Window; negative: none.
+	// results, but rewritten messages as they stand. An original is kept until its
+	// entry leaves the view; if there is not enough room, the oldest go first. A
+	// summarizer reads those that are not in memory from the log, if there is one. 0:
+	// eight times Limits.Window, and 1,000,000 without a Window; negative: none.
 	KeepOriginals int
 
 	// Spill stores the original of a tool result that is about to be cut or
 	// cleared, and returns a reference, which the marker mentions. It is called
-	// once for each original, and never with what is left of a result that was cut:
-	// when such a result is cut or cleared once more, the reference in its marker
-	// is used again. It runs on the goroutine that
-	// appends or compacts, and must not block. Its ctx is that of the compaction;
-	// for Append and Apply it is one that never ends.
+	// once for each original, and never with the rest of a result that was cut: if
+	// that is cut or cleared again, the reference in its marker is reused. A reference
+	// must not be made of the call's ID alone, since models use IDs again. Spill runs
+	// on the goroutine that appends or compacts, and must not block. Its ctx is
+	// that of the compaction; for Append and Apply it is one that never ends.
 	//
-	// Append calls Spill when it knows that the messages can be appended, with
-	// the ID and the name of the call that the result answers. If another
-	// goroutine makes them impossible while Spill runs, Append returns an error
-	// and nothing refers to what was stored. An error from Spill makes Append
-	// fail, since without the original its text would be lost: nothing is
-	// appended, and the same messages can be appended again. Note that there is
-	// a MaxResult by default if there is a Window. In an edit, an error only keeps the
-	// result from being cleared, and after three errors the edit calls Spill
-	// no more. After an edit for which every call failed, Prepare,
-	// CompactIfNeeded and CompactInBackground clear no results until MinFree/2
-	// new tokens have been appended, and twice as many after each further such
-	// edit in a row. Compact, MakeRoom and Recover call Spill anyway.
+	// Append calls Spill after checking that the messages can be appended, with the ID
+	// and the name of the call that the result answers. If another goroutine changes
+	// that while Spill runs, Append returns an error and nothing refers to the stored
+	// original. An error from Spill makes Append fail, since without the original its
+	// text would be lost: nothing is appended, and the same messages can be appended
+	// again. With a Window, MaxResult has a default. In an edit, an error only keeps
+	// the result from being cleared, and after three errors the edit does not call
+	// Spill again. After an edit for which every call failed, Prepare, CompactIfNeeded
+	// and CompactInBackground clear no results until MinFree/2 new tokens have been
+	// appended, and twice as many after each further such edit in a row. Compact,
+	// MakeRoom and Recover call Spill anyway.
 	Spill func(ctx context.Context, r ToolResult) (ref string, err error)
 
 	// Pin reports whether to pin the exchange of a message that is being
@@ -98,26 +98,30 @@ type Options struct {
 	// PinFirstUser pins the first user message, which usually states the task.
 	PinFirstUser bool
 
-	// TagKey makes the key in the tags around summaries and around messages with an
-	// Author, the same key each time; see Snapshot.Messages. A program that makes a
-	// History anew from rows of its own for each request sets it, since otherwise the
-	// bytes of each request differ and no provider finds them in its cache. It should
-	// hold a secret and the name of the conversation: a text from somebody who knows
-	// it can imitate the tags. A snapshot keeps its key, unless NewSnapshot made it.
-	// Empty: a random key.
+	// TagKey determines the key in the tags around summaries and around messages with
+	// an Author; see Snapshot.Messages. Set it if the program rebuilds the History
+	// for each request: with random keys, each request has other bytes, and provider
+	// caches miss. It should contain a secret and the name of the conversation: an
+	// author who knows it can imitate the tags. A snapshot keeps its key, unless
+	// NewSnapshot made it. Empty: a random key.
 	TagKey string
 
 	// OnLoad says what Restore does with open tool calls, and with a turn that
 	// has no answer. Zero: OnLoadKeep.
 	OnLoad OnLoad
 
+	// AsSent says that a conversation which is imported, by NewSnapshot or Restore, stands
+	// as it was sent: each answer was made after just what stands before it. Its signed
+	// reasoning is then bound, see Snapshot.Bound. Otherwise the reasoning of entries that
+	// come without a fingerprint is not bound.
+	AsSent bool
+
 	// OnImport says where Restore puts a message of a snapshot that NewSnapshot
 	// made: among the system entries, as a user message whose Author is "system"
 	// if it has none, or in the summary; ImportTagged finds the summaries of other
-	// systems. A system message that is at the front stays there, unless its
-	// place is ImportSummary. Nil: each message stays where it is, and a system
-	// message after others is a RoleError, or moved to the front if Repair is
-	// set.
+	// systems. A system message at the front stays there, unless its place is
+	// ImportSummary. Nil: each message stays where it is, and a system message
+	// after others is a RoleError, or moved to the front if Repair is set.
 	OnImport func(Message) ImportAs
 
 	// Repair lets Restore repair a faulty conversation, and is called for each
@@ -129,35 +133,83 @@ type Options struct {
 	// CompactInBackground.
 	Background bool
 
-	// NoArchive keeps the log short: after Save has written a full record, it removes
-	// all records before it, and with them what Archive yields of them and what Load
-	// returns. The log is then at most about three times as long as a full record, which
-	// Save writes as SaveFull says; so SaveFull shortens it at once. If old records cannot
-	// be removed, Save succeeds, Logger gets a line, and the next Save tries again. Open
-	// and Attach fail for a Store that is no [Pruner]: the error matches
-	// [errors.ErrUnsupported].
+	// CacheTTL is how long the provider keeps a request in its prompt cache. A compaction
+	// changes the beginning of the next request, which is then not found there. If the
+	// newest entry of the assistant is older than CacheTTL, that costs nothing more:
+	// Prepare and CompactIfNeeded then also compact a request that is only above
+	// Limits.Soft, for ReasonSoft. The edit of a compaction in the background waits for
+	// that pause, or until the request is larger than Limits.High: its report has
+	// OutcomeReady, and the work of the strategy. The next compaction applies it first, and
+	// reports that without the work. An edit that waits is not saved. 0 or less: no
+	// pause counts, and edits do not wait.
+	CacheTTL time.Duration
+
+	// NoArchive keeps the log short: after Save has written a full record, it removes all
+	// records before it, which Archive and Load then no longer return. The log is then at
+	// most about three times as long as a full record; SaveFull shortens it at once. If
+	// old records cannot be removed, Save succeeds, Logger gets a line, and the next Save
+	// tries again. Open and Attach fail for a Store that is not a [Pruner]: the error
+	// matches [errors.ErrUnsupported].
 	NoArchive bool
+
+	// BeforeCompaction is called before a strategy is asked for an edit, with the view and
+	// the goal. It may set the Focus of the goal; other changes are ignored. If it returns
+	// an error, the strategy is not asked, and the error is the Cause of the report, whose
+	// outcome is OutcomeDeclined for ErrNoGain and OutcomeFailed otherwise. It should
+	// return soon, at the latest when ctx ends. An attempt that is made once more calls it
+	// again. Nil: no call.
+	BeforeCompaction func(ctx context.Context, s *Snapshot, g *Goal) error
+
+	// AfterCompaction returns messages that must be in the next request after a
+	// compaction, such as open files, rules or a to-do list. They are ephemeral
+	// messages, checked as by SetEphemeral, and stay until the next call replaces them:
+	// nil or no messages remove them. SetEphemeral leaves them alone, and they come
+	// before its messages.
+	//
+	// It is called for each edit that a compaction applied, before Prepare returns and
+	// before OnCompaction, with a report that still counts the messages of the call
+	// before. It is not called for Apply and SplicePrefix, nor after Open or Restore,
+	// where there are none until the next compaction. It should return soon. The
+	// messages are left aside, and those of the call before stay, if they are invalid,
+	// if the function panics, or if the request with them would be larger than
+	// Limits.High, so that they make no further compaction due; Report.Cause says why.
+	// A compaction that could not reach the limit otherwise removes them. Nil: no call.
+	AfterCompaction func(Report) []Message
+
+	// SummaryHint is a line that the model sees after each summary, such as one that
+	// says which tool finds what left; package recall has it. It is counted. It is not
+	// a part of the summary: no summarizer sees it, Snapshot.Summary does not return it,
+	// and nothing saves it. It has no effect while there is no summary. Empty: no line.
+	SummaryHint string
+
+	// Redact changes a message before a summarizer, Extract or [History.Handoff] sees it,
+	// such as to remove a secret. It gets a copy of each message that is to be summarised
+	// or given for context; the role stays. The conversation itself does not change, and
+	// SummaryRequest.Sent is nil. A strategy of your own calls Goal.Redact. Nil: messages
+	// are shown as they are.
+	Redact func(Message) Message
 
 	// OnCompaction is called after each compaction or edit that was applied or
 	// declined, or that failed, and after an Append that cut results, with
-	// ReasonAppend. Of declines that a Trigger leads to over and over, it gets the
-	// first one; see Trigger. It runs on the goroutine that made the edit or the
-	// append, and several calls may overlap. It must not call Wait or Do. If it
-	// panics, the panic is ignored.
+	// ReasonAppend. It is called once for repeated declines that a Trigger leads
+	// to; see Trigger. It runs on the goroutine that made the edit or the append,
+	// and several calls may overlap. It must not call Wait or Do. If it panics,
+	// the panic is ignored.
 	OnCompaction func(Report)
 
-	// Logger gets a line for each report that OnCompaction would get: Info for
-	// an edit that was applied, Warn for a compaction that failed and for results
-	// that Append cut, Debug for any other. An edit that was applied is a Warn
-	// too if a link of a Chain failed or a result could not be cleared; cause
-	// says why. If the logger panics, the panic is ignored. Nil: nothing is
-	// logged.
+	// Logger gets a line for each report that OnCompaction would get: Info for an
+	// edit that was applied, Warn for a compaction that failed and for results
+	// that Append cut, Debug for any other. An edit that was applied is also a
+	// Warn if a link of a Chain failed, a result could not be cleared or messages
+	// of AfterCompaction were left aside; cause says why. If the logger panics, the
+	// panic is ignored. Nil: nothing is logged.
 	//
 	// The message is "convo: compaction " and the outcome. The fields are always
 	// these, for the fields of Report: outcome, reason, strategy, cause, fits,
 	// limit, tokens_before, tokens_after, messages_before, messages_after;
-	// dropped, summarised, cleared, shortened, rewritten and kept, which are numbers of entries;
-	// summary_before, summary_after, model, calls, unread, not_kept, prefix_kept,
+	// dropped, summarised, cleared, shortened, rewritten and kept, which are numbers of
+	// entries; dropped_first, which says whether the user's first message was dropped
+	// unread; summary_before, summary_after, model, calls, unread, not_kept, released, prefix_kept,
 	// named_limit, duration. There are four other lines, at level Warn: "convo: old
 	// records not removed", with the fields key and cause, see NoArchive; one for a
 	// History that will never be compacted, one for the first limits whose window is
@@ -169,7 +221,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// check returns the limits with their defaults, and what is out of range.
+// check returns the limits with their defaults, and an error for each value out
+// of range.
 func (o *Options) check() (limits Limits, faults []error) {
 	limits, faults = o.Limits.withDefaults()
 	faults = append(faults, o.Roles.faults()...)
@@ -198,9 +251,9 @@ const (
 	// OnLoadDropTurn takes the newest turn back if it has no answer, that is if its
 	// newest message is not an assistant message without open calls.
 	//
-	// As Rewind does, OnLoadDrop and OnLoadDropTurn leave a turn from which an edit
-	// has dropped or cleared anything: a summary may tell what it did. If calls are
-	// open in it, they are answered as with OnLoadClose.
+	// Like Rewind, OnLoadDrop and OnLoadDropTurn leave a turn from which an edit
+	// has dropped or cleared anything: a summary may describe it. If calls are open
+	// in it, they are answered as with OnLoadClose.
 	OnLoadDropTurn
 )
 
@@ -238,8 +291,8 @@ func priorFaults(priors map[string]Prior) (faults []error) {
 	return faults
 }
 
-// prior returns the Prior for a model: that of the longest key with which its name
-// begins.
+// prior returns the Prior for a model: that of the longest key that its name
+// begins with.
 func (o *Options) prior(model string) Prior {
 	var found Prior
 	length := -1

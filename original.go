@@ -7,33 +7,32 @@ import (
 	"slices"
 )
 
-// An original is what an entry held before it was rewritten, or results in it were
-// cut or cleared. It never changes. A state keeps it until the entry leaves the
-// view, or until it is the oldest and there is no room for all.
+// An original is the content of an entry before it was rewritten or its results were
+// cut or cleared. It is immutable. A state keeps it until the entry leaves the view,
+// and drops the oldest originals when there is no room for all.
 type original struct {
 	id  ID
 	msg Message // as it was appended
 
-	// read is what a summarizer reads: msg, but with the texts that an edit has
-	// put in the place of results, or the message that it was rewritten to.
+	// read is the message that a summarizer reads: the rewritten message, or msg with
+	// the texts that an edit substituted for results.
 	read Message
 
 	tokens, readTokens int64 // raw, of msg and of read
 
-	// missing is how many raw tokens msg lacks: it was cut or cleared, and the
-	// original of that was not kept.
+	// missing is how many raw tokens msg lacks because it was cut or cleared and its
+	// own original was not kept.
 	missing int64
 
 	refs map[int]string // what Options.Spill returned for results in read, by the index of the part
 }
 
-// newOriginal returns the original of an entry that has none.
+// newOriginal returns an original with the present content of e.
 func newOriginal(e *entry) *original {
 	return &original{id: e.id, msg: e.msg, read: e.msg, tokens: e.tokens, readTokens: e.tokens, missing: e.missing}
 }
 
-// setRef sets the reference to the result in the i-th part. o must not be in use
-// yet.
+// setRef sets the reference to the result in the i-th part. o must not be shared yet.
 func (o *original) setRef(i int, ref string) {
 	o.refs = maps.Clone(o.refs)
 	if o.refs == nil {
@@ -42,14 +41,14 @@ func (o *original) setRef(i int, ref string) {
 	o.refs[i] = ref
 }
 
-// setMissing sets how many raw tokens e lacks, of which o is the original.
+// setMissing sets how many raw tokens e lacks. o is the original of e.
 func (e *entry) setMissing(o *original) {
 	e.missing = o.missing + max(o.readTokens-e.tokens, 0)
 }
 
-// withOriginals returns originals in ascending order and their raw tokens, without
-// the oldest where they have more than keep. If it leaves any out, it leaves out
-// an eighth more than it must, so that the rest need not be copied each time.
+// withOriginals returns the originals in ascending order and their raw tokens. If they
+// exceed keep, it drops the oldest until an eighth of keep is free, so that the rest
+// need not be copied each time.
 func withOriginals(all []*original, keep int64) ([]*original, int64) {
 	raw := int64(0)
 	for _, o := range all {
@@ -58,7 +57,7 @@ func withOriginals(all []*original, keep int64) ([]*original, int64) {
 	return trimOriginals(all, raw, keep)
 }
 
-// trimOriginals is withOriginals where the raw tokens are known.
+// trimOriginals is like withOriginals, given the raw tokens of all.
 func trimOriginals(all []*original, raw, keep int64) ([]*original, int64) {
 	if raw <= keep {
 		return all, raw
@@ -78,13 +77,13 @@ func (s *state) original(id ID) *original {
 	return nil
 }
 
-// originalAt returns the index of the original of the entry with the ID, or where
-// it would be, and whether it is there.
+// originalAt returns the index of the original of the entry with the ID, or the index
+// where it would be inserted, and whether it was found.
 func (s *state) originalAt(id ID) (int, bool) {
 	return slices.BinarySearchFunc(s.originals, id, func(o *original, id ID) int { return cmp.Compare(o.id, id) })
 }
 
-// defaultOriginals is Options.KeepOriginals without a window.
+// defaultOriginals is the default of Options.KeepOriginals without a window.
 const defaultOriginals = 1_000_000
 
 // keepOriginals returns how many raw tokens of originals a state keeps.
@@ -98,9 +97,8 @@ func keepOriginals(option, window int) int64 {
 	return defaultOriginals
 }
 
-// toRead returns an entry of the view as a summarizer should read it: with the
-// originals of its results, as far as they are kept. It is the Goal.Original of a
-// strategy that is given s.
+// toRead returns an entry of the view as a summarizer should read it, with the
+// originals of its results if they are kept.
 func (s *Snapshot) toRead(_ context.Context, id ID) (Entry, bool) {
 	e := s.find(id)
 	if e == nil {

@@ -3,14 +3,17 @@ package convo_test
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // reader is a summarizer that remembers what it was shown.
@@ -25,9 +28,17 @@ func (r *reader) Summarize(_ context.Context, req convo.SummaryRequest) (convo.S
 // has cleared that one and another.
 func clearedTalk(t *testing.T, opts *convo.Options) *convo.History {
 	t.Helper()
+	return clearedIn(t, opts, new(convotest.MemStore))
+}
+
+// clearedIn is like clearedTalk, and saves in a Store under the key "k".
+func clearedIn(t *testing.T, opts *convo.Options, store convo.Store) *convo.History {
+	t.Helper()
 	opts.MaxResult = 200
 	c, d := callOf("c"), callOf("d")
-	h := historyOf(t, opts, convo.User("u"), convo.Assistant("", c, d),
+	h, err := convo.Open(t.Context(), store, "k", opts)
+	require.NoError(t, err)
+	mustAppend(t, h, convo.User("u"), convo.Assistant("", c, d),
 		convo.Result(c, strings.Repeat("long ", 400)+"middle "+strings.Repeat("long ", 400)), convo.Result(d, "short enough"),
 		convo.Assistant(strings.Repeat("a ", 500)), convo.User("v"), convo.Assistant("b"), convo.User("w"))
 	e, _ := h.Snapshot().Find(3)
@@ -60,11 +71,11 @@ func TestOriginals_AreSummarised(t *testing.T) {
 	assert.Zero(t, h.Status().Originals, "the entries have left the view")
 
 	left := r.Originals()
-	assert.Equal(t, []convo.ID{1, 2, 3, 4, 5, 6, 7}, idsOfEntries(left))
-	assert.Contains(t, left[2].Message.Text(), "middle")
-	assert.Zero(t, left[2].Missing)
-	left[2].Message.Parts[0] = convo.Text("changed")
-	assert.Contains(t, r.Originals()[2].Message.Text(), "middle", "copies")
+	assert.Equal(t, []convo.ID{2, 3, 4, 5, 7}, idsOfEntries(left))
+	assert.Contains(t, left[1].Message.Text(), "middle")
+	assert.Zero(t, left[1].Missing)
+	left[1].Message.Parts[0] = convo.Text("changed")
+	assert.Contains(t, r.Originals()[1].Message.Text(), "middle", "copies")
 }
 
 func idsOfEntries(entries []convo.Entry) (ids []convo.ID) {
@@ -87,7 +98,7 @@ func TestOriginals_TextOfTheCaller(t *testing.T) {
 	assert.Contains(t, with.shown, "in short: nothing")
 	assert.NotContains(t, with.shown, "middle")
 	assert.Zero(t, r.Unread)
-	assert.Contains(t, r.Originals()[2].Message.Text(), "middle")
+	assert.Contains(t, r.Originals()[1].Message.Text(), "middle")
 }
 
 // Where originals were not kept, what they held counts as unread.
@@ -120,8 +131,8 @@ func TestOriginals_NotKept(t *testing.T) {
 			assert.Contains(t, with.shown, marker)
 			assert.InDelta(t, 4007-len(marker), r.Unread, 25)
 			left := r.Originals()
-			assert.Contains(t, left[2].Message.Text(), marker)
-			assert.Equal(t, e.Missing, left[2].Missing, "marked")
+			assert.Contains(t, left[1].Message.Text(), marker)
+			assert.Equal(t, e.Missing, left[1].Missing, "marked")
 		})
 	}
 }
@@ -275,4 +286,95 @@ func TestClear_BesideOtherParts(t *testing.T) {
 		assert.True(t, e.Message.Parts[1].(convo.ToolResult).Cleared)
 		assert.Nil(t, e.Message.Parts[2])
 	}
+}
+
+// A History that was opened reads from its log what a summarizer needs, unless it was
+// forgotten or replaced meanwhile.
+func TestOriginals_FromTheArchive(t *testing.T) {
+	secret := "middle"
+	for _, tt := range []struct {
+		name   string
+		keep   int // Options.KeepOriginals
+		stays  bool
+		edit   func(t *testing.T, h *convo.History)
+		reopen bool
+		want   bool // the summarizer reads the original
+	}{
+		{name: "opened", reopen: true, want: true},
+		{name: "no room in memory", keep: -1, want: true},
+		{name: "forgotten", reopen: true, edit: func(t *testing.T, h *convo.History) {
+			apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 3, Forget: true}}})
+		}},
+		{name: "cleared with a text", reopen: true, edit: func(t *testing.T, h *convo.History) {
+			apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 3, Text: "nothing"}}})
+		}},
+		{name: "rewritten", reopen: true, edit: func(t *testing.T, h *convo.History) {
+			apply(t, h, convo.Edit{Rewrite: []convo.Rewrite{{ID: 3, Parts: []convo.Part{convo.Text("no secret")}}}})
+		}},
+		{name: "rewritten, then cleared", reopen: true, edit: func(t *testing.T, h *convo.History) {
+			apply(t, h, convo.Edit{Rewrite: []convo.Rewrite{{ID: 3, Parts: []convo.Part{convo.Text(strings.Repeat("no secret ", 20))}}}})
+			apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 3}}})
+		}},
+		{name: "rewritten, and undone", reopen: true, want: true, edit: func(t *testing.T, h *convo.History) {
+			r := apply(t, h, convo.Edit{Rewrite: []convo.Rewrite{{ID: 3, Parts: []convo.Part{convo.Text("no secret")}}}})
+			require.NoError(t, h.Undo(r))
+		}},
+		{name: "pruned", reopen: true, edit: func(t *testing.T, h *convo.History) {
+			require.NoError(t, h.Save(t.Context()))
+			require.NoError(t, h.Prune(t.Context(), time.Time{}))
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			with, store := new(reader), new(convotest.MemStore)
+			opts := windowOf(0, convo.Summarize{With: with, KeepTokens: -1, MaxTokens: 20, Window: -1})
+			opts.KeepOriginals = tt.keep
+			h := clearedIn(t, opts, store)
+			require.NoError(t, h.Save(t.Context()))
+			if tt.edit != nil {
+				tt.edit(t, h)
+			}
+			require.NoError(t, h.Save(t.Context()))
+			if tt.reopen {
+				var err error
+				h, err = convo.Open(t.Context(), store, "k", opts)
+				require.NoError(t, err)
+			}
+			hand, err := h.Handoff(t.Context(), with, "f")
+			require.NoError(t, err)
+			require.NotEmpty(t, hand.Text)
+			assert.Equal(t, tt.want, strings.Contains(with.shown, secret), "Handoff")
+			with.shown = ""
+			r := compactAll(t, h)
+			assert.Equal(t, tt.want, strings.Contains(with.shown, secret))
+			if tt.want {
+				assert.Zero(t, r.Unread)
+			}
+		})
+	}
+}
+
+// Where the log cannot be read, a summarizer gets what is left, and it counts as unread.
+func TestOriginals_ArchiveFails(t *testing.T) {
+	with, store := new(reader), &brokenReads{Store: new(convotest.MemStore)}
+	opts := windowOf(0, convo.Summarize{With: with, KeepTokens: -1, MaxTokens: 20, Window: -1})
+	opts.KeepOriginals = -1
+	h := clearedIn(t, opts, store)
+	require.NoError(t, h.Save(t.Context()))
+	store.isBroken = true
+	r := compactAll(t, h)
+	assert.Contains(t, with.shown, "[result of tool cleared: ")
+	assert.Positive(t, r.Unread)
+}
+
+// brokenReads is a Store whose log cannot be read once isBroken is set.
+type brokenReads struct {
+	convo.Store
+	isBroken bool
+}
+
+func (b *brokenReads) Records(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error] {
+	if b.isBroken {
+		panic("no disk")
+	}
+	return b.Store.Records(ctx, key, from)
 }

@@ -5,14 +5,13 @@ import (
 	"slices"
 )
 
-// Pin pins the exchanges of the given entries: no edit drops them, clears a result
-// in them or rewrites them. Any entry of an exchange may be named, and results that are
-// appended to the exchange later are pinned too. System entries need no pin and
-// are ignored.
+// Pin pins the exchanges of the given entries. Edits do not drop, clear or rewrite
+// pinned entries. Any entry of an exchange may be given. Results that are appended to
+// the exchange later are also pinned. System entries need no pin and are ignored.
 //
 // If an ID is not in the view, Pin pins nothing and returns an [*IDError], which
-// matches [ErrNotFound]. Pinning the newest exchange takes constant time; pinning
-// another takes time linear in the number of pins.
+// matches [ErrNotFound]. Pinning the newest exchange takes constant time. Pinning an
+// older one takes time linear in the number of pins.
 func (h *History) Pin(ids ...ID) error {
 	return h.changePins(ids, func(heads []ID) { h.addPinsLocked(heads...) })
 }
@@ -56,9 +55,8 @@ func (h *History) Pinned() []ID {
 	return h.pinned()
 }
 
-// changePins calls change with the heads of the exchanges of the given entries. It
-// returns an IDError if an ID is not in the view, and does nothing if there are no
-// heads.
+// changePins calls change with the heads of the exchanges of the given entries, if
+// there are any. It returns an IDError if an ID is not in the view.
 func (h *History) changePins(ids []ID, change func(heads []ID)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,9 +80,8 @@ func (h *History) changePins(ids []ID, change func(heads []ID)) error {
 	return nil
 }
 
-// addPinsLocked pins exchanges. If the last compaction made the current version,
-// it counts as having made the new one too, since a pin leaves nothing more to
-// compact.
+// addPinsLocked pins exchanges. If the current version comes from the last compaction,
+// the new version counts as compacted, since a pin leaves nothing more to compact.
 func (h *History) addPinsLocked(heads ...ID) {
 	compacted := h.compacted == h.version
 	h.newVersionLocked()

@@ -10,13 +10,12 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// The types of this package that hold what was said print the beginning of each
-// text, so that a log or a failing test stays readable. With the verb %+v they
-// also print the IDs of calls. In a structured log, a Message and an Entry show sizes
-// alone.
+// The types of this package that hold content print only the beginning of each text,
+// so that logs and failing tests stay readable. The verb %+v also prints the IDs of
+// calls. In a structured log, a Message and an Entry show only sizes.
 
-// maxPrinted is how many bytes of a text, and maxPrintedParts how many parts of a
-// message or an edit, are printed.
+// maxPrinted is the number of bytes of a text that are printed, and maxPrintedParts
+// the number of parts of a message or an edit.
 const (
 	maxPrinted      = 64
 	maxPrintedParts = 16
@@ -29,8 +28,7 @@ func abbreviate(s string) string {
 	return fmt.Sprintf("%s… (%s bytes)", s[:text.Floor(s, maxPrinted)], grouped(len(s)))
 }
 
-// abbreviateList returns a list of texts, separated by spaces, or its beginning if
-// it is long.
+// abbreviateList joins texts with spaces, and omits the end of a long list.
 func abbreviateList(texts []string) string {
 	if n := len(texts) - maxPrintedParts; n > 0 {
 		texts = append(slices.Clip(texts[:maxPrintedParts]), fmt.Sprintf("… (%s more)", grouped(n)))
@@ -38,8 +36,8 @@ func abbreviateList(texts []string) string {
 	return strings.Join(texts, " ")
 }
 
-// printTo implements Format for a type. The function returns its text, with IDs or
-// without.
+// printTo implements Format for a type. text returns the text to print, with or
+// without IDs.
 func printTo(f fmt.State, verb rune, text func(ids bool) string) {
 	if verb == 'v' && (f.Flag('+') || f.Flag('#')) {
 		_, _ = io.WriteString(f, text(f.Flag('+')))
@@ -140,7 +138,7 @@ func (o Opaque) String() string {
 	return fmt.Sprintf("opaque(%s, %s bytes)", abbreviate(o.Format), grouped(len(o.JSON)))
 }
 
-// printID returns an ID in brackets, if it is to be printed.
+// printID returns the ID in brackets, or "" if ids is false or the ID is empty.
 func printID(id string, ids bool) string {
 	if !ids || id == "" {
 		return ""

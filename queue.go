@@ -2,27 +2,26 @@ package convo
 
 import "context"
 
-// Queue takes user messages that arrive while the model or its tools are at
-// work, and appends them as soon as a user message is allowed: when no call is
-// open and the [RolePolicy] allows one. They are appended after the batch
-// that made it possible, in the order in which they were queued. Under every
-// policy they stay together, so that several of them are one run of user
-// messages, and they never interrupt calls.
+// Queue accepts user messages that arrive while the model or its tools are
+// working, and appends them as soon as a user message is allowed: when no call is
+// open and the [RolePolicy] allows one. Queued messages are appended in order, after
+// the batch that made it possible. Under every policy they stay together as one run
+// of user messages. They never interrupt calls.
 //
-// In a conversation that is empty or ends with an assistant message without open
-// calls, that is at once. Otherwise an answer is due, and the next Append,
-// AnswerOpenCalls, Do, Rollback, Rewind or Restore after which it is possible
-// delivers them. Only while Do waits for its answer, nothing comes between the
+// If the conversation is empty or ends with an assistant message without open calls,
+// the messages are appended at once. Otherwise an answer is due, and the messages are
+// delivered by the next Append, AnswerOpenCalls, Do, Rollback, Rewind or Restore that
+// makes it possible. While Do waits for an answer, nothing is delivered between the
 // request and that answer.
 //
-// Until then they are no entries: they have no IDs, no snapshot shows them, no
-// count includes them, and no rollback takes them back. Status.Queued says how
-// many there are, and Unqueue takes them back. The JSON of a snapshot carries
-// them, so that they are saved with the conversation; [History.Reload] says what
-// becomes of those that another writer has as well.
+// Queued messages are not entries. They have no IDs, do not appear in snapshots or
+// counts, and are not affected by rollbacks. Status.Queued returns their number, and
+// Unqueue removes them. They are part of the JSON of a snapshot and are saved with the
+// conversation. [History.Reload] describes how they are merged with the queue of
+// another writer.
 //
-// Messages are copied, checked and counted as by [History.Append]. One that is
-// wrong, or no user message, is a [*MessageError], and none is queued.
+// Messages are copied, checked and counted as by [History.Append]. If a message is
+// invalid or not a user message, Queue queues none and returns a [*MessageError].
 func (h *History) Queue(msgs ...Message) error {
 	more, err := h.newQueued(msgs)
 	if err != nil {
@@ -44,8 +43,8 @@ func (h *History) Queue(msgs ...Message) error {
 	return nil
 }
 
-// Unqueue takes back all messages that wait in the queue, in order, as they were
-// stored. It also works after Close.
+// Unqueue removes all queued messages and returns them in order, as they were stored.
+// It also works after Close.
 func (h *History) Unqueue() []Message {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,8 +59,8 @@ func (h *History) Unqueue() []Message {
 	return msgs
 }
 
-// newQueued copies, checks and counts messages for the queue. It runs the
-// caller's code, so no lock may be held.
+// newQueued copies, checks and counts messages for the queue. It runs caller-supplied
+// code, so no lock may be held.
 func (h *History) newQueued(msgs []Message) ([]*queued, error) {
 	batch, err := h.newEntriesOf(RoleUser, msgs, "Queue takes user messages only; see Append")
 	if err != nil {
@@ -74,7 +73,7 @@ func (h *History) newQueued(msgs []Message) ([]*queued, error) {
 	return list, nil
 }
 
-// awaitsAnswer reports whether the newest message is one that a model answers.
+// awaitsAnswer reports whether the newest message awaits an answer of the model.
 func (s *state) awaitsAnswer() bool {
 	newest := s.newestRole()
 	return newest == RoleUser || newest == RoleTool
@@ -103,8 +102,7 @@ func (h *History) deliverLocked() int {
 	return n
 }
 
-// A sending is a request that is on its way: a Do waits for the answer. It does not
-// change.
+// A sending is a request whose answer Do is waiting for. It is immutable.
 type sending struct {
 	last   ID // of the newest entry in the request, system entries aside
 	first  ID // of the entries that Do has taken out of the queue; 0: none

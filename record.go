@@ -9,14 +9,14 @@ import (
 	"slices"
 )
 
-// recordFormat is the Format of the records that this package writes, and the
-// highest that it reads.
+// recordFormat is the Format of the records that this package writes, and the highest
+// Format that it reads.
 const recordFormat = 1
 
-// noPicture is what the first record differs from.
+// noPicture is the empty picture that the first record is compared with.
 var noPicture = &picture{Snapshot: new(Snapshot)}
 
-// difference returns how to differs from from.
+// difference returns the changes from from to to.
 func difference(from, to *picture) *stateJSON {
 	r := &stateJSON{scalars: to.scalars}
 	if from.key() != to.key() {
@@ -26,6 +26,9 @@ func difference(from, to *picture) *stateJSON {
 	r.learn(from, to)
 	if from.summary != to.summary {
 		r.summary = new(to.summary.saved())
+	}
+	if !from.tools.sameAs(to.tools) {
+		r.tools = cmp.Or(to.tools, &toolset{})
 	}
 	if !sameEntries(from.sys, to.sys) {
 		r.system = new(to.sys)
@@ -42,7 +45,7 @@ func difference(from, to *picture) *stateJSON {
 	return r
 }
 
-// learn sets what changed of what was learned.
+// learn sets the changes of the calibrations.
 func (r *stateJSON) learn(from, to *picture) {
 	a, b := from.known(), to.known()
 	same := !from.recounted && slices.EqualFunc(a.learned, b.learned, func(c, d *calibration) bool { return c.sameAs(d) })
@@ -58,17 +61,18 @@ func (r *stateJSON) learn(from, to *picture) {
 	r.seen = &seenJSON{heard: to.heard, raw: to.seenRaw()}
 	at := b.cal.at
 	r.seen.summary = to.summary != nil && at.summary == to.summary
+	r.seen.tools = to.tools != nil && at.tools == to.tools
 	switch {
 	case to.rewritten > at.version: // more than the end of the list has changed since
 		ids := append(shared(to.sys, at.sys), shared(to.list, at.list)...)
 		slices.Sort(ids)
 		r.seen.ids = rangesOf(ids)
-	case at.last > 0: // all entries with these IDs
+	case at.last > 0: // all entries up to at.last
 		r.seen.ids = []Range{{1, at.last}}
 	}
 }
 
-// seenRaw returns the raw tokens of what is saved of the view that was measured.
+// seenRaw returns the raw tokens of the saved part of the measured view.
 func (p *picture) seenRaw() int64 {
 	s := p.withoutEphemeral()
 	return s.measured
@@ -82,7 +86,7 @@ func (c *calibration) sameAs(d *calibration) bool {
 	return c == d || c.Model == d.Model && c.Calibration == d.Calibration
 }
 
-// sameReport reports whether they also rest on the same report.
+// sameReport reports whether two calibrations also come from the same usage report.
 func (c *calibration) sameReport(d *calibration) bool {
 	return c.sameAs(d) && (c == d || c.at != nil && d.at != nil && c.at.version == d.at.version)
 }
@@ -93,7 +97,7 @@ func shared(list []*entry, old shown) (ids []ID) {
 	return ids
 }
 
-// saved returns what a record holds of s, which may be nil.
+// saved returns s as a record holds it. s may be nil.
 func (s *placedSummary) saved() Summary {
 	if s == nil {
 		return Summary{}
@@ -106,11 +110,11 @@ func (s *placedSummary) saved() Summary {
 // sameEntries reports whether two lists hold the same entries.
 func sameEntries(a, b []*entry) bool { return len(a) == len(b) && samePart(a, b) == len(a) }
 
-// compare sets what left a list, and what is new or changed in it.
+// compare sets the entries that left a list and those that are new or changed.
 func (r *stateJSON) compare(from, to []*entry) {
 	n := samePart(from, to)
 	from, to = from[n:], to[n:]
-	joined := false // the last range of r.out reaches up to here
+	joined := false // the last range of r.out ends right before from
 	for len(from) > 0 || len(to) > 0 {
 		switch {
 		case len(to) == 0 || len(from) > 0 && from[0].id < to[0].id:
@@ -137,7 +141,7 @@ func sameIDs(a, b []ID) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
-// added returns the IDs that to has and from has not. Both ascend.
+// added returns the IDs in to that are not in from. Both lists ascend.
 func added(from, to []ID) (ids []ID) {
 	for _, id := range to {
 		for len(from) > 0 && from[0] < id {
@@ -150,7 +154,7 @@ func added(from, to []ID) (ids []ID) {
 	return ids
 }
 
-// keep adds what k holds for the archive to a record of the state now.
+// keep adds the archive data in k to a record of the state now.
 func (r *stateJSON) keep(k *keepsake, now *state) {
 	r.undone, r.notes = k.undone, k.notes
 	for _, s := range k.summaries {
@@ -169,17 +173,17 @@ func (r *stateJSON) keep(k *keepsake, now *state) {
 	}
 }
 
-// A reading is what the records of a log hold together, read in order from a full
-// one on.
+// A reading is the combined content of the records of a log, read in order from a full
+// record on.
 type reading struct {
 	newest Record   // without Data
-	ids    []string // of the records before the full one that it names, and of all after it
-	size   int64    // bytes of Data of all
+	ids    []string // of the earlier records that the full record names, and of all after it
+	size   int64    // total bytes of Data
 	count  int
 	state  stateJSON // all of them as one record
 
-	counted int64 // raw tokens of the view as the History counts that was made of it
-	mended  bool  // that History holds something else than the records
+	counted int64 // raw tokens of the view as counted by the History made from it
+	mended  bool  // the content of that History differs from the records
 }
 
 // add reads another record. An error is a *SnapshotError, or matches ErrVersion.
@@ -208,7 +212,7 @@ func (r *reading) add(rec *Record) error {
 	return nil
 }
 
-// apply makes r what r and next hold together.
+// apply merges next into r.
 func (r *stateJSON) apply(next *stateJSON) error {
 	if next.last < r.last || next.last > maxID {
 		return fmt.Errorf("last is %d, want %d to %d", next.last, r.last, int64(maxID))
@@ -221,6 +225,7 @@ func (r *stateJSON) apply(next *stateJSON) error {
 	r.lost = next.lost
 	r.title, r.meta = cmp.Or(next.title, r.title), cmp.Or(next.meta, r.meta)
 	r.learned = cmp.Or(next.learned, r.learned)
+	r.tools = cmp.Or(next.tools, r.tools)
 	r.summary, r.system, r.queue = cmp.Or(next.summary, r.summary), cmp.Or(next.system, r.system), cmp.Or(next.queue, r.queue)
 	if err := r.leave(next.out); err != nil {
 		return err
@@ -276,7 +281,7 @@ func (r *stateJSON) leave(out []Range) error {
 	return nil
 }
 
-// enter adds entries, or puts them in the place of those with the same IDs.
+// enter adds entries, and replaces those with the same IDs.
 func (r *stateJSON) enter(in []*entry) error {
 	if err := checkEntries(in, r.last); err != nil {
 		return fmt.Errorf("entries: %w", err)
@@ -316,7 +321,7 @@ func checkEntries(list []*entry, last ID) error {
 	return nil
 }
 
-// repin changes the pins.
+// repin removes and adds pins.
 func (r *stateJSON) repin(pin, unpin []ID) error {
 	if len(pin)+len(unpin) == 0 {
 		return nil
@@ -333,8 +338,9 @@ func (r *stateJSON) repin(pin, unpin []ID) error {
 	return nil
 }
 
-// picture returns what the records hold together. If count is not set, the entries
-// have no calls, and no tokens but those that the records name. An error is a *SnapshotError.
+// picture returns the combined content of the records. If count is false, the entries
+// have no calls and only the tokens that the records give. An error is a
+// *SnapshotError.
 func (r *reading) picture(count bool) (*picture, error) {
 	in := &r.state
 	fault := func(format string, args ...any) (*picture, error) {
@@ -369,10 +375,10 @@ func orNil[T any](p *T) (v T) {
 	return v
 }
 
-// knowledgeOf returns what usage reports have taught, for s, a state with the
-// entries of r. counted is what the view of r weighs as s counts, 0 if that is not
-// known; mended says that entries of s may hold something else. If the log was counted
-// in another way, the figures are converted, and recounted is true.
+// knowledgeOf returns the knowledge from usage reports for s, a state with the entries
+// of r. counted is the raw tokens of the view of r as s counts, or 0 if unknown. If
+// mended is true, entries of s may differ from those of r. If the log was counted in
+// another way, the figures are converted and recounted is true.
 func (r *stateJSON) knowledgeOf(s *state, counted int64, mended bool) (k *knowledge, recounted bool) {
 	k = &knowledge{model: s.known().model}
 	for _, c := range orNil(r.learned) {
@@ -382,7 +388,7 @@ func (r *stateJSON) knowledgeOf(s *state, counted int64, mended bool) (k *knowle
 	if was := r.counted; was > 0 && counted > 0 {
 		factor = float64(counted) / float64(was)
 	}
-	was, is := int64(0), int64(0) // raw tokens of what was measured, in the log and here
+	was, is := int64(0), int64(0) // raw tokens of the measured view, in the log and in s
 	if r.seen != nil {
 		k.cal = k.learned.of(k.model)
 		if r.cal != nil {
@@ -412,23 +418,26 @@ func (r *stateJSON) knowledgeOf(s *state, counted int64, mended bool) (k *knowle
 	return k, true
 }
 
-// reported returns what s still shows of the view that was measured.
+// reported returns the part of the measured view that s still shows.
 func (seen *seenJSON) reported(s *state) *reported {
 	at := &reported{
 		sys: shown{entries: inRanges(s.sys, seen.ids)}, list: shown{entries: inRanges(s.list, seen.ids)},
-		summary: &placedSummary{}, // not that of s
+		tools: &toolset{}, summary: &placedSummary{}, // not those of s
 	}
 	if seen.summary && s.summary != nil {
 		at.summary = s.summary
 	}
-	at.raw = rawOf(at.sys.entries) + rawOf(at.list.entries) + at.summary.tokens()
+	if seen.tools {
+		at.tools = s.tools
+	}
+	at.raw = at.tools.tokens() + rawOf(at.sys.entries) + rawOf(at.list.entries) + at.summary.tokens()
 	if n := at.list.len(); n > 0 {
 		at.last = at.list.at(n - 1).id
 	}
 	return at
 }
 
-// inRanges returns the entries whose IDs are in one of the ranges, which ascend.
+// inRanges returns the entries whose IDs are in one of the ranges. The ranges ascend.
 func inRanges(list []*entry, ranges []Range) []*entry {
 	out := make([]*entry, 0, len(list))
 	for _, e := range list {
@@ -442,7 +451,7 @@ func inRanges(list []*entry, ranges []Range) []*entry {
 	return slices.Clip(out)
 }
 
-// isEmpty reports whether r says that nothing changed but the scalars.
+// isEmpty reports whether r changes nothing but the scalars.
 func (r *stateJSON) isEmpty() bool {
 	return reflect.DeepEqual(r, &stateJSON{scalars: r.scalars})
 }

@@ -8,10 +8,10 @@ import (
 )
 
 // Recover compacts after a provider has refused a request because it was too
-// long. at is the snapshot that was sent, and cause is the error that came back,
-// which must not be nil. Recover works down to Limits.Low or to half the size of
-// at, whichever is less. It returns retry true if the view is now smaller than
-// at, so that sending again makes sense:
+// long. at is the snapshot that was sent, and cause is the error that the provider
+// returned. cause must not be nil. Recover compacts to Limits.Low or to half the size
+// of at, whichever is less. It returns retry true if the view is now smaller than
+// at, so that the request can be sent again:
 //
 //	for {
 //		reply, err := send(snap)
@@ -26,26 +26,29 @@ import (
 //
 // [History.Do] does this.
 //
-// Many errors name numbers, which Recover believes if the size that they state is
-// between half and twice the estimate for at. The size of the prompt counts as a
-// usage report. A limit that is less than what was refused lowers the limits: High,
-// and the other marks in proportion. That is saved, and lasts until SetLimits, or until
-// SetModel names another model or other limits, or Open is given other ones. Report.NamedLimit says so. A limit of less
-// than half of the one that was set, or of the estimate if none was, does not: it
-// is that of a small model which a gateway fell back to. All this holds even if
-// Recover then fails.
+// If [IsSealBroken] holds for cause, Recover removes nothing. It calls [History.Release],
+// and returns true if an entry was bound: then the request can be sent again without the
+// signed reasoning. The report has ReasonSeal.
+//
+// Many errors contain numbers. Recover uses them if the size in the error is between
+// half and twice the estimate for at. The size of the prompt counts as a usage report.
+// A limit below the refused size lowers the limits: High, and the other marks in
+// proportion. Report.NamedLimit is then set. The lowered limits are saved. They last
+// until SetLimits, until SetModel gives another model or other limits, or until Open is
+// given other limits. A limit below half of the set limit, or of the estimate if none
+// is set, is ignored: it is the limit of a small model that a gateway fell back to.
+// All this holds even if Recover then fails.
 //
 // As for [History.Compact], Limits.MinFree does not apply, and summarizers are
 // called even shortly after a failure. If another compaction of h is running,
 // Recover first waits until it has ended, or until ctx ends. A nil ctx never
 // ends.
 //
-// The error is nil exactly when retry is true. If Options.IsOverflow says that
-// cause is not about the length, the error is cause itself and the report says
-// OutcomeNotNeeded. Otherwise the error wraps both the reason why Recover failed
-// and cause; the reason is [ErrNoGain] if nothing could be removed, and a
-// [*StaleError] if at is a snapshot of another History. A nil cause is a
-// [*ValueError].
+// The error is nil if and only if retry is true. If Options.IsOverflow returns false
+// for cause, the error is cause itself and the outcome is OutcomeNotNeeded. Otherwise
+// the error wraps cause and the reason why Recover failed. The reason is [ErrNoGain]
+// if nothing could be removed, and a [*StaleError] if at is a snapshot of another
+// History. If cause is nil, the error is a [*ValueError].
 func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry bool, report Report, err error) {
 	if cause == nil {
 		err := &ValueError{Name: "Recover: cause", Want: "the error that the provider returned"}
@@ -55,6 +58,9 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	if _, err := h.compacting.enter(ctx); err != nil {
 		r, _ := h.notStarted(ReasonOverflow, ErrReentrant)
 		return false, r, errorf("%w; the provider said: %w", ErrReentrant, cause)
+	}
+	if IsSealBroken(cause) {
+		return h.recoverSeal(at, cause)
 	}
 	overflow, err := h.isOverflow(cause)
 	switch {
@@ -88,7 +94,9 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 		return f.try(n)
 	})
 	h.mu.Lock()
-	retry = !h.endedLocked() && h.raw() < at.raw()
+	if retry = !h.endedLocked() && h.raw() < at.raw(); retry {
+		h.answers = h.viewLocked()
+	}
 	now := h.scaleLocked()
 	weight, refused := now.Upper(), now.Weigh(at.raw())
 	h.mu.Unlock()
@@ -107,8 +115,41 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	return false, report, errorf("%w; the provider said: %w", err, cause)
 }
 
-// isOverflow calls Options.IsOverflow, or IsOverflow if it is not set. A panic
-// becomes the fault.
+// recoverSeal is Recover for a provider that has refused signed reasoning.
+func (h *History) recoverSeal(at *Snapshot, cause error) (retry bool, r Report, err error) {
+	r = h.notNeededReport()
+	r.Reason = ReasonSeal
+	h.mu.Lock()
+	err = h.ownsLocked(at)
+	if h.endedLocked() {
+		err = ErrClosed
+	}
+	if err == nil {
+		if r.Released = h.bonds(); r.Released > 0 {
+			h.releaseLocked()
+			h.answers = h.viewLocked()
+		}
+	}
+	h.mu.Unlock()
+	switch {
+	case err != nil:
+		r, _ := h.notStarted(ReasonSeal, err)
+		return false, r, errorf("%w; the provider said: %w", err, cause)
+	case r.Released == 0:
+		return false, r, cause
+	}
+	r.Outcome = OutcomeApplied
+	h.deliver(r)
+	return true, r, nil
+}
+
+// IsSealBroken reports whether err means that a provider refused a request because of
+// signed reasoning in it: something else stands before it than when it was made, or its
+// signature is not valid. It reads err as [IsOverflow] does.
+func IsSealBroken(err error) bool { return overflow.IsSeal(err) }
+
+// isOverflow calls Options.IsOverflow, or IsOverflow if it is not set. It returns a
+// panic as fault.
 func (h *History) isOverflow(err error) (overflow bool, fault error) {
 	isOverflow := IsOverflow
 	if h.opts.IsOverflow != nil {
@@ -118,34 +159,32 @@ func (h *History) isOverflow(err error) (overflow bool, fault error) {
 	return isOverflow(err), nil
 }
 
-// IsOverflow reports whether an error says that a request was too long for the
-// model, as known providers, gateways and model servers say it. It is the
+// IsOverflow reports whether err means that a request was too long for the model. It
+// recognizes the errors of common providers, gateways and model servers. It is the
 // default of Options.IsOverflow, and can be called from a function set there.
 //
-// It reads the texts of err and of the errors that err wraps, the results of
-// their methods RawJSON, ErrorCode and ErrorMessage, all of which return a
-// string, and the status of their method HTTPStatusCode, an int; the errors of
-// the official clients have these. It reads a few kilobytes at the beginning
-// and at the end of a text, and no more than 64 errors.
+// IsOverflow reads the texts of err and of the errors that err wraps, and the results
+// of the methods of the official clients' errors: RawJSON, ErrorCode and ErrorMessage,
+// which return a string, and HTTPStatusCode, which returns an int. It reads a few
+// kilobytes at the beginning and at the end of each text, and at most 64 errors.
 //
-// An error about the rate of requests, about a quota, about a file, or about
-// loading a model is no overflow. Nor is one about a field that is too long, such as
-// the description of a tool, or about a length in characters, bytes or pixels. Nor
-// is one about an answer that would fill the window alone, since no shorter
-// conversation would help. The status 413 Request Entity Too Large is one, although
-// it is about bytes: a compaction removes bytes, too, but it cannot know how many
-// are too many. Of errors that are joined, one that is an overflow is enough. A nil
-// error is no overflow.
+// Errors about request rates, quotas, files or loading a model are not overflows, and
+// neither are errors about a field that is too long, such as the description of a tool,
+// or about a length in characters, bytes or pixels. An error about an answer that would
+// fill the window alone is not an overflow, since a shorter conversation would not
+// help. The status 413 Request Entity Too Large is an overflow, although it is about
+// bytes: a compaction also removes bytes, though not a known number. Joined errors are
+// an overflow if any of them is. A nil error is not an overflow.
 func IsOverflow(err error) bool {
 	return overflow.Is(err)
 }
 
-// learn takes over what a provider's error says of the request that was made from
-// at, a snapshot of h, if the size that it states agrees with ours: the size of
-// the prompt as a usage report, and a limit as a bound on the marks. It returns
-// the limit that was named, or 0 if there is no bound.
+// learn applies the numbers in a provider's error for the request made from at, a
+// snapshot of h, if the size in the error agrees with our estimate. The size of the
+// prompt counts as a usage report, and a limit bounds the marks. learn returns the
+// limit in the error, or 0 if it does not bound the marks.
 func (h *History) learn(at *Snapshot, cause error) (named int) {
-	f := overflow.Read(cause) // this runs the caller's code
+	f := overflow.Read(cause) // runs caller-supplied code
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ownsLocked(at) != nil || at.known().model != h.known().model {

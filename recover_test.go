@@ -234,7 +234,7 @@ func TestRecover_LearnsOnlyWhatAgrees(t *testing.T) {
 // That the retry of Do is smaller does not make the limit of a small model one to
 // believe, and neither does one that was believed before.
 func TestRecover_LearnsNoFallback(t *testing.T) {
-	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 10_000, Reserve: 1_000}})
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 10_000, Reserve: 1_000}, Strategy: convo.Truncate{}})
 	require.NoError(t, err)
 	for h.Status().Tokens < 7_800 {
 		mustAppend(t, h, convo.User(strings.Repeat("some words ", 20)), convo.Assistant(strings.Repeat("answer ", 20)))

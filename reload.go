@@ -3,51 +3,56 @@ package convo
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 )
 
-// Reload takes over what others have saved under the key of h since h was last
-// saved or opened. If nothing was, nothing changes.
+// Reload loads the changes that other writers have saved under the key of h since h was
+// last saved or opened. If there are none, nothing changes.
 //
-// Otherwise the view, the summary, the pins and the queue become what is stored.
-// Messages that were appended to h and are in no record, those that an unsaved edit
-// took out of the view included, are appended again after what is stored, in their
-// order and with their pins, one exchange at a time; moved maps the old ID of each to
-// its new one, where they differ. No [RolePolicy] refuses them: two user messages or
-// two answers may be next to each other then, as after a compaction.
+// Otherwise the view, the summary, the pins and the queue are replaced by the stored
+// ones. Messages of h that are in no record are appended again after the stored
+// entries, in order and with their pins, one exchange at a time. These include messages
+// that an unsaved edit removed from the view. moved maps their old IDs to the new ones,
+// where they differ. No [RolePolicy] refuses them, so two user messages or two answers
+// may be adjacent, as after a compaction.
 //
-// What cannot be appended is returned as refused, and is no longer in h: results
-// whose call is not open in what is stored; system messages that are not stored; and,
-// while a call is open in what is stored, everything but its results, unless the policy
-// lets a user message interrupt it. How many these are is also logged as a warning.
+// Messages that cannot be appended are returned as refused and removed from h: results
+// whose call is not open in the stored view, system messages that are not stored, and,
+// while a stored call is open, everything but its results, unless the policy lets a
+// user message interrupt it. The number of refused messages is logged as a warning.
 //
-// Messages of the stored queue that h has delivered or Unqueue has taken out leave it,
-// and those that were delivered are appended again, with what follows them. If others
-// have delivered such a message or taken it out, that is what counts: the one that h
-// has delivered is dropped, and its answer stays. What only h has queued goes to the end
-// of the queue, and is delivered if [History.Queue] would deliver it.
+// Messages that h has delivered or Unqueue has removed are removed from the stored
+// queue. Delivered messages are appended again, with what follows them. If another
+// writer has delivered or removed the same message, h drops its own copy and keeps the
+// answer. Messages that only h has queued go to the end of the queue, and are delivered
+// if [History.Queue] would deliver them.
 //
-// Entries that Options.Repair has changed count as stored: they are read and repaired
-// again, and Repair is told their new IDs. Options.OnLoad has no effect; a result that
-// it has made, and that is in no record, stays only if the call is still open in what is
-// stored.
+// Entries that Options.Repair has changed count as stored. They are read and repaired
+// again, and Repair is called with their new IDs. Options.OnLoad has no effect. A result
+// that it added, and that is in no record, stays only if the call is still open in the
+// stored view.
 //
-// The title and the data of [History.SetMeta] become those that are stored too, unless
-// SetMeta has changed them since h was last saved. The model, the limits and what usage
-// reports have taught stay those of h; what was measured of messages that are appended
-// again stays measured. Everything else that was not saved is gone:
-// edits, rollbacks, pins of what was saved.
+// The title and the data of [History.SetMeta] also become the stored ones, unless
+// SetMeta has changed them since h was last saved. h keeps its model, its limits and
+// its calibration. Messages that were measured stay measured when they are appended
+// again. All other unsaved changes are lost: edits, rollbacks and pins of saved
+// entries.
 //
-// Afterwards, snapshots from before are only for reading: Apply, Rollback,
-// RecordUsage and so on return a [*StaleError] for them, Undo takes none of the
-// earlier edits back, and an answer that Do waits for is refused.
+// Earlier snapshots can only be read after Reload. Apply, Rollback, RecordUsage and so
+// on return a [*StaleError] for them, Undo does not revert earlier edits, and an answer
+// that Do waits for is refused.
 //
-// If the log was deleted, the error matches [ErrNotFound]; Attach begins another. Other
-// errors are those of [Open]. After an error nothing has changed. Reload also works
-// after Close.
+// If a backup of the log was put back, what it lacks of h is appended again, as far as it
+// is in the view of h or in no record.
+//
+// If the log was deleted, the error matches [ErrNotFound]; Attach begins a new one, unless
+// another log was begun under the key.
+// Other errors are those of [Open]. After an error nothing has changed. Reload also
+// works after Close.
 func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Message, err error) {
 	ctx, l, err := h.takeOpenLog(ctx)
 	if err != nil {
@@ -75,56 +80,94 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 	if r.newest.ID == l.id {
 		return nil, nil, nil
 	}
+	if l.id != "" && r.state.log != l.name {
+		return nil, nil, fmt.Errorf("%w: the log of %q was deleted, and another was begun; Open that, and append what is missing", ErrNotFound, l.key)
+	}
+	isStored, err := h.isStored(ctx, l, r)
+	if err != nil {
+		return nil, nil, err
+	}
 	opts := h.opts
-	opts.Budget = nil // what h weighs is charged by h
+	opts.Budget = nil // h charges its own entries
 	theirs, saved, err := r.open(ctx, l.store, &opts)
 	if err != nil {
 		return nil, nil, err
 	}
-	m := h.merge(r, theirs.h, saved)
+	m := h.merge(r, theirs.h, saved, isStored)
 	if len(m.refused) > 0 {
 		h.warn("convo: Reload could not append messages and returned them", "messages", len(m.refused), "key", l.key)
 	}
 	return m.moved, m.refused, nil
 }
 
-// merge takes over what was read, of which theirs was made and saved is the picture.
-func (h *History) merge(r *reading, theirs *History, saved *picture) *merger {
+// isStored reports whether the log has the record that h saved last, or no longer reaches
+// back to it. It does not have that record if a backup was restored.
+func (h *History) isStored(ctx context.Context, l *logbook, r *reading) (bool, error) {
+	if l.id == "" || slices.Contains(r.ids, l.id) {
+		return true, nil
+	}
+	for rec, err := range records(ctx, l.store, l.key, l.seq) {
+		if _, damaged := errors.AsType[*DamageError](err); damaged {
+			return true, nil // it may have been that record
+		}
+		return rec.Seq != l.seq || rec.ID == l.id, err
+	}
+	return true, nil
+}
+
+// common returns the last ID up to which entries of h and theirs agree. An entry of h
+// whose ID belongs to a different entry of theirs is not in any record.
+func (h *History) common(theirs *state, base ID) ID {
+	for _, e := range h.list {
+		if e.id > base {
+			break
+		}
+		if t := theirs.find(e.id); t != nil && (t.at != e.at || t.msg.Role != e.msg.Role) {
+			return e.id - 1
+		}
+	}
+	return min(base, theirs.last)
+}
+
+// merge merges r into h. theirs was made from r, and saved is the picture of r. isStored
+// reports whether the last saved state of h is in the log.
+func (h *History) merge(r *reading, theirs *History, saved *picture, isStored bool) *merger {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l := h.log
 	m := &merger{h: h, theirs: theirs, moved: make(map[ID]ID), again: make(map[ID]rejoined), base: max(l.last(), l.loaded), made: l.made}
-	if r.state.log == l.name && r.newest.Seq <= l.seq { // an old backup was put back
-		m.base, m.isBackup = min(m.base, r.state.last), true
+	if !isStored || r.state.log == l.name && r.newest.Seq <= l.seq { // an old backup was restored
+		m.base, m.isBackup = h.common(&theirs.state, m.base), true
 	}
 	m.mergeLocked(r, saved)
 	return m
 }
 
-// A merger makes of a History what is stored, and appends what no record holds.
+// A merger replaces the content of a History with the stored content, and appends the
+// messages that are in no record.
 type merger struct {
 	h, theirs *History
 	base      ID           // entries with higher IDs may be in no record
-	isBackup  bool         // what is stored is older than what h has saved
-	made      []ID         // results that OnLoad made
-	own       [][]departed // exchanges that no record holds, in ascending order
-	pinned    map[ID]bool  // the heads of those that are pinned
-	idle      map[ID]bool  // results of own that answer no call which is open in what is stored
+	isBackup  bool         // the stored state is older than the saved state of h
+	made      []ID         // results made by OnLoad
+	own       [][]departed // exchanges that are in no record, in ascending order
+	pinned    map[ID]bool  // heads of the pinned ones
+	idle      map[ID]bool  // results in own that answer no open call of the stored view
 	moved     map[ID]ID
 	refused   []Message
-	appended  bool // an exchange was not refused
+	appended  bool // an exchange was appended
 
-	held      []*state         // where entries of h were before
-	knew      knowledge        // of h before, with the views that usage was reported for
-	again     map[ID]rejoined  // entries that were appended again, by their IDs before
-	queued    []*queued        // of h, and in no record
-	taken     map[*queued]bool // messages of the stored queue that h has delivered or taken out
-	delivered map[ID]*queued   // as which of them an entry of own was queued
-	elsewhere map[ID]bool      // entries that were queued, and that others have delivered or taken out
-	found     map[ID]bool      // entries of theirs that are the same as one of elsewhere
+	held      []*state         // the states that had the entries of h before the Reload
+	knew      knowledge        // of h before the Reload, with the views that usage was reported for
+	again     map[ID]rejoined  // entries that were appended again, by their old IDs
+	queued    []*queued        // messages of h that are in no record
+	taken     map[*queued]bool // messages of the stored queue that h has delivered or removed
+	delivered map[ID]*queued   // stored queue messages, by the entries of own that h delivered them as
+	elsewhere map[ID]bool      // queued entries that others have delivered or removed
+	found     map[ID]bool      // entries of theirs that match an entry of elsewhere
 }
 
-// A rejoined is an entry before it was appended again, and after.
+// A rejoined is an entry before and after it was appended again.
 type rejoined struct{ was, is *entry }
 
 func (m *merger) mergeLocked(r *reading, saved *picture) {
@@ -143,7 +186,10 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 
 	h.newVersionLocked()
 	h.reloaded, h.rewritten, h.compacted = h.version, h.version, noVersion
-	h.last, h.touched, h.appended = t.last, t.touched, t.appended
+	h.last, h.touched, h.appended, h.released = t.last, t.touched, t.appended, max(h.released, t.released)
+	if h.tools.sameAs(l.saved.tools) && !h.tools.sameAs(t.tools) {
+		h.tools = t.tools
+	}
 	h.summary, h.pins, h.queue = theirs.summary, slices.Clone(t.pins), t.queue
 	h.replace(theirs.sys, theirs.list, theirs.originals, theirs.listRaw, theirs.turns, theirs.turn)
 	h.seen = 0
@@ -154,8 +200,9 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	m.recountLocked()
 	h.setSpilledLocked(maps.Clone(h.spilled))
 	h.id = newIdentity(h.ident.counter, t.id, "")
+	h.paused = 0
 	if h.sending != nil {
-		h.sending = &sending{last: -1, cancel: h.sending.cancel} // the request does not end where the view does now
+		h.sending = &sending{last: -1, cancel: h.sending.cancel} // the request does not end at the end of the new view
 	}
 	adopted := h.known().model == "" && len(h.known().learned) == 0
 	if adopted {
@@ -183,7 +230,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	if m.appended && !adopted {
 		m.recogniseLocked()
 		h.sumMeasured(true)
-		h.newVersionLocked() // the bounds so far are those without what was measured
+		h.newVersionLocked() // the bounds so far do not include the measured part
 	}
 	if len(m.queued)+len(m.taken) > 0 {
 		kept := slices.DeleteFunc(slices.Clone(h.queue), func(q *queued) bool { return m.taken[q] })
@@ -195,8 +242,8 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	}
 }
 
-// recogniseLocked replaces what is known of the views that usage was reported for, so
-// that it names the entries of these views as they are in h after the Reload.
+// recogniseLocked makes the views that usage was reported for refer to the entries of h
+// after the Reload.
 func (m *merger) recogniseLocked() {
 	k := m.knew
 	k.cal, k.learned = m.recognise(k.cal), slices.Clone(k.learned)
@@ -210,7 +257,7 @@ func (m *merger) recogniseLocked() {
 	m.h.knowledge = &k
 }
 
-// recognise returns a copy of c whose view names the entries that h has now.
+// recognise returns a copy of c whose view refers to the current entries of h.
 func (m *merger) recognise(c *calibration) *calibration {
 	if c == nil || c.at == nil {
 		return c
@@ -221,8 +268,8 @@ func (m *merger) recognise(c *calibration) *calibration {
 	return &own
 }
 
-// renamed returns v with the new IDs of entries that were appended again. What has the
-// ID of an entry from others is not in the result.
+// renamed returns v with the new IDs of entries that were appended again. Entries whose
+// IDs now belong to entries of others are left out.
 func (m *merger) renamed(v shown) shown {
 	traces := make([]trace, 0, v.len())
 	for i := range v.len() {
@@ -237,13 +284,13 @@ func (m *merger) renamed(v shown) shown {
 	return shown{traces: traces}
 }
 
-// isOwn reports whether h had the entry itself before.
+// isOwn reports whether h had the entry before the Reload.
 func (m *merger) isOwn(e *entry) bool {
 	return slices.ContainsFunc(m.held, func(s *state) bool { return s.find(e.id) == e })
 }
 
-// compareQueuesLocked finds out which messages of the stored queue h has too, and what
-// has become of them.
+// compareQueuesLocked finds the messages of the stored queue that h also has, and what
+// became of them.
 func (m *merger) compareQueuesLocked(stored []*queued) {
 	h, l := m.h, m.h.log
 	m.taken, m.delivered = make(map[*queued]bool), make(map[ID]*queued)
@@ -278,7 +325,7 @@ func (m *merger) compareQueuesLocked(stored []*queued) {
 	if l.saved != nil {
 		saved = l.saved.queue
 	}
-	same := make(map[*queued]*queued) // the stored ones, by those of h
+	same := make(map[*queued]*queued) // stored messages, by the messages of h
 	for _, q := range saved {
 		if theirs := find(&q.msg); theirs != nil {
 			same[q] = theirs
@@ -302,8 +349,8 @@ func (m *merger) compareQueuesLocked(stored []*queued) {
 	}
 }
 
-// recountLocked takes over what is stored of the tokens ever appended, and of the
-// breaker unless h has changed its own.
+// recountLocked adopts the stored count of the tokens ever appended, and the stored
+// breaker unless that of h has changed.
 func (m *merger) recountLocked() {
 	h, t := m.h, m.theirs
 	more := t.appendedEver - h.appendedEver
@@ -317,11 +364,11 @@ func (m *merger) recountLocked() {
 	}
 }
 
-// storedLocked returns a picture of what is stored, in the entries that h has. saved
-// is one in the entries that were read.
+// storedLocked returns a picture of the stored state that uses the entries of h. saved is
+// the picture that uses the entries as read.
 func (m *merger) storedLocked(saved *picture) *picture {
 	if saved.owner != m.theirs {
-		return saved // it had to be repaired
+		return saved // it was repaired
 	}
 	p, s := *saved, *m.h.snapshotLocked()
 	s.knowledge, s.measured, s.meta = saved.knowledge, saved.measured, saved.meta
@@ -329,8 +376,8 @@ func (m *merger) storedLocked(saved *picture) *picture {
 	return &p
 }
 
-// collectLocked sets m.own: what is in the view, or has left it by an edit, and is
-// in no record.
+// collectLocked sets m.own to the entries that are in no record, both those in the view
+// and those removed from it by an edit.
 func (m *merger) collectLocked() {
 	h, l := m.h, m.h.log
 	m.pinned, m.idle = make(map[ID]bool), make(map[ID]bool)
@@ -386,8 +433,8 @@ func (m *merger) collectLocked() {
 	}
 }
 
-// isHeldLocked reports whether what is stored holds an entry of h already: as the
-// same entry, or as a system message with the same text.
+// isHeldLocked reports whether the stored view already has an entry of h: the same entry,
+// or a system message with the same text.
 func (m *merger) isHeldLocked(e *entry) bool {
 	if theirs := m.theirs.find(e.id); theirs != nil && theirs.sameAs(e) {
 		return true
@@ -396,8 +443,8 @@ func (m *merger) isHeldLocked(e *entry) bool {
 		slices.ContainsFunc(m.theirs.sys, func(s *entry) bool { return reflect.DeepEqual(&s.msg, &e.msg) })
 }
 
-// isOpenLocked reports whether the calls that the results in an entry of h answer are
-// open in what is stored. A repair may have given the exchange another ID.
+// isOpenLocked reports whether the calls answered by a tool message of h are open in the
+// stored view. A repair may have changed the ID of the exchange.
 func (m *merger) isOpenLocked(results *entry) bool {
 	c := m.theirs.calls
 	if c.openCalls() == 0 {
@@ -412,8 +459,8 @@ func (m *merger) isOpenLocked(results *entry) bool {
 	return results.head == c.head || own != nil && own.at == theirs.at
 }
 
-// appendLocked appends m.own. Messages that still are in the stored queue stay there
-// if they are refused.
+// appendLocked appends m.own. Refused messages that are still in the stored queue stay
+// there.
 func (m *merger) appendLocked() {
 	for _, exchange := range m.own {
 		if !m.idle[exchange[0].was.id] && m.appendExchangeLocked(exchange) {
@@ -433,7 +480,7 @@ func (m *merger) appendLocked() {
 	}
 }
 
-// appendExchangeLocked appends one exchange, or returns false.
+// appendExchangeLocked appends one exchange, and reports whether it was accepted.
 func (m *merger) appendExchangeLocked(exchange []departed) bool {
 	h := m.h
 	batch := make([]pendingEntry, len(exchange))
@@ -441,6 +488,9 @@ func (m *merger) appendExchangeLocked(exchange []departed) bool {
 	for i, d := range exchange {
 		e := *d.was
 		e.msg, e.inline = e.msg.clone(), [1]Part{}
+		if e.id <= h.released {
+			e.made = 0 // it may get a newer ID
+		}
 		batch[i] = pendingEntry{entry: &e, pin: m.pinned[d.was.head], again: true}
 		if d.original != nil {
 			o := *d.original

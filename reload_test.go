@@ -954,3 +954,88 @@ func TestReload_PrunedWhileInDoubt(t *testing.T) {
 		checkOpened(t, s, "k", nil, b)
 	}
 }
+
+// A swapStore is a store whose content can be replaced, as by a backup.
+type swapStore struct{ *shelf }
+
+// upTo returns a store with the records of a log up to one.
+func upTo(t *testing.T, s convo.Store, key string, seq uint64) *shelf {
+	t.Helper()
+	out := new(shelf)
+	for r, err := range s.Records(t.Context(), key, 1) {
+		require.NoError(t, err)
+		if r.Seq <= seq {
+			require.NoError(t, out.Append(t.Context(), r))
+		}
+	}
+	return out
+}
+
+// A log that was deleted is not the log that was begun under its key since.
+func TestReload_AnotherLog(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("q1"), convo.Assistant("a1"))
+	save(t, h)
+	require.NoError(t, s.Delete(t.Context(), "k"))
+	other := open(t, s, "k", nil)
+	mustAppend(t, other, convo.User("x"), convo.Assistant("y"))
+	save(t, other)
+	mustAppend(t, h, convo.User("q2"), convo.Assistant("a2"))
+	require.ErrorAs(t, h.Save(t.Context()), new(*convo.ConflictError))
+	unchanged(t, h, func() {
+		_, _, err := h.Reload(t.Context())
+		require.ErrorIs(t, err, convo.ErrNotFound)
+		require.ErrorContains(t, err, "another was begun")
+	})
+	assert.Equal(t, []string{"x", "y"}, textsOf(open(t, s, "k", nil).Snapshot()))
+}
+
+// A backup is put back, and others save after it: what it lacks is appended again, and
+// nothing is there twice.
+func TestReload_BackupAndOthers(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		s := &swapStore{new(shelf)}
+		opts := &convo.Options{Roles: convo.Relaxed()}
+		h := open(t, s, "k", opts)
+		var acknowledged []string
+		n := 2 + rng.IntN(6)
+		for i := range n {
+			text := fmt.Sprint("h", i)
+			mustAppend(t, h, convo.User(text), convo.Assistant("re "+text))
+			acknowledged = append(acknowledged, text)
+			if rng.IntN(5) == 0 {
+				require.NoError(t, h.SaveFull(t.Context()))
+			} else {
+				save(t, h)
+			}
+		}
+		back := 1 + rng.IntN(n-1)
+		s.shelf = upTo(t, s.shelf, "k", uint64(back))
+		for i := range rng.IntN(8) {
+			w := open(t, s, "k", opts)
+			text := fmt.Sprint("w", i)
+			mustAppend(t, w, convo.User(text), convo.Assistant("re "+text))
+			acknowledged = append(acknowledged, text)
+			save(t, w)
+		}
+		mustAppend(t, h, convo.User("last"), convo.Assistant("re last"))
+		acknowledged = append(acknowledged, "last")
+		err := h.Save(t.Context())
+		for rounds := 0; errors.As(err, new(*convo.ConflictError)) && rounds < 3; rounds++ {
+			var refused []convo.Message
+			_, refused, err = h.Reload(t.Context())
+			require.NoError(t, err, "seed %d", seed)
+			require.Empty(t, refused)
+			err = h.Save(t.Context())
+		}
+		require.NoError(t, err, "seed %d", seed)
+		stored := textsOf(open(t, s, "k", opts).Snapshot())
+		assert.Len(t, stored, 2*len(acknowledged), "seed %d: %v", seed, stored)
+		for _, text := range acknowledged {
+			assert.Contains(t, stored, text, "seed %d", seed)
+			assert.Contains(t, stored, "re "+text, "seed %d", seed)
+		}
+	}
+}

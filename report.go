@@ -17,16 +17,17 @@ type Outcome uint8
 
 // Outcomes. With all but OutcomeApplied, nothing has changed.
 const (
-	OutcomeNotNeeded Outcome = iota // nothing was due, or nothing was new
+	OutcomeNotNeeded Outcome = iota // nothing was due or new
 	OutcomeApplied                  // an edit was applied
 	OutcomeDeclined                 // nothing was worth removing; Cause says why
 	OutcomeFailed                   // Cause says what failed
-	OutcomeStale                    // the conversation changed meanwhile, so that the edit no longer fitted
+	OutcomeStale                    // the conversation changed, so that the edit no longer applied
+	OutcomeReady                    // the edit is applied later; see Options.CacheTTL
 )
 
 // String returns the outcome in lower case, such as "not needed".
 func (o Outcome) String() string {
-	return nameOf(o, "not needed", "applied", "declined", "failed", "stale")
+	return nameOf(o, "not needed", "applied", "declined", "failed", "stale", "ready")
 }
 
 // A Reason says why a compaction was started.
@@ -40,16 +41,18 @@ const (
 	ReasonTrigger                // the strategy's Trigger was due
 	ReasonRoom                   // MakeRoom was called
 	ReasonOverflow               // Recover was called
-	ReasonAppend                 // Append was given results longer than Options.MaxResult, and cut them
+	ReasonAppend                 // Append cut results longer than Options.MaxResult
+	ReasonSeal                   // a provider refused the signature of reasoning; see History.Release
+	ReasonTool                   // the model asked for it; see AnswerCompact
 )
 
 // String returns the reason in lower case, such as "manual".
 func (r Reason) String() string {
-	return nameOf(r, "manual", "high", "soft", "trigger", "room", "overflow", "append")
+	return nameOf(r, "manual", "high", "soft", "trigger", "room", "overflow", "append", "seal", "tool")
 }
 
-// A Report says what a compaction or an edit did. Sizes are in tokens. Those of
-// requests are upper bounds, as [Estimate].Upper.
+// A Report describes a compaction or an edit. Sizes are in tokens. Sizes of requests
+// are upper bounds, as in [Estimate].Upper.
 type Report struct {
 	Outcome  Outcome
 	Reason   Reason
@@ -57,20 +60,19 @@ type Report struct {
 	Links    []Link // what each link of a Chain did, in order
 
 	// Cause says why no edit was applied, even if the error is nil. If an edit
-	// was applied, it says why some results could not be cleared, or why the
-	// strategy added nothing to a cut of results. Nil otherwise.
+	// was applied, it says why some results could not be cleared, why the strategy
+	// added nothing to a cut of results, or why the messages of
+	// Options.AfterCompaction were left aside. Nil otherwise.
 	Cause error
 
-	// Fits reports whether the next request may be sent: whether it is within
-	// Limit, which is that of Status. Without a Window there is no limit, and
-	// Limit is 0. Fits is false beside ErrClosed and ErrReentrant, and after
-	// Close.
+	// Fits reports whether the next request is within Limit and may be sent. Limit is
+	// the same as in Status, and 0 without a Window. Fits is false with ErrClosed and
+	// ErrReentrant, and after Close.
 	Fits  bool
 	Limit int
 
-	// NamedLimit is the limit that the error given to Recover names. The limits were
-	// lowered to it, less what is kept free for the answer: Limit is what is left for a
-	// request. 0: the limits are as they were.
+	// NamedLimit is the limit in the error given to Recover. The limits were lowered to
+	// it, less the room for the answer. Limit is the rest. 0: the limits did not change.
 	NamedLimit int
 
 	// The next request. Messages are counted as the model sees them, including
@@ -85,41 +87,44 @@ type Report struct {
 
 	// IDs of entries, in ascending order. Originals returns all but Spared as they were.
 	Dropped    []ID // dropped, and not summarised
-	Summarised []ID // dropped, and the summary stands for them
+	Summarised []ID // dropped, and covered by the summary
 	Cleared    []ID // stayed, with results cleared
 	Shortened  []ID // stayed, with the middle cut out of results
 	Rewritten  []ID // stayed, with other parts; see Rewrite
+	Forgotten  []ID // of these, those whose content was forgotten; keep no copy of it
 	Spared     []ID // were to be dropped or changed, but were pinned after the edit was planned
 
-	SummaryDropped bool // the summary was removed, and no other took its place
+	SummaryDropped bool // the summary was removed and not replaced
 
 	Duration time.Duration
 	Calls    int    // calls of models, including those that failed
 	Usage    Usage  // of these calls
 	Model    string // the model that wrote the summary; empty: none did, or it is not known
-	Unread   int    // raw tokens of summarised entries that no summarizer was shown
-	NotKept  int    // entries that the strategy was to keep, and that had to go for the request to fit
+	Unread   int    // raw tokens that left without being shown to a summarizer: what was dropped, what results lacked, and media
+	Released int    // entries whose signed reasoning is no longer bound, and so not sent to a model that checks this; see Snapshot.Bound
+	NotKept  int    // entries that the strategy was to keep, but dropped so that the request fits
 
-	// PrefixKept is the fraction, from 0 to 1, of the last sent request that
-	// the next one still starts with, and so may hit the prompt cache. It is 1
-	// if no edit was applied. The last sent request is that of the snapshot
-	// last given to RecordUsage, or without one, the view before the edit.
+	// PrefixKept is the fraction, from 0 to 1, of the last sent request that is also
+	// the start of the next request, and so may hit the prompt cache. It is 1 if no
+	// edit was applied. The last sent request is the snapshot last given to
+	// RecordUsage, or else the view before the edit.
 	PrefixKept float64
 
-	left *departure // nil: nothing left the view or was changed in it
+	left    *departure // nil: nothing left the view or was changed in it
+	yielded bool       // messages of Options.AfterCompaction left the view
 }
 
 // clone returns a copy that shares no slices with r.
 func (r Report) clone() Report {
 	r.Dropped, r.Summarised = slices.Clone(r.Dropped), slices.Clone(r.Summarised)
 	r.Cleared, r.Shortened, r.Spared = slices.Clone(r.Cleared), slices.Clone(r.Shortened), slices.Clone(r.Spared)
-	r.Rewritten = slices.Clone(r.Rewritten)
+	r.Rewritten, r.Forgotten = slices.Clone(r.Rewritten), slices.Clone(r.Forgotten)
 	r.Links = slices.Clone(r.Links)
 	return r
 }
 
-// deliver gives a report to Options.OnCompaction and to the log. No lock may be held.
-// A panic is ignored.
+// deliver passes a report to Options.OnCompaction and logs it. No lock may be held.
+// Panics are ignored.
 func (h *History) deliver(r Report) {
 	if r.Outcome == OutcomeNotNeeded || h.ident == nil {
 		return
@@ -180,6 +185,7 @@ func (r *Report) attrs() []slog.Attr {
 		slog.Int("messages_before", r.MessagesBefore),
 		slog.Int("messages_after", r.MessagesAfter),
 		slog.Int("dropped", len(r.Dropped)),
+		slog.Bool("dropped_first", strings.Contains(r.firstNote(), "first")),
 		slog.Int("summarised", len(r.Summarised)),
 		slog.Int("cleared", len(r.Cleared)),
 		slog.Int("shortened", len(r.Shortened)),
@@ -191,16 +197,17 @@ func (r *Report) attrs() []slog.Attr {
 		slog.Int("calls", r.Calls),
 		slog.Int("unread", r.Unread),
 		slog.Int("not_kept", r.NotKept),
+		slog.Int("released", r.Released),
 		slog.Float64("prefix_kept", r.PrefixKept),
 		slog.Int("named_limit", r.NamedLimit),
 		slog.Duration("duration", r.Duration),
 	}
 }
 
-// LogValue returns the fields that a line of Options.Logger has.
+// LogValue returns the fields of a line of Options.Logger.
 func (r Report) LogValue() slog.Value { return slog.GroupValue(r.attrs()...) }
 
-// String says in one line what was done, or why nothing was:
+// String describes the result in one line, or why nothing was done:
 //
 //	compacted 41,200 → 19,800 of 112,000 tokens: 12 results cleared, 30 messages summarised in 1,950 tokens (claude-haiku, 2.1 s); 3 pinned kept
 func (r Report) String() string { return r.print(false) }
@@ -213,6 +220,9 @@ func (r Report) print(ids bool) string {
 	if r.Reason == ReasonAppend {
 		return fmt.Sprintf("cut at append: %s%s, %s → %s tokens", counted(len(r.Shortened), "result", "results"), printIDs(r.Shortened, ids),
 			grouped(r.TokensBefore), grouped(r.TokensAfter))
+	}
+	if r.Reason == ReasonSeal && r.Outcome == OutcomeApplied {
+		return fmt.Sprintf("signed reasoning of %s is left out from now on, because a provider refused it", counted(r.Released, "message", "messages"))
 	}
 	var b strings.Builder
 	switch r.Outcome {
@@ -234,7 +244,7 @@ func (r Report) print(ids bool) string {
 	return b.String()
 }
 
-// done returns what an edit has done, for String.
+// done returns the effects of an edit, for String.
 func (r *Report) done(ids bool) (done []string) {
 	add := func(list []ID, one, many, rest string) {
 		if len(list) > 0 {
@@ -244,15 +254,50 @@ func (r *Report) done(ids bool) (done []string) {
 	add(r.Shortened, "result cut", "results cut", "")
 	add(r.Cleared, "result cleared", "results cleared", "")
 	add(r.Rewritten, "message rewritten", "messages rewritten", "")
-	add(r.Dropped, "message dropped", "messages dropped", "")
+	add(r.Dropped, "message dropped", "messages dropped", r.firstNote())
 	add(r.Summarised, "message summarised", "messages summarised", r.summaryNote())
 	switch {
 	case r.SummaryDropped:
 		done = append(done, "summary dropped")
+	case r.yielded && len(done) == 0:
+		done = append(done, "messages of AfterCompaction removed")
 	case r.Outcome == OutcomeApplied && len(done) == 0:
 		done = append(done, fmt.Sprintf("summary of %s tokens", grouped(r.SummaryAfter)))
 	}
 	return done
+}
+
+// firstNote says whether the user's first message was dropped.
+func (r *Report) firstNote() string {
+	if r.left == nil {
+		return ""
+	}
+	for _, d := range r.left.gone {
+		if d.was.id != r.left.first {
+			continue
+		}
+		if _, ok := slices.BinarySearch(r.Dropped, d.was.id); ok {
+			return fmt.Sprintf(" unread, the user's first (%s) among them", counted(clampInt(d.was.tokens), "token", "tokens"))
+		}
+	}
+	return " unread"
+}
+
+// mediaNote says how many media are among what was summarised, of which a summarizer is
+// shown only the kind and the size.
+func (r *Report) mediaNote() string {
+	n := 0
+	if r.left != nil {
+		for _, d := range r.left.gone {
+			if _, ok := slices.BinarySearch(r.Summarised, d.was.id); ok {
+				n += d.was.msg.media()
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return ", " + counted(n, "image or document", "images or documents") + " among them"
 }
 
 // summaryNote says how long the summary is, who wrote it and how long that took.
@@ -274,7 +319,7 @@ func (r *Report) summaryNote() string {
 	return note
 }
 
-// notes returns what else is worth knowing, for String.
+// notes returns further details, for String.
 func (r *Report) notes(ids bool) (notes []string) {
 	if len(r.Spared) > 0 {
 		notes = append(notes, grouped(len(r.Spared))+" pinned kept"+printIDs(r.Spared, ids))
@@ -283,7 +328,10 @@ func (r *Report) notes(ids bool) (notes []string) {
 		notes = append(notes, "the provider named a limit of "+grouped(r.NamedLimit))
 	}
 	if r.Unread > 0 {
-		notes = append(notes, grouped(r.Unread)+" tokens not read by the summarizer")
+		notes = append(notes, grouped(r.Unread)+" tokens not read by the summarizer"+r.mediaNote())
+	}
+	if r.Released > 0 {
+		notes = append(notes, "signed reasoning of "+counted(r.Released, "message", "messages")+" no longer bound")
 	}
 	if r.NotKept > 0 {
 		notes = append(notes, counted(r.NotKept, "message that was to be kept", "messages that were to be kept")+" had to go for the request to fit")
@@ -294,8 +342,16 @@ func (r *Report) notes(ids bool) (notes []string) {
 				notes = append(notes, printError(l.Cause))
 			}
 		}
-		if r.Cause != nil {
-			notes = append(notes, "not all results cleared: "+printError(r.Cause))
+		cause := r.Cause
+		aside, ok := cause.(*leftAsideError)
+		if ok {
+			cause = aside.cause
+		}
+		if cause != nil {
+			notes = append(notes, "not all results cleared: "+printError(cause))
+		}
+		if ok {
+			notes = append(notes, aside.text())
 		}
 	}
 	if !r.Fits {
@@ -304,7 +360,32 @@ func (r *Report) notes(ids bool) (notes []string) {
 	return notes
 }
 
-// ofLimit returns a number of tokens beside the limit, if there is one.
+// A leftAsideError says why the messages of Options.AfterCompaction were left aside.
+type leftAsideError struct {
+	err   error
+	cause error // what else went wrong; may be nil
+}
+
+func (e *leftAsideError) text() string {
+	return "messages of AfterCompaction left aside: " + printError(e.err)
+}
+
+func (e *leftAsideError) Error() string {
+	s := "convo: " + e.text()
+	if e.cause != nil {
+		s += "; " + printError(e.cause)
+	}
+	return s
+}
+
+func (e *leftAsideError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.err}
+	}
+	return []error{e.err, e.cause}
+}
+
+// ofLimit returns a number of tokens along with the limit, if there is one.
 func ofLimit(tokens, limit int) string {
 	if limit == 0 {
 		return grouped(tokens) + " tokens"
@@ -312,7 +393,7 @@ func ofLimit(tokens, limit int) string {
 	return fmt.Sprintf("%s of %s tokens", grouped(tokens), grouped(limit))
 }
 
-// printIDs returns a list of IDs in brackets, if it is to be printed.
+// printIDs returns a list of IDs in brackets if ids is true.
 func printIDs(list []ID, ids bool) string {
 	if !ids {
 		return ""
@@ -320,8 +401,8 @@ func printIDs(list []ID, ids bool) string {
 	return " [" + printRanges(rangesOf(list)) + "]"
 }
 
-// printError returns an error's text in one line. Of a long text the middle is
-// left out, because the first cause often stands at the end.
+// printError returns an error's text in one line. The middle of a long text is left
+// out, because the first cause is often at the end.
 func printError(err error) string {
 	const most = 240
 	s := strings.Join(strings.Fields(strings.ReplaceAll(fmt.Sprint(err), "convo: ", "")), " ")
@@ -338,14 +419,18 @@ func (h *History) warn(text string, args ...any) {
 	h.opts.Logger.Warn(text, args...)
 }
 
-// prefixKept returns the fraction of the raw tokens of sent with which next still
-// starts. Ephemeral messages do not count.
+// prefixKept returns the fraction of the raw tokens of sent that are also the start of
+// next. Tools stand before everything else. Ephemeral messages do not count.
 func prefixKept(sent *reported, next *state) float64 {
 	total := sent.raw
 	if total == 0 {
 		return 1
 	}
+	if sent.tools != next.tools {
+		return 0
+	}
 	same, all := samePrefix(sent.sys, next.sys)
+	same += sent.tools.tokens()
 	if all && sent.summary == next.summary {
 		list, _ := samePrefix(sent.list, next.list)
 		same += sent.summary.tokens() + list
@@ -353,8 +438,8 @@ func prefixKept(sent *reported, next *state) float64 {
 	return float64(same) / float64(total)
 }
 
-// samePrefix returns the raw tokens of the entries with which both lists start,
-// and whether the lists are the same.
+// samePrefix returns the raw tokens of the common prefix of both lists, and whether the
+// lists are the same.
 func samePrefix(a shown, b []*entry) (raw int64, all bool) {
 	n := 0
 	for n < a.len() && n < len(b) && a.at(n) == b[n].trace() {
@@ -364,14 +449,14 @@ func samePrefix(a shown, b []*entry) (raw int64, all bool) {
 	return raw, n == a.len() && n == len(b)
 }
 
-// measureBeforeLocked sets the sizes in a report, those after the edit too, to
-// those of the current view.
+// measureBeforeLocked sets all sizes in a report, including those after the edit, to
+// the sizes of the current view.
 func (h *History) measureBeforeLocked(r *Report) {
 	h.measureLocked(r, h.upperLocked(), h.marks.limit)
 }
 
-// measureLocked is measureBeforeLocked for a given upper bound of the next request
-// and a given limit.
+// measureLocked is like measureBeforeLocked, given the upper bound of the next request
+// and the limit.
 func (h *History) measureLocked(r *Report, total, limit int64) {
 	r.MessagesBefore, r.TokensBefore = h.messages(), clampInt(total)
 	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
@@ -383,7 +468,7 @@ func (h *History) measureLocked(r *Report, total, limit int64) {
 // fitsLocked reports whether the next request is within the limit.
 func (h *History) fitsLocked() bool { return h.upperLocked() <= h.marks.limit }
 
-// A Link says what one strategy of a [Chain] did.
+// A Link describes what one strategy of a [Chain] did.
 type Link struct {
 	Strategy string  // its name
 	Outcome  Outcome // OutcomeApplied, OutcomeDeclined or OutcomeFailed
@@ -391,7 +476,7 @@ type Link struct {
 	Calls    int     // calls of models, including those that failed
 }
 
-// String says in a few words what the link did, such as "truncate applied".
+// String describes the link in a few words, such as "truncate applied".
 func (l Link) String() string {
 	s := abbreviate(l.Strategy) + " " + l.Outcome.String()
 	if l.Cause != nil {
@@ -400,25 +485,24 @@ func (l Link) String() string {
 	return s
 }
 
-// Effort says what it took to plan an edit. It is used even if the strategy also
-// returns an error.
+// Effort is the work done to plan an edit. It is used even if the strategy also returns
+// an error.
 type Effort struct {
 	Calls  int    // calls of models, including those that failed
 	Usage  Usage  // of all calls
 	Unread int    // raw tokens of summarised entries that no summarizer was shown
 	Links  []Link // what each link of a Chain did, in order
 
-	// NotKept is how many entries of the edit the strategy was to keep, and drops
-	// only because the request would not fit otherwise.
+	// NotKept is how many entries the strategy was to keep, but dropped because the
+	// request would not fit otherwise.
 	NotKept int
 }
 
 // wastedCall reports whether a link called a model and contributed nothing.
 func (w *Effort) wastedCall() bool { return slices.ContainsFunc(w.Links, Link.wastedCall) }
 
-// askedForSummary reports whether a model may have written the summary of an edit
-// that this work led to: whether one was called, and if a Chain did the work, by a
-// link whose edit is part of it.
+// askedForSummary reports whether a model may have written the summary of the planned
+// edit: whether a model was called and, in a Chain, by a link whose edit is part of it.
 func (w *Effort) askedForSummary() bool {
 	if w.Links == nil {
 		return w.Calls > 0
@@ -429,34 +513,41 @@ func (w *Effort) askedForSummary() bool {
 // wastedCall reports whether l called a model and contributed nothing.
 func (l Link) wastedCall() bool { return l.Calls > 0 && l.Outcome != OutcomeApplied }
 
-// A departure is what one edit took out of the view or changed in it, or what one
-// Append cut. It is in memory as long as the report that holds it.
+// A departure holds the entries that one edit removed or changed, or that one Append
+// cut. It stays in memory as long as its report.
 type departure struct {
 	gone []departed // in ascending order
 	was  state      // without entries; of a report of Append, the pins alone
+
+	first ID // the user's first message, if it was in the view; 0: it was not
 }
 
-// A departed entry was dropped, or another one took its place.
+// A departed entry was dropped or replaced.
 type departed struct {
 	was, now *entry    // now is nil if it was dropped
 	original *original // of was; nil if there is none
 }
 
-// departureFrom returns what an edit took out of the view before or changed in it.
+// departureFrom returns the departure of the entries that an edit removed from before or
+// changed in it.
 func departureFrom(before *state, gone []departed) *departure {
-	return &departure{gone, state{
+	first := ID(0)
+	if i := slices.IndexFunc(before.list, func(e *entry) bool { return e.msg.Role == RoleUser }); i >= 0 && before.list[i].turn == 1 {
+		first = before.list[i].id
+	}
+	return &departure{first: first, gone: gone, was: state{
 		id: before.id, version: before.version, pins: before.pins, summary: before.summary,
 		edits: before.edits, touched: before.touched, appended: before.appended,
 	}}
 }
 
 // Originals returns the entries that were dropped or rewritten, or whose results were cut
-// or cleared, in ascending order, each as it was appended. Where the original was
-// not kept, it is what stood before the compaction, and Entry.Missing says how much
-// its results lack; see Options.KeepOriginals.
+// or cleared, in ascending order, each as it was appended. If an original was not kept,
+// the entry is as it was before the compaction, and Entry.Missing is the number of
+// tokens that its results lack. See Options.KeepOriginals.
 //
-// The entries stay in memory as long as r or a copy of it. The History itself keeps
-// only the report that Wait returns.
+// The entries stay in memory as long as r or a copy of it. The History keeps only the
+// report that Wait returns.
 func (r Report) Originals() []Entry {
 	if r.left == nil {
 		return nil

@@ -143,7 +143,7 @@ func TestReport_ObserverHasACopy(t *testing.T) {
 		}
 	}
 	drops := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
-		return convo.Edit{Drop: []convo.ID{9, 10}, Clear: []convo.Clear{{ID: 12}}, Rewrite: rewriteOf(14, convo.Text("x")).Rewrite}, nil
+		return convo.Edit{Drop: []convo.ID{9, 10}, Clear: []convo.Clear{{ID: 12, Forget: true}}, Rewrite: rewriteOf(14, convo.Text("x")).Rewrite}, nil
 	})
 	var h *convo.History
 	opts.Strategy = convo.Chain(fixed(convo.Edit{Drop: []convo.ID{3, 4, 5, 6}, Summary: &convo.Summary{Text: "s"}}), drops,
@@ -280,7 +280,7 @@ func TestReport_LogKeys(t *testing.T) {
 		return keys
 	}
 	applied := keys(convo.Truncate{})
-	assert.Len(t, applied, 3+25)
+	assert.Len(t, applied, 3+27)
 	assert.Equal(t, applied, keys(convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 		return convo.Edit{}, errors.New("down")
 	})))
@@ -298,7 +298,7 @@ func TestReport_LogsAFailedLink(t *testing.T) {
 	down := convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
 		return convo.Summary{}, errors.New("model is down")
 	})
-	opts := windowOf(4000, convo.Chain(convo.ClearToolResults{KeepLast: 100}, convo.Summarize{With: down, Window: -1}, convo.Truncate{}))
+	opts := windowOf(4000, convo.Chain(convo.ClearToolResults{Least: 1 << 30}, convo.Summarize{With: down, Window: -1}, convo.Truncate{}))
 	opts.Limits.High = 2000
 	var log bytes.Buffer
 	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -325,4 +325,21 @@ func TestReport_LogsAFailedLink(t *testing.T) {
 	require.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Contains(t, log.String(), "level=WARN")
 	assert.Contains(t, log.String(), "disk is full")
+}
+
+// A report names what was forgotten, whether it was cleared, rewritten or dropped with it.
+func TestReport_Forgotten(t *testing.T) {
+	c, d := callOf("c"), callOf("d")
+	long := strings.Repeat("secret ", 50)
+	h := historyOf(t, bare(), convo.User("a"), convo.Assistant("", c, d), convo.Result(c, long), convo.Result(d, long),
+		convo.Assistant("b"), convo.User("my key"), convo.Assistant("c"), convo.User("d"))
+	r := apply(t, h, convo.Edit{
+		Clear:   []convo.Clear{{ID: 3, Forget: true}, {ID: 4}},
+		Rewrite: []convo.Rewrite{{ID: 6, Parts: []convo.Part{convo.Text("no key")}, Forget: true}, {ID: 5, Parts: []convo.Part{convo.Text("B")}}},
+	})
+	assert.Equal(t, []convo.ID{3, 6}, r.Forgotten)
+	r = apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 4, Forget: true}}})
+	assert.Equal(t, []convo.ID{4}, r.Forgotten, "cleared before")
+	r = apply(t, h, convo.Edit{Drop: []convo.ID{1, 2, 3, 4, 5}})
+	assert.Empty(t, r.Forgotten)
 }

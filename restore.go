@@ -6,53 +6,51 @@ import (
 	"slices"
 )
 
-// A Fault is something wrong in a snapshot that [Restore] has repaired, or an
-// entry that got another ID because of a repair.
+// A Fault describes a fault in a snapshot that [Restore] has repaired, or an entry that
+// got another ID because of a repair.
 type Fault struct {
-	Index  int    // of the entry, as in Snapshot.At; -1: Restore has inserted it, or it was queued
-	ID     ID     // of the entry in the snapshot; 0: Restore has inserted it, or it was queued
-	NewID  ID     // of the entry in the History; 0: Restore has dropped it
-	Err    error  // what was wrong: *MessageError, *RoleError or *PairError, or that the newest turn has no answer; nil: only the ID changed
-	Mended string // what Restore did, in words
+	Index  int    // of the entry, as in Snapshot.At; -1: Restore inserted the entry, or it was queued
+	ID     ID     // of the entry in the snapshot; 0: Restore inserted the entry, or it was queued
+	NewID  ID     // of the entry in the History; 0: Restore dropped the entry
+	Err    error  // the fault: *MessageError, *RoleError or *PairError, or that the newest turn has no answer; nil: only the ID changed
+	Mended string // description of the repair
 }
 
-// Restore returns a new History with what a snapshot holds: entries, IDs, pins,
-// summary, key, calibration, title and data, and copies of the messages that were
-// queued, which it appends if they may follow now. The first ID it gives follows the
-// last one that was given before the snapshot was made. Ephemeral messages are left
-// out. Tokens are counted as the options say. The snapshot may also be one of a History
-// that is still in use: that is how to fork a conversation. Such a fork shares the
-// originals of what was rewritten, cut or cleared, while a snapshot that was decoded
-// from JSON has none: what its entries lack counts as unread when it is summarised.
+// Restore returns a new History with the content of a snapshot: entries, IDs, pins,
+// summary, key, calibration, title, data and queued messages. It appends the queued
+// messages if they may follow now. New IDs continue from the last ID at the time of the
+// snapshot. Ephemeral messages are left out. Tokens are counted according to opts. To
+// fork a conversation, restore a snapshot of a History that is still in use. A fork
+// shares the originals of entries that were rewritten, cut or cleared. A snapshot
+// decoded from JSON has no originals, so the missing content counts as unread when it
+// is summarised.
 //
 // Restore checks the snapshot. Roles are checked only between entries with
 // consecutive IDs, since a compaction may leave others next to each other. A
-// result without an ID answers the first open call of its tool, as recorded
-// results stand in the order of their calls. Without Options.Repair, the first
-// fault is a [*SnapshotError] that says where it is. Options out of range are
-// reported as by [New].
+// result without an ID answers the first open call of its tool, since recorded
+// results are in the order of their calls. Without Options.Repair, the first fault is
+// returned as a [*SnapshotError] with its position. Options out of range are reported
+// as by [New].
 //
-// With Options.Repair, Restore repairs what is wrong and calls Repair for each
-// repair:
+// With Options.Repair, Restore repairs faults and calls Repair for each repair:
 //
 //   - Calls left open before the newest exchange are answered with error results.
 //   - Results that answer no call are dropped.
 //   - System messages after other entries are moved to the front, unless
-//     RolePolicy.SystemAfter allows a note there and it does not stand between calls and
-//     their results.
-//   - Parts that a message cannot hold are removed, and so are messages of which
-//     nothing remains. An ID that two calls of a message share is replaced in the
-//     second one.
+//     RolePolicy.SystemAfter allows a note there and it is not between calls and their
+//     results.
+//   - Invalid parts are removed, and so are messages left without parts. If two calls
+//     of a message have the same ID, the second call gets a new ID.
 //   - Messages whose roles may not follow one another stay, with a gap between
 //     their IDs.
-//   - Of a snapshot from NewSnapshot, results in a user message that follows the calls
+//   - In a snapshot from NewSnapshot, results in a user message that follows the calls
 //     are put into a tool message, and the rest of it into a user message after that.
-//   - Of a snapshot from NewSnapshot, results without an ID that no call comes
-//     before become user messages, whose Author is "tool" and the tool's name. For
-//     several results it is "tool", and the name stands before each of them.
+//   - In a snapshot from NewSnapshot, results without an ID and without an earlier call
+//     become user messages. Their Author is "tool" and the tool's name. For several
+//     results it is "tool", and each result begins with its tool's name.
 //
-// Repair is also called for each entry that goes with the newest turn, for
-// OnLoadDrop and OnLoadDropTurn. The snapshot still has it.
+// With OnLoadDrop and OnLoadDropTurn, Repair is also called for each entry removed with
+// the newest turn. The snapshot still has these entries.
 //
 // Inserted entries, messages with a gap, and all entries after them get new IDs.
 // Repair is called for each new ID. Gaps between IDs remain. A repaired History
@@ -77,8 +75,8 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 	return h, nil
 }
 
-// restored returns a History with the options of h, but without a Budget, that holds what
-// a snapshot does, but for what usage reports have taught.
+// restored returns a History with the content of a snapshot except its calibrations, and
+// with the options of h except Budget.
 func (h *History) restored(s *Snapshot) (*History, error) {
 	opts := h.opts
 	opts.Budget = nil
@@ -99,17 +97,21 @@ func (h *History) load(s *Snapshot) error {
 	return l.settle()
 }
 
-// fill puts what the snapshot holds into an empty History, but for what usage reports
-// have taught.
+// fill copies the content of the snapshot except its calibrations into an empty History.
 func (l *loader) fill() (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	h, s := l.h, l.from
-	h.last, h.touched, h.appended, h.meta = s.last, s.touched, s.appended, s.meta
+	h.last, h.touched, h.appended, h.meta, h.released = s.last, s.touched, s.appended, s.meta, s.released
 	if s.summary != nil {
-		h.summary = &placedSummary{sum: s.summary.sum, raw: h.ident.summaryTokens(s.summary.sum.Text)}
+		h.summary = h.ident.place(s.summary.sum)
 		h.summary.sum.Tokens = clampInt(h.summary.raw)
 	}
 
+	if t := s.tools; t != nil {
+		if h.tools = h.ident.toolset(t.tools, t.key); h.tools.tokens() == t.tokens() {
+			h.tools = t
+		}
+	}
 	if !h.share(s) {
 		if err := l.place(); err != nil {
 			return err
@@ -124,12 +126,15 @@ func (l *loader) fill() (err error) {
 		h.pins = l.pins
 		h.state.load(l.sys, l.list, l.originals, s.turn)
 	}
+	if h.opts.AsSent {
+		h.bindAll()
+	}
 	h.calls = callsOf(h.list)
 	return l.queue()
 }
 
-// counts returns the raw tokens of what the snapshot holds, ephemeral messages left
-// out, as l.h counts.
+// counts returns the raw tokens of the snapshot by the counter of l.h, without ephemeral
+// messages.
 func (l *loader) counts() (n int64, err error) {
 	defer catch(&err, "Options.Tokenizer")
 	if !l.mended {
@@ -138,10 +143,10 @@ func (l *loader) counts() (n int64, err error) {
 	for i := range l.from.len() {
 		n += l.h.ident.message(&l.from.at(i).msg)
 	}
-	return n + l.h.summary.tokens(), nil
+	return n + l.h.tools.tokens() + l.h.summary.tokens(), nil
 }
 
-// isUnfinished reports whether Options.OnLoad has something to do.
+// isUnfinished reports whether Options.OnLoad has an effect.
 func (l *loader) isUnfinished() bool {
 	h := l.h
 	switch open := h.calls.openCalls() > 0; h.opts.OnLoad {
@@ -154,7 +159,7 @@ func (l *loader) isUnfinished() bool {
 	}
 }
 
-// settle does what Options.OnLoad says, and delivers the queue if that is possible.
+// settle applies Options.OnLoad, and delivers the queue if possible.
 func (l *loader) settle() (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	h := l.h
@@ -183,10 +188,11 @@ func (l *loader) settle() (err error) {
 	return nil
 }
 
-// isWhole reports whether no edit has dropped or cleared anything of the newest turn.
+// isWhole reports whether the newest turn is complete, that is, no edit dropped or
+// cleared any part of it.
 func (l *loader) isWhole() bool { return newestTurn(l.h.list) > l.h.touched }
 
-// dropTurn takes back the newest turn, and reports its entries.
+// dropTurn takes back the newest turn and reports its entries.
 func (l *loader) dropTurn() error {
 	list := l.h.list
 	n, turn := len(list), newestTurn(list)
@@ -209,11 +215,10 @@ func (l *loader) dropTurn() error {
 // errNoAnswer is the fault of a turn that OnLoadDrop or OnLoadDropTurn takes back.
 var errNoAnswer = errors.New("convo: the newest turn has no answer")
 
-// share makes h share the entries of a snapshot, and reports whether it could. It
-// returns false unless the entries come from a History, so that they were checked,
-// both Histories count tokens by default, and the role policy of h allows the
-// entries. The list is clipped, so that neither History writes to memory that the
-// other reads.
+// share makes h share the entries of a snapshot if possible, and reports whether it did.
+// The entries must come from a History, so that they were checked, both Histories must
+// count tokens by default, and the role policy of h must allow the entries. The list is
+// clipped, so that neither History writes to memory that the other reads.
 func (h *History) share(s *Snapshot) bool {
 	if s.owner == nil || s.id == nil || !s.id.isDefault || !h.ident.isDefault {
 		return false
@@ -236,9 +241,9 @@ func (h *History) share(s *Snapshot) bool {
 	return true
 }
 
-// direct reports whether the entry with the ID was appended right after the entry
-// prev, or as the first entry of all if prev is 0. After system entries it can say
-// so only if these are the original ones.
+// direct reports whether the entry with the ID was appended right after the entry prev,
+// or as the very first entry if prev is 0. After system entries this is only known if
+// they are the original ones.
 func (s *state) direct(prev, id ID) bool {
 	if n := len(s.sys); n > 0 && prev == s.sys[n-1].id && s.sys[0].id != 1 {
 		return false
@@ -246,16 +251,16 @@ func (s *state) direct(prev, id ID) bool {
 	return id == prev+1
 }
 
-// neighbours follows the roles in a list of entries that a compaction may have taken
-// some from, to say which of them the policy would not have allowed.
+// neighbours tracks the roles in a list of entries to find those that the policy would
+// not have allowed. A compaction may have removed entries from the list.
 type neighbours struct {
-	role Role // of the newest entry, notes aside
+	role Role // of the newest entry, ignoring notes
 	id   ID   // of the newest entry
-	gap  bool // something that the newest notes follow may be gone
+	gap  bool // an entry right before the newest notes may be missing
 }
 
-// fits reports whether the policy allows a user or assistant message, or a note, with
-// the ID that it has in s after the entries so far, as far as these are known.
+// fits reports whether the policy allows a user message, an assistant message or a note
+// after the entries so far, as far as these are known. id is its ID in s.
 func (n *neighbours) fits(s *state, id ID, role Role, p *RolePolicy) bool {
 	if role == RoleSystem && len(p.SystemAfter) == 0 {
 		return false
@@ -263,7 +268,7 @@ func (n *neighbours) fits(s *state, id ID, role Role, p *RolePolicy) bool {
 	return n.gap || !s.direct(n.id, id) || p.allows(n.role, role)
 }
 
-// add adds an entry with the ID that it has in s.
+// add adds an entry. id is its ID in s.
 func (n *neighbours) add(s *state, id ID, role Role, note bool) {
 	if note {
 		n.gap = n.gap || !s.direct(n.id, id)
@@ -273,36 +278,36 @@ func (n *neighbours) add(s *state, id ID, role Role, note bool) {
 	n.id = id
 }
 
-// A loader checks the entries of a snapshot one after the other, repairs them if
-// Options.Repair is set, and collects them, or copies, for a new History.
+// A loader checks the entries of a snapshot in order, repairs them if Options.Repair is
+// set, and collects them or copies of them for a new History.
 type loader struct {
 	h    *History
 	from *Snapshot
-	own  bool // from is not shared, and nothing is repaired: its entries are taken and not copied
+	own  bool // from is not shared, and nothing is repaired: its entries are used without copying
 
-	counted bool // with own, the tokens of entries that have any need not be counted
+	counted bool // with own, entries that have token counts need not be counted
 
-	at        int // index in from of the entry that is checked
+	at        int // index in from of the entry being checked
 	sys, list []*entry
 	originals []*original
 	pins      []ID
-	queued    []*queued // the queue of from, with the copies that h has
+	queued    []*queued // the queue of from, with the copies in h
 
 	calls   *calls              // of the newest exchange; nil or room
-	room    calls               // memory for them
+	room    calls               // memory for calls
 	prev    neighbours          // the entries added so far
 	moving  bool                // entries get new IDs from here on
-	renamed map[string][]string // new IDs of calls in the newest exchange that had the same one
+	renamed map[string][]string // new IDs of calls in the newest exchange with a duplicate ID, by that ID
 	mended  bool                // Repair was called
 
 	// Set by place; nil otherwise.
-	index map[ID]int   // of the entries, in the snapshot that Restore was given
-	split map[ID]error // tool messages with the results of user messages; the fault of these
-	notes map[ID]error // user messages that were none there, no role keeps them out; the fault of one that was mended
+	index map[ID]int   // of the entries, in the snapshot passed to Restore
+	split map[ID]error // faults of user messages whose results became tool messages, by the IDs of these
+	notes map[ID]error // IDs of user messages that were not user messages in the snapshot, so roles do not refuse them; the fault of a repaired one
 }
 
-// indexOf returns the index that the i-th entry of l.from has in the snapshot that
-// Restore was given.
+// indexOf returns the index of the i-th entry of l.from in the snapshot passed to
+// Restore.
 func (l *loader) indexOf(i int) int {
 	if l.index == nil {
 		return i
@@ -310,11 +315,11 @@ func (l *loader) indexOf(i int) int {
 	return l.index[l.from.at(i).id]
 }
 
-// entry checks the i-th entry of the snapshot and adds it, or a copy.
+// entry checks the i-th entry of the snapshot and adds it or a copy.
 func (l *loader) entry(i int, old *entry) error {
 	e := old
 	if !l.own {
-		e = &entry{id: old.id, at: old.at, turn: old.turn, missing: old.missing, note: old.note}
+		e = &entry{id: old.id, at: old.at, turn: old.turn, missing: old.missing, final: old.final, note: old.note, made: old.made}
 	}
 	if err := l.check(i, old, e); err != nil || e.msg.Role == RoleNone {
 		return err
@@ -324,7 +329,7 @@ func (l *loader) entry(i int, old *entry) error {
 	case role == RoleTool:
 		return l.results(i, old, e)
 	case e.note && len(l.list) == 0 && (l.from.imported || l.index != nil):
-		e.note = false // what it came after was taken away or dropped
+		e.note = false // the entries before it were removed or dropped
 	case e.note && !l.takesNote(old):
 		return l.moveToFront(i, old, e)
 	case l.calls.openCalls() > 0:
@@ -333,7 +338,7 @@ func (l *loader) entry(i int, old *entry) error {
 		}
 	}
 	if n := len(l.list); n > 0 && !e.isSystem() && old.id <= l.list[n-1].id {
-		l.moving = true // place has moved it, or split it
+		l.moving = true // place moved or split it
 	}
 	direct := l.from.direct(l.prev.id, old.id)
 	if !e.isSystem() && !l.prev.fits(&l.from.state, old.id, role, &l.h.opts.Roles) {
@@ -359,9 +364,8 @@ func (l *loader) entry(i int, old *entry) error {
 	return l.add(i, old, e)
 }
 
-// check sets e.msg to a checked copy of the message of old, repaired if need be. e may
-// be old.
-// The role of e.msg is RoleNone if the whole message was dropped.
+// check sets e.msg to a checked copy of the message of old, repaired if necessary. e may
+// be old. The role of e.msg is RoleNone if the whole message was dropped.
 func (l *loader) check(i int, old, e *entry) error {
 	if old.msg.Role != RoleTool {
 		l.renamed = nil // this is another exchange
@@ -389,8 +393,7 @@ func (l *loader) check(i int, old, e *entry) error {
 	return l.report(Fault{Index: i, ID: old.id, NewID: old.id, Err: err, Mended: "invalid parts removed"})
 }
 
-// repaired returns m with only what a History can hold. Its role is RoleNone if
-// nothing remains.
+// repaired returns m without invalid parts. Its role is RoleNone if nothing remains.
 func (l *loader) repaired(m Message) Message {
 	parts := m.Parts
 	m.Parts = nil
@@ -507,8 +510,11 @@ func (l *loader) answerOpen(i int, old *entry) error {
 	return nil
 }
 
-// add adds an entry, with a new ID if one before it got one.
+// add adds an entry, with a new ID if an earlier entry got one.
 func (l *loader) add(i int, old, e *entry) error {
+	if old.id <= l.from.released {
+		e.made = 0 // it may get a newer ID
+	}
 	if l.moving {
 		e.id = l.newID()
 	}
@@ -558,7 +564,7 @@ func (l *loader) add(i int, old, e *entry) error {
 	return nil
 }
 
-// queue adds copies of the messages that wait in the queue of the snapshot.
+// queue adds copies of the queued messages of the snapshot.
 func (l *loader) queue() error {
 	l.queued = slices.Clone(l.from.queue)
 	for i, q := range l.from.queue {
@@ -583,7 +589,7 @@ func (l *loader) queue() error {
 	return nil
 }
 
-// newID gives the next ID.
+// newID returns the next ID.
 func (l *loader) newID() ID {
 	l.h.last++
 	return l.h.last
@@ -597,7 +603,7 @@ func (l *loader) refuse(i int, old *entry, err error) error {
 	return &SnapshotError{Index: i, ID: old.id, Err: err}
 }
 
-// report calls Options.Repair, if there is one.
+// report calls Options.Repair if it is set.
 func (l *loader) report(f Fault) (err error) {
 	if l.h.opts.Repair == nil {
 		return nil

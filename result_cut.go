@@ -10,14 +10,14 @@ import (
 // minMaxResult is the smallest Options.MaxResult. It leaves room for the marker.
 const minMaxResult = 64
 
-// cutMarker is the text that takes the place of the middle of a result, of which
-// it left out so many bytes.
+// cutMarker returns the text that replaces the middle of a result. bytes is the size of
+// the omitted text.
 func cutMarker(bytes int, ref string) string {
 	return fmt.Sprintf("\n[cut: %d bytes left out%s]\n", bytes, refText(ref))
 }
 
-// cutRef returns the reference in the marker of a result that was cut, and whether there
-// is such a marker.
+// cutRef returns the reference in the marker of a result that was cut, and whether
+// there is a marker.
 func cutRef(r *ToolResult) (ref string, cut bool) {
 	for _, p := range r.Parts {
 		t, _ := p.(Text)
@@ -45,10 +45,10 @@ func cutRef(r *ToolResult) (ref string, cut bool) {
 	return "", false
 }
 
-// keptAt begins what a marker says of a reference.
+// keptAt begins the reference in a marker.
 const keptAt = ", kept at "
 
-// refText is what a marker says of the reference that Spill returned.
+// refText returns the text in a marker for the reference that Spill returned.
 func refText(ref string) string {
 	if ref == "" {
 		return ""
@@ -66,7 +66,7 @@ func (c *counter) texts(parts []Part) (n int64) {
 	return n
 }
 
-// leastCut returns the tokens of the text of r with nothing left but the marker.
+// leastCut returns the tokens of the text of r if only the marker is left.
 func (c *counter) leastCut(r *ToolResult, ref string) int64 {
 	return c.text(cutMarker(textSize(r.Parts), ref))
 }
@@ -89,9 +89,9 @@ func (c *counter) cutResult(r ToolResult, weight, limit int64, ref string) (Tool
 }
 
 // withoutMiddle returns r with at most keep bytes of its text: the first three
-// quarters of them from the beginning, then the marker, then the rest from the
-// end. It cuts at the border of a line or a word, if there is one near. Parts that
-// are cut do not share memory with the original.
+// quarters of them from the beginning, then the marker, then the rest from the end. It
+// cuts between lines or words if there is a border nearby. Parts that are cut do not
+// share memory with the original.
 func withoutMiddle(r ToolResult, keep int, ref string) ToolResult {
 	size := textSize(r.Parts)
 	head, tail := keep-keep/4, size-keep/4 // more from the beginning, which tells what the result is

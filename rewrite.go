@@ -10,57 +10,53 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// A Rewrite gives an entry other parts, for example to redact a secret, to take an
-// image out, or to shorten an old answer. The role, the author, the tool calls and
-// which call a result answers stay. A strategy may rewrite what is not in the floor.
-// [History.Apply] rewrites any entry except those of pinned exchanges, which must be
-// unpinned first, and system entries, which SetSystem replaces; the view may grow.
+// A Rewrite replaces the parts of an entry, for example to redact a secret, to remove an
+// image, or to shorten an old answer. The role, the author, the tool calls and the
+// calls that results answer stay. A strategy may rewrite entries outside the floor.
+// [History.Apply] rewrites any entry except those of pinned exchanges, and system
+// entries. Unpin an exchange first, and replace system entries with SetSystem. The view
+// may grow.
 //
 //	e, _ := snap.Find(id)
 //	parts := slices.DeleteFunc(e.Message.Parts, func(p convo.Part) bool { _, ok := p.(convo.Media); return ok })
 //	parts = append(parts, convo.Text("[an image was here]"))
 //	report, err := h.Apply(snap, convo.Edit{Rewrite: []convo.Rewrite{{ID: id, Parts: parts}}})
 //
-// The model sees the new parts from the next request on, and a summarizer reads
-// them. [Report.Originals] returns the entry as it was, and [History.Undo] brings that
-// back.
+// The model and summarizers see the new parts from the next request on.
+// [Report.Originals] returns the entry as it was, and [History.Undo] restores it.
 //
-// This has a price. Everything from the entry on is sent anew, past the provider's
-// prompt cache; see Report.PrefixKept. And some providers check that reasoning which
-// carries a signature stands after the very text that it was made after, in its
-// own message and in those before it. They refuse a request in which that text is
-// another one, or ignore the reasoning. So rewrite many entries in one edit, and
-// leave the signed reasoning out of the entry and of those after it if such a
-// provider refuses the request.
+// Rewriting has a cost. Everything from the entry on misses the provider's prompt
+// cache; see Report.PrefixKept. Some providers also check that signed reasoning follows
+// the same text as when it was made, in its own message and in earlier ones. They
+// refuse the request or ignore the reasoning if that text has changed. So rewrite many
+// entries in one edit. If a provider refuses the request, remove the signed reasoning
+// from the entry and from later ones.
 type Rewrite struct {
 	ID ID
 
-	// Parts are the new parts of the entry. They must be such that Append would
-	// accept them, and hold something even where RolePolicy.KeepEmpty is set.
-	// Apply copies them and replaces invalid UTF-8. Options.MaxResult does not
-	// apply.
+	// Parts are the new parts of the entry. They must be valid for Append, and must
+	// not be empty even if RolePolicy.KeepEmpty is set. Apply copies them and replaces
+	// invalid UTF-8. Options.MaxResult does not apply.
 	//
-	// The tool calls of an assistant message must be the same, in the same
-	// order. Without any, those of the entry follow the parts. Sealed reasoning
-	// may be left out, but no other may be put in, nor its text be changed.
+	// The tool calls of an assistant message must be the same, in the same order. If
+	// Parts has none, the calls of the entry are added at the end. Sealed reasoning
+	// may be left out, but not added or changed.
 	//
-	// The results of a tool message must answer the same calls in the same
-	// order, with the same IsError; a CallID and a Name that are empty are
-	// filled in. For an entry with one result, Parts may also be the content
-	// of that result.
+	// The results of a tool message must answer the same calls in the same order,
+	// with the same IsError. An empty CallID or Name is filled in. For an entry with
+	// one result, Parts may also be the content of that result.
 	Parts []Part
 
-	// Forget keeps nothing of what the entry held: not in memory, not in
-	// Options.Spill, and not in the report, so that Undo leaves the entry as it
-	// is. Snapshots and reports made earlier still hold it, that which Wait
-	// returns among them, and so does what Options.Spill was given before. A
-	// Rollback to such a snapshot may bring it back.
+	// Forget discards the old content of the entry. It is not kept in memory, in
+	// Options.Spill or in the report, and Undo does not restore it. Earlier snapshots
+	// and reports still hold it, including the report that Wait returns, and so does
+	// anything passed to Options.Spill earlier. A Rollback to an earlier snapshot may
+	// restore it.
 	Forget bool
 }
 
 // Format prints the ID of the entry and the beginning of each part.
-// The verb %+v also prints the IDs of calls and
-// results.
+// The verb %+v also prints the IDs of calls and results.
 func (r Rewrite) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
 func (r Rewrite) print(ids bool) string {
@@ -163,7 +159,7 @@ func (m *Message) cloned() Message {
 	return own
 }
 
-// cloneTexts puts copies in the place of the texts in parts.
+// cloneTexts replaces the texts in parts by copies.
 func cloneTexts(parts []Part) {
 	for i, p := range parts {
 		switch q := p.(type) {
@@ -176,8 +172,8 @@ func cloneTexts(parts []Part) {
 	}
 }
 
-// keepCalls puts the calls that an entry has in the place of those in m, which must
-// be the same, or after the parts of m if it has none.
+// keepCalls replaces the calls in m by the given calls of an entry. They must be the
+// same. If m has none, keepCalls adds them at the end.
 func (m *Message) keepCalls(calls []ToolCall) *EditError {
 	n := 0
 	for i, p := range m.Parts {
@@ -211,8 +207,8 @@ func (m *Message) keepCalls(calls []ToolCall) *EditError {
 	return nil
 }
 
-// keepSeals checks that the sealed reasoning in m is that of was, in order, of which
-// some may be left out.
+// keepSeals checks that the sealed reasoning in m is from was and in the same order.
+// Some may be left out.
 func (m *Message) keepSeals(was *Message) *EditError {
 	rest := partsOf[Reasoning](*was)
 	for i, r := range partsOf[Reasoning](*m) {
@@ -228,8 +224,8 @@ func (m *Message) keepSeals(was *Message) *EditError {
 	return nil
 }
 
-// keepResults fills in what the results in m answer, which must be the same as
-// results, those of the entry. If there is one, m may also have its content.
+// keepResults fills in the calls that the results in m answer. They must match results,
+// the results of the entry. If there is only one, m may also be its content.
 func (m *Message) keepResults(results []ToolResult) *EditError {
 	isResult := func(p Part) bool { _, ok := p.(ToolResult); return ok }
 	if !slices.ContainsFunc(m.Parts, isResult) {
@@ -247,7 +243,7 @@ func (m *Message) keepResults(results []ToolResult) *EditError {
 	for i, p := range m.Parts {
 		r, ok := p.(ToolResult)
 		if !ok {
-			continue // not a part of a tool message, which checked says
+			continue // not a part of a tool message; checked reports it
 		}
 		was := results[i]
 		r.CallID, r.Name = cmp.Or(text.Valid(r.CallID), was.CallID), cmp.Or(text.Valid(r.Name), was.Name)
@@ -272,11 +268,11 @@ func (id *identity) rewritten(c *change, o *original) replacement {
 		return replacement{from: from, to: from}
 	}
 	to, next := from.replaced(o)
-	to.edit.reads = to.edit
+	to.final, to.edit.reads = true, to.edit
 	if same {
 		to.edit.looks = from.looks()
 	}
-	to.msg = c.msg
+	to.msg, to.made = c.msg, 0
 	id.weigh(to)
 	if next.read = to.msg; to.msg.Role == RoleTool {
 		next.keepRead(from, to, o)

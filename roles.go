@@ -2,14 +2,14 @@ package convo
 
 import "slices"
 
-// A RolePolicy says which role may follow which when a message is appended. The
+// A RolePolicy decides which role may follow which when a message is appended. The
 // zero RolePolicy is the same as [Strict].
 //
 // These rules hold under every policy: system messages that come before all others
 // are system entries; a tool message answers open calls of the newest exchange, and no
-// call twice; while a call is open, only tool messages may follow. The summary and the
-// ephemeral messages do not count as messages here. Nor does a note, which is a system
-// message after others: what may follow it is what may follow the message before it.
+// call twice; while a call is open, only tool messages may follow. The summary and
+// ephemeral messages do not count as messages here. A note, a system message after
+// others, does not count either: the message before it decides what may follow.
 type RolePolicy struct {
 	// UserAfter and AssistantAfter list the roles that a user message and an
 	// assistant message may follow; RoleNone allows it as the first message.
@@ -18,10 +18,10 @@ type RolePolicy struct {
 	UserAfter      []Role
 	AssistantAfter []Role
 
-	// SystemAfter lists the roles that a note may follow: a system message after a
-	// message of another role. Nil means the same as in Strict. A note is an entry like
-	// any other, so it is kept where it was appended, saved and compacted, while
-	// SetSystem replaces the system entries in front.
+	// SystemAfter lists the roles that a note may follow. A note is a system message
+	// after a message of another role. Nil means the same as in Strict. A note is an
+	// ordinary entry: it stays where it was appended, and is saved and compacted.
+	// SetSystem replaces only the system entries in front.
 	SystemAfter []Role
 
 	// Interrupt allows a user message as the first message of an Append while

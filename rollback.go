@@ -7,32 +7,32 @@ import (
 	"sort"
 )
 
-// A reversal is a rollback or an Undo. It says which snapshots from before show what is
-// no longer in the History.
+// A reversal is a rollback or an Undo. It identifies the earlier snapshots that show
+// content no longer in the History.
 type reversal struct {
-	version uint64 // that it made
-	last    ID     // entries newer than it were taken back; maxID: none
-	edit    uint64 // edits that made this version or a later one were undone; noVersion: none
+	version uint64 // version that the reversal made
+	last    ID     // entries newer than last were taken back; maxID: none
+	edit    uint64 // edits that made version edit or a later one were undone; noVersion: none
 }
 
 // Rollback takes back every entry that is newer than the snapshot, except system
 // entries. Calls that were open in the snapshot are open again.
 //
-// Edits that were applied since, and the current summary, stay if each of these
-// edits changed only entries that the snapshot holds, and none of them changed
-// what was floor in the snapshot, pinned exchanges aside (see Exchange.Floor).
-// Otherwise the entries and the summary become exactly those of the snapshot.
+// Later edits and the current summary stay if these edits changed only entries of the
+// snapshot, and changed nothing in its floor except pinned exchanges (see
+// Exchange.Floor). Otherwise the entries and the summary become exactly those of the
+// snapshot.
 // System entries, ephemeral messages, limits, calibration, the queue, the title and
 // the data of SetMeta, and the pins of entries that remain do not change.
 //
-// The snapshot may also be one that [Load] has made from the log of this History, and
-// that is no newer than what h has saved. Then the entries and the summary become
-// exactly those of the snapshot. One of a copy of the log, which went on without h, is
-// refused as far as the two can be told apart.
+// The snapshot may also come from [Load] of the log of this History, if it is no newer
+// than the last saved state of h. Then the entries and the summary become exactly those
+// of the snapshot. A snapshot from a copy of the log that another History has continued
+// is refused if the two can be distinguished.
 //
-// Rollback returns a [*StaleError] and changes nothing if the snapshot is not one of
-// this History, or if it shows an entry that another rollback has taken back, or
-// an edit that a rollback or Undo has undone.
+// Rollback returns a [*StaleError] and changes nothing if the snapshot is from another
+// History, or if it shows an entry that another rollback has taken back, or an edit
+// that a rollback or Undo has undone.
 func (h *History) Rollback(at *Snapshot) error {
 	if at != nil && at.loaded != (loaded{}) {
 		return h.rollbackToLoaded(at)
@@ -91,14 +91,13 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 	return nil
 }
 
-// Rewind takes back the newest turns as a whole, pinned or not, and returns how
-// many it took back. It stops before a turn from which an edit has dropped or
-// cleared anything, so it does not go past the summary. When the newest turn is
-// one of these itself, Rewind takes back that many of its newest exchanges
-// instead, so Rewind(1) always takes back the newest message, a tool result with
-// its call. Of what comes before the first turn, it takes exchanges as well. While Do
-// waits for an answer, messages that it has taken out of the queue stay: they wait as
-// they did there, with new IDs. A negative number is a [*ValueError].
+// Rewind takes back the newest turns as a whole, pinned or not, and returns how many it
+// took back. It stops before a turn in which an edit has dropped or cleared anything,
+// so it does not go past the summary. If the newest turn is itself such a turn, Rewind
+// takes back that many of its newest exchanges instead, so Rewind(1) always takes back
+// the newest message, and a tool result with its call. Before the first turn, it also
+// takes back exchanges. While Do waits for an answer, messages that it delivered from
+// the queue stay, with new IDs. If turns is negative, the error is a [*ValueError].
 func (h *History) Rewind(turns int) (taken int, err error) {
 	if turns < 0 {
 		return 0, &ValueError{Name: "Rewind", Value: turns, Want: "0 or more turns"}
@@ -124,8 +123,8 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 	return taken, nil
 }
 
-// deliveredForSendLocked returns what the Do that waits for its answer has taken out of
-// the queue, as it is at the end of the view, or nil if something follows it.
+// deliveredForSendLocked returns the messages that the waiting Do delivered from the
+// queue, if they are at the end of the view, or nil if anything follows them.
 func (h *History) deliveredForSendLocked() (list []*queued) {
 	if h.sending == nil || h.sending.first == 0 {
 		return nil
@@ -139,8 +138,8 @@ func (h *History) deliveredForSendLocked() (list []*queued) {
 	return list
 }
 
-// rewindable returns how many of the newest turns or exchanges of list[:to], at most
-// so many, Rewind takes back, and where they begin in the list.
+// rewindable returns how many of the newest turns or exchanges of list[:to] Rewind takes
+// back, at most most, and where they begin in the list.
 func (s *state) rewindable(most, to int) (taken, from int) {
 	from = to
 	newest := newestTurn(s.list[:to])
@@ -154,8 +153,9 @@ func (s *state) rewindable(most, to int) (taken, from int) {
 	return taken, from
 }
 
-// beforeRewind returns where the newest turn of list[:to] begins, which is not
-// empty, or its newest exchange, if an edit has taken something from that turn.
+// beforeRewind returns the start of the newest turn of list[:to], or of its newest
+// exchange if an edit has dropped or cleared part of that turn. list[:to] must not be
+// empty.
 func (s *state) beforeRewind(to int) (from int) {
 	turn := s.list[to-1].turn
 	if turn <= s.touched {
@@ -168,7 +168,7 @@ func (s *state) beforeRewind(to int) (from int) {
 	return from
 }
 
-// rewinds returns how many calls of Rewind(1) take list[i] back.
+// rewinds returns the number of calls of Rewind(1) that take back list[i].
 func (s *state) rewinds(i int) (calls int) {
 	for to := len(s.list); to > i; calls++ {
 		to = s.beforeRewind(to)
@@ -177,8 +177,8 @@ func (s *state) rewinds(i int) (calls int) {
 }
 
 // reversedSinceLocked returns the oldest entry that at shows and that a rollback has
-// taken back since, or 0 if there is none, and whether at shows an edit that was undone
-// since.
+// since taken back, or 0 if there is none. It also reports whether at shows an edit that
+// has since been undone.
 func (h *History) reversedSinceLocked(at *Snapshot) (takenBack ID, undone bool) {
 	last := ID(maxID)
 	for _, r := range slices.Backward(h.reversals) {
@@ -193,10 +193,19 @@ func (h *History) reversedSinceLocked(at *Snapshot) (takenBack ID, undone bool) 
 	return takenBack, undone
 }
 
-// reversedLocked records the reversal that has just made the current version. An older
-// one that it implies is removed.
+// reversedLocked records the reversal that has just made the current version. Older
+// reversals that it implies are removed.
 func (h *History) reversedLocked(last ID, edit uint64) {
-	all := slices.DeleteFunc(h.reversals, func(r reversal) bool { return r.last >= last && r.edit >= edit })
+	all := h.reversals
+	implied := func(r reversal) bool { return r.last >= last && r.edit >= edit }
+	for len(all) > 0 && implied(all[len(all)-1]) {
+		all = all[:len(all)-1]
+	}
+	// No reversal implies an older one. So if the newest left takes back no less than
+	// this one, this one implies none of the others either.
+	if n := len(all); n > 0 && (all[n-1].last > last || all[n-1].edit > edit) {
+		all = slices.DeleteFunc(all, implied)
+	}
 	h.reversals = append(all, reversal{h.version, last, edit})
 	if len(h.reversals) > maxReversals {
 		second := &h.reversals[1]
@@ -205,13 +214,13 @@ func (h *History) reversedLocked(last ID, edit uint64) {
 	}
 }
 
-// maxReversals bounds what is remembered of rollbacks and of Undo. Beyond it the two
-// oldest reversals are joined into one that covers at least as much, so a very old
-// snapshot may be refused with ErrStale although it need not be.
+// maxReversals is the number of rollbacks and Undos that are recorded. Beyond it, the
+// two oldest reversals are joined into one that covers at least as much, so a very old
+// snapshot may be refused with ErrStale unnecessarily.
 const maxReversals = 1000
 
-// lastEdit returns the version that the newest edit in the view has made, or 0 if
-// there is none.
+// lastEdit returns the version made by the newest edit in the view, or 0 if there is
+// none.
 func (s *state) lastEdit() uint64 {
 	if n := len(s.edits); n > 0 {
 		return s.edits[n-1].version
@@ -222,9 +231,9 @@ func (s *state) lastEdit() uint64 {
 // editsStayLocked reports whether the edits applied since at stay in place in a
 // rollback to it. No edit that at shows has been undone.
 //
-// Edits only remove and change. So every entry of the view with an ID up to at.last
-// is also in at: if at.last is 5 and the view has entry 3, at has it too. That is
-// why it is enough to compare IDs with at.last.
+// Edits only remove and change entries. So every entry of the view with an ID up to
+// at.last is also in at: if at.last is 5 and the view has entry 3, at also has it.
+// Comparing IDs with at.last is therefore enough.
 func (h *History) editsStayLocked(at *Snapshot) bool {
 	since := sort.Search(len(h.edits), func(i int) bool { return h.edits[i].version > at.version })
 	switch {
@@ -287,8 +296,8 @@ func (h *History) revertLocked(at *Snapshot) {
 	h.sumMeasured(true)
 }
 
-// finishRollbackLocked updates everything else that depends on the entries, after
-// those newer than last were taken back. Edits that made the version edit or a later one
+// finishRollbackLocked updates everything else that depends on the entries, after those
+// newer than last were taken back. The edits that made the version edit or a later one
 // were undone.
 func (h *History) finishRollbackLocked(last ID, edit uint64) {
 	h.newVersionLocked()
@@ -307,8 +316,8 @@ func firstAfter(list []*entry, last ID) int {
 	return sort.Search(len(list), func(i int) bool { return list[i].id > last })
 }
 
-// sharesEntries reports whether the entries that two states both have were appended at
-// the same time, as those of one conversation were.
+// sharesEntries reports whether the entries that two states have in common were appended
+// at the same time, as in one conversation.
 func (s *state) sharesEntries(t *state) bool {
 	for _, e := range t.list {
 		if own := s.find(e.id); own != nil && own.at != e.at {
@@ -318,9 +327,9 @@ func (s *state) sharesEntries(t *state) bool {
 	return true
 }
 
-// keeping returns s, which was read, but with the entries and the summary of others
-// in their place that are the same, and with the originals of these. It changes no
-// other figures.
+// keeping returns a copy of s, which was read, with each entry and the summary replaced
+// by the equal one of others, if any, and with the originals of these entries. It changes
+// no other figures.
 func (s *state) keeping(others ...*state) *state {
 	next := *s
 	var originals []*original
@@ -352,12 +361,12 @@ func (s *state) keeping(others ...*state) *state {
 	return &next
 }
 
-// sameAs reports whether two entries have the same ID and hold the same.
+// sameAs reports whether two entries have the same ID and content.
 func (e *entry) sameAs(f *entry) bool {
-	return e == f || e.id == f.id && e.at == f.at && e.turn == f.turn && e.missing == f.missing && reflect.DeepEqual(&e.msg, &f.msg)
+	return e == f || e.id == f.id && e.at == f.at && e.turn == f.turn && e.missing == f.missing && e.final == f.final && reflect.DeepEqual(&e.msg, &f.msg)
 }
 
-// sameAs reports whether two summaries say the same of the same entries.
+// sameAs reports whether two summaries are equal, apart from their tokens.
 func (s *Summary) sameAs(t *Summary) bool {
 	return s.Text == t.Text && s.Updates == t.Updates && s.Time.Equal(t.Time) && slices.Equal(s.Covers, t.Covers)
 }

@@ -5,22 +5,21 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
 )
 
-// Open returns the History that is saved in s under a key, or an empty one if the key
-// is not in use. From then on [History.Save] saves it there.
+// Open returns the History that is saved in s under a key, or an empty History if the
+// key is not in use. [History.Save] then saves it there.
 //
-// Everything comes back: the entries with their IDs, turns, times and pins, the
-// summary, the queue, what usage reports have taught, and the model with the limits
-// that SetLimits or SetModel set. These take the place of Options.Limits each time; to
-// put others in force, call SetLimits after Open. Queued messages stay queued.
-// Ephemeral messages and the originals of results that were cut or cleared do not come
-// back. Options.OnLoad and Options.Repair work as in [Restore]; what they do is not
-// saved yet. Open writes nothing.
+// Open restores the entries with their IDs, turns, times and pins, the summary, the
+// queue, the calibration, and the model with the limits that SetLimits or SetModel set.
+// These limits always override Options.Limits; to change them, call SetLimits after
+// Open. Queued messages stay queued. Ephemeral messages are not
+// restored. The originals of results that were cut or cleared stay in the log, where
+// summarizers find them. Options.OnLoad and Options.Repair work as
+// in [Restore], and the next Save saves their changes. Open writes nothing.
 //
 // It returns a [*ValueError] for a nil Store or a key that is empty or too long, a
 // [*DamageError] if the log is damaged, an error that matches [ErrVersion] if a
@@ -63,10 +62,10 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 	return h, nil
 }
 
-// Load returns what is saved in s under a key, as the record with that Seq left it,
-// or, if seq is 0, as the newest one did. [Restore] makes a History of it,
-// and [History.Rollback] goes back to it. If there is no such record, the error
-// matches [ErrNotFound]. Other errors are those of [Open].
+// Load returns the state saved in s under a key, as of the record with that Seq, or as
+// of the newest record if seq is 0. [Restore] makes a History from it, and
+// [History.Rollback] returns to it. If the record does not exist, the error matches
+// [ErrNotFound]. Other errors are those of [Open].
 func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, error) {
 	if err := checkStore(s, key); err != nil {
 		return nil, err
@@ -89,7 +88,7 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 	return p.Snapshot, nil
 }
 
-// checkStore returns a *ValueError unless s is a Store and key may be a key.
+// checkStore returns a *ValueError unless s is a Store and key is valid.
 func checkStore(s Store, key string) error {
 	if s == nil {
 		return &ValueError{Name: "Store", Value: nil, Want: "a Store, such as a filestore.Store"}
@@ -97,8 +96,8 @@ func checkStore(s Store, key string) error {
 	return CheckKey(key)
 }
 
-// readLog reads what the log holds up to a record, or, if seq is 0, up to the newest one.
-// It returns nil if there is no such record.
+// readLog reads the log up to the record with the Seq seq, or up to the newest one if seq
+// is 0. It returns nil if there is no such record.
 func readLog(ctx context.Context, s Store, key string, seq uint64) (r *reading, err error) {
 	var damage *DamageError
 	for from := range windows(seq) {
@@ -118,23 +117,10 @@ func readLog(ctx context.Context, s Store, key string, seq uint64) (r *reading, 
 	return r, nil
 }
 
-// windows yields from where to read to find the full record before a record, which is
-// not far: ever more, up to everything. For 0 it yields 0.
-func windows(seq uint64) iter.Seq[uint64] {
-	return func(yield func(uint64) bool) {
-		for back := uint64(64); back < seq; back *= 4 {
-			if !yield(seq - back) {
-				return
-			}
-		}
-		yield(min(seq, 1))
-	}
-}
-
-// readFrom reads the records from one on, as Records does, up to the Seq to, or to the end
-// if to is 0. It returns what the newest full one of them and those after it hold, or nil
-// if there is none. Damage that is between them is returned, or, if there is no full one,
-// the last damage.
+// readFrom reads the records from one on, as Records does, up to the Seq to, or to the
+// end if to is 0. It returns a reading of the newest full record among them and the
+// records after it, or nil if there is none. It also returns any damage between them or,
+// without a full record, the last damage.
 func readFrom(ctx context.Context, s Store, key string, from, to uint64) (r *reading, damage *DamageError, err error) {
 	for rec, err := range records(ctx, s, key, from) {
 		if err == nil {
@@ -165,14 +151,15 @@ func readFrom(ctx context.Context, s Store, key string, from, to uint64) (r *rea
 			}
 		}
 		if rec.Seq == to && to > 0 {
-			break // what follows it may be damaged
+			break // later records may be damaged
 		}
 	}
 	return r, damage, nil
 }
 
-// newestWhole returns the Seq of the newest record below another, or of all if that is 0,
-// of which Load can return the state, or 0 if there is none. It is called for damaged logs.
+// newestWhole returns the Seq of the newest record whose state Load can return, or 0 if
+// there is none. If below is not 0, only records below it count. newestWhole is called
+// for damaged logs.
 func newestWhole(ctx context.Context, s Store, key string, below uint64) uint64 {
 	var fulls []uint64
 	for rec, err := range records(ctx, s, key, 1) {
@@ -210,14 +197,14 @@ func newestWhole(ctx context.Context, s Store, key string, below uint64) uint64 
 	return 0
 }
 
-// damage returns the error for a reading whose newest record is wrong.
+// damage returns the error for a reading whose newest record is invalid.
 func (r *reading) damage(ctx context.Context, s Store, err error) error {
 	key := r.newest.Key
 	return &DamageError{Key: key, Offset: -1, Seq: newestWhole(ctx, s, key, r.newest.Seq), Err: err}
 }
 
-// damageIn returns the error for a record after those of r that cannot be read, or nil if
-// err is nil.
+// damageIn returns the error for an unreadable record after those of r, or nil if err is
+// nil.
 func (r *reading) damageIn(key string, err error) error {
 	if err == nil || errors.Is(err, ErrVersion) {
 		return err
@@ -225,61 +212,8 @@ func (r *reading) damageIn(key string, err error) error {
 	return &DamageError{Key: key, Offset: -1, Seq: r.newest.Seq, Err: err}
 }
 
-// records yields the records of a key, and checks that each follows the one before. It
-// yields a *DamageError where one does not, and then that record, if it is a newer one. A
-// panic of the Store becomes an error. Any error but a *DamageError is the last.
-func records(ctx context.Context, s Store, key string, from uint64) iter.Seq2[Record, error] {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	return func(yield func(Record, error) bool) {
-		var prev Record
-		damaged := false // there was damage after prev
-		inside := false  // the loop of the caller, whose panics pass through
-		ended := false
-		defer func() {
-			if inside {
-				return
-			}
-			if v := recover(); v != nil && !ended {
-				yield(Record{}, &PanicError{In: "Store.Records", Value: v})
-			}
-		}()
-		show := func(rec Record, err error) bool {
-			inside = true
-			ended = !yield(rec, err)
-			inside = false
-			return !ended
-		}
-		for rec, err := range s.Records(ctx, key, from) {
-			if err != nil {
-				_, damaged = errors.AsType[*DamageError](err)
-				if !show(Record{}, err) || !damaged {
-					ended = true
-					return
-				}
-				continue
-			}
-			usable, fault := follows(key, &prev, &rec, from <= 1)
-			if fault != nil && (!damaged || !usable) {
-				if !show(Record{}, &DamageError{Key: key, Offset: -1, Seq: prev.Seq, Err: fault}) {
-					return
-				}
-			}
-			if !usable {
-				continue
-			}
-			if !show(rec, nil) {
-				return
-			}
-			prev, damaged = rec, false
-			prev.Data = nil
-		}
-	}
-}
-
-// open returns the loader of a History of what was read, before Options.OnLoad takes
-// effect, and a picture of what the log holds of it.
+// open returns a loader with a History of the state read, before Options.OnLoad takes
+// effect, and a picture of the part of it that is in the log.
 func (r *reading) open(ctx context.Context, s Store, opts *Options) (*loader, *picture, error) {
 	p, err := r.picture(false) // fill counts, with the tokenizer of opts
 	if err != nil {
@@ -295,13 +229,13 @@ func (r *reading) open(ctx context.Context, s Store, opts *Options) (*loader, *p
 	if _, ok := errors.AsType[*SnapshotError](err); ok {
 		err = errorf("record %d of %q: %w", r.newest.Seq, r.newest.Key, err)
 	}
-	if err == nil && l.mended { // then p says what is stored
+	if err == nil && l.mended { // then p has the stored state
 		p, err = r.picture(true)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	p.queue = l.queued // those that h has are the same
+	p.queue = l.queued // the same messages as in h
 	if r.counted, err = l.counts(); err != nil {
 		return nil, nil, err
 	}
@@ -316,8 +250,8 @@ func (r *reading) open(ctx context.Context, s Store, opts *Options) (*loader, *p
 	return l, p, nil
 }
 
-// resumeLocked takes over from a picture what is not in the entries. It reports whether
-// what was learned had to be converted.
+// resumeLocked adopts everything in a picture but the entries. It reports whether the
+// calibrations had to be converted.
 func (h *History) resumeLocked(p *picture, r *reading) (recounted bool) {
 	if p.chosen {
 		h.setLimitsLocked(p.limits)
@@ -334,17 +268,17 @@ func (h *History) resumeLocked(p *picture, r *reading) (recounted bool) {
 		h.lastAppend = h.list[n-1].at
 	}
 	h.newVersionLocked()
-	h.rewritten = h.version // the view that was measured is known only in part
+	h.rewritten = h.version // the measured view is only known in part
 	recounted = h.adoptKnowledgeLocked(p.known().model, r)
 	h.adoptBoundLocked(p.named)
 	return recounted
 }
 
-// errEarlier is the cause of a breaker that was open when the History was saved.
+// errEarlier is the cause of the failures of a breaker when a History is opened.
 var errEarlier = errors.New("convo: a failure before the History was opened")
 
-// adoptBoundLocked takes over a bound that was saved, unless other limits are in force
-// than when it was learned.
+// adoptBoundLocked adopts a saved bound, unless the limits have changed since it was
+// found.
 func (h *History) adoptBoundLocked(b bound) {
 	if b.limit > 0 && b.of == clampInt(h.limits.most()) {
 		h.named = b.limit
@@ -352,8 +286,8 @@ func (h *History) adoptBoundLocked(b bound) {
 	}
 }
 
-// adoptKnowledgeLocked takes over the model and what was learned from records. It
-// reports whether that had to be converted.
+// adoptKnowledgeLocked adopts the model and the calibrations in the records. It reports
+// whether the calibrations had to be converted.
 func (h *History) adoptKnowledgeLocked(model string, r *reading) (recounted bool) {
 	h.knowledge = &knowledge{model: model}
 	k, recounted := r.state.knowledgeOf(&h.state, r.counted, r.mended)
@@ -367,8 +301,8 @@ func (h *History) adoptKnowledgeLocked(model string, r *reading) (recounted bool
 	return recounted
 }
 
-// adoptLocked notes that the log is what was read of it, and holds the picture. loaded
-// is the last ID after it was loaded.
+// adoptLocked sets l to the state of the log as read. p is the content of the log, and
+// loaded the last ID after loading.
 func (l *logbook) adoptLocked(r *reading, p *picture, loaded ID) {
 	l.name, l.id, l.seq, l.created = r.state.log, r.newest.ID, r.newest.Seq, r.newest.Created
 	l.recent = slices.Clone(r.ids[max(len(r.ids)-maxRecent, 0):])
@@ -380,15 +314,15 @@ func (l *logbook) adoptLocked(r *reading, p *picture, loaded ID) {
 		l.perToken = min(float64(r.size)/float64(raw), defaultPerToken)
 	}
 	l.drafts = nil
-	clear(l.past) // it held originals that the log has
+	clear(l.past) // the log has the originals in it
 	clear(l.delivered)
 	l.summaries, l.undone = nil, nil
 }
 
-// Attach has [History.Save] save h in s under a key from now on. The key must not be
-// in use: then Attach returns a [*ConflictError]. Nothing is written before the next
-// Save, which writes everything. A History that was saved elsewhere is saved there no
-// longer; one whose log was deleted may be attached to the same key again.
+// Attach makes [History.Save] save h in s under a key from now on. If the key is in
+// use, Attach returns a [*ConflictError]. Attach writes nothing, and the next Save
+// writes everything. A History that was saved elsewhere is no longer saved there. If its
+// log was deleted, a History may be attached to the same key again.
 //
 // Attach returns a [*ValueError] for a nil Store or a key that is empty or too long,
 // and the errors of s; then nothing changes.
@@ -424,31 +358,19 @@ func (h *History) Attach(ctx context.Context, s Store, key string) error {
 	return nil
 }
 
-// Saved returns the key that h is saved under, and the Seq of the record that it was
-// last saved in. They name that state for [Load]. The key is empty if h has no
-// Store, and the Seq is 0 before the first Save.
-func (h *History) Saved() (key string, seq uint64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.log == nil {
-		return "", 0
-	}
-	return h.log.key, h.log.seq
-}
-
-// Save writes what has changed since h was last saved, in one record and one step:
-// when it returns nil, the state at the time of the call, or a later one, survives
-// a power cut. It costs what is new; if nothing is, it does nothing. What is
-// appended while it runs is not saved yet.
+// Save atomically writes the changes since h was last saved in one record. When it
+// returns nil, the state at the time of the call, or a later state, survives a power
+// cut. Its cost is proportional to the changes. If nothing has changed, it does nothing.
+// Messages appended while it runs may not be saved yet.
 //
-// If somebody else has saved the conversation since, Save returns a
-// [*ConflictError] and writes nothing: call [History.Reload], then Save. After any
-// other error the record may be in the Store, or still get there: the next Save finds
-// out, and writes everything that is not there.
+// If another writer has saved the conversation since, Save returns a [*ConflictError]
+// and writes nothing: call [History.Reload], then Save. After any other error the
+// record may be in the Store, or still be written. The next Save checks this and writes
+// the changes that are missing.
 //
-// One Save, Reload, Attach or Prune of a History runs at a time; others wait for it
-// until their own ctx ends. Save also works after Close. It returns [ErrNoStore] if h
-// has no Store, and a [*ValueError] for a record that is too long.
+// Only one Save, Reload, Attach or Prune of a History runs at a time. Other calls wait
+// until it ends or their own ctx ends. Save also works after Close. It returns
+// [ErrNoStore] if h has no Store, and a [*ValueError] if a record is too long.
 func (h *History) Save(ctx context.Context) error {
 	if _, err := h.openLog(); err != nil {
 		return err
@@ -467,10 +389,10 @@ func (h *History) Save(ctx context.Context) error {
 	return h.save(ctx, l, false)
 }
 
-// SaveFull is Save, but writes everything in a full record, even if nothing has changed,
-// unless the newest record is a full one. [Open] then reads that record alone. By itself,
-// Save writes a full record when Open would otherwise read more than three times as much,
-// or more than 256 records and one for each 512 bytes of it.
+// SaveFull is like Save, but writes everything in a full record, even if nothing has
+// changed, unless the newest record is full. [Open] then reads only that record. Save
+// itself writes a full record when Open would otherwise read more than three times as
+// much, or more than 256 records and more than one for each 512 bytes of a full record.
 func (h *History) SaveFull(ctx context.Context) error {
 	ctx, l, err := h.takeOpenLog(ctx)
 	if err != nil {
@@ -486,7 +408,8 @@ func (h *History) SaveFull(ctx context.Context) error {
 	return h.save(ctx, l, true)
 }
 
-// takeOpenLog is takeLog for what needs a logbook. It does not wait if there is none.
+// takeOpenLog is takeLog for callers that need a logbook. It does not wait if there is
+// none.
 func (h *History) takeOpenLog(ctx context.Context) (context.Context, *logbook, error) {
 	if _, err := h.openLog(); err != nil {
 		return ctx, nil, err
@@ -495,24 +418,11 @@ func (h *History) takeOpenLog(ctx context.Context) (context.Context, *logbook, e
 	if err != nil {
 		return ctx, nil, err
 	}
-	l, err := h.openLog() // that of now: an Attach may have come first
+	l, err := h.openLog() // the current one: an Attach may have come first
 	if err != nil {
 		h.saving.release()
 	}
 	return ctx, l, err
-}
-
-// openLog returns the logbook of h, or an error if there is none.
-func (h *History) openLog() (*logbook, error) {
-	if h.ident == nil {
-		return nil, ErrClosed
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.log == nil {
-		return nil, ErrNoStore
-	}
-	return h.log, nil
 }
 
 // takeLog takes the slot for the log, and returns the ctx for the Store.
@@ -527,8 +437,8 @@ func (h *History) takeLog(ctx context.Context) (context.Context, error) {
 	return h.saving.mark(ctx), h.saving.take(ctx, nil, "stopped waiting for another Save, Reload, Attach or Prune")
 }
 
-// save writes a record of what has changed, or, if full is set, of everything. Without an
-// archive, it removes what is before the newest full record.
+// save writes a record of the changes or, if full is set, of the whole state. Without an
+// archive, it removes the records before the newest full record.
 func (h *History) save(ctx context.Context, l *logbook, full bool) error {
 	if err := h.saveRecord(ctx, l, full); err != nil {
 		return err
@@ -547,7 +457,7 @@ func (h *History) save(ctx context.Context, l *logbook, full bool) error {
 	return nil
 }
 
-// pruneExcess removes what is before the newest full record.
+// pruneExcess removes the records before the newest full record.
 func (h *History) pruneExcess(ctx context.Context, l *logbook) error {
 	p, err := prunerOf(l.store)
 	if err != nil {
@@ -556,7 +466,7 @@ func (h *History) pruneExcess(ctx context.Context, l *logbook) error {
 	return prune(ctx, p, l.key, l.seq-uint64(l.count)+1)
 }
 
-// saveRecord writes a record of what has changed, or, if full is set, of everything.
+// saveRecord writes a record of the changes or, if full is set, of the whole state.
 func (h *History) saveRecord(ctx context.Context, l *logbook, full bool) error {
 	if len(l.drafts) >= doubtful {
 		if _, err := h.findDraft(ctx, l, nil); err != nil {
@@ -605,14 +515,14 @@ func (h *History) saveRecord(ctx context.Context, l *logbook, full bool) error {
 	}
 }
 
-// appendTo calls Append of the Store. A panic becomes an error.
+// appendTo calls Append of the Store and turns a panic into an error.
 func appendTo(ctx context.Context, s Store, r Record) (err error) {
 	defer catch(&err, "Store.Append")
 	return s.Append(ctx, r)
 }
 
-// record returns the record of a draft, or nil if it holds no change and no other draft
-// is in doubt.
+// record returns the record of a draft, or nil if it has no changes and no other draft is
+// in doubt.
 func (l *logbook) record(d *draft, doubts int) (*Record, error) {
 	d.id, d.created, d.name = newRecordID(), time.Now().UTC().Round(0), l.name
 	if d.name == "" {
@@ -639,9 +549,9 @@ func (l *logbook) record(d *draft, doubts int) (*Record, error) {
 // newRecordID returns a random ID for a record.
 func newRecordID() string { return strings.ToLower(rand.Text()) }
 
-// data returns the Data of a draft, and whether it says that anything has changed. It makes
-// it a full one where Open would otherwise read more than three times as much as that, or
-// many records that are short.
+// data returns the Data of a draft, and reports whether it has changes. It makes the
+// draft full if Open would otherwise read more than three times as much as that, or many
+// short records.
 func (l *logbook) data(d *draft) (data []byte, changed bool, err error) {
 	if d.full {
 		data, err = l.full(d)
@@ -679,9 +589,9 @@ func (l *logbook) full(d *draft) ([]byte, error) {
 	return r.encode()
 }
 
-// findDraft looks whether one of the drafts has been stored: those in doubt, and d,
-// which may be nil. If so, that is what is saved. It reports whether it is also the
-// newest record.
+// findDraft checks whether the Store has one of the drafts: those in doubt, and d, which
+// may be nil. If so, that draft becomes the saved state. findDraft reports whether it is
+// also the newest record.
 func (h *History) findDraft(ctx context.Context, l *logbook, d *draft) (isNewest bool, err error) {
 	drafts := l.drafts
 	if d != nil {
@@ -698,7 +608,7 @@ func (h *History) findDraft(ctx context.Context, l *logbook, d *draft) (isNewest
 		}
 		if found = draftIn(drafts, rec.ID); found != nil {
 			isNewest = true
-		} else if rec.Full && rec.Seq > l.seq+1 && rec.Format <= recordFormat { // the records between were pruned
+		} else if rec.Full && rec.Seq > l.seq+1 && rec.Format <= recordFormat { // the records in between were pruned
 			in, err := decodeState(rec.Data, nil)
 			if err != nil {
 				return false, (&reading{newest: Record{LogInfo: LogInfo{Key: l.key}}}).damageIn(l.key, err)
@@ -715,7 +625,7 @@ func (h *History) findDraft(ctx context.Context, l *logbook, d *draft) (isNewest
 	return isNewest && n == 1, nil
 }
 
-// draftIn returns the draft that has one of the IDs, or nil if there is none.
+// draftIn returns the draft with one of the IDs, or nil if there is none.
 func draftIn(drafts []*draft, ids ...string) *draft {
 	i := slices.IndexFunc(drafts, func(d *draft) bool { return slices.Contains(ids, d.id) })
 	if i < 0 {

@@ -13,64 +13,62 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// Sealed returns a [Store] that keeps its records in s with Data and Title sealed:
-// encrypted, say, or redacted. All else of a record is stored as it is, its key also.
+// Sealed returns a [Store] that keeps its records in s with Data and Title sealed, for
+// example encrypted or redacted. The rest of a record, including its key, is stored as
+// is.
 //
-// The function seal makes of data what is to be stored, and open makes data of that.
-// Data and Title are sealed separately, and [SealedField] says which one of which
-// record; an empty Title is not sealed. Both functions may be called by several
-// goroutines at once. They may change data, and return it. An error of seal is the
-// error of the call, and so is a panic.
+// seal converts data to its stored form, and open converts it back. Data and Title are
+// sealed separately, and [SealedField] identifies the field and its record. An empty
+// Title is not sealed. Both functions may be called by several goroutines at once. They
+// may modify and return data. An error or a panic of seal becomes the error of the call.
 //
-// # What is found
+// # Tampering
 //
-// If an encryption binds [SealedField.AdditionalData], each record opens only as what
-// it was saved as. Records checks that the records which it yields follow each other.
-// So a [*DamageError] ends it where others who can write to s have changed Data, have
-// put in the log of another key or a part of it, have left out a record, or have
-// swapped two. An error of open is that DamageError, and wraps what open returned,
-// unless that matches [ErrNoKey] or is the error of a ctx. List reports a title that
-// does not open in the same way, and goes on.
+// If an encryption binds [SealedField.AdditionalData], each record only opens as the
+// record that was saved. Records checks that the records it yields follow each other. So
+// it yields a [*DamageError] if others who can write to s have changed Data, inserted all
+// or part of the log of another key, left out a record, or swapped two. An error of open
+// is wrapped in a DamageError, unless it matches [ErrNoKey] or is the error of a ctx.
+// List reports a title that does not open in the same way, and continues.
 //
-// Nothing shows that the newest records are missing, so that the log ends early or is
-// that of an earlier time; that the oldest are missing up to a full one, as after a
-// Prune; that the log was deleted; or that others changed Created, Updated, Entries or
-// Tokens, or removed a title. Keep what [History.Saved] returns in another place to see
-// whether a log ends early.
+// Some changes are not detected: the newest records are missing, so that the log ends
+// early or is an earlier version; the oldest are missing up to a full one, as after a
+// Prune; the log was deleted; or others changed Created, Updated, Entries or Tokens, or
+// removed a title. To detect a log that ends early, keep the result of [History.Saved]
+// elsewhere.
 //
-// A log opens under its own key alone. To copy it to another key, or after a Prune,
-// give [Copy] the sealed Stores, which seal it anew, and not those in them.
+// A log opens only under its own key. To copy it to another key, or after a Prune, pass
+// the sealed Stores to [Copy], not the underlying ones, so that it is sealed again.
 //
 // # Titles
 //
-// A sealed title is stored as the ID of its record and base64, within the 256 bytes of
-// a title. Of a title that does not fit, as much is kept as does: with 28 bytes for a
-// nonce and a tag, 144 bytes. If seal adds more than 170 bytes to a text, none is kept.
+// A sealed title is stored as the ID of its record and base64, within the 256 bytes of a
+// title. A longer title is cut to fit: to 144 bytes if seal adds 28 bytes for a nonce and
+// a tag. If seal adds more than 170 bytes to a text, no title is kept.
 //
-// The Store is a [Pruner]. Its Prune returns [errors.ErrUnsupported] if s is none.
+// The Store is a [Pruner]. Its Prune returns [errors.ErrUnsupported] if s is not.
 func Sealed(s Store, seal, open func(f SealedField, data []byte) ([]byte, error)) Store {
 	return &sealedStore{s, seal, open}
 }
 
-// A SealedField says what the functions of [Sealed] are called with: which field of
-// which record.
+// A SealedField identifies the field and the record for a call of a function of [Sealed].
 type SealedField struct {
 	Name string // "Data" or "Title"
 	Key  string
 	Seq  uint64
 	ID   string // of the record
 
-	// The other fields of the record that say what Data means. They are not set for a
-	// Title, which is also opened where the rest of its record is not known.
+	// The other fields of the record that determine the meaning of Data. They are not set
+	// for a Title, since a Title may be opened without the rest of its record.
 	Prev   string
 	Full   bool
 	Format int
 	Upto   ID
 }
 
-// AdditionalData returns the fields as bytes, to be bound in by an encryption as its
-// additional data. It returns the same bytes for the same fields in all releases, and
-// other bytes for others.
+// AdditionalData returns the fields as bytes, for use as the additional data of an
+// authenticated encryption. It returns the same bytes for the same fields in all
+// releases, and different bytes for different fields.
 func (f SealedField) AdditionalData() []byte {
 	b := make([]byte, 0, 128+len(f.Key))
 	b = append(b, "convo sealed 1\n"...)
@@ -93,12 +91,12 @@ func (f SealedField) String() string {
 	return fmt.Sprintf("%s of record %d of %q", abbreviate(f.Name), f.Seq, abbreviate(f.Key))
 }
 
-// dataField returns what the Data of a record is sealed with.
+// dataField returns the field for the Data of a record.
 func dataField(r *Record) SealedField {
 	return SealedField{Name: "Data", Key: r.Key, Seq: r.Seq, ID: r.ID, Prev: r.Prev, Full: r.Full, Format: r.Format, Upto: r.Upto}
 }
 
-// titleField returns what the Title of the record with an ID is sealed with.
+// titleField returns the field for the Title of the record with an ID.
 func titleField(h *LogInfo, id string) SealedField {
 	return SealedField{Name: "Title", Key: h.Key, Seq: h.Seq, ID: id}
 }
@@ -141,7 +139,7 @@ func (s *sealedStore) Append(ctx context.Context, r Record) error {
 	return s.store.Append(ctx, r)
 }
 
-// translate calls one of the two functions.
+// translate calls seal or open.
 func translate(f func(SealedField, []byte) ([]byte, error), name string, field SealedField, data []byte) (out []byte, err error) {
 	defer func() {
 		if err != nil {
@@ -152,8 +150,8 @@ func translate(f func(SealedField, []byte) ([]byte, error), name string, field S
 	return f(field, data)
 }
 
-// openField opens a field. What does not open is damaged, unless the error says that
-// it is not known whether it opens.
+// openField opens a field. A field that does not open is damaged, unless the error means
+// that this is not known.
 func (s *sealedStore) openField(f SealedField, data []byte) ([]byte, error) {
 	out, err := translate(s.open, "open", f, data)
 	if err == nil {
@@ -165,10 +163,10 @@ func (s *sealedStore) openField(f SealedField, data []byte) ([]byte, error) {
 	return nil, &DamageError{Key: f.Key, Offset: -1, Seq: f.Seq - 1, Err: err}
 }
 
-// sealedTitle is how many bytes of a sealed title there is room for.
+// sealedTitle is the number of bytes available for a sealed title.
 var sealedTitle = base64.RawStdEncoding.DecodedLen(maxTitle - recordID)
 
-// sealTitle seals the longest beginning of a title that fits.
+// sealTitle seals the longest prefix of a title that fits.
 func (s *sealedStore) sealTitle(f SealedField, title string) (string, error) {
 	for title != "" {
 		sealed, err := translate(s.seal, "seal", f, []byte(title))
@@ -180,7 +178,7 @@ func (s *sealedStore) sealTitle(f SealedField, title string) (string, error) {
 			return f.ID + base64.RawStdEncoding.EncodeToString(sealed), nil
 		}
 		cut := max(len(title)-excess, 0)
-		if rune := text.Floor(title, cut); cut-rune < utf8.UTFMax { // else it is no UTF-8
+		if rune := text.Floor(title, cut); cut-rune < utf8.UTFMax { // otherwise it is not valid UTF-8
 			cut = rune
 		}
 		title = title[:cut]
@@ -188,7 +186,7 @@ func (s *sealedStore) sealTitle(f SealedField, title string) (string, error) {
 	return "", nil
 }
 
-// openTitle opens what sealTitle has made.
+// openTitle opens a title sealed by sealTitle.
 func (s *sealedStore) openTitle(h *LogInfo) error {
 	if h.Title == "" {
 		return nil
@@ -209,8 +207,8 @@ func (s *sealedStore) Records(ctx context.Context, key string, from uint64) iter
 		return func(yield func(Record, error) bool) { yield(Record{}, err) }
 	}
 	return func(yield func(Record, error) bool) {
-		var prev Record  // the one yielded last
-		damaged := false // there was damage after it
+		var prev Record  // the last record yielded
+		damaged := false // there was damage after prev
 		tell := func(seq uint64, err error) (goOn bool) {
 			damage, ok := errors.AsType[*DamageError](err)
 			if ok && damaged {
@@ -267,8 +265,8 @@ func (s *sealedStore) openRecord(r *Record) error {
 	return err
 }
 
-// goodBefore returns the Seq of the newest record before one that opens, as all do
-// that are before it.
+// goodBefore returns the Seq of the newest record before seq such that it and all records
+// before it open.
 func (s *sealedStore) goodBefore(ctx context.Context, key string, seq uint64) (good uint64) {
 	for r, err := range s.Records(ctx, key, 1) {
 		if err != nil || r.Seq >= seq {
@@ -279,7 +277,7 @@ func (s *sealedStore) goodBefore(ctx context.Context, key string, seq uint64) (g
 	return good
 }
 
-// List implements [Store]. A title that cannot be opened hides no other.
+// List implements [Store]. It continues after a title that cannot be opened.
 func (s *sealedStore) List(ctx context.Context, opts ListOptions) iter.Seq2[LogInfo, error] {
 	if err := s.check(); err != nil {
 		return func(yield func(LogInfo, error) bool) { yield(LogInfo{}, err) }

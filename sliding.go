@@ -2,23 +2,23 @@ package convo
 
 import "context"
 
-// SlidingWindow is a [CompactionStrategy] that keeps at most a number of the newest
-// entries, of the newest turns, or of both, and drops the older ones. It is a
-// [Trigger]. System entries do not count.
+// SlidingWindow is a [CompactionStrategy] that keeps a number of the newest entries, of
+// the newest turns, or of both, and drops older ones. It is a [Trigger]. System entries
+// do not count.
 //
-// It drops whole exchanges until no more than Keep entries and no more than Turns turns
-// are left, and with them the summary, which stands for even older entries. If the
-// window begins inside a turn, the user messages of that turn stay at its head, and
-// count; if there is no room for them, it begins with the next turn. Only the floor
-// stays in any case: pinned exchanges, and what the newest turn needs, such as all of a
-// run of user messages that the model has not answered yet.
+// It drops whole exchanges until at most Keep entries and at most Turns turns are left.
+// It also drops the summary, which covers even older entries. If the window begins
+// inside a turn, the user messages of that turn stay at its head and count. If there is
+// no room for them, the window begins with the next turn. The floor always stays:
+// pinned exchanges, and the required part of the newest turn, such as a whole run of
+// user messages that the model has not answered yet.
 //
 // A summary that an earlier link of a [Chain] has just made stays.
 //
-// After each edit the requests begin differently, so the provider has to fill its
-// prompt cache again. If TriggerAt is twice Keep, that happens only once every
-// Keep entries, and a conversation costs about a quarter of what it costs with
-// the default TriggerAt. The same holds for Turns.
+// Each edit changes the beginning of requests, so the provider has to fill its prompt
+// cache again. If TriggerAt is twice Keep, that happens only once every Keep entries,
+// and a conversation costs about a quarter as much as with the default TriggerAt. The
+// same holds for Turns.
 type SlidingWindow struct {
 	// Keep is the number of entries to keep. Less than 1 means 1, or if Turns is
 	// set, any number of entries.
@@ -29,8 +29,8 @@ type SlidingWindow struct {
 	Turns int
 
 	// TriggerAt is the number of turns at which a compaction is due if Turns is
-	// set, and otherwise the number of entries. One more than what is kept is the
-	// least, and the default. If Keep and Turns are both set, a compaction is also
+	// set, and otherwise the number of entries. The minimum and default is one more
+	// than the number to keep. If Keep and Turns are both set, a compaction is also
 	// due as soon as there are more than Keep entries.
 	TriggerAt int
 }
@@ -57,8 +57,8 @@ func (w SlidingWindow) Due(s Status) bool {
 	return n > max(entries, w.TriggerAt-1)
 }
 
-// Compact returns an edit that drops what is older than the window. It returns
-// [ErrNoGain] if there is nothing to drop.
+// Compact returns an edit that drops the entries before the window. It returns
+// [ErrNoGain] if there are none.
 func (w SlidingWindow) Compact(_ context.Context, s *Snapshot, _ Goal) (Edit, error) {
 	place := w.place(&s.state)
 	c := cut{s: s}
@@ -73,7 +73,7 @@ func (w SlidingWindow) Compact(_ context.Context, s *Snapshot, _ Goal) (Edit, er
 	return e, nil
 }
 
-// place returns where the window begins in the list.
+// place returns the index in the list where the window begins.
 func (w SlidingWindow) place(s *state) int {
 	entries, turns := w.keep()
 	least := 0

@@ -17,8 +17,8 @@ import (
 // A snapshot belongs to the [History] that made it. Apply, SplicePrefix,
 // Rollback and RecordUsage accept only snapshots of their own History, and
 // return a [*StaleError] for others. Snapshots from [NewSnapshot], [Snapshot.With],
-// [Load] and JSON belong to no History; but Rollback accepts one of Load, from its
-// own log.
+// [Load] and JSON belong to no History, but Rollback accepts snapshots that Load made
+// from its own log.
 type Snapshot struct {
 	owner    *History
 	loaded   loaded // zero: Load has not made it
@@ -27,7 +27,7 @@ type Snapshot struct {
 	state
 }
 
-// A loaded says which record Load has made a snapshot of.
+// A loaded identifies the record that Load made a snapshot from.
 type loaded struct {
 	key, log string
 	seq      uint64
@@ -45,7 +45,7 @@ type setting struct {
 // the ephemeral messages are not entries.
 func (s *Snapshot) Len() int { return s.len() }
 
-// At returns the entry with index i, counted from 0, and whether there is one.
+// At returns the entry with index i, counted from 0, and whether it exists.
 func (s *Snapshot) At(i int) (Entry, bool) {
 	if i < 0 || i >= s.len() {
 		return Entry{}, false
@@ -77,7 +77,7 @@ func (s *Snapshot) Find(id ID) (Entry, bool) {
 	return e.export(s.pins, new(partRoom)), true
 }
 
-// Messages returns the messages that the model is to see, as copies: the system
+// Messages returns copies of the messages for the model: the system
 // messages, the summary as a user message, and the other messages, with the
 // ephemeral messages right before the user messages of the newest turn. A
 // message with an Author begins and ends with tags that name the author.
@@ -105,13 +105,13 @@ func (s *Snapshot) Messages() []Message {
 }
 
 // Tokens returns the raw tokens of the view, that is of all entries, the
-// summary and the ephemeral messages. They are counted locally: usage reports do
+// tools, the summary and the ephemeral messages. They are counted locally: usage reports do
 // not correct them, and what a request carries besides its messages is not
 // included.
 func (s *Snapshot) Tokens() int { return clampInt(s.raw()) }
 
 // SummaryTokens returns how many raw tokens a summary with this text would have
-// in the view, including the tags that mark it for the model.
+// in the view, including the tags that mark it for the model and Options.SummaryHint.
 func (s *Snapshot) SummaryTokens(text string) int {
 	if s.id == nil {
 		return clampInt(newIdentity(s.counter(), nil, "").summaryTokens(text))
@@ -123,8 +123,8 @@ func (s *Snapshot) SummaryTokens(text string) int {
 // [History].
 func (s *Snapshot) Version() uint64 { return s.version }
 
-// Model returns the name of the model that the snapshot was made for, as
-// [History.SetModel] was given it. It is empty if it was given none.
+// Model returns the name of the model that the snapshot was made for, as passed to
+// [History.SetModel]. It is empty if no model was set.
 func (s *Snapshot) Model() string { return s.known().model }
 
 // Pinned returns the IDs of all entries of pinned exchanges, ascending.
@@ -248,13 +248,13 @@ func (e Entry) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int64("id", int64(e.ID)), slog.Any("message", e.Message))
 }
 
-// How many bytes a title and the data beside it may have.
+// The maximum number of bytes of a title and of its data.
 const (
 	maxTitle = 256
 	maxMeta  = 64 << 10
 )
 
-// A meta is what the application keeps beside a conversation.
+// A meta is the application data of a conversation.
 type meta struct{ title, data string }
 
 // check returns a [*ValueError] if the title or the data is too long.
@@ -270,12 +270,13 @@ func (m meta) check() error {
 
 // SetMeta replaces the title of the conversation and the data that the application
 // keeps with it, such as the id of its user. The title may have 256 bytes and the
-// data 64 KiB; empty strings remove them. Both are saved and restored, and go with a
-// fork. No model sees them, and no count includes them. [Snapshot.Meta] returns them.
+// data 64 KiB; empty strings remove them. Both are saved, restored and copied to forks.
+// They are not sent to models or counted. [Snapshot.Meta] returns them.
 //
-// Invalid UTF-8 is replaced by U+FFFD. What is then too long is a [*ValueError], and
-// neither changes. Rollback, Rewind and Undo do not change them, and the version of
-// the view stays, since the next request is the same.
+// Invalid UTF-8 is replaced by U+FFFD. If the title or the data is then too long,
+// SetMeta returns a [*ValueError] and changes neither. Rollback, Rewind and Undo do not
+// change them. SetMeta does not change the version of the view, since the next request
+// is the same.
 func (h *History) SetMeta(title, data string) error {
 	next := meta{text.Valid(title), text.Valid(data)}
 	if err := next.check(); err != nil {
@@ -293,17 +294,16 @@ func (h *History) SetMeta(title, data string) error {
 	return nil
 }
 
-// Meta returns what [History.SetMeta] was given: the title of the conversation and
-// the data of the application.
+// Meta returns the title and the application data set by [History.SetMeta].
 func (s *Snapshot) Meta() (title, data string) { return s.meta.title, s.meta.data }
 
-// Same returns how many entries s and prev begin with that are the very same, and
-// before which [Snapshot.Messages] shows the same in both. It is 0 if prev is nil or
-// of another conversation, or if another summary is in place. Entries that ephemeral
-// messages stand before do not count if prev has not the same ones in that place.
+// Same returns the number of identical entries at the beginning of s and prev for which
+// [Snapshot.Messages] also shows the same messages before them. It returns 0 if prev is
+// nil or from another conversation, or if the summaries differ. Entries after ephemeral
+// messages do not count unless prev has the same ephemeral messages in that position.
 //
-// With [Snapshot.MessagesFrom], a format can keep what it has written for prev, and
-// write only what is new. Same compares no texts and allocates nothing.
+// With [Snapshot.MessagesFrom], a format can reuse its output for prev and write only
+// the new messages. Same compares no texts and does not allocate.
 func (s *Snapshot) Same(prev *Snapshot) int {
 	if s == nil || prev == nil || s.key() != prev.key() || s.summary != prev.summary {
 		return 0
@@ -325,8 +325,8 @@ func (s *Snapshot) Same(prev *Snapshot) int {
 	return n + same
 }
 
-// ephemeralPlace returns the index in list of the entry that ephemeral messages stand
-// before, which may be the length of list.
+// ephemeralPlace returns the index in list of the entry after the ephemeral messages. It
+// may be the length of list.
 func (s *state) ephemeralPlace() int {
 	users, _ := turnUsers(s.list)
 	if users == len(s.list) || s.list[users].msg.Role != RoleUser {

@@ -38,7 +38,7 @@ func noClearError(cause error) error {
 	return errorf("%w: no result can be cleared, since Options.Spill is not called for a while after failures, the last of which was: %s; History.Compact calls it anyway", ErrNoGain, withoutPrefix(cause))
 }
 
-// errSpillDown says that a result was not cleared because Options.Spill was not
+// errSpillDown is the cause if a result was not cleared because Options.Spill was not
 // called for it.
 var errSpillDown = errors.New("convo: clear result: Options.Spill is not called for a while after failures")
 
@@ -71,8 +71,8 @@ func (s *spiller) marker(id *identity, in *entry, o *original, i int) (text stri
 }
 
 // store returns the reference to the result in the i-th part of an entry, as a
-// summarizer reads it. It calls Options.Spill if there is none yet, and sets it in
-// o, which must not be in use yet.
+// summarizer reads it. If there is none yet, it calls Options.Spill and sets the
+// reference in o. o must not be shared yet.
 func (s *spiller) store(in *entry, o *original, i int) (ref string, err error) {
 	if ref, ok := o.refs[i]; ok {
 		return ref, nil
@@ -107,9 +107,9 @@ func (s *spiller) store(in *entry, o *original, i int) (ref string, err error) {
 	return ref, nil
 }
 
-// close updates the breaker, and lets the History remember the references, so
-// that Options.Spill is not called again if the edit was refused and the next one
-// clears the same results.
+// close updates the breaker and stores the references in the History, so that
+// Options.Spill is not called again if the edit is refused and the next edit clears the
+// same results.
 func (s *spiller) close() {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()

@@ -7,45 +7,51 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 )
 
-// A state is the view of a conversation, and the figures that belong to it. A
-// History changes its own state; a snapshot has a copy with clipped slices.
+// A state is the view of a conversation and its figures. A History changes its own state;
+// a snapshot has a copy with clipped slices.
 type state struct {
 	id              *identity
-	sys, list       []*entry       // the system entries, and all others
-	sysRaw, listRaw int64          // raw tokens of sys and of list
-	pins            []ID           // heads of the pinned exchanges, ascending
-	pinRaw          int64          // raw tokens of the pinned exchanges
-	summary         *placedSummary // nil if there is none
-	eph             *ephemeral     // nil if there are no ephemeral messages
-	version         uint64         // grows with every change
-	last            ID             // the last ID that was used
-	turn            int            // the newest turn in list, or touched if that is newer
-	turns           int            // how many turns are in list
-	touched         int            // the newest turn from which an edit dropped or cleared an entry
-	appended        int64          // raw tokens appended since the last applied edit
-	measured        int64          // raw tokens of the view that the last usage report measured
-	pinMeasured     int64          // of these, the ones in pinned exchanges
-	edits           []editMark     // marks of applied edits; shared with snapshots and never written to
-	originals       []*original    // of entries in list, ascending
-	originalRaw     int64          // raw tokens of originals
-	keep            int64          // how many raw tokens of originals to keep
-	knowledge       *knowledge     // of models; nil if nothing is known
-	meta            meta           // what SetMeta was given; not part of the view
-	queue           []*queued      // user messages that wait to be appended; not part of the view, and shared with snapshots
+	sys, list       []*entry         // the system entries, and all others
+	sysFold, fold   fingerprint.List // of the contents of sys and of list
+	released        ID               // no entry up to this one is bound; see Snapshot.Bound
+	sysRaw, listRaw int64            // raw tokens of sys and of list
+	pins            []ID             // heads of the pinned exchanges, ascending
+	pinRaw          int64            // raw tokens of the pinned exchanges
+	summary         *placedSummary   // nil if there is none
+	tools           *toolset         // nil if there are none
+	eph             *ephemeral       // nil if there are no ephemeral messages
+	version         uint64           // grows with every change
+	last            ID               // the last ID that was used
+	turn            int              // the newest turn in list, or touched if that is newer
+	turns           int              // number of turns in list
+	media           int              // number of media in list
+	touched         int              // the newest turn from which an edit dropped or cleared an entry
+	appended        int64            // raw tokens appended since the last applied edit
+	measured        int64            // raw tokens of the view that the last usage report measured
+	pinMeasured     int64            // the part of measured that is in pinned exchanges
+	edits           []editMark       // marks of applied edits; shared with snapshots and never written to
+	originals       []*original      // of entries in list, ascending
+	originalRaw     int64            // raw tokens of originals
+	keep            int64            // raw tokens of originals to keep
+	knowledge       *knowledge       // of models; nil if nothing is known
+	meta            meta             // set by SetMeta; not part of the view
+	queue           []*queued        // user messages waiting to be appended; not part of the view; shared with snapshots
 }
 
-// A queued message waits to be appended. It never changes, and its address is its
-// identity.
+// A queued message waits to be appended. It never changes, and is identified by its
+// address.
 type queued struct {
 	msg    Message
 	tokens int64 // raw
 	pin    bool  // whether to pin it
 }
 
-// The largest ID and the largest turn are far from overflow, and every JSON
-// reader reads them exactly.
+// The largest ID and turn are far from overflow, and within the integers that every JSON
+// reader reads exactly.
 const (
 	maxID   = 1 << 53
 	maxTurn = 1 << 30
@@ -62,39 +68,41 @@ func inRange(id ID, turn int) error {
 	return nil
 }
 
-// An entry is a message inside a History. It does not change once the History
-// has it, so snapshots share it.
+// An entry is a message in a History. It never changes once it is added, so snapshots
+// share it.
 type entry struct {
-	msg    Message
-	id     ID
-	head   ID    // the ID of the first entry of its exchange
-	tokens int64 // raw
-	at     int64 // when it was appended, in Unix nanoseconds, or noTime
-	turn   int
-	calls  *calls  // the tool calls of the message, none marked answered; begin copies them; nil if there are none
-	edit   *edited // nil for an entry that no edit made
-	note   bool    // a system message after others; see setNote
-	inline [1]Part // memory for msg.Parts if there is only one
+	msg     Message
+	id      ID
+	head    ID    // the ID of the first entry of its exchange
+	tokens  int64 // raw
+	at      int64 // when it was appended, in Unix nanoseconds; or noTime
+	turn    int
+	calls   *calls          // the tool calls of the message, none marked answered; begin copies them; nil if there are none
+	edit    *edited         // nil unless an edit made the entry
+	content fingerprint.Sum // see setContent
+	made    fingerprint.Sum // of the view that its request was made of; 0: it is not bound
+	inline  [1]Part         // memory for msg.Parts if it has only one part
 
 	missing int64 // raw tokens that were cut or cleared out of msg
-	idle    int64 // raw tokens of its reasoning that are in tokens only if tools is set
+	idle    int32 // raw tokens of its reasoning, counted in tokens only if tools is set
 	tools   bool  // whether it, or an entry before it in its turn, called a tool; see setTools
+	note    bool  // a system message after others; see setNote
+	final   bool  // a summarizer reads msg, not the original: it was rewritten, or a result was forgotten or cleared with a text
 }
 
-// setTools sets e.tools, and changes what e weighs accordingly.
+// setTools sets e.tools and adjusts e.tokens.
 func (e *entry) setTools(tools bool) {
 	switch {
 	case tools && !e.tools:
-		e.tokens += e.idle
+		e.tokens += int64(e.idle)
 	case !tools && e.tools:
-		e.tokens -= e.idle
+		e.tokens -= int64(e.idle)
 	}
 	e.tools = tools
 }
 
-// setNote sets whether e, a system message, is a note: an entry of the list and not one
-// of the system entries. tags are the raw tokens of the tags that a note may be sent
-// with.
+// setNote sets whether the system message e is a note: an entry of the list rather than a
+// system entry. tags are the raw tokens of the tags that a note may be sent with.
 func (e *entry) setNote(note bool, tags int64) {
 	switch {
 	case note && !e.note:
@@ -108,15 +116,15 @@ func (e *entry) setNote(note bool, tags int64) {
 // isSystem reports whether e is a system entry, which comes before all others.
 func (e *entry) isSystem() bool { return e.msg.Role == RoleSystem && !e.note }
 
-// Each entry that an edit puts in the place of another one, under the same ID,
-// points to an edited of its own. It tells apart what the two hold. An entry that no
-// edit made is as if both fields were nil.
+// An edited identifies the content of an entry that an edit made, among the entries with
+// its ID. Each entry that an edit puts in place of another, under the same ID, points to
+// its own edited. An entry that no edit made behaves as if both fields were nil.
 type edited struct {
-	looks *edited // the same where the model sees no difference
-	reads *edited // the same where a summarizer reads no difference, as after a cut
+	looks *edited // equal if the model sees no difference
+	reads *edited // equal if a summarizer reads no difference, as after a cut
 }
 
-// looks returns what tells e from entries with its ID that look different.
+// looks identifies what the model sees of e, among the entries with its ID.
 func (e *entry) looks() *edited {
 	if e.edit == nil {
 		return nil
@@ -124,9 +132,9 @@ func (e *entry) looks() *edited {
 	return e.edit.looks
 }
 
-// reads returns what tells e from entries with its ID of which a summarizer reads
-// something else: one was rewritten, or a result in it was cleared with a text of the
-// caller's or forgotten.
+// reads identifies what a summarizer reads of e, among the entries with its ID. It
+// changes when e is rewritten, and when a result in e is forgotten or cleared with a
+// caller-supplied text.
 func (e *entry) reads() *edited {
 	if e.edit == nil {
 		return nil
@@ -134,10 +142,10 @@ func (e *entry) reads() *edited {
 	return e.edit.reads
 }
 
-// noTime is the time of an entry when it is not known.
+// noTime is the time of an entry whose time is not known.
 const noTime = math.MinInt64
 
-// time returns when e was appended, the zero time if that is not known.
+// time returns when e was appended, or the zero time if that is not known.
 func (e *entry) time() time.Time {
 	if e.at == noTime {
 		return time.Time{}
@@ -145,8 +153,7 @@ func (e *entry) time() time.Time {
 	return time.Unix(0, e.at)
 }
 
-// nanoseconds returns t as an entry keeps it. ok is false when t is out of
-// range.
+// nanoseconds converts t to the time of an entry. ok is false if t is out of range.
 func nanoseconds(t time.Time) (at int64, ok bool) {
 	if t.IsZero() {
 		return noTime, true
@@ -155,10 +162,49 @@ func nanoseconds(t time.Time) (at int64, ok bool) {
 	return at, at != noTime && time.Unix(0, at).Equal(t)
 }
 
-// ephemeral is the set of ephemeral messages. It never changes.
+// ephemeral is a set of ephemeral messages. It never changes.
 type ephemeral struct {
-	msgs []Message
-	raw  int64
+	msgs    []Message
+	raw     int64
+	content fingerprint.Sum
+
+	// The two sets that a set was joined of; nil if it was not.
+	back *ephemeral // of Options.AfterCompaction
+	own  *ephemeral // of SetEphemeral; nil: none
+}
+
+// add adds a message with the given raw tokens to a set that is being made.
+func (e *ephemeral) add(m Message, tokens int64) {
+	e.msgs = append(e.msgs, m)
+	e.content = e.content.Uint64(uint64(m.content()))
+	e.raw += tokens
+}
+
+// joinEphemeral returns the set of the messages of Options.AfterCompaction and of
+// SetEphemeral, both of which may be nil.
+func joinEphemeral(back, own *ephemeral) *ephemeral {
+	if back == nil {
+		return own
+	}
+	all := &ephemeral{back: back, own: own}
+	for _, part := range [...]*ephemeral{back, own} {
+		if part == nil {
+			continue
+		}
+		for _, m := range part.msgs {
+			all.add(m, 0)
+		}
+		all.raw += part.raw
+	}
+	return all
+}
+
+// split is the inverse of joinEphemeral. e may be nil.
+func (e *ephemeral) split() (back, own *ephemeral) {
+	if e == nil || e.back == nil {
+		return nil, e
+	}
+	return e.back, e.own
 }
 
 func (e *ephemeral) tokens() int64 {
@@ -168,15 +214,39 @@ func (e *ephemeral) tokens() int64 {
 	return e.raw
 }
 
+// A toolset is what SetTools or SetToolsKey has set. It never changes.
+type toolset struct {
+	tools   []Tool
+	key     string
+	raw     int64 // raw tokens of tools
+	content fingerprint.Sum
+}
+
+// tokens returns the raw tokens of the tools. t may be nil.
+func (t *toolset) tokens() int64 {
+	if t == nil {
+		return 0
+	}
+	return t.raw
+}
+
+// sameAs reports whether both are for the same tools. Both may be nil.
+func (t *toolset) sameAs(u *toolset) bool {
+	if t == nil || u == nil {
+		return t == u
+	}
+	return t == u || t.key == u.key && slices.Equal(t.tools, u.tools)
+}
+
 func (s *state) len() int { return len(s.sys) + len(s.list) }
 
 // raw returns the raw tokens of the whole view.
 func (s *state) raw() int64 {
-	return s.sysRaw + s.listRaw + s.summary.tokens() + s.eph.tokens()
+	return s.tools.tokens() + s.sysRaw + s.listRaw + s.summary.tokens() + s.eph.tokens()
 }
 
-// clipped returns a copy of s whose slices have no spare capacity, so that an
-// append to one of them never writes memory that s uses.
+// clipped returns a copy of s whose slices have no spare capacity, so appending to them
+// never writes to memory that s uses.
 func (s *state) clipped() state {
 	c := *s
 	c.sys, c.list, c.pins = slices.Clip(s.sys), slices.Clip(s.list), slices.Clip(s.pins)
@@ -203,7 +273,7 @@ func (s *state) find(id ID) *entry {
 	return nil
 }
 
-// messages returns how many messages the model sees.
+// messages returns the number of messages that the model sees.
 func (s *state) messages() int {
 	n := s.len()
 	if s.summary != nil {
@@ -222,8 +292,7 @@ func (s *state) key() string {
 	return s.id.key
 }
 
-// counter returns the counter of the History that s belongs to, or the default
-// one.
+// counter returns the counter of the History that s belongs to, or the default counter.
 func (s *state) counter() *counter {
 	if s.id == nil {
 		return newCounter(nil, Overheads{})
@@ -231,23 +300,26 @@ func (s *state) counter() *counter {
 	return s.id.counter
 }
 
-// Only the next four methods write sys, list, sysRaw, listRaw, turns, turn,
-// originals and originalRaw. TestState_Writers checks this. Pins, summary and the
-// rest are written where they change.
+// Only the next four methods write sys, list, sysRaw, listRaw, turns, turn, media,
+// originals and originalRaw. TestState_Writers checks this. Pins, summary and the other
+// fields are written where they change.
 
-// append adds an entry at the end of sys or of list, with its original, which may
-// be nil.
+// append adds an entry, with its original if that is not nil, to the end of sys or list.
 func (s *state) append(e *entry, o *original) {
+	e.setContent()
 	if e.isSystem() {
 		s.sys = append(s.sys, e)
 		s.sysRaw += e.tokens
+		s.sysFold = s.sysFold.Add(e.content)
 	} else {
 		if n := len(s.list); e.turn > 0 && (n == 0 || s.list[n-1].turn < e.turn) {
 			s.turns++
 		}
 		s.turn = max(s.turn, e.turn)
 		s.list = append(s.list, e)
+		s.fold = s.fold.Add(e.content)
 		s.listRaw += e.tokens
+		s.media += e.msg.media()
 		if s.isPinned(e.head) {
 			s.pinRaw += e.tokens
 		}
@@ -258,11 +330,10 @@ func (s *state) append(e *entry, o *original) {
 	s.appended = min(s.appended+e.tokens, maxTotal)
 }
 
-// cutTail removes the entries of list from index n on, and returns their raw
-// tokens. seen says whether a snapshot may share them. If so, the remaining
-// entries are copied to a new array with some spare capacity, so that no append
-// overwrites what the snapshot shows, and s does not keep the removed entries
-// in memory.
+// cutTail removes the entries of list from index n on and returns their raw tokens. seen
+// reports whether a snapshot may share them. If so, the remaining entries are copied to a
+// new array with some spare capacity. Then no append overwrites entries of the snapshot,
+// and s does not keep the removed entries in memory.
 func (s *state) cutTail(n int, seen bool) (raw int64) {
 	turn := 0
 	if n > 0 {
@@ -273,8 +344,12 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 			s.originals, s.originalRaw = withOriginals(slices.Clone(s.originals[:k]), s.keep)
 		}
 	}
+	for _, e := range slices.Backward(s.list[n:]) {
+		s.fold = s.fold.Remove(e.content)
+	}
 	for _, e := range s.list[n:] {
 		raw += e.tokens
+		s.media -= e.msg.media()
 		if s.isPinned(e.head) {
 			s.pinRaw -= e.tokens
 		}
@@ -297,24 +372,35 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 	return raw
 }
 
-// replace replaces all entries: after an edit, for a rollback, or when the
-// system entries change. listRaw, turns and turn are the figures of the new
-// list, and originals those of its entries.
+// replace replaces all entries: after an edit, for a rollback, or when the system entries
+// change. listRaw, turns, turn and originals belong to the new list.
 func (s *state) replace(sys, list []*entry, originals []*original, listRaw int64, turns, turn int) {
+	if len(list) != len(s.list) || len(list) > 0 && &list[0] != &s.list[0] {
+		s.media, s.fold = 0, 0
+		for _, e := range list {
+			e.setContent()
+			s.media += e.msg.media()
+			s.fold = s.fold.Add(e.content)
+		}
+	}
+	s.sysFold = 0
+	for _, e := range sys {
+		e.setContent()
+		s.sysFold = s.sysFold.Add(e.content)
+	}
 	s.sys, s.sysRaw = sys, rawOf(sys)
 	s.list, s.listRaw, s.turns, s.turn = list, listRaw, turns, turn
 	s.originals, s.originalRaw = withOriginals(originals, s.keep)
 }
 
-// load puts entries into an empty state, and computes their figures.
+// load puts entries into an empty state and computes their figures.
 func (s *state) load(sys, list []*entry, originals []*original, turn int) {
 	s.replace(sys, list, originals, rawOf(list), countTurns(list), turn)
 	s.sumPins()
 }
 
-// setHeads sets the heads of the entries of a list that was not checked yet. A
-// tool message belongs to the exchange of the assistant message with calls
-// before it.
+// setHeads sets the heads of the entries of a list that has not been checked yet. A tool
+// message belongs to the exchange of the preceding assistant message with calls.
 func setHeads(list []*entry) {
 	head := ID(0)
 	for _, e := range list {
@@ -331,15 +417,15 @@ func setHeads(list []*entry) {
 	}
 }
 
-// setTurns sets the turns of the entries of a list that was not checked yet, and
-// returns the newest one.
+// setTurns sets the turns of the entries of a list that has not been checked yet, and
+// returns the newest turn.
 func setTurns(list []*entry) (turn int) {
 	prev := RoleNone
 	for _, e := range list {
 		if e.msg.Role == RoleUser && prev != RoleUser {
 			turn++
 		}
-		if e.turn = turn; e.msg.Role != RoleSystem { // a note ends no run of user messages
+		if e.turn = turn; e.msg.Role != RoleSystem { // a note does not end a run of user messages
 			prev = e.msg.Role
 		}
 	}
@@ -350,8 +436,8 @@ func hasCalls(m *Message) bool {
 	return slices.ContainsFunc(m.Parts, func(p Part) bool { _, ok := p.(ToolCall); return ok })
 }
 
-// splitSystem splits a list into the system entries that it begins with and the
-// others. System messages among these are notes. tags are as in setNote.
+// splitSystem splits a list into its leading system entries and the others. System
+// messages among the others are notes. tags are as in setNote.
 func splitSystem(list []*entry, tags int64) (sys, others []*entry) {
 	n := 0
 	for n < len(list) && list[n].msg.Role == RoleSystem {
@@ -405,8 +491,8 @@ func (s *state) isPinned(head ID) bool {
 	return pinned
 }
 
-// exchangeRaw returns the raw tokens of the exchange with this head, and how many of
-// them the last usage report measured.
+// exchangeRaw returns the raw tokens of the exchange with this head, and the part of them
+// that the last usage report measured.
 func (s *state) exchangeRaw(head ID) (raw, measured int64) {
 	i, ok := index(s.list, head)
 	for ok && i < len(s.list) && s.list[i].head == head {
@@ -419,7 +505,8 @@ func (s *state) exchangeRaw(head ID) (raw, measured int64) {
 	return raw, measured
 }
 
-// sumPins computes pinRaw from the pins. For pinMeasured, sumMeasured must follow.
+// sumPins computes pinRaw from the pins. The caller must then call sumMeasured to set
+// pinMeasured.
 func (s *state) sumPins() {
 	s.pinRaw = 0
 	for _, head := range s.pins {
@@ -428,8 +515,8 @@ func (s *state) sumPins() {
 	}
 }
 
-// withPin returns pins with heads added. It may write to the spare capacity of
-// pins, which no snapshot shows, but does not change its elements.
+// withPin returns pins with heads added. It may write to the spare capacity of pins,
+// which no snapshot shows, but does not change existing elements.
 func withPin(pins []ID, heads ...ID) []ID {
 	if len(heads) == 1 && (len(pins) == 0 || pins[len(pins)-1] < heads[0]) {
 		return append(pins, heads[0])
@@ -439,7 +526,7 @@ func withPin(pins []ID, heads ...ID) []ID {
 	return slices.Compact(all)
 }
 
-// withoutPin returns a new slice of pins without heads. It sorts heads.
+// withoutPin returns a new slice with the pins that are not in heads. It sorts heads.
 func withoutPin(pins []ID, heads ...ID) []ID {
 	slices.Sort(heads)
 	return slices.DeleteFunc(slices.Clone(pins), func(p ID) bool {
@@ -448,15 +535,14 @@ func withoutPin(pins []ID, heads ...ID) []ID {
 	})
 }
 
-// index returns the index of the entry with the ID in an ascending list, or
-// where it would be inserted, and whether the list has it.
+// index returns the index of the entry with the ID in an ascending list, or the index
+// where it would be inserted, and reports whether the list has it.
 func index(list []*entry, id ID) (int, bool) {
 	return slices.BinarySearchFunc(list, id, func(e *entry, id ID) int { return cmp.Compare(e.id, id) })
 }
 
-// samePart returns how many entries two lists have in common from the beginning on.
-// Where they share memory, it does not look at them: what one snapshot shows is
-// never written again.
+// samePart returns the length of the common prefix of two lists. It does not compare
+// memory that they share, because entries that a snapshot shows are never overwritten.
 func samePart(a, b []*entry) int {
 	n := min(len(a), len(b))
 	if n == 0 || &a[0] == &b[0] {
@@ -479,7 +565,7 @@ func rawOf(list []*entry) int64 {
 	return n
 }
 
-// countTurns returns how many turns are in a list.
+// countTurns returns the number of turns in a list.
 func countTurns(list []*entry) int {
 	n, turn := 0, 0
 	for _, e := range list {
@@ -491,7 +577,7 @@ func countTurns(list []*entry) int {
 	return n
 }
 
-// newestTurn returns the turn of the newest entry of a list, 0 if there is none.
+// newestTurn returns the turn of the newest entry of a list, or 0 if it is empty.
 func newestTurn(list []*entry) int {
 	if n := len(list); n > 0 {
 		return list[n-1].turn
@@ -499,8 +585,8 @@ func newestTurn(list []*entry) int {
 	return 0
 }
 
-// newestRole returns the role of the entry that a new one would follow, notes aside,
-// or RoleNone.
+// newestRole returns the role of the newest entry, ignoring notes, or RoleNone if there
+// is none.
 func (s *state) newestRole() Role {
 	for _, e := range slices.Backward(s.list) {
 		if !e.note {
@@ -513,8 +599,8 @@ func (s *state) newestRole() Role {
 	return RoleNone
 }
 
-// newestID returns the ID of the newest entry that is not a system entry, 0 if
-// there is none.
+// newestID returns the ID of the newest entry that is not a system entry, or 0 if there
+// is none.
 func (s *state) newestID() ID {
 	if n := len(s.list); n > 0 {
 		return s.list[n-1].id
@@ -522,8 +608,7 @@ func (s *state) newestID() ID {
 	return 0
 }
 
-// exchangeAt returns the bounds [from, to) of the exchange that list[i] belongs
-// to.
+// exchangeAt returns the bounds [from, to) of the exchange that contains list[i].
 func exchangeAt(list []*entry, i int) (from, to int) {
 	head := list[i].head
 	from, to = i, i+1
@@ -536,9 +621,9 @@ func exchangeAt(list []*entry, i int) (from, to int) {
 	return from, to
 }
 
-// turnUsers returns the bounds [from, to) of the user messages that the newest
-// turn begins with, and of the notes between them. The range is empty if the turn
-// begins with no user message.
+// turnUsers returns the bounds [from, to) of the user messages at the beginning of the
+// newest turn, including the notes between them. The range is empty if the turn does not
+// begin with a user message.
 func turnUsers(list []*entry) (from, to int) {
 	if len(list) == 0 {
 		return 0, 0
@@ -554,17 +639,25 @@ func turnUsers(list []*entry) (from, to int) {
 	return from, to
 }
 
-// isInside reports whether a place in the list, between the entries place-1 and
-// place, is inside a turn.
+// isInside reports whether the place between list[place-1] and list[place] is inside a
+// turn.
 func (s *state) isInside(place int) bool {
 	return place > 0 && place < len(s.list) && s.list[place-1].turn == s.list[place].turn
 }
 
-// An editMark records an applied edit that no rollback has undone. The marks of
-// a state ascend by version and descend by newest: a mark is removed when a
-// later edit touches an entry that is at least as new, because only the later
-// edit matters then. So there are never more marks than entries in the view.
+// An editMark records an applied edit that no rollback has undone. The marks of a state
+// ascend by version and descend by newest. A mark is removed when a later edit touches an
+// entry that is at least as new, because then only the later edit matters. So there are
+// never more marks than entries in the view.
 type editMark struct {
-	version uint64 // of the view that the edit made
+	version uint64 // of the view after the edit
 	newest  ID     // the newest entry that the edit dropped or changed; 0 if there is none
+}
+
+func idsOf(list []*entry) []ID {
+	ids := make([]ID, len(list))
+	for i, e := range list {
+		ids[i] = e.id
+	}
+	return ids
 }

@@ -9,17 +9,19 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// snapshotVersion is the version of a snapshot's JSON that this package writes,
-// and the highest that it reads.
+// snapshotVersion is the version of a snapshot's JSON that this package writes, and the
+// highest version that it reads.
 const snapshotVersion = 1
 
-// A stateJSON is what JSON says of a state. It is the Data of a record, which says how the
-// state differs from that of the record before, or, in a full one, from the state of an
-// empty History; or it is a snapshot, which is like a full record and has the fields in
-// snapshotKeys only. What is nil or empty did not change, apart from the scalars.
+// A stateJSON is the JSON form of a state, either the Data of a record or a snapshot. The
+// Data of a record holds the difference from the state of the previous record, or in a
+// full record from the state of an empty History. A snapshot is like a full record, but
+// only has the fields in snapshotKeys. Apart from the scalars, a nil or empty field means
+// no change.
 type stateJSON struct {
 	version int    // of a snapshot
 	key     string // of the conversation
@@ -27,19 +29,21 @@ type stateJSON struct {
 	scalars
 	title, meta *string
 
-	// What usage reports have taught. If seen is there, a calibration is in force: cal, or
-	// if that is absent the learned one of the model. If none of learned, cal and seen is
-	// there, and the model is the same, the one in force did not change either.
+	// Calibrations from usage reports. If seen is set, a calibration is in force: cal, or
+	// if that is absent the learned calibration of the model. If learned, cal and seen
+	// are all absent and the model is the same, the calibration in force did not change
+	// either.
 	learned *learned
 	cal     *calibration
 	seen    *seenJSON
 
-	summary *Summary  // without a text: there is none any more
+	tools   *toolset  // without tools and a key: they were removed
+	summary *Summary  // without a text: the summary was removed
 	system  *[]*entry // all of them
-	out     []Range   // entries that have left
-	entries []*entry  // entries that are new or changed, with their tokens if counter is there
-	counter string    // names what counted the tokens of entries; see counter.name
-	pins    []ID      // new ones
+	out     []Range   // entries that left the view
+	entries []*entry  // new or changed entries, with their tokens if counter is set
+	counter string    // name of the counter of the entries' tokens; see counter.name
+	pins    []ID      // new pins
 	unpin   []ID
 	queue   *[]*queued // all of it
 
@@ -48,23 +52,24 @@ type stateJSON struct {
 	past      []*entry
 	summaries []Summary
 	notes     []string
-	lost      bool // Salvage has made the record in the place of one whose state is lost
+	lost      bool // Salvage made this record in place of one whose state is lost
 
-	recent []string // IDs of the records before this one, the newest last; in full records
+	recent []string // IDs of the previous records, the newest last; in full records
 
-	// While it is read.
+	// Used while reading.
 	tokens []int64 // of entries
-	index  int     // of the entry that could not be read, as in a snapshot
+	index  int     // index of the entry that could not be read, as in a snapshot
 	failed ID      // its ID
 }
 
-// Scalars are the figures that each record holds whole. A snapshot has those down to
-// model, and zero for the others.
+// Scalars are the figures that each record holds completely. A snapshot has the fields
+// down to model, and zero for the others.
 type scalars struct {
 	last          ID
 	turn, touched int
 	appended      int64
 	model         string
+	released      ID
 	ever          int64
 	edited        time.Time
 	breaker       breaker // without its cause
@@ -72,11 +77,11 @@ type scalars struct {
 	limits        Limits  // those in force, if chosen is set
 	toolsSet      bool    // History.toolsSet
 	named         bound
-	counted       int64 // raw tokens of the view without ephemeral messages; learned, cal and seen are counted alike
+	counted       int64 // raw tokens of the view without ephemeral messages; those of learned, cal and seen are counted the same way
 }
 
-// A bound is the limit that Recover has learned of from an error, in tokens of the
-// whole request, and the one that was set then.
+// A bound is a limit that Recover found in an error, in tokens of the whole request, with
+// the limit that was set at the time.
 type bound struct{ limit, of int }
 
 // fields returns the members of the JSON.
@@ -88,6 +93,7 @@ func (s *scalars) fields() []strictjson.Field {
 		{Key: "touched", Value: &s.touched},
 		{Key: "appended", Value: &s.appended},
 		{Key: "model", Value: &s.model},
+		{Key: "released", Value: (*int64)(&s.released)},
 		{Key: "ever", Value: &s.ever},
 		{Key: "edited", Value: &s.edited},
 		{Key: "failures", Value: &s.breaker.failures},
@@ -110,13 +116,15 @@ func (s *scalars) fields() []strictjson.Field {
 	}
 }
 
-// check returns an error if one of s is out of range.
+// check returns an error if a figure is out of range.
 func (s *scalars) check() error {
 	switch at, ok := nanoseconds(s.edited); {
 	case s.last < 0 || s.last > maxID:
 		return fmt.Errorf("last is %d, want 0 to %d", s.last, int64(maxID))
 	case s.turn < 0 || s.turn > maxTurn || ID(s.turn) > s.last:
 		return fmt.Errorf("turn is %d, want 0 to last and at most %d", s.turn, maxTurn)
+	case s.released < 0 || s.released > s.last:
+		return fmt.Errorf("released is %d, want 0 to last, %d", s.released, s.last)
 	case s.touched < 0 || s.touched > s.turn:
 		return fmt.Errorf("touched is %d, want 0 to turn, %d", s.touched, s.turn)
 	case s.appended < 0 || s.appended > maxTotal:
@@ -138,38 +146,38 @@ func (s *scalars) check() error {
 		return nil
 	}
 	l := s.limits
-	l.Reserve = cmp.Or(l.Reserve, -1) // s.limits has its defaults: 0 is none
+	l.Reserve = cmp.Or(l.Reserve, -1) // s.limits has its defaults, where 0 means none
 	_, faults := l.withDefaults()
 	return errors.Join(faults...)
 }
 
-// A seenJSON says what the calibration in force was measured for, as far as it is
-// still in the view.
+// A seenJSON describes the view that the calibration in force was measured for, as far as
+// it is still in the view.
 type seenJSON struct {
 	ids     []Range
-	summary bool  // whether the summary belongs to it
-	heard   bool  // whether that was in this model's turn; see Estimate.Measured
+	tools   bool  // whether the tools are part of it
+	summary bool  // whether the summary is part of it
+	heard   bool  // whether it was measured in this model's turn; see Estimate.Measured
 	raw     int64 // its raw tokens, counted as scalars.counted is
 }
 
-// fields returns the members of the JSON, apart from the IDs.
+// fields returns the members of the JSON, except for the IDs.
 func (s *seenJSON) fields() []strictjson.Field {
-	return []strictjson.Field{{Key: "summary", Value: &s.summary}, {Key: "heard", Value: &s.heard}, {Key: "raw", Value: &s.raw}}
+	return []strictjson.Field{{Key: "tools", Value: &s.tools}, {Key: "summary", Value: &s.summary}, {Key: "heard", Value: &s.heard}, {Key: "raw", Value: &s.raw}}
 }
 
-// MarshalJSON encodes s in the form that the package documentation describes:
-// the entries with their IDs, pins, the summary, the key and the calibration, the
-// messages that wait in the queue, and what SetMeta was given. Ephemeral messages and
-// the originals of results that were cut or cleared are left out, and so are token
-// counts, because the reader counts again. The zero Snapshot has no key, and decodes to
-// the zero Snapshot.
+// MarshalJSON encodes s in the form described in the package documentation: the entries
+// with their IDs, the pins, the summary, the key, the calibration, the messages in the
+// queue, and the title and data set by SetMeta. Ephemeral messages and the originals of
+// cut or cleared results are left out. Token counts are left out because the reader
+// counts again. The zero Snapshot has no key, and decodes to the zero Snapshot.
 //
-// It takes less time than json.Marshal, which calls it and then checks each byte
-// again.
+// Calling it directly is faster than json.Marshal, which calls it and then checks each
+// byte again.
 func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	out := stateJSON{
 		version: snapshotVersion, key: s.key(),
-		scalars: scalars{last: s.last, turn: s.turn, touched: s.touched, appended: s.appended, model: s.known().model},
+		scalars: scalars{last: s.last, turn: s.turn, touched: s.touched, appended: s.appended, model: s.known().model, released: s.released},
 		title:   changed("", s.meta.title), meta: changed("", s.meta.data),
 		pins: s.pins, entries: s.list,
 	}
@@ -179,6 +187,7 @@ func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	if s.summary != nil {
 		out.summary = &s.summary.sum
 	}
+	out.tools = s.tools
 	if sys := s.sys; len(sys) > 0 {
 		out.system = &sys
 	}
@@ -192,7 +201,7 @@ func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	return data, nil
 }
 
-// changed returns a pointer to the new value, or nil if it is the old one.
+// changed returns a pointer to the new value, or nil if it is equal to the old one.
 func changed[T comparable](from, to T) *T {
 	if from == to {
 		return nil
@@ -233,6 +242,9 @@ func (s *stateJSON) encode() ([]byte, error) {
 		dst = appendRanges(append(strictjson.Key(dst, "seen"), '{'), "ids", s.seen.ids)
 		dst = append(strictjson.AppendFields(dst, s.seen.fields()), '}')
 	}
+	if s.tools != nil {
+		dst = appendToolset(strictjson.Key(dst, "tools"), s.tools)
+	}
 	if s.summary != nil {
 		dst = appendSummary(strictjson.Key(dst, "summary"), s.summary)
 	}
@@ -263,7 +275,7 @@ func (s *stateJSON) encode() ([]byte, error) {
 	return append(dst, '}'), err
 }
 
-// appendChanged appends the member of an object with a string, or nothing if s is nil.
+// appendChanged appends a string member of an object, or nothing if s is nil.
 func appendChanged(dst []byte, key string, s *string) []byte {
 	if s == nil {
 		return dst
@@ -271,8 +283,7 @@ func appendChanged(dst []byte, key string, s *string) []byte {
 	return strictjson.AppendString(strictjson.Key(dst, key), *s)
 }
 
-// appendList appends the member of an object with an array, or nothing if the list is
-// empty.
+// appendList appends an array member of an object, or nothing if the list is empty.
 func appendList[E any](dst []byte, key string, list []E, add func([]byte, E) []byte) []byte {
 	if len(list) == 0 {
 		return dst
@@ -280,7 +291,7 @@ func appendList[E any](dst []byte, key string, list []E, add func([]byte, E) []b
 	return appendArray(dst, key, list, add)
 }
 
-// appendArray appends the member of an object with an array.
+// appendArray appends an array member of an object.
 func appendArray[E any](dst []byte, key string, list []E, add func([]byte, E) []byte) []byte {
 	dst = append(strictjson.Key(dst, key), '[')
 	for _, e := range list {
@@ -295,14 +306,74 @@ func appendEntry(dst []byte, e *entry) ([]byte, error) {
 	dst = strictjson.Int(dst, "turn", e.turn)
 	dst = strictjson.Time(dst, "time", e.time())
 	dst = strictjson.Int(dst, "missing", e.missing)
+	dst = strictjson.Bool(dst, "final", e.final)
 	dst = strictjson.Bool(dst, "tools", e.tools && e.msg.Role != RoleTool && e.calls == nil)
+	if e.made != 0 {
+		dst = strictjson.Text(dst, "made", fmt.Sprintf("%016x", uint64(e.made)))
+	}
 	dst, err := appendMessage(strictjson.Key(dst, "message"), &e.msg)
 	return append(dst, '}'), err
+}
+
+// appendToolset appends the JSON of t.
+func appendToolset(dst []byte, t *toolset) []byte {
+	dst = strictjson.Text(append(dst, '{'), "key", t.key)
+	dst = appendList(dst, "list", t.tools, func(dst []byte, t Tool) []byte {
+		dst = strictjson.Text(append(dst, '{'), "name", t.Name)
+		dst = strictjson.Text(dst, "description", t.Description)
+		dst = strictjson.Text(dst, "schema", t.Schema)
+		dst = strictjson.Text(dst, "format", t.Opaque.Format)
+		return append(strictjson.Text(dst, "json", t.Opaque.JSON), '}')
+	})
+	return append(dst, '}')
+}
+
+// readToolset reads what appendToolset has written.
+func readToolset(r *strictjson.Reader) *toolset {
+	t := new(toolset)
+	for key := range r.Object {
+		switch string(key) {
+		case "key":
+			t.key = r.Text()
+		case "list":
+			t.tools = readList(r, readTool)
+		default:
+			r.Unknown(key)
+		}
+	}
+	if len(t.tools) > mostTools || len(t.key) > maxToolsKey { // fail early, as in readEntry
+		r.Fail(fmt.Errorf("%d tools, or a key of %d bytes; want at most %d, and %d", len(t.tools), len(t.key), mostTools, maxToolsKey))
+	}
+	return t
+}
+
+func readTool(r *strictjson.Reader) (t Tool) {
+	for key := range r.Object {
+		switch string(key) {
+		case "name":
+			t.Name = r.Text()
+		case "description":
+			t.Description = r.Text()
+		case "schema":
+			t.Schema = r.Text()
+		case "format":
+			t.Opaque.Format = r.Text()
+		case "json":
+			t.Opaque.JSON = r.Text()
+		default:
+			r.Unknown(key)
+		}
+	}
+	if err := t.check(); err != nil {
+		r.Fail(err)
+	}
+	return t
 }
 
 // appendSummary appends the JSON of s.
 func appendSummary(dst []byte, s *Summary) []byte {
 	dst = strictjson.AppendString(append(dst, `{"text":`...), s.Text)
+	dst = strictjson.Text(dst, "names", s.Names)
 	dst = appendRanges(dst, "covers", s.Covers)
 	dst = strictjson.Int(dst, "updates", s.Updates)
 	dst = strictjson.Time(dst, "time", s.Time)
@@ -318,7 +389,7 @@ func (u *Usage) fields() (fields []strictjson.Field) {
 	return fields
 }
 
-// appendRanges appends the member of an object with ranges.
+// appendRanges appends a member of an object that is an array of ranges.
 func appendRanges(dst []byte, key string, ranges []Range) []byte {
 	return appendList(dst, key, ranges, func(dst []byte, r Range) []byte {
 		dst = strictjson.Int(append(dst, '{'), "first", r.First)
@@ -347,12 +418,11 @@ func (c *calibration) fields() []strictjson.Field {
 	}
 }
 
-// UnmarshalJSON decodes into s, which must be empty, what MarshalJSON has
-// written. Tokens are counted by [Heuristic]. It returns a [*SnapshotError],
-// and leaves s unchanged, when data is not valid or s is not empty; the error
-// matches [ErrVersion] when data has a version that this package does not read.
-// Whether roles follow each other and calls and results match is checked by
-// [Restore].
+// UnmarshalJSON decodes the output of MarshalJSON into s, which must be empty. Tokens are
+// counted by [Heuristic]. If data is not valid or s is not empty, it returns a
+// [*SnapshotError] and leaves s unchanged; the error matches [ErrVersion] if this package
+// does not read the version of data. The order of roles and the matching of calls and
+// results are checked by [Restore].
 func (s *Snapshot) UnmarshalJSON(data []byte) error {
 	if r := strictjson.NewReader(data); r.Null() {
 		if r.End(); r.Err() == nil {
@@ -391,11 +461,11 @@ func decodeSnapshot(data []byte) (*stateJSON, error) {
 
 // snapshotKeys are the fields of a snapshot's JSON.
 var snapshotKeys = [...]string{
-	"version", "key", "last", "turn", "touched", "appended", "model", "title", "meta", "learned", "summary", "pins", "system", "entries", "queue",
+	"version", "key", "last", "turn", "touched", "appended", "model", "released", "title", "meta", "learned", "tools", "summary", "pins", "system", "entries", "queue",
 }
 
-// decodeState reads the JSON of a state. If keys is not nil, only these fields may be
-// there. An error is a *SnapshotError.
+// decodeState reads the JSON of a state. If keys is not nil, only these fields are
+// allowed. An error is a *SnapshotError.
 func decodeState(data []byte, keys []string) (*stateJSON, error) {
 	r := strictjson.NewReader(data)
 	in := &stateJSON{index: -1}
@@ -420,7 +490,7 @@ func decodeState(data []byte, keys []string) (*stateJSON, error) {
 	return in, nil
 }
 
-// setTokens sets the tokens of the entries to those that were read.
+// setTokens gives the entries the tokens that were read.
 func (in *stateJSON) setTokens(r *strictjson.Reader) {
 	tokens, sum := in.tokens, int64(0)
 	in.tokens = nil
@@ -440,7 +510,7 @@ func (in *stateJSON) setTokens(r *strictjson.Reader) {
 	}
 }
 
-// read reads the value of a key that is none of the scalars.
+// read reads the value of a key that is not one of the scalars.
 func (in *stateJSON) read(r *strictjson.Reader, key []byte) {
 	switch string(key) {
 	case "version":
@@ -459,6 +529,8 @@ func (in *stateJSON) read(r *strictjson.Reader, key []byte) {
 		in.cal = readCalibration(r)
 	case "seen":
 		in.seen = readSeen(r)
+	case "tools":
+		in.tools = readToolset(r)
 	case "summary":
 		in.summary = new(readSummary(r))
 	case "system":
@@ -494,7 +566,8 @@ func (in *stateJSON) read(r *strictjson.Reader, key []byte) {
 	}
 }
 
-// readEntries reads a list of entries. first is the index of its first in a snapshot.
+// readEntries reads a list of entries. first is the index of the first of them in a
+// snapshot.
 func (in *stateJSON) readEntries(r *strictjson.Reader, first int) (list []*entry) {
 	for i := range r.Array {
 		e := readEntry(r)
@@ -519,7 +592,7 @@ func readSeen(r *strictjson.Reader) *seenJSON {
 	return s
 }
 
-// readVersion reads the version of a snapshot, and what comes before it.
+// readVersion reads the version of a snapshot, and the fields before it.
 func readVersion(data []byte) (version int, err error) {
 	r := strictjson.NewReader(data)
 	for key := range r.Object {
@@ -532,7 +605,7 @@ func readVersion(data []byte) (version int, err error) {
 	return version, r.Err()
 }
 
-// readEntry reads an entry, without head and tokens.
+// readEntry reads an entry, without its head and tokens.
 func readEntry(r *strictjson.Reader) *entry {
 	e := &entry{at: noTime}
 	for key := range r.Object {
@@ -545,21 +618,35 @@ func readEntry(r *strictjson.Reader) *entry {
 			e.at, _ = nanoseconds(readTime(r))
 		case "missing":
 			e.missing = r.Int64()
+		case "final":
+			e.final = r.Bool()
 		case "tools":
 			e.tools = r.Bool()
+		case "made":
+			e.made = readSum(r)
 		case "message":
 			e.msg, _ = readMessage(r, &e.inline)
 		default:
 			r.Unknown(key)
 		}
 	}
-	if e.id < 1 || e.msg.Role == RoleNone { // so that a long list of such values is not read into memory
+	if e.id < 1 || e.msg.Role == RoleNone { // fail early to avoid reading a long list of invalid entries into memory
 		r.Fail(fmt.Errorf("entry with ID %d and role %q, want a positive ID and a message", e.id, e.msg.Role))
 	}
 	return e
 }
 
-// readTime reads a time that an entry can have.
+// readSum reads a fingerprint.
+func readSum(r *strictjson.Reader) fingerprint.Sum {
+	s := r.Text()
+	n, err := strconv.ParseUint(s, 16, 64)
+	if err != nil || len(s) != 16 {
+		r.Fail(fmt.Errorf("made is %.20q, want 16 hexadecimal digits", s))
+	}
+	return fingerprint.Sum(n)
+}
+
+// readTime reads a time that is valid for an entry.
 func readTime(r *strictjson.Reader) time.Time {
 	t := r.Time()
 	if _, ok := nanoseconds(t); !ok {
@@ -573,6 +660,8 @@ func readSummary(r *strictjson.Reader) (s Summary) {
 		switch string(key) {
 		case "text":
 			s.Text = r.Text()
+		case "names":
+			s.Names = r.Text()
 		case "covers":
 			s.Covers = readRanges(r)
 		case "updates":
@@ -612,13 +701,13 @@ func readRanges(r *strictjson.Reader) (ranges []Range) {
 func readCalibration(r *strictjson.Reader) *calibration {
 	c := new(calibration)
 	r.Fields(c.fields())
-	if !c.valid() { // at once, as for entries
+	if !c.valid() { // fail early, as in readEntry
 		r.Fail(fmt.Errorf("calibration of model %.40q is out of range", c.Model))
 	}
 	return c
 }
 
-// readList reads an array whose elements are read by read.
+// readList reads an array, with read for each element.
 func readList[E any](r *strictjson.Reader, read func(*strictjson.Reader) E) (list []E) {
 	for range r.Array {
 		list = append(list, read(r))
@@ -628,7 +717,7 @@ func readList[E any](r *strictjson.Reader, read func(*strictjson.Reader) E) (lis
 
 func readID(r *strictjson.Reader) ID { return ID(r.Int64()) }
 
-// readQueued reads a message of the queue.
+// readQueued reads a queued message.
 func readQueued(r *strictjson.Reader) *queued {
 	m, _ := readMessage(r, nil)
 	if m.Role != RoleUser {
@@ -637,13 +726,13 @@ func readQueued(r *strictjson.Reader) *queued {
 	return &queued{msg: m}
 }
 
-// isZero reports whether in is what the zero Snapshot is encoded as.
+// isZero reports whether in is the encoding of the zero Snapshot.
 func (in *stateJSON) isZero() bool {
 	return reflect.DeepEqual(*in, stateJSON{version: in.version})
 }
 
 // state checks in and returns the state that it describes. If count is not set, the
-// entries get no calls, and no tokens but those that were read.
+// entries get no calls, and only the tokens that were read.
 func (in *stateJSON) state(count bool) (state, error) {
 	if err := in.check(); err != nil {
 		return state{}, &SnapshotError{Index: -1, Err: err}
@@ -651,7 +740,7 @@ func (in *stateJSON) state(count bool) (state, error) {
 	sys, list := orNil(in.system), in.entries
 	s := state{
 		id:   &identity{counter: newCounter(nil, Overheads{}), key: in.key},
-		last: in.last, touched: in.touched, appended: in.appended, meta: in.metaOf(), pins: in.pins,
+		last: in.last, touched: in.touched, appended: in.appended, meta: in.metaOf(), pins: in.pins, released: in.released,
 		knowledge: &knowledge{model: in.model, learned: orNil(in.learned)}, queue: orNil(in.queue),
 	}
 	if err := in.finish(&s, sys, 0, true, count); err != nil {
@@ -677,17 +766,20 @@ func (in *stateJSON) state(count bool) (state, error) {
 		}
 	}
 	s.load(sys, list, nil, in.turn)
+	if t := in.tools; t != nil {
+		s.tools = s.id.toolset(t.tools, t.key)
+	}
 	if in.summary != nil && in.summary.Text != "" {
-		s.summary = &placedSummary{sum: *in.summary, raw: s.id.summaryTokens(in.summary.Text)}
+		s.summary = s.id.place(*in.summary)
 		s.summary.sum.Tokens = clampInt(s.summary.raw)
 	}
 	return s, nil
 }
 
-// metaOf returns the title and the data of the application.
+// metaOf returns the title and the application data.
 func (in *stateJSON) metaOf() meta { return meta{orNil(in.title), orNil(in.meta)} }
 
-// check returns an error if anything but the entries is out of range.
+// check returns an error if a value outside the entries is out of range.
 func (in *stateJSON) check() error {
 	if err := cmp.Or(in.metaOf().check(), in.scalars.check()); err != nil {
 		return err
@@ -718,10 +810,10 @@ func (in *stateJSON) check() error {
 	return nil
 }
 
-// finish checks a list, which is either the system entries or the others, and counts
-// it if count is set. first is the index of its first entry in the snapshot.
+// finish checks a list, either the system entries or the others, and counts its tokens
+// and calls if count is set. first is the index of its first entry in the snapshot.
 func (in *stateJSON) finish(s *state, list []*entry, first int, system, count bool) error {
-	prev, said := &entry{}, &entry{} // the entry before, and that before which is no note
+	prev, said := &entry{}, &entry{} // the previous entry, and the previous entry that is not a note
 	for i, e := range list {
 		user := e.msg.Role == RoleUser
 		e.note = !system && e.msg.Role == RoleSystem

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// Status is what a status line may show of a [History] at one moment. Sizes are
-// in tokens.
+// Status describes a [History] at one moment, for a status line. Sizes are in tokens.
 type Status struct {
 	Entries   int // including system entries
 	System    int // system entries
 	Turns     int // with at least one entry in the view
 	OpenCalls int // tool calls without a result
-	Queued    int // messages that wait in the queue; see [History.Queue]
-	Unsaved   int // changes since the state that was last saved; 0: Save would write nothing, or there is no Store
-	Torn      int // bytes at the end of the log that are no whole record: a crash interrupted a Save before it returned, or the newest record is damaged; the next Save removes them
+	Media     int // images, documents and other media, including those in results
+	Queued    int // messages waiting in the queue; see [History.Queue]
+	Unsaved   int // changes since the last saved state; 0: Save would write nothing, or there is no Store
+	Torn      int // bytes at the end of the log that are not a whole record: a crash interrupted a Save before it returned, or the newest record is damaged; the next Save removes them
 	Tokens    int // as in Estimate
 	Upper     int // as in Estimate
 
-	// The limits with their defaults, less what MakeRoom has reserved, see
-	// [Limits], and within what Recover has learned. Limit is Window - Reserve.
-	// A limit that does not exist is 0, such as Limit without a Window.
+	// The limits with their defaults, less the tokens that MakeRoom reserved (see
+	// [Limits]), and within the limit that Recover found. Limit is Window - Reserve. A
+	// limit that does not exist is 0, such as Limit without a Window.
 	Window, Limit, High, Low, Soft, MinFree int
 
-	// Assumed says that Window is a guess; see Limits.Assumed.
+	// Assumed reports whether Window is a guess; see Limits.Assumed.
 	Assumed bool
 
-	// Originals is how many raw tokens the originals have that are kept in
-	// memory; see Options.KeepOriginals.
+	// Originals is the size, in raw tokens, of the originals kept in memory; see
+	// Options.KeepOriginals.
 	Originals int
 
 	Appended   int       // raw tokens since the last applied edit
@@ -35,7 +35,7 @@ type Status struct {
 	LastEdit   time.Time // when an edit was last applied; zero: never
 }
 
-// String says in one line how full the window is:
+// String describes in one line how full the window is:
 //
 //	41,200 of 112,000 tokens (36 %): 30 entries in 15 turns, 2 open calls; compacts above 98,000
 func (s Status) String() string {
@@ -53,8 +53,8 @@ func (s Status) String() string {
 	return out
 }
 
-// Status returns the current numbers of h. It costs the same however long the
-// conversation is.
+// Status returns the current numbers of h. Its cost does not depend on the length of the
+// conversation.
 func (h *History) Status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,6 +68,7 @@ func (h *History) statusLocked() Status {
 		System:     len(h.sys),
 		Turns:      h.turns,
 		OpenCalls:  h.calls.openCalls(),
+		Media:      h.media,
 		Queued:     len(h.queue),
 		Unsaved:    h.unsavedLocked(),
 		Torn:       h.tornLocked(),
@@ -87,7 +88,7 @@ func (h *History) statusLocked() Status {
 	}
 }
 
-// timeOf returns the time of Unix nanoseconds, where 0 stands for never.
+// timeOf returns the time of Unix nanoseconds, or the zero time for 0.
 func timeOf(nanos int64) time.Time {
 	if nanos == 0 {
 		return time.Time{}

@@ -2,118 +2,119 @@ package convo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
 )
 
-// A Store keeps conversations: for each key a log of records, to which records are
-// only ever added. Package filestore has a Store for files, the module sqlstore
-// one for SQL databases, and package convotest one in memory, for tests.
+// A Store keeps conversations as logs, one for each key. Records are only ever added to
+// the end of a log. Package filestore has a Store that uses files, module sqlstore one
+// that uses SQL databases, and package convotest one in memory, for tests.
 //
-// Methods may be called from many goroutines and processes at once. A [History]
-// calls them without holding a lock, and makes one call of Append at a time.
+// Methods may be called from many goroutines and processes at once. A [History] calls
+// them without holding a lock, and makes one call of Append at a time.
 // convotest.TestStore checks a Store.
 type Store interface {
-	// Append adds r after the record with the ID r.Prev, in one step. When it
-	// returns nil, r survives a power cut. With an empty Prev, r begins the log
-	// of a key that has none; then r is Full, and its Seq may be any from 1 on.
+	// Append adds r after the record with the ID r.Prev, atomically. When it returns nil,
+	// r survives a power cut. If Prev is empty, r begins the log of a key without one;
+	// then r is Full, and its Seq may be any number from 1 on.
 	//
-	// If r.ID is the ID of the newest record already, Append returns nil. If the
-	// newest record is neither r nor r.Prev, or if there is none and r.Prev is not
-	// empty, it returns a [*ConflictError] and writes nothing. If r.Check fails, or
-	// r.Seq is not one more than that of the record r.Prev, it returns a
-	// [*ValueError] and writes nothing. After any other error r may have been
-	// stored, or may still be, but never a part of it.
+	// If r.ID is already the ID of the newest record, Append returns nil. If the newest
+	// record is neither r nor r.Prev, or if there is none and r.Prev is not empty, it
+	// returns a [*ConflictError] and writes nothing. If r.Check fails, or r.Seq is not
+	// one more than the Seq of the record r.Prev, it returns a [*ValueError] and writes
+	// nothing. After any other error, r may have been stored or may still be stored
+	// later, but never a part of it.
 	Append(ctx context.Context, r Record) error
 
-	// Records yields the records of a key in order, a few in memory at a time:
-	// those with a Seq of at least from, or, if from is 0, the newest full
-	// record and those after it. A key without a log yields nothing, which is
-	// no error.
+	// Records yields the records of a key in order, with a few in memory at a time. It
+	// yields the records with a Seq of at least from, or if from is 0, the newest full
+	// record and the records after it. A key without a log yields nothing; this is not an
+	// error.
 	//
-	// In the place of records that are damaged or missing it yields a
-	// [*DamageError]. If the caller goes on, it yields those after them that are
-	// whole; from 0 it may also end there. It never yields an older full record in
-	// the place of the newest one. After any other error nothing more is yielded.
+	// In place of records that are damaged or missing, it yields a [*DamageError]. If the
+	// caller continues, it yields the intact records that follow; if from is 0, it may
+	// also end there. It never yields an older full record in place of the newest one.
+	// After any other error nothing more is yielded.
 	Records(ctx context.Context, key string, from uint64) iter.Seq2[Record, error]
 
-	// List yields the head of the newest record of each log that opts asks for, the
-	// most recently updated first. Heads with the same Updated come in an order that
-	// never changes. List reads on while the caller ranges over it.
+	// List yields the LogInfo of the newest record of each log that opts selects, the
+	// most recently updated first. The order of equal Updated times never changes. List
+	// continues to read while the caller ranges over it.
 	List(ctx context.Context, opts ListOptions) iter.Seq2[LogInfo, error]
 
-	// Delete removes the log of a key. It is no error if there is none.
+	// Delete removes the log of a key. It is not an error if there is none.
 	Delete(ctx context.Context, key string) error
 }
 
-// ListOptions say which conversations [Store].List yields. The zero value stands for
-// all.
+// ListOptions select the conversations that [Store].List yields. The zero value selects
+// all of them.
 type ListOptions struct {
-	// Prefix is what the keys begin with.
+	// Prefix is the prefix of the keys to list.
 	Prefix string
 
-	// UpdatedBefore, unless it is zero, leaves out the conversations that were
-	// updated at this time or later: what is left is due to expire.
+	// UpdatedBefore, unless it is zero, leaves out the conversations updated at this time
+	// or later. What remains is due to expire.
 	UpdatedBefore time.Time
 
 	// After is the last LogInfo of an earlier List of the same Store: List yields what
-	// comes after it. Only its Key and Updated are read, so a program can send these
-	// two to a client as the cursor of a page. The conversation may have been updated
-	// or deleted since. Without a Key, List begins with the first one.
+	// follows it. Only its Key and Updated are read, so a program can send these two to a
+	// client as the cursor of a page. The conversation may have been updated or deleted
+	// since. Without a Key, List begins at the front.
 	//
 	// A conversation that is updated between two pages moves to the front. So no
-	// conversation is on two pages, as long as the clocks of the writers agree, and
-	// one that moved may be on none: to find it, List again from the front, up to the
+	// conversation is on two pages, as long as the clocks of the writers agree, but one
+	// that moved may be on no page. To find it, List again from the front, up to the
 	// Updated of the first LogInfo of the first page.
 	After LogInfo
 }
 
 // A Pruner is a [Store] that can remove old records.
 type Pruner interface {
-	// Prune removes the records of a key whose Seq is less than before, which
-	// is that of a full record, in one step. If all of them have been removed already,
-	// by another Prune or by Delete, it returns nil: the record with that Seq may be
-	// gone as well. If before is 0 or more than the Seq of the newest record, or the
-	// Seq of one that is not full, Prune returns a [*ValueError] and removes nothing.
+	// Prune atomically removes the records of a key whose Seq is less than before, the
+	// Seq of a full record. If another Prune or a Delete has already removed all of them,
+	// it returns nil, even if the record with that Seq is gone. If before is 0,
+	// greater than the Seq of the newest record, or the Seq of a record that is not full,
+	// Prune returns a [*ValueError] and removes nothing.
 	Prune(ctx context.Context, key string, before uint64) error
 }
 
-// A Record is one entry in the log of a conversation: what has changed since the
-// record before it, or, if it is Full, everything. It never changes once it is
-// stored. A [Store] reads all fields but Data.
+// A Record is one entry in the log of a conversation. It holds the changes since the
+// previous record or, if it is Full, the whole state. It never changes once it is stored.
+// A [Store] reads all fields but Data.
 type Record struct {
 	LogInfo
 	ID     string // random: 26 lower-case letters and digits
-	Prev   string // ID of the record before; empty: this is the first one
-	Full   bool   // rests on no record before it, and holds everything
+	Prev   string // ID of the previous record; empty: this is the first one
+	Full   bool   // holds everything, independently of earlier records
 	Format int    // of Data
-	Upto   ID     // the last ID that the History has given
-	Data   []byte // at most 256 MiB; a Store keeps a copy, and hands out copies
-	Torn   int64  // not stored: Records sets it in the newest record, to the bytes after it that are no whole record; see Status
+	Upto   ID     // last ID that the History has assigned
+	Data   []byte // at most 256 MiB; a Store keeps a copy, and returns copies
+	Torn   int64  // not stored: Records sets it in the newest record, to the number of bytes after it that are not a whole record; see Status
 }
 
-// A LogInfo is what a list of conversations shows of one of them.
+// A LogInfo describes a conversation in a list.
 type LogInfo struct {
 	Key     string    // any string of 1 to 4,096 bytes
 	Title   string    // see History.SetMeta; a Store keeps at least the first 128 bytes
-	Seq     uint64    // one more than that of the record before
+	Seq     uint64    // one more than that of the previous record
 	Created time.Time // when the first record was made
 	Updated time.Time // when this record was made
 	Entries int       // of the view
 	Tokens  int       // the estimate of the next request
 }
 
-// What a Store accepts.
+// Limits of what a Store accepts.
 const (
 	maxKey    = 4096
 	maxRecord = 256 << 20
 	recordID  = 26 // length of Record.ID
 )
 
-// Check returns a [*ValueError] for a record that no [Store] may accept: its key,
-// its ID, Prev, Seq, Title or the length of its Data is out of range, or it begins
-// a log and is not Full. A Store calls it first in Append.
+// Check returns a [*ValueError] for a record that no [Store] may accept: its Key, ID,
+// Prev, Seq, Title or the length of its Data is out of range, or it begins a log and is
+// not Full. Append must call it first.
 func (r *Record) Check() error {
 	if err := CheckKey(r.Key); err != nil {
 		return err
@@ -153,8 +154,8 @@ func isRecordID(s string) bool {
 	return len(s) == recordID
 }
 
-// follows returns what is wrong with rec after prev, which is zero for the first one, and
-// whether rec can be read all the same, as what comes after a gap.
+// follows returns a fault if rec cannot follow prev, which is zero for the first record.
+// usable reports whether rec can be read even so, as a record after a gap.
 func follows(key string, prev, rec *Record, first bool) (usable bool, fault error) {
 	switch {
 	case rec.Key != key:
@@ -188,4 +189,71 @@ func (r Record) String() string {
 // String returns the key, the title and the sizes of the conversation.
 func (h LogInfo) String() string {
 	return fmt.Sprintf("%q %q: record %d, %s, %s tokens", abbreviate(h.Key), abbreviate(h.Title), h.Seq, counted(h.Entries, "entry", "entries"), grouped(h.Tokens))
+}
+
+// windows yields the Seqs from which to read to find the full record that precedes the
+// record seq and is usually near. Each window is larger than the one before, and the last
+// contains the whole log. For 0, windows yields 0.
+func windows(seq uint64) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for back := uint64(64); back < seq; back *= 4 {
+			if !yield(seq - back) {
+				return
+			}
+		}
+		yield(min(seq, 1))
+	}
+}
+
+// records yields the records of a key, and checks that each follows the previous one. If
+// one does not, it yields a *DamageError and then that record, if it is newer. A panic of
+// the Store becomes an error. Any error but a *DamageError is the last.
+func records(ctx context.Context, s Store, key string, from uint64) iter.Seq2[Record, error] {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return func(yield func(Record, error) bool) {
+		var prev Record
+		damaged := false // there was damage after prev
+		inside := false  // inside the caller's loop, whose panics pass through
+		ended := false
+		defer func() {
+			if inside {
+				return
+			}
+			if v := recover(); v != nil && !ended {
+				yield(Record{}, &PanicError{In: "Store.Records", Value: v})
+			}
+		}()
+		show := func(rec Record, err error) bool {
+			inside = true
+			ended = !yield(rec, err)
+			inside = false
+			return !ended
+		}
+		for rec, err := range s.Records(ctx, key, from) {
+			if err != nil {
+				_, damaged = errors.AsType[*DamageError](err)
+				if !show(Record{}, err) || !damaged {
+					ended = true
+					return
+				}
+				continue
+			}
+			usable, fault := follows(key, &prev, &rec, from <= 1)
+			if fault != nil && (!damaged || !usable) {
+				if !show(Record{}, &DamageError{Key: key, Offset: -1, Seq: prev.Seq, Err: fault}) {
+					return
+				}
+			}
+			if !usable {
+				continue
+			}
+			if !show(rec, nil) {
+				return
+			}
+			prev, damaged = rec, false
+			prev.Data = nil
+		}
+	}
 }

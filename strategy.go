@@ -11,28 +11,26 @@ import (
 // A CompactionStrategy decides what to remove from a conversation.
 //
 // A History calls Compact without holding a lock. Calls do not overlap, with one
-// exception: if a call has not returned when its ctx ends, the next may start.
-// Compact should return soon after ctx ends. A strategy that does not
-// delays no caller: it runs on its own goroutine, and what it returns later is discarded. It
-// is then taken to have called a model in vain.
+// exception: if a call has not returned when its ctx ends, the next may start. Compact
+// should return soon after ctx ends. A strategy that does not return delays no caller: it
+// runs on its own goroutine, and its result is discarded. It is then counted as having
+// called a model without success.
 //
-// Compact may read the History and append to it. Asking the same History for
-// another compaction with ctx, or with a context derived from it, fails with
-// [ErrReentrant].
+// Compact may read the History and append to it. Requesting another compaction of the
+// same History with ctx, or with a context derived from it, fails with [ErrReentrant].
 type CompactionStrategy interface {
-	// Name returns a short name, always the same, that identifies the strategy
-	// in reports.
+	// Name returns a short name that identifies the strategy in reports. It is always the
+	// same.
 	Name() string
 
-	// Compact returns an edit of s that brings it down to g.Target. The edit
-	// may only drop whole exchanges, must leave the floor alone, and must not
-	// make the view larger, whatever it rewrites; the History refuses any other
-	// edit and stays as it was. To decline, Compact returns the zero Edit, ErrNoGain
-	// or ErrBreaker, or an error that wraps nothing else, with an Edit whose
-	// Effort.Calls is 0. Any other error means that the compaction failed, and so does
-	// one of these after a model was called. A summary for which a model was called
-	// is refused if it repeats itself; see RefusedError. Compact must not change
-	// what s and g refer to.
+	// Compact returns an edit of s that reduces it to g.Target. The edit may only drop
+	// whole exchanges, must leave the floor alone, and must not make the view larger,
+	// whatever it rewrites; the History refuses any other edit and does not change. To
+	// decline, Compact returns the zero Edit, ErrNoGain or ErrBreaker, or an error that
+	// wraps nothing else, with an Edit whose Effort.Calls is 0. Any other error means
+	// that the compaction failed, as does one of these after a call to a model. A summary
+	// for which a model was called is refused if it repeats itself; see RefusedError.
+	// Compact must not modify anything that s and g refer to.
 	Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error)
 }
 
@@ -48,8 +46,8 @@ func (f StrategyFunc) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, e
 	return f(ctx, s, g)
 }
 
-// Named returns f as a strategy with the name that reports and log lines show. An
-// empty name means "func".
+// Named returns f as a strategy with the given name, for reports and log lines. An empty
+// name means "func".
 func (f StrategyFunc) Named(name string) CompactionStrategy {
 	return namedStrategy{f, cmp.Or(name, f.Name())}
 }
@@ -63,45 +61,43 @@ type namedStrategy struct {
 // Name returns the name.
 func (s namedStrategy) Name() string { return s.name }
 
-// A Trigger is an optional interface of a [CompactionStrategy]. It can start a
-// compaction before the request is too large, for example by the number of
-// entries or turns, or by time. [When] makes one of any strategy.
+// A Trigger is an optional interface of a [CompactionStrategy]. It can start a compaction
+// before the request is too large, for example by the number of entries or turns, or by
+// time. [When] adds one to any strategy.
 //
-// When a compaction that a Trigger has started is declined, the strategy is not asked
-// again until something has changed: a message was appended, an edit made, usage
-// recorded, something pinned or set. OnCompaction and the log are told of the first
-// of such declines, and of the next one only after an edit or a change of limits.
+// When a compaction started by a Trigger is declined, the strategy is not called again
+// until something has changed: a message was appended, an edit made, usage recorded,
+// something pinned or set. Only the first of these declines is logged and passed to
+// OnCompaction, and the next one only after an edit or a change of limits.
 type Trigger interface {
-	// Due reports whether to compact. It is called by every check that finds
-	// the request small enough, on the goroutine of the caller and without a
-	// lock held, possibly by several goroutines at once. It must be quick and
-	// must not block. It may look at the messages, with [History.Snapshot], and must
-	// not start a compaction: see [Options].
+	// Due reports whether to compact. Every check that finds the request small enough
+	// calls it on the goroutine of the caller, without holding a lock. Calls may be
+	// concurrent. Due must be quick and must not block. It may read the messages with
+	// [History.Snapshot], and must not start a compaction: see [Options].
 	Due(Status) bool
 }
 
-// A Goal tells a strategy what a compaction should reach. It carries everything
-// that the strategies of this package use, so a strategy written elsewhere can
-// do the same.
+// A Goal describes what a compaction should reach. It carries everything that the
+// strategies of this package use, so other strategies can do the same.
 //
 // All sizes are raw tokens, so they can be compared directly with
 // Exchange.Tokens, Snapshot.Tokens and the results of Count. In a Goal made by
 // hand, any field may be left at its zero value.
 type Goal struct {
-	// Target is the size that the view should have at most. It is 0 when Reason
-	// is ReasonTrigger; the strategy then decides itself how far to go.
+	// Target is the largest size that the view should have. It is 0 if Reason is
+	// ReasonTrigger; then the strategy itself decides how far to go.
 	Target int
 
-	// MinFree is the least that an edit with a summary must free. The History
-	// refuses one that frees less.
+	// MinFree is the least that an edit with a summary must free. The History refuses an
+	// edit that frees less.
 	MinFree int
 
-	// Limit is the size up to which the view fits, whatever is in it. 0 means no
+	// Limit is the size up to which the view fits, whatever its content. 0 means no
 	// limit.
 	Limit int
 
-	// Low is the size of a view whose request weighs Limits.Low. 0 means that
-	// there is no such mark.
+	// Low is the size of a view whose request has Limits.Low tokens. 0 means that there
+	// is no such mark.
 	Low int
 
 	// Reason says why the compaction was started.
@@ -111,53 +107,54 @@ type Goal struct {
 	// [History.Compact]. It may be empty.
 	Focus string
 
+	// Redact, if not nil, is Options.Redact: it changes what a summarizer may see.
+	Redact func(Message) Message
+
 	// NoModel, if not nil, forbids calling a model and says why. A strategy
 	// that needs a model returns it as its error.
 	NoModel error
 
-	// NoClear, if not nil, forbids clearing tool results and says why:
-	// Options.Spill failed a short while ago.
+	// NoClear, if not nil, forbids clearing tool results and gives the reason:
+	// Options.Spill failed recently.
 	NoClear error
 
-	// Unclearable lists results that must not be cleared, because
-	// Options.Spill failed for them a moment ago.
+	// Unclearable lists results that must not be cleared, because Options.Spill has just
+	// failed for them.
 	Unclearable []Clear
 
-	// Count returns the raw tokens of a text. If it is nil, count as the
-	// snapshot does.
+	// Count returns the raw tokens of a text. If it is nil, the counter of the snapshot
+	// is used.
 	Count func(string) int
 
-	// Window is Limits.Window, for a summarizer that has no window of its own.
+	// Window is Limits.Window, for a summarizer without its own window.
 	Window int
 
-	// Sent is the snapshot last passed to RecordUsage. It is nil if there is
-	// none, or if something in it has left the view since.
+	// Sent is the snapshot last passed to RecordUsage. It is nil if there is none, or if
+	// something in it has since left the view.
 	Sent *Snapshot
 
-	// SentTokens is the number of tokens in the request that was made of Sent.
+	// SentTokens is the number of tokens in the request made from Sent.
 	SentTokens int
 
-	// Status is the status of the History when the compaction began. A strategy
-	// that holds others passes it to their triggers.
+	// Status is the status of the History when the compaction began. A strategy that
+	// wraps others passes it to their triggers.
 	Status Status
 
-	// Original returns an entry as it was before this compaction and as a
-	// summarizer should read it, and whether the entry was in the view then. A
-	// result that was cut or cleared, by an earlier link of a Chain or in an
-	// earlier compaction, is complete there, as far as its original is kept
-	// (see Options.KeepOriginals); Entry.Missing says how much is not there.
-	// What an edit put in the place of a result stands, and so does what an
-	// edit or an earlier link has rewritten. If Original is nil, use the
+	// Original returns an entry as it was before this compaction, as a summarizer should
+	// read it, and reports whether the entry was in the view then. A result that was cut
+	// or cleared, by an earlier link of a Chain or in an earlier compaction, is complete
+	// there, as far as its original is kept (see Options.KeepOriginals) or is in the log of
+	// the History, which is read once; Entry.Missing is the part that is in neither. Text that an edit put in place of a result is kept, as is
+	// anything that an edit or an earlier link has rewritten. If Original is nil, use the
 	// entries of the snapshot.
 	Original func(ctx context.Context, id ID) (Entry, bool)
 }
 
-// Format says in one line what is asked for, such as
+// Format prints the goal on one line, such as
 //
 //	goal(down to 5,000 raw tokens, high; focus dates)
 //
-// The verb %+v also prints which results are not
-// to be cleared.
+// The verb %+v also prints the results that must not be cleared.
 func (g Goal) Format(f fmt.State, verb rune) { printTo(f, verb, g.print) }
 
 func (g Goal) print(ids bool) string {
@@ -190,11 +187,17 @@ func (g *Goal) count(s *Snapshot) func(string) int {
 	return func(text string) int { return clampInt(counter.text(text)) }
 }
 
-// target returns the size that a strategy aims at unless it has its own target:
-// Target, or for a trigger Low, or half of the view.
+// isOwn reports whether the strategy decides how far to go.
+func (g *Goal) isOwn() bool { return g.Reason == ReasonTrigger && g.Target <= 0 }
+
+// hasTime reports whether the compaction may as well happen later.
+func (g *Goal) hasTime() bool { return g.Reason == ReasonSoft || g.Reason == ReasonTool }
+
+// target returns the default size for a strategy to aim at: Target, or for a trigger Low,
+// or half of the view.
 func (g *Goal) target(s *Snapshot) int64 {
 	switch {
-	case g.Reason != ReasonTrigger || g.Target > 0:
+	case !g.isOwn():
 		return int64(max(g.Target, 0))
 	case g.Low > 0:
 		return int64(g.Low)
@@ -213,10 +216,10 @@ func (g *Goal) original(ctx context.Context, s *Snapshot, id ID) Entry {
 	return e
 }
 
-// plan asks strategy c for an edit, unless ctx has ended already. It returns when
-// ctx ends, even if the strategy does not; direct says that c is one that does
-// (see isDirect). A panic of the strategy becomes the error. The Effort of the
-// returned edit is never nil.
+// plan calls strategy c for an edit, unless ctx has ended already. It returns when ctx
+// ends, even if the strategy does not; direct means that c itself returns then (see
+// isDirect). A panic of the strategy becomes the error. The Effort of the returned edit
+// is never nil.
 func plan(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g Goal) (name string, e Edit, err error) {
 	if ctx.Err() != nil {
 		return "", Edit{Effort: &Effort{}}, causeOf(ctx)
@@ -228,7 +231,7 @@ func plan(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g
 	if e.Effort == nil {
 		e.Effort = new(Effort)
 		if g.NoModel == nil && (err != nil && !isDecline(err, 0) || e.hasSummary()) {
-			e.Effort.Calls = 1 // assumed, so that the breaker counts a strategy that does not say what it called
+			e.Effort.Calls = 1 // assumed, so that the breaker counts a strategy that does not report its calls
 		}
 	}
 	work := *e.Effort
@@ -246,7 +249,7 @@ func plan(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g
 	return name, e, err
 }
 
-// callStrategy calls c, and turns a panic and an empty edit into errors.
+// callStrategy calls c and turns a panic or an empty edit into an error.
 func callStrategy(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g Goal) (name string, e Edit, err error) {
 	const in = "CompactionStrategy"
 	defer catch(&err, in)
@@ -262,22 +265,21 @@ func callStrategy(ctx context.Context, c CompactionStrategy, direct bool, s *Sna
 	return name, e, err
 }
 
-// isDecline reports whether a strategy's error only means that the strategy
-// declined: whether it is nothing but ErrNoGain, ErrBreaker or both, however
-// wrapped. calls is the strategy's Effort.Calls: one that has called a model has not
-// declined. A panic is never a decline, whatever it wraps, nor is an error whose
-// own methods panic.
+// isDecline reports whether a strategy's error only means that the strategy declined,
+// that is, whether it is only ErrNoGain, ErrBreaker or both, however wrapped. calls is
+// the strategy's Effort.Calls: a strategy that has called a model has not declined. A
+// panic is never a decline, whatever it wraps, nor is an error whose own methods panic.
 func isDecline(err error, calls int) (declined bool) {
 	defer func() {
 		if recover() != nil {
 			declined = false
 		}
 	}()
-	left := 64 // errors may wrap each other in a circle
+	left := 64 // errors may wrap each other in a cycle
 	return calls == 0 && onlyDeclines(err, &left)
 }
 
-// onlyDeclines does the work of isDecline. left is how many errors to look at.
+// onlyDeclines implements isDecline. left is the number of errors to examine.
 func onlyDeclines(err error, left *int) bool {
 	if *left--; *left < 0 {
 		return false
@@ -285,7 +287,7 @@ func onlyDeclines(err error, left *int) bool {
 	switch e := err.(type) {
 	case nil, *PanicError:
 		return false
-	case *breakerError: // whatever the failure was
+	case *breakerError: // regardless of the failure
 		return true
 	case interface{ Unwrap() []error }:
 		for _, err := range e.Unwrap() {
@@ -301,7 +303,7 @@ func onlyDeclines(err error, left *int) bool {
 	return err == ErrNoGain || err == ErrBreaker
 }
 
-// strategyError returns the error of a strategy with its name before it.
+// strategyError returns the error of a strategy, prefixed with its name.
 func strategyError(name string, err error) error {
 	return &wordedError{fmt.Sprintf("strategy %s: %s", name, withoutPrefix(err)), err}
 }
@@ -315,7 +317,7 @@ func triggerOf(c CompactionStrategy) Trigger {
 	return t
 }
 
-// isDue calls t.Due, and turns a panic into an error. A nil t is never due.
+// isDue calls t.Due and turns a panic into an error. A nil t is never due.
 func isDue(t Trigger, s Status) (due bool, err error) {
 	if t == nil {
 		return false, nil
@@ -324,7 +326,7 @@ func isDue(t Trigger, s Status) (due bool, err error) {
 	return t.Due(s), nil
 }
 
-// status returns as much of a Status as can be read from a snapshot alone.
+// status returns the part of a Status that a snapshot alone provides.
 func (s *Snapshot) status() Status {
 	raw := clampInt(s.raw())
 	return Status{
@@ -332,17 +334,17 @@ func (s *Snapshot) status() Status {
 		System:    len(s.sys),
 		Turns:     s.turns,
 		OpenCalls: callsOf(s.list).openCalls(),
+		Media:     s.media,
 		Tokens:    raw,
 		Upper:     raw,
 		Appended:  clampInt(s.appended),
 	}
 }
 
-// await calls f on a goroutine of its own and returns what f returns. It waits
-// no longer than until ctx ends: then it returns why ctx ended, and whatever f
-// returns later is thrown away. So f must not write to anything that its caller
-// reads. If f panics or ends the goroutine, that is an error; in names f as
-// PanicError.In does.
+// await calls f on its own goroutine and returns the results of f. If ctx ends first, it
+// returns the cause, and the results of f are discarded. So f must not write to anything
+// that its caller reads. If f panics or ends the goroutine, await returns an error; in
+// describes f as PanicError.In does.
 func await[T any](ctx context.Context, in string, f func() (T, error)) (T, error) {
 	type outcome struct {
 		got T

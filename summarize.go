@@ -9,112 +9,124 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/answers"
+	"github.com/seed-c1b73e60/convo/internal/names"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// Summarize is a [CompactionStrategy] that replaces the oldest exchanges by a
-// summary. It cuts where [Truncate] does, deep enough for the edit to free
-// Goal.MinFree. If there is a summary already, the summarizer updates it.
+// Summarize is a [CompactionStrategy] that replaces the oldest exchanges with a summary.
+// It cuts where [Truncate] does, deep enough for the edit to free Goal.MinFree. If there
+// is already a summary, the summarizer updates it.
 //
-// A summary that is empty, cut off or too long is refused, and so is one by a model
-// that repeats itself; see [RefusedError].
+// A summary that is too long is shortened: by the model, in one more call, and then at the
+// end of a sentence. A summary more than four times too long is refused; see
+// [RefusedError]. So is a text that is empty or cut off, in which a model repeats itself,
+// or that is no summary: a tool call, nothing but reasoning, or an answer to the
+// conversation. A call that fails, or whose text is refused, is repeated once if Timeout
+// leaves time for it.
 //
-// If the messages to summarise do not fit the summarizer's window, they are
-// summarised in several calls, each of which updates the summary that the call
-// before it wrote. Long tool results are cut in the middle; see MaxResult.
+// If the messages to summarise do not fit the summarizer's window, they are summarised in
+// several calls. Each call updates the summary written by the previous one. Long tool
+// results are cut in the middle; see MaxResult.
 type Summarize struct {
 	// With writes the summary. Nil means Extract{}, which calls no model.
 	With Summarizer
 
-	// KeepTokens is how many raw tokens of the newest messages to keep at most, in
-	// addition to the floor. 0 means as many as the goal allows, or if KeepLast or
-	// KeepTurns is set, none; a negative value means none.
+	// KeepTokens is the maximum number of raw tokens of the newest messages to keep, in
+	// addition to the floor. 0 means as many as the goal allows, or none if KeepLast or
+	// KeepTurns is set; a negative value means none.
 	KeepTokens int
 
-	// KeepLast is how many of the newest entries to keep, and KeepTurns how many
-	// of the newest turns. Less than 1 means none. An exchange that the first of
-	// them falls into stays whole. If several of KeepTokens, KeepLast and KeepTurns
-	// are set, what any of them keeps stays. System entries do not count.
+	// KeepLast is the number of newest entries to keep, and KeepTurns the number of
+	// newest turns. Less than 1 means none. The exchange that contains the first of them
+	// stays whole. If several of KeepTokens, KeepLast and KeepTurns are set, everything
+	// that any of them keeps stays. System entries do not count.
 	//
-	// The entries that KeepLast and KeepTurns keep stay even if the view is larger
-	// than Goal.Target then. Only if the request would not be within the limit
-	// otherwise, the oldest of them are summarised as well; Report.NotKept says
-	// how many. A later strategy in a Chain does not take them into account: it
-	// runs if the target is not reached, and may drop them.
+	// The entries that KeepLast and KeepTurns keep stay even if the view is then larger
+	// than Goal.Target. The oldest of them are summarised only if the request would not
+	// be within the limit otherwise; Report.NotKept is their number. A later strategy in
+	// a Chain ignores KeepLast and KeepTurns: it runs if the target is not reached, and
+	// may drop these entries.
 	KeepLast, KeepTurns int
 
 	// MaxTokens is how long a summary may be, in raw tokens. A longer one is
-	// refused.
+	// shortened.
 	//
-	//   - 0 or less means an eighth of Limits.Low, but at least 500.
+	//   - 0 or less means an eighth of Limits.Low, but at least 500, or 128 for Extract.
 	//   - If MaxTokens is 0 or less, or not below the summarizer's window, the
 	//     bound is at most an eighth of that window.
-	//   - The bound is at most half of Goal.Target, or 500 if that is more.
-	//   - It is at most what the edit leaves room for.
+	//   - The bound is at most half of Goal.Target, or 500 or 128 if that is more.
+	//   - It is at most the current summary and a quarter of what could be summarised, or
+	//     500 or 128 if that is more.
+	//   - It is at most the room left by the edit.
 	MaxTokens int
 
 	// Window is the context window of the summarizer's model, in tokens. 0 means
-	// Limits.Window of the History. With a negative value, or where neither is
-	// set, everything is summarised in one call.
+	// Limits.Window of the History. If it is negative, or neither is set, everything is
+	// summarised in one call.
 	Window int
 
-	// MaxResult is how many tokens of one tool result the prompt for a summarizer
-	// that calls a model shows, but at least 64. Of a longer result the middle is
-	// left out, and Report.Unread says how much; SummaryRequest.Messages holds all
-	// of it. 0 means an eighth of the summarizer's window, a negative value the
-	// whole result, and so does 0 if the window has no bound.
+	// MaxResult is how many tokens of one tool result are shown in the prompt for a
+	// summarizer that calls a model, but at least 64. The middle of a longer result is
+	// left out, and Report.Unread counts it; SummaryRequest.Messages holds the whole
+	// result. 0 means an eighth of the summarizer's window, or the whole result if the
+	// window has no bound. A negative value means the whole result.
 	MaxResult int
 
-	// Prompt is the instruction for the model. Empty means DefaultPrompt.
+	// Prompt is the instruction to the model. Empty means DefaultPrompt.
 	Prompt string
 
-	// Timeout is how long one call of a summarizer that calls a model may take.
-	// 0 means a minute; a negative value means no bound. If ctx has a deadline,
-	// all calls together also end after three quarters of the time that is left
-	// until then, so that a later strategy in a Chain has the rest.
-	// A call that takes longer has failed, whether it returns or not.
+	// Timeout is the maximum duration of one call of a summarizer that calls a model,
+	// together with the call that repeats it. 0 means a minute; a negative value means no
+	// bound. If ctx has a deadline, all calls together also end after three quarters of
+	// the remaining time, which leaves the rest to a later strategy in a Chain. A call
+	// that takes longer fails, whether it returns or not.
 	Timeout time.Duration
 }
 
-// defaultTimeout is long enough for a summary of some thousand tokens by a slow
-// model.
+// defaultTimeout is enough for a slow model to write a summary of some thousand tokens.
 const defaultTimeout = time.Minute
 
 // Name returns "summarize".
 func (Summarize) Name() string { return "summarize" }
 
-// maxSummary returns the default bound of a summary: an eighth of low, at least
-// 500 tokens.
+// maxSummary returns the default bound of a summary: an eighth of low, but at least 500
+// tokens.
 func maxSummary(low int) int { return max(low/8, 500) }
 
-// leastSummary is the room, in tokens, below which no summary is requested: the
-// answer would be refused, or say nothing.
+// leastSummary is the number of tokens below which no summary is requested: the answer
+// would be refused or useless.
 const leastSummary = 64
 
-// String names the summarizer, and not the prompt.
+// leastExtract is the least bound, in tokens, of a summary that no model writes.
+const leastExtract = 2 * leastSummary
+
+// String names the summarizer, but does not include the prompt.
 func (s Summarize) String() string { return fmt.Sprintf("summarize(with %T)", s.With) }
 
-// Compact returns an edit that drops the oldest exchanges and puts a summary in
-// their place, which it requests from the summarizer. It returns [ErrNoGain] if that
-// would free too little, and g.NoModel if it is set and the summarizer calls a
-// model. It returns a [*RefusedError] for a summary that it does not accept, a
-// [*ValueError] if the summarizer's window is too small for the prompt, and
-// otherwise the error of the summarizer. The Effort of the edit is set even if
-// there is an error.
+// Compact returns an edit that drops the oldest exchanges and puts a summary in their
+// place, which it requests from the summarizer. It returns [ErrNoGain] if that would free
+// too little, and g.NoModel if it is set and the summarizer calls a model. It returns a
+// [*RefusedError] for a summary that it does not accept, a [*ValueError] if the
+// summarizer's window is too small for the prompt, and otherwise the error of the
+// summarizer. The Effort of the edit is set even if there is an error.
 func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, err error) {
 	w := writer{
 		with: z.With, prompt: z.Prompt, window: z.Window, windowName: "Summarize.Window", maxTokens: z.MaxTokens, focus: g.Focus,
 		timeout: cmp.Or(z.Timeout, defaultTimeout), maxResult: z.MaxResult, inTurn: true,
-		s: s, sent: g.Sent, sentTokens: g.SentTokens, count: g.count(s),
+		s: s, sent: g.Sent, sentTokens: g.SentTokens, count: g.count(s), redact: g.Redact,
 	}
 	e.Effort = &w.work // also returned with every error
 	defer catch(&err, "Options.Tokenizer")
 	if g.NoModel != nil && callsModel(z.With) {
 		return e, g.NoModel
 	}
-	target := g.target(s)
+	target, atLeast := g.target(s), maxSummary(0)
+	if !callsModel(z.With) {
+		atLeast = leastExtract
+	}
 	if w.maxTokens <= 0 {
-		w.maxTokens = maxSummary(cmp.Or(g.Low, int(target)))
+		w.maxTokens = max(cmp.Or(g.Low, int(target))/8, atLeast)
 	}
 	switch {
 	case !callsModel(z.With):
@@ -125,18 +137,28 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, er
 	if w.window > 0 && (z.MaxTokens <= 0 || z.MaxTokens >= w.window) {
 		w.maxTokens = min(w.maxTokens, max(w.window/8, leastChunk))
 	}
-	w.maxTokens = min(w.maxTokens, max(clampInt(target/2), maxSummary(0))) // so that the cut leaves something besides the summary
+	w.maxTokens = min(w.maxTokens, max(clampInt(target/2), atLeast)) // so that the cut leaves room for more than the summary
+	old := s.summary.tokens()
+	material := s.raw() - s.floorWeight().total() - old
+	w.maxTokens = min(w.maxTokens, max(clampInt(old+material/4), atLeast)) // otherwise the summary is not worth its tokens
 	keep := newest(s.list, z.KeepLast, z.KeepTurns)
 	keeps := keep < len(s.list)
-	if s.raw() <= target && !(keeps && g.Reason == ReasonTrigger && g.Target <= 0) {
+	if s.raw() <= target && !(keeps && g.isOwn()) {
 		return e, ErrNoGain
 	}
-	fits := s.raw() - min(int64(max(g.MinFree, 1)), s.raw()+1) // how large the view may be after the edit
+	fits := s.raw() - min(int64(max(g.MinFree, 1)), s.raw()+1) // the largest size of the view after the edit
 	least := int64(min(w.maxTokens, leastSummary))
-	c, notKept := z.planCut(s, min(target, fits), w.maxTokens, keep), 0
+	r := g.room(s)
+	if now := cutTo(s, r, z.maxTail(keeps), keep); len(now.drop) == 0 && !keeps {
+		return e, ErrNoGain // everything left may stay, so a summary would only use room
+	}
+	r.target, r.most = min(target, fits), fits
+	forNames := min(mostNames, w.maxTokens/4)
+	c, notKept := z.planCut(s, r, w.maxTokens+forNames, keep), 0
 	if limit := int64(g.Limit); keeps && limit > 0 && s.raw() > limit {
 		if fits = min(fits, limit); c.room(fits) < least {
-			c = Summarize{}.planCut(s, fits, w.maxTokens, len(s.list))
+			r.target, r.most = fits, fits
+			c = Summarize{}.planCut(s, r, w.maxTokens+forNames, len(s.list))
 			for _, id := range c.drop {
 				if id >= s.list[keep].id {
 					notKept++
@@ -148,7 +170,10 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, er
 	if len(c.drop) == 0 || room < least {
 		return e, ErrNoGain
 	}
+	forNames = max(min(forNames, clampInt(room-least)), 0)
+	room -= int64(forNames)
 	w.maxTokens = min(w.maxTokens, clampInt(room))
+	w.words = c.words
 	for _, id := range c.drop {
 		read := g.original(ctx, s, id)
 		w.sources = append(w.sources, source{id, read.Message})
@@ -160,22 +185,28 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, er
 		return e, err
 	}
 	w.work.NotKept = notKept
-	e.Drop, e.Summary = c.drop, &Summary{Text: summary.Text, Usage: summary.Usage, Model: summary.Model}
+	summary.Names = w.names(&summary, c.drop, min(mostNames, forNames+w.maxTokens-w.count(summary.Text)))
+	e.Drop, e.Summary = c.drop, &Summary{Text: summary.Text, Names: summary.Names, Usage: summary.Usage, Model: summary.Model}
 	return e, nil
 }
 
 // planCut plans a cut as cutTo does, but leaves room for a new summary of
 // maxTokens instead of the present one.
-func (z Summarize) planCut(s *Snapshot, target int64, maxTokens, keep int) cut {
-	target += s.summary.tokens() - int64(s.SummaryTokens("")) - int64(maxTokens)
-	if z.KeepTokens < 0 || z.KeepTokens == 0 && keep < len(s.list) {
-		target = 0
-	}
-	return cutTo(s, target, int64(max(z.KeepTokens, 0)), keep)
+func (z Summarize) planCut(s *Snapshot, r room, maxTokens, keep int) cut {
+	r = r.less(int64(s.SummaryTokens("")) + int64(maxTokens) - s.summary.tokens())
+	return cutTo(s, r, z.maxTail(keep < len(s.list)), keep)
 }
 
-// callsModel reports whether a summarizer may call a model, which is so for all
-// but Extract.
+// maxTail returns the maxTail argument of cutTo. keeps reports whether KeepLast or
+// KeepTurns keeps any entry.
+func (z Summarize) maxTail(keeps bool) int64 {
+	if z.KeepTokens == 0 && keeps {
+		return -1
+	}
+	return int64(z.KeepTokens)
+}
+
+// callsModel reports whether a summarizer may call a model, as all but Extract may.
 func callsModel(with Summarizer) bool {
 	switch with.(type) {
 	case nil, Extract, *Extract:
@@ -184,47 +215,100 @@ func callsModel(with Summarizer) bool {
 	return true
 }
 
-// A writer gets one summary from a summarizer, in as many calls as that takes.
+// A writer requests one summary from a summarizer, in as many calls as needed.
 type writer struct {
 	with       Summarizer
 	prompt     string
 	focus      string
 	window     int           // 0 or less: no bound
-	windowName string        // the option that window comes from
+	windowName string        // name of the option that set window
 	maxTokens  int           // of the summary
 	timeout    time.Duration // of each call; 0 or less: no bound
-	maxResult  int           // tokens of one result in a transcript; 0: by the window; negative: all
-	inTurn     bool          // others may follow: all calls end while there is time left until ctx's deadline
-	until      time.Time     // when they end; zero: no bound
+	maxResult  int           // maximum tokens of one result in a transcript; 0: by the window; negative: all
+	words      map[ID]bool   // user messages that stay
+	previous   string        // the summary to update
+	oldNames   string        // its Names
+	next       *Message      // the first message that stays after the sources; nil: none
+	redact     func(Message) Message
+	inTurn     bool      // others may follow: all calls end while there is time left until ctx's deadline
+	until      time.Time // when they end; zero: no bound
 	s          *Snapshot
 	count      func(string) int
 
 	sources    []source
 	system     []Message // they stay in the view in addition to the summary
-	pinned     []Message // and so do these
+	pinned     []Message // these also stay in the view
 	sent       *Snapshot // see Goal.Sent
 	sentTokens int
-	unread     int // tokens that were cut out of results, here or earlier
+	unread     int // tokens cut out of results, here or earlier
 
 	work Effort
 }
 
-// A source is a message that a summary is to stand for.
+// A source is a message to summarise.
 type source struct {
 	id  ID
 	msg Message
 }
 
-// collectPinned fills in w.pinned.
+// names returns the Summary.Names to use after an edit that drops entries.
+func (w *writer) names(summary *Summary, drop []ID, most int) string {
+	left := most - w.count(namesLine) - 2
+	if left < 4 {
+		return ""
+	}
+	var l names.Ledger
+	l.Add(w.previous+"\n"+w.oldNames, 1, -1)
+	for i := range w.sources {
+		for kind, text := range w.sources[i].msg.texts {
+			l.Add(searched(text), nameWeight[kind], i)
+		}
+		for media := range w.sources[i].msg.allMedia {
+			if media.Data == "" {
+				l.Add(media.URL, nameWeight[w.sources[i].msg.Role], i)
+			}
+		}
+	}
+	l.Remove(summary.Text)
+	for i := range w.s.len() {
+		e := w.s.at(i)
+		if _, isDropped := slices.BinarySearch(drop, e.id); !isDropped {
+			for _, text := range e.msg.texts {
+				l.Remove(text)
+			}
+		}
+	}
+	var chosen []string
+	for _, name := range l.Choose() {
+		if left -= w.count(" " + name); left < 0 {
+			break
+		}
+		chosen = append(chosen, name)
+	}
+	for ; len(chosen) > 0; chosen = chosen[:len(chosen)*7/8] { // together they may have more tokens than the sum
+		if line := strings.Join(chosen, " "); w.count(summary.Text+namesLine+line) <= w.count(summary.Text)+most {
+			return line
+		}
+	}
+	return ""
+}
+
+// nameWeight is the priority of a name by the role of the message that contains it: user
+// messages come first, then assistant messages with their calls, then the others.
+var nameWeight = map[Role]int{RoleUser: 4, RoleAssistant: 3, RoleTool: 2, RoleSystem: 2}
+
+// collectPinned sets w.pinned: the messages that stay in front of the newest ones.
 func (w *writer) collectPinned() {
-	for _, id := range w.s.pinned() {
-		w.pinned = append(w.pinned, w.s.find(id).msg.clone())
+	for _, e := range w.s.list {
+		if w.s.isPinned(e.head) || w.words[e.id] {
+			w.pinned = append(w.pinned, e.msg.clone())
+		}
 	}
 }
 
-// reusableSent returns a copy of the snapshot last sent, if it shows the present
-// summary and all sources, and the window has room for an instruction and a
-// summary after it. Otherwise it returns nil.
+// reusableSent returns a copy of the snapshot last sent, if it shows the current summary
+// and all sources, and the window has room for an instruction and a summary after it.
+// Otherwise it returns nil.
 func (w *writer) reusableSent(instruction string) *Snapshot {
 	if w.sent == nil || w.sent.summary != w.s.summary {
 		return nil
@@ -241,8 +325,8 @@ func (w *writer) reusableSent(instruction string) *Snapshot {
 	return &own
 }
 
-// write calls the summarizer, and returns a summary that was accepted, with the
-// usage of all calls.
+// write calls the summarizer, and returns an accepted summary with the usage of all
+// calls.
 func (w *writer) write(ctx context.Context) (Summary, error) {
 	if w.with == nil {
 		w.with = Extract{}
@@ -254,11 +338,16 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 	for _, e := range w.s.sys {
 		w.system = append(w.system, e.msg.clone())
 	}
-	p := newPrompter(w)
-	previous := ""
-	if w.s.summary != nil {
-		previous = w.s.summary.sum.Text
+	media := w.mediaTokens()
+	w.next = w.firstAfter()
+	if old := w.s.summary; old != nil {
+		w.previous, w.oldNames = old.sum.Text, old.sum.Names
 	}
+	if err := w.redactAll(); err != nil {
+		return Summary{}, err
+	}
+	p := newPrompter(w)
+	previous := w.previous
 	chunks, err := p.chunks(previous)
 	if err != nil {
 		return Summary{}, err
@@ -279,6 +368,9 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 		if len(chunks) == 1 {
 			req.Sent = w.reusableSent(req.Instruction)
 		}
+		if req.Sent == nil || !callsModel(w.with) { // it is only told what they are
+			w.unread, media = addClamped(w.unread, media), 0
+		}
 		summary, err = w.summarize(ctx, req)
 		if err != nil {
 			return Summary{}, err
@@ -290,15 +382,96 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 	return summary, nil
 }
 
-// summarize makes one call of the summarizer, and checks what it returns.
-func (w *writer) summarize(ctx context.Context, req SummaryRequest) (summary Summary, err error) {
+// mediaTokens returns the tokens of the media in the sources.
+func (w *writer) mediaTokens() (n int) {
+	counter := w.s.counter()
+	for i := range w.sources {
+		for media := range w.sources[i].msg.allMedia {
+			n = addClamped(n, clampInt(counter.parts([]Part{media})))
+		}
+	}
+	return n
+}
+
+// redactAll changes what the summarizer sees as Options.Redact says.
+func (w *writer) redactAll() (err error) {
+	if w.redact == nil {
+		return nil
+	}
+	defer catch(&err, "Options.Redact")
+	redacted := redactor(w.redact)
+	for i := range w.sources {
+		w.sources[i].msg = redacted(w.sources[i].msg)
+	}
+	for _, list := range [][]Message{w.system, w.pinned} {
+		for i := range list {
+			list[i] = redacted(list[i])
+		}
+	}
+	for _, text := range []*string{&w.previous, &w.oldNames} {
+		if *text != "" {
+			m := redacted(User(*text))
+			*text = m.Text()
+		}
+	}
+	if w.next != nil {
+		next := redacted(*w.next)
+		w.next = &next
+	}
+	w.sent = nil
+	return nil
+}
+
+// summarize calls the summarizer, and checks what it returns. A summary that is too long
+// is shortened: by the model, once, and then at the end of a sentence.
+func (w *writer) summarize(ctx context.Context, req SummaryRequest) (Summary, error) {
+	summary, err := w.ask(ctx, req, true)
+	n := w.count(summary.Text)
+	switch {
+	case err != nil || n <= w.maxTokens:
+		return summary, err
+	case n > mostTooLong*w.maxTokens:
+		return summary, &RefusedError{Reason: fmt.Sprintf("the summary has %s tokens, but at most %s were asked for", grouped(n), grouped(w.maxTokens))}
+	}
+	if callsModel(w.with) {
+		req.Prompt = shortenPrompt(summary.Text, w.maxTokens, promptKey(w.s.key()))
+		req.Previous, req.Instruction, req.Sent = summary.Text, req.Prompt, nil
+		if short, err := w.ask(ctx, req, false); err == nil && w.count(short.Text) < n {
+			summary = short
+		}
+	}
+	summary.Text = cutSentence(summary.Text, w.maxTokens, w.count)
+	return summary, summary.fault()
+}
+
+// mostTooLong is how many times too long a summary may be that is shortened. A longer one
+// is something else, such as the prompt.
+const mostTooLong = 4
+
+// ask calls the summarizer and returns a summary that is refused only if it is too long.
+// If again is set and the call fails, ask calls it a second time if time is left.
+func (w *writer) ask(ctx context.Context, req SummaryRequest, again bool) (Summary, error) {
+	bounded, cancel := ctx, func() {}
+	if callsModel(w.with) {
+		bounded, cancel = w.bound(ctx)
+	}
+	defer cancel()
+	summary, err := w.askOnce(ctx, bounded, req)
+	if err != nil && again && callsModel(w.with) && bounded.Err() == nil {
+		summary, err = w.askOnce(ctx, bounded, req)
+	}
+	return summary, err
+}
+
+// askOnce makes one call of the summarizer. bounded is ctx with the deadline of the call.
+func (w *writer) askOnce(ctx, bounded context.Context, req SummaryRequest) (summary Summary, err error) {
 	if ctx.Err() != nil {
 		return summary, causeOf(ctx)
 	}
 	if callsModel(w.with) {
 		w.work.Calls++
 	}
-	summary, err = w.call(ctx, req)
+	summary, err = w.call(ctx, bounded, req)
 	if summary.Usage.fault() != nil {
 		summary.Usage = Usage{}
 	}
@@ -307,30 +480,51 @@ func (w *writer) summarize(ctx context.Context, req SummaryRequest) (summary Sum
 		return summary, &wordedError{"summarizer: " + withoutPrefix(err), err}
 	}
 	summary.Text = strings.TrimSpace(text.Valid(summary.Text))
-	if err := summary.fault(); err != nil {
+	if err := summary.fault(); err != nil || !callsModel(w.with) {
 		return summary, err
 	}
-	if n := w.count(summary.Text); n > w.maxTokens {
-		return summary, &RefusedError{Reason: fmt.Sprintf("the summary has %s tokens, but at most %s were asked for", grouped(int(n)), grouped(int(w.maxTokens)))}
+	if err := summary.repeats(); err != nil {
+		return summary, err
 	}
-	if callsModel(w.with) {
-		if err := summary.repeats(); err != nil {
-			return summary, err
-		}
+	if kind := answers.Kind(summary.Text); kind != "" {
+		return summary, &RefusedError{Reason: fmt.Sprintf("the model wrote %s instead of a summary: %q; if that happens again, use another model to summarise", kind, abbreviate(summary.Text))}
 	}
+	summary.Text = answers.WithoutReasoning(summary.Text)
 	return summary, nil
 }
 
+// cutSentence returns as much of a text as has at most so many tokens: up to the end of a
+// line or a sentence, if there is one in its second half, or else of a word.
+func cutSentence(s string, tokens int, count func(string) int) string {
+	weight := count(s)
+	if weight <= tokens {
+		return s
+	}
+	n := text.Prefix(s, tokens, weight, count)
+	for count(s[:n]) > tokens && n > 0 { // the tokenizer may count a part as more
+		n = text.Floor(s, n*7/8)
+	}
+	head := s[:n]
+	end := 0
+	for _, mark := range []string{"\n", ". ", "! ", "? ", "。", "！", "？"} {
+		if i := strings.LastIndex(head, mark); i >= 0 {
+			end = max(end, i+len(strings.TrimRight(mark, " \n")))
+		}
+	}
+	if end <= n/2 {
+		end = borderBefore(s, n)
+	}
+	return strings.TrimSpace(s[:end])
+}
+
 // call calls the summarizer, and turns a panic into an error. If the summarizer
-// calls a model, call waits for it until ctx ends or its time is up, and no longer.
-func (w *writer) call(ctx context.Context, req SummaryRequest) (summary Summary, err error) {
+// calls a model, call waits for it until bounded ends, and no longer.
+func (w *writer) call(ctx, bounded context.Context, req SummaryRequest) (summary Summary, err error) {
 	const in = "Summarizer"
 	if !callsModel(w.with) {
 		defer catch(&err, in)
 		return w.with.Summarize(ctx, req)
 	}
-	bounded, cancel := w.bound(ctx)
-	defer cancel()
 	summary, err = await(bounded, in, func() (Summary, error) { return w.with.Summarize(bounded, req) })
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		err = context.Cause(bounded)
@@ -338,7 +532,7 @@ func (w *writer) call(ctx context.Context, req SummaryRequest) (summary Summary,
 	return summary, err
 }
 
-// bound returns ctx with the time that a call of the summarizer may take.
+// bound returns ctx with the deadline for a call of the summarizer.
 func (w *writer) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	ends := time.Now().Add(w.timeout)
 	switch {
@@ -358,19 +552,21 @@ func cloneAll(msgs []Message) []Message {
 	return out
 }
 
-// Handoff returns a summary of the whole view, for another agent that continues
-// the work. It does not change h, does not wait for a running compaction, and
-// works after Close too.
+// Handoff returns a summary of the whole view, for another agent that continues the work.
+// It does not change h, does not wait for a running compaction, and also works after
+// Close.
 //
-// The summary is written by the summarizer with; nil means [Extract]. The focus
-// says what it should concentrate on, and may be empty. A nil ctx never ends. A
-// model is shown no more of a tool result than an eighth of Limits.Window.
+// The summarizer with writes the summary; nil means [Extract]. The focus is what the
+// summary should concentrate on, and may be empty. A nil ctx never ends. The part of a
+// tool result shown to a model is at most an eighth of Limits.Window.
 //
-// The error matches [ErrNoGain] if there is nothing to summarise, a [*RefusedError] if
-// the summary is empty, cut off, longer than an eighth of Limits.Low (at least
-// 500 tokens), or by a model and repeats itself, and a [*ValueError] if
-// Limits.Window is too small for the prompt. Otherwise it is the error of the
-// summarizer or of ctx. The zero History returns [ErrClosed].
+// The summary has at most an eighth of Limits.Low, or 500 tokens if that is more; a longer
+// one is shortened.
+//
+// The error matches [ErrNoGain] if there is nothing to summarise. It is a [*RefusedError]
+// for a summary that [Summarize] refuses. It is a [*ValueError] if
+// Limits.Window is too small for the prompt. Otherwise it is the error of the summarizer
+// or of ctx. The zero History returns [ErrClosed].
 func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_ Summary, err error) {
 	defer catch(&err, "Options.Tokenizer")
 	if h.ident == nil {
@@ -397,9 +593,11 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 		sent:       sent,
 		sentTokens: tokens,
 		count:      func(text string) int { return clampInt(h.ident.text(text)) },
+		redact:     h.opts.Redact,
 	}
+	originals := h.newOriginals(s)
 	for _, e := range s.list {
-		read, _ := s.toRead(ctx, e.id)
+		read, _ := originals.read(ctx, e.id)
 		w.sources = append(w.sources, source{e.id, read.Message})
 	}
 	summary, err := w.write(ctx)
@@ -414,16 +612,8 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 		summary.Covers = slices.Concat(s.summary.sum.Covers, summary.Covers)
 		summary.Updates = min(s.summary.sum.Updates, maxUpdates-1) + 1
 	}
-	var notCovered state // the view without what the summary stands for
+	var notCovered state // the view without the entries that the summary covers
 	notCovered.load(s.sys, nil, nil, 0)
 	summary.Covers = notCovered.covering(summary.Covers)
 	return summary, nil
-}
-
-func idsOf(list []*entry) []ID {
-	ids := make([]ID, len(list))
-	for i, e := range list {
-		ids[i] = e.id
-	}
-	return ids
 }

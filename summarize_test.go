@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,7 +49,8 @@ func TestSummarize_Request(t *testing.T) {
 	assert.Len(t, req.Messages, len(r.Summarised))
 	require.Len(t, req.Pinned, 2)
 	assert.Equal(t, strings.Repeat("x", 92), req.Pinned[1].Text())
-	assert.True(t, strings.HasPrefix(req.Prompt, convo.DefaultPrompt))
+	assert.Less(t, strings.Index(req.Prompt, "</transcript"), strings.Index(req.Prompt, convo.DefaultPrompt), "first what to read, then what to do")
+	assert.Contains(t, req.Prompt, "stay, from the one on that begins with")
 	for _, want := range []string{"the map", "at most 100 tokens", "<transcript key=", "<pinned key=", "<result tool=\"tool\">" + strings.Repeat("x", 92)} {
 		assert.Contains(t, req.Prompt, want)
 	}
@@ -94,7 +96,7 @@ func TestSummarize_Refused(t *testing.T) {
 		{"a tool call", convo.Summary{Text: "x", Stop: convo.StopToolCall}, "the model called a tool instead of finishing the summary"},
 		{"refused", convo.Summary{Text: "I cannot", Stop: convo.StopRefused}, "the model refused to write a summary"},
 		{"unknown stop", convo.Summary{Text: "x", Stop: 9}, "the summary has an unknown Stop: convo.Stop(9)"},
-		{"too long", convo.Summary{Text: strings.Repeat("x", 101)}, "the summary has 101 tokens, but at most 100 were asked for"},
+		{"far too long", convo.Summary{Text: lines(90, "item %02d:")[:400] + "."}, "the summary has 401 tokens, but at most 100 were asked for"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			with := convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) { return tt.sum, nil })
@@ -190,14 +192,14 @@ func TestSummarize_KeepTokens(t *testing.T) {
 }
 
 // questions is a conversation of a system message and n turns of four entries, 100
-// tokens each: a question, a call with its result, and an answer. The newest turn
+// tokens each: a question too long for the user's words, a call with its result, and an answer. The newest turn
 // begins with entry 4n-2.
 func questions(t testing.TB, opts *convo.Options, n int) *convo.History {
 	t.Helper()
 	h := historyOf(t, opts, convo.System("guide"))
 	for i := range n {
 		c := callOf("c" + itoa(i))
-		mustAppend(t, h, convo.User("question"), convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 80)), convo.Assistant("answer"))
+		mustAppend(t, h, convo.User("question"+strings.Repeat("?", 42)), convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 38)), convo.Assistant("answer"))
 	}
 	return h
 }
@@ -266,7 +268,7 @@ func TestSummarize_KeepGivesWay(t *testing.T) {
 	}{
 		{window: 1000, keep: 8, first: 34, maximum: 150},
 		{window: 1000, keep: 20, first: 22, maximum: 150}, // above low, which is half of the window
-		{window: 1000, keep: 24, first: 18, maximum: 135}, // the summary gets what is left under the limit
+		{window: 1000, keep: 24, first: 18, maximum: 98},  // the summary gets what is left under the limit
 		{window: 1000, keep: 28, first: 22, maximum: 150, notKept: 8},
 		{window: 1000, keep: 1000, first: 22, maximum: 150, notKept: 20},
 		{window: 2000, keep: 36, first: 0}, // the request fits, so nothing gives way
@@ -309,7 +311,7 @@ func TestSummarize_KeepLastOfATrigger(t *testing.T) {
 	h := questions(t, windowOf(100_000, nil), 10)
 	g := convo.Goal{Reason: convo.ReasonTrigger, Low: 50_000, MinFree: 200}
 	plan, _ := planOf(t, z, h.Snapshot(), g)
-	assert.Equal(t, "sum[{2 33}] 1 34 35 36 37 38 39 40 41", plan)
+	assert.Equal(t, "sum[{3 33}] 1 2 34 35 36 37 38 39 40 41", plan)
 	g.MinFree = 800
 	plan, _ = planOf(t, z, h.Snapshot(), g)
 	assert.Equal(t, convo.ErrNoGain.Error(), plan, "it must free as much as any")
@@ -323,7 +325,7 @@ func TestSummarize_UsageOfAllCalls(t *testing.T) {
 	rec := &recorder{answer: func(convo.SummaryRequest) (convo.Summary, error) {
 		return convo.Summary{Text: "so far", Usage: fullUsage}, nil
 	}}
-	h := toolTurn(t, windowOf(0, convo.Summarize{With: rec, MaxTokens: 100, Window: 2500, KeepTokens: -1}), 30)
+	h := toolTurn(t, windowOf(0, convo.Summarize{With: rec, MaxTokens: 100, Window: 4500, KeepTokens: -1}), 60)
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 1000}))
 	r, err := h.Compact(t.Context(), "")
 	require.NoError(t, err)
@@ -415,8 +417,8 @@ func TestSummarize_PromptKey(t *testing.T) {
 // is not cut in two.
 func TestSummarize_MessagesStayWhole(t *testing.T) {
 	rec := new(recorder)
-	h := historyOf(t, windowOf(0, convo.Summarize{With: rec, MaxTokens: 100, Window: 4500, KeepTokens: -1}))
-	for i := range 30 {
+	h := historyOf(t, windowOf(0, convo.Summarize{With: rec, MaxTokens: 100, Window: 7000, KeepTokens: -1}))
+	for i := range 60 {
 		mustAppend(t, h, convo.User("question "+itoa(i)+strings.Repeat(" why", 70)), convo.Assistant("answer "+itoa(i)+strings.Repeat(" so", 100)))
 	}
 	mustAppend(t, h, convo.User("thanks"))
@@ -618,12 +620,12 @@ func TestSummarize_NeverTheSummaryAlone(t *testing.T) {
 func TestSummarize_MaxTokensInASmallWindow(t *testing.T) {
 	for _, most := range []int{0, 5000, math.MaxInt} {
 		rec := new(recorder)
-		h := chatOf(t, windowOf(20_000, convo.Summarize{With: rec, Window: 3000, MaxTokens: most}), 60, 1000)
+		h := chatOf(t, windowOf(20_000, convo.Summarize{With: rec, Window: 5000, MaxTokens: most}), 60, 1000)
 		r, err := h.Compact(t.Context(), "")
 		require.NoError(t, err)
 		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 		for _, req := range rec.requests {
-			assert.LessOrEqual(t, req.MaxTokens, 375)
+			assert.LessOrEqual(t, req.MaxTokens, 625)
 		}
 	}
 }
@@ -743,8 +745,9 @@ func TestSummarize_Injection(t *testing.T) {
 	assert.Zero(t, strings.Count(prompt, "<summary"))
 	assert.Zero(t, strings.Count(prompt, "</previous-summary"))
 	assert.Zero(t, strings.Count(prompt, "<from"))
-	assert.Equal(t, len(rec.requests[0].Messages), strings.Count(prompt, "<message role="), "nobody begins a message but us")
-	assert.Equal(t, len(rec.requests[0].Messages), strings.Count(prompt, "</message>"))
+	shown := len(rec.requests[0].Messages) + len(rec.requests[0].Pinned)
+	assert.Equal(t, shown, strings.Count(prompt, "<message role="), "nobody begins a message but us")
+	assert.Equal(t, shown, strings.Count(prompt, "</message>"))
 	assert.Equal(t, len(evil), strings.Count(prompt, "</call>"))
 
 	// Stored and shown, the texts are as they were written; on a reload what
@@ -762,10 +765,10 @@ func TestSummarize_Prompt(t *testing.T) {
 	h := toolTurn(t, windowOf(0, convo.Summarize{With: rec, MaxTokens: 100, Window: -1, Prompt: "Say it in one line."}), 20)
 	_, err := h.Compact(t.Context(), "")
 	require.NoError(t, err)
-	assert.True(t, strings.HasPrefix(rec.requests[0].Prompt, "Say it in one line."))
+	assert.Contains(t, rec.requests[0].Prompt, "\n\nSay it in one line.\n")
 	assert.NotContains(t, rec.requests[0].Prompt, "## Goal")
 	assert.Contains(t, rec.requests[0].Prompt, "<transcript")
-	for _, section := range []string{"Goal", "Constraints", "Done", "In progress", "Blocked", "Decisions", "Next steps", "Facts", "Files"} {
+	for _, section := range []string{"Goal", "Rules", "Done", "State", "Failed", "Decisions", "Where to look", "Open", "Next step"} {
 		assert.Contains(t, convo.DefaultPrompt, "## "+section)
 	}
 	assert.Contains(t, convo.DefaultPrompt, "language of the conversation")
@@ -813,7 +816,7 @@ func TestSummarize_System(t *testing.T) {
 				assert.Equal(t, 1, strings.Count(req.Prompt, "<system key="))
 				assert.Equal(t, 1, strings.Count(req.Prompt, "</system key="))
 				assert.Equal(t, 1, strings.Count(req.Prompt, "<transcript"))
-				assert.Equal(t, 1+len(req.Messages), strings.Count(req.Prompt, "<message role="), "nobody begins a message but us")
+				assert.Equal(t, 1+len(req.Messages)+len(req.Pinned), strings.Count(req.Prompt, "<message role="), "nobody begins a message but us")
 				_, block, _ := strings.Cut(req.Prompt, "<system key=")
 				_, block, _ = strings.Cut(block, ">\n")
 				block, _, _ = strings.Cut(block, "</system key=")
@@ -900,7 +903,7 @@ func TestSummarize_MaxResult(t *testing.T) {
 			assert.InDelta(t, len(text)-shown, report.Unread, 40)
 			require.Len(t, rec.requests, 1)
 			assert.Contains(t, rec.requests[0].Prompt, "bytes left out]")
-			assert.Equal(t, text, strings.ReplaceAll(rec.requests[0].Messages[2].Text(), "\n\n", "\n"), "the message is whole")
+			assert.Equal(t, text, strings.ReplaceAll(rec.requests[0].Messages[1].Text(), "\n\n", "\n"), "the message is whole")
 		})
 	}
 }
@@ -965,7 +968,7 @@ Last answer:
 		convo.Assistant("", c), convo.ResultError(c, errors.New("\n  exit status 3")),
 	}})
 	assert.Equal(t, strings.NewReplacer(
-		"- Ann: Thanks.\n", "- Ann: Thanks.\n- And the other.\n",
+		"- Ann: Thanks.\n", "- Ann: Thanks.\n- And the other.\nThe assistant said:\n- Done.\n",
 		"run 1\n", "run 3\n",
 		"- out/x.log\n", "- out/x.log\n- /src/other.go\n",
 		"- run: exit status 2\n", "- run: exit status 2\n- run: exit status 3\n",
@@ -973,7 +976,7 @@ Last answer:
 	).Replace(text), updated)
 
 	assert.Equal(t, "Nothing was said.", extract(t, convo.SummaryRequest{}))
-	assert.Equal(t, "Before:\n- Lines one and two.", extract(t, convo.SummaryRequest{Previous: "Lines one\n\n and two."}))
+	assert.Equal(t, "Before:\n- Lines one\n- and two.", extract(t, convo.SummaryRequest{Previous: "Lines one\n\n and two."}))
 }
 
 func TestExtract_Paths(t *testing.T) {
@@ -1003,26 +1006,32 @@ func TestExtract_Paths(t *testing.T) {
 }
 
 // Of lines that are repeated, Extract keeps the first; of many, the first and
-// the newest.
+// the newest. It fills its room, and no more.
 func TestExtract_Bounds(t *testing.T) {
 	var msgs []convo.Message
 	for i := range 60 {
-		msgs = append(msgs, convo.User("number "+itoa(i)))
+		msgs = append(msgs, convo.User("number "+itoa(i)), convo.User("go on"))
 	}
 	text := extract(t, convo.SummaryRequest{Messages: msgs, MaxTokens: 5000})
 	lines := strings.Split(text, "\n")
-	assert.Len(t, lines, 1+1+40)
+	assert.Len(t, lines, 1+60+1)
 	assert.Equal(t, "- number 0", lines[1])
-	assert.Equal(t, "- number 20", lines[2])
-	assert.Equal(t, "- number 59", lines[41])
+	assert.Equal(t, "- go on", lines[2])
+	text = extract(t, convo.SummaryRequest{Messages: msgs, MaxTokens: 300, Count: func(s string) int { return len(s) }})
+	assert.InDelta(t, 300, len(text), 15, "it fills its room")
+	lines = strings.Split(text, "\n")
+	assert.Equal(t, "- number 0", lines[1])
+	assert.Greater(t, lines[4], "- number 30", "the newest")
+	assert.Equal(t, "- number 59", lines[len(lines)-1])
 
-	text = extract(t, convo.SummaryRequest{Messages: []convo.Message{convo.User(strings.Repeat("é", 300))}, MaxTokens: 5000})
-	assert.Equal(t, "The user said:\n- "+strings.Repeat("é", 200)+"...", text, "400 bytes of one text")
+	first := strings.Repeat("é", 300)
+	text = extract(t, convo.SummaryRequest{Messages: []convo.Message{convo.User(first), convo.User(first + "x")}, MaxTokens: 5000})
+	assert.Equal(t, "The user said:\n- "+first+"\n- "+strings.Repeat("é", 200)+"...", text, "the first one is whole, and 400 bytes of others")
 
 	// What is still too long is cut where it must be, between two runes.
 	long := []convo.Message{convo.User(strings.Repeat("é", 300))}
 	bytes := func(s string) int { return len(s) }
-	assert.Equal(t, "The user said:\n- ééééééé", extract(t, convo.SummaryRequest{Messages: long, MaxTokens: 31, Count: bytes}))
+	assert.Equal(t, "The user said:\n- ééééé...", extract(t, convo.SummaryRequest{Messages: long, MaxTokens: 31, Count: bytes}))
 	assert.Equal(t, "The user said:\n- ééééééé", extract(t, convo.SummaryRequest{Messages: long, MaxTokens: 32, Count: bytes}))
 
 	assert.Equal(t, "T", extract(t, convo.SummaryRequest{Messages: long, MaxTokens: 1, Count: func(s string) int { return 5 * len(s) }}), "at least one rune")
@@ -1147,4 +1156,127 @@ func TestCutMiddle(t *testing.T) {
 			assert.Equal(t, tt.want, convo.CutMiddle(tt.s, tt.tokens, tt.count))
 		})
 	}
+}
+
+// A call that fails, or whose text is refused, is repeated once, and no more.
+func TestSummarize_Repeated(t *testing.T) {
+	for name, first := range map[string]func() (convo.Summary, error){
+		"an error":     func() (convo.Summary, error) { return convo.Summary{}, errors.New("503") },
+		"a panic":      func() (convo.Summary, error) { panic("x") },
+		"no text":      func() (convo.Summary, error) { return convo.Summary{}, nil },
+		"cut off":      func() (convo.Summary, error) { return convo.Summary{Text: "the", Stop: convo.StopLength}, nil },
+		"a tool call":  func() (convo.Summary, error) { return convo.Summary{Text: `{"name": "read", "input": {}}`}, nil },
+		"an answer":    func() (convo.Summary, error) { return convo.Summary{Text: "I'll look at the logs."}, nil },
+		"an own error": func() (convo.Summary, error) { return convo.Summary{}, convo.ErrNoGain },
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls, works := 0, true
+			with := convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+				if calls++; calls == 2 && works {
+					return convo.Summary{Text: "The port is 8443.", Usage: convo.Usage{Output: 7}}, nil
+				}
+				return first()
+			})
+			opts := windowOf(0, convo.Summarize{With: with, Window: -1})
+			h := toolTurn(t, opts, 20)
+			r, err := h.Compact(t.Context(), "")
+			require.NoError(t, err)
+			assert.Equal(t, 2, calls)
+			assert.Equal(t, 2, r.Calls)
+			assert.Equal(t, 7, r.Usage.Output)
+			sum, _ := h.Snapshot().Summary()
+			assert.Equal(t, "The port is 8443.", sum.Text)
+
+			calls, works = 0, false
+			h = toolTurn(t, opts, 20)
+			r, err = h.Compact(t.Context(), "")
+			require.Error(t, err)
+			assert.Equal(t, 2, calls, "not a third time")
+			assert.Equal(t, 2, r.Calls)
+		})
+	}
+
+	t.Run("one that took its time", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var calls atomic.Int32
+			with := convo.SummarizerFunc(func(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
+				if calls.Add(1) == 1 {
+					time.Sleep(40 * time.Second)
+					return convo.Summary{}, errors.New("503")
+				}
+				<-ctx.Done()
+				return convo.Summary{}, ctx.Err()
+			})
+			start := time.Now()
+			_, err := toolTurn(t, windowOf(0, convo.Summarize{With: with, Window: -1}), 20).Compact(t.Context(), "")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			assert.EqualValues(t, 2, calls.Load())
+			assert.Equal(t, time.Minute, time.Since(start), "both calls have one Timeout")
+			_, err = toolTurn(t, windowOf(0, convo.Summarize{With: with, Window: -1}), 20).Compact(t.Context(), "")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			assert.EqualValues(t, 3, calls.Load(), "no time is left to repeat it")
+		})
+	})
+}
+
+// What is no summary is refused, and reasoning in front of one is removed.
+func TestSummarize_NoSummary(t *testing.T) {
+	for text, want := range map[string]string{
+		`<tool_call>{"name": "read"}</tool_call>`: `the model wrote a tool call instead of a summary: "<tool_call>{\"name\": \"read\"}</tool_call>"; if that happens again, use another model to summarise`,
+		"<think>The user wants a port.</think>":   `the model wrote nothing but reasoning instead of a summary`,
+		"Sure, I fix that now.":                   `the model wrote an answer to the conversation instead of a summary`,
+	} {
+		h := toolTurn(t, windowOf(0, convo.Summarize{With: canned(text), Window: -1}), 20)
+		before := h.Snapshot()
+		_, err := h.Compact(t.Context(), "")
+		refused, ok := errors.AsType[*convo.RefusedError](err)
+		require.True(t, ok, "%v", err)
+		assert.Contains(t, refused.Reason, want)
+		assert.Equal(t, before.Messages(), h.Snapshot().Messages())
+	}
+	h := toolTurn(t, windowOf(0, convo.Summarize{With: canned("<think>Hm.</think>\nThe port is 8443."), Window: -1}), 20)
+	_, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	sum, _ := h.Snapshot().Summary()
+	assert.Equal(t, "The port is 8443.", sum.Text)
+}
+
+// Media that are summarised count as unread, and are named: to the model, in the summary
+// and in the report.
+func TestSummarize_Media(t *testing.T) {
+	image := convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("see"), convo.Media{MIME: "image/png", URL: "https://x.org/plan-7.png"}}}
+	pdf := convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.NewMedia("application/pdf", make([]byte, 4000))}}
+	history := func(with convo.Summarizer) *convo.History {
+		opts := windowOf(40_000, convo.Summarize{With: with, Window: -1, KeepTokens: -1})
+		return historyOf(t, opts,
+			convo.User("q"), convo.Assistant("a"), image, convo.Assistant("a plan"), pdf, convo.Assistant("a page"),
+			convo.User(strings.Repeat("and so on ", 2000)), convo.Assistant("ok"), convo.User("bye"))
+	}
+	rec := &recorder{answer: func(convo.SummaryRequest) (convo.Summary, error) { return convo.Summary{Text: "A plan."}, nil }}
+	h := history(rec)
+	media := h.Snapshot().Breakdown().Media
+	require.Positive(t, media)
+	r, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	assert.Contains(t, rec.requests[0].Prompt, `<media type="image/png" source="https://x.org/plan-7.png"/>`)
+	assert.Contains(t, rec.requests[0].Prompt, `<media type="application/pdf" source="4,000 bytes"/>`)
+	assert.Equal(t, media, r.Unread)
+	assert.Contains(t, r.String(), "tokens not read by the summarizer, 2 images or documents among them")
+	sum, _ := h.Snapshot().Summary()
+	assert.Contains(t, sum.Names, "https://x.org/plan-7.png")
+
+	h = history(convo.Extract{})
+	_, err = h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	sum, _ = h.Snapshot().Summary()
+	assert.Contains(t, sum.Text, "- see [image/png: https://x.org/plan-7.png]")
+	assert.Contains(t, sum.Text, "- [application/pdf: 4,000 bytes]")
+
+	// A summarizer that sends the last request again sees them.
+	h = history(rec)
+	h.RecordUsage(h.Snapshot(), convo.Usage{Input: 9000})
+	r, err = h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	require.NotNil(t, rec.requests[1].Sent)
+	assert.Zero(t, r.Unread)
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // A Summarizer writes summaries, usually by calling a model. The simplest one is a
-// function that calls yours:
+// function that calls your own:
 //
 //	convo.SummarizerFunc(func(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
 //		text, err := complete(ctx, req.Prompt)
@@ -14,19 +14,18 @@ import (
 //	})
 type Summarizer interface {
 	// Summarize returns a summary of what req describes. It sets Text, and Stop,
-	// Usage and Model if it knows them. A summary that is empty, cut off, longer
-	// than req.MaxTokens, or that repeats itself is refused with a [*RefusedError],
-	// and the conversation stays as it was.
+	// Usage and Model if it knows them. A summary that is empty, cut off, far
+	// longer than req.MaxTokens, or that repeats itself is refused with a
+	// [*RefusedError], and the conversation stays as it was.
 	//
-	// Summarize is called without a lock held, on a goroutine of its own. Calls
-	// for one History do not overlap, with two exceptions: if a call has not
-	// returned when its ctx ends, the next may start, and Handoff waits for no
-	// other call. A Summarizer that several histories share is called by several
-	// goroutines at once.
+	// Summarize is called on its own goroutine, without a lock held. Calls for one
+	// History do not overlap, with two exceptions: if a call has not returned when its
+	// ctx ends, the next may start, and Handoff does not wait for other calls. A
+	// Summarizer shared by several histories is called by several goroutines at once.
 	//
-	// The ctx ends when that of the compaction does, and after
-	// Summarize.Timeout. Summarize should return soon after; nothing waits for
-	// it any longer, and a result that arrives later is discarded.
+	// The ctx ends when the ctx of the compaction does, and after Summarize.Timeout.
+	// Summarize should return soon after; nothing waits for it any longer, and a later
+	// result is discarded.
 	Summarize(ctx context.Context, req SummaryRequest) (Summary, error)
 }
 
@@ -38,46 +37,46 @@ func (f SummarizerFunc) Summarize(ctx context.Context, req SummaryRequest) (Summ
 	return f(ctx, req)
 }
 
-// A SummaryRequest says what a [Summarizer] should summarise. There are two ways
-// to use it:
+// A SummaryRequest describes what a [Summarizer] should summarise. There are two ways to
+// use it:
 //   - Send Prompt as the only user message of a new request. It contains
 //     everything that the model needs.
 //   - If Sent is not nil, send Sent again, followed by Instruction as one more
 //     user message. Most of that request is in the provider's prompt cache.
 //
-// Offer the model no tools in either case. The messages are copies, but must not
-// be changed, because code that wraps a Summarizer may use them again.
+// Offer the model no tools in either case. The messages are copies, but must not be
+// modified, because a wrapper of the Summarizer may use them again.
 type SummaryRequest struct {
-	// Prompt is a complete prompt: the instruction, the system messages, the
-	// previous summary, the pinned messages and the transcript. Of long system
-	// messages, pinned messages and results the middle is left out.
+	// Prompt is a complete prompt: the instruction, the system messages, the previous
+	// summary, the pinned messages and the transcript. The middle of long system
+	// messages, pinned messages and results is left out.
 	Prompt string
 
 	// Previous is the summary to update. It is empty if there is none.
 	Previous string
 
-	// Messages are the messages that the summary will stand for, in order.
-	// Results that another strategy cleared in the same compaction are complete.
+	// Messages are the messages to summarise, in order. Results that another strategy
+	// cleared in the same compaction are complete.
 	Messages []Message
 
-	// System are the system messages, which stay in the view as they are. They are
-	// given for context: they say who the assistant is, and what it is for.
+	// System are the system messages, which stay in the view unchanged. They are given as
+	// context: they describe the assistant and its purpose.
 	System []Message
 
-	// Pinned are messages that stay in the view as they are. They are given for
-	// context.
+	// Pinned are older messages that stay in the view unchanged: pinned messages, and
+	// user messages that are kept. They are given as context.
 	Pinned []Message
 
 	// Focus is what the summary should concentrate on. It may be empty.
 	Focus string
 
 	// MaxTokens is how long the summary may be, in raw tokens as Count counts
-	// them. A longer one is refused.
+	// them. A longer one is shortened; see [Summarize].
 	MaxTokens int
 
-	// Sent is the snapshot last passed to RecordUsage. It is nil if that
-	// snapshot does not show all of Messages and the previous summary, or if
-	// something in it has left the view since.
+	// Sent is the snapshot last passed to RecordUsage. It is nil if that snapshot does
+	// not show all of Messages and the previous summary, or if something in it has since
+	// left the view.
 	Sent *Snapshot
 
 	// Instruction asks for a summary of the messages before it. Send it after
@@ -88,7 +87,7 @@ type SummaryRequest struct {
 	Count func(string) int
 }
 
-// String returns what is asked for, without the texts.
+// String describes the request without its texts.
 func (r SummaryRequest) String() string {
 	return fmt.Sprintf("request(%s to summarise in at most %s tokens)", counted(len(r.Messages), "message", "messages"), grouped(r.MaxTokens))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 func coversOf(t *testing.T, h *convo.History) []convo.Range {
@@ -115,18 +116,18 @@ func TestSummary_Repeats(t *testing.T) {
 	}
 	byModel := convo.Summarize{With: canned(loop), Window: -1}
 	for name, tt := range map[string]struct {
-		c       convo.CompactionStrategy
-		refused bool
+		c                convo.CompactionStrategy
+		refused, byModel bool
 	}{
-		"Summarize":                       {byModel, true},
-		"a chain":                         {convo.Chain(byModel), true},
-		"a strategy":                      {edit(&convo.Effort{Calls: 1}), true},
-		"one that says nothing":           {edit(nil), true},
-		"one that calls no model":         {edit(&convo.Effort{}), false},
-		"in a chain":                      {convo.Chain(edit(nil)), true},
-		"behind one that failed":          {convo.Chain(convo.Summarize{With: failing("down"), Window: -1}, edit(&convo.Effort{})), false},
-		"a strategy that holds that":      {wrapped{convo.Chain(convo.Summarize{With: failing("down"), Window: -1}, edit(&convo.Effort{}))}, false},
-		"a strategy that holds Summarize": {wrapped{byModel}, true},
+		"Summarize":                       {byModel, true, true},
+		"a chain":                         {convo.Chain(noStandIn(byModel)), true, true},
+		"a strategy":                      {edit(&convo.Effort{Calls: 1}), true, false},
+		"one that says nothing":           {edit(nil), true, false},
+		"one that calls no model":         {edit(&convo.Effort{}), false, false},
+		"in a chain":                      {convo.Chain(edit(nil)), true, false},
+		"behind one that failed":          {convo.Chain(convo.Summarize{With: failing("down"), Window: -1}, edit(&convo.Effort{})), false, false},
+		"a strategy that holds that":      {wrapped{convo.Chain(convo.Summarize{With: failing("down"), Window: -1}, edit(&convo.Effort{}))}, false, false},
+		"a strategy that holds Summarize": {wrapped{byModel}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := toolTurn(t, windowOf(0, tt.c), 20)
@@ -139,14 +140,20 @@ func TestSummary_Repeats(t *testing.T) {
 			require.True(t, ok, "%v", err)
 			assert.Equal(t, reason, refused.Reason)
 			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
-			assert.Equal(t, 1, r.Calls)
+			calls := 1
+			if tt.byModel {
+				calls = 2 // the call is repeated
+			}
+			assert.Equal(t, calls, r.Calls)
 		})
 	}
 
 	// Extract copies what was said. By hand, anything goes.
-	h := historyOf(t, windowOf(0, convo.Summarize{KeepTokens: -1}), convo.User(strings.Repeat(loop, 20)), convo.Assistant("ok"), convo.User("bye"))
+	h := historyOf(t, windowOf(0, convo.Summarize{KeepTokens: -1, MaxTokens: 4000}), convo.User(strings.Repeat(loop, 20)), convo.Assistant("ok"), convo.User(strings.Repeat("and ", 4000)), convo.Assistant("ok"), convo.User("bye"))
 	_, err := h.Compact(t.Context(), "")
 	require.NoError(t, err)
+	sum, _ := h.Snapshot().Summary()
+	require.Contains(t, sum.Text, strings.Repeat("and ", 50))
 	_, err = h.Apply(h.Snapshot(), convo.Edit{Summary: &convo.Summary{Text: loop}})
 	require.NoError(t, err)
 	mustAppend(t, h, convo.Assistant("a"), convo.User("b"))
@@ -164,4 +171,89 @@ func failing(text string) convo.Summarizer {
 	return convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
 		return convo.Summary{}, errors.New(text)
 	})
+}
+
+// The hint is what the model sees after each summary. It is counted, and is nowhere else.
+func TestSummaryHint(t *testing.T) {
+	const hint = "The tool recall finds what left."
+	store := new(convotest.MemStore)
+	withHint := func(s string) *convo.Options {
+		opts := bare()
+		opts.SummaryHint = s
+		return opts
+	}
+	seen := func(h *convo.History) string { return textsOf(h.Snapshot())[0] }
+	h, err := convo.Open(t.Context(), store, "k", withHint(" "+hint+"\n"))
+	require.NoError(t, err)
+	mustAppend(t, h, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("4"))
+	assert.NotContains(t, strings.Join(textsOf(h.Snapshot()), "\n"), hint, "there is no summary")
+	plain, err := convo.Restore(h.Snapshot(), bare())
+	require.NoError(t, err)
+	for _, h := range []*convo.History{h, plain} {
+		apply(t, h, convo.Edit{Drop: []convo.ID{1, 2}, Summary: &convo.Summary{Text: "what went", Names: "a.go"}})
+	}
+	require.NoError(t, h.Save(t.Context()))
+
+	assert.Contains(t, seen(h), "a.go\n\n"+hint+"\n</")
+	assert.Equal(t, strings.ReplaceAll(seen(h), "\n\n"+hint, ""), seen(plain))
+	more := len("\n\n" + hint)
+	assert.Equal(t, plain.Snapshot().Tokens()+more, h.Snapshot().Tokens())
+	assert.Equal(t, plain.Snapshot().SummaryTokens("x")+more, h.Snapshot().SummaryTokens("x"))
+	sum, _ := h.Snapshot().Summary()
+	assert.Equal(t, "what went", sum.Text)
+	assert.Equal(t, "a.go", sum.Names)
+	assert.Equal(t, h.Snapshot().Breakdown().Summary, sum.Tokens)
+	data, err := json.Marshal(h.Snapshot())
+	require.NoError(t, err)
+	assert.NotContains(t, string(data), hint)
+
+	other, err := convo.Open(t.Context(), store, "k", withHint("Another line."))
+	require.NoError(t, err)
+	assert.Contains(t, seen(other), "a.go\n\nAnother line.\n</", "each History has its own")
+	assert.Equal(t, h.Snapshot().Tokens()-len(hint)+len("Another line."), other.Snapshot().Tokens())
+	apply(t, other, convo.Edit{Summary: &convo.Summary{Text: "anew"}})
+	require.NoError(t, other.Save(t.Context()))
+	_, _, err = h.Reload(t.Context())
+	require.NoError(t, err)
+	assert.Contains(t, seen(h), "anew\n\n"+hint+"\n</")
+	apply(t, h, convo.Edit{Summary: &convo.Summary{Text: "once more"}})
+	assert.Contains(t, seen(h), "once more\n\n"+hint+"\n</", "after a Reload too")
+
+	// No summarizer sees it, and a summary that was copied with it does not get it twice.
+	opts := withHint(hint)
+	opts.Strategy = convo.Summarize{With: convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+		assert.NotContains(t, req.Prompt+req.Instruction+req.Previous, hint)
+		return convo.Summary{Text: "new"}, nil
+	})}
+	h, err = convo.Restore(h.Snapshot(), opts)
+	require.NoError(t, err)
+	for i := range 20 {
+		mustAppend(t, h, convo.User(strings.Repeat("u", 100)), convo.Assistant(itoa(i)))
+	}
+	_, err = h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	assert.Contains(t, seen(h), "new\n\n"+hint+"\n</")
+
+	opts.OnImport = func(m convo.Message) convo.ImportAs {
+		if strings.HasPrefix(m.Text(), "Summary:") {
+			return convo.ImportSummary
+		}
+		return convo.ImportKeep
+	}
+	h, err = convo.Restore(convo.NewSnapshot([]convo.Message{convo.User("Summary: old\n\n" + hint), convo.User("q")}), opts)
+	require.NoError(t, err)
+	assert.Equal(t, 1, strings.Count(seen(h), hint))
+}
+
+// No text of a hint forges the tags of a summary.
+func TestSummaryHint_IsMasked(t *testing.T) {
+	opts := bare()
+	h := historyOf(t, opts, convo.User("1"), convo.Assistant("2"), convo.User("3"))
+	apply(t, h, convo.Edit{Drop: []convo.ID{1, 2}, Summary: &convo.Summary{Text: "s"}})
+	text := textsOf(h.Snapshot())[0]
+	opts.SummaryHint = text[strings.LastIndex(text, "<"):]
+	h, err := convo.Restore(h.Snapshot(), opts)
+	require.NoError(t, err)
+	assert.Equal(t, 1, strings.Count(textsOf(h.Snapshot())[0], opts.SummaryHint))
+	assert.True(t, strings.HasSuffix(textsOf(h.Snapshot())[0], opts.SummaryHint))
 }

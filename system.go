@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// SetSystem replaces all system entries by the given system messages, which get
-// new IDs; without messages it removes them. It may be called at any time, even
-// while tool calls are open. With the messages that are in place already, it changes
-// nothing, so it may be called before each request.
+// SetSystem replaces all system entries with the given system messages, which get new
+// IDs; without messages it removes them. It may be called at any time, even while tool
+// calls are open. It changes nothing if the messages equal the present ones, so it may be
+// called before each request.
 //
-// Messages are copied and checked as by [History.Append]. SetSystem returns a
-// [*MessageError] for one that is wrong or has another role; then nothing
-// changes.
+// Messages are copied and checked as by [History.Append]. For a message that is invalid
+// or has another role, SetSystem returns a [*MessageError] and changes nothing.
 func (h *History) SetSystem(msgs ...Message) error {
 	batch, err := h.newEntriesOf(RoleSystem, msgs, "SetSystem takes system messages only; see Append")
 	if err != nil {
@@ -49,18 +48,19 @@ func (h *History) SetSystem(msgs ...Message) error {
 	return nil
 }
 
-// SetEphemeral replaces all ephemeral messages by the given ones; without messages it
-// removes them. They are for facts about the moment, such as recalled memories or the
-// state of the environment. The model sees them right before the user messages of the
-// newest turn. They are counted, but have no IDs and are neither saved nor restored.
+// SetEphemeral replaces the ephemeral messages that it has set before with the given
+// ones; without messages it removes them. They are for facts about the moment, such as
+// recalled memories or the state of the environment. The model sees them right before the
+// user messages of the newest turn, after those of Options.AfterCompaction. They are
+// counted, but have no IDs and are neither saved nor restored.
 //
-// They may have any role, in any order. A system message is sent at that place, as a
-// note is; see [RolePolicy]. An assistant message may hold tool calls if the messages
-// right after it answer all of them.
+// They may have any role, in any order. A system message is sent at that position, like a
+// note; see [RolePolicy]. An assistant message may hold tool calls if the messages right
+// after it answer all of them.
 //
 // Messages are copied and checked as by [History.Append], but no result is cut.
-// SetEphemeral returns a [*MessageError] for a message that is wrong, and a
-// [*PairError] for calls and results that do not pair; then nothing changes.
+// SetEphemeral returns a [*MessageError] for an invalid message, and a [*PairError] for
+// calls and results that do not pair; then nothing changes.
 func (h *History) SetEphemeral(msgs ...Message) error {
 	if h.ident == nil {
 		return ErrClosed
@@ -78,17 +78,69 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 	if h.endedLocked() {
 		return ErrClosed
 	}
+	back, _ := h.eph.split()
+	h.setEphemeralLocked(joinEphemeral(back, eph))
+	return nil
+}
+
+func (h *History) setEphemeralLocked(eph *ephemeral) {
 	h.newVersionLocked()
 	if h.known().cal != nil && h.known().cal.at.eph == h.eph {
 		h.measured -= h.eph.tokens()
 	}
 	h.eph = eph
 	h.updateChargeLocked()
+}
+
+// bringBack asks Options.AfterCompaction for messages, and adds them to the view. r is the
+// report of the edit that was applied. If they are left aside, its Cause says why.
+func (h *History) bringBack(r *Report) {
+	if h.opts.AfterCompaction == nil {
+		return
+	}
+	if err := h.takeBack(r); err != nil && err != ErrClosed {
+		r.Cause = &leftAsideError{err: err, cause: r.Cause}
+	}
+}
+
+func (h *History) takeBack(r *Report) (err error) {
+	defer catch(&err, "Options.AfterCompaction")
+	batch, err := h.newEntries(nil, h.opts.AfterCompaction(r.clone()))
+	if err != nil {
+		return err
+	}
+	back, err := h.newEphemeral(batch)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return ErrClosed
+	}
+	was, own := h.eph.split()
+	switch {
+	case back == nil && was == nil, back != nil && was != nil && reflect.DeepEqual(back.msgs, was.msgs):
+		return nil
+	case back != nil:
+		next := h.state
+		next.eph = joinEphemeral(back, own)
+		next.sumMeasured(true)
+		if need, most := h.scaleOfLocked(&next).Upper(), min(h.marks.high, h.marks.limit); need > most {
+			return &LimitError{Need: clampInt(need), Limit: clampInt(most), Compacted: true}
+		}
+	}
+	isNewest := h.compacted == h.version
+	h.setEphemeralLocked(joinEphemeral(back, own))
+	if isNewest {
+		h.compacted = h.version // these messages alone make no compaction due
+	}
+	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimateLocked().Upper, h.fitsLocked()
 	return nil
 }
 
-// newEphemeral returns a set of ephemeral messages, nil for an empty batch. Their calls
-// and results must pair among themselves.
+// newEphemeral returns a set of ephemeral messages, or nil for an empty batch. Their
+// calls and results must pair among themselves.
 func (h *History) newEphemeral(batch []pendingEntry) (*ephemeral, error) {
 	if len(batch) == 0 {
 		return nil, nil
@@ -110,14 +162,13 @@ func (h *History) newEphemeral(batch []pendingEntry) (*ephemeral, error) {
 		if a.msg.Role == RoleSystem {
 			a.setNote(true, h.noteTokens)
 		}
-		eph.msgs = append(eph.msgs, a.msg)
-		eph.raw += a.tokens
+		eph.add(a.msg, a.tokens)
 	}
 	return eph, nil
 }
 
-// newEntriesOf is newEntries for messages that must all be of one role. reason is
-// the error's text for another role.
+// newEntriesOf is newEntries for messages that must all have one role. reason is the text
+// of the error for another role.
 func (h *History) newEntriesOf(role Role, msgs []Message, reason string) ([]pendingEntry, error) {
 	if h.ident == nil {
 		return nil, ErrClosed

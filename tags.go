@@ -10,27 +10,25 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// The model sees summaries, and messages with an author, between tags. No text
-// can forge these tags, because each holds the key of its conversation, and
-// every text is shown with the key masked.
+// The model sees summaries, and messages with an author, between tags. No text can forge
+// these tags, because each holds the key of its conversation, and the key is masked in
+// every text.
 
-// keyMask replaces a key in a text, and follows the beginning of a key at the
-// end of a text. It holds no letters, so the letters before it and after it
-// cannot form another key.
+// keyMask replaces a key in a text, and follows the beginning of a key at the end of a
+// text. It has no letters, so the letters around it cannot form another key.
 const keyMask = "***"
 
-// keyBegin begins a key, and keyLen is how long it is with the letters from a to z
-// that follow. Few texts end with keyBegin, so few are followed by keyMask.
+// keyBegin begins a key, and keyLen is the length of a key: keyBegin and letters from a
+// to z. Few texts end with keyBegin, so keyMask is rarely appended.
 const (
 	keyBegin = '@'
 	keyLen   = 8
 )
 
-// keyAttribute returns the key as tags hold it.
+// keyAttribute returns the attribute of a tag that holds the key.
 func keyAttribute(key string) string { return `key="` + key + `"` }
 
-// authorTags returns the tags around what an author says. name comes from
-// quotedName.
+// authorTags returns the tags around the text of an author. name comes from quotedName.
 func authorTags(key, name string) (open, end string) {
 	return "<from " + keyAttribute(key) + " name=" + name + ">", "</from " + keyAttribute(key) + ">"
 }
@@ -42,9 +40,8 @@ func quotedName(key, author string) string {
 	return maskKey(key, strconv.Quote(maskKey(key, author)))
 }
 
-// maskKey returns a text with the letters of each key replaced by keyMask and, if
-// there was one, with tags escaped. It is for texts that stand between others, such
-// as a name.
+// maskKey returns a text with the letters of each key replaced by keyMask and, if there
+// was a key, with tags escaped. It is for texts embedded in others, such as a name.
 func maskKey(key, text string) string {
 	find := newKeyFinder(key, text)
 	from, to, found := find.next(0)
@@ -63,9 +60,9 @@ func maskKey(key, text string) string {
 	return escapeTags(b.String())
 }
 
-// maskText returns a text as the model sees it. It does what maskKey does, and
-// puts keyMask after a text that ends as a key in a tag begins. Package wire and the
-// provider may join texts, and then no key is spread over two of them.
+// maskText returns a text as the model sees it. Like maskKey, it masks keys. It also
+// appends keyMask to a text that ends with the beginning of a key as it appears in a tag,
+// so that no key arises when package wire or the provider joins texts.
 func maskText(key, text string) string {
 	text = maskKey(key, text)
 	if opensKey(key, text) {
@@ -74,14 +71,14 @@ func maskText(key, text string) string {
 	return text
 }
 
-// opensKey reports whether a text ends with keyBegin and some letters of the key, or
-// none, with nothing but hidden characters between them.
+// opensKey reports whether a text ends with keyBegin and zero or more letters of the key,
+// ignoring hidden characters between them.
 func opensKey(key, text string) bool {
 	for end := len(text); end > 0; {
 		r, size := utf8.DecodeLastRuneInString(text[:end])
 		end -= size
 		switch c := letterOf(r); {
-		case r == keyBegin || r == '\uff20' || r == '\ufe6b': // the other two look like it
+		case r == keyBegin || r == '\uff20' || r == '\ufe6b': // the other two look like keyBegin
 			_, at := (&keyFinder{letters: key[1:], text: text}).match(end + size)
 			return at == len(text)
 		case !isHidden(r) && strings.IndexByte(key, c) < 0:
@@ -91,10 +88,10 @@ func opensKey(key, text string) bool {
 	return false
 }
 
-// maskParts returns the parts of a message or of a result as the model sees them,
-// and whether any differs; if none does, it returns the same slice. Arguments,
-// names, IDs, opaque blocks, the data of media, and reasoning that its provider
-// can recognise keep their bytes.
+// maskParts returns the parts of a message or of a result as the model sees them, and
+// reports whether any part differs; if none does, it returns the same slice. Arguments,
+// names, IDs, opaque blocks, the data of media, and reasoning that its provider can
+// recognise are not changed.
 func maskParts(key string, parts []Part) ([]Part, bool) {
 	var own []Part
 	for i, p := range parts {
@@ -111,7 +108,7 @@ func maskParts(key string, parts []Part) ([]Part, bool) {
 	return own, true
 }
 
-// maskPart does the same as maskParts for one part.
+// maskPart is maskParts for one part.
 func maskPart(key string, p Part) (_ Part, differs bool) {
 	switch q := p.(type) {
 	case Text:
@@ -130,7 +127,7 @@ func maskPart(key string, p Part) (_ Part, differs bool) {
 		if q.Parts, differs = maskParts(key, q.Parts); differs {
 			return q, true
 		}
-	case Media: // a format that cannot carry it writes its type and address as text
+	case Media: // a format without media writes its type and address as text
 		mime, url := maskKey(key, q.MIME), maskKey(key, q.URL)
 		if mime != q.MIME || url != q.URL {
 			q.MIME, q.URL = mime, url
@@ -140,23 +137,23 @@ func maskPart(key string, p Part) (_ Part, differs bool) {
 	return p, false
 }
 
-// isPlain reports whether r holds nothing by which its provider could recognise it.
+// isPlain reports whether r has nothing by which its provider could recognise it.
 func (r Reasoning) isPlain() bool { return r.ID == "" && r.Signature == "" && r.Encrypted == "" }
 
-// A keyFinder finds the letters of a key in a text: in order, or others that look like
-// them, with nothing but hidden characters between them.
+// A keyFinder finds the letters of a key in a text, in order, with only hidden characters
+// between them. Letters that look like those of the key also match.
 type keyFinder struct {
 	letters, text string
-	lower, upper  int  // where the first letter occurs next in text, in each case; len(text) if it does not
-	ascii         bool // text holds nothing else
+	lower, upper  int  // index of the next first letter in text, in each case; len(text) if there is none
+	ascii         bool // text is all ASCII
 }
 
 func newKeyFinder(key, s string) keyFinder {
 	return keyFinder{letters: key[1:], text: s, lower: -1, upper: -1, ascii: text.IsASCII(s)}
 }
 
-// next returns the bounds [start, end) of the first letters of a key at or after from. from must not
-// decrease from call to call.
+// next returns the bounds [start, end) of the letters of the next key at or after from.
+// from must not decrease between calls.
 func (f *keyFinder) next(from int) (start, end int, found bool) {
 	for at := f.first(from); at < len(f.text); at = f.first(at + 1) {
 		if n, end := f.match(at); n == len(f.letters) {
@@ -166,8 +163,8 @@ func (f *keyFinder) next(from int) (start, end int, found bool) {
 	return 0, 0, false
 }
 
-// first returns the index of the first letter of a key at or after from, or the length
-// of the text.
+// first returns the index of the next first letter of a key at or after from, or the
+// length of the text.
 func (f *keyFinder) first(from int) int {
 	c := f.letters[0]
 	if f.ascii {
@@ -183,8 +180,8 @@ func (f *keyFinder) first(from int) int {
 	return len(f.text)
 }
 
-// nextByte returns the index of the first c in text at or after from, len(text)
-// if there is none. known is the result for an earlier from, or -1.
+// nextByte returns the index of the first c in text at or after from, or len(text) if
+// there is none. known is the result for an earlier from, or -1.
 func nextByte(text string, c byte, known, from int) int {
 	if known >= from {
 		return known
@@ -195,8 +192,8 @@ func nextByte(text string, c byte, known, from int) int {
 	return len(text)
 }
 
-// match returns how many letters of the key text[at:] begins with, and where the
-// next character is, which is not hidden.
+// match returns the number of letters of the key that text[at:] begins with, and the
+// index of the next character that is not hidden.
 func (f *keyFinder) match(at int) (n, end int) {
 	for end = at; end < len(f.text) && n < len(f.letters); {
 		r, size := utf8.DecodeRuneInString(f.text[end:])
@@ -211,22 +208,22 @@ func (f *keyFinder) match(at int) (n, end int) {
 	return n, end
 }
 
-// isHidden reports whether r is white space, a control character, or another
-// character that is not visible, such as one of zero width.
+// isHidden reports whether r is white space, a control character, or another invisible
+// character, such as one of zero width.
 func isHidden(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r <= ' ' || r == 0x7f
 	}
 	switch r {
-	case '\u2800', '\ufffc', '\U0001d159': // a blank of Braille, a placeholder, a null note head
+	case '\u2800', '\ufffc', '\U0001d159': // the blank Braille pattern, the object replacement character, the null notehead
 		return true
 	}
 	return unicode.IsSpace(r) || !unicode.IsGraphic(r) ||
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// letterOf returns the lower-case ASCII letter that r is or looks like, and something
-// else if there is none.
+// letterOf returns the lower-case ASCII letter that r is or looks like, or another byte
+// if there is none.
 func letterOf(r rune) byte {
 	switch {
 	case r < utf8.RuneSelf:
@@ -235,10 +232,10 @@ func letterOf(r rune) byte {
 		return byte(r-0xff21+'A') | 0x20
 	case 0x1d400 <= r && r <= 0x1d6a3: // mathematical
 		return byte('a' + (r-0x1d400)%26)
-	case 0x24b6 <= r && r <= 0x24e9: // in a circle
+	case 0x24b6 <= r && r <= 0x24e9: // circled
 		return byte('a' + (r-0x24b6)%26)
 	}
-	switch r { // Cyrillic, Greek and Latin ones
+	switch r { // Cyrillic, Greek and Latin
 	case 'а', 'А', 'α', 'Α':
 		return 'a'
 	case 'В', 'Β':
@@ -255,7 +252,7 @@ func letterOf(r rune) byte {
 		return 'i'
 	case 'ј', 'Ј', 'ϳ', 'Ϳ', 'ȷ':
 		return 'j'
-	case 'к', 'К', 'κ', 'Κ', '\u212a': // the last is the sign of Kelvin
+	case 'к', 'К', 'κ', 'Κ', '\u212a': // the last is the Kelvin sign
 		return 'k'
 	case 'ӏ', 'Ӏ', 'ⅼ':
 		return 'l'
@@ -305,8 +302,8 @@ var tagNames = [...]string{
 	"block", "call", "from", "media", "message", "pinned", "previous-summary", "reasoning", "result", "summary", "system", "transcript",
 }
 
-// escapeTags returns s with "&lt;" for each "<" that begins a tag with one of
-// our names, so that text which imitates a tag is not taken for one.
+// escapeTags returns s with "&lt;" for each "<" that begins a tag with one of our names,
+// so that text which imitates a tag is not read as one.
 func escapeTags(s string) string {
 	var b strings.Builder
 	done := 0
@@ -325,8 +322,7 @@ func escapeTags(s string) string {
 	return b.String()
 }
 
-// beginsTag reports whether s, the text after a "<", continues like one of our
-// tags.
+// beginsTag reports whether s, the text after a "<", continues as one of our tags.
 func beginsTag(s string) bool {
 	s = strings.TrimLeft(s, " \t\r\n/")
 	return slices.ContainsFunc(tagNames[:], func(name string) bool {

@@ -10,12 +10,12 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
-// A Tokenizer counts the tokens of texts. It must be safe for concurrent use.
-// It should be fast and must not block: [History.Append] calls it. No lock is
-// held while it runs. It must not start a compaction of the History: see [Options].
+// A Tokenizer counts the tokens of texts. It must be safe for concurrent use. It should
+// be fast and must not block: [History.Append] calls it. It is called without a lock
+// held. It must not start a compaction of the History: see [Options].
 type Tokenizer interface {
-	// CountTokens returns how many tokens text has. It must return the same
-	// number for the same text. A negative number counts as 0.
+	// CountTokens returns the number of tokens in text. It must return the same number
+	// for the same text. A negative number counts as 0.
 	CountTokens(text string) int
 }
 
@@ -25,16 +25,15 @@ type TokenizerFunc func(text string) int
 // CountTokens returns f(text).
 func (f TokenizerFunc) CountTokens(text string) int { return f(text) }
 
-// Heuristic is the default [Tokenizer]. It estimates how many tokens a text has
-// for o200k, the tokenizer of GPT-4o and later models, with a table of 64 KB
-// that was fitted to text in all major scripts, to code and to data. It needs
-// no vocabulary and does not allocate. The estimate for a text that is not
-// empty is at least 1 and at most its length in bytes. The estimate for two
-// texts joined differs from the sum of their estimates by at most 2, unless a
-// long run of one byte extends across the join.
+// Heuristic is the default [Tokenizer]. It estimates the number of tokens in a text for
+// o200k, the tokenizer of GPT-4o and later models, with a table of 64 KB that was fitted
+// to text in all major scripts, to code and to data. It needs no vocabulary and does not
+// allocate. The estimate for a text that is not empty is at least 1 and at most its
+// length in bytes. The estimate for two texts joined differs from the sum of their
+// estimates by at most 2, unless a long run of one byte extends across the join.
 //
-// Each figure is a mean error on text that was not used for the fit; in
-// brackets is the 95th percentile over messages.
+// Each figure is a mean error on text that was not used for the fit. The 95th percentile
+// over messages is in parentheses.
 //
 //	                              message of      conversation
 //	                              200 tokens      of 25 messages
@@ -48,11 +47,11 @@ func (f TokenizerFunc) CountTokens(text string) int { return f(text) }
 // Human Rights in 57 languages, with 4 to 5 % in Latin, Arabic and Cyrillic
 // scripts, and 9 % in Hindi and Japanese. The worst estimates of a whole text
 // are 20 % (Burmese) and 28 % (Georgian) too high, and a single sentence may be
-// off by a factor of two. Usage reports correct such errors; see
+// off by a factor of two. Usage reports correct these errors; see
 // [History.RecordUsage]. The tokenizers of other vendors may differ more.
 type Heuristic struct{}
 
-// CountTokens returns an estimate of how many tokens text has.
+// CountTokens returns an estimate of the number of tokens in text.
 func (Heuristic) CountTokens(text string) int { return bigram.Count(text) }
 
 // Overheads are the tokens that messages take up in a request in addition to
@@ -64,33 +63,32 @@ type Overheads struct {
 	Call    int // for each tool call, in addition to its ID, name and arguments; default 8
 	Result  int // for each tool result, in addition to its ID, name and content; default 4
 
-	// Reasoning says which reasoning requests carry, since only that weighs
-	// anything. ReplayDefault is the same as ReplayAll here. With ReplayTools, what
-	// counts is whether a tool was called when the message was appended: an edit that
-	// drops the calls does not change the weight of what stays, until the
-	// conversation is loaded again.
+	// Reasoning selects the reasoning that requests carry; no other reasoning is counted.
+	// ReplayDefault is the same as ReplayAll here. With ReplayTools, reasoning is counted
+	// if its turn had called a tool when the message was appended. An edit that drops the
+	// calls does not change the count of the remaining entries until the conversation is
+	// loaded again.
 	Reasoning Replay
 
-	// Media returns the tokens of an image, a sound or a document. It should
-	// follow the rule of the model's provider, and must be safe for concurrent
-	// use. A negative result counts as 0. If Media is nil, an image counts
-	// 1,600 tokens, about what a large one costs with the major providers, and
-	// anything else 3,000.
+	// Media returns the tokens of an image, a sound or a document. It should follow the
+	// rule of the model's provider, and must be safe for concurrent use. A negative
+	// result counts as 0. If Media is nil, an image counts as 1,600 tokens, about as many
+	// as a large image takes with the major providers, and anything else as 3,000.
 	Media func(Media) int
 }
 
-// A Replay says which reasoning of earlier answers is sent back to the model: in a
-// format of package wire what is written, and in [Overheads] what is counted.
+// A Replay selects the reasoning of earlier answers that is sent back to the model.
+// Formats of package wire use it to write requests, and [Overheads] to count tokens.
 // Function OverheadsFor in package wire makes the two agree.
 //
-// Whatever its value, package wire sends reasoning only to its maker, and only in a
-// form that the provider takes.
+// With any value, package wire sends reasoning only to the provider that made it, and
+// only in a form that the provider accepts.
 type Replay uint8
 
 const (
-	ReplayDefault Replay = iota // what the provider asks for
+	ReplayDefault Replay = iota // as the provider asks
 	ReplayAll                   // all of it
-	ReplayTools                 // of each turn, what came with the first tool call or after it
+	ReplayTools                 // of each turn, the reasoning with the first tool call and after it
 	ReplayNone                  // none
 )
 
@@ -104,8 +102,8 @@ func (o Overheads) withDefaults() Overheads {
 	return o
 }
 
-// orDefault returns def if value is 0, 0 if value is negative, and otherwise
-// value, but at most maxTextTokens.
+// orDefault returns def if value is 0, 0 if value is negative, and otherwise value, but
+// at most maxTextTokens.
 func orDefault(value, def int) int {
 	if value == 0 {
 		return def
@@ -120,23 +118,23 @@ func defaultMediaTokens(m Media) int {
 	return 3000
 }
 
-// Usage is what a provider reported for one request, in tokens. Input and Output are
-// all that is billed; the other fields are parts of them, which may overlap, and 0
-// where the provider does not tell them.
+// Usage is the usage that a provider reported for one request, in tokens. Input and
+// Output are all that is billed. The other fields are parts of them, which may overlap. A
+// part is 0 if the provider does not report it.
 type Usage struct {
-	Input          int // all that the provider read for the answer
-	CacheRead      int // of Input, what was read from the provider's cache
-	CacheWrite     int // of Input, what was written to it
-	CacheWriteLong int // of CacheWrite, what the cache keeps for the longer of two times: 1 hour at Anthropic and Bedrock, 12 hours at OpenAI
+	Input          int // all tokens that the provider read for the answer
+	CacheRead      int // of Input, read from the provider's cache
+	CacheWrite     int // of Input, written to the cache
+	CacheWriteLong int // of CacheWrite, kept in the cache for the longer of two times: 1 hour at Anthropic and Bedrock, 12 hours at OpenAI
 	InputAudio     int // of Input, sound
 
-	// Extra is what the provider read beyond the request itself: for a compaction
-	// of its own, for another model that it asked, for further rounds with its own
-	// tools, and what these tools returned. RecordUsage takes Input - Extra for the
-	// size of the request.
+	// Extra is the part of Input that the provider read beyond the request itself: for
+	// its own compaction, for another model that it called, and for further rounds with
+	// its own tools, including their results. RecordUsage uses Input - Extra as the size
+	// of the request.
 	Extra int
 
-	Output      int // all that the provider wrote, shown or not
+	Output      int // all tokens that the provider wrote, shown or not
 	Reasoning   int // of Output, reasoning
 	OutputAudio int // of Output, sound
 }
@@ -146,8 +144,8 @@ func (u *Usage) figures() [9]*int {
 	return [...]*int{&u.Input, &u.CacheRead, &u.CacheWrite, &u.CacheWriteLong, &u.InputAudio, &u.Extra, &u.Output, &u.Reasoning, &u.OutputAudio}
 }
 
-// usageNames are the names of the fields of a Usage, and usageKeys those in JSON, in
-// the order of figures.
+// usageNames are the names of the fields of a Usage, and usageKeys their names in JSON,
+// in the order of figures.
 var (
 	usageNames = [...]string{"Input", "CacheRead", "CacheWrite", "CacheWriteLong", "InputAudio", "Extra", "Output", "Reasoning", "OutputAudio"}
 	usageKeys  = [...]string{"input", "cache_read", "cache_write", "cache_write_long", "input_audio", "extra", "output", "reasoning", "output_audio"}
@@ -201,13 +199,12 @@ func addClamped(a, b int) int {
 	return a + b
 }
 
-// An Estimate is the estimated size of the next request in tokens, including
-// everything that the request carries in addition to messages.
+// An Estimate is the estimated size of the next request in tokens, including everything
+// that the request carries in addition to messages.
 //
-// Before the first usage report, Upper is an eighth above Tokens, or as much as
-// [Prior] says. After a report only what was added or removed since then is
-// uncertain, and Upper is above Tokens by a margin learned from how far earlier
-// estimates were off.
+// Before the first usage report, Upper is an eighth above Tokens, or as [Prior]
+// specifies. After a report, only additions and removals since then are uncertain, and
+// Upper is above Tokens by a margin learned from the errors of earlier estimates.
 type Estimate struct {
 	Tokens   int // the best estimate
 	Upper    int // a bound that the true count should stay under; limits are compared with it
@@ -216,18 +213,17 @@ type Estimate struct {
 
 // These bounds keep sums from overflowing.
 const (
-	maxTextTokens = math.MaxInt32      // of one text
-	maxTotal      = calibrate.MaxTotal // of any total that is reported or read from JSON
+	maxTextTokens = math.MaxInt32      // for one text
+	maxTotal      = calibrate.MaxTotal // for any total that is reported or read from JSON
 )
 
-// A counter counts messages in raw tokens, which are those of its tokenizer and
-// its overheads, before any calibration. It runs the caller's code, which may
-// panic.
+// A counter counts messages in raw tokens, which are those of its tokenizer and its
+// overheads, before any calibration. It calls caller-supplied code, which may panic.
 type counter struct {
 	tokenizer Tokenizer
 	over      Overheads
 	isDefault bool // whether it is Heuristic with the default overheads
-	ownMedia  bool // whether over.Media is the caller's
+	ownMedia  bool // whether over.Media is caller-supplied
 }
 
 func newCounter(t Tokenizer, o Overheads) *counter {
@@ -240,13 +236,13 @@ func newCounter(t Tokenizer, o Overheads) *counter {
 	return c
 }
 
-// counterVersion is part of the name of every counter. It is raised whenever one of
-// them comes to count any message in another way.
+// counterVersion is part of the name of every counter. It is incremented whenever a
+// change makes any counter count a message differently.
 const counterVersion = 1
 
-// name returns a name that only counters have which count every message alike. It is
-// empty if none is known for c: for a caller-supplied tokenizer or Media, and for
-// ReplayTools, where the tokens of a message depend on what was before it.
+// name returns a name that is shared only by counters that count every message alike. It
+// is empty if c has no such name: for a caller-supplied tokenizer or Media, and for
+// ReplayTools, where the tokens of a message depend on the messages before it.
 func (c *counter) name() string {
 	if c.ownMedia || c.over.Reasoning == ReplayTools {
 		return ""
@@ -299,8 +295,8 @@ func (c *counter) parts(parts []Part) int64 {
 	return n
 }
 
-// result returns the tokens of a result. It does not count a result inside the
-// result: only a message that was not checked can hold one, to any depth.
+// result returns the tokens of a result. It does not count a result inside the result:
+// only an unchecked message can hold one, to any depth.
 func (c *counter) result(r *ToolResult) int64 {
 	n := int64(c.over.Result) + c.text(r.CallID) + c.text(r.Name)
 	for _, p := range r.Parts {
@@ -311,12 +307,12 @@ func (c *counter) result(r *ToolResult) int64 {
 	return n
 }
 
-// clampInt returns n, or the int nearest to it where int has 32 bits.
+// clampInt returns n, or the nearest int if int has 32 bits.
 func clampInt(n int64) int { return int(min(max(n, math.MinInt), math.MaxInt)) }
 
-// Tiktoken returns a [Tokenizer] that counts exactly as OpenAI's tokenizers
-// do, for a model or for an encoding (cl100k_base, o200k_base, o200k_harmony).
-// The Tokenizer is safe for concurrent use and can be compared with ==.
+// Tiktoken returns a [Tokenizer] that counts exactly as OpenAI's tokenizers do, for a
+// model or for an encoding (cl100k_base, o200k_base, o200k_harmony). The Tokenizer is
+// safe for concurrent use and can be compared with ==.
 //
 // A model is recognised by its family. The families gpt-5 (including gpt-5.1
 // and so on), gpt-4.5, gpt-4.1, gpt-4o, chatgpt-4o, o1, o3, o4 and gpt-oss are
@@ -333,13 +329,12 @@ func clampInt(n int64) int { return int(min(max(n, math.MinInt), math.MaxInt)) }
 // UTF-8 counts as U+FFFD. Letters and numbers are those of Unicode 16, whatever
 // the version of Go.
 //
-// Nothing is downloaded: the vocabularies, 1.2 MiB together, are part of each
-// program that calls Tiktoken. Tiktoken returns at once. The first count with
-// an encoding loads its vocabulary, which takes about 5 to 10 milliseconds and
-// 4 MiB of memory for cl100k, and 15 to 25 milliseconds and 7 MiB for o200k.
-// After that, counting does not allocate, except for a single word of more than
-// 32 KiB, which needs about 45 bytes of working space for each of its bytes.
-// The time is linear in the length of the text, whatever the text is.
+// Nothing is downloaded: the vocabularies, 1.2 MiB together, are part of each program
+// that calls Tiktoken. Tiktoken itself returns at once. The first count with an encoding
+// loads its vocabulary, which takes about 5 to 10 milliseconds and 4 MiB of memory for
+// cl100k, and 15 to 25 milliseconds and 7 MiB for o200k. After that, counting does not
+// allocate, except for a single word of more than 32 KiB, which needs about 45 bytes of
+// working space for each of its bytes. The time is linear in the length of any text.
 func Tiktoken(model string) (Tokenizer, error) {
 	name := baseName(model)
 	switch {
@@ -360,9 +355,9 @@ func Tiktoken(model string) (Tokenizer, error) {
 	}
 }
 
-// baseName returns a model's name in lower case, without the prefix of a host
-// ("openai/", "openai.", "openai:"), and for a fine-tuned model
-// ("ft:gpt-4o:org") the name of its base.
+// baseName returns a model's name in lower case, without the prefix of a host ("openai/",
+// "openai.", "openai:"). For a fine-tuned model ("ft:gpt-4o:org") it returns the name of
+// the base model.
 func baseName(model string) string {
 	name := strings.ToLower(model)
 	if len(name) > 200 {
@@ -380,7 +375,7 @@ func baseName(model string) string {
 	return name
 }
 
-// shortened returns a name, or its beginning if it is long, for an error.
+// shortened returns a name for an error message, truncated if it is long.
 func shortened(name string) string {
 	if len(name) <= 60 {
 		return name
@@ -388,7 +383,7 @@ func shortened(name string) string {
 	return strings.ToValidUTF8(name[:60], "") + "..."
 }
 
-// isModel reports whether name is one of the families or begins with one and a
+// isModel reports whether name is one of the families or begins with a family and a
 // hyphen.
 func isModel(name string, families ...string) bool {
 	for _, family := range families {
@@ -399,8 +394,8 @@ func isModel(name string, families ...string) bool {
 	return false
 }
 
-// A tiktoken names an encoding of package bpe. It does not hold the encoding,
-// so that none is loaded before the first count.
+// A tiktoken names an encoding of package bpe. It does not hold the encoding, so no
+// encoding is loaded before the first count.
 type tiktoken uint8
 
 const (
@@ -408,7 +403,7 @@ const (
 	o200k
 )
 
-// CountTokens returns how many tokens text has.
+// CountTokens returns the number of tokens in text.
 func (t tiktoken) CountTokens(text string) int {
 	if t == o200k {
 		return bpe.O200k().Count(text)

@@ -290,7 +290,7 @@ func TestTokens_ArgumentsAndReasoningCount(t *testing.T) {
 	r, err := h.CompactIfNeeded(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
-	assert.Equal(t, []convo.ID{5}, idsOf(h.Snapshot()))
+	assert.Equal(t, []convo.ID{1, 5}, idsOf(h.Snapshot()))
 
 	thought := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Reasoning{Text: strings.Repeat("hm, ", 100_000)}, convo.Text("so")}}
 	h = historyOf(t, opts, convo.User("u"), thought, convo.User("next"))

@@ -1,19 +1,19 @@
 package convo
 
-// Undo takes back the newest edit that was applied, by a compaction or by hand,
-// and whose report is r. What the edit dropped or changed is in the view again
-// as it stood before, the summary that stood before stands again, and what was
-// appended since stays after it. Called again with the report of the edit before
-// that one, it takes that one back too.
+// Undo reverts the newest applied edit, whose report is r. The edit may come from a
+// compaction or from Apply. Entries that it dropped or changed are restored, as is the
+// previous summary. Messages appended since then stay after them. To revert the edit
+// before it, call Undo again with that edit's report.
 //
-// The pins of entries that stay, limits, system entries, ephemeral messages and
-// what usage reports taught do not change. Afterwards nothing is compacted unasked
-// until Limits.MinFree was appended, or the request does not fit.
+// Undo does not change limits, system entries, ephemeral messages, the calibration, or
+// the pins of entries that stay. Afterwards no compaction starts on its own until
+// Limits.MinFree tokens were appended, or the request does not fit.
 //
 // Undo returns a [*StaleError] and changes nothing if r is not the report of the newest
-// edit in place: a report of another [History], such as the one that h is a fork
-// of, of Append, of an edit that a Rollback has undone, or of an edit before the
-// newest. Undo them from the newest on.
+// edit in the view. This includes reports of Append, reports of another [History], such
+// as the one that h was forked from, and reports of edits that a Rollback has undone or
+// that are older than the newest. To undo several edits, begin with the newest. If h is
+// closed, Undo changes nothing and returns [ErrClosed].
 func (h *History) Undo(r Report) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -42,8 +42,8 @@ func (h *History) Undo(r Report) error {
 	return nil
 }
 
-// putBackLocked puts the entries that d tells of back in their places. One that was
-// changed and that a rollback has taken back since stays away.
+// putBackLocked restores the entries recorded in d to their positions. An entry that the
+// edit changed, and that a rollback has since taken back, is not restored.
 func (h *History) putBackLocked(d *departure) {
 	list := make([]*entry, 0, len(h.list)+len(d.gone))
 	originals := make([]*original, 0, len(h.originals)+len(d.gone))
@@ -74,7 +74,7 @@ func (h *History) putBackLocked(d *departure) {
 		}
 	}
 	list, originals = append(list, rest...), append(originals, kept...)
-	for i, e := range list { // what follows a call that is back is in a turn with calls
+	for i, e := range list { // an entry after a restored call is in a turn with calls
 		if i > 0 && list[i-1].tools && list[i-1].turn == e.turn && !e.tools {
 			own := *e
 			own.setTools(true)
@@ -85,9 +85,9 @@ func (h *History) putBackLocked(d *departure) {
 	h.seen = 0
 }
 
-// isHeldLocked reports whether nothing may be compacted unasked, because an edit was
-// undone and less than MinFree was appended since. It matters only while the request
-// fits.
+// isHeldLocked reports whether compactions must not start on their own, because an edit
+// was undone and fewer than MinFree tokens were appended since. It matters only while the
+// request fits.
 func (h *History) isHeldLocked() bool {
 	return h.heldSince != 0 && h.scaleLocked().Part(h.appendedEver-h.heldAt) < max(h.marks.minFree, 1)
 }

@@ -7,36 +7,36 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
-// RecordUsage corrects the estimate by what the provider reported for the request
-// that was made from the snapshot at, which is Input - Extra. To that figure the
-// estimate adds what has entered the view since, and subtracts what has left it. Do
-// not report what a summarizer's own request used.
+// RecordUsage corrects the estimate with the size that the provider reported for the
+// request made from the snapshot at, which is Input - Extra. The estimate adds what has
+// entered the view since, and subtracts what has left it. Do not report the usage of a
+// summarizer's own request.
 //
-// A report of a request without tokens is ignored, and so is one for a snapshot older
-// than that of the last report for its model. If the snapshot was made for another
-// model than the current one, the report counts for that model.
+// A report of a request without tokens is ignored, as is a report for a snapshot older
+// than that of the last report for its model. If the snapshot was made for another model
+// than the current one, the report counts for that model.
 //
-// A figure above Limits.Window, as it was when the snapshot was made, is always
-// ignored: no request of that size is answered. It may be the sum of several
-// requests. If there is a limit, a figure above
-// 4 × raw + max(Limits.Tools, limit/2) is implausible, where raw is the number of
-// raw tokens of the view. It is ignored once; if the next one for that model is
-// implausible too, for another snapshot, it is accepted. What is ignored is logged
-// as a warning (see Options.Logger); so are, once, many reports in a row that are all
-// above the estimate, as sums over several requests are. A figure below a quarter of the raw tokens is
-// always ignored, and logged once for each History: it lacks a part of the request, most
-// often the tokens that the provider read from its cache.
+// A figure above Limits.Window, as it was when the snapshot was made, is always ignored,
+// because no request of that size is answered; it may be the sum of several requests. If
+// there is a limit, a figure above 4 × raw + max(Limits.Tools, limit/2) is implausible,
+// where raw is the number of raw tokens of the view. It is ignored once; if the next
+// figure for that model, for another snapshot, is also implausible, that one is accepted.
+// A figure below a quarter of the raw tokens is always ignored: it lacks a part of the
+// request, most often the tokens that the provider read from its cache.
 //
-// From the differences between reports, RecordUsage learns how many tokens the
-// model makes of a raw token; whatever the requests carry besides their messages
-// cancels out. From how far estimates were off, it learns how far
-// [Estimate].Upper must be above Tokens for what the last report does not cover.
-// Both are kept separately for each model (see [History.SetModel]), survive
-// compactions, and are saved with a [Snapshot].
+// Ignored figures are logged as warnings (see Options.Logger), those below a quarter only
+// once for each History. A long run of reports that are all above the estimate, as sums
+// over several requests are, is also logged once.
 //
-// RecordUsage returns a [*StaleError] for a snapshot that is not one of this
-// History, and a [*ValueError] if a figure is negative or more than the one that it is
-// a part of.
+// From the differences between reports, RecordUsage learns how many tokens the model
+// makes of a raw token; whatever the requests carry in addition to their messages cancels
+// out. From the errors of estimates, it learns how far [Estimate].Upper must be above
+// Tokens for the part that the last report does not cover. Both are kept separately for
+// each model (see [History.SetModel]), survive compactions, and are saved with a
+// [Snapshot].
+//
+// RecordUsage returns a [*StaleError] for a snapshot that is not from this History, and a
+// [*ValueError] if a figure is negative or greater than the figure that it is a part of.
 func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	doubt, err := h.recordUsage(at, u)
 	if doubt != nil {
@@ -46,8 +46,8 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	return err
 }
 
-// warnRising logs, once, that reports go on growing faster than what is sent. It runs
-// the caller's logger, so no lock may be held.
+// warnRising logs, once, that reports keep growing faster than the requests. It calls the
+// caller-supplied logger, so no lock may be held.
 func (h *History) warnRising() {
 	h.mu.Lock()
 	warn := h.rising == manyRising && !h.risingTold
@@ -59,12 +59,12 @@ func (h *History) warnRising() {
 	}
 }
 
-// manyRising is how many reports in a row must be above the estimate by more than a
-// hundredth for a warning.
+// manyRising is the number of consecutive reports, each above the estimate by more than a
+// hundredth, that causes a warning.
 const manyRising = 12
 
-// recordUsage is RecordUsage without the log. It also returns why a report was
-// ignored, if that is to be logged.
+// recordUsage is RecordUsage without logging. It also returns why a report was ignored,
+// if that is to be logged.
 func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
 	if err := u.fault(); err != nil {
 		return nil, err
@@ -74,6 +74,7 @@ func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
 	if err := h.ownsLocked(at); err != nil {
 		return nil, err
 	}
+	h.sentLocked(at)
 	if u.request() == 0 || at.version < h.known().learned.version(at.known().model) {
 		return nil, nil
 	}
@@ -92,12 +93,12 @@ func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
 	return nil, nil
 }
 
-// warnOfUsage logs that the usage reported for a snapshot was left aside.
+// warnOfUsage logs that the usage reported for a snapshot was ignored.
 func (h *History) warnOfUsage(at *Snapshot, u Usage, cause error) {
 	h.warn("convo: usage left aside", "cause", cause, "input", u.Input, "raw", at.raw(), "model", at.known().model)
 }
 
-// applyUsageLocked applies a report of so many tokens for the request that was made
+// applyUsageLocked applies a report of the given number of tokens for the request made
 // from at, which must not be older than the last report for its model.
 func (h *History) applyUsageLocked(at *Snapshot, tokens int64) {
 	model := at.known().model
@@ -144,7 +145,7 @@ type implausible struct {
 	version uint64 // of the snapshot that the report was for
 }
 
-// doubtLocked returns why to ignore a report of so many tokens, or nil.
+// doubtLocked returns why to ignore a report of the given number of tokens, or nil.
 func (h *History) doubtLocked(at *Snapshot, tokens int64) error {
 	if window := at.setting.window; window > 0 && tokens > window {
 		return &ValueError{Name: "Usage.Input", Value: tokens, Want: fmt.Sprintf("at most Limits.Window, which is %d: report each request alone, or raise Limits.Window", window)}
@@ -166,9 +167,9 @@ func (h *History) doubtLocked(at *Snapshot, tokens int64) error {
 }
 
 // assumedOverheadLocked returns the overhead to assume for a model until usage is
-// reported for it: what the model last reported on has shown, since the tools belong to
-// the conversation, but not less than Limits.Tools. Limits.Tools alone counts if it was
-// set after that report.
+// reported for it. This is the overhead of the model with the last report, since the
+// tools belong to the conversation, but not less than Limits.Tools. If Limits.Tools was
+// set after that report, it is used alone.
 func (h *History) assumedOverheadLocked() int64 {
 	stated := min(int64(h.limits.Tools), maxTotal)
 	if l := h.known().learned; len(l) > 0 && !h.toolsSet {
@@ -177,9 +178,9 @@ func (h *History) assumedOverheadLocked() int64 {
 	return stated
 }
 
-// overheadCap returns the most that may be learned as overhead. Without this
-// bound, a document that was counted as far too small would look like a large
-// overhead, and go on being counted after it has left the view.
+// overheadCap returns the maximum overhead to learn. Without this bound, a document that
+// was counted as far too small would look like a large overhead, and still be counted
+// after it has left the view.
 func overheadCap(l Limits) int64 {
 	if l.most() == 0 {
 		return maxTotal
@@ -187,16 +188,15 @@ func overheadCap(l Limits) int64 {
 	return max(min(int64(l.Tools), maxTotal), l.most()/2)
 }
 
-// Tokens returns the estimated size of the next request. It costs the same however
-// long the conversation is.
+// Tokens returns the estimated size of the next request. Its cost does not depend on the
+// length of the conversation.
 func (h *History) Tokens() Estimate {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.estimateLocked()
 }
 
-// useModelLocked makes model the current one. l is what was learned about all
-// models.
+// useModelLocked makes model the current one. l holds the calibrations of all models.
 func (h *History) useModelLocked(model string, l learned) {
 	h.prior = h.opts.prior(model).arithmetic()
 	c := l.of(model)
@@ -217,8 +217,8 @@ func (h *History) useModelLocked(model string, l learned) {
 	}
 }
 
-// adoptCalibrationLocked takes over the model of s and what was learned about all
-// models. s may be a snapshot of another History.
+// adoptCalibrationLocked adopts the model of s and the calibrations of all models. s may
+// be a snapshot of another History.
 func (h *History) adoptCalibrationLocked(s *Snapshot) {
 	model, l := s.known().model, s.carried()
 	if c := l.of(model); c != nil {
@@ -234,16 +234,16 @@ func (h *History) adoptCalibrationLocked(s *Snapshot) {
 	h.useModelLocked(model, l)
 }
 
-// reportedViewLocked returns the current view for a calibration, which shares its
-// entries as a snapshot does.
+// reportedViewLocked returns the current view for a calibration. The view shares its
+// entries, as a snapshot does.
 func (h *History) reportedViewLocked() *reported {
 	h.seen = len(h.list)
 	return h.reported()
 }
 
-// releaseViewsLocked drops the references to views that usage was reported for, if
-// they show an entry newer than after, so that they do not keep entries in memory
-// that have left the view. The token counts of these views stay known.
+// releaseViewsLocked drops the references to views that usage was reported for, if they
+// show an entry newer than after. Otherwise they would keep entries in memory that have
+// left the view. The token counts of these views stay known.
 func (h *History) releaseViewsLocked(after ID) {
 	if h.sent != nil && firstAfter(h.sent.list, after) < len(h.sent.list) {
 		h.sent = nil
@@ -268,17 +268,17 @@ func (h *History) estimateLocked() Estimate {
 	return e
 }
 
-// isRewrittenLocked reports whether entries have changed since that view, other
-// than by appending and by taking back the newest.
+// isRewrittenLocked reports whether entries have changed since that view in any way other
+// than appending entries or taking back the newest ones.
 func (h *History) isRewrittenLocked(since *reported) bool {
 	return since != nil && h.rewritten > since.version
 }
 
-// scaleLocked returns what is needed to estimate the current view.
+// scaleLocked returns the scale for estimates of the current view.
 func (h *History) scaleLocked() calibrate.Scale { return h.scaleOfLocked(&h.state) }
 
-// upperLocked returns the upper bound of the next request. It is computed once
-// after each change.
+// upperLocked returns the upper bound of the next request. It is computed once after each
+// change.
 func (h *History) upperLocked() int64 {
 	if h.weighed == h.version {
 		return h.weight
@@ -286,14 +286,14 @@ func (h *History) upperLocked() int64 {
 	return h.updateWeightLocked()
 }
 
-// updateWeightLocked is the slow path of upperLocked, apart so that the fast one is
-// inlined.
+// updateWeightLocked is the slow path of upperLocked. It is separate so that the fast
+// path can be inlined.
 func (h *History) updateWeightLocked() int64 {
 	h.weight, h.weighed = h.scaleLocked().Upper(), h.version
 	return h.weight
 }
 
-// scaleOfLocked returns what is needed to estimate a view of h.
+// scaleOfLocked returns the scale for estimates of a view of h.
 func (h *History) scaleOfLocked(s *state) calibrate.Scale {
 	scale := s.scale()
 	scale.Prior = h.prior
@@ -303,9 +303,9 @@ func (h *History) scaleOfLocked(s *state) calibrate.Scale {
 	return scale
 }
 
-// lastSentLocked returns the snapshot of the last usage report and the tokens of
-// its request. The snapshot is nil if there is none, or if an entry that it shows
-// has left the view since.
+// lastSentLocked returns the snapshot of the last usage report and the tokens of its
+// request. The snapshot is nil if there is none, or if an entry that it shows has since
+// left the view.
 func (h *History) lastSentLocked() (*Snapshot, int) {
 	if h.sent == nil {
 		return nil, 0

@@ -62,8 +62,8 @@ func (f *filler) turns(n int) {
 	}
 }
 
-// numbered returns a sentence n times, each with its number, so that a summary
-// which repeats what was said does not repeat itself.
+// numbered returns a sentence n times, each time with its number, so that a summary that
+// copies the text does not repeat itself.
 func numbered(sentence string, n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -97,13 +97,13 @@ const recalled = "Recalled: the user lives by the river."
 
 var errNoFile = errors.New("no such file: src/main.go")
 
-// mixedLarge is how many tokens the large exchanges of mixed have at least. The
-// small ones have fewer.
+// mixedLarge is the minimum number of tokens of the large exchanges of mixed. The
+// small exchanges have fewer.
 const mixedLarge = 100
 
-// mixed returns a case in which the age of an exchange goes with nothing else. It
-// has eight small and eight large exchanges of each kind. No two of a kind have the
-// same size, and none of their sizes rises or falls with the age.
+// mixed returns a case in which the age of an exchange is independent of its kind and
+// size. It has eight small and eight large exchanges of each kind. No two exchanges of a
+// kind have the same size, and the sizes do not rise or fall with the age.
 func mixed() conversation {
 	return conversation{"exchanges of many sizes", func(f *filler) {
 		f.append(convo.System("You are a guide."))

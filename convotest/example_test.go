@@ -117,5 +117,5 @@ func ExampleRecorder() {
 	}
 	// Output:
 	// They spoke about the way.
-	// distances 500 How far is it from here to there?
+	// distances 500 It is some way along the river.
 }

@@ -24,12 +24,12 @@ const cannedText = "This is what was said before."
 // Canned returns the same summary each time, at once. It ignores the request
 // and ctx.
 type Canned struct {
-	Text  string // empty: a short sentence
+	Text  string // if empty, a short sentence
 	Stop  convo.Stop
 	Usage convo.Usage
 }
 
-// String says how long the text is.
+// String describes the fake by the length of its text.
 func (c Canned) String() string { return fmt.Sprintf("canned(%d bytes)", len(c.Text)) }
 
 // Summarize returns the summary.
@@ -71,10 +71,10 @@ func (Echo) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Summ
 	return convo.Summary{Text: text}, nil
 }
 
-// Answer stands in for a model: it answers a prompt, that of
-// [convo.SummaryRequest], as a model would that copies. The answer is the previous
-// summary and the transcript in the prompt, without their tags, cut to the tokens
-// that the prompt allows. A prompt that holds neither is answered with a sentence.
+// Answer replaces a model: it answers the prompt of a [convo.SummaryRequest] by copying
+// from it. The answer is the previous summary and the transcript in the prompt, without
+// their tags, cut to the tokens that the prompt allows. If the prompt contains neither,
+// the answer is a fixed sentence.
 func Answer(prompt string) string {
 	var said []string
 	for _, name := range []string{"previous-summary", "transcript"} {
@@ -86,14 +86,14 @@ func Answer(prompt string) string {
 	}
 	req := convo.SummaryRequest{Previous: strings.Join(said, "\n")}
 	if most := promptBound.FindAllStringSubmatch(prompt, 1); most != nil {
-		req.MaxTokens, _ = strconv.Atoi(most[0][1]) // a number that is too large is no bound
+		req.MaxTokens, _ = strconv.Atoi(most[0][1]) // a number that is out of range sets no bound
 	}
 	sum, _ := Echo{}.Summarize(context.Background(), req)
 	return sum.Text
 }
 
-// What Answer looks for in a prompt: tags, with the rest of the line that opens the
-// previous summary or the transcript, and how many tokens it allows.
+// The patterns that Answer looks for in a prompt: tags, with the rest of the line that
+// opens the previous summary or the transcript, and the number of tokens allowed.
 var (
 	promptTag   = regexp.MustCompile(`(?m)^"@[a-z]+">\n|</?(message|call|result|reasoning|media|block)\b[^>]*>`)
 	promptBound = regexp.MustCompile(`(?m)^Write at most (\d+) tokens\.$`)
@@ -102,7 +102,7 @@ var (
 // Slow waits before it calls another summarizer. If ctx ends while it waits, it
 // returns the cause.
 type Slow struct {
-	For  time.Duration // how long it waits; 0: until ctx ends
+	For  time.Duration // how long to wait; if 0, until ctx ends
 	With convo.Summarizer
 }
 
@@ -125,7 +125,7 @@ func (s Slow) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Su
 
 // Failing returns an error each time.
 type Failing struct {
-	Err error // nil: ErrFake
+	Err error // if nil, ErrFake
 }
 
 // Summarize returns the error.
@@ -137,12 +137,12 @@ func (f Failing) Summarize(ctx context.Context, _ convo.SummaryRequest) (convo.S
 	return convo.Summary{}, f.Err
 }
 
-// Flaky fails some of its calls, and passes the others on to another
+// Flaky fails some of its calls, and passes the others to another
 // summarizer. If First and Every are 0, every second call fails.
 type Flaky struct {
 	First int   // the first First calls fail
-	Every int   // after those, every Every-th call fails; 0: none
-	Err   error // nil: ErrFake
+	Every int   // after those, every Every-th call fails; if 0, none
+	Err   error // if nil, ErrFake
 	With  convo.Summarizer
 
 	calls atomic.Int64
@@ -162,7 +162,7 @@ func (f *Flaky) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.
 
 // Panicking panics each time.
 type Panicking struct {
-	Value any // what it panics with; nil: a string
+	Value any // the panic value; if nil, a string
 }
 
 // Summarize panics.
@@ -191,7 +191,7 @@ func (CutOff) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Su
 	return Canned{Text: "This is what was", Stop: convo.StopLength}.Summarize(ctx, req)
 }
 
-// growing returns a text of n words, no two of them the same.
+// growing returns a text of n different words.
 func growing(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -236,7 +236,7 @@ func (d *Deaf) gate() chan struct{} {
 	return d.released
 }
 
-// Recorder records a copy of each request, and passes it on to another
+// Recorder records a copy of each request, and passes the request to another
 // summarizer.
 type Recorder struct {
 	With convo.Summarizer
@@ -245,7 +245,7 @@ type Recorder struct {
 	requests []convo.SummaryRequest // protected by mu
 }
 
-// String says how many requests were recorded.
+// String describes the Recorder by the number of recorded requests.
 func (r *Recorder) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A rule says how something can be wrong, and what to do about it.
+// A rule describes one way to break the rules, and its remedy.
 type rule struct{ broken, remedy string }
 
 // findings collects the broken rules, each once.
 type findings struct {
-	of    string // what is checked, such as "summarizer"
+	of    string // the kind of thing checked, such as "summarizer"
 	rules map[rule]bool
 	list  []error
 }
@@ -53,7 +53,7 @@ func report(t testing.TB, err error) {
 	}
 }
 
-// How the end of a call can break a rule.
+// The rules that the end of a call can break.
 var (
 	ruleReturns = rule{"does not return after ctx has ended", "pass ctx on to whatever waits, and return when it has ended"}
 	ruleSlow    = rule{"does not return within a minute", "test it with a stand-in for the model that answers at once"}
@@ -61,29 +61,29 @@ var (
 	ruleGoexit  = rule{"ends the goroutine that it is called on", "call neither runtime.Goexit nor FailNow of a test in it"}
 )
 
-// patience is how long a call may take, and grace is how long it may go on after
-// its ctx has ended. Both are far longer than any call takes that watches its
-// ctx, so that the result does not depend on how busy the machine is.
+// patience is how long a call may take, and grace is how long it may continue after
+// its ctx has ended. Both are far longer than a call that checks its ctx can take, so
+// the result does not depend on the load of the machine.
 const (
 	patience = time.Minute
 	grace    = 10 * time.Second
 )
 
-// soon is when a ctx ends that is meant to end during a call. A call that has
+// soon is the timeout of a ctx that should end during a call. A call that has
 // returned by then breaks no rule.
 const soon = 5 * time.Millisecond
 
 // An ending describes how a call broke a rule by the way it ended.
 type ending struct {
-	rule   rule // the zero rule: none
+	rule   rule // the broken rule; the zero rule if there is none
 	detail string
 }
 
 // isBad reports whether the call broke a rule.
 func (e ending) isBad() bool { return e.rule != rule{} }
 
-// isStuck reports whether the call has not returned, or would take a minute
-// each time.
+// isStuck reports whether the call did not return, or whether each call would take a
+// minute.
 func (e ending) isStuck() bool { return e.rule == ruleReturns || e.rule == ruleSlow }
 
 // where returns the place with the detail added.
@@ -128,7 +128,7 @@ func call[T any](ctx context.Context, f func(context.Context) T) (got T, end end
 	}
 }
 
-// finish is like call, with a ctx that ends after patience.
+// finish is like call, but with a ctx that ends after patience.
 func finish[T any](f func(context.Context) T) (got T, end ending) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -139,8 +139,8 @@ func finish[T any](f func(context.Context) T) (got T, end ending) {
 	return got, end
 }
 
-// stop calls f with a ctx that has ended, and then with one that ends during
-// the call. It returns the first rule that was broken.
+// stop calls f with a ctx that has ended, and then with a ctx that ends during
+// the call. It returns the first broken rule.
 func stop[T any](f func(context.Context) T) ending {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -14,25 +14,25 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/stores"
 )
 
-// A MemStore is a [convo.Store] and a [convo.Pruner] that keeps all logs in memory: for tests,
-// and for conversations that need not outlive the process. Whatever it holds is gone
-// when the process ends, in a power cut too, so for a MemStore an Append that returns
-// nil promises less than the interface says. The zero value is empty and ready to use.
-// It must not be copied after its first use.
+// A MemStore is a [convo.Store] and a [convo.Pruner] that keeps all logs in memory, for
+// tests and for conversations that need not outlive the process. Its contents are lost
+// when the process ends, so an Append that returns nil promises less than the interface
+// requires. The zero value is empty and ready to use. A MemStore must not be copied after
+// first use.
 //
-// Prune removes old records, and Options.NoArchive does so by itself; else a MemStore keeps
-// each record, about 7 kB for a turn with long messages.
+// A MemStore keeps every record, about 7 kB for a turn with long messages, until Prune
+// removes old records. With Options.NoArchive they are removed automatically.
 //
-// Records are copied on their way in and out. A loop over Records shows the log as it
-// was when the loop began, and one over List the heads of that moment.
+// Records are copied when they are appended and when they are yielded. A loop over
+// Records or List sees the logs as they were when the loop began.
 type MemStore struct {
 	mu   sync.Mutex                // protects the following
-	logs map[string][]convo.Record // no record changes, and no slot of a slice is written twice
+	logs map[string][]convo.Record // records do not change; no slice element is written twice
 }
 
 var _ convo.Pruner = (*MemStore)(nil)
 
-// String returns how many conversations there are.
+// String returns the number of logs as text.
 func (s *MemStore) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *MemStore) log(key string) []convo.Record {
 	return s.logs[key]
 }
 
-// firstOf returns the position of the first record that Records yields.
+// firstOf returns the index of the first record that Records yields.
 func firstOf(log []convo.Record, from uint64) int {
 	if from > 0 {
 		i, _ := slices.BinarySearchFunc(log, from, func(r convo.Record, seq uint64) int { return cmp.Compare(r.Seq, seq) })
@@ -136,7 +136,7 @@ func (s *MemStore) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[c
 	}
 }
 
-// heads returns the heads that are asked for, the most recently updated first.
+// heads returns the heads that opts selects, the most recently updated first.
 func (s *MemStore) heads(opts *convo.ListOptions) []convo.LogInfo {
 	s.mu.Lock()
 	var heads []convo.LogInfo
@@ -182,6 +182,6 @@ func (s *MemStore) Prune(ctx context.Context, key string, before uint64) error {
 	if i < 0 {
 		return &convo.ValueError{Name: "before", Value: before, Want: "the Seq of a full record"}
 	}
-	s.logs[key] = slices.Clone(log[i:]) // a new array, so that what was removed is freed
+	s.logs[key] = slices.Clone(log[i:]) // a new array, so that removed records are freed
 	return nil
 }

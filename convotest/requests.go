@@ -22,8 +22,8 @@ func (r request) place() string { return fmt.Sprintf("request %q", r.name) }
 type source struct {
 	name      string
 	focus     string
-	maxTokens int  // of the summary; 0: the 500 that History.Summarize allows
-	sent      bool // the whole view has been sent and has a usage report
+	maxTokens int  // of the summary; if 0, the 500 that History.Summarize allows
+	sent      bool // whether the whole view has been sent and has a usage report
 	fill      func(*filler)
 }
 
@@ -66,22 +66,22 @@ func (s source) request() (request, error) {
 	return request{s.name, asked[0]}, nil
 }
 
-// These are the names and numbers that are to be found in summaries: those of the
-// messages, and those that only the previous summaries hold. No prompt holds them.
+// The names and numbers to look for in summaries: those of the messages, and those that
+// occur only in the previous summaries. The fixed text of the prompts contains none.
 const (
 	factName, factNumber       = "Ravenholt", "4719"
 	earlierName, earlierNumber = "Zimmerwald", "2957"
 )
 
-// booking tells the facts of the messages.
+// booking appends messages that state the facts.
 func booking(f *filler) {
 	f.append(convo.User("Book room 4719 for Ada Ravenholt."), convo.Assistant("Room 4719 is booked for Ada Ravenholt."))
 }
 
-// earlier is a summary that tells the facts of what came before.
+// earlier is a previous summary, with its own facts.
 const earlier = "They spoke about the way to the river. Bob Zimmerwald is in room 2957."
 
-// tells reports whether the messages tell the facts.
+// tells reports whether the messages state the facts.
 func (r request) tells() bool {
 	return slices.ContainsFunc(r.Messages, func(m convo.Message) bool { return strings.Contains(m.Text(), factName) })
 }

@@ -21,55 +21,56 @@ func TestStore(t testing.TB, open func() convo.Store) {
 }
 
 // CheckStore checks a Store against the rules of its interface, and returns the
-// broken rules as joined errors. The function open returns a Store on a place that is
-// empty at first: a directory, a database. CheckStore calls it twice, and uses both
-// Stores as two processes would: what one has written the other must see. A Store
-// that is its own place, such as a [MemStore], is returned both times. At the
-// end, the place is empty again, unless a rule was broken.
+// broken rules as joined errors. The function open returns a Store on a place, such as a
+// directory or a database, which must be empty at first. CheckStore calls open twice, and
+// uses both Stores as two processes would: each Store must see the records that the other
+// has written. If the Store itself is the place, as for a [MemStore], open returns the
+// same Store both times. At the end, the place is empty again, unless a rule was broken.
 //
 // The rules:
 //
-//   - A record comes back with all fields as they were, and times as exact as a
-//     nanosecond, in whatever zone. Of a title, the first 128 bytes are enough.
+//   - Records returns all fields of a record unchanged, with times exact to the
+//     nanosecond, in any zone. Only the first 128 bytes of a title must be kept.
 //
-//   - Records yields all from a Seq on, or, from 0, the newest full record and
-//     those after it. It may be ranged over again, and a loop may be left early.
+//   - Records yields all records from a Seq on, or, from 0, the newest full record and
+//     the records after it. It may be ranged over again, and a loop may be left early.
 //
-//   - Append takes a record that follows the newest one and no other. It refuses any
-//     other with a [convo.ConflictError] that names the newest, and one that
-//     [convo.Record.Check] or its Seq rules out with a [convo.ValueError]; then it
-//     writes nothing. It returns nil for the newest record itself, and writes it once.
+//   - Append accepts only a record that follows the newest record. It refuses any other
+//     with a [convo.ConflictError] that names the newest record, and a record that
+//     [convo.Record.Check] or its Seq rules out with a [convo.ValueError]. A refused
+//     record is not written. Append returns nil for the newest record itself, and does
+//     not write it again.
 //
 //   - Data belongs to the caller, before and after.
 //
-//   - A key is any string of 1 to 4,096 bytes. No two keys are taken for the same,
-//     and a prefix means its bytes.
+//   - A key is any string of 1 to 4,096 bytes. Keys and prefixes are compared byte for
+//     byte.
 //
 //   - List yields the head of the newest record of each key that begins with the
-//     prefix, once, the most recently updated first, and all of several hundred. It
-//     leaves out those that were not updated before a given time, and goes on after a
-//     given head, also when that conversation and others have been updated or deleted.
+//     prefix, once, the most recently updated first, even for several hundred keys. It
+//     leaves out heads that were not updated before a given time, and continues after a
+//     given head, even if that conversation or others have been updated or deleted.
 //
-//   - After Delete nothing of the log is there, and another may begin under its key.
+//   - After Delete nothing of the log remains, and a new log may begin under its key.
 //
 //   - All methods may be called inside a loop over Records or List.
 //
-//   - A call whose ctx has ended fails, and so does a loop whose ctx ends. A call
-//     returns within a minute, and soon after its ctx has ended. None panics.
+//   - A call fails if its ctx has ended, and a loop fails when its ctx ends. A call
+//     returns within a minute, and soon after its ctx has ended. No call panics.
 //
-//   - Many goroutines may call a Store at once. No record that Append has taken is
-//     lost or comes back twice, and of two that follow the same one is refused.
+//   - A Store is safe for concurrent use. No record that Append has accepted is lost or
+//     yielded twice. If two records follow the same record, one of them is refused.
 //
-//   - A [convo.Pruner] removes the records before a full one, returns nil if they are
-//     gone already, and refuses any other Seq with a [convo.ValueError]. A Prune that
-//     returns [errors.ErrUnsupported] counts as none.
+//   - A [convo.Pruner] removes the records before a full record, returns nil if they
+//     have already been removed, and refuses any other Seq with a [convo.ValueError]. A
+//     Store whose Prune returns [errors.ErrUnsupported] is not treated as a Pruner.
 //
-//   - If the Store has a method Damage(key string, seq uint64) error, for tests, which
-//     makes a record unreadable: Records yields a [convo.DamageError] in the place of that
-//     record, and those after it once the loop goes on; from 0 it yields no older full
-//     record.
+//   - The Store may have a method Damage(key string, seq uint64) error, for tests, that
+//     makes a record unreadable. Records then yields a [convo.DamageError] instead of that
+//     record, and the records after it if the loop continues; from 0 it yields no older
+//     full record.
 //
-// What a power cut does to a Store is not checked. If a call does not return or
+// CheckStore does not check the effects of a power failure. If a call does not return or
 // panics, CheckStore stops. It makes about two thousand calls.
 func CheckStore(open func() convo.Store) error {
 	c := storeCheck{}
@@ -118,8 +119,8 @@ var (
 
 type storeCheck struct {
 	findings
-	stores [2]convo.Store // two on the same place
-	ids    int            // how many IDs were given
+	stores [2]convo.Store // both on the same place
+	ids    int            // number of IDs given so far
 }
 
 // A stopped is the panic with which a check ends early.
@@ -142,8 +143,8 @@ func (c *storeCheck) open(open func() convo.Store) bool {
 	return true
 }
 
-// all runs all checks. Those that tell little about a Store that breaks simple rules
-// are left out then.
+// all runs all checks. If simple rules are broken, it skips the checks that would then
+// mean little.
 func (c *storeCheck) all() {
 	defer func() {
 		if v := recover(); v != nil && v != (stopped{}) {
@@ -170,7 +171,7 @@ func (c *storeCheck) all() {
 	}
 }
 
-// record returns a record that follows prev, or the first one of a log if prev is nil.
+// record returns a record that follows prev, or the first record of a log if prev is nil.
 func (c *storeCheck) record(key string, prev *convo.Record, full bool) convo.Record {
 	c.ids++
 	at := time.Date(2026, 3, 29, 1, 59, 59, 678_901_234, time.FixedZone("", 2*60*60)).Add(time.Duration(c.ids) * time.Minute)
@@ -184,7 +185,7 @@ func (c *storeCheck) record(key string, prev *convo.Record, full bool) convo.Rec
 	return r
 }
 
-// chain appends a log of records, of which those that a letter F stands for are full.
+// chain appends a log with one record for each letter of kinds. F stands for a full record.
 func (c *storeCheck) chain(key, kinds, where string) []convo.Record {
 	var log []convo.Record
 	for i, kind := range kinds {
@@ -199,12 +200,12 @@ func (c *storeCheck) chain(key, kinds, where string) []convo.Record {
 	return log
 }
 
-// fails is the rule of a call that returns an error though it has no reason to.
+// fails returns the rule for a call that returns an error without a reason.
 func fails(where string) rule {
 	return rule{"fails " + where, "return an error only if the store cannot be read or written"}
 }
 
-// must adds a rule if there is an error, and ends the check.
+// must adds a rule and ends the check if err is not nil.
 func (c *storeCheck) must(err error, broken rule, where ...string) {
 	if err != nil {
 		c.add(broken, append(where, fmt.Sprintf("%.300q", err.Error()))...)
@@ -231,13 +232,13 @@ func (c *storeCheck) remove(key string) error {
 	return do(c, "Delete", func(ctx context.Context) error { return c.stores[0].Delete(ctx, key) })
 }
 
-// A loop is what a loop over Records or List has yielded.
+// A loop is the result of a loop over Records or List.
 type loop[T any] struct {
 	all []T
 	err error
 }
 
-// collect ranges over seq. What is yielded with an error or after it is not kept.
+// collect ranges over seq. It does not keep values yielded with or after an error.
 func collect[T any](seq iter.Seq2[T, error]) (l loop[T]) {
 	for v, err := range seq {
 		if l.err != nil {
@@ -250,14 +251,15 @@ func collect[T any](seq iter.Seq2[T, error]) (l loop[T]) {
 	return l
 }
 
-// records returns what Records yields. If it fails, the check ends.
+// records returns the records that Records yields. If it fails, the check ends.
 func (c *storeCheck) records(store int, key string, from uint64, where string) []convo.Record {
 	l := do(c, "Records", func(ctx context.Context) loop[convo.Record] { return collect(c.stores[store].Records(ctx, key, from)) })
 	c.must(l.err, fails("in Records"), where)
 	return l.all
 }
 
-// list returns what List yields, and by key. If it fails, the check ends.
+// listed returns the heads that List yields, in order and by key. If it fails, the check
+// ends.
 func (c *storeCheck) listed(store int, prefix, where string) ([]convo.LogInfo, map[string]convo.LogInfo) {
 	l := do(c, "List", func(ctx context.Context) loop[convo.LogInfo] {
 		return collect(c.stores[store].List(ctx, convo.ListOptions{Prefix: prefix}))
@@ -282,7 +284,7 @@ func (c *storeCheck) has(key string, from uint64, want []convo.Record, broken ru
 	}
 }
 
-// whose names the other Store.
+// whose returns a detail that names the second Store, or nil for the first Store.
 func (c *storeCheck) whose(store int) []string {
 	if store == 0 {
 		return nil
@@ -290,7 +292,7 @@ func (c *storeCheck) whose(store int) []string {
 	return []string{"seen by the second Store on the same place"}
 }
 
-// differ says in what a list of records differs from the one that is wanted.
+// differ describes the first difference between two lists of records.
 func differ(got, want []convo.Record) string {
 	for i := range min(len(got), len(want)) {
 		if d := differRecord(got[i], want[i]); d != "" {
@@ -321,7 +323,7 @@ func differRecord(got, want convo.Record) string {
 	return differHead(got.LogInfo, want.LogInfo)
 }
 
-// leastTitle is how much of a title a Store must keep, in bytes.
+// leastTitle is the number of bytes of a title that a Store must keep.
 const leastTitle = 128
 
 func differHead(got, want convo.LogInfo) string {
@@ -345,7 +347,7 @@ func differHead(got, want convo.LogInfo) string {
 	return ""
 }
 
-// unused checks what a Store does with a key that has no log.
+// unused checks the methods of a Store with a key that has no log.
 func (c *storeCheck) unused() {
 	const where = "an unused key"
 	for _, from := range []uint64{0, 1, 9} {
@@ -375,7 +377,7 @@ func (c *storeCheck) refused(r, newest convo.Record, where string) {
 	}
 }
 
-// log checks that a log grows, and what Records yields of it.
+// log checks that a log grows, and that Records yields it.
 func (c *storeCheck) log() {
 	for _, first := range []uint64{1, 1 << 40} {
 		key := fmt.Sprintf("log from %d", first)
@@ -457,7 +459,7 @@ func (c *storeCheck) data() {
 	c.has("data", 0, []convo.Record{r}, ruleData, "the Data that Records has yielded is changed")
 }
 
-// again appends newest records again, and one that is older.
+// again appends newest records again, and an older record.
 func (c *storeCheck) again() {
 	var log []convo.Record
 	for i := range 3 {
@@ -593,7 +595,7 @@ func (c *storeCheck) heads() {
 	for i := range n {
 		key := fmt.Sprintf("heads/%d", i)
 		r := c.record(key, nil, true)
-		r.Updated = first.Add(time.Duration(i*7919%n/5) * time.Hour) // not in order, and five at once
+		r.Updated = first.Add(time.Duration(i*7919%n/5) * time.Hour) // not in order, five with each time
 		c.must(c.append(0, r), ruleRefuses, key)
 		if i%10 == 0 {
 			r = c.record(key, &r, i%20 == 0)
@@ -634,7 +636,7 @@ func (c *storeCheck) heads() {
 	}
 }
 
-// page returns up to so many heads.
+// page returns up to most heads.
 func (c *storeCheck) page(store int, opts convo.ListOptions, most int, where string) []convo.LogInfo {
 	opts.Prefix = "heads/"
 	l := do(c, "List", func(ctx context.Context) (l loop[convo.LogInfo]) {
@@ -652,7 +654,7 @@ func (c *storeCheck) page(store int, opts convo.ListOptions, most int, where str
 	return l.all
 }
 
-// differKeys says in what the keys of heads differ from those that are wanted.
+// differKeys describes the first difference between the keys of two lists of heads.
 func differKeys(got, want []convo.LogInfo) string {
 	for i := range max(len(got), len(want)) {
 		switch {
@@ -694,7 +696,7 @@ func (c *storeCheck) bounds() {
 	}
 }
 
-// pages lists in pages, at first alone, then while others update and delete.
+// pages lists in pages, first alone, then with updates and deletions in between.
 func (c *storeCheck) pages() {
 	all := c.page(0, convo.ListOptions{}, -1, "pages")
 	var got []convo.LogInfo
@@ -709,12 +711,12 @@ func (c *storeCheck) pages() {
 			break
 		}
 		last := page[len(page)-1]
-		after = convo.LogInfo{Key: last.Key, Updated: last.Updated} // the rest of it is not needed
+		after = convo.LogInfo{Key: last.Key, Updated: last.Updated} // no other field is needed
 	}
 	if d := differKeys(got, all); d != "" {
 		c.add(ruleAfter, "pages of 21 heads and more", d)
 	}
-	// One between two with the same time, and a bound that is before it.
+	// A cursor between heads with the same time, along with UpdatedBefore.
 	for i := 1; i < len(all); i += 49 {
 		opts := convo.ListOptions{After: all[i-1], UpdatedBefore: all[len(all)/2].Updated}
 		want := slices.DeleteFunc(slices.Clone(all[i:]), func(h convo.LogInfo) bool { return !h.Updated.Before(opts.UpdatedBefore) })
@@ -722,7 +724,7 @@ func (c *storeCheck) pages() {
 			c.add(ruleAfter, fmt.Sprintf("after head %d of %d, with UpdatedBefore", i, len(all)), d)
 		}
 	}
-	// The cursor moves to the front, so does a later one, and another one is deleted.
+	// Move the head at the cursor and a later one to the front, and delete a third.
 	const n = 60
 	for _, i := range []int{n, n + 5} {
 		newest := c.records(0, all[i].Key, 0, "pages")
@@ -740,7 +742,7 @@ func (c *storeCheck) pages() {
 	}
 }
 
-// deleted removes a log and begins another under its key.
+// deleted removes a log and begins a new one under its key.
 func (c *storeCheck) deleted() {
 	log := c.chain("deleted", "FPFP", "deleted")
 	keep := c.chain("deleted too", "FP", "deleted")

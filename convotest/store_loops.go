@@ -56,13 +56,13 @@ func (c *storeCheck) loops() {
 	}
 }
 
-// busy calls each method once, for another log.
+// busy calls each method once, with another log.
 func (c *storeCheck) busy(ctx context.Context, r convo.Record) error {
 	s := c.stores[0]
 	return errors.Join(s.Append(ctx, r), collect(s.Records(ctx, r.Key, 0)).err, collect(s.List(ctx, convo.ListOptions{Prefix: r.Key})).err, s.Delete(ctx, r.Key))
 }
 
-// ctx checks that calls and loops end when their ctx does.
+// ctx checks that calls and loops end when their ctx ends.
 func (c *storeCheck) ctx() {
 	log := c.chain("ctx", "FPPPPPPPPPPPPPPPPPPP", "ctx")
 	r := c.record("ctx", &log[len(log)-1], false)
@@ -77,7 +77,7 @@ func (c *storeCheck) ctx() {
 		{"Delete", func(ctx context.Context) error { return s.Delete(ctx, "ctx") }},
 	}
 	for _, m := range calls {
-		// First the cheap half: a ctx that has ended.
+		// First, a ctx that has already ended, which takes little time.
 		err := do(c, m.name, func(ctx context.Context) error {
 			ctx, cancel := context.WithCancel(ctx)
 			cancel()
@@ -87,7 +87,7 @@ func (c *storeCheck) ctx() {
 			c.add(ruleIgnoresCtx, "in "+m.name)
 		}
 	}
-	for _, m := range calls[:3] { // Delete would remove what the others read
+	for _, m := range calls[:3] { // not Delete, which would remove the log that the others read
 		if end := stop(m.call); end.isBad() {
 			c.add(end.rule, end.where("in "+m.name)...)
 			panic(stopped{})
@@ -197,7 +197,7 @@ func (c *storeCheck) damaged() {
 				first = 5
 			}
 			want := slices.DeleteFunc(slices.Clone(log[first-1:]), func(r convo.Record) bool { return r.Seq == seq })
-			if from == 0 && seq >= first { // it may end there
+			if from == 0 && seq >= first { // Records may end at the damage
 				want = want[:min(len(got), len(want))]
 			}
 			if d := differ(got, want); d != "" {
@@ -224,21 +224,21 @@ func (c *storeCheck) clean() {
 	}
 }
 
-// The goroutines of atOnce: so many writers, each of which gets so many records into
-// one of the keys.
+// The work of atOnce: each of the writers appends writtenTimes records to one of
+// writtenKeys logs.
 const (
 	writers      = 16
 	writtenKeys  = 4
 	writtenTimes = 6
 )
 
-// atOnce has several goroutines write the same logs, while others read them.
+// atOnce writes the same logs from several goroutines, while other goroutines read them.
 func (c *storeCheck) atOnce() {
 	keys := make([]string, writtenKeys)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("at once %d", i)
 	}
-	var made [writers][]convo.Record // what each writer may append: IDs are given in advance
+	var made [writers][]convo.Record // the records that each writer may append, with their IDs
 	for w := range made {
 		for range 100 * writtenTimes {
 			made[w] = append(made[w], c.record(keys[w%writtenKeys], nil, true))
@@ -331,7 +331,7 @@ func inOrder(l loop[convo.Record]) error {
 	return l.err
 }
 
-// judge compares a log with what its writers were told.
+// judge compares a log with the results of Append that its writers received.
 func (c *storeCheck) judge(key int, log []convo.Record, taken, refused *[writers][]convo.Record) {
 	if err := inOrder(loop[convo.Record]{all: log}); err != nil {
 		c.add(ruleTorn, err.Error())

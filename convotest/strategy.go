@@ -25,40 +25,40 @@ func TestStrategy(t testing.TB, s convo.CompactionStrategy) {
 // the broken rules as joined errors. The rules:
 //
 //   - Name is not blank, and always the same.
-//   - An edit names entries and tool results that the snapshot holds. It drops whole
-//     exchanges, and neither drops nor clears nor rewrites anything of the floor. It
-//     rewrites an entry once at most, and not one in which it clears a result.
+//   - An edit names only entries and tool results in the snapshot. It drops whole
+//     exchanges, and does not drop, clear or rewrite any part of the floor. It rewrites
+//     an entry at most once, and no entry in which it clears a result.
 //   - A summary is neither blank nor cut off, and an edit with a summary frees at
 //     least Goal.MinFree tokens.
 //   - An edit does not make the view larger, and frees something unless the
 //     Reason is ReasonTrigger.
-//   - It is of use: it makes an edit at all. An edit reaches the target, or frees
-//     all that the strategy can free, so that it adds nothing when it is asked
-//     again; and when the target is reached, it stops. Without a summary, it
-//     does not leave less than half of a loose target each time it could, unless it
-//     is a Trigger, which has a measure of its own. It drops and clears in any order but
-//     one: of what is of one kind and of like size, it does not take the newest
-//     first. It does for each Reason what it does for another,
-//     and there are tool exchanges that it drops, clears or rewrites.
-//   - It calls no model when Goal.NoModel is set: none of the fakes of this package,
-//     and none that Effort.Calls admits. A summary without Effort counts as a call.
+//   - It is useful. It makes edits. An edit reaches the target, or frees as much as
+//     the strategy can free, so that a second edit for the same goal frees nothing more.
+//     When the target is reached, the strategy stops. Without a summary, it does not
+//     leave less than half of a loose target each time it could, unless it is a Trigger,
+//     which sets its own target. Among exchanges of the same kind and similar size, it
+//     does not drop or clear the newest first; any other order is allowed. It makes
+//     edits for each Reason if it does so for one, and it drops, clears or rewrites some
+//     tool exchanges.
+//   - It calls no model when Goal.NoModel is set: no fake of this package is called, and
+//     Effort.Calls is 0. A summary without Effort counts as a call.
 //   - The same snapshot and goal give an edit of the same entries. The texts of
 //     summaries may differ. If they differ in length, so may the entries.
 //   - The snapshot is not changed.
 //   - Compact returns within a minute, and soon after its ctx has ended.
-//   - It does not panic, and does not end the goroutine that it is called on.
+//   - It does not panic or call runtime.Goexit.
 //   - It may decline, with [convo.ErrNoGain], [convo.ErrBreaker] or the zero Edit,
 //     and it may fail.
-//   - A [convo.Trigger] gives the same answer for the same Status, does not wait, and
-//     is not due for an empty conversation, nor for one short message.
-//   - A History accepts all of its edits, and the conversation that remains is in
-//     order and holds the whole floor.
+//   - Due of a [convo.Trigger] returns the same result for the same Status, does not
+//     wait, and returns false for an empty conversation and for one short message.
+//   - A History accepts all edits, and the remaining conversation is in order and
+//     contains the whole floor.
 //
-// The runs with one more exchange pinned, and those in a History, are made only if
-// no rule was broken before.
+// The runs with a pinned exchange and the runs in a History are made only if no rule
+// was broken before.
 //
-// If Compact does not return, CheckStrategy stops and leaves the goroutine that
-// called it behind.
+// If Compact does not return, CheckStrategy stops and leaks the goroutine that called
+// it.
 func CheckStrategy(s convo.CompactionStrategy) error {
 	if s == nil {
 		return errors.New("strategy: is nil; pass the strategy to check")
@@ -75,7 +75,7 @@ func CheckStrategy(s convo.CompactionStrategy) error {
 	return c.err()
 }
 
-// How a strategy can break a rule.
+// The rules that a strategy can break.
 var (
 	ruleName     = rule{"has a blank name", "let Name return a short name, for reports and log lines"}
 	ruleSameName = rule{"changes its name", "let Name return the same text each time"}
@@ -99,14 +99,14 @@ type strategyCheck struct {
 	name *string
 
 	edits   int   // number of edits so far
-	failure error // the first error that is not a refusal to compact
+	failure error // the first error other than a refusal to compact
 	stuck   bool  // a call did not return, so the check must stop
 
 	worked   map[string]bool     // goals for which an edit was made
-	refusals map[string][]string // goals for which none was, with the first place
+	refusals map[string][]string // goals for which no edit was made, with the first place
 	tools    bool                // an edit dropped, cleared or rewrote something of a tool exchange
-	loose    int                 // edits that could have dropped far too much
-	far      [][]string          // where they did
+	loose    int                 // number of edits that could have freed far too much
+	far      [][]string          // the places of the edits that did
 }
 
 func (c *strategyCheck) checkName() {
@@ -124,7 +124,7 @@ func (c *strategyCheck) checkName() {
 	}
 }
 
-// all runs all checks except that of the name.
+// all runs all checks except the check of the name.
 func (c *strategyCheck) all() error {
 	cases := conversations()
 	views := make([]*convo.Snapshot, len(cases))
@@ -259,7 +259,7 @@ func goals(s *convo.Snapshot) []goal {
 	return list
 }
 
-// A planned is the result of a call of Compact.
+// A planned is the result of a call to Compact.
 type planned struct {
 	edit convo.Edit
 	err  error
@@ -338,8 +338,8 @@ func isZero(e convo.Edit) bool {
 	return len(e.Drop) == 0 && len(e.Clear) == 0 && len(e.Rewrite) == 0 && e.Summary == nil
 }
 
-// judge checks one edit against the rules of an Edit, and returns the view that it
-// leaves, or nil if it breaks a rule.
+// judge checks one edit against the rules of an Edit, and returns the view after the
+// edit, or nil if the edit breaks a rule.
 func (c *strategyCheck) judge(s *convo.Snapshot, e convo.Edit, g convo.Goal, where []string) *convo.Snapshot {
 	where = slices.Clip(where)
 	wrong := entryFaults(s, e)

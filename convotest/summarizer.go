@@ -26,31 +26,31 @@ func TestSummarizer(t testing.TB, s convo.Summarizer) {
 //   - The text is not blank, and has no more tokens than the MaxTokens of the
 //     request, as counted by its Count. One request allows 64, the others 500.
 //   - Stop is StopDone, unless there is an error.
-//   - No figure of the usage is negative.
+//   - No count in the usage is negative.
 //   - Messages and Pinned of the request are not changed, since a summarizer that
 //     wraps another may need them again.
 //   - Summarize returns within a minute, and soon after its ctx has ended.
-//   - It does not panic, and does not end the goroutine that it is called on.
-//   - Several goroutines may call it at once. Run the test with -race.
-//   - It may fail, but not for every request, nor for every one with a previous
+//   - It does not panic or call runtime.Goexit.
+//   - It is safe for concurrent use. Run the test with -race.
+//   - It may fail, but not for every request, nor for every request with a previous
 //     summary.
-//   - It is of use: what it returns is neither the same for every request, nor the
-//     previous summary as it was, nor the text of the prompt around the transcript.
-//     It keeps something: of all names in the messages of the requests it names one
-//     at least once, of all numbers one, and one name or number of the previous
-//     summaries. In the requests of this package, these are few and said plainly.
+//   - It is useful. The summary is not the same for every request, not the unchanged
+//     previous summary, and not the text of the prompt around the transcript. The
+//     summaries keep at least one of the names in the messages of the requests, one of
+//     the numbers, and one name or number of the previous summaries. The requests of
+//     this package contain few of these, and state them plainly.
 //
-// A model that you let stand in for yours must answer with something of its prompt,
-// too, as [Answer] does:
+// A function that replaces your model must also answer with something from its prompt,
+// as [Answer] does:
 //
 //	model := func(ctx context.Context, prompt string) (string, error) {
 //		return convotest.Answer(prompt), ctx.Err()
 //	}
 //
-// The requests are made by a [convo.History]: short and long ones, with tool
+// The requests are made by a [convo.History]: short and long requests, with tool
 // calls, with texts that imitate tags, in Chinese, and with and without a
 // previous summary, pinned messages, a focus and Sent. If Summarize does not
-// return, CheckSummarizer stops and leaves the goroutine that called it behind.
+// return, CheckSummarizer stops and leaks the goroutine that called it.
 func CheckSummarizer(s convo.Summarizer) error {
 	if s == nil {
 		return errors.New("summarizer: is nil; pass the summarizer to check")
@@ -65,7 +65,7 @@ func CheckSummarizer(s convo.Summarizer) error {
 	return c.err()
 }
 
-// How a summarizer can break a rule.
+// The rules that a summarizer can break.
 var (
 	ruleText     = rule{"returns a blank text", "return an error if the model wrote nothing"}
 	ruleLength   = rule{"returns a text longer than MaxTokens", "bound the model's output, and return an error for what is longer as Count counts it"}
@@ -83,10 +83,10 @@ var (
 	ruleUpdate   = rule{"fails for every request with a previous summary", "summarise those too: after the first summary, each request has one"}
 )
 
-// remedyKept is the remedy for what has nothing to do with the messages.
+// remedyKept is the remedy for a summary that is unrelated to the messages.
 const remedyKept = "send SummaryRequest.Prompt, which holds the messages, or read SummaryRequest.Messages; a stand-in for a model answers with something of its prompt, as Answer does"
 
-// A summary is the result of a call of Summarize.
+// A summary is the result of a call to Summarize.
 type summary struct {
 	convo.Summary
 	err error
@@ -165,8 +165,8 @@ func (c *summarizerCheck) askOnce(r request, got *answers) error {
 	return nil
 }
 
-// kept checks that something of what was to be summarised is left in the texts. Of
-// the names and numbers in twelve requests, a summary of use holds one.
+// kept checks that the summaries keep something of the messages. A useful summarizer
+// keeps at least one of the names and numbers in twelve requests.
 func (c *summarizerCheck) kept(got answers) {
 	if prev := got.where(updates); len(prev) > 1 && !slices.ContainsFunc(prev, func(a answer) bool { return a.text != strings.TrimSpace(a.Previous) }) {
 		c.add(rulePrevious)
@@ -195,17 +195,16 @@ func (c *summarizerCheck) kept(got answers) {
 	}
 }
 
-// holdsAny reports whether a text holds one of the facts, in whatever case, and with
-// or without a comma after the thousands.
+// holdsAny reports whether a text contains one of the facts, ignoring case and commas.
 func holdsAny(text string, facts []string) bool {
 	text = strings.ToLower(strings.ReplaceAll(text, ",", ""))
 	return slices.ContainsFunc(facts, func(fact string) bool { return strings.Contains(text, strings.ToLower(fact)) })
 }
 
-// answers are the texts that a summarizer returned.
+// answers holds the texts that a summarizer returned.
 type answers struct{ all []answer }
 
-// An answer is one of them, with its request.
+// An answer is a text that a summarizer returned, with its request.
 type answer struct {
 	request
 	text string
@@ -233,8 +232,8 @@ func (c *summarizerCheck) ask(ctx context.Context, req convo.SummaryRequest) sum
 	return summary{sum, err}
 }
 
-// framesOf returns texts that stand in the prompts of a request around what is to
-// be summarised.
+// framesOf returns texts from the prompts of a request that are not part of the
+// transcript.
 func framesOf(r request) []string {
 	last := func(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }
 	return []string{r.Instruction[:min(len(r.Instruction), 60)], last(r.Instruction), last(r.Prompt)}

@@ -138,10 +138,10 @@ func TestCheckSummarizer_FailsUselessSummarizers(t *testing.T) {
 		{"loses numbers", without(`\d+`), `keeps no number that the messages hold (request "short", which holds ["4719"]); leave numbers as they are`},
 		{"loses names", without(`[A-Z]\w+`), `keeps no name that the messages hold (request "short", which holds ["Ravenholt"]); leave names as they are`},
 		{"loses names and numbers", without(`[A-Z]\w+|\d+`), `keeps nothing of what the messages say`},
-		{"answers with the prompt", function(func(r req) string { return limited(r, r.Prompt) }),
-			`returns text of the prompt around the transcript instead of a summary (request "short", "The older part of a conversation`},
+		{"answers with the prompt", function(func(r req) string { return limited(r, r.Prompt[strings.Index(r.Prompt, "</transcript"):]) }),
+			`returns text of the prompt around the transcript instead of a summary (request "short", `},
 		{"answers with the end of the prompt", function(func(r req) string { return r.Prompt[max(len(r.Prompt)-2*r.MaxTokens, 0):] }),
-			`returns text of the prompt around the transcript instead of a summary (request "short", "Now write the summary.")`},
+			`returns text of the prompt around the transcript instead of a summary (request "short", "Now write the summary of the transcript.")`},
 		{"answers with the instruction", function(func(r req) string {
 			return r.Instruction[len(r.Instruction)-90:] + echo(req{Messages: r.Messages, MaxTokens: r.MaxTokens / 2})
 		}),

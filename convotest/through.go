@@ -9,7 +9,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// How a strategy can break a rule in a History.
+// The rules that a strategy can break in a History.
 var (
 	ruleRefused = rule{"makes an edit that a History refuses", "decide by the snapshot of this call, and keep nothing of the calls before"}
 	ruleView    = rule{"leaves a conversation that is out of order", theirFault}
@@ -19,7 +19,7 @@ var (
 	ruleChanged = rule{"changes the conversation although no edit was applied", theirFault}
 )
 
-// theirFault is the remedy for what a History should not have let happen.
+// theirFault is the remedy for a fault that a History should have prevented.
 const theirFault = "the History should have refused this, so please report it as a bug of package convo"
 
 // A result is the result of a compaction.
@@ -29,8 +29,8 @@ type result struct {
 }
 
 // through runs the strategy in a History that holds the conversation, with
-// several limits. After the first compactions more messages are appended, for
-// the next ones.
+// several limits. After the first compactions it appends more messages, and compacts
+// again.
 func (c *strategyCheck) through(conv conversation) error {
 	plain, err := conv.history(convo.Options{})
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *strategyCheck) inside(h *convo.History, where []string) error {
 	return nil
 }
 
-// compact runs one compaction, and checks what it left.
+// compact runs one compaction, and checks the remaining conversation.
 func (c *strategyCheck) compact(h *convo.History, where []string, f func(context.Context) result) {
 	before := *h.Snapshot() // a copy that the strategy cannot change
 	got, end := finish(f)
@@ -119,7 +119,7 @@ func (c *strategyCheck) compact(h *convo.History, where []string, f func(context
 	c.left(&before, after, where)
 }
 
-// left checks what an applied edit has left of the conversation.
+// left checks the conversation that remains after an edit.
 func (c *strategyCheck) left(before, after *convo.Snapshot, where []string) {
 	if fault := viewFault(after.Messages()); fault != "" {
 		c.add(ruleView, append(where, fault)...)
@@ -129,7 +129,7 @@ func (c *strategyCheck) left(before, after *convo.Snapshot, where []string) {
 	}
 }
 
-// reportFault returns the rule that was broken according to a report, with a
+// reportFault returns the rule that the strategy broke according to a report, with a
 // detail.
 func reportFault(r convo.Report, err error) (broken rule, detail string) {
 	all := errors.Join(err, r.Cause)
@@ -140,7 +140,7 @@ func reportFault(r convo.Report, err error) (broken rule, detail string) {
 		return rulePanics, fmt.Sprintf("%.200q", fmt.Sprint(e.Value))
 	}
 	switch {
-	case r.Outcome > convo.OutcomeStale:
+	case r.Outcome > convo.OutcomeReady:
 		return ruleOutcome, r.Outcome.String()
 	case !r.Fits && err == nil:
 		return ruleFits, r.Outcome.String()

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// How a strategy can follow the rules and be of no use.
+// The rules that a useless strategy breaks.
 var (
 	ruleNever     = rule{"never makes an edit", "while Snapshot.Tokens is above Goal.Target, drop or clear something that is not floor"}
 	ruleFreesNone = rule{"makes an edit that frees nothing", "return ErrNoGain, or the zero Edit, if nothing can be freed"}
@@ -27,7 +27,7 @@ var (
 // watchKey is the key of the ctx value that counts calls of the fakes.
 type watchKey struct{}
 
-// noteCall counts a call of a fake for a check that watches.
+// noteCall counts a call of a fake if ctx is from watch.
 func noteCall(ctx context.Context) {
 	if n, ok := ctx.Value(watchKey{}).(*atomic.Int64); ok {
 		n.Add(1)
@@ -40,8 +40,8 @@ func watch(ctx context.Context) (context.Context, *atomic.Int64) {
 	return context.WithValue(ctx, watchKey{}, n), n
 }
 
-// model checks that no model was called if the goal forbids it. calls are those of
-// the fakes.
+// model checks that no model was called if the goal forbids it. calls is the number of
+// calls of the fakes.
 func (c *strategyCheck) model(g convo.Goal, got planned, calls int64, where []string) {
 	where = slices.Clip(where)
 	switch w := got.edit.Effort; {
@@ -55,11 +55,11 @@ func (c *strategyCheck) model(g convo.Goal, got planned, calls int64, where []st
 	}
 }
 
-// useful checks whether an edit that leaves next of s does what the goal asks for.
+// useful checks whether an edit does what the goal asks for. The edit turns s into next.
 func (c *strategyCheck) useful(s, next *convo.Snapshot, e convo.Edit, g goal, where []string) {
 	where = slices.Clip(where)
 	if g.Reason == convo.ReasonTrigger || g.MinFree > s.Tokens() || linkFailed(e) {
-		return // the strategy decides itself how far to go, or would have gone further
+		return // the strategy sets its own target, or would have freed more
 	}
 	if e.Summary == nil && len(e.Drop) > 0 && g.Target >= s.Tokens()/2 && kept(s) < g.Target/2 {
 		c.loose++
@@ -74,12 +74,13 @@ func (c *strategyCheck) useful(s, next *convo.Snapshot, e convo.Edit, g goal, wh
 	}
 	again, err := next.With(got.edit)
 	if err != nil {
-		return // judge says so, if it happens in the first place
+		return // judge reports this for the first edit
 	}
-	// A summary may be written a little shorter the second time.
+	// A second summary may be a little shorter.
 	first, more := s.Tokens()-next.Tokens(), next.Tokens()-again.Tokens()
 	switch {
 	case more <= first/4:
+	case next.Tokens() > g.Target && next.Tokens() <= g.Target*5/4: // a heavy floor may add up to a quarter
 	case next.Tokens() > g.Target:
 		c.add(ruleShort, append(where, fmt.Sprintf("%d tokens are left, the target is %d", next.Tokens(), g.Target))...)
 	default:
@@ -87,7 +88,7 @@ func (c *strategyCheck) useful(s, next *convo.Snapshot, e convo.Edit, g goal, wh
 	}
 }
 
-// kept returns the tokens of what no edit without a summary can free.
+// kept returns the number of tokens that an edit without a summary cannot free.
 func kept(s *convo.Snapshot) int {
 	n := s.Tokens()
 	for x := range s.Exchanges() {
@@ -98,8 +99,8 @@ func kept(s *convo.Snapshot) int {
 	return n
 }
 
-// refuses reports whether a strategy made no edit for a goal. In the background it
-// may wait for what has failed.
+// refuses reports whether a strategy made no edit for a goal. In the background a
+// strategy may make no edit after a failure.
 func refuses(g goal, p planned) bool {
 	waits := g.Reason == convo.ReasonSoft && (linkFailed(p.edit) || p.err != nil && !declines(p.err))
 	return (p.err != nil || isZero(p.edit)) && !waits
@@ -110,7 +111,7 @@ func linkFailed(e convo.Edit) bool {
 	return e.Effort != nil && slices.ContainsFunc(e.Effort.Links, func(l convo.Link) bool { return l.Outcome == convo.OutcomeFailed })
 }
 
-// hasOwnMeasure reports whether the strategy is a Trigger that is ever due.
+// hasOwnMeasure reports whether the strategy is a Trigger that can be due.
 func (c *strategyCheck) hasOwnMeasure() bool {
 	t, ok := c.s.(convo.Trigger)
 	if !ok {
@@ -122,9 +123,9 @@ func (c *strategyCheck) hasOwnMeasure() bool {
 	return !end.isBad() && due
 }
 
-// order checks that the strategy does not take the newest first, in a conversation
-// where what is new is neither larger nor smaller, nor of another kind, than what
-// is old. A strategy that takes the newest first does so whatever the target is.
+// order checks that the strategy does not take the newest exchanges first. It uses a
+// conversation in which new and old exchanges have the same sizes and kinds. A strategy
+// that takes the newest first does so for any target.
 func (c *strategyCheck) order() error {
 	h, err := mixed().history(convo.Options{})
 	if err != nil {
@@ -159,17 +160,17 @@ func (c *strategyCheck) order() error {
 	return nil
 }
 
-// whichFirst compares exchanges outside the floor that are of one kind and of like
-// size. It reports whether, of some kind and size, the newest are touched and older
-// ones are not, at least two of each; and whether, of some kind and size, one is
-// touched and a newer one is not. The oldest of each kind and size tells nothing.
+// whichFirst groups the exchanges outside the floor by kind and size. newest reports
+// whether, in some group, the newest exchanges are touched and the older ones are not, at
+// least two of each. other reports whether, in some group, an exchange is touched and a
+// newer one is not. The oldest exchange of each group is ignored.
 func whichFirst(s *convo.Snapshot, touch func(convo.Exchange) (is, can bool)) (newest, other bool) {
 	type like struct {
 		role  convo.Role
 		calls bool
 		large bool
 	}
-	groups := make(map[like][]bool) // what is touched, oldest first
+	groups := make(map[like][]bool) // whether each exchange is touched, oldest first
 	for x := range s.Exchanges() {
 		first, _ := s.Find(x.First)
 		if is, can := touch(x); can && !x.Floor {
@@ -190,8 +191,8 @@ func whichFirst(s *convo.Snapshot, touch func(convo.Exchange) (is, can bool)) (n
 	return newest, other
 }
 
-// clearsIn reports whether an edit clears a result of an exchange, and whether
-// there is one to clear.
+// clearsIn reports whether an edit clears a result of an exchange, and whether the
+// exchange has a result to clear.
 func clearsIn(s *convo.Snapshot, e convo.Edit, x convo.Exchange) (is, can bool) {
 	for _, id := range x.IDs() {
 		entry, _ := s.Find(id)
@@ -203,26 +204,26 @@ func clearsIn(s *convo.Snapshot, e convo.Edit, x convo.Exchange) (is, can bool) 
 	return is && can, can
 }
 
-// A use is for which goals a strategy made an edit in one case.
+// A use records for which goals a strategy made an edit in one case.
 type use struct {
-	did      string // a goal for which it freed a good part
+	did      string // a goal for which it freed more than a quarter
 	declined []string
 	refused  map[string]bool // goals for which it declined or failed each time
 }
 
-// add adds a goal for which the strategy freed so many tokens of all.
+// add adds a goal for which the strategy freed some of all tokens.
 func (u *use) add(g goal, freed, all int) {
 	if slices.Contains(alikeGoals, g.name) && freed > all/4 {
 		u.did = g.name
 	}
 }
 
-// mustWork are the goals for which a strategy must make an edit in one case at
-// least, if it does for one of alikeGoals.
+// mustWork lists the goals for which a strategy must make an edit in at least one case,
+// if it does so for one of alikeGoals.
 var mustWork = append(slices.Clone(alikeGoals), "loose")
 
-// refused adds the case to the goals for which the strategy made no edit, although
-// it did for another.
+// refused adds the case to the goals for which the strategy made no edit, if it freed
+// a good part for another goal.
 func (c *strategyCheck) refused(conv string, u *use) {
 	for _, name := range mustWork {
 		if u.did != "" && u.refused[name] && c.refusals[name] == nil {
@@ -234,10 +235,9 @@ func (c *strategyCheck) refused(conv string, u *use) {
 	}
 }
 
-// never checks what takes more than one case to tell: that an edit was made for each
-// of the goals that another is like, in one case at least, since a model may be down
-// for a while; that one was made of a tool exchange; and that most edits for a loose
-// target leave what they may.
+// never checks the rules that need more than one case. The strategy must make an edit for
+// each goal in mustWork, in at least one case, since a model may be down for a while; it
+// must edit a tool exchange; and most edits for a loose target must not free far too much.
 func (c *strategyCheck) never() {
 	for _, name := range mustWork {
 		if where := c.refusals[name]; where != nil && !c.worked[name] {
@@ -247,13 +247,13 @@ func (c *strategyCheck) never() {
 	if c.edits > 0 && !c.tools {
 		c.add(ruleTools)
 	}
-	// One that drops whole turns, or half of what there is, goes far now and then.
+	// A strategy that drops whole turns, or half of the view, goes far now and then.
 	if len(c.far) > c.loose/2 && !c.hasOwnMeasure() {
 		c.add(ruleFar, c.far[0]...)
 	}
 }
 
-// made notes an edit of s that was made for a goal.
+// made records an edit of s for a goal.
 func (c *strategyCheck) made(s *convo.Snapshot, e convo.Edit, goal string) {
 	if c.worked == nil {
 		c.worked = make(map[string]bool)
@@ -265,11 +265,11 @@ func (c *strategyCheck) made(s *convo.Snapshot, e convo.Edit, goal string) {
 	})
 }
 
-// alikeGoals ask for about as much, each for another reason.
+// alikeGoals lists goals that ask for about as much, each with a different Reason.
 var alikeGoals = []string{"tight", "target 0", "fit", "overflow"}
 
-// fault returns a goal for which the strategy declined, and one for which it did
-// not. They are empty if there are no such two.
+// fault returns a goal for which the strategy declined, and a goal for which it did
+// not. Both are empty if there is no such pair.
 func (u *use) fault() (declined, did string) {
 	if u.did == "" {
 		return "", ""

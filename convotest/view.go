@@ -26,7 +26,7 @@ type exchange struct {
 // the entries, so that it does not rely on Exchange.Floor.
 func exchangesOf(s *convo.Snapshot) map[convo.ID]*exchange {
 	of := make(map[convo.ID]*exchange)
-	var newest *exchange // notes aside, unless there is nothing else
+	var newest *exchange // ignoring notes, unless there is nothing else
 	front := true
 	for x := range s.Exchanges() {
 		first, _ := s.Find(x.First)
@@ -85,8 +85,8 @@ func exchangesOf(s *convo.Snapshot) map[convo.ID]*exchange {
 	return of
 }
 
-// isNote reports whether a system message is one of those after others. Where a
-// compaction has left nothing in between, the turn says so, or the ID.
+// isNote reports whether a system message comes after other messages. If a compaction has
+// removed the messages in between, isNote relies on the turn or the ID.
 func isNote(s *convo.Snapshot, e convo.Entry) bool {
 	if e.Turn > 0 {
 		return true
@@ -155,8 +155,8 @@ func entryFaults(s *convo.Snapshot, e convo.Edit) (wrong []entryFault) {
 	return wrong
 }
 
-// viewFault says what is out of order in the messages for the model. It returns
-// "" if nothing is.
+// viewFault describes what is out of order in the messages for the model. It returns
+// "" if they are in order.
 func viewFault(msgs []convo.Message) string {
 	open := make(map[string]int) // calls of the newest message with calls
 	for i, m := range msgs {
@@ -179,8 +179,8 @@ func viewFault(msgs []convo.Message) string {
 	return ""
 }
 
-// floorFault says what of the floor of before is missing or changed in after.
-// It returns "" if nothing is.
+// floorFault describes what part of the floor of before is missing or changed in after.
+// It returns "" if the floor is unchanged.
 func floorFault(before, after *convo.Snapshot) string {
 	of := exchangesOf(before)
 	for _, was := range before.All() {
@@ -202,14 +202,14 @@ func floorFault(before, after *convo.Snapshot) string {
 	return ""
 }
 
-// isCut reports whether the History has cut results of an entry, as it does when
-// the floor alone is over the limit.
+// isCut reports whether the History has cut results of an entry, which it does if
+// the floor alone exceeds the limit.
 func isCut(was, is convo.Entry) bool {
 	return !was.Pinned && is.Missing > was.Missing &&
 		!slices.ContainsFunc(is.Message.ToolResults(), func(r convo.ToolResult) bool { return r.Cleared })
 }
 
-// A picture holds everything that a snapshot shows, for a comparison.
+// A picture is the content of a snapshot, for comparison.
 type picture struct {
 	entries []convo.Entry
 	said    string // the roles and texts of all messages that the model sees

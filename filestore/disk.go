@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// fileSystem is what a [Store] needs of one. Errors are as those of package os.
+// fileSystem is the file system of a [Store]. Errors are like those of package os.
 type fileSystem interface {
 	open(dir string) (folder, error)
 	mkdir(dir string) error
@@ -18,8 +18,8 @@ type fileSystem interface {
 	same(a, b fs.FileInfo) bool
 }
 
-// A folder is an open directory. It stays the same one when its name is given to
-// another.
+// A folder is an open directory. It remains the same directory when its name is given
+// to another.
 type folder interface {
 	openFile(name string, flag int) (logFile, error)
 	lstat(name string) (fs.FileInfo, error)
@@ -40,8 +40,8 @@ type logFile interface {
 	Stat() (fs.FileInfo, error)
 	Close() error
 
-	// lock does not wait. It returns false if a lock that is held excludes this
-	// one, even if this process holds it, having opened the file twice.
+	// lock does not wait. It returns false if another lock on the file excludes this
+	// one, even if this process holds that lock through another open file.
 	lock(exclusive bool) (bool, error)
 	unlock() error
 }
@@ -50,7 +50,7 @@ type logFile interface {
 type osFiles struct{}
 
 func (osFiles) open(dir string) (folder, error) {
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() { // OpenRoot would wait at a pipe
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() { // OpenRoot would block on a pipe
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
 	}
 	root, err := os.OpenRoot(dir)
@@ -69,7 +69,7 @@ func (osFiles) syncDir(dir string) error {
 }
 
 // An osFolder is a folder of the operating system. No name leads out of it, and on
-// Windows a file in it can be renamed and removed while others have it open.
+// Windows a file in it can be renamed or removed while other processes have it open.
 type osFolder struct{ *os.Root }
 
 func (d osFolder) openFile(name string, flag int) (logFile, error) {
@@ -101,8 +101,8 @@ func (d osFolder) sync() error {
 	return syncFolder(f, err)
 }
 
-// syncFolder syncs the names in a folder, and closes it. On Windows, and on file
-// systems that do not know the call, it is not needed.
+// syncFolder syncs the names in a folder, and closes it. The sync is not needed on Windows,
+// nor on file systems that do not support it.
 func syncFolder(f *os.File, err error) error {
 	if err != nil {
 		return err

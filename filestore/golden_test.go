@@ -163,6 +163,7 @@ func writeLogs(t *testing.T, s *filestore.Store) {
 		say("There is a train at nine.", "Take it.")
 		require.NoError(t, h.Pin(11))
 		require.NoError(t, h.SetMeta("A trip to \"Rome\"", "user 7\n"))
+		require.NoError(t, h.SetTools(convo.Tool{Name: "book", Description: "books \"it\"", Schema: `{"type":"object"}`}, convo.Tool{Opaque: convo.Opaque{Format: "anthropic", JSON: `{"type":"web_search_20250305"}`}}))
 		require.NoError(t, h.Note("trace 1"))
 		require.NoError(t, h.Note("trace \u20ac"))
 		keep()
@@ -241,7 +242,7 @@ func writeLogs(t *testing.T, s *filestore.Store) {
 			return convo.Summary{Text: "late"}, err
 		}
 		compact(convo.OutcomeFailed)
-		require.Equal(t, 2, calls)
+		require.Equal(t, 3, calls)
 
 		// Somebody who counts by default, so that the record says by what.
 		h.Close()
@@ -252,6 +253,9 @@ func writeLogs(t *testing.T, s *filestore.Store) {
 		keep()
 		h.Close()
 		h = open(t, s, wholeKey, opts)
+
+		// A provider has refused a signature.
+		h.Release()
 
 		// What waits at the end.
 		mustAppend(t, h, convo.User("Book a bed."), convo.Assistant("", convo.ToolCall{ID: "c3", Name: "book"}))
@@ -394,7 +398,7 @@ func TestGolden_HoldsEverything(t *testing.T) {
 		kinds[map[bool]string{true: "full", false: "patch"}[r.Full]]++
 		for _, part := range []string{`"author"`, `"origin"`, `"meta":"{\"`, `"type":"text"`, `"type":"reasoning"`, `"signature"`, `"encrypted"`,
 			`"type":"tool_call"`, `"minted"`, `"type":"tool_result"`, `"is_error"`, `"cleared"`, `"type":"media"`, `"url"`, `"type":"opaque"`,
-			`"missing"`, `"tools":true`, `"updates"`, `"cache_read"`, `"cache_write"`, `"assumed"`, `"chosen":true`} {
+			`"missing"`, `"tools":true`, `"updates"`, `"cache_read"`, `"cache_write"`, `"assumed"`, `"chosen":true`, `"made"`} {
 			kinds[part] += bytes.Count(r.Data, []byte(part))
 		}
 	}

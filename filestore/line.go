@@ -15,36 +15,35 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// A file has one line for each record, as docs/format.md says:
+// A file has one line for each record, as described in docs/format.md:
 //
 //	CRC SEQ KIND BACK JSON\n
 //
-// CRC is the CRC-32C, in 8 hex digits, of what is between the space after it
+// CRC is the CRC-32C, in 8 hex digits, of the text between the space after it
 // and the newline. KIND is F for a full record and P, a patch, for any other. BACK
-// is how many bytes before this line the newest F line before it begins; if it is 0
-// or leads out of the file, there is none. So a log can be read from its newest full
-// record on without reading what is before it, and lines can be copied to the
-// start of another file as they are.
+// is the distance in bytes from the start of this line back to the start of the
+// preceding F line; if it is 0 or leads out of the file, there is none. A log can
+// therefore be read from its newest full record on without reading older lines, and
+// lines can be copied unchanged to the start of another file.
 const (
-	sumSize    = 8          // of the CRC
-	maxHeader  = 64         // bytes before the JSON, and a few more
-	maxDetails = 32<<10 - 1 // of the JSON, after the data
-	maxData    = 256 << 20  // of a record, as convo.Record.Check has it
+	sumSize    = 8          // length of the CRC
+	maxHeader  = 64         // more than the length of any header
+	maxDetails = 32<<10 - 1 // length of the JSON after the data
+	maxData    = 256 << 20  // length of a record's data; see convo.Record.Check
 	maxLine    = maxHeader + maxData/3*4 + 64 + maxDetails
 
-	// fileFormat is the newest Record.Format that is stored in lines as this file
-	// describes them.
+	// fileFormat is the newest Record.Format that is stored in lines of this form.
 	fileFormat = 1
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A logLine is a record, and where in a file it is.
+// A logLine is a record and its position in a file.
 type logLine struct {
 	convo.Record
 	at   int64  // offset of its first byte
 	back int64  // BACK
-	text []byte // with the newline; good until the next line is read
+	text []byte // with the newline; valid until the next line is read
 }
 
 // newLine returns the line of a record.
@@ -66,7 +65,7 @@ func newLine(r *convo.Record, back int64) []byte {
 	return append(b, '\n')
 }
 
-// isOneLine reports whether data is written into a line as it is.
+// isOneLine reports whether data is written into a line unchanged.
 func isOneLine(data []byte) bool {
 	return len(data) > 0 && data[0] == '{' && bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, 0) < 0
 }
@@ -89,7 +88,7 @@ func appendHeader(b []byte, r *convo.Record, back int64) []byte {
 	return append(b, ' ')
 }
 
-// appendDetails appends what follows the data.
+// appendDetails appends the fields after the data.
 func appendDetails(b []byte, r *convo.Record) []byte {
 	b = appendText(b, "key", r.Key)
 	b = strconv.AppendInt(strictjson.Key(b, "upto"), int64(r.Upto), 10)
@@ -103,8 +102,8 @@ func appendDetails(b []byte, r *convo.Record) []byte {
 	return append(b, '}')
 }
 
-// appendText appends a field whose value may be any text. One that is not UTF-8
-// is written in base64, and its name ends in 64.
+// appendText appends a field with any text as its value. If the value is not UTF-8,
+// it is written in base64, and the name gets the suffix 64.
 func appendText(b []byte, name, value string) []byte {
 	b = append(append(b, `,"`...), name...)
 	if utf8.ValidString(value) {
@@ -113,9 +112,9 @@ func appendText(b []byte, name, value string) []byte {
 	return strictjson.AppendString(append(b, `64":`...), base64.StdEncoding.EncodeToString([]byte(value)))
 }
 
-// parseLine reads a line, which may end in a newline. The record shares no memory
-// with it but that of its Data, unless that was in base64. Only what newLine writes is
-// accepted; what a later release may have written is ErrVersion.
+// parseLine reads a line, with or without its newline. The Data of the record shares
+// memory with the line, unless it was in base64. parseLine accepts only lines as newLine
+// writes them; the error for a line that a later release may have written is ErrVersion.
 func parseLine(text []byte) (logLine, error) {
 	l := logLine{text: text}
 	text = bytes.TrimSuffix(text, []byte("\n"))
@@ -146,7 +145,7 @@ func parseLine(text []byte) (logLine, error) {
 	return l, l.Check()
 }
 
-// parseHeader reads what is before the JSON, and returns the JSON. text may end
+// parseHeader reads the text before the JSON, and returns the JSON. text may end
 // anywhere after the header.
 func (l *logLine) parseHeader(text []byte) ([]byte, error) {
 	rest, ok := text[:min(len(text), maxHeader)], true
@@ -170,8 +169,8 @@ func (l *logLine) parseHeader(text []byte) ([]byte, error) {
 	return text[sumSize+len(header):], nil
 }
 
-// parseJSON reads the JSON of a line. It sets Format first, so that Format is known
-// when something after it is wrong.
+// parseJSON reads the JSON of a line. It sets Format first, so that Format is set
+// even if parsing fails later.
 func (l *logLine) parseJSON(text []byte) error {
 	bad := errors.New("the line is not as it is written")
 	rest, ok := bytes.CutPrefix(text, []byte(`{"format":`))
@@ -187,8 +186,8 @@ func (l *logLine) parseJSON(text []byte) error {
 	if rest, ok = bytes.CutPrefix(rest, []byte(`"data":`)); !ok {
 		return bad
 	}
-	// The data may hold what looks like the fields after it. In these a quote
-	// inside a text follows a backslash, so the last place that looks so is theirs.
+	// The data may contain text that looks like the fields after it. In those fields
+	// a quote inside a text follows a backslash, so the last match is their start.
 	end := max(0, len(rest)-maxDetails)
 	place := bytes.LastIndex(rest[end:], []byte(`,"key`))
 	if place < 0 {
@@ -214,8 +213,8 @@ func (l *logLine) parseJSON(text []byte) error {
 	return nil
 }
 
-// readDetails reads what appendDetails has written. Of anything else, it may read
-// anything: the caller compares what appendDetails makes of that.
+// readDetails reads the output of appendDetails. Its result for other input is
+// unspecified: the caller compares the input with the output of appendDetails.
 func (l *logLine) readDetails(details []byte) {
 	var room [1024]byte
 	r := strictjson.NewReader(append(append(room[:0], '{'), details[1:]...))

@@ -15,10 +15,10 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/stores"
 )
 
-// List implements [convo.Store]. It reads the end of each log that it yields, and of those
-// that were updated since UpdatedBefore or come before After. For a log that cannot be
-// read there is an error in the place of its head, where the time at which its file
-// was changed puts it, and the loop may go on. If the log is damaged, that is a
+// List implements [convo.Store]. It reads the end of each log that it yields, and of the
+// logs that were updated since UpdatedBefore or are ordered before After. For a log that
+// cannot be read, List yields an error instead of the head, ordered by the modification
+// time of the file, and the loop may continue. If the log is damaged, the error is a
 // [*convo.DamageError] whose Key is the name of the file.
 func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.LogInfo, error] {
 	return func(yield func(convo.LogInfo, error) bool) {
@@ -32,10 +32,9 @@ func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[conv
 	}
 }
 
-// list yields heads in order. Append sets the time of a file to Updated, so in most
-// directories the order of the files is that of the heads. The times of files that were
-// copied may be later, so a head is held back until no file that is still to be read
-// can hold a later one.
+// list yields heads in order. Append sets the modification time of a file to Updated, so in
+// most directories the files and the heads have the same order. Copied files may have later
+// times, so a head is held back until none of the remaining files can have a later head.
 func (s *Store) list(ctx context.Context, opts *convo.ListOptions, yield func(convo.LogInfo, error) bool) error {
 	dir, err := s.files().open(s.Dir)
 	if err != nil {
@@ -83,13 +82,13 @@ func (s *Store) list(ctx context.Context, opts *convo.ListOptions, yield func(co
 	return nil
 }
 
-// A listed is the head of a log, or why it cannot be read; then only Updated is set.
+// A listed is the head of a log, or an error. With an error, only Updated is set in head.
 type listed struct {
 	head convo.LogInfo
 	err  error
 }
 
-// listOne reads the head of the log in a file, or returns nil if it is not asked for.
+// listOne reads the head of the log in a file, or returns nil if opts excludes it.
 func (s *Store) listOne(ctx context.Context, dir folder, info fs.FileInfo, opts *convo.ListOptions) (*listed, error) {
 	file, tail, err := openTail(ctx, dir, info.Name(), "")
 	if file != nil {
@@ -117,8 +116,8 @@ func (s *Store) listOne(ctx context.Context, dir folder, info fs.FileInfo, opts 
 	return l, nil
 }
 
-// latest returns the latest time that Append may have given a file. File systems cut
-// off the digits that they have no room for, and some keep even seconds alone.
+// latest returns the latest time that Append may have set for a file. File systems truncate
+// times to their resolution, which can be as coarse as two seconds.
 func latest(f fs.FileInfo) time.Time {
 	at := f.ModTime()
 	unit := time.Nanosecond

@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// lockFile fails: this system has no locks that could keep two writers apart.
+// lockFile returns an error: file locks are not supported on this system.
 func lockFile(*os.File, bool) (bool, error) {
 	return false, fmt.Errorf("locks of files on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// lockFile tries to lock a file, and reports whether it has.
+// lockFile tries to lock a file, and reports whether it succeeded.
 func lockFile(f *os.File, exclusive bool) (bool, error) {
 	how := syscall.LOCK_SH
 	if exclusive {

@@ -20,13 +20,13 @@ const (
 	errorLockViolation = syscall.Errno(33)
 )
 
-// lockedByte returns the place of the byte that is locked: far beyond the end of
-// any log, because Windows keeps others from reading what is locked.
+// lockedByte returns the offset of the byte to lock. It is far beyond the end of any
+// log, because Windows prevents other processes from reading a locked byte.
 func lockedByte() *syscall.Overlapped {
 	return &syscall.Overlapped{OffsetHigh: 1 << (62 - 32)}
 }
 
-// lockFile tries to lock a file, and reports whether it has.
+// lockFile tries to lock a file, and reports whether it succeeded.
 func lockFile(f *os.File, exclusive bool) (bool, error) {
 	how := uintptr(lockFailImmediately)
 	if exclusive {

@@ -10,20 +10,21 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// tailSize is how many bytes are read first at the end of a log. Most records that
-// are not full are shorter.
+// tailSize is the number of bytes that are read first at the end of a log. Most records
+// that are not full are shorter.
 const tailSize = 32 << 10
 
-// A logTail is what is at the end of a log.
+// A logTail is the end of a log.
 type logTail struct {
-	logLine       // the newest record; ID "": there is none
-	end     int64 // of its line
-	torn    int64 // bytes after it
+	logLine        // the newest record; if its ID is "", there is none
+	end     int64  // offset of the end of its line
+	torn    int64  // number of bytes after its line
+	sum     uint64 // sum of its line, if this store remembers it
 }
 
-// readTail reads the last line of the first size bytes. A line after it that was
-// not written whole, which lacks its newline or holds a NUL, is passed over. Key may
-// be empty, for a key that is not known.
+// readTail reads the last complete line of the first size bytes. It skips an incomplete
+// line after that: one without a newline or with a NUL. Key is empty if the key is not
+// known.
 func readTail(f io.ReaderAt, key string, size int64) (logTail, error) {
 	var text []byte
 	for n := min(size, tailSize); ; n = min(size, 4*n) {
@@ -64,10 +65,10 @@ func readTail(f io.ReaderAt, key string, size int64) (logTail, error) {
 	}
 }
 
-// startOfLast returns where the last line in text begins. The text ends with a
-// newline, or is empty.
+// startOfLast returns the index of the last line in text. The text ends with a newline,
+// or is empty.
 func startOfLast(text []byte) int {
-	const block = 4 << 10 // IndexByte is many times as fast as LastIndexByte
+	const block = 4 << 10 // IndexByte is many times faster than LastIndexByte
 	for end := max(0, len(text)-1); end > 0; end -= min(end, block) {
 		if part := text[max(0, end-block):end]; bytes.IndexByte(part, '\n') >= 0 {
 			return max(0, end-block) + bytes.LastIndexByte(part, '\n') + 1
@@ -76,7 +77,7 @@ func startOfLast(text []byte) int {
 	return 0
 }
 
-// checkKey returns an error if the line is of the log of another key.
+// checkKey returns an error if the line belongs to the log of another key.
 func (l *logLine) checkKey(key string) error {
 	if key != "" && l.Key != key {
 		return fmt.Errorf("the record is of the key %.40q", l.Key)
@@ -84,8 +85,8 @@ func (l *logLine) checkKey(key string) error {
 	return nil
 }
 
-// damageOr returns the error for a fault in the line that begins at a place: nil,
-// ErrVersion, or a *DamageError.
+// damageOr returns the error to report for an error in the line at the offset at: nil,
+// an error that matches ErrVersion, or a *DamageError.
 func damageOr(f io.ReaderAt, key string, at int64, err error) error {
 	if err == nil {
 		return nil
@@ -98,12 +99,12 @@ func damageOr(f io.ReaderAt, key string, at int64, err error) error {
 	return &convo.DamageError{Key: key, Offset: at, Seq: s.whole, Err: err}
 }
 
-// laterVersion says where a line is that a later release has written.
+// laterVersion adds to err the position of a line that a later release has written.
 func laterVersion(key string, at int64, err error) error {
 	return fmt.Errorf("%w, in the log of %.40q at byte %d; a later release reads it", err, key, at)
 }
 
-// lastDamage returns the error for the last damaged place in the first end bytes, or nil.
+// lastDamage returns the error for the last damage in the first end bytes, or nil.
 func lastDamage(f io.ReaderAt, key string, end int64) error {
 	s := newScan(f, key, 0, end)
 	damage, err := s.skip()
@@ -116,34 +117,34 @@ func lastDamage(f io.ReaderAt, key string, end int64) error {
 	return damage
 }
 
-// errLine marks what is wrong with a line, rather than with reading it.
+// errLine matches errors in a line, as opposed to errors in reading it.
 var errLine = errors.New("convo: bad line")
 
-// A logScan reads lines. After damage it goes on with the next good line.
+// A logScan reads lines. After damage it continues with the next valid line.
 type logScan struct {
 	f    io.ReaderAt
 	key  string
 	r    *bufio.Reader
-	off  int64  // of the next line
-	end  int64  // where to stop
+	off  int64  // offset of the next line
+	end  int64  // offset at which to stop
 	text []byte // a line longer than the buffer of r
 
 	begun bool // a record was read
 	seq   uint64
 	id    string
 	full  int64  // offset of the newest full record; -1: not known
-	whole uint64 // the newest record before which a full one is, without damage in between
+	whole uint64 // Seq of the newest record that follows a full record without damage
 
-	ahead *logLine // the next record, read already
-	fault error    // the next error, met already
+	ahead *logLine // the next record, if already read
+	fault error    // the next error, if already found
 }
 
 func newScan(f io.ReaderAt, key string, start, end int64) *logScan {
 	return &logScan{f: f, key: key, off: start, end: end, r: bufio.NewReaderSize(io.NewSectionReader(f, start, end-start), 64<<10), full: -1}
 }
 
-// next returns the next record, or a *DamageError for the lines before it that are
-// none, or io.EOF. Any error but a *DamageError is the last.
+// next returns the next record, a *DamageError for the damaged lines before it, or
+// io.EOF. After any error other than a *DamageError, the scan has ended.
 func (s *logScan) next() (logLine, error) {
 	if l := s.ahead; l != nil {
 		s.ahead = nil
@@ -185,7 +186,7 @@ func (s *logScan) next() (logLine, error) {
 	}
 }
 
-// take notes that a record was read.
+// take updates the state of the scan for a record that was read.
 func (s *logScan) take(l *logLine) {
 	if l.Full {
 		s.full = l.at
@@ -208,8 +209,8 @@ func (s *logScan) skip() (last *convo.DamageError, err error) {
 	}
 }
 
-// A lineError is what is wrong with a line. With gap set, the line is good, and what is
-// wrong is that it does not follow the one before.
+// A lineError is an error in a line. If gap is set, the line itself is valid, but does not
+// follow the line before it.
 type lineError struct {
 	error
 	gap bool
@@ -230,7 +231,8 @@ func isAfterGap(err error) bool {
 	return ok && e.gap
 }
 
-// read returns the next record, io.EOF, or a lineError, after which it can go on.
+// read returns the next record, io.EOF, or a lineError. It may be called again after a
+// lineError.
 func (s *logScan) read() (logLine, error) {
 	at := s.off
 	text, err := s.line()
@@ -277,7 +279,7 @@ func (s *logScan) line() ([]byte, error) {
 	return text, err
 }
 
-// follows returns an error if l cannot follow the record that was read last.
+// follows returns an error if l cannot follow the last record read.
 func (s *logScan) follows(l *logLine) error {
 	switch {
 	case !s.begun && !l.Full:
@@ -294,16 +296,15 @@ func (s *logScan) follows(l *logLine) error {
 	return nil
 }
 
-// findFull returns where the newest full record with a Seq of at most most begins, or
-// the first record if all full ones are newer. It reads the headers of the full
-// records on the way.
+// findFull returns the offset of the newest full record with a Seq of at most most, or
+// 0 if all full records are newer. It reads only the headers of full records.
 func findFull(f io.ReaderAt, t *logTail, most uint64) (int64, error) {
 	l := t.logLine
 	for !l.Full || l.Seq > most {
 		if l.back == 0 || l.back > l.at {
 			return 0, nil
 		}
-		// The byte before it is read too, to see that a line begins here.
+		// Also read the byte before it, to check that a line begins here.
 		var text [1 + maxHeader]byte
 		older := logLine{at: l.at - l.back}
 		from := min(older.at, 1)

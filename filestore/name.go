@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// maxReadable is how many bytes of a key its file shows.
+// maxReadable is the maximum number of bytes of a key in the name of its file.
 const maxReadable = 24
 
-// isFileName reports whether a file with the name can be the log of a key.
+// isFileName reports whether name can be the file name of a log.
 func isFileName(name string) bool {
 	const sum = 32 // hexadecimal digits
 	begin, ok := strings.CutSuffix(name, ".convo")
@@ -24,7 +24,7 @@ func fileName(key string) string {
 	return fmt.Sprintf("%s-%x.convo", readable(key), sum[:16])
 }
 
-// readable returns the beginning of a key as names of files show it.
+// readable returns the beginning of a key as it appears in file names.
 func readable(key string) string {
 	b := []byte(key[:min(len(key), maxReadable)])
 	for i, c := range b {

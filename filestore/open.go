@@ -19,16 +19,16 @@ type lockedLog struct {
 	file logFile
 	name string
 	info fs.FileInfo
-	made bool // the file did not exist
+	made bool // whether this process created the file
 }
 
-// open opens and locks the log of a key, or returns nil if there is none. With make
-// it makes one, which is empty.
+// open opens and locks the log of a key, or returns nil if there is none. If make is set,
+// it creates an empty log instead.
 func (s *Store) open(ctx context.Context, key string, make bool) (*lockedLog, error) {
 	if err := s.check(ctx, key); err != nil {
 		return nil, err
 	}
-	const most = 50 // a link that leads nowhere, in place of Dir, is never there
+	const most = 50 // if Dir is a dangling link, each try fails
 	var err error
 	for range most {
 		var l *lockedLog
@@ -43,12 +43,12 @@ func (s *Store) open(ctx context.Context, key string, make bool) (*lockedLog, er
 	return nil, err
 }
 
-// What the next try may find changed.
+// Errors after which open tries again.
 var (
-	// errMoved says that another process has removed, replaced or made a file meanwhile.
+	// errMoved says that another process has removed, replaced or created the file.
 	errMoved = errors.New("others keep making, replacing or removing the file")
 
-	// errNoDir says that Dir had to be made.
+	// errNoDir says that Dir did not exist and was created.
 	errNoDir = errors.New("the directory is not there after it was made: its name is that of a link that leads nowhere, or others keep removing it")
 )
 
@@ -70,7 +70,7 @@ func (s *Store) try(ctx context.Context, name, key string, make bool) (_ *locked
 	}()
 	flag := os.O_RDWR
 	if _, err := plain(dir, name, key); errors.Is(err, fs.ErrNotExist) && make {
-		// A file is only made in a directory whose own name is synced.
+		// A file is only created in a directory whose own name is synced.
 		if err := s.makeDir(); err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func (s *Store) try(ctx context.Context, name, key string, make bool) (_ *locked
 	if err := lock(ctx, file, true); err != nil {
 		return nil, err
 	}
-	// Another may have removed or replaced the file before it was locked.
+	// Another process may have removed or replaced the file before it was locked.
 	named, err := plain(dir, name, key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errMoved
@@ -107,7 +107,7 @@ func (s *Store) try(ctx context.Context, name, key string, make bool) (_ *locked
 	return l, nil
 }
 
-// close gives up the lock and closes what is open.
+// close releases the lock and closes the file and the directory.
 func (l *lockedLog) close() {
 	if l.file != nil {
 		_ = l.file.unlock()
@@ -116,16 +116,16 @@ func (l *lockedLog) close() {
 	_ = l.dir.Close()
 }
 
-// date sets the time at which a log was changed, by which List orders. Where that
-// fails or the time is one that file systems do not know, it is the present time.
+// date sets the modification time of a log, which List orders by. If that fails, or if
+// file systems may not support the time, the file keeps the time of the write.
 func (l *lockedLog) date(updated time.Time) {
 	if y := updated.Year(); 1970 < y && y < 2200 {
 		_ = l.dir.chtimes(l.name, updated)
 	}
 }
 
-// openTail opens a log and reads its end. What is before the end cannot change
-// then. The file is nil if there is none.
+// openTail opens a log and reads its end. The part before the end no longer changes. The
+// file is nil if there is none.
 func openTail(ctx context.Context, dir folder, name, key string) (file logFile, tail logTail, err error) {
 	if _, err := plain(dir, name, key); err != nil {
 		return nil, tail, unlessNotExist(err)
@@ -148,15 +148,14 @@ func openTail(ctx context.Context, dir folder, name, key string) (file logFile, 
 	return file, tail, err
 }
 
-// isOfLog reports whether an error says what is wrong with a log, rather than with
-// reading it.
+// isOfLog reports whether err is an error in a log, as opposed to an error in reading it.
 func isOfLog(err error) bool {
 	_, damaged := errors.AsType[*convo.DamageError](err)
 	return damaged || errors.Is(err, convo.ErrVersion)
 }
 
-// plain returns what lstat says of the file of a key, which must be no link and no
-// folder.
+// plain returns the lstat result for the file of a key. It returns an error if that is
+// not a regular file.
 func plain(dir folder, name, key string) (fs.FileInfo, error) {
 	info, err := dir.lstat(name)
 	if err != nil {
@@ -168,7 +167,7 @@ func plain(dir folder, name, key string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// lock waits for a lock.
+// lock locks a file. It waits until the lock is free or ctx ends.
 func lock(ctx context.Context, f logFile, exclusive bool) error {
 	const most = 5 * time.Millisecond
 	for wait := most / 64; ; wait = min(2*wait, most) {
@@ -186,8 +185,7 @@ func lock(ctx context.Context, f logFile, exclusive bool) error {
 	}
 }
 
-// makeDir makes Dir and the directories above it, as far as they are missing, and
-// syncs the name of Dir.
+// makeDir creates Dir and any missing parents, and syncs the name of Dir.
 func (s *Store) makeDir() error {
 	dir, err := filepath.Abs(s.Dir)
 	if err != nil {
@@ -212,7 +210,7 @@ func (s *Store) makeDirs(dir string) error {
 	if s.NoSync {
 		return nil
 	}
-	if made { // another may have made the parent, and been killed
+	if made { // another process may have created the parent and been killed before its sync
 		if err := s.keep(filepath.Dir(parent)); err != nil {
 			return err
 		}
@@ -220,8 +218,8 @@ func (s *Store) makeDirs(dir string) error {
 	return s.keep(parent)
 }
 
-// keep syncs the names in a directory. One that this process may not read is left
-// alone: somebody else has made what is in it.
+// keep syncs the names in a directory. It ignores a directory that this process may not
+// read, because this process did not create the names in it.
 func (s *Store) keep(dir string) error {
 	if err := s.files().syncDir(dir); !errors.Is(err, fs.ErrPermission) {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/stores"
 )
 
-// Delete implements [convo.Store]. It does not read the log, so it can remove one that is
-// damaged.
+// Delete implements [convo.Store]. It does not read the log, so it can also remove a damaged
+// log.
 func (s *Store) Delete(ctx context.Context, key string) (err error) {
 	defer func() { err = inLog("delete", key, err) }()
 	if err := convo.CheckKey(key); err != nil {
@@ -43,8 +43,8 @@ func (s *Store) Delete(ctx context.Context, key string) (err error) {
 // tmpSuffix is the end of the name of the file that Prune writes.
 const tmpSuffix = ".tmp"
 
-// removeTmp removes what a Prune that was killed has left. It is synced by itself:
-// else it might come back without its log, and nothing would remove it.
+// removeTmp removes the file left by a killed Prune. It syncs the removal right away:
+// otherwise the file might reappear without its log, and would never be removed.
 func (s *Store) removeTmp(l *lockedLog) error {
 	err := l.dir.remove(l.name + tmpSuffix)
 	if err == nil {
@@ -53,9 +53,9 @@ func (s *Store) removeTmp(l *lockedLog) error {
 	return unlessNotExist(err)
 }
 
-// Prune implements [convo.Pruner]. Damage between that record and the newest full one stays as
-// it is. If the newest state is damaged, Prune returns a [*convo.DamageError] and removes
-// nothing, since an earlier state is then the newest that is whole.
+// Prune implements [convo.Pruner]. Damage between the given record and the newest full
+// record is kept. If the newest state is damaged, Prune returns a [*convo.DamageError] and
+// removes nothing, because the newest intact state is then an earlier one.
 func (s *Store) Prune(ctx context.Context, key string, before uint64) (err error) {
 	defer func() { err = inLog("prune", key, err) }()
 	if err := convo.CheckKey(key); err != nil {
@@ -113,10 +113,10 @@ func (s *Store) Prune(ctx context.Context, key string, before uint64) (err error
 		_ = l.dir.remove(tmp)
 		return err
 	}
-	return s.syncNames(l.dir) // a writer that comes first also syncs the name
+	return s.syncNames(l.dir) // a writer in between also syncs the name
 }
 
-// find reads up to the first whole record with at least that Seq, and returns it, or nil if
+// find reads up to the first undamaged record with a Seq of at least seq. It returns nil if
 // there is none.
 func (s *logScan) find(ctx context.Context, seq uint64) (*logLine, error) {
 	for {
@@ -137,8 +137,8 @@ func (s *logScan) find(ctx context.Context, seq uint64) (*logLine, error) {
 	}
 }
 
-// copyLines copies what is from the offset of a scan on to an empty file, byte for byte,
-// and syncs it. An error says that the newest state is damaged.
+// copyLines copies the lines from the offset of a scan on to an empty file, byte for byte,
+// and syncs the file. It returns a *DamageError if the newest state is damaged.
 func (s *Store) copyLines(ctx context.Context, to *lockedLog, scan *logScan, updated time.Time) error {
 	var damage error // since the newest full record
 	start, at := scan.off, scan.off

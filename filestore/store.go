@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"io/fs"
 	"iter"
@@ -18,36 +19,36 @@ import (
 )
 
 // A Store is a [convo.Store] and a [convo.Pruner] that keeps each log in its own file in
-// one directory. Set Dir; the other fields may stay as they are. Fields must not change
-// while the Store is in use, and it must not be copied. It is safe for concurrent use.
+// one directory. Only Dir is required. The fields must not be changed while the Store is in
+// use, and a Store must not be copied. It is safe for concurrent use.
 type Store struct {
-	// Dir is the directory. The first Append makes it, with the mode 0700, if it
+	// Dir is the directory. The first Append creates it, with the mode 0700, if it
 	// does not exist.
 	Dir string
 
-	// NoSync leaves it to the operating system when to write to the disk. Append is
-	// much faster then. If a process is killed, nothing is lost. A power cut may
-	// take any number of the newest records, and may leave a log that is damaged.
+	// NoSync leaves it to the operating system when to write to the disk. This makes
+	// Append much faster. Nothing is lost if a process is killed. A power failure may
+	// lose any number of the newest records, and may leave a damaged log.
 	NoSync bool
 
-	// Logger gets a warning when Append has cut off what was not written whole:
-	// "convo: unfinished record cut off", with key, offset and length in bytes. Nil:
+	// Logger receives a warning when Append has cut off an incomplete record:
+	// "convo: unfinished record cut off", with key, offset and length in bytes. If nil,
 	// nothing is logged.
 	Logger *slog.Logger
 
-	disk fileSystem // nil: that of the operating system
+	disk fileSystem // nil: the file system of the operating system
 
 	mu      sync.Mutex         // protects the following
-	settled map[string]settled // by the name of a file; at most maxSettled
+	settled map[string]settled // by file name; at most maxSettled
 }
 
-// settled is the state of a file that this store knows to be synced.
+// settled is the state of a file that this store has synced.
 type settled struct {
-	file fs.FileInfo // the one that has the name
-	tail logTail     // without what Append does not need
+	file fs.FileInfo // identifies the file
+	tail logTail     // only the fields that Append needs
 }
 
-// maxSettled bounds the memory of a Store. What is forgotten costs a sync.
+// maxSettled bounds the memory of a Store. A forgotten file costs a sync.
 const maxSettled = 4096
 
 var _ convo.Pruner = (*Store)(nil)
@@ -90,7 +91,7 @@ func (s *Store) Append(ctx context.Context, r convo.Record) (err error) {
 		return stores.GapError(r.Seq, tail.Seq)
 	}
 	if tail.torn > 0 {
-		s.forget(l.name) // so that settle syncs the cut, too
+		s.forget(l.name) // so that settle also syncs the cut
 		if err := l.file.Truncate(tail.end); err != nil {
 			return err
 		}
@@ -105,28 +106,28 @@ func (s *Store) Append(ctx context.Context, r convo.Record) (err error) {
 	}
 	line := newLine(&r, back)
 	if err := s.write(l, line, tail.end, r.Updated); err != nil {
-		// What cannot be cut off is a whole record, or the next Append cuts it off.
+		// If Truncate fails, the file ends with a whole record, or with a part of
+		// one, which the next Append cuts off.
 		s.forget(l.name)
 		if l.file.Truncate(tail.end) == nil {
 			_ = s.sync(l.file)
 		}
 		return err
 	}
-	s.remember(l, logTail{logLine: logLine{Record: r, at: tail.end, back: back}, end: tail.end + int64(len(line))})
+	s.remember(l, logTail{logLine: logLine{Record: r, at: tail.end, back: back}, end: tail.end + int64(len(line))}, line)
 	return nil
 }
 
-// tailOf returns what is at the end of a log. Where it is what this store has
-// left there, as the random ID tells, a look at the ID is enough.
+// tailOf returns the tail of a log. It parses the newest line only if the line differs
+// from the one that this store remembers.
 func (s *Store) tailOf(l *lockedLog, key string) (logTail, error) {
 	was, size := s.recall(l), l.info.Size()
-	end := was.ID + "\"}\n"
 	if was.ID != "" && was.end == size {
-		text := make([]byte, len(end))
-		if _, err := l.file.ReadAt(text, size-int64(len(end))); err != nil {
+		text := make([]byte, was.end-was.at)
+		if _, err := l.file.ReadAt(text, was.at); err != nil {
 			return logTail{}, err
 		}
-		if string(text) == end {
+		if sumOf(text) == was.sum {
 			return was, nil
 		}
 	}
@@ -142,12 +143,12 @@ func (s *Store) write(l *lockedLog, line []byte, at int64, updated time.Time) er
 	return s.sync(l.file)
 }
 
-// settle syncs a log and its name, unless this store knows that both are synced. The
+// settle syncs a log and its name, unless this store has already synced both. The
 // process that wrote the newest record may have been killed before it could sync, or
-// its sync may have failed. After a sync that failed, systems count as written what is
-// not, so the line is written once more. A torn tail that was cut off must not come
-// back either: a part of it might be mixed with what is written next. As every Append
-// does this before it writes, older lines are synced.
+// its sync may have failed. After a failed sync, operating systems may treat unwritten
+// data as written, so the line is written again. A torn tail that was cut off must also
+// stay cut off: a part of it might be mixed with the next line. Every Append calls settle
+// before it writes, so older lines are synced.
 func (s *Store) settle(l *lockedLog, t *logTail) error {
 	if s.NoSync {
 		return nil
@@ -166,12 +167,12 @@ func (s *Store) settle(l *lockedLog, t *logTail) error {
 			return err
 		}
 	}
-	s.remember(l, *t)
+	s.remember(l, *t, t.text)
 	return nil
 }
 
-// Records implements [convo.Store]. If from is 0 and the way from the newest record to the
-// newest full one is damaged, it yields a [*convo.DamageError] and nothing more.
+// Records implements [convo.Store]. If from is 0 and the log is damaged between the newest
+// full record and its end, Records yields only a [*convo.DamageError].
 func (s *Store) Records(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error] {
 	return func(yield func(convo.Record, error) bool) {
 		err := s.read(ctx, key, func(f logFile, tail logTail, err error) error {
@@ -180,7 +181,7 @@ func (s *Store) Records(ctx context.Context, key string, from uint64) iter.Seq2[
 			}
 			if err == nil && tail.Full && (from == 0 || from == tail.Seq) && ctx.Err() == nil {
 				tail.Torn = tail.torn
-				yield(tail.Record, nil) // its Data is used for nothing else
+				yield(tail.Record, nil) // its Data is not shared
 				return nil
 			}
 			start, err := startOf(f, key, &tail, err, from)
@@ -188,7 +189,7 @@ func (s *Store) Records(ctx context.Context, key string, from uint64) iter.Seq2[
 				return err
 			}
 			scan := newScan(f, key, start, tail.end)
-			var passed error // the last damage, as long as only records that are not asked for come after it
+			var passed error // the last damage, until the next record shows whether it is before from
 			for {
 				if ctx.Err() != nil {
 					return stores.Ended(ctx)
@@ -221,9 +222,9 @@ func (s *Store) Records(ctx context.Context, key string, from uint64) iter.Seq2[
 	}
 }
 
-// startOf returns where Records begins to read. Where the way from the newest record to
-// the full one is damaged, or the newest record is, that is the start of the file, so
-// that what is before and after the damage is found.
+// startOf returns the offset at which Records begins to read. If the newest record is
+// damaged, or the log between it and the full record, this is the start of the file, so
+// that the records before and after the damage are found.
 func startOf(f logFile, key string, tail *logTail, damaged error, from uint64) (int64, error) {
 	if damaged != nil {
 		return 0, nil
@@ -245,11 +246,11 @@ func startOf(f logFile, key string, tail *logTail, damaged error, from uint64) (
 	return 0, damageOr(f, key, at, withoutMark(err))
 }
 
-// errStopped is the error of a loop whose body has ended it.
+// errStopped is returned when the body of the loop has ended it.
 var errStopped = errors.New("stopped")
 
-// read calls f with the log of a key and what is at its end, or with the error
-// of reading that. It does not call f when there is no log.
+// read calls f with the log of a key and its tail, or with the error from reading the
+// tail. It does not call f when there is no log.
 func (s *Store) read(ctx context.Context, key string, f func(logFile, logTail, error) error) error {
 	if err := s.check(ctx, key); err != nil {
 		return err
@@ -270,8 +271,7 @@ func (s *Store) read(ctx context.Context, key string, f func(logFile, logTail, e
 	return f(file, tail, err)
 }
 
-// check returns an error for a store or a key that cannot be used, or if ctx has
-// ended.
+// check returns an error if the store or the key is not valid, or if ctx has ended.
 func (s *Store) check(ctx context.Context, key string) error {
 	if s == nil || s.Dir == "" {
 		return &convo.ValueError{Name: "filestore.Store.Dir", Value: "", Want: "the name of a directory"}
@@ -303,8 +303,7 @@ func (s *Store) syncNames(dir folder) error {
 	return dir.sync()
 }
 
-// recall returns the end of a log as far as this store knows it to be synced, or
-// nothing.
+// recall returns the tail of a log if this store has synced it, or the zero logTail.
 func (s *Store) recall(l *lockedLog) logTail {
 	s.mu.Lock()
 	was := s.settled[l.name]
@@ -315,9 +314,10 @@ func (s *Store) recall(l *lockedLog) logTail {
 	return was.tail
 }
 
-func (s *Store) remember(l *lockedLog, t logTail) {
+// remember stores the tail of a log, whose newest line is line.
+func (s *Store) remember(l *lockedLog, t logTail, line []byte) {
 	t.Record = convo.Record{LogInfo: convo.LogInfo{Seq: t.Seq}, ID: t.ID, Full: t.Full}
-	t.text, t.torn = nil, 0
+	t.text, t.torn, t.sum = nil, 0, sumOf(line)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.settled == nil || len(s.settled) >= maxSettled {
@@ -326,13 +326,18 @@ func (s *Store) remember(l *lockedLog, t logTail) {
 	s.settled[l.name] = settled{l.info, t}
 }
 
+// lineSeed is the seed of the sums that stores remember.
+var lineSeed = maphash.MakeSeed()
+
+func sumOf(line []byte) uint64 { return maphash.Bytes(lineSeed, line) }
+
 func (s *Store) forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.settled, name)
 }
 
-// warn logs what Append has cut off. A panic is ignored.
+// warn logs that Append has cut off cut.torn bytes. A panic of the logger is ignored.
 func (s *Store) warn(key string, cut logTail) {
 	defer func() { _ = recover() }()
 	if s.Logger != nil {
@@ -340,8 +345,8 @@ func (s *Store) warn(key string, cut logTail) {
 	}
 }
 
-// inLog says which log an error is about, unless the error does. An empty key stands
-// for none.
+// inLog adds the verb and the key to an error, unless it has the prefix "convo: ". If key
+// is empty, only the verb is added.
 func inLog(verb, key string, err error) error {
 	if err == nil || strings.HasPrefix(err.Error(), "convo: ") {
 		return err
@@ -352,7 +357,7 @@ func inLog(verb, key string, err error) error {
 	return fmt.Errorf("convo: %s the log of %.40q: %w", verb, key, err)
 }
 
-// unlessNotExist returns err, or nil if it says that there is no such file.
+// unlessNotExist returns err, or nil if err matches [fs.ErrNotExist].
 func unlessNotExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

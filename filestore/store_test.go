@@ -259,7 +259,7 @@ func TestStore_FailedWrite(t *testing.T) {
 func TestStore_ForgetsFiles(t *testing.T) {
 	s := &Store{Dir: "/chats", disk: newTestDisk(nil)}
 	for i := range maxSettled + 10 {
-		s.remember(&lockedLog{name: fmt.Sprint(i)}, logTail{})
+		s.remember(&lockedLog{name: fmt.Sprint(i)}, logTail{}, nil)
 	}
 	assert.LessOrEqual(t, len(s.settled), maxSettled)
 }

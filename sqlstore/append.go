@@ -77,9 +77,9 @@ func newRow(r *convo.Record) (*row, error) {
 	return w, err
 }
 
-// The statements of an Append. The first changes the row of the log, if that is as
-// the record wants it, and the second adds the record. No log begins where records are
-// left of one whose row is damaged.
+// The statements of an Append. The first changes the row of the log, if the record
+// follows the newest one, and the second adds the record. No new log begins if records
+// are left of a log whose row is missing.
 const (
 	beginLog = `INSERT INTO convo_logs (ckey, newest, seq, created, updated, entries, tokens, title, crc, first_seq, first_crc)
 		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $3, $10
@@ -89,7 +89,7 @@ const (
 	addRecord = `INSERT INTO convo_records (ckey, seq, id, prev, is_full, format, upto, head, data, crc)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
-	// Both in one, for PostgreSQL.
+	// Both statements in one, for PostgreSQL.
 	beginBoth = `WITH log AS (INSERT INTO convo_logs (ckey, newest, seq, created, updated, entries, tokens, title, crc, first_seq, first_crc)
 		SELECT $1::bytea, $2::text, $3::bigint, $4::bigint, $5::bigint, $6::bigint, $7::bigint, $8::bytea, $9::bigint, $3::bigint, $17::bigint
 		WHERE NOT EXISTS (SELECT 1 FROM convo_records WHERE ckey = $1::bytea) ON CONFLICT (ckey) DO NOTHING RETURNING ckey)` + addBoth
@@ -100,7 +100,7 @@ const (
 		SELECT ckey, $3::bigint, $2::text, $10::text, $11::bigint, $12::bigint, $13::bigint, $14::bytea, $15::bytea, $16::bigint FROM log`
 )
 
-// logArgs are the arguments that beginLog and moveLog have in common, the first nine.
+// logArgs returns the first nine arguments, which beginLog and moveLog have in common.
 func (w *row) logArgs() []any {
 	r := w.record
 	return []any{w.ckey, r.ID, w.seq, w.created, w.updated, int64(r.Entries), int64(r.Tokens), w.title, w.logCRC}
@@ -127,11 +127,12 @@ func (s *Store) append(ctx context.Context, q querier, w *row) error {
 		if !ok || conflict.ID != "" || w.record.Prev != "" || tries == most {
 			return err
 		}
-		// The log that was in the way has been deleted since.
+		// The conflicting log has been deleted since.
 	}
 }
 
-// judge returns why a record could not be added, or nil if it is there already.
+// judge returns the reason why a record could not be added, or nil if it is already the
+// newest record.
 func (s *Store) judge(ctx context.Context, q querier, w *row) error {
 	r := w.record
 	l, err := s.logOf(ctx, q, r.Key)
@@ -152,19 +153,19 @@ func (s *Store) judge(ctx context.Context, q querier, w *row) error {
 type waiter struct {
 	ctx  context.Context
 	row  *row
-	done chan error // of one
+	done chan error // with a buffer of one
 
-	batch *batch // the transaction that has taken it; nil: none yet
+	batch *batch // the batch that contains it; nil if there is none yet
 }
 
-// A batch is the Appends that share a transaction.
+// A batch is a list of Appends that share a transaction.
 type batch struct {
 	list   []*waiter
-	left   int // those that still wait
+	left   int // number of Appends that still wait
 	cancel context.CancelFunc
 }
 
-// The most that share a transaction. What more would save is little.
+// The limits of a batch. Larger batches would save little.
 const (
 	maxBatch = 64
 	maxBytes = 16 << 20 // of Data
@@ -209,7 +210,7 @@ func (s *Store) write() {
 	}
 }
 
-// take returns the next batch, and a ctx that ends when no Append waits for it any more.
+// take returns the next batch, and a ctx that ends when no Append waits for the batch.
 func (s *Store) take() (context.Context, *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,8 +232,8 @@ func (s *Store) take() (context.Context, *batch) {
 	return ctx, b
 }
 
-// writeBatch returns the error of each Append. If a statement fails, nobody is to
-// suffer for another, so each gets a transaction of its own.
+// writeBatch writes a batch and returns the error of each Append. If a statement fails,
+// each Append is retried in its own transaction, so that it does not affect the others.
 func (s *Store) writeBatch(ctx context.Context, list []*waiter) []error {
 	errs := make([]error, len(list))
 	ours, err := s.writeTx(ctx, list, errs)
@@ -250,8 +251,8 @@ func (s *Store) writeBatch(ctx context.Context, list []*waiter) []error {
 	return errs
 }
 
-// writeTx runs a transaction, and sets what each Append is told when it succeeds. If
-// it does not, ours says that one of the records may be to blame.
+// writeTx runs a transaction. If it succeeds, writeTx sets the error of each Append. If it
+// fails, ours reports whether one of the records may be the cause.
 func (s *Store) writeTx(ctx context.Context, list []*waiter, errs []error) (ours bool, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -280,7 +281,7 @@ func (s *Store) writeTx(ctx context.Context, list []*waiter, errs []error) (ours
 	return false, tx.Commit()
 }
 
-// put adds one record in a transaction, unless it does not follow the newest one.
+// put adds a record in a transaction if it follows the newest record.
 func (s *Store) put(ctx context.Context, tx *sql.Tx, w *row) (added bool, err error) {
 	query, args := moveLog, append(w.logArgs(), w.record.Prev)
 	if w.record.Prev == "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// Each row has the CRC-32C of all that it means. The number of the first record, which
-// Prune changes and Append does not, has one of its own.
+// Each row has a CRC-32C of its contents. The Seq of the first record has its own checksum,
+// because it is changed by Prune but not by Append.
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -67,7 +67,7 @@ func (l *logRow) scan(scan func(...any) error) error {
 	return scan(&l.ckey, &l.newest, &l.seq, &l.created, &l.updated, &l.entries, &l.tokens, &l.title, &l.crc, &l.firstSeq, &l.firstCRC)
 }
 
-// fault returns what is wrong with the row.
+// fault returns an error if the row is damaged.
 func (l *logRow) fault() error {
 	if l.crc != crcOfLog(l) || l.firstCRC != crcOfFirst(l.ckey, l.firstSeq) {
 		return errors.New("the checksum of its row in convo_logs is wrong")
@@ -102,8 +102,8 @@ func (s *Store) logOf(ctx context.Context, q querier, key string) (*logRow, erro
 
 var errNoLog = errors.New("its row in convo_logs is missing")
 
-// fault returns what is wrong with a row, if it follows prev, or is the first one if
-// prev is nil. A prev without an ID is damaged.
+// fault returns an error if the row is damaged or does not follow prev. If prev is nil, the
+// row is the first one. A prev without an ID is damaged.
 func (r *recordRow) fault(ckey []byte, prev *convo.Record) error {
 	switch {
 	case r.bad != nil:
@@ -118,7 +118,7 @@ func (r *recordRow) fault(ckey []byte, prev *convo.Record) error {
 	return setHead(&r.LogInfo, r.head)
 }
 
-// damage returns the error for a fault, with the newest record that is good.
+// damage returns the error for a fault, with the Seq of the newest valid record.
 func (s *Store) damage(ctx context.Context, q querier, key string, fault error) error {
 	good, err := s.goodBefore(ctx, q, key, 1<<63-1)
 	if err != nil {
@@ -127,8 +127,8 @@ func (s *Store) damage(ctx context.Context, q querier, key string, fault error) 
 	return &convo.DamageError{Key: key, Seq: good, Offset: -1, Err: fault}
 }
 
-// goodBefore returns the Seq of the newest record with a lower one that can be loaded:
-// no damage is between it and the full record that it rests on.
+// goodBefore returns the Seq of the newest record before below that can be loaded, because
+// there is no damage between it and the full record that it depends on.
 func (s *Store) goodBefore(ctx context.Context, q querier, key string, below uint64) (good uint64, err error) {
 	ckey := columnOf(key)
 	var prev *convo.Record

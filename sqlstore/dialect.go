@@ -37,8 +37,8 @@ func (d Dialect) String() string {
 }
 
 // migrations are the statements that bring the tables from each version to the next.
-// Those of a release never change; a later release adds some, which only add to the
-// tables. The words in capitals with a $ stand for types.
+// Released statements never change; a later release adds statements, which only add to
+// the tables. Words in capitals with a $ are replaced by types.
 var migrations = [][]string{
 	{
 		`CREATE TABLE convo_schema (version BIGINT NOT NULL)`,
@@ -50,11 +50,11 @@ var migrations = [][]string{
 	},
 }
 
-// Schema returns the statements that make the tables, to be run in order in one
+// Schema returns the statements that create the tables, to be run in order in one
 // transaction. For an unknown Dialect it returns nil.
 func Schema(d Dialect) []string { return d.statements(0) }
 
-// statements returns those that bring tables of a version up to date.
+// statements returns the statements that update tables of the version from.
 func (d Dialect) statements(from int) (all []string) {
 	types := map[Dialect]*strings.Replacer{
 		SQLite:     strings.NewReplacer("$BYTES", "BLOB", "$INT", "INTEGER", "BIGINT", "INTEGER"),
@@ -69,16 +69,17 @@ func (d Dialect) statements(from int) (all []string) {
 	return all
 }
 
-// SQLiteFile makes an empty file at path, which only the user of this process can read
-// and write (mode 0600), unless there is a file; then that stays as it is. It returns
-// the data source name of the file with the settings that a [Store] needs: a write-ahead
-// log, synchronous=FULL, transactions that take the lock of writers when they begin, and
-// 10 seconds of waiting for it. The drivers modernc.org/sqlite and
-// github.com/mattn/go-sqlite3 understand it.
+// SQLiteFile creates an empty file at path that only the user of this process can read
+// and write (mode 0600). An existing file is left unchanged. SQLiteFile returns the data
+// source name of the file with the settings that a [Store] needs: a write-ahead log,
+// synchronous=FULL, transactions that take the write lock when they begin, and a timeout
+// of 10 seconds for that lock. The name is for the drivers modernc.org/sqlite and
+// github.com/mattn/go-sqlite3.
 //
-// SQLite gives the write-ahead log and the other files next to the database its mode.
-// A driver that has no file yet makes one with the mode 0644, less the umask, which other
-// users of the machine can read. On Windows, a file is as private as its directory.
+// SQLite gives the write-ahead log and the other files next to the database the same mode.
+// If the file does not exist, a driver creates it with the mode 0644, less the umask, so
+// that other users of the machine can read it. On Windows, a file is as private as its
+// directory.
 func SQLiteFile(path string) (dsn string, err error) {
 	if path == "" || path == ":memory:" {
 		return "", &convo.ValueError{Name: "path", Value: path, Want: "that of a file; to keep logs in memory, use a convotest.MemStore"}
@@ -94,11 +95,11 @@ func SQLiteFile(path string) (dsn string, err error) {
 	return name.String() + "?_busy_timeout=10000&_journal_mode=WAL&_synchronous=FULL&_txlock=immediate", nil
 }
 
-// making is held while a file is made, so that no connection of this process is open
-// when the file is closed: that would give up the locks of the connection.
+// making is held while a file is created, so that no connection of this process is open
+// when the file is closed: closing it would release the locks of the connection.
 var making sync.Mutex
 
-// makePrivate makes an empty file with the mode 0600. A file that is there is not opened.
+// makePrivate creates an empty file with the mode 0600. It does not open an existing file.
 func makePrivate(path string) error {
 	making.Lock()
 	defer making.Unlock()
@@ -112,10 +113,10 @@ func makePrivate(path string) error {
 	return f.Close()
 }
 
-// New returns a [Store] in a database, whose tables it makes if they are not there.
-// The pool stays the caller's, to set up and to close. New returns a
-// [*convo.ValueError] for settings with which a record could be lost, and an error
-// that matches [convo.ErrVersion] if a later release has changed the tables.
+// New returns a [Store] in a database, and creates its tables if they do not exist.
+// The caller remains responsible for configuring and closing the pool. New returns a
+// [*convo.ValueError] if a record could be lost with the settings of the database, and an
+// error that matches [convo.ErrVersion] if a later release has changed the tables.
 func New(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
 	switch {
 	case db == nil:
@@ -138,12 +139,12 @@ func New(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
 // busyTimeout is how long New waits for the lock of a SQLite file.
 const busyTimeout = 10 * time.Second
 
-// isBusy reports whether another connection has locked a SQLite file. While one
-// changes the journal mode of a new file, SQLite says so to others at once, whatever
-// their timeout is.
+// isBusy reports whether another connection has locked a SQLite file. While a connection
+// changes the journal mode of a new file, SQLite returns this error to other connections
+// at once, regardless of their timeout.
 func isBusy(err error) bool { return err != nil && strings.Contains(err.Error(), "database is locked") }
 
-// open checks the settings and makes the tables.
+// open checks the settings and creates the tables.
 func (d Dialect) open(ctx context.Context, db *sql.DB) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -159,8 +160,8 @@ func (d Dialect) open(ctx context.Context, db *sql.DB) error {
 	return d.migrate(ctx, conn)
 }
 
-// otherKind is for each kind of database the other one, and a query that only that one
-// answers.
+// otherKind maps each kind of database to the other kind, with a query that only the other
+// kind accepts.
 var otherKind = map[Dialect]struct {
 	Dialect
 	query string
@@ -169,7 +170,7 @@ var otherKind = map[Dialect]struct {
 	PostgreSQL: {SQLite, `SELECT sqlite_version()`},
 }
 
-// checkSettings returns an error for settings with which a record could be lost.
+// checkSettings returns an error if a record could be lost with the settings of conn.
 func (d Dialect) checkSettings(ctx context.Context, conn *sql.Conn) error {
 	setting := func(query, name, want string, bad ...string) error {
 		var value string
@@ -207,8 +208,7 @@ func (e *versionError) Error() string {
 // Is reports whether target is [convo.ErrVersion].
 func (e *versionError) Is(target error) bool { return target == convo.ErrVersion }
 
-// migrate makes the tables, or brings them up to date. Tables that are up to date are
-// only read.
+// migrate creates or updates the tables. Tables that are up to date are only read.
 func (d Dialect) migrate(ctx context.Context, conn *sql.Conn) (err error) {
 	if version, err := d.version(ctx, conn); err != nil || version == len(migrations) {
 		return err
@@ -228,7 +228,7 @@ func (d Dialect) migrate(ctx context.Context, conn *sql.Conn) (err error) {
 	if _, err := conn.ExecContext(ctx, lock); err != nil {
 		return err
 	}
-	version, err := d.version(ctx, conn) // others may have been faster
+	version, err := d.version(ctx, conn) // another process may have been faster
 	if err != nil {
 		return err
 	}
@@ -241,11 +241,11 @@ func (d Dialect) migrate(ctx context.Context, conn *sql.Conn) (err error) {
 	return err
 }
 
-// version returns the version of the tables, 0 if there are none.
+// version returns the version of the tables, or 0 if there are none.
 func (d Dialect) version(ctx context.Context, conn *sql.Conn) (version int, err error) {
 	query := `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'convo_schema'`
 	if d == PostgreSQL {
-		// Not to_regclass: that may answer by what it knew before the lock was held.
+		// Do not use to_regclass: its result may be from before the lock was held.
 		query = `SELECT count(*) FROM pg_catalog.pg_class WHERE relname = 'convo_schema' AND pg_catalog.pg_table_is_visible(oid)`
 	}
 	if err := conn.QueryRowContext(ctx, query).Scan(&version); err != nil || version == 0 {

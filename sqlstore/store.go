@@ -17,21 +17,21 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// A Store is a [convo.Store] and a [convo.Pruner] in a SQL database. Make one with
-// [New]. It may be used by several goroutines at once, and any number of processes
-// may use one database.
+// A Store is a [convo.Store] and a [convo.Pruner] in a SQL database. Use [New] to create
+// a Store. It is safe for concurrent use, and any number of processes may use the same
+// database.
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
 
 	mu      sync.Mutex // protects the following; for SQLite
-	waiting []*waiter  // Appends that no transaction has taken yet
-	writing bool       // a goroutine writes them
+	waiting []*waiter  // Appends that are not in a batch yet
+	writing bool       // whether a goroutine runs write
 }
 
 var _ convo.Pruner = (*Store)(nil)
 
-// wrapped returns err as the error of a method, unless it is one of convo's.
+// wrapped returns err as the error of a method, unless it is an error of package convo.
 func wrapped(verb, key string, err error) error {
 	if err == nil || strings.HasPrefix(err.Error(), "convo: ") {
 		return err
@@ -53,7 +53,7 @@ func (s *Store) check(ctx context.Context, key string) error {
 	return convo.CheckKey(key)
 }
 
-// query returns a query in the form that the database takes.
+// query returns a query in the form that the database accepts.
 func (s *Store) query(q string) string {
 	if s.dialect == SQLite {
 		return strings.ReplaceAll(q, "$", "?")
@@ -61,12 +61,12 @@ func (s *Store) query(q string) string {
 	return q
 }
 
-// maxColumn is how long a key may be to stand in ckey as it is. PostgreSQL has no
-// index for rows of more than 2,704 bytes.
+// maxColumn is the maximum length of a key that ckey contains unchanged. PostgreSQL cannot
+// index rows of more than 2,704 bytes.
 const maxColumn = 2000
 
-// columnOf returns what stands in ckey for a key. What it returns for a longer key is
-// longer than any that stands for itself.
+// columnOf returns the value of ckey for a key. For a key that is longer than maxColumn,
+// the value is longer than maxColumn.
 func columnOf(key string) []byte {
 	if len(key) <= maxColumn {
 		return []byte(key)
@@ -75,9 +75,9 @@ func columnOf(key string) []byte {
 	return append([]byte(key[:maxColumn]), sum[:]...)
 }
 
-// A headJSON is what stands in the column head.
+// A headJSON is the content of the column head.
 type headJSON struct {
-	Key     []byte `json:"key,omitempty"` // if it does not stand in ckey
+	Key     []byte `json:"key,omitempty"` // if ckey does not contain the whole key
 	Title   []byte `json:"title,omitempty"`
 	Created int64  `json:"created"`
 	Updated int64  `json:"updated"`
@@ -85,10 +85,10 @@ type headJSON struct {
 	Tokens  int    `json:"tokens"`
 }
 
-// noTime stands for the zero time. It is not in the range that timeOf takes.
+// noTime represents the zero time. It is outside the range of timeOf.
 const noTime = math.MinInt64
 
-// nanoOf returns a time as it is stored.
+// nanoOf returns the stored form of a time.
 func nanoOf(t time.Time) (int64, error) {
 	if t.IsZero() {
 		return noTime, nil
@@ -113,10 +113,10 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// run calls f with the pool. Where a PostgreSQL database has a stricter isolation than
-// read committed as its default, a statement can fail because of what others commit
-// meanwhile. Then nothing was written, and run calls f once more, in a transaction that
-// is read committed, where that does not happen.
+// run calls f with the pool. If the default isolation of a PostgreSQL database is stricter
+// than read committed, a statement can fail because of a concurrent commit. In this case
+// nothing was written, and run calls f again in a read committed transaction, which does
+// not fail this way.
 func (s *Store) run(ctx context.Context, f func(querier) error) error {
 	err := f(s.db)
 	if !isSerialization(err) {
@@ -153,20 +153,20 @@ func (s *Store) Records(ctx context.Context, key string, from uint64) iter.Seq2[
 	}
 }
 
-// errLeft is the error of a loop whose body has left it.
+// errLeft is returned when the body of a loop has left it.
 var errLeft = errors.New("left")
 
-// A loop yields records in pages, and holds no connection while it yields. It ends with
-// the record that was the newest one when it began.
+// A loop reads records in pages, and holds no connection while it yields. It ends with
+// the record that was the newest one when the loop began.
 type loop struct {
 	s     *Store
 	key   string
 	from  uint64
 	yield func(convo.Record, error) bool
 
-	begin   recordRow     // the first row that can be read, with what the log said of itself then
-	prev    *convo.Record // the row before; without an ID if it is damaged; nil: there is none
-	whole   *convo.Record // the newest one that was yielded; nil: there is none
+	begin   recordRow     // the first row that can be read, with the row of the log at that time
+	prev    *convo.Record // the previous record, without an ID if it is damaged; nil if there is none
+	whole   *convo.Record // the last record that was yielded; nil if there is none
 	damaged bool          // the loop has yielded an error
 }
 
@@ -198,8 +198,8 @@ func (l *loop) run(ctx context.Context) error {
 	return l.tell(ctx, math.MaxInt64, fmt.Errorf("record %d is missing", l.prev.Seq+1))
 }
 
-// row yields the next row, and what is wrong with it or with those before it. first is
-// whether it is the first one of its page. It reports whether the loop ends with it.
+// row yields the next record, or an error for a fault in its row or before it. It reports
+// whether the loop ends with this row. first is true for the first row of a page.
 func (l *loop) row(ctx context.Context, r *recordRow, first bool) (end bool, err error) {
 	ckey := columnOf(l.key)
 	fault := r.fault(ckey, l.prev)
@@ -210,7 +210,7 @@ func (l *loop) row(ctx context.Context, r *recordRow, first bool) (end bool, err
 	switch {
 	case fault == nil && l.prev == nil && l.from == 0 && !r.Full:
 		fault = fmt.Errorf("the first record, %d, is not a full one", r.Seq)
-	case fault == nil && l.prev == nil && l.from == 0 && r.rest != r.last-int64(r.Seq)+1: // the newest full one may be among them
+	case fault == nil && l.prev == nil && l.from == 0 && r.rest != r.last-int64(r.Seq)+1: // a missing record may be the newest full one
 		fault = fmt.Errorf("%d records after record %d are missing", r.last-int64(r.Seq)+1-r.rest, r.Seq)
 	case fault == nil && l.prev == nil && l.from > 0 && l.misses(r):
 		fault = fmt.Errorf("records before record %d are missing", r.Seq)
@@ -225,7 +225,7 @@ func (l *loop) row(ctx context.Context, r *recordRow, first bool) (end bool, err
 			return true, err
 		}
 		if r.Seq == 0 || l.prev != nil && r.Seq <= l.prev.Seq {
-			return true, nil // not even its place can be read
+			return true, nil // its Seq cannot be read
 		}
 	}
 	if r.bad != nil || fault != nil && r.fault(ckey, nil) != nil {
@@ -250,8 +250,8 @@ func (l *loop) row(ctx context.Context, r *recordRow, first bool) (end bool, err
 	return true, nil
 }
 
-// tell yields the error for a fault before the record with a Seq, and in it the newest
-// record before that which can be loaded. From 0, the loop ends there.
+// tell yields the error for a fault before the Seq below. The error contains the Seq of the
+// newest earlier record that can be loaded. If the loop is from 0, it ends here.
 func (l *loop) tell(ctx context.Context, below uint64, fault error) error {
 	e := &convo.DamageError{Key: l.key, Offset: -1, Err: fault}
 	var err error
@@ -270,8 +270,8 @@ func (l *loop) tell(ctx context.Context, below uint64, fault error) error {
 	return nil
 }
 
-// isThere returns an error if others have removed the newest record that was yielded, and
-// so those after it too.
+// isThere returns an error if the last record that was yielded has been removed, because
+// the records after it may then also have been removed.
 func (l *loop) isThere(ctx context.Context) error {
 	if l.whole == nil {
 		return nil
@@ -286,15 +286,15 @@ func (l *loop) isThere(ctx context.Context) error {
 	return err
 }
 
-// misses reports whether the log says that there are records to be read before r, the
-// first one.
+// misses reports whether, according to the row of the log, records to be read are missing
+// before r, the first row.
 func (l *loop) misses(r *recordRow) bool {
 	return r.log.first.Valid && r.log.firstCRC.Int64 == crcOfFirst(columnOf(l.key), r.log.first.Int64) &&
 		int64(r.Seq) > max(int64(l.from), r.log.first.Int64)
 }
 
-// endFault returns an error if the records that were yielded do not end as the row of
-// the log says, or if that row is damaged.
+// endFault returns an error if the last record that was yielded is not the newest one
+// according to the row of the log, or if that row is damaged.
 func (l *loop) endFault() error {
 	switch log := &l.begin.log; {
 	case !log.newest.Valid:
@@ -307,7 +307,7 @@ func (l *loop) endFault() error {
 	return nil
 }
 
-// firstPage returns the first page of a loop. It is empty if there is nothing to yield.
+// firstPage returns the first page of a loop. The page is empty if there is nothing to yield.
 func (s *Store) firstPage(ctx context.Context, key string, from int64) ([]recordRow, error) {
 	for was := ""; ; {
 		page, err := s.page(ctx, key, from)
@@ -322,7 +322,7 @@ func (s *Store) firstPage(ctx context.Context, key string, from int64) ([]record
 		switch {
 		case err != nil || l == nil || from > l.seq:
 			return nil, err
-		case l.newest == was: // it was there before the page was read
+		case l.newest == was: // the log existed before the page was read
 			return nil, s.damage(ctx, s.db, key, fmt.Errorf("it has none of the records from %d to %d, or no full one", max(from, l.firstSeq), l.seq))
 		}
 		was = l.newest
@@ -335,16 +335,16 @@ type recordRow struct {
 	full int64
 	head []byte
 	crc  int64
-	bad  error // the row cannot be read; nothing else is set
+	bad  error // why the row cannot be read; then only Key and Seq are set
 	last int64 // the Seq of the last record
-	rest int64 // from the newest full record on: how many records there are
+	rest int64 // the number of records from the newest full record on
 	log  struct {
 		newest               sql.NullString
 		seq, first, firstCRC sql.NullInt64
 	}
 }
 
-// A page of records ends when it has this much, but not before its first record.
+// The limits of a page of records. A page has at least one record.
 const (
 	pageRecords = 1000
 	pageBytes   = 1 << 20
@@ -359,7 +359,7 @@ func (s *Store) page(ctx context.Context, key string, from int64) (page []record
 	return page, err
 }
 
-// recordsFrom returns the page that begins with a Seq, or, if from is 0, with the
+// recordsFrom returns the page that begins with the Seq from, or, if from is 0, with the
 // newest full record.
 func (s *Store) recordsFrom(ctx context.Context, q querier, key string, from int64, most int) (page []recordRow, err error) {
 	begin, rest, args := `$2`, `0`, []any{columnOf(key), from}
@@ -395,8 +395,8 @@ func (s *Store) recordsFrom(ctx context.Context, q querier, key string, from int
 	return page, rows.Err()
 }
 
-// setHead sets h by what stands in the column head. The Key that is set must be the
-// one inside.
+// setHead sets h from the column head. If h.Key is longer than maxColumn, the column must
+// contain the same key; for other keys, its key is ignored.
 func setHead(h *convo.LogInfo, data []byte) error {
 	var j headJSON
 	if err := json.Unmarshal(data, &j); err != nil {
@@ -409,15 +409,15 @@ func setHead(h *convo.LogInfo, data []byte) error {
 	return nil
 }
 
-// pageSize is how many heads List reads at once.
+// pageSize is the number of heads that List reads at once.
 const pageSize = 100
 
-// List implements [convo.Store]. For a log whose row is damaged there is a
-// [*convo.DamageError] in the place of its head, and the loop may go on.
+// List implements [convo.Store]. For a log whose row is damaged, it yields a
+// [*convo.DamageError] instead of the head, and the loop may continue.
 //
-// The order comes from an index, which no checksum covers in SQLite: a damaged one may
-// hide logs. So a List of all logs counts them, and returns an error at the end if the
-// index is damaged; REINDEX mends it. A List with options does not.
+// The order comes from an index, which has no checksum in SQLite: a damaged index may
+// hide logs. A List of all logs therefore counts them, and yields an error at the end if
+// the index is damaged; REINDEX repairs it. A List with options does not check the index.
 func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.LogInfo, error] {
 	return func(yield func(convo.LogInfo, error) bool) {
 		updated, after := boundsOf(&opts)
@@ -455,7 +455,7 @@ func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[conv
 var errIndex = errors.New("the index convo_logs_updated is damaged; make it anew by REINDEX")
 
 // checkIndex returns an error if a List of all logs found n of them because the index is
-// damaged, and not because others have written since.
+// damaged, and not because of writes in the meantime.
 func (s *Store) checkIndex(ctx context.Context, n int) error {
 	return s.run(ctx, func(q querier) error {
 		var all int
@@ -470,7 +470,7 @@ func (s *Store) checkIndex(ctx context.Context, n int) error {
 	})
 }
 
-// boundsOf returns where a list begins: after the ckey that was updated at a time.
+// boundsOf returns the time and the ckey after which a list begins.
 func boundsOf(opts *convo.ListOptions) (updated int64, after []byte) {
 	updated, after = math.MaxInt64, []byte{}
 	if opts.After.Key != "" {
@@ -485,7 +485,8 @@ func boundsOf(opts *convo.ListOptions) (updated int64, after []byte) {
 	return updated, after
 }
 
-// boundOf returns a time as it would be stored, or the bound that is next to it.
+// boundOf returns the stored form of a time, or the nearest value if the time is out of
+// range.
 func boundOf(t time.Time) int64 {
 	n, err := nanoOf(t)
 	switch {
@@ -497,7 +498,7 @@ func boundOf(t time.Time) int64 {
 	return math.MaxInt64
 }
 
-// heads returns the rows after one in the order of List.
+// heads returns the rows after the given bounds, in the order of List.
 func (s *Store) heads(ctx context.Context, prefix string, updated int64, after []byte) (page []logRow, err error) {
 	if err := s.check(ctx, "any"); err != nil {
 		return nil, err
@@ -535,8 +536,8 @@ func (s *Store) heads(ctx context.Context, prefix string, updated int64, after [
 	return page, err
 }
 
-// head returns the head that a row stands for, or errLeft if it is not to be listed.
-// A key that does not stand in ckey is read from the newest record.
+// head returns the head of a row, or errLeft if it is not to be listed. If ckey does not
+// contain the whole key, the key is read from the newest record.
 func (s *Store) head(ctx context.Context, prefix string, l *logRow) (convo.LogInfo, error) {
 	if ctx.Err() != nil {
 		return convo.LogInfo{}, context.Cause(ctx)
@@ -557,7 +558,7 @@ func (s *Store) head(ctx context.Context, prefix string, l *logRow) (convo.LogIn
 			return q.QueryRowContext(ctx, s.query(`SELECT head FROM convo_records WHERE ckey = $1 AND seq = $2`), l.ckey, l.seq).Scan(&data)
 		})
 		if errors.Is(err, sql.ErrNoRows) {
-			return h, errLeft // it was deleted since
+			return h, errLeft // the log was deleted since
 		}
 		if err != nil {
 			return convo.LogInfo{}, err
@@ -584,8 +585,8 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 }
 
 func (s *Store) remove(ctx context.Context, ckey []byte) error {
-	// The row of convo_logs first: it is what an Append waits for. In PostgreSQL the
-	// second statement then sees what an Append has written that Delete waited for.
+	// Delete the row of convo_logs first, because an Append waits for it. In PostgreSQL
+	// the second statement then sees the record of an Append that Delete waited for.
 	tx, err := s.begin(ctx)
 	if err != nil {
 		return err
@@ -607,8 +608,8 @@ func (s *Store) begin(ctx context.Context) (*sql.Tx, error) {
 	return s.db.BeginTx(ctx, nil)
 }
 
-// Prune implements [convo.Pruner]. It reads the full record that is to be the first one,
-// and removes nothing if that is damaged.
+// Prune implements [convo.Pruner]. It reads the full record that will be the first one,
+// and removes nothing if that record is damaged.
 func (s *Store) Prune(ctx context.Context, key string, before uint64) error {
 	err := s.check(ctx, key)
 	if err == nil {
@@ -628,7 +629,7 @@ func (s *Store) prune(ctx context.Context, key string, before uint64) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
-	// This takes the row, for which an Append waits.
+	// This locks the row, so that an Append waits.
 	if _, err := tx.ExecContext(ctx, s.query(`UPDATE convo_logs SET seq = seq WHERE ckey = $1`), ckey); err != nil {
 		return err
 	}

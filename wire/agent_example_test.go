@@ -14,22 +14,22 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// A provider is all that an agent needs of a format.
+// A provider has everything that an agent needs from a format.
 type provider interface {
 	wire.Format
 	wire.Streamer
 	wire.ToolWriter
 }
 
-// An agent without an SDK: it streams answers, runs tools, and goes on where the provider
-// says that the request was too long.
+// An agent without an SDK: it streams answers, runs tools, and compacts and continues if
+// the provider reports that the request was too long.
 func Example_agent() {
 	server := httptest.NewServer(fakeProvider()) // stands for the provider
 	defer server.Close()
 
 	var format provider = wire.Anthropic{Cache: true}
 	tools := []convo.Tool{{
-		Name:        "trains.search", // Anthropic takes no dot, so it gets another name, which is turned back
+		Name:        "trains.search", // Anthropic refuses the dot, so another name is sent, and Decode restores this one
 		Description: "Searches trains.",
 		Schema:      `{"type":"object","properties":{"to":{"type":"string"}},"required":["to"]}`,
 	}}
@@ -61,7 +61,7 @@ func Example_agent() {
 			return convo.Reply{}, err
 		}
 		defer resp.Body.Close()
-		if resp.StatusCode != http.StatusOK { // Decode returns what the provider reports, as an error
+		if resp.StatusCode != http.StatusOK { // Decode returns the provider's error
 			data, err := io.ReadAll(resp.Body)
 			if err == nil {
 				_, err = format.Decode(data)

@@ -16,19 +16,23 @@ import (
 //
 // Encode leaves out the reasoning of other providers, reasoning without a
 // signature, and reasoning that nothing follows. It removes white space from
-// the end of an assistant message. A short text takes the place of media in
-// assistant messages and in error results, and for media that the API does not
-// read; it reads JPEG, PNG, GIF, WebP, PDF, and text as text/plain. Decode
-// names in Lost what it cannot keep: the caller of a call, and cache marks inside
-// of opaque blocks or on what cannot have them. The citations of a text are a
-// [convo.Opaque] part after it, {"citations":[...]}; they are sent without the
-// fields that requests do not have, such as file_id.
+// the end of an assistant message. A short text replaces media in assistant
+// messages and in error results, and media that the API does not read; it reads
+// JPEG, PNG, GIF, WebP, PDF, and text as text/plain. Decode lists in Lost what
+// it cannot keep: the caller of a call, and cache marks inside opaque blocks or
+// on blocks that cannot have one. The citations of a text are a [convo.Opaque]
+// part after it, {"citations":[...]}; they are sent without the fields that
+// requests do not have, such as file_id.
 //
 // The API also takes messages with the role system among the others. Such a
 // message is a [convo.Opaque] part of a user message, {"role":"system",...},
-// and is sent unchanged. It has to stand after a user message, and before an
-// assistant message or at the end. If a user message follows it, Encode puts a
-// marker of the assistant between them.
+// and is sent unchanged. It must follow a user message, and must be the last
+// message or be followed by an assistant message. If a user message follows it,
+// Encode adds a marker of the assistant between them.
+//
+// A call of a tool that the provider runs, such as a server_tool_use, is sent only with its
+// result in the same turn of the assistant, or while the turn may go on: at the end of the
+// request, or before nothing but results. A result without such a call is not sent.
 //
 // The API refuses a request if thinking is "enabled" and the current assistant
 // turn lost the thinking block that it began with. Encode sets
@@ -38,9 +42,9 @@ import (
 //   - the first assistant message since the user's last message does not begin with
 //     a thinking block, and
 //   - it had one, or may have had one: it holds reasoning that cannot be sent, or
-//     entries between it and the user's message have left the conversation, or
-//     another format or model made it, or its maker is not known and other
-//     messages hold reasoning.
+//     entries between it and the user's message were removed, or another format
+//     or model made it, or its maker is not known and other messages hold
+//     reasoning.
 //
 // A message that the model made without reasoning, as it may when thinking is
 // "adaptive", does not set it.
@@ -52,15 +56,22 @@ type Anthropic struct {
 	SystemSummary bool // send the summary as the last system block; see the package documentation
 
 	// Cache sets cache marks: at most one on the system text, before the summary, and two
-	// on messages, as far as those of CacheMark leave room. CacheLifetime is how long the
-	// provider is to keep what is cached; see CacheMark. With CacheTools, Tools ends with
-	// a mark of that lifetime, which is one of the four that a request can have.
+	// on messages, if the caller's own marks leave room. CacheLifetime is how long the
+	// provider keeps the cache; see CacheMark. With CacheTools, Tools ends with a mark of
+	// that lifetime, and it counts as one of the four marks that a request can have.
 	Cache         bool
 	CacheTools    bool
 	CacheLifetime time.Duration
 
+	Seals SealCheck // whether the model checks where signed reasoning stands
+
 	StrictTools bool // Tools asks for arguments that follow the schema exactly
-	UserLast    bool // the model wants a user message at the end, as models since 4.6 do
+
+	// UserLast is for a model that refuses a request which ends with an assistant message.
+	// Encode adds a user message then, unless the answer is paused: it ends with a block of a
+	// tool that the provider runs. Claude's models since 4.6 are known by their name in Model
+	// and do not need it.
+	UserLast bool
 }
 
 var anthropicNames = &names{"tools", "system", "messages"}
@@ -69,28 +80,28 @@ var anthropicNames = &names{"tools", "system", "messages"}
 // system text, the request gets a marker as its message.
 func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
-func (f Anthropic) begin(seen *tally, lost *losses) (profile, writer) {
-	p := profile{format: FormatAnthropic, model: f.Model, ids: anthropicIDs, accepts: anthropicToolNames, names: anthropicNames, systemSum: f.SystemSummary, marks: true}
-	return p, &anthropicWriter{f: f, seen: seen, lost: lost, rule: cacheRule{long: isLong(f.CacheLifetime), tools: f.CacheTools}}
+func (f Anthropic) begin(_ *tally, lost *losses) (profile, writer) {
+	p := profile{format: FormatAnthropic, model: f.Model, ids: anthropicIDs, accepts: anthropicToolNames, names: anthropicNames, systemSum: f.SystemSummary, marks: true, seals: f.Seals.of(f.Model)}
+	return p, &anthropicWriter{f: f, lost: lost, rule: cacheRule{long: isLong(f.CacheLifetime), tools: f.CacheTools}}
 }
 
 // An anthropicMessage is a message that is being written.
 type anthropicMessage struct {
 	role    string
-	list    []byte      // the message up to its last block; of system, all of it
+	list    []byte      // the message up to its last block; for system, the whole message
 	closed  []byte      // the whole message; nil while it may still change
 	start   int         // length of list before the first block
 	solid   int         // length of list up to the last block that can end a message
-	room    int         // offset in list where a cache mark of the format can be inserted; 0: nowhere
-	spot    int         // offset in list where the caller's mark may be; 0: nowhere
-	marks   []cacheMark // of the caller, in order; no memory is written twice
+	room    int         // offset in list where a cache mark of the format can be inserted; 0: none
+	spot    int         // offset in list where the caller's mark may be; 0: none
+	marks   []cacheMark // of the caller, in order; never changed in place
 	thinks  bool        // begins with a thinking block
 	results bool        // holds results
 	asks    bool        // a user message that holds more than results
 	passing bool        // holds a text that the next request does not have
-	paused  bool        // ends with a block of a tool that the provider runs
+	paused  bool        // ends with a block of a tool that the provider runs; a request may end so
 
-	thoughts []place // of the thinking that list ends with
+	thoughts []place // of the thinking at the end of list
 }
 
 // json returns the message with cache marks.
@@ -105,15 +116,15 @@ func (m *anthropicMessage) json(marks []cacheMark) json.RawMessage {
 	return m.closed
 }
 
-// close makes m.closed, in the memory after m.list if there is room.
+// close sets m.closed, using the memory after m.list if there is room.
 func (m *anthropicMessage) close() {
 	if m.closed == nil && m.role != "system" {
 		m.closed = slices.Clip(append(m.list, "]}"...))
 	}
 }
 
-// added is called after each block that is not thinking. If mark is true, the
-// block can get a cache mark of the format.
+// added is called after each block that is not thinking. The mark argument
+// reports whether the block can have a cache mark of the format.
 func (m *anthropicMessage) added(mark bool) {
 	m.solid, m.paused, m.thoughts = len(m.list), false, nil
 	m.spot = len(m.list) - 1
@@ -128,7 +139,7 @@ func (m *anthropicMessage) text(s string) {
 	m.added(true)
 }
 
-// cite adds citations to the text that was written last.
+// cite adds citations to the last text written.
 func (m *anthropicMessage) cite(citations json.RawMessage) {
 	if citations != nil {
 		m.list = append(appendRawField(m.list[:len(m.list)-1], "citations", string(citations)), '}')
@@ -145,33 +156,35 @@ func (m *anthropicMessage) mark(long bool, at place, lost *losses) {
 	}
 }
 
-// An anthropicWriter collects the messages of a request. No more than the last two of
-// them may still change.
+// An anthropicWriter collects the messages of a request. Only the last two of them may
+// still change.
 type anthropicWriter struct {
 	f    Anthropic
-	seen *tally
 	lost *losses
 	rule cacheRule
 	msgs []anthropicMessage
-	size int              // about how many bytes the message of the projection takes
-	sys  anthropicMessage // of which list is the system text that system returned last
+	size int              // approximate bytes of the message of the projection
+	sys  anthropicMessage // its list is the system text that system last returned
+
+	waiting []waitingCall // of the current turn of the assistant; those of a saved state are never changed
 }
 
 // A savedAnthropic is the state of an anthropicWriter.
 type savedAnthropic struct {
-	msgs []anthropicMessage
-	last [2]anthropicMessage // of msgs
+	msgs    []anthropicMessage
+	last    [2]anthropicMessage // of msgs
+	waiting []waitingCall
 }
 
 func (w *anthropicWriter) save() any {
-	s := savedAnthropic{msgs: w.msgs}
+	s := savedAnthropic{msgs: w.msgs, waiting: w.waiting}
 	copy(s.last[:], lastTwo(w.msgs))
 	return s
 }
 
 func (w *anthropicWriter) restore(state any) {
 	s := state.(savedAnthropic)
-	w.msgs = s.msgs
+	w.msgs, w.waiting = s.msgs, s.waiting
 	copy(lastTwo(w.msgs), s.last[:])
 	for i := range lastTwo(w.msgs) {
 		m := &lastTwo(w.msgs)[i]
@@ -179,13 +192,13 @@ func (w *anthropicWriter) restore(state any) {
 	}
 }
 
-// lastTwo returns the last elements of a list: two, or less if there are less.
+// lastTwo returns the last two elements of a list, or all if there are fewer.
 func lastTwo[E any](list []E) []E { return list[max(len(list)-2, 0):] }
 
 // to returns the message to which the next blocks of a role are added. Blocks
-// of the user are added to the last message if that is a user message. Blocks
-// of the assistant are added only to a message that ends with thinking, which
-// cannot end a message.
+// of the user are added to the last message if it is a user message. Blocks
+// of the assistant are added only to a message that ends with thinking, because
+// thinking cannot end a message.
 func (w *anthropicWriter) to(role string) *anthropicMessage {
 	if role != "assistant" {
 		w.finish()
@@ -208,14 +221,20 @@ func (w *anthropicWriter) to(role string) *anthropicMessage {
 	return &w.msgs[len(w.msgs)-1]
 }
 
+// ask returns the message to which content of the user other than results is added.
+func (w *anthropicWriter) ask() *anthropicMessage {
+	w.endTurn()
+	return w.to("user")
+}
+
 // stand adds a marker as a user message.
 func (w *anthropicWriter) stand(marker string) {
-	m := w.to("user")
+	m := w.ask()
 	m.text(marker)
 	m.asks = true
 }
 
-// finish removes thinking from the end of the last message, if that is an
+// finish removes thinking from the end of the last message, if it is an
 // assistant message.
 func (w *anthropicWriter) finish() {
 	n := len(w.msgs)
@@ -228,7 +247,7 @@ func (w *anthropicWriter) finish() {
 			w.lost.tell(at, whole, lostReasoning, "")
 		}
 		m.thoughts = nil
-		m.list, m.closed = m.list[:m.solid:m.solid], nil // what is removed comes back with a state that was saved
+		m.list, m.closed = m.list[:m.solid:m.solid], nil // restore brings the removed bytes back
 	}
 	if m.solid == m.start {
 		w.msgs = w.msgs[:n-1]
@@ -246,10 +265,15 @@ func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) e
 	if n > 0 && w.msgs[0].role == "assistant" {
 		first.stand(earlierMarker)
 	}
-	if n == 0 || w.f.UserLast && w.msgs[n-1].role == "assistant" && !w.msgs[n-1].paused {
+	if n > 0 && w.msgs[n-1].role == "assistant" && !w.msgs[n-1].paused {
+		w.endTurn()
+		if w.f.UserLast || refusesAssistantLast(w.f.Model) {
+			w.stand(continueMarker)
+		}
+	} else if n == 0 {
 		w.stand(continueMarker)
 	}
-	r.NoThinking = w.isPlain() && p.lacksThinking(s)
+	r.NoThinking = p.seals != SealsChecked && w.isPlain() && p.lacksThinking(s)
 	marks := w.marks(&first)
 	if of := marksOf(marks, inSystem); r.System != nil && len(of) > 0 {
 		r.System = withMarks(r.System, of, anthropicMark, "")
@@ -264,8 +288,8 @@ func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) e
 	return nil
 }
 
-// marks returns the cache marks of the request. Those of the format are on the newest two
-// user messages that the next request will hold too, and on the system text. If there
+// marks returns the cache marks of the request. The marks of the format are on the system
+// text and on the newest two user messages that the next request will also hold. If there
 // is room for fewer, the newest message comes first, and then the system text.
 func (w *anthropicWriter) marks(first *anthropicWriter) []cacheMark {
 	var own, auto []cacheMark
@@ -314,9 +338,9 @@ func (w *anthropicWriter) user(t *message) {
 	for i, p := range t.parts {
 		switch p := p.(type) {
 		case convo.Text:
-			w.to("user").text(string(p))
+			w.ask().text(string(p))
 		case convo.Media:
-			m := w.to("user")
+			m := w.ask()
 			m.list = w.appendMedia(m.list, p, t.place(i), whole)
 			m.added(true)
 		case convo.Opaque:
@@ -343,7 +367,7 @@ func (w *anthropicWriter) user(t *message) {
 			if !ok {
 				continue
 			}
-			m := w.to("user")
+			m := w.ask()
 			m.list = appendElement(m.list, raw)
 			m.added(false)
 		default:
@@ -357,6 +381,7 @@ func (w *anthropicWriter) user(t *message) {
 
 // systemMessage writes a message with the role system, after a user message.
 func (w *anthropicWriter) systemMessage(raw string) {
+	w.endTurn()
 	w.finish()
 	switch n := len(w.msgs); {
 	case n == 0:
@@ -373,7 +398,7 @@ func (w *anthropicWriter) systemMessage(raw string) {
 // A sentBlock is a part of an assistant message that is sent, or a cache mark.
 type sentBlock struct {
 	convo.Part
-	kind string // the type of an Opaque block; of citations, those that are sent
+	kind string // the type of an Opaque block; for citations, those that are sent
 	at   place
 }
 
@@ -392,6 +417,9 @@ func (w *anthropicWriter) assistant(t *message) {
 			sent := convo.Reasoning{Encrypted: q.Encrypted}
 			if q.Signature != "" {
 				sent = convo.Reasoning{Text: q.Text, Signature: q.Signature}
+			}
+			if len(w.waiting) > 0 && w.f.Seals.of(w.f.Model) != SealsUnchecked {
+				sent = convo.Reasoning{} // a user message would remove the waiting call before it
 			}
 			w.lost.reasoning(block.at, q, sent)
 			if sent == (convo.Reasoning{}) {
@@ -449,9 +477,12 @@ func (w *anthropicWriter) assistant(t *message) {
 				}
 				continue
 			}
+			if isServerBlock(blocks[i].kind) {
+				w.serve(p.JSON, blocks[i].at)
+				continue
+			}
 			m.list = appendElement(m.list, p.JSON)
 			m.added(false)
-			m.paused = isServerBlock(blocks[i].kind)
 		case convo.ToolCall:
 			m.list = appendPart(m.list, `"tool_use"`, "id", p.ID)
 			m.list = appendStringField(m.list[:len(m.list)-1], "name", p.Name)
@@ -462,13 +493,13 @@ func (w *anthropicWriter) assistant(t *message) {
 }
 
 // anthropicEmptyError is the text of an error result that has none. The API
-// refuses an empty one.
+// refuses an empty text.
 const anthropicEmptyError = "unknown error"
 
 func (w *anthropicWriter) result(m *anthropicMessage, r *result) {
 	parts := make([]convo.Part, 0, len(r.Parts))
 	inside := make([]int, 0, len(r.Parts)) // indices of parts in the snapshot
-	var marks []cacheMark                  // of the caller, each after as many parts as at says
+	var marks []cacheMark                  // of the caller; at is the number of parts before the mark
 	for i, p := range r.Parts {
 		if long, ok := isMark(p); ok {
 			marks = appendMark(marks, len(parts), long, partPlace{r.at, r.inside(i)})
@@ -548,7 +579,7 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *result) {
 // system returns the system text as blocks, or nil if there is none.
 func (w *anthropicWriter) system(sys *projection, lost *losses) (json.RawMessage, []json.RawMessage) {
 	m := anthropicMessage{list: []byte{'['}}
-	own := anthropicWriter{seen: w.seen, lost: lost}
+	own := anthropicWriter{lost: lost}
 	room := 0 // before the summary
 	for i, p := range sys.system {
 		if i == sys.summary {
@@ -625,4 +656,37 @@ func (p *projector) lacksThinking(s *convo.Snapshot) bool {
 		return true
 	}
 	return p.reasons
+}
+
+// Tools implements [ToolWriter]. With CacheTools the mark is on the last tool, unless that
+// is an opaque one with a mark of its own.
+func (f Anthropic) Tools(tools ...convo.Tool) (json.RawMessage, error) {
+	functions, err := anthropicTools.write(tools, f.StrictTools, func(b []byte, t convo.Tool, schema string) []byte {
+		b = appendTool(b, t, "input_schema", schema)
+		if f.StrictTools {
+			b = append(b, `,"strict":true`...)
+		}
+		return b
+	})
+	list, err := withOwn(functions, err, tools, FormatAnthropic)
+	if list != nil && f.CacheTools && !isMarked(tools, FormatAnthropic) {
+		list = slices.Concat(list[:len(list)-2], []byte(anthropicMark(isLong(f.CacheLifetime))), []byte("}]"))
+	}
+	return list, err
+}
+
+// isMarked reports whether the last opaque tool of a format has a cache mark.
+func isMarked(tools []convo.Tool, format string) bool {
+	for _, t := range slices.Backward(tools) {
+		if t.Opaque.Format == format {
+			all, _ := fields("", []byte(t.Opaque.JSON))
+			return all["cache_control"] != nil
+		}
+	}
+	return false
+}
+
+func (w *anthropicWriter) asked() bool {
+	n := len(w.msgs)
+	return n > 0 && (w.msgs[n-1].role != "assistant" || w.msgs[n-1].paused)
 }

@@ -51,7 +51,7 @@ func appendThinking(b []byte, r convo.Reasoning) []byte {
 }
 
 // anthropicMedia returns media as the API takes them, and the type of their
-// block, which is empty if the API does not take them. The Data of a text
+// block. The type is empty if the API does not take them. The Data of a text
 // document is its plain text.
 func anthropicMedia(m convo.Media) (convo.Media, string) {
 	if m.Data == "" {
@@ -112,9 +112,9 @@ func isAnthropicImage(mime string) bool {
 	return mime == "image/jpeg" || mime == "image/png" || mime == "image/gif" || mime == "image/webp"
 }
 
-// opaque returns a block without its cache marks, and its type. It is ok if the
-// API accepts the block there: in a message of a role, in the system text or in
-// a "result". What is lost of the block at the place is told.
+// opaque returns a block without its cache marks, and its type. It reports
+// whether the API accepts the block in where: a message of a role, the system
+// text or a "result". Losses are recorded for the place.
 func (w *anthropicWriter) opaque(raw, where string, place place, inside int) (block, kind string, ok bool) {
 	defer func() {
 		if !ok {
@@ -128,7 +128,7 @@ func (w *anthropicWriter) opaque(raw, where string, place place, inside int) (bl
 	kind = stringOf(all["type"])
 	switch kind {
 	case "", "tool_use", "tool_result", "thinking", "redacted_thinking":
-		return "", "", false // these are written from other parts
+		return "", "", false // written from other parts
 	case "text":
 		text := stringOf(all["text"])
 		if isBlank(text) || where == "assistant" && text != strings.TrimRightFunc(text, unicode.IsSpace) {
@@ -140,36 +140,24 @@ func (w *anthropicWriter) opaque(raw, where string, place place, inside int) (bl
 			return "", "", false
 		}
 	}
-	if where == "assistant" {
-		if strings.HasSuffix(kind, "_tool_result") && !w.seen.has(servedCall, stringOf(all["tool_use_id"])) {
-			return "", "", false
-		}
-		if strings.HasSuffix(kind, "tool_use") {
-			w.seen.add(servedCall, stringOf(all["id"]))
-		}
+	if isServerBlock(kind) && (where != "assistant" || !w.pair(kind, all, place)) {
+		return "", "", false
 	}
 	block, marks := unmarked(raw)
 	w.unmarked(marks, place, inside)
 	return block, kind, true
 }
 
-// unmarked tells that a block at a place is sent without its cache marks, if it has some.
+// unmarked records that a block at a place is sent without its cache marks.
 func (w *anthropicWriter) unmarked(marks []string, place place, inside int) {
 	if len(marks) > 0 {
 		w.lost.tell(place, inside, lostCacheMark, "")
 	}
 }
 
-// isServerBlock reports whether a block belongs to a tool that the provider
-// runs. A request can end with such a block, and the provider continues the
-// turn.
-func isServerBlock(kind string) bool {
-	return strings.HasSuffix(kind, "_tool_use") || strings.HasSuffix(kind, "_tool_result")
-}
-
 // anthropicSystemMessage returns the JSON of an opaque part that is a message
-// with the role system, and the paths of its cache marks, which are left out. It is not ok
-// for other parts.
+// with the role system, without its cache marks, and the paths of those marks.
+// It returns false for other parts.
 func anthropicSystemMessage(raw string) (_ string, marks []string, ok bool) {
 	all, err := fields("", []byte(raw))
 	if err != nil || all["type"] != nil || stringOf(all["role"]) != "system" {
@@ -192,14 +180,18 @@ func anthropicSystemMessage(raw string) (_ string, marks []string, ok bool) {
 			if isBlank(stringOf(b["text"])) {
 				return "", nil, false
 			}
+		default:
+			if isServerBlock(kind) {
+				return "", nil, false
+			}
 		}
 	}
 	raw, marks = unmarked(raw)
 	return raw, marks, true
 }
 
-// spotIn returns the offset in a message with the role system, compact and without
-// marks, where one can be inserted into its last block, or 0.
+// spotIn returns the offset where a cache mark can be inserted into the last block of a
+// message with the role system, or 0. The message is compact and has no marks.
 func spotIn(raw string) int {
 	all, err := fields("-", []byte(raw))
 	content := `"content":` + string(all["content"])
@@ -211,7 +203,7 @@ func spotIn(raw string) int {
 }
 
 // unmarked returns a block or a message as compact JSON without its cache
-// marks, and the paths of the marks.
+// marks, and the paths of those marks.
 func unmarked(raw string) (string, []string) {
 	raw = strings.ToValidUTF8(compact(json.RawMessage(raw)), "\uFFFD")
 	var lost []string

@@ -1,23 +1,27 @@
 package wire
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 )
 
-// Check returns the reasons for which the API would refuse a request. The
+// Check returns the reasons why the API would refuse a request. The
 // rules: json, shape, messages-empty, role, content-empty, blank-text,
 // system-type, system-place, block-place, id-missing, id-pattern, name-pattern,
 // input, unanswered-call, orphan-result, duplicate-result, duplicate-call,
-// result-order, text-after-call, error-result, orphan-server-result,
-// media-type, thinking-signature, thinking-last, thinking-first, cache-place,
-// cache-count, cache-order, trailing-space, last-role.
+// result-order, text-after-call, error-result, unanswered-server-call,
+// orphan-server-result, media-type, thinking-signature, thinking-last, thinking-first, cache-place,
+// cache-count, cache-order, trailing-space, last-role,
+// request-bytes, media-count, media-bytes.
 //
 // thinking-first depends on the field thinking of the request, cache-count also
-// counts marks on tools, and last-role applies only if UserLast is set.
+// counts marks on tools, and last-role applies only if UserLast is set, or the model of
+// the request, or else Model, is known to refuse such a request.
 func (f Anthropic) Check(request []byte) []Finding {
-	k := anthropicChecker{checker: checker{format: FormatAnthropic}, served: make(map[string]bool)}
+	k := anthropicChecker{checker: checker{format: FormatAnthropic}}
 	all := k.body(request)
 	if all == nil {
 		return k.list
@@ -42,26 +46,29 @@ func (f Anthropic) Check(request []byte) []Finding {
 	for i := range k.turns {
 		k.turn(i)
 	}
+	k.served()
 	if thinking, _ := all["thinking"].(map[string]any); str(thinking["type"]) == "enabled" {
 		k.thinking()
 	}
-	k.last(f.UserLast, msgs)
+	k.last(f.UserLast || refusesAssistantLast(cmp.Or(str(all["model"]), f.Model)), msgs)
 	k.count(&k.checker)
+	model := cmp.Or(str(all["model"]), f.Model)
+	k.sizes(request, mediaIn("messages", all["messages"], anthropicImage), claudeSizes(model))
 	return k.list
 }
 
 // An anthropicChecker checks the messages one by one, then the turns: the API
-// merges neighbouring messages of one role into one turn.
+// merges adjacent messages of one role into one turn.
 type anthropicChecker struct {
 	checker
-	turns  []anthropicTurn
-	served map[string]bool // ids of calls of tools that the provider runs
+	turns []anthropicTurn
 	markChecker
 }
 
 type anthropicTurn struct {
 	role   string
 	blocks []anthropicBlock
+	system bool // a system message follows
 }
 
 type anthropicBlock struct {
@@ -105,6 +112,9 @@ func (k *anthropicChecker) message(i int, m map[string]any, msgs []map[string]an
 		if i+1 < len(msgs) {
 			after = str(msgs[i+1]["role"])
 		}
+		if n := len(k.turns); n > 0 {
+			k.turns[n-1].system = true
+		}
 		if before != "user" && before != "system" || after == "user" {
 			k.add("system-place", path, "")
 		}
@@ -139,7 +149,7 @@ func (k *anthropicChecker) message(i int, m map[string]any, msgs []map[string]an
 
 func isThinking(kind string) bool { return kind == "thinking" || kind == "redacted_thinking" }
 
-// block checks a block apart from the others.
+// block checks a single block.
 func (k *anthropicChecker) block(path, role string, b map[string]any) {
 	kind := str(b["type"])
 	if kind == "" {
@@ -149,7 +159,7 @@ func (k *anthropicChecker) block(path, role string, b map[string]any) {
 	if kind != "tool_result" {
 		k.mark(path, b)
 	} else {
-		defer k.mark(path, b) // what is in it comes first
+		defer k.mark(path, b) // after the blocks inside
 	}
 	block := anthropicBlock{path: path, kind: kind, fields: b}
 	place := role
@@ -160,6 +170,12 @@ func (k *anthropicChecker) block(path, role string, b map[string]any) {
 		place, block.id = "user", str(b["tool_use_id"])
 	case "thinking", "redacted_thinking":
 		place = "assistant"
+	default:
+		if isServedCall(kind) {
+			place, block.id = "assistant", str(b["id"])
+		} else if isServedResult(kind) {
+			place, block.id = "assistant", str(b["tool_use_id"])
+		}
 	}
 	if place != role {
 		k.add("block-place", path, block.id, "type", kind, "role", place)
@@ -179,9 +195,6 @@ func (k *anthropicChecker) block(path, role string, b map[string]any) {
 		k.field(path, "data", b)
 	case "image":
 		k.image(path, b)
-	}
-	if role == "assistant" {
-		k.serverBlock(path, kind, b)
 	}
 	if role != "system" {
 		t := &k.turns[len(k.turns)-1]
@@ -229,7 +242,7 @@ func (k *anthropicChecker) id(path, field, id string) {
 
 func (k *anthropicChecker) result(path string, b map[string]any) {
 	id, isError := str(b["tool_use_id"]), b["is_error"] == true
-	if id == "" { // an id of the wrong form is reported at its call
+	if id == "" { // an invalid id is reported at its call
 		k.id(path, "tool_result.tool_use_id", id)
 	}
 	empty, textOnly := false, true
@@ -269,17 +282,6 @@ func (k *anthropicChecker) image(path string, b map[string]any) {
 	source, _ := b["source"].(map[string]any)
 	if str(source["type"]) == "base64" && !isAnthropicImage(str(source["media_type"])) {
 		k.add("media-type", path+".source.media_type", "", "block", dotted(path))
-	}
-}
-
-// serverBlock checks calls and results of tools that the provider runs.
-func (k *anthropicChecker) serverBlock(path, kind string, b map[string]any) {
-	if strings.HasSuffix(kind, "_tool_result") && !k.served[str(b["tool_use_id"])] {
-		id := str(b["tool_use_id"])
-		k.add("orphan-server-result", path, id, "type", kind)
-	}
-	if strings.HasSuffix(kind, "tool_use") {
-		k.served[str(b["id"])] = true
 	}
 }
 
@@ -336,8 +338,8 @@ func (k *anthropicChecker) turn(i int) {
 	}
 }
 
-// messageOf returns the message that holds the block at path, as the API writes
-// it: messages.3.
+// messageOf returns the message that holds the block at path, in the form of
+// the API: messages.3.
 func messageOf(path string) string {
 	message, _, _ := strings.Cut(dotted(path), ".content")
 	return message
@@ -362,6 +364,50 @@ func (k *anthropicChecker) results(i int) {
 		if b.kind == "tool_result" {
 			seen[b.id] = true
 		}
+	}
+}
+
+// served checks the calls and results of tools that the provider runs.
+func (k *anthropicChecker) served() {
+	var open []anthropicBlock
+	var made []anthropicBlock    // of the turn
+	running := map[string]bool{} // ids of the calls whose code has called a tool of the application
+	end := func() {
+		for _, b := range open {
+			if !running[b.id] {
+				name := str(b.fields["name"])
+				k.add("unanswered-server-call", b.path, b.id, "message", messageOf(b.path), "name", name, "result", servedResult(b.kind, name))
+			}
+		}
+		open, made = nil, nil
+		clear(running)
+	}
+	last := ""
+	for _, t := range k.turns {
+		for _, b := range t.blocks {
+			same := func(call anthropicBlock) bool { return call.id == b.id && isMCP(call.kind) == isMCP(b.kind) }
+			last = b.kind
+			switch {
+			case t.role == "user" && b.kind == "tool_result":
+			case t.role == "user":
+				end()
+			case isServedCall(b.kind):
+				open, made = append(open, b), append(made, b)
+			case isServedResult(b.kind) && !slices.ContainsFunc(made, same):
+				k.add("orphan-server-result", b.path, b.id, "type", b.kind)
+			case isServedResult(b.kind):
+				open = slices.DeleteFunc(open, same)
+			case b.kind == "tool_use":
+				caller, _ := b.fields["caller"].(map[string]any)
+				running[str(caller["tool_id"])] = true
+			}
+		}
+		if t.system {
+			end()
+		}
+	}
+	if !isServerBlock(last) && last != "tool_result" {
+		end()
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 )
 
 // Decode reads a request, a response, a list of messages or one message.
-// Results in a user message become a tool message. Neighbouring assistant
-// messages with calls become one message, as the API treats them. A message
-// with the role system becomes a user message with an opaque part.
+// Results in a user message become a tool message. Adjacent assistant
+// messages with calls become one message, as in the API. A message with the
+// role system becomes a user message with an opaque part.
 func (f Anthropic) Decode(data []byte) (Transcript, error) {
 	d := f.decoder()
 	if err := d.decode(data); err != nil {
@@ -59,8 +59,8 @@ func (d *anthropicDecoder) decode(data []byte) error {
 	return unreadable(all, data, "not a request, response or message: want a field messages or role")
 }
 
-// list reads a document that is a list of messages. One assistant message alone is an
-// answer, as it is without the list.
+// list reads a document that is a list of messages. A single assistant message is an
+// answer, with or without the list.
 func (d *anthropicDecoder) list(data []byte) error {
 	var list []json.RawMessage
 	if err := read("", "an array of messages", data, &list); err != nil {
@@ -74,14 +74,14 @@ func (d *anthropicDecoder) list(data []byte) error {
 	return d.messages("", data)
 }
 
-// single reads a message that is the whole document, and so an answer. all are its
-// fields.
+// single reads a message that is the whole document, and therefore an answer. all holds
+// its fields.
 func (d *anthropicDecoder) single(path string, data []byte, all map[string]json.RawMessage) error {
 	d.answer(stringOf(all["id"]), stringOf(all["model"]))
 	d.ended(stringOf(all["stop_reason"]))
 	d.out.Usage = d.anthropicUsage(all["usage"])
 	if isNull(all["content"]) && stringOf(all["role"]) == "assistant" {
-		return nil // an answer that says nothing
+		return nil // an empty answer
 	}
 	return d.message(path, data)
 }
@@ -221,7 +221,7 @@ func (d *anthropicDecoder) assistant(path string, raw json.RawMessage) error {
 		return err
 	}
 	if n := len(d.out.Messages); n > 0 {
-		// The calls of both messages have their results after the second one.
+		// The results for both messages follow the second message.
 		if last := &d.out.Messages[n-1]; last.Role == convo.RoleAssistant && len(last.ToolCalls()) > 0 {
 			m.Parts = append(last.Parts, m.Parts...)
 			d.out.Messages = d.out.Messages[:n-1]
@@ -362,8 +362,8 @@ func (d *anthropicDecoder) string(path string, all map[string]json.RawMessage, k
 	return s, read(at(path, key), "a string", all[key], &s)
 }
 
-// mark reads the cache mark of a block, which becomes a part after it. If takes is not
-// set, the block cannot have one.
+// mark reads the cache mark of a block. The mark becomes a part after the block. The
+// takes argument reports whether the block can have a mark.
 func (d *anthropicDecoder) mark(path string, all map[string]json.RawMessage, m *convo.Message, takes bool) {
 	raw := all["cache_control"]
 	if isNull(raw) {
@@ -375,13 +375,13 @@ func (d *anthropicDecoder) mark(path string, all map[string]json.RawMessage, m *
 		return
 	}
 	if n := len(m.Parts); n > 0 && m.Parts[n-1] == convo.Part(mark) {
-		return // of the last block of a result and of the result
+		return // the result and its last block have the same mark
 	}
 	m.Parts = append(m.Parts, mark)
 }
 
-// mediaBlock reads an image or a document. It is not ok if the block has more
-// fields than its source, or if Encode would write it in another way.
+// mediaBlock reads an image or a document. It returns false if the block has
+// other fields than its source, or if Encode would write it differently.
 func mediaBlock(kind string, all map[string]json.RawMessage) (m convo.Media, ok bool) {
 	for key, raw := range all {
 		if key != "type" && key != "source" && key != "cache_control" && !isNull(raw) {

@@ -43,7 +43,7 @@ func ExampleAnthropic() {
 	// tools true - without thinking false
 }
 
-// Check says why a request was refused.
+// Check reports why a request was refused.
 func ExampleAnthropic_Check() {
 	request := `{"messages":[
 		{"role":"user","content":"Will it rain in Rome?"},
@@ -58,8 +58,8 @@ func ExampleAnthropic_Check() {
 	// messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1. Each `tool_use` block must have a corresponding `tool_result` block in the next message.
 }
 
-// A mark of the caller's stands behind the contract, which stays for an hour; the other
-// marks follow the conversation.
+// The caller's mark after the contract keeps it cached for an hour; the other marks
+// follow the conversation.
 func ExampleCacheMark() {
 	h, err := convo.New(nil)
 	if err != nil {
@@ -83,7 +83,8 @@ func ExampleCacheMark() {
 	// {"role":"user","content":[{"text":"The contract: ..."},{"cachePoint":{"type":"default","ttl":"1h"}},{"text":"Is it valid?"}]}
 }
 
-// The citations of an answer go back to Claude, and become a text for another model.
+// The citations of an answer are sent back to Claude, and become a text for another
+// model.
 func Example_citations() {
 	answer := `{"role":"assistant","model":"claude-opus-5","content":[
 		{"type":"text","text":"It opens at nine.","citations":[{"type":"web_search_result_location",

@@ -40,7 +40,7 @@ func TestAnthropic_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
 			in, err := f.Decode(r.Request)
 			require.NoError(t, err, r.ID)
 			assert.Empty(t, in.Lost, r.ID)
-			h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
+			h, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 			require.NoError(t, err, r.ID)
 			out, err := f.Encode(h.Snapshot())
 			require.NoError(t, err, r.ID)
@@ -132,8 +132,8 @@ func readJSON(t testing.TB, data []byte) map[string]any {
 	return all
 }
 
-// anthropicMutants break one rule each in a valid request. They report false if
-// the request gives no chance to.
+// anthropicMutants break one rule each in a valid request. They return false if they do
+// not apply to the request.
 var anthropicMutants = map[string]func(r *mutable) bool{
 	"shape":          func(r *mutable) bool { r.msgs[0]["content"] = 5; return true },
 	"messages-empty": func(r *mutable) bool { r.msgs = nil; return true },
@@ -190,10 +190,25 @@ var anthropicMutants = map[string]func(r *mutable) bool{
 		_, _, b := r.find("tool_result")
 		return b != nil && set(b, "is_error", true) && set(b, "content", []any{})
 	},
+	"unanswered-server-call": func(r *mutable) bool {
+		for i, m := range r.msgs {
+			list := contentList(m["content"])
+			if i+1 == len(r.msgs) || contentList(r.msgs[i+1]["content"])[0].(map[string]any)["type"] != "text" {
+				continue
+			}
+			for j, b := range list {
+				kind := b.(map[string]any)["type"].(string)
+				if m["role"] == "assistant" && strings.HasSuffix(kind, "_tool_result") {
+					return set(m, "content", slices.Delete(slices.Clone(list), j, j+1))
+				}
+			}
+		}
+		return false
+	},
 	"orphan-server-result": func(r *mutable) bool {
-		for _, kind := range []string{"web_search", "web_fetch", "bash_code_execution", "tool_search", "advisor"} {
-			if _, _, b := r.find(kind + "_tool_result"); b != nil {
-				return set(b, "tool_use_id", "x")
+		for _, m := range r.msgs {
+			if list := contentList(m["content"]); m["role"] == "assistant" && len(list) > 0 && list[0].(map[string]any)["type"] == "server_tool_use" {
+				return set(m, "content", slices.Insert(slices.Clone(list), 0, any(map[string]any{"type": "web_search_tool_result", "tool_use_id": "x", "content": []any{}})))
 			}
 		}
 		return false
@@ -241,8 +256,11 @@ var anthropicMutants = map[string]func(r *mutable) bool{
 		}
 		return true
 	},
-	"trailing-space": func(r *mutable) bool { return r.all["thinking"] == nil && r.append("assistant", "x ") },
-	"last-role":      func(r *mutable) bool { return r.all["thinking"] == nil && r.append("assistant", "x") },
+	"trailing-space": func(r *mutable) bool {
+		r.all["model"] = "claude-haiku-4-5" // which takes an assistant message at the end
+		return r.all["thinking"] == nil && r.append("assistant", "x ")
+	},
+	"last-role": func(r *mutable) bool { return r.all["thinking"] == nil && r.append("assistant", "x") },
 }
 
 // A mutable is a request in which a mutant breaks a rule.
@@ -306,8 +324,7 @@ func (r *mutable) rename(to string) bool {
 	return true
 }
 
-// If one rule is broken in a recorded request, Check names that rule and no
-// other.
+// If one rule is broken in a recorded request, Check reports only that rule.
 func TestAnthropic_CheckNamesTheBrokenRule(t *testing.T) {
 	var good []recording
 	eachRecording(t, "anthropic", func(r recording) {

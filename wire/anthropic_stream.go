@@ -11,32 +11,32 @@ import (
 )
 
 // Stream returns a [Stream] that reads the events of the Messages API. It ends with
-// message_stop. The blocks are in the order of their indexes; one whose index comes again
-// is another block, after those before it.
+// message_stop. The blocks are in the order of their indexes; if an index is used again,
+// the new block follows the earlier blocks.
 func (f Anthropic) Stream() Stream { return &anthropicStream{format: f} }
 
 type anthropicStream struct {
 	streamBase
 	format Anthropic
 	begun  bool                       // message_start came
-	fields map[string]json.RawMessage // of the answer, but for its content
+	fields map[string]json.RawMessage // of the answer, except its content
 	usage  map[string]json.RawMessage
 	blocks sequence[*streamedBlock]
 	newest *streamedBlock
 	calls  int
 }
 
-// A streamedBlock is a block of which deltas come.
+// A streamedBlock is a block that arrives in deltas.
 type streamedBlock struct {
 	index  int
 	kind   string
 	start  json.RawMessage            // the block of content_block_start
-	fields map[string]json.RawMessage // of that
-	texts  map[string]*streamedText   // the fields to which deltas add
-	others map[string]json.RawMessage // other values that deltas bring
+	fields map[string]json.RawMessage // the fields of start
+	texts  map[string]*streamedText   // fields that deltas append to
+	others map[string]json.RawMessage // other values from deltas
 	lists  map[string][]string        // values that deltas add to lists
 	input  streamedText               // the arguments of a call
-	call   CallDelta                  // of a call: its number, ID and name
+	call   CallDelta                  // the number, ID and name of a call
 	ended  bool
 }
 
@@ -87,8 +87,8 @@ func (s *anthropicStream) Event(name string, data []byte) ([]Delta, error) {
 	return nil, nil
 }
 
-// start reads message_start. Some proxies send it twice; with another id, the
-// provider has begun anew. What message_delta has said before holds.
+// start reads message_start. Some proxies send it twice. A new id means that the
+// provider has started over; otherwise the fields of an earlier message_delta stay.
 func (s *anthropicStream) start(raw json.RawMessage) ([]Delta, error) {
 	all, err := fields("message", raw)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *anthropicStream) start(raw json.RawMessage) ([]Delta, error) {
 	s.addUsage("message.usage", all["usage"], &s.usage)
 	merge(&s.usage, usage)
 	var content []json.RawMessage
-	if raw := all["content"]; kindOf(raw) == '[' { // of a server that sends what it has with the start
+	if raw := all["content"]; kindOf(raw) == '[' { // some servers send content with the start
 		if err := read("message.content", "an array of blocks", raw, &content); err != nil {
 			return s.fail(err)
 		}
@@ -130,7 +130,7 @@ func (s *anthropicStream) start(raw json.RawMessage) ([]Delta, error) {
 	return out, nil
 }
 
-// message reads message_delta, whose usage counts the whole answer.
+// message reads message_delta. Its usage counts the whole answer.
 func (s *anthropicStream) message(all map[string]json.RawMessage) ([]Delta, error) {
 	delta, err := optionalFields("delta", all["delta"])
 	if err != nil {
@@ -176,8 +176,8 @@ func (s *anthropicStream) block(all map[string]json.RawMessage) ([]Delta, error)
 	return nil, nil
 }
 
-// isAgain reports whether b, which may be nil, has begun like another block, and is that:
-// it has not ended, and it has an ID or nothing was added to it.
+// isAgain reports whether o is b sent again: b began with the same content, has not
+// ended, and has an ID or nothing was added to it. b may be nil.
 func (b *streamedBlock) isAgain(o *streamedBlock) bool {
 	if b == nil || b.ended || string(b.start) != string(o.start) {
 		return false
@@ -204,8 +204,8 @@ func (s *anthropicStream) add(b *streamedBlock) {
 	s.newest = b
 }
 
-// at returns the block that an event is about, or nil, and its index. Without an index,
-// that is the newest one.
+// at returns the block that an event is for, or nil, and its index. An event without an
+// index is for the newest block.
 func (s *anthropicStream) at(all map[string]json.RawMessage) (b *streamedBlock, index int, err error) {
 	raw := all["index"]
 	if isNull(raw) {
@@ -221,12 +221,12 @@ func notBegun(index int) error {
 	return &DecodeError{Path: "index", Reason: fmt.Sprintf("block %d has not begun", index)}
 }
 
-// deltaBegins are the kinds of blocks that begin with a delta of a kind if they have not
-// begun. They need nothing else.
+// deltaBegins maps kinds of deltas to the kinds of blocks that they can begin. These
+// blocks need no content_block_start.
 var deltaBegins = map[string]string{"text_delta": "text", "thinking_delta": "thinking"}
 
-// delta reads content_block_delta. Texts in it are appended to the field of that
-// name; an unknown kind of delta is read in the same way.
+// delta reads content_block_delta. Its texts are appended to the fields of the same
+// name; unknown kinds of deltas are read in the same way.
 func (s *anthropicStream) delta(all map[string]json.RawMessage) ([]Delta, error) {
 	if s.done {
 		return s.fail(errSecondAnswer)
@@ -246,7 +246,7 @@ func (s *anthropicStream) delta(all map[string]json.RawMessage) ([]Delta, error)
 		if b == nil {
 			return s.fail(notBegun(index))
 		}
-	case b != nil && b.kind == "": // the start does not say what it is
+	case b != nil && b.kind == "": // the start has no type
 		b.start = json.RawMessage(withFields(string(b.start), map[string]json.RawMessage{"type": strictjson.AppendString(nil, own)}))
 		b.kind = own
 	case b == nil, b.kind != own && (b.kind == "text" || b.kind == "thinking" || b.kind == "tool_use"):
@@ -283,7 +283,7 @@ func (s *anthropicStream) delta(all map[string]json.RawMessage) ([]Delta, error)
 	return deltaOf(out), nil
 }
 
-// text returns the text of a field, which begins with what it had at the start.
+// text returns the text of a field. It begins with the value from the start.
 func (b *streamedBlock) text(key string) *streamedText {
 	if b.texts == nil {
 		b.texts = map[string]*streamedText{}
@@ -303,7 +303,7 @@ func (b *streamedBlock) append(key, value string) {
 	b.lists[key] = append(b.lists[key], value)
 }
 
-// appendTo appends the block as it would be in an answer that was not streamed.
+// appendTo appends the block in the form of an answer that is not streamed.
 func (b *streamedBlock) appendTo(out []byte) []byte {
 	written := map[string]bool{}
 	value := func(key string, raw json.RawMessage) json.RawMessage {
@@ -347,7 +347,7 @@ func (b *streamedBlock) appendTo(out []byte) []byte {
 	return append(out, '}')
 }
 
-// keys returns the fields that deltas have brought, in order.
+// keys returns the fields that deltas added, in order.
 func (b *streamedBlock) keys() (keys []string) {
 	if !isBlank(b.input.String()) {
 		keys = append(keys, "input")
@@ -387,20 +387,18 @@ func (s *anthropicStream) Transcript() (Transcript, error) {
 		}
 		if p.json = b.appendTo(nil); b.kind == "thinking" && !b.ended && !s.done {
 			p.json = []byte(editFields(string(p.json), func(key string, raw json.RawMessage) (json.RawMessage, bool) {
-				return raw, key != "signature" // perhaps half of one
+				return raw, key != "signature" // it may be incomplete
 			}))
 		}
 		parts = append(parts, p)
 	}
-	t, err := s.transcript(parts, s.answer, func() (*decoder, func([]byte) error) {
+	return s.transcript(parts, lost, s.answer, func() (*decoder, func([]byte) error) {
 		d := s.format.decoder()
 		return &d.decoder, d.decode
 	})
-	t.Lost = append(t.Lost, lost...)
-	return t, err
 }
 
-// answer returns the answer as it would be without a stream.
+// answer returns the answer in the form without a stream.
 func (s *anthropicStream) answer(blocks []answerPart, bare bool) []byte {
 	answer := []byte(`{"role":"assistant"`)
 	if !bare {

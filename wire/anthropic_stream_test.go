@@ -134,7 +134,7 @@ func TestAnthropicStream_Recorded(t *testing.T) {
 		got, err := s.Transcript()
 		require.NoError(t, err)
 		require.NotEmpty(t, got.Messages)
-		if !strings.Contains(t.Name(), "programmatic") { // where the answers between report none
+		if !strings.Contains(t.Name(), "programmatic") { // the answers in between report none
 			assert.NotZero(t, got.Usage.Input)
 			assert.NotZero(t, got.Usage.Output)
 		}
@@ -191,8 +191,8 @@ func TestAnthropicStream_Restart(t *testing.T) {
 	assert.Equal(t, got.Messages, again.Messages)
 }
 
-// A call right after its name is no call without arguments.
-// Citations that come in pieces follow those that the block began with.
+// A call of which only the name was received is not a call without arguments. Citations
+// that arrive in pieces follow those that the block began with.
 func TestAnthropicStream_Citations(t *testing.T) {
 	for start, want := range map[string]string{``: ``, `,"citations":null`: ``, `,"citations":[]`: ``, `,"citations":[{"cited_text":"z"}]`: `{"cited_text":"z"},`} {
 		s, _ := feed(t, wire.Anthropic{}, dataOf(`{"type":"message_start","message":{"role":"assistant","model":"m","content":[]}}`,
@@ -228,7 +228,7 @@ func TestAnthropicStream_HalfCall(t *testing.T) {
 	assert.Equal(t, convo.ToolCall{ID: "t2", Name: "delete_all", Arguments: `{"dir":"/"`}, *got.CutOff)
 }
 
-// Blocks whose index comes again, or that come without one, are blocks of their own.
+// Blocks with a repeated index, or without an index, are separate blocks.
 func TestAnthropicStream_Indexes(t *testing.T) {
 	start := func(index, block string) string {
 		return `{"type":"content_block_start",` + index + `"content_block":` + block + `}`
@@ -291,8 +291,8 @@ func TestAnthropicStream_Indexes(t *testing.T) {
 	}
 }
 
-// A call whose block has ended is whole, also where the end of the answer does not say
-// why it ended. Where that says that the answer was cut off, the call was.
+// A call whose block has ended is whole, even if the end of the answer states no reason.
+// If the reason is that the answer was cut off, the call was cut off.
 func TestStream_EndedCalls(t *testing.T) {
 	for _, args := range []string{`{}`, `{"x":`, ``} {
 		anthropic := `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"b","name":"g","input":{}}}{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":` + jsonOf(args) + `}}`

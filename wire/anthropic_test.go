@@ -91,13 +91,13 @@ func TestAnthropic_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 		{name: "own thinking in place", msgs: []convo.Message{convo.User("hi"), claudeSays(signed, convo.Text("x"), redacted, convo.Text("y"))},
 			want: said(`{"type":"thinking","thinking":"hm","signature":"sig"},{"type":"text","text":"x"},{"type":"redacted_thinking","data":"data"},{"type":"text","text":"y"}`)},
 		{name: "thinking to its model", format: wire.Anthropic{Model: "claude"}, msgs: []convo.Message{convo.User("hi"), claudeSays(signed, convo.Text("x"))},
-			want: said(`{"type":"thinking","thinking":"hm","signature":"sig"},{"type":"text","text":"x"}`)},
+			want: said(`{"type":"thinking","thinking":"hm","signature":"sig"},{"type":"text","text":"x"}`) + "," + goOn},
 		{name: "thinking to another model", format: wire.Anthropic{Model: "other"}, msgs: []convo.Message{convo.User("hi"), claudeSays(signed, convo.Text("x"))}, want: said(`{"type":"text","text":"x"}`)},
 		{name: "thinking without a signature", msgs: []convo.Message{convo.User("hi"), claudeSays(convo.Reasoning{Text: "hm"}, convo.Text("x"))}, want: said(`{"type":"text","text":"x"}`)},
 		{name: "thinking that nothing follows", msgs: []convo.Message{convo.User("hi"), claudeSays(convo.Text("x "), signed)}, want: said(`{"type":"text","text":"x"}`)},
 		{name: "nothing but thinking", msgs: []convo.Message{convo.User("hi"), claudeSays(signed), convo.User("there")},
 			want: `{"role":"user","content":[{"type":"text","text":"hi"},{"type":"text","text":"there"}]}`},
-		{name: "an answer in pieces", msgs: []convo.Message{convo.User("hi"), claudeSays(signed), claudeSays(convo.Text("x"))},
+		{name: "an answer in pieces", format: wire.Anthropic{Seals: wire.SealsUnchecked}, msgs: []convo.Message{convo.User("hi"), claudeSays(signed), claudeSays(convo.Text("x"))},
 			want: said(`{"type":"thinking","thinking":"hm","signature":"sig"},{"type":"text","text":"x"}`)},
 		{name: "assistants stay two", msgs: []convo.Message{convo.User("hi"), claudeSays(convo.Text("x")), claudeSays(convo.Text("y"))},
 			want: said(`{"type":"text","text":"x"}`) + `,{"role":"assistant","content":[{"type":"text","text":"y"}]}`},
@@ -120,7 +120,7 @@ func TestAnthropic_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 				`,{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"no result","is_error":true},{"type":"tool_result","tool_use_id":"b","content":"no result","is_error":true}]}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r, err := test.format.Encode(convo.NewSnapshot(test.msgs))
+			r, err := test.format.Encode(asSent(test.msgs))
 			require.NoError(t, err)
 			assert.Equal(t, test.system, string(r.System))
 			assert.Equal(t, "["+test.want+"]", "["+string(bytes.Join(asBytes(r.Messages), []byte(",")))+"]")
@@ -128,7 +128,7 @@ func TestAnthropic_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 		})
 	}
 	for _, nothing := range [][]convo.Message{nil, {convo.User(" ")}, {claudeSays(signed)}} {
-		_, err := wire.Anthropic{}.Encode(convo.NewSnapshot(nothing))
+		_, err := wire.Anthropic{}.Encode(asSent(nothing))
 		assert.ErrorIs(t, err, wire.ErrEmpty)
 	}
 }
@@ -147,7 +147,7 @@ func TestAnthropic_EncodeReplacesInvalidAndRepeatedIDs(t *testing.T) {
 	again := convo.ToolCall{ID: "a", Name: "look"}
 	odd := convo.ToolCall{ID: "a b", Name: "look"}
 	msgs := []convo.Message{convo.User("hi"), claudeSays(again), convo.Result(again, "1"), claudeSays(again, odd), convo.Result(odd, "3"), convo.Result(again, "2")}
-	r, err := wire.Anthropic{}.Encode(convo.NewSnapshot(msgs))
+	r, err := wire.Anthropic{}.Encode(asSent(msgs))
 	require.NoError(t, err)
 	in, err := wire.Anthropic{}.Decode(r.Body())
 	require.NoError(t, err)
@@ -170,7 +170,7 @@ func TestAnthropic_EncodePutsThinkingBeforeTheAuthor(t *testing.T) {
 	guest := claudeSays(signed, convo.Text("x"), callA)
 	guest.Author = "guest"
 	h.Append(convo.User("hi"), guest)
-	r, err := wire.Anthropic{}.Encode(h.Snapshot())
+	r, err := wire.Anthropic{Seals: wire.SealsUnchecked}.Encode(h.Snapshot())
 	require.NoError(t, err)
 	assert.False(t, r.NoThinking)
 	in, err := wire.Anthropic{}.Decode(r.Messages[1])
@@ -203,15 +203,20 @@ func TestAnthropic_EncodeReportsLostThinking(t *testing.T) {
 		{name: "none at first, as the model chose", msgs: []convo.Message{hi, plain, answer, thought, answer}},
 		{name: "none in this turn", msgs: []convo.Message{hi, thought, answer, claudeSays(convo.Text("x")), hi, plain, answer}},
 		{name: "first exchange dropped", msgs: []convo.Message{hi, thought, answer, plain, answer}, drop: []convo.ID{2, 3}, want: true},
-		{name: "first exchange dropped, the next begins with thinking", msgs: []convo.Message{hi, thought, answer, thought, answer}, drop: []convo.ID{2, 3}},
+		{name: "first exchange dropped, the next begins with thinking", format: wire.Anthropic{Seals: wire.SealsUnchecked}, msgs: []convo.Message{hi, thought, answer, thought, answer}, drop: []convo.ID{2, 3}},
+		{name: "the same with a model that is not known", msgs: []convo.Message{hi, thought, answer, thought, answer}, drop: []convo.ID{2, 3}, want: true},
+		{name: "the same with a model that checks", format: wire.Anthropic{Seals: wire.SealsChecked}, msgs: []convo.Message{hi, thought, answer, thought, answer}, drop: []convo.ID{2, 3}},
+		{name: "the same behind a system message", format: wire.Anthropic{Seals: wire.SealsUnchecked}, msgs: []convo.Message{hi, users(block(`{"role":"system","content":"now"}`)), thought, answer, thought, answer}, drop: []convo.ID{3, 4}},
 		{name: "an earlier turn dropped", msgs: []convo.Message{hi, thought, answer, claudeSays(convo.Text("x")), hi, plain, answer}, drop: []convo.ID{1, 2, 3, 4}},
 		{name: "the turn is over", msgs: []convo.Message{hi, thought, answer, claudeSays(convo.Text("x")), hi}, drop: []convo.ID{2, 3}},
 		{name: "another model", format: wire.Anthropic{Model: "other"}, msgs: []convo.Message{hi, thought, answer}, want: true},
 		{name: "another format", msgs: []convo.Message{hi, other, answer, thought, answer}, want: true},
+		{name: "no user message", format: wire.Anthropic{Model: "other"}, msgs: []convo.Message{thought, answer}, want: true},
 		{name: "no signature", msgs: []convo.Message{hi, claudeSays(convo.Reasoning{Text: "hm"}, callA), answer}, want: true},
 		{name: "nobody knows who, and no reasoning", msgs: []convo.Message{hi, unknown, answer}},
 		{name: "nobody knows who, and reasoning elsewhere", msgs: []convo.Message{hi, unknown, answer, thought, answer}, want: true},
 		{name: "user after the results", msgs: []convo.Message{hi, thought, answer, plain, answer, hi}, drop: []convo.ID{2, 3}, want: true},
+		{name: "system messages after that", format: wire.Anthropic{Model: "other"}, msgs: []convo.Message{hi, thought, answer, hi, users(block(`{"role":"system","content":"now"}`)), users(block(`{"role":"system","content":"and now"}`))}, want: true},
 		{name: "assistant last", format: wire.Anthropic{Model: "other"}, msgs: []convo.Message{hi, claudeSays(signed, convo.Text("x"))}, want: true},
 		{name: "marker last", format: wire.Anthropic{Model: "other", UserLast: true}, msgs: []convo.Message{hi, claudeSays(signed, convo.Text("x"))}},
 	} {
@@ -230,8 +235,8 @@ func TestAnthropic_EncodeReportsLostThinking(t *testing.T) {
 			if !test.want {
 				return
 			}
-			// With thinking on, Check refuses the request, except if a user
-			// message follows the results: what the API does then is not known.
+			// With thinking on, Check refuses the request, except if a user message
+			// follows the results, because the behaviour of the API is not known there.
 			body := append(bytes.TrimSuffix(r.Body(), []byte("}")), `,"thinking":{"type":"enabled","budget_tokens":1024}}`...)
 			if found := test.format.Check(body); h.Snapshot().Messages()[len(h.Snapshot().Messages())-1].Role != convo.RoleUser {
 				require.Len(t, found, 1)
@@ -245,9 +250,9 @@ func TestAnthropic_EncodeSetsCacheMarks(t *testing.T) {
 	f := wire.Anthropic{Cache: true}
 	// encode returns the contents of the blocks with cache marks.
 	encode := func(msgs ...convo.Message) (marked []string) {
-		cached, err := f.Encode(convo.NewSnapshot(msgs))
+		cached, err := f.Encode(asSent(msgs))
 		require.NoError(t, err)
-		plain, err := wire.Anthropic{}.Encode(convo.NewSnapshot(msgs))
+		plain, err := wire.Anthropic{}.Encode(asSent(msgs))
 		require.NoError(t, err)
 		assert.Equal(t, 1.0, wire.PrefixShare(cached, plain), "marks are all that differs")
 		assert.Empty(t, f.Check(cached.Body()))
@@ -304,7 +309,7 @@ func TestAnthropic_DecodeReadsARequest(t *testing.T) {
 	assert.Equal(t, []string{
 		"messages[1].content[3].caller: no place for this field",
 	}, lossStrings(in.Lost))
-	_, err = convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
+	_, err = convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 	assert.NoError(t, err)
 }
 
@@ -364,11 +369,11 @@ func TestAnthropic_DecodeReturnsWhatWasEncoded(t *testing.T) {
 		users(block(`{"role":"system","content":"now this"}`)),
 		claudeSays(convo.Text("done")),
 	}
-	out, err := wire.Anthropic{}.Encode(convo.NewSnapshot(msgs))
+	out, err := wire.Anthropic{}.Encode(asSent(msgs))
 	require.NoError(t, err)
 	in, err := wire.Anthropic{}.Decode(append([]byte(`{"model":"claude",`), out.Body()[1:]...))
 	require.NoError(t, err)
-	second := in.Messages[4].ToolCalls()[0].ID // replaces an id that occurred before
+	second := in.Messages[4].ToolCalls()[0].ID // this id replaces an id that occurred before
 	msgs[4].Parts[1] = convo.ToolCall{ID: second, Name: callA.Name, Arguments: callA.Arguments}
 	r := msgs[5].Parts[0].(convo.ToolResult)
 	r.CallID = second
@@ -378,7 +383,7 @@ func TestAnthropic_DecodeReturnsWhatWasEncoded(t *testing.T) {
 	assert.Empty(t, in.Lost)
 }
 
-// Encode writes the same bytes again from what Decode reads of a request.
+// Encode writes the same bytes again from a decoded request.
 func TestAnthropic_RandomConversationsEncodeTheSameAfterDecode(t *testing.T) {
 	n := 0
 	for seed := range uint64(1500) {
@@ -396,7 +401,7 @@ func TestAnthropic_RandomConversationsEncodeTheSameAfterDecode(t *testing.T) {
 		in, err := wire.Anthropic{}.Decode(out.Body())
 		require.NoError(t, err)
 		assert.Empty(t, in.Lost)
-		again, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
+		again, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
 		back, err := wire.Anthropic{}.Encode(again.Snapshot())
 		require.NoError(t, err)
@@ -468,7 +473,7 @@ func TestAnthropic_OpaqueSystemMessages(t *testing.T) {
 		`{"content":"x"}`:                                 1,
 		`{"role":"system","content":" "}`:                 1,
 	} {
-		r, err := wire.Anthropic{}.Encode(convo.NewSnapshot([]convo.Message{convo.User("q", block(raw))}))
+		r, err := wire.Anthropic{}.Encode(asSent([]convo.Message{convo.User("q", block(raw))}))
 		require.NoError(t, err)
 		assert.Len(t, r.Messages, messages, raw)
 	}

@@ -10,9 +10,10 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// Some fields of a block have no place in the part that the block becomes. They are kept
-// in an opaque part directly after it, an object that is no block of its own: the
-// citations of a text, and the mark of a result that it came as an object.
+// Some fields of a block do not fit into the part that the block becomes. They are kept
+// in an opaque part next to it, a JSON object that is not a block. It precedes the part if
+// a stream sends the fields before the content, such as the ID of an item in Responses.
+// Otherwise it follows the part, like the citations of a text.
 
 // citationKeys are the fields for the citations of a text, by format.
 var citationKeys = map[string]string{FormatAnthropic: "citations", FormatOpenAIResponses: "annotations", FormatConverse: "citationsContent"}
@@ -20,8 +21,8 @@ var citationKeys = map[string]string{FormatAnthropic: "citations", FormatOpenAIR
 // isAttachment reports whether an opaque part holds the citations of the text before it.
 func isAttachment(o convo.Opaque) bool { return attached(o) != nil }
 
-// attached returns the list of citations in an opaque part that holds those of the text
-// before it, or nil.
+// attached returns the list of citations in an opaque part, or nil if the part does not
+// hold the citations of the text before it.
 func attached(o convo.Opaque) json.RawMessage {
 	key := citationKeys[o.Format]
 	if key == "" || !strings.Contains(o.JSON, key) {
@@ -54,9 +55,9 @@ func attachment(format string, list json.RawMessage) convo.Opaque {
 	return convo.Opaque{Format: format, JSON: raw}
 }
 
-// citationFields are the fields that requests have for a citation of a type, in the order
-// in which they are written. All of them are required, though a title may be null. Answers
-// of Anthropic have others.
+// citationFields are the fields that requests have for each type of citation, in the order
+// in which they are written. All of them are required, but a title may be null. Answers
+// of Anthropic have more fields.
 var citationFields = map[string][]string{
 	// Anthropic: TextCitationParam
 	"char_location":              {"cited_text", "document_index", "document_title", "start_char_index", "end_char_index"},
@@ -72,9 +73,9 @@ var citationFields = map[string][]string{
 	"file_path":               {"file_id", "index"},
 }
 
-// sentCitations returns the citations in a list as a request takes them back, or nil if
-// it takes none of them, and whether it takes all. Those of places that text does not have
-// are left out, since it may have been cut.
+// sentCitations returns the citations in a list in the form of a request, or nil if a
+// request takes none of them. It also reports whether a request takes all of them.
+// Citations of places outside text are left out, since text may have been cut.
 func sentCitations(list json.RawMessage, text string) (sent json.RawMessage, whole bool) {
 	var citations []json.RawMessage
 	if json.Unmarshal(list, &citations) != nil {
@@ -117,14 +118,14 @@ func sentCitations(list json.RawMessage, text string) (sent json.RawMessage, who
 	return append(b, ']'), whole
 }
 
-// The parts after the text of a result that came as an object, and not as a text.
+// The parts that follow the text of a result that came as an object.
 var (
 	geminiObject   = convo.Opaque{Format: FormatGemini, JSON: `{"response":{}}`}
 	converseObject = convo.Opaque{Format: FormatConverse, JSON: `{"json":{}}`}
 )
 
-// isObject reports whether parts[i] is a text that came as an object, as mark after it
-// says, and that still is one.
+// isObject reports whether parts[i] is a text that came as an object and still is one.
+// It came as an object if the next part is mark.
 func isObject(parts []convo.Part, i int, mark convo.Opaque) bool {
 	text, ok := parts[i].(convo.Text)
 	return ok && i+1 < len(parts) && parts[i+1] == convo.Part(mark) && isObjectText(string(text))
@@ -133,3 +134,94 @@ func isObject(parts []convo.Part, i int, mark convo.Opaque) bool {
 func isObjectText(text string) bool {
 	return kindOf(json.RawMessage(text)) == '{' && strictjson.Valid([]byte(text)) && utf8.ValidString(text)
 }
+
+// fieldsType is the type of the block before a text or a call that holds its partFields.
+const fieldsType = "convo_fields"
+
+// partFields are the fields in a block of fieldsType.
+type partFields struct {
+	Type      string
+	ID        string // of the item in Responses
+	Phase     string // of a text
+	Namespace string // of a call
+	Call      string // customCall, or empty for a function call
+}
+
+// customCall is the partFields.Call of a call of a custom tool.
+const customCall = "custom"
+
+// fieldsOf returns the fields in a block, and whether it is a block of fieldsType.
+func fieldsOf(o convo.Opaque) (f partFields, ok bool) {
+	ok = strings.Contains(o.JSON, fieldsType) && json.Unmarshal([]byte(o.JSON), &f) == nil && f.Type == fieldsType
+	return f, ok
+}
+
+// withoutFields returns the parts before a removed call, without the block that holds the
+// fields of the call, and without its extra_content or signature.
+func withoutFields(parts []convo.Part, call convo.ToolCall) []convo.Part {
+	ofCall := func(p convo.Part) bool {
+		switch p := p.(type) {
+		case convo.Opaque:
+			_, ok := fieldsOf(p)
+			return ok
+		case convo.Reasoning:
+			return callExtra(p) != "" || p == convo.Reasoning{ID: call.ID, Signature: p.Signature}
+		}
+		return false
+	}
+	n := len(parts)
+	for n > 0 && ofCall(parts[n-1]) {
+		n--
+	}
+	return slices.Clip(parts[:n])
+}
+
+// customCalls returns which calls of a message came as calls of a custom tool in a
+// format, by their index among the calls. It returns nil if there are none.
+func customCalls(parts []convo.Part, format string) (custom map[int]bool) {
+	n := 0
+	for i, p := range parts {
+		if !isCall(p) {
+			continue
+		}
+		if i > 0 {
+			if o, ok := parts[i-1].(convo.Opaque); ok && o.Format == format {
+				if f, ok := fieldsOf(o); ok && f.Call == customCall {
+					if custom == nil {
+						custom = make(map[int]bool)
+					}
+					custom[n] = true
+				}
+			}
+		}
+		n++
+	}
+	return custom
+}
+
+// callExtra returns the extra_content that reasoning keeps for the call after it, or
+// "" if it is other reasoning.
+func callExtra(r convo.Reasoning) string {
+	if r.ID+r.Text+r.Encrypted != "" {
+		return ""
+	}
+	all := objectIn(r.Signature)
+	if raw := all[extraField]; len(all) == 1 && kindOf(raw) == '{' {
+		return string(raw)
+	}
+	return ""
+}
+
+// objectIn returns the fields of a JSON object, or nil if text is not an object.
+func objectIn(text string) map[string]json.RawMessage {
+	if kindOf(json.RawMessage(text)) != '{' || !utf8.ValidString(text) || !strictjson.Valid([]byte(text)) {
+		return nil
+	}
+	all, _ := fields("-", []byte(text))
+	return all
+}
+
+func isCall(p convo.Part) bool { _, ok := p.(convo.ToolCall); return ok }
+
+// extraField is the field of a call in which Gemini's hosts send its signature.
+const extraField = "extra_content"

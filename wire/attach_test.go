@@ -83,7 +83,7 @@ func TestCitations_GoBackInTheirFormat(t *testing.T) {
 	}
 }
 
-// In other formats a text names its sources, without what was quoted.
+// In other formats a text names its sources, without the quotations.
 func TestCitations_AreTextInOtherFormats(t *testing.T) {
 	for _, tt := range []struct {
 		from   wire.Format
@@ -118,8 +118,8 @@ func TestCitations_AreTextInOtherFormats(t *testing.T) {
 	}
 }
 
-// Citations that do not fit are left out: of a text that is gone or is another one, of
-// places that the text does not have, of a type that requests do not take.
+// Citations that do not fit are left out: citations of a removed or changed text, of
+// positions that the text does not have, or of a type that requests do not accept.
 func TestCitations_ThatDoNotFitAreLeftOut(t *testing.T) {
 	url := func(start, end string) string {
 		return `{"type":"url_citation","start_index":` + start + `,"end_index":` + end + `,"url":"u","title":"t"}`
@@ -169,7 +169,7 @@ func TestCitations_ThatDoNotFitAreLeftOut(t *testing.T) {
 	}
 }
 
-// Citations that no part of a message can hold are told.
+// Citations that no part of a message can hold are listed in Lost.
 func TestCitations_DecodeTellsWhatItLoses(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"text","text":"","citations":[{"type":"y"}]}]}`:                                                                                                     "content[1].citations",
@@ -226,8 +226,8 @@ func TestCitations_OfRecordedStreams(t *testing.T) {
 	assert.GreaterOrEqual(t, found, 3)
 }
 
-// A result that came as an object goes back as one, and as text elsewhere. After an edit
-// it is a text.
+// A result that was received as an object is sent back as an object, and as text in other
+// formats. After an edit it is a text.
 func TestResults_ThatCameAsObjects(t *testing.T) {
 	// The response is that of https://ai.google.dev/gemini-api/docs/function-calling.
 	gemini := func(response string) string {

@@ -19,8 +19,8 @@ import (
 // conversation returns 600 messages of a coding agent with some 300 kB of text.
 func conversation() *convo.Snapshot { return conversationOf(150).Snapshot() }
 
-// conversationOf returns the conversation of a coding agent with so many turns, of four
-// messages each.
+// conversationOf returns the conversation of a coding agent with a number of turns of
+// four messages each.
 func conversationOf(turns int) *convo.History {
 	h, err := convo.New(nil)
 	if err != nil {
@@ -37,8 +37,8 @@ func conversationOf(turns int) *convo.History {
 	return h
 }
 
-// pairs returns snapshots of a conversation of about so many messages, each with two
-// more messages than the one before.
+// pairs returns snapshots of a conversation of about the given number of messages. Each
+// has two more messages than the previous one.
 func pairs(messages, count int) []*convo.Snapshot {
 	h := conversationOf(messages / 4)
 	list := []*convo.Snapshot{h.Snapshot()}
@@ -50,8 +50,8 @@ func pairs(messages, count int) []*convo.Snapshot {
 }
 
 // BenchmarkEncoder encodes the requests of a conversation after two new messages each,
-// with an Encoder and with its Format alone, in turns. It reports the medians, and how
-// many times longer the Format takes.
+// alternating between an Encoder and its Format alone. It reports the medians, and the
+// ratio of the two.
 func BenchmarkEncoder(b *testing.B) {
 	for _, messages := range []int{1_000, 10_000} {
 		for _, name := range []string{"anthropic", "anthropic 2", "converse", "converse 2", "gemini", "openai chat", "ollama", "strict", "responses", "mistral"} {
@@ -88,8 +88,8 @@ func BenchmarkEncoder(b *testing.B) {
 	}
 }
 
-// A request after two new messages takes about as many allocations whatever the length
-// of the conversation.
+// The allocations of a request after two new messages do not depend on the length of the
+// conversation.
 func TestEncoder_AllocatesForWhatIsNew(t *testing.T) {
 	for name, f := range formats {
 		allocs := func(messages int) float64 {
@@ -144,7 +144,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// Requests as plain structs, with what the conversation needs.
+// Requests as plain structs, with the fields that the conversation needs.
 type (
 	plainChat struct {
 		Messages []struct {
@@ -237,8 +237,8 @@ type (
 )
 
 // BenchmarkFirst encodes a whole conversation in each format, and marshals the same
-// request as plain structs, in turns. It reports the medians, and how many times as long
-// Encode and Body take.
+// request as plain structs, alternating between the two. It reports the medians, and the
+// ratio of the two.
 func BenchmarkFirst(b *testing.B) {
 	s := conversation()
 	for name, plain := range map[string]any{
@@ -371,9 +371,8 @@ func BenchmarkHard(b *testing.B) {
 	}
 }
 
-// BenchmarkDecode_Ratio decodes a request in each format, beside json.Unmarshal of
-// the same bytes into maps and slices, in turns in one run. It reports how many times
-// as long Decode takes, by the medians.
+// BenchmarkDecode_Ratio decodes a request in each format, alternating with json.Unmarshal
+// of the same bytes into maps and slices. It reports the ratio of the medians.
 func BenchmarkDecode_Ratio(b *testing.B) {
 	s := conversation()
 	for _, name := range []string{"anthropic", "converse", "gemini", "openai chat", "responses"} {

@@ -10,10 +10,9 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// CacheMark returns a part that marks the end of what stands before it as a place up to
-// which the provider caches the request. It stands after a part of a system, user or
-// assistant message, or in a tool result, whose end it marks if it is the last part
-// there:
+// CacheMark returns a part that asks the provider to cache the request up to this place.
+// The mark follows a part of a system, user or assistant message, or of a tool result. As
+// the last part of a result, it marks the end of the result:
 //
 //	convo.User("The contract: ...", wire.CacheMark(time.Hour), convo.Text("Is it valid?"))
 //
@@ -24,23 +23,23 @@ import (
 //		convo.ToolResult{CallID: call.ID, Name: call.Name, Parts: []convo.Part{convo.Text("..."), wire.CacheMark(0)}},
 //	}}
 //
-// A provider keeps what it has cached for 5 minutes, or for an hour if lifetime is
-// longer than 5 minutes.
+// A provider keeps its cache for 5 minutes, or for an hour if lifetime is longer than
+// 5 minutes.
 //
-// Anthropic and Converse send marks, and so does OpenAIResponses with the field Cache,
-// where they have no lifetime of their own, and a text with a mark is sent as a list of
-// one. Decode of these formats returns the marks of a request. The other formats leave
-// marks out. A mark whose place cannot have one moves back to the last place in its
-// message that can, and is left out if there is none: Anthropic takes none on thinking,
-// Bedrock none after reasoning, documents and videos, OpenAI none in what the assistant
-// says.
+// Anthropic and Converse send marks. OpenAIResponses sends them if its field Cache is
+// set; its marks have no lifetime, and a text with a mark is sent as a list of one.
+// Decode of these formats returns the marks of a request. The other formats leave marks
+// out. If a mark cannot be in its place, it moves back to the last place in its message
+// that can have a mark, and is left out if there is none. Anthropic takes no mark on
+// thinking, Bedrock none after reasoning, documents and videos, OpenAI none in assistant
+// messages.
 //
-// A request has at most four marks, of which the one after the tools is one (see
-// Anthropic.CacheTools). If there are more, those in messages give way to those in the
-// system text, and older ones to newer ones. Providers refuse a longer lifetime after a
-// shorter one, so a mark gets the lifetime of a longer one after it: CacheMark(0) before
-// CacheMark(time.Hour) is also for an hour, at the price of that. After tools that are
-// marked for 5 minutes, all marks are for 5 minutes.
+// A request has at most four marks, including the mark after the tools (see
+// Anthropic.CacheTools). If there are more, marks in messages are dropped before marks in
+// the system text, and older marks before newer ones. Providers refuse a longer lifetime
+// after a shorter one, so a mark gets the lifetime of a longer mark after it: CacheMark(0)
+// before CacheMark(time.Hour) also lasts an hour, and is billed for an hour. After tools
+// that are marked for 5 minutes, all marks are for 5 minutes.
 func CacheMark(lifetime time.Duration) convo.Opaque {
 	if isLong(lifetime) {
 		return convo.Opaque{Format: cacheFormat, JSON: longMark}
@@ -48,14 +47,14 @@ func CacheMark(lifetime time.Duration) convo.Opaque {
 	return convo.Opaque{Format: cacheFormat, JSON: shortMark}
 }
 
-// The caller's marks have a format of their own, since several providers take them.
+// The caller's marks have their own format, since several providers take them.
 const (
 	cacheFormat = "cache"
 	shortMark   = `{}`
 	longMark    = `{"ttl":"1h"}`
 )
 
-// maxMarks is how many marks a request can have.
+// maxMarks is the maximum number of marks in a request.
 const maxMarks = 4
 
 func isLong(lifetime time.Duration) bool { return lifetime > 5*time.Minute }
@@ -79,8 +78,8 @@ func isMark(p convo.Part) (long, ok bool) {
 	return false, false
 }
 
-// decodedMark returns the part for the value of cache_control, or of a cachePoint. It is
-// not ok for a mark that CacheMark cannot express.
+// decodedMark returns the part for the value of cache_control, or of a cachePoint. It
+// returns false for a mark that CacheMark cannot express.
 func decodedMark(raw json.RawMessage) (convo.Opaque, bool) {
 	all, err := fields("-", raw)
 	if err != nil {
@@ -101,16 +100,16 @@ func decodedMark(raw json.RawMessage) (convo.Opaque, bool) {
 
 // A cacheMark is a mark, or a place for one.
 type cacheMark struct {
-	message int // index of the message; inFront, inSystem or less for what is before the messages
+	message int // index of the message; inFront, inSystem or less: before the messages
 	at      int // offset in the bytes of the message, or of the system text
 	long    bool
-	of      []partPlace // the caller's parts that it is sent for
+	of      []partPlace // the caller's parts that the mark is for
 }
 
-// A partPlace is the place of a part, or of one in a result.
+// A partPlace is the place of a part, or of a part in a result.
 type partPlace struct {
 	place
-	inside int // index in the parts of the result; whole: it is in none
+	inside int // index in the parts of the result; whole: the part itself
 }
 
 const (
@@ -122,8 +121,8 @@ func (m cacheMark) compare(other cacheMark) int {
 	return cmp.Or(cmp.Compare(m.message, other.message), cmp.Compare(m.at, other.at))
 }
 
-// appendMark adds the caller's mark at an offset. If that has one already, the longer
-// lifetime counts. It does not write to the memory of marks.
+// appendMark adds the caller's mark at an offset. If the offset already has a mark, the
+// longer lifetime is used. The marks argument is not changed.
 func appendMark(marks []cacheMark, at int, long bool, of ...partPlace) []cacheMark {
 	if n := len(marks); n > 0 && marks[n-1].at == at {
 		long = long || marks[n-1].long
@@ -133,23 +132,23 @@ func appendMark(marks []cacheMark, at int, long bool, of ...partPlace) []cacheMa
 	return append(slices.Clip(marks), cacheMark{at: at, long: long, of: of})
 }
 
-// tell notes that a mark is not sent.
+// tell records that a mark is not sent.
 func (m cacheMark) tell(lost *losses) {
 	for _, p := range m.of {
 		lost.tell(p.place, p.inside, lostCacheMark, "")
 	}
 }
 
-// A cacheRule says which marks a request gets.
+// A cacheRule selects the marks of a request.
 type cacheRule struct {
 	long  bool // the marks of the format have the longer lifetime
-	tools bool // there is one after the tools
+	tools bool // there is a mark after the tools
 }
 
-// choose returns the marks of a request in their order: those of the caller, given in
-// their order, and as many of those of the format as there is room for, given in the
-// order in which they matter. CacheMark tells the rules. Those of the caller for which there
-// is no room are told.
+// choose returns the marks of a request in order, by the rules of CacheMark. They are the
+// caller's marks, and as many marks of the format as there is room for. own is in order,
+// and auto begins with the most important mark. The caller's marks without room are
+// recorded as lost.
 func (c cacheRule) choose(own, auto []cacheMark, lost *losses) []cacheMark {
 	room := maxMarks
 	if c.tools {
@@ -183,7 +182,7 @@ func (c cacheRule) choose(own, auto []cacheMark, lost *losses) []cacheMark {
 	return marks
 }
 
-// marksOf returns the marks of one message, of marks in their order.
+// marksOf returns the marks of one message. The marks argument must be in order.
 func marksOf(marks []cacheMark, message int) []cacheMark {
 	from, _ := slices.BinarySearchFunc(marks, message, func(m cacheMark, i int) int { return cmp.Compare(m.message, i) })
 	n := 0
@@ -193,7 +192,7 @@ func marksOf(marks []cacheMark, message int) []cacheMark {
 	return marks[from : from+n]
 }
 
-// withMarks returns raw with the bytes of a mark at each place, and then end.
+// withMarks returns raw with the bytes of a mark inserted at each place, followed by end.
 func withMarks(raw []byte, marks []cacheMark, bytes func(long bool) string, end string) json.RawMessage {
 	b := make([]byte, 0, len(raw)+len(end)+48*len(marks))
 	done := 0
@@ -204,7 +203,7 @@ func withMarks(raw []byte, marks []cacheMark, bytes func(long bool) string, end 
 	return append(append(b, raw[done:]...), end...)
 }
 
-// anthropicMark returns the field of a block that is a mark.
+// anthropicMark returns a mark as a field of a block.
 func anthropicMark(long bool) string {
 	if long {
 		return `,"cache_control":{"type":"ephemeral","ttl":"1h"}`
@@ -212,10 +211,10 @@ func anthropicMark(long bool) string {
 	return `,"cache_control":{"type":"ephemeral"}`
 }
 
-// responsesMark returns the field of a part of the content that is a mark.
+// responsesMark returns a mark as a field of a part of the content.
 func responsesMark(bool) string { return `,"prompt_cache_breakpoint":{"mode":"explicit"}` }
 
-// converseMark returns the element of a list that is a mark.
+// converseMark returns a mark as an element of a list.
 func converseMark(long bool) string {
 	if long {
 		return `,{"cachePoint":{"type":"default","ttl":"1h"}}`

@@ -17,7 +17,7 @@ import (
 // encoded returns the system text and the messages of a request, one in each line.
 func encoded(t *testing.T, f wire.Format, msgs ...convo.Message) string {
 	t.Helper()
-	s := convo.NewSnapshot(msgs)
+	s := asSent(msgs)
 	r, err := f.Encode(s)
 	require.NoError(t, err)
 	assert.Empty(t, f.Check(r.Body()))
@@ -34,13 +34,13 @@ func encoded(t *testing.T, f wire.Format, msgs ...convo.Message) string {
 	return strings.Join(lines, "\n")
 }
 
-// What is derived from an id or from the content of a document.
+// Names derived from an id or from the content of a document.
 var (
 	derivedID   = regexp.MustCompile(`"toolu_[A-Za-z0-9]{24}"`)
 	derivedName = regexp.MustCompile(`"document-[A-Za-z0-9]{8}"`)
 )
 
-// A mark is sent where it stands.
+// A mark is sent in its place.
 func TestCacheMark_Places(t *testing.T) {
 	short, long := wire.CacheMark(5*time.Minute), wire.CacheMark(6*time.Minute)
 	call := convo.ToolCall{ID: "a", Name: "f", Arguments: "{}"}
@@ -172,7 +172,7 @@ func TestCacheMark_DecodeReturnsMarks(t *testing.T) {
 		{wire.OpenAIResponses{Cache: true},
 			`{"input":[{"role":"assistant","content":[{"type":"output_text","text":"u","prompt_cache_breakpoint":{"mode":"explicit"}}]},{"role":"user","content":[{"type":"input_text","text":"u","prompt_cache_breakpoint":7}]}]}`,
 			nil, []string{"input[0].content[0].prompt_cache_breakpoint: a cache mark", "input[1].content[0].prompt_cache_breakpoint: a cache mark"}},
-		// What no mark can say, and marks that the API refuses.
+		// Marks that CacheMark cannot express, and marks that the API refuses.
 		{wire.Anthropic{},
 			`{"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral","ttl":"24h"}}],"messages":[{"role":"user","content":[{"type":"text","text":"","cache_control":{"type":"ephemeral"}},{"type":"text","text":"u","cache_control":{"type":"ephemeral","scope":"global"}}]},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s","cache_control":{"type":"ephemeral"}},{"type":"redacted_thinking","data":"d","cache_control":{"type":"ephemeral"}},{"type":"text","text":"a"}]}]}`,
 			nil, []string{"system[0].cache_control: a cache mark", "messages[0].content[0].cache_control: a cache mark", "messages[0].content[1].cache_control: a cache mark",
@@ -186,7 +186,7 @@ func TestCacheMark_DecodeReturnsMarks(t *testing.T) {
 		if tt.want != nil {
 			assert.Equal(t, tt.want, in.Messages)
 		}
-		h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
+		h, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
 		r, err := tt.f.Encode(h.Snapshot())
 		require.NoError(t, err)
@@ -196,8 +196,8 @@ func TestCacheMark_DecodeReturnsMarks(t *testing.T) {
 	}
 }
 
-// A request has at most four marks: those of the caller, of the system text before those
-// of messages and the newest first, and then those of the format.
+// A request has at most four marks: first the caller's, those of the system text before
+// those of messages and the newest first, and then the marks of the format.
 func TestCacheMark_AtMostFour(t *testing.T) {
 	mark, hour := wire.CacheMark(0), wire.CacheMark(time.Hour)
 	system := func(marks int) convo.Message {
@@ -227,7 +227,7 @@ func TestCacheMark_AtMostFour(t *testing.T) {
 		name string
 		f    wire.Anthropic
 		msgs []convo.Message
-		want string // the texts with marks; those for an hour with a !
+		want string // the texts with marks; a ! marks an hour
 	}{
 		{"those of the format", wire.Anthropic{Cache: true}, with(system(0), talk(0, mark)), "s5 u5 end"},
 		{"for an hour", wire.Anthropic{Cache: true, CacheLifetime: time.Hour}, with(system(0), talk(0, mark)), "s5! u5! end!"},
@@ -259,7 +259,7 @@ func TestCacheMark_AtMostFour(t *testing.T) {
 	}
 }
 
-// markedTexts returns what stands between before and one of two kinds of marks.
+// markedTexts returns the texts between before and one of two kinds of marks.
 func markedTexts(body, before, short, long string) string {
 	var list []string
 	for _, piece := range strings.Split(body, before)[1:] {
@@ -274,7 +274,7 @@ func markedTexts(body, before, short, long string) string {
 	return strings.Join(list, " ")
 }
 
-// With CacheTools, the tools end with a mark, and Check looks at it, too.
+// With CacheTools, the tools end with a mark, which Check also reads.
 func TestTools_EndWithACacheMark(t *testing.T) {
 	for _, tt := range []struct {
 		f, plain wire.Format
@@ -291,7 +291,7 @@ func TestTools_EndWithACacheMark(t *testing.T) {
 		tools, err := tt.f.(wire.ToolWriter).Tools(convo.Tool{Name: "a"}, convo.Tool{Name: "b"})
 		require.NoError(t, err)
 		assert.Equal(t, tt.want, string(tools))
-		r, err := tt.f.Encode(convo.NewSnapshot([]convo.Message{users(convo.Text("u"), wire.CacheMark(time.Hour))}))
+		r, err := tt.f.Encode(asSent([]convo.Message{users(convo.Text("u"), wire.CacheMark(time.Hour))}))
 		require.NoError(t, err)
 		r.Tools = tools
 		assert.Empty(t, tt.f.Check(r.Body()))
@@ -310,7 +310,8 @@ func TestTools_EndWithACacheMark(t *testing.T) {
 	}
 }
 
-// The prefix of a request stays the same when marks come, go or change their lifetime.
+// The prefix of a request stays the same when marks are added or removed, or change their
+// lifetime.
 func TestPrefix_MarksDoNotCount(t *testing.T) {
 	call := convo.ToolCall{ID: "a", Name: "f", Arguments: `{"cache_control":{"type":"ephemeral"}}`}
 	talk := func(mark ...convo.Part) []convo.Message {
@@ -325,7 +326,7 @@ func TestPrefix_MarksDoNotCount(t *testing.T) {
 	for _, f := range []wire.Format{wire.Anthropic{}, wire.Anthropic{Cache: true}, wire.Converse{}} {
 		var list []wire.Request
 		for _, msgs := range [][]convo.Message{talk(), talk(wire.CacheMark(0)), talk(wire.CacheMark(time.Hour))} {
-			r, err := f.Encode(convo.NewSnapshot(msgs))
+			r, err := f.Encode(asSent(msgs))
 			require.NoError(t, err)
 			list = append(list, r)
 		}
@@ -340,14 +341,14 @@ func TestPrefix_MarksDoNotCount(t *testing.T) {
 		}
 		other := talk(wire.CacheMark(0))
 		other[1].Parts[0] = convo.Text("w")
-		r, err := f.Encode(convo.NewSnapshot(other))
+		r, err := f.Encode(asSent(other))
 		require.NoError(t, err)
 		assert.Equal(t, "block 0 of message 0 has changed", wire.PrefixDiff(list[0], r))
 	}
 }
 
-// Of two marks in one place the longer lifetime counts, also where the second one comes
-// with a later message; without that message, the first one is as it was.
+// If two marks are in one place, the longer lifetime counts, even if the second mark
+// arrives with a later message. Without that message, the first mark is unchanged.
 func TestCacheMark_TwoInOnePlace(t *testing.T) {
 	short, long := wire.CacheMark(0), wire.CacheMark(time.Hour)
 	empty := map[string]convo.Part{"anthropic": block(`{"type":"text","text":" "}`), "converse": convo.Opaque{Format: "converse", JSON: `{"citationsContent":{"citations":[]}}`}}
@@ -376,13 +377,13 @@ func TestCacheMark_TwoInOnePlace(t *testing.T) {
 	}
 }
 
-// The same in what is a list also without marks.
+// The same in values that are lists even without marks.
 func TestPrefix_BreakpointsDoNotCount(t *testing.T) {
 	call, image := convo.ToolCall{ID: "a", Name: "f", Arguments: "{}"}, convo.Media{MIME: "image/png", URL: "https://a"}
 	f := wire.OpenAIResponses{Cache: true}
 	talk := func(text string, mark ...convo.Part) wire.Request {
 		with := func(parts ...convo.Part) []convo.Part { return append(parts, mark...) }
-		r, err := f.Encode(convo.NewSnapshot([]convo.Message{users(append(with(convo.Text("u")), with(image)...)...), convo.Assistant("", call),
+		r, err := f.Encode(asSent([]convo.Message{users(append(with(convo.Text("u")), with(image)...)...), convo.Assistant("", call),
 			results(convo.ToolResult{CallID: "a", Name: "f", Parts: append(with(convo.Text(text)), with(image)...)})}))
 		require.NoError(t, err)
 		return r

@@ -11,9 +11,9 @@ import (
 )
 
 // A checker collects the findings of one Check. The rules are applied to JSON
-// that was decoded into maps, so that a request of any shape can be checked.
+// decoded into maps, so that a request of any shape can be checked.
 type checker struct {
-	format string // which error texts the findings get
+	format string // selects the error texts of the findings
 	list   []Finding
 }
 
@@ -22,11 +22,11 @@ func (c *checker) add(name, path, id string, details ...string) {
 	c.list = append(c.list, finding(c.format, name, path, id, details...))
 }
 
-// shape adds the finding that a value is not what the format wants there.
+// shape adds the finding that the value at path is not what the format wants.
 func (c *checker) shape(path, want string) { c.add("shape", path, "", "want", want) }
 
-// body decodes a request. It returns nil if that is not a JSON object, which is
-// a finding.
+// body decodes a request. If the request is not a JSON object, body adds a
+// finding and returns nil.
 func (c *checker) body(data []byte) map[string]any {
 	all, err := decodeObject(data)
 	if err != nil {
@@ -52,8 +52,8 @@ func decodeObject(data []byte) (map[string]any, error) {
 	return all, nil
 }
 
-// objects returns the elements of an array of objects. Elements of another kind
-// are findings, and are returned as empty objects.
+// objects returns the elements of an array of objects. It adds a finding for
+// each element of another kind, and returns an empty object for it.
 func (c *checker) objects(path string, v any) []map[string]any {
 	list, ok := v.([]any)
 	if !ok {
@@ -76,12 +76,12 @@ func str(v any) string { s, _ := v.(string); return s }
 
 // A markChecker checks the cache marks of a request, in their order.
 type markChecker struct {
-	marks  int    // how many there were
-	marked string // path of the last of them
-	short  bool   // one of them has not the longer lifetime
+	marks  int    // number of marks so far
+	marked string // path of the last mark
+	short  bool   // a mark did not have the longer lifetime
 }
 
-// look checks a mark with a ttl. path is where the mark is.
+// look checks the mark at path, whose lifetime is ttl.
 func (m *markChecker) look(k *checker, path string, ttl any) {
 	m.marks, m.marked = m.marks+1, path
 	switch {
@@ -92,7 +92,7 @@ func (m *markChecker) look(k *checker, path string, ttl any) {
 	}
 }
 
-// count checks how many marks there were.
+// count checks the number of marks.
 func (m *markChecker) count(k *checker) {
 	if m.marks > maxMarks {
 		k.add("cache-count", m.marked, "", "count", strconv.Itoa(m.marks))

@@ -9,10 +9,9 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// Requests that the providers accept although they look odd. Check finds nothing wrong
-// with them. (Requests for embeddings by Titan, {"inputText":...}, are in the recorded
-// data too. They are for InvokeModel and not for Converse, and so Check may say that they
-// have no messages.)
+// Unusual requests that the providers accept. Check finds nothing wrong with them. (The
+// recorded data also has requests for embeddings by Titan, {"inputText":...}. They are
+// for InvokeModel and not for Converse, so Check may report that they have no messages.)
 func TestCheck_AcceptedOddities(t *testing.T) {
 	const (
 		call   = `{"role":"model","parts":[{"functionCall":{"name":"f"},"thoughtSignature":"c2ln"}]}`
@@ -36,8 +35,8 @@ func TestCheck_AcceptedOddities(t *testing.T) {
 		{"blank text, Gemini", wire.Gemini{}, gemini(`{"text":" \n"}`), ""},
 
 		// Recorded with Gemini 2.5 and 3. Gemini 3.6 refuses it,
-		// https://github.com/vellum-ai/vellum-assistant/pull/39495, and 3.1 does,
-		// https://github.com/TanStack/ai/issues/436; 2.5 refuses it beside two results,
+		// https://github.com/vellum-ai/vellum-assistant/pull/39495, as does 3.1,
+		// https://github.com/TanStack/ai/issues/436; 2.5 refuses it next to two results,
 		// https://github.com/google-gemini/gemini-cli/pull/16137.
 		{"a result and a text, 2.5", wire.Gemini{Model: "gemini-2.5-pro"}, chatContents(call, result+`,{"text":"x"}`), ""},
 		{"a result and a text, 3", wire.Gemini{Model: "models/gemini-3-flash-preview"}, chatContents(call, result+`,{"text":"x"}`), ""},
@@ -53,13 +52,13 @@ func TestCheck_AcceptedOddities(t *testing.T) {
 		{"blank result of an error, Converse", wire.Converse{}, chat(use, `{"role":"user","content":[{"toolResult":{"toolUseId":"a","status":"error","content":[{"text":" "}]}}]}`), ""},
 		{"blank text, Converse", wire.Converse{}, chat(`{"role":"user","content":[{"text":" "}]}`), "blank-text"},
 		// Recorded with Claude and Qwen; https://github.com/elastic/kibana/pull/246393
-		// says what others do.
+		// describes other models.
 		{"an assistant first, Claude", wire.Converse{Model: "us.anthropic.claude-sonnet-4-5-20250929-v1:0"}, chat(`{"role":"assistant","content":[{"text":"x"}]}`, `{"role":"user","content":[{"text":"x"}]}`), ""},
 		{"an assistant first, Qwen", wire.Converse{}, strings.Replace(chat(`{"role":"assistant","content":[{"text":"x"}]}`, `{"role":"user","content":[{"text":"x"}]}`), "{", `{"modelId":"qwen.qwen3-32b-v1:0",`, 1), ""},
 		{"an assistant first, Nova", wire.Converse{Model: "us.amazon.nova-lite-v1:0"}, chat(`{"role":"assistant","content":[{"text":"x"}]}`, `{"role":"user","content":[{"text":"x"}]}`), "user-first"},
 
-		// https://github.com/NousResearch/hermes-agent/pull/61318: text of a message is
-		// refused where it is blank. That of a result may be empty.
+		// https://github.com/NousResearch/hermes-agent/pull/61318: blank text of a
+		// message is refused. The text of a result may be empty.
 		{"empty result, Anthropic", wire.Anthropic{}, chat(tool, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":""}]}`), ""},
 		{"blank text, Anthropic", wire.Anthropic{}, chat(`{"role":"user","content":[{"type":"text","text":"\n\n"}]}`), "blank-text"},
 
@@ -81,7 +80,7 @@ func TestCheck_AcceptedOddities(t *testing.T) {
 	}
 }
 
-// chatContents makes a request of Gemini with calls and what follows them.
+// chatContents makes a request of Gemini with calls and the parts after them.
 func chatContents(calls, parts string) string {
 	return `{"contents":[{"role":"user","parts":[{"text":"x"}]},` + calls + `,{"role":"user","parts":[` + parts + `]}]}`
 }

@@ -16,7 +16,7 @@ import (
 // the field "system", an array of blocks. If Request.NeedsTools is set, the API
 // refuses the request without a toolConfig.
 //
-// The format does not carry everything:
+// The format cannot represent everything:
 //
 //	reasoning of others, and reasoning without signature   left out
 //	reasoning at the end of a message                      left out
@@ -26,14 +26,14 @@ import (
 //	text documents of types that the API does not know     sent as txt
 //	names of documents                                     derived from the content
 //
-// Media at an s3:// URL are sent as s3Location, which Nova takes and Claude
-// does not.
+// Media at an s3:// URL are sent as s3Location. Nova takes it, Claude does not.
 //
 // Decode reads a json block in a result as a text and, after it, a [convo.Opaque]
 // part, {"json":{}}; Encode sends the text as a json block while it is a JSON
 // object. A citationsContent block becomes its text and, after it, an Opaque part
 // with the citations. Calls and results in one assistant message belong to tools
-// that the provider runs; they become Opaque.
+// that the provider runs; they become Opaque. Encode leaves out such a call without its
+// result in the message, and a result without its call.
 type Converse struct {
 	// Model is the model of the request. Reasoning is sent back only to the model
 	// that made it. If Model is empty, reasoning of any model is sent.
@@ -44,26 +44,28 @@ type Converse struct {
 	SystemSummary bool
 
 	// Cache adds cachePoint blocks after the system text, but before a summary in
-	// it, and in the newest two user messages, as far as those of CacheMark leave
-	// room. CacheLifetime is how long the provider is to keep what is cached; see
-	// CacheMark. With CacheTools, Tools ends with a cachePoint of that lifetime,
-	// which is one of the four that a request can have.
+	// it, and in the newest two user messages, if the caller's own marks leave
+	// room. CacheLifetime is how long the provider keeps the cache; see CacheMark.
+	// With CacheTools, Tools ends with a cachePoint of that lifetime, and it counts
+	// as one of the four marks that a request can have.
 	Cache         bool
 	CacheTools    bool
 	CacheLifetime time.Duration
 
-	// ResultsAlone is for models that take nothing but results in a user
-	// message with results, such as Llama and Mistral. What the user says after
-	// the results is then sent in a message of its own, after a short assistant
-	// message. Claude and Nova take both in one message.
+	// ResultsAlone is for models that accept only results in a user message
+	// with results, such as Llama and Mistral. User text after the results is
+	// then sent as a separate message, after a short assistant message. Claude
+	// and Nova take both in one message.
 	ResultsAlone bool
+
+	Seals SealCheck // whether the model checks where signed reasoning stands
 }
 
 var converseNames = &names{"toolConfig", "system", "messages"}
 
 const (
 	documentMarker = "[Document]"          // added to documents, since the API wants a text in the message
-	silentError    = "[No error message.]" // the text of an error result that has none, which the API refuses
+	silentError    = "[No error message.]" // the text of an error result that has none, since the API refuses an empty one
 )
 
 // Encode returns the request for a snapshot. It sets NoThinking if the request
@@ -73,17 +75,18 @@ const (
 func (f Converse) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f Converse) begin(seen *tally, lost *losses) (profile, writer) {
-	p := profile{format: FormatConverse, model: f.Model, ids: converseIDs, accepts: openAIToolNames, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock, marks: true}
+	p := profile{format: FormatConverse, model: f.Model, ids: converseIDs, accepts: openAIToolNames, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock, marks: true, seals: f.Seals.of(f.Model)}
 	return p, &converseWriter{f: f, seen: seen, lost: lost, rule: cacheRule{long: isLong(f.CacheLifetime), tools: f.CacheTools}, sys: new(converseMessage)}
 }
 
-// leaveOut takes parts out of a message that Bedrock would refuse. Reasoning must be signed
-// or encrypted, and cannot be the last part; cache marks after it are marks of what
-// stands before it, if anything does. Calls and results in blocks need each other.
+// leaveOut removes the parts of a message that Bedrock would refuse. Reasoning must be
+// signed or encrypted, and cannot be the last part. Cache marks after removed reasoning
+// apply to the part before it, if there is one. Calls and results in blocks need each
+// other.
 func (w *converseWriter) leaveOut(t *message) {
 	isMark := func(i int) bool { _, mark := isMark(t.parts[i]); return mark }
 	unpaired := unpairedTools(t.parts)
-	last := len(t.parts) - 1 // the last part that is no cache mark and no reasoning, and is sent
+	last := len(t.parts) - 1 // the last part that is sent, apart from cache marks and reasoning
 	for last >= 0 && (isReasoning(t.parts[last]) || isThought(t.parts[last]) || isMark(last) || unpaired[last]) {
 		last--
 	}
@@ -120,8 +123,8 @@ func (w *converseWriter) leaveOut(t *message) {
 	}
 }
 
-// introduced puts a text before the first document of a user message, if the message has
-// no text.
+// introduced inserts a text before the first document of a user message, if the message
+// has no text.
 func introduced(t *message) {
 	first := -1
 	for i, p := range t.parts {
@@ -149,9 +152,9 @@ func introduced(t *message) {
 	t.places = slices.Insert(places, first, nowhere)
 }
 
-// isConverseBlock reports whether an opaque block can be sent in a message of a role: it
-// is an object with one field, which Check finds nothing in. Calls, results and reasoning
-// are only sent in what the assistant says; see also leaveOut.
+// isConverseBlock reports whether an opaque block can be sent in a message of a role. The
+// block must be an object with one field, without findings by Check. Calls, results and
+// reasoning are sent only in assistant messages; see also leaveOut.
 func isConverseBlock(o convo.Opaque, role convo.Role) bool {
 	all, err := decodeObject([]byte(o.JSON))
 	if err != nil || len(all) != 1 {
@@ -189,8 +192,8 @@ func isThought(p convo.Part) bool {
 	return ok && o.Format == FormatConverse && opaqueKind(o) == "reasoningContent"
 }
 
-// unpairedTools returns which parts are opaque results without a call before them, or calls
-// without a result after them that do not say that the provider runs their tool.
+// unpairedTools returns the indices of opaque results without a call before them, and of
+// opaque calls without a result after them.
 func unpairedTools(parts []convo.Part) map[int]bool {
 	var tools []converseTool
 	var at []int
@@ -207,8 +210,8 @@ func unpairedTools(parts []convo.Part) map[int]bool {
 		return nil
 	}
 	left := map[int]bool{}
-	for i := serverTools(tools); i >= 0; i = serverTools(tools) {
-		tools[i].result, left[at[i]] = false, true
+	for _, i := range serverTools(tools) {
+		left[at[i]] = true
 	}
 	for i, t := range tools {
 		if t.use && !t.server {
@@ -229,19 +232,19 @@ func opaqueKind(o convo.Opaque) string {
 	return kind
 }
 
-// A converseWriter writes the messages of one request. Neighbours of one role become
-// one, and so do results and a user message after them.
+// A converseWriter writes the messages of one request. Adjacent messages of one role are
+// merged, and so are results and the user message after them.
 type converseWriter struct {
 	f             Converse
 	seen          *tally
 	lost          *losses
 	rule          cacheRule
-	sys           *converseMessage // of which raw is the system text that system returned last
+	sys           *converseMessage // its raw is the system text that system last returned
 	needsTools    bool
 	group         []message  // messages of one role, not written yet
-	role          convo.Role // of the group that was written last
+	role          convo.Role // of the last group written
 	list          []converseMessage
-	last          converseMessage // of list, when the state is saved
+	last          converseMessage // last element of list when the state is saved
 	converseMarks                 // of the message that is being written
 }
 
@@ -250,17 +253,17 @@ type converseMessage struct {
 	raw     []byte // the message up to its last block
 	closed  []byte // the whole message; nil while it may still change
 	user    bool
-	results bool // it begins with results
-	thinks  bool // it begins with reasoning
-	passing bool // it ends with a text that the next request does not have
+	results bool // begins with results
+	thinks  bool // begins with reasoning
+	passing bool // ends with a text that the next request does not have
 	converseMarks
 }
 
-// converseMarks are the cache marks of a message, and the places for them.
+// converseMarks are the cache marks of a message, and the places for more.
 type converseMarks struct {
-	markable int         // offset in the message where a cachePoint of the format can stand; 0: nowhere
-	spot     int         // offset where the caller's mark may be; 0: nowhere
-	marks    []cacheMark // of the caller, in order; no memory is written twice
+	markable int         // offset in the message where a cachePoint of the format can be; 0: none
+	spot     int         // offset where the caller's mark may be; 0: none
+	marks    []cacheMark // of the caller, in order; never changed in place
 }
 
 // mark sets the caller's mark after the last block that can have one.
@@ -280,7 +283,7 @@ func (m *converseMessage) json(marks []cacheMark) json.RawMessage {
 	return m.close()
 }
 
-// close returns the whole message. It is in the memory after m.raw if there is room.
+// close returns the whole message. It uses the memory after m.raw if there is room.
 func (m *converseMessage) close() json.RawMessage {
 	if m.closed == nil {
 		m.closed = slices.Clip(append(m.raw, "]}"...))
@@ -367,7 +370,7 @@ func (w *converseWriter) request(p *projector, s *convo.Snapshot, r *Request) er
 	} else if len(w.list) == 0 {
 		w.write(marker(convo.RoleUser, earlierMarker))
 	}
-	r.NoThinking = w.startsUnthinking() && p.lostThinking(s)
+	r.NoThinking = p.seals != SealsChecked && w.startsUnthinking() && p.lostThinking(s)
 	marks := w.choose()
 	if w.role == convo.RoleAssistant {
 		w.write(marker(convo.RoleUser, continueMarker))
@@ -383,11 +386,10 @@ func (w *converseWriter) request(p *projector, s *convo.Snapshot, r *Request) er
 	return nil
 }
 
-// choose returns the cache marks of the request. Those of the format are in the newest
-// two user messages that the next request will hold too, of which one has the place of
-// a mark in the previous request, so that its cache entry is found; and in the system
-// text. If there is room for fewer, the newest message comes first, and then the system
-// text.
+// choose returns the cache marks of the request. The marks of the format are in the system
+// text and in the newest two user messages that the next request will also hold. One of
+// the two has the place of a mark in the previous request, so its cache entry is found.
+// If there is room for fewer, the newest message comes first, and then the system text.
 func (w *converseWriter) choose() []cacheMark {
 	var own, auto []cacheMark
 	for _, m := range w.sys.marks {
@@ -431,8 +433,8 @@ func (w *converseWriter) startsUnthinking() bool {
 }
 
 // lostThinking reports whether the first answer of the newest turn has lost
-// reasoning, or may have: another model made it, or the entry before it has
-// left the conversation.
+// reasoning, or may have lost it: another model made the answer, or the entry
+// before it was removed from the conversation.
 func (p *projector) lostThinking(s *convo.Snapshot) bool {
 	if p.head < 0 {
 		return false
@@ -541,7 +543,7 @@ func (w *converseWriter) blocks(b []byte, t *message) []byte {
 				continue
 			}
 			if isAttachment(p) {
-				continue // of the text before it
+				continue // belongs to the text before it
 			}
 			b = w.opaque(b, p, t.place(i), whole)
 			switch opaqueKind(p) {
@@ -668,11 +670,11 @@ func converseMedia(m convo.Media) (kind, format string) {
 }
 
 // documentNames derives neutral names for documents, because the model reads a
-// name as part of the prompt. They depend only on the content, so that a
-// document keeps its name when earlier documents leave the conversation.
+// name as part of the prompt. A name depends only on the content, so a document
+// keeps it when earlier documents are removed from the conversation.
 var documentNames = idRule{prefix: "document-", length: len("document-") + 8}
 
-// maxDocumentName is how many characters the name of a document may have.
+// maxDocumentName is the maximum number of characters in the name of a document.
 const maxDocumentName = 200
 
 // validDocumentName reports whether the API accepts the name of a document: letters,
@@ -693,7 +695,7 @@ func validDocumentName(name string) bool {
 }
 
 // documentName returns a name that no document of the request has yet: the
-// given one if it is valid, or one derived from the content.
+// given name if it is valid, or a name derived from the content.
 func (w *converseWriter) documentName(name, content string) string {
 	for !validDocumentName(name) || w.seen.has(documentIn, strings.ToLower(name)) {
 		name = documentNames.derive(content, w.seen.count(documentFor, content))
@@ -703,8 +705,8 @@ func (w *converseWriter) documentName(name, content string) string {
 	return name
 }
 
-// opaque writes a block unchanged, except that a document gets another name if
-// the API would refuse its own.
+// opaque writes a block unchanged, but renames a document if the API would
+// refuse its name.
 func (w *converseWriter) opaque(b []byte, o convo.Opaque, at place, inside int) []byte {
 	switch opaqueKind(o) {
 	case "toolUse", "toolResult":
@@ -729,7 +731,7 @@ func (w *converseWriter) opaque(b []byte, o convo.Opaque, at place, inside int) 
 	return appendElement(b, o.JSON)
 }
 
-// objectOf returns fields as a JSON object, sorted by key.
+// objectOf returns a JSON object with the fields sorted by key.
 func objectOf(all map[string]json.RawMessage) string {
 	b := []byte{'{'}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
@@ -740,4 +742,38 @@ func objectOf(all map[string]json.RawMessage) string {
 		b = append(b, compact(all[key])...)
 	}
 	return string(append(b, '}'))
+}
+
+// tools returns the rule for the model.
+func (f Converse) tools() toolRule {
+	switch model := plainModel(f.Model); {
+	case strings.HasPrefix(model, "claude"):
+		return claudeTools
+	case strings.HasPrefix(model, "nova-micro"), strings.HasPrefix(model, "nova-lite"), strings.HasPrefix(model, "nova-pro"), strings.HasPrefix(model, "nova-premier"):
+		return novaTools
+	}
+	return converseTools
+}
+
+// Tools implements [ToolWriter].
+func (f Converse) Tools(tools ...convo.Tool) (json.RawMessage, error) {
+	functions, err := f.tools().write(tools, false, func(b []byte, t convo.Tool, schema string) []byte {
+		b = appendTool(append(b, `"toolSpec":{`...), t, "inputSchema", `{"json":`+schema+"}")
+		return append(b, '}')
+	})
+	list, err := withOwn(functions, err, tools, FormatConverse)
+	if list == nil {
+		return nil, err
+	}
+	if f.CacheTools {
+		list = slices.Concat(list[:len(list)-1], []byte(converseMark(isLong(f.CacheLifetime))), []byte("]"))
+	}
+	return slices.Concat([]byte(`{"tools":`), list, []byte(`}`)), nil
+}
+
+func (w *converseWriter) asked() bool {
+	if n := len(w.group); n > 0 {
+		return w.group[n-1].role != convo.RoleAssistant
+	}
+	return w.role != convo.RoleNone && w.role != convo.RoleAssistant
 }

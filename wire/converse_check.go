@@ -6,20 +6,21 @@ import (
 	"strings"
 )
 
-// Check returns the reasons for which Bedrock would refuse a request. The
+// Check returns the reasons why Bedrock would refuse a request. The
 // rules: json, shape, messages-empty, role, user-first, alternation, last-role,
 // content-empty, blank-text, block-role, unanswered-call, orphan-result,
-// duplicate-call, duplicate-result, results-first, results-alone, error-empty,
+// unanswered-server-call, duplicate-call, duplicate-result, results-first, results-alone, error-empty,
 // status, id-pattern, name-pattern, input, result-json, reasoning-unsigned,
 // reasoning-last, document-name, document-duplicate, document-text,
-// cache-count, cache-order, tool-config.
+// cache-count, cache-order, tool-config,
+// media-count.
 //
 // results-alone applies only if ResultsAlone is set. tool-config applies only
-// if the request has other fields than system and messages, such as modelId:
-// the caller still has to complete what [Request.Body] returns. user-first does not
-// apply if Model, or the modelId of the request, is one of Anthropic or of Qwen. The
-// other rules hold for the strictest models. Some models accept an assistant message
-// as the last one, or two messages of one role in a row.
+// if the request has fields other than system and messages, such as modelId:
+// the caller must still complete the body that [Request.Body] returns. user-first does
+// not apply if Model, or the modelId of the request, is a model of Anthropic or Qwen.
+// The other rules are those of the strictest models. Some models accept an assistant
+// message as the last message, or two consecutive messages of one role.
 func (f Converse) Check(request []byte) []Finding {
 	k := converseChecker{checker: checker{format: FormatConverse}, f: f, documents: map[string]bool{}}
 	all := k.body(request)
@@ -64,6 +65,7 @@ func (f Converse) Check(request []byte) []Finding {
 	if complete && k.tools && all["toolConfig"] == nil {
 		k.add("tool-config", "toolConfig", "")
 	}
+	k.sizes(request, mediaIn("messages", all["messages"], converseDocument), converseSizes)
 	return k.list
 }
 
@@ -73,10 +75,10 @@ type converseChecker struct {
 	f         Converse
 	prev      string          // role of the previous message
 	open      []openCall      // calls of the previous message that have no result yet
-	called    int             // index of that message
+	called    int             // index of the previous message
 	documents map[string]bool // names of the documents so far
 	tools     bool            // there were calls or results
-	anyFirst  bool            // the model takes an assistant message as the first one
+	anyFirst  bool            // the first message may be from the assistant
 	markChecker
 }
 
@@ -89,8 +91,7 @@ func (k *converseChecker) point(path string, v any) {
 // An openCall is a call that has no result yet.
 type openCall struct{ id, path string }
 
-// A checkedBlock is one element of a content, which is an object with one
-// field.
+// A checkedBlock is one element of a content: an object with one field.
 type checkedBlock struct {
 	path, kind string
 	owner      string // Bedrock's name for this type of block
@@ -145,7 +146,7 @@ func (k *converseChecker) message(i int, m map[string]any, last bool) {
 		k.add("content-empty", path+".content", "", "message", dotted(path))
 	default:
 		k.shape(path+".content", "an array")
-		k.open = nil // the results in it cannot be told
+		k.open = nil // its results are not known
 		return
 	}
 	blocks := k.blocks(path+".content", "ContentBlock", list)
@@ -312,8 +313,12 @@ func (k *converseChecker) assistant(path string, blocks []checkedBlock) {
 			server: b.kind == "toolUse" && all["type"] == serverToolUse}
 		k.tools = k.tools || tools[i].use || tools[i].result
 	}
-	if i := serverTools(tools); i >= 0 {
-		k.blockRole(blocks[i], "Assistant")
+	for _, i := range serverTools(tools) {
+		if tools[i].result {
+			k.blockRole(blocks[i], "Assistant")
+		} else {
+			k.add("unanswered-server-call", blocks[i].path, tools[i].id)
+		}
 	}
 	seen := map[string]bool{}
 	for i, b := range blocks {

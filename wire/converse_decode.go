@@ -9,10 +9,10 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// Decode reads a request, a response, a list of messages or one message. If a
-// user message holds results and other blocks, it becomes a tool message and a
-// user message after it. A response does not name its model, so the maker of
-// assistant messages is the one in the field modelId, or else f.Model.
+// Decode reads a request, a response, a list of messages or one message. A user
+// message that holds results and other blocks becomes a tool message followed by
+// a user message. A response does not name its model, so the maker of assistant
+// messages is the model in the field modelId, or else f.Model.
 func (f Converse) Decode(data []byte) (Transcript, error) {
 	d := f.decoder()
 	if err := d.decode(data); err != nil {
@@ -97,8 +97,8 @@ func (d *converseDecoder) system(data json.RawMessage) error {
 	return nil
 }
 
-// join adds the part of a block, which may be nil, to those before it. A cache mark in
-// front of them has no place.
+// join appends the part of a block to parts. The part may be nil. A cache mark cannot be
+// the first part.
 func (d *converseDecoder) join(b converseBlock, parts []convo.Part, p convo.Part) []convo.Part {
 	if p == nil {
 		return parts
@@ -140,8 +140,7 @@ func (d *converseDecoder) message(path string, data []byte) error {
 	return err
 }
 
-// A converseBlock is one element of a content, which is an object with one
-// field.
+// A converseBlock is one element of a content: an object with one field.
 type converseBlock struct {
 	path  string
 	kind  string // the name of the field
@@ -185,8 +184,8 @@ func converseBlocks(path string, data json.RawMessage) ([]converseBlock, error) 
 	return blocks, nil
 }
 
-// common reads a block that means the same in every message: text, or a block
-// that becomes Opaque. It returns nil for an empty text.
+// common reads a block that has the same meaning in every message: text, or a
+// block that becomes Opaque. It returns nil for an empty text.
 func (d *converseDecoder) common(b converseBlock) (convo.Part, error) {
 	switch b.kind {
 	case "text":
@@ -242,8 +241,8 @@ func (d *converseDecoder) user(blocks []converseBlock) error {
 	return nil
 }
 
-// media reads an image, a document or a video. It reads other blocks like
-// common.
+// media reads an image, a document or a video. It reads other blocks as common
+// does.
 func (d *converseDecoder) media(b converseBlock) (convo.Part, error) {
 	switch b.kind {
 	case "image", "document", "video":
@@ -280,7 +279,7 @@ func (d *converseDecoder) media(b converseBlock) (convo.Part, error) {
 	}
 	for key := range all {
 		if !slices.Contains(known, key) {
-			m.MIME = "" // convo.Media has no place for this field
+			m.MIME = "" // convo.Media cannot hold this field
 		}
 	}
 	if kind, _ := converseMedia(m); kind != b.kind || !isBase64(m.Data) {
@@ -318,7 +317,7 @@ func (d *converseDecoder) result(b converseBlock) (convo.Part, error) {
 			return nil, err
 		}
 		if b.kind == "json" {
-			p = convo.Text(compact(b.value)) // a text can be sent in every format
+			p = convo.Text(compact(b.value)) // every format can send a text
 		}
 		if p != nil {
 			r.Parts = append(r.Parts, p)
@@ -359,8 +358,10 @@ func (d *converseDecoder) assistant(blocks []converseBlock) error {
 		tools[i].use, tools[i].result = b.kind == "toolUse", b.kind == "toolResult"
 		tools[i].server = tools[i].use && kind == serverToolUse
 	}
-	if i := serverTools(tools); i >= 0 {
-		return &DecodeError{Path: blocks[i].path, Reason: "the result is in an assistant message that does not hold its call"}
+	for _, i := range serverTools(tools) {
+		if tools[i].result {
+			return &DecodeError{Path: blocks[i].path, Reason: "the result is in an assistant message that does not hold its call"}
+		}
 	}
 	m := convo.Message{Role: convo.RoleAssistant, Origin: d.origin()}
 	for i, b := range blocks {
@@ -388,7 +389,7 @@ func (d *converseDecoder) assistant(blocks []converseBlock) error {
 	return nil
 }
 
-// cited reads a text with citations. It reports false if there is more in the block.
+// cited reads a text with citations. It returns false if the block holds more than that.
 func (d *converseDecoder) cited(b converseBlock, m *convo.Message) (bool, error) {
 	all, err := fields(b.valuePath(), b.value)
 	if err != nil {
@@ -423,10 +424,10 @@ type converseTool struct {
 	id                  string
 }
 
-// serverTools marks the calls to tools that the provider runs: those whose
-// results follow in the same message. It returns the index of a result without
-// such a call, or -1 if there is none.
-func serverTools(tools []converseTool) int {
+// serverTools marks the calls to tools that the provider runs: the calls whose
+// results follow in the same message. It returns the indices of results without a call,
+// and of calls marked already that have no result, in order.
+func serverTools(tools []converseTool) (alone []int) {
 	open := map[string][]int{}
 	for i, t := range tools {
 		switch {
@@ -435,13 +436,22 @@ func serverTools(tools []converseTool) int {
 		case t.result:
 			uses := open[t.id]
 			if len(uses) == 0 {
-				return i
+				alone = append(alone, i)
+				continue
 			}
 			tools[uses[len(uses)-1]].server = true
 			open[t.id] = uses[:len(uses)-1]
 		}
 	}
-	return -1
+	for _, uses := range open {
+		for _, i := range uses {
+			if tools[i].server {
+				alone = append(alone, i)
+			}
+		}
+	}
+	slices.Sort(alone)
+	return alone
 }
 
 func (d *converseDecoder) call(b converseBlock, m *convo.Message) error {

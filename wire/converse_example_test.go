@@ -43,7 +43,7 @@ func ExampleConverse() {
 	// send toolConfig: true
 }
 
-// Check says why a request was refused.
+// Check reports why a request was refused.
 func ExampleConverse_Check() {
 	request := []byte(`{"inferenceConfig":{"maxTokens":100},"messages":[
 		{"role":"user","content":[{"text":"Hi"}]},

@@ -16,8 +16,8 @@ import (
 )
 
 // Check finds nothing wrong with recorded requests that Bedrock accepted, and
-// Encode writes an equivalent request from what Decode reads of them, with
-// ResultsAlone too.
+// Encode writes an equivalent request from what Decode reads of them, also with
+// ResultsAlone.
 func TestConverse_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
 	accepted, refused, named := 0, 0, 0
 	eachRecording(t, "bedrock", func(r recording) {
@@ -34,7 +34,7 @@ func TestConverse_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
 		assert.Empty(t, found, r.ID)
 		in, err := wire.Converse{}.Decode(r.Request)
 		require.NoError(t, err, r.ID)
-		h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
+		h, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err, r.ID)
 		out, err := wire.Converse{}.Encode(h.Snapshot())
 		require.NoError(t, err, r.ID)
@@ -164,8 +164,8 @@ func converseDocument(name string) map[string]any {
 	return map[string]any{"document": map[string]any{"name": name, "format": "txt", "source": map[string]any{"bytes": "eA=="}}}
 }
 
-// converseMutants break one rule each in a valid request. They report false if
-// the request gives no chance to.
+// converseMutants break one rule each in a valid request. They return false if
+// they do not apply to the request.
 var converseMutants = []struct {
 	rule  string
 	f     wire.Converse
@@ -292,8 +292,8 @@ var converseMutants = []struct {
 	}},
 }
 
-// If one rule is broken in a recorded request, Check names that rule, and
-// hardly ever another one.
+// If one rule is broken in a recorded request, Check reports that rule, and
+// rarely any other.
 func TestConverse_CheckNamesTheBrokenRule(t *testing.T) {
 	c := tally{}
 	eachRecording(t, "bedrock", func(r recording) {

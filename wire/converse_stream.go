@@ -12,34 +12,34 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// Stream returns a [Stream] that reads the events of ConverseStream, with the type of
-// their frame as the name, or each in an object by that name, such as
-// {"messageStop":{...}}. It ends with messageStop. An exception is a [ProviderError]
-// of that Type.
+// Stream returns a [Stream] that reads the events of ConverseStream. The name of an event
+// is the type of its frame. An event may instead be in an object under that name, such as
+// {"messageStop":{...}}. The stream ends with messageStop. An exception is a
+// [ProviderError] of that Type.
 func (f Converse) Stream() Stream { return &converseStream{format: f} }
 
 type converseStream struct {
 	streamBase
 	format Converse
 	role   string                     // empty before messageStart
-	fields map[string]json.RawMessage // of the answer, but for its output and usage
+	fields map[string]json.RawMessage // of the answer, except its output and usage
 	usage  map[string]json.RawMessage
 	blocks sequence[*streamedContent]
 	calls  int
 }
 
-// A streamedContent is a block of which deltas come.
+// A streamedContent is a block that arrives in deltas.
 type streamedContent struct {
 	index  int
 	kind   string                     // text, reasoningText, redactedContent, toolUse, or another
-	text   streamedText               // of a text or of reasoning, or the input of a toolUse
+	text   streamedText               // a text, reasoning, or the input of a toolUse
 	sign   streamedText               // the signature of reasoning
 	blobs  []string                   // the pieces of redactedContent, in base64
-	start  string                     // of a block of other kinds: its beginning
-	fields map[string]json.RawMessage // which deltas add to it
-	list   []string                   // what deltas add to it: citations of a text, content of another kind
-	call   CallDelta                  // of a call: its number, ID and name
-	ours   bool                       // it is a call, and not one that the provider answers
+	start  string                     // the beginning of a block of another kind
+	fields map[string]json.RawMessage // fields that deltas add
+	list   []string                   // elements that deltas add: citations of a text, content of other kinds
+	call   CallDelta                  // the number, ID and name of a call
+	ours   bool                       // a call that the provider does not answer itself
 	ended  bool
 }
 
@@ -88,7 +88,7 @@ func (s *converseStream) Event(name string, data []byte) ([]Delta, error) {
 		if err != nil {
 			return s.fail(err)
 		}
-		if b != nil { // else the block is empty
+		if b != nil { // otherwise the block is empty
 			b.ended = true
 		}
 	case "messageStop":
@@ -113,11 +113,11 @@ func (s *converseStream) Event(name string, data []byte) ([]Delta, error) {
 	return nil, nil
 }
 
-// isException reports whether an event is the failure of the provider.
+// isException reports whether an event is a failure of the provider.
 func isException(name string) bool { return strings.HasSuffix(name, "Exception") }
 
-// at returns the newest block with the index that an event names, and the index. The
-// block is nil if there is none, or if it has ended.
+// at returns the newest block with the index of an event, and the index. The block is nil
+// if there is none, or if it has ended.
 func (s *converseStream) at(all map[string]json.RawMessage) (*streamedContent, int, error) {
 	index := 0
 	if raw := all["contentBlockIndex"]; !isNull(raw) {
@@ -131,7 +131,7 @@ func (s *converseStream) at(all map[string]json.RawMessage) (*streamedContent, i
 	return nil, index, nil
 }
 
-// block reads contentBlockStart, which comes for calls and other blocks that are
+// block reads contentBlockStart. It is sent for calls and for other blocks that are
 // neither text nor reasoning.
 func (s *converseStream) block(all map[string]json.RawMessage) ([]Delta, error) {
 	last, index, err := s.at(all)
@@ -153,7 +153,7 @@ func (s *converseStream) block(all map[string]json.RawMessage) ([]Delta, error) 
 		}
 		call := CallDelta{Index: s.calls, ID: stringOf(own["toolUseId"]), Name: stringOf(own["name"])}
 		if last != nil && last.kind == kind && call.ID != "" && call.ID == last.call.ID {
-			continue // a second time
+			continue // repeated
 		}
 		b := &streamedContent{index: index, kind: kind, start: string(raw), call: call}
 		s.blocks.add(index, b)
@@ -176,7 +176,7 @@ func (s *converseStream) delta(all map[string]json.RawMessage) ([]Delta, error) 
 	if err != nil {
 		return s.fail(err)
 	}
-	of := func(kind string) *streamedContent { // a block of another kind has ended
+	of := func(kind string) *streamedContent { // a new kind ends the block before
 		if b == nil || b.kind != kind {
 			b = &streamedContent{index: index, kind: kind}
 			s.blocks.add(index, b)
@@ -249,8 +249,8 @@ func (s *converseStream) delta(all map[string]json.RawMessage) ([]Delta, error) 
 	return deltaOf(out), nil
 }
 
-// json returns the block as it would be in an answer that was not streamed. Of one that
-// is not whole, the signature may be half of one, and is left out.
+// json returns the block in the form of an answer that is not streamed. The signature of
+// an incomplete block is left out, since it may be incomplete.
 func (b *streamedContent) json(whole bool) string {
 	out := []byte{'{'}
 	switch list := "[" + strings.Join(b.list, ",") + "]"; b.kind {
@@ -284,7 +284,8 @@ func (b *streamedContent) json(whole bool) string {
 	return string(append(out, '}'))
 }
 
-// joinBase64 returns the base64 of bytes that come in pieces, each in base64.
+// joinBase64 joins pieces that are each encoded in base64, and returns the base64 of the
+// whole.
 func joinBase64(pieces []string) string {
 	if len(pieces) == 1 {
 		return pieces[0]
@@ -320,15 +321,13 @@ func (s *converseStream) Transcript() (Transcript, error) {
 		p.json = []byte(b.json(b.ended || s.done))
 		parts = append(parts, p)
 	}
-	t, err := s.transcript(parts, s.answer, func() (*decoder, func([]byte) error) {
+	return s.transcript(parts, lost, s.answer, func() (*decoder, func([]byte) error) {
 		d := s.format.decoder()
 		return &d.decoder, d.decode
 	})
-	t.Lost = append(t.Lost, lost...)
-	return t, err
 }
 
-// answer returns the answer as it would be without a stream.
+// answer returns the answer in the form without a stream.
 func (s *converseStream) answer(blocks []answerPart, bare bool) []byte {
 	answer := map[string]json.RawMessage{"usage": appendObject(nil, s.usage)}
 	if !bare {

@@ -23,8 +23,8 @@ func init() {
 	}
 }
 
-// converseStreamAnswer returns a random answer of Converse, whole and as events,
-// which have their names around them or beside them.
+// converseStreamAnswer returns a random answer of Converse, whole and as events, which
+// have their names around them or next to them.
 func converseStreamAnswer(g *streamGenerator, wrapped bool) (string, []event) {
 	var whole []string
 	var blocks [][]event
@@ -110,7 +110,7 @@ func converseStreamAnswer(g *streamGenerator, wrapped bool) (string, []event) {
 	return body, append(out, end...)
 }
 
-// The names of the events may stand beside them.
+// The names of the events may be next to them.
 func TestConverseStream_Names(t *testing.T) {
 	f := streamCases["converse"].format
 	for seed := range 300 {
@@ -130,7 +130,7 @@ func TestConverseStream_Names(t *testing.T) {
 }
 
 func TestConverseStream_Recorded(t *testing.T) {
-	// In some recordings the usage follows the end, so that it begins no other answer.
+	// In some recordings the usage follows the end, and must not begin another answer.
 	recordedEvents(t, "amazon-bedrock__", func(event) bool { return false }, func(t *testing.T, events []event) {
 		s, deltas := feed(t, wire.Converse{}, events)
 		require.True(t, s.Done())

@@ -117,7 +117,7 @@ func TestConverse_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 			needsTools: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := convo.NewSnapshot(tt.msgs)
+			s := asSent(tt.msgs)
 			r, err := tt.f.Encode(s)
 			require.NoError(t, err)
 			got := make([]string, len(r.Messages))
@@ -135,7 +135,7 @@ func TestConverse_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 		})
 	}
 	for _, msgs := range [][]convo.Message{nil, {convo.User(" ")}, {assistant(convo.Reasoning{Text: "x", Signature: "y"})}} {
-		_, err := wire.Converse{}.Encode(convo.NewSnapshot(msgs))
+		_, err := wire.Converse{}.Encode(asSent(msgs))
 		require.ErrorIs(t, err, wire.ErrEmpty)
 	}
 }
@@ -152,8 +152,8 @@ func madeNames(s string) string {
 	})
 }
 
-// NoThinking is set if an edit dropped the first answer of the current turn,
-// and with it the reasoning that Claude wants back.
+// NoThinking is set if an edit dropped the first answer of the current turn, and with it
+// the reasoning that Claude needs back.
 func TestConverse_EncodeReportsLostThinking(t *testing.T) {
 	h, err := convo.New(nil)
 	require.NoError(t, err)
@@ -190,7 +190,7 @@ func TestConverse_DecodeReturnsWhatWasEncoded(t *testing.T) {
 			convo.ToolResult{CallID: "c2", Name: "g", Parts: []convo.Part{convo.Text("no")}, IsError: true}}},
 		convo.User("So?", convo.Opaque{Format: "converse", JSON: `{"guardContent":{}}`}),
 	}
-	r, err := wire.Converse{Model: "m"}.Encode(convo.NewSnapshot(msgs))
+	r, err := wire.Converse{Model: "m"}.Encode(asSent(msgs))
 	require.NoError(t, err)
 	in, err := wire.Converse{Model: "m"}.Decode(r.Body())
 	require.NoError(t, err)
@@ -263,8 +263,7 @@ func TestConverse_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 	}
 }
 
-// Requests that are valid though they look odd, and rules that no recording
-// breaks.
+// Unusual but valid requests, and rules that no recording breaks.
 func TestConverse_CheckFindsEachRuleAndNoOther(t *testing.T) {
 	const (
 		user   = `{"role":"user","content":[{"text":"a"}]}`
@@ -288,7 +287,8 @@ func TestConverse_CheckFindsEachRuleAndNoOther(t *testing.T) {
 		{f: wire.Converse{ResultsAlone: true}, body: messages(user, calls, both), want: []string{"results-alone"}},
 		{body: messages(user, calls), want: []string{"unanswered-call", "unanswered-call"}},
 		{body: messages(user, calls, user, both), want: []string{"unanswered-call", "unanswered-call", "alternation", "orphan-result", "orphan-result"}},
-		{body: messages(user, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"s","name":"x","input":{},"type":"server_tool_use"}},{"text":"c"}]}`, user)},
+		{body: messages(user, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"s","name":"x","input":{},"type":"server_tool_use"}},{"text":"c"}]}`, user), want: []string{"unanswered-server-call"}},
+		{body: messages(user, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"s","name":"x","input":{},"type":"server_tool_use"}},{"toolResult":{"toolUseId":"s","content":[]}},{"text":"c"}]}`, user)},
 		{body: messages(user, `{"role":"assistant","content":[{"toolResult":{"toolUseId":"s","content":[]}},{"text":"c"}]}`, user), want: []string{"block-role"}},
 		{body: messages(`{"role":"user","content":[{"image":{"format":"new"}},{"somethingNew":7}]}`)},
 		{body: messages(`{"role":"user","content":[{"text":7},{"document":7},{"document":{"name":7}},{"toolResult":7},{"text":"a"}]}`), want: []string{"shape", "shape", "shape", "shape", "results-first"}},
@@ -312,6 +312,7 @@ func TestConverse_CheckFindsEachRuleAndNoOther(t *testing.T) {
 func FuzzConverse_Decode(f *testing.F) {
 	f.Add([]byte(`{"system":[{"text":"a"}],"messages":[{"role":"user","content":[{"text":"b"},{"image":{"format":"png","source":{"bytes":"eA=="}}},{"document":{"name":"D","format":"txt","source":{"text":"x"}}}]},{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"c","signature":"d"}}},{"toolUse":{"toolUseId":"e","name":"f","input":{}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"e","content":[{"json":{}}],"status":"error"}}]}]}`))
 	f.Add([]byte(`{"output":{"message":{"role":"assistant","content":[{"toolUse":{"toolUseId":"s","name":"x","type":"server_tool_use"}},{"toolResult":{"toolUseId":"s","content":[]}},{"text":"a"}]}},"usage":{"inputTokens":1}}`))
+	f.Add([]byte(`{"messages":[{"role":"user","content":[{"text":"q"}]},{"role":"assistant","content":[{"reasoningContent":{"redactedContent":"eA=="}},{"toolUse":{"toolUseId":"s","name":"x","input":{},"type":"server_tool_use"}},{"toolUse":{"toolUseId":"c","name":"x","input":{}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"c","content":[]}}]}]}`))
 	f.Add([]byte(`[{"role":"assistant","content":[{"reasoningContent":{"redactedContent":"eA=="}},{"document":{"name":"D"}}]},{"role":"user","content":[{"document":{"name":"D"}},{"cachePoint":{}}]}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, format := range []wire.Converse{{}, {ResultsAlone: true, Cache: true}} {
@@ -338,8 +339,8 @@ func FuzzConverse_Check(f *testing.F) {
 	})
 }
 
-// Blocks that Bedrock would refuse where they stand are left out and told: Check and Decode
-// find nothing in the request.
+// Blocks that Bedrock would refuse in their place are left out and listed in Lost: Check
+// and Decode find nothing in the request.
 func TestConverse_BlocksThatAreLeftOut(t *testing.T) {
 	const use, result = `{"toolUse":{"toolUseId":"s","name":"n","input":{}}}`, `{"toolResult":{"toolUseId":"s","content":[]}}`
 	const thought = `{"reasoningContent":{"redactedContent":"ZW5j"}}`
@@ -361,7 +362,9 @@ func TestConverse_BlocksThatAreLeftOut(t *testing.T) {
 		{"both in a result", convo.RoleTool, []string{use, result}, []int{0, 1}},
 		{"both", convo.RoleAssistant, []string{use, result}, nil},
 		{"a call", convo.RoleAssistant, []string{use}, []int{0}},
-		{"a call of a tool of the provider", convo.RoleAssistant, []string{`{"toolUse":{"toolUseId":"s","name":"n","input":{},"type":"server_tool_use"}}`}, nil},
+		{"a call of a tool of the provider", convo.RoleAssistant, []string{`{"toolUse":{"toolUseId":"s","name":"n","input":{},"type":"server_tool_use"}}`}, []int{0}},
+		{"a call of a tool of the provider before reasoning", convo.RoleAssistant, []string{`{"toolUse":{"toolUseId":"s","name":"n","input":{},"type":"server_tool_use"}}`, thought}, []int{0}},
+		{"both of a tool of the provider", convo.RoleAssistant, []string{`{"toolUse":{"toolUseId":"s","name":"n","input":{},"type":"server_tool_use"}}`, `{"toolResult":{"toolUseId":"s","content":[]}}`}, nil},
 		{"a type that is no string", convo.RoleAssistant, []string{`{"toolUse":{"toolUseId":"s","name":"n","input":{},"type":7}}`}, []int{0}},
 		{"a result", convo.RoleAssistant, []string{result}, []int{0}},
 		{"a result first", convo.RoleAssistant, []string{result, use}, []int{0, 1}},
@@ -382,7 +385,7 @@ func TestConverse_BlocksThatAreLeftOut(t *testing.T) {
 			msgs = []convo.Message{convo.User("q"), convo.Assistant("", call), m}
 		}
 		f := wire.Converse{}
-		r, err := f.Encode(convo.NewSnapshot(msgs))
+		r, err := f.Encode(asSent(msgs))
 		require.NoError(t, err)
 		assert.Empty(t, f.Check(r.Body()), "%s: %s", tt.name, r.Body())
 		_, err = f.Decode(r.Body())
@@ -396,7 +399,7 @@ func TestConverse_BlocksThatAreLeftOut(t *testing.T) {
 	}
 
 	last := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("a"), convo.Opaque{Format: wire.FormatConverse, JSON: thought}}}
-	r, err := wire.Converse{}.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), last, convo.User("z")}))
+	r, err := wire.Converse{}.Encode(asSent([]convo.Message{convo.User("q"), last, convo.User("z")}))
 	require.NoError(t, err)
 	assert.Empty(t, wire.Converse{}.Check(r.Body()))
 	assert.Len(t, r.Lost, 1, "reasoning at the end")

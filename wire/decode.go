@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A decoder holds the state of one Decode.
@@ -16,18 +17,19 @@ type decoder struct {
 	from   string            // Origin.Format; empty: format
 	model  string            // the model that the input names
 	own    string            // the Model of the format
-	names  map[string]string // the names of tools, by call id
+	names  map[string]string // names of tools, by call id
 	calls  messageCalls      // of the newest assistant message with calls
 	out    Transcript
+	losses int // number of losses, including those without room in out
 	ending
 
-	// Of a Stream, whose answer is decoded several times:
-	minted  map[int]string // the IDs that were made so far, by the number of the call
-	numbers []int          // of the calls of the answer, in order
-	rest    int            // how many calls there were after these
+	// For a Stream, whose answer is decoded several times:
+	minted  map[int]string // IDs made so far, by the number of the call
+	numbers []int          // numbers of the remaining calls of the answer, in order
+	rest    int            // number of calls after the numbered ones
 }
 
-// newCallID returns a new ID for a call. A Stream gets the same one each time.
+// newCallID returns a new ID for a call. A Stream gets the same ID each time.
 func (d *decoder) newCallID(number int) string {
 	if d.minted[number] == "" {
 		id := convo.NewCallID()
@@ -42,23 +44,23 @@ func (d *decoder) newCallID(number int) string {
 // messageCalls are the calls of one message.
 type messageCalls struct {
 	of   *convo.Message
-	ids  map[string]bool // that they have in the input
-	open []pendingCall   // without a result yet
+	ids  map[string]bool // ids in the input
+	open []pendingCall   // calls without a result
 }
 
 type pendingCall struct {
-	id   string // that it has in the input
+	id   string // id in the input
 	call convo.ToolCall
 }
 
-// addCall adds a call to an assistant message, see named.
+// addCall adds a call to an assistant message; see named.
 func (d *decoder) addCall(path string, m *convo.Message, c convo.ToolCall) {
 	m.Parts = append(m.Parts, d.named(path, m, c))
 }
 
-// named returns the next call of an assistant message. If it has no ID, or that of
-// an earlier call of the message, it gets a new one. path is where its ID is. A name that
-// Encode has put in the place of another one is turned back.
+// named returns the next call of an assistant message, with its original name if Encode
+// replaced it. A call without an ID, or with the ID of an earlier call of the message,
+// gets a new ID. path is the path of the ID.
 func (d *decoder) named(path string, m *convo.Message, c convo.ToolCall) convo.ToolCall {
 	if d.calls.of != m {
 		d.calls = messageCalls{of: m, ids: make(map[string]bool)}
@@ -85,8 +87,8 @@ func (d *decoder) named(path string, m *convo.Message, c convo.ToolCall) convo.T
 }
 
 // nameResult gives a result the ID and the name of the open call that it answers:
-// the first one with its ID or, if it has none, of its tool. It reports whether
-// there is one.
+// the first call with its ID or, if it has none, the first call of its tool. It
+// reports whether there is such a call.
 func (d *decoder) nameResult(r *convo.ToolResult) bool {
 	open := d.calls.open
 	i := slices.IndexFunc(open, func(p pendingCall) bool {
@@ -114,9 +116,9 @@ func (d *decoder) origin() convo.Origin {
 	return convo.Origin{Format: cmp.Or(d.from, d.format), Model: cmp.Or(d.model, d.own)}
 }
 
-// answer notes that the input is an answer, with the ID and the model that it names.
-// Providers use longer names for their models in answers than in requests, so the
-// Model of the format is taken for the maker of the message, if it is set.
+// answer records the ID and the model of an answer. Providers use longer names for their
+// models in answers than in requests, so the Model of the format, if set, becomes the
+// maker of the message.
 func (d *decoder) answer(id, model string) {
 	d.out.ID, d.out.Model = id, model
 	if d.own != "" {
@@ -124,10 +126,40 @@ func (d *decoder) answer(id, model string) {
 	}
 }
 
-func (d *decoder) lose(path, what string) { d.out.Lost = append(d.out.Lost, Loss{path, what}) }
+func (d *decoder) lose(path, what string) {
+	d.losses++
+	d.out.Lost = withLosses(d.out.Lost, Loss{path, what})
+}
 
-// loseRest reports the fields of an object that are not among the known ones.
-// Fields that are null are ignored.
+// maxLost is the maximum number of losses in a Transcript. A server may send any number
+// of new names.
+const maxLost = 64
+
+// lostMore is the Loss.What that stands for all further losses.
+const lostMore = "more of what is lost than is listed here"
+
+// withLosses adds losses that are not yet in a list, while there is room.
+func withLosses(list []Loss, more ...Loss) []Loss {
+	const longest = 128
+	for _, l := range more {
+		if len(l.Path) > longest {
+			l.Path = l.Path[:text.Floor(l.Path, longest)] + "…"
+		}
+		switch n := len(list); {
+		case n > maxLost:
+			return list
+		case slices.Contains(list, l):
+		case n == maxLost:
+			list = append(list, Loss{"", lostMore})
+		default:
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// loseRest records the unknown fields of an object as lost. Fields that are
+// null are ignored.
 func (d *decoder) loseRest(path string, rest map[string]json.RawMessage, known ...string) {
 	var lost []string
 	for key, value := range rest {
@@ -151,10 +183,10 @@ func (d *decoder) loseRestAt(where spot, rest map[string]json.RawMessage, known 
 	}
 }
 
-// keepRest keeps the fields of a message that are not among the known ones in the Meta of
-// the newest message that came of it. from is how many messages came before. Where none
-// came of it, and in an answer, whose fields are the provider's and not the application's,
-// the fields are lost.
+// keepRest keeps the unknown fields of a message in the Meta of the newest message that
+// was decoded from it. from is the number of messages before it. The fields are lost if
+// no message was decoded, and in an answer, whose fields come from the provider and not
+// from the application.
 func (d *decoder) keepRest(from int, path string, all map[string]json.RawMessage, known ...string) {
 	if d.answered || len(d.out.Messages) <= from {
 		d.loseRest(path, all, known...)
@@ -189,8 +221,8 @@ func (d *decoder) arguments(text string) string {
 	return text
 }
 
-// callText returns the Arguments of a call whose arguments or, if it is one of a custom
-// tool, whose input is this text. whole says that the provider has ended the call.
+// callText returns the Arguments of a call. The text is its arguments or, for a custom
+// tool, its input. whole reports whether the provider has ended the call.
 func (d *decoder) callText(text string, custom, whole bool) string {
 	if custom {
 		d.wroteText(text, whole)
@@ -209,10 +241,11 @@ const lacksRole = "the message has no role"
 // lostField is the Loss.What of a field that Decode does not know.
 const lostField = "no place for this field"
 
-// keptField is that of a field which is kept, but not sent again.
+// keptField is the Loss.What of a field that is kept, but not sent again.
 const keptField = "kept in Meta alone"
 
-// isEmptyRefusal reports whether a part is a refusal without a text, which is none.
+// isEmptyRefusal reports whether a part is a refusal without a text. Such a part is not
+// a refusal.
 func isEmptyRefusal(all map[string]json.RawMessage) bool {
 	raw, ok := all["refusal"]
 	return ok && string(all["type"]) == `"refusal"` && (isNull(raw) || string(raw) == `""`)
@@ -224,8 +257,8 @@ func inner(data json.RawMessage, key string) string {
 	return stringOf(all[key])
 }
 
-// cite keeps the citations of text, which is the last part of m unless it is blank, in a
-// part after it.
+// cite keeps the citations of text in a part after it. The text is the last part of m
+// unless it is blank.
 func (d *decoder) cite(path, key string, raw json.RawMessage, m *convo.Message, text string) {
 	if isNull(raw) || compact(raw) == "[]" {
 		return
@@ -242,7 +275,7 @@ const (
 	lostCitation = "the citations of a text"
 )
 
-// fieldsBlock returns the block for fields.
+// fieldsBlock returns the block that holds f.
 func (d *decoder) fieldsBlock(f partFields) convo.Opaque {
 	b := appendStringField([]byte{'{'}, "type", fieldsType)
 	for _, field := range []struct{ key, value string }{{"id", f.ID}, {"phase", f.Phase}, {"namespace", f.Namespace}, {"call", f.Call}} {

@@ -1,115 +1,124 @@
-// Package wire translates conversations into the JSON of the providers and
-// back, and says why a provider would refuse a request. It needs no SDK, and
-// uses only the exported API of package convo, so a [Format] written elsewhere
-// can do everything that the formats of this package do.
+// Package wire translates conversations to and from the JSON of the providers, and
+// reports why a provider would refuse a request. It needs no SDK, and uses only the
+// exported API of package convo, so a [Format] written elsewhere can do everything
+// that the formats of this package do.
 //
 //	req, err := wire.Anthropic{}.Encode(snap)
 //	body, err := req.With(map[string]any{"model": "claude-opus-5", "max_tokens": 1024})
 //
-// An [Encoder] gives the same requests for the snapshots of one conversation, and
-// writes only what is new since the one before.
+// An [Encoder] returns the same requests for the snapshots of one conversation, but
+// writes only what is new since the previous request.
 //
-// Decode reads the answer, and [Transcript.Reply] turns it into what
-// [convo.History.Do] appends.
+// Decode reads the answer, and [Transcript.Reply] converts it for
+// [convo.History.Do].
 //
-// Encode does not change the snapshot, and gives the same bytes each time. In
+// Encode does not change the snapshot, and returns the same bytes each time. In
 // every format it writes a request that the provider accepts:
 //
 //   - each call has one result, and results follow their calls in call order; a
 //     call that is still open gets a short result in the request only;
 //   - blank text and empty messages are left out;
-//   - tool call ids that the provider does not accept, or that occurred before in
+//   - tool call ids that the provider does not accept, or that occurred earlier in
 //     the request, are replaced by unique ones; the conversation keeps its own;
-//   - a tool whose name the provider does not accept is sent under another one, in its
-//     definition as in the messages; see [ToolWriter] and [FindTool];
+//   - a tool whose name the provider does not accept is sent under another name, both in
+//     its definition and in the messages; see [ToolWriter] and [FindTool];
 //   - system text goes where the provider wants it;
-//   - reasoning and signatures are sent only in the format that they came in, and,
-//     if Model is set, only to the model that made them; those of a host of Chat
-//     Completions, only to that host, see [OpenAIChat]; where a provider can do
-//     without them, a field Reasoning chooses which. Two names are of one model if they
-//     are equal but for a vendor or region in front ("us.anthropic.") and a date or
-//     revision at the end ("-20260901", "-v1:0"); a name in -latest equals only itself;
-//   - opaque blocks are sent only in their own format; in another one, a text in brackets
-//     takes the place of those that can be shown: searches and what they found, code that
+//   - reasoning and signatures are sent only in the format that they came in and,
+//     if Model is set, only to the model that made them. With Chat Completions they
+//     are sent only to the host that they came from; see [OpenAIChat]. If a provider
+//     does not need reasoning, the field Reasoning selects what is sent. Two names are
+//     of the same model if they are equal except for a vendor or region at the start
+//     ("us.anthropic.") and a date or revision at the end ("-20260901", "-v1:0"); a
+//     name in -latest equals only itself;
+//   - for a model that checks where signed reasoning stands, it is sent only if what
+//     stands before it is what it was made after; see [SealCheck];
+//   - opaque blocks are sent only in their own format. In other formats, a text in
+//     brackets replaces those that can be shown: searches and their results, code that
 //     ran and its output, documents, refusals, the sources of a text;
 //   - tool arguments keep their bytes.
 //
-// Request.Lost names each part of the conversation that the request does not hold, or
-// not as it is; see [Omission].
+// Request.Lost lists each part of the conversation that the request leaves out or
+// changes; see [Omission].
 //
 // # Tools
 //
-// A [convo.Tool] is written once for all formats, each of which is a [ToolWriter]:
+// A [convo.Tool] is written once for all formats. Encode writes the tools of the snapshot:
+//
+//	err = h.SetTools(search, book)
+//
+// Each format is also a [ToolWriter], for tools that are not part of the conversation:
 //
 //	req.Tools, err = wire.Anthropic{}.Tools(search, book)
 //
-// Tools returns a [*ToolError] for what the provider would refuse. [FindTool] finds the
-// tool that a call is for.
+// Both return a [*ToolError] for a tool that the provider would refuse. [FindTool]
+// returns the tool that a call is for.
 //
 // # Citations and objects
 //
-// Some fields of a block have no place in the part that it becomes. Decode keeps them in
-// an opaque part directly after that, which is an object and no block of its own, and
-// Encode writes them back in the same format:
+// Some fields of a block do not fit into the part that the block becomes. Decode keeps
+// them in an opaque part directly after that part. The opaque part is a JSON object, but
+// not a block, and Encode writes its fields back in the same format. It holds:
 //
-//   - the citations of a text, in Anthropic, OpenAIResponses and Converse. Those that
-//     requests do not take, or that do not fit the text any more, are left out. In other
+//   - the citations of a text, in Anthropic, OpenAIResponses and Converse. Citations that
+//     requests do not take, or that no longer fit the text, are left out. In other
 //     formats the text is followed by its sources, as in "[Source: Title, https://...]".
-//   - that a result came as a JSON object, in Gemini and Converse. While its text is one,
-//     it goes back as one; to other formats the text is sent.
+//   - the fact that a result came as a JSON object, in Gemini and Converse. The result is
+//     sent as an object while its text is one; other formats send the text.
 //
-// Anthropic cites by cutting its text: what is cited is a text of its own, and so is what
-// stands between, so the texts of a cited answer are pieces of sentences. [convo.Message.Text]
-// and [convo.Reply.Text], and formats that join the texts of a message, put a line break
-// between them; join the texts themselves to show such an answer.
+// Anthropic splits a text to cite it: each cited passage is a text, and so is the text
+// between two passages. The texts of a cited answer are therefore pieces of sentences.
+// [convo.Message.Text], [convo.Reply.Text], and formats that join the texts of a message
+// put a line break between them; join the texts yourself to show such an answer.
 //
-// Decode names in Lost the annotations of OpenAIChat and the grounding of Gemini, which
-// no request takes back.
+// Decode lists in Lost the annotations of OpenAIChat and the grounding of Gemini, because
+// requests do not take them back.
 //
 // # Streams
 //
+// All formats are a [HistoryChecker]: CheckHistory compares the requests of a conversation,
+// and names changes that invalidate signed reasoning or that a prompt cache misses.
+//
 // All formats are a [Streamer]: a [Stream] reads an answer while it is written, and
-// [Read] feeds it from the body of a response. Its [Transcript] is what Decode
-// returns of the whole answer, whatever pieces the provider or the host cuts it
-// into. Of a stream that broke off, it holds what came, without calls that were not
-// whole.
+// [Read] feeds it from the body of a response. Its [Transcript] is the one that Decode
+// returns for the whole answer, however the provider or the host splits it. If a stream
+// breaks off, the Transcript holds what was received, without incomplete calls.
 //
 //	s := wire.OpenAIChat{}.Stream()
 //	for delta, err := range wire.Read(resp.Body, s) {
 //
 // # Errors
 //
-// The answer of a server that has refused a request goes to Decode as well: it returns a
-// [*DecodeError], in which errors.As finds the [*ProviderError], as it does in the errors
-// of a Stream. [convo.IsOverflow] knows those that say that the request is too long; so
-// return the error to [convo.History.Do], which makes the request shorter and sends it
-// again. [Format].Check says why a provider refuses a request.
+// Also pass the answer of a server that refused a request to Decode. It returns a
+// [*DecodeError], in which errors.As finds the [*ProviderError]; the errors of a Stream
+// hold it in the same way. [convo.IsOverflow] reports whether the request was too long,
+// so return the error to [convo.History.Do], which makes the request shorter and sends
+// it again. [Format].Check reports why a provider refuses a request.
 //
 // # Tokens
 //
 // [Overheads] and [ToolTokens] hold the rules by which the providers count what
 // a request holds in addition to its text: messages, images, documents, sound and tool
-// definitions. [OverheadsFor] adds which reasoning a format sends, since the rest
-// weighs nothing.
+// definitions. [OverheadsFor] also states which reasoning a format sends, since other
+// reasoning costs no tokens.
 //
 // # The summary
 //
-// A summary is sent as a user message. With the field SystemSummary of a format, it
-// is the last of the system text: a system message of its own, a developer message
+// A summary is sent as a user message. If the field SystemSummary of a format is set, it
+// is the last of the system text: a separate system message, a developer message
 // if Developer is set, or the last block or paragraph where a provider has one place
 // for all system text. The tags around it stay as they are, so that no text can
-// forge a summary or end one early. Decode reads it as the system text that it is.
+// forge a summary or end one early. Decode reads it as system text.
 //
-// Many models follow system text more strictly than what a user says. A summary is
-// made of what users, tools and web pages said; choose SystemSummary only if none of
-// them may write what the model must not obey.
+// Many models follow system text more strictly than user messages. A summary is
+// made from the words of users, tools and web pages; use SystemSummary only if none of
+// them can contain instructions that the model must not obey.
 //
 // # Cache marks
 //
-// Anthropic and Converse cache up to marks in a request. The field Cache of these formats
-// sets marks where they help most, and CacheTools one after the tools; CacheLifetime
-// says for how long. [CacheMark] is a part that marks a place that you choose, in
-// OpenAIResponses too.
+// Anthropic and Converse cache a request up to its marks. The field Cache of these formats
+// sets marks where they help most, CacheTools sets one after the tools, and CacheLifetime
+// is how long the cache is kept. [CacheMark] returns a part that marks a place of your
+// choice, also in OpenAIResponses.
 //
 // # Cache stability
 //
@@ -117,8 +126,8 @@
 // conversation as sequences of content blocks (text, calls, results, images).
 // If no call was open, no ephemeral message was set, and no compaction happened
 // in between, then the second request begins with all blocks of the first, byte
-// for byte but for cache marks, which providers do not compare. [PrefixShare] measures
-// this.
+// for byte except for cache marks, which providers do not compare. [PrefixShare]
+// measures this.
 //
 // There is one exception. Some providers want a user message at the end. If the
 // conversation ends with an assistant message, or holds only system text, the

@@ -8,37 +8,37 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// An Encoder encodes one snapshot of a conversation after the other. Encode returns
-// the same as that of Format, but it remembers the request before, and writes only what
-// follows the entries that both begin with (see [convo.Snapshot.Same]): at the end of a
-// long conversation, that is a small part of it.
+// An Encoder encodes successive snapshots of a conversation. Encode returns the same
+// request as the Encode of Format. It remembers the previous request, and writes only the
+// entries after those that both snapshots begin with (see [convo.Snapshot.Same]). At the
+// end of a long conversation, they are a small part of it.
 //
-// The requests share the bytes of the messages that they have in common, which an
-// Encoder never writes to: do not overwrite bytes of a message. All else is the
-// caller's; the list of messages may be changed, and a message appended to.
+// The requests share the bytes of their common messages. An Encoder never writes to these
+// bytes, and the caller must not overwrite them. The caller may change the list of
+// messages, append to a message, and change everything else.
 //
-// Use one Encoder for each conversation. It keeps the last snapshot in memory and two to
-// three times the bytes of its request, also while it is idle: some 60 kB after a request
-// of 21 kB. Drop it if the conversation rests; a new one writes the next request as a
-// whole, and the same bytes.
+// Use one Encoder for each conversation. It keeps in memory, also while idle, the last
+// snapshot and two to three times the bytes of its request: some 60 kB after a request of
+// 21 kB. Drop it while the conversation is idle; a new Encoder writes the whole next
+// request, with the same bytes.
 //
-// A format of this package may be a value or a pointer; one that is not of this package
-// encodes every snapshot as a whole. An Encoder is safe for concurrent use, but Format must
-// not be changed meanwhile, and it must not be copied.
+// A format of this package may be a value or a pointer. Any other format encodes every
+// snapshot as a whole. An Encoder is safe for concurrent use, but Format must not be
+// changed during a call of Encode. An Encoder must not be copied.
 type Encoder struct {
 	Format Format
 
 	mu     sync.Mutex // protects following
-	format builtin    // that last was encoded in
+	format builtin    // the format of the last request
 	last   *convo.Snapshot
 	at     *projector // has read all of last
-	points []point    // places in last to which at can go back, from the first one on
-	sparse int        // how many of points are far apart
+	points []point    // places in last that at can go back to, in order
+	sparse int        // number of points, from the first, that are far apart
 }
 
-// builtinOf returns the format of this package that f is or points to, or nil. It looks at
-// the types themselves, since a format that embeds one of them may have its own Encode.
-// The error is a *convo.ValueError if f is a nil pointer to a format of this package.
+// builtinOf returns the format of this package that f is or points to, or nil. It compares
+// exact types, since a type that embeds such a format may have its own Encode. The error
+// is a *convo.ValueError if f is a nil pointer to a format of this package.
 func builtinOf(f Format) (builtin, error) {
 	switch f := f.(type) {
 	case Anthropic, Converse, Gemini, OpenAIChat, OpenAIResponses:
@@ -57,7 +57,7 @@ func builtinOf(f Format) (builtin, error) {
 	return nil, nil
 }
 
-// pointee returns what a pointer to a format points to.
+// pointee returns the format that f points to.
 func pointee[F builtin](f *F) (builtin, error) {
 	if f == nil {
 		return nil, &convo.ValueError{Name: "Encoder.Format", Value: fmt.Sprintf("%T(nil)", f), Want: "a format such as Anthropic{}"}
@@ -65,8 +65,8 @@ func pointee[F builtin](f *F) (builtin, error) {
 	return *f, nil
 }
 
-// Encode returns what Encode of the Format returns. If there is no Format, or a nil
-// pointer to one of this package, the error is a [*convo.ValueError].
+// Encode returns the result of Format.Encode. If Format is nil, or a nil pointer to a
+// format of this package, the error is a [*convo.ValueError].
 func (e *Encoder) Encode(s *convo.Snapshot) (Request, error) {
 	if e.Format == nil {
 		return Request{}, &convo.ValueError{Name: "Encoder.Format", Want: "a format such as Anthropic{}"}
@@ -84,7 +84,7 @@ func (e *Encoder) Encode(s *convo.Snapshot) (Request, error) {
 		e.format, e.last, e.points, e.sparse = f, nil, nil, 0
 	}
 	e.back(s)
-	e.last = nil // until s was read as a whole
+	e.last = nil // until all of s has been read
 	e.at.read(s, e.from(), func(at int) {
 		e.points = append(e.points, e.at.point(at))
 		e.thin()
@@ -105,16 +105,19 @@ func (e *Encoder) Encode(s *convo.Snapshot) (Request, error) {
 	return r, nil
 }
 
-// String returns the type of the format, and none of what e remembers.
+// String returns the type of the format, without the state of e.
 func (e *Encoder) String() string { return fmt.Sprintf("encoder(%T)", e.Format) }
 
 // GoString returns the same as String.
 func (e *Encoder) GoString() string { return e.String() }
 
-// back goes back to the newest place up to which s and the last snapshot have the same
-// exchanges.
+// back goes back to the newest place where s and the last snapshot have the same exchanges
+// before it.
 func (e *Encoder) back(s *convo.Snapshot) {
 	same, n := s.Same(e.last), len(e.points)
+	if e.at != nil {
+		same = e.at.sameBonds(s, same)
+	}
 	for n > 0 && (e.points[n-1].at > same || isResult(s, e.points[n-1].at)) {
 		n--
 	}
@@ -127,8 +130,8 @@ func (e *Encoder) back(s *convo.Snapshot) {
 	e.at.back(&e.points[n-1])
 }
 
-// thin forgets most of the places that are far from the end, where they are seldom
-// needed, since each takes as much memory as a short message.
+// thin removes most of the places far from the end. They are seldom needed, and each takes
+// as much memory as a short message.
 func (e *Encoder) thin() {
 	const near, apart = 16, 16 // places, and entries
 	if len(e.points) < e.sparse+2*near {
@@ -155,8 +158,8 @@ func (e *Encoder) from() int {
 	return 0
 }
 
-// isResult reports whether entry i is a tool message, which belongs to the exchange
-// before it.
+// isResult reports whether entry i is a tool message. A tool message belongs to the
+// exchange before it.
 func isResult(s *convo.Snapshot, i int) bool {
 	m, ok := s.At(i)
 	return ok && m.Message.Role == convo.RoleTool

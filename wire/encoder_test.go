@@ -17,7 +17,8 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// encoderFormats are formats, and settings that requests need not begin as before with.
+// encoderFormats are formats, and settings with which requests may begin differently from
+// the previous one.
 var encoderFormats = func() map[string]wire.Format {
 	all := maps.Clone(formats)
 	maps.Copy(all, map[string]wire.Format{
@@ -30,8 +31,8 @@ var encoderFormats = func() map[string]wire.Format {
 	return all
 }()
 
-// blocks are opaque blocks that a format looks at beside others: what is sent depends on
-// messages far from it.
+// blocks are opaque blocks that a format pairs with other blocks, so what is sent depends
+// on distant messages.
 var blocks = []convo.Opaque{
 	{Format: "anthropic", JSON: `{"type":"server_tool_use","id":"srv_1","name":"web_search","input":{}}`},
 	{Format: "anthropic", JSON: `{"type":"web_search_tool_result","tool_use_id":"srv_1","content":[]}`},
@@ -62,7 +63,7 @@ var blocks = []convo.Opaque{
 	wire.CacheMark(0), wire.CacheMark(time.Hour),
 }
 
-// extra appends a message that step does not make.
+// extra appends a message of a kind that step does not make.
 func (g *generator) extra() {
 	m := convo.Message{Role: convo.RoleAssistant, Origin: g.origins[g.n(len(g.origins))]}
 	if g.n(4) == 0 {
@@ -81,8 +82,8 @@ func (g *generator) extra() {
 	g.append(m)
 }
 
-// An Encoder gives the bytes that its Format gives, whatever happens to the
-// conversation between two requests, and to the bytes that it gave before.
+// An Encoder returns the same bytes as its Format, regardless of changes to the
+// conversation between two requests and to the bytes returned before.
 func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 	names := slices.Sorted(maps.Keys(encoderFormats))
 	seeds := uint64(fewer(*requests / 64))
@@ -99,7 +100,7 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 		}
 		var kept []*convo.Snapshot
 		var given []wire.Request
-		var bodies []string // of given
+		var bodies []string // the bodies of given
 		for range rng.IntN(3) {
 			_, err := h.Append(convo.System(g.text() + "."))
 			require.NoError(t, err)
@@ -124,7 +125,7 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 				_ = h.SetEphemeral(convo.User("it is "+g.text()), convo.User("so"))
 			case 5:
 				_ = h.SetEphemeral()
-			case 6: // an old one, or what was never in the History
+			case 6: // an old snapshot, or one that was never in the History
 				if len(kept) > 0 {
 					s = kept[rng.IntN(len(kept))]
 				}
@@ -168,7 +169,7 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 					given = append(given, got)
 					bodies = append(bodies, string(want.Body()))
 				}
-				if err == nil && rng.IntN(3) == 0 { // all but the bytes is the caller's
+				if err == nil && rng.IntN(3) == 0 { // the caller owns everything but the bytes
 					mine := got
 					if rng.IntN(2) == 0 {
 						mine.Messages = slices.Clone(got.Messages)
@@ -184,7 +185,7 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 				}
 			}
 		}
-		for i, r := range given { // nothing has written to what was given away
+		for i, r := range given { // returned bytes were not changed
 			require.Equal(t, bodies[i], string(r.Body()), "seed %d", seed)
 		}
 	}
@@ -194,7 +195,7 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 	assert.Greater(t, long, 4*requests)
 }
 
-// A custom format, and one that embeds a format of the package.
+// A custom format, and a format that embeds a format of the package.
 type shout struct{ wire.Anthropic }
 
 func (f shout) Encode(s *convo.Snapshot) (wire.Request, error) {
@@ -276,7 +277,7 @@ func TestEncoder_ConcurrentUse(t *testing.T) {
 	}
 }
 
-// Of results and what the user said after them, the end is taken back.
+// A rollback may keep results and remove the user message after them.
 func TestEncoder_TakesBackHalfAMessage(t *testing.T) {
 	call := convo.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}
 	for name, f := range encoderFormats {
@@ -322,7 +323,7 @@ func TestEncoder_GoesBackToASummary(t *testing.T) {
 	}
 }
 
-// An Encoder goes back to any place of a long conversation.
+// An Encoder goes back to any point of a long conversation.
 func TestEncoder_GoesFarBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
@@ -348,7 +349,8 @@ func TestEncoder_GoesFarBack(t *testing.T) {
 	}
 }
 
-// A pointer to a format of this package is what it points to, also after that has changed.
+// A pointer to a format of this package counts as the format, even after the format has
+// changed.
 func TestEncoder_Pointers(t *testing.T) {
 	h, err := convo.New(nil)
 	require.NoError(t, err)
@@ -366,7 +368,7 @@ func TestEncoder_Pointers(t *testing.T) {
 		want, err := f.Encode(h.Snapshot())
 		require.NoError(t, err)
 		assert.Equal(t, string(want.Body()), string(b.Body()), "%T", f)
-		i := len(a.Messages) - 3 // the first one that is no system text
+		i := len(a.Messages) - 3 // the first message that is not system text
 		assert.Same(t, &a.Messages[i][0], &b.Messages[i][0], "%T: encoded again", f)
 	}
 
@@ -396,8 +398,8 @@ func TestEncoder_Pointers(t *testing.T) {
 	assert.NotEqual(t, wire.OverheadsFor(wire.OpenAIChat{Dialect: wire.DeepSeek}, "m"), wire.OverheadsFor((*wire.OpenAIChat)(nil), "m"))
 }
 
-// An Encoder keeps as much memory as its documentation says: at most about three times the
-// bytes of the request.
+// An Encoder keeps the amount of memory that its documentation states: at most about
+// three times the bytes of the request.
 func TestEncoder_Memory(t *testing.T) {
 	for name, f := range formats {
 		s := conversationOf(10).Snapshot()

@@ -50,8 +50,7 @@ func ExampleOpenAIChat() {
 	// {"role":"user","content":"The first one."}
 }
 
-// Mistral wants ids of nine letters and digits, and Ollama wants arguments as
-// an object.
+// Mistral needs ids of nine letters and digits, and Ollama needs arguments as an object.
 func ExampleOpenAIChat_dialects() {
 	for _, d := range []wire.Dialect{wire.Mistral, wire.Ollama} {
 		r, _ := wire.OpenAIChat{Dialect: d}.Encode(trip())
@@ -62,8 +61,7 @@ func ExampleOpenAIChat_dialects() {
 	// {"role":"assistant","content":"I will look.","tool_calls":[{"id":"call_1","function":{"name":"search","arguments":{"to":"Rome","max":1.0}}}]}
 }
 
-// Check says why the provider refuses a request, even if Encode did not make
-// it.
+// Check reports why the provider refuses a request, even if Encode did not make it.
 func ExampleOpenAIChat_Check() {
 	body := []byte(`{"model": "gpt-5", "messages": [
 		{"role": "user", "content": "Flights?"},
@@ -95,8 +93,7 @@ func ExampleOpenAIChat_Decode() {
 	// true wire: choices[0].message.role: unknown role "robot"
 }
 
-// PrefixShare says how much of the last request the provider can read from its
-// cache.
+// PrefixShare returns how much of the last request the provider can read from its cache.
 func ExamplePrefixShare() {
 	h, _ := convo.Restore(trip(), nil)
 	before, _ := wire.OpenAIChat{}.Encode(h.Snapshot())
@@ -112,8 +109,8 @@ func ExamplePrefixShare() {
 	// 0.10
 }
 
-// OverheadsFor counts only the reasoning that the format sends. Chat Completions has
-// no place for any. DeepSeek gets it back in turns in which a tool was called.
+// OverheadsFor counts only the reasoning that the format sends. Chat Completions has no
+// place for reasoning. DeepSeek gets it back in turns in which a tool was called.
 func ExampleOverheadsFor() {
 	answer := convo.Assistant("At 09:10.")
 	answer.Origin.Format = "deepseek"
@@ -135,8 +132,8 @@ func ExampleOverheadsFor() {
 	// 3827 tokens, 14155 bytes <nil>
 }
 
-// SystemSummary sends the summary with the system text, behind the cache mark, so
-// that a new summary leaves the mark where it was.
+// SystemSummary sends the summary with the system text, after the cache mark, so that a
+// new summary does not move the mark.
 func ExampleAnthropic_systemSummary() {
 	h, err := convo.Restore(trip(), nil)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// MergeStreamed returns the value that pieces make.
+// MergeStreamed returns the value assembled from pieces.
 func MergeStreamed(pieces ...string) string {
 	var v streamedValue
 	for _, p := range pieces {
@@ -17,6 +17,13 @@ func MergeStreamed(pieces ...string) string {
 
 // ForeignKinds returns the kinds of blocks that are shown in other formats.
 func ForeignKinds() []string { return slices.Sorted(maps.Keys(foreignKinds)) }
+
+// EachRuleCase calls f with each small request that breaks a rule.
+func EachRuleCase(f func(rule string, format Format, body string)) {
+	for _, c := range ruleCases() {
+		f(c.rule, c.f, c.body)
+	}
+}
 
 // Snake returns a key in snake_case.
 func Snake(key string) string { return snake(key) }

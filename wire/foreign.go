@@ -10,14 +10,13 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// A request in one format shows what it can of the opaque parts of others, as a text in
-// brackets: what was searched and found, the code that ran and its output, the sources
-// of a text. What only the provider can read is never shown.
+// A request shows the opaque parts of other formats, where it can, as a text in brackets:
+// searches and their results, the code that ran and its output, the sources of a text.
+// Content that only the provider can read is never shown.
 
-// native returns the parts of a message or of a result with a text for each opaque part
-// of another format that can be shown as one, whose index it gives to lost. It copies the
-// list if there is such a part. The first parts, as many as tag says, are no texts of the
-// message, so that nothing is a source of theirs.
+// native returns the parts of a message or of a result. Each opaque part of another format
+// that can be shown is replaced by a text, in a copy of the list, and lost is called with
+// its index. The first tag parts are not texts of the message, so they have no sources.
 func (p *projector) native(parts []convo.Part, tag int, lost func(i int)) []convo.Part {
 	var own []convo.Part
 	for i, part := range parts {
@@ -52,14 +51,14 @@ func isSaid(p convo.Part) bool {
 	return ok && !isBlank(string(text))
 }
 
-// The most bytes of the texts that stand for a block, and of one line such as a title.
+// The maximum bytes of the text for a block, and of one line such as a title.
 const (
 	foreignLimit = 32 << 10
 	lineLimit    = 400
 )
 
-// foreignText returns the text that stands for an opaque part in other formats, or "" if
-// there is none. It begins and ends with a bracket.
+// foreignText returns the text that represents an opaque part in other formats, or "" if
+// there is none. The text is in brackets.
 func foreignText(o convo.Opaque) string {
 	if kindOf(json.RawMessage(o.JSON)) != '{' || !strictjson.Valid([]byte(o.JSON)) {
 		return ""
@@ -87,8 +86,9 @@ func foreignText(o convo.Opaque) string {
 	return b.text()
 }
 
-// foreignKinds says how blocks are shown: those of Anthropic and OpenAI by their type,
-// and those of Gemini and Converse by the name of their only field, in snake_case.
+// foreignKinds holds the functions that show blocks. The keys are the types of blocks for
+// Anthropic and OpenAI, and the names of their only field, in snake_case, for Gemini and
+// Converse.
 var foreignKinds = map[string]func(b *foreignBlock){
 	// Anthropic
 	"server_tool_use": (*foreignBlock).call,
@@ -123,7 +123,7 @@ var foreignKinds = map[string]func(b *foreignBlock){
 	"document": func(b *foreignBlock) {
 		text := b.documentText()
 		if text == "" {
-			return // what it says cannot be shown
+			return // the content cannot be shown
 		}
 		b.say("Document", joinShort(": ", b.line("title"), b.line("context")))
 		b.more(text)
@@ -182,13 +182,13 @@ var foreignKinds = map[string]func(b *foreignBlock){
 	"tool_result": (*foreignBlock).output,
 }
 
-// A foreignBlock is a block of another format, and what is shown of it.
+// A foreignBlock is a block of another format, and the lines that show it.
 type foreignBlock struct {
 	all map[string]json.RawMessage
 	out []string
 }
 
-// text returns what is shown, in brackets and not longer than foreignLimit.
+// text returns the lines in brackets, cut to foreignLimit.
 func (b *foreignBlock) text() string {
 	out := strings.TrimSpace(strings.Join(b.out, "\n"))
 	if out == "" {
@@ -205,13 +205,13 @@ func shorten(s string, limit int) string {
 	return strings.ToValidUTF8(s[:limit], "") + " ..."
 }
 
-// say shows a line: what happened and, if that is known, to what.
+// say adds a line: what happened and, if known, to what.
 func (b *foreignBlock) say(what string, to ...string) {
 	to = slices.DeleteFunc(to, func(s string) bool { return s == "" })
 	b.out = append(b.out, joinShort(": ", what, strings.Join(to, "; ")))
 }
 
-// found shows what was found.
+// found adds the results of a search.
 func (b *foreignBlock) found(what string, list []string) {
 	if len(list) == 0 {
 		list = []string{"nothing"}
@@ -219,21 +219,21 @@ func (b *foreignBlock) found(what string, list []string) {
 	b.say(what, list...)
 }
 
-// more shows another text.
+// more adds a text, unless it is blank.
 func (b *foreignBlock) more(text string) {
 	if !isBlank(text) {
 		b.out = append(b.out, text)
 	}
 }
 
-// long shows a text after what it is, unless it is blank.
+// long adds a text with a label, unless the text is blank.
 func (b *foreignBlock) long(what, text string) {
 	if !isBlank(text) {
 		b.out = append(b.out, what+": "+text)
 	}
 }
 
-// call shows the call of a tool.
+// call adds the call of a tool.
 func (b *foreignBlock) call() {
 	input := b.all["input"]
 	if kindOf(input) == 0 {
@@ -246,7 +246,7 @@ func (b *foreignBlock) call() {
 	b.say("Called "+b.line("name"), shorten(in, lineLimit))
 }
 
-// output shows the result of a tool.
+// output adds the result of a tool.
 func (b *foreignBlock) output() {
 	what := "Output"
 	if string(b.all["is_error"]) == "true" || stringOf(b.all["status"]) == "error" {
@@ -256,7 +256,7 @@ func (b *foreignBlock) output() {
 	b.long(what, b.texts("output"))
 }
 
-// execution shows the result of code that Anthropic has run.
+// execution adds the result of code that Anthropic ran.
 func (b *foreignBlock) execution() {
 	result := b.inner("content")
 	b.long("Output", result.string("stdout"))
@@ -265,7 +265,7 @@ func (b *foreignBlock) execution() {
 	b.failure()
 }
 
-// failure shows the code of an error in the place of a result.
+// failure replaces all lines by the code of an error, if there is one.
 func (b *foreignBlock) failure() {
 	if code := b.inner("content").line("error_code"); code != "" {
 		b.out = nil
@@ -273,7 +273,7 @@ func (b *foreignBlock) failure() {
 	}
 }
 
-// source returns the fields that name a source.
+// source returns the fields that name a source, joined.
 func (b *foreignBlock) source(keys ...string) string {
 	var list []string
 	for _, key := range keys {
@@ -289,7 +289,7 @@ func (b *foreignBlock) documentText() string {
 	case "text":
 		return source.string("data")
 	case "":
-		return joinShort("\n", source.string("text"), source.texts("content")) // of Converse
+		return joinShort("\n", source.string("text"), source.texts("content")) // Converse
 	}
 	return source.texts("content")
 }
@@ -308,7 +308,7 @@ func (b *foreignBlock) line(key string) string {
 	return shorten(strings.Join(strings.Fields(b.string(key)), " "), lineLimit)
 }
 
-// list returns what of shows of the objects in a field, or the texts in it.
+// list returns the texts in a field, and the result of calling of for each object in it.
 func (b *foreignBlock) list(key string, of func(*foreignBlock) string) (out []string) {
 	var list []json.RawMessage
 	if json.Unmarshal(b.all[key], &list) != nil {
@@ -333,7 +333,7 @@ func (b *foreignBlock) texts(key string) string {
 	}
 	return strings.Join(b.list(key, func(b *foreignBlock) string {
 		if kindOf(b.all["json"]) == '{' {
-			return compact(b.all["json"]) // of Converse
+			return compact(b.all["json"]) // Converse
 		}
 		return b.string("text")
 	}), "\n")
@@ -344,10 +344,10 @@ func joinShort(sep string, list ...string) string {
 	return strings.Join(slices.DeleteFunc(list, func(s string) bool { return s == "" }), sep)
 }
 
-// maxSources is how many sources of a text are shown.
+// maxSources is the maximum number of sources shown for a text.
 const maxSources = 16
 
-// sourcesText returns the text that stands for the citations of a text, or "" if they
+// sourcesText returns the text that represents the citations of a text, or "" if they
 // name no source.
 func sourcesText(list json.RawMessage) string {
 	b := foreignBlock{all: map[string]json.RawMessage{"list": list}}
@@ -363,9 +363,9 @@ func sourcesText(list json.RawMessage) string {
 	return "[Source: " + strings.Join(sources, "; ") + "]"
 }
 
-// citedSource returns what names the source of one citation.
+// citedSource returns the name of the source of one citation.
 func citedSource(b *foreignBlock) string {
-	web := b.inner("location").inner("web") // of Converse
+	web := b.inner("location").inner("web") // Converse
 	title := joinShort("", b.line("title"), b.line("document_title"), b.line("filename"))
 	if s := joinShort(", ", title, joinShort("", b.line("url"), web.line("url"), b.line("source"))); s != "" {
 		return s

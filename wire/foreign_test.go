@@ -92,7 +92,7 @@ func TestForeignBlocks_AreTexts(t *testing.T) {
 		for name, f := range formats {
 			if b.format == "anthropic" && strings.HasPrefix(name, "anthropic") || b.format == "converse" && strings.HasPrefix(name, "converse") ||
 				b.format == "gemini" && strings.HasPrefix(name, "gemini") || b.format == "openai-responses" && strings.HasPrefix(name, "responses") || b.format == "openai-chat" && (strings.HasPrefix(name, "openai") || strings.HasPrefix(name, "strict") || strings.HasPrefix(name, "gemma") || strings.HasPrefix(name, "host")) {
-				continue // it is one of its own
+				continue // the block is of this format
 			}
 			r, err := f.Encode(talk(o))
 			require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestForeignBlocks_AreTexts(t *testing.T) {
 	}
 }
 
-// However long a block is, its text has a bound.
+// The text of a block is bounded, even if the block is long.
 func TestForeignBlocks_TextsAreBounded(t *testing.T) {
 	long := jsonOf(strings.Repeat("日", 100_000))
 	var results []string
@@ -136,7 +136,7 @@ func TestForeignBlocks_TextsAreBounded(t *testing.T) {
 		assert.True(t, json.Valid(r.Body()))
 		assert.False(t, strings.Contains(string(r.Body()), "\uFFFD"))
 	}
-	// Sources are shown once, and not more than 16 of them.
+	// Each source is shown once, and at most 16 are shown.
 	var urls []string
 	for i := range 40 {
 		urls = append(urls, fmt.Sprintf(`{"url":"https://%d"}`, i/2))
@@ -147,7 +147,7 @@ func TestForeignBlocks_TextsAreBounded(t *testing.T) {
 }
 
 // A block of another format cannot forge a tag, alone or together with the texts before
-// and behind it.
+// and after it.
 func TestForeignBlocks_ForgeNoTags(t *testing.T) {
 	quoted := func(s string) string { return jsonOf(s) }
 	for place, of := range map[string]func(a, b string) string{

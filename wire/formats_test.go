@@ -90,9 +90,8 @@ var strategies = []convo.CompactionStrategy{
 	convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{KeepTokens: 50}, convo.Truncate{}),
 }
 
-// After any history of a conversation, each format writes a request that its
-// Check accepts, the same bytes each time, and a request that begins with the
-// previous one.
+// After any history of a conversation, each format writes a request that its Check
+// accepts, that has the same bytes each time, and that begins with the previous request.
 func TestFormats_RandomConversationsGiveValidStableRequests(t *testing.T) {
 	names := slices.Sorted(maps.Keys(formats))
 	count := map[string]int{}
@@ -185,9 +184,9 @@ func endsWithUser(s *convo.Snapshot) bool {
 	return ok && (e.Message.Role == convo.RoleTool || (e.Message.Role == convo.RoleUser || e.Turn > 0 && e.Message.Role == convo.RoleSystem) && strings.TrimSpace(e.Message.Text()) != "")
 }
 
-// disturb compacts or edits the conversation, or sets ephemeral messages, in
-// half of all calls. It reports whether the next request may begin in another
-// way than the last, and whether it holds ephemeral messages.
+// disturb compacts or edits the conversation, or sets ephemeral messages, in half of all
+// calls. It returns whether the next request may begin differently from the last, and
+// whether it holds ephemeral messages.
 func disturb(t *testing.T, g *generator) (changed, ephemeral bool) {
 	h := g.h
 	require.NoError(t, h.SetEphemeral())
@@ -195,7 +194,7 @@ func disturb(t *testing.T, g *generator) (changed, ephemeral bool) {
 	case 0: // compaction by the strategy
 		r, _ := h.Compact(t.Context(), "")
 		return r.Outcome == convo.OutcomeApplied, false
-	case 1: // an edit by hand, after which any role may come first
+	case 1: // an edit through Apply, after which any role may come first
 		s := h.Snapshot()
 		var e convo.Edit
 		for x := range s.Exchanges() {
@@ -245,7 +244,7 @@ func TestFormats_RequestsOfASummarizerAreValid(t *testing.T) {
 				lists = append(lists, append(req.Sent.Messages(), convo.User(req.Instruction)))
 			}
 			for _, msgs := range lists {
-				r, err := f.Encode(convo.NewSnapshot(msgs))
+				r, err := f.Encode(asSent(msgs))
 				require.NoError(t, err)
 				assert.Empty(t, f.Check(r.Body()), name)
 			}
@@ -253,8 +252,8 @@ func TestFormats_RequestsOfASummarizerAreValid(t *testing.T) {
 	}
 }
 
-// Providers use longer names for their models in answers than in requests. The
-// reasoning of such an answer is sent back all the same.
+// Providers use longer names for their models in answers than in requests. The reasoning
+// of these answers is also sent back.
 func TestDecode_SendsReasoningBackUnderALongerModelName(t *testing.T) {
 	for _, tt := range []struct {
 		f      wire.Format
@@ -267,13 +266,13 @@ func TestDecode_SendsReasoningBackUnderALongerModelName(t *testing.T) {
 		in, err := tt.f.Decode([]byte(tt.answer))
 		require.NoError(t, err)
 		msgs := append([]convo.Message{convo.User("q")}, in.Messages...)
-		r, err := tt.f.Encode(convo.NewSnapshot(append(msgs, convo.User("and"))))
+		r, err := tt.f.Encode(asSent(append(msgs, convo.User("and"))))
 		require.NoError(t, err)
 		assert.Contains(t, string(r.Body()), "c2ln", "%T", tt.f)
 	}
 }
 
-// If calls have no ids, a result answers the next call of the same tool.
+// If calls have no ids, a result answers the next open call of the same tool.
 func TestOllama_ResultsWithoutIDsArePairedByName(t *testing.T) {
 	f := wire.OpenAIChat{Dialect: wire.Ollama}
 	in, err := f.Decode([]byte(`{"messages":[{"role":"user","content":"q"},
@@ -286,7 +285,7 @@ func TestOllama_ResultsWithoutIDsArePairedByName(t *testing.T) {
 		_, err := h.Append(m)
 		require.NoError(t, err)
 	}
-	for _, s := range []*convo.Snapshot{convo.NewSnapshot(in.Messages), h.Snapshot()} {
+	for _, s := range []*convo.Snapshot{asSent(in.Messages), h.Snapshot()} {
 		r, err := f.Encode(s)
 		require.NoError(t, err)
 		require.Len(t, r.Messages, 4)
@@ -299,7 +298,7 @@ func TestOllama_ResultsWithoutIDsArePairedByName(t *testing.T) {
 // that no result names.
 func TestOllama_ResultsWithoutIDOrName(t *testing.T) {
 	f := wire.OpenAIChat{Dialect: wire.Ollama}
-	r, err := f.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"),
+	r, err := f.Encode(asSent([]convo.Message{convo.User("q"),
 		convo.Assistant("", convo.ToolCall{Name: "f"}, convo.ToolCall{Name: "g"}, convo.ToolCall{Name: "h"}),
 		results(convo.ToolResult{Parts: []convo.Part{convo.Text("first")}}, convo.ToolResult{Name: "g", Parts: []convo.Part{convo.Text("of g")}},
 			convo.ToolResult{Parts: []convo.Part{convo.Text("second")}})}))
@@ -320,8 +319,8 @@ func TestCheck_ReportsWhatIsNotJSON(t *testing.T) {
 	}
 }
 
-// A snapshot from NewSnapshot may hold anything. Encode still writes valid
-// JSON, and no part of a message can add a field to the request.
+// A snapshot from NewSnapshot may hold anything. Encode nevertheless writes valid JSON,
+// and no part of a message can add a field to the request.
 func TestEncode_WritesValidJSONForAnySnapshot(t *testing.T) {
 	msgs := []convo.Message{convo.User("q")}
 	for i, arguments := range []string{"oops", `{"a":1}},"x":{`, "{\"a\":\"\xff\"}", "[]", "null", `"s"`} {
@@ -332,7 +331,7 @@ func TestEncode_WritesValidJSONForAnySnapshot(t *testing.T) {
 			msgs = append(msgs, convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("x"), convo.Opaque{Format: format, JSON: raw}}})
 		}
 	}
-	s := convo.NewSnapshot(append(msgs, convo.User("end")))
+	s := asSent(append(msgs, convo.User("end")))
 	for _, name := range slices.Sorted(maps.Keys(formats)) {
 		r, err := formats[name].Encode(s)
 		require.NoError(t, err, name)
@@ -341,8 +340,8 @@ func TestEncode_WritesValidJSONForAnySnapshot(t *testing.T) {
 	}
 }
 
-// What an answer says beside its message is told, but not how the server has worked, and
-// nothing that is empty; of a stream, too.
+// Content of an answer outside its message is listed in Lost, also for streams. Reports
+// of the server on its work and empty fields are not.
 func TestOpenAIChat_DecodeNamesWhatAnswersSayBeside(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -399,7 +398,7 @@ func TestOpenAIChat_DecodeNamesWhatIsLost(t *testing.T) {
 	}, paths)
 }
 
-// A field of a message that Decode does not know stays with the message, and is not sent.
+// An unknown field of a message is kept with the message, and is not sent.
 func TestDecode_KeepsUnknownFieldsInMeta(t *testing.T) {
 	for name, tt := range map[string]struct {
 		f    wire.Format
@@ -425,7 +424,7 @@ func TestDecode_KeepsUnknownFieldsInMeta(t *testing.T) {
 			assert.JSONEq(t, `{"ts":7,"`+id+`":"r1"}`, m.Meta)
 			dot := strings.TrimPrefix(tt.path+".", ".")
 			assert.ElementsMatch(t, []wire.Loss{{Path: dot + "ts", What: "kept in Meta alone"}, {Path: dot + id, What: "kept in Meta alone"}}, in.Lost)
-			req, err := tt.f.Encode(convo.NewSnapshot(in.Messages))
+			req, err := tt.f.Encode(asSent(in.Messages))
 			require.NoError(t, err)
 			assert.NotContains(t, string(req.Body()), `"ts"`)
 		})

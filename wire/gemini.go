@@ -10,38 +10,39 @@ import (
 
 // Gemini is the format of generateContent in Google's Gemini API and Vertex AI.
 //
-// Results are sent in a content of their own, because some models answer
-// nothing, and Vertex AI refuses the request, if other parts stand next to
-// them. What the user says next is the content after it. A result is {"output":
-// text}, or {"error": text}. Its media are sent in the next content, after a
-// line that names the tool. If Model is Gemini 3 or later, images, PDFs and
-// text documents are sent inside the result.
+// Results are sent in a separate content: if a content also holds other parts,
+// some models answer nothing, and Vertex AI refuses the request. The next user
+// text is the content after it. A result is {"output": text}, or {"error":
+// text}. Its media are sent in the next content, after a line that names the
+// tool. If Model is Gemini 3 or later, images, PDFs and text documents are sent
+// inside the result.
 //
-// A call whose ID was made by convo is sent without one, and so is its result,
-// unless another call of the message has an ID of its own: the API takes both.
+// A call whose ID was made by convo is sent without an ID, and so is its result,
+// unless another call of the message has its own ID. The API takes both.
 //
 // A thoughtSignature is a [convo.Reasoning] with a Signature and no Text,
 // directly before the part that it belongs to. If that part is a call, the
-// reasoning has its ID. Thoughts with text are sent back where they were.
+// reasoning has the ID of the call. Thoughts with text are sent back in their
+// places.
 //
 // Gemini 3 refuses function calls of the current turn without a signature. If
 // the first call of a message has none, because it was made by hand or by
 // another model, it is sent with the signature that Google documents for this
-// case. That holds for all turns, so that later requests begin with the same
-// bytes. It is left out only if Model is Gemini 1 or 2.
+// case. This is done in all turns, so that later requests begin with the same
+// bytes. The signature is left out only if Model is Gemini 1 or 2.
 //
-// A result that came as another object is a text with its JSON, and after it a
-// [convo.Opaque] part, {"response":{}}. It is sent as that object while it is one;
-// after an edit it is a text like others.
+// A result that came as another object becomes a text with its JSON, followed by
+// a [convo.Opaque] part, {"response":{}}. It is sent as an object while the text
+// is one; if an edit changes that, it is sent as an ordinary text.
 //
-// The format has no place for the ID and Encrypted of reasoning, for signatures
-// that no text, call or media follows, for thoughts of a message that holds
-// nothing else, and for the boundaries between the texts of one result. Decode
-// names in Lost the groundingMetadata and citationMetadata of a candidate.
+// The format cannot represent the ID and Encrypted of reasoning, signatures
+// without a text, call or media after them, thoughts of a message that holds
+// nothing else, and the boundaries between the texts of one result. Decode
+// lists in Lost the groundingMetadata and citationMetadata of a candidate.
 type Gemini struct {
 	// Model is the model of the request, such as "gemini-3-flash-preview".
 	// Reasoning and signatures are sent back only to the model that made them.
-	// If Model is empty, those of any model are sent. Decode takes Model for the
+	// If Model is empty, those of any model are sent. Decode uses Model as the
 	// maker of answers, and of requests that name no model.
 	Model string
 
@@ -63,8 +64,8 @@ func geminiGeneration(model string) int {
 	return n
 }
 
-// geminiMixes reports whether a model takes a function response beside other parts in
-// one content, as those up to Gemini 3.0 do.
+// geminiMixes reports whether a model takes a function response and other parts in one
+// content. Models up to Gemini 3.0 do.
 func geminiMixes(model string) bool {
 	n := geminiGeneration(model)
 	return n == 1 || n == 2 || n == 3 && !strings.Contains(model, "gemini-3.")
@@ -74,18 +75,18 @@ func geminiMixes(model string) bool {
 func (f Gemini) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f Gemini) begin(_ *tally, lost *losses) (profile, writer) {
-	p := profile{format: FormatGemini, model: f.model(), ids: geminiIDs, accepts: geminiToolNames, names: geminiNames, systemSum: f.SystemSummary, bare: true}
+	p := profile{format: FormatGemini, seals: SealsUnchecked, model: f.model(), ids: geminiIDs, accepts: geminiToolNames, names: geminiNames, systemSum: f.SystemSummary, bare: true}
 	generation := geminiGeneration(f.Model)
 	return p, &geminiWriter{lost: lost, fill: generation == 0 || generation >= 3, nest: generation >= 3}
 }
 
-// geminiSigns says which parts the signatures of a message belong to. The
+// geminiSigns records which parts the signatures of a message belong to. The
 // projection moves calls after the other parts, but keeps the order among the calls,
 // and among the other parts.
 type geminiSigns struct {
 	calls []string // for each call: its signature, or ""
-	next  []bool   // for each reasoning: it signs the next part, which is not a call
-	used  []bool   // for each reasoning: it signs a call
+	next  []bool   // for each reasoning: whether it signs the next part, not a call
+	used  []bool   // for each reasoning: whether it signs a call
 }
 
 func signsOf(t *message) geminiSigns {
@@ -122,14 +123,14 @@ func signsOf(t *message) geminiSigns {
 	return out
 }
 
-// A geminiWriter writes messages of the projection as contents. Only the last of them
-// may still change.
+// A geminiWriter writes messages of the projection as contents. Only the last content may
+// still change.
 type geminiWriter struct {
 	fill     bool // the first call of a message gets a signature if it has none
 	nest     bool // results can hold media
 	lost     *losses
 	contents []geminiContent
-	last     geminiContent // of contents, when the state is saved
+	last     geminiContent // last element of contents when the state is saved
 }
 
 func (w *geminiWriter) save() any {
@@ -148,7 +149,7 @@ func (w *geminiWriter) restore(state any) {
 	}
 }
 
-// What a content begins with, which says whose it is.
+// The beginning of a content, which depends on its role.
 const (
 	geminiUser  = `{"role":"user","parts":[`
 	geminiModel = `{"role":"model","parts":[`
@@ -156,12 +157,12 @@ const (
 
 type geminiContent struct {
 	head    string // geminiUser or geminiModel
-	results bool   // it holds results
+	results bool   // holds results
 	raw     []byte // the content up to its last part
 	closed  []byte // the whole content; nil while it may still change
 }
 
-// close returns the whole content. It is in the memory after c.raw if there is room.
+// close returns the whole content. It uses the memory after c.raw if there is room.
 func (c *geminiContent) close() json.RawMessage {
 	if c.closed == nil {
 		c.closed = slices.Clip(append(c.raw, "]}"...))
@@ -169,8 +170,8 @@ func (c *geminiContent) close() json.RawMessage {
 	return c.closed
 }
 
-// add adds what follows the head in raw to the last content if that has the same head
-// and kind, or else as a new one.
+// add adds the parts after the head in raw to the last content, if it has the same head
+// and kind. Otherwise it adds raw as a new content.
 func (w *geminiWriter) add(head string, results bool, raw []byte) {
 	if len(raw) == len(head) {
 		return
@@ -207,7 +208,7 @@ func (w *geminiWriter) message(t *message) {
 	}
 }
 
-// assistant adds a message to raw, which is the head of a content.
+// assistant adds a message. raw holds the head of a content.
 func (w *geminiWriter) assistant(t *message, raw []byte) {
 	signs := signsOf(t)
 	said, first, sign, signed := false, true, "", 0
@@ -289,4 +290,15 @@ func (w *geminiWriter) system(p *projection, lost *losses) (json.RawMessage, []j
 		return nil, nil
 	}
 	return append(raw, "]}"...), nil
+}
+
+// Tools implements [ToolWriter].
+func (f Gemini) Tools(tools ...convo.Tool) (json.RawMessage, error) {
+	functions, err := geminiTools.write(tools, false, func(b []byte, t convo.Tool, schema string) []byte {
+		return appendTool(b, t, "parametersJsonSchema", schema)
+	})
+	if functions != nil {
+		functions = slices.Concat([]byte(`[{"functionDeclarations":`), functions, []byte(`}]`))
+	}
+	return withOwn(functions, err, tools, FormatGemini)
 }

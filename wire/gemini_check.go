@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Check returns the reasons for which Gemini would refuse a request, or answer
+// Check returns the reasons why Gemini would refuse a request, or answer
 // nothing. The rules: json, shape, contents-empty, role, parts-empty,
 // part-empty, part-data, part-role, name-missing, args, response,
 // unanswered-call, orphan-result, duplicate-result, result-id, split-results,
@@ -14,10 +14,10 @@ import (
 //
 // Blank text is not a finding, since the Gemini API accepts it.
 // signature-missing applies if Model, or the model of the request, is Gemini 3
-// or later; result-id applies unless that is Gemini 1 or 2. mixed-results applies
-// unless that is one of the models up to Gemini 3.0, which take one result beside
-// other parts, but not several. last-role is refused by Vertex AI and by newer models
-// only.
+// or later; result-id applies unless it is Gemini 1 or 2. mixed-results applies
+// unless it is a model up to Gemini 3.0; these models take one result together with
+// other parts, but not several results. Only Vertex AI and newer models refuse
+// last-role.
 func (f Gemini) Check(request []byte) []Finding {
 	k := geminiChecker{checker: checker{format: FormatGemini}, last: -1}
 	all := k.body(request)
@@ -54,17 +54,17 @@ func (f Gemini) Check(request []byte) []Finding {
 	return k.list
 }
 
-// A geminiChecker checks the contents in order. Neighbouring contents of one
-// role count as one turn.
+// A geminiChecker checks the contents in order. Adjacent contents of one role
+// count as one turn.
 type geminiChecker struct {
 	checker
 	generation int  // of the model: 3 for Gemini 3; 0 if it is not known
-	mixes      bool // the model takes a result beside other parts
+	mixes      bool // the model takes a result together with other parts
 
 	role    string       // of the previous content
 	asked   bool         // a user content came before
-	calls   []geminiCall // of the newest turn of the model
-	results []geminiCall // since that turn
+	calls   []geminiCall // calls of the newest turn of the model
+	results []geminiCall // results since that turn
 	after   int          // number of user contents since that turn
 	steps   []geminiStep
 	last    int // index of the last content in which the user sends more than results
@@ -90,7 +90,7 @@ type geminiParts struct {
 }
 
 // oneOrMore returns the elements of an array of objects, or the object that
-// stands in place of the array.
+// replaces the array.
 func (k *geminiChecker) oneOrMore(path string, v any) []map[string]any {
 	if m, ok := v.(map[string]any); ok {
 		return []map[string]any{m}
@@ -173,12 +173,12 @@ func (k *geminiChecker) match() {
 		return
 	}
 	var open geminiOpen
-	all := true // calls have ids
+	all := true // all calls have ids
 	for _, c := range calls {
 		all = all && c.id != ""
 		open.add(c.id, c.name)
 	}
-	var odd []geminiCall // results whose id is not that of an open call
+	var odd []geminiCall // results without the id of an open call
 	for _, r := range results {
 		if open.byID(r.id) < 0 {
 			odd = append(odd, r)
@@ -218,7 +218,7 @@ func (k *geminiChecker) match() {
 // geminiOpen finds the call that a result answers.
 type geminiOpen struct {
 	answered   []bool
-	ids, names map[string][]int // the indices of the calls by id and by name, in order
+	ids, names map[string][]int // indices of the calls by id and by name, in order
 }
 
 func (o *geminiOpen) add(id, name string) {
@@ -234,7 +234,7 @@ func (o *geminiOpen) add(id, name string) {
 }
 
 // byID marks the first open call with the id as answered and returns its index,
-// or -1 if there is none. byName does the same by the name of the function.
+// or -1 if there is none. byName does the same for the name of the function.
 func (o *geminiOpen) byID(id string) int     { return o.answer(o.ids, id) }
 func (o *geminiOpen) byName(name string) int { return o.answer(o.names, name) }
 
@@ -250,8 +250,8 @@ func (o *geminiOpen) answer(calls map[string][]int, key string) int {
 	return -1
 }
 
-// signatures checks the function calls since the user last sent more than
-// results: Gemini 3 wants a signature on the first call of each step.
+// signatures checks the function calls after the last user content that holds
+// more than results. Gemini 3 wants a signature on the first call of each step.
 func (k *geminiChecker) signatures() {
 	if k.generation < 3 {
 		return

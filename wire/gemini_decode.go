@@ -11,12 +11,12 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// Decode reads a request, a response, an array of the chunks of one, a list of
-// contents or one content, with keys in camelCase or snake_case. Neighbouring contents of the model become one
-// message if they hold calls. A result becomes the text in its only field, if
-// that is output, result or error, and otherwise the JSON of its response
-// object, with an opaque part after it that says so. Encode sends the text as an
-// object again while it is one.
+// Decode reads a request, a response, an array of the chunks of a response, a
+// list of contents or one content, with keys in camelCase or snake_case.
+// Adjacent contents of the model become one message if they hold calls. A result
+// becomes the text of its only field, if the field is output, result or error.
+// Otherwise it becomes the JSON of its response object, followed by an opaque
+// part as a mark. Encode sends such a text as an object while it is one.
 func (f Gemini) Decode(data []byte) (Transcript, error) {
 	if t, ok, err := f.decodeChunks(data); ok {
 		return t, err
@@ -32,8 +32,8 @@ func (f Gemini) decoder() *geminiDecoder {
 	return &geminiDecoder{decoder: decoder{format: FormatGemini, model: f.model()}}
 }
 
-// decodeChunks reads the array of chunks that streamGenerateContent answers without
-// server-sent events. It reports whether data is one.
+// decodeChunks reads the array of chunks that streamGenerateContent returns without
+// server-sent events. It reports whether data is such an array.
 func (f Gemini) decodeChunks(data []byte) (Transcript, bool, error) {
 	var list []json.RawMessage
 	if kindOf(data) != '[' || json.Unmarshal(data, &list) != nil || len(list) == 0 {
@@ -54,7 +54,7 @@ func (f Gemini) decodeChunks(data []byte) (Transcript, bool, error) {
 	}
 	t, err := s.Transcript()
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil // what there is of an answer is an answer, here as where it is one object
+		err = nil // an incomplete answer is accepted, as in a single object
 	}
 	return t, true, err
 }
@@ -69,8 +69,8 @@ func isGeminiAnswer(all map[string]json.RawMessage) bool {
 type geminiDecoder struct {
 	decoder
 
-	// Memory for the fields of a part, of the object in it, and of the response of a
-	// function in that.
+	// Reused memory for the fields of a part, of the object in the part, and of the
+	// response in that object.
 	ofPart, ofInside, ofResponse map[string]json.RawMessage
 }
 
@@ -127,7 +127,7 @@ func (d *geminiDecoder) decode(data []byte) error {
 	return unreadable(all, data, "not a request, response or content: want a field contents, candidates, content or parts")
 }
 
-// geminiList reads an array, or one object that stands in place of an array.
+// geminiList reads an array, or one object that replaces the array.
 func geminiList(path, want string, data json.RawMessage) ([]json.RawMessage, error) {
 	if kindOf(data) == '{' {
 		return []json.RawMessage{data}, nil
@@ -166,7 +166,7 @@ func (d *geminiDecoder) candidates(data json.RawMessage) error {
 			return err
 		}
 		d.finishReason(c)
-		if !isNull(c["content"]) { // it may be blocked, or a call that is malformed
+		if !isNull(c["content"]) { // missing if blocked, or for a malformed call
 			if err := d.content(at(path, "content"), c["content"], convo.RoleAssistant); err != nil {
 				return err
 			}
@@ -197,8 +197,8 @@ func (d *geminiDecoder) finishReason(candidate map[string]json.RawMessage) {
 	}
 }
 
-// content reads a content. The role is used if the content states none, and
-// always for system text.
+// content reads a content. The role argument is used if the content has no
+// role, and always for system text.
 func (d *geminiDecoder) content(path string, data json.RawMessage, role convo.Role) error {
 	all, err := fields(path, data)
 	if err != nil {
@@ -249,7 +249,7 @@ func (d *geminiDecoder) content(path string, data json.RawMessage, role convo.Ro
 		d.out.Messages = append(d.out.Messages, answers)
 	}
 	switch {
-	case goesOn: // the results of its calls come after this content
+	case goesOn: // the results of its calls follow this content
 		d.out.Messages[n-1] = m
 	case len(m.Parts) > 0, role != convo.RoleSystem && len(answers.Parts) == 0:
 		d.out.Messages = append(d.out.Messages, m)

@@ -9,14 +9,14 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// geminiData are the fields of which a part has exactly one. geminiSide are the
-// fields that it can have in addition.
+// A part has exactly one of the fields in geminiData. It can also have the
+// fields in geminiSide.
 var (
 	geminiData = []string{"text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult", "toolCall", "toolResponse"}
 	geminiSide = []string{"thought", "thoughtSignature", "partMetadata", "videoMetadata", "mediaResolution"}
 )
 
-// geminiKinds returns the name in geminiData for a field in either spelling.
+// geminiKinds maps a field in either spelling to its name in geminiData.
 var geminiKinds = func() map[string]string {
 	m := map[string]string{}
 	for _, k := range geminiData {
@@ -28,15 +28,15 @@ var geminiKinds = func() map[string]string {
 // A geminiPart is a part of a content.
 type geminiPart struct {
 	kind    string // its field in geminiData; empty if it has none
-	where   spot   // that field
+	where   spot   // the place of that field
 	data    json.RawMessage
 	sign    string
-	plain   bool // it has no other fields than kind, thought and a signature
-	empty   bool // it holds nothing
-	thought bool // it is a thought
+	plain   bool // has only the fields kind, thought and a signature
+	empty   bool // holds nothing
+	thought bool // is a thought
 }
 
-// readGeminiPart reads a part, with a map for its fields that may be used again.
+// readGeminiPart reads a part. It stores the fields in room, which can be reused.
 func readGeminiPart(room *map[string]json.RawMessage, where spot, data json.RawMessage) (geminiPart, error) {
 	p := geminiPart{plain: true, empty: true}
 	all, err := fieldsInto(room, where, data)
@@ -141,7 +141,7 @@ func (d *geminiDecoder) part(where spot, data json.RawMessage, m, answers *convo
 	return nil
 }
 
-// appendSigned appends a part, and before it its signature if there is one.
+// appendSigned appends a part, after its signature if there is one.
 func appendSigned(parts []convo.Part, sign string, p convo.Part) []convo.Part {
 	if sign != "" {
 		r := convo.Reasoning{Signature: sign}
@@ -209,6 +209,9 @@ func (d *geminiDecoder) call(p geminiPart, m *convo.Message) error {
 	if raw := all["args"]; !isNull(raw) {
 		c.Arguments = d.arguments(string(raw))
 	}
+	if strings.EqualFold(d.out.StopReason, "MALFORMED_FUNCTION_CALL") { // otherwise Gemini sends complete calls
+		d.wroteObject(all["args"])
+	}
 	d.loseRestAt(p.where, all, "id", "name", "args")
 	c = d.named(p.where.at("id"), m, c)
 	m.Parts = appendSigned(m.Parts, p.sign, c)
@@ -228,7 +231,7 @@ func (d *geminiDecoder) result(p geminiPart, answers *convo.Message) error {
 		return err
 	}
 	r.Name = ownName(r.Name)
-	if id := r.CallID; !d.nameResult(&r) && id != "" { // as before Gemini 3, by the name
+	if id := r.CallID; !d.nameResult(&r) && id != "" { // match by name, as before Gemini 3
 		if r.CallID = ""; !d.nameResult(&r) {
 			r.CallID = id
 		}
@@ -266,7 +269,7 @@ func (d *geminiDecoder) result(p geminiPart, answers *convo.Message) error {
 	return nil
 }
 
-// response reads the response object of a result, which is where.
+// response reads the response object of the result at where.
 func (d *geminiDecoder) response(where spot, raw json.RawMessage, r *convo.ToolResult) {
 	all, err := fieldsInto(&d.ofResponse, where, raw)
 	text, isText := "", len(all) == 0

@@ -33,7 +33,7 @@ func geminiText(b []byte, text string, thought bool, sign string) []byte {
 	return closeGemini(b, sign)
 }
 
-// part appends text, media or an opaque part, and tells what is lost of it.
+// part appends text, media or an opaque part, and records its losses.
 func (w *geminiWriter) part(b []byte, part convo.Part, sign string, own bool, at place, inside int) []byte {
 	switch part := part.(type) {
 	case convo.Text:
@@ -69,8 +69,8 @@ func (w *geminiWriter) media(b []byte, m convo.Media, sign string, at place, ins
 }
 
 // opaque appends an opaque part, without its signature if another model made it. It
-// leaves out parts that Gemini would refuse, and calls and results, whose order could be
-// wrong.
+// leaves out parts that Gemini would refuse. It also leaves out calls and results, since
+// their order could be wrong.
 func (w *geminiWriter) opaque(b []byte, raw string, own bool, at place, inside int) []byte {
 	signed := raw
 	if !own {
@@ -112,15 +112,15 @@ func hasSignature(part map[string]any) bool {
 // withoutSignature returns a part without its signature.
 func withoutSignature(raw string) string {
 	if !strings.Contains(raw, "ignature") && !strings.Contains(raw, `\u`) {
-		return raw // neither spelling of the key is in it
+		return raw // contains neither spelling of the key
 	}
 	return editFields(raw, func(key string, value json.RawMessage) (json.RawMessage, bool) {
 		return value, key != "thoughtSignature" && key != "thought_signature"
 	})
 }
 
-// result appends a result to list, and the media that have to follow the
-// results to after.
+// result appends a result to list, and the media that must follow the results
+// to after.
 func (w *geminiWriter) result(list, after []byte, r *result) (_, _ []byte) {
 	key := "output"
 	if r.IsError {
@@ -166,8 +166,8 @@ func (w *geminiWriter) result(list, after []byte, r *result) (_, _ []byte) {
 	return append(list, "}}"...), after
 }
 
-// geminiResponse returns the response object of a result that came as one and still is.
-// An empty one has no text.
+// geminiResponse returns the response object of a result that came as an object and still
+// is one. An empty object has no text.
 func geminiResponse(r *convo.ToolResult) (string, bool) {
 	found := -1
 	for i, part := range r.Parts {

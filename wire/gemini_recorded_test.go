@@ -61,11 +61,11 @@ func TestGemini_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
 // geminiCanon returns what two equivalent requests have in common, with one
 // line for each run of contents of one role. They may differ in keys in
 // camelCase or snake_case; in the role of the system text; in whether contents
-// of one role are merged; in blank text; in the field for the text of a response;
-// in the alphabet of base64; in media inside a result or after
-// it, with a line of text that names the tool; in a first call with or without
-// the signature that skips validation; and in a marker in place of a blank
-// first text of the user.
+// of one role are merged; in blank text; in the field for the text of a
+// response; in the alphabet of base64; in media inside a result or after it,
+// with a line of text that names the tool; in a first call with or without the
+// signature that skips validation; and in a marker instead of a blank first
+// text of the user.
 func geminiCanon(t testing.TB, body []byte) []string {
 	t.Helper()
 	all := geminiCamel(body)
@@ -180,7 +180,7 @@ func geminiCamel(body []byte) map[string]any {
 // A geminiMutant is a request with one thing wrong.
 type geminiMutant struct {
 	rule  string
-	spoil func(c []any) ([]any, bool) // changes contents; false: the request gives no chance to
+	spoil func(c []any) ([]any, bool) // changes contents; false: the mutant does not apply to the request
 }
 
 func geminiPartsOf(content any) []any { p, _ := content.(map[string]any)["parts"].([]any); return p }
@@ -339,8 +339,8 @@ var geminiMutants = []geminiMutant{
 	}},
 }
 
-// If one rule is broken in a recorded request, Check names that rule, and
-// hardly ever another one.
+// If one rule is broken in a recorded request, Check reports that rule, and
+// rarely any other.
 func TestGemini_CheckNamesTheBrokenRule(t *testing.T) {
 	c := tally{}
 	eachRecording(t, "gemini", func(r recording) {
@@ -357,7 +357,7 @@ func TestGemini_CheckNamesTheBrokenRule(t *testing.T) {
 			}
 			body["contents"] = contents
 			g := f
-			if m.rule == "mixed-results" { // which Gemini 3.0 and older models take
+			if m.rule == "mixed-results" { // Gemini 3.0 and older models accept this
 				if old {
 					continue
 				}

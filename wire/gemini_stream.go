@@ -9,38 +9,38 @@ import (
 
 // Stream returns a [Stream] that reads the chunks of streamGenerateContent. It ends
 // with a finishReason, or with the blockReason of a prompt. Content after the end belongs
-// to another answer if its responseId is another one; where the chunks have none, if the
-// chunks before the end had no finishReason, which some servers write into each chunk.
+// to another answer if its responseId is different. In chunks without a responseId, it
+// does if the chunks before the end had no finishReason, since some servers write one into
+// each chunk.
 func (f Gemini) Stream() Stream { return &geminiStream{format: f} }
 
 type geminiStream struct {
 	streamBase
 	format    Gemini
-	fields    map[string]json.RawMessage // of the answer, but for its candidates and usage
+	fields    map[string]json.RawMessage // of the answer, except its candidates and usage
 	usage     map[string]json.RawMessage
-	candidate map[string]json.RawMessage // the first one, but for its content; nil if there is none
-	content   map[string]json.RawMessage // but for its parts; nil if there is none
+	candidate map[string]json.RawMessage // the first candidate, except its content; nil if there is none
+	content   map[string]json.RawMessage // of that candidate, except its parts; nil if there is none
 	parts     []*streamedPart
 	calls     int
-	open      *streamedPart // the call that goes on
-	shown     []Delta       // by the current event
-	others    map[int]bool  // the indices of further candidates
+	open      *streamedPart // the call that has not ended
+	shown     []Delta       // deltas of the current event
+	others    map[int]bool  // indices of further candidates
 
 	says    bool // the current chunk adds content
 	unended bool // a chunk with content had no finishReason
 	over    bool // content of the current chunk belongs to another answer
 }
 
-// A streamedPart is a part as it came, a text of which pieces come, or a call of
-// which pieces come.
+// A streamedPart is a complete part, or a text or a call that arrives in pieces.
 type streamedPart struct {
 	raw     json.RawMessage
 	text    streamedText
 	thought bool                       // the text is a thought
-	side    map[string]json.RawMessage // of a call: the fields beside functionCall
+	side    map[string]json.RawMessage // of a call: the fields next to functionCall
 	fields  map[string]json.RawMessage // of a call: the fields in functionCall
 	args    geminiArgs
-	call    CallDelta // of a call: its number, ID and name
+	call    CallDelta // the number, ID and name of a call
 }
 
 // Event implements [Stream].
@@ -118,7 +118,7 @@ func (s *geminiStream) chunk(all map[string]json.RawMessage) error {
 	return nil
 }
 
-// first reads what a chunk adds to the first candidate.
+// first reads the content that a chunk adds to the first candidate.
 func (s *geminiStream) first(path string, c map[string]json.RawMessage) error {
 	s.says, s.over = false, s.done && s.unended
 	merge(&s.candidate, c, "content")
@@ -181,7 +181,7 @@ func (s *geminiStream) part(where spot, raw json.RawMessage) error {
 	if s.says = true; s.over {
 		return errSecondAnswer
 	}
-	s.endCall() // what follows a call shows that it was whole
+	s.endCall() // a part after a call shows that the call is complete
 	if p.kind != "text" || !p.plain || p.sign != "" {
 		s.parts = append(s.parts, &streamedPart{raw: raw})
 	} else {
@@ -202,7 +202,7 @@ func (s *geminiStream) part(where spot, raw json.RawMessage) error {
 	return nil
 }
 
-// endCall ends the call that goes on, if there is one.
+// endCall ends the open call, if there is one.
 func (s *geminiStream) endCall() {
 	if s.open == nil {
 		return
@@ -215,8 +215,8 @@ func (s *geminiStream) endCall() {
 	s.open = nil
 }
 
-// call reads a functionCall: a whole one, the first piece of one, or another piece of
-// the one that goes on.
+// call reads a functionCall: a whole call, the first piece of a call, or another piece of
+// the open call.
 func (s *geminiStream) call(path string, p geminiPart, raw json.RawMessage) error {
 	all, err := fields(p.where.String(), p.data)
 	if err != nil {
@@ -247,7 +247,7 @@ func (s *geminiStream) call(path string, p geminiPart, raw json.RawMessage) erro
 	c := s.open
 	switch {
 	case c != nil:
-	case len(all) == 0: // the end of a call that has ended already
+	case len(all) == 0: // the end of a call that has already ended
 		return nil
 	default:
 		return &DecodeError{Path: p.where.at("name"), Reason: "the call has no function name"}
@@ -281,8 +281,8 @@ func (s *geminiStream) call(path string, p geminiPart, raw json.RawMessage) erro
 	return nil
 }
 
-// json returns the part as it would be in an answer that was not streamed. half says
-// that it is a call that the provider has not ended.
+// json returns the part in the form of an answer that is not streamed. half reports
+// whether it is a call that the provider has not ended.
 func (p *streamedPart) json(half bool) string {
 	switch {
 	case p.raw != nil:
@@ -291,7 +291,7 @@ func (p *streamedPart) json(half bool) string {
 		return string(geminiText([]byte{'['}, p.text.String(), p.thought, "")[1:])
 	}
 	call, part := maps.Clone(p.fields), maps.Clone(p.side)
-	if half { // it has no place without its call
+	if half { // a signature needs its call
 		delete(part, "thoughtSignature")
 		delete(part, "thought_signature")
 	}
@@ -309,13 +309,13 @@ func (s *geminiStream) Transcript() (Transcript, error) {
 		half := p == s.open
 		parts = append(parts, answerPart{path: at("candidates[0].content", atIndex("parts", i)), json: []byte(p.json(half)), isCall: p.call.Name != "", number: p.call.Index, half: half})
 	}
-	return s.transcript(parts, s.answer, func() (*decoder, func([]byte) error) {
+	return s.transcript(parts, nil, s.answer, func() (*decoder, func([]byte) error) {
 		d := s.format.decoder()
 		return &d.decoder, d.decode
 	})
 }
 
-// answer returns the answer as it would be without a stream.
+// answer returns the answer in the form without a stream.
 func (s *geminiStream) answer(parts []answerPart, bare bool) []byte {
 	if bare {
 		return append(appendParts([]byte(`{"candidates":[{"content":{"role":"model","parts":`), parts), "}}]}"...)
@@ -330,7 +330,7 @@ func (s *geminiStream) answer(parts []answerPart, bare bool) []byte {
 		}
 		list = appendObject(list, candidate)
 	}
-	for range s.others { // Decode names them in Lost
+	for range s.others { // Decode lists them in Lost
 		list = appendElement(list, "{}")
 	}
 	all := map[string]json.RawMessage{}

@@ -9,43 +9,42 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// geminiArgs are the arguments of a call that comes in pieces, each of which is a
-// value with the path where it belongs, such as $.list[0].name. The values may come
-// in any order.
+// geminiArgs are the arguments of a call that arrives in pieces. Each piece is a value
+// with its path, such as $.list[0].name. The values may arrive in any order.
 type geminiArgs struct {
 	root *argsNode // nil before the first value
-	gaps int       // how many more elements may be left out
+	gaps int       // number of elements that may still be left out
 
-	// For those who show the arguments as text while they grow:
+	// For showing the arguments as text while they grow:
 	path   []argsStep // of the newest value
-	quoted bool       // it is a string, which is still open in the text
+	quoted bool       // the newest value is a string, still open in the text
 	late   bool       // a value came for a place that the text has passed
 }
 
 // An argsNode is a value in the arguments.
 type argsNode struct {
-	kind   byte            // of an object {, of an array [, of a string ", and 0 for others
-	raw    json.RawMessage // of other kinds
+	kind   byte            // { for an object, [ for an array, " for a string, 0 for other values
+	raw    json.RawMessage // other values
 	text   streamedText    // of a string
-	keys   []string        // of an object, in the order in which they came
+	keys   []string        // of an object, in order of arrival
 	fields map[string]*argsNode
-	items  []*argsNode // of an array; nil where no value came
+	items  []*argsNode // of an array; nil for elements without a value
 }
 
-// An argsStep is the step of a path into a field of an object, or into an element of
-// an array.
+// An argsStep is the step of a path to a field of an object, or to an element of an
+// array.
 type argsStep struct {
 	key   string
-	index int // -1: the step is into an object
+	index int // -1: the step is to a field
 }
 
-// Bounds on what a path can ask for in a few bytes.
+// Limits on the memory that a short path can require.
 const (
 	maxArgsDepth = 1000 // steps of a path
-	maxArgsGap   = 100  // elements that arrays may lack before new ones, beside one for each byte read
+	maxArgsGap   = 100  // elements without a value in arrays, in addition to one for each byte read
 )
 
-// parseArgsPath reads a path of the JSONPath syntax: $ and then .name, ['name'] or
+// parseArgsPath reads a path in JSONPath syntax: $ followed by steps .name, ['name'] or
 // [7].
 func parseArgsPath(s string) (path []argsStep, ok bool) {
 	s, ok = strings.CutPrefix(s, "$")
@@ -72,7 +71,7 @@ func parseArgsPath(s string) (path []argsStep, ok bool) {
 	return path, ok && s == ""
 }
 
-// read reads a partialArg, and returns what it adds to the text.
+// read reads a partialArg, and returns the text that it adds.
 func (a *geminiArgs) read(at string, data json.RawMessage) (string, error) {
 	all, err := fields(at, data)
 	if err != nil {
@@ -102,8 +101,8 @@ func (a *geminiArgs) read(at string, data json.RawMessage) (string, error) {
 	return a.add(at, path, value)
 }
 
-// add adds a value, and returns what it adds to the text. A string for the place of a
-// string is appended to it.
+// add adds a value, and returns the text that it adds. A string is appended to the string
+// at its path, if there is one.
 func (a *geminiArgs) add(at string, path []argsStep, value json.RawMessage) (string, error) {
 	same := 0
 	for same < min(len(path), len(a.path)) && path[same] == a.path[same] {
@@ -157,8 +156,8 @@ func (a *geminiArgs) add(at string, path []argsStep, value json.RawMessage) (str
 	return string(append(text, piece...)), nil
 }
 
-// closing returns the text after the newest value, up to the end of all that is
-// deeper than a step of its path.
+// closing returns the text that ends the newest value, and all objects and arrays of its
+// path that are deeper than a step.
 func (a *geminiArgs) closing(step int) (text []byte) {
 	if a.quoted {
 		text = append(text, '"')
@@ -178,7 +177,7 @@ func (a *geminiArgs) end() string {
 	return string(a.closing(-1))
 }
 
-// bracket returns how the value begins that a step is into.
+// bracket returns the opening bracket of the object or array that a step is in.
 func (s argsStep) bracket() byte {
 	if s.index < 0 {
 		return '{'
@@ -186,9 +185,10 @@ func (s argsStep) bracket() byte {
 	return '['
 }
 
-// child returns the value at a step, how many elements without a value are directly
-// before it, and whether nothing was there or after it yet. It returns nil for an
-// element that would leave out more than gaps.
+// child returns the value at a step, and the number of elements that it adds to an array
+// before that value, without values. isNew reports whether there was no value in that
+// place, nor a later element. child returns nil for an element that would leave out more
+// than gaps elements.
 func (n *argsNode) child(step argsStep, gaps int) (child *argsNode, skipped int, isNew bool) {
 	if n.kind != step.bracket() {
 		*n = argsNode{kind: step.bracket()}

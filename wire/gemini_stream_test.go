@@ -28,7 +28,7 @@ func init() {
 	}
 }
 
-// geminiArguments are arguments with the values of which they are made, in order.
+// geminiArguments are arguments with the values that they consist of, in order.
 var geminiArguments = []struct {
 	whole  string
 	values [][2]string // path and value
@@ -42,7 +42,7 @@ var geminiArguments = []struct {
 	{`{"a.b":{"[c]":"d"}}`, [][2]string{{`$["a.b"]['[c]']`, `"d"`}}},
 }
 
-// geminiPieces returns the functionCalls that bring arguments in pieces.
+// geminiPieces returns the functionCalls that stream arguments in pieces.
 func geminiPieces(g *streamGenerator, values [][2]string) (pieces []string) {
 	for _, v := range values {
 		path, value := jsonOf(v[0]), v[1]
@@ -201,7 +201,7 @@ func chunks(list ...string) (events []event) {
 	return events
 }
 
-// Signatures stay on the parts they came with.
+// Signatures stay with the parts that they were received with.
 func TestGeminiStream_Signatures(t *testing.T) {
 	part := func(s string) string { return `{"candidates":[{"content":{"role":"model","parts":[` + s + `]}}]}` }
 	s, _ := feed(t, wire.Gemini{}, chunks(
@@ -333,8 +333,8 @@ func TestGeminiStream_Restart(t *testing.T) {
 	assert.Equal(t, []wire.Delta{{Text: "one"}, {Restart: true}, {Text: "two"}}, deltas)
 }
 
-// Arguments are put together whatever the order of their values, and whatever
-// replaces what. The text for those who watch is a beginning of them, or it stops.
+// Arguments are assembled from values in any order, even if later values replace earlier
+// ones. The text in the deltas is a prefix of the arguments, or it stops.
 func TestGeminiStream_Arguments(t *testing.T) {
 	for _, tt := range []struct{ name, args, want, shown string }{
 		{"back to a closed object", `{"jsonPath":"$.a.x","numberValue":1},{"jsonPath":"$.b","numberValue":2},{"jsonPath":"$.a.y","numberValue":3}`, `{"a":{"x":1,"y":3},"b":2}`, `{"a":{"x":1},"b":2`},
@@ -359,14 +359,14 @@ func TestGeminiStream_Arguments(t *testing.T) {
 	}
 }
 
-// A call that came whole is shown with its arguments, if it has any.
+// A call that was received whole is shown with its arguments, if it has any.
 func TestGeminiStream_WholeArguments(t *testing.T) {
 	_, deltas := feed(t, wire.Gemini{}, chunks(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"n": 1.0}}},{"functionCall":{"name":"g"}},{"functionCall":{"name":"h","args":null}}]},"finishReason":"STOP"}]}`))
 	_, _, calls := shown(deltas)
 	assert.Equal(t, []convo.ToolCall{{Name: "f", Arguments: `{"n": 1.0}`}, {Name: "g"}, {Name: "h"}}, calls)
 }
 
-// An array of chunks is the answer that they make.
+// Decode reads an array of chunks as one answer.
 func TestGemini_DecodeChunks(t *testing.T) {
 	for seed := range 200 {
 		g := newStreamGenerator(seed, 5)
@@ -394,15 +394,15 @@ func TestGemini_DecodeChunks(t *testing.T) {
 	}
 }
 
-// unreadStreams are the recordings that no format reads, by the beginnings of their
-// names, with the reason.
+// unreadStreams are the recordings that no format reads, by prefix of their names, with
+// the reason.
 var unreadStreams = map[string]string{
 	"google__interactions__":       "the Interactions API is another protocol than generateContent",
 	"google__speech-translation__": "the Live API is a session of sound and text in both directions, not an answer",
 	"cohere__":                     "the Chat API of Cohere; its endpoint for Chat Completions is read",
 }
 
-// A recording is read by a format, or it is named with the reason.
+// Each recording is read by a format, or is listed in unreadStreams with the reason.
 func TestStreams_Unread(t *testing.T) {
 	names, _ := filepath.Glob(filepath.Join(streams, "*.txt"))
 	if len(names) == 0 {
@@ -427,8 +427,7 @@ func TestStreams_Unread(t *testing.T) {
 	}
 }
 
-// What a stream keeps and shows of arguments is linear in what it has read, whatever
-// their paths ask for.
+// The memory and the deltas for arguments are linear in the bytes read, for any paths.
 func TestGeminiStream_ArgumentPaths(t *testing.T) {
 	for _, step := range []string{"[99]", "[1]", "[0]", "['a']", "[100]"} {
 		begin := `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true}}]}}]}`
@@ -452,7 +451,7 @@ func TestGeminiStream_ArgumentPaths(t *testing.T) {
 		assert.Less(t, out, 6*in, step)
 		assert.Less(t, len(got.CutOff.Arguments), 6*in, step)
 	}
-	// An element may be left out here and there.
+	// Single elements may be left out.
 	s, _ := feed(t, wire.Gemini{}, chunks(
 		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$.a[120]","numberValue":1}],"willContinue":true}}]}}]}`,
 		`{"candidates":[{"content":{"parts":[{"functionCall":{}}]},"finishReason":"STOP"}]}`))

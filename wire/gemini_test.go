@@ -108,7 +108,7 @@ func TestGemini_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 	}
 }
 
-// A signature is sent back with the call that it came with.
+// A signature is sent back with the call that it was received with.
 func TestGemini_EncodeReturnsSignaturesWithTheirCalls(t *testing.T) {
 	a, b, c := convo.ToolCall{ID: "a", Name: "f"}, convo.ToolCall{ID: "b", Name: "f"}, convo.ToolCall{ID: "c", Name: "f"}
 	sign := func(id, s string) convo.Part { return convo.Reasoning{ID: id, Signature: s} }
@@ -149,8 +149,8 @@ func TestGemini_EncodeReturnsSignaturesWithTheirCalls(t *testing.T) {
 	}
 }
 
-// Decode returns the messages of an encoded conversation unchanged, as far as
-// the format has a place for their parts.
+// Decode returns the messages of an encoded conversation unchanged, if the
+// format has a place for their parts.
 func TestGemini_DecodeReturnsWhatWasEncoded(t *testing.T) {
 	a, b := convo.ToolCall{ID: "a", Name: "f", Arguments: `{"n": 1.0}`}, convo.ToolCall{ID: "b", Name: "g"}
 	b.Arguments = "{}"
@@ -173,7 +173,7 @@ func TestGemini_DecodeReturnsWhatWasEncoded(t *testing.T) {
 	assert.Equal(t, msgs, in.Messages)
 	assert.Empty(t, in.Lost)
 
-	for seed := range uint64(300) { // what it has no place for is lost by the first Encode
+	for seed := range uint64(300) { // the first Encode leaves out what has no place
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
 		g := &generator{rng: rand.New(rand.NewPCG(seed, 7)), h: h, origins: append(slices.Clone(origins), convo.Origin{Format: "gemini", Model: "gemini-3-pro"})}
@@ -215,7 +215,7 @@ func TestGemini_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 		{Path: "candidates[1]", What: "a candidate after the first one"},
 	}, in.Lost)
 
-	// Keys in snake_case, no ids, single values in place of arrays, results of
+	// Keys in snake_case, no ids, single values instead of arrays, results of
 	// all shapes.
 	in, err = wire.Gemini{}.Decode([]byte(`{"model":"models/m","system_instruction":{"parts":{"text":"Be brief."}},"contents":[{"parts":{"text":"Hi"}},
 		{"role":"model","parts":[{"text":"One."}]},{"role":"model","parts":[{"function_call":{"name":"f"}},{"function_call":{"name":"g"}},{"function_call":{"id":"i","name":"h"}}]},
@@ -264,7 +264,7 @@ func TestGemini_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 	}
 }
 
-// What is missing is named as the API documents it.
+// A missing field is named as in the documentation of the API.
 func TestGemini_CheckNamesMissingContents(t *testing.T) {
 	found := wire.Gemini{}.Check([]byte(`{}`))
 	require.Len(t, found, 1)

@@ -12,10 +12,10 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// A generator makes random conversations that are hard for providers: with
-// parallel calls, repeated, huge, odd and missing ids, empty results, open
-// calls, reasoning of several makers, media, blank text, odd names and authors, cache
-// marks, citations and results that came as objects.
+// A generator makes random conversations that are difficult for providers: with parallel
+// calls, repeated, huge, unusual and missing ids, empty results, open calls, reasoning of
+// several makers, media, blank text, unusual names and authors, cache marks, citations
+// and results that were received as objects.
 type generator struct {
 	rng     *rand.Rand
 	h       *convo.History
@@ -27,13 +27,12 @@ type generator struct {
 	marks  int  // how many parts have one
 }
 
-// append appends a message. If g.marked is set, each of its parts can be told from all
-// others.
+// append appends a message. If g.marked is set, each of its parts is unique.
 func (g *generator) append(m convo.Message) {
 	g.h.Append(g.withMarks(m))
 }
 
-// withMarks returns a message with a mark of its own in each part: in texts, data, addresses,
+// withMarks returns a message with a unique mark in each part: in texts, data, addresses,
 // signatures and blocks, unless they are empty.
 func (g *generator) withMarks(m convo.Message) convo.Message {
 	if g.marked {
@@ -45,7 +44,7 @@ func (g *generator) withMarks(m convo.Message) convo.Message {
 	return m
 }
 
-// isBeside reports whether a block is a cache mark or tells of the part before it.
+// isBeside reports whether a block is a cache mark or describes the part before it.
 func isBeside(o convo.Opaque) bool {
 	if o.Format == "cache" {
 		return true
@@ -97,8 +96,8 @@ func (g *generator) markPart(p convo.Part) convo.Part {
 		}
 		return p
 	case convo.Opaque:
-		if isBeside(p) { // citations get it in a field that no other format shows
-			if old := hasMark(p.JSON); old != "" { // of a copy
+		if isBeside(p) { // citations get the mark in a field that no other format shows
+			if old := hasMark(p.JSON); old != "" { // the mark of a copy
 				p.JSON = strings.ReplaceAll(p.JSON, old, mark)
 				return p
 			}
@@ -108,7 +107,7 @@ func (g *generator) markPart(p convo.Part) convo.Part {
 			return p
 		}
 		end := "}"
-		if p.Format == "converse" { // whose blocks have one field
+		if p.Format == "converse" { // its blocks have one field
 			end = "}}"
 		}
 		if before, ok := strings.CutSuffix(p.JSON, end); ok {
@@ -172,7 +171,7 @@ func (g *generator) mark() []convo.Part {
 	return nil
 }
 
-// citations are those of a text, as each format keeps them.
+// citations are citations of a text, as each format keeps them.
 var citations = []convo.Opaque{
 	{Format: "anthropic", JSON: `{"citations":[{"type":"char_location","cited_text":"c","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1,"file_id":null},{"type":"new"}]}`},
 	{Format: "anthropic", JSON: `{"citations":[{"type":"new"}]}`},
@@ -189,7 +188,7 @@ func (g *generator) cite() []convo.Part {
 	return []convo.Part{citations[g.n(len(citations))]}
 }
 
-// object returns a text that came as an object, or was one.
+// object returns a text that was received as an object, or was one.
 func (g *generator) object() []convo.Part {
 	return []convo.Part{convo.Text(g.pick(`{"a": 1.0}`, `{"error":{"code":7}}`, "{}", "cut", `{"a":`, " ")), convo.Opaque{Format: g.pick("gemini", "converse"), JSON: g.pick(`{"response":{}}`, `{"json":{}}`)}}
 }
@@ -225,7 +224,7 @@ func (g *generator) user() convo.Message {
 	return m
 }
 
-// hosts are reasoning as chat hosts send it, and what only looks like it.
+// hosts are reasoning as chat hosts send it, and parts that only look like it.
 var hosts = []convo.Reasoning{
 	{ID: "reasoning-1", Text: "hm", Signature: `{"format":"anthropic-claude-v1","index":0,"signature":"c2ln","type":"reasoning.text"}`},
 	{Text: "hm", Signature: `{"index":0,"type":"reasoning.summary"}`},
@@ -326,7 +325,7 @@ func (g *generator) ephemeral() []convo.Message {
 			ids := make(map[string]bool)
 			for _, c := range a.ToolCalls() {
 				if c.ID == "" || ids[c.ID] {
-					return g.ephemeral() // calls without an id, or with the same one
+					return g.ephemeral() // calls without an id, or with the same id
 				}
 				ids[c.ID] = true
 				msgs = append(msgs, g.result(c))
@@ -338,8 +337,8 @@ func (g *generator) ephemeral() []convo.Message {
 	return msgs
 }
 
-// rewritten returns other parts for a message: texts and media are changed or left
-// out, and so is reasoning. Something remains, and the calls do.
+// rewritten returns other parts for a message: texts and media are changed or left out,
+// and so is reasoning. The calls remain, and at least one part.
 func (g *generator) rewritten(m convo.Message) (parts []convo.Part) {
 	for _, p := range m.Parts {
 		switch p := p.(type) {

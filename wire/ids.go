@@ -6,15 +6,15 @@ import (
 	"math"
 )
 
-// An idRule says which tool call ids a provider accepts, and how to make them.
+// An idRule defines which tool call ids a provider accepts, and how to make them.
 type idRule struct {
 	valid  func(string) bool
-	length int    // of the ids that derive makes, including the prefix
-	prefix string // of the ids that derive makes
+	length int    // length of the ids that derive makes, including the prefix
+	prefix string // prefix of the ids that derive makes
 }
 
-// A tally counts names of several kinds: how often each occurred so far. It can go
-// back to an earlier count.
+// A tally counts how often names of several kinds have occurred. It can go back to an
+// earlier count.
 type tally struct {
 	counts map[tallied]int
 	log    []tallied // all names, in order
@@ -29,10 +29,9 @@ type tallyKind uint8
 
 const (
 	sentID      tallyKind = iota // an id of a call, as sent
-	replacedID                   // an id of a call, for which another one was sent
+	replacedID                   // an id of a call that was replaced by another id
 	itemName                     // an id of an item of OpenAI's Responses
 	blockCall                    // an id of a call in an opaque item of Responses
-	servedCall                   // an id of a call of a tool that Anthropic runs
 	documentIn                   // the name of a document, in lower case
 	documentFor                  // the content of a document that got a name
 )
@@ -50,7 +49,7 @@ func (t *tally) add(kind tallyKind, name string) {
 	t.log = append(t.log, k)
 }
 
-// back takes back all names but the first n.
+// back removes all names except the first n.
 func (t *tally) back(n int) {
 	for _, k := range t.log[n:] {
 		if t.counts[k]--; t.counts[k] == 0 {
@@ -63,7 +62,7 @@ func (t *tally) back(n int) {
 
 // assign gives a call a valid id that no other call has. The first call with a valid
 // id keeps it. The id of any other call depends only on its own id and on the calls
-// before it, so that a request still begins with the same bytes as the one before it.
+// before it, so that a request begins with the same bytes as the previous request.
 func (t *tally) assign(r idRule, id string) string {
 	out := id
 	for out == "" || t.has(sentID, out) || !r.valid(out) {
@@ -96,6 +95,6 @@ var (
 	geminiIDs          = idRule{valid: func(string) bool { return true }, length: 29, prefix: "call_"}
 )
 
-// skipSignature is base64 for "skip_thought_signature_validator", which
-// Google documents for calls that Gemini did not make.
+// skipSignature is base64 for "skip_thought_signature_validator". Google
+// documents it for calls that Gemini did not make.
 const skipSignature = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="

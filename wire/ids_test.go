@@ -13,8 +13,8 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// withoutMinted returns copies of msgs without the IDs that Decode has made. Each
-// must differ from all others, and each call must be marked.
+// withoutMinted returns copies of msgs without the IDs that Decode made. Each ID must be
+// unique, and each call must be marked.
 func withoutMinted(t testing.TB, msgs []convo.Message) []convo.Message {
 	t.Helper()
 	minted := map[string]bool{}
@@ -52,9 +52,9 @@ func withoutMinted(t testing.TB, msgs []convo.Message) []convo.Message {
 	return out
 }
 
-// Where a provider answers with several calls of one tool and no ids, each call has
-// an ID, by which its result finds it in any order. The next request has no ids,
-// as the answer had none.
+// If a provider answers with several calls of one tool and no ids, each call gets an ID,
+// so that results may come in any order. The next request has no ids, because the answer
+// had none.
 func TestDecode_CallsWithoutIDs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		f            wire.Format
@@ -98,7 +98,7 @@ func TestDecode_CallsWithoutIDs(t *testing.T) {
 	}
 }
 
-// If one of the calls of a message has an ID of its own, all are sent with one.
+// If one of the calls of a message has its own ID, all are sent with an ID.
 func TestEncode_SendsMintedIDsBesideOthers(t *testing.T) {
 	msgs := []convo.Message{
 		convo.User("q"),
@@ -117,8 +117,8 @@ func TestEncode_SendsMintedIDsBesideOthers(t *testing.T) {
 	assert.Contains(t, string(r.Body()), `"made"`, "where ids are needed, these are sent")
 }
 
-// A call with the id of an earlier call of its message gets another one, in every
-// format that can hold such a message, and results keep their order.
+// A call with the id of an earlier call of its message gets another id, in every format
+// that can hold such a message, and results keep their order.
 func TestDecode_CallsWithTheSameID(t *testing.T) {
 	for name, tt := range map[string]struct {
 		f    wire.Format
@@ -149,8 +149,8 @@ func TestDecode_CallsWithTheSameID(t *testing.T) {
 	}
 }
 
-// oddArguments are arguments as models have written them when they made a mistake
-// or were cut off, and some that look like what Encode makes of these.
+// oddArguments are arguments that models wrote when they made a mistake or were cut off,
+// and arguments that look like Encode's form of these.
 var oddArguments = []string{
 	`{"path": "a.go", "text": "cut o`, `{'path': 'a.go'}`, `{"a":1}{"b":2}`, `{"a":1} and so on`, "oops", "[1, 2]", "null", "7", `"text"`, `""`, "{", "}", "\\", `\"`,
 	"line\nbreak\ttab\x01", "<tool>x</tool>", "日本語", strings.Repeat("[", 20_000), strings.Repeat(`{"a":`, 12_000) + "1" + strings.Repeat("}", 12_000),
@@ -158,7 +158,7 @@ var oddArguments = []string{
 	`{"arguments":"oops"}`, `{"invalid_arguments":"{\"invalid_arguments\":\"x\"}"}`,
 }
 
-// callInText returns the call that is sent as a text, in a message as others have it.
+// callInText returns a call that is sent as a text, in the form of a message with a call.
 func callInText(t *testing.T, f wire.Format, body []byte) []byte {
 	t.Helper()
 	in, err := f.Decode(body)
@@ -170,8 +170,8 @@ func callInText(t *testing.T, f wire.Format, body []byte) []byte {
 	return []byte(`{"role":"assistant","tool_calls":[{"id":"c","function":` + string(said.Call) + `}]}`)
 }
 
-// Whatever a model wrote as arguments, every format sends an object that Check
-// accepts, and Decode gives back what the model wrote.
+// Every format sends any arguments as an object that Check accepts, and Decode restores
+// what the model wrote.
 func checkArguments(t *testing.T, arguments string) {
 	t.Helper()
 	call := convo.ToolCall{ID: "c12345678", Name: "f", Arguments: arguments}
@@ -203,9 +203,9 @@ func checkArguments(t *testing.T, arguments string) {
 		if strings.TrimSpace(stored) == "" {
 			want = "{}"
 		}
-		// Where a provider takes arguments as an object and not as text, the white
-		// space around a valid one is lost: to keep it, Encode would have to send the
-		// object inside of another, which the model would take for its own call.
+		// If a provider takes arguments as an object and not as text, white space around
+		// a valid object is lost. To keep it, Encode would have to send the object inside
+		// another object, which the model would read as its own call.
 		sent := got[0].Arguments
 		switch strings.Fields(name)[0] {
 		case "ollama", "gemma", "anthropic", "gemini", "converse":
@@ -257,7 +257,7 @@ func TestArguments_AreTreatedAlike(t *testing.T) {
 		var loaded convo.Message
 		require.NoError(t, json.Unmarshal(saved, &loaded))
 		if strings.HasPrefix(arguments, `{"invalid_arguments":"`) && !strings.Contains(arguments, `"b"`) || strings.HasPrefix(arguments, ` { "inv`) {
-			continue // Decode takes these for what Encode makes of others
+			continue // Decode reads these as Encode's form of other arguments
 		}
 		for path, m := range map[string]convo.Message{"Decode": decoded.Messages[0], "Builder": b.Messages()[0], "JSON": loaded} {
 			assert.Equal(t, []convo.ToolCall{call}, m.ToolCalls(), path)

@@ -19,8 +19,8 @@ func tiles(base, tile int64) imageRule {
 }
 
 // patches is OpenAI's rule for patches of 32 pixels. The image is scaled down
-// until no side is longer than edge and there are at most budget patches, each
-// of which takes the given hundredths of a token.
+// until no side is longer than edge and there are at most budget patches. Each
+// patch takes the given hundredths of a token.
 func patches(edge, budget, hundredths int64) imageRule {
 	count := func(w, h int64) int64 { return ceilDiv(w, 32) * ceilDiv(h, 32) }
 	return func(w, h int64) int64 {
@@ -38,8 +38,8 @@ func patches(edge, budget, hundredths int64) imageRule {
 }
 
 // claudePatches is Anthropic's rule for patches of 28 pixels. The image is
-// scaled down to the largest size of the same shape that has no side longer
-// than edge and at most budget patches.
+// scaled down to the largest size of the same shape with at most budget
+// patches and no side longer than edge.
 func claudePatches(edge, budget int64) imageRule {
 	fits := func(w, h int64) bool {
 		w, h = ceilDiv(w, 28), ceilDiv(h, 28)
@@ -77,9 +77,9 @@ func geminiTiles(w, h int64) int64 {
 	return 258 * ceilDiv(w, unit) * ceilDiv(h, unit)
 }
 
-// mistralPatches is the rule of mistral-common: a token for each patch and one
-// at the end of each row, after the image was scaled down to sides of at most
-// edge.
+// mistralPatches is the rule of mistral-common: one token for each patch and one
+// at the end of each row. The image is first scaled down until no side is longer
+// than edge.
 func mistralPatches(edge, patch int64) imageRule {
 	return func(w, h int64) int64 {
 		w, h = fitEdge(w, h, edge)
@@ -88,7 +88,7 @@ func mistralPatches(edge, patch int64) imageRule {
 }
 
 // qwenPatches is the rule of Qwen-VL: both sides are rounded to whole patches,
-// of which there are at most 16,384, and two tokens mark the beginning and the
+// there are at most 16,384 patches, and two tokens mark the beginning and the
 // end.
 func qwenPatches(patch int64) imageRule {
 	const most = 16384

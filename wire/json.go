@@ -18,7 +18,7 @@ import (
 // Writing. Requests are written as compact JSON with the fields in a fixed
 // order, so that the same conversation always gives the same bytes.
 
-// begin starts a JSON object, with room for values of so many bytes.
+// begin starts a JSON object, with room for values of size bytes.
 func begin(size int) []byte { return append(make([]byte, 0, size+64), '{') }
 
 // sizeOf estimates how many bytes the parts take in JSON.
@@ -42,8 +42,7 @@ func appendStringField(b []byte, key, value string) []byte {
 	return strictjson.AppendString(strictjson.Key(b, key), value)
 }
 
-// appendID appends the id of a call or the name of an author, if there is one to be
-// sent.
+// appendID appends the id of a call or the name of an author, if there is one to send.
 func appendID(b []byte, key, id string) []byte {
 	if id == "" {
 		return b
@@ -55,14 +54,14 @@ func appendRawField(b []byte, key, value string) []byte {
 	return append(strictjson.Key(b, key), value...)
 }
 
-// invalidArguments is the only field of the object that takes the place of
-// arguments which are not an object. The model reads it.
+// invalidArguments is the only field of the object that replaces arguments that
+// are not an object. The model reads it.
 const invalidArguments = "invalid_arguments"
 
-// object returns the arguments of a call as a JSON object, which is what all
-// providers want: unchanged if they are one, {} if they are blank, and any other
+// object returns the arguments of a call as a JSON object, since all providers
+// want one: unchanged if they are an object, {} if they are blank, and any other
 // text as the value of the field invalidArguments. [decoder.arguments] restores
-// it.
+// the text.
 func object(arguments string) string {
 	if isBlank(arguments) {
 		return "{}"
@@ -75,11 +74,11 @@ func object(arguments string) string {
 	return string(append(b, '}'))
 }
 
-// unwrapArguments returns the text in an object that object has made of it, and
-// whether raw is such an object.
+// unwrapArguments returns the text that object wrapped in raw, and whether raw is
+// such an object.
 func unwrapArguments(raw string) (text string, ok bool) {
 	if !strings.Contains(raw, `"`+invalidArguments+`"`) {
-		return "", false // most are not, and need not be parsed
+		return "", false // most arguments need no parsing
 	}
 	var all map[string]json.RawMessage
 	if json.Unmarshal([]byte(raw), &all) != nil || len(all) != 1 || kindOf(all[invalidArguments]) != '"' {
@@ -90,8 +89,8 @@ func unwrapArguments(raw string) (text string, ok bool) {
 
 // Reading.
 
-// fields returns the fields of a JSON object by name. The path is where the
-// object is in the document; the document itself has the empty path, and its fields
+// fields returns the fields of a JSON object by name. The path is that of the
+// object in the document. The document itself has the empty path, and its fields
 // are copies.
 func fields(path string, data []byte) (map[string]json.RawMessage, error) {
 	if data := document(path, data); data != nil {
@@ -114,8 +113,8 @@ func fields(path string, data []byte) (map[string]json.RawMessage, error) {
 	return m, nil
 }
 
-// document returns what is to be taken apart at a path: a copy of the document if the
-// path is empty, so that no memory of the caller is kept, or nil if it is not JSON.
+// document returns data if it is a value inside a document, at a path. For an empty path
+// it returns a copy, so that no memory of the caller is kept, or nil if data is not JSON.
 func document(path string, data []byte) []byte {
 	switch {
 	case path != "":
@@ -166,8 +165,8 @@ func kindName(data json.RawMessage) string {
 	return "a number"
 }
 
-// read decodes the value at path into to. The error names the path and what is
-// wanted there.
+// read decodes the value at path into to. The error names the path and the
+// wanted value.
 func read(path, want string, data []byte, to any) error {
 	switch to := to.(type) {
 	case *string:
@@ -189,11 +188,12 @@ func read(path, want string, data []byte, to any) error {
 	return nil
 }
 
-// A spot is where a value is in a document. Paths are only written for errors and losses.
+// A spot is the place of a value in a document. Its path is only written for errors and
+// losses.
 type spot struct {
 	list  string // the path of an array
-	index int    // in it
-	key   string // of that element; empty: the element itself
+	index int    // index in the array
+	key   string // field of that element; empty: the element itself
 }
 
 func (s spot) String() string {
@@ -204,10 +204,10 @@ func (s spot) String() string {
 	}
 }
 
-// at returns the path of a field there.
+// at returns the path of a field of the value.
 func (s spot) at(key string) string { return at(s.String(), key) }
 
-// fieldsInto does what fields does with a map that may be used again.
+// fieldsInto is like fields, but stores the fields in m, which can be reused.
 func fieldsInto(m *map[string]json.RawMessage, where spot, data []byte) (map[string]json.RawMessage, error) {
 	if *m == nil {
 		*m = make(map[string]json.RawMessage)
@@ -235,14 +235,14 @@ func stringOf(raw json.RawMessage) string {
 	return s
 }
 
-// decodeError returns the error for data that is no JSON, or not what is wanted.
+// decodeError returns the error for data that is not JSON, or not the wanted value.
 func decodeError(path, want string, data []byte, err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) && (path == "" || kindOf(data) != 0) {
 		return &DecodeError{Path: path, Offset: syntax.Offset, Reason: "not JSON: " + err.Error()}
 	}
 	reason := "want " + want
-	if kind := kindName(data); !strings.HasPrefix(want, kind) { // else what is inside is at fault
+	if kind := kindName(data); !strings.HasPrefix(want, kind) { // otherwise a value inside is wrong
 		reason += ", got " + kind
 	}
 	return &DecodeError{Path: path, Reason: reason}
@@ -267,8 +267,8 @@ func isNull(data json.RawMessage) bool {
 	return len(data) == 0 || kindOf(data) == 'n' && string(bytes.TrimSpace(data)) == "null"
 }
 
-// kindOf returns the first byte of a JSON value, which tells its kind, or 0 if
-// there is no value.
+// kindOf returns the first byte of a JSON value, which identifies its kind, or 0
+// if there is no value.
 func kindOf(data json.RawMessage) byte {
 	for _, c := range data {
 		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
@@ -297,7 +297,7 @@ func compact(data json.RawMessage) string {
 	return b.String()
 }
 
-// isBase64 reports whether s is standard base64 with padding, which is what a
+// isBase64 reports whether s is standard base64 with padding, the form that a
 // History accepts as the data of media.
 func isBase64(s string) bool {
 	body := strings.TrimRight(s, "=")
@@ -339,7 +339,7 @@ func editFields(raw string, edit func(string, json.RawMessage) (json.RawMessage,
 	return string(append(b, '}'))
 }
 
-// withFields returns an object with other values for some fields. Those that it does
+// withFields returns an object with the fields of set replaced. Fields that raw does
 // not have are added at the end.
 func withFields(raw string, set map[string]json.RawMessage) string {
 	left := maps.Clone(set)
@@ -359,7 +359,7 @@ func withFields(raw string, set map[string]json.RawMessage) string {
 	return string(append(out, '}'))
 }
 
-// merge sets fields to those that are not null, but for some.
+// merge copies to *to the fields of from that are not null, except those in but.
 func merge(to *map[string]json.RawMessage, from map[string]json.RawMessage, but ...string) {
 	if *to == nil {
 		*to = map[string]json.RawMessage{}
@@ -415,22 +415,22 @@ func appendElement(b []byte, raw string) []byte {
 	return append(b, raw...)
 }
 
-// appendPart appends {"type": kind, key: value} to an array. The kind has its
-// quotes already.
+// appendPart appends {"type": kind, key: value} to an array. The kind must be
+// quoted.
 func appendPart(b []byte, kind, key, value string) []byte {
 	b = appendElement(b, `{"type":`+kind)
 	return append(appendStringField(b, key, value), '}')
 }
 
-// A DecodeError is returned by Decode for malformed input, and for what is no answer:
-// the error of a provider, or an event of a stream.
+// A DecodeError is returned by Decode for malformed input, and for input that is not an
+// answer: the error of a provider, or an event of a stream.
 type DecodeError struct {
 	Path   string // where the input is malformed; empty: the whole document
 	Offset int64  // number of bytes read before the error, if the input is not JSON; else 0
 	Reason string // what is wrong
 
-	// Err is the *ProviderError that the input is, in the place of an answer, so that
-	// errors.As finds it and [convo.IsOverflow] knows it; otherwise nil.
+	// Err is the *ProviderError if the input is the error of a provider, otherwise nil.
+	// It lets errors.As and [convo.IsOverflow] find the error.
 	Err error
 }
 

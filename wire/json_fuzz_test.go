@@ -9,7 +9,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// FuzzSplit compares what fields and read take apart with what encoding/json does.
+// FuzzSplit compares the results of fields and read with those of encoding/json.
 func FuzzSplit(f *testing.F) {
 	for _, s := range []string{
 		`{}`, ` { } `, `{"a":1}`, "\n{\"a\" :\t[1 , {\"b\":\"]}\"} ] , \"a\\\"\":null}\r", `{"a":{"b":[[]]},"a":2}`, `{"\u0041\n":"x"}`, "{\"\xff\":\"\xff\"}",
@@ -29,7 +29,7 @@ func FuzzSplit(f *testing.F) {
 			require.NoError(t, failed)
 			require.Equal(t, object, got)
 		}
-		_, _ = fields("x", data) // of a document that was not seen to be JSON
+		_, _ = fields("x", data) // for a document that was not checked to be JSON
 		_, _ = strictjson.SplitArray(data)
 		if !json.Valid(data) {
 			return

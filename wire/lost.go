@@ -9,8 +9,8 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// An Omission is something in a snapshot that a request does not say, or not as the
-// snapshot does. What is one of
+// An Omission is something in a snapshot that a request leaves out or changes. What is
+// one of
 //
 //	reasoning
 //	id, signature or encrypted form of reasoning
@@ -27,29 +27,33 @@ import (
 //	part that has no place here
 //	id of a call
 //	name of a tool
+//	tool of another provider
 //
-// Media and blocks are lost if a short text stands for them, and the type of media if
+// Media and blocks are lost if a short text replaces them. The type of media is lost if
 // they are sent as plain text. The id of the item after reasoning, which OpenAIResponses
-// keeps as a signature, is no loss by itself. The id of a call is lost if it is sent under
-// another one, because the provider would refuse its own or an earlier call has it; an ID
-// that convo made is not. A cache mark is lost if the format has none, if its message has no
-// place for it, or if it gives way to others, as CacheMark says; one that moves is not, nor
-// is one that gets another lifetime. Citations of a text, which are one part, are a block if
-// none of them is sent.
+// keeps as a signature, does not count by itself. The id of a call is lost if the call is
+// sent with another id, because the provider would refuse the first or an earlier call
+// has it; an ID that convo made does not count. A cache mark is lost if the format has
+// none, if its message has no place for it, or if it is dropped by the rules of
+// CacheMark. A mark that moves or gets another lifetime is not lost. The citations of a
+// text are one part, and count as a block if none of them is sent.
 //
-// Not lost is what has another form in the request: arguments that are no object, an
-// error that is told in the text of a result, texts that are joined. White space alone
-// is nothing, and bytes that are no UTF-8 are sent as U+FFFD.
+// Content that has another form in the request is not lost: arguments that are not an
+// object, an error that is stated in the text of a result, texts that are joined. Text of
+// only white space does not count, and invalid UTF-8 is sent as U+FFFD.
 type Omission struct {
-	Entry  convo.ID // the entry; 0: an ephemeral message
-	Part   int      // index of the part in the message of the entry
+	Entry  convo.ID // the entry; 0: an ephemeral message, or a tool
+	Part   int      // index of the part in the message of the entry, or of the tool
 	Inside int      // index of the part in the parts of that result; -1: the part itself
-	What   string   // what it is
-	Sent   string   // the name or id that is sent in its place, if there is one
+	What   string   // what is lost
+	Sent   string   // the name or id that is sent instead, if any
 }
 
-// String says where it is, what it is, and what is sent in its place.
+// String returns where it is, what is lost, and what is sent instead.
 func (o Omission) String() string {
+	if o.What == lostTool {
+		return fmt.Sprintf("tool %d: %s", o.Part, o.What)
+	}
 	s := "an ephemeral message"
 	if o.Entry != 0 {
 		s = fmt.Sprintf("entry %d", o.Entry)
@@ -80,26 +84,28 @@ const (
 	lostPart      = "part that has no place here"
 	lostCallID    = "id of a call"
 	lostName      = "name of a tool"
+	lostTool      = "tool of another provider"
 )
 
-// A place is where a part is in the messages of a snapshot. The part is negative if the
-// encoder has made it, and so has nothing to lose.
+// A place is the position of a part in the messages of a snapshot. The part is negative
+// if the encoder made it; such a part is not recorded as lost.
 type place struct {
 	message int32 // number of the message, as they are read
 	part    int32 // index in the message of the entry, without the tag of its author
 }
 
-// nowhere is the place of a part that the encoder has made.
+// nowhere is the place of a part that the encoder made.
 var nowhere = place{part: -1}
 
-// whole stands for the index of a part in a result where the part is in none.
+// whole is the index in a result for a part that is not in a result.
 const whole = -1
 
-// losses collects what a request does not say. Like a tally, it can go back.
+// losses collects what a request leaves out. Like a tally, it can go back to an earlier
+// state.
 type losses struct {
 	s     *convo.Snapshot // being encoded
 	list  []loss          // in any order
-	extra []int32         // messages that are not those of entries, ascending
+	extra []int32         // messages that are not entries, ascending
 }
 
 type loss struct {
@@ -107,8 +113,8 @@ type loss struct {
 	Omission
 }
 
-// tell notes that something is lost of the part at a place: of the part with an index
-// in it, if it is a result.
+// tell records a loss of the part at a place, or, if inside is not whole, of the part
+// with that index in the result there.
 func (l *losses) tell(at place, inside int, what, sent string) {
 	if at.part < 0 {
 		return
@@ -122,7 +128,7 @@ func (l *losses) tell(at place, inside int, what, sent string) {
 	l.list = append(l.list, loss{at, o})
 }
 
-// reasoning notes what is lost of reasoning if no more than sent is sent.
+// reasoning records what is lost of r if only sent is sent.
 func (l *losses) reasoning(at place, r, sent convo.Reasoning) {
 	if isBlank(r.Text) {
 		r.Text, sent.Text = "", ""
@@ -141,7 +147,8 @@ func (l *losses) reasoning(at place, r, sent convo.Reasoning) {
 	}
 }
 
-// unsaid notes that a part is lost if only its text is sent, or that which stands for it.
+// unsaid records that a part is lost if only its text, or a text that replaces it, is
+// sent.
 func (l *losses) unsaid(at place, inside int, part convo.Part) {
 	switch part.(type) {
 	case convo.Media:
@@ -155,8 +162,8 @@ func (l *losses) unsaid(at place, inside int, part convo.Part) {
 	}
 }
 
-// citations returns those in a list that are sent with a text, or nil, and notes which are
-// lost of the part at a place.
+// citations returns the citations in a list that are sent with a text, or nil. It records
+// what is lost of the part at a place.
 func (l *losses) citations(at place, list json.RawMessage, text string) json.RawMessage {
 	sent, all := sentCitations(list, text)
 	if sent == nil {
@@ -167,14 +174,14 @@ func (l *losses) citations(at place, list json.RawMessage, text string) json.Raw
 	return sent
 }
 
-// unjoined notes what joinTexts leaves out.
+// unjoined records what joinTexts leaves out.
 func (l *losses) unjoined(parts []convo.Part, places []place) {
 	for i, p := range parts {
 		l.unsaid(places[i], whole, p)
 	}
 }
 
-// back forgets all but the first n, and messages from a number on.
+// back removes all but the first n losses, and the messages from a number on.
 func (l *losses) back(n int, message int32) {
 	clear(l.list[n:])
 	l.list = l.list[:n]
@@ -182,8 +189,8 @@ func (l *losses) back(n int, message int32) {
 	l.extra = l.extra[:i]
 }
 
-// sorted returns what was told, in the order of the messages and parts, once for each
-// part. What is lost of reasoning is not told if all of it is.
+// sorted returns the losses in the order of the messages and parts, each once for a part.
+// If all of some reasoning is lost, other losses of it are left out.
 func (l *losses) sorted() []Omission {
 	if len(l.list) == 0 {
 		return nil
@@ -204,7 +211,7 @@ func (l *losses) sorted() []Omission {
 	return out
 }
 
-// rank orders what is lost of one part.
+// rank orders the losses of one part.
 func rank(l loss) int {
 	switch l.What {
 	case lostReasoning:

@@ -19,11 +19,11 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// An output is what Decode finds in a request, and the request.
+// An output is a request and what Decode finds in it.
 type output struct {
 	ollama   bool
 	gemma    bool // calls are texts, without ids
-	unsigned bool // a signature of reasoning proves nothing: it is the id of the item after it
+	unsigned bool // a signature of reasoning is only the id of the item after it
 	body     string
 	texts    string // of messages and results
 	thoughts string
@@ -58,13 +58,13 @@ func outputOf(t testing.TB, f wire.Format, r wire.Request) *output {
 			case convo.Media:
 				o.media[p.Data+p.URL] = p
 			case convo.ToolCall:
-				if p.ID != "ct_1" { // which a block holds
+				if p.ID != "ct_1" { // a block holds this call
 					o.calls = append(o.calls, p)
 				}
 			case convo.ToolResult:
 				add(p.Parts)
 			case convo.Opaque:
-				if strings.HasPrefix(p.JSON, `{"citationsContent`) { // a text that has citations
+				if strings.HasPrefix(p.JSON, `{"citationsContent`) { // a text with citations
 					texts.WriteString(p.JSON)
 				}
 			}
@@ -85,7 +85,7 @@ func hasMark(s string) string {
 }
 
 // missing returns what the output lacks of a part, in the words of Omission.What, and
-// whether the output has anything of it.
+// whether the output has any of the part.
 func (o *output) missing(p convo.Part) (missing []string, any bool) {
 	look := func(value string, found bool, what string) {
 		switch {
@@ -117,14 +117,14 @@ func (o *output) missing(p convo.Part) (missing []string, any bool) {
 			look("x", got.MIME == mime, "type of media")
 		}
 	case convo.Opaque:
-		if strings.Contains(p.JSON, "convo_fields") || isBeside(p) && hasMark(p.JSON) == "" { // the text or call beside it says the same, or TestLost_CacheMarks looks at it
+		if strings.Contains(p.JSON, "convo_fields") || isBeside(p) && hasMark(p.JSON) == "" { // the text or call next to it has the same content, or TestLost_CacheMarks checks it
 			return nil, false
 		}
 		if isBeside(p) {
 			look("x", strings.Contains(o.body, hasMark(p.JSON)), "block")
 			return missing, any
 		}
-		mark := hasMark(p.JSON[max(strings.LastIndex(p.JSON, `"mark"`), 0):]) // a copy has two
+		mark := hasMark(p.JSON[max(strings.LastIndex(p.JSON, `"mark"`), 0):]) // a copy has two marks
 		look(mark, strings.Contains(o.body, mark), "block")
 	}
 	return slices.Compact(missing), any
@@ -248,7 +248,7 @@ func checkLost(t testing.TB, name string, s *convo.Snapshot, ephemeral []convo.M
 	require.Empty(t, out.calls, name)
 }
 
-// hostile changes a list of messages in ways that no History allows.
+// hostile changes a list of messages in ways that a History does not allow.
 func (g *generator) hostile(msgs []convo.Message) {
 	for i := range msgs {
 		m := &msgs[i]
@@ -284,7 +284,7 @@ func (g *generator) hostile(msgs []convo.Message) {
 	})
 }
 
-// Whatever a request does not say of the snapshot is in Lost, and what it says is not.
+// Lost lists exactly the parts of the snapshot that the request leaves out.
 func TestLost_TellsAllThatIsNotInTheRequest(t *testing.T) {
 	names := slices.Sorted(maps.Keys(encoderFormats))
 	count := map[string]int{}
@@ -325,7 +325,7 @@ func TestLost_TellsAllThatIsNotInTheRequest(t *testing.T) {
 			msgs = append(msgs, e.Message)
 		}
 		g.hostile(msgs)
-		hostile := convo.NewSnapshot(msgs)
+		hostile := asSent(msgs)
 		for _, name := range names {
 			checkLost(t, name, s, ephemeral, count)
 			checkLost(t, name, hostile, nil, count)
@@ -335,7 +335,7 @@ func TestLost_TellsAllThatIsNotInTheRequest(t *testing.T) {
 	if testing.Short() {
 		return
 	}
-	for _, word := range omissionWords(t) { // each is told
+	for _, word := range omissionWords(t) { // each word occurs in Lost
 		assert.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(count)), func(key string) bool { return strings.HasSuffix(key, ": "+word) }), word)
 	}
 }
@@ -359,7 +359,7 @@ func omissionWords(t *testing.T) (words []string) {
 	return words
 }
 
-// Each format tells what it leaves out, in the order of the entries and their parts.
+// Each format lists what it leaves out, in the order of the entries and their parts.
 func TestLost(t *testing.T) {
 	call := convo.ToolCall{ID: "call_0001", Name: "f", Arguments: "{}"}
 	says := func(format string, parts ...convo.Part) convo.Message {
@@ -377,7 +377,7 @@ func TestLost(t *testing.T) {
 		name   string
 		format wire.Format
 		msgs   []convo.Message
-		want   string // one line for each
+		want   string // one line for each loss
 	}{
 		{"nothing", wire.OpenAIChat{}, []convo.Message{convo.System("s"), user(convo.Text("q"), convo.Text(" "), png), says("openai-chat", convo.Reasoning{}, convo.Text("a"), call), result(call.ID, true, convo.Text("r"), png)}, ""},
 		{"arguments that are no object, and ids that convo made", wire.Gemini{}, []convo.Message{convo.User("q"), says("gemini", convo.ToolCall{ID: "made", Minted: true, Name: "f", Arguments: "oops"}), result("made", true, convo.Text("r"))}, ""},
@@ -417,6 +417,9 @@ func TestLost(t *testing.T) {
 
 		{"anthropic: reasoning", wire.Anthropic{}, []convo.Message{convo.User("q"), says("anthropic", convo.Reasoning{Text: "hm"}, convo.Reasoning{Text: "hm", Encrypted: "ZW5j"}, convo.Reasoning{ID: "r", Text: "hm", Signature: "c2ln"}, convo.Text("a"), signed), convo.User("q")},
 			"entry 2, part 0: reasoning\nentry 2, part 1: text of reasoning\nentry 2, part 2: id, signature or encrypted form of reasoning\nentry 2, part 4: reasoning"},
+		{"anthropic: two things of one part", wire.Anthropic{}, []convo.Message{convo.User("q"), says("anthropic", convo.Reasoning{ID: "r", Text: "hm", Encrypted: "ZW5j"}, convo.Text("a")), convo.User("q")},
+			"entry 2, part 0: text of reasoning\nentry 2, part 0: id, signature or encrypted form of reasoning"},
+		{"anthropic: media behind a blank text", wire.Anthropic{}, []convo.Message{convo.User("q"), says("anthropic", call), result(call.ID, false, convo.Text(" "), wav, convo.Text("r"))}, "entry 3, part 0, part 1 of the result: media"},
 		{"anthropic: blocks and media", wire.Anthropic{}, []convo.Message{user(md, block("anthropic", `{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}`), block("anthropic", `{"type":"tool_use"}`)), says("anthropic", png, call), result(call.ID, true, png, block("anthropic", `{"type":"search_result"}`))},
 			"entry 1, part 0: type of media\nentry 1, part 1: cache mark\nentry 1, part 2: block\nentry 2, part 0: media\nentry 3, part 0, part 0 of the result: media\nentry 3, part 0, part 1 of the result: block"},
 
@@ -424,13 +427,13 @@ func TestLost(t *testing.T) {
 			"entry 3, part 0: reasoning\nentry 3, part 1: id of a call, sent as \"call_dJJMQeZAj245gnvBvttIROAx\"\nentry 3, part 2: reasoning\nentry 4, part 0: reasoning"},
 		{"gemini: blocks and media", wire.Gemini{}, []convo.Message{user(convo.Media{Data: "aGk="}, block("gemini", `{"functionCall":{"name":"f"}}`), block("gemini", `{"executableCode":{"language":"PYTHON","code":"1"},"thoughtSignature":"c2ln"}`))}, "entry 1, part 0: media\nentry 1, part 1: block\nentry 1, part 2: signature of a block"},
 
-		{"converse: reasoning", wire.Converse{}, []convo.Message{convo.User("q"), says("converse", convo.Reasoning{Text: "hm"}, convo.Text("a"), signed), says("converse", convo.Reasoning{Text: "hm", Encrypted: "ZW5j"}, convo.Reasoning{ID: "r", Text: "hm", Signature: "c2ln"}, convo.Text("b")), convo.User("q")},
+		{"converse: reasoning", wire.Converse{Seals: wire.SealsUnchecked}, []convo.Message{convo.User("q"), says("converse", convo.Reasoning{Text: "hm"}, convo.Text("a"), signed), says("converse", convo.Reasoning{Text: "hm", Encrypted: "ZW5j"}, convo.Reasoning{ID: "r", Text: "hm", Signature: "c2ln"}, convo.Text("b")), convo.User("q")},
 			"entry 2, part 0: reasoning\nentry 2, part 2: reasoning\nentry 3, part 0: text of reasoning\nentry 3, part 1: id, signature or encrypted form of reasoning"},
 		{"converse: media", wire.Converse{}, []convo.Message{user(convo.Text("q"), convo.Media{MIME: "text/x-go", Data: "aGk="}, md, convo.Media{MIME: "image/png", URL: "https://example.com/a"}, block("converse", `{"document":{"format":"pdf","name":"a_b","source":{"bytes":"aGk="}}}`)), says("", png, call), result(call.ID, false, wav)},
 			"entry 1, part 1: type of media\nentry 1, part 3: media\nentry 1, part 4: name of a document, sent as \"document-zly9bdlF\"\nentry 2, part 0: media\nentry 3, part 0, part 0 of the result: media"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := convo.NewSnapshot(tt.msgs)
+			s := asSent(tt.msgs)
 			r, err := tt.format.Encode(s)
 			require.NoError(t, err)
 			var got []string
@@ -444,7 +447,7 @@ func TestLost(t *testing.T) {
 			assert.Empty(t, tt.format.Check(r.Body()))
 			e := wire.Encoder{Format: tt.format}
 			for n := range len(tt.msgs) {
-				_, _ = e.Encode(convo.NewSnapshot(tt.msgs[:n]))
+				_, _ = e.Encode(asSent(tt.msgs[:n]))
 			}
 			same, err := e.Encode(s)
 			require.NoError(t, err)
@@ -453,8 +456,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// What is lost of a summary and of ephemeral messages has no entry, and does not shift
-// what follows.
+// Losses of a summary and of ephemeral messages have no entry, and do not shift the
+// entries of later losses.
 func TestLost_EphemeralMessages(t *testing.T) {
 	wav := convo.Media{MIME: "audio/wav", Data: "aGk="}
 	h, err := convo.New(nil)
@@ -470,12 +473,12 @@ func TestLost_EphemeralMessages(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []wire.Omission{{Entry: 4, Part: 1, Inside: -1, What: "media"}, {Part: 1, Inside: -1, What: "media"}, {Part: 2, Inside: -1, What: "media"}, {Entry: 6, Part: 1, Inside: -1, What: "media"}}, r.Lost)
 		assert.Equal(t, "an ephemeral message, part 1: media", r.Lost[1].String())
-		r.Lost[0] = wire.Omission{} // it is the caller's
+		r.Lost[0] = wire.Omission{} // the caller owns the slice
 	}
 }
 
-// A text that convo has made, such as the tag of an author, is no text of the message that
-// citations could be those of.
+// A text that convo made, such as the tag of an author, cannot have the citations of a
+// message.
 func TestCitations_NotOfATag(t *testing.T) {
 	for format, raw := range map[string]string{
 		"anthropic":        `{"citations":[{"type":"char_location","cited_text":"c","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1}]}`,
@@ -483,7 +486,7 @@ func TestCitations_NotOfATag(t *testing.T) {
 		"converse":         `{"citationsContent":{"citations":[{"title":"A"}]}}`,
 	} {
 		m := convo.Message{Role: convo.RoleAssistant, Author: "Eve", Origin: convo.Origin{Format: format}, Parts: []convo.Part{convo.Opaque{Format: format, JSON: raw}, convo.Text("hi")}}
-		s := convo.NewSnapshot([]convo.Message{convo.User("q"), m, convo.User("z")})
+		s := asSent([]convo.Message{convo.User("q"), m, convo.User("z")})
 		for name, f := range encoderFormats {
 			r, err := f.Encode(s)
 			require.NoError(t, err)
@@ -499,8 +502,8 @@ func isCacheMark(p convo.Part) bool {
 	return o.Format == "cache" || strings.HasPrefix(o.JSON, `{"cachePoint":{`)
 }
 
-// withBlanks returns messages with a blank text in the place of the cache marks, which have
-// numbers in their order, that keep does not want.
+// withBlanks returns messages in which cache marks are replaced by a blank text, unless
+// keep returns true for the number of the mark.
 func withBlanks(msgs []convo.Message, keep func(n int, at [3]int) bool) []convo.Message {
 	n := 0
 	var blanks func(parts []convo.Part, place func(i int) [3]int) []convo.Part
@@ -526,11 +529,12 @@ func withBlanks(msgs []convo.Message, keep func(n int, at [3]int) bool) []convo.
 	return msgs
 }
 
-// A cache mark is told as lost if the request is the same without it, and else it is in
-// the request: as many marks are sent as there are places for those that are not told.
+// A cache mark is listed as lost if the request is the same without it. All other marks
+// are in the request: it has as many marks as there are places for those that are not
+// listed.
 func TestLost_CacheMarks(t *testing.T) {
 	sent := regexp.MustCompile(`"cache_control":|\{"cachePoint":|"prompt_cache_breakpoint":`)
-	key := regexp.MustCompile(`key=\\"@[a-z]{7}`) // of the tags, another one in each snapshot
+	key := regexp.MustCompile(`key=\\"@[a-z]{7}`) // the key of the tags differs between snapshots
 	formats := map[string]wire.Format{
 		"anthropic": wire.Anthropic{}, "anthropic, tools": wire.Anthropic{CacheTools: true, CacheLifetime: time.Hour},
 		"converse": wire.Converse{}, "converse, alone": wire.Converse{ResultsAlone: true},
@@ -560,7 +564,7 @@ func TestLost_CacheMarks(t *testing.T) {
 		}
 		for name, f := range formats {
 			encode := func(keep func(n int, at [3]int) bool) (string, []wire.Omission) {
-				r, err := f.Encode(convo.NewSnapshot(withBlanks(msgs, keep)))
+				r, err := f.Encode(asSent(withBlanks(msgs, keep)))
 				if err != nil {
 					require.ErrorIs(t, err, wire.ErrEmpty)
 				}
@@ -570,13 +574,13 @@ func TestLost_CacheMarks(t *testing.T) {
 			lost := map[[3]int]bool{}
 			body, list := encode(func(int, [3]int) bool { return true })
 			if body == `{"messages":[]}` || body == `{"input":[]}` {
-				continue // ErrEmpty, which says that nothing is sent
+				continue // ErrEmpty: nothing is sent
 			}
 			for _, l := range list {
 				lost[[3]int{int(l.Entry), l.Part, l.Inside}] = true
 			}
 			isLost := func(at [3]int) bool { return lost[at] || at[2] >= 0 && lost[[3]int{at[0], at[1], -1}] }
-			var there []int // numbers of the marks that are not told
+			var there []int // numbers of the marks that are not listed
 			without, _ := encode(func(n int, at [3]int) bool {
 				if isLost(at) {
 					told++
@@ -585,7 +589,7 @@ func TestLost_CacheMarks(t *testing.T) {
 				there, kept = append(there, n), kept+1
 				return true
 			})
-			if strings.HasPrefix(name, "responses") { // where a text that has a mark is in a list, also if the mark gives way
+			if strings.HasPrefix(name, "responses") { // a text with a mark is in a list, even if the mark is dropped
 				require.Len(t, sent.FindAllString(without, -1), len(sent.FindAllString(body, -1)), "%s: seed %d: %v", name, seed, list)
 			} else {
 				require.Equal(t, without, body, "%s: seed %d: %v", name, seed, list)
@@ -604,8 +608,8 @@ func TestLost_CacheMarks(t *testing.T) {
 	t.Log(told, kept)
 }
 
-// Each of the citations that are not sent is told, and each mark that gives way or has no
-// place, as a mark.
+// Citations that are not sent are each listed, and marks that are dropped or have no
+// place are listed as marks.
 func TestLost_CitationsAndMarks(t *testing.T) {
 	says := func(format string, parts ...convo.Part) convo.Message {
 		return convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: format}, Parts: parts}
@@ -645,9 +649,9 @@ func TestLost_CitationsAndMarks(t *testing.T) {
 		if tt.name == "in instructions" {
 			msgs[0], msgs[1] = msgs[1], msgs[0]
 		}
-		s := convo.NewSnapshot(msgs)
+		s := asSent(msgs)
 		e := wire.Encoder{Format: tt.format}
-		for range 3 { // what is lost does not pile up
+		for range 3 { // losses do not accumulate
 			r, err := e.Encode(s)
 			require.NoError(t, err)
 			var got []string
@@ -657,7 +661,7 @@ func TestLost_CitationsAndMarks(t *testing.T) {
 			assert.Equal(t, tt.want, strings.Join(got, "\n"), "%s: %T: %s", tt.name, tt.format, r.Body())
 		}
 	}
-	r, err := wire.Converse{}.Encode(convo.NewSnapshot([]convo.Message{convo.Assistant("a"), user(pdf, mark, convo.Text("z"))}))
+	r, err := wire.Converse{}.Encode(asSent([]convo.Message{convo.Assistant("a"), user(pdf, mark, convo.Text("z"))}))
 	require.NoError(t, err)
 	require.Len(t, r.Lost, 1, "nothing stands before the document")
 	assert.Equal(t, "cache mark", r.Lost[0].What)

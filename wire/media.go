@@ -6,13 +6,14 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// isWebURL reports whether a URL is one of the web, which a provider can read.
+// isWebURL reports whether a provider can fetch a URL.
 func isWebURL(url string) bool {
 	scheme, _, ok := strings.Cut(url, "://")
 	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// dataURL returns the URL of media, or their data as a data URL.
+// dataURL returns the data of media as a data URL, or their URL if they have no
+// data.
 func dataURL(m convo.Media) string {
 	if m.Data == "" {
 		return m.URL
@@ -21,7 +22,7 @@ func dataURL(m convo.Media) string {
 }
 
 // mediaOf returns the media at a URL, with their data if it is a data URL. The
-// MIME type is used if the URL does not state one.
+// mime argument is used if the URL is not a data URL with a MIME type.
 func mediaOf(url, mime string) convo.Media {
 	rest, ok := strings.CutPrefix(url, "data:")
 	if !ok {

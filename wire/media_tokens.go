@@ -25,8 +25,8 @@ const (
 	videoBytes = 250_000 // per second, at 2 Mbit/s
 
 	maxPages = 1000     // more than providers accept in one PDF
-	minPage  = 64       // bytes: no page takes less, whatever the file says
-	minTime  = 500      // bytes: no second takes less, whatever the file says
+	minPage  = 64       // bytes: the least that a page can have, whatever the file states
+	minTime  = 500      // bytes: the least that a second can have, whatever the file states
 	maxScan  = 16 << 20 // bytes of a file that are searched for pages or counted as text
 )
 
@@ -73,7 +73,7 @@ func isTextType(mime string) bool {
 }
 
 // textTokens counts the tokens of a text document. It decodes the document
-// piece by piece, so that it needs no memory.
+// piece by piece, to need little memory.
 func textTokens(data string) int64 {
 	size := imagesize.Len(data)
 	var piece [12 << 10]byte
@@ -89,8 +89,9 @@ func textTokens(data string) int64 {
 	return extrapolate(n, done, int64(size))
 }
 
-// extrapolate returns the count for a whole file of all bytes, if n were
-// counted in the first part of it.
+// extrapolate returns the count for a file of size all, given that its first
+// part bytes contain n. If part is less than maxScan, it is the whole file, and
+// the count is n.
 func extrapolate(n, part, all int64) int64 {
 	if part < maxScan || part >= all {
 		return n
@@ -105,7 +106,7 @@ func pdfPages(data string) int64 {
 	if data == "" {
 		return unknownPages
 	}
-	const ahead = 32 // bytes of "/Type /Page" that one read may leave to the next
+	const ahead = 32 // bytes enough for a "/Type /Page" that two reads share
 	size := int64(imagesize.Len(data))
 	var buf [8 << 10]byte
 	var n, done int64
@@ -145,14 +146,14 @@ func pdfPages(data string) int64 {
 	return min(max(n, 1), maxPages, size/minPage+1)
 }
 
-// isPage reports whether the type that b begins with is /Page, and not /Pages.
+// isPage reports whether b begins with the type /Page, and not /Pages.
 func isPage(b []byte) bool {
 	b, ok := bytes.CutPrefix(bytes.TrimLeft(b, " \t\r\n\f\x00"), []byte("/Page"))
 	return ok && (len(b) == 0 || !isNameByte(b[0]))
 }
 
 // linearizedPages returns the number of pages that the first object of a
-// linearized PDF states, or 0 if b holds no such object.
+// linearized PDF states, or 0 if there is no such object.
 func linearizedPages(b []byte) int64 {
 	i := bytes.Index(b, []byte("/Linearized"))
 	if i < 0 {

@@ -110,6 +110,8 @@ func TestOverheads_ReadsTheLengthOfSoundAndVideo(t *testing.T) {
 		{"video, impossible long size", mp4("\x00\x00\x00\x01mdat\xff\xff\xff\xff\xff\xff\xff\xff" + strings.Repeat("\x00", 500_000-16)), 2},
 		{"video, boxes of no size", mp4(strings.Repeat("\x00\x00\x00\x01", 125_000)), 2},
 		{"video, no time scale", mp4(mp4Box("moov", mp4Box("mvhd", strings.Repeat("\x00", 100))) + mp4Box("mdat", strings.Repeat("\x00", 500_000-124))), 2},
+		{"video, no movie header", mp4(mp4Box("moov", mp4Box("free", "")) + mp4Box("mdat", strings.Repeat("\x00", 500_000-24))), 2},
+		{"video, one unit of time", mp4(mp4Box("moov", mp4Box("mvhd", "\x00\x00\x00\x00aaaammmm\x00\x00\x00\x01\x00\x00\x00\x01"+strings.Repeat("\x00", 80))) + mdat + mdat + mdat + mdat + mdat), 1},
 		{"video at an address", convo.Media{MIME: "video/mp4", URL: "gs://bucket/a.mp4"}, 60},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

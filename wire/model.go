@@ -2,18 +2,18 @@ package wire
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 )
 
-// A model has many names: that of a request, the longer one of the answer, and those of
-// the clouds that offer it. Reasoning goes back to the model that wrote it, under
-// whichever of its names.
+// A model has many names: the name in a request, the longer name in the answer, and the
+// names of the clouds that offer it. Reasoning is sent back to the model that wrote it,
+// under any of its names.
 
-// sameModel reports whether two names are those of one model: whether they are equal,
-// or become equal without the vendor or region in front and the date or revision at the
-// end. A name that ends in -latest means another model from day to day, and is equal to
-// itself alone.
+// sameModel reports whether two names mean the same model. They do if they are equal, or
+// become equal without the vendor or region at the front and the date or revision at the
+// end. A name that ends in -latest changes its meaning over time, and equals only itself.
 func sameModel(a, b string) bool {
 	if a == b {
 		return true
@@ -26,7 +26,7 @@ func sameModel(a, b string) bool {
 }
 
 var (
-	vendors = sync.OnceValue(func() *regexp.Regexp { // "us.anthropic.", and what follows
+	vendors = sync.OnceValue(func() *regexp.Regexp { // "us.anthropic." and the next letter
 		return regexp.MustCompile(`^([a-z]+(-[a-z]+)*\.){1,2}([a-z])`)
 	})
 	revisions = sync.OnceValue(func() *regexp.Regexp { // "-20260901", "-2026-09-01", "-v1:0", "-001"
@@ -46,4 +46,32 @@ func plainModel(name string) string {
 		}
 		name = short
 	}
+}
+
+// claudeVersion returns the family and the version in the name of a Claude model, such as
+// opus, 5 and 5, or zeros if it has none. Where the version comes first, as in
+// claude-3-5-sonnet, family is empty.
+func claudeVersion(model string) (family string, major, minor int) {
+	model = model[:min(len(model), 200)] // longer than any real name
+	_, rest, ok := strings.Cut(strings.ReplaceAll(strings.ToLower(model), ".", "-"), "claude-")
+	if !ok {
+		return "", 0, 0
+	}
+	number := func() (n int) {
+		digits, after, _ := strings.Cut(rest, "-")
+		digits, _, _ = strings.Cut(digits, "@") // a date may follow
+		if n, err := strconv.Atoi(digits); err == nil && len(digits) < 4 {
+			rest = after
+			return n
+		}
+		return 0
+	}
+	if major = number(); major == 0 {
+		family, rest, _ = strings.Cut(rest, "-")
+		major = number()
+	}
+	if major > 0 {
+		minor = number()
+	}
+	return family, major, minor
 }

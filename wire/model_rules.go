@@ -2,8 +2,8 @@ package wire
 
 import "strings"
 
-// modelRules are the figures for a family of models, in tokens. A zero stands
-// for the default of package convo.
+// modelRules are the rules for a family of models, with figures in tokens. A figure of
+// zero means the default of package convo.
 type modelRules struct {
 	message  int
 	image    imageRule
@@ -12,10 +12,13 @@ type modelRules struct {
 	video    int64       // per second
 	function int64       // per function among the tools, in addition to its text; OpenAI only
 	prompt   toolsPrompt // for having tools; Anthropic only
+
+	userLast bool // the model refuses a request that ends with an assistant message; Anthropic only
 }
 
 // OpenAI's models get each page of a PDF as text, for which 1,000 tokens are
-// assumed, and as an image: at low detail, and since GPT-5.6 at high detail.
+// assumed, and as an image, at low detail before GPT-5.6 and at high detail
+// since.
 func openAITiles(base, tile int64) modelRules {
 	return modelRules{message: 4, image: tiles(base, tile), page: 1000 + base, sound: 10, function: 7}
 }
@@ -34,6 +37,13 @@ func claudeStandard(auto, forced int64) modelRules {
 
 func claudeHigh(auto, forced int64) modelRules {
 	return modelRules{image: claudePatches(2576, 4784), page: 3000, prompt: toolsPrompt{auto, forced}}
+}
+
+// wantsUser returns r for models that refuse a request which ends with an assistant
+// message, as Claude does since 4.6.
+func wantsUser(r modelRules) modelRules {
+	r.userLast = true
+	return r
 }
 
 // modelTable holds the rules by the beginning of a model's name, in lower case
@@ -72,7 +82,9 @@ var modelTable = []struct {
 	{"codex-mini", openAIPatches(2048, 1536, 172)},
 	{"computer-use-preview", openAITiles(65, 129)},
 
-	{"claude", claudeHigh(354, 474)},
+	{"claude", wantsUser(claudeHigh(354, 474))},
+	{"claude-2", claudeHigh(354, 474)},
+	{"claude-instant", claudeHigh(354, 474)},
 	{"claude-3", claudeStandard(346, 313)},
 	{"claude-3-opus", claudeStandard(530, 281)},
 	{"claude-3-sonnet", claudeStandard(159, 235)},
@@ -81,14 +93,14 @@ var modelTable = []struct {
 	{"claude-haiku-4", claudeStandard(496, 588)},
 	{"claude-sonnet-4", claudeStandard(313, 315)},
 	{"claude-sonnet-4-5", claudeStandard(496, 588)},
-	{"claude-sonnet-4-6", claudeStandard(497, 589)},
-	{"claude-sonnet-5", claudeHigh(354, 474)},
+	{"claude-sonnet-4-6", wantsUser(claudeStandard(497, 589))},
+	{"claude-sonnet-5", wantsUser(claudeHigh(354, 474))},
 	{"claude-opus-4", claudeStandard(313, 315)},
 	{"claude-opus-4-5", claudeStandard(496, 588)},
-	{"claude-opus-4-6", claudeStandard(497, 589)},
-	{"claude-opus-4-7", claudeHigh(675, 804)},
-	{"claude-opus-4-8", claudeHigh(290, 410)},
-	{"claude-opus-5", claudeHigh(286, 406)},
+	{"claude-opus-4-6", wantsUser(claudeStandard(497, 589))},
+	{"claude-opus-4-7", wantsUser(claudeHigh(675, 804))},
+	{"claude-opus-4-8", wantsUser(claudeHigh(290, 410))},
+	{"claude-opus-5", wantsUser(claudeHigh(286, 406))},
 
 	{"gemini", modelRules{image: flat(1120), page: 560, sound: 32, video: 70 + 32}},
 	{"gemini-1", modelRules{image: geminiTiles, page: 258, sound: 32, video: 258 + 32}},
@@ -107,7 +119,7 @@ var modelTable = []struct {
 	{"qwen-vl", modelRules{message: 5, image: qwenPatches(28)}},
 }
 
-// rulesOf returns the rules for a model, or nil if it is not known.
+// rulesOf returns the rules for a model, or nil if there are none.
 func rulesOf(model string) *modelRules {
 	model = model[:min(len(model), 200)] // longer than any real name, to bound the search
 	name := strings.ReplaceAll(strings.ToLower(model), ".", "-")
@@ -115,6 +127,13 @@ func rulesOf(model string) *modelRules {
 		return r
 	}
 	return findRules(name)
+}
+
+// refusesAssistantLast reports whether a model is known to refuse a request that ends
+// with an assistant message.
+func refusesAssistantLast(model string) bool {
+	r := rulesOf(model)
+	return r != nil && r.userLast
 }
 
 // findRules returns the rules for the first part of a name that is in the
@@ -138,13 +157,12 @@ func findRules(name string) *modelRules {
 }
 
 // begins reports whether name begins with start. If start ends with a digit,
-// the number has to end there too: "gpt-4" is no beginning of "gpt-41".
+// the number must also end there: "gpt-4" is not a beginning of "gpt-41".
 func begins(name, start string) bool {
 	rest, ok := strings.CutPrefix(name, start)
 	return ok && (rest == "" || !isDigit(rest[0]) || !isDigit(start[len(start)-1]))
 }
 
 // A toolsPrompt is the size of the system prompt that Anthropic adds to a
-// request with tools: if the model may call one (auto), and if it must
-// (forced).
+// request with tools: auto if the model may call a tool, forced if it must.
 type toolsPrompt struct{ auto, forced int64 }

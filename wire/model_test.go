@@ -10,7 +10,8 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// Reasoning is sent back to the model that wrote it, whatever it is called there.
+// Reasoning is sent back to the model that wrote it, under any name of the
+// model.
 func TestEncode_NamesOfOneModel(t *testing.T) {
 	for _, tt := range []struct {
 		made, asked string

@@ -7,21 +7,21 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// Providers refuse some names of tools. Such a name is sent in another form, which is
-// the same for all providers and depends on nothing but the name:
+// Providers refuse some names of tools. Those names are sent in another form, which is
+// the same for all providers and depends only on the name:
 //
 //   - Letters, digits, - and _ stay as they are. Any other byte becomes _ and two
-//     hexadecimal digits; so does a first byte that is no letter, and an _ before
-//     something that looks like two such digits. At the end stand _x and eight digits of
-//     a checksum. Decode turns this form back; by the checksum it knows it from a name
-//     that a tool was given.
-//   - What would be too long in this form is cut, and ends in _h and twenty digits of a
-//     checksum. It cannot be turned back, but FindTool finds the tool.
+//     hexadecimal digits; so does a first byte that is not a letter or _, and an _ that
+//     two hexadecimal digits follow. The form ends in _x and eight digits of a checksum.
+//     Decode restores the name; the checksum shows that the form is not itself the name
+//     of a tool.
+//   - A name that is too long in this form is cut, and ends in _h and twenty digits of a
+//     checksum. Decode cannot restore it, but FindTool finds the tool.
 //
-// A name that a provider accepts is sent as it is, unless it is of the first form: then
-// Decode would turn it into another one, and so it gets that form once more.
+// A name that a provider accepts is sent unchanged, unless it already has the first form.
+// Such a name is converted once more, because Decode would otherwise change it.
 
-// maxToolName is the length of a name that all providers accept.
+// maxToolName is the maximum length of a name that all providers accept.
 const maxToolName = 64
 
 // The names that providers accept, from their error messages and API references.
@@ -32,8 +32,8 @@ var (
 	geminiNameBytes    = madeOf("_.:-", maxToolName)
 )
 
-// sentName returns the name under which a tool is sent to a provider that accepts the
-// valid names.
+// sentName returns the name under which a tool is sent to a provider. The valid argument
+// reports whether the provider accepts a name.
 func sentName(name string, valid func(string) bool) string {
 	if valid(name) {
 		if _, ok := unescapedName(name); !ok {
@@ -43,8 +43,8 @@ func sentName(name string, valid func(string) bool) string {
 	return escapedName(name)
 }
 
-// ownName returns the name that the tool of a call has, if sentName has sent it in the
-// first form, or else the name that is given.
+// ownName returns the name of the tool that sentName sent in the first form. Any other
+// name is returned unchanged.
 func ownName(sent string) string {
 	if name, ok := unescapedName(sent); ok {
 		return name
@@ -52,12 +52,12 @@ func ownName(sent string) string {
 	return sent
 }
 
-// FindTool returns the tool that a call is for: the one with the name of the call, or
-// else the first one that is sent under it, since a provider has refused its own name.
-// The names in a [Transcript] are those of the tools already, but for names that are too
-// long for the provider; a name in a [CallDelta] or from an SDK is what was sent. If a tool
-// has the very name under which another one is sent, which no name has by chance, such a
-// sent name finds the tool that has it.
+// FindTool returns the tool that a call is for: the tool with the name of the call, or
+// else the first tool that is sent under that name because the provider refuses the
+// tool's own. Names in a [Transcript] are already the tools' own, except for names that
+// are too long for the provider. A name in a [CallDelta] or from an SDK is the name that
+// was sent. If one tool has exactly the name under which another is sent, which does not
+// happen by chance, FindTool returns the tool that has the name.
 func FindTool(tools []convo.Tool, name string) (convo.Tool, bool) {
 	for _, t := range tools {
 		if t.Name == name {
@@ -93,8 +93,8 @@ func escapedName(name string) string {
 	return string(hex.AppendEncode(append(b, "_h"...), sum[:10]))
 }
 
-// unescapedName returns the name that has been escaped and not cut. It is not ok for
-// anything else. A call has a name in any case, so that the form of an empty one stays.
+// unescapedName restores a name that was escaped and not cut. It returns false for
+// anything else, including the form of an empty name, because a call must have a name.
 func unescapedName(sent string) (name string, ok bool) {
 	end := len(sent) - len("_x") - 8
 	if end < 1 || sent[end:end+2] != "_x" {

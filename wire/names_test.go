@@ -33,7 +33,8 @@ var nameFormats = []struct {
 	{"converse", wire.Converse{}, regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)},
 }
 
-// sentAs returns the names in a request: that of the tool, and those of the calls.
+// sentAs returns the names in a request: the name of the tool, and the names of the
+// calls.
 func sentAs(t testing.TB, f wire.Format, body []byte) (names []string) {
 	t.Helper()
 	key := map[bool]string{true: "tool_name", false: "name"}
@@ -61,8 +62,8 @@ func sentAs(t testing.TB, f wire.Format, body []byte) (names []string) {
 	return names
 }
 
-// checkName checks what is said of names in the documentation for one name, and returns
-// what it is sent as.
+// checkName checks the documented rules of names for one name, and returns the names that
+// are sent.
 func checkName(t testing.TB, name string) (sent [7]string) {
 	t.Helper()
 	call := convo.ToolCall{ID: "abcdefgh1", Name: name, Arguments: "{}"}
@@ -101,7 +102,7 @@ func checkName(t testing.TB, name string) (sent [7]string) {
 				require.Equal(t, got, r.Name, "%s: %q", tt.name, sent[i])
 			}
 		}
-		// What is read is sent as it was, whether it could be turned back or not.
+		// A decoded name is sent as before, whether it could be restored or not.
 		again, err := tt.format.Encode(convo.NewSnapshot(in.Messages))
 		require.NoError(t, err)
 		for _, n := range sentAs(t, tt.format, again.Body()) {
@@ -119,8 +120,8 @@ var hostileNames = []string{
 	strings.Repeat("n", 64), strings.Repeat("n", 65), strings.Repeat("n", 128), strings.Repeat("n", 129), strings.Repeat(".", 18), strings.Repeat(".", 19), strings.Repeat("日", 100), strings.Repeat("_a", 30),
 }
 
-// No two names are sent under one, each provider accepts them, and Decode gives each
-// back unless it had to be cut.
+// No two names are sent under the same name, each provider accepts them, and Decode
+// restores each unless it had to be cut.
 func TestNames_AreMappedBackAndNeverMixedUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	list := append([]string(nil), hostileNames...)
@@ -147,7 +148,7 @@ func TestNames_AreMappedBackAndNeverMixedUp(t *testing.T) {
 		for k, sent := range checkName(t, name) {
 			isCut := isCutName.MatchString(sent)
 			if isCut && sent == name {
-				continue // a name that was cut stays as it is when it comes back
+				continue // a name that was cut is not restored
 			}
 			if other, ok := owner[k][sent]; ok {
 				t.Fatalf("%s: %q and %q are both sent as %q", nameFormats[k].name, other, name, sent)
@@ -156,7 +157,7 @@ func TestNames_AreMappedBackAndNeverMixedUp(t *testing.T) {
 			if isCut {
 				cut++
 			}
-			if sent != name && i < 1200 { // names that are the forms of others
+			if sent != name && i < 1200 { // names that are the sent forms of others
 				again++
 				list = append(list, sent, sent[:len(sent)-1]+"0", "x"+sent, sent+"0", sent+".")
 			}
@@ -166,7 +167,7 @@ func TestNames_AreMappedBackAndNeverMixedUp(t *testing.T) {
 	assert.Greater(t, again, 1000)
 }
 
-// A call without a name, which no History takes, gets one.
+// A call without a name, which a History refuses, gets a name.
 func TestNames_EmptyName(t *testing.T) {
 	for _, tt := range nameFormats {
 		req, err := tt.format.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), convo.Assistant("", convo.ToolCall{ID: "abcdefgh1"}), convo.User("and")}))
@@ -199,12 +200,12 @@ func TestFindTool(t *testing.T) {
 		_, ok := wire.FindTool(tools, name)
 		assert.False(t, ok, name)
 	}
-	// The one with the name itself comes first, wherever it stands.
+	// The tool that has the name itself is found first, wherever it is in the list.
 	tools = append(tools, convo.Tool{Name: sent[1], Description: "4"})
 	tool, _ := wire.FindTool(tools, sent[1])
 	assert.Equal(t, "4", tool.Description)
 
-	// Two tools that would be sent under one name.
+	// Two tools that would be sent under the same name.
 	_, err = wire.OpenAIChat{}.Tools(tools...)
 	wrong := new(wire.ToolError)
 	require.ErrorAs(t, err, &wrong)

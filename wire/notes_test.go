@@ -12,8 +12,8 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// Chat Completions and Responses take a system message after others as it is. The other
-// formats get it as a user message in tags, at that place.
+// Chat Completions and Responses accept a system message after other messages. The other
+// formats get it as a user message in tags, in the same place.
 func TestNotes(t *testing.T) {
 	c := convo.ToolCall{ID: "abcdefgh1", Name: "f", Arguments: "{}"}
 	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
@@ -32,7 +32,7 @@ func TestNotes(t *testing.T) {
 	tagged := func(text string) string {
 		return strings.NewReplacer("K", key, "T", text).Replace(`{"type":"text","text":"<system key=\"K\">\n"},{"type":"text","text":"T"},{"type":"text","text":"\n</system key=\"K\">"}`)
 	}
-	texts := func(text string) string { // without their type
+	texts := func(text string) string { // without the type of the parts
 		return strings.ReplaceAll(tagged(text), `"type":"text",`, "")
 	}
 	joined := func(text string) string {
@@ -67,6 +67,36 @@ func TestNotes(t *testing.T) {
 				rest = after
 			}
 		}
+	}
+}
+
+// Responses puts notes into the system text if nothing precedes them, or if nothing that
+// precedes them is sent.
+func TestNotes_ThatLead(t *testing.T) {
+	unsent := func(id string) convo.Message {
+		return own(item(`{"type":"custom_tool_call","call_id":"` + id + `","name":"f","input":""}`))
+	}
+	odd := convo.Message{Role: convo.RoleSystem, Parts: []convo.Part{item(`{"type":"function_call"}`)}}
+	guide, q := convo.System("guide"), convo.User("q")
+	for _, tt := range []struct {
+		msgs         []convo.Message
+		system, want string
+	}{
+		{[]convo.Message{guide, unsent("a"), convo.System("noon"), unsent("b"), convo.System("one"), q, convo.System("two")}, `"guide\n\nnoon\n\none"`, `{"role":"user","content":"q"}{"role":"system","content":"two"}`},
+		{[]convo.Message{guide, unsent("a"), odd, unsent("b"), convo.System("one"), q}, `"guide\n\none"`, `{"role":"user","content":"q"}`},
+		{[]convo.Message{guide, unsent("a"), odd}, `"guide"`, `{"role":"user","content":"[Continue.]"}`},
+		{[]convo.Message{guide, convo.Assistant("a"), convo.System("noon"), q}, `"guide"`, `{"role":"assistant","content":"a"}{"role":"system","content":"noon"}{"role":"user","content":"q"}`},
+		{[]convo.Message{guide, convo.Assistant("a"), odd, convo.System("noon"), q}, `"guide"`, `{"role":"assistant","content":"a"}{"role":"system","content":"noon"}{"role":"user","content":"q"}`},
+		{[]convo.Message{unsent("a"), convo.System("noon"), convo.Assistant("a"), convo.System("one"), q}, `"noon"`, `{"role":"assistant","content":"a"}{"role":"system","content":"one"}{"role":"user","content":"q"}`},
+	} {
+		r, err := wire.OpenAIResponses{}.Encode(convo.NewSnapshot(tt.msgs))
+		require.NoError(t, err)
+		assert.Equal(t, tt.system, string(r.System))
+		var got strings.Builder
+		for _, m := range r.Messages {
+			got.WriteString(string(m))
+		}
+		assert.Equal(t, tt.want, got.String())
 	}
 }
 

@@ -19,100 +19,98 @@ const (
 	// OpenAI is the format as OpenAI defines it.
 	OpenAI Dialect = iota
 
-	// DeepSeek wants the reasoning of turns with tool calls back in
-	// reasoning_content.
+	// DeepSeek needs the reasoning of turns with tool calls back in reasoning_content.
 	DeepSeek
 
-	// Mistral wants tool call ids of nine letters and digits, a user message first, an
-	// assistant message between a result and a user message, and no content at all
-	// beside calls without text. Its reasoning is a part of the content.
+	// Mistral needs tool call ids of nine letters and digits, a user message first, an
+	// assistant message between a result and a user message, and no content field in a
+	// message of only calls. Its reasoning is a part of the content.
 	Mistral
 
-	// Ollama is the format of Ollama's own /api/chat. Calls whose ID was made by
-	// convo are sent without one, as they came.
+	// Ollama is the format of Ollama's own /api/chat. Calls whose ID was made by convo
+	// are sent without one, as they were received.
 	Ollama
 
-	// StrictAlternation is for chat templates that want alternating user and
-	// assistant messages, apart from calls and their results, and one system message:
-	// those of older Mistral models, Devstral and Ministral in llama.cpp or vLLM, and
-	// those that vLLM has for Gemma 3 with tools. Calls have ids of nine letters and
-	// digits, as some of these templates want.
+	// StrictAlternation is for chat templates that need alternating user and assistant
+	// messages, apart from calls and their results, and one system message. These are the
+	// templates of older Mistral models, of Devstral and Ministral in llama.cpp or vLLM,
+	// and vLLM's for Gemma 3 with tools. Calls have ids of nine letters and digits, as
+	// some of these templates need.
 	StrictAlternation
 
-	// Gemma is StrictAlternation for chat templates that know nothing but user and
-	// assistant messages: those of Gemma 1 to 3, of Llama 2, and the first one of
-	// Mistral. The system text stands before the first text of the first user message,
-	// with an empty line between them, as Google asks for. A call is sent as text of the
-	// assistant, {"tool_call":{"name":...,"arguments":{...}}}, and a result as text of
-	// the user, {"tool_response":{"name":...,"content":"..."}}, in the order of the
-	// calls. Decode reads all of this as the text that it is. Request.NeedsTools is
-	// never set. The templates of Llama 3 know tools, but refuse two calls in one
-	// message; where another model has made them, use Gemma for those as well.
+	// Gemma is StrictAlternation for chat templates that have only user and assistant
+	// messages: those of Gemma 1 to 3 and Llama 2, and Mistral's first. The system text
+	// is sent before the first text of the first user message, followed by an empty line,
+	// as Google recommends. A call is sent as text of the assistant,
+	// {"tool_call":{"name":...,"arguments":{...}}}, and a result as text of the user,
+	// {"tool_response":{"name":...,"content":"..."}}, in the order of the calls. Decode
+	// reads all of this as plain text. Request.NeedsTools is never set. The templates of
+	// Llama 3 support tools, but refuse two calls in one message; use Gemma with them for
+	// conversations in which another model made parallel calls.
 	//
-	// Since these templates have nothing else for calls and results, a user who types
-	// such a text sends the same bytes as a result would be.
+	// Because calls and results are sent as text, a user who types such a text sends the
+	// same bytes as a result.
 	Gemma
 )
 
-// OpenAIChat is the format of OpenAI's Chat Completions, and of the many other
-// providers and servers that have adopted it.
+// OpenAIChat is the format of OpenAI's Chat Completions, and of the many other providers
+// and servers that have adopted it.
 //
-// Reasoning goes back as it came, but only to the host that made it: OpenAI, which
-// sends none, and strict servers refuse fields that they do not know. DeepSeek, Ollama
-// and Mistral have a place of their own for it. Other hosts send it in
+// Reasoning is sent back as it was received, but only to the host that made it, because
+// OpenAI, which sends none, and strict servers refuse unknown fields. DeepSeek, Ollama
+// and Mistral have their own place for reasoning. Other hosts send it in
 // reasoning_content, reasoning or reasoning_details, or sign a message or a call in
-// extra_content; set Host or Model to send that back. Reasoning that came in
-// reasoning_details, and once more as a text, goes back in reasoning_details.
+// extra_content; set Host or Model to send that back. Reasoning that was received both in
+// reasoning_details and as a text is sent back in reasoning_details.
 //
-// The format has no place for some parts of a conversation. A short text takes the
-// place of media in assistant messages and in results; images of results are
-// sent in a user message after them, if the dialect allows that. It takes the place of
-// media at a URL as well, unless that begins with http:// or https://, or Host is set: some
-// hosts read other URLs, such as gs://. "Error: " before the text marks an error result.
-// The texts of one result are joined.
-// The author of a message is named in its text, as the History shows it, or with
-// Names in a field. Decode makes the field name of user and assistant messages their
-// author; that of a system message is lost.
+// The format has no place for some parts of a conversation. A short text replaces media
+// in assistant messages and in results; images in results are sent in a user message
+// after them, if the dialect allows that. A short text also replaces media at a URL that
+// does not begin with http:// or https://, unless Host is set, because some hosts read
+// other URLs, such as gs://. An error result begins with "Error: ". The texts of one
+// result are joined. The author of a message is named in its text, as the History shows
+// it, or in a field if Names is set. Decode reads the field name of user and assistant
+// messages as their author; the name of a system message is lost.
 //
-// The Arguments of a call of a custom tool are its input, which is any text. An
-// Opaque block of the type "convo_fields" before the call says that it was one. The
-// dialect OpenAI sends it as what it was; to the others it is a function call, with
-// the input inside an object.
+// The Arguments of a call of a custom tool are its input, which is any text. An Opaque
+// block of the type "convo_fields" before the call marks it. The dialect OpenAI sends a
+// call of a custom tool; the others send a function call, with the input inside an
+// object.
 type OpenAIChat struct {
 	Dialect Dialect
 
-	// Host names the server, such as "openrouter", where answers and requests are not
-	// those of the maker of the dialect. It is part of the Origin of answers, whose
-	// Format is then "openai-chat@openrouter", so reasoning goes back only to the host
-	// that sent it. Opaque parts go to any host of the dialect.
+	// Host names the server, such as "openrouter", if its answers and requests differ
+	// from those of the maker of the dialect. It is part of the Origin of answers, whose
+	// Format is then "openai-chat@openrouter", so reasoning is sent back only to the host
+	// that sent it. Opaque parts are sent to any host of the dialect.
 	Host string
 
-	// Model is the model of the request. Reasoning is sent back only to the
-	// model that made it. If Model is empty, reasoning of any model is sent.
-	// Decode takes Model for the maker of answers.
+	// Model is the model of the request. Reasoning is sent back only to the model that
+	// made it. If Model is empty, reasoning of any model is sent. Decode records Model as
+	// the maker of answers.
 	Model string
 
-	// Reasoning says which of its own reasoning a host gets back. By default that is
-	// all of it, but for DeepSeek that of turns with tool calls (ReplayTools), which
-	// it asks for; it ignores the rest. If neither Host nor Model is set, the dialects
-	// OpenAI, StrictAlternation and Gemma send none.
+	// Reasoning selects which of its own reasoning a host gets back. The default is all
+	// of it, except that DeepSeek gets the reasoning of turns with tool calls
+	// (ReplayTools), which it needs; it ignores the rest. If neither Host nor Model is
+	// set, the dialects OpenAI, StrictAlternation and Gemma send no reasoning.
 	Reasoning convo.Replay
 
-	// SplitCalls is for chat templates that refuse an assistant message with both
-	// content and calls, as those of older Mistral models do (v2, v3). What was said
-	// before the calls is sent as a message of its own, with a short user message after
-	// it, since such templates join or refuse two assistant messages in a row.
+	// SplitCalls is for chat templates that refuse an assistant message with both content
+	// and calls, as those of older Mistral models do (v2, v3). The content before the
+	// calls is then sent as its own message, followed by a short user message, because
+	// such templates join or refuse two assistant messages in a row.
 	SplitCalls bool
 
 	SystemSummary bool // send the summary as the last system message; see the package documentation
 	Developer     bool // send system messages with the role developer
 	StrictTools   bool // Tools asks for arguments that follow the schema exactly
-	Audio         bool // the model takes audio; otherwise a short text takes its place
+	Audio         bool // the model takes audio; otherwise a short text replaces it
 
-	// Names says that the dialect OpenAI names authors of user and assistant messages
-	// in the field name, where it takes the name: one of 1 to 64 characters without
-	// spaces, control characters and < > | \ /. Others are named in a tag, as they all
-	// are by default, since not every host takes the field, and not every model sees it.
+	// With Names, the dialect OpenAI names authors of user and assistant messages in the
+	// field name, if it takes the name: 1 to 64 characters without spaces, control
+	// characters and < > | \ /. Other authors are named in a tag. Without Names all are,
+	// because not every host takes the field, and not every model sees it.
 	Names bool
 }
 
@@ -130,18 +128,18 @@ func (f OpenAIChat) format() string {
 	return FormatOpenAIChat
 }
 
-// strict reports whether the dialect wants alternating roles.
+// strict reports whether the dialect needs alternating roles.
 func (f OpenAIChat) strict() bool { return f.Dialect == StrictAlternation || f.Dialect == Gemma }
 
-// ordered reports whether the dialect wants a user message first, and an assistant message
-// between a result and a user message.
+// ordered reports whether the dialect needs a user message first, and an assistant
+// message between a result and a user message.
 func (f OpenAIChat) ordered() bool { return f.Dialect == Mistral || f.strict() }
 
-// noContent reports whether content is left out where there is none beside calls.
-// OpenAI and DeepSeek take null there, and Ollama an empty text.
+// noContent reports whether a message of only calls has no content field. OpenAI and
+// DeepSeek take null there, and Ollama an empty text.
 func (f OpenAIChat) noContent() bool { return f.SplitCalls || f.ordered() }
 
-// oneSystem reports whether the dialect wants all system text in one message.
+// oneSystem reports whether the dialect needs all system text in one message.
 func (f OpenAIChat) oneSystem() bool { return f.Dialect >= Mistral }
 
 // systemRole returns the role of system messages.
@@ -155,7 +153,7 @@ func (f OpenAIChat) systemRole() string {
 // replay returns which reasoning is sent back.
 func (f OpenAIChat) replay() convo.Replay {
 	switch {
-	case !f.oneField() && !f.toHost() && f.Dialect != Mistral: // there is no place for it
+	case !f.oneField() && !f.toHost() && f.Dialect != Mistral: // the format has no place for it
 		return convo.ReplayNone
 	case f.Reasoning != convo.ReplayDefault:
 		return f.Reasoning
@@ -173,11 +171,12 @@ func (f OpenAIChat) begin(_ *tally, lost *losses) (profile, writer) {
 	if f.ordered() {
 		ids = mistralIDs
 	}
-	p := profile{format: f.format(), from: f.origin(), named: f.named(), custom: f.Dialect == OpenAI, model: f.Model, ids: ids, accepts: openAIToolNames, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, notes: !f.oneSystem(), bare: f.Dialect == Ollama, noIDs: f.Dialect == Gemma, knows: f.takes}
+	p := profile{format: f.format(), seals: f.seals(), from: f.origin(), named: f.named(), custom: f.Dialect == OpenAI, model: f.Model, ids: ids, accepts: openAIToolNames, names: chatNames, replay: f.replay(), systemSum: f.SystemSummary, notes: !f.oneSystem(), bare: f.Dialect == Ollama, noIDs: f.Dialect == Gemma, knows: f.takes}
 	return p, &chatWriter{OpenAIChat: f, lost: lost}
 }
 
-// named returns which authors are named in a field; nil: none.
+// named returns a function that reports whether an author is named in a field, or nil if
+// none are.
 func (f OpenAIChat) named() func(convo.Role, string) bool {
 	if !f.Names || f.Dialect != OpenAI {
 		return nil
@@ -188,8 +187,8 @@ func (f OpenAIChat) named() func(convo.Role, string) bool {
 	}
 }
 
-// takes reports whether a block is a part that the content of a message of a role may
-// hold, and no refusal without a text. The content of Ollama has no parts.
+// takes reports whether the content of a message of a role may hold a block. A refusal
+// without a text is left out. The content of Ollama has no parts.
 func (f OpenAIChat) takes(o convo.Opaque, role convo.Role) bool {
 	part, err := decodeObject([]byte(o.JSON))
 	if err != nil || part["type"] == fieldsType || part["type"] == "refusal" && str(part["refusal"]) == "" || f.Dialect == Ollama {
@@ -200,12 +199,12 @@ func (f OpenAIChat) takes(o convo.Opaque, role convo.Role) bool {
 	return len(k.list) == 0
 }
 
-// onlyThinks reports whether an assistant message holds nothing but reasoning.
+// onlyThinks reports whether an assistant message holds only reasoning.
 func onlyThinks(t *message) bool {
 	return t.role == convo.RoleAssistant && !slices.ContainsFunc(t.parts, func(p convo.Part) bool { return !isReasoning(p) })
 }
 
-// A chatWriter writes messages of the projection in the order that the dialect wants.
+// A chatWriter writes messages of the projection in the order that the dialect needs.
 type chatWriter struct {
 	OpenAIChat
 	lost  *losses
@@ -279,8 +278,8 @@ func (w *chatWriter) flush() {
 	w.write(&t)
 }
 
-// write writes a message, with what the dialect wants between it and the one before, and
-// in two if calls stand alone.
+// write writes a message, after the message that the dialect needs between it and the
+// previous one. If calls need their own message, it writes two.
 func (w *chatWriter) write(t *message) {
 	switch {
 	case !w.ordered():
@@ -304,7 +303,7 @@ func (f OpenAIChat) isContent(p convo.Part) bool {
 	return !ok || f.Dialect == Mistral && thinkingPart(r) != ""
 }
 
-// put writes a message as it is.
+// put writes a message unchanged.
 func (w *chatWriter) put(t *message) {
 	from := len(w.list)
 	w.list, w.role = w.appendMessage(w.list, t), t.role
@@ -335,8 +334,8 @@ func (w *chatWriter) request(p *projector, _ *convo.Snapshot, r *Request) error 
 	return nil
 }
 
-// withSystem returns the messages with the system text in the first of them, which is one
-// of the user.
+// withSystem returns the messages with the system text in the first, which is a user
+// message.
 func (w *chatWriter) withSystem(parts []convo.Part) []json.RawMessage {
 	list := slices.Clone(w.list)
 	system := joinTexts(parts, "\n\n")
@@ -355,8 +354,9 @@ func (w *chatWriter) withSystem(parts []convo.Part) []json.RawMessage {
 	return list
 }
 
-// system returns the system text, in one message if the dialect wants that. That of the
-// dialect Gemma is put where it belongs by request.
+// system returns the system text, in one message if the dialect needs that. For the
+// dialect Gemma it returns nothing; request adds the system text to the first user
+// message.
 func (w *chatWriter) system(p *projection, lost *losses) (_ json.RawMessage, list []json.RawMessage) {
 	role, parts := w.systemRole(), p.system
 	if w.Dialect == Gemma {
@@ -389,7 +389,8 @@ func (w *chatWriter) system(p *projection, lost *losses) (_ json.RawMessage, lis
 }
 
 // taggedTexts returns how many of the parts are the texts of one message and the tags
-// around them, or 1 if the first one is no tag or there is something else in the message.
+// around them. It returns 1 if the first part is not a tag, or if the message also holds
+// other parts.
 func taggedTexts(parts []convo.Part, places []place) int {
 	if len(places) < 2 || places[0].part >= 0 || places[1] != (place{places[0].message, 0}) {
 		return 1
@@ -447,8 +448,7 @@ func (w *chatWriter) appendMessage(list []json.RawMessage, t *message) []json.Ra
 	return list
 }
 
-// showsAfter reports whether media of a result are sent in a user message after
-// it.
+// showsAfter reports whether media of a result are sent in a user message that follows.
 func (f OpenAIChat) showsAfter(m convo.Media) bool {
 	return f.Dialect == OpenAI && strings.HasPrefix(m.MIME, "image/")
 }
@@ -540,8 +540,8 @@ func (w *chatWriter) assistant(t *message) json.RawMessage {
 	return append(b, '}')
 }
 
-// appendCall appends a call to an array. custom says that it came as one of a custom
-// tool, which only OpenAI has.
+// appendCall appends a call to an array. The custom argument reports whether it is a call
+// of a custom tool, which only OpenAI has.
 func (f OpenAIChat) appendCall(b []byte, c convo.ToolCall, custom bool) []byte {
 	if b[len(b)-1] != '[' {
 		b = append(b, ',')
@@ -627,7 +627,7 @@ func (w *chatWriter) appendOllamaContent(b []byte, parts []convo.Part, placeOf f
 	return b
 }
 
-// appendMedia appends media to an array, or a short text that stands for them if they
+// appendMedia appends media to an array, or a short text that replaces them if they
 // cannot be sent.
 func (f OpenAIChat) appendMedia(b []byte, m convo.Media) (_ []byte, ok bool) {
 	kind, sub, _ := strings.Cut(m.MIME, "/")
@@ -649,4 +649,38 @@ func (f OpenAIChat) appendMedia(b []byte, m convo.Media) (_ []byte, ok bool) {
 	b = appendElement(b, `{"type":"file","file":{`)
 	b = appendStringField(b, "filename", "file."+extension(sub))
 	return append(appendStringField(b, "file_data", dataURL(m)), "}}"...), true
+}
+
+// tools returns the rule for the dialect and the host.
+func (f OpenAIChat) tools() toolRule {
+	switch {
+	case f.Dialect != OpenAI:
+		return localTools
+	case f.Host != "":
+		return hostTools
+	}
+	return openAITools
+}
+
+// Tools implements [ToolWriter].
+func (f OpenAIChat) Tools(tools ...convo.Tool) (json.RawMessage, error) {
+	functions, err := f.tools().write(tools, f.StrictTools, func(b []byte, t convo.Tool, schema string) []byte {
+		b = append(appendStringField(b, "type", "function"), `,"function":{`...)
+		b = appendTool(b, t, "parameters", schema)
+		if f.StrictTools {
+			b = append(b, `,"strict":true`...)
+		}
+		return append(b, '}')
+	})
+	return withOwn(functions, err, tools, f.format())
+}
+
+// seals says whether the model checks where its signed reasoning stands. Hosts that are
+// reached with this format offer many models; those that are not known count as not
+// checking.
+func (f OpenAIChat) seals() SealCheck {
+	if checksSeals(f.Model) {
+		return SealsChecked
+	}
+	return SealsUnchecked
 }

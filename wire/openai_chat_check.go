@@ -7,13 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// Check returns the reasons for which the provider would refuse a request. The
-// rules: json, shape, messages-empty, role, orphan-result, unanswered-call,
-// duplicate-result, duplicate-call, content-missing, content-type, calls-empty,
-// id-missing, id-length, id-pattern, name-pattern, author-pattern, arguments,
-// result-content, audio-model, system-model, reasoning-missing, order,
-// last-role, system-first, alternation, user-first, split-calls, text-calls. Which of
-// them apply depends on the Dialect and on SplitCalls.
+// Check returns the reasons for which the provider would refuse a request. The rules:
+// json, shape, messages-empty, role, orphan-result, unanswered-call, duplicate-result,
+// duplicate-call, content-missing, content-type, calls-empty, id-missing, id-length,
+// id-pattern, name-pattern, author-pattern, arguments, result-content, audio-model,
+// system-model, reasoning-missing, order, last-role, system-first, alternation,
+// user-first, split-calls, text-calls,
+// media-count, media-total. The Dialect and SplitCalls decide which of them
+// apply.
 func (f OpenAIChat) Check(request []byte) []Finding {
 	k := chatChecker{checker: checker{format: FormatOpenAIChat}, f: f}
 	all := k.body(request)
@@ -34,6 +35,9 @@ func (f OpenAIChat) Check(request []byte) []Finding {
 	}
 	k.reportOpen()
 	k.order(msgs)
+	if f.Dialect == OpenAI && f.Host == "" && !k.routed {
+		k.sizes(request, mediaIn("messages", all["messages"], openAIImage), openAISizes)
+	}
 	return k.list
 }
 
@@ -89,7 +93,7 @@ func (k *chatChecker) message(path string, m map[string]any) {
 	}
 }
 
-// maxChatName is the length of the longest name of an author.
+// maxChatName is the maximum length of the name of an author.
 const maxChatName = 64
 
 // isChatName reports whether the provider takes a name of an author.
@@ -106,7 +110,7 @@ func (k *chatChecker) role(path, role string) {
 	k.add("role", path+".role", "", "role", role)
 }
 
-// author checks the name of who has written a message.
+// author checks the name of the author of a message.
 func (k *chatChecker) author(path string, v any) {
 	switch name, ok := v.(string); {
 	case !ok:
@@ -151,8 +155,8 @@ func (k *chatChecker) content(message string, v any, role string) {
 	}
 }
 
-// part checks part i of the content of a message of a role. Of a type that is not known
-// here, which another host may have, it checks only where it stands.
+// part checks part i of the content of a message of a role. For an unknown type, which
+// another host may have, it checks only the position.
 func (k *chatChecker) part(message string, i int, p map[string]any, role string) {
 	path := atIndex(message+".content", i)
 	kind := str(p["type"])
@@ -221,8 +225,9 @@ func (k *chatChecker) text(path string, p map[string]any, key string) {
 	}
 }
 
-// media checks that a field of a part is an object with strings that are not empty.
-// Hosts other than OpenAI also take a string for the first of these, and need no others.
+// media checks that a field of a part is an object with strings that are not empty. Hosts
+// other than OpenAI also take a string for the first of these fields, and do not need the
+// others.
 func (k *chatChecker) media(path string, p map[string]any, key string, fields ...string) {
 	path += "." + key
 	if k.f.Dialect != OpenAI {

@@ -15,8 +15,8 @@ import (
 )
 
 // partsOf are the parts of the content of messages, by their roles, with all fields that
-// they must have: of https://platform.openai.com/docs/api-reference/chat/create, and of
-// https://docs.mistral.ai/api for the dialect Mistral.
+// they must have: from https://platform.openai.com/docs/api-reference/chat/create, and
+// from https://docs.mistral.ai/api for the dialect Mistral.
 var partsOf = []struct {
 	dialect wire.Dialect
 	roles   string
@@ -58,8 +58,8 @@ func partRequest(role, part string) []byte {
 	return []byte(`{"messages":[` + strings.Join(msgs, ",") + `]}`)
 }
 
-// Check takes each part as it is documented, and names a field that is missing or of
-// another kind, wherever the part stands.
+// Check accepts each documented part, and reports a field that is missing or of another
+// kind, wherever the part is.
 func TestOpenAIChat_CheckLooksIntoParts(t *testing.T) {
 	broken := 0
 	for _, tt := range partsOf {
@@ -143,7 +143,7 @@ func TestOpenAIChat_CheckLooksIntoMessages(t *testing.T) {
 		{wire.OpenAI, []string{`{"role":"user","content":[{"type":"refusal","refusal":"no"}]}`}, []string{"content-type messages[0].content[0].type"}},
 		{wire.OpenAI, []string{says(`[{"type":"file","file":{"file_id":"f"}}]`)}, []string{"content-type messages[0].content[0].type"}},
 		{wire.OpenAI, []string{says(`[{"type":"thinking","thinking":[]}]`)}, []string{"content-type messages[0].content[0].type"}},
-		{wire.OpenAI, []string{`{"role":"user","content":[{"type":"video_url","video_url":{"url":"https://example.com"}}]}`}, nil}, // of other hosts
+		{wire.OpenAI, []string{`{"role":"user","content":[{"type":"video_url","video_url":{"url":"https://example.com"}}]}`}, nil}, // a part of other hosts
 		{wire.OpenAI, []string{hi, custom, strings.Replace(result, `"r"`, "["+image+"]", 1)}, []string{"result-content messages[2].content[0]"}},
 		{wire.Mistral, []string{hi, says("[" + image + "]"), hi}, nil},
 		{wire.Ollama, []string{`{"role":"user","content":[{"type":"text","text":"hi"}]}`}, []string{"shape messages[0].content"}},
@@ -168,8 +168,8 @@ func TestOpenAIChat_CheckLooksIntoMessages(t *testing.T) {
 	}
 }
 
-// A block that the provider would refuse in its place is left out, and a message that
-// holds nothing else, too.
+// A block that the provider would refuse in its place is left out, as is a message that
+// holds nothing else.
 func TestOpenAIChat_EncodeLeavesOutBlocksThatAreRefused(t *testing.T) {
 	for _, dialect := range []wire.Dialect{wire.OpenAI, wire.DeepSeek, wire.Mistral, wire.Ollama, wire.StrictAlternation} {
 		f := wire.OpenAIChat{Dialect: dialect}

@@ -40,7 +40,7 @@ func (f OpenAIChat) decode(d *decoder, data []byte) error {
 		return f.decodeList(d, "messages", all["messages"])
 	case saysError(all["error"]) && all["role"] == nil:
 		return reported("", providerError(data))
-	case d.minted == nil && (stringOf(all["object"]) == "chat.completion.chunk" || string(all["done"]) == "false"): // else a Stream has made it
+	case d.minted == nil && (stringOf(all["object"]) == "chat.completion.chunk" || string(all["done"]) == "false"): // otherwise a Stream made it
 		return isEvent("", "chunk")
 	case all["choices"] != nil:
 		d.answer(stringOf(all["id"]), d.model)
@@ -94,7 +94,7 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 			if isNull(c["finish_reason"]) {
 				return &DecodeError{Path: path, Reason: "the choice has no message"}
 			}
-			continue // what was said is filtered
+			continue // the content was filtered
 		}
 		if err := f.decodeMessage(d, path, c["message"]); err != nil {
 			return err
@@ -103,8 +103,8 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 	return nil
 }
 
-// loseContent reports the fields of an answer that are not among the known ones, which
-// tell nothing of what it says. Those that are empty are ignored.
+// loseContent records the fields of an answer that may hold content and are not in known.
+// Empty fields are ignored.
 func (d *decoder) loseContent(path string, all map[string]json.RawMessage, known []string) {
 	rest := make(map[string]json.RawMessage)
 	for key, raw := range all {
@@ -115,8 +115,8 @@ func (d *decoder) loseContent(path string, all map[string]json.RawMessage, known
 	d.loseRest(path, rest, known...)
 }
 
-// chatBookkeeping are the fields of an answer that are read, and those in which servers
-// tell about their work and the filters of their hosts.
+// chatBookkeeping are the fields of an answer that are read, and fields in which servers
+// report on their work and on the filters of their hosts.
 var chatBookkeeping = []string{
 	"choices", "message", "usage", "id", "model", "error", "finish_reason", "done", "done_reason", "index", "type", "object", "status",
 	"created", "created_at", "system_fingerprint", "service_tier", "obfuscation", "provider", "request_id", "user_id", "seed", "metadata",
@@ -125,7 +125,7 @@ var chatBookkeeping = []string{
 	"total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration", "remote_model", "remote_host",
 }
 
-// choiceBookkeeping are such fields of a choice.
+// choiceBookkeeping are the same fields of a choice.
 var choiceBookkeeping = []string{
 	"message", "delta", "index", "finish_reason", "native_finish_reason", "finish_message", "finish_details", "stop_reason", "matched_stop",
 	"error", "usage", "seed", "token_ids", "content_filter_results", "content_filter_offsets", "content_filter_result",
@@ -140,7 +140,7 @@ func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 		return err
 	}
 	if isNull(all["role"]) {
-		if strings.HasPrefix(path, "[") && saysError(all["error"]) { // so hosts of Google answer
+		if strings.HasPrefix(path, "[") && saysError(all["error"]) { // hosts of Google send errors in this form
 			return reported(path, providerError(data))
 		}
 		return &DecodeError{Path: path, Reason: lacksRole}
@@ -151,7 +151,7 @@ func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 	}
 	m := convo.Message{}
 	known := []string{"role", "content"}
-	if raw := all["name"]; !isNull(raw) && role != "tool" { // there, it names the tool
+	if raw := all["name"]; !isNull(raw) && role != "tool" { // in a result, it names the tool
 		known = append(known, "name")
 		if err := read(at(path, "name"), "a string", raw, &m.Author); err != nil {
 			return err
@@ -179,7 +179,7 @@ func (f OpenAIChat) decodeMessage(d *decoder, path string, data []byte) error {
 	}
 	if m.Role == convo.RoleAssistant {
 		known = append(known, "tool_calls", "refusal")
-		if string(all["prefix"]) == "false" { // as Mistral says in each answer
+		if string(all["prefix"]) == "false" { // Mistral sends this in each answer
 			known = append(known, "prefix")
 		}
 		if err := f.decodeCalls(d, path, all["tool_calls"], &m); err != nil {
@@ -252,8 +252,8 @@ func (f OpenAIChat) decodeCalls(d *decoder, path string, data json.RawMessage, m
 	return nil
 }
 
-// chatCall reads a call, whether it is one of a custom tool, and the extra_content beside
-// it, if any.
+// chatCall reads a call. It returns whether the call is of a custom tool, and its
+// extra_content, if any.
 func (f OpenAIChat) chatCall(d *decoder, path string, data []byte) (c convo.ToolCall, custom bool, extra string, err error) {
 	all, err := fields(path, data)
 	if err != nil {
@@ -334,7 +334,7 @@ func (d *decoder) chatContent(path string, data json.RawMessage, parts []convo.P
 	return parts, nil
 }
 
-// chatPart reads a part of a content. It returns nil for one that says nothing.
+// chatPart reads a part of a content. It returns nil for an empty part.
 func (d *decoder) chatPart(path string, data json.RawMessage, role convo.Role) (convo.Part, error) {
 	if kindOf(data) == '"' {
 		var text string

@@ -15,11 +15,11 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// hostAnswers are messages as chat hosts answer them.
+// hostAnswers are messages as chat hosts send them.
 var hostAnswers = []struct {
 	name, message string
-	parts         []convo.Part // the first ones
-	back          string       // as it goes back; empty: as it came
+	parts         []convo.Part // the first parts of the message
+	back          string       // the message as it is sent back; empty: as it was received
 }{
 	// https://openrouter.ai/docs/use-cases/reasoning-tokens, the three kinds of entries.
 	{"OpenRouter, all kinds", `{"role":"assistant","content":"4",
@@ -32,7 +32,7 @@ var hostAnswers = []struct {
 			convo.Reasoning{ID: "reasoning-encrypted-1", Encrypted: "eyJlbmNyeXB0ZWQi", Signature: `{"format":"anthropic-claude-v1","index":1,"type":"reasoning.encrypted"}`},
 			convo.Reasoning{ID: "reasoning-text-1", Text: "Two and two.", Signature: `{"format":"anthropic-claude-v1","index":2,"signature":null,"type":"reasoning.text"}`},
 		}, ""},
-	// The same page: reasoning holds the text once more.
+	// The same page: reasoning repeats the text.
 	{"OpenRouter, the text beside the details", `{"role":"assistant","content":null,"reasoning":"Two\n\nand two.",
 		"reasoning_details":[{"type":"reasoning.text","text":"Two ","format":"anthropic-claude-v1","index":0,"signature":"c2ln"},{"type":"reasoning.summary","summary":"and two."}],
 		"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
@@ -43,7 +43,7 @@ var hostAnswers = []struct {
 		`{"role":"assistant","content":null,
 		"reasoning_details":[{"type":"reasoning.text","text":"Two ","format":"anthropic-claude-v1","index":0,"signature":"c2ln"},{"type":"reasoning.summary","summary":"and two."}],
 		"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}`},
-	// Made of the same parts: the details do not say what the text says.
+	// The same parts, but the details differ from the text.
 	{"a text, and other details", `{"role":"assistant","content":"a","reasoning":"Two and two.","reasoning_details":[{"type":"reasoning.encrypted","data":"ZW5j","id":"","format":"google-gemini-v1"}]}`,
 		[]convo.Part{
 			convo.Reasoning{ID: "reasoning", Text: "Two and two."},
@@ -55,7 +55,7 @@ var hostAnswers = []struct {
 			convo.Reasoning{Signature: `{"input":{"b":[1.0,null]},"name":"f","text":"","type":"reasoning.server_tool_call"}`},
 			convo.Reasoning{Signature: `{}`},
 		}, ""},
-	// Details that are no signature of a call.
+	// Details that are not a signature of a call.
 	{"odd entries before a call", `{"role":"assistant","content":null,"reasoning_details":[{"type":"x","extra_content":{}},{"text":"hm","extra_content":{}}],"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
 		[]convo.Part{convo.Reasoning{Signature: `{"extra_content":{},"type":"x"}`}, convo.Reasoning{Text: "hm", Signature: `{"extra_content":{}}`}}, ""},
 	// An id that is the name of another field.
@@ -100,7 +100,7 @@ func asked(m convo.Message) []convo.Message {
 	return append(msgs, convo.User("and"))
 }
 
-// The reasoning of a host goes back to it as it came, and to nobody else.
+// The reasoning of a host is sent back unchanged, and only to that host.
 func TestOpenAIChat_ReasoningGoesBackToItsHost(t *testing.T) {
 	const model = "vendor/model-1"
 	for _, tt := range hostAnswers {
@@ -179,8 +179,8 @@ func TestOpenAIChat_ReasoningGoesBackToItsModel(t *testing.T) {
 	}
 }
 
-// Reasoning that does not say where it came from is left out, and so is the signature of
-// a call that no call follows.
+// Reasoning without a known source is left out, as is the signature of a call that no
+// call follows.
 func TestOpenAIChat_UnknownReasoningIsLeftOut(t *testing.T) {
 	f := wire.OpenAIChat{Host: "h"}
 	call := convo.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}
@@ -203,8 +203,8 @@ func TestOpenAIChat_UnknownReasoningIsLeftOut(t *testing.T) {
 	}
 }
 
-// Where messages are joined, each call keeps its own signature, and that of another host
-// is left out.
+// If messages are joined, each call keeps its own signature, and the signature of another
+// host is left out.
 func TestOpenAIChat_JoinedMessagesKeepTheirSignatures(t *testing.T) {
 	said := func(format, id string) convo.Message {
 		return convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: format}, Parts: []convo.Part{
@@ -229,8 +229,8 @@ func TestOpenAIChat_JoinedMessagesKeepTheirSignatures(t *testing.T) {
 	}
 }
 
-// A signed call of a custom tool is both; and where the call was cut off, its signature
-// goes with it.
+// A call of a custom tool may be signed. If a call was cut off, its signature is removed
+// with it.
 func TestOpenAIChat_SignedCallsOfOtherKinds(t *testing.T) {
 	f := wire.OpenAIChat{Host: "h"}
 	const custom = `{"role":"assistant","content":"a","tool_calls":[{"id":"c1","type":"custom","custom":{"name":"f","input":"x"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]}`
@@ -255,7 +255,7 @@ func TestOpenAIChat_SignedCallsOfOtherKinds(t *testing.T) {
 	}
 }
 
-// DeepSeek and Ollama have one field for reasoning; what stands in others is told.
+// DeepSeek and Ollama have one field for reasoning; other fields are listed in Lost.
 func TestOpenAIChat_OneFieldForReasoning(t *testing.T) {
 	const message = `{"role":"assistant","content":"a","reasoning":"hm","reasoning_details":[{"type":"reasoning.text","text":"hm"}],"extra_content":{"a":1},
 		"tool_calls":[{"id":"c1","function":{"name":"f","arguments":"{}"},"extra_content":{"a":1}}]}`
@@ -275,7 +275,8 @@ func TestOpenAIChat_OneFieldForReasoning(t *testing.T) {
 	}
 }
 
-// Entries of a stream are those of the whole answer, whatever their numbers and ids.
+// The entries of a stream are those of the whole answer, regardless of their numbers and
+// ids.
 func TestChatStream_ReasoningDetails(t *testing.T) {
 	details := func(list ...string) (deltas []string) {
 		for _, d := range list {
@@ -308,14 +309,14 @@ func TestChatStream_ReasoningDetails(t *testing.T) {
 	}
 }
 
-// https://docs.mistral.ai/capabilities/reasoning/: thinking is a part of the content,
-// which Mistral recommends to send back.
+// https://docs.mistral.ai/capabilities/reasoning/: thinking is a part of the content, and
+// Mistral recommends sending it back.
 func TestMistral_ThinkingGoesBackAsItCame(t *testing.T) {
 	f := wire.OpenAIChat{Dialect: wire.Mistral}
 	for _, tt := range []struct {
 		content string
 		parts   []convo.Part
-		back    string // empty: as it came
+		back    string // empty: as it was received
 	}{
 		{`[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"4"}]`, []convo.Part{convo.Reasoning{Text: "hm"}, convo.Text("4")}, ""},
 		{`[{"type":"thinking","thinking":[{"type":"text","text":"hm"}],"closed":true},{"type":"text","text":"4"}]`,
@@ -356,11 +357,11 @@ func TestMistral_ThinkingGoesBackAsItCame(t *testing.T) {
 			assert.NotContains(t, string(r.Messages[1]), "thinking")
 		}
 	}
-	// In another dialect it is a part like others.
+	// In other dialects it is a part like any other.
 	in, err := wire.OpenAIChat{}.Decode([]byte(`{"role":"assistant","content":[{"type":"thinking","thinking":[]}]}`))
 	require.NoError(t, err)
 	assert.Equal(t, []convo.Part{convo.Opaque{Format: "openai-chat", JSON: `{"type":"thinking","thinking":[]}`}}, in.Messages[0].Parts)
-	// Fields that Mistral does not know are for hosts.
+	// Fields that Mistral does not have are for hosts.
 	m := convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: "mistral", Model: "m"}, Parts: []convo.Part{
 		convo.Reasoning{ID: "reasoning", Text: "hm"}, convo.Reasoning{ID: "rs", Text: "ha", Signature: `{"type":"thinking"}`}, convo.Text("a"),
 		convo.Reasoning{Signature: `{"extra_content":{}}`}, convo.ToolCall{ID: "abcdefghi", Name: "f", Arguments: "{}"},
@@ -369,7 +370,7 @@ func TestMistral_ThinkingGoesBackAsItCame(t *testing.T) {
 	assert.Contains(t, lines(t, f, asked(m)...), `{"role":"assistant","content":"a",`+calls+`}]}`)
 	assert.Contains(t, lines(t, wire.OpenAIChat{Dialect: wire.Mistral, Model: "m"}, asked(m)...),
 		`{"role":"assistant","content":"a","reasoning":"hm","reasoning_details":[{"id":"rs","text":"ha","type":"thinking"}],`+calls+`,"extra_content":{}}]}`)
-	// With calls and without a text, the thought is all of the content.
+	// With calls and without a text, the thought is the whole content.
 	in, err = f.Decode([]byte(`{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}],"tool_calls":[{"id":"abcdefghi","function":{"name":"f","arguments":"{}"}}]}`))
 	require.NoError(t, err)
 	r, err := f.Encode(convo.NewSnapshot(asked(in.Messages[0])))
@@ -396,7 +397,7 @@ func TestMistral_RecordedThinking(t *testing.T) {
 	})
 }
 
-// lines returns the messages of a request, one a line.
+// lines returns the messages of a request, one per line.
 func lines(t *testing.T, f wire.Format, msgs ...convo.Message) string {
 	t.Helper()
 	r, err := f.Encode(convo.NewSnapshot(msgs))
@@ -409,9 +410,9 @@ func lines(t *testing.T, f wire.Format, msgs ...convo.Message) string {
 	return strings.Join(list, "\n")
 }
 
-// The order that the templates published with mistral-common want, in
+// The order that the templates published with mistral-common need, in
 // https://github.com/mistralai/mistral-common: a user message first, no content that is
-// null or empty, and, up to v3, no content beside calls.
+// null or empty, and, up to v3, no content next to calls.
 func TestMistral_Order(t *testing.T) {
 	call := convo.ToolCall{ID: "abcdefghi", Name: "f", Arguments: "{}"}
 	mistral := wire.OpenAIChat{Dialect: wire.Mistral}
@@ -457,8 +458,8 @@ func TestMistral_Order(t *testing.T) {
 }
 
 // templateRoles returns the roles of a request that the templates of old Mistral models
-// count: those of users, and of the assistant without calls. It fails the test if a
-// message breaks a rule of v3 of these.
+// count: users, and the assistant without calls. It fails the test if a message breaks a
+// rule of v3 of these templates.
 func templateRoles(t *testing.T, body []byte) (roles []string) {
 	t.Helper()
 	var all struct{ Messages []map[string]any }
@@ -481,7 +482,7 @@ func templateRoles(t *testing.T, body []byte) (roles []string) {
 	return roles
 }
 
-// Whatever the conversation, the roles alternate as the templates count them.
+// The roles of any conversation alternate as the templates count them.
 func TestOpenAIChat_StrictDialectsAlternate(t *testing.T) {
 	split := wire.OpenAIChat{Dialect: wire.StrictAlternation, SplitCalls: true}
 	gemma := wire.OpenAIChat{Dialect: wire.Gemma}
@@ -513,7 +514,7 @@ func TestOpenAIChat_StrictDialectsAlternate(t *testing.T) {
 	assert.Positive(t, tools)
 }
 
-// Results of one round and what the user says after them are one message.
+// The results of one round and the user message after them are one message.
 func TestGemma_ToolsAreText(t *testing.T) {
 	a, b := convo.ToolCall{ID: "a", Name: "f", Arguments: `{"n":1.0}`}, convo.ToolCall{ID: "b", Name: "odd name", Arguments: "oops"}
 	assert.Equal(t, `{"role":"user","content":[{"type":"text","text":"q"}]}
@@ -525,8 +526,8 @@ func TestGemma_ToolsAreText(t *testing.T) {
 			convo.ResultError(b, fmt.Errorf("no")), convo.Result(a, "one\n\"two\""), convo.User("stop"), convo.Assistant("well"), convo.User("and")))
 }
 
-// The templates of Gemma 1 and 2, and the first one of Mistral, refuse a system message.
-// Google asks for the system text in the first user message, before what the user says:
+// The templates of Gemma 1 and 2, and Mistral's first, refuse a system message. Google
+// recommends the system text in the first user message, before the user's text:
 // https://ai.google.dev/gemma/docs/core/prompt-structure
 func TestGemma_SystemTextIsOfTheUser(t *testing.T) {
 	png := convo.Media{MIME: "image/png", Data: "eA=="}
@@ -562,15 +563,15 @@ func TestGemma_SystemTextIsOfTheUser(t *testing.T) {
 	}
 }
 
-// Different calls have different ids, whatever their own ids are, even if one is what
-// another was replaced by; and a result has that of its call.
+// Different calls are sent with different ids, even if one has the id that another was
+// replaced by, and a result has the id of its call.
 func TestMistral_IDsStayDifferent(t *testing.T) {
 	f := wire.OpenAIChat{Dialect: wire.Mistral}
 	own := []string{"", "c1", "call_0123456789", "toolu_01", "abcdefghi", "ABCDEFGHI", "abcdefgh", "abcdefghij", "日本語日本語日本語", "a-b_c.d:e"}
 	for i := range 2000 {
 		own = append(own, fmt.Sprintf("call_%d", i), fmt.Sprintf("%09d", i))
 	}
-	for range 4 { // the ids that replace these are used by others, too
+	for range 4 { // other calls have the ids that replace these
 		var msgs []convo.Message
 		for i, id := range own {
 			call := convo.ToolCall{ID: id, Name: "f", Arguments: "{}"}
@@ -605,7 +606,7 @@ func TestMistral_IDsStayDifferent(t *testing.T) {
 	}
 }
 
-// An empty refusal is none.
+// An empty refusal is left out.
 func TestRefusal_EmptyIsNothing(t *testing.T) {
 	for _, tt := range []struct {
 		f    wire.Format
@@ -632,7 +633,7 @@ func TestRefusal_EmptyIsNothing(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, strings.Contains(tt.body, `"no"`), strings.Contains(string(r.Body()), "refusal"))
 	}
-	// One that was kept is not sent.
+	// A stored empty refusal is not sent.
 	for _, f := range []wire.Format{wire.OpenAIChat{}, wire.OpenAIResponses{}} {
 		format := map[bool]string{true: "openai-chat", false: "openai-responses"}[f == wire.Format(wire.OpenAIChat{})]
 		m := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("a"), convo.Opaque{Format: format, JSON: `{"type":"refusal","refusal":""}`}}}

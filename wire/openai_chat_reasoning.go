@@ -11,18 +11,17 @@ import (
 )
 
 // The hosts of Chat Completions send reasoning in several places. A [convo.Reasoning]
-// keeps it in a form that says where it came from, so that it goes back as it came:
+// also records the place, so that it is sent back as it was received:
 //
-//   - Of a text in a field of the message, ID is the name of the field.
-//   - Of an entry of reasoning_details, Text is the text or the summary, Encrypted the
+//   - For a text in a field of the message, ID is the name of the field.
+//   - For an entry of reasoning_details, Text is the text or the summary, Encrypted the
 //     data and ID the id. Signature is a JSON object with all other fields.
-//   - Of the extra_content of the message, ID is "extra_content", and Signature the
+//   - For the extra_content of the message, ID is "extra_content", and Signature the
 //     content.
-//   - The extra_content of a call stands directly before the call, and before the block
-//     with other fields of it. Signature is {"extra_content": ...}, and there is nothing
-//     else.
-//   - Of a thinking part in the content of Mistral, Text is the text. Signature is a JSON
-//     object with the other fields if there are any besides the type.
+//   - The extra_content of a call is directly before the call, and before the block with
+//     the call's other fields. Only Signature is set, to {"extra_content": ...}.
+//   - For a thinking part in the content of Mistral, Text is the text. Signature is a
+//     JSON object with the other fields if there are any besides the type.
 //
 // DeepSeek and Ollama have one field each, whose text has no ID.
 
@@ -31,10 +30,10 @@ const detailsField = "reasoning_details"
 // reasoningFields are the fields in which hosts send reasoning as one text.
 var reasoningFields = []string{"reasoning_content", "reasoning", "thinking"}
 
-// oneField reports whether the dialect has one field for reasoning, and no other place.
+// oneField reports whether the dialect has one field for reasoning and no other place.
 func (f OpenAIChat) oneField() bool { return f.Dialect == DeepSeek || f.Dialect == Ollama }
 
-// toHost reports whether fields that OpenAI does not know can be sent.
+// toHost reports whether fields that OpenAI refuses can be sent.
 func (f OpenAIChat) toHost() bool { return !f.oneField() && (f.Host != "" || f.Model != "") }
 
 // origin returns the Origin.Format of answers.
@@ -125,7 +124,7 @@ func detailText(all map[string]json.RawMessage) string {
 	return "text"
 }
 
-// tellsSame reports whether reasoning says the same as a text, apart from white space.
+// tellsSame reports whether reasoning has the same text as text, apart from white space.
 func tellsSame(parts []convo.Part, text string) bool {
 	var all strings.Builder
 	for _, p := range parts {
@@ -142,7 +141,8 @@ func tellsSame(parts []convo.Part, text string) bool {
 	return squeeze(all.String()) == squeeze(text)
 }
 
-// extra returns the extra_content of a message or of a call. path is where that is.
+// extra returns the extra_content of a message or of a call. The path is that of the
+// message or call.
 func (d *decoder) extra(path string, all map[string]json.RawMessage) string {
 	raw := all[extraField]
 	if isNull(raw) {
@@ -160,7 +160,7 @@ func signedCall(extra string) convo.Reasoning {
 	return convo.Reasoning{Signature: `{"` + extraField + `":` + extra + `}`}
 }
 
-// thinkingIn reads a thinking part of Mistral. It returns false for one that holds
+// thinkingIn reads a thinking part of Mistral. It returns false if the part holds
 // anything but texts.
 func thinkingIn(all map[string]json.RawMessage) (r convo.Reasoning, ok bool) {
 	switch raw := all["thinking"]; kindOf(raw) {
@@ -187,7 +187,8 @@ func thinkingIn(all map[string]json.RawMessage) (r convo.Reasoning, ok bool) {
 	return r, true
 }
 
-// thinkingPart returns reasoning as a thinking part of Mistral, or "" if it was none.
+// thinkingPart returns reasoning as a thinking part of Mistral, or "" if it was not
+// received as such a part.
 func thinkingPart(r convo.Reasoning) string {
 	all := map[string]json.RawMessage{}
 	if r.Signature != "" {
@@ -212,12 +213,12 @@ func thinkingPart(r convo.Reasoning) string {
 // hostReasoning is the reasoning of a message in the fields of the message.
 type hostReasoning struct {
 	texts   map[string][]convo.Part // by the names of the fields
-	details []byte                  // an array that is not closed; nil if there are none
+	details []byte                  // an array that is not closed; nil: none
 	extra   string
 }
 
-// add adds reasoning, and returns as much of it as is sent. What did not come in such a
-// field is left out.
+// add adds reasoning, and returns as much of it as is sent. Reasoning that was not
+// received in a field is left out.
 func (h *hostReasoning) add(r convo.Reasoning) (sent convo.Reasoning) {
 	switch {
 	case r.Signature == "":
@@ -270,8 +271,8 @@ func (h *hostReasoning) appendTo(b []byte) []byte {
 	return b
 }
 
-// callExtras returns the extra_content of each call of a message that its reasoning
-// goes with, or "" for those without any, and where that reasoning is.
+// callExtras returns the extra_content of each call of a message, or "" for a call
+// without any, and the places of the reasoning that holds them.
 func callExtras(t *message) (extras []string, signed []place) {
 	if !t.thinks {
 		return nil, nil

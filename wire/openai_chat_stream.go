@@ -10,14 +10,15 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// Stream returns a [Stream] that reads the chunks of Chat Completions, as OpenAI and
-// the hosts that have adopted it send them, and the lines of Ollama's /api/chat. The
-// answer is complete with its finish_reason, with "done":true, or with [DONE]. Content may
-// follow a finish_reason; it belongs to another answer if its ID is another one, unless
-// each chunk has its own, or if it has a role, unless each chunk has one.
+// Stream returns a [Stream] that reads the chunks of Chat Completions, as OpenAI and the
+// hosts that have adopted it send them, and the lines of Ollama's /api/chat. The answer
+// is complete after its finish_reason, "done":true, or [DONE]. Content after a
+// finish_reason may belong to the same answer. It belongs to another answer if it has
+// another ID, unless each chunk has its own, or if it has a role, unless several chunks
+// have one.
 //
-// The calls of an answer that broke off are not whole, since nothing says which of
-// them are. A refusal is in the Transcript and in no [Delta].
+// The calls of an answer that broke off count as incomplete, because the format does not
+// mark which of them are whole. A refusal is in the Transcript and in no [Delta].
 func (f OpenAIChat) Stream() Stream { return &chatStream{format: f} }
 
 type chatStream struct {
@@ -26,11 +27,11 @@ type chatStream struct {
 
 	top    map[string]json.RawMessage // the fields of the chunks, without those below
 	usage  map[string]json.RawMessage
-	hidden map[string]json.RawMessage // the usage in a place of its own, which some hosts choose
+	hidden map[string]json.RawMessage // the usage, where some hosts put it elsewhere
 	choice map[string]json.RawMessage // the fields of the choice, without the message
 	others map[int]bool               // the other choices
 	begun  bool                       // there is a choice
-	bare   bool                       // it is an answer of Ollama's, without choices
+	bare   bool                       // an answer of Ollama, without choices
 
 	message streamedValue // without the content and the calls
 	content chatStreamContent
@@ -40,9 +41,9 @@ type chatStream struct {
 
 	thought halfRune // of the reasoning that was shown
 
-	rotates bool // each chunk has an ID of its own
-	roles   bool // more chunks than the first have a role
-	closed  bool // [DONE] came
+	rotates bool // each chunk has its own ID
+	roles   bool // chunks after the first have a role
+	closed  bool // [DONE] was received
 }
 
 // Event implements [Stream].
@@ -94,8 +95,8 @@ func (s *chatStream) Event(name string, data []byte) ([]Delta, error) {
 	return out, nil
 }
 
-// isSecond reports whether content in a chunk with this ID belongs to another answer,
-// and notes the ID. Some proxies give each chunk an ID of its own.
+// isSecond reports whether content in a chunk with this ID belongs to another answer, and
+// records the ID. Some proxies give each chunk its own ID.
 func (s *chatStream) isSecond(id string) bool {
 	other := id != "" && s.id != "" && id != s.id
 	if id != "" {
@@ -107,7 +108,7 @@ func (s *chatStream) isSecond(id string) bool {
 	return s.closed || s.done && (s.bare || other && !s.rotates)
 }
 
-// head reads the fields of a chunk besides the choices.
+// head reads the fields of a chunk other than the choices.
 func (s *chatStream) head(all map[string]json.RawMessage) {
 	if s.top == nil {
 		s.top = map[string]json.RawMessage{}
@@ -132,7 +133,8 @@ func field(raw json.RawMessage, key string) json.RawMessage {
 	return all[key]
 }
 
-// chunk reads a choice of a chunk. second says that what it adds is another answer.
+// chunk reads a choice of a chunk. The second argument reports whether its content
+// belongs to another answer.
 func (s *chatStream) chunk(path string, c map[string]json.RawMessage, second bool) ([]Delta, error) {
 	if saysError(c["error"]) {
 		return nil, providerError(c["error"])
@@ -151,7 +153,7 @@ func (s *chatStream) chunk(path string, c map[string]json.RawMessage, second boo
 		return nil, nil
 	}
 	raw, at, whole := c["delta"], path+".delta", false
-	if isNull(raw) && !isNull(c["message"]) { // of a server that does not stream
+	if isNull(raw) && !isNull(c["message"]) { // from a server that does not stream
 		raw, at, whole = c["message"], path+".message", true
 	}
 	delta, err := optionalFields(at, raw)
@@ -185,7 +187,7 @@ func (s *chatStream) chunk(path string, c map[string]json.RawMessage, second boo
 	return out, nil
 }
 
-// addsContent reports whether a delta has something to be shown.
+// addsContent reports whether a delta has content.
 func addsContent(delta map[string]json.RawMessage) bool {
 	for _, key := range []string{"content", "tool_calls", "refusal", "reasoning_content", "reasoning", "thinking", detailsField} {
 		switch string(delta[key]) {
@@ -203,7 +205,7 @@ func (s *chatStream) add(path string, delta map[string]json.RawMessage) (out []D
 	for _, key := range sortedKeys(delta) {
 		switch key {
 		case "role", "content", "tool_calls":
-		case "index": // of the choice, again
+		case "index": // the index of the choice, repeated
 		default:
 			s.message.addField(key, delta[key], 0)
 		}
@@ -244,8 +246,7 @@ func (s *chatStream) reasoningIn(delta map[string]json.RawMessage) string {
 	return text.String()
 }
 
-// A chatStreamContent is the content of the message: a text or, if parts came, a list
-// of them.
+// A chatStreamContent is the content of the message: a text, or a list of parts.
 type chatStreamContent struct {
 	text  streamedText
 	parts *streamedValue
@@ -253,7 +254,7 @@ type chatStreamContent struct {
 	half, thought halfRune // of the texts and thoughts of parts that were shown
 }
 
-// add adds a piece of the content, and to out what it shows.
+// add adds a piece of the content, and appends what it shows to out.
 func (c *chatStreamContent) add(path string, raw json.RawMessage, out *[]Delta) error {
 	if kindOf(raw) == '"' {
 		*out = append(*out, deltaOf(Delta{Text: c.addText(raw)})...)
@@ -307,7 +308,7 @@ func (c *chatStreamContent) addText(raw json.RawMessage) string {
 	return c.half.join(raw)
 }
 
-// A chatStreamCall is a call of which pieces come.
+// A chatStreamCall is a call that arrives in pieces.
 type chatStreamCall struct {
 	number    int
 	id        string
@@ -319,10 +320,10 @@ type chatStreamCall struct {
 	function  streamedValue // the other fields of the function
 }
 
-// addCall adds an element of tool_calls. Which call it belongs to, its index says, or
-// its ID, or else it is the newest one. A name begins a new call if the call so far
-// has another ID, or arguments which it cannot go on from; and without an index and
-// an ID, always.
+// addCall adds an element of tool_calls. Its index or its ID selects the call; without
+// both, it is the newest call. A name begins a new call if the call has another ID, or
+// arguments that the piece cannot continue, and always if the piece has no index and a
+// new ID or none.
 func (s *chatStream) addCall(piece map[string]json.RawMessage) []Delta {
 	inside, argument := piece["function"], "arguments"
 	custom := isNull(inside) && !isNull(piece["custom"])
@@ -389,7 +390,7 @@ func (s *chatStream) addCall(piece map[string]json.RawMessage) []Delta {
 	return []Delta{{Call: &CallDelta{Index: c.number, ID: c.id, Name: c.name.String(), Arguments: text}}}
 }
 
-// ends reports whether a piece is of another call, which begins with it. Only a name
+// ends reports whether a piece begins another call, so that c is complete. Only a name
 // begins a call: some servers make a new ID for each piece.
 func (c *chatStreamCall) ends(id, name, arguments string) bool {
 	switch {
@@ -403,9 +404,9 @@ func (c *chatStreamCall) ends(id, name, arguments string) bool {
 	return c.written.begun && name != c.name.String()
 }
 
-// An objectScanner finds the end of a JSON object that comes in pieces.
+// An objectScanner finds the end of a JSON object that arrives in pieces.
 type objectScanner struct {
-	begun, ended bool // anything but space came; the object is complete
+	begun, ended bool // something other than space was read; the object is complete
 	depth        int
 	text, escape bool // inside a string; after a backslash in it
 }
@@ -432,7 +433,7 @@ func (o *objectScanner) scan(s string) {
 	}
 }
 
-// appendTo appends the call as an answer has it.
+// appendTo appends the call in the form of an answer.
 func (c *chatStreamCall) appendTo(b []byte) []byte {
 	kind, argument := "function", "arguments"
 	if c.custom {
@@ -488,18 +489,16 @@ func (s *chatStream) Transcript() (Transcript, error) {
 		p := element("tool_calls", i, c)
 		p.isCall, p.number, p.half = true, c.number, !s.done
 	}
-	t, err := s.transcript(parts, s.answer, func() (*decoder, func([]byte) error) {
+	for _, index := range slices.Sorted(maps.Keys(s.others)) {
+		lost = append(lost, Loss{fmt.Sprintf("choices[%d].message", index), lostChoice})
+	}
+	return s.transcript(parts, lost, s.answer, func() (*decoder, func([]byte) error) {
 		d := s.format.decoder()
 		return &d, func(data []byte) error { return s.format.decode(&d, data) }
 	})
-	for _, index := range slices.Sorted(maps.Keys(s.others)) {
-		t.Lost = append(t.Lost, Loss{fmt.Sprintf("choices[%d].message", index), lostChoice})
-	}
-	t.Lost = append(t.Lost, lost...)
-	return t, err
 }
 
-// answer returns the answer as it would be without a stream.
+// answer returns the answer in the form of a response without a stream.
 func (s *chatStream) answer(parts []answerPart, bare bool) []byte {
 	message := []byte(`{"role":"assistant"`)
 	list := "" // that is open
@@ -526,7 +525,7 @@ func (s *chatStream) answer(parts []answerPart, bare bool) []byte {
 	choice := map[string]json.RawMessage{}
 	if !bare {
 		maps.Copy(answer, s.top)
-		delete(answer, "messages") // of a request, if anything
+		delete(answer, "messages") // a field of requests
 		usage := s.usage
 		if usage == nil {
 			usage = s.hidden

@@ -44,8 +44,8 @@ func init() {
 	}
 }
 
-// chatCallPieces returns a call and the elements of tool_calls that bring it, in one
-// of the ways of the hosts. n is how many calls came before.
+// chatCallPieces returns a call and the elements of tool_calls that stream it, in the
+// style of a host. n is the number of calls before.
 func chatCallPieces(g *streamGenerator, style, n int) (whole string, pieces []string) {
 	id, name, args := fmt.Sprintf("call_%d", n), g.pick("search", "run"), g.arguments()
 	q := jsonOf(args)
@@ -128,7 +128,7 @@ func detailPieces(g *streamGenerator, i int, entries *[]string, delta func(strin
 			piece(`{"type":"reasoning.text","text":%s,"signature":null,"id":null,"format":"anthropic-claude-v1","index":%d}`, jsonOf(p), i)
 		}
 		piece(`{"type":"reasoning.text","signature":"c2ln","format":"anthropic-claude-v1","index":%d,"id":null}`, i)
-	case 2: // an encrypted one, the number of which all have
+	case 2: // an encrypted entry, with the same number in all
 		entry(`{"type":"reasoning.encrypted","data":"ZW5j","id":"call_%d","format":"google-gemini-v1","index":0}`, i)
 		piece(`{"id":"call_%d","type":"reasoning.encrypted","data":"ZW5j","format":"google-gemini-v1","index":0}`, i)
 	case 3: // no number, but an end
@@ -137,7 +137,7 @@ func detailPieces(g *streamGenerator, i int, entries *[]string, delta func(strin
 			piece(`{"type":"reasoning.text","text":%s}`, jsonOf(p))
 		}
 		piece(`{"type":"reasoning.text","signature":"c2ln"}`)
-	case 4: // of a kind that nobody knows
+	case 4: // an entry of an unknown kind
 		entry(`{"type":"reasoning.server_tool_call","name":"f%d","more":{"a":[1,null]}}`, i)
 		piece(`{"type":"reasoning.server_tool_call","name":"f%d","more":{"a":[1,null]}}`, i)
 	}
@@ -160,7 +160,7 @@ func chatAnswer(g *streamGenerator, f wire.OpenAIChat) (string, []event) {
 			for _, p := range g.cut(text) {
 				delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":%s}]}]}`, jsonOf(p))
 			}
-		case g.IntN(3) == 0: // OpenRouter with several entries, and without the text beside them
+		case g.IntN(3) == 0: // OpenRouter with several entries, and without the text
 			g.unread = f.Dialect == wire.DeepSeek || f.Dialect == wire.Ollama
 			var entries []string
 			for i := range 1 + g.IntN(4) {
@@ -277,7 +277,7 @@ func chatAnswer(g *streamGenerator, f wire.OpenAIChat) (string, []event) {
 	if g.IntN(5) == 0 { // Azure
 		out = append(out, event{"", `{"id":"","model":"","object":"","choices":[],"prompt_filter_results":[{"prompt_index":0}]}`})
 	}
-	beside := g.IntN(3) == 0 // the last delta comes beside the finish_reason
+	beside := g.IntN(3) == 0 // the last delta is in the chunk with the finish_reason
 	for i, d := range deltas {
 		if beside && i == len(deltas)-1 {
 			break
@@ -301,7 +301,7 @@ func chatAnswer(g *streamGenerator, f wire.OpenAIChat) (string, []event) {
 	case 2: // twice
 		chunk(last, `,"usage":{"prompt_tokens":1,"completion_tokens":7}`)
 		chunk("[]", `,"usage":`+usage)
-	case 3: // Groq, before it had the other
+	case 3: // Groq, before it had the other field
 		chunk(last, `,"x_groq":{"id":"r","usage":`+usage+`}`)
 	}
 	if g.IntN(3) > 0 {
@@ -449,7 +449,7 @@ func TestChatStream_Quirks(t *testing.T) {
 	}
 }
 
-// Fields that stay empty are as those that never came.
+// Fields that stay empty count as missing.
 func TestChatStream_EmptyFields(t *testing.T) {
 	s, _ := feed(t, wire.OpenAIChat{}, chatDeltas(`{"content":"","refusal":"","reasoning_content":"","annotations":null}`, `{"reasoning":"r"}`, `{"content":"a"}`))
 	got, err := s.Transcript()
@@ -485,7 +485,7 @@ func TestChatStream_Errors(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		e        event
-		want     wire.ProviderError // but for the JSON
+		want     wire.ProviderError // without the JSON
 		overflow bool
 	}{
 		{"OpenAI", event{"", `{"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`},
@@ -541,7 +541,8 @@ func TestChatStream_Errors(t *testing.T) {
 	}
 }
 
-// The calls of a stream that broke off are not whole, for nothing says so.
+// The calls of a stream that broke off count as incomplete, because nothing marks them as
+// whole.
 func TestChatStream_HalfCalls(t *testing.T) {
 	s, _ := feed(t, wire.OpenAIChat{}, dataOf(
 		`{"choices":[{"delta":{"content":"I will."}}]}`,
@@ -556,7 +557,7 @@ func TestChatStream_HalfCalls(t *testing.T) {
 	assert.Equal(t, []wire.Loss{{"call 0", `the call "ls", which the provider had not ended`}, {"tool_calls[2]", "a call without a name"}}, got.Lost)
 }
 
-// The details of reasoning come back as an answer that is not streamed has them.
+// The details of reasoning are the same as in an answer that is not streamed.
 func TestChatStream_Details(t *testing.T) {
 	for _, tt := range []struct{ name, pieces, want string }{
 		{"by index", `[{"type":"reasoning.text","text":"a","index":0}] [{"type":"reasoning.text","text":"b","index":0},{"type":"reasoning.encrypted","data":"x","index":1}] [{"type":"reasoning.encrypted","data":"y","index":1}]`,
@@ -632,8 +633,8 @@ func TestChatStream_Recorded(t *testing.T) {
 	t.Logf("%d answers", n)
 }
 
-// requireLinear fails the test unless what a stream allocates grows with the number
-// of events, and not faster: the second half costs what the first one did.
+// requireLinear fails the test unless the allocations of a stream grow linearly with the
+// number of events: the second half costs as much as the first.
 func requireLinear(t *testing.T, f wire.Format, head []event, piece func(i int) event) {
 	t.Helper()
 	n := 50_000
@@ -685,9 +686,9 @@ func TestChatStream_Linear(t *testing.T) {
 	}
 }
 
-// fuzzStream checks what holds for any bytes: a reader of single bytes reads the same,
-// the Transcript may be taken at any time and stays the same, and Append accepts that
-// of an answer without an error.
+// fuzzStream checks what holds for any bytes: a reader of single bytes gives the same
+// result, the Transcript may be taken at any time and stays the same, and Append accepts
+// the Transcript of an answer without an error.
 func fuzzStream(t *testing.T, f wire.Format, data []byte) {
 	read := func(r io.Reader) (wire.Stream, []wire.Delta, error) {
 		s := f.(wire.Streamer).Stream()
@@ -704,7 +705,7 @@ func fuzzStream(t *testing.T, f wire.Format, data []byte) {
 	}
 	s, deltas, err := read(bytes.NewReader(data))
 	got, failed := s.Transcript()
-	if err == nil && failed != nil { // what events brought is no answer, as Decode would say of the whole
+	if err == nil && failed != nil { // Decode would also refuse the whole answer
 		require.ErrorAs(t, failed, new(*wire.DecodeError))
 	}
 	again, failedAgain := s.Transcript()
@@ -744,7 +745,7 @@ func FuzzChatStream(f *testing.F) {
 	})
 }
 
-// Fields beside the name and the arguments of a call are reported as lost.
+// Fields other than the name and the arguments of a call are reported as lost.
 func TestChatStream_FieldsOfACall(t *testing.T) {
 	s, _ := feed(t, wire.OpenAIChat{}, chatDeltas(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}","mood":7}}]}`))
 	got, err := s.Transcript()

@@ -169,7 +169,7 @@ func contentCanon(v any) string {
 // A mutant is a request with one thing wrong.
 type mutant struct {
 	rule  string
-	spoil func(msgs []any) ([]any, bool) // false: the request gives no chance to
+	spoil func(msgs []any) ([]any, bool) // false: the mutant does not apply to the request
 	of    []wire.Dialect
 }
 
@@ -315,8 +315,8 @@ func renamed(to string) func([]any) ([]any, bool) {
 	}
 }
 
-// If one rule is broken in a recorded request, Check names that rule, and
-// hardly ever another one.
+// If one rule is broken in a recorded request, Check reports that rule, and rarely any
+// other.
 func TestOpenAIChat_CheckNamesTheBrokenRule(t *testing.T) {
 	c := tally{}
 	eachChat(t, func(t *testing.T, f wire.OpenAIChat, r recording) {
@@ -493,8 +493,8 @@ func TestOpenAIChat_CheckKnowsTheRulesOfTemplates(t *testing.T) {
 	}
 }
 
-// OpenAI reads an image from a fully qualified URL of the web or from a data URL, and
-// Mistral from one that everybody can reach. Hosts such as Vertex AI read gs://.
+// OpenAI reads an image from a fully qualified web URL or from a data URL, and Mistral
+// from a publicly accessible URL. Hosts such as Vertex AI read gs://.
 // https://github.com/openai/openai-openapi (InputImageContent),
 // https://docs.mistral.ai/capabilities/vision/
 func TestMedia_OnlyURLsOfTheWeb(t *testing.T) {
@@ -571,7 +571,7 @@ func FuzzOpenAIChat_Check(f *testing.F) {
 
 // With Names, an author whose name the provider takes is named in the field, which
 // https://platform.openai.com/docs/api-reference/chat/create describes, and the text is
-// what the author wrote: Decode reads both again. Any other is named in a tag.
+// sent without a tag: Decode reads both again. Other authors are named in a tag.
 func TestOpenAIChat_NamesGoIntoTheField(t *testing.T) {
 	for author, field := range map[string]bool{
 		"Bob": true, "bob-1_x.y": true, "日本": true, strings.Repeat("é", 64): true,
@@ -641,7 +641,7 @@ func TestGemma_MasksCalls(t *testing.T) {
 	assert.NotContains(t, string(r.Messages[2]), key)
 }
 
-// The name of a message is its author, whatever its role is.
+// The name of a message is its author, for any role.
 func TestOpenAIChat_DecodeNames(t *testing.T) {
 	for _, role := range []string{"system", "developer", "user", "assistant"} {
 		in, err := wire.OpenAIChat{}.Decode([]byte(`{"messages":[{"role":"` + role + `","name":"ann","content":"hi"}]}`))
@@ -667,7 +667,7 @@ func TestOpenAIChat_DecodeNames(t *testing.T) {
 }
 
 // A conversation of ds-api names its summary in a system message. It becomes the summary,
-// which the next one replaces.
+// which the next summary replaces.
 func TestOpenAIChat_SummaryOfDSAPI(t *testing.T) {
 	in, err := wire.OpenAIChat{Dialect: wire.DeepSeek}.Decode([]byte(`{"messages":[
 		{"role":"system","content":"Be brief."},
@@ -701,8 +701,8 @@ func TestOpenAIChat_SummaryOfDSAPI(t *testing.T) {
 	assert.NotContains(t, string(req.Body()), "The user plans a trip", "no old summary stays")
 }
 
-// That an assistant message is the beginning of the answer is told as lost: what is sent
-// later is a message like others.
+// The mark of an assistant message as the beginning of the answer is listed as lost,
+// because later requests send it as a normal message.
 func TestOpenAIChat_DecodePrefix(t *testing.T) {
 	for _, f := range []wire.OpenAIChat{{}, {Dialect: wire.DeepSeek}, {Dialect: wire.Mistral}} {
 		for value, lost := range map[string][]wire.Loss{

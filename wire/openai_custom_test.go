@@ -38,8 +38,8 @@ const (
 		`{"type":"custom_tool_call_output","call_id":"call_1","output":"hello world"},{"type":"function_call_output","call_id":"call_2","output":"no"},{"type":"custom_tool_call_output","call_id":"call_3","output":"odd"}]}`
 )
 
-// A call of a custom tool is a call, whose arguments are its input, and goes back as it
-// came: byte for byte, whatever the input. A function call with broken JSON stays one.
+// A call of a custom tool is a call whose arguments are its input. It is sent back byte
+// for byte, for any input. A function call with broken JSON stays a function call.
 func TestCustomCalls_GoBackAsTheyCame(t *testing.T) {
 	for _, tt := range []struct {
 		f       wire.Format
@@ -69,7 +69,8 @@ func TestCustomCalls_GoBackAsTheyCame(t *testing.T) {
 	}
 }
 
-// Elsewhere a call of a custom tool is a function call with its input inside an object.
+// In other formats a call of a custom tool is a function call with its input inside an
+// object.
 func TestCustomCalls_AreFunctionCallsElsewhere(t *testing.T) {
 	msgs := func(format string) []convo.Message {
 		return []convo.Message{convo.User("q"),
@@ -101,8 +102,8 @@ func TestCustomCalls_AreFunctionCallsElsewhere(t *testing.T) {
 	}
 }
 
-// A block that says that a call is of a custom tool stands directly before it; anywhere
-// else it says nothing.
+// A block that marks a call of a custom tool is directly before the call; anywhere else
+// it has no effect.
 func TestCustomCalls_NeedTheBlockDirectlyBefore(t *testing.T) {
 	call := convo.ToolCall{ID: "c1", Name: "f", Arguments: "x"}
 	for _, f := range []struct {
@@ -128,8 +129,9 @@ func TestCustomCalls_NeedTheBlockDirectlyBefore(t *testing.T) {
 	}
 }
 
-// An answer that was cut off in the input of a custom tool gives no call: nothing in a
-// text shows that it is whole. No block of its fields stays behind.
+// An answer that was cut off in the input of a custom tool has no call, because the text
+// of the input does not show whether it is whole. The block with the call's fields is
+// also removed.
 func TestCustomCalls_ThatWereCutOffAreNotRun(t *testing.T) {
 	cut := &convo.ToolCall{ID: "c1", Name: "sql", Arguments: "{}"}
 	for _, tt := range []struct {
@@ -186,7 +188,7 @@ func recordedStream(t *testing.T, f wire.Format, name string) (wire.Transcript, 
 }
 
 // A recorded stream of OpenAI with a call of a custom tool, and one of xAI with calls of
-// that type which xAI has run itself: nobody is to run these again.
+// that type which xAI has run itself and which must not be run again.
 func TestCustomCalls_InRecordedStreams(t *testing.T) {
 	in, deltas := recordedStream(t, wire.OpenAIResponses{}, "openai__responses__openai-custom-tool.1.chunks.txt")
 	want := []convo.ToolCall{{ID: "call_custom_sql_001", Name: "write_sql", Arguments: "SELECT * FROM users WHERE age > 25"}}
@@ -211,8 +213,8 @@ func TestCustomCalls_InRecordedStreams(t *testing.T) {
 	assert.Equal(t, 2, blocks)
 }
 
-// Of the calls that a response with x_search holds, those of custom tools that the
-// request defines are the caller's.
+// In a response with x_search, calls of custom tools that the request defines are for the
+// caller.
 func TestCustomCalls_BesideThoseOfXSearch(t *testing.T) {
 	const body = `{"id":"r","status":"completed","tools":[{"type":"x_search"},{"type":"custom","name":"sql"}],"output":[` +
 		`{"type":"custom_tool_call","id":"ctc_1","call_id":"xs_1","name":"x_keyword_search","input":"{}","status":"completed"},` +
@@ -225,8 +227,8 @@ func TestCustomCalls_BesideThoseOfXSearch(t *testing.T) {
 	assert.Len(t, in.Reply().OpenCalls(), 2)
 }
 
-// A call in an Opaque block, as a caller with an SDK may keep it, does not share its ID
-// with a call that is a part.
+// A call in an Opaque block, which a program with an SDK may keep, does not share its ID
+// with a ToolCall.
 func TestCustomCalls_InBlocksHaveIDsOfTheirOwn(t *testing.T) {
 	block := func(role convo.Role, raw string) convo.Message {
 		return convo.Message{Role: role, Parts: []convo.Part{item(raw)}}
@@ -253,8 +255,8 @@ func TestCustomCalls_InBlocksHaveIDsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Whatever a conversation holds, Decode reads from a request of OpenAI which of its calls
-// are of custom tools, and their inputs, and Encode writes them again.
+// For any conversation, Decode reads from a request of OpenAI which calls are of custom
+// tools, and their inputs, and Encode writes them again.
 func TestCustomCalls_SurviveInRandomConversations(t *testing.T) {
 	custom, other := 0, 0
 	for seed := range uint64(500) {

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -10,59 +12,57 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// OpenAIResponses is the format of OpenAI's Responses, and of others that have
-// adopted it. Request.Messages are the items of the input.
+// OpenAIResponses is the format of OpenAI's Responses API, and of other providers that
+// have adopted it. Request.Messages are the items of the input.
 //
-// System text goes into Request.System, the instructions, as a JSON string. The
-// provider does not store instructions with a response, so send them with every
-// request, even with a previous_response_id.
+// System text goes into Request.System, the instructions, as a JSON string. The provider
+// does not store instructions with a response, so send them with every request, even with
+// a previous_response_id.
 //
-// Reasoning is sent back in its encrypted form, for which a request asks with
-// include: ["reasoning.encrypted_content"]. It has to stand directly before the
-// text or call that it led to, or else it is left out. The provider recognizes
-// both by their ids. Decode keeps the id of the item that followed in
-// Reasoning.Signature; reasoning without it is sent without its own id. If
-// reasoning has several summaries, Text holds all of them, separated by two
-// empty lines.
+// Reasoning is sent back in its encrypted form, for which a request asks with include:
+// ["reasoning.encrypted_content"]. It must be directly before the text or call that it
+// led to; otherwise it is left out. The provider recognizes both by their ids. Decode
+// keeps the id of the item that followed in Reasoning.Signature; reasoning without it is
+// sent without its own id. If reasoning has several summaries, Text holds all of them,
+// separated by two empty lines.
 //
-// Items of other tools (web_search_call and so on), and tools that were added
-// later (additional_tools), are Opaque. Each is a whole item, or a part of the
-// content of a message. They are sent unchanged, unless the provider would
-// refuse them. An Opaque block of the type "convo_fields" is not an item. It
-// holds fields of the text or call after it that have no other place: the phase
-// of a text, the namespace of a call, and that the call is one of a custom tool.
+// Items of other tools (web_search_call and so on), and tools that were added later
+// (additional_tools), are Opaque. Each is a whole item, or a part of the content of a
+// message. They are sent unchanged, or left out if the provider would refuse them. An
+// Opaque block of the type "convo_fields" is not an item. It holds fields of the text or
+// call after it that have no other place: the phase of a text, the namespace of a call,
+// and that the call is one of a custom tool.
 //
-// The Arguments of a call of a custom tool are its input, which is any text. In
-// other formats it is a function call, with the input inside an object. The
-// custom_tool_call items of xAI's search are calls that xAI has run, and Opaque.
+// The Arguments of a call of a custom tool are its input, which is any text. In other
+// formats it is a function call, with the input inside an object. The custom_tool_call
+// items of xAI's search are calls that xAI has run, and Opaque.
 //
-// The format has no place for the ids and the status of texts, calls and
-// results, except next to reasoning; for file names and the detail of images; or
-// for Opaque blocks in the instructions. The annotations of a text are an Opaque
-// part after it, {"annotations":[...]}. They are sent unless the text does not
-// have the places that they name, or a field is missing that the provider wants.
-// "Error: " before the text marks an error result. A short text takes the place of
-// media in assistant messages, of sound, video and unusual files, and of media at a
-// URL that does not begin with http:// or https://.
+// The format has no place for the ids and the status of texts, calls and results, except
+// next to reasoning; for file names and the detail of images; or for Opaque blocks in the
+// instructions. The annotations of a text are an Opaque part after it,
+// {"annotations":[...]}. They are sent unless they name positions that the text does not
+// have, or lack a field that the provider needs. An error result begins with "Error: ". A
+// short text replaces media in assistant messages, sound, video and unusual files, and
+// media at a URL that does not begin with http:// or https://.
 type OpenAIResponses struct {
 	// Model is the model of the request. Reasoning is sent back only to the
 	// model that made it. If Model is empty, reasoning of any model is sent.
 	Model string
 
-	// Reasoning says which reasoning is sent back: by default all of it.
+	// Reasoning selects which reasoning is sent back. The default is all of it.
 	Reasoning convo.Replay
 
 	SystemSummary bool // send the summary at the end of the system text; see the package documentation
 	Developer     bool // send system text in the input, in messages with the role developer
 	StrictTools   bool // Tools asks for arguments that follow the schema exactly
 
-	// Cache sends the marks of CacheMark that stand in what users and tools say, and in
-	// system text if Developer is set, as models since gpt-5.6 take them. How long the
-	// provider keeps what it has cached is a parameter of the request.
+	// Cache sends the marks of CacheMark that are in user messages and results, and in
+	// system text if Developer is set. Models since gpt-5.6 take them. A parameter of the
+	// request sets how long the provider keeps its cache.
 	Cache bool
 
-	// Plain is for DeepSeek, vLLM and others whose reasoning is plain text.
-	// Then plain reasoning is sent back, and encrypted reasoning is not.
+	// Plain is for DeepSeek, vLLM and other servers whose reasoning is plain text. With
+	// Plain, plain reasoning is sent back, and encrypted reasoning is not.
 	Plain bool
 }
 
@@ -72,7 +72,7 @@ var responsesNames = &names{"tools", "instructions", "input"}
 func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f OpenAIResponses) begin(seen *tally, lost *losses) (profile, writer) {
-	p := profile{format: FormatOpenAIResponses, model: f.Model, ids: openAIResponsesIDs, accepts: openAIToolNames, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary, notes: true, marks: f.Cache}
+	p := profile{format: FormatOpenAIResponses, seals: SealsUnchecked, model: f.Model, ids: openAIResponsesIDs, accepts: openAIToolNames, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary, notes: true, marks: f.Cache}
 	return p, &responsesWriter{f: f, seen: seen, lost: lost, sys: new([]cacheMark)}
 }
 
@@ -83,13 +83,13 @@ type responsesItem struct {
 	kind    string          // its type, or the role of a message
 	id      string
 	whole   bool   // it was an Opaque block
-	callID  string // of an Opaque block
+	callID  string // for an Opaque block
 	marks   []cacheMark
-	next    string // of reasoning: the id of the item that must follow it, if that has one
-	at      place  // of reasoning and of an Opaque block
+	next    string // for reasoning: the id of the item that must follow, if it has one
+	at      place  // for reasoning and for an Opaque block
 }
 
-// noteItems are the items of a note.
+// noteItems identifies the items of a note.
 type noteItems struct {
 	message int // their number
 	note    message
@@ -98,14 +98,14 @@ type noteItems struct {
 // A responsesWriter collects the items of a request.
 type responsesWriter struct {
 	f         OpenAIResponses
-	seen      *tally // ids of the items so far, among others
+	seen      *tally // the ids of the items so far, and other ids
 	lost      *losses
 	items     []responsesItem
 	notes     []noteItems  // until the first user message
 	customIDs []string     // the ids of the calls of custom tools in the newest assistant message
-	sys       *[]cacheMark // in the messages that system returned last
-	number    int          // of the message in the projection
-	unsettled int          // how many messages have items that settled has to look at together with those of others
+	sys       *[]cacheMark // the marks in the messages that system last returned
+	number    int          // number of the message in the projection
+	unsettled int          // number of messages whose items settled must look at together with those of others
 }
 
 func (w *responsesWriter) save() any { return *w }
@@ -186,8 +186,8 @@ func (w *responsesWriter) request(p *projector, _ *convo.Snapshot, r *Request) e
 	return nil
 }
 
-// lead writes the notes that nothing sent comes before into the system text, which is what
-// they are to a reader of the request. It returns the other items.
+// lead moves the notes before which nothing is sent into the system text, because the
+// model would read them as system text. It returns the other items.
 func (w *responsesWriter) lead(items []responsesItem, p *projector, r *Request) []responsesItem {
 	all := p.projection
 	for _, n := range w.notes {
@@ -206,7 +206,7 @@ func (w *responsesWriter) lead(items []responsesItem, p *projector, r *Request) 
 	}
 	if len(all.system) > len(p.system) {
 		r.System, r.Messages = w.system(&all, w.lost)
-		p.wrote = false // what w keeps is that of all
+		p.wrote = false // w keeps the system text of all
 	}
 	return items
 }
@@ -244,7 +244,7 @@ func (w *responsesWriter) system(p *projection, lost *losses) (text json.RawMess
 }
 
 func (w *responsesWriter) add(it responsesItem) {
-	if it.whole && it.kind == "custom_tool_call" { // no call after it gets its id
+	if it.whole && it.kind == "custom_tool_call" { // no later call gets its id
 		w.seen.add(sentID, it.callID)
 		w.seen.add(blockCall, it.callID)
 	}
@@ -252,8 +252,8 @@ func (w *responsesWriter) add(it responsesItem) {
 	w.items = append(w.items, it)
 }
 
-// use notes that an item has an id. It reports false if the id is empty or
-// another item has it.
+// use records that an item has an id. It returns false if the id is empty or another item
+// has it.
 func (w *responsesWriter) use(id string) bool {
 	if id == "" || w.seen.has(itemName, id) {
 		return false
@@ -266,8 +266,8 @@ func (w *responsesWriter) use(id string) bool {
 // ids begin with prefix.
 func isItemID(id, prefix string) bool { return strings.HasPrefix(id, prefix) && openAIToolNames(id) }
 
-// opaque returns the item for an opaque block. If the block is part of the
-// content of a message, content is true. It is ok if the provider accepts the
+// opaque returns the item for an opaque block. The result content reports whether the
+// block is part of the content of a message, and ok whether the provider accepts the
 // block there, in a message with the given role or in a "result".
 func (w *responsesWriter) opaque(o convo.Opaque, role string) (it responsesItem, content, ok bool) {
 	var m map[string]any
@@ -291,7 +291,7 @@ func (w *responsesWriter) opaque(o convo.Opaque, role string) (it responsesItem,
 	case "function_call", "function_call_output", fieldsType: // written from other parts
 		return it, false, false
 	case "custom_tool_call":
-		if w.seen.has(sentID, it.callID) && !w.seen.has(blockCall, it.callID) { // of a call that is a part of its own
+		if w.seen.has(sentID, it.callID) && !w.seen.has(blockCall, it.callID) { // a ToolCall has this id
 			return it, false, false
 		}
 	}
@@ -307,7 +307,7 @@ func isContentType(kind string) bool {
 // written between the messages for the other parts. placeOf returns the places of parts.
 func (w *responsesWriter) content(role string, parts []convo.Part, placeOf func(int) place) {
 	var run []convo.Part
-	var places []partPlace // of run
+	var places []partPlace // the places of run
 	flush := func() {
 		if len(run) > 0 {
 			b := appendStringField(begin(sizeOf(run)), "role", role)
@@ -350,7 +350,7 @@ func (w *responsesWriter) content(role string, parts []convo.Part, placeOf func(
 	flush()
 }
 
-// shown returns a part, or the text that stands for it if it cannot be sent.
+// shown returns a part, or the text that replaces it if it cannot be sent.
 func shown(part convo.Part) (_ convo.Part, ok bool) {
 	if m, ok := part.(convo.Media); ok && responsesMedia(m) == "" {
 		return convo.Text(mediaText(m)), false
@@ -358,8 +358,9 @@ func shown(part convo.Part) (_ convo.Part, ok bool) {
 	return part, true
 }
 
-// appendContent appends the content of a user message or a result, whose parts have places,
-// and returns the cache marks in it. It is a string if there is only one text.
+// appendContent appends the content of a user message or a result, and returns the cache
+// marks in it. The places argument has the places of the parts. The content is a string
+// if there is only one text.
 func (w *responsesWriter) appendContent(b []byte, key string, parts []convo.Part, places []partPlace) (_ []byte, marks []cacheMark) {
 	if len(parts) == 1 {
 		if text, ok := parts[0].(convo.Text); ok {
@@ -419,7 +420,7 @@ func appendResponsesMedia(b []byte, m convo.Media) []byte {
 func (w *responsesWriter) result(r *result) {
 	rich := false
 	var parts []convo.Part
-	var places []partPlace // of parts
+	var places []partPlace // the places of parts
 	if r.IsError {
 		parts, places = append(parts, convo.Text("Error:")), append(places, partPlace{nowhere, whole})
 	}
@@ -463,11 +464,11 @@ func (w *responsesWriter) result(r *result) {
 	w.add(responsesItem{kind: "function_call_output", raw: append(b, '}'), marks: marks})
 }
 
-// settled returns the items without those that the provider would refuse
-// because of their neighbours: reasoning without the item that it led to, items
-// that followed reasoning which is left out, and calls and outputs of tools
-// other than functions that have no counterpart. Since leaving one item out can
-// affect others, it repeats until nothing changes. It tells lost what it leaves out.
+// settled returns the items without those that the provider would refuse because of their
+// neighbours: reasoning without the item that it led to, items that followed reasoning
+// which is left out, and calls and outputs of tools other than functions that have no
+// counterpart. Since leaving one item out can affect others, it repeats until nothing
+// changes. It records in lost what it leaves out.
 func settled(items []responsesItem, lost *losses) []responsesItem {
 	for n := -1; n != len(items); {
 		n = len(items)
@@ -491,6 +492,8 @@ func settled(items []responsesItem, lost *losses) []responsesItem {
 			case it.message == bare && it.whole && it.id != "":
 				it.tell(lost)
 				continue
+			case !it.whole:
+				bare = -1 // what follows does not come right after the reasoning
 			}
 			kept = append(kept, it)
 		}
@@ -499,7 +502,7 @@ func settled(items []responsesItem, lost *losses) []responsesItem {
 	return slices.DeleteFunc(items, func(it responsesItem) bool { return it.raw == nil })
 }
 
-// tell notes that an item is left out, which is reasoning or an Opaque block.
+// tell records that an item is left out. The item is reasoning or an Opaque block.
 func (it *responsesItem) tell(lost *losses) {
 	what := lostBlock
 	if it.kind == "reasoning" && !it.whole {
@@ -515,9 +518,25 @@ func (it *responsesItem) isPaired() bool {
 	return kind != "function_call" && needsOutput(kind)
 }
 
-// unpaired returns the items without outputs that follow no call, and without
-// calls that have no output. It looks at tools other than functions, whose
-// results the projection has paired already.
+// kindsAfter yields the types of items, which is "message" for each message.
+func kindsAfter(items []responsesItem) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range items {
+			kind := items[i].kind
+			switch kind {
+			case "user", "assistant", "system", "developer":
+				kind = "message"
+			}
+			if !yield(kind) {
+				return
+			}
+		}
+	}
+}
+
+// unpaired returns the items without outputs that follow no call, and without calls that
+// have no output. It looks only at tools other than functions; the projection has already
+// paired the results of functions.
 func unpaired(items []responsesItem, lost *losses) []responsesItem {
 	type key struct{ kind, id string }
 	open := map[key][]int{}
@@ -537,13 +556,14 @@ func unpaired(items []responsesItem, lost *losses) []responsesItem {
 			open[k] = nil
 		}
 	}
-	for _, list := range open {
+	for k, list := range open {
 		for _, i := range list {
-			drop[i] = true
+			drop[i] = k.kind != programKind || !waitsFor(kindsAfter(items[i+1:]))
 		}
 	}
 	kept := items[:0]
-	for i, it := range items {
+	for i := range items {
+		it := items[i]
 		if drop[i] {
 			it.tell(lost)
 		} else {
@@ -551,4 +571,14 @@ func unpaired(items []responsesItem, lost *losses) []responsesItem {
 		}
 	}
 	return kept
+}
+
+// Tools implements [ToolWriter]. Without StrictTools it marks tools as not strict,
+// because they are strict by default.
+func (f OpenAIResponses) Tools(tools ...convo.Tool) (json.RawMessage, error) {
+	functions, err := openAITools.write(tools, f.StrictTools, func(b []byte, t convo.Tool, schema string) []byte {
+		b = appendTool(appendStringField(b, "type", "function"), t, "parameters", schema)
+		return fmt.Appendf(b, `,"strict":%v`, f.StrictTools)
+	})
+	return withOwn(functions, err, tools, FormatOpenAIResponses)
 }

@@ -3,22 +3,23 @@ package wire
 import (
 	"cmp"
 	"encoding/json"
+	"iter"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// An assistantWriter writes the items of one assistant message. Calls come
-// last, and reasoning stays with the text or call that it led to.
+// An assistantWriter writes the items of one assistant message. Calls come last, and
+// reasoning stays directly before the text or call that it led to.
 type assistantWriter struct {
 	*responsesWriter
 	message *message
 	calls   []convo.Part // not yet written, with the ids to be sent
 	texts   map[int]bool // which of all calls are of custom tools
-	written int          // how many calls were
+	written int          // number of calls written
 
-	at          place // of the part that is being read
+	at          place // the place of the part that is being read
 	front, back []responsesItem
 	thoughts    []convo.Part // reasoning since the last item
 	places      []place      // of thoughts
@@ -37,7 +38,7 @@ func (w *responsesWriter) assistant(t *message) {
 		a.at = t.placeOfAll(i)
 		if o, ok := part.(convo.Opaque); ok && o.Format == FormatOpenAIResponses {
 			if list := attached(o); list != nil {
-				if i > int(t.tag) && isSaid(t.all[i-1]) { // which is the last of a.run
+				if i > int(t.tag) && isSaid(t.all[i-1]) { // this is the last part of a.run
 					a.cite(a.lost.citations(a.at, list, string(t.all[i-1].(convo.Text))))
 				}
 				continue
@@ -46,7 +47,7 @@ func (w *responsesWriter) assistant(t *message) {
 		a.part(part)
 	}
 	a.flush()
-	for i, p := range a.thoughts { // which lead to nothing
+	for i, p := range a.thoughts { // reasoning that no item follows
 		a.loseThought(a.places[i], p)
 	}
 	a.drop(a.fields.Phase, a.fields.Namespace, a.fields.Call)
@@ -77,12 +78,12 @@ func (a *assistantWriter) part(part convo.Part) {
 	}
 }
 
-// think notes reasoning, which is written before the next item.
+// think keeps reasoning, to write it before the next item.
 func (a *assistantWriter) think(p convo.Part) {
 	a.thoughts, a.places = append(a.thoughts, p), append(a.places, a.at)
 }
 
-// loseThought tells that reasoning is left out.
+// loseThought records that reasoning is left out.
 func (a *assistantWriter) loseThought(at place, p convo.Part) {
 	if r, ok := p.(convo.Reasoning); !ok {
 		a.lost.tell(at, whole, lostBlock, "")
@@ -91,8 +92,8 @@ func (a *assistantWriter) loseThought(at place, p convo.Part) {
 	}
 }
 
-// drop tells that the fields that are noted hold more than what is sent of them, if one
-// of the values that are not sent is not empty.
+// drop forgets the fields block that was read. It records the block as lost if one of the
+// unsent values is not empty.
 func (a *assistantWriter) drop(unsent ...string) {
 	if a.fields.Type != "" && strings.Join(unsent, "") != "" {
 		a.lost.tell(a.fieldsAt, whole, lostBlock, "")
@@ -100,8 +101,8 @@ func (a *assistantWriter) drop(unsent ...string) {
 	a.fields = partFields{}
 }
 
-// say adds a part to the message being written. After reasoning, or fields of a
-// text, it begins a new one.
+// say adds a part to the message being written. After reasoning, or fields of a text, it
+// begins a new message.
 func (a *assistantWriter) say(p convo.Part) {
 	if len(a.thoughts) > 0 || a.fields.Type != "" {
 		a.flush()
@@ -175,7 +176,7 @@ func (a *assistantWriter) flush() {
 // call writes the next call, after the reasoning that led to it.
 func (a *assistantWriter) call() {
 	a.flush()
-	for !isCall(a.calls[0]) { // a cache mark, which the API does not take here
+	for !isCall(a.calls[0]) { // a cache mark, which the API does not accept here
 		a.calls = a.calls[1:]
 	}
 	call := a.calls[0].(convo.ToolCall)
@@ -205,7 +206,7 @@ func (a *assistantWriter) call() {
 		a.fields.Call = ""
 	}
 	a.drop(unsent, a.fields.Phase, a.fields.Call)
-	it := responsesItem{kind: "function_call", id: id, raw: append(b, '}')} // also of a custom tool: it has its result
+	it := responsesItem{kind: "function_call", id: id, raw: append(b, '}')} // also for a call of a custom tool: it has its result
 	if a.f.Plain {
 		a.front = append(a.front, thoughts...) // such providers pair calls by position, so nothing may stand between them
 		a.back = append(a.back, it)
@@ -223,12 +224,12 @@ func (a *assistantWriter) opaque(o convo.Opaque) {
 	it, content, ok := a.responsesWriter.opaque(o, "assistant")
 	it.at = a.at
 	switch {
+	case it.kind == "reasoning": // also one that cannot be sent, which takes the next item with it
+		a.think(o)
 	case !ok:
 		a.lost.tell(a.at, whole, lostBlock, "")
 	case content:
 		a.say(o)
-	case it.kind == "reasoning":
-		a.think(o)
 	case it.kind == "compaction" && !a.message.own, // only its maker can read it
 		it.id != "" && a.seen.has(itemName, it.id): // it occurs twice
 		a.lost.tell(a.at, whole, lostBlock, "")
@@ -244,10 +245,10 @@ func (a *assistantWriter) opaque(o convo.Opaque) {
 	}
 }
 
-// lead writes the reasoning before an item. If the item has an id already, that
-// is itemID; otherwise lead returns the id that the item should get, which
-// begins with prefix. Reasoning that cannot be sent becomes an item without
-// JSON, so that settled sees that it is missing.
+// lead returns the reasoning before an item. If the item already has an id, itemID is
+// that id; otherwise lead returns the id that the item should get, which begins with
+// prefix. Reasoning that cannot be sent becomes an item without JSON, which shows settled
+// that it is missing.
 func (a *assistantWriter) lead(prefix, itemID string) (items []responsesItem, id string) {
 	thoughts := a.thoughts
 	a.thoughts = nil
@@ -272,8 +273,8 @@ func (a *assistantWriter) lead(prefix, itemID string) (items []responsesItem, id
 	return items, id
 }
 
-// thought writes reasoning at a place. It returns nil if that cannot be sent, and
-// otherwise the id that the next item should get.
+// thought writes reasoning at a place. It returns nil if the reasoning cannot be sent,
+// and otherwise also the id that the next item should get.
 func (a *assistantWriter) thought(at place, r convo.Reasoning, prefix, itemID string) (raw json.RawMessage, id string) {
 	b := []byte(`{"type":"reasoning"`)
 	if a.f.Plain == (r.Encrypted != "") {
@@ -320,8 +321,12 @@ func (a *assistantWriter) wholeThought(o convo.Opaque, prefix, itemID string) (r
 	if json.Unmarshal([]byte(o.JSON), &m) != nil {
 		return nil, ""
 	}
+	k := responsesChecker{checker: checker{format: FormatOpenAIResponses}}
+	k.item("", m)
 	own := str(m["id"])
 	switch {
+	case len(k.list) > 0, !a.f.Plain && str(m["encrypted_content"]) == "":
+		return nil, ""
 	case own != "" && (a.seen.has(itemName, own) || own == itemID):
 		return nil, ""
 	case isPlainThought(m) != a.f.Plain:
@@ -331,7 +336,7 @@ func (a *assistantWriter) wholeThought(o convo.Opaque, prefix, itemID string) (r
 		if id = a.fields.ID; prefix == "" || !isItemID(id, prefix) || id == own || !a.use(id) {
 			return nil, ""
 		}
-	case str(m["encrypted_content"]) == "", own == "" && itemID != "":
+	case own == "" && itemID != "":
 		return nil, ""
 	}
 	if own != "" {
@@ -352,14 +357,31 @@ const summarySep = "\n\n\n"
 
 // mayFollow reports whether reasoning can lead to an item of a kind.
 func mayFollow(kind string) bool {
-	return kind == "assistant" || strings.HasSuffix(kind, "_call") || kind == "item_reference" || kind == "mcp_list_tools" || kind == "mcp_approval_request"
+	return kind == "assistant" || kind == programKind || strings.HasSuffix(kind, "_call") || kind == "item_reference" || kind == "mcp_list_tools" || kind == "mcp_approval_request"
 }
 
 // needsOutput reports whether calls of a kind need an output.
 func needsOutput(kind string) bool {
 	switch kind {
-	case "function_call", "custom_tool_call", "shell_call", "apply_patch_call", "computer_call":
+	case "function_call", "custom_tool_call", "shell_call", "apply_patch_call", "computer_call", programKind:
 		return true
 	}
 	return false
+}
+
+// programKind is the type of a program that the provider runs. It waits for its output
+// while it calls functions, over any number of requests.
+const programKind = "program"
+
+// waitsFor reports whether a program without an output may be sent with items of these
+// types after it: the provider goes on with it when it has the outputs at the end. Any
+// message ends the turn.
+func waitsFor(kinds iter.Seq[string]) bool {
+	last := ""
+	for last = range kinds {
+		if last == "" || last == "message" {
+			return false
+		}
+	}
+	return strings.HasSuffix(last, "_output")
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,8 @@ import (
 // media-type, item-id, duplicate-item, id-missing, id-length, name-pattern,
 // arguments, orphan-result, unanswered-call, duplicate-call, duplicate-result,
 // between-calls (only for providers that pair calls and results by position),
-// reasoning-alone, reasoning-item, not-stored.
+// reasoning-alone, reasoning-item, not-stored,
+// media-count, media-total.
 func (f OpenAIResponses) Check(request []byte) []Finding {
 	k := responsesChecker{checker: checker{format: FormatOpenAIResponses}}
 	all := k.body(request)
@@ -38,6 +40,9 @@ func (f OpenAIResponses) Check(request []byte) []Finding {
 	k.ids(items)
 	k.pairs(items)
 	k.thoughts(items)
+	if !k.byPosition {
+		k.sizes(request, mediaIn("input", all["input"], openAIImage), openAISizes)
+	}
 	return k.list
 }
 
@@ -45,7 +50,7 @@ func (f OpenAIResponses) Check(request []byte) []Finding {
 type responsesChecker struct {
 	checker
 	stored     bool // the provider stores responses
-	linked     bool // the request continues one whose items the provider has
+	linked     bool // the request continues a response that the provider has stored
 	byPosition bool // the provider pairs calls and results by their positions
 }
 
@@ -116,7 +121,7 @@ func (k *responsesChecker) callID(path string, m map[string]any) {
 	}
 }
 
-// itemID checks the id of the item itself, which may be missing.
+// itemID checks the id of an item. The id may be missing.
 func (k *responsesChecker) itemID(path string, m map[string]any, prefix string) {
 	switch id := str(m["id"]); {
 	case m["id"] == nil:
@@ -190,8 +195,8 @@ func (k *responsesChecker) part(path string, p map[string]any, role string) {
 	}
 }
 
-// dataType returns both halves of the MIME type of a data URL. It is not ok for
-// other values.
+// dataType returns both halves of the MIME type of a data URL. It returns false
+// for other values.
 func dataType(v any) (kind, sub string, ok bool) {
 	rest, ok := strings.CutPrefix(str(v), "data:")
 	if !ok {
@@ -230,6 +235,7 @@ func (k *responsesChecker) pairs(items []map[string]any) {
 	type call struct {
 		key
 		path    string
+		index   int    // of the item
 		crossed string // path of the first message after the call
 	}
 	var open []*call
@@ -257,7 +263,7 @@ func (k *responsesChecker) pairs(items []map[string]any) {
 		case !isOutput && byKey[key] != nil:
 			k.add("duplicate-call", path+".call_id", id)
 		case !isOutput:
-			c := &call{key: key, path: path}
+			c := &call{key: key, path: path, index: i}
 			byKey[key] = c
 			open = append(open, c)
 			answered[key] = false
@@ -275,8 +281,19 @@ func (k *responsesChecker) pairs(items []map[string]any) {
 		}
 	}
 	for _, c := range open {
-		if byKey[c.key] == c {
+		if byKey[c.key] == c && (c.kind != programKind || !waitsFor(typesAfter(items[c.index+1:]))) {
 			k.add("unanswered-call", c.path, c.id, "kind", strings.ReplaceAll(c.kind, "_", " "))
+		}
+	}
+}
+
+// typesAfter yields the types of items.
+func typesAfter(items []map[string]any) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, m := range items {
+			if !yield(str(m["type"])) {
+				return
+			}
 		}
 	}
 }

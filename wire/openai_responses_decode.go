@@ -31,9 +31,9 @@ func failedResponse(all map[string]json.RawMessage, data []byte) *ProviderError 
 	return &ProviderError{Message: "the response failed", JSON: compact(data)}
 }
 
-// isErrorItem reports whether an object with a type is no item or event, but the error of
-// a provider: its message is a text, which no item has, and it also says in another field
-// that it is an error.
+// isErrorItem reports whether an object with a type is the error of a provider, and not
+// an item or event. The message of an error is a string, which no item has, and another
+// field also marks it as an error.
 func isErrorItem(all map[string]json.RawMessage) bool {
 	if kindOf(all["message"]) != '"' || !isNull(all["role"]) {
 		return false
@@ -52,11 +52,11 @@ type responsesDecoder struct {
 	at    int             // index of the current item
 	cur   *convo.Message  // the assistant message being read
 	one   bool            // the items are from one response
-	tools json.RawMessage // that the input names
+	tools json.RawMessage // the tools that the input names
 
 	outputs map[string][]*inputItem // results that are not used yet, by the ids of their calls
-	notes   json.RawMessage         // the annotations of the text that part has read last
-	point   json.RawMessage         // the cache mark of the part that it has read last
+	notes   json.RawMessage         // the annotations of the last text that part read
+	point   json.RawMessage         // the cache mark of the last part that it read
 }
 
 // An inputItem is an item of the input.
@@ -107,7 +107,7 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 	d.tools = all["tools"]
 	switch {
 	case !isNull(all["output"]), (all["output"] != nil || !isNull(all["usage"])) && !isError(all):
-		if stringOf(all["status"]) == "failed" && d.minted == nil { // else a Stream has made it, which tells the error
+		if stringOf(all["status"]) == "failed" && d.minted == nil { // otherwise a Stream made it, and returns the error itself
 			return reported(path, failedResponse(all, data))
 		}
 		d.answer(stringOf(all["id"]), d.model)
@@ -234,13 +234,30 @@ func (d *responsesDecoder) item(it *inputItem) error {
 		return err
 	}
 	part := convo.Opaque{Format: d.format, JSON: compact(it.raw)}
-	isOutput := strings.HasSuffix(it.kind, "_output")
+	isOutput := strings.HasSuffix(it.kind, "_output") && !d.isServedOutput(it)
 	if !d.one && (it.role != "" && it.role != "assistant" || it.kind == "mcp_approval_response" || isOutput && d.cur == nil) {
 		return d.input(convo.Message{Role: convo.RoleUser, Parts: []convo.Part{part}})
 	}
 	m := d.assistant()
 	m.Parts = append(m.Parts, part)
 	return nil
+}
+
+// isServedOutput reports whether an item is the output of a tool that the provider runs,
+// and therefore output of the model: that of a program, of a tool search or of a command in
+// a container.
+func (d *responsesDecoder) isServedOutput(it *inputItem) bool {
+	switch it.kind {
+	case "program_output":
+		return true
+	case "tool_search_output":
+		return stringOf(it.all["execution"]) == "server"
+	case "shell_call_output":
+		return slices.ContainsFunc(d.items[:d.at], func(call inputItem) bool {
+			return call.kind == "shell_call" && call.callID == it.callID && strings.HasPrefix(inner(call.all["environment"], "type"), "container")
+		})
+	}
+	return false
 }
 
 // input adds a message that does not come from the model.
@@ -364,8 +381,9 @@ func (d *responsesDecoder) follow(m *convo.Message, f partFields) {
 	}
 }
 
-// isServed reports whether a custom_tool_call is one that the provider runs: xAI makes
-// such calls for its search. tools are those of the request, as a response names them.
+// isServed reports whether a custom_tool_call is a call that the provider runs: xAI makes
+// such calls for its search. The tools argument holds the tools of the request, which a
+// response repeats.
 func isServed(tools json.RawMessage, call map[string]json.RawMessage) bool {
 	if kindOf(tools) != '[' {
 		return false
@@ -384,7 +402,7 @@ func isServed(tools json.RawMessage, call map[string]json.RawMessage) bool {
 	return searches
 }
 
-// call reads a call, which is one of a custom tool if custom is set.
+// call reads a call. The custom argument reports whether it is a call of a custom tool.
 func (d *responsesDecoder) call(it *inputItem, custom bool) error {
 	call := convo.ToolCall{ID: it.callID}
 	f := partFields{ID: it.id}
@@ -416,7 +434,7 @@ func (d *responsesDecoder) call(it *inputItem, custom bool) error {
 	}
 	call.Arguments = d.callText(text, custom, stringOf(it.all["status"]) == "completed")
 	if !d.one && d.cur != nil && call.ID != "" && d.calls.of == d.cur && d.calls.ids[call.ID] {
-		if err := d.flush(); err != nil { // a message holds no two calls with one id, and in a request each has its result
+		if err := d.flush(); err != nil { // a message cannot hold two calls with the same id, and in a request each has its own result
 			return err
 		}
 	}
@@ -533,7 +551,7 @@ func (d *responsesDecoder) content(path string, data json.RawMessage, role strin
 	return parts, nil
 }
 
-// part reads a part of a content. It returns nil for one that says nothing.
+// part reads a part of a content. It returns nil for an empty part.
 func (d *responsesDecoder) part(path string, data json.RawMessage, role string) (convo.Part, error) {
 	all, err := fields(path, data)
 	if err != nil {
@@ -583,8 +601,8 @@ func (d *responsesDecoder) part(path string, data json.RawMessage, role string) 
 		}
 		return m, nil
 	case !isContentType(p.Type) && role != "result":
-		// Encode could not tell a part of this type from an item, so it is kept
-		// as a message item of its own.
+		// Encode could not distinguish a part of this type from an item, so the part is
+		// kept as its own message item.
 		b := appendStringField([]byte(`{"type":"message"`), "role", role)
 		opaque.JSON = string(append(b, `,"content":[`+opaque.JSON+"]}"...))
 	}

@@ -34,7 +34,7 @@ func ExampleOpenAIResponses_reasoning() {
 	// {"role":"assistant","content":"At 09:10."}
 }
 
-// Check says why the provider refuses a request. Here the message that the
+// Check reports why the provider refuses a request. Here the message that the
 // reasoning led to has lost its id.
 func ExampleOpenAIResponses_Check() {
 	body := []byte(`{"model":"gpt-5","input":[

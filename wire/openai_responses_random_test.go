@@ -76,7 +76,7 @@ func TestOpenAIResponses_RandomItemsGiveValidRequests(t *testing.T) {
 				require.Equal(t, string(r.Body()), string(again.Body()), "seed %d %+v", seed, f)
 				continue
 			}
-			// Opaque texts have become texts, and stay so.
+			// Opaque texts have become texts, and stay texts.
 			in, err = f.Decode(again.Body())
 			require.NoError(t, err)
 			third, err := f.Encode(convo.NewSnapshot(in.Messages))
@@ -138,6 +138,9 @@ var responsesSeeds = []string{
 	`{"instructions":"s","input":"Hi"}`,
 	`{"input":[{"role":"user","content":[{"type":"input_text","text":"x"},{"type":"input_image","image_url":"data:image/png;base64,eA=="}]},{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"t"}],"encrypted_content":"e"},{"type":"function_call","id":"fc_1","call_id":"c","name":"f","namespace":"n","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"x"},{"type":"message","id":"msg_1","phase":"p","role":"assistant","content":[{"type":"output_text","text":"y"},{"type":"refusal","refusal":"z"}]}]}`,
 	`{"object":"response","model":"m","output":[{"type":"web_search_call","id":"ws_1"},{"type":"custom_tool_call","call_id":"k"}],"usage":{"input_tokens":1}}`,
+	`{"input":[{"role":"user","content":"x"},{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"e"},{"type":"program","id":"cm_1","call_id":"p","code":"f()"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"1"},{"type":"program_output","id":"cmo_1","call_id":"p","result":"x"},{"role":"user","content":"y"}]}`,
+	`{"input":[{"type":"program","call_id":"p"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"1"}]}`,
+	`{"input":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"","new":1},{"type":"web_search_call","id":"ws_1"},{"type":"shell_call","call_id":"k","environment":{"type":"container_auto"}},{"type":"shell_call_output","call_id":"k","output":[]}]}`,
 	`{"input":[{"type":"custom_tool_call","call_id":"k"},{"type":"custom_tool_call_output","call_id":"k"},{"type":"item_reference","id":"x"},{"role":"user","content":[{"type":"odd"}]}]}`,
 }
 

@@ -11,13 +11,13 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// Stream returns a [Stream] that reads the events of the Responses API. It ends with
-// response.completed or response.incomplete, whose response is the answer; items that
-// it lacks are those of the events before. The events are told apart by the
-// output_index, since some proxies change the IDs.
+// Stream returns a [Stream] that reads the events of the Responses API. The stream ends
+// with response.completed or response.incomplete, whose response is the answer; items
+// that it lacks are taken from the events before. The output_index assigns events to
+// items, because some proxies change the IDs.
 //
-// Of a stream that broke off, the items are kept that the provider has ended, and the
-// text of the others. A refusal is in the Transcript and in no [Delta].
+// If a stream breaks off, the items that the provider ended are kept, and the text of the
+// others. A refusal is in the Transcript and in no [Delta].
 func (f OpenAIResponses) Stream() Stream { return &responsesStream{format: f} }
 
 type responsesStream struct {
@@ -30,18 +30,18 @@ type responsesStream struct {
 	calls    int
 }
 
-// A streamedItem is an item of which events come.
+// A streamedItem is an item that events describe.
 type streamedItem struct {
 	index  int
 	kind   string
-	fields map[string]json.RawMessage // of the item when it began
+	fields map[string]json.RawMessage // the fields of the item when it began
 	whole  json.RawMessage            // the item when it was ended
-	call   *CallDelta                 // of a call: its number, ID and name
+	call   *CallDelta                 // for a call: its number, ID and name
 	slots  map[slotKey]*itemSlot
 	thinks bool // reasoning was shown
 }
 
-// An itemSlot is a text of an item of which deltas come, or a part that has one.
+// An itemSlot is a text of an item that arrives in deltas, or a part that holds one.
 type itemSlot struct {
 	slotKey
 	kind  string // of the part
@@ -98,7 +98,7 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 		return nil, nil
 	case "":
 		switch {
-		case !isNull(all["output"]): // by a server that does not stream
+		case !isNull(all["output"]): // from a server that does not stream
 			return s.end("response."+stringOf(all["status"]), bytes.Clone(data))
 		case isError(all):
 			return s.fail(providerError(data))
@@ -119,7 +119,8 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 	return out, nil
 }
 
-// created reads response.created. With another ID, the provider has begun anew.
+// created reads response.created. If its ID is another one, the provider has started
+// again.
 func (s *responsesStream) created(raw json.RawMessage) ([]Delta, error) {
 	all, err := fields("response", raw)
 	if err != nil {
@@ -142,10 +143,11 @@ func (s *responsesStream) created(raw json.RawMessage) ([]Delta, error) {
 	return out, nil
 }
 
-// An outputItem is an item of the answer, as it came and as events were about it.
+// An outputItem is an item of the answer, as the last event holds it and as the events
+// before described it.
 type outputItem struct {
 	raw  json.RawMessage
-	from int // its place in the last event
+	from int // its index in the last event
 	item *streamedItem
 }
 
@@ -176,7 +178,7 @@ func (s *responsesStream) end(name string, raw json.RawMessage) ([]Delta, error)
 	}
 	var out []Delta
 	for i, it := range items {
-		if it == nil { // no event was about it
+		if it == nil { // no event described it
 			it = s.newItem(s.items.next(), output[i])
 			s.add(it)
 			items[i] = it
@@ -203,7 +205,7 @@ func (s *responsesStream) end(name string, raw json.RawMessage) ([]Delta, error)
 	return out, nil
 }
 
-// end notes the whole item, unless the provider broke off in it.
+// end records the whole item, unless the provider broke off within it.
 func (it *streamedItem) end(raw json.RawMessage) {
 	it.fields, _ = optionalFields("-", raw)
 	it.name()
@@ -212,8 +214,8 @@ func (it *streamedItem) end(raw json.RawMessage) {
 	}
 }
 
-// match returns, for each item of the last event, the item that events were about: the
-// one with its ID or, since these may change, the next one of its kind.
+// match returns, for each item of the last event, the item that earlier events described.
+// That is the item with the same ID or, because IDs may change, the next one of its kind.
 func (s *responsesStream) match(output []json.RawMessage, came []*streamedItem) []*streamedItem {
 	found := make([]*streamedItem, len(output))
 	used := map[*streamedItem]bool{}
@@ -246,13 +248,13 @@ func (s *responsesStream) match(output []json.RawMessage, came []*streamedItem) 
 	return found
 }
 
-// id returns what tells an item apart from others of its kind.
+// id returns the ID that identifies an item among others of its kind.
 func (it *streamedItem) id() string {
 	return cmp.Or(stringOf(it.fields["call_id"]), stringOf(it.fields["id"]))
 }
 
-// merge returns the items of the last event, and among them those that it lacks, in
-// the order of the events. found is what match returns.
+// merge returns the items of the last event and the items that it lacks, in the order of
+// the events. The found argument is the result of match.
 func (s *responsesStream) merge(output []json.RawMessage, found, came []*streamedItem) []outputItem {
 	type item struct {
 		at int
@@ -299,7 +301,7 @@ func (s *responsesStream) merge(output []json.RawMessage, found, came []*streame
 	return merged
 }
 
-// newItem returns an item without its number, if it is a call.
+// newItem returns an item. If it is a call, it has no number yet.
 func (s *responsesStream) newItem(index int, raw json.RawMessage) *streamedItem {
 	it := &streamedItem{index: index}
 	it.fields, _ = optionalFields("-", raw)
@@ -311,7 +313,7 @@ func (s *responsesStream) newItem(index int, raw json.RawMessage) *streamedItem 
 	return it
 }
 
-// name notes the ID and the name of a call.
+// name records the ID and the name of a call.
 func (it *streamedItem) name() {
 	if it.call != nil {
 		it.call.ID = cmp.Or(stringOf(it.fields["call_id"]), it.call.ID)
@@ -345,8 +347,8 @@ func (s *responsesStream) add(it *streamedItem) {
 	s.newest = it
 }
 
-// itemAt returns the item that an event is about, or nil. Without an index, that is the
-// newest one.
+// itemAt returns the item that an event describes, or nil. Without an index, it returns
+// the newest item.
 func (s *responsesStream) itemAt(all map[string]json.RawMessage) (it *streamedItem, index int, err error) {
 	raw := all["output_index"]
 	if isNull(raw) {
@@ -361,7 +363,7 @@ func (s *responsesStream) itemAt(all map[string]json.RawMessage) (it *streamedIt
 	return s.items.at(index), index, nil
 }
 
-// A slotEvent says which text a kind of event is about.
+// A slotEvent describes the text that a kind of event adds to.
 type slotEvent struct {
 	item  string // the kind of item
 	list  string
@@ -381,8 +383,8 @@ var slotEvents = map[string]slotEvent{
 	"code_interpreter_call_code": {"code_interpreter_call", "", "", "code", "code"},
 }
 
-// itemEvent reads an event about an item. Kinds that are not known here say what the
-// whole item also says; those that name no item are lost.
+// itemEvent reads an event that describes an item. Unknown kinds add nothing to the whole
+// item, and are ignored; an unknown event without an item is lost.
 func (s *responsesStream) itemEvent(name string, all map[string]json.RawMessage) (out []Delta, err error) {
 	it, index, err := s.itemAt(all)
 	if err != nil {
@@ -409,14 +411,14 @@ func (s *responsesStream) itemEvent(name string, all map[string]json.RawMessage)
 		isNew := it == nil || it.kind != o.kind
 		if verb == "added" && isNull(all["output_index"]) {
 			o.index, isNew = s.items.next(), true
-		} else if verb == "added" && it != nil && it.whole != nil { // unless it is said again, the server counts no indexes
+		} else if verb == "added" && it != nil && it.whole != nil { // if it is not a repetition, the server does not count indexes
 			isNew = o.id() == "" || o.id() != it.id()
 		}
 		switch {
 		case isNew:
 			it = o
 			s.add(it)
-		case it.whole == nil: // it began with a delta
+		case it.whole == nil: // the item began with a delta
 			it.fields = o.fields
 			it.name()
 		}
@@ -475,7 +477,7 @@ func (s *responsesStream) itemEvent(name string, all map[string]json.RawMessage)
 	return nil, nil
 }
 
-// placeIn returns the place in a list that an event is about.
+// placeIn returns the index in a list that an event names.
 func placeIn(all map[string]json.RawMessage, key string) (at int, err error) {
 	if raw := all[key]; key != "" && !isNull(raw) {
 		err = read(key, "a whole number", raw, &at)
@@ -483,7 +485,7 @@ func placeIn(all map[string]json.RawMessage, key string) (at int, err error) {
 	return at, err
 }
 
-// orNew returns an item or, if it has not begun, a new one of that kind.
+// orNew returns it or, if it is nil, a new item of a kind.
 func (s *responsesStream) orNew(it *streamedItem, index int, kind string) *streamedItem {
 	if it == nil {
 		raw := `{"type":"` + kind + `"`
@@ -496,7 +498,7 @@ func (s *responsesStream) orNew(it *streamedItem, index int, kind string) *strea
 	return it
 }
 
-// slot returns the slot at a place, which begins if there is none.
+// slot returns the slot at a place. It adds the slot if there is none.
 func (it *streamedItem) slot(list string, at int, kind string) *itemSlot {
 	key := slotKey{list: list, at: at}
 	if list == "" {
@@ -525,7 +527,7 @@ func (b *itemSlot) known() string {
 	return ""
 }
 
-// show notes a piece of a text, and returns what it shows.
+// show records a piece of a text, and returns what it shows.
 func (it *streamedItem) show(b *itemSlot, raw json.RawMessage) []Delta {
 	first := b.text.Builder.Len() == 0
 	piece := b.text.add(raw)
@@ -548,7 +550,7 @@ func (it *streamedItem) show(b *itemSlot, raw json.RawMessage) []Delta {
 	return nil
 }
 
-// showTo shows what is left of a text that came whole.
+// showTo shows the rest of a text that was received whole.
 func (it *streamedItem) showTo(b *itemSlot, text string) []Delta {
 	if rest, ok := strings.CutPrefix(text, b.text.Builder.String()); ok {
 		b.text.half = ""
@@ -557,7 +559,7 @@ func (it *streamedItem) showTo(b *itemSlot, text string) []Delta {
 	return nil
 }
 
-// showPart shows what is left of a part.
+// showPart shows the rest of a part.
 func (it *streamedItem) showPart(b *itemSlot, part map[string]json.RawMessage) []Delta {
 	if key := b.known(); key != "" {
 		return it.showTo(b, stringOf(part[key]))
@@ -565,7 +567,7 @@ func (it *streamedItem) showPart(b *itemSlot, part map[string]json.RawMessage) [
 	return nil
 }
 
-// showRest shows what is left of an item.
+// showRest shows the rest of an item.
 func (it *streamedItem) showRest(raw json.RawMessage) (out []Delta) {
 	all, _ := optionalFields("-", raw)
 	for _, list := range []string{"summary", "content"} {
@@ -590,8 +592,8 @@ func (it *streamedItem) showRest(raw json.RawMessage) (out []Delta) {
 	return out
 }
 
-// appendTo appends an item as the events have brought it so far. half says that more
-// was to come. Encrypted reasoning is nothing then.
+// appendTo appends an item as the events have described it so far. The half argument
+// reports whether the item is incomplete. Encrypted reasoning is then left out.
 func (it *streamedItem) appendTo(b []byte, half bool) []byte {
 	all := map[string]json.RawMessage{}
 	for key, value := range it.fields {
@@ -642,7 +644,7 @@ func (b *itemSlot) appendTo(out []byte) []byte {
 	return append(out, '}')
 }
 
-// says reports whether an item that was not ended holds any text.
+// says reports whether an item that did not end holds any text.
 func (it *streamedItem) says() bool {
 	for _, b := range it.slots {
 		if b.text.Len() > 0 || b.part != nil {
@@ -685,15 +687,13 @@ func (s *responsesStream) Transcript() (Transcript, error) {
 		}
 		parts = append(parts, p)
 	}
-	t, err := s.transcript(parts, s.answer, func() (*decoder, func([]byte) error) {
+	return s.transcript(parts, lost, s.answer, func() (*decoder, func([]byte) error) {
 		d := &responsesDecoder{decoder: decoder{format: FormatOpenAIResponses, own: s.format.Model, names: map[string]string{}}}
 		return &d.decoder, func(data []byte) error { return d.decode("", data) }
 	})
-	t.Lost = append(t.Lost, lost...)
-	return t, err
 }
 
-// answer returns the answer as it would be without a stream.
+// answer returns the answer in the form of a response without a stream.
 func (s *responsesStream) answer(items []answerPart, bare bool) []byte {
 	answer := []byte{'{'}
 	for _, key := range sortedKeys(s.response) {

@@ -180,7 +180,7 @@ func responsesAnswer(g *streamGenerator) (string, []event) {
 	switch g.IntN(4) {
 	case 0: // the last event has no items
 		kept = nil
-	case 1: // it lacks some
+	case 1: // it lacks some items
 		kept = nil
 		for _, item := range whole {
 			if g.IntN(2) == 0 {
@@ -195,8 +195,8 @@ func responsesAnswer(g *streamGenerator) (string, []event) {
 	return body, out
 }
 
-// What a recorded stream brings is the response of its last event, whose items may be
-// missing there.
+// The result of a recorded stream is the response of its last event, which may lack the
+// items.
 func TestResponsesStream_Recorded(t *testing.T) {
 	n := 0
 	for _, prefix := range []string{"openai__responses__", "xai__responses__"} {
@@ -236,7 +236,7 @@ func TestResponsesStream_Recorded(t *testing.T) {
 			require.Equal(t, want, got)
 
 			before := []convo.Message{convo.User("x")}
-			if got.Messages[0].Role == convo.RoleUser { // the output of a program, which the model made in the answer before
+			if got.Messages[0].Role == convo.RoleUser { // the output of a program that the model wrote in the previous answer
 				before = append(before, convo.Assistant("y"))
 			}
 			h, err := convo.New(nil)
@@ -269,7 +269,7 @@ func TestResponsesStream_Recorded(t *testing.T) {
 			}
 			assert.Equal(t, made, calls)
 
-			// Cut off before the last event, it leaves the same items.
+			// Without its last event, the stream has the same items.
 			s, _ = feed(t, f, events[:len(events)-1])
 			cut, err := s.Transcript()
 			assert.ErrorIs(t, err, io.ErrUnexpectedEOF)

@@ -152,7 +152,7 @@ func responsesText(v any) string {
 // A responsesMutant is a request with one thing wrong.
 type responsesMutant struct {
 	rule  string
-	spoil func(items []any, body map[string]any) ([]any, bool) // false: the request gives no chance to
+	spoil func(items []any, body map[string]any) ([]any, bool) // false: the mutant does not apply to the request
 }
 
 func typeOf(item any) string { s, _ := item.(map[string]any)["type"].(string); return s }
@@ -276,8 +276,8 @@ func renamedItem(to string) func([]any, map[string]any) ([]any, bool) {
 	})
 }
 
-// If one rule is broken in a recorded request, Check names that rule, and
-// hardly ever another one.
+// If one rule is broken in a recorded request, Check reports that rule, and rarely any
+// other.
 func TestOpenAIResponses_CheckNamesTheBrokenRule(t *testing.T) {
 	c := tally{}
 	eachResponses(t, func(t *testing.T, f wire.OpenAIResponses, r recording) {
@@ -319,6 +319,19 @@ func TestOpenAIResponses_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 		r1err  = `{"type":"function_call_output","call_id":"c1","output":"Error: no result"}`
 		search = `{"type":"web_search_call","id":"ws_1","status":"completed"}`
 	)
+	id := func(id string) string {
+		if id == "" {
+			return ""
+		}
+		return `"id":"` + id + `",`
+	}
+	sealed := func(of, encrypted string) string {
+		return `{"type":"reasoning",` + id(of) + `"summary":[],"encrypted_content":"` + encrypted + `"}`
+	}
+	open := func(of string) string {
+		return `{"type":"reasoning",` + id(of) + `"summary":[],"content":[{"type":"reasoning_text","text":"hm"}]}`
+	}
+	fieldsID := func(id string) string { return `{"type":"convo_fields","id":"` + id + `"}` }
 	png := convo.NewMedia("image/png", []byte("x"))
 	result := func(parts ...convo.Part) convo.Message {
 		return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: "c1", Parts: parts}}}
@@ -370,6 +383,24 @@ func TestOpenAIResponses_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 			`{"role":"assistant","content":"Found."}`},
 		{"fields that no part has", wire.OpenAIResponses{}, []convo.Message{own(item(`{"type":"convo_fields","phase":"commentary"}`), convo.Text("I look."), item(`{"type":"convo_fields","namespace":"ns"}`), call)},
 			`{"role":"assistant","phase":"commentary","content":"I look."}` + "\n" + strings.Replace(c1, `"arguments"`, `"namespace":"ns","arguments"`, 1) + "\n" + r1err},
+		{"an item of reasoning without an id", wire.OpenAIResponses{}, []convo.Message{own(item(sealed("", "e")), call)}, sealed("", "e") + "\n" + c1 + "\n" + r1err},
+		{"the same of another model", wire.OpenAIResponses{Model: "gpt-6"}, []convo.Message{own(item(sealed("", "e")), call)}, c1 + "\n" + r1err},
+		{"two of them", wire.OpenAIResponses{}, []convo.Message{own(item(sealed("", "e")), item(sealed("", "f")), call)}, sealed("", "f") + "\n" + c1 + "\n" + r1err},
+		{"one with an id", wire.OpenAIResponses{}, []convo.Message{own(item(sealed("rs_9", "e")), item(fieldsID("fc_7")), call)},
+			sealed("rs_9", "e") + "\n" + strings.Replace(c1, `"call_id"`, `"id":"fc_7","call_id"`, 1) + "\n" + r1err},
+		{"one with an id, before a call without one", wire.OpenAIResponses{}, []convo.Message{own(item(sealed("rs_9", "e")), call)}, c1 + "\n" + r1err},
+		{"one with an id, before a call with that of a message", wire.OpenAIResponses{}, []convo.Message{own(item(sealed("rs_9", "e")), item(fieldsID("msg_7")), call)}, c1 + "\n" + r1err},
+		{"one with the id of its call", wire.OpenAIResponses{}, []convo.Message{own(item(sealed("fc_7", "e")), item(fieldsID("fc_7")), call)}, c1 + "\n" + r1err},
+		{"two that lead to one id", wire.OpenAIResponses{}, []convo.Message{own(item(sealed("rs_8", "e")), item(fieldsID("msg_7")), convo.Text("a")), own(item(sealed("rs_9", "e")), item(fieldsID("msg_7")), convo.Text("b"))},
+			sealed("rs_8", "e") + "\n" + `{"type":"message","id":"msg_7","role":"assistant","content":[{"type":"output_text","text":"a","annotations":[]}],"status":"completed"}` + "\n" + `{"role":"assistant","content":"b"}`},
+		{"one twice", wire.OpenAIResponses{}, []convo.Message{own(item(sealed("rs_9", "e")), item(fieldsID("msg_7")), convo.Text("a")), own(item(sealed("rs_9", "e")), item(fieldsID("msg_8")), convo.Text("b"))},
+			sealed("rs_9", "e") + "\n" + `{"type":"message","id":"msg_7","role":"assistant","content":[{"type":"output_text","text":"a","annotations":[]}],"status":"completed"}` + "\n" + `{"role":"assistant","content":"b"}`},
+		{"one with an id, before another item", wire.OpenAIResponses{}, []convo.Message{own(item(sealed("rs_9", "e")), item(search), convo.Text("a"))}, sealed("rs_9", "e") + "\n" + search + "\n" + `{"role":"assistant","content":"a"}`},
+		{"one without an id, before another item", wire.OpenAIResponses{}, []convo.Message{own(item(sealed("", "e")), item(search), convo.Text("a"))}, `{"role":"assistant","content":"a"}`},
+		{"one with nothing in it", wire.OpenAIResponses{}, []convo.Message{own(item(sealed("", "")), call)}, c1 + "\n" + r1err},
+		{"plain items", wire.OpenAIResponses{Plain: true}, []convo.Message{own(item(open("7-a")), item(open("")), call), own(item(sealed("rs_9", "e")), item(open("7-a")), convo.Text("a"))},
+			open("7-a") + "\n" + open("") + "\n" + c1 + "\n" + r1err + "\n" + `{"role":"assistant","content":"a"}`},
+		{"plain items, not sent elsewhere", wire.OpenAIResponses{}, []convo.Message{own(item(open("7-a")), call)}, c1 + "\n" + r1err},
 		{"a refusal", wire.OpenAIResponses{}, []convo.Message{own(item(`{"type":"refusal","refusal":"No."}`))},
 			`{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"No."}]}`},
 	} {
@@ -537,7 +568,7 @@ func TestOpenAIResponses_CheckAllowsResultsOfStoredCalls(t *testing.T) {
 }
 
 // A call of a custom tool and its output stay together, though they are in two messages,
-// and either is left out without the other.
+// and each is left out without the other.
 func TestOpenAIResponses_PairsItemsOfTwoMessages(t *testing.T) {
 	item := func(role convo.Role, raw string) convo.Message {
 		return convo.Message{Role: role, Parts: []convo.Part{convo.Text("so"), convo.Opaque{Format: "openai-responses", JSON: raw}}}
@@ -558,9 +589,9 @@ func TestOpenAIResponses_PairsItemsOfTwoMessages(t *testing.T) {
 	}
 }
 
-// All items of an answer come from the model and its provider. Where one begins with an
-// output, as those of programs do, no user has said it.
-// A block that a result may hold is sent, and not reported as lost.
+// All items of an answer come from the model and its provider. An answer that begins with
+// an output, such as the output of a program, does not become a user message. A block
+// that a result may hold is sent, and not reported as lost.
 func TestResponses_BlockInAResult(t *testing.T) {
 	call := convo.ToolCall{ID: "a", Name: "f"}
 	r, err := wire.OpenAIResponses{}.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), convo.Assistant("", call),
@@ -613,17 +644,208 @@ func TestResponses_AnswerThatBeginsWithAnOutput(t *testing.T) {
 
 	h, err := convo.New(nil)
 	require.NoError(t, err)
-	_, err = h.Append(convo.User("1 + 2?"))
+	call := convo.ToolCall{ID: "c2", Name: "one", Arguments: "{}"}
+	program := convo.Opaque{Format: "openai-responses", JSON: `{"type":"program","id":"cm_1","call_id":"c1","code":"one() + 2"}`}
+	_, err = h.Append(convo.User("1 + 2?"), convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{program, call}}, convo.Result(call, "1"))
 	require.NoError(t, err)
 	_, err = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { return in.Reply(), nil })
 	require.NoError(t, err, "a paid answer is not lost")
 	req, err := wire.OpenAIResponses{}.Encode(h.Snapshot())
 	require.NoError(t, err)
 	assert.Empty(t, req.Lost)
-	require.Len(t, req.Messages, 3)
-	assert.Contains(t, string(req.Messages[1]), `"program_output"`, "it goes back where it was")
+	require.Len(t, req.Messages, 6)
+	assert.Contains(t, string(req.Messages[4]), `"program_output"`, "it goes back where it was")
+	assert.Empty(t, wire.OpenAIResponses{}.Check(req.Body()))
 
 	in, err = wire.OpenAIResponses{}.Decode([]byte(`{"input":` + items + `}`))
 	require.NoError(t, err)
-	assert.Equal(t, convo.RoleUser, in.Messages[0].Role, "in a request, the caller has sent it")
+	require.Len(t, in.Messages, 1)
+	assert.Equal(t, convo.RoleAssistant, in.Messages[0].Role)
+}
+
+// An output that begins what follows an input is output of the model if the provider has
+// run the tool.
+func TestResponses_OutputsOfServedTools(t *testing.T) {
+	const shell = `{"type":"shell_call","id":"sh_1","call_id":"c","action":{"commands":["ls"]},"environment":{"type":"%s"}},{"role":"user","content":"?"},`
+	for name, tt := range map[string]struct {
+		items string
+		want  convo.Role
+	}{
+		"program":              {`{"type":"program_output","call_id":"c","result":"3"}`, convo.RoleAssistant},
+		"search of the server": {`{"type":"tool_search_output","execution":"server","call_id":null,"tools":[]}`, convo.RoleAssistant},
+		"search of the client": {`{"type":"tool_search_output","execution":"client","call_id":"c","tools":[]}`, convo.RoleUser},
+		"container":            {fmt.Sprintf(shell, "container_reference") + `{"type":"shell_call_output","call_id":"c","output":[]}`, convo.RoleAssistant},
+		"own computer":         {fmt.Sprintf(shell, "local") + `{"type":"shell_call_output","call_id":"c","output":[]}`, convo.RoleUser},
+		"computer":             {`{"type":"computer_call_output","call_id":"c","output":{}}`, convo.RoleUser},
+	} {
+		in, err := wire.OpenAIResponses{}.Decode([]byte(`{"input":[{"role":"user","content":"hi"},` + tt.items + `]}`))
+		require.NoError(t, err, name)
+		assert.Equal(t, tt.want, in.Messages[len(in.Messages)-1].Role, name)
+	}
+}
+
+// responsesItems returns the items of a request as their types or roles, with their ids.
+func responsesItems(t testing.TB, request []byte) string {
+	var list []string
+	for _, it := range readJSON(t, request)["input"].([]any) {
+		it := it.(map[string]any)
+		kind, _ := it["type"].(string)
+		if kind == "" || kind == "message" {
+			kind, _ = it["role"].(string)
+		}
+		if id, ok := it["id"].(string); ok {
+			kind += ":" + id
+		}
+		list = append(list, kind)
+	}
+	return strings.Join(list, " ")
+}
+
+// Calls and outputs of tools that the provider runs are sent in pairs, and reasoning that
+// cannot be sent takes with it what must follow it.
+func TestResponses_ServedToolsArePaired(t *testing.T) {
+	const (
+		user   = `{"role":"user","content":"hi"}`
+		ran    = `{"type":"program","id":"cm_1","call_id":"p","code":"f()"}`
+		call   = `{"type":"function_call","id":"fc_1","call_id":"d","name":"f","arguments":"{}"}`
+		out    = `{"type":"function_call_output","call_id":"d","output":"1"}`
+		result = `{"type":"program_output","id":"cmo_1","call_id":"p","result":"x","status":"completed"}`
+		answer = `{"type":"message","role":"assistant","id":"msg_1","content":[{"type":"output_text","text":"hi","annotations":[]}]}`
+		stored = `{"type":"reasoning","id":"rs_1","summary":[]}`
+		sent   = `{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"E"}`
+		empty  = `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":""}`
+		null   = `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":null}`
+		odd    = `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"","new":1}`
+		odd2   = `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":null,"new":1}`
+		search = `{"type":"web_search_call","id":"ws_1","status":"completed"}`
+		files  = `{"type":"file_search_call","id":"fs_1","status":"completed","queries":[]}`
+	)
+	for _, tt := range []struct {
+		name  string
+		items []string
+		want  string
+		lost  string
+	}{
+		{"a program", []string{user, ran, call, out, result, answer, user}, "user program:cm_1 function_call function_call_output program_output:cmo_1 assistant user", ""},
+		{"a program with its reasoning", []string{user, sent, ran, call, out}, "user reasoning:rs_2 program:cm_1 function_call function_call_output", ""},
+		{"a program under way", []string{user, ran, call, out}, "user program:cm_1 function_call function_call_output", ""},
+		{"a user after a program", []string{user, ran, call, out, user}, "user function_call function_call_output user", "entry 2, part 0: block"},
+		{"an answer without the output", []string{user, ran, call, out, answer}, "user function_call function_call_output assistant", "entry 2, part 0: block"},
+		{"a program at the end", []string{user, ran}, "user", "entry 2, part 0: block"},
+		{"an output without its program", []string{user, result, answer}, "user assistant", "entry 2, part 0: block"},
+		{"reasoning that the server stores", []string{user, stored, search, answer, user}, "user assistant user", "entry 2, part 0: reasoning; entry 2, part 1: block"},
+		{"null", []string{user, null, search, answer, user}, "user assistant user", "entry 2, part 0: reasoning; entry 2, part 1: block"},
+		{"an empty text", []string{user, empty, search, answer, user}, "user assistant user", "entry 2, part 0: reasoning; entry 2, part 1: block"},
+		{"an empty text in an item with more", []string{user, odd, search, answer, user}, "user assistant user", "entry 2, part 0: block; entry 2, part 1: block"},
+		{"null in an item with more", []string{user, odd2, search, answer, user}, "user assistant user", "entry 2, part 0: block; entry 2, part 1: block"},
+		{"null in an item with more, before a text", []string{user, odd2, answer, user}, "user assistant user", "entry 2, part 0: block"},
+		{"two searches", []string{user, stored, search, files, answer, user}, "user assistant user", "entry 2, part 0: reasoning; entry 2, part 1: block; entry 2, part 2: block"},
+		{"a search after the answer", []string{user, stored, answer, search, user}, "user assistant web_search_call:ws_1 user", "entry 2, part 0: reasoning"},
+		{"other reasoning", []string{user, stored, search, sent, files, answer, user}, "user reasoning:rs_2 file_search_call:fs_1 assistant user", "entry 2, part 0: reasoning; entry 2, part 1: block"},
+		{"a program after stored reasoning", []string{user, stored, ran, call, out, result, answer, user}, "user function_call function_call_output assistant user",
+			"entry 2, part 0: reasoning; entry 2, part 1: block; entry 4, part 0: block"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := wire.OpenAIResponses{}
+			in, err := f.Decode([]byte(`{"input":[` + strings.Join(tt.items, ",") + `]}`))
+			require.NoError(t, err)
+			r, err := f.Encode(relaxed(t, convo.Overheads{}, in.Messages...).Snapshot())
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, responsesItems(t, r.Body()))
+			var lost []string
+			for _, o := range r.Lost {
+				lost = append(lost, o.String())
+			}
+			assert.Equal(t, tt.lost, strings.Join(lost, "; "))
+			assert.Empty(t, f.Check(r.Body()), "%s", r.Body())
+		})
+	}
+	for items, want := range map[string]string{
+		user + "," + ran + "," + call + "," + out + "," + user: "unanswered-call",
+		user + "," + ran:                          "unanswered-call",
+		user + "," + result:                       "orphan-result",
+		user + "," + ran + "," + call + "," + out: "",
+	} {
+		var got []string
+		for _, x := range (wire.OpenAIResponses{}).Check([]byte(`{"input":[` + items + `]}`)) {
+			got = append(got, x.Rule)
+		}
+		assert.Equal(t, want, strings.Join(got, " "), items)
+	}
+}
+
+// unservedItems returns the items of a request of Responses that the provider would refuse
+// for what is missing beside them: a call without its output, unless it is a program in a
+// turn that the request ends in, an output without its call, and an item that an answer
+// had right after reasoning and that has lost it. led says which.
+func unservedItems(t testing.TB, request []byte, led map[string]string) (bad []string) {
+	t.Helper()
+	items := readJSON(t, request)["input"].([]any)
+	open, before := map[string]string{}, ""
+	for i, it := range items {
+		it := it.(map[string]any)
+		kind, _ := it["type"].(string)
+		id, _ := it["id"].(string)
+		callID, _ := it["call_id"].(string)
+		if lead := led[id]; id != "" && lead != "" && lead != before {
+			bad = append(bad, kind+" without reasoning")
+		}
+		before = id
+		switch kind {
+		case "function_call", "custom_tool_call", "shell_call", "apply_patch_call":
+			open[callID] = kind
+		case "program":
+			open[callID] = kind
+			for _, later := range items[i+1:] {
+				if later := later.(map[string]any); later["type"] == nil || later["type"] == "message" {
+					break
+				}
+				if later := later.(map[string]any)["type"]; later == "function_call_output" {
+					delete(open, callID)
+				}
+			}
+		case "program_output":
+			if open[callID] != "" {
+				delete(open, callID)
+			}
+		case "function_call_output", "custom_tool_call_output", "shell_call_output", "apply_patch_call_output":
+			if open[callID] == "" {
+				bad = append(bad, kind)
+			}
+			delete(open, callID)
+		case "web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "image_generation_call":
+			if it["status"] != "completed" && it["status"] != "failed" {
+				bad = append(bad, kind+" that has not ended")
+			}
+		}
+	}
+	for _, kind := range open {
+		bad = append(bad, kind+" without an output")
+	}
+	return bad
+}
+
+func TestResponses_RecordedStreamsCutAtEveryEvent(t *testing.T) {
+	cut := 0
+	ends := streamCases["responses"].ends
+	for _, prefix := range []string{"openai__responses", "xai__responses"} {
+		recordedEvents(t, prefix, ends, func(t *testing.T, events []event) {
+			led, before := map[string]string{}, ""
+			for _, e := range events {
+				var all map[string]any
+				_ = json.Unmarshal([]byte(e.data), &all)
+				if it, ok := all["item"].(map[string]any); ok && all["type"] == "response.output_item.done" {
+					if before != "" && it["type"] != "message" && it["type"] != "reasoning" {
+						led[it["id"].(string)] = before
+					}
+					before = ""
+					if it["type"] == "reasoning" {
+						before = it["id"].(string)
+					}
+				}
+			}
+			cut += checkCutAnswer(t, wire.OpenAIResponses{}, events, func(t testing.TB, request []byte) []string { return unservedItems(t, request, led) })
+		})
+	}
+	t.Logf("%d cuts", cut)
 }

@@ -2,19 +2,17 @@ package wire
 
 import "github.com/seed-c1b73e60/convo"
 
-// Overheads returns the tokens that messages and media take with a model, by
-// the published rules of its provider, for [convo.Options].Overheads. The
-// result is a plain value: change a field where another figure is right, or
-// wrap Media if requests differ from what Encode writes, such as images with
-// detail "low".
+// Overheads returns the tokens that messages and media take with a model, by the
+// published rules of its provider, for [convo.Options].Overheads. The result is a plain
+// value: change a field whose figure is not right, or wrap Media if requests differ from
+// what Encode writes, such as images with detail "low".
 //
-// The model is named as the provider names it. What hosts put before or after
-// the name ("openai/", "us.anthropic.", "ft:", a date) is ignored. For an
-// unknown model all fields are zero, which stands for the defaults of package
-// convo.
+// The model is the provider's name of it. Additions by hosts before or after the name
+// ("openai/", "us.anthropic.", "ft:", a date) are ignored. For an unknown model all
+// fields are zero, which means the defaults of package convo.
 //
-// Images are counted by their width and height, which are read from the first
-// bytes. Numbers in brackets refer to the sources below.
+// Images are counted by their width and height, which are read from the first bytes.
+// Numbers in brackets refer to the sources below.
 //
 //	gpt-4, gpt-4o, gpt-4.1, gpt-4.5   85 + 170 per tile [1]
 //	gpt-4o-mini                       2,833 + 5,667 per tile
@@ -35,29 +33,28 @@ import "github.com/seed-c1b73e60/convo"
 //	DeepSeek                          384, the most it charges [7]
 //	Gemma                             256 [8]
 //
-// An image whose size cannot be read, or that is only a URL, is taken for one
-// of 2,000 by 1,500 pixels. Other media:
+// An image whose size cannot be read, or that is only a URL, counts as 2,000 by 1,500
+// pixels. Other media:
 //
-//   - A PDF is counted by its pages, which are found in its bytes. A page has
-//     3,000 tokens with Claude (1,500 to 3,000 for its text, and an image [9]),
-//     258 with Gemini 1 and 2, 560 with Gemini 3, and with OpenAI those of an image
-//     and 1,000 for its text. If compression hides the pages, there is one for each
-//     50 kB. A PDF that is only a URL has 5.
-//   - A second of sound has 32 tokens with Gemini [10], 10 with OpenAI [11] and 13
-//     with Mistral [12]. A second of video, including its sound, has 290 with
-//     Gemini 1 and 2, and 102 with Gemini 3. The length is read from WAV and MP4
-//     files. In other files 12 kB are a second of sound, and 250 kB a second of
-//     video. Media that are only a URL last a minute.
-//   - A text document has the tokens that [convo.Heuristic] counts.
-//   - Everything else, and media for which the provider has no rule, has 3,000.
+//   - A PDF is counted by its pages, which are found in its bytes. A page counts 3,000
+//     tokens with Claude (1,500 to 3,000 for its text, and an image [9]), 258 with Gemini
+//     1 and 2, 560 with Gemini 3, and with OpenAI the tokens of an image and 1,000 for
+//     its text. If compression hides the pages, each 50 kB count as a page. A PDF that is
+//     only a URL counts as 5 pages.
+//   - A second of sound has 32 tokens with Gemini [10], 10 with OpenAI [11] and 13 with
+//     Mistral [12]. A second of video, including its sound, has 290 with Gemini 1 and 2,
+//     and 102 with Gemini 3. The length is read from WAV and MP4 files. In other files 12
+//     kB are a second of sound, and 250 kB a second of video. Media that are only a URL
+//     count as a minute.
+//   - A text document is counted by [convo.Heuristic].
+//   - Other media, and media for which the provider has no rule, count 3,000 tokens.
 //
-// PDFs and text documents are read completely, which takes some milliseconds
-// per megabyte. Of other media a few hundred bytes are read.
+// PDFs and text documents are read completely, which takes some milliseconds per
+// megabyte. Only a few hundred bytes of other media are read.
 //
-// A message has 4 tokens in addition to its content with OpenAI [13], and 5
-// with Llama, Qwen and Gemma, 3 with Mistral and 2 with DeepSeek [14]. No
-// provider states what a call or a result has in addition to its content, so
-// these are left at the defaults.
+// A message has 4 tokens in addition to its content with OpenAI [13], and 5 with Llama,
+// Qwen and Gemma, 3 with Mistral and 2 with DeepSeek [14]. No provider states the tokens
+// of a call or a result in addition to its content, so these have the defaults.
 //
 // Sources, as of October 2026 unless stated otherwise:
 //
@@ -91,23 +88,23 @@ func Overheads(model string) convo.Overheads {
 	return convo.Overheads{Message: r.message, Media: r.media}
 }
 
-// OverheadsFor returns what Overheads returns for a model, with the reasoning that
-// a format of this package sends back to its own model:
+// OverheadsFor returns the result of Overheads for a model, with the reasoning that a
+// format of this package sends back to its own model:
 //
 //	OpenAIChat                  as its Reasoning says; none without Host and Model, except
 //	                            for the dialects DeepSeek, Mistral and Ollama
 //	OpenAIResponses             as its Reasoning says
 //	Anthropic, Gemini, Converse all
 //
-// Reasoning that the format cannot send is counted all the same: for Anthropic and
-// Converse that without a signature, for OpenAIResponses that without an encrypted
-// form, and that which another format or model made, as after a switch of models. So
-// the count may be too high; leave such reasoning out with [convo.Edit].Rewrite if it
-// is long.
+// Reasoning that the format cannot send is also counted: for Anthropic and Converse
+// reasoning without a signature, for OpenAIResponses reasoning without an encrypted form,
+// and reasoning that another format or model made, as after a switch of models. The count
+// may therefore be too high; if the reasoning is long, remove it with
+// [convo.Edit].Rewrite.
 //
-// Some servers leave out the reasoning of earlier turns that they are sent. It is
-// counted all the same, since nothing in the request shows it; usage reports correct
-// the estimate, see [convo.History.RecordUsage].
+// Some servers ignore the reasoning of earlier turns. It is also counted, because the
+// request does not show which servers do; usage reports correct the estimate, see
+// [convo.History.RecordUsage].
 func OverheadsFor(f Format, model string) convo.Overheads {
 	o := Overheads(model)
 	own, _ := builtinOf(f)

@@ -145,8 +145,8 @@ func TestOverheads_UnknownModelsHaveTheDefaults(t *testing.T) {
 	assert.Zero(t, wire.Overheads("claude-opus-5").Call)
 }
 
-// Media of any size and format have at least one token, and not as many as
-// their bytes.
+// Media of any size and format count at least one token, and a bounded number
+// for their bytes.
 func TestOverheads_StayWithinBoundsForAnyMedia(t *testing.T) {
 	for _, model := range []string{
 		"gpt-4o", "gpt-4o-mini", "gpt-4.1-nano", "gpt-5", "gpt-5.4", "gpt-5.6", "o4-mini", "claude-haiku-4-5", "claude-opus-5",

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Names are checked by hand, since a regular expression that is compiled in a package
-// variable costs every program its time to start. The checks agree with the patterns
-// that the providers publish.
+// Names are checked without regular expressions, because compiling one in a package
+// variable would slow the start of every program. The checks agree with the patterns that
+// the providers publish.
 func TestNames_AgreeWithPatterns(t *testing.T) {
 	single := regexp.MustCompile(`\s\s`)
 	document := regexp.MustCompile(`^[\p{L}\p{N}\s()\[\]-]{1,200}$`)

@@ -11,12 +11,11 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// Prefix returns a short hash of what comes before the messages of a request: the tools
-// and the system text, without cache marks. System text that is among the messages counts
-// if nothing else stands before it; that of the dialect Gemma is part of what the user
-// says, and does not count. While the hash stays the same from request to request,
-// a provider's cache can be of use, and signatures stay valid. [PrefixDiff] says what has
-// changed.
+// Prefix returns a short hash of the tools and the system text of a request, without
+// cache marks. System text among the messages counts if nothing else precedes it; with
+// the dialect Gemma it is part of a user message, and does not count. While the hash
+// stays the same from request to request, a provider's cache can be used, and signatures
+// stay valid. [PrefixDiff] returns what has changed.
 func (r Request) Prefix() string {
 	h := sha256.New()
 	head := r.head()
@@ -36,8 +35,8 @@ type head struct {
 
 // A block is a part of a request that is compared as a whole.
 type block struct {
-	name  string // its place in the message
-	field bool   // it is a field beside the content
+	name  string // its position in the message
+	field bool   // it is a field other than the content
 	data  []byte // the role of its message, its field, and its value
 }
 
@@ -66,11 +65,11 @@ func isSystem(m json.RawMessage) bool {
 	return role == "system" || role == "developer"
 }
 
-// PrefixDiff says in words what in request a keeps request b from beginning with all of
-// it, such as "the tool \"search\" has changed", or returns "" if b does. Whatever differs
-// in the bytes of two messages is a difference, but for cache marks, white space between
-// the fields of a message, and fields that are null. Only the first difference is named:
-// what follows it is not read from a cache anyway.
+// PrefixDiff describes the first difference that keeps request b from beginning with all
+// of request a, such as "the tool \"search\" has changed". If b begins with all of a, it
+// returns "". Any difference in the bytes of two messages counts, except cache marks,
+// white space between the fields of a message, and fields that are null. Only the first
+// difference is named, because a cache does not serve what follows it.
 func PrefixDiff(a, b Request) string {
 	ah, bh := a.head(), b.head()
 	if !bytes.Equal(ah.tools, bh.tools) {
@@ -92,7 +91,7 @@ func PrefixDiff(a, b Request) string {
 		if i >= len(others) {
 			return fmt.Sprintf("message %d is gone", at)
 		}
-		last := at == len(a.Messages)-1 // what follows may be merged into it
+		last := at == len(a.Messages)-1 // more blocks may be merged into it
 		if name, what := blocksDiff(blocksOf(m), blocksOf(others[i]), last); what != "" {
 			return fmt.Sprintf("%s of message %d %s", name, at, what)
 		}
@@ -100,8 +99,8 @@ func PrefixDiff(a, b Request) string {
 	return ""
 }
 
-// blocksDiff names the first difference between the blocks of two messages, and says what
-// it is. Blocks after those of the last message are none.
+// blocksDiff returns the name of the first block that differs between two messages, and
+// how it differs. If last is set, additional blocks at the end of b are not a difference.
 func blocksDiff(a, b []block, last bool) (name, what string) {
 	has := func(list []block, name string) bool {
 		return slices.ContainsFunc(list, func(b block) bool { return b.name == name })
@@ -189,7 +188,7 @@ func PrefixShare(a, b Request) float64 {
 	return float64(same) / float64(total)
 }
 
-// blocks returns the whole request.
+// blocks returns the blocks of the whole request.
 func (r Request) blocks() []block {
 	h := r.head()
 	list := append([]block{{data: h.tools}}, h.system...)
@@ -231,7 +230,7 @@ func blocksOf(m json.RawMessage) (blocks []block) {
 }
 
 // appendBlocks appends a field of a message with a role: each element of a list as a
-// block, and any other value as one.
+// block, and any other value as one block.
 func appendBlocks(blocks []block, key, role string, value json.RawMessage) []block {
 	list, ok := []json.RawMessage{value}, false
 	if kindOf(value) == '[' {
@@ -267,9 +266,9 @@ func appendBlocks(blocks []block, key, role string, value json.RawMessage) []blo
 // markFields are the fields that are cache marks.
 var markFields = []string{"cache_control", "prompt_cache_breakpoint"}
 
-// withoutMarks returns a block, or a list of blocks or tools, without cache marks, and reports
-// whether anything is left of it. It does not look into what is not written by the
-// provider's rules, such as arguments and schemas.
+// withoutMarks returns a block, or a list of blocks or tools, without cache marks, and
+// reports whether anything remains of it. It does not look into values that the caller or
+// the model defines, such as arguments and schemas.
 func withoutMarks(raw json.RawMessage) (json.RawMessage, bool) {
 	if !bytes.Contains(raw, []byte("cachePoint")) && !slices.ContainsFunc(markFields, func(mark string) bool { return bytes.Contains(raw, []byte(mark)) }) {
 		return raw, true

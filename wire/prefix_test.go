@@ -38,8 +38,15 @@ func TestPrefixShare_ComparesAllContent(t *testing.T) {
 	}
 }
 
-// Another system text is another prefix in every format, wherever it stands; what the
-// user says is not in it.
+func TestPrefixShare_OfNothing(t *testing.T) {
+	r, err := wire.Anthropic{}.Encode(convo.NewSnapshot([]convo.Message{convo.User("q")}))
+	require.NoError(t, err)
+	assert.Equal(t, 1.0, wire.PrefixShare(wire.Request{}, r))
+	assert.Equal(t, 0.0, wire.PrefixShare(r, wire.Request{}))
+}
+
+// A different system text gives a different prefix in every format, wherever it is in the
+// request; user messages are not part of the prefix.
 func TestPrefix_SystemText(t *testing.T) {
 	for name, f := range encoderFormats {
 		if chat, ok := f.(wire.OpenAIChat); ok && chat.Dialect == wire.Gemma {
@@ -65,7 +72,7 @@ func TestPrefix_SystemText(t *testing.T) {
 		assert.Regexp(t, "block 0 of message [01] has changed", wire.PrefixDiff(a, other), name)
 	}
 
-	// Only what stands before all else counts, and only messages.
+	// Only messages before everything else count.
 	list := func(items ...string) (r wire.Request) {
 		for _, item := range items {
 			r.Messages = append(r.Messages, json.RawMessage(item))
@@ -80,10 +87,9 @@ func TestPrefix_SystemText(t *testing.T) {
 	assert.Equal(t, "block 0 of message 1 has changed", wire.PrefixDiff(list(developer, user), list(developer, `{"role":"user","content":"r"}`)))
 }
 
-// The first difference is named, by the field or the block that it is in. The fields are
-// those of the API references of OpenAI (Responses: phase, id and status of a message,
-// additional_tools; Chat: name, refusal, audio), OpenRouter (reasoning_details) and Mistral
-// (prefix).
+// The first difference is named by its field or block. The fields are those of the API
+// references of OpenAI (Responses: phase, id and status of a message, additional_tools;
+// Chat: name, refusal, audio), OpenRouter (reasoning_details) and Mistral (prefix).
 func TestPrefixDiff_Fields(t *testing.T) {
 	for _, tt := range []struct{ a, b, want string }{
 		{`{"role":"assistant","phase":"commentary","content":"a"}`, `{"role":"assistant","phase":"final_answer","content":"a"}`, `the field "phase" of message 1 has changed`},
@@ -121,7 +127,7 @@ func TestPrefixDiff_Fields(t *testing.T) {
 	}
 }
 
-// Marks on tools do not count wherever they stand; what only looks like one does.
+// Marks on tools do not count anywhere; values that only look like a mark do.
 func TestPrefix_MarksOnTools(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
@@ -143,8 +149,8 @@ func TestPrefix_MarksOnTools(t *testing.T) {
 // markBytes are cache marks, which do not count.
 var markBytes = regexp.MustCompile(`"(cache_control|cachePoint|prompt_cache_breakpoint)":\{[^}]*\}`)
 
-// A string or number that differs anywhere in a message, a name of a field among them, is a
-// difference.
+// A string or number that differs anywhere in a message, including the name of a field,
+// is a difference.
 func TestPrefixDiff_SeesAnyChange(t *testing.T) {
 	names := slices.Sorted(maps.Keys(encoderFormats))
 	changes := 0
@@ -181,8 +187,8 @@ func TestPrefixDiff_SeesAnyChange(t *testing.T) {
 	assert.Greater(t, changes, 1000)
 }
 
-// changed returns a message with another string or number in some place. It is not ok where
-// that is in a cache mark, or names a field that is null.
+// changed returns a message with another string or number in some place. It returns false
+// if the place is in a cache mark, or is the name of a field that is null.
 func changed(rng *rand.Rand, message json.RawMessage) (json.RawMessage, bool) {
 	var ends []int64
 	var tokens []json.Token

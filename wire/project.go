@@ -11,14 +11,14 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// Every format encodes a projection of the snapshot: the messages in the order
-// that all providers want. System text comes first, each call has one result,
-// results follow their calls in call order, nothing is blank, ids are valid for
-// the provider, and parts that only another provider understands are left out.
+// Every format encodes a projection of the snapshot: the messages in an order that all
+// providers accept. System text comes first, each call has one result, results follow
+// their calls in call order, nothing is blank, ids are valid for the provider, and parts
+// that only another provider understands are left out.
 
 // A profile describes a format to the projection.
 type profile struct {
-	format string // in Opaque.Format
+	format string // the Opaque.Format of its blocks
 	from   string // Origin.Format of its own answers; empty: format
 	model  string // the model that the request is for; empty if not known
 	ids    idRule
@@ -28,38 +28,40 @@ type profile struct {
 
 	replay    convo.Replay // which reasoning is sent; the default is all
 	systemSum bool         // the summary is part of the system text
-	notes     bool         // system messages after others are sent as such, and not as user messages
-	bare      bool         // calls need no ids, so that those made by convo are left out
+	notes     bool         // system messages after other messages stay system messages and do not become user messages
+	bare      bool         // calls need no ids, so ids made by convo are left out
 	noIDs     bool         // calls have no ids
-	custom    bool         // calls of custom tools are sent as such
+	custom    bool         // calls of custom tools do not become function calls
 	marks     bool         // the caller's cache marks are sent
 
 	// knows reports whether an opaque block can be sent in a message of a role, or with
-	// RoleTool in a result. If it is nil, all can.
+	// RoleTool in a result. If it is nil, every block can.
 	knows func(o convo.Opaque, role convo.Role) bool
 
-	// named reports whether a message of a role names its author in a field, and not in
-	// tags. If it is nil, none does.
+	// named reports whether a field, and not a tag, names the author of a message of a
+	// role. If it is nil, all authors are named in tags.
 	named func(role convo.Role, author string) bool
 
-	maker string // the last model that isOwn compared with model,
-	same  bool   // and whether they are the same
+	seals SealCheck // whether the model checks that signed reasoning stands where it was made
+
+	maker string // the last model that isOwn compared with model
+	same  bool   // whether maker and model are the same
 }
 
 // A message is one message of the projection.
 type message struct {
 	role    convo.Role   // user, assistant or tool; system for a note
-	author  string       // of user and assistant; where a field names it
-	parts   []convo.Part // of user and assistant; calls and the marks after them come last, with the ids and names to be sent
-	results []result     // of tool; in call order, with the ids and names to be sent
-	own     bool         // of assistant; it was made by the format and model of the profile
-	thinks  bool         // of assistant; its reasoning is sent
-	all     []convo.Part // of assistant; its parts in the snapshot, in their order there
+	author  string       // for user and assistant, if a field names the author
+	parts   []convo.Part // for user and assistant; calls and the marks after them come last, with the ids and names to be sent
+	results []result     // for tool; in call order, with the ids and names to be sent
+	own     bool         // for assistant; it was made by the format and model of the profile
+	thinks  bool         // for assistant; its reasoning is sent
+	all     []convo.Part // for assistant; its parts in the snapshot, in their order there
 
-	number int32   // of the message in the snapshot
-	tag    int32   // how many of its first parts there are the tag of an author
-	places []place // of parts; nil: they are the first ones of the message in the snapshot
-	allAt  []place // of all; nil: they are those of the message in the snapshot
+	number int32   // number of the message in the snapshot
+	tag    int32   // number of its first parts that are the tag of an author
+	places []place // the places of parts; nil: parts are the first parts of the message in the snapshot
+	allAt  []place // the places of all; nil: all has the parts of the message in the snapshot
 }
 
 // place returns the place of a part.
@@ -78,7 +80,7 @@ func (t *message) placeOfAll(i int) place {
 	return place{t.number, int32(i) - t.tag}
 }
 
-// split returns a message without its calls, and one with nothing else.
+// split returns a message without its calls, and a message with only its calls.
 func (t *message) split() (said, calls message) {
 	said, calls = *t, *t
 	n := len(t.said())
@@ -91,7 +93,7 @@ func (t *message) split() (said, calls message) {
 	return said, calls
 }
 
-// move makes the part at an index of the parts in the snapshot the next one in parts.
+// move appends a part to parts. i is the index of the part in the snapshot.
 func (t *message) move(i int, part convo.Part) {
 	if t.places == nil && i != len(t.parts) {
 		t.places = make([]place, len(t.parts), cap(t.parts))
@@ -109,7 +111,7 @@ func (t *message) move(i int, part convo.Part) {
 type result struct {
 	convo.ToolResult
 	at   place
-	kept []int // indices of Parts in the snapshot; nil: they are the first ones there
+	kept []int // the indices of Parts in the snapshot; nil: Parts are the first parts there
 }
 
 // inside returns the index that a part of the result has in the snapshot.
@@ -144,9 +146,9 @@ func (t *message) said() []convo.Part { return t.parts[:len(t.parts)-len(t.calls
 
 func isReasoning(p convo.Part) bool { _, ok := p.(convo.Reasoning); return ok }
 
-// A projector projects the messages of a snapshot, and gives them to a writer. Both
-// can go back to where they were, to go on with another snapshot that begins in the
-// same way.
+// A projector projects the messages of a snapshot, and passes them to a writer. Both can
+// go back to an earlier state, to continue with another snapshot that begins with the
+// same messages.
 type projector struct {
 	profile
 	writer writer
@@ -154,28 +156,32 @@ type projector struct {
 	lost   *losses
 	projection
 
-	next   message           // that the writer is given; used again
-	text   json.RawMessage   // the system text, where it is not among the messages
-	front  []json.RawMessage // the messages of the system text
-	unsaid []loss            // what is not in the system text
-	wrote  bool              // text, front and unsaid are up to date
+	unbound []convo.ID // what Snapshot.Unbound returns for the snapshot being read; only with seals
+	at      int        // index of the entry of the exchange being projected
+
+	next    message           // passed to the writer, and reused
+	defined writtenTools      // those of the snapshot written last
+	text    json.RawMessage   // the system text, if it is not among the messages
+	front   []json.RawMessage // the messages of the system text
+	unsaid  []loss            // what the system text leaves out
+	wrote   bool              // text, front and unsaid are up to date
 }
 
-// A projection is what a projector remembers of the messages so far.
+// A projection is the state of a projector after the messages so far.
 type projection struct {
-	number     int32        // of the next message
-	system     []convo.Part // of all system messages
-	places     []place      // of system
-	summary    int          // index in system of the summary; the length of system if it is not there
+	number     int32        // number of the next message
+	system     []convo.Part // the parts of all system messages
+	places     []place      // the places of system
+	summary    int          // index of the summary in system; the length of system if it is not in system
 	needsTools bool
 
-	before  bool // the summary is part of the system text, and comes as the first message that is not of it
+	before  bool // the summary is part of the system text, but the snapshot has it as the first message after the system messages
 	tools   bool // whether a tool was called since the newest user message
 	reasons bool // whether any message holds reasoning
 	first   int  // index of the first entry of the newest run of assistant messages and results
 	head    int  // index of the first assistant message in it; -1 if there is none
 	running bool // the run has not ended
-	begun   bool // a message came that is not part of the system text
+	begun   bool // a message was read that is not part of the system text
 }
 
 // A writer writes the messages of a projection in one format.
@@ -183,26 +189,25 @@ type writer interface {
 	// message writes the next message, which is never empty. It does not keep t.
 	message(t *message)
 
-	// system returns the system text, as a text of its own or as messages, and tells lost
-	// what is not in it.
+	// system returns the system text, as one text or as messages, and records in lost
+	// what it leaves out.
 	system(p *projection, lost *losses) (json.RawMessage, []json.RawMessage)
 
-	// request completes a request that has the system text, with the messages so far. It
-	// may change the writer.
+	// request completes a request that already has the system text, with the messages so
+	// far. It may change the writer.
 	request(p *projector, s *convo.Snapshot, r *Request) error
 
-	// save returns the state of the writer, and restore brings it back. States are
-	// restored from the newest to the oldest; those that were saved after one that is
-	// restored are lost. Bytes that a request has are never written again.
+	// save returns the state of the writer, and restore restores it. States are restored
+	// from the newest to the oldest; when one is restored, those that were saved after it
+	// become invalid. The writer never changes bytes that a request has.
 	save() any
 	restore(state any)
 }
 
-// noResult is the text of the result that an open call gets in the request.
+// noResult is the text of the result that is sent for an open call.
 const noResult = "no result"
 
-// Markers are sent where a provider wants a user message and the conversation
-// has none.
+// Markers are sent where a provider needs a user message and the conversation has none.
 const (
 	earlierMarker  = "[The earlier part of this conversation is not shown.]"
 	continueMarker = "[Continue.]"
@@ -211,6 +216,7 @@ const (
 // newProjector returns a projector for a snapshot.
 func newProjector(s *convo.Snapshot, f builtin) *projector {
 	p := &projector{seen: new(tally), lost: new(losses)}
+	p.defined.by, _ = f.(ToolWriter)
 	p.profile, p.writer = f.begin(p.seen, p.lost)
 	p.head = -1
 	if p.systemSum {
@@ -219,13 +225,16 @@ func newProjector(s *convo.Snapshot, f builtin) *projector {
 	return p
 }
 
-// read gives the writer the messages of a snapshot from an entry on. It calls point
-// where it has read no message of the next entry, or before it, and the entry begins an
-// exchange; and at the end.
+// read passes the messages of a snapshot to the writer, beginning with the entry from. If
+// point is not nil, read calls it before each further exchange that begins with a new
+// entry, and at the end, with the index of the next entry.
 func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	p.lost.s = s
-	var first convo.Message // of an exchange
-	var note bool           // first is one
+	if p.seals != SealsUnchecked {
+		p.unbound = s.Unbound()
+	}
+	var first convo.Message // the first message of an exchange
+	var note bool           // first is a note
 	var results []convo.Message
 	open, last, before := false, from, -1
 	for i, m := range s.MessagesFrom(from, p.named) {
@@ -243,7 +252,7 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 			if i > last && point != nil {
 				point(i)
 			}
-			first, note, results, open = m, isNote, results[:0], true
+			first, note, results, open, p.at = m, isNote, results[:0], true, i
 			if isNote && !p.notes && !isBlankMessage(&m) {
 				first = s.AsUser(m)
 			}
@@ -266,7 +275,7 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	}
 }
 
-// isBlankMessage reports whether a message holds blank texts alone, or nothing.
+// isBlankMessage reports whether a message holds only blank texts, or nothing.
 func isBlankMessage(m *convo.Message) bool {
 	return !slices.ContainsFunc(m.Parts, func(p convo.Part) bool {
 		t, ok := p.(convo.Text)
@@ -274,14 +283,13 @@ func isBlankMessage(m *convo.Message) bool {
 	})
 }
 
-// isSystemAt reports whether the entry with an index is a system message. It is not where
-// an ephemeral message comes before it.
+// isSystemAt reports whether the entry with an index is a system message.
 func isSystemAt(s *convo.Snapshot, i int) bool {
 	e, ok := s.At(i)
 	return ok && e.Message.Role == convo.RoleSystem
 }
 
-// request returns the request for what was read of s, which is all of it.
+// request returns the request for s. All messages of s must have been read.
 func (p *projector) request(s *convo.Snapshot) (Request, error) {
 	p.lost.s = s
 	if !p.wrote {
@@ -289,16 +297,19 @@ func (p *projector) request(s *convo.Snapshot) (Request, error) {
 		p.text, p.front = p.writer.system(&p.projection, &own)
 		p.unsaid, p.wrote = own.list, true
 	}
-	r := Request{System: p.text, Messages: slices.Clip(p.front), NeedsTools: p.needsTools, names: p.names}
+	if err := p.defined.read(s); err != nil {
+		return Request{}, err
+	}
+	r := Request{Tools: p.defined.json, System: p.text, Messages: slices.Clip(p.front), NeedsTools: p.needsTools, names: p.names}
 	if err := p.writer.request(p, s, &r); err != nil {
 		return Request{}, err
 	}
 	p.lost.list = append(p.lost.list, p.unsaid...)
-	r.Lost = p.lost.sorted()
+	r.Lost = append(p.defined.lost(p.format), p.lost.sorted()...)
 	return r, nil
 }
 
-// A point is what a projector needs to go back to a place.
+// A point is the state that a projector needs to go back to an earlier entry.
 type point struct {
 	at         int // index of the first entry that was not read
 	seen       int // length of seen.log
@@ -320,14 +331,14 @@ func (p *projector) back(to *point) {
 }
 
 // exchange projects a message, which may be a note, and the tool messages that follow it.
-// They are the last ones that were read.
+// They are the newest messages that were read.
 func (p *projector) exchange(m *convo.Message, note bool, results []convo.Message) {
 	t := message{role: m.Role, author: p.author(m), number: p.number - int32(len(results)) - 1}
 	if m.Author != "" && t.author == "" && m.Role != convo.RoleTool {
 		t.tag = 1
 	}
 	if note && m.Role == convo.RoleUser {
-		t.tag++ // that of the note
+		t.tag++ // the tag of the note
 	}
 	if m.Role != convo.RoleAssistant || !slices.ContainsFunc(m.Parts, isCall) {
 		p.answers(nil, t.number+1, results)
@@ -357,7 +368,7 @@ func (p *projector) exchange(m *convo.Message, note bool, results []convo.Messag
 	case m.Role == convo.RoleAssistant:
 		t.own, t.all = p.isOwn(m.Origin), m.Parts
 		p.tools = p.tools || slices.ContainsFunc(m.Parts, isCall)
-		t.thinks = t.own && (p.replay <= convo.ReplayAll || p.replay == convo.ReplayTools && p.tools)
+		t.thinks = t.own && !p.isUnbound(p.at, m) && (p.replay <= convo.ReplayAll || p.replay == convo.ReplayTools && p.tools)
 		p.keep(&t, m.Parts)
 		var answers []result
 		if len(t.calls()) > 0 {
@@ -386,7 +397,7 @@ func (p *profile) author(m *convo.Message) string {
 	return ""
 }
 
-// follow notes which entries belong to the newest run of assistant messages and
+// follow records which entries belong to the newest run of assistant messages and
 // results.
 func (p *projector) follow(at int, m *convo.Message) {
 	p.reasons = p.reasons || slices.ContainsFunc(m.Parts, isReasoning)
@@ -405,7 +416,7 @@ func (p *projector) follow(at int, m *convo.Message) {
 	}
 }
 
-// add gives a message to the writer unless it is empty.
+// add passes a message to the writer unless it is empty.
 func (p *projector) add(t message) {
 	if len(t.parts) > 0 || len(t.results) > 0 {
 		p.next = t
@@ -413,8 +424,8 @@ func (p *projector) add(t message) {
 	}
 }
 
-// isOwn reports whether an assistant message was made by the format and model
-// of the profile. Only its maker gets the reasoning of a message back.
+// isOwn reports whether an assistant message was made by the format and model of the
+// profile. The reasoning of a message is sent back only to its maker.
 func (p *profile) isOwn(o convo.Origin) bool {
 	if from := cmp.Or(p.from, p.format); o.Format != from || p.model == "" {
 		return o.Format == from
@@ -425,11 +436,12 @@ func (p *profile) isOwn(o convo.Origin) bool {
 	return p.same
 }
 
-// keep gives t those of its parts that can be sent, in order, but with the calls last.
+// keep sets t.parts to the parts that can be sent, in order, but with the calls last.
 func (p *projector) keep(t *message, parts []convo.Part) {
 	t.parts = make([]convo.Part, 0, len(parts))
 	calls := false
-	cites := false // the part before is a text that is sent, and no tag
+	cites := false // the previous part is a text that is sent, and not a tag
+	seal := p.sealOf(t, parts)
 	for i, part := range parts {
 		keep, isText, lost := true, false, ""
 		switch part := part.(type) {
@@ -438,7 +450,7 @@ func (p *projector) keep(t *message, parts []convo.Part) {
 			isText = keep && i >= int(t.tag)
 		case convo.Media:
 		case convo.Reasoning:
-			if keep = t.thinks; !keep {
+			if keep = t.thinks && seal.allows(i); !keep {
 				p.lost.reasoning(t.placeOfAll(i), part, convo.Reasoning{})
 			}
 		case convo.ToolCall:
@@ -465,6 +477,7 @@ func (p *projector) keep(t *message, parts []convo.Part) {
 			p.lost.tell(t.placeOfAll(i), whole, lost, "")
 		}
 		cites = isText
+		seal.read(part, keep)
 		if keep {
 			t.move(i, part)
 		}
@@ -482,8 +495,8 @@ func (p *projector) keep(t *message, parts []convo.Part) {
 	}
 }
 
-// saysCustom reports whether a block says no more than that the call after it is one of a
-// custom tool, and the call is sent as such.
+// saysCustom reports whether a block only marks the call after it as a call of a custom
+// tool, and the call is sent as one.
 func (p *profile) saysCustom(o convo.Opaque, after []convo.Part) bool {
 	if !p.custom || o.Format != p.format || len(after) == 0 || !isCall(after[0]) {
 		return false
@@ -492,10 +505,10 @@ func (p *profile) saysCustom(o convo.Opaque, after []convo.Part) bool {
 	return ok && f == partFields{Type: fieldsType, Call: customCall}
 }
 
-// answers gives the calls of a message the ids and names to be sent, if any, and returns
-// one result for each call: the first one with its id in the tool messages that follow and
-// that answers no earlier call, or else one that says noResult. The number is that of the
-// first tool message.
+// answers sets the ids and names to be sent in the calls of t, and returns one result for
+// each call. That is the first result with its id in the tool messages that follow and
+// that answers no earlier call, or else noResult. The number is that of the first tool
+// message. If t is nil, all results are recorded as lost.
 func (p *projector) answers(t *message, number int32, after []convo.Message) []result {
 	var given []result
 	for i := range after {
@@ -520,8 +533,8 @@ func (p *projector) answers(t *message, number int32, after []convo.Message) []r
 		key := keyOf(r.CallID, r.Name)
 		waiting[key] = append(waiting[key], k)
 	}
-	// Some of the calls of a message with ids and some without could not be told
-	// from results that answer another one.
+	// If some calls of a message had ids and some did not, those without could not be
+	// distinguished from calls that other results answer.
 	bare := p.noIDs || p.bare && !slices.ContainsFunc(calls, func(p convo.Part) bool { return isCall(p) && !p.(convo.ToolCall).Minted })
 	results := make([]result, 0, len(calls))
 	used := 0
@@ -563,7 +576,7 @@ func (p *projector) answers(t *message, number int32, after []convo.Message) []r
 	return results
 }
 
-// unanswered tells which of the given results are not sent: those that wait.
+// unanswered records the given results that are not sent: those that are still waiting.
 func (p *projector) unanswered(all []convo.Part, given []result, waiting map[resultKey][]int) {
 	for key, list := range waiting {
 		what := lostResult
@@ -589,7 +602,7 @@ func keyOf(id, name string) resultKey {
 	return resultKey{id, name}
 }
 
-// keepResult leaves out of a result what cannot be sent.
+// keepResult removes from a result what cannot be sent.
 func (p *projector) keepResult(r *result) {
 	parts := p.native(r.Parts, 0, func(i int) { p.lost.tell(r.at, i, lostBlock, "") })
 	r.Parts = make([]convo.Part, 0, len(parts))
@@ -638,7 +651,7 @@ func (p *profile) isBlock(o convo.Opaque, role convo.Role) bool {
 	return p.knows == nil || p.knows(o, role)
 }
 
-// merged returns messages of one role as one.
+// merged returns messages of one role as one message.
 func merged(group []message) message {
 	t := group[0]
 	if len(group) > 1 {
@@ -692,7 +705,7 @@ func joinTexts(parts []convo.Part, sep string) string {
 	return strings.Join(texts, sep)
 }
 
-// mediaText returns the text that stands for media that a format cannot carry.
+// mediaText returns the text that replaces media that a format cannot send.
 func mediaText(m convo.Media) string {
 	kind := m.MIME
 	if kind == "" {
@@ -704,8 +717,8 @@ func mediaText(m convo.Media) string {
 	return "[" + kind + ", not shown]"
 }
 
-// bridgeMarker is the text of an assistant message that a provider wants and
-// that the conversation does not have.
+// bridgeMarker is the text of an assistant message that a provider needs and that the
+// conversation does not have.
 const bridgeMarker = "[No answer.]"
 
 // resultText returns a result as one text.
@@ -721,8 +734,8 @@ func resultText(r *convo.ToolResult) string {
 type builtin interface {
 	Format
 
-	// begin returns the profile of the format, and a writer that has written nothing. It
-	// counts names in seen, and tells lost what it does not write.
+	// begin returns the profile of the format, and a writer that has written nothing. The
+	// writer counts names in seen, and records in lost what it leaves out.
 	begin(seen *tally, lost *losses) (profile, writer)
 }
 

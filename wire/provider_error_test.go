@@ -12,14 +12,14 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// What a provider sends where something failed is an error that says so, and that is
-// the provider's error.
+// Decode returns an error for a response that reports a failure, and the error wraps the
+// provider's.
 func TestDecode_ErrorOfProvider(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		format   wire.Format
 		body     string
-		want     string // of the error, behind "wire: "
+		want     string // the text of the error after "wire: "
 		overflow bool
 	}{
 		// https://platform.openai.com/docs/guides/error-codes
@@ -75,8 +75,8 @@ func TestDecode_ErrorOfProvider(t *testing.T) {
 	}
 }
 
-// An error beside an answer is the error of Decode, as it is that of a Stream, whatever
-// there is of the answer.
+// An error next to an answer is the error of Decode, as it is the error of a Stream, even
+// if there is content.
 func TestDecode_ErrorBesideAnswer(t *testing.T) {
 	const long = "maximum context length is 10 tokens"
 	for _, tt := range []struct {
@@ -123,8 +123,9 @@ func TestDecode_ErrorBesideAnswer(t *testing.T) {
 		_, err := wire.OpenAIResponses{}.Stream().Event("", []byte(body))
 		assert.ErrorAs(t, err, new(*wire.ProviderError))
 	}
-	// These are no errors: fields that say that there is none, items that hold one, items
-	// and events of types that are not known, and the error of a response that has ended.
+	// These are not errors: fields that state that there is no error, items that hold an
+	// error, items and events of unknown types, and the error of a response that has
+	// ended.
 	for _, tt := range []struct {
 		format wire.Format
 		body   string
@@ -145,7 +146,7 @@ func TestDecode_ErrorBesideAnswer(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Errors for malformed input say what is wanted and what there is, and name no types of Go.
+// Errors for malformed input name what is expected and what was found, and no Go types.
 func TestDecode_SaysWhatIsWanted(t *testing.T) {
 	for _, tt := range []struct {
 		format     wire.Format
@@ -167,7 +168,7 @@ func TestDecode_SaysWhatIsWanted(t *testing.T) {
 	}
 }
 
-// An event of a stream is no answer, and Decode says so.
+// An event of a stream is not an answer, and Decode reports this.
 func TestDecode_EventOfStream(t *testing.T) {
 	for _, tt := range []struct {
 		format wire.Format
@@ -205,7 +206,7 @@ func TestDecode_EventOfStream(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "a", in.Messages[0].Text())
 	}
-	// So does the last line of an answer by Ollama.
+	// The last line of an answer by Ollama also holds the whole answer.
 	in, err := wire.OpenAIChat{Dialect: wire.Ollama}.Decode([]byte(`{"message":{"role":"assistant","content":"a"},"done":true,"done_reason":"stop"}`))
 	require.NoError(t, err)
 	assert.Equal(t, "a", in.Messages[0].Text())

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// recordings is the directory of recorded requests. They belong to others and
-// are not part of the repository; without them the tests are skipped.
+// recordings is the directory of recorded requests. They are owned by others
+// and are not part of the repository; without them the tests are skipped.
 const recordings = "../../shared/data/recorded"
 
 type recording struct {

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// thinking returns a conversation of a maker with these turns: an answer; an answer
-// and, after it, calls with an answer to their result; an answer. Each message of
-// the assistant has reasoning, "thought 1" to "thought 5".
+// thinking returns a conversation of a maker with three turns: an answer; an answer, then
+// calls with an answer to their result; an answer. Each message of the assistant has
+// reasoning, "thought 1" to "thought 5".
 func thinking(format string) []convo.Message {
 	var n byte
 	says := func(text string, calls ...convo.ToolCall) convo.Message {
@@ -49,8 +49,8 @@ func relaxed(t *testing.T, o convo.Overheads, msgs ...convo.Message) *convo.Hist
 	return h
 }
 
-// What a format sends of reasoning is what OverheadsFor counts, and what a Breakdown
-// shows.
+// The reasoning that a format sends is the reasoning that OverheadsFor counts and a
+// Breakdown shows.
 func TestReplay_CountsAreOfWhatIsSent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		f     wire.Format
@@ -100,8 +100,8 @@ func TestReplay_CountsAreOfWhatIsSent(t *testing.T) {
 	assert.Equal(t, wire.Overheads("gpt-4o").Message, wire.OverheadsFor(wire.OpenAIChat{}, "gpt-4o").Message)
 }
 
-// The documented example of DeepSeek's thinking mode: in a turn with calls the
-// reasoning of all its answers goes back, and goes on doing so in later turns.
+// The documented example of DeepSeek's thinking mode: in a turn with calls the reasoning
+// of all its answers is sent back, also in later turns.
 func TestReplay_DeepSeekGetsBackTheReasoningOfTurnsWithCalls(t *testing.T) {
 	f := wire.OpenAIChat{Dialect: wire.DeepSeek}
 	r, err := f.Encode(convo.NewSnapshot(thinking("deepseek")))

@@ -4,18 +4,19 @@ import "strings"
 
 // A rule is a reason for which a provider refuses a request.
 //
-// Its texts hold placeholders in braces. {path} is Finding.Path, {dotted} the
-// same as Anthropic and Bedrock write it (messages.0.content), {id} is
-// Finding.ID. The Check that finds the rule broken supplies the others.
+// Its texts hold placeholders in braces. {path} is Finding.Path, {dotted} is
+// the path as Anthropic and Bedrock write it (messages.0.content), and {id} is
+// Finding.ID. The Check that applies the rule supplies the others.
 type rule struct {
 	problem string            // what is wrong
-	fix     string            // how to mend it
-	errors  map[string]string // what the provider answers, by format; "" stands for all others
+	fix     string            // how to fix it
+	errors  map[string]string // what the provider answers, by format; "" means all others
 	fixes   map[string]string // for formats in which fix would not help
 }
 
-// rules are all the rules that a Check applies. A format can have several error
-// texts for one rule: "anthropic/empty" is one of the format "anthropic".
+// rules are all the rules that the Check methods apply. A format can have
+// several error texts for one rule: "anthropic/empty" is one of the format
+// "anthropic".
 //
 // The error texts were taken from answers of the providers, from their
 // documentation and from public bug reports. Where none is known, the text
@@ -573,8 +574,19 @@ var rules = map[string]rule{
 			FormatGemini: "(none: the model answers nothing, with finishReason STOP)",
 		},
 	},
+	"unanswered-server-call": {
+		problem: "the call of a tool that the provider runs has no result in its turn",
+		fix:     "leave the call out, or send the block with its result after it, before the user says something else",
+		errors: map[string]string{
+			FormatAnthropic: "{message}: `{name}` tool use with id `{id}` was found without a corresponding `{result}` block",
+			FormatConverse:  "(none is published: the message is not what the model wrote)",
+		},
+		fixes: map[string]string{
+			FormatConverse: "leave the call out, or send the block with its result after it in the same message",
+		},
+	},
 	"orphan-server-result": {
-		problem: "the result of a tool that the provider runs has no call",
+		problem: "the result of a tool that the provider runs has no call in its turn",
 		fix:     "leave the result out, or send the block with its call before it",
 		errors: map[string]string{
 			FormatAnthropic: "{dotted}: unexpected `tool_use_id` found in `{type}` blocks: {id}. Each `{type}` block must have a corresponding `server_tool_use` block before it.",
@@ -673,14 +685,77 @@ var rules = map[string]rule{
 			FormatConverse:  "A maximum of 4 blocks with cache_control may be provided. Found {count}.",
 		},
 	},
+
+	// Sizes.
+
+	"request-bytes": {
+		problem: "the request has {count} bytes, and the provider takes {most}",
+		fix:     "send fewer images and documents; convo.ClearMedia replaces older ones by a line",
+		errors: map[string]string{
+			FormatAnthropic: "Request exceeds the maximum size",
+		},
+	},
+	"media-count": {
+		problem: "the request has {count} {kind}, and the provider takes {most}",
+		fix:     "send fewer; convo.ClearMedia replaces older ones by a line",
+		errors: map[string]string{
+			FormatAnthropic:       "Too much media: {count} images > {most}",
+			FormatOpenAIChat:      "(none is published)",
+			FormatOpenAIResponses: "(none is published)",
+			FormatConverse:        "(none is published)",
+		},
+	},
+	"media-bytes": {
+		problem: "the data of one of the {kind} has {count} bytes, and the provider takes {most}",
+		fix:     "make it smaller, or send its address if the provider takes one",
+		errors: map[string]string{
+			FormatAnthropic: "{dotted}: image exceeds 5 MB maximum: {count} bytes > {most} bytes",
+		},
+	},
+	"media-total": {
+		problem: "the data of all {kind} has {count} bytes, and the provider takes {most}",
+		fix:     "send fewer images; convo.ClearMedia replaces older ones by a line",
+		errors: map[string]string{
+			FormatOpenAIChat:      "(none is published)",
+			FormatOpenAIResponses: "(none is published)",
+		},
+	},
+}
+
+// historyRules are the rules of CheckHistory.
+var historyRules = map[string]rule{
+	"seal-prefix": {
+		problem: "signed reasoning (blocks from here on: {count}) is sent after other content than it was made after; the first change: {change}",
+		fix:     "leave out signed reasoning after a change; keep text and calls",
+		errors: map[string]string{
+			"": "{dotted}: Invalid `signature` in `thinking` block. The block is bound to a different conversation.",
+		},
+	},
+	"seal-order": {
+		problem: "the signed reasoning right before this block was left out, but older reasoning was not",
+		fix:     "leave out all reasoning up to some point of the history, and none after it",
+		errors: map[string]string{
+			"": "{dotted}: Invalid `signature` in `thinking` block. The block is bound to a different conversation.",
+		},
+	},
+	"cache-prefix": {
+		problem: "{percent} % of the request before, in bytes, precede this difference; a cache misses the rest",
+		fix:     "append to the conversation, or compact rarely and much at a time",
+		errors:  map[string]string{"": "(none: the request is answered, at the price of uncached input)"},
+	},
 }
 
 // finding makes a finding from the table. The name is that of the rule, with a
 // case after a slash if the format has several error texts for it. The details
 // are pairs of a placeholder and its value.
 func finding(format, name, path, id string, details ...string) Finding {
+	base, _, _ := strings.Cut(name, "/")
+	return rules[base].finding(format, name, path, id, details...)
+}
+
+// finding makes a finding of the rule; see the function finding.
+func (r rule) finding(format, name, path, id string, details ...string) Finding {
 	name, which, _ := strings.Cut(name, "/")
-	r := rules[name]
 	f := Finding{Rule: name, Path: path, ID: id, Problem: r.problem, Fix: r.fix}
 	if fix, ok := r.fixes[format]; ok {
 		f.Fix = fix

@@ -20,7 +20,7 @@ import (
 var answers = map[string]struct {
 	format wire.Format
 	body   string
-	stops  map[string]convo.Stop // reasons, as they stand in the answer
+	stops  map[string]convo.Stop // reasons, as they are in the answer
 	text   bool                  // ARGS is a JSON text, not an object
 }{
 	"chat": {
@@ -73,7 +73,7 @@ func TestDecode_Stop(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, want, in.Stop)
 				if reason == "null" && name == "responses" {
-					reason = `"incomplete"` // which is its status
+					reason = `"incomplete"` // this is the status
 				}
 				assert.Equal(t, strings.Trim(strings.TrimPrefix(reason, "null"), `"`), in.StopReason)
 				assert.Nil(t, in.CutOff, "the arguments are whole")
@@ -87,13 +87,13 @@ func TestDecode_Stop(t *testing.T) {
 	}
 }
 
-// The enumerations of the published clients, whole, and what hosts have beside them.
+// The complete enumerations of the published clients, and further values of hosts.
 func TestStopOf(t *testing.T) {
 	const done, length, call, refused = convo.StopDone, convo.StopLength, convo.StopToolCall, convo.StopRefused
 	for source, reasons := range map[string]map[string]convo.Stop{
 		"Chat Completions: ChatCompletionChoice of openai-go v3.96.0": {"stop": done, "length": length, "tool_calls": call, "content_filter": refused, "function_call": call},
 		"Responses: ResponseIncompleteDetails of openai-go v3.96.0":   {"max_output_tokens": length, "max_messages": length, "content_filter": refused, "steered": length},
-		"Anthropic: BetaStopReason of anthropic-sdk-go v1.84.0": {"end_turn": done, "max_tokens": length, "stop_sequence": done, "tool_use": call, "pause_turn": length,
+		"Anthropic: BetaStopReason of anthropic-sdk-go v1.84.0": {"end_turn": done, "max_tokens": length, "stop_sequence": done, "tool_use": call, "pause_turn": convo.StopPause,
 			"compaction": done, "refusal": refused, "model_context_window_exceeded": length},
 		"Gemini: FinishReason of genai v1.77.0": {"FINISH_REASON_UNSPECIFIED": done, "STOP": done, "MAX_TOKENS": length, "SAFETY": refused, "RECITATION": refused, "LANGUAGE": refused,
 			"OTHER": refused, "BLOCKLIST": refused, "PROHIBITED_CONTENT": refused, "SPII": refused, "MALFORMED_FUNCTION_CALL": refused, "IMAGE_SAFETY": refused,
@@ -126,9 +126,10 @@ func TestStopOf(t *testing.T) {
 	}
 }
 
-// An answer that pauses, or in which the provider has compacted, is read like any other.
+// An answer that pauses, or in which the provider has compacted, is read like any other
+// answer.
 func TestDecode_StopReasons(t *testing.T) {
-	for reason, want := range map[string]convo.Stop{"pause_turn": convo.StopLength, "compaction": convo.StopDone} {
+	for reason, want := range map[string]convo.Stop{"pause_turn": convo.StopPause, "compaction": convo.StopDone} {
 		in, err := wire.Anthropic{}.Decode([]byte(`{"role":"assistant","stop_reason":"` + reason + `","content":[{"type":"text","text":"So far."},{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}]}`))
 		require.NoError(t, err)
 		assert.Equal(t, want, in.Stop)
@@ -159,8 +160,8 @@ func TestDecode_Answer(t *testing.T) {
 	}
 }
 
-// The last call of an answer that the model did not finish is put aside if its
-// arguments are empty or no JSON object.
+// The last call of an answer that the model did not finish is moved to CutOff if its
+// arguments are empty or not a JSON object.
 func TestDecode_Cut(t *testing.T) {
 	for name, reasons := range map[string][2][]string{ // unfinished, and finished
 		"chat":      {{`"length"`, `"content_filter"`, `"error"`, "null"}, {`"stop"`, `"tool_calls"`}},
@@ -170,7 +171,7 @@ func TestDecode_Cut(t *testing.T) {
 		"converse":  {{`"max_tokens"`, `"guardrail_intervened"`, "null"}, {`"tool_use"`, `"end_turn"`}},
 	} {
 		a := answers[name]
-		cut := map[string]string{"{}": "", "null": ""} // what is written for it
+		cut := map[string]string{"{}": "", "null": ""} // the arguments that are reported for it
 		if a.text {
 			cut = map[string]string{`""`: "", `"  "`: "  ", `"{\"path\": \"/ho"`: `{"path": "/ho`, "null": "", `"[1]"`: "[1]"}
 		}
@@ -220,6 +221,98 @@ func TestDecode_EndedCall(t *testing.T) {
 	}
 }
 
+// A call that Gemini reports as malformed is moved to CutOff, as with Converse, and its
+// signature and fields are removed.
+func TestGemini_MalformedCall(t *testing.T) {
+	answer := func(reason, parts string) string {
+		return `{"candidates":[{"content":{"role":"model","parts":[` + parts + `]},"finishReason":"` + reason + `"}]}`
+	}
+	const malformed = "MALFORMED_FUNCTION_CALL"
+	const whole = `{"functionCall":{"name":"ls","args":{"x":1}},"thoughtSignature":"s1"}`
+	for name, tt := range map[string]struct {
+		reason, parts string
+		calls         []string // their names
+		cut           string   // the name of the call in CutOff
+		kept          int      // parts of the message
+	}{
+		"no arguments":              {malformed, `{"text":"I will."},{"functionCall":{"name":"delete_all"}}`, nil, "delete_all", 1},
+		"null":                      {malformed, `{"text":"I will."},{"functionCall":{"name":"delete_all","args":null}}`, nil, "delete_all", 1},
+		"an empty object":           {malformed, `{"text":"I will."},{"functionCall":{"name":"delete_all","args":{}}}`, nil, "delete_all", 1},
+		"a signature":               {malformed, `{"text":"I will."},{"functionCall":{"name":"delete_all"},"thoughtSignature":"s"}`, nil, "delete_all", 1},
+		"nothing else":              {malformed, `{"functionCall":{"id":"c1","name":"delete_all"},"thoughtSignature":"s"}`, nil, "delete_all", 0},
+		"after a whole one":         {malformed, whole + `,{"functionCall":{"name":"delete_all"}}`, []string{"ls"}, "delete_all", 2},
+		"in lower case":             {strings.ToLower(malformed), `{"functionCall":{"name":"delete_all"}}`, nil, "delete_all", 0},
+		"an object, as in Converse": {malformed, `{"functionCall":{"name":"delete_all","args":{"x":1}}}`, []string{"delete_all"}, "", 1},
+		"text follows":              {malformed, `{"functionCall":{"name":"now"}},{"text":"And"}`, []string{"now"}, "", 2},
+		"whole, too long":           {"MAX_TOKENS", `{"functionCall":{"name":"now"},"thoughtSignature":"s"}`, []string{"now"}, "", 2},
+		"whole, done":               {"STOP", `{"functionCall":{"name":"now"}}`, []string{"now"}, "", 1},
+	} {
+		check := func(t *testing.T, in wire.Transcript) {
+			t.Helper()
+			var calls []string
+			kept := 0
+			for _, m := range in.Messages {
+				kept += len(m.Parts)
+				for _, c := range m.ToolCalls() {
+					calls = append(calls, c.Name)
+				}
+			}
+			assert.Equal(t, tt.calls, calls)
+			assert.Equal(t, tt.kept, kept, "%v", in.Messages)
+			assert.Len(t, in.Reply().OpenCalls(), len(tt.calls))
+			assert.Equal(t, convo.StopToolCall == in.Stop, tt.reason == "STOP")
+			assert.Empty(t, in.Lost)
+			if tt.cut == "" {
+				assert.Nil(t, in.CutOff)
+				return
+			}
+			require.NotNil(t, in.CutOff)
+			assert.Equal(t, tt.cut, in.CutOff.Name)
+			assert.Empty(t, in.CutOff.Arguments)
+			assert.NotEmpty(t, in.CutOff.ID)
+			assert.Equal(t, in.CutOff, in.Reply().CutOff)
+		}
+		t.Run(name, func(t *testing.T) {
+			in, err := wire.Gemini{}.Decode([]byte(answer(tt.reason, tt.parts)))
+			require.NoError(t, err)
+			check(t, in)
+		})
+		t.Run(name+", streamed", func(t *testing.T) {
+			s := wire.Gemini{}.Stream()
+			for _, data := range []string{
+				`{"candidates":[{"content":{"role":"model","parts":[` + tt.parts + `]}}]}`,
+				`{"candidates":[{"finishReason":"` + tt.reason + `"}]}`,
+			} {
+				_, err := s.Event("", []byte(data))
+				require.NoError(t, err)
+			}
+			in, err := s.Transcript()
+			require.NoError(t, err)
+			check(t, in)
+			again, err := s.Transcript()
+			require.NoError(t, err)
+			assert.Equal(t, in, again)
+		})
+	}
+
+	// A call that arrives in pieces is moved to CutOff, and no earlier call is.
+	s := wire.Gemini{}.Stream()
+	for _, data := range []string{
+		`{"candidates":[{"content":{"role":"model","parts":[` + whole + `]}}]}`,
+		`{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"delete_all","willContinue":true}}]}}]}`,
+		`{"candidates":[{"finishReason":"` + malformed + `"}]}`,
+	} {
+		_, err := s.Event("", []byte(data))
+		require.NoError(t, err)
+	}
+	in, err := s.Transcript()
+	require.NoError(t, err)
+	require.NotNil(t, in.CutOff)
+	assert.Equal(t, "delete_all", in.CutOff.Name)
+	require.Len(t, in.Reply().OpenCalls(), 1)
+	assert.Equal(t, `{"x":1}`, in.Reply().OpenCalls()[0].Arguments)
+}
+
 func TestDecode_CutLeavesNothing(t *testing.T) {
 	in, err := wire.Anthropic{}.Decode([]byte(`{"role":"assistant","stop_reason":"max_tokens","content":[{"type":"tool_use","id":"c1","name":"delete_all","input":{}}]}`))
 	require.NoError(t, err)
@@ -240,8 +333,7 @@ func TestTranscript_Reply(t *testing.T) {
 	assert.Equal(t, convo.Assistant("x"), in.Messages[2])
 }
 
-// A request of Do over HTTP, with no SDK: post stands for the call of the
-// provider.
+// A request of Do over HTTP, without an SDK: post calls the provider.
 func ExampleTranscript_Reply() {
 	post := func(context.Context, []byte) ([]byte, error) {
 		return []byte(`{"role": "assistant", "stop_reason": "end_turn", "content": [{"type": "text", "text": "At 09:10 and 13:45."}],
@@ -274,8 +366,8 @@ func ExampleTranscript_Reply() {
 	// 21 tokens in the request
 }
 
-// An answer that is valid and says nothing is no error: its usage counts, and why it
-// stopped is known.
+// A valid answer without content is not an error: its usage counts, and the reason why it
+// stopped is kept.
 func TestDecode_AnswersWithoutMessage(t *testing.T) {
 	for _, tt := range []struct {
 		format wire.Format
@@ -325,8 +417,8 @@ func TestDecode_AnswersWithoutMessage(t *testing.T) {
 	}
 }
 
-// A message of Anthropic is an answer, alone and as a list of one: an empty input at its
-// end may be the beginning of another one.
+// A message of Anthropic is an answer, alone or as a list of one message: an empty input
+// at its end may be incomplete.
 func TestAnthropic_CutInAListOfOne(t *testing.T) {
 	for reason, cut := range map[string]bool{`"max_tokens"`: true, `null`: true, `"tool_use"`: false, `"end_turn"`: false} {
 		message := `{"id":"m","role":"assistant","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"t1","name":"n","input":{}}],"stop_reason":` + reason + `}`

@@ -11,68 +11,67 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
-	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// A Streamer is a [Format] that reads answers while they are being written. All
-// formats of this package are.
+// A Streamer is a [Format] that reads answers while they are being written. All formats
+// of this package are Streamers.
 type Streamer interface {
 	// Stream returns a Stream for one answer.
 	Stream() Stream
 }
 
-// A Stream reads one answer, event by event. [Read] feeds it from the body of an
-// HTTP response; a caller with an SDK hands over the JSON of each event. It is not
-// safe for concurrent use.
+// A Stream reads one answer, event by event. [Read] passes it the events in the body of
+// an HTTP response; a program that uses an SDK passes it the JSON of each event. A Stream
+// is not safe for concurrent use.
 type Stream interface {
-	// Event reads an event and returns what it adds, for those who show an answer
-	// while it grows. The name is that of the server-sent event or of the frame. It
-	// may be empty if data says what it is. Data is not kept.
+	// Event reads an event and returns what it adds to the answer. The name is that of
+	// the server-sent event or of the frame. It may be empty if data states the type of
+	// the event. Data is not kept.
 	//
-	// Event returns a *ProviderError if the event says that the provider failed, as
-	// one with the name error does whatever its data is, and a *DecodeError if it is
-	// malformed, nests deeper than 5,000 levels, or begins a second answer after the
-	// end of the first: one with another ID, or content that by the rules of the
-	// format cannot belong to the first. After an error, each further event gets the
-	// same error.
+	// Event returns a *ProviderError if the event reports an error of the provider, as
+	// any event with the name error does. It returns a *DecodeError if the event is
+	// malformed, nests deeper than 5,000 levels, or begins a second answer after the end
+	// of the first: an answer with another ID, or content that by the rules of the format
+	// cannot belong to the first. After an error, further calls return the same error.
 	Event(name string, data []byte) ([]Delta, error)
 
-	// Done reports whether the provider has said that the answer is complete.
-	// Events may follow, such as one with the usage, so go on reading.
+	// Done reports whether the provider has marked the answer as complete. Further events
+	// may follow, such as an event with the usage, so keep reading.
 	Done() bool
 
-	// Transcript returns what Decode would return of the whole answer. It may be
-	// called at any time and any number of times, and what it returns is the
-	// caller's. The IDs of calls that came without one stay the same. A part of the
-	// answer that Decode would refuse is left out and told in Transcript.Lost.
+	// Transcript returns what Decode would return for the whole answer. It may be called
+	// at any time and any number of times, and the caller owns the result. Calls without
+	// an ID get the same new ID each time. A part of the answer that Decode would refuse
+	// is left out and listed in Transcript.Lost.
 	//
-	// Before the end, or after a failure, it returns what there is so far, with an
-	// error: that of Event, or one that wraps io.ErrUnexpectedEOF. A call that the
-	// provider had not ended is in Transcript.CutOff, the newest if there are several,
-	// and the others are in Transcript.Lost.
+	// Before the end, or after a failure, it returns the answer so far with an error: the
+	// error of Event, or an error that wraps io.ErrUnexpectedEOF. The newest call that
+	// the provider had not ended is in Transcript.CutOff, and any others are in
+	// Transcript.Lost.
 	Transcript() (Transcript, error)
 }
 
-// A Delta is what an event adds to an answer, to be shown at once. One with no
-// field set is not returned. Half a character at the end of a piece waits for the next
-// piece; without one, it is U+FFFD in the Transcript, and not shown.
+// A Delta is what an event adds to an answer, for immediate display. Event does not
+// return a Delta with no field set. If a piece ends in half a character, the half is
+// shown with the next piece; if no second half follows, it is U+FFFD in the Transcript,
+// and not shown.
 type Delta struct {
 	Text      string
 	Reasoning string
 	Call      *CallDelta
-	Restart   bool // the provider began anew: discard what was shown of this answer
+	Restart   bool // the provider started again: discard what was shown of this answer
 }
 
-// A CallDelta is what an event adds to a tool call. Only the Transcript tells which
-// calls are whole.
+// A CallDelta is what an event adds to a tool call. Only the Transcript shows which calls
+// are whole.
 type CallDelta struct {
-	Index     int    // tells the calls apart: 0 for the one that began first, and so on
-	ID        string // as soon as it is known; empty if the provider gives none
-	Name      string // as far as it is known, and as the provider sends it; see FindTool
+	Index     int    // identifies the call: 0 for the call that began first, and so on
+	ID        string // once it is received; empty if the provider sends none
+	Name      string // the name so far, as the provider sends it; see FindTool
 	Arguments string // the new piece
 }
 
-// String says what a delta adds and how much, but none of the content.
+// String describes what a delta adds and how much, without any of the content.
 func (d Delta) String() string {
 	var parts []string
 	if d.Restart {
@@ -101,14 +100,13 @@ func (d CallDelta) String() string {
 // GoString returns the same as String.
 func (d CallDelta) GoString() string { return d.String() }
 
-// A ProviderError is what a provider reports in the place of an answer, or in the
-// middle of one. [convo.IsOverflow] knows those that say that a request is too
-// long.
+// A ProviderError is an error that a provider reports instead of an answer or within one.
+// [convo.IsOverflow] recognizes errors for requests that are too long.
 type ProviderError struct {
-	Type    string // such as "overloaded_error", if the provider gives one
-	Code    string // a code or a status, if the provider gives one
-	Message string // for people
-	JSON    string // the error as it came
+	Type    string // such as "overloaded_error", if the provider sends one
+	Code    string // a code or a status, if the provider sends one
+	Message string // a text for people
+	JSON    string // the error as it was received
 }
 
 func (e *ProviderError) Error() string {
@@ -129,8 +127,8 @@ func (e *ProviderError) Error() string {
 	return "wire: the provider reports " + kind + ": " + text
 }
 
-// providerError reads the error of a provider: an object, which may be in a field
-// error, or a text.
+// providerError reads the error of a provider: an object, which may be in a field error,
+// or a string.
 func providerError(raw json.RawMessage) *ProviderError {
 	e := &ProviderError{JSON: compact(raw)}
 	if kindOf(raw) == '"' {
@@ -146,7 +144,7 @@ func providerError(raw json.RawMessage) *ProviderError {
 		}
 	}
 	if e.Type = cmp.Or(stringOf(all["type"]), stringOf(all["__type"])); e.Type == "error" {
-		e.Type = "" // it says only that it is one
+		e.Type = "" // this type means only that it is an error
 	}
 	for _, key := range []string{"code", "status"} {
 		if raw := all[key]; e.Code == "" && !isNull(raw) {
@@ -155,7 +153,7 @@ func providerError(raw json.RawMessage) *ProviderError {
 			}
 		}
 	}
-	e.Type = cmp.Or(e.Type, stringOf(all["status"])) // of Google, beside a code
+	e.Type = cmp.Or(e.Type, stringOf(all["status"])) // Google sends it in addition to a code
 	for _, key := range []string{"message", "Message", "detail"} {
 		if e.Message == "" {
 			e.Message = stringOf(all[key])
@@ -164,8 +162,8 @@ func providerError(raw json.RawMessage) *ProviderError {
 	return e
 }
 
-// unreadable returns the error for an object that Decode finds no messages in. want says
-// what has them.
+// unreadable returns the error for an object in which Decode finds no messages. The want
+// argument describes what has messages.
 func unreadable(all map[string]json.RawMessage, data []byte, want string) error {
 	if isError(all) {
 		return reported("", providerError(data))
@@ -173,7 +171,7 @@ func unreadable(all map[string]json.RawMessage, data []byte, want string) error 
 	return &DecodeError{Reason: want}
 }
 
-// isError reports whether an object is what providers answer where something failed.
+// isError reports whether an object is an error of a provider.
 func isError(all map[string]json.RawMessage) bool {
 	if saysError(all["error"]) || stringOf(all["type"]) == "error" {
 		return true
@@ -181,7 +179,7 @@ func isError(all map[string]json.RawMessage) bool {
 	return kindOf(all["message"]) == '"' || kindOf(all["Message"]) == '"' || !isNull(all["detail"])
 }
 
-// reported returns the error of Decode for the error of a provider.
+// reported returns the error of Decode for an error of a provider.
 func reported(path string, e *ProviderError) error {
 	reason := strings.TrimPrefix(e.Error(), "wire: ")
 	if short := fmt.Sprintf("%.200s", reason); short != reason {
@@ -198,30 +196,30 @@ func isEvent(path, name string) error {
 // errCutOff is the error of a Transcript that is not complete.
 var errCutOff = fmt.Errorf("wire: the stream ended before the answer did: %w", io.ErrUnexpectedEOF)
 
-// A streamBase is what the streams of all formats have. They assemble the answer
-// that the provider would have sent without a stream, and let Decode read that.
+// A streamBase is the common part of the streams of all formats. They assemble the answer
+// that the provider would have sent without a stream, and decode it.
 type streamBase struct {
 	done   bool
-	err    error          // of Event
-	id     string         // of the answer
-	lost   []Loss         // what no answer has a place for
-	minted map[int]string // the IDs that Decode has made, by the number of the call
+	err    error          // the error of Event
+	id     string         // the ID of the answer
+	lost   []Loss         // what has no place in an answer
+	minted map[int]string // the IDs that Decode made, by the number of the call
 }
 
 // Done implements [Stream].
 func (s *streamBase) Done() bool { return s.done }
 
-// fail keeps the error that ends a stream.
+// fail records the error that ends a stream.
 func (s *streamBase) fail(err error) ([]Delta, error) {
 	s.err = err
 	return nil, err
 }
 
-// isEnd reports whether data is no event but the word that ends some streams.
+// isEnd reports whether data is [DONE], which ends some streams and is not an event.
 func isEnd(data []byte) bool { return string(data) == "[DONE]" }
 
-// maxEventDepth is how deep an event may nest. The answer that is made of it nests
-// deeper, and encoding/json reads no more than 10,000 levels.
+// maxEventDepth is the maximum nesting of an event. The answer that is assembled from
+// events nests deeper, and encoding/json reads at most 10,000 levels.
 const maxEventDepth = 5000
 
 // open returns the fields of an event, or the error that it reports.
@@ -238,13 +236,14 @@ func (s *streamBase) open(name string, data []byte) (map[string]json.RawMessage,
 		return nil, err
 	case nestsDeeper(data, maxEventDepth):
 		return nil, &DecodeError{Reason: fmt.Sprintf("the event nests deeper than %d levels", maxEventDepth)}
-	case stringOf(all["type"]) == "error", saysError(all["error"]) && isNull(all["output"]): // else it is a whole response
+	case stringOf(all["type"]) == "error", saysError(all["error"]) && isNull(all["output"]): // with output, it is a whole response
 		return nil, providerError(data)
 	}
 	return all, nil
 }
 
-// nestsDeeper reports whether objects and arrays nest deeper than so many levels in JSON.
+// nestsDeeper reports whether objects and arrays in data nest deeper than a number of
+// levels.
 func nestsDeeper(data []byte, levels int) bool {
 	if len(data) <= 2*levels {
 		return false
@@ -267,9 +266,9 @@ func nestsDeeper(data []byte, levels int) bool {
 	return false
 }
 
-// begin notes the ID of the answer that an event begins. It reports whether that is
-// another one than the answer so far, which is discarded then. An answer that comes
-// without an ID is the same.
+// begin records the ID of the answer that an event begins. It reports whether the ID
+// differs from that of the answer so far, which is then discarded. An answer without an
+// ID counts as the same.
 func (s *streamBase) begin(id string) (restart bool, err error) {
 	switch {
 	case id == "" || id == s.id:
@@ -284,32 +283,12 @@ func (s *streamBase) begin(id string) (restart bool, err error) {
 }
 
 // errSecondAnswer is the error of an event that begins another answer.
-var errSecondAnswer = &DecodeError{Reason: "a second answer begins behind the end of the first; use a new Stream for it"}
+var errSecondAnswer = &DecodeError{Reason: "a second answer begins after the end of the first; use a new Stream for it"}
 
-// maxLost is how many different losses a stream tells. A server may send new names
-// without end.
-const maxLost = 64
+// lose adds to what is lost.
+func (s *streamBase) lose(path, what string) { s.lost = withLosses(s.lost, Loss{path, what}) }
 
-// lostMore is the Loss.What that stands for all further losses.
-const lostMore = "more of what is lost than is listed here"
-
-// lose adds to what is lost, unless it was said before.
-func (s *streamBase) lose(path, what string) {
-	const longest = 128
-	if len(path) > longest {
-		path = path[:text.Floor(path, longest)] + "…"
-	}
-	l := Loss{path, what}
-	switch n := len(s.lost); {
-	case n > maxLost || slices.Contains(s.lost, l):
-	case n == maxLost:
-		s.lost = append(s.lost, Loss{"", lostMore})
-	default:
-		s.lost = append(s.lost, l)
-	}
-}
-
-// addUsage notes a usage, which counts the whole answer so far.
+// addUsage records a usage, which counts the whole answer so far.
 func (s *streamBase) addUsage(path string, raw json.RawMessage, to *map[string]json.RawMessage) {
 	if isNull(raw) {
 		return
@@ -325,27 +304,26 @@ func (s *streamBase) addUsage(path string, raw json.RawMessage, to *map[string]j
 // An answerPart is a piece of an answer that Decode reads or refuses by itself: a block,
 // an item, a call or a field.
 type answerPart struct {
-	path string // for Lost
+	path string // the path in Lost
 	json []byte
 
-	field   string // of the message of Chat Completions
-	element bool   // of the list in this field
+	field   string // the field of a message of Chat Completions
+	element bool   // an element of the list in field
 
 	isCall bool
-	number int  // of the call: CallDelta.Index
-	half   bool // the provider had not ended the call
-	ended  bool // the provider has ended the call, and not only the answer
+	number int  // for a call: CallDelta.Index
+	half   bool // the provider did not end the call
+	ended  bool // the provider ended the call, and not only the answer
 }
 
-// transcript decodes the answer that assemble makes of its parts. What Decode refuses is
-// left out and told in Lost. Without the rest of the answer, which is bare then, each
-// part is tried by itself.
-func (s *streamBase) transcript(parts []answerPart, assemble func(parts []answerPart, bare bool) []byte, decoder func() (*decoder, func([]byte) error)) (Transcript, error) {
+// transcript decodes the answer that assemble builds from parts. If Decode refuses it,
+// each part is decoded alone, in an answer without other fields, which is bare; parts
+// that fail are left out and listed in Lost, with the losses outside of parts.
+func (s *streamBase) transcript(parts []answerPart, lost []Loss, assemble func(parts []answerPart, bare bool) []byte, decoder func() (*decoder, func([]byte) error)) (Transcript, error) {
 	if s.minted == nil {
 		s.minted = map[int]string{}
 	}
 	d, err := s.decode(parts, assemble(parts, false), decoder)
-	var lost []Loss
 	if err != nil {
 		var read []answerPart
 		for _, p := range parts {
@@ -362,9 +340,8 @@ func (s *streamBase) transcript(parts []answerPart, assemble func(parts []answer
 			d, err = s.decode(parts, assemble(parts, true), decoder)
 		}
 	}
-	lost = append(lost, s.lost...)
 	if err != nil {
-		return Transcript{Lost: lost}, cmp.Or(s.err, err)
+		return Transcript{Lost: withLosses(nil, slices.Concat(lost, s.lost)...)}, cmp.Or(s.err, err)
 	}
 	var halves []int
 	calls := 0
@@ -377,9 +354,11 @@ func (s *streamBase) transcript(parts []answerPart, assemble func(parts []answer
 			d.open = d.open && !(p.ended && d.out.StopReason == "")
 		}
 	}
+	fields := d.out.Lost // mostly losses of fields; other losses come before them
+	d.out.Lost = nil
 	d.putHalvesAside(halves)
 	t := d.finish()
-	t.Lost = append(t.Lost, lost...)
+	t.Lost = withLosses(nil, slices.Concat(t.Lost, lost, fields, s.lost)...)
 	switch {
 	case s.err != nil:
 		return t, s.err
@@ -412,7 +391,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// decode decodes an answer of these parts.
+// decode decodes an answer that has these parts.
 func (s *streamBase) decode(parts []answerPart, answer []byte, decoder func() (*decoder, func([]byte) error)) (*decoder, error) {
 	d, decode := decoder()
 	d.minted, d.partial = s.minted, !s.done
@@ -424,13 +403,14 @@ func (s *streamBase) decode(parts []answerPart, answer []byte, decoder func() (*
 	return d, decode(answer)
 }
 
-// putHalvesAside takes calls out of the answer that the provider has not ended.
+// putHalvesAside removes the calls that the provider has not ended from the answer. The
 // halves are in order.
 func (d *decoder) putHalvesAside(halves []int) {
 	if len(halves) == 0 {
 		return
 	}
-	k, cut := 0, 0 // indexes of the next call, and of that in Cut
+	d.open = false // because the newest call is one of them
+	k, cut := 0, 0 // indexes of the next call and of the next element of Cut
 	var msgs []convo.Message
 	for _, m := range d.out.Messages {
 		parts := m.Parts
@@ -445,7 +425,7 @@ func (d *decoder) putHalvesAside(halves []int) {
 				continue
 			}
 			halves = halves[1:]
-			m.Parts = withoutFields(m.Parts)
+			m.Parts = withoutFields(m.Parts, c)
 			if d.out.CutOff != nil {
 				d.lose(fmt.Sprintf("call %d", cut), "the call "+quote(d.out.CutOff.Name)+", which the provider had not ended")
 			}
@@ -458,7 +438,7 @@ func (d *decoder) putHalvesAside(halves []int) {
 	d.out.Messages = msgs
 }
 
-// saysError reports whether the field error of an event says that there is one.
+// saysError reports whether the field error of an event holds an error.
 func saysError(raw json.RawMessage) bool {
 	switch kindOf(raw) {
 	case 0, 'n', 'f':
@@ -474,7 +454,7 @@ func saysError(raw json.RawMessage) bool {
 // lostNameless is the Loss.What of a call that cannot be read.
 const lostNameless = "a call without a name"
 
-// comma appends a comma if there is a field before the next one.
+// comma appends a comma if b already holds a field.
 func comma(b []byte) []byte {
 	if b[len(b)-1] != '{' {
 		b = append(b, ',')
@@ -482,7 +462,7 @@ func comma(b []byte) []byte {
 	return b
 }
 
-// lostEvent is the Loss.What of an event that no answer has a place for.
+// lostEvent is the Loss.What of an event that has no place in an answer.
 const lostEvent = "an event of an unknown kind"
 
 // deltaOf returns d, unless it is empty.

@@ -8,7 +8,8 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// An answer is shown while it comes. At its end it is what Decode returns of the whole.
+// An answer is shown while it arrives. At its end it is the answer that Decode returns
+// for the whole response.
 func ExampleRead() {
 	body := strings.NewReader(`data: {"choices":[{"delta":{"content":"The 9:10, "}}]}
 
@@ -34,7 +35,8 @@ data: [DONE]
 	// The 9:10, from platform 3. 9 <nil>
 }
 
-// An Encoder is kept beside its conversation. Its requests are those of its format.
+// An Encoder is kept with its conversation. Its requests are the same as those of its
+// format.
 func ExampleEncoder() {
 	h, err := convo.New(nil)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// checkStreamed reads a stream whole and byte by byte, which must give the same. A
+// checkStreamed reads a stream whole and byte by byte, which must give the same result. A
 // Transcript without an error can be appended, unless it holds nothing.
 func checkStreamed(t *testing.T, f wire.Format, body []byte) {
 	read := func(r io.Reader) (wire.Stream, bool) {
@@ -87,7 +87,7 @@ func FuzzConverse_Stream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { checkStreamed(t, wire.Converse{}, body) })
 }
 
-// What a stream allocates for an event does not grow with what came before.
+// The allocations of a stream for an event do not grow with the number of earlier events.
 func TestStream_LinearMemory(t *testing.T) {
 	for _, tt := range []struct {
 		name            string
@@ -136,7 +136,7 @@ func TestStream_LinearMemory(t *testing.T) {
 	}
 }
 
-// contentOf returns the texts of a transcript, for they do not print themselves.
+// contentOf returns the texts of a transcript, because a Transcript prints no content.
 func contentOf(t wire.Transcript) (texts []string) {
 	for _, m := range t.Messages {
 		for _, p := range m.Parts {

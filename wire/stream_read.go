@@ -14,10 +14,10 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// Read reads the events of a stream from r, gives them to s, and yields what they
-// add. The first bytes tell how r is framed: server-sent events, an array of JSON
-// values, or JSON values one after another, such as one a line. The binary frames of
-// Bedrock are not read here; give the JSON of each to [Stream.Event].
+// Read reads the events of a stream from r, passes them to s, and yields what they add.
+// It detects the framing of r from the first bytes: server-sent events, an array of JSON
+// values, or a sequence of JSON values, such as one per line. Read does not read the
+// binary frames of Bedrock; pass the JSON of each frame to [Stream.Event].
 //
 //	s := wire.Anthropic{}.Stream()
 //	for delta, err := range wire.Read(resp.Body, s) {
@@ -28,18 +28,18 @@ import (
 //	}
 //	answer, err := s.Transcript()
 //
-// It reads until r ends, or the array does, also after the end of the answer, since the
-// usage may follow. Where r stays open, the loop may end once s is Done.
+// It reads until r or the array ends, even after the end of the answer, because the usage
+// may follow. If r stays open, end the loop once s is Done.
 //
-// The last pair that is yielded has an error if r or an event does, or if r ends
-// before the answer: that error wraps io.ErrUnexpectedEOF, and shows how r began if
-// nothing in it was of the format. An event at the end of r that lacks the end of its
-// line is read if its data is a whole JSON value, and no event otherwise. An error of r
-// after the end of the answer is left aside. The body of a request that was refused may
-// also be read, and gives a *[ProviderError].
+// The last pair that is yielded has an error if r or an event fails, or if r ends before
+// the answer. In the last case the error wraps io.ErrUnexpectedEOF, and shows the
+// beginning of r if nothing in it was of the format. An event at the end of r without the
+// end of its line is read only if its data is a whole JSON value. An error of r after the
+// end of the answer is ignored. Read also reads the body of a refused request, and yields
+// a *[ProviderError].
 //
-// An event is kept in memory until it is complete; there is no bound on its size but that
-// of r. Read does not close r, and leaves the rest of it when the loop ends early.
+// An event is kept in memory until it is complete; its size is bounded only by r. Read
+// does not close r, and leaves the rest of r unread if the loop ends early.
 func Read(r io.Reader, s Stream) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		stopped := errors.New("stopped")
@@ -57,11 +57,11 @@ func Read(r io.Reader, s Stream) iter.Seq2[Delta, error] {
 			return nil
 		})
 		if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = source.err // that of r, if it has one
+			err = source.err // the error of r, if any
 		}
 		var failed *eventError
 		if errors.As(err, &failed) && source.ended && failed.at >= source.size {
-			err = source.err // JSON is broken only because r has ended
+			err = source.err // the JSON is broken only because r ended
 		}
 		failed = nil
 		switch {
@@ -77,7 +77,7 @@ func Read(r io.Reader, s Stream) iter.Seq2[Delta, error] {
 	}
 }
 
-// A keptReader keeps the error of a reader, unless that is io.EOF, and how it begins.
+// A keptReader keeps the first bytes of a reader, and its error unless that is io.EOF.
 type keptReader struct {
 	r     io.Reader
 	err   error
@@ -86,10 +86,10 @@ type keptReader struct {
 	begin []byte
 }
 
-// errNoElement is the error for an array that neither goes on nor ends.
+// errNoElement is the error for an array that neither continues nor ends.
 var errNoElement = &eventError{&DecodeError{Reason: "not JSON: the array neither goes on nor ends"}, math.MaxInt64}
 
-// keptBytes is how much of the beginning a keptReader keeps.
+// keptBytes is how many of the first bytes a keptReader keeps.
 const keptBytes = 64
 
 func (k *keptReader) Read(p []byte) (n int, err error) {
@@ -107,7 +107,7 @@ func (k *keptReader) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// cutOff returns the error for a stream that has ended before the answer.
+// cutOff returns the error for a stream that ended before the answer.
 func (k *keptReader) cutOff(s Stream) error {
 	t, _ := s.Transcript()
 	if len(k.begin) == 0 || len(t.Messages) > 0 || t.CutOff != nil || t.ID != "" || t.Model != "" || t.Usage != (convo.Usage{}) {
@@ -123,7 +123,7 @@ func (k *keptReader) cutOff(s Stream) error {
 // An eventError is an error of Stream.Event, and not of the reader.
 type eventError struct {
 	err error
-	at  int64 // how much of r is read that is no JSON, or -1
+	at  int64 // the number of bytes read when r was found not to be JSON, or -1
 }
 
 func (e *eventError) Error() string { return e.err.Error() }
@@ -142,8 +142,7 @@ func readEvents(r *bufio.Reader, event func(name string, data []byte) error) err
 	return readSSE(r, event)
 }
 
-// skipSpace passes over a byte order mark and white space, and returns the byte that
-// follows.
+// skipSpace skips a byte order mark and white space, and returns the next byte.
 func skipSpace(r *bufio.Reader) (byte, error) {
 	if mark, _ := r.Peek(3); string(mark) == "\xef\xbb\xbf" {
 		_, _ = r.Discard(3)
@@ -190,8 +189,8 @@ func readValues(r *bufio.Reader, array bool, event func(string, []byte) error) e
 	}
 }
 
-// readSSE reads server-sent events. A line that is itself a JSON object counts as
-// data: so some gateways report errors.
+// readSSE reads server-sent events. A line that is a JSON object counts as data, because
+// some gateways report errors in this form.
 func readSSE(r *bufio.Reader, event func(string, []byte) error) error {
 	var name string
 	var data, line []byte
@@ -213,7 +212,7 @@ func readSSE(r *bufio.Reader, event func(string, []byte) error) error {
 		}
 		ended := err == io.EOF
 		if len(line) == 0 {
-			// The text of an error is whole with its line.
+			// The text of an error is complete at the end of its line.
 			if err := dispatch(!ended || name == "error"); err != nil || ended {
 				return err
 			}
@@ -239,8 +238,8 @@ func readSSE(r *bufio.Reader, event func(string, []byte) error) error {
 	}
 }
 
-// appendLine appends a line without its end, which is LF, CR or both. With io.EOF,
-// the line is the last one and may be empty.
+// appendLine appends a line without its end, which is LF, CR or both. With io.EOF, the
+// line is the last and may be empty.
 func appendLine(r *bufio.Reader, line []byte, skipLF *bool) ([]byte, error) {
 	for {
 		c, err := r.ReadByte()

@@ -19,8 +19,8 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// readStream reads a body, and returns what was shown, the Transcript, and the errors of
-// Read and of Transcript.
+// readStream reads a body, and returns the deltas, the Transcript, and the errors of Read
+// and of Transcript.
 func readStream(f wire.Format, r io.Reader) (deltas []wire.Delta, t wire.Transcript, last, err error) {
 	s := f.(wire.Streamer).Stream()
 	for d, e := range wire.Read(r, s) {
@@ -63,8 +63,8 @@ var textEvents = []struct {
 	{"converse", wire.Converse{}, `{"contentBlockDelta":{"contentBlockIndex":0,"delta":{"text":"TEXT"}}}`, `{"messageStop":{"stopReason":"end_turn"}}`},
 }
 
-// A character whose two escapes come in two events is whole, and no half of it is shown.
-// A half that stays alone is U+FFFD.
+// A character whose two escapes arrive in two events is whole, and half of it is never
+// shown. A half without a second half is U+FFFD.
 func TestStream_HalfCharacters(t *testing.T) {
 	for _, tt := range textEvents {
 		for _, c := range []struct {
@@ -94,7 +94,7 @@ func TestStream_HalfCharacters(t *testing.T) {
 	}
 }
 
-// A half waits for the rest of the text in whatever form that comes.
+// A half is kept for the rest of the text, in any form that it arrives in.
 func TestStream_HalfCharactersElsewhere(t *testing.T) {
 	for _, tt := range []struct {
 		format wire.Format
@@ -113,8 +113,8 @@ func TestStream_HalfCharactersElsewhere(t *testing.T) {
 	}
 }
 
-// A clean end of r in an event is a cut before the end of the answer, and nothing behind
-// it. What is whole at the end of r is read.
+// A clean end of r within an event is an error before the end of the answer, and none
+// after it. A whole event at the end of r is read.
 func TestRead_LastLine(t *testing.T) {
 	for _, tt := range textEvents {
 		piece := "data: " + strings.Replace(tt.piece, "TEXT", "a", 1)
@@ -145,7 +145,7 @@ func TestRead_LastLine(t *testing.T) {
 	}
 }
 
-// An error of r is reported as it is, wherever it comes before the end of the answer.
+// An error of r anywhere before the end of the answer is reported unchanged.
 func TestRead_ReaderErrors(t *testing.T) {
 	for _, tt := range textEvents {
 		one := strings.Replace(tt.piece, "TEXT", "a", 1)
@@ -171,8 +171,8 @@ func (e *errorOnce) Read([]byte) (n int, err error) {
 	return 0, err
 }
 
-// An event that is named error is the provider's error, whatever its data is; so is a
-// field error that says anything, and a body of an error without a type.
+// An event with the name error is the provider's error, for any data, as is a field error
+// that is not empty, and the body of an error without a type.
 func TestStream_ErrorEvents(t *testing.T) {
 	const tooLong = `{"type":"invalid_request_error","code":"context_length_exceeded","message":"prompt is too long"}`
 	for _, tt := range textEvents {
@@ -214,7 +214,7 @@ func TestStream_ErrorEvents(t *testing.T) {
 	}
 }
 
-// A whole response that failed is read as far as it goes.
+// A whole response that failed keeps its content.
 func TestResponsesStream_WholeThatFailed(t *testing.T) {
 	_, got, last, _ := readStream(wire.OpenAIResponses{}, strings.NewReader(`{"id":"r","status":"failed","error":{"code":"server_error","message":"broken"},"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"so far"}]}]}`))
 	e, ok := errors.AsType[*wire.ProviderError](last)
@@ -223,7 +223,7 @@ func TestResponsesStream_WholeThatFailed(t *testing.T) {
 	assert.Equal(t, "so far", streamedText(got))
 }
 
-// What has nothing of the format is shown, and how it begins, no further.
+// The error for input that has nothing of the format shows only its beginning.
 func TestRead_NothingOfTheFormat(t *testing.T) {
 	page := "<html><head><title>502 Bad Gateway</title></head><body>" + strings.Repeat("x", 100)
 	for _, tt := range textEvents {
@@ -240,7 +240,7 @@ func TestRead_NothingOfTheFormat(t *testing.T) {
 	assert.ErrorContains(t, last, `begins with "{\"type\":\"response.output_text.delta\"`, "the stream of another format")
 }
 
-// What Event has read is in the Transcript. What cannot be read is told in Lost.
+// The Transcript has everything that Event has read. Lost lists what cannot be read.
 func TestStream_KeepsTheRest(t *testing.T) {
 	deep := strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000)
 	const (
@@ -293,8 +293,8 @@ func TestStream_KeepsTheRest(t *testing.T) {
 	}
 }
 
-// A second beginning without an ID, or the first one behind other events, is of the same
-// answer.
+// A second beginning without an ID, or a first beginning after other events, belongs to
+// the same answer.
 func TestStream_BeginningsOfOne(t *testing.T) {
 	anthropic := func(id string) string {
 		return `{"type":"message_start","message":{` + id + `"role":"assistant","model":"m","content":[],"usage":{"input_tokens":5,"output_tokens":9}}}`
@@ -327,8 +327,8 @@ func TestStream_BeginningsOfOne(t *testing.T) {
 	}
 }
 
-// Content behind the end is of another answer where something says so, and is refused.
-// Some servers send more of the same, or say the end again.
+// Content after the end that is marked as another answer is refused. Some servers send
+// more of the same answer, or repeat the end.
 func TestStream_SecondAnswer(t *testing.T) {
 	const (
 		first  = `{"choices":[{"delta":{"role":"assistant","content":"one"}}]}`
@@ -368,7 +368,7 @@ func TestStream_SecondAnswer(t *testing.T) {
 	}
 }
 
-// The ID that a call got stays with it, also when an item before it comes later.
+// A call keeps the ID that it got, even if an item that precedes it arrives later.
 func TestStream_MintedIDs(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -426,7 +426,7 @@ var indexedEvents = []struct {
 	{"responses, content", wire.OpenAIResponses{}, `{"type":"response.output_text.delta","output_index":0,"content_index":%d,"delta":"%[1]d;"}`},
 }
 
-// Blocks and items are in the order of their indexes, in whatever order they come.
+// Blocks and items are in the order of their indexes, in any order of arrival.
 func TestStream_IndexesInAnyOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, tt := range indexedEvents {

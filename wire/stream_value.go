@@ -11,7 +11,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// A streamedText is a text of which pieces come as JSON strings.
+// A streamedText is a text that arrives in pieces, which are JSON strings.
 type streamedText struct {
 	strings.Builder
 	half halfRune
@@ -25,7 +25,7 @@ func (t *streamedText) add(raw json.RawMessage) string {
 	return piece
 }
 
-// String returns the text. A half that is still alone is U+FFFD.
+// String returns the text. Half a character at the end becomes U+FFFD.
 func (t *streamedText) String() string {
 	if t.half != "" {
 		return t.Builder.String() + "\uFFFD"
@@ -33,18 +33,19 @@ func (t *streamedText) String() string {
 	return t.Builder.String()
 }
 
-// Len returns 0 only if nothing came.
+// Len returns 0 only if nothing was received.
 func (t *streamedText) Len() int { return t.Builder.Len() + len(t.half) }
 
 // appendTo appends the JSON string of all pieces.
 func (t *streamedText) appendTo(b []byte) []byte { return strictjson.AppendString(b, t.String()) }
 
 // A halfRune is the escape of half a character, such as \ud83d, with which a piece of a
-// text ended. JSON may write a character as two escapes, and providers cut between them.
+// text ended. JSON may write a character as two escapes, and providers may cut between
+// them.
 type halfRune string
 
 // join returns the text of a JSON string that follows a half. If it ends with half a
-// character, that waits for the next one.
+// character, the half is kept for the next string.
 func (h *halfRune) join(raw json.RawMessage) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""
@@ -71,13 +72,13 @@ func endsInHalf(s []byte) bool {
 	return before%2 == 0
 }
 
-// A sequence holds the blocks or items of an answer by their indexes, which come in any
-// order. One with an index that another has comes after all others so far: some
-// servers count from 0 again, or not at all.
+// A sequence holds the blocks or items of an answer by their indexes, which may arrive in
+// any order. If an index is repeated, the new item is placed after all others so far,
+// because some servers count from 0 again, or not at all.
 type sequence[T any] struct {
 	list   []sequenced[T]
 	newest map[int]sequenced[T] // by index
-	round  int                  // how often an index came again
+	round  int                  // how often an index was repeated
 	last   int                  // the highest index
 }
 
@@ -89,7 +90,7 @@ type sequenced[T any] struct {
 // at returns the newest item with an index, or the zero value.
 func (q *sequence[T]) at(index int) T { return q.newest[index].item }
 
-// next returns the index of an item that comes without one, after all others.
+// next returns the index for an item without one, which is placed after all others.
 func (q *sequence[T]) next() int {
 	if len(q.list) == 0 || q.last == math.MaxInt {
 		return q.last
@@ -120,24 +121,24 @@ func (q *sequence[T]) inOrder() []T {
 	return items
 }
 
-// A streamedValue is a JSON value of which pieces come: texts and lists grow,
-// objects get more fields, and other values are replaced. Its zero value is null. A null
-// stays until another piece comes.
+// A streamedValue is a JSON value that arrives in pieces: texts and lists grow, objects
+// get more fields, and other values are replaced. Its zero value is null. A null piece
+// does not replace a value.
 type streamedValue struct {
 	text   *streamedText
 	fields map[string]*streamedValue
-	order  []string // the names of the fields, as they came
+	order  []string // the names of the fields, in the order received
 	list   []*streamedValue
-	raw    json.RawMessage // of any other value, and of what is nested deeply
+	raw    json.RawMessage // any other value, and values that are nested deeply
 
-	indexed map[string]*streamedValue // of a list: the elements that have an index, by it and their type
+	indexed map[string]*streamedValue // for a list: the elements that have an index, by index and type
 }
 
-// streamedDepth is how deep pieces are looked into.
+// streamedDepth is the number of levels of a piece that are read.
 const streamedDepth = 5
 
-// addField adds a piece to the field of an object. Some texts are given again, and
-// do not grow.
+// addField adds a piece to the field of an object. Some texts are sent again, and do not
+// grow.
 func (v *streamedValue) addField(key string, piece json.RawMessage, depth int) {
 	f := v.fields[key]
 	if isNull(piece) && f != nil {
@@ -196,9 +197,10 @@ func (v *streamedValue) add(piece json.RawMessage, depth int) {
 	*v = streamedValue{raw: piece}
 }
 
-// addElement adds a piece to a list: to the newest element with its index and type,
-// unless both have an id and not the same; or, if it has no index, to the last element
-// if that is text which goes on. Otherwise it is a new element.
+// addElement adds a piece to a list. It adds the piece to the newest element with its
+// index and type, unless both have ids that differ. A piece without an index is added to
+// the last element if that is a text that the piece continues. Otherwise the piece
+// becomes a new element.
 func (v *streamedValue) addElement(piece json.RawMessage, depth int) {
 	var e *streamedValue
 	if kindOf(piece) == '{' && depth < streamedDepth {
@@ -223,8 +225,8 @@ func (v *streamedValue) addElement(piece json.RawMessage, depth int) {
 	e.add(piece, depth)
 }
 
-// goesOn reports whether an object without an index is the next piece of v, which is
-// a text of the same kind. A signature ends a text.
+// goesOn reports whether an object without an index continues v, which is a text of the
+// same kind. A signature ends a text.
 func (v *streamedValue) goesOn(piece map[string]json.RawMessage) bool {
 	text := ""
 	switch stringOf(piece["type"]) {
@@ -250,7 +252,7 @@ func (v *streamedValue) field(key string) json.RawMessage {
 	return nil
 }
 
-// has reports whether there is a field, and it is not null.
+// has reports whether a field is present and not null.
 func (v *streamedValue) has(key string) bool {
 	f := v.fields[key]
 	return f != nil && (f.text != nil || f.fields != nil || f.list != nil || !isNull(f.raw))
@@ -291,5 +293,5 @@ func (v *streamedValue) appendTo(b []byte) []byte {
 	return append(b, "null"...)
 }
 
-// keys returns the names of the fields in the order of the alphabet.
+// keys returns the names of the fields in alphabetical order.
 func (v *streamedValue) keys() []string { return slices.Sorted(slices.Values(v.order)) }

@@ -31,7 +31,7 @@ func summarised(t *testing.T, system ...string) *convo.History {
 	return h
 }
 
-// quoted returns the summary of h as it stands inside JSON.
+// quoted returns the summary of h as it is written in JSON.
 func quoted(t *testing.T, h *convo.History) string {
 	t.Helper()
 	for _, m := range h.Snapshot().Messages() {
@@ -130,8 +130,8 @@ func TestSystemSummary_IsAUserMessageByDefault(t *testing.T) {
 	}
 }
 
-// Where a summary stood in front of an assistant message, the user message that some
-// providers want first takes its place.
+// If a summary preceded an assistant message, the user message that some providers need
+// first replaces it.
 func TestSystemSummary_BeforeAnAssistantMessage(t *testing.T) {
 	h, err := convo.New(nil)
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// keyOf returns the key that the tags of a History carry.
+// keyOf returns the key in the tags of a History.
 func keyOf(t *testing.T, h *convo.History) string {
 	t.Helper()
 	data, err := json.Marshal(h.Snapshot())
@@ -81,8 +81,8 @@ func namesAuthors(f wire.Format) bool {
 	return ok && chat.Names
 }
 
-// A text cannot forge a tag even if its author knows the key, in no format and
-// no matter how the tag is split over texts.
+// A text cannot forge a tag in any format, even if its author knows the key, and however
+// the tag is split over texts.
 func TestFormats_NoTextForgesTags(t *testing.T) {
 	user, assistant := convo.RoleUser, convo.RoleAssistant
 	call := convo.ToolCall{ID: "call_1", Name: "look", Arguments: "{}"}
@@ -238,7 +238,7 @@ func TestFormats_RandomTextsForgeNoTags(t *testing.T) {
 				}
 				text := said(t, body)
 				if f, ok := formats[name].(wire.OpenAIChat); ok && f.Dialect == wire.Gemma {
-					text = strings.ReplaceAll(text, `\n`, "\n") // a result is JSON in a text, where the letter of an escape is none of the key
+					text = strings.ReplaceAll(text, `\n`, "\n") // a result is JSON in a text, where the letter of an escape is not part of the key
 				}
 				require.Equal(t, want, strings.Count(text, key), "seed %d, %s: %s", seed, name, body)
 				require.Empty(t, formats[name].Check(body), "seed %d, %s: %s", seed, name, body)

@@ -13,7 +13,7 @@ func isNameByte(c byte) bool {
 
 func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
-// isHex reports whether s begins with two of the digits that hex writes.
+// isHex reports whether s begins with two lower-case hexadecimal digits.
 func isHex(s string) bool {
 	return len(s) >= 2 && strings.IndexByte(hexDigits, s[0]) >= 0 && strings.IndexByte(hexDigits, s[1]) >= 0
 }
@@ -25,7 +25,7 @@ const hexDigits = "0123456789abcdef"
 func quote(s string) string { return fmt.Sprintf("%.40q", s) }
 
 // madeOf returns a function that reports whether a text has at least one and at most
-// length characters, all of them letters or digits of ASCII, or in others.
+// length characters, all of them ASCII letters or digits, or in others.
 func madeOf(others string, length int) func(string) bool {
 	var ok [256]bool
 	for _, c := range []byte(idLetters + others) {

@@ -13,41 +13,45 @@ import (
 )
 
 // A ToolWriter is a [Format] that writes the definitions of tools. All formats of this
-// package are.
+// package are ToolWriters.
 type ToolWriter interface {
-	// Tools returns the definitions as the provider wants them, for Request.Tools and
-	// for ToolTokens. The same tools give the same bytes, so that a prompt cache stays
+	// Tools returns the definitions in the provider's form, for Request.Tools and for
+	// ToolTokens. The same tools give the same bytes, so that a prompt cache stays
 	// useful; keep their order from request to request. Without tools it returns nil.
 	//
 	// A tool is sent under its own name or, if the provider refuses that, under another
-	// one, which its calls and results in the messages get too. Decode and the Transcript
-	// of a stream turn it back, unless it had to be cut, to 64 bytes: FindTool finds the
-	// tool of a call in any case.
+	// name, which is also used for its calls and results in the messages. Decode and the
+	// Transcript of a stream restore the tool's own name, unless the sent name had to be
+	// cut to 64 bytes. FindTool always finds the tool of a call.
 	//
-	// A schema that the provider would refuse is mended where its meaning stays:
+	// A schema that the provider would refuse is corrected if its meaning stays the same:
 	//
-	//   - OpenAI gets "properties": {} where the arguments have none, as MCP describes a tool
-	//     without arguments; "items": {} for an array without items; and in strict mode,
-	//     properties and required for each object.
-	//   - Nova 1, if Converse.Model names it, gets no $schema, $id, $comment and title at
+	//   - OpenAI gets "properties": {} if the arguments have none, which is how MCP
+	//     describes a tool without arguments; "items": {} for an array without items; and
+	//     in strict mode, properties and required for each object.
+	//   - Nova 1, if Converse.Model names it, gets no $schema, $id, $comment or title at
 	//     the root.
 	//
 	// Otherwise Tools returns a *ToolError for the first thing that the provider would
-	// refuse: no name, two tools of one name, a schema that is no JSON object of type
-	// "object" in UTF-8, and keywords and names of properties that the provider, or its
-	// strict mode, does not take there. It also refuses schemas that are nested more than
-	// 32 levels deep. How many properties and levels a provider takes below that, it does
-	// not check.
+	// refuse: a missing name, two tools with the same name, a schema that is not a JSON
+	// object of type "object" in UTF-8, and keywords and names of properties that the
+	// provider, or its strict mode, does not accept there. For all providers it refuses
+	// values that JSON Schema itself forbids for a keyword, such as "type": "strin" and
+	// "enum": [], and schemas that are nested more than 32 levels deep. It does not check
+	// a provider's own limits on properties and levels.
+	//
+	// A tool with an Opaque is written as it stands, after the others, if it is of this
+	// format, and otherwise left out.
 	Tools(tools ...convo.Tool) (json.RawMessage, error)
 }
 
-// A ToolError says why a provider would refuse the definition of a tool.
+// A ToolError reports why a provider would refuse the definition of a tool.
 type ToolError struct {
 	Index   int    // of the tool
 	Name    string // of the tool
-	Path    string // in its schema, such as "properties.city"; empty: not there
+	Path    string // in its schema, such as "properties.city"; empty: outside the schema
 	Problem string // what is wrong
-	Fix     string // how to mend it
+	Fix     string // how to fix it
 }
 
 func (e *ToolError) Error() string {
@@ -58,30 +62,30 @@ func (e *ToolError) Error() string {
 	return fmt.Sprintf("wire: tool %d, %s%s: %s; %s", e.Index, quote(e.Name), where, e.Problem, e.Fix)
 }
 
-// A toolRule says which definitions of tools a provider takes.
+// A toolRule describes the definitions of tools that a provider accepts.
 type toolRule struct {
 	names  func(string) bool
 	refuse map[string]bool   // keywords of schemas
-	strict map[string]bool   // those that only strict mode refuses
-	root   map[string]bool   // those that are refused at the root
-	only   map[string]bool   // the only ones that are taken at the root; nil: all
-	drop   map[string]bool   // those that are left out at the root, since they say nothing of the arguments
+	strict map[string]bool   // keywords that only strict mode refuses
+	root   map[string]bool   // keywords that are refused at the root
+	only   map[string]bool   // the only keywords that are accepted at the root; nil: all
+	drop   map[string]bool   // keywords that are left out at the root, because they do not describe the arguments
 	keys   func(string) bool // the names that properties of the root can have; nil: all
-	mend   bool              // objects at the root need properties, and arrays items
+	mend   bool              // the root needs properties, and arrays need items
 }
 
 var (
-	// The keywords at the root, properties and items are from the errors of the API, for
-	// which TestTools_SchemasByProvider names sources. The rest is from
+	// The keywords at the root, properties and items are from the errors of the API,
+	// whose sources are in TestTools_SchemasByProvider. The rest is from
 	// https://platform.openai.com/docs/guides/structured-outputs, "Supported schemas",
-	// where oneOf is not named; the API answers that it is not permitted.
+	// which does not list oneOf; the API answers that it is not permitted.
 	openAITools = toolRule{
 		names:  openAIToolNames,
 		strict: map[string]bool{"allOf": true, "oneOf": true, "not": true, "if": true, "then": true, "else": true, "dependentRequired": true, "dependentSchemas": true},
 		root:   map[string]bool{"oneOf": true, "anyOf": true, "allOf": true, "enum": true, "const": true, "not": true},
 		mend:   true,
 	}
-	// Hosts that are not OpenAI: what one of them refuses depends on what is there.
+	// Hosts other than OpenAI. Their rules depend on the host.
 	hostTools      = toolRule{names: openAIToolNames, strict: openAITools.strict, mend: true}
 	localTools     = toolRule{names: openAIToolNames, strict: openAITools.strict}
 	anthropicTools = toolRule{
@@ -104,40 +108,18 @@ var (
 	}
 )
 
-// tools returns the rule for the dialect and the host.
-func (f OpenAIChat) tools() toolRule {
-	switch {
-	case f.Dialect != OpenAI:
-		return localTools
-	case f.Host != "":
-		return hostTools
-	}
-	return openAITools
-}
-
-// tools returns the rule for the model.
-func (f Converse) tools() toolRule {
-	switch model := plainModel(f.Model); {
-	case strings.HasPrefix(model, "claude"):
-		return claudeTools
-	case strings.HasPrefix(model, "nova-micro"), strings.HasPrefix(model, "nova-lite"), strings.HasPrefix(model, "nova-pro"), strings.HasPrefix(model, "nova-premier"):
-		return novaTools
-	}
-	return converseTools
-}
-
 // emptySchema is the schema of a tool that takes no arguments.
 const emptySchema = `{"type":"object","properties":{}}`
 
-// write writes each tool by appendTool, with its schema, and joins them. In strict mode
-// each object must name all its properties, and allow no others.
+// write writes each tool with appendTool, including its schema, and joins them. In strict
+// mode each object must name all its properties, and allow no others.
 func (r toolRule) write(tools []convo.Tool, strict bool, appendTool func(b []byte, t convo.Tool, schema string) []byte) (json.RawMessage, error) {
-	if len(tools) == 0 {
-		return nil, nil
-	}
-	b := []byte{'['}
+	var b []byte
 	seen := make(map[string]bool, len(tools))
 	for i, t := range tools {
+		if t.Opaque != (convo.Opaque{}) {
+			continue // see ownTools
+		}
 		wrong := func(path, problem, fix string) error { return &ToolError{i, tools[i].Name, path, problem, fix} }
 		sent := sentName(t.Name, r.names)
 		switch {
@@ -174,26 +156,161 @@ func (r toolRule) write(tools []convo.Tool, strict bool, appendTool func(b []byt
 			return nil, wrong(path, problem, fix)
 		}
 		schema = string(r.mended(json.RawMessage(schema), strict, 0))
-		if i > 0 {
-			b = append(b, ',')
-		}
 		t.Name = sent
-		b = appendTool(append(b, '{'), t, schema)
-		b = append(b, '}')
+		b = append(appendTool(append(b, ",{"...), t, schema), '}')
 	}
-	return append(b, ']'), nil
+	return list(b), nil
 }
 
-// The keywords of a JSON Schema that hold schemas: one, or a list of them, and some by
-// name.
+// list returns an array of elements that each begin with a comma, or nil if there are
+// none.
+func list(elements []byte) json.RawMessage {
+	if len(elements) == 0 {
+		return nil
+	}
+	return append(slices.Concat([]byte{'['}, elements[1:]), ']')
+}
+
+// ownTools returns the tools of a format, as they stand in a list, each after a comma.
+func ownTools(tools []convo.Tool, format string) (b []byte, err error) {
+	for i, t := range tools {
+		if t.Opaque == (convo.Opaque{}) || t.Opaque.Format != format {
+			continue
+		}
+		raw := json.RawMessage(t.Opaque.JSON)
+		if !strictjson.Valid(raw) || kindOf(raw) != '{' {
+			return nil, &ToolError{i, t.Name, "", "the opaque definition is no JSON object", "write it as it stands in the provider's list of tools"}
+		}
+		b = append(append(b, ','), compact(raw)...)
+	}
+	return b, nil
+}
+
+// withOwn returns a list of tools, which may be nil, with those of a format after it.
+func withOwn(functions json.RawMessage, err error, tools []convo.Tool, format string) (json.RawMessage, error) {
+	if err != nil {
+		return nil, err
+	}
+	own, err := ownTools(tools, format)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(own) == 0:
+		return functions, nil
+	case functions == nil:
+		return list(own), nil
+	}
+	return append(slices.Concat(functions[:len(functions)-1], own), ']'), nil
+}
+
+// The keywords of a JSON Schema that hold schemas: one schema, a list of schemas, or
+// schemas by name.
 var (
 	schemaKeywords = []string{"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains",
 		"additionalProperties", "unevaluatedProperties", "propertyNames",
 		"anyOf", "oneOf", "allOf", "not", "if", "then", "else"}
 	namedSchemas = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
+
+	schemaLists = []string{"prefixItems", "anyOf", "oneOf", "allOf"} // these are always lists; items may be a list
 )
 
-// lookAtRoot returns the first thing that the provider refuses at the root of a schema.
+// notNull are keywords whose value must not be null in JSON Schema. Some programs write
+// null for a list or map that is nil.
+var notNull = map[string]bool{"properties": true, "items": true, "required": true}
+
+// schemaTypes are the types of JSON Schema.
+var schemaTypes = []string{"null", "boolean", "object", "array", "number", "integer", "string"}
+
+// plainKeywords are the keywords whose values hold no schemas, with the kind of the
+// value.
+var plainKeywords = map[string]string{
+	"$id": "a string", "$schema": "a string", "$ref": "a string", "$anchor": "a string", "$comment": "a string",
+	"title": "a string", "description": "a string", "format": "a string", "pattern": "a string",
+	"minimum": "a number", "maximum": "a number", "multipleOf": "a number",
+	"minLength": "a number", "maxLength": "a number", "minItems": "a number", "maxItems": "a number",
+	"minProperties": "a number", "maxProperties": "a number", "minContains": "a number", "maxContains": "a number",
+	"uniqueItems": "true or false", "deprecated": "true or false", "readOnly": "true or false", "writeOnly": "true or false",
+}
+
+// wanted returns which value JSON Schema, in all its versions since draft 4, needs for a
+// keyword, or "" if value is valid, apart from the schemas in it. Null is accepted if
+// mended removes it, or if it can only mean a missing value.
+func wanted(key string, value json.RawMessage) string {
+	list, isList := strictjson.SplitArray(value)
+	switch {
+	case isNull(value) && (notNull[key] || plainKeywords[key] != ""):
+		return ""
+	case key == "type":
+		if !isList {
+			list = []json.RawMessage{value}
+		}
+		if !areNames(list) || len(list) == 0 || slices.ContainsFunc(list, func(raw json.RawMessage) bool { return !slices.Contains(schemaTypes, stringOf(raw)) }) {
+			return "a type here, or an array of types, each once"
+		}
+	case key == "required":
+		if !isList || !areNames(list) {
+			return "an array of names here, each once"
+		}
+	case key == "enum":
+		if len(list) == 0 {
+			return "an array of values here, at least one"
+		}
+	case slices.Contains(namedSchemas, key):
+		if kindOf(value) != '{' {
+			return "an object here, of schemas by name"
+		}
+	case slices.Contains(schemaLists, key), key == "items" && isList:
+		if len(list) == 0 {
+			return "an array of schemas here, at least one"
+		}
+	case slices.Contains(schemaKeywords, key):
+		if !isSchema(value) {
+			return wantedSchema
+		}
+	case plainKeywords[key] != "":
+		if plainKind(value) != plainKeywords[key] {
+			return plainKeywords[key] + " here"
+		}
+	}
+	return ""
+}
+
+// wantedSchema describes a schema in the words of wanted.
+const wantedSchema = "a schema here, which is an object, true or false"
+
+// isSchema reports whether a value can be a schema.
+func isSchema(raw json.RawMessage) bool {
+	kind := kindOf(raw)
+	return kind == '{' || kind == 't' || kind == 'f'
+}
+
+// areNames reports whether values are strings without duplicates.
+func areNames(list []json.RawMessage) bool {
+	seen := make(map[string]bool, len(list))
+	for _, raw := range list {
+		name := stringOf(raw)
+		if kindOf(raw) != '"' || seen[name] {
+			return false
+		}
+		seen[name] = true
+	}
+	return true
+}
+
+// plainKind returns the kind of a value, in the words of plainKeywords.
+func plainKind(raw json.RawMessage) string {
+	switch kind := kindOf(raw); {
+	case kind == '"':
+		return "a string"
+	case kind == 't' || kind == 'f':
+		return "true or false"
+	case strings.IndexByte("-0123456789", kind) >= 0:
+		return "a number"
+	}
+	return ""
+}
+
+// lookAtRoot returns the first fault that the provider refuses at the root of a schema.
 func (r toolRule) lookAtRoot(all map[string]json.RawMessage) (where, problem, fix string) {
 	for _, key := range sortedKeys(all) {
 		if r.root[key] || r.only != nil && !r.only[key] && !r.drop[key] {
@@ -209,8 +326,8 @@ func (r toolRule) lookAtRoot(all map[string]json.RawMessage) (where, problem, fi
 	return "", "", ""
 }
 
-// mended returns a schema in which look has found nothing, with what the provider wants to
-// see in it and what changes nothing of its meaning.
+// mended returns a schema with the changes that the provider needs and that keep its
+// meaning. look must have found no fault in the schema.
 func (r toolRule) mended(raw json.RawMessage, strict bool, depth int) json.RawMessage {
 	all, err := fields("-", raw)
 	if kindOf(raw) != '{' || err != nil {
@@ -260,11 +377,8 @@ func (r toolRule) mended(raw json.RawMessage, strict bool, depth int) json.RawMe
 	return json.RawMessage(out[:len(out)-1] + add + "}")
 }
 
-// notNull are keywords whose value JSON Schema does not let be null. Some programs write it
-// for a list or map that is nil.
-var notNull = map[string]bool{"properties": true, "items": true, "required": true}
-
-// isType reports whether the type of a schema is the given one, or one of several.
+// isType reports whether the type of a schema is the given type, or a list that contains
+// it.
 func isType(raw json.RawMessage, want string) bool {
 	if kindOf(raw) == '[' {
 		list, _ := strictjson.SplitArray(raw)
@@ -273,8 +387,13 @@ func isType(raw json.RawMessage, want string) bool {
 	return stringOf(raw) == want
 }
 
-// look returns the first thing in a schema that the provider refuses.
+// look returns the first fault in a schema that the provider refuses, or that JSON Schema
+// itself forbids.
 func (r toolRule) look(path string, raw json.RawMessage, strict bool, depth int) (where, problem, fix string) {
+	const orNot = "write that, or leave it out"
+	if !isSchema(raw) {
+		return path, "JSON Schema wants " + wantedSchema, orNot
+	}
 	if kindOf(raw) != '{' {
 		return "", "", ""
 	}
@@ -292,11 +411,11 @@ func (r toolRule) look(path string, raw json.RawMessage, strict bool, depth int)
 		if strict && r.strict[key] {
 			return at(path, key), "strict mode does not take the keyword " + quote(key), "leave it out, and say in a description what it says"
 		}
+		if want := wanted(key, all[key]); want != "" {
+			return at(path, key), "JSON Schema wants " + want, orNot
+		}
 	}
-	properties, err := optionalFields("-", all["properties"])
-	if err != nil {
-		return at(path, "properties"), "the properties are no object", "name each property and its schema, or leave it out"
-	}
+	properties, _ := optionalFields("-", all["properties"])
 	if strict && r.strict != nil && isType(all["type"], "array") && (isNull(all["items"]) || string(all["items"]) == "{}") {
 		return at(path, "items"), "strict mode wants to know the type of the items", "say in items what the array holds"
 	}
@@ -321,10 +440,13 @@ func (r toolRule) look(path string, raw json.RawMessage, strict bool, depth int)
 		}
 	}
 	for _, key := range schemaKeywords {
-		if where, problem, fix = r.look(at(path, key), all[key], strict, depth+1); problem != "" {
+		list, isList := strictjson.SplitArray(all[key])
+		if !isList && !isNull(all[key]) {
+			where, problem, fix = r.look(at(path, key), all[key], strict, depth+1)
+		}
+		if problem != "" {
 			return where, problem, fix
 		}
-		list, _ := strictjson.SplitArray(all[key])
 		for i, raw := range list {
 			if where, problem, fix = r.look(atIndex(at(path, key), i), raw, strict, depth+1); problem != "" {
 				return where, problem, fix
@@ -334,7 +456,7 @@ func (r toolRule) look(path string, raw json.RawMessage, strict bool, depth int)
 	return "", "", ""
 }
 
-// appendTool appends the fields of a tool, its schema under the given name.
+// appendTool appends the fields of a tool, with its schema in the field key.
 func appendTool(b []byte, t convo.Tool, key, schema string) []byte {
 	b = appendStringField(b, "name", t.Name)
 	if t.Description != "" {
@@ -343,64 +465,36 @@ func appendTool(b []byte, t convo.Tool, key, schema string) []byte {
 	return appendRawField(b, key, schema)
 }
 
-// Tools implements [ToolWriter].
-func (f OpenAIChat) Tools(tools ...convo.Tool) (json.RawMessage, error) {
-	return f.tools().write(tools, f.StrictTools, func(b []byte, t convo.Tool, schema string) []byte {
-		b = append(appendStringField(b, "type", "function"), `,"function":{`...)
-		b = appendTool(b, t, "parameters", schema)
-		if f.StrictTools {
-			b = append(b, `,"strict":true`...)
+// writtenTools are tools in the provider's form.
+type writtenTools struct {
+	by    ToolWriter
+	tools []convo.Tool
+	json  json.RawMessage
+}
+
+// read writes the tools of a snapshot, unless they are those written last.
+func (w *writtenTools) read(s *convo.Snapshot) (err error) {
+	tools := s.Tools()
+	if slices.Equal(tools, w.tools) {
+		return nil
+	}
+	w.tools = nil
+	if w.json, err = w.by.Tools(tools...); err == nil {
+		w.tools = tools
+	}
+	return err
+}
+
+// lost returns the tools that are of other formats than this one.
+func (w *writtenTools) lost(format string) (lost []Omission) {
+	for i, t := range w.tools {
+		if t.Opaque != (convo.Opaque{}) && t.Opaque.Format != format {
+			lost = append(lost, Omission{Part: i, Inside: whole, What: lostTool})
 		}
-		return append(b, '}')
-	})
+	}
+	return lost
 }
 
-// Tools implements [ToolWriter]. Without StrictTools it says that a tool is not strict,
-// since Responses takes it to be otherwise.
-func (f OpenAIResponses) Tools(tools ...convo.Tool) (json.RawMessage, error) {
-	return openAITools.write(tools, f.StrictTools, func(b []byte, t convo.Tool, schema string) []byte {
-		b = appendTool(appendStringField(b, "type", "function"), t, "parameters", schema)
-		return fmt.Appendf(b, `,"strict":%v`, f.StrictTools)
-	})
-}
-
-// Tools implements [ToolWriter].
-func (f Anthropic) Tools(tools ...convo.Tool) (json.RawMessage, error) {
-	list, err := anthropicTools.write(tools, f.StrictTools, func(b []byte, t convo.Tool, schema string) []byte {
-		b = appendTool(b, t, "input_schema", schema)
-		if f.StrictTools {
-			b = append(b, `,"strict":true`...)
-		}
-		return b
-	})
-	if list != nil && f.CacheTools {
-		list = slices.Concat(list[:len(list)-2], []byte(anthropicMark(isLong(f.CacheLifetime))), []byte("}]"))
-	}
-	return list, err
-}
-
-// Tools implements [ToolWriter].
-func (f Gemini) Tools(tools ...convo.Tool) (json.RawMessage, error) {
-	list, err := geminiTools.write(tools, false, func(b []byte, t convo.Tool, schema string) []byte {
-		return appendTool(b, t, "parametersJsonSchema", schema)
-	})
-	if list == nil {
-		return nil, err
-	}
-	return slices.Concat([]byte(`[{"functionDeclarations":`), list, []byte(`}]`)), nil
-}
-
-// Tools implements [ToolWriter].
-func (f Converse) Tools(tools ...convo.Tool) (json.RawMessage, error) {
-	list, err := f.tools().write(tools, false, func(b []byte, t convo.Tool, schema string) []byte {
-		b = appendTool(append(b, `"toolSpec":{`...), t, "inputSchema", `{"json":`+schema+"}")
-		return append(b, '}')
-	})
-	if list == nil {
-		return nil, err
-	}
-	if f.CacheTools {
-		list = slices.Concat(list[:len(list)-1], []byte(converseMark(isLong(f.CacheLifetime))), []byte("]"))
-	}
-	return slices.Concat([]byte(`{"tools":`), list, []byte(`}`)), nil
-}
+// maxDepth is the depth to which nested parameters are counted by the recipe. Deeper
+// parameters count as JSON, and Tools refuses them. Real schemas are a few levels deep.
+const maxDepth = 32

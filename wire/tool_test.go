@@ -110,7 +110,7 @@ func TestTools_Errors(t *testing.T) {
 		name    string
 		tool    convo.Tool
 		path    string
-		formats string // of toolFormats, that refuse it; empty: all
+		formats string // the toolFormats that refuse it; empty: all
 	}{
 		{"no name", convo.Tool{}, "", ""},
 		{"a name taken", convo.Tool{Name: "now"}, "", ""},
@@ -204,8 +204,8 @@ func TestTools_SchemasByProvider(t *testing.T) {
 		name    string
 		schema  string
 		formats []string
-		mended  map[string]string // by the names of formats; the others send the schema as it is
-		refused map[string]string // and where
+		mended  map[string]string // by the names of formats; the others send the schema unchanged
+		refused map[string]string // the path of the fault, by the names of formats
 	}{
 		{"of a tool without arguments", `{"type":"object"}`, lax, map[string]string{mended: `{"type":"object","properties":{}}`}, nil},
 		{"with null properties", `{"type":"object","properties":null,"required":null}`, lax, map[string]string{
@@ -269,8 +269,100 @@ func TestTools_SchemasByProvider(t *testing.T) {
 	}
 }
 
-// Keywords in strict mode are refused where they are keywords: a property may have such a
-// name, and an anyOf may stand below the root.
+// All formats refuse what JSON Schema itself forbids, and report its path.
+func TestTools_NoSchema(t *testing.T) {
+	for _, tt := range []struct {
+		inside string // of a schema
+		path   string // empty: it is a schema
+	}{
+		{`"required":"a"`, "required"},
+		{`"required":true`, "required"},
+		{`"required":{"a":true}`, "required"},
+		{`"required":[1]`, "required"},
+		{`"required":["a",null]`, "required"},
+		{`"required":["a","a"]`, "required"},
+		{`"properties":{"a":null}`, "properties.a"},
+		{`"properties":{"a":"string"}`, "properties.a"},
+		{`"properties":{"a":[]}`, "properties.a"},
+		{`"properties":{"a":1}`, "properties.a"},
+		{`"properties":["a"]`, "properties"},
+		{`"properties":"a"`, "properties"},
+		{`"properties":{"a":{"type":"strin"}}`, "properties.a.type"},
+		{`"properties":{"a":{"type":"STRING"}}`, "properties.a.type"},
+		{`"properties":{"a":{"type":""}}`, "properties.a.type"},
+		{`"properties":{"a":{"type":null}}`, "properties.a.type"},
+		{`"properties":{"a":{"type":{"type":"string"}}}`, "properties.a.type"},
+		{`"properties":{"a":{"type":[]}}`, "properties.a.type"},
+		{`"properties":{"a":{"type":["string","nil"]}}`, "properties.a.type"},
+		{`"properties":{"a":{"type":["string",null]}}`, "properties.a.type"},
+		{`"properties":{"a":{"type":["string","string"]}}`, "properties.a.type"},
+		{`"properties":{"a":{"enum":[]}}`, "properties.a.enum"},
+		{`"properties":{"a":{"enum":null}}`, "properties.a.enum"},
+		{`"properties":{"a":{"enum":"b"}}`, "properties.a.enum"},
+		{`"properties":{"a":{"enum":{"b":1}}}`, "properties.a.enum"},
+		{`"properties":{"a":{"items":"string"}}`, "properties.a.items"},
+		{`"properties":{"a":{"items":[]}}`, "properties.a.items"},
+		{`"properties":{"a":{"items":[{},null]}}`, "properties.a.items[1]"},
+		{`"properties":{"a":{"items":{"type":"int"}}}`, "properties.a.items.type"},
+		{`"properties":{"a":{"prefixItems":{}}}`, "properties.a.prefixItems"},
+		{`"properties":{"a":{"prefixItems":[]}}`, "properties.a.prefixItems"},
+		{`"properties":{"a":{"anyOf":{}}}`, "properties.a.anyOf"},
+		{`"properties":{"a":{"anyOf":[]}}`, "properties.a.anyOf"},
+		{`"properties":{"a":{"anyOf":null}}`, "properties.a.anyOf"},
+		{`"properties":{"a":{"anyOf":[{"type":"string"},"null"]}}`, "properties.a.anyOf[1]"},
+		{`"properties":{"a":{"anyOf":[{"type":"none"}]}}`, "properties.a.anyOf[0].type"},
+		{`"properties":{"a":{"oneOf":[]}}`, "properties.a.oneOf"},
+		{`"properties":{"a":{"allOf":[[]]}}`, "properties.a.allOf[0]"},
+		{`"additionalProperties":null`, "additionalProperties"},
+		{`"additionalProperties":"no"`, "additionalProperties"},
+		{`"additionalProperties":[{}]`, "additionalProperties"},
+		{`"additionalProperties":{"required":"a"}`, "additionalProperties.required"},
+		{`"$defs":{"d":null}`, "$defs.d"},
+		{`"$defs":[]`, "$defs"},
+		{`"definitions":{"d":{"enum":[]}}`, "definitions.d.enum"},
+		{`"properties":{"a":{"description":1}}`, "properties.a.description"},
+		{`"properties":{"a":{"minimum":"0"}}`, "properties.a.minimum"},
+		{`"properties":{"a":{"maxLength":true}}`, "properties.a.maxLength"},
+		{`"properties":{"a":{"uniqueItems":"yes"}}`, "properties.a.uniqueItems"},
+		{`"properties":{"a":{"$ref":{}}}`, "properties.a.$ref"},
+
+		{`"properties":{},"required":[]`, ""},
+		{`"properties":null,"required":null`, ""},
+		{`"properties":{"a":true,"b":false,"c":{}}`, ""},
+		{`"properties":{"type":{"type":"string"},"enum":{"enum":[null]},"required":{"type":"boolean"},"properties":{"type":"object"}}`, ""},
+		{`"properties":{"a":{"type":["string","null","number","integer","boolean","array","object"]}}`, ""},
+		{`"properties":{"a":{"items":[{},true]},"b":{"items":true},"c":{"items":null}}`, ""},
+		{`"properties":{"a":{"const":{"type":"strin"},"default":{"enum":[]},"examples":[{"required":"a"}],"enum":[{"type":"strin"}]}}`, ""},
+		{`"properties":{"a":{"exclusiveMinimum":true,"exclusiveMaximum":5,"minimum":-1.5e3,"x-enum":[],"nullable":true,"description":null}}`, ""},
+		{`"$defs":{"d":{"$ref":"#/$defs/e","title":"t","format":"date","pattern":"a"}},"definitions":{}`, ""},
+	} {
+		for _, f := range toolFormats {
+			if strings.HasPrefix(f.name, "strict") && tt.path == "" {
+				continue
+			}
+			t.Run(f.name+", "+tt.inside, func(t *testing.T) {
+				got, err := f.format.Tools(convo.Tool{Name: "a", Schema: `{"type":"object",` + tt.inside + `}`})
+				if tt.path == "" {
+					require.NoError(t, err)
+					return
+				}
+				wrong, ok := errors.AsType[*wire.ToolError](err)
+				require.True(t, ok, "%v", err)
+				assert.Nil(t, got)
+				if !strings.HasPrefix(f.name, "strict") { // strict formats may find another fault first
+					assert.Equal(t, tt.path, wrong.Path)
+					assert.Contains(t, wrong.Problem, "JSON Schema wants ")
+					assert.NotEmpty(t, wrong.Fix)
+				}
+			})
+		}
+	}
+	_, err := wire.OpenAIChat{StrictTools: true}.Tools(convo.Tool{Name: "a", Schema: `{"type":"object","properties":{"a":{"type":"strin"}},"required":["a"],"additionalProperties":false}`})
+	assert.ErrorContains(t, err, `properties.a.type of its schema: JSON Schema wants a type here, or an array of types, each once`)
+}
+
+// Strict mode refuses keywords only where they are keywords: a property may have the same
+// name, and an anyOf may be below the root.
 func TestTools_StrictNames(t *testing.T) {
 	schema := `{"type":"object","properties":{"not":{"type":"string","enum":["allOf"]},"if":{"anyOf":[{"type":"string"},{"type":"null"}]}},"required":["not","if"],"additionalProperties":false}`
 	for _, f := range toolFormats {
@@ -279,7 +371,7 @@ func TestTools_StrictNames(t *testing.T) {
 	}
 }
 
-// All keywords that hold schemas are looked into, and no others.
+// Tools reads the schemas in all keywords that hold schemas, and in no others.
 func TestTools_LookIntoAllSchemas(t *testing.T) {
 	f := wire.OpenAIResponses{StrictTools: true}
 	for value, keywords := range map[string]string{
@@ -300,8 +392,8 @@ func TestTools_LookIntoAllSchemas(t *testing.T) {
 	assert.ErrorContains(t, err, "additionalProperties.not")
 }
 
-// Schemas are looked at to a depth of 32 levels, whatever keywords they are nested by, and
-// refused if they are deeper.
+// Schemas are read to a depth of 32 levels, for any keywords, and refused if they are
+// deeper.
 func TestTools_DeepSchema(t *testing.T) {
 	inner := `{"type":"object","properties":{},"required":[],"additionalProperties":false%s}`
 	for _, step := range []string{

@@ -9,28 +9,28 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// ToolTokens returns the tokens that the tool definitions of a request take
-// with a model, for [convo.Limits].Tools:
+// ToolTokens returns the tokens that the tool definitions of a request take with a model,
+// for [convo.Limits].Tools:
 //
 //	limits.Tools, err = wire.ToolTokens("claude-opus-5", tools, nil)
 //
-// tools is the JSON that the caller sends, in the format of any provider: the
-// array of tools, or an object that holds it in "tools" or in "toolConfig",
-// such as the whole request. Empty input, null and an empty array take 0
-// tokens. A nil tokenizer stands for [convo.Heuristic]. If tools is not JSON or
-// not a list of objects, ToolTokens returns a *DecodeError.
+// The tools argument is the JSON of the request, in the format of any provider: the array
+// of tools, or an object that holds it in "tools" or in "toolConfig", such as the whole
+// request. Empty input, null and an empty array take 0 tokens. A nil tokenizer means
+// [convo.Heuristic]. If tools is not JSON or not a list of objects, ToolTokens returns a
+// *DecodeError.
 //
 //   - OpenAI is counted by the recipe of its Cookbook ("How to count tokens with
-//     tiktoken"): for each function 7, or 10 up to GPT-4, and its name and
-//     description; 3 for having parameters, 3 for each parameter, and its name,
-//     type and description; for an enum 3 for each value, less 3, and the values;
-//     12 once for having functions. Nested parameters count like parameters. What
-//     the recipe does not mention counts as JSON.
-//   - Anthropic is counted as JSON, with the system prompt that comes with tools
-//     ("Tool use", section "Pricing", October 2026). It depends on the model and on
-//     whether tool_choice forces a call, which only a whole request tells: 286 or
-//     406 tokens with Claude Opus 5, 354 or 474 with Sonnet 5 and unlisted models,
-//     496 or 588 with Haiku 4.5.
+//     tiktoken"): for each function 7, or 10 up to GPT-4, and its name and description; 3
+//     if it has parameters; for each parameter 3, and its name, type and description; for
+//     an enum 3 for each value, minus 3, and the values; and 12 if there is any function.
+//     Nested parameters count like parameters. Everything that the recipe does not
+//     mention counts as JSON.
+//   - Anthropic is counted as JSON, with the system prompt that it adds for tools ("Tool
+//     use", section "Pricing", October 2026). The prompt depends on the model and on
+//     whether tool_choice forces a call, which only a whole request shows: 286 or 406
+//     tokens with Claude Opus 5, 354 or 474 with Sonnet 5 and unlisted models, 496 or 588
+//     with Haiku 4.5.
 //   - Others are counted as JSON.
 //
 // The result is a first estimate, which usage reports correct.
@@ -101,8 +101,8 @@ func toolList(data []byte) (list []json.RawMessage, forced bool, err error) {
 	return list, forced, read(path, "an array of tools", at, &list)
 }
 
-// isForced reports whether a tool_choice of Anthropic, or a toolChoice of
-// Converse, makes the model call a tool.
+// isForced reports whether a tool_choice of Anthropic, or a toolChoice of Converse,
+// forces the model to call a tool.
 func isForced(choice json.RawMessage) bool {
 	if kindOf(choice) != '{' {
 		return false
@@ -115,8 +115,8 @@ func isForced(choice json.RawMessage) bool {
 	return kind == "any" || kind == "tool" || kind == "" && (!isNull(all["any"]) || !isNull(all["tool"]))
 }
 
-// openAIFunction returns the function in a tool of Chat Completions or
-// Responses. It is not ok for other tools.
+// openAIFunction returns the function in a tool of Chat Completions or Responses. It
+// returns false for other tools.
 func openAIFunction(tool map[string]json.RawMessage) (map[string]json.RawMessage, bool) {
 	if stringOf(tool["type"]) != "function" {
 		return nil, false
@@ -148,10 +148,6 @@ func (c *toolCounter) openAI(f map[string]json.RawMessage) int64 {
 	}
 	return n
 }
-
-// maxDepth is how deep nested parameters are counted by the recipe. Deeper ones
-// count as JSON, and Tools refuses them. Real schemas are a few levels deep.
-const maxDepth = 32
 
 // schema counts the fields of a JSON schema, except its type and description,
 // which properties counts.

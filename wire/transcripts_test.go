@@ -18,12 +18,12 @@ import (
 )
 
 // transcripts is the directory of real conversations, with one in each line, as
-// OpenAI chat messages. They belong to others and are not part of the
+// OpenAI chat messages. They are owned by others and are not part of the
 // repository; without them the tests are skipped.
 const transcripts = "../../shared/data/transcripts"
 
-// eachTranscript calls f with each real conversation. One that was aborted is
-// repaired.
+// eachTranscript calls f with each real conversation. An aborted conversation
+// is repaired.
 func eachTranscript(t testing.TB, f func(h *convo.History)) {
 	names, _ := filepath.Glob(filepath.Join(transcripts, "*.jsonl"))
 	if len(names) == 0 {

@@ -10,11 +10,11 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// Providers report the usage of an answer in ways that differ in what includes what.
-// Figures of another type than a number count as 0, since no answer should be lost for
-// them; those that every answer has are told in Lost then.
+// Providers report the usage of an answer in different ways; in particular, their figures
+// include different things. Values that are not numbers count as 0, so that no answer is
+// lost because of them. For figures that every answer has, they are listed in Lost.
 
-// A figures is a JSON object of numbers. It is nil for a value of another type.
+// A figures is a JSON object of numbers. It is nil if the value is not an object.
 type figures map[string]json.RawMessage
 
 func figuresOf(raw json.RawMessage) figures {
@@ -33,7 +33,8 @@ func figure(raw json.RawMessage) int {
 	return max(n, 0)
 }
 
-// numberIn reads a whole number, which some servers write with a point or as a text.
+// numberIn reads a whole number, which some servers write with a decimal point or as a
+// string.
 func numberIn(raw json.RawMessage) (n int, ok bool) {
 	text := string(raw)
 	if kindOf(raw) == '"' {
@@ -52,8 +53,8 @@ func numberIn(raw json.RawMessage) (n int, ok bool) {
 // lostFigure is the Loss.What of a usage that is not made of numbers.
 const lostFigure = "a usage that is no number"
 
-// figures returns the figures of a usage. Each of the names that has another value than
-// a number is lost.
+// figures returns the figures of a usage. Each of the names whose value is not a number
+// is recorded as lost.
 func (d *decoder) figures(path string, raw json.RawMessage, names ...string) figures {
 	if isNull(raw) {
 		return nil
@@ -74,8 +75,7 @@ func (d *decoder) figuresIn(path string, all figures, names ...string) figures {
 	return all
 }
 
-// sum adds numbers, of which negative ones count as 0. A sum that is too large is
-// MaxInt.
+// sum adds numbers. Negative numbers count as 0, and a sum that is too large is MaxInt.
 func sum(numbers ...int) int {
 	total := 0
 	for _, n := range numbers {
@@ -87,9 +87,9 @@ func sum(numbers ...int) int {
 	return total
 }
 
-// cleaned returns a usage without negative figures, and with no detail above what it is
-// a part of. What was read from a cache and what was written to one are parts beside each
-// other.
+// cleaned returns a usage in which no figure is negative, and none is larger than the
+// figure it is a part of. The tokens read from a cache and the tokens written to it do
+// not overlap.
 func cleaned(u convo.Usage) convo.Usage {
 	for _, n := range []*int{&u.Input, &u.CacheRead, &u.CacheWrite, &u.Output} {
 		*n = max(*n, 0)
@@ -105,9 +105,8 @@ func cleaned(u convo.Usage) convo.Usage {
 	return u
 }
 
-// withReasoning returns the output, of which reasoning is a part. For most providers it
-// is a part of the figure for the output; xAI and others count it beside that, which
-// the total shows.
+// withReasoning returns the output including reasoning. For most providers the output
+// includes it; xAI and others count it separately, which the total shows.
 func withReasoning(input, output, reasoning, total int) int {
 	if total == sum(input, output, reasoning) || total == 0 && reasoning > output {
 		return sum(output, reasoning)
@@ -154,11 +153,11 @@ func (d *decoder) responsesUsage(path string, raw json.RawMessage) convo.Usage {
 	})
 }
 
-// anthropicUsage reads the usage of a message. Cached and written tokens are beside
-// input_tokens. With server tools, the figures add up the iterations in which the
-// model has written the message; what a compaction and another model have used is
-// beside them, and only the iterations tell it. If none says that it has written the
-// message, one of a type that is not known has.
+// anthropicUsage reads the usage of a message. Cached and written tokens are not part of
+// input_tokens. With server tools, the figures are the sums over the iterations that
+// wrote the message. The usage of a compaction or of another model is only in its own
+// iteration. If no iteration has a type that writes the message, iterations of unknown
+// types count as writing it.
 func (d *decoder) anthropicUsage(raw json.RawMessage) convo.Usage {
 	more := d.figures("usage", raw, anthropicFigures...)
 	out := more.anthropic()
@@ -167,19 +166,19 @@ func (d *decoder) anthropicUsage(raw json.RawMessage) convo.Usage {
 	request, known := 0, len(iterations) == 0
 	named := slices.ContainsFunc(iterations, func(raw json.RawMessage) bool { return isMessageIteration(figuresOf(raw)) })
 	for i, raw := range iterations {
-		lost := len(d.out.Lost)
+		losses := d.losses
 		all := d.figures(atIndex("usage.iterations", i), raw, anthropicFigures...)
-		if len(d.out.Lost) > lost {
+		if d.losses > losses {
 			continue
 		}
 		it := all.anthropic()
 		kind := stringOf(all["type"])
 		if !named && it.Input > 0 && kind != "compaction" && kind != "advisor_message" {
-			kind = "message" // of a type that is not known here
+			kind = "message" // an unknown type
 		}
 		switch kind {
 		case "message":
-			if !known { // later ones hold what the answer itself has added
+			if !known { // later iterations include what the answer itself added
 				request, known = it.Input, true
 			}
 			continue
@@ -199,7 +198,8 @@ func (d *decoder) anthropicUsage(raw json.RawMessage) convo.Usage {
 	return cleaned(out)
 }
 
-// isMessageIteration reports whether an iteration says that it has written the message.
+// isMessageIteration reports whether the type of an iteration states that it wrote the
+// message.
 func isMessageIteration(all figures) bool {
 	kind := stringOf(all["type"])
 	return kind == "message" || kind == "fallback_message"
@@ -218,7 +218,8 @@ func (o figures) anthropic() convo.Usage {
 }
 
 // geminiUsage reads the usage of an answer. The cached content is part of the prompt;
-// thoughts are beside the candidates, and what tools returned beside the prompt.
+// thoughts are not part of the candidates, and results of tools are not part of the
+// prompt.
 func (d *decoder) geminiUsage(path string, raw json.RawMessage) convo.Usage {
 	u := d.figures(path, raw)
 	var n [5]int
@@ -250,7 +251,7 @@ func geminiAudio(u map[string]json.RawMessage, key string) (tokens int) {
 	return tokens
 }
 
-// converseUsage reads the usage of a response. Cached and written tokens are beside
+// converseUsage reads the usage of a response. Cached and written tokens are not part of
 // inputTokens.
 func (d *decoder) converseUsage(raw json.RawMessage) convo.Usage {
 	more := d.figures("usage", raw, "inputTokens", "outputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")

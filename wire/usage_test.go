@@ -23,7 +23,7 @@ var usages = []struct {
 	format string // of usageAnswers
 	usage  string
 	want   convo.Usage
-	total  int // as the provider says it, or the sum by its rule; 0: it says none
+	total  int // as the provider reports it, or the sum by its rule; 0: not reported
 }{
 	// https://platform.openai.com/docs/api-reference/chat/object: prompt and completion
 	// make the total, and the details are parts of them.
@@ -37,8 +37,8 @@ var usages = []struct {
 	// CompletionUsagePromptTokensDetails of openai-go v3.96.0 has cache_write_tokens.
 	{"chat, cached", "chat", `{"prompt_tokens":2006,"completion_tokens":300,"total_tokens":2306,"prompt_tokens_details":{"cached_tokens":1920,"cache_write_tokens":80}}`,
 		convo.Usage{Input: 2006, CacheRead: 1920, CacheWrite: 80, Output: 300}, 2306},
-	// https://github.com/Wei-Shaw/sub2api/issues/5771: xAI counts reasoning beside the
-	// completion.
+	// https://github.com/Wei-Shaw/sub2api/issues/5771: xAI does not count reasoning in
+	// the completion.
 	{"chat, reasoning beside", "chat", `{"prompt_tokens":10120,"completion_tokens":1499,"total_tokens":14428,"prompt_tokens_details":{"cached_tokens":128},"completion_tokens_details":{"reasoning_tokens":2809}}`,
 		convo.Usage{Input: 10120, CacheRead: 128, Output: 4308, Reasoning: 2809}, 14428},
 	{"chat, reasoning beside, no total", "chat", `{"prompt_tokens":5,"completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":30}}`, convo.Usage{Input: 5, Output: 32, Reasoning: 30}, 0},
@@ -70,7 +70,7 @@ var usages = []struct {
 	// top are without the compaction.
 	{"anthropic, compaction", "anthropic", `{"input_tokens":23000,"output_tokens":1000,"iterations":[{"type":"compaction","input_tokens":180000,"output_tokens":3500},{"type":"message","input_tokens":23000,"output_tokens":1000}]}`,
 		convo.Usage{Input: 203000, Extra: 180000, Output: 4500}, 0},
-	// The same on demand: nothing at the top, and no request of known size.
+	// The same on demand: no figures at the top, and no request of known size.
 	{"anthropic, only a compaction", "anthropic", `{"input_tokens":0,"output_tokens":0,"iterations":[{"type":"compaction","input_tokens":400,"cache_read_input_tokens":3000,"cache_creation_input_tokens":90,"cache_creation":{"ephemeral_1h_input_tokens":80},"output_tokens":350}]}`,
 		convo.Usage{Input: 3490, CacheRead: 3000, CacheWrite: 90, CacheWriteLong: 80, Extra: 3490, Output: 350}, 0},
 	// https://platform.claude.com/docs/en/agents-and-tools/tool-use/advisor-tool: the top
@@ -91,15 +91,17 @@ var usages = []struct {
 		convo.Usage{Input: 10, Output: 8}, 0},
 	{"anthropic, a new type beside a message", "anthropic", `{"input_tokens":10,"output_tokens":5,"iterations":[{"type":"new","input_tokens":7,"output_tokens":3},{"type":"message","input_tokens":10,"output_tokens":5}]}`,
 		convo.Usage{Input: 17, Extra: 7, Output: 8}, 0},
+	{"anthropic, a new type with one token", "anthropic", `{"input_tokens":1,"output_tokens":5,"iterations":[{"type":"compaction","input_tokens":40,"output_tokens":9},{"type":"message_v2","input_tokens":1,"output_tokens":5}]}`,
+		convo.Usage{Input: 41, Extra: 40, Output: 14}, 0},
 	{"anthropic, only an advisor", "anthropic", `{"input_tokens":0,"output_tokens":0,"iterations":[{"type":"advisor_message","input_tokens":20,"output_tokens":3}]}`, convo.Usage{Input: 20, Extra: 20, Output: 3}, 0},
 	{"anthropic, iterations of other types", "anthropic", `{"input_tokens":4,"output_tokens":2,"iterations":[7,{"type":"message","input_tokens":"x"},{"type":"message","input_tokens":4}],"cache_creation":7,"output_tokens_details":"x"}`, convo.Usage{Input: 4, Output: 2}, 0},
 
-	// https://github.com/QuantumNous/new-api/issues/2935: the total is prompt, candidates,
-	// thoughts and tool use, as genai v1.77.0 says, too.
+	// https://github.com/QuantumNous/new-api/issues/2935: the total is prompt,
+	// candidates, thoughts and tool use, which genai v1.77.0 also states.
 	{"gemini, tools", "gemini", `{"promptTokenCount":151,"candidatesTokenCount":1089,"totalTokenCount":20689,"toolUsePromptTokenCount":18329,"thoughtsTokenCount":1120,
 		"promptTokensDetails":[{"modality":"TEXT","tokenCount":151}],"toolUsePromptTokensDetails":[{"modality":"TEXT","tokenCount":18329}]}`,
 		convo.Usage{Input: 18480, Extra: 18329, Output: 2209, Reasoning: 1120}, 20689},
-	// https://ai.google.dev/gemini-api/docs/caching: the prompt includes what is cached.
+	// https://ai.google.dev/gemini-api/docs/caching: the prompt includes cached tokens.
 	{"gemini, cached", "gemini", `{"promptTokenCount":696219,"cachedContentTokenCount":696190,"candidatesTokenCount":214,"totalTokenCount":696433}`, convo.Usage{Input: 696219, CacheRead: 696190, Output: 214}, 696433},
 	// https://ai.google.dev/gemini-api/docs/tokens: sound is a modality.
 	{"gemini, sound", "gemini", `{"promptTokenCount":270,"candidatesTokenCount":60,"totalTokenCount":330,"promptTokensDetails":[{"modality":"TEXT","tokenCount":10},{"modality":"AUDIO","tokenCount":260}],"candidatesTokensDetails":[{"modality":"AUDIO","tokenCount":60}]}`,
@@ -108,8 +110,8 @@ var usages = []struct {
 	{"gemini, details of other types", "gemini", `{"promptTokenCount":10,"promptTokensDetails":[7,{"modality":"AUDIO","tokenCount":"x"},{"modality":1,"tokenCount":2}],"candidatesTokensDetails":{}}`, convo.Usage{Input: 10}, 0},
 
 	// https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_TokenUsage.html
-	// and API_runtime_CacheDetail.html. By the guide to prompt caching, inputTokens are
-	// those that are not cached.
+	// and API_runtime_CacheDetail.html. According to the guide to prompt caching,
+	// inputTokens are the tokens that are not cached.
 	{"converse", "converse", `{"inputTokens":30,"outputTokens":628,"totalTokens":658}`, convo.Usage{Input: 30, Output: 628}, 658},
 	{"converse, cached", "converse", `{"inputTokens":12,"outputTokens":5,"cacheReadInputTokens":1000,"cacheWriteInputTokens":300,"cacheDetails":[{"ttl":"1h","inputTokens":200},{"ttl":"5m","inputTokens":100}],"totalTokens":1317}`,
 		convo.Usage{Input: 1312, CacheRead: 1000, CacheWrite: 300, CacheWriteLong: 200, Output: 5}, 1317},
@@ -138,14 +140,14 @@ var usageAnswers = map[string]struct {
 		`{"messageStop":{"stopReason":"end_turn"}}`, `{"metadata":{"usage":USAGE}}`}},
 }
 
-// decodeUsage decodes the usage alone and as a stream. If an error has its place in the
-// usage, that is returned.
+// decodeUsage decodes the usage alone and as a stream. It returns the error of Decode,
+// and checks that the stream then also fails.
 func decodeUsage(t *testing.T, format, usage string) (convo.Usage, error) {
 	t.Helper()
 	a := usageAnswers[format]
 	in, err := a.format.Decode([]byte(strings.Replace(a.body, "USAGE", usage, 1)))
 	if strings.Contains(usage, "prompt_token_count") {
-		return in.Usage, err // a stream does not change its spelling
+		return in.Usage, err // a stream does not convert this spelling
 	}
 	s := a.format.(wire.Streamer).Stream()
 	if err == nil && !strings.HasPrefix(usage, "{") {
@@ -187,8 +189,9 @@ func TestDecode_Usage(t *testing.T) {
 	}
 }
 
-// Figures may be written with a point or as a text. Others that every answer has are 0,
-// and told in Lost; so is a usage that is no object. The answer stays.
+// Figures may be written with a decimal point or as a string. Other values of figures
+// that every answer has count as 0, and are listed in Lost, as is a usage that is not an
+// object. The answer is kept.
 func TestDecode_UsageOfOtherTypes(t *testing.T) {
 	lost := func(path string) []wire.Loss { return []wire.Loss{{Path: path, What: "a usage that is no number"}} }
 	for _, tt := range []struct {
@@ -235,8 +238,8 @@ func TestDecode_UsageOfOtherTypes(t *testing.T) {
 	}
 }
 
-// What a provider reports is never negative, and no detail is more than what it is part
-// of. No figure costs the answer.
+// A decoded usage is never negative, and no detail is more than the figure that it is
+// part of. No figure makes Decode fail.
 func TestDecode_UsageOfAnyShape(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	values := []string{"0", "7", "-3", "true", `"9"`, "1.5", "1e3", "[]", "{}", "9223372036854775807", "-9223372036854775808", "99999999999999999999"}
@@ -281,7 +284,7 @@ func scramble(rng *rand.Rand, all any, values []string) any {
 	return json.RawMessage(values[rng.IntN(len(values))])
 }
 
-// The usage of recorded streams, by the total that the provider says.
+// The usage of recorded streams agrees with the total that the provider reports.
 func TestStream_RecordedTotals(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(streams, "*.txt"))
 	require.NoError(t, err)

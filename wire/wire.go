@@ -10,12 +10,12 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// A Format translates between conversations and the JSON of one provider. The
-// formats of this package are plain values and safe for concurrent use; their
-// fields say where models or servers of one provider differ.
+// A Format translates between conversations and the JSON of one provider. The formats of
+// this package are plain values and safe for concurrent use; their fields describe
+// differences between models or servers of one provider.
 //
-// All formats of this package also are a [Streamer] and a [ToolWriter]. Where the provider
-// is chosen at run time, an interface can hold all three:
+// Each format of this package is also a [Streamer] and a [ToolWriter]. If the provider is
+// chosen at run time, an interface can combine all three:
 //
 //	type provider interface {
 //		wire.Format
@@ -23,20 +23,18 @@ import (
 //		wire.ToolWriter
 //	}
 type Format interface {
-	// Encode returns the request for a snapshot. The same snapshot always gives
-	// the same bytes. It fails with ErrEmpty if the snapshot is nil or holds
-	// nothing to send, and has no other errors.
+	// Encode returns the request for a snapshot. The same snapshot always gives the same
+	// bytes. The only error is ErrEmpty, if the snapshot is nil or holds nothing to send.
 	Encode(s *convo.Snapshot) (Request, error)
 
-	// Decode reads a request, a response, or one message of either. A call
-	// without an ID, or with that of an earlier call of its message, gets a new
-	// one, and the result that answers it gets the same. Arguments are kept as
-	// the model wrote them, even if they are not a JSON object; Encode sends
-	// such arguments inside an object, from which Decode takes them again.
-	// Transcript.Lost names what a message has no place for. If data is
-	// malformed, Decode returns a *DecodeError and no messages; so it does if a
-	// provider reports an error, whatever of an answer stands beside that: only a
-	// Stream keeps what came before its error. An answer that says nothing gives no
+	// Decode reads a request, a response, or one message of either. A call without an ID,
+	// or with the ID of an earlier call in its message, gets a new ID, as does the result
+	// that answers it. Arguments are kept as the model wrote them, even if they are not a
+	// JSON object; Encode sends such arguments inside an object, from which Decode
+	// extracts them again. Transcript.Lost lists what has no place in a message. If data
+	// is malformed or reports an error of the provider, Decode returns a *DecodeError and
+	// no messages; the error of a provider is wrapped as a *ProviderError. Only a Stream
+	// keeps the part of an answer that precedes an error. An empty answer gives no
 	// message, but its usage and why it stopped.
 	Decode(data []byte) (Transcript, error)
 
@@ -46,10 +44,10 @@ type Format interface {
 	Check(request []byte) []Finding
 }
 
-// The formats as [convo.Origin] and [convo.Opaque] name them. What a message holds
-// for one of them, such as signed reasoning and opaque blocks, is sent in no other.
-// Where OpenAIChat has a Host, an Origin names the format, an @, and the Host. The
-// values are saved with conversations and never change.
+// The formats, as [convo.Origin] and [convo.Opaque] name them. Content that is specific
+// to one format, such as signed reasoning and opaque blocks, is not sent in another. If
+// OpenAIChat has a Host, an Origin names the format, an @, and the Host. The values are
+// saved with conversations and never change.
 const (
 	FormatOpenAIChat      = "openai-chat"      // OpenAIChat with the dialect OpenAI, StrictAlternation or Gemma
 	FormatDeepSeek        = "deepseek"         // OpenAIChat with the dialect DeepSeek
@@ -67,32 +65,31 @@ var ErrEmpty = errors.New("wire: nothing to send: append a message with content 
 // A Request is the part of a provider's request that comes from the
 // conversation. The caller adds the model and its parameters, see Request.With.
 type Request struct {
-	// Tools are the definitions of the tools. Encode leaves them empty; set what the
-	// Tools method of the format returns, see [ToolWriter].
+	// Tools are the definitions of the tools. Encode writes those of
+	// [convo.History.SetTools]. For others, set them to the result of the Tools method of
+	// the format, see [ToolWriter].
 	Tools json.RawMessage
 
-	System   json.RawMessage // the system text, if the provider wants it outside of the messages; else nil
+	System   json.RawMessage // the system text, if it is not among the messages; else nil
 	Messages []json.RawMessage
 
-	// NeedsTools is set if the messages hold tool calls or results. Send the
-	// definitions of the tools with them, since some providers refuse the
-	// request otherwise.
+	// NeedsTools is set if the messages hold tool calls or results. Send the definitions
+	// of the tools with them, because some providers refuse the request otherwise.
 	NeedsTools bool
 
-	// NoThinking is set if reasoning that the provider wants back cannot be
-	// sent. Turn thinking off for this request.
+	// NoThinking is set if reasoning that the provider needs back cannot be sent. Turn
+	// thinking off for this request.
 	NoThinking bool
 
-	// Lost is what the messages of the snapshot hold and the request does not say, in the
-	// order of the entries and their parts. It is nil if nothing is lost. Encode does not
-	// look at Tools.
+	// Lost lists what the request leaves out of the messages of the snapshot, in the
+	// order of the entries and their parts. It is nil if nothing is lost.
 	Lost []Omission
 
 	names *names
 }
 
-// String returns the number of messages, the size, and how much is lost, but none of the
-// content.
+// String returns the number of messages, the size, and the number of losses, without any
+// of the content.
 func (r Request) String() string {
 	lost := ""
 	if n := len(r.Lost); n > 0 {
@@ -107,8 +104,8 @@ func (r Request) GoString() string { return r.String() }
 // names are the provider's names for the fields of a request.
 type names struct{ tools, system, messages string }
 
-// namesOrDefault returns the names, or those of most providers for a Request that Encode
-// did not make.
+// namesOrDefault returns the names. For a Request that Encode did not make, it returns
+// the names that most providers use.
 func (r Request) namesOrDefault() names {
 	if r.names == nil {
 		return names{"tools", "system", "messages"}
@@ -117,26 +114,26 @@ func (r Request) namesOrDefault() names {
 }
 
 // With returns a complete request: the fields of params, which is a struct or a map that
-// marshals as a JSON object, and then those of Body:
+// marshals as a JSON object, followed by the fields of Body:
 //
 //	body, err := req.With(map[string]any{"model": "claude-opus-5", "max_tokens": 1024, "stream": true})
 //
 // Equal params give equal bytes, with the names of a map in order. With returns a
-// [*convo.ValueError] if params is no object, has a field twice, or one that the request
-// has, and if Tools is no JSON; what belongs into one object with the tools, such as the
-// toolChoice of Converse, is to be put into Tools. If params is nil, it returns Body.
+// [*convo.ValueError] if params is not an object, has a field twice, or has a field of
+// the request, and if Tools is not JSON. Parameters that belong in one object with the
+// tools, such as the toolChoice of Converse, must be added to Tools. If params is nil,
+// With returns Body.
 //
-// The request is copied once, into memory of the right size. AppendWith copies it into
-// memory that is used again.
+// The request is copied once, into memory of the right size. AppendWith can reuse memory.
 func (r Request) With(params any) ([]byte, error) { return r.AppendWith(nil, params) }
 
-// AppendWith appends to b what With returns, and returns the longer slice. A program that
-// sends one request after the other can keep the slice, and append to its beginning when
-// the request before was sent:
+// AppendWith appends the result of With to b, and returns the extended slice. A program
+// that sends many requests can keep the slice, and reuse it when the previous request was
+// sent:
 //
 //	buf, err = req.AppendWith(buf[:0], params)
 //
-// If there is an error, b is returned as it is.
+// If there is an error, b is returned unchanged.
 func (r Request) AppendWith(b []byte, params any) ([]byte, error) {
 	data, err := json.Marshal(params)
 	if err != nil {
@@ -173,12 +170,12 @@ func (r Request) AppendWith(b []byte, params any) ([]byte, error) {
 	return b, nil
 }
 
-// Body returns Tools, System and Messages as one JSON object under the provider's
-// names, which is what Check reads. It does not check them. With adds the model and
+// Body returns Tools, System and Messages as one JSON object with the provider's names,
+// which is the input of Check. Body does not check them. With adds the model and
 // parameters.
 func (r Request) Body() []byte { return r.appendBody(make([]byte, 0, r.size())) }
 
-// size returns how long Body is.
+// size returns the length of Body.
 func (r Request) size() int {
 	n := r.namesOrDefault()
 	size := len(`{"":[]}`) + len(n.messages)
@@ -213,26 +210,25 @@ func (r Request) appendBody(b []byte) []byte {
 	return append(b, "]}"...)
 }
 
-// A Transcript is what Decode returns.
+// A Transcript is the result of Decode.
 type Transcript struct {
-	Messages []convo.Message // for History.Append, or NewSnapshot; none of a response that says nothing
-	Lost     []Loss          // what the messages have no place for
+	Messages []convo.Message // for History.Append, or NewSnapshot; none for an empty response
+	Lost     []Loss          // what has no place in the messages: at most 64, and a last Loss without a Path if there are more
 
-	// The following are of a response, and zero where it does not tell them, as in a
-	// request.
+	// The following fields describe a response, and are zero if the input does not state
+	// them, as in a request.
 
 	CutOff *convo.ToolCall // see [convo.Reply]
-	Usage  convo.Usage     // in the terms of convo, whatever the provider counts beside what
+	Usage  convo.Usage     // converted to the terms of convo
 	Stop   convo.Stop      // why it ended; see StopOf
 
-	// As the provider spells them:
-	StopReason string // what Stop was made of; of Responses, the status if it is complete
-	Model      string // the model that answered, which may be another one than asked for
-	ID         string // of the response
+	// The following are in the provider's words.
+	StopReason string // the reason that Stop was derived from; for Responses, the status if it is completed
+	Model      string // the model that answered, which may differ from the model of the request
+	ID         string // the ID of the response
 }
 
-// Format prints t with the messages as they print themselves, and the beginnings of
-// names that are long.
+// Format prints t with the messages in their own format, and long names cut.
 func (t Transcript) Format(f fmt.State, verb rune) {
 	type plain Transcript
 	for _, s := range []*string{&t.StopReason, &t.Model, &t.ID} {
@@ -243,25 +239,26 @@ func (t Transcript) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), plain(t))
 }
 
-// A Loss is something in the input of Decode that a [convo.Message] has no
-// place for. Decode keeps a field of a message that it does not know in
-// [convo.Message.Meta], as an object, unless it is in an answer or several
-// messages share the field; such a field is not sent again.
+// A Loss is something in the input of Decode that has no place in a [convo.Message].
+// Decode keeps an unknown field of a message in [convo.Message.Meta], as an object,
+// unless it is in an answer or several messages share the field; such a field is not sent
+// again.
 type Loss struct {
-	Path string // where it was, such as "messages[2].content[0].cache_control"
-	What string // what it was, in a few words
+	Path string // the path in the input, such as "messages[2].content[0].cache_control"
+	What string // what is lost, in a few words
 }
 
 func (l Loss) String() string { return l.Path + ": " + l.What }
 
-// A Finding is one reason for which a provider would refuse a request.
+// A Finding is one reason for which a provider would refuse a request, or, from
+// CheckHistory, read less of it from its cache.
 type Finding struct {
 	Rule    string // a short name that stays the same, such as "unanswered-call"
 	Path    string // where in the request, such as "messages[3].tool_calls[0].id"
-	ID      string // of the call or result at fault, if there is one
+	ID      string // the ID of the call or result at fault, if any
 	Problem string // what is wrong
-	Fix     string // how to mend it
-	Error   string // what the provider answers, as far as that is known
+	Fix     string // how to fix it
+	Error   string // what the provider answers, if known
 }
 
 func (f Finding) String() string {

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,8 +14,8 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// The names of the formats are saved with conversations, so they stay as they are, and
-// an answer has that of the format which decoded it.
+// The names of the formats are saved with conversations, so they never change, and an
+// answer has the name of the format that decoded it.
 func TestFormatNames(t *testing.T) {
 	for _, tt := range []struct {
 		format  wire.Format
@@ -70,7 +71,7 @@ func TestRequest_With(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, `{"model":"m",`+string(req.Body()[1:]), string(got), name)
 
-		// No field of the request can be given again, by any spelling of its name.
+		// No field of the request can be repeated, in any spelling of its name.
 		all := map[string]json.RawMessage{}
 		require.NoError(t, json.Unmarshal(req.Body(), &all))
 		for key := range all {
@@ -82,7 +83,7 @@ func TestRequest_With(t *testing.T) {
 				assert.Contains(t, wrong.Error(), key)
 			}
 		}
-		// Tools of the caller's own take the place of none.
+		// Params may set tools if the request has none.
 		req.Tools = nil
 		got, err = req.With(map[string]any{"tools": []any{}})
 		require.NoError(t, err)
@@ -106,7 +107,7 @@ func TestRequest_With(t *testing.T) {
 	assert.Equal(t, `{"system":"s","messages":[]}`, string(none))
 }
 
-// What would make no JSON object, or one in which a field is there twice, is refused.
+// With refuses params that would not give a JSON object, or that would repeat a field.
 func TestRequest_WithRefuses(t *testing.T) {
 	snap := convo.NewSnapshot([]convo.Message{convo.User("q")})
 	for name, f := range encoderFormats {
@@ -136,8 +137,8 @@ func TestRequest_WithRefuses(t *testing.T) {
 	}
 }
 
-// A request is copied once: With and Body allocate what they return, in the right size,
-// and AppendWith nothing if there is room.
+// A request is copied once: With and Body allocate only their result, in the right size,
+// and AppendWith allocates nothing if there is room.
 func TestRequest_WithAllocations(t *testing.T) {
 	if bpetest.RaceDetector {
 		t.Skip("under the race detector a sync.Pool drops some of its items, and json.Marshal allocates them again")
@@ -172,10 +173,23 @@ func TestRequest_WithAllocations(t *testing.T) {
 	}
 }
 
-// All formats are all that an agent needs.
+// Each format has all interfaces that an agent needs.
 func TestFormats_AreProviders(t *testing.T) {
 	for name, f := range encoderFormats {
 		_, ok := f.(provider)
 		assert.True(t, ok, name)
 	}
+}
+
+// The printed forms of a Transcript and of an Encoder are short.
+func TestFormats_Print(t *testing.T) {
+	long := strings.Repeat("m", 65)
+	for _, in := range []wire.Transcript{{Model: long}, {ID: long}, {StopReason: long}} {
+		got := fmt.Sprintf("%v %+v", in, in)
+		assert.Contains(t, got, long[1:]+"…")
+		assert.NotContains(t, got, long)
+	}
+	assert.Contains(t, fmt.Sprint(wire.Transcript{Model: long[1:]}), long[1:]+" ")
+	e := &wire.Encoder{Format: wire.Gemini{}}
+	assert.Equal(t, "encoder(wire.Gemini) encoder(wire.Gemini)", fmt.Sprintf("%v %#v", e, e))
 }

@@ -28,10 +28,10 @@
 // system messages, the user messages of the turn in which the cut falls, and
 // everything after the cut. The newest exchange and the newest user messages
 // always stay, an exchange stays or goes as a whole, and no request is above the
-// limit. convo's Truncate, ClearToolResults, SlidingWindow and chains of these are
-// in the class, with any limits and whenever they run, so they cannot cost less
-// than the optimum. Summaries, gaps in the middle, and requests above the limit
-// are outside the class.
+// limit. Policies in the class cannot cost less than the optimum. Summaries, gaps in
+// the middle, and requests above the limit are outside the class, and so is convo,
+// which keeps the user's words in front of a cut and clears the large results of the
+// newest exchanges before small messages.
 //
 // A policy that retains less also pays less, so costs are compared at equal
 // retention: over all conversations of a row together, the optimum must send at
@@ -52,8 +52,8 @@
 // The figures are for the first of the [Profiles] and nine sets of conversations:
 // five sets of real ones, 361 in all, chained into 12 long ones, and four sets of
 // generated ones, 12 in all. Limits are from 8,000 to 100,000 tokens. The defaults
-// cost 0.8 to 6.5 % more than the optimum on the nine sets, 1.0 to 8.0 % more with
-// half the limit, and 0.2 to 3.2 % more with twice the limit. With the other
+// cost 0.6 to 6.0 % more than the optimum on the nine sets, 0.8 to 8.1 % more with
+// half the limit, and 0.3 to 4.1 % more with twice the limit. With the other
 // profiles it is less. In a chat of 400 turns within 20,000 tokens, 97.3 % of the
 // requests' tokens repeat the beginning of the request before.
 //
@@ -68,7 +68,7 @@
 //
 // Tool results are cleared before anything is dropped. Without clearing, agent
 // runs of 150 and 400 steps cost 5.7 and 9.8 % more than the optimum, instead of
-// 1.8 and 6.5 %. On the other sets the difference is at most 0.6 percentage
+// 1.4 and 4.9 %. On the other sets the difference is at most 0.6 percentage
 // points. Keeping the results of 1, 3, 5 or 10 exchanges, or clearing however
 // little it frees, changes the cost by at most 1.5 points, so this choice can be
 // left to what the model needs. If clearing frees 30 to 40 % of High and nothing is

@@ -76,13 +76,12 @@ func (r *oursRun) Sent(u convo.Usage) error {
 func (r *oursRun) Close() error { return r.h.Close() }
 
 // Default is convo with its defaults: only Window and Reserve are set.
-func Default() Policy { return ours(variant{name: "convo, defaults", cuts: true}) }
+func Default() Policy { return ours(variant{name: "convo, defaults"}) }
 
 // low is convo with its defaults, except for Low, in percent of High.
 func low(percent int) Policy {
 	return ours(variant{
 		name: "convo, Low " + percentOf(percent),
-		cuts: true,
 		set: func(o *convo.Options, _ *oursRun) {
 			o.Limits.Low = (o.Limits.Window - max(o.Limits.Reserve, 0)) * percent / 100
 		},
@@ -94,7 +93,6 @@ func low(percent int) Policy {
 func with(name string, percent int, s convo.CompactionStrategy) Policy {
 	return ours(variant{
 		name: name,
-		cuts: true,
 		set: func(o *convo.Options, _ *oursRun) {
 			o.Strategy = s
 			o.Limits.Low = (o.Limits.Window - max(o.Limits.Reserve, 0)) * percent / 100
@@ -143,7 +141,6 @@ func summaryText(most int, count func(string) int) string {
 func either(name string, percent int) Policy {
 	return ours(variant{
 		name: name,
-		cuts: true,
 		set: func(o *convo.Options, _ *oursRun) {
 			alone := convo.ClearToolResults{MinFreed: (o.Limits.Window - max(o.Limits.Reserve, 0)) * percent / 100}
 			both := convo.Chain(convo.ClearToolResults{}, convo.Truncate{})

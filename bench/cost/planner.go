@@ -29,7 +29,6 @@ func (p *planner) see(tokens int) {
 func byGrowth(factor float64) Policy {
 	return ours(variant{
 		name: fmt.Sprintf("convo, Low by measured growth, factor %g", factor),
-		cuts: true,
 		start: func(r *oursRun) error {
 			r.planner.see(r.used)
 			if r.planner.steps < 5 {
@@ -50,7 +49,6 @@ func byGrowth(factor float64) Policy {
 func whenCold(share int) Policy {
 	return ours(variant{
 		name: fmt.Sprintf("convo, High at Low + %d %% of the way while the cache is cold", share),
-		cuts: true,
 		start: func(r *oursRun) error {
 			limits := r.limits
 			if r.m.Cold() {

@@ -202,7 +202,11 @@ func TestWhatMustBe(t *testing.T) {
 		assert.Greater(t, units(trim(90)), units(trim(50)))
 		assert.Greater(t, units(rolling(10)), units(Default()))
 		apart := units(summarized("apart", false))
-		assert.Greater(t, apart, units(summarized("riding", true)))
+		// The instruction does not fit behind the last request in a small window.
+		assert.GreaterOrEqual(t, apart, units(summarized("riding", true)))
+		if s.Window > 20_000 {
+			assert.Greater(t, apart, units(summarized("riding", true)))
+		}
 
 		p := &problem{cs: []*Conversation{c}, setup: s, prices: anthropic, clears: true}
 		before := p.solve(0)

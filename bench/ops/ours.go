@@ -26,8 +26,13 @@ func bare(t convo.Tokenizer) convo.Options {
 	return convo.Options{Tokenizer: t, Overheads: convo.Overheads{Message: -1, Call: -1, Result: -1}}
 }
 
-// byLenFour returns bare options with len/4 as the tokenizer.
-func byLenFour() convo.Options { return bare(convo.TokenizerFunc(peer.LenFour)) }
+// byLenFour returns bare options with len/4 as the tokenizer. The oldest messages are
+// dropped, as by the other libraries, and not summarised.
+func byLenFour() convo.Options {
+	o := bare(convo.TokenizerFunc(peer.LenFour))
+	o.Strategy = convo.Truncate{}
+	return o
+}
 
 // historyOf returns a History of n messages.
 func historyOf(n int, opts convo.Options) (*convo.History, error) {

@@ -64,7 +64,7 @@ func Example_defectAgent() {
 	// trigger chain applied
 	// trigger chain declined
 	// soft chain applied
-	// 1,085 of 1,750 tokens (62 %): 36 entries in 9 turns; compacts above 1,700
+	// 1,068 of 1,750 tokens (61 %): 47 entries in 14 turns; compacts above 1,700
 	// manual chain applied
 	// applied
 }

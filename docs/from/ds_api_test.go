@@ -38,5 +38,5 @@ func Example_dsAPI() {
 	fmt.Println(h)
 	// Output:
 	// [list] There you are.[list] There you are.[list] There you are.[list] There you are.[list] There you are.[list] There you are.[list] There you are.[list] There you are.
-	// History(9 entries, 2 turns, 323 tokens)
+	// History(10 entries, 3 turns, 334 tokens)
 }

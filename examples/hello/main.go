@@ -9,7 +9,7 @@ import (
 
 func main() {
 	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 1_000}, OnCompaction: func(r convo.Report) {
-		fmt.Println("compacted:", r.TokensBefore, "->", r.TokensAfter, "tokens,", len(r.Dropped), "messages dropped")
+		fmt.Println(r)
 	}})
 	for day := 1; day <= 60 && err == nil; day++ {
 		if _, err = h.Append(convo.User(fmt.Sprintf("Day %d: which trains go to Rome?", day))); err == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/udhr"
 )
 
-// knownOff lists the sentences with larger errors, in tokens. Pairs of bytes say
-// little about their words.
+// knownOff lists the sentences with larger errors, in tokens. Pairs of bytes contain
+// little information about their words.
 var knownOff = map[string]float64{"Korean": 5, "Thai": 13, "accents": 7}
 
 func TestCount_Texts(t *testing.T) {

@@ -11,16 +11,16 @@
 // characters wherever no token spans them. The rest is merged by ids, with a
 // table of pairs, because a token always comes from the same two others. Long
 // pieces are merged with a queue ordered by id, so that the time stays linear
-// in the length of the text whatever it holds.
+// in the length of any text.
 //
-// Two checks hold the counts to OpenAI's. The golden files in testdata, made by
-// internal/gen/golden, record what OpenAI's own code returns for about three
-// thousand strings and for every code point. And internal/bpetest has a second
-// tokenizer, slow and simple, that shares no code with this package. Tests
-// compare the two on files, on generated text of many kinds, on random strings,
-// on invalid UTF-8 and on fuzzed input, and compare the slow one with the golden
-// strings and with the published vocabularies and patterns. A third comparison,
-// with tiktoken-go, needs that module and runs only on request
+// Two checks compare the counts with OpenAI's. The golden files in testdata,
+// made by internal/gen/golden, record what OpenAI's own code returns for about
+// three thousand strings and for every code point. And internal/bpetest has a
+// second tokenizer, slow and simple, that shares no code with this package.
+// Tests compare the two on files, on generated text of many kinds, on random
+// strings, on invalid UTF-8 and on fuzzed input, and compare the slow one with
+// the golden strings and with the published vocabularies and patterns. A third
+// comparison, with tiktoken-go, needs that module and runs only on request
 // (internal/tiktokengo).
 package bpe
 
@@ -42,8 +42,8 @@ var (
 	o200kData string
 )
 
-// An Encoding is a vocabulary with its pattern. It never changes, and any number
-// of goroutines may use it at once.
+// An Encoding is a vocabulary with its pattern. It never changes, and is safe
+// for concurrent use.
 type Encoding struct {
 	tables
 	caseWords bool // o200k: a word ends where an upper-case letter follows a lower-case one

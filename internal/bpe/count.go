@@ -145,9 +145,9 @@ func letterMask(w uint64) uint64 {
 
 // caseRun returns the end of the o200k word in the eight bytes of w whose
 // letters begin at off, or 8 if the word may go on after them. An upper-case
-// letter after a lower-case one ends the word. The argument lower says whether
-// the word had a lower-case letter before w; the result says whether it has one
-// up to its end.
+// letter after a lower-case one ends the word. The argument lower reports
+// whether the word had a lower-case letter before w, and the result whether it
+// has one up to its end.
 func caseRun(w, letters uint64, off int, lower bool) (int, bool) {
 	lowers := letters & (w << 2)
 	end := uint(off)
@@ -162,8 +162,8 @@ func caseRun(w, letters uint64, off int, lower bool) (int, bool) {
 }
 
 // asciiEnd returns the end of the piece that begins at s[i], an ASCII byte, and
-// is not a word. It returns 0 if that takes more than a look at ASCII; then next
-// must find the end. w holds the bytes from i on. slash says whether slashes
+// is not a word. It returns 0 if ASCII is not enough to find the end, which is
+// then left to next. w holds the bytes from i on. slash reports whether slashes
 // belong to the newlines after punctuation, as in o200k.
 func asciiEnd(s string, i int, w uint64, slash bool) int {
 	end := i + 1
@@ -192,7 +192,8 @@ func asciiEnd(s string, i int, w uint64, slash bool) int {
 	return 0
 }
 
-// punctRun returns what punctEnd does if it meets ASCII only, and 0 otherwise.
+// punctRun returns the result of punctEnd if all bytes that it reads are ASCII,
+// and 0 otherwise.
 func punctRun(s string, end int, slash bool) int {
 	for end < len(s) && kinds[s[end]] == kindPunct {
 		end++
@@ -206,7 +207,8 @@ func punctRun(s string, end int, slash bool) int {
 	return end
 }
 
-// spaceRun returns what spaceEnd does if it meets ASCII only, and 0 otherwise.
+// spaceRun returns the result of spaceEnd if all bytes that it reads are ASCII,
+// and 0 otherwise.
 func spaceRun(s string, i int) int {
 	end, afterLine := i, 0
 	for end < len(s) {

@@ -143,7 +143,7 @@ func TestEncoding_Token(t *testing.T) {
 				before = r
 			}
 		}
-		for _, digits := range []string{"%d", "%02d", "%03d"} { // count takes each of these for one token without a lookup
+		for _, digits := range []string{"%d", "%02d", "%03d"} { // count counts each of these as one token without a lookup
 			for number := range 1000 {
 				text := fmt.Sprintf(digits, number)
 				require.Len(t, e.Append(nil, text), 1, "%s: %s", name, text)

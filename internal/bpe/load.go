@@ -37,9 +37,9 @@ func (t *tables) loadPairs(size int) {
 }
 
 // batchSize is how many entries are put into a hash table in one loop. Each
-// goes to another place in memory. In a loop that does nothing else the
-// processor waits for many of these places at once, not for one after another:
-// loading takes about a quarter less time.
+// entry is in another place in memory. In a loop that does nothing else, the
+// processor fetches many of these places at once, which takes about a quarter
+// off the loading time.
 const batchSize = 128
 
 func (t *tables) addPairs(entries []uint64) {

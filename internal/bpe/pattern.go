@@ -152,8 +152,8 @@ func caseLetters(s string, i int) (end int, lower bool) {
 	return end, false
 }
 
-// numberEnd returns the end of \p{N}{1,3} at s[i], where a number of size bytes
-// stands.
+// numberEnd returns the end of \p{N}{1,3} at s[i], which is a number of size
+// bytes.
 func numberEnd(s string, i, size int) int {
 	end := i + size
 	for range 2 {

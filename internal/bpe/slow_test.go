@@ -70,7 +70,7 @@ func TestSlow_Vocabulary(t *testing.T) {
 	})
 }
 
-// The slow tokenizer passes the golden strings too, and its patterns and
+// The slow tokenizer also passes the golden strings, and its patterns and
 // vocabularies are those of OpenAI's package.
 func TestSlow_Golden(t *testing.T) {
 	head, all := readGolden(t)

@@ -1,23 +1,23 @@
-// Package calibrate estimates the size of a request from what a provider
-// reported for earlier ones. It works on numbers alone and does not depend on
-// messages or snapshots.
+// Package calibrate estimates the size of a request from the sizes that a
+// provider reported for earlier requests. It works on numbers alone and does not
+// depend on messages or snapshots.
 //
-// Two units are used. Raw tokens are what a local tokenizer counted; tokens
-// are what the provider would count. The view is all that a request shows the
-// model, measured in raw tokens. The overhead is everything else that a
-// request carries, such as tool definitions, in tokens.
+// Two units are used. Raw tokens are counted by a local tokenizer; tokens are
+// counted by the provider. The view is the part of a request that the model sees
+// as the conversation, in raw tokens. The overhead is everything else in a
+// request, such as tool definitions, in tokens.
 package calibrate
 
 import "math"
 
 // A Prior holds the assumptions about a model before its first usage report.
 type Prior struct {
-	Ratio  float64 // tokens for one raw token
-	Margin int64   // how far the upper bound is above the estimate, in thousandths
+	Ratio  float64 // tokens per raw token
+	Margin int64   // distance of the upper bound above the estimate, in thousandths
 }
 
 const (
-	// MinRatio and MaxRatio bound how far a local tokenizer may be off.
+	// MinRatio and MaxRatio bound the ratio of tokens to raw tokens.
 	MinRatio, MaxRatio = 0.25, 4
 
 	// MaxTotal is the largest total accepted from outside. Sums of a few such
@@ -32,52 +32,52 @@ const (
 	outlier       = 2.5    // a sample is an outlier above this many times the ratio, or below the ratio divided by it
 	outlierWeight = 300    // the highest weight of an outlier, in raw tokens
 	maxResidual   = 0.5    // the largest residual, as a fraction of the drift
-	deviations    = 3.5    // how many standard deviations the upper bound is above the estimate
-	someTools     = 4000   // up to this many unexpected tokens in a first report are taken for tool definitions
-	largeView     = 30_000 // raw tokens of a first view where half of what remains unexpected is taken for overhead
-	goneDrift     = 0.4    // what one token that has left the view adds to the drift
-	keptRatio     = 0.9    // a report that is too low for the view lowers the ratio to this share of it at most
-	smallDrift    = 400    // this many tokens of drift count twice in the bound
-	recountMargin = 125    // the least margin after the local tokenizer has changed, as of a prior
-	recountSeen   = 5      // at most so many earlier residuals count then
+	deviations    = 3.5    // number of standard deviations from the estimate to the upper bound
+	someTools     = 4000   // up to this many unexpected tokens in a first report are attributed to tool definitions
+	largeView     = 30_000 // raw tokens of a first view for which half of the other unexpected tokens are attributed to overhead
+	goneDrift     = 0.4    // the drift for each token that has left the view
+	keptRatio     = 0.9    // a report that is too low for the view lowers the ratio at most to this share of it
+	smallDrift    = 400    // up to this many tokens of drift count twice in the bound
+	recountMargin = 125    // the minimum margin after a change of the local tokenizer, as for Prior.Margin
+	recountSeen   = 5      // the maximum number of earlier residuals that count after such a change
 	minMargin     = 0.02   // bounds of the fraction of the drift that the upper bound adds
 	maxMargin     = 0.45
 )
 
-// upper returns the upper bound for an estimate that rests on the prior alone.
+// upper returns the upper bound for an estimate that is based on the prior alone.
 func (p Prior) upper(tokens int64) int64 {
 	return tokens + tokens/1000*p.Margin + (tokens%1000*p.Margin+999)/1000
 }
 
-// spread returns the mean square residual that the prior stands for.
+// spread returns the mean square residual that corresponds to the margin.
 func (p Prior) spread() float64 {
 	s := 0.6 * float64(p.Margin) / 1000
 	return s * s
 }
 
-// A Calibration is what usage reports have taught about one model.
+// A Calibration contains what was learned about one model from usage reports.
 //
-// The view of the last report weighs what was measured. What was added since
-// weighs Ratio tokens for each raw token; the ratio is learned from the
-// differences between reports, in which the overhead cancels out. What left
-// the view takes its share of the measured weight with it, but none of the
-// overhead. The overhead is seen best in the smallest view ever measured.
+// The size of the view of the last report is its measured size. An addition since
+// then counts as Ratio tokens per raw token; the ratio is learned from the
+// differences between reports, in which the overhead cancels out. A removal from
+// the view subtracts its share of the measured size, without the overhead. The
+// overhead is best estimated from the smallest view ever measured.
 type Calibration struct {
-	Ratio  float64 // tokens for one raw token of what is new
+	Ratio  float64 // tokens per new raw token
 	Weight float64 // raw tokens that Ratio was learned from
 	Spread float64 // mean square of the residuals, as fractions of the drift
 	Seen   float64 // number of residuals that Spread was learned from; older ones count less
 
-	Tokens int64 // measured for the last view reported on
+	Tokens int64 // tokens measured for the last reported view
 	Raw    int64 // raw tokens of that view
-	Doubt  int64 // how much of Tokens is itself an estimate
+	Doubt  int64 // the part of Tokens that is itself an estimate
 
-	SmallTokens int64 // measured for the smallest view reported on
+	SmallTokens int64 // tokens measured for the smallest reported view
 	SmallRaw    int64 // raw tokens of that view
 }
 
-// Valid reports whether every figure is within its bounds, as all figures that
-// Learn makes are.
+// Valid reports whether every field is within its bounds. Learn always returns a
+// valid Calibration.
 func (c *Calibration) Valid() bool {
 	if c == nil {
 		return false
@@ -91,8 +91,8 @@ func (c *Calibration) Valid() bool {
 	return ok
 }
 
-// Overhead estimates the tokens of what a request carries besides its view. The
-// result is at most limit, or MaxTotal if limit is 0.
+// Overhead estimates the tokens of a request outside its view. The result is at
+// most limit, or MaxTotal if limit is 0.
 func (c *Calibration) Overhead(limit int64) int64 {
 	if limit == 0 {
 		limit = MaxTotal
@@ -104,10 +104,11 @@ func (c *Calibration) Overhead(limit int64) int64 {
 	return max(min(small, c.Tokens-round(c.Ratio/2*float64(c.Raw)), limit), 0)
 }
 
-// Recount adapts c to another local tokenizer, which makes factor times as many
-// raw tokens of the same text, and is instead of was raw tokens of what is still there
-// of the view last reported on. The factor is a mean over many texts, so what is added next may be further off than
-// before: the spread grows, and is soon learned anew.
+// Recount adapts c to another local tokenizer that counts factor times as many
+// raw tokens for the same text. For the remaining part of the last reported view, it
+// counts is raw tokens, and the old tokenizer counted was. The factor is a mean over
+// many texts, so the next estimates may be less accurate: Recount increases the
+// spread, which is soon learned again.
 func (c *Calibration) Recount(factor float64, was, is int64) {
 	c.Spread, c.Seen = max(c.Spread, Prior{Margin: recountMargin}.spread()), min(c.Seen, recountSeen)
 	c.Ratio = min(max(c.Ratio/factor, MinRatio), MaxRatio)
@@ -125,7 +126,7 @@ func (c *Calibration) Moved(was Scale, n int64) Calibration {
 	return next
 }
 
-// A Report is what a provider reported for one request.
+// A Report is a provider's usage report for one request.
 type Report struct {
 	Tokens int64 // all tokens of the request
 	Raw    int64 // raw tokens of its view
@@ -136,8 +137,8 @@ type Report struct {
 	Shared int64
 
 	Prior       Prior
-	Overhead    int64 // the overhead that the caller states, used before any report
-	MaxOverhead int64 // as for Calibration.Overhead
+	Overhead    int64 // the overhead given by the caller, used for the first report
+	MaxOverhead int64 // the limit for Calibration.Overhead
 }
 
 // Learn returns the calibration after a report. c is the calibration before it,
@@ -173,8 +174,8 @@ func (c *Calibration) Learn(r Report) Calibration {
 	return next
 }
 
-// compare learns from the difference between what was expected of a view and
-// what was measured.
+// compare learns from the difference between the expected and the measured size
+// of a view.
 func (c *Calibration) compare(was Scale, tokens int64) {
 	residual := float64(tokens - was.Tokens())
 	if drift := was.drift(); drift > 0 {
@@ -199,8 +200,8 @@ func (c *Calibration) compare(was Scale, tokens int64) {
 	c.Ratio = min(max(c.Ratio, MinRatio), MaxRatio)
 }
 
-// marginFraction is the fraction of the drift that the upper bound adds to the
-// estimate.
+// marginFraction returns the fraction of the drift that the upper bound adds to
+// the estimate.
 func (c *Calibration) marginFraction() float64 {
 	return min(max(deviations*math.Sqrt(c.Spread), minMargin), maxMargin)
 }

@@ -68,7 +68,7 @@ func TestCalibration_Learn(t *testing.T) {
 	}
 }
 
-// A report that is far off what was expected moves the ratio little.
+// A report that is far from the expected size changes the ratio little.
 func TestCalibration_LearnOutlier(t *testing.T) {
 	c := provider{ratio: 1}.reports(10, 1000)
 	off := c.Learn(Report{Tokens: c.Tokens + 50_000, Raw: c.Raw + 1000, Last: true, Shared: c.Raw, Prior: plain})
@@ -80,8 +80,8 @@ func TestCalibration_LearnOutlier(t *testing.T) {
 	assert.Less(t, small.Ratio, 1.02, "less if hardly anything is new")
 }
 
-// Entries that leave the view reduce the measured tokens by their share, and leave
-// the overhead as it is.
+// Entries that leave the view reduce the measured tokens by their share, and do not
+// change the overhead.
 func TestScale_WhatLeft(t *testing.T) {
 	p := provider{ratio: 1.5, overhead: 4000}
 	c := p.first(100)
@@ -143,8 +143,8 @@ func TestCalibration_Valid(t *testing.T) {
 	}
 }
 
-// A calibration stays within its bounds whatever is reported, and Learn does not
-// change its receiver.
+// A calibration stays within its bounds for any reports, and Learn does not change its
+// receiver.
 func TestCalibration_LearnStaysValid(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	size := func() int64 { return r.Int64N(1 << r.IntN(53)) }
@@ -218,8 +218,8 @@ func TestScale_Inverses(t *testing.T) {
 	}
 }
 
-// No view with what is kept weighs more than Worst says of its size, and what is
-// kept alone weighs just that.
+// No view of n raw tokens with the kept tokens weighs more than Worst(n), and the kept
+// tokens alone weigh exactly their Worst.
 func TestScale_Worst(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	upTo := func(n int64) int64 { return r.Int64N(max(n, 0) + 1) }
@@ -240,7 +240,7 @@ func TestScale_Worst(t *testing.T) {
 			if n < s.KeptOld+s.KeptFresh {
 				continue
 			}
-			any := s // of n raw tokens
+			any := s // any view of n raw tokens
 			any.Old = s.KeptOld + upTo(min(s.Old, n-s.KeptFresh)-s.KeptOld)
 			any.Gone, any.Fresh = k.Raw-any.Old, n-any.Old
 			require.LessOrEqual(t, any.Upper(), worst, "%+v of %+v", any, s)

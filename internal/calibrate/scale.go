@@ -2,20 +2,19 @@ package calibrate
 
 import "math"
 
-// A Scale turns the raw tokens of a view into the tokens of its request, at one
-// moment. Old, Gone and Fresh say how the view differs from the one that was
-// last measured.
+// A Scale converts the raw tokens of a view to the tokens of its request, at one
+// moment. Old, Gone and Fresh describe the difference between the view and the
+// last measured view.
 type Scale struct {
 	Known    *Calibration // nil before the first report; then Prior is used
 	Prior    Prior
-	Overhead int64 // tokens of the request besides the view
+	Overhead int64 // tokens of the request outside the view
 
 	Old   int64 // raw tokens of the view that were measured
 	Gone  int64 // raw tokens that were measured and have left the view
 	Fresh int64 // raw tokens of the view that were not measured
 
-	// How much of Old and of Fresh stays for as long as anything else can leave
-	// the view.
+	// The parts of Old and Fresh that leave the view only after everything else.
 	KeptOld, KeptFresh int64
 }
 
@@ -25,7 +24,7 @@ func (s Scale) Tokens() int64 {
 	return s.Overhead + round(float64(old*float64(s.Old))+float64(fresh*float64(s.Fresh)))
 }
 
-// Upper returns a bound that the true size should stay under. Limits are
+// Upper returns a bound that the true size should not exceed. Limits are
 // compared with it.
 func (s Scale) Upper() int64 {
 	if s.Known == nil {
@@ -43,8 +42,8 @@ func (s Scale) Measured() int64 {
 	return s.Tokens()
 }
 
-// ratios returns the tokens for each raw token that was measured, and for each
-// that was not.
+// ratios returns the tokens per raw token, for the measured part of the view and
+// for the rest.
 func (s *Scale) ratios() (old, fresh float64) {
 	switch {
 	case s.Known == nil:
@@ -55,9 +54,9 @@ func (s *Scale) ratios() (old, fresh float64) {
 	return float64(s.Known.Tokens-s.Overhead) / float64(s.Known.Raw), s.Known.Ratio
 }
 
-// drift returns by how many tokens the view differs from the one that was
-// measured. What has left it counts less than what is new, since it was measured along
-// with what is still there.
+// drift returns the difference between the view and the measured view, in tokens.
+// Removed tokens count less than new tokens, since they were measured together with
+// the remaining ones.
 func (s Scale) drift() float64 {
 	old, fresh := s.ratios()
 	d := float64(fresh*float64(s.Fresh)) + float64(goneDrift*old*float64(min(s.Gone, s.Old)))
@@ -65,15 +64,15 @@ func (s Scale) drift() float64 {
 		return d
 	}
 	doubt := float64(s.Known.Doubt)
-	if s.Known.Raw > 0 { // what has left the view takes its share of the doubt with it
+	if s.Known.Raw > 0 { // subtract the share of the doubt of what has left the view
 		doubt = float64(doubt*float64(s.Old)) / float64(s.Known.Raw)
 	}
 	return d + doubt
 }
 
-// holding returns the scale of a view that has n raw tokens. A smaller view loses
-// what was measured first, because that is older, and what is kept last; a larger
-// one gains what was not measured.
+// holding returns the scale of a view that has n raw tokens. A smaller view first
+// loses measured tokens, because they are older, and loses kept tokens last. A larger
+// view gains tokens that were not measured.
 func (s Scale) holding(n int64) Scale {
 	less := s.Old + s.Fresh - n
 	if less <= 0 {
@@ -89,7 +88,7 @@ func (s Scale) holding(n int64) Scale {
 	return s
 }
 
-// Without returns the scale of the view before its newest n raw tokens.
+// Without returns the scale of the view without its newest n raw tokens.
 func (s Scale) Without(n int64) Scale {
 	n = max(n, 0)
 	cut := min(n, s.Fresh)
@@ -98,7 +97,7 @@ func (s Scale) Without(n int64) Scale {
 	return s
 }
 
-// Kept returns the scale of a view of which only what is kept is left.
+// Kept returns the scale of a view with only the kept tokens.
 func (s Scale) Kept() Scale { return s.holding(s.KeptOld + s.KeptFresh) }
 
 // Weigh returns the upper bound of a request whose view has n raw tokens.
@@ -110,19 +109,19 @@ func (s Scale) Part(n int64) int64 {
 	return s.Prior.upper(round(fresh * float64(n)))
 }
 
-// Holds returns the most raw tokens that a view may have for its request to
-// weigh at most tokens: the inverse of Weigh. It is -1 when even an empty view
+// Holds is the inverse of Weigh: it returns the maximum number of raw tokens of a
+// view whose request weighs at most tokens. It returns -1 if even an empty view
 // weighs more.
 func (s Scale) Holds(tokens int64) int64 { return mostUpTo(tokens, s.Weigh) }
 
-// Worst returns the most that a request can weigh whose view has n raw tokens:
-// what is kept, and whatever else, of the present view or not.
+// Worst returns the maximum weight of a request whose view has n raw tokens: the
+// kept tokens, and any others, from the current view or not.
 func (s Scale) Worst(n int64) int64 {
 	if s.Known == nil || n <= s.KeptOld+s.KeptFresh {
 		return s.Weigh(n)
 	}
-	// The drift is largest at one of three numbers of tokens that stay of Old, and
-	// everything else at the first or the second of them.
+	// The drift is largest when least, most or half tokens of Old stay, and the rest
+	// of the weight when least or most of them stay.
 	least, most := s.KeptOld, max(min(s.Old, n-s.KeptFresh), s.KeptOld)
 	half := min(max((s.Gone+s.Old)/2, least), most)
 	old, fresh := s.ratios()
@@ -139,12 +138,12 @@ func (s Scale) Worst(n int64) int64 {
 	return s.Overhead + int64(math.Ceil(view+float64(s.Known.marginFraction()*(drift+min(drift, smallDrift)))-1e-6))
 }
 
-// HoldsWorst is the inverse of Worst, as Holds is that of Weigh: a view of so many
-// raw tokens weighs at most tokens, whatever is in it.
+// HoldsWorst is the inverse of Worst: any view with at most the returned number of
+// raw tokens weighs at most tokens.
 func (s Scale) HoldsWorst(tokens int64) int64 { return mostUpTo(tokens, s.Worst) }
 
-// mostUpTo returns the largest n for which weigh, which must not fall, is at most
-// tokens; -1 if there is none.
+// mostUpTo returns the largest n for which weigh(n) is at most tokens, or -1 if there
+// is none. weigh must not decrease.
 func mostUpTo(tokens int64, weigh func(n int64) int64) int64 {
 	if weigh(0) > tokens {
 		return -1

@@ -21,17 +21,17 @@ var layerExceptions = map[string]string{
 	"restore.go newHistory": "Restore begins as New does, with the default strategy",
 }
 
-// A file uses names of its own layer and of lower ones only. ARCHITECTURE.md lists
-// the layers, lowest first, and the places where types may be named freely.
+// A file uses only names of its own layer and of lower layers. ARCHITECTURE.md lists the
+// layers, lowest first, and the places where types may be named freely.
 //
-// Methods of interfaces and fields belong to the file that declares them. There is
-// no exception for the interfaces of Options, such as CompactionStrategy: a lower
-// layer has no reason to call one. A function of history.go counts as high as what
-// it uses, directly or through other functions of history.go.
+// Methods of interfaces and fields belong to the file that declares them. There is no
+// exception for the interfaces of Options, such as CompactionStrategy: a lower layer has
+// no reason to call one. A function of history.go counts as high as what it uses,
+// directly or through other functions of history.go.
 //
-// The test reads names. So it does not see a call of a function that a higher layer
-// has put into a field or passed as an argument, nor a method that is called
-// through an interface of a lower layer.
+// The test reads names. It therefore does not find calls of functions that a higher layer
+// has put into a field or passed as an argument, or calls through an interface of a lower
+// layer.
 func TestLayers(t *testing.T) {
 	layers := readLayers(t, "", "layers")
 	pkg := loadPackage(t, "")
@@ -47,8 +47,8 @@ func TestLayers(t *testing.T) {
 	assert.Empty(t, unused, "exceptions that nothing needs")
 }
 
-// layerFaults returns the uses of higher layers. It removes from exceptions those
-// that it needed.
+// layerFaults returns the uses of higher layers. It removes the exceptions that it needed
+// from exceptions.
 func (l *loaded) layerFaults(layers map[string]int, exceptions map[string]string) (faults []string) {
 	uses := l.uses()
 	heights := historyHeights(uses, layers)
@@ -137,9 +137,9 @@ func TestLayers_Refuses(t *testing.T) {
 	}, func(l *loaded) []string { return l.layerFaults(layers, nil) })
 }
 
-// readLayers returns the number of the layer of each file in a folder, from 1 on, as
-// ARCHITECTURE.md has it between two marks: a numbered list. Each name of a file in backquotes, up
-// to the next number, is in the layer.
+// readLayers returns the number of the layer of each file in a folder, from 1 on.
+// ARCHITECTURE.md has the layers between two marks, as a numbered list. Each file name in
+// backquotes, up to the next number, is in the layer.
 func readLayers(t *testing.T, folder, mark string) map[string]int {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))

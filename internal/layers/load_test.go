@@ -22,11 +22,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A checkedSource is a file with faults that a checker must find: want has a part of
-// each, with | between them. With want "", the file must pass.
+// A checkedSource is a file with faults that a checker must find. want has a part of the
+// text of each fault, separated by |. If want is empty, the file must pass.
 type checkedSource struct{ name, source, want string }
 
-// checkSources runs a checker on each of the sources, beside the files of common.
+// checkSources runs a checker on each of the sources together with the files of common.
 func checkSources(t *testing.T, common map[string]string, file string, cases []checkedSource, faults func(*loaded) []string) {
 	t.Helper()
 	for _, tt := range cases {
@@ -48,8 +48,8 @@ func checkSources(t *testing.T, common map[string]string, file string, cases []c
 	}
 }
 
-// A use is one place in a file where a name of the package stands that another
-// file declares, or in history.go any name of the package.
+// A use is a place in a file that names an object of the package declared in another
+// file, or in history.go any object of the package.
 type use struct {
 	from, in string       // the file, and the file that declares obj
 	obj      types.Object // what is used
@@ -69,7 +69,7 @@ type loaded struct {
 const root = "../.."
 
 // built are the source files of the root package and of wire, and an importer for the
-// packages that they need.
+// packages that they use.
 type built struct {
 	files map[string][]string // by folder, below root
 	types.Importer
@@ -124,8 +124,8 @@ func loadPackage(t *testing.T, folder string) *loaded {
 	return loadSources(t, sources)
 }
 
-// loadSources loads a package of the given files. It may import what the root package
-// and wire need.
+// loadSources loads a package of the given files. It may import the packages that the
+// root package and wire use.
 func loadSources(t *testing.T, sources map[string]string) *loaded {
 	t.Helper()
 	built, err := builtPackages()
@@ -154,10 +154,10 @@ func (l *loaded) files() []string {
 	return names
 }
 
-// uses returns every use of a function, method, field, type, variable or constant
-// of the package in another file than its own, and in history.go. It leaves out the
-// places where a type may be named freely: fields of Options and History, and
-// signatures of the methods of interfaces that have a name.
+// uses returns every use of a function, method, field, type, variable or constant of the
+// package in another file than its own, and in history.go. It leaves out places where a
+// type may be named freely: fields of Options and History, and signatures of the methods
+// of named interfaces.
 func (l *loaded) uses() []use {
 	free := map[*ast.Ident]bool{}
 	var all []use
@@ -193,7 +193,7 @@ func (l *loaded) uses() []use {
 	return all
 }
 
-// A declaration is a node and the function, variable or constant that it declares.
+// A declaration is a node and the function, variable or constant declared by it.
 type declaration struct {
 	node ast.Node
 	obj  types.Object // nil: something else

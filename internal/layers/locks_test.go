@@ -25,27 +25,27 @@ var lockExceptions = map[string]string{
 	"loader.settle":   "nobody else has the History yet",
 	"Open":            "nobody else has the History yet",
 	"History.needFor": "acceptLocked calls its literals with the lock held",
-	"attempt.run":     "commit calls acceptLocked with the lock held",
+	"attempt.finish":  "commit calls acceptLocked with the lock held",
 	"History.Pin":     "changePins calls its literal with the lock held",
 	"History.Unpin":   "changePins calls its literal with the lock held",
 }
 
-// Whoever holds both locks took History.mu first. While a lock is held, no function
-// is called that takes it, and none of the caller's: neither a function in a field
-// of Options nor a method of an interface that the caller can implement. A method
-// whose name ends in Locked is only called with the lock held.
+// Code that holds both locks has taken History.mu first. While a lock is held, functions
+// that take it are not called, and neither is caller-supplied code: functions in fields
+// of Options, and methods of interfaces that the caller can implement. A method whose
+// name ends in Locked is only called with the lock held.
 //
-// The test reads each function from top to bottom. After a branch, a lock counts as
-// held if it is held at the end of any way through that goes on. Naming a function
-// counts as calling it. A function literal that is called or deferred at once, or
-// passed to another package, runs where it stands; any other runs later, without a
-// lock.
+// The test reads each function from top to bottom. After a branch, a lock counts as held
+// if it is held at the end of any path that continues. Naming a function counts as
+// calling it. A function literal that is immediately called or deferred, or passed to
+// another package, runs in place; any other literal runs later, without a lock.
 //
-// It takes all histories for one, and all budgets. It does not see which function a
-// variable or a field holds, so neither what a literal does that is stored and
-// called under a lock later, nor what the methods of an interface of this package
-// call; those are checked alone. Methods of interfaces of other packages, such as
-// context.Context, do not count as the caller's, except those of slog.Logger.
+// It does not distinguish between histories, or between budgets. It does not see which
+// function a variable or a field holds. It therefore misses calls by a literal that is
+// stored and later called under a lock, and by methods that are called through an
+// interface of this package; those methods are checked alone. Methods of interfaces of
+// other packages, such as context.Context, do not count as caller-supplied, except those
+// of slog.Logger.
 func TestLocks_Order(t *testing.T) {
 	faults, g, unused := loadPackage(t, "").lockFaults(lockExceptions)
 	for _, fault := range faults {
@@ -153,12 +153,12 @@ func (k lock) String() string {
 	return [...]string{"no lock", "History.mu", "Budget.mu", "History.mu and Budget.mu"}[k]
 }
 
-// A callNode is what a function does, as far as its own text shows, without the
+// A callNode describes what a function does according to its own text, without the
 // literals that run later.
 type callNode struct {
 	calls map[*types.Func]bool // nil: a function value, or a method of an interface
 	locks map[lock]bool
-	user  bool // it calls the caller's code
+	user  bool // it calls caller-supplied code
 }
 
 type callGraph map[*types.Func]*callNode
@@ -168,20 +168,20 @@ type lockCheck struct {
 	*loaded
 	mutexes map[types.Object]lock
 	options map[types.Object]bool      // fields of Options that are functions
-	inPlace map[*ast.FuncLit]bool      // literals that run where they stand
-	direct  map[*ast.SelectorExpr]bool // of a mutex, with Lock or Unlock called
+	inPlace map[*ast.FuncLit]bool      // literals that run in place
+	direct  map[*ast.SelectorExpr]bool // selectors of a mutex whose Lock or Unlock is called
 	graph   callGraph
 
-	// In the second pass:
+	// Set in the second pass:
 	report func(pos token.Pos, text string)
 
-	// In the present function:
+	// State of the current function:
 	node   *callNode
 	later  bool // inside a literal that runs later
 	exempt bool // a method that expects the lock may be called without
 }
 
-// lockFaults returns the breaches of the rules about locks, and the exceptions that
+// lockFaults returns the violations of the rules about locks, and the exceptions that
 // were not needed.
 func (l *loaded) lockFaults(exceptions map[string]string) (faults []string, g callGraph, unused map[string]string) {
 	c := &lockCheck{
@@ -248,8 +248,8 @@ func expected(f *types.Func) lock {
 	return historyLock
 }
 
-// prepare finds the literals that run where they stand, and the uses of a mutex that
-// walk understands.
+// prepare finds the literals that run in place, and the uses of a mutex that walk
+// understands.
 func (c *lockCheck) prepare(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GoStmt:
@@ -285,8 +285,9 @@ func (c *lockCheck) fault(pos token.Pos, format string, args ...any) {
 	}
 }
 
-// walk follows a statement or an expression that begins with some locks held. It
-// returns those held at its end, and whether the code after it is reached.
+// walk follows a statement or an expression that begins with some locks held. It returns
+// the locks held at its end, and whether the node ends the path, so that the code after
+// it is not reached.
 func (c *lockCheck) walk(n ast.Node, held lock) (after lock, ends bool) {
 	switch n := n.(type) {
 	case *ast.BlockStmt:
@@ -355,7 +356,7 @@ func (c *lockCheck) walk(n ast.Node, held lock) (after lock, ends bool) {
 		c.later = later
 		return held, false
 	case *ast.DeferStmt:
-		c.walk(n.Call, held) // where it stands; Unlock comes last
+		c.walk(n.Call, held) // in place; Unlock is deferred
 		return held, false
 	case *ast.FuncLit:
 		if c.inPlace[n] {
@@ -469,7 +470,7 @@ func (c *lockCheck) lock(n *ast.CallExpr, k lock, method string, held lock) lock
 	return held // walk has reported it
 }
 
-// use follows a name: that of a function counts as a call.
+// use follows a name. The name of a function counts as a call.
 func (c *lockCheck) use(id *ast.Ident, held lock) {
 	obj := origin(c.info.Uses[id])
 	if c.options[obj] {
@@ -496,7 +497,7 @@ func (c *lockCheck) use(id *ast.Ident, held lock) {
 	c.call(f, id.Pos(), held)
 }
 
-// isOfCaller reports whether an interface is one that the caller can implement.
+// isOfCaller reports whether the caller can implement an interface.
 func isOfCaller(t types.Type) bool {
 	n, ok := t.(*types.Named)
 	if !ok || !n.Obj().Exported() {
@@ -517,14 +518,14 @@ func (c *lockCheck) userCode(id *ast.Ident, held lock) {
 	}
 }
 
-// expects checks that the lock is held that f expects.
+// expects checks that the lock that f expects is held.
 func (c *lockCheck) expects(f *types.Func, id *ast.Ident, held lock) {
 	if k := expected(f); f.Pkg() == c.pkg && held&k != k {
 		c.fault(id.Pos(), "calls %s, which expects %v to be held", f.Name(), k)
 	}
 }
 
-// call follows a call of f, or of a function that is not known if f is nil.
+// call follows a call of f, or of an unknown function if f is nil.
 func (c *lockCheck) call(f *types.Func, pos token.Pos, held lock) {
 	if !c.later {
 		c.node.calls[f] = true
@@ -554,8 +555,8 @@ func (c *lockCheck) call(f *types.Func, pos token.Pos, held lock) {
 	}
 }
 
-// reach returns the functions of the package that f calls, or that these call,
-// f itself included. Calls in function literals that run later are left out.
+// reach returns the functions of the package that f calls directly or indirectly,
+// including f. Calls in function literals that run later are left out.
 func (g callGraph) reach(f *types.Func) map[*types.Func]bool {
 	seen := map[*types.Func]bool{}
 	var visit func(*types.Func)

@@ -22,13 +22,15 @@ var stateOwners = map[string]string{
 	"Snapshot.UnmarshalJSON": "fills a snapshot that was read",
 }
 
-// entryMakers may write the fields of entries, because they make them: no view has
-// these entries yet. Each says where the entries go.
+// entryMakers may write the fields of entries, because they make them: no view has these
+// entries yet. The text of each states where the entries go.
 var entryMakers = map[string]string{
 	"History.newEntries":            "to appendLocked, SetSystem and SetEphemeral",
 	"History.newEntry":              "to newEntries",
 	"History.joinLocked":            "to appendLocked",
 	"identity.weigh":                "to newEntry, rewritten and the list of a loader",
+	"entry.setContent":              "to append, replace and bindLocked, before a view has it",
+	"History.bindLocked":            "to append",
 	"entry.setTools":                "to Count, joinLocked and replace, as copies",
 	"entry.setNote":                 "to joinLocked, newEphemeral and newSnapshot",
 	"History.answerOpenCallsLocked": "to append",
@@ -57,24 +59,25 @@ var entryMakers = map[string]string{
 	"readEntry":                     "to finish",
 	"stateJSON.keep":                "to a record, as copies",
 	"setHeads":                      "to load",
+	"state.bindAll":                 "to load, as copies",
 	"splitSystem":                   "to load",
 }
 
-// Four methods of state write sys, list, originals, their totals, turns and turn. Nothing else
-// does, except clipped. The other fields of state are not checked. And only the
-// functions that make entries write to them, before a view has them.
+// Four methods of state write sys, list, originals, their totals, turns and turn. No
+// other code does, except clipped. The other fields of state are not checked. Only the
+// functions that make entries write to them, before they are in a view.
 //
-// Within a function, the test follows a list of entries through local variables,
-// without regard to the order of statements or to branches: a variable that is ever
-// a list of a state always counts as one. It knows the parameters through which a
-// function of the package writes. A function of another package counts as writing
-// into what it is given, except those of readers.
+// Within a function, the test follows a list of entries through local variables, without
+// regard to the order of statements or to branches: a variable that is ever a list of a
+// state always counts as a list. The test records the parameters through which functions
+// of the package write. A function of another package counts as writing to its arguments,
+// except the functions of readers.
 //
-// It does not see a write through a list that came out of a field of another
-// struct, a channel, or the result of a function; nor what an address is used for,
-// if it is that of an entry or of a part of one; nor a state as a whole that is
-// overwritten through a struct of another name. In a function that makes entries it
-// only sees that an entry is written to below the line that hands one over.
+// It does not find writes through a list from a field of another struct, a channel, or
+// the result of a function; uses of the address of an entry or of a part of an entry; or
+// a whole state that is overwritten through a struct of another name. In a function that
+// makes entries, it only finds writes to an entry after the line that hands over the
+// first entry.
 func TestState_Writers(t *testing.T) {
 	pkg := loadPackage(t, "")
 	for _, name := range stateWriters {
@@ -98,7 +101,7 @@ func TestState_Writers(t *testing.T) {
 // each function has; "" stands for stateWriters.
 func (l *loaded) stateFaults() (faults []string, allowed map[string]int) {
 	w := &stateCheck{loaded: l, owned: map[types.Object]bool{}, params: map[types.Object]bool{}, whole: map[types.Type]bool{}}
-	for _, field := range []string{"sys", "list", "sysRaw", "listRaw", "turns", "turn", "originals", "originalRaw"} {
+	for _, field := range []string{"sys", "list", "sysRaw", "listRaw", "turns", "turn", "originals", "originalRaw", "fold", "sysFold"} {
 		obj, _, _ := types.LookupFieldOrMethod(l.pkg.Scope().Lookup("state").Type(), true, l.pkg, field)
 		w.owned[obj] = true
 	}
@@ -134,10 +137,11 @@ type stateCheck struct {
 	params map[types.Object]bool // parameters whose elements are written
 	whole  map[types.Type]bool   // structs that have these fields
 	entry  types.Type
-	lists  map[types.Object]bool // variables that are lists of a state, in the present function
+	lists  map[types.Object]bool // variables of the current function that are lists of a state
 }
 
-// each calls do for each declaration. writer says whether it is one of stateWriters.
+// each calls do for each declaration. The writer argument reports whether it is one of
+// stateWriters.
 func (w *stateCheck) each(do func(d ast.Decl, name string, writer bool)) {
 	for _, f := range w.ast {
 		for _, d := range f.Decls {
@@ -320,8 +324,7 @@ func (w *stateCheck) checkCall(n *ast.CallExpr, into func(ast.Expr, string)) {
 	}
 }
 
-// isReader reports whether a function of another package only reads the slices that
-// it is given.
+// isReader reports whether a function of another package only reads its slice arguments.
 func isReader(f *types.Func) bool {
 	readers := []string{"All", "Backward", "BinarySearch", "BinarySearchFunc", "Clip", "Clone", "Collect", "Concat", "Contains", "ContainsFunc", "Equal", "EqualFunc", "Index", "IndexFunc", "IsSorted", "IsSortedFunc", "MaxFunc", "MinFunc", "Values"}
 	return f.Pkg() != nil && f.Pkg().Path() == "slices" && slices.Contains(readers, f.Name())
@@ -352,7 +355,7 @@ func (w *stateCheck) isEntryField(obj types.Object) bool {
 	return false
 }
 
-// callee returns what a call calls, if that has a name.
+// callee returns the function that a call names, or nil if it has no name.
 func (l *loaded) callee(n *ast.CallExpr) types.Object {
 	fun := ast.Unparen(n.Fun)
 	if i, ok := fun.(*ast.IndexExpr); ok {
@@ -367,8 +370,8 @@ func (l *loaded) callee(n *ast.CallExpr) types.Object {
 	return nil
 }
 
-// sliceOf reports whether an expression is a list of a state, or a slice of one.
-// root is the variable that it is a slice of, if any.
+// sliceOf reports whether an expression is a list of a state, or a slice of one. The root
+// is the variable that it is a slice of, if any.
 func (w *stateCheck) sliceOf(e ast.Expr) (list bool, root types.Object) {
 	for {
 		switch x := ast.Unparen(e).(type) {

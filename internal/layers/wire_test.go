@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// formats are what the names of the files of a format begin with.
+// formats are the prefixes of the file names of the formats.
 var formats = []string{"anthropic", "converse", "gemini", "openai_chat", "openai_responses"}
 
-// formatOf returns the format that a file of wire belongs to, or nothing.
+// formatOf returns the format that a file of wire belongs to, or "".
 func formatOf(file string) string {
 	for _, f := range formats {
 		if rest, ok := strings.CutPrefix(file, f); ok && (rest[0] == '_' || rest[0] == '.') {
@@ -24,7 +24,7 @@ func formatOf(file string) string {
 	return ""
 }
 
-// A file of wire uses its own layer and lower ones only, and no file of a format uses
+// A file of wire uses only its own layer and lower layers, and no file of a format uses
 // another format.
 func TestLayers_Wire(t *testing.T) {
 	layers := readLayers(t, "wire", "wire layers")

@@ -16,11 +16,11 @@ import (
 // driver performs other operations on the History. When the report says that the
 // edit was applied, the model applies it too.
 
-// errTooLong is what a provider answers to a request that is too long.
+// errTooLong is the error of a provider for a request that is too long.
 var errTooLong = errors.New("prompt is too long")
 
-// A scripted strategy makes the edits of another one, and lets the driver act
-// before and after that.
+// A scripted strategy returns the edits of another strategy, and lets the driver act
+// before and after.
 type scripted struct {
 	d     *driver
 	inner convo.CompactionStrategy
@@ -50,7 +50,7 @@ func (s *scripted) Compact(ctx context.Context, at *convo.Snapshot, g convo.Goal
 type held struct {
 	started chan *convo.Snapshot
 	resume  chan struct{}
-	calls   int // of the strategy
+	calls   int // the calls of the strategy
 	at      *snapshot
 	cuts    map[convo.ID][]result
 }
@@ -60,9 +60,9 @@ type plan struct {
 	at   *snapshot
 	edit convo.Edit
 	err  error
-	cuts map[convo.ID][]result // what the strategy was shown cut
+	cuts map[convo.ID][]result // the results that the strategy was shown cut
 
-	// When it was asked.
+	// The state when the strategy was called.
 	upper, limit int
 	trigger      bool // a Trigger was due
 }
@@ -109,11 +109,11 @@ func words(n int) string {
 	return b.String()
 }
 
-// shortened is how the texts begin that the strategy shorten makes.
+// shortened is the beginning of the texts that the strategy shorten makes.
 const shortened = "s "
 
-// shorten is a strategy that rewrites entries outside the floor to less, the oldest
-// first.
+// shorten is a strategy that rewrites entries outside the floor to shorter ones, the
+// oldest first.
 func (d *driver) shorten(_ context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 	var e convo.Edit
 	left := s.Tokens()
@@ -161,7 +161,7 @@ func (d *driver) compact() {
 		d.setLimits()
 	}
 	d.plans, d.reports, d.callsHere = nil, nil, 0
-	d.take() // what is unanswered may be cut
+	d.take() // unanswered results may be cut
 	ctx := context.Background()
 	var r convo.Report
 	var err error
@@ -212,8 +212,8 @@ func (d *driver) compact() {
 	d.checkCancelled()
 }
 
-// checkDeclined checks that a strategy which found nothing to do when its Trigger was
-// due is not asked again before something has changed, and then lets something change.
+// checkDeclined checks that a strategy which found nothing to do when its Trigger was due
+// is not called again before something has changed. Then it changes something.
 func (d *driver) checkDeclined() {
 	ctx, calls := context.Background(), d.calls
 	if d.asked == d.h.Snapshot().Version() {
@@ -259,8 +259,7 @@ func (d *driver) checkCancelled() {
 	}
 }
 
-// during makes an edit in the place of the strategy, with other operations
-// before and after.
+// during makes an edit in place of the strategy, with other operations before and after.
 func (d *driver) during(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 	d.calls++
 	d.callsHere++
@@ -313,7 +312,7 @@ func (d *driver) interleave(ctx context.Context) {
 	d.m.time++
 }
 
-// spoil makes an edit break a rule, now and then.
+// spoil sometimes makes an edit break a rule.
 func (d *driver) spoil(e *convo.Edit) {
 	switch d.n(24) {
 	case 0:
@@ -339,7 +338,7 @@ func editOf(e convo.Edit) edit {
 	slices.Sort(out.drop)
 	out.drop = slices.Compact(out.drop)
 	if e.Summary != nil {
-		out.setSummary, out.summary = true, e.Summary.Text
+		out.setSummary, out.summary = true, shownSummary(*e.Summary)
 		if e.Summary.Covers != nil {
 			out.covers = append([]convo.ID{}, idsIn(e.Summary.Covers)...) // not nil, if empty
 		}
@@ -347,8 +346,16 @@ func editOf(e convo.Edit) edit {
 	return out
 }
 
-// resolveEarlier applies what the strategy returned when it ran before in the
-// same call, if the History shows that it was applied.
+// shownSummary returns what the model sees of a summary.
+func shownSummary(s convo.Summary) string {
+	if s.Names == "" {
+		return s.Text
+	}
+	return s.Text + "\n\nNames that came up before: " + s.Names
+}
+
+// resolveEarlier applies the edit that the strategy returned earlier in the same call, if
+// the History shows that it was applied.
 func (d *driver) resolveEarlier() {
 	if len(d.plans) == 0 {
 		return
@@ -366,8 +373,7 @@ func (d *driver) resolveEarlier() {
 	d.stats.saw.edits++
 }
 
-// resolve lets the model do what the report of the last run of the strategy
-// says.
+// resolve updates the model as the report of the last run of the strategy states.
 func (d *driver) resolve() {
 	if len(d.plans) == 0 {
 		d.say("the strategy did not run")
@@ -378,7 +384,7 @@ func (d *driver) resolve() {
 	p := d.plans[len(d.plans)-1]
 	d.plans = nil
 	d.m.time++
-	// A later report may be of an attempt that ended before the strategy ran.
+	// A later report may describe an attempt that ended before the strategy ran.
 	ran := slices.DeleteFunc(slices.Clone(d.reports), func(r convo.Report) bool { return r.Strategy == "" })
 	if (d.told || d.mayBeTold) && p.trigger && len(ran) == d.callsHere-1 {
 		d.say("declined, and not told again")
@@ -451,11 +457,11 @@ func (d *driver) resolve() {
 	}
 }
 
-// toCut returns the cuts by the History that an applied edit holds, those which a
-// pin kept off meanwhile among them.
+// toCut returns the cuts by the History that are part of an applied edit, including cuts
+// that a pin has since prevented.
 func (d *driver) toCut(p plan, r convo.Report) map[convo.ID][]result {
 	cuts := d.cuts(d.h.Snapshot())
-	// A round that follows may have cut results as well.
+	// A later round may also have cut results.
 	maps.DeleteFunc(cuts, func(id convo.ID, _ []result) bool { return !slices.Contains(r.Shortened, id) })
 	for id, results := range p.cuts {
 		if _, ok := cuts[id]; !ok {
@@ -465,8 +471,8 @@ func (d *driver) toCut(p plan, r convo.Report) map[convo.ID][]result {
 	if r.Reason != convo.ReasonOverflow || len(p.cuts) > 0 {
 		return cuts
 	}
-	// Recover cuts once more after the strategy. Which of the results that were
-	// pinned meanwhile it wanted to cut, only the report says.
+	// Recover cuts once more after the strategy. Only the report shows which of the
+	// results pinned since then it would have cut.
 	for _, x := range p.at.view.unansweredResults() {
 		now, ok := d.m.find(x.id)
 		if ok && d.m.isPinned(now) && !p.at.view.isPinned(x) && slices.Contains(r.Spared, x.id) {
@@ -476,8 +482,8 @@ func (d *driver) toCut(p plan, r convo.Report) map[convo.ID][]result {
 	return cuts
 }
 
-// mayBeStale reports whether what the History cuts by itself may have become stale
-// since p was made: an edit was undone, or a result has left the view or changed.
+// mayBeStale reports whether the cuts by the History itself may have become stale since p
+// was made, because an edit was undone, or because a result has left the view or changed.
 func (d *driver) mayBeStale(p plan, r convo.Report) bool {
 	isGone := func(id convo.ID) bool {
 		now, ok := d.m.find(id)
@@ -496,7 +502,7 @@ func (d *driver) mayBeStale(p plan, r convo.Report) bool {
 	return slices.ContainsFunc(results, func(x entry) bool { return isGone(x.id) })
 }
 
-// resolveCuts lets the model cut what the History has cut without its strategy.
+// resolveCuts makes the cuts in the model that the History made without its strategy.
 func (d *driver) resolveCuts() {
 	if n := len(d.reports); n > 0 && d.reports[n-1].Strategy == "" {
 		d.resolveCut(d.reports[n-1])
@@ -520,7 +526,7 @@ func (d *driver) resolveCut(r convo.Report) {
 	d.m.time++
 }
 
-// upper returns what a request weighs at most.
+// upper returns the upper bound of a request.
 func (d *driver) upper(m *model) int { return m.scale(d.limits).upper() }
 
 // fits reports whether the next request is within the limit.
@@ -537,9 +543,9 @@ func (d *driver) checkSend(r convo.Report, err error) {
 	}
 }
 
-// checkCompact checks the error of Compact: none when an edit was applied or
-// nothing is new since the last one, ErrNoGain when there was nothing to give
-// up, and otherwise what failed.
+// checkCompact checks the error of Compact: none when an edit was applied or nothing is
+// new since the last edit, ErrNoGain when there was nothing to remove, and otherwise the
+// cause of the failure.
 func (d *driver) checkCompact(r convo.Report, err error) {
 	d.checkReport(r, err)
 	switch r.Outcome {
@@ -583,7 +589,7 @@ func (d *driver) checkRecover(sent *snapshot, retry bool, r convo.Report, err er
 	}
 }
 
-// checkReport checks what holds for the reports of CompactIfNeeded, Prepare and
+// checkReport checks rules that hold for all reports of CompactIfNeeded, Prepare and
 // Compact.
 func (d *driver) checkReport(r convo.Report, err error) {
 	d.checkCause(r)
@@ -593,8 +599,8 @@ func (d *driver) checkReport(r convo.Report, err error) {
 	}
 }
 
-// checkCause checks that a report gives the reason when nothing was applied, and
-// that OnCompaction was called.
+// checkCause checks that a report has a cause when nothing was applied, and that
+// OnCompaction was called.
 func (d *driver) checkCause(r convo.Report) {
 	switch r.Outcome {
 	case convo.OutcomeNotNeeded:
@@ -610,8 +616,8 @@ func (d *driver) checkCause(r convo.Report) {
 	}
 }
 
-// checkFloor checks the numbers of a FloorError; room is what MakeRoom was to
-// reserve.
+// checkFloor checks the numbers of a FloorError; room is the number of tokens that
+// MakeRoom should reserve.
 func (d *driver) checkFloor(err error, room int) {
 	floor, ok := errors.AsType[*convo.FloorError](err)
 	if !ok || d.limits.Window == 0 {
@@ -626,7 +632,7 @@ func (d *driver) checkFloor(err error, room int) {
 	}
 }
 
-// setLimits sets small limits, or none.
+// setLimits sets small limits or no limits.
 func (d *driver) setLimits() {
 	l := convo.Limits{Tools: d.m.tools}
 	if d.n(5) > 0 {
@@ -648,8 +654,8 @@ func (d *driver) setLimits() {
 	}
 }
 
-// background starts a compaction in the background and holds it, or finishes
-// the one that is held.
+// background starts a compaction in the background and holds it, or finishes the held
+// one.
 func (d *driver) background() {
 	if d.strategy.held != nil {
 		d.finishHeld()
@@ -658,7 +664,7 @@ func (d *driver) background() {
 	d.pick()
 	d.setLimits()
 	d.plans, d.reports = nil, nil
-	d.take() // what is unanswered may be cut
+	d.take() // unanswered results may be cut
 	h := &held{started: make(chan *convo.Snapshot), resume: make(chan struct{})}
 	d.strategy.held = h
 	if !d.h.CompactInBackground(context.Background()) {
@@ -689,6 +695,10 @@ func (d *driver) background() {
 	}
 }
 
+// unseen ends a conversation in which both attempts of a background compaction cut the
+// same result, because the text between the two cuts cannot be read.
+type unseen struct{}
+
 // finishHeld lets the held compaction end.
 func (d *driver) finishHeld() {
 	h := d.strategy.held
@@ -707,18 +717,23 @@ func (d *driver) finishHeld() {
 	d.say("the background goes on")
 	close(h.resume)
 	if _, err := d.h.Wait(context.Background()); err != nil {
-		d.fail("Wait: %v", err) // it could wait, however the compaction went
+		d.fail("Wait: %v", err) // Wait does not return the compaction's error
 	}
 	d.strategy.held, d.strategy.inner = nil, inner
 	d.plans = []plan{p}
 	reports := d.reports
-	d.reports = reports[:min(len(reports), 1)] // that of the first run
+	d.reports = reports[:min(len(reports), 1)] // the report of the first run
+	for _, r := range reports[len(d.reports):] {
+		if slices.ContainsFunc(r.Shortened, func(id convo.ID) bool { return slices.Contains(reports[0].Shortened, id) }) {
+			panic(unseen{})
+		}
+	}
 	d.resolve()
 	d.m.time++
-	for _, r := range reports[min(len(reports), 1):] { // then the strategy had nothing to give up
+	for _, r := range reports[min(len(reports), 1):] { // the strategy then had nothing to remove
 		d.resolveCut(r)
 	}
 }
 
-// String is what a log shows of a plan.
+// String returns the form of a plan in a log.
 func (p plan) String() string { return fmt.Sprintf("%v of %d: %v", p.edit.Drop, p.at.time, p.err) }

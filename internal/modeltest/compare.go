@@ -8,7 +8,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// compare fails the test unless the History shows what the model says.
+// compare fails the test unless the History and the model show the same.
 func (d *driver) compare() {
 	d.t.Helper()
 	s := d.h.Snapshot()
@@ -37,7 +37,7 @@ func (d *driver) compare() {
 		d.fail("%d raw tokens, want %d", s.Tokens(), m.raw())
 	}
 	sum, ok := s.Summary()
-	if ok != (m.summary != "") || sum.Text != m.summary || ok && (sum.Updates != m.updates || !slices.Equal(idsIn(sum.Covers), m.covers)) {
+	if ok != (m.summary != "") || shownSummary(sum) != m.summary || ok && (sum.Updates != m.updates || !slices.Equal(idsIn(sum.Covers), m.covers)) {
 		d.fail("summary %+v, want %q covering %v, %d updates", sum, m.summary, m.covers, m.updates)
 	}
 	if title, meta := s.Meta(); title != m.title || meta != m.meta {
@@ -72,7 +72,7 @@ func idsIn(ranges []convo.Range) (ids []convo.ID) {
 	return ids
 }
 
-// compareMessages looks at what the model would be sent.
+// compareMessages compares the messages that would be sent.
 func (d *driver) compareMessages(s *convo.Snapshot) {
 	m := d.m
 	var want []string
@@ -87,7 +87,7 @@ func (d *driver) compareMessages(s *convo.Snapshot) {
 		}
 		want = append(want, PrintMessage(msgs[i]))
 	}
-	users := 0 // where the user messages of the newest turn begin
+	users := 0 // the beginning of the user messages of the newest turn
 	for i, e := range m.list {
 		if e.msg.role == convo.RoleUser && e.turn == m.list[len(m.list)-1].turn {
 			users = i
@@ -115,8 +115,8 @@ func (d *driver) compareMessages(s *convo.Snapshot) {
 	d.compareShown(s, msgs)
 }
 
-// compareShown looks at the end of what the model would be sent, and at what it has in
-// common with the snapshot before.
+// compareShown checks the last messages that would be sent, and the messages that are the
+// same as in the previous snapshot.
 func (d *driver) compareShown(s *convo.Snapshot, msgs []convo.Message) {
 	from, next := int(s.Version())%(s.Len()+2), 0
 	var end []convo.Message

@@ -35,9 +35,9 @@ func (d *driver) unqueue() {
 	d.m.queue = nil
 }
 
-// do makes a request, with limits and a strategy under which no compaction is due. While it is on
-// its way, messages are queued or appended, or entries are taken back. Some answers
-// hold no message, and some hold one of the user's, and are refused.
+// do makes a request, with limits and a strategy under which no compaction is due. While
+// the request runs, messages are queued or appended, or entries are taken back. Some
+// answers hold no message, and some hold a user message and are refused.
 func (d *driver) do() {
 	d.strategy.inner, d.limits = convo.Truncate{}, convo.Limits{Tools: d.m.tools}
 	d.told, d.m.toolsSet = false, true
@@ -107,7 +107,7 @@ func (d *driver) do() {
 	}
 }
 
-// newestID returns the ID of the newest entry, system entries aside.
+// newestID returns the ID of the newest entry that is not a system entry.
 func newestID(v view) convo.ID {
 	if n := len(v.list); n > 0 {
 		return v.list[n-1].id

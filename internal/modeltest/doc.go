@@ -1,9 +1,9 @@
 // Package modeltest tests [convo.History] against a reference model.
 //
-// The model is a second implementation of the same rules. It shares no code with
-// package convo, and it is slow and simple: every change copies plain slices.
-// model.go has entries, appending, pins and rollbacks, edit.go has edits, and
-// usage.go has estimates.
+// The model is a second implementation of the same rules. It shares no code
+// with package convo, and it is slow and simple: every change copies plain
+// slices. model.go has entries, appending, pins and rollbacks, edit.go has
+// edits, and usage.go has estimates.
 //
 // A driver performs the same operations on a History and on the model, and
 // compares the two after each operation. The operations are chosen by random
@@ -15,14 +15,14 @@
 // and call it from driver.act. If it must not run while a strategy is working,
 // call it from driver.step instead.
 //
-// The package uses only the exported API of convo. The tests of convo import it,
-// so apart from its own tests it imports no other module.
+// The package uses only the exported API of convo. The tests of convo import
+// it, so apart from its own tests it imports no other module.
 //
 // # Mutants
 //
-// TestMutants shows that the tests can fail. It breaks the code in one place at a
-// time, and requires that a test fails each time. A mutant is a text in a source
-// file and what to put in its place. When that code is rewritten, the text is no
-// longer found, TestMutants_FindTheirText fails, and the mutant must be written
-// again for the new code.
+// TestMutants shows that the tests can fail. It breaks the code in one place at
+// a time, and requires that a test fails each time. A mutant is a text in a
+// source file and its replacement. When that code is rewritten, the text is no
+// longer found, TestMutants_FindTheirText fails, and the mutant must be adapted
+// to the new code.
 package modeltest

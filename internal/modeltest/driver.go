@@ -22,37 +22,42 @@ type driver struct {
 	m      *model
 	opts   convo.Options
 	limits convo.Limits
-	kept   []*snapshot     // taken earlier, to be used again
-	shown  *convo.Snapshot // the one that compare saw last
-	forked *snapshot       // of a History that went on after this one was made from it
+	kept   []*snapshot     // taken earlier, to be reused
+	shown  *convo.Snapshot // the last snapshot that compare read
+	forked *snapshot       // a snapshot of a History that continued after this one was made from it
 	log    []string
 
-	shelf *shelf       // where the History is saved; nil: nowhere yet
-	made  convo.Limits // that the History was made with
+	shelf *shelf       // the shelf that the History is saved in; nil: none yet
+	made  convo.Limits // the limits that the History was made with
 
-	acting *driver // of a rival that is acting; nil: none is
+	acting *driver // the rival that is acting; nil: none
 
-	answering bool // a request is on its way, and nothing has changed the end of the view
+	answering bool // a request is running, and the end of the view is unchanged
 
 	strategy  scripted
-	plans     []plan         // of the compaction that is running, not yet seen applied
-	reports   []convo.Report // given to OnCompaction
-	edits     []convo.Report // those of edits that were not undone, about in order
-	oldReport *convo.Report  // of an edit of another History
-	rounds    []convo.ID     // unanswered in pictures taken lately
-	undoneAt  int            // when Undo last took an edit back
-	told      bool           // that a trigger finds nothing to do; no edit was made, and no limit set, since
-	mayBeTold bool           // it was told before a rollback, which may have undone an edit
-	asked     uint64         // the version for which the strategy ran last in the foreground
+	plans     []plan         // the plans of the running compaction that were not yet seen to be applied
+	reports   []convo.Report // the reports passed to OnCompaction
+	edits     []convo.Report // the reports of edits that were not undone, roughly in order
+	oldReport *convo.Report  // the report of an edit of another History
+	rounds    []convo.ID     // the unanswered results in recent snapshots
+	undoneAt  int            // when Undo last reverted an edit
+	told      bool           // it was reported that a trigger finds nothing to do; no edit was made and no limit set since
+	mayBeTold bool           // it was reported before a rollback, which may have undone an edit
+	asked     uint64         // the version for which the strategy last ran in the foreground
 	inside    bool           // a strategy is working in the foreground
-	calls     int            // how often the strategy ran, ever
-	callsHere int            // how often it ran in the compaction that is running
+	calls     int            // how often the strategy ran in total
+	callsHere int            // how often it ran in the running compaction
 }
 
 // run performs the operations that c chooses, and compares after each.
 func run(t testing.TB, c choices, opts Options, stats *Stats) {
 	d := &driver{choices: c, t: t, checkSaved: opts.CheckSaved, stats: stats}
 	stats.begin()
+	defer func() {
+		if r := recover(); r != nil && r != any(unseen{}) {
+			panic(r)
+		}
+	}()
 	relaxed, pinFirst := d.n(2) == 1, d.n(3) == 0
 	d.opts = convo.Options{PinFirstUser: pinFirst}
 	count := counter(convo.Heuristic{}.CountTokens)
@@ -173,7 +178,7 @@ func failureOf(err error) failure {
 	return failure(err.Error())
 }
 
-// want fails the test unless the operation failed as the model says.
+// want fails the test unless the operation failed as in the model.
 func (d *driver) want(operation string, err error, want failure) {
 	d.t.Helper()
 	d.say("%s: %q", operation, want)
@@ -194,8 +199,8 @@ func (d *driver) fail(format string, args ...any) {
 	d.t.Fatalf("%s\nafter %d lines of log, which end with:\n%s", fmt.Sprintf(format, args...), len(d.log), strings.Join(tail, "\n"))
 }
 
-// step performs one operation. The numbers after the cases say how often each
-// is chosen, of 78 times.
+// step performs one operation. The number of values in a case is its share of
+// 78.
 func (d *driver) step() {
 	switch op := d.n(78); {
 	case op < 56:
@@ -222,7 +227,7 @@ func (d *driver) step() {
 	}
 }
 
-// act performs an operation that may also come while a strategy is working.
+// act performs an operation that may also run while a strategy is working.
 func (d *driver) act(op int) {
 	switch {
 	case op < 20:

@@ -12,30 +12,30 @@ import (
 // An edit is an edit of the model.
 type edit struct {
 	drop  []convo.ID    // ascending, each once
-	clear []convo.Clear // those of dropped entries are ignored
+	clear []convo.Clear // entries that are dropped are ignored
 
-	rewrite    []convo.Rewrite // those of dropped entries are ignored
-	byStrategy bool            // so that it may not rewrite the floor
+	rewrite    []convo.Rewrite // entries that are dropped are ignored
+	byStrategy bool            // the edit may not rewrite the floor
 
-	// The summary: an empty one takes the present one away.
+	// The summary. An empty one removes the current one.
 	setSummary bool
 	summary    string
-	covers     []convo.ID // ascending; nil: all that the edit drops
+	covers     []convo.ID // ascending; nil: all entries that the edit drops
 
-	cuts map[convo.ID][]result // by the History: what the results of an entry become
+	cuts map[convo.ID][]result // cuts by the History: the new results of an entry
 }
 
-// A change is what an edit did. An edit that changed nothing may still have kept
+// A change describes what an edit did. An edit that changed nothing may still have kept
 // some entries.
 type change struct {
 	applied             bool
 	dropped, summarised []convo.ID
 	cleared, kept, cut  []convo.ID
 	rewritten           []convo.ID
-	left                []string // what Report.Originals is to return, printed
+	left                []string // the expected result of Report.Originals, printed
 }
 
-// leave adds x to what Report.Originals is to return.
+// leave adds x to the expected result of Report.Originals.
 func (c *change) leave(x entry) {
 	o := x.before()
 	c.left = append(c.left, printLeft(x.id, o.msg.print(), o.missing))
@@ -45,7 +45,7 @@ func printLeft(id convo.ID, msg string, missing int) string {
 	return fmt.Sprint(id, " ", msg, " missing ", missing)
 }
 
-// withCuts returns v with the results of some entries cut. These have a uid that no
+// withCuts returns v with the results of some entries cut. The entries get a uid that no
 // entry of the model has.
 func (v view) withCuts(cuts map[convo.ID][]result) view {
 	v = v.clone()
@@ -64,8 +64,8 @@ func (c change) gone() []convo.ID {
 	return ids
 }
 
-// apply applies an edit that was made of the snapshot at, or says why it cannot
-// be applied and leaves m as it is.
+// apply applies an edit of the snapshot at. If the edit cannot be applied, it returns the
+// failure and leaves m unchanged.
 func (m *model) apply(at *snapshot, e edit) (change, failure) {
 	if len(e.drop) == 0 && len(e.clear) == 0 && len(e.rewrite) == 0 && len(e.cuts) == 0 && !e.setSummary {
 		return change{}, noGain
@@ -242,7 +242,7 @@ func (m *model) summarize(next *view, e edit, did *change) bool {
 	isLeft := func(id convo.ID) bool { return !isCovered(id) }
 	summarised := slices.DeleteFunc(slices.Clone(did.dropped), isLeft)
 	if len(summarised) == 0 && slices.ContainsFunc(e.drop, isCovered) {
-		return false // all that it stands for was pinned
+		return false // everything that it covers was pinned
 	}
 	did.dropped, did.summarised = slices.DeleteFunc(did.dropped, isCovered), summarised
 	covers = slices.DeleteFunc(covers, func(id convo.ID) bool { return slices.Contains(did.kept, id) })
@@ -258,8 +258,8 @@ func (m *model) summarize(next *view, e edit, did *change) bool {
 	return true
 }
 
-// withGaps adds to ascending IDs those in between that no entry of the view has:
-// the ranges of a summary close over them.
+// withGaps adds to ascending IDs the IDs in between that no entry of the view has,
+// because the ranges of a summary include them.
 func (v *view) withGaps(ids []convo.ID) (all []convo.ID) {
 	for i, id := range ids {
 		if i > 0 {
@@ -281,7 +281,7 @@ func (m *model) cleared(x entry, clears []convo.Clear) (_ entry, changed bool) {
 	msg.results, o.read.results = slices.Clone(msg.results), slices.Clone(o.read.results)
 	for i := range msg.results {
 		r, whole := &msg.results[i], o.read.results[i].text
-		for _, c := range slices.Backward(clears) { // of several the last one counts
+		for _, c := range slices.Backward(clears) { // if there are several, the last counts
 			if c.ID != x.id || c.CallID != "" && c.CallID != r.id {
 				continue
 			}
@@ -306,8 +306,7 @@ func (m *model) cleared(x entry, clears []convo.Clear) (_ entry, changed bool) {
 	return x, changed
 }
 
-// withParts returns m with other parts, and whether they may take the place of its
-// own.
+// withParts returns m with other parts, and whether they may replace its own.
 func (m message) withParts(parts []convo.Part) (_ message, ok bool) {
 	m.text, m.thought = "", ""
 	var calls []string

@@ -22,7 +22,7 @@ func (d *driver) assistant(calls int) message {
 	if d.n(3) == 0 {
 		m.thought = d.text()
 	}
-	first := d.n(4) // so ids repeat in later exchanges
+	first := d.n(4) // ids may repeat in later exchanges
 	for i := range calls {
 		m.calls = append(m.calls, "c"+strconv.Itoa((first+i)%6))
 	}
@@ -40,8 +40,8 @@ func (d *driver) result(id string) result {
 	return r
 }
 
-// results answers open calls, all or some, in any order, in one message or
-// several.
+// results answers all or some of the open calls, in any order, in one message
+// or several.
 func (d *driver) results(open []string, all bool) []message {
 	var msgs []message
 	open = slices.Clone(open)
@@ -123,7 +123,7 @@ func (d *driver) anything() []message {
 	return batch
 }
 
-// parts returns parts to take the place of those of m, which are mostly accepted.
+// parts returns parts to replace those of m. They are mostly accepted.
 func (d *driver) parts(m message) []convo.Part {
 	text := func() convo.Part { return convo.Text(d.text()) }
 	var parts []convo.Part
@@ -159,7 +159,7 @@ func (d *driver) parts(m message) []convo.Part {
 			parts = append(parts, convo.ToolCall{ID: "c9", Name: toolName("c9"), Arguments: callArguments})
 		}
 	case d.n(6) == 0:
-		parts = m.build().Parts // as they are
+		parts = m.build().Parts // unchanged
 	default:
 		parts = []convo.Part{text()}
 		if m.role == convo.RoleAssistant && d.n(3) == 0 {

@@ -9,37 +9,37 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// An entry is an entry of the model. Its uid names this value of it: rewriting it or
-// clearing a result makes an entry with the same ID and another uid.
+// An entry is an entry of the model. Its uid identifies this version of it: rewriting it
+// or clearing a result makes an entry with the same ID and another uid.
 type entry struct {
 	id, head convo.ID // head is the first entry of its exchange
 	uid      int
 	like     int // the uid of an entry that shows the same; 0: its own
-	reads    int // differs where a summarizer reads something else of entries with the same ID
+	reads    int // differs between entries with the same ID if a summarizer reads different text
 	msg      message
 	turn     int
-	tools    bool // it, or an entry before it in its turn, called a tool
+	tools    bool // this entry, or an earlier one in its turn, called a tool
 
-	// What is left of the message as it was appended, once it was rewritten, or
-	// results in it were cut or cleared.
+	// The rest of the message as it was appended, after it was rewritten or results in it
+	// were cut or cleared.
 	original *original // nil: none is kept
 	missing  int       // tokens that msg lacks
 }
 
 // An original is the message of an entry before it was changed.
 type original struct {
-	msg, read message // read: for a summarizer
-	missing   int     // tokens that msg lacks already
+	msg, read message // read is for a summarizer
+	missing   int     // tokens that msg already lacks
 }
 
-// looks returns a number that entries with the same message in the same place
-// share.
+// looks returns a number that is the same for entries with the same message in the same
+// place.
 func (x entry) looks() int { return cmp.Or(x.like, x.uid) }
 
 // isSystem reports whether x is a system entry.
 func (x entry) isSystem() bool { return x.msg.role == convo.RoleSystem && !x.msg.note }
 
-// changed returns x with another message in place of its own. read is what a
+// changed returns x with another message. The read argument is the message that a
 // summarizer reads then.
 func (m *model) changed(x entry, msg, read message) entry {
 	o := x.before()
@@ -70,10 +70,10 @@ type message struct {
 	text    string
 	calls   []string // the ids; the tool of each is toolName(id)
 	results []result
-	goesOn  bool // with a run of queued user messages
-	again   bool // by a Reload, which no role policy refuses
-	pinned  bool // it was, before Rewind put it back into the queue
-	note    bool // a system message among the others
+	goesOn  bool // continues a run of queued user messages
+	again   bool // appended again by a Reload, which is not subject to the role policy
+	pinned  bool // it was pinned before Rewind put it back into the queue
+	note    bool // a system message after other messages
 }
 
 type result struct {
@@ -82,7 +82,7 @@ type result struct {
 	isErr, cleared bool
 }
 
-// What messages weigh beside their texts when Options.Overheads is zero.
+// The weight of messages in addition to their texts when Options.Overheads is zero.
 const (
 	messageTokens = 4
 	callTokens    = 8
@@ -92,10 +92,10 @@ const (
 // callArguments are the arguments of every call.
 const callArguments = `{"n": 1.0}`
 
-// toolName returns the name of the tool of a call: there are two.
+// toolName returns the name of the tool of a call. There are two tools.
 func toolName(id string) string { return "tool_" + string('a'+id[len(id)-1]%2) }
 
-// A counter counts the tokens of a text, as the History under test does.
+// A counter counts the tokens of a text in the same way as the History under test.
 type counter func(string) int
 
 // tokens returns the sum over the texts of m, each counted alone, and the
@@ -140,7 +140,7 @@ var wrapper = func() (texts [2]string) {
 	return [2]string{before + "\n", "\n" + behind}
 }()
 
-// A view is all that a snapshot shows.
+// A view is everything that a snapshot shows.
 type view struct {
 	count        counter
 	sys, list    []entry // the system entries, and the others
@@ -151,13 +151,13 @@ type view struct {
 	pins         []convo.ID // the first entries of pinned exchanges
 	ephemeral    []message
 	ephemeralUID int
-	touched      int      // the newest turn that an edit has dropped or cleared anything of
+	touched      int      // the newest turn in which an edit dropped or cleared anything
 	appended     int      // tokens since the newest edit
 	last         convo.ID // the newest ID given
-	edits        []int    // the uids of the edits that it shows
+	edits        []int    // the uids of the edits in the view
 }
 
-// clone returns a view whose slices are its own.
+// clone returns a copy of the view with its own slices.
 func (v view) clone() view {
 	v.sys, v.list = slices.Clone(v.sys), slices.Clone(v.list)
 	v.covers, v.pins, v.ephemeral = slices.Clone(v.covers), slices.Clone(v.pins), slices.Clone(v.ephemeral)
@@ -191,7 +191,7 @@ func (v view) ephemeralTokens() int {
 	return n
 }
 
-// floor returns the view with nothing left but what no compaction may take.
+// floor returns the view with only the entries that no compaction may remove.
 func (v view) floor() view {
 	only := v.clone()
 	only.summary = ""
@@ -325,7 +325,7 @@ type snapshot struct {
 	view  view
 	time  int // when it was taken
 
-	// Where the request that it shows was to go.
+	// The destination of the request.
 	model  string
 	window int
 }
@@ -334,10 +334,10 @@ type snapshot struct {
 type appliedEdit struct {
 	uid     int
 	time    int
-	touched []convo.ID       // the entries that it dropped, cut, cleared or rewrote
-	gone    []convo.ID       // those that it dropped
-	before  view             // what it was applied to, without what it forgot
-	after   map[convo.ID]int // the uid of each entry that it left
+	touched []convo.ID       // the entries that the edit dropped, cut, cleared or rewrote
+	gone    []convo.ID       // the entries that the edit dropped
+	before  view             // the view before it, without the entries that the edit forgot
+	after   map[convo.ID]int // the uid of each entry that stayed
 }
 
 // A model is a History of plain slices. Every change copies them, so that the
@@ -346,27 +346,27 @@ type model struct {
 	view
 	relaxed   bool     // the roles are those of convo.Relaxed
 	pinFirst  bool     // Options.PinFirstUser
-	sending   convo.ID // the first message that a request on its way has taken out of the queue, or 0
+	sending   convo.ID // the first message that a running request has taken out of the queue, or 0
 	replay    convo.Replay
 	queue     []message
-	title     string // what SetMeta was given
+	title     string // the last values of SetMeta
 	meta      string
-	delivered int // how many messages of the queue were appended, ever
+	delivered int // the total number of messages of the queue that were appended
 	time      int // grows with each step
-	uids      int // given so far
-	turn      int // the newest
+	uids      int // the number of uids so far
+	turn      int // the newest turn
 	applied   []appliedEdit
 	takenBack map[convo.ID]bool // entries that rollbacks took back
 	undone    map[int]bool      // uids of edits that rollbacks undid
 
-	keepOriginals bool // all, or none
+	keepOriginals bool // keeps all originals, or none
 
-	// For the estimate.
+	// Fields for the estimate.
 	name        string                  // of the model that requests go to, as set by SetModel
 	learned     map[string]*calibration // by name
 	current     *calibration            // of the model in use
 	order       []string                // the names, by their newest report
-	implausible *snapshot               // the newest report was about this, and was ignored
+	implausible *snapshot               // the newest report was for this snapshot, and was ignored
 	reported    map[string]uint64       // the version of the newest snapshot with a report, by name
 	tools       int                     // Limits.Tools
 	toolsSet    bool                    // they were set after the last report
@@ -403,8 +403,8 @@ const (
 	notFound   failure = "not found"
 )
 
-// append appends a batch whole, or says why it cannot be appended and leaves m
-// as it is.
+// append appends a whole batch. If the batch cannot be appended, it returns the failure
+// and leaves m unchanged.
 func (m *model) append(batch []message) failure {
 	next := m.view.clone()
 	turn, pinned := m.turn, m.turn > 0
@@ -412,7 +412,7 @@ func (m *model) append(batch []message) failure {
 		next.last++
 		if n := next.newest(); (msg.goesOn || msg.again) && !m.relaxed && (msg.role == convo.RoleUser && n == convo.RoleUser ||
 			msg.role == convo.RoleAssistant && n != convo.RoleUser && n != convo.RoleTool) {
-			next.last++ // a gap says that the policy would not allow it
+			next.last++ // a gap in the IDs marks a place where the policy would not allow it
 		}
 		e := entry{id: next.last, head: next.last, uid: m.newUID(), msg: msg}
 		if e.msg.note = msg.role == convo.RoleSystem && len(next.list) > 0; msg.role == convo.RoleSystem && !e.msg.note {
@@ -494,7 +494,7 @@ func (m *model) isIdle(e entry) bool {
 	return m.replay == convo.ReplayNone || m.replay == convo.ReplayTools && !e.tools
 }
 
-// newest returns the role of the newest entry, notes aside.
+// newest returns the role of the newest entry that is not a note.
 func (v view) newest() convo.Role {
 	for n := len(v.list); n > 0; n-- {
 		if !v.list[n-1].msg.note {
@@ -532,10 +532,9 @@ func (m *model) answerFault() failure {
 	return c.append([]message{{role: convo.RoleAssistant, text: "x"}})
 }
 
-// pair returns a run of tool messages with the id of the call that each result
-// answers: first those with an id, then those of a tool that has no more open calls
-// than results. The others must be as many as the calls that are left, and come in
-// the order of these.
+// pair returns a run of tool messages with the id of the call that each result answers:
+// first those with an id, then those of a tool that has no more open calls than results.
+// The other results must be as many as the remaining calls, and in the same order.
 func (v view) pair(run []message) ([]message, failure) {
 	open, ids := v.open(), v.answered()
 	var paired []message
@@ -587,7 +586,7 @@ func (v view) pair(run []message) ([]message, failure) {
 		if i < 0 {
 			return nil, noOpenCall
 		}
-		take(r, i) // of the same tool, so that it counts as before
+		take(r, i) // a call of the same tool, so that the count stays right
 	}
 	for _, r := range others {
 		switch {
@@ -646,8 +645,8 @@ func (m *model) rollback(at *snapshot) failure {
 			return stale
 		}
 	}
-	// The edits applied since then stay if they touched only entries that the
-	// snapshot holds and left its floor, pins aside, as it was.
+	// The edits applied since then stay if they touched only entries that the snapshot
+	// holds and left its floor, apart from pins, unchanged.
 	stay := true
 	for _, e := range m.applied {
 		if e.time <= at.time {
@@ -676,7 +675,7 @@ func (m *model) rollback(at *snapshot) failure {
 		}
 	}
 	m.appended = max(m.appended, 0)
-	// Newer entries that were dropped since then are taken back too.
+	// Newer entries that were dropped since then are also taken back.
 	for id := at.view.last + 1; id <= m.last; id++ {
 		m.takenBack[id] = true
 	}
@@ -713,9 +712,9 @@ func (m *model) afterRollback() {
 	}
 }
 
-// rewind takes back up to so many of the newest turns, or of the newest exchanges
-// if an edit has touched the newest turn, and returns how many. What a request that is on
-// its way has taken out of the queue goes back there.
+// rewind takes back up to most of the newest turns, or of the newest exchanges if an edit
+// has touched the newest turn, and returns how many. Messages that a running request has
+// taken out of the queue return to it.
 func (m *model) rewind(most int) (taken int) {
 	whole, kept := m.list, 0
 	for n := len(m.list); m.sending > 0 && n > 0 && m.list[n-1].id >= m.sending; n-- {
@@ -763,7 +762,7 @@ func (m *model) rewind(most int) (taken int) {
 	return taken
 }
 
-// undo takes back the newest edit.
+// undo reverts the newest edit.
 func (m *model) undo() {
 	e := m.applied[len(m.applied)-1]
 	m.applied = m.applied[: len(m.applied)-1 : len(m.applied)-1]

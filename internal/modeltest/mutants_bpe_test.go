@@ -6,7 +6,7 @@ const (
 	bpePattern = "TestEncoding_next|" + bpeTexts
 )
 
-// bpeMutants are the mutants of package bpe. No test that sees them needs
+// bpeMutants are the mutants of package bpe. Their tests do not need
 // tiktoken-go.
 var bpeMutants = []mutant{
 	{name: "the highest token first", file: "internal/bpe/merge.go", text: "			best = min(best, key)\n", with: "			if best == none || key != none && key > best {\n				best = key\n			}\n", test: bpeTexts},

@@ -25,13 +25,13 @@ var (
 // mutantParts is how many parts there are.
 const mutantParts = 8
 
-// A mutant breaks one rule: it replaces a text that stands exactly once in a
-// file of the module. A test of the package that the file is in must fail.
+// A mutant breaks one rule: it replaces a text that occurs exactly once in a file of the
+// module. A test of the package that the file is in must fail.
 type mutant struct {
 	name, file, text, with string
 
-	// test is the -run pattern of the test that must fail. Empty: the model
-	// test alone.
+	// test is the -run pattern of the test that must fail. If it is empty, it is the
+	// model test.
 	test string
 }
 
@@ -62,15 +62,18 @@ var mutants = []mutant{
 	{name: "a link that reads what another has cleared with a text", file: "chain.go", text: "l.Forget || l.Text != \"\"", with: "l.Forget", test: "TestChain_ClearedIsReadAsItStands"},
 	{name: "a text that keeps what it was cut out of in memory", file: "rewrite.go", text: "			msg = msg.cloned()\n", with: "			_ = msg.cloned\n", test: "TestRewrite_ForgetsTheMemory"},
 	{name: "Count of reasoning that is not sent", file: "append.go", text: "n > 0 && h.list[n-1].tools", with: "n >= 0", test: "TestCount_Reasoning"},
-	{name: "a summary of what was rewritten since", file: "rewrite.go", text: "	to.edit.reads = to.edit\n", with: "", test: "TestApply_Stale$"},
-	{name: "a summary of what was forgotten since", file: "edit_apply.go", text: "			to.edit.reads = to.edit\n			next.msg,", with: "			next.msg,", test: "TestApply_Stale$"},
-	{name: "a summary of what was cleared with a text since", file: "edit_apply.go", text: "		to.edit.reads = to.edit\n		next.readTokens", with: "		next.readTokens", test: "TestApply_Stale$"},
-	{name: "a summary that no cleared result survives", file: "edit_apply.go", text: "&edited{reads: e.reads()}\n	to.edit.looks", with: "&edited{}\n	to.edit.reads, to.edit.looks = to.edit, nil\n	to.edit.looks", test: "TestApply_SummaryOfWhatWasChanged"},
+	{name: "a summary of what was rewritten since", file: "rewrite.go", text: "	to.final, to.edit.reads = true, to.edit\n", with: "	to.final = true\n", test: "TestApply_Stale$"},
+	{name: "a summary of what was forgotten since", file: "edit_apply.go", text: "			to.final, to.edit.reads = true, to.edit\n			next.msg,", with: "			to.final = true\n			next.msg,", test: "TestApply_Stale$"},
+	{name: "a summary of what was cleared with a text since", file: "edit_apply.go", text: "		to.final, to.edit.reads = true, to.edit\n		next.readTokens", with: "		to.final = true\n		next.readTokens", test: "TestApply_Stale$"},
+	{name: "a summary that no cleared result survives", file: "edit_apply.go", text: "&edited{reads: e.reads()}, 0\n	to.edit.looks", with: "&edited{}, 0\n	to.edit.reads, to.edit.looks = to.edit, nil\n	to.edit.looks", test: "TestApply_SummaryOfWhatWasChanged"},
 	{name: "a rewrite of what was changed since", file: "edit_apply.go", text: "		} else if c.from == from { // otherwise perform will return a StaleError\n", with: "		} else if c.from = from; true {\n"},
 	{name: "a strategy that rewrites the floor", file: "rewrite.go", text: "		case rule != \"\" && byStrategy:\n", with: "		case rule != \"\" && byStrategy && false:\n", test: "TestRewrite_ByAStrategy"},
 	{name: "a strategy that rewrites what has become floor", file: "edit_apply.go", text: "			case (isDropped || rewrites == nil || ed.byStrategy) && floor.has(i):\n", with: "			case (isDropped || rewrites == nil) && floor.has(i):\n", test: "TestRewrite_FloorMeanwhile"},
 	{name: "a hand that may not rewrite the floor", file: "edit_apply.go", text: "			case (isDropped || rewrites == nil || ed.byStrategy) && floor.has(i):\n", with: "			case floor.has(i):\n"},
 	{name: "a rewrite that keeps its original for summarizers", file: "rewrite.go", text: "	if next.read = to.msg; to.msg.Role == RoleTool {\n", with: "	if to.msg.Role == RoleTool {\n"},
+	{name: "a summarizer that reads what was rewritten from the log", file: "rewrite.go", text: "	to.final, to.edit.reads = true, to.edit\n", with: "	to.edit.reads = to.edit\n", test: "TestOriginals_FromTheArchive"},
+	{name: "a summarizer that reads what was forgotten from the log", file: "edit_apply.go", text: "			to.final, to.edit.reads = true, to.edit\n			next.msg", with: "			to.edit.reads = to.edit\n			next.msg", test: "TestOriginals_FromTheArchive"},
+	{name: "a report that does not tell what was forgotten", file: "edit_apply.go", text: "before.find(d.was.id) != d.was", with: "false", test: "TestReport_Forgotten"},
 	{name: "a result beside a rewritten one that loses its original", file: "rewrite.go", text: "		o.read.Parts[i] = old.read.Parts[i]\n", with: "", test: "TestRewrite_OneOfTwoResults"},
 	{name: "a rewrite that Rewind cannot take back", file: "edit_apply.go", text: "				done.changed, done.newest = true, e.id\n				done.gone = append(done.gone, r.was)\n", with: "				s.touch(e, done)\n				done.gone = append(done.gone, r.was)\n"},
 	{name: "a rewrite that the rollback does not know", file: "edit_apply.go", text: "				done.changed, done.newest = true, e.id\n				done.gone = append(done.gone, r.was)\n", with: "				done.changed = true\n				done.gone = append(done.gone, r.was)\n", test: "TestRewrite_RolledBack"},
@@ -107,7 +110,7 @@ var mutants = []mutant{
 	{name: "a cut at append that nobody is told of", file: "append.go", text: "		h.deliver(*cut)\n", with: "", test: "TestAppend_ReportsCuts"},
 	{name: "a summarizer that reads what a compaction cleared", file: "original.go", text: "	if o := s.original(id); o != nil {\n", with: "	if o := s.original(id); o != nil && false {\n", test: "TestOriginals_AreSummarised"},
 	{name: "text that nobody has read and nobody counts", file: "summarize.go", text: "		w.unread = addClamped(w.unread, read.Missing)\n", with: "", test: "TestOriginals_NotKept"},
-	{name: "what is to be kept goes to reach the target", file: "cut.go", text: "c.collect(min(moveToTurn(s, place, budget/4), keep), left > budget)", with: "c.collect(moveToTurn(s, place, budget/4), left > budget)", test: "TestSummarize_KeepLastAndTurns"},
+	{name: "what is to be kept goes to reach the target", file: "cut.go", text: "c.collect(min(c.moveToTurn(place, budget/4), keep), left > budget)", with: "c.collect(c.moveToTurn(place, budget/4), left > budget)", test: "TestSummarize_KeepLastAndTurns"},
 	{name: "what is to be kept never gives way", file: "summarize.go", text: "c.room(fits) < least {\n", with: "c.room(fits) < least && false {\n", test: "TestSummarize_KeepGivesWay"},
 	{name: "what is to be kept gives way where the request fits", file: "summarize.go", text: "keeps && limit > 0 && s.raw() > limit {", with: "keeps {", test: "TestSummarize_KeepGivesWay"},
 	{name: "what was not kept and nobody is told of", file: "summarize.go", text: "	w.work.NotKept = notKept\n", with: "", test: "TestSummarize_KeepGivesWay"},
@@ -120,7 +123,40 @@ var mutants = []mutant{
 	{name: "a loop inside taken for one at the end", file: "internal/repeats/repeats.go", text: "	if l.to >= len(f.s)-loopEnd && ", with: "	if ", test: "TestOf"},
 	{name: "a list taken for a loop", file: "internal/repeats/repeats.go", text: "length < f.least || length < minLoopTimes*l.period {", with: "length < f.least {", test: "TestOf"},
 	{name: "a loop that a strategy brings", file: "strategy.go", text: "work.askedForSummary() {", with: "false {", test: "TestSummary_Repeats"},
-	{name: "a summary without a model that is judged", file: "summarize.go", text: "	if callsModel(w.with) {\n		if err := summary.repeats()", with: "	if true {\n		if err := summary.repeats()", test: "TestSummary_Repeats"},
+	{name: "a summary without a model that is judged", file: "summarize.go", text: "err != nil || !callsModel(w.with) {", with: "err != nil {", test: "TestSummary_Repeats"},
+	{name: "an edit that does not wait", file: "compact_attempt.go", text: "err == nil && a.mayWait(&e)", with: "false", test: "TestCacheTTL_EditWaits"},
+	{name: "an edit that waits on while the cache is cold", file: "compact.go", text: "case total > m.soft && h.isColdLocked():", with: "case false:", test: "TestCacheTTL"},
+	{name: "an edit that waits beside a new one", file: "compact.go", text: "!h.isReadyLocked() || h.isColdLocked()", with: "true", test: "TestCacheTTL_EditWaits"},
+	{name: "an edit that waits is forgotten by Compact", file: "compact.go", text: "waited := f.applyReady()", with: "f.h.ready = nil\n		waited := Report{}", test: "TestCacheTTL_EditWaits"},
+	{name: "a stale edit that waits on", file: "compact_background.go", text: "h.ready == nil || h.rewritten > h.ready.a.at.version", with: "h.ready == nil", test: "TestCacheTTL_EditWaits"},
+	{name: "an edit that waited too long is a failure", file: "compact_attempt.go", text: "case a.isReady && a.report.Outcome != OutcomeApplied:", with: "case false:", test: "TestCacheTTL_EditWaits"},
+	{name: "usage that is reported twice", file: "compact_attempt.go", text: "a.report.Usage = Usage{}", with: "_ = a.report", test: "TestCacheTTL_EditWaits"},
+	{name: "a pause of a user", file: "compact_background.go", text: "if e.msg.Role == RoleAssistant {\n			at", with: "if true {\n			at", test: "TestCacheTTL_Pause"},
+	{name: "what came up meanwhile is not named", file: "compact_attempt.go", text: "a.nameWhatCameUp(&e)", with: "_ = e", test: "TestBackground_NamesWhatCameUp"},
+	{name: "a name that no entry that leaves has", file: "compact_background.go", text: "!used[name] || !left[name]", with: "!used[name]", test: "TestBackground_NamesWhatCameUp"},
+	{name: "a name that the summary has", file: "compact_background.go", text: "	remove(e.Summary.Text)\n", with: "", test: "TestBackground_NamesWhatCameUp"},
+	{name: "reasoning bound to the view in which the answer arrives", file: "append.go", text: "if !sent.known {", with: "if true {", test: "TestBound"},
+	{name: "an answer to an open call is bound", file: "append.go", text: "!batch[i].again && !sent.open &&", with: "!batch[i].again &&", test: "TestBound"},
+	{name: "an answer that the next one is bound to", file: "append.go", text: "			h.answers = sentView{}\n", with: "", test: "TestBound"},
+	{name: "a summary that no fingerprint shows", file: "bound.go", text: "sum = sum.Uint64(uint64(s.summary.content))", with: "_ = sum", test: "TestBound"},
+	{name: "ephemeral messages that no fingerprint shows", file: "bound.go", text: "			p.ephemeral = s.eph.at(p.list)\n", with: "", test: "TestBound"},
+	{name: "a refusal that is forgotten", file: "bound.go", text: "e.id > s.released && ", with: "", test: "TestBound"},
+	{name: "a refusal that Open forgets", file: "state_json.go", text: "pins: in.pins, released: in.released,", with: "pins: in.pins,", test: "TestBound"},
+	{name: "a rewritten entry that stays bound", file: "rewrite.go", text: "to.msg, to.made = c.msg, 0", with: "to.msg = c.msg", test: "TestBound"},
+	{name: "a rewritten entry with its old fingerprint", file: "edit_apply.go", text: "&edited{reads: e.reads()}, 0\n", with: "&edited{reads: e.reads()}, e.content\n", test: "TestBound"},
+	{name: "a rollback that keeps the fingerprint", file: "state.go", text: "s.fold = s.fold.Remove(e.content)", with: "_ = e", test: "TestBound"},
+	{name: "a report of usage that comes late", file: "bound.go", text: "!slices.ContainsFunc(h.list[from:]", with: "h.list[0] != nil || !slices.ContainsFunc(h.list[from:]", test: "TestBound"},
+	{name: "a border that Redact has not seen", file: "summarize.go", text: "		next := redacted(*w.next)\n", with: "		next := *w.next\n", test: "TestRedact"},
+	{name: "an edit that waits is lost with a ctx", file: "compact_background.go", text: "	if f.ctx.Err() == nil {\n		h.ready = nil\n	}", with: "	h.ready = nil", test: "TestCacheTTL"},
+	{name: "what left unread is reported early", file: "compact_attempt.go", text: "r.Outcome, r.Unread, r.NotKept = OutcomeReady, 0, 0", with: "r.Outcome = OutcomeReady", test: "TestCacheTTL"},
+	{name: "a later link without a limit", file: "chain.go", text: "last = g.Limit <= 0", with: "last = false", test: "TestChain_NoLimit"},
+	{name: "results that leave no room for the task", file: "compact_cut.go", text: "		beside = a.beside()\n", with: "", test: "TestCut_WordsBesideResults"},
+	{name: "a summary before that Redact has not seen", file: "summarize.go", text: "			*text = m.Text()\n", with: "			_ = m\n", test: "TestRedact"},
+	{name: "a refused seal that is sent again", file: "recover.go", text: "			h.releaseLocked()\n", with: "", test: "TestRecover_Seal"},
+	{name: "a failed call is not repeated", file: "summarize.go", text: "w.askOnce(ctx, bounded, req)\n	}", with: "summary, err\n	}", test: "TestSummarize_Repeated"},
+	{name: "a repeated call with its own time", file: "summarize.go", text: "summary, err = w.askOnce(ctx, bounded, req)", with: "summary, err = w.ask(ctx, req, false)", test: "TestSummarize_Repeated"},
+	{name: "what is no summary is used", file: "summarize.go", text: "kind != \"\"", with: "kind == \"x\"", test: "TestSummarize_NoSummary"},
+	{name: "media that a prompt names are read", file: "summarize.go", text: "w.unread, media = addClamped(w.unread, media), 0", with: "w.unread, media = addClamped(w.unread, 0), media", test: "TestSummarize_Media"},
 	{name: "originals without bound", file: "original.go", text: "	if raw <= keep {\n", with: "	if raw <= keep || true {\n", test: "TestOriginals_Oldest"},
 	{name: "Undo of the second newest", file: "undo.go", text: " || d.was.version+1 != h.state.lastEdit() {\n", with: " {\n"},
 	{name: "Undo keeps the summary", file: "undo.go", text: "	h.edits, h.summary, h.touched = d.was.edits, d.was.summary, d.was.touched\n", with: "	h.edits, h.touched = d.was.edits, d.was.touched\n"},
@@ -220,7 +256,7 @@ var mutants = []mutant{
 	{name: "queued while an answer is due", file: "queue.go", text: "	if !h.awaitsAnswer() {\n", with: "	if true {\n"},
 	{name: "a run of users that Restore refuses", file: "append.go", text: "			id++ // with a gap between their IDs, Restore accepts them\n", with: "", test: "TestQueue_WaitsForTheBatch"},
 	{name: "the same system messages with other IDs", file: "system.go", text: "func(e *entry, a pendingEntry) bool { return reflect.DeepEqual(e.msg, a.msg) }", with: "func(e *entry, a pendingEntry) bool { return false && reflect.DeepEqual(e.msg, a.msg) }"},
-	{name: "a fork without its title", file: "restore.go", text: "= s.last, s.touched, s.appended, s.meta\n", with: "= s.last, s.touched, s.appended, meta{}\n"},
+	{name: "a fork without its title", file: "restore.go", text: "s.appended, s.meta, s.released\n", with: "s.appended, meta{}, s.released\n"},
 	{name: "a figure of a record in a snapshot", file: "state_json.go", text: "		case keys != nil && !slices.Contains(keys, string(key)):\n", with: "		case false:\n", test: "TestSnapshotJSON_Refuses"},
 	{name: "a time of the year 1600", file: "state_json.go", text: "	if _, ok := nanoseconds(t); !ok {\n", with: "	if _, ok := nanoseconds(t); false && !ok {\n", test: "TestSnapshotJSON_Refuses"},
 	{name: "an error without its entry", file: "state_json.go", text: "			in.index, in.failed = first+i, e.id\n", with: "			in.index, in.failed = i, e.id\n", test: "TestSnapshotJSON_NamesTheEntry"},
@@ -228,7 +264,7 @@ var mutants = []mutant{
 	{name: "a key that comes twice", file: "internal/strictjson/read.go", text: "				r.Fail(fmt.Errorf(\"duplicate key %.40q\", key))\n", with: "", test: "TestReader_Errors"},
 	{name: "a quote that is not seen", file: "internal/strictjson/read.go", text: "(x-' '*ones)&^x | (quote-ones)&^quote |", with: "(x-' '*ones)&^x | (quote-ones)&^quote&1 |", test: "TestPlain"},
 	{name: "a queue that is not saved", file: "state_json.go", text: "	if queue := s.queue; len(queue) > 0 {\n", with: "	if queue := s.queue; false {\n", test: "TestQueue_Delivers"},
-	{name: "a queue that waits behind an answer without messages", file: "do.go", text: "		h.sending = nil\n		a.reply.Queued = h.deliverLocked()\n		return nil\n	case", with: "		return nil\n	case"},
+	{name: "a queue that waits behind an answer without messages", file: "do.go", text: "		h.sending = nil\n		a.reply.Queued = h.deliverLocked()\n		return false, nil\n	case", with: "		return false, nil\n	case"},
 	{name: "an answer of the user's", file: "do.go", text: "		if m.Role == RoleUser || m.Role == RoleSystem {\n", with: "		if m.Role == RoleSystem {\n"},
 	{name: "a cut answer that the reply does not tell of", file: "do.go", text: "		a.report(cut.clone())\n", with: "", test: "TestDo_ReportsCuts"},
 	{name: "an answer behind other messages", file: "do.go", text: "	case !h.isAnswerDueLocked():\n", with: "	case false:\n", test: "TestDo_ViewChanges"},
@@ -270,8 +306,8 @@ var mutants = []mutant{
 	{name: "%+v without call ids", file: "print.go", text: "	if !ids || id == \"\" {\n", with: "	if ids || id == \"\" {\n", test: "TestPrinting_ShowsIDsAndNoEssays"},
 	{name: "reasoning that goes on being sent in the next turn", file: "append.go", text: "tools = tools && turn == exchangeTurn || a.calls != nil", with: "tools = tools || a.calls != nil"},
 	{name: "reasoning before the first call that counts", file: "identity.go", text: "	if !e.tools {\n		tokens -= idle", with: "	if false {\n		tokens -= idle"},
-	{name: "reasoning that goes on counting in a turn without calls", file: "state.go", text: "		e.tokens -= e.idle\n", with: "", test: "TestReload_ReasoningInAnotherTurn"},
-	{name: "reasoning that does not count in a turn with calls", file: "state.go", text: "		e.tokens += e.idle\n", with: "", test: "TestReload_ReasoningInAnotherTurn"},
+	{name: "reasoning that goes on counting in a turn without calls", file: "state.go", text: "		e.tokens -= int64(e.idle)\n", with: "", test: "TestReload_ReasoningInAnotherTurn"},
+	{name: "reasoning that does not count in a turn with calls", file: "state.go", text: "		e.tokens += int64(e.idle)\n", with: "", test: "TestReload_ReasoningInAnotherTurn"},
 	{name: "reasoning that counts when its entry is rewritten", file: "rewrite.go", text: "	id.weigh(to)\n", with: "	to.tokens = id.message(&to.msg)\n"},
 	{name: "reasoning that counts after a load", file: "restore.go", text: "	l.h.ident.weigh(e)\n", with: "	e.tokens = l.h.ident.message(&e.msg)\n", test: "TestTokens_ReasoningThatIsNotSent"},
 	{name: "reasoning in a breakdown that is not sent", file: "breakdown.go", text: "				parts.Reasoning = 0 // it is not sent\n", with: "", test: "TestTokens_ReasoningThatIsNotSent"},
@@ -324,7 +360,21 @@ var mutants = []mutant{
 	{name: "a delivered message that is still queued", file: "reload.go", text: "				m.taken[theirs] = true\n", with: "", test: "TestReload_StoredQueue"},
 	{name: "a message that both have delivered", file: "reload.go", text: "			m.elsewhere[id] = true\n", with: "", test: "TestReload_StoredQueue"},
 	{name: "a queue that a Reload leaves", file: "reload.go", text: " || len(m.queued) > 0 && !h.awaitsAnswer()", with: "", test: "TestReload_DeliversTheQueue"},
-	{name: "the queue of an old backup", file: "reload.go", text: "m.base, m.isBackup = min(m.base, r.state.last), true", with: "m.base = min(m.base, r.state.last)", test: "TestReload_BackupOfAQueue"},
+	{name: "the queue of an old backup", file: "reload.go", text: "m.base, m.isBackup = h.common(&theirs.state, m.base), true", with: "m.base = h.common(&theirs.state, m.base)", test: "TestReload_BackupOfAQueue"},
+	{name: "what a backup lacks, where others have saved", file: "reload.go", text: "	if !isStored || r.state.log == l.name", with: "	if r.state.log == l.name", test: "TestReload_BackupAndOthers"},
+	{name: "entries with the IDs of others", file: "reload.go", text: "(t.at != e.at || t.msg.Role != e.msg.Role) {", with: "false {", test: "TestReload_BackupAndOthers"},
+	{name: "a log that was begun anew", file: "reload.go", text: "	if l.id != \"\" && r.state.log != l.name {", with: "	if l.id != \"\" && r.state.log != l.name && false {", test: "TestReload_AnotherLog"},
+	{name: "the user's words leave with the rest", file: "cut.go", text: "		if a.floor || c.words[list[a.from].id] || a.user", with: "		if a.floor || a.user", test: "TestTruncate_UsersWords"},
+	{name: "a document among the user's words", file: "cut.go", text: "|| a.tokens < r.large()) {", with: "|| true) {", test: "TestTruncate_UsersWords"},
+	{name: "the user's words above the limit", file: "cut.go", text: "		budget = min(budget, r.limit-kept)\n", with: "		_ = kept\n", test: "TestTruncate_UsersWords"},
+	{name: "nothing besides a heavy floor", file: "cut.go", text: "	return max(r.target-kept, min(least, r.most-kept), 0)", with: "	return max(r.target-kept, 0)", test: "TestTruncate_HeavyFloor"},
+	{name: "a link drops what a healthy summarizer left", file: "chain.go", text: "			g.Target = max(g.Target, g.Limit) //", with: "			_ = 0 //", test: "TestChain_HealthySummarizer"},
+	{name: "nothing stands in for a summarizer", file: "chain.go", text: "			c.With = Extract{}\n			return extracting{c}, true", with: "			return nil, false", test: "TestChain_StandIn"},
+	{name: "MinFree of the first link alone", file: "chain.go", text: "				g.MinFree = 0\n", with: "				g.MinFree = clampInt(minFree)\n", test: "TestChain_MinFreeOfTheWhole"},
+	{name: "media are not counted where they leave", file: "state.go", text: "		s.media -= e.msg.media()\n", with: "", test: "TestClearMedia_IsDue"},
+	{name: "superseded results are left", file: "clear.go", text: "				if newer[key] {\n", with: "				if false {\n", test: "TestClearToolResults_Same"},
+	{name: "a page without what damage put off", file: "archive.go", text: "			if over && !isOlder && !a.gap && len(a.missing) == 0 {", with: "			if over {", test: "TestArchive_DamagedPages"},
+	{name: "lost IDs are named again", file: "archive.go", text: "		gone := minus(a.missing, a.told)\n", with: "		gone := a.missing\n", test: "TestArchive_GoneOnce"},
 	{name: "a delivered message that a second Reload takes for another", file: "reload.go", text: "			h.log.delivered[batch[i].id] = q\n", with: "", test: "TestReload_DeliveredAfterAReload"},
 	{name: "what an unsaved edit took is lost", file: "reload.go", text: "		if h.find(id) == nil && ", with: "		if id < 0 && ", test: "TestReload_EditsAndRollbacks"},
 	{name: "own pins are lost", file: "reload.go", text: "pin: m.pinned[d.was.head], ", with: "", test: "TestReload_OwnMessagesGoBehind"},
@@ -345,11 +395,17 @@ var mutants = []mutant{
 	{name: "what is salvaged after damage counts as whole", file: "copy.go", text: "s.read != nil && rec.Prev == s.prev", with: "s.read != nil", test: "TestDamage_HidesNothingElse"},
 	{name: "short records without an end", file: "save.go", text: "	d.full = float64(l.count) >= max(maxCount, likely/perRecord)\n", with: "", test: "TestSave_FullRecordsByCount"},
 	{name: "Load reads behind the record", file: "save.go", text: "		if rec.Seq == to && to > 0 {\n", with: "		if false {\n", test: "TestOpen_Damage"},
-	{name: "an answer whose results could not be spilled", file: "do.go", text: "	if err := h.cutLong(batch); err != nil {\n		return err\n	}\n", with: "	_ = h.cutLong(batch)\n", test: "TestDo_SpillFails"},
+	{name: "a queue that is delivered in the middle of an answer", file: "do.go", text: "	next.last, next.first = h.paused, 0\n	h.sending = &next // so that the queue waits\n", with: "	h.sending = nil\n	h.deliverLocked()\n	_ = next\n", test: "TestDo_PauseAndOthers"},
+	{name: "a conversation that cannot go on after a pause", file: "do.go", text: "!h.isPausedLocked() && !h.opts", with: "!h.opts", test: "TestDo_"},
+	{name: "a search without its result stays", file: "wire/anthropic.go", text: "func (w *anthropicWriter) ask() *anthropicMessage {\n	w.endTurn()\n", with: "func (w *anthropicWriter) ask() *anthropicMessage {\n", test: "TestAnthropic_ServedCalls"},
+	{name: "an Encoder forgets a search that waits", file: "wire/anthropic.go", text: "	w.msgs, w.waiting = s.msgs, s.waiting\n", with: "	w.msgs, w.waiting = s.msgs, nil\n", test: "TestAnthropic_ServedCalls"},
+	{name: "a search is removed from a saved state", file: "wire/anthropic_served.go", text: "	w.msgs = slices.Clone(w.msgs) // a saved state has the messages as they are\n", with: "", test: "TestAnthropic_ServedCalls|TestEncoder"},
+	{name: "a comma stays behind a search that leaves", file: "wire/anthropic_served.go", text: "		to++ // the comma\n", with: "", test: "TestAnthropic_ServedCalls"},
+	{name: "an answer whose results could not be spilled", file: "do.go", text: "	if err := h.cutLong(batch); err != nil {\n		return false, err\n	}\n", with: "	_ = h.cutLong(batch)\n", test: "TestDo_SpillFails"},
 	{name: "a record that cannot be written and is reported as saved", file: "save.go", text: "		rec, err := l.record(d, doubts)\n		if err != nil {\n			return err\n		}\n", with: "		rec, _ := l.record(d, doubts)\n		var err error\n", test: "TestSave_CannotBeWritten"},
 	{name: "a draft sent although the log cannot be read", file: "save.go", text: "		if _, err := h.findDraft(ctx, l, nil); err != nil {\n			return err\n		}\n", with: "		_, _ = h.findDraft(ctx, l, nil)\n", test: "TestSave_CannotFindOut"},
 	{name: "a conflict in a log that cannot be read", file: "save.go", text: "			case findErr != nil:\n				return findErr\n", with: "			case findErr != nil && false:\n", test: "TestSave_CannotFindOut"},
-	{name: "a nil ctx given to a Store", file: "save.go", text: "	if ctx == nil {\n		ctx = context.Background()\n	}\n	return func(yield func(Record, error) bool) {\n", with: "	return func(yield func(Record, error) bool) {\n", test: "TestStore_NilContext"},
+	{name: "a nil ctx given to a Store", file: "store.go", text: "	if ctx == nil {\n		ctx = context.Background()\n	}\n	return func(yield func(Record, error) bool) {\n", with: "	return func(yield func(Record, error) bool) {\n", test: "TestStore_NilContext"},
 	{name: "an Undo that ends what the archive is given", file: "record.go", text: "			continue // an edit was undone\n", with: "			break // an edit was undone\n", test: "TestArchive_NextToAnUndo"},
 	{name: "a refused result that comes back cut", file: "reload.go", text: "				msg = d.original.msg\n", with: "				_ = msg\n", test: "TestReload_RefusedWhole"},
 	{name: "a result made at Open for a call that another has answered", file: "reload.go", text: "		if _, err := c.find(p.(ToolResult).CallID, \"\"); err != nil {\n			return false\n		}\n", with: "		_ = p\n", test: "TestReload_ResultsMadeAtOpen"},
@@ -407,10 +463,10 @@ const root = "../.."
 
 func allMutants() []mutant { return slices.Concat(mutants, bpeMutants) }
 
-// choose returns the mutants of a part, and those of other parts that a change of
-// the files concerns: a mutant belongs to the file that it changes and to the tests of
-// that file. Part 0 is all of them. Of more than most in other parts, the part chooses
-// as many, evenly.
+// choose returns the mutants of a part, and the mutants of other parts that a change of
+// files concerns: a mutant belongs to the file that it changes and to the tests of that
+// file. Part 0 means all parts. If there are more than most mutants of other parts, each
+// part chooses at most that many, evenly spread.
 func choose(all []mutant, part int, files []string, most int) (chosen []mutant) {
 	var touched []mutant
 	for i, m := range all {
@@ -429,8 +485,8 @@ func choose(all []mutant, part int, files []string, most int) (chosen []mutant) 
 	return chosen
 }
 
-// mostTouched is how many mutants of a change run beside those of the part: with more,
-// CI would take too long.
+// mostTouched is the maximum number of mutants of a change that run in addition to those
+// of the part: with more, CI would take too long.
 const mostTouched = 60
 
 func TestMutants_Chosen(t *testing.T) {
@@ -451,8 +507,8 @@ func TestMutants_Chosen(t *testing.T) {
 	assert.Equal(t, "ckdhlp", names(choose(all, 3, []string{"wire/cache.go"}, 4)))
 }
 
-// The text of each mutant stands once in its file. Where this fails, the code
-// has been rewritten, and the mutant must be too.
+// The text of each mutant occurs once in its file. If this fails, the code has been
+// rewritten, and the mutant must be adapted.
 func TestMutants_FindTheirText(t *testing.T) {
 	for _, m := range allMutants() {
 		source, err := os.ReadFile(filepath.Join(root, m.file))
@@ -530,8 +586,8 @@ func (m mutant) overlay(t *testing.T) string {
 	return name
 }
 
-// goTest runs the tests of a package that match a pattern. It returns their output,
-// and for how long a processor was busy with the build and the tests.
+// goTest runs the tests of a package that match a pattern. It returns their output, and
+// the CPU time of the build and the tests.
 func goTest(t *testing.T, pkg, pattern string, flags ...string) (string, time.Duration, error) {
 	t.Helper()
 	args := []string{"test", "-vet=off", "-ldflags=-w", "-count=1", "-timeout=5m", "-failfast", "-run", pattern}

@@ -30,11 +30,11 @@ func (d *driver) append(batch []message) {
 	}
 }
 
-// adoptCuts lets the model have the results of the n newest entries as Append cut
-// them, and checks what Append reported.
+// adoptCuts copies the results of the n newest entries to the model as Append cut them,
+// and checks the report of Append.
 func (d *driver) adoptCuts(n int) {
 	if len(d.reports) == 0 || d.reports[len(d.reports)-1].Reason != convo.ReasonAppend {
-		return // compare would see a cut
+		return // compare would find a cut
 	}
 	rounds, from := d.rounds, max(len(d.m.list)-n, 0)
 	for _, x := range d.m.list[from:] { // a message of the same batch may have answered them
@@ -67,12 +67,12 @@ func (d *driver) adoptCuts(n int) {
 	d.checkChange(r, did)
 }
 
-// cutText is what a result looks like whose middle was cut out.
+// cutText matches a result whose middle was cut out.
 var cutText = regexp.MustCompile(`(?s)^(.*)\n\[cut: (\d+) bytes left out\]\n(.*)$`)
 
-// cuts returns the results of entries that no assistant message has followed yet,
-// or had a short while ago, where s shows them cut and the model does not. It checks that nothing but the
-// middle is missing.
+// cuts returns the results of entries that are cut in s and not in the model, if no
+// assistant message has followed them yet, or none had a short while ago. It checks that
+// only the middle is missing.
 func (d *driver) cuts(s *convo.Snapshot) map[convo.ID][]result {
 	cuts := map[convo.ID][]result{}
 	head, _ := d.m.unanswered()
@@ -108,7 +108,7 @@ func (d *driver) cuts(s *convo.Snapshot) map[convo.ID][]result {
 	return cuts
 }
 
-// undo takes the newest edit back. Any other report is refused.
+// undo reverts the newest edit. Any other report is refused.
 func (d *driver) undo() {
 	d.say("undo one of %d edits", len(d.m.applied))
 	before := d.h.Snapshot()
@@ -196,7 +196,7 @@ func (d *driver) pin() {
 // take takes a snapshot.
 func (d *driver) take() *snapshot { return d.picture(d.h.Snapshot()) }
 
-// picture returns a snapshot together with the model's present view.
+// picture returns a snapshot together with the model's current view.
 func (d *driver) picture(s *convo.Snapshot) *snapshot {
 	head, _ := d.m.unanswered()
 	d.rounds = append(d.rounds[max(len(d.rounds)-20, 0):], head)
@@ -210,10 +210,10 @@ func (d *driver) keep() {
 	}
 	d.kept = append(d.kept, d.take())
 	d.say("keep snapshot %d", d.m.time)
-	d.m.time++ // what the same step does next comes later
+	d.m.time++ // later operations of the same step have a later time
 }
 
-// snapshot returns a snapshot from earlier, or one of the present.
+// snapshot returns an earlier snapshot or a current one.
 func (d *driver) snapshot() *snapshot {
 	if len(d.kept) == 0 || d.n(3) == 0 {
 		d.keep()
@@ -233,7 +233,7 @@ func (d *driver) splice() {
 	before := d.m.view.clone()
 	did, want := d.m.apply(at, e)
 	if want == noGain {
-		want = success // SplicePrefix says it by the number it returns
+		want = success // SplicePrefix reports it by the number it returns
 	}
 	dropped, err := d.h.SplicePrefix(at.real, n, summary)
 	d.want(fmt.Sprintf("splice %d of %d, %q", n, at.time, summary), err, want)
@@ -314,7 +314,7 @@ func rangesOf(ids []convo.ID) []convo.Range {
 	return ranges
 }
 
-// checkApplied looks at the report of an edit made by hand.
+// checkApplied checks the report of an edit passed to Apply.
 func (d *driver) checkApplied(r convo.Report, err error, did change, want failure) {
 	outcome := convo.OutcomeFailed
 	switch want {
@@ -331,7 +331,7 @@ func (d *driver) checkApplied(r convo.Report, err error, did change, want failur
 	d.checkChange(r, did)
 }
 
-// checkChange compares what a report says was done with what the model did.
+// checkChange compares the changes in a report with those in the model.
 func (d *driver) checkChange(r convo.Report, did change) {
 	if !slices.Equal(r.Dropped, did.dropped) || !slices.Equal(r.Summarised, did.summarised) ||
 		!slices.Equal(r.Cleared, did.cleared) || !slices.Equal(r.Rewritten, did.rewritten) || !slices.Equal(r.Shortened, did.cut) || !slices.Equal(r.Spared, did.kept) {
@@ -346,7 +346,7 @@ func (d *driver) checkChange(r convo.Report, did change) {
 	}
 }
 
-// note counts what made an edit hard.
+// note counts the difficulties of an edit.
 func (d *driver) note(before view, did change, want failure) {
 	saw := &d.stats.saw
 	saw.stale = saw.stale || want == stale
@@ -380,8 +380,8 @@ func (d *driver) takeBack() {
 	}
 }
 
-// dropNewFloor applies an edit to an exchange that was no floor when the edit's
-// snapshot was taken and has become floor by a rollback.
+// dropNewFloor applies an edit to an exchange that was not floor when the edit's snapshot
+// was taken and that a rollback has made floor.
 func (d *driver) dropNewFloor() {
 	for _, at := range d.kept {
 		for _, x := range d.m.list {
@@ -464,7 +464,7 @@ func (d *driver) meta() {
 func (d *driver) ephemeral() {
 	var msgs []convo.Message
 	d.m.view.ephemeral, d.m.ephemeralUID = nil, d.m.newUID()
-	called := false // a tool, since the newest user message
+	called := false // a tool was called since the newest user message
 	for range d.n(4) {
 		m := d.user()
 		switch d.n(4) {
@@ -531,9 +531,9 @@ func (d *driver) model() {
 		return
 	}
 	name := []string{"", "large", "small"}[d.n(3)]
-	var limits convo.Limits // the zero ones keep those in force
+	var limits convo.Limits // zero Limits keep the current ones
 	if d.n(3) == 0 {
-		d.m.tools = max(d.n(500), 1) // zero Limits keep those in force
+		d.m.tools = max(d.n(500), 1) // zero Limits keep the current ones
 		limits = convo.Limits{Tools: d.m.tools}
 		d.limits, d.m.toolsSet = limits, true
 	}
@@ -545,8 +545,8 @@ func (d *driver) model() {
 	}
 }
 
-// reload goes on with a History that is restored from this one: from its JSON,
-// or from a snapshot, which makes a fork.
+// reload continues with a History that is restored from this one: from its JSON, or from
+// a snapshot, which makes a fork.
 func (d *driver) reload() {
 	s := d.h.Snapshot()
 	saved := d.n(2) == 0
@@ -571,7 +571,7 @@ func (d *driver) reload() {
 	h, err := convo.Restore(s, &opts)
 	d.want("reload", err, success)
 	if batch := d.sensible(); d.m.accepts(batch[0]) {
-		// The old History goes on. Neither may see what the other does.
+		// The old History continues. Neither may see changes of the other.
 		if _, err := d.h.Append(batch[0].build()); err != nil {
 			d.fail("append to the old History: %v", err)
 		}

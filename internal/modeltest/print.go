@@ -7,7 +7,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// Print returns all that a snapshot shows, to compare two snapshots.
+// Print returns everything that a snapshot shows, to compare two snapshots.
 func Print(s *convo.Snapshot) string {
 	var b strings.Builder
 	for i, e := range s.All() {
@@ -55,7 +55,7 @@ func printResult(id, name, text string, isErr, cleared bool) string {
 	return s
 }
 
-// print returns what PrintMessage returns for the same message in a History.
+// print returns the result of PrintMessage for the same message in a History.
 func (m message) print() string {
 	var b strings.Builder
 	b.WriteString(string(m.role))

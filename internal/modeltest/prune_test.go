@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pruned returns the test files of a package with nothing in them but the tests
-// that match a pattern and what these use, by the names of the files. Most of what
-// a mutant takes is the build of tests that do not run. Lines keep their numbers.
+// pruned returns the test files of a package by name, reduced to the tests that match a
+// pattern and the declarations that these use. Most of the time of a mutant is the build
+// of tests that do not run. Lines keep their numbers.
 //
-// Files of the package itself, such as export_test.go, stay as they are.
+// Files of the package itself, such as export_test.go, stay unchanged.
 func pruned(t *testing.T, dir, pattern string) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
@@ -34,7 +34,7 @@ func pruned(t *testing.T, dir, pattern string) map[string]string {
 			p.add(name, source, file)
 		}
 	}
-	// The -run pattern of a subtest goes on after a slash. Without what is in
+	// The -run pattern of a subtest continues after a slash. Without what is in
 	// parentheses, a pattern matches as many tests or more.
 	var tests []string
 	for one := range strings.SplitSeq(regexp.MustCompile(`\([^()]*\)`).ReplaceAllString(pattern, ""), "|") {
@@ -61,7 +61,7 @@ func pruned(t *testing.T, dir, pattern string) map[string]string {
 	return texts
 }
 
-// A pruning finds out which declarations of a package are used.
+// A pruning finds the declarations of a package that are used.
 type pruning struct {
 	fset   *token.FileSet
 	files  []*prunedFile
@@ -77,9 +77,9 @@ type prunedFile struct {
 	base    int // the position of the first byte
 }
 
-// A declaration is one at the top of a file.
+// A declaration is a declaration at the top level of a file.
 type declaration struct {
-	first, last int // its place in the file
+	first, last int // its position in the file
 	uses        map[string]bool
 	packages    map[string]bool // names before a dot, which may be those of packages
 	isFlag      bool            // it defines a flag
@@ -145,8 +145,8 @@ func (p *pruning) add(name string, source []byte, file *ast.File) {
 	}
 }
 
-// keep keeps declarations and all that they use. It takes every name for a use of
-// what is declared by that name, so it may keep more than is used.
+// keep keeps declarations and all that they use. Any name counts as a use of the
+// declarations of that name, so keep may keep more than is used.
 func (p *pruning) keep(some []*declaration) {
 	for _, d := range some {
 		if d.kept {
@@ -159,7 +159,7 @@ func (p *pruning) keep(some []*declaration) {
 	}
 }
 
-// text returns the file without what is not kept.
+// text returns the file with only the declarations that are kept.
 func (f *prunedFile) text() string {
 	out := slices.Clone(f.source)
 	blank := func(first, last int) {

@@ -11,26 +11,27 @@ import (
 
 // Options configure Run and Replay.
 type Options struct {
-	// Operations is how many operations Run performs.
+	// Operations is the number of operations that Run performs.
 	Operations int
 
-	// Seed is that of the first History; each later one has the next. A failure
-	// names its seed.
+	// Seed is the seed of the first History; each later History has the next
+	// seed. A failure names its seed.
 	Seed uint64
 
 	// CheckSaved fails the test unless h can be saved and restored without
-	// loss. opts are those that h was made with. It is called now and then.
+	// loss. opts are the options that h was made with. It is called
+	// occasionally.
 	CheckSaved func(t testing.TB, h *convo.History, opts *convo.Options)
 }
 
-// perHistory is how many operations Run performs on one History. That makes
-// conversations which are long enough to be hard, and short enough to be
-// compared whole after each operation.
+// perHistory is the number of operations that Run performs on one History. The
+// conversations are then long enough to be difficult, and short enough to be
+// compared completely after each operation.
 const perHistory = 220
 
 // Run performs random operations on histories and on the model, and compares
 // both after each. It fails the test when they differ, or when the random
-// conversations were not hard enough for the result to mean much.
+// conversations were too easy for the result to be meaningful.
 func Run(t *testing.T, opts Options) {
 	var stats Stats
 	for seed := opts.Seed; stats.Operations < opts.Operations; seed++ {
@@ -47,19 +48,19 @@ func Run(t *testing.T, opts Options) {
 	stats.check(t)
 }
 
-// Replay performs the operations that data stands for, as a fuzz target does.
+// Replay performs the operations that data encodes. Fuzz targets use it.
 func Replay(t testing.TB, data []byte, opts Options) {
 	run(t, choices{data: data}, opts, new(Stats))
 }
 
-// choices says what to do next: at random, or as data says.
+// choices chooses the next operation, at random or from data.
 type choices struct {
-	rng  *rand.Rand // nil: as data says
+	rng  *rand.Rand // nil: choices come from data
 	left int        // operations to perform at random
 	data []byte
 }
 
-// n returns a number from 0 up to, but without, limit.
+// n returns a number from 0 to limit-1.
 func (c *choices) n(limit int) int {
 	switch {
 	case limit <= 1:
@@ -83,8 +84,8 @@ func (c *choices) more() bool {
 	return c.left >= 0
 }
 
-// Stats say how hard the conversations of a run were. Those behind Histories
-// and Lengths count histories in which the case came up.
+// Stats describe how difficult the conversations of a run were. The fields
+// after Histories and Lengths count the histories in which the case occurred.
 type Stats struct {
 	Operations int
 	Histories  int
@@ -97,12 +98,12 @@ type Stats struct {
 	Stale       int // a stale edit
 	Cut         int // a result that was cut
 	Rewritten   int // an entry that was rewritten
-	Undone      int // an edit that Undo took back
-	UndoBehind  int // the same, with messages appended after it
-	Untold      int // a trigger that found nothing to do, again
+	Undone      int // an edit that Undo reverted
+	UndoBehind  int // an edit that Undo reverted, with messages appended after it
+	Untold      int // a trigger that repeatedly found nothing to do
 	Reloaded    int // restored from JSON, or forked
-	Saved       int // saved in a log, and opened to go on with
-	Rivals      int // reloaded after another had saved
+	Saved       int // saved in a log, opened, and continued
+	Rivals      int // reloaded after another History was saved
 
 	Answered  int // requests of Do whose answer was appended
 	Delivered int // queued messages that were appended
@@ -110,7 +111,7 @@ type Stats struct {
 	saw seen
 }
 
-// seen says which cases came up in the present History.
+// seen records which cases occurred in the current History.
 type seen struct {
 	edits                                         int
 	pinInside, cutInTurn, acrossEdit, stale, load bool
@@ -155,7 +156,7 @@ func (s *Stats) median() int {
 	return lengths[len(lengths)/2]
 }
 
-// percent returns the percentage of histories that n is.
+// percent returns n as a percentage of the histories.
 func (s *Stats) percent(n int) float64 { return 100 * float64(n) / float64(s.Histories) }
 
 // String returns all counts in one line.
@@ -179,7 +180,7 @@ func (s *Stats) check(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		n, want int // want: percent, at least
+		n, want int // want is the minimum percentage
 	}{
 		{"edited three times or more", s.EditedOften, 10},
 		{"a pin among dropped entries", s.PinInside, 5},

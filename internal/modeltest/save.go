@@ -15,13 +15,13 @@ import (
 // A shelf is a Store in memory with one log.
 type shelf struct {
 	log   []convo.Record
-	fault int           // what the next Append does: 1 fails, 2 fails but writes, 3 fails and writes later
+	fault int           // the fault of the next Append: 1 fails, 2 fails but writes, 3 fails and writes later
 	late  *convo.Record // to be written later
 }
 
 var errShelf = errors.New("shelf")
 
-// Append adds a record, or fails as s.fault says.
+// Append adds a record, or fails according to s.fault.
 func (s *shelf) Append(_ context.Context, r convo.Record) error {
 	fault := s.fault
 	s.fault = 0
@@ -53,7 +53,7 @@ func (s *shelf) add(r convo.Record) error {
 	return nil
 }
 
-// land writes the record that was to be written later, if it still fits.
+// land writes the delayed record, if it still fits.
 func (s *shelf) land() {
 	if s.late != nil {
 		_ = s.add(*s.late)
@@ -87,8 +87,8 @@ func (s *shelf) List(context.Context, convo.ListOptions) iter.Seq2[convo.LogInfo
 }
 func (s *shelf) Delete(context.Context, string) error { panic("unused") }
 
-// save saves the History, now and then with a Store that fails, and looks at what
-// opens afterwards. Now and then it goes on with that.
+// save saves the History, sometimes with a Store that fails, and checks the History that
+// opens afterwards. Sometimes it continues with that History.
 func (d *driver) save() {
 	if d.shelf == nil {
 		d.shelf = new(shelf)
@@ -120,7 +120,8 @@ func (d *driver) save() {
 	}
 }
 
-// saved saves the History and returns what opens afterwards, which must be the same.
+// saved saves the History and returns the History that opens afterwards, which must be
+// the same.
 func (d *driver) saved() *convo.History {
 	d.say("save")
 	if err := d.h.Save(context.Background()); err != nil {
@@ -148,7 +149,7 @@ func (d *driver) saved() *convo.History {
 	return g
 }
 
-// copy returns a model that changes on its own.
+// copy returns an independent copy of the model.
 func (m *model) copy() *model {
 	c := *m
 	c.view = m.view.clone()
@@ -158,7 +159,7 @@ func (m *model) copy() *model {
 	return &c
 }
 
-// resumeSaved goes on with a History that was opened.
+// resumeSaved continues with a History that was opened.
 func (d *driver) resumeSaved(g *convo.History) {
 	d.say("go on with what was opened")
 	d.checkKept()
@@ -166,7 +167,7 @@ func (d *driver) resumeSaved(g *convo.History) {
 	d.forget()
 	d.m.view.ephemeral, d.m.ephemeralUID = nil, d.m.newUID()
 	d.m.reported, d.m.implausible = map[string]uint64{}, nil
-	for name, c := range d.m.learned { // of the other models, the views are not saved
+	for name, c := range d.m.learned { // the views of the other models are not saved
 		if c != d.m.current {
 			own := *c
 			own.at = nil
@@ -181,7 +182,7 @@ func (d *driver) resumeSaved(g *convo.History) {
 	d.stats.saw.saved = true
 }
 
-// forget forgets what only snapshots and reports of before are for.
+// forget removes the state that only earlier snapshots and reports need.
 func (d *driver) forget() {
 	d.kept = nil
 	if n := len(d.edits); n > 0 {
@@ -191,12 +192,12 @@ func (d *driver) forget() {
 	d.m.applied, d.m.takenBack = nil, map[convo.ID]bool{}
 }
 
-// rival lets g, which is the same conversation, change and be saved, while ours goes
-// on too. Ours is then reloaded.
+// rival changes and saves g, which is the same conversation, while the driver's own
+// History also continues. Then the own History is reloaded.
 func (d *driver) rival(g *convo.History) {
 	theirs := *d
 	theirs.h, theirs.m, theirs.kept, theirs.edits = g, d.m.copy(), nil, nil
-	theirs.m.uids += 1 << 20 // what it appends is not what ours does
+	theirs.m.uids += 1 << 20 // its entries differ from ours
 	theirs.m.view.ephemeral = nil
 	theirs.m.applied, theirs.m.takenBack = nil, map[convo.ID]bool{}
 	for i := range theirs.m.list {
@@ -249,7 +250,7 @@ func (d *driver) rival(g *convo.History) {
 	m.learned, m.current, m.order = ours.learned, ours.current, ours.order
 	m.reported, m.implausible, m.sent, m.time = ours.reported, ours.implausible, ours.sent, ours.time
 	for i := range m.list {
-		m.list[i].original = nil // of what the rival has appended, only the rival knows it
+		m.list[i].original = nil // only the rival has the originals of entries that it appended
 	}
 	m.keep(own)
 	d.m = m
@@ -258,7 +259,7 @@ func (d *driver) rival(g *convo.History) {
 	d.stats.saw.rival = true
 }
 
-// keep gives the entries that m has too, unchanged, the originals that own has.
+// keep sets the originals of the entries that are unchanged in m to those in own.
 func (m *model) keep(own []entry) {
 	for i := range m.list {
 		for _, e := range own {
@@ -276,8 +277,8 @@ func (m *model) opens(head convo.ID, msg message) bool {
 	return len(newest) > 0 && newest[0].id == head && m.copy().append([]message{msg}) == success
 }
 
-// reloadOwn appends to the model the messages of own that are newer than last, and
-// compares what Reload has made of them. pins are those that ours had.
+// reloadOwn appends the messages of own that are newer than last to the model, and
+// compares them with the result of Reload. pins are the pins of the own History.
 func (d *driver) reloadOwn(own []entry, last convo.ID, pins []convo.ID, moved map[convo.ID]convo.ID, refused []convo.Message) {
 	var left []string
 	want := map[convo.ID]convo.ID{}
@@ -297,7 +298,7 @@ func (d *driver) reloadOwn(own []entry, last convo.ID, pins []convo.ID, moved ma
 					msg.results[k].noID = false
 				}
 				if own[i].head <= last && msg.role == convo.RoleTool && !d.m.opens(own[i].head, msg) {
-					left = append(left, msg.print()) // its calls are not open in what is stored
+					left = append(left, msg.print()) // its calls are not open in the stored conversation
 					continue
 				}
 				batch, ids, whole = append(batch, msg), append(ids, e.id), append(whole, e)
@@ -335,7 +336,7 @@ func (d *driver) reloadOwn(own []entry, last convo.ID, pins []convo.ID, moved ma
 		got = append(got, PrintMessage(msg))
 	}
 	same := func(got, left string) bool {
-		return got == left || strings.Contains(left, "[cut: ") // what is refused comes as it was before it was cut
+		return got == left || strings.Contains(left, "[cut: ") // refused messages are returned as they were before they were cut
 	}
 	if !slices.EqualFunc(got, left, same) {
 		d.fail("refused %q, want %q", got, left)

@@ -7,17 +7,17 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// A calibration is what usage reports have taught about one model. The fields
-// are those of the JSON of a snapshot.
+// A calibration is the state learned from usage reports about one model. The fields are
+// those of the JSON of a snapshot.
 type calibration struct {
 	ratio, weight, spread, seen float64
 	tokens, raw, doubt          int
 	smallTokens, smallRaw       int
 
-	at *view // the view last reported on; nil: it was another History's
+	at *view // the view of the last report; nil: the view of another History
 }
 
-// overhead returns how many tokens a request carries beside its messages.
+// overhead returns the tokens of a request in addition to its messages.
 func (c *calibration) overhead(most int) int {
 	if c.raw == 0 {
 		return min(c.tokens, most)
@@ -26,7 +26,7 @@ func (c *calibration) overhead(most int) int {
 	return max(min(small, c.tokens-round(c.ratio/2*float64(c.raw)), most), 0)
 }
 
-// mostOverhead returns the most that may be taken for overhead.
+// mostOverhead returns the upper limit of the overhead.
 func mostOverhead(l convo.Limits) int {
 	if l.Window > 0 {
 		return max(l.Tools, l.Window/2)
@@ -39,15 +39,15 @@ func mostOverhead(l convo.Limits) int {
 
 func round(x float64) int { return int(math.Round(x)) }
 
-// A scale weighs a view. Of its raw tokens, old were in the view last reported
-// on too, and fresh were not; gone were in that view and have left since.
+// A scale weighs a view. Of its raw tokens, old were also in the view of the last report,
+// and fresh were not; gone were in that view and have left since.
 type scale struct {
 	known            *calibration // nil: nothing was reported
 	overhead         int
 	old, gone, fresh int
 }
 
-// ratios returns how many tokens a raw token of each kind stands for.
+// ratios returns the tokens per raw token of each kind.
 func (s scale) ratios() (old, fresh float64) {
 	switch {
 	case s.known == nil:
@@ -64,7 +64,7 @@ func (s scale) tokens() int {
 	return s.overhead + round(old*float64(s.old)+fresh*float64(s.fresh))
 }
 
-// drift returns how many tokens have come or gone since the last report.
+// drift returns the number of tokens added or removed since the last report.
 func (s scale) drift() float64 {
 	old, fresh := s.ratios()
 	d := fresh*float64(s.fresh) + 0.4*old*float64(min(s.gone, s.old))
@@ -98,7 +98,7 @@ func (s scale) without(raw int) scale {
 	return s
 }
 
-// shared returns the raw tokens of what two views have in common.
+// shared returns the raw tokens that two views have in common.
 func (v *view) shared(before *view) int {
 	n := 0
 	entries := slices.Concat(before.sys, before.list)
@@ -126,16 +126,16 @@ func (c *calibration) scale(v *view, most int) scale {
 	return scale{known: c, overhead: c.overhead(most), old: old, gone: c.raw - old, fresh: raw - old}
 }
 
-// scale returns the scale for the present view.
+// scale returns the scale for the current view.
 func (m *model) scale(l convo.Limits) scale { return m.scaleOf(&m.view, l) }
 
-// floorUpper returns what the floor would weigh alone.
+// floorUpper returns the upper bound of a request with only the floor.
 func (m *model) floorUpper(l convo.Limits) int {
 	only := m.view.floor()
 	return m.scaleOf(&only, l).upper()
 }
 
-// scaleOf returns the scale for a view that was made of the present one.
+// scaleOf returns the scale for a view that was derived from the current one.
 func (m *model) scaleOf(v *view, l convo.Limits) scale {
 	s := m.current.scale(v, mostOverhead(l))
 	if m.current == nil {
@@ -144,9 +144,9 @@ func (m *model) scaleOf(v *view, l convo.Limits) scale {
 	return s
 }
 
-// assumed returns the overhead to assume for a model without a report: that of the
-// model last reported on, but not less than what the limits say, which alone count if they
-// were set since.
+// assumed returns the overhead to assume for a model without a report: the overhead of
+// the model last reported on, but not less than in the limits. If the limits were set
+// since, only they count.
 func (m *model) assumed(l convo.Limits) int {
 	if n := len(m.order); n > 0 && !m.toolsSet {
 		return max(m.tools, m.learned[m.order[n-1]].overhead(mostOverhead(l)))
@@ -164,8 +164,8 @@ func (m *model) measured(l convo.Limits) int {
 	return s.tokens()
 }
 
-// report learns from a usage report about the snapshot at. It returns false when
-// the report is ignored because it cannot be true or is implausible.
+// report learns from a usage report about the snapshot at. It returns false if the report
+// is ignored because it is impossible or implausible.
 func (m *model) report(at *snapshot, input int, l convo.Limits) bool {
 	most := mostOverhead(l)
 	raw := at.view.raw()
@@ -212,7 +212,7 @@ func (m *model) report(at *snapshot, input int, l convo.Limits) bool {
 	v := at.view.clone()
 	next.tokens, next.raw, next.doubt, next.at = input, raw, 0, &v
 	m.learned[at.model], m.toolsSet = &next, false
-	// Only the two newest calibrations keep the view that they were made for.
+	// Only the two newest calibrations keep their view.
 	m.order = slices.DeleteFunc(m.order, func(name string) bool { return name == at.model })
 	if n := len(m.order); n > 1 {
 		older := *m.learned[m.order[n-2]]
@@ -226,8 +226,8 @@ func (m *model) report(at *snapshot, input int, l convo.Limits) bool {
 	return true
 }
 
-// learn moves the spread and the ratio of c by what the estimate of a request
-// was off. s weighs that request by what was known before.
+// learn adjusts the spread and the ratio of c by the error of the estimate of a request.
+// s is the scale of that request before the report.
 func (c *calibration) learn(s scale, input int) {
 	residual := float64(input - s.tokens())
 	if d := s.drift(); d > 0 {
@@ -246,14 +246,14 @@ func (c *calibration) learn(s scale, input int) {
 	}
 }
 
-// moved returns c for a History that begins with the view that s weighs.
+// moved returns c for a History that begins with the view of s.
 func (c *calibration) moved(s scale, raw int) *calibration {
 	next := *c
 	next.tokens, next.raw, next.doubt = s.tokens(), raw, round(s.drift())
 	return &next
 }
 
-// anchor applies what is known of the model in use to the present view.
+// anchor applies the calibration of the model in use to the current view.
 func (m *model) anchor(l convo.Limits) {
 	m.current = m.learned[m.name]
 	if m.current == nil || m.current.at != nil {
@@ -266,8 +266,7 @@ func (m *model) anchor(l convo.Limits) {
 	m.current.at = &v
 }
 
-// carried returns what is known, for a History that begins with the present
-// view.
+// carried returns the calibrations for a History that begins with the current view.
 func (m *model) carried(l convo.Limits) map[string]*calibration {
 	out := map[string]*calibration{}
 	for name, c := range m.learned {
@@ -283,7 +282,7 @@ func (m *model) carried(l convo.Limits) map[string]*calibration {
 	return out
 }
 
-// resume goes on with what carried returned. The entries have new uids.
+// resume continues with the result of carried. The entries have new uids.
 func (m *model) resume(learned map[string]*calibration, l convo.Limits) {
 	m.learned, m.toolsSet = learned, false
 	if c := learned[m.name]; c != nil {

@@ -1,5 +1,5 @@
-// Package overflow reads the errors with which providers, gateways and model servers
-// say that a request was too long for the model.
+// Package overflow recognizes the errors with which providers, gateways and model servers
+// report that a request was too long for the model, or that the seal of reasoning is broken.
 package overflow
 
 import (
@@ -14,15 +14,30 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// Is reports whether an error says that a request was too long for the model. What it
-// reads is described at IsOverflow of package convo.
+// Is reports whether an error means that a request was too long for the model. IsOverflow
+// of package convo documents what Is reads.
 func Is(err error) bool {
 	return slices.ContainsFunc(read(err), (*providerError).isOverflow)
 }
 
-// The status codes of HTTP for a rate that was exceeded and for a request with too many
-// bytes. Package net/http, which has names for them, would more than double the time
-// that a program takes to start.
+// IsSeal reports whether an error means that reasoning in a request is not where it was
+// signed, or has another signature. IsSealBroken of package convo documents what it reads.
+func IsSeal(err error) bool {
+	return slices.ContainsFunc(read(err), func(e *providerError) bool {
+		switch {
+		case e.status == tooManyRequests:
+			return false
+		case strings.Contains(e.text, "bound to a different conversation"):
+			return true
+		}
+		return strings.Contains(e.text, "invalid") && (strings.Contains(e.text, "signature") && strings.Contains(e.text, "thinking") && strings.Contains(e.text, "block") ||
+			strings.Contains(e.text, "redacted_thinking"))
+	})
+}
+
+// The HTTP status codes for an exceeded rate and for a request with too many bytes.
+// Package net/http, which has names for them, would more than double the time that a
+// program takes to start.
 const (
 	tooManyRequests = 429
 	requestTooLarge = 413
@@ -34,15 +49,15 @@ func expression(s string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })
 }
 
-// answerShare: an answer that leaves less than 1/answerShare of the window for
-// the request is what is too long, not the request.
+// answerShare bounds answers: if the requested answer leaves less than 1/answerShare of
+// the window for the request, the answer is too long, and not the request.
 const answerShare = 16
 
-// A providerError is what an error tells of a provider's answer.
+// A providerError is what an error contains of a provider's answer.
 type providerError struct {
 	texts  []string
 	text   string // all texts in lower case, without escapes and addresses, with single spaces
-	status int    // of HTTP; 0: not known
+	status int    // the HTTP status; 0: not known
 }
 
 // isOverflow reports whether e is about the length of a request.
@@ -58,17 +73,17 @@ func (e *providerError) isOverflow() bool {
 	return f.Output == 0 || f.Limit == 0 || f.Output < f.Limit-f.Limit/answerShare
 }
 
-// answerName finds the parameters for the length of an answer, answerExceeds what
-// follows one that exceeds something, and otherSubject what exceeds it together
-// with the answer.
+// answerName finds the parameters for the length of an answer. answerExceeds finds words
+// after the parameter which mean that it exceeds something. otherSubject finds other
+// things that are part of the sum.
 var (
 	answerName    = expression(`\b(?:max_(?:completion_|new_|output_)?tokens|budget_tokens)\b`)
 	answerExceeds = expression(`^[^.;{}]{0,32}?\b(?:exceed(?:s|ed)?|must be (?:less|smaller) than)\b`)
 	otherSubject  = expression(`\b(?:and|plus|with|prompt|input|messages?)\b|\+`)
 )
 
-// isAboutAnswer reports whether e says that the length asked for as an answer is
-// what exceeds the window, and not its sum with the prompt.
+// isAboutAnswer reports whether e means that the length requested for the answer alone
+// exceeds the window, and not its sum with the prompt.
 func (e *providerError) isAboutAnswer() bool {
 	for _, at := range answerName().FindAllStringIndex(e.text, -1) {
 		before := e.text[strings.LastIndexAny(e.text[:at[0]], ".:;{}\"")+1 : at[0]]
@@ -94,9 +109,9 @@ func (e *providerError) isTooLong() bool {
 	return !slices.ContainsFunc(fileTexts[:], func(t string) bool { return startsWord(e.text, t) })
 }
 
-// fieldBefore finds a part of a request, other than its messages, at the end of what
-// stands before a text, where it is what is too long. otherUnit finds a length in
-// another unit than tokens after a text.
+// fieldBefore finds a part of a request, other than its messages, at the end of the text
+// before a match: that part is too long. otherUnit finds a length in a unit other than
+// tokens in the text after a match.
 var (
 	fieldBefore = expression(`(?:^|[^a-z])(?:names?|titles?|labels?|descriptions?|schemas?|definitions?|metadata|user[ _]ids?|ids?|identifiers?|` +
 		`cache[ _]keys?|api[ _]keys?|passwords?|string|(?:stop[ _])?sequences?|headers?|urls?|images?|dimensions?|files?|documents?|pdfs?|audio|videos?|attachments?|number of tools)` +
@@ -104,8 +119,8 @@ var (
 	otherUnit = expression(`^[^{}]{0,64}?\b[0-9][0-9,._]*[ -]?(?:characters?|chars|bytes|[km]i?b|pixels?)\b`)
 )
 
-// says reports whether e has the texts of a pair, as overflowTexts has them, and not
-// about a field of the request or in another unit than tokens.
+// says reports whether e has the texts of a pair of overflowTexts, without a field of the
+// request before them or a unit other than tokens after them.
 func (e *providerError) says(first, then string) bool {
 	for at := 0; ; {
 		i := indexPair(e.text[at:], first, then)
@@ -115,22 +130,23 @@ func (e *providerError) says(first, then string) bool {
 		before, after := e.text[:at+i], e.text[at+i+len(first):]
 		length := otherUnit().FindString(after)
 		if (length == "" || strings.Contains(length, "token")) && !fieldBefore().MatchString(before[max(len(before)-maxGap, 0):]) &&
-			!strings.HasSuffix(before, "requests that ") { // as a rule that requests must keep
+			!strings.HasSuffix(before, "requests that ") { // the text states a rule for requests
 			return true
 		}
 		at += i + len(first)
 	}
 }
 
-// throttleTexts appear in errors about the rate of requests and about quotas,
-// which may mention too many tokens as well.
+// throttleTexts appear in errors about the rate of requests and about quotas, which may
+// also mention too many tokens.
 var throttleTexts = [...]string{
 	"rate limit", "rate_limit", "ratelimit", "throttl", "per minute", "per min", "per day", "quota", "please wait", "(tpm)",
 	"too many requests", "of your plan", "more credits", "insufficient credits", "insufficient_balance", "insufficient balance",
 }
 
-// plainTexts are those of overflowTexts that no error about a rate or a quota
-// has. Beside them, a rate is only the name of a service or another attempt.
+// plainTexts are texts of overflowTexts that do not occur in errors about a rate or a
+// quota. With one of them, a mention of a rate is only the name of a service, or a note
+// on another attempt.
 var plainTexts = [...]string{
 	"context_length_exceeded", "context_window_exceeded", "contextwindowexceeded", "exceed_context_size",
 	"maximum context length", "maximum prompt length", "longer than the maximum model length",
@@ -144,8 +160,8 @@ var loadTexts = [...]string{
 	"failed to load model", "failed to load the model", "available memory", "invalid num_ctx", "greater than n_ctx_train",
 }
 
-// tooLargeTexts and tooLargeStatus say that a request has too many bytes. fileTexts
-// are beginnings of words which say that it is because of a file.
+// tooLargeTexts and tooLargeStatus find errors about a request with too many bytes.
+// fileTexts are beginnings of words which mean that a file is the cause.
 var (
 	tooLargeTexts  = [...]string{"request_too_large", "request entity too large", "maximum request body size", "request exceeds the maximum size"}
 	tooLargeStatus = expression(`\b413\b[^a-z0-9]{1,4}(?:payload|content|request) too large`)
@@ -216,21 +232,20 @@ var overflowTexts = [...][2]string{
 	{"total message size", "exceeds limit"},
 }
 
-// maxGap is how many bytes may stand between the texts of a pair. It is enough
-// for a few words and a number, so that both are likely to be in one sentence.
+// maxGap is the maximum number of bytes between the texts of a pair. It allows a few
+// words and a number, so both texts are probably in one sentence.
 const maxGap = 64
 
-// Figures are the numbers of tokens that an error names. A number that it does
-// not name is 0.
+// Figures are the numbers of tokens that an error states. A missing number is 0.
 type Figures struct {
-	Limit  int // of the window, or of the request alone
-	Prompt int // of the request
-	Output int // asked for as an answer
-	Total  int // of both, or of what the error does not say
+	Limit  int // the limit of the window, or of the request alone
+	Prompt int // tokens of the request
+	Output int // tokens requested for the answer
+	Total  int // tokens of both, or a size that the error does not explain
 }
 
-// Request returns the size of the refused request without the answer, as far as
-// it is known.
+// Request returns the size of the refused request without the answer, or 0 if it is not
+// known.
 func (f Figures) Request() int {
 	switch {
 	case f.Prompt > 0:
@@ -251,7 +266,7 @@ func sum(a, b int) int { return a + min(b, math.MaxInt-a) }
 // letter of a field of Figures.
 type figurePattern struct {
 	*regexp.Regexp
-	word string // stands in every match; to look for it first saves most of the time
+	word string // part of every match; searching for it first saves most of the time
 }
 
 var figurePatterns = sync.OnceValue(func() []figurePattern {
@@ -260,7 +275,7 @@ var figurePatterns = sync.OnceValue(func() []figurePattern {
 	varying := regexp.MustCompile(`\\.|\(\?:[^)]*\)|#[lpot]|[^a-z_ ]`)
 	var all []figurePattern
 	for _, p := range []string{
-		// What was compared with what.
+		// The sizes that were compared.
 		`limit: #p \+ #o > #l`,
 		`#p tokens > #l maximum`,
 		`prompt is too long: #p, model maximum context length: #l`,
@@ -341,8 +356,8 @@ var figurePatterns = sync.OnceValue(func() []figurePattern {
 	return all
 })
 
-// figures returns the numbers that the text names. Of several for one figure the
-// first counts, in the order of the patterns.
+// figures returns the numbers that the text names. If several patterns match for one
+// figure, the first counts.
 func (e *providerError) figures() Figures {
 	var f Figures
 	for _, p := range figurePatterns() {
@@ -361,14 +376,13 @@ func (e *providerError) figures() Figures {
 		}
 	}
 	if f.Prompt > 0 && f.Total > sum(f.Prompt, f.Output) {
-		f.Prompt = f.Total - f.Output // tool definitions are named apart
+		f.Prompt = f.Total - f.Output // tool definitions are counted separately
 	}
 	return f
 }
 
-// tokensOf returns a number of tokens that is written with or without separators,
-// in thousands if a k follows and in millions if an m does, or 0 if it is too
-// large to be one.
+// tokensOf returns a number of tokens. The number may have separators, and a k for
+// thousands or an m for millions. tokensOf returns 0 if the number is too large.
 func tokensOf(digits string) int {
 	unit := 1.0
 	switch digits[len(digits)-1] {
@@ -384,7 +398,7 @@ func tokensOf(digits string) int {
 	return int(n)
 }
 
-// Read returns the numbers of the overflow that err tells of, or else of err.
+// Read returns the numbers of the overflow error in err, or of err if there is none.
 func Read(err error) Figures {
 	said := read(err)
 	if i := slices.IndexFunc(said, (*providerError).isOverflow); i >= 0 {
@@ -393,17 +407,16 @@ func Read(err error) Figures {
 	return said[len(said)-1].figures()
 }
 
-// These bound the work that read does for an error made to be large.
+// These bound the work of read for errors that are large on purpose.
 const (
-	maxErrors    = 64      // errors of a tree that are read
-	maxErrorText = 4 << 10 // bytes read at each end of one text
+	maxErrors    = 64      // the maximum number of errors in a tree that are read
+	maxErrorText = 4 << 10 // the number of bytes read at each end of a text
 	maxErrorSum  = 32 << 10
 )
 
-// read reads an error and what it wraps. Each of several errors that one
-// wraps is read on its own too; err itself, with the texts of all, is the last. It
-// does not rely on errors.As, which never returns when errors wrap each other in a
-// circle.
+// read reads an error and the errors that it wraps. If one error wraps several, each of
+// them is also read on its own; err itself, with the texts of all, is the last. It does
+// not use errors.As, which never returns when errors wrap each other in a circle.
 func read(err error) []*providerError {
 	sum := 0
 	var to *providerError
@@ -425,8 +438,8 @@ func read(err error) []*providerError {
 		if err, to = waiting[n].error, waiting[n].to; err == nil {
 			continue
 		}
-		// A client may panic here: an error that was made by hand lacks the
-		// request that its text quotes.
+		// Error may panic: errors of some clients that were made by hand lack the request
+		// that their text quotes.
 		guarded(func() { add(err.Error()) })
 		if e, ok := err.(interface{ RawJSON() string }); ok {
 			guarded(func() { add(e.RawJSON()) })
@@ -513,8 +526,8 @@ func containsAny(s string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(s, t) })
 }
 
-// startsWord reports whether a word of s begins with the text. Parts of a name that
-// has hyphens, as a model's has, are no words.
+// startsWord reports whether a word of s begins with the text. Parts of a name with
+// hyphens, such as the name of a model, do not count as words.
 func startsWord(s, text string) bool {
 	for {
 		before, rest, ok := strings.Cut(s, text)
@@ -524,7 +537,7 @@ func startsWord(s, text string) bool {
 		if before == "" || !strings.Contains("abcdefghijklmnopqrstuvwxyz0123456789-", before[len(before)-1:]) {
 			return true
 		}
-		s = "-" + rest // a text that follows at once begins no word
+		s = "-" + rest // text that follows directly does not begin a word
 	}
 }
 

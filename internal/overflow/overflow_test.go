@@ -14,16 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A body is what a provider or a server answered, from testdata/overflow.jsonl.
+// A body is an answer of a provider or a server, from testdata/overflow.jsonl.
 type body struct {
 	Provider string
 	Source   string // where it was published
 	Overflow bool
 
-	// The numbers that an overflow names; 0 if it does not.
+	// The numbers that an overflow states, or 0.
 	Limit, Prompt, Output, Total int
 
-	Status int // of the answer, where it matters
+	Status int // the HTTP status of the answer, if it matters
 	Text   string
 }
 
@@ -40,14 +40,14 @@ func bodies(t testing.TB) (all []body) {
 	return all
 }
 
-// figuresOf returns the numbers of tokens that an error names.
+// figuresOf returns the numbers of tokens that an error states.
 func figuresOf(err error) (limit, prompt, output, total int) {
 	f := Read(err)
 	return f.Limit, f.Prompt, f.Output, f.Total
 }
 
-// A clientError has the methods by which the clients of providers show what was
-// answered. Its text says nothing.
+// A clientError has the methods with which the clients of providers return the answer.
+// The text of Error contains none of it.
 type clientError struct {
 	status             int
 	raw, code, message string
@@ -59,8 +59,8 @@ func (e *clientError) ErrorCode() string    { return e.code }
 func (e *clientError) ErrorMessage() string { return e.message }
 func (e *clientError) HTTPStatusCode() int  { return e.status }
 
-// Bodies as they were published are told apart, in whichever way a client shows
-// them, and their numbers are read.
+// Published bodies are recognized in every form in which a client returns them, and their
+// numbers are read.
 func TestIs_Bodies(t *testing.T) {
 	providers := map[string]bool{}
 	for _, b := range bodies(t) {
@@ -94,9 +94,9 @@ func TestIs_Status(t *testing.T) {
 	assert.False(t, Is(nil))
 }
 
-// No error about anything else is taken for an overflow. The texts are written as
-// providers, servers, gateways, databases, tools and the standard library write
-// them, and each is wrapped in the ways in which clients show what they got.
+// No other error is recognized as an overflow. The texts are those of providers, servers,
+// gateways, databases, tools and the standard library, and each is wrapped in every form
+// in which clients return answers.
 func TestIs_OtherErrors(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "other_errors.txt"))
 	require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestIs_OtherErrors(t *testing.T) {
 	t.Logf("%d texts", len(seen))
 }
 
-// Texts of clients and of small servers that nobody has published a whole body of.
+// Texts of clients and of small servers for which no whole body was published.
 func TestIs_Phrases(t *testing.T) {
 	for _, text := range []string{
 		"Input length 131393 exceeds the maximum allowed input length of 131040 tokens.",
@@ -153,8 +153,8 @@ func TestIs_Phrases(t *testing.T) {
 	}
 }
 
-// What the address of a request, a gateway or another attempt says does not hide
-// what the provider says.
+// The address of a request, or notes of a gateway or of another attempt, do not hide the
+// provider's text.
 func TestIs_Beside(t *testing.T) {
 	const (
 		large = `: 413 Request Entity Too Large {"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}`
@@ -188,7 +188,7 @@ func TestIs_Beside(t *testing.T) {
 	assert.False(t, Is(errors.New("the input_file of this request"+large)))
 }
 
-// An answer that was asked for is what is too long only if it is alone.
+// The requested answer is too long only if it exceeds the window alone.
 func TestIs_AnswerBesidePrompt(t *testing.T) {
 	assert.False(t, Is(errors.New("Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of 35505 tokens: "+
 		"2737 tokens from the input messages and 32768 tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.")))
@@ -216,7 +216,7 @@ func TestIs_Units(t *testing.T) {
 	}
 }
 
-// A countedError counts how often it is read. It can wrap anything, itself too.
+// A countedError counts how often it is read. It can wrap any error, even itself.
 type countedError struct {
 	text  string
 	wraps []error
@@ -226,8 +226,8 @@ type countedError struct {
 func (e *countedError) Error() string   { e.read++; return e.text }
 func (e *countedError) Unwrap() []error { return e.wraps }
 
-// A panicError panics in every method, as the error of a client does that was
-// made without a request.
+// A panicError panics in every method, like the error of a client that was made without a
+// request.
 type panicError struct{}
 
 func (panicError) Error() string        { panic("no request") }
@@ -265,8 +265,8 @@ func TestIs_Hostile(t *testing.T) {
 	assert.Zero(t, limit, "no number of tokens")
 }
 
-// Whatever an error says, reading it ends, does not panic, and gives numbers that
-// a window can have. What is read does not depend on how often it was encoded.
+// Reading any error ends, does not panic, and gives numbers that a window can have. The
+// result does not depend on how often the text was encoded.
 func FuzzIs(f *testing.F) {
 	for _, b := range bodies(f) {
 		f.Add(b.Text, b.Text, b.Status, uint8(1))

@@ -1,4 +1,4 @@
-// Package repeats tells whether a text repeats itself.
+// Package repeats finds texts that repeat themselves.
 package repeats
 
 import (
@@ -9,27 +9,26 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// A text repeats itself if it ends in a loop with a letter or a digit, or if loops make
-// up at least four fifths of it. A loop is a stretch in which the same stands again and
-// again with nothing in between, minLoopTimes times or more. White space counts as one
-// space. A loop has at least minLoop bytes, about fifty tokens of English, and at least
+// A text repeats itself if it ends in a loop that has a letter or a digit, or if loops
+// make up at least four fifths of it. A loop is a part of a text in which the same words
+// repeat without a gap, minLoopTimes times or more. White space counts as one space. A
+// loop has at least minLoop bytes, about fifty tokens of English, and at least
 // 1/loopDepth of the text.
 //
-// A model that does not find its end loops until it is cut off. So what stands before
-// other text is data, such as rows of a table that are the same, and so is a rule
-// across the page at the end. Lines that differ in a number are a list.
+// A model in a loop repeats itself until it is cut off. Repetition before other text is
+// therefore data, such as equal rows of a table, and a horizontal rule at the end is not
+// a loop. Lines that differ in a number are a list.
 const (
 	minLoop      = 200
 	minLoopTimes = 4
 	loopDepth    = 16
-	loopEnd      = 8 // at most so many bytes may follow a loop that ends the text
+	loopEnd      = 8 // the maximum number of bytes after a loop at the end of the text
 )
 
-// Of returns the words that the longest loop of a text repeats, or nothing if
-// the text does not repeat itself. It takes time in proportion to the length of the
-// text.
+// Of returns the words that the longest loop of a text repeats, or "" if the text does
+// not repeat itself. It takes time linear in the length of the text.
 func Of(s string) string {
-	s = strings.Join(strings.Fields(s), " ") + " " // a space after the last word as after each other
+	s = strings.Join(strings.Fields(s), " ") + " " // each word is followed by a space
 	if len(s) < minLoop {
 		return ""
 	}
@@ -61,17 +60,17 @@ func Of(s string) string {
 // A loopFinder finds the loops of a text.
 type loopFinder struct {
 	s       string
-	letters []int32 // how many letters and digits begin before each byte
-	change  []int32 // at each byte, how many loops begin less how many end
-	least   int     // bytes of a loop
+	letters []int32 // for each byte, the number of letters and digits before it
+	change  []int32 // for each byte, the number of loops that begin there minus the number that end there
+	least   int     // the minimum number of bytes of a loop
 	longest loop
-	last    loop // the longest with which the text ends; zero: none
+	last    loop // the longest loop at the end of the text; zero: none
 }
 
-// A loop is a part of a text in which each byte is that of one period before.
+// A loop is a part of a text in which each byte equals the byte one period before.
 type loop struct{ from, to, period int }
 
-// words returns what l repeats, from the beginning of a word if there is one.
+// words returns the words that l repeats, from the beginning of a word if there is one.
 func (l loop) words(s string) string {
 	from := l.from
 	if space := strings.IndexByte(s[from:from+l.period], ' '); space >= 0 {
@@ -81,8 +80,7 @@ func (l loop) words(s string) string {
 	return strings.TrimSpace(s[from:max(text.Floor(s, from+l.period), from)])
 }
 
-// add notes that the bytes [from, to) are those of one period before, as far as
-// they have one before them.
+// add records a loop, if it is long enough.
 func (f *loopFinder) add(l loop) {
 	length := l.to - l.from
 	if length < f.least || length < minLoopTimes*l.period {
@@ -104,8 +102,8 @@ func (l loop) isLonger(other loop) bool {
 	return length > best || length == best && l.period < other.period
 }
 
-// find adds the loops in s[from:to]. Each of them is in the first half, in the
-// second, or around the middle.
+// find adds the loops in s[from:to]. Each loop is in the first half, in the second half,
+// or around the middle.
 func (f *loopFinder) find(from, to int) {
 	if to-from < f.least {
 		return
@@ -119,8 +117,8 @@ func (f *loopFinder) find(from, to int) {
 	f.find(middle, to)
 }
 
-// around calls add for each period with the longest part of s that has this period
-// and holds the middle and at least one period after it.
+// around calls add, for each period, with the longest part of s that has this period and
+// contains the middle and at least one period after it.
 func around(s []byte, middle int, add func(loop)) {
 	right := s[middle:]
 	ahead := sharedWith(right, right)
@@ -137,13 +135,13 @@ func around(s []byte, middle int, add func(loop)) {
 	}
 }
 
-// sharedWith returns for each place in s how many bytes there are the same as those
-// at the beginning of pattern. It is the Z-algorithm.
+// sharedWith returns, for each index in s, how many bytes from there equal the beginning
+// of pattern. It is the Z-algorithm.
 func sharedWith(pattern, s []byte) []int {
 	own := make([]int, len(pattern)) // the same for pattern itself
 	shared := make([]int, len(s))
 	fill := func(s []byte, out []int, first int) {
-		from, to := first, first // the part of s known to be the beginning of pattern that ends last
+		from, to := first, first // of the parts of s that equal a beginning of pattern, the one that ends last
 		for i := first; i < len(s); i++ {
 			n := 0
 			if i < to {

@@ -13,7 +13,7 @@ import (
 
 const goodSummary = "## Goal\n- Find a flight to Rome for two.\n## Constraints and preferences\n- Window seats only, the user is tall.\n- No flights before 9:00.\n## Done\n- Searched LX 1726 and AZ 573; both have seats.\n## Next steps\n- Ask which of the two to book.\n"
 
-// lines returns n lines, each with its number in the place of %d.
+// lines returns n lines, with the number of the line in place of %d.
 func lines(n int, format string) string {
 	var b strings.Builder
 	for i := range n {
@@ -76,8 +76,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// Structured texts of all kinds are not taken for loops, however alike their lines
-// are.
+// Structured texts of all kinds are not loops, even if their lines are similar.
 func TestOf_Structured(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 11))
 	words := strings.Fields("the user asked for a flight to Rome and window seats only because he is tall so file test build green done failed open closed server client error handler parser token budget limit window 从这里 到河边 有多远 沿着河 走一段路 就到了 الرحلة إلى روما тест готов ошибка файл")
@@ -132,8 +131,8 @@ func TestOf_Structured(t *testing.T) {
 	}
 }
 
-// A loop of any length is found at the end of a text, and wherever it stands if it is
-// most of it.
+// A loop of any length is found at the end of a text, and anywhere if it makes up most of
+// the text.
 func TestOf_Loops(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 23))
 	words := strings.Fields(goodSummary + " 用户 想找 一张 去罗马的 机票 файл готов")
@@ -162,7 +161,7 @@ func TestOf_Loops(t *testing.T) {
 	}
 }
 
-// The same loops are found as by trying all of them.
+// The loops are the same as those found by trying all of them.
 func TestOf_AsBySlowSearch(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 19))
 	found := 0
@@ -185,8 +184,7 @@ func TestOf_AsBySlowSearch(t *testing.T) {
 	assert.Less(t, found, 350)
 }
 
-// Two loops that are no loop without what is behind the middle of the text, or before
-// it.
+// Two loops that are long enough only with the text after the middle, or before it.
 func TestOf_AroundTheMiddle(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 23))
 	letters := func(n int) string {

@@ -138,6 +138,12 @@ var tortureAppends = flag.Int("convo.appends", 40_000, "appends of TestTorture_B
 // Goroutines append while compactions run in the background with slow summaries,
 // and in the foreground when the window is full.
 func TestTorture_Background(t *testing.T) {
+	for _, ttl := range []time.Duration{0, time.Millisecond, time.Hour} { // with a TTL, edits wait
+		t.Run(ttl.String(), func(t *testing.T) { tortureBackground(t, ttl) })
+	}
+}
+
+func tortureBackground(t *testing.T, ttl time.Duration) {
 	lost := &gone{ids: map[convo.ID]int{}}
 	var applied atomic.Int64
 	with := convo.SummarizerFunc(func(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
@@ -145,6 +151,7 @@ func TestTorture_Background(t *testing.T) {
 	})
 	h, err := convo.New(&convo.Options{
 		Roles:    convo.Relaxed(),
+		CacheTTL: ttl,
 		Limits:   convo.Limits{Window: 60_000, Reserve: -1, High: 50_000, Low: 2_000, Soft: 5_000},
 		Strategy: convo.Summarize{With: with, Window: -1},
 		OnCompaction: func(r convo.Report) {
@@ -198,6 +205,7 @@ func TestTorture_Everything(t *testing.T) {
 	h, err := convo.New(&convo.Options{
 		Roles:        convo.Relaxed(),
 		Limits:       convo.Limits{Window: 4000, Reserve: -1},
+		CacheTTL:     time.Hour,
 		Strategy:     convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{With: &convotest.Flaky{}, Window: -1}, convo.Truncate{}),
 		OnCompaction: lost.report,
 		Budget:       pool,

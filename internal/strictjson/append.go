@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// AppendString appends s as a JSON string. Each invalid byte becomes U+FFFD. It looks at
-// eight bytes at a time.
+// AppendString appends s as a JSON string. Each invalid byte is replaced by U+FFFD. It
+// processes eight bytes at a time.
 func AppendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	for len(s) >= 8 {
@@ -33,8 +33,8 @@ func AppendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendSpecial appends the first character of s, which is to be escaped, or all
-// characters up to the next one of ASCII, and returns the rest of s.
+// appendSpecial appends the first character of s, escaped, or all characters up to the
+// next ASCII character, and returns the rest of s.
 func appendSpecial(b []byte, s string) ([]byte, string) {
 	switch c := s[0]; {
 	case c >= utf8.RuneSelf:
@@ -64,7 +64,7 @@ func appendSpecial(b []byte, s string) ([]byte, string) {
 	return b, s[1:]
 }
 
-// QuotedLen returns about how many bytes s takes as a JSON string.
+// QuotedLen returns the approximate length of s as a JSON string, in bytes.
 func QuotedLen(s string) int {
 	n := len(s) + 16
 	for ; len(s) >= 8; s = s[8:] {
@@ -82,7 +82,7 @@ func Next(dst []byte) []byte {
 }
 
 // Key appends the key of the next member of an object, with the colon. The key must
-// need no escape.
+// not need escapes.
 func Key(dst []byte, key string) []byte {
 	dst = append(Next(dst), '"')
 	dst = append(dst, key...)

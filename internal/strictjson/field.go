@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// A Field is a member of an object. Value says where its value is: it is a *int, *int64,
+// A Field is a member of an object. Value points to its value: it is a *int, *int64,
 // *float64, *bool, *string or *time.Time, or a []Field for an object.
 type Field struct {
 	Key   string
 	Value any
 }
 
-// AppendFields appends the members that are not zero. An object without a member that is
-// not zero is left out too.
+// AppendFields appends the members that are not zero. An object whose members are all zero
+// is also left out.
 func AppendFields(dst []byte, fields []Field) []byte {
 	for _, f := range fields {
 		switch v := f.Value.(type) {
@@ -52,7 +52,7 @@ func AppendObject(dst []byte, fields []Field) []byte {
 	return append(AppendFields(append(dst, '{'), fields), '}')
 }
 
-// Fields reads an object into fields. Those that it does not hold stay as they are.
+// Fields reads an object into fields. Fields that are not in the object are unchanged.
 func (r *Reader) Fields(fields []Field) {
 	for key := range r.Object {
 		if !r.Field(key, fields) {
@@ -62,7 +62,7 @@ func (r *Reader) Fields(fields []Field) {
 }
 
 // Field reads the value of key into the field with that key. It reports whether there is
-// one.
+// such a field.
 func (r *Reader) Field(key []byte, fields []Field) bool {
 	for _, f := range fields {
 		if f.Key != string(key) {

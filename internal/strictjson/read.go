@@ -1,5 +1,5 @@
-// Package strictjson reads and writes JSON in one pass and without reflection. What
-// it accepts does not depend on the version of encoding/json.
+// Package strictjson reads and writes JSON in one pass and without reflection. The
+// accepted syntax does not depend on the version of encoding/json.
 package strictjson
 
 import (
@@ -14,34 +14,33 @@ import (
 	"unicode/utf8"
 )
 
-// A Reader reads one JSON value. The first error ends it: after that every method
-// returns the zero value, and loops end. So it is enough to look at Err when all has
-// been read.
+// A Reader reads one JSON value. After the first error, every method returns the zero
+// value, and loops end. It is therefore enough to check Err at the end.
 //
 // Methods that return a value return the zero value for null.
 type Reader struct {
 	data  []byte
-	at    int        // where data is read next
-	err   error      // the first one
-	field []byte     // the key read last, for errors
-	text  []byte     // the content of the last string that had escapes
-	names [32]string // read by Name, by their hash
+	at    int        // index of the next byte to read
+	err   error      // the first error
+	field []byte     // the last key read, for errors
+	text  []byte     // the content of the last string with escapes
+	names [32]string // strings read by Name, by hash
 }
 
-// NewReader returns a Reader of data, which must not change while it is used.
+// NewReader returns a Reader of data. data must not be changed while the Reader is used.
 func NewReader(data []byte) *Reader { return &Reader{data: data} }
 
-// Err returns the first error, if there was one.
+// Err returns the first error, if any.
 func (r *Reader) Err() error { return r.err }
 
-// Fail ends reading with an error, unless there was one before.
+// Fail ends reading with an error, unless there was an earlier error.
 func (r *Reader) Fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
-// Unknown ends reading because the loop over Object does not know a key.
+// Unknown ends reading with an error for an unknown key.
 func (r *Reader) Unknown(key []byte) { r.Fail(fmt.Errorf("unknown field %.40q", key)) }
 
 // End ends reading with an error if anything but white space follows.
@@ -51,7 +50,7 @@ func (r *Reader) End() {
 	}
 }
 
-// want ends reading because the next bytes are not what was wanted.
+// want ends reading with an error that names what was expected instead of the next bytes.
 func (r *Reader) want(what string) {
 	if r.err != nil {
 		return
@@ -67,7 +66,7 @@ func (r *Reader) want(what string) {
 	r.err = fmt.Errorf("byte %d is %s, want %s%s", r.at, found, what, in)
 }
 
-// wantAt is want for bytes that were read already.
+// wantAt is like want, for bytes that have already been read.
 func (r *Reader) wantAt(at int, what string) {
 	if r.err == nil {
 		r.at = at
@@ -75,7 +74,7 @@ func (r *Reader) wantAt(at int, what string) {
 	}
 }
 
-// next passes over white space and returns the byte after it, 0 if there is none.
+// next skips white space and returns the byte after it, or 0 if there is none.
 func (r *Reader) next() byte {
 	if r.err != nil {
 		return 0
@@ -89,10 +88,10 @@ func (r *Reader) next() byte {
 	return 0
 }
 
-// Null reads null, if that is next, and reports whether it was.
+// Null reads null, if it is next, and reports whether it was.
 func (r *Reader) Null() bool { return r.next() == 'n' && r.literal("null") }
 
-// literal reads a word, if that is next, and reports whether it was.
+// literal reads a word, if it is next, and reports whether it was.
 func (r *Reader) literal(word string) bool {
 	if !bytes.HasPrefix(r.data[r.at:], []byte(word)) {
 		return false
@@ -102,7 +101,7 @@ func (r *Reader) literal(word string) bool {
 }
 
 // Object yields the keys of an object, or none for null. The loop must read the
-// value after each key, or leave. A key that occurs twice is an error.
+// value after each key, or break. A duplicate key is an error.
 //
 //	for key := range r.Object {
 //		switch string(key) {
@@ -145,7 +144,7 @@ func (r *Reader) Object(yield func(key []byte) bool) {
 }
 
 // Array yields the indices of the elements of an array, or none for null. The loop
-// must read each element, or leave.
+// must read each element, or break.
 func (r *Reader) Array(yield func(i int) bool) {
 	if r.Null() || !r.open('[', "an array") {
 		return
@@ -166,8 +165,8 @@ func (r *Reader) open(bracket byte, what string) bool {
 	return true
 }
 
-// more reports whether another member or element follows, and reads the comma before
-// it or the bracket at the end.
+// more reports whether another member or element follows. It reads the comma before the
+// member or element, or the bracket at the end.
 func (r *Reader) more(end byte, first bool) bool {
 	switch c := r.next(); {
 	case r.err != nil:
@@ -185,8 +184,7 @@ func (r *Reader) more(end byte, first bool) bool {
 	return false
 }
 
-// Skip passes over a value, of which it checks only that quotes and brackets are
-// closed.
+// Skip skips a value. It checks only that quotes and brackets are closed.
 func (r *Reader) Skip() {
 	r.next()
 	if r.err != nil {
@@ -199,13 +197,13 @@ func (r *Reader) Skip() {
 	}
 }
 
-// Text reads a string. What is no valid UTF-8 becomes U+FFFD, byte by byte, and so do
-// halves of surrogate pairs.
+// Text reads a string. Each byte of invalid UTF-8 is replaced by U+FFFD, as is each
+// unpaired surrogate.
 func (r *Reader) Text() string { return string(r.Bytes()) }
 
-// Name reads a string like Text. If it was read before, and not long ago, it shares
-// the memory of that string: so it is for what is short and comes again, such as the
-// names of tools.
+// Name reads a string like Text. If Name has recently read the same string, it returns
+// that string without an allocation. It is meant for short strings that repeat, such as
+// the names of tools.
 func (r *Reader) Name() string {
 	s := r.Bytes()
 	if len(s) == 0 || len(s) > 64 {
@@ -239,8 +237,8 @@ func (r *Reader) string() (s []byte, escaped bool) {
 	return r.quoted()
 }
 
-// quoted reads a string whose quote is next. It also reports whether it had escapes:
-// then the bytes are valid until the next string is read.
+// quoted reads a string whose quote is next, and reports whether it had escapes. If so,
+// the bytes are valid until the next string is read.
 func (r *Reader) quoted() (s []byte, escaped bool) {
 	r.at++
 	from := r.at
@@ -261,8 +259,8 @@ func (r *Reader) quoted() (s []byte, escaped bool) {
 	return s, escaped
 }
 
-// unescaped returns what the bytes between from and r.at, and those after it up to the
-// end of the string, stand for.
+// unescaped returns the text from the index from to the end of the string, with escapes
+// decoded. The bytes before r.at have no escapes.
 func (r *Reader) unescaped(from int) []byte {
 	text, rest := append(r.text[:0], r.data[from:r.at]...), r.data[r.at:]
 	for len(rest) > 1 && rest[0] == '\\' {
@@ -284,12 +282,12 @@ func (r *Reader) unescaped(from int) []byte {
 	return text
 }
 
-// unescape holds what an escape of one character stands for, by that character.
+// unescape maps the character of a short escape to its meaning.
 var unescape = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// numbered reads an escape that names a character by its number, or two of them that
-// are a surrogate pair, from the beginning of s, and returns its length. If there is
-// none, it says what was wanted after the backslash.
+// numbered reads a \u escape, or two that form a surrogate pair, at the beginning of s,
+// and returns its length. If there is none, want names what was expected after the
+// backslash.
 func numbered(s []byte) (u rune, n int, want string) {
 	if s[1] != 'u' {
 		return 0, 0, "an escape"
@@ -308,7 +306,7 @@ func numbered(s []byte) (u rune, n int, want string) {
 	return utf8.RuneError, 6, ""
 }
 
-// hex4 returns the number that the first four bytes of s are in hexadecimal, or -1.
+// hex4 returns the value of the first four bytes of s as hexadecimal digits, or -1.
 func hex4(s []byte) rune {
 	if len(s) < 4 {
 		return -1
@@ -330,10 +328,10 @@ func hex4(s []byte) rune {
 	return u
 }
 
-// plain returns how many bytes of s come before the first quote, backslash or control
-// character. If ascii is true, all of these are ASCII.
+// plain returns the number of bytes of s before the first quote, backslash or control
+// character. If ascii is true, all these bytes are ASCII.
 func plain[S string | []byte](s S) (n int, ascii bool) {
-	seen := uint64(0) // the bits of all bytes
+	seen := uint64(0) // the OR of all words
 	for ; n+8 <= len(s); n += 8 {
 		x := word(s[n : n+8])
 		seen |= x
@@ -351,8 +349,8 @@ func plain[S string | []byte](s S) (n int, ascii bool) {
 	return n, seen&highs == 0
 }
 
-// appendPlain appends the bytes of s that come before the first quote, backslash or
-// control character. It is quick where there are few.
+// appendPlain appends the bytes of s before the first quote, backslash or control
+// character. It is fast if there are few such bytes.
 func appendPlain[S string | []byte](dst []byte, s S) []byte {
 	for ; len(s) >= 8; s = s[8:] {
 		x := word(s[:8])
@@ -370,7 +368,7 @@ func appendPlain[S string | []byte](dst []byte, s S) []byte {
 // highs is the high bit of each byte of a word.
 const highs = 0x8080808080808080
 
-// word returns the first eight bytes as an integer, the first one lowest.
+// word returns the first eight bytes of s as a little-endian integer.
 func word[S string | []byte](s S) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
@@ -378,8 +376,7 @@ func word[S string | []byte](s S) uint64 {
 }
 
 // ends returns the high bit of each byte of a word that is a quote, a backslash or a
-// control character. Bits above the lowest one that is set may be wrong, because of
-// carries.
+// control character. Bits above the lowest set bit may be wrong, because of carries.
 func ends(x uint64) uint64 {
 	const ones = 0x0101010101010101
 	quote, slash := x^('"'*ones), x^('\\'*ones)
@@ -399,10 +396,10 @@ func (r *Reader) Bool() bool {
 	return false
 }
 
-// Int reads an integer that an int can hold, without a fraction or an exponent.
+// Int reads an integer that fits in an int, without a fraction or an exponent.
 func (r *Reader) Int() int { return int(r.integer(strconv.IntSize)) }
 
-// Int64 reads an integer that an int64 can hold, without a fraction or an exponent.
+// Int64 reads an integer that fits in an int64, without a fraction or an exponent.
 func (r *Reader) Int64() int64 { return r.integer(64) }
 
 func (r *Reader) integer(size int) int64 {
@@ -418,7 +415,7 @@ func (r *Reader) integer(size int) int64 {
 	return n
 }
 
-// Float reads a number that a float64 can hold.
+// Float reads a number that fits in a float64.
 func (r *Reader) Float() float64 {
 	if r.Null() {
 		return 0
@@ -467,7 +464,7 @@ func (r *Reader) number() []byte {
 	return r.data[from:r.at]
 }
 
-// Time reads a time as RFC 3339 writes it, without escapes.
+// Time reads a time in RFC 3339 format, without escapes.
 func (r *Reader) Time() (t time.Time) {
 	if r.Null() {
 		return t

@@ -2,8 +2,8 @@ package strictjson
 
 import "encoding/json"
 
-// The functions below take a document apart level by level, without looking into the
-// values, which stay where they are. They return false for what they cannot read.
+// The functions below split one level of a document, without parsing or copying the
+// values. They return false for data that they cannot read.
 
 // skipValue returns the index after the value that begins at i, or -1.
 func skipValue(data []byte, i int) int {
@@ -46,7 +46,7 @@ func SplitObject(data []byte) (map[string]json.RawMessage, bool) {
 	return m, SplitInto(m, data)
 }
 
-// SplitInto puts the fields of an object into a map that may be used again.
+// SplitInto puts the fields of an object into a map that may be reused.
 func SplitInto(m map[string]json.RawMessage, data []byte) bool {
 	clear(m)
 	end, ok := splitList(data, '{', func(i int) int {
@@ -68,7 +68,7 @@ func SplitInto(m map[string]json.RawMessage, data []byte) bool {
 	return ok && end == len(data)
 }
 
-// Repeated returns the name of a field that an object has twice, if there is one.
+// Repeated returns the name of a field that occurs twice in an object, if there is one.
 func Repeated(data []byte) (name string, twice bool) {
 	seen := map[string]bool{}
 	splitList(data, '{', func(i int) int {
@@ -99,9 +99,9 @@ func SplitArray(data []byte) (list []json.RawMessage, ok bool) {
 	return list, ok && end == len(data)
 }
 
-// splitList calls element with the index of each element, between a bracket and its
-// counterpart, and returns the index after these and the white space that follows.
-// element returns the index after the element, or -1.
+// splitList calls element with the index of each element between the brackets, and returns
+// the index after the brackets and the following white space. element returns the index
+// after the element, or -1.
 func splitList(data []byte, bracket byte, element func(i int) int) (end int, ok bool) {
 	i := skipSpace(data, 0)
 	if i >= len(data) || data[i] != bracket {
@@ -126,7 +126,7 @@ func splitList(data []byte, bracket byte, element func(i int) int) (end int, ok 
 	return skipSpace(data, i+1), true
 }
 
-// commonKeys are the names of fields that requests and answers are full of.
+// commonKeys are field names that are frequent in requests and answers.
 var commonKeys = func() map[string]string {
 	m := map[string]string{}
 	for _, k := range []string{
@@ -141,7 +141,7 @@ var commonKeys = func() map[string]string {
 	return m
 }()
 
-// keyText returns the text of a key, which is a JSON string, mostly without an allocation.
+// keyText returns the text of a key, a JSON string, usually without an allocation.
 func keyText(quoted []byte) string {
 	if key, ok := commonKeys[string(quoted[1:len(quoted)-1])]; ok {
 		return key

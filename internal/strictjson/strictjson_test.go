@@ -54,8 +54,8 @@ func TestAppendString_EachByte(t *testing.T) {
 	}
 }
 
-// A string of any length, with anything at any place, is written so that encoding/json
-// and Text read what it was, and nothing but what must be is escaped.
+// Strings of any length and content are written so that encoding/json and Text read them
+// back, and only characters that need it are escaped.
 func TestAppendString(t *testing.T) {
 	for n := range 20 {
 		for at := range n + 1 {
@@ -76,8 +76,8 @@ func TestAppendString(t *testing.T) {
 	assert.Equal(t, `"<&> 今\n\u0001\"\\/"`, string(AppendString(nil, "<&> 今\n\x01\"\\/")))
 }
 
-// plain and appendPlain find the first byte that ends them, whatever stands before and
-// behind, and plain does not take other bytes for ASCII.
+// plain and appendPlain find the first byte that ends them, whatever precedes and follows
+// it, and plain does not report other bytes as ASCII.
 func TestPlain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	alphabet := []byte{0, 1, 0x1f, ' ', '!', '"', '#', '[', '\\', ']', 0x7f, 0x80, 0xa2, 0xdc, 0xff, 'a', 'b', 'c'}
@@ -121,7 +121,7 @@ func TestMembers(t *testing.T) {
 	assert.Equal(t, `{"int":-7,"text":"a{","bool":true,"time":"2025-06-01T10:00:00.5Z"`, string(dst))
 }
 
-// Name reads what Text reads, and what it has read before needs no memory.
+// Name reads the same as Text, and needs no memory for strings that it has read before.
 func TestReader_Name(t *testing.T) {
 	names := []string{"", "a", "read", "call_1", "call_2", "d\"e", "\xff", strings.Repeat("long", 17)}
 	for i := range 300 {
@@ -150,7 +150,7 @@ func TestReader_Name(t *testing.T) {
 	assert.Same(t, unsafe.StringData(got[0]), unsafe.StringData(got[2]))
 }
 
-// Errors say what stands where, and what is wanted there.
+// Errors state the position, what was found and what is expected.
 func TestReader_Errors(t *testing.T) {
 	for data, want := range map[string]string{
 		``:                       "byte 0 is the end, want an object",
@@ -207,7 +207,7 @@ func TestReader_Errors(t *testing.T) {
 	}
 }
 
-// Skip passes over exactly one value.
+// Skip skips exactly one value.
 func TestReader_Skip(t *testing.T) {
 	for _, value := range []string{`1`, `-1.5e3`, `"a,]}\"{["`, `true`, `null`, `{}`, `[]`, ` [ {"a" : [ 1 , "]" ] } , {} ] `, strings.Repeat("[", 1000) + strings.Repeat("]", 1000)} {
 		r := NewReader([]byte(`[` + value + `,"next"]`))

@@ -5,13 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how deep encoding/json lets objects and arrays nest.
+// maxDepth is the nesting limit of encoding/json for objects and arrays.
 const maxDepth = 10000
 
-// Valid reports what json.Valid does, several times as fast.
+// Valid returns the same result as json.Valid, several times faster.
 func Valid(data []byte) bool {
 	var room [64]byte
-	open := room[:0] // the brackets that are not closed, as those that close them
+	open := room[:0] // the closing brackets of all open brackets
 	i := skipSpace(data, 0)
 	for {
 		// A value begins at i.
@@ -25,7 +25,7 @@ func Valid(data []byte) bool {
 				return false
 			}
 			if data[i] == c+2 {
-				break // it is closed below
+				break // closed below
 			}
 			if c == '{' {
 				if i = skipKey(data, i); i < 0 {
@@ -44,7 +44,7 @@ func Valid(data []byte) bool {
 		default:
 			i = skipNumber(data, i)
 		}
-		// A value ends at i, or a bracket is to be closed there that holds nothing.
+		// A value ends at i, or the bracket at i closes an empty object or array.
 		for {
 			if i < 0 {
 				return false
@@ -72,8 +72,8 @@ func Valid(data []byte) bool {
 	}
 }
 
-// The functions below return the index after what begins at i, or -1 if that is not
-// there.
+// The functions below return the index after the named syntax at i, or -1 if data does not
+// have it there.
 
 func skipSpace(data []byte, i int) int {
 	for i < len(data) && (data[i] == ' ' || data[i] == '\n' || data[i] == '\t' || data[i] == '\r') {
@@ -82,7 +82,7 @@ func skipSpace(data []byte, i int) int {
 	return i
 }
 
-// skipKey passes over a key, its colon and the white space after it.
+// skipKey skips a key, its colon and the white space after it.
 func skipKey(data []byte, i int) int {
 	if i = SkipString(data, i); i < 0 {
 		return -1
@@ -93,8 +93,7 @@ func skipKey(data []byte, i int) int {
 	return skipSpace(data, i+1)
 }
 
-// SkipString returns the index after the string that begins at i, or -1 if there is
-// none.
+// SkipString returns the index after the string at i, or -1 if there is none.
 func SkipString(data []byte, i int) int {
 	if i >= len(data) || data[i] != '"' {
 		return -1
@@ -119,9 +118,9 @@ func SkipString(data []byte, i int) int {
 	}
 }
 
-// PassString returns what SkipString does if data is known to be JSON, in less time:
-// between its quotes it looks at nothing but quotes. Otherwise it may return any index
-// after a quote at i or later, or -1.
+// PassString returns the same result as SkipString if data is valid JSON, in less time: it
+// looks only for quotes. For other data it may return any index after a quote at i or
+// later, or -1.
 func PassString(data []byte, i int) int {
 	if i >= len(data) || data[i] != '"' {
 		return -1
@@ -187,9 +186,9 @@ func skipDigits(data []byte, i int) int {
 	return i
 }
 
-// Unquote returns the text of a JSON string, as encoding/json does: what is no valid
-// UTF-8 becomes U+FFFD, byte by byte, and so do halves of surrogate pairs. It returns
-// false for anything else, white space around it included.
+// Unquote returns the text of a JSON string, as encoding/json does: each byte of invalid
+// UTF-8 is replaced by U+FFFD, as is each unpaired surrogate. It returns false for anything
+// else, including a string with white space around it.
 func Unquote(data []byte) (string, bool) {
 	if len(data) < 2 || data[0] != '"' {
 		return "", false
@@ -220,7 +219,7 @@ func Unquote(data []byte) (string, bool) {
 	return valid(b, false), true
 }
 
-// valid returns bytes as a string of valid UTF-8.
+// valid returns s as a string, with invalid UTF-8 replaced.
 func valid(s []byte, ascii bool) string {
 	if ascii || utf8.Valid(s) {
 		return string(s)

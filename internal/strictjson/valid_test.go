@@ -62,7 +62,7 @@ func FuzzValid(f *testing.F) {
 }
 
 // checkPassString compares PassString with SkipString at each string of a document, and
-// sees that it ends behind a quote in what is no JSON.
+// checks that it ends after a quote if the document is not JSON.
 func checkPassString(t *testing.T, data []byte) {
 	valid := json.Valid(data)
 	for i := 0; i < len(data); i++ {

@@ -1,0 +1,63 @@
+package keep
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// After every compaction the view holds the task and all rules of the user, and nearly
+// all edits of the current file, whatever the size of the steps and the tokenizer. With
+// a summarizer that works, nothing is dropped unread.
+func TestAgent_Remembers(t *testing.T) {
+	steps, factors := 80, []float64{0.8, 1.03, 1.5, 2.2}
+	if testing.Short() {
+		steps, factors = 40, factors[1:3]
+	}
+	for _, l := range Ladders()[:4] {
+		for _, factor := range factors {
+			for calls := 1; calls <= 3; calls++ {
+				if calls == 3 && factor > 2 {
+					continue // three results alone are above the limit, so they are cut
+				}
+				for _, users := range []int{1, 30, 0} {
+					what := fmt.Sprintf("%s, factor %.2f, %d calls, users %d", l.Name, factor, calls, users)
+					m, err := Agent{Steps: steps, Calls: calls, Users: users, Factor: factor, Window: 128_000, Seed: 2}.Run(convo.Options{Strategy: l.Strategy()})
+					require.NoError(t, err, what)
+					require.Positive(t, m.Compactions, what)
+					assert.Equal(t, 1.0, m.Task, what)
+					assert.Equal(t, 1.0, m.Rules, what)
+					assert.GreaterOrEqual(t, m.Edits, 0.9, what)
+					assert.Zero(t, m.Over, what)
+					if l.Name != "no summary" {
+						assert.Zero(t, m.Unread, what)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The measurement sees what a strategy loses.
+func TestAgent_SeesLosses(t *testing.T) {
+	m, err := Agent{Steps: 100, Calls: 1, Users: 30, Factor: 1, Window: 128_000, Seed: 1}.Run(convo.Options{Strategy: convo.SlidingWindow{Keep: 10}})
+	require.NoError(t, err)
+	assert.Less(t, m.Task, 0.5)
+	assert.Less(t, m.Rules, 0.9)
+	assert.Positive(t, m.Unread)
+}
+
+func TestWrite(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	var b strings.Builder
+	require.NoError(t, Write(&b, true, filepath.Join(t.TempDir(), "keep.svg")))
+	assert.Contains(t, b.String(), "| default ")
+	assert.NotContains(t, b.String(), "NaN")
+}

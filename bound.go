@@ -1,0 +1,249 @@
+package convo
+
+import (
+	"slices"
+
+	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+)
+
+// Some providers sign reasoning together with everything that stood before it, and refuse
+// a request in which something else stands there. So each assistant entry with signed
+// reasoning has a fingerprint of the view that its request was made of. It is bound while
+// the fingerprint of what stands before it is the same.
+
+// Bound reports whether the view has an assistant entry with the ID whose signed reasoning
+// still belongs there: what stands before the entry is what its request was made of, and
+// no provider has refused it; see [History.Release].
+//
+// An entry is bound to what was sent for it: to the snapshot given to
+// [History.AppendReply], or sent by [History.Do]. An entry added by [History.Append] is
+// bound to the snapshot last returned by Prepare or Recover or given to RecordUsage, if
+// no answer was appended since; otherwise to the view before it. An entry whose request
+// had an open tool call, and one that was rewritten or was imported without
+// Options.AsSent, are not bound.
+//
+// The formats of package wire leave signed reasoning out of a request if its entry is not
+// bound and the model checks this, or is not known. A cut, a cleared result, a rewritten
+// message, a summary, SetSystem and messages set by SetEphemeral before the entry, or other
+// tools, end the bond; a Rollback or an Undo that restores what stood there restores it. A
+// rewritten answer ends the bonds after it even if only its reasoning was left out.
+func (s *Snapshot) Bound(id ID) bool {
+	for i, bound := range s.signed {
+		if s.list[i].id == id {
+			return bound
+		}
+	}
+	return false
+}
+
+// Unbound returns the IDs of the assistant entries with signed reasoning that are not
+// bound, ascending. See [Snapshot.Bound].
+func (s *Snapshot) Unbound() (ids []ID) {
+	for i, bound := range s.signed {
+		if !bound {
+			ids = append(ids, s.list[i].id)
+		}
+	}
+	return ids
+}
+
+// isSigned reports whether m has reasoning that its provider has signed.
+func (m *Message) isSigned() bool {
+	return m.Role == RoleAssistant && slices.ContainsFunc(m.Parts, func(p Part) bool {
+		r, ok := p.(Reasoning)
+		return ok && (r.Signature != "" || r.Encrypted != "")
+	})
+}
+
+// A prefix is what fingerprints of a part of a view are made of.
+type prefix struct {
+	heads     fingerprint.Sum  // of the tools, the system entries and the summary
+	list      fingerprint.List // of the entries
+	ephemeral fingerprint.Sum  // of the ephemeral messages and what stands before them; 0: none
+}
+
+// sum returns the fingerprint, which is not 0.
+func (p prefix) sum() fingerprint.Sum {
+	return max(p.heads.Uint64(uint64(p.list)).Uint64(uint64(p.ephemeral)), 1)
+}
+
+// whole returns the prefix that is the whole view.
+func (s *state) whole() prefix {
+	p := prefix{heads: s.heads(), list: s.fold}
+	if s.eph != nil {
+		front := s.fold
+		for _, e := range slices.Backward(s.list[s.ephemeralPlace():]) {
+			front = front.Remove(e.content)
+		}
+		p.ephemeral = s.eph.at(front)
+	}
+	return p
+}
+
+// at returns the fingerprint of the ephemeral messages after a list.
+func (e *ephemeral) at(front fingerprint.List) fingerprint.Sum {
+	return e.content.Uint64(uint64(front))
+}
+
+// signed yields the index in list of each assistant entry with signed reasoning that was
+// made for a view, and whether it is bound.
+func (s *state) signed(yield func(i int, bound bool) bool) {
+	p, place := prefix{heads: s.heads()}, s.ephemeralPlace()
+	for i, e := range s.list {
+		if i == place && s.eph != nil {
+			p.ephemeral = s.eph.at(p.list)
+		}
+		if e.msg.isSigned() && !yield(i, e.made != 0 && e.id > s.released && e.made == p.sum()) {
+			return
+		}
+		p.add(e)
+	}
+}
+
+// heads returns the fingerprint of what stands before the list.
+func (s *state) heads() fingerprint.Sum {
+	sum := fingerprint.Sum(s.sysFold)
+	if s.tools != nil {
+		sum = sum.Uint64(uint64(s.tools.content))
+	}
+	if s.summary != nil {
+		sum = sum.Uint64(uint64(s.summary.content))
+	}
+	return sum
+}
+
+// setContent sets the fingerprint of the content of e, which is not in a view yet.
+func (e *entry) setContent() {
+	if e.content != 0 {
+		return
+	}
+	sum := e.msg.content()
+	if e.final && e.msg.Role == RoleAssistant {
+		sum = sum.Uint64(8) // its reasoning is not sent, and what was made after it needs that
+	}
+	e.content = max(sum, 1)
+}
+
+// content returns the fingerprint of what the model sees of m. Reasoning is left out: a
+// signature is not part of what later ones are made for.
+func (m *Message) content() fingerprint.Sum {
+	sum := fingerprint.Sum(0).String(string(m.Role))
+	if m.Author != "" && m.Role != RoleTool {
+		sum = sum.String(m.Author)
+	}
+	return contentOf(sum, m.Parts)
+}
+
+func contentOf(sum fingerprint.Sum, parts []Part) fingerprint.Sum {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case Text:
+			sum = sum.Uint64(1).String(string(p))
+		case ToolCall:
+			sum = sum.Uint64(2).String(p.ID).String(p.Name).String(p.Arguments)
+		case ToolResult:
+			kind := uint64(3)
+			if p.IsError {
+				kind = 4
+			}
+			sum = contentOf(sum.Uint64(kind).String(p.CallID).String(p.Name), p.Parts).Uint64(5)
+		case Media:
+			sum = sum.Uint64(6).String(p.MIME).String(p.Data).String(p.URL)
+		case Opaque:
+			sum = sum.Uint64(7).String(p.Format).String(p.JSON)
+		}
+	}
+	return sum
+}
+
+// A sentView is the view that the next answer is for.
+type sentView struct {
+	known  bool
+	open   bool // it has an open tool call, so no answer to it is bound
+	prefix prefix
+}
+
+// sentLocked records that the next answer is for the view of a snapshot, unless an answer
+// was appended since.
+func (h *History) sentLocked(at *Snapshot) {
+	if from, _ := index(h.list, at.newestID()+1); !slices.ContainsFunc(h.list[from:], func(e *entry) bool { return e.msg.Role == RoleAssistant }) {
+		h.answers = viewSent(at)
+	}
+}
+
+// viewSent returns the view that a request is made of.
+func viewSent(at *Snapshot) sentView {
+	open := callsOf(at.list).openCalls() > 0
+	return sentView{known: true, open: open, prefix: at.whole()}
+}
+
+// viewLocked returns the present view as one that a request is made of.
+func (h *History) viewLocked() sentView {
+	return sentView{known: true, open: h.calls.openCalls() > 0, prefix: h.whole()}
+}
+
+// bindAll binds each entry with signed reasoning that has no fingerprint to what stands
+// before it.
+func (s *state) bindAll() {
+	p, list := prefix{heads: s.heads()}, slices.Clone(s.list)
+	for i, e := range list {
+		if e.made == 0 && e.msg.isSigned() {
+			own := *e
+			own.made = p.sum()
+			list[i] = &own
+		}
+		p.add(e)
+	}
+	s.replace(s.sys, list, s.originals, s.listRaw, s.turns, s.turn)
+}
+
+// add adds an entry at the end.
+func (p *prefix) add(e *entry) {
+	p.list = p.list.Add(e.content)
+}
+
+// releasedSince returns how many entries are bound in before and not in s, which holds them too.
+func (s *state) releasedSince(before *state) (n int) {
+	var were []ID
+	for i, bound := range before.signed {
+		if bound {
+			were = append(were, before.list[i].id)
+		}
+	}
+	for i, bound := range s.signed {
+		if _, was := slices.BinarySearch(were, s.list[i].id); was && !bound {
+			n++
+		}
+	}
+	return n
+}
+
+// Release ends the bond of all entries appended so far, for good: no Undo, Rollback or
+// load restores it. It is for a provider that has refused the signature of reasoning;
+// [History.Do] and [History.Recover] call it when they recognise that. It returns how many
+// entries were bound.
+func (h *History) Release() (released int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	released = h.bonds()
+	if !h.endedLocked() && h.released < h.last {
+		h.releaseLocked()
+	}
+	return released
+}
+
+// releaseLocked ends the bond of all entries.
+func (h *History) releaseLocked() {
+	h.newVersionLocked()
+	h.released = h.last
+}
+
+// bonds returns how many entries are bound.
+func (s *state) bonds() (n int) {
+	for _, bound := range s.signed {
+		if bound {
+			n++
+		}
+	}
+	return n
+}

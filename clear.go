@@ -1,0 +1,292 @@
+package convo
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// ClearToolResults is a [CompactionStrategy] that clears old tool results. It replaces
+// the content of a result with a marker that names the tool and the size; the call and
+// the error flag stay. It also works inside a single long turn, and calls no model.
+//
+// Results superseded under Same are cleared first. If the view is still larger than
+// Goal.Target, the other results of old exchanges are cleared. If that is not enough,
+// results of the newest exchanges with more than a 32nd of the target are cleared, the
+// oldest first, because a later strategy would drop messages.
+//
+// Each edit invalidates a part of the provider's prompt cache, so ClearToolResults clears
+// as many results as it can at once, and none if that would free too little. If
+// Options.Spill is set, it first stores the originals, and the markers name their
+// location.
+type ClearToolResults struct {
+	// KeepLast is the number of newest exchanges with tool calls that keep their results
+	// while the target can be reached without them. 0 means 3; a negative value means
+	// none.
+	KeepLast int
+
+	// MinFreed is the least to free, in raw tokens. 0 means Goal.MinFree. If it is
+	// negative, any reduction is enough.
+	MinFreed int
+
+	// Least is the minimum size of a result to clear, in raw tokens of its content. If it
+	// is less than 1, every result larger than its marker can be cleared.
+	Least int
+
+	// Same returns a key for a call whose result is superseded by a later result, such as
+	// the path of a file that is read. Of the results whose calls have the same key, only
+	// the newest stays. A call with an empty key matches no other call. Nil means that no
+	// result is superseded. [SameCall] is ready to use. Same must be quick and must not
+	// keep c.
+	Same func(c ToolCall) string
+}
+
+// SameCall is for ClearToolResults.Same. Two calls have the same key if they call the
+// same tool with the same arguments, regardless of the order of fields and of white
+// space. Arguments that are not a JSON object have no key.
+func SameCall(c ToolCall) string {
+	var fields map[string]any
+	d := json.NewDecoder(strings.NewReader(c.Arguments))
+	d.UseNumber()
+	if d.Decode(&fields) != nil || fields == nil {
+		return ""
+	}
+	sorted, err := json.Marshal(fields)
+	if err != nil {
+		return ""
+	}
+	return c.Name + " " + string(sorted)
+}
+
+// Name returns "clear-tool-results".
+func (ClearToolResults) Name() string { return "clear-tool-results" }
+
+// Compact returns an edit that clears old results. It returns [ErrNoGain] if that
+// would free too little, and g.NoClear if it is set.
+func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error) {
+	if g.NoClear != nil {
+		return Edit{}, g.NoClear
+	}
+	keep := c.KeepLast
+	if keep == 0 {
+		keep = 3
+	}
+	var toolExchanges []listExchange // those with tool calls
+	for w := walk(&s.state); ; {
+		a, ok := w.next()
+		if !ok {
+			break
+		}
+		if hasCalls(&s.list[a.from].msg) {
+			toolExchanges = append(toolExchanges, a)
+		}
+	}
+	var e Edit
+	var freed int64
+	done := make(map[Clear]bool, len(g.Unclearable)) // cleared, or not to be cleared
+	for _, u := range g.Unclearable {
+		done[Clear{ID: u.ID, CallID: u.CallID}] = true
+	}
+	counter := s.counter()
+	clear := func(a listExchange, least int64, only func(callID string) bool) {
+		if a.floor {
+			return
+		}
+		for _, result := range s.list[a.from+1 : a.to] {
+			freed += e.clearIn(result, least, counter, done, only)
+		}
+	}
+	least := int64(max(c.MinFreed, 1))
+	if c.MinFreed == 0 {
+		least = int64(max(g.MinFree, 1))
+	}
+	r := g.room(s)
+	reached := func() bool { return s.raw()-freed <= r.target && freed >= least }
+
+	for i, old := range c.superseded(s, toolExchanges) {
+		clear(toolExchanges[i], int64(c.Least), func(id string) bool { return slices.Contains(old, id) })
+	}
+	old := max(len(toolExchanges)-max(keep, 0), 0)
+	if freed == 0 || !reached() {
+		for _, a := range toolExchanges[:old] {
+			clear(a, int64(c.Least), nil)
+		}
+	}
+	for _, a := range toolExchanges[old:] {
+		if g.isOwn() || s.raw()-freed <= r.target {
+			break
+		}
+		clear(a, max(int64(c.Least), r.large()), nil)
+	}
+	if freed < least {
+		return Edit{}, ErrNoGain
+	}
+	return e, nil
+}
+
+// superseded yields, for each exchange with superseded results, its index and the IDs of
+// their calls. It yields the exchanges in order.
+func (c ClearToolResults) superseded(s *Snapshot, exchanges []listExchange) iter.Seq2[int, []string] {
+	return func(yield func(int, []string) bool) {
+		if c.Same == nil {
+			return
+		}
+		old := make([][]string, len(exchanges))
+		newer := make(map[string]bool)
+		for i, a := range slices.Backward(exchanges) {
+			answered := make(map[string]bool)
+			for _, e := range s.list[a.from+1 : a.to] {
+				for _, r := range e.msg.ToolResults() {
+					answered[r.CallID] = true
+				}
+			}
+			for _, call := range slices.Backward(s.list[a.from].msg.ToolCalls()) {
+				key := c.Same(call)
+				if key == "" || !answered[call.ID] {
+					continue
+				}
+				if newer[key] {
+					old[i] = append(old[i], call.ID)
+				}
+				newer[key] = true
+			}
+		}
+		for i, ids := range old {
+			if len(ids) > 0 && !yield(i, ids) {
+				return
+			}
+		}
+	}
+}
+
+// clearIn adds to e the results of an entry that are longer than their markers, have at
+// least least raw tokens and are not in done, and adds them to done. If only is not nil,
+// only results for which it returns true are cleared. clearIn returns the raw tokens that
+// this frees.
+func (e *Edit) clearIn(in *entry, least int64, counter *counter, done map[Clear]bool, only func(callID string) bool) (freed int64) {
+	for _, p := range in.msg.Parts {
+		r, ok := p.(ToolResult)
+		key := Clear{ID: in.id, CallID: r.CallID}
+		if !ok || r.Cleared || done[key] || only != nil && !only(r.CallID) {
+			continue
+		}
+		size := counter.parts(r.Parts)
+		gain := size - counter.text(markerText(&r, ""))
+		if gain <= 0 || size < least {
+			continue
+		}
+		freed += gain
+		e.Clear = append(e.Clear, key)
+		done[key] = true
+	}
+	return freed
+}
+
+// ClearMedia is a [CompactionStrategy] that replaces older images, documents and other
+// media with a line that describes them, such as
+//
+//	[image/png cleared: 48,213 bytes]
+//
+// or with their address in place of the size. It does so in user messages and in tool
+// results; media of the assistant stay. It calls no model.
+//
+// It is a [Trigger] by the number of media, because providers refuse a request with too
+// many of them. The Check methods of package wire know the limits of some.
+type ClearMedia struct {
+	// KeepLast is the number of newest media that stay while the target can be reached
+	// without them. 0 means 3; a negative value means none.
+	KeepLast int
+
+	// TriggerAt is the number of media in the view at which a compaction is due. 0 means
+	// 90, since providers allow about 100 images; a negative value means that their
+	// number never makes one due.
+	TriggerAt int
+}
+
+// Name returns "clear-media".
+func (ClearMedia) Name() string { return "clear-media" }
+
+// Due reports whether the view has at least TriggerAt media.
+func (c ClearMedia) Due(s Status) bool {
+	return c.TriggerAt >= 0 && s.Media >= cmp.Or(c.TriggerAt, 90)
+}
+
+// Compact returns an edit that clears older media. It returns [ErrNoGain] if that would
+// free less than Goal.MinFree.
+func (c ClearMedia) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error) {
+	if s.media == 0 {
+		return Edit{}, ErrNoGain
+	}
+	keep := max(cmp.Or(c.KeepLast, 3), 0)
+	counter, target := s.counter(), g.target(s)
+	floor := s.floor()
+	var e Edit
+	var freed int64
+	newer := s.media // number of media from the current entry on
+	for i, entry := range s.list {
+		n := entry.msg.media()
+		newer -= n
+		if n == 0 || floor.has(i) || entry.msg.Role == RoleAssistant {
+			continue
+		}
+		if newer < keep && (g.isOwn() || s.raw()-freed <= target) {
+			break
+		}
+		parts := clearMedia(entry.msg.Parts)
+		if gain := counter.parts(entry.msg.Parts) - counter.parts(parts); gain > 0 {
+			freed += gain
+			e.Rewrite = append(e.Rewrite, Rewrite{ID: entry.id, Parts: parts})
+		}
+	}
+	if freed < int64(max(g.MinFree, 1)) {
+		return Edit{}, ErrNoGain
+	}
+	return e, nil
+}
+
+// onlyMedia reports whether a strategy is triggered only by the number of media.
+func onlyMedia(c CompactionStrategy) bool {
+	switch c := c.(type) {
+	case ClearMedia:
+		return true
+	case chain:
+		return !slices.ContainsFunc(c, func(link CompactionStrategy) bool { return triggerOf(link) != nil && !onlyMedia(link) })
+	}
+	return false
+}
+
+// clearMedia returns parts with each of their media replaced by a line.
+func clearMedia(parts []Part) []Part {
+	parts = slices.Clone(parts)
+	for i, p := range parts {
+		switch p := p.(type) {
+		case Media:
+			parts[i] = Text(p.marker())
+		case ToolResult:
+			p.Parts = clearMedia(p.Parts)
+			parts[i] = p
+		}
+	}
+	return parts
+}
+
+// marker returns the line that replaces m.
+func (m Media) marker() string {
+	return fmt.Sprintf("[%s cleared: %s]", m.kind(), m.place())
+}
+
+// kind returns what m is, such as "image/png".
+func (m Media) kind() string { return cmp.Or(shorten(m.MIME, 100), "media") }
+
+// place returns the address of m, or its size if it has content.
+func (m Media) place() string {
+	if m.Data == "" {
+		return shorten(m.URL, 500)
+	}
+	return grouped(base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(m.Data, "=")))) + " bytes"
+}

@@ -1,0 +1,226 @@
+package convo_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// waiting returns a History above Limits.Soft, of which a compaction in the background
+// has ended with OutcomeReady, and the reports so far. ttl is Options.CacheTTL.
+func waiting(t *testing.T, ttl time.Duration) (h *convo.History, told *[]convo.Report, calls *atomic.Int32) {
+	t.Helper()
+	calls, told = new(atomic.Int32), new([]convo.Report)
+	opts := windowOf(4000, convo.Summarize{With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+		calls.Add(1)
+		return convo.Summary{Text: "so far", Usage: convo.Usage{Output: 5}, Model: "m"}, nil
+	}), MaxTokens: 100, Window: -1})
+	opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
+	opts.CacheTTL = ttl
+	opts.OnCompaction = func(r convo.Report) { *told = append(*told, r) }
+	h = toolTurn(t, opts, 20)
+	require.True(t, h.CompactInBackground(t.Context()))
+	r, err := h.Wait(t.Context())
+	require.NoError(t, err)
+	if ttl <= 0 {
+		require.Equal(t, convo.OutcomeApplied, r.Outcome)
+		return h, told, calls
+	}
+	require.Equal(t, convo.OutcomeReady, r.Outcome)
+	assert.Equal(t, 1, r.Calls)
+	assert.Equal(t, 5, r.Usage.Output)
+	assert.Equal(t, r.TokensBefore, r.TokensAfter)
+	assert.True(t, r.Fits)
+	assert.Contains(t, r.String(), "compaction ready at")
+	assert.Len(t, *told, 1)
+	_, has := h.Snapshot().Summary()
+	assert.False(t, has, "nothing has changed yet")
+	return h, told, calls
+}
+
+// The edit of a compaction in the background waits for a pause or for Limits.High, and is
+// applied by whichever compaction comes first.
+func TestCacheTTL_EditWaits(t *testing.T) {
+	applied := func(t *testing.T, h *convo.History, r convo.Report, calls *atomic.Int32) {
+		t.Helper()
+		assert.Equal(t, convo.OutcomeApplied, r.Outcome, "%v", r)
+		assert.Equal(t, convo.ReasonSoft, r.Reason)
+		assert.Zero(t, r.Calls, "they were reported before")
+		assert.Zero(t, r.Usage)
+		assert.NotEmpty(t, r.Summarised)
+		assert.Equal(t, "m", r.Model)
+		assert.EqualValues(t, 1, calls.Load())
+		sum, _ := h.Snapshot().Summary()
+		assert.Equal(t, "so far", sum.Text)
+	}
+	run := func(name string, f func(t *testing.T)) {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+	}
+	run("a pause", func(t *testing.T) {
+		h, told, calls := waiting(t, 5*time.Minute)
+		mustAppend(t, h, convo.User("and"), convo.Assistant("I see."), convo.User("so?"))
+		time.Sleep(5 * time.Minute)
+		_, r, err := h.Prepare(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome, "the request may still be in the cache")
+		assert.False(t, h.CompactInBackground(t.Context()), "an edit waits already")
+		time.Sleep(time.Second)
+		s, r, err := h.Prepare(t.Context())
+		require.NoError(t, err)
+		applied(t, h, r, calls)
+		assert.Len(t, *told, 2)
+		assert.Less(t, s.Tokens(), 2000)
+		assert.Equal(t, "so?", s.Messages()[s.Len()].Text(), "what was appended meanwhile stays")
+	})
+	run("a pause, in the background", func(t *testing.T) {
+		h, _, calls := waiting(t, time.Minute)
+		time.Sleep(2 * time.Minute)
+		require.True(t, h.CompactInBackground(t.Context()))
+		r, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		applied(t, h, r, calls)
+	})
+	run("high", func(t *testing.T) {
+		h, _, calls := waiting(t, time.Hour)
+		mustAppend(t, h, convo.User("and"), convo.Assistant(strings.Repeat("a", 1200)), convo.User("so?"))
+		_, r, err := h.Prepare(t.Context())
+		require.NoError(t, err)
+		applied(t, h, r, calls)
+	})
+	run("by hand", func(t *testing.T) {
+		h, _, calls := waiting(t, time.Hour)
+		r, err := h.Compact(t.Context(), "")
+		require.NoError(t, err)
+		applied(t, h, r, calls)
+	})
+	run("room", func(t *testing.T) {
+		h, told, calls := waiting(t, time.Hour)
+		_, _, err := h.MakeRoom(t.Context(), 2500)
+		require.NoError(t, err)
+		applied(t, h, (*told)[1], calls)
+	})
+	run("no option", func(t *testing.T) {
+		h, told, _ := waiting(t, 0)
+		_, has := h.Snapshot().Summary()
+		assert.True(t, has)
+		assert.Len(t, *told, 1)
+		time.Sleep(1000 * time.Hour)
+		_, r, err := h.Prepare(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
+	})
+	run("stale", func(t *testing.T) {
+		h, told, calls := waiting(t, time.Hour)
+		_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{3, 4}})
+		require.NoError(t, err)
+		require.True(t, h.CompactInBackground(t.Context()), "another one is written")
+		r, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, convo.OutcomeReady, r.Outcome)
+		assert.EqualValues(t, 2, calls.Load())
+		assert.Equal(t, convo.OutcomeStale, (*told)[len(*told)-2].Outcome)
+	})
+	run("a rollback of all it covers", func(t *testing.T) {
+		h, _, calls := waiting(t, time.Hour)
+		_, err := h.Rewind(1)
+		require.NoError(t, err)
+		mustAppend(t, h, convo.User(strings.Repeat("a", 2500)))
+		require.True(t, h.CompactInBackground(t.Context()))
+		_, err = h.Wait(t.Context())
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, calls.Load(), "nothing is left to summarise")
+	})
+	run("close", func(t *testing.T) {
+		h, told, _ := waiting(t, time.Hour)
+		require.NoError(t, h.Close())
+		_, err := h.Compact(t.Context(), "")
+		require.ErrorIs(t, err, convo.ErrClosed)
+		assert.Len(t, *told, 1)
+	})
+}
+
+// After a pause longer than CacheTTL, a request above Limits.Soft is compacted. The pause
+// is measured from the newest entry of the assistant, also after a restart.
+func TestCacheTTL_Pause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := windowOf(4000, convo.Truncate{})
+		opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
+		opts.CacheTTL = 5 * time.Minute
+		h := toolTurn(t, opts, 20)
+		time.Sleep(4 * time.Minute)
+		mustAppend(t, h, convo.User("and"))
+		data, err := json.Marshal(h.Snapshot())
+		require.NoError(t, err)
+		for _, restart := range []bool{false, true} {
+			if restart {
+				s := new(convo.Snapshot)
+				require.NoError(t, json.Unmarshal(data, s))
+				h, err = convo.Restore(s, opts)
+				require.NoError(t, err)
+			}
+			r, err := h.CompactIfNeeded(t.Context())
+			require.NoError(t, err)
+			if !restart {
+				assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
+				time.Sleep(2 * time.Minute)
+				r, err = h.CompactIfNeeded(t.Context())
+				require.NoError(t, err)
+			}
+			assert.Equal(t, convo.OutcomeApplied, r.Outcome, "after a restart: %v", restart)
+			assert.Equal(t, convo.ReasonSoft, r.Reason)
+			assert.LessOrEqual(t, h.Status().Upper, 1000)
+			time.Sleep(time.Hour)
+			r, err = h.CompactIfNeeded(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome, "below soft a pause changes nothing")
+		}
+	})
+}
+
+// A summary that was written in the background names what the messages appended meanwhile
+// use, and what only the entries that leave hold.
+func TestBackground_NamesWhatCameUp(t *testing.T) {
+	for _, wait := range []time.Duration{0, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			opts := windowOf(8000, convo.Summarize{With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+				time.Sleep(time.Second)
+				return convo.Summary{Text: "The user began a piece of work, which touches many hosts of the company, such as db-3.internal. " +
+					"The assistant looked at each in turn, wrote down what it saw there, and found nothing that is wrong. " +
+					"What is left to do is a last look at all the lists, a word to the people who keep them, and a short note about it."}, nil
+			}), MaxTokens: 200, Window: -1})
+			opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 7000, 2000, 1000
+			opts.CacheTTL = wait
+			h := historyOf(t, opts, convo.User("begin"))
+			rare := []string{"ticket-4711", "ticket-4712", "db-3.internal"}
+			mustAppend(t, h, convo.Assistant("I saw "+strings.Join(rare, " and ")+"."), convo.User("go on"))
+			for i := range 400 { // names that are as good, and come later
+				mustAppend(t, h, convo.Assistant("next-"+itoa(i)), convo.User("go on"))
+			}
+			mustAppend(t, h, convo.Assistant("ok"))
+			require.True(t, h.CompactInBackground(t.Context()))
+			synctest.Wait()
+			mustAppend(t, h, convo.User("Is db-3.internal what ticket-4711 was about, and build-99?"))
+			time.Sleep(2 * time.Second)
+			_, err := h.Wait(t.Context())
+			require.NoError(t, err)
+			_, err = h.Compact(t.Context(), "")
+			require.NoError(t, err)
+			sum, ok := h.Snapshot().Summary()
+			require.True(t, ok)
+			names := strings.Fields(sum.Names)
+			require.Equal(t, "ticket-4711", names[0])
+			assert.NotContains(t, names, "ticket-4712", "it is one of many, and no message asked for it")
+			assert.NotContains(t, names, "build-99", "nothing that leaves has it")
+			assert.NotContains(t, names, "db-3.internal", "the text of the summary has it")
+		})
+	}
+}

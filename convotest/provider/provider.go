@@ -1,0 +1,278 @@
+package provider
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// Options say what a Server accepts and how it answers. The zero value accepts requests of
+// any length and answers each with the text "ok".
+type Options struct {
+	// Window is how many tokens a request may have. 0: any number.
+	Window int
+
+	// Count returns the tokens of a part of a request, given its JSON: a tool, a system
+	// text, a block of a message or an item. The tokens of a request are the sum of its
+	// parts. Nil: a token for each four bytes begun.
+	Count func(part []byte) int
+
+	// Answer answers the requests for which there is no scripted answer. It is called on
+	// the goroutine of the request, and may be called several times at once. Nil: the
+	// text "ok".
+	Answer func(Request) Answer
+
+	// Checks reports whether a model checks where signed reasoning stands; see Seals. It is
+	// called only for Anthropic's format. Nil: the models that are known not to check do
+	// not, and all others do.
+	Checks func(model string) bool
+}
+
+// A Request is a request that a Server has received.
+type Request struct {
+	Format string // one of the Format constants; empty if the path is of no format
+	Model  string
+	Stream bool
+	Header http.Header
+	Body   []byte
+
+	Status int    // of the answer
+	Error  string // the message of the error; empty if the request was accepted
+	Usage  Usage  // what the answer reported
+}
+
+// The formats of requests, by the path they are sent to.
+const (
+	FormatAnthropic = "anthropic"        // .../messages
+	FormatChat      = "openai-chat"      // .../chat/completions
+	FormatResponses = "openai-responses" // .../responses
+	FormatGemini    = "gemini"           // .../models/MODEL:generateContent and :streamGenerateContent
+)
+
+// A Server is the handler of a provider's API. It is safe for concurrent use.
+type Server struct {
+	opts Options
+
+	mu       sync.Mutex
+	script   []Answer
+	requests []Request
+	cached   map[prefixKey]bool
+	last     int // number of the last request
+}
+
+// New returns a Server.
+func New(opts Options) *Server {
+	if opts.Count == nil {
+		opts.Count = func(part []byte) int { return (len(part) + 3) / 4 }
+	}
+	if opts.Answer == nil {
+		opts.Answer = func(Request) Answer { return Answer{Blocks: []Block{Text("ok")}} }
+	}
+	if opts.Checks == nil {
+		opts.Checks = func(model string) bool { return claudeOf(model).checks() }
+	}
+	return &Server{opts: opts, cached: map[prefixKey]bool{}}
+}
+
+// Script adds answers for the next requests that are accepted, one for each.
+func (s *Server) Script(answers ...Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script = append(s.script, answers...)
+}
+
+// Requests returns all requests so far, in the order in which they were judged.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Refused returns the requests that were answered with an error.
+func (s *Server) Refused() (refused []Request) {
+	return slices.DeleteFunc(s.Requests(), func(r Request) bool { return r.Error == "" })
+}
+
+// A format is the API of a provider.
+type format interface {
+	// check returns the first rule that a request breaks.
+	check(c *call) *problem
+	// parts returns what a request consists of, for counting.
+	parts(c *call) []part
+	// tooLong returns the error for a request that exceeds the window.
+	tooLong(tokens, window int) *problem
+	// fault returns the body of an error.
+	fault(c *call, p *problem) any
+	// write answers a request.
+	write(c *call, a Answer, u Usage)
+	// cachesAll reports whether each part is cached, without marks.
+	cachesAll() bool
+}
+
+// A problem is the reason why a request is refused.
+type problem struct {
+	status            int
+	kind, code, param string
+	text              string
+}
+
+// A call is a request while it is answered.
+type call struct {
+	s   *Server
+	w   http.ResponseWriter
+	f   format
+	req Request
+	all map[string]any // the body
+	id  int            // number of the request
+}
+
+// maxBody is how many bytes a request may have.
+const maxBody = 32 << 20
+
+// ServeHTTP answers a request: with an error of the provider if it breaks a rule or exceeds
+// the window, and else with the next answer.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{s: s, w: w, req: Request{Header: r.Header.Clone()}, id: s.number()}
+	c.route(r.URL)
+	if c.f == nil {
+		c.req.Status, c.req.Error = http.StatusNotFound, "not found: "+r.URL.Path
+		s.record(c.req)
+		http.Error(w, c.req.Error, http.StatusNotFound)
+		return
+	}
+	p := c.read(r)
+	if p == nil {
+		p = c.f.check(c)
+	}
+	var parts []part
+	tokens := 0
+	if p == nil {
+		parts = c.f.parts(c)
+		for i := range parts {
+			parts[i].tokens = s.opts.Count(parts[i].data)
+			tokens += parts[i].tokens
+		}
+		if s.opts.Window > 0 && tokens > s.opts.Window {
+			p = c.f.tooLong(tokens, s.opts.Window)
+		}
+	}
+	if p != nil {
+		c.req.Status, c.req.Error = p.status, p.text
+		s.record(c.req)
+		c.send(p.status, c.f.fault(c, p))
+		return
+	}
+	c.answer(parts)
+}
+
+// read reads the body.
+func (c *call) read(r *http.Request) *problem {
+	if r.Method != http.MethodPost {
+		return &problem{status: http.StatusMethodNotAllowed, kind: "invalid_request_error", text: "Method Not Allowed"}
+	}
+	var err error
+	c.req.Body, err = io.ReadAll(http.MaxBytesReader(c.w, r.Body, maxBody))
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		return &problem{status: http.StatusRequestEntityTooLarge, kind: "request_too_large", text: "Request exceeds the maximum size"}
+	}
+	if err == nil {
+		err = decode(c.req.Body, &c.all)
+	}
+	if err != nil || c.all == nil {
+		return &problem{status: http.StatusBadRequest, kind: "invalid_request_error", text: fmt.Sprintf("The request body is not valid JSON: %v", err)}
+	}
+	if c.req.Format != FormatGemini { // which has both in its path
+		c.req.Model, c.req.Stream = str(c.all["model"]), c.all["stream"] == true
+	}
+	return nil
+}
+
+// answer answers a request that was accepted.
+func (c *call) answer(parts []part) {
+	s := c.s
+	s.mu.Lock()
+	u := s.usage(c.req.Model, parts, c.f.cachesAll())
+	var a Answer
+	scripted := len(s.script) > 0
+	if scripted {
+		a, s.script = s.script[0], s.script[1:]
+	}
+	s.mu.Unlock()
+	if !scripted {
+		a = s.opts.Answer(c.req)
+	}
+	a.Blocks = slices.Clone(a.Blocks)
+	for i, b := range a.Blocks {
+		b = b.withID(c, i)
+		a.Blocks[i] = b
+		u.Output += s.opts.Count(marshal(b))
+	}
+	if a.Usage != nil {
+		u = *a.Usage
+	}
+	c.req.Status, c.req.Usage = http.StatusOK, u
+	s.record(c.req)
+	c.f.write(c, a, u)
+}
+
+// number numbers a request.
+func (s *Server) number() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	return s.last
+}
+
+func (s *Server) record(r Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, r)
+}
+
+// send sends a JSON body.
+func (c *call) send(status int, body any) {
+	c.w.Header().Set("Content-Type", "application/json")
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(marshal(body)) // the client may be gone
+}
+
+// event sends a server-sent event. The name may be empty.
+func (c *call) event(name string, data any) {
+	c.w.Header().Set("Content-Type", "text/event-stream")
+	var b bytes.Buffer
+	if name != "" {
+		fmt.Fprintf(&b, "event: %s\n", name)
+	}
+	text, isText := data.(string)
+	if !isText {
+		text = string(marshal(data))
+	}
+	fmt.Fprintf(&b, "data: %s\n\n", text)
+	_, _ = c.w.Write(b.Bytes()) // the client may be gone
+	if f, ok := c.w.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// An object is a JSON object.
+type object = map[string]any
+
+// with returns a copy of o with a field more.
+func with(o object, key string, v any) object {
+	o = maps.Clone(o)
+	o[key] = v
+	return o
+}
+
+func str(v any) string { s, _ := v.(string); return s }
+
+func obj(v any) object { o, _ := v.(object); return o }
+
+func list(v any) []any { l, _ := v.([]any); return l }
+
+func sortedKeys(o object) []string { return slices.Sorted(maps.Keys(o)) }

@@ -1,0 +1,121 @@
+package provider_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo/convotest/provider"
+)
+
+// post sends a request and returns the answer.
+func post(t *testing.T, s *provider.Server, path, body string) (status int, answer string) {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body)))
+	data, err := io.ReadAll(w.Result().Body)
+	require.NoError(t, err)
+	return w.Code, string(data)
+}
+
+// A ruleTest is a request and the error that it gets. Without one it is accepted.
+type ruleTest struct{ name, body, want string }
+
+func checkRules(t *testing.T, path string, tests []ruleTest) {
+	for _, tt := range tests {
+		s := provider.New(provider.Options{Window: 1000})
+		status, answer := post(t, s, path, tt.body)
+		all := s.Requests()
+		require.Len(t, all, 1, tt.name)
+		assert.Equal(t, tt.want, all[0].Error, tt.name)
+		assert.Equal(t, status, all[0].Status, tt.name)
+		if tt.want == "" {
+			assert.Equal(t, 200, status, tt.name)
+			assert.Empty(t, s.Refused(), tt.name)
+			continue
+		}
+		assert.Len(t, s.Refused(), 1, tt.name)
+		assert.Equal(t, 400, status, tt.name)
+		assert.Contains(t, answer, quoted(tt.want), tt.name)
+	}
+}
+
+func TestServer_Concurrent(t *testing.T) {
+	s := provider.New(provider.Options{Answer: func(r provider.Request) provider.Answer {
+		return provider.Answer{Blocks: []provider.Block{provider.Thinking("h"), provider.Text(r.Model)}}
+	}})
+	server := httptest.NewServer(s)
+	defer server.Close()
+	s.Script(provider.Answer{Blocks: []provider.Block{provider.Text("scripted")}})
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	scripted := 0
+	for i := range 20 {
+		wait.Go(func() {
+			stream := []string{"true", "false"}[i%2]
+			resp, err := http.Post(server.URL+"/v1/messages", "application/json", strings.NewReader(`{"model":"m","max_tokens":1,"stream":`+stream+`,"messages":[`+question+`]}`))
+			if !assert.NoError(t, err) {
+				return
+			}
+			defer resp.Body.Close()
+			data, err := io.ReadAll(resp.Body)
+			assert.NoError(t, err)
+			s.Refused()
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.Contains(string(data), `"script`) {
+				scripted++
+			}
+		})
+	}
+	wait.Wait()
+	assert.Equal(t, 1, scripted)
+	assert.Len(t, s.Requests(), 20)
+	assert.Empty(t, s.Refused())
+}
+
+func TestServer_OtherRequests(t *testing.T) {
+	s := provider.New(provider.Options{})
+	status, _ := post(t, s, "/v1/models", `{}`)
+	assert.Equal(t, 404, status)
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/messages", nil))
+	assert.Equal(t, 405, w.Code)
+	status, _ = post(t, s, "/v1/messages", `{"model":"`+strings.Repeat("m", 33<<20)+`"}`)
+	assert.Equal(t, 413, status)
+	assert.Len(t, s.Refused(), 3)
+}
+
+// quoted returns a text as JSON, with no character escaped for HTML.
+func quoted(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(text)
+}
+
+// Checks decides for which models signed reasoning is checked.
+func TestOptions_Checks(t *testing.T) {
+	const body = `{"model":"claude-opus-5-5","max_tokens":9,"messages":[` + question + `,{"role":"assistant","content":[{"type":"thinking","thinking":"h","signature":"c2ln"},{"type":"text","text":"a"}]},` + again + `]}`
+	for _, checks := range []bool{true, false} {
+		s := provider.New(provider.Options{Checks: func(model string) bool { return checks && model == "claude-opus-5-5" }})
+		post(t, s, "/v1/messages", body)
+		assert.Equal(t, checks, len(s.Refused()) == 1)
+	}
+}
+
+// Scripted answers come first, then those of Options.Answer.
+func TestServer_Script(t *testing.T) {
+	s := provider.New(provider.Options{Answer: func(r provider.Request) provider.Answer {
+		return provider.Answer{Blocks: []provider.Block{provider.Text(r.Format + " " + r.Model)}}
+	}})
+	s.Script(provider.Answer{Blocks: []provider.Block{provider.Text("one")}})
+	s.Script(provider.Answer{Blocks: []provider.Block{provider.Text("two")}})
+	post(t, s, "/v1/chat/completions", `{}`) // refused, and answered by none
+	for _, want := range []string{"one", "two", "openai-chat m"} {
+		_, got := post(t, s, "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"q"}]}`)
+		assert.Contains(t, got, `"content":"`+want+`"`)
+	}
+}

@@ -1,0 +1,549 @@
+package convo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What the user said leaves last: the first message, and then the newest, up to an
+// eighth of the target. A document leaves in its place.
+func TestTruncate_UsersWords(t *testing.T) {
+	x := func(n int) string { return strings.Repeat("x", n) }
+	for _, tt := range []struct {
+		name  string
+		users []int // bytes of the user messages, before the newest
+		goal  convo.Goal
+		want  string
+	}{
+		{"all fit", []int{10, 10, 10}, convo.Goal{Target: 800}, "1 3 5 7"},
+		{"the first and the newest", []int{30, 20, 20, 20, 20, 20}, convo.Goal{Target: 800}, "1 7 9 11 13"},
+		{"a document", []int{10, 26, 10}, convo.Goal{Target: 800}, "1 5 7"},
+		{"no document", []int{10, 25, 10}, convo.Goal{Target: 800}, "1 3 5 7"},
+		{"the first may be longer", []int{50, 10}, convo.Goal{Target: 800}, "1 3 5"},
+		{"the first is a document", []int{51, 10}, convo.Goal{Target: 800}, "3 5"},
+		{"the limit leaves less", []int{10, 10, 10}, convo.Goal{Target: 800, Limit: 30 + 2}, "1 5 7"},
+		{"the limit leaves nothing", []int{10, 10, 10}, convo.Goal{Target: 800, Limit: 5}, "7"},
+		{"the target is tiny", []int{10, 10, 10}, convo.Goal{Target: 30}, "7"},
+		{"after an overflow", []int{10, 10, 10}, convo.Goal{Target: 30, Limit: 5000, Reason: convo.ReasonOverflow}, "7"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := historyOf(t, &convo.Options{Tokenizer: byBytes, Overheads: bare().Overheads})
+			for i, n := range tt.users {
+				mustAppend(t, h, convo.User(x(n)), convo.Assistant(x(1000+i)))
+			}
+			mustAppend(t, h, convo.User("now"))
+			got, _ := planOf(t, convo.Truncate{}, h.Snapshot(), tt.goal)
+			assert.Equal(t, tt.want, got)
+		})
+	}
+}
+
+// Whatever the conversation, a cut drops none of the user's words while anything else
+// could go, and keeps no more than a quarter of the target besides a heavy floor.
+func TestTruncate_UsersWordsAtRandom(t *testing.T) {
+	for seed := range uint64(400) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		h := historyOf(t, &convo.Options{Tokenizer: byBytes, Overheads: bare().Overheads})
+		for i := range 5 + rng.IntN(40) {
+			c := callOf("c" + itoa(i))
+			mustAppend(t, h, convo.User(strings.Repeat("u", 1+rng.IntN(60))))
+			if rng.IntN(2) == 0 {
+				mustAppend(t, h, convo.Assistant("", c), convo.Result(c, strings.Repeat("r", rng.IntN(900))))
+			}
+			mustAppend(t, h, convo.Assistant(strings.Repeat("a", 1+rng.IntN(200))))
+		}
+		mustAppend(t, h, convo.User("now"))
+		s := h.Snapshot()
+		g := convo.Goal{Target: 1 + rng.IntN(s.Tokens())}
+		e, err := convo.Truncate{}.Compact(t.Context(), s, g)
+		if err != nil {
+			require.ErrorIs(t, err, convo.ErrNoGain)
+			continue
+		}
+		next, err := s.With(e)
+		require.NoError(t, err)
+		floor, words, longest := 0, 0, 0
+		for x := range next.Exchanges() {
+			first, _ := next.Find(x.First)
+			switch {
+			case x.Floor:
+				floor += x.Tokens
+			case first.Message.Role == convo.RoleUser:
+				words += x.Tokens
+			default:
+				longest = max(longest, x.Tokens)
+			}
+		}
+		assert.LessOrEqual(t, next.Tokens(), max(g.Target, floor+words+g.Target/4), "seed %d", seed)
+		if first, _ := s.Find(1); first.Tokens <= g.Target/16 {
+			_, ok := next.Find(1)
+			assert.True(t, ok, "seed %d: the first message", seed)
+		}
+	}
+}
+
+// Where the floor alone is above the target, a quarter of the target stays besides, or
+// half the room below the limit if that is less.
+func TestTruncate_HeavyFloor(t *testing.T) {
+	for _, tt := range []struct {
+		limit int
+		want  string
+	}{
+		{0, "11 12 13 14 15 16"},    // 200 tokens: three messages of 60
+		{1700, "11 12 13 14 15 16"}, // half of 700, but no more than that
+		{1300, "12 13 14 15 16"},    // half of 300
+		{1100, "14 15 16"},          // half of 100
+		{1010, "14 15 16"},
+	} {
+		h := historyOf(t, &convo.Options{Tokenizer: byBytes, Overheads: bare().Overheads, Roles: convo.Relaxed()})
+		for range 13 {
+			mustAppend(t, h, convo.Assistant(strings.Repeat("a", 60)))
+		}
+		mustAppend(t, h, convo.User("go"), convo.Assistant("so", convo.ToolCall{ID: "c", Name: "t"}), convo.Result(convo.ToolCall{ID: "c", Name: "t"}, strings.Repeat("r", 990)))
+		got, _ := planOf(t, convo.Truncate{}, h.Snapshot(), convo.Goal{Target: 800, Limit: tt.limit})
+		assert.Equal(t, tt.want, got, "limit %d", tt.limit)
+	}
+}
+
+// Where a summarizer that works finds too little to summarise, the next link frees what
+// the limit needs, and not what the target asks for. Where it fails, the next link goes
+// on to the target.
+func TestChain_HealthySummarizer(t *testing.T) {
+	link := func(err error) convo.CompactionStrategy {
+		return convo.Summarize{Window: -1, KeepLast: 1000, MaxTokens: 100, With: convo.SummarizerFunc(
+			func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+				return convo.Summary{Text: "s"}, err
+			})}
+	}
+	s := toolTurn(t, bare(), 20).Snapshot()
+	plan := func(g convo.Goal, links ...convo.CompactionStrategy) string {
+		got, _ := planOf(t, convo.Chain(links...), s, g)
+		return got
+	}
+	nothing := convo.ErrNoGain.Error()
+	assert.Equal(t, nothing, plan(convo.Goal{Target: 500, Limit: s.Tokens()}, link(nil), convo.Truncate{}))
+	assert.Equal(t, nothing, plan(convo.Goal{Target: 500}, link(nil), convo.Truncate{}), "there is no limit")
+	assert.Contains(t, plan(convo.Goal{Target: 500, Limit: s.Tokens() - 1}, link(nil), convo.Truncate{}), "sum[", "what is to be kept gives way to the limit")
+	failed := noStandIn(convo.Summarize{Window: -1, MaxTokens: 100, With: convo.SummarizerFunc(
+		func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+			return convo.Summary{}, errors.New("down")
+		})})
+	assert.Equal(t, "1 2 35 36 37 38 39 40 41 42 43", plan(convo.Goal{Target: 500, Limit: s.Tokens()}, failed, convo.Truncate{}))
+}
+
+// MinFree is asked of the whole edit of a Chain, not of each link.
+func TestChain_MinFreeOfTheWhole(t *testing.T) {
+	h := historyOf(t, bare(), convo.User("q"))
+	c := convo.ToolCall{ID: "c", Name: "read"}
+	mustAppend(t, h, convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 200)))
+	for range 20 {
+		mustAppend(t, h, convo.Assistant(strings.Repeat("a", 100)), convo.User("go on"))
+	}
+	mustAppend(t, h, convo.Assistant("done"))
+	s := h.Snapshot()
+	links := convo.Chain(convo.ClearToolResults{KeepLast: -1}, convo.Truncate{})
+	g := convo.Goal{Target: s.Tokens() - 300, Limit: s.Tokens(), MinFree: 250}
+	got, next := planOf(t, links, s, g)
+	assert.NotEqual(t, convo.ErrNoGain.Error(), got)
+	assert.GreaterOrEqual(t, s.Tokens()-next.Tokens(), 250)
+	e, err := links.Compact(t.Context(), s, g)
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, e.Effort.Links[0].Outcome, "alone it frees less")
+	g.MinFree = s.Tokens()
+	got, _ = planOf(t, links, s, g)
+	assert.Equal(t, convo.ErrNoGain.Error(), got, "all links together free too little")
+	g.Limit = s.Tokens() - 1
+	got, _ = planOf(t, links, s, g)
+	assert.NotEqual(t, convo.ErrNoGain.Error(), got, "but the request does not fit otherwise")
+}
+
+// Of results whose calls are the same, only the newest stays, and these go first.
+func TestClearToolResults_Same(t *testing.T) {
+	h := historyOf(t, bare(), convo.User("q"))
+	read := func(path string, id int) {
+		c := convo.ToolCall{ID: fmt.Sprint("c", id), Name: "read", Arguments: fmt.Sprintf(`{"path":%q, "n": 1.50}`, path)}
+		if id%2 == 1 {
+			c.Arguments = fmt.Sprintf(`{ "n":1.50,"path":%q}`, path)
+		}
+		mustAppend(t, h, convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 200)))
+	}
+	for i, path := range []string{"a", "b", "a", "c", "b", "d"} {
+		read(path, i)
+	}
+	mustAppend(t, h, convo.Assistant("a"))
+	s := h.Snapshot()
+	same := convo.ClearToolResults{Same: convo.SameCall}
+	got, next := planOf(t, same, s, convo.Goal{Target: s.Tokens() - 300})
+	assert.Equal(t, "1 2 3c 4 5c 6 7 8 9 10 11 12 13 14", got, "the first a and the first b, and nothing else")
+	got, _ = planOf(t, same, next, convo.Goal{Target: next.Tokens()})
+	assert.Equal(t, "1 2 3c 4 5c 6 7c 8 9 10 11 12 13 14", got, "then the others that are old")
+	got, _ = planOf(t, convo.ClearToolResults{Same: func(convo.ToolCall) string { return "" }}, s, convo.Goal{Target: s.Tokens() - 300})
+	assert.Equal(t, "1 2 3c 4 5c 6 7c 8 9 10 11 12 13 14", got, "no key")
+
+	h = historyOf(t, &convo.Options{Limits: convo.Limits{Window: 500}, Strategy: convo.ClearToolResults{Same: func(convo.ToolCall) string { panic("no") }}}, s.Messages()...)
+	_, err := h.Compact(t.Context(), "")
+	_, ok := errors.AsType[*convo.PanicError](err)
+	assert.True(t, ok, "%v", err)
+}
+
+func TestSameCall(t *testing.T) {
+	key := func(args string) string { return convo.SameCall(convo.ToolCall{Name: "t", Arguments: args}) }
+	assert.Equal(t, key(`{"a":1,"b":{"d":2,"c":[1,2]}}`), key(" {\n\"b\":{\"c\":[1,2],\"d\":2},\"a\":1}"))
+	assert.NotEqual(t, key(`{"a":9007199254740993}`), key(`{"a":9007199254740992}`), "numbers are compared as they are written")
+	assert.NotEqual(t, key(`{"a":[1,2]}`), key(`{"a":[2,1]}`))
+	assert.NotEqual(t, key(`{}`), convo.SameCall(convo.ToolCall{Name: "u", Arguments: `{}`}))
+	for _, args := range []string{"", "x", "[]", `{"a":`, "null"} {
+		assert.Empty(t, key(args), args)
+	}
+}
+
+// Older media become a line, in user messages and in results.
+func TestClearMedia(t *testing.T) {
+	png := convo.NewMedia("image/png", make([]byte, 3001))
+	page := convo.Media{MIME: "application/pdf", URL: "https://example.com/a.pdf"}
+	user := func(parts ...convo.Part) convo.Message { return convo.Message{Role: convo.RoleUser, Parts: parts} }
+	opts := &convo.Options{Overheads: convo.Overheads{Media: func(convo.Media) int { return 1000 }}}
+	c := callOf("c")
+	shot := convo.Result(c, "")
+	shot.Parts[0] = convo.ToolResult{CallID: "c", Name: "tool", Parts: []convo.Part{convo.Text("here"), png}}
+	h := historyOf(t, opts, user(convo.Text("look"), png, page), convo.Assistant("", c), shot, convo.Assistant("I see."),
+		user(png), convo.Assistant("Another."), user(convo.Text("and this"), png))
+	s := h.Snapshot()
+	assert.Equal(t, 5, h.Status().Media)
+	plan := func(z convo.ClearMedia, g convo.Goal) (string, *convo.Snapshot) {
+		e, err := z.Compact(t.Context(), s, g)
+		if err != nil {
+			return err.Error(), s
+		}
+		next, err := s.With(e)
+		require.NoError(t, err)
+		var ids []string
+		for _, r := range e.Rewrite {
+			ids = append(ids, fmt.Sprint(r.ID))
+		}
+		return strings.Join(ids, " "), next
+	}
+	for _, tt := range []struct {
+		name string
+		z    convo.ClearMedia
+		g    convo.Goal
+		want string
+	}{
+		{"three stay", convo.ClearMedia{}, convo.Goal{Target: 4900}, "1"},
+		{"one stays", convo.ClearMedia{KeepLast: 1}, convo.Goal{Target: 4900}, "1 3 5"},
+		{"all but the floor", convo.ClearMedia{KeepLast: -1}, convo.Goal{Target: 4900}, "1 3 5"},
+		{"more, to reach the target", convo.ClearMedia{}, convo.Goal{Target: 2500}, "1 3"},
+		{"all that may go", convo.ClearMedia{}, convo.Goal{Target: 10}, "1 3 5"},
+		{"too little", convo.ClearMedia{}, convo.Goal{Target: 4900, MinFree: 5000}, "convo: nothing worth removing"},
+		{"a trigger", convo.ClearMedia{KeepLast: 2}, convo.Goal{Reason: convo.ReasonTrigger, Low: 100}, "1 3"},
+	} {
+		got, _ := plan(tt.z, tt.g)
+		assert.Equal(t, tt.want, got, tt.name)
+	}
+	_, next := plan(convo.ClearMedia{KeepLast: -1}, convo.Goal{})
+	e, _ := next.Find(1)
+	assert.Equal(t, "look\n[image/png cleared: 3,001 bytes]\n[application/pdf cleared: https://example.com/a.pdf]", e.Message.Text())
+	e, _ = next.Find(3)
+	assert.Equal(t, "here\n[image/png cleared: 3,001 bytes]", e.Message.ToolResults()[0].Text())
+
+	assert.False(t, convo.ClearMedia{}.Due(convo.Status{Media: 89}))
+	assert.True(t, convo.ClearMedia{}.Due(convo.Status{Media: 90}))
+	assert.True(t, convo.ClearMedia{TriggerAt: 5}.Due(h.Status()))
+	assert.False(t, convo.ClearMedia{TriggerAt: -1}.Due(convo.Status{Media: 1000}))
+}
+
+// By default, the number of images stays below what providers take, and the count is
+// right after every kind of change.
+func TestClearMedia_IsDue(t *testing.T) {
+	png := convo.NewMedia("image/png", []byte("x"))
+	h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 1_000_000}})
+	counted := func(s *convo.Snapshot) (n int) {
+		for _, m := range s.Messages() {
+			for _, p := range m.Parts {
+				if _, ok := p.(convo.Media); ok {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	var last convo.Report
+	for range 300 {
+		at := h.Snapshot()
+		mustAppend(t, h, convo.Message{Role: convo.RoleUser, Parts: []convo.Part{png}})
+		s, r, err := h.Prepare(t.Context())
+		require.NoError(t, err)
+		require.LessOrEqual(t, counted(s), 90)
+		require.Equal(t, counted(s), h.Status().Media)
+		if r.Outcome == convo.OutcomeApplied {
+			fork, err := convo.Restore(at, nil)
+			require.NoError(t, err)
+			require.Equal(t, counted(at), fork.Status().Media)
+			last = r
+		}
+		mustAppend(t, h, convo.Assistant("yes"))
+	}
+	at := h.Snapshot()
+	require.NoError(t, h.Undo(last))
+	assert.Greater(t, h.Status().Media, counted(at))
+	assert.Equal(t, counted(h.Snapshot()), h.Status().Media)
+	at = h.Snapshot()
+	mustAppend(t, h, convo.Message{Role: convo.RoleUser, Parts: []convo.Part{png, png}})
+	require.NoError(t, h.Rollback(at))
+	assert.Equal(t, counted(at), h.Status().Media)
+	_, err := h.Rewind(2)
+	require.NoError(t, err)
+	assert.Equal(t, counted(h.Snapshot()), h.Status().Media)
+	require.NoError(t, h.SetSystem(convo.System("s")))
+	assert.Equal(t, counted(h.Snapshot()), h.Status().Media)
+	again, err := convo.Restore(h.Snapshot(), nil)
+	require.NoError(t, err)
+	assert.Equal(t, h.Status().Media, again.Status().Media)
+}
+
+// A report says that what was dropped was not read, and whether the user's first
+// message was among it.
+func TestReport_DroppedUnread(t *testing.T) {
+	h := historyOf(t, windowOf(0, convo.SlidingWindow{Keep: 2}), convo.User("the task"), convo.Assistant("yes"), convo.User("and"), convo.Assistant("so"), convo.User("on"))
+	r, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	assert.Contains(t, r.String(), "4 messages dropped unread, the user's first (8 tokens) among them")
+	assert.Equal(t, len("the task")+len("yes")+len("and")+len("so"), r.Unread)
+	mustAppend(t, h, convo.Assistant("ok"), convo.User("more"))
+	r, err = h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	assert.Contains(t, r.String(), "messages dropped unread;")
+}
+
+// Where the summarizer of a Chain fails, or is not called after failures, Extract writes
+// the summary in its place, and the report says why. In the background there is time to
+// wait for the summarizer.
+func TestChain_StandIn(t *testing.T) {
+	down := errors.New("503 Service Unavailable")
+	strategy := convo.Chain(convo.ClearToolResults{Least: 1 << 30}, convo.Summarize{With: convotest.Failing{Err: down}, Window: -1}, convo.Truncate{})
+	h := aboveHigh(t, strategy)
+	for i := range 3 {
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, convo.OutcomeApplied, r.Outcome)
+		assert.Empty(t, r.Dropped, "nothing is dropped unread")
+		assert.NotEmpty(t, r.Summarised)
+		assert.Zero(t, r.Unread)
+		require.Len(t, r.Links, 3)
+		assert.Equal(t, convo.OutcomeDeclined, r.Links[0].Outcome)
+		require.ErrorIs(t, r.Links[1].Cause, down)
+		assert.Equal(t, convo.Link{Strategy: "extract", Outcome: convo.OutcomeApplied}, r.Links[2])
+		assert.Equal(t, convo.OutcomeFailed, r.Links[1].Outcome)
+		assert.Contains(t, r.String(), "; strategy summarize: summarizer: 503 Service Unavailable")
+		if i == 2 {
+			break
+		}
+		for h.Status().Upper <= 3000 {
+			mustAppend(t, h, convo.User("and"), convo.Assistant(strings.Repeat("word ", 10)))
+		}
+	}
+	mustAppend(t, h, convo.User("and"))
+	upper := h.Status().Upper
+	require.NoError(t, h.SetLimits(convo.Limits{Window: 40_000, High: upper - 1, Low: upper / 3, Soft: upper - 2, MinFree: 200}))
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, convo.OutcomeApplied, r.Outcome)
+	require.ErrorIs(t, r.Links[1].Cause, convo.ErrBreaker, "the summarizer is not called for a while")
+	assert.Equal(t, "extract", r.Links[2].Strategy)
+	assert.Zero(t, r.Calls)
+
+	opts := windowOf(40_000, strategy)
+	opts.Limits.High, opts.Limits.Low, opts.Limits.Soft = 30_000, 1000, 1500
+	h = toolTurn(t, opts, 30)
+	require.True(t, h.CompactInBackground(t.Context()))
+	r, err = h.Wait(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+	require.ErrorIs(t, r.Cause, down)
+	_, ok := h.Snapshot().Summary()
+	assert.False(t, ok)
+}
+
+// BeforeCompaction hears of a compaction before the strategy is asked: it may set the
+// focus, and an error refuses the compaction.
+func TestBeforeCompaction(t *testing.T) {
+	rec := new(recorder)
+	var refuse error
+	calls := 0
+	opts := windowOf(40_000, convo.Summarize{With: rec, MaxTokens: 100, Window: -1})
+	opts.Limits.High, opts.Limits.Low = 3000, 1500
+	opts.BeforeCompaction = func(ctx context.Context, s *convo.Snapshot, g *convo.Goal) error {
+		calls++
+		require.NoError(t, ctx.Err())
+		assert.Positive(t, s.Len())
+		g.Focus += " and the port"
+		g.Target, g.MinFree = 0, 1<<30 // ignored
+		return refuse
+	}
+	h := toolTurn(t, opts, 30)
+	refuse = errors.New("the user is in a derivation")
+	unchanged(t, h, func() {
+		r := requireFailed(t)(h.CompactIfNeeded(t.Context()))
+		require.ErrorIs(t, r.Cause, refuse)
+		assert.Empty(t, rec.requests)
+	})
+	refuse = convo.ErrNoGain
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
+	refuse = nil
+	r, err = h.Compact(t.Context(), "the host")
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.Equal(t, "the host and the port", rec.requests[0].Focus)
+	assert.Equal(t, 3, calls)
+
+	opts.BeforeCompaction = func(context.Context, *convo.Snapshot, *convo.Goal) error { panic("x") }
+	r = requireFailed(t)(toolTurn(t, opts, 30).CompactIfNeeded(t.Context()))
+	_, ok := errors.AsType[*convo.PanicError](r.Cause)
+	assert.True(t, ok)
+	opts.BeforeCompaction = func(context.Context, *convo.Snapshot, *convo.Goal) error { return errors.New("not now") }
+	opts.Limits = convo.Limits{Window: 1000}
+	_, err = toolTurn(t, opts, 30).CompactIfNeeded(t.Context())
+	require.ErrorContains(t, err, "not now", "the request does not fit, so it must not be sent")
+}
+
+// A summarizer sees no message, for whatever purpose, but through Redact.
+func TestRedact(t *testing.T) {
+	secret := "hunter2"
+	var seen []string
+	for name, with := range map[string]convo.Summarizer{"a model": nil, "Extract": convo.Extract{}} {
+		rec := new(recorder)
+		if with == nil {
+			with = rec
+		}
+		opts := windowOf(0, convo.Chain(convo.Summarize{With: with, MaxTokens: 200, Window: -1, KeepTokens: -1}))
+		opts.Redact = func(m convo.Message) convo.Message {
+			for i, p := range m.Parts {
+				switch p := p.(type) {
+				case convo.Text:
+					m.Parts[i] = convo.Text(strings.ReplaceAll(string(p), secret, "****"))
+				case convo.ToolCall:
+					p.Arguments = strings.ReplaceAll(p.Arguments, secret, "****")
+					m.Parts[i] = p
+				case convo.ToolResult:
+					p.Parts = []convo.Part{convo.Text(strings.ReplaceAll(p.Text(), secret, "****"))}
+					m.Parts[i] = p
+				}
+			}
+			m.Role = convo.RoleSystem // the role stays
+			return m
+		}
+		c := callOf("c")
+		c.Arguments = `{"password":"hunter2"}`
+		h := historyOf(t, opts, convo.System("the key is hunter2"), convo.User("log in with hunter2"), convo.Assistant("", c), convo.Result(c, "hunter2 is right"),
+			convo.Assistant(strings.Repeat("hunter2 ", 100)), convo.User("pinned hunter2"), convo.Assistant("ok"), convo.User("bye"))
+		require.NoError(t, h.Pin(6))
+		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: h.Snapshot().Tokens()}))
+		before := h.Snapshot().Messages()
+		_, err := h.Handoff(t.Context(), with, "")
+		require.NoError(t, err)
+		assert.Equal(t, before, h.Snapshot().Messages(), "what Redact gets is a copy")
+		r, err := h.Compact(t.Context(), "")
+		require.NoError(t, err)
+		require.Equal(t, convo.OutcomeApplied, r.Outcome)
+		sum, ok := h.Snapshot().Summary()
+		require.True(t, ok)
+		assert.NotContains(t, sum.Text+sum.Names, secret, name)
+		for _, req := range rec.requests {
+			assert.NotContains(t, fmt.Sprintf("%s %#v %#v %#v", req.Prompt, req.Messages, req.System, req.Pinned), secret)
+			assert.Nil(t, req.Sent)
+			for _, m := range req.Messages {
+				assert.NotEqual(t, convo.RoleSystem, m.Role)
+			}
+			seen = append(seen, req.Prompt)
+		}
+	}
+	require.Len(t, seen, 2)
+	assert.Contains(t, seen[0], "****")
+
+	opts := windowOf(0, convo.Summarize{})
+	opts.Redact = func(convo.Message) convo.Message { panic("x") }
+	_, err := toolTurn(t, opts, 30).Compact(t.Context(), "")
+	_, ok := errors.AsType[*convo.PanicError](err)
+	assert.True(t, ok, "%v", err)
+}
+
+// A summary that is a little too long is shortened by the model, once, and then cut at a
+// sentence.
+func TestSummarize_Shortens(t *testing.T) {
+	said := []string{"The user wants a train to Rome.", "It must leave before nine in the morning.", "Two seats at a window are enough.", "Nothing was booked yet, since the site was down.",
+		"The next thing is to try the other site.", "Its address stands in the notes of Monday."}
+	long := "## Goal\n" + strings.Join(said, " ")
+	cut := "## Goal\n" + strings.Join(said[:4], " ")
+	word := func(first rune) string { // of 300 letters, without an end of a sentence
+		var b strings.Builder
+		for i := range 300 {
+			b.WriteRune(first + rune(i*i%17+i%7))
+		}
+		return b.String()
+	}
+	for _, tt := range []struct {
+		name    string
+		answers []convo.Summary // of the calls in turn
+		err     error           // of the second call
+		want    string
+		calls   int
+	}{
+		{"the model shortens it", []convo.Summary{{Text: long, Usage: convo.Usage{Output: 7}}, {Text: "short", Usage: convo.Usage{Output: 3}}}, nil, "short", 2},
+		{"the model does not", []convo.Summary{{Text: long}, {Text: long + " And more."}}, nil, cut, 2},
+		{"the model fails", []convo.Summary{{Text: long}, {}}, errors.New("down"), cut, 2},
+		{"one word", []convo.Summary{{Text: word('a')}, {Text: word('A')[:290]}}, nil, word('A')[:200], 2},
+		{"it fits", []convo.Summary{{Text: cut}}, nil, cut, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var prompts []string
+			with := convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+				prompts = append(prompts, req.Prompt)
+				if len(prompts) > 1 {
+					return tt.answers[len(prompts)-1], tt.err
+				}
+				return tt.answers[0], nil
+			})
+			h := toolTurn(t, windowOf(0, convo.Summarize{With: with, MaxTokens: 200, Window: -1}), 20)
+			r, err := h.Compact(t.Context(), "")
+			require.NoError(t, err)
+			sum, _ := h.Snapshot().Summary()
+			assert.Equal(t, tt.want, sum.Text)
+			assert.Equal(t, tt.calls, r.Calls)
+			require.Len(t, prompts, tt.calls)
+			if tt.calls == 2 {
+				assert.Contains(t, prompts[1], strings.TrimSpace(tt.answers[0].Text))
+				assert.Contains(t, prompts[1], "at most 200 tokens")
+			}
+			if tt.want == "short" {
+				assert.Equal(t, 10, r.Usage.Output, "of both calls")
+			}
+		})
+	}
+}
+
+// Where the results that are not answered leave no room for the user's words and a
+// summary, they are cut a little: nothing is dropped unread for them.
+func TestCut_WordsBesideResults(t *testing.T) {
+	opts := windowOf(4000, convo.Chain(convo.ClearToolResults{}, convo.Summarize{With: canned("- so far")}, convo.Truncate{}))
+	opts.MaxResult = -1
+	c, d := callOf("c"), callOf("d")
+	for _, size := range []int{1700, 1740, 1760, 1780, 1800} {
+		h := historyOf(t, opts, convo.User("the task: port the parser"), convo.Assistant(strings.Repeat("yes ", 200)), convo.User("go on"))
+		mustAppend(t, h, convo.Assistant("", c, d), convo.Result(c, strings.Repeat("c", size)), convo.Result(d, strings.Repeat("d", size)))
+		_, r, err := h.Prepare(t.Context())
+		require.NoError(t, err)
+		assert.True(t, r.Fits)
+		assert.Empty(t, r.Dropped, "%d: %v", size, r)
+	}
+}

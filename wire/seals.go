@@ -1,0 +1,139 @@
+package wire
+
+import (
+	"slices"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// A SealCheck says whether a model checks that signed reasoning stands where it was made:
+// after the same system text, tools and messages. Such a model refuses a request in which
+// something else stands before it. For a model that checks, Encode leaves out the signed
+// reasoning of entries that are not bound (see [convo.Snapshot.Bound]), names it in Lost,
+// and never sets NoThinking. Text and calls of these entries are sent. So it does with
+// signed reasoning that would not stand where the model made it: after a part that is left
+// out or that is sent in another place, at the end of a message, after a call that waits
+// for the provider's result, and in an answer to no message of a user.
+//
+// For a model that is not known, Encode does the same, but sets NoThinking if the newest
+// answer, which still waits for results, loses the reasoning before its calls.
+type SealCheck uint8
+
+const (
+	// SealsByModel means that the name of the model decides. The models known to check are
+	// Claude Fable and Mythos since 5.1, Claude Opus, Sonnet and Haiku since 5.5, and all
+	// later ones. Other models with a version of Claude in their names are known not to
+	// check. All other names, and the empty one, are not known.
+	SealsByModel SealCheck = iota
+	SealsChecked
+	SealsUnchecked
+)
+
+// of returns SealsChecked or SealsUnchecked for a model, or SealsByModel if it is not
+// known which.
+func (c SealCheck) of(model string) SealCheck {
+	if c != SealsByModel {
+		return c
+	}
+	_, major, _ := claudeVersion(model)
+	switch {
+	case checksSeals(model):
+		return SealsChecked
+	case major > 0:
+		return SealsUnchecked
+	}
+	return SealsByModel
+}
+
+// checksSeals reports whether the model with a name is known to check.
+func checksSeals(model string) bool {
+	family, major, minor := claudeVersion(model)
+	since := 5
+	if family == "fable" || family == "mythos" {
+		since = 1
+	}
+	return major > 5 || major == 5 && minor >= since
+}
+
+// isUnbound reports whether the reasoning of an entry must be left out. An answer to no
+// message of a user, and to no paused answer, is unbound: the request for it ended with a
+// marker, which later requests do not have.
+func (p *projector) isUnbound(at int, m *convo.Message) bool {
+	if p.seals == SealsUnchecked || !slices.ContainsFunc(m.Parts, isReasoning) {
+		return false
+	}
+	if w, ok := p.writer.(sealWriter); ok && !w.asked() {
+		return true
+	}
+	e, _ := p.lost.s.At(at)
+	_, found := slices.BinarySearch(p.unbound, e.ID)
+	return found
+}
+
+// A sealWriter is the writer of a format that puts a marker after an answer.
+type sealWriter interface {
+	// asked reports whether a request with the messages so far needs no marker at its end.
+	asked() bool
+}
+
+// A messageSeal decides which signed reasoning of a message stands where the model made
+// it, when the other parts are sent as keep sends them.
+type messageSeal struct {
+	checked bool // false: all reasoning may be sent
+	tagged  bool // the message begins with the tag of its author, which the model did not write
+	last    int  // index of the last part that is sent and not reasoning
+	calls   bool // there was a call; calls are sent last
+	changed bool // something else stands before the next part
+}
+
+func (p *projector) sealOf(t *message, parts []convo.Part) messageSeal {
+	m := messageSeal{checked: p.seals != SealsUnchecked && t.thinks, tagged: t.tag > 0, last: -1}
+	for i, part := range parts {
+		if text, ok := part.(convo.Text); ok && !isBlank(string(text)) || !ok && !isReasoning(part) {
+			m.last = i
+		}
+	}
+	return m
+}
+
+// allows reports whether reasoning at an index may be sent.
+func (m *messageSeal) allows(at int) bool {
+	return !m.checked || !m.changed && !m.calls && at < m.last
+}
+
+// read records the next part, and whether it is sent before the calls.
+func (m *messageSeal) read(part convo.Part, kept bool) {
+	_, mark := isMark(part)
+	switch {
+	case mark:
+	case isCall(part):
+		m.calls = true
+	default:
+		m.changed = m.changed || !kept || m.tagged && !isReasoning(part)
+	}
+}
+
+// sameBonds returns how many of the first n entries of s were bound, and not bound, when
+// they were read.
+func (p *projector) sameBonds(s *convo.Snapshot, n int) int {
+	if p.seals == SealsUnchecked {
+		return n
+	}
+	now := s.Unbound()
+	k := 0
+	for k < len(now) && k < len(p.unbound) && now[k] == p.unbound[k] {
+		k++
+	}
+	for _, list := range [][]convo.ID{now, p.unbound} {
+		if k == len(list) {
+			continue
+		}
+		for i := range n {
+			if e, _ := s.At(i); e.ID >= list[k] {
+				n = i
+				break
+			}
+		}
+	}
+	return n
+}
