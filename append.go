@@ -379,7 +379,7 @@ func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
 	for i := range batch {
 		a := &batch[i]
 		role := a.msg.Role
-		allowed := role == RoleSystem && !hasList || role == RoleTool || h.opts.Roles.allows(prev, role)
+		allowed := h.opts.Roles.allows(prev, role)
 		id++
 		if !allowed && (a.goesOn || a.again) {
 			id++ // with a gap between their IDs, Restore accepts them

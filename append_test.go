@@ -89,7 +89,7 @@ func TestAppend_PairsBeforeItSpills(t *testing.T) {
 		"no such call":                {convo.Result(callOf("x"), long)},
 		"answered twice":              {convo.Result(callOf("c"), long), convo.Result(callOf("c"), "again")},
 		"ambiguous":                   {noID()},
-		"a role that may not follow":  {convo.Result(callOf("c"), long), convo.Result(callOf("d"), "x"), convo.System("s")},
+		"a role that may not follow":  {convo.Result(callOf("c"), long), convo.Result(callOf("d"), "x"), convo.Assistant("a"), convo.Assistant("b")},
 		"a message wrong in itself":   {convo.Result(callOf("c"), long), {Role: convo.RoleTool}},
 		"a call left open before one": {convo.Result(callOf("c"), long), convo.Assistant("so")},
 	} {

@@ -547,11 +547,9 @@ func ExampleHistory_SetSystem() {
 	// <nil> 9 2
 }
 
-// A note is a system message further on. The policy must allow it.
-func ExampleRolePolicy_notes() {
-	roles := convo.Strict()
-	roles.SystemAfter = []convo.Role{convo.RoleUser, convo.RoleAssistant, convo.RoleTool}
-	h := newTrip(&convo.Options{Roles: roles})
+// A note is a system message further on.
+func ExampleHistory_Append_note() {
+	h := newTrip(nil)
 	_, err := h.Append(convo.System("The user has gone offline."), convo.Assistant("Booked."))
 	fmt.Println(err)
 	h.SetSystem(convo.System("You are a pirate.")) // leaves notes alone
@@ -611,8 +609,8 @@ func ExampleHistory_SetEphemeral() {
 	fmt.Println(msgs[len(msgs)-1])
 	fmt.Println(h.Len())
 	// Output:
-	// user: The time is 08:30.
 	// user: Book it.
+	// user: The time is 08:30.
 	// 8
 }
 

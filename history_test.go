@@ -419,12 +419,13 @@ func TestSetEphemeral_Placement(t *testing.T) {
 	}{
 		{name: "empty", want: []string{"E", "F"}},
 		{name: "system alone", msgs: []convo.Message{convo.System("s")}, want: []string{"s", "E", "F"}},
-		{name: "newest is the user", msgs: []convo.Message{convo.System("s"), convo.User("u"), convo.Assistant("a"), convo.User("v")}, want: []string{"s", "u", "a", "E", "F", "v"}},
-		{name: "run of users", msgs: []convo.Message{convo.User("u"), convo.Assistant("a"), convo.User("v"), convo.User("w")}, want: []string{"u", "a", "E", "F", "v", "w"}},
-		{name: "in a tool round", msgs: []convo.Message{convo.User("u"), convo.Assistant("a"), convo.User("v"), convo.Assistant("b", c), convo.Result(c, "r")}, want: []string{"u", "a", "E", "F", "v", "b", "r"}},
+		{name: "newest is the user", msgs: []convo.Message{convo.System("s"), convo.User("u"), convo.Assistant("a"), convo.User("v")}, want: []string{"s", "u", "a", "v", "E", "F"}},
+		{name: "run of users", msgs: []convo.Message{convo.User("u"), convo.Assistant("a"), convo.User("v"), convo.User("w")}, want: []string{"u", "a", "v", "w", "E", "F"}},
+		{name: "in a tool round", msgs: []convo.Message{convo.User("u"), convo.Assistant("a"), convo.User("v"), convo.Assistant("b", c), convo.Result(c, "r")}, want: []string{"u", "a", "v", "E", "F", "b", "r"}},
+		{name: "notes behind the user", msgs: []convo.Message{convo.User("u"), convo.System("m"), convo.User("v"), convo.System("n"), convo.System("o"), convo.Assistant("b"), convo.System("p")}, want: []string{"u", "m", "v", "n", "o", "E", "F", "b", "p"}},
 		{name: "no user at all", msgs: []convo.Message{convo.System("s"), convo.Assistant("a"), convo.Assistant("b")}, want: []string{"s", "E", "F", "a", "b"}},
 		{name: "behind the summary", msgs: []convo.Message{convo.System("s"), convo.User("u"), convo.Assistant("a"), convo.User("v")},
-			edit: func(h *convo.History) { _, _ = h.SplicePrefix(h.Snapshot(), 3, "sum") }, want: []string{"s", "sum", "E", "F", "v"}},
+			edit: func(h *convo.History) { _, _ = h.SplicePrefix(h.Snapshot(), 3, "sum") }, want: []string{"s", "sum", "v", "E", "F"}},
 		{name: "newest turn has no user left", msgs: []convo.Message{convo.Assistant("x"), convo.User("u"), convo.Assistant("a")},
 			edit: func(h *convo.History) { _, _ = h.Rewind(1) }, want: []string{"E", "F", "x"}},
 	} {
@@ -505,8 +506,8 @@ func TestSetEphemeral_AnyRole(t *testing.T) {
 	msgs := s.Messages()
 	require.Len(t, msgs, before.Len()+len(set))
 	for i, m := range set {
-		assert.Equal(t, m.Role, msgs[8+i].Role)
-		assert.Equal(t, m.Text(), msgs[8+i].Text())
+		assert.Equal(t, m.Role, msgs[9+i].Role)
+		assert.Equal(t, m.Text(), msgs[9+i].Text())
 	}
 	assert.Equal(t, 1, h.Status().System)
 	assert.Equal(t, before.Len(), h.Len())

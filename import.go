@@ -72,8 +72,9 @@ func (l *loader) placeOf(i int, e *entry) (p ImportAs, err error) {
 }
 
 // place moves the messages of the snapshot, if NewSnapshot made it, to the places that
-// Options.OnImport returns. With Options.Repair, it puts results without a call into user
-// messages, and results in user messages right after calls into tool messages. IDs stay,
+// Options.OnImport returns. With Options.Repair, it puts notes between a call and its
+// results after these, results without a call into user messages, and results in user
+// messages right after calls into tool messages. IDs stay,
 // even those of messages that move after others, to which entry gives new ones; l.from
 // becomes another snapshot.
 func (l *loader) place() error {
@@ -123,6 +124,10 @@ func (l *loader) place() error {
 				held = append(held, &e)
 				continue
 			}
+		case e.note && hasCall && own.hasResultBehind(i) && l.h.opts.Repair != nil:
+			l.notes[e.id] = &RoleError{Attempted: RoleSystem, Previous: RoleAssistant, Index: i}
+			held = append(held, &e)
+			continue
 		case role == RoleTool && !hasCall && isUnnamed(&e.msg) && l.h.opts.Repair != nil:
 			l.notes[e.id] = &PairError{Err: ErrNoOpenCall, Name: e.msg.ToolResults()[0].Name, Index: i}
 			e.msg = noteOfResults(e.msg)

@@ -74,13 +74,17 @@ func TestOnImport(t *testing.T) {
 		mustAppend(t, h, convo.User("q3"))
 	}
 
-	_, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{OnImport: place(convo.ImportKeep)})
+	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{OnImport: place(convo.ImportKeep)})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"1 system 0 Be brief.", "3 user 1 q1", "4 system 1 It is noon.", "5 assistant 1 a1", "7 user 2 q2", "8 assistant 2 a2"}, listOf(h.Snapshot()))
+
+	_, err = convo.Restore(convo.NewSnapshot(append(msgs, convo.Assistant("again"))), &convo.Options{OnImport: place(convo.ImportKeep)})
 	var role *convo.RoleError
 	require.ErrorAs(t, err, &role)
 	var at *convo.SnapshotError
 	require.ErrorAs(t, err, &at)
-	assert.Equal(t, 3, at.Index, "as in the snapshot that Restore was given")
-	assert.Equal(t, convo.ID(4), at.ID)
+	assert.Equal(t, 8, at.Index, "as in the snapshot that Restore was given")
+	assert.Equal(t, convo.ID(9), at.ID)
 }
 
 // A system message between calls and their results becomes a user message behind

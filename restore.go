@@ -36,9 +36,8 @@ type Fault struct {
 //
 //   - Calls left open before the newest exchange are answered with error results.
 //   - Results that answer no call are dropped.
-//   - System messages after other entries are moved to the front, unless
-//     RolePolicy.SystemAfter allows a note there and it is not between calls and their
-//     results.
+//   - System messages between calls and their results are put after the results in a
+//     snapshot from NewSnapshot, and moved to the front in others.
 //   - Invalid parts are removed, and so are messages left without parts. If two calls
 //     of a message have the same ID, the second call gets a new ID.
 //   - Messages whose roles may not follow one another stay, with a gap between
@@ -259,12 +258,9 @@ type neighbours struct {
 	gap  bool // an entry right before the newest notes may be missing
 }
 
-// fits reports whether the policy allows a user message, an assistant message or a note
-// after the entries so far, as far as these are known. id is its ID in s.
+// fits reports whether the policy allows a message with a role after the entries so far,
+// as far as these are known. id is its ID in s.
 func (n *neighbours) fits(s *state, id ID, role Role, p *RolePolicy) bool {
-	if role == RoleSystem && len(p.SystemAfter) == 0 {
-		return false
-	}
 	return n.gap || !s.direct(n.id, id) || p.allows(n.role, role)
 }
 
@@ -303,7 +299,7 @@ type loader struct {
 	// Set by place; nil otherwise.
 	index map[ID]int   // of the entries, in the snapshot passed to Restore
 	split map[ID]error // faults of user messages whose results became tool messages, by the IDs of these
-	notes map[ID]error // IDs of user messages that were not user messages in the snapshot, so roles do not refuse them; the fault of a repaired one
+	notes map[ID]error // IDs of messages that were not user messages in the snapshot, or not in their place, so roles do not refuse them; the fault of a repaired one
 }
 
 // indexOf returns the index of the i-th entry of l.from in the snapshot passed to
@@ -330,7 +326,7 @@ func (l *loader) entry(i int, old *entry) error {
 		return l.results(i, old, e)
 	case e.note && len(l.list) == 0 && (l.from.imported || l.index != nil):
 		e.note = false // the entries before it were removed or dropped
-	case e.note && !l.takesNote(old):
+	case e.note && !l.takesNote():
 		return l.moveToFront(i, old, e)
 	case l.calls.openCalls() > 0:
 		if err := l.answerOpen(i, old); err != nil {
@@ -425,15 +421,11 @@ func (l *loader) repaired(m Message) Message {
 }
 
 // takesNote reports whether a note may stay where it is.
-func (l *loader) takesNote(old *entry) bool {
-	roles := &l.h.opts.Roles
-	if len(roles.SystemAfter) == 0 || !l.prev.fits(&l.from.state, old.id, RoleSystem, roles) {
-		return false
-	}
+func (l *loader) takesNote() bool {
 	return l.calls.openCalls() == 0 || !l.from.hasResultBehind(l.at)
 }
 
-// moveToFront adds a system message that comes after other entries.
+// moveToFront adds a system message that comes between calls and their results.
 func (l *loader) moveToFront(i int, old, e *entry) error {
 	err := &RoleError{Attempted: RoleSystem, Previous: l.prev.role, Index: i}
 	if err := l.refuse(i, old, err); err != nil {
@@ -556,6 +548,8 @@ func (l *loader) add(i int, old, e *entry) error {
 	switch err := l.notes[old.id]; {
 	case split != nil && e.msg.Role == RoleTool:
 		return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Err: split, Mended: "results put into a tool message"})
+	case err != nil && e.note:
+		return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Err: err, Mended: "put after the results"})
 	case err != nil:
 		return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Err: err, Mended: "kept as a user message"})
 	case e.id != old.id:

@@ -111,7 +111,7 @@ func TestRestore_Faults(t *testing.T) {
 		{"orphan", []convo.Message{convo.User("u"), convo.Result(toolC, "r"), convo.Assistant("a")}, 1, convo.ErrNoOpenCall, []string{"user", "assistant"}},
 		{"second result", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.Result(toolC, "1"), convo.Result(toolC, "2")}, 3, convo.ErrAnswered, []string{"user", "assistant", "tool"}},
 		{"call ids twice", []convo.Message{convo.User("u"), twice, convo.Result(toolC, "1"), convo.Result(toolC, "2")}, 1, convo.ErrDuplicateCall, []string{"user", "assistant", "tool", "tool"}},
-		{"system further on", []convo.Message{convo.User("u"), convo.System("s"), convo.Assistant("a")}, 1, nil, []string{"system", "user", "assistant"}},
+		{"system between a call and its result", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.System("s"), convo.Result(toolC, "r"), convo.Assistant("a")}, 2, nil, []string{"user", "assistant", "tool", "system", "assistant"}},
 		{"unknown role", []convo.Message{convo.User("u"), {Role: "robot", Parts: []convo.Part{convo.Text("t")}}, convo.Assistant("a")}, 1, nil, []string{"user", "assistant"}},
 		{"nil part", []convo.Message{convo.User("u", nil), convo.Assistant("a")}, 0, nil, []string{"user", "assistant"}},
 		{"empty", []convo.Message{convo.User("u"), convo.Assistant(""), convo.Assistant("a")}, 1, nil, []string{"user", "assistant"}},
@@ -169,8 +169,8 @@ func TestRestore_RepairedIsSaved(t *testing.T) {
 			[]convo.ID{1, 2, 5, 7}, []int{1, 1, 1, 2}},
 		{"a gap that an orphan result leaves", []convo.Message{convo.User("u"), convo.Assistant("a"), convo.Result(toolC, "r"), convo.Assistant("b")},
 			[]convo.ID{1, 2, 4}, []int{1, 1, 1}},
-		{"a gap that a system message leaves", []convo.Message{convo.User("u"), convo.System("s"), convo.User("v")},
-			[]convo.ID{4, 1, 3}, []int{0, 1, 1}},
+		{"a system message between a call and its result", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.System("s"), convo.Result(toolC, "r"), convo.User("v")},
+			[]convo.ID{1, 2, 4, 7, 9}, []int{1, 1, 1, 1, 2}},
 		{"a gap at the beginning", []convo.Message{convo.Result(toolC, "r"), convo.Assistant("a")},
 			[]convo.ID{2}, []int{0}},
 		{"a result in a turn of its own", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.User(""), convo.Result(toolC, "r"), convo.User("v")},
@@ -498,14 +498,22 @@ func TestRestore_FaultyOptions(t *testing.T) {
 	}
 }
 
-// A system message that is moved to the front is another entry there.
+// A system message that is moved to the front is another entry there. In a snapshot that a
+// History made, it comes between a call and its result only if its JSON was changed.
 func TestRestore_MovedSystemMessageGetsAnID(t *testing.T) {
 	var told []convo.Fault
-	h, err := convo.Restore(convo.NewSnapshot([]convo.Message{convo.User("u"), convo.System("s"), convo.Assistant("a")}),
+	c := callOf("c")
+	h := historyOf(t, nil, convo.User("u"), convo.System("s"), convo.Assistant("", c), convo.Result(c, "r"))
+	data, err := json.Marshal(h.Snapshot())
+	require.NoError(t, err)
+	note, call := `{"role":"system","parts":[{"type":"text","text":"s"}]}`, `{"role":"assistant","parts":[{"type":"tool_call","id":"c","name":"tool","arguments":"{}"}]}`
+	s := new(convo.Snapshot)
+	require.NoError(t, json.Unmarshal([]byte(strings.NewReplacer(note, call, call, note).Replace(string(data))), s))
+	h, err = convo.Restore(s,
 		&convo.Options{Repair: func(f convo.Fault) { told = append(told, f) }})
 	require.NoError(t, err)
 	require.NotEmpty(t, told)
-	assert.EqualValues(t, 2, told[0].ID)
+	assert.EqualValues(t, 3, told[0].ID)
 	assert.Greater(t, told[0].NewID, convo.ID(3))
 	assert.Equal(t, told[0].NewID, idsOf(h.Snapshot())[0])
 }

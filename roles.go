@@ -6,10 +6,16 @@ import "slices"
 // zero RolePolicy is the same as [Strict].
 //
 // These rules hold under every policy: system messages that come before all others
-// are system entries; a tool message answers open calls of the newest exchange, and no
-// call twice; while a call is open, only tool messages may follow. The summary and
-// ephemeral messages do not count as messages here. A note, a system message after
-// others, does not count either: the message before it decides what may follow.
+// are system entries, and later ones are notes, which may follow any message; a tool
+// message answers open calls of the newest exchange, and no call twice; while a call is
+// open, only tool messages may follow. The summary, ephemeral messages and notes do not
+// count as messages here: the message before them decides what may follow.
+//
+// A note is an entry like any other: it stays where it was appended, and is saved and
+// compacted, as late as what a user said. It tells the model of a changed rule, a new date
+// or another mode without a change to what stands before it, so that what a provider has
+// cached and signed stays valid. [History.SetSystem] replaces the system entries, which
+// stand in front of everything, and leaves notes alone.
 type RolePolicy struct {
 	// UserAfter and AssistantAfter list the roles that a user message and an
 	// assistant message may follow; RoleNone allows it as the first message.
@@ -17,12 +23,6 @@ type RolePolicy struct {
 	// none.
 	UserAfter      []Role
 	AssistantAfter []Role
-
-	// SystemAfter lists the roles that a note may follow. A note is a system message
-	// after a message of another role. Nil means the same as in Strict. A note is an
-	// ordinary entry: it stays where it was appended, and is saved and compacted.
-	// SetSystem replaces only the system entries in front.
-	SystemAfter []Role
 
 	// Interrupt allows a user message as the first message of an Append while
 	// calls are open. Append then answers each open call with an error result
@@ -38,22 +38,21 @@ type RolePolicy struct {
 
 // Strict returns the default policy. A user message may come first, or follow a
 // system message, an assistant message or a tool message. An assistant message
-// may follow a user message or a tool message. Notes and empty messages are refused.
+// may follow a user message or a tool message. Empty messages are refused.
 // After a failed request, [History.Rewind] takes back the user message that was
 // not answered.
 func Strict() RolePolicy {
 	return RolePolicy{
 		UserAfter:      []Role{RoleNone, RoleSystem, RoleAssistant, RoleTool},
 		AssistantAfter: []Role{RoleUser, RoleTool},
-		SystemAfter:    []Role{},
 	}
 }
 
-// Relaxed returns a policy that allows user messages, assistant messages and notes in
-// any order, lets a user message interrupt open calls, and keeps empty messages.
+// Relaxed returns a policy that allows user and assistant messages in any order, lets a
+// user message interrupt open calls, and keeps empty messages.
 func Relaxed() RolePolicy {
 	all := []Role{RoleNone, RoleSystem, RoleUser, RoleAssistant, RoleTool}
-	return RolePolicy{UserAfter: all, AssistantAfter: slices.Clone(all), SystemAfter: slices.Clone(all), Interrupt: true, KeepEmpty: true}
+	return RolePolicy{UserAfter: all, AssistantAfter: slices.Clone(all), Interrupt: true, KeepEmpty: true}
 }
 
 func (p RolePolicy) withDefaults() RolePolicy {
@@ -64,12 +63,8 @@ func (p RolePolicy) withDefaults() RolePolicy {
 	if p.AssistantAfter == nil {
 		p.AssistantAfter = strict.AssistantAfter
 	}
-	if p.SystemAfter == nil {
-		p.SystemAfter = strict.SystemAfter
-	}
 	p.UserAfter = slices.Clone(p.UserAfter)
 	p.AssistantAfter = slices.Clone(p.AssistantAfter)
-	p.SystemAfter = slices.Clone(p.SystemAfter)
 	return p
 }
 
@@ -84,18 +79,17 @@ func (p RolePolicy) faults() (faults []error) {
 	}
 	check("UserAfter", p.UserAfter)
 	check("AssistantAfter", p.AssistantAfter)
-	check("SystemAfter", p.SystemAfter)
 	return faults
 }
 
-// allows reports whether a user or assistant message, or a note, may follow a message
-// of role prev.
+// allows reports whether a message may follow a message of role prev. Notes may follow
+// any.
 func (p RolePolicy) allows(prev, next Role) bool {
 	switch next {
 	case RoleUser:
 		return slices.Contains(p.UserAfter, prev)
-	case RoleSystem:
-		return slices.Contains(p.SystemAfter, prev)
+	case RoleAssistant:
+		return slices.Contains(p.AssistantAfter, prev)
 	}
-	return slices.Contains(p.AssistantAfter, prev)
+	return true
 }

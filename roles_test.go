@@ -41,12 +41,11 @@ func TestAppend_Neighbours(t *testing.T) {
 		roles convo.RolePolicy
 		next  pairs
 	}{
-		{"zero", convo.RolePolicy{}, pairs{n: {s, u}, s: {s, u}, u: {a}, a: {u}, r: {u, a}}},
-		{"strict", convo.Strict(), pairs{n: {s, u}, s: {s, u}, u: {a}, a: {u}, r: {u, a}}},
+		{"zero", convo.RolePolicy{}, pairs{n: {s, u}, s: {s, u}, u: {s, a}, a: {s, u}, r: {s, u, a}}},
+		{"strict", convo.Strict(), pairs{n: {s, u}, s: {s, u}, u: {s, a}, a: {s, u}, r: {s, u, a}}},
 		{"relaxed", convo.Relaxed(), pairs{n: {s, u, a}, s: {s, u, a}, u: {s, u, a}, a: {s, u, a}, r: {s, u, a}}},
-		{"notes behind results", convo.RolePolicy{SystemAfter: []convo.Role{r}}, pairs{n: {s, u}, s: {s, u}, u: {a}, a: {u}, r: {s, u, a}}},
-		{"prefill", prefill, pairs{n: {s, u}, s: {s, u}, u: {a}, a: {u, a}, r: {u, a}}},
-		{"users only first", noUser, pairs{n: {s, u}, s: {s, u}, u: {a}, r: {a}}},
+		{"prefill", prefill, pairs{n: {s, u}, s: {s, u}, u: {s, a}, a: {s, u, a}, r: {s, u, a}}},
+		{"users only first", noUser, pairs{n: {s, u}, s: {s, u}, u: {s, a}, a: {s}, r: {s, a}}},
 	} {
 		for _, prev := range []convo.Role{n, s, u, a, r} {
 			for _, next := range []convo.Role{s, u, a, r} {
@@ -89,12 +88,6 @@ func TestAppend_UserAfterUserIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, taken)
 	mustAppend(t, h, convo.User("hello?"))
-}
-
-func TestAppend_SystemFurtherOnNamesSetSystem(t *testing.T) {
-	h := historyOf(t, nil, convo.User("u"))
-	_, err := h.Append(convo.System("s"))
-	require.ErrorContains(t, err, "SetSystem")
 }
 
 func TestAppend_RoleErrorNamesThePlaceInTheBatch(t *testing.T) {
@@ -269,7 +262,6 @@ func noted(t *testing.T, opts *convo.Options) *convo.History {
 	if opts == nil {
 		opts = bare()
 	}
-	opts.Roles.SystemAfter = []convo.Role{convo.RoleUser, convo.RoleAssistant, convo.RoleTool}
 	c := callOf("c")
 	return historyOf(t, opts,
 		convo.System("guide"), convo.User("q"), convo.System("it is noon"),
@@ -391,37 +383,35 @@ func TestNotes_ComeBack(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, textsOf(h.Snapshot()), textsOf(again.Snapshot()))
 	assert.Equal(t, h.Tokens(), again.Tokens())
-	_, err = convo.Restore(s, bare())
-	var role *convo.RoleError
-	require.ErrorAs(t, err, &role, "a policy without notes")
 }
 
-// An import keeps system messages where they are if the policy allows notes there, and
-// otherwise moves them to the front, as it does with one between a call and its result.
+// An import keeps system messages where they are. Without Repair it refuses one between a
+// call and its result, with it that one stands after the results.
 func TestNotes_Import(t *testing.T) {
 	c := callOf("c")
 	msgs := []convo.Message{
 		convo.System("s"), convo.User("q"), convo.System("n"), convo.Assistant("", c), convo.System("between"), convo.Result(c, "r"),
 		convo.Assistant("a"), convo.User("u"), convo.System("last"),
 	}
-	for _, tt := range []struct {
-		roles convo.RolePolicy
-		want  []string
-	}{
-		{convo.Strict(), []string{"s", "n", "between", "last", "q", "", "r", "a", "u"}},
-		{convo.RolePolicy{SystemAfter: []convo.Role{convo.RoleUser}}, []string{"s", "between", "q", "n", "", "r", "a", "u", "last"}},
-	} {
-		moved := 0
-		h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Roles: tt.roles, Repair: func(f convo.Fault) {
-			if f.Mended == "moved to the front" {
-				moved++
-			}
-		}})
-		require.NoError(t, err)
-		assert.Equal(t, tt.want, textsOf(h.Snapshot()))
-		assert.Equal(t, h.Status().System, moved+1)
-		again, err := convo.Restore(h.Snapshot(), &convo.Options{Roles: tt.roles})
-		require.NoError(t, err, "a repaired History needs no Repair")
-		assert.Equal(t, tt.want, textsOf(again.Snapshot()))
-	}
+	_, err := convo.Restore(convo.NewSnapshot(msgs), nil)
+	var wrong *convo.SnapshotError
+	var role *convo.RoleError
+	require.ErrorAs(t, err, &wrong)
+	require.ErrorAs(t, err, &role)
+	assert.Equal(t, 4, role.Index)
+
+	var faults []convo.Fault
+	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f convo.Fault) { faults = append(faults, f) }})
+	require.NoError(t, err)
+	want := []string{"s", "q", "n", "", "r", "between", "a", "u", "last"}
+	assert.Equal(t, want, textsOf(h.Snapshot()))
+	assert.Equal(t, 1, h.Status().System)
+	require.NotEmpty(t, faults)
+	i := slices.IndexFunc(faults, func(f convo.Fault) bool { return f.Err != nil })
+	require.GreaterOrEqual(t, i, 0)
+	assert.Equal(t, "put after the results", faults[i].Mended)
+	assert.Equal(t, 4, faults[i].Index)
+	again, err := convo.Restore(h.Snapshot(), nil)
+	require.NoError(t, err, "a repaired History needs no Repair")
+	assert.Equal(t, want, textsOf(again.Snapshot()))
 }

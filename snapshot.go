@@ -79,8 +79,10 @@ func (s *Snapshot) Find(id ID) (Entry, bool) {
 
 // Messages returns copies of the messages for the model: the system
 // messages, the summary as a user message, and the other messages, with the
-// ephemeral messages right before the user messages of the newest turn. A
-// message with an Author begins and ends with tags that name the author.
+// ephemeral messages after the user messages of the newest turn and the notes that
+// directly follow these, or before all entries but the system entries if the turn begins
+// with no user message. A message with an Author begins and ends with tags that name the
+// author.
 //
 // The tags around a summary and around what an author says contain a key: an @ and
 // seven letters; see Options.TagKey. No text can forge them, even if its writer has
@@ -328,11 +330,14 @@ func (s *Snapshot) Same(prev *Snapshot) int {
 // ephemeralPlace returns the index in list of the entry after the ephemeral messages. It
 // may be the length of list.
 func (s *state) ephemeralPlace() int {
-	users, _ := turnUsers(s.list)
-	if users == len(s.list) || s.list[users].msg.Role != RoleUser {
+	from, to := turnUsers(s.list)
+	if from == to {
 		return 0 // the newest turn begins with no user message
 	}
-	return users
+	for to < len(s.list) && s.list[to].note {
+		to++
+	}
+	return to
 }
 
 // MessagesFrom returns an iterator over the end of what [Snapshot.Messages] returns:

@@ -391,10 +391,10 @@ func TestSnapshot_MessagesFrom(t *testing.T) {
 		from int
 		at   []int
 	}{
-		{-1, []int{0, 1, 1, 1, 1, 2}},
-		{0, []int{0, 1, 1, 1, 1, 2}},
-		{1, []int{1, 1, 1, 1, 2}},
-		{2, []int{2}},
+		{-1, []int{0, 1, 1, 2, 2, 2}},
+		{0, []int{0, 1, 1, 2, 2, 2}},
+		{1, []int{1, 1, 2, 2, 2}},
+		{2, []int{2, 2, 2}},
 		{3, nil},
 		{4, nil},
 	} {
@@ -498,14 +498,14 @@ func TestSnapshot_Same(t *testing.T) {
 
 	require.NoError(t, h.SetEphemeral(convo.User("it rains")))
 	rain := h.Snapshot()
-	assert.Equal(t, 5, rain.Same(grown), "the newest turn begins with entry 5")
+	assert.Equal(t, 6, rain.Same(grown), "they stand after all")
 	assert.Equal(t, 5, rain.Same(first))
 	_, err = h.Append(convo.Assistant("a3"))
 	require.NoError(t, err)
 	assert.Equal(t, 6, h.Snapshot().Same(rain), "the ephemeral messages stayed where they were")
 	_, err = h.Append(convo.User("u4"))
 	require.NoError(t, err)
-	assert.Equal(t, 5, h.Snapshot().Same(rain), "they have moved with the turn")
+	assert.Equal(t, 6, h.Snapshot().Same(rain), "they have moved with the turn")
 	require.NoError(t, h.SetEphemeral())
 	require.NoError(t, h.SetMeta("t", ""))
 	assert.Equal(t, 8, h.Snapshot().Same(h.Snapshot()))

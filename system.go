@@ -11,6 +11,12 @@ import (
 // calls are open. It changes nothing if the messages equal the present ones, so it may be
 // called before each request.
 //
+// A change of the system text changes what stands before everything else: a provider's
+// cache of the conversation is lost, and signed reasoning is no longer bound (see
+// [Snapshot.Bound]). So SetSystem is for what the model is told from the beginning, and for
+// a change that must take back what it was told. A rule that is added, a new date or
+// another mode is better appended as a note, see [RolePolicy].
+//
 // Messages are copied and checked as by [History.Append]. For a message that is invalid
 // or has another role, SetSystem returns a [*MessageError] and changes nothing.
 func (h *History) SetSystem(msgs ...Message) error {
@@ -50,9 +56,15 @@ func (h *History) SetSystem(msgs ...Message) error {
 
 // SetEphemeral replaces the ephemeral messages that it has set before with the given
 // ones; without messages it removes them. They are for facts about the moment, such as
-// recalled memories or the state of the environment. The model sees them right before the
-// user messages of the newest turn, after those of Options.AfterCompaction. They are
-// counted, but have no IDs and are neither saved nor restored.
+// recalled memories or the state of the environment. The model sees them after the user
+// messages of the newest turn and the notes that directly follow these, or before all
+// messages but the system text and the summary if the turn begins with no user message;
+// those of Options.AfterCompaction come first. They are counted, but have no IDs and are
+// neither saved nor restored.
+//
+// When a user message begins a new turn, they move behind it. This and each change of them
+// ends the bond of the signed reasoning that was made after them (see [Snapshot.Bound]),
+// and a provider's cache ends where they stood. A note, see [RolePolicy], has neither price.
 //
 // They may have any role, in any order. A system message is sent at that position, like a
 // note; see [RolePolicy]. An assistant message may hold tool calls if the messages right

@@ -74,7 +74,7 @@ func TestAfterCompaction(t *testing.T) {
 	b.returns("open file: main.go", "to do: tests")
 	require.NoError(t, b.SetEphemeral(convo.User("it is noon")))
 	text, r := b.compacted()
-	assert.Contains(t, text, "open file: main.go\nto do: tests\nit is noon\ngo on")
+	assert.Contains(t, text, "go on\nopen file: main.go\nto do: tests\nit is noon")
 	require.Len(t, b.asked, 1)
 	assert.Equal(t, convo.ReasonHigh, b.asked[0].Reason)
 	assert.NotEmpty(t, b.asked[0].Dropped)
@@ -258,7 +258,7 @@ func TestAfterCompaction_Hostile(t *testing.T) {
 		return []convo.Message{convo.User("after")}
 	}
 	text, _ := b.compacted()
-	assert.Contains(t, text, "after\none more")
+	assert.Contains(t, text, "one more\nafter")
 	assert.Contains(t, text, "one more")
 
 	b.back = func(convo.Report) []convo.Message {

@@ -24,11 +24,14 @@ import (
 // part after it, {"citations":[...]}; they are sent without the fields that
 // requests do not have, such as file_id.
 //
-// The API also takes messages with the role system among the others. Such a
-// message is a [convo.Opaque] part of a user message, {"role":"system",...},
-// and is sent unchanged. It must follow a user message, and must be the last
-// message or be followed by an assistant message. If a user message follows it,
-// Encode adds a marker of the assistant between them.
+// Claude Opus since 4.8, Sonnet since 5, Haiku since 5.5, Fable and Mythos take messages
+// with the role system among the others, after what the user says and before the next
+// answer. A note is sent as one if Model names such a model, and otherwise as a text of
+// the user in tags that no other text can forge. Decode makes a note of a message with the
+// role system that holds nothing but text. Any other, such as one with clear_at or one that
+// adds a tool, is a [convo.Opaque] part of a user message, {"role":"system",...}, and is
+// sent unchanged; if a user message follows it, Encode adds a marker of the assistant
+// between them.
 //
 // A call of a tool that the provider runs, such as a server_tool_use, is sent only with its
 // result in the same turn of the assistant, or while the turn may go on: at the end of the
@@ -67,6 +70,11 @@ type Anthropic struct {
 
 	StrictTools bool // Tools asks for arguments that follow the schema exactly
 
+	// Betas lets Encode send what is in beta: messages with the role system that have
+	// clear_at, or that add or remove tools. Request.Headers then names the betas that the
+	// request needs. Without Betas these messages are left out and named in Lost.
+	Betas bool
+
 	// UserLast is for a model that refuses a request which ends with an assistant message.
 	// Encode adds a user message then, unless the answer is paused: it ends with a block of a
 	// tool that the provider runs. Claude's models since 4.6 are known by their name in Model
@@ -81,14 +89,15 @@ var anthropicNames = &names{"tools", "system", "messages"}
 func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f Anthropic) begin(_ *tally, lost *losses) (profile, writer) {
-	p := profile{format: FormatAnthropic, model: f.Model, ids: anthropicIDs, accepts: anthropicToolNames, names: anthropicNames, systemSum: f.SystemSummary, marks: true, seals: f.Seals.of(f.Model)}
+	takes := takesNotes(f.Model)
+	p := profile{format: FormatAnthropic, model: f.Model, notes: takes, notesLast: takes, ids: anthropicIDs, accepts: anthropicToolNames, names: anthropicNames, systemSum: f.SystemSummary, marks: true, seals: f.Seals.of(f.Model)}
 	return p, &anthropicWriter{f: f, lost: lost, rule: cacheRule{long: isLong(f.CacheLifetime), tools: f.CacheTools}}
 }
 
 // An anthropicMessage is a message that is being written.
 type anthropicMessage struct {
 	role    string
-	list    []byte      // the message up to its last block; for system, the whole message
+	list    []byte      // the message up to its last block; for an opaque message, the whole
 	closed  []byte      // the whole message; nil while it may still change
 	start   int         // length of list before the first block
 	solid   int         // length of list up to the last block that can end a message
@@ -99,6 +108,8 @@ type anthropicMessage struct {
 	results bool        // holds results
 	asks    bool        // a user message that holds more than results
 	passing bool        // holds a text that the next request does not have
+	opaque  bool        // a message with the role system that was read as one block
+	betas   []string    // that it needs
 	paused  bool        // ends with a block of a tool that the provider runs; a request may end so
 
 	thoughts []place // of the thinking at the end of list
@@ -107,7 +118,7 @@ type anthropicMessage struct {
 // json returns the message with cache marks.
 func (m *anthropicMessage) json(marks []cacheMark) json.RawMessage {
 	switch {
-	case m.role == "system":
+	case m.opaque:
 		return withMarks(m.list, marks, anthropicMark, "")
 	case len(marks) > 0:
 		return withMarks(m.list, marks, anthropicMark, "]}")
@@ -118,7 +129,7 @@ func (m *anthropicMessage) json(marks []cacheMark) json.RawMessage {
 
 // close sets m.closed, using the memory after m.list if there is room.
 func (m *anthropicMessage) close() {
-	if m.closed == nil && m.role != "system" {
+	if m.closed == nil && !m.opaque {
 		m.closed = slices.Clip(append(m.list, "]}"...))
 	}
 }
@@ -213,11 +224,21 @@ func (w *anthropicWriter) to(role string) *anthropicMessage {
 			w.to("assistant").text(bridgeMarker)
 		}
 	}
+	return w.begin(role)
+}
+
+// begin adds a message.
+func (w *anthropicWriter) begin(role string) *anthropicMessage {
+	b := append(strictjson.Key(appendStringField(begin(w.size), "role", role), "content"), '[')
+	return w.push(anthropicMessage{role: role, list: b, start: len(b), solid: len(b)})
+}
+
+// push adds a message and closes the one that can no longer change.
+func (w *anthropicWriter) push(m anthropicMessage) *anthropicMessage {
 	if n := len(w.msgs); n > 1 {
 		w.msgs[n-2].close()
 	}
-	b := append(strictjson.Key(appendStringField(begin(w.size), "role", role), "content"), '[')
-	w.msgs = append(w.msgs, anthropicMessage{role: role, list: b, start: len(b), solid: len(b)})
+	w.msgs = append(w.msgs, m)
 	return &w.msgs[len(w.msgs)-1]
 }
 
@@ -278,6 +299,13 @@ func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) e
 	if of := marksOf(marks, inSystem); r.System != nil && len(of) > 0 {
 		r.System = withMarks(r.System, of, anthropicMark, "")
 	}
+	var betas []string
+	for i := range w.msgs {
+		betas = append(betas, w.msgs[i].betas...)
+	}
+	if slices.Sort(betas); len(betas) > 0 {
+		r.Headers = map[string]string{"anthropic-beta": strings.Join(slices.Compact(betas), ",")}
+	}
 	r.Messages = make([]json.RawMessage, 0, len(w.msgs)+1)
 	for i := range first.msgs {
 		r.Messages = append(r.Messages, first.msgs[i].json(marksOf(marks, inFront)))
@@ -331,6 +359,35 @@ func (w *anthropicWriter) message(t *message) {
 		w.user(t)
 	case convo.RoleAssistant:
 		w.assistant(t)
+	case convo.RoleSystem:
+		w.note(t)
+	}
+}
+
+// note writes a message with the role system. It holds texts only.
+func (w *anthropicWriter) note(t *message) {
+	var m *anthropicMessage
+	for i, p := range t.parts {
+		text, isText := p.(convo.Text)
+		long, isMark := isMark(p)
+		switch {
+		case isText && m == nil:
+			w.beforeSystem()
+			m = w.begin("system")
+			m.text(string(text))
+		case isText:
+			m.text(string(text))
+		case isMark && m != nil:
+			m.mark(long, t.place(i), w.lost)
+		case isMark:
+			w.lost.tell(t.place(i), whole, lostCacheMark, "")
+		default:
+			what := lostBlock
+			if _, ok := p.(convo.Media); ok {
+				what = lostMedia
+			}
+			w.lost.tell(t.place(i), whole, what, "")
+		}
 	}
 }
 
@@ -359,8 +416,13 @@ func (w *anthropicWriter) user(t *message) {
 				continue
 			}
 			if raw, marks, ok := anthropicSystemMessage(p.JSON); ok {
+				betas := systemBetas(raw)
+				if len(betas) > 0 && !w.f.Betas {
+					w.lost.tell(t.place(i), whole, lostBlock, "")
+					continue
+				}
 				w.unmarked(marks, t.place(i), whole)
-				w.systemMessage(raw)
+				w.systemMessage(raw, betas)
 				continue
 			}
 			raw, _, ok := w.opaque(p.JSON, "user", t.place(i), whole)
@@ -379,8 +441,14 @@ func (w *anthropicWriter) user(t *message) {
 	}
 }
 
-// systemMessage writes a message with the role system, after a user message.
-func (w *anthropicWriter) systemMessage(raw string) {
+// systemMessage writes a message with the role system that was read as one block.
+func (w *anthropicWriter) systemMessage(raw string, betas []string) {
+	w.beforeSystem()
+	w.push(anthropicMessage{role: "system", opaque: true, betas: betas, list: []byte(raw), spot: spotIn(raw)})
+}
+
+// beforeSystem makes a user message, or a message with the role system, the last one.
+func (w *anthropicWriter) beforeSystem() {
 	w.endTurn()
 	w.finish()
 	switch n := len(w.msgs); {
@@ -389,10 +457,6 @@ func (w *anthropicWriter) systemMessage(raw string) {
 	case w.msgs[n-1].role == "assistant":
 		w.stand(continueMarker)
 	}
-	if n := len(w.msgs); n > 1 {
-		w.msgs[n-2].close()
-	}
-	w.msgs = append(w.msgs, anthropicMessage{role: "system", list: []byte(raw), spot: spotIn(raw)})
 }
 
 // A sentBlock is a part of an assistant message that is sent, or a cache mark.

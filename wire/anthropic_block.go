@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -188,6 +189,61 @@ func anthropicSystemMessage(raw string) (_ string, marks []string, ok bool) {
 	}
 	raw, marks = unmarked(raw)
 	return raw, marks, true
+}
+
+// plainSystem returns the content of a message with the role system that holds nothing but
+// text and cache marks. The message was accepted by anthropicSystemMessage.
+func plainSystem(data []byte) (content json.RawMessage, ok bool) {
+	only := func(all map[string]json.RawMessage, names ...string) bool {
+		for name := range all {
+			if !slices.Contains(names, name) {
+				return false
+			}
+		}
+		return true
+	}
+	var all map[string]json.RawMessage
+	if json.Unmarshal(data, &all) != nil || !only(all, "role", "content") {
+		return nil, false
+	}
+	var blocks []map[string]json.RawMessage
+	if kindOf(all["content"]) == '[' && json.Unmarshal(all["content"], &blocks) != nil {
+		return nil, false
+	}
+	for _, b := range blocks {
+		if stringOf(b["type"]) != "text" || !only(b, "type", "text", "cache_control") {
+			return nil, false
+		}
+	}
+	return all["content"], true
+}
+
+// The betas that a message with the role system can need.
+const (
+	betaClearAt     = "mid-conversation-system-clear-at-2026-08-21"
+	betaToolChanges = "mid-conversation-tool-changes-2026-07-01"
+)
+
+// systemBetas returns the betas that a message with the role system needs.
+func systemBetas(raw string) (betas []string) {
+	all, err := fields("-", []byte(raw))
+	if err != nil {
+		return nil
+	}
+	if !isNull(all["clear_at"]) {
+		betas = append(betas, betaClearAt)
+	}
+	var blocks []map[string]json.RawMessage
+	if json.Unmarshal(all["content"], &blocks) == nil && slices.ContainsFunc(blocks, isToolChange) {
+		betas = append(betas, betaToolChanges)
+	}
+	return betas
+}
+
+// isToolChange reports whether a block adds or removes a tool in mid-conversation.
+func isToolChange(block map[string]json.RawMessage) bool {
+	kind := stringOf(block["type"])
+	return kind == "tool_addition" || kind == "tool_removal"
 }
 
 // spotIn returns the offset where a cache mark can be inserted into the last block of a

@@ -134,10 +134,19 @@ func (d *anthropicDecoder) message(path string, data []byte) error {
 	return err
 }
 
-// systemMessage keeps a message with the role system as an opaque part.
+// systemMessage reads a message with the role system. It is a note if it holds nothing but
+// text, and otherwise an opaque part of a user message.
 func (d *anthropicDecoder) systemMessage(path string, data []byte) error {
 	if _, _, ok := anthropicSystemMessage(string(data)); !ok {
 		return &DecodeError{Path: at(path, "content"), Reason: "want a text or blocks, none of them blank"}
+	}
+	if content, ok := plainSystem(data); ok {
+		note := convo.Message{Role: convo.RoleSystem}
+		err := d.blocks(at(path, "content"), content, func(path string, raw json.RawMessage) error {
+			return d.block(path, raw, &note)
+		})
+		d.add(note)
+		return err
 	}
 	raw, lost := unmarked(string(data))
 	m := convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Opaque{Format: d.format, JSON: raw}}}

@@ -304,7 +304,7 @@ func TestAnthropic_DecodeReadsARequest(t *testing.T) {
 		claudeSays(signed, redacted, convo.Text("x"), block(`{"citations":[{"type":"y"}]}`), convo.ToolCall{ID: "a", Name: "look", Arguments: `{ "n": 1.0 }`}, convo.ToolCall{ID: "b", Name: "look", Arguments: "{}"}),
 		results(convo.ToolResult{CallID: "a", Name: "look"}, convo.ToolResult{CallID: "b", Name: "look", IsError: true, Parts: []convo.Part{convo.Text("e")}}),
 		users(convo.Text("and?"), convo.Media{URL: "https://x/y"}, block(`{"type":"image","source":{"type":"file","file_id":"f"}}`), wire.CacheMark(0)),
-		users(block(`{"role":"system","content":[{"type":"text","text":"now"}]}`), wire.CacheMark(0)),
+		{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("now"), wire.CacheMark(0)}},
 	}, in.Messages)
 	assert.Equal(t, []string{
 		"messages[1].content[3].caller: no place for this field",
@@ -366,10 +366,10 @@ func TestAnthropic_DecodeReturnsWhatWasEncoded(t *testing.T) {
 		claudeSays(signed, callA),
 		results(convo.ToolResult{CallID: "a", Name: "look", Parts: []convo.Part{convo.Text("1"), convo.NewMedia("image/png", []byte("x")), block(`{"type":"tool_reference","tool_name":"n"}`)}}),
 		convo.User("and?"),
-		users(block(`{"role":"system","content":"now this"}`)),
+		users(block(`{"role":"system","content":"now this","clear_at":"next_user_message"}`)),
 		claudeSays(convo.Text("done")),
 	}
-	out, err := wire.Anthropic{}.Encode(asSent(msgs))
+	out, err := wire.Anthropic{Betas: true}.Encode(asSent(msgs))
 	require.NoError(t, err)
 	in, err := wire.Anthropic{}.Decode(append([]byte(`{"model":"claude",`), out.Body()[1:]...))
 	require.NoError(t, err)

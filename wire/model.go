@@ -48,6 +48,23 @@ func plainModel(name string) string {
 	}
 }
 
+// takesNotes reports whether a model is known to take messages with the role system among
+// the others in the Messages API.
+func takesNotes(model string) bool {
+	family, major, minor := claudeVersion(model)
+	switch {
+	case major == 0:
+		return false
+	case family == "fable" || family == "mythos" || major > 5:
+		return true
+	case family == "opus":
+		return major == 5 || major == 4 && minor >= 8
+	case family == "sonnet":
+		return major == 5
+	}
+	return major == 5 && minor >= 5
+}
+
 // claudeVersion returns the family and the version in the name of a Claude model, such as
 // opus, 5 and 5, or zeros if it has none. Where the version comes first, as in
 // claude-3-5-sonnet, family is empty.

@@ -12,8 +12,9 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// Chat Completions and Responses accept a system message after other messages. The other
-// formats get it as a user message in tags, in the same place.
+// Chat Completions, Responses and the newest models of Anthropic accept a system message
+// after other messages. The others get it as a user message in tags. It stands right after
+// what it follows, or after what the user says next if it follows an answer.
 func TestNotes(t *testing.T) {
 	c := convo.ToolCall{ID: "abcdefgh1", Name: "f", Arguments: "{}"}
 	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
@@ -38,21 +39,26 @@ func TestNotes(t *testing.T) {
 	joined := func(text string) string {
 		return strings.NewReplacer("K", key, "T", text).Replace(`<system key=\"K\">\n\nT\n\n</system key=\"K\">`)
 	}
+	text := func(role, text string) string {
+		return `{"role":"` + role + `","content":[{"type":"text","text":"` + text + `"}]}`
+	}
 	said := func(role, text string) string { return `{"role":"` + role + `","content":"` + text + `"}` }
 	for _, tt := range []struct {
 		f    wire.Format
 		want []string // contained in the request, in this order
 	}{
-		{wire.OpenAIChat{}, []string{said("system", "guide"), said("user", "q"), said("system", "noon"), `"tool_calls"`, `"content":"r"`, said("system", "one"), said("assistant", "a"), said("system", "two"), said("system", "rain"), said("user", "u")}},
-		{wire.OpenAIChat{Developer: true}, []string{said("developer", "guide"), said("user", "q"), said("developer", "noon"), said("developer", "rain"), said("user", "u")}},
+		{wire.OpenAIChat{}, []string{said("system", "guide"), said("user", "q"), said("system", "noon"), `"tool_calls"`, `"content":"r"`, said("system", "one"), said("assistant", "a"), said("user", "u"), said("system", "two"), said("system", "rain")}},
+		{wire.OpenAIChat{Developer: true}, []string{said("developer", "guide"), said("user", "q"), said("developer", "noon"), said("user", "u"), said("developer", "two"), said("developer", "rain")}},
 		{wire.OpenAIChat{Dialect: wire.DeepSeek}, []string{said("user", "q"), said("system", "noon")}},
 		{wire.OpenAIChat{Dialect: wire.Mistral}, []string{said("system", "guide"), said("user", "q"), said("user", joined("noon")), `"content":"r"`, said("assistant", "[No answer.]"), said("user", joined("one"))}},
-		{wire.OpenAIChat{Dialect: wire.StrictAlternation}, []string{`{"role":"user","content":[{"type":"text","text":"q"},` + tagged("noon") + `]}`, `{"role":"user","content":[` + tagged("two") + `,` + tagged("rain") + `,{"type":"text","text":"u"}]}`}},
-		{wire.OpenAIResponses{}, []string{`"instructions":"guide"`, said("user", "q"), said("system", "noon"), `"output":"r"`, said("system", "one"), said("system", "two"), said("system", "rain"), said("user", "u")}},
+		{wire.OpenAIChat{Dialect: wire.StrictAlternation}, []string{`{"role":"user","content":[{"type":"text","text":"q"},` + tagged("noon") + `]}`, `{"role":"user","content":[{"type":"text","text":"u"},` + tagged("two") + `,` + tagged("rain") + `]}`}},
+		{wire.OpenAIResponses{}, []string{`"instructions":"guide"`, said("user", "q"), said("system", "noon"), `"output":"r"`, said("system", "one"), said("user", "u"), said("system", "two"), said("system", "rain")}},
 		{wire.OpenAIResponses{Developer: true}, []string{said("developer", "guide"), said("user", "q"), said("developer", "noon")}},
-		{wire.Anthropic{}, []string{`{"role":"user","content":[{"type":"text","text":"q"},` + tagged("noon") + `]}`, `"tool_result"`, tagged("one") + `]}`, `{"role":"user","content":[` + tagged("two") + `,` + tagged("rain") + `,{"type":"text","text":"u"}]}`}},
-		{wire.Gemini{}, []string{`{"text":"q"},` + texts("noon"), `"functionResponse"`, texts("one"), texts("two") + `,` + texts("rain") + `,{"text":"u"}`}},
-		{wire.Converse{}, []string{`{"text":"q"},` + texts("noon"), `"toolResult"`, texts("one"), texts("two") + `,` + texts("rain") + `,{"text":"u"}`}},
+		{wire.Anthropic{}, []string{`{"role":"user","content":[{"type":"text","text":"q"},` + tagged("noon") + `]}`, `"tool_result"`, tagged("one") + `]}`, `{"role":"user","content":[{"type":"text","text":"u"},` + tagged("two") + `,` + tagged("rain") + `]}`}},
+		{wire.Anthropic{Model: "claude-opus-5-5"}, []string{text("user", "q"), text("system", "noon"), `"tool_use"`, `"tool_result"`, text("system", "one"), text("assistant", "a"), text("user", "u"), text("system", "two"), text("system", "rain") + "]}"}},
+		{wire.Anthropic{Model: "claude-haiku-5"}, []string{`{"role":"user","content":[{"type":"text","text":"q"},` + tagged("noon") + `]}`}},
+		{wire.Gemini{}, []string{`{"text":"q"},` + texts("noon"), `"functionResponse"`, texts("one"), `{"text":"u"},` + texts("two") + `,` + texts("rain")}},
+		{wire.Converse{}, []string{`{"text":"q"},` + texts("noon"), `"toolResult"`, texts("one"), `{"text":"u"},` + texts("two") + `,` + texts("rain")}},
 	} {
 		r, err := tt.f.Encode(h.Snapshot())
 		require.NoError(t, err)
@@ -82,12 +88,12 @@ func TestNotes_ThatLead(t *testing.T) {
 		msgs         []convo.Message
 		system, want string
 	}{
-		{[]convo.Message{guide, unsent("a"), convo.System("noon"), unsent("b"), convo.System("one"), q, convo.System("two")}, `"guide\n\nnoon\n\none"`, `{"role":"user","content":"q"}{"role":"system","content":"two"}`},
-		{[]convo.Message{guide, unsent("a"), odd, unsent("b"), convo.System("one"), q}, `"guide\n\none"`, `{"role":"user","content":"q"}`},
+		{[]convo.Message{guide, unsent("a"), convo.System("noon"), unsent("b"), convo.System("one"), q, convo.System("two")}, `"guide\n\nnoon"`, `{"role":"user","content":"q"}{"role":"system","content":"one"}{"role":"system","content":"two"}`},
+		{[]convo.Message{guide, unsent("a"), odd, unsent("b"), convo.System("one"), q}, `"guide"`, `{"role":"user","content":"q"}{"role":"system","content":"one"}`},
 		{[]convo.Message{guide, unsent("a"), odd}, `"guide"`, `{"role":"user","content":"[Continue.]"}`},
-		{[]convo.Message{guide, convo.Assistant("a"), convo.System("noon"), q}, `"guide"`, `{"role":"assistant","content":"a"}{"role":"system","content":"noon"}{"role":"user","content":"q"}`},
-		{[]convo.Message{guide, convo.Assistant("a"), odd, convo.System("noon"), q}, `"guide"`, `{"role":"assistant","content":"a"}{"role":"system","content":"noon"}{"role":"user","content":"q"}`},
-		{[]convo.Message{unsent("a"), convo.System("noon"), convo.Assistant("a"), convo.System("one"), q}, `"noon"`, `{"role":"assistant","content":"a"}{"role":"system","content":"one"}{"role":"user","content":"q"}`},
+		{[]convo.Message{guide, convo.Assistant("a"), convo.System("noon"), q}, `"guide"`, `{"role":"assistant","content":"a"}{"role":"user","content":"q"}{"role":"system","content":"noon"}`},
+		{[]convo.Message{guide, convo.Assistant("a"), odd, convo.System("noon"), q}, `"guide"`, `{"role":"assistant","content":"a"}{"role":"user","content":"q"}{"role":"system","content":"noon"}`},
+		{[]convo.Message{unsent("a"), convo.System("noon"), convo.Assistant("a"), convo.System("one"), q}, `"noon"`, `{"role":"assistant","content":"a"}{"role":"user","content":"q"}{"role":"system","content":"one"}`},
 	} {
 		r, err := wire.OpenAIResponses{}.Encode(convo.NewSnapshot(tt.msgs))
 		require.NoError(t, err)
@@ -147,4 +153,68 @@ func TestCheck_NotesInADialectWithoutThem(t *testing.T) {
 		assert.Equal(t, tt.rule, found[0].Rule)
 	}
 	assert.NotEmpty(t, wire.Anthropic{}.Check([]byte(`{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"},{"role":"system","content":"n"},{"role":"user","content":"u"}]}`)))
+}
+
+// What a note says is system text where nothing stands before it.
+func TestNotes_First(t *testing.T) {
+	for name, f := range formats {
+		h, err := convo.New(nil)
+		require.NoError(t, err)
+		_, err = h.Append(convo.System("guide"), convo.User("q"), convo.System("noon"), convo.System("late"), convo.Assistant("a"), convo.System("one"), convo.User("u"))
+		require.NoError(t, err)
+		_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2}})
+		require.NoError(t, err)
+		r, err := f.Encode(h.Snapshot())
+		require.NoError(t, err)
+		body := string(r.Body())
+		require.Empty(t, f.Check([]byte(body)), name)
+		assert.NotContains(t, strings.Split(body, "late")[0], "<system key", "%s: %s", name, body)
+		assert.Less(t, strings.Index(body, "guide"), strings.Index(body, "noon"), name)
+		assert.Less(t, strings.Index(body, "noon"), strings.Index(body, "late"), name)
+		assert.Less(t, strings.Index(body, `"u"`), strings.Index(body, "one"), name)
+		if len(r.System) > 0 {
+			assert.Contains(t, string(r.System), "noon", name)
+		}
+	}
+}
+
+// Decode makes a note of a plain message with the role system. One that is cleared later,
+// or that changes the tools, stays as it is, and is sent only with the betas it needs.
+func TestNotes_Anthropic(t *testing.T) {
+	const ask = `{"role":"user","content":[{"type":"text","text":"q"}]}`
+	for raw, want := range map[string]struct {
+		note  bool
+		betas string
+	}{
+		`{"role":"system","content":[{"type":"text","text":"now"}]}`:                                                                                        {true, ""},
+		`{"role":"system","content":[{"type":"text","text":"now"},{"type":"text","text":"then","cache_control":{"type":"ephemeral"}}]}`:                     {true, ""},
+		`{"role":"system","content":"now","clear_at":"next_user_message"}`:                                                                                  {false, "mid-conversation-system-clear-at-2026-08-21"},
+		`{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_reference","name":"f"}}]}`:                                                {false, "mid-conversation-tool-changes-2026-07-01"},
+		`{"role":"system","content":[{"type":"text","text":"a"},{"type":"tool_removal","tool":{"type":"tool_reference","name":"f"}}],"clear_at":"no_such"}`: {false, "mid-conversation-system-clear-at-2026-08-21,mid-conversation-tool-changes-2026-07-01"},
+		`{"role":"system","content":"now","other":1}`:                                                                                                       {false, ""},
+	} {
+		f := wire.Anthropic{Model: "claude-opus-5-5", Betas: true}
+		in, err := f.Decode([]byte(`{"messages":[` + ask + "," + raw + `]}`))
+		require.NoError(t, err, raw)
+		require.Len(t, in.Messages, 2)
+		assert.Equal(t, want.note, in.Messages[1].Role == convo.RoleSystem, raw)
+		r, err := f.Encode(convo.NewSnapshot(in.Messages))
+		require.NoError(t, err)
+		require.Len(t, r.Messages, 2, raw)
+		assert.JSONEq(t, raw, string(r.Messages[1]))
+		assert.Equal(t, want.betas, r.Headers["anthropic-beta"], raw)
+		assert.Empty(t, r.Lost, raw)
+
+		f.Betas = false
+		r, err = f.Encode(convo.NewSnapshot(in.Messages))
+		require.NoError(t, err)
+		assert.Nil(t, r.Headers)
+		if want.betas == "" {
+			assert.Len(t, r.Messages, 2, raw)
+			continue
+		}
+		assert.Len(t, r.Messages, 1, raw)
+		require.Len(t, r.Lost, 1, raw)
+		assert.Equal(t, "block", r.Lost[0].What)
+	}
 }

@@ -28,7 +28,8 @@ type profile struct {
 
 	replay    convo.Replay // which reasoning is sent; the default is all
 	systemSum bool         // the summary is part of the system text
-	notes     bool         // system messages after other messages stay system messages and do not become user messages
+	notes     bool         // notes stay system messages and do not become user messages
+	notesLast bool         // notes stand after all messages of the user before the next answer
 	bare      bool         // calls need no ids, so ids made by convo are left out
 	noIDs     bool         // calls have no ids
 	custom    bool         // calls of custom tools do not become function calls
@@ -182,6 +183,9 @@ type projection struct {
 	head    int  // index of the first assistant message in it; -1 if there is none
 	running bool // the run has not ended
 	begun   bool // a message was read that is not part of the system text
+
+	newest convo.Role // of the newest message passed to the writer, notes aside; RoleNone: there is none
+	held   []message  // notes to be passed to the writer later; never changed in place
 }
 
 // A writer writes the messages of a projection in one format.
@@ -253,7 +257,7 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 				point(i)
 			}
 			first, note, results, open, p.at = m, isNote, results[:0], true, i
-			if isNote && !p.notes && !isBlankMessage(&m) {
+			if isNote && !p.notes && p.newest != convo.RoleNone && !isBlankMessage(&m) {
 				first = s.AsUser(m)
 			}
 		}
@@ -300,6 +304,7 @@ func (p *projector) request(s *convo.Snapshot) (Request, error) {
 	if err := p.defined.read(s); err != nil {
 		return Request{}, err
 	}
+	p.release()
 	r := Request{Tools: p.defined.json, System: p.text, Messages: slices.Clip(p.front), NeedsTools: p.needsTools, names: p.names}
 	if err := p.writer.request(p, s, &r); err != nil {
 		return Request{}, err
@@ -345,16 +350,19 @@ func (p *projector) exchange(m *convo.Message, note bool, results []convo.Messag
 	}
 	m.Parts = p.native(m.Parts, int(t.tag), func(i int) { p.lost.tell(t.placeOfAll(i), whole, lostBlock, "") })
 	switch {
-	case note:
+	case note && p.newest != convo.RoleNone:
 		p.keep(&t, m.Parts)
-		p.add(t)
-	case m.Role == convo.RoleSystem:
+		p.addNote(t)
+	case m.Role == convo.RoleSystem: // a note before which nothing stands is system text
 		p.keep(&t, m.Parts)
+		if p.summary == len(p.system) {
+			p.summary += len(t.parts)
+		}
 		p.system = append(p.system, t.parts...)
 		for i := range t.parts {
 			p.places = append(p.places, t.place(i))
 		}
-		p.summary, p.wrote = len(p.system), false
+		p.wrote = false
 	case p.before:
 		p.system = append(p.system, m.Parts...)
 		for range m.Parts {
@@ -418,10 +426,37 @@ func (p *projector) follow(at int, m *convo.Message) {
 
 // add passes a message to the writer unless it is empty.
 func (p *projector) add(t message) {
-	if len(t.parts) > 0 || len(t.results) > 0 {
+	if len(t.parts) == 0 && len(t.results) == 0 {
+		return
+	}
+	if t.role == convo.RoleAssistant {
+		p.release()
+	}
+	p.newest, p.next = t.role, t
+	p.writer.message(&p.next)
+}
+
+// addNote passes a note to the writer unless it is empty. A note that follows an answer is
+// held until the messages of the user that come next have been passed.
+func (p *projector) addNote(t message) {
+	switch {
+	case len(t.parts) == 0:
+	case p.newest == convo.RoleAssistant || p.notesLast:
+		p.held = append(slices.Clip(p.held), t)
+	default:
+		p.release()
 		p.next = t
 		p.writer.message(&p.next)
 	}
+}
+
+// release passes the notes that were held to the writer.
+func (p *projector) release() {
+	for _, t := range p.held {
+		p.next = t
+		p.writer.message(&p.next)
+	}
+	p.held = nil
 }
 
 // isOwn reports whether an assistant message was made by the format and model of the

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
@@ -73,6 +75,14 @@ type Request struct {
 	System   json.RawMessage // the system text, if it is not among the messages; else nil
 	Messages []json.RawMessage
 
+	// Headers are HTTP headers, and Fields are further fields of the body, that the request
+	// needs, in the provider's names. Encode sets them only where an option of the format,
+	// such as Betas of [Anthropic], allows it. Body and With write Fields; the caller sends
+	// the headers, and joins those that have several values, such as anthropic-beta, with its
+	// own by a comma.
+	Headers map[string]string
+	Fields  map[string]json.RawMessage
+
 	// NeedsTools is set if the messages hold tool calls or results. Send the definitions
 	// of the tools with them, because some providers refuse the request otherwise.
 	NeedsTools bool
@@ -120,7 +130,7 @@ func (r Request) namesOrDefault() names {
 //
 // Equal params give equal bytes, with the names of a map in order. With returns a
 // [*convo.ValueError] if params is not an object, has a field twice, or has a field of
-// the request, and if Tools is not JSON. Parameters that belong in one object with the
+// the request, and if Tools or a field of Fields is not JSON. Parameters that belong in one object with the
 // tools, such as the toolChoice of Converse, must be added to Tools. If params is nil,
 // With returns Body.
 //
@@ -142,6 +152,15 @@ func (r Request) AppendWith(b []byte, params any) ([]byte, error) {
 	if len(r.Tools) > 0 && !strictjson.Valid(r.Tools) {
 		return b, &convo.ValueError{Name: "Request.Tools", Value: fmt.Sprintf("%.40s", r.Tools), Want: "JSON, such as the Tools method of the format returns"}
 	}
+	n := r.namesOrDefault()
+	for name, value := range r.Fields {
+		switch {
+		case !strictjson.Valid(value):
+			return b, &convo.ValueError{Name: "Request.Fields[" + strconv.Quote(name) + "]", Value: fmt.Sprintf("%.40s", value), Want: "JSON"}
+		case name == n.tools || name == n.system || name == n.messages:
+			return b, &convo.ValueError{Name: "Request.Fields", Value: "a map with the field " + name, Want: "only fields that the request does not have besides"}
+		}
+	}
 	if isNull(data) {
 		return r.appendBody(slices.Grow(b, r.size())), nil
 	}
@@ -152,10 +171,14 @@ func (r Request) AppendWith(b []byte, params any) ([]byte, error) {
 	if name, twice := strictjson.Repeated(data); twice {
 		return b, &convo.ValueError{Name: "params", Value: "an object with the field " + name + " twice", Want: "each field once"}
 	}
-	n := r.namesOrDefault()
 	for _, name := range []string{n.tools, n.system, n.messages} {
 		empty := name == n.tools && len(r.Tools) == 0 || name == n.system && len(r.System) == 0
 		if _, given := all[name]; given && !empty {
+			return b, &convo.ValueError{Name: "params", Value: "an object with the field " + name, Want: "only fields that the request does not have"}
+		}
+	}
+	for name := range r.Fields {
+		if _, given := all[name]; given {
 			return b, &convo.ValueError{Name: "params", Value: "an object with the field " + name, Want: "only fields that the request does not have"}
 		}
 	}
@@ -170,8 +193,8 @@ func (r Request) AppendWith(b []byte, params any) ([]byte, error) {
 	return b, nil
 }
 
-// Body returns Tools, System and Messages as one JSON object with the provider's names,
-// which is the input of Check. Body does not check them. With adds the model and
+// Body returns Fields, Tools, System and Messages as one JSON object with the provider's
+// names, which is the input of Check. Body does not check them. With adds the model and
 // parameters.
 func (r Request) Body() []byte { return r.appendBody(make([]byte, 0, r.size())) }
 
@@ -185,6 +208,9 @@ func (r Request) size() int {
 	if len(r.System) > 0 {
 		size += len(`"":,`) + len(n.system) + len(r.System)
 	}
+	for name, value := range r.Fields {
+		size += len(`"":,`) + len(name) + len(value)
+	}
 	for _, m := range r.Messages {
 		size += len(m) + 1
 	}
@@ -194,6 +220,12 @@ func (r Request) size() int {
 func (r Request) appendBody(b []byte) []byte {
 	n := r.namesOrDefault()
 	b = append(b, '{')
+	if len(r.Fields) > 0 {
+		for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
+			b = append(strictjson.AppendString(strictjson.Next(b), name), ':')
+			b = append(b, r.Fields[name]...)
+		}
+	}
 	if len(r.Tools) > 0 {
 		b = append(strictjson.Key(b, n.tools), r.Tools...)
 	}

@@ -193,3 +193,25 @@ func TestFormats_Print(t *testing.T) {
 	e := &wire.Encoder{Format: wire.Gemini{}}
 	assert.Equal(t, "encoder(wire.Gemini) encoder(wire.Gemini)", fmt.Sprintf("%v %#v", e, e))
 }
+
+// Fields are in the body, before the rest, in the order of their names.
+func TestRequest_Fields(t *testing.T) {
+	r := wire.Request{Messages: []json.RawMessage{[]byte("1")}, Fields: map[string]json.RawMessage{"b": []byte(`{"x":1}`), "a": []byte("2")}}
+	assert.Equal(t, `{"a":2,"b":{"x":1},"messages":[1]}`, string(r.Body()))
+	got, err := r.With(map[string]any{"model": "m"})
+	require.NoError(t, err)
+	assert.Equal(t, `{"model":"m","a":2,"b":{"x":1},"messages":[1]}`, string(got))
+	for name, params := range map[string]any{"params": map[string]any{"a": 1}, `Request.Fields["b"]`: nil, "Request.Fields": 0} {
+		wrong := r
+		switch params {
+		case nil:
+			wrong.Fields = map[string]json.RawMessage{"b": []byte("x")}
+		case 0:
+			wrong.Fields, params = map[string]json.RawMessage{"messages": []byte("1")}, nil
+		}
+		_, err := wrong.With(params)
+		var value *convo.ValueError
+		require.ErrorAs(t, err, &value, name)
+		assert.Equal(t, name, value.Name)
+	}
+}

@@ -87,15 +87,17 @@ func (d *driver) compareMessages(s *convo.Snapshot) {
 		}
 		want = append(want, PrintMessage(msgs[i]))
 	}
-	users := 0 // the beginning of the user messages of the newest turn
+	place := 0 // after the user messages with which the newest turn begins, and notes
 	for i, e := range m.list {
-		if e.msg.role == convo.RoleUser && e.turn == m.list[len(m.list)-1].turn {
-			users = i
+		if newest := e.turn == m.list[len(m.list)-1].turn; !newest {
+			continue
+		} else if e.msg.role != convo.RoleUser && (!e.msg.note || place == 0) {
 			break
 		}
+		place = i + 1
 	}
 	for i := 0; i <= len(m.list); i++ {
-		if i == users {
+		if i == place {
 			for _, e := range m.ephemeral {
 				want = append(want, e.print())
 			}

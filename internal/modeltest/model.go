@@ -457,9 +457,6 @@ func (m *model) append(batch []message) failure {
 			if len(open) > 0 {
 				return openCalls
 			}
-			if len(next.list) > 0 && !m.relaxed {
-				return badRole
-			}
 		default:
 			if len(open) > 0 {
 				return openCalls
