@@ -113,6 +113,14 @@
 // made from the words of users, tools and web pages; use SystemSummary only if none of
 // them can contain instructions that the model must not obey.
 //
+// # Notes
+//
+// A note, a system message after others (see [convo.RolePolicy]), is sent right after the
+// user message or the results that it follows, and after the next user messages if it
+// follows an answer. It is a system message where the model takes one there, or a developer
+// message if Developer is set. Otherwise it is a text of the user between tags that no other
+// text can forge. Where nothing stands before it, it is part of the system text.
+//
 // # Cache marks
 //
 // Anthropic and Converse cache a request up to its marks. The field Cache of these formats
@@ -129,7 +137,8 @@
 // for byte except for cache marks, which providers do not compare. [PrefixShare]
 // measures this.
 //
-// There is one exception. Some providers want a user message at the end. If the
+// There are two exceptions. Some providers want a user message at the end. If the
 // conversation ends with an assistant message, or holds only system text, the
-// request ends with a marker that the next request does not have.
+// request ends with a marker that the next request does not have. And a note at the end of
+// the first request moves behind a user message that is appended before any answer.
 package wire
