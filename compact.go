@@ -202,8 +202,8 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	case total > m.high:
 		n.reason, due = ReasonHigh, true
 	case soft && total > m.soft:
-		n.reason, due = ReasonSoft, !h.isReadyLocked() || h.isColdLocked()
-	case total > m.soft && h.isColdLocked():
+		n.reason, due = ReasonSoft, !h.isReadyLocked() || !h.mustWaitLocked()
+	case total > m.soft && (h.isColdLocked() || h.isReadyLocked()) && !h.mustWaitLocked():
 		n.reason, due = ReasonSoft, true
 	case h.trigger != nil:
 		if h.declined != h.version+1 {

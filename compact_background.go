@@ -27,6 +27,11 @@ type background struct {
 // in order. [History.Wait] returns the report of the compaction. The strategy
 // sees the values of ctx, but the compaction does not stop when ctx ends; it
 // stops when h is closed.
+//
+// Its edit waits, with OutcomeReady in the report, while a round of tool calls is under way
+// whose answers have signed reasoning: the edit would end the bond of the reasoning from
+// which the model goes on, see [Snapshot.Bound]. The first Prepare or CompactIfNeeded after
+// the round applies it, as does any when the request is larger than Limits.High.
 func (h *History) CompactInBackground(ctx context.Context) bool {
 	ctx, err := h.callerContext(ctx)
 	if err != nil {
@@ -115,7 +120,7 @@ func (h *History) Wait(ctx context.Context) (Report, error) {
 }
 
 // A readyEdit is the edit of a compaction in the background that waits until it costs
-// nothing; see Options.CacheTTL.
+// nothing; see Options.CacheTTL and CompactInBackground.
 type readyEdit struct {
 	a *attempt
 	e Edit
@@ -129,8 +134,8 @@ func (a *attempt) mayWait(e *Edit) bool {
 	h := a.f.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !a.f.unattended || a.reason != ReasonSoft || h.opts.CacheTTL <= 0 || h.endedLocked() || a.f.ctx.Err() != nil ||
-		h.upperLocked() > h.marks.high || h.isColdLocked() {
+	if !a.f.unattended || a.reason != ReasonSoft || h.endedLocked() || a.f.ctx.Err() != nil ||
+		h.upperLocked() > h.marks.high || !h.mustWaitLocked() {
 		return false
 	}
 	h.ready = &readyEdit{a, *e}
@@ -172,6 +177,28 @@ func (h *History) isReadyLocked() bool {
 	}
 	n := len(h.ready.e.Drop)
 	return n == 0 || h.find(h.ready.e.Drop[n-1]) != nil
+}
+
+// mustWaitLocked reports whether an edit for ReasonSoft would cost something that it costs
+// no longer after a while.
+func (h *History) mustWaitLocked() bool {
+	return h.opts.CacheTTL > 0 && !h.isColdLocked() || h.isInSealedRoundLocked()
+}
+
+// isInSealedRoundLocked reports whether a round of tool calls is under way and one of its
+// newest answers has signed reasoning. The model goes on from it, and an edit of what
+// stands before it ends its bond.
+func (h *History) isInSealedRoundLocked() bool {
+	const newest = 64 // entries, so that this takes constant time
+	for i, e := range slices.Backward(h.list[max(len(h.list)-newest, 0):]) {
+		switch {
+		case e.msg.Role == RoleUser, i == len(h.list)-1 && e.msg.Role == RoleAssistant && e.calls == nil:
+			return false
+		case e.made != 0 && e.id > h.released && e.msg.isSigned():
+			return true
+		}
+	}
+	return false
 }
 
 // isColdLocked reports whether the newest entry of the assistant is older than

@@ -224,3 +224,91 @@ func TestBackground_NamesWhatCameUp(t *testing.T) {
 		})
 	}
 }
+
+// Below Limits.High, no compaction that nobody asked for takes place in a round of tool
+// calls with signed reasoning.
+func TestCompact_WaitsForTheEndOfARound(t *testing.T) {
+	c := callOf("c")
+	think := func(calls ...convo.ToolCall) convo.Message {
+		return convo.Assistant("", calls...).WithReasoning(convo.Reasoning{Text: "hm", Signature: "sig"})
+	}
+	start := func(t *testing.T, ttl time.Duration, round ...convo.Message) *convo.History {
+		opts := windowOf(4000, convo.Truncate{})
+		opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
+		opts.CacheTTL = ttl
+		h := toolTurn(t, opts, 20)
+		mustAppend(t, h, convo.User("now"))
+		mustAppend(t, h, round...)
+		return h
+	}
+	background := func(t *testing.T, h *convo.History) convo.Outcome {
+		require.True(t, h.CompactInBackground(t.Context()))
+		r, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		return r.Outcome
+	}
+	prepare := func(t *testing.T, h *convo.History) convo.Outcome {
+		_, r, err := h.Prepare(t.Context())
+		require.NoError(t, err)
+		return r.Outcome
+	}
+	for name, tt := range map[string]struct {
+		round []convo.Message
+		waits bool
+	}{
+		"results":               {[]convo.Message{think(c), convo.Result(c, "r")}, true},
+		"an open call":          {[]convo.Message{think(c)}, true},
+		"a note after":          {[]convo.Message{think(c), convo.Result(c, "r"), convo.System("n")}, true},
+		"reasoning before":      {[]convo.Message{think(c), convo.Result(c, "r"), convo.Assistant("", c), convo.Result(c, "r")}, true},
+		"an answer":             {[]convo.Message{think(c), convo.Result(c, "r"), think()}, false},
+		"a user message":        {[]convo.Message{think(c), convo.Result(c, "r"), convo.User("stop")}, false},
+		"reasoning not signed":  {[]convo.Message{convo.Assistant("", c).WithReasoning(convo.Reasoning{Text: "hm"}), convo.Result(c, "r")}, false},
+		"no reasoning":          {[]convo.Message{convo.Assistant("", c), convo.Result(c, "r")}, false},
+		"reasoning before that": {[]convo.Message{think(), convo.User("go"), convo.Assistant("", c), convo.Result(c, "r")}, false},
+	} {
+		if name == "an answer" {
+			tt.round[2].Parts = append(tt.round[2].Parts, convo.Text("a"))
+		}
+		if name == "reasoning before that" {
+			tt.round[0].Parts = append(tt.round[0].Parts, convo.Text("a"))
+		}
+		t.Run(name, func(t *testing.T) {
+			want := convo.OutcomeApplied
+			if tt.waits {
+				want = convo.OutcomeReady
+			}
+			h := start(t, 0, tt.round...)
+			assert.Equal(t, want, background(t, h))
+			if !tt.waits {
+				return
+			}
+			assert.Equal(t, convo.OutcomeNotNeeded, prepare(t, h))
+			assert.False(t, h.CompactInBackground(t.Context()), "an edit waits already")
+			if h.Status().OpenCalls > 0 {
+				mustAppend(t, h, convo.Result(c, "r"))
+			}
+			mustAppend(t, h, convo.Assistant("done"))
+			assert.Equal(t, convo.OutcomeApplied, prepare(t, h), "the round is over")
+
+			h = start(t, 0, tt.round...)
+			h.Release()
+			assert.Equal(t, convo.OutcomeApplied, background(t, h), "nothing is bound")
+
+			h = start(t, 0, tt.round...)
+			assert.Equal(t, want, background(t, h))
+			require.NoError(t, h.SetLimits(convo.Limits{Window: 3000, High: 2100, Soft: 2000, Low: 1000}))
+			assert.Equal(t, convo.OutcomeApplied, prepare(t, h), "above high it runs")
+
+			synctest.Test(t, func(t *testing.T) {
+				h := start(t, time.Minute, tt.round...)
+				time.Sleep(time.Hour)
+				assert.Equal(t, convo.OutcomeNotNeeded, prepare(t, h))
+				if h.Status().OpenCalls > 0 {
+					mustAppend(t, h, convo.Result(c, "r"))
+				}
+				mustAppend(t, h, convo.User("so?"))
+				assert.Equal(t, convo.OutcomeApplied, prepare(t, h))
+			})
+		})
+	}
+}

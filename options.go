@@ -121,7 +121,8 @@ type Options struct {
 	// if it has none, or in the summary; ImportTagged finds the summaries of other
 	// systems. A system message at the front stays there, unless its place is
 	// ImportSummary. Nil: each message stays where it is, and a system message
-	// after others is a RoleError, or moved to the front if Repair is set.
+	// after others is a note; one between calls and their results is a RoleError,
+	// or put after the results if Repair is set.
 	OnImport func(Message) ImportAs
 
 	// Repair lets Restore repair a faulty conversation, and is called for each
@@ -141,7 +142,8 @@ type Options struct {
 	// that pause, or until the request is larger than Limits.High: its report has
 	// OutcomeReady, and the work of the strategy. The next compaction applies it first, and
 	// reports that without the work. An edit that waits is not saved. 0 or less: no
-	// pause counts, and edits do not wait.
+	// pause counts, and edits do not wait for one. Neither is made in a round of tool calls
+	// with signed reasoning; see CompactInBackground.
 	CacheTTL time.Duration
 
 	// NoArchive keeps the log short: after Save has written a full record, it removes all
