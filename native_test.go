@@ -153,7 +153,10 @@ func TestNative_Declines(t *testing.T) {
 	_, err := convo.Native{}.Compact(t.Context(), talk(t, bare(), 3).Snapshot(), convo.Goal{Target: 1})
 	var value *convo.ValueError
 	require.ErrorAs(t, err, &value)
-	_, err = convo.Native{With: func(context.Context, *convo.Snapshot) (convo.Summary, error) { t.Error("asked"); return convo.Summary{}, nil }}.
+	_, err = convo.Native{With: func(context.Context, *convo.Snapshot) (convo.Summary, error) {
+		t.Error("asked")
+		return convo.Summary{}, nil
+	}}.
 		Compact(t.Context(), talk(t, bare(), 1).Snapshot(), convo.Goal{Target: 1})
 	assert.ErrorIs(t, err, convo.ErrNoGain, "there is no older turn")
 }
