@@ -218,3 +218,19 @@ func TestNotes_Anthropic(t *testing.T) {
 		assert.Equal(t, "block", r.Lost[0].What)
 	}
 }
+
+// Where the API takes a system message only before an answer, a note stands after all
+// messages of the user before it, and needs no marker.
+func TestNotes_BetweenUsers(t *testing.T) {
+	f := wire.Anthropic{Model: "claude-opus-5-5"}
+	r, err := f.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), convo.System("noon"), convo.User("u"), convo.Assistant("a"), convo.System("one"), convo.System("two")}))
+	require.NoError(t, err)
+	body := string(r.Body())
+	assert.Empty(t, f.Check([]byte(body)))
+	text := func(role, texts string) string { return `{"role":"` + role + `","content":[` + texts + `]}` }
+	part := func(text string) string { return `{"type":"text","text":"` + text + `"}` }
+	assert.Equal(t, `{"messages":[`+strings.Join([]string{
+		text("user", part("q")+","+part("u")), text("system", part("noon")), text("assistant", part("a")),
+		text("user", part("[Continue.]")), text("system", part("one")), text("system", part("two")),
+	}, ",")+`]}`, body)
+}
