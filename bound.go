@@ -60,50 +60,18 @@ type prefix struct {
 	heads     fingerprint.Sum  // of the tools, the system entries and the summary
 	list      fingerprint.List // of the entries
 	ephemeral fingerprint.Sum  // of the ephemeral messages and what stands before them; 0: none
-	native    fingerprint.Sum  // of the native summary; 0: none
 }
 
 // sum returns the fingerprint, which is not 0.
 func (p prefix) sum() fingerprint.Sum {
-	sum := p.heads.Uint64(uint64(p.list)).Uint64(uint64(p.ephemeral))
-	if p.native != 0 {
-		sum = sum.Uint64(uint64(p.native))
-	}
-	return max(sum, 1)
-}
-
-// with returns p behind another native summary.
-func (p prefix) with(native fingerprint.Sum) prefix {
-	p.native = native
-	return p
-}
-
-// front returns the prefix in front of the list. Behind a native summary, the entries that
-// it covers belong to it: what was made after them stays bound.
-func (s *state) front() prefix {
-	p := prefix{heads: s.heads()}
-	if s.summary != nil && s.summary.sum.Native != nil {
-		p.list, p.native = s.summary.sum.Native.list, s.summary.content
-	}
-	return p
-}
-
-// isMadeFor reports whether an entry was made after the prefix p. What a native summary
-// covers may have stood there itself, or behind an earlier native summary.
-func (s *state) isMadeFor(e *entry, p prefix) bool {
-	if e.made == p.sum() {
-		return true
-	}
-	return p.native != 0 && (e.made == p.with(0).sum() ||
-		slices.ContainsFunc(s.summary.sum.Native.earlier, func(of fingerprint.Sum) bool { return e.made == p.with(of).sum() }))
+	return max(p.heads.Uint64(uint64(p.list)).Uint64(uint64(p.ephemeral)), 1)
 }
 
 // whole returns the prefix that is the whole view.
 func (s *state) whole() prefix {
-	p := s.front()
-	p.list = s.fold.Behind(p.list, len(s.list))
+	p := prefix{heads: s.heads(), list: s.fold}
 	if s.eph != nil {
-		front := p.list
+		front := s.fold
 		for _, e := range slices.Backward(s.list[s.ephemeralPlace():]) {
 			front = front.Remove(e.content)
 		}
@@ -120,12 +88,12 @@ func (e *ephemeral) at(front fingerprint.List) fingerprint.Sum {
 // signed yields the index in list of each assistant entry with signed reasoning that was
 // made for a view, and whether it is bound.
 func (s *state) signed(yield func(i int, bound bool) bool) {
-	p, place := s.front(), s.ephemeralPlace()
+	p, place := prefix{heads: s.heads()}, s.ephemeralPlace()
 	for i, e := range s.list {
 		if i == place && s.eph != nil {
 			p.ephemeral = s.eph.at(p.list)
 		}
-		if e.msg.isSigned() && !yield(i, e.made != 0 && e.id > s.released && s.isMadeFor(e, p)) {
+		if e.msg.isSigned() && !yield(i, e.made != 0 && e.id > s.released && e.made == p.sum()) {
 			return
 		}
 		p.add(e)
@@ -138,22 +106,10 @@ func (s *state) heads() fingerprint.Sum {
 	if s.tools != nil {
 		sum = sum.Uint64(uint64(s.tools.content))
 	}
-	if before := s.summaryBefore(); before != 0 {
-		sum = sum.Uint64(uint64(before))
+	if s.summary != nil {
+		sum = sum.Uint64(uint64(s.summary.content))
 	}
 	return sum
-}
-
-// summaryBefore returns the fingerprint of the summary, or of the one that stood before what
-// a native summary covers; 0 if there is none.
-func (s *state) summaryBefore() fingerprint.Sum {
-	switch {
-	case s.summary == nil:
-		return 0
-	case s.summary.sum.Native != nil:
-		return s.summary.sum.Native.before
-	}
-	return s.summary.content
 }
 
 // setContent sets the fingerprint of the content of e, which is not in a view yet.
@@ -229,7 +185,7 @@ func (h *History) viewLocked() sentView {
 // bindAll binds each entry with signed reasoning that has no fingerprint to what stands
 // before it.
 func (s *state) bindAll() {
-	p, list := s.front(), slices.Clone(s.list)
+	p, list := prefix{heads: s.heads()}, slices.Clone(s.list)
 	for i, e := range list {
 		if e.made == 0 && e.msg.isSigned() {
 			own := *e

@@ -96,34 +96,8 @@ func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
 	if summary.Usage.fault() != nil {
 		summary.Usage = Usage{}
 	}
-	if summary.Native = summary.Native.clone(); summary.Native != nil {
-		if err := ed.checkNative(at, &summary); err != nil {
-			return nil, err
-		}
-	}
 	ed.newSummary = &summary
 	return ed, nil
-}
-
-// checkNative checks a native summary. Unless it says what it covers, it covers the list
-// up to the last entry that is dropped.
-func (ed *checkedEdit) checkNative(at *state, summary *Summary) error {
-	if summary.Text == "" {
-		return &EditError{Rule: "a native summary needs a text, which other models get"}
-	}
-	if fault := summary.Native.fault(); fault != "" {
-		return &EditError{Rule: fault}
-	}
-	if !summary.Native.isPlaced() {
-		covered := 0
-		if n := len(ed.drop); n > 0 {
-			if k, ok := index(at.list, ed.drop[n-1]); ok {
-				covered = k + 1
-			}
-		}
-		summary.Native.coverFrom(at, covered)
-	}
-	return nil
 }
 
 // checkDrop checks ed.drop: it must name whole exchanges outside the floor.

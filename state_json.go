@@ -308,7 +308,9 @@ func appendEntry(dst []byte, e *entry) ([]byte, error) {
 	dst = strictjson.Int(dst, "missing", e.missing)
 	dst = strictjson.Bool(dst, "final", e.final)
 	dst = strictjson.Bool(dst, "tools", e.tools && e.msg.Role != RoleTool && e.calls == nil)
-	dst = strictjson.Text(dst, "made", sumText(e.made))
+	if e.made != 0 {
+		dst = strictjson.Text(dst, "made", fmt.Sprintf("%016x", uint64(e.made)))
+	}
 	dst, err := appendMessage(strictjson.Key(dst, "message"), &e.msg)
 	return append(dst, '}'), err
 }
@@ -373,34 +375,10 @@ func appendSummary(dst []byte, s *Summary) []byte {
 	dst = strictjson.AppendString(append(dst, `{"text":`...), s.Text)
 	dst = strictjson.Text(dst, "names", s.Names)
 	dst = appendRanges(dst, "covers", s.Covers)
-	if s.Native != nil {
-		dst = appendNative(strictjson.Key(dst, "native"), s.Native)
-	}
 	dst = strictjson.Int(dst, "updates", s.Updates)
 	dst = strictjson.Time(dst, "time", s.Time)
 	dst = strictjson.AppendFields(dst, []strictjson.Field{{Key: "usage", Value: s.Usage.fields()}})
 	return append(strictjson.Text(dst, "model", s.Model), '}')
-}
-
-// appendNative appends the JSON of n.
-func appendNative(dst []byte, n *NativeSummary) []byte {
-	dst = strictjson.AppendString(append(dst, `{"format":`...), n.Format)
-	dst = strictjson.Text(dst, "model", n.Model)
-	dst = appendList(dst, "items", n.Items, strictjson.AppendString)
-	dst = strictjson.Text(dst, "before", sumText(n.before))
-	dst = strictjson.Text(dst, "list", sumText(fingerprint.Sum(n.list)))
-	dst = appendList(dst, "earlier", n.earlier, func(dst []byte, s fingerprint.Sum) []byte {
-		return strictjson.AppendString(dst, sumText(s))
-	})
-	return append(dst, '}')
-}
-
-// sumText returns a fingerprint as 16 hexadecimal digits, or an empty text for 0.
-func sumText(s fingerprint.Sum) string {
-	if s == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%016x", uint64(s))
 }
 
 // fields returns the members of the JSON.
@@ -663,7 +641,7 @@ func readSum(r *strictjson.Reader) fingerprint.Sum {
 	s := r.Text()
 	n, err := strconv.ParseUint(s, 16, 64)
 	if err != nil || len(s) != 16 {
-		r.Fail(fmt.Errorf("a fingerprint is %.20q, want 16 hexadecimal digits", s))
+		r.Fail(fmt.Errorf("made is %.20q, want 16 hexadecimal digits", s))
 	}
 	return fingerprint.Sum(n)
 }
@@ -686,8 +664,6 @@ func readSummary(r *strictjson.Reader) (s Summary) {
 			s.Names = r.Text()
 		case "covers":
 			s.Covers = readRanges(r)
-		case "native":
-			s.Native = readNative(r)
 		case "updates":
 			s.Updates = r.Int()
 		case "time":
@@ -701,29 +677,6 @@ func readSummary(r *strictjson.Reader) (s Summary) {
 		}
 	}
 	return s
-}
-
-func readNative(r *strictjson.Reader) *NativeSummary {
-	n := new(NativeSummary)
-	for key := range r.Object {
-		switch string(key) {
-		case "format":
-			n.Format = r.Text()
-		case "model":
-			n.Model = r.Text()
-		case "items":
-			n.Items = readList(r, (*strictjson.Reader).Text)
-		case "before":
-			n.before = readSum(r)
-		case "list":
-			n.list = fingerprint.List(readSum(r))
-		case "earlier":
-			n.earlier = readList(r, readSum)
-		default:
-			r.Unknown(key)
-		}
-	}
-	return n
 }
 
 // readRanges reads an array of ranges.
@@ -846,11 +799,6 @@ func (in *stateJSON) check() error {
 	}
 	if err := in.summary.Usage.fault(); err != nil {
 		return err
-	}
-	if n := in.summary.Native; n != nil {
-		if fault := n.fault(); fault != "" {
-			return errors.New(fault)
-		}
 	}
 	last := ID(-1)
 	for _, r := range in.summary.Covers {

@@ -35,10 +35,6 @@ type Summary struct {
 	// were dropped without being summarised.
 	Covers []Range
 
-	// Native is what the provider made of the entries, for its own models; nil if it made
-	// nothing. See [Native].
-	Native *NativeSummary
-
 	// How the summary was written.
 	Stop  Stop   // why the model stopped; StopDone for a summary in the view
 	Usage Usage  // as reported by the model's provider
@@ -103,18 +99,13 @@ type placedSummary struct {
 	sum     Summary
 	raw     int64           // raw tokens, including the tags
 	hint    string          // what the model sees after it, with the space before it
-	content fingerprint.Sum // of the text that the model sees, or of the native summary
+	content fingerprint.Sum // of the text that the model sees
 }
 
 // place returns a summary for a view.
 func (id *identity) place(sum Summary) *placedSummary {
 	text, hint := sum.shown(), id.summaryHint()
-	p := &placedSummary{sum: sum, raw: id.summaryTokens(text), hint: hint, content: fingerprint.Sum(0).String(text + hint)}
-	if sum.Native != nil {
-		p.content = sum.Native.content()
-		p.raw = max(p.raw, int64(sum.Usage.Output)) // the bytes of an encrypted item say nothing
-	}
-	return p
+	return &placedSummary{sum: sum, raw: id.summaryTokens(text), hint: hint, content: fingerprint.Sum(0).String(text + hint)}
 }
 
 // summaryHint returns Options.SummaryHint as it follows a summary.
@@ -139,7 +130,7 @@ func (s *Snapshot) Summary() (Summary, bool) {
 		return Summary{}, false
 	}
 	sum := s.summary.sum
-	sum.Covers, sum.Native = slices.Clone(sum.Covers), sum.Native.clone()
+	sum.Covers = slices.Clone(sum.Covers)
 	return sum, true
 }
 

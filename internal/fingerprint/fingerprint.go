@@ -56,18 +56,6 @@ const (
 // Add returns the fingerprint of l with one more sum.
 func (l List) Add(s Sum) List { return l*step + List(s) }
 
-// Behind returns the fingerprint of a list whose last n sums are those of l, and whose
-// others are those of front.
-func (l List) Behind(front List, n int) List {
-	for power := List(step); n > 0; n >>= 1 {
-		if n&1 == 1 {
-			front *= power
-		}
-		power *= power
-	}
-	return front + l
-}
-
 // Remove is the inverse of Add: l.Add(s).Remove(s) is l.
 func (l List) Remove(s Sum) List { return (l - List(s)) * List(back) }
 
