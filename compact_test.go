@@ -282,7 +282,7 @@ func TestCompactIfNeeded_NothingWillEver(t *testing.T) {
 	for range 3 {
 		requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
 	}
-	assert.Equal(t, 1, strings.Count(out.String(), "this conversation will never be compacted"), out.String())
+	assert.Equal(t, 1, strings.Count(out.String(), "this conversation will not be compacted until a provider refuses"), out.String())
 
 	for name, change := range map[string]func(*convo.Options){
 		"a window":  func(o *convo.Options) { o.Limits.Window = 10_000 },
@@ -294,6 +294,39 @@ func TestCompactIfNeeded_NothingWillEver(t *testing.T) {
 		requireNoFailure(t)(tour(t, opts).CompactIfNeeded(t.Context()))
 		assert.Empty(t, out.String(), name)
 		opts.Limits, opts.Strategy = convo.Limits{}, nil
+	}
+}
+
+// Without a window, the first report says what starts a compaction: a refusal.
+func TestNew_WithoutAWindow(t *testing.T) {
+	h := toolTurn(t, nil, 20)
+	mustAppend(t, h, convo.User("go on"))
+	_, r, err := h.Prepare(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
+	assert.True(t, r.Fits)
+	require.ErrorIs(t, r.Cause, convo.ErrNoWindow)
+	assert.Contains(t, r.String(), ": without Limits.Window or Limits.High, nothing is compacted until a provider refuses a request as too long; set Limits.Window")
+	_, r, err = h.Prepare(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, r.Cause, "only the first report")
+
+	before, sent := h.Len(), 0
+	reply, err := h.Run(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		if sent++; sent == 1 {
+			return convo.Reply{}, errTooLong
+		}
+		return says("done"), nil
+	}, convo.RunOptions{})
+	require.NoError(t, err)
+	require.Len(t, reply.Reports, 1)
+	assert.Equal(t, convo.ReasonOverflow, reply.Reports[0].Reason)
+	assert.Less(t, h.Len(), before, "it was compacted then")
+
+	for _, opts := range []*convo.Options{windowOf(100_000, nil), {Limits: convo.Limits{High: 1000}}, {Strategy: convo.SlidingWindow{Keep: 100}}} {
+		_, r, err := toolTurn(t, opts, 1).Prepare(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, r.Cause)
 	}
 }
 
