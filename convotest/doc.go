@@ -46,6 +46,12 @@
 // testing/synctest bubble. Fakes with a field With use [Canned] if it is nil. [Answer]
 // replaces the model of your own summarizer.
 //
+// # A model
+//
+// [Model] is a scripted model for the tests of an agent: its Send answers the requests of
+// [convo.History.Do] and [convo.History.Run], and fails the test where they are not as
+// expected.
+//
 // Package [github.com/seed-c1b73e60/convo/convotest/provider] is a fake provider: an HTTP
 // server that judges requests by the rules of the providers and answers them.
 package convotest

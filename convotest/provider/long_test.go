@@ -44,7 +44,9 @@ func talkLong(t *testing.T, f wire.Anthropic, each func(h *convo.History)) (run 
 	require.NoError(t, h.SetSystem(convo.System("You keep the books.")))
 	require.NoError(t, h.SetTools(convo.Tool{Name: "read", Schema: `{"type":"object","properties":{"n":{"type":"number"}}}`}))
 	for turn := range 400 {
-		call := func(n int) provider.Block { return provider.Call{Name: "read", Arguments: fmt.Sprintf(`{"n":%d}`, 10*turn+n)} }
+		call := func(n int) provider.Block {
+			return provider.Call{Name: "read", Arguments: fmt.Sprintf(`{"n":%d}`, 10*turn+n)}
+		}
 		answers := []provider.Answer{
 			{Blocks: []provider.Block{provider.Thinking(fmt.Sprint("first ", turn)), call(1), call(2)}},
 			{Blocks: []provider.Block{provider.Thinking(fmt.Sprint("second ", turn)), provider.Text("One more."), call(3)}},
