@@ -212,6 +212,7 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	}
 	if err == nil && !due && m.high == noMark && !h.warned && (h.trigger == nil || h.byMedia) {
 		h.warned, warn = true, true
+		r.Cause = ErrNoWindow
 	}
 	h.mu.Unlock()
 	if askTrigger {
@@ -221,7 +222,7 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 		}
 	}
 	if warn {
-		h.warn("convo: this conversation will never be compacted: set Limits.Window or Limits.High, or a strategy that is a Trigger")
+		h.warn("convo: this conversation will not be compacted until a provider refuses a request as too long: set Limits.Window or Limits.High, or a strategy that is a Trigger")
 	}
 	return n, due, err
 }

@@ -282,7 +282,7 @@ func TestCompactIfNeeded_NothingWillEver(t *testing.T) {
 	for range 3 {
 		requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
 	}
-	assert.Equal(t, 1, strings.Count(out.String(), "this conversation will never be compacted"), out.String())
+	assert.Equal(t, 1, strings.Count(out.String(), "this conversation will not be compacted until a provider refuses"), out.String())
 
 	for name, change := range map[string]func(*convo.Options){
 		"a window":  func(o *convo.Options) { o.Limits.Window = 10_000 },

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A Reply is a model's answer to one request. The function given to [History.Do]
-// returns one, and Do returns it to its caller. A [Builder] makes one from a
-// stream, and a Transcript of package wire converts to one.
+// A Reply is a model's answer to one request. A [Send] returns one, and [History.Do]
+// and [History.Run] return it to their caller. A [Builder] makes one from a stream, and a
+// Transcript of package wire converts to one.
 type Reply struct {
 	// Messages are the messages to append: an assistant message, perhaps followed
 	// by results that the provider or send has for its calls. There are none if
 	// the answer is empty. Do returns them as appended, with IDs for calls that
-	// had none.
+	// had none; Run adds the results of the calls.
 	Messages []Message
 
 	// CutOff is the last call of an unfinished answer, if the call was cut off: its
@@ -93,8 +93,14 @@ func (r Reply) print(ids bool) string {
 	return "reply(" + strings.Join(texts, "; ") + ")" + printIDs(r.IDs, ids && len(r.IDs) > 0)
 }
 
+// A Send calls a model with a request made of the snapshot, and returns its answer;
+// [History.Do] says when it is called and what becomes of the answer. Package wire makes
+// the request and reads the answer. If Send returns what has come until the user stopped
+// the answer, with a nil error, that part is kept.
+type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
+
 // Do makes one request: it compacts if needed, calls send with the snapshot to
-// send, records the usage and appends the answer.
+// send, records the usage and appends the answer. [History.Run] is the loop around it:
 //
 //	for done := false; !done; {
 //		reply, err := h.Do(ctx, send)
@@ -159,7 +165,7 @@ func (r Reply) print(ids bool) string {
 // message was appended or taken back, the error matches [ErrStale]. If h was
 // closed, the error is ErrClosed. With any error, Do returns the last Reply of
 // send, and nothing of it is in the conversation. A nil ctx never ends.
-func (h *History) Do(ctx context.Context, send func(context.Context, *Snapshot) (Reply, error)) (Reply, error) {
+func (h *History) Do(ctx context.Context, send Send) (Reply, error) {
 	if send == nil {
 		return Reply{}, &ValueError{Name: "the send given to Do", Want: "a function that calls a model"}
 	}
@@ -195,7 +201,7 @@ const maxPauses = 8
 // An answer is one call of Do. It holds the History's slot for answers.
 type answer struct {
 	h       *History
-	send    func(context.Context, *Snapshot) (Reply, error)
+	send    Send
 	reply   Reply // what send returned last
 	first   ID    // of the entries that were taken out of the queue for it; 0: none
 	reports []Report
@@ -246,10 +252,11 @@ func (a *answer) request(ctx, marked context.Context, cancel context.CancelCause
 			return at, nil
 		}
 		_, panicked := err.(*PanicError)
+		_, spent := err.(*MaxRequestsError)
 		switch {
 		case a.h.isClosed():
 			return nil, closedBeside(err)
-		case panicked, retries == maxRetries:
+		case panicked, spent, retries == maxRetries:
 			return nil, err
 		}
 		retry, r, err := a.h.Recover(ctx, at, err)

@@ -35,6 +35,12 @@ var (
 	// ErrBudget is matched by a [BudgetError].
 	ErrBudget = errors.New("convo: budget exhausted")
 
+	// ErrNoWindow is the Cause of the first report of a History that has neither
+	// Limits.Window nor Limits.High, nor a strategy that is a Trigger. Such a
+	// History is compacted only when a provider refuses a request because it was
+	// too long, by Recover, which Do and Run call. Set Limits.Window.
+	ErrNoWindow = errors.New("convo: without Limits.Window or Limits.High, nothing is compacted until a provider refuses a request as too long; set Limits.Window")
+
 	// ErrNoStore is returned by the methods of a [History] that save or read
 	// what was saved, when it was not opened from a [Store]. Use Open, or call
 	// Attach.
@@ -46,10 +52,10 @@ var (
 	// ErrReentrant is returned when code that runs inside a compaction of a
 	// [History], such as a strategy or a summarizer, starts another compaction
 	// of the same History, waits for one or calls Do, when the send of a Do
-	// calls Do, and when a Store saves or reloads the History that has called
-	// it. Such a call is recognised by its ctx: the one that the code was
+	// calls Do, when a tool that Run runs calls Run, and when a Store saves or
+	// reloads the History that has called it. Such a call is recognised by its ctx: the one that the code was
 	// given, or one derived from it, even after the compaction has ended.
-	ErrReentrant = errors.New("convo: called from inside a compaction, the send of a Do or a Store of the same History; call it when that has returned")
+	ErrReentrant = errors.New("convo: called from inside a compaction, the send of a Do, a tool of Run or a Store of the same History; call it when that has returned")
 
 	// ErrNoGain says that a compaction was declined because there was nothing
 	// to remove, or too little to be worth it. [History.Apply] returns it for an
@@ -213,6 +219,34 @@ func (e *PairError) fault() string {
 
 // Unwrap returns e.Err.
 func (e *PairError) Unwrap() error { return e.Err }
+
+// A MaxRequestsError says that [History.Run] has made as many requests as
+// RunOptions.MaxRequests allows, and that the model was not done. No call is open.
+type MaxRequestsError struct {
+	Max int // how many requests Run has made
+}
+
+func (e *MaxRequestsError) Error() string {
+	return fmt.Sprintf("convo: the model was not done after %s; call Run again to go on, or raise RunOptions.MaxRequests", counted(e.Max, "request", "requests"))
+}
+
+// An AnswerError says that [History.Run] cannot go on from an answer, because it was cut
+// off inside a call, or holds no text, no call and nothing else but reasoning. What came
+// whole was appended, and calls that came whole were run.
+type AnswerError struct {
+	CutOff *ToolCall // the call that was cut off; nil: the answer holds nothing
+	Stop   Stop      // why the answer ended
+
+	remedy string
+}
+
+func (e *AnswerError) Error() string {
+	fault := "is empty"
+	if e.CutOff != nil {
+		fault = fmt.Sprintf("was cut off in a call of tool %q", abbreviate(e.CutOff.Name))
+	}
+	return fmt.Sprintf("convo: the answer %s (stop: %s); %s", fault, e.Stop, e.remedy)
+}
 
 // An IDError says that no entry of the view has the ID. It matches
 // [ErrNotFound].

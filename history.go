@@ -35,6 +35,7 @@ type History struct {
 	done            chan struct{} // closed by Close
 	compacting      slot          // taken while a compaction runs
 	answering       slot          // taken while a Do runs
+	running         slot          // taken while a step of Run runs
 	saving          slot          // taken while the log is written or compared with
 
 	mu sync.Mutex // protects the fields below
@@ -90,13 +91,18 @@ type History struct {
 	background   *background
 	sending      *sending            // of the Do that waits for an answer; nil: none does
 	paused       ID                  // of the end of an answer that its provider paused; 0: none
-	warned       bool                // it was logged that nothing will ever be compacted
+	warned       bool                // it was reported that nothing is compacted until a provider refuses a request
 	guessTold    bool                // it was logged that the window is a guess
 	spilled      map[spillKey]string // references that Spill returned for edits that were not applied yet
 }
 
 // New returns an empty History. If options are out of range, the error joins a
 // [*ValueError] for each of them.
+//
+// Set Limits.Window. Without it, and without Limits.High or a strategy that is a
+// [Trigger], the conversation is compacted only when a provider refuses a request because
+// it was too long: the first report of Prepare or CompactIfNeeded says so, with
+// [ErrNoWindow] as its Cause, and so does Options.Logger.
 func New(opts *Options) (*History, error) {
 	h, err := newHistory(opts, nil)
 	if err != nil {
@@ -135,6 +141,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 		done:       make(chan struct{}),
 		compacting: newSlot(),
 		answering:  newSlot(),
+		running:    newSlot(),
 		saving:     newSlot(),
 		compacted:  noVersion,
 		weighed:    noVersion,

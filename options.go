@@ -16,7 +16,7 @@ import (
 // [Restore] copy it.
 //
 // No lock is held while a function in it runs, so it may call back into the History,
-// except that no function may call Do, which may be waiting for it. Tokenizer,
+// except that no function may call Do or Run, which may be waiting for it. Tokenizer,
 // Overheads.Media, Pin and Repair must also not call Save, Reload, Attach or Prune,
 // since a Reload may be waiting for them. Tokenizer, Overheads.Media, Pin,
 // AfterCompaction and Due of a [Trigger] must not call Prepare, CompactIfNeeded,
@@ -24,7 +24,8 @@ import (
 // ctx, so such a call is not recognised: it waits until its own ctx ends. If a function panics, the panic becomes
 // a [*PanicError], unless the field says otherwise.
 type Options struct {
-	// Limits says how large a request may be. Zero: there is no limit.
+	// Limits says how large a request may be. Zero: there is no limit, and nothing is
+	// compacted until a provider refuses a request; see New.
 	Limits Limits
 
 	// Roles says which role may follow which. Zero: the same as Strict().
@@ -212,14 +213,16 @@ type Options struct {
 	// dropped, summarised, cleared, shortened, rewritten and kept, which are numbers of
 	// entries; dropped_first, which says whether the user's first message was dropped
 	// unread; summary_before, summary_after, model, calls, unread, not_kept, released, prefix_kept,
-	// named_limit, duration. There are four other lines, at level Warn: "convo: old
+	// named_limit, duration. There are five other lines, at level Warn: "convo: old
 	// records not removed", with the fields key and cause, see NoArchive; one for a
-	// History that will never be compacted, one for the first limits whose window is
-	// Assumed, with the fields window and model, and "convo: usage left aside" for
+	// History that is compacted only when a provider refuses a request, one for the
+	// first limits whose window is Assumed, with the fields window and model, and
+	// "convo: usage left aside" for
 	// usage that RecordUsage ignores because it cannot be true, and that Do was
 	// given and RecordUsage refuses. Its fields are cause, input, raw and model: the
 	// input tokens that were reported, the raw tokens of the snapshot, and the model
-	// that it was made for.
+	// that it was made for. The fifth is "convo: a tool panicked" for a [Handler] that
+	// panicked or ended its goroutine, with the fields tool, cause and stack.
 	Logger *slog.Logger
 }
 

@@ -62,7 +62,8 @@ type Report struct {
 	// Cause says why no edit was applied, even if the error is nil. If an edit
 	// was applied, it says why some results could not be cleared, why the strategy
 	// added nothing to a cut of results, or why the messages of
-	// Options.AfterCompaction were left aside. Nil otherwise.
+	// Options.AfterCompaction were left aside. It is ErrNoWindow in the first report
+	// of a History that needs a window. Nil otherwise.
 	Cause error
 
 	// Fits reports whether the next request is within Limit and may be sent. Limit is

@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -96,7 +97,7 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 // so it does not go past the summary. If the newest turn is itself such a turn, Rewind
 // takes back that many of its newest exchanges instead, so Rewind(1) always takes back
 // the newest message, and a tool result with its call. Before the first turn, it also
-// takes back exchanges. While Do waits for an answer, messages that it delivered from
+// takes back exchanges; see RewindTo for going back to a certain entry. While Do waits for an answer, messages that it delivered from
 // the queue stay, with new IDs. If turns is negative, the error is a [*ValueError].
 func (h *History) Rewind(turns int) (taken int, err error) {
 	if turns < 0 {
@@ -112,6 +113,56 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 	if taken == 0 {
 		return 0, nil
 	}
+	h.rewindLocked(n, queued)
+	return taken, nil
+}
+
+// RewindTo takes back every entry that is newer than id, pinned or not, except system
+// entries. To ask for another answer to a message, give its ID; to take the message back
+// as well, such as to append another text in its place, give its ID less 1:
+//
+//	err := h.RewindTo(question)     // then Run answers it again
+//	err := h.RewindTo(question - 1) // then append what it was changed to
+//
+// The entry itself need not be in the view. Calls whose results are taken back are open
+// again. The summary and other edits stay. The queue is delivered if that is possible
+// now, and messages that a waiting Do delivered from the queue stay, with new IDs.
+//
+// If the summary stands for entries newer than id, it would describe what was taken back.
+// RewindTo then changes nothing and returns a [*ValueError]: call Rollback with a
+// snapshot from before that compaction, or Undo it first. For an ID that no entry has had,
+// it returns an [*IDError].
+func (h *History) RewindTo(id ID) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.endedLocked():
+		return ErrClosed
+	case id < 0 || id > h.last:
+		return &IDError{ID: id}
+	}
+	if newest := h.summary.newestCovered(); newest > id {
+		return &ValueError{Name: "the ID given to RewindTo", Value: int(id), Want: fmt.Sprintf(
+			"at least %d, the newest entry that the summary stands for; Rollback to a snapshot from before that compaction, or Undo it first", newest)}
+	}
+	queued := h.deliveredForSendLocked()
+	if n := firstAfter(h.list, id); n < len(h.list)-len(queued) {
+		h.rewindLocked(n, queued)
+	}
+	return nil
+}
+
+// newestCovered returns the newest entry that s stands for, or 0 if there is none.
+func (s *placedSummary) newestCovered() ID {
+	if s == nil || len(s.sum.Covers) == 0 {
+		return 0
+	}
+	return s.sum.Covers[len(s.sum.Covers)-1].Last
+}
+
+// rewindLocked takes back list[n:], which ends with the messages that the waiting Do has
+// delivered from the queue, and delivers these again.
+func (h *History) rewindLocked(n int, queued []*queued) {
 	h.takeBackLocked(n, h.list[n].id-1)
 	h.queue = append(queued, h.queue...)
 	h.updateChargeLocked()
@@ -120,7 +171,6 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 		next.first = h.list[len(h.list)-k].id
 		h.sending = &next
 	}
-	return taken, nil
 }
 
 // deliveredForSendLocked returns the messages that the waiting Do delivered from the

@@ -1,0 +1,528 @@
+package convo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
+)
+
+// A Handler is a tool that [History.Run] offers to the model, and the code that runs its
+// calls.
+type Handler struct {
+	Tool
+
+	// Run runs a call, and returns the content of its result: Text, Media and Opaque. If
+	// it returns an error, the result is an error, with the text of that error after the
+	// parts. If Run panics, ends its goroutine or returns parts that a result cannot
+	// hold, the result is an error that says so, and Options.Logger gets a line for the
+	// first two.
+	//
+	// Run is called on a goroutine of its own. ctx ends when that of History.Run ends,
+	// and when the History is closed. Run should then return soon, since History.Run
+	// waits for it. It must not call Run of the same History. It is not called for
+	// arguments that are not a JSON object, unless the tool has an Opaque, since such a
+	// tool may take any text.
+	//
+	// Nil: the call stays open, and History.Run returns, such as for somebody to approve
+	// it.
+	Run func(ctx context.Context, call ToolCall) ([]Part, error)
+
+	// Alone says that a call never runs at the same time as another. It waits for the
+	// calls before it, and the calls after it wait for its end.
+	Alone bool
+}
+
+// RunOptions are the options of [History.Run]. The zero value works.
+type RunOptions struct {
+	// Tools are given to SetTools. Their names must differ, but tools of the provider's
+	// own need none. Nil: the tools of the History stay as they are, and their calls stay
+	// open.
+	Tools []Handler
+
+	// Parallel is how many calls of one answer run at the same time. 0: 1.
+	Parallel int
+
+	// MaxRequests is how often send may be called. 0: 50.
+	MaxRequests int
+}
+
+// defaultMaxRequests is the default of RunOptions.MaxRequests.
+const defaultMaxRequests = 50
+
+// Run makes requests with [History.Do], and runs the calls of each answer, until the
+// model is done:
+//
+//	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: []convo.Handler{{
+//		Tool: convo.Tool{Name: "weather", Description: "Tells the weather in a city.", Schema: schema},
+//		Run: func(ctx context.Context, call convo.ToolCall) ([]convo.Part, error) {
+//			...
+//			return []convo.Part{convo.Text(report)}, nil
+//		},
+//	}}})
+//
+// Calls that are open at the start, such as those of an earlier process, are run first.
+// The results of an answer are appended together, in the order of the calls, even if ctx
+// has ended in the meantime. A call gets an error result, which the model reads, if there
+// is no tool of its name, if its arguments are not a JSON object, if it was not run
+// because ctx had ended, and as [Handler] says. A call that another goroutine has answered
+// in the meantime keeps that answer. If the calls were taken back, or another message
+// follows them, the error matches [ErrStale].
+//
+// Run returns the last answer. Its Messages go on with the results, those that only wait
+// to be appended after an error included; these have no IDs. Run returns nil as soon as
+// the model is done: when nothing is open or queued and no message waits for an answer.
+// It also returns nil when calls stay open because their tools have no Run: then
+// [Reply.OpenCalls] returns them. If they are approved, append their results or call Run
+// again with tools that run them; if not, call [History.AnswerOpenCalls]. If such calls
+// are open at the start, no request is made, and the Reply holds their message.
+//
+// Text that stopped for length is kept, and is not an error: see Reply.Stop. If an answer
+// was cut off in a call or is empty, the error is an [*AnswerError]. After MaxRequests it
+// is a [*MaxRequestsError], and any other error is as for Do. With each of these errors
+// the conversation is valid and no call is open, apart from those whose tools have no Run,
+// unless their results could not be appended: Append then returned the error, such as that
+// of Options.Spill, or h was closed.
+//
+// Messages given to [History.Queue] are delivered after the results of an answer, or after
+// the answer if it has none, and answered. All methods of h may be called while Run works.
+// One step, which is a request and its calls, of one Run is made at a time: those of
+// others wait until their own ctx ends. Run must not be called from where Do must not, nor
+// from a tool: with the ctx that the code was given, the error is [ErrReentrant].
+func (h *History) Run(ctx context.Context, send Send, o RunOptions) (last Reply, err error) {
+	for reply, err := range h.Steps(ctx, send, o) {
+		if err != nil {
+			return reply, err
+		}
+		last = reply
+	}
+	return last, nil
+}
+
+// Steps is [History.Run] one step at a time. It yields each answer after the results of
+// its calls were appended, so the loop may be left at any step: the conversation is valid,
+// and another Run goes on with it.
+//
+//	for reply, err := range h.Steps(ctx, send, o) {
+//		if err != nil {
+//			return err
+//		}
+//		fmt.Println(reply.Text())
+//	}
+//
+// Without range, nothing happens: no request is made. An error ends the steps.
+//
+// The body of the loop may change the conversation. The steps go on as long as a message
+// waits for an answer and no call is open. So the body may answer calls that stayed open,
+// or append a user message after the last answer.
+func (h *History) Steps(ctx context.Context, send Send, o RunOptions) iter.Seq2[Reply, error] {
+	return func(yield func(Reply, error) bool) {
+		r, err := h.newRunner(ctx, send, o)
+		if err != nil {
+			yield(Reply{}, err)
+			return
+		}
+		for more := true; more; more = h.awaitsRequest() {
+			reply, err := r.step()
+			if !yield(reply, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// A runner is one range over Steps.
+type runner struct {
+	h        *History
+	ctx      context.Context
+	send     Send
+	tools    map[string]*Handler
+	names    []string // of the tools, in order
+	parallel int
+	max      int
+	made     int  // how many requests
+	started  bool // the first step was made
+}
+
+// newRunner checks the arguments of Steps, and sets the tools.
+func (h *History) newRunner(ctx context.Context, send Send, o RunOptions) (*runner, error) {
+	switch {
+	case send == nil:
+		return nil, &ValueError{Name: "the send given to Run", Want: "a function that calls a model"}
+	case o.Parallel < 0:
+		return nil, &ValueError{Name: "RunOptions.Parallel", Value: o.Parallel, Want: "0 or more"}
+	case o.MaxRequests < 0:
+		return nil, &ValueError{Name: "RunOptions.MaxRequests", Value: o.MaxRequests, Want: "0 or more"}
+	}
+	ctx, err := h.callerContext(ctx)
+	if err == nil {
+		ctx, err = h.running.enter(ctx)
+	}
+	if err == nil {
+		_, err = h.answering.enter(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &runner{h: h, ctx: ctx, send: send, parallel: max(o.Parallel, 1), max: o.MaxRequests, tools: make(map[string]*Handler)}
+	if r.max == 0 {
+		r.max = defaultMaxRequests
+	}
+	handlers := slices.Clone(o.Tools)
+	if o.Tools == nil {
+		for _, t := range h.Snapshot().Tools() {
+			handlers = append(handlers, Handler{Tool: t})
+		}
+	}
+	tools := make([]Tool, len(handlers))
+	for i := range handlers {
+		t := &handlers[i]
+		tools[i] = t.Tool
+		name := text.Valid(t.Name) // as the History has it
+		if name == "" {
+			continue
+		}
+		if r.tools[name] != nil && o.Tools != nil {
+			return nil, &ValueError{Name: fmt.Sprintf("RunOptions.Tools[%d].Name", i), Value: name, Want: "a name that no other tool has"}
+		}
+		r.tools[name] = t
+		r.names = append(r.names, name)
+	}
+	if o.Tools != nil {
+		err = h.SetTools(tools...)
+	}
+	return r, err
+}
+
+// awaitsRequest reports whether an answer is due and may be requested.
+func (h *History) awaitsRequest() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.calls.openCalls() == 0 && (h.awaitsAnswer() || h.isPausedLocked())
+}
+
+// step makes a request and runs the calls of the answer. The first step first runs the
+// calls that are open; if some stay open, it makes no request.
+func (r *runner) step() (Reply, error) {
+	h := r.h
+	if err := h.running.take(r.ctx, h.done, notSent); err != nil {
+		return Reply{}, err
+	}
+	defer h.running.release()
+	ctx := h.running.mark(r.ctx)
+	var reports []Report
+	if !r.started {
+		r.started = true
+		before, open, err := r.resume(ctx)
+		if open || err != nil {
+			return before, err
+		}
+		reports = before.Reports
+	}
+	reply, err := r.request(ctx)
+	reply.Reports = slices.Concat(reports, reply.Reports)
+	return reply, err
+}
+
+// resume runs the calls that are open. It returns the message that holds them and all
+// their results, and reports whether some stay open.
+func (r *runner) resume(ctx context.Context) (reply Reply, open bool, err error) {
+	h := r.h
+	head, calls := h.openCalls(&reply)
+	if len(calls) == 0 {
+		return Reply{}, false, nil
+	}
+	if ctx.Err() != nil {
+		return Reply{}, true, errorf("%s: %w", notSent, causeOf(ctx))
+	}
+	reply.Stop = StopToolCall
+	err = r.answer(ctx, head, calls, &reply)
+	return reply, len(reply.OpenCalls()) > 0, err
+}
+
+// request makes one request with Do, and runs the calls of the answer.
+func (r *runner) request(ctx context.Context) (Reply, error) {
+	reply, err := r.do(ctx)
+	if err != nil {
+		return reply, err
+	}
+	if calls := reply.OpenCalls(); len(calls) > 0 {
+		last := len(reply.Messages) - 1
+		for reply.Messages[last].Role != RoleAssistant {
+			last--
+		}
+		if err := r.answer(ctx, reply.IDs[last], calls, &reply); err != nil {
+			return reply, err
+		}
+	}
+	return reply, r.faultOf(&reply)
+}
+
+// do calls Do, unless no more requests are allowed.
+func (r *runner) do(ctx context.Context) (Reply, error) {
+	spent := &MaxRequestsError{Max: r.max}
+	if r.made == r.max {
+		return Reply{}, spent
+	}
+	return r.h.Do(ctx, func(ctx context.Context, s *Snapshot) (Reply, error) {
+		if r.made == r.max {
+			return Reply{}, spent
+		}
+		r.made++
+		return r.send(ctx, s)
+	})
+}
+
+// faultOf returns an *AnswerError if the loop cannot go on from an answer, and nil
+// otherwise.
+func (r *runner) faultOf(reply *Reply) error {
+	if reply.CutOff == nil && (reply.Stop == StopPause && len(reply.Messages) > 0 || reply.saysAnything()) {
+		return nil
+	}
+	e := &AnswerError{CutOff: reply.CutOff, Stop: reply.Stop, remedy: "append a user message to go on, or take it back with RewindTo"}
+	if r.h.awaitsRequest() {
+		e.remedy = "call Run again"
+	}
+	if reply.Stop == StopLength {
+		e.remedy = "let the model write more tokens, and " + e.remedy
+	}
+	return e
+}
+
+// saysAnything reports whether the answer holds anything besides reasoning.
+func (r *Reply) saysAnything() bool {
+	for _, m := range r.Messages {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case Reasoning:
+			case Text:
+				if p != "" {
+					return true
+				}
+			default:
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// openCalls returns the calls that are open, and the entry that holds them. It writes
+// that entry and the results after it into reply.
+func (h *History) openCalls(reply *Reply) (head ID, open []ToolCall) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.calls.openCalls() == 0 {
+		return 0, nil
+	}
+	head = h.calls.head
+	m := h.find(head).msg.clone()
+	for i, c := range m.ToolCalls() {
+		if !h.calls.list[i].answered {
+			open = append(open, c)
+		}
+	}
+	reply.Messages, reply.IDs = []Message{m}, []ID{head}
+	h.addResultsLocked(reply)
+	return head, open
+}
+
+// addResultsLocked adds the results that follow the newest entry of reply.
+func (h *History) addResultsLocked(reply *Reply) {
+	for _, e := range h.list[firstAfter(h.list, reply.IDs[len(reply.IDs)-1]):] {
+		if e.msg.Role != RoleTool {
+			return
+		}
+		reply.Messages, reply.IDs = append(reply.Messages, e.msg.clone()), append(reply.IDs, e.id)
+	}
+}
+
+// answer runs calls of the entry head, appends their results, and adds them to reply.
+func (r *runner) answer(ctx context.Context, head ID, calls []ToolCall, reply *Reply) error {
+	results := r.results(ctx, head, calls)
+	if len(results) == 0 {
+		return nil
+	}
+	cut, err := r.h.appendResults(head, results, reply)
+	if cut != nil {
+		r.h.deliver(*cut)
+	}
+	if err != nil {
+		reply.Messages = append(reply.Messages, results...)
+	}
+	return err
+}
+
+// appendResults appends the results of calls of the entry head, without those of calls
+// that were answered in the meantime, and adds to reply what it has appended. It returns a
+// report of what was cut, or nil.
+func (h *History) appendResults(head ID, msgs []Message, reply *Reply) (cut *Report, err error) {
+	batch, err := h.newEntries(nil, msgs)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		before := len(batch)
+		if batch, err = h.stillOpen(head, batch); err != nil {
+			return nil, err
+		}
+		if err = h.cutLong(batch); err == nil {
+			break
+		}
+		if _, answered := err.(*PairError); !answered || len(batch) == before {
+			return nil, err
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if batch, err = h.stillOpenLocked(head, batch); err != nil {
+		return nil, err
+	}
+	if len(batch) > 0 {
+		if _, err = h.appendLocked(batch); err != nil {
+			return nil, err
+		}
+		if cut = h.reportCutsLocked(batch); cut != nil {
+			reply.Reports = append(reply.Reports, cut.clone())
+		}
+	}
+	h.addResultsLocked(reply)
+	reply.Queued += h.deliverLocked()
+	return cut, nil
+}
+
+func (h *History) stillOpen(head ID, batch []pendingEntry) ([]pendingEntry, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.stillOpenLocked(head, batch)
+}
+
+// stillOpenLocked returns the results in a batch whose calls are open. It returns an error
+// if the entry head no longer begins the newest exchange.
+func (h *History) stillOpenLocked(head ID, batch []pendingEntry) ([]pendingEntry, error) {
+	switch {
+	case h.endedLocked():
+		return nil, ErrClosed
+	case h.calls == nil || h.calls.head != head:
+		return nil, &StaleError{ID: head, Reason: "holds the calls that were run, and is no longer the end of the conversation; their results are in the Reply"}
+	}
+	return slices.DeleteFunc(batch, func(a pendingEntry) bool {
+		_, err := h.calls.find(a.msg.Parts[0].(ToolResult).CallID, "")
+		return err != nil
+	}), nil
+}
+
+// isOpen reports whether a call of the entry head is open.
+func (h *History) isOpen(head ID, callID string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.calls == nil || h.calls.head != head {
+		return false
+	}
+	_, err := h.calls.find(callID, "")
+	return err == nil
+}
+
+// results runs calls of the entry head, and returns their results in order. There is none
+// for a call whose tool has no Run, or that is no longer open when its turn comes.
+func (r *runner) results(ctx context.Context, head ID, calls []ToolCall) []Message {
+	ctx, cancel := r.h.untilClosed(ctx)
+	defer cancel()
+	results := make([]Message, len(calls))
+	free := make(chan struct{}, r.parallel)
+	var running sync.WaitGroup
+	for i, call := range calls {
+		tool, err := r.toolOf(call)
+		if err != nil {
+			results[i] = ResultError(call, err)
+			continue
+		}
+		if tool.Run == nil {
+			continue
+		}
+		if tool.Alone {
+			running.Wait()
+		}
+		free <- struct{}{}
+		switch {
+		case ctx.Err() != nil:
+			results[i] = ResultError(call, errors.New("the call was not run: "+withoutPrefix(causeOf(ctx))))
+			<-free
+		case !r.h.isOpen(head, call.ID):
+			<-free
+		default:
+			running.Go(func() {
+				defer func() { <-free }()
+				r.h.runTool(ctx, tool, call, &results[i])
+			})
+		}
+		if tool.Alone {
+			running.Wait()
+		}
+	}
+	running.Wait()
+	return slices.DeleteFunc(results, func(m Message) bool { return m.Role == RoleNone })
+}
+
+// untilClosed returns a ctx that also ends when h is closed. The caller must call cancel.
+func (h *History) untilClosed(ctx context.Context) (_ context.Context, cancel func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-h.done:
+			end(ErrClosed)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { end(nil) }
+}
+
+// toolOf returns the tool of a call, or an error if the call cannot be run.
+func (r *runner) toolOf(call ToolCall) (*Handler, error) {
+	tool := r.tools[call.Name]
+	switch {
+	case tool == nil && len(r.names) == 0:
+		return nil, fmt.Errorf("there is no tool %q", abbreviate(call.Name))
+	case tool == nil:
+		return nil, fmt.Errorf("there is no tool %q; the tools are %s", abbreviate(call.Name), strings.Join(r.names, ", "))
+	case tool.Opaque == (Opaque{}) && !call.Valid():
+		return nil, errors.New("the arguments are not a JSON object")
+	}
+	return tool, nil
+}
+
+// runTool runs a call and sets its result, whatever the tool does.
+func (h *History) runTool(ctx context.Context, tool *Handler, call ToolCall, result *Message) {
+	var parts []Part
+	err := errors.New("the tool ended its goroutine with runtime.Goexit") // unless it returns
+	broken := true
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{In: fmt.Sprintf("the tool %q", abbreviate(call.Name)), Value: v}
+		}
+		if broken {
+			h.warn("convo: a tool panicked", "tool", call.Name, "cause", err, "stack", string(debug.Stack()))
+		}
+		*result = resultOf(call, parts, err)
+	}()
+	parts, err = tool.Run(ctx, call)
+	broken = false
+}
+
+// resultOf returns the result of a call for what its tool has returned.
+func resultOf(call ToolCall, parts []Part, err error) Message {
+	r := ToolResult{CallID: call.ID, Name: call.Name, Parts: parts, IsError: err != nil}
+	if _, reason := checkResult(nil, r, false); reason != "" {
+		return ResultError(call, fmt.Errorf("the tool returned what no result can hold: %s", reason))
+	}
+	if err != nil {
+		r.Parts = append(slices.Clip(r.Parts), Text(withoutPrefix(err)))
+	}
+	return Message{Role: RoleTool, Parts: []Part{r}}
+}
