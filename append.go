@@ -181,10 +181,14 @@ func (h *History) Count(m Message) (tokens int, err error) {
 // cutLong cuts the results of a batch that are longer than Options.MaxResult. It runs
 // the caller's code, so no lock may be held. Before it calls Options.Spill, it makes
 // sure that the batch can be appended, and pairs results with calls.
-func (h *History) cutLong(batch []pendingEntry) (err error) {
+func (h *History) cutLong(batch []pendingEntry) error {
+	return h.cutPaired(batch, h.opts.Spill == nil)
+}
+
+// cutPaired is cutLong for a batch of which checked says that it need not be checked.
+func (h *History) cutPaired(batch []pendingEntry, checked bool) (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	bound := h.maxResult.Load()
-	checked := h.opts.Spill == nil
 	for i := range batch {
 		a := &batch[i]
 		if bound <= 0 || a.msg.Role != RoleTool || a.tokens <= bound {

@@ -230,24 +230,6 @@ func (e *MaxRequestsError) Error() string {
 	return fmt.Sprintf("convo: the model was not done after %s; call Run again to go on, or raise RunOptions.MaxRequests", counted(e.Max, "request", "requests"))
 }
 
-// An AnswerError says that [History.Run] cannot go on from an answer, because it was cut
-// off inside a call, or holds no text, no call and nothing else but reasoning. What came
-// whole was appended, and calls that came whole were run.
-type AnswerError struct {
-	CutOff *ToolCall // the call that was cut off; nil: the answer holds nothing
-	Stop   Stop      // why the answer ended
-
-	remedy string
-}
-
-func (e *AnswerError) Error() string {
-	fault := "is empty"
-	if e.CutOff != nil {
-		fault = fmt.Sprintf("was cut off in a call of tool %q", abbreviate(e.CutOff.Name))
-	}
-	return fmt.Sprintf("convo: the answer %s (stop: %s); %s", fault, e.Stop, e.remedy)
-}
-
 // An IDError says that no entry of the view has the ID. It matches
 // [ErrNotFound].
 type IDError struct{ ID ID }

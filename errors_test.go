@@ -34,7 +34,9 @@ func TestErrors_Texts(t *testing.T) {
 		`convo: message 0: result without an ID could answer the calls ["a" "b" "c" "d" "e" "f" "g" "h"] and 1 more (tool "f"); make it with Result, or append the results of all open calls at once, in their order`: &convo.PairError{
 			Err: convo.ErrAmbiguous, Name: "f", Calls: strings.Split("a b c d e f g h i", " ")},
 		`convo: message 3: call already has a result (id "c", tool "f"); leave it out, or take the first result back with Rollback`: &convo.PairError{Err: convo.ErrAnswered, CallID: "c", Name: "f", Index: 3},
-		"convo: entry 9 is not in the view":   &convo.IDError{ID: 9},
+		"convo: entry 9 is not in the view": &convo.IDError{ID: 9},
+		"convo: the model was not done after 1 request; call Run again to go on, or raise RunOptions.MaxRequests": &convo.MaxRequestsError{Max: 1},
+		"convo: the answer is empty (stop: done); call Run again":                                                 &convo.AnswerError{},
 		"convo: edit: r":                      &convo.EditError{Rule: "r"},
 		"convo: edit: r (entry 1)":            &convo.EditError{Rule: "r", ID: 1},
 		`convo: edit: r (entry 1) (call "c")`: &convo.EditError{Rule: "r", ID: 1, CallID: "c"},

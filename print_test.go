@@ -237,7 +237,7 @@ var printed = []any{
 	convo.Record{},
 	convo.Media{}, convo.Message{}, convo.Opaque{}, convo.Reasoning{}, convo.Reply{}, convo.Report{}, convo.Rewrite{}, convo.Status{},
 	convo.SlidingWindow{}, convo.Summarize{}, convo.Summary{}, convo.SummaryRequest{}, convo.ToolCall{}, convo.ToolResult{}, convo.Effort{},
-	convo.Tool{}, wire.Request{}, wire.Omission{}, wire.Transcript{}, wire.Delta{}, wire.CallDelta{},
+	convo.Tool{}, convo.Handler{}, convo.RunOptions{}, wire.Request{}, wire.Omission{}, wire.Transcript{}, wire.Delta{}, wire.CallDelta{},
 	convotest.Canned{}, &convotest.Recorder{}, convotest.Slow{}, &convotest.Deaf{},
 }
 

@@ -75,11 +75,12 @@ const defaultMaxRequests = 50
 // in the meantime keeps that answer. If the calls were taken back, or another message
 // follows them, the error matches [ErrStale].
 //
-// Run returns the last answer. Its Messages go on with the results, those that only wait
-// to be appended after an error included; these have no IDs. Run returns nil as soon as
-// the model is done: when nothing is open or queued and no message waits for an answer.
-// It also returns nil when calls stay open because their tools have no Run: then
-// [Reply.OpenCalls] returns them. If they are approved, append their results or call Run
+// Run returns the last answer, or with an error what the failed step has. The results of
+// its calls follow in Messages; those that could not be appended come last and have no
+// IDs. The model is done when no call is open and no message waits for an answer.
+//
+// The error is also nil when calls stay open because their tools have no Run, which
+// [Reply.OpenCalls] then returns. If they are approved, append their results, or call Run
 // again with tools that run them; if not, call [History.AnswerOpenCalls]. If such calls
 // are open at the start, no request is made, and the Reply holds their message.
 //
@@ -128,13 +129,38 @@ func (h *History) Steps(ctx context.Context, send Send, o RunOptions) iter.Seq2[
 			yield(Reply{}, err)
 			return
 		}
-		for more := true; more; more = h.awaitsRequest() {
-			reply, err := r.step()
-			if !yield(reply, err) || err != nil {
+		for {
+			reply, done, err := r.step()
+			if done || !yield(reply, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// An AnswerError says that [History.Run] cannot go on from an answer, because it was cut
+// off inside a call, or holds no text, no call and nothing else but reasoning. What came
+// whole was appended, and calls that came whole were run.
+type AnswerError struct {
+	CutOff *ToolCall // the call that was cut off; nil: the answer holds nothing
+	Stop   Stop      // why the answer ended
+
+	appended bool // the conversation ends with a part of it
+}
+
+func (e *AnswerError) Error() string {
+	fault := "is empty"
+	if e.CutOff != nil {
+		fault = fmt.Sprintf("was cut off in a call of tool %q", abbreviate(e.CutOff.Name))
+	}
+	remedy := "call Run again"
+	if e.appended {
+		remedy = "append a user message to go on, or take the answer back with RewindTo"
+	}
+	if e.Stop == StopLength {
+		remedy = "let the model write more tokens, and " + remedy
+	}
+	return fmt.Sprintf("convo: the answer %s (stop: %s); %s", fault, e.Stop, remedy)
 }
 
 // A runner is one range over Steps.
@@ -208,26 +234,33 @@ func (h *History) awaitsRequest() bool {
 }
 
 // step makes a request and runs the calls of the answer. The first step first runs the
-// calls that are open; if some stay open, it makes no request.
-func (r *runner) step() (Reply, error) {
+// calls that are open; if some stay open, it makes no request. A later one reports done,
+// and does nothing, unless an answer is due.
+func (r *runner) step() (reply Reply, done bool, err error) {
 	h := r.h
 	if err := h.running.take(r.ctx, h.done, notSent); err != nil {
-		return Reply{}, err
+		return Reply{}, false, err
 	}
 	defer h.running.release()
 	ctx := h.running.mark(r.ctx)
-	var reports []Report
-	if !r.started {
-		r.started = true
-		before, open, err := r.resume(ctx)
-		if open || err != nil {
-			return before, err
+	if r.started {
+		if !h.awaitsRequest() {
+			return Reply{}, true, nil
 		}
-		reports = before.Reports
+		reply, err = r.request(ctx)
+		return reply, false, err
 	}
-	reply, err := r.request(ctx)
-	reply.Reports = slices.Concat(reports, reply.Reports)
-	return reply, err
+	if h.isClosed() {
+		return Reply{}, false, ErrClosed
+	}
+	r.started = true
+	before, open, err := r.resume(ctx)
+	if open || err != nil {
+		return before, false, err
+	}
+	reply, err = r.request(ctx)
+	reply.Reports = slices.Concat(before.Reports, reply.Reports)
+	return reply, false, err
 }
 
 // resume runs the calls that are open. It returns the message that holds them and all
@@ -285,14 +318,10 @@ func (r *runner) faultOf(reply *Reply) error {
 	if reply.CutOff == nil && (reply.Stop == StopPause && len(reply.Messages) > 0 || reply.saysAnything()) {
 		return nil
 	}
-	e := &AnswerError{CutOff: reply.CutOff, Stop: reply.Stop, remedy: "append a user message to go on, or take it back with RewindTo"}
-	if r.h.awaitsRequest() {
-		e.remedy = "call Run again"
-	}
-	if reply.Stop == StopLength {
-		e.remedy = "let the model write more tokens, and " + e.remedy
-	}
-	return e
+	r.h.mu.Lock()
+	defer r.h.mu.Unlock()
+	ends := r.h.newestRole() == RoleAssistant && r.h.calls.openCalls() == 0
+	return &AnswerError{CutOff: reply.CutOff, Stop: reply.Stop, appended: ends}
 }
 
 // saysAnything reports whether the answer holds anything besides reasoning.
@@ -367,17 +396,11 @@ func (h *History) appendResults(head ID, msgs []Message, reply *Reply) (cut *Rep
 	if err != nil {
 		return nil, err
 	}
-	for {
-		before := len(batch)
-		if batch, err = h.stillOpen(head, batch); err != nil {
-			return nil, err
-		}
-		if err = h.cutLong(batch); err == nil {
-			break
-		}
-		if _, answered := err.(*PairError); !answered || len(batch) == before {
-			return nil, err
-		}
+	if batch, err = h.stillOpen(head, batch); err != nil {
+		return nil, err
+	}
+	if err := h.cutPaired(batch, true); err != nil {
+		return nil, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,0 +1,1000 @@
+package convo_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// answers gives these replies in turn. It fails the test for a request with an open call,
+// and when it is asked more often.
+func answers(t testing.TB, replies ...convo.Reply) convo.Send {
+	return func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		checkRequest(t, s)
+		if !assert.NotEmpty(t, replies, "send was called too often") {
+			return convo.Reply{}, errors.New("no more answers")
+		}
+		r := replies[0]
+		replies = replies[1:]
+		return r, nil
+	}
+}
+
+// checkRequest checks that a snapshot may be sent.
+func checkRequest(t testing.TB, s *convo.Snapshot) {
+	if fault := orderFault(s); fault != "" {
+		t.Errorf("%s in %v", fault, s)
+	}
+	open := 0
+	for _, e := range s.All() {
+		open += len(e.Message.ToolCalls()) - len(e.Message.ToolResults())
+	}
+	if open != 0 {
+		t.Errorf("%d open calls in the request %v", open, s)
+	}
+}
+
+func says(text string, calls ...convo.ToolCall) convo.Reply {
+	return convo.Reply{Messages: []convo.Message{convo.Assistant(text, calls...)}}
+}
+
+func callTo(tool, id string) convo.ToolCall {
+	return convo.ToolCall{ID: id, Name: tool, Arguments: "{}"}
+}
+
+// toolThat is a tool with a function that returns a text.
+func toolThat(name string, run func(context.Context, convo.ToolCall) (string, error)) convo.Handler {
+	return convo.Handler{Tool: convo.Tool{Name: name}, Run: func(ctx context.Context, c convo.ToolCall) ([]convo.Part, error) {
+		s, err := run(ctx, c)
+		if s == "" {
+			return nil, err
+		}
+		return []convo.Part{convo.Text(s)}, err
+	}}
+}
+
+// echo is a tool that returns the ID of the call.
+func echo(name string) convo.Handler {
+	return toolThat(name, func(_ context.Context, c convo.ToolCall) (string, error) { return "ran " + c.ID, nil })
+}
+
+func toolsOf(tools ...convo.Handler) convo.RunOptions { return convo.RunOptions{Tools: tools} }
+
+// talkOf shows each message of the view.
+func talkOf(h *convo.History) (all []string) {
+	for _, e := range h.Snapshot().All() {
+		all = append(all, printMessage(e.Message))
+	}
+	return all
+}
+
+func TestRun_UntilTheModelIsDone(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	a, b := echo("a"), echo("b")
+	a.Description, a.Schema = "first", `{"type":"object"}`
+	send := answers(t, says("let me see", callTo("a", "c1"), callTo("b", "c2")), says("", callTo("b", "c1")), says("done"))
+	reply, err := h.Run(t.Context(), send, toolsOf(a, b))
+	require.NoError(t, err)
+	assert.Equal(t, "done", reply.Text())
+	assert.Equal(t, []convo.ID{7}, reply.IDs)
+	assert.Equal(t, []string{
+		"user u",
+		"assistant let me see call c1a{} call c2b{}", "tool result c1 a ran c1", "tool result c2 b ran c2",
+		"assistant call c1b{}", "tool result c1 b ran c1",
+		"assistant done",
+	}, talkOf(h))
+	assert.Equal(t, []convo.Tool{a.Tool, b.Tool}, h.Snapshot().Tools(), "Run calls SetTools")
+}
+
+// Without Tools those of the History stay, and their calls stay open. With an empty list
+// there are none.
+func TestRun_Tools(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	own := []convo.Tool{{Name: "own"}, {Name: "own"}, {Opaque: convo.Opaque{Format: "anthropic", JSON: `{"type":"web_search"}`}}}
+	require.NoError(t, h.SetTools(own...))
+	reply, err := h.Run(t.Context(), answers(t, says("", callTo("own", "c1"), callTo("other", "c2"))), convo.RunOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, own, h.Snapshot().Tools())
+	assert.Equal(t, []convo.ToolCall{callTo("own", "c1")}, reply.OpenCalls())
+	assert.Equal(t, `tool result c2 other there is no tool "other"; the tools are own, own error`, talkOf(h)[2])
+
+	_, err = h.Run(t.Context(), answers(t, says("", callTo("own", "c3")), says("done")), convo.RunOptions{Tools: []convo.Handler{}})
+	require.NoError(t, err)
+	assert.Empty(t, h.Snapshot().Tools())
+	assert.Equal(t, []string{`tool result c1 own there is no tool "own" error`, "assistant call c3own{}", `tool result c3 own there is no tool "own" error`, "assistant done"}, talkOf(h)[3:])
+
+	// A key that stands for tools of the SDK's stays as well.
+	h = historyOf(t, nil, convo.User("u"))
+	require.NoError(t, h.SetToolsKey("of the SDK"))
+	version := h.Snapshot().Version()
+	_, err = h.Run(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		assert.Equal(t, version, s.Version())
+		return says("done"), nil
+	}, convo.RunOptions{})
+	require.NoError(t, err)
+}
+
+// Wrong arguments are refused before anything is done, a tool that is open included.
+func TestRun_Arguments(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"), convo.Assistant("", callTo("a", "c1")))
+	tool := toolThat("a", func(context.Context, convo.ToolCall) (string, error) { t.Error("called"); return "", nil })
+	for want, f := range map[string]func() error{
+		"convo: the send given to Run is <nil>, want a function that calls a model": func() error {
+			_, err := h.Run(t.Context(), nil, toolsOf(tool))
+			return err
+		},
+		"convo: RunOptions.Parallel is -1, want 0 or more": func() error {
+			_, err := h.Run(t.Context(), never(t), convo.RunOptions{Tools: []convo.Handler{tool}, Parallel: -1})
+			return err
+		},
+		"convo: RunOptions.MaxRequests is -1, want 0 or more": func() error {
+			_, err := h.Run(t.Context(), never(t), convo.RunOptions{Tools: []convo.Handler{tool}, MaxRequests: -1})
+			return err
+		},
+		`convo: RunOptions.Tools[1].Name is "a", want a name that no other tool has`: func() error {
+			_, err := h.Run(t.Context(), never(t), toolsOf(tool, tool))
+			return err
+		},
+		"convo: tools[0]: Tool.Name is \"\", want a name, or an Opaque for a tool of the provider's": func() error {
+			_, err := h.Run(t.Context(), never(t), toolsOf(convo.Handler{}))
+			return err
+		},
+	} {
+		unchanged(t, h, func() {
+			err := f()
+			require.EqualError(t, err, want)
+			assert.ErrorAs(t, err, new(*convo.ValueError))
+		})
+	}
+	_, err := new(convo.History).Run(t.Context(), never(t), convo.RunOptions{})
+	require.ErrorIs(t, err, convo.ErrClosed)
+	//lint:ignore SA1012 a nil ctx never ends
+	_, err = historyOf(t, nil, convo.User("u")).Run(nil, answers(t, says("done")), convo.RunOptions{})
+	require.NoError(t, err)
+}
+
+// Where no answer is due, Run says what Do says, and pays for no request.
+func TestRun_NothingIsDue(t *testing.T) {
+	for _, h := range []*convo.History{historyOf(t, nil), historyOf(t, nil, convo.User("u"), convo.Assistant("a"))} {
+		_, want := h.Do(t.Context(), never(t))
+		_, err := h.Run(t.Context(), never(t), convo.RunOptions{})
+		require.ErrorAs(t, err, new(*convo.RoleError))
+		assert.Equal(t, want, err)
+	}
+}
+
+// Steps yields an answer when its results are in the conversation, so that a break leaves
+// it valid, and another Run goes on.
+func TestSteps_YieldsAfterTheResults(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	send := answers(t, says("one", callTo("a", "c1")), says("two"))
+	for reply, err := range h.Steps(t.Context(), send, toolsOf(echo("a"))) {
+		require.NoError(t, err)
+		assert.Equal(t, "one", reply.Text())
+		assert.Empty(t, reply.OpenCalls())
+		assert.Equal(t, []convo.ID{2, 3}, reply.IDs)
+		assert.Equal(t, "tool result c1 a ran c1", printMessage(reply.Messages[1]))
+		assert.Equal(t, "uat", rolesOf(h))
+		break
+	}
+	require.Equal(t, "uat", rolesOf(h), "nothing after the break")
+	fork := decoded(t, h)
+	mustAppend(t, fork, convo.User("stop"))
+
+	var texts []string
+	steps := h.Steps(t.Context(), send, toolsOf(echo("a")))
+	for reply, err := range steps {
+		require.NoError(t, err)
+		texts = append(texts, reply.Text())
+	}
+	assert.Equal(t, []string{"two"}, texts)
+	for _, err := range steps { // again: nothing is due
+		require.ErrorAs(t, err, new(*convo.RoleError))
+	}
+}
+
+func TestSteps_WithoutRange(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"), convo.Assistant("", callTo("a", "c1")))
+	unchanged(t, h, func() { h.Steps(t.Context(), never(t), toolsOf(echo("a"))) })
+}
+
+// The body may answer what stayed open, and append a message after the last answer.
+func TestSteps_BodyGoesOn(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	ask := convo.Handler{Tool: convo.Tool{Name: "ask"}}
+	send := answers(t, says("", callTo("ask", "c1")), says("one"), says("two"))
+	steps := 0
+	for reply, err := range h.Steps(t.Context(), send, toolsOf(ask)) {
+		require.NoError(t, err)
+		steps++
+		switch steps {
+		case 1:
+			require.Len(t, reply.OpenCalls(), 1)
+			mustAppend(t, h, convo.Result(reply.OpenCalls()[0], "approved"))
+		case 2:
+			mustAppend(t, h, convo.User("and now?"))
+		}
+	}
+	assert.Equal(t, 3, steps)
+	assert.Equal(t, "uataua", rolesOf(h))
+}
+
+// Calls that are open at the start are run first, also those of an earlier process.
+func TestRun_OpenAtTheStart(t *testing.T) {
+	a, b, c := callTo("a", "c1"), callTo("a", "c2"), callTo("gone", "c3")
+	first := historyOf(t, nil, convo.User("u"), convo.Assistant("see", a, b, c), convo.Result(b, "before"))
+	for name, h := range map[string]*convo.History{"the same": first, "an earlier process": decoded(t, first)} {
+		t.Run(name, func(t *testing.T) {
+			steps := 0
+			for reply, err := range h.Steps(t.Context(), answers(t, says("done")), toolsOf(echo("a"))) {
+				require.NoError(t, err)
+				assert.Equal(t, "done", reply.Text())
+				steps++
+			}
+			assert.Equal(t, 1, steps, "there was one request")
+			assert.Equal(t, []string{"tool result c2 a before", "tool result c1 a ran c1", `tool result c3 gone there is no tool "gone"; the tools are a error`, "assistant done"}, talkOf(h)[2:])
+		})
+	}
+}
+
+// If a call stays open, no request is made; the Reply says which.
+func TestRun_WaitsForApprovalAtTheStart(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"), convo.Assistant("see", callTo("ask", "c1"), callTo("a", "c2")))
+	ask := convo.Handler{Tool: convo.Tool{Name: "ask"}}
+	for range 2 { // the second time nothing is run
+		reply, err := h.Run(t.Context(), never(t), toolsOf(ask, echo("a")))
+		require.NoError(t, err)
+		assert.Equal(t, []convo.ToolCall{callTo("ask", "c1")}, reply.OpenCalls())
+		assert.Equal(t, []convo.ID{2, 3}, reply.IDs)
+		assert.Equal(t, convo.StopToolCall, reply.Stop)
+		assert.Equal(t, "uat", rolesOf(h))
+	}
+	reply, err := h.Run(t.Context(), answers(t, says("done")), toolsOf(echo("ask"), echo("a")))
+	require.NoError(t, err, "approved: now a tool runs it")
+	assert.Equal(t, "done", reply.Text())
+	assert.Equal(t, "tool result c1 ask ran c1", talkOf(h)[3])
+}
+
+func TestRun_Approval(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	ask := convo.Handler{Tool: convo.Tool{Name: "ask"}}
+	send := answers(t, says("see", callTo("a", "c1"), callTo("ask", "c2"), callTo("a", "c3")), says("done"))
+	reply, err := h.Run(t.Context(), send, toolsOf(ask, echo("a")))
+	require.NoError(t, err)
+	require.Equal(t, []convo.ToolCall{callTo("ask", "c2")}, reply.OpenCalls())
+	assert.Equal(t, "see", reply.Text())
+	assert.Equal(t, "uatt", rolesOf(h))
+	_, err = h.AnswerOpenCalls("the user said no")
+	require.NoError(t, err)
+	reply, err = h.Run(t.Context(), send, toolsOf(ask, echo("a")))
+	require.NoError(t, err)
+	assert.Equal(t, "done", reply.Text())
+
+	// A call whose arguments are wrong is not for the user.
+	h = historyOf(t, nil, convo.User("u"))
+	reply, err = h.Run(t.Context(), answers(t, says("", convo.ToolCall{ID: "c1", Name: "ask", Arguments: "{"}), says("done")), toolsOf(ask))
+	require.NoError(t, err)
+	assert.Equal(t, "done", reply.Text())
+	assert.Equal(t, "tool result c1 ask the arguments are not a JSON object error", talkOf(h)[2])
+}
+
+// A panickyError cannot be printed.
+type panickyError struct{}
+
+func (panickyError) Error() string { panic("in Error") }
+
+// Whatever a tool does, its call gets a result, and the model reads what was wrong.
+func TestRun_ToolFails(t *testing.T) {
+	handler := func(run func() ([]convo.Part, error)) convo.Handler {
+		return convo.Handler{Tool: convo.Tool{Name: "a"}, Run: func(context.Context, convo.ToolCall) ([]convo.Part, error) { return run() }}
+	}
+	opaque := echo("a")
+	opaque.Opaque = convo.Opaque{Format: "openai-responses", JSON: `{"type":"custom"}`}
+	fine := handler(func() ([]convo.Part, error) { return []convo.Part{convo.Text("x")}, nil })
+	shared := make([]convo.Part, 1, 8)
+	shared[0] = convo.Text("part")
+	for name, tt := range map[string]struct {
+		tool   convo.Handler
+		args   string
+		want   string
+		logged string
+	}{
+		"error":               {tool: handler(func() ([]convo.Part, error) { return nil, errors.New("no map") }), want: "no map error"},
+		"error of convo":      {tool: handler(func() ([]convo.Part, error) { return nil, convo.ErrClosed }), want: "history is closed error"},
+		"error and parts":     {tool: handler(func() ([]convo.Part, error) { return shared, errors.New("exit 1") }), want: "part\nexit 1 error"},
+		"nothing":             {tool: handler(func() ([]convo.Part, error) { return nil, nil }), want: ""},
+		"panic":               {tool: handler(func() ([]convo.Part, error) { panic("boom") }), want: `panic in the tool "a": boom error`, logged: `cause="convo: panic in the tool \"a\": boom"`},
+		"panic nil":           {tool: handler(func() ([]convo.Part, error) { panic(nil) }), want: `panic in the tool "a": panic called with nil argument error`, logged: "panic called with nil"},
+		"Goexit":              {tool: handler(func() ([]convo.Part, error) { runtime.Goexit(); return nil, nil }), want: "the tool ended its goroutine with runtime.Goexit error", logged: "runtime.Goexit"},
+		"error that panics":   {tool: handler(func() ([]convo.Part, error) { return nil, panickyError{} }), want: "%!v(PANIC=Error method: in Error) error"},
+		"nil part":            {tool: handler(func() ([]convo.Part, error) { return []convo.Part{nil}, nil }), want: "the tool returned what no result can hold: <nil> inside a tool result, which may hold only Text, Media and Opaque error"},
+		"a call":              {tool: handler(func() ([]convo.Part, error) { return []convo.Part{callOf("x")}, nil }), want: "the tool returned what no result can hold: convo.ToolCall inside a tool result, which may hold only Text, Media and Opaque error"},
+		"media without data":  {tool: handler(func() ([]convo.Part, error) { return []convo.Part{convo.Media{}}, nil }), want: "the tool returned what no result can hold: media with neither Data nor URL error"},
+		"blank arguments":     {tool: fine, args: " ", want: "x"},
+		"broken arguments":    {tool: fine, args: `{"a":`, want: "the arguments are not a JSON object error"},
+		"arguments are text":  {tool: fine, args: "ls -l", want: "the arguments are not a JSON object error"},
+		"a tool of free text": {tool: opaque, args: "ls -l", want: "ran c1"},
+		"unknown":             {tool: echo("b"), want: `there is no tool "a"; the tools are b error`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			opts := bare()
+			opts.Logger = slog.New(slog.NewTextHandler(&out, nil))
+			opts.Limits.Window = 100_000
+			h := historyOf(t, opts, convo.User("u"))
+			call := convo.ToolCall{ID: "c1", Name: "a", Arguments: tt.args}
+			reply, err := h.Run(t.Context(), answers(t, says("", call), says("done")), toolsOf(tt.tool))
+			require.NoError(t, err)
+			assert.Equal(t, "done", reply.Text())
+			assert.Equal(t, strings.TrimSuffix("tool result c1 a "+tt.want, "\n"), talkOf(h)[2])
+			if tt.logged == "" {
+				assert.Empty(t, out.String())
+			} else {
+				assert.Contains(t, out.String(), `level=WARN msg="convo: a tool panicked" tool=a cause=`)
+				assert.Contains(t, out.String(), tt.logged)
+				assert.Contains(t, out.String(), "run_test.go", "with the stack")
+			}
+		})
+	}
+	assert.Equal(t, []convo.Part{convo.Text("part"), nil}, shared[:2], "what a tool returns is not written to")
+}
+
+// Results keep what is not text.
+func TestRun_Parts(t *testing.T) {
+	photo := convo.NewMedia("image/png", []byte("x"))
+	tool := convo.Handler{Tool: convo.Tool{Name: "a"}, Run: func(context.Context, convo.ToolCall) ([]convo.Part, error) {
+		return []convo.Part{convo.Text("see"), photo}, nil
+	}}
+	h := historyOf(t, nil, convo.User("u"))
+	_, err := h.Run(t.Context(), answers(t, says("", callTo("a", "c1")), says("done")), toolsOf(tool))
+	require.NoError(t, err)
+	e, _ := h.Snapshot().Find(3)
+	assert.Equal(t, []convo.Part{convo.ToolResult{CallID: "c1", Name: "a", Parts: []convo.Part{convo.Text("see"), photo}}}, e.Message.Parts)
+}
+
+// When ctx ends while a tool runs, its result and those of the calls after it are
+// appended: nothing is open.
+func TestRun_CtxEnds(t *testing.T) {
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	tool := toolThat("a", func(ctx context.Context, c convo.ToolCall) (string, error) {
+		cancel(why)
+		<-ctx.Done()
+		return "half", ctx.Err()
+	})
+	ask := convo.Handler{Tool: convo.Tool{Name: "ask"}}
+	h := historyOf(t, nil, convo.User("u"))
+	send := answers(t, says("", callTo("a", "c1"), callTo("a", "c2"), callTo("b", "c3")))
+	steps := 0
+	var last error
+	for _, err := range h.Steps(ctx, send, toolsOf(tool, ask)) {
+		steps++
+		last = err
+	}
+	assert.Equal(t, 2, steps, "the answer, and the error")
+	require.ErrorIs(t, last, why)
+	assert.EqualError(t, last, "convo: the request was not sent: enough (context canceled)")
+	assert.Equal(t, []string{
+		"tool result c1 a half\ncontext canceled error",
+		"tool result c2 a the call was not run: enough (context canceled) error",
+		`tool result c3 b there is no tool "b"; the tools are a, ask error`,
+	}, talkOf(h)[2:])
+	_, err := h.Run(t.Context(), answers(t, says("done")), toolsOf(tool, ask))
+	require.NoError(t, err)
+
+	// A call that waits for approval stays open.
+	h = historyOf(t, nil, convo.User("u"))
+	reply, err := h.Run(ctx, func(context.Context, *convo.Snapshot) (convo.Reply, error) { return convo.Reply{}, nil }, toolsOf(ask))
+	require.ErrorIs(t, err, why)
+	assert.Zero(t, reply)
+	ctx, cancel = context.WithCancelCause(t.Context())
+	reply, err = h.Run(ctx, func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		cancel(why) // and keeps what came
+		return says("", callTo("a", "c1"), callTo("ask", "c2")), nil
+	}, toolsOf(tool, ask))
+	require.NoError(t, err)
+	assert.Equal(t, []convo.ToolCall{callTo("ask", "c2")}, reply.OpenCalls())
+	assert.Equal(t, "tool result c1 a the call was not run: enough (context canceled) error", talkOf(h)[2])
+
+	// With a ctx that has ended before, nothing changes.
+	h = historyOf(t, nil, convo.User("u"), convo.Assistant("", callTo("a", "c1")))
+	unchanged(t, h, func() {
+		_, err := h.Run(ctx, never(t), toolsOf())
+		require.EqualError(t, err, "convo: the request was not sent: enough (context canceled)")
+	})
+}
+
+// Parallel calls run at the same time, and their results come in the order of the calls.
+func TestRun_Parallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for parallel, want := range map[int]time.Duration{0: 15, 1: 15, 2: 8, 3: 5, 9: 5} {
+			var now, most atomic.Int32
+			tool := toolThat("a", func(_ context.Context, c convo.ToolCall) (string, error) {
+				most.Store(max(most.Load(), now.Add(1)))
+				time.Sleep(time.Duration(c.ID[1]-'0') * time.Second)
+				now.Add(-1)
+				return "ran " + c.ID, nil
+			})
+			h := historyOf(t, nil, convo.User("u"))
+			start := time.Now()
+			send := answers(t, says("", callTo("a", "c5"), callTo("a", "c4"), callTo("a", "c3"), callTo("a", "c2"), callTo("a", "c1")), says("done"))
+			_, err := h.Run(t.Context(), send, convo.RunOptions{Tools: []convo.Handler{tool}, Parallel: parallel})
+			require.NoError(t, err)
+			assert.Equal(t, want*time.Second, time.Since(start), "%d", parallel)
+			assert.EqualValues(t, min(max(parallel, 1), 5), most.Load())
+			for i, line := range talkOf(h)[2:7] {
+				assert.Equal(t, fmt.Sprintf("tool result c%d a ran c%[1]d", 5-i), line)
+			}
+		}
+	})
+}
+
+// An Alone call waits for those before it, and those after it wait for its end.
+func TestRun_Alone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var log []string
+		note := func(s string) { mu.Lock(); defer mu.Unlock(); log = append(log, s) }
+		tool := toolThat("a", func(_ context.Context, c convo.ToolCall) (string, error) {
+			note("+" + c.ID)
+			time.Sleep(time.Second)
+			note("-" + c.ID)
+			return "", nil
+		})
+		alone := tool
+		alone.Name, alone.Alone = "alone", true
+		h := historyOf(t, nil, convo.User("u"))
+		send := answers(t, says("", callTo("a", "1"), callTo("a", "2"), callTo("alone", "3"), callTo("alone", "4"), callTo("a", "5"), callTo("a", "6")), says("done"))
+		start := time.Now()
+		_, err := h.Run(t.Context(), send, convo.RunOptions{Tools: []convo.Handler{tool, alone}, Parallel: 8})
+		require.NoError(t, err)
+		assert.Equal(t, 4*time.Second, time.Since(start))
+		slices.Sort(log[0:2])
+		slices.Sort(log[2:4])
+		slices.Sort(log[8:10])
+		slices.Sort(log[10:12])
+		assert.Equal(t, "+1 +2 -1 -2 +3 -3 +4 -4 +5 +6 -5 -6", strings.Join(log, " "))
+	})
+}
+
+// An answer from which the loop cannot go on is an error that says so.
+func TestRun_AnswerIsNone(t *testing.T) {
+	cut := &convo.ToolCall{ID: "c9", Name: "write", Arguments: `{"te`}
+	thought := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Reasoning{Text: "hm"}}}
+	for _, tt := range []struct {
+		name  string
+		reply convo.Reply
+		want  string
+		roles string
+	}{
+		{"empty", convo.Reply{}, "convo: the answer is empty (stop: done); call Run again", "u"},
+		{"refused", convo.Reply{Stop: convo.StopRefused}, "convo: the answer is empty (stop: refused); call Run again", "u"},
+		{"a pause without a message", convo.Reply{Stop: convo.StopPause}, "convo: the answer is empty (stop: pause); call Run again", "u"},
+		{"only reasoning", convo.Reply{Messages: []convo.Message{thought}, Stop: convo.StopLength},
+			"convo: the answer is empty (stop: length); let the model write more tokens, and append a user message to go on, or take the answer back with RewindTo", "ua"},
+		{"cut off", convo.Reply{CutOff: cut, Stop: convo.StopLength},
+			`convo: the answer was cut off in a call of tool "write" (stop: length); let the model write more tokens, and call Run again`, "u"},
+		{"cut off after text", convo.Reply{Messages: says("let me").Messages, CutOff: cut},
+			`convo: the answer was cut off in a call of tool "write" (stop: done); append a user message to go on, or take the answer back with RewindTo`, "ua"},
+		{"cut off after a call", convo.Reply{Messages: says("", callTo("a", "c1")).Messages, CutOff: cut},
+			`convo: the answer was cut off in a call of tool "write" (stop: done); call Run again`, "uat"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := historyOf(t, nil, convo.User("u"))
+			reply, err := h.Run(t.Context(), answers(t, tt.reply), toolsOf(echo("a")))
+			require.EqualError(t, err, tt.want)
+			var fault *convo.AnswerError
+			require.ErrorAs(t, err, &fault)
+			assert.Equal(t, tt.reply.CutOff, fault.CutOff)
+			assert.Equal(t, tt.reply.Stop, fault.Stop)
+			assert.Equal(t, tt.reply.CutOff, reply.CutOff)
+			assert.Equal(t, tt.roles, rolesOf(h), "calls that came whole were run")
+			assert.Zero(t, h.Status().OpenCalls)
+			if tt.roles != "ua" { // as the error says
+				_, err = h.Run(t.Context(), answers(t, says("done")), toolsOf(echo("a")))
+				require.NoError(t, err)
+			} else {
+				mustAppend(t, h, convo.User("go on"))
+			}
+		})
+	}
+
+	// Empty text is nothing, also where it may be appended.
+	h := historyOf(t, &convo.Options{Roles: convo.Relaxed()}, convo.User("u"))
+	_, err := h.Run(t.Context(), answers(t, convo.Reply{Messages: []convo.Message{{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("")}}}}), toolsOf())
+	require.ErrorAs(t, err, new(*convo.AnswerError))
+}
+
+// Text that stopped for length, a refusal in words and what came until the user stopped
+// the answer are kept.
+func TestRun_KeepsText(t *testing.T) {
+	for _, stop := range []convo.Stop{convo.StopLength, convo.StopRefused, convo.StopDone} {
+		h := historyOf(t, nil, convo.User("u"))
+		reply, err := h.Run(t.Context(), answers(t, convo.Reply{Messages: says("half an").Messages, Stop: stop}), toolsOf())
+		require.NoError(t, err)
+		assert.Equal(t, stop, reply.Stop)
+		assert.Equal(t, []string{"user u", "assistant half an"}, talkOf(h))
+	}
+}
+
+func TestRun_SendFails(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	boom := errors.New("503")
+	n := 0
+	send := func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		if n++; n == 1 {
+			return says("", callTo("a", "c1")), nil
+		}
+		return says("half"), boom
+	}
+	reply, err := h.Run(t.Context(), send, toolsOf(echo("a")))
+	assert.Equal(t, boom, err, "as it came")
+	assert.Equal(t, "half", reply.Text())
+	assert.Equal(t, "uat", rolesOf(h))
+}
+
+// endless always calls a tool.
+func endless(t testing.TB, requests *int) convo.Send {
+	return func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		checkRequest(t, s)
+		*requests++
+		return says("", callTo("a", "c1")), nil
+	}
+}
+
+func TestRun_MaxRequests(t *testing.T) {
+	for given, want := range map[int]int{0: 50, 1: 1, 3: 3} {
+		h := historyOf(t, nil, convo.User("u"))
+		requests := 0
+		reply, err := h.Run(t.Context(), endless(t, &requests), convo.RunOptions{Tools: []convo.Handler{echo("a")}, MaxRequests: given})
+		assert.Equal(t, &convo.MaxRequestsError{Max: want}, err)
+		assert.Zero(t, reply, "the last step has no answer")
+		assert.Equal(t, want, requests)
+		assert.Zero(t, h.Status().OpenCalls)
+		assert.Equal(t, 1+2*want, h.Len())
+		_, err = h.Run(t.Context(), answers(t, says("done")), toolsOf(echo("a")))
+		require.NoError(t, err, "it goes on")
+	}
+	// A model that is done with the last request is done.
+	_, err := historyOf(t, nil, convo.User("u")).Run(t.Context(), answers(t, says("done")), convo.RunOptions{MaxRequests: 1})
+	require.NoError(t, err)
+}
+
+// Requests for a paused answer, and those made again because one was too long, count.
+func TestRun_MaxRequestsCountsAll(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	requests := 0
+	paused := func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		requests++
+		return convo.Reply{Messages: says("more").Messages, Stop: convo.StopPause}, nil
+	}
+	reply, err := h.Run(t.Context(), paused, convo.RunOptions{MaxRequests: 4})
+	assert.Equal(t, &convo.MaxRequestsError{Max: 4}, err)
+	assert.Equal(t, 4, requests)
+	assert.Equal(t, "uaaaa", rolesOf(h))
+	assert.Len(t, reply.IDs, 4, "what was appended before")
+	assert.Equal(t, convo.StopPause, reply.Stop)
+	reply, err = h.Run(t.Context(), answers(t, says("done")), convo.RunOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, "done", reply.Text())
+
+	// Without a bound, a pause that Do gives up is gone on with.
+	requests = 0
+	_, err = historyOf(t, nil, convo.User("u")).Run(t.Context(), paused, convo.RunOptions{MaxRequests: 30})
+	require.ErrorAs(t, err, new(*convo.MaxRequestsError))
+	assert.Equal(t, 30, requests)
+
+	opts := windowOf(100_000, convo.Truncate{})
+	opts.IsOverflow = func(error) bool { return true }
+	h = toolTurn(t, opts, 20)
+	mustAppend(t, h, convo.User("go on"))
+	requests = 0
+	before := h.Len()
+	_, err = h.Run(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		requests++
+		return convo.Reply{}, errTooLong
+	}, convo.RunOptions{MaxRequests: 1})
+	assert.Equal(t, &convo.MaxRequestsError{Max: 1}, err, "no overflow itself")
+	assert.Equal(t, 1, requests)
+	assert.Less(t, h.Len(), before)
+}
+
+// The queue is delivered after the results, and after the last answer, and answered.
+func TestRun_Queue(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	tool := toolThat("a", func(context.Context, convo.ToolCall) (string, error) {
+		queue(t, h, "during the tool")
+		return "ran", nil
+	})
+	n := 0
+	send := func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		checkRequest(t, s)
+		switch n++; n {
+		case 1:
+			return says("", callTo("a", "c1")), nil
+		case 2:
+			queue(t, h, "during the answer")
+			return says("first"), nil
+		}
+		return says("second"), nil
+	}
+	var queued []int
+	for reply, err := range h.Steps(t.Context(), send, toolsOf(tool)) {
+		require.NoError(t, err)
+		queued = append(queued, reply.Queued)
+	}
+	assert.Equal(t, []int{1, 1, 0}, queued)
+	assert.Equal(t, []string{
+		"user u", "assistant call c1a{}", "tool result c1 a ran", "user during the tool",
+		"assistant first", "user during the answer", "assistant second",
+	}, talkOf(h))
+}
+
+// A call that another goroutine answers keeps that answer; those that have not begun are
+// not run then.
+func TestRun_AnsweredMeanwhile(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	var ran []string
+	tool := toolThat("a", func(_ context.Context, c convo.ToolCall) (string, error) {
+		ran = append(ran, c.ID)
+		if c.ID == "c1" {
+			mustAppend(t, h, convo.Result(callTo("a", "c2"), "by hand"))
+		}
+		if c.ID == "c3" {
+			_, err := h.AnswerOpenCalls("given up")
+			require.NoError(t, err)
+		}
+		return "ran", nil
+	})
+	send := answers(t, says("", callTo("a", "c1"), callTo("a", "c2")), says("", callTo("a", "c3"), callTo("a", "c4")), says("done"))
+	var replies []convo.Reply
+	for reply, err := range h.Steps(t.Context(), send, toolsOf(tool)) {
+		require.NoError(t, err)
+		assert.Empty(t, reply.OpenCalls(), "results of others are there as well")
+		replies = append(replies, reply)
+	}
+	assert.Equal(t, []string{"c1", "c3"}, ran)
+	assert.Equal(t, []string{
+		"user u", "assistant call c1a{} call c2a{}", "tool result c2 a by hand", "tool result c1 a ran",
+		"assistant call c3a{} call c4a{}", "tool result c3 a given up error", "tool result c4 a given up error",
+		"assistant done",
+	}, talkOf(h))
+	assert.Equal(t, []convo.ID{2, 3, 4}, replies[0].IDs)
+}
+
+// When the calls were taken back, or a message follows them, Run says so, and gives the
+// results to no other call with their IDs.
+func TestRun_TakenBackMeanwhile(t *testing.T) {
+	again := func(t *testing.T, h *convo.History) {
+		require.NoError(t, h.RewindTo(1))
+		mustAppend(t, h, convo.Assistant("another", callTo("a", "c1"), callTo("a", "c2")))
+	}
+	for name, change := range map[string]func(*testing.T, *convo.History){
+		"taken back":  func(t *testing.T, h *convo.History) { require.NoError(t, h.RewindTo(1)) },
+		"made again":  again,
+		"interrupted": func(t *testing.T, h *convo.History) { mustAppend(t, h, convo.User("stop")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			roles := convo.Strict()
+			roles.Interrupt = true
+			h := historyOf(t, &convo.Options{Roles: roles}, convo.User("u"))
+			var ran []string
+			var after string
+			tool := toolThat("a", func(_ context.Context, c convo.ToolCall) (string, error) {
+				change(t, h)
+				after = stateOf(t, h)
+				ran = append(ran, c.ID)
+				return "late", nil
+			})
+			reply, err := h.Run(t.Context(), answers(t, says("", callTo("a", "c1"), callTo("a", "c2"))), toolsOf(tool))
+			require.ErrorIs(t, err, convo.ErrStale)
+			var stale *convo.StaleError
+			require.ErrorAs(t, err, &stale)
+			assert.Equal(t, convo.ID(2), stale.ID)
+			assert.Equal(t, []string{"c1"}, ran, "the second call was not open any more")
+			assert.Equal(t, after, stateOf(t, h))
+			assert.Equal(t, "tool result c1 a late", printMessage(reply.Messages[1]), "what was done is not lost")
+			assert.Len(t, reply.IDs, 1)
+		})
+	}
+}
+
+// Close ends the ctx of tools.
+func TestRun_Close(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := historyOf(t, nil, convo.User("u"))
+		tool := toolThat("a", func(ctx context.Context, c convo.ToolCall) (string, error) {
+			h.Close()
+			<-ctx.Done()
+			return "", context.Cause(ctx)
+		})
+		reply, err := h.Run(t.Context(), answers(t, says("", callTo("a", "c1"), callTo("a", "c2"))), toolsOf(tool))
+		require.ErrorIs(t, err, convo.ErrClosed)
+		require.Len(t, reply.Messages, 3)
+		assert.Equal(t, "tool result c1 a history is closed error", printMessage(reply.Messages[1]))
+		assert.Equal(t, "tool result c2 a the call was not run: history is closed (context canceled) error", printMessage(reply.Messages[2]))
+		_, err = h.Run(t.Context(), never(t), toolsOf())
+		require.ErrorIs(t, err, convo.ErrClosed)
+	})
+}
+
+// Run waits for the tools that it has started.
+func TestRun_WaitsForTools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		tool := toolThat("a", func(context.Context, convo.ToolCall) (string, error) {
+			time.Sleep(time.Hour)
+			return "done at last", nil
+		})
+		h := historyOf(t, nil, convo.User("u"))
+		_, err := h.Run(ctx, answers(t, says("", callTo("a", "c1"), callTo("a", "c2"))), convo.RunOptions{Tools: []convo.Handler{tool}, Parallel: 2})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, []string{"tool result c1 a done at last", "tool result c2 a done at last"}, talkOf(h)[2:])
+	})
+}
+
+// A Run inside another of the same History would wait for itself.
+func TestRun_Reentrant(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	tool := toolThat("a", func(ctx context.Context, c convo.ToolCall) (string, error) {
+		_, err := h.Run(ctx, never(t), toolsOf())
+		require.ErrorIs(t, err, convo.ErrReentrant)
+		sub := historyOf(t, nil, convo.User("a task"))
+		reply, err := sub.Run(ctx, answers(t, says("of a sub-agent")), toolsOf())
+		return reply.Text(), err
+	})
+	n := 0
+	reply, err := h.Run(t.Context(), func(ctx context.Context, _ *convo.Snapshot) (convo.Reply, error) {
+		_, err := h.Run(ctx, never(t), toolsOf())
+		require.ErrorIs(t, err, convo.ErrReentrant)
+		if n++; n == 1 {
+			return says("", callTo("a", "c1")), nil
+		}
+		return says("done"), nil
+	}, toolsOf(tool))
+	require.NoError(t, err)
+	assert.Equal(t, "done", reply.Text())
+	assert.Equal(t, "tool result c1 a of a sub-agent", talkOf(h)[2])
+	assert.Equal(t, []convo.Tool{tool.Tool}, h.Snapshot().Tools(), "a refused Run sets no tools")
+
+	mustAppend(t, h, convo.User("v"))
+	_, err = h.Do(t.Context(), func(ctx context.Context, _ *convo.Snapshot) (convo.Reply, error) {
+		_, err := h.Run(ctx, never(t), toolsOf())
+		require.ErrorIs(t, err, convo.ErrReentrant, "nor in the send of a Do")
+		return says("done"), nil
+	})
+	require.NoError(t, err)
+}
+
+// Another Run waits while a step is made, so it does not run the same calls again. Then
+// it makes the next step, and the first finds that there is nothing left to do.
+func TestRun_OneStepAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := historyOf(t, nil, convo.User("u"))
+		ran := 0
+		tool := toolThat("a", func(context.Context, convo.ToolCall) (string, error) {
+			ran++
+			time.Sleep(time.Minute)
+			return "ran", nil
+		})
+		send := answers(t, says("", callTo("a", "c1")), says("done"))
+		ended := make(chan convo.Reply)
+		go func() {
+			reply, err := h.Run(t.Context(), send, toolsOf(tool))
+			assert.NoError(t, err)
+			ended <- reply
+		}()
+		synctest.Wait()
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := h.Run(ctx, never(t), toolsOf(tool))
+		require.EqualError(t, err, "convo: the request was not sent: context deadline exceeded")
+
+		reply, err := h.Run(t.Context(), send, toolsOf(tool))
+		require.NoError(t, err)
+		assert.Equal(t, "done", reply.Text())
+		assert.Len(t, (<-ended).Messages, 2)
+		assert.Equal(t, 1, ran)
+		assert.Equal(t, "uata", rolesOf(h))
+	})
+}
+
+// If the results cannot be appended, they are in the Reply.
+func TestRun_SpillFails(t *testing.T) {
+	opts := windowOf(2000, nil)
+	opts.MaxResult = 100
+	fails := true
+	opts.Spill = func(context.Context, convo.ToolResult) (string, error) {
+		if fails {
+			return "", errors.New("disk full")
+		}
+		return "file 1", nil
+	}
+	h := historyOf(t, opts, convo.User("u"))
+	tool := toolThat("a", func(context.Context, convo.ToolCall) (string, error) { return strings.Repeat("long ", 100), nil })
+	reply, err := h.Run(t.Context(), answers(t, says("", callTo("a", "c1"))), toolsOf(tool))
+	require.ErrorContains(t, err, "disk full")
+	assert.Equal(t, "ua", rolesOf(h))
+	assert.Len(t, reply.IDs, 1)
+	require.Len(t, reply.Messages, 2)
+	fails = false
+	fork := decoded(t, h)
+	_, err = fork.Append(reply.Messages[len(reply.IDs):]...)
+	require.NoError(t, err, "they can be appended again")
+
+	// A result that is cut is reported, also that of a call found open.
+	reply, err = h.Run(t.Context(), answers(t, says("done")), toolsOf(tool))
+	require.NoError(t, err)
+	require.Len(t, reply.Reports, 1)
+	assert.Equal(t, convo.ReasonAppend, reply.Reports[0].Reason)
+	assert.Contains(t, talkOf(h)[2], "file 1")
+	mustAppend(t, h, convo.User("v"))
+	for reply, err = range h.Steps(t.Context(), answers(t, says("", callTo("a", "c2")), says("done")), toolsOf(tool)) {
+		require.NoError(t, err)
+		break
+	}
+	require.Len(t, reply.Reports, 1)
+	assert.Equal(t, []convo.ID{7}, reply.Reports[0].Shortened)
+}
+
+// A call that is answered while Spill runs keeps that answer; one that is taken back is
+// an error.
+func TestRun_AnsweredWhileSpilling(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		opts := windowOf(2000, nil)
+		opts.MaxResult = 100
+		var h *convo.History
+		opts.Spill = func(_ context.Context, r convo.ToolResult) (string, error) {
+			if back {
+				require.NoError(t, h.RewindTo(1))
+			} else {
+				mustAppend(t, h, convo.Result(callTo("a", "c1"), "by hand"))
+			}
+			return "ref", nil
+		}
+		h = historyOf(t, opts, convo.User("u"))
+		tool := toolThat("a", func(context.Context, convo.ToolCall) (string, error) { return strings.Repeat("long ", 100), nil })
+		_, err := h.Run(t.Context(), answers(t, says("", callTo("a", "c1")), says("done")), toolsOf(tool))
+		if back {
+			require.ErrorIs(t, err, convo.ErrStale)
+			assert.Equal(t, "u", rolesOf(h))
+		} else {
+			require.NoError(t, err)
+			assert.Equal(t, "tool result c1 a by hand", talkOf(h)[2])
+		}
+	}
+}
+
+// A panic of the Tokenizer while results are counted is an error, and does not lose them.
+func TestRun_TokenizerPanics(t *testing.T) {
+	opts := bare()
+	opts.Tokenizer = convo.TokenizerFunc(func(s string) int {
+		if strings.Contains(s, "boom") {
+			panic("count")
+		}
+		return len(s)
+	})
+	h := historyOf(t, opts, convo.User("u"))
+	tool := toolThat("a", func(context.Context, convo.ToolCall) (string, error) { return "boom", nil })
+	reply, err := h.Run(t.Context(), answers(t, says("", callTo("a", "c1"))), toolsOf(tool))
+	require.ErrorAs(t, err, new(*convo.PanicError))
+	assert.Len(t, reply.Messages, 2)
+	assert.Equal(t, 1, h.Status().OpenCalls)
+}
+
+// An answer with results that send has makes only the other calls open.
+func TestRun_AnswerWithResults(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	reply := convo.Reply{Messages: []convo.Message{
+		convo.Assistant("", callTo("server", "s1")), convo.Result(callTo("server", "s1"), "found"),
+		convo.Assistant("and", callTo("a", "c1"), callTo("server", "s2")), convo.Result(callTo("server", "s2"), "found"),
+	}}
+	last, err := h.Run(t.Context(), answers(t, reply, says("done")), toolsOf(echo("a")))
+	require.NoError(t, err)
+	assert.Equal(t, "done", last.Text())
+	assert.Equal(t, "uatatta", rolesOf(h))
+	assert.Equal(t, "tool result c1 a ran c1", talkOf(h)[5])
+}
+
+// Messages and compactions of all kinds go on while Run works. For the race detector.
+func TestTorture_Run(t *testing.T) {
+	rounds := 150
+	if testing.Short() {
+		rounds = 40
+	}
+	opts := windowOf(3000, nil)
+	opts.Roles = convo.Relaxed()
+	opts.Background = true
+	h := historyOf(t, opts, convo.User("u"))
+	var working sync.WaitGroup
+	tool := toolThat("a", func(ctx context.Context, c convo.ToolCall) (string, error) {
+		runtime.Gosched()
+		switch c.ID[0] % 4 {
+		case 0:
+			return "", errors.New("failed")
+		case 1:
+			panic("boom")
+		}
+		return strings.Repeat("r", 100), h.Queue(convo.User("by a tool"))
+	})
+	ask := convo.Handler{Tool: convo.Tool{Name: "ask"}}
+	for i := range 2 {
+		working.Go(func() {
+			n := i
+			for range rounds {
+				_ = h.Queue(convo.User("go on"))
+				_, err := h.Run(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+					checkRequest(t, s)
+					n++
+					names := []string{"a", "ask", "none", "a"}
+					if n%3 == 0 {
+						return says("done " + itoa(n)), nil
+					}
+					return says("", callTo(names[n%4], fmt.Sprint(n%4, "x")), callTo("a", fmt.Sprint(n%7, "y")), callTo("a", "z")), nil
+				}, convo.RunOptions{Tools: []convo.Handler{tool, ask}, Parallel: 1 + i, MaxRequests: 5})
+				var most *convo.MaxRequestsError
+				var pair *convo.PairError
+				var role *convo.RoleError
+				assert.True(t, err == nil || errors.Is(err, convo.ErrStale) || errors.As(err, &most) || errors.As(err, &pair) || errors.As(err, &role), "%v", err)
+			}
+		})
+	}
+	stop := make(chan struct{})
+	var others sync.WaitGroup
+	others.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			switch i % 8 {
+			case 0:
+				_, _ = h.AnswerOpenCalls("")
+			case 1:
+				_, _ = h.Append(convo.User("interrupts"))
+			case 2:
+				_, _ = h.Rewind(1)
+			case 3:
+				_ = h.RewindTo(max(0, idsOf(h.Snapshot())[0]))
+			case 4:
+				_, _ = h.Compact(t.Context(), "")
+			case 5:
+				_ = h.SetEphemeral(convo.User("now"))
+			case 6:
+				_ = h.PinLast()
+			case 7:
+				_ = h.Status().String() + printOf(h.Snapshot())
+			}
+			time.Sleep(100 * time.Microsecond)
+		}
+	})
+	working.Wait()
+	close(stop)
+	others.Wait()
+	requireNoFailure(t)(h.Wait(t.Context()))
+	_, err := h.AnswerOpenCalls("")
+	require.NoError(t, err)
+	checkPairs(t, h.Snapshot())
+	checkSaved(t, h, opts)
+}
+
+var _ = rand.IntN
