@@ -174,6 +174,7 @@ type runner struct {
 	max      int
 	made     int  // how many requests
 	started  bool // the first step was made
+	paused   bool // the newest answer is paused
 }
 
 // newRunner checks the arguments of Steps, and sets the tools.
@@ -226,11 +227,11 @@ func (h *History) newRunner(ctx context.Context, send Send, o RunOptions) (*runn
 	return r, err
 }
 
-// awaitsRequest reports whether an answer is due and may be requested.
-func (h *History) awaitsRequest() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.calls.openCalls() == 0 && (h.awaitsAnswer() || h.isPausedLocked())
+// isDue reports whether another request is to be made.
+func (r *runner) isDue() bool {
+	r.h.mu.Lock()
+	defer r.h.mu.Unlock()
+	return r.h.calls.openCalls() == 0 && (r.h.awaitsAnswer() || r.paused && r.h.isPausedLocked())
 }
 
 // step makes a request and runs the calls of the answer. The first step first runs the
@@ -244,7 +245,7 @@ func (r *runner) step() (reply Reply, done bool, err error) {
 	defer h.running.release()
 	ctx := h.running.mark(r.ctx)
 	if r.started {
-		if !h.awaitsRequest() {
+		if !r.isDue() {
 			return Reply{}, true, nil
 		}
 		reply, err = r.request(ctx)
@@ -285,6 +286,7 @@ func (r *runner) request(ctx context.Context) (Reply, error) {
 	if err != nil {
 		return reply, err
 	}
+	r.paused = reply.Stop == StopPause
 	if calls := reply.OpenCalls(); len(calls) > 0 {
 		last := len(reply.Messages) - 1
 		for reply.Messages[last].Role != RoleAssistant {

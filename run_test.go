@@ -600,6 +600,12 @@ func TestRun_MaxRequestsCountsAll(t *testing.T) {
 	require.ErrorAs(t, err, new(*convo.MaxRequestsError))
 	assert.Equal(t, 30, requests)
 
+	// A pause after which nothing more comes is the end.
+	h = historyOf(t, nil, convo.User("u"))
+	reply, err = h.Run(t.Context(), answers(t, convo.Reply{Messages: says("all").Messages, Stop: convo.StopPause}, convo.Reply{}), convo.RunOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, "all", reply.Text())
+
 	opts := windowOf(100_000, convo.Truncate{})
 	opts.IsOverflow = func(error) bool { return true }
 	h = toolTurn(t, opts, 20)
@@ -997,4 +1003,299 @@ func TestTorture_Run(t *testing.T) {
 	checkSaved(t, h, opts)
 }
 
-var _ = rand.IntN
+// A runModel is a simple model of what a conversation must hold while Run works on it: the
+// messages as talkOf shows them. It also writes the script of the model and the tools, by
+// chance, as it is asked.
+type runModel struct {
+	*testing.T
+	r        *rand.Rand
+	h        *convo.History
+	want     []string
+	open     []convo.ToolCall // that wait for a result, in order
+	queue    []string
+	paused   bool // the conversation ends with a paused answer
+	said     bool // the answer to which that belongs holds anything
+	cancel   context.CancelFunc
+	parallel int
+	running  atomic.Int32
+	ids      int
+	left     int    // how many requests may be made
+	fault    string // with which the Run must end; empty: with none
+}
+
+const approvedTool, aloneTool = "ask", "alone"
+
+// tools are all tools. ask says whether calls of approvedTool are left open.
+func (m *runModel) tools(ask bool) []convo.Handler {
+	var all []convo.Handler
+	for _, name := range []string{"fine", "fails", "both", "panics", "exits", "wrong", "cancels", "queues", approvedTool, aloneTool} {
+		all = append(all, convo.Handler{Tool: convo.Tool{Name: name}, Alone: name == aloneTool, Run: m.run})
+		if name == approvedTool && ask {
+			all[len(all)-1].Run = nil
+		}
+	}
+	return all
+}
+
+// run is all tools.
+func (m *runModel) run(ctx context.Context, c convo.ToolCall) ([]convo.Part, error) {
+	now := m.running.Add(1)
+	assert.LessOrEqual(m, int(now), m.parallel)
+	if c.Name == aloneTool {
+		assert.EqualValues(m, 1, now)
+	}
+	time.Sleep(time.Duration(len(c.ID)*17%5) * time.Second)
+	if c.Name == aloneTool {
+		assert.EqualValues(m, 1, m.running.Load())
+	}
+	m.running.Add(-1)
+	fine := []convo.Part{convo.Text("ran " + c.ID)}
+	switch c.Name {
+	case "fails":
+		return nil, errors.New("no " + c.ID)
+	case "both":
+		return fine, errors.New("exit 1")
+	case "panics":
+		panic("boom")
+	case "exits":
+		runtime.Goexit()
+	case "wrong":
+		return []convo.Part{nil}, nil
+	case "cancels":
+		m.cancel()
+	case "queues":
+		assert.NoError(m, m.h.Queue(convo.User("queued by a tool")))
+	}
+	return fine, nil
+}
+
+// answered does what the calls of an answer must do. ask is as for tools.
+func (m *runModel) answered(ask, ended bool) {
+	var left []convo.ToolCall
+	for _, c := range m.open {
+		result := ""
+		switch {
+		case c.Name == "none":
+			result = `there is no tool "none"; the tools are fine, fails, both, panics, exits, wrong, cancels, queues, ask, alone error`
+		case !c.Valid():
+			result = "the arguments are not a JSON object error"
+		case c.Name == approvedTool && ask:
+			left = append(left, c)
+			continue
+		case ended:
+			result = "the call was not run: context canceled error"
+		case c.Name == "fails":
+			result = "no " + c.ID + " error"
+		case c.Name == "both":
+			result = "ran " + c.ID + "\nexit 1 error"
+		case c.Name == "panics":
+			result = `panic in the tool "panics": boom error`
+		case c.Name == "exits":
+			result = "the tool ended its goroutine with runtime.Goexit error"
+		case c.Name == "wrong":
+			result = "the tool returned what no result can hold: <nil> inside a tool result, which may hold only Text, Media and Opaque error"
+		default:
+			result = "ran " + c.ID
+		}
+		if c.Name == "cancels" && c.Valid() && !ended {
+			ended = true
+			m.fault = "ctx"
+		}
+		if c.Name == "queues" && result == "ran "+c.ID {
+			m.queue = append(m.queue, "user queued by a tool")
+		}
+		m.want = append(m.want, "tool result "+c.ID+" "+c.Name+" "+result)
+	}
+	m.open = left
+	m.deliver()
+}
+
+// deliver appends the queue if a user message may follow.
+func (m *runModel) deliver() {
+	if last := m.want[len(m.want)-1]; len(m.open) == 0 && !strings.HasPrefix(last, "user") && len(m.queue) > 0 {
+		m.want, m.queue, m.paused = append(m.want, m.queue...), nil, false
+	}
+}
+
+// check checks that the conversation is what it must be.
+func (m *runModel) check(s *convo.Snapshot) {
+	m.Helper()
+	var got []string
+	for _, e := range s.All() {
+		got = append(got, printMessage(e.Message))
+	}
+	require.Equal(m, m.want, got)
+}
+
+// answer is a Send. It writes the answer, and what must become of it.
+func (m *runModel) answer(ask bool) convo.Send {
+	return func(ctx context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		m.check(s)
+		checkRequest(m, s)
+		require.Positive(m, m.left, "no more requests")
+		m.left--
+		if m.r.IntN(8) == 0 {
+			m.fault = "send"
+			return says("lost", callTo("fine", "x")), errors.New("send")
+		}
+		var reply convo.Reply
+		msg := convo.Message{Role: convo.RoleAssistant}
+		if m.r.IntN(3) == 0 {
+			msg.Parts = append(msg.Parts, convo.Reasoning{Text: "hm"})
+		}
+		said := m.paused && m.said
+		if m.r.IntN(3) > 0 {
+			said = true
+			msg.Parts = append(msg.Parts, convo.Text(fmt.Sprint("answer ", len(m.want))))
+		}
+		if m.r.IntN(4) > 0 {
+			names := []string{"fine", "fails", "both", "panics", "exits", "wrong", "queues", approvedTool, aloneTool, "none"}
+			if m.parallel == 1 {
+				names = append(names, "cancels")
+			}
+			for range 1 + m.r.IntN(4) {
+				said = true
+				m.ids++
+				c := callTo(names[m.r.IntN(len(names))], strings.Repeat("c", 1+m.ids%7)+itoa(m.ids%40))
+				if m.r.IntN(8) == 0 {
+					c.Arguments = "{"
+				}
+				msg.Parts = append(msg.Parts, c)
+				m.open = append(m.open, c)
+			}
+		}
+		if len(msg.Parts) > 0 {
+			reply.Messages = []convo.Message{msg}
+			m.want = append(m.want, printMessage(msg))
+		}
+		m.paused = false
+		switch m.r.IntN(6) {
+		case 0:
+			reply.CutOff, m.fault = &convo.ToolCall{Name: "x"}, "answer"
+		case 1:
+			reply.Stop = convo.StopLength
+		case 2:
+			if m.paused = len(msg.Parts) > 0 && len(m.open) == 0; m.paused {
+				reply.Stop, m.said = convo.StopPause, said
+				return reply, nil
+			}
+		}
+		if !said {
+			m.fault = "answer"
+		}
+		if m.r.IntN(6) == 0 { // while Do waits
+			require.NoError(m, m.h.Queue(convo.User("queued")))
+			m.queue = append(m.queue, "user queued")
+		}
+		fault := m.fault
+		m.fault = ""
+		m.answered(ask, ctx.Err() != nil)
+		if fault != "" {
+			m.fault = fault
+		}
+		return reply, nil
+	}
+}
+
+// due reports whether the model must answer.
+func (m *runModel) due() bool {
+	return len(m.open) == 0 && (m.paused || !strings.HasPrefix(m.want[len(m.want)-1], "assistant"))
+}
+
+// round makes one Run, or some of its steps, and checks how it ends.
+func (m *runModel) round() {
+	var ctx context.Context
+	ctx, m.cancel = context.WithCancel(m.Context())
+	defer m.cancel()
+	ask := m.r.IntN(3) > 0
+	o := convo.RunOptions{Tools: m.tools(ask), Parallel: m.r.IntN(4), MaxRequests: 1 + m.r.IntN(6)}
+	m.parallel, m.left, m.fault, m.said = max(o.Parallel, 1), o.MaxRequests, "", false
+	if m.parallel > 1 { // which calls have begun before one that cancels is not known
+		for _, c := range m.open {
+			if c.Name == "cancels" {
+				return
+			}
+		}
+	}
+	if len(m.open) > 0 {
+		m.answered(ask, false)
+	}
+	steps := 1 + m.r.IntN(8)
+	var err error
+	var reply convo.Reply
+	for reply, err = range m.h.Steps(ctx, m.answer(ask), o) {
+		if err == nil {
+			m.check(m.h.Snapshot())
+			require.ElementsMatch(m, m.open, reply.OpenCalls())
+		}
+		if steps--; steps == 0 {
+			break
+		}
+	}
+	switch {
+	case err == nil && steps == 0:
+		// A fault of the next step is not seen.
+	case err == nil:
+		require.True(m, m.fault == "" || m.fault == "ctx" && len(m.open) > 0, m.fault)
+		require.False(m, m.due(), "the model was not done")
+	case errors.As(err, new(*convo.MaxRequestsError)):
+		require.Contains(m, []string{"", "ctx"}, m.fault)
+		require.Zero(m, m.left)
+		require.True(m, m.due(), "%v %v %v %v", m.want, m.open, m.paused, m.queue)
+	case errors.As(err, new(*convo.AnswerError)):
+		require.Equal(m, "answer", m.fault)
+	case errors.Is(err, context.Canceled):
+		require.Equal(m, "ctx", m.fault)
+	default:
+		require.EqualError(m, err, "send")
+		require.Equal(m, "send", m.fault)
+	}
+	m.check(m.h.Snapshot())
+	status := m.h.Status()
+	require.Equal(m, len(m.open), status.OpenCalls)
+	require.Equal(m, len(m.queue), status.Queued)
+	checkPairs(m, m.h.Snapshot())
+}
+
+// next makes an answer due again.
+func (m *runModel) next() {
+	if len(m.open) > 0 && m.r.IntN(3) == 0 { // the user says no
+		_, err := m.h.AnswerOpenCalls("no")
+		require.NoError(m, err)
+		for _, c := range m.open {
+			m.want = append(m.want, "tool result "+c.ID+" "+c.Name+" no error")
+		}
+		m.open = nil
+		m.deliver()
+	}
+	if m.r.IntN(10) == 0 { // a restart
+		queue := m.h.Unqueue()
+		m.h = decoded(m.T, m.h)
+		require.NoError(m, m.h.Queue(queue...))
+		m.paused = false
+		m.deliver()
+	}
+	if len(m.open) == 0 && !m.due() || m.paused {
+		mustAppend(m, m.h, convo.User("and?"))
+		m.want, m.paused = append(m.want, "user and?"), false
+	}
+}
+
+// Whatever models and tools do, the conversation holds what it must, each request is one
+// that may be sent, and Run ends as it must.
+func TestRun_Random(t *testing.T) {
+	rounds := 4000
+	if testing.Short() {
+		rounds = 800
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for seed := range uint64(rounds / 20) {
+			m := &runModel{T: t, r: rand.New(rand.NewPCG(seed, 7)), want: []string{"user u"}}
+			m.h = historyOf(t, nil, convo.User("u"))
+			for range 20 {
+				m.round()
+				m.next()
+			}
+		}
+	})
+}
