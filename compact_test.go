@@ -297,6 +297,39 @@ func TestCompactIfNeeded_NothingWillEver(t *testing.T) {
 	}
 }
 
+// Without a window, the first report says what starts a compaction: a refusal.
+func TestNew_WithoutAWindow(t *testing.T) {
+	h := toolTurn(t, nil, 20)
+	mustAppend(t, h, convo.User("go on"))
+	_, r, err := h.Prepare(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
+	assert.True(t, r.Fits)
+	require.ErrorIs(t, r.Cause, convo.ErrNoWindow)
+	assert.Contains(t, r.String(), ": without Limits.Window or Limits.High, nothing is compacted until a provider refuses a request as too long; set Limits.Window")
+	_, r, err = h.Prepare(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, r.Cause, "only the first report")
+
+	before, sent := h.Len(), 0
+	reply, err := h.Run(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		if sent++; sent == 1 {
+			return convo.Reply{}, errTooLong
+		}
+		return says("done"), nil
+	}, convo.RunOptions{})
+	require.NoError(t, err)
+	require.Len(t, reply.Reports, 1)
+	assert.Equal(t, convo.ReasonOverflow, reply.Reports[0].Reason)
+	assert.Less(t, h.Len(), before, "it was compacted then")
+
+	for _, opts := range []*convo.Options{windowOf(100_000, nil), {Limits: convo.Limits{High: 1000}}, {Strategy: convo.SlidingWindow{Keep: 100}}} {
+		_, r, err := toolTurn(t, opts, 1).Prepare(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, r.Cause)
+	}
+}
+
 // The check before each request allocates nothing while nothing is due.
 func TestCompactIfNeeded_DoesNotAllocate(t *testing.T) {
 	for name, opts := range map[string]*convo.Options{

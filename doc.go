@@ -14,14 +14,15 @@
 //	id, err := h.Append(convo.User("Window seats only, I am tall."))
 //	err = h.Pin(id) // stays word for word
 //
-//	reply, err := h.Do(ctx, send) // send calls the model, with the SDK you already use
-//	for _, call := range reply.OpenCalls() {
-//		if _, err = h.Append(convo.Result(call, run(call))); err != nil {
-//			return err
-//		}
-//	}
+//	// send calls the model, with the SDK you already use
+//	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: tools})
 //
 // # Requests
+//
+// There are two ways to use a History. [History.Run] makes requests, and runs the tools
+// that the model calls, until the model is done; [History.Steps] yields each answer on the
+// way. A program with a loop of its own calls [History.Append], [History.Prepare] and
+// [History.RecordUsage]; see below. Both keep the same promises.
 //
 // [History.Do] makes one request: it compacts if needed, calls send with the
 // [Snapshot] to send, compacts further and sends again if the provider says that
@@ -126,8 +127,9 @@
 // the next one updates it.
 //
 // [History.Pin] keeps an exchange word for word. [History.Rollback] goes back to a
-// snapshot, [History.Rewind] takes the newest turns back, [History.AnswerOpenCalls]
-// answers open calls that will not be run.
+// snapshot, [History.RewindTo] to an entry, such as to answer a question again,
+// [History.Rewind] takes the newest turns back, [History.AnswerOpenCalls] answers open
+// calls that will not be run.
 //
 // Package wire writes a snapshot in the formats of the providers.
 //

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -648,6 +649,135 @@ func TestRewind_LeavesSnapshotsAlone(t *testing.T) {
 	for i, s := range all {
 		assert.Equal(t, want[i], printMessages(s))
 	}
+}
+
+// RewindTo goes back to the entry that it is given, or says why it does not.
+func TestRewindTo(t *testing.T) {
+	for id, want := range map[convo.ID][]convo.ID{
+		0: {1}, 1: {1}, 2: {1, 2}, 3: {1, 2, 3}, 4: {1, 2, 3, 4}, 6: {1, 2, 3, 4, 5, 6}, 7: {1, 2, 3, 4, 5, 6, 7}, 8: {1, 2, 3, 4, 5, 6, 7, 8},
+	} {
+		h := tour(t, nil)
+		require.NoError(t, h.Pin(7))
+		at := h.Snapshot()
+		require.NoError(t, h.RewindTo(id))
+		assert.Equal(t, want, idsOf(h.Snapshot()), "%d", id)
+		assert.Equal(t, map[convo.ID]int{3: 2, 4: 1}[id], h.Status().OpenCalls, "%d", id)
+		require.ErrorIs(t, h.Rollback(at), convo.ErrStale)
+		checkSaved(t, h, nil)
+	}
+	h := tour(t, nil)
+	unchanged(t, h, func() {
+		require.NoError(t, h.RewindTo(9), "nothing is newer")
+		for _, id := range []convo.ID{-1, 10} {
+			err := h.RewindTo(id)
+			require.ErrorIs(t, err, convo.ErrNotFound)
+			assert.Equal(t, &convo.IDError{ID: id}, err)
+		}
+	})
+	h.Close()
+	require.ErrorIs(t, h.RewindTo(3), convo.ErrClosed)
+	require.ErrorIs(t, new(convo.History).RewindTo(0), convo.ErrClosed)
+}
+
+// Without an edit, RewindTo leads where Rollback to a snapshot of that moment leads.
+func TestRewindTo_IsRollback(t *testing.T) {
+	calls := [...]convo.ToolCall{callOf("a"), callOf("b")}
+	steps := []convo.Message{
+		convo.User("1"), convo.Assistant("2", calls[0], calls[1]), convo.Result(calls[1], "3"), convo.Result(calls[0], "4"), convo.Assistant("5"),
+		convo.User("6"), convo.Assistant("7", calls[0]), convo.Result(calls[0], "8"), convo.Assistant("9", calls[1]), convo.Result(calls[1], "10"),
+	}
+	for n := range steps {
+		h, other := historyOf(t, bare()), historyOf(t, bare())
+		var at *convo.Snapshot
+		for i, m := range steps {
+			if i == n {
+				at = other.Snapshot()
+			}
+			mustAppend(t, h, m)
+			mustAppend(t, other, m)
+		}
+		require.NoError(t, h.RewindTo(convo.ID(n)))
+		require.NoError(t, other.Rollback(at))
+		assert.Equal(t, printOf(other.Snapshot()), printOf(h.Snapshot()))
+		one, two := h.Status(), other.Status()
+		one.LastAppend, two.LastAppend = time.Time{}, time.Time{}
+		assert.Equal(t, two, one)
+		next := convo.User("next")
+		if one.OpenCalls > 0 {
+			next = convo.Result(calls[0], "next")
+		}
+		_, err := h.Append(next)
+		_, otherErr := other.Append(next)
+		assert.Equal(t, otherErr, err, "%d", n)
+	}
+}
+
+// A compaction inside the turn does not keep the question from being asked again.
+func TestRewindTo_AfterACompactionInTheTurn(t *testing.T) {
+	long := func() (*convo.History, convo.ID) {
+		h := historyOf(t, bare(), convo.User("before"), convo.Assistant("answer"))
+		question := mustAppend(t, h, convo.User("question"))
+		for i := range 4 {
+			c := callOf(itoa(i))
+			mustAppend(t, h, convo.Assistant("", c), convo.Result(c, "result"))
+		}
+		return h, question
+	}
+	h, question := long()
+	apply(t, h, convo.Edit{Drop: []convo.ID{4, 5}})
+	require.NoError(t, h.RewindTo(question))
+	assert.Equal(t, []convo.ID{1, 2, 3}, idsOf(h.Snapshot()))
+	_, err := h.Do(t.Context(), saying(convo.Assistant("another answer")))
+	require.NoError(t, err)
+	require.NoError(t, h.RewindTo(4), "an entry that was dropped")
+	assert.Equal(t, []convo.ID{1, 2, 3}, idsOf(h.Snapshot()))
+
+	// A summary that stands for some of it would describe what was taken back.
+	h, question = long()
+	r := apply(t, h, convo.Edit{Drop: []convo.ID{1, 2, 4, 5}, Summary: &convo.Summary{Text: "sum"}})
+	unchanged(t, h, func() {
+		err := h.RewindTo(question)
+		require.EqualError(t, err, "convo: the ID given to RewindTo is 3, want at least 5, the newest entry that the summary stands for; Rollback to a snapshot from before that compaction, or Undo it first")
+		assert.ErrorAs(t, err, new(*convo.ValueError))
+		require.Error(t, h.RewindTo(4))
+	})
+	require.NoError(t, h.RewindTo(5))
+	assert.Equal(t, []convo.ID{3}, idsOf(h.Snapshot()))
+	require.NoError(t, h.Undo(r))
+	require.NoError(t, h.RewindTo(question))
+	assert.Equal(t, []convo.ID{1, 2, 3}, idsOf(h.Snapshot()))
+
+	// One that stands for what is older stays.
+	h, question = long()
+	apply(t, h, convo.Edit{Drop: []convo.ID{1, 2}, Summary: &convo.Summary{Text: "sum"}})
+	require.NoError(t, h.RewindTo(question))
+	_, ok := h.Snapshot().Summary()
+	assert.True(t, ok)
+	assert.Equal(t, []convo.ID{3}, idsOf(h.Snapshot()))
+}
+
+// The queue is delivered where that is possible, and what a waiting Do has delivered
+// stays.
+func TestRewindTo_Queue(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"), convo.Assistant("", callOf("c")))
+	queue(t, h, "queued")
+	require.NoError(t, h.RewindTo(1))
+	assert.Equal(t, []string{"u"}, textsOf(h.Snapshot()))
+	require.NoError(t, h.RewindTo(0))
+	assert.Equal(t, []string{"queued"}, textsOf(h.Snapshot()))
+
+	h = historyOf(t, &convo.Options{Roles: convo.Relaxed()}, convo.User("u"))
+	queue(t, h, "queued")
+	_, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		unchanged(t, h, func() { require.NoError(t, h.RewindTo(1), "nothing else is newer") })
+		require.NoError(t, h.RewindTo(0))
+		assert.Equal(t, []convo.ID{3}, idsOf(h.Snapshot()))
+		assert.Equal(t, []string{"queued"}, textsOf(h.Snapshot()))
+		require.NoError(t, h.RewindTo(0))
+		assert.Equal(t, []convo.ID{3}, idsOf(h.Snapshot()), "it is still for this Do")
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("late")}}, nil
+	})
+	require.ErrorIs(t, err, convo.ErrStale)
 }
 
 func rewind(t *testing.T, h *convo.History) {

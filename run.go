@@ -364,12 +364,10 @@ func (h *History) openCalls(reply *Reply) (head ID, open []ToolCall) {
 	return head, open
 }
 
-// addResultsLocked adds the results that follow the newest entry of reply.
+// addResultsLocked adds the results that follow the newest entry of reply, which belongs
+// to the newest exchange.
 func (h *History) addResultsLocked(reply *Reply) {
 	for _, e := range h.list[firstAfter(h.list, reply.IDs[len(reply.IDs)-1]):] {
-		if e.msg.Role != RoleTool {
-			return
-		}
 		reply.Messages, reply.IDs = append(reply.Messages, e.msg.clone()), append(reply.IDs, e.id)
 	}
 }
