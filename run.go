@@ -302,11 +302,11 @@ func (r *runner) request(ctx context.Context) (Reply, error) {
 // do calls Do, unless no more requests are allowed.
 func (r *runner) do(ctx context.Context) (Reply, error) {
 	spent := &MaxRequestsError{Max: r.max}
-	if r.made == r.max {
+	if r.made >= r.max {
 		return Reply{}, spent
 	}
 	return r.h.Do(ctx, func(ctx context.Context, s *Snapshot) (Reply, error) {
-		if r.made == r.max {
+		if r.made >= r.max {
 			return Reply{}, spent
 		}
 		r.made++

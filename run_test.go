@@ -612,13 +612,14 @@ func TestRun_MaxRequestsCountsAll(t *testing.T) {
 	mustAppend(t, h, convo.User("go on"))
 	requests = 0
 	before := h.Len()
-	_, err = h.Run(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+	reply, err = h.Run(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
 		requests++
 		return convo.Reply{}, errTooLong
 	}, convo.RunOptions{MaxRequests: 1})
 	assert.Equal(t, &convo.MaxRequestsError{Max: 1}, err, "no overflow itself")
 	assert.Equal(t, 1, requests)
 	assert.Less(t, h.Len(), before)
+	assert.Len(t, reply.Reports, 1, "compacted for what the provider said")
 }
 
 // The queue is delivered after the results, and after the last answer, and answered.

@@ -102,7 +102,7 @@ var mutants = []mutant{
 	{name: "a pin taken back that counts as measured", file: "rollback.go", text: "h.measured-raw, h.pinMeasured-pinned", with: "h.measured-raw, h.pinMeasured-0*pinned", test: "TestFloor_WeightOfRandomHistories"},
 	{name: "a system prompt that each request reads", file: "calibration.go", text: "		return s.sysRaw // the usual case\n", with: "		_ = n\n", test: "TestHistory_ReadsFewEntries"},
 	{name: "an Undo of what was changed and has no entry after it", file: "undo.go", text: "		case len(rest) > 0 && rest[0] == back.now:\n", with: "		case rest[0] == back.now:\n", test: "TestUndo_OfWhatRewindTookBack"},
-	{name: "a result spilled before it is paired", file: "append.go", text: "	checked := h.opts.Spill == nil\n", with: "	checked := true\n", test: "TestAppend_PairsBeforeItSpills"},
+	{name: "a result spilled before it is paired", file: "append.go", text: "cutPaired(batch, h.opts.Spill == nil)", with: "cutPaired(batch, true)", test: "TestAppend_PairsBeforeItSpills"},
 	{name: "too few rewinds named", file: "compact_attempt.go", text: "		users = a.at.rewinds(min(first.from, f.tail))\n", with: "		users = 1\n", test: "TestFloor_RemedyInOneTurn"},
 	{name: "calls that no error names", file: "compact_attempt.go", text: "		n := min(int64(kinds.Calls), *share)", with: "		n := 0 * min(int64(kinds.Calls), *share)", test: "TestFloor_RemedyInOneTurn"},
 	{name: "remedies that overshoot one after the other", file: "errors.go", text: "	*done = max(*done, calls)\n", with: "", test: "TestFloor_RemediesInOrder"},
@@ -274,7 +274,7 @@ var mutants = []mutant{
 	{name: "a cut answer that the reply does not tell of", file: "do.go", text: "		a.report(cut.clone())\n", with: "", test: "TestDo_ReportsCuts"},
 	{name: "an answer behind other messages", file: "do.go", text: "	case !h.isAnswerDueLocked():\n", with: "	case false:\n", test: "TestDo_ViewChanges"},
 	{name: "a summary for an answer that would be refused", file: "do.go", text: "	return a.h.answerFaultLocked()\n}", with: "	return nil\n}", test: "TestDo_RefusesBeforeItSends"},
-	{name: "a panic that is sent again", file: "do.go", text: "		case panicked, retries == maxRetries:\n", with: "		case retries == maxRetries:\n			_ = panicked\n", test: "TestDo_SendFails"},
+	{name: "a panic that is sent again", file: "do.go", text: "		case panicked, spent, retries == maxRetries:\n", with: "		case spent, retries == maxRetries:\n			_ = panicked\n", test: "TestDo_SendFails"},
 	{name: "sent again without end", file: "do.go", text: "const maxRetries = 2\n", with: "const maxRetries = 5\n", test: "TestDo_Recovers"},
 	{name: "a send that Close does not end", file: "history.go", text: "		s.cancel(ErrClosed)\n", with: "", test: "TestDo_Close"},
 	{name: "a model without its limits", file: "model.go", text: "		h.setLimitsLocked(limits)\n		h.toolsSet = h.toolsSet ||", with: "		_ = limits\n		h.toolsSet = h.toolsSet ||", test: "TestHistory_SetModel"},
@@ -461,6 +461,22 @@ var mutants = []mutant{
 	{name: "a list by the times of files", file: "filestore/list.go", text: "held[0].head.Updated.After(latest(files[i]))", with: "true", test: "TestStore_ListOfCopiedFiles"},
 	{name: "a Prune that comes too late", file: "convotest/memstore.go", text: "before < log[0].Seq", with: "false", test: "TestMemStore_PruneThatComesTooLate"},
 	{name: "a gap", file: "filestore/log.go", text: "	case l.Seq != s.seq+1:\n", with: "	case false:\n", test: "TestStore_Refuses"},
+
+	// Run.
+	{name: "a step that runs the calls of a Run under way again", file: "run.go", text: "\tdefer h.running.release()\n\tctx := h.running.mark(r.ctx)\n", with: "\th.running.release()\n\tctx := h.running.mark(r.ctx)\n", test: "TestRun_OneStepAtATime"},
+	{name: "results of calls that were taken back", file: "run.go", text: "\tcase h.calls == nil || h.calls.head != head:\n", with: "\tcase h.calls == nil:\n", test: "TestRun_TakenBackMeanwhile"},
+	{name: "a call that is run although it was answered", file: "run.go", text: "\t\tcase !r.h.isOpen(head, call.ID):\n", with: "\t\tcase false:\n", test: "TestRun_AnsweredMeanwhile"},
+	{name: "a call that is run although ctx has ended", file: "run.go", text: "\t\tcase ctx.Err() != nil:\n", with: "\t\tcase false:\n", test: "TestRun_CtxEnds"},
+	{name: "calls beside one that is alone", file: "run.go", text: "\t\tif tool.Alone {\n\t\t\trunning.Wait()\n\t\t}\n\t\tfree <- struct{}{}\n", with: "\t\tfree <- struct{}{}\n", test: "TestRun_Alone"},
+	{name: "calls without a bound", file: "run.go", text: "\tfree := make(chan struct{}, r.parallel)\n", with: "\tfree := make(chan struct{}, len(calls))\n", test: "TestRun_Parallel"},
+	{name: "arguments that are not checked", file: "run.go", text: "\tcase tool.Opaque == (Opaque{}) && !call.Valid():\n", with: "\tcase false:\n", test: "TestRun_ToolFails"},
+	{name: "results that no result can hold", file: "run.go", text: "; reason != \"\" {\n\t\treturn ResultError(", with: "; reason == \"?\" {\n\t\treturn ResultError(", test: "TestRun_ToolFails"},
+	{name: "results lost with an error", file: "run.go", text: "\t\treply.Messages = append(reply.Messages, results...)\n", with: "", test: "TestRun_SpillFails"},
+	{name: "reasoning that counts as an answer", file: "run.go", text: "\t\t\tcase Reasoning:\n\t\t\tcase Text:\n", with: "\t\t\tcase Text:\n", test: "TestRun_AnswerIsNone"},
+	{name: "requests that are not counted inside Do", file: "run.go", text: "\t\tif r.made >= r.max {\n\t\t\treturn Reply{}, spent\n\t\t}\n\t\tr.made++\n", with: "\t\tr.made++\n", test: "TestRun_MaxRequestsCountsAll"},
+	{name: "a Run whose requests are refused as too long", file: "do.go", text: "\t\tcase panicked, spent, retries == maxRetries:\n", with: "\t\tcase panicked, retries == maxRetries:\n\t\t\t_ = spent\n", test: "TestRun_MaxRequestsCountsAll"},
+	{name: "tools that outlive Close", file: "run.go", text: "\t\t\tend(ErrClosed)\n", with: "", test: "TestRun_Close"},
+	{name: "a RewindTo below the summary", file: "rollback.go", text: "newest > id {\n", with: "newest > maxID {\n", test: "TestRewindTo_AfterACompactionInTheTurn"},
 }
 
 // root is where the module is.
