@@ -153,7 +153,9 @@ func ExampleModel() {
 	h.Append(convo.User("Do I need an umbrella in Bern?"))
 	reply, err := h.Run(context.Background(), m.Send, convo.RunOptions{Tools: []convo.Handler{{
 		Tool: convo.Tool{Name: "weather"},
-		Run:  func(context.Context, convo.ToolCall) ([]convo.Part, error) { return []convo.Part{convo.Text("snow")}, nil },
+		Run: func(context.Context, convo.ToolCall) ([]convo.Part, error) {
+			return []convo.Part{convo.Text("snow")}, nil
+		},
 	}}})
 	fmt.Println(reply.Text(), err)
 	fmt.Println(t.end())
