@@ -97,10 +97,12 @@ func (h *History) appendBatchLocking(batch []pendingEntry, at *Snapshot) (last I
 	if len(batch) == 0 {
 		return 0, nil, nil
 	}
+	answers := h.answers
 	if at != nil {
 		h.answers = viewSent(at)
 	}
 	if last, err = h.appendLocked(batch); err != nil {
+		h.answers = answers
 		return 0, nil, err
 	}
 	cut = h.reportCutsLocked(batch)

@@ -427,7 +427,7 @@ func (o *originals) read(ctx context.Context, id ID) (Entry, bool) {
 	if !ok || out.Missing == 0 || o.at.find(id).final {
 		return out, ok
 	}
-	if saved := o.saved(ctx)[id]; saved != nil && saved.Missing < out.Missing && saved.Message.Role == out.Message.Role {
+	if saved := o.saved(ctx)[id]; saved != nil && saved.Missing < out.Missing && saved.Time.Equal(out.Time) && saved.Message.Role == out.Message.Role {
 		out.Message, out.Missing = saved.Message.clone(), saved.Missing
 		out.Tokens = clampInt(o.h.ident.message(&out.Message))
 	}

@@ -484,6 +484,21 @@ func TestAppendReply_Refuses(t *testing.T) {
 	})
 }
 
+// An AppendReply that fails does not change what the next answer is bound to.
+func TestAppendReply_Fails(t *testing.T) {
+	h := historyOf(t, nil, convo.User("one"))
+	require.NoError(t, h.SetSystem(convo.System("before")))
+	old := h.Snapshot()
+	require.NoError(t, h.SetSystem(convo.System("after")))
+	_, _, err := h.Prepare(t.Context())
+	require.NoError(t, err)
+	_, err = h.AppendReply(old, convo.Result(callOf("x"), "of no call"))
+	require.ErrorAs(t, err, new(*convo.PairError))
+	id, err := h.Append(signed("1"))
+	require.NoError(t, err)
+	assert.True(t, h.Snapshot().Bound(id))
+}
+
 // An answer that arrives after a compaction keeps its reasoning out of the next request.
 func ExampleHistory_AppendReply() {
 	h, _ := convo.New(nil)

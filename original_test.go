@@ -353,6 +353,24 @@ func TestOriginals_FromTheArchive(t *testing.T) {
 	}
 }
 
+// What another writer has saved under the ID of an entry that was not saved is not its
+// original.
+func TestOriginals_OfAnotherWriter(t *testing.T) {
+	store, with := new(convotest.MemStore), new(reader)
+	opts := windowOf(0, convo.Summarize{With: with, KeepTokens: -1, MaxTokens: 20, Window: -1})
+	opts.KeepOriginals, opts.MaxResult = -1, 100
+	a, b := pair(t, store, opts, convo.User("1"))
+	c := callOf("c")
+	long := func(word string) convo.Message { return convo.Result(c, strings.Repeat(word+" ", 1000)) }
+	mustAppend(t, a, convo.Assistant("", c), long("theirs"), convo.Assistant("a4"))
+	save(t, a)
+	mustAppend(t, b, convo.Assistant("", c), long("ours"), convo.Assistant(strings.Repeat("b ", 500)), convo.User("b5"), convo.Assistant("b6"), convo.User("b7"))
+	r := compactAll(t, b)
+	assert.Contains(t, with.shown, "ours")
+	assert.NotContains(t, with.shown, "theirs")
+	assert.NotZero(t, r.Unread)
+}
+
 // Where the log cannot be read, a summarizer gets what is left, and it counts as unread.
 func TestOriginals_ArchiveFails(t *testing.T) {
 	with, store := new(reader), &brokenReads{Store: new(convotest.MemStore)}

@@ -156,6 +156,7 @@ type merger struct {
 	moved     map[ID]ID
 	refused   []Message
 	appended  bool // an exchange was appended
+	released  ID   // no entry of own up to this one is bound
 
 	held      []*state         // the states that had the entries of h before the Reload
 	knew      knowledge        // of h before the Reload, with the views that usage was reported for
@@ -186,7 +187,8 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 
 	h.newVersionLocked()
 	h.reloaded, h.rewritten, h.compacted = h.version, h.version, noVersion
-	h.last, h.touched, h.appended, h.released = t.last, t.touched, t.appended, max(h.released, t.released)
+	m.released = max(h.released, t.released)
+	h.last, h.touched, h.appended, h.released = t.last, t.touched, t.appended, min(m.released, t.last)
 	if h.tools.sameAs(l.saved.tools) && !h.tools.sameAs(t.tools) {
 		h.tools = t.tools
 	}
@@ -488,7 +490,7 @@ func (m *merger) appendExchangeLocked(exchange []departed) bool {
 	for i, d := range exchange {
 		e := *d.was
 		e.msg, e.inline = e.msg.clone(), [1]Part{}
-		if e.id <= h.released {
+		if e.id <= m.released {
 			e.made = 0 // it may get a newer ID
 		}
 		batch[i] = pendingEntry{entry: &e, pin: m.pinned[d.was.head], again: true}

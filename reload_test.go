@@ -111,6 +111,36 @@ func TestReload_Refused(t *testing.T) {
 }
 
 // Both began with the same system message; it is there once, and nothing is refused.
+// What was released and came back does not make the log unreadable, and what was released
+// and is appended again stays so.
+func TestReload_Released(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		stored  convo.Message
+		refused int
+		unbound int
+	}{
+		{name: "refused", stored: convo.Assistant("", callOf("c")), refused: 3},
+		{name: "appended again", stored: convo.Assistant("a2"), unbound: 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := new(shelf)
+			a, b := pair(t, s, nil, convo.User("1"))
+			mustAppend(t, a, tt.stored)
+			save(t, a)
+			mustAppend(t, b, signed("b2"), convo.User("b3"), signed("b4"))
+			b.Release()
+			_, refused := takeOver(t, b)
+			assert.Len(t, refused, tt.refused)
+			assert.Len(t, b.Snapshot().Unbound(), tt.unbound)
+			require.NoError(t, b.Note("so that there is something to save"))
+			save(t, b)
+			checkOpened(t, s, "k", nil, b)
+			assert.Len(t, open(t, s, "k", nil).Snapshot().Unbound(), tt.unbound)
+		})
+	}
+}
+
 func TestReload_SystemMessages(t *testing.T) {
 	s := new(shelf)
 	a, b := open(t, s, "k", nil), open(t, s, "k", nil)

@@ -328,13 +328,14 @@ func (k *historyChecker) cache(root string, a, b *sentRequest) {
 func (k *historyChecker) seals(root string, before, r *sentRequest) {
 	checks := k.shape.checks != nil && k.shape.checks(r.model) && !r.compacted
 	moved, order, previous := []historyBlock(nil), []historyBlock(nil), ""
+	asked := k.asked(r)
 	for _, b := range r.blocks {
 		if b.id == "" {
 			continue
 		}
 		made, known := k.made[b.id]
 		if !known {
-			made, known = k.origin(before, r, b)
+			made, known = k.origin(before, r, b, asked)
 			made.previous = previous
 			k.made[b.id] = made
 		}
@@ -357,16 +358,28 @@ func (k *historyChecker) seals(root string, before, r *sentRequest) {
 // origin returns the record of reasoning that is in no earlier request. It is made where it
 // is if there is no earlier request, or one of them is all that precedes its answer. If it
 // was not, its place is not known, and never will be that of a later request.
-func (k *historyChecker) origin(before, r *sentRequest, b historyBlock) (madeSeal, bool) {
+func (k *historyChecker) origin(before, r *sentRequest, b historyBlock, asked []int) (madeSeal, bool) {
 	if before == nil || r.compacted {
 		return madeSeal{before: b.before, model: r.model}, true
 	}
-	for n := b.turn; n <= b.at; n++ {
-		if model, ok := k.sent[lastOf(r.plain[:n])]; ok {
-			return madeSeal{before: b.before, model: model}, true
-		}
+	if n := asked[b.turn]; n <= b.at {
+		return madeSeal{before: b.before, model: k.sent[lastOf(r.plain[:n])]}, true
 	}
 	return madeSeal{model: before.model}, false
+}
+
+// asked returns for each number of entries of plain the next one, or the same, that was all
+// of an earlier request; there may be none up to the end.
+func (k *historyChecker) asked(r *sentRequest) []int {
+	next := make([]int, len(r.plain)+2)
+	next[len(r.plain)+1] = len(r.plain) + 1
+	for n := len(r.plain); n >= 0; n-- {
+		next[n] = next[n+1]
+		if _, ok := k.sent[lastOf(r.plain[:n])]; ok {
+			next[n] = n
+		}
+	}
+	return next
 }
 
 // changeBefore names the change because of which b is not where it was made.

@@ -27,7 +27,7 @@ func (gemini) tooLong(tokens, window int) *problem {
 }
 
 func (gemini) fault(_ *call, p *problem) any {
-	return object{"error": object{"code": p.status, "message": p.text, "status": p.kind}}
+	return object{"error": object{"code": p.status, "message": p.text, "status": "INVALID_ARGUMENT"}}
 }
 
 // camel returns v with all names in camel case, apart from the names in data of the

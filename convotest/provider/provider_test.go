@@ -91,6 +91,28 @@ func TestServer_OtherRequests(t *testing.T) {
 	assert.Len(t, s.Refused(), 3)
 }
 
+// A body that is not one JSON value in UTF-8 is refused in the words of each format.
+func TestServer_BadJSON(t *testing.T) {
+	for _, tt := range []struct{ path, good, want string }{
+		{"/v1/messages", `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"q"}]}`, `"type":"invalid_request_error"`},
+		{"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"q"}]}`, `"type":"invalid_request_error"`},
+		{"/v1/responses", `{"model":"m","input":"q"}`, `"type":"invalid_request_error"`},
+		{"/v1beta/models/m:generateContent", `{"contents":[{"role":"user","parts":[{"text":"q"}]}]}`, `"status":"INVALID_ARGUMENT"`},
+	} {
+		t.Run(tt.path, func(t *testing.T) {
+			s := provider.New(provider.Options{})
+			status, _ := post(t, s, tt.path, tt.good+"\n ")
+			assert.Equal(t, 200, status)
+			for _, bad := range []string{"", "null", "[]", tt.good + "}", tt.good + tt.good, tt.good[:len(tt.good)-1], strings.Replace(tt.good, "q", "\xff", 1), strings.Repeat("[", 100_000)} {
+				status, got := post(t, s, tt.path, bad)
+				assert.Equal(t, 400, status, "%.80q", bad)
+				assert.Contains(t, got, tt.want)
+				assert.Contains(t, got, "is not valid JSON")
+			}
+		})
+	}
+}
+
 // quoted returns a text as JSON, with no character escaped for HTML.
 func quoted(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(text)

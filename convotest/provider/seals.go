@@ -5,9 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Seals is a model of how providers bind signed reasoning to what stood before it. It
@@ -263,11 +266,20 @@ func unmarked(v any) any {
 	return v
 }
 
-// decode reads JSON and keeps numbers as they are written.
+// decode reads JSON in UTF-8 and keeps numbers as they are written.
 func decode(data []byte, v any) error {
+	if !utf8.Valid(data) {
+		return errors.New("it is not valid UTF-8")
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	return d.Decode(v)
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("more follows after the first value")
+	}
+	return nil
 }
 
 // marshal writes what decode has read.

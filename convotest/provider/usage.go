@@ -50,7 +50,7 @@ func (s *Server) usage(model string, parts []part, all bool) (u Usage) {
 				u.CacheRead = sums[k]
 			}
 		}
-		if u.CacheRead > 0 {
+		if u.CacheRead > 0 || all {
 			break
 		}
 	}
