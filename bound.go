@@ -26,7 +26,9 @@ import (
 // bound and the model checks this, or is not known. A cut, a cleared result, a rewritten
 // message, a summary, SetSystem and messages set by SetEphemeral before the entry, or other
 // tools, end the bond; a Rollback or an Undo that restores what stood there restores it. A
-// rewritten answer ends the bonds after it even if only its reasoning was left out.
+// rewritten answer ends the bonds after it even if only its reasoning was left out. A
+// summary whose Native stands for what the entry was made after does not end it, because
+// the provider has made the summary; see [Snapshot.AsText] for a request without Native.
 func (s *Snapshot) Bound(id ID) bool {
 	for i, bound := range s.signed {
 		if s.list[i].id == id {
@@ -89,25 +91,42 @@ func (e *ephemeral) at(front fingerprint.List) fingerprint.Sum {
 // made for a view, and whether it is bound.
 func (s *state) signed(yield func(i int, bound bool) bool) {
 	p, place := prefix{heads: s.heads()}, s.ephemeralPlace()
+	covered := s.covered()
 	for i, e := range s.list {
 		if i == place && s.eph != nil {
 			p.ephemeral = s.eph.at(p.list)
+			for k := range covered {
+				covered[k].ephemeral = s.eph.at(covered[k].list)
+			}
 		}
-		if e.msg.isSigned() && !yield(i, e.made != 0 && e.id > s.released && e.made == p.sum()) {
-			return
+		if e.msg.isSigned() {
+			bound := e.made != 0 && e.id > s.released &&
+				(e.made == p.sum() || slices.ContainsFunc(covered, func(c coveredView) bool { return e.made == c.sum() }))
+			if !yield(i, bound) {
+				return
+			}
 		}
 		p.add(e)
+		for k := range covered {
+			covered[k].add(e)
+		}
 	}
 }
 
 // heads returns the fingerprint of what stands before the list.
 func (s *state) heads() fingerprint.Sum {
+	sum := s.front()
+	if s.summary != nil {
+		sum = sum.Uint64(uint64(s.summary.content))
+	}
+	return sum
+}
+
+// front returns the fingerprint of the system entries and the tools.
+func (s *state) front() fingerprint.Sum {
 	sum := fingerprint.Sum(s.sysFold)
 	if s.tools != nil {
 		sum = sum.Uint64(uint64(s.tools.content))
-	}
-	if s.summary != nil {
-		sum = sum.Uint64(uint64(s.summary.content))
 	}
 	return sum
 }

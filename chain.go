@@ -20,7 +20,8 @@ import (
 //
 // Where the summarizer of a [Summarize] fails, or is not called for a while after
 // failures, [Extract] writes the summary in its place: in Report.Links a link "extract"
-// follows the one that failed. So nothing is dropped unread because a model is down.
+// follows the one that failed. So nothing is dropped unread because a model is down. A
+// [NativeSummary] that declines or fails leaves its place to the Summarize after it.
 // A strategy that wraps a Summarize is not known to be one.
 // After a summarizer that works, later links free what Goal.Limit needs, and not what
 // Goal.Target asks for: they would drop unread what the summarizer left. Goal.MinFree is
@@ -54,7 +55,7 @@ func (c chain) Due(s Status) bool {
 // other strategy runs on its own goroutine.
 func isDirect(c CompactionStrategy) bool {
 	switch c := c.(type) {
-	case Truncate, SlidingWindow, ClearToolResults, ClearMedia, Summarize, extracting, chain:
+	case Truncate, SlidingWindow, ClearToolResults, ClearMedia, Summarize, NativeSummary, extracting, chain:
 		return true
 	case when:
 		return isDirect(c.strategy)
@@ -103,13 +104,14 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 			}
 		}
 		next, outcome, err := combined.run(ctx, i, link, view, g)
-		if z, ok := standIn(link); ok && !g.hasTime() && g.Reason != ReasonTrigger && ctx.Err() == nil &&
+		leaves := outcome != OutcomeApplied && isNative(link) && slices.ContainsFunc(c[i+1:], summarizes) // its place to the next one
+		if z, ok := standIn(link); ok && !leaves && !g.hasTime() && g.Reason != ReasonTrigger && ctx.Err() == nil &&
 			(outcome == OutcomeFailed || errors.Is(err, ErrBreaker)) {
 			failed = append(failed, err)
 			next, outcome, err = combined.run(ctx, i, z, view, g)
 		}
 		last := false
-		if summarizes(link) && outcome != OutcomeFailed && !errors.Is(err, ErrBreaker) && g.Reason != ReasonTrigger && g.Reason != ReasonOverflow {
+		if summarizes(link) && !leaves && outcome != OutcomeFailed && !errors.Is(err, ErrBreaker) && g.Reason != ReasonTrigger && g.Reason != ReasonOverflow {
 			last = g.Limit <= 0               // without a limit, nothing has to be dropped unread
 			g.Target = max(g.Target, g.Limit) // no later link drops unread what the summarizer could not free
 		}
@@ -122,7 +124,7 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 		default:
 			failed = append(failed, err)
 		}
-		if last || g.hasTime() && (outcome == OutcomeFailed || errors.Is(err, ErrBreaker)) {
+		if last || g.hasTime() && !leaves && (outcome == OutcomeFailed || errors.Is(err, ErrBreaker)) {
 			break
 		}
 	}
@@ -153,6 +155,8 @@ func standIn(link CompactionStrategy) (CompactionStrategy, bool) {
 			c.With = Extract{}
 			return extracting{c}, true
 		}
+	case NativeSummary:
+		return extracting{Summarize{With: Extract{}}}, true
 	case *Summarize:
 		if c != nil {
 			return standIn(*c)
@@ -163,10 +167,19 @@ func standIn(link CompactionStrategy) (CompactionStrategy, bool) {
 	return nil, false
 }
 
-// summarizes reports whether a link is Summarize, or holds it.
+// isNative reports whether a link is NativeSummary.
+func isNative(link CompactionStrategy) bool {
+	if c, ok := link.(when); ok {
+		link = c.strategy
+	}
+	_, ok := link.(NativeSummary)
+	return ok
+}
+
+// summarizes reports whether a link is Summarize or NativeSummary, or holds one.
 func summarizes(link CompactionStrategy) bool {
 	switch c := link.(type) {
-	case Summarize, *Summarize:
+	case Summarize, *Summarize, NativeSummary:
 		return true
 	case when:
 		return summarizes(c.strategy)

@@ -82,6 +82,10 @@ func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
 	if summary.Stop != StopDone {
 		return nil, summary.fault()
 	}
+	if err := summary.Native.fault(); err != nil {
+		return nil, &EditError{Rule: err.Error()}
+	}
+	summary.Native = summary.Native.clone()
 	for _, r := range summary.Covers {
 		if r.First < 1 || r.Last < r.First || r.Last > at.last {
 			return nil, &EditError{Rule: fmt.Sprintf("the summary covers %d to %d, which is not an ascending range of IDs from 1 to %d", r.First, r.Last, at.last)}

@@ -499,8 +499,19 @@ type Effort struct {
 	NotKept int
 }
 
-// wastedCall reports whether a link called a model and contributed nothing.
-func (w *Effort) wastedCall() bool { return slices.ContainsFunc(w.Links, Link.wastedCall) }
+// wastedCall reports whether a link called a model and contributed nothing, and no later
+// link called one with more success.
+func (w *Effort) wastedCall() bool {
+	for _, l := range slices.Backward(w.Links) {
+		switch {
+		case l.wastedCall():
+			return true
+		case l.Calls > 0:
+			return false
+		}
+	}
+	return false
+}
 
 // askedForSummary reports whether a model may have written the summary of the planned
 // edit: whether a model was called and, in a Chain, by a link whose edit is part of it.

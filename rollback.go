@@ -418,5 +418,5 @@ func (e *entry) sameAs(f *entry) bool {
 
 // sameAs reports whether two summaries are equal, apart from their tokens.
 func (s *Summary) sameAs(t *Summary) bool {
-	return s.Text == t.Text && s.Updates == t.Updates && s.Time.Equal(t.Time) && slices.Equal(s.Covers, t.Covers)
+	return s.Text == t.Text && s.Updates == t.Updates && s.Time.Equal(t.Time) && slices.Equal(s.Covers, t.Covers) && s.Native.sameAs(&t.Native)
 }

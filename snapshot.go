@@ -376,6 +376,24 @@ func (s *Snapshot) MessagesFrom(from int, named func(role Role, author string) b
 	}
 }
 
+// Before returns the view up to the entry with the ID, without the ephemeral messages: what
+// a provider compacts for a [Native]. It is nil if the view has no such entry after the
+// system entries. The new snapshot belongs to no History, as that of [Snapshot.With].
+func (s *Snapshot) Before(id ID) *Snapshot {
+	n, ok := index(s.list, id)
+	if !ok {
+		return nil
+	}
+	next := s.state.clipped()
+	next.cutTail(n, true)
+	next.eph, next.queue = nil, nil
+	pins, _ := slices.BinarySearch(next.pins, id)
+	next.pins = slices.Clip(next.pins[:pins])
+	next.version++
+	next.sumMeasured(true)
+	return &Snapshot{setting: s.setting, state: next}
+}
+
 // Mask returns a text as [Snapshot.Messages] would show it in a part of its own, so that
 // it cannot forge the tags of speakers and of the summary. Messages masks texts, and
 // leaves opaque parts, arguments and names as they are: a format that writes any of

@@ -378,7 +378,59 @@ func appendSummary(dst []byte, s *Summary) []byte {
 	dst = strictjson.Int(dst, "updates", s.Updates)
 	dst = strictjson.Time(dst, "time", s.Time)
 	dst = strictjson.AppendFields(dst, []strictjson.Field{{Key: "usage", Value: s.Usage.fields()}})
-	return append(strictjson.Text(dst, "model", s.Model), '}')
+	dst = strictjson.Text(dst, "model", s.Model)
+	if n := &s.Native; n.Format != "" {
+		dst = strictjson.Text(append(strictjson.Key(dst, "native"), '{'), "format", n.Format)
+		dst = strictjson.Text(dst, "model", n.Model)
+		dst = appendArray(dst, "items", n.Items, strictjson.AppendString)
+		dst = appendList(dst, "stood_for", n.stoodFor, func(dst []byte, c coveredView) []byte {
+			return fmt.Appendf(dst, `"%016x%016x%016x"`, uint64(c.front), uint64(c.heads), uint64(c.list))
+		})
+		dst = append(dst, '}')
+	}
+	return append(dst, '}')
+}
+
+func readNative(r *strictjson.Reader) (n Native) {
+	for key := range r.Object {
+		switch string(key) {
+		case "format":
+			n.Format = r.Text()
+		case "model":
+			n.Model = r.Text()
+		case "items":
+			n.Items = readList(r, (*strictjson.Reader).Text)
+		case "stood_for":
+			n.stoodFor = readList(r, readCovered)
+		default:
+			r.Unknown(key)
+		}
+	}
+	if err := n.fault(); err != nil {
+		r.Fail(err)
+	}
+	if n.Format == "" {
+		r.Fail(errors.New("native has no format"))
+	}
+	return n
+}
+
+// readCovered reads three sums.
+func readCovered(r *strictjson.Reader) (c coveredView) {
+	s := r.Text()
+	var sums [3]uint64
+	for i := range sums {
+		var err error
+		if len(s) == 48 {
+			sums[i], err = strconv.ParseUint(s[16*i:16*i+16], 16, 64)
+		}
+		if err != nil || len(s) != 48 {
+			r.Fail(fmt.Errorf("stood_for holds %.60q, want 48 hexadecimal digits", s))
+			return c
+		}
+	}
+	c.front, c.heads, c.list = fingerprint.Sum(sums[0]), fingerprint.Sum(sums[1]), fingerprint.List(sums[2])
+	return c
 }
 
 // fields returns the members of the JSON.
@@ -672,6 +724,8 @@ func readSummary(r *strictjson.Reader) (s Summary) {
 			r.Fields(s.Usage.fields())
 		case "model":
 			s.Model = r.Text()
+		case "native":
+			s.Native = readNative(r)
 		default:
 			r.Unknown(key)
 		}

@@ -241,7 +241,7 @@ func plan(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g
 		work.Usage = Usage{}
 	}
 	e.Effort = &work
-	if err == nil && e.hasSummary() && work.askedForSummary() {
+	if err == nil && e.hasSummary() && e.Summary.Native.Format == "" && work.askedForSummary() {
 		if err = e.Summary.repeats(); err != nil {
 			e = Edit{Effort: e.Effort}
 		}

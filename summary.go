@@ -2,14 +2,18 @@ package convo
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/repeats"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -35,6 +39,11 @@ type Summary struct {
 	// were dropped without being summarised.
 	Covers []Range
 
+	// Native holds the summary as the provider of the model wrote it. A format of package
+	// wire that is for the same model sends its items in place of Text; all others send
+	// Text. The zero Native has none. See [NativeSummary].
+	Native Native
+
 	// How the summary was written.
 	Stop  Stop   // why the model stopped; StopDone for a summary in the view
 	Usage Usage  // as reported by the model's provider
@@ -44,6 +53,143 @@ type Summary struct {
 	Updates int       // how many times the first summary was updated
 	Tokens  int       // raw tokens, including the tags and Options.SummaryHint
 	Time    time.Time // when it was added to the view; zero for a summary from With that is in no History
+}
+
+// A Native is a compaction that a provider has made, for requests to the same model.
+type Native struct {
+	Format string   // the format of the items, such as wire.FormatAnthropic; empty: there are none
+	Model  string   // the model that made them
+	Items  []string // the JSON of each item, in order, as it came; at least one
+
+	// Of is the snapshot that the provider compacted; see [Snapshot.Before]. It is for an
+	// [Edit]: a History keeps the fingerprint of what stands in it, and sets Of to nil. The
+	// entries that followed stay bound (see [Snapshot.Bound]) while the system entries and
+	// the tools are those of Of. If it is nil, the summary ends the bonds of the entries
+	// after it, as a text does.
+	Of *Snapshot
+
+	stoodFor []coveredView
+}
+
+// A coveredView is a view that the items of a Native stand for: what was made after the
+// view is bound after the items.
+type coveredView struct {
+	front fingerprint.Sum // of the system entries and the tools
+	prefix
+}
+
+// mostCovered is how many views the items of one Native stand for at most. There is one
+// more for each compaction that an entry of the view has survived.
+const mostCovered = 8
+
+// clone returns a copy of n that shares no list with it.
+func (n Native) clone() Native {
+	n.Items, n.stoodFor = slices.Clone(n.Items), slices.Clone(n.stoodFor)
+	return n
+}
+
+// sameAs reports whether both have the same items.
+func (n *Native) sameAs(m *Native) bool {
+	return n.Format == m.Format && n.Model == m.Model && slices.Equal(n.Items, m.Items)
+}
+
+// fault returns an error if n breaks a rule of its fields.
+func (n *Native) fault() error {
+	if n.Format == "" {
+		if n.Model != "" || len(n.Items) > 0 {
+			return errors.New("the summary has native items without a format")
+		}
+		return nil
+	}
+	if len(n.Items) == 0 {
+		return fmt.Errorf("the summary has no native items of format %.40q", n.Format)
+	}
+	for i, item := range n.Items {
+		if !utf8.ValidString(item) || !strictjson.Valid([]byte(item)) || strings.TrimLeft(item, " \t\r\n")[0] != '{' {
+			return fmt.Errorf("native item %d of the summary is not a JSON object", i)
+		}
+	}
+	return nil
+}
+
+// views returns what items stand for that a provider has made of s.
+func (s *Snapshot) views() []coveredView {
+	now := coveredView{front: s.front(), prefix: s.whole()}
+	now.ephemeral = 0
+	list := []coveredView{now}
+	for _, c := range s.covered() {
+		for _, e := range s.list {
+			c.add(e)
+		}
+		list = append(list, c)
+	}
+	return list[:min(len(list), mostCovered)]
+}
+
+// covered returns the views that the native items of the summary stand for and that have
+// the present system entries and tools.
+func (s *state) covered() (list []coveredView) {
+	if s.summary == nil {
+		return nil
+	}
+	for _, c := range s.summary.sum.Native.stoodFor {
+		if c.front == s.front() {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// AsText returns s without the native items of its summary, for a request that has the
+// text of the summary instead. Entries that are bound only after these items are not bound
+// in it. The new snapshot belongs to no History, as that of [Snapshot.With].
+func (s *Snapshot) AsText() *Snapshot {
+	next := &Snapshot{setting: s.setting, state: s.state.clipped()}
+	if s.summary != nil {
+		own := *s.summary
+		own.sum.Native = Native{}
+		next.summary = &own
+	}
+	return next
+}
+
+// nativeTokens returns the raw tokens of native items: those of the texts in them, and for
+// items without a text, such as encrypted ones, what the provider says that it wrote.
+func (id *identity) nativeTokens(n *Native, u Usage) (tokens int64) {
+	silent := false
+	for _, item := range n.Items {
+		var v any
+		if json.Unmarshal([]byte(item), &v) != nil {
+			continue
+		}
+		texts := id.textsIn(v)
+		silent = silent || texts == 0
+		tokens += texts + int64(id.over.Message)
+	}
+	if silent {
+		tokens += int64(max(u.Output-u.Reasoning, 0))
+	}
+	return tokens
+}
+
+// textsIn returns the raw tokens of the texts in a JSON value: the strings in fields named
+// text or content.
+func (id *identity) textsIn(v any) (tokens int64) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if text, ok := inner.(string); !ok {
+				tokens += id.textsIn(inner)
+			} else if key == "text" || key == "content" {
+				tokens += id.text(text)
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			tokens += id.textsIn(inner)
+		}
+	}
+	return tokens
 }
 
 // Format prints the beginning of the text. The verb %+v also prints the IDs that the
@@ -105,7 +251,20 @@ type placedSummary struct {
 // place returns a summary for a view.
 func (id *identity) place(sum Summary) *placedSummary {
 	text, hint := sum.shown(), id.summaryHint()
-	return &placedSummary{sum: sum, raw: id.summaryTokens(text), hint: hint, content: fingerprint.Sum(0).String(text + hint)}
+	p := &placedSummary{sum: sum, raw: id.summaryTokens(text), hint: hint, content: fingerprint.Sum(0).String(text + hint)}
+	n := &p.sum.Native
+	if n.Format == "" {
+		return p
+	}
+	if n.Of != nil {
+		n.stoodFor, n.Of = n.Of.views(), nil
+	}
+	p.raw = max(p.raw, id.nativeTokens(n, sum.Usage))
+	p.content = p.content.String(n.Format).String(n.Model)
+	for _, item := range n.Items {
+		p.content = p.content.String(item)
+	}
+	return p
 }
 
 // summaryHint returns Options.SummaryHint as it follows a summary.
@@ -130,7 +289,7 @@ func (s *Snapshot) Summary() (Summary, bool) {
 		return Summary{}, false
 	}
 	sum := s.summary.sum
-	sum.Covers = slices.Clone(sum.Covers)
+	sum.Covers, sum.Native = slices.Clone(sum.Covers), sum.Native.clone()
 	return sum, true
 }
 

@@ -71,8 +71,10 @@ type Anthropic struct {
 	StrictTools bool // Tools asks for arguments that follow the schema exactly
 
 	// Betas lets Encode send what is in beta: messages with the role system that have
-	// clear_at, or that add or remove tools. Request.Headers then names the betas that the
-	// request needs. Without Betas these messages are left out and named in Lost.
+	// clear_at, or that add or remove tools, and the block of a [convo.Native] in place of
+	// the summary. Request.Headers then names the betas that the request needs. Without
+	// Betas these messages are left out and named in Lost, and the text of the summary is
+	// sent.
 	Betas bool
 
 	// UserLast is for a model that refuses a request which ends with an assistant message.
@@ -90,7 +92,7 @@ func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) { return encode(f,
 
 func (f Anthropic) begin(_ *tally, lost *losses) (profile, writer) {
 	takes := takesNotes(f.Model)
-	p := profile{format: FormatAnthropic, model: f.Model, notes: takes, notesLast: takes, ids: anthropicIDs, accepts: anthropicToolNames, names: anthropicNames, systemSum: f.SystemSummary, marks: true, seals: f.Seals.of(f.Model)}
+	p := profile{format: FormatAnthropic, model: f.Model, compacts: f.takesCompaction, notes: takes, notesLast: takes, ids: anthropicIDs, accepts: anthropicToolNames, names: anthropicNames, systemSum: f.SystemSummary, marks: true, seals: f.Seals.of(f.Model)}
 	return p, &anthropicWriter{f: f, lost: lost, rule: cacheRule{long: isLong(f.CacheLifetime), tools: f.CacheTools}}
 }
 
@@ -111,6 +113,7 @@ type anthropicMessage struct {
 	opaque  bool        // a message with the role system that was read as one block
 	betas   []string    // that it needs
 	paused  bool        // ends with a block of a tool that the provider runs; a request may end so
+	native  bool        // a compaction of the provider
 
 	thoughts []place // of the thinking at the end of list
 }
@@ -283,12 +286,12 @@ func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) e
 		return ErrEmpty
 	}
 	var first anthropicWriter // a marker before the messages
-	if n > 0 && w.msgs[0].role == "assistant" {
+	if n > 0 && w.msgs[0].role == "assistant" && !w.msgs[0].native {
 		first.stand(earlierMarker)
 	}
 	if n > 0 && w.msgs[n-1].role == "assistant" && !w.msgs[n-1].paused {
 		w.endTurn()
-		if w.f.UserLast || refusesAssistantLast(w.f.Model) {
+		if w.msgs[n-1].native || w.f.UserLast || refusesAssistantLast(w.f.Model) {
 			w.stand(continueMarker)
 		}
 	} else if n == 0 {
@@ -752,5 +755,5 @@ func isMarked(tools []convo.Tool, format string) bool {
 
 func (w *anthropicWriter) asked() bool {
 	n := len(w.msgs)
-	return n > 0 && (w.msgs[n-1].role != "assistant" || w.msgs[n-1].paused)
+	return n > 0 && (w.msgs[n-1].role != "assistant" || w.msgs[n-1].paused || w.msgs[n-1].native)
 }

@@ -72,7 +72,7 @@ var responsesNames = &names{"tools", "instructions", "input"}
 func (f OpenAIResponses) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 func (f OpenAIResponses) begin(seen *tally, lost *losses) (profile, writer) {
-	p := profile{format: FormatOpenAIResponses, seals: SealsUnchecked, model: f.Model, ids: openAIResponsesIDs, accepts: openAIToolNames, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary, notes: true, marks: f.Cache}
+	p := profile{format: FormatOpenAIResponses, compacts: f.takesCompaction, seals: SealsUnchecked, model: f.Model, ids: openAIResponsesIDs, accepts: openAIToolNames, names: responsesNames, replay: f.Reasoning, systemSum: f.SystemSummary, notes: true, marks: f.Cache}
 	return p, &responsesWriter{f: f, seen: seen, lost: lost, sys: new([]cacheMark)}
 }
 

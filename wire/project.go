@@ -39,6 +39,10 @@ type profile struct {
 	// RoleTool in a result. If it is nil, every block can.
 	knows func(o convo.Opaque, role convo.Role) bool
 
+	// compacts reports whether items of a convo.Native can be sent. If it is nil, the
+	// format has none; otherwise the writer is a nativeWriter.
+	compacts func(items []string) bool
+
 	// named reports whether a field, and not a tag, names the author of a message of a
 	// role. If it is nil, all authors are named in tags.
 	named func(role convo.Role, author string) bool
@@ -157,7 +161,8 @@ type projector struct {
 	lost   *losses
 	projection
 
-	unbound []convo.ID // what Snapshot.Unbound returns for the snapshot being read; only with seals
+	items   []string   // those that are sent in place of the summary; nil: its text is sent
+	unbound []convo.ID // the entries whose signed reasoning is not sent, ascending; only with seals
 	at      int        // index of the entry of the exchange being projected
 
 	next    message           // passed to the writer, and reused
@@ -223,10 +228,26 @@ func newProjector(s *convo.Snapshot, f builtin) *projector {
 	p.defined.by, _ = f.(ToolWriter)
 	p.profile, p.writer = f.begin(p.seen, p.lost)
 	p.head = -1
-	if p.systemSum {
-		_, p.before = s.Summary()
+	sum, ok := s.Summary()
+	if n := &sum.Native; p.compacts != nil && p.isOwn(convo.Origin{Format: n.Format, Model: n.Model}) && p.compacts(n.Items) {
+		p.items = n.Items
 	}
+	p.before = ok && p.systemSum && p.items == nil
 	return p
+}
+
+// A nativeWriter is the writer of a format whose provider compacts.
+type nativeWriter interface {
+	// compaction writes the items of a convo.Native. It is called before any message.
+	compaction(items []string)
+}
+
+// unboundIn returns the entries whose signed reasoning is not sent.
+func (p *projector) unboundIn(s *convo.Snapshot) []convo.ID {
+	if sum, ok := s.Summary(); ok && sum.Native.Format != "" && p.items == nil {
+		s = s.AsText()
+	}
+	return s.Unbound()
 }
 
 // read passes the messages of a snapshot to the writer, beginning with the entry from. If
@@ -235,7 +256,7 @@ func newProjector(s *convo.Snapshot, f builtin) *projector {
 func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	p.lost.s = s
 	if p.seals != SealsUnchecked {
-		p.unbound = s.Unbound()
+		p.unbound = p.unboundIn(s)
 	}
 	var first convo.Message // the first message of an exchange
 	var note bool           // first is a note
@@ -255,6 +276,12 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 			}
 			if i > last && point != nil {
 				point(i)
+			}
+			if p.items != nil && !p.begun && m.Role == convo.RoleUser { // the summary comes first
+				p.writer.(nativeWriter).compaction(p.items)
+				p.newest, p.begun, open, last = convo.RoleAssistant, true, false, i
+				p.number++
+				continue
 			}
 			first, note, results, open, p.at = m, isNote, results[:0], true, i
 			if isNote && !p.notes && p.newest != convo.RoleNone && !isBlankMessage(&m) {

@@ -119,7 +119,7 @@ func (p *projector) sameBonds(s *convo.Snapshot, n int) int {
 	if p.seals == SealsUnchecked {
 		return n
 	}
-	now := s.Unbound()
+	now := p.unboundIn(s)
 	k := 0
 	for k < len(now) && k < len(p.unbound) && now[k] == p.unbound[k] {
 		k++

@@ -12,7 +12,11 @@ func (anthropic) tooLong(tokens, window int) *problem {
 }
 
 func (anthropic) fault(c *call, p *problem) any {
-	return object{"type": "error", "error": object{"type": p.kind, "message": p.text}, "request_id": fmt.Sprintf("req_%d", c.id)}
+	e := object{"type": p.kind, "message": p.text}
+	if p.code != "" {
+		e["details"] = object{"error_code": p.code}
+	}
+	return object{"type": "error", "error": e, "request_id": fmt.Sprintf("req_%d", c.id)}
 }
 
 func (anthropic) parts(c *call) (parts []part) {
@@ -82,6 +86,10 @@ func (anthropic) stop(a Answer) string {
 }
 
 func (f anthropic) write(c *call, a Answer, u Usage) {
+	if c.all["compaction"] != nil {
+		f.compaction(c, a, u)
+		return
+	}
 	usage := object{
 		"input_tokens": u.Input - u.CacheRead - u.CacheWrite, "cache_read_input_tokens": u.CacheRead,
 		"cache_creation_input_tokens": u.CacheWrite, "output_tokens": u.Output,

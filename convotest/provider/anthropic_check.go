@@ -25,6 +25,7 @@ var anthropicFields = map[string][]string{
 	"redacted_thinking": {"type", "data"},
 	"tool_use":          {"type", "id", "name", "input", "cache_control", "caller"},
 	"tool_result":       {"type", "tool_use_id", "content", "is_error", "cache_control"},
+	"compaction":        {"type", "content", "signature", "encrypted_content", "tool_changes", "cache_control"},
 }
 
 // An anthropicCheck collects what is wrong with a request, in the order in which it finds
@@ -32,6 +33,7 @@ var anthropicFields = map[string][]string{
 type anthropicCheck struct {
 	model  claude
 	faults []string
+	code   string // of the first fault
 	turns  []turn
 	marks  int
 }
@@ -60,9 +62,15 @@ func (anthropic) check(c *call) *problem {
 	k := anthropicCheck{model: claudeOf(c.req.Model)}
 	k.request(c.all)
 	if len(k.faults) == 0 {
+		k.compact(c)
+		k.compactions(c)
+	}
+	if len(k.faults) == 0 {
 		k.pairs()
 		k.served()
-		k.last()
+		if c.all["compaction"] == nil {
+			k.last()
+		}
 	}
 	if thinking := obj(c.all["thinking"]); len(k.faults) == 0 && thinking["type"] == "enabled" {
 		k.thinking()
@@ -73,7 +81,7 @@ func (anthropic) check(c *call) *problem {
 	if len(k.faults) == 0 {
 		return nil
 	}
-	return &problem{status: 400, kind: "invalid_request_error", text: k.faults[0]}
+	return &problem{status: 400, kind: "invalid_request_error", code: k.code, text: k.faults[0]}
 }
 
 // seals checks signed reasoning.
@@ -96,7 +104,7 @@ func (k *anthropicCheck) request(all object) {
 	if all["messages"] != nil && !ok {
 		k.add("messages: Input should be a valid list")
 	}
-	if ok && len(messages) == 0 {
+	if ok && len(messages) == 0 && all["compaction"] == nil {
 		k.add("messages: at least one message is required")
 	}
 	k.tools(list(all["tools"]))
@@ -488,8 +496,12 @@ func (k *anthropicCheck) thinking() {
 		if t.role == "user" && asks {
 			break
 		}
-		if t.role == "assistant" && len(t.blocks) > 0 {
-			first = t.blocks[0]
+		blocks := t.blocks
+		if len(blocks) > 0 && blocks[0].kind() == "compaction" {
+			blocks = blocks[1:]
+		}
+		if t.role == "assistant" && len(blocks) > 0 {
+			first = blocks[0]
 		}
 	}
 	if kind := first.kind(); kind != "" && !strings.HasSuffix(kind, "thinking") {

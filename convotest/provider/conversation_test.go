@@ -45,6 +45,9 @@ func (c *client) send(ctx context.Context, s *convo.Snapshot) (convo.Reply, erro
 	if err != nil {
 		return convo.Reply{}, err
 	}
+	for name, value := range req.Headers {
+		post.Header.Set(name, value)
+	}
 	resp, err := http.DefaultClient.Do(post)
 	if err != nil {
 		return convo.Reply{}, err

@@ -50,7 +50,7 @@ type Request struct {
 const (
 	FormatAnthropic = "anthropic"        // .../messages
 	FormatChat      = "openai-chat"      // .../chat/completions
-	FormatResponses = "openai-responses" // .../responses
+	FormatResponses = "openai-responses" // .../responses and .../responses/compact
 	FormatGemini    = "gemini"           // .../models/MODEL:generateContent and :streamGenerateContent
 )
 
@@ -162,12 +162,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if p != nil {
-		c.req.Status, c.req.Error = p.status, p.text
-		s.record(c.req)
-		c.send(p.status, c.f.fault(c, p))
+		c.refuse(p)
 		return
 	}
 	c.answer(parts)
+}
+
+// refuse answers a request with an error.
+func (c *call) refuse(p *problem) {
+	c.req.Status, c.req.Error = p.status, p.text
+	c.s.record(c.req)
+	c.send(p.status, c.f.fault(c, p))
 }
 
 // read reads the body.
@@ -205,6 +210,12 @@ func (c *call) answer(parts []part) {
 	s.mu.Unlock()
 	if !scripted {
 		a = s.opts.Answer(c.req)
+	}
+	if f, ok := c.f.(compacting); ok {
+		if p := f.refuses(c, a); p != nil {
+			c.refuse(p)
+			return
+		}
 	}
 	a.Blocks = slices.Clone(a.Blocks)
 	for i, b := range a.Blocks {

@@ -99,6 +99,9 @@ func (k *responsesCheck) item(path string, item object) {
 	case kind == "function_call_output" || kind == "custom_tool_call_output":
 		k.led("")
 		k.output(path, kind, item)
+	case kind == "compaction":
+		k.led("")
+		k.compaction(path, id, item)
 	case kind == "":
 		k.missing(path + ".type")
 	default:
@@ -108,7 +111,7 @@ func (k *responsesCheck) item(path string, item object) {
 		k.add("", "input", "Duplicate item found with id %s. Remove duplicate items from your input and try again.", id)
 	}
 	k.ids[id] = true
-	prefix := map[string]string{"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}[kind]
+	prefix := map[string]string{"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc", "compaction": "cmp"}[kind]
 	if id != "" && !strings.HasPrefix(id, prefix) {
 		k.add("invalid_value", path+".id", "Invalid '%s.id': '%s'. Expected an ID that begins with '%s'.", path, id, prefix)
 	}

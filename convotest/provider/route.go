@@ -12,6 +12,8 @@ func (c *call) route(u *url.URL) {
 		c.req.Format, c.f = FormatAnthropic, anthropic{}
 	case strings.HasSuffix(path, "/chat/completions"):
 		c.req.Format, c.f = FormatChat, chat{}
+	case strings.HasSuffix(path, "/responses/compact"):
+		c.req.Format, c.f = FormatResponses, responsesCompact{}
 	case strings.HasSuffix(path, "/responses"):
 		c.req.Format, c.f = FormatResponses, responses{}
 	default:

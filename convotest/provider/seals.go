@@ -24,6 +24,10 @@ import (
 // A later request may hold the block where the same stands before it. All reasoning before
 // a block may be left out; if only some is left out, the block is refused. Blocks that
 // another model signed are ignored.
+//
+// A request that begins with the compaction of a Server, alone in a message, may hold the
+// blocks that were signed after what it stands for, if the tools and the system text are
+// those with which it was made.
 type Seals struct {
 	tools, model string
 	content      []string                                   // where an answer holds its blocks
@@ -119,11 +123,19 @@ type sealWalk struct {
 	model    string
 	tools    [sealSize]byte
 	system   [sealSize]byte
-	messages [sha256.Size]byte
-	role     string
-	previous string // the signature of the last block of reasoning
+	states   []sealState // the first is that of the request as it stands, the others are for what a compaction stands for
+	previous string      // the signature of the last block of reasoning
 	sent     int
 	refused  []SealFault
+}
+
+// A sealState is what reasoning is signed with, apart from the model.
+type sealState struct {
+	tools    [sealSize]byte
+	system   [sealSize]byte
+	messages [sha256.Size]byte
+	role     string
+	begins   bool // nothing has followed the compaction that it is of
 }
 
 const sealSize = 9
@@ -143,6 +155,7 @@ func (s Seals) walk(request []byte) (*sealWalk, error) {
 func (s Seals) walkMessages(all map[string]any, messages []any) *sealWalk {
 	w := &sealWalk{seals: s, tools: sealOf(all[s.tools]), system: sealOf(all["system"])}
 	w.model, _ = all[s.model].(string)
+	w.states = []sealState{{tools: w.tools, system: w.system}}
 	for i, m := range messages {
 		m, _ := m.(map[string]any)
 		w.message(fmt.Sprintf("messages.%d.content", i), m)
@@ -152,11 +165,21 @@ func (s Seals) walkMessages(all map[string]any, messages []any) *sealWalk {
 
 func (w *sealWalk) message(path string, m map[string]any) {
 	role, _ := m["role"].(string)
-	w.turn(role)
 	blocks, isList := m["content"].([]any)
 	if !isList {
 		blocks = []any{map[string]any{"type": "text", "text": m["content"]}}
 	}
+	var covered []sealState
+	if len(w.states) == 1 && w.states[0].role == "" && len(blocks) > 0 {
+		covered = coveredBy(obj(blocks[0]))
+	}
+	if len(covered) > 0 && len(blocks) == 1 {
+		w.turn(role)
+		w.block(obj(blocks[0]))
+		w.states = append(w.states, covered...)
+		return
+	}
+	w.turn(role)
 	for i, b := range blocks {
 		block, _ := b.(map[string]any)
 		if r := w.seals.reasoning(block); r.fields != nil {
@@ -168,18 +191,37 @@ func (w *sealWalk) message(path string, m map[string]any) {
 	}
 }
 
-// turn begins a message. Messages of one role that follow each other are one turn.
+// coveredBy returns what a block stands for that is the compaction of a provider.
+func coveredBy(block object) []sealState {
+	if block["type"] != "compaction" {
+		return nil
+	}
+	v, _ := readCover(str(block["signature"]))
+	for i := range v.states {
+		v.states[i].begins = true
+	}
+	return v.states
+}
+
+// turn begins a message. Messages of one role that follow each other are one turn. What
+// follows a compaction must begin a turn, and not with a message of the system.
 func (w *sealWalk) turn(role string) {
-	if role != w.role {
-		w.role = role
-		w.write("role", role)
+	w.states = slices.DeleteFunc(w.states, func(s sealState) bool { return s.begins && (s.role == role || role == "system") })
+	for i := range w.states {
+		s := &w.states[i]
+		if s.begins = false; role != s.role {
+			s.role = role
+			s.write("role", role)
+		}
 	}
 }
 
 // block adds a block that is not reasoning.
 func (w *sealWalk) block(b map[string]any) {
 	if b["cachePoint"] == nil {
-		w.write("block", b)
+		for i := range w.states {
+			w.states[i].write("block", b)
+		}
 	}
 }
 
@@ -187,6 +229,11 @@ func (w *sealWalk) block(b map[string]any) {
 func (w *sealWalk) judge(path, signature string) {
 	have, ok := readSeal(signature)
 	want := w.seal()
+	for _, s := range w.states[1:] { // the seal that comes closest
+		if s.tools == w.tools && s.system == w.system && have.messages == [sealSize]byte(s.messages[:]) {
+			want.messages = have.messages
+		}
+	}
 	if ok && have.model != want.model {
 		return // the provider leaves it out
 	}
@@ -210,7 +257,7 @@ type seal struct{ model, tools, system, messages, previous [sealSize]byte }
 
 // seal returns what a signature at this place holds.
 func (w *sealWalk) seal() seal {
-	return seal{model: sealOf(w.model), tools: w.tools, system: w.system, messages: [sealSize]byte(w.messages[:]), previous: sealOf(w.previous)}
+	return seal{model: sealOf(w.model), tools: w.tools, system: w.system, messages: [sealSize]byte(w.states[0].messages[:]), previous: sealOf(w.previous)}
 }
 
 // String returns the signature, which ends with a checksum.
@@ -232,8 +279,8 @@ func readSeal(signature string) (s seal, ok bool) {
 	return s, s.String() == signature
 }
 
-func (w *sealWalk) write(what string, v any) {
-	w.messages = sha256.Sum256(slices.Concat(w.messages[:], marshal([]any{what, unmarked(v)})))
+func (s *sealState) write(what string, v any) {
+	s.messages = sha256.Sum256(slices.Concat(s.messages[:], marshal([]any{what, unmarked(v)})))
 }
 
 // sealOf returns the beginning of a hash of v.
