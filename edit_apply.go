@@ -85,6 +85,9 @@ func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
 	if err := summary.Native.fault(); err != nil {
 		return nil, &EditError{Rule: err.Error()}
 	}
+	if summary.Text == "" && summary.Native.Format != "" {
+		return nil, &EditError{Rule: "a native summary needs a text, which all other models get"}
+	}
 	summary.Native = summary.Native.clone()
 	for _, r := range summary.Covers {
 		if r.First < 1 || r.Last < r.First || r.Last > at.last {
