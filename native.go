@@ -3,6 +3,7 @@ package convo
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -48,6 +49,9 @@ type NativeSummary struct {
 
 // Name returns "native".
 func (NativeSummary) Name() string { return "native" }
+
+// String names the summarizer.
+func (n NativeSummary) String() string { return fmt.Sprintf("native(with %T)", n.With) }
 
 // Compact returns an edit that drops everything up to the answer to an older turn's user
 // messages and puts the provider's items in its place. It returns [ErrNoGain] if there is

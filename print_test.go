@@ -236,9 +236,9 @@ var printed = []any{
 	convo.Salvaged{}, convo.SealedField{},
 	convo.Record{},
 	convo.Media{}, convo.Message{}, convo.Opaque{}, convo.Reasoning{}, convo.Reply{}, convo.Report{}, convo.Rewrite{}, convo.Status{},
-	convo.SlidingWindow{}, convo.Summarize{}, convo.Summary{}, convo.SummaryRequest{}, convo.ToolCall{}, convo.ToolResult{}, convo.Effort{},
+	convo.SlidingWindow{}, convo.Summarize{}, convo.NativeSummary{}, convo.Native{}, convo.Summary{}, convo.SummaryRequest{}, convo.ToolCall{}, convo.ToolResult{}, convo.Effort{},
 	convo.Tool{}, convo.Handler{}, convo.RunOptions{}, wire.Request{}, wire.Omission{}, wire.Transcript{}, wire.Delta{}, wire.CallDelta{},
-	convotest.Canned{}, &convotest.Recorder{}, convotest.Slow{}, &convotest.Deaf{},
+	convotest.Canned{}, &convotest.Model{}, convotest.Step{}, &convotest.Recorder{}, convotest.Slow{}, &convotest.Deaf{},
 }
 
 // Whatever an exported struct holds, it prints no essay.

@@ -69,7 +69,7 @@ func NewModel(t testing.TB, steps ...Step) *Model {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if n := len(m.steps); n > 0 && !t.Failed() {
-			t.Errorf("convotest: %d of %d steps of the model were not asked for; the next is %s", n, n+len(m.requests), m.steps[0].print())
+			t.Errorf("convotest: %d of %d steps of the model were not asked for; the next is %s", n, n+len(m.requests), m.steps[0])
 		}
 	})
 	return m
@@ -112,6 +112,13 @@ func (m *Model) next(s *convo.Snapshot) (step Step, n int, ok bool) {
 	return step, len(m.requests), true
 }
 
+// String returns the number of steps that are left, without their texts.
+func (m *Model) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return fmt.Sprintf("model(%d requests, %d steps left)", len(m.requests), len(m.steps))
+}
+
 // Requests returns the snapshots that Send was called with, in order.
 func (m *Model) Requests() []*convo.Snapshot {
 	m.mu.Lock()
@@ -140,8 +147,8 @@ func (s *Step) reply() convo.Reply {
 	return r
 }
 
-// print returns what the step is, in short.
-func (s *Step) print() string {
+// String returns the answer, in short.
+func (s Step) String() string {
 	if s.Err != nil {
 		return fmt.Sprintf("an error, %q", s.Err)
 	}

@@ -290,8 +290,9 @@ func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) e
 		first.stand(earlierMarker)
 	}
 	if n > 0 && w.msgs[n-1].role == "assistant" && !w.msgs[n-1].paused {
+		native := w.msgs[n-1].native
 		w.endTurn()
-		if w.msgs[n-1].native || w.f.UserLast || refusesAssistantLast(w.f.Model) {
+		if native || w.f.UserLast || refusesAssistantLast(w.f.Model) {
 			w.stand(continueMarker)
 		}
 	} else if n == 0 {
