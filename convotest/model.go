@@ -150,7 +150,7 @@ func (s *Step) reply() convo.Reply {
 // String returns the answer, in short.
 func (s Step) String() string {
 	if s.Err != nil {
-		return fmt.Sprintf("an error, %q", s.Err)
+		return fmt.Sprintf("an error, %.200q", s.Err.Error())
 	}
 	return fmt.Sprint(s.reply())
 }
