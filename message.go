@@ -291,7 +291,9 @@ func (m Message) Text() string {
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case Text:
-			texts = append(texts, string(p))
+			if p != "" {
+				texts = append(texts, string(p))
+			}
 		case ToolResult:
 			if t := p.Text(); t != "" {
 				texts = append(texts, t)

@@ -229,6 +229,7 @@ func (d *anthropicDecoder) assistant(path string, raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	m.Parts = withoutEmpty(m.Parts)
 	if n := len(d.out.Messages); n > 0 {
 		// The results for both messages follow the second message.
 		if last := &d.out.Messages[n-1]; last.Role == convo.RoleAssistant && len(last.ToolCalls()) > 0 {
@@ -257,7 +258,7 @@ func (d *anthropicDecoder) block(path string, raw json.RawMessage, m *convo.Mess
 		if err != nil {
 			return err
 		}
-		if text != "" {
+		if text != "" || assistant {
 			m.Parts = append(m.Parts, convo.Text(text))
 		}
 		d.cite(path, "citations", all["citations"], m, text)

@@ -379,6 +379,9 @@ func (d *converseDecoder) assistant(blocks []converseBlock) error {
 			}
 		default:
 			p, err = d.common(b)
+			if p == nil && err == nil && b.kind == "text" && slices.ContainsFunc(blocks[i:], func(b converseBlock) bool { return b.kind == "reasoningContent" }) {
+				p = convo.Text("") // the reasoning was made after it
+			}
 		}
 		if err != nil {
 			return err

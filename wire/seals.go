@@ -113,6 +113,22 @@ func (m *messageSeal) read(part convo.Part, kept bool) {
 	}
 }
 
+// withoutEmpty removes the empty texts of an answer, which cannot be sent back. One that
+// stands before reasoning stays, since the reasoning was made after it.
+func withoutEmpty(parts []convo.Part) []convo.Part {
+	reasoning := len(parts)
+	for reasoning > 0 && !isReasoning(parts[reasoning-1]) {
+		reasoning--
+	}
+	kept := parts[:0]
+	for i, p := range parts {
+		if p != convo.Part(convo.Text("")) || i < reasoning {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
 // sameBonds returns how many of the first n entries of s were bound, and not bound, when
 // they were read.
 func (p *projector) sameBonds(s *convo.Snapshot, n int) int {

@@ -527,6 +527,57 @@ func TestSeals_TwoAnswers(t *testing.T) {
 	}
 }
 
+// An empty text cannot be sent back, and reasoning that was made after it is left out.
+func TestSeals_AfterAnEmptyText(t *testing.T) {
+	for name, f := range sealedFormats {
+		format := f.make(sealModels[0], wire.SealsByModel)
+		say, empty := fmt.Sprintf(f.text, "a"), fmt.Sprintf(f.text, "")
+		for _, tt := range []struct {
+			blocks []string
+			sent   int
+			texts  int // of the message
+		}{
+			{[]string{f.think, empty, f.think, say}, 1, 2},
+			{[]string{empty, f.think, say}, 0, 2},
+			{[]string{f.think, say, empty}, 1, 1},
+			{[]string{f.think, empty, say}, 1, 1},
+		} {
+			t.Run(fmt.Sprint(name, tt.blocks), func(t *testing.T) {
+				h, err := convo.New(nil)
+				require.NoError(t, err)
+				_, err = h.Append(convo.User("q"))
+				require.NoError(t, err)
+				r, err := format.Encode(h.Snapshot())
+				require.NoError(t, err)
+				body, err := r.With(map[string]string{f.model: sealModels[0]})
+				require.NoError(t, err)
+				signed, err := f.judge.Sign(body, []byte(f.answer(strings.Join(tt.blocks, ","), sealModels[0], "end_turn")))
+				require.NoError(t, err)
+				in, err := format.Decode(signed)
+				require.NoError(t, err)
+				texts := 0
+				for _, p := range in.Messages[0].Parts {
+					if _, ok := p.(convo.Text); ok {
+						texts++
+					}
+				}
+				assert.Equal(t, tt.texts, texts)
+				assert.Equal(t, "a", in.Messages[0].Text())
+				_, err = h.Append(append(in.Messages, convo.User("q"))...)
+				require.NoError(t, err)
+				r, err = format.Encode(h.Snapshot())
+				require.NoError(t, err)
+				body, err = r.With(map[string]string{f.model: sealModels[0]})
+				require.NoError(t, err)
+				sent, refused, err := f.judge.Check(body)
+				require.NoError(t, err)
+				assert.Empty(t, refused)
+				assert.Equal(t, tt.sent, sent)
+			})
+		}
+	}
+}
+
 // Signed reasoning that would stand after something else than in the answer is left out,
 // and what comes after it stays valid.
 func TestSeals_NotWhereItWasMade(t *testing.T) {
