@@ -415,7 +415,8 @@ func (w *anthropicWriter) user(t *message) {
 			}
 			if list := attached(p); list != nil {
 				if text, ok := t.parts[i-1].(convo.Text); ok {
-					w.msgs[len(w.msgs)-1].cite(w.lost.citations(t.place(i), list, string(text)))
+					sent, _ := w.lost.citations(t.place(i), list, string(text))
+					w.msgs[len(w.msgs)-1].cite(sent)
 				}
 				continue
 			}
@@ -474,6 +475,8 @@ func (w *anthropicWriter) assistant(t *message) {
 	thinkingFirst(t)
 	blocks := make([]sentBlock, 0, len(t.parts))
 	last, empty := -1, true // index of the last block that is not thinking
+	changed := false        // a block before the next one is not sent as the model wrote it
+	checked := w.f.Seals.of(w.f.Model) != SealsUnchecked
 	for i, p := range t.parts {
 		block := sentBlock{p, "", t.place(i)}
 		if _, ok := isMark(p); ok {
@@ -486,7 +489,7 @@ func (w *anthropicWriter) assistant(t *message) {
 			if q.Signature != "" {
 				sent = convo.Reasoning{Text: q.Text, Signature: q.Signature}
 			}
-			if len(w.waiting) > 0 && w.f.Seals.of(w.f.Model) != SealsUnchecked {
+			if checked && (changed || len(w.waiting) > 0) {
 				sent = convo.Reasoning{} // a user message would remove the waiting call before it
 			}
 			w.lost.reasoning(block.at, q, sent)
@@ -499,13 +502,15 @@ func (w *anthropicWriter) assistant(t *message) {
 		case convo.Opaque:
 			if list := attached(q); list != nil {
 				if text, ok := t.parts[i-1].(convo.Text); ok {
-					block.kind = string(w.lost.citations(block.at, list, string(text)))
+					sent, all := w.lost.citations(block.at, list, string(text))
+					block.kind, changed = string(sent), changed || !all
 					blocks = append(blocks, block)
 				}
 				continue
 			}
 			raw, kind, ok := w.opaque(q.JSON, "assistant", block.at, whole)
 			if !ok {
+				changed = true
 				continue
 			}
 			block.Part, block.kind = convo.Opaque{JSON: raw}, kind // without a Format

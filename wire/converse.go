@@ -82,7 +82,7 @@ func (f Converse) begin(seen *tally, lost *losses) (profile, writer) {
 // leaveOut removes the parts of a message that Bedrock would refuse. Reasoning must be
 // signed or encrypted, and cannot be the last part. Cache marks after removed reasoning
 // apply to the part before it, if there is one. Calls and results in blocks need each
-// other.
+// other. A model that checks seals refuses the reasoning after a block that is left out.
 func (w *converseWriter) leaveOut(t *message) {
 	isMark := func(i int) bool { _, mark := isMark(t.parts[i]); return mark }
 	unpaired := unpairedTools(t.parts)
@@ -90,12 +90,17 @@ func (w *converseWriter) leaveOut(t *message) {
 	for last >= 0 && (isReasoning(t.parts[last]) || isThought(t.parts[last]) || isMark(last) || unpaired[last]) {
 		last--
 	}
+	checked, changed := w.f.Seals.of(w.f.Model) != SealsUnchecked, false
 	lost := func(i, kept int) bool {
-		if unpaired[i] || i > last && isThought(t.parts[i]) {
+		if unpaired[i] {
+			changed = checked
 			return true
 		}
 		r, ok := t.parts[i].(convo.Reasoning)
-		return ok && (i > last || r.Signature == "" && r.Encrypted == "") || kept == 0 && isMark(i)
+		if ok || isThought(t.parts[i]) {
+			return i > last || changed || ok && r.Signature == "" && r.Encrypted == ""
+		}
+		return kept == 0 && isMark(i)
 	}
 	parts, places := t.parts[:0], []place(nil)
 	for i, p := range t.parts {

@@ -162,16 +162,16 @@ func (l *losses) unsaid(at place, inside int, part convo.Part) {
 	}
 }
 
-// citations returns the citations in a list that are sent with a text, or nil. It records
-// what is lost of the part at a place.
-func (l *losses) citations(at place, list json.RawMessage, text string) json.RawMessage {
-	sent, all := sentCitations(list, text)
+// citations returns the citations in a list that are sent with a text, or nil, and whether
+// none is left out. It records what is lost of the part at a place.
+func (l *losses) citations(at place, list json.RawMessage, text string) (sent json.RawMessage, all bool) {
+	sent, all = sentCitations(list, text)
 	if sent == nil {
 		l.tell(at, whole, lostBlock, "")
 	} else if !all {
 		l.tell(at, whole, lostSource, "")
 	}
-	return sent
+	return sent, all
 }
 
 // unjoined records what joinTexts leaves out.

@@ -39,7 +39,8 @@ func (w *responsesWriter) assistant(t *message) {
 		if o, ok := part.(convo.Opaque); ok && o.Format == FormatOpenAIResponses {
 			if list := attached(o); list != nil {
 				if i > int(t.tag) && isSaid(t.all[i-1]) { // this is the last part of a.run
-					a.cite(a.lost.citations(a.at, list, string(t.all[i-1].(convo.Text))))
+					sent, _ := a.lost.citations(a.at, list, string(t.all[i-1].(convo.Text)))
+					a.cite(sent)
 				}
 				continue
 			}

@@ -593,6 +593,9 @@ func TestSeals_NotWhereItWasMade(t *testing.T) {
 		{"after a call", think + "," + call + "," + think + "," + say, nil, 2},
 		{"after a blank text", think + `,{"type":"text","text":"\n"},` + think + "," + say, nil, 2},
 		{"at the end", think + "," + say + "," + think, nil, 2},
+		{"after a result without its call", think + `,{"type":"web_search_tool_result","tool_use_id":"s","content":[]},` + think + "," + say, nil, 2},
+		{"after a call with the id of another one", `{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s","content":[]},` + think + "," + say, nil, 1},
+		{"after a text with citations", `{"type":"text","text":"a","citations":[{"type":"web_search_result_location","url":"u","title":"t","encrypted_index":"x","cited_text":"a"}]},` + think + "," + say, nil, 2},
 		{"left out by a rewrite", think + "," + say, func(t *testing.T, h *convo.History) {
 			s := h.Snapshot()
 			e, _ := s.At(1)

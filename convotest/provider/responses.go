@@ -35,10 +35,17 @@ func (responses) parts(c *call) (parts []part) {
 type responsesCheck struct {
 	openAICheck
 	stores bool
-	made   map[string]int // index of a call by type of its result and call_id; answered ones are -1
+	made   map[string]int // how many messages came before a call, by type of its result and call_id; answered ones are -1
 	order  []string       // the keys of made
 	ids    map[string]bool
 	think  string // the id or the path of reasoning that waits for its item
+	turns  int    // how many messages there were
+}
+
+// responsesOutputs are the types of the outputs of other calls than those of functions, by
+// the type of the call.
+var responsesOutputs = map[string]string{
+	"program": "program_output", "shell_call": "shell_call_output", "apply_patch_call": "apply_patch_call_output", "computer_call": "computer_call_output",
 }
 
 func (responses) check(c *call) *problem {
@@ -61,7 +68,8 @@ func (responses) check(c *call) *problem {
 	}
 	k.led("")
 	for _, key := range k.order {
-		if kind, id, _ := strings.Cut(key, " "); k.made[key] >= 0 {
+		kind, id, _ := strings.Cut(key, " ")
+		if waits := kind == "program_output" && k.made[key] == k.turns; k.made[key] >= 0 && !waits {
 			k.add("", "input", "No tool output found for %s %s.", strings.ReplaceAll(strings.TrimSuffix(kind, "_output"), "_", " "), id)
 		}
 	}
@@ -85,6 +93,7 @@ func (k *responsesCheck) item(path string, item object) {
 	id := str(item["id"])
 	switch {
 	case kind == "message":
+		k.turns++
 		role := str(item["role"])
 		if k.message(path, role, item); role == "assistant" {
 			k.led(kind)
@@ -104,6 +113,12 @@ func (k *responsesCheck) item(path string, item object) {
 		k.compaction(path, id, item)
 	case kind == "":
 		k.missing(path + ".type")
+	case responsesOutputs[kind] != "":
+		k.led(kind)
+		k.await(responsesOutputs[kind], str(item["call_id"]))
+	case isOutput(kind):
+		k.led(kind)
+		k.answered(kind, str(item["call_id"]))
 	default:
 		k.led(kind)
 	}
@@ -182,9 +197,25 @@ func (k *responsesCheck) call(path, kind string, item object) {
 	} else {
 		k.text(path+".input", item["input"])
 	}
-	key := kind + "_output " + id
-	k.made[key] = 0
+	k.await(kind+"_output", id)
+}
+
+// await records that a call waits for an output. That of a program may come in a later
+// answer, as long as the turn goes on.
+func (k *responsesCheck) await(output, id string) {
+	key := output + " " + id
+	k.made[key] = k.turns
 	k.order = append(k.order, key)
+}
+
+// isOutput reports whether a type is that of the output of a call.
+func isOutput(kind string) bool {
+	for _, output := range responsesOutputs {
+		if kind == output {
+			return true
+		}
+	}
+	return false
 }
 
 func (k *responsesCheck) output(path, kind string, item object) {
@@ -193,6 +224,11 @@ func (k *responsesCheck) output(path, kind string, item object) {
 	if _, isList := item["output"].([]any); !isList {
 		k.text(path+".output", item["output"])
 	}
+	k.answered(kind, id)
+}
+
+// answered records that an output answers a call.
+func (k *responsesCheck) answered(kind, id string) {
 	key := kind + " " + id
 	if _, ok := k.made[key]; !ok {
 		k.add("", "input", "No tool call found for %s with call_id %s.", strings.ReplaceAll(kind, "_", " "), id)
@@ -300,6 +336,9 @@ func (responses) streamItem(i int, item object, event func(string, object)) {
 		deltas("function_call_arguments", str(item["arguments"]), at)
 		event("response.function_call_arguments.done", with(at, "arguments", item["arguments"]))
 	default:
+		if item["status"] != nil {
+			item = with(item, "status", "in_progress")
+		}
 		event("response.output_item.added", with(object{"output_index": i}, "item", item))
 	}
 }

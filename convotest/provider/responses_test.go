@@ -19,6 +19,8 @@ func TestResponses_Rules(t *testing.T) {
 		require.Contains(t, item, old)
 		return strings.Replace(item, old, new, 1)
 	}
+	const program, ran = `{"type":"program","id":"cm_1","call_id":"p1","code":"f()"}`, `{"type":"program_output","id":"cmo_1","call_id":"p1","result":"r"}`
+	const shell = `{"type":"shell_call","id":"sh_1","call_id":"p1","action":{"commands":["ls"]}}`
 	s := provider.New(provider.Options{})
 	s.Script(provider.Answer{Blocks: []provider.Block{provider.Thinking("h")}})
 	_, got := post(t, s, "/v1/responses", `{"model":"m","input":"q","include":["reasoning.encrypted_content"]}`)
@@ -38,6 +40,9 @@ func TestResponses_Rules(t *testing.T) {
 		{"accepted: a custom tool", body(ask, custom, changed(output, "function_call", "custom_tool_call")), ""},
 		{"accepted: reasoning", body(ask, think, use, output, nameless, said), ""},
 		{"accepted: an item of the provider's", body(ask, think, `{"type":"web_search_call","id":"ws_1","status":"completed"}`), ""},
+		{"accepted: a program under way", body(ask, program, use, output), ""},
+		{"accepted: a program", body(ask, program, use, output, ran, said), ""},
+		{"accepted: a shell", body(ask, shell, changed(ran, "program", "shell_call")), ""},
 		{"model", `{"input":"q"}`, "Missing required parameter: 'model'."},
 		{"no input", `{"model":"m"}`, "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided."},
 		{"input of another kind", `{"model":"m","input":5}`, "Invalid type for 'input': expected one of a string or array of objects, but got a number instead."},
@@ -49,6 +54,9 @@ func TestResponses_Rules(t *testing.T) {
 		{"content of the user from the assistant", body(changed(said, "output_text", "input_text")), "Invalid value: 'input_text'. Supported values are: 'output_text' and 'refusal'."},
 		{"content of no type", body(`{"role":"user","content":[{"type":"text","text":"q"}]}`), "Invalid value: 'text'. Supported values are: 'input_text', 'input_image', 'output_text', 'refusal', 'input_file', 'computer_screenshot', and 'summary_text'."},
 		{"unanswered", body(ask, use), "No tool output found for function call c1."},
+		{"an unanswered program", body(ask, program, use, output, ask), "No tool output found for program p1."},
+		{"an unanswered shell", body(ask, shell), "No tool output found for shell call p1."},
+		{"the output of no program", body(ask, ran, said), "No tool call found for program output with call_id p1."},
 		{"an unknown result", body(ask, output), "No tool call found for function call output with call_id c1."},
 		{"a result of another kind", body(ask, custom, output), "No tool call found for function call output with call_id c1."},
 		{"a result before its call", body(ask, output, use), "No tool call found for function call output with call_id c1."},
