@@ -63,9 +63,7 @@ func (j *cutJudge) body(s *convo.Snapshot, more map[string]any) []byte {
 	require.NoError(j.t, err)
 	params := map[string]any{}
 	for _, fields := range []map[string]any{j.params, more} {
-		for key, v := range fields {
-			params[key] = v
-		}
+		maps.Copy(params, fields)
 	}
 	body, err := req.With(params)
 	require.NoError(j.t, err)
