@@ -288,14 +288,11 @@ func (a *answer) check() error {
 	if n := a.h.deliverLocked(); n > 0 {
 		a.first = a.h.list[len(a.h.list)-n].id
 	}
-	if a.h.isPausedLocked() {
-		a.paused = a.h.paused
+	if a.h.isPaused() {
+		a.paused = a.h.newestID()
 	}
 	return a.h.answerFaultLocked()
 }
-
-// isPausedLocked reports whether the conversation ends with a paused answer.
-func (h *History) isPausedLocked() bool { return h.paused != 0 && h.paused == h.newestID() }
 
 // answerFaultLocked returns the error that an assistant message would get now.
 func (h *History) answerFaultLocked() error {
@@ -303,7 +300,7 @@ func (h *History) answerFaultLocked() error {
 		k := h.calls.firstOpen()
 		return &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
 	}
-	if prev := h.newestRole(); !h.isPausedLocked() && !h.opts.Roles.allows(prev, RoleAssistant) {
+	if prev := h.newestRole(); !h.isPaused() && !h.opts.Roles.allows(prev, RoleAssistant) {
 		return &RoleError{Attempted: RoleAssistant, Previous: prev}
 	}
 	return nil
@@ -405,6 +402,9 @@ func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 	if a.paused != 0 && len(batch) > 0 {
 		batch[0].goesOn = true
 	}
+	if n := len(batch); n > 0 && a.reply.Stop == StopPause {
+		batch[n-1].paused = true
+	}
 	var cut *Report
 	defer func() {
 		if cut != nil {
@@ -435,19 +435,15 @@ func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 		a.reply.Messages[i] = e.msg.clone()
 		a.reply.IDs = append(a.reply.IDs, e.id)
 	}
-	h.paused = 0
-	if a.reply.Stop == StopPause && h.calls.openCalls() == 0 && h.newestRole() == RoleAssistant {
-		h.paused = h.newestID()
-	}
-	if h.paused == 0 || a.pauses == maxPauses {
+	if !h.isPaused() || a.pauses == maxPauses {
 		h.sending = nil
 		a.reply.Queued = h.deliverLocked()
 		return false, nil
 	}
 	next := *h.sending
-	next.last, next.first = h.paused, 0
+	next.last, next.first = h.newestID(), 0
 	h.sending = &next // so that the queue waits
-	a.before, a.first, a.paused = a.all(), 0, h.paused
+	a.before, a.first, a.paused = a.all(), 0, h.newestID()
 	a.pauses++
 	a.reply = Reply{Stop: StopPause}
 	return true, nil

@@ -3,6 +3,7 @@ package convo_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -21,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 type sendFunc = func(context.Context, *convo.Snapshot) (convo.Reply, error)
@@ -987,6 +989,82 @@ func TestDo_GoingOnFails(t *testing.T) {
 			reply, err = h.Do(t.Context(), saying(convo.Assistant("three")))
 			require.NoError(t, err, "the conversation goes on")
 			assert.Equal(t, "three", reply.Text())
+		})
+	}
+}
+
+// A paused answer can go on after it was saved and opened, in a copy, and after what came
+// next was taken back.
+func TestDo_PauseIsKept(t *testing.T) {
+	ctx := t.Context()
+	store := new(convotest.MemStore)
+	for name, again := range map[string]func(t *testing.T, h *convo.History) *convo.History{
+		"opened": func(t *testing.T, h *convo.History) *convo.History {
+			require.NoError(t, h.Save(ctx))
+			require.NoError(t, h.Close())
+			h, err := convo.Open(ctx, store, "opened", bare())
+			require.NoError(t, err)
+			return h
+		},
+		"read from JSON": func(t *testing.T, h *convo.History) *convo.History {
+			data, err := json.Marshal(h.Snapshot())
+			require.NoError(t, err)
+			s := new(convo.Snapshot)
+			require.NoError(t, json.Unmarshal(data, s))
+			h, err = convo.Restore(s, bare())
+			require.NoError(t, err)
+			return h
+		},
+		"restored with another counter": func(t *testing.T, h *convo.History) *convo.History {
+			opts := bare()
+			opts.Tokenizer = convo.TokenizerFunc(func(s string) int { return len(s) })
+			h, err := convo.Restore(h.Snapshot(), opts)
+			require.NoError(t, err)
+			return h
+		},
+		"reloaded": func(t *testing.T, h *convo.History) *convo.History {
+			require.NoError(t, h.SaveFull(ctx))
+			other, err := convo.Open(ctx, store, "reloaded", bare())
+			require.NoError(t, err)
+			require.NoError(t, other.SetMeta("title", ""))
+			require.NoError(t, other.Save(ctx))
+			_, _, err = h.Reload(ctx)
+			require.NoError(t, err)
+			return h
+		},
+		"rolled back": func(t *testing.T, h *convo.History) *convo.History {
+			at := h.Snapshot()
+			_, err := h.Do(ctx, saying(convo.Assistant("two")))
+			require.NoError(t, err)
+			require.NoError(t, h.Rollback(at))
+			return h
+		},
+		"rewound": func(t *testing.T, h *convo.History) *convo.History {
+			id, err := h.Append(convo.User("stop"))
+			require.NoError(t, err)
+			require.NoError(t, h.RewindTo(id-1))
+			return h
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, err := convo.Open(ctx, store, name, bare())
+			require.NoError(t, err)
+			mustAppend(t, h, convo.User("search"))
+			failed := errors.New("no connection")
+			n := 0
+			_, err = h.Do(ctx, func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+				if n++; n > 1 {
+					return convo.Reply{}, failed
+				}
+				return convo.Reply{Messages: []convo.Message{convo.Assistant("one")}, Stop: convo.StopPause}, nil
+			})
+			require.ErrorIs(t, err, failed)
+			h = again(t, h)
+			reply, err := h.Do(ctx, saying(convo.Assistant("two")))
+			require.NoError(t, err)
+			assert.Equal(t, "two", reply.Text())
+			_, err = h.Do(ctx, never(t))
+			assert.ErrorAs(t, err, new(*convo.RoleError), "the answer has ended")
 		})
 	}
 }

@@ -267,7 +267,8 @@
 //
 // Each entry may have a field "missing", the tokens that were cut or cleared out of
 // its results, whose originals are not in the snapshot; a field "final", true where the
-// message was rewritten, or a result was forgotten or cleared with a text; a field "made",
+// message was rewritten, or a result was forgotten or cleared with a text; a field "paused",
+// true for an answer that its provider paused; a field "made",
 // a fingerprint of what signed reasoning was made after; and a field "tools", true for a
 // message without calls or results whose turn had called a tool before. Empty fields are left
 // out. Unknown fields and types, a key that occurs twice in one object, and a time

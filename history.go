@@ -90,7 +90,6 @@ type History struct {
 	current      *flight    // the compaction that started last; nil: it has ended
 	background   *background
 	sending      *sending            // of the Do that waits for an answer; nil: none does
-	paused       ID                  // of the end of an answer that its provider paused; 0: none
 	warned       bool                // it was reported that nothing is compacted until a provider refuses a request
 	guessTold    bool                // it was logged that the window is a guess
 	spilled      map[spillKey]string // references that Spill returned for edits that were not applied yet

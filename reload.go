@@ -202,7 +202,6 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	m.recountLocked()
 	h.setSpilledLocked(maps.Clone(h.spilled))
 	h.id = newIdentity(h.ident.counter, t.id, "")
-	h.paused = 0
 	if h.sending != nil {
 		h.sending = &sending{last: -1, cancel: h.sending.cancel} // the request does not end at the end of the new view
 	}

@@ -231,7 +231,7 @@ func (h *History) newRunner(ctx context.Context, send Send, o RunOptions) (*runn
 func (r *runner) isDue() bool {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()
-	return r.h.calls.openCalls() == 0 && (r.h.awaitsAnswer() || r.paused && r.h.isPausedLocked())
+	return r.h.calls.openCalls() == 0 && (r.h.awaitsAnswer() || r.paused && r.h.isPaused())
 }
 
 // step makes a request and runs the calls of the answer. The first step first runs the

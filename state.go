@@ -87,6 +87,7 @@ type entry struct {
 	idle    int32 // raw tokens of its reasoning, counted in tokens only if tools is set
 	tools   bool  // whether it, or an entry before it in its turn, called a tool; see setTools
 	note    bool  // a system message after others; see setNote
+	paused  bool  // an answer that its provider paused, and goes on with when it gets it back
 	final   bool  // a summarizer reads msg, not the original: it was rewritten, or a result was forgotten or cleared with a text
 }
 
@@ -606,6 +607,12 @@ func (s *state) newestID() ID {
 		return s.list[n-1].id
 	}
 	return 0
+}
+
+// isPaused reports whether the view ends with a paused answer.
+func (s *state) isPaused() bool {
+	n := len(s.list)
+	return n > 0 && s.list[n-1].paused && s.list[n-1].msg.Role == RoleAssistant && s.list[n-1].calls == nil
 }
 
 // exchangeAt returns the bounds [from, to) of the exchange that contains list[i].

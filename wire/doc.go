@@ -37,6 +37,9 @@
 //     ran and its output, documents, refusals, the sources of a text;
 //   - tool arguments keep their bytes.
 //
+// The page docs/rewriting.md of the repository says what each provider wants when history
+// is rewritten, and what Encode does.
+//
 // Request.Lost lists each part of the conversation that the request leaves out or
 // changes; see [Omission].
 //

@@ -74,6 +74,34 @@ func TestPages_BugsAreTested(t *testing.T) {
 	}
 }
 
+// Each row of the page docs/rewriting.md names the tests that hold it.
+func TestPages_RewritingIsTested(t *testing.T) {
+	inRoot(t)
+	page, err := os.ReadFile("docs/rewriting.md")
+	require.NoError(t, err)
+	var files []string
+	for _, pattern := range []string{"*_test.go", "wire/*_test.go", "convotest/provider/*_test.go", "internal/repotest/*_test.go"} {
+		list, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		files = append(files, list...)
+	}
+	tests := declaredIn(t, files...)
+	name := regexp.MustCompile("`(Test\\w+)`")
+	rows := 0
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		if len(cells) > 1 && cells[len(cells)-1] != "tests |" {
+			rows++
+			require.Len(t, cells, 4, line)
+			assert.Regexp(t, name, cells[3], line)
+		}
+		for _, m := range name.FindAllStringSubmatch(line, -1) {
+			assert.True(t, tests[m[1]], "docs/rewriting.md names %s, and there is no such test", m[1])
+		}
+	}
+	assert.Greater(t, rows, 15)
+}
+
 // Each of the 102 rows on the page docs/rows.md names the tests that hold it, and
 // the files that they are in, or says what is to come.
 func TestPages_Rows(t *testing.T) {
