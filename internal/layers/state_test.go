@@ -28,6 +28,7 @@ var entryMakers = map[string]string{
 	"History.newEntries":            "to appendLocked, SetSystem and SetEphemeral",
 	"History.newEntry":              "to newEntries",
 	"History.joinLocked":            "to appendLocked",
+	"answer.append":                 "to appendLocked",
 	"identity.weigh":                "to newEntry, rewritten and the list of a loader",
 	"entry.setContent":              "to append, replace and bindLocked, before a view has it",
 	"History.bindLocked":            "to append",
