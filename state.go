@@ -88,6 +88,7 @@ type entry struct {
 	tools   bool  // whether it, or an entry before it in its turn, called a tool; see setTools
 	note    bool  // a system message after others; see setNote
 	final   bool  // a summarizer reads msg, not the original: it was rewritten, or a result was forgotten or cleared with a text
+	bare    bool  // only its reasoning was taken out, and no signed reasoning stood before it: what was made after it stays bound
 }
 
 // setTools sets e.tools and adjusts e.tokens.
