@@ -26,7 +26,8 @@ import (
 // bound and the model checks this, or is not known. A cut, a cleared result, a rewritten
 // message, a summary, SetSystem and messages set by SetEphemeral before the entry, or other
 // tools, end the bond; a Rollback or an Undo that restores what stood there restores it. A
-// rewritten answer ends the bonds after it even if only its reasoning was left out. A
+// rewritten answer ends the bonds after it even if only its reasoning was left out, unless
+// no signed reasoning is left before it, as with [ClearThinking]. A
 // summary whose Native stands for what the entry was made after does not end it, because
 // the provider has made the summary; see [Snapshot.AsText] for a request without Native.
 func (s *Snapshot) Bound(id ID) bool {
@@ -137,10 +138,17 @@ func (e *entry) setContent() {
 		return
 	}
 	sum := e.msg.content()
-	if e.final && e.msg.Role == RoleAssistant {
+	if e.final && !e.bare && e.msg.Role == RoleAssistant {
 		sum = sum.Uint64(8) // its reasoning is not sent, and what was made after it needs that
 	}
 	e.content = max(sum, 1)
+}
+
+// unmade returns a copy of e that is not bound.
+func (e *entry) unmade() *entry {
+	own := *e
+	own.made = 0
+	return &own
 }
 
 // content returns the fingerprint of what the model sees of m. Reasoning is left out: a

@@ -151,6 +151,16 @@ func TestBound(t *testing.T) {
 			_, err := h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{{ID: first, Parts: []convo.Part{convo.Text(e.Message.Text())}}}})
 			require.NoError(t, err)
 			return id
+		}, true},
+		"an answer before it whose reasoning was left out after other reasoning": {func(t *testing.T, h *convo.History) convo.ID {
+			answer(t, h)
+			mustAppend(t, h, convo.User("three"))
+			second := mustAppend(t, h, signed("4"))
+			mustAppend(t, h, convo.User("five"))
+			id := mustAppend(t, h, signed("6"))
+			_, err := h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{{ID: second, Parts: []convo.Part{convo.Text("4")}}}})
+			require.NoError(t, err)
+			return id
 		}, false},
 		"without a signature": {func(t *testing.T, h *convo.History) convo.ID {
 			return mustAppend(t, h, convo.Assistant("2").WithReasoning(convo.Reasoning{Text: "hm"}))

@@ -55,7 +55,7 @@ func (c chain) Due(s Status) bool {
 // other strategy runs on its own goroutine.
 func isDirect(c CompactionStrategy) bool {
 	switch c := c.(type) {
-	case Truncate, SlidingWindow, ClearToolResults, ClearMedia, Summarize, NativeSummary, extracting, chain:
+	case Truncate, SlidingWindow, ClearToolResults, ClearMedia, ClearThinking, Summarize, NativeSummary, extracting, chain:
 		return true
 	case when:
 		return isDirect(c.strategy)

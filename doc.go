@@ -113,7 +113,7 @@
 // A [CompactionStrategy] reads a snapshot and returns an [Edit]: entries to drop,
 // results to clear, entries to [Rewrite], a summary that stands for entries that
 // were dropped. There are [Truncate], [SlidingWindow], [ClearToolResults],
-// [ClearMedia], [Summarize] and [Chain]; [When] lets any of them start a compaction;
+// [ClearMedia], [ClearThinking], [Summarize] and [Chain]; [When] lets any of them start a compaction;
 // [StrategyFunc] makes a strategy from a function. The edit is checked against the
 // conversation when it is applied, and takes effect as a whole or not at all:
 // messages appended in the meantime stay, and exchanges pinned in the meantime are
@@ -267,8 +267,9 @@
 //
 // Each entry may have a field "missing", the tokens that were cut or cleared out of
 // its results, whose originals are not in the snapshot; a field "final", true where the
-// message was rewritten, or a result was forgotten or cleared with a text; a field "paused",
-// true for an answer that its provider paused; a field "made",
+// message was rewritten, or a result was forgotten or cleared with a text; a field "bare",
+// true where only its reasoning was taken out and none that is signed stands before it; a
+// field "paused", true for an answer that its provider paused; a field "made",
 // a fingerprint of what signed reasoning was made after; and a field "tools", true for a
 // message without calls or results whose turn had called a tool before. Empty fields are left
 // out. Unknown fields and types, a key that occurs twice in one object, and a time

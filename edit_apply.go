@@ -437,6 +437,7 @@ func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
 	floor := s.floor()
 	raw, turns := s.listRaw, s.turns
 	turn, stays := 0, true // the current turn, and whether any entry of it stays
+	sealed := false        // whether an entry that stays holds signed reasoning
 	i := 0
 	for ; i < len(s.list) && len(drop)+len(changes)+len(cuts) > 0; i++ {
 		e := s.list[i]
@@ -504,6 +505,9 @@ func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
 				return nil
 			case r.to == e: // as it was
 			case rewrites != nil:
+				if sealed {
+					r.to.bare = false // what was made after it needs its reasoning, as what stands before it is sent
+				}
 				done.rewritten = append(done.rewritten, e.id)
 				done.changed, done.newest = true, e.id
 				done.gone = append(done.gone, r.was)
@@ -518,6 +522,7 @@ func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
 			}
 		}
 		stays = true
+		sealed = sealed || len(changes) > 0 && e.msg.isSigned()
 		list = append(list, e)
 		if o != nil {
 			originals = append(originals, o)

@@ -232,7 +232,7 @@ func filled(t reflect.Type, depth int) reflect.Value {
 // printed are all exported structs that can hold a text, except errors.
 var printed = []any{
 
-	convo.Archived{}, convo.Clear{}, convo.ClearMedia{}, convo.ClearToolResults{}, convo.Edit{}, convo.Entry{}, convo.Exchange{}, convo.Goal{}, convo.LogInfo{}, convo.Link{},
+	convo.Archived{}, convo.Clear{}, convo.ClearMedia{}, convo.ClearThinking{}, convo.ClearToolResults{}, convo.Edit{}, convo.Entry{}, convo.Exchange{}, convo.Goal{}, convo.LogInfo{}, convo.Link{},
 	convo.Salvaged{}, convo.SealedField{},
 	convo.Record{},
 	convo.Media{}, convo.Message{}, convo.Opaque{}, convo.Reasoning{}, convo.Reply{}, convo.Report{}, convo.Rewrite{}, convo.Status{},

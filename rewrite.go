@@ -273,6 +273,7 @@ func (id *identity) rewritten(c *change, o *original) replacement {
 		to.edit.looks = from.looks()
 	}
 	to.msg, to.made = c.msg, 0
+	to.bare = (from.bare || !from.final) && from.msg.Role == RoleAssistant && slices.EqualFunc(to.msg.Parts, withoutReasoning(from.msg.Parts), func(p, q Part) bool { return reflect.DeepEqual(p, q) })
 	id.weigh(to)
 	if next.read = to.msg; to.msg.Role == RoleTool {
 		next.keepRead(from, to, o)
@@ -303,4 +304,11 @@ func (o *original) keepRead(from, to *entry, old *original) {
 			o.setRef(i, ref)
 		}
 	}
+}
+
+func isReasoningPart(p Part) bool { _, ok := p.(Reasoning); return ok }
+
+// withoutReasoning returns parts without reasoning.
+func withoutReasoning(parts []Part) []Part {
+	return slices.DeleteFunc(slices.Clone(parts), isReasoningPart)
 }

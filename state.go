@@ -89,6 +89,7 @@ type entry struct {
 	note    bool  // a system message after others; see setNote
 	paused  bool  // an answer that its provider paused, and goes on with when it gets it back
 	final   bool  // a summarizer reads msg, not the original: it was rewritten, or a result was forgotten or cleared with a text
+	bare    bool  // only its reasoning was taken out, and no signed reasoning stood before it: what was made after it stays bound
 }
 
 // setTools sets e.tools and adjusts e.tokens.

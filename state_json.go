@@ -308,6 +308,7 @@ func appendEntry(dst []byte, e *entry) ([]byte, error) {
 	dst = strictjson.Int(dst, "missing", e.missing)
 	dst = strictjson.Bool(dst, "final", e.final)
 	dst = strictjson.Bool(dst, "paused", e.paused)
+	dst = strictjson.Bool(dst, "bare", e.bare)
 	dst = strictjson.Bool(dst, "tools", e.tools && e.msg.Role != RoleTool && e.calls == nil)
 	if e.made != 0 {
 		dst = strictjson.Text(dst, "made", fmt.Sprintf("%016x", uint64(e.made)))
@@ -675,6 +676,8 @@ func readEntry(r *strictjson.Reader) *entry {
 			e.final = r.Bool()
 		case "paused":
 			e.paused = r.Bool()
+		case "bare":
+			e.bare = r.Bool()
 		case "tools":
 			e.tools = r.Bool()
 		case "made":

@@ -1,5 +1,7 @@
 package convo
 
+import "slices"
+
 // Undo reverts the newest applied edit, whose report is r. The edit may come from a
 // compaction or from Apply. Entries that it dropped or changed are restored, as is the
 // previous summary. Messages appended since then stay after them. To revert the edit
@@ -54,6 +56,7 @@ func (h *History) putBackLocked(d *departure) {
 		}
 	}
 	rest, kept := h.list, h.originals
+	answered := slices.ContainsFunc(h.list, func(e *entry) bool { return e.id > d.was.last && e.made != 0 })
 	for _, back := range d.gone {
 		for len(rest) > 0 && rest[0].id < back.was.id {
 			add(rest[0], nil)
@@ -66,6 +69,9 @@ func (h *History) putBackLocked(d *departure) {
 		case back.now == nil:
 			add(back.was, back.original)
 		case len(rest) > 0 && rest[0] == back.now:
+			if answered && back.now.bare && !back.was.bare {
+				back.was = back.was.unmade() // what was made since then was made without its reasoning
+			}
 			add(back.was, back.original)
 			rest = rest[1:]
 			if len(kept) > 0 && kept[0].id == back.was.id {

@@ -363,7 +363,7 @@ func TestConverse_BlocksThatAreLeftOut(t *testing.T) {
 		{"both", convo.RoleAssistant, []string{use, result}, nil},
 		{"a call", convo.RoleAssistant, []string{use}, []int{0}},
 		{"a call of a tool of the provider", convo.RoleAssistant, []string{`{"toolUse":{"toolUseId":"s","name":"n","input":{},"type":"server_tool_use"}}`}, []int{0}},
-		{"a call of a tool of the provider before reasoning", convo.RoleAssistant, []string{`{"toolUse":{"toolUseId":"s","name":"n","input":{},"type":"server_tool_use"}}`, thought}, []int{0}},
+		{"a call of a tool of the provider before reasoning", convo.RoleAssistant, []string{`{"toolUse":{"toolUseId":"s","name":"n","input":{},"type":"server_tool_use"}}`, thought}, []int{0, 1}},
 		{"both of a tool of the provider", convo.RoleAssistant, []string{`{"toolUse":{"toolUseId":"s","name":"n","input":{},"type":"server_tool_use"}}`, `{"toolResult":{"toolUseId":"s","content":[]}}`}, nil},
 		{"a type that is no string", convo.RoleAssistant, []string{`{"toolUse":{"toolUseId":"s","name":"n","input":{},"type":7}}`}, []int{0}},
 		{"a result", convo.RoleAssistant, []string{result}, []int{0}},

@@ -161,3 +161,24 @@ func TestCompact_RoundTrip(t *testing.T) {
 		})
 	}
 }
+
+// After ClearThinking, the reasoning that stays is sent and accepted.
+func TestClearThinking_RoundTrip(t *testing.T) {
+	l := newLab(t, compactTests[0], convo.Options{})
+	h, err := convo.New(&convo.Options{Strategy: convo.ClearThinking{KeepTurns: 2}})
+	require.NoError(t, err)
+	l.h = h
+	for turn := range 30 {
+		if turn%5 == 4 {
+			r, err := h.Compact(t.Context(), "")
+			require.NoError(t, err)
+			assert.NotEmpty(t, r.Rewritten)
+			assert.Empty(t, h.Snapshot().Unbound())
+		}
+		l.turn(t, fmt.Sprintf("question %d", turn))
+		if turn%5 == 4 {
+			assert.Equal(t, 5, strings.Count(l.lastBody(), `"type":"thinking"`), "two for each of two turns, and one of this turn")
+		}
+	}
+	assert.Empty(t, l.s.Refused())
+}

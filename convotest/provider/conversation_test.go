@@ -219,3 +219,30 @@ func TestConversation_Paused(t *testing.T) {
 		})
 	}
 }
+
+// What was made after thinking was cleared is not bound when the thinking is back.
+func TestConversation_ClearedThinkingComesBack(t *testing.T) {
+	s := provider.New(provider.Options{})
+	server := httptest.NewServer(s)
+	defer server.Close()
+	c := client{format: wire.Anthropic{Model: "claude-opus-5-5"}, url: server.URL + "/v1/messages", params: map[string]any{"model": "claude-opus-5-5", "max_tokens": 99}}
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	turn := func(blocks ...provider.Block) {
+		s.Script(provider.Answer{Blocks: blocks})
+		_, err := h.Append(convo.User("q"))
+		require.NoError(t, err)
+		_, err = h.Do(t.Context(), c.send)
+		require.NoError(t, err)
+	}
+	turn(provider.Thinking("one"), provider.Text("a"))
+	turn(provider.Text("b"))
+	e, err := convo.ClearThinking{}.Compact(t.Context(), h.Snapshot(), convo.Goal{})
+	require.NoError(t, err)
+	r, err := h.Apply(h.Snapshot(), e)
+	require.NoError(t, err)
+	turn(provider.Thinking("two"), provider.Text("c"))
+	require.NoError(t, h.Undo(r))
+	turn(provider.Text("d"))
+	assert.Empty(t, s.Refused())
+}
