@@ -299,6 +299,7 @@ func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) e
 		w.stand(continueMarker)
 	}
 	r.NoThinking = p.seals != SealsChecked && w.isPlain() && p.lacksThinking(s)
+	w.rule.own = p.defined.marks
 	marks := w.marks(&first)
 	if of := marksOf(marks, inSystem); r.System != nil && len(of) > 0 {
 		r.System = withMarks(r.System, of, anthropicMark, "")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // CacheMark returns a part that asks the provider to cache the request up to this place.
@@ -35,7 +36,7 @@ import (
 // messages.
 //
 // A request has at most four marks, including the mark after the tools (see
-// Anthropic.CacheTools). If there are more, marks in messages are dropped before marks in
+// Anthropic.CacheTools) and those of opaque tools given to SetTools. If there are more, marks in messages are dropped before marks in
 // the system text, and older marks before newer ones. Providers refuse a longer lifetime
 // after a shorter one, so a mark gets the lifetime of a longer mark after it: CacheMark(0)
 // before CacheMark(time.Hour) also lasts an hour, and is billed for an hour. After tools
@@ -143,6 +144,37 @@ func (m cacheMark) tell(lost *losses) {
 type cacheRule struct {
 	long  bool // the marks of the format have the longer lifetime
 	tools bool // there is a mark after the tools
+	own   *toolMarks
+}
+
+// toolMarks are the cache marks in the tools of a request, among which are opaque ones.
+type toolMarks struct {
+	count int
+	short bool // one of them is for 5 minutes
+}
+
+// marksIn returns the marks in a list of tools, or nil if no opaque tool of the format is
+// among them.
+func marksIn(list json.RawMessage, tools []convo.Tool, format string) *toolMarks {
+	if !slices.ContainsFunc(tools, func(t convo.Tool) bool { return t.Opaque.Format == format }) {
+		return nil
+	}
+	if format == FormatConverse {
+		all, _ := fields("", list)
+		list = all["tools"]
+	}
+	m := new(toolMarks)
+	elements, _ := strictjson.SplitArray(list)
+	for _, raw := range elements {
+		all, _ := fields("", raw)
+		for _, key := range []string{"cache_control", "cachePoint"} {
+			if mark, err := fields("", all[key]); err == nil {
+				m.count++
+				m.short = m.short || stringOf(mark["ttl"]) != "1h"
+			}
+		}
+	}
+	return m
 }
 
 // choose returns the marks of a request in order, by the rules of CacheMark. They are the
@@ -150,8 +182,11 @@ type cacheRule struct {
 // and auto begins with the most important mark. The caller's marks without room are
 // recorded as lost.
 func (c cacheRule) choose(own, auto []cacheMark, lost *losses) []cacheMark {
-	room := maxMarks
-	if c.tools {
+	room, short := maxMarks, c.tools && !c.long
+	switch {
+	case c.own != nil:
+		room, short = max(maxMarks-c.own.count, 0), c.own.short
+	case c.tools:
 		room--
 	}
 	if over := len(own) - room; over > 0 {
@@ -176,7 +211,7 @@ func (c cacheRule) choose(own, auto []cacheMark, lost *losses) []cacheMark {
 	slices.SortFunc(marks, cacheMark.compare)
 	long := false
 	for i := range slices.Backward(marks) {
-		long = (long || marks[i].long) && (c.long || !c.tools)
+		long = (long || marks[i].long) && !short
 		marks[i].long = long
 	}
 	return marks

@@ -376,6 +376,7 @@ func (w *converseWriter) request(p *projector, s *convo.Snapshot, r *Request) er
 		w.write(marker(convo.RoleUser, earlierMarker))
 	}
 	r.NoThinking = p.seals != SealsChecked && w.startsUnthinking() && p.lostThinking(s)
+	w.rule.own = p.defined.marks
 	marks := w.choose()
 	if w.role == convo.RoleAssistant {
 		w.write(marker(convo.RoleUser, continueMarker))

@@ -328,7 +328,7 @@ func (p *projector) request(s *convo.Snapshot) (Request, error) {
 		p.text, p.front = p.writer.system(&p.projection, &own)
 		p.unsaid, p.wrote = own.list, true
 	}
-	if err := p.defined.read(s); err != nil {
+	if err := p.defined.read(s, p.format); err != nil {
 		return Request{}, err
 	}
 	p.release()

@@ -41,7 +41,7 @@ type ToolWriter interface {
 	// a provider's own limits on properties and levels.
 	//
 	// A tool with an Opaque is written as it stands, after the others, if it is of this
-	// format, and otherwise left out.
+	// format, and otherwise left out. Its name counts like that of any other tool.
 	Tools(tools ...convo.Tool) (json.RawMessage, error)
 }
 
@@ -172,7 +172,8 @@ func list(elements []byte) json.RawMessage {
 }
 
 // ownTools returns the tools of a format, as they stand in a list, each after a comma.
-func ownTools(tools []convo.Tool, format string) (b []byte, err error) {
+// seen holds the names of the functions.
+func ownTools(tools []convo.Tool, format string, seen map[string]bool) (b []byte, err error) {
 	for i, t := range tools {
 		if t.Opaque == (convo.Opaque{}) || t.Opaque.Format != format {
 			continue
@@ -180,6 +181,12 @@ func ownTools(tools []convo.Tool, format string) (b []byte, err error) {
 		raw := json.RawMessage(t.Opaque.JSON)
 		if !strictjson.Valid(raw) || kindOf(raw) != '{' {
 			return nil, &ToolError{i, t.Name, "", "the opaque definition is no JSON object", "write it as it stands in the provider's list of tools"}
+		}
+		for _, name := range namesIn(raw) {
+			if seen[name] {
+				return nil, &ToolError{i, name, "", "another tool has this name", "give each tool a name of its own"}
+			}
+			seen[name] = true
 		}
 		b = append(append(b, ','), compact(raw)...)
 	}
@@ -191,7 +198,14 @@ func withOwn(functions json.RawMessage, err error, tools []convo.Tool, format st
 	if err != nil {
 		return nil, err
 	}
-	own, err := ownTools(tools, format)
+	seen := make(map[string]bool)
+	elements, _ := strictjson.SplitArray(functions)
+	for _, raw := range elements {
+		for _, name := range namesIn(raw) {
+			seen[name] = true
+		}
+	}
+	own, err := ownTools(tools, format, seen)
 	switch {
 	case err != nil:
 		return nil, err
@@ -201,6 +215,25 @@ func withOwn(functions json.RawMessage, err error, tools []convo.Tool, format st
 		return list(own), nil
 	}
 	return append(slices.Concat(functions[:len(functions)-1], own), ']'), nil
+}
+
+// namesIn returns the names that an element of a list of tools defines, in any format.
+func namesIn(raw json.RawMessage) (names []string) {
+	all, err := fields("", raw)
+	if err != nil {
+		return nil
+	}
+	of := []json.RawMessage{raw, all["function"], all["custom"], all["toolSpec"], all["systemTool"]}
+	declared, _ := strictjson.SplitArray(all["functionDeclarations"])
+	for _, raw := range append(of, declared...) {
+		if kindOf(raw) != '{' {
+			continue
+		}
+		if one, err := fields("", raw); err == nil && stringOf(one["name"]) != "" {
+			names = append(names, stringOf(one["name"]))
+		}
+	}
+	return names
 }
 
 // The keywords of a JSON Schema that hold schemas: one schema, a list of schemas, or
@@ -470,17 +503,18 @@ type writtenTools struct {
 	by    ToolWriter
 	tools []convo.Tool
 	json  json.RawMessage
+	marks *toolMarks
 }
 
 // read writes the tools of a snapshot, unless they are those written last.
-func (w *writtenTools) read(s *convo.Snapshot) (err error) {
+func (w *writtenTools) read(s *convo.Snapshot, format string) (err error) {
 	tools := s.Tools()
 	if slices.Equal(tools, w.tools) {
 		return nil
 	}
 	w.tools = nil
 	if w.json, err = w.by.Tools(tools...); err == nil {
-		w.tools = tools
+		w.tools, w.marks = tools, marksIn(w.json, tools, format)
 	}
 	return err
 }

@@ -1,8 +1,12 @@
 package wire_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -72,4 +76,90 @@ func TestEncode_Tools(t *testing.T) {
 			assert.Equal(t, string(alone), string(encode(function).Tools), "after an error")
 		})
 	}
+}
+
+// Two tools of one name are refused, if one of them is the provider's own.
+func TestEncode_OwnToolOfOneName(t *testing.T) {
+	for name, tt := range map[string]struct {
+		f      wire.Format
+		format string
+		json   string
+	}{
+		"anthropic": {wire.Anthropic{}, wire.FormatAnthropic, `{"type":"web_search_20250305","name":"x"}`},
+		"responses": {wire.OpenAIResponses{}, wire.FormatOpenAIResponses, `{"type":"function","name":"x"}`},
+		"chat":      {wire.OpenAIChat{}, wire.FormatOpenAIChat, `{"type":"function","function":{"name":"x"}}`},
+		"custom":    {wire.OpenAIChat{}, wire.FormatOpenAIChat, `{"type":"custom","custom":{"name":"x"}}`},
+		"gemini":    {wire.Gemini{}, wire.FormatGemini, `{"functionDeclarations":[{"name":"x"},{"name":"y"}]}`},
+		"converse":  {wire.Converse{}, wire.FormatConverse, `{"toolSpec":{"name":"x"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := convo.Tool{Opaque: convo.Opaque{Format: tt.format, JSON: tt.json}}
+			elsewhere := convo.Tool{Opaque: convo.Opaque{Format: "elsewhere", JSON: tt.json}}
+			for i, tools := range [][]convo.Tool{{own, {Name: "x"}}, {{Name: "x"}, own}, {own, own}} {
+				_, err := tt.f.(wire.ToolWriter).Tools(tools...)
+				var wrong *wire.ToolError
+				require.ErrorAs(t, err, &wrong)
+				assert.Equal(t, []int{0, 1, 1}[i], wrong.Index)
+				assert.Contains(t, err.Error(), `"x": another tool has this name`)
+			}
+			_, err := tt.f.(wire.ToolWriter).Tools(own, convo.Tool{Name: "z"}, elsewhere)
+			assert.NoError(t, err)
+		})
+	}
+}
+
+// The cache marks of a provider's own tools count, and what follows them has no longer
+// lifetime than they have.
+func TestEncode_OwnToolWithMark(t *testing.T) {
+	const anthropic, anthropicHour = `{"type":"x","name":"x%d","cache_control":{"type":"ephemeral"}}`, `{"type":"x","name":"x%d","cache_control":{"type":"ephemeral","ttl":"1h"}}`
+	const converse, converseHour = `{"cachePoint":{"type":"default"}}`, `{"cachePoint":{"type":"default","ttl":"1h"}}`
+	for name, tt := range map[string]struct {
+		f       wire.Format
+		format  string
+		own     []string
+		hours   int // marks for an hour, apart from those of tools
+		minutes int
+	}{
+		"anthropic":       {wire.Anthropic{}, wire.FormatAnthropic, []string{anthropic}, 0, 3},
+		"with the format": {wire.Anthropic{Cache: true, CacheTools: true, CacheLifetime: time.Hour}, wire.FormatAnthropic, []string{anthropicHour}, 3, 0},
+		"for an hour":     {wire.Anthropic{}, wire.FormatAnthropic, []string{anthropicHour, anthropicHour}, 2, 0},
+		"five":            {wire.Anthropic{}, wire.FormatAnthropic, []string{anthropicHour, anthropicHour, anthropicHour, anthropicHour, anthropicHour}, 0, 0},
+		"converse":        {wire.Converse{}, wire.FormatConverse, []string{converse}, 0, 3},
+		"and one more":    {wire.Converse{CacheTools: true, CacheLifetime: time.Hour}, wire.FormatConverse, []string{converseHour}, 2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tools := []convo.Tool{{Name: "f"}}
+			for i, json := range tt.own {
+				if strings.Contains(json, "%d") {
+					json = fmt.Sprintf(json, i)
+				}
+				tools = append(tools, convo.Tool{Opaque: convo.Opaque{Format: tt.format, JSON: json}})
+			}
+			h, err := convo.New(nil)
+			require.NoError(t, err)
+			for range 5 {
+				_, err = h.Append(convo.User("q", wire.CacheMark(time.Hour)), convo.Assistant("a"))
+				require.NoError(t, err)
+			}
+			_, err = h.Append(convo.User("q", wire.CacheMark(time.Hour)))
+			require.NoError(t, err)
+			for range 2 { // without tools there is room for all four
+				r, err := tt.f.Encode(h.Snapshot())
+				require.NoError(t, err)
+				said := string(bytes.Join(append([][]byte{r.System}, toBytes(r.Messages)...), nil))
+				marks, hours := strings.Count(said, `"cache_control"`)+strings.Count(said, `"cachePoint"`), strings.Count(said, `"1h"`)
+				if len(h.Snapshot().Tools()) > 0 {
+					assert.Equal(t, []int{tt.hours, tt.minutes}, []int{hours, marks - hours})
+				}
+				require.NoError(t, h.SetTools(tools...))
+			}
+		})
+	}
+}
+
+func toBytes(list []json.RawMessage) (all [][]byte) {
+	for _, raw := range list {
+		all = append(all, raw)
+	}
+	return all
 }
