@@ -51,6 +51,7 @@ func (d *anthropicDecoder) decode(data []byte) error {
 		d.answer(stringOf(all["id"]), stringOf(all["model"]))
 		d.ended(stringOf(all["stop_reason"]))
 		d.out.Usage = d.anthropicUsage(all["usage"])
+		d.out.Cleared = d.appliedEdits(all["context_management"])
 		return nil
 	}
 	if name := stringOf(all["type"]); slices.Contains(anthropicEvents, name) {
@@ -80,6 +81,7 @@ func (d *anthropicDecoder) single(path string, data []byte, all map[string]json.
 	d.answer(stringOf(all["id"]), stringOf(all["model"]))
 	d.ended(stringOf(all["stop_reason"]))
 	d.out.Usage = d.anthropicUsage(all["usage"])
+	d.out.Cleared = d.appliedEdits(all["context_management"])
 	if isNull(all["content"]) && stringOf(all["role"]) == "assistant" {
 		return nil // an empty answer
 	}
@@ -130,7 +132,7 @@ func (d *anthropicDecoder) message(path string, data []byte) error {
 	default:
 		return &DecodeError{Path: at(path, "role"), Reason: "unknown role " + quote(role)}
 	}
-	d.keepRest(from, path, all, "role", "content", "type", "id", "model", "stop_reason", "stop_sequence", "usage")
+	d.keepRest(from, path, all, "role", "content", "type", "id", "model", "stop_reason", "stop_sequence", "usage", "context_management")
 	return err
 }
 

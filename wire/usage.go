@@ -198,6 +198,18 @@ func (d *decoder) anthropicUsage(raw json.RawMessage) convo.Usage {
 	return cleaned(out)
 }
 
+// appliedEdits returns how many tokens the edits of a context_management in an answer have
+// cleared.
+func (d *decoder) appliedEdits(raw json.RawMessage) (cleared int) {
+	edits, _ := strictjson.SplitArray(figuresOf(raw)["applied_edits"])
+	for i, raw := range edits {
+		const name = "cleared_input_tokens"
+		all := d.figures(atIndex("context_management.applied_edits", i), raw, name)
+		cleared = sum(cleared, all.figure(name))
+	}
+	return cleared
+}
+
 // isMessageIteration reports whether the type of an iteration states that it wrote the
 // message.
 func isMessageIteration(all figures) bool {

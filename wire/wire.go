@@ -254,6 +254,12 @@ type Transcript struct {
 	Usage  convo.Usage     // converted to the terms of convo
 	Stop   convo.Stop      // why it ended; see StopOf
 
+	// Cleared is how many tokens of the request the provider left out before the model read
+	// it, because of a parameter that asks for that, such as context_management of
+	// Anthropic. They are not part of Usage. Unless each request asks for the same, the next
+	// one weighs so much more.
+	Cleared int
+
 	// The following are in the provider's words.
 	StopReason string // the reason that Stop was derived from; for Responses, the status if it is completed
 	Model      string // the model that answered, which may differ from the model of the request
