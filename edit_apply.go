@@ -506,7 +506,9 @@ func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
 			case r.to == e: // as it was
 			case rewrites != nil:
 				if sealed {
-					r.to.bare = false // what was made after it needs its reasoning, as what stands before it is sent
+					own := *r.to
+					own.bare = false
+					r.to, r.was.now = &own, &own // what was made after it needs its reasoning, as what stands before it is sent
 				}
 				done.rewritten = append(done.rewritten, e.id)
 				done.changed, done.newest = true, e.id

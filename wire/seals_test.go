@@ -601,7 +601,7 @@ func TestSeals_NotWhereItWasMade(t *testing.T) {
 			e, _ := s.At(1)
 			_, err := h.Apply(s, convo.Edit{Rewrite: []convo.Rewrite{{ID: e.ID, Parts: []convo.Part{convo.Text("a")}}}})
 			require.NoError(t, err)
-		}, 0},
+		}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, err := convo.New(nil)
