@@ -138,7 +138,7 @@ func (e *entry) setContent() {
 		return
 	}
 	sum := e.msg.content()
-	if e.final && !e.bare && e.msg.Role == RoleAssistant {
+	if e.final && !e.marks.has(bare) && e.msg.Role == RoleAssistant {
 		sum = sum.Uint64(8) // its reasoning is not sent, and what was made after it needs that
 	}
 	e.content = max(sum, 1)

@@ -403,7 +403,7 @@ func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 		batch[0].goesOn = true
 	}
 	if n := len(batch); n > 0 && a.reply.Stop == StopPause {
-		batch[n-1].paused = true
+		batch[n-1].marks.set(paused, true)
 	}
 	var cut *Report
 	defer func() {

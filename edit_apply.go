@@ -507,7 +507,7 @@ func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
 			case rewrites != nil:
 				if sealed {
 					own := *r.to
-					own.bare = false
+					own.marks.set(bare, false)
 					r.to, r.was.now = &own, &own // what was made after it needs its reasoning, as what stands before it is sent
 				}
 				done.rewritten = append(done.rewritten, e.id)

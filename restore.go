@@ -315,7 +315,7 @@ func (l *loader) indexOf(i int) int {
 func (l *loader) entry(i int, old *entry) error {
 	e := old
 	if !l.own {
-		e = &entry{id: old.id, at: old.at, turn: old.turn, missing: old.missing, final: old.final, bare: old.bare, note: old.note, paused: old.paused, made: old.made}
+		e = &entry{id: old.id, at: old.at, turn: old.turn, missing: old.missing, final: old.final, note: old.note, marks: old.marks, made: old.made}
 	}
 	if err := l.check(i, old, e); err != nil || e.msg.Role == RoleNone {
 		return err

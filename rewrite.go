@@ -273,7 +273,7 @@ func (id *identity) rewritten(c *change, o *original) replacement {
 		to.edit.looks = from.looks()
 	}
 	to.msg, to.made = c.msg, 0
-	to.bare = (from.bare || !from.final) && from.msg.Role == RoleAssistant && slices.EqualFunc(to.msg.Parts, withoutReasoning(from.msg.Parts), func(p, q Part) bool { return reflect.DeepEqual(p, q) })
+	to.marks.set(bare, (from.marks.has(bare) || !from.final) && from.msg.Role == RoleAssistant && slices.EqualFunc(to.msg.Parts, withoutReasoning(from.msg.Parts), func(p, q Part) bool { return reflect.DeepEqual(p, q) }))
 	id.weigh(to)
 	if next.read = to.msg; to.msg.Role == RoleTool {
 		next.keepRead(from, to, o)

@@ -83,14 +83,31 @@ type entry struct {
 	made    fingerprint.Sum // of the view that its request was made of; 0: it is not bound
 	inline  [1]Part         // memory for msg.Parts if it has only one part
 
-	missing int64 // raw tokens that were cut or cleared out of msg
-	idle    int32 // raw tokens of its reasoning, counted in tokens only if tools is set
-	tools   bool  // whether it, or an entry before it in its turn, called a tool; see setTools
-	note    bool  // a system message after others; see setNote
-	paused  bool  // an answer that its provider paused, and goes on with when it gets it back
-	final   bool  // a summarizer reads msg, not the original: it was rewritten, or a result was forgotten or cleared with a text
-	bare    bool  // only its reasoning was taken out, and no signed reasoning stood before it: what was made after it stays bound
+	missing int64      // raw tokens that were cut or cleared out of msg
+	idle    int32      // raw tokens of its reasoning, counted in tokens only if tools is set
+	tools   bool       // whether it, or an entry before it in its turn, called a tool; see setTools
+	note    bool       // a system message after others; see setNote
+	final   bool       // a summarizer reads msg, not the original: it was rewritten, or a result was forgotten or cleared with a text
+	marks   entryMarks // for an answer
 }
+
+// entryMarks say what is special about an answer. They share a byte, because the size of an
+// entry matters.
+type entryMarks uint8
+
+const (
+	paused entryMarks = 1 << iota // its provider paused it, and goes on with it when it gets it back
+	bare                          // only its reasoning was taken out, and no signed reasoning stood before it: what was made after it stays bound
+)
+
+// set adds m if on is true, and otherwise takes it away.
+func (s *entryMarks) set(m entryMarks, on bool) {
+	if *s &^= m; on {
+		*s |= m
+	}
+}
+
+func (s entryMarks) has(m entryMarks) bool { return s&m != 0 }
 
 // setTools sets e.tools and adjusts e.tokens.
 func (e *entry) setTools(tools bool) {
@@ -613,7 +630,7 @@ func (s *state) newestID() ID {
 // isPaused reports whether the view ends with a paused answer.
 func (s *state) isPaused() bool {
 	n := len(s.list)
-	return n > 0 && s.list[n-1].paused && s.list[n-1].msg.Role == RoleAssistant && s.list[n-1].calls == nil
+	return n > 0 && s.list[n-1].marks.has(paused) && s.list[n-1].msg.Role == RoleAssistant && s.list[n-1].calls == nil
 }
 
 // exchangeAt returns the bounds [from, to) of the exchange that contains list[i].

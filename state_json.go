@@ -307,8 +307,8 @@ func appendEntry(dst []byte, e *entry) ([]byte, error) {
 	dst = strictjson.Time(dst, "time", e.time())
 	dst = strictjson.Int(dst, "missing", e.missing)
 	dst = strictjson.Bool(dst, "final", e.final)
-	dst = strictjson.Bool(dst, "paused", e.paused)
-	dst = strictjson.Bool(dst, "bare", e.bare)
+	dst = strictjson.Bool(dst, "paused", e.marks.has(paused))
+	dst = strictjson.Bool(dst, "bare", e.marks.has(bare))
 	dst = strictjson.Bool(dst, "tools", e.tools && e.msg.Role != RoleTool && e.calls == nil)
 	if e.made != 0 {
 		dst = strictjson.Text(dst, "made", fmt.Sprintf("%016x", uint64(e.made)))
@@ -675,9 +675,9 @@ func readEntry(r *strictjson.Reader) *entry {
 		case "final":
 			e.final = r.Bool()
 		case "paused":
-			e.paused = r.Bool()
+			e.marks.set(paused, r.Bool())
 		case "bare":
-			e.bare = r.Bool()
+			e.marks.set(bare, r.Bool())
 		case "tools":
 			e.tools = r.Bool()
 		case "made":

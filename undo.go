@@ -69,7 +69,7 @@ func (h *History) putBackLocked(d *departure) {
 		case back.now == nil:
 			add(back.was, back.original)
 		case len(rest) > 0 && rest[0] == back.now:
-			if answered && back.now.bare && !back.was.bare {
+			if answered && back.now.marks.has(bare) && !back.was.marks.has(bare) {
 				back.was = back.was.unmade() // what was made since then was made without its reasoning
 			}
 			add(back.was, back.original)
