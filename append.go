@@ -38,7 +38,7 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 		return 0, ErrClosed
 	}
 	var few [2]pendingEntry // room for most batches
-	batch, err := h.newEntries(few[:0], msgs)
+	batch, err := h.newMessages(few[:0], msgs)
 	if err != nil {
 		return 0, err
 	}
@@ -58,7 +58,7 @@ func (h *History) AppendReply(at *Snapshot, msgs ...Message) (ID, error) {
 	if h.ident == nil {
 		return 0, ErrClosed
 	}
-	batch, err := h.newEntries(nil, msgs)
+	batch, err := h.newMessages(nil, msgs)
 	if err != nil {
 		return 0, err
 	}
@@ -119,6 +119,9 @@ type pendingEntry struct {
 	again    bool      // it was appended before: it keeps its time, and the policy does not apply
 }
 
+// isDecision reports whether a row does not tell all about a.
+func (a pendingEntry) isDecision() bool { return a.msg.Key == "" || a.original != nil }
+
 // newEntries copies, checks and counts messages, and appends an entry for each
 // to batch. It runs the caller's code, so no lock may be held.
 func (h *History) newEntries(batch []pendingEntry, msgs []Message) (_ []pendingEntry, err error) {
@@ -154,6 +157,50 @@ func (h *History) newEntry(m Message) (_ *entry, err error) {
 	}
 	h.ident.weigh(e)
 	return e, nil
+}
+
+// newMessages is newEntries for messages of the conversation: it calls Options.Key and
+// Options.Time.
+func (h *History) newMessages(batch []pendingEntry, msgs []Message) ([]pendingEntry, error) {
+	batch, err := h.newEntries(batch, msgs)
+	if err != nil {
+		return nil, err
+	}
+	for i := range batch {
+		if err := h.identify(batch[i].entry); err != nil {
+			return nil, atIndex(err, i)
+		}
+	}
+	return batch, nil
+}
+
+// identify sets the key of the message of e, if it has none, and the time of e.
+func (h *History) identify(e *entry) (err error) {
+	if h.opts.Key != nil && e.msg.Key == "" {
+		if err := h.name(&e.msg); err != nil {
+			return err
+		}
+	}
+	if h.opts.Time == nil {
+		return nil
+	}
+	defer catch(&err, "Options.Time")
+	t := h.opts.Time(e.msg.clone())
+	at, ok := nanoseconds(t)
+	if !ok {
+		return &MessageError{Role: e.msg.Role, Part: -1, Reason: fmt.Sprintf("Options.Time returned %v; want a year from 1678 to 2261, or the zero time", t)}
+	}
+	if at != noTime {
+		e.at = at
+	}
+	return nil
+}
+
+// name gives m the key that Options.Key returns.
+func (h *History) name(m *Message) (err error) {
+	defer catch(&err, "Options.Key")
+	m.Key = h.opts.Key(m.clone())
+	return m.checkKey()
 }
 
 // Count returns the raw tokens that a message would have in the view, by
@@ -262,7 +309,7 @@ func (o *original) paired(e *entry) {
 		r.CallID, r.Name = p.(ToolResult).CallID, p.(ToolResult).Name
 		o.msg.Parts[i] = r
 	}
-	o.tokens = e.tokens + e.missing
+	o.tokens = e.tokens + e.missing()
 	o.readTokens = o.tokens
 }
 
@@ -286,7 +333,7 @@ type joint struct {
 	answered    []int    // indices of the calls in h.calls that it answers
 	open        *calls   // of the newest exchange after it
 	last        ID
-	now         int64
+	at          int64 // when the newest of it was made
 }
 
 // checkBatch returns an error if a batch cannot be appended now. Otherwise it pairs
@@ -309,6 +356,9 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		return 0, err
 	}
 	h.newVersionLocked()
+	if len(j.interrupted) == 0 && !slices.ContainsFunc(batch, pendingEntry.isDecision) {
+		h.plain++
+	}
 	for _, e := range j.interrupted {
 		h.pushLocked(e, nil)
 	}
@@ -328,7 +378,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		}
 	}
 	h.calls, h.last = j.open, j.last
-	h.lastAppend = j.now
+	h.lastAppend = j.at
 	h.updateChargeLocked()
 	return j.last, nil
 }
@@ -344,14 +394,20 @@ func (h *History) bindLocked(batch []pendingEntry) {
 		e.setContent()
 		if e.msg.Role == RoleAssistant {
 			if !sent.known {
-				sent = h.viewLocked()
-				sent.open = false
+				sent = sentView{known: true, prefix: h.whole()}
+				f := h.frame()
 				for _, a := range batch[:i] {
-					sent.prefix.add(a.entry)
+					if a.isSystem() {
+						a.setContent()
+						f.sys = f.sys.Add(a.content)
+					} else {
+						sent.prefix.add(a.entry)
+					}
 				}
+				sent.prefix.heads = h.headsIn(f)
 			}
 			if !batch[i].again && !sent.open && e.msg.isSigned() {
-				e.made = sent.prefix.sum()
+				e.setMade(sent.prefix.sum())
 			}
 			h.answers = sentView{}
 		}
@@ -392,7 +448,7 @@ func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
 			allowed = true
 		}
 		a.id, a.head = id, id
-		if !a.again {
+		if !a.again && a.at == 0 {
 			a.at = now
 		}
 		at := i
@@ -454,7 +510,7 @@ func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
 		h.calls.reopen(answered)
 		return joint{}, err
 	}
-	return joint{interrupted, answered, open, id, now}, nil
+	return joint{interrupted, answered, open, id, batch[len(batch)-1].at}, nil
 }
 
 // entriesOf returns an iterator over the indices and entries of batch[from:to].
@@ -593,6 +649,9 @@ func (m *Message) check(deep bool) error {
 	m.Origin.Format = text.Valid(m.Origin.Format)
 	m.Origin.Model = text.Valid(m.Origin.Model)
 	m.Meta = text.Valid(m.Meta)
+	if err := m.checkKey(); err != nil {
+		return err
+	}
 	for i, p := range m.Parts {
 		p, reason := checkPart(p, m.Role, deep)
 		if reason != "" {
@@ -604,6 +663,14 @@ func (m *Message) check(deep bool) error {
 		return &MessageError{Role: m.Role, Part: -1, Reason: "tool message without a result"}
 	}
 	return checkCallIDs(m.Parts)
+}
+
+// checkKey replaces invalid UTF-8 in the key of m, and returns an error if it is too long.
+func (m *Message) checkKey() error {
+	if m.Key = text.Valid(m.Key); len(m.Key) > maxMessageKey {
+		return &MessageError{Role: m.Role, Part: -1, Reason: fmt.Sprintf("Key of %s bytes; want at most %d, such as the key of a row", grouped(len(m.Key)), maxMessageKey)}
+	}
+	return nil
 }
 
 // checkCallIDs returns an error if two calls have the same ID.

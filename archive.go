@@ -238,7 +238,7 @@ func (a *archive) add(rec *Record) error {
 	}
 	for _, e := range fresh {
 		if a.ids == nil || hasID(a.ids, e.id) {
-			a.show(Archived{Seq: rec.Seq, Entry: &Entry{ID: e.id, Message: e.msg, Turn: e.turn, Time: e.time(), Missing: clampInt(e.missing)}})
+			a.show(Archived{Seq: rec.Seq, Entry: &Entry{ID: e.id, Message: e.msg, Turn: e.turn, Time: e.time(), Missing: clampInt(e.missing())}})
 		}
 	}
 	if a.ids == nil {
@@ -445,7 +445,7 @@ func (o *originals) saved(ctx context.Context) map[ID]*Entry {
 	o.isSet, o.found = true, make(map[ID]*Entry)
 	var ids []ID
 	for _, e := range o.at.list {
-		if e.missing > 0 && !e.final {
+		if e.missing() > 0 && !e.final {
 			ids = append(ids, e.id)
 		}
 	}

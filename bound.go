@@ -70,15 +70,37 @@ func (p prefix) sum() fingerprint.Sum {
 	return max(p.heads.Uint64(uint64(p.list)).Uint64(uint64(p.ephemeral)), 1)
 }
 
-// whole returns the prefix that is the whole view.
-func (s *state) whole() prefix {
-	p := prefix{heads: s.heads(), list: s.fold}
+// A frame identifies what stands around the list of a view, besides the summary.
+type frame struct {
+	sys   fingerprint.List // of the system entries
+	tools fingerprint.Sum  // 0: none
+	eph   fingerprint.Sum  // of the ephemeral messages; 0: none
+}
+
+// frame returns the frame of the view.
+func (s *state) frame() frame {
+	f := frame{sys: s.sysFold}
+	if s.tools != nil {
+		f.tools = s.tools.content
+	}
 	if s.eph != nil {
+		f.eph = s.eph.content
+	}
+	return f
+}
+
+// whole returns the prefix that is the whole view.
+func (s *state) whole() prefix { return s.wholeIn(s.frame()) }
+
+// wholeIn returns the prefix that is the whole view with the frame f in place of its own.
+func (s *state) wholeIn(f frame) prefix {
+	p := prefix{heads: s.headsIn(f), list: s.fold}
+	if f.eph != 0 {
 		front := s.fold
 		for _, e := range slices.Backward(s.list[s.ephemeralPlace():]) {
 			front = front.Remove(e.content)
 		}
-		p.ephemeral = s.eph.at(front)
+		p.ephemeral = f.eph.Uint64(uint64(front))
 	}
 	return p
 }
@@ -101,8 +123,9 @@ func (s *state) signed(yield func(i int, bound bool) bool) {
 			}
 		}
 		if e.msg.isSigned() {
-			bound := e.made != 0 && e.id > s.released &&
-				(e.made == p.sum() || slices.ContainsFunc(covered, func(c coveredView) bool { return e.made == c.sum() }))
+			made := e.made()
+			bound := made != 0 && e.id > s.released &&
+				(made == p.sum() || slices.ContainsFunc(covered, func(c coveredView) bool { return made == c.sum() }))
 			if !yield(i, bound) {
 				return
 			}
@@ -115,8 +138,11 @@ func (s *state) signed(yield func(i int, bound bool) bool) {
 }
 
 // heads returns the fingerprint of what stands before the list.
-func (s *state) heads() fingerprint.Sum {
-	sum := s.front()
+func (s *state) heads() fingerprint.Sum { return s.headsIn(s.frame()) }
+
+// headsIn is heads with the frame f in place of that of the view.
+func (s *state) headsIn(f frame) fingerprint.Sum {
+	sum := f.front()
 	if s.summary != nil {
 		sum = sum.Uint64(uint64(s.summary.content))
 	}
@@ -124,10 +150,10 @@ func (s *state) heads() fingerprint.Sum {
 }
 
 // front returns the fingerprint of the system entries and the tools.
-func (s *state) front() fingerprint.Sum {
-	sum := fingerprint.Sum(s.sysFold)
-	if s.tools != nil {
-		sum = sum.Uint64(uint64(s.tools.content))
+func (f frame) front() fingerprint.Sum {
+	sum := fingerprint.Sum(f.sys)
+	if f.tools != 0 {
+		sum = sum.Uint64(uint64(f.tools))
 	}
 	return sum
 }
@@ -147,7 +173,7 @@ func (e *entry) setContent() {
 // unmade returns a copy of e that is not bound.
 func (e *entry) unmade() *entry {
 	own := *e
-	own.made = 0
+	own.setMade(0)
 	return &own
 }
 
@@ -214,9 +240,9 @@ func (h *History) viewLocked() sentView {
 func (s *state) bindAll() {
 	p, list := prefix{heads: s.heads()}, slices.Clone(s.list)
 	for i, e := range list {
-		if e.made == 0 && e.msg.isSigned() {
+		if e.made() == 0 && e.msg.isSigned() {
 			own := *e
-			own.made = p.sum()
+			own.setMade(p.sum())
 			list[i] = &own
 		}
 		p.add(e)

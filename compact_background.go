@@ -194,7 +194,7 @@ func (h *History) isInSealedRoundLocked() bool {
 		switch {
 		case e.msg.Role == RoleUser, i == len(h.list)-1 && e.msg.Role == RoleAssistant && e.calls == nil:
 			return false
-		case e.made != 0 && e.id > h.released && e.msg.isSigned():
+		case e.made() != 0 && e.id > h.released && e.msg.isSigned():
 			return true
 		}
 	}

@@ -351,7 +351,7 @@ func (a *answer) begin(at *Snapshot, cancel context.CancelCauseFunc) (ok bool, e
 	if err := a.h.answerFaultLocked(); err != nil {
 		return false, err
 	}
-	a.h.sending = &sending{last: at.newestID(), first: a.first, cancel: cancel}
+	a.h.sending = &sending{last: at.newestID(), first: a.first, view: viewSent(at), cancel: cancel}
 	return true, nil
 }
 
@@ -392,7 +392,7 @@ func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 		}
 		prev = m.Role
 	}
-	batch, err := h.newEntries(nil, a.reply.Messages)
+	batch, err := h.newMessages(nil, a.reply.Messages)
 	if err != nil {
 		return false, err
 	}

@@ -257,7 +257,7 @@
 //
 // A message is
 //
-//	{"role": "assistant", "author": "", "origin": {"format": "", "model": ""}, "meta": "", "parts": [
+//	{"role": "assistant", "author": "", "origin": {"format": "", "model": ""}, "meta": "", "key": "", "parts": [
 //	  {"type": "text", "text": ""},
 //	  {"type": "reasoning", "id": "", "text": "", "signature": "", "encrypted": ""},
 //	  {"type": "tool_call", "id": "", "name": "", "arguments": "{}", "minted": false},

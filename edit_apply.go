@@ -276,7 +276,7 @@ func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller,
 		return replacement{from, was, o, departed{was, was, o}}
 	}
 	if written {
-		to.final, to.edit.reads = true, to.edit
+		to.setReads()
 		next.readTokens = id.message(&next.read)
 	}
 	to.tokens = id.message(&to.msg)
@@ -300,7 +300,7 @@ func (id *identity) forgotten(e *entry, o *original, c *change) (*entry, *origin
 		}
 		if to == nil {
 			to, next = e.replaced(o)
-			to.final, to.edit.reads = true, to.edit
+			to.setReads()
 			next.msg, next.read = next.msg.clone(), next.read.clone()
 			next.refs = maps.Clone(next.refs)
 		}
@@ -334,18 +334,16 @@ func (id *identity) forgotten(e *entry, o *original, c *change) (*entry, *origin
 // copy of o, the original of e. o may be nil.
 func (e *entry) replaced(o *original) (*entry, *original) {
 	to := *e
-	to.msg, to.inline, to.edit, to.content = e.msg.clone(), [1]Part{}, &edited{reads: e.reads()}, 0
-	to.edit.looks = to.edit
+	to.msg, to.inline, to.content = e.msg.clone(), [1]Part{}, 0
+	own := e.own()
+	own.edit = &edited{reads: e.reads()}
+	own.edit.looks = own.edit
+	to.setOwn(own)
 	if o == nil {
 		return &to, newOriginal(e)
 	}
-	own := *o
-	return &to, &own
-}
-
-// markerText returns the text that replaces a cleared result.
-func markerText(r *ToolResult, ref string) string {
-	return fmt.Sprintf("[result of %s cleared: %d bytes%s]", r.Name, textSize(r.Parts), refText(ref))
+	was := *o
+	return &to, &was
 }
 
 // An editEffect says what an edit did to a state.
@@ -635,7 +633,7 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 			r.Forgotten = append(r.Forgotten, d.was.id)
 		}
 		if _, ok := slices.BinarySearch(done.dropped, d.was.id); ok {
-			r.Unread = clampInt(int64(r.Unread) + d.was.tokens + d.was.missing)
+			r.Unread = clampInt(int64(r.Unread) + d.was.tokens + d.was.missing())
 		}
 	}
 	r.SummaryDropped = before.summary != nil && next.summary == nil

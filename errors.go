@@ -649,3 +649,43 @@ func endOf(ctx context.Context) error {
 // errGoexit is the error of an operation during which the caller's code ended the
 // goroutine that it was called on.
 var errGoexit = errors.New("convo: code called by the compaction ended the goroutine with runtime.Goexit; return an error instead")
+
+// A RowFault says what is wrong with a row.
+type RowFault string
+
+const (
+	RowMissing    RowFault = "missing"    // the view shows it, and the application did not give it
+	RowChanged    RowFault = "changed"    // the view shows it, and it is not as it was
+	RowTwice      RowFault = "twice"      // two rows have the key
+	RowUnexpected RowFault = "unexpected" // it cannot stand where it was given
+)
+
+// A RowError is returned by [Resume] for a row that does not fit the [Decisions].
+type RowError struct {
+	// Key is the key of the row. Where rows stand that Needs does not name one by one, it
+	// may be that of a row nearby: of the row found in place of a missing one, or of the
+	// first of several of which one was changed.
+	Key string
+
+	Fault RowFault
+	Err   error // why the row cannot be appended; may be nil
+}
+
+var rowAdvice = map[RowFault]string{
+	RowMissing:    "is missing, but the view shows it; give it, or take it out of the view before it is deleted, as with Edit.Drop",
+	RowChanged:    "is not what it was when the view was made; Decisions.Accept takes it as it is",
+	RowTwice:      "is there twice; give each message a key of its own",
+	RowUnexpected: "cannot stand here; give the rows that Needs names, in the order in which they were appended, without those that were taken back",
+}
+
+func (e *RowError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "convo: row %q %s", abbreviate(e.Key), rowAdvice[e.Fault])
+	if e.Err != nil {
+		b.WriteString(": " + withoutPrefix(e.Err))
+	}
+	return b.String()
+}
+
+// Unwrap returns Err.
+func (e *RowError) Unwrap() error { return e.Err }

@@ -52,6 +52,9 @@ type History struct {
 	named      int       // the limit that a provider's error named; 0: none
 	closed     bool
 	answers    sentView // what the next answer is for, if it was prepared
+	plain      uint64   // versions that are no decisions; see Status.Decisions
+	requeued   uint64   // decisions that made no version
+	resumed    *rowList // of the Decisions that it was made from, until usage is reported; nil: none
 	charge     int64    // what opts.Budget is charged
 	fitted     sum128   // what MakeRoom has reserved in the window
 

@@ -56,7 +56,16 @@ type Message struct {
 	// Meta is for the application. It is saved with the message, but never
 	// sent to a model and never counted.
 	Meta string
+
+	// Key is the application's own name of the message, such as the key of its row in a
+	// table; see [History.Decisions]. It has at most 256 bytes. It is saved with the
+	// message, but never sent to a model and never counted. Options.Key names messages
+	// that have none.
+	Key string
 }
+
+// maxMessageKey is the length of the longest Key.
+const maxMessageKey = 256
 
 // An Origin names what produced an assistant message, so that reasoning and
 // signatures are sent back only to the provider and the model that made them.

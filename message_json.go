@@ -47,7 +47,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 // jsonSize returns the approximate size of the JSON of m in bytes. Of results it
 // counts only the texts, since an unchecked message may hold itself.
 func (m *Message) jsonSize() int {
-	n := 64 + len(m.Author) + len(m.Origin.Format) + len(m.Origin.Model) + len(m.Meta)
+	n := 64 + len(m.Author) + len(m.Origin.Format) + len(m.Origin.Model) + len(m.Meta) + len(m.Key)
 	for _, p := range m.Parts {
 		n += 32
 		switch p := p.(type) {
@@ -80,6 +80,7 @@ func appendMessage(dst []byte, m *Message) ([]byte, error) {
 		dst = append(dst, '}')
 	}
 	dst = strictjson.Text(dst, "meta", m.Meta)
+	dst = strictjson.Text(dst, "key", m.Key)
 	dst, err := appendParts(dst, m.Parts, false)
 	return append(dst, '}'), err
 }
@@ -182,6 +183,8 @@ func readMessage(r *strictjson.Reader, inline *[1]Part) (m Message, part int) {
 			}
 		case "meta":
 			m.Meta = r.Text()
+		case "key":
+			m.Key = r.Text()
 		case "parts":
 			for i := range r.Array {
 				m.Parts = append(m.Parts, readPart(r, false))

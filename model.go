@@ -40,7 +40,7 @@ func (h *History) SetModel(name string, l Limits) error {
 	}
 	if name != h.known().model {
 		h.newVersionLocked()
-		h.sent, h.heard = nil, false
+		h.sent, h.heard, h.resumed = nil, false, nil
 		h.useModelLocked(name, h.known().learned)
 	}
 	h.updateChargeLocked()

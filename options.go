@@ -96,6 +96,17 @@ type Options struct {
 	// message may still be refused afterwards.
 	Pin func(Message) bool
 
+	// Key names a message without a Message.Key that is being appended or queued, such as an
+	// answer: it returns the key of the row that the application makes of it. It runs on
+	// the goroutine that appends, and must not block. The message may still be refused
+	// afterwards. Nil or "": the message stays without one.
+	Key func(Message) string
+
+	// Time says when a message that is being appended was made, as a row may know. It is
+	// called like Key, and after it. Nil, or the zero time: now. A time that is not between
+	// the years 1678 and 2261 makes Append fail.
+	Time func(Message) time.Time
+
 	// PinFirstUser pins the first user message, which usually states the task.
 	PinFirstUser bool
 

@@ -29,7 +29,7 @@ type original struct {
 
 // newOriginal returns an original with the present content of e.
 func newOriginal(e *entry) *original {
-	return &original{id: e.id, msg: e.msg, read: e.msg, tokens: e.tokens, readTokens: e.tokens, missing: e.missing}
+	return &original{id: e.id, msg: e.msg, read: e.msg, tokens: e.tokens, readTokens: e.tokens, missing: e.missing()}
 }
 
 // setRef sets the reference to the result in the i-th part. o must not be shared yet.
@@ -43,7 +43,9 @@ func (o *original) setRef(i int, ref string) {
 
 // setMissing sets how many raw tokens e lacks. o is the original of e.
 func (e *entry) setMissing(o *original) {
-	e.missing = o.missing + max(o.readTokens-e.tokens, 0)
+	r := e.own()
+	r.missing = o.missing + max(o.readTokens-e.tokens, 0)
+	e.setOwn(r)
 }
 
 // withOriginals returns the originals in ascending order and their raw tokens. If they

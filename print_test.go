@@ -140,6 +140,7 @@ func TestPrinting_ShowsIDsAndNoEssays(t *testing.T) {
 		{convo.Report{Reason: convo.ReasonAppend, Shortened: []convo.ID{5}, TokensBefore: 2850, TokensAfter: 2804, Limit: 2625}, "cut at append: 1 result [5], 2,850 → 2,804 tokens"},
 		{&convo.PairError{Err: convo.ErrNoOpenCall, CallID: essay, Name: essay}, "answers no call"},
 		{&convo.PairError{Err: convo.ErrAmbiguous, Calls: []string{essay, "b"}, Name: essay}, "could answer the calls"},
+		{*new(convo.Decisions), "0 rows, then from"},
 		{h, "3 entries"}, {h.Snapshot(), "3 entries"}, {h.Status(), "3 entries"},
 		{convo.Goal{Sent: h.Snapshot(), Unclearable: edit.Clear}, "3[call_7]("},
 		{convo.Link{Strategy: "mine", Outcome: convo.OutcomeFailed, Cause: errors.New("why")}, "mine failed: why"},
@@ -265,7 +266,7 @@ func TestPrinting_EveryType(t *testing.T) {
 
 // No exported struct is missing above.
 func TestPrinting_KnowsEveryType(t *testing.T) {
-	const others = " Anthropic Breakdown Budget Builder Converse CutOff Echo Empty Encoder Estimate Extract Failing Fault Finding Flaky Gemini Growing Heuristic History Limits ListOptions Loss " +
+	const others = " Anthropic Breakdown Budget Builder Converse CutOff Decisions Echo Empty Encoder Estimate Extract Failing Fault Finding Flaky Gemini Growing Heuristic History Limits ListOptions Loss " +
 		"OpenAIChat OpenAIResponses Options Origin Overheads Panicking Prior Range Reservation RolePolicy Snapshot Truncate Usage Store MemStore " // hold no long text but an error of the caller's, or are checked by hand
 	known := map[string]bool{}
 	for _, v := range printed {

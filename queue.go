@@ -36,6 +36,7 @@ func (h *History) Queue(msgs ...Message) error {
 		return nil
 	}
 	h.queue = append(h.queue, more...)
+	h.requeued++
 	h.snap = nil // the version stays: the next request is the same
 	if !h.awaitsAnswer() {
 		h.deliverLocked()
@@ -56,6 +57,7 @@ func (h *History) Unqueue() []Message {
 		msgs[i] = h.queue[i].msg.clone()
 	}
 	h.queue, h.snap = nil, nil
+	h.requeued++
 	return msgs
 }
 
@@ -68,6 +70,11 @@ func (h *History) newQueued(msgs []Message) ([]*queued, error) {
 	}
 	list := make([]*queued, len(batch))
 	for i, a := range batch {
+		if h.opts.Key != nil && a.msg.Key == "" {
+			if err := h.name(&a.msg); err != nil {
+				return nil, atIndex(err, i)
+			}
+		}
 		list[i] = &queued{msg: a.msg, tokens: a.tokens, pin: a.pin}
 	}
 	return list, nil
@@ -106,6 +113,7 @@ func (h *History) deliverLocked() int {
 type sending struct {
 	last   ID // of the newest entry in the request, system entries aside
 	first  ID // of the entries that Do has taken out of the queue; 0: none
+	view   sentView
 	cancel context.CancelCauseFunc
 }
 

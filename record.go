@@ -167,7 +167,10 @@ func (r *stateJSON) keep(k *keepsake, now *state) {
 		}
 		e := *d.was
 		if o := d.original; o != nil {
-			e.msg, e.missing = o.msg, o.missing
+			e.msg = o.msg
+			own := e.own()
+			own.missing = o.missing
+			e.setOwn(own)
 		}
 		r.past = append(r.past, &e)
 	}
@@ -192,8 +195,11 @@ func (r *reading) add(rec *Record) error {
 		return fmt.Errorf("%w: record %d of %q has format %d, and this version reads up to %d", ErrVersion, rec.Seq, rec.Key, rec.Format, recordFormat)
 	}
 	next, err := decodeState(rec.Data, nil)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case next.rows != nil:
+		return &SnapshotError{Index: -1, Err: errors.New("it holds the rows of Decisions, which no record has")}
 	}
 	if rec.Full {
 		*r = reading{ids: next.recent}

@@ -165,8 +165,10 @@ func (h *History) isOverflow(err error) (overflow bool, fault error) {
 //
 // IsOverflow reads the texts of err and of the errors that err wraps, and the results
 // of the methods of the official clients' errors: RawJSON, ErrorCode and ErrorMessage,
-// which return a string, and HTTPStatusCode, which returns an int. It reads a few
-// kilobytes at the beginning and at the end of each text, and at most 64 errors.
+// which return a string, HTTPStatusCode, which returns an int, and IsContextTooLarge,
+// which returns a bool. Of an error that is a pointer to a struct with a field StatusCode it
+// also reads that field, and Message and Code. It reads a few kilobytes at the beginning
+// and at the end of each text, and at most 64 errors.
 //
 // Errors about request rates, quotas, files or loading a model are not overflows, and
 // neither are errors about a field that is too long, such as the description of a tool,

@@ -157,6 +157,7 @@ type merger struct {
 	refused   []Message
 	appended  bool // an exchange was appended
 	released  ID   // no entry of own up to this one is bound
+	rekeyed   bool // the tags of the stored state have another key, so no entry of own is bound
 
 	held      []*state         // the states that had the entries of h before the Reload
 	knew      knowledge        // of h before the Reload, with the views that usage was reported for
@@ -188,6 +189,9 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	h.newVersionLocked()
 	h.reloaded, h.rewritten, h.compacted = h.version, h.version, noVersion
 	m.released = max(h.released, t.released)
+	if h.id.key != t.id.key {
+		m.rekeyed, h.answers = true, sentView{known: true, open: true} // the tags of what was sent had the other key
+	}
 	h.last, h.touched, h.appended, h.released = t.last, t.touched, t.appended, min(m.released, t.last)
 	if h.tools.sameAs(l.saved.tools) && !h.tools.sameAs(t.tools) {
 		h.tools = t.tools
@@ -227,7 +231,9 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	if p := h.pictureLocked(); p.scalars != l.saved.scalars || !difference(l.saved, p).isEmpty() {
 		h.newVersionLocked() // what h has learned is not stored
 	}
+	answers := h.answers
 	m.appendLocked()
+	h.answers = answers // no answer to it was appended
 	if m.appended && !adopted {
 		m.recogniseLocked()
 		h.sumMeasured(true)
@@ -489,8 +495,8 @@ func (m *merger) appendExchangeLocked(exchange []departed) bool {
 	for i, d := range exchange {
 		e := *d.was
 		e.msg, e.inline = e.msg.clone(), [1]Part{}
-		if e.id <= m.released {
-			e.made = 0 // it may get a newer ID
+		if e.id <= m.released || m.rekeyed {
+			e.setMade(0) // the entry may get a newer ID
 		}
 		batch[i] = pendingEntry{entry: &e, pin: m.pinned[d.was.head], again: true}
 		if d.original != nil {

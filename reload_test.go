@@ -141,6 +141,68 @@ func TestReload_Released(t *testing.T) {
 	}
 }
 
+// The answer to a request that was sent before a Reload is bound to what was sent.
+func TestReload_AnswerUnderWay(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		theirs []convo.Message
+		bound  bool
+	}{
+		{"behind the same", nil, true},
+		{"behind messages of others", []convo.Message{convo.User("a1"), convo.Assistant("a2")}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := new(shelf)
+			a, b := pair(t, s, nil, convo.System("guide"))
+			require.NoError(t, a.Note("so that there is something to load"))
+			mustAppend(t, a, tt.theirs...)
+			save(t, a)
+			mustAppend(t, b, convo.User("b1"), signed("b2"), convo.User("b3"))
+			_, _, err := b.Prepare(t.Context())
+			require.NoError(t, err)
+			_, refused := takeOver(t, b)
+			assert.Empty(t, refused)
+			id := mustAppend(t, b, signed("b4"))
+			assert.Equal(t, tt.bound, b.Snapshot().Bound(id))
+		})
+	}
+}
+
+// Tags are part of what a request shows, and their key may change with a Reload: what was
+// made of a request with the other key is not bound.
+func TestReload_AnotherTagKey(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		key     string
+		unbound int
+	}{
+		{"the same key", "one", 0},
+		{"another key", "two", 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := new(shelf)
+			a := open(t, s, "k", &convo.Options{TagKey: "one"})
+			b := open(t, s, "k", &convo.Options{TagKey: tt.key})
+			mustAppend(t, a, convo.System("guide"))
+			save(t, a)
+			from := func(author, text string) convo.Message {
+				m := convo.User(text)
+				m.Author = author
+				return m
+			}
+			mustAppend(t, b, convo.System("guide"), from("ann", "b1"), signed("b2"), from("bob", "b3"))
+			_, _, err := b.Prepare(t.Context())
+			require.NoError(t, err)
+			_, refused := takeOver(t, b)
+			assert.Empty(t, refused)
+			mustAppend(t, b, signed("b4"))
+			assert.Len(t, b.Snapshot().Unbound(), tt.unbound)
+			save(t, b)
+			checkOpened(t, s, "k", nil, b)
+		})
+	}
+}
+
 func TestReload_SystemMessages(t *testing.T) {
 	s := new(shelf)
 	a, b := open(t, s, "k", nil), open(t, s, "k", nil)

@@ -588,7 +588,7 @@ func (h *History) reportCutsLocked(batch []pendingEntry) *Report {
 		}
 		r.Shortened = append(r.Shortened, a.id)
 		r.left.gone = append(r.left.gone, departed{a.entry, a.entry, a.original})
-		raw += a.missing
+		raw += a.missing()
 	}
 	if r == nil {
 		return nil

@@ -315,7 +315,8 @@ func (l *loader) indexOf(i int) int {
 func (l *loader) entry(i int, old *entry) error {
 	e := old
 	if !l.own {
-		e = &entry{id: old.id, at: old.at, turn: old.turn, missing: old.missing, final: old.final, note: old.note, marks: old.marks, made: old.made}
+		e = &entry{id: old.id, at: old.at, turn: old.turn, final: old.final, note: old.note, marks: old.marks}
+		e.setOwn(rare{missing: old.missing(), made: old.made()})
 	}
 	if err := l.check(i, old, e); err != nil || e.msg.Role == RoleNone {
 		return err
@@ -505,7 +506,7 @@ func (l *loader) answerOpen(i int, old *entry) error {
 // add adds an entry, with a new ID if an earlier entry got one.
 func (l *loader) add(i int, old, e *entry) error {
 	if old.id <= l.from.released {
-		e.made = 0 // it may get a newer ID
+		e.setMade(0) // it may get a newer ID
 	}
 	if l.moving {
 		e.id = l.newID()

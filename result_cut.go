@@ -16,6 +16,11 @@ func cutMarker(bytes int, ref string) string {
 	return fmt.Sprintf("\n[cut: %d bytes left out%s]\n", bytes, refText(ref))
 }
 
+// markerText returns the text that replaces a cleared result.
+func markerText(r *ToolResult, ref string) string {
+	return fmt.Sprintf("[result of %s cleared: %d bytes%s]", r.Name, textSize(r.Parts), refText(ref))
+}
+
 // cutRef returns the reference in the marker of a result that was cut, and whether
 // there is a marker.
 func cutRef(r *ToolResult) (ref string, cut bool) {
@@ -95,46 +100,48 @@ func (c *counter) cutResult(r ToolResult, weight, limit int64, ref string) (Tool
 func withoutMiddle(r ToolResult, keep int, ref string) ToolResult {
 	size := textSize(r.Parts)
 	head, tail := keep-keep/4, size-keep/4 // more from the beginning, which tells what the result is
-
-	// What stays of each text: what is before head[i] and from tail[i] on.
-	type kept struct{ head, tail int }
-	stays := make([]kept, len(r.Parts))
-	at, missing := 0, 0
-	for i, p := range r.Parts {
+	from, to, at := 0, 0, 0                // the bytes to leave out, and those that were read
+	for _, p := range r.Parts {
 		t, ok := p.(Text)
 		if !ok {
 			continue
 		}
-		from, to := at, at+len(t)
-		at = to
-		k := kept{len(t), len(t)}
-		if to > head {
-			k = kept{borderBefore(string(t), head-from), borderBehind(string(t), tail-from)}
-			missing += k.tail - k.head
+		if at+len(t) > head {
+			from += borderBefore(string(t), head-at)
+			to += borderBehind(string(t), tail-at)
+		} else {
+			from, to = from+len(t), to+len(t)
 		}
-		stays[i] = k
+		at += len(t)
 	}
-	marker := Text(cutMarker(missing, ref))
+	return withoutBytes(r, from, to, ref)
+}
+
+// withoutBytes returns r with a marker in place of the bytes of its text from from up to,
+// but not including, to. Parts that are cut do not share memory with the original.
+func withoutBytes(r ToolResult, from, to int, ref string) ToolResult {
+	marker := Text(cutMarker(to-from, ref))
 	var parts []Part
-	markerAt := -1
-	for i, p := range r.Parts {
+	markerAt, at := -1, 0
+	for _, p := range r.Parts {
 		t, ok := p.(Text)
-		k := stays[i]
+		head, tail := min(max(from-at, 0), len(t)), min(max(to-at, 0), len(t)) // what stays of it is before head, and from tail on
+		at += len(t)
 		switch {
 		case !ok:
 			parts = append(parts, p)
-		case k.head == len(t) && markerAt < 0: // the cut starts after it
+		case head == len(t) && markerAt < 0: // the cut starts after it
 			parts = append(parts, t)
 		case markerAt < 0: // the cut starts in this part
 			markerAt = len(parts)
-			parts = append(parts, t[:k.head]+marker+t[k.tail:])
-		case k.tail == len(t): // nothing is left of it
-		case k.tail == 0: // all of it is
+			parts = append(parts, t[:head]+marker+t[tail:])
+		case tail == len(t): // nothing is left of it
+		case tail == 0: // all of it is
 			parts = append(parts, t)
 		case markerAt == len(parts)-1: // the cut ends in this part
-			parts[markerAt] = parts[markerAt].(Text) + t[k.tail:]
+			parts[markerAt] = parts[markerAt].(Text) + t[tail:]
 		default:
-			parts = append(parts, Text(strings.Clone(string(t[k.tail:]))))
+			parts = append(parts, Text(strings.Clone(string(t[tail:]))))
 		}
 	}
 	r.Parts = parts

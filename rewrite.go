@@ -268,11 +268,12 @@ func (id *identity) rewritten(c *change, o *original) replacement {
 		return replacement{from: from, to: from}
 	}
 	to, next := from.replaced(o)
-	to.final, to.edit.reads = true, to.edit
+	to.setReads()
 	if same {
-		to.edit.looks = from.looks()
+		to.own().edit.looks = from.looks()
 	}
-	to.msg, to.made = c.msg, 0
+	to.msg = c.msg
+	to.setMade(0)
 	to.marks.set(bare, (from.marks.has(bare) || !from.final) && from.msg.Role == RoleAssistant && slices.EqualFunc(to.msg.Parts, withoutReasoning(from.msg.Parts), func(p, q Part) bool { return reflect.DeepEqual(p, q) }))
 	id.weigh(to)
 	if next.read = to.msg; to.msg.Role == RoleTool {

@@ -392,7 +392,7 @@ func (r *runner) answer(ctx context.Context, head ID, calls []ToolCall, reply *R
 // that were answered in the meantime, and adds to reply what it has appended. It returns a
 // report of what was cut, or nil.
 func (h *History) appendResults(head ID, msgs []Message, reply *Reply) (cut *Report, err error) {
-	batch, err := h.newEntries(nil, msgs)
+	batch, err := h.newMessages(nil, msgs)
 	if err != nil {
 		return nil, err
 	}

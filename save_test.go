@@ -42,6 +42,7 @@ func savedStateOf(t testing.TB, h *convo.History) string {
 	t.Helper()
 	st := h.Status()
 	st.Unsaved, st.Originals, st.LastAppend = 0, 0, time.Time{} // the last two do not come back, or may not
+	st.Decisions = 0                                            // of this History alone
 	st.LastEdit = st.LastEdit.UTC()
 	return fmt.Sprintf("%s\n%#v\n%+v", pictureOf(t, h.Snapshot()), st, h.Tokens())
 }

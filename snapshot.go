@@ -232,7 +232,7 @@ func (e *entry) export(pins []ID, room *partRoom) Entry {
 		Turn:    e.turn,
 		Pinned:  pinned,
 		Time:    e.time(),
-		Missing: clampInt(e.missing),
+		Missing: clampInt(e.missing()),
 	}
 }
 
@@ -293,6 +293,7 @@ func (h *History) SetMeta(title, data string) error {
 		return nil
 	}
 	h.meta, h.snap = next, nil
+	h.requeued++
 	return nil
 }
 

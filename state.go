@@ -78,17 +78,56 @@ type entry struct {
 	at      int64 // when it was appended, in Unix nanoseconds; or noTime
 	turn    int
 	calls   *calls          // the tool calls of the message, none marked answered; begin copies them; nil if there are none
-	edit    *edited         // nil unless an edit made the entry
+	rare    *rare           // see own; nil: the zero rare
 	content fingerprint.Sum // see setContent
-	made    fingerprint.Sum // of the view that its request was made of; 0: it is not bound
 	inline  [1]Part         // memory for msg.Parts if it has only one part
 
-	missing int64      // raw tokens that were cut or cleared out of msg
-	idle    int32      // raw tokens of its reasoning, counted in tokens only if tools is set
-	tools   bool       // whether it, or an entry before it in its turn, called a tool; see setTools
-	note    bool       // a system message after others; see setNote
-	final   bool       // a summarizer reads msg, not the original: it was rewritten, or a result was forgotten or cleared with a text
-	marks   entryMarks // for an answer
+	idle  int32      // raw tokens of its reasoning, counted in tokens only if tools is set
+	tools bool       // whether it, or an entry before it in its turn, called a tool; see setTools
+	note  bool       // a system message after others; see setNote
+	final bool       // a summarizer reads msg, not the original: it was rewritten, or a result was forgotten or cleared with a text
+	marks entryMarks // for an answer
+}
+
+// A rare is what most entries have not, so that they stay small. It is never changed, since
+// copies of an entry share it.
+type rare struct {
+	edit    *edited         // nil unless an edit made the entry
+	missing int64           // raw tokens that were cut or cleared out of msg
+	made    fingerprint.Sum // of the view that its request was made of; 0: it is not bound
+}
+
+// own returns what is rare about e.
+func (e *entry) own() rare {
+	if e.rare == nil {
+		return rare{}
+	}
+	return *e.rare
+}
+
+// setOwn sets what is rare about e, which is not in a view yet.
+func (e *entry) setOwn(r rare) {
+	if e.rare = nil; r != (rare{}) {
+		own := r // so that the zero rare is not allocated
+		e.rare = &own
+	}
+}
+
+func (e *entry) missing() int64        { return e.own().missing }
+func (e *entry) made() fingerprint.Sum { return e.own().made }
+
+// setReads says that a summarizer reads something else than before of e, which an edit is
+// about to put in place of another entry.
+func (e *entry) setReads() {
+	edit := e.own().edit
+	e.final, edit.reads = true, edit
+}
+
+// setMade sets the view that the request of e was made of.
+func (e *entry) setMade(view fingerprint.Sum) {
+	r := e.own()
+	r.made = view
+	e.setOwn(r)
 }
 
 // entryMarks say what is special about an answer. They share a byte, because the size of an
@@ -145,20 +184,20 @@ type edited struct {
 
 // looks identifies what the model sees of e, among the entries with its ID.
 func (e *entry) looks() *edited {
-	if e.edit == nil {
-		return nil
+	if edit := e.own().edit; edit != nil {
+		return edit.looks
 	}
-	return e.edit.looks
+	return nil
 }
 
 // reads identifies what a summarizer reads of e, among the entries with its ID. It
 // changes when e is rewritten, and when a result in e is forgotten or cleared with a
 // caller-supplied text.
 func (e *entry) reads() *edited {
-	if e.edit == nil {
-		return nil
+	if edit := e.own().edit; edit != nil {
+		return edit.reads
 	}
-	return e.edit.reads
+	return nil
 }
 
 // noTime is the time of an entry whose time is not known.

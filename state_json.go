@@ -47,6 +47,8 @@ type stateJSON struct {
 	unpin   []ID
 	queue   *[]*queued // all of it
 
+	rows *rowList // in place of entries that the application has; in Decisions
+
 	// For the archive.
 	undone    []Range
 	past      []*entry
@@ -257,6 +259,9 @@ func (s *stateJSON) encode() ([]byte, error) {
 		dst = strictjson.Text(dst, "counter", s.counter)
 		dst = appendArray(dst, "tokens", s.entries, func(dst []byte, e *entry) []byte { return strconv.AppendInt(dst, e.tokens, 10) })
 	}
+	if s.rows != nil {
+		dst = s.rows.append(strictjson.Key(dst, "rows"))
+	}
 	dst = appendList(dst, "pins", s.pins, ids)
 	dst = appendList(dst, "unpin", s.unpin, ids)
 	if s.queue != nil {
@@ -305,13 +310,13 @@ func appendEntry(dst []byte, e *entry) ([]byte, error) {
 	dst = strictjson.Int(append(dst, '{'), "id", e.id)
 	dst = strictjson.Int(dst, "turn", e.turn)
 	dst = strictjson.Time(dst, "time", e.time())
-	dst = strictjson.Int(dst, "missing", e.missing)
+	dst = strictjson.Int(dst, "missing", e.missing())
 	dst = strictjson.Bool(dst, "final", e.final)
 	dst = strictjson.Bool(dst, "paused", e.marks.has(paused))
 	dst = strictjson.Bool(dst, "bare", e.marks.has(bare))
 	dst = strictjson.Bool(dst, "tools", e.tools && e.msg.Role != RoleTool && e.calls == nil)
-	if e.made != 0 {
-		dst = strictjson.Text(dst, "made", fmt.Sprintf("%016x", uint64(e.made)))
+	if made := e.made(); made != 0 {
+		dst = strictjson.Text(dst, "made", fmt.Sprintf("%016x", uint64(made)))
 	}
 	dst, err := appendMessage(strictjson.Key(dst, "message"), &e.msg)
 	return append(dst, '}'), err
@@ -597,6 +602,8 @@ func (in *stateJSON) read(r *strictjson.Reader, key []byte) {
 		in.counter = r.Text()
 	case "tokens":
 		in.tokens = readList(r, (*strictjson.Reader).Int64)
+	case "rows":
+		in.rows = readRowList(r)
 	case "pins":
 		in.pins = readList(r, readID)
 	case "unpin":
@@ -662,6 +669,7 @@ func readVersion(data []byte) (version int, err error) {
 // readEntry reads an entry, without its head and tokens.
 func readEntry(r *strictjson.Reader) *entry {
 	e := &entry{at: noTime}
+	var own rare
 	for key := range r.Object {
 		switch string(key) {
 		case "id":
@@ -671,7 +679,7 @@ func readEntry(r *strictjson.Reader) *entry {
 		case "time":
 			e.at, _ = nanoseconds(readTime(r))
 		case "missing":
-			e.missing = r.Int64()
+			own.missing = r.Int64()
 		case "final":
 			e.final = r.Bool()
 		case "paused":
@@ -681,13 +689,14 @@ func readEntry(r *strictjson.Reader) *entry {
 		case "tools":
 			e.tools = r.Bool()
 		case "made":
-			e.made = readSum(r)
+			own.made = readSum(r)
 		case "message":
 			e.msg, _ = readMessage(r, &e.inline)
 		default:
 			r.Unknown(key)
 		}
 	}
+	e.setOwn(own)
 	if e.id < 1 || e.msg.Role == RoleNone { // fail early to avoid reading a long list of invalid entries into memory
 		r.Fail(fmt.Errorf("entry with ID %d and role %q, want a positive ID and a message", e.id, e.msg.Role))
 	}
@@ -887,8 +896,8 @@ func (in *stateJSON) finish(s *state, list []*entry, first int, system, count bo
 			fault = fmt.Sprintf("turn is %d, want at least that of the entry before and at most %d, and 0 for a system entry", e.turn, in.turn)
 		case user && e.turn == 0, user && said.msg.Role != RoleUser && e.turn <= said.turn:
 			fault = fmt.Sprintf("user message in turn %d, want it to begin a new turn", e.turn)
-		case e.missing < 0 || e.missing > maxTotal:
-			fault = fmt.Sprintf("missing is %d, want 0 to %d", e.missing, int64(maxTotal))
+		case e.missing() < 0 || e.missing() > maxTotal:
+			fault = fmt.Sprintf("missing is %d, want 0 to %d", e.missing(), int64(maxTotal))
 		}
 		if fault != "" {
 			return &SnapshotError{Index: first + i, ID: e.id, Err: errors.New(fault)}

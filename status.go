@@ -26,6 +26,11 @@ type Status struct {
 	// Assumed reports whether Window is a guess; see Limits.Assumed.
 	Assumed bool
 
+	// Decisions grows with each decision: a change that the messages themselves do not tell,
+	// such as a compaction, a cut, a pin, a rollback, a queued message or new limits. When
+	// it has changed, store what [History.Decisions] returns.
+	Decisions uint64
+
 	// Originals is the size, in raw tokens, of the originals kept in memory; see
 	// Options.KeepOriginals.
 	Originals int
@@ -81,6 +86,7 @@ func (h *History) statusLocked() Status {
 		Low:        orZero(marks.low, clampInt(h.limits.most())),
 		Soft:       orZero(marks.soft, clampInt(h.limits.most())),
 		MinFree:    clampInt(marks.minFree),
+		Decisions:  h.version - h.plain + h.requeued,
 		Originals:  clampInt(h.originalRaw),
 		Appended:   clampInt(h.appended),
 		LastAppend: timeOf(h.lastAppend),

@@ -122,7 +122,7 @@ func (n *Native) fault() error {
 
 // views returns what items stand for that a provider has made of s.
 func (s *Snapshot) views() []coveredView {
-	now := coveredView{front: s.front(), prefix: s.whole()}
+	now := coveredView{front: s.frame().front(), prefix: s.whole()}
 	now.ephemeral = 0
 	list := []coveredView{now}
 	for _, c := range s.covered() {
@@ -141,7 +141,7 @@ func (s *state) covered() (list []coveredView) {
 		return nil
 	}
 	for _, c := range s.summary.sum.Native.stoodFor {
-		if c.front == s.front() {
+		if c.front == s.frame().front() {
 			list = append(list, c)
 		}
 	}

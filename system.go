@@ -50,12 +50,14 @@ func (h *History) SetSystem(msgs ...Message) error {
 		h.leftLocked(departed{was: e}, false)
 	}
 	h.replace(sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
+	h.seenAgainLocked()
 	h.updateChargeLocked()
 	return nil
 }
 
 // SetEphemeral replaces the ephemeral messages that it has set before with the given
-// ones; without messages it removes them. They are for facts about the moment, such as
+// ones; without messages it removes them. It changes nothing if the messages equal the
+// present ones. They are for facts about the moment, such as
 // recalled memories or the state of the environment. The model sees them after the user
 // messages of the newest turn and the notes that directly follow these, or before all
 // messages but the system text and the summary if the turn begins with no user message;
@@ -90,7 +92,10 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 	if h.endedLocked() {
 		return ErrClosed
 	}
-	back, _ := h.eph.split()
+	back, own := h.eph.split()
+	if own == nil && eph == nil || own != nil && eph != nil && reflect.DeepEqual(own.msgs, eph.msgs) {
+		return nil
+	}
 	h.setEphemeralLocked(joinEphemeral(back, eph))
 	return nil
 }
@@ -101,6 +106,7 @@ func (h *History) setEphemeralLocked(eph *ephemeral) {
 		h.measured -= h.eph.tokens()
 	}
 	h.eph = eph
+	h.seenAgainLocked()
 	h.updateChargeLocked()
 }
 

@@ -91,10 +91,14 @@ func opensKey(key, text string) bool {
 // maskParts returns the parts of a message or of a result as the model sees them, and
 // reports whether any part differs; if none does, it returns the same slice. Arguments,
 // names, IDs, opaque blocks, the data of media, and reasoning that its provider can
-// recognise are not changed.
+// recognise are not changed, but that reasoning loses its signature after a part that
+// differs.
 func maskParts(key string, parts []Part) ([]Part, bool) {
 	var own []Part
 	for i, p := range parts {
+		if r, ok := p.(Reasoning); ok && own != nil && !r.isPlain() {
+			p, own[i] = Reasoning{Text: r.Text}, Reasoning{Text: r.Text} // it was made after other text
+		}
 		if q, differs := maskPart(key, p); differs {
 			if own == nil {
 				own = slices.Clone(parts)

@@ -85,6 +85,7 @@ func (h *History) setTools(tools []Tool, key string) (err error) {
 	h.newVersionLocked()
 	h.tools = next
 	h.sumMeasured(true)
+	h.seenAgainLocked()
 	h.updateChargeLocked()
 	return nil
 }

@@ -56,7 +56,7 @@ func (h *History) putBackLocked(d *departure) {
 		}
 	}
 	rest, kept := h.list, h.originals
-	answered := slices.ContainsFunc(h.list, func(e *entry) bool { return e.id > d.was.last && e.made != 0 })
+	answered := slices.ContainsFunc(h.list, func(e *entry) bool { return e.id > d.was.last && e.made() != 0 })
 	for _, back := range d.gone {
 		for len(rest) > 0 && rest[0].id < back.was.id {
 			add(rest[0], nil)

@@ -122,7 +122,8 @@ func (h *History) applyUsageLocked(at *Snapshot, tokens int64) {
 		Last: last != nil && last.at != nil, Shared: shared,
 		Prior: h.opts.prior(model).arithmetic(), Overhead: h.assumedOverheadLocked(), MaxOverhead: h.known().cap,
 	})
-	h.toolsSet = false
+	h.plain++
+	h.toolsSet, h.resumed = false, nil
 	k := *h.known()
 	k.learned = k.learned.with(next)
 	if model == k.model {
@@ -137,6 +138,36 @@ func (h *History) applyUsageLocked(at *Snapshot, tokens int64) {
 		h.sumMeasured(h.isRewrittenLocked(next.at))
 	}
 	h.updateChargeLocked()
+}
+
+// seenAgainLocked is called when the system entries, the tools or the ephemeral messages
+// were set. If they are those of the Decisions that h was resumed from, they count as
+// measured where they did then.
+func (h *History) seenAgainLocked() {
+	was, cal := h.resumed, h.known().cal
+	if was == nil || cal == nil || cal.at == nil {
+		return
+	}
+	f, at := h.frame(), *cal.at
+	if was.sysSeen && f.sys == was.frame.sys {
+		at.sys = shown{entries: slices.Clip(h.sys)}
+	}
+	if was.toolsSeen && f.tools == was.frame.tools {
+		at.tools = h.tools
+	}
+	if was.ephemeralSeen && f.eph == was.frame.eph {
+		at.eph = h.eph
+	}
+	own, k := *cal, *h.known()
+	own.at = &at
+	k.cal, k.learned = &own, slices.Clone(k.learned)
+	for i, c := range k.learned {
+		if c == cal {
+			k.learned[i] = &own
+		}
+	}
+	h.knowledge = &k
+	h.sumMeasured(h.isRewrittenLocked(&at))
 }
 
 // An implausible is a report that was ignored because it was implausible.

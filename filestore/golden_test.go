@@ -80,7 +80,7 @@ func checkOpened(t testing.TB, s convo.Store, key string, h *convo.History) {
 		data, err := h.Snapshot().MarshalJSON()
 		require.NoError(t, err)
 		status := h.Status()
-		status.Unsaved, status.Originals, status.LastAppend, status.LastEdit = 0, 0, time.Time{}, status.LastEdit.UTC()
+		status.Decisions, status.Unsaved, status.Originals, status.LastAppend, status.LastEdit = 0, 0, 0, time.Time{}, status.LastEdit.UTC()
 		return fmt.Sprintf("%s\n%#v\n%+v", data, status, h.Tokens())
 	}
 	g := open(t, s, key, goldenOptions())

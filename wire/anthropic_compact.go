@@ -67,10 +67,10 @@ func (f Anthropic) DecodeCompaction(data []byte) (convo.Summary, error) {
 		return convo.Summary{}, err
 	case stringOf(block["type"]) != "compaction":
 		err = &DecodeError{Path: "content[0].type", Reason: "want compaction, have " + quote(stringOf(block["type"]))}
-	case isNull(block["signature"]):
-		err = &DecodeError{Path: "content[0].signature", Reason: "the compaction has no signature"}
 	case isNull(block["content"]) && isNull(block["encrypted_content"]):
 		err = &DecodeError{Path: "content[0].content", Reason: "the compaction failed: it has no content"}
+	case isNull(block["signature"]):
+		err = &DecodeError{Path: "content[0].signature", Reason: "the compaction has no signature"}
 	}
 	if err != nil {
 		return convo.Summary{Usage: d.out.Usage}, err

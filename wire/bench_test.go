@@ -402,3 +402,34 @@ func BenchmarkDecode_Ratio(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkEncode_Seals encodes a conversation with signed reasoning for a model that
+// checks it, alternating with the same for a model that does not. It reports the ratio of
+// the medians.
+func BenchmarkEncode_Seals(b *testing.B) {
+	h, err := convo.New(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 2000 {
+		answer := convo.Assistant("answer").WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2lnbmF0dXJl"})
+		if _, err := h.Append(convo.User(fmt.Sprint("question ", i)), answer); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s := h.Snapshot()
+	var took [2][]float64
+	for b.Loop() {
+		for i, check := range []wire.SealCheck{wire.SealsUnchecked, wire.SealsChecked} {
+			start := time.Now()
+			if _, err := (wire.Anthropic{Seals: check}).Encode(s); err != nil {
+				b.Fatal(err)
+			}
+			took[i] = append(took[i], time.Since(start).Seconds())
+		}
+	}
+	median := func(list []float64) float64 { slices.Sort(list); return list[len(list)/2] }
+	b.ReportMetric(1000*median(took[1]), "checked-ms")
+	b.ReportMetric(median(took[1])/median(took[0]), "checked/unchecked")
+	b.ReportMetric(0, "ns/op")
+}

@@ -592,6 +592,7 @@ func TestSeals_NotWhereItWasMade(t *testing.T) {
 		{"as it was", think + "," + say + "," + think + "," + say, nil, 3},
 		{"after a call", think + "," + call + "," + think + "," + say, nil, 2},
 		{"after a blank text", think + `,{"type":"text","text":"\n"},` + think + "," + say, nil, 2},
+		{"after a text that is masked", think + `,{"type":"text","text":"ask @"},` + think + "," + say, nil, 2},
 		{"at the end", think + "," + say + "," + think, nil, 2},
 		{"after a result without its call", think + `,{"type":"web_search_tool_result","tool_use_id":"s","content":[]},` + think + "," + say, nil, 2},
 		{"after a call with the id of another one", `{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s","content":[]},` + think + "," + say, nil, 1},

@@ -46,6 +46,7 @@ type lab struct {
 	url    string
 	h      *convo.History
 	posted []wire.Request // to compact
+	answer string         // to requests to compact; "": that of the server
 }
 
 func newLab(t *testing.T, tt compactTest, opts convo.Options, links ...convo.CompactionStrategy) *lab {
@@ -65,6 +66,9 @@ func newLab(t *testing.T, tt compactTest, opts convo.Options, links ...convo.Com
 // post sends a request to compact.
 func (l *lab) post(ctx context.Context, r wire.Request) ([]byte, error) {
 	l.posted = append(l.posted, r)
+	if l.answer != "" {
+		return []byte(l.answer), nil
+	}
 	params := maps.Clone(l.tt.params)
 	delete(params, "store")
 	delete(params, "include")
@@ -158,6 +162,56 @@ func TestCompact_RoundTrip(t *testing.T) {
 			assert.Empty(t, l.s.Refused())
 			assert.Len(t, l.posted, 10)
 			require.Empty(t, l.h.Snapshot().Unbound())
+		})
+	}
+}
+
+// When the provider says no, or answers with something else than one compaction, the next
+// strategy makes room, the report has the provider's words, and the conversation goes on.
+func TestCompact_Refused(t *testing.T) {
+	fault := func(kind, code, text string) string {
+		return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%q,"details":{"error_code":%q}},"request_id":"req_1"}`, kind, text, code)
+	}
+	message := func(content, stop string) string {
+		return fmt.Sprintf(`{"id":"msg_1","type":"message","role":"assistant","model":"claude-opus-5-5","content":[%s],"stop_reason":%q,"usage":{"input_tokens":0,"output_tokens":0}}`, content, stop)
+	}
+	item := `{"id":"cmp_1","type":"compaction","encrypted_content":"ZW5j"}`
+	for _, tt := range []struct {
+		format         int // index in compactTests
+		answer, reason string
+	}{
+		{0, fault("invalid_request_error", "compaction_block_misplaced", "messages.2.content.0: `compaction` block must be sent first"), "must be sent first"},
+		{0, fault("invalid_request_error", "compaction_block_ambiguous", "messages: more than one `compaction` block"), "more than one"},
+		{0, fault("invalid_request_error", "compaction_signature_invalid", "messages.0.content.0.signature: Invalid `signature` in `compaction` block"), "Invalid `signature`"},
+		{0, fault("invalid_request_error", "compaction_content_mismatch", "messages.0.content.0: the content does not match its signature"), "does not match"},
+		{0, fault("invalid_request_error", "compaction_incomplete_turn", "messages: the last `assistant` turn ends in a tool call with no result"), "no result"},
+		{0, fault("invalid_request_error", "compaction_nothing_to_summarize", "messages: there is nothing to summarize"), "nothing to summarize"},
+		{0, fault("overloaded_error", "compaction_unavailable", "Compaction is temporarily unavailable."), "temporarily unavailable"},
+		{0, message(`{"type":"compaction","content":null}`, "compaction"), "failed"},
+		{0, message("", "end_turn"), "0 blocks"},
+		{0, message(`{"type":"compaction","content":"a","signature":"s"},{"type":"compaction","content":"b","signature":"s"}`, "compaction"), "2 blocks"},
+		{0, "<html>502 Bad Gateway</html>", "JSON"},
+		{1, `{"error":{"message":"The server is currently unable to compact this conversation.","type":"server_error","param":null,"code":"server_error"}}`, "unable to compact"},
+		{1, `{"id":"resp_1","object":"response.compaction","output":[]}`, "0"},
+		{1, `{"id":"resp_1","object":"response.compaction","output":[` + item + "," + item + `]}`, "2"},
+	} {
+		t.Run(compactTests[tt.format].name+" "+tt.reason, func(t *testing.T) {
+			l := newLab(t, compactTests[tt.format], convo.Options{}, convo.Truncate{})
+			for turn := range 6 {
+				l.turn(t, fmt.Sprintf("question %d", turn))
+			}
+			l.answer = tt.answer
+			r, err := l.h.Compact(t.Context(), "")
+			require.NoError(t, err)
+			require.Equal(t, convo.OutcomeApplied, r.Outcome, "%v", r)
+			require.Len(t, r.Links, 2)
+			require.ErrorContains(t, r.Links[0].Cause, tt.reason)
+			assert.Equal(t, "extract", r.Links[1].Strategy)
+			assert.NotEmpty(t, l.posted)
+			for turn := range 3 {
+				l.turn(t, fmt.Sprintf("question %d", 6+turn))
+			}
+			assert.Empty(t, l.s.Refused())
 		})
 	}
 }

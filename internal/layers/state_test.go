@@ -27,11 +27,12 @@ var stateOwners = map[string]string{
 var entryMakers = map[string]string{
 	"History.newEntries":            "to appendLocked, SetSystem and SetEphemeral",
 	"History.newEntry":              "to newEntries",
+	"History.identify":              "to appendLocked",
 	"History.joinLocked":            "to appendLocked",
 	"identity.weigh":                "to newEntry, rewritten and the list of a loader",
-	"entry.unmade":                  "to replace, as the copies of entries that an Undo brings back",
+	"entry.setOwn":                  "to bindLocked, replace and the list of a loader, before a view has it",
+	"entry.setReads":                "to cleared, forgotten and rewritten",
 	"entry.setContent":              "to append, replace and bindLocked, before a view has it",
-	"History.bindLocked":            "to append",
 	"entry.setTools":                "to Count, joinLocked and replace, as copies",
 	"entry.setNote":                 "to joinLocked, newEphemeral and newSnapshot",
 	"History.answerOpenCallsLocked": "to append",
@@ -42,7 +43,6 @@ var entryMakers = map[string]string{
 	"identity.rewritten":            "to replace, as the copies of entries with other parts",
 	"identity.forgotten":            "to cleared",
 	"entry.replaced":                "to cleared, forgotten and useCuts",
-	"entry.setMissing":              "to newEntries, cleared, forgotten, useCuts and the list of a loader",
 	"attempt.useCuts":               "to replace, as the copies of entries with results cut",
 	"History.cutResults":            "to newEntries",
 	"setTurns":                      "to load, as the list of NewSnapshot or of a loader",
@@ -60,8 +60,10 @@ var entryMakers = map[string]string{
 	"readEntry":                     "to finish",
 	"stateJSON.keep":                "to a record, as copies",
 	"setHeads":                      "to load",
-	"state.bindAll":                 "to load, as copies",
 	"splitSystem":                   "to load",
+	"resumer.build":                 "to load",
+	"resumer.change":                "to load",
+	"resumer.firstOther":            "to nobody",
 }
 
 // Four methods of state write sys, list, originals, their totals, turns and turn. No

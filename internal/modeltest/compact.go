@@ -94,6 +94,8 @@ func (d *driver) pick() {
 		convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Truncate{}),
 		convo.When(func(s convo.Status) bool { return s.Turns > 1 }, clearAll),
 		convo.Chain(convo.When(func(convo.Status) bool { return true }, convo.ClearToolResults{MinFreed: 300}), convo.Truncate{}),
+		convo.ClearThinking{KeepTurns: d.n(4)},
+		convo.Chain(convo.ClearThinking{}, clearAll, summarize, convo.Truncate{}),
 	}
 	shorten := convo.StrategyFunc(d.shorten).Named("shorten")
 	all = append(all, shorten, convo.Chain(clearAll, shorten, summarize), convo.Chain(shorten, clearAll, convo.Truncate{}))

@@ -5,6 +5,7 @@ package overflow
 import (
 	"cmp"
 	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -58,11 +59,15 @@ type providerError struct {
 	texts  []string
 	text   string // all texts in lower case, without escapes and addresses, with single spaces
 	status int    // the HTTP status; 0: not known
+
+	tooLarge bool // a client says that the request was too long
 }
 
 // isOverflow reports whether e is about the length of a request.
 func (e *providerError) isOverflow() bool {
 	switch {
+	case e.tooLarge:
+		return true
 	case e.status == tooManyRequests, containsAny(e.text, loadTexts[:]), e.isAboutAnswer():
 		return false
 	case !slices.ContainsFunc(plainTexts[:], func(t string) bool { return e.says(t, "") }) &&
@@ -414,6 +419,27 @@ const (
 	maxErrorSum  = 32 << 10
 )
 
+// readFields reads the fields of an error that is a pointer to a struct with a field
+// StatusCode, as the errors of some clients are, whose text says nothing else: Message and
+// Code are given to add, and StatusCode is returned.
+func readFields(err error, add func(string)) (status int) {
+	v := reflect.ValueOf(err)
+	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
+		return 0
+	}
+	v = v.Elem()
+	code := v.FieldByName("StatusCode")
+	if !code.IsValid() || code.Kind() != reflect.Int {
+		return 0
+	}
+	for _, name := range [...]string{"Message", "Code"} {
+		if f := v.FieldByName(name); f.IsValid() && f.Kind() == reflect.String && f.Len() > 0 {
+			add(f.String())
+		}
+	}
+	return int(code.Int())
+}
+
 // read reads an error and the errors that it wraps. If one error wraps several, each of
 // them is also read on its own; err itself, with the texts of all, is the last. It does
 // not use errors.As, which never returns when errors wrap each other in a circle.
@@ -453,6 +479,13 @@ func read(err error) []*providerError {
 		if e, ok := err.(interface{ HTTPStatusCode() int }); ok && to.status == 0 {
 			guarded(func() { to.status = e.HTTPStatusCode() })
 		}
+		if e, ok := err.(interface{ IsContextTooLarge() bool }); ok {
+			guarded(func() { to.tooLarge = to.tooLarge || e.IsContextTooLarge() })
+		}
+		guarded(func() {
+			status := readFields(err, add)
+			to.status = cmp.Or(to.status, status)
+		})
 		switch e := err.(type) {
 		case interface{ Unwrap() error }:
 			guarded(func() { waiting = append(waiting, reading{e.Unwrap(), to}) })

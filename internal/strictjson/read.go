@@ -91,6 +91,9 @@ func (r *Reader) next() byte {
 // Null reads null, if it is next, and reports whether it was.
 func (r *Reader) Null() bool { return r.next() == 'n' && r.literal("null") }
 
+// IsText reports whether a string is next.
+func (r *Reader) IsText() bool { return r.next() == '"' }
+
 // literal reads a word, if it is next, and reports whether it was.
 func (r *Reader) literal(word string) bool {
 	if !bytes.HasPrefix(r.data[r.at:], []byte(word)) {

@@ -1,0 +1,213 @@
+package convoadk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+
+	"google.golang.org/adk/v2/model"
+	"google.golang.org/genai"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/mirror"
+)
+
+// A Model is a model whose requests stay inside the window of a History. It is for one
+// branch of one session: give each agent of a session a Model of its own.
+//
+// The instruction and the tools are part of the request's config, and are counted when a
+// provider has reported usage. Until then, set Limits.Tools for them.
+type Model struct {
+	model.LLM
+	h      *convo.History
+	mirror *mirror.Mirror[*genai.Content]
+}
+
+// New returns a Model that calls m, and keeps the conversation in h, whose limits are
+// those of m, and whose roles should be [convo.Relaxed]: an agent may answer twice.
+func New(h *convo.History, m model.LLM) *Model { return &Model{m, h, mirror.New(h, Codec())} }
+
+// Add appends contents while a run is under way; see [mirror.Mirror.Add].
+func (m *Model) Add(contents ...*genai.Content) error { return m.mirror.Add(contents...) }
+
+// GenerateContent implements model.LLM. Where ADK has moved the results of a tool that
+// runs long, the History takes back what followed, and goes on from there.
+func (m *Model) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
+	return func(yield func(*model.LLMResponse, error) bool) {
+		var past *mirror.PastError
+		if err := m.mirror.Sync(req.Contents); errors.As(err, &past) {
+			if err = m.h.RewindTo(past.Last); err != nil {
+				yield(nil, errors.Join(past, err))
+				return
+			}
+		}
+		shown, stopped := false, false
+		_, err := mirror.Send(ctx, m.mirror, req.Contents, func(view []*genai.Content, s *convo.Snapshot) (any, error) {
+			r := *req
+			r.Contents = view
+			for answer, err := range m.LLM.GenerateContent(ctx, &r, stream) {
+				if err != nil && !shown {
+					return nil, err
+				}
+				shown = true
+				m.record(s, answer)
+				if stopped = !yield(answer, err); stopped {
+					break
+				}
+			}
+			return nil, nil
+		})
+		if err != nil && !stopped {
+			yield(nil, err)
+		}
+	}
+}
+
+func (m *Model) record(s *convo.Snapshot, r *model.LLMResponse) {
+	if r != nil && !r.Partial && r.UsageMetadata != nil {
+		u := r.UsageMetadata
+		_ = m.h.RecordUsage(s, convo.Usage{ // figures that cannot be true change nothing
+			Input: int(u.PromptTokenCount), CacheRead: int(u.CachedContentTokenCount),
+			Output: int(u.CandidatesTokenCount + u.ThoughtsTokenCount), Reasoning: int(u.ThoughtsTokenCount),
+		})
+	}
+}
+
+// goOn is what ADK puts behind an answer that ends the contents.
+const goOn = "Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are needed."
+
+// Codec translates contents, which have no names: one is known by its place in the list.
+func Codec() mirror.Codec[*genai.Content] {
+	return mirror.Codec[*genai.Content]{Decode: decode, Encode: encode, Once: func(c *genai.Content) bool {
+		return len(c.Parts) == 1 && c.Parts[0].Text == goOn
+	}}
+}
+
+func decode(c *genai.Content) (msgs []convo.Message, err error) {
+	for _, role := range []convo.Role{convo.RoleTool, roleOf(c)} {
+		msg := convo.Message{Role: role}
+		for _, p := range partsOf(c, role) {
+			part, err := partOf(p)
+			if err != nil {
+				return nil, err
+			}
+			msg.Parts = append(msg.Parts, part)
+		}
+		if len(msg.Parts) > 0 {
+			msgs = append(msgs, msg)
+		}
+	}
+	return msgs, nil
+}
+
+func roleOf(c *genai.Content) convo.Role {
+	if c.Role == genai.RoleModel {
+		return convo.RoleAssistant
+	}
+	return convo.RoleUser
+}
+
+// partsOf returns the results in c, or everything else.
+func partsOf(c *genai.Content, role convo.Role) (parts []*genai.Part) {
+	for _, p := range c.Parts {
+		if p != nil && (p.FunctionResponse != nil) == (role == convo.RoleTool) {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+func partOf(p *genai.Part) (convo.Part, error) {
+	switch {
+	case p.Thought:
+		return convo.Reasoning{Text: p.Text, Signature: string(p.ThoughtSignature)}, nil
+	case p.FunctionCall != nil:
+		args, err := json.Marshal(p.FunctionCall.Args)
+		if p.FunctionCall.Args == nil {
+			args = nil
+		}
+		return convo.ToolCall{ID: p.FunctionCall.ID, Name: p.FunctionCall.Name, Arguments: string(args)}, err
+	case p.FunctionResponse != nil:
+		r := p.FunctionResponse
+		said, err := json.Marshal(r.Response)
+		_, failed := r.Response["error"]
+		return convo.ToolResult{CallID: r.ID, Name: r.Name, IsError: failed, Parts: []convo.Part{convo.Text(said)}}, err
+	case p.InlineData != nil:
+		return convo.NewMedia(p.InlineData.MIMEType, p.InlineData.Data), nil
+	case p.FileData != nil:
+		return convo.Media{MIME: p.FileData.MIMEType, URL: p.FileData.FileURI}, nil
+	case p.Text != "":
+		return convo.Text(p.Text), nil
+	}
+	data, err := json.Marshal(p)
+	return convo.Opaque{Format: "gemini", JSON: string(data)}, err
+}
+
+func encode(msg convo.Message, was **genai.Content) (*genai.Content, error) {
+	c := &genai.Content{Role: genai.RoleUser}
+	if msg.Role == convo.RoleAssistant {
+		c.Role = genai.RoleModel
+	}
+	var theirs []*genai.Part
+	var old []convo.Part
+	if was != nil {
+		c.Role, theirs = (*was).Role, partsOf(*was, msg.Role)
+		msgs, err := decode(*was)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range msgs {
+			if m.Role == msg.Role {
+				old = m.Parts
+			}
+		}
+	}
+	for i, k := range mirror.Kept(old, msg.Parts) {
+		if k >= 0 {
+			c.Parts = append(c.Parts, theirs[k])
+			continue
+		}
+		part, err := newPart(msg.Parts[i])
+		if err != nil {
+			return nil, err
+		}
+		if part != nil && part.FunctionResponse != nil && i < len(theirs) { // a result stands where it stood
+			same, response := *theirs[i], *theirs[i].FunctionResponse
+			response.Response, response.Parts, same.FunctionResponse = part.FunctionResponse.Response, nil, &response
+			part = &same
+		}
+		if part != nil {
+			c.Parts = append(c.Parts, part)
+		}
+	}
+	return c, nil
+}
+
+func newPart(p convo.Part) (*genai.Part, error) {
+	switch p := p.(type) {
+	case convo.Text:
+		return &genai.Part{Text: string(p)}, nil
+	case convo.Media:
+		if p.Data == "" {
+			return &genai.Part{FileData: &genai.FileData{MIMEType: p.MIME, FileURI: p.URL}}, nil
+		}
+		blob := &genai.Blob{MIMEType: p.MIME}
+		err := json.Unmarshal([]byte(`"`+p.Data+`"`), &blob.Data)
+		return &genai.Part{InlineData: blob}, err
+	case convo.ToolCall:
+		call := &genai.FunctionCall{ID: p.ID, Name: p.Name}
+		if p.Arguments == "" {
+			p.Arguments = "{}"
+		}
+		err := json.Unmarshal([]byte(p.Arguments), &call.Args)
+		return &genai.Part{FunctionCall: call}, err
+	case convo.ToolResult:
+		name := "output"
+		if p.IsError {
+			name = "error"
+		}
+		return &genai.Part{FunctionResponse: &genai.FunctionResponse{ID: p.CallID, Name: p.Name, Response: map[string]any{name: p.Text()}}}, nil
+	}
+	return nil, nil // what ADK has not given and a text cannot say
+}

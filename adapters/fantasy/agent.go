@@ -1,0 +1,302 @@
+package convofantasy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"charm.land/fantasy"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/mirror"
+)
+
+// An Agent keeps the conversation of an agent of fantasy inside the window of its History.
+// It is safe for concurrent use, but the conversation has one run at a time.
+type Agent struct {
+	// Next is the PrepareStep that the host has already; nil: none. It is called first, with
+	// the messages of fantasy. Messages that it puts behind these are appended by Add, and
+	// so stay in every later request. Its System stands in the place of the system message.
+	Next fantasy.PrepareStepFunction
+
+	h      *convo.History
+	mirror *mirror.Mirror[fantasy.Message]
+
+	mu   sync.Mutex
+	sent *convo.Snapshot // what the request under way shows
+}
+
+// New returns an Agent for h, whose limits are those of the model. Set Next, if there is
+// one, before the first step. The codec is [Codec], to which a Key may be added: fantasy's
+// messages have none, so that by default a message is known by its place in the list. A
+// host that makes fantasy's list of rows of its own can resume with keys only.
+func New(h *convo.History, codec mirror.Codec[fantasy.Message]) *Agent {
+	return &Agent{h: h, mirror: mirror.New(h, codec)}
+}
+
+// Add appends messages while a run is under way, such as what the user has typed. They are
+// in every request from the next step on.
+func (a *Agent) Add(msgs ...fantasy.Message) error { return a.mirror.Add(msgs...) }
+
+// PrepareStep is for fantasy.WithPrepareStep, or the field of that name in a call. It
+// returns the messages that fit, and Model of the model. Its error is a
+// [*mirror.PastError] if the messages do not continue those of the last step, or that of
+// History.Prepare.
+func (a *Agent) PrepareStep(ctx context.Context, o fantasy.PrepareStepFunctionOptions) (context.Context, fantasy.PrepareStepResult, error) {
+	r := fantasy.PrepareStepResult{Messages: o.Messages, Model: o.Model}
+	list := o.Messages
+	if a.Next != nil {
+		next, own, err := a.Next(ctx, o)
+		if err != nil {
+			return next, own, err
+		}
+		ctx, r = next, own
+		if r.Model == nil {
+			r.Model = o.Model
+		}
+		if r.Messages != nil {
+			var typed []fantasy.Message
+			list, typed = split(o.Messages, r.Messages)
+			if err := a.mirror.Sync(withSystem(list, r.System)); err != nil {
+				return ctx, r, err
+			}
+			if err := a.Add(typed...); err != nil {
+				return ctx, r, err
+			}
+		}
+	}
+	view, s, err := a.mirror.Prepare(ctx, withSystem(list, r.System))
+	if err != nil {
+		return ctx, r, err
+	}
+	a.send(s)
+	// fantasy would overwrite the first message with another System, whatever it is.
+	r.Messages, r.System, r.Model = view, nil, a.Model(r.Model)
+	return ctx, r, nil
+}
+
+// split returns the part of a list that fantasy has given, with the system messages that
+// the host has put in front, and what the host has put behind it.
+func split(given, list []fantasy.Message) (kept, typed []fantasy.Message) {
+	n := len(list) - front(list) - (len(given) - front(given))
+	if n <= 0 {
+		return list, nil
+	}
+	return list[:len(list)-n], list[len(list)-n:]
+}
+
+func front(list []fantasy.Message) int {
+	if n := slices.IndexFunc(list, func(m fantasy.Message) bool { return m.Role != fantasy.MessageRoleSystem }); n >= 0 {
+		return n
+	}
+	return len(list)
+}
+
+// withSystem returns list with another system message in the place of the first one.
+func withSystem(list []fantasy.Message, text *string) []fantasy.Message {
+	if text == nil {
+		return list
+	}
+	rest := list[min(1, front(list)):]
+	if *text == "" {
+		return rest
+	}
+	return slices.Insert(slices.Clone(rest), 0, fantasy.NewSystemMessage(*text))
+}
+
+func (a *Agent) send(s *convo.Snapshot) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sent = s
+}
+
+func (a *Agent) snapshot() *convo.Snapshot {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sent
+}
+
+// Model returns m with the calls that PrepareStep has prepared watched over: it counts
+// their tools, records their usage, and when the provider says that a request is too
+// long, it makes the conversation smaller and calls m again, at most twice. fantasy's own
+// retries do not get there, since they send the same messages. PrepareStep returns such a
+// model; a ModelProvider has to return one itself.
+//
+// Calls that generate objects go to m as they are.
+func (a *Agent) Model(m fantasy.LanguageModel) fantasy.LanguageModel {
+	if w, ok := m.(*model); ok && w.a == a {
+		return m
+	}
+	return &model{LanguageModel: m, a: a}
+}
+
+type model struct {
+	fantasy.LanguageModel
+	a *Agent
+}
+
+const attempts = 3
+
+// Generate implements fantasy.LanguageModel.
+func (m *model) Generate(ctx context.Context, call fantasy.Call) (*fantasy.Response, error) {
+	call, err := m.a.fit(ctx, call)
+	for n := 1; err == nil; n++ {
+		r, failed := m.LanguageModel.Generate(ctx, call)
+		if failed == nil {
+			m.a.record(m.Provider(), r.Usage)
+			return r, nil
+		}
+		call, err = m.a.recover(ctx, call, failed, n)
+	}
+	return nil, err
+}
+
+// Stream implements fantasy.LanguageModel.
+func (m *model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
+	call, err := m.a.fit(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	n := 1
+	open := func() (fantasy.StreamResponse, error) {
+		for ; ; n++ {
+			stream, failed := m.LanguageModel.Stream(ctx, call)
+			if failed == nil {
+				return stream, nil
+			}
+			if call, err = m.a.recover(ctx, call, failed, n); err != nil {
+				return nil, err
+			}
+		}
+	}
+	stream, err := open()
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(fantasy.StreamPart) bool) {
+		for again := true; again; {
+			again = false
+			shown := false // a part of the answer was
+			for p := range stream {
+				if p.Type == fantasy.StreamPartTypeError && !shown {
+					if call, err = m.a.recover(ctx, call, p.Error, n); err == nil {
+						n++
+						stream, err = open()
+					}
+					if again = err == nil; again {
+						break
+					}
+					p.Error = err
+				}
+				shown = shown || p.Type != fantasy.StreamPartTypeWarnings
+				if p.Type == fantasy.StreamPartTypeFinish {
+					m.a.record(m.Provider(), p.Usage)
+				}
+				if !yield(p) {
+					return
+				}
+			}
+		}
+	}, nil
+}
+
+// fit tells the History the tools of a call, which PrepareStep has not seen. If they are
+// others than before, it prepares the request again.
+func (a *Agent) fit(ctx context.Context, call fantasy.Call) (fantasy.Call, error) {
+	s := a.snapshot()
+	tools := toolsOf(call.Tools)
+	if s == nil || slices.Equal(tools, s.Tools()) {
+		return call, nil
+	}
+	if err := a.h.SetTools(tools...); err != nil {
+		return call, err
+	}
+	s, _, err := a.h.Prepare(ctx)
+	if err != nil {
+		return call, err
+	}
+	return a.show(call, s)
+}
+
+func (a *Agent) show(call fantasy.Call, s *convo.Snapshot) (fantasy.Call, error) {
+	view, err := a.mirror.View(s)
+	if err != nil {
+		return call, err
+	}
+	a.send(s)
+	call.Prompt = view
+	return call, nil
+}
+
+func toolsOf(list []fantasy.Tool) (tools []convo.Tool) {
+	for _, t := range list {
+		tool := convo.Tool{Name: t.GetName()}
+		if f, ok := t.(fantasy.FunctionTool); ok {
+			tool.Description = f.Description
+			if schema, err := json.Marshal(f.InputSchema); err == nil {
+				tool.Schema = string(schema)
+			}
+		} else if data, err := json.Marshal(t); err == nil {
+			tool.Opaque = convo.Opaque{Format: "fantasy", JSON: string(data)}
+		}
+		tools = append(tools, tool)
+	}
+	return tools
+}
+
+func (a *Agent) record(provider string, u fantasy.Usage) {
+	if s := a.snapshot(); s != nil {
+		_ = a.h.RecordUsage(s, Usage(provider, u)) // figures that cannot be true change nothing
+	}
+}
+
+// recover makes the conversation smaller after the n-th attempt failed, and returns the
+// call to make then, or the error that fantasy should see.
+func (a *Agent) recover(ctx context.Context, call fantasy.Call, failed error, n int) (fantasy.Call, error) {
+	s := a.snapshot()
+	if s == nil || n >= attempts {
+		return call, failed
+	}
+	cause := failed
+	var p *fantasy.ProviderError
+	if errors.As(failed, &p) && p.IsContextTooLarge() {
+		cause = &tooLong{p, failed}
+	}
+	retry, _, err := a.h.Recover(ctx, s, cause)
+	if !retry {
+		return call, err
+	}
+	return a.show(call, a.h.Snapshot())
+}
+
+// tooLong says in words what a ProviderError has in fields only.
+type tooLong struct {
+	p   *fantasy.ProviderError
+	err error
+}
+
+func (e *tooLong) Error() string {
+	text := "prompt is too long"
+	if e.p.ContextUsedTokens > 0 && e.p.ContextMaxTokens > 0 {
+		text = fmt.Sprintf("prompt is too long: %d tokens > %d maximum", e.p.ContextUsedTokens, e.p.ContextMaxTokens)
+	}
+	return fmt.Sprintf("%v: %s", e.err, text)
+}
+
+func (e *tooLong) Unwrap() error { return e.err }
+
+// Usage returns what one call of a provider's model has used. Only for the provider
+// "google" does fantasy count what was read from a cache as input also.
+func Usage(provider string, u fantasy.Usage) convo.Usage {
+	input := u.InputTokens + u.CacheCreationTokens
+	if provider != "google" {
+		input += u.CacheReadTokens
+	}
+	return convo.Usage{
+		Input: int(input), CacheRead: int(u.CacheReadTokens), CacheWrite: int(u.CacheCreationTokens),
+		Output: int(u.OutputTokens), Reasoning: int(min(u.ReasoningTokens, u.OutputTokens)),
+	}
+}

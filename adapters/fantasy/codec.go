@@ -1,0 +1,232 @@
+package convofantasy
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+
+	"charm.land/fantasy"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/mirror"
+)
+
+// Codec translates fantasy's messages. Names of files, options for a provider and data of
+// the client stay in the host's values, which the view holds. What a provider has run is
+// [convo.Opaque]: in Anthropic's own form where the options say that it is Anthropic's,
+// and otherwise of the format "fantasy". Such a result is not cleared; it leaves together
+// with its message.
+func Codec() mirror.Codec[fantasy.Message] {
+	return mirror.Codec[fantasy.Message]{Decode: decode, Encode: encode}
+}
+
+func decode(m fantasy.Message) ([]convo.Message, error) {
+	msg := convo.Message{Role: convo.Role(m.Role)}
+	for _, p := range m.Content {
+		msg.Parts = append(msg.Parts, partsOf(m, p)...)
+	}
+	return []convo.Message{msg}, nil
+}
+
+// partsOf returns what a part of m is for convo: nothing, if the model does not see it.
+func partsOf(m fantasy.Message, p fantasy.MessagePart) []convo.Part {
+	if t, ok := fantasy.AsMessagePart[fantasy.TextPart](p); ok {
+		return []convo.Part{convo.Text(t.Text)}
+	}
+	if f, ok := fantasy.AsMessagePart[fantasy.FilePart](p); ok {
+		return []convo.Part{convo.NewMedia(f.MediaType, f.Data)}
+	}
+	if r, ok := fantasy.AsMessagePart[fantasy.ReasoningPart](p); ok {
+		return []convo.Part{reasoningOf(r)}
+	}
+	if c, ok := fantasy.AsMessagePart[fantasy.ToolCallPart](p); ok {
+		if c.ProviderExecuted {
+			return []convo.Part{serverCall(m, c)}
+		}
+		return []convo.Part{convo.ToolCall{ID: c.ToolCallID, Name: c.ToolName, Arguments: c.Input}}
+	}
+	if r, ok := fantasy.AsMessagePart[fantasy.ToolResultPart](p); ok {
+		if m.Role != fantasy.MessageRoleTool {
+			return []convo.Part{serverResult(r)}
+		}
+		return []convo.Part{resultOf(r)}
+	}
+	return nil
+}
+
+func resultOf(r fantasy.ToolResultPart) convo.ToolResult {
+	result := convo.ToolResult{CallID: r.ToolCallID}
+	text := ""
+	if t, ok := fantasy.AsToolResultOutputType[fantasy.ToolResultOutputContentText](r.Output); ok {
+		text = t.Text
+	} else if e, ok := fantasy.AsToolResultOutputType[fantasy.ToolResultOutputContentError](r.Output); ok {
+		result.IsError = true
+		if e.Error != nil {
+			text = e.Error.Error()
+		}
+	} else if m, ok := fantasy.AsToolResultOutputType[fantasy.ToolResultOutputContentMedia](r.Output); ok {
+		result.Parts = append(result.Parts, convo.Media{MIME: m.MediaType, Data: m.Data})
+		text = m.Text
+	}
+	if text != "" {
+		result.Parts = append(result.Parts, convo.Text(text))
+	}
+	return result
+}
+
+// The data in which fantasy's providers keep what belongs to reasoning and to a result of
+// a search. The types themselves are in packages that import the providers' SDKs.
+type partData struct {
+	Signature        string          `json:"signature"`
+	RedactedData     string          `json:"redacted_data"`
+	EncryptedContent *string         `json:"encrypted_content"`
+	ItemID           string          `json:"item_id"`
+	Results          json.RawMessage `json:"results"`
+	ErrorCode        string          `json:"error_code"`
+}
+
+func dataOf(options fantasy.ProviderOptionsData) (d partData) {
+	if v := reflect.ValueOf(options); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return d
+	}
+	raw, err := json.Marshal(options)
+	if err != nil {
+		return d
+	}
+	var typed struct{ Data partData }
+	if json.Unmarshal(raw, &typed) != nil {
+		return d
+	}
+	return typed.Data
+}
+
+func reasoningOf(p fantasy.ReasoningPart) convo.Reasoning {
+	r := convo.Reasoning{Text: p.Text}
+	for _, name := range providers(p.ProviderOptions) {
+		d := dataOf(p.ProviderOptions[name])
+		r.ID, r.Signature, r.Encrypted = d.ItemID, d.Signature, d.RedactedData
+		if d.EncryptedContent != nil {
+			r.Encrypted = *d.EncryptedContent
+		}
+		if r.Signature+r.Encrypted != "" {
+			break
+		}
+	}
+	return r
+}
+
+// providers returns the names in options, in a fixed order.
+func providers(options fantasy.ProviderOptions) (names []string) {
+	for name := range options {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+const anthropic = "anthropic" // the name of the provider, and of the format of package wire
+
+func serverCall(m fantasy.Message, c fantasy.ToolCallPart) convo.Part {
+	for _, p := range m.Content {
+		r, ok := fantasy.AsMessagePart[fantasy.ToolResultPart](p)
+		if _, theirs := r.ProviderOptions[anthropic]; ok && theirs && r.ToolCallID == c.ToolCallID {
+			input := json.RawMessage(c.Input)
+			if !json.Valid(input) {
+				input = json.RawMessage("{}")
+			}
+			return opaque(anthropic, map[string]any{"type": "server_tool_use", "id": c.ToolCallID, "name": c.ToolName, "input": input})
+		}
+	}
+	return opaque("fantasy", map[string]any{"type": "tool-call", "id": c.ToolCallID, "name": c.ToolName, "input": c.Input})
+}
+
+func serverResult(r fantasy.ToolResultPart) convo.Part {
+	options, theirs := r.ProviderOptions[anthropic]
+	if d := dataOf(options); theirs && (len(d.Results) > 0 || d.ErrorCode != "") {
+		var content any = map[string]string{"type": "web_search_tool_result_error", "error_code": d.ErrorCode}
+		var found []map[string]any
+		if json.Unmarshal(d.Results, &found) == nil && len(found) > 0 {
+			for _, f := range found {
+				f["type"] = "web_search_result"
+			}
+			content = found
+		}
+		return opaque(anthropic, map[string]any{"type": "web_search_tool_result", "tool_use_id": r.ToolCallID, "content": content})
+	}
+	said := resultOf(r)
+	return opaque("fantasy", map[string]any{"type": "tool-result", "id": r.ToolCallID, "error": said.IsError, "text": said.Text()})
+}
+
+func opaque(format string, block map[string]any) convo.Part {
+	data, err := json.Marshal(block)
+	if err != nil {
+		data = []byte("{}") // no block holds a value that cannot be written
+	}
+	return convo.Opaque{Format: format, JSON: string(data)}
+}
+
+func encode(msg convo.Message, was *fantasy.Message) (fantasy.Message, error) {
+	m := fantasy.Message{Role: fantasy.MessageRole(msg.Role)}
+	var old []fantasy.MessagePart // those that convo knows, one for each part of theirs
+	var theirs []convo.Part
+	if was != nil {
+		m.ProviderOptions = was.ProviderOptions
+		for _, p := range was.Content {
+			if is := partsOf(*was, p); len(is) > 0 {
+				old, theirs = append(old, p), append(theirs, is...)
+			}
+		}
+	}
+	for i, k := range mirror.Kept(theirs, msg.Parts) {
+		if k >= 0 {
+			m.Content = append(m.Content, old[k])
+			continue
+		}
+		part, err := newPart(msg.Parts[i])
+		if err != nil {
+			return m, err
+		}
+		if r, ok := part.(fantasy.ToolResultPart); ok && i < len(old) { // a result stands where it stood
+			is, _ := fantasy.AsMessagePart[fantasy.ToolResultPart](old[i])
+			is.ToolCallID, is.Output = r.ToolCallID, r.Output
+			part = is
+		}
+		if part != nil {
+			m.Content = append(m.Content, part)
+		}
+	}
+	return m, nil
+}
+
+// outputOf returns the content of a result. fantasy has one text and one file in it.
+func outputOf(r convo.ToolResult) fantasy.ToolResultOutputContent {
+	if r.IsError {
+		return fantasy.ToolResultOutputContentError{Error: errors.New(r.Text())}
+	}
+	for _, p := range r.Parts {
+		if m, ok := p.(convo.Media); ok {
+			return fantasy.ToolResultOutputContentMedia{Data: m.Data, MediaType: m.MIME, Text: r.Text()}
+		}
+	}
+	return fantasy.ToolResultOutputContentText{Text: r.Text()}
+}
+
+func newPart(p convo.Part) (fantasy.MessagePart, error) {
+	switch p := p.(type) {
+	case convo.Text:
+		return fantasy.TextPart{Text: string(p)}, nil
+	case convo.Media:
+		if p.Data == "" {
+			return fantasy.TextPart{Text: p.URL}, nil // a file in fantasy has no address
+		}
+		data, err := base64.StdEncoding.DecodeString(p.Data)
+		return fantasy.FilePart{Data: data, MediaType: p.MIME}, err
+	case convo.ToolResult:
+		return fantasy.ToolResultPart{ToolCallID: p.CallID, Output: outputOf(p)}, nil
+	case convo.ToolCall:
+		return fantasy.ToolCallPart{ToolCallID: p.ID, ToolName: p.Name, Input: p.Arguments}, nil
+	}
+	return nil, nil // reasoning and opaque blocks that fantasy has not given cannot be sent by it
+}

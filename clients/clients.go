@@ -1,0 +1,208 @@
+// Package clients holds what the senders for the SDKs of providers have in common. An
+// application uses one of the modules below it, such as convoanthropic or convoopenai; who
+// writes a sender for another SDK uses this package:
+//
+//	func send(ctx context.Context, s *convo.Snapshot) (convo.Reply, error) {
+//		req, err := format.Encode(s)
+//		if err != nil {
+//			return convo.Reply{}, err
+//		}
+//		body, err := clients.Body(req, params)
+//		if err != nil {
+//			return convo.Reply{}, err
+//		}
+//		stream := client.Stream(ctx, body) // that of the SDK
+//		defer stream.Close()
+//		next := func() ([]byte, error) {
+//			if stream.Next() {
+//				return []byte(stream.Current().RawJSON()), nil
+//			}
+//			return nil, cmp.Or(stream.Err(), io.EOF)
+//		}
+//		return clients.Read(ctx, format, next, show)
+//	}
+//
+// It depends on no SDK.
+package clients
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// ErrStop is the cause with which an application ends the ctx of an answer that it stops,
+// to keep what has come of it:
+//
+//	ctx, stop := context.WithCancelCause(ctx)
+//	button.OnClick(func() { stop(clients.ErrStop) })
+//	reply, err := h.Run(ctx, send, options)
+//
+// What has come is appended, without incomplete calls. With any other cause, nothing is
+// kept.
+var ErrStop = errors.New("clients: the answer was stopped, and what has come is kept")
+
+// A ParamsError says that the parameters of a request hold what the History decides, such
+// as messages. Leave that field empty.
+type ParamsError struct {
+	Field string // as in the body of the request, such as "messages"
+	Use   string // what to use instead
+}
+
+func (e *ParamsError) Error() string {
+	return fmt.Sprintf("clients: the parameters have %q, which comes from the History; leave it empty, and use %s", e.Field, e.Use)
+}
+
+// Body returns the body of a request: the parameters of an application, which are marshalled
+// as a JSON object, with what req holds of the conversation. The tools among the
+// parameters come first, in their order, and then those of req.
+//
+// The raw bytes of req stay as they are. Parameters that are null are left out. If the
+// parameters hold messages or system text, Body returns a [*ParamsError].
+func Body(req wire.Request, params any) ([]byte, error) {
+	data, err := json.Marshal(params)
+	if err != nil {
+		return nil, fmt.Errorf("clients: parameters: %w", err)
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(data, &all); err != nil {
+		return nil, fmt.Errorf("clients: parameters: %w", err)
+	}
+	for name, value := range all {
+		if isEmpty(value) {
+			delete(all, name)
+		}
+	}
+	for _, f := range historyFields {
+		if _, ok := all[f.Field]; ok {
+			return nil, &f
+		}
+	}
+	if own, ok := all["tools"]; ok {
+		if req.Tools, err = join(own, req.Tools); err != nil {
+			return nil, err
+		}
+		delete(all, "tools")
+	}
+	return req.With(all)
+}
+
+// historyFields are the fields that come from the History.
+var historyFields = []ParamsError{
+	{"messages", "History.Append"},
+	{"input", "History.Append"},
+	{"contents", "History.Append"},
+	{"system", "History.SetSystem"},
+	{"instructions", "History.SetSystem"},
+	{"systemInstruction", "History.SetSystem"},
+}
+
+// isEmpty reports whether a JSON value is null or an empty list.
+func isEmpty(value json.RawMessage) bool {
+	s := strings.TrimSpace(string(value))
+	return s == "null" || s == "[]"
+}
+
+// join joins two lists of tools.
+func join(own, more json.RawMessage) (json.RawMessage, error) {
+	var list, rest []json.RawMessage
+	if err := json.Unmarshal(own, &list); err != nil {
+		return nil, fmt.Errorf("clients: tools: %w", err)
+	}
+	if len(more) > 0 {
+		if err := json.Unmarshal(more, &rest); err != nil {
+			return nil, fmt.Errorf("clients: tools: %w", err)
+		}
+	}
+	joined := []byte{'['}
+	for i, tool := range slices.Concat(list, rest) {
+		if i > 0 {
+			joined = append(joined, ',')
+		}
+		joined = append(joined, tool...)
+	}
+	return append(joined, ']'), nil
+}
+
+// Read reads a streamed answer of a format. next returns the JSON of the next event, or
+// io.EOF after the last one, or the error with which the stream broke off. show gets each
+// piece of the answer as it comes; it may be nil.
+//
+// A stream that breaks off or ends too early is an error, which matches io.ErrUnexpectedEOF
+// in the latter case. If ctx was ended with [ErrStop], the Reply is what has come.
+func Read(ctx context.Context, format wire.Streamer, next func() ([]byte, error), show func(wire.Delta)) (convo.Reply, error) {
+	answer := format.Stream()
+	for {
+		event, err := next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return partOf(ctx, answer, err)
+		}
+		deltas, err := answer.Event("", event)
+		if err != nil {
+			return partOf(ctx, answer, err)
+		}
+		for _, d := range deltas {
+			if show != nil {
+				show(d)
+			}
+		}
+	}
+	in, err := answer.Transcript()
+	if err != nil {
+		return partOf(ctx, answer, err)
+	}
+	return in.Reply(), nil
+}
+
+// partOf returns what has come of an answer, and err unless the application has stopped it.
+func partOf(ctx context.Context, answer wire.Stream, err error) (convo.Reply, error) {
+	in, _ := answer.Transcript()
+	if errors.Is(context.Cause(ctx), ErrStop) {
+		return in.Reply(), nil
+	}
+	return convo.Reply{Usage: in.Usage}, err
+}
+
+// cachedShare is the part of its price that a provider takes for a token from its cache.
+const cachedShare = 10
+
+// Summarizer returns a [convo.Summarizer] that asks a model. ask makes the request, without
+// its stream being shown, and returns the answer. user returns the message of a user with a
+// text, in the provider's form.
+//
+// If model made the conversation, and reading it from the provider's cache costs less than
+// the prompt of what is to be summarised, the request is the one that was sent last,
+// with the instruction behind it; its tools stay, because the cache ends where they change.
+// Otherwise it is the prompt alone, without tools.
+func Summarizer(format wire.Format, model string, user func(text string) json.RawMessage, ask func(ctx context.Context, req wire.Request) (convo.Reply, error)) convo.Summarizer {
+	return convo.SummarizerFunc(func(ctx context.Context, r convo.SummaryRequest) (convo.Summary, error) {
+		req, err := format.Encode(convo.NewSnapshot([]convo.Message{convo.User(r.Prompt)}))
+		if err != nil {
+			return convo.Summary{}, err
+		}
+		if r.Sent != nil && (r.Sent.Model() == "" || r.Sent.Model() == model) && r.Sent.Tokens()/cachedShare < r.Count(r.Prompt) {
+			if req, err = format.Encode(r.Sent); err != nil {
+				return convo.Summary{}, err
+			}
+			req.Messages = append(slices.Clone(req.Messages), user(r.Instruction))
+		}
+		reply, err := ask(ctx, req)
+		if err != nil {
+			return convo.Summary{}, err
+		}
+		if calls := reply.OpenCalls(); len(calls) > 0 {
+			return convo.Summary{}, fmt.Errorf("clients: the model called %q in place of a summary", calls[0].Name)
+		}
+		return convo.Summary{Text: reply.Text(), Stop: reply.Stop, Usage: reply.Usage, Model: model}, nil
+	})
+}

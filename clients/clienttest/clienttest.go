@@ -1,0 +1,379 @@
+// Package clienttest tests a sender for an SDK against package provider. The module of each
+// client runs it.
+package clienttest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/clients"
+	"github.com/seed-c1b73e60/convo/convotest/provider"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// A Client is what is tested.
+type Client struct {
+	// Send returns a Send whose requests go to a URL.
+	Send func(url string, show func(wire.Delta)) convo.Send
+
+	// Summarizer returns a summarizer by the same client.
+	Summarizer func(url string) convo.Summarizer
+
+	Signs bool // its answers have signed reasoning
+
+	Row string // the name of its row in the README of clients
+}
+
+// A Figures says how a run went.
+type Figures struct {
+	Requests, Compactions, Refusals int
+	Input, Cached                   int // tokens
+}
+
+func (f Figures) String() string {
+	return fmt.Sprintf("%d requests, %d compactions, %d refusals, %d tokens, %d of them from the cache", f.Requests, f.Compactions, f.Refusals, f.Input, f.Cached)
+}
+
+// window is the window of the long run, for the provider and the History.
+const window = 6_000
+
+// Run runs all tests.
+func Run(t *testing.T, c Client) {
+	t.Run("Stream", func(t *testing.T) { testStream(t, c) })
+	t.Run("Stop", func(t *testing.T) { testStop(t, c) })
+	t.Run("Broken", func(t *testing.T) { testBroken(t, c) })
+	t.Run("Overflow", func(t *testing.T) { testOverflow(t, c) })
+	t.Run("Agent", func(t *testing.T) { testAgent(t, c) })
+	t.Run("Summarizer", func(t *testing.T) { testSummarizer(t, c) })
+}
+
+// testAgent runs an agent, and compares its figures with those of the README.
+func testAgent(t *testing.T, c Client) {
+	f := Agent(t, c, 100)
+	t.Log(f)
+	page, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := fmt.Sprintf("| %s | %d | %d | %d | %d | %d %% |", c.Row, f.Requests, f.Compactions, f.Refusals, (f.Input+500)/1000, (100*f.Cached+f.Input/2)/f.Input)
+	if !strings.Contains(string(page), row) {
+		t.Errorf("the README of clients lacks the row %s", row)
+	}
+	example, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := strings.Cut(string(example), "\nfunc agent(")
+	body, _, _ = strings.Cut(body, "\n}\n")
+	lines := 0
+	for line := range strings.Lines(body) {
+		if strings.TrimSpace(line) != "" {
+			lines++
+		}
+	}
+	lines++ // the bracket at the end
+	if want := fmt.Sprintf("| %d lines |", lines); !strings.Contains(string(page), want) || lines > 40 {
+		t.Errorf("the agent has %d lines, and the README of clients says something else", lines)
+	}
+}
+
+func serve(t testing.TB, h http.Handler) string {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func history(t testing.TB, opts convo.Options) *convo.History {
+	h, err := convo.New(&opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.SetSystem(convo.System("You read files. <&>")); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// testStream sends one request and reads the answer.
+func testStream(t *testing.T, c Client) {
+	p := provider.New(provider.Options{})
+	blocks := []provider.Block{provider.Text("I read, and find: \"1 < 2\"."), provider.Call{Name: "read", Arguments: `{"line":1.0,"n":12345678901234567890}`}}
+	if c.Signs {
+		blocks = append([]provider.Block{provider.Thinking("which file?")}, blocks...)
+	}
+	p.Script(provider.Answer{Blocks: blocks}, provider.Answer{Blocks: []provider.Block{provider.Text("done")}})
+	var shown strings.Builder
+	send := c.Send(serve(t, p), func(d wire.Delta) { shown.WriteString(d.Text) })
+	h := history(t, convo.Options{})
+	if _, err := h.Append(convo.User("Read <a> & \u2028.")); err != nil {
+		t.Fatal(err)
+	}
+	ran := ""
+	reply, err := h.Run(t.Context(), send, convo.RunOptions{Tools: []convo.Handler{{
+		Tool: convo.Tool{Name: "read", Schema: `{"type":"object","properties":{"line":{"type":"number","minimum":1.0}}}`},
+		Run: func(_ context.Context, call convo.ToolCall) ([]convo.Part, error) {
+			ran = call.Arguments
+			return []convo.Part{convo.Text("content")}, nil
+		},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := shown.String(); got != "I read, and find: \"1 < 2\".done" || reply.Text() != "done" {
+		t.Errorf("shown %q, reply %v", got, reply)
+	}
+	if want := `{"line":1.0,"n":12345678901234567890}`; ran != want {
+		t.Errorf("arguments %s, want %s", ran, want)
+	}
+	if reply.Usage.Input == 0 || reply.Usage.Output == 0 {
+		t.Errorf("usage %+v", reply.Usage)
+	}
+	if len(p.Refused()) > 0 {
+		t.Errorf("refused: %v", p.Refused())
+	}
+	body := string(p.Requests()[1].Body)
+	for _, raw := range []string{"<&>", "Read <a> & ", `"minimum":1.0`, "content"} {
+		if !strings.Contains(body, raw) {
+			t.Errorf("the request lacks %q as raw bytes: %s", raw, body)
+		}
+	}
+}
+
+// testStop stops an answer after its first piece, which is kept.
+func testStop(t *testing.T, c Client) {
+	p := provider.New(provider.Options{Answer: func(provider.Request) provider.Answer {
+		return provider.Answer{Blocks: []provider.Block{provider.Text(strings.Repeat("word ", 4000))}}
+	}})
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
+	slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.ServeHTTP(&firstHalf{ResponseWriter: w, wait: r.Context().Done()}, r)
+	})
+	send := c.Send(serve(t, slow), func(d wire.Delta) {
+		if d.Text != "" {
+			stop(clients.ErrStop)
+		}
+	})
+	h := history(t, convo.Options{})
+	if _, err := h.Append(convo.User("Count.")); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := h.Do(ctx, send)
+	if err != nil || !strings.HasPrefix(reply.Text(), "word") {
+		t.Fatalf("%v, %v", reply, err)
+	}
+	if e, _ := h.Snapshot().At(h.Len() - 1); e.Message.Role != convo.RoleAssistant {
+		t.Errorf("the newest entry is %v", e)
+	}
+}
+
+// A firstHalf writes the beginning of an answer, and then waits until the client has gone.
+type firstHalf struct {
+	http.ResponseWriter
+	wait    <-chan struct{}
+	written int
+}
+
+func (f *firstHalf) Write(b []byte) (int, error) {
+	if f.written += len(b); f.written > 9_000 {
+		f.Flush()
+		<-f.wait
+	}
+	return f.ResponseWriter.Write(b)
+}
+
+func (f *firstHalf) Flush() {
+	if w, ok := f.ResponseWriter.(http.Flusher); ok {
+		w.Flush()
+	}
+}
+
+// testBroken cuts a stream off. The answer is an error, and nothing of it is kept.
+func testBroken(t *testing.T, c Client) {
+	p := provider.New(provider.Options{Answer: func(provider.Request) provider.Answer {
+		return provider.Answer{Blocks: []provider.Block{provider.Text(strings.Repeat("word ", 4000))}}
+	}})
+	cut := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.ServeHTTP(&cutOff{ResponseWriter: w}, r)
+	})
+	send := c.Send(serve(t, cut), nil)
+	h := history(t, convo.Options{})
+	if _, err := h.Append(convo.User("Count.")); err != nil {
+		t.Fatal(err)
+	}
+	before := h.Len()
+	if reply, err := h.Do(t.Context(), send); err == nil {
+		t.Fatalf("no error, and %v", reply)
+	}
+	if h.Len() != before {
+		t.Error("a part of a broken answer was kept")
+	}
+}
+
+// A cutOff ends the connection after some bytes.
+type cutOff struct {
+	http.ResponseWriter
+	written int
+}
+
+func (f *cutOff) Write(b []byte) (int, error) {
+	if f.written += len(b); f.written > 9_000 {
+		panic(http.ErrAbortHandler)
+	}
+	return f.ResponseWriter.Write(b)
+}
+
+func (f *cutOff) Flush() {
+	if w, ok := f.ResponseWriter.(http.Flusher); ok {
+		w.Flush()
+	}
+}
+
+// testOverflow has the provider refuse what the History thinks will fit.
+func testOverflow(t *testing.T, c Client) {
+	p := provider.New(provider.Options{Window: 2_000})
+	h := history(t, convo.Options{Limits: convo.Limits{Window: 100_000}})
+	for i := range 100 {
+		if _, err := h.Append(convo.User(fmt.Sprint("Question ", i, strings.Repeat(" word", 20))), convo.Assistant("Answer.")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.Append(convo.User("The newest question.")); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := h.Do(t.Context(), c.Send(serve(t, p), nil))
+	if err != nil {
+		t.Fatalf("%v: %v", reply, err)
+	}
+	if len(p.Refused()) == 0 || !strings.Contains(string(p.Requests()[len(p.Requests())-1].Body), "The newest question.") {
+		t.Error("the request was not made smaller, or lost the newest question")
+	}
+}
+
+// Agent runs an agent of many turns in a small window, with parallel calls, pins, answers
+// under way while a user types, failed requests and restarts. No request may be refused and
+// nothing that was pinned may be lost.
+func Agent(t testing.TB, c Client, turns int) Figures {
+	var figures Figures
+	asked := 0
+	p := provider.New(provider.Options{Window: window, Answer: func(r provider.Request) provider.Answer {
+		asked++
+		blocks := []provider.Block{provider.Text(fmt.Sprint("Answer ", asked, strings.Repeat(" and so on", 10)))}
+		if asked%3 > 0 {
+			for i := range asked % 3 {
+				blocks = append(blocks, provider.Call{Name: "read", Arguments: fmt.Sprintf(`{"file":"f%d","line":%d.0}`, asked, i)})
+			}
+		}
+		if c.Signs {
+			blocks = append([]provider.Block{provider.Thinking(fmt.Sprint("thought ", asked))}, blocks...)
+		}
+		return provider.Answer{Blocks: blocks}
+	}})
+	fails := new(atomic.Int64)
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if fails.Add(1)%17 == 0 {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprint(w, `{"type":"error","error":{"type":"api_error","message":"Internal server error"}}`)
+			return
+		}
+		p.ServeHTTP(w, r)
+	}))
+	opts := convo.Options{
+		Limits: convo.Limits{Window: window, Reserve: window / 8}, Overheads: convo.Overheads{}, PinFirstUser: true,
+		OnCompaction: func(r convo.Report) {
+			if r.Outcome == convo.OutcomeApplied && r.Reason != convo.ReasonAppend {
+				figures.Compactions++
+			}
+		},
+	}
+	h := history(t, opts)
+	tools := []convo.Handler{{
+		Tool: convo.Tool{Name: "read", Description: "reads a file", Schema: `{"type":"object","properties":{"file":{"type":"string"}}}`},
+		Run: func(_ context.Context, call convo.ToolCall) ([]convo.Part, error) {
+			return []convo.Part{convo.Text(call.Arguments + strings.Repeat(" line of the file", 20))}, nil
+		},
+	}}
+	if _, err := h.Append(convo.User("The rule: only window seats. Begin.")); err != nil {
+		t.Fatal(err)
+	}
+	send := c.Send(url, nil)
+	for turn := range turns {
+		for try := 0; ; try++ {
+			reply, err := h.Run(t.Context(), send, convo.RunOptions{Tools: tools, Parallel: 2})
+			figures.Input, figures.Cached = figures.Input+reply.Usage.Input, figures.Cached+reply.Usage.CacheRead
+			if err == nil {
+				break
+			}
+			if try > 3 {
+				t.Fatalf("turn %d: %v", turn, err)
+			}
+		}
+		if turn%20 == 19 { // the program starts again
+			data, err := h.Snapshot().MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var s convo.Snapshot
+			if err := s.UnmarshalJSON(data); err != nil {
+				t.Fatal(err)
+			}
+			tools := h.Snapshot().Tools()
+			if h, err = convo.Restore(&s, &opts); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.SetTools(tools...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := h.Append(convo.User(fmt.Sprint("Question ", turn, "."))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	figures.Requests, figures.Refusals = len(p.Requests()), len(p.Refused())
+	for _, r := range p.Refused() {
+		t.Errorf("refused: %v", r)
+	}
+	if body := string(p.Requests()[len(p.Requests())-1].Body); !strings.Contains(body, "only window seats") {
+		t.Error("the rule is not in the last request")
+	}
+	if figures.Compactions == 0 {
+		t.Error("nothing was compacted")
+	}
+	return figures
+}
+
+// testSummarizer has the client's own summarizer compact.
+func testSummarizer(t *testing.T, c Client) {
+	p := provider.New(provider.Options{Answer: func(r provider.Request) provider.Answer {
+		return provider.Answer{Blocks: []provider.Block{provider.Text("The user likes window seats.")}}
+	}})
+	url := serve(t, p)
+	h := history(t, convo.Options{Limits: convo.Limits{Window: 100_000}, Strategy: convo.Summarize{With: c.Summarizer(url)}})
+	for i := range 40 {
+		if _, err := h.Append(convo.User(fmt.Sprint("Question ", i, strings.Repeat(" word", 50)))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Do(t.Context(), c.Send(url, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := h.Compact(t.Context(), "")
+	if err != nil || r.Outcome != convo.OutcomeApplied {
+		t.Fatal(r, err)
+	}
+	sum, _ := h.Snapshot().Summary()
+	if sum.Text != "The user likes window seats." || sum.Usage.Input == 0 || sum.Model == "" {
+		t.Errorf("%+v", sum)
+	}
+	if len(p.Refused()) > 0 {
+		t.Errorf("refused: %v", p.Refused())
+	}
+}

@@ -1,0 +1,124 @@
+// Package convoanthropic sends the requests of a [convo.History] with the SDK of Anthropic:
+//
+//	client := anthropic.NewClient()
+//	params := anthropic.MessageNewParams{Model: "claude-opus-5-5", MaxTokens: 4096}
+//	send := convoanthropic.Send(client, params, func(d wire.Delta) { fmt.Print(d.Text) })
+//	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: tools})
+//
+// The parameters and options of the client stay the application's. System text, messages
+// and the tools of the History are sent as raw JSON, so that their bytes and the
+// provider's cache stay the same. A client for Bedrock or Vertex, which the SDK makes by an
+// option, works as well.
+package convoanthropic
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/anthropics/anthropic-sdk-go/v2"
+	"github.com/anthropics/anthropic-sdk-go/v2/option"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/clients"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// Send returns a [convo.Send] that streams answers; see [Sender]. show may be nil.
+func Send(client anthropic.Client, params anthropic.MessageNewParams, show func(wire.Delta)) convo.Send {
+	return (&Sender{Client: client, Params: params, Show: show}).Send
+}
+
+// A Sender makes requests of snapshots. Its fields must not be changed while it is used;
+// then it may be used by several goroutines at once.
+type Sender struct {
+	Client anthropic.Client
+
+	// Params are the parameters of each request. Messages and System must be empty, since
+	// they come from the History; otherwise Send returns a [*clients.ParamsError]. Tools
+	// come before those of the History. If the History has a model of its own, see
+	// [convo.History.SetModel], it takes the place of Model.
+	Params anthropic.MessageNewParams
+
+	// Format is how requests are written. Its Model is that of the request. Nil:
+	// Anthropic{Cache: true}.
+	Format *wire.Anthropic
+
+	// Options are for each request, after those of the client. A field of the body, as by
+	// option.WithJSONSet, must be set here and not by the client's own options, which come
+	// before the body.
+	Options []option.RequestOption
+
+	// Show gets each piece of an answer as it comes. Nil: nobody does.
+	Show func(wire.Delta)
+}
+
+// Send makes a request of a snapshot and reads the streamed answer. Errors are those of
+// Encode, of [clients.Body] and of the SDK, which Do recognises as usual. If ctx is ended
+// with the cause [clients.ErrStop], what has come is the answer.
+func (s *Sender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, error) {
+	f := s.format(at.Model())
+	req, err := f.Encode(at)
+	if err != nil {
+		return convo.Reply{}, err
+	}
+	return s.send(ctx, f, req, s.Show)
+}
+
+// Summarizer returns a summarizer that asks a model with the client and the parameters of s,
+// such as for Summarize.With. An empty model is that of Params. Where reading the
+// conversation from the provider's cache is the cheaper way, it does that; see
+// [clients.Summarizer].
+func (s *Sender) Summarizer(model string) convo.Summarizer {
+	own := *s
+	own.Params.Model = anthropic.Model(cmp.Or(model, string(s.Params.Model)))
+	f := own.format("")
+	user := func(text string) json.RawMessage {
+		data, _ := json.Marshal(map[string]any{"role": "user", "content": []any{map[string]string{"type": "text", "text": text}}})
+		return data
+	}
+	return clients.Summarizer(f, f.Model, user, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+		asks := own
+		if len(req.Tools) == 0 {
+			asks.Params.Tools, asks.Params.ToolChoice = nil, anthropic.ToolChoiceUnionParam{}
+		}
+		return asks.send(ctx, f, req, nil)
+	})
+}
+
+// format returns the format of a request to a model; "" is that of the parameters.
+func (s *Sender) format(model string) wire.Anthropic {
+	f := wire.Anthropic{Cache: true}
+	if s.Format != nil {
+		f = *s.Format
+	}
+	f.Model = cmp.Or(model, string(s.Params.Model))
+	return f
+}
+
+func (s *Sender) send(ctx context.Context, f wire.Anthropic, req wire.Request, show func(wire.Delta)) (convo.Reply, error) {
+	params := s.Params
+	params.Model = anthropic.Model(f.Model)
+	if req.NoThinking {
+		params.Thinking = anthropic.ThinkingConfigParamUnion{OfDisabled: &anthropic.ThinkingConfigDisabledParam{}}
+	}
+	body, err := clients.Body(req, params)
+	if err != nil {
+		return convo.Reply{}, err
+	}
+	options := slices.Concat([]option.RequestOption{option.WithRequestBody("application/json", body)}, s.Options)
+	for _, name := range slices.Sorted(maps.Keys(req.Headers)) {
+		options = append(options, option.WithHeaderAdd(name, req.Headers[name]))
+	}
+	stream := s.Client.Messages.NewStreaming(ctx, anthropic.MessageNewParams{Model: params.Model, MaxTokens: params.MaxTokens}, options...)
+	defer stream.Close()
+	return clients.Read(ctx, f, func() ([]byte, error) {
+		if stream.Next() {
+			return []byte(stream.Current().RawJSON()), nil
+		}
+		return nil, cmp.Or(stream.Err(), io.EOF)
+	}, show)
+}

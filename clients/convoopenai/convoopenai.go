@@ -1,0 +1,204 @@
+// Package convoopenai sends the requests of a [convo.History] with the SDK of OpenAI, by
+// Chat Completions or by Responses:
+//
+//	client := openai.NewClient()
+//	params := openai.ChatCompletionNewParams{Model: "gpt-5.5"}
+//	send := convoopenai.Chat(client, params, func(d wire.Delta) { fmt.Print(d.Text) })
+//	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: tools})
+//
+// The parameters and options of the client stay the application's. System text, messages
+// and the tools of the History are sent as raw JSON, so that their bytes and the
+// provider's cache stay the same. A client for another server, by option.WithBaseURL, works
+// as well.
+package convoopenai
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/clients"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// Chat returns a [convo.Send] that streams answers by Chat Completions; see [ChatSender]. show
+// may be nil.
+func Chat(client openai.Client, params openai.ChatCompletionNewParams, show func(wire.Delta)) convo.Send {
+	return (&ChatSender{Client: client, Params: params, Show: show}).Send
+}
+
+// Responses returns a [convo.Send] that streams answers by the Responses API; see
+// [ResponsesSender]. show may be nil.
+func Responses(client openai.Client, params responses.ResponseNewParams, show func(wire.Delta)) convo.Send {
+	return (&ResponsesSender{Client: client, Params: params, Show: show}).Send
+}
+
+// A ChatSender makes requests of snapshots by Chat Completions. Its fields must not be
+// changed while it is used; then it may be used by several goroutines at once.
+type ChatSender struct {
+	Client openai.Client
+
+	// Params are the parameters of each request. Messages must be empty, since they come
+	// from the History; otherwise Send returns a [*clients.ParamsError]. Tools come before
+	// those of the History. If the History has a model of its own, see
+	// [convo.History.SetModel], it takes the place of Model. The usage is asked for by
+	// stream_options, unless StreamOptions say otherwise.
+	Params openai.ChatCompletionNewParams
+
+	// Format is how requests are written. Its Model is that of the request.
+	Format wire.OpenAIChat
+
+	// Options are for each request, after those of the client. A field of the body, as by
+	// option.WithJSONSet, must be set here and not by the client's own options, which come
+	// before the body.
+	Options []option.RequestOption
+
+	// Show gets each piece of an answer as it comes. Nil: nobody does.
+	Show func(wire.Delta)
+}
+
+// Send makes a request of a snapshot and reads the streamed answer. Errors are those of
+// Encode, of [clients.Body] and of the SDK, which Do recognises as usual. If ctx is ended
+// with the cause [clients.ErrStop], what has come is the answer.
+func (s *ChatSender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, error) {
+	f := s.Format
+	f.Model = cmp.Or(at.Model(), s.Params.Model)
+	req, err := f.Encode(at)
+	if err != nil {
+		return convo.Reply{}, err
+	}
+	return s.send(ctx, f, req, s.Show)
+}
+
+// Summarizer returns a summarizer that asks a model with the client and the parameters of s,
+// such as for Summarize.With. An empty model is that of Params. Where reading the
+// conversation from the provider's cache is the cheaper way, it does that; see
+// [clients.Summarizer].
+func (s *ChatSender) Summarizer(model string) convo.Summarizer {
+	own := *s
+	own.Params.Model = cmp.Or(model, s.Params.Model)
+	f := own.Format
+	f.Model = own.Params.Model
+	return clients.Summarizer(f, f.Model, userMessage, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+		asks := own
+		if len(req.Tools) == 0 {
+			asks.Params.Tools, asks.Params.ToolChoice = nil, openai.ChatCompletionToolChoiceOptionUnionParam{}
+		}
+		return asks.send(ctx, f, req, nil)
+	})
+}
+
+func (s *ChatSender) send(ctx context.Context, f wire.OpenAIChat, req wire.Request, show func(wire.Delta)) (convo.Reply, error) {
+	params := s.Params
+	params.Model = f.Model
+	if !params.StreamOptions.IncludeUsage.Valid() {
+		params.StreamOptions.IncludeUsage = openai.Bool(true)
+	}
+	body, err := clients.Body(req, params)
+	if err != nil {
+		return convo.Reply{}, err
+	}
+	stream := s.Client.Chat.Completions.NewStreaming(ctx, openai.ChatCompletionNewParams{Model: params.Model}, options(req, body, s.Options)...)
+	defer stream.Close()
+	return clients.Read(ctx, f, func() ([]byte, error) {
+		if stream.Next() {
+			return []byte(stream.Current().RawJSON()), nil
+		}
+		return nil, cmp.Or(stream.Err(), io.EOF)
+	}, show)
+}
+
+// A ResponsesSender makes requests of snapshots by the Responses API. Its fields must not be
+// changed while it is used; then it may be used by several goroutines at once.
+type ResponsesSender struct {
+	Client openai.Client
+
+	// Params are the parameters of each request. Input and Instructions must be empty,
+	// since they come from the History; otherwise Send returns a [*clients.ParamsError].
+	// Tools come before those of the History. If the History has a model of its own, see
+	// [convo.History.SetModel], it takes the place of Model. Unless Store says otherwise,
+	// the provider stores nothing, and gives back its reasoning encrypted.
+	Params responses.ResponseNewParams
+
+	// Format is how requests are written. Its Model is that of the request.
+	Format wire.OpenAIResponses
+
+	// Options are as those of a [ChatSender].
+	Options []option.RequestOption
+
+	// Show gets each piece of an answer as it comes. Nil: nobody does.
+	Show func(wire.Delta)
+}
+
+// Send makes a request of a snapshot and reads the streamed answer, as [ChatSender.Send]
+// does.
+func (s *ResponsesSender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, error) {
+	f := s.Format
+	f.Model = cmp.Or(at.Model(), s.Params.Model)
+	req, err := f.Encode(at)
+	if err != nil {
+		return convo.Reply{}, err
+	}
+	return s.send(ctx, f, req, s.Show)
+}
+
+// Summarizer returns a summarizer that asks a model, as [ChatSender.Summarizer] does.
+func (s *ResponsesSender) Summarizer(model string) convo.Summarizer {
+	own := *s
+	own.Params.Model = cmp.Or(model, s.Params.Model)
+	f := own.Format
+	f.Model = own.Params.Model
+	return clients.Summarizer(f, f.Model, userMessage, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+		asks := own
+		if len(req.Tools) == 0 {
+			asks.Params.Tools, asks.Params.ToolChoice = nil, responses.ResponseNewParamsToolChoiceUnion{}
+		}
+		return asks.send(ctx, f, req, nil)
+	})
+}
+
+func (s *ResponsesSender) send(ctx context.Context, f wire.OpenAIResponses, req wire.Request, show func(wire.Delta)) (convo.Reply, error) {
+	params := s.Params
+	params.Model = f.Model
+	if !params.Store.Valid() {
+		params.Store = openai.Bool(false)
+	}
+	if encrypted := responses.ResponseIncludableReasoningEncryptedContent; !params.Store.Value && !slices.Contains(params.Include, encrypted) {
+		params.Include = append(slices.Clone(params.Include), encrypted)
+	}
+	body, err := clients.Body(req, params)
+	if err != nil {
+		return convo.Reply{}, err
+	}
+	stream := s.Client.Responses.NewStreaming(ctx, responses.ResponseNewParams{Model: params.Model}, options(req, body, s.Options)...)
+	defer stream.Close()
+	return clients.Read(ctx, f, func() ([]byte, error) {
+		if stream.Next() {
+			return []byte(stream.Current().RawJSON()), nil
+		}
+		return nil, cmp.Or(stream.Err(), io.EOF)
+	}, show)
+}
+
+// options returns the options of a request with a body.
+func options(req wire.Request, body []byte, own []option.RequestOption) []option.RequestOption {
+	list := slices.Concat([]option.RequestOption{option.WithRequestBody("application/json", body)}, own)
+	for _, name := range slices.Sorted(maps.Keys(req.Headers)) {
+		list = append(list, option.WithHeaderAdd(name, req.Headers[name]))
+	}
+	return list
+}
+
+// userMessage returns the message of a user, which both APIs take in the same form.
+func userMessage(text string) json.RawMessage {
+	data, _ := json.Marshal(map[string]string{"role": "user", "content": text})
+	return data
+}

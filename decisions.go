@@ -1,0 +1,205 @@
+package convo
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+)
+
+// Decisions are what a [History] has decided about messages that the application keeps
+// itself, each under the key in its Message.Key: what left the view, what was cleared or
+// cut, pins, the summary, the queue, and what usage reports have shown. [Resume] makes the
+// History again from them and from the messages.
+//
+// Decisions hold the keys of messages and not the messages, so they are small. They hold
+// messages only where no row tells them: those that were rewritten, that have no key, or
+// that the History has made, such as the results of calls that were interrupted.
+//
+// A Decisions may be used by one goroutine at a time.
+type Decisions struct {
+	data     []byte
+	rows     *rowList
+	whole    map[ID]bool // entries that are not made of their rows
+	accepted map[string]bool
+}
+
+// Decisions returns what h has decided, as JSON for [ReadDecisions]. Store it when
+// Status.Decisions has changed, in the same transaction as the rows that came before it if
+// there is one. Between two decisions the rows alone are enough: Resume appends those that
+// came after the Decisions again.
+//
+// The messages of the view must be in the application's table as h has them, with their
+// keys and the IDs of their calls: as they were appended, and answers as Do and Run return
+// them. System messages, tools and ephemeral messages are not part of Decisions; the
+// application sets them after Resume. Messages without a key are part of them.
+//
+// If two messages of the view have the same key, it returns a [*RowError]. It also works
+// after Close.
+func (h *History) Decisions() ([]byte, error) {
+	if h.ident == nil {
+		return nil, ErrClosed
+	}
+	h.mu.Lock()
+	p := h.pictureLocked()
+	sent := h.answers
+	if s := h.sending; s != nil && !sent.known {
+		sent = s.view
+	}
+	at := timeOf(h.lastAppend)
+	h.mu.Unlock()
+
+	rows, others, err := newRowList(p.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	rows.lastAppend = at.UTC()
+	if sent.known {
+		rows.sent = &sent
+	}
+	if cal := p.known().cal; cal != nil {
+		rows.sysSeen = len(p.sys) > 0 && cal.at.sys.len() == len(p.sys) && p.sysShared(cal.at) == p.sysRaw
+		rows.toolsSeen = p.tools != nil && cal.at.tools == p.tools
+		rows.ephemeralSeen = p.eph != nil && cal.at.eph == p.eph
+	}
+	list := p.withoutFrame()
+	p.Snapshot, p.counted = &Snapshot{state: list}, list.raw()
+	out := difference(noPicture, p)
+	out.version, out.rows = snapshotVersion, rows
+	out.entries, out.counter = others, ""
+	return out.encode()
+}
+
+// withoutFrame returns s without its system entries, tools and ephemeral messages.
+func (s *state) withoutFrame() state {
+	out := s.withoutEphemeral()
+	out.tools = nil
+	out.replace(nil, s.list, s.originals, s.listRaw, s.turns, s.turn)
+	out.sumMeasured(true)
+	return out
+}
+
+// ReadDecisions reads what [History.Decisions] has returned. If data is not that, it
+// returns a [*SnapshotError], which matches [ErrVersion] if a later version of this
+// package wrote it.
+func ReadDecisions(data []byte) (*Decisions, error) {
+	in, err := decodeDecisions(data)
+	if err != nil {
+		return nil, err
+	}
+	d := &Decisions{data: slices.Clone(data), rows: in.rows, whole: make(map[ID]bool)}
+	for _, e := range in.entries {
+		d.whole[e.id] = true
+	}
+	return d, nil
+}
+
+// decodeDecisions reads the JSON of Decisions. An error is a *SnapshotError.
+func decodeDecisions(data []byte) (*stateJSON, error) {
+	version, err := readVersion(data)
+	switch {
+	case err != nil:
+		return nil, &SnapshotError{Index: -1, Err: err}
+	case version != snapshotVersion:
+		return nil, &SnapshotError{Index: -1, Err: fmt.Errorf("%w %d, want %d", ErrVersion, version, snapshotVersion)}
+	}
+	in, err := decodeState(data, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.checkDecisions(); err != nil {
+		return nil, &SnapshotError{Index: -1, Err: err}
+	}
+	return in, nil
+}
+
+// Format prints what d needs, and its size.
+func (d Decisions) Format(f fmt.State, verb rune) { printTo(f, verb, d.print) }
+
+func (d Decisions) print(bool) string {
+	keys, from := d.Needs()
+	return fmt.Sprintf("Decisions(%s, then from %q on, %s bytes)", counted(len(keys), "row", "rows"), abbreviate(from), grouped(len(d.data)))
+}
+
+// checkDecisions returns an error if in cannot be Decisions.
+func (in *stateJSON) checkDecisions() error {
+	switch {
+	case in.rows == nil:
+		return errors.New("it has no rows: it is not what History.Decisions has returned")
+	case in.log != "" || in.tools != nil || in.system != nil || in.counter != "" || in.lost ||
+		len(in.out)+len(in.unpin)+len(in.undone)+len(in.past)+len(in.summaries)+len(in.notes)+len(in.recent) > 0:
+		return errors.New("it holds what only a record has")
+	}
+	if err := checkEntries(in.entries, in.last); err != nil {
+		return err
+	}
+	if n := len(in.rows.runs); n > 0 && in.rows.runs[n-1].last() > in.last {
+		return fmt.Errorf("a row of entry %d, above last, %d", in.rows.runs[n-1].last(), in.last)
+	}
+	return nil
+}
+
+// Needs says which messages [Resume] needs: those with these keys, and then each one from
+// the message with the key from on. An empty from means all messages.
+func (d Decisions) Needs() (keys []string, from string) {
+	if d.rows == nil || len(d.rows.runs) == 0 {
+		return nil, ""
+	}
+	for _, run := range d.rows.runs[:d.rows.from] {
+		for i, key := range run.keys {
+			if !d.whole[run.first+ID(i)] {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys, d.rows.runs[d.rows.from].keys[0]
+}
+
+// Accept makes Resume take the message with the key as the application has it now, if it
+// was changed after it was appended. Signed reasoning that was made after the message as it
+// was is then no longer bound; see [Snapshot.Bound].
+func (d *Decisions) Accept(key string) {
+	if d.accepted == nil {
+		d.accepted = make(map[string]bool)
+	}
+	d.accepted[key] = true
+}
+
+// Resume returns a History as it was when [History.Decisions] returned d. rows are the
+// messages that [Decisions.Needs] names, each with its key, in the order in which they were
+// appended; without those that a Rollback took back, and without others that were never
+// appended. Those that came after the decisions are appended again, as by
+// [History.Append], with Options.Pin and Options.MaxResult. A nil rows yields nothing.
+//
+// The next request is then the same as before, once SetSystem, SetTools and SetEphemeral
+// have set again what they had set: these are not part of Decisions, and a system message
+// among the rows that stands before all other messages is skipped. Usage that was reported
+// after the decisions is not known.
+//
+// Rows are compared with what the view shows, by fingerprints of their content: not
+// reasoning, and not the parts of results that were cleared or cut. For one that does not
+// fit, Resume returns a [*RowError]. It does not notice whether rows have left that the view
+// does not show, such as those that a summary stands for. An error that rows yields is
+// returned as it is, within a text.
+//
+// Queued messages stay queued. Options.OnLoad has its effect after the last row. Options.Repair and Options.OnImport have none.
+// Options.Time gives entries their times; without it, Status.LastAppend is at least that of
+// the decisions. Undo reverts nothing that was decided before. The originals of results
+// that were cut or cleared are those of the rows.
+//
+// A nil d, or the zero Decisions, is a [*ValueError]. Other errors are those of [New] and
+// [Restore].
+func Resume(d *Decisions, rows iter.Seq2[Message, error], opts *Options) (*History, error) {
+	if d == nil || d.rows == nil {
+		return nil, &ValueError{Name: "Decisions", Value: nil, Want: "what ReadDecisions has returned"}
+	}
+	in, err := decodeDecisions(d.data)
+	if err != nil {
+		return nil, err
+	}
+	if rows == nil {
+		rows = func(func(Message, error) bool) {}
+	}
+	r := &resumer{in: in, rows: in.rows, accepted: d.accepted}
+	return r.resume(rows, opts)
+}

@@ -1,0 +1,591 @@
+package convo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// rowsOf yields messages as rows.
+func rowsOf(msgs ...convo.Message) iter.Seq2[convo.Message, error] {
+	return func(yield func(convo.Message, error) bool) {
+		for _, m := range msgs {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}
+
+// decisionsOf returns the Decisions of h.
+func decisionsOf(t testing.TB, h *convo.History) *convo.Decisions {
+	t.Helper()
+	data, err := h.Decisions()
+	require.NoError(t, err)
+	d, err := convo.ReadDecisions(data)
+	require.NoError(t, err)
+	return d
+}
+
+// keyedTalk returns n messages with the keys m1, m2 and so on: a user message, a call, its
+// result and an answer, again and again.
+func keyedTalk(n int, text func(i int) string) []convo.Message {
+	var list []convo.Message
+	for i := range n {
+		call := callOf(fmt.Sprint("c", i-i%4))
+		m := [...]convo.Message{convo.User(text(i)), convo.Assistant("", call), convo.Result(call, text(i)), convo.Assistant(text(i))}[i%4]
+		list = append(list, keyed(fmt.Sprintf("m%d", i+1), m))
+	}
+	return list
+}
+
+func short(i int) string { return fmt.Sprintf("text number %d", i) }
+
+// What Decisions weigh does not grow with the conversation.
+func TestDecisions_Size(t *testing.T) {
+	const messages, compactions = 10_000, 56
+	for window, word := range map[int]int{8_000: 400, 32_000: 240, 128_000: 200} {
+		for _, spill := range []bool{false, true} {
+			for _, sealed := range []bool{false, true} {
+				t.Run(fmt.Sprint(window, " spill ", spill, " signed ", sealed), func(t *testing.T) {
+					refs, applied := 0, 0
+					opts := &convo.Options{
+						Limits: convo.Limits{Window: window},
+						OnCompaction: func(r convo.Report) {
+							if r.Outcome == convo.OutcomeApplied && r.Reason != convo.ReasonAppend {
+								applied++
+							}
+						},
+					}
+					if spill {
+						opts.Spill = func(context.Context, convo.ToolResult) (string, error) {
+							refs++
+							return fmt.Sprintf("/var/lib/agent/results/2026-11/%08d.txt", refs), nil
+						}
+					}
+					h, err := convo.New(opts)
+					require.NoError(t, err)
+					words := strings.Repeat("word ", window/word)
+					talk := keyedTalk(messages, func(i int) string {
+						if i%4 == 2 {
+							return fmt.Sprint(i, words, words)
+						}
+						return fmt.Sprint(i, " ", words[:len(words)/4])
+					})
+					for i, m := range talk {
+						if sealed && m.Role == convo.RoleAssistant {
+							m = m.WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2ln"})
+						}
+						_, err := h.Append(m)
+						require.NoError(t, err)
+						if i%1000 == 500 {
+							require.NoError(t, h.PinLast())
+						}
+						if m.Role != convo.RoleAssistant {
+							_, _, err = h.Prepare(t.Context())
+							require.NoError(t, err)
+						}
+					}
+					data, err := h.Decisions()
+					require.NoError(t, err)
+					sum, _ := h.Snapshot().Summary()
+					signed := 0
+					for _, e := range h.Snapshot().All() {
+						if e.Message.Reasoning() != "" {
+							signed++
+						}
+					}
+					held := strings.Count(string(data), `"ref":`)
+					own := len(data) - len(sum.Text) - len(sum.Names)
+					limit := 2_000 + 120*held
+					if sealed {
+						limit += 12 * signed
+					}
+					t.Logf("%d bytes without the summary's %d; %d entries in view, %d pins, %d references, %d compactions", own, len(sum.Text)+len(sum.Names), h.Len(), len(h.Pinned()), held, applied)
+					assert.LessOrEqual(t, own, limit, "%s", data)
+					assert.Len(t, h.Pinned(), 10)
+					assert.GreaterOrEqual(t, applied, compactions)
+					d, err := convo.ReadDecisions(data)
+					require.NoError(t, err)
+					again, err := convo.Resume(d, rowsNeeded(d, talk), opts)
+					require.NoError(t, err)
+					assert.Equal(t, h.Len(), again.Len())
+				})
+			}
+		}
+	}
+}
+
+// rowsNeeded yields those of msgs that d needs.
+func rowsNeeded(d *convo.Decisions, msgs []convo.Message) iter.Seq2[convo.Message, error] {
+	keys, from := d.Needs()
+	begun := from == ""
+	return rowsOf(slices.Collect(func(yield func(convo.Message) bool) {
+		for _, m := range msgs {
+			if begun = begun || m.Key == from; (begun || slices.Contains(keys, m.Key)) && !yield(m) {
+				return
+			}
+		}
+	})...)
+}
+
+// A row that does not fit is named, and what is wrong with it.
+func TestResume_Faults(t *testing.T) {
+	talk := keyedTalk(80, short)
+	h := historyOf(t, nil, talk...)
+	require.NoError(t, h.Pin(6))
+	_, err := h.Apply(h.Snapshot(), convo.Edit{
+		Drop:    append([]convo.ID{1, 2, 3, 4, 5}, idRange(8, 20)...),
+		Summary: &convo.Summary{Text: "what was"},
+	})
+	require.NoError(t, err)
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Clear: []convo.Clear{{ID: 31}}})
+	require.NoError(t, err)
+	d := decisionsOf(t, h)
+	keys, from := d.Needs()
+	require.Equal(t, []string{"m6", "m7"}, keys)
+	require.Equal(t, "m21", from)
+
+	good := slices.Collect(func(yield func(convo.Message) bool) {
+		for m := range rowsNeeded(d, talk) {
+			yield(m)
+		}
+	})
+	at := func(key string) int {
+		return slices.IndexFunc(good, func(m convo.Message) bool { return m.Key == key })
+	}
+	without := func(key string) []convo.Message {
+		return slices.Delete(slices.Clone(good), at(key), at(key)+1)
+	}
+	with := func(i int, m convo.Message) []convo.Message { return slices.Insert(slices.Clone(good), i, m) }
+	other := func(key string, change func(*convo.Message)) []convo.Message {
+		list := slices.Clone(good)
+		change(&list[at(key)])
+		return list
+	}
+	failed := errors.New("the table is locked")
+	for name, tt := range map[string]struct {
+		rows  []convo.Message
+		key   string
+		fault convo.RowFault
+	}{
+		"as they are":                         {rows: good},
+		"after what stood before them":        {rows: append([]convo.Message{convo.System("guide")}, good...)},
+		"in another order before those from":  {rows: append([]convo.Message{good[1], good[0]}, good[2:]...)},
+		"a listed row is missing":             {without("m7"), "m7", convo.RowMissing},
+		"the first row is missing":            {without("m21"), "m22", convo.RowUnexpected},
+		"a row is missing":                    {without("m50"), "m51", convo.RowMissing},
+		"the last row is missing":             {without("m80"), "m80", convo.RowMissing},
+		"nothing is given":                    {nil, "m21", convo.RowMissing},
+		"a row is there twice":                {with(5, good[4]), good[4].Key, convo.RowTwice},
+		"a row of another conversation":       {with(0, keyed("x", convo.User("?"))), "x", convo.RowUnexpected},
+		"a row in between":                    {with(16, keyed("x", convo.User("?"))), "x", convo.RowUnexpected},
+		"a row without a key":                 {with(12, convo.User("?")), "", convo.RowUnexpected},
+		"a text was changed":                  {other("m41", func(m *convo.Message) { m.Parts = []convo.Part{convo.Text("other")} }), "m41", convo.RowChanged},
+		"a role was changed":                  {other("m41", func(m *convo.Message) { m.Role = convo.RoleAssistant }), "m41", convo.RowChanged},
+		"a result was changed":                {other("m7", func(m *convo.Message) { *m = keyed("m7", convo.Result(callOf("c4"), "other")) }), "m7", convo.RowChanged},
+		"a result answers another call":       {other("m7", func(m *convo.Message) { *m = keyed("m7", convo.Result(callOf("x"), short(6))) }), "m7", convo.RowChanged},
+		"a row became invalid":                {other("m41", func(m *convo.Message) { m.Parts = nil; m.Role = "x" }), "m41", convo.RowChanged},
+		"what was cleared has another length": {other("m31", func(m *convo.Message) { *m = keyed("m31", convo.Result(callOf("c28"), "a longer text than before")) }), "m31", convo.RowChanged},
+		"another row follows":                 {rows: append(slices.Clone(good), keyed("m81", convo.User("81")))},
+		"a result follows":                    {append(slices.Clone(good), keyed("m81", convo.Result(callOf("x"), ""))), "m81", convo.RowUnexpected},
+	} {
+		t.Run(name, func(t *testing.T) {
+			again, err := convo.Resume(d, rowsOf(tt.rows...), nil)
+			if tt.fault == "" {
+				require.NoError(t, err)
+				assert.Equal(t, "what was", summaryOf(again))
+				assert.Equal(t, []convo.ID{6, 7}, again.Pinned())
+				return
+			}
+			var wrong *convo.RowError
+			require.ErrorAs(t, err, &wrong)
+			assert.Equal(t, tt.fault, wrong.Fault, "%v", err)
+			assert.Equal(t, tt.key, wrong.Key, "%v", err)
+			assert.Contains(t, err.Error(), "convo: row ")
+			assert.Nil(t, again)
+		})
+	}
+	_, err = convo.Resume(d, func(yield func(convo.Message, error) bool) { yield(convo.Message{}, failed) }, nil)
+	require.ErrorIs(t, err, failed)
+	_, err = convo.Resume(nil, nil, nil)
+	require.ErrorAs(t, err, new(*convo.ValueError))
+	_, err = convo.Resume(new(convo.Decisions), nil, nil)
+	require.ErrorAs(t, err, new(*convo.ValueError))
+	_, err = convo.Resume(d, rowsOf(good...), &convo.Options{MaxResult: 3})
+	require.ErrorAs(t, err, new(*convo.ValueError))
+}
+
+func idRange(from, to convo.ID) (ids []convo.ID) {
+	for id := from; id <= to; id++ {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func summaryOf(h *convo.History) string {
+	sum, _ := h.Snapshot().Summary()
+	return sum.Text
+}
+
+// A row that was changed is taken as it is once it is accepted, and what was made after it
+// is released.
+func TestDecisions_Accept(t *testing.T) {
+	talk := []convo.Message{
+		keyed("1", convo.User("one")), keyed("2", signed("2")), keyed("3", convo.User("three")), keyed("4", signed("4")),
+		keyed("5", convo.Assistant("", callOf("c"))), keyed("6", convo.Result(callOf("c"), "a result")),
+	}
+	h := historyOf(t, &convo.Options{Roles: convo.Relaxed()}, talk...)
+	require.Empty(t, h.Snapshot().Unbound())
+	d := decisionsOf(t, h)
+	talk[2].Parts = []convo.Part{convo.Text("edited")}
+	opts := &convo.Options{Roles: convo.Relaxed()}
+	_, err := convo.Resume(d, rowsOf(talk...), opts)
+	var wrong *convo.RowError
+	require.ErrorAs(t, err, &wrong)
+	require.Equal(t, "3", wrong.Key)
+	d.Accept(wrong.Key)
+	again, err := convo.Resume(d, rowsOf(talk...), opts)
+	require.NoError(t, err)
+	e, _ := again.Snapshot().Find(3)
+	assert.Equal(t, "edited", e.Message.Text())
+	assert.Equal(t, []convo.ID{4}, again.Snapshot().Unbound(), "what was made before it stays bound")
+
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Clear: []convo.Clear{{ID: 6}}})
+	if err == nil {
+		t.Fatal("the floor was cleared")
+	}
+}
+
+// A result that was cut is cut again at the same place, and accepting a row that has become
+// too short for that keeps it as it is.
+func TestResume_Cut(t *testing.T) {
+	long := strings.Repeat("line of the file\n", 500)
+	talk := []convo.Message{keyed("1", convo.User("1")), keyed("2", convo.Assistant("", callOf("c"))), keyed("3", convo.Result(callOf("c"), long))}
+	opts := &convo.Options{MaxResult: 100}
+	h := historyOf(t, opts, talk...)
+	require.Equal(t, uint64(0), historyOf(t, opts, talk[:2]...).Status().Decisions)
+	require.NotZero(t, h.Status().Decisions, "a cut is a decision")
+	d := decisionsOf(t, h)
+	again, err := convo.Resume(d, rowsOf(talk...), &convo.Options{MaxResult: 70})
+	require.NoError(t, err)
+	want, got := h.Snapshot(), again.Snapshot()
+	for i, e := range want.All() {
+		now, _ := got.At(i)
+		require.Equal(t, e.Message, now.Message)
+		require.Equal(t, e.Missing, now.Missing)
+	}
+	var read string
+	again.Apply(again.Snapshot(), convo.Edit{})
+	r := mustRewind(t, again)
+	read = r.Text()
+	assert.Equal(t, long, read, "the original is the row")
+
+	talk[2] = keyed("3", convo.Result(callOf("c"), "short"))
+	_, err = convo.Resume(d, rowsOf(talk...), opts)
+	var wrong *convo.RowError
+	require.ErrorAs(t, err, &wrong)
+	require.Equal(t, convo.RowChanged, wrong.Fault)
+	d.Accept("3")
+	again, err = convo.Resume(d, rowsOf(talk...), opts)
+	require.NoError(t, err)
+	e, _ := again.Snapshot().Find(3)
+	assert.Equal(t, "short", e.Message.Text())
+}
+
+// mustRewind applies an edit that drops everything that may go, and returns the original of
+// the result with the ID 3.
+func mustRewind(t *testing.T, h *convo.History) convo.Message {
+	t.Helper()
+	mustAppend(t, h, convo.Assistant("done"), convo.User("next"))
+	report, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}})
+	require.NoError(t, err)
+	for _, e := range report.Originals() {
+		if e.ID == 3 {
+			return e.Message
+		}
+	}
+	t.Fatal("no original")
+	return convo.Message{}
+}
+
+// Ordinary steps are no decisions, and everything else is one.
+func TestStatus_Decisions(t *testing.T) {
+	opts := &convo.Options{Roles: convo.Relaxed(), Limits: convo.Limits{Window: 10_000}}
+	h := historyOf(t, opts, keyed("1", convo.User("1")), keyed("2", convo.Assistant("", callOf("a"))))
+	require.NoError(t, h.SetSystem(convo.System("guide")))
+	require.NoError(t, h.SetEphemeral(convo.User("now")))
+	last := h.Status().Decisions
+	step := func(name string, decides bool, do func()) {
+		t.Helper()
+		do()
+		now := h.Status().Decisions
+		assert.Equal(t, decides, now != last, name)
+		assert.GreaterOrEqual(t, now, last, name)
+		last = now
+	}
+	step("a result", false, func() { mustAppend(t, h, keyed("3", convo.Result(callOf("a"), "r"))) })
+	step("an answer and usage", false, func() {
+		_, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+			return convo.Reply{Messages: []convo.Message{keyed("4", convo.Assistant("4"))}, Usage: convo.Usage{Input: 60, Output: 2}}, nil
+		})
+		require.NoError(t, err)
+	})
+	step("the same around it", false, func() {
+		require.NoError(t, h.SetSystem(convo.System("guide")))
+		require.NoError(t, h.SetEphemeral(convo.User("now")))
+	})
+	step("a message without a key", true, func() { mustAppend(t, h, convo.User("5")) })
+	step("a pin", true, func() { require.NoError(t, h.PinLast()) })
+	step("a queued message", true, func() {
+		mustAppend(t, h, keyed("6", convo.Assistant("", callOf("b"))))
+		require.NoError(t, h.Queue(keyed("7", convo.User("7"))))
+	})
+	step("its delivery", false, func() { mustAppend(t, h, keyed("8", convo.Result(callOf("b"), "r"))) })
+	step("a title", true, func() { require.NoError(t, h.SetMeta("title", "")) })
+	step("limits", true, func() { require.NoError(t, h.SetLimits(convo.Limits{Window: 9_000})) })
+	step("other ephemeral messages", true, func() { require.NoError(t, h.SetEphemeral(convo.User("later"))) })
+	step("an edit", true, func() {
+		_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1}})
+		require.NoError(t, err)
+	})
+	step("a rollback", true, func() { require.NoError(t, h.RewindTo(6)) })
+}
+
+// An answer that was under way when the decisions were stored is bound to what was sent.
+func TestResume_AnswerUnderWay(t *testing.T) {
+	talk := keyedTalk(8, short)
+	h := historyOf(t, nil, append(talk, keyed("q", convo.User("q")))...)
+	_, _, err := h.Prepare(t.Context())
+	require.NoError(t, err)
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1}})
+	require.NoError(t, err)
+	d := decisionsOf(t, h)
+	rows := append(slices.Clone(talk), keyed("q", convo.User("q")), keyed("a", signed("a")))
+	again, err := convo.Resume(d, rowsNeeded(d, rows), nil)
+	require.NoError(t, err)
+	mustAppend(t, h, keyed("a", signed("a")))
+	assert.Equal(t, h.Snapshot().Unbound(), again.Snapshot().Unbound())
+	assert.Len(t, again.Snapshot().Unbound(), 1)
+}
+
+// Queued messages stay queued, and those that were delivered since are not there twice.
+func TestResume_Queue(t *testing.T) {
+	h := historyOf(t, nil, keyed("1", convo.User("1")), keyed("2", convo.Assistant("", callOf("a"))))
+	require.NoError(t, h.Queue(keyed("q1", convo.User("q1")), keyed("q2", convo.User("q2"))))
+	d := decisionsOf(t, h)
+	rows := []convo.Message{
+		keyed("1", convo.User("1")), keyed("2", convo.Assistant("", callOf("a"))), keyed("3", convo.Result(callOf("a"), "r")),
+		keyed("q1", convo.User("q1")), keyed("q2", convo.User("q2")),
+	}
+	again, err := convo.Resume(d, rowsOf(rows[:2]...), nil)
+	require.NoError(t, err)
+	assert.Equal(t, 2, again.Status().Queued)
+	mustAppend(t, again, rows[2])
+	assert.Equal(t, []string{"1", "2", "3", "q1", "q2"}, keysOf(again))
+	again, err = convo.Resume(d, rowsOf(rows...), nil)
+	require.NoError(t, err)
+	assert.Zero(t, again.Status().Queued)
+	assert.Equal(t, []string{"1", "2", "3", "q1", "q2"}, keysOf(again))
+}
+
+// Usage stays measured after a restart, once the system text and the tools are set again.
+func TestResume_Measured(t *testing.T) {
+	surround := func(h *convo.History) {
+		require.NoError(t, h.SetSystem(convo.System(strings.Repeat("rule ", 300))))
+		require.NoError(t, h.SetTools(convo.Tool{Name: "read", Schema: `{"type":"object"}`}))
+		require.NoError(t, h.SetEphemeral(convo.User("now")))
+	}
+	talk := keyedTalk(9, short)
+	h := historyOf(t, nil, talk...)
+	surround(h)
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: h.Tokens().Tokens + 321}))
+	want := h.Tokens()
+	require.Positive(t, want.Measured)
+	again, err := convo.Resume(decisionsOf(t, h), rowsOf(talk...), nil)
+	require.NoError(t, err)
+	require.NotEqual(t, want, again.Tokens(), "something is missing yet")
+	surround(again)
+	assert.Equal(t, want, again.Tokens())
+
+	again, err = convo.Resume(decisionsOf(t, h), rowsOf(talk...), nil)
+	require.NoError(t, err)
+	surround(again)
+	require.NoError(t, again.SetSystem(convo.System("another")))
+	assert.Less(t, again.Tokens().Measured, want.Measured)
+}
+
+// Times come from the rows, and what is not known is as old as the decisions.
+func TestResume_Times(t *testing.T) {
+	talk := keyedTalk(9, short)
+	h := historyOf(t, nil, talk[:8]...)
+	d, at := decisionsOf(t, h), h.Status().LastAppend
+	again, err := convo.Resume(d, rowsOf(talk[:8]...), nil)
+	require.NoError(t, err)
+	assert.True(t, again.Status().LastAppend.Equal(at))
+	was := time.Now().Add(time.Hour).Round(time.Second)
+	again, err = convo.Resume(d, rowsOf(talk...), &convo.Options{Time: func(m convo.Message) time.Time {
+		if m.Key == "m9" {
+			return was
+		}
+		return time.Time{}
+	}})
+	require.NoError(t, err)
+	assert.True(t, again.Status().LastAppend.Equal(was))
+	e, _ := again.Snapshot().At(0)
+	assert.True(t, e.Time.IsZero())
+}
+
+// Nothing that is not from Decisions is read as if it were.
+func TestReadDecisions_Faults(t *testing.T) {
+	h := historyOf(t, nil, append(keyedTalk(40, short), convo.User("without a key"))...)
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: idRange(5, 8)})
+	require.NoError(t, err)
+	data, err := h.Decisions()
+	require.NoError(t, err)
+	_, err = convo.ReadDecisions(data)
+	require.NoError(t, err)
+	snapshot, err := h.Snapshot().MarshalJSON()
+	require.NoError(t, err)
+	var s convo.Snapshot
+	require.Error(t, s.UnmarshalJSON(data), "Decisions are no snapshot")
+	for name, bad := range map[string]string{
+		"nothing":        "",
+		"no JSON":        "x",
+		"null":           "null",
+		"a snapshot":     string(snapshot),
+		"a later one":    strings.Replace(string(data), `"version":1`, `"version":2`, 1),
+		"no version":     strings.Replace(string(data), `"version":1,`, ``, 1),
+		"a negative ID":  strings.Replace(string(data), `["m1",1,1`, `["m1",-1,1`, 1),
+		"a large ID":     strings.Replace(string(data), `["m1",1,1`, `["m1",9007199254740993,1`, 1),
+		"a large number": strings.Replace(string(data), `,32,"m40"`, `,9007199254740993,"m40"`, 1),
+		"a key twice":    strings.Replace(string(data), `"m40"`, `"m1"`, 1),
+		"no key":         strings.Replace(string(data), `"m40"`, `""`, 1),
+		"no hashes":      regexp.MustCompile(`"hashes":"[^"]*"`).ReplaceAllString(string(data), `"hashes":""`),
+		"no sum":         regexp.MustCompile(`"sum":"[^"]*"`).ReplaceAllString(string(data), `"sum":"x"`),
+		"from":           strings.Replace(string(data), `"from":1`, `"from":7`, 1),
+		"a store's log":  strings.Replace(string(data), `{"version":1,`, `{"version":1,"log":"x",`, 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NotEqual(t, string(data), bad)
+			d, err := convo.ReadDecisions([]byte(bad))
+			require.ErrorAs(t, err, new(*convo.SnapshotError), "%s", data)
+			assert.Nil(t, d)
+		})
+	}
+	_, err = historyOf(t, nil, keyed("a", convo.User("1")), keyed("a", convo.Assistant("2"))).Decisions()
+	var wrong *convo.RowError
+	require.ErrorAs(t, err, &wrong)
+	assert.Equal(t, convo.RowTwice, wrong.Fault)
+	_, err = new(convo.History).Decisions()
+	require.ErrorIs(t, err, convo.ErrClosed)
+}
+
+// Whatever bytes are read as Decisions, and whatever rows are given, there is a History or
+// an error, and what was resumed has Decisions of its own that resume.
+func FuzzResume(f *testing.F) {
+	talk := keyedTalk(60, short)
+	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	if _, err := h.Append(talk...); err != nil {
+		f.Fatal(err)
+	}
+	seed := func() {
+		data, err := h.Decisions()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data, uint16(0), uint16(0))
+		f.Add(data, uint16(7), uint16(3))
+	}
+	seed()
+	if _, err := h.Apply(h.Snapshot(), convo.Edit{Drop: idRange(5, 20), Summary: &convo.Summary{Text: "sum"}, Clear: []convo.Clear{{ID: 23}, {ID: 27, Text: "x"}}}); err != nil {
+		f.Fatal(err)
+	}
+	seed()
+	f.Fuzz(func(t *testing.T, data []byte, drop, swap uint16) {
+		d, err := convo.ReadDecisions(data)
+		if err != nil {
+			return
+		}
+		rows := slices.Clone(talk)
+		i, k := int(drop)%len(rows), int(swap)%len(rows)
+		rows[k], rows[0] = rows[0], rows[k]
+		if drop > 0 {
+			rows = slices.Delete(rows, i, i+1)
+		}
+		opts := &convo.Options{Roles: convo.Relaxed()}
+		h, err := convo.Resume(d, rowsNeeded(d, rows), opts)
+		if err != nil {
+			return
+		}
+		again, err := h.Decisions()
+		if err != nil {
+			return // a key that is there twice
+		}
+		next, err := convo.ReadDecisions(again)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, again)
+		}
+		if _, err := convo.Resume(next, rowsNeeded(next, rows), opts); err != nil {
+			t.Fatalf("%v\n%s\n%s", err, data, again)
+		}
+	})
+}
+
+// No changed row passes, however alike it is.
+func TestResume_EveryChange(t *testing.T) {
+	talk := keyedTalk(40, short)
+	h := historyOf(t, nil, talk...)
+	d := decisionsOf(t, h)
+	for i := range 300 {
+		rows := slices.Clone(talk)
+		rows[20].Parts = []convo.Part{convo.Text(fmt.Sprint("other ", i))}
+		_, err := convo.Resume(d, rowsOf(rows...), nil)
+		var wrong *convo.RowError
+		require.ErrorAs(t, err, &wrong)
+		require.Equal(t, convo.RowChanged, wrong.Fault)
+	}
+}
+
+// What is appended again is bound to what it was made of: the system text, the tools and
+// the ephemeral messages count, though they are set afterwards.
+func TestResume_Bound(t *testing.T) {
+	surround := func(h *convo.History) {
+		require.NoError(t, h.SetSystem(convo.System("guide")))
+		require.NoError(t, h.SetTools(convo.Tool{Name: "read"}))
+		require.NoError(t, h.SetEphemeral(convo.User("now")))
+	}
+	h := historyOf(t, nil)
+	surround(h)
+	d := decisionsOf(t, h)
+	rows := []convo.Message{keyed("1", convo.User("1")), keyed("2", signed("2")), keyed("3", convo.User("3")), keyed("4", signed("4", callOf("c")))}
+	for _, m := range rows {
+		mustAppend(t, h, m)
+	}
+	again, err := convo.Resume(d, rowsOf(rows...), nil)
+	require.NoError(t, err)
+	assert.Len(t, again.Snapshot().Unbound(), 2, "nothing is set yet")
+	surround(again)
+	assert.Equal(t, h.Snapshot().Unbound(), again.Snapshot().Unbound())
+	assert.Equal(t, []convo.ID{3}, h.Snapshot().Unbound(), "the ephemeral messages have moved")
+	later, err := convo.Resume(decisionsOf(t, h), rowsOf(rows...), nil)
+	require.NoError(t, err)
+	surround(later)
+	assert.Equal(t, h.Snapshot().Unbound(), later.Snapshot().Unbound())
+	require.NoError(t, later.SetTools(convo.Tool{Name: "write"}))
+	assert.Len(t, later.Snapshot().Unbound(), 2)
+}

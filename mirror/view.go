@@ -1,0 +1,160 @@
+package mirror
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"slices"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// View returns the messages of a request that shows s: the system messages, the summary,
+// and the entries in order, with the ephemeral messages in their place. A message of which
+// nothing was cleared, cut, rewritten or masked is the value that Sync or Add has last been
+// given for it. All others are made by Encode. The slice is the caller's.
+//
+// s must be a snapshot of the History, most often the one that Prepare or Recover has left.
+func (m *Mirror[M]) View(s *convo.Snapshot) (view []M, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer catch(&err)
+	shown := m.shown(s)
+	view = make([]M, 0, len(shown)+len(m.tail))
+	for len(shown) > 0 {
+		n := 1
+		var v M
+		if r := m.whole(shown); r != nil {
+			v, n = r.value, len(r.sums)
+		} else if v, err = m.build(&shown[0]); err != nil {
+			return nil, fmt.Errorf("mirror: entry %d: %w", shown[0].id, err)
+		}
+		view, shown = append(view, v), shown[n:]
+	}
+	m.letGo(m.h.Snapshot())
+	return append(view, m.tail...), nil
+}
+
+// A sight is a message that the model sees.
+type sight[M any] struct {
+	id  convo.ID // of its entry; 0: the summary, or an ephemeral message
+	msg convo.Message
+	sum uint64
+	row *row[M] // nil: the framework has not given it
+	at  int     // which message of the row it is
+}
+
+func (m *Mirror[M]) shown(s *convo.Snapshot) []sight[M] {
+	var unbound []convo.ID
+	if m.codec.Seals != nil && m.codec.Seals(s.Model()) {
+		unbound = s.Unbound()
+	}
+	front, system := m.front(s), 0
+	all := make([]sight[M], 0, s.Len()+4)
+	last := -1
+	for i, msg := range s.MessagesFrom(0, func(convo.Role, string) bool { return true }) {
+		if i == last { // only the last message beside an index is that of the entry
+			all[len(all)-1].id = 0
+		}
+		last = i
+		e, _ := s.At(i)
+		if _, found := slices.BinarySearch(unbound, e.ID); found {
+			msg.Parts = slices.DeleteFunc(msg.Parts, isSealed)
+		}
+		all = append(all, sight[M]{id: e.ID, msg: msg, sum: m.sum(&msg)})
+	}
+	var tagged []convo.Message
+	for i := range all {
+		v := &all[i]
+		switch {
+		case v.id == 0: // the summary has its tags already
+		case i < front:
+			if system < len(m.system) {
+				v.row = m.system[system]
+			}
+			system++
+		default:
+			if v.row = m.at[v.id]; v.row != nil {
+				v.at = int(v.id - v.row.first)
+			}
+		}
+		if v.row == nil && v.msg.Author != "" { // the framework may have no field for a name
+			if tagged == nil {
+				tagged = s.Messages()
+			}
+			v.msg = tagged[i]
+		}
+	}
+	return all
+}
+
+func isSealed(p convo.Part) bool {
+	r, ok := p.(convo.Reasoning)
+	return ok && (r.Signature != "" || r.Encrypted != "")
+}
+
+// whole returns the row whose value shows what shown begins with, or nil if there is none.
+func (m *Mirror[M]) whole(shown []sight[M]) *row[M] {
+	r := shown[0].row
+	if r == nil || !r.held || len(r.sums) > len(shown) {
+		return nil
+	}
+	for i, sum := range r.sums {
+		if v := &shown[i]; v.row != r || v.at != i || v.sum != sum {
+			return nil
+		}
+	}
+	return r
+}
+
+// build returns what Encode makes of a message.
+func (m *Mirror[M]) build(v *sight[M]) (M, error) {
+	if v.row == nil || !v.row.held {
+		return m.codec.Encode(v.msg, nil)
+	}
+	was := v.row.value
+	return m.codec.Encode(v.msg, &was)
+}
+
+// sum returns a hash of what msg says to the model. IDs of calls are not in it: Append
+// gives one to a call that has none.
+func (m *Mirror[M]) sum(msg *convo.Message) uint64 {
+	var h maphash.Hash
+	h.SetSeed(m.seed)
+	write := func(kind byte, texts ...string) {
+		h.WriteByte(kind)
+		for _, t := range texts {
+			var n [8]byte
+			binary.LittleEndian.PutUint64(n[:], uint64(len(t)))
+			h.Write(n[:])
+			h.WriteString(t)
+		}
+	}
+	var parts func([]convo.Part)
+	parts = func(list []convo.Part) {
+		for _, p := range list {
+			switch p := p.(type) {
+			case convo.Text:
+				write('t', string(p))
+			case convo.Reasoning:
+				write('r', p.ID, p.Text, p.Signature, p.Encrypted)
+			case convo.ToolCall:
+				write('c', p.Name, p.Arguments)
+			case convo.ToolResult:
+				write('a')
+				if p.IsError {
+					write('e')
+				}
+				parts(p.Parts)
+				write('z')
+			case convo.Media:
+				write('m', p.MIME, p.Data, p.URL)
+			case convo.Opaque:
+				write('o', p.Format, p.JSON)
+			}
+		}
+	}
+	write('m', string(msg.Role), msg.Author)
+	parts(msg.Parts)
+	return h.Sum64()
+}

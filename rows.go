@@ -1,0 +1,486 @@
+package convo
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
+)
+
+// A rowList stands for the entries of a view that the application has rows of.
+type rowList struct {
+	runs    []rowRun
+	from    int               // the index of the run from which on every row is needed
+	hashes  []byte            // a part of the fingerprint of each row's entry, in order
+	made    []fingerprint.Sum // what each answer with signed reasoning was made for, in order; 0: it is not bound
+	tools   []Range           // of entries whose turn called a tool before, where that has left the view
+	paused  []Range           // of answers that the provider paused
+	sum     fingerprint.List  // of the list of entries
+	cleared []Range           // of entries with all their results cleared
+	changes []rowChange       // of other results
+
+	frame                             frame
+	sysSeen, toolsSeen, ephemeralSeen bool      // whether the calibration in force was measured with the frame's
+	sent                              *sentView // what the next answer is for; nil: the view
+	lastAppend                        time.Time
+}
+
+// A rowRun is a run of rows whose entries have consecutive IDs.
+type rowRun struct {
+	first ID
+	turn  int // of the first
+	n     int
+	keys  []string // of all rows, or of the first and the last; see isListed
+}
+
+// last returns the ID of the last entry.
+func (x *rowRun) last() ID { return x.first + ID(x.n) - 1 }
+
+// mostListed is how many rows a run may have whose keys are all listed.
+const mostListed = 32
+
+// rowHash returns the part of the fingerprint of an entry that a row is compared with.
+func rowHash(e *entry) byte { return hashDigits[e.content>>32&63] }
+
+const hashDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// A rowChange is a result that is not as the row has it: cleared, or without its middle.
+type rowChange struct {
+	id   ID
+	part int
+	ref  string // in the marker
+	head int    // bytes of the text before the marker
+	left int    // bytes left out; 0: it is cleared
+}
+
+// newRowList returns the rows of a view, and the entries that no row tells. An error is a
+// *RowError.
+func newRowList(s *Snapshot) (*rowList, []*entry, error) {
+	r := &rowList{sum: s.fold, frame: s.frame()}
+	var others []*entry
+	keys := make(map[string]bool)
+	next, turn, role := ID(0), 0, RoleNone // of the entry that continues the newest run
+	isNew, uncleared := true, true         // the next row begins a run; a result that is not cleared stands after the last cleared one
+	for i, e := range s.list {
+		cleared, changes, told := rowChanges(e, s.original(e.id))
+		if e.msg.Role == RoleTool && !cleared {
+			uncleared = true
+		}
+		key := e.msg.Key
+		if told = told && key != ""; !told {
+			others = append(others, e)
+		}
+		if key == "" {
+			isNew = true
+			continue
+		}
+		if keys[key] {
+			return nil, nil, &RowError{Key: key, Fault: RowTwice}
+		}
+		keys[key] = true
+		if e.msg.Role == RoleUser && role != RoleUser {
+			turn++
+		}
+		if isNew = isNew || e.id != next || e.turn != turn; isNew {
+			r.runs = append(r.runs, rowRun{first: e.id, turn: e.turn})
+		}
+		if isNew || !e.note {
+			role = e.msg.Role
+		}
+		run := &r.runs[len(r.runs)-1]
+		run.keys, run.n = append(run.keys, key), run.n+1
+		next, turn, isNew = e.id+1, e.turn, false
+		r.hashes = append(r.hashes, rowHash(e))
+		if !told {
+			continue
+		}
+		if cleared {
+			if n := len(r.cleared); n > 0 && !uncleared {
+				r.cleared[n-1].Last = e.id
+			} else {
+				r.cleared = append(r.cleared, Range{e.id, e.id})
+			}
+			uncleared = false
+		}
+		r.changes = append(r.changes, changes...)
+		if e.msg.isSigned() {
+			r.made = append(r.made, e.made())
+		}
+		if e.tools && e.msg.Role != RoleTool && e.calls == nil && (i == 0 || s.list[i-1].turn != e.turn || !s.list[i-1].tools) {
+			r.tools = addToRanges(r.tools, e.id)
+		}
+		if e.marks.has(paused) {
+			r.paused = addToRanges(r.paused, e.id)
+		}
+	}
+	r.from = slices.IndexFunc(r.runs, func(x rowRun) bool { return x.n > mostListed })
+	if r.from < 0 {
+		r.from = max(len(r.runs)-1, 0)
+	}
+	for i := range r.runs {
+		if x := &r.runs[i]; !r.isListed(i) && x.n > 1 {
+			x.keys = []string{x.keys[0], x.keys[x.n-1]}
+		}
+	}
+	return r, others, nil
+}
+
+// addToRanges adds an ID above all others to ascending ranges.
+func addToRanges(ranges []Range, id ID) []Range {
+	if n := len(ranges); n > 0 && ranges[n-1].Last+1 == id {
+		ranges[n-1].Last = id
+		return ranges
+	}
+	return append(ranges, Range{id, id})
+}
+
+// isIn reports whether an ID is in one of ascending ranges.
+func isIn(ranges []Range, id ID) bool {
+	i, _ := slices.BinarySearchFunc(ranges, id, func(x Range, id ID) int { return cmp.Compare(x.Last, id) })
+	return i < len(ranges) && ranges[i].First <= id
+}
+
+// rowChanges returns how e differs from the message that was appended, whose original is
+// o: in no way, with all results cleared, or with these changes. ok is false if that
+// cannot be told by changes of results.
+func rowChanges(e *entry, o *original) (cleared bool, changes []rowChange, ok bool) {
+	if e.final || e.marks.has(bare) {
+		return false, nil, false
+	}
+	if e.missing() == 0 && !hasCleared(&e.msg) && e.own().edit == nil {
+		return false, nil, true
+	}
+	if o == nil || o.missing != 0 || e.msg.Role != RoleTool || len(o.msg.Parts) != len(e.msg.Parts) || !reflect.DeepEqual(o.msg.Parts, o.read.Parts) {
+		return false, nil, false
+	}
+	cleared = true
+	for i, p := range e.msg.Parts {
+		now, was := p.(ToolResult), o.msg.Parts[i].(ToolResult)
+		if reflect.DeepEqual(now, was) {
+			cleared = false
+			continue
+		}
+		change, ok := changeOf(&was, &now)
+		if !ok {
+			return false, nil, false
+		}
+		change.id, change.part = e.id, i
+		cleared = cleared && change.left == 0 && change.ref == ""
+		changes = append(changes, change)
+	}
+	if cleared {
+		changes = nil
+	}
+	return cleared, changes, true
+}
+
+func hasCleared(m *Message) bool {
+	return slices.ContainsFunc(m.Parts, func(p Part) bool { r, ok := p.(ToolResult); return ok && r.Cleared })
+}
+
+// changeOf returns the change that makes now of the result was.
+func changeOf(was, now *ToolResult) (c rowChange, ok bool) {
+	makes := func() bool {
+		made, ok := c.apply(*was)
+		return ok && reflect.DeepEqual(made, *now)
+	}
+	text := now.Text()
+	if now.Cleared {
+		if _, after, found := strings.Cut(text, keptAt); found {
+			c.ref = strings.TrimSuffix(after, "]")
+		}
+		return c, makes()
+	}
+	all := textOf(now.Parts)
+	for at := 0; ; {
+		i := strings.Index(all[at:], "\n[cut: ")
+		if i < 0 {
+			return c, false
+		}
+		at += i
+		var n int
+		if _, err := fmt.Sscanf(all[at:], "\n[cut: %d bytes left out", &n); err == nil && n > 0 {
+			rest := all[at+len(fmt.Sprintf("\n[cut: %d bytes left out", n)):]
+			if ref, _, found := strings.Cut(rest, "]\n"); found {
+				c = rowChange{head: at, left: n, ref: strings.TrimPrefix(ref, keptAt)}
+				if makes() {
+					return c, true
+				}
+			}
+		}
+		at++
+	}
+}
+
+// textOf returns the texts among parts, joined.
+func textOf(parts []Part) string {
+	var b strings.Builder
+	for _, p := range parts {
+		if t, ok := p.(Text); ok {
+			b.WriteString(string(t))
+		}
+	}
+	return b.String()
+}
+
+// apply makes the change to the result of a row. ok is false if the result is too short.
+func (c *rowChange) apply(r ToolResult) (_ ToolResult, ok bool) {
+	if c.left == 0 {
+		r.Parts, r.Cleared = textParts(markerText(&r, c.ref)), true
+		return r, true
+	}
+	if c.head+c.left > textSize(r.Parts) {
+		return r, false
+	}
+	return withoutBytes(r, c.head, c.head+c.left, c.ref), true
+}
+
+// isListed reports whether the keys of all rows of a run are listed.
+func (r *rowList) isListed(run int) bool { return run < r.from }
+
+// append appends the JSON of r.
+func (r *rowList) append(dst []byte) []byte {
+	dst = append(dst, '{')
+	dst = append(strictjson.Key(dst, "runs"), '[')
+	last, turn := ID(0), 0
+	for i, run := range r.runs {
+		dst = strictjson.AppendString(append(strictjson.Next(dst), '['), run.keys[0])
+		dst = fmt.Appendf(dst, ",%d,%d", run.first-last, run.turn-turn)
+		last, turn = run.last(), run.turn
+		if !r.isListed(i) && run.n > 1 {
+			dst = fmt.Appendf(dst, ",%d", run.n)
+		}
+		for _, key := range run.keys[1:] {
+			dst = strictjson.AppendString(append(dst, ','), key)
+		}
+		dst = append(dst, ']')
+	}
+	dst = append(dst, ']')
+	dst = strictjson.Int(dst, "from", r.from)
+	dst = strictjson.Text(dst, "hashes", string(r.hashes))
+	dst = strictjson.Text(dst, "made", sumsText(r.made...))
+	dst = appendRanges(dst, "tools", r.tools)
+	dst = appendRanges(dst, "paused", r.paused)
+	dst = strictjson.Text(dst, "sum", sumsText(fingerprint.Sum(r.sum)))
+	dst = appendRanges(dst, "cleared", r.cleared)
+	dst = appendList(dst, "changes", r.changes, func(dst []byte, c rowChange) []byte {
+		dst = strictjson.Int(append(dst, '{'), "id", c.id)
+		dst = strictjson.Int(dst, "part", c.part)
+		dst = strictjson.Int(dst, "head", c.head)
+		dst = strictjson.Int(dst, "left", c.left)
+		return append(strictjson.Text(dst, "ref", c.ref), '}')
+	})
+	dst = strictjson.Text(dst, "frame", sumsText(fingerprint.Sum(r.frame.sys), r.frame.tools, r.frame.eph))
+	dst = strictjson.Bool(dst, "system_seen", r.sysSeen)
+	dst = strictjson.Bool(dst, "tools_seen", r.toolsSeen)
+	dst = strictjson.Bool(dst, "ephemeral_seen", r.ephemeralSeen)
+	if r.sent != nil {
+		p := r.sent.prefix
+		dst = strictjson.Text(append(strictjson.Key(dst, "sent"), '{'), "view", sumsText(p.heads, fingerprint.Sum(p.list), p.ephemeral))
+		dst = append(strictjson.Bool(dst, "open", r.sent.open), '}')
+	}
+	return append(strictjson.Time(dst, "time", r.lastAppend), '}')
+}
+
+// sumsText writes sums, eleven characters for each.
+func sumsText(sums ...fingerprint.Sum) string {
+	var b []byte
+	for _, sum := range sums {
+		b = base64.RawURLEncoding.AppendEncode(b, binary.BigEndian.AppendUint64(nil, uint64(sum)))
+	}
+	return string(b)
+}
+
+// readSums reads what sumsText has written. n is the number of sums; -1: any.
+func readSums(r *strictjson.Reader, n int) (sums []fingerprint.Sum) {
+	text := r.Text()
+	if len(text)%11 != 0 || n >= 0 && len(text) != 11*n {
+		r.Fail(fmt.Errorf("%.40q holds no fingerprints of 11 characters", text))
+		return make([]fingerprint.Sum, max(n, 0))
+	}
+	for ; text != ""; text = text[11:] {
+		b, err := base64.RawURLEncoding.DecodeString(text[:11])
+		if err != nil || len(b) != 8 {
+			r.Fail(fmt.Errorf("%q is no fingerprint", text[:11]))
+			return make([]fingerprint.Sum, max(n, 0))
+		}
+		sums = append(sums, fingerprint.Sum(binary.BigEndian.Uint64(b)))
+	}
+	return sums
+}
+
+// readRowList reads what rowList.append has written.
+func readRowList(r *strictjson.Reader) *rowList {
+	l := new(rowList)
+	for key := range r.Object {
+		switch string(key) {
+		case "runs":
+			l.runs = readList(r, readRowRun)
+			l.setPlaces()
+		case "from":
+			l.from = r.Int()
+		case "hashes":
+			l.hashes = []byte(r.Text())
+		case "made":
+			l.made = readSums(r, -1)
+		case "sum":
+			l.sum = fingerprint.List(readSums(r, 1)[0])
+		case "cleared":
+			l.cleared = readRanges(r)
+		case "changes":
+			l.changes = readList(r, readRowChange)
+		case "frame":
+			sums := readSums(r, 3)
+			l.frame = frame{fingerprint.List(sums[0]), sums[1], sums[2]}
+		case "tools":
+			l.tools = readRanges(r)
+		case "paused":
+			l.paused = readRanges(r)
+		case "system_seen":
+			l.sysSeen = r.Bool()
+		case "tools_seen":
+			l.toolsSeen = r.Bool()
+		case "ephemeral_seen":
+			l.ephemeralSeen = r.Bool()
+		case "sent":
+			l.sent = readSent(r)
+		case "time":
+			l.lastAppend = readTime(r)
+		default:
+			r.Unknown(key)
+		}
+	}
+	if err := l.check(); err != nil && r.Err() == nil {
+		r.Fail(err)
+	}
+	return l
+}
+
+// setPlaces makes the first IDs and the turns of the runs, which were read as differences
+// from the run before, absolute.
+func (r *rowList) setPlaces() {
+	last, turn := ID(0), 0
+	for i := range r.runs {
+		run := &r.runs[i]
+		if run.first < 1 || run.first > maxID || int64(run.n) > maxID || run.turn < 0 || run.turn > maxTurn {
+			run.first = 0 // check finds it
+			return
+		}
+		run.first, run.turn = last+run.first, turn+run.turn
+		if last, turn = run.last(), run.turn; last > maxID || turn > maxTurn {
+			run.first = 0
+			return
+		}
+	}
+}
+
+func readRowRun(r *strictjson.Reader) (run rowRun) {
+	for i := range r.Array {
+		switch {
+		case i == 1:
+			run.first = ID(r.Int64())
+		case i == 2:
+			run.turn = r.Int()
+		case i == 3 && !r.IsText():
+			run.n = r.Int()
+		default:
+			run.keys = append(run.keys, r.Text())
+		}
+	}
+	run.n = max(run.n, len(run.keys))
+	return run
+}
+
+func readRowChange(r *strictjson.Reader) (c rowChange) {
+	for key := range r.Object {
+		switch string(key) {
+		case "id":
+			c.id = ID(r.Int64())
+		case "part":
+			c.part = r.Int()
+		case "head":
+			c.head = r.Int()
+		case "left":
+			c.left = r.Int()
+		case "ref":
+			c.ref = r.Text()
+		default:
+			r.Unknown(key)
+		}
+	}
+	return c
+}
+
+func readSent(r *strictjson.Reader) *sentView {
+	v := &sentView{known: true}
+	for key := range r.Object {
+		switch string(key) {
+		case "view":
+			sums := readSums(r, 3)
+			v.prefix = prefix{sums[0], fingerprint.List(sums[1]), sums[2]}
+		case "open":
+			v.open = r.Bool()
+		default:
+			r.Unknown(key)
+		}
+	}
+	return v
+}
+
+// check returns an error if r contradicts itself.
+func (r *rowList) check() error {
+	rows, last, keys := 0, ID(0), make(map[string]bool)
+	for i, run := range r.runs {
+		want := run.n
+		if !r.isListed(i) {
+			want = min(run.n, 2)
+		}
+		switch {
+		case run.first <= last || run.n < 1 || run.n > len(r.hashes) || run.first > maxID:
+			return fmt.Errorf("the run of %d rows from entry %d does not ascend, or has no hashes", run.n, run.first)
+		case len(run.keys) != want:
+			return fmt.Errorf("the run from entry %d has %d keys, want %d", run.first, len(run.keys), want)
+		case run.turn < 0 || run.turn > maxTurn:
+			return fmt.Errorf("the run from entry %d has the turn %d", run.first, run.turn)
+		}
+		for _, key := range run.keys {
+			if key == "" || len(key) > maxMessageKey || keys[key] {
+				return fmt.Errorf("the run from entry %d has a key that is empty, too long, or there twice", run.first)
+			}
+			keys[key] = true
+		}
+		rows, last = rows+run.n, run.last()
+	}
+	switch {
+	case rows != len(r.hashes):
+		return fmt.Errorf("%d hashes for %d rows", len(r.hashes), rows)
+	case r.from < 0 || r.from > max(len(r.runs)-1, 0):
+		return fmt.Errorf("from is %d, want the index of a run", r.from)
+	}
+	for _, ranges := range [][]Range{r.cleared, r.tools, r.paused} {
+		prev := ID(0)
+		for _, c := range ranges {
+			if c.First <= prev || c.Last < c.First {
+				return errors.New("ranges do not ascend")
+			}
+			prev = c.Last
+		}
+	}
+	if !slices.IsSortedFunc(r.changes, func(a, b rowChange) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.part, b.part)) }) {
+		return errors.New("changes do not ascend")
+	}
+	for _, c := range r.changes {
+		if c.part < 0 || c.head < 0 || c.left < 0 || int64(c.head) > maxTotal || int64(c.left) > maxTotal {
+			return errors.New("a change with a number that is out of range")
+		}
+	}
+	return nil
+}

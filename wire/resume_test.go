@@ -1,0 +1,370 @@
+package wire_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+var resumeRounds = flag.Int("convo.resumes", 150, "histories of TestResume_Random")
+
+// resumeFormats are formats for which everything that is bound is sent.
+var resumeFormats = map[string]wire.Format{
+	"anthropic": wire.Anthropic{Model: sealModels[0], Cache: true},
+	"chat":      wire.OpenAIChat{},
+	"responses": wire.OpenAIResponses{},
+	"gemini":    wire.Gemini{},
+	"converse":  wire.Converse{Model: sealModels[0]},
+}
+
+// A rowHost is a program that keeps the messages itself, and of a History only what it has
+// decided.
+type rowHost struct {
+	t    *testing.T
+	rnd  *rand.Rand
+	opts convo.Options
+	h    *convo.History
+
+	rows   []convo.Message
+	n      int          // rows made so far
+	stored []byte       // Decisions
+	when   uint64       // Status.Decisions when they were stored
+	plain  bool         // nothing but rows since
+	report convo.Report // of the last edit
+
+	system, tools, ephemeral int
+}
+
+func newRowHost(t *testing.T, seed uint64) *rowHost {
+	r := &rowHost{t: t, rnd: rand.New(rand.NewPCG(seed, 1))}
+	spills := 0
+	r.opts = convo.Options{
+		Limits: convo.Limits{Window: 3000 + 500*r.rnd.IntN(8)}, Roles: convo.Relaxed(), TagKey: "k",
+		Key: func(m convo.Message) string { return r.newKey() },
+	}
+	if r.rnd.IntN(2) == 0 {
+		r.opts.Spill = func(context.Context, convo.ToolResult) (string, error) {
+			spills++
+			return fmt.Sprintf("file-%d", spills), nil
+		}
+	}
+	var err error
+	r.h, err = convo.New(&r.opts)
+	require.NoError(t, err)
+	r.surround(r.h)
+	r.decide()
+	return r
+}
+
+func (r *rowHost) newKey() string {
+	r.n++
+	return fmt.Sprintf("m%d", r.n)
+}
+
+// surround sets what is not part of Decisions.
+func (r *rowHost) surround(h *convo.History) {
+	require.NoError(r.t, h.SetSystem(convo.System(fmt.Sprintf("guide %d", r.system))))
+	require.NoError(r.t, h.SetTools(convo.Tool{Name: "read", Description: fmt.Sprint("version ", r.tools), Schema: `{"type":"object"}`}))
+	var msgs []convo.Message
+	if r.ephemeral > 0 {
+		msgs = append(msgs, convo.User(fmt.Sprint("it is ", r.ephemeral)))
+	}
+	require.NoError(r.t, h.SetEphemeral(msgs...))
+}
+
+// decide stores the decisions if there are new ones.
+func (r *rowHost) decide() {
+	now := r.h.Status().Decisions
+	if r.stored != nil && now == r.when {
+		return
+	}
+	var err error
+	r.stored, err = r.h.Decisions()
+	require.NoError(r.t, err)
+	r.when, r.plain = now, true
+}
+
+// say appends a message, and the row of it.
+func (r *rowHost) say(m convo.Message) {
+	m.Key = r.newKey()
+	_, err := r.h.Append(m)
+	require.NoError(r.t, err)
+	r.rows = append(r.rows, m)
+}
+
+func (r *rowHost) text(n int) string {
+	return strings.TrimSpace(strings.Repeat(fmt.Sprintf("word%d ", r.rnd.IntN(50)), 1+r.rnd.IntN(n)))
+}
+
+func (r *rowHost) answer(calls int) {
+	if r.rnd.IntN(2) == 0 {
+		at, _, err := r.h.Prepare(r.t.Context())
+		if err != nil {
+			return
+		}
+		if r.rnd.IntN(2) == 0 {
+			require.NoError(r.t, r.h.RecordUsage(at, convo.Usage{Input: at.Tokens() + 40 + r.rnd.IntN(30), Output: 9}))
+			r.plain = false
+		}
+		r.decide()
+	}
+	m := convo.Assistant(r.text(30))
+	m.Origin = convo.Origin{Format: wire.FormatAnthropic, Model: sealModels[0]}
+	if r.rnd.IntN(3) > 0 {
+		m = m.WithReasoning(convo.Reasoning{Text: "hm", Signature: fmt.Sprintf("c2ln%04d", r.rnd.IntN(10000))})
+	}
+	for range calls {
+		m.Parts = append(m.Parts, convo.ToolCall{ID: fmt.Sprintf("toolu_%d_%d", r.n, len(m.Parts)), Name: "read", Arguments: `{"n":1.0}`})
+	}
+	r.say(m)
+}
+
+func (r *rowHost) results() {
+	answered := make(map[string]bool)
+	var calls []convo.ToolCall
+	for _, e := range r.h.Snapshot().All() {
+		calls = append(calls, e.Message.ToolCalls()...)
+		for _, result := range e.Message.ToolResults() {
+			answered[result.CallID] = true
+		}
+	}
+	for _, c := range calls {
+		if answered[c.ID] {
+			continue
+		}
+		if r.rnd.IntN(5) == 0 {
+			continue
+		}
+		n := 40
+		if r.rnd.IntN(4) == 0 {
+			n = 1200
+		}
+		r.say(convo.Result(c, r.text(n)))
+	}
+}
+
+// act does something at random.
+func (r *rowHost) act() {
+	t, h := r.t, r.h
+	open := h.Status().OpenCalls > 0
+	exchanges := slices.Collect(h.Snapshot().Exchanges())
+	switch k := r.rnd.IntN(31); {
+	case k == 26:
+		require.NoError(t, h.Queue(convo.User(r.text(9))))
+	case k == 27:
+		h.Unqueue()
+	case k == 28:
+		require.NoError(t, h.SetModel(fmt.Sprint("model ", r.rnd.IntN(2)), convo.Limits{Window: 3000 + 500*r.rnd.IntN(8)}))
+	case k == 29 && r.rnd.IntN(4) == 0:
+		h.Release()
+	case k == 30 && !open:
+		r.request()
+	case open && k < 18:
+		r.results()
+	case open && k == 18:
+		_, err := h.AnswerOpenCalls("stopped")
+		require.NoError(t, err)
+	case k < 5 && !open:
+		r.say(convo.User(r.text(60)))
+	case k < 9 && !open:
+		r.answer(0)
+	case k < 15 && !open:
+		r.answer(1 + r.rnd.IntN(3))
+	case k == 15 && !open && h.Status().Entries > h.Status().System:
+		r.say(convo.System("note " + r.text(5)))
+	case k == 16 && len(exchanges) > 0:
+		_ = h.Pin(exchanges[r.rnd.IntN(len(exchanges))].IDs()[0])
+	case k == 17 && len(h.Pinned()) > 0:
+		require.NoError(t, h.Unpin(h.Pinned()[0]))
+	case k == 18:
+		r.system = r.rnd.IntN(2)
+		r.surround(h)
+	case k == 19:
+		r.tools, r.ephemeral = r.rnd.IntN(2), r.rnd.IntN(3)
+		r.surround(h)
+	case k < 23:
+		r.compact()
+	case k == 23:
+		r.takeBack()
+	case k == 24 && len(exchanges) > 2:
+		e, _ := h.Snapshot().Find(exchanges[r.rnd.IntN(len(exchanges)-1)].IDs()[0])
+		if e.Message.Role == convo.RoleUser {
+			_, _ = h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{{ID: e.ID, Parts: []convo.Part{convo.Text("rewritten")}}}})
+		}
+	case k == 25 && !open:
+		_ = h.Undo(r.report)
+	}
+	r.sync()
+	r.decide()
+}
+
+// request has Do make a request. Its answer may be for a view that has changed meanwhile.
+func (r *rowHost) request() {
+	if s := r.h.Snapshot(); s.Len() == 0 {
+		return
+	}
+	_, _ = r.h.Do(r.t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		if r.rnd.IntN(3) == 0 {
+			r.compact()
+			r.sync()
+			r.decide()
+			r.same(r.resume(), false)
+		}
+		m := convo.Assistant(r.text(9)).WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2lnZG8x"})
+		m.Origin = convo.Origin{Format: wire.FormatAnthropic, Model: sealModels[0]}
+		return convo.Reply{Messages: []convo.Message{m}}, nil
+	})
+	r.plain = false
+}
+
+// sync makes rows of messages that came into the view by themselves.
+func (r *rowHost) sync() {
+	known := make(map[string]bool)
+	for _, m := range r.rows {
+		known[m.Key] = true
+	}
+	for _, e := range r.h.Snapshot().All() {
+		if key := e.Message.Key; key != "" && !known[key] {
+			r.rows = append(r.rows, e.Message)
+		}
+	}
+}
+
+func (r *rowHost) compact() {
+	all := []convo.CompactionStrategy{
+		convo.Truncate{}, convo.ClearToolResults{KeepLast: 1, MinFreed: -1}, convo.Summarize{With: convo.Extract{}}, convo.ClearThinking{},
+		convo.Chain(convo.ClearToolResults{}, convo.Summarize{With: convo.Extract{}}, convo.Truncate{}),
+	}
+	s := r.h.Snapshot()
+	e, err := all[r.rnd.IntN(len(all))].Compact(r.t.Context(), s, convo.Goal{Target: s.Tokens() * (1 + r.rnd.IntN(3)) / 4})
+	if err == nil {
+		r.report, _ = r.h.Apply(s, e)
+	}
+}
+
+// takeBack rolls back to an earlier entry, and deletes the rows of what was taken back.
+func (r *rowHost) takeBack() {
+	s := r.h.Snapshot()
+	if s.Len() < 3 {
+		return
+	}
+	e, _ := s.At(s.Len() - 1 - r.rnd.IntN(min(3, s.Len()-1)))
+	if r.h.RewindTo(e.ID) != nil {
+		return
+	}
+	r.report = convo.Report{} // an Undo would bring back what has no row any more
+	last := -1                // the newest row that stays
+	for _, e := range r.h.Snapshot().All() {
+		last = max(last, slices.IndexFunc(r.rows, func(m convo.Message) bool { return m.Key == e.Message.Key }))
+	}
+	r.rows = r.rows[:last+1]
+}
+
+// needed yields what d needs of rows.
+func needed(d *convo.Decisions, rows []convo.Message) iter.Seq2[convo.Message, error] {
+	keys, from := d.Needs()
+	return func(yield func(convo.Message, error) bool) {
+		begun := from == ""
+		for _, m := range rows {
+			if begun = begun || m.Key == from; begun || slices.Contains(keys, m.Key) {
+				if !yield(m, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// resume resumes from the stored decisions.
+func (r *rowHost) resume() *convo.History {
+	d, err := convo.ReadDecisions(r.stored)
+	require.NoError(r.t, err)
+	h, err := convo.Resume(d, needed(d, r.rows), &r.opts)
+	if wrong := new(convo.RowError); errors.As(err, &wrong) {
+		for _, m := range r.rows {
+			if m.Key == wrong.Key {
+				r.t.Logf("row %+v", m)
+			}
+		}
+		for _, e := range r.h.Snapshot().All() {
+			if e.Message.Key == wrong.Key {
+				r.t.Logf("entry %+v", e)
+			}
+		}
+	}
+	require.NoError(r.t, err, "%.4000s", r.stored)
+	r.surround(h)
+	return h
+}
+
+// same fails the test unless both make the same requests.
+func (r *rowHost) same(h *convo.History, measured bool) {
+	for name, f := range resumeFormats {
+		want, err := f.Encode(r.h.Snapshot())
+		require.NoError(r.t, err)
+		got, err := f.Encode(h.Snapshot())
+		require.NoError(r.t, err)
+		if string(want.Body()) != string(got.Body()) {
+			a, b := string(want.Body()), string(got.Body())
+			i := 0
+			for i < min(len(a), len(b)) && a[i] == b[i] {
+				i++
+			}
+			i = max(i-100, 0)
+			r.t.Fatalf("%s: want\n%.400s\nhave\n%.400s\n%.4000s", name, a[i:], b[i:], r.stored)
+		}
+		require.Equal(r.t, fmt.Sprint(want.Lost), fmt.Sprint(got.Lost), name)
+	}
+	require.Equal(r.t, r.h.Snapshot().Unbound(), h.Snapshot().Unbound())
+	require.Equal(r.t, r.h.Pinned(), h.Pinned())
+	require.Equal(r.t, r.h.Status().Turns, h.Status().Turns)
+	require.Equal(r.t, r.h.Status().Queued, h.Status().Queued)
+	require.Equal(r.t, r.h.Status().OpenCalls, h.Status().OpenCalls)
+	if measured {
+		require.Equal(r.t, r.h.Tokens(), h.Tokens())
+	}
+}
+
+// Whatever has happened to a conversation, Resume makes one of the host's rows and of the
+// decisions that goes on with the same requests.
+func TestResume_Random(t *testing.T) {
+	if testing.Short() {
+		t.Log("fewer histories with -short")
+	}
+	rounds := *resumeRounds
+	if testing.Short() {
+		rounds /= 5
+	}
+	resumed := 0
+	for seed := range rounds {
+		r := newRowHost(t, uint64(seed))
+		for step := range 120 {
+			r.act()
+			if step%3 == 0 {
+				r.same(r.resume(), r.plain)
+				resumed++
+			}
+			if r.rnd.IntN(15) == 0 { // the program starts again
+				r.h, r.stored = r.resume(), nil
+				r.decide()
+			}
+			if t.Failed() {
+				t.Fatalf("seed %d, step %d", seed, step)
+			}
+		}
+	}
+	assert.Positive(t, resumed)
+	t.Logf("%d histories resumed", resumed)
+}
