@@ -13,15 +13,42 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// A History holds one conversation and keeps it inside a context window. It has
-// system entries, at most one summary, and the other entries in ascending ID
-// order. Tool calls and their results always pair.
+// A History holds one conversation and keeps it inside a context window. It has system
+// entries, at most one summary, and the other entries in ascending ID order. Tool calls
+// and their results always pair. Create a History with New, Open, Restore or Resume; the
+// zero History is empty and closed.
 //
-// All methods are safe for concurrent use. No lock is held while the caller's
-// code runs, so that code may call back. An operation that returns an error has
-// changed nothing that a [Snapshot] shows, unless its documentation says
-// otherwise. Create a History with [New] or [Restore]; the zero History is
-// empty and closed.
+// # Errors
+//
+// A method returns an error exactly if it did not do what it was asked to, and has then
+// changed nothing that a Snapshot shows, unless its documentation says otherwise. Prepare
+// and CompactIfNeeded return one exactly if the request must not be sent: it does not fit,
+// the History is closed, or the call came from inside a compaction. Do also returns one
+// when send failed, or when the answer could not be appended. Any other failure while the
+// request fits, such as a failed summarizer, is in Outcome and Cause of the [Report], is
+// logged as a warning, and passed to Options.OnCompaction.
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use. One Do of a History runs at a time, and one
+// compaction; other callers wait until it ends or their own ctx does, and then check again.
+// No lock is held while the caller's code runs, so that code may call back; [Options] says
+// what it must not call. A strategy and each call of a summarizer run on a goroutine of
+// their own: when ctx ends, or the History is closed, the caller returns, and a late result
+// is discarded. A panic in OnCompaction or Logger is ignored; any other becomes the
+// operation's [*PanicError]. No goroutine outlives the call that started it, except that
+// of CompactInBackground, which Close cancels and Wait waits for, and code of the caller
+// that ignores its ctx.
+//
+// # Costs
+//
+// Append takes amortised constant time; the first one after a rollback or an edit copies
+// the pointers of the view. Snapshot, Len, Status, Tokens, pinning the newest exchange, and
+// Prepare with nothing to do take constant time; any other pin takes time linear in the
+// number of pins. Rollback and Rewind take time linear in what they take back, or in the
+// view if a snapshot shares it. An edit, Undo and a compaction take time linear in the
+// view. Entries that left are freed, unless a snapshot or report that is kept shares memory
+// with them.
 type History struct {
 	// These do not change after creation, except maxResult.
 	opts            Options

@@ -168,7 +168,7 @@ func (s *seenJSON) fields() []strictjson.Field {
 	return []strictjson.Field{{Key: "tools", Value: &s.tools}, {Key: "summary", Value: &s.summary}, {Key: "heard", Value: &s.heard}, {Key: "raw", Value: &s.raw}}
 }
 
-// MarshalJSON encodes s in the form described in the package documentation: the entries
+// MarshalJSON encodes s in the form that docs/format.md describes: the entries
 // with their IDs, the pins, the summary, the key, the calibration, the messages in the
 // queue, and the title and data set by SetMeta. Ephemeral messages and the originals of
 // cut or cleared results are left out. Token counts are left out because the reader

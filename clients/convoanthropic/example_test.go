@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -51,6 +52,40 @@ func agent(ctx context.Context, client anthropic.Client, in io.Reader, out io.Wr
 		fmt.Fprintf(out, " [%d tokens]\n", reply.Usage.Input)
 	}
 	return nil
+}
+
+// A sender takes one line; the rest is the agent's own.
+func ExampleSend() {
+	p := provider.New(provider.Options{}) // stands for the provider
+	p.Script(
+		provider.Answer{Blocks: []provider.Block{provider.Call{Name: "weather", Arguments: `{"city":"Rome"}`}}},
+		provider.Answer{Blocks: []provider.Block{provider.Text("It is sunny.")}},
+	)
+	server := httptest.NewServer(p)
+	defer server.Close()
+	ctx, client := context.Background(), newClient(server.URL)
+	params := anthropic.MessageNewParams{Model: "claude-opus-5-5", MaxTokens: 1024}
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 200_000}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := h.Append(convo.User("How is the weather in Rome?")); err != nil {
+		log.Fatal(err)
+	}
+
+	send := convoanthropic.Send(client, params, nil) // the client and the parameters stay yours
+	weather := convo.Handler{
+		Tool: convo.Tool{Name: "weather", Description: "The weather in a city"},
+		Run: func(ctx context.Context, call convo.ToolCall) ([]convo.Part, error) {
+			return []convo.Part{convo.Text("sunny, 21 °C")}, nil
+		},
+	}
+	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: []convo.Handler{weather}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(reply.Text())
+	// Output: It is sunny.
 }
 
 func Example() {

@@ -10,10 +10,14 @@ import (
 
 func TestRun(t *testing.T) {
 	var out strings.Builder
-	require.NoError(t, run(&out))
-	assert.Contains(t, out.String(), "turn 8: applied, reason high")
-	assert.Contains(t, out.String(), "summarize          applied")
-	assert.NotContains(t, out.String(), "failed")
-	assert.Contains(t, out.String(), "80 requests, none above 3500 tokens.")
-	assert.True(t, strings.HasSuffix(out.String(), "\n  2 user: Window seats only, I am tall. And nothing before 9 o'clock.\n"))
+	require.NoError(t, run(&out, false))
+	assert.Contains(t, out.String(), "compacted ")
+	assert.Contains(t, out.String(), "\n120 requests, the largest of ")
+	assert.True(t, strings.HasSuffix(out.String(), "\nthe user's condition is in the last request: true\n"), out.String())
+}
+
+func TestRun_Without(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, run(&out, true))
+	assert.Regexp(t, `^request 1\d: .* prompt is too long: 8\d\d\d tokens > 8000 maximum\n$`, out.String())
 }

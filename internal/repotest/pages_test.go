@@ -6,7 +6,6 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -272,43 +271,13 @@ func declaredIn(t *testing.T, files ...string) map[string]bool {
 	return names
 }
 
-// The program in the README is examples/hello, and prints what stands below it.
-func TestREADME_ProgramIsHello(t *testing.T) {
+// The loop around Save in doc.go stands in Example_server, but for what it returns.
+func TestDoc_SavingIsAnExample(t *testing.T) {
 	inRoot(t)
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	program, rest := block(t, string(readme), "```go\n")
-	source, err := os.ReadFile("examples/hello/main.go")
-	require.NoError(t, err)
-	assert.Equal(t, string(source), program)
-	assert.LessOrEqual(t, strings.Count(program, "\n"), 25)
-
-	want, _ := block(t, rest, "```text\n")
-	out, err := exec.Command("go", "run", "./examples/hello").Output()
-	require.NoError(t, err)
-	assert.Equal(t, want, string(out))
-}
-
-// The code under Saving, in the README and in doc.go, stands in Example_server, but
-// for what doc.go says in a comment of its own.
-func TestPages_SavingIsAnExample(t *testing.T) {
-	inRoot(t)
-	source, err := os.ReadFile("example_test.go")
-	require.NoError(t, err)
-	_, example, ok := strings.Cut(string(source), "func Example_server() {\n")
+	_, example, ok := strings.Cut(read(t, "example_test.go"), "func Example_server() {\n")
 	require.True(t, ok)
 	example, _, _ = strings.Cut(example, "\n}\n")
-
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	_, saving, ok := strings.Cut(string(readme), "\n## Saving\n")
-	require.True(t, ok)
-	code, _ := block(t, saving, "```go\n")
-	assert.Contains(t, example, "\t"+strings.ReplaceAll(strings.TrimSpace(code), "\n", "\n\t")+"\n")
-
-	doc, err := os.ReadFile("doc.go")
-	require.NoError(t, err)
-	_, loop, ok := strings.Cut(string(doc), "//\terr = h.Save(ctx)\n//\tfor ")
+	_, loop, ok := strings.Cut(read(t, "doc.go"), "//\terr = h.Save(ctx)\n//\tfor ")
 	require.True(t, ok)
 	loop, _, _ = strings.Cut("for "+loop, "\n//\n")
 	want := regexp.MustCompile(` // .*`).ReplaceAllString(strings.ReplaceAll(example, "\n\t\t", "\n"), "")

@@ -1,0 +1,156 @@
+package convo_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
+)
+
+// The code of the package documentation, which a test of internal/repotest looks up here
+// and in the other examples.
+
+// The simplest agent: Run makes requests and runs tools until the model is done.
+func Example_agent() {
+	ctx := context.Background()
+	tools := []convo.Handler{{
+		Tool: convo.Tool{Name: "search", Description: "Finds flights."},
+		Run: func(context.Context, convo.ToolCall) ([]convo.Part, error) {
+			return []convo.Part{convo.Text("09:10 and 13:45")}, nil
+		},
+	}}
+	check := func(err error) {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 200_000, Reserve: 16_000}})
+	check(err)
+	err = h.SetSystem(convo.System("You are a travel agent."))
+	check(err)
+	id, err := h.Append(convo.User("Window seats only, I am tall. Flights to Rome?"))
+	check(err)
+	err = h.Pin(id) // stays word for word
+	check(err)
+	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: tools})
+	check(err)
+	fmt.Println(reply.Text())
+	// Output:
+	// At 09:10 and 13:45.
+}
+
+// The steps of Do, one by one.
+func Example_steps() {
+	ctx := context.Background()
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 200_000}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	step := func() error {
+		snap, _, err := h.Prepare(ctx) // compacts if needed
+		if err != nil {
+			return err // the request must not be sent
+		}
+		reply, err := send(ctx, snap) // if it was too long: h.Recover(ctx, snap, err)
+		if err != nil {
+			return err
+		}
+		err = h.RecordUsage(snap, reply.Usage)
+		if err != nil {
+			return err
+		}
+		_, err = h.Append(reply.Messages...)
+		return err
+	}
+	if _, err := h.Append(convo.User("Flights to Rome?")); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(step(), h.Len())
+	// Output:
+	// <nil> 2
+}
+
+// An earlier state is brought back, and the conversation is forked and moved.
+func Example_earlier() {
+	ctx := context.Background()
+	store, other := new(convotest.MemStore), new(convotest.MemStore)
+	h, err := convo.Open(ctx, store, "42", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	say := func(text string) {
+		if _, err := h.Append(convo.User(text), convo.Assistant("Noted.")); err != nil {
+			log.Fatal(err)
+		}
+		if err := h.Save(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	say("Flights to Rome?")
+	key, seq := h.Saved() // names what was last saved; keep it
+	say("No, to Oslo.")
+	goBack := func() error {
+		earlier, err := convo.Load(ctx, store, key, seq)
+		if err != nil {
+			return err
+		}
+		if err := h.Rollback(earlier); err != nil { // h goes on from there
+			return err
+		}
+		if err := convo.Copy(ctx, store, "copy of 42", store, key); err != nil { // a fork: Open the copy and go on in it
+			return err
+		}
+		return h.Attach(ctx, other, "42") // the next Save writes h to another store or key
+	}
+	if err := goBack(); err != nil {
+		log.Fatal(err)
+	}
+	say("On Monday.")
+	for _, e := range h.Snapshot().All() {
+		fmt.Println(e)
+	}
+	// Output:
+	// 1 user: Flights to Rome?
+	// 2 assistant: Noted.
+	// 5 user: On Monday.
+	// 6 assistant: Noted.
+}
+
+// A summary by a model, and the default without one.
+func Example_summary() {
+	complete := func(_ context.Context, prompt string) (string, error) { // a small model
+		return "The user wants window seats, and has asked for Rome, Oslo and Porto.", nil
+	}
+	ladder := convo.Chain(convo.ClearMedia{}, convo.ClearToolResults{}, convo.Summarize{With: convo.Extract{}}, convo.Truncate{})
+	byModel := convo.SummarizerFunc(func(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+		text, err := complete(ctx, req.Prompt) // a call of your model
+		return convo.Summary{Text: text}, err
+	})
+	mine := ownLadder(complete)
+	for _, s := range []convo.CompactionStrategy{ladder, mine, convo.Summarize{With: byModel}} {
+		h := longTrip(&convo.Options{Strategy: s})
+		report, err := h.Compact(context.Background(), "")
+		fmt.Println(report.Strategy, report.Outcome, err)
+	}
+	// Output:
+	// chain applied <nil>
+	// chain applied <nil>
+	// summarize applied <nil>
+}
+
+// ownLadder is the default with a summary by a model.
+func ownLadder(complete func(ctx context.Context, prompt string) (string, error)) convo.CompactionStrategy {
+	ladder := convo.Chain(
+		convo.ClearMedia{},
+		convo.ClearToolResults{},
+		convo.Summarize{With: convo.SummarizerFunc(func(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+			text, err := complete(ctx, req.Prompt) // a call of your model
+			return convo.Summary{Text: text}, err
+		})},
+		convo.Truncate{},
+	)
+	return ladder
+}

@@ -1,0 +1,161 @@
+package repotest_test
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The front page is short.
+func TestREADME_IsShort(t *testing.T) {
+	inRoot(t)
+	page := read(t, "README.md")
+	words := len(strings.Fields(page))
+	t.Logf("%d words", words)
+	assert.LessOrEqual(t, words, 1200)
+	doc := strings.Count(read(t, "doc.go"), "\n")
+	t.Logf("doc.go has %d lines", doc)
+	assert.LessOrEqual(t, doc, 150)
+}
+
+// Each block of Go in the README and in docs stands in a file that is compiled.
+func TestPages_CodeStands(t *testing.T) {
+	inRoot(t)
+	var source strings.Builder
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".go") {
+			source.WriteString(dedent(read(t, path)))
+		}
+		return err
+	})
+	require.NoError(t, err)
+	pages, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	blocks := 0
+	for _, page := range append(pages, "README.md") {
+		for rest := read(t, page); strings.Contains(rest, "```go\n"); {
+			var body string
+			body, rest = block(t, rest, "```go\n")
+			blocks++
+			assert.True(t, strings.Contains(source.String(), dedent(body)), "%s: this block stands in no Go file:\n%s", page, body)
+		}
+	}
+	assert.Greater(t, blocks, 2)
+}
+
+// Each block of Go in doc.go does, too, line by line: the examples look at errors where
+// doc.go does not.
+func TestDoc_CodeStands(t *testing.T) {
+	inRoot(t)
+	lines := map[string]bool{}
+	examples, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	for _, name := range append(examples, "internal/repotest/pages_test.go") {
+		for line := range strings.Lines(read(t, name)) {
+			lines[strings.TrimSpace(line)] = true
+		}
+	}
+	for _, line := range []string{ // of TestDoc_FiguresOfRecordUsage and TestDoc_SavingIsAnExample
+		"h.RecordUsage(snap, convo.Usage{Input: 5210})",
+		`h.Append(convo.Assistant("At 09:10 and 13:45."))`,
+		`return errors.New("please say that again")`,
+	} {
+		lines[line] = true
+	}
+	known := 0
+	for line := range strings.Lines(read(t, "doc.go")) {
+		code, ok := strings.CutPrefix(line, "//\t")
+		if code = strings.TrimSpace(code); !ok || strings.Contains(code, " tokens") || strings.HasPrefix(code, "// {") {
+			continue // prose, or what something prints
+		}
+		known++
+		assert.True(t, lines[code], "doc.go: this line stands in no example: %s", code)
+	}
+	assert.Greater(t, known, 40)
+}
+
+// What the README says that the quickstart prints is what it prints.
+func TestREADME_QuickstartPrints(t *testing.T) {
+	inRoot(t)
+	page := read(t, "README.md")
+	refused, rest := block(t, page, "```text\n")
+	went, _ := block(t, rest, "```text\n")
+	out, err := exec.Command("go", "run", "./examples/quickstart", "-without").Output()
+	require.NoError(t, err)
+	assert.Equal(t, refused, string(out))
+	out, err = exec.Command("go", "run", "./examples/quickstart").Output()
+	require.NoError(t, err)
+	assert.True(t, strings.HasSuffix(string(out), "\n"+went), "%s", out)
+}
+
+// Each test and each file that the README and the pages of docs name exists.
+func TestPages_NamesExist(t *testing.T) {
+	inRoot(t)
+	var all []string
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			all = append(all, path)
+		}
+		return err
+	})
+	require.NoError(t, err)
+	tests := declaredIn(t, all...)
+	pages, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	pages = append(pages, "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
+	pages = append(pages, globs(t, "*/README.md", "adapters/*/README.md", "clients/*/README.md")...)
+	test := regexp.MustCompile("`((?:Test|Example|Fuzz|Benchmark)\\w*)`")
+	code := regexp.MustCompile("`[^`\n]*`")
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for _, page := range pages {
+		text := read(t, page)
+		for _, m := range test.FindAllStringSubmatch(text, -1) {
+			if m[1] == "TestX" || m[1] == "FuzzX" {
+				continue // any
+			}
+			assert.True(t, tests[m[1]], "%s names %s, and there is no such test", page, m[1])
+		}
+		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
+			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "#") {
+				continue
+			}
+			path, _, _ := strings.Cut(m[1], "#")
+			_, err := os.Stat(filepath.Join(filepath.Dir(page), path))
+			assert.NoError(t, err, "%s links to %s", page, m[1])
+		}
+	}
+}
+
+// globs returns the files that match one of the patterns.
+func globs(t *testing.T, patterns ...string) (files []string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		files = append(files, found...)
+	}
+	return files
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// dedent takes the indentation out of each line.
+func dedent(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimLeft(line, " \t"))
+	}
+	return b.String()
+}
