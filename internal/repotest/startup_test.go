@@ -84,17 +84,11 @@ func BenchmarkStart(b *testing.B) {
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, os.RemoveAll(dir)) })
 	build := func(name string, imports ...string) string {
-		folder, source := filepath.Join(dir, name), "package main\n\n"
+		source := "package main\n\n"
 		for _, path := range imports {
 			source += fmt.Sprintf("import _ %q\n", path)
 		}
-		require.NoError(b, os.Mkdir(folder, 0o700))
-		require.NoError(b, os.WriteFile(filepath.Join(folder, "main.go"), []byte(source+"\nfunc main() {}\n"), fs.FileMode(0o600)))
-		program, err := filepath.Abs(filepath.Join(folder, "program"))
-		require.NoError(b, err)
-		out, err := exec.CommandContext(b.Context(), "go", "build", "-o", program, "./"+folder).CombinedOutput()
-		require.NoError(b, err, "%s", out)
-		return program
+		return buildProgram(b, dir, name, source+"\nfunc main() {}\n")
 	}
 	plain := build("plain", "encoding/json", "log/slog")
 	convo := build("convo", "encoding/json", "log/slog", "github.com/seed-c1b73e60/convo", "github.com/seed-c1b73e60/convo/wire")
@@ -113,4 +107,53 @@ func BenchmarkStart(b *testing.B) {
 	}
 	b.ReportMetric(float64(best[convo])/float64(best[plain]), "x-plain")
 	b.ReportMetric(float64(best[convo].Microseconds()), "µs-start")
+}
+
+// buildProgram builds a program in a folder of the repository, as for a release.
+func buildProgram(t testing.TB, dir, name, source string) (program string) {
+	t.Helper()
+	folder := filepath.Join(dir, name)
+	require.NoError(t, os.Mkdir(folder, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "main.go"), []byte(source), fs.FileMode(0o600)))
+	program, err := filepath.Abs(filepath.Join(folder, "program"))
+	require.NoError(t, err)
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", program, "./"+folder).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return program
+}
+
+// How much larger a program becomes that holds a conversation, and one that compacts it,
+// beside one that uses encoding/json, log/slog and os.
+func TestImports_Size(t *testing.T) {
+	inRoot(t)
+	dir, err := os.MkdirTemp(".", "size")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	size := func(name, source string) int64 {
+		info, err := os.Stat(buildProgram(t, dir, name, "package main\n\n"+source))
+		require.NoError(t, err)
+		return info.Size()
+	}
+	plain := size("plain", `import ("encoding/json"; "fmt"; "log/slog"; "os")
+func main() { var v any; json.Unmarshal([]byte("{}"), &v); slog.Info("x"); fmt.Println(v, os.Args) }
+`)
+	const holding = `h, _ := convo.New(&convo.Options{Limits: convo.Limits{Window: 1000}})
+	h.Append(convo.User("Flights to Rome?"))
+`
+	holds := size("holds", `import ("fmt"; "github.com/seed-c1b73e60/convo")
+func main() {
+	`+holding+`	fmt.Println(h.Snapshot().Messages(), h.Status())
+}
+`)
+	runs := size("runs", `import ("context"; "fmt"; "github.com/seed-c1b73e60/convo")
+func main() {
+	`+holding+`	fmt.Println(h.Run(context.Background(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("09:10")}}, nil
+	}, convo.RunOptions{}))
+}
+`)
+	const mib = 1 << 20
+	t.Logf("a program that holds a conversation is %.2f MiB larger, one that runs and compacts it %.2f MiB", float64(holds-plain)/mib, float64(runs-plain)/mib)
+	assert.Less(t, holds-plain, int64(mib*12/10))
+	assert.Less(t, runs-plain, int64(mib*23/10))
 }
