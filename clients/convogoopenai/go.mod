@@ -1,0 +1,10 @@
+module github.com/seed-c1b73e60/convo/clients/convogoopenai
+
+go 1.26.5
+
+require (
+	github.com/sashabaranov/go-openai v1.43.0
+	github.com/seed-c1b73e60/convo v0.0.0
+)
+
+replace github.com/seed-c1b73e60/convo => ../..

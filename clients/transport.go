@@ -1,0 +1,135 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// ErrTransport says that the HTTP client of an SDK does not use [Transport], so that the
+// request was not made of the conversation. What the provider answered is left aside.
+var ErrTransport = errors.New("clients: the HTTP client of the SDK lacks the transport; make it with &http.Client{Transport: clients.Transport(nil)}")
+
+// Transport returns a RoundTripper for the HTTP client of an SDK that neither takes a body as
+// raw bytes nor gives back those of an answer. [Through] makes requests through it. All other
+// requests go to base as they are. A nil base is [http.DefaultTransport].
+func Transport(base http.RoundTripper) http.RoundTripper {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return transport{base}
+}
+
+// Through makes a request with an SDK whose HTTP client has the [Transport]. call calls the
+// SDK with the parameters of the application and the ctx that it is given, and reads the
+// stream of the SDK, which is empty, to its end; it returns the SDK's error.
+//
+// The body that the SDK has written is joined with req as [Body] does, and the answer is
+// read as [Read] does.
+func Through(ctx context.Context, req wire.Request, format wire.Streamer, show func(wire.Delta), call func(context.Context) error) (convo.Reply, error) {
+	x := &exchange{req: req, format: format, show: show}
+	err := call(context.WithValue(ctx, exchangeKey{}, x))
+	switch {
+	case !x.sent:
+		return convo.Reply{}, errors.Join(ErrTransport, err)
+	case x.answer != nil: // whatever the SDK makes of an empty stream
+		if x.err != nil {
+			return partOf(ctx, x.answer, x.err)
+		}
+		in, err := x.answer.Transcript()
+		if err != nil {
+			return partOf(ctx, x.answer, err)
+		}
+		return in.Reply(), nil
+	case err == nil:
+		err = io.ErrUnexpectedEOF
+	}
+	return convo.Reply{}, err
+}
+
+type exchangeKey struct{}
+
+// An exchange is one call of Through. An SDK makes one request of it at a time.
+type exchange struct {
+	req    wire.Request
+	format wire.Streamer
+	show   func(wire.Delta)
+
+	sent   bool
+	answer wire.Stream // nil until an answer is read
+	err    error       // why reading it ended early
+}
+
+type transport struct{ base http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	x, ok := r.Context().Value(exchangeKey{}).(*exchange)
+	if !ok {
+		return t.base.RoundTrip(r)
+	}
+	x.sent, x.answer, x.err = true, nil, nil // an SDK may try again
+	written, err := readBody(r)
+	if err != nil {
+		return nil, err
+	}
+	body, err := Body(x.req, raw(written))
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	for name, value := range x.req.Headers {
+		r.Header.Add(name, value)
+	}
+	resp, err := t.base.RoundTrip(r)
+	if err != nil || resp.StatusCode >= http.StatusMultipleChoices {
+		return resp, err // the SDK makes its error of it
+	}
+	resp.Body = &answerReader{ReadCloser: resp.Body, x: x}
+	resp.ContentLength = -1
+	return resp, nil
+}
+
+func readBody(r *http.Request) ([]byte, error) {
+	if r.Body == nil {
+		return []byte("{}"), nil
+	}
+	defer r.Body.Close()
+	return io.ReadAll(r.Body)
+}
+
+// raw is a JSON value that is marshalled as it is.
+type raw []byte
+
+func (r raw) MarshalJSON() ([]byte, error) { return r, nil }
+
+// An answerReader reads an answer when the SDK asks for the first byte of it, and says then
+// that there is none.
+type answerReader struct {
+	io.ReadCloser
+	x *exchange
+}
+
+func (a *answerReader) Read([]byte) (int, error) {
+	if a.x.answer != nil {
+		return 0, io.EOF
+	}
+	a.x.answer = a.x.format.Stream()
+	for delta, err := range wire.Read(a.ReadCloser, a.x.answer) {
+		if err != nil {
+			a.x.err = err
+			break
+		}
+		if a.x.show != nil {
+			a.x.show(delta)
+		}
+	}
+	return 0, io.EOF
+}
