@@ -1,7 +1,7 @@
 // Package provider is a model of the providers of language models, for tests of programs
-// that send conversations to one. A [Server] is the HTTP handler of four APIs: Messages of
-// Anthropic, Chat Completions and Responses of OpenAI, and generateContent of Gemini, each
-// with whole answers and with streams.
+// that send conversations to one. A [Server] is the HTTP handler of five APIs: Messages of
+// Anthropic, Chat Completions and Responses of OpenAI, generateContent of Gemini, and
+// Converse of Amazon Bedrock, each with whole answers and with streams.
 //
 //	s := provider.New(provider.Options{Window: 8000})
 //	server := httptest.NewServer(s)
@@ -25,8 +25,8 @@
 // temperature, and the contents of files and schemas are not checked, and neither are keys
 // and versions in headers.
 //
-// Signed reasoning is checked as [Seals] describes, in requests of Anthropic's API to models
-// that do so; see [Options]. In the Responses API encrypted reasoning, and in the API of
+// Signed reasoning is checked as [Seals] describes, in requests of Anthropic's API and of Converse to
+// models that do so; see [Options]. In the Responses API encrypted reasoning, and in the API of
 // Gemini signatures, must have been made by a Server of this package. No API keeps answers:
 // each request holds the whole conversation.
 //

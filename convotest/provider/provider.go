@@ -28,7 +28,7 @@ type Options struct {
 	Answer func(Request) Answer
 
 	// Checks reports whether a model checks where signed reasoning stands; see Seals. It is
-	// called only for Anthropic's format. Nil: the models that are known not to check do
+	// called only for Anthropic's format and for Converse. Nil: the models that are known not to check do
 	// not, and all others do.
 	Checks func(model string) bool
 }
@@ -52,6 +52,7 @@ const (
 	FormatChat      = "openai-chat"      // .../chat/completions
 	FormatResponses = "openai-responses" // .../responses and .../responses/compact
 	FormatGemini    = "gemini"           // .../models/MODEL:generateContent and :streamGenerateContent
+	FormatConverse  = "converse"         // .../model/MODEL/converse and .../converse-stream
 )
 
 // A Server is the handler of a provider's API. It is safe for concurrent use.
@@ -191,7 +192,7 @@ func (c *call) read(r *http.Request) *problem {
 	if err != nil || c.all == nil {
 		return &problem{status: http.StatusBadRequest, kind: "invalid_request_error", text: fmt.Sprintf("The request body is not valid JSON: %v", err)}
 	}
-	if c.req.Format != FormatGemini { // which has both in its path
+	if c.req.Format != FormatGemini && c.req.Format != FormatConverse { // which have both in their paths
 		c.req.Model, c.req.Stream = str(c.all["model"]), c.all["stream"] == true
 	}
 	return nil

@@ -21,5 +21,9 @@ func (c *call) route(u *url.URL) {
 			c.req.Format, c.req.Model, c.req.Stream = FormatGemini, m[1], m[2] == "streamGenerateContent"
 			c.f = gemini{sse: u.Query().Get("alt") == "sse"}
 		}
+		if m := conversePath.FindStringSubmatch(path); m != nil {
+			c.req.Format, c.req.Model, c.req.Stream = FormatConverse, m[1], m[2] == "converse-stream"
+			c.f = converse{}
+		}
 	}
 }

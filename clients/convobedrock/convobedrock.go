@@ -1,0 +1,303 @@
+// Package convobedrock sends the requests of a [convo.History] with the SDK of AWS for Amazon
+// Bedrock, by ConverseStream:
+//
+//	client := bedrockruntime.NewFromConfig(config)
+//	params := &bedrockruntime.ConverseStreamInput{ModelId: aws.String("us.anthropic.claude-opus-5-5-v1:0")}
+//	send := convobedrock.Send(client, params, func(d wire.Delta) { fmt.Print(d.Text) })
+//	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: tools})
+//
+// The parameters and options of the client stay the application's. System text, messages
+// and the tools of the History are put into the body as raw JSON before it is signed, so
+// that their bytes and the provider's cache stay the same. The events of an answer are
+// read as they came.
+package convobedrock
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/clients"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// Send returns a [convo.Send] that streams answers; see [Sender]. show may be nil.
+func Send(client *bedrockruntime.Client, params *bedrockruntime.ConverseStreamInput, show func(wire.Delta)) convo.Send {
+	return (&Sender{Client: client, Params: params, Show: show}).Send
+}
+
+// A Sender makes requests of snapshots. Its fields must not be changed while it is used; then
+// it may be used by several goroutines at once.
+type Sender struct {
+	Client *bedrockruntime.Client
+
+	// Params are the parameters of each request. Messages and System must be empty, since
+	// they come from the History; otherwise Send returns a [*clients.ParamsError]. The
+	// tools of ToolConfig come before those of the History. If the History has a model of
+	// its own, see [convo.History.SetModel], it takes the place of ModelId.
+	Params *bedrockruntime.ConverseStreamInput
+
+	// Format is how requests are written. Its Model is that of the request. Nil:
+	// Converse{Cache: true}.
+	Format *wire.Converse
+
+	// Options are for each request, after those of the client.
+	Options []func(*bedrockruntime.Options)
+
+	// Show gets each piece of an answer as it comes. Nil: nobody does.
+	Show func(wire.Delta)
+}
+
+// Send makes a request of a snapshot and reads the streamed answer. Errors are those of
+// Encode, of [clients.Body] and of the SDK, which Do recognises as usual. If ctx is ended
+// with the cause [clients.ErrStop], what has come is the answer.
+func (s *Sender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, error) {
+	f := s.format(cmp.Or(at.Model(), s.model()))
+	req, err := f.Encode(at)
+	if err != nil {
+		return convo.Reply{}, err
+	}
+	return s.send(ctx, f, req, false, s.Show)
+}
+
+// Summarizer returns a summarizer that asks a model with the client and the parameters of s,
+// such as for Summarize.With. An empty model is that of Params. Where reading the
+// conversation from the provider's cache is the cheaper way, it does that; see
+// [clients.Summarizer].
+func (s *Sender) Summarizer(model string) convo.Summarizer {
+	f := s.format(cmp.Or(model, s.model()))
+	return clients.Summarizer(f, f.Model, userMessage, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+		messages, err := merge(req.Messages)
+		if err != nil {
+			return convo.Reply{}, err
+		}
+		req.Messages = messages
+		return s.send(ctx, f, req, len(req.Tools) == 0, nil)
+	})
+}
+
+// merge joins the instruction of a summarizer with the message before it, if that is of the
+// user as well: Bedrock takes no two in a row.
+func merge(messages []json.RawMessage) ([]json.RawMessage, error) {
+	n := len(messages)
+	if n < 2 {
+		return messages, nil
+	}
+	type message struct {
+		Role    string            `json:"role"`
+		Content []json.RawMessage `json:"content"`
+	}
+	var before, last message
+	if err := errors.Join(json.Unmarshal(messages[n-2], &before), json.Unmarshal(messages[n-1], &last)); err != nil {
+		return nil, fmt.Errorf("convobedrock: messages: %w", err)
+	}
+	if before.Role != last.Role {
+		return messages, nil
+	}
+	var joined bytes.Buffer
+	fmt.Fprintf(&joined, `{"role":%q,"content":[`, last.Role)
+	for i, block := range append(before.Content, last.Content...) {
+		if i > 0 {
+			joined.WriteByte(',')
+		}
+		joined.Write(block)
+	}
+	joined.WriteString("]}")
+	return append(slices.Clone(messages[:n-2]), joined.Bytes()), nil
+}
+
+func (s *Sender) format(model string) wire.Converse {
+	f := wire.Converse{Cache: true}
+	if s.Format != nil {
+		f = *s.Format
+	}
+	f.Model = model
+	return f
+}
+
+func (s *Sender) model() string {
+	if s.Params == nil {
+		return ""
+	}
+	return aws.ToString(s.Params.ModelId)
+}
+
+func (s *Sender) send(ctx context.Context, f wire.Converse, req wire.Request, bare bool, show func(wire.Delta)) (convo.Reply, error) {
+	var params bedrockruntime.ConverseStreamInput
+	if s.Params != nil {
+		params = *s.Params
+	}
+	params.ModelId = aws.String(f.Model)
+	if bare {
+		params.ToolConfig = nil
+	}
+	frames, write := io.Pipe()
+	defer frames.Close()
+	options := append([]func(*bedrockruntime.Options){func(o *bedrockruntime.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			return stack.Build.Add(body(req), middleware.Before)
+		})
+	}}, s.Options...)
+	options = append(options, func(o *bedrockruntime.Options) { o.HTTPClient = tee{o.HTTPClient, write} })
+	out, err := s.Client.ConverseStream(ctx, &params, options...)
+	if err != nil {
+		return convo.Reply{}, err
+	}
+	go func() { // the SDK reads, and the pipe gets what it has read
+		stream := out.GetStream()
+		for range stream.Events() {
+		}
+		write.CloseWithError(cmp.Or(stream.Err(), io.EOF))
+		stream.Close()
+	}()
+	return clients.Read(ctx, f, (&events{r: frames, decoder: eventstream.NewDecoder()}).next, show)
+}
+
+// body puts a conversation into the body that the SDK has written.
+func body(req wire.Request) middleware.BuildMiddleware {
+	return middleware.BuildMiddlewareFunc("convo", func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (out middleware.BuildOutput, metadata middleware.Metadata, err error) {
+		r, ok := in.Request.(*smithyhttp.Request)
+		if !ok {
+			return out, metadata, fmt.Errorf("convobedrock: the SDK writes a request of type %T", in.Request)
+		}
+		written := []byte("{}")
+		if stream := r.GetStream(); stream != nil {
+			if written, err = io.ReadAll(stream); err != nil {
+				return out, metadata, err
+			}
+		}
+		all, err := join(req, written)
+		if err != nil {
+			return out, metadata, err
+		}
+		if r, err = r.SetStream(bytes.NewReader(all)); err != nil {
+			return out, metadata, err
+		}
+		for name, value := range req.Headers {
+			r.Header.Add(name, value)
+		}
+		in.Request = r
+		return next.HandleBuild(ctx, in)
+	})
+}
+
+// join returns the body that the SDK has written with what req holds. Both may have a
+// toolConfig.
+func join(req wire.Request, written []byte) ([]byte, error) {
+	var params map[string]json.RawMessage
+	if err := json.Unmarshal(written, &params); err != nil {
+		return nil, fmt.Errorf("convobedrock: the body of the SDK: %w", err)
+	}
+	if own, ok := params["toolConfig"]; ok && len(req.Tools) > 0 {
+		joined, err := joinTools(own, req.Tools)
+		if err != nil {
+			return nil, err
+		}
+		req.Tools = joined
+		delete(params, "toolConfig")
+	}
+	return clients.Body(req, params)
+}
+
+// joinTools joins two values of toolConfig: the tools of both, and else what own says.
+func joinTools(own, more json.RawMessage) (json.RawMessage, error) {
+	var config map[string]json.RawMessage
+	var before, behind struct {
+		Tools []json.RawMessage `json:"tools"`
+	}
+	for value, into := range map[*json.RawMessage][]any{&own: {&config, &before}, &more: {&behind}} {
+		for _, v := range into {
+			if err := json.Unmarshal(*value, v); err != nil {
+				return nil, fmt.Errorf("convobedrock: toolConfig: %w", err)
+			}
+		}
+	}
+	var out bytes.Buffer
+	out.WriteString(`{"tools":[`)
+	for i, tool := range append(before.Tools, behind.Tools...) {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.Write(tool)
+	}
+	out.WriteByte(']')
+	if choice, ok := config["toolChoice"]; ok {
+		fmt.Fprintf(&out, `,"toolChoice":%s`, choice)
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
+}
+
+// A tee gives what the SDK reads of an answer to a pipe as well.
+type tee struct {
+	bedrockruntime.HTTPClient
+	pipe *io.PipeWriter
+}
+
+func (t tee) Do(r *http.Request) (*http.Response, error) {
+	resp, err := t.HTTPClient.Do(r)
+	if err == nil && resp.StatusCode < http.StatusMultipleChoices {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.TeeReader(resp.Body, t.pipe), resp.Body}
+	}
+	return resp, err
+}
+
+// events reads the events of a stream.
+type events struct {
+	r       io.Reader
+	decoder *eventstream.Decoder
+}
+
+// next returns the next event as an object around it, as Converse names it.
+func (e *events) next() ([]byte, error) {
+	m, err := e.decoder.Decode(e.r, nil)
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, io.EOF
+		}
+		return nil, err
+	}
+	name := ""
+	for _, header := range []string{eventstreamEvent, eventstreamException} {
+		if v := m.Headers.Get(header); v != nil {
+			name = v.String()
+		}
+	}
+	payload := m.Payload
+	if !json.Valid(payload) {
+		return nil, fmt.Errorf("convobedrock: the event %q is no JSON", name)
+	}
+	key, err := json.Marshal(name)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "{%s:%s}", key, payload), nil
+}
+
+// The headers of an event that name it.
+const (
+	eventstreamEvent     = ":event-type"
+	eventstreamException = ":exception-type"
+)
+
+// userMessage returns the message of a user.
+func userMessage(text string) json.RawMessage {
+	data, _ := json.Marshal(map[string]any{"role": "user", "content": []map[string]string{{"text": text}}})
+	return data
+}
