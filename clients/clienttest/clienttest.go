@@ -287,7 +287,7 @@ func Agent(t testing.TB, c Client, turns int) Figures {
 		p.ServeHTTP(w, r)
 	}))
 	opts := convo.Options{
-		Limits: convo.Limits{Window: window, Reserve: window / 8}, Overheads: convo.Overheads{}, PinFirstUser: true,
+		Limits: convo.Limits{Window: window, Reserve: window / 8}, TagKey: "clienttest", PinFirstUser: true,
 		OnCompaction: func(r convo.Report) {
 			if r.Outcome == convo.OutcomeApplied && r.Reason != convo.ReasonAppend {
 				figures.Compactions++

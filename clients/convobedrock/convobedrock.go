@@ -144,26 +144,20 @@ func (s *Sender) send(ctx context.Context, f wire.Converse, req wire.Request, ba
 	if bare {
 		params.ToolConfig = nil
 	}
-	frames, write := io.Pipe()
-	defer frames.Close()
+	answer := &taken{ReadCloser: http.NoBody}
+	defer func() { answer.Close() }()
 	options := append([]func(*bedrockruntime.Options){func(o *bedrockruntime.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 			return stack.Build.Add(body(req), middleware.Before)
 		})
 	}}, s.Options...)
-	options = append(options, func(o *bedrockruntime.Options) { o.HTTPClient = tee{o.HTTPClient, write} })
+	options = append(options, func(o *bedrockruntime.Options) { o.HTTPClient = taker{o.HTTPClient, answer} })
 	out, err := s.Client.ConverseStream(ctx, &params, options...)
 	if err != nil {
 		return convo.Reply{}, err
 	}
-	go func() { // the SDK reads, and the pipe gets what it has read
-		stream := out.GetStream()
-		for range stream.Events() {
-		}
-		write.CloseWithError(cmp.Or(stream.Err(), io.EOF))
-		stream.Close()
-	}()
-	return clients.Read(ctx, f, (&events{r: frames, decoder: eventstream.NewDecoder()}).next, show)
+	defer out.GetStream().Close() // it is empty
+	return clients.Read(ctx, f, (&events{r: answer, decoder: eventstream.NewDecoder()}).next, show)
 }
 
 // body puts a conversation into the body that the SDK has written.
@@ -241,19 +235,20 @@ func joinTools(own, more json.RawMessage) (json.RawMessage, error) {
 	return out.Bytes(), nil
 }
 
-// A tee gives what the SDK reads of an answer to a pipe as well.
-type tee struct {
+// taken is the body of an answer, which the SDK does not see.
+type taken struct{ io.ReadCloser }
+
+// A taker takes the body of an answer that is no error, so that the SDK finds an empty one.
+type taker struct {
 	bedrockruntime.HTTPClient
-	pipe *io.PipeWriter
+	to *taken
 }
 
-func (t tee) Do(r *http.Request) (*http.Response, error) {
+func (t taker) Do(r *http.Request) (*http.Response, error) {
 	resp, err := t.HTTPClient.Do(r)
 	if err == nil && resp.StatusCode < http.StatusMultipleChoices {
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.TeeReader(resp.Body, t.pipe), resp.Body}
+		t.to.Close() // of an attempt before
+		t.to.ReadCloser, resp.Body = resp.Body, http.NoBody
 	}
 	return resp, err
 }

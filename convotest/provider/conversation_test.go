@@ -108,7 +108,8 @@ func formatTests() []formatTest {
 			formatTest{"gemini" + name, client{format: wire.Gemini{Model: "gemini-3-pro"}, stream: stream}, map[bool]string{false: "/v1beta/models/gemini-3-pro:generateContent", true: "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse"}[stream]},
 		)
 	}
-	return list
+	const bedrock = "anthropic.claude-opus-5-5-v1:0" // its streams are tested below clients, with the SDK
+	return append(list, formatTest{"converse whole", client{format: wire.Converse{Model: bedrock, Cache: true}}, "/model/" + bedrock + "/converse"})
 }
 
 // A conversation through convo is never refused, and the model's reasoning comes back.

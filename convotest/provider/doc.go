@@ -25,8 +25,8 @@
 // temperature, and the contents of files and schemas are not checked, and neither are keys
 // and versions in headers.
 //
-// Signed reasoning is checked as [Seals] describes, in requests of Anthropic's API and of Converse to
-// models that do so; see [Options]. In the Responses API encrypted reasoning, and in the API of
+// Signed reasoning is checked as [Seals] describes, in requests of Anthropic's API and of
+// Converse to models that do so; see [Options]. In the Responses API encrypted reasoning, and in the API of
 // Gemini signatures, must have been made by a Server of this package. No API keeps answers:
 // each request holds the whole conversation.
 //
