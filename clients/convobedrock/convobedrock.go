@@ -245,6 +245,14 @@ type taker struct {
 }
 
 func (t taker) Do(r *http.Request) (*http.Response, error) {
+	if r.Body != nil { // the SDK closes its own as soon as an answer begins, and with it, now and then, the connection
+		data, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r = r.Clone(r.Context())
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
+	}
 	resp, err := t.HTTPClient.Do(r)
 	if err == nil && resp.StatusCode < http.StatusMultipleChoices {
 		t.to.Close() // of an attempt before

@@ -84,11 +84,12 @@ func BenchmarkStart(b *testing.B) {
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, os.RemoveAll(dir)) })
 	build := func(name string, imports ...string) string {
-		source := "package main\n\n"
+		var source strings.Builder
+		source.WriteString("package main\n\n")
 		for _, path := range imports {
-			source += fmt.Sprintf("import _ %q\n", path)
+			fmt.Fprintf(&source, "import _ %q\n", path)
 		}
-		return buildProgram(b, dir, name, source+"\nfunc main() {}\n")
+		return buildProgram(b, dir, name, source.String()+"\nfunc main() {}\n")
 	}
 	plain := build("plain", "encoding/json", "log/slog")
 	convo := build("convo", "encoding/json", "log/slog", "github.com/seed-c1b73e60/convo", "github.com/seed-c1b73e60/convo/wire")
