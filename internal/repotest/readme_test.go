@@ -39,7 +39,7 @@ func TestPages_CodeStands(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
 	require.NoError(t, err)
 	blocks := 0
-	for _, page := range append(pages, "README.md") {
+	for _, page := range append(pages, "README.md", "adapters/README.md") {
 		for rest := read(t, page); strings.Contains(rest, "```go\n"); {
 			var body string
 			body, rest = block(t, rest, "```go\n")
@@ -142,6 +142,30 @@ func globs(t *testing.T, patterns ...string) (files []string) {
 		files = append(files, found...)
 	}
 	return files
+}
+
+// The versions that the tables of clients and adapters name are those with which the modules
+// are tested, and each module stands in a table.
+func TestPages_Versions(t *testing.T) {
+	inRoot(t)
+	for _, dir := range []string{"clients", "adapters"} {
+		page := read(t, dir+"/README.md")
+		modules := globs(t, dir+"/*/go.mod")
+		require.NotEmpty(t, modules)
+		for _, path := range modules {
+			name := filepath.Base(filepath.Dir(path))
+			row := regexp.MustCompile(`(?m)^\| .*\b` + name + `\b.*\b(v\d+\.\d+\.\d+)\b.*$`).FindStringSubmatch(page)
+			if !assert.NotNil(t, row, "%s/README.md has no row of %s with a version", dir, name) {
+				continue
+			}
+			named := false
+			for line := range strings.Lines(read(t, path)) {
+				module, version, ok := strings.Cut(strings.TrimSpace(line), " ")
+				named = named || ok && version == row[1] && strings.Contains(row[0], module)
+			}
+			assert.True(t, named, "%s does not require what %s/README.md says: %s", path, dir, row[0])
+		}
+	}
 }
 
 func read(t *testing.T, path string) string {
