@@ -16,6 +16,9 @@ type Answer struct {
 	// Usage is reported as it is. Nil: the tokens of the request, of its cached
 	// beginning, and of the answer, by Options.Count.
 	Usage *Usage
+
+	// Fault is what goes wrong with the answer. Nil: nothing does.
+	Fault *Fault
 }
 
 // Usage is what an answer reports. Input is everything that was sent, with what came from

@@ -3,9 +3,9 @@ package provider
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"hash/crc32"
-	"net/http"
 	"regexp"
 	"strings"
 )
@@ -270,10 +270,8 @@ func (c *call) frame(event string, data any) {
 	frame = binary.BigEndian.AppendUint32(frame, crc32.ChecksumIEEE(frame))
 	frame = append(append(frame, headers.Bytes()...), payload...)
 	frame = binary.BigEndian.AppendUint32(frame, crc32.ChecksumIEEE(frame))
-	_, _ = c.w.Write(frame) // the client may be gone
-	if f, ok := c.w.(http.Flusher); ok {
-		f.Flush()
-	}
+	c.write(frame)
+	c.afterEvent(func(name string, data json.RawMessage) { c.frame(name, data) })
 }
 
 // stringHeader is the type of a header whose value is a text.

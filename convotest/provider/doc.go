@@ -30,6 +30,11 @@
 // Gemini signatures, must have been made by a Server of this package. No API keeps answers:
 // each request holds the whole conversation.
 //
+// # Faults
+//
+// Answer.Fault has a provider fail: with a status such as 429 or 529, a stream that is cut, a
+// first byte that comes late, or an event that no client knows.
+//
 // # Tokens
 //
 // A request that has more tokens than Options.Window is refused as too long. Answers report

@@ -3,6 +3,7 @@ package provider
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 )
@@ -27,7 +28,11 @@ func (gemini) tooLong(tokens, window int) *problem {
 }
 
 func (gemini) fault(_ *call, p *problem) any {
-	return object{"error": object{"code": p.status, "message": p.text, "status": "INVALID_ARGUMENT"}}
+	status := p.kind
+	if p.status < http.StatusInternalServerError && p.status != http.StatusTooManyRequests {
+		status = "INVALID_ARGUMENT"
+	}
+	return object{"error": object{"code": p.status, "message": p.text, "status": status}}
 }
 
 // camel returns v with all names in camel case, apart from the names in data of the

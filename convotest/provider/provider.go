@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -94,7 +95,8 @@ func (s *Server) Requests() []Request {
 	return slices.Clone(s.requests)
 }
 
-// Refused returns the requests that were answered with an error.
+// Refused returns the requests that were answered with an error for what they hold, not for
+// a Fault.
 func (s *Server) Refused() (refused []Request) {
 	return slices.DeleteFunc(s.Requests(), func(r Request) bool { return r.Error == "" })
 }
@@ -130,6 +132,10 @@ type call struct {
 	req Request
 	all map[string]any // the body
 	id  int            // number of the request
+
+	fault   *Fault // of the answer
+	events  int    // of a stream, that were sent
+	foreign bool   // the event that no client knows was sent
 }
 
 // maxBody is how many bytes a request may have.
@@ -166,7 +172,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.refuse(p)
 		return
 	}
-	c.answer(parts)
+	c.answer(r, parts)
 }
 
 // refuse answers a request with an error.
@@ -199,10 +205,9 @@ func (c *call) read(r *http.Request) *problem {
 }
 
 // answer answers a request that was accepted.
-func (c *call) answer(parts []part) {
+func (c *call) answer(r *http.Request, parts []part) {
 	s := c.s
 	s.mu.Lock()
-	u := s.usage(c.req.Model, parts, c.f.cachesAll())
 	var a Answer
 	scripted := len(s.script) > 0
 	if scripted {
@@ -212,6 +217,12 @@ func (c *call) answer(parts []part) {
 	if !scripted {
 		a = s.opts.Answer(c.req)
 	}
+	if c.fault = a.Fault; !c.fail(r) {
+		return
+	}
+	s.mu.Lock()
+	u := s.usage(c.req.Model, parts, c.f.cachesAll())
+	s.mu.Unlock()
 	if f, ok := c.f.(compacting); ok {
 		if p := f.refuses(c, a); p != nil {
 			c.refuse(p)
@@ -265,7 +276,13 @@ func (c *call) event(name string, data any) {
 		text = string(marshal(data))
 	}
 	fmt.Fprintf(&b, "data: %s\n\n", text)
-	_, _ = c.w.Write(b.Bytes()) // the client may be gone
+	c.write(b.Bytes())
+	c.afterEvent(func(name string, data json.RawMessage) { c.event(name, string(data)) })
+}
+
+// write sends a piece of a stream.
+func (c *call) write(data []byte) {
+	_, _ = c.w.Write(data) // the client may be gone
 	if f, ok := c.w.(http.Flusher); ok {
 		f.Flush()
 	}
