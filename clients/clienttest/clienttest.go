@@ -3,13 +3,14 @@
 package clienttest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/seed-c1b73e60/convo"
@@ -257,9 +258,47 @@ func testOverflow(t *testing.T, c Client) {
 	}
 }
 
+// faults are what goes wrong in forty answers: outages, streams that break off, also within the
+// call of a tool that the provider runs, and an event that nobody knows.
+var faults = map[int]*provider.Fault{
+	7: {Status: http.StatusTooManyRequests}, 13: {CutAfter: 4}, 17: {Status: 529}, 20: {CutAfter: 9}, 25: {CutAfter: 5}, 30: {CutAfter: 12},
+	31: {Status: http.StatusServiceUnavailable}, 33: {Foreign: `{"type":"surprise"}`}, 36: {Status: http.StatusInternalServerError},
+}
+
+// other returns a Send for another format of the same server, without an SDK.
+func other(url string) convo.Send {
+	return func(ctx context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		format := wire.OpenAIChat{Model: s.Model()}
+		req, err := format.Encode(s)
+		if err != nil {
+			return convo.Reply{}, err
+		}
+		body, err := req.With(map[string]any{"model": format.Model})
+		if err != nil {
+			return convo.Reply{}, err
+		}
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", bytes.NewReader(body))
+		if err != nil {
+			return convo.Reply{}, err
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return convo.Reply{}, err
+		}
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return convo.Reply{}, err
+		}
+		in, err := format.Decode(answer)
+		return in.Reply(), err
+	}
+}
+
 // Agent runs an agent of many turns in a small window, with parallel calls, pins, answers
-// under way while a user types, failed requests and restarts. No request may be refused and
-// nothing that was pinned may be lost.
+// under way while a user types, a tool of the provider, failed requests, streams that break
+// off, restarts, and another provider now and then. No request may be refused and nothing
+// that was pinned may be lost.
 func Agent(t testing.TB, c Client, turns int) Figures {
 	var figures Figures
 	asked := 0
@@ -271,21 +310,15 @@ func Agent(t testing.TB, c Client, turns int) Figures {
 				blocks = append(blocks, provider.Call{Name: "read", Arguments: fmt.Sprintf(`{"file":"f%d","line":%d.0}`, asked, i)})
 			}
 		}
+		if asked%5 == 0 {
+			blocks = append([]provider.Block{provider.Served{Name: "web_search", Input: `{"query":"q"}`, Result: `[]`}}, blocks...)
+		}
 		if c.Signs {
 			blocks = append([]provider.Block{provider.Thinking(fmt.Sprint("thought ", asked))}, blocks...)
 		}
-		return provider.Answer{Blocks: blocks}
+		return provider.Answer{Blocks: blocks, Fault: faults[asked%40]}
 	}})
-	fails := new(atomic.Int64)
-	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if fails.Add(1)%17 == 0 {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusInternalServerError)
-			fmt.Fprint(w, `{"type":"error","error":{"type":"api_error","message":"Internal server error"}}`)
-			return
-		}
-		p.ServeHTTP(w, r)
-	}))
+	url := serve(t, p)
 	opts := convo.Options{
 		Limits: convo.Limits{Window: window, Reserve: window / 8}, TagKey: "clienttest", PinFirstUser: true,
 		OnCompaction: func(r convo.Report) {
@@ -304,8 +337,15 @@ func Agent(t testing.TB, c Client, turns int) Figures {
 	if _, err := h.Append(convo.User("The rule: only window seats. Begin.")); err != nil {
 		t.Fatal(err)
 	}
-	send := c.Send(url, nil)
+	own := c.Send(url, nil)
 	for turn := range turns {
+		send, model := own, ""
+		if turn%30 >= 25 { // the conversation goes to another provider for a while
+			send, model = other(url), "mistral-large"
+		}
+		if err := h.SetModel(model, opts.Limits); err != nil {
+			t.Fatal(err)
+		}
 		for try := 0; ; try++ {
 			reply, err := h.Run(t.Context(), send, convo.RunOptions{Tools: tools, Parallel: 2})
 			figures.Input, figures.Cached = figures.Input+reply.Usage.Input, figures.Cached+reply.Usage.CacheRead
