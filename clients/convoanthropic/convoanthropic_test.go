@@ -1,6 +1,7 @@
 package convoanthropic_test
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
@@ -28,4 +29,11 @@ func Test(t *testing.T) {
 			return (&convoanthropic.Sender{Client: newClient(url), Params: params}).Summarizer("")
 		},
 	})
+}
+
+// With a key in the environment, the sender talks to the real service.
+func TestReal(t *testing.T) {
+	clienttest.Real(t, clienttest.Service{Key: "ANTHROPIC_API_KEY", Base: "ANTHROPIC_BASE_URL", Send: func(model string) convo.Send {
+		return convoanthropic.Send(anthropic.NewClient(), anthropic.MessageNewParams{Model: anthropic.Model(cmp.Or(model, "claude-haiku-5-5")), MaxTokens: 1024}, nil)
+	}})
 }

@@ -1,8 +1,10 @@
 package convobedrock_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -56,4 +58,20 @@ func TestParams(t *testing.T) {
 	if !errors.As(err, &wrong) || wrong.Field != "system" {
 		t.Error(err)
 	}
+}
+
+// With a key in the environment, the sender talks to the real service.
+func TestReal(t *testing.T) {
+	clienttest.Real(t, clienttest.Service{Key: "AWS_ACCESS_KEY_ID", Base: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", Send: func(model string) convo.Send {
+		o := bedrockruntime.Options{
+			Region: cmp.Or(os.Getenv("AWS_REGION"), "us-east-1"),
+			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{AccessKeyID: os.Getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "none"), SessionToken: os.Getenv("AWS_SESSION_TOKEN")}, nil
+			}),
+		}
+		if base := os.Getenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME"); base != "" {
+			o.BaseEndpoint = aws.String(base)
+		}
+		return convobedrock.Send(bedrockruntime.New(o), &bedrockruntime.ConverseStreamInput{ModelId: aws.String(cmp.Or(model, "us.anthropic.claude-haiku-5-5-v1:0"))}, nil)
+	}})
 }

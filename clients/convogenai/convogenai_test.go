@@ -1,6 +1,7 @@
 package convogenai_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -62,4 +63,15 @@ func TestErrors(t *testing.T) {
 	if !errors.Is(err, clients.ErrTransport) {
 		t.Error(err)
 	}
+}
+
+// With a key in the environment, the sender talks to the real service.
+func TestReal(t *testing.T) {
+	clienttest.Real(t, clienttest.Service{Key: "GEMINI_API_KEY", Base: "GOOGLE_GEMINI_BASE_URL", Send: func(name string) convo.Send {
+		client, err := genai.NewClient(t.Context(), &genai.ClientConfig{Backend: genai.BackendGeminiAPI, HTTPClient: withTransport()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return convogenai.Send(client, cmp.Or(name, model), nil, nil)
+	}})
 }

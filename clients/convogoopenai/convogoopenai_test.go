@@ -1,8 +1,10 @@
 package convogoopenai_test
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
+	"os"
 	"testing"
 
 	"github.com/sashabaranov/go-openai"
@@ -57,4 +59,13 @@ func TestErrors(t *testing.T) {
 	if !errors.Is(err, clients.ErrTransport) {
 		t.Error(err)
 	}
+}
+
+// With a key in the environment, the sender talks to the real service.
+func TestReal(t *testing.T) {
+	clienttest.Real(t, clienttest.Service{Key: "OPENAI_API_KEY", Base: "OPENAI_BASE_URL", Path: "/v1", Send: func(model string) convo.Send {
+		config := openai.DefaultConfig(os.Getenv("OPENAI_API_KEY"))
+		config.BaseURL, config.HTTPClient = cmp.Or(os.Getenv("OPENAI_BASE_URL"), config.BaseURL), withTransport()
+		return convogoopenai.Send(openai.NewClientWithConfig(config), openai.ChatCompletionRequest{Model: cmp.Or(model, "gpt-5.5-mini")}, nil)
+	}})
 }

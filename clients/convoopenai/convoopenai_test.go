@@ -1,6 +1,7 @@
 package convoopenai_test
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/openai/openai-go/v3"
@@ -41,4 +42,17 @@ func TestResponses(t *testing.T) {
 			return (&convoopenai.ResponsesSender{Client: newClient(url), Params: params}).Summarizer("")
 		},
 	})
+}
+
+// With a key in the environment, the senders talk to the real service.
+func TestReal(t *testing.T) {
+	service := clienttest.Service{Key: "OPENAI_API_KEY", Base: "OPENAI_BASE_URL", Path: "/v1"}
+	service.Send = func(model string) convo.Send {
+		return convoopenai.Chat(openai.NewClient(), openai.ChatCompletionNewParams{Model: cmp.Or(model, "gpt-5.5-mini")}, nil)
+	}
+	t.Run("Chat", func(t *testing.T) { clienttest.Real(t, service) })
+	service.Send = func(model string) convo.Send {
+		return convoopenai.Responses(openai.NewClient(), responses.ResponseNewParams{Model: cmp.Or(model, "gpt-5.5-mini")}, nil)
+	}
+	t.Run("Responses", func(t *testing.T) { clienttest.Real(t, service) })
 }
