@@ -265,6 +265,38 @@ var faults = map[int]*provider.Fault{
 	31: {Status: http.StatusServiceUnavailable}, 33: {Foreign: `{"type":"surprise"}`}, 36: {Status: http.StatusInternalServerError},
 }
 
+// rule is what the user says first.
+const rule = "The rule: only window seats. Begin."
+
+// answer returns an answer of the model.
+func answer(asked int, signs bool) provider.Answer {
+	blocks := []provider.Block{provider.Text(fmt.Sprint("Answer ", asked, strings.Repeat(" and so on", 10)))}
+	for i := range asked % 3 {
+		blocks = append(blocks, provider.Call{Name: "read", Arguments: fmt.Sprintf(`{"file":"f%d","line":%d.0}`, asked, i)})
+	}
+	if asked%5 == 0 {
+		blocks = append([]provider.Block{provider.Served{Name: "web_search", Input: `{"query":"q"}`, Result: `[]`}}, blocks...)
+	}
+	if signs {
+		blocks = append([]provider.Block{provider.Thinking(fmt.Sprint("thought ", asked))}, blocks...)
+	}
+	return provider.Answer{Blocks: blocks}
+}
+
+// readTool is a tool with long results.
+func readTool() convo.Handler {
+	return convo.Handler{
+		Tool: convo.Tool{Name: "read", Description: "reads a file", Schema: `{"type":"object","properties":{"file":{"type":"string"}}}`},
+		Run: func(_ context.Context, call convo.ToolCall) ([]convo.Part, error) {
+			return []convo.Part{convo.Text(result(call))}, nil
+		},
+	}
+}
+
+func result(call convo.ToolCall) string {
+	return call.Arguments + strings.Repeat(" line of the file", 20)
+}
+
 // other returns a Send for another format of the same server, without an SDK.
 func other(url string) convo.Send {
 	return func(ctx context.Context, s *convo.Snapshot) (convo.Reply, error) {
@@ -304,19 +336,9 @@ func Agent(t testing.TB, c Client, turns int) Figures {
 	asked := 0
 	p := provider.New(provider.Options{Window: window, Answer: func(r provider.Request) provider.Answer {
 		asked++
-		blocks := []provider.Block{provider.Text(fmt.Sprint("Answer ", asked, strings.Repeat(" and so on", 10)))}
-		if asked%3 > 0 {
-			for i := range asked % 3 {
-				blocks = append(blocks, provider.Call{Name: "read", Arguments: fmt.Sprintf(`{"file":"f%d","line":%d.0}`, asked, i)})
-			}
-		}
-		if asked%5 == 0 {
-			blocks = append([]provider.Block{provider.Served{Name: "web_search", Input: `{"query":"q"}`, Result: `[]`}}, blocks...)
-		}
-		if c.Signs {
-			blocks = append([]provider.Block{provider.Thinking(fmt.Sprint("thought ", asked))}, blocks...)
-		}
-		return provider.Answer{Blocks: blocks, Fault: faults[asked%40]}
+		a := answer(asked, c.Signs)
+		a.Fault = faults[asked%40]
+		return a
 	}})
 	url := serve(t, p)
 	opts := convo.Options{
@@ -328,13 +350,8 @@ func Agent(t testing.TB, c Client, turns int) Figures {
 		},
 	}
 	h := history(t, opts)
-	tools := []convo.Handler{{
-		Tool: convo.Tool{Name: "read", Description: "reads a file", Schema: `{"type":"object","properties":{"file":{"type":"string"}}}`},
-		Run: func(_ context.Context, call convo.ToolCall) ([]convo.Part, error) {
-			return []convo.Part{convo.Text(call.Arguments + strings.Repeat(" line of the file", 20))}, nil
-		},
-	}}
-	if _, err := h.Append(convo.User("The rule: only window seats. Begin.")); err != nil {
+	tools := []convo.Handler{readTool()}
+	if _, err := h.Append(convo.User(rule)); err != nil {
 		t.Fatal(err)
 	}
 	own := c.Send(url, nil)
