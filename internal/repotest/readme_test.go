@@ -50,6 +50,17 @@ func TestPages_CodeStands(t *testing.T) {
 	assert.Greater(t, blocks, 2)
 }
 
+// The log lines that the FAQ shows are the beginnings of those of an example.
+func TestPages_LogLines(t *testing.T) {
+	inRoot(t)
+	lines, _ := block(t, read(t, "docs/faq.md"), "```text\n")
+	examples := read(t, "example_test.go")
+	for line := range strings.Lines(lines) {
+		assert.Contains(t, examples, "\t// "+strings.TrimSpace(line)+" ")
+	}
+	assert.Equal(t, 3, strings.Count(lines, "level="))
+}
+
 // Each block of Go in doc.go does, too, line by line: the examples look at errors where
 // doc.go does not.
 func TestDoc_CodeStands(t *testing.T) {
