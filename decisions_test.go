@@ -589,3 +589,56 @@ func TestResume_Bound(t *testing.T) {
 	require.NoError(t, later.SetTools(convo.Tool{Name: "write"}))
 	assert.Len(t, later.Snapshot().Unbound(), 2)
 }
+
+// A row may hold a result as Append was given it, without the ID or the name of its call, also
+// where the result is cleared: the marker has the name.
+func TestResume_ResultsWithoutNames(t *testing.T) {
+	text := func(s string) []convo.Part { return []convo.Part{convo.Text(s + strings.Repeat(" and so on", 20))} }
+	tool := func(key string, results ...convo.ToolResult) convo.Message {
+		m := convo.Message{Role: convo.RoleTool, Key: key}
+		for _, r := range results {
+			m.Parts = append(m.Parts, r)
+		}
+		return m
+	}
+	calls := func(key string) convo.Message {
+		m := convo.Assistant("", convo.ToolCall{ID: "a", Name: "read", Arguments: "{}"}, convo.ToolCall{ID: "b", Name: "read", Arguments: "{}"}, convo.ToolCall{ID: "c", Name: "list", Arguments: "{}"})
+		m.Key = key
+		return m
+	}
+	for name, results := range map[string][]convo.Message{
+		"no IDs, in one message":    {tool("r", convo.ToolResult{Parts: text("1")}, convo.ToolResult{Parts: text("2")}, convo.ToolResult{Parts: text("3")})},
+		"no IDs, in three messages": {tool("r", convo.ToolResult{Parts: text("1")}), tool("s", convo.ToolResult{Parts: text("2")}), tool("t", convo.ToolResult{Parts: text("3")})},
+		"names alone":               {tool("r", convo.ToolResult{Name: "list", Parts: text("1")}, convo.ToolResult{Name: "read", Parts: text("2")}, convo.ToolResult{Name: "read", Parts: text("3")})},
+		"IDs alone":                 {tool("r", convo.ToolResult{CallID: "c", Parts: text("1")}, convo.ToolResult{CallID: "a", Parts: text("2")}, convo.ToolResult{CallID: "b", Parts: text("3")})},
+		"one ID":                    {tool("r", convo.ToolResult{Parts: text("1")}, convo.ToolResult{CallID: "a", Parts: text("2")}, convo.ToolResult{Parts: text("3")})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			question := convo.User("Read.")
+			question.Key = "q"
+			rows := append([]convo.Message{question, calls("a")}, results...)
+			answer := convo.Assistant("Read.")
+			answer.Key = "end"
+			next := convo.User("Thanks.")
+			next.Key = "next"
+			rows = append(rows, answer, next)
+
+			h := historyOf(t, nil, question, calls("a"))
+			mustAppend(t, h, results...)
+			mustAppend(t, h, answer, next)
+			for _, cleared := range []bool{false, true} {
+				if cleared {
+					_, err := h.Apply(h.Snapshot(), convo.Edit{Clear: []convo.Clear{{ID: 3}}})
+					require.NoError(t, err)
+				}
+				d := decisionsOf(t, h)
+				for range 2 { // the Decisions may be used again
+					again, err := convo.Resume(d, rowsNeeded(d, rows), nil)
+					require.NoError(t, err)
+					assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages())
+					assert.Equal(t, h.Tokens(), again.Tokens())
+				}
+			}
+		})
+	}
+}

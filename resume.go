@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -185,6 +186,7 @@ func (r *resumer) build(opts *Options) error {
 	r.ids = make(map[ID]string)
 	changes, namer := r.rows.changes, &History{opts: Options{Time: opts.Time}}
 	var signed []*entry
+	var changed []changedRow
 	place := 0
 	for i, run := range r.rows.runs {
 		turn, role := run.turn, RoleNone
@@ -227,9 +229,7 @@ func (r *resumer) build(opts *Options) error {
 			for n < len(changes) && changes[n].id <= id {
 				n++
 			}
-			if err := r.change(e, isIn(r.rows.cleared, id), changes[:n], opts.Spill != nil); err != nil {
-				return err
-			}
+			changed = append(changed, changedRow{e, isIn(r.rows.cleared, id), changes[:n]})
 			changes = changes[n:]
 			r.in.entries = append(r.in.entries, e)
 		}
@@ -240,7 +240,73 @@ func (r *resumer) build(opts *Options) error {
 		}
 	}
 	slices.SortFunc(r.in.entries, func(a, b *entry) int { return int(a.id - b.id) })
+	r.nameResults()
+	for _, c := range changed {
+		if err := r.change(c.entry, c.cleared, c.changes, opts.Spill != nil); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// A changedRow is the entry of a row, and what was cleared and cut in it.
+type changedRow struct {
+	*entry
+	cleared bool
+	changes []rowChange
+}
+
+// nameResults gives results without an ID or a name those of their calls, as Append did:
+// the rows may hold what Append was given. Results that answer no call stay as they are, and
+// are found later.
+func (r *resumer) nameResults() {
+	for i := 0; i < len(r.in.entries); i++ {
+		head, from := r.in.entries[i], i+1
+		for i+1 < len(r.in.entries) && r.in.entries[i+1].msg.Role == RoleTool {
+			i++
+		}
+		answers := r.in.entries[from : i+1]
+		if !slices.ContainsFunc(answers, (*entry).isUnnamed) || !slices.ContainsFunc(head.msg.Parts, isCall) {
+			continue
+		}
+		calls := newCalls(&head.msg, newCounter(nil, Overheads{}))
+		var rest []*entry
+		var answered []int
+		for _, e := range answers {
+			if _, isRow := r.ids[e.id]; !isRow {
+				own := *e // the Decisions may be used again
+				own.msg.Parts = slices.Clone(own.msg.Parts)
+				e = &own
+			}
+			if !onlyResults(e.msg.Parts) {
+				continue
+			}
+			tokens := e.tokens
+			all, err := calls.pairByID(e, &answered)
+			if e.tokens = tokens; err == nil && !all {
+				rest = append(rest, e)
+			}
+		}
+		_, _, _ = calls.pairRest(slices.All(rest))
+		for _, e := range rest {
+			e.tokens = 0 // it is counted when it has its names
+		}
+	}
+}
+
+// isUnnamed reports whether e holds a result without an ID or a name.
+func (e *entry) isUnnamed() bool {
+	return slices.ContainsFunc(e.msg.Parts, func(p Part) bool {
+		r, ok := p.(ToolResult)
+		return ok && (r.CallID == "" || r.Name == "")
+	})
+}
+
+func isCall(p Part) bool { _, ok := p.(ToolCall); return ok }
+
+// onlyResults reports whether all parts are results.
+func onlyResults(parts []Part) bool {
+	return !slices.ContainsFunc(parts, func(p Part) bool { _, ok := p.(ToolResult); return !ok })
 }
 
 // change clears and cuts results of the entry of a row, and keeps its original.
@@ -312,6 +378,9 @@ func (r *resumer) compare(h *History) error {
 				return &RowError{Key: key, Fault: RowChanged}
 			}
 		}
+	}
+	if h.fold != r.rows.sum && len(r.rows.runs) == 0 {
+		return &SnapshotError{Index: -1, Err: errors.New("the decisions hold no rows, but the fingerprint of some")}
 	}
 	if h.fold != r.rows.sum && len(r.accepted) == 0 {
 		first, last := r.rows.runs[0].keys[0], r.keys[len(r.keys)-1]

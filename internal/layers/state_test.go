@@ -62,6 +62,7 @@ var entryMakers = map[string]string{
 	"setHeads":                      "to load",
 	"splitSystem":                   "to load",
 	"resumer.build":                 "to load",
+	"resumer.nameResults":           "to load",
 	"resumer.change":                "to load",
 	"resumer.firstOther":            "to nobody",
 }
