@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
 // Window is the context window of the model, in tokens. An answer needs
@@ -56,4 +58,22 @@ func Run(name, arguments string) (string, error) {
 		return strings.Repeat("Train to "+args.City+" at 09:10 from platform 4, one change. ", 6), nil
 	}
 	return "", fmt.Errorf("no such tool: %s", name)
+}
+
+// Handlers returns the tools as those of convo.
+func Handlers() (list []convo.Handler) {
+	for _, t := range Tools() {
+		schema, err := json.Marshal(t.Parameters)
+		if err != nil {
+			panic(err) // it is made of maps and strings
+		}
+		list = append(list, convo.Handler{
+			Tool: convo.Tool{Name: t.Name, Description: t.Description, Schema: string(schema)},
+			Run: func(_ context.Context, call convo.ToolCall) ([]convo.Part, error) {
+				text, err := Run(call.Name, call.Arguments)
+				return []convo.Part{convo.Text(text)}, err
+			},
+		})
+	}
+	return list
 }

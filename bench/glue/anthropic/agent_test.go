@@ -9,8 +9,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/anthropics/anthropic-sdk-go/v2"
+	"github.com/anthropics/anthropic-sdk-go/v2/option"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo/bench/glue"
@@ -35,6 +35,10 @@ func Test(t *testing.T) {
 			return a.Ask
 		case "convo.go":
 			a, err := newWithDo(client)
+			require.NoError(t, err)
+			return a.Ask
+		case "client.go":
+			a, err := newWithClient(client)
 			require.NoError(t, err)
 			return a.Ask
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/v2"
 
 	"github.com/seed-c1b73e60/convo/bench/glue"
 )
@@ -67,7 +67,7 @@ func (a *byHand) size() int {
 func (a *byHand) shrink(tokens int) (dropped bool) {
 	for a.tokens() > tokens {
 		next := slices.IndexFunc(a.messages[1:], func(m anthropic.MessageParam) bool {
-			return m.Role == anthropic.MessageParamRoleUser && m.Content[0].OfToolResult == nil
+			return m.OfUser != nil && m.OfUser.Content[0].OfToolResult == nil
 		})
 		if next < 0 {
 			break

@@ -3,9 +3,10 @@ module github.com/seed-c1b73e60/convo/bench/glue/anthropic
 go 1.26.5
 
 require (
-	github.com/anthropics/anthropic-sdk-go v1.84.0
+	github.com/anthropics/anthropic-sdk-go/v2 v2.13.0
 	github.com/seed-c1b73e60/convo v0.0.0
 	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/seed-c1b73e60/convo/clients/convoanthropic v0.0.0
 	github.com/stretchr/testify v1.11.1
 )
 
@@ -35,4 +36,5 @@ require (
 replace (
 	github.com/seed-c1b73e60/convo => ../../..
 	github.com/seed-c1b73e60/convo/bench => ../..
+	github.com/seed-c1b73e60/convo/clients/convoanthropic => ../../../clients/convoanthropic
 )

@@ -3,8 +3,8 @@ package anthropic
 import (
 	"context"
 
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/anthropics/anthropic-sdk-go/v2"
+	"github.com/anthropics/anthropic-sdk-go/v2/option"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/bench/glue"

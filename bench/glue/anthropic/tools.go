@@ -1,8 +1,8 @@
-// Package anthropic holds an agent for Anthropic's Messages API, written four times.
+// Package anthropic holds an agent for Anthropic's Messages API, written five times.
 package anthropic
 
 import (
-	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/v2"
 
 	"github.com/seed-c1b73e60/convo/bench/glue"
 )
@@ -12,7 +12,7 @@ const (
 	maxTokens = glue.Reserve
 )
 
-// tools are the definitions of the tools, which all four agents send.
+// tools are the definitions of the tools, which the first four agents send.
 var tools = func() (list []anthropic.ToolUnionParam) {
 	for _, t := range glue.Tools() {
 		list = append(list, anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{

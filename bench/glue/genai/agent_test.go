@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo/bench/glue"
 	"github.com/seed-c1b73e60/convo/bench/glue/gluetest"
+	"github.com/seed-c1b73e60/convo/clients"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -23,6 +25,11 @@ func Test(t *testing.T) {
 	gluetest.Test(t, "genai, generateContent", provider, func(t *testing.T, file, url string) glue.Ask {
 		client, err := genai.NewClient(t.Context(), &genai.ClientConfig{
 			APIKey: "none", Backend: genai.BackendGeminiAPI, HTTPOptions: genai.HTTPOptions{BaseURL: url},
+		})
+		require.NoError(t, err)
+		through, err := genai.NewClient(t.Context(), &genai.ClientConfig{
+			APIKey: "none", Backend: genai.BackendGeminiAPI, HTTPOptions: genai.HTTPOptions{BaseURL: url},
+			HTTPClient: &http.Client{Transport: clients.Transport(nil)},
 		})
 		require.NoError(t, err)
 		switch file {
@@ -36,6 +43,10 @@ func Test(t *testing.T) {
 			return a.Ask
 		case "convo.go":
 			a, err := newWithDo(client)
+			require.NoError(t, err)
+			return a.Ask
+		case "client.go":
+			a, err := newWithClient(through)
 			require.NoError(t, err)
 			return a.Ask
 		}

@@ -5,6 +5,7 @@ go 1.26.5
 require (
 	github.com/seed-c1b73e60/convo v0.0.0
 	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/seed-c1b73e60/convo/clients/convogenai v0.0.0
 	github.com/stretchr/testify v1.11.1
 	google.golang.org/genai v1.77.0
 )
@@ -34,4 +35,5 @@ require (
 replace (
 	github.com/seed-c1b73e60/convo => ../../..
 	github.com/seed-c1b73e60/convo/bench => ../..
+	github.com/seed-c1b73e60/convo/clients/convogenai => ../../../clients/convogenai
 )

@@ -1,4 +1,4 @@
-// Package genai holds an agent for Gemini's generateContent, written four times.
+// Package genai holds an agent for Gemini's generateContent, written five times.
 package genai
 
 import (
@@ -9,7 +9,7 @@ import (
 
 const model = "gemini-3-flash-preview"
 
-// tools are the definitions of the tools, which all four agents send.
+// tools are the definitions of the tools, which the first four agents send.
 var tools = func() []*genai.Tool {
 	tool := new(genai.Tool)
 	for _, t := range glue.Tools() {

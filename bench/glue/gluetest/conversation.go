@@ -21,8 +21,8 @@ const Questions = 30
 
 // Files are the agents of each module, from the least to the most comfortable:
 // with the SDK alone and until the window is full; with the SDK alone; with the
-// single steps of convo; and with Do.
-var Files = []string{"bare.go", "byhand.go", "steps.go", "convo.go"}
+// single steps of convo; with Do; and with Run and the client for the SDK.
+var Files = []string{"bare.go", "byhand.go", "steps.go", "convo.go", "client.go"}
 
 // Test has the conversation with the agent of each file, and checks what the
 // provider receives. newAgent returns the agent of a file for the fake provider

@@ -35,6 +35,10 @@ func Test(t *testing.T) {
 			a, err := newWithDo(client)
 			require.NoError(t, err)
 			return a.Ask
+		case "client.go":
+			a, err := newWithClient(client)
+			require.NoError(t, err)
+			return a.Ask
 		}
 		t.Fatal("no such agent: " + file)
 		return nil

@@ -6,6 +6,7 @@ require (
 	github.com/openai/openai-go/v3 v3.96.0
 	github.com/seed-c1b73e60/convo v0.0.0
 	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/seed-c1b73e60/convo/clients/convoopenai v0.0.0
 	github.com/stretchr/testify v1.11.1
 )
 
@@ -23,4 +24,5 @@ require (
 replace (
 	github.com/seed-c1b73e60/convo => ../../..
 	github.com/seed-c1b73e60/convo/bench => ../..
+	github.com/seed-c1b73e60/convo/clients/convoopenai => ../../../clients/convoopenai
 )

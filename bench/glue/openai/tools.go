@@ -1,4 +1,4 @@
-// Package openai holds an agent for OpenAI's Chat Completions, written four times.
+// Package openai holds an agent for OpenAI's Chat Completions, written five times.
 package openai
 
 import (
@@ -9,7 +9,7 @@ import (
 
 const model = openai.ChatModelGPT4_1
 
-// tools are the definitions of the tools, which all four agents send.
+// tools are the definitions of the tools, which the first four agents send.
 var tools = func() (list []openai.ChatCompletionToolUnionParam) {
 	for _, t := range glue.Tools() {
 		list = append(list, openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
