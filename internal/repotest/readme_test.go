@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -176,6 +177,26 @@ func TestPages_Versions(t *testing.T) {
 			}
 			assert.True(t, named, "%s does not require what %s/README.md says: %s", path, dir, row[0])
 		}
+	}
+}
+
+// The table of the adapters says how many lines each takes, and these stand below it.
+func TestPages_AdapterLines(t *testing.T) {
+	inRoot(t)
+	page := read(t, "adapters/README.md")
+	rows := regexp.MustCompile(`(?m)^\| \[(\w+)\].*\| (\d+) \|$`).FindAllStringSubmatch(page, -1)
+	require.Len(t, rows, len(globs(t, "adapters/*/go.mod")))
+	for _, row := range rows {
+		_, section, ok := strings.Cut(page, "\n### "+row[1]+"\n")
+		require.True(t, ok, row[1])
+		section, _, _ = strings.Cut(section, "\n##")
+		lines := 0
+		for strings.Contains(section, "```go\n") {
+			var body string
+			body, section = block(t, section, "```go\n")
+			lines += strings.Count(body, "\n")
+		}
+		assert.Equal(t, row[2], strconv.Itoa(lines), row[1])
 	}
 }
 
