@@ -21,7 +21,7 @@ const Questions = 30
 
 // Files are the agents of each module, from the least to the most comfortable:
 // with the SDK alone and until the window is full; with the SDK alone; with the
-// single steps of convo; with Do; and with Run and the client for the SDK.
+// single steps of convo; with Do; and with Run and the client for the SDK. A module may lack some.
 var Files = []string{"bare.go", "byhand.go", "steps.go", "convo.go", "client.go"}
 
 // Test has the conversation with the agent of each file, and checks what the
@@ -29,6 +29,9 @@ var Files = []string{"bare.go", "byhand.go", "steps.go", "convo.go", "client.go"
 // at a URL, and name is the row of the module in bench/README.md.
 func Test(t *testing.T, name string, newProvider func() *Provider, newAgent func(t *testing.T, file, url string) glue.Ask) {
 	for _, file := range Files {
+		if !exists(file) {
+			continue
+		}
 		t.Run(file, func(t *testing.T) {
 			p := newProvider()
 			if file != "bare.go" {
@@ -115,11 +118,21 @@ func checkRequests(t *testing.T, requests []Request) {
 func checkTable(t *testing.T, name string) {
 	cells := []string{"", name}
 	for _, file := range Files {
+		if !exists(file) {
+			cells = append(cells, "–")
+			continue
+		}
 		n, err := lines(file)
 		require.NoError(t, err)
 		cells = append(cells, strconv.Itoa(n))
 	}
 	checkRow(t, cells)
+}
+
+// exists reports whether a module has an agent.
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // checkRow checks that a row of a table stands in bench/README.md.

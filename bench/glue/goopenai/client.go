@@ -1,0 +1,35 @@
+package goopenai
+
+import (
+	"context"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/bench/glue"
+	"github.com/seed-c1b73e60/convo/clients/convogoopenai"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// withClient is an agent with convo and its client for the SDK.
+type withClient struct {
+	client  *openai.Client
+	history *convo.History
+}
+
+func newWithClient(client *openai.Client) (*withClient, error) {
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: glue.Window, Reserve: glue.Reserve}})
+	if err == nil {
+		err = h.SetSystem(convo.System(glue.System))
+	}
+	return &withClient{client, h}, err
+}
+
+func (a *withClient) Ask(ctx context.Context, question string, show func(string)) error {
+	if _, err := a.history.Append(convo.User(question)); err != nil {
+		return err
+	}
+	send := convogoopenai.Send(a.client, openai.ChatCompletionRequest{Model: model}, func(d wire.Delta) { show(d.Text) })
+	_, err := a.history.Run(ctx, send, convo.RunOptions{Tools: glue.Handlers()})
+	return err
+}
