@@ -29,6 +29,9 @@ const (
 	SealsUnchecked
 )
 
+// Checks reports whether a model with a name is known to check, as c says.
+func (c SealCheck) Checks(model string) bool { return c.of(model) == SealsChecked }
+
 // of returns SealsChecked or SealsUnchecked for a model, or SealsByModel if it is not
 // known which.
 func (c SealCheck) of(model string) SealCheck {

@@ -1,6 +1,7 @@
 package convofantasy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/mirror"
+	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // An Agent keeps the conversation of an agent of fantasy inside the window of its History.
@@ -27,14 +29,23 @@ type Agent struct {
 
 	mu   sync.Mutex
 	sent *convo.Snapshot // what the request under way shows
+	name string          // of the model of the newest step
 }
 
 // New returns an Agent for h, whose limits are those of the model. Set Next, if there is
 // one, before the first step. The codec is [Codec], to which a Key may be added: fantasy's
 // messages have none, so that by default a message is known by its place in the list. A
 // host that makes fantasy's list of rows of its own can resume with keys only.
+//
+// Unless the codec has Seals, signed reasoning that no longer stands where it was made is
+// left out for the models that are known to refuse it, by the name of the model of a step.
 func New(h *convo.History, codec mirror.Codec[fantasy.Message]) *Agent {
-	return &Agent{h: h, mirror: mirror.New(h, codec)}
+	a := &Agent{h: h}
+	if codec.Seals == nil {
+		codec.Seals = func(name string) bool { return wire.SealsByModel.Checks(cmp.Or(name, a.model())) }
+	}
+	a.mirror = mirror.New(h, codec)
+	return a
 }
 
 // Add appends messages while a run is under way, such as what the user has typed. They are
@@ -68,6 +79,7 @@ func (a *Agent) PrepareStep(ctx context.Context, o fantasy.PrepareStepFunctionOp
 			}
 		}
 	}
+	a.uses(r.Model)
 	view, s, err := a.mirror.Prepare(ctx, withSystem(list, r.System))
 	if err != nil {
 		return ctx, r, err
@@ -105,6 +117,23 @@ func withSystem(list []fantasy.Message, text *string) []fantasy.Message {
 		return rest
 	}
 	return slices.Insert(slices.Clone(rest), 0, fantasy.NewSystemMessage(*text))
+}
+
+// uses notes the model of a step.
+func (a *Agent) uses(m fantasy.LanguageModel) {
+	if m == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.name = m.Model()
+}
+
+// model returns the name of the model of the newest step.
+func (a *Agent) model() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.name
 }
 
 func (a *Agent) send(s *convo.Snapshot) {
