@@ -698,3 +698,11 @@ func TestSeals_ReasoningDetails(t *testing.T) {
 		assert.Equal(t, want, sent(), model)
 	}
 }
+
+func TestSealCheck_Checks(t *testing.T) {
+	for model, want := range map[string]bool{"claude-opus-5-5": true, "us.anthropic.claude-opus-5-5-v1:0": true, "claude-opus-4-8": false, "gpt-5.5": false, "": false} {
+		assert.Equal(t, want, wire.SealsByModel.Checks(model), model)
+	}
+	assert.True(t, wire.SealsChecked.Checks("gpt-5.5"))
+	assert.False(t, wire.SealsUnchecked.Checks("claude-opus-5-5"))
+}

@@ -1,6 +1,7 @@
 package convoadk
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/mirror"
+	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // A Model is a model whose requests stay inside the window of a History. It is for one
@@ -26,7 +28,14 @@ type Model struct {
 
 // New returns a Model that calls m, and keeps the conversation in h, whose limits are
 // those of m, and whose roles should be [convo.Relaxed]: an agent may answer twice.
-func New(h *convo.History, m model.LLM) *Model { return &Model{m, h, mirror.New(h, Codec())} }
+//
+// Signed reasoning that no longer stands where it was made is left out for the models that
+// are known to refuse it, by the name of m.
+func New(h *convo.History, m model.LLM) *Model {
+	codec := Codec()
+	codec.Seals = func(name string) bool { return wire.SealsByModel.Checks(cmp.Or(name, m.Name())) }
+	return &Model{m, h, mirror.New(h, codec)}
+}
 
 // Add appends contents while a run is under way; see [mirror.Mirror.Add].
 func (m *Model) Add(contents ...*genai.Content) error { return m.mirror.Add(contents...) }

@@ -161,3 +161,11 @@ func TestWindow_LongRun(t *testing.T) {
 		})
 	}
 }
+
+// The name that the History was given says whether a model refuses reasoning that stands
+// elsewhere.
+func TestCodec_Seals(t *testing.T) {
+	assert.True(t, convogenkit.Codec().Seals("claude-opus-5-5"))
+	assert.False(t, convogenkit.Codec().Seals("gemini-3.8-flash"))
+	assert.False(t, convogenkit.Codec().Seals(""))
+}
